@@ -1,0 +1,31 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+FUZZTIME ?= 15s
+
+.PHONY: help run test lint bench fuzz docs
+
+help: ## say what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## start two engines on loopback that federate with each other
+	.ci/bootstrap go run . serve --demo
+
+test: ## run all tests on a private PostgreSQL
+	.ci/bootstrap go test ./...
+
+lint: ## vet and lint
+	go vet ./...
+	.ci/lint
+
+bench: ## run the benchmarks
+	.ci/bootstrap go test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## fuzz each target for FUZZTIME (15s)
+	.ci/bootstrap .ci/fuzz $(FUZZTIME)
+
+docs: ## write manual pages and shell completions to .lightweb/docs
+	mkdir -p .lightweb/docs/man .lightweb/docs/completion
+	go run . man .lightweb/docs/man
+	for shell in bash fish zsh; do go run . completion $$shell >.lightweb/docs/completion/lightweb.$$shell; done

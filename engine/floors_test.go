@@ -1,0 +1,298 @@
+package engine_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/lightweb/lightweb"
+
+// floors is the order of the house: a package imports from lower floors only, never from its own, never up.
+// It is policy, kept by docs/decisions/0002-floors-and-doors.md and shown in docs/architecture.md.
+// A package may stand here before it exists; none may exist without standing here.
+var floors = map[string]int{
+	".":   10,
+	"cmd": 9,
+
+	"engine": 8,
+
+	"engine/server": 7,
+
+	"engine/inbox":  6,
+	"engine/outbox": 6,
+
+	"engine/handler": 5,
+
+	"engine/actor":        4,
+	"engine/feed":         4,
+	"engine/delivery":     4,
+	"engine/conversation": 4,
+
+	"engine/transport": 3,
+	"engine/event":     3,
+	"engine/cache":     3,
+
+	"db":               2,
+	"engine/keyspace":  2,
+	"engine/signature": 2,
+	"engine/policy":    2,
+	"engine/pipeline":  2,
+	"engine/registry":  2,
+	"engine/mls":       2,
+
+	"db/embedded":              1,
+	"engine/keyspace/embedded": 1,
+	"engine/vocab":             1,
+
+	"engine/fault": 0,
+	"migrations":   0,
+}
+
+// testOnly are the packages that serve tests: they stand on no floor and import what they like,
+// and only test files, or one of them, import them.
+var testOnly = map[string]bool{"db/dbtest": true, "engine/enginetest": true}
+
+// Two doors are no package: anywhere lets every package in, inTests only test files and the packages of testOnly.
+const (
+	anywhere = "anywhere"
+	inTests  = "tests"
+)
+
+// doors names for each dependency the one package that may import it, so that it can be replaced or mistrusted in
+// one place. A dependency that is missing here may not be imported at all: adding one is a decision record.
+var doors = map[string]string{
+	"github.com/jackc/pgx":                "db",
+	"github.com/golang-migrate/migrate":   "db",
+	"github.com/redis/go-redis":           "engine/keyspace",
+	"github.com/alicebob/miniredis":       "engine/keyspace/embedded",
+	"github.com/julienschmidt/httprouter": "engine/server",
+	"github.com/coder/websocket":          "engine/server",
+	"github.com/go-fed/httpsig":           "engine/signature",
+	"github.com/dunglas/httpsfv":          "engine/signature",
+	"github.com/go-json-experiment/json":  "engine/vocab",
+	"code.dny.dev/ssrf":                   "engine/transport",
+	"github.com/spf13":                    "cmd", // cobra and its pflag
+	"github.com/charmbracelet/lipgloss":   "cmd",
+	"github.com/muesli/termenv":           "cmd", // the colour profiles of lipgloss
+	"github.com/schollz/progressbar":      "cmd",
+	"github.com/BurntSushi/toml":          "cmd",
+	"golang.org/x/term":                   "cmd",
+
+	"github.com/prometheus":           anywhere,
+	"github.com/google/uuid":          anywhere,
+	"github.com/mr-tron/base58":       anywhere,
+	"golang.org/x/crypto":             anywhere,
+	"golang.org/x/net":                anywhere,
+	"golang.org/x/sync":               anywhere,
+	"golang.org/x/sys":                anywhere,
+	"golang.org/x/text":               anywhere,
+	"golang.org/x/time":               anywhere,
+	"github.com/google/go-cmp":        inTests,
+	"github.com/rogpeppe/go-internal": inTests,
+	"go.uber.org/goleak":              inTests,
+	"pgregory.net/rapid":              inTests,
+}
+
+// mayHoldClient are the packages whose production code may use net/http's client: transport is the door to other
+// servers; cmd asks this engine itself whether it is well.
+var mayHoldClient = map[string]bool{"engine/transport": true, "cmd": true}
+
+// goPackage is what this test reads of `go list -json`.
+type goPackage struct {
+	ImportPath, Dir                    string
+	GoFiles, IgnoredGoFiles            []string
+	Imports, TestImports, XTestImports []string
+}
+
+func TestEveryPackageKeepsToItsFloorAndDoors(t *testing.T) {
+	t.Parallel()
+	packages := listPackages(t)
+	for _, v := range breaches(packages) {
+		t.Error(v)
+	}
+	for _, p := range packages {
+		if name := relative(p.ImportPath); mayHoldClient[name] || testOnly[name] {
+			continue
+		}
+		for _, file := range slices.Concat(p.GoFiles, p.IgnoredGoFiles) {
+			path := filepath.Join(p.Dir, file)
+			src, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, use := range clientUses(t, path, src) {
+				t.Errorf("%s: only engine/transport speaks to other servers", use)
+			}
+		}
+	}
+}
+
+func TestArchitecturePageShowsTheFloors(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]int{}
+	for _, row := range regexp.MustCompile("(?m)^\\| (\\d+) \\| `([^`]+)` \\|").FindAllSubmatch(page, -1) {
+		floor, err := strconv.Atoi(string(row[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := string(row[2])
+		if name == "main.go" {
+			name = "."
+		}
+		shown[name] = floor
+	}
+	if !maps.Equal(shown, floors) {
+		t.Errorf("docs/architecture.md shows the floors\n%v\nwant\n%v", shown, floors)
+	}
+}
+
+func listPackages(t *testing.T) []goPackage {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,GoFiles,IgnoredGoFiles,Imports,TestImports,XTestImports", "./...")
+	list.Dir = ".."
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", list, err, &stderr)
+	}
+	var packages []goPackage
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+		// What the go command reads is unknown to the test cache; read here, it makes a cached result stale when it changes.
+		if _, err := os.ReadDir(p.Dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// breaches says, a sentence each, what the imports of packages do against floors, testOnly and doors.
+func breaches(packages []goPackage) []string {
+	var found []string
+	for _, p := range packages {
+		from := relative(p.ImportPath)
+		if _, ok := floors[from]; !ok && !testOnly[from] {
+			found = append(found, from+" has no floor")
+			continue
+		}
+		for _, to := range p.Imports {
+			if why := breach(from, to, false); why != "" {
+				found = append(found, why)
+			}
+		}
+		for _, to := range slices.Concat(p.TestImports, p.XTestImports) {
+			if why := breach(from, to, true); why != "" {
+				found = append(found, why+" in a test")
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// breach says what is wrong with from, a package of this module, importing the path to; "" when nothing is.
+// Test files keep to the floors of their package, but may use the packages of testOnly.
+func breach(from, to string, inTestFile bool) string {
+	if to != module && !strings.HasPrefix(to, module+"/") {
+		return doorBreach(from, to, inTestFile || testOnly[from])
+	}
+	name := relative(to)
+	if testOnly[name] {
+		if inTestFile || testOnly[from] {
+			return ""
+		}
+		return fmt.Sprintf("%s imports %s, which is for tests", from, name)
+	}
+	upper, ok := floors[from]
+	lower, known := floors[name]
+	switch {
+	case name == from || !ok || !known: // the package itself, from its external tests; a package without a floor is told once
+		return ""
+	case lower >= upper:
+		return fmt.Sprintf("%s (floor %d) imports %s (floor %d)", from, upper, name, lower)
+	}
+	return ""
+}
+
+func doorBreach(from, to string, testing bool) string {
+	first, _, _ := strings.Cut(to, "/")
+	if !strings.Contains(first, ".") {
+		return "" // the standard library
+	}
+	for dependency, door := range doors {
+		if to != dependency && !strings.HasPrefix(to, dependency+"/") {
+			continue
+		}
+		switch {
+		case door == anywhere, door == inTests && testing, door == from:
+			return ""
+		}
+		return fmt.Sprintf("%s imports %s, whose door is %s", from, to, door)
+	}
+	return fmt.Sprintf("%s imports %s, which has no door", from, to)
+}
+
+func relative(importPath string) string {
+	if importPath == module {
+		return "."
+	}
+	return strings.TrimPrefix(importPath, module+"/")
+}
+
+// clientUses returns "file:line: http.Name" for each use of net/http's client in a source file.
+func clientUses(t *testing.T, path string, src []byte) []string {
+	t.Helper()
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, path, src, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := ""
+	for _, imported := range file.Imports {
+		if imported.Path.Value == `"net/http"` {
+			local = "http"
+			if imported.Name != nil {
+				local = imported.Name.Name
+			}
+		}
+	}
+	client := []string{"Client", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm", "Transport"}
+	var uses []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		selector, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		name, ok := selector.X.(*ast.Ident)
+		if ok && local != "" && name.Name == local && slices.Contains(client, selector.Sel.Name) {
+			uses = append(uses, fmt.Sprintf("%s: http.%s", files.Position(selector.Pos()), selector.Sel.Name))
+		}
+		return true
+	})
+	return uses
+}
