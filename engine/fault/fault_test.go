@@ -1,0 +1,41 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+func TestKindAndPublicWordsSurviveWrapping(t *testing.T) {
+	cause := errors.New(`relation "users" does not exist`)
+	tests := []struct {
+		name   string
+		err    error
+		kind   Kind
+		public string
+	}{
+		{"a plain error is internal and keeps its words", cause, Internal, "internal error"},
+		{"an understood error", New(NotFound, "no such object"), NotFound, "no such object"},
+		{"wrapped by others", fmt.Errorf("read feed: %w", New(Gone, "deleted")), Gone, "deleted"},
+		{"the cause is not shown", Wrap(Unavailable, "try later", cause), Unavailable, "try later"},
+		{"internal words are never shown", New(Internal, "secret"), Internal, "internal error"},
+		{"the outermost kind wins", Wrap(Busy, "busy", New(NotFound, "none")), Busy, "busy"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if k := KindOf(tt.err); k != tt.kind {
+				t.Errorf("KindOf = %d, want %d", k, tt.kind)
+			}
+			if p := Public(tt.err); p != tt.public {
+				t.Errorf("Public = %q, want %q", p, tt.public)
+			}
+		})
+	}
+}
+
+func TestWrappedCauseStaysReachable(t *testing.T) {
+	cause := errors.New("cause")
+	if err := Wrap(Unavailable, "later", cause).WithHint("wait").WithCode("down"); !errors.Is(err, cause) || Hint(err) != "wait" || err.Code != "down" {
+		t.Errorf("got %+v, want cause, hint and code kept", err)
+	}
+}

@@ -1,0 +1,179 @@
+package vocab
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// Addressing is who is named by an activity or object.
+type Addressing struct {
+	To, Cc, Bto, Bcc, Audience []ID
+}
+
+// maxAddressed bounds how many one document may name.
+const maxAddressed = 1000
+
+func parseAddressing(d Doc) (Addressing, error) {
+	var a Addressing
+	n := 0
+	for _, f := range []struct {
+		name string
+		into *[]ID
+	}{{"to", &a.To}, {"cc", &a.Cc}, {"bto", &a.Bto}, {"bcc", &a.Bcc}, {"audience", &a.Audience}} {
+		ids, err := d.IDs(f.name)
+		if err != nil {
+			return a, err
+		}
+		*f.into = ids
+		n += len(d.list(f.name))
+	}
+	if n > maxAddressed {
+		return a, fault.New(fault.Invalid, "more than 1000 are addressed")
+	}
+	return a, nil
+}
+
+// All returns everybody who is named, each once.
+func (a Addressing) All() []ID {
+	var out []ID
+	seen := map[ID]bool{}
+	for _, id := range slices.Concat(a.To, a.Cc, a.Audience, a.Bto, a.Bcc) {
+		if !seen[id] {
+			seen[id] = true
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// Public tells whether everybody is named, openly or in cc. Hidden recipients never make anything public.
+func (a Addressing) Public() bool {
+	return slices.Contains(a.To, Public) || slices.Contains(a.Cc, Public)
+}
+
+// Names tells whether id is named.
+func (a Addressing) Names(id ID) bool {
+	same := id.Canonical()
+	return slices.ContainsFunc(a.All(), func(named ID) bool { return named.Canonical() == same })
+}
+
+// Activity is the envelope: who did what to which object, and for whom. Only ParseActivity makes one.
+type Activity struct {
+	ID, Actor ID
+	Type      string // short form, such as "Create"
+	Object    Ref    // zero for an intransitive activity
+	Target    Ref
+	Addressing
+	Published time.Time       // zero when absent or malformed
+	Doc       Doc             // the whole document
+	Raw       json.RawMessage // as received or as built: the stored truth
+}
+
+// ParseActivity reads an activity. It must be one JSON object with an id, a type and exactly one actor; everything else
+// is for the one who handles it.
+func ParseActivity(raw []byte) (*Activity, error) {
+	d, err := ParseDoc(raw)
+	if err != nil {
+		return nil, err
+	}
+	return ActivityOf(d, raw)
+}
+
+// ActivityOf reads an activity out of a parsed document, whose bytes are raw.
+func ActivityOf(d Doc, raw []byte) (*Activity, error) {
+	a := &Activity{Doc: d, Raw: raw}
+	var err error
+	if a.Type, err = d.Type(); err != nil {
+		return nil, err
+	}
+	if a.Type == "" {
+		return nil, fault.New(fault.Invalid, "an activity needs a type").At("/type")
+	}
+	if a.ID, err = d.ID(); err != nil {
+		return nil, err
+	}
+	if a.ID == "" {
+		return nil, fault.New(fault.Invalid, "an activity needs an id").At("/id")
+	}
+	actor, err := d.Ref("actor")
+	if err != nil {
+		return nil, err
+	}
+	if a.Actor = actor.ID; a.Actor == "" || a.Actor == Public {
+		return nil, fault.New(fault.Invalid, "an activity needs an actor").At("/actor")
+	}
+	if a.Object, err = d.Ref("object"); err != nil {
+		return nil, err
+	}
+	if a.Target, err = d.Ref("target"); err != nil {
+		return nil, err
+	}
+	if a.Addressing, err = parseAddressing(d); err != nil {
+		return nil, err
+	}
+	a.Published = d.Time("published")
+	return a, nil
+}
+
+// Object is what an activity is about: a Note, an Article, a Tombstone.
+type Object struct {
+	ID           ID
+	Type         string
+	AttributedTo ID // of the actors named: a Person of the object's own origin, else any of it, else the first
+	InReplyTo    ID
+	Addressing
+	Published, Updated time.Time
+	Doc                Doc
+}
+
+// ObjectOf reads an object out of a parsed document. It must have an id and a type.
+func ObjectOf(d Doc) (*Object, error) {
+	o := &Object{Doc: d}
+	var err error
+	if o.Type, err = d.Type(); err != nil {
+		return nil, err
+	}
+	if o.ID, err = d.ID(); err != nil {
+		return nil, err
+	}
+	if o.ID == "" || o.Type == "" {
+		return nil, fault.New(fault.Invalid, "an object needs an id and a type").At("/object")
+	}
+	if o.AttributedTo, err = author(d, o.ID); err != nil {
+		return nil, err
+	}
+	parents, err := d.IDs("inReplyTo")
+	if err != nil {
+		return nil, err
+	}
+	if len(parents) > 0 {
+		o.InReplyTo = parents[0]
+	}
+	if o.Addressing, err = parseAddressing(d); err != nil {
+		return nil, err
+	}
+	o.Published, o.Updated = d.Time("published"), d.Time("updated")
+	return o, nil
+}
+
+// author picks one of the actors to whom the object of this id is attributed. PeerTube names a channel (Group) beside
+// the Person.
+func author(d Doc, id ID) (ID, error) {
+	named, err := d.IDs("attributedTo")
+	if err != nil || len(named) == 0 {
+		return "", err
+	}
+	for _, sub := range d.Subs("attributedTo") {
+		r, err := toRef(sub)
+		if err == nil && r.Type() == "Person" && r.ID.SameOrigin(id) {
+			return r.ID, nil
+		}
+	}
+	if i := slices.IndexFunc(named, id.SameOrigin); i >= 0 {
+		return named[i], nil
+	}
+	return named[0], nil
+}

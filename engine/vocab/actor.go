@@ -1,0 +1,172 @@
+package vocab
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// Actor is an ActivityPub actor as its own server describes it. Only ParseActor makes one.
+type Actor struct {
+	ID                         ID
+	Type                       string
+	PreferredUsername          string // empty when it cannot stand in a handle
+	Name                       string // one line, without characters that turn the direction of writing
+	Inbox, Outbox, SharedInbox ID     // SharedInbox is empty when the server has none
+	Followers, Following       ID
+	Keys                       []ActorKey
+	MovedTo                    ID
+	AlsoKnownAs                []ID
+	ApprovesFollowers          bool     // manuallyApprovesFollowers
+	Implements                 []string // generator.implements (FEP-844e): URIs of what the server understands
+	Raw                        json.RawMessage
+}
+
+// ActorKey is a public key that an actor lists.
+type ActorKey struct {
+	ID, Owner ID
+	PEM       string // of publicKey (RSA); empty for a Multikey
+	Multibase string // of assertionMethod (FEP-521a); empty for a PEM key
+}
+
+var actorTypes = []string{"Person", "Service", "Application", "Group", "Organization"}
+
+// IsActorType tells whether t is one of the five actor types (ActivityStreams vocabulary §3.2).
+func IsActorType(t string) bool { return slices.Contains(actorTypes, t) }
+
+const (
+	implementsRFC9421 = "https://datatracker.ietf.org/doc/html/rfc9421"
+	implementsEd25519 = implementsRFC9421 + "#name-eddsa-using-curve-edwards25"
+)
+
+// TakesEd25519 tells whether the actor's server says that it verifies RFC 9421 signatures made with Ed25519 (FEP-844e).
+func (a *Actor) TakesEd25519() bool { return slices.Contains(a.Implements, implementsEd25519) }
+
+// maxKeys bounds how many keys of one actor are looked at.
+const maxKeys = 8
+
+// ParseActor reads an actor document. It must have an id, an actor type and an inbox; its inboxes and collections must
+// be of its own origin, or they could direct our deliveries at somebody else.
+func ParseActor(raw []byte) (*Actor, error) {
+	d, err := ParseDoc(raw)
+	if err != nil {
+		return nil, err
+	}
+	return ActorOf(d, raw)
+}
+
+// ActorOf reads an actor out of a parsed document, whose bytes are raw.
+func ActorOf(d Doc, raw []byte) (*Actor, error) {
+	a := &Actor{Raw: raw, PreferredUsername: handleName(d.Text("preferredUsername")), Name: oneLine(d.Words("name")),
+		ApprovesFollowers: d.Flag("manuallyApprovesFollowers")}
+	var err error
+	if a.Type, err = d.Type(); err != nil {
+		return nil, err
+	}
+	if a.ID, err = d.ID(); err != nil {
+		return nil, err
+	}
+	if a.ID == "" || !IsActorType(a.Type) {
+		return nil, fault.New(fault.Invalid, "the document is not an actor")
+	}
+	endpoints := d.Sub("endpoints")
+	for _, p := range []struct {
+		into *ID
+		doc  Doc
+		name string
+	}{
+		{&a.Inbox, d, "inbox"}, {&a.Outbox, d, "outbox"}, {&a.SharedInbox, endpoints, "sharedInbox"},
+		{&a.Followers, d, "followers"}, {&a.Following, d, "following"},
+	} {
+		r, err := p.doc.Ref(p.name)
+		if err != nil {
+			return nil, err
+		}
+		if r.ID != "" && !r.ID.SameOrigin(a.ID) {
+			return nil, fault.New(fault.Invalid, "the "+p.name+" of an actor must be on its own server")
+		}
+		*p.into = r.ID
+	}
+	if a.Inbox == "" {
+		return nil, fault.New(fault.Invalid, "an actor needs an inbox")
+	}
+	a.Keys = actorKeys(d)
+	if ids, err := d.IDs("alsoKnownAs"); err == nil {
+		a.AlsoKnownAs = ids
+	}
+	if r, err := d.Ref("movedTo"); err == nil {
+		a.MovedTo = r.ID
+	}
+	for _, v := range d.Sub("generator").list("implements") {
+		if r, err := toRef(v); err == nil && r.ID != "" {
+			a.Implements = append(a.Implements, string(r.ID))
+		}
+	}
+	return a, nil
+}
+
+// Bounds of what an actor is called, in bytes.
+const (
+	maxHandleName = 255
+	maxName       = 1000
+)
+
+// handleName returns s when it can stand before the @ of a handle (RFC 7565 §7, and letters beyond ASCII).
+func handleName(s string) string {
+	if len(s) > maxHandleName || strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._~+", r)
+	}) {
+		return ""
+	}
+	return s
+}
+
+// oneLine returns s as it can be shown beside other words: spaces in place of controls, no change of direction, cut
+// between characters.
+func oneLine(s string) string {
+	s = strings.ToValidUTF8(s[:min(len(s), maxName)], "")
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsControl(r):
+			return ' '
+		case unicode.Is(unicode.Bidi_Control, r):
+			return -1
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// actorKeys collects the keys an actor lists. A malformed one is passed over: it verifies nothing.
+func actorKeys(d Doc) []ActorKey {
+	var keys []ActorKey
+	for _, list := range []string{"publicKey", "assertionMethod"} {
+		for _, v := range d.list(list) {
+			r, err := toRef(v)
+			if err != nil || r.ID == "" {
+				continue
+			}
+			k := KeyOf(r.Doc)
+			k.ID = r.ID // a bare id says that the key lies elsewhere
+			keys = append(keys, k)
+		}
+	}
+	return keys[:min(len(keys), maxKeys)]
+}
+
+// KeyOf reads a key out of a document: publicKey (security/v1) or Multikey (FEP-521a).
+func KeyOf(d Doc) ActorKey {
+	k := ActorKey{PEM: d.Text("publicKeyPem"), Multibase: d.Text("publicKeyMultibase")}
+	if id, err := d.ID(); err == nil {
+		k.ID = id
+	}
+	for _, name := range []string{"owner", "controller"} {
+		if r, err := d.Ref(name); err == nil && r.ID != "" {
+			k.Owner = r.ID
+		}
+	}
+	return k
+}

@@ -1,0 +1,40 @@
+package vocab
+
+// Collection is an OrderedCollection or a page of one, as it is served (ActivityStreams core §5).
+type Collection struct {
+	ID    ID
+	Total int // -1: not told
+	First ID  // of a collection; empty when its items are not shown
+}
+
+// Doc returns the collection as a document.
+func (c Collection) Doc() Doc {
+	d := Doc{"@context": ContextAS, "id": string(c.ID), "type": "OrderedCollection"}
+	if c.Total >= 0 {
+		d["totalItems"] = c.Total
+	}
+	if c.First != "" {
+		d["first"] = string(c.First)
+	}
+	return d
+}
+
+// Page is one page of a collection.
+type Page struct {
+	ID, PartOf ID
+	Next       ID // empty on the last page
+	Items      []any
+}
+
+// Doc returns the page as a document.
+func (p Page) Doc() Doc {
+	items := p.Items
+	if items == nil {
+		items = []any{}
+	}
+	d := Doc{"@context": Context(), "id": string(p.ID), "type": "OrderedCollectionPage", "partOf": string(p.PartOf), "orderedItems": items}
+	if p.Next != "" {
+		d["next"] = string(p.Next)
+	}
+	return d
+}

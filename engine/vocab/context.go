@@ -1,0 +1,42 @@
+package vocab
+
+// Namespaces of what is written.
+const (
+	ContextAS       = "https://www.w3.org/ns/activitystreams"
+	contextSecurity = "https://w3id.org/security/v1"
+	contextDID      = "https://www.w3.org/ns/did/v1"
+	contextMultikey = "https://w3id.org/security/multikey/v1"
+	Lightweb        = "https://lightwebbrowser.org/ns#"
+)
+
+// MediaType is what documents are served and sent as (ActivityPub §3.2).
+const MediaType = `application/ld+json; profile="https://www.w3.org/ns/activitystreams"`
+
+// ActivityJSON is the short media type, which is to be treated the same.
+const ActivityJSON = "application/activity+json"
+
+// Context returns the @context of activities, objects and collections. Terms of our own stand in it inline: a context
+// behind a URL of ours would stop federation whenever that URL does not answer.
+func Context() []any {
+	return []any{ContextAS, Doc{"lw": Lightweb, "lwTags": "lw:tags", "lwMetadata": "lw:metadata",
+		"Hashtag": "as:Hashtag", "sensitive": "as:sensitive"}}
+}
+
+// ActorContext returns the @context of actors: assertionMethod is only seen under the did and multikey contexts.
+func ActorContext() []any {
+	return []any{ContextAS, contextSecurity, contextDID, contextMultikey, Doc{
+		"manuallyApprovesFollowers": "as:manuallyApprovesFollowers",
+		"toot":                      "http://joinmastodon.org/ns#",
+		"discoverable":              "toot:discoverable",
+		"indexable":                 "toot:indexable",
+		"implements":                Doc{"@id": "https://w3id.org/fep/844e/implements", "@type": "@id", "@container": "@list"},
+	}}
+}
+
+// Implements returns what a Lightweb engine says of itself in generator.implements (FEP-844e).
+func Implements() []any {
+	return []any{
+		Doc{"name": "RFC-9421: HTTP Message Signatures", "href": implementsRFC9421},
+		Doc{"name": "RFC-9421 signatures using the Ed25519 algorithm", "href": implementsEd25519},
+	}
+}

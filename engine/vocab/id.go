@@ -1,0 +1,154 @@
+package vocab
+
+import (
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// MaxID is the longest id taken, in bytes. It keeps every id within what a PostgreSQL index row can hold.
+const MaxID = 1024
+
+// ID is the URI that names an object, activity, actor or collection, as it was written.
+// Only ParseID makes one out of words from outside.
+type ID string
+
+// Public addresses everybody (ActivityPub §5.6). Parsing turns its short forms into this one.
+const Public ID = "https://www.w3.org/ns/activitystreams#Public"
+
+// ParseID returns s as an id: an absolute http or https URI of at most MaxID bytes, without user info, whose host is a
+// name that can be compared or an IP literal. Whether plain http is allowed is for the one who fetches it.
+func ParseID(s string) (ID, error) {
+	if _, _, err := parseURI(s); err != nil {
+		return "", err
+	}
+	return ID(s), nil
+}
+
+// parseURI returns scheme and authority of an id in canonical form: lower case, A-labels, no default port.
+func parseURI(s string) (scheme, authority string, err error) {
+	if s == "" || len(s) > MaxID {
+		return "", "", fault.New(fault.Invalid, "an id must have 1 to 1024 bytes")
+	}
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, notInURI) {
+		return "", "", fault.New(fault.Invalid, "an id holds a character that no URI may hold")
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Opaque != "" || u.User != nil {
+		return "", "", fault.New(fault.Invalid, "an id must be an absolute https URI")
+	}
+	host, port := canonicalHost(u), u.Port()
+	if host == "" || !validPort(port) || strings.HasSuffix(u.Host, ":") {
+		return "", "", fault.New(fault.Invalid, "an id names no valid host")
+	}
+	if port == "" || u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
+		return u.Scheme, host, nil
+	}
+	return u.Scheme, host + ":" + port, nil
+}
+
+// notInURI tells characters that would make an id read as another one: controls, spaces, what a browser or a header
+// reads in its own way, and those that turn the direction of writing (RFC 3987 §4.1).
+func notInURI(r rune) bool {
+	return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r) || strings.ContainsRune(`\"<>`, r)
+}
+
+// validPort refuses what would be one port in two spellings.
+func validPort(p string) bool {
+	if p == "" {
+		return true
+	}
+	n, err := strconv.ParseUint(p, 10, 16)
+	return err == nil && n > 0 && p[0] != '0'
+}
+
+// canonicalHost returns the host of u as it is compared, or nothing when it is none.
+func canonicalHost(u *url.URL) string {
+	name := u.Hostname()
+	if strings.HasPrefix(u.Host, "[") {
+		addr, err := netip.ParseAddr(name)
+		if err != nil || !addr.Is6() || addr.Zone() != "" {
+			return ""
+		}
+		return "[" + addr.String() + "]"
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		ascii, err := idna.Lookup.ToASCII(name)
+		if err != nil {
+			return ""
+		}
+		name = ascii
+	}
+	name = strings.ToLower(name)
+	if len(name) > 253 {
+		return ""
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if !validLabel(label) { // an empty last one, too: a trailing dot would slip past a block list
+			return ""
+		}
+	}
+	return name
+}
+
+// validLabel tells whether s can stand between the dots of a host name (RFC 1123 §2.1). The underscore is not in the
+// rules, but in names that are in use.
+func validLabel(s string) bool {
+	return s != "" && len(s) <= 63 && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
+	})
+}
+
+// Host returns the authority of id in lower case, as A-labels, without a default port: what block lists, limits and
+// per-host memory are keyed by. It is empty for an id that ParseID would refuse.
+func (id ID) Host() string {
+	_, authority, _ := parseURI(string(id)) // empty on an error, as promised
+	return authority
+}
+
+// Origin returns scheme and authority of id in canonical form (RFC 6454), such as https://example.org. It is empty for
+// an id that ParseID would refuse.
+func (id ID) Origin() string {
+	scheme, authority, err := parseURI(string(id))
+	if err != nil {
+		return ""
+	}
+	return scheme + "://" + authority
+}
+
+// SameOrigin tells whether both ids were issued by the same server (FEP-fe34). Ids without an origin never match.
+func (id ID) SameOrigin(other ID) bool {
+	o := id.Origin()
+	return o != "" && o == other.Origin()
+}
+
+// Canonical returns the form of id to compare by: origin in canonical form, the rest as written.
+func (id ID) Canonical() ID {
+	origin := id.Origin()
+	_, rest, _ := strings.Cut(string(id), "://")
+	if i := strings.IndexAny(rest, "/?#"); origin != "" && i >= 0 {
+		return ID(origin + rest[i:])
+	}
+	if origin != "" {
+		return ID(origin)
+	}
+	return id
+}
+
+// Same tells whether both ids name the same thing.
+func (id ID) Same(other ID) bool {
+	return id == other || id.Canonical() == other.Canonical()
+}
+
+// Document returns id without its fragment: what is asked for when id is fetched.
+func (id ID) Document() ID {
+	d, _, _ := strings.Cut(string(id), "#")
+	return ID(d)
+}

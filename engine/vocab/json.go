@@ -1,0 +1,165 @@
+package vocab
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// Bounds of a document from the network. Its size in bytes is bounded by whoever reads it.
+const (
+	maxDepth    = 64     // nested objects and arrays
+	maxParts    = 50_000 // objects, arrays and named values in all: each costs many times its bytes
+	maxNumber   = 32     // bytes of one number: beyond any double
+	maxExponent = 308    // of one number: that of the largest double; jsonb takes not many more
+)
+
+// Doc is a JSON object as it was read: names are exact, numbers keep their digits (json.Number).
+type Doc map[string]any
+
+// ParseDoc reads exactly one JSON object. Names given twice, invalid UTF-8, lone surrogates, NUL (which PostgreSQL
+// cannot hold), numbers beyond a double, deeper nesting than 64 and words after the object are refused.
+func ParseDoc(b []byte) (Doc, error) {
+	r := reader{Decoder: jsontext.NewDecoder(bytes.NewBuffer(b))}
+	v, err := r.value(0)
+	if err != nil {
+		return nil, badJSON(err)
+	}
+	if _, err := r.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, badJSON(errors.New("words after the document"))
+	}
+	doc, ok := v.(Doc)
+	if !ok {
+		return nil, badJSON(errors.New("not an object"))
+	}
+	return doc, nil
+}
+
+func badJSON(err error) error {
+	return fault.Wrap(fault.Invalid, "the document is not acceptable JSON", err).WithCode("bad_json")
+}
+
+// reader reads one document, and counts what it is made of.
+type reader struct {
+	*jsontext.Decoder
+	parts int
+}
+
+func (r *reader) value(depth int) (any, error) {
+	t, err := r.ReadToken()
+	if err != nil {
+		return nil, err
+	}
+	switch t.Kind() {
+	case '{':
+		return r.object(depth + 1)
+	case '[':
+		return r.array(depth + 1)
+	case '"':
+		return checkText(t.String())
+	case '0':
+		return checkNumber(t.String())
+	case 't', 'f':
+		return t.Bool(), nil
+	default:
+		return nil, nil
+	}
+}
+
+func (r *reader) object(depth int) (any, error) {
+	if err := r.count(depth); err != nil {
+		return nil, err
+	}
+	doc := Doc{}
+	for r.PeekKind() != '}' {
+		t, err := r.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		name, err := checkText(t.String())
+		if err != nil {
+			return nil, err
+		}
+		if err := r.count(depth); err != nil {
+			return nil, err
+		}
+		if doc[name], err = r.value(depth); err != nil {
+			return nil, err
+		}
+	}
+	_, err := r.ReadToken()
+	return doc, err
+}
+
+func (r *reader) array(depth int) (any, error) {
+	if err := r.count(depth); err != nil {
+		return nil, err
+	}
+	list := []any{}
+	for r.PeekKind() != ']' {
+		v, err := r.value(depth)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	_, err := r.ReadToken()
+	return list, err
+}
+
+// count takes one more part, at depth, into account.
+func (r *reader) count(depth int) error {
+	if r.parts++; r.parts > maxParts {
+		return errors.New("too many values")
+	}
+	if depth > maxDepth {
+		return errors.New("nested too deep")
+	}
+	return nil
+}
+
+func checkNumber(s string) (json.Number, error) {
+	if len(s) > maxNumber {
+		return "", errors.New("a number is too long")
+	}
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		if e, err := strconv.Atoi(s[i+1:]); err != nil || e > maxExponent || e < -maxExponent {
+			return "", errors.New("a number is beyond a double")
+		}
+	}
+	return json.Number(s), nil
+}
+
+func checkText(s string) (string, error) {
+	if strings.IndexByte(s, 0) >= 0 {
+		return "", errors.New("a text holds NUL")
+	}
+	return s, nil
+}
+
+// Marshal writes v as compact JSON: names in order, no HTML escapes.
+func Marshal(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
+}
+
+// JSON writes the document, which holds only what JSON can.
+func (d Doc) JSON() json.RawMessage {
+	b, err := Marshal(d)
+	if err != nil {
+		panic("vocab: a document holds what JSON cannot: " + err.Error())
+	}
+	return b
+}

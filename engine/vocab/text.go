@@ -1,0 +1,139 @@
+package vocab
+
+import (
+	"html"
+	"strings"
+
+	nethtml "golang.org/x/net/html"
+)
+
+// maxText bounds how much HTML is read for its words, in bytes.
+const maxText = 256 << 10
+
+// space is what HTML takes for white space (HTML Living Standard §2.3.2, "ASCII whitespace").
+const space = " \t\n\f\r"
+
+func isSpace(r rune) bool { return strings.ContainsRune(space, r) }
+
+var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// TextToHTML writes plain text as the HTML other servers expect in content: escaped, a paragraph per block of lines.
+func TextToHTML(text string) string {
+	var b strings.Builder
+	open := false
+	for line := range strings.SplitSeq(newlines.Replace(text), "\n") {
+		line = strings.Trim(line, space)
+		switch {
+		case line == "" && open:
+			b.WriteString("</p>")
+			open = false
+		case line == "":
+		case open:
+			b.WriteString("<br>" + html.EscapeString(line))
+		default:
+			b.WriteString("<p>" + html.EscapeString(line))
+			open = true
+		}
+	}
+	if open {
+		b.WriteString("</p>")
+	}
+	return b.String()
+}
+
+// breaks are the elements that stand in lines of their own, and how many line ends set them off.
+var breaks = map[string]int{"p": 2, "blockquote": 2, "pre": 2, "h1": 2, "h2": 2, "h3": 2, "h4": 2, "h5": 2, "h6": 2,
+	"ul": 2, "ol": 2, "dl": 2, "table": 2, "hr": 2, "figure": 2, "section": 2, "article": 2,
+	"div": 1, "li": 1, "tr": 1, "dt": 1, "dd": 1, "figcaption": 1, "details": 1, "summary": 1}
+
+// hidden are the elements whose text no reader sees. What stands in them is no markup, so they do not nest.
+var hidden = map[string]bool{"script": true, "style": true, "title": true, "iframe": true, "noembed": true, "noframes": true}
+
+// HTMLToText reduces HTML to the words a reader sees, in linear time; what scripts and styles hold is left out.
+func HTMLToText(s string) string {
+	s = strings.ToValidUTF8(s[:min(len(s), maxText)], "")
+	z := nethtml.NewTokenizer(strings.NewReader(s))
+	var w words
+	within := "" // a hidden element
+	for {
+		kind := z.Next()
+		switch kind {
+		case nethtml.ErrorToken: // the end: a string fails to be read in no other way
+			return w.String()
+		case nethtml.TextToken:
+			if within == "" {
+				w.text(string(z.Text()))
+			}
+		case nethtml.StartTagToken, nethtml.SelfClosingTagToken, nethtml.EndTagToken:
+			tag, _ := z.TagName()
+			name := string(tag)
+			switch {
+			case within != "":
+				if kind == nethtml.EndTagToken && name == within {
+					within = ""
+				}
+			case hidden[name] && kind != nethtml.EndTagToken:
+				within = name
+			default:
+				w.tag(name, kind)
+			}
+		}
+	}
+}
+
+// words collects text as a browser would lay it out: runs of white space are one space, and no more than one empty
+// line stands between two blocks.
+type words struct {
+	strings.Builder
+	ends  int  // line ends owed before the next word
+	space bool // a space owed, unless a line ends here
+	pre   int  // depth in pre, where white space counts
+}
+
+func (w *words) tag(name string, kind nethtml.TokenType) {
+	switch name {
+	case "br":
+		w.ends = min(w.ends+1, 2)
+	case "td", "th":
+		w.space = true
+	case "pre":
+		if kind == nethtml.EndTagToken {
+			w.pre = max(w.pre-1, 0)
+		} else {
+			w.pre++
+		}
+	}
+	w.ends = max(w.ends, breaks[name])
+}
+
+func (w *words) text(s string) {
+	if w.pre > 0 {
+		for i, line := range strings.Split(s, "\n") {
+			if i > 0 {
+				w.ends = min(w.ends+1, 2)
+			}
+			w.add(line)
+		}
+		return
+	}
+	for i, word := range strings.FieldsFunc(s, isSpace) {
+		w.space = w.space || i > 0 || isSpace(rune(s[0]))
+		w.add(word)
+	}
+	w.space = w.space || s != "" && isSpace(rune(s[len(s)-1]))
+}
+
+func (w *words) add(s string) {
+	if s == "" {
+		return
+	}
+	switch {
+	case w.Len() == 0:
+	case w.ends > 0:
+		w.WriteString("\n\n"[:w.ends])
+	case w.space:
+		w.WriteByte(' ')
+	}
+	w.ends, w.space = 0, false
+	w.WriteString(s)
+}

@@ -1,0 +1,57 @@
+package vocab
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"regexp"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// Username is the checked name of a local user. It becomes part of a database name, of keys and of paths, so it is
+// never a bare string: only ParseUsername makes one. The zero Username is nobody.
+type Username struct{ name string }
+
+var usernameForm = regexp.MustCompile(`^[a-z0-9_]{1,30}$`)
+
+// reserved are names that would be mistaken for a part of the engine.
+var reserved = map[string]bool{
+	"actor": true, "admin": true, "api": true, "inbox": true, "outbox": true, "instance": true, "lightweb": true,
+	"nodeinfo": true, "root": true, "system": true, "template": true, "users": true, "ws": true, "well_known": true,
+}
+
+// ParseUsername returns s as a username: 1 to 30 of a-z, 0-9 and _, and not reserved.
+func ParseUsername(s string) (Username, error) {
+	if !usernameForm.MatchString(s) {
+		return Username{}, fault.New(fault.Invalid, fmt.Sprintf("%.40q is not a username: 1 to 30 of a-z, 0-9 and _ are taken", s))
+	}
+	if reserved[s] {
+		return Username{}, fault.New(fault.Invalid, fmt.Sprintf("the username %q is reserved", s))
+	}
+	return Username{s}, nil
+}
+
+func (u Username) String() string { return u.name }
+
+// IsZero tells whether u is nobody.
+func (u Username) IsZero() bool { return u.name == "" }
+
+// MarshalText lets a username stand in JSON and in logs.
+func (u Username) MarshalText() ([]byte, error) { return []byte(u.name), nil }
+
+// Value lets a username be a parameter of a query.
+func (u Username) Value() (driver.Value, error) { return u.name, nil }
+
+// Scan reads a username from the database, where only parsed ones are.
+func (u *Username) Scan(v any) error {
+	s, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("scan username from %T", v)
+	}
+	p, err := ParseUsername(s)
+	if err != nil {
+		return fmt.Errorf("scan username: %w", err)
+	}
+	*u = p
+	return nil
+}
