@@ -1,0 +1,105 @@
+// Package pipeline runs ordered steps over one exchange, and wraps, times and logs them in one place.
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Action is a dispatched action: a word of the closed vocabulary and its parameters.
+type Action struct {
+	Name   string          `json:"action"`
+	Params json.RawMessage `json:"params"`
+}
+
+// Next runs the steps that follow. A step that does not call it ends the exchange: with its error, or, when it returns
+// nil, with success.
+type Next func(ctx context.Context) error
+
+// Step is one part of the work on an exchange of type X.
+type Step[X any] struct {
+	Name string // as in docs/architecture.md; prefixes errors, labels timings
+	Run  func(ctx context.Context, x X, next Next) error
+}
+
+// Do makes a step out of work that always goes on when it succeeds.
+func Do[X any](name string, work func(context.Context, X) error) Step[X] {
+	return Step[X]{name, func(ctx context.Context, x X, next Next) error {
+		if err := work(ctx, x); err != nil {
+			return err
+		}
+		return next(ctx)
+	}}
+}
+
+// Pipeline is an ordered chain of steps.
+type Pipeline[X any] struct {
+	name  string
+	log   *slog.Logger
+	steps []Step[X]
+	took  []prometheus.Observer // as steps
+}
+
+// New returns the pipeline of these steps. reg may be nil.
+func New[X any](name string, log *slog.Logger, reg prometheus.Registerer, steps ...Step[X]) *Pipeline[X] {
+	p := &Pipeline[X]{name: name, log: log, steps: steps}
+	took := stepSeconds(reg)
+	for _, s := range steps {
+		p.took = append(p.took, took.WithLabelValues(name, s.Name))
+	}
+	return p
+}
+
+// Run takes x through the steps until one ends the exchange. An error carries the name of the step that made it, or
+// that could not start because ctx had ended; a step that hands on the error of a later one adds no name.
+func (p *Pipeline[X]) Run(ctx context.Context, x X) error { return p.run(ctx, x, 0) }
+
+func (p *Pipeline[X]) run(ctx context.Context, x X, i int) error {
+	if i == len(p.steps) {
+		return nil
+	}
+	step := p.steps[i]
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", step.Name, fault.Wrap(fault.Busy, "time ran out", err))
+	}
+	var below error // what the steps after this one made of it: named already
+	var after time.Duration
+	start := time.Now()
+	err := step.Run(ctx, x, func(ctx context.Context) error {
+		began := time.Now()
+		below = p.run(ctx, x, i+1)
+		after += time.Since(began)
+		return below
+	})
+	took := time.Since(start) - after
+	p.took[i].Observe(took.Seconds())
+	if below != nil && errors.Is(err, below) {
+		return err
+	}
+	p.log.DebugContext(ctx, "step ran", "pipeline", p.name, "step", step.Name, "took", took, "err", err)
+	if err != nil {
+		return fmt.Errorf("%s: %w", step.Name, err)
+	}
+	return nil
+}
+
+// Inbound is one activity on its way in, with what the steps of Receive have learnt so far. Each field names the step
+// that sets it; there is no map for anything else.
+type Inbound struct {
+	Request    *http.Request    // what the peer sent; its body is read already
+	Body       []byte           // the bytes the signature covers
+	User       vocab.Username   // whose inbox was addressed; zero for the shared one
+	Activity   *vocab.Activity  // parseBody
+	Actor      *vocab.Actor     // resolveActor: the sender
+	Recipients []vocab.Username // resolveAddressing
+}

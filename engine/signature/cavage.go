@@ -1,0 +1,270 @@
+package signature
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-fed/httpsig"
+)
+
+const (
+	requestTarget = "(request-target)"
+	createdField  = "(created)"
+	expiresField  = "(expires)"
+)
+
+// parseCavage returns the signature of draft-cavage that m carries, if it is worth verifying.
+//
+// Verifying does not go through httpsig, which signs and is fine for that: its verifier takes the time from the wall
+// clock, divides parameters at commas within quotes, and covers the decoded path instead of the one that was sent.
+func parseCavage(m *message, body []byte, now time.Time) (Claim, error) {
+	if scheme, _, _ := strings.Cut(m.header.Get("Authorization"), " "); strings.EqualFold(scheme, "Signature") {
+		return Claim{}, refuse("authorization_signature", "signatures are taken from the signature header only")
+	}
+	if len(m.header["Signature"]) == 0 {
+		return Claim{}, refuse("not_signed", "the request carries no signature")
+	}
+	for _, name := range []string{"Signature", "Date", "Digest"} {
+		if err := m.single(name); err != nil {
+			return Claim{}, err
+		}
+	}
+	params, err := parseCavageHeader(m.header["Signature"][0])
+	if err != nil {
+		return Claim{}, err
+	}
+	signature, err := base64.StdEncoding.Strict().DecodeString(params["signature"])
+	if err != nil || len(signature) == 0 {
+		return Claim{}, refuse("malformed_signature", "the signature is not base64")
+	}
+	algorithm := strings.ToLower(params["algorithm"])
+	if !slices.Contains([]string{"", "hs2019", "rsa-sha256", "rsa-sha512", edwards}, algorithm) {
+		return Claim{}, refuse("unknown_algorithm", "the algorithm of the signature is not supported")
+	}
+	covered, err := cavageCovered(params, algorithm)
+	if err != nil {
+		return Claim{}, err
+	}
+	if err := checkCavageCoverage(covered, needsDigest(m.method, body)); err != nil {
+		return Claim{}, err
+	}
+	if err := m.checkCavageTime(params, covered, now); err != nil {
+		return Claim{}, err
+	}
+	if _, ok := params["keyId"]; !ok {
+		return Claim{}, refuse("no_key_id", "the signature does not name its key")
+	}
+	if err := checkKeyID(params["keyId"]); err != nil {
+		return Claim{}, err
+	}
+	if slices.Contains(covered, "digest") {
+		if err := checkDigest(m.header, body); err != nil {
+			return Claim{}, err
+		}
+	}
+	bases, err := m.cavageBases(covered, params)
+	if err != nil {
+		return Claim{}, err
+	}
+	return Claim{Dialect: Cavage, KeyID: params["keyId"], algorithm: algorithm, bases: bases, signature: signature}, nil
+}
+
+// parseCavageHeader reads the parameters of a Signature header (draft-cavage-12 §4.1), quoted or bare, in any order.
+// Unknown ones are kept, as the draft has them ignored, but none may come twice.
+func parseCavageHeader(s string) (map[string]string, error) {
+	malformed := refuse("malformed_signature", "the signature header is malformed")
+	params := map[string]string{}
+	for {
+		name, rest, ok := strings.Cut(strings.TrimLeft(s, " \t"), "=")
+		if !ok || name == "" || strings.ContainsAny(name, " \t\",") {
+			return nil, malformed
+		}
+		var value string
+		if strings.HasPrefix(rest, `"`) {
+			value, rest, ok = strings.Cut(rest[1:], `"`)
+		} else if i := strings.IndexAny(rest, ", \t"); i >= 0 {
+			value, rest = rest[:i], rest[i:]
+		} else {
+			value, rest = rest, ""
+		}
+		// A backslash could only hide a quote.
+		if !ok || strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c == 0x7f || c == '"' || c == '\\' }) {
+			return nil, malformed
+		}
+		if _, again := params[name]; again {
+			return nil, refuse("duplicate_parameter", "the signature header has a parameter twice")
+		}
+		params[name] = value
+		rest = strings.TrimLeft(rest, " \t")
+		if rest == "" {
+			return params, nil
+		}
+		if rest[0] != ',' {
+			return nil, malformed
+		}
+		s = rest[1:]
+	}
+}
+
+// cavageCovered returns the names of what is covered, in lower case.
+func cavageCovered(params map[string]string, algorithm string) ([]string, error) {
+	headers, ok := params["headers"]
+	if !ok { // the default (draft-cavage-12 §2.1.6) is never enough, but what is missing can then be named
+		headers = "date"
+	}
+	covered := strings.Fields(strings.ToLower(headers))
+	if len(covered) == 0 {
+		return nil, refuse("malformed_signature", "the signature covers nothing")
+	}
+	seen := make(map[string]bool, len(covered))
+	for _, name := range covered {
+		if seen[name] {
+			return nil, refuse("duplicate_component", "the signature covers %q twice", clip(name))
+		}
+		seen[name] = true
+		switch name {
+		case requestTarget:
+		case createdField, expiresField:
+			if strings.HasPrefix(algorithm, "rsa") { // §2.3
+				return nil, refuse("created_with_rsa", "%s may not be covered with the algorithm %s", name, algorithm)
+			}
+		default:
+			if !componentName(name) || strings.HasPrefix(name, "@") {
+				return nil, refuse("unknown_component", "the component %q is not supported", clip(name))
+			}
+		}
+	}
+	return covered, nil
+}
+
+// checkCavageCoverage refuses a signature that leaves target, host, time or body open.
+func checkCavageCoverage(covered []string, digest bool) error {
+	has := func(name string) bool { return slices.Contains(covered, name) }
+	switch {
+	case !has(requestTarget):
+		return refuse("target_not_covered", "the signature does not cover (request-target)")
+	case !has("host"):
+		return refuse("host_not_covered", "the signature does not cover host")
+	case !has("date") && !has(createdField):
+		return refuse("date_not_covered", "the signature does not cover date")
+	case digest && !has("digest"):
+		return refuse("digest_not_covered", "the signature does not cover digest")
+	}
+	return nil
+}
+
+// checkCavageTime refuses a signature whose covered times are not now.
+func (m *message) checkCavageTime(params map[string]string, covered []string, now time.Time) error {
+	if slices.Contains(covered, "date") {
+		date, err := http.ParseTime(m.header.Get("Date"))
+		if err != nil {
+			return refuse("bad_date", "the date is missing or malformed")
+		}
+		if err := checkWindow(date, now); err != nil {
+			return err
+		}
+	}
+	var created *int64
+	if slices.Contains(covered, createdField) {
+		t, err := unix(params, "created")
+		if err != nil {
+			return err
+		}
+		if err := checkWindow(time.Unix(t, 0), now); err != nil {
+			return err
+		}
+		created = &t
+	}
+	// An end that is not covered may be forged, but nobody can gain by an earlier one.
+	if _, ok := params["expires"]; ok || slices.Contains(covered, expiresField) {
+		t, err := unix(params, "expires")
+		if err != nil {
+			return err
+		}
+		return checkExpires(t, created, now)
+	}
+	return nil
+}
+
+// unix returns the parameter as seconds since 1970: digits only, no sign and no fraction.
+func unix(params map[string]string, name string) (int64, error) {
+	s := params[name]
+	t, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || len(s) > 15 || strings.Trim(s, "0123456789") != "" {
+		return 0, refuse("bad_"+name, "the signature's %s is missing or malformed", name)
+	}
+	return t, nil
+}
+
+// cavageBases returns the strings that may have been signed (draft-cavage-12 §2.3). There are two when the target has
+// a query: Fedify leaves it out, and others have done so.
+func (m *message) cavageBases(covered []string, params map[string]string) ([]string, error) {
+	targets := []string{m.target}
+	if path, _, ok := strings.Cut(m.target, "?"); ok {
+		targets = append(targets, path)
+	}
+	bases := make([]string, 0, len(targets))
+	for _, target := range targets {
+		lines := make([]string, 0, len(covered))
+		for _, name := range covered {
+			var value string
+			var err error
+			switch name {
+			case requestTarget:
+				value = strings.ToLower(m.method) + " " + target
+			case createdField:
+				value = params["created"]
+			case expiresField:
+				value = params["expires"]
+			default:
+				value, err = m.field(name)
+			}
+			if err != nil {
+				return nil, err
+			}
+			lines = append(lines, name+": "+value)
+		}
+		bases = append(bases, strings.Join(lines, "\n"))
+	}
+	return bases, nil
+}
+
+// signCavage signs with httpsig, by the scheme of draft-cavage that does what algorithm says.
+func signCavage(m *message, body []byte, k Key, algorithm string) error {
+	scheme, written := httpsig.Algorithm(httpsig.ED25519), "hs2019"
+	if algorithm == rsaSHA256 {
+		scheme, written = httpsig.RSA_SHA256, "rsa-sha256"
+	}
+	covered := []string{requestTarget, "host", "date"}
+	optional := "Accept"
+	if len(body) > 0 {
+		m.header.Set("Digest", digest(body))
+		covered = append(covered, "digest")
+		optional = "Content-Type"
+	}
+	if m.header.Get(optional) != "" {
+		covered = append(covered, strings.ToLower(optional))
+	}
+	// httpsig signs URL.Path, which net/http decodes before anybody sees it, and looks for Host among the headers. So it
+	// gets a request of its own with the target as it will be sent.
+	stub := &http.Request{Method: m.method, URL: &url.URL{Path: m.target}, Header: m.header.Clone()}
+	stub.Header.Set("Host", m.host)
+	signer, _, err := httpsig.NewSigner([]httpsig.Algorithm{scheme}, httpsig.DigestSha256, covered, httpsig.Signature, 0)
+	if err != nil {
+		return fmt.Errorf("make signer: %w", err)
+	}
+	if err := signer.SignRequest(k.Private, k.ID, stub, nil); err != nil {
+		return err
+	}
+	// It writes hs2019 whatever the key is; some peers only know the name of what is really done. The parameter is not
+	// covered by the signature.
+	header := strings.Replace(stub.Header.Get("Signature"), `algorithm="hs2019"`, `algorithm="`+written+`"`, 1)
+	m.header.Set("Signature", header)
+	return nil
+}

@@ -1,0 +1,274 @@
+package signature
+
+import (
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+)
+
+// maxLabels is how many signatures of a request are looked at: each may cost the caller a fetch.
+const maxLabels = 3
+
+// parseRFC9421 returns those signatures of m that are worth verifying, or why the first is not.
+func parseRFC9421(m *message, body []byte, now time.Time) ([]Claim, error) {
+	inputs, err := dictionary(m.header, "Signature-Input")
+	if err != nil {
+		return nil, err
+	}
+	signatures, err := dictionary(m.header, "Signature")
+	if err != nil {
+		return nil, err
+	}
+	labels := inputs.Names()
+	switch {
+	case len(labels) == 0:
+		return nil, refuse("not_signed", "the request carries no signature")
+	case len(labels) > maxLabels:
+		return nil, refuse("too_many_signatures", "the request carries more than three signatures")
+	case len(labels) != len(signatures.Names()):
+		return nil, refuse("label_mismatch", "signature and signature-input do not have the same labels")
+	}
+	var digest error // the same for all labels, so a body is hashed once
+	if needsDigest(m.method, body) || len(m.header["Content-Digest"]) > 0 {
+		digest = checkContentDigest(m.header, body)
+	}
+	var claims []Claim
+	var first error
+	for _, label := range labels {
+		input, _ := inputs.Get(label) // there: the label is one of its names
+		signature, ok := signatures.Get(label)
+		if !ok {
+			return nil, refuse("label_mismatch", "signature and signature-input do not have the same labels")
+		}
+		c, err := claimOf(m, input, signature, body, digest, now)
+		switch {
+		case err == nil:
+			claims = append(claims, c)
+		case first == nil:
+			first = err
+		}
+	}
+	if len(claims) == 0 {
+		return nil, first
+	}
+	return claims, nil
+}
+
+// claimOf checks one label's members of Signature-Input and Signature.
+func claimOf(m *message, input, signature httpsfv.Member, body []byte, digest error, now time.Time) (Claim, error) {
+	list, ok := input.(httpsfv.InnerList)
+	if !ok {
+		return Claim{}, refuse("malformed_signature", "signature-input does not list the covered components")
+	}
+	item, ok := signature.(httpsfv.Item)
+	if !ok {
+		return Claim{}, refuse("malformed_signature", "the signature is not a byte sequence")
+	}
+	sig, ok := item.Value.([]byte)
+	if !ok || len(sig) == 0 {
+		return Claim{}, refuse("malformed_signature", "the signature is not a byte sequence")
+	}
+	covered, err := components(list)
+	if err != nil {
+		return Claim{}, err
+	}
+	if err := m.checkCoverage(covered, needsDigest(m.method, body)); err != nil {
+		return Claim{}, err
+	}
+	if digest != nil && slices.Contains(covered, "content-digest") {
+		return Claim{}, digest
+	}
+	keyID, algorithm, err := parameters(list.Params, now)
+	if err != nil {
+		return Claim{}, err
+	}
+	base, err := m.base(list, covered)
+	if err != nil {
+		return Claim{}, err
+	}
+	return Claim{Dialect: RFC9421, KeyID: keyID, algorithm: algorithm, bases: []string{base}, signature: sig}, nil
+}
+
+// components returns the names of the covered components. Those with parameters are refused: peers do not send them,
+// and ;req, ;bs, ;key and the like each change what a component means.
+func components(list httpsfv.InnerList) ([]string, error) {
+	names := make([]string, 0, len(list.Items))
+	seen := make(map[string]bool, len(list.Items))
+	for _, item := range list.Items {
+		name, ok := item.Value.(string)
+		if !ok || !componentName(name) {
+			return nil, refuse("malformed_signature", "signature-input does not list the covered components")
+		}
+		if len(item.Params.Names()) > 0 {
+			return nil, refuse("component_parameter", "the component %q has a parameter, which is not supported", clip(name))
+		}
+		if seen[name] { // RFC 9421 §2.5: a component occurs once
+			return nil, refuse("duplicate_component", "the signature covers %q twice", clip(name))
+		}
+		seen[name] = true
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// componentName tells whether s is a field name in lower case (RFC 9421 §2.1), or one with an @ before it.
+func componentName(s string) bool {
+	s = strings.TrimPrefix(s, "@")
+	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+	return s != "" && strings.Trim(s, token) == ""
+}
+
+// checkCoverage refuses a signature that leaves method, target or body open.
+func (m *message) checkCoverage(covered []string, digest bool) error {
+	has := func(names ...string) bool {
+		return !slices.ContainsFunc(names, func(n string) bool { return !slices.Contains(covered, n) })
+	}
+	if !has("@method") {
+		return refuse("method_not_covered", "the signature does not cover @method")
+	}
+	pieces := has("@authority", "@path") && (has("@query") || !strings.Contains(m.target, "?"))
+	if !has("@target-uri") && !pieces && !has("@authority", "@request-target") {
+		return refuse("target_not_covered", "the signature does not cover @target-uri")
+	}
+	if digest && !has("content-digest") {
+		return refuse("digest_not_covered", "the signature does not cover content-digest")
+	}
+	return nil
+}
+
+// parameters checks the signature's parameters (RFC 9421 §2.3) and returns keyid and alg. Others are signed like
+// these, and otherwise without effect.
+func parameters(p *httpsfv.Params, now time.Time) (keyID, algorithm string, err error) {
+	value := func(name string) any { v, _ := p.Get(name); return v } // nil, which is of no wanted type, if absent
+	created, ok := value("created").(int64)
+	if !ok {
+		return "", "", refuse("no_created", "the signature does not say when it was created")
+	}
+	if err := checkWindow(time.Unix(created, 0), now); err != nil {
+		return "", "", err
+	}
+	if v := value("expires"); v != nil {
+		expires, ok := v.(int64)
+		if !ok {
+			return "", "", refuse("malformed_signature", "expires is not an integer")
+		}
+		if err := checkExpires(expires, &created, now); err != nil {
+			return "", "", err
+		}
+	}
+	if v := value("alg"); v != nil {
+		algorithm, ok = v.(string)
+		if !ok || !slices.Contains([]string{rsaSHA256, rsaSHA512, rsaPSS, edwards}, algorithm) {
+			return "", "", refuse("unknown_algorithm", "the algorithm of the signature is not supported")
+		}
+	}
+	keyID, ok = value("keyid").(string)
+	if !ok {
+		return "", "", refuse("no_key_id", "the signature does not name its key")
+	}
+	return keyID, algorithm, checkKeyID(keyID)
+}
+
+// base returns the signature base (RFC 9421 §2.5) for the components of list, whose names are covered.
+func (m *message) base(list httpsfv.InnerList, covered []string) (string, error) {
+	var b strings.Builder
+	for _, name := range covered {
+		value, err := m.component(name)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(`"` + name + `": ` + value + "\n")
+	}
+	params, err := httpsfv.Marshal(httpsfv.List{list})
+	if err != nil {
+		return "", refuse("malformed_signature", "a parameter of the signature cannot be written as it must be signed")
+	}
+	b.WriteString(`"@signature-params": ` + params)
+	return b.String(), nil
+}
+
+// component returns the value of one component (RFC 9421 §2.1 and §2.2).
+func (m *message) component(name string) (string, error) {
+	path, query, _ := strings.Cut(m.target, "?")
+	switch name {
+	case "@method":
+		return m.method, nil
+	case "@target-uri":
+		return m.scheme + "://" + m.authority + m.target, nil
+	case "@authority":
+		return m.authority, nil
+	case "@scheme":
+		return m.scheme, nil
+	case "@request-target":
+		return m.raw, nil
+	case "@path":
+		return path, nil
+	case "@query":
+		return "?" + query, nil // the question mark is part of it, even without a query (§2.2.7)
+	}
+	if strings.HasPrefix(name, "@") {
+		return "", refuse("unknown_component", "the component %q is not supported", clip(name))
+	}
+	return m.field(name)
+}
+
+// dictionary parses all lines of a field as one dictionary (RFC 8941 §3.2). A key that comes twice is refused: by the
+// letter the last one counts, but not every reader keeps to the letter.
+func dictionary(h http.Header, name string) (*httpsfv.Dictionary, error) {
+	d, err := httpsfv.UnmarshalDictionary(h[name])
+	if err != nil {
+		return nil, refuse("malformed_"+strings.ReplaceAll(strings.ToLower(name), "-", "_"), "%s is malformed", strings.ToLower(name))
+	}
+	members, quoted := len(h[name]), false
+	for _, line := range h[name] {
+		for i := 0; i < len(line); i++ {
+			switch c := line[i]; {
+			case quoted && c == '\\':
+				i++
+			case c == '"':
+				quoted = !quoted
+			case c == ',' && !quoted: // outside strings a comma can only divide members
+				members++
+			}
+		}
+	}
+	if n := len(d.Names()); n > 0 && n != members {
+		return nil, refuse("duplicate_label", "%s has the same key twice", strings.ToLower(name))
+	}
+	return d, nil
+}
+
+// signRFC9421 covers no @query and no @request-target: @target-uri says the same, and peers read those two differently.
+func signRFC9421(m *message, body []byte, k Key, algorithm string, now time.Time) error {
+	covered := []string{"@method", "@target-uri", "@authority"}
+	if len(body) > 0 {
+		m.header.Set("Content-Digest", contentDigest(body))
+		covered = append(covered, "content-digest")
+		if m.header.Get("Content-Type") != "" {
+			covered = append(covered, "content-type")
+		}
+	}
+	list := httpsfv.InnerList{Params: httpsfv.NewParams()}
+	for _, name := range covered {
+		list.Items = append(list.Items, httpsfv.NewItem(name))
+	}
+	list.Params.Add("created", now.Unix())
+	list.Params.Add("keyid", k.ID)
+	list.Params.Add("alg", algorithm)
+	base, err := m.base(list, covered)
+	if err != nil {
+		return err
+	}
+	signature, err := sign(k.Private, base)
+	if err != nil {
+		return err
+	}
+	_, params, _ := strings.Cut(base, `"@signature-params": `)
+	m.header.Set("Signature-Input", "sig1="+params)
+	m.header.Set("Signature", "sig1=:"+base64.StdEncoding.EncodeToString(signature)+":")
+	return nil
+}
