@@ -1,0 +1,130 @@
+// Package policy says who may talk to us, and how often.
+package policy
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/net/publicsuffix"
+)
+
+// Mode says what holds for a host that no list names.
+type Mode uint8
+
+// The modes.
+const (
+	Open      Mode = iota // every host that is not blocked may talk to us
+	Allowlist             // only hosts that are allowed, and not blocked, may
+)
+
+// Domains is a compiled policy. A domain on a list stands for itself and everything below it; a host on both lists is
+// blocked. The zero Domains allows every well-formed host.
+type Domains struct {
+	blocked, allowed map[string]bool
+	mode             Mode
+}
+
+// NewDomains compiles a policy from lists of domains or IP addresses. *.example.org is taken for example.org; entries
+// that can name no host are passed over.
+func NewDomains(blocked, allowed []string, mode Mode) *Domains {
+	return &Domains{set(blocked), set(allowed), mode}
+}
+
+// Allows tells whether host, with or without a port, may talk to us and be contacted. What is no host never may.
+func (d *Domains) Allows(host string) bool {
+	name := normalize(host)
+	if name == "" || matches(d.blocked, name) {
+		return false
+	}
+	return d.mode == Open || matches(d.allowed, name)
+}
+
+// RegistrableDomain returns what limits are keyed by, so that a wildcard in somebody's DNS buys nothing: the name below
+// the public suffix under which host was registered. IP literals and single labels such as localhost:8080, which are
+// met only where addresses beyond the public internet are allowed, are returned as they are, with their port.
+func RegistrableDomain(host string) string {
+	name := normalize(host)
+	if name == "" || isAddress(name) || !strings.Contains(name, ".") {
+		return host
+	}
+	registered, err := publicsuffix.EffectiveTLDPlusOne(name)
+	if err != nil { // the name is itself a public suffix
+		return name
+	}
+	return registered
+}
+
+// maxName is the longest name there can be in the DNS (RFC 1035 §2.3.4). It keeps the work on a hostile one small.
+const maxName = 253
+
+func set(list []string) map[string]bool {
+	names := make(map[string]bool, len(list))
+	for _, entry := range list {
+		if name := normalize(strings.TrimPrefix(strings.TrimSpace(entry), "*.")); name != "" {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// matches tells whether name, or a domain above it, is in names.
+func matches(names map[string]bool, name string) bool {
+	if len(names) == 0 {
+		return false
+	}
+	if isAddress(name) {
+		return names[name]
+	}
+	for {
+		if names[name] {
+			return true
+		}
+		_, above, found := strings.Cut(name, ".")
+		if !found {
+			return false
+		}
+		name = above
+	}
+}
+
+// normalize returns host as it is compared: A-labels in lower case, or an IP address in its one canonical form, without
+// port, brackets or trailing dots. It is empty for what no host can be called.
+func normalize(host string) string {
+	if len(host) > 4*maxName {
+		return ""
+	}
+	name := strings.TrimSpace(host)
+	if h, _, err := net.SplitHostPort(name); err == nil {
+		name = h
+	}
+	if strings.HasPrefix(name, "[") && strings.HasSuffix(name, "]") {
+		name = name[1 : len(name)-1]
+	}
+	if addr, err := netip.ParseAddr(name); err == nil {
+		return addr.Unmap().String()
+	}
+	name = strings.ToLower(name)
+	if ascii, err := idna.Lookup.ToASCII(name); err == nil {
+		name = ascii
+	}
+	name = strings.TrimRight(name, ".")
+	if len(name) > maxName || strings.Contains(name, "..") || strings.HasPrefix(name, ".") || strings.ContainsFunc(name, foreign) {
+		return ""
+	}
+	if addr, err := netip.ParseAddr(name); err == nil { // digits that only idna mapped to ASCII
+		return addr.Unmap().String()
+	}
+	return name
+}
+
+// foreign tells whether r stands in no host name. The underscore does, in practice.
+func foreign(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
+}
+
+func isAddress(name string) bool {
+	_, err := netip.ParseAddr(name)
+	return err == nil
+}

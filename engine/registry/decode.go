@@ -1,0 +1,182 @@
+package registry
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// decode reads data into v, a pointer to a struct, as a person should be told about it: unlike encoding/json it refuses
+// unknown keys, keys in other capitals, repeated keys, null and trailing text, and says where.
+func decode(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	w := &walker{data: data, d: d}
+	if err := w.value(reflect.TypeOf(v).Elem(), ""); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return w.at("text after the end")
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return w.syntax(err)
+	}
+	return nil
+}
+
+// walker compares a document with the type it is meant for.
+type walker struct {
+	data []byte
+	d    *json.Decoder
+}
+
+func (w *walker) value(t reflect.Type, path string) error {
+	token, err := w.d.Token()
+	if err != nil {
+		return w.syntax(err)
+	}
+	want, ok := "", false
+	switch t.Kind() {
+	case reflect.Struct:
+		if token == json.Delim('{') {
+			return w.object(t, path)
+		}
+		want = "an object"
+	case reflect.Slice:
+		if token == json.Delim('[') {
+			return w.array(t.Elem(), path)
+		}
+		want = "a list"
+	case reflect.Bool:
+		want = "true or false"
+		_, ok = token.(bool)
+	case reflect.String:
+		want = "a text"
+		_, ok = token.(string)
+	}
+	if !ok {
+		return w.at("%s must be %s", cmp.Or(path, "the file"), want)
+	}
+	return nil
+}
+
+func (w *walker) object(t reflect.Type, path string) error {
+	fields := map[string]reflect.Type{}
+	for f := range t.Fields() {
+		if name := f.Tag.Get("json"); name != "" {
+			fields[name] = f.Type
+		}
+	}
+	seen := map[string]bool{}
+	for w.d.More() {
+		token, err := w.d.Token()
+		if err != nil {
+			return w.syntax(err)
+		}
+		key, _ := token.(string) // the decoder takes nothing else for a key
+		full := strings.TrimPrefix(path+"."+key, ".")
+		field, known := fields[key]
+		switch {
+		case !known:
+			return w.at("unknown key %.60q%s", full, meant(key, fields))
+		case seen[key]:
+			return w.at("key %q is there twice", full)
+		}
+		seen[key] = true
+		if err := w.value(field, full); err != nil {
+			return err
+		}
+	}
+	_, err := w.d.Token()
+	return w.syntax(err)
+}
+
+func (w *walker) array(element reflect.Type, path string) error {
+	for i := 0; w.d.More(); i++ {
+		if err := w.value(element, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+			return err
+		}
+	}
+	_, err := w.d.Token()
+	return w.syntax(err)
+}
+
+func meant(key string, fields map[string]reflect.Type) string {
+	names := make([]string, 0, len(fields))
+	for name := range fields {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if near := Nearest(key, names); near != "" {
+		return fmt.Sprintf(", did you mean %q?", near)
+	}
+	return "; known are " + strings.Join(names, ", ")
+}
+
+// at returns the problem with the place the decoder has come to.
+func (w *walker) at(format string, args ...any) error {
+	return wrong("%s: %s", w.place(w.d.InputOffset()), fmt.Sprintf(format, args...))
+}
+
+func (w *walker) syntax(err error) error {
+	if err == nil {
+		return nil
+	}
+	var s *json.SyntaxError
+	if errors.As(err, &s) {
+		return wrong("%s: %s", w.place(s.Offset), s.Error())
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return wrong("%s: the file ends too early", w.place(int64(len(w.data))))
+	}
+	return wrong("%s: %s", w.place(w.d.InputOffset()), err.Error())
+}
+
+func (w *walker) place(offset int64) string {
+	before := w.data[:min(int(offset), len(w.data))]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := len(before) - (bytes.LastIndexByte(before, '\n') + 1)
+	return fmt.Sprintf("line %d column %d", line, max(column, 1))
+}
+
+// Nearest returns the one of names that word was most likely meant to be, or nothing when none is near.
+func Nearest(word string, names []string) string {
+	best, distance := "", min(max(2, len(word)/3), len(word)-1)+1
+	if len(word) > 100 { // nobody's slip of the pen
+		return ""
+	}
+	for _, n := range names {
+		if d := edits(strings.ToLower(word), strings.ToLower(n)); d < distance {
+			best, distance = n, d
+		}
+	}
+	return best
+}
+
+// edits counts the bytes to add, drop or replace and the neighbours to swap to turn a into b (optimal string alignment).
+func edits(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		before, last, row = last, row, before
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			same := 1
+			if a[i-1] == b[j-1] {
+				same = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+same)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,201 @@
+package registry
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// lookEvery bounds how often the file system is asked about one file.
+	lookEvery = 200 * time.Millisecond
+	// settledAfter is how old a file must have been when it was read for its time and size to tell whether it changed
+	// since: some file systems count in steps of two seconds.
+	settledAfter = 2 * time.Second
+)
+
+// file is one configuration file, followed by looking at it when it is asked for.
+type file[T any] struct {
+	path   string
+	limit  int64
+	decode func([]byte) (T, error) // of nothing: the defaults
+	in     *Registry
+
+	mu      sync.Mutex // held while looking and writing
+	current atomic.Pointer[reading[T]]
+}
+
+// reading is what the last look at a file found. It is never changed once published.
+type reading[T any] struct {
+	value      T
+	good       bool   // value was once read without fault; while err is set it is the last good one
+	generation uint64 // of value
+	err        error  // why the file as it is now cannot be used
+
+	looked  time.Time
+	info    fs.FileInfo // of the file that was read, broken or not; nil when there is none
+	digest  [sha256.Size]byte
+	settled bool
+	missing bool // info's file was not there at the last look
+}
+
+func newFile[T any](r *Registry, path string, limit int64, decode func([]byte) (T, error)) *file[T] {
+	return &file[T]{path: path, limit: limit, decode: decode, in: r}
+}
+
+// get returns the value and its generation; an error only when there is no good value.
+func (f *file[T]) get() (T, uint64, error) {
+	c := f.current.Load()
+	if c == nil || f.in.now().Sub(c.looked) >= lookEvery {
+		f.mu.Lock()
+		if c = f.current.Load(); c == nil || f.in.now().Sub(c.looked) >= lookEvery {
+			c = f.look()
+		}
+		f.mu.Unlock()
+	}
+	if !c.good {
+		return c.value, c.generation, c.err
+	}
+	return c.value, c.generation, nil
+}
+
+// set writes the value and makes it the current one.
+func (f *file[T]) set(v T) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var doc bytes.Buffer
+	e := json.NewEncoder(&doc)
+	e.SetEscapeHTML(false) // people read it
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("encode %s: %w", f.path, err)
+	}
+	if err := replace(f.path, doc.Bytes()); err != nil {
+		return fmt.Errorf("write %s: %w", f.path, err)
+	}
+	if c := f.look(); c.err != nil {
+		return c.err
+	}
+	return nil
+}
+
+// problem returns why the file as it is now cannot be used.
+func (f *file[T]) problem() error {
+	if c := f.current.Load(); c != nil {
+		return c.err
+	}
+	return nil
+}
+
+// absent tells whether there was no file at the last look, and the look before it.
+func (f *file[T]) absent() bool {
+	c := f.current.Load()
+	return c != nil && c.info == nil && c.err == nil
+}
+
+// look compares the file with what was read of it, reads it when it differs, and publishes what it found.
+func (f *file[T]) look() *reading[T] {
+	old := f.current.Load()
+	if old == nil {
+		old = &reading[T]{}
+	}
+	next := *old
+	next.looked, next.missing = f.in.now(), false
+	info, err := os.Stat(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && old.info != nil && !old.missing:
+		// Many editors move the old file away before they write the new one: a policy must not vanish meanwhile.
+		next.missing = true
+	case errors.Is(err, fs.ErrNotExist) && old.good && old.info == nil && old.err == nil:
+	case errors.Is(err, fs.ErrNotExist):
+		f.take(&next, nil, nil)
+	case err != nil:
+		next.info = nil
+		f.refuse(&next, err)
+	case old.info == nil || !old.settled || !sameFile(old.info, info):
+		data, info, err := f.read()
+		if err != nil {
+			next.info, next.digest = info, [sha256.Size]byte{}
+			f.refuse(&next, err)
+		} else if digest := sha256.Sum256(data); old.info == nil || digest != old.digest {
+			next.digest = digest
+			f.take(&next, data, info)
+		}
+		if info != nil {
+			next.info, next.settled = info, next.looked.Sub(info.ModTime()) > settledAfter
+		}
+	}
+	f.current.Store(&next)
+	return &next
+}
+
+func sameFile(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// take makes data, read from the file of info, the value of next; without a file the defaults.
+func (f *file[T]) take(next *reading[T], data []byte, info fs.FileInfo) {
+	if info != nil && len(bytes.TrimSpace(data)) == 0 {
+		f.refuse(next, wrong("the file is empty"))
+		return
+	}
+	v, err := f.decode(data)
+	if err != nil {
+		f.refuse(next, err)
+		return
+	}
+	if next.good || next.err != nil {
+		f.in.log.Info("configuration file changed", "file", f.path)
+	}
+	next.value, next.good, next.err, next.info = v, true, nil, info
+	next.generation++
+}
+
+// refuse keeps the last good value and says why, once.
+func (f *file[T]) refuse(next *reading[T], err error) {
+	err = fmt.Errorf("read %s: %w", f.path, withoutPath(err))
+	if next.err == nil || next.err.Error() != err.Error() {
+		f.in.log.Error("configuration file refused", "file", f.path, "kept", next.good, "err", err)
+	}
+	next.err = err
+}
+
+func withoutPath(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// read returns the file and what it was when it was opened.
+func (f *file[T]) read() ([]byte, fs.FileInfo, error) {
+	r, err := open(f.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer r.Close()
+	info, err := r.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, info, wrong("it is not a regular file")
+	}
+	data, err := io.ReadAll(io.LimitReader(r, f.limit+1))
+	if err != nil {
+		return nil, info, err
+	}
+	if int64(len(data)) > f.limit {
+		return nil, info, wrong("it has more than %d bytes", f.limit)
+	}
+	return data, info, nil
+}

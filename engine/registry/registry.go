@@ -1,0 +1,101 @@
+// Package registry holds the configuration that may change while the engine serves: the server's policy and a file
+// per user. The files are the truth. They may be edited by hand, and what was written is followed within a second.
+package registry
+
+import (
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Registry reads and writes the configuration files of one instance. It may be used by many goroutines, and beside
+// other processes that use the same folders.
+type Registry struct {
+	usersDir string
+	log      *slog.Logger
+	now      func() time.Time
+	server   *file[Server]
+
+	mu    sync.Mutex
+	users map[vocab.Username]*file[User] // of those who have a file; the others cost nothing
+}
+
+// New returns the registry of <dataDir>/registry/server.json and <usersDir>/<username>/config.json. Nothing is read
+// before it is asked for, and a file that is not there stands for the defaults.
+func New(dataDir, usersDir string, log *slog.Logger) *Registry {
+	r := &Registry{usersDir: usersDir, log: log.With("component", "registry"), now: time.Now, users: map[vocab.Username]*file[User]{}}
+	r.server = newFile(r, filepath.Join(dataDir, "registry", "server.json"), maxServerFile, decodeServer)
+	return r
+}
+
+// Server returns the current policy. The slices in it are shared: they must not be changed. While the file is broken
+// the last good policy is returned and Err says why; the error here is for a file of which nothing good was ever read.
+func (r *Registry) Server() (Server, error) {
+	s, generation, err := r.server.get()
+	s.generation = generation
+	return s, err
+}
+
+// User returns the configuration of u, the defaults when there is no file. The slices in it are shared: they must not
+// be changed. A broken file is treated as Server does.
+func (r *Registry) User(u vocab.Username) (User, error) {
+	f := r.userFile(u)
+	c, _, err := f.get()
+	if err == nil && f.absent() {
+		r.mu.Lock()
+		delete(r.users, u)
+		r.mu.Unlock()
+	}
+	return c, err
+}
+
+func (r *Registry) userFile(u vocab.Username) *file[User] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.users[u]
+	if f == nil {
+		f = newFile(r, filepath.Join(r.usersDir, u.String(), "config.json"), maxUserFile, decodeUser)
+		r.users[u] = f
+	}
+	return f
+}
+
+// SetServer replaces the policy. Readers see the old one or the new one, whole; once it returns, every reader here sees
+// the new one.
+func (r *Registry) SetServer(s Server) error {
+	s, err := s.canonical()
+	if err != nil {
+		return err
+	}
+	return r.server.set(s)
+}
+
+// SetUser replaces the configuration of u as SetServer does the policy. The folder is made when there is none.
+func (r *Registry) SetUser(u vocab.Username, c User) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	return r.userFile(u).set(c)
+}
+
+// Err returns what is wrong with the files that were asked for and are broken now, joined; nil when all are good.
+func (r *Registry) Err() error {
+	r.mu.Lock()
+	files := make([]*file[User], 0, len(r.users))
+	for _, f := range r.users {
+		files = append(files, f)
+	}
+	r.mu.Unlock()
+	slices.SortFunc(files, func(a, b *file[User]) int { return strings.Compare(a.path, b.path) })
+	errs := []error{r.server.problem()}
+	for _, f := range files {
+		errs = append(errs, f.problem())
+	}
+	return errors.Join(errs...)
+}

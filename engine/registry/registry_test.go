@@ -1,0 +1,401 @@
+package registry
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// fixture is a registry with a clock of its own, and its log.
+type fixture struct {
+	*Registry
+	dir string
+	log bytes.Buffer
+	at  time.Time
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{dir: t.TempDir(), at: time.Now()}
+	f.Registry = New(f.dir, filepath.Join(f.dir, "users"), slog.New(slog.NewTextHandler(&f.log, nil)))
+	f.now = func() time.Time { return f.at }
+	return f
+}
+
+func (f *fixture) serverFile() string { return filepath.Join(f.dir, "registry", "server.json") }
+
+// write makes content the server's policy, as an editor that writes in place does.
+func (f *fixture) write(t *testing.T, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(f.serverFile()), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(f.serverFile(), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.wait()
+}
+
+// wait lets as much time pass as a look may take to be due.
+func (f *fixture) wait() { f.at = f.at.Add(lookEvery) }
+
+func (f *fixture) blocked(t *testing.T) string {
+	t.Helper()
+	s, err := f.Server()
+	if err != nil {
+		t.Fatalf("Server: %v", err)
+	}
+	return strings.Join(s.BlockedDomains, " ")
+}
+
+func username(t *testing.T, s string) vocab.Username {
+	t.Helper()
+	u, err := vocab.ParseUsername(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestWithoutFilesTheDefaultsHold(t *testing.T) {
+	f := newFixture(t)
+	if got := f.blocked(t); got != "" {
+		t.Errorf("blocked = %q, want none", got)
+	}
+	u, err := f.User(username(t, "alice"))
+	if err != nil || !reflect.DeepEqual(u, DefaultUser()) {
+		t.Errorf("User = %+v, %v, want the defaults", u, err)
+	}
+	if len(f.users) != 0 {
+		t.Errorf("%d users are kept, want none for those without a file", len(f.users))
+	}
+	if err := f.Err(); err != nil {
+		t.Errorf("Err = %v, want nil", err)
+	}
+}
+
+func TestWhatIsSetIsReadBack(t *testing.T) {
+	f := newFixture(t)
+	f.blocked(t)
+	if err := f.SetServer(Server{BlockedDomains: []string{"Bücher.example", "bad.example", "bad.example:443", "127.0.0.1:4321"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := f.blocked(t), "127.0.0.1:4321 bad.example xn--bcher-kva.example"; got != want {
+		t.Errorf("blocked = %q, want %q", got, want)
+	}
+	alice := username(t, "alice")
+	c := DefaultUser()
+	c.Profile = Profile{Name: "Alice <3", Icon: "https://example.org/a.png", Fields: []Field{{"web", "https://example.org"}}}
+	c.FollowPolicy = ApprovalRequired
+	if err := f.SetUser(alice, c); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := f.User(alice); err != nil || !reflect.DeepEqual(got, c) {
+		t.Errorf("User = %+v, %v, want %+v", got, err, c)
+	}
+}
+
+func TestFilesAreWrittenForPeopleAndClosedToOthers(t *testing.T) {
+	f := newFixture(t)
+	alice := username(t, "alice")
+	c := DefaultUser()
+	c.Profile.Name = "Alice <3"
+	if err := f.SetUser(alice, c); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(f.dir, "users", "alice", "config.json")
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{
+  "profile": {
+    "name": "Alice <3",
+    "summary": "",
+    "icon": "",
+    "image": "",
+    "fields": []
+  },
+  "follow_policy": "auto_accept",
+  "collections": {
+    "followers": "public",
+    "following": "public"
+  },
+  "messaging": {
+    "allow_insecure_dm": false
+  },
+  "discoverable": false,
+  "indexable": false
+}
+`
+	if string(got) != want {
+		t.Errorf("file is %s, want %s", got, want)
+	}
+	for path, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s has mode %v, %v, want %v", path, info.Mode(), err, want)
+		}
+	}
+}
+
+func TestAChangedFileIsSeenWithinASecond(t *testing.T) {
+	f := newFixture(t)
+	f.write(t, `{"blocked_domains":["a.example"]}`)
+	if got := f.blocked(t); got != "a.example" {
+		t.Fatalf("blocked = %q, want a.example", got)
+	}
+	first, _ := f.Server()
+	// The same size within the file system's tick: neither size nor, perhaps, time tells the change.
+	f.write(t, `{"blocked_domains":["b.example"]}`)
+	if got := f.blocked(t); got != "b.example" {
+		t.Errorf("blocked = %q, want b.example", got)
+	}
+	second, _ := f.Server()
+	f.wait()
+	third, _ := f.Server()
+	if first.Generation() >= second.Generation() || second.Generation() != third.Generation() {
+		t.Errorf("generations %d, %d, %d, want a step for the change only", first.Generation(), second.Generation(), third.Generation())
+	}
+}
+
+func TestTheFileSystemIsAskedSeldom(t *testing.T) {
+	f := newFixture(t)
+	f.write(t, `{"blocked_domains":["a.example"]}`)
+	f.blocked(t)
+	f.write(t, `{"blocked_domains":["b.example"]}`)
+	f.at = f.at.Add(-time.Millisecond)
+	if got := f.blocked(t); got != "a.example" {
+		t.Errorf("blocked = %q before a look is due, want a.example", got)
+	}
+}
+
+func TestABrokenFileKeepsTheLastGoodValue(t *testing.T) {
+	tests := []struct {
+		name  string
+		spoil func(t *testing.T, f *fixture)
+	}{
+		{"half written", func(t *testing.T, f *fixture) { f.write(t, `{"blocked_domains":["a.ex`) }},
+		{"emptied", func(t *testing.T, f *fixture) { f.write(t, "") }},
+		{"too large", func(t *testing.T, f *fixture) {
+			f.server.limit = 40
+			f.write(t, `{"blocked_domains":["a.example"]}`+strings.Repeat(" ", 40))
+		}},
+		{"a folder", func(t *testing.T, f *fixture) { remake(t, f, func(p string) error { return os.Mkdir(p, 0o700) }) }},
+		{"a pipe without a writer", func(t *testing.T, f *fixture) { remake(t, f, func(p string) error { return syscall.Mkfifo(p, 0o600) }) }},
+		{"a link in a circle", func(t *testing.T, f *fixture) { remake(t, f, func(p string) error { return os.Symlink(p, p) }) }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			const good = `{"blocked_domains":["a.example"]}`
+			f.write(t, good)
+			f.blocked(t)
+			f.at = f.at.Add(settledAfter) // what follows must not depend on files that are too young to be trusted
+			f.wait()
+			f.blocked(t)
+			tt.spoil(t, f)
+			for range 3 {
+				if got := f.blocked(t); got != "a.example" {
+					t.Fatalf("blocked = %q, want the last good a.example", got)
+				}
+				f.wait()
+			}
+			if err := f.Err(); err == nil || !strings.Contains(err.Error(), f.serverFile()) {
+				t.Errorf("Err = %v, want the file's trouble", err)
+			}
+			if n := strings.Count(f.log.String(), "configuration file refused"); n != 1 {
+				t.Errorf("logged %d times, want once: %s", n, f.log.String())
+			}
+			if err := os.RemoveAll(f.serverFile()); err != nil {
+				t.Fatal(err)
+			}
+			f.server.limit = maxServerFile
+			f.write(t, good)
+			if got := f.blocked(t); got != "a.example" || f.Err() != nil {
+				t.Errorf("mended: blocked = %q, Err = %v, want a.example and nil", got, f.Err())
+			}
+		})
+	}
+}
+
+func remake(t *testing.T, f *fixture, mk func(path string) error) {
+	t.Helper()
+	if err := os.Remove(f.serverFile()); err != nil {
+		t.Fatal(err)
+	}
+	if err := mk(f.serverFile()); err != nil {
+		t.Fatal(err)
+	}
+	f.wait()
+}
+
+func TestAFileThatWasNeverGoodIsAnError(t *testing.T) {
+	f := newFixture(t)
+	f.write(t, `{"blocked_domains":[]`)
+	if _, err := f.Server(); fault.KindOf(err) != fault.Config {
+		t.Errorf("Server = %v, want fault.Config", err)
+	}
+	f.write(t, `{"blocked_domains":[]}`)
+	if got := f.blocked(t); got != "" {
+		t.Errorf("blocked = %q, want none", got)
+	}
+}
+
+func TestAFileMustBeGoneTwiceToBeGone(t *testing.T) {
+	f := newFixture(t)
+	f.write(t, `{"blocked_domains":["a.example"]}`)
+	f.blocked(t)
+	if err := os.Remove(f.serverFile()); err != nil {
+		t.Fatal(err)
+	}
+	f.wait()
+	if got := f.blocked(t); got != "a.example" {
+		t.Errorf("blocked = %q at the first look, want a.example: an editor may be at work", got)
+	}
+	f.wait()
+	if got := f.blocked(t); got != "" {
+		t.Errorf("blocked = %q at the second look, want none", got)
+	}
+}
+
+func TestAWriteThatIsKilledLeavesTheOldFile(t *testing.T) {
+	f := newFixture(t)
+	if err := f.SetServer(Server{BlockedDomains: []string{"old.example"}}); err != nil {
+		t.Fatal(err)
+	}
+	temp, err := prepare(f.serverFile(), []byte(`{"blocked_domains":["new.example"]}`)) // killed before the rename
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.wait()
+	if got := f.blocked(t); got != "old.example" {
+		t.Errorf("blocked = %q, want old.example", got)
+	}
+	long := time.Now().Add(-2 * abandonedAfter)
+	if err := os.Chtimes(temp, long, long); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.SetServer(Server{BlockedDomains: []string{"new.example"}}); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(filepath.Dir(temp))
+	if err != nil || len(left) != 1 {
+		t.Errorf("folder holds %v, %v, want the policy alone", left, err)
+	}
+}
+
+func TestReadersSeeWholePoliciesWhileTheyAreWritten(t *testing.T) {
+	f := newFixture(t)
+	policy := func(i int) Server {
+		var s Server
+		for j := range 100 {
+			s.BlockedDomains = append(s.BlockedDomains, fmt.Sprintf("p%d-%02d.example", i, j))
+		}
+		return s
+	}
+	if err := f.SetServer(policy(0)); err != nil {
+		t.Fatal(err)
+	}
+	alice := username(t, "alice")
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			// Each reader is another process: it sees the files only.
+			r := New(f.dir, filepath.Join(f.dir, "users"), slog.New(slog.DiscardHandler))
+			var ticks time.Duration
+			start := time.Now()
+			r.now = func() time.Time { ticks += lookEvery; return start.Add(ticks) }
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				s, err := r.Server()
+				if err != nil || len(s.BlockedDomains) != 100 || s.BlockedDomains[0][:3] != s.BlockedDomains[99][:3] {
+					t.Errorf("Server = %v, %v, want 100 domains of one policy", s, err)
+					return
+				}
+				if u, err := r.User(alice); err != nil || u.Profile.Name != u.Profile.Summary {
+					t.Errorf("User = %v, %v, want name and summary of one write", u, err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 60 {
+		c := DefaultUser()
+		c.Profile.Name, c.Profile.Summary = fmt.Sprint(i), fmt.Sprint(i)
+		if err := f.SetServer(policy(i % 10)); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.SetUser(alice, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	readers.Wait()
+}
+
+func TestOneRegistryIsSharedByManyGoroutines(t *testing.T) {
+	f := newFixture(t)
+	f.now = time.Now
+	bob := username(t, "bob")
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for range 50 {
+				if _, err := f.Server(); err != nil {
+					t.Error(err)
+				}
+				if _, err := f.User(bob); err != nil {
+					t.Error(err)
+				}
+				if i == 0 {
+					if err := f.SetUser(bob, DefaultUser()); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := f.Err(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestRootLeavesFilesToTheFoldersOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	f := newFixture(t)
+	if err := os.Chown(f.dir, 4242, 4343); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.SetServer(Server{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{f.serverFile(), filepath.Dir(f.serverFile())} {
+		info, err := os.Stat(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := info.Sys().(*syscall.Stat_t); s.Uid != 4242 || s.Gid != 4343 {
+			t.Errorf("%s belongs to %d:%d, want 4242:4343", p, s.Uid, s.Gid)
+		}
+	}
+}

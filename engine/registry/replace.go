@@ -1,0 +1,105 @@
+package registry
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// abandonedAfter is when a temporary file can no longer belong to a write under way.
+const abandonedAfter = time.Hour
+
+// open opens path for reading. It does not wait for a writer, should path be a pipe.
+func open(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// replace makes data the whole content of path. Whatever happens meanwhile, path holds the old content or the new, and
+// when replace has returned the new content survives a power cut.
+func replace(path string, data []byte) error {
+	dir := filepath.Dir(path)
+	if err := makeFolder(dir); err != nil {
+		return err
+	}
+	temp, err := prepare(path, data)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return syncFolder(dir)
+}
+
+// prepare writes data to a file beside path, and to the disk, and returns its name.
+func prepare(path string, data []byte) (temp string, err error) {
+	dir, base := filepath.Split(path)
+	removeAbandoned(dir, base)
+	f, err := os.CreateTemp(dir, "."+base+".*.tmp") // mode 0600
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, adopt(f, dir), f.Sync(), f.Close())
+	if err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
+}
+
+// removeAbandoned clears away what writes that were killed have left. It is housekeeping: the next write tries again.
+func removeAbandoned(dir, base string) {
+	left, _ := filepath.Glob(filepath.Join(dir, "."+base+".*.tmp")) // the only error is of the pattern
+	for _, name := range left {
+		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > abandonedAfter {
+			_ = os.Remove(name) // as above
+		}
+	}
+}
+
+// makeFolder makes dir and what is missing above it, closed to others.
+func makeFolder(dir string) error {
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if err := makeFolder(parent); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(adopt(f, parent), f.Close(), syncFolder(parent))
+}
+
+// adopt gives f to the owner of dir when root wrote it: an administrator's command must not leave files that the
+// engine, which runs as another user, cannot read.
+func adopt(f *os.File, dir string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid != 0 {
+		return f.Chown(int(owner.Uid), int(owner.Gid))
+	}
+	return nil
+}
+
+// syncFolder makes the names in dir survive a power cut.
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

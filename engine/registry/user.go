@@ -1,0 +1,154 @@
+package registry
+
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// maxUserFile is the largest configuration of a user read, in bytes.
+const maxUserFile = 1 << 20
+
+// User is what a user has settled about itself.
+type User struct {
+	Profile      Profile      `json:"profile"`
+	FollowPolicy FollowPolicy `json:"follow_policy"`
+	Collections  Collections  `json:"collections"`
+	Messaging    Messaging    `json:"messaging"`
+	Discoverable bool         `json:"discoverable"` // may be suggested to others; consent is asked for, so false unless set
+	Indexable    bool         `json:"indexable"`    // public posts may be searched (FEP-5feb); false unless set
+}
+
+// Profile is what the actor document says about the person, as plain text.
+type Profile struct {
+	Name    string   `json:"name"`    // at most 100 characters
+	Summary string   `json:"summary"` // at most 5000 characters
+	Icon    vocab.ID `json:"icon"`    // the address of a picture, or nothing
+	Image   vocab.ID `json:"image"`   // the address of a wide picture, or nothing
+	Fields  []Field  `json:"fields"`  // at most 16
+}
+
+// Field is a line of a profile, such as a home page.
+type Field struct {
+	Name  string `json:"name"`  // 1 to 255 characters
+	Value string `json:"value"` // at most 2047 characters
+}
+
+// FollowPolicy says what becomes of a Follow.
+type FollowPolicy string
+
+// The follow policies.
+const (
+	AutoAccept       FollowPolicy = "auto_accept"
+	ApprovalRequired FollowPolicy = "approval_required"
+)
+
+// Visibility says who may read a collection.
+type Visibility string
+
+// The visibilities.
+const (
+	Public Visibility = "public"
+	Owner  Visibility = "owner"
+)
+
+// Collections says who may read whom the user follows, and by whom it is followed.
+type Collections struct {
+	Followers Visibility `json:"followers"`
+	Following Visibility `json:"following"`
+}
+
+// Messaging says who may write to the user in private.
+type Messaging struct {
+	AllowInsecureDM bool `json:"allow_insecure_dm"` // private Notes from strangers too
+}
+
+// DefaultUser returns what holds for a user without a file, and for whatever a file leaves out.
+func DefaultUser() User {
+	return User{
+		Profile:      Profile{Fields: []Field{}},
+		FollowPolicy: AutoAccept,
+		Collections:  Collections{Followers: Public, Following: Public},
+	}
+}
+
+func decodeUser(data []byte) (User, error) {
+	c := DefaultUser()
+	if len(data) > 0 {
+		if err := decode(data, &c); err != nil {
+			return User{}, err
+		}
+	}
+	if err := c.validate(); err != nil {
+		return User{}, err
+	}
+	return c, nil
+}
+
+// validate tells whether c can be used, and makes empty what is nil, so that a file shows where things go.
+func (c *User) validate() error {
+	p := &c.Profile
+	if p.Fields == nil {
+		p.Fields = []Field{}
+	}
+	if len(p.Fields) > 16 {
+		return wrong("profile.fields has %d fields: at most 16 are taken", len(p.Fields))
+	}
+	type text struct {
+		key, value string
+		min, max   int
+	}
+	texts := []text{{"profile.name", p.Name, 0, 100}, {"profile.summary", p.Summary, 0, 5000}}
+	for i, f := range p.Fields {
+		key := fmt.Sprintf("profile.fields[%d]", i)
+		texts = append(texts, text{key + ".name", f.Name, 1, 255}, text{key + ".value", f.Value, 0, 2047})
+	}
+	for _, t := range texts {
+		if n := utf8.RuneCountInString(t.value); n < t.min || n > t.max {
+			return wrong("%s has %d characters: %d to %d are taken", t.key, n, t.min, t.max)
+		}
+		if !printable(t.value) {
+			return wrong("%s holds a control character", t.key)
+		}
+	}
+	for _, l := range []struct {
+		key string
+		id  vocab.ID
+	}{{"profile.icon", p.Icon}, {"profile.image", p.Image}} {
+		if _, err := vocab.ParseID(string(l.id)); l.id != "" && err != nil {
+			return wrong("%s: %.60q is not the address of a picture", l.key, l.id)
+		}
+	}
+	return c.validateChoices()
+}
+
+func (c *User) validateChoices() error {
+	if p := c.FollowPolicy; p != AutoAccept && p != ApprovalRequired {
+		return wrong("follow_policy: %.60q is neither auto_accept nor approval_required", string(p))
+	}
+	for _, v := range []struct {
+		key   string
+		value Visibility
+	}{{"collections.followers", c.Collections.Followers}, {"collections.following", c.Collections.Following}} {
+		if v.value != Public && v.value != Owner {
+			return wrong("%s: %.60q is neither public nor owner", v.key, string(v.value))
+		}
+	}
+	return nil
+}
+
+func wrong(format string, args ...any) error {
+	return fault.New(fault.Config, fmt.Sprintf(format, args...))
+}
+
+func printable(s string) bool {
+	for _, r := range s {
+		if r == utf8.RuneError || unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,132 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// contact is one Get or Post under way: the requests that make it up differ in where they go and how they are signed.
+type contact struct {
+	*Client
+	pool    *http.Transport
+	method  string
+	header  http.Header
+	body    []byte
+	keys    *Keys  // nil: unsigned
+	ed25519 string // the host that takes our Ed25519 key; empty for none
+
+	at     vocab.ID          // where the next request goes
+	knock  knock             // how it is signed
+	second *knock            // how to sign it if that is refused; nil when no other way is left
+	known  signature.Dialect // what is remembered of the host; zero for nothing
+}
+
+// knock is one way to sign.
+type knock struct {
+	dialect signature.Dialect
+	key     signature.Key
+}
+
+// newContact returns a contact with the host of id. advertised says that it takes Ed25519 signatures.
+func (c *Client) newContact(method string, id vocab.ID, keys *Keys, advertised bool, header http.Header) *contact {
+	x := &contact{Client: c, pool: c.reads, method: method, header: header, keys: keys}
+	if method == http.MethodPost {
+		x.pool = c.writes
+	}
+	if advertised && keys != nil && keys.Ed25519.Private != nil {
+		x.ed25519 = id.Host()
+	}
+	x.header.Set("User-Agent", c.cfg.UserAgent)
+	return x
+}
+
+// visit makes id the place where the next request goes, and chooses how it will be signed there.
+func (x *contact) visit(ctx context.Context, id vocab.ID) {
+	knocked := x.at != "" && x.second == nil
+	x.at = id.Document()
+	if x.keys == nil {
+		return
+	}
+	host := x.at.Host()
+	x.known = 0
+	first, other := x.cfg.First, signature.Cavage
+	if d, known := x.hosts.Dialect(ctx, host); known {
+		x.known, first = d, d
+	}
+	if first == signature.Cavage {
+		other = signature.RFC9421
+	}
+	x.knock, x.second = knock{first, x.keys.RSA}, &knock{other, x.keys.RSA}
+	if host == x.ed25519 {
+		x.knock, x.second = knock{signature.RFC9421, x.keys.Ed25519}, &knock{signature.Cavage, x.keys.RSA}
+	}
+	if knocked {
+		x.second = nil // a contact has one second knock, wherever it is led
+	}
+}
+
+// again turns to the other way to sign if the answer says that the first was not understood, and reports whether there
+// was one left. Peers answer 400, 401 or 403 to a signature they cannot read; what else they say is about the request.
+func (x *contact) again(status int, stripped bool) bool {
+	refused := status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden
+	if !refused && !stripped || x.second == nil {
+		return false
+	}
+	x.knock, x.second = *x.second, nil
+	return true
+}
+
+// took remembers that the host took the last request as it was signed. That a host refused Ed25519 is no news about
+// what it does with RSA, so a known dialect is then left as it is.
+func (x *contact) took(ctx context.Context) {
+	host := x.at.Host()
+	if x.keys == nil || x.knock.dialect == x.known || x.known != 0 && host == x.ed25519 {
+		return
+	}
+	x.hosts.Learn(ctx, host, x.knock.dialect)
+}
+
+// ask makes one request and has read read the answer. Everything a request must pass is passed here: what the URL may
+// be, the gate, the signature, and at dialing the guard.
+func (x *contact) ask(ctx context.Context, read func(*http.Response) error) (err error) {
+	status := 0
+	defer func() { x.count(x.method, status, err) }()
+	r, err := x.request(ctx)
+	if err != nil {
+		return err
+	}
+	answer, err := x.pool.RoundTrip(r)
+	if err != nil {
+		return unanswered(ctx, err)
+	}
+	defer func() { _ = answer.Body.Close() }() // reading is over, whether it went well or not
+	status = answer.StatusCode
+	return read(answer)
+}
+
+func (x *contact) request(ctx context.Context) (*http.Request, error) {
+	u, err := x.guard.url(x.at)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.gate.Check(u.Host); err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, x.method, u.String(), bytes.NewReader(x.body))
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	r.Header = x.header.Clone()
+	if x.keys == nil {
+		return r, nil
+	}
+	if err := signature.Sign(r, x.body, x.knock.key, x.knock.dialect, x.cfg.Now()); err != nil {
+		return nil, fmt.Errorf("sign request: %w", err)
+	}
+	return r, nil
+}

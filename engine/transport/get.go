@@ -1,0 +1,156 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	maxRedirects = 3
+	defaultLimit = 1 << 20
+)
+
+// Request is what to fetch.
+type Request struct {
+	URL     vocab.ID
+	As      *Keys  // who signs; nil: unsigned
+	Accept  string // the media types of ActivityPub when empty
+	Limit   int64  // bytes of the body, unpacked; 1 MiB when zero
+	Ed25519 bool   // the peer advertises that it takes Ed25519 signatures: use that key
+	// Check, if set, tells that a 200 is no real answer, such as an actor without inbox or key: some servers strip those
+	// when they cannot read the signature. It is the reason for a second knock, and then the error.
+	Check func(*Response) error
+}
+
+// Response is the last answer to a Request. Only a 200 has a body.
+type Response struct {
+	Status    int
+	Header    http.Header
+	Body      []byte
+	URL       vocab.ID // where it came from, after redirects
+	Redirects int
+	Dialect   signature.Dialect // of the signature it was asked for with; zero for none
+	Took      time.Duration     // from the beginning of the first request
+}
+
+// Get fetches r.URL, following up to three redirects. Whatever status the last answer has, it is returned; an error
+// means that there was none, that it could not be read, or that r.Check refused it.
+func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
+	start := c.cfg.Now()
+	within, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	if r.Accept == "" {
+		r.Accept = acceptTypes
+	}
+	if r.Limit <= 0 {
+		r.Limit = defaultLimit
+	}
+	x := c.newContact(http.MethodGet, r.URL, r.As, r.Ed25519, http.Header{
+		"Accept":          {r.Accept},
+		"Accept-Encoding": {"gzip"},
+	})
+	res, err := x.get(within, r)
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", r.URL, err)
+	}
+	res.Took = c.cfg.Now().Sub(start)
+	if res.Status == http.StatusOK {
+		x.took(ctx)
+	}
+	return res, nil
+}
+
+func (x *contact) get(ctx context.Context, r Request) (*Response, error) {
+	x.visit(ctx, r.URL)
+	visited := map[vocab.ID]bool{}
+	for redirects := 0; ; {
+		res := &Response{URL: x.at, Redirects: redirects}
+		if x.keys != nil {
+			res.Dialect = x.knock.dialect
+		}
+		var next vocab.ID
+		err := x.ask(ctx, func(answer *http.Response) (err error) {
+			res.Status, res.Header = answer.StatusCode, answer.Header
+			switch {
+			case redirected(answer.StatusCode):
+				next, err = x.location(answer)
+			case answer.StatusCode == http.StatusOK:
+				res.Body, err = decode(ctx, answer, r.Limit)
+				return err
+			}
+			drain(answer.Body)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if next != "" {
+			visited[x.at.Canonical()] = true
+			redirects++
+			if redirects > maxRedirects || visited[next.Canonical()] {
+				return nil, fault.Wrap(fault.Protocol, "too many redirects", fmt.Errorf("redirect %d leads to %s", redirects, next))
+			}
+			x.visit(ctx, next)
+			continue
+		}
+		stripped := checked(r.Check, res)
+		if x.again(res.Status, stripped != nil) {
+			continue
+		}
+		if stripped != nil {
+			return nil, stripped
+		}
+		return res, nil
+	}
+}
+
+// checked returns why a 200 is no real answer, or nil.
+func checked(check func(*Response) error, res *Response) error {
+	if check == nil || res.Status != http.StatusOK {
+		return nil
+	}
+	err := check(res)
+	if err != nil && fault.KindOf(err) == fault.Internal {
+		return fault.Wrap(fault.Protocol, "the peer's answer is incomplete", err)
+	}
+	return err
+}
+
+func redirected(status int) bool {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+// location returns where a redirect leads. It never leads from https to http.
+func (x *contact) location(answer *http.Response) (vocab.ID, error) {
+	bad := func(err error) error { return fault.Wrap(fault.Protocol, "a redirect leads nowhere", err) }
+	base, err := url.Parse(string(x.at))
+	if err != nil {
+		return "", bad(err)
+	}
+	field := answer.Header.Get("Location")
+	to, err := base.Parse(field)
+	if err != nil || field == "" {
+		return "", bad(err)
+	}
+	to.Fragment, to.RawFragment = "", ""
+	id, err := vocab.ParseID(to.String())
+	if err != nil {
+		return "", bad(err)
+	}
+	if base.Scheme == "https" && to.Scheme != "https" {
+		return "", refuse("redirect from https to %s", id)
+	}
+	return id, nil
+}

@@ -1,0 +1,163 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/signature"
+)
+
+func TestKnocks(t *testing.T) {
+	t.Parallel()
+	const (
+		rfc, rfcEd, cavage = "rfc9421 rsa", "rfc9421 ed25519", "cavage rsa"
+	)
+	for _, tt := range []struct {
+		name    string
+		takes   string // the one knock that the peer takes
+		refusal int
+		known   signature.Dialect
+		first   signature.Dialect
+		ed25519 bool
+		want    []string
+		status  int
+		learned signature.Dialect // zero: nothing was learned
+	}{
+		{name: "an unknown host that takes the first", takes: rfc, refusal: 401, want: []string{rfc}, status: 200, learned: signature.RFC9421},
+		{name: "MS-13 an unknown host that takes the second", takes: cavage, refusal: 401, want: []string{rfc, cavage}, status: 200, learned: signature.Cavage},
+		{name: "a second knock on 400", takes: cavage, refusal: 400, want: []string{rfc, cavage}, status: 200, learned: signature.Cavage},
+		{name: "a second knock on 403", takes: cavage, refusal: 403, want: []string{rfc, cavage}, status: 200, learned: signature.Cavage},
+		{name: "MS-13 two knocks at most", takes: "", refusal: 401, want: []string{rfc, cavage}, status: 401},
+		{name: "no second knock on 404", takes: "", refusal: 404, want: []string{rfc}, status: 404},
+		{name: "no second knock on 410", takes: "", refusal: 410, want: []string{rfc}, status: 410},
+		{name: "MS-13 no second knock on 429", takes: "", refusal: 429, want: []string{rfc}, status: 429},
+		{name: "MS-13 no second knock on 500", takes: "", refusal: 500, want: []string{rfc}, status: 500},
+		{name: "MS-13 no second knock on 503", takes: "", refusal: 503, want: []string{rfc}, status: 503},
+		{name: "a known host is asked as it likes", takes: cavage, refusal: 401, known: signature.Cavage, want: []string{cavage}, status: 200},
+		{name: "a known host that changed its mind", takes: rfc, refusal: 401, known: signature.Cavage, want: []string{cavage, rfc}, status: 200, learned: signature.RFC9421},
+		{name: "a known host that takes nothing", takes: "", refusal: 401, known: signature.Cavage, want: []string{cavage, rfc}, status: 401},
+		{name: "MS-14 cavage first when configured", takes: cavage, refusal: 401, first: signature.Cavage, want: []string{cavage}, status: 200, learned: signature.Cavage},
+		{name: "what is known outweighs what is configured", takes: rfc, refusal: 401, known: signature.RFC9421, first: signature.Cavage, want: []string{rfc}, status: 200},
+		{name: "MS-11 Ed25519 for who advertises it", takes: rfcEd, refusal: 401, ed25519: true, want: []string{rfcEd}, status: 200, learned: signature.RFC9421},
+		{name: "MS-11 Ed25519 whatever is configured", takes: rfcEd, refusal: 401, ed25519: true, first: signature.Cavage, want: []string{rfcEd}, status: 200, learned: signature.RFC9421},
+		{name: "Ed25519 refused", takes: cavage, refusal: 401, ed25519: true, want: []string{rfcEd, cavage}, status: 200, learned: signature.Cavage},
+		{name: "Ed25519 refused says nothing about RSA", takes: cavage, refusal: 401, ed25519: true, known: signature.RFC9421, want: []string{rfcEd, cavage}, status: 200},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for _, method := range []string{"GET", "POST"} {
+				p := newPeer(t, nil, func(w http.ResponseWriter, _ *http.Request, s seen) {
+					if s.knock != tt.takes {
+						w.WriteHeader(tt.refusal)
+					}
+				})
+				cfg := loopback()
+				cfg.First = tt.first
+				c, m := newClient(t, cfg, closed(""))
+				host := p.id("").Host()
+				if tt.known != 0 {
+					m.known[host] = tt.known
+				}
+				status := 0
+				if method == "GET" {
+					res, err := c.Get(context.Background(), Request{URL: p.id("/"), As: testKeys(), Ed25519: tt.ed25519})
+					if err != nil {
+						t.Fatal(err)
+					}
+					status = res.Status
+				} else {
+					a, err := c.Post(context.Background(), Post{Inbox: p.id("/"), Body: []byte(note), As: *testKeys(), Ed25519: tt.ed25519})
+					if err != nil {
+						t.Fatal(err)
+					}
+					status = a.Status
+				}
+				if got := p.knocks(); status != tt.status || !slices.Equal(got, tt.want) {
+					t.Errorf("%s: knocks %q end with %d, want %q with %d", method, got, status, tt.want, tt.status)
+				}
+				switch {
+				case tt.learned == 0 && m.learn != 0:
+					t.Errorf("%s: learned dialect %d, want nothing", method, m.known[host])
+				case tt.learned != 0 && (m.learn != 1 || m.known[host] != tt.learned):
+					t.Errorf("%s: learned dialect %d in %d lessons, want %d in one", method, m.known[host], m.learn, tt.learned)
+				}
+			}
+		})
+	}
+}
+
+func TestKnocksWithoutEd25519Key(t *testing.T) {
+	t.Parallel()
+	p := newPeer(t, nil, func(http.ResponseWriter, *http.Request, seen) {})
+	c, _ := newClient(t, loopback(), closed(""))
+	if _, err := c.Post(context.Background(), Post{Inbox: p.id("/"), Body: []byte(note), As: Keys{RSA: testKeys().RSA}, Ed25519: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.knocks(); !slices.Equal(got, []string{"rfc9421 rsa"}) {
+		t.Errorf("knocks = %q, want RSA for want of another key", got)
+	}
+}
+
+func TestKnocksAgainOnAStrippedActor(t *testing.T) {
+	t.Parallel()
+	whole := func(r *Response) error {
+		if string(r.Body) != "actor with inbox" {
+			return errors.New("no inbox")
+		}
+		return nil
+	}
+	for _, tt := range []struct {
+		name, takes string
+		want        int // requests
+		learned     signature.Dialect
+	}{
+		{"MS-14 the other dialect brings the inbox", "cavage rsa", 2, signature.Cavage},
+		{"no dialect does", "none", 2, 0},
+		{"the first does", "rfc9421 rsa", 1, signature.RFC9421},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newPeer(t, nil, func(w http.ResponseWriter, _ *http.Request, s seen) {
+				if s.knock == tt.takes {
+					_, _ = w.Write([]byte("actor with inbox")) // the test sees what arrived
+				}
+			})
+			c, m := newClient(t, loopback(), closed(""))
+			_, err := c.Get(context.Background(), Request{URL: p.id("/actor"), As: testKeys(), Check: whole})
+			if tt.learned == 0 != (fault.KindOf(err) == fault.Protocol) {
+				t.Errorf("Get = %v", err)
+			}
+			if len(p.saw()) != tt.want || m.known[p.id("").Host()] != tt.learned {
+				t.Errorf("%d requests taught %d, want %d and %d", len(p.saw()), m.known[p.id("").Host()], tt.want, tt.learned)
+			}
+		})
+	}
+}
+
+func TestKnocksTwiceAlongAllRedirects(t *testing.T) {
+	t.Parallel()
+	refuses := func(w http.ResponseWriter, _ *http.Request, _ seen) { w.WriteHeader(http.StatusUnauthorized) }
+	end := newPeer(t, nil, refuses)
+	p := newPeer(t, nil, func(w http.ResponseWriter, r *http.Request, s seen) {
+		if s.knock == "cavage rsa" {
+			http.Redirect(w, r, end.URL+"/", http.StatusFound)
+			return
+		}
+		refuses(w, r, s)
+	})
+	c, _ := newClient(t, loopback(), closed(""))
+	res, err := c.Get(context.Background(), Request{URL: p.id("/"), As: testKeys(), Ed25519: true})
+	if err != nil || res.Status != http.StatusUnauthorized {
+		t.Errorf("Get = %+v, %v", res, err)
+	}
+	if got := p.knocks(); !slices.Equal(got, []string{"rfc9421 ed25519", "cavage rsa"}) {
+		t.Errorf("knocks = %q", got)
+	}
+	// What the first host advertises holds for it only, and the second knock is spent.
+	if got := end.knocks(); !slices.Equal(got, []string{"rfc9421 rsa"}) {
+		t.Errorf("knocks at the end = %q, want one", got)
+	}
+}

@@ -1,0 +1,124 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	maxExcerpt    = 1 << 10
+	maxRetryAfter = 24 * time.Hour
+)
+
+// Post is an activity to deliver to an inbox.
+type Post struct {
+	Inbox          vocab.ID
+	Body           []byte
+	As             Keys
+	Ed25519        bool // the peer advertises that it takes Ed25519 signatures: use that key
+	IdempotencyKey string
+}
+
+// Attempt is what became of a Post.
+type Attempt struct {
+	Status     int               // of the last answer; zero when there was none
+	RetryAfter time.Duration     // what the peer asked for, at most 24 h
+	Location   string            // where a redirect that was not followed leads
+	Excerpt    []byte            // of the answer, up to 1 KiB, when it is a failure
+	Dialect    signature.Dialect // of the last request's signature
+	Took       time.Duration     // from the beginning of the first request
+	BytesOut   int64             // bodies of the requests that were answered
+	BytesIn    int64             // what was read of the answers' bodies
+}
+
+// Post delivers p.Body. It follows one redirect that keeps the method and stays on the host (307, 308), no other. An
+// error means that the last request had no answer; an answer of whatever status is in the Attempt.
+func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
+	start := c.cfg.Now()
+	within, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	x := c.newContact(http.MethodPost, p.Inbox, &p.As, p.Ed25519, http.Header{
+		"Content-Type":    {typeLD},
+		"Accept-Encoding": {"identity"}, // the excerpt is for people
+	})
+	x.body = p.Body
+	if p.IdempotencyKey != "" {
+		x.header.Set("Idempotency-Key", p.IdempotencyKey)
+	}
+	var a Attempt
+	err := x.post(within, p.Inbox, &a)
+	a.Took = c.cfg.Now().Sub(start)
+	if err != nil {
+		return a, fmt.Errorf("post to %s: %w", p.Inbox, err)
+	}
+	if a.Status/100 == 2 {
+		x.took(ctx)
+	}
+	return a, nil
+}
+
+func (x *contact) post(ctx context.Context, inbox vocab.ID, a *Attempt) error {
+	x.visit(ctx, inbox)
+	for moved := false; ; {
+		*a = Attempt{Dialect: x.knock.dialect, BytesOut: a.BytesOut, BytesIn: a.BytesIn}
+		var next vocab.ID
+		err := x.ask(ctx, func(answer *http.Response) error {
+			next = x.result(answer, a)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if next != "" && !moved {
+			moved, x.at = true, next
+			continue
+		}
+		if !x.again(a.Status, false) {
+			return nil
+		}
+	}
+}
+
+// result fills a from the answer, and returns where the same request should be sent instead, if anywhere.
+func (x *contact) result(answer *http.Response, a *Attempt) (next vocab.ID) {
+	a.Status = answer.StatusCode
+	a.BytesOut += int64(len(x.body))
+	if a.Status/100 == 2 {
+		a.BytesIn += drain(answer.Body)
+		return ""
+	}
+	a.RetryAfter = retryAfter(answer.Header.Get("Retry-After"), x.cfg.Now())
+	a.Excerpt, _ = io.ReadAll(io.LimitReader(answer.Body, maxExcerpt)) // what came of it is enough: the status is the answer
+	a.BytesIn += int64(len(a.Excerpt)) + drain(answer.Body)
+	if !redirected(a.Status) {
+		return ""
+	}
+	to, err := x.location(answer)
+	if err != nil {
+		return "" // the status says that it moved; where to is no use
+	}
+	a.Location = string(to)
+	if keeps := a.Status == http.StatusTemporaryRedirect || a.Status == http.StatusPermanentRedirect; keeps && to.Host() == x.at.Host() {
+		return to
+	}
+	return ""
+}
+
+// retryAfter returns the wait that a Retry-After field asks for, in either of its forms (RFC 9110 §10.2.3).
+func retryAfter(field string, now time.Time) time.Duration {
+	var wait time.Duration
+	if seconds, err := strconv.ParseUint(field, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		wait = time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
+	} else if at, err := http.ParseTime(field); err == nil {
+		wait = at.Sub(now)
+	}
+	return min(max(wait, 0), maxRetryAfter)
+}
