@@ -62,6 +62,7 @@ func TestAttacksOnCavage(t *testing.T) {
 		{name: "SIG-15 created negative", sign: hs(`,created=-1`), want: "bad_created"},
 		{name: "SIG-15 created with a sign", sign: hs(`,created=+$now`), want: "bad_created"},
 		{name: "SIG-15 created 2^63", sign: hs(`,created=9223372036854775808`), want: "bad_created"},
+		{name: "SIG-15 created 2^63-1", sign: hs(`,created=9223372036854775807`), want: "outside_window"},
 		{name: "SIG-15 created a fraction", sign: hs(`,created=$now.5`), want: "bad_created"},
 		{name: "SIG-15 expires before created", sign: hs(`,created=$now,expires=` + ago(time.Second)), want: "expires_before_created"},
 		{name: "SIG-15 expired", sign: hs(`,created=` + ago(60*time.Second) + `,expires=` + ago(time.Second)), want: "expired"},
@@ -116,6 +117,10 @@ func TestAttacksOnCavage(t *testing.T) {
 		{name: "no key id", sign: `algorithm="hs2019",headers="(request-target) host date digest"`, want: "no_key_id"},
 		{name: "no signature", after: header(cavGood), want: "malformed_signature"},
 		{name: "a signature that is not base64", after: header(cavGood + `,signature="%%%%"`), want: "malformed_signature"},
+		{name: "a signature that is not canonical base64", after: func(r *http.Request) {
+			s := strings.TrimSuffix(r.Header.Get("Signature"), `=="`) // 256 bytes leave four bits of the last character unused
+			r.Header.Set("Signature", s[:len(s)-1]+string(rune(s[len(s)-1]+1))+`=="`)
+		}, want: "malformed_signature"},
 		{name: "the form of RFC 9421 without its input", dialect: RFC9421, after: del("Signature-Input"), want: "malformed_signature"},
 	}
 	for _, p := range tests {

@@ -168,7 +168,7 @@ func MarshalMultikey(k ed25519.PublicKey) string {
 }
 
 func checkRSA(k *rsa.PublicKey) error {
-	if k == nil || k.N == nil || k.N.BitLen() < minBits || k.N.BitLen() > maxBits || false {
+	if k == nil || k.N == nil || k.N.BitLen() < minBits || k.N.BitLen() > maxBits || k.N.Bit(0) == 0 {
 		return badKey("an RSA key must have 2048 to 8192 bits")
 	}
 	if k.E < minExponent || k.E > maxExponent || k.E&1 == 0 {

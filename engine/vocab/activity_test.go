@@ -14,12 +14,12 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-const recorded = "../../testdata/activities"
+const habits = "../../testdata/activities"
 
-// readCase reads what a server of some software sends, such as "mastodon/create_note".
+// readCase reads a document written by hand in the shape that some software sends, such as "mastodon/create_note".
 func readCase(t testing.TB, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(recorded, name+".json"))
+	b, err := os.ReadFile(filepath.Join(habits, name+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// addRecorded adds what real servers send to the corpus of f.
-func addRecorded(f *testing.F) {
+// addHabits adds documents written in the shapes of real servers to the corpus of f.
+func addHabits(f *testing.F) {
 	f.Helper()
-	err := filepath.WalkDir(recorded, func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(habits, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -32,7 +32,7 @@ func addRecorded(f *testing.F) {
 }
 
 func FuzzParseActivity(f *testing.F) {
-	addRecorded(f)
+	addHabits(f)
 	for _, s := range []string{
 		`{"@id":"https://a.example/1","@type":["as:Like"],"actor":{"href":"https://a.example/u"},"object":null}`,
 		`{"id":["x"],"@id":["x"],"type":[{}],"@type":[{}]}`,
@@ -77,7 +77,7 @@ func FuzzParseActivity(f *testing.F) {
 }
 
 func FuzzParseActor(f *testing.F) {
-	addRecorded(f)
+	addHabits(f)
 	f.Add([]byte(`{"@id":"https://a.example/1","@type":["as:Person"],"inbox":["https://A.example:443/inbox"],"publicKey":["https://a.example/k",{"id":7}],"nameMap":{"en":"a\u202eb"}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		a, err := ParseActor(raw)
