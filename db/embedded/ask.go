@@ -1,0 +1,128 @@
+package embedded
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// port names the socket; nothing listens on TCP.
+const port = "5432"
+
+func socketPath(dir string) string { return filepath.Join(dir, ".s.PGSQL."+port) }
+
+// SQLSTATEs that say more than that a session was refused.
+const (
+	cannotConnectNow   = "57P03" // starting up, recovering or shutting down
+	tooManyConnections = "53300"
+)
+
+// refusal is a server's ErrorResponse to the start of a session.
+type refusal struct{ code, message string }
+
+func (r *refusal) Error() string { return fmt.Sprintf("%s (SQLSTATE %s)", r.message, r.code) }
+
+// passing reports whether err means a server that may yet answer: it is busy, or on its way up or down.
+func passing(err error) bool {
+	var r *refusal
+	if errors.As(err, &r) {
+		return r.code == cannotConnectNow
+	}
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, syscall.EAGAIN) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+}
+
+// ask opens and ends a session with the server at the socket in dir, and returns the server's version; empty when all
+// its connections are taken. Only a session proves that the server is up and lets us in: it accepts connections, and
+// answers requests for encryption, long before.
+func ask(ctx context.Context, dir string) (version string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", socketPath(dir))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()                                              // the answer is what counts
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // fails only on a closed connection
+	if _, err := conn.Write(startup()); err != nil {
+		return "", err
+	}
+	version, err = greeting(bufio.NewReader(conn))
+	if err != nil {
+		var r *refusal
+		if errors.As(err, &r) && r.code == tooManyConnections {
+			return "", nil
+		}
+		return "", err
+	}
+	_, _ = conn.Write([]byte{'X', 0, 0, 0, 4}) // Terminate: good manners, the server notices the close as well
+	return version, nil
+}
+
+// startup is the StartupMessage of protocol 3.0 (PostgreSQL manual, "Message Formats").
+func startup() []byte {
+	m := binary.BigEndian.AppendUint32(make([]byte, 4), 3<<16)
+	for _, s := range []string{"user", superuser, "database", "postgres", "application_name", "lightweb", ""} {
+		m = append(append(m, s...), 0)
+	}
+	binary.BigEndian.PutUint32(m, uint32(len(m)))
+	return m
+}
+
+// greeting reads what a server says until it is ready for a query, and picks its version out.
+func greeting(r *bufio.Reader) (version string, err error) {
+	for {
+		var head [5]byte
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			return "", err
+		}
+		n := binary.BigEndian.Uint32(head[1:])
+		if n < 4 || n > 1<<16 {
+			return "", fmt.Errorf("message of %d bytes in answer to a start", n)
+		}
+		body := make([]byte, n-4)
+		if _, err := io.ReadFull(r, body); err != nil {
+			return "", err
+		}
+		switch head[0] {
+		case 'E':
+			return "", parseRefusal(body)
+		case 'R':
+			if len(body) < 4 || binary.BigEndian.Uint32(body) != 0 {
+				return "", errors.New("the server asks for a password")
+			}
+		case 'S': // ParameterStatus, such as "server_version" "15.19 (Debian 15.19-0+deb12u1)"
+			name, value, _ := bytes.Cut(body, []byte{0})
+			if string(name) == "server_version" {
+				version, _, _ = strings.Cut(string(bytes.TrimRight(value, "\x00")), " ")
+			}
+		case 'Z':
+			return version, nil
+		}
+	}
+}
+
+func parseRefusal(body []byte) *refusal {
+	r := &refusal{}
+	for field := range bytes.SplitSeq(body, []byte{0}) {
+		switch {
+		case len(field) == 0:
+		case field[0] == 'C':
+			r.code = string(field[1:])
+		case field[0] == 'M':
+			r.message = string(field[1:])
+		}
+	}
+	return r
+}

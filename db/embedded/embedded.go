@@ -1,0 +1,244 @@
+// Package embedded runs a private PostgreSQL cluster out of the binaries found on this machine.
+//
+// The cluster lies in the data directory and is reached through a unix socket: it has no TCP port and no password, and
+// lets in only the user who runs the engine, the user PostgreSQL runs as, and root. Any number of processes share it.
+// The first to come makes and starts it, the last to leave stops it, and what a killed process leaves running is
+// adopted by the next one.
+//
+// Two locks in the data directory keep this true: start.lock is held while a process makes, starts or stops the
+// cluster, users.lock is shared by all who use it. Both are flock(2): the directory must be on a local disk of a Unix.
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// superuser is the cluster's own superuser, the only role there is until somebody makes another.
+const superuser = "lightweb"
+
+// closeLimit bounds Close: waiting for others, and the shutdown checkpoint.
+const closeLimit = time.Minute
+
+// Config says where the private cluster lies.
+type Config struct {
+	Dir string // the data directory, e.g. /var/lib/lightweb; made if missing. The cluster lies in Dir/pg
+	Log *slog.Logger
+}
+
+// Cluster is a running private cluster, held by this process until Close. Its methods may be called concurrently.
+type Cluster struct {
+	dir, data, socket string
+	bin               installation
+	as                account
+	log               *slog.Logger
+
+	mu      sync.Mutex
+	version string
+	users   *lock // nil once closed
+}
+
+// Open makes sure that the private cluster of cfg.Dir runs, and holds it for this process. When ctx ends, so does any
+// waiting for others and for PostgreSQL, and what was half started is stopped again.
+func Open(ctx context.Context, cfg Config) (*Cluster, error) {
+	c := &Cluster{log: cfg.Log}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	if err := c.place(ctx, cfg.Dir); err != nil {
+		return nil, err
+	}
+	start, err := c.lock(ctx, "start.lock", syscall.LOCK_EX)
+	if err != nil {
+		return nil, err
+	}
+	defer start.release()
+	made, err := c.prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c.users, err = c.lock(ctx, "users.lock", syscall.LOCK_SH); err != nil {
+		return nil, err
+	}
+	if !made {
+		err = c.initialise(ctx)
+	}
+	if err == nil {
+		err = c.raise(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.abandon(ctx))
+	}
+	return c, nil
+}
+
+// place settles the directory and the account, which the locks need already.
+func (c *Cluster) place(ctx context.Context, dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("find the data directory: %w", err)
+	}
+	mode := os.FileMode(0o700)
+	if os.Geteuid() == 0 {
+		mode = 0o711 // PostgreSQL runs as somebody else, who has to get through
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(dir, mode); err != nil {
+			return unusable(dir, err)
+		}
+		if err := os.Chmod(dir, mode); err != nil { // whatever the umask took away
+			return unusable(dir, err)
+		}
+	}
+	// One directory has one name, so that all processes find the same socket.
+	if c.dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return unusable(dir, err)
+	}
+	c.data = filepath.Join(c.dir, "pg")
+	c.socket = socketDir(c.dir)
+	c.as, err = chooseAccount(ctx, c.dir, c.data)
+	return err
+}
+
+// prepare finds the binaries and the way to them, and reports whether the cluster has been made already.
+func (c *Cluster) prepare(ctx context.Context) (made bool, err error) {
+	c.clearLeftovers(ctx)
+	major, err := dataVersion(c.data)
+	if err != nil {
+		return false, err
+	}
+	if c.bin, err = findBin(ctx, candidates(ctx, c.dir), major); err != nil {
+		return false, err
+	}
+	c.version = c.bin.version
+	if err := c.as.reach(ctx, c.dir, c.bin.path("postgres")); err != nil {
+		return false, err
+	}
+	return major != 0, c.makeSocketDir()
+}
+
+// ConnString returns how to reach the cluster, as keywords and values without a database name.
+func (c *Cluster) ConnString() string {
+	host := strings.ReplaceAll(c.socket, `'`, `\'`) // a backslash is in no socket directory
+	return fmt.Sprintf("host='%s' port=%s user=%s sslmode=disable", host, port, superuser)
+}
+
+// Version returns the version of the running server, such as "15.19".
+func (c *Cluster) Version() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.version
+}
+
+// Ensure starts the cluster again when its server has died, and does nothing when it answers. Several processes may
+// notice at once: one of them starts it.
+func (c *Cluster) Ensure(ctx context.Context) error {
+	if _, err := ask(ctx, c.socket); err == nil {
+		return nil
+	}
+	start, err := c.lock(ctx, "start.lock", syscall.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer start.release()
+	c.mu.Lock()
+	closed := c.users == nil
+	c.mu.Unlock()
+	if closed {
+		return fmt.Errorf("ensure that the private cluster runs: %w", os.ErrClosed)
+	}
+	return c.raise(ctx)
+}
+
+// Supervise starts the cluster again whenever its server has died, until ctx ends or c is closed.
+func (c *Cluster) Supervise(ctx context.Context) {
+	const every = time.Second
+	for wait := every; sleep(ctx, wait) == nil; {
+		if c.alive() {
+			wait = every
+			continue
+		}
+		if wait == every {
+			c.log.WarnContext(ctx, "private PostgreSQL died")
+		}
+		err := c.Ensure(ctx)
+		switch {
+		case err == nil:
+			wait = every
+		case errors.Is(err, os.ErrClosed) || ctx.Err() != nil:
+			return
+		default:
+			c.log.ErrorContext(ctx, "private PostgreSQL not restarted", "err", err)
+			wait = min(2*wait, time.Minute)
+		}
+	}
+}
+
+// Close lets go of the cluster; the last process to do so stops it. A shutdown is nothing to give up half-way: it has
+// its minute even if ctx has ended.
+func (c *Cluster) Close(ctx context.Context) error {
+	c.mu.Lock()
+	users := c.users
+	c.users = nil
+	c.mu.Unlock()
+	if users == nil {
+		return nil
+	}
+	defer users.release()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+	defer cancel()
+	start, err := c.lock(ctx, "start.lock", syscall.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer start.release()
+	if last, err := users.try(syscall.LOCK_EX); err != nil || !last {
+		return err
+	}
+	if stopped, err := c.stop(ctx); err != nil || stopped {
+		return err
+	}
+	c.log.WarnContext(ctx, "private PostgreSQL was already gone")
+	return nil
+}
+
+// abandon undoes an Open that did not come to its end. The caller holds start.lock.
+func (c *Cluster) abandon(ctx context.Context) error {
+	defer c.users.release()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+	defer cancel()
+	if last, err := c.users.try(syscall.LOCK_EX); err != nil || !last {
+		return err
+	}
+	_, err := c.stop(ctx)
+	return err
+}
+
+// unusable says that the data directory cannot be worked in.
+func unusable(path string, err error) error {
+	return fault.Wrap(fault.Config, "the data directory cannot be used", err).
+		WithHint("let this user write in " + path + ", or choose another data directory")
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

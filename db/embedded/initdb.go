@@ -1,0 +1,211 @@
+package embedded
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// initdbSpace is more than a fresh cluster takes.
+const initdbSpace = 64 << 20
+
+// initialise makes the cluster beside its place and renames it, so that a half-made one is never taken for whole. The
+// name is a fresh one, since an initdb whose parent was killed may still be writing. The caller holds start.lock.
+func (c *Cluster) initialise(ctx context.Context) error {
+	began := time.Now()
+	tmp, err := os.MkdirTemp(c.dir, "pg.new-")
+	if err != nil {
+		return unusable(c.dir, err)
+	}
+	defer func() { _ = os.RemoveAll(tmp) }() // nothing once it is renamed; else the next to open clears it
+	if err := c.own(tmp); err != nil {
+		return err
+	}
+	_, err = c.as.run(ctx, tmp, c.bin.path("initdb"), "-D", ".", "-U", superuser, "-A", "peer", "-E", "UTF8", "--locale=C",
+		"--data-checksums", "--wal-segsize=4", "--no-instructions")
+	if err != nil {
+		return c.explain("make the private cluster", err)
+	}
+	if err := c.adapt(tmp); err != nil {
+		return err
+	}
+	// Rename replaces no directory, not even an empty one that somebody prepared.
+	if err := os.Remove(c.data); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fault.Wrap(fault.Config, "the place of the database is taken by something else", err).
+			WithHint("move " + c.data + " away")
+	}
+	if err := os.Rename(tmp, c.data); err != nil {
+		return unusable(c.data, err)
+	}
+	if err := syncDir(c.dir); err != nil {
+		return err
+	}
+	c.log.InfoContext(ctx, "private PostgreSQL initialised", "version", c.bin.version, "took", time.Since(began))
+	return nil
+}
+
+// adapt completes what initdb wrote to dir: who is let in, and where our settings are.
+func (c *Cluster) adapt(dir string) error {
+	conf, err := os.ReadFile(filepath.Join(dir, "postgresql.conf"))
+	if err != nil {
+		return fmt.Errorf("read the new cluster's configuration: %w", err)
+	}
+	conf = append(conf, "\n# Settings of lightweb, rewritten at each start. What follows this line overrides them.\ninclude = 'lightweb.conf'\n"...)
+	if err := c.put(dir, "postgresql.conf", string(conf)); err != nil {
+		return err
+	}
+	return c.put(dir, "pg_hba.conf", "local all all peer map=lightweb\n")
+}
+
+// configure writes what depends on where the cluster lies and who runs it: both may have changed since the last start.
+// In a file, not on the command line of pg_ctl, which goes through a shell.
+func (c *Cluster) configure(ctx context.Context) error {
+	conf := `# Written by lightweb at each start. Settings of your own belong at the end of postgresql.conf.
+listen_addresses = ''
+unix_socket_directories = '"` + strings.ReplaceAll(c.socket, "'", "''") + `"'
+port = ` + port + `
+max_connections = 300
+shared_buffers = 128MB
+synchronous_commit = on
+max_wal_size = 1GB
+checkpoint_timeout = 15min
+wal_compression = on
+autovacuum_naptime = 300
+log_min_messages = warning
+`
+	if runtime.GOOS == "linux" {
+		// After a crash one system call, instead of opening some 300 files for every user.
+		conf += "recovery_init_sync_method = syncfs\n"
+	}
+	if err := c.put(c.data, "lightweb.conf", conf); err != nil {
+		return err
+	}
+	names := []string{c.as.name}
+	for _, uid := range []int{os.Geteuid(), 0} {
+		if name, err := nameOf(ctx, uid); err == nil && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	var ident strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&ident, "lightweb \"%s\" %s\n", name, superuser)
+	}
+	return c.put(c.data, "pg_ident.conf", ident.String())
+}
+
+// put writes a file that PostgreSQL reads: whole or not at all, and owned by its user.
+func (c *Cluster) put(dir, name, content string) error {
+	f, err := os.CreateTemp(dir, name+".")
+	if err != nil {
+		return c.explain("write "+name, err)
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // nothing once it is renamed
+	_, err = f.WriteString(content)
+	if err == nil {
+		err = c.own(f.Name())
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return c.explain("write "+name, err)
+	}
+	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// own gives path to the user PostgreSQL runs as.
+func (c *Cluster) own(path string) error {
+	if !c.as.drop {
+		return nil
+	}
+	if err := os.Lchown(path, c.as.uid, c.as.gid); err != nil {
+		return fmt.Errorf("give to %s: %w", c.as.name, err)
+	}
+	return nil
+}
+
+// clearLeftovers removes what killed processes left half-made: whoever holds start.lock is the only living maker. An
+// initdb that outlived its parent may still be adding to it; then the next to come removes the rest.
+func (c *Cluster) clearLeftovers(ctx context.Context) {
+	entries, err := os.ReadDir(c.dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "pg.new-") {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(c.dir, e.Name())))
+		}
+	}
+	if err != nil {
+		c.log.WarnContext(ctx, "half-made cluster not removed", "err", err)
+	}
+}
+
+// explain says that the disk is full where that is why.
+func (c *Cluster) explain(what string, err error) error {
+	err = fmt.Errorf("%s: %w", what, err)
+	var st syscall.Statfs_t
+	if syscall.Statfs(c.dir, &st) == nil && float64(st.Bavail)*float64(st.Bsize) < initdbSpace {
+		return fault.Wrap(fault.Unavailable, "the disk of the data directory is full", err).
+			WithHint(fmt.Sprintf("make room for at least %d MB in %s", initdbSpace>>20, c.dir))
+	}
+	return err
+}
+
+// socketDir returns the folder of the cluster's socket: in dir, unless the path to it is longer than every Unix takes
+// (104 bytes with the final zero) or has what a connection string or PostgreSQL's configuration cannot say. The other
+// place is /tmp and not os.TempDir, so that a service and a command line with another environment find the same.
+func socketDir(dir string) string {
+	run := filepath.Join(dir, "run")
+	if len(socketPath(run)) < 104 && !strings.ContainsAny(run, ",\\\"\n") {
+		return run
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return filepath.Join("/tmp", "lw-"+hex.EncodeToString(sum[:6]))
+}
+
+// makeSocketDir makes sure that the socket's folder is there and nobody else's: in /tmp anybody may have been before us.
+func (c *Cluster) makeSocketDir() error {
+	if err := os.Mkdir(c.socket, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return unusable(c.socket, err)
+	}
+	st, err := os.Lstat(c.socket)
+	if err != nil {
+		return unusable(c.socket, err)
+	}
+	if uid, _ := ownerOf(st); !st.IsDir() || uid != c.as.uid && uid != os.Geteuid() {
+		return fault.Wrap(fault.Config, "the place of the database's socket is taken by somebody else", errors.New(c.socket)).
+			WithHint("remove " + c.socket)
+	}
+	if err := c.own(c.socket); err != nil {
+		return err
+	}
+	if err := os.Chmod(c.socket, 0o700); err != nil {
+		return unusable(c.socket, err)
+	}
+	return nil
+}
+
+// syncDir makes a rename in dir outlast a power cut.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+package embedded
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// holdVariable makes this test binary a process that holds the cluster of the directory named by it.
+const holdVariable = "LIGHTWEB_TEST_HOLD"
+
+// base is the folder of all directories of a run; every user can pass through it.
+var base string
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(holdVariable); dir != "" {
+		os.Exit(hold(dir))
+	}
+	var err error
+	if base, err = os.MkdirTemp("", "lw-"); err == nil {
+		err = os.Chmod(base, 0o711)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(base) // a leftover in the temporary directory
+		os.Exit(code)
+	}))
+}
+
+// hold opens the cluster, says "open", and closes it when its standard input ends. Log lines go to the same output.
+func hold(dir string) int {
+	c, err := Open(context.Background(), Config{Dir: dir, Log: slog.New(slog.NewTextHandler(os.Stdout, nil))})
+	if err == nil {
+		fmt.Println("open")
+		_, _ = io.Copy(io.Discard, os.Stdin) // any end will do
+		err = c.Close(context.Background())
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+// holder is another process that holds a cluster.
+type holder struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	stdin io.Closer
+	out   *bufio.Reader
+	said  strings.Builder
+}
+
+// startHolder starts a process in a process group of its own.
+func startHolder(t *testing.T, dir string) *holder {
+	t.Helper()
+	h := &holder{t: t, cmd: exec.Command(os.Args[0])}
+	h.cmd.Env = append(os.Environ(), holdVariable+"="+dir)
+	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	h.cmd.Stderr = os.Stderr
+	stdin, err := h.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := h.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.stdin, h.out = stdin, bufio.NewReader(stdout)
+	if err := h.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if h.cmd.ProcessState == nil {
+			h.signal(syscall.SIGKILL)
+			_ = h.cmd.Wait() // killed
+		}
+	})
+	return h
+}
+
+// open waits until the process has opened its cluster.
+func (h *holder) open() *holder {
+	h.t.Helper()
+	for {
+		line, err := h.out.ReadString('\n')
+		if err != nil {
+			h.t.Fatalf("the holder did not open: %v\n%s", err, h.said.String())
+		}
+		if line == "open\n" {
+			return h
+		}
+		h.said.WriteString(line)
+	}
+}
+
+// leave lets the process close its cluster, and returns all it logged.
+func (h *holder) leave() string {
+	h.t.Helper()
+	_ = h.stdin.Close() // it may have died
+	rest, err := io.ReadAll(h.out)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.said.Write(rest)
+	if err := h.cmd.Wait(); err != nil {
+		h.t.Errorf("the holder ended with %v\n%s", err, h.said.String())
+	}
+	return h.said.String()
+}
+
+// signal sends s to the process's whole group.
+func (h *holder) signal(s syscall.Signal) { _ = syscall.Kill(-h.cmd.Process.Pid, s) } // it may be over
+
+// die kills the process with s and waits for its end.
+func (h *holder) die(s syscall.Signal) {
+	h.signal(s)
+	_ = h.cmd.Wait() // it reports the signal
+}
+
+// needBinaries skips t on a machine without PostgreSQL.
+func needBinaries(t *testing.T) installation {
+	t.Helper()
+	i, err := findBin(t.Context(), candidates(t.Context(), base), 0)
+	if err != nil {
+		if os.Getenv("LIGHTWEB_TEST_ALL") == "1" {
+			t.Fatal(err)
+		}
+		t.Skipf("needs PostgreSQL's server binaries: %v", err)
+	}
+	return i
+}
+
+// testDir returns a fresh data directory, whose server is gone when t is over.
+func testDir(t *testing.T, name string) string {
+	t.Helper()
+	i := needBinaries(t)
+	parent, err := os.MkdirTemp(base, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(parent, 0o711); err != nil { // MkdirTemp makes it 0700
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, c := range clustersIn(parent) {
+			if c.alive() {
+				t.Errorf("a server was left running in %s", c.dir)
+				c.bin = i
+				_, err := c.as.run(context.Background(), c.data, i.path("pg_ctl"), "stop", "-s", "-w", "-m", "immediate", "-D", ".")
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	return filepath.Join(parent, name)
+}
+
+// clustersIn returns what lies in the data directories of parent.
+func clustersIn(parent string) []*Cluster {
+	var all []*Cluster
+	entries, _ := os.ReadDir(parent) // none: nothing to stop
+	for _, e := range entries {
+		c := &Cluster{}
+		if c.place(context.Background(), filepath.Join(parent, e.Name())) == nil {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+var template = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(base, "template")
+	c, err := Open(context.Background(), Config{Dir: dir})
+	if err != nil {
+		return "", err
+	}
+	return dir, c.Close(context.Background())
+})
+
+// madeDir returns a data directory whose cluster was made and stopped before: somewhere else, so that each test that
+// opens one also proves that a data directory can be moved.
+func madeDir(t *testing.T, name string) string {
+	t.Helper()
+	dir := testDir(t, name)
+	from, err := template()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", "-a", from, dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return dir
+}
+
+// mustOpen opens the cluster of dir for this process.
+func mustOpen(t *testing.T, dir string) *Cluster {
+	t.Helper()
+	c, err := Open(t.Context(), Config{Dir: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { mustClose(t, c) })
+	return c
+}
+
+func mustClose(t *testing.T, c *Cluster) {
+	t.Helper()
+	if err := c.Close(context.Background()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// mustAnswer opens a session.
+func mustAnswer(t *testing.T, c *Cluster) {
+	t.Helper()
+	if v, err := ask(t.Context(), c.socket); err != nil || v != c.Version() {
+		t.Errorf("the server answered %q, %v; want version %q", v, err, c.Version())
+	}
+}
+
+// serverOf returns the process ID of the server of dir, 0 when there is none.
+func serverOf(t *testing.T, dir string) int {
+	t.Helper()
+	c := &Cluster{}
+	if err := c.place(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	pid, s := c.postmaster()
+	if s != ours && s != unsure {
+		return 0
+	}
+	return pid
+}
+
+// eventually waits for what another process is to bring about.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	limit := time.After(20 * time.Second)
+	for tick := time.NewTicker(10 * time.Millisecond); !is(); {
+		select {
+		case <-limit:
+			t.Fatalf("never came true: %s", what)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+const (
+	logName  = "server.log"
+	logLimit = 10 << 20
+
+	// nobodysPID is a number that no kernel gives to a process.
+	nobodysPID = "2147483647"
+)
+
+// standing is what can be known of the process that postmaster.pid names.
+type standing uint8
+
+const (
+	gone   standing = iota // there is no such file or no such process
+	other                  // something else that was given the number since
+	ours                   // the server of this cluster
+	unsure                 // it lives, and this system does not tell what it is
+)
+
+// postmaster returns the process that postmaster.pid names.
+func (c *Cluster) postmaster() (pid int, s standing) {
+	b, err := os.ReadFile(filepath.Join(c.data, "postmaster.pid"))
+	if err != nil {
+		return 0, gone
+	}
+	first, _, _ := strings.Cut(string(b), "\n")
+	if pid, err = strconv.Atoi(strings.TrimSpace(first)); err != nil || pid <= 0 {
+		return 0, other // a power cut has emptied the file
+	}
+	switch err := syscall.Kill(pid, 0); {
+	case errors.Is(err, syscall.ESRCH):
+		return pid, gone
+	case err != nil:
+		return pid, other // it belongs to a user who is not the cluster's
+	}
+	// A server's working directory is its data directory. A dead child that nobody has waited for has none.
+	data, err := os.Stat(c.data)
+	if err != nil {
+		return pid, unsure
+	}
+	if _, err := os.Stat("/proc/self/cwd"); err != nil {
+		return pid, unsure
+	}
+	if cwd, err := os.Stat(fmt.Sprintf("/proc/%d/cwd", pid)); err == nil && os.SameFile(cwd, data) {
+		return pid, ours
+	}
+	return pid, other
+}
+
+// alive reports whether the server's process is there, without troubling it.
+func (c *Cluster) alive() bool {
+	_, s := c.postmaster()
+	return s == ours || s == unsure
+}
+
+// raise adopts the cluster if it runs, and starts it if it does not. The caller holds start.lock.
+func (c *Cluster) raise(ctx context.Context) error {
+	running, err := c.settle(ctx)
+	if err != nil || running {
+		return err
+	}
+	return c.start(ctx)
+}
+
+// settle waits until the cluster answers, or is certain not to run. The caller holds start.lock, so a server that is
+// neither was left behind by a killed process, on its way up or down; recovery takes as long as it takes.
+func (c *Cluster) settle(ctx context.Context) (running bool, err error) {
+	const patience = 10 * time.Second
+	mute, told := time.Now(), false
+	for began := mute; ; {
+		version, err := ask(ctx, c.socket)
+		if err == nil {
+			c.answered(version)
+			return true, nil
+		}
+		if ctx.Err() != nil {
+			return false, fault.Wrap(fault.Busy, "the database is not up yet", ctx.Err())
+		}
+		pid, s := c.postmaster()
+		absent := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+		switch {
+		case !absent && !passing(err):
+			return false, fmt.Errorf("ask the private cluster: %w", err)
+		case s == gone || s == other:
+			return false, nil
+		case !absent:
+			mute = time.Now()
+		case time.Since(mute) > patience && s == ours:
+			// It listens somewhere else: the data directory was moved under it, or somebody tidied the socket away.
+			_, err := c.stop(ctx)
+			return false, err
+		case time.Since(mute) > patience:
+			return false, fault.New(fault.Conflict, fmt.Sprintf("the database seems to be run by process %d, which does not answer", pid)).
+				WithHint("if that is no PostgreSQL server, remove " + filepath.Join(c.data, "postmaster.pid"))
+		}
+		if !told && time.Since(began) > patience/2 {
+			told = true
+			c.log.WarnContext(ctx, "private PostgreSQL kept us waiting", "err", err)
+		}
+		_ = sleep(ctx, 20*time.Millisecond) // the next turn notices the end of ctx
+	}
+}
+
+func (c *Cluster) answered(version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if version != "" {
+		c.version = version
+	}
+}
+
+// start starts the server and waits until it answers. The caller holds start.lock and has seen that it does not run.
+func (c *Cluster) start(ctx context.Context) error {
+	began := time.Now()
+	_, err := os.Stat(filepath.Join(c.data, "postmaster.pid"))
+	crashed := err == nil
+	if err := errors.Join(c.clearRemains(), c.configure(ctx), c.rotateLog()); err != nil {
+		return err
+	}
+	for {
+		running, err := c.attempt(ctx)
+		if running {
+			c.log.InfoContext(ctx, "private PostgreSQL started", "version", c.Version(), "took", time.Since(began))
+			return nil
+		}
+		// After a crash PostgreSQL refuses to start as long as a query of the dead server has not noticed.
+		if fault.KindOf(err) == fault.Busy || !crashed || time.Since(began) > 5*time.Second {
+			return err
+		}
+		_ = sleep(ctx, 100*time.Millisecond) // the next attempt notices the end of ctx
+	}
+}
+
+// attempt is one try at starting the server.
+func (c *Cluster) attempt(ctx context.Context) (running bool, err error) {
+	// Relative paths: pg_ctl hands its own to a shell, unquoted.
+	_, failed := c.as.run(ctx, c.data, c.bin.path("pg_ctl"), "start", "-s", "-w", "-t", "60", "-D", ".", "-l", logName)
+	if ctx.Err() != nil {
+		// pg_ctl was killed, and its server may not have got as far as its pid file, by which it is found and stopped.
+		for range 50 {
+			if c.alive() {
+				break
+			}
+			_ = sleep(context.WithoutCancel(ctx), 20*time.Millisecond) // that one does not end
+		}
+	}
+	// Failed or not, the server says what is true: it may be in a long recovery, or an orphan's start have come first.
+	if running, err = c.settle(ctx); err != nil || running {
+		return running, err
+	}
+	err = c.explain("start the private cluster", fmt.Errorf("%w\n%s", errors.Join(failed, errors.New("it stopped")), c.lastWords()))
+	if fault.Of(err) != nil {
+		return false, err
+	}
+	return false, fault.Wrap(fault.Unavailable, "the private PostgreSQL server does not start", err).
+		WithHint("see " + filepath.Join(c.data, logName))
+}
+
+// stop stops the server and reports whether there was one. It signals nothing that may be a stranger's process. The
+// caller holds start.lock.
+func (c *Cluster) stop(ctx context.Context) (stopped bool, err error) {
+	began := time.Now()
+	_, s := c.postmaster()
+	if s == unsure {
+		if _, err := ask(ctx, c.socket); err == nil {
+			s = ours
+		}
+	}
+	if s != ours {
+		return false, nil
+	}
+	if _, err := c.as.run(ctx, c.data, c.bin.path("pg_ctl"), "stop", "-s", "-w", "-t", "60", "-m", "fast", "-D", "."); err != nil {
+		return false, fmt.Errorf("stop the private cluster: %w", err)
+	}
+	if filepath.Dir(c.socket) != c.dir {
+		_ = os.Remove(c.socket) // litter in /tmp at worst
+	}
+	c.log.InfoContext(ctx, "private PostgreSQL stopped", "took", time.Since(began))
+	return true, nil
+}
+
+// clearRemains makes harmless what a dead server left: PostgreSQL refuses to start when the number in one of its lock
+// files has passed to another process, or when nobody has waited for the dead one. The caller holds start.lock and has
+// seen that the server does not run.
+func (c *Cluster) clearRemains() error {
+	for _, path := range []string{socketPath(c.socket), socketPath(c.socket) + ".lock"} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("clear a dead server's socket: %w", err)
+		}
+	}
+	pid, s := c.postmaster()
+	if s != other {
+		return nil
+	}
+	path := filepath.Join(c.data, "postmaster.pid")
+	if pid == 0 {
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("clear a dead server's pid file: %w", err)
+		}
+		return nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("clear a dead server's pid file: %w", err)
+	}
+	// Only the number goes: by the rest PostgreSQL notices processes of the dead server that still write.
+	_, rest, _ := strings.Cut(string(b), "\n")
+	return c.put(c.data, "postmaster.pid", nobodysPID+"\n"+rest)
+}
+
+// rotateLog keeps the server's log and its predecessor bounded from start to start.
+func (c *Cluster) rotateLog() error {
+	path := filepath.Join(c.data, logName)
+	if st, err := os.Stat(path); err != nil || st.Size() <= logLimit {
+		return nil // no log yet, or one that may grow
+	}
+	if err := os.Rename(path, path+".1"); err != nil {
+		return fmt.Errorf("rotate the server's log: %w", err)
+	}
+	return nil
+}
+
+// lastWords returns the end of the server's log, for the one who has to find out why it does not start.
+func (c *Cluster) lastWords() string {
+	b, err := os.ReadFile(filepath.Join(c.data, logName))
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], "\n")
+}
