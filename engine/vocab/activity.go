@@ -64,7 +64,7 @@ func (a Addressing) Names(id ID) bool {
 type Activity struct {
 	ID, Actor ID
 	Type      string // short form, such as "Create"
-	Object    Ref    // zero for an intransitive activity
+	Object    Ref    // zero for an intransitive activity, and for a Flag
 	Target    Ref
 	Addressing
 	Published time.Time       // zero when absent or malformed
@@ -105,8 +105,10 @@ func ActivityOf(d Doc, raw []byte) (*Activity, error) {
 	if a.Actor = actor.ID; a.Actor == "" || a.Actor == Public {
 		return nil, fault.New(fault.Invalid, "an activity needs an actor").At("/actor")
 	}
-	if a.Object, err = d.Ref("object"); err != nil {
-		return nil, err
+	if a.Type != "Flag" { // a report names everything that is reported: no one thing
+		if a.Object, err = d.Ref("object"); err != nil {
+			return nil, err
+		}
 	}
 	if a.Target, err = d.Ref("target"); err != nil {
 		return nil, err

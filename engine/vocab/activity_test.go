@@ -168,6 +168,15 @@ func TestParseActivityTakes(t *testing.T) {
 	}
 }
 
+func TestAReportIsAboutNoOneThing(t *testing.T) {
+	for _, objects := range []string{`"https://peer.example/a"`, `["https://peer.example/a","https://peer.example/b"]`} {
+		a, err := ParseActivity([]byte(`{"id":"https://peer.example/1","type":"Flag","actor":"https://peer.example/actor","object":` + objects + `}`))
+		if err != nil || !a.Object.IsZero() {
+			t.Errorf("ParseActivity of a Flag of %s = %+v, %v; want no object", objects, a, err)
+		}
+	}
+}
+
 func TestParseActivityRefuses(t *testing.T) {
 	many := strings.Repeat(`"https://peer.example/a",`, maxAddressed) + `"https://peer.example/a"`
 	tests := []struct{ name, doc string }{

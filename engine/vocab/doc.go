@@ -234,6 +234,54 @@ func parseAddress(s string) (ID, error) {
 	return ParseID(s)
 }
 
+// Hides tells whether the document names hidden recipients, wherever in it.
+func (d Doc) Hides() bool { return hides(d) }
+
+// WithoutHidden returns the document without hidden recipients: nothing that is stored or shown may tell who they were
+// (ActivityPub §6, B.11). It is d itself when there are none.
+func (d Doc) WithoutHidden() Doc {
+	if !d.Hides() {
+		return d
+	}
+	return opened(d).(Doc)
+}
+
+func hides(v any) bool {
+	switch v := v.(type) {
+	case Doc:
+		for name, part := range v {
+			if hidesWhom(name) || hides(part) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, hides)
+	}
+	return false
+}
+
+func opened(v any) any {
+	switch v := v.(type) {
+	case Doc:
+		open := make(Doc, len(v))
+		for name, part := range v {
+			if !hidesWhom(name) {
+				open[name] = opened(part)
+			}
+		}
+		return open
+	case []any:
+		open := make([]any, len(v))
+		for i, part := range v {
+			open[i] = opened(part)
+		}
+		return open
+	}
+	return v
+}
+
+func hidesWhom(name string) bool { return name == "bto" || name == "bcc" }
+
 // timeForms are the ways ActivityStreams §2.3 and its errata let a time be written.
 var timeForms = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05.999999999", "2006-01-02T15:04"}
 

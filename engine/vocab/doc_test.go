@@ -279,3 +279,29 @@ func TestTimes(t *testing.T) {
 		t.Errorf("Time of a number = %v, want none", got)
 	}
 }
+
+func TestHiddenRecipientsAreTakenOut(t *testing.T) {
+	tests := []struct{ name, doc, want string }{
+		{"none", `{"cc":["a"],"to":"b"}`, `{"cc":["a"],"to":"b"}`},
+		{"of the document", `{"bcc":["a"],"bto":"b","to":"c"}`, `{"to":"c"}`},
+		{"of the object", `{"object":{"bto":"b","id":"o"}}`, `{"object":{"id":"o"}}`},
+		{"of an object in a list", `{"object":[{"bcc":"b","id":"o"},"p"]}`, `{"object":[{"id":"o"},"p"]}`},
+		{"of a written-out name", `{"\u0062to":"b","to":"c"}`, `{"to":"c"}`},
+		{"empty", `{"bto":null}`, `{}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d, err := ParseDoc([]byte(tt.doc))
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := string(d.JSON())
+			if got := string(d.WithoutHidden().JSON()); got != tt.want {
+				t.Errorf("WithoutHidden = %s, want %s", got, tt.want)
+			}
+			if after := string(d.JSON()); after != before {
+				t.Errorf("the document was changed to %s", after)
+			}
+		})
+	}
+}
