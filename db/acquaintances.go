@@ -1,0 +1,48 @@
+package db
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Acquaint commits that the actor may concern these users, and with follows that they may follow it. It must be called
+// before anything of the actor enters a user's database, and before a Follow leaves.
+func (c *Cluster) Acquaint(ctx context.Context, actor vocab.ID, users []vocab.Username, follows bool) error {
+	_, err := c.instance.Exec(ctx, `INSERT INTO acquaintances (actor_uri, username, follows)
+		SELECT DISTINCT $1, u, $3::boolean FROM unnest($2::text[]) u ORDER BY u
+		ON CONFLICT (actor_uri, username) DO UPDATE SET follows = true WHERE excluded.follows AND NOT acquaintances.follows`,
+		actor, names(users), follows)
+	return storeFault("remember acquaintance", err)
+}
+
+// Acquainted returns the active users whom the actor may concern; with follows only those who may follow it.
+func (c *Cluster) Acquainted(ctx context.Context, actor vocab.ID, follows bool) ([]vocab.Username, error) {
+	rows, err := c.instance.Query(ctx, `SELECT username FROM acquaintances JOIN users USING (username)
+		WHERE actor_uri = $1 AND (follows OR NOT $2) AND state = 'active' ORDER BY username`, actor, follows)
+	if err != nil {
+		return nil, storeFault("read acquaintances", err)
+	}
+	users, err := pgx.CollectRows(rows, pgx.RowTo[vocab.Username])
+	return users, storeFault("read acquaintances", err)
+}
+
+// ActiveUsers returns those of the users who are active.
+func (c *Cluster) ActiveUsers(ctx context.Context, users []vocab.Username) ([]vocab.Username, error) {
+	rows, err := c.instance.Query(ctx, `SELECT username FROM users WHERE username = ANY($1) AND state = 'active' ORDER BY username`, names(users))
+	if err != nil {
+		return nil, storeFault("read users", err)
+	}
+	active, err := pgx.CollectRows(rows, pgx.RowTo[vocab.Username])
+	return active, storeFault("read users", err)
+}
+
+func names(users []vocab.Username) []string {
+	out := make([]string, len(users))
+	for i, u := range users {
+		out[i] = u.String()
+	}
+	return out
+}

@@ -1,0 +1,115 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// The directions of an activity.
+const (
+	Inbound  = "inbound"
+	Outbound = "outbound"
+)
+
+// Activity is a stored activity.
+type Activity struct {
+	ID        uuid.UUID
+	URI       vocab.ID
+	Direction string
+	Type      string
+	Actor     vocab.ID
+	Object    vocab.ID // empty when it is about nothing that has an id
+	Published time.Time
+	Raw       json.RawMessage
+}
+
+const activityColumns = `id, uri, direction, type, actor_uri, coalesce(object_uri, ''), published, raw`
+
+// Claim takes the ids for good and returns those that were not taken before: only these may take effect. Of several
+// spellings of one id the first counts.
+func (t *Tx) Claim(ctx context.Context, ids []vocab.ID) (fresh map[vocab.ID]bool, err error) {
+	type row struct{ Digest []byte }
+	rows, err := collect[row](ctx, t, "claim activities", `INSERT INTO seen (digest)
+		SELECT DISTINCT d FROM unnest($1::bytea[]) d ORDER BY d ON CONFLICT DO NOTHING RETURNING digest`, digests(ids))
+	if err != nil {
+		return nil, err
+	}
+	won := map[string]bool{}
+	for _, r := range rows {
+		won[string(r.Digest)] = true
+	}
+	fresh = map[vocab.ID]bool{}
+	for _, id := range ids {
+		if d := string(digest(id)); won[d] {
+			fresh[id] = true
+			delete(won, d)
+		}
+	}
+	return fresh, nil
+}
+
+// Unclaim gives an id back that this transaction claimed for an activity that turned out not to be for the user.
+func (t *Tx) Unclaim(ctx context.Context, id vocab.ID) error {
+	_, err := t.exec(ctx, "give id back", `DELETE FROM seen WHERE digest = $1`, digest(id))
+	return err
+}
+
+// AddActivity stores an activity. One that is there is left as it was.
+func (t *Tx) AddActivity(ctx context.Context, a Activity) error {
+	_, err := t.exec(ctx, "store activity", `INSERT INTO activities (id, uri, direction, type, actor_uri, object_uri, published, raw)
+		VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7, $8) ON CONFLICT (uri) DO NOTHING`,
+		a.ID, a.URI, a.Direction, a.Type, a.Actor, a.Object, a.Published, a.Raw)
+	return err
+}
+
+// Activity returns the activity with this uri, nil when there is none.
+func (t *Tx) Activity(ctx context.Context, uri vocab.ID) (*Activity, error) {
+	return one[Activity](ctx, t, "read activity", `SELECT `+activityColumns+` FROM activities WHERE uri = $1`, uri)
+}
+
+// LatestActivity returns the newest activity of a type that the actor sent about the object, nil when there is none.
+func (t *Tx) LatestActivity(ctx context.Context, kind string, actor, object vocab.ID) (*Activity, error) {
+	return one[Activity](ctx, t, "read activity", `SELECT `+activityColumns+` FROM activities
+		WHERE object_uri = $3 AND type = $1 AND actor_uri = $2 ORDER BY created_at DESC, id DESC LIMIT 1`, kind, actor, object)
+}
+
+// RemoveActivity removes an activity with its place in the feed; its id stays taken.
+func (t *Tx) RemoveActivity(ctx context.Context, uri vocab.ID) error {
+	if _, err := t.exec(ctx, "remove from feed", `DELETE FROM feed WHERE activity_uri = $1`, uri); err != nil {
+		return err
+	}
+	_, err := t.exec(ctx, "remove activity", `DELETE FROM activities WHERE uri = $1`, uri)
+	return err
+}
+
+// Activities returns up to n activities of one direction after a place, the newest first, without those about an object
+// that was deleted since. With public only those that address everybody.
+func (t *Tx) Activities(ctx context.Context, direction string, public bool, after *Place, n int) ([]Activity, error) {
+	p := after.orFirst()
+	return collect[Activity](ctx, t, "list activities", `SELECT `+activityColumns+` FROM activities
+		WHERE direction = $1 AND (published, id) < ($3, $4) AND (NOT $2 OR `+addressesPublic+`) AND `+aboutLiving+`
+		ORDER BY published DESC, id DESC LIMIT $5`, direction, public, p.At, p.ID, n)
+}
+
+// CountActivities counts what Activities lists.
+func (t *Tx) CountActivities(ctx context.Context, direction string, public bool) (int, error) {
+	return t.count(ctx, `SELECT count(*) FROM activities
+		WHERE direction = $1 AND (NOT $2 OR `+addressesPublic+`) AND `+aboutLiving, direction, public)
+}
+
+// addressesPublic holds for rows whose activity addresses everybody; what this engine writes uses the full form only.
+const addressesPublic = `(raw -> 'to' ? '` + string(vocab.Public) + `' OR raw -> 'cc' ? '` + string(vocab.Public) + `')`
+
+// aboutLiving does not hold for rows whose activity showed an object that was deleted since.
+const aboutLiving = `(type NOT IN ('Create', 'Update', 'Announce', 'Like', 'Dislike')
+	OR NOT EXISTS (SELECT FROM objects o WHERE o.uri = activities.object_uri AND o.deleted_at IS NOT NULL))`
+
+func (t *Tx) count(ctx context.Context, query string, args ...any) (n int, err error) {
+	err = t.tx.QueryRow(ctx, query, args...).Scan(&n)
+	return n, storeFault("count rows", err)
+}

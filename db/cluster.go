@@ -1,0 +1,175 @@
+// Package db is the only door to PostgreSQL: the instance database, a database per user, every query, and migrating.
+// No pool, connection or transaction leaves it.
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Config says which server the databases lie on, and how they are named.
+type Config struct {
+	URL              string // of the server, as pgx reads it; a database named in it is ignored
+	Name             string // of the instance database and prefix of all others; "lightweb" when empty
+	Template         string // what users' databases are cloned from; Name and the schema's version when empty
+	InstanceTemplate string // what the instance database is cloned from; empty: it is made by its migrations
+	MaxConnections   int    // to users' databases, all together; 64 when 0
+	Migrate          bool   // bring the instance schema up to date at Open instead of refusing one that is behind
+	Metrics          prometheus.Registerer
+}
+
+// instanceConns bounds the connections to the instance database, in and beside those to users' databases.
+const instanceConns = 12
+
+// Cluster is one PostgreSQL server with the instance database and the users' databases on it.
+type Cluster struct {
+	name     string
+	template string
+	base     *pgx.ConnConfig
+	instance *pgxpool.Pool
+	users    *conns
+	log      *slog.Logger
+}
+
+// Open reaches the server, makes the instance database when there is none, and checks its schema. The fault is
+// Unavailable when the server does not answer, Config when the schema is behind or ahead.
+func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
+	base, err := pgx.ParseConfig(c.URL)
+	if err != nil {
+		return nil, fault.New(fault.Config, "database.url is not a PostgreSQL URL").
+			WithHint("use postgres://user@host:5432/ or leave it empty for the embedded default")
+	}
+	if c.Name == "" {
+		c.Name = "lightweb"
+	}
+	if c.Template == "" {
+		c.Template = fmt.Sprintf("%s-template-%d", c.Name, Schema())
+	}
+	if c.MaxConnections == 0 {
+		c.MaxConnections = 64
+	}
+	if base.ConnectTimeout == 0 {
+		base.ConnectTimeout = 5 * time.Second
+	}
+	base.RuntimeParams["application_name"] = "lightweb"
+	base.RuntimeParams["timezone"] = "UTC"
+	cl := &Cluster{name: c.Name, template: c.Template, base: base, log: log}
+	if err := cl.prepareInstance(ctx, c); err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.ParseConfig(c.URL)
+	if err != nil {
+		return nil, fmt.Errorf("configure instance pool: %w", err)
+	}
+	pool.ConnConfig = cl.config(c.Name)
+	pool.MaxConns = instanceConns
+	pool.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { inUTC(conn); return nil }
+	if cl.instance, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
+		return nil, storeFault("open instance database", err)
+	}
+	cl.users = newConns(c.MaxConnections, cl.connectUser, c.Metrics)
+	return cl, nil
+}
+
+// Close closes every connection. Queries under way are waited for.
+func (c *Cluster) Close() {
+	c.users.close()
+	c.instance.Close()
+}
+
+// Ping asks the server for a sign of life.
+func (c *Cluster) Ping(ctx context.Context) error {
+	if err := c.instance.Ping(ctx); err != nil {
+		return storeFault("reach PostgreSQL", err)
+	}
+	return nil
+}
+
+// ServerVersion returns the version of the server, such as "15.19".
+func (c *Cluster) ServerVersion(ctx context.Context) (string, error) {
+	var v string
+	if err := c.instance.QueryRow(ctx, `SHOW server_version`).Scan(&v); err != nil {
+		return "", storeFault("ask for the server's version", err)
+	}
+	v, _, _ = strings.Cut(v, " ")
+	return v, nil
+}
+
+// config returns how to connect to one database.
+func (c *Cluster) config(database string) *pgx.ConnConfig {
+	cfg := c.base.Copy()
+	cfg.Database = database
+	return cfg
+}
+
+// inUTC lets the connection return times in UTC, whatever the zone of this machine is.
+func inUTC(conn *pgx.Conn) {
+	conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+}
+
+// userDatabase names the database of u. No username holds a hyphen, so no user can be given the template or another's.
+func (c *Cluster) userDatabase(u vocab.Username) string { return c.name + "_" + u.String() }
+
+// connectUser opens a connection to a user's database and refuses one whose schema this binary does not know.
+func (c *Cluster) connectUser(ctx context.Context, database string) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, c.config(database))
+	if hasCode(err, "3D000") { // no such database
+		return nil, userFault(err, "restore the user's database from a backup")
+	}
+	if err != nil {
+		return nil, storeFault("open database "+database, err)
+	}
+	inUTC(conn)
+	if err := checkUserSchema(ctx, conn, database); err != nil {
+		_ = conn.Close(ctx) // it is given up anyway; err says why
+		return nil, err
+	}
+	return conn, nil
+}
+
+// serveLock is the key of the advisory lock that one serving process per instance holds.
+const serveLock = 7305808869232650
+
+// LockServe makes this process the one that serves the instance, until the returned release is called. The fault is
+// Conflict when another one serves. It holds a connection of its own; lost is closed when that connection ends.
+func (c *Cluster) LockServe(ctx context.Context) (release func(), lost <-chan struct{}, err error) {
+	conn, err := pgx.ConnectConfig(ctx, c.config(c.name))
+	if err != nil {
+		return nil, nil, storeFault("open instance database", err)
+	}
+	var got bool
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, serveLock).Scan(&got); err != nil {
+		_ = conn.Close(ctx) // it is given up anyway; err says why
+		return nil, nil, storeFault("lock instance", err)
+	}
+	if !got {
+		_ = conn.Close(ctx) // nothing was changed over it
+		return nil, nil, fault.New(fault.Conflict, "another 'lightweb serve' runs on this instance").
+			WithHint("stop it first; one process serves an instance")
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _ = conn.WaitForNotification(ctx) // nobody notifies: it returns when the connection ends or release is called
+		closing, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer stop()
+		_, _ = conn.Exec(closing, `SELECT pg_advisory_unlock_all()`) // so that who comes next need not wait for the session's end
+		_ = conn.Close(closing)                                      // with which the lock ends in any case
+	}()
+	return func() { cancel(); <-gone }, gone, nil
+}
+
+func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

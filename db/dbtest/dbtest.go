@@ -1,0 +1,177 @@
+// Package dbtest gives each test databases of its own on a real PostgreSQL: one private cluster that all packages of a
+// test run share, or the server that LIGHTWEB_TEST_POSTGRES names.
+package dbtest
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/embedded"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+	"github.com/lightweb/lightweb/migrations"
+)
+
+var (
+	once   sync.Once
+	server *embedded.Cluster
+	url    string
+	broken error
+)
+
+// Main runs a package's tests and lets go of the shared server afterwards; the last package out stops it. Every package
+// that calls New has `func TestMain(m *testing.M) { dbtest.Main(m) }`.
+func Main(m interface{ Run() int }) {
+	code := m.Run()
+	if server != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := server.Close(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, "stop test server:", err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// URL returns how to reach the server, and skips the test where there is no PostgreSQL; LIGHTWEB_TEST_ALL=1 turns the
+// skip into a failure.
+func URL(t testing.TB) string {
+	t.Helper()
+	once.Do(func() { url, broken = open() })
+	if broken != nil && fault.KindOf(broken) == fault.Unavailable && os.Getenv("LIGHTWEB_TEST_ALL") == "" {
+		t.Skip("no PostgreSQL to test with: ", broken)
+	}
+	if broken != nil {
+		t.Fatal("open test server: ", broken)
+	}
+	return url
+}
+
+func open() (string, error) {
+	if u := os.Getenv("LIGHTWEB_TEST_POSTGRES"); u != "" {
+		return u, nil
+	}
+	dir, err := folder()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	server, err = embedded.Open(ctx, embedded.Config{Dir: dir, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return "", err
+	}
+	return server.ConnString(), hurry(ctx, server.ConnString())
+}
+
+// hurry lets the shared server forget what a power failure interrupts: waiting for the disk is most of the time that
+// making and dropping databases takes.
+func hurry(ctx context.Context, url string) error {
+	conn, err := sql.Open("pgx", url+" database=postgres") // package db links the driver in
+	if err != nil {
+		return err
+	}
+	for _, q := range []string{`ALTER SYSTEM SET fsync = off`, `SELECT pg_reload_conf()`} {
+		if _, err := conn.ExecContext(ctx, q); err != nil {
+			return errors.Join(err, conn.Close())
+		}
+	}
+	return conn.Close()
+}
+
+// folder returns where the shared cluster lies: below the temporary folder, ours, and nobody else's to write to.
+func folder() (string, error) {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("lightweb-test-%d", os.Getuid()))
+	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	st, err := os.Lstat(dir)
+	if err != nil {
+		return "", err
+	}
+	owner, ok := st.Sys().(*syscall.Stat_t)
+	if !st.IsDir() || st.Mode().Perm()&0o022 != 0 || !ok || int(owner.Uid) != os.Getuid() {
+		return "", fmt.Errorf("%s is a link, somebody else's or open to others: remove it", dir)
+	}
+	return dir, nil
+}
+
+// New returns a cluster whose databases nobody else has; they are dropped when the test ends.
+func New(t testing.TB) *db.Cluster {
+	t.Helper()
+	c, err := db.Open(t.Context(), Config(t), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal("open test databases: ", err)
+	}
+	t.Cleanup(func() { destroy(t, c) })
+	return c
+}
+
+// Config returns how to open a cluster whose databases nobody else has. Who opens it drops them.
+func Config(t testing.TB) db.Config {
+	t.Helper()
+	return db.Config{URL: URL(t), Name: "t" + strings.ToLower(rand.Text()[:10]), Template: "lwtest-template-" + schema(),
+		InstanceTemplate: "lwtest-instance-" + schema(), MaxConnections: 8, Migrate: true}
+}
+
+// schema names the contents of the migrations, so that checkouts which differ in them do not share a template.
+func schema() string {
+	h := sha256.New()
+	err := fs.WalkDir(migrations.FS, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := migrations.FS.ReadFile(path)
+		h.Write([]byte(path))
+		h.Write(b)
+		return err
+	})
+	if err != nil {
+		panic("dbtest: read embedded migrations: " + err.Error())
+	}
+	return hex.EncodeToString(h.Sum(nil)[:6])
+}
+
+func destroy(t testing.TB, c *db.Cluster) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := c.Destroy(ctx); err != nil {
+		t.Error("drop test databases: ", err)
+	}
+}
+
+// User makes an active user with a database.
+func User(t testing.TB, c *db.Cluster, name string) vocab.Username {
+	t.Helper()
+	u, err := vocab.ParseUsername(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	if _, err := c.ReserveUser(ctx, u); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CreateUserDatabase(ctx, u); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ActivateUser(ctx, u); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}

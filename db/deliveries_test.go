@@ -1,0 +1,291 @@
+package db_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const lease = time.Minute
+
+// job makes a job about an object, which may be empty.
+func job(kind string, object vocab.ID) db.Job {
+	id := uuid.Must(uuid.NewV7())
+	return db.Job{ID: id, Activity: vocab.ID("https://here.example/activities/" + id.String()), Object: object, Type: kind, Body: []byte(`{"type":"` + kind + `"}`)}
+}
+
+func inboxOn(host string, n int) db.Inbox {
+	id := vocab.ID(fmt.Sprintf("https://%s/users/%d", host, n))
+	return db.Inbox{URL: id + "/inbox", Host: host, Targets: []vocab.ID{id}}
+}
+
+func enqueue(t testing.TB, c *db.Cluster, u vocab.Username, j db.Job, due time.Time, inboxes ...db.Inbox) {
+	t.Helper()
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error { return tx.Enqueue(ctx, j, inboxes, due) })
+}
+
+func claim(t testing.TB, c *db.Cluster, u vocab.Username, owner string, at time.Time, n int, except ...string) (rows []db.Delivery) {
+	t.Helper()
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		rows, err = tx.ClaimDeliveries(ctx, owner, at, lease, n, except...)
+		return err
+	})
+	return rows
+}
+
+func finish(t testing.TB, c *db.Cluster, u vocab.Username, owner string, o db.Outcome) {
+	t.Helper()
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error { return tx.FinishDelivery(ctx, owner, o, now) })
+}
+
+func counts(t testing.TB, c *db.Cluster, u vocab.Username, j db.Job) (n db.JobCounts) {
+	t.Helper()
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) { n, err = tx.JobCounts(ctx, j.ID); return err })
+	return n
+}
+
+// next returns what NextDelivery and NextDeliveryAfter say.
+func next(t testing.TB, c *db.Cluster, u vocab.Username, at time.Time) (any, any) {
+	t.Helper()
+	var first, later *time.Time
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		if first, err = tx.NextDelivery(ctx); err != nil {
+			return err
+		}
+		later, err = tx.NextDeliveryAfter(ctx, at)
+		return err
+	})
+	said := func(p *time.Time) any {
+		if p == nil {
+			return "never"
+		}
+		return p.Sub(now)
+	}
+	return said(first), said(later)
+}
+
+func TestADeliveryCarriesItsJob(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	j := job("Create", post)
+	shared := db.Inbox{URL: "https://peer.example/inbox", Host: "peer.example", Targets: []vocab.ID{bob, "https://peer.example/users/dora"}}
+	local := db.Inbox{URL: "https://here.example/users/eve/inbox"}
+	enqueue(t, c, u, j, now, shared, local, shared) // one inbox is owed an activity once
+	enqueue(t, c, u, job("Create", "https://here.example/alone"), now)
+	rows := claim(t, c, u, "me", now, 10)
+	if len(rows) != 2 {
+		t.Fatalf("claimed %+v, want two", rows)
+	}
+	r := rows[0]
+	if r.Job != j.ID || r.Activity != j.Activity || r.Object != post || r.Type != "Create" || string(r.Body) != string(j.Body) ||
+		r.Inbox != shared.URL || r.Host != shared.Host || !slices.Equal(r.Targets, shared.Targets) || r.Attempts != 0 || !r.Created.Equal(now) {
+		t.Errorf("delivery %+v", r)
+	}
+	if r := rows[1]; r.Inbox != local.URL || r.Host != "" || len(r.Targets) != 0 {
+		t.Errorf("local delivery %+v", r)
+	}
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		sent, err := tx.SentTo(ctx, post)
+		if len(sent) != 2 || sent[0].URL != shared.URL || !slices.Equal(sent[0].Targets, shared.Targets) || sent[1].URL != local.URL {
+			t.Errorf("SentTo = %+v", sent)
+		}
+		return err
+	})
+}
+
+func TestALeaseIsHeldUntilItEnds(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	enqueue(t, c, u, job("Create", ""), now, inboxOn("peer.example", 1))
+	if rows := claim(t, c, u, "one", now.Add(-time.Second), 10); len(rows) != 0 {
+		t.Errorf("%d rows were claimed before they were due", len(rows))
+	}
+	if rows := claim(t, c, u, "one", now, 10); len(rows) != 1 {
+		t.Fatalf("%d rows were claimed, want 1", len(rows))
+	}
+	if rows := claim(t, c, u, "two", now.Add(lease-time.Second), 10); len(rows) != 0 {
+		t.Error("a leased row was claimed")
+	}
+	rows := claim(t, c, u, "two", now.Add(lease), 10)
+	if len(rows) != 1 {
+		t.Fatal("a row whose lease has ended was not claimed")
+	}
+	delivered := db.Outcome{Delivery: rows[0].ID, Status: db.DeliveryDelivered, Spent: true, HTTPStatus: 202}
+	finish(t, c, u, "one", delivered) // its lease is lost: nothing happens
+	claimed := counts(t, c, u, db.Job{ID: rows[0].Job})
+	finish(t, c, u, "two", delivered)
+	finish(t, c, u, "two", db.Outcome{Delivery: rows[0].ID, Status: db.DeliveryFailed})
+	if after := counts(t, c, u, db.Job{ID: rows[0].Job}); claimed != (db.JobCounts{Total: 1, Pending: 1}) || after != (db.JobCounts{Total: 1, Delivered: 1}) {
+		t.Errorf("counts %+v, then %+v; want one pending, then delivered for good", claimed, after)
+	}
+}
+
+func TestAnOutcomeIsRecorded(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	j := job("Create", "")
+	enqueue(t, c, u, j, now, inboxOn("a.example", 1), inboxOn("b.example", 1), inboxOn("c.example", 1), inboxOn("d.example", 1))
+	rows := claim(t, c, u, "me", now, 10)
+	for n, o := range []db.Outcome{
+		{Status: db.DeliveryPending, NextAt: now.Add(time.Hour), Spent: true, HTTPStatus: 503, Answer: []byte("down"), Error: "busy", Latency: 20 * time.Millisecond, BytesOut: 100, BytesIn: 4},
+		{Status: db.DeliveryPending, NextAt: now.Add(2 * time.Hour)},
+		{Status: db.DeliveryFailed, Spent: true, Error: "refused"},
+		{Status: db.DeliverySkipped, Spent: true, HTTPStatus: 410},
+	} {
+		o.Delivery = rows[n].ID
+		finish(t, c, u, "me", o)
+	}
+	if got, want := counts(t, c, u, j), (db.JobCounts{Total: 4, Pending: 2, Failed: 1, Skipped: 1}); got != want {
+		t.Errorf("counts %+v, want %+v", got, want)
+	}
+	if first, later := next(t, c, u, now.Add(time.Hour)); first != time.Hour || later != 2*time.Hour {
+		t.Errorf("next %v, after that %v", first, later)
+	}
+	again := claim(t, c, u, "me", now.Add(2*time.Hour), 10)
+	if len(again) != 2 || again[0].Attempts != 1 || again[1].Attempts != 0 {
+		t.Errorf("claimed again %+v, want attempts 1 and 0", again)
+	}
+	var answer []byte
+	var status, latency, out int
+	err := session(t, databaseOf(t, c, u)).QueryRow(t.Context(), `SELECT last_answer, last_status, latency_ms, bytes_out FROM deliveries WHERE id = $1`, rows[0].ID).Scan(&answer, &status, &latency, &out)
+	if err != nil || string(answer) != "down" || status != 503 || latency != 20 || out != 100 {
+		t.Errorf("recorded %q %d %d ms %d bytes, %v", answer, status, latency, out, err)
+	}
+}
+
+func TestADeleteNeverOvertakesItsCreate(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	create, remove := job("Create", post), job("Delete", post)
+	enqueue(t, c, u, create, now, inboxOn("peer.example", 1), inboxOn("other.example", 1))
+	enqueue(t, c, u, remove, now, inboxOn("peer.example", 1), inboxOn("other.example", 1))
+	enqueue(t, c, u, job("Like", ""), now, inboxOn("peer.example", 1)) // about nothing: waits for nothing
+	enqueue(t, c, u, job("Like", ""), now, inboxOn("peer.example", 1))
+	rows := claim(t, c, u, "me", now, 10)
+	if kinds := kindsOf(rows); !slices.Equal(kinds, []string{"Create", "Create", "Like", "Like"}) {
+		t.Fatalf("claimed %v, want no Delete", kinds)
+	}
+	for _, r := range rows[2:] {
+		finish(t, c, u, "me", db.Outcome{Delivery: r.ID, Status: db.DeliveryDelivered})
+	}
+	if first, later := next(t, c, u, now); first != lease || later != lease {
+		t.Errorf("next %v, later %v; want the leases' end, not what waits for them", first, later)
+	}
+	finish(t, c, u, "me", db.Outcome{Delivery: rows[0].ID, Status: db.DeliveryPending, NextAt: now.Add(time.Hour), Spent: true})
+	finish(t, c, u, "me", db.Outcome{Delivery: rows[1].ID, Status: db.DeliveryDelivered, Spent: true})
+	if rows := claim(t, c, u, "me", now, 10); len(rows) != 1 || rows[0].Type != "Delete" || rows[0].Host != "other.example" {
+		t.Errorf("claimed %+v, want the Delete where the Create has arrived", rows)
+	}
+	first := claim(t, c, u, "me", now.Add(time.Hour), 1)
+	if len(first) != 1 || first[0].Type == "Delete" && first[0].Host == "peer.example" {
+		t.Errorf("claimed %+v", first)
+	}
+	finish(t, c, u, "me", db.Outcome{Delivery: rows[0].ID, Status: db.DeliveryFailed})
+	for _, r := range claim(t, c, u, "me", now.Add(2*time.Hour), 10) {
+		finish(t, c, u, "me", db.Outcome{Delivery: r.ID, Status: db.DeliveryFailed}) // given up: nothing to wait for
+	}
+	if rows := claim(t, c, u, "me", now.Add(2*time.Hour), 10); len(rows) != 1 || rows[0].Type != "Delete" || rows[0].Host != "peer.example" {
+		t.Errorf("claimed %+v, want the last Delete", rows)
+	}
+}
+
+func kindsOf(rows []db.Delivery) (kinds []string) {
+	for _, r := range rows {
+		kinds = append(kinds, r.Type)
+	}
+	return kinds
+}
+
+func TestHostsAreLeftAloneOnRequest(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	enqueue(t, c, u, job("Create", ""), now, inboxOn("a.example", 1), inboxOn("b.example", 1), db.Inbox{URL: "https://here.example/users/eve/inbox"})
+	if rows := claim(t, c, u, "me", now, 10, "a.example", ""); len(rows) != 1 || rows[0].Host != "b.example" {
+		t.Errorf("claimed %+v, want b.example alone", rows)
+	}
+	if rows := claim(t, c, u, "me", now, 10); len(rows) != 2 {
+		t.Errorf("claimed %+v, want the rest", rows)
+	}
+}
+
+func TestReleasedDeliveriesAreDueAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, owner string
+		want        int
+	}{{"one's own", "one", 2}, {"nobody's", "three", 0}, {"everybody's", "", 3}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, u := alice(t)
+			enqueue(t, c, u, job("Create", ""), now, inboxOn("a.example", 1), inboxOn("a.example", 2), inboxOn("a.example", 3), inboxOn("a.example", 4))
+			claim(t, c, u, "one", now, 2)
+			claim(t, c, u, "two", now, 1)
+			done := claim(t, c, u, "one", now, 1)
+			finish(t, c, u, "one", db.Outcome{Delivery: done[0].ID, Status: db.DeliveryPending, NextAt: now.Add(time.Hour)}) // not leased any more
+			write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+				return tx.ReleaseDeliveries(ctx, tt.owner, now.Add(time.Second))
+			})
+			if rows := claim(t, c, u, "new", now.Add(time.Second), 10); len(rows) != tt.want {
+				t.Errorf("%d rows are due, want %d", len(rows), tt.want)
+			}
+		})
+	}
+}
+
+func TestNextDelivery(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	if first, later := next(t, c, u, now); first != "never" || later != "never" {
+		t.Errorf("next %v, later %v of an empty queue", first, later)
+	}
+	enqueue(t, c, u, job("Create", ""), now.Add(time.Minute), inboxOn("a.example", 1))
+	enqueue(t, c, u, job("Create", ""), now.Add(time.Second), inboxOn("a.example", 1))
+	if first, later := next(t, c, u, now.Add(time.Second)); first != time.Second || later != time.Minute {
+		t.Errorf("next %v, later %v", first, later)
+	}
+}
+
+func TestTwoClaimersNeverGetTheSameDelivery(t *testing.T) {
+	t.Parallel()
+	const jobs, inboxes = 10, 40
+	c, u := alice(t)
+	for range jobs {
+		var all []db.Inbox
+		for n := range inboxes {
+			all = append(all, inboxOn("peer.example", n))
+		}
+		enqueue(t, c, u, job("Create", ""), now, all...)
+	}
+	var mu sync.Mutex
+	taken := map[int64]string{}
+	var all sync.WaitGroup
+	for n := range 6 {
+		owner := fmt.Sprint("claimer", n)
+		all.Go(func() {
+			for {
+				rows := claim(t, c, u, owner, now, 7)
+				mu.Lock()
+				for _, r := range rows {
+					if other, twice := taken[r.ID]; twice {
+						t.Errorf("%s and %s claimed delivery %d", other, owner, r.ID)
+					}
+					taken[r.ID] = owner
+				}
+				done := len(taken) == jobs*inboxes || t.Failed()
+				mu.Unlock()
+				if done {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,101 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// keptEvents is how many events stay in the outbox, counting those whose transaction failed.
+const keptEvents = 10_000
+
+// eventLock is the key of the advisory lock under which events are numbered.
+const eventLock = 7305808869232652
+
+// Event is something that happened to the user.
+type Event struct {
+	Seq     int64
+	Type    string // "create.received"
+	Source  string // "ap"
+	Payload json.RawMessage
+	At      time.Time
+}
+
+// AddEvent appends an event to the user's outbox. Transactions that add events commit one after another, in the order
+// of their numbers: who reads on from the last number misses none.
+func (t *Tx) AddEvent(ctx context.Context, e Event) error {
+	_, err := t.exec(ctx, "add event", `WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock($5))
+		INSERT INTO event_outbox (type, source, payload, created_at) SELECT $1, $2, $3, $4 FROM turn`,
+		e.Type, e.Source, e.Payload, e.At, eventLock)
+	return err
+}
+
+// TrimEvents drops the oldest events beyond the number that is kept.
+func (t *Tx) TrimEvents(ctx context.Context) error {
+	_, err := t.exec(ctx, "trim events", `DELETE FROM event_outbox WHERE seq <= (SELECT max(seq) FROM event_outbox) - $1`, keptEvents)
+	return err
+}
+
+// Events returns up to n events after a sequence number, the oldest first.
+func (t *Tx) Events(ctx context.Context, after int64, n int) ([]Event, error) {
+	return collect[Event](ctx, t, "read events", `SELECT seq, type, source, payload, created_at FROM event_outbox WHERE seq > $1 ORDER BY seq LIMIT $2`, after, n)
+}
+
+// Poison sets an activity aside that could not be applied, and takes its id.
+func (t *Tx) Poison(ctx context.Context, uri vocab.ID, raw []byte, reason string) error {
+	if _, err := t.Claim(ctx, []vocab.ID{uri}); err != nil {
+		return err
+	}
+	reason = strings.ReplaceAll(strings.ToValidUTF8(reason, "?"), "\x00", "?") // it may quote what could not be stored
+	_, err := t.exec(ctx, "set poison aside", `INSERT INTO poison (uri, raw, reason) VALUES ($1, $2, $3) ON CONFLICT (uri) DO NOTHING`, uri, raw, reason)
+	return err
+}
+
+// Audit is one action dispatched in the user's name.
+type Audit struct {
+	At       time.Time
+	Token    uuid.UUID // zero: not by a token
+	Action   string
+	Params   json.RawMessage // without secrets and ciphertext
+	Outcome  string          // "ok", or the code of the refusal
+	Activity vocab.ID
+}
+
+// AddAudit records an action.
+func (t *Tx) AddAudit(ctx context.Context, a Audit) error {
+	_, err := t.exec(ctx, "record action", `INSERT INTO audit (at, token_id, action, params, outcome, activity_uri) VALUES ($1, nullif($2, '00000000-0000-0000-0000-000000000000'::uuid), $3, $4, $5, nullif($6, ''))`,
+		a.At, a.Token, a.Action, a.Params, a.Outcome, a.Activity)
+	return err
+}
+
+// Answer is what a dispatch with an Idempotency-Key was answered.
+type Answer struct {
+	Digest []byte // SHA-256 of the request's body
+	Answer json.RawMessage
+}
+
+// keptAnswers is how long an answer is replayed.
+const keptAnswers = 24 * time.Hour
+
+// StoredAnswer returns what the key was answered within the last day, nil when it is new.
+func (t *Tx) StoredAnswer(ctx context.Context, key string, now time.Time) (*Answer, error) {
+	if _, err := t.exec(ctx, "drop old answers", `DELETE FROM idempotency_keys WHERE created_at < $1`, now.Add(-keptAnswers)); err != nil {
+		return nil, err
+	}
+	return one[Answer](ctx, t, "read answer", `SELECT digest, answer FROM idempotency_keys WHERE key = $1`, key)
+}
+
+// StoreAnswer keeps the answer for a day. Of two dispatches with one key the second waits for the first, and then its
+// transaction fails with TakenKey.
+func (t *Tx) StoreAnswer(ctx context.Context, key string, a Answer, now time.Time) error {
+	_, err := t.exec(ctx, "store answer", `INSERT INTO idempotency_keys (key, digest, answer, created_at) VALUES ($1, $2, $3, $4)`, key, a.Digest, a.Answer, now)
+	return err
+}
+
+// TakenKey tells whether err is that an Idempotency-Key was used meanwhile.
+func TakenKey(err error) bool { return violates(err, "idempotency_keys_pkey") }

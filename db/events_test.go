@@ -1,0 +1,192 @@
+package db_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func event(n int) db.Event {
+	return db.Event{Type: "create.received", Source: "ap", Payload: fmt.Appendf(nil, `{"n": %d}`, n), At: now}
+}
+
+func TestEventsAreReadOnFromTheLastOne(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		for n := range 5 {
+			if err := tx.AddEvent(ctx, event(n)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		var last int64
+		for n := 0; n < 5; {
+			events, err := tx.Events(ctx, last, 2)
+			if err != nil || len(events) == 0 {
+				t.Fatalf("after %d events: %v, %v", n, events, err)
+			}
+			for _, e := range events {
+				if e.Type != "create.received" || e.Source != "ap" || !e.At.Equal(now) {
+					t.Errorf("event %+v", e)
+				}
+				sameJSON(t, e.Payload, event(n).Payload)
+				last = e.Seq
+				n++
+			}
+		}
+		events, err := tx.Events(ctx, last, 2)
+		if len(events) != 0 {
+			t.Errorf("events after the last: %v", events)
+		}
+		return err
+	})
+}
+
+func TestWhoFollowsEventsMissesNone(t *testing.T) {
+	t.Parallel()
+	const writers, each = 6, 25
+	c, u := alice(t)
+	var all sync.WaitGroup
+	for range writers {
+		all.Go(func() {
+			for n := range each {
+				write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+					if err := tx.AddEvent(ctx, event(n)); err != nil {
+						return err
+					}
+					_, err := tx.Activity(ctx, bob) // takes a moment before it commits
+					return err
+				})
+			}
+		})
+	}
+	var last int64
+	for got := 0; got < writers*each && !t.Failed(); {
+		read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			events, err := tx.Events(ctx, last, 10)
+			for _, e := range events {
+				if got++; e.Seq != last+1 {
+					t.Errorf("event %d came after %d", e.Seq, last)
+				}
+				last = e.Seq
+			}
+			return err
+		})
+	}
+	all.Wait()
+}
+
+func TestTheOldestEventsAreDropped(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	run(t, databaseOf(t, c, u), `INSERT INTO event_outbox (type, source, payload, created_at) SELECT 'x', 'x', '{}', now() FROM generate_series(1, 10050)`)
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error { return tx.TrimEvents(ctx) })
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		events, err := tx.Events(ctx, 0, 20_000)
+		if len(events) != 10_000 || events[0].Seq != 51 {
+			t.Errorf("%d events are left, from %d; want 10000 from 51", len(events), events[0].Seq)
+		}
+		return err
+	})
+}
+
+func TestTheSecondUseOfAKeyWaitsAndIsTold(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	answer := db.Answer{Digest: []byte("digest"), Answer: []byte(`{"ok": true}`)}
+	inside := make(chan struct{})
+	second := make(chan error, 1)
+	var all sync.WaitGroup
+	all.Go(func() {
+		<-inside
+		second <- c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+			return tx.StoreAnswer(ctx, "key", db.Answer{Digest: []byte("other"), Answer: []byte(`{}`)}, now)
+		})
+	})
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		if a, err := tx.StoredAnswer(ctx, "key", now); a != nil || err != nil {
+			t.Errorf("StoredAnswer of a new key = %v, %v", a, err)
+		}
+		if err := tx.StoreAnswer(ctx, "key", answer, now); err != nil {
+			return err
+		}
+		close(inside)
+		return db.AwaitLock(ctx, tx, `SELECT 1`) // the second waits for this transaction
+	})
+	all.Wait()
+	if err := <-second; !db.TakenKey(err) {
+		t.Errorf("the second use = %v, want TakenKey", err)
+	}
+	if db.TakenKey(nil) || db.TakenKey(context.Canceled) {
+		t.Error("TakenKey of other errors")
+	}
+	for _, tt := range []struct {
+		after time.Duration
+		want  bool
+	}{{0, true}, {24 * time.Hour, true}, {24*time.Hour + time.Second, false}} {
+		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			a, err := tx.StoredAnswer(ctx, "key", now.Add(tt.after))
+			if (a != nil) != tt.want || a != nil && string(a.Digest) != "digest" {
+				t.Errorf("StoredAnswer after %v = %+v", tt.after, a)
+			}
+			return err
+		})
+	}
+}
+
+func TestPoisonIsSetAsideOnceAndItsIDTaken(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	raw := []byte("{\"not\": json")
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		for _, reason := range []string{"first", "second"} {
+			if err := tx.Poison(ctx, bob, raw, reason); err != nil {
+				return err
+			}
+		}
+		fresh, err := tx.Claim(ctx, []vocab.ID{bob})
+		if len(fresh) != 0 {
+			t.Error("the id can be claimed again")
+		}
+		return err
+	})
+	var reason string
+	var kept []byte
+	if err := session(t, databaseOf(t, c, u)).QueryRow(t.Context(), `SELECT reason, raw FROM poison`).Scan(&reason, &kept); err != nil || reason != "first" || string(kept) != string(raw) {
+		t.Errorf("set aside %q for %q, %v", kept, reason, err)
+	}
+}
+
+func TestPoisonThatNoTextCanHoldIsSetAsideToo(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.Poison(ctx, bob, []byte("a\x00b\xffc"), "reason\x00\xff")
+	})
+}
+
+func TestAnActionIsRecorded(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	token := uuid.New()
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		if err := tx.AddAudit(ctx, db.Audit{At: now, Token: token, Action: "create", Params: []byte(`{}`), Outcome: "ok", Activity: bob}); err != nil {
+			return err
+		}
+		return tx.AddAudit(ctx, db.Audit{At: now, Action: "create", Params: []byte(`{}`), Outcome: "invalid"})
+	})
+	var tokens, activities int
+	if err := session(t, databaseOf(t, c, u)).QueryRow(t.Context(), `SELECT count(token_id), count(activity_uri) FROM audit`).Scan(&tokens, &activities); err != nil || tokens != 1 || activities != 1 {
+		t.Errorf("%d tokens and %d activities recorded, %v; want one each", tokens, activities, err)
+	}
+}

@@ -1,0 +1,57 @@
+package db
+
+import (
+	"context"
+	"errors"
+
+	"github.com/golang-migrate/migrate/v4"
+	pgxmigrate "github.com/golang-migrate/migrate/v4/database/pgx/v5"
+	"github.com/golang-migrate/migrate/v4/source/iofs"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/lightweb/lightweb/migrations"
+)
+
+// Exec runs any statement in a transaction.
+func Exec(ctx context.Context, t *Tx, query string) error {
+	_, err := t.exec(ctx, "test", query)
+	return err
+}
+
+// AwaitLock runs a statement once another session of the database waits for a lock.
+func AwaitLock(ctx context.Context, t *Tx, query string) error {
+	for waiting := false; !waiting; {
+		if err := Exec(ctx, t, `SELECT pg_stat_clear_snapshot()`); err != nil {
+			return err
+		}
+		if err := t.tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted
+			AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database()))`).Scan(&waiting); err != nil {
+			return err
+		}
+	}
+	return Exec(ctx, t, query)
+}
+
+// MigrateDown undoes every migration of a set.
+func (c *Cluster) MigrateDown(database, set string) error {
+	src, err := iofs.New(migrations.FS, set)
+	if err != nil {
+		return err
+	}
+	driver, err := pgxmigrate.WithInstance(stdlib.OpenDB(*c.config(database)), &pgxmigrate.Config{})
+	if err != nil {
+		return err
+	}
+	m, err := migrate.NewWithInstance("iofs", src, "pgx5", driver)
+	if err != nil {
+		return errors.Join(err, driver.Close())
+	}
+	err = m.Down()
+	srcErr, dbErr := m.Close()
+	return errors.Join(err, srcErr, dbErr)
+}
+
+// MigrateUp is migrateUp.
+func (c *Cluster) MigrateUp(ctx context.Context, database, set string) error {
+	return c.migrateUp(ctx, database, set)
+}

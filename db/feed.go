@@ -1,0 +1,74 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// FeedEntry is an activity's place in the user's feed.
+type FeedEntry struct {
+	ID        uuid.UUID
+	Activity  vocab.ID
+	Actor     vocab.ID
+	Published time.Time
+}
+
+// FeedItem is an entry with its activity and, when it is stored, its object.
+type FeedItem struct {
+	FeedEntry
+	Type   string
+	Raw    json.RawMessage
+	Object json.RawMessage // nil when it is not stored
+}
+
+const feedColumns = `f.id, f.activity_uri, f.actor_uri, f.published, a.type, a.raw, o.raw`
+
+const feedTables = `feed f JOIN activities a ON a.uri = f.activity_uri LEFT JOIN objects o ON o.uri = a.object_uri`
+
+// AddFeedEntry gives an activity its place in the feed. One that has it keeps it.
+func (t *Tx) AddFeedEntry(ctx context.Context, e FeedEntry) error {
+	_, err := t.exec(ctx, "add to feed", `INSERT INTO feed (id, activity_uri, actor_uri, published) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (activity_uri) DO NOTHING`, e.ID, e.Activity, e.Actor, e.Published)
+	return err
+}
+
+// Feed returns up to n entries after a place, the newest first.
+func (t *Tx) Feed(ctx context.Context, after *Place, n int) ([]FeedItem, error) {
+	p := after.orFirst()
+	return collect[FeedItem](ctx, t, "read feed", `SELECT `+feedColumns+` FROM `+feedTables+`
+		WHERE (f.published, f.id) < ($1, $2) ORDER BY f.published DESC, f.id DESC LIMIT $3`, p.At, p.ID, n)
+}
+
+// FeedByID returns one entry, nil when there is none.
+func (t *Tx) FeedByID(ctx context.Context, id uuid.UUID) (*FeedItem, error) {
+	return one[FeedItem](ctx, t, "read feed entry", `SELECT `+feedColumns+` FROM `+feedTables+` WHERE f.id = $1`, id)
+}
+
+// ActivityItem returns one activity by the id of its row, as entries of feeds are shown, nil when there is none.
+func (t *Tx) ActivityItem(ctx context.Context, id uuid.UUID) (*FeedItem, error) {
+	return one[FeedItem](ctx, t, "read activity", `SELECT a.id, a.uri, a.actor_uri, a.published, a.type, a.raw, o.raw
+		FROM activities a LEFT JOIN objects o ON o.uri = a.object_uri WHERE a.id = $1`, id)
+}
+
+// notifications are the activities that tell the user something: what others do to the user or to something of the
+// user's, and every Accept. Create counts when it names the user or answers one of the user's objects. $4 is the user's
+// actor, $5 what the ids of the user's objects begin with.
+const notifications = `a.direction = 'inbound' AND (a.type = 'Accept'
+	OR a.type IN ('Follow', 'Like', 'Dislike', 'Announce', 'Offer') AND (a.object_uri IS NULL OR a.object_uri = $4 OR starts_with(a.object_uri, $5))
+	OR a.type = 'Create' AND (a.raw -> 'to' @> to_jsonb($4::text) OR a.raw -> 'cc' @> to_jsonb($4::text) OR a.raw -> 'audience' @> to_jsonb($4::text)
+		OR jsonb_path_exists(o.raw, '$.inReplyTo ? (@ starts with $own || @.id starts with $own)', jsonb_build_object('own', $5::text))))`
+
+// Notifications returns up to n activities after a place that tell the user something, the newest first. user is the
+// user's actor, under whose id its objects lie.
+func (t *Tx) Notifications(ctx context.Context, user vocab.ID, after *Place, n int) ([]FeedItem, error) {
+	p := after.orFirst()
+	return collect[FeedItem](ctx, t, "read notifications", `SELECT a.id, a.uri, a.actor_uri, a.published, a.type, a.raw, o.raw
+		FROM activities a LEFT JOIN objects o ON o.uri = a.object_uri
+		WHERE (a.published, a.id) < ($1, $2) AND `+notifications+` ORDER BY a.published DESC, a.id DESC LIMIT $3`,
+		p.At, p.ID, n, user, string(user)+"/")
+}

@@ -1,0 +1,136 @@
+package db_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestAFeedItemBringsItsActivityAndObject(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	a, o, f := note(bob, 1, now)
+	lone := db.FeedEntry{ID: uuid.Must(uuid.NewV7()), Activity: bob + "/boost", Actor: bob, Published: now.Add(-time.Hour)}
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		if err := addNote(ctx, tx, bob, 1, now); err != nil {
+			return err
+		}
+		again := f
+		again.ID = uuid.New()
+		if err := tx.AddFeedEntry(ctx, again); err != nil { // it has its place
+			return err
+		}
+		if err := tx.AddActivity(ctx, db.Activity{ID: uuid.New(), URI: lone.Activity, Direction: db.Inbound, Type: "Announce", Actor: bob, Object: "https://a.example/unknown", Published: now, Raw: []byte(`{}`)}); err != nil {
+			return err
+		}
+		return tx.AddFeedEntry(ctx, lone)
+	})
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		items, err := tx.Feed(ctx, nil, 10)
+		if err != nil || len(items) != 2 {
+			t.Fatalf("Feed = %v, %v; want two", items, err)
+		}
+		if i := items[0]; i.Activity != a.URI || i.Actor != bob || i.Type != "Create" || !i.Published.Equal(now) {
+			t.Errorf("item %+v", i)
+		}
+		sameJSON(t, items[0].Raw, a.Raw)
+		sameJSON(t, items[0].Object, o.Raw)
+		if items[1].FeedEntry != lone || items[1].Object != nil {
+			t.Errorf("item without a stored object %+v, want %+v", items[1], lone)
+		}
+		one, err := tx.FeedByID(ctx, items[0].ID)
+		if err != nil || one == nil || one.Activity != a.URI {
+			t.Errorf("FeedByID = %+v, %v", one, err)
+		}
+		if none, err := tx.FeedByID(ctx, uuid.New()); none != nil || err != nil {
+			t.Errorf("FeedByID of nothing = %+v, %v", none, err)
+		}
+		return nil
+	})
+}
+
+func TestNotificationsAreWhatOthersDoTowardsTheUser(t *testing.T) {
+	t.Parallel()
+	const me vocab.ID = "https://here.example/users/al_ce"
+	const mine, theirs vocab.ID = me + "/objects/1", bob + "/notes/1"
+	c, u := alice(t)
+	for n, tt := range []struct {
+		name   string
+		about  vocab.ID
+		a      string // type and direction
+		fields string
+		object string
+		want   bool
+	}{
+		{name: "a Follow of the user", a: "Follow", about: me, want: true},
+		{name: "a Follow of somebody else", a: "Follow", about: carol},
+		{name: "an Accept of the user's Follow", a: "Accept", about: me + "/activities/1", want: true},
+		{name: "an Accept of a Follow without an id", a: "Accept", want: true},
+		{name: "a Like of the user's object", a: "Like", about: mine, want: true},
+		{name: "a Like of another's", a: "Like", about: theirs},
+		{name: "a Like of one whose name a pattern would match", a: "Like", about: "https://here.example/users/alice/objects/1"},
+		{name: "a Like of one whose name begins with the user's", a: "Like", about: me + "x/objects/1"},
+		{name: "a Dislike of the user's object", a: "Dislike", about: mine, want: true},
+		{name: "an Announce of the user's object", a: "Announce", about: mine, want: true},
+		{name: "an Announce of another's", a: "Announce", about: theirs},
+		{name: "an Offer of something without an id", a: "Offer", want: true},
+		{name: "an Undo", a: "Undo", about: me},
+		{name: "a Create that names the user in to", a: "Create", fields: `"to":["https://x.example/","` + string(me) + `"]`, want: true},
+		{name: "a Create to the user alone, unlisted", a: "Create", fields: `"to":"` + string(me) + `"`, want: true},
+		{name: "a Create that names the user in cc", a: "Create", fields: `"cc":["` + string(me) + `"]`, want: true},
+		{name: "a Create that names the user in audience", a: "Create", fields: `"audience":"` + string(me) + `"`, want: true},
+		{name: "a Create for everybody", a: "Create", fields: `"to":["` + string(vocab.Public) + `"]`},
+		{name: "a reply to the user", a: "Create", object: `"inReplyTo":"` + string(mine) + `"`, want: true},
+		{name: "a reply to several", a: "Create", object: `"inReplyTo":["` + string(theirs) + `","` + string(mine) + `"]`, want: true},
+		{name: "a reply to the user's embedded object", a: "Create", object: `"inReplyTo":{"id":"` + string(mine) + `"}`, want: true},
+		{name: "a reply to another", a: "Create", object: `"inReplyTo":"` + string(theirs) + `"`},
+		{name: "a reply to null", a: "Create", object: `"inReplyTo":null`},
+		{name: "a Create of the user's own", a: "Create outbound", fields: `"to":["` + string(me) + `"]`},
+	} {
+		uri := vocab.ID(fmt.Sprintf("https://peer.example/%d", n))
+		kind, direction := tt.a, db.Inbound
+		if kind == "Create outbound" {
+			kind, direction = "Create", db.Outbound
+		}
+		at := now.Add(time.Duration(n) * time.Second)
+		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			if kind == "Create" {
+				tt.about = uri + "/object"
+				if _, err := tx.AddObject(ctx, db.Object{ID: uuid.New(), URI: tt.about, Published: at, Raw: []byte(`{` + tt.object + `}`)}); err != nil {
+					return err
+				}
+			}
+			return tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: uri, Direction: direction, Type: kind, Actor: bob, Object: tt.about, Published: at, Raw: []byte(`{` + tt.fields + `}`)})
+		})
+		read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			items, err := tx.Notifications(ctx, me, nil, 1)
+			if got := len(items) == 1 && items[0].Activity == uri; got != tt.want {
+				t.Errorf("%s: notified %t, want %t", tt.name, got, tt.want)
+			}
+			return err
+		})
+	}
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		all, err := tx.Notifications(ctx, me, nil, 100)
+		var paged []db.FeedItem
+		for place := (*db.Place)(nil); err == nil; {
+			var page []db.FeedItem
+			if page, err = tx.Notifications(ctx, me, place, 3); len(page) == 0 {
+				break
+			}
+			paged = append(paged, page...)
+			place = &db.Place{At: page[len(page)-1].Published, ID: page[len(page)-1].ID}
+		}
+		if !slices.EqualFunc(all, paged, func(a, b db.FeedItem) bool { return a.ID == b.ID }) {
+			t.Errorf("%d notifications, %d in pages", len(all), len(paged))
+		}
+		return err
+	})
+}

@@ -1,0 +1,172 @@
+package db_test
+
+import (
+	"crypto/sha256"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestATokenIsFoundWhileItIsValid(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	other := dbtest.User(t, c, "bob")
+	ends := now.Add(time.Hour)
+	digest := func(s string) [32]byte { return sha256.Sum256([]byte(s)) }
+	forever := db.Token{ID: uuid.New(), User: u, Name: "phone", Scopes: []string{"read", "write"}, CreatedAt: now}
+	brief := db.Token{ID: uuid.New(), User: u, Scopes: []string{}, CreatedAt: now.Add(time.Second), ExpiresAt: &ends}
+	for token, secret := range map[*db.Token]string{&forever: "forever", &brief: "brief"} {
+		if err := c.AddToken(t.Context(), *token, digest(secret)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	find := func(secret string, at time.Time, want bool) {
+		t.Helper()
+		token, err := c.FindToken(t.Context(), digest(secret), at)
+		if (err == nil) != want || err != nil && fault.KindOf(err) != fault.Unauthenticated {
+			t.Errorf("FindToken(%s, %v) = %+v, %v; want it %t", secret, at, token, err, want)
+		}
+	}
+	used := func(want time.Duration) {
+		t.Helper()
+		tokens, err := c.Tokens(t.Context(), u)
+		if err != nil || len(tokens) == 0 || tokens[0].LastUsedAt == nil || tokens[0].LastUsedAt.Sub(now) != want {
+			t.Errorf("Tokens = %+v, %v; want the first used %v after", tokens, err, want)
+		}
+	}
+	find("unknown", now, false)
+	find("brief", ends.Add(-time.Second), true)
+	find("brief", ends, false)
+	find("forever", now, true)
+	used(0)
+	find("forever", now.Add(59*time.Minute), true)
+	used(0) // to the hour
+	find("forever", now.Add(time.Hour), true)
+	used(time.Hour)
+	got, err := c.FindToken(t.Context(), digest("forever"), now)
+	if err != nil || got.ID != forever.ID || got.User != u || got.Name != "phone" || !slices.Equal(got.Scopes, forever.Scopes) {
+		t.Errorf("FindToken = %+v, %v", got, err)
+	}
+	if err := c.SetUserState(t.Context(), u, db.UserSuspended); err != nil {
+		t.Fatal(err)
+	}
+	find("forever", now, false)
+	if err := c.SetUserState(t.Context(), u, db.UserActive); err != nil {
+		t.Fatal(err)
+	}
+	find("forever", now, true)
+	if err := c.RemoveToken(t.Context(), other, forever.ID); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("RemoveToken of another's = %v, want NotFound", err)
+	}
+	if err := c.RemoveToken(t.Context(), u, forever.ID); err != nil {
+		t.Error(err)
+	}
+	find("forever", now, false)
+}
+
+// key is a PEM key in an actor document. Nobody parses it here.
+func key(id, owner vocab.ID) string {
+	return `,"publicKey":{"id":"` + string(id) + `","owner":"` + string(owner) + `","publicKeyPem":"pem"}`
+}
+
+func TestAKeyBelongsToTheFirstActorOfItsServerThatListsIt(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	const mallory vocab.ID = "https://peer.example/users/mallory"
+	save := func(id, keyID vocab.ID) {
+		t.Helper()
+		if err := c.SaveRemoteActor(t.Context(), db.RemoteActor{Actor: actorOf(t, id, key(keyID, id)), FetchedAt: now}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	owner := func(keyID, want vocab.ID) {
+		t.Helper()
+		r, err := c.RemoteActorByKey(t.Context(), keyID)
+		got := vocab.ID("")
+		if r != nil {
+			got = r.Actor.ID
+		}
+		if err != nil || got != want {
+			t.Errorf("RemoteActorByKey(%s) = %q, %v; want %q", keyID, got, err, want)
+		}
+	}
+	save(bob, bob+"#main-key")
+	owner(bob+"#main-key", bob)
+	save(mallory, bob+"#main-key")
+	owner(bob+"#main-key", bob)
+	save(carol, bob+"#second-key") // of another server
+	owner(bob+"#second-key", "")
+	save(bob, bob+"#new-key")
+	owner(bob+"#new-key", bob)
+	owner(bob+"#main-key", "") // not listed any more
+}
+
+func TestARemoteActorIsRememberedAsItsServerDescribesIt(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	if r, err := c.RemoteActor(t.Context(), bob); r != nil || err != nil {
+		t.Errorf("RemoteActor of a stranger = %+v, %v", r, err)
+	}
+	if err := c.MarkActorGone(t.Context(), bob, now); err != nil {
+		t.Error(err)
+	}
+	save := func(handle, fields string, at time.Time) {
+		t.Helper()
+		if err := c.SaveRemoteActor(t.Context(), db.RemoteActor{Actor: actorOf(t, bob, fields), Handle: handle, FetchedAt: at}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save("bob@peer.example", "", now)
+	save("", `,"name":"Bob"`, now.Add(time.Hour))
+	r, err := c.RemoteActorByHandle(t.Context(), "bob@peer.example")
+	if err != nil || r == nil || r.Actor.Name != "Bob" || r.Handle != "bob@peer.example" || !r.FetchedAt.Equal(now.Add(time.Hour)) || r.Gone {
+		t.Fatalf("RemoteActorByHandle = %+v, %v", r, err)
+	}
+	if err := c.MarkActorGone(t.Context(), bob, now); err != nil {
+		t.Error(err)
+	}
+	if r, err := c.RemoteActor(t.Context(), bob); err != nil || r == nil || !r.Gone {
+		t.Errorf("RemoteActor after it has gone = %+v, %v", r, err)
+	}
+	save("", "", now)
+	if r, err := c.RemoteActor(t.Context(), bob); err != nil || r == nil || r.Gone {
+		t.Errorf("RemoteActor after it came back = %+v, %v", r, err)
+	}
+}
+
+func TestOneActorSavedFromManySides(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			if err := c.SaveRemoteActor(t.Context(), db.RemoteActor{Actor: actorOf(t, bob, key(bob+"#main-key", bob)), FetchedAt: now}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestAHostsDialectIsRemembered(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	for _, want := range []string{"", "cavage", "rfc9421"} {
+		if want != "" {
+			if err := c.LearnHostDialect(t.Context(), "peer.example", want, now); err != nil {
+				t.Error(err)
+			}
+		}
+		if got, err := c.HostDialect(t.Context(), "peer.example"); got != want || err != nil {
+			t.Errorf("HostDialect = %q, %v; want %q", got, err, want)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Object is a stored object. A deleted one is a Tombstone.
+type Object struct {
+	ID        uuid.UUID
+	URI       vocab.ID
+	Published time.Time
+	Raw       json.RawMessage
+	UpdatedAt *time.Time // as its author says; nil: never changed
+	DeletedAt *time.Time
+}
+
+const objectColumns = `id, uri, published, raw, updated_at, deleted_at`
+
+// AddObject stores an object, unless it is there or was deleted before it came, and tells whether it did.
+func (t *Tx) AddObject(ctx context.Context, o Object) (bool, error) {
+	n, err := t.exec(ctx, "store object", `INSERT INTO objects (id, uri, published, raw, updated_at)
+		SELECT $1, $2, $3, $4, $5 WHERE NOT EXISTS (SELECT FROM tombstones WHERE digest = $6) ON CONFLICT (uri) DO NOTHING`,
+		o.ID, o.URI, o.Published, o.Raw, o.UpdatedAt, digest(o.URI))
+	return n == 1, err
+}
+
+// Object returns the object with this uri, nil when there is none.
+func (t *Tx) Object(ctx context.Context, uri vocab.ID) (*Object, error) {
+	return one[Object](ctx, t, "read object", `SELECT `+objectColumns+` FROM objects WHERE uri = $1`, uri)
+}
+
+// Objects returns the objects with these uris, in no order.
+func (t *Tx) Objects(ctx context.Context, uris []vocab.ID) ([]Object, error) {
+	return collect[Object](ctx, t, "read objects", `SELECT `+objectColumns+` FROM objects WHERE uri = ANY($1)`, texts(uris))
+}
+
+// ReplaceObject gives a living object new contents, unless what is there is as new or newer, and tells whether it did.
+func (t *Tx) ReplaceObject(ctx context.Context, uri vocab.ID, raw json.RawMessage, updated time.Time) (bool, error) {
+	n, err := t.exec(ctx, "replace object", `UPDATE objects SET raw = $2, updated_at = $3
+		WHERE uri = $1 AND deleted_at IS NULL AND coalesce(updated_at, published) < $3`, uri, raw, updated)
+	return n == 1, err
+}
+
+// BuryObject remembers for good that an object is deleted: what is stored of it becomes the Tombstone, and it leaves the
+// feed. It tells whether anything was stored.
+func (t *Tx) BuryObject(ctx context.Context, uri vocab.ID, tombstone json.RawMessage, now time.Time) (bool, error) {
+	if _, err := t.exec(ctx, "remember deletion", `INSERT INTO tombstones (digest, deleted_at) VALUES ($1, $2) ON CONFLICT DO NOTHING`, digest(uri), now); err != nil {
+		return false, err
+	}
+	if _, err := t.exec(ctx, "remove from feed", `DELETE FROM feed WHERE activity_uri IN
+		(SELECT uri FROM activities WHERE object_uri = $1 AND type IN ('Create', 'Announce'))`, uri); err != nil {
+		return false, err
+	}
+	if _, err := t.exec(ctx, "remove reactions", `DELETE FROM reactions WHERE object_uri = $1`, uri); err != nil {
+		return false, err
+	}
+	// The activities that carried it held its words too.
+	if _, err := t.exec(ctx, "empty activities", `UPDATE activities SET raw = jsonb_set(raw, '{object}', $2)
+		WHERE object_uri = $1 AND type <> 'Delete' AND jsonb_typeof(raw -> 'object') IN ('object', 'array')`, uri, tombstone); err != nil {
+		return false, err
+	}
+	n, err := t.exec(ctx, "bury object", `UPDATE objects SET raw = $2, deleted_at = $3 WHERE uri = $1 AND deleted_at IS NULL`, uri, tombstone, now)
+	return n == 1, err
+}
+
+func texts(ids []vocab.ID) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = string(id)
+	}
+	return out
+}

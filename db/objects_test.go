@@ -1,0 +1,188 @@
+package db_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	post     vocab.ID = bob + "/notes/1"
+	headline          = `{"type":"Tombstone"}`
+)
+
+func TestADeletedObjectStaysDeletedWheneverItComes(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	_, o, _ := note(bob, 1, now)
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		if had, err := tx.BuryObject(ctx, "https://PEER.example/users/bob/notes/1", []byte(headline), now); had || err != nil {
+			t.Errorf("BuryObject of what never came = %t, %v", had, err)
+		}
+		if added, err := tx.AddObject(ctx, o); added || err != nil {
+			t.Errorf("AddObject after its deletion = %t, %v", added, err)
+		}
+		if got, err := tx.Object(ctx, o.URI); got != nil || err != nil {
+			t.Errorf("Object = %v, %v", got, err)
+		}
+		return nil
+	})
+}
+
+func TestOnlyANewerVersionReplacesAnObject(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	_, o, _ := note(bob, 1, now)
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		if added, err := tx.AddObject(ctx, o); !added || err != nil {
+			t.Errorf("AddObject = %t, %v", added, err)
+		}
+		if added, err := tx.AddObject(ctx, o); added || err != nil {
+			t.Errorf("AddObject again = %t, %v", added, err)
+		}
+		for _, tt := range []struct {
+			after time.Duration // of the object's publication
+			want  bool
+		}{{-time.Hour, false}, {0, false}, {2 * time.Hour, true}, {time.Hour, false}, {2 * time.Hour, false}, {3 * time.Hour, true}} {
+			raw := fmt.Appendf(nil, `{"after": %d}`, tt.after)
+			if done, err := tx.ReplaceObject(ctx, o.URI, raw, now.Add(tt.after)); done != tt.want || err != nil {
+				t.Errorf("ReplaceObject %v after = %t, %v; want %t", tt.after, done, err, tt.want)
+			}
+		}
+		got, err := tx.Object(ctx, o.URI)
+		if err != nil || got.UpdatedAt == nil || !got.UpdatedAt.Equal(now.Add(3*time.Hour)) || got.UpdatedAt.Location() != time.UTC {
+			t.Errorf("Object = %+v, %v", got, err)
+		}
+		sameJSON(t, got.Raw, fmt.Appendf(nil, `{"after": %d}`, 3*time.Hour))
+		if done, err := tx.ReplaceObject(ctx, "https://a.example/none", []byte(`{}`), now); done || err != nil {
+			t.Errorf("ReplaceObject of nothing = %t, %v", done, err)
+		}
+		return nil
+	})
+}
+
+func TestBuryingAnObjectLeavesNoneOfItsWords(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	database := databaseOf(t, c, u)
+	carry := func(kind string, n int, object string) db.Activity {
+		return db.Activity{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID(fmt.Sprint("https://peer.example/", kind, n)), Direction: db.Inbound, Type: kind, Actor: bob, Object: post, Published: now,
+			Raw: []byte(`{"type":"` + kind + `","object":` + object + `}`)}
+	}
+	words := `{"id":"` + string(post) + `","content":"note 1 in other words"}`
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		if err := addNote(ctx, tx, bob, 1, now); err != nil {
+			return err
+		}
+		for _, a := range []db.Activity{carry("Update", 1, words), carry("Announce", 1, words), carry("Announce", 2, `"`+string(post)+`"`), carry("Update", 2, `[`+words+`]`)} {
+			if err := tx.AddActivity(ctx, a); err != nil {
+				return err
+			}
+			if err := tx.AddFeedEntry(ctx, db.FeedEntry{ID: uuid.New(), Activity: a.URI, Actor: bob, Published: now}); err != nil {
+				return err
+			}
+		}
+		if err := addNote(ctx, tx, bob, 2, now); err != nil {
+			return err
+		}
+		for _, object := range []vocab.ID{post, bob + "/notes/2"} {
+			if _, err := tx.SetReaction(ctx, db.Reaction{Object: object, Actor: carol, Kind: db.Review, Type: "Like", Activity: object + "/like"}, now); err != nil {
+				return err
+			}
+		}
+		had, err := tx.BuryObject(ctx, post, []byte(headline), now)
+		if !had {
+			t.Error("BuryObject says that nothing was stored")
+		}
+		return err
+	})
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		if had, err := tx.BuryObject(ctx, post, []byte(headline), now.Add(time.Hour)); had || err != nil {
+			t.Errorf("BuryObject again = %t, %v", had, err)
+		}
+		o, err := tx.Object(ctx, post)
+		if err != nil || o.DeletedAt == nil || !o.DeletedAt.Equal(now) {
+			t.Errorf("Object = %+v, %v; want it deleted once", o, err)
+		}
+		sameJSON(t, o.Raw, []byte(headline))
+		if done, err := tx.ReplaceObject(ctx, post, []byte(`{}`), now.Add(time.Hour)); done || err != nil {
+			t.Errorf("ReplaceObject of a deleted one = %t, %v", done, err)
+		}
+		if n, err := tx.CountReactions(ctx, post, db.Review, "Like"); n != 0 || err != nil {
+			t.Errorf("%d reactions are left, %v", n, err)
+		}
+		if n, err := tx.CountReactions(ctx, bob+"/notes/2", db.Review, "Like"); n != 1 || err != nil {
+			t.Errorf("%d reactions to another object, %v; want 1", n, err)
+		}
+		feed, err := tx.Feed(ctx, nil, 10)
+		for _, item := range feed {
+			if item.Type != "Update" && item.Activity != bob+"/notes/2/activity" {
+				t.Errorf("the feed still holds %s", item.Activity)
+			}
+		}
+		return err
+	})
+	for _, table := range []string{"activities", "objects"} {
+		var left string
+		if err := session(t, database).QueryRow(t.Context(), `SELECT coalesce(string_agg(raw::text, ' '), '') FROM `+table+` WHERE uri NOT LIKE '%/notes/2%'`).Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(left, "note 1") {
+			t.Errorf("%s still hold the words: %s", table, left)
+		}
+	}
+}
+
+func TestObjectsOfAnAuthorInEverySpelling(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	var want []vocab.ID
+	for n, tt := range []struct {
+		attributed string
+		mine       bool
+	}{
+		{`"` + string(bob) + `"`, true},
+		{`["` + string(carol) + `","` + string(bob) + `"]`, true},
+		{`{"type":"Person","id":"` + string(bob) + `"}`, true},
+		{`[{"type":"Group","id":"` + string(carol) + `"},{"type":"Person","id":"` + string(bob) + `"}]`, true},
+		{`"` + string(carol) + `"`, false},
+		{`null`, false},
+	} {
+		id := vocab.ID(fmt.Sprint("https://peer.example/", n))
+		if tt.mine {
+			want = append(want, id)
+		}
+		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			_, err := tx.AddObject(ctx, db.Object{ID: uuid.New(), URI: id, Published: now, Raw: []byte(`{"attributedTo":` + tt.attributed + `}`)})
+			return err
+		})
+	}
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		got, err := tx.ObjectsBy(ctx, bob)
+		if !slices.Equal(got, want) {
+			t.Errorf("ObjectsBy = %v, want %v", got, want)
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := tx.BuryObject(ctx, want[0], []byte(`{"attributedTo":"`+string(bob)+`"}`), now); err != nil {
+			return err
+		}
+		if got, err = tx.ObjectsBy(ctx, bob); !slices.Equal(got, want[1:]) {
+			t.Errorf("ObjectsBy after a deletion = %v, want %v", got, want[1:])
+		}
+		some, err := tx.Objects(ctx, []vocab.ID{want[1], "https://a.example/none"})
+		if len(some) != 1 || some[0].URI != want[1] {
+			t.Errorf("Objects = %v", some)
+		}
+		return err
+	})
+}

@@ -1,0 +1,154 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// The types of a relationship.
+const (
+	Follower  = "follower"  // the actor follows the user
+	Following = "following" // the user follows the actor
+)
+
+// The states of a relationship.
+const (
+	Pending  = "pending"
+	Accepted = "accepted"
+	Rejected = "rejected"
+)
+
+// Relationship is what stands between the user and an actor.
+type Relationship struct {
+	ID        uuid.UUID
+	Actor     vocab.ID
+	Type      string
+	Status    string
+	Activity  vocab.ID // the Follow that made it
+	CreatedAt time.Time
+}
+
+const relationshipColumns = `id, actor_uri, type, status, activity_uri, created_at`
+
+// Relationship returns the follow of a type between the user and the actor, nil when there is none.
+func (t *Tx) Relationship(ctx context.Context, kind string, actor vocab.ID) (*Relationship, error) {
+	return one[Relationship](ctx, t, "read relationship", `SELECT `+relationshipColumns+` FROM relationships
+		WHERE actor_uri = $1 AND type = $2 AND relation = ''`, actor, kind)
+}
+
+// RelationshipBy returns the follow of a type that this Follow made, nil when there is none.
+func (t *Tx) RelationshipBy(ctx context.Context, kind string, activity vocab.ID) (*Relationship, error) {
+	return one[Relationship](ctx, t, "read relationship", `SELECT `+relationshipColumns+` FROM relationships
+		WHERE activity_uri = $1 AND type = $2 AND relation = ''`, activity, kind)
+}
+
+// SetRelationship makes a follow, or gives the one that is there a new status and Follow.
+func (t *Tx) SetRelationship(ctx context.Context, r Relationship, now time.Time) error {
+	_, err := t.exec(ctx, "set relationship", `INSERT INTO relationships (id, actor_uri, type, status, activity_uri, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $6)
+		ON CONFLICT (actor_uri, type, relation) DO UPDATE SET status = excluded.status, activity_uri = excluded.activity_uri, updated_at = excluded.updated_at`,
+		uuid.Must(uuid.NewV7()), r.Actor, r.Type, r.Status, r.Activity, now)
+	return err
+}
+
+// EndRelationship removes a follow and tells whether there was one.
+func (t *Tx) EndRelationship(ctx context.Context, kind string, actor vocab.ID) (bool, error) {
+	n, err := t.exec(ctx, "end relationship", `DELETE FROM relationships WHERE actor_uri = $1 AND type = $2 AND relation = ''`, actor, kind)
+	return n == 1, err
+}
+
+// Relationships returns up to n accepted follows of a type after a place, the newest first.
+func (t *Tx) Relationships(ctx context.Context, kind string, after *Place, n int) ([]Relationship, error) {
+	p := after.orFirst()
+	return collect[Relationship](ctx, t, "list relationships", `SELECT `+relationshipColumns+` FROM relationships
+		WHERE type = $1 AND status = 'accepted' AND relation = '' AND (created_at, id) < ($2, $3)
+		ORDER BY created_at DESC, id DESC LIMIT $4`, kind, p.At, p.ID, n)
+}
+
+// CountRelationships counts what Relationships lists.
+func (t *Tx) CountRelationships(ctx context.Context, kind string) (int, error) {
+	return t.count(ctx, `SELECT count(*) FROM relationships WHERE type = $1 AND status = 'accepted' AND relation = ''`, kind)
+}
+
+// Destination is where an actor takes deliveries.
+type Destination struct {
+	Actor       vocab.ID
+	Inbox       vocab.ID
+	SharedInbox vocab.ID // empty when its server has none
+}
+
+// FollowerDestinations returns where the accepted followers take deliveries.
+func (t *Tx) FollowerDestinations(ctx context.Context) ([]Destination, error) {
+	return collect[Destination](ctx, t, "list followers", `SELECT a.uri, a.inbox, coalesce(a.shared_inbox, '')
+		FROM relationships r JOIN actors a ON a.uri = r.actor_uri
+		WHERE r.type = 'follower' AND r.status = 'accepted' AND r.relation = '' ORDER BY a.uri`)
+}
+
+// SaveActor keeps the user's own copy of an actor it knows.
+func (t *Tx) SaveActor(ctx context.Context, a *vocab.Actor, now time.Time) error {
+	pem := ""
+	for _, k := range a.Keys {
+		if k.PEM != "" {
+			pem = k.PEM
+			break
+		}
+	}
+	_, err := t.exec(ctx, "save actor", `INSERT INTO actors (uri, type, preferred_username, inbox, outbox, shared_inbox, public_key_pem, raw, fetched_at)
+		VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7, $8, $9)
+		ON CONFLICT (uri) DO UPDATE SET type = excluded.type, preferred_username = excluded.preferred_username, inbox = excluded.inbox,
+			outbox = excluded.outbox, shared_inbox = excluded.shared_inbox, public_key_pem = excluded.public_key_pem,
+			raw = excluded.raw, fetched_at = excluded.fetched_at
+		WHERE actors.raw <> excluded.raw`,
+		a.ID, a.Type, a.PreferredUsername, a.Inbox, a.Outbox, a.SharedInbox, pem, a.Raw, now)
+	return err
+}
+
+// Actor returns the user's own copy of an actor, nil when it has none.
+func (t *Tx) Actor(ctx context.Context, uri vocab.ID) (*vocab.Actor, error) {
+	type row struct{ Raw []byte }
+	stored, err := one[row](ctx, t, "read actor", `SELECT raw FROM actors WHERE uri = $1`, uri)
+	if err != nil || stored == nil {
+		return nil, err
+	}
+	a, err := vocab.ParseActor(stored.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("read actor: %w", err)
+	}
+	return a, nil
+}
+
+// ForgetActor ends everything between the user and an actor that was deleted: follows, reactions and its place in the
+// feed. Its objects become tombstones by BuryObject.
+func (t *Tx) ForgetActor(ctx context.Context, actor vocab.ID) error {
+	for _, q := range []string{
+		`DELETE FROM relationships WHERE actor_uri = $1`,
+		`DELETE FROM reactions WHERE actor_uri = $1`,
+		`DELETE FROM feed WHERE actor_uri = $1`,
+		`DELETE FROM group_members WHERE actor_uri = $1`,
+		`DELETE FROM activities WHERE actor_uri = $1 AND direction = 'inbound' AND type <> 'Delete'`,
+		`DELETE FROM actors WHERE uri = $1`,
+	} {
+		if _, err := t.exec(ctx, "forget actor", q, actor); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ObjectsBy returns the uris of the living objects an actor wrote.
+func (t *Tx) ObjectsBy(ctx context.Context, actor vocab.ID) ([]vocab.ID, error) {
+	type row struct{ URI vocab.ID }
+	rows, err := collect[row](ctx, t, "list objects of actor", `SELECT uri FROM objects
+		WHERE (raw -> 'attributedTo' @> to_jsonb($1::text) OR raw -> 'attributedTo' @> jsonb_build_object('id', $1::text)
+			OR raw -> 'attributedTo' @> jsonb_build_array(jsonb_build_object('id', $1::text))) AND deleted_at IS NULL ORDER BY uri`, actor)
+	ids := make([]vocab.ID, len(rows))
+	for i, r := range rows {
+		ids[i] = r.URI
+	}
+	return ids, err
+}

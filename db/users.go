@@ -1,0 +1,117 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// The states of a user.
+const (
+	UserCreating  = "creating" // half-made: creating it again finishes it
+	UserActive    = "active"
+	UserSuspended = "suspended"
+	UserDeleted   = "deleted" // a tombstone: the name is never used again
+)
+
+// User is a row of the instance's users.
+type User struct {
+	Name          vocab.Username
+	State         string
+	Database      string
+	SchemaVersion int
+	CreatedAt     time.Time
+}
+
+const userColumns = `username, state, database, schema_version, created_at`
+
+// User returns the row of u; the fault is NoUser when there is none. It opens no user's database.
+func (c *Cluster) User(ctx context.Context, u vocab.Username) (User, error) {
+	rows, err := c.instance.Query(ctx, `SELECT `+userColumns+` FROM users WHERE username = $1`, u)
+	if err != nil {
+		return User{}, storeFault("read user", err)
+	}
+	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[User])
+	if isNoRows(err) {
+		return User{}, fault.New(fault.NoUser, fmt.Sprintf("there is no user %q", u)).WithHint("lightweb user list")
+	}
+	return row, storeFault("read user", err)
+}
+
+// Users returns every user's row, deleted ones too, by name.
+func (c *Cluster) Users(ctx context.Context) ([]User, error) {
+	rows, err := c.instance.Query(ctx, `SELECT `+userColumns+` FROM users ORDER BY username`)
+	if err != nil {
+		return nil, storeFault("list users", err)
+	}
+	users, err := pgx.CollectRows(rows, pgx.RowToStructByPos[User])
+	return users, storeFault("list users", err)
+}
+
+// CountUsers returns how many users are active.
+func (c *Cluster) CountUsers(ctx context.Context) (n int, err error) {
+	err = c.instance.QueryRow(ctx, `SELECT count(*) FROM users WHERE state = 'active'`).Scan(&n)
+	return n, storeFault("count users", err)
+}
+
+// ReserveUser takes the name for a user that is about to be made, and returns its row. A row that is there is left as
+// it is: the caller looks at its state.
+func (c *Cluster) ReserveUser(ctx context.Context, u vocab.Username) (User, error) {
+	_, err := c.instance.Exec(ctx, `INSERT INTO users (username, state, database) VALUES ($1, 'creating', $2)
+		ON CONFLICT DO NOTHING`, u, c.userDatabase(u))
+	if err != nil {
+		return User{}, storeFault("reserve user", err)
+	}
+	return c.User(ctx, u)
+}
+
+// CreateUserDatabase clones the template for u, unless that was done before.
+func (c *Cluster) CreateUserDatabase(ctx context.Context, u vocab.Username) error {
+	_, err := c.ensure(ctx, c.userDatabase(u), func(ctx context.Context, conn *pgx.Conn) error {
+		return clone(ctx, conn, c.userDatabase(u), c.template)
+	})
+	return err
+}
+
+// ActivateUser publishes a user whose parts are all made.
+func (c *Cluster) ActivateUser(ctx context.Context, u vocab.Username) error {
+	_, err := c.instance.Exec(ctx, `UPDATE users SET state = 'active', schema_version = $2 WHERE username = $1 AND state = 'creating'`, u, Schema())
+	return storeFault("activate user", err)
+}
+
+// SetUserState suspends a whole user, lets one act again, or leaves its tombstone: what is deleted stays so. The fault is
+// NoUser when there is no such user.
+func (c *Cluster) SetUserState(ctx context.Context, u vocab.Username, state string) error {
+	tag, err := c.instance.Exec(ctx, `UPDATE users SET state = $2, deleted_at = CASE WHEN $2 = 'deleted' THEN now() END
+		WHERE username = $1 AND state IN ('active', 'suspended')`, u, state)
+	if err == nil && tag.RowsAffected() == 0 {
+		return fault.New(fault.NoUser, fmt.Sprintf("there is no user %q to change", u)).WithHint("lightweb user list")
+	}
+	return storeFault("change the state of a user", err)
+}
+
+// Destroy drops the instance database and every user's, with all they hold. c is of no use afterwards.
+func (c *Cluster) Destroy(ctx context.Context) error {
+	users, err := c.Users(ctx)
+	if err != nil {
+		return err
+	}
+	c.Close()
+	return c.locked(ctx, c.name, func(ctx context.Context, conn *pgx.Conn) error {
+		databases := []string{c.name}
+		for _, u := range users {
+			databases = append(databases, u.Database)
+		}
+		for _, d := range databases {
+			if _, err := conn.Exec(ctx, `DROP DATABASE IF EXISTS `+quoted(d)+` WITH (FORCE)`); err != nil {
+				return storeFault("drop database "+d, err)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,1 @@
+DROP TABLE intake, hosts, tokens, actor_keys, actors, acquaintances, users;
