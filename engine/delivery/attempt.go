@@ -1,0 +1,129 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/transport"
+)
+
+// heard says what an attempt tells about the host.
+type heard uint8
+
+const (
+	nothing  heard = iota // it was not asked
+	answered              // with whatever status
+	silence
+)
+
+// result is how an attempt ended.
+type result struct {
+	outcome db.Outcome
+	heard   heard
+	pause   time.Duration // how long the host asked to be left alone
+	cut     bool          // the dispatcher stopped meanwhile: nothing is known of the outcome
+}
+
+// attempt makes one attempt at r. What goes wrong in it ends this delivery only.
+func (d *Dispatcher) attempt(ctx context.Context, r *row) {
+	defer d.under.Done()
+	res := d.try(ctx, r)
+	if !res.cut {
+		d.report(ctx, r, res.outcome)
+	}
+	d.finish(r, res)
+}
+
+func (d *Dispatcher) try(ctx context.Context, r *row) (res result) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.Log.ErrorContext(ctx, "delivery panicked", "activity", r.Activity, "inbox", r.Inbox, "err", p, "stack", string(debug.Stack()))
+			res = result{outcome: db.Outcome{Delivery: r.ID, Status: db.DeliveryFailed, Spent: true, Error: fmt.Sprint("panic: ", p)}}
+		}
+	}()
+	if r.Host == "" {
+		return d.hand(ctx, r)
+	}
+	return d.post(ctx, r)
+}
+
+// hand gives the activity to a user of this server.
+func (d *Dispatcher) hand(ctx context.Context, r *row) result {
+	to, ok := d.InboxOwner(r.Inbox)
+	err := error(fault.New(fault.NoUser, "no such local inbox"))
+	start := d.Now()
+	if ok {
+		err = d.Local.Deliver(ctx, to, r.Body)
+	}
+	if err != nil && ctx.Err() != nil {
+		return result{cut: true}
+	}
+	took := transport.Attempt{Took: d.Now().Sub(start)}
+	if err == nil {
+		took.Status = http.StatusAccepted
+	}
+	return result{outcome: judge(r.Delivery, took, err, d.Now())}
+}
+
+func (d *Dispatcher) post(ctx context.Context, r *row) result {
+	if err := d.Gate.Check(r.Host); err != nil {
+		return result{outcome: judge(r.Delivery, transport.Attempt{}, err, d.Now())}
+	}
+	keys, err := d.Keys.Keys(r.user.name)
+	if err != nil {
+		d.Log.ErrorContext(ctx, "keys could not be read", "user", r.user.name, "err", err)
+		return result{outcome: put(r.Delivery, d.Now().Add(keysWait), "the user's keys cannot be read", d.Now())}
+	}
+	a, err := d.Poster.Post(ctx, transport.Post{Inbox: r.Inbox, Body: r.Body, As: keys, Ed25519: d.takesEd25519(ctx, r),
+		IdempotencyKey: fmt.Sprintf("%s-%d", r.Job, r.ID)})
+	if err != nil && ctx.Err() != nil {
+		return result{cut: true}
+	}
+	res := result{outcome: judge(r.Delivery, a, err, d.Now()), heard: answered}
+	switch {
+	case err == nil && (a.Status == http.StatusTooManyRequests || a.Status == http.StatusServiceUnavailable):
+		res.pause = a.RetryAfter
+	case err == nil:
+	case fault.KindOf(err) == fault.Forbidden || fault.KindOf(err) == fault.Invalid:
+		res.heard = nothing
+	default:
+		res.heard = silence
+	}
+	return res
+}
+
+// takesEd25519 tells whether the server behind an inbox is known to verify Ed25519 signatures. Every server verifies RSA
+// ones, so when its actor cannot be resolved the answer is no.
+func (d *Dispatcher) takesEd25519(ctx context.Context, r *row) bool {
+	if len(r.Targets) == 0 {
+		return false
+	}
+	a, err := d.Actors.Resolve(ctx, r.Targets[0])
+	return err == nil && a.TakesEd25519()
+}
+
+// report counts an outcome, and logs it where its delivery ends.
+func (d *Dispatcher) report(ctx context.Context, r *row, o db.Outcome) {
+	name := o.Status
+	if o.Status == db.DeliveryPending {
+		name = "retry"
+		if !o.Spent {
+			name = "waiting"
+		}
+	}
+	d.metrics.attempts.WithLabelValues(name).Inc()
+	facts := []any{"activity", r.Activity, "type", r.Type, "user", r.user.name, "inbox", r.Inbox, "attempt", r.Attempts + 1, "took", o.Latency, "err", o.Error}
+	switch o.Status {
+	case db.DeliveryDelivered:
+		d.Log.DebugContext(ctx, "activity delivered", facts...)
+	case db.DeliveryFailed, db.DeliverySkipped:
+		d.Log.InfoContext(ctx, "delivery given up", facts...)
+	default:
+		d.Log.DebugContext(ctx, "delivery put off", facts...)
+	}
+}

@@ -1,0 +1,67 @@
+// Package delivery takes activities to the inboxes they are owed to: it chooses the destinations, and its dispatcher
+// claims what is due in the users' databases, attempts it, and tries again later what did not get through.
+package delivery
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Store is what the dispatcher needs of db.Cluster.
+type Store interface {
+	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+	Users(ctx context.Context) ([]db.User, error)
+}
+
+// Poster sends an activity to an inbox of another server.
+type Poster interface {
+	Post(ctx context.Context, p transport.Post) (transport.Attempt, error)
+}
+
+// Keys loads the keys that a user signs with.
+type Keys interface {
+	Keys(u vocab.Username) (transport.Keys, error)
+}
+
+// Actors tells what is known of an actor.
+type Actors interface {
+	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
+}
+
+// Local hands an activity to a user of this server.
+type Local interface {
+	Deliver(ctx context.Context, to vocab.Username, body []byte) error
+}
+
+// Gate says whether a host may be contacted: nil, or why not.
+type Gate interface {
+	Check(host string) error
+}
+
+// Deps is what a dispatcher works with.
+type Deps struct {
+	Store  Store
+	Poster Poster
+	Keys   Keys
+	Actors Actors
+	Gate   Gate
+
+	Local      Local
+	InboxOwner func(inbox vocab.ID) (vocab.Username, bool) // whose a local inbox is
+
+	Owner           string        // names this process in leases: no other, before or beside it, has the same
+	Concurrency     int           // attempts at once; 128 when 0
+	HostConcurrency int           // of them to one host; 4 when 0. Half as many may be retries
+	Drain           time.Duration // how long attempts under way may still take at the end
+
+	Now     func() time.Time
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+}

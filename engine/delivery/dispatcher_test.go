@@ -1,0 +1,342 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/transport"
+)
+
+func TestAttemptsFollowTheScheduleToItsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(500))
+		place := b.m.add("Create", "p.example", 1, 0)
+		b.run(t)
+		time.Sleep(8 * day)
+		synctest.Wait()
+		want := []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 12 * time.Hour, day}
+		posts := b.peers.all()
+		if len(posts) != len(want)+1 {
+			t.Fatalf("%d attempts, want %d", len(posts), len(want)+1)
+		}
+		for i, w := range want {
+			got := posts[i+1].at.Sub(posts[i].at)
+			if got < w*9/10 || got > w*11/10 {
+				t.Errorf("wait %d = %v, want %v give or take a tenth", i+1, got, w)
+			}
+		}
+		if r := b.m.row(place); r.status != db.DeliveryFailed || r.Attempts != 7 {
+			t.Errorf("delivery is %s after %d attempts, want failed after 7", r.status, r.Attempts)
+		}
+	})
+}
+
+func TestDeleteIsTriedForThirtyDays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(500))
+		place := b.m.add("Delete", "p.example", 1, 0)
+		b.run(t)
+		time.Sleep(29 * day)
+		synctest.Wait()
+		if r := b.m.row(place); r.status != db.DeliveryPending || len(b.peers.all()) < 28 {
+			t.Errorf("after 29 days: %s after %d attempts, want pending after a daily one", r.status, len(b.peers.all()))
+		}
+		time.Sleep(3 * day)
+		synctest.Wait()
+		if r := b.m.row(place); r.status != db.DeliveryFailed {
+			t.Errorf("after 32 days: %s, want failed", r.status)
+		}
+	})
+}
+
+func TestWakeIsImmediate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(202))
+		b.run(t)
+		time.Sleep(time.Second)
+		b.m.add("Create", "p.example", 1, 0)
+		start := time.Now()
+		b.Wake(alice)
+		synctest.Wait()
+		if n := b.m.in(db.DeliveryDelivered); n != 1 || !time.Now().Equal(start) {
+			t.Errorf("%d delivered %v after the wake, want 1 at once", n, time.Since(start))
+		}
+	})
+}
+
+func TestSweepFindsWhatNobodyWokeFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(202))
+		b.run(t)
+		b.m.add("Create", "p.example", 1, 0)
+		time.Sleep(2 * round)
+		synctest.Wait()
+		if n := b.m.in(db.DeliveryDelivered); n != 1 {
+			t.Errorf("%d delivered after a round, want 1", n)
+		}
+	})
+}
+
+func TestAStallingHostHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(ctx context.Context, p transport.Post) (transport.Attempt, error) {
+			if p.Inbox.Host() == "slow.example" {
+				select {
+				case <-time.After(10 * time.Second):
+				case <-ctx.Done():
+				}
+				return transport.Attempt{}, fault.New(fault.Unavailable, "no answer in time")
+			}
+			return transport.Attempt{Status: 202}, nil
+		})
+		b.m.add("Create", "slow.example", 1000, 0)
+		b.m.add("Create", "quick.example", 50, 0)
+		start := time.Now()
+		b.run(t)
+		time.Sleep(3 * crowded / 2)
+		synctest.Wait()
+		if n := b.m.in(db.DeliveryDelivered); n != 50 {
+			t.Errorf("%d of 50 delivered to the quick host after %v", n, time.Since(start))
+		}
+		if n := b.peers.count("slow.example"); n != 4 {
+			t.Errorf("%d attempts at the slow host at once, want 4", n)
+		}
+	})
+}
+
+func TestHalfOfTheAttemptsAtAHostMayBeRetries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(ctx context.Context, _ transport.Post) (transport.Attempt, error) {
+			<-ctx.Done()
+			return transport.Attempt{}, ctx.Err()
+		})
+		b.m.add("Create", "p.example", 10, 1)
+		b.run(t)
+		if n := b.peers.count("p.example"); n != 2 {
+			t.Errorf("%d retries at once, want 2", n)
+		}
+		b.m.add("Create", "p.example", 10, 0)
+		b.Wake(alice)
+		synctest.Wait()
+		if n := b.peers.count("p.example"); n != 4 {
+			t.Errorf("%d attempts at once, want 4", n)
+		}
+	})
+}
+
+func TestAHostThatDoesNotAnswerIsProbedByOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var up atomic.Bool
+		b := newBench(t, func(context.Context, transport.Post) (transport.Attempt, error) {
+			if up.Load() {
+				return transport.Attempt{Status: 202}, nil
+			}
+			return transport.Attempt{}, fault.New(fault.Unavailable, "connection refused")
+		})
+		b.m.add("Create", "p.example", 100, 0)
+		b.run(t)
+		if n := b.peers.count("p.example"); n > silences+3 {
+			t.Errorf("%d attempts before the host was left alone, want about %d", n, silences)
+		}
+		if n := b.m.count(func(r *remembered) bool { return r.Attempts == 0 }); n < 90 {
+			t.Errorf("%d deliveries spent no attempt, want more than 90", n)
+		}
+		before := b.peers.count("p.example")
+		time.Sleep(shortestSilence * 12 / 10)
+		synctest.Wait()
+		if n := b.peers.count("p.example") - before; n < 1 || n > 2 {
+			t.Errorf("%d probes, want one", n)
+		}
+		up.Store(true)
+		time.Sleep(longestSilence)
+		synctest.Wait()
+		if n := b.m.in(db.DeliveryDelivered); n != 100 {
+			t.Errorf("%d of 100 delivered once the host was back", n)
+		}
+	})
+}
+
+func TestAHostThatAsksForItIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(context.Context, transport.Post) (transport.Attempt, error) {
+			return transport.Attempt{Status: 429, RetryAfter: time.Hour}, nil
+		})
+		b.m.add("Create", "p.example", 100, 0)
+		b.run(t)
+		time.Sleep(59 * time.Minute)
+		synctest.Wait()
+		if n := b.peers.count("p.example"); n > 4 {
+			t.Errorf("%d attempts within the hour, want no more than were under way", n)
+		}
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if n := b.peers.count("p.example"); n < 5 {
+			t.Error("no attempt after the hour")
+		}
+	})
+}
+
+func TestUnreadableKeysSpendNoAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(202))
+		unreadable := errors.New("permission denied")
+		b.deps.keys.Store(&unreadable)
+		place := b.m.add("Create", "p.example", 1, 0)
+		b.run(t)
+		if r := b.m.row(place); r.Attempts != 0 || r.status != db.DeliveryPending || len(b.peers.all()) != 0 {
+			t.Errorf("%s after %d attempts, want pending after none", r.status, r.Attempts)
+		}
+		b.deps.keys.Store(nil)
+		time.Sleep(keysWait)
+		synctest.Wait()
+		if r := b.m.row(place); r.status != db.DeliveryDelivered {
+			t.Errorf("%s once the keys could be read, want delivered", r.status)
+		}
+	})
+}
+
+func TestABlockedHostIsSkipped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(202))
+		blocked := error(fault.New(fault.Forbidden, "blocked"))
+		b.deps.gate.Store(&blocked)
+		place := b.m.add("Create", "p.example", 1, 0)
+		b.run(t)
+		if r := b.m.row(place); r.status != db.DeliverySkipped || len(b.peers.all()) != 0 {
+			t.Errorf("%s after %d posts, want skipped after none", r.status, len(b.peers.all()))
+		}
+	})
+}
+
+func TestLocalRecipientsAreHandedTheActivity(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"taken", nil, db.DeliveryDelivered},
+		{"no such user any more", fault.New(fault.Gone, "gone"), db.DeliverySkipped},
+		{"database down", fault.New(fault.Unavailable, "down"), db.DeliveryPending},
+		{"not an activity that is taken", fault.New(fault.Invalid, "bad"), db.DeliveryFailed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, status(202))
+				if c.err != nil {
+					b.deps.local.Store(&c.err)
+				}
+				place := b.m.add("Create", "", 1, 0)
+				b.run(t)
+				if r := b.m.row(place); r.status != c.want || len(b.peers.all()) != 0 {
+					t.Errorf("%s after %d posts, want %s after none", r.status, len(b.peers.all()), c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestAPanicEndsOneDeliveryOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first := true
+		b := newBench(t, func(context.Context, transport.Post) (transport.Attempt, error) {
+			if first {
+				first = false
+				panic("poison")
+			}
+			return transport.Attempt{Status: 202}, nil
+		})
+		b.HostConcurrency = 1
+		b.m.add("Create", "p.example", 3, 0)
+		b.run(t)
+		if failed, delivered := b.m.in(db.DeliveryFailed), b.m.in(db.DeliveryDelivered); failed != 1 || delivered != 2 {
+			t.Errorf("%d failed and %d delivered, want 1 and 2", failed, delivered)
+		}
+	})
+}
+
+func TestStopLetsAttemptsEndAndGivesTheRestBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(context.Context, transport.Post) (transport.Attempt, error) {
+			time.Sleep(5 * time.Second)
+			return transport.Attempt{Status: 202}, nil
+		})
+		b.m.add("Create", "p.example", 10, 0)
+		b.run(t)
+		b.stop()
+		if n := b.m.in(db.DeliveryDelivered); n != 4 {
+			t.Errorf("%d delivered, want the 4 under way", n)
+		}
+		if n := b.m.count(func(r *remembered) bool {
+			return r.status == db.DeliveryPending && !r.leased && !r.next.After(time.Now())
+		}); n != 6 {
+			t.Errorf("%d given back, want 6", n)
+		}
+		if n := b.peers.count("p.example"); n != 4 {
+			t.Errorf("%d attempts, want none after the stop", n)
+		}
+	})
+}
+
+func TestStopCutsWhatDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(ctx context.Context, _ transport.Post) (transport.Attempt, error) {
+			<-ctx.Done()
+			return transport.Attempt{}, fault.Wrap(fault.Busy, "given up", ctx.Err())
+		})
+		place := b.m.add("Create", "p.example", 1, 0)
+		b.run(t)
+		start := time.Now()
+		b.stop()
+		if took := time.Since(start); took != b.Drain {
+			t.Errorf("stopped after %v, want the drain time %v", took, b.Drain)
+		}
+		if r := b.m.row(place); r.status != db.DeliveryPending || r.leased || r.Attempts != 0 {
+			t.Errorf("%s, leased %v, after %d attempts; want given back without one", r.status, r.leased, r.Attempts)
+		}
+	})
+}
+
+func TestAFailingDatabaseLosesNoOutcome(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.peers.answer = func(context.Context, transport.Post) (transport.Attempt, error) {
+			b.m.breakWith(fault.New(fault.Unavailable, "down"))
+			return transport.Attempt{Status: 202}, nil
+		}
+		place := b.m.add("Create", "p.example", 1, 0)
+		b.run(t)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if r := b.m.row(place); r.status != db.DeliveryPending {
+			t.Fatalf("%s although nothing can be stored", r.status)
+		}
+		b.m.breakWith(nil)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if r := b.m.row(place); r.status != db.DeliveryDelivered || len(b.peers.all()) != 1 {
+			t.Errorf("%s after %d attempts, want delivered after 1", r.status, len(b.peers.all()))
+		}
+	})
+}

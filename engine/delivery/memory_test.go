@@ -1,0 +1,247 @@
+package delivery
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// memory is a queue of one user that keeps to what the queries of db do, with the clock of the test.
+type memory struct {
+	mu    sync.Mutex
+	owner vocab.Username
+	rows  []*remembered
+	turns int
+	fail  error // of every turn while set
+}
+
+type remembered struct {
+	db.Delivery
+	status string
+	next   time.Time
+	leased bool
+	last   db.Outcome
+}
+
+// add owes n deliveries to a host, attempted so often before, and returns the first one's place.
+func (m *memory) add(kind, host string, n, attempts int) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, place := time.Now(), len(m.rows)
+	for range n {
+		id := int64(len(m.rows) + 1)
+		inbox := vocab.ID("https://" + host + "/inbox")
+		if host == "" {
+			inbox = "https://here.example/users/bob/inbox"
+		}
+		r := &remembered{Delivery: db.Delivery{ID: id, Job: uuid.New(), Type: kind, Activity: "https://here.example/a", Host: host, Inbox: inbox,
+			Targets: []vocab.ID{"https://" + vocab.ID(host) + "/u"}, Created: now, Attempts: attempts}, status: db.DeliveryPending, next: now}
+		m.rows = append(m.rows, r)
+	}
+	return place
+}
+
+func (m *memory) row(place int) remembered {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return *m.rows[place]
+}
+
+func (m *memory) breakWith(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fail = err
+}
+
+func (m *memory) turn(_ context.Context, _ vocab.Username, t turn) ([]db.Delivery, *time.Time, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.turns++
+	if m.fail != nil {
+		return nil, nil, m.fail
+	}
+	if t.takeBack {
+		m.release(t.now)
+	}
+	m.settle(t.ended)
+	var rows []db.Delivery
+	var next *time.Time
+	for _, r := range m.rows {
+		if r.status == db.DeliveryPending && !r.next.After(t.now) && len(rows) < t.claim && !slices.Contains(t.except, r.Host) {
+			r.next, r.leased = t.now.Add(deliveryLease), true
+			rows = append(rows, r.Delivery)
+		}
+		if r.status == db.DeliveryPending && r.next.After(t.now) && (next == nil || r.next.Before(*next)) {
+			next = &r.next
+		}
+	}
+	if next != nil {
+		at := *next
+		next = &at
+	}
+	return rows, next, nil
+}
+
+func (m *memory) settle(all []ended) {
+	for _, e := range all {
+		r := m.rows[e.delivery.ID-1]
+		r.last, r.status, r.leased = e.outcome, e.outcome.Status, false
+		r.next = e.outcome.NextAt
+		if e.outcome.Spent {
+			r.Attempts++
+		}
+	}
+}
+
+func (m *memory) release(now time.Time) {
+	for _, r := range m.rows {
+		if r.leased && r.status == db.DeliveryPending {
+			r.leased, r.next = false, now
+		}
+	}
+}
+
+func (m *memory) leave(_ context.Context, _ vocab.Username, all []ended, now time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.settle(all)
+	m.release(now)
+	return nil
+}
+
+func (m *memory) users(context.Context) ([]vocab.Username, error) {
+	return []vocab.Username{m.owner}, nil
+}
+
+func (m *memory) count(which func(*remembered) bool) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.rows {
+		if which(r) {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *memory) in(status string) int {
+	return m.count(func(r *remembered) bool { return r.status == status })
+}
+
+// peers is the world: answer says what becomes of a post.
+type peers struct {
+	answer func(ctx context.Context, p transport.Post) (transport.Attempt, error)
+
+	mu    sync.Mutex
+	posts []post
+}
+
+type post struct {
+	host string
+	at   time.Time
+}
+
+func (p *peers) Post(ctx context.Context, x transport.Post) (transport.Attempt, error) {
+	p.mu.Lock()
+	p.posts = append(p.posts, post{x.Inbox.Host(), time.Now()})
+	p.mu.Unlock()
+	return p.answer(ctx, x)
+}
+
+func (p *peers) count(host string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, x := range p.posts {
+		if x.host == host {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *peers) all() []post {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.posts)
+}
+
+func status(code int) func(context.Context, transport.Post) (transport.Attempt, error) {
+	return func(context.Context, transport.Post) (transport.Attempt, error) {
+		return transport.Attempt{Status: code}, nil
+	}
+}
+
+// deps is everything else, which fails as it is told.
+type deps struct {
+	keys, local, gate atomic.Pointer[error]
+}
+
+func fail(p *atomic.Pointer[error]) error {
+	if err := p.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (d *deps) Keys(vocab.Username) (transport.Keys, error) {
+	return transport.Keys{}, fail(&d.keys)
+}
+func (d *deps) Check(string) error                                    { return fail(&d.gate) }
+func (d *deps) Deliver(context.Context, vocab.Username, []byte) error { return fail(&d.local) }
+func (d *deps) Resolve(context.Context, vocab.ID) (*vocab.Actor, error) {
+	return nil, fault.New(fault.Unavailable, "nobody answers")
+}
+
+// bench is a dispatcher in a bubble of time.
+type bench struct {
+	*Dispatcher
+	m     *memory
+	peers *peers
+	deps  *deps
+	stop  func() // and wait for the end of Run
+}
+
+var alice = func() vocab.Username {
+	u, err := vocab.ParseUsername("alice")
+	if err != nil {
+		panic(err)
+	}
+	return u
+}()
+
+func newBench(t *testing.T, answer func(context.Context, transport.Post) (transport.Attempt, error)) *bench {
+	t.Helper()
+	b := &bench{m: &memory{owner: alice}, peers: &peers{answer: answer}, deps: &deps{}}
+	b.Dispatcher = New(Deps{Poster: b.peers, Keys: b.deps, Actors: b.deps, Gate: b.deps, Local: b.deps, Owner: "me",
+		InboxOwner: func(id vocab.ID) (vocab.Username, bool) { return alice, id.Host() == "here.example" },
+		Drain:      20 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	b.queue = b.m
+	return b
+}
+
+func (b *bench) run(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := b.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	b.stop = func() { cancel(); <-done }
+	t.Cleanup(b.stop)
+	synctest.Wait()
+}

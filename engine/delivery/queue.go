@@ -1,0 +1,105 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// turn is what one transaction of a user's database does for its deliveries: it settles what ended, then claims what is
+// due. A user has one turn at a time.
+type turn struct {
+	now      time.Time
+	takeBack bool // leases of processes that are gone are over
+	ended    []ended
+	claim    int // how many deliveries at most
+	except   []string
+}
+
+// ended is a delivery with what became of it.
+type ended struct {
+	delivery db.Delivery
+	outcome  db.Outcome
+}
+
+// queue is the deliveries in the users' databases.
+type queue interface {
+	// turn takes a turn, and returns what was claimed and when the next delivery is due that is not due now.
+	turn(ctx context.Context, u vocab.Username, t turn) ([]db.Delivery, *time.Time, error)
+	// leave settles what ended and gives back every lease.
+	leave(ctx context.Context, u vocab.Username, e []ended, now time.Time) error
+	// users returns whose deliveries there are.
+	users(ctx context.Context) ([]vocab.Username, error)
+}
+
+// stored is the queue in PostgreSQL.
+type stored struct {
+	store Store
+	owner string
+}
+
+func (s stored) turn(ctx context.Context, u vocab.Username, t turn) (rows []db.Delivery, next *time.Time, err error) {
+	err = s.store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		if t.takeBack {
+			if err := tx.ReleaseDeliveries(ctx, "", t.now); err != nil {
+				return err
+			}
+		}
+		if err := s.settle(ctx, tx, t.ended, t.now); err != nil {
+			return err
+		}
+		rows = nil
+		if t.claim > 0 {
+			if rows, err = tx.ClaimDeliveries(ctx, s.owner, t.now, deliveryLease, t.claim, t.except...); err != nil {
+				return err
+			}
+		}
+		next, err = tx.NextDeliveryAfter(ctx, t.now)
+		return err
+	})
+	return rows, next, err
+}
+
+func (s stored) leave(ctx context.Context, u vocab.Username, e []ended, now time.Time) error {
+	return s.store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		if err := s.settle(ctx, tx, e, now); err != nil {
+			return err
+		}
+		return tx.ReleaseDeliveries(ctx, s.owner, now)
+	})
+}
+
+func (s stored) settle(ctx context.Context, tx *db.Tx, all []ended, now time.Time) error {
+	for _, e := range all {
+		if err := tx.FinishDelivery(ctx, s.owner, e.outcome, now); err != nil {
+			return err
+		}
+		if e.outcome.Status != db.DeliveryFailed {
+			continue
+		}
+		payload := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "activityUri": string(e.delivery.Activity), "activityType": e.delivery.Type,
+			"inbox": string(e.delivery.Inbox), "error": e.outcome.Error, "trust": "self"}
+		if err := tx.AddEvent(ctx, db.Event{Type: "delivery.failed", Source: "ap", Payload: payload.JSON(), At: now}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s stored) users(ctx context.Context) ([]vocab.Username, error) {
+	all, err := s.store.Users(ctx)
+	if err != nil {
+		return nil, err
+	}
+	active := make([]vocab.Username, 0, len(all))
+	for _, u := range all {
+		if u.State == db.UserActive {
+			active = append(active, u.Name)
+		}
+	}
+	return active, nil
+}

@@ -1,0 +1,228 @@
+package delivery
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// owe stores a job of u about an object, for one inbox.
+func owe(t *testing.T, c *db.Cluster, u vocab.Username, kind, object, host string, now time.Time) uuid.UUID {
+	t.Helper()
+	job := uuid.Must(uuid.NewV7())
+	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.Enqueue(ctx, db.Job{ID: job, Activity: vocab.ID("https://here.example/" + job.String()), Object: vocab.ID(object), Type: kind, Body: []byte(kind + " " + object)},
+			[]db.Inbox{{URL: vocab.ID("https://" + host + "/inbox"), Host: host, Targets: []vocab.ID{vocab.ID("https://" + host + "/u")}}}, now)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+func counts(t *testing.T, c *db.Cluster, u vocab.Username, job uuid.UUID) (n db.JobCounts) {
+	t.Helper()
+	err := c.Read(t.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
+		n, err = tx.JobCounts(ctx, job)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// sink records the bodies posted, in order, and answers when it is told to.
+type sink struct {
+	answers chan transport.Attempt
+
+	mu     sync.Mutex
+	bodies []string
+	posted chan string
+}
+
+func newSink() *sink {
+	return &sink{answers: make(chan transport.Attempt), posted: make(chan string, 100)}
+}
+
+func (s *sink) Post(ctx context.Context, p transport.Post) (transport.Attempt, error) {
+	s.mu.Lock()
+	s.bodies = append(s.bodies, string(p.Body))
+	s.mu.Unlock()
+	s.posted <- string(p.Body)
+	select {
+	case a := <-s.answers:
+		return a, nil
+	case <-ctx.Done():
+		return transport.Attempt{}, fault.Wrap(fault.Busy, "given up", ctx.Err())
+	}
+}
+
+func start(t *testing.T, c *db.Cluster, owner string, p Poster) (stop func()) {
+	t.Helper()
+	d := New(Deps{Store: c, Poster: p, Keys: &deps{}, Actors: &deps{}, Gate: &deps{}, Local: &deps{}, Owner: owner,
+		InboxOwner: func(vocab.ID) (vocab.Username, bool) { return vocab.Username{}, false },
+		Now:        time.Now, Log: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := d.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	stop = sync.OnceFunc(func() { cancel(); <-done })
+	t.Cleanup(stop)
+	return stop
+}
+
+func TestADeleteNeverOvertakesItsCreate(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := dbtest.User(t, c, "alice")
+	s := newSink()
+	now := time.Now()
+	create := owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
+	remove := owe(t, c, u, "Delete", "https://here.example/1", "p.example", now)
+	other := owe(t, c, u, "Delete", "https://here.example/2", "p.example", now)
+	stop := start(t, c, "one", s)
+	first := []string{<-s.posted, <-s.posted}
+	slices.Sort(first)
+	if want := []string{"Create https://here.example/1", "Delete https://here.example/2"}; !slices.Equal(first, want) {
+		t.Fatalf("posted %q first, want %q", first, want)
+	}
+	s.answers <- transport.Attempt{Status: 202}
+	s.answers <- transport.Attempt{Status: 202}
+	if got := <-s.posted; got != "Delete https://here.example/1" {
+		t.Errorf("posted %q then", got)
+	}
+	s.answers <- transport.Attempt{Status: 410}
+	stop()
+	for _, x := range []struct {
+		job  uuid.UUID
+		want db.JobCounts
+	}{{create, db.JobCounts{Total: 1, Delivered: 1}}, {remove, db.JobCounts{Total: 1, Skipped: 1}}, {other, db.JobCounts{Total: 1, Delivered: 1}}} {
+		if got := counts(t, c, u, x.job); got != x.want {
+			t.Errorf("counts = %+v, want %+v", got, x.want)
+		}
+	}
+}
+
+func TestARestartTakesBackWhatAKilledProcessHeld(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := dbtest.User(t, c, "alice")
+	now := time.Now()
+	owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
+	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		rows, err := tx.ClaimDeliveries(ctx, "killed", now, deliveryLease, 10)
+		if len(rows) != 1 {
+			t.Errorf("the first process claimed %d deliveries, want 1", len(rows))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSink()
+	stop := start(t, c, "next", s)
+	if got := <-s.posted; got != "Create https://here.example/1" {
+		t.Errorf("posted %q", got)
+	}
+	s.answers <- transport.Attempt{Status: 202}
+	stop()
+}
+
+func TestStopGivesBackLeasesAtOnce(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := dbtest.User(t, c, "alice")
+	job := owe(t, c, u, "Create", "https://here.example/1", "p.example", time.Now())
+	s := newSink()
+	stop := start(t, c, "one", s)
+	<-s.posted
+	stop()
+	if got := counts(t, c, u, job); got.Pending != 1 {
+		t.Fatalf("counts = %+v, want 1 pending", got)
+	}
+	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		rows, err := tx.ClaimDeliveries(ctx, "other", time.Now(), deliveryLease, 10)
+		if len(rows) != 1 || rows[0].Attempts != 0 {
+			t.Errorf("claimed %+v after the stop, want the delivery without an attempt", rows)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatFailsIsTriedAgainAndAtLastReported(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := dbtest.User(t, c, "alice")
+	now := time.Now()
+	job := owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
+	q := stored{c, "one"}
+	var done []ended
+	for attempt := range maxRefusals {
+		rows, _, err := q.turn(t.Context(), u, turn{now: now, ended: done, claim: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rows) != 1 || rows[0].Attempts != attempt {
+			t.Fatalf("claimed %+v, want the delivery after %d attempts", rows, attempt)
+		}
+		done = []ended{{rows[0], judge(rows[0], transport.Attempt{Status: 401, Excerpt: []byte("who are you?")}, nil, now)}}
+		now = now.Add(time.Hour)
+	}
+	if err := q.leave(t.Context(), u, done, now); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := counts(t, c, u, job), (db.JobCounts{Total: 1, Failed: 1}); got != want {
+		t.Errorf("counts = %+v, want %+v", got, want)
+	}
+	err := c.Read(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		events, err := tx.Events(ctx, 0, 10)
+		if len(events) != 1 || events[0].Type != "delivery.failed" {
+			t.Errorf("events = %+v, want one delivery.failed", events)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestHostsThatAreExceptedAreNotClaimed(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := dbtest.User(t, c, "alice")
+	now := time.Now()
+	owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
+	owe(t, c, u, "Create", "https://here.example/2", "q.example", now)
+	q := stored{c, "one"}
+	rows, next, err := q.turn(t.Context(), u, turn{now: now, claim: 10, except: []string{"p.example"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 1 || rows[0].Host != "q.example" {
+		t.Errorf("claimed %+v, want only q.example's", rows)
+	}
+	if want := now.Add(deliveryLease); next == nil || next.Sub(want).Abs() > time.Millisecond {
+		t.Errorf("next turn at %v, want the end of the lease %v", next, want)
+	}
+}

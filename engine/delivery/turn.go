@@ -1,0 +1,139 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+)
+
+// begin makes up what the next turn of u has to do. The caller holds mu.
+func (d *Dispatcher) begin(u *user, now time.Time) turn {
+	u.busy, u.again = true, false
+	d.turns++
+	t := turn{now: now, takeBack: !u.tookBack, ended: u.ended, claim: min(batch, maxHeld-d.held)}
+	u.ended = nil
+	u.due = time.Time{}
+	for _, h := range d.hosts {
+		switch {
+		case h.closed.After(now):
+			u.by(h.closed)
+		case h.waiting() >= full:
+			u.by(now.Add(crowded))
+		default:
+			continue
+		}
+		t.except = append(t.except, h.name)
+	}
+	if t.claim <= 0 {
+		t.claim = 0
+		u.by(now.Add(crowded))
+	}
+	return t
+}
+
+// by makes u due by then.
+func (u *user) by(at time.Time) {
+	if u.due.IsZero() || at.Before(u.due) {
+		u.due = at
+	}
+}
+
+// turn takes a turn, and queues what was claimed.
+func (d *Dispatcher) turn(ctx context.Context, u *user, t turn) {
+	defer d.under.Done()
+	rows, next, err := d.queue.turn(ctx, u.name, t)
+	if err != nil {
+		d.Log.WarnContext(ctx, "deliveries could not be claimed", "user", u.name, "err", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.turns--
+	u.busy = false
+	if err != nil {
+		u.ended = append(t.ended, u.ended...)
+		u.due = d.Now().Add(min(broken, brokenAt<<min(u.failures, 10)))
+		u.failures++
+	} else {
+		u.failures, u.tookBack = 0, true
+		for _, e := range t.ended {
+			d.forget(u, e.delivery.ID)
+		}
+		d.take(u, rows, t.now)
+		if next != nil {
+			u.by(*next)
+		}
+		if u.again || t.claim > 0 && len(rows) == t.claim || len(u.ended) > 0 {
+			u.due = atOnce
+		}
+	}
+	if !u.due.IsZero() {
+		d.schedule(u, u.due)
+	}
+	d.nudge()
+}
+
+// forget ends the hold on a delivery whose outcome is stored. The caller holds mu.
+func (d *Dispatcher) forget(u *user, id int64) {
+	if _, held := u.held[id]; held {
+		delete(u.held, id)
+		d.held--
+	}
+}
+
+// take queues what was claimed. What is held already had outlived its lease, which this claim renewed. The caller holds
+// mu.
+func (d *Dispatcher) take(u *user, rows []db.Delivery, now time.Time) {
+	bodies := map[uuid.UUID][]byte{}
+	for _, delivery := range rows {
+		if r := u.held[delivery.ID]; r != nil {
+			r.lease = now.Add(deliveryLease)
+			continue
+		}
+		if body, known := bodies[delivery.Job]; known {
+			delivery.Body = body // one copy for all inboxes
+		} else {
+			bodies[delivery.Job] = delivery.Body
+		}
+		r := &row{Delivery: delivery, user: u, lease: now.Add(deliveryLease)}
+		u.held[r.ID] = r
+		d.held++
+		h := d.hosts[r.Host]
+		if h == nil {
+			h = newHost(r.Host, d.HostConcurrency)
+			d.hosts[r.Host] = h
+		}
+		h.push(r)
+		d.putOff(h, now)
+		d.list(h)
+	}
+}
+
+// users is a heap, the first due on top.
+type users []*user
+
+func (q users) Len() int           { return len(q) }
+func (q users) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+func (q users) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].place, q[j].place = i, j
+}
+
+// Push is heap.Interface's.
+func (q *users) Push(x any) {
+	u := x.(*user)
+	u.place = len(*q)
+	*q = append(*q, u)
+}
+
+// Pop is heap.Interface's.
+func (q *users) Pop() any {
+	last := len(*q) - 1
+	u := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	u.place = -1
+	return u
+}

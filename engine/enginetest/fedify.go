@@ -1,0 +1,152 @@
+package enginetest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Fedify is a running peer made with Fedify. Its README lists the calls.
+type Fedify struct {
+	Origin string
+	seen   int // the last activity that Expect returned
+}
+
+// fedifyFolder is where the peer lies beside this file.
+func fedifyFolder() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "fedify")
+}
+
+// installed is where the peer's Node is, and what else its program needs to be told.
+var installed = sync.OnceValues(func() (node string, err error) {
+	var out, errs bytes.Buffer
+	install := exec.Command(filepath.Join(fedifyFolder(), "install"))
+	install.Stdout, install.Stderr = &out, &errs
+	if err := install.Run(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, bytes.TrimSpace(errs.Bytes()))
+	}
+	node, _, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(out.String()), "node="), " dir=")
+	if !ok {
+		return "", fmt.Errorf("it printed %q", out.String())
+	}
+	return node, nil
+})
+
+// StartFedify starts a peer with the actor bob that signs in firstKnock's dialect first, rfc9421 or
+// draft-cavage-http-signatures-12. It is skipped where there is no npm to install it with.
+func StartFedify(t testing.TB, firstKnock string) *Fedify {
+	t.Helper()
+	if _, err := exec.LookPath("npm"); err != nil {
+		Skip(t, "Fedify needs npm: "+err.Error())
+	}
+	node, err := installed()
+	if err != nil {
+		Skip(t, "Fedify cannot be installed: "+err.Error())
+	}
+	c := exec.Command(node, filepath.Join(fedifyFolder(), "peer.mjs"))
+	c.Env = append(os.Environ(), "PORT=0", "FIRST_KNOCK="+firstKnock, "EXIT_WITH_STDIN=1")
+	log := &journal{ready: make(chan struct{})}
+	c.Stderr = log
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dieWithParent(c)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stdin.Close() // at which it exits
+		if err := c.Wait(); err != nil {
+			t.Errorf("the Fedify peer ended with %v", err)
+		}
+		if t.Failed() {
+			t.Logf("log of the Fedify peer:\n%s", log)
+		}
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatalf("start Fedify: %v\n%s", err, log)
+	}
+	f := &Fedify{}
+	if err := json.Unmarshal([]byte(line), f); err != nil {
+		t.Fatalf("start Fedify: %v: %q", err, line)
+	}
+	return f
+}
+
+// Actor returns the id of the peer's actor.
+func (f *Fedify) Actor() string { return f.Origin + "/users/bob" }
+
+// Call makes the peer do something, and returns what it answers.
+func (f *Fedify) Call(t testing.TB, name string, args map[string]any) vocab.Doc {
+	t.Helper()
+	body, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document(t, name, ask(t, http.MethodPost, f.Origin+"/control/"+name, body, http.Header{"Content-Type": {"application/json"}}))
+}
+
+// Look returns what the peer knows: log, or requests.
+func (f *Fedify) Look(t testing.TB, name string) vocab.Doc {
+	t.Helper()
+	return document(t, name, ask(t, http.MethodGet, f.Origin+"/control/"+name, nil, nil))
+}
+
+// Expect waits for the next activity that the peer receives, which must be of this type: nothing comes twice.
+func (f *Fedify) Expect(t testing.TB, kind string) Heard {
+	t.Helper()
+	a := ask(t, http.MethodGet, f.Origin+"/control/wait?after="+fmt.Sprint(f.seen)+"&type="+url.QueryEscape(kind), nil, nil)
+	if a.Status != http.StatusOK {
+		t.Fatalf("Fedify waited for a %s: %d %s", kind, a.Status, a.Body)
+	}
+	var h Heard
+	a.Decode(t, &h)
+	if h.Seq != f.seen+1 {
+		t.Fatalf("Fedify received something else before the %s: %s", kind, ask(t, http.MethodGet, f.Origin+"/control/log", nil, nil).Body)
+	}
+	f.seen = h.Seq
+	return h
+}
+
+// Heard is an activity that the peer received.
+type Heard struct {
+	Seq      int
+	ID       string
+	Actor    string
+	ObjectID string `json:"objectId"`
+	Inbox    string
+	Activity vocab.Doc
+	// Signature is the dialect of the request's signature; Verified the proof of authorship that Fedify accepted.
+	Signature, Verified string
+}
+
+func document(t testing.TB, call string, a Answer) vocab.Doc {
+	t.Helper()
+	if a.Status != http.StatusOK {
+		t.Fatalf("Fedify answered %s with %d %s", call, a.Status, a.Body)
+	}
+	d, err := vocab.ParseDoc(a.Body)
+	if err != nil {
+		t.Fatalf("Fedify answered %s with %s: %v", call, a.Body, err)
+	}
+	return d
+}

@@ -1,0 +1,197 @@
+package enginetest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// Instance is an engine with its own data directory, ports and PostgreSQL. Its data outlive its process.
+type Instance struct {
+	URL     string // the public origin
+	DataDir string
+
+	listen, admin string
+	env           []string
+	process       *process // nil while none runs
+	logs          []*journal
+	rows          *rows // nil until a test asks for rows
+}
+
+// Start makes an instance and waits until it serves. Settings are environment variables, such as
+// LIGHTWEB_LOG_LEVEL=info. It is stopped when the test ends; its log is shown when the test has failed.
+func Start(t testing.TB, settings ...string) *Instance {
+	t.Helper()
+	return start(t, 1, settings)[0]
+}
+
+// StartTwo makes two instances at once.
+func StartTwo(t testing.TB, settings ...string) (*Instance, *Instance) {
+	t.Helper()
+	two := start(t, 2, settings)
+	return two[0], two[1]
+}
+
+func start(t testing.TB, n int, settings []string) []*Instance {
+	t.Helper()
+	all := make([]*Instance, n)
+	for n := range all {
+		all[n] = Make(t, settings...)
+		all[n].launch(t)
+	}
+	for _, i := range all {
+		i.await(t)
+	}
+	return all
+}
+
+// Make makes an instance that nobody serves yet.
+func Make(t testing.TB, settings ...string) *Instance {
+	t.Helper()
+	i := &Instance{DataDir: Dir(t), listen: freeAddress(t), admin: freeAddress(t)}
+	i.URL = "http://" + i.listen
+	i.env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LIGHTWEB_PG_BIN=" + os.Getenv("LIGHTWEB_PG_BIN"),
+		"LIGHTWEB_DATA_DIR=" + i.DataDir, "LIGHTWEB_PUBLIC_URL=" + i.URL, "LIGHTWEB_LISTEN=" + i.listen, "LIGHTWEB_ADMIN_LISTEN=" + i.admin,
+		"LIGHTWEB_FEDERATION_ALLOW_HTTP=true", "LIGHTWEB_FEDERATION_ALLOW_ADDRESSES=127.0.0.0/8",
+		"LIGHTWEB_LIMITS_INBOX_RATE=off", "LIGHTWEB_LIMITS_KEY_FETCH_RATE=off", // all peers of a test share one address
+		"LIGHTWEB_LOG_LEVEL=debug", "LIGHTWEB_LOG_FORMAT=json",
+	}, settings...)
+	t.Cleanup(func() { i.close(t) })
+	return i
+}
+
+// Start serves the instance again after Stop or Kill, and waits until it is ready.
+func (i *Instance) Start(t testing.TB) {
+	t.Helper()
+	i.launch(t)
+	i.await(t)
+}
+
+func (i *Instance) launch(t testing.TB) {
+	t.Helper()
+	p, err := startProcess(Binary(t), i.env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.process = p
+	i.logs = append(i.logs, p.log)
+}
+
+// await waits until the process is ready, and skips the test where there is no PostgreSQL to be ready with.
+func (i *Instance) await(t testing.TB) {
+	t.Helper()
+	p := i.process
+	err := p.await()
+	if err == nil {
+		return
+	}
+	p.end(syscall.SIGTERM)
+	i.process = nil
+	var exit *exitError
+	if errors.As(err, &exit) && exit.code == 69 {
+		Skip(t, "no PostgreSQL to test with:\n"+p.log.String())
+	}
+	t.Fatalf("start the engine: %v\n%s", err, p.log)
+}
+
+// Stop tells the process to end, and wants it to do so well: with exit code 0, and no PostgreSQL left behind.
+func (i *Instance) Stop(t testing.TB) {
+	t.Helper()
+	i.detach(t)
+	if code := i.process.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("the engine ended with exit code %d after SIGTERM, want 0", code)
+	}
+	i.process = nil
+	if i.Postmaster() != 0 {
+		t.Errorf("the engine left its PostgreSQL behind")
+	}
+}
+
+// Kill ends the process as a power cut would. Its PostgreSQL lives on, as after any kill -9.
+func (i *Instance) Kill() {
+	i.process.end(syscall.SIGKILL)
+	i.process = nil
+}
+
+// Running tells whether the process still lives.
+func (i *Instance) Running() bool {
+	select {
+	case <-i.process.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Set changes a setting for the next start.
+func (i *Instance) Set(setting string) { i.env = append(i.env, setting) }
+
+// Run runs a command of the instance: lightweb with these arguments.
+func (i *Instance) Run(t testing.TB, args ...string) Ran {
+	t.Helper()
+	return run(t, i.env, args...)
+}
+
+// close stops everything when the test is over, however that came.
+func (i *Instance) close(t testing.TB) {
+	t.Helper()
+	switch {
+	case i.process == nil:
+	case i.Running():
+		i.Stop(t)
+	default:
+		t.Errorf("the engine ended by itself, with exit code %d", i.process.cmd.ProcessState.ExitCode())
+	}
+	i.detach(t)
+	if i.Postmaster() != 0 { // a killed process has left it, for the next one
+		i.attach(t)
+		i.detach(t)
+	}
+	if i.Postmaster() != 0 {
+		t.Errorf("PostgreSQL of %s was left running", i.DataDir)
+	}
+	if t.Failed() {
+		for n, log := range i.logs {
+			t.Logf("log of %s, process %d:\n%s", i.URL, n+1, log)
+		}
+	}
+}
+
+// Postmaster returns the process ID of the instance's PostgreSQL, 0 while none runs.
+func (i *Instance) Postmaster() int {
+	b, err := os.ReadFile(filepath.Join(i.DataDir, "pg", "postmaster.pid"))
+	if err != nil {
+		return 0
+	}
+	n := slices.Index(b, '\n')
+	pid, err := strconv.Atoi(string(b[:max(n, 0)]))
+	if err != nil || syscall.Kill(pid, 0) != nil {
+		return 0
+	}
+	return pid
+}
+
+// freeAddress returns a loopback address nobody listens on. It is below the ports that outgoing connections are given,
+// so that none of those takes it while a process restarts.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return address
+		}
+	}
+	t.Fatal("no free port was found")
+	return ""
+}

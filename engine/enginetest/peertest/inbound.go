@@ -1,0 +1,208 @@
+package peertest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/inbox"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Origin is the public origin of the engine under test. Nothing listens there.
+const Origin = "https://us.example"
+
+// Inbound is the inbound half of an engine on real parts: databases, keys, fetching over loopback.
+type Inbound struct {
+	inbox.Deps
+	Inbox    *inbox.Inbox
+	Registry *registry.Registry
+
+	config  db.Config
+	folder  string
+	blocked atomic.Pointer[[]string]
+	later   atomic.Int64 // how far the clock is ahead
+	mu      sync.Mutex
+	woken   []vocab.Username
+
+	databases map[vocab.Username]*sql.DB
+}
+
+// NewInbound makes an engine's inbound half. change may alter what it is made from.
+func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
+	t.Helper()
+	in := &Inbound{config: dbtest.Config(t), folder: t.TempDir(), databases: map[vocab.Username]*sql.DB{}}
+	in.blocked.Store(&[]string{})
+	log := slog.New(slog.DiscardHandler)
+	store, err := db.Open(t.Context(), in.config, log)
+	if err != nil {
+		t.Fatal("open test databases: ", err)
+	}
+	users := filepath.Join(in.folder, "users")
+	in.copyKeys(t, filepath.Join(in.folder, "instance", "keys"))
+	in.Registry = registry.New(in.folder, users, log)
+	local := actor.NewLocal(Origin, actor.NewKeyring(users, in.folder, Origin), in.Registry, "Lightweb")
+	gate := policy.NewGate(func() (blocked, allowed []string) { return *in.blocked.Load(), nil }, policy.Open)
+	client := transport.New(transport.Config{AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true,
+		Timeout: 5 * time.Second, Now: in.now}, gate, &dialects{})
+	resolver := actor.NewResolver(actor.ResolverDeps{Local: local, Store: store, Fetch: client, Gate: gate, TTL: 24 * time.Hour,
+		AllowHTTP: true, Now: in.now, Log: log})
+	in.Deps = inbox.Deps{Store: store, Local: local, Actors: resolver, Verifier: actor.NewVerifier(resolver, gate, Origin, in.now), Gate: gate,
+		Hosts: policy.NewLimiter(policy.Rate{}, in.now, 1000), Senders: policy.NewLimiter(policy.Rate{}, in.now, 1000),
+		Handlers: handler.New(local, in.Registry), Profiles: in.Registry, Wake: in.wake, Log: log, Now: in.now}
+	for _, c := range change {
+		c(&in.Deps)
+	}
+	in.Inbox = inbox.New(in.Deps)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := in.Inbox.Close(ctx); err != nil {
+			t.Error("close inbox: ", err)
+		}
+		client.Close()
+		for _, d := range in.databases {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := store.Destroy(ctx); err != nil {
+			t.Error("drop test databases: ", err)
+		}
+	})
+	return in
+}
+
+func (in *Inbound) now() time.Time { return time.Now().Add(time.Duration(in.later.Load())) }
+
+// Later moves the clock on.
+func (in *Inbound) Later(d time.Duration) { in.later.Add(int64(d)) }
+
+// Block makes hosts blocked.
+func (in *Inbound) Block(hosts ...string) {
+	all := append(slices.Clone(*in.blocked.Load()), hosts...)
+	in.blocked.Store(&all)
+}
+
+func (in *Inbound) wake(u vocab.Username) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.woken = append(in.woken, u)
+}
+
+// Woken tells whether somebody was told that u has something to deliver.
+func (in *Inbound) Woken(u vocab.Username) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.Contains(in.woken, u)
+}
+
+// User makes a user with keys.
+func (in *Inbound) User(t testing.TB, name string) vocab.Username {
+	t.Helper()
+	u := dbtest.User(t, in.Store, name)
+	in.copyKeys(t, filepath.Join(in.folder, "users", name, "keys"))
+	return u
+}
+
+// copyKeys puts keys into a folder, the same everywhere: no test tells users apart by them, and making them takes long.
+func (in *Inbound) copyKeys(t testing.TB, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, key := range keyFiles() {
+		if err := os.WriteFile(filepath.Join(dir, name), key, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var keyFiles = sync.OnceValue(func() map[string][]byte {
+	dir, err := os.MkdirTemp("", "lw-keys-")
+	if err != nil {
+		panic("peertest: " + err.Error())
+	}
+	defer os.RemoveAll(dir)
+	if _, err := actor.NewKeyring(dir, dir, Origin).Instance(); err != nil {
+		panic("peertest: " + err.Error())
+	}
+	files := map[string][]byte{}
+	for _, name := range []string{"rsa.pem", "ed25519.pem"} {
+		if files[name], err = os.ReadFile(filepath.Join(dir, "instance", "keys", name)); err != nil {
+			panic("peertest: " + err.Error())
+		}
+	}
+	return files
+})
+
+// DB returns u's database, to look at and to break.
+func (in *Inbound) DB(t testing.TB, u vocab.Username) *sql.DB {
+	t.Helper()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if d := in.databases[u]; d != nil {
+		return d
+	}
+	d, err := sql.Open("pgx", fmt.Sprintf("%s database=%s_%s", in.config.URL, in.config.Name, u)) // package db links the driver in
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.SetMaxIdleConns(0) // scenes are many
+	in.databases[u] = d
+	return d
+}
+
+// Column returns the first column of a query on u's database, as text.
+func (in *Inbound) Column(t testing.TB, u vocab.Username, query string, args ...any) []string {
+	t.Helper()
+	rows, err := in.DB(t, u).QueryContext(t.Context(), query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, s)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// dialects remembers in memory how hosts are signed to.
+type dialects struct{ known sync.Map }
+
+func (d *dialects) Dialect(_ context.Context, host string) (signature.Dialect, bool) {
+	v, ok := d.known.Load(host)
+	if !ok {
+		return 0, false
+	}
+	return v.(signature.Dialect), true
+}
+
+func (d *dialects) Learn(_ context.Context, host string, to signature.Dialect) {
+	d.known.Store(host, to)
+}

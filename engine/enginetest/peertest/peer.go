@@ -1,0 +1,151 @@
+// Package peertest plays other servers to the inbound half of an engine: actors with real keys on loopback, whose
+// documents are fetched and whose requests are signed as on the open network, and real databases to look at afterwards.
+package peertest
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Peer is another server. It serves what it was given, answers 404 to the rest, and keeps what it was asked for.
+type Peer struct {
+	Origin string
+
+	mu    sync.Mutex
+	pages map[string]page
+	asked []string
+}
+
+type page struct {
+	status int
+	body   []byte
+}
+
+// New starts a peer on an address of loopback, such as 127.0.0.2: each address is an origin and a domain of its own.
+func New(t testing.TB, address string) *Peer {
+	t.Helper()
+	listener, err := net.Listen("tcp", address+":0")
+	if err != nil {
+		t.Skip("this machine has no such address: ", err)
+	}
+	p := &Peer{Origin: "http://" + listener.Addr().String(), pages: map[string]page{}}
+	s := &httptest.Server{Listener: listener, Config: &http.Server{Handler: p, ErrorLog: log.New(io.Discard, "", 0)}}
+	s.Start()
+	t.Cleanup(s.Close)
+	return p
+}
+
+// Serve shows a document under a path.
+func (p *Peer) Serve(path string, doc []byte) { p.show(path, page{http.StatusOK, doc}) }
+
+// Answer answers requests for a path with a status and nothing else.
+func (p *Peer) Answer(path string, status int) { p.show(path, page{status: status}) }
+
+func (p *Peer) show(path string, s page) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pages[path] = s
+}
+
+// Asked returns the paths that were asked for so far.
+func (p *Peer) Asked() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.asked)
+}
+
+func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	p.asked = append(p.asked, r.URL.Path)
+	s, ok := p.pages[r.URL.Path]
+	p.mu.Unlock()
+	if !ok {
+		s.status = http.StatusNotFound
+	}
+	w.Header().Set("Content-Type", vocab.ActivityJSON)
+	w.WriteHeader(s.status)
+	_, _ = w.Write(s.body) // who asked may have hung up
+}
+
+// Actor is somebody on a peer.
+type Actor struct {
+	ID   vocab.ID
+	Keys transport.Keys
+	Doc  vocab.Doc
+	peer *Peer
+	path string
+}
+
+// Actor makes an actor whose document lies under path, with an RSA key and an Ed25519 key, and shows it.
+func (p *Peer) Actor(path string) *Actor {
+	id := p.Origin + path
+	a := &Actor{ID: vocab.ID(id), peer: p, path: path, Keys: newKeys(id)}
+	a.Doc = vocab.Doc{"@context": vocab.ActorContext(), "id": id, "type": "Person", "preferredUsername": path[len(path)-1:],
+		"inbox": id + "/inbox", "followers": id + "/followers", "manuallyApprovesFollowers": false,
+		"publicKey": vocab.Doc{"id": a.Keys.RSA.ID, "owner": id,
+			"publicKeyPem": signature.MarshalPublicKeyPEM(a.Keys.RSA.Private.Public().(*rsa.PublicKey))},
+		"assertionMethod": []any{vocab.Doc{"id": a.Keys.Ed25519.ID, "type": "Multikey", "controller": id,
+			"publicKeyMultibase": signature.MarshalMultikey(a.Keys.Ed25519.Private.Public().(ed25519.PublicKey))}}}
+	a.Show()
+	return a
+}
+
+// Show shows the actor's document as it is now.
+func (a *Actor) Show() { a.peer.Serve(a.path, a.Doc.JSON()) }
+
+// Gone lets the actor's server say 410 of it.
+func (a *Actor) Gone() { a.peer.Answer(a.path, http.StatusGone) }
+
+// Post returns a request to an inbox with a body, signed at now.
+func (a *Actor) Post(t testing.TB, inbox string, body []byte, d signature.Dialect, now time.Time) *http.Request {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, inbox, bytes.NewReader(body))
+	r.Header.Set("Content-Type", vocab.ActivityJSON)
+	if err := signature.Sign(r, body, a.Keys.RSA, d, now); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// rsaKeys are few, since making one takes long; actors made one after the other have different ones.
+var rsaKeys = sync.OnceValue(func() []*rsa.PrivateKey {
+	keys := make([]*rsa.PrivateKey, 4)
+	for i := range keys {
+		k, err := rsa.GenerateKey(rand.Reader, 2048)
+		if err != nil {
+			panic("peertest: make a key: " + err.Error())
+		}
+		keys[i] = k
+	}
+	return keys
+})
+
+var nextKey atomic.Uint32
+
+func newKeys(id string) transport.Keys {
+	_, e, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		panic("peertest: make a key: " + err.Error())
+	}
+	n := int(nextKey.Add(1)) % len(rsaKeys())
+	return transport.Keys{
+		RSA:     signature.Key{ID: id + "#main-key", Private: rsaKeys()[n]},
+		Ed25519: signature.Key{ID: id + "#ed25519-key", Private: e},
+	}
+}

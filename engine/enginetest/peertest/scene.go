@@ -1,0 +1,243 @@
+package peertest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Scene is a user, alice, and what happens to her, in short names: "us:/alice" is her actor, "p:/carol" and "q:/mallory"
+// are actors on two peers. No scene meets another one, so many can play on one engine at once.
+type Scene struct {
+	*Inbound
+	t       testing.TB
+	Alice   vocab.Username
+	peers   map[string]*Peer
+	base    string // what the paths of this scene begin with, on the peers
+	actors  map[string]*Actor
+	long    *strings.Replacer
+	short   *strings.Replacer
+	Dialect signature.Dialect
+}
+
+// Stage is an engine with two peers, on which scenes play.
+type Stage struct {
+	in     *Inbound
+	p, q   *Peer
+	scenes atomic.Int32
+}
+
+// NewStage sets up an engine and two peers.
+func NewStage(t testing.TB, in *Inbound) *Stage {
+	return &Stage{in: in, p: New(t, "127.0.0.2"), q: New(t, "127.0.0.3")}
+}
+
+// Scene starts a scene.
+func (st *Stage) Scene(t testing.TB) *Scene {
+	t.Helper()
+	n := st.scenes.Add(1)
+	name := fmt.Sprintf("alice%d", n)
+	s := &Scene{Inbound: st.in, t: t, Alice: st.in.User(t, name), peers: map[string]*Peer{"p:": st.p, "q:": st.q},
+		base: fmt.Sprintf("/%d", n), actors: map[string]*Actor{}, Dialect: signature.RFC9421}
+	me, p, q := string(s.Local.ID(s.Alice)), st.p.Origin+s.base+"/", st.q.Origin+s.base+"/"
+	s.long = strings.NewReplacer("us:/alice", me, "us:/", Origin+"/", "p:/", p, "q:/", q)
+	s.short = strings.NewReplacer(me, "us:/alice", Origin+"/", "us:/", p, "p:/", q, "q:/", strings.TrimPrefix(st.p.Origin, "http://"), "p:", strings.TrimPrefix(st.q.Origin, "http://"), "q:")
+	return s
+}
+
+// Long returns text with short names written out.
+func (s *Scene) Long(text string) string { return s.long.Replace(text) }
+
+// ID returns what a short name stands for.
+func (s *Scene) ID(name string) vocab.ID { return vocab.ID(s.Long(name)) }
+
+func (s *Scene) place(name string) (*Peer, string) {
+	peer := s.peers[name[:2]]
+	if peer == nil {
+		s.t.Fatalf("%s is on no peer", name)
+	}
+	return peer, s.base + name[2:]
+}
+
+// Actor returns the actor of that name, whose document is shown from the first time on.
+func (s *Scene) Actor(name string) *Actor {
+	if a := s.actors[name]; a != nil {
+		return a
+	}
+	peer, path := s.place(name)
+	a := peer.Actor(path)
+	s.actors[name] = a
+	return a
+}
+
+// Serve lets a peer show a document under its name.
+func (s *Scene) Serve(name, doc string) {
+	peer, path := s.place(name)
+	peer.Serve(path, []byte(s.Long(doc)))
+}
+
+// Answer lets a peer answer requests for a name with a status.
+func (s *Scene) Answer(name string, status int) {
+	peer, path := s.place(name)
+	peer.Answer(path, status)
+}
+
+// Asked counts how often a peer was asked for a name.
+func (s *Scene) Asked(name string) int {
+	peer, path := s.place(name)
+	n := 0
+	for _, p := range peer.Asked() {
+		if p == path {
+			n++
+		}
+	}
+	return n
+}
+
+// Request returns a request by an actor to an inbox: "us:/alice/inbox", or "us:/inbox" for the shared one.
+func (s *Scene) Request(from, inbox, body string) *http.Request {
+	s.t.Helper()
+	return s.Actor(from).Post(s.t, s.Long(inbox), []byte(s.Long(body)), s.Dialect, s.Now())
+}
+
+// Send posts an activity to an inbox, signed by an actor, and returns what it is answered.
+func (s *Scene) Send(from, inbox, body string) error {
+	s.t.Helper()
+	return s.Receive(s.Request(from, inbox, body), inbox, body)
+}
+
+// Receive hands a request over as the server does.
+func (s *Scene) Receive(r *http.Request, inbox, body string) error {
+	u, _ := s.Local.InboxOwner(s.ID(inbox))
+	return s.Inbox.Receive(s.t.Context(), r, []byte(s.Long(body)), u)
+}
+
+// MustSend is Send for what must be taken.
+func (s *Scene) MustSend(from, inbox, body string) {
+	s.t.Helper()
+	if err := s.Send(from, inbox, body); err != nil {
+		s.t.Fatalf("send %s: %v", body, err)
+	}
+}
+
+// Act lets alice send an activity, as her outbox would commit it: before it is known who has to do with it, then with its
+// effects in one transaction. target is the actor it is about, if any.
+func (s *Scene) Act(target, body string) {
+	s.t.Helper()
+	raw := []byte(s.Long(body))
+	a, err := vocab.ParseActivity(raw)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	me, err := s.Local.Actor(s.Alice)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	x := handler.Sent{User: s.Alice, Actor: me, Activity: a, Now: s.Now()}
+	if target != "" {
+		x.Target = s.resolve(target)
+		if err := s.Store.Acquaint(s.t.Context(), x.Target.ID, []vocab.Username{s.Alice}, a.Type == "Follow"); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	err = s.Store.Write(s.t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) error {
+		if a.Type == "Update" || a.Type == "Delete" {
+			if x.Object, err = tx.Object(ctx, a.Object.ID); err != nil {
+				return err
+			}
+		}
+		return s.Handlers.Sent(ctx, tx, &x)
+	})
+	if err != nil {
+		s.t.Fatalf("act %s: %v", body, err)
+	}
+}
+
+func (s *Scene) resolve(name string) *vocab.Actor {
+	s.t.Helper()
+	if strings.HasPrefix(name, "us:") {
+		a, err := s.Local.Actor(s.Alice)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return a
+	}
+	a, err := s.Actors.Resolve(s.t.Context(), s.Actor(name).ID)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return a
+}
+
+// Follows lets alice follow an actor that has accepted her.
+func (s *Scene) Follows(name string) {
+	s.t.Helper()
+	s.Act(name, `{"id":"us:/alice/activities/f","type":"Follow","actor":"us:/alice","object":"`+name+`"}`)
+	s.MustSend(name, "us:/alice/inbox", `{"id":"`+name+`/accepts/f","type":"Accept","actor":"`+name+`","object":"us:/alice/activities/f"}`)
+}
+
+// Followed lets an actor follow alice.
+func (s *Scene) Followed(name string) {
+	s.t.Helper()
+	s.MustSend(name, "us:/alice/inbox", `{"id":"`+name+`/follows/f","type":"Follow","actor":"`+name+`","object":"us:/alice"}`)
+}
+
+// Posts lets alice write a note under an id of hers, to whom it names.
+func (s *Scene) Posts(id, to string) {
+	s.t.Helper()
+	s.Act("", `{"id":"`+id+`/create","type":"Create","actor":"us:/alice","to":"`+to+`","object":{"id":"`+id+`","type":"Note","attributedTo":"us:/alice","to":"`+to+`","content":"mine"}}`)
+}
+
+// rows are what alice's database holds, a line each.
+const rows = `
+	SELECT 1, concat_ws(' ', 'relationship', type, actor_uri, status, activity_uri) FROM relationships
+	UNION ALL SELECT 2, concat_ws(' ', 'object', uri, raw ->> 'type', raw ->> 'content') FROM objects
+	UNION ALL SELECT 3, concat_ws(' ', 'activity', direction, type, uri, object_uri) FROM activities
+	UNION ALL SELECT 4, concat_ws(' ', 'reaction', actor_uri, type, object_uri, activity_uri) FROM reactions
+	UNION ALL SELECT 5, concat_ws(' ', 'feed', activity_uri, 'by', actor_uri) FROM feed
+	UNION ALL SELECT 6, concat_ws(' ', 'actor', uri, raw ->> 'name') FROM actors
+	UNION ALL SELECT 7, concat_ws(' ', 'event', type, payload ->> 'activityUri', payload ->> 'objectUri', 'by', payload ->> 'trust', payload ->> 'actorUri') FROM event_outbox
+	UNION ALL SELECT 8, concat_ws(' ', 'delivery', inbox, convert_from(body, 'UTF8')) FROM deliveries JOIN delivery_jobs j ON j.id = job_id
+	UNION ALL SELECT 9, concat_ws(' ', 'poison', uri, reason) FROM poison
+	UNION ALL SELECT 10, 'tombstones ' || count(*) FROM tombstones HAVING count(*) > 0`
+
+var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// Rows returns what alice's database holds, in short names; ids made here are stars.
+func (s *Scene) Rows() []string {
+	s.t.Helper()
+	all := s.Column(s.t, s.Alice, `SELECT line FROM (`+rows+`) AS r (part, line) ORDER BY part, line COLLATE "C"`)
+	for i, line := range all {
+		all[i] = uuids.ReplaceAllString(s.short.Replace(line), "*")
+	}
+	return all
+}
+
+// Changes returns which rows do made, with a plus, and removed, with a minus.
+func (s *Scene) Changes(do func()) []string {
+	s.t.Helper()
+	before := s.Rows()
+	do()
+	var made []string
+	for _, line := range s.Rows() {
+		if i := slices.Index(before, line); i >= 0 {
+			before = slices.Delete(before, i, i+1)
+		} else {
+			made = append(made, "+ "+line)
+		}
+	}
+	for i, line := range before {
+		before[i] = "- " + line
+	}
+	return append(before, made...)
+}

@@ -1,0 +1,192 @@
+package enginetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// User is a local user of an instance, with a token of its own.
+type User struct {
+	Home   *Instance
+	Name   string
+	ID     string `json:"actor"`
+	Handle string
+	Token  string
+}
+
+// CreateUser makes a user by the command line. A serving engine is not told.
+func (i *Instance) CreateUser(t testing.TB, name string) *User {
+	t.Helper()
+	made := i.Run(t, "user", "create", name, "--token", "--json")
+	if made.Code != 0 {
+		t.Fatalf("create user %s: exit code %d\n%s", name, made.Code, made.Stderr)
+	}
+	u := &User{Home: i, Name: name}
+	made.Decode(t, u)
+	return u
+}
+
+// Configure writes the user's configuration file, as JSON. A serving engine follows within a second.
+func (u *User) Configure(t testing.TB, config string) {
+	t.Helper()
+	path := filepath.Join(u.Home.DataDir, "users", u.Name, "config.json")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Answer is what an HTTP request was answered.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Decode reads the body as JSON.
+func (a Answer) Decode(t testing.TB, into any) {
+	t.Helper()
+	if err := json.Unmarshal(a.Body, into); err != nil {
+		t.Fatalf("the answer %d %q is not the JSON expected: %v", a.Status, a.Body, err)
+	}
+}
+
+// client asks engines and peers; never through a proxy.
+var client = &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
+
+// ask makes a request. When nobody answers the status is 0.
+func ask(t testing.TB, method, url string, body []byte, header http.Header) Answer {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = header
+	resp, err := client.Do(r)
+	if err != nil {
+		t.Logf("%s %s: %v", method, url, err)
+		return Answer{}
+	}
+	defer resp.Body.Close()
+	a := Answer{Status: resp.StatusCode, Header: resp.Header}
+	if a.Body, err = io.ReadAll(resp.Body); err != nil {
+		t.Logf("%s %s: %v", method, url, err)
+		return Answer{}
+	}
+	return a
+}
+
+// Fetch gets a document as another server would that does not sign.
+func Fetch(t testing.TB, url string) Answer {
+	t.Helper()
+	return ask(t, http.MethodGet, url, nil, http.Header{"Accept": {"application/activity+json"}})
+}
+
+// Ask makes a request to the client API in the user's name. A body that is not nil is sent as JSON.
+func (u *User) Ask(t testing.TB, method, path string, body any) Answer {
+	t.Helper()
+	h := http.Header{"Authorization": {"Bearer " + u.Token}}
+	var content []byte
+	if body != nil {
+		var err error
+		if content, err = json.Marshal(body); err != nil {
+			t.Fatal(err)
+		}
+		h.Set("Content-Type", "application/json")
+	}
+	return ask(t, method, u.Home.URL+path, content, h)
+}
+
+// Dispatched is the answer to an action that was taken.
+type Dispatched struct {
+	Success       bool
+	ActivityID    string `json:"activityId"`
+	FederationJob *struct {
+		JobID      string `json:"jobId"`
+		Recipients int
+	} `json:"federationJob"` // nil when nothing leaves
+}
+
+// Try dispatches an action and returns whatever is answered.
+func (u *User) Try(t testing.TB, action string, params map[string]any) Answer {
+	t.Helper()
+	return u.Ask(t, http.MethodPost, "/api/activity", map[string]any{"action": action, "params": params})
+}
+
+// Do dispatches an action that must be taken.
+func (u *User) Do(t testing.TB, action string, params map[string]any) Dispatched {
+	t.Helper()
+	a := u.Try(t, action, params)
+	var d Dispatched
+	if a.Status == http.StatusCreated {
+		a.Decode(t, &d)
+	}
+	if a.Status != http.StatusCreated || !d.Success || d.ActivityID == "" {
+		t.Fatalf("%s of %s was answered %d %s, want 201 and an activity", action, u.Name, a.Status, a.Body)
+	}
+	return d
+}
+
+// Post dispatches a CreateNote and returns the id of the note beside that of its Create.
+func (u *User) Post(t testing.TB, params map[string]any) (create, note string) {
+	t.Helper()
+	create = u.Do(t, "CreateNote", params).ActivityID
+	return create, ObjectOf(t, u, create)
+}
+
+// ObjectOf returns the id of what an activity of the user's is about.
+func ObjectOf(t testing.TB, u *User, activity string) string {
+	t.Helper()
+	about := u.Column(t, `SELECT object_uri FROM activities WHERE uri = $1`, activity)
+	if len(about) != 1 || about[0] == "" {
+		t.Fatalf("the activity %s is about %q, want one object", activity, about)
+	}
+	return about[0]
+}
+
+// Item is an item of a feed.
+type Item struct {
+	ID          string
+	ActivityURI string
+	Type        string
+	ActorURI    string
+	Published   time.Time
+	Activity    vocab.Doc
+	Object      vocab.Doc
+}
+
+// Feed returns the first page of a feed of the user.
+func (u *User) Feed(t testing.TB, name string) []Item {
+	t.Helper()
+	a := u.Ask(t, http.MethodGet, "/api/feed?feed="+url.QueryEscape(name), nil)
+	if a.Status != http.StatusOK {
+		t.Fatalf("the feed %s of %s was answered %d %s", name, u.Name, a.Status, a.Body)
+	}
+	var page struct{ Items []Item }
+	a.Decode(t, &page)
+	return page.Items
+}
+
+// Await waits until a feed shows what is wanted, and returns it.
+func (u *User) Await(t testing.TB, feed, what string, is func(Item) bool) (found Item) {
+	t.Helper()
+	Eventually(t, strings.Join([]string{"the feed", feed, "of", u.Name, "shows", what}, " "), func() bool {
+		for _, item := range u.Feed(t, feed) {
+			if is(item) {
+				found = item
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}

@@ -1,0 +1,68 @@
+// Package feed reads a user's feeds page by page, and writes places in them and in collections as opaque cursors.
+package feed
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// A cursor is base64url of: a byte for the version, the microseconds of the place since 1970, the id of the row, and
+// the beginning of a SHA-256 over all that and the scope. The checksum keeps no secret: it keeps a cursor from being
+// used where it was not given out, such as in the feed of somebody else.
+const (
+	cursorVersion  = 1
+	cursorChecksum = 8
+	cursorBytes    = 1 + 8 + 16 + cursorChecksum // a multiple of 3: base64 has no bits to spare, one text is one place
+	cursorText     = cursorBytes / 3 * 4
+)
+
+// latest is beyond every place that PostgreSQL returns for a row of ours: the end of the year 9999.
+var latest = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// EncodeCursor returns the text of a place. scope names what it is a place in, such as "alice/feed/main".
+func EncodeCursor(scope string, p db.Place) string {
+	b := make([]byte, 0, cursorBytes)
+	b = append(b, cursorVersion)
+	b = binary.BigEndian.AppendUint64(b, uint64(p.At.UnixMicro())) // two's complement: times before 1970 come back whole
+	b = append(b, p.ID[:]...)
+	return base64.RawURLEncoding.EncodeToString(append(b, checksum(scope, b)...))
+}
+
+// DecodeCursor returns the place that EncodeCursor wrote for the same scope, and nil, the beginning, for no text. The
+// fault is Invalid for any other text: there is exactly one for each place.
+func DecodeCursor(scope, s string) (*db.Place, error) {
+	if s == "" {
+		return nil, nil
+	}
+	bad := fault.New(fault.Invalid, "the cursor is not one that was given out here").WithCode("bad_cursor")
+	if len(s) != cursorText {
+		return nil, bad
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	if err != nil || len(b) != cursorBytes || b[0] != cursorVersion { // shorter: line ends are passed over even when strict
+		return nil, bad
+	}
+	body, sum := b[:cursorBytes-cursorChecksum], b[cursorBytes-cursorChecksum:]
+	if subtle.ConstantTimeCompare(sum, checksum(scope, body)) != 1 {
+		return nil, bad
+	}
+	micros := binary.BigEndian.Uint64(body[1:])
+	at := time.UnixMicro(int64(micros)).UTC()
+	if at.Year() < 1 || !at.Before(latest) {
+		return nil, bad
+	}
+	return &db.Place{At: at, ID: [16]byte(body[9:])}, nil
+}
+
+func checksum(scope string, body []byte) []byte {
+	h := sha256.New()
+	h.Write(body) // of one length, so that no other scope and body are the same bytes
+	h.Write([]byte(scope))
+	return h.Sum(nil)[:cursorChecksum]
+}

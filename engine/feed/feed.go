@@ -1,0 +1,108 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// The feeds.
+const (
+	Main          = "main"          // what was written and announced
+	Notifications = "notifications" // what others do towards the user
+)
+
+// Bounds of a page.
+const (
+	DefaultLimit = 20
+	MaxLimit     = 100
+)
+
+// Store reads one consistent state of a user's database.
+type Store interface {
+	Read(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+}
+
+// Local knows the ids of users.
+type Local interface {
+	ID(u vocab.Username) vocab.ID
+}
+
+// Reader reads feeds.
+type Reader struct {
+	store Store
+	local Local
+}
+
+// New returns a reader of the feeds in store.
+func New(store Store, local Local) *Reader { return &Reader{store, local} }
+
+// Page returns up to limit entries of a feed after a cursor, the newest first; with an empty cursor those at its
+// beginning, and with limit 0 as many as DefaultLimit. Entries that are added meanwhile move no place. The fault is
+// NotFound for a feed there is not, Invalid for a limit out of bounds or a cursor of another feed or user.
+func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string, limit int) (Page, error) {
+	if feed != Main && feed != Notifications {
+		return Page{}, fault.New(fault.NotFound, "there is no such feed").WithCode("no_such_feed")
+	}
+	if limit == 0 {
+		limit = DefaultLimit
+	}
+	if limit < 1 || limit > MaxLimit {
+		return Page{}, fault.New(fault.Invalid, fmt.Sprintf("the limit must be 1 to %d", MaxLimit)).WithCode("bad_limit")
+	}
+	scope := u.String() + "/feed/" + feed
+	after, err := DecodeCursor(scope, cursor)
+	if err != nil {
+		return Page{}, err
+	}
+	var rows []db.FeedItem
+	err = r.store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		if feed == Notifications {
+			rows, err = tx.Notifications(ctx, r.local.ID(u), after, limit+1)
+		} else {
+			rows, err = tx.Feed(ctx, after, limit+1)
+		}
+		return err
+	})
+	if err != nil {
+		return Page{}, fmt.Errorf("read feed %s: %w", feed, err)
+	}
+	return pageOf(scope, rows, limit), nil
+}
+
+// pageOf makes a page of up to limit rows; one row more tells that another page follows.
+func pageOf(scope string, rows []db.FeedItem, limit int) Page {
+	page := Page{Items: make([]Item, 0, min(len(rows), limit))}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		last := rows[limit-1]
+		page.Next = EncodeCursor(scope, db.Place{At: last.Published, ID: last.ID})
+	}
+	for _, row := range rows {
+		page.Items = append(page.Items, itemOf(row))
+	}
+	return page
+}
+
+// Item returns one entry of any feed; the fault is NotFound.
+func (r *Reader) Item(ctx context.Context, u vocab.Username, id uuid.UUID) (Item, error) {
+	var row *db.FeedItem
+	err := r.store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		if row, err = tx.FeedByID(ctx, id); row == nil && err == nil {
+			row, err = tx.ActivityItem(ctx, id) // a notification is known by its activity
+		}
+		return err
+	})
+	if err != nil {
+		return Item{}, fmt.Errorf("read feed entry: %w", err)
+	}
+	if row == nil {
+		return Item{}, fault.New(fault.NotFound, "there is no such entry")
+	}
+	return itemOf(*row), nil
+}

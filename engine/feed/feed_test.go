@@ -1,0 +1,239 @@
+package feed_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+type local struct{}
+
+func (local) ID(u vocab.Username) vocab.ID {
+	return vocab.ID("https://example.org/users/" + u.String())
+}
+
+var start = time.Date(2026, 2, 21, 12, 0, 0, 0, time.UTC)
+
+// fixture is a user with a feed.
+type fixture struct {
+	*testing.T
+	store *db.Cluster
+	alice vocab.Username
+	*feed.Reader
+}
+
+func newFixture(t *testing.T) *fixture {
+	c := dbtest.New(t)
+	return &fixture{t, c, dbtest.User(t, c, "alice"), feed.New(c, local{})}
+}
+
+// receive stores an activity of bob's that arrived at a time, and gives it a place in the feed when it is a Create.
+func (f *fixture) receive(name, kind string, object vocab.ID, to string, at time.Time) db.Activity {
+	f.Helper()
+	a := db.Activity{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID("https://peer.example/" + name), Direction: db.Inbound, Type: kind,
+		Actor: "https://peer.example/users/bob", Object: object, Published: at}
+	a.Raw = vocab.Doc{"id": string(a.URI), "type": kind, "actor": string(a.Actor), "object": string(object), "to": []any{to}}.JSON()
+	f.write(func(ctx context.Context, tx *db.Tx) error {
+		if err := tx.AddActivity(ctx, a); err != nil || kind != "Create" {
+			return err
+		}
+		return tx.AddFeedEntry(ctx, db.FeedEntry{ID: a.ID, Activity: a.URI, Actor: a.Actor, Published: at})
+	})
+	return a
+}
+
+func (f *fixture) object(id vocab.ID, raw string) {
+	f.Helper()
+	f.write(func(ctx context.Context, tx *db.Tx) error {
+		_, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: start, Raw: json.RawMessage(raw)})
+		return err
+	})
+}
+
+func (f *fixture) write(work func(context.Context, *db.Tx) error) {
+	f.Helper()
+	if err := f.store.Write(f.Context(), f.alice, work); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func TestFeedIsReadPageByPageWithoutHoleOrRepeatWhileItGrows(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var want []vocab.ID
+	for i := range 7 { // two share a moment: their ids tell them apart
+		a := f.receive(fmt.Sprint("old", i), "Create", "", "x", start.Add(time.Duration(i/2)*time.Second))
+		want = append([]vocab.ID{a.URI}, want...)
+	}
+	var got []vocab.ID
+	cursor := ""
+	for n := 0; ; n++ {
+		p, err := f.Page(t.Context(), f.alice, feed.Main, cursor, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Items) == 0 {
+			t.Fatal("an empty page came last")
+		}
+		for _, i := range p.Items {
+			got = append(got, i.ActivityURI)
+		}
+		f.receive(fmt.Sprint("new", n), "Create", "", "x", start.Add(time.Hour))
+		if cursor = p.Next; cursor == "" {
+			break
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error("pages (-want +got):\n", d)
+	}
+}
+
+func TestFeedEndsWithAFullPageAndNoNext(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for i := range 4 {
+		f.receive(fmt.Sprint(i), "Create", "", "x", start.Add(time.Duration(i)*time.Second))
+	}
+	first, err := f.Page(t.Context(), f.alice, feed.Main, "", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := f.Page(t.Context(), f.alice, feed.Main, first.Next, 2)
+	if err != nil || len(second.Items) != 2 || second.Next != "" {
+		t.Errorf("the last page has %d items and next %q, %v, want 2 and none", len(second.Items), second.Next, err)
+	}
+}
+
+func TestItemIsShownInTheFormThatClientsKnow(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const id = "https://peer.example/notes/1"
+	f.object(id, `{"id":"`+id+`","type":"Note","content":"<p>a &amp; b</p><script>x()</script>"}`)
+	a := f.receive("create", "Create", id, "x", start)
+	item, err := f.Item(t.Context(), f.alice, a.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := vocab.Marshal(item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"id":"` + a.ID.String() + `","activityUri":"https://peer.example/create","type":"Create","actorUri":"https://peer.example/users/bob",` +
+		`"published":"2026-02-21T12:00:00Z","activity":{"id":"https://peer.example/create","to":["x"],"type":"Create","actor":"https://peer.example/users/bob","object":"` + id + `"},` +
+		`"object":{"content":"<p>a &amp; b</p><script>x()</script>","id":"` + id + `","source":{"content":"a & b","mediaType":"text/plain"},"type":"Note"}}`
+	if d := cmp.Diff(want, string(got)); d != "" {
+		t.Error("item (-want +got):\n", d)
+	}
+}
+
+func TestObjectsComeWithTheirWordsAsPlainText(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for i, c := range []struct{ name, object, want string }{
+		{"HTML is reduced", `{"content":"<p>one</p><p>two</p>"}`, `{"content":"one\n\ntwo","mediaType":"text/plain"}`},
+		{"a language map counts", `{"contentMap":{"en":"<b>hi</b>"}}`, `{"content":"hi","mediaType":"text/plain"}`},
+		{"plain text of the author stays", `{"content":"<p>x</p>","source":{"content":"x","mediaType":"text/plain"}}`, `{"content":"x","mediaType":"text/plain"}`},
+		{"Markdown gives way", `{"content":"<b>x</b>","source":{"content":"**x**","mediaType":"text/markdown"}}`, `{"content":"x","mediaType":"text/plain"}`},
+		{"nonsense gives way", `{"content":"x","source":7}`, `{"content":"x","mediaType":"text/plain"}`},
+		{"nothing is nothing", `{"type":"Tombstone"}`, ``},
+	} {
+		id := vocab.ID(fmt.Sprint("https://peer.example/objects/", i))
+		f.object(id, c.object)
+		a := f.receive(fmt.Sprint("create", i), "Create", id, "x", start)
+		item, err := f.Item(t.Context(), f.alice, a.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct{ Source json.RawMessage }
+		if err := json.Unmarshal(item.Object, &got); err != nil {
+			t.Fatal(err)
+		}
+		var compact string
+		if got.Source != nil {
+			d, err := vocab.ParseDoc(got.Source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compact = string(d.JSON())
+		}
+		if compact != c.want {
+			t.Errorf("%s: source = %s, want %s", c.name, compact, c.want)
+		}
+	}
+}
+
+func TestNotificationsTellWhatOthersDoTowardsTheUser(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	me := string(local{}.ID(f.alice))
+	follow := f.receive("follow", "Follow", vocab.ID(me), me, start)
+	f.receive("elsewhere", "Like", "https://third.example/1", me, start.Add(time.Second))
+	like := f.receive("like", "Like", vocab.ID(me+"/objects/1"), me, start.Add(2*time.Second))
+	f.receive("post", "Create", "https://peer.example/1", string(vocab.Public), start.Add(3*time.Second))
+	mention := f.receive("mention", "Create", "https://peer.example/2", me, start.Add(4*time.Second))
+	page, err := f.Page(t.Context(), f.alice, feed.Notifications, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []vocab.ID
+	for _, i := range page.Items {
+		got = append(got, i.ActivityURI)
+	}
+	if d := cmp.Diff([]vocab.ID{mention.URI, like.URI, follow.URI}, got); d != "" {
+		t.Error("notifications (-want +got):\n", d)
+	}
+	item, err := f.Item(t.Context(), f.alice, page.Items[2].ID)
+	if err != nil || item.ActivityURI != follow.URI || item.Object != nil {
+		t.Errorf("Item of a notification = %s with object %s, %v, want %s with none", item.ActivityURI, item.Object, err, follow.URI)
+	}
+}
+
+func TestReaderRefuses(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for i := range 2 {
+		f.receive(fmt.Sprint(i), "Create", "", "x", start.Add(time.Duration(i)*time.Second))
+	}
+	page, err := f.Page(t.Context(), f.alice, feed.Main, "", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, feed, cursor string
+		limit              int
+		want               fault.Kind
+	}{
+		{"a feed there is not", "home", "", 1, fault.NotFound},
+		{"no feed", "", "", 1, fault.NotFound},
+		{"CO-07 a limit that is too high", feed.Main, "", 101, fault.Invalid},
+		{"a limit below one", feed.Main, "", -1, fault.Invalid},
+		{"another feed's cursor", feed.Notifications, page.Next, 1, fault.Invalid},
+	} {
+		if _, err := f.Page(t.Context(), f.alice, c.feed, c.cursor, c.limit); fault.KindOf(err) != c.want || err == nil {
+			t.Errorf("%s: %v, want kind %d", c.name, err, c.want)
+		}
+	}
+	if _, err := f.Item(t.Context(), f.alice, uuid.New()); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("Item of an unknown id: %v, want NotFound", err)
+	}
+	bob := dbtest.User(t, f.store, "bob")
+	if _, err := f.Item(t.Context(), bob, page.Items[0].ID); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("TEN-08: Item of another user's entry: %v, want NotFound", err)
+	}
+	if _, err := f.Page(t.Context(), bob, feed.Main, page.Next, 1); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("TEN-08: Page by another user's cursor: %v, want Invalid", err)
+	}
+}

@@ -1,0 +1,79 @@
+package handler
+
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// accept: an actor lets the user follow it. It counts only as the answer to a Follow that the user sent to that very
+// actor (ActivityPub §7.6).
+func accept() Handler {
+	return Handler{
+		Check:    checkAnswer,
+		Received: answered(db.Accepted),
+		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+			rel, err := tx.Relationship(ctx, db.Follower, s.Target.ID)
+			if err != nil {
+				return err
+			}
+			if rel == nil {
+				return fault.New(fault.Conflict, "the actor does not ask to follow any more")
+			}
+			rel.Status = db.Accepted
+			return tx.SetRelationship(ctx, *rel, s.Now)
+		},
+	}
+}
+
+// reject: an actor does not, or no longer, let the user follow it (ActivityPub §7.7).
+func reject() Handler {
+	return Handler{
+		Check:    checkAnswer,
+		Received: answered(db.Rejected),
+		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+			_, err := tx.EndRelationship(ctx, db.Follower, s.Target.ID)
+			return err
+		},
+	}
+}
+
+func checkAnswer(a *vocab.Activity) error {
+	if a.Object.IsZero() {
+		return fault.New(fault.Invalid, "the activity needs an object").At("/object")
+	}
+	return nil
+}
+
+func answered(status string) func(context.Context, Tx, *Received) error {
+	return func(ctx context.Context, tx Tx, r *Received) error {
+		rel, err := tx.Relationship(ctx, db.Following, r.Actor.ID)
+		if err != nil || rel == nil || !answers(r, rel) {
+			return ignoredUnless(err)
+		}
+		r.Changed = rel.Status != status
+		r.Follows = status == db.Accepted
+		rel.Status = status
+		if err := tx.SaveActor(ctx, r.Actor, r.Now); err != nil {
+			return err
+		}
+		return tx.SetRelationship(ctx, *rel, r.Now)
+	}
+}
+
+// answers tells whether the object is the Follow that made rel: by its id, or, where servers leave that out, by who
+// follows whom.
+func answers(r *Received, rel *db.Relationship) bool {
+	o := r.Activity.Object
+	if o.ID != "" {
+		return o.ID.Same(rel.Activity)
+	}
+	actor, err := o.Doc.Ref("actor")
+	if err != nil {
+		return false
+	}
+	object, err := o.Doc.Ref("object")
+	return err == nil && o.Type() == "Follow" && actor.ID.Same(r.Me) && object.ID.Same(r.Actor.ID)
+}

@@ -1,0 +1,44 @@
+package handler
+
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// announce: an actor passes an object on to those who follow it. What it embeds is never believed: the object is taken
+// from its own origin.
+func announce() Handler {
+	return Handler{
+		Check: checkObject,
+		Needs: func(a *vocab.Activity) []vocab.ID { return []vocab.ID{a.Object.ID} },
+		Received: func(ctx context.Context, tx Tx, r *Received) error {
+			o := r.Fetched[r.Activity.Object.ID]
+			if o == nil || !passable(o, r.Actor.ID) || !r.reached() && !r.Mine(o.ID) {
+				return ErrIgnored
+			}
+			if kept, err := keep(ctx, tx, o, r.Now); err != nil || !kept {
+				return ignoredUnless(err)
+			}
+			_, err := tx.SetReaction(ctx, db.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: db.Announce, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
+			if err != nil {
+				return err
+			}
+			return appear(ctx, tx, r)
+		},
+		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+			_, err := tx.SetReaction(ctx, db.Reaction{Object: s.Activity.Object.ID, Actor: s.Actor.ID, Kind: db.Announce, Type: s.Activity.Type, Activity: s.Activity.ID}, s.Now)
+			if err != nil {
+				return err
+			}
+			return enterFeed(ctx, tx, s.Activity, s.Actor.ID, s.Now)
+		},
+	}
+}
+
+// passable tells whether o is a post that this actor may pass on: a public one, or its own.
+func passable(o *vocab.Object, actor vocab.ID) bool {
+	_, acts := o.Doc["actor"] // an activity of whatever type
+	return readable(o) && !acts && (o.Public() || o.AttributedTo.Same(actor))
+}

@@ -1,0 +1,112 @@
+package handler
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// create: somebody wrote something (ActivityPub §7.2). It appears in the feed of those it reached.
+func create() Handler {
+	return Handler{
+		Check: checkAuthored,
+		Needs: needsUnlessEmbedded,
+		Received: func(ctx context.Context, tx Tx, r *Received) error {
+			o, err := authored(r)
+			if err != nil {
+				return err
+			}
+			if kept, err := keep(ctx, tx, o, r.Now); err != nil || !kept {
+				return ignoredUnless(err)
+			}
+			return appear(ctx, tx, r)
+		},
+		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+			o, err := vocab.ObjectOf(s.Activity.Object.Doc)
+			if err != nil {
+				return err
+			}
+			if _, err := keep(ctx, tx, o, s.Now); err != nil {
+				return err
+			}
+			return enterFeed(ctx, tx, s.Activity, s.Actor.ID, s.Now)
+		},
+	}
+}
+
+func needsUnlessEmbedded(a *vocab.Activity) []vocab.ID {
+	if a.Object.Doc != nil {
+		return nil
+	}
+	return []vocab.ID{a.Object.ID}
+}
+
+// authored returns the object that the sender wrote: embedded, or as its origin serves it.
+func authored(r *Received) (*vocab.Object, error) {
+	if r.Activity.Object.Doc == nil {
+		o := r.Fetched[r.Activity.Object.ID]
+		if o == nil || !readable(o) || !o.AttributedTo.Same(r.Actor.ID) {
+			return nil, ErrIgnored
+		}
+		return o, nil
+	}
+	o, err := vocab.ObjectOf(r.Activity.Object.Doc)
+	if err != nil {
+		return nil, err
+	}
+	if o.AttributedTo == "" { // the activity says who wrote it, and checkAuthored that nobody else is named
+		o.AttributedTo = r.Actor.ID
+		o.Doc = maps.Clone(o.Doc) // the activity's, which others read
+		o.Doc["attributedTo"] = string(r.Actor.ID)
+	}
+	return o, nil
+}
+
+// keep stores an object and tells whether it is there and lives, as this author's: one that was deleted before it came
+// does not, and nobody takes over what another one wrote.
+func keep(ctx context.Context, tx Tx, o *vocab.Object, now time.Time) (bool, error) {
+	stored := db.Object{ID: uuid.Must(uuid.NewV7()), URI: o.ID, Published: NotAfter(o.Published, now), Raw: o.Doc.WithoutHidden().JSON()}
+	if !o.Updated.IsZero() {
+		at := NotAfter(o.Updated, now)
+		stored.UpdatedAt = &at
+	}
+	added, err := tx.AddObject(ctx, stored)
+	if added || err != nil {
+		return added, err
+	}
+	there, err := tx.Object(ctx, o.ID)
+	return there != nil && there.DeletedAt == nil && author(there).Same(o.AttributedTo), err
+}
+
+// appear gives a received activity its place in the feed of a user whom it reached. Others it only concerns: they see it
+// among their notifications.
+func appear(ctx context.Context, tx Tx, r *Received) error {
+	if !r.reached() {
+		return nil
+	}
+	return enterFeed(ctx, tx, r.Activity, r.Actor.ID, r.Now)
+}
+
+func enterFeed(ctx context.Context, tx Tx, a *vocab.Activity, actor vocab.ID, now time.Time) error {
+	return tx.AddFeedEntry(ctx, db.FeedEntry{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: actor, Published: NotAfter(a.Published, now)})
+}
+
+// NotAfter returns t, or now when t is unknown or later: no clock of others pins a post to the top.
+func NotAfter(t, now time.Time) time.Time {
+	if t.IsZero() || t.After(now) {
+		return now
+	}
+	return t
+}
+
+func ignoredUnless(err error) error {
+	if err != nil {
+		return err
+	}
+	return ErrIgnored
+}

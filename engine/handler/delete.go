@@ -1,0 +1,78 @@
+package handler
+
+import (
+	"context"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// remove: an author deleted what it wrote, or an actor itself (ActivityPub §7.4). The object's id is remembered, also
+// when the object never came: it cannot come back.
+func remove() Handler {
+	return Handler{
+		Check: checkOwnObject,
+		Received: func(ctx context.Context, tx Tx, r *Received) error {
+			id := r.Activity.Object.ID
+			if id.Same(r.Actor.ID) {
+				return forget(ctx, tx, r)
+			}
+			stored, err := tx.Object(ctx, id)
+			if err != nil {
+				return err
+			}
+			if stored != nil && !author(stored).Same(r.Actor.ID) {
+				return ErrIgnored
+			}
+			if _, err := tx.BuryObject(ctx, id, Tombstone(id, formerType(stored), r.Now), r.Now); err != nil || stored == nil {
+				return ignoredUnless(err)
+			}
+			return nil
+		},
+		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+			_, err := tx.BuryObject(ctx, s.Object.URI, s.Activity.Object.Doc.JSON(), s.Now)
+			return err
+		},
+	}
+}
+
+// forget removes what an actor that is gone left with the user.
+func forget(ctx context.Context, tx Tx, r *Received) error {
+	for _, kind := range []string{db.Follower, db.Following} {
+		rel, err := tx.Relationship(ctx, kind, r.Actor.ID)
+		if err != nil {
+			return err
+		}
+		r.Changed = r.Changed || rel != nil
+	}
+	objects, err := tx.ObjectsBy(ctx, r.Actor.ID)
+	if err != nil {
+		return err
+	}
+	for _, id := range objects {
+		if _, err := tx.BuryObject(ctx, id, Tombstone(id, "", r.Now), r.Now); err != nil {
+			return err
+		}
+	}
+	return tx.ForgetActor(ctx, r.Actor.ID)
+}
+
+// Tombstone returns what stands where a deleted object was (ActivityPub §6.4). formerType may be empty.
+func Tombstone(id vocab.ID, formerType string, now time.Time) []byte {
+	d := vocab.Doc{"id": string(id), "type": "Tombstone", "deleted": now.UTC().Format(time.RFC3339)}
+	if formerType != "" {
+		d["formerType"] = formerType
+	}
+	return d.JSON()
+}
+
+func formerType(o *db.Object) string {
+	if o == nil {
+		return ""
+	}
+	if p := parse(o); p != nil {
+		return p.Type
+	}
+	return ""
+}

@@ -1,0 +1,89 @@
+package handler
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// follow: an actor wants the user's posts (ActivityPub §7.5). A Follow that comes again is answered again.
+func follow(local *actor.Local, profiles Profiles) Handler {
+	return Handler{
+		Check: checkObject,
+		Received: func(ctx context.Context, tx Tx, r *Received) error {
+			if !r.Activity.Object.ID.Same(r.Me) {
+				return ErrIgnored
+			}
+			profile, err := profiles.User(r.User)
+			if err != nil {
+				return err
+			}
+			before, err := tx.Relationship(ctx, db.Follower, r.Actor.ID)
+			if err != nil {
+				return err
+			}
+			rel := db.Relationship{Actor: r.Actor.ID, Type: db.Follower, Status: db.Accepted, Activity: r.Activity.ID}
+			known := before != nil && before.Status == db.Accepted
+			if profile.FollowPolicy == registry.ApprovalRequired && !known {
+				rel.Status = db.Pending
+			}
+			if err := tx.SaveActor(ctx, r.Actor, r.Now); err != nil { // it is where posts for the follower go
+				return err
+			}
+			if err := tx.SetRelationship(ctx, rel, r.Now); err != nil {
+				return err
+			}
+			r.Changed = before == nil || before.Status != rel.Status
+			if rel.Status == db.Pending {
+				return nil
+			}
+			r.Queued = true
+			return sendAccept(ctx, tx, local, r)
+		},
+		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+			if err := tx.SaveActor(ctx, s.Target, s.Now); err != nil {
+				return err
+			}
+			before, err := tx.Relationship(ctx, db.Following, s.Target.ID)
+			if err != nil {
+				return err
+			}
+			rel := db.Relationship{Actor: s.Target.ID, Type: db.Following, Status: db.Pending, Activity: s.Activity.ID}
+			if before != nil && before.Status == db.Accepted {
+				rel.Status = db.Accepted // asking again takes nothing away until the answer is no
+			}
+			return tx.SetRelationship(ctx, rel, s.Now)
+		},
+	}
+}
+
+// sendAccept answers a Follow in the transaction that stores it, so that no accepted follower is left without answer.
+func sendAccept(ctx context.Context, tx Tx, local *actor.Local, r *Received) error {
+	id := local.NewActivityID(r.User)
+	body := vocab.Doc{"@context": vocab.Context(), "id": string(id), "type": "Accept", "actor": string(r.Me),
+		"object": followDoc(r.Activity), "to": []any{string(r.Actor.ID)}}.JSON()
+	err := tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: id, Direction: db.Outbound, Type: "Accept",
+		Actor: r.Me, Object: r.Activity.ID, Published: r.Now, Raw: body})
+	if err != nil {
+		return err
+	}
+	inbox := db.Inbox{URL: r.Actor.Inbox, Host: r.Actor.Inbox.Host(), Targets: []vocab.ID{r.Actor.ID}}
+	if local.IsLocal(r.Actor.ID) {
+		inbox.Host = ""
+	}
+	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: id, Object: r.Activity.ID, Type: "Accept", Body: body}
+	if err := tx.Enqueue(ctx, job, []db.Inbox{inbox}, r.Now); err != nil {
+		return err
+	}
+	return tx.AddEvent(ctx, NewEvent("accept.sent", Payload{Activity: id, Type: "Accept", Actor: r.Me, Object: r.Activity.ID, Trust: TrustSelf}, r.Now))
+}
+
+// followDoc returns the Follow as an Accept carries it: what identifies it, and no more.
+func followDoc(a *vocab.Activity) vocab.Doc {
+	return vocab.Doc{"id": string(a.ID), "type": a.Type, "actor": string(a.Actor), "object": string(a.Object.ID)}
+}

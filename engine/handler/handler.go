@@ -1,0 +1,183 @@
+// Package handler holds what each type of activity does to the user who receives or sends it, and the registry that
+// finds it.
+//
+// A handler runs inside the transaction that stores the activity. Nothing in it touches the network, Redis or another
+// database: what it needs from outside it names in Needs, and gets in Received.
+package handler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Tx is what handlers need of the transaction on the user's database. It is valid only during the call.
+type Tx interface {
+	Claim(ctx context.Context, ids []vocab.ID) (map[vocab.ID]bool, error)
+	AddActivity(ctx context.Context, a db.Activity) error
+	Activity(ctx context.Context, uri vocab.ID) (*db.Activity, error)
+	RemoveActivity(ctx context.Context, uri vocab.ID) error
+
+	AddObject(ctx context.Context, o db.Object) (bool, error)
+	Object(ctx context.Context, uri vocab.ID) (*db.Object, error)
+	ReplaceObject(ctx context.Context, uri vocab.ID, raw json.RawMessage, updated time.Time) (bool, error)
+	BuryObject(ctx context.Context, uri vocab.ID, tombstone json.RawMessage, now time.Time) (bool, error)
+	ObjectsBy(ctx context.Context, actor vocab.ID) ([]vocab.ID, error)
+	AddFeedEntry(ctx context.Context, e db.FeedEntry) error
+
+	Relationship(ctx context.Context, kind string, actor vocab.ID) (*db.Relationship, error)
+	SetRelationship(ctx context.Context, r db.Relationship, now time.Time) error
+	EndRelationship(ctx context.Context, kind string, actor vocab.ID) (bool, error)
+	SaveActor(ctx context.Context, a *vocab.Actor, now time.Time) error
+	ForgetActor(ctx context.Context, actor vocab.ID) error
+
+	SetReaction(ctx context.Context, r db.Reaction, now time.Time) (bool, error)
+	Reaction(ctx context.Context, object vocab.ID, kind string, actor vocab.ID) (*db.Reaction, error)
+	RemoveReaction(ctx context.Context, activity, actor vocab.ID) (bool, error)
+
+	Enqueue(ctx context.Context, j db.Job, inboxes []db.Inbox, due time.Time) error
+	AddEvent(ctx context.Context, e db.Event) error
+}
+
+// Handler is what one type of activity does. Each of its functions may be nil.
+type Handler struct {
+	// Check refuses, once per request, an activity whose shape or origins do not let it take effect.
+	Check func(a *vocab.Activity) error
+	// Needs names what must be fetched from its own origin before Received.
+	Needs func(a *vocab.Activity) []vocab.ID
+	// Received does what the activity does to the user who received it.
+	Received func(ctx context.Context, tx Tx, r *Received) error
+	// Sent does what the activity does to the user who sends it.
+	Sent func(ctx context.Context, tx Tx, s *Sent) error
+}
+
+// ErrIgnored says that an activity has no business with the user: it is not kept, and nobody is told. What the handler
+// wrote stays, such as that something was deleted before it came.
+var ErrIgnored = errors.New("the activity is not for this user")
+
+// Received is an activity that reached a user.
+type Received struct {
+	User     vocab.Username
+	Me       vocab.ID // the user's actor
+	Activity *vocab.Activity
+	Actor    *vocab.Actor               // the sender, verified
+	Fetched  map[vocab.ID]*vocab.Object // what Needs named, as its origin serves it; shared, as Activity and Actor are
+	Named    bool                       // the user is addressed, or its own inbox was
+	Follows  bool                       // the user follows the sender
+	Now      time.Time
+
+	Changed bool     // set by a handler: a relationship is not what it was
+	Queued  bool     // set by a handler: something is to be delivered
+	Undone  vocab.ID // set by a handler: this activity must take no effect any more; it is claimed
+}
+
+// reached tells whether the activity was meant for the user, and did not merely concern something of the user's.
+func (r *Received) reached() bool { return r.Named || r.Follows }
+
+// Mine tells whether id is the user's, or of something that the user made.
+func (r *Received) Mine(id vocab.ID) bool {
+	rest, ok := strings.CutPrefix(string(id.Canonical()), string(r.Me))
+	return ok && (rest == "" || strings.ContainsAny(rest[:1], "/?#"))
+}
+
+// Sent is an activity that a user sends.
+type Sent struct {
+	User     vocab.Username
+	Actor    *vocab.Actor // the user's own
+	Activity *vocab.Activity
+	Object   *db.Object   // the stored object that an Update or Delete is about
+	Target   *vocab.Actor // the actor that a Follow, Accept, Reject or Undo is about
+	Now      time.Time
+}
+
+// Key is what a handler is registered under.
+type Key struct {
+	Type       string
+	ObjectType string // empty matches any object
+}
+
+// Registry finds the handler of an activity.
+type Registry struct {
+	handlers map[Key]Handler
+}
+
+// Profiles tells how a user wants to be met.
+type Profiles interface {
+	User(u vocab.Username) (registry.User, error)
+}
+
+// New returns a registry of all handlers this engine has.
+func New(local *actor.Local, profiles Profiles) *Registry {
+	r := &Registry{handlers: map[Key]Handler{}}
+	r.Register(Key{Type: "Follow"}, follow(local, profiles))
+	r.Register(Key{Type: "Accept"}, accept())
+	r.Register(Key{Type: "Reject"}, reject())
+	r.Register(Key{Type: "Create"}, create())
+	r.Register(Key{Type: "Update"}, update())
+	r.Register(Key{Type: "Delete"}, remove())
+	r.Register(Key{Type: "Like"}, like(local))
+	r.Register(Key{Type: "Dislike"}, dislike(local))
+	r.Register(Key{Type: "Announce"}, announce())
+	r.Register(Key{Type: "Undo"}, undo())
+	r.Register(Key{Type: "Flag"}, flag())
+	return r
+}
+
+// Register adds a handler. It panics on a second one for the same key.
+func (r *Registry) Register(k Key, h Handler) {
+	if _, twice := r.handlers[k]; twice {
+		panic("handler: two handlers for " + k.Type + "(" + k.ObjectType + ")")
+	}
+	r.handlers[k] = h
+}
+
+// Lookup returns the handler of a's type and object type, else that of its type alone. The zero Handler does nothing:
+// activities of types nobody knows are stored and emitted.
+func (r *Registry) Lookup(a *vocab.Activity) Handler {
+	if h, ok := r.handlers[Key{a.Type, a.Object.Type()}]; ok {
+		return h
+	}
+	return r.handlers[Key{Type: a.Type}]
+}
+
+// Check refuses an activity that cannot take effect, whoever receives it.
+func (r *Registry) Check(a *vocab.Activity) error {
+	if err := checkOrigin(a); err != nil {
+		return err
+	}
+	if h := r.Lookup(a); h.Check != nil {
+		return h.Check(a)
+	}
+	return nil
+}
+
+// Needs names what must be fetched before a can be received.
+func (r *Registry) Needs(a *vocab.Activity) []vocab.ID {
+	if h := r.Lookup(a); h.Needs != nil {
+		return h.Needs(a)
+	}
+	return nil
+}
+
+// Received does what the activity does to the user who received it.
+func (r *Registry) Received(ctx context.Context, tx Tx, x *Received) error {
+	if h := r.Lookup(x.Activity); h.Received != nil {
+		return h.Received(ctx, tx, x)
+	}
+	return nil
+}
+
+// Sent does what the activity does to the user who sends it.
+func (r *Registry) Sent(ctx context.Context, tx Tx, s *Sent) error {
+	if h := r.Lookup(s.Activity); h.Sent != nil {
+		return h.Sent(ctx, tx, s)
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package handler
+
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// like: an actor likes an object. One review per actor and object; a new one takes the place of the old.
+func like(local *actor.Local) Handler {
+	return review(local, func(*vocab.Object) bool { return true })
+}
+
+// dislike: an actor dislikes an object of a type that can be disliked.
+func dislike(local *actor.Local) Handler {
+	return review(local, func(o *vocab.Object) bool { return conversation.ManifestOf(o.Type).Reviewable })
+}
+
+// review counts a reaction to an object that is here, that the actor may see and that takes this reaction. Others are
+// ignored, which tells nobody what exists.
+func review(local *actor.Local, takes func(*vocab.Object) bool) Handler {
+	return Handler{
+		Check: checkObject,
+		Received: func(ctx context.Context, tx Tx, r *Received) error {
+			stored, err := tx.Object(ctx, r.Activity.Object.ID)
+			if err != nil || stored == nil || stored.DeletedAt != nil {
+				return ignoredUnless(err)
+			}
+			follower, err := tx.Relationship(ctx, db.Follower, r.Actor.ID)
+			if err != nil {
+				return err
+			}
+			follows := follower != nil && follower.Status == db.Accepted
+			if o := parse(stored); o == nil || !takes(o) || !visible(o, r.Actor.ID, follows, local.Followers(r.User)) {
+				return ErrIgnored
+			}
+			_, err = tx.SetReaction(ctx, db.Reaction{Object: stored.URI, Actor: r.Actor.ID, Kind: db.Review, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
+			return err
+		},
+		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+			_, err := tx.SetReaction(ctx, db.Reaction{Object: s.Activity.Object.ID, Actor: s.Actor.ID, Kind: db.Review, Type: s.Activity.Type, Activity: s.Activity.ID}, s.Now)
+			return err
+		},
+	}
+}
+
+// visible tells whether an actor was allowed to see an object: it wrote it, is addressed, or everybody is. Who follows
+// the user sees what is addressed to the collection of the user's followers.
+func visible(o *vocab.Object, to vocab.ID, follows bool, followers vocab.ID) bool {
+	return o.Public() || o.AttributedTo.Same(to) || o.Names(to) || follows && o.Names(followers)
+}

@@ -1,0 +1,88 @@
+package handler
+
+import (
+	"slices"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// checkOrigin refuses an activity whose id another server would have to issue (FEP-fe34): an id can only be taken by its
+// own origin.
+func checkOrigin(a *vocab.Activity) error {
+	if !a.ID.SameOrigin(a.Actor) {
+		return fault.New(fault.Invalid, "the id of an activity must be on its actor's server").WithCode("foreign_id").At("/id")
+	}
+	return nil
+}
+
+// checkObject requires an object with an id (ActivityPub §7 lists the activities that need one).
+func checkObject(a *vocab.Activity) error {
+	if a.Object.ID == "" || a.Object.ID == vocab.Public {
+		return fault.New(fault.Invalid, "the activity needs an object with an id").At("/object")
+	}
+	return nil
+}
+
+// checkOwnObject requires an object that the actor's own server issued.
+func checkOwnObject(a *vocab.Activity) error {
+	if err := checkObject(a); err != nil {
+		return err
+	}
+	if !a.Object.ID.SameOrigin(a.Actor) {
+		return fault.New(fault.Invalid, "the object must be on its actor's server").WithCode("foreign_object").At("/object/id")
+	}
+	return nil
+}
+
+// checkAuthored refuses an embedded object that somebody else wrote, and things that are no objects to be read.
+func checkAuthored(a *vocab.Activity) error {
+	if err := checkOwnObject(a); err != nil {
+		return err
+	}
+	if a.Object.Doc == nil {
+		return nil // fetched from its origin, and checked then
+	}
+	o, err := vocab.ObjectOf(a.Object.Doc)
+	if err != nil {
+		return err
+	}
+	if !readable(o) {
+		return fault.New(fault.Invalid, "an object of this type is not taken here").WithCode("wrong_object_type").At("/object/type")
+	}
+	if o.AttributedTo != "" && !o.AttributedTo.Same(a.Actor) {
+		return fault.New(fault.Invalid, "the object must be attributed to the actor").WithCode("foreign_object").At("/object/attributedTo")
+	}
+	return nil
+}
+
+// readable tells whether o is something to be read.
+func readable(o *vocab.Object) bool {
+	return !vocab.IsActorType(o.Type) && !slices.Contains(notObjects, o.Type)
+}
+
+// notObjects are types whose things are not posts: activities, collections and links.
+var notObjects = []string{"Create", "Update", "Delete", "Follow", "Accept", "Reject", "Add", "Remove", "Like", "Dislike", "Announce",
+	"Undo", "Block", "Flag", "Move", "Offer", "Invite", "Collection", "OrderedCollection", "CollectionPage", "OrderedCollectionPage",
+	"Link", "Mention", "Tombstone", "Relationship"}
+
+// author returns who wrote a stored object, empty when that cannot be told.
+func author(o *db.Object) vocab.ID {
+	if parsed := parse(o); parsed != nil {
+		return parsed.AttributedTo
+	}
+	return ""
+}
+
+func parse(o *db.Object) *vocab.Object {
+	d, err := vocab.ParseDoc(o.Raw)
+	if err != nil {
+		return nil
+	}
+	parsed, err := vocab.ObjectOf(d)
+	if err != nil {
+		return nil
+	}
+	return parsed
+}

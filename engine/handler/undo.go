@@ -1,0 +1,154 @@
+package handler
+
+import (
+	"context"
+	"slices"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// undo: an actor takes back what it did (ActivityPub §7.12). Only its own doings; one that has not arrived yet never will
+// take effect.
+func undo() Handler {
+	return Handler{Check: checkUndo, Received: undone, Sent: unsent}
+}
+
+func checkUndo(a *vocab.Activity) error {
+	o := a.Object
+	if o.IsZero() {
+		return fault.New(fault.Invalid, "the activity needs an object").At("/object")
+	}
+	if o.ID != "" && !o.ID.SameOrigin(a.Actor) {
+		return fault.New(fault.Invalid, "an actor can only undo what it did").WithCode("foreign_object").At("/object/id")
+	}
+	by, err := o.Doc.Ref("actor")
+	if err != nil {
+		return err
+	}
+	if by.ID != "" && !by.ID.Same(a.Actor) {
+		return fault.New(fault.Invalid, "an actor can only undo what it did").WithCode("foreign_object").At("/object/actor")
+	}
+	return nil
+}
+
+// doing is what is taken back.
+type doing struct {
+	id     vocab.ID // empty when the Undo leaves it out
+	kind   string   // empty when nothing but the id is known
+	about  vocab.ID
+	stored bool // kind and about are as it once arrived, not as the Undo says
+}
+
+// undone takes back what there is to take back. When there is nothing, only the id is remembered: an Undo goes to
+// everybody who knows the actor, and is nobody's business but of those who have what it undoes.
+func undone(ctx context.Context, tx Tx, r *Received) error {
+	d, err := findDoing(ctx, tx, r)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(lasting, d.kind) {
+		return ErrIgnored
+	}
+	if d.id != "" {
+		if _, err := tx.Claim(ctx, []vocab.ID{d.id}); err != nil {
+			return err
+		}
+		r.Undone = d.id
+	}
+	var did bool
+	switch d.kind {
+	case "Follow":
+		did, err = endFollow(ctx, tx, r, db.Follower, func(rel *db.Relationship) bool {
+			return rel.Activity.Same(d.id) || !d.stored && (d.about.Same(r.Me) || d.about == "" && r.Named)
+		})
+	case "Accept":
+		did, err = endFollow(ctx, tx, r, db.Following, func(rel *db.Relationship) bool {
+			return rel.Activity.Same(d.about) || d.about == "" && (d.stored || r.Named)
+		})
+	case "Like", "Dislike", "Announce":
+		did, err = unreact(ctx, tx, r.Actor.ID, d)
+	}
+	if err != nil {
+		return err
+	}
+	if d.stored {
+		return tx.RemoveActivity(ctx, d.id)
+	}
+	if !did {
+		return ErrIgnored
+	}
+	return nil
+}
+
+// lasting are the types whose effect is not undone, but changed or deleted.
+var lasting = []string{"Create", "Update", "Delete", "Undo"}
+
+// findDoing returns what is taken back: as it is stored here, else as the Undo embeds it. The fault is ErrIgnored when
+// somebody else did it.
+func findDoing(ctx context.Context, tx Tx, r *Received) (doing, error) {
+	o := r.Activity.Object
+	if o.ID != "" {
+		stored, err := tx.Activity(ctx, o.ID)
+		if err != nil {
+			return doing{}, err
+		}
+		if stored != nil && !stored.Actor.Same(r.Actor.ID) {
+			return doing{}, ErrIgnored
+		}
+		if stored != nil {
+			return doing{o.ID, stored.Type, stored.Object, true}, nil
+		}
+	}
+	about, err := o.Doc.Ref("object")
+	return doing{o.ID, o.Type(), about.ID, false}, err
+}
+
+// endFollow ends a follow if that is the one which is taken back: a late Undo must not end a newer one.
+func endFollow(ctx context.Context, tx Tx, r *Received, kind string, is func(*db.Relationship) bool) (bool, error) {
+	rel, err := tx.Relationship(ctx, kind, r.Actor.ID)
+	if err != nil || rel == nil || !is(rel) {
+		return false, err
+	}
+	r.Changed, err = tx.EndRelationship(ctx, kind, r.Actor.ID)
+	return r.Changed, err
+}
+
+// unreact removes a reaction: by the id of its activity, or, when that never arrived, by what it is about.
+func unreact(ctx context.Context, tx Tx, actor vocab.ID, d doing) (bool, error) {
+	if d.stored {
+		return tx.RemoveReaction(ctx, d.id, actor)
+	}
+	there, err := tx.Reaction(ctx, d.about, reactionKind(d.kind), actor)
+	if err != nil || there == nil || there.Type != d.kind {
+		return false, err
+	}
+	if _, err := tx.RemoveReaction(ctx, there.Activity, actor); err != nil {
+		return false, err
+	}
+	return true, tx.RemoveActivity(ctx, there.Activity)
+}
+
+func reactionKind(activityType string) string {
+	if activityType == "Announce" {
+		return db.Announce
+	}
+	return db.Review
+}
+
+// unsent takes back what the user did. The Undo embeds it.
+func unsent(ctx context.Context, tx Tx, s *Sent) error {
+	id := s.Activity.Object.ID
+	switch s.Activity.Object.Type() {
+	case "Follow":
+		_, err := tx.EndRelationship(ctx, db.Following, s.Target.ID)
+		return err
+	case "Like", "Dislike", "Announce":
+		if _, err := tx.RemoveReaction(ctx, id, s.Actor.ID); err != nil {
+			return err
+		}
+		return tx.RemoveActivity(ctx, id)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package handler
+
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// update: an author changed what it wrote; the whole object is replaced (ActivityPub §7.3). An older change never
+// replaces a newer one, and an object that is not here stays so. Or an actor changed itself.
+func update() Handler {
+	return Handler{
+		Check: func(a *vocab.Activity) error {
+			if ofActor(a) {
+				return nil
+			}
+			return checkAuthored(a)
+		},
+		Needs: func(a *vocab.Activity) []vocab.ID {
+			if ofActor(a) {
+				return []vocab.ID{a.Actor}
+			}
+			return needsUnlessEmbedded(a)
+		},
+		Received: func(ctx context.Context, tx Tx, r *Received) error {
+			if ofActor(r.Activity) {
+				return updateActor(ctx, tx, r)
+			}
+			return updateObject(ctx, tx, r)
+		},
+		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+			if ofActor(s.Activity) {
+				return nil // the registry holds the user's profile
+			}
+			changed, err := tx.ReplaceObject(ctx, s.Object.URI, s.Activity.Object.Doc.WithoutHidden().JSON(), s.Now)
+			if err == nil && !changed {
+				return fault.New(fault.Conflict, "the object was changed or deleted meanwhile")
+			}
+			return err
+		},
+	}
+}
+
+// ofActor tells whether an actor updates itself.
+func ofActor(a *vocab.Activity) bool {
+	return a.Object.ID.Same(a.Actor) && (a.Object.Doc == nil || vocab.IsActorType(a.Object.Type()))
+}
+
+func updateObject(ctx context.Context, tx Tx, r *Received) error {
+	o, err := authored(r)
+	if err != nil {
+		return err
+	}
+	stored, err := tx.Object(ctx, o.ID)
+	if err != nil || stored == nil || !author(stored).Same(r.Actor.ID) {
+		return ignoredUnless(err)
+	}
+	at := o.Updated
+	if at.IsZero() {
+		at = r.Activity.Published
+	}
+	changed, err := tx.ReplaceObject(ctx, o.ID, o.Doc.WithoutHidden().JSON(), NotAfter(at, r.Now))
+	if err != nil || !changed {
+		return ignoredUnless(err)
+	}
+	return nil
+}
+
+// updateActor renews the user's copy of an actor that it follows or is followed by. What counts is not what the
+// activity says but what the actor's own server serves, which Receive has asked for.
+func updateActor(ctx context.Context, tx Tx, r *Received) error {
+	for _, kind := range []string{db.Follower, db.Following} {
+		rel, err := tx.Relationship(ctx, kind, r.Actor.ID)
+		if err != nil {
+			return err
+		}
+		if rel != nil {
+			return tx.SaveActor(ctx, r.Actor, r.Now)
+		}
+	}
+	return ErrIgnored
+}

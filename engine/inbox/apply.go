@@ -1,0 +1,78 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// What became of an activity for one user.
+const (
+	outcomeApplied   = "applied"
+	outcomeDuplicate = "duplicate"
+	outcomeIgnored   = "ignored"
+	outcomeStranger  = "private_from_stranger" // ignored, too
+	outcomePoison    = "poison"
+)
+
+// applyBatch runs the Apply half for a batch in one transaction. The claim is first: a duplicate ends there, within the
+// batch too. It is run again when the transaction is, so nothing of an earlier run may count.
+func (i *Inbox) applyBatch(ctx context.Context, tx *db.Tx, batch []*entry) error {
+	ids := make([]vocab.ID, len(batch))
+	for n, e := range batch {
+		ids[n] = e.x.Activity.ID.Canonical() // two ways to write one id are one activity
+	}
+	fresh, err := tx.Claim(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for n, e := range batch {
+		e.x.begin(tx)
+		if !fresh[ids[n]] {
+			e.x.outcome = outcomeDuplicate
+			continue
+		}
+		delete(fresh, ids[n])
+		if err := i.applyOne(ctx, e.x); err != nil {
+			return err
+		}
+		delete(fresh, e.x.Undone.Canonical()) // it may be in this very batch
+	}
+	return tx.TrimEvents(ctx)
+}
+
+// begin forgets what an earlier run learnt.
+func (x *applying) begin(tx *db.Tx) {
+	x.tx, x.stored, x.outcome = tx, false, outcomeApplied
+	x.Follows, x.Changed, x.Queued, x.Undone = false, false, false, ""
+}
+
+// applyOne takes one activity through the steps. One that is ignored is not kept, and its id is given back: what does not
+// concern the user in one inbox may be meant for it in the other, and nobody spoils an id with a forgery.
+func (i *Inbox) applyOne(ctx context.Context, x *applying) error {
+	err := i.applying.Run(ctx, x)
+	if !errors.Is(err, handler.ErrIgnored) {
+		return err
+	}
+	if x.outcome == outcomeApplied {
+		x.outcome = outcomeIgnored
+	}
+	x.Changed, x.Queued = false, false
+	if x.stored {
+		if err := x.tx.RemoveActivity(ctx, x.Activity.ID); err != nil {
+			return err
+		}
+	}
+	return x.tx.Unclaim(ctx, x.Activity.ID)
+}
+
+// applied records what became of an activity, once that is committed.
+func (i *Inbox) applied(x *applying) {
+	i.metrics.activities.WithLabelValues(x.outcome).Inc()
+	if x.outcome == outcomeIgnored || x.outcome == outcomeStranger {
+		i.Log.Info("activity ignored", "user", x.User, "activity", x.Activity.ID, "type", x.Activity.Type, "actor", x.Activity.Actor)
+	}
+}

@@ -1,0 +1,127 @@
+// Package inbox is the inbound pipeline: Receive, once per request, and Apply, once per recipient in that user's writer
+// and transaction. One file per step.
+package inbox
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Deps is what an inbox works with.
+type Deps struct {
+	Store    *db.Cluster
+	Local    *actor.Local
+	Actors   *actor.Resolver
+	Verifier *actor.Verifier
+	Gate     *policy.Gate
+	Hosts    *policy.Limiter // requests per registrable domain of the signer
+	Senders  *policy.Limiter // requests per signing key
+	Handlers *handler.Registry
+	Profiles handler.Profiles
+	Wake     func(vocab.Username) // something is to be delivered
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer
+	Now      func() time.Time
+}
+
+// Inbox takes activities in for all users.
+type Inbox struct {
+	Deps
+	receiving *pipeline.Pipeline[*receiving]
+	applying  *pipeline.Pipeline[*applying]
+	writers   *writers
+	known     *known
+	metrics   metrics
+}
+
+// receiving is one request on its way through Receive.
+type receiving struct {
+	pipeline.Inbound
+	claims  []signature.Claim
+	fetched map[vocab.ID]*vocab.Object // resolveAddressing: what the handler needs, from its origin
+	gone    bool                       // resolveActor: the sender's server says that it was deleted
+}
+
+// applying is one activity on its way through Apply, for one recipient.
+type applying struct {
+	handler.Received
+	raw     json.RawMessage // the activity as it is stored
+	tx      *db.Tx
+	stored  bool // persist: the activity is in the user's database
+	outcome string
+}
+
+// New returns an inbox. It holds the table of contents of both halves.
+func New(d Deps) *Inbox {
+	i := &Inbox{Deps: d, known: newKnown(), metrics: newMetrics(d.Metrics)}
+	i.receiving = pipeline.New("receive", d.Log, d.Metrics,
+		pipeline.Do("receive", i.receive),
+		pipeline.Do("parseBody", i.parseBody),
+		pipeline.Step[*receiving]{Name: "resolveActor", Run: i.resolveActor},
+		pipeline.Do("verifySignature", i.verifySignature),
+		pipeline.Do("validateSchema", i.validateSchema),
+		pipeline.Step[*receiving]{Name: "resolveAddressing", Run: i.resolveAddressing},
+		pipeline.Do("respond", i.respond),
+	)
+	i.applying = pipeline.New("apply", d.Log, d.Metrics,
+		pipeline.Do("decryptContent", i.decryptContent),
+		pipeline.Do("persist", i.persist),
+		pipeline.Do("executeSideEffects", i.executeSideEffects),
+		pipeline.Do("emitEvents", i.emitEvents),
+	)
+	i.writers = newWriters(i)
+	return i
+}
+
+// Receive takes one request to an inbox through both halves: user is whose inbox was addressed, zero for the shared one.
+// With nil the activity is stored for every recipient, or nobody here wants it: the peer is answered 202.
+func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error {
+	err := i.receiving.Run(ctx, &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}})
+	i.metrics.requests.WithLabelValues(outcome(err)).Inc()
+	return err
+}
+
+// Deliver hands an activity of a local user to another one (local recipients take part in deliveries like others).
+func (i *Inbox) Deliver(ctx context.Context, to vocab.Username, body []byte) error {
+	a, err := vocab.ParseActivity(body)
+	if err != nil {
+		return err
+	}
+	if _, local := i.Local.Owner(a.Actor); !local {
+		return fault.New(fault.Forbidden, "only a local actor's activity is handed over")
+	}
+	x := &receiving{Inbound: pipeline.Inbound{User: to, Activity: a}}
+	if x.Actor, err = i.Actors.Resolve(ctx, a.Actor); err != nil {
+		return err
+	}
+	if err := i.validateSchema(ctx, x); err != nil {
+		return err
+	}
+	if x.Recipients, err = i.Store.ActiveUsers(ctx, []vocab.Username{to}); err != nil {
+		return err
+	}
+	if len(x.Recipients) == 0 {
+		return fault.New(fault.Gone, "the user is not here any more")
+	}
+	if err := i.fetchNeeds(ctx, x); err != nil {
+		return err
+	}
+	return i.respond(ctx, x)
+}
+
+// Close lets the writers finish what they have, and takes nothing more.
+func (i *Inbox) Close(ctx context.Context) error { return i.writers.close(ctx) }

@@ -1,0 +1,70 @@
+package inbox
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// persist stores the activity for a user whom it concerns. The claim of its id was made for the whole batch; object and
+// feed entry are the handler's.
+func (i *Inbox) persist(ctx context.Context, x *applying) error {
+	following, err := x.tx.Relationship(ctx, db.Following, x.Actor.ID)
+	if err != nil {
+		return err
+	}
+	x.Follows = following != nil && following.Status == db.Accepted
+	if !concerns(x) {
+		return handler.ErrIgnored
+	}
+	if err := i.permitted(x); err != nil {
+		return err
+	}
+	x.stored = true
+	return x.tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: x.Activity.ID, Direction: db.Inbound, Type: x.Activity.Type,
+		Actor: x.Actor.ID, Object: objectID(x), Published: handler.NotAfter(x.Activity.Published, x.Now), Raw: x.raw})
+}
+
+// objectID returns the id of what the activity is about, as its own origin writes it.
+func objectID(x *applying) vocab.ID {
+	if o := x.Fetched[x.Activity.Object.ID]; o != nil {
+		return o.ID
+	}
+	return x.Activity.Object.ID
+}
+
+// found are the activities whose handlers find out themselves whether the user holds what they are about.
+var found = map[string]bool{"Update": true, "Delete": true, "Undo": true}
+
+// concerns tells whether the user has to do with the activity: it is named, follows a sender who speaks to followers or
+// everybody, or the activity is about something of the user's or that the user may hold.
+func concerns(x *applying) bool {
+	a := x.Activity
+	return x.Named || found[a.Type] || x.Follows && !handler.Direct(a, x.Actor.Followers) || slices.ContainsFunc(about(a), x.Mine)
+}
+
+// permitted drops posts that are not for the user: one for followers of which the user is none, and a private one from
+// somebody whom the user does not follow, unless the user lets everybody write (messaging.allow_insecure_dm).
+func (i *Inbox) permitted(x *applying) error {
+	a := x.Activity
+	if a.Type != "Create" || x.Follows || a.Public() {
+		return nil
+	}
+	if !handler.Direct(a, x.Actor.Followers) {
+		if a.Names(x.Me) {
+			return nil // followers, and the user besides
+		}
+		return handler.ErrIgnored
+	}
+	profile, err := i.Profiles.User(x.User)
+	if err != nil || profile.Messaging.AllowInsecureDM {
+		return err
+	}
+	x.outcome = outcomeStranger
+	return handler.ErrIgnored
+}

@@ -1,0 +1,90 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// receive refuses what can be refused from the headers alone: media type, encoding, an inbox nobody has, a signature that
+// cannot hold, a blocked host, and too much of anything. Nothing has been fetched or parsed by then.
+func (i *Inbox) receive(ctx context.Context, x *receiving) error {
+	h := x.Request.Header
+	if h.Get("Content-Encoding") != "" {
+		return fault.New(fault.Unsupported, "a Content-Encoding is not taken")
+	}
+	if types := h.Values("Content-Type"); len(types) != 1 || !transport.MediaTypeIsActivity(types[0]) {
+		return fault.New(fault.Unsupported, "send application/activity+json or application/ld+json with the ActivityStreams profile")
+	}
+	var err error
+	if x.claims, err = i.Verifier.Claims(x.Request, x.Body); err != nil {
+		return err
+	}
+	for _, c := range x.claims {
+		host := vocab.ID(c.KeyID).Host()
+		if err := i.Gate.Check(host); err != nil {
+			return err
+		}
+		if err := limit(i.Hosts, policy.RegistrableDomain(host)); err != nil {
+			return err
+		}
+		if err := limit(i.Senders, c.KeyID); err != nil {
+			return err
+		}
+	}
+	if x.User.IsZero() {
+		return nil
+	}
+	return i.addressed(ctx, x.User)
+}
+
+// addressed refuses a personal inbox that nobody has.
+func (i *Inbox) addressed(ctx context.Context, u vocab.Username) error {
+	row, err := i.Store.User(ctx, u)
+	switch {
+	case fault.KindOf(err) == fault.NoUser || err == nil && row.State == db.UserCreating:
+		return fault.New(fault.NotFound, "there is no such inbox")
+	case err != nil:
+		return err
+	case row.State != db.UserActive:
+		return fault.New(fault.Gone, "the user is not here any more")
+	}
+	return nil
+}
+
+func limit(l *policy.Limiter, key string) error {
+	if ok, after := l.Allow(key); !ok {
+		return fault.New(fault.RateLimited, "too many requests").After(max(after, time.Second))
+	}
+	return nil
+}
+
+// outcome names how a request ended, for counting.
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "accepted"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	}
+	switch fault.KindOf(err) {
+	case fault.Internal:
+		return "failed"
+	case fault.Unavailable, fault.Busy:
+		return "unavailable"
+	case fault.Unauthenticated:
+		return "unauthenticated"
+	case fault.Forbidden:
+		return "forbidden"
+	case fault.RateLimited:
+		return "limited"
+	default:
+		return "refused"
+	}
+}

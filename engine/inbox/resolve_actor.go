@@ -1,0 +1,38 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// resolveActor finds the sender. A server that says 410 of an actor has said all that the actor's own Delete could: that
+// one is taken without a key, which nobody can fetch any more. Where it says 404 the Delete proves nothing, and is
+// dropped; refusing it would only make the peer come again for days.
+func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Next) error {
+	var err error
+	x.Actor, err = i.Actors.Resolve(ctx, x.Activity.Actor)
+	if err == nil {
+		return next(ctx)
+	}
+	deletesItself := x.Activity.Type == "Delete" && x.Activity.Object.ID.Same(x.Activity.Actor)
+	switch fault.KindOf(err) {
+	case fault.Gone:
+		if deletesItself {
+			x.gone, x.Actor = true, &vocab.Actor{ID: x.Activity.Actor}
+			return next(ctx)
+		}
+		return fault.Wrap(fault.Unauthenticated, "the actor is gone", err).WithCode("actor_gone")
+	case fault.NotFound:
+		if deletesItself {
+			return nil
+		}
+		fallthrough
+	case fault.Protocol, fault.Invalid, fault.NoHost:
+		return fault.Wrap(fault.Unauthenticated, "the actor cannot be found", err).WithCode("actor_unknown")
+	}
+	return fmt.Errorf("resolve %s: %w", x.Activity.Actor, err)
+}

@@ -1,0 +1,91 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// spread are the activities that concern whoever holds something of their actor, addressed or not.
+var spread = map[string]bool{"Update": true, "Delete": true, "Undo": true, "Move": true, "Block": true}
+
+// concerning are the activities that concern the local owner of what they are about, addressed or not.
+var concerning = map[string]bool{"Follow": true, "Accept": true, "Reject": true, "Undo": true, "Block": true, "Like": true, "Dislike": true,
+	"Announce": true, "Create": true}
+
+// resolveAddressing finds the local users whom the activity may concern, and when there are any, fetches what its
+// handler needs. It may find too many, never too few: each user's own transaction decides by its own relationships.
+// Groups are never expanded on the way in.
+func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeline.Next) error {
+	users := map[vocab.Username]bool{}
+	if !x.User.IsZero() {
+		users[x.User] = true
+	}
+	for _, id := range append(named(x), about(x.Activity)...) {
+		if u, _, ok := i.Local.Holder(id); ok {
+			users[u] = true
+		}
+	}
+	if err := i.acquainted(ctx, x, users); err != nil {
+		return err
+	}
+	var err error
+	if x.Recipients, err = i.Store.ActiveUsers(ctx, slices.Collect(maps.Keys(users))); err != nil {
+		return fmt.Errorf("find recipients: %w", err)
+	}
+	if len(x.Recipients) == 0 {
+		i.Log.DebugContext(ctx, "activity concerns nobody here", "activity", x.Activity.ID, "type", x.Activity.Type)
+		return nil
+	}
+	if err := i.fetchNeeds(ctx, x); err != nil {
+		return err
+	}
+	return next(ctx)
+}
+
+// named returns whom the activity names. What was posted to one user's inbox reaches no others by hidden names.
+func named(x *receiving) []vocab.ID {
+	a := x.Activity
+	ids := slices.Concat(a.To, a.Cc, a.Audience)
+	if x.User.IsZero() {
+		ids = slices.Concat(ids, a.Bto, a.Bcc)
+	}
+	return ids
+}
+
+// about returns what the activity is about, down to the object of an embedded activity and the parent of a reply: its
+// local owner is concerned.
+func about(a *vocab.Activity) []vocab.ID {
+	if !concerning[a.Type] {
+		return nil
+	}
+	ids := []vocab.ID{a.Object.ID}
+	for _, name := range []string{"object", "inReplyTo", "actor"} {
+		if r, err := a.Object.Doc.Ref(name); err == nil {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
+
+// acquainted adds the users who know the sender: followers when it speaks to its followers or everybody, all when it
+// changes or takes back what they may hold.
+func (i *Inbox) acquainted(ctx context.Context, x *receiving, users map[vocab.Username]bool) error {
+	a := x.Activity
+	all := spread[a.Type]
+	if !all && (!x.User.IsZero() || !a.Public() && !a.Names(x.Actor.Followers)) {
+		return nil
+	}
+	known, err := i.Store.Acquainted(ctx, x.Actor.ID, !all)
+	if err != nil {
+		return fmt.Errorf("find recipients: %w", err)
+	}
+	for _, u := range known {
+		users[u] = true
+	}
+	return nil
+}

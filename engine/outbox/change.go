@@ -1,0 +1,168 @@
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// updateObject changes what the user wrote. The whole object goes out again (ActivityPub §6.3).
+type updateObject struct {
+	about
+	Content   *string   `json:"content"`
+	Summary   *string   `json:"summary"`
+	Sensitive *bool     `json:"sensitive"`
+	Tags      *[]string `json:"tags"`
+
+	object *vocab.Object
+}
+
+func (p *updateObject) check() error {
+	if err := p.about.check(); err != nil {
+		return err
+	}
+	if p.Content == nil && p.Summary == nil && p.Sensitive == nil && p.Tags == nil {
+		return fault.New(fault.Unprocessable, "there is nothing to change").WithCode("invalid_parameter").At("/params")
+	}
+	if p.Content != nil {
+		if err := checkContent(*p.Content); err != nil {
+			return err
+		}
+	}
+	if p.Summary != nil {
+		if err := checkSummary(*p.Summary); err != nil {
+			return err
+		}
+	}
+	if p.Tags == nil {
+		return nil
+	}
+	tags, err := checkTags(*p.Tags)
+	p.Tags = &tags
+	return err
+}
+
+func (p *updateObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
+	if p.object, err = o.ownObject(ctx, x, vocab.ID(p.ObjectID)); err != nil {
+		return err
+	}
+	if x.before.DeletedAt != nil {
+		return fault.New(fault.Gone, "the object was deleted").At("/params/objectId")
+	}
+	last := x.before.Published
+	if x.before.UpdatedAt != nil {
+		last = *x.before.UpdatedAt
+	}
+	if !x.now.After(last) { // two changes within one millisecond, or a clock that was set back
+		x.now = last.Truncate(time.Millisecond).Add(time.Millisecond)
+	}
+	return o.reachAll(ctx, x, p.object.Addressing)
+}
+
+func (p *updateObject) construct(*Outbox, *exchange) (string, any) {
+	d := p.object.Doc
+	if p.Content != nil {
+		setContent(d, *p.Content)
+	}
+	if p.Summary != nil {
+		setSummary(d, *p.Summary)
+	}
+	if p.Sensitive != nil {
+		setSensitive(d, *p.Sensitive)
+	}
+	if p.Tags != nil {
+		setTags(d, *p.Tags, mentioned(d))
+	}
+	return "Update", d
+}
+
+// mentioned returns the Mention tags that the document has.
+func mentioned(d vocab.Doc) []any {
+	var out []any
+	for _, tag := range d.Subs("tag") {
+		if kind, err := tag.Type(); err == nil && kind == "Mention" {
+			out = append(out, tag)
+		}
+	}
+	return out
+}
+
+func (p *updateObject) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	there, err := tx.Object(ctx, x.before.URI)
+	if err != nil {
+		return "", err
+	}
+	if there == nil || there.DeletedAt != nil || !sameTime(there.UpdatedAt, x.before.UpdatedAt) {
+		return "", fault.New(fault.Conflict, "the object was changed or deleted meanwhile").WithCode("changed_meanwhile")
+	}
+	return "", nil
+}
+
+func sameTime(a, b *time.Time) bool {
+	return a == nil && b == nil || a != nil && b != nil && a.Equal(*b)
+}
+
+// deleteObject deletes what the user wrote, everywhere it went (ActivityPub §6.4).
+type deleteObject struct {
+	about
+	object *vocab.Object
+}
+
+func (p *deleteObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
+	if p.object, err = o.ownObject(ctx, x, vocab.ID(p.ObjectID)); err != nil {
+		return err
+	}
+	return o.reachAll(ctx, x, p.object.Addressing)
+}
+
+func (p *deleteObject) construct(_ *Outbox, x *exchange) (string, any) {
+	d, err := vocab.ParseDoc(handler.Tombstone(p.object.ID, p.object.Type, x.now))
+	if err != nil {
+		panic("outbox: the Tombstone that was written cannot be read: " + err.Error())
+	}
+	return "Delete", d
+}
+
+func (p *deleteObject) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	there, err := tx.Object(ctx, x.before.URI)
+	if err != nil || there != nil && there.DeletedAt == nil {
+		return "", err
+	}
+	before, err := tx.LatestActivity(ctx, "Delete", x.actor.ID, x.before.URI)
+	if err == nil && before == nil {
+		err = fault.New(fault.Gone, "the object was deleted").At("/params/objectId")
+	}
+	if err != nil {
+		return "", err
+	}
+	return before.URI, nil
+}
+
+// ownObject returns a stored object of the user's, and remembers as what and where it went before.
+func (o *Outbox) ownObject(ctx context.Context, x *exchange, id vocab.ID) (obj *vocab.Object, err error) {
+	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+		if x.before, err = tx.Object(ctx, id); err != nil {
+			return err
+		}
+		if x.before == nil {
+			return fault.New(fault.NotFound, "there is no such object").At("/params/objectId")
+		}
+		if obj, err = parse(x.before); err != nil {
+			return err
+		}
+		x.earlier, err = tx.SentTo(ctx, id)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	whose, _, local := o.Local.Holder(obj.ID)
+	if !local || whose != x.User || obj.Type != "Tombstone" && !obj.AttributedTo.Same(x.actor.ID) {
+		return nil, fault.New(fault.Forbidden, "the object is somebody else's").WithCode("not_own_object").At("/params/objectId")
+	}
+	return obj, nil
+}

@@ -1,0 +1,50 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// timeForm is how times are written: to the millisecond, in UTC.
+const timeForm = "2006-01-02T15:04:05.000Z07:00"
+
+// constructActivity writes the activity as it will be stored and sent. It names nobody in bto or bcc.
+func (o *Outbox) constructActivity(_ context.Context, x *exchange) (err error) {
+	kind, object := x.intent.construct(o, x)
+	d := vocab.Doc{"@context": vocab.Context(), "id": string(o.Local.NewActivityID(x.User)), "type": kind, "actor": string(x.actor.ID),
+		"object": object, "published": written(x.now)}
+	address(d, x.to, x.cc)
+	if x.activity, err = vocab.ParseActivity(d.JSON()); err != nil {
+		return fmt.Errorf("construct %s: %w", kind, err)
+	}
+	return nil
+}
+
+// address writes an addressing into a document.
+func address(d vocab.Doc, to, cc []vocab.ID) {
+	for name, ids := range map[string][]vocab.ID{"to": to, "cc": cc} {
+		if len(ids) > 0 {
+			d[name] = list(ids)
+		}
+	}
+}
+
+func list(ids []vocab.ID) []any {
+	out := make([]any, len(ids))
+	for i, id := range ids {
+		out[i] = string(id)
+	}
+	return out
+}
+
+func written(t time.Time) string { return t.UTC().Format(timeForm) }
+
+// embedded returns a stored activity as a part of another one.
+func embedded(d vocab.Doc) vocab.Doc {
+	d = d.WithoutHidden()
+	delete(d, "@context")
+	return d
+}

@@ -1,0 +1,11 @@
+package outbox
+
+import "context"
+
+// deliver wakes the dispatcher. Nobody waits for the world.
+func (o *Outbox) deliver(_ context.Context, x *exchange) error {
+	if len(x.inboxes) > 0 {
+		o.Wake(x.User)
+	}
+	return nil
+}

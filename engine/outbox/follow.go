@@ -1,0 +1,233 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// follow asks to get an actor's posts (ActivityPub §6.5).
+type follow struct {
+	ActorURI string `json:"actorUri"`
+
+	actor vocab.ID
+}
+
+func (p *follow) check() error { return present("actorUri", p.ActorURI) }
+
+func (p *follow) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
+	if x.target, err = o.findActor(ctx, "actorUri", p.ActorURI); err != nil {
+		return err
+	}
+	if x.target.ID.Same(x.actor.ID) {
+		return bad("actorUri", "nobody follows themselves")
+	}
+	p.actor = x.target.ID
+	x.to = []vocab.ID{p.actor}
+	x.name(x.target)
+	// Before the Follow leaves: what the actor posts next must find its way to the user.
+	return o.Store.Acquaint(ctx, p.actor, []vocab.Username{x.User}, true)
+}
+
+func (p *follow) construct(*Outbox, *exchange) (string, any) { return "Follow", string(p.actor) }
+
+func (p *follow) subject() string { return followingOf(p.actor) }
+
+func (p *follow) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+	rel, err := tx.Relationship(ctx, db.Following, p.actor)
+	if err != nil || rel == nil || rel.Status == db.Rejected {
+		return "", err
+	}
+	return rel.Activity, nil
+}
+
+// unfollow takes a follow back.
+type unfollow struct {
+	ActorURI string `json:"actorUri"`
+
+	actor  vocab.ID
+	undone vocab.Doc
+}
+
+func (p *unfollow) check() error { return present("actorUri", p.ActorURI) }
+
+func (p *unfollow) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
+	id, err := vocab.ParseID(p.ActorURI)
+	if err != nil {
+		a, err := o.findActor(ctx, "actorUri", p.ActorURI)
+		if err != nil {
+			return err
+		}
+		id = a.ID
+	}
+	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+		rel, err := p.following(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		p.actor = rel.Actor
+		p.undone, err = storedFollow(ctx, tx, rel.Activity, x.actor.ID, rel.Actor)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if x.target, err = o.reach(ctx, x, p.actor); err != nil {
+		return err
+	}
+	x.to = []vocab.ID{p.actor}
+	x.name(x.target)
+	return nil
+}
+
+func (p *unfollow) following(ctx context.Context, tx *db.Tx, actor vocab.ID) (*db.Relationship, error) {
+	rel, err := tx.Relationship(ctx, db.Following, actor)
+	if err != nil {
+		return nil, err
+	}
+	if rel == nil {
+		return nil, fault.New(fault.NotFound, "the actor is not followed").WithCode("not_following").At("/params/actorUri")
+	}
+	return rel, nil
+}
+
+func (p *unfollow) construct(*Outbox, *exchange) (string, any) { return "Undo", p.undone }
+
+func (p *unfollow) subject() string { return followingOf(p.actor) }
+
+func (p *unfollow) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+	_, err := p.following(ctx, tx, p.actor)
+	return "", err
+}
+
+// answerFollow is what AcceptFollow and RejectFollow share: the Follow that is answered, by its id or by who sent it.
+type answerFollow struct {
+	ActivityID string `json:"activityId"`
+	ActorURI   string `json:"actorUri"`
+
+	rel      *db.Relationship
+	answered vocab.Doc
+}
+
+// acceptFollow lets an actor have the user's posts, rejectFollow does not, or no longer (ActivityPub §7.5).
+type (
+	acceptFollow struct{ answerFollow }
+	rejectFollow struct{ answerFollow }
+)
+
+func (p *answerFollow) check() error {
+	if (p.ActivityID == "") == (p.ActorURI == "") {
+		return bad("activityId", "give either activityId or actorUri")
+	}
+	return nil
+}
+
+func (p *answerFollow) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+	by, err := p.who(ctx, o)
+	if err != nil {
+		return err
+	}
+	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		if p.rel, err = p.follower(ctx, tx, by); err != nil {
+			return err
+		}
+		p.answered, err = storedFollow(ctx, tx, p.rel.Activity, p.rel.Actor, x.actor.ID)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if x.target, err = o.reach(ctx, x, p.rel.Actor); err != nil {
+		return err
+	}
+	x.to = []vocab.ID{p.rel.Actor}
+	x.name(x.target)
+	return nil
+}
+
+// who returns the actor whose Follow is answered, empty when the Follow itself is named.
+func (p *answerFollow) who(ctx context.Context, o *Outbox) (vocab.ID, error) {
+	if p.ActorURI == "" {
+		_, err := identifier("activityId", p.ActivityID)
+		return "", err
+	}
+	if id, err := vocab.ParseID(p.ActorURI); err == nil {
+		return id, nil
+	}
+	a, err := o.findActor(ctx, "actorUri", p.ActorURI)
+	if err != nil {
+		return "", err
+	}
+	return a.ID, nil
+}
+
+func (p *answerFollow) follower(ctx context.Context, tx *db.Tx, by vocab.ID) (rel *db.Relationship, err error) {
+	if by != "" {
+		rel, err = tx.Relationship(ctx, db.Follower, by)
+	} else {
+		rel, err = tx.RelationshipBy(ctx, db.Follower, vocab.ID(p.ActivityID))
+	}
+	if err == nil && rel == nil {
+		err = fault.New(fault.NotFound, "there is no such Follow to answer").WithCode("not_followed").At("/params")
+	}
+	return rel, err
+}
+
+func (p *answerFollow) subject() string { return "follower " + string(p.rel.Actor) }
+
+func (p *acceptFollow) construct(*Outbox, *exchange) (string, any) { return "Accept", p.answered }
+func (p *rejectFollow) construct(*Outbox, *exchange) (string, any) { return "Reject", p.answered }
+
+func (p *acceptFollow) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	rel, err := p.follower(ctx, tx, p.rel.Actor)
+	if err != nil {
+		return "", err
+	}
+	if rel.Activity != p.rel.Activity {
+		return "", fault.New(fault.Conflict, "another Follow came meanwhile")
+	}
+	if rel.Status != db.Accepted {
+		return "", nil
+	}
+	before, err := tx.LatestActivity(ctx, "Accept", x.actor.ID, rel.Activity)
+	if err != nil || before == nil {
+		return "", err
+	}
+	return before.URI, nil
+}
+
+func (p *rejectFollow) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+	rel, err := p.follower(ctx, tx, p.rel.Actor)
+	if err == nil && rel.Activity != p.rel.Activity {
+		err = fault.New(fault.Conflict, "another Follow came meanwhile")
+	}
+	return "", err
+}
+
+func followingOf(actor vocab.ID) string { return "following " + string(actor) }
+
+func present(name, value string) error {
+	if value == "" {
+		return bad(name, name+" is missing")
+	}
+	return nil
+}
+
+// storedFollow returns a Follow as it is stored, to be embedded; when it is not there any more, what it must have said.
+func storedFollow(ctx context.Context, tx *db.Tx, id, actor, object vocab.ID) (vocab.Doc, error) {
+	stored, err := tx.Activity(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if stored == nil {
+		return vocab.Doc{"id": string(id), "type": "Follow", "actor": string(actor), "object": string(object)}, nil
+	}
+	d, err := vocab.ParseDoc(stored.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("read stored Follow: %w", err)
+	}
+	return embedded(d), nil
+}

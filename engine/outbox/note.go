@@ -1,0 +1,376 @@
+package outbox
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Bounds of a note.
+const (
+	maxContent = 64 << 10 // bytes
+	maxSummary = 1000     // characters
+	maxTags    = 32
+	maxTag     = 64  // characters
+	maxNamed   = 100 // actors
+)
+
+// The visibilities.
+const (
+	visiblePublic    = "public"
+	visibleUnlisted  = "unlisted"
+	visibleFollowers = "followers"
+	visibleDirect    = "direct"
+)
+
+var visibilities = []string{visiblePublic, visibleUnlisted, visibleFollowers, visibleDirect}
+
+// createNote writes a note (ActivityPub §6.2).
+type createNote struct {
+	Content    string   `json:"content"`
+	Tags       []string `json:"tags"`
+	To         []string `json:"to"`
+	Cc         []string `json:"cc"`
+	Visibility string   `json:"visibility"`
+	Summary    string   `json:"summary"`
+	Sensitive  bool     `json:"sensitive"`
+	InReplyTo  string   `json:"inReplyTo"`
+
+	note note
+}
+
+func (p *createNote) check() error {
+	if err := checkVisibility(p.Visibility); err != nil {
+		return err
+	}
+	if len(p.To)+len(p.Cc) > maxNamed {
+		return bad("to", "to and cc name at most 100 actors")
+	}
+	if p.InReplyTo != "" {
+		if _, err := identifier("inReplyTo", p.InReplyTo); err != nil {
+			return err
+		}
+	}
+	if err := checkSummary(p.Summary); err != nil {
+		return err
+	}
+	var err error
+	if p.Tags, err = checkTags(p.Tags); err != nil {
+		return err
+	}
+	return checkContent(p.Content)
+}
+
+func (p *createNote) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+	p.note = note{content: p.Content, tags: p.Tags, summary: p.Summary, sensitive: p.Sensitive, visibility: p.Visibility}
+	said := "" // by the collections addressed
+	for _, f := range []struct {
+		name   string
+		values []string
+	}{{"to", p.To}, {"cc", p.Cc}} {
+		for _, v := range f.values {
+			if c := meaning(f.name, vocab.ID(v), o.Local.Followers(x.User)); c != "" {
+				said = wider(said, c)
+				continue
+			}
+			a, err := o.findActor(ctx, f.name, v)
+			if err != nil {
+				return err
+			}
+			x.name(a)
+		}
+	}
+	if said != "" && p.Visibility != "" && said != p.Visibility {
+		return bad("visibility", "visibility is not what to and cc say")
+	}
+	p.note.visibility = wider(said, p.Visibility)
+	if p.InReplyTo != "" {
+		if err := p.note.answer(ctx, o, x, "inReplyTo", p.InReplyTo); err != nil {
+			return err
+		}
+	}
+	return p.note.address(o, x)
+}
+
+// meaning returns the visibility that a collection stands for in to or cc, empty when id is none of the two that can be
+// addressed.
+func meaning(field string, id, followers vocab.ID) string {
+	switch {
+	case id == vocab.Public && field == "to":
+		return visiblePublic
+	case id == vocab.Public:
+		return visibleUnlisted
+	case id == followers:
+		return visibleFollowers
+	}
+	return ""
+}
+
+// wider returns the visibility that shows more; empty shows nothing.
+func wider(a, b string) string {
+	for _, v := range visibilities {
+		if v == a || v == b {
+			return v
+		}
+	}
+	return ""
+}
+
+func (p *createNote) construct(o *Outbox, x *exchange) (string, any) { return p.note.construct(o, x) }
+
+// reply answers an object.
+type reply struct {
+	ObjectID   string `json:"objectId"`
+	Content    string `json:"content"`
+	Visibility string `json:"visibility"`
+
+	note note
+}
+
+func (p *reply) check() error {
+	if _, err := identifier("objectId", p.ObjectID); err != nil {
+		return err
+	}
+	if err := checkVisibility(p.Visibility); err != nil {
+		return err
+	}
+	return checkContent(p.Content)
+}
+
+func (p *reply) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+	p.note = note{content: p.Content, visibility: p.Visibility}
+	if err := p.note.answer(ctx, o, x, "objectId", p.ObjectID); err != nil {
+		return err
+	}
+	return p.note.address(o, x)
+}
+
+func (p *reply) construct(o *Outbox, x *exchange) (string, any) { return p.note.construct(o, x) }
+
+// sendMessage writes to one actor in private.
+type sendMessage struct {
+	RecipientURI string `json:"recipientUri"`
+	Content      string `json:"content"`
+
+	note note
+}
+
+func (p *sendMessage) check() error {
+	if err := present("recipientUri", p.RecipientURI); err != nil {
+		return err
+	}
+	return checkContent(p.Content)
+}
+
+func (p *sendMessage) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+	a, err := o.findActor(ctx, "recipientUri", p.RecipientURI)
+	if err != nil {
+		return err
+	}
+	if a.ID.Same(x.actor.ID) {
+		return bad("recipientUri", "nobody writes to themselves")
+	}
+	x.name(a)
+	p.note = note{content: p.Content, visibility: visibleDirect}
+	return p.note.address(o, x)
+}
+
+func (p *sendMessage) construct(o *Outbox, x *exchange) (string, any) { return p.note.construct(o, x) }
+
+// Each note is a new one: none is in another's way.
+func (*createNote) subject() string  { return "" }
+func (*reply) subject() string       { return "" }
+func (*sendMessage) subject() string { return "" }
+
+func (*createNote) settled(context.Context, *db.Tx, *exchange) (vocab.ID, error)  { return "", nil }
+func (*reply) settled(context.Context, *db.Tx, *exchange) (vocab.ID, error)       { return "", nil }
+func (*sendMessage) settled(context.Context, *db.Tx, *exchange) (vocab.ID, error) { return "", nil }
+
+// note is what is to be written.
+type note struct {
+	content, summary, visibility string
+	sensitive                    bool
+	tags                         []string
+	parent                       *vocab.Object
+}
+
+// answer makes n a reply, as visible as its parent unless something else is asked for.
+func (n *note) answer(ctx context.Context, o *Outbox, x *exchange, name, value string) error {
+	parent, author, err := o.findObject(ctx, x, name, value)
+	if err != nil {
+		return err
+	}
+	n.parent = parent
+	x.name(author)
+	if n.visibility == "" {
+		n.visibility = visibilityOf(parent, author)
+	}
+	if !author.ID.Same(x.actor.ID) || n.visibility != visibleDirect {
+		return nil
+	}
+	// An answer to one's own private note goes to those who got that.
+	for _, id := range parent.All() {
+		if id == vocab.Public || id.Same(x.actor.ID) || id.Same(o.Local.Followers(x.User)) {
+			continue
+		}
+		a, err := o.reach(ctx, x, id)
+		if err != nil {
+			return err
+		}
+		x.name(a)
+	}
+	return nil
+}
+
+// visibilityOf returns how visible an object is.
+func visibilityOf(obj *vocab.Object, author *vocab.Actor) string {
+	switch {
+	case slices.Contains(obj.To, vocab.Public):
+		return visiblePublic
+	case slices.Contains(obj.Cc, vocab.Public):
+		return visibleUnlisted
+	case author.Followers != "" && obj.Names(author.Followers):
+		return visibleFollowers
+	}
+	return visibleDirect
+}
+
+// address sets the addressing from the visibility and who is named.
+func (n *note) address(o *Outbox, x *exchange) error {
+	ids := make([]vocab.ID, len(x.named))
+	for i, a := range x.named {
+		ids[i] = a.ID
+	}
+	followers := o.Local.Followers(x.User)
+	switch n.visibility {
+	case "", visiblePublic:
+		x.to, x.cc = []vocab.ID{vocab.Public}, append([]vocab.ID{followers}, ids...)
+	case visibleUnlisted:
+		x.to, x.cc = []vocab.ID{followers}, append([]vocab.ID{vocab.Public}, ids...)
+	case visibleFollowers:
+		x.to, x.cc = []vocab.ID{followers}, ids
+	default:
+		if len(ids) == 0 {
+			return bad("to", "a direct note names somebody else")
+		}
+		x.to = ids
+	}
+	return nil
+}
+
+func (n *note) construct(o *Outbox, x *exchange) (string, any) {
+	d := vocab.Doc{"id": string(o.Local.NewObjectID(x.User)), "type": "Note", "attributedTo": string(x.actor.ID), "published": written(x.now)}
+	address(d, x.to, x.cc)
+	setContent(d, n.content)
+	setSummary(d, n.summary)
+	setSensitive(d, n.sensitive)
+	if n.parent != nil {
+		d["inReplyTo"] = string(n.parent.ID)
+	}
+	setTags(d, n.tags, mentions(x.named))
+	return "Create", d
+}
+
+// mentions returns the Mention tags (ActivityStreams vocabulary §3.4) of those who are named.
+func mentions(named []*vocab.Actor) []any {
+	var out []any
+	for _, a := range named {
+		m := vocab.Doc{"type": "Mention", "href": string(a.ID)}
+		if a.PreferredUsername != "" {
+			m["name"] = "@" + a.PreferredUsername + "@" + a.ID.Host()
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func setContent(d vocab.Doc, text string) {
+	d["content"] = vocab.TextToHTML(text)
+	d["source"] = vocab.Doc{"content": text, "mediaType": "text/plain"}
+}
+
+func setSummary(d vocab.Doc, text string) {
+	delete(d, "summary")
+	if text != "" {
+		d["summary"] = text
+	}
+}
+
+func setSensitive(d vocab.Doc, sensitive bool) {
+	delete(d, "sensitive")
+	if sensitive {
+		d["sensitive"] = true
+	}
+}
+
+// setTags writes free tags, and those of them that can be hashtags for other servers too, beside other tags.
+func setTags(d vocab.Doc, tags []string, others []any) {
+	delete(d, "tag")
+	delete(d, "lwTags")
+	for _, t := range tags {
+		if !strings.ContainsFunc(t, notInHashtag) {
+			others = append(others, vocab.Doc{"type": "Hashtag", "name": "#" + t})
+		}
+	}
+	if len(others) > 0 {
+		d["tag"] = others
+	}
+	if len(tags) > 0 {
+		free := make([]any, len(tags))
+		for i, t := range tags {
+			free[i] = t
+		}
+		d["lwTags"] = free
+	}
+}
+
+func notInHashtag(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && r != '_'
+}
+
+func checkContent(text string) error {
+	if strings.TrimSpace(text) == "" {
+		return bad("content", "content is missing")
+	}
+	if len(text) > maxContent {
+		return bad("content", "content has more than 65536 bytes")
+	}
+	return nil
+}
+
+func checkSummary(text string) error {
+	if utf8.RuneCountInString(text) > maxSummary {
+		return bad("summary", "summary has more than 1000 characters")
+	}
+	return nil
+}
+
+func checkVisibility(v string) error {
+	if v != "" && !slices.Contains(visibilities, v) {
+		return bad("visibility", "visibility is public, unlisted, followers or direct")
+	}
+	return nil
+}
+
+// checkTags returns the tags, each once and without a leading #.
+func checkTags(tags []string) ([]string, error) {
+	if len(tags) > maxTags {
+		return nil, bad("tags", "more than 32 tags")
+	}
+	var out []string
+	for _, t := range tags {
+		t = strings.TrimPrefix(strings.TrimSpace(t), "#")
+		if n := utf8.RuneCountInString(t); n == 0 || n > maxTag {
+			return nil, bad("tags", "a tag has 1 to 64 characters")
+		}
+		if !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,103 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// findObject returns the object that a parameter names and the actor who wrote it: as it is stored for the user, else,
+// when another user of this server wrote it, as it is stored there, else as its own server serves it. What the user may
+// not see is not found.
+func (o *Outbox) findObject(ctx context.Context, x *exchange, name, value string) (*vocab.Object, *vocab.Actor, error) {
+	id, err := identifier(name, value)
+	if err != nil {
+		return nil, nil, err
+	}
+	obj, err := o.lookUp(ctx, x, id)
+	if e := fault.Of(err); e != nil && (e.Kind == fault.NotFound || e.Kind == fault.Gone) {
+		return nil, nil, fault.Wrap(e.Kind, "there is no such object", err).At("/params/" + name)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	switch _, activity := obj.Doc["actor"]; {
+	case obj.Type == "Tombstone":
+		return nil, nil, fault.New(fault.Gone, "the object was deleted").At("/params/" + name)
+	case vocab.IsActorType(obj.Type), activity, !obj.AttributedTo.SameOrigin(obj.ID):
+		return nil, nil, bad(name, name+" names no object that an actor of its server wrote")
+	}
+	if obj.AttributedTo.Same(x.actor.ID) {
+		return obj, x.actor, nil
+	}
+	author, err := o.Actors.Resolve(ctx, obj.AttributedTo)
+	if err != nil {
+		return nil, nil, fmt.Errorf("find author of %s: %w", id, err)
+	}
+	return obj, author, nil
+}
+
+func (o *Outbox) lookUp(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
+	stored, err := o.storedObject(ctx, x.User, id)
+	if err != nil || stored != nil {
+		return stored, err
+	}
+	if o.Local.IsLocal(id) {
+		if stored, err = o.neighbours(ctx, x, id); err != nil {
+			return nil, err
+		}
+	} else if stored, err = o.fetch(ctx, x, id); err != nil {
+		return nil, err
+	}
+	x.fetched = append(x.fetched, stored)
+	return stored, nil
+}
+
+func (o *Outbox) storedObject(ctx context.Context, u vocab.Username, id vocab.ID) (obj *vocab.Object, err error) {
+	err = o.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		row, err := tx.Object(ctx, id)
+		if err != nil || row == nil {
+			return err
+		}
+		obj, err = parse(row)
+		return err
+	})
+	return obj, err
+}
+
+func parse(row *db.Object) (*vocab.Object, error) {
+	d, err := vocab.ParseDoc(row.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("read stored object: %w", err)
+	}
+	return vocab.ObjectOf(d)
+}
+
+// neighbours returns an object of another user of this server, if the user may see it.
+func (o *Outbox) neighbours(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
+	hidden := fault.New(fault.NotFound, "there is no such object here")
+	owner, _, ok := o.Local.Holder(id)
+	if !ok || owner == x.User || o.active(ctx, o.Local.ID(owner)) != nil {
+		return nil, hidden
+	}
+	obj, err := o.storedObject(ctx, owner, id)
+	if err != nil {
+		return nil, err
+	}
+	if obj == nil || !obj.AttributedTo.Same(o.Local.ID(owner)) || !obj.Public() && !obj.Names(x.actor.ID) {
+		return nil, hidden // what only followers see was delivered to them
+	}
+	return obj, nil
+}
+
+func (o *Outbox) fetch(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
+	obj, _, err := o.Actors.Object(ctx, id, &x.User)
+	switch fault.KindOf(err) {
+	case fault.Invalid, fault.Protocol, fault.NoHost, fault.NotAcceptable:
+		return nil, fault.Wrap(fault.NotFound, "no object is there", err)
+	}
+	return obj, err
+}

@@ -1,0 +1,136 @@
+// Package outbox is the outbound pipeline: it turns an action that a user's program dispatches into an activity that is
+// stored and owed to everybody it concerns. One file per step.
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Store is what the outbox needs of db.Cluster.
+type Store interface {
+	Read(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+	Acquaint(ctx context.Context, actor vocab.ID, users []vocab.Username, follows bool) error
+	ActiveUsers(ctx context.Context, users []vocab.Username) ([]vocab.Username, error)
+}
+
+// Actors finds actors and objects of other servers.
+type Actors interface {
+	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
+	Handle(ctx context.Context, handle string) (*vocab.Actor, error)
+	Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error)
+}
+
+// Keys loads the keys that a user signs with.
+type Keys interface {
+	Keys(u vocab.Username) (transport.Keys, error)
+}
+
+// Gate says whether a host may be contacted: nil, or why not.
+type Gate interface {
+	Check(host string) error
+}
+
+// Deps is what an outbox works with.
+type Deps struct {
+	Store    Store
+	Local    *actor.Local
+	Actors   Actors
+	Keys     Keys
+	Gate     Gate
+	Handlers *handler.Registry
+	Wake     func(vocab.Username) // something is to be delivered
+	Emitted  func(vocab.Username) // an event is to be relayed; nil where nobody relays
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer
+	Now      func() time.Time
+}
+
+// Outbox does what users' programs ask for.
+type Outbox struct {
+	Deps
+	pipeline *pipeline.Pipeline[*exchange]
+}
+
+// New returns an outbox. It holds the table of contents of the pipeline.
+func New(d Deps) *Outbox {
+	o := &Outbox{Deps: d}
+	o.pipeline = pipeline.New("dispatch", d.Log, d.Metrics,
+		pipeline.Step[*exchange]{Name: "validateAction", Run: o.validateAction},
+		pipeline.Do("resolveRecipients", o.resolveRecipients),
+		pipeline.Do("constructActivity", o.constructActivity),
+		pipeline.Do("encryptContent", o.encryptContent),
+		pipeline.Step[*exchange]{Name: "persist", Run: o.persist},
+		pipeline.Do("signRequest", o.signRequest),
+		pipeline.Do("deliver", o.deliver),
+		pipeline.Do("emitEvents", o.emitEvents),
+	)
+	return o
+}
+
+// Dispatch is an action that is to be done in a user's name.
+type Dispatch struct {
+	User           vocab.Username
+	Token          uuid.UUID // by which it came; zero: by none
+	Action         pipeline.Action
+	IdempotencyKey string // empty for none
+}
+
+// Result is what came of a Dispatch.
+type Result struct {
+	ActivityID vocab.ID
+	Job        *Job // nil when nothing leaves
+	Replayed   bool // the answer is an earlier one's, to the same Idempotency-Key
+}
+
+// Job is the fan-out of an activity.
+type Job struct {
+	JobID      string       `json:"jobId"`
+	Recipients int          `json:"recipients"` // actors whom it will reach
+	Counts     db.JobCounts `json:"counts"`     // of deliveries: several recipients may share one
+}
+
+// exchange is one dispatch on its way through the pipeline, with what the steps have learnt so far.
+type exchange struct {
+	Dispatch
+	now    time.Time
+	digest []byte // of the action
+	intent intent // validateAction
+
+	// resolveRecipients
+	actor   *vocab.Actor    // who acts
+	target  *vocab.Actor    // whom a Follow, or an answer to one, is about
+	to, cc  []vocab.ID      // the addressing
+	named   []*vocab.Actor  // who is addressed by name, or was, without the one who acts
+	fetched []*vocab.Object // to be kept, so that the feed can show them
+	before  *db.Object      // the stored object that an Update or Delete is about
+	earlier []db.Inbox      // where it went before
+	inboxes []db.Inbox
+
+	activity *vocab.Activity // constructActivity
+	result   Result          // persist
+}
+
+// Dispatch does what d asks for. With a nil error everything that follows from it is stored and will be delivered.
+// Dispatched again under the same Idempotency-Key, it is answered as before. Every dispatch is audited.
+func (o *Outbox) Dispatch(ctx context.Context, d Dispatch) (Result, error) {
+	x := &exchange{Dispatch: d, now: o.Now().UTC().Truncate(time.Millisecond)}
+	if err := o.pipeline.Run(ctx, x); err != nil {
+		o.auditRefusal(ctx, x, err)
+		return Result{}, err
+	}
+	return x.result, nil
+}

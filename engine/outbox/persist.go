@@ -1,0 +1,140 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// persist stores everything that follows from the activity in one transaction: what is saved will be sent. An action
+// that has nothing left to do, or that another dispatch with its Idempotency-Key was quicker to do, ends here.
+func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) error {
+	settled := false
+	err := o.Store.Write(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		settled, err = o.store(ctx, tx, x)
+		return err
+	})
+	if db.TakenKey(err) {
+		if replayed, err := o.replay(ctx, x); replayed || err != nil {
+			return err
+		}
+		return fault.Wrap(fault.Busy, "the Idempotency-Key is in use", err).After(time.Second)
+	}
+	if err != nil || settled {
+		return err
+	}
+	return next(ctx)
+}
+
+// store runs in the transaction, and tells whether an earlier activity did the same.
+func (o *Outbox) store(ctx context.Context, tx *db.Tx, x *exchange) (settled bool, err error) {
+	if s := x.intent.subject(); s != "" {
+		if err := tx.Lock(ctx, s); err != nil {
+			return false, err
+		}
+	}
+	earlier, err := x.intent.settled(ctx, tx, x)
+	if err != nil {
+		return false, err
+	}
+	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: ordered(x.activity), Type: x.activity.Type, Body: x.activity.Raw}
+	if earlier != "" {
+		x.result = Result{ActivityID: earlier}
+	} else {
+		x.result = Result{ActivityID: x.activity.ID, Job: newJob(job.ID, x.inboxes)}
+	}
+	if err := o.keepAnswer(ctx, tx, x); err != nil {
+		return false, err
+	}
+	if earlier == "" {
+		if err := o.storeActivity(ctx, tx, x, job); err != nil {
+			return false, err
+		}
+	}
+	return earlier != "", tx.AddAudit(ctx, audit(x, "ok"))
+}
+
+func newJob(id uuid.UUID, inboxes []db.Inbox) *Job {
+	if len(inboxes) == 0 {
+		return nil
+	}
+	targets := map[vocab.ID]bool{}
+	for _, i := range inboxes {
+		for _, t := range i.Targets {
+			targets[t] = true
+		}
+	}
+	return &Job{JobID: id.String(), Recipients: len(targets), Counts: db.JobCounts{Total: len(inboxes), Pending: len(inboxes)}}
+}
+
+// keepAnswer stores the answer first of all: a second dispatch with the key waits here for the first one's end.
+func (o *Outbox) keepAnswer(ctx context.Context, tx *db.Tx, x *exchange) error {
+	if x.IdempotencyKey == "" {
+		return nil
+	}
+	stored, err := vocab.Marshal(answer{x.result.ActivityID, x.result.Job})
+	if err != nil {
+		return fmt.Errorf("write answer: %w", err)
+	}
+	return tx.StoreAnswer(ctx, x.IdempotencyKey, db.Answer{Digest: x.digest, Answer: stored}, x.now)
+}
+
+func (o *Outbox) storeActivity(ctx context.Context, tx *db.Tx, x *exchange, job db.Job) error {
+	a := x.activity
+	for _, f := range x.fetched {
+		if _, err := tx.AddObject(ctx, fetchedObject(f, x.now)); err != nil {
+			return err
+		}
+	}
+	for _, n := range x.named {
+		if len(n.Raw) == 0 {
+			continue
+		}
+		if err := tx.SaveActor(ctx, n, x.now); err != nil {
+			return err
+		}
+	}
+	err := tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: a.ID, Direction: db.Outbound, Type: a.Type,
+		Actor: a.Actor, Object: a.Object.ID, Published: x.now, Raw: a.Raw})
+	if err != nil {
+		return err
+	}
+	sent := &handler.Sent{User: x.User, Actor: x.actor, Activity: a, Object: x.before, Target: x.target, Now: x.now}
+	if err := o.Handlers.Sent(ctx, tx, sent); err != nil { // object and feed entry are the handler's
+		return err
+	}
+	if err := tx.Enqueue(ctx, job, x.inboxes, x.now); err != nil {
+		return err
+	}
+	return tx.AddEvent(ctx, handler.NewEvent(handler.EventType(a.Type, "sent"),
+		handler.Payload{Activity: a.ID, Type: a.Type, Actor: a.Actor, Object: a.Object.ID, Trust: handler.TrustSelf}, x.now))
+}
+
+// ordered returns what deliveries to one inbox keep their order by: an Undo never overtakes what it takes back, and
+// nothing overtakes the Create of its object.
+func ordered(a *vocab.Activity) vocab.ID {
+	switch a.Type {
+	case "Follow", "Like", "Announce":
+		return a.ID
+	}
+	return a.Object.ID
+}
+
+func fetchedObject(f *vocab.Object, now time.Time) db.Object {
+	o := db.Object{ID: uuid.Must(uuid.NewV7()), URI: f.ID, Published: f.Published, Raw: f.Doc.WithoutHidden().JSON()}
+	if o.Published.IsZero() || o.Published.After(now) {
+		o.Published = now
+	}
+	if at := f.Updated; !at.IsZero() && !at.After(now) {
+		o.UpdatedAt = &at
+	}
+	return o
+}

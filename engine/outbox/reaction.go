@@ -1,0 +1,140 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// about is the parameter of everything that is about one object.
+type about struct {
+	ObjectID string `json:"objectId"`
+}
+
+func (p *about) check() error {
+	_, err := identifier("objectId", p.ObjectID)
+	return err
+}
+
+func (p *about) subject() string { return "object " + string(vocab.ID(p.ObjectID).Canonical()) }
+
+// like tells the author of an object, and nobody else, that the user likes it (ActivityPub §6.8).
+type like struct {
+	about
+	object vocab.ID
+}
+
+func (p *like) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+	obj, author, err := o.findObject(ctx, x, "objectId", p.ObjectID)
+	if err != nil {
+		return err
+	}
+	p.object = obj.ID
+	x.to = []vocab.ID{author.ID}
+	x.name(author)
+	return nil
+}
+
+func (p *like) construct(*Outbox, *exchange) (string, any) { return "Like", string(p.object) }
+
+func (p *like) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	return standing(ctx, tx, p.object, db.Review, "Like", x.actor.ID)
+}
+
+// boost passes an object on to the user's followers, if everybody may see it.
+type boost struct {
+	about
+	object vocab.ID
+}
+
+func (p *boost) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+	obj, author, err := o.findObject(ctx, x, "objectId", p.ObjectID)
+	if err != nil {
+		return err
+	}
+	if !obj.Public() {
+		return fault.New(fault.Forbidden, "only what everybody may see is passed on").WithCode("not_public").At("/params/objectId")
+	}
+	p.object = obj.ID
+	x.to, x.cc = []vocab.ID{vocab.Public}, []vocab.ID{o.Local.Followers(x.User)}
+	if !author.ID.Same(x.actor.ID) {
+		x.cc = append(x.cc, author.ID)
+		x.name(author)
+	}
+	return nil
+}
+
+func (p *boost) construct(*Outbox, *exchange) (string, any) { return "Announce", string(p.object) }
+
+func (p *boost) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	return standing(ctx, tx, p.object, db.Announce, "Announce", x.actor.ID)
+}
+
+// standing returns the activity of the reaction that the actor has to the object, empty when it has none of this type.
+func standing(ctx context.Context, tx *db.Tx, object vocab.ID, kind, reaction string, actor vocab.ID) (vocab.ID, error) {
+	r, err := tx.Reaction(ctx, object, kind, actor)
+	if err != nil || r == nil || r.Type != reaction {
+		return "", err
+	}
+	return r.Activity, nil
+}
+
+// unlike and unboost take a reaction back, from everybody who was told (ActivityPub §6.10).
+type (
+	unlike  struct{ takeBack }
+	unboost struct{ takeBack }
+)
+
+type takeBack struct {
+	about
+	undone *vocab.Activity
+}
+
+func (p *unlike) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+	return p.find(ctx, o, x, db.Review, "Like")
+}
+
+func (p *unboost) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+	return p.find(ctx, o, x, db.Announce, "Announce")
+}
+
+func (p *takeBack) find(ctx context.Context, o *Outbox, x *exchange, kind, reaction string) error {
+	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+		id, err := standing(ctx, tx, vocab.ID(p.ObjectID), kind, reaction, x.actor.ID)
+		if err != nil {
+			return err
+		}
+		stored, err := tx.Activity(ctx, id)
+		if err != nil {
+			return err
+		}
+		if stored == nil {
+			return unreacted()
+		}
+		if p.undone, err = vocab.ParseActivity(stored.Raw); err != nil {
+			return fmt.Errorf("read stored %s: %w", reaction, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return o.reachAll(ctx, x, p.undone.Addressing)
+}
+
+func unreacted() error {
+	return fault.New(fault.NotFound, "there is nothing to take back").WithCode("not_reacted").At("/params/objectId")
+}
+
+func (p *takeBack) construct(*Outbox, *exchange) (string, any) { return "Undo", embedded(p.undone.Doc) }
+
+func (p *takeBack) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+	there, err := tx.Activity(ctx, p.undone.ID)
+	if err == nil && there == nil {
+		err = unreacted()
+	}
+	return "", err
+}

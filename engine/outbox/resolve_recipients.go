@@ -1,0 +1,145 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/delivery"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// resolveRecipients finds what the action is about, who is addressed, and the inboxes through which they are reached.
+// The user's own actor comes first: its document holds its keys, so what could never be signed ends here, before
+// anything is stored.
+func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error) {
+	if x.actor, err = o.Local.Actor(x.User); err != nil {
+		return fault.Wrap(fault.Unavailable, "the user's keys cannot be read", err).WithCode("keys_unavailable")
+	}
+	if err := x.intent.resolve(ctx, o, x); err != nil {
+		return err
+	}
+	for _, f := range x.fetched { // before anything of it enters the user's database
+		if err := o.Store.Acquaint(ctx, f.AttributedTo, []vocab.Username{x.User}, false); err != nil {
+			return err
+		}
+	}
+	return o.destinations(ctx, x)
+}
+
+// destinations chooses the inboxes. Followers are reached where their collection is addressed, others where they are
+// named; nobody is delivered to for Public (ActivityPub §5.6), the one who acts is left out (§7.1), and so are hosts that
+// may not be contacted.
+func (o *Outbox) destinations(ctx context.Context, x *exchange) error {
+	var followers []db.Destination
+	if all := o.Local.Followers(x.User); slices.Contains(x.to, all) || slices.Contains(x.cc, all) {
+		err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+			followers, err = tx.FollowerDestinations(ctx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	var named []db.Destination
+	for _, a := range x.named {
+		if a.Inbox != "" {
+			named = append(named, db.Destination{Actor: a.ID, Inbox: a.Inbox})
+		}
+	}
+	all := delivery.Merge(delivery.Destinations(followers, named, o.Local.InboxOwner), x.earlier)
+	x.inboxes = slices.DeleteFunc(all, func(i db.Inbox) bool {
+		if i.Host == "" {
+			return i.URL.Same(o.Local.Inbox(x.User))
+		}
+		return o.Gate.Check(i.Host) != nil
+	})
+	return nil
+}
+
+// findActor returns the actor that a parameter names by its id or handle.
+func (o *Outbox) findActor(ctx context.Context, name, value string) (*vocab.Actor, error) {
+	if value == "" {
+		return nil, bad(name, name+" is missing")
+	}
+	var a *vocab.Actor
+	id, err := vocab.ParseID(value)
+	if err == nil {
+		a, err = o.Actors.Resolve(ctx, id)
+	} else {
+		a, err = o.Actors.Handle(ctx, value)
+	}
+	if err == nil {
+		err = o.active(ctx, a.ID)
+	}
+	switch fault.KindOf(err) {
+	case fault.Invalid, fault.NotFound, fault.Gone, fault.NoUser, fault.NoHost, fault.Protocol, fault.NotAcceptable:
+		return nil, fault.Wrap(fault.Unprocessable, name+" names no actor that can be found", err).WithCode("invalid_parameter").At("/params/" + name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find actor %.100s: %w", value, err)
+	}
+	return a, nil
+}
+
+// active refuses an actor of this server who is no active user.
+func (o *Outbox) active(ctx context.Context, id vocab.ID) error {
+	u, local := o.Local.Owner(id)
+	if !local {
+		return nil
+	}
+	if there, err := o.Store.ActiveUsers(ctx, []vocab.Username{u}); err != nil || len(there) == 1 {
+		return err
+	}
+	return fault.New(fault.NoUser, "there is no such user here")
+}
+
+// name addresses actors by name, each once, but never the one who acts.
+func (x *exchange) name(actors ...*vocab.Actor) {
+	for _, a := range actors {
+		known := func(b *vocab.Actor) bool { return b.ID.Same(a.ID) }
+		if !known(x.actor) && !slices.ContainsFunc(x.named, known) {
+			x.named = append(x.named, a)
+		}
+	}
+}
+
+// reach returns the actor with this id, or what the user's own database knows of it: whoever was told something must be
+// told when it is taken back, also when its server does not describe it just now. When nothing is known of it, it has
+// only the id, and nothing is sent to it.
+func (o *Outbox) reach(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Actor, error) {
+	a, failed := o.Actors.Resolve(ctx, id)
+	if failed == nil {
+		return a, nil
+	}
+	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		a, err = tx.Actor(ctx, id)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if a == nil {
+		o.Log.DebugContext(ctx, "recipient could not be reached", "actor", id, "err", failed)
+		a = &vocab.Actor{ID: id}
+	}
+	return a, nil
+}
+
+// reachAll addresses again whoever an earlier activity or object addressed.
+func (o *Outbox) reachAll(ctx context.Context, x *exchange, to vocab.Addressing) error {
+	x.to, x.cc = to.To, to.Cc
+	for _, id := range to.All() {
+		if id == vocab.Public || id.Same(o.Local.Followers(x.User)) || id.Same(x.actor.ID) {
+			continue
+		}
+		a, err := o.reach(ctx, x, id)
+		if err != nil {
+			return err
+		}
+		x.name(a)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package outbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// validateAction refuses everything but the actions of the vocabulary with the parameters they have. One that was
+// answered before, under its Idempotency-Key, ends here.
+func (o *Outbox) validateAction(ctx context.Context, x *exchange, next pipeline.Next) error {
+	a, ok := vocabulary[x.Action.Name]
+	if !ok {
+		return fault.New(fault.Unprocessable, fmt.Sprintf("%.60q is not an action", x.Action.Name)).WithCode("unknown_action").At("/action")
+	}
+	var err error
+	if x.intent, err = a.read(x.Action.Params); err != nil {
+		return err
+	}
+	x.digest = digest(x.Action)
+	if x.IdempotencyKey != "" {
+		if replayed, err := o.replay(ctx, x); replayed || err != nil {
+			return err
+		}
+	}
+	return next(ctx)
+}
+
+// digest stands for an action: two with the same digest ask for the same.
+func digest(a pipeline.Action) []byte {
+	b := bytes.NewBufferString(a.Name + "\n")
+	if err := json.Compact(b, a.Params); err != nil { // absent: any error means that there is no JSON, and read has passed it
+		b.WriteString("{}")
+	}
+	sum := sha256.Sum256(b.Bytes())
+	return sum[:]
+}
+
+// answer is a Result as it is stored.
+type answer struct {
+	Activity vocab.ID `json:"activityId"`
+	Job      *Job     `json:"job,omitempty"`
+}
+
+// replay answers x as the action under its Idempotency-Key was answered before, if it was.
+func (o *Outbox) replay(ctx context.Context, x *exchange) (bool, error) {
+	var stored *db.Answer
+	err := o.Store.Write(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		stored, err = tx.StoredAnswer(ctx, x.IdempotencyKey, x.now)
+		return err
+	})
+	if err != nil || stored == nil {
+		return false, err
+	}
+	if !bytes.Equal(stored.Digest, x.digest) {
+		return false, fault.New(fault.Unprocessable, "the Idempotency-Key was used for another action").WithCode("idempotency_key_reuse")
+	}
+	var a answer
+	if err := json.Unmarshal(stored.Answer, &a); err != nil {
+		return false, fmt.Errorf("read stored answer: %w", err)
+	}
+	x.result = Result{ActivityID: a.Activity, Job: a.Job, Replayed: true}
+	return true, nil
+}

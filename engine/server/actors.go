@@ -1,0 +1,82 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// present tells whether u is somebody here, without opening u's database. The fault is NotFound for nobody, who is
+// half-made or suspended, Gone for who was deleted: the name is never used again.
+func (s *Server) present(r *http.Request, u vocab.Username) error {
+	row, err := s.Store.User(r.Context(), u)
+	switch {
+	case fault.KindOf(err) == fault.NoUser:
+		return errNothing
+	case err != nil:
+		return err
+	case row.State == db.UserDeleted:
+		return fault.New(fault.Gone, "the user is not here any more")
+	case row.State != db.UserActive:
+		return errNothing
+	}
+	return nil
+}
+
+// resident returns the user whom the path names, as present does.
+func (s *Server) resident(r *http.Request, p httprouter.Params) (vocab.Username, error) {
+	u, err := vocab.ParseUsername(p.ByName("user"))
+	if err != nil {
+		return u, errNothing
+	}
+	return u, s.present(r, u)
+}
+
+// getActor serves an actor document. Nothing it does waits for a signature to be checked, for the network or for a
+// user's database: a peer may ask while we wait for an answer of that peer.
+func (s *Server) getActor(a *answer, r *http.Request, p httprouter.Params) error {
+	contentType, err := a.document(r)
+	if err != nil {
+		return err
+	}
+	if err := s.checkSigner(r); err != nil {
+		return err
+	}
+	u, err := s.resident(r, p)
+	if fault.KindOf(err) == fault.Gone {
+		a.cache(cachePublic)
+		a.send(http.StatusGone, contentType, vocab.Doc{"@context": vocab.ContextAS, "id": string(s.Local.ID(u)), "type": "Tombstone",
+			"formerType": "Person"}.JSON())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	actor, err := s.Local.Actor(u)
+	if err != nil {
+		return err
+	}
+	a.cache(cachePublic)
+	a.sendTagged(r, contentType, actor.Raw)
+	return nil
+}
+
+// getInstanceActor serves the actor that signs our own requests, to everybody: two servers that first wanted to know
+// each other's key would wait for ever.
+func (s *Server) getInstanceActor(a *answer, r *http.Request, _ httprouter.Params) error {
+	contentType, err := a.document(r)
+	if err != nil {
+		return err
+	}
+	d, err := s.Local.InstanceDocument()
+	if err != nil {
+		return err
+	}
+	a.cache(cachePublic)
+	a.sendTagged(r, contentType, d.JSON())
+	return nil
+}

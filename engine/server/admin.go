@@ -1,0 +1,67 @@
+package server
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/julienschmidt/httprouter"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// guarded refuses requests to a name that is not this machine's own address: a page somebody visits could otherwise make
+// its own name lead here, and read what the operator may (DNS rebinding).
+func (s *Server) guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !addressed(r) {
+			s.refuse(w.(*answer), r, fault.New(fault.Forbidden, "ask for this by the address it listens on"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// addressed tells whether the request names localhost, a loopback address, or the address it arrived at.
+func addressed(r *http.Request) bool {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	asked, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	if err != nil {
+		return false
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return asked.IsLoopback() || local != nil && asked.Unmap() == local.AddrPort().Addr().Unmap()
+}
+
+func (s *Server) getMetrics() handle {
+	h := promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})
+	return func(a *answer, r *http.Request, _ httprouter.Params) error {
+		h.ServeHTTP(a, r)
+		return nil
+	}
+}
+
+// getHealth says that the process lives.
+func (s *Server) getHealth(a *answer, _ *http.Request, _ httprouter.Params) error {
+	a.cache("no-store")
+	a.send(http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))
+	return nil
+}
+
+// getReady says whether requests can be served now.
+func (s *Server) getReady(a *answer, r *http.Request, _ httprouter.Params) error {
+	if err := s.Ready(r.Context()); err != nil {
+		return fault.Wrap(fault.Unavailable, "the engine is not ready", err).WithCode("not_ready")
+	}
+	a.cache("no-store")
+	a.send(http.StatusOK, "text/plain; charset=utf-8", []byte("ready\n"))
+	return nil
+}

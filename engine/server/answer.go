@@ -1,0 +1,109 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Who may keep a copy, and for how long.
+const (
+	cachePublic  = "public, max-age=60"
+	cachePrivate = "private, no-store"
+	cacheOwn     = "private, no-cache" // the client may keep it, and must ask whether it still holds
+)
+
+// answer is a response under way, with what is counted and logged of it.
+type answer struct {
+	http.ResponseWriter
+	id     string // of the request
+	route  string // as registered
+	status int    // 0: nothing is written yet
+}
+
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	return a.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// vary says on which headers of the request the answer depends.
+func (a *answer) vary(headers ...string) {
+	for _, h := range headers {
+		a.Header().Add("Vary", h)
+	}
+}
+
+// cache says who may keep a copy.
+func (a *answer) cache(policy string) { a.Header().Set("Cache-Control", policy) }
+
+// send answers with a body.
+func (a *answer) send(status int, contentType string, body []byte) {
+	h := a.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	a.WriteHeader(status)
+	_, _ = a.Write(body) // who has gone away, or asked with HEAD, takes none
+}
+
+// sendTagged answers with a body that the client may have already (RFC 9110 §8.8.3): then with 304.
+func (a *answer) sendTagged(r *http.Request, contentType string, body []byte) {
+	sum := sha256.Sum256(body)
+	tag := `W/"` + hex.EncodeToString(sum[:12]) + `"`
+	a.Header().Set("ETag", tag)
+	if matches(r.Header.Values("If-None-Match"), tag) {
+		a.WriteHeader(http.StatusNotModified)
+		return
+	}
+	a.send(http.StatusOK, contentType, body)
+}
+
+// matches compares weakly (RFC 9110 §13.1.2). No tag of ours holds a comma.
+func matches(lines []string, tag string) bool {
+	for _, line := range lines {
+		for t := range strings.SplitSeq(line, ",") {
+			t = strings.TrimSpace(t)
+			if t == "*" || strings.TrimPrefix(t, "W/") == strings.TrimPrefix(tag, "W/") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// observe gives each request an id and a time to be answered in, and counts it.
+func (s *Server) observe(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := &answer{ResponseWriter: w, id: uuid.NewString(), route: "none"}
+		a.Header().Set("X-Request-Id", a.id)
+		a.Header().Set("X-Content-Type-Options", "nosniff")
+		ctx, cancel := context.WithTimeout(r.Context(), handleTime)
+		defer cancel()
+		start := time.Now()
+		defer func() {
+			if a.status == 0 {
+				a.status = http.StatusOK // what net/http answers for a handler that said nothing
+			}
+			s.metrics.requests.WithLabelValues(a.route, strconv.Itoa(a.status)).Inc()
+			s.metrics.seconds.WithLabelValues(a.route).Observe(time.Since(start).Seconds())
+		}()
+		next.ServeHTTP(a, r.WithContext(ctx))
+	})
+}

@@ -1,0 +1,210 @@
+package server
+
+import (
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/outbox"
+	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	apiPrefix = "/api/"
+	apiJSON   = "application/json"
+	maxAction = 1 << 20 // bytes of one dispatched action
+	maxKey    = 64      // characters of an Idempotency-Key
+)
+
+// api makes h a part of the client API: what it answers is the user's own.
+func (s *Server) api(h handle) handle {
+	return func(a *answer, r *http.Request, p httprouter.Params) error {
+		a.cache(cacheOwn)
+		a.vary("Authorization")
+		a.Header().Set("Lightweb-Version", s.Version)
+		return h(a, r, p)
+	}
+}
+
+// getFeed serves a page of a feed.
+func (s *Server) getFeed(a *answer, r *http.Request, _ httprouter.Params) error {
+	u, err := s.reader(a, r)
+	if err != nil {
+		return err
+	}
+	q, err := query(r, "feed", "limit", "cursor")
+	if err != nil {
+		return err
+	}
+	name, limit := feed.Main, feed.DefaultLimit
+	if q.Has("feed") {
+		name = q.Get("feed")
+	}
+	if q.Has("limit") {
+		n, err := strconv.ParseUint(q.Get("limit"), 10, 16)
+		if err != nil || n == 0 {
+			return fault.New(fault.Invalid, "the limit must be 1 to 100").WithCode("bad_limit")
+		}
+		limit = int(n)
+	}
+	page, err := s.Feed.Page(r.Context(), u, name, q.Get("cursor"), limit)
+	if err != nil {
+		return err
+	}
+	if page.Next != "" {
+		q.Set("cursor", page.Next)
+		a.Header().Set("Link", "<"+r.URL.Path+"?"+q.Encode()+`>; rel="next"`)
+	}
+	return a.sendJSON(r, page)
+}
+
+// getFeedEntry serves one entry of a feed.
+func (s *Server) getFeedEntry(a *answer, r *http.Request, p httprouter.Params) error {
+	u, err := s.reader(a, r)
+	if err != nil {
+		return err
+	}
+	if _, err := query(r); err != nil {
+		return err
+	}
+	id, err := uuid.Parse(p.ByName("entry"))
+	if err != nil || id.String() != p.ByName("entry") {
+		return errNothing
+	}
+	item, err := s.Feed.Item(r.Context(), u, id)
+	if err != nil {
+		return err
+	}
+	return a.sendJSON(r, item)
+}
+
+func (a *answer) sendJSON(r *http.Request, v any) error {
+	body, err := vocab.Marshal(v)
+	if err != nil {
+		return err
+	}
+	a.sendTagged(r, apiJSON, body)
+	return nil
+}
+
+// query returns the parameters of the request. One that is not known, or given twice, is refused: a client that is
+// mistaken about what it asks for should hear of it.
+func query(r *http.Request, known ...string) (url.Values, error) {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, "the query is malformed", err).WithCode("bad_query")
+	}
+	for name, values := range q {
+		if !slices.Contains(known, name) || len(values) != 1 {
+			return nil, fault.New(fault.Invalid, "the query holds a parameter that is not known here, or one twice").WithCode("bad_query")
+		}
+	}
+	return q, nil
+}
+
+// dispatched is the answer to an action.
+type dispatched struct {
+	Success       bool        `json:"success"`
+	ActivityID    vocab.ID    `json:"activityId,omitempty"`
+	FederationJob *outbox.Job `json:"federationJob,omitempty"` // when anything leaves
+}
+
+// postActivity dispatches an action in the user's name.
+func (s *Server) postActivity(a *answer, r *http.Request, _ httprouter.Params) error {
+	t, err := s.authorize(a, r, scopeWrite, scopeAdmin, scopeLLM)
+	if err != nil {
+		return err
+	}
+	if _, err := query(r); err != nil {
+		return err
+	}
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	action, err := a.action(r)
+	if err != nil {
+		return err
+	}
+	if !s.Outbox.Allows(t.Scopes, action.Name) {
+		return insufficient(a, scopeWrite)
+	}
+	result, err := s.Outbox.Dispatch(r.Context(), outbox.Dispatch{User: t.User, Token: t.ID, Action: action, IdempotencyKey: key})
+	if err != nil {
+		return err
+	}
+	body, err := vocab.Marshal(dispatched{true, result.ActivityID, result.Job})
+	if err != nil {
+		return err
+	}
+	if result.ActivityID != "" {
+		a.Header().Set("Location", string(result.ActivityID))
+	}
+	if result.Replayed {
+		a.Header().Set("Idempotent-Replayed", "true")
+	}
+	a.send(http.StatusCreated, apiJSON, body)
+	return nil
+}
+
+// idempotencyKey returns the key under which the answer is to be kept, empty for none.
+func idempotencyKey(r *http.Request) (string, error) {
+	keys := r.Header.Values("Idempotency-Key")
+	if len(keys) == 0 {
+		return "", nil
+	}
+	unprintable := func(c rune) bool { return c <= ' ' || c > '~' }
+	if len(keys) > 1 || keys[0] == "" || len(keys[0]) > maxKey || strings.ContainsFunc(keys[0], unprintable) {
+		return "", fault.New(fault.Invalid, "an Idempotency-Key has 1 to 64 printable characters").WithCode("bad_idempotency_key")
+	}
+	return keys[0], nil
+}
+
+// action reads what is to be done: exactly {"action", "params"}.
+func (a *answer) action(r *http.Request) (pipeline.Action, error) {
+	var none pipeline.Action
+	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if charset, given := params["charset"]; err != nil || mediaType != apiJSON || given && !strings.EqualFold(charset, "utf-8") ||
+		r.Header.Get("Content-Encoding") != "" {
+		return none, fault.New(fault.Unsupported, "send application/json")
+	}
+	body, err := a.body(r, maxAction)
+	if err != nil {
+		return none, err
+	}
+	d, err := vocab.ParseDoc(body)
+	if err != nil {
+		return none, err
+	}
+	for name := range d {
+		if name != "action" && name != "params" {
+			return none, fault.New(fault.Unprocessable, "only action and params are taken").WithCode("unknown_parameter").At(pointer(name))
+		}
+	}
+	name := d.Text("action")
+	if name == "" {
+		return none, fault.New(fault.Unprocessable, "an action must be named").WithCode("unknown_action").At("/action")
+	}
+	given, ok := d["params"].(vocab.Doc)
+	if !ok && d["params"] != nil {
+		return none, fault.New(fault.Unprocessable, "params must be an object").WithCode("invalid_parameter").At("/params")
+	}
+	if given == nil {
+		given = vocab.Doc{}
+	}
+	return pipeline.Action{Name: name, Params: given.JSON()}, nil
+}
+
+// pointer returns the JSON Pointer to a member of the body (RFC 6901 §3).
+func pointer(name string) string {
+	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name[:min(len(name), 64)])
+}

@@ -1,0 +1,115 @@
+package server
+
+import (
+	"html"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// open lets pages of any origin read the answer (RFC 7033 §5).
+func (a *answer) open() { a.Header().Set("Access-Control-Allow-Origin", "*") }
+
+// getWebFinger answers who an account or URI is (RFC 7033). It ignores Accept (§4.2) and parameters it does not know.
+func (s *Server) getWebFinger(a *answer, r *http.Request, _ httprouter.Params) error {
+	a.open()
+	if s.unencrypted(r) {
+		a.Header().Set("Location", s.Local.Origin()+r.URL.Path+"?"+r.URL.RawQuery)
+		a.WriteHeader(http.StatusPermanentRedirect)
+		return nil
+	}
+	q := r.URL.Query()
+	if len(q["resource"]) != 1 {
+		return fault.New(fault.Invalid, "ask for one resource")
+	}
+	u, jrd, err := s.Local.WebFinger(q.Get("resource"))
+	switch {
+	case fault.KindOf(err) == fault.NotFound && err != nil:
+		return errNothing // in the same words, whether nobody can have the name or nobody has
+	case err != nil:
+		return err
+	}
+	if !u.IsZero() {
+		if err := s.present(r, u); err != nil {
+			return err
+		}
+	}
+	if rels := q["rel"]; len(rels) > 0 { // RFC 7033 §4.3: it filters the links and nothing else
+		links, _ := jrd["links"].([]any)
+		jrd["links"] = slices.DeleteFunc(links, func(l any) bool {
+			d, _ := l.(vocab.Doc)
+			return !slices.Contains(rels, d.Text("rel"))
+		})
+	}
+	a.cache(cachePublic)
+	a.sendTagged(r, "application/jrd+json", jrd.JSON())
+	return nil
+}
+
+// unencrypted tells whether a proxy that is trusted says that it was asked without TLS, although that is how our origin
+// is reached. WebFinger must not answer then (RFC 7033 §4).
+func (s *Server) unencrypted(r *http.Request) bool {
+	if !strings.HasPrefix(s.Local.Origin(), "https://") || !strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "http") {
+		return false
+	}
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(from.Addr().Unmap()) })
+}
+
+// hostMeta are the forms of host-meta (RFC 6415 §3). XML is for those who have no preference.
+var hostMeta = []offer{
+	{mediaType: "application/xrd+xml", send: "application/xrd+xml; charset=utf-8"},
+	{mediaType: "application/json", send: "application/json"},
+	{mediaType: "application/jrd+json", send: "application/jrd+json"},
+}
+
+// getHostMeta tells where WebFinger is, to those who still ask this way (RFC 6415).
+func (s *Server) getHostMeta(a *answer, r *http.Request, _ httprouter.Params) error {
+	a.open()
+	a.vary("Accept")
+	template := s.Local.Origin() + "/.well-known/webfinger?resource={uri}"
+	form, ok := choose(r.Header.Values("Accept"), hostMeta)
+	if !ok {
+		form = hostMeta[0]
+	}
+	body := []byte(`<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<XRD xmlns="http://docs.oasis-open.org/ns/xri/xrd-1.0"><Link rel="lrdd" type="application/jrd+json" template="` +
+		html.EscapeString(template) + `"/></XRD>` + "\n")
+	if form.mediaType != hostMeta[0].mediaType {
+		body = vocab.Doc{"links": []any{vocab.Doc{"rel": "lrdd", "type": "application/jrd+json", "template": template}}}.JSON()
+	}
+	a.cache(cachePublic)
+	a.sendTagged(r, form.send, body)
+	return nil
+}
+
+// homePage is what a browser sees. It holds no script and loads nothing.
+func homePage(host string) []byte {
+	h := html.EscapeString(host)
+	return []byte(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Lightweb on ` + h + `</title>
+<h1>Lightweb on ` + h + `</h1>
+<p>This is an ActivityPub server. People here are known as <code>@name@` + h + `</code>; follow them from any server of the fediverse.</p>
+<p>There are no pages to read here. About this server: <a href="/nodeinfo/2.1">NodeInfo</a>.</p>
+</html>
+`)
+}
+
+func (s *Server) getHome(a *answer, r *http.Request, _ httprouter.Params) error {
+	a.Header().Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	a.Header().Set("Referrer-Policy", "no-referrer")
+	a.cache(cachePublic)
+	a.sendTagged(r, "text/html; charset=utf-8", s.home)
+	return nil
+}

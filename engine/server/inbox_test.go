@@ -1,0 +1,94 @@
+package server_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/server"
+)
+
+func TestInboxAnswersWhatBecameOfAnActivity(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(d *server.Deps) { d.BodyLimit = 100 })
+	for _, c := range []struct {
+		name, path, body string
+		err              error
+		status           int
+		header, want     string
+	}{
+		{"IN-02 accepted", "/users/alice/inbox", `{"a":1}`, nil, 202, "Content-Type", ""},
+		{"IN-02 accepted by all", "/inbox", `{"a":1}`, nil, 202, "Content-Type", ""},
+		{"IN-01 a media type that is not taken", "/inbox", `{}`, fault.New(fault.Unsupported, "send activity+json"), 415, "", ""},
+		{"IN-03 unsigned", "/inbox", `{}`, fault.New(fault.Unauthenticated, "the request is not signed"), 401, "WWW-Authenticate", `Signature realm="lightweb",headers="(request-target) host date digest"`},
+		{"IN-04 a name nobody can have", "/users/No-Body/inbox", `{}`, nil, 404, "", ""},
+		{"IN-04 a name nobody has", "/users/nobody/inbox", `{}`, fault.New(fault.NotFound, "there is no such inbox"), 404, "", ""},
+		{"IN-04 suspended", "/users/alice/inbox", `{}`, fault.New(fault.Gone, "gone"), 410, "", ""},
+		{"IN-04 a blocked host", "/inbox", `{}`, fault.New(fault.Forbidden, "no"), 403, "", ""},
+		{"IN-04 over a limit", "/inbox", `{}`, fault.New(fault.RateLimited, "no").After(3 * time.Second), 429, "Retry-After", "3"},
+		{"IN-04 too big", "/inbox", strings.Repeat("x", 101), nil, 413, "", ""},
+		{"as big as may be", "/inbox", strings.Repeat("x", 100), nil, 202, "", ""},
+		{"IN-04 bad JSON", "/inbox", `{`, fault.New(fault.Invalid, "no JSON"), 400, "", ""},
+		{"IN-04 overload", "/inbox", `{}`, fault.New(fault.Unavailable, "later"), 503, "Retry-After", "5"},
+		{"IN-02 a bug", "/inbox", `{}`, fmt.Errorf("select from objects: broken"), 500, "", ""},
+	} {
+		f.inbox.err = c.err
+		r := f.send(c.path, c.body, header("Content-Type", "application/activity+json"))
+		if r.StatusCode != c.status {
+			t.Errorf("%s: %d, want %d: %s", c.name, r.StatusCode, c.status, r.body)
+		}
+		if c.header != "" && r.Header.Get(c.header) != c.want {
+			t.Errorf("%s: %s %q, want %q", c.name, c.header, r.Header.Get(c.header), c.want)
+		}
+		if c.status == 202 {
+			if len(r.body) > 0 || string(f.inbox.body) != c.body || (f.inbox.user == f.alice) != strings.Contains(c.path, "alice") {
+				t.Errorf("%s: answered %q, received %q for %q", c.name, r.body, f.inbox.body, f.inbox.user)
+			}
+		} else if strings.Contains(string(r.body), "objects") || r.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("IN-02: %s: %s, want a problem without internals", c.name, r.body)
+		}
+	}
+}
+
+func TestPeersThatBreakOffDoNotReachTheInbox(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	srv := httptest.NewServer(f.public)
+	t.Cleanup(srv.Close)
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "POST /inbox HTTP/1.1\r\nHost: example.org\r\nContent-Length: 10\r\n\r\nhalf"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusBadRequest || f.inbox.body != nil {
+		t.Errorf("%d, and the inbox has %q, want 400 and nothing", res.StatusCode, f.inbox.body)
+	}
+}
+
+func TestHardenBoundsWhatAClientMayTake(t *testing.T) {
+	t.Parallel()
+	var srv http.Server
+	server.Harden(&srv)
+	if srv.ReadHeaderTimeout != 10*time.Second || srv.IdleTimeout != 2*time.Minute || srv.MaxHeaderBytes != 32<<10 ||
+		srv.ReadTimeout != 30*time.Second || srv.WriteTimeout != 30*time.Second {
+		t.Errorf("PAR-14: %+v", &srv)
+	}
+}

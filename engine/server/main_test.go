@@ -1,0 +1,315 @@
+package server_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/outbox"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/server"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+const origin = "https://example.org"
+
+var start = time.Date(2026, 2, 21, 12, 0, 0, 0, time.UTC)
+
+// inbox answers what the test says.
+type inbox struct {
+	err  error
+	user vocab.Username
+	body []byte
+}
+
+func (i *inbox) Receive(_ context.Context, _ *http.Request, body []byte, user vocab.Username) error {
+	i.user, i.body = user, body
+	return i.err
+}
+
+// dispatcher answers what the test says.
+type dispatcher struct {
+	result outbox.Result
+	err    error
+	asked  outbox.Dispatch
+}
+
+func (d *dispatcher) Allows(scopes []string, action string) bool {
+	return action != "DeleteObject" || slices.Contains(scopes, "write")
+}
+
+func (d *dispatcher) Dispatch(_ context.Context, asked outbox.Dispatch) (outbox.Result, error) {
+	d.asked = asked
+	return d.result, d.err
+}
+
+// offline is a world in which no other server answers.
+type offline struct{}
+
+func (offline) Get(context.Context, transport.Request) (*transport.Response, error) {
+	return nil, fault.New(fault.Unavailable, "the other server does not answer")
+}
+
+// fixture is a server on real stores, with users alice and bob, and carol on another server.
+type fixture struct {
+	*testing.T
+	store        *db.Cluster
+	local        *actor.Local
+	keys         *actor.Keyring
+	registry     *registry.Registry
+	alice, bob   vocab.Username
+	inbox        *inbox
+	outbox       *dispatcher
+	deps         server.Deps
+	public       http.Handler
+	admin        http.Handler
+	ready        error
+	carol        *vocab.Actor
+	carolKey     signature.Key
+	blockedHosts []string
+}
+
+func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
+	t.Helper()
+	store := dbtest.New(t)
+	data, users := t.TempDir(), t.TempDir()
+	log := slog.New(slog.DiscardHandler)
+	f := &fixture{T: t, store: store, keys: actor.NewKeyring(users, data, origin), registry: registry.New(data, users, log),
+		inbox: &inbox{}, outbox: &dispatcher{}, blockedHosts: []string{"blocked.example"}}
+	f.local = actor.NewLocal(origin, f.keys, f.registry, "Lightweb")
+	f.alice, f.bob = f.user("alice"), f.user("bob")
+	f.carol, f.carolKey = f.remote("https://peer.example/users/carol")
+	now := func() time.Time { return start }
+	gate := policy.NewGate(func() (blocked, allowed []string) { return f.blockedHosts, nil }, policy.Open)
+	resolver := actor.NewResolver(actor.ResolverDeps{Local: f.local, Store: store, Fetch: offline{}, Gate: gate, TTL: time.Hour, Now: now, Log: log})
+	f.deps = server.Deps{Store: store, Local: f.local, Verifier: actor.NewVerifier(resolver, gate, origin, now), Gate: gate, Inbox: f.inbox, Outbox: f.outbox,
+		Feed: feed.New(store, f.local), Profiles: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0",
+		Ready: func(context.Context) error { return f.ready }, BodyLimit: 1 << 20, PageSize: 2, Readers: 2,
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	for _, c := range change {
+		c(&f.deps)
+	}
+	s := server.New(f.deps)
+	f.public, f.admin = s.Public(), s.Admin()
+	return f
+}
+
+func (f *fixture) user(name string) vocab.Username {
+	f.Helper()
+	u := dbtest.User(f, f.store, name)
+	if err := f.keys.Create(u); err != nil {
+		f.Fatal(err)
+	}
+	return u
+}
+
+// remoteKey is one key for all actors of other servers: making one is slow.
+var remoteKey = sync.OnceValue(func() *rsa.PrivateKey {
+	k, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return k
+})
+
+// remote returns an actor of another server whom the instance knows.
+func (f *fixture) remote(id string) (*vocab.Actor, signature.Key) {
+	f.Helper()
+	der, err := x509.MarshalPKIXPublicKey(&remoteKey().PublicKey)
+	if err != nil {
+		f.Fatal(err)
+	}
+	a, err := vocab.ParseActor(vocab.Doc{"id": id, "type": "Person", "inbox": id + "/inbox", "followers": id + "/followers", "publicKey": vocab.Doc{
+		"id": id + "#main-key", "owner": id, "publicKeyPem": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}}.JSON())
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := f.store.SaveRemoteActor(f.Context(), db.RemoteActor{Actor: a, FetchedAt: start}); err != nil {
+		f.Fatal(err)
+	}
+	return a, signature.Key{ID: id + "#main-key", Private: remoteKey()}
+}
+
+func (f *fixture) write(u vocab.Username, work func(context.Context, *db.Tx) error) {
+	f.Helper()
+	if err := f.store.Write(f.Context(), u, work); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// post stores what u wrote for those in to, and returns the ids of activity and object.
+func (f *fixture) post(u vocab.Username, text string, at time.Time, to ...vocab.ID) (activity, object vocab.ID) {
+	f.Helper()
+	activity, object = f.local.NewActivityID(u), f.local.NewObjectID(u)
+	named := make([]any, len(to))
+	for i, id := range to {
+		named[i] = string(id)
+	}
+	note := vocab.Doc{"id": string(object), "type": "Note", "attributedTo": string(f.local.ID(u)), "content": "<p>" + text + "</p>",
+		"to": named, "bto": []any{"https://hidden.example/users/dan"}, "published": at.Format(time.RFC3339)}
+	create := vocab.Doc{"@context": vocab.Context(), "id": string(activity), "type": "Create", "actor": string(f.local.ID(u)), "to": named,
+		"bcc": []any{"https://hidden.example/users/dan"}, "object": note}
+	f.write(u, func(ctx context.Context, tx *db.Tx) error {
+		if _, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: object, Published: at, Raw: note.JSON()}); err != nil {
+			return err
+		}
+		id := uuid.Must(uuid.NewV7())
+		if err := tx.AddActivity(ctx, db.Activity{ID: id, URI: activity, Direction: db.Outbound, Type: "Create", Actor: f.local.ID(u),
+			Object: object, Published: at, Raw: create.JSON()}); err != nil {
+			return err
+		}
+		return tx.AddFeedEntry(ctx, db.FeedEntry{ID: id, Activity: activity, Actor: f.local.ID(u), Published: at})
+	})
+	return activity, object
+}
+
+func (f *fixture) bury(u vocab.Username, object vocab.ID) {
+	f.Helper()
+	f.write(u, func(ctx context.Context, tx *db.Tx) error {
+		_, err := tx.BuryObject(ctx, object, vocab.Doc{"id": string(object), "type": "Tombstone", "formerType": "Note",
+			"deleted": start.Format(time.RFC3339)}.JSON(), start)
+		return err
+	})
+}
+
+func (f *fixture) relate(u vocab.Username, kind, status string, who vocab.ID, at time.Time) {
+	f.Helper()
+	f.write(u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.SetRelationship(ctx, db.Relationship{Actor: who, Type: kind, Status: status, Activity: who + "/follow"}, at)
+	})
+}
+
+// token returns a new token of u.
+func (f *fixture) token(u vocab.Username, scopes ...string) string {
+	f.Helper()
+	secret, digest := server.MintToken(u)
+	if err := f.store.AddToken(f.Context(), db.Token{ID: uuid.New(), User: u, Scopes: scopes, CreatedAt: start}, digest); err != nil {
+		f.Fatal(err)
+	}
+	return secret
+}
+
+// asking changes a request before it is made.
+type asking func(*http.Request)
+
+func header(name, value string) asking { return func(r *http.Request) { r.Header.Set(name, value) } }
+func bearer(token string) asking       { return header("Authorization", "Bearer "+token) }
+
+// signed signs a request for what the client sends.
+func (f *fixture) signed(k signature.Key, d signature.Dialect) asking {
+	return func(r *http.Request) {
+		c, err := http.NewRequest(r.Method, origin+r.RequestURI, nil)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if err := signature.Sign(c, nil, k, d, start); err != nil {
+			f.Fatal(err)
+		}
+		for name, v := range c.Header {
+			r.Header[name] = v
+		}
+	}
+}
+
+// response is what came back, its body read.
+type response struct {
+	*http.Response
+	body []byte
+}
+
+func (r response) doc(t *testing.T) vocab.Doc {
+	t.Helper()
+	d, err := vocab.ParseDoc(r.body)
+	if err != nil {
+		t.Fatalf("%s: %v", r.body, err)
+	}
+	return d
+}
+
+func (r response) decode(t *testing.T, into any) {
+	t.Helper()
+	if err := json.Unmarshal(r.body, into); err != nil {
+		t.Fatalf("%s: %v", r.body, err)
+	}
+}
+
+// ask sends a request to the public side. Addresses of ours are asked for by their path.
+func (f *fixture) ask(method, target string, how ...asking) response {
+	f.Helper()
+	return ask(f, f.public, method, strings.TrimPrefix(target, origin), "", how...)
+}
+
+func (f *fixture) get(target string, how ...asking) response {
+	f.Helper()
+	return f.ask(http.MethodGet, target, how...)
+}
+
+func (f *fixture) send(target, body string, how ...asking) response {
+	f.Helper()
+	return ask(f, f.public, http.MethodPost, target, body, how...)
+}
+
+func ask(t testing.TB, h http.Handler, method, target, body string, how ...asking) response {
+	t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Host = "example.org"
+	for _, change := range how {
+		change(r)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	res := w.Result()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response{res, b}
+}
+
+// want fails unless the status is as it should be.
+func (r response) want(t testing.TB, status int) response {
+	t.Helper()
+	if r.StatusCode != status {
+		t.Fatalf("status %d, want %d: %s", r.StatusCode, status, r.body)
+	}
+	return r
+}
+
+// blockedKey is of an actor on a host that is not welcome.
+func (f *fixture) blockedKey() signature.Key {
+	return signature.Key{ID: "https://blocked.example/users/mallory#main-key", Private: remoteKey()}
+}
+
+// state suspends or deletes a user.
+func (f *fixture) state(u vocab.Username, state string) {
+	f.Helper()
+	if err := f.store.SetUserState(f.Context(), u, state); err != nil {
+		f.Fatal(err)
+	}
+}

@@ -1,0 +1,122 @@
+package server
+
+import (
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// offer is a form in which something can be served.
+type offer struct {
+	mediaType string // without parameters
+	profile   string // the only profile it can be asked for with; empty: none
+	send      string // as Content-Type
+}
+
+// documents are the two names of the one form of ActivityPub (§3.2). The first is for those who have no preference.
+var documents = []offer{
+	{mediaType: vocab.ActivityJSON, send: vocab.ActivityJSON},
+	{mediaType: "application/ld+json", profile: vocab.ContextAS, send: vocab.MediaType},
+}
+
+// document returns the Content-Type in which the client wants an ActivityStreams document. Only who accepts something,
+// and nothing that we have, is refused: a browser's */* and no Accept at all get the document, too.
+func (a *answer) document(r *http.Request) (string, error) {
+	a.vary("Accept")
+	o, ok := choose(r.Header.Values("Accept"), documents)
+	if !ok {
+		return "", fault.New(fault.NotAcceptable, "this is served as application/activity+json only")
+	}
+	return o.send, nil
+}
+
+// choose returns the offer that the Accept header prefers, the first of equals. Ranges that are malformed are passed
+// over; without any other, every offer is acceptable (RFC 9110 §12.5.1).
+func choose(accept []string, offers []offer) (offer, bool) {
+	ranges := parseAccept(accept)
+	if len(ranges) == 0 {
+		return offers[0], true
+	}
+	var best offer
+	quality := 0.0
+	for _, o := range offers {
+		if q := o.quality(ranges); q > quality {
+			best, quality = o, q
+		}
+	}
+	return best, quality > 0
+}
+
+// mediaRange is what a client accepts.
+type mediaRange struct {
+	mediaType string
+	profiles  []string
+	quality   float64
+}
+
+// quality returns how much the client wants o: what the most specific range says that o is in.
+func (o offer) quality(ranges []mediaRange) float64 {
+	major, _, _ := strings.Cut(o.mediaType, "/")
+	closest, quality := 0, 0.0
+	for _, r := range ranges {
+		near := 0
+		switch {
+		case r.mediaType == o.mediaType && len(r.profiles) == 0:
+			near = 3
+		case r.mediaType == o.mediaType && slices.Contains(r.profiles, o.profile):
+			near = 4
+		case r.mediaType == major+"/*":
+			near = 2
+		case r.mediaType == "*/*":
+			near = 1
+		}
+		if near > closest || near == closest && r.quality > quality {
+			closest, quality = near, r.quality
+		}
+	}
+	if closest == 0 {
+		return 0
+	}
+	return quality
+}
+
+func parseAccept(lines []string) []mediaRange {
+	var ranges []mediaRange
+	for _, part := range splitList(strings.Join(lines, ",")) {
+		mediaType, params, err := mime.ParseMediaType(part)
+		if err != nil || !strings.Contains(mediaType, "/") {
+			continue
+		}
+		r := mediaRange{mediaType: mediaType, profiles: strings.Fields(params["profile"]), quality: 1}
+		if q, given := params["q"]; given {
+			if r.quality, err = strconv.ParseFloat(q, 64); err != nil || !(r.quality >= 0 && r.quality <= 1) {
+				continue
+			}
+		}
+		ranges = append(ranges, r)
+	}
+	return ranges
+}
+
+// splitList splits at commas that are not within quotes (RFC 9110 §5.6.1, §5.6.4).
+func splitList(s string) []string {
+	var parts []string
+	start, quoted := 0, false
+	for i := 0; i < len(s); i++ {
+		switch {
+		case quoted && s[i] == '\\':
+			i++
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == ',' && !quoted:
+			parts = append(parts, s[start:i])
+			start = i + 1
+		}
+	}
+	return append(parts, s[start:])
+}

@@ -1,0 +1,83 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	nodeInfoSchema = "http://nodeinfo.diaspora.software/ns/schema/2.1"
+	relApplication = "https://www.w3.org/ns/activitystreams#Application" // FEP-d556
+	homepage       = "https://lightwebbrowser.org"
+	repository     = "https://github.com/lightweb/lightweb"
+)
+
+// getNodeInfoLinks tells where NodeInfo and the instance actor are (FEP-f1d5).
+func (s *Server) getNodeInfoLinks(a *answer, r *http.Request, _ httprouter.Params) error {
+	a.open()
+	a.cache(cachePublic)
+	a.sendTagged(r, "application/json", vocab.Doc{"links": []any{
+		vocab.Doc{"rel": nodeInfoSchema, "href": s.Local.Origin() + "/nodeinfo/2.1"},
+		vocab.Doc{"rel": relApplication, "href": string(s.Local.InstanceID())},
+	}}.JSON())
+	return nil
+}
+
+// getNodeInfo tells what runs here. It names nobody, and counts users roughly.
+func (s *Server) getNodeInfo(a *answer, r *http.Request, _ httprouter.Params) error {
+	a.open()
+	total, err := s.users.count(r.Context(), s.Now(), s.Store.CountUsers)
+	if err != nil {
+		return err
+	}
+	none := []any{}
+	a.cache(cachePublic)
+	a.sendTagged(r, `application/json; profile="`+nodeInfoSchema+`#"`, vocab.Doc{
+		"version":           "2.1",
+		"software":          vocab.Doc{"name": "lightweb", "version": s.Version, "homepage": homepage, "repository": repository},
+		"protocols":         []any{"activitypub"},
+		"services":          vocab.Doc{"inbound": none, "outbound": none},
+		"openRegistrations": false,
+		"usage":             vocab.Doc{"users": vocab.Doc{"total": rough(total)}},
+		"metadata":          vocab.Doc{},
+	}.JSON())
+	return nil
+}
+
+// rough keeps the two leading digits: nobody can tell from it when somebody came or went.
+func rough(n int) int {
+	unit := 1
+	for n/unit >= 100 {
+		unit *= 10
+	}
+	return n / unit * unit
+}
+
+// countEvery is how long a count is repeated: strangers cannot make us count without end.
+const countEvery = time.Minute
+
+// userCount is how many users there were not long ago.
+type userCount struct {
+	mu    sync.Mutex
+	total int
+	until time.Time
+}
+
+func (c *userCount) count(ctx context.Context, now time.Time, ask func(context.Context) (int, error)) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Before(c.until) {
+		return c.total, nil
+	}
+	total, err := ask(ctx)
+	if err == nil {
+		c.total, c.until = total, now.Add(countEvery)
+	}
+	return total, err
+}

@@ -1,0 +1,156 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// refusals maps what kind of failure it was to the status that says so, and to the name that programs know it by when
+// the fault has none of its own.
+var refusals = map[fault.Kind]struct {
+	status int
+	code   string
+}{
+	fault.Internal:        {http.StatusInternalServerError, "internal_error"},
+	fault.Invalid:         {http.StatusBadRequest, "bad_request"},
+	fault.Unprocessable:   {http.StatusUnprocessableEntity, "unprocessable"},
+	fault.Unauthenticated: {http.StatusUnauthorized, "unauthenticated"},
+	fault.Forbidden:       {http.StatusForbidden, "forbidden"},
+	fault.NotFound:        {http.StatusNotFound, "not_found"},
+	fault.NoUser:          {http.StatusNotFound, "not_found"},
+	fault.NoHost:          {http.StatusBadGateway, "host_not_found"},
+	fault.NotAcceptable:   {http.StatusNotAcceptable, "not_acceptable"},
+	fault.NotAllowed:      {http.StatusMethodNotAllowed, "method_not_allowed"},
+	fault.Conflict:        {http.StatusConflict, "conflict"},
+	fault.Gone:            {http.StatusGone, "gone"},
+	fault.TooLarge:        {http.StatusRequestEntityTooLarge, "too_large"},
+	fault.Unsupported:     {http.StatusUnsupportedMediaType, "unsupported_media_type"},
+	fault.RateLimited:     {http.StatusTooManyRequests, "rate_limited"},
+	fault.Unavailable:     {http.StatusServiceUnavailable, "unavailable"},
+	fault.Busy:            {http.StatusServiceUnavailable, "busy"},
+	fault.Protocol:        {http.StatusBadGateway, "protocol_error"},
+	fault.Config:          {http.StatusInternalServerError, "internal_error"},
+	fault.Usage:           {http.StatusInternalServerError, "internal_error"},
+	fault.Partial:         {http.StatusInternalServerError, "internal_error"},
+}
+
+// retryAfter is what a client is told to wait when nobody knows better.
+const retryAfter = 5 * time.Second
+
+// problem is a refusal as programs read it (RFC 9457). To clients of ours it is the result of an action, too.
+type problem struct {
+	Type      string    `json:"type"`
+	Title     string    `json:"title"`
+	Status    int       `json:"status"`
+	Detail    string    `json:"detail"`
+	Instance  string    `json:"instance,omitempty"`
+	RequestID string    `json:"request_id"`
+	Errors    []pointed `json:"errors,omitempty"`
+	Success   *bool     `json:"success,omitempty"`
+	Error     string    `json:"error,omitempty"`
+}
+
+// pointed is a problem with one part of the request.
+type pointed struct {
+	Pointer string `json:"pointer"` // JSON Pointer (RFC 6901)
+	Detail  string `json:"detail"`
+}
+
+const problems = "https://lightwebbrowser.org/problems/"
+
+// refuse answers with what went wrong, in words that may be shown, and logs the rest.
+func (s *Server) refuse(a *answer, r *http.Request, err error) {
+	known := refusals[fault.KindOf(err)]
+	s.logRefusal(r.Context(), a, known.status, err)
+	if a.status != 0 {
+		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+	}
+	of := fault.Of(err)
+	if of == nil {
+		of = &fault.Error{}
+	}
+	if known.status == http.StatusServiceUnavailable || known.status == http.StatusTooManyRequests {
+		wait := of.RetryAfter
+		if wait <= 0 {
+			wait = retryAfter
+		}
+		a.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	}
+	if a.Header().Get("Cache-Control") == "" {
+		a.cache("no-store")
+	}
+	p := problemOf(known.status, known.code, of, err)
+	p.RequestID = a.id
+	if strings.HasPrefix(r.URL.Path, apiPrefix) {
+		no := false
+		p.Success, p.Error, p.Instance = &no, strings.ReplaceAll(strings.TrimPrefix(p.Type, problems), "-", "_"), r.URL.Path
+	}
+	body, err := vocab.Marshal(p)
+	if err != nil {
+		panic("server: a problem cannot be written: " + err.Error()) // it holds nothing but texts and numbers
+	}
+	a.Header().Del("ETag")
+	a.send(known.status, "application/problem+json", body)
+}
+
+// problemOf returns what may be shown of a failure.
+func problemOf(status int, code string, of *fault.Error, err error) problem {
+	if of.Code != "" && of.Kind != fault.Internal {
+		code = of.Code
+	}
+	title := strings.ReplaceAll(code, "_", " ")
+	p := problem{Type: problems + strings.ReplaceAll(code, "_", "-"), Title: strings.ToUpper(title[:1]) + title[1:],
+		Status: status, Detail: fault.Public(err)}
+	if of.Pointer != "" && of.Kind != fault.Internal {
+		p.Errors = []pointed{{of.Pointer, p.Detail}}
+	}
+	return p
+}
+
+// logRefusal writes down, once, why a request was not answered as asked. What is the peer's fault is told in samples:
+// whoever can make us refuse cannot fill the log.
+func (s *Server) logRefusal(ctx context.Context, a *answer, status int, err error) {
+	level, message := slog.LevelDebug, "request refused"
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		message = "request abandoned"
+	case status == http.StatusInternalServerError:
+		level, message = slog.LevelError, "request failed"
+	case status > http.StatusInternalServerError:
+		level, message = slog.LevelWarn, "request failed"
+	case s.told.Allow():
+		level = slog.LevelInfo
+	}
+	s.Log.Log(ctx, level, message, "request", a.id, "route", a.route, "status", status, "err", err)
+}
+
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+	s.refuse(w.(*answer), r, errNothing)
+}
+
+// notAllowed answers for an address that has other methods; the router has listed them in Allow.
+func (s *Server) notAllowed(w http.ResponseWriter, r *http.Request) {
+	s.refuse(w.(*answer), r, fault.New(fault.NotAllowed, "this address does not take that method"))
+}
+
+// panicked answers for a bug of ours; the other requests go on.
+func (s *Server) panicked(w http.ResponseWriter, r *http.Request, v any) {
+	if v == http.ErrAbortHandler {
+		panic(v) // refuse means it: net/http cuts the connection
+	}
+	s.refuse(w.(*answer), r, fmt.Errorf("handle request: panic: %v\n%s", v, debug.Stack()))
+}
+
+// errNothing is the one answer for what is not there and for what the asker may not know of.
+var errNothing = fault.New(fault.NotFound, "there is nothing here")

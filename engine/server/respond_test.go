@@ -1,0 +1,148 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/julienschmidt/httprouter"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"golang.org/x/time/rate"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+func TestEveryKindOfFaultHasAStatus(t *testing.T) {
+	t.Parallel()
+	for _, k := range fault.Kinds() {
+		if row, ok := refusals[k]; !ok || http.StatusText(row.status) == "" || row.status < 400 || row.code == "" {
+			t.Errorf("refusals[%d] = %+v, want a status and a code", k, row)
+		}
+	}
+	if len(refusals) != len(fault.Kinds()) {
+		t.Errorf("refusals has %d rows, want %d", len(refusals), len(fault.Kinds()))
+	}
+}
+
+// bare is a server of one route, which fails in a given way.
+func bare(path string, fail func() error) (http.Handler, *Server, *bytes.Buffer) {
+	var logged bytes.Buffer
+	s := &Server{Deps: Deps{Log: slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: time.Now},
+		metrics: newMetrics(prometheus.NewRegistry()), told: rate.NewLimiter(1, 1)}
+	r := s.router()
+	s.route(r, http.MethodGet, path, func(*answer, *http.Request, httprouter.Params) error { return fail() })
+	return s.observe(r), s, &logged
+}
+
+func TestRefusalsTellWhatMayBeKnown(t *testing.T) {
+	t.Parallel()
+	secret := errors.New(`ERROR: relation "objects" does not exist (SQLSTATE 42P01)`)
+	for _, c := range []struct {
+		name, path string
+		err        error
+		status     int
+		retry      string
+		want       map[string]any
+	}{
+		{"a bug", "/x", secret, 500, "", map[string]any{"type": problems + "internal-error", "title": "Internal error", "detail": "internal error"}},
+		{"a bug that has words", "/x", fault.Wrap(fault.Internal, "table objects", secret).WithCode("sql").At("/a"), 500, "",
+			map[string]any{"type": problems + "internal-error", "title": "Internal error", "detail": "internal error"}},
+		{"words for outside", "/x", fmt.Errorf("parse body: %w", fault.Wrap(fault.Invalid, "an id is missing", secret)), 400, "",
+			map[string]any{"type": problems + "bad-request", "title": "Bad request", "detail": "an id is missing"}},
+		{"a code and a place", "/x", fault.New(fault.Unprocessable, "'explode' is not an action").WithCode("unknown_action").At("/action"), 422, "",
+			map[string]any{"type": problems + "unknown-action", "title": "Unknown action", "detail": "'explode' is not an action",
+				"errors": []any{map[string]any{"pointer": "/action", "detail": "'explode' is not an action"}}}},
+		{"the API's result", "/api/x", fault.New(fault.Unprocessable, "no").WithCode("unknown_action"), 422, "",
+			map[string]any{"type": problems + "unknown-action", "title": "Unknown action", "detail": "no", "success": false, "error": "unknown_action", "instance": "/api/x"}},
+		{"how long to wait", "/x", fault.New(fault.RateLimited, "slow down").After(1500 * time.Millisecond), 429, "2",
+			map[string]any{"type": problems + "rate-limited", "title": "Rate limited", "detail": "slow down"}},
+		{"overload", "/x", fault.New(fault.Unavailable, "later"), 503, "5", map[string]any{"type": problems + "unavailable", "title": "Unavailable", "detail": "later"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h, _, logged := bare(c.path, func() error { return c.err })
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.path, nil))
+			var got map[string]any
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+				t.Fatal(err)
+			}
+			id := w.Header().Get("X-Request-Id")
+			c.want["status"], c.want["request_id"] = float64(c.status), id
+			if w.Code != c.status || fmt.Sprint(got) != fmt.Sprint(c.want) {
+				t.Errorf("%d %v\nwant %d %v", w.Code, got, c.status, c.want)
+			}
+			if h := w.Header(); h.Get("Content-Type") != "application/problem+json" || h.Get("Retry-After") != c.retry || h.Get("Cache-Control") != "no-store" {
+				t.Errorf("headers %v, want a problem, Retry-After %q and no copies", h, c.retry)
+			}
+			if strings.Contains(w.Body.String(), "42P01") {
+				t.Error("PRV-15: the answer shows what went wrong inside")
+			}
+			if id == "" || !strings.Contains(logged.String(), id) {
+				t.Errorf("log %s, want a line with the request's id %s", logged, id)
+			}
+		})
+	}
+}
+
+func TestLogOfRefusalsCannotBeFlooded(t *testing.T) {
+	t.Parallel()
+	h, _, logged := bare("/x", func() error { return fault.New(fault.Invalid, "no") })
+	for range 50 {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/x", nil))
+	}
+	if n := strings.Count(logged.String(), `"level":"INFO"`); n < 1 || n > 5 {
+		t.Errorf("50 refusals gave %d lines at level Info, want few", n)
+	}
+}
+
+func TestPanicAnswersOneRequestAndStopsNothing(t *testing.T) {
+	t.Parallel()
+	h, s, logged := bare("/x/:y", func() error { panic("boom") })
+	for range 2 {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/x/1", nil))
+		if w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "boom") {
+			t.Errorf("%d %s, want 500 without the panic's words", w.Code, w.Body)
+		}
+	}
+	if !strings.Contains(logged.String(), "boom") || !strings.Contains(logged.String(), "respond_test.go") {
+		t.Error("the log does not show where it happened")
+	}
+	if got := testutil.ToFloat64(s.metrics.requests.WithLabelValues("/x/:y", "500")); got != 2 {
+		t.Errorf("counted %v failures under the route, want 2", got)
+	}
+}
+
+func TestHalfAnAnswerIsCutOff(t *testing.T) {
+	t.Parallel()
+	s := &Server{Deps: Deps{Log: slog.New(slog.DiscardHandler)}, metrics: newMetrics(prometheus.NewRegistry()), told: rate.NewLimiter(1, 1)}
+	r := s.router()
+	s.route(r, http.MethodGet, "/", func(a *answer, _ *http.Request, _ httprouter.Params) error {
+		a.send(http.StatusOK, "text/plain", []byte("half"))
+		return errors.New("the rest is missing")
+	})
+	defer func() {
+		if v := recover(); v != http.ErrAbortHandler { //nolint:errorlint // it is a panic's value
+			t.Errorf("panic %v, want http.ErrAbortHandler", v)
+		}
+	}()
+	s.observe(r).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+}
+
+func TestNodeInfoCountsRoughly(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]int{0: 0, 1: 1, 99: 99, 100: 100, 123: 120, 1299: 1200, 54321: 54000} {
+		if got := rough(n); got != want {
+			t.Errorf("rough(%d) = %d, want %d", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+// Package server speaks HTTP: federation endpoints, the client API, and the admin listener.
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/julienschmidt/httprouter"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/outbox"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Inbox takes activities from other servers.
+type Inbox interface {
+	Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error
+}
+
+// Outbox does what users' programs ask for.
+type Outbox interface {
+	Allows(scopes []string, action string) bool
+	Dispatch(ctx context.Context, d outbox.Dispatch) (outbox.Result, error)
+}
+
+// Verifier tells who signed a request.
+type Verifier interface {
+	Claims(r *http.Request, body []byte) ([]signature.Claim, error)
+	Signer(ctx context.Context, claims []signature.Claim, want vocab.ID) (*vocab.Actor, error)
+}
+
+// Gate says whether a host may talk to us: nil, or why not.
+type Gate interface {
+	Check(host string) error
+}
+
+// Profiles tells who may read a user's collections.
+type Profiles interface {
+	User(u vocab.Username) (registry.User, error)
+}
+
+// Deps is what a server works with.
+type Deps struct {
+	Store    *db.Cluster
+	Local    *actor.Local
+	Verifier Verifier
+	Gate     Gate
+	Inbox    Inbox
+	Outbox   Outbox
+	Feed     *feed.Reader
+	Profiles Profiles
+	Log      *slog.Logger
+	Metrics  *prometheus.Registry
+	Now      func() time.Time
+	Version  string                      // of this program
+	Ready    func(context.Context) error // nil when requests can be served
+
+	BodyLimit      int64          // bytes of one activity from another server
+	PageSize       int            // items in a page of a collection
+	Readers        int            // how many may read users' databases at once without being known here: a quarter of all connections
+	TrustedProxies []netip.Prefix // whose X-Forwarded-Proto is believed
+}
+
+// Server answers requests. Public and Admin return its two sides, for listeners that are somebody else's.
+type Server struct {
+	Deps
+	metrics metrics
+	told    *rate.Limiter // refusals that the log shows at level Info
+	visits  visits
+	users   userCount
+	home    []byte
+}
+
+// New returns a server.
+func New(d Deps) *Server {
+	return &Server{Deps: d, metrics: newMetrics(d.Metrics), told: rate.NewLimiter(1, 20),
+		visits: newVisits(d.Readers), home: homePage(d.Local.Host())}
+}
+
+// What a connection may cost before a request is understood, and how long one request may take.
+const (
+	headerTime  = 10 * time.Second
+	requestTime = 30 * time.Second
+	handleTime  = 25 * time.Second // less, so that there is time to say that it was too long
+	idleTime    = 2 * time.Minute
+	maxHeader   = 32 << 10
+)
+
+// Harden bounds what a client can take of srv: time for headers, for the whole request and between two, and the size of
+// headers.
+func Harden(srv *http.Server) {
+	srv.ReadHeaderTimeout = headerTime
+	srv.ReadTimeout = requestTime
+	srv.WriteTimeout = requestTime
+	srv.IdleTimeout = idleTime
+	srv.MaxHeaderBytes = maxHeader
+}
+
+// Public returns what the world may ask: the federation endpoints and the client API.
+func (s *Server) Public() http.Handler {
+	r := s.router()
+	for path, h := range map[string]handle{
+		"/":                              s.getHome,
+		"/.well-known/webfinger":         s.getWebFinger,
+		"/.well-known/host-meta":         s.getHostMeta,
+		"/.well-known/nodeinfo":          s.getNodeInfoLinks,
+		"/nodeinfo/2.1":                  s.getNodeInfo,
+		"/actor":                         s.getInstanceActor,
+		"/users/:user":                   s.getActor,
+		"/users/:user/inbox":             s.getInbox,
+		"/users/:user/outbox":            s.getCollection(outboxCollection),
+		"/users/:user/followers":         s.getCollection(followersCollection),
+		"/users/:user/following":         s.getCollection(followingCollection),
+		"/users/:user/activities/:thing": s.getActivity,
+		"/users/:user/objects/:thing":    s.getObject,
+		"/api/feed":                      s.api(s.getFeed),
+		"/api/feed/:entry":               s.api(s.getFeedEntry),
+	} {
+		s.route(r, http.MethodGet, path, h)
+	}
+	s.route(r, http.MethodPost, "/inbox", s.postInbox)
+	s.route(r, http.MethodPost, "/users/:user/inbox", s.postInbox)
+	s.route(r, http.MethodPost, "/api/activity", s.api(s.postActivity))
+	return s.observe(r)
+}
+
+// Admin returns what the operator may ask. It must not be reachable from outside.
+func (s *Server) Admin() http.Handler {
+	r := s.router()
+	s.route(r, http.MethodGet, "/metrics", s.getMetrics())
+	s.route(r, http.MethodGet, "/healthz", s.getHealth)
+	s.route(r, http.MethodGet, "/readyz", s.getReady)
+	return s.observe(s.guarded(r))
+}
+
+// router returns a router that never redirects: the path is part of what a peer signed.
+func (s *Server) router() *httprouter.Router {
+	r := httprouter.New()
+	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
+	r.NotFound = http.HandlerFunc(s.notFound)
+	r.MethodNotAllowed = http.HandlerFunc(s.notAllowed)
+	r.PanicHandler = s.panicked
+	return r
+}
+
+// handle answers a request, or says why not.
+type handle func(a *answer, r *http.Request, p httprouter.Params) error
+
+// route registers h. What answers GET answers HEAD (RFC 9110 §9.3.2).
+func (s *Server) route(r *httprouter.Router, method, path string, h handle) {
+	run := func(w http.ResponseWriter, r *http.Request, p httprouter.Params) {
+		a := w.(*answer) // observe made it
+		a.route = path
+		if err := h(a, r, p); err != nil {
+			s.refuse(a, r, err)
+		}
+	}
+	r.Handle(method, path, run)
+	if method == http.MethodGet {
+		r.Handle(http.MethodHead, path, run)
+	}
+}

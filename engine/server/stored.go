@@ -1,0 +1,224 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// stored is an object or activity of a user, as it is to be shown, and who may read it.
+type stored struct {
+	vocab.Addressing
+	doc     vocab.Doc
+	deleted bool
+}
+
+func (s *Server) getActivity(a *answer, r *http.Request, p httprouter.Params) error {
+	return s.getStored(a, r, p, "/activities/", findActivity)
+}
+
+func (s *Server) getObject(a *answer, r *http.Request, p httprouter.Params) error {
+	return s.getStored(a, r, p, "/objects/", findObject)
+}
+
+// getStored serves one thing of a user's to those who may read it. To others it is not there, and they can tell neither
+// by the answer nor by what is done for it: who asks is found out before it matters whether anything is there.
+func (s *Server) getStored(a *answer, r *http.Request, p httprouter.Params, folder string,
+	find func(context.Context, *db.Tx, vocab.ID, vocab.ID) (stored, error)) error {
+	contentType, err := a.document(r)
+	if err != nil {
+		return err
+	}
+	a.vary("Authorization", "Signature", "Signature-Input")
+	a.cache(cachePrivate)
+	if err := s.checkSigner(r); err != nil {
+		return err
+	}
+	u, err := s.resident(r, p)
+	if fault.KindOf(err) == fault.Gone {
+		return errNothing
+	}
+	if err != nil {
+		return err
+	}
+	if id, err := uuid.Parse(p.ByName("thing")); err != nil || id.String() != p.ByName("thing") {
+		return errNothing // no id of ours: not worth a look
+	}
+	me := s.Local.ID(u)
+	var found stored
+	err = s.visit(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
+		found, err = find(ctx, tx, me, me+vocab.ID(folder+p.ByName("thing")))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if found.Public() {
+		a.cache(cachePublic)
+	} else if ok, err := s.mayRead(a, r, u, found.Addressing); err != nil || !ok || found.doc == nil {
+		return errNothingUnless(err)
+	}
+	return a.sendStored(r, contentType, found)
+}
+
+func errNothingUnless(err error) error {
+	if err != nil {
+		return err
+	}
+	return errNothing
+}
+
+// mayRead tells whether who asks may read something of u's that is not public: u itself, an actor whom it names, or an
+// accepted follower when it names u's followers. Who is named by a group, or asks from the same server, may not.
+func (s *Server) mayRead(a *answer, r *http.Request, u vocab.Username, to vocab.Addressing) (bool, error) {
+	viewer, err := s.viewer(a, r)
+	if err != nil || viewer == "" {
+		return false, err
+	}
+	if viewer == s.Local.ID(u) {
+		return true, nil
+	}
+	var follower *db.Relationship
+	err = s.visit(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
+		follower, err = tx.Relationship(ctx, db.Follower, viewer)
+		return err
+	})
+	follows := follower != nil && follower.Status == db.Accepted
+	return to.Names(viewer) || follows && to.Names(s.Local.Followers(u)), err
+}
+
+func (a *answer) sendStored(r *http.Request, contentType string, found stored) error {
+	d := found.doc
+	stripHidden(d)
+	if d["@context"] == nil {
+		d["@context"] = vocab.Context()
+	}
+	switch {
+	case found.deleted:
+		a.send(http.StatusGone, contentType, d.JSON())
+	case found.Public():
+		a.sendTagged(r, contentType, d.JSON())
+	default:
+		a.send(http.StatusOK, contentType, d.JSON())
+	}
+	return nil
+}
+
+// findObject returns an object of the user's. Of a deleted one only the Create still tells whom it was for.
+func findObject(ctx context.Context, tx *db.Tx, me, id vocab.ID) (stored, error) {
+	row, err := tx.Object(ctx, id)
+	if err != nil || row == nil {
+		return stored{}, err
+	}
+	d, err := vocab.ParseDoc(row.Raw)
+	if err != nil {
+		return stored{}, fmt.Errorf("read stored object: %w", internal(err))
+	}
+	found := stored{doc: d, deleted: row.DeletedAt != nil}
+	if found.deleted {
+		create, err := tx.LatestActivity(ctx, "Create", me, id)
+		if err != nil || create == nil {
+			return found, err
+		}
+		a, err := vocab.ParseActivity(create.Raw)
+		if err != nil {
+			return stored{}, fmt.Errorf("read stored activity: %w", internal(err))
+		}
+		found.Addressing = a.Addressing
+		return found, nil
+	}
+	o, err := vocab.ObjectOf(d)
+	if err != nil {
+		return stored{}, fmt.Errorf("read stored object: %w", internal(err))
+	}
+	found.Addressing = o.Addressing
+	return found, nil
+}
+
+// findActivity returns an activity of the user's.
+func findActivity(ctx context.Context, tx *db.Tx, _, id vocab.ID) (stored, error) {
+	row, err := tx.Activity(ctx, id)
+	if err != nil || row == nil {
+		return stored{}, err
+	}
+	a, err := vocab.ParseActivity(row.Raw)
+	if err != nil {
+		return stored{}, fmt.Errorf("read stored activity: %w", internal(err))
+	}
+	docs, err := activityDocs(ctx, tx, []db.Activity{*row})
+	if err != nil {
+		return stored{}, err
+	}
+	return stored{Addressing: a.Addressing, doc: docs[0]}, nil
+}
+
+// activityDocs returns activities as they are to be shown. The object that a Create or Update carries is the one stored
+// now: words that its author took back are not served from the past.
+func activityDocs(ctx context.Context, tx *db.Tx, rows []db.Activity) ([]vocab.Doc, error) {
+	docs := make([]vocab.Doc, len(rows))
+	var carried []vocab.ID
+	for i, row := range rows {
+		d, err := vocab.ParseDoc(row.Raw)
+		if err != nil {
+			return nil, fmt.Errorf("read stored activity: %w", internal(err))
+		}
+		docs[i] = d
+		if carries(row, d) {
+			carried = append(carried, row.Object)
+		}
+	}
+	now := map[vocab.ID]vocab.Doc{}
+	if len(carried) > 0 {
+		objects, err := tx.Objects(ctx, carried)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			d, err := vocab.ParseDoc(o.Raw)
+			if err != nil {
+				return nil, fmt.Errorf("read stored object: %w", internal(err))
+			}
+			delete(d, "@context")
+			now[o.URI] = d
+		}
+	}
+	for i, row := range rows {
+		if d := now[row.Object]; d != nil && carries(row, docs[i]) {
+			docs[i]["object"] = d
+		}
+		stripHidden(docs[i])
+	}
+	return docs, nil
+}
+
+func carries(row db.Activity, d vocab.Doc) bool {
+	return row.Object != "" && (row.Type == "Create" || row.Type == "Update") && d.Sub("object") != nil
+}
+
+// stripHidden takes hidden recipients out of what is shown, wherever in it they are (ActivityPub B.11).
+func stripHidden(v any) {
+	switch v := v.(type) {
+	case vocab.Doc:
+		delete(v, "bto")
+		delete(v, "bcc")
+		for _, part := range v {
+			stripHidden(part)
+		}
+	case []any:
+		for _, part := range v {
+			stripHidden(part)
+		}
+	}
+}
+
+// internal keeps what is wrong with our own rows from being told as a fault of the request.
+func internal(err error) error {
+	return fault.Wrap(fault.Internal, "a stored document cannot be read", err)
+}

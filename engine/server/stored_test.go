@@ -1,0 +1,172 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/server"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// anonymous returns what of an answer must not tell two cases apart: everything but the request's id.
+func (r response) anonymous() string {
+	id := r.Header.Get("X-Request-Id")
+	return fmt.Sprint(r.StatusCode, strings.ReplaceAll(fmt.Sprint(r.Header), id, ""), strings.ReplaceAll(string(r.body), id, ""))
+}
+
+func TestPostsAreReadByThoseWhomTheyAreFor(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	follower, followerKey := f.remote("https://peer.example/users/follower")
+	pending, pendingKey := f.remote("https://peer.example/users/pending")
+	_, neighbourKey := f.remote("https://peer.example/users/neighbour")
+	f.relate(f.alice, db.Follower, db.Accepted, follower.ID, start)
+	f.relate(f.alice, db.Follower, db.Pending, pending.ID, start)
+	f.relate(f.alice, db.Follower, db.Accepted, f.local.ID(f.bob), start)
+	bobs, err := f.keys.Keys(f.bob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	askers := map[string][]asking{
+		"anybody":               nil,
+		"owner":                 {bearer(f.token(f.alice, "read"))},
+		"bob by token":          {bearer(f.token(f.bob, "read"))},
+		"bob by signature":      {f.signed(bobs.RSA, signature.RFC9421)},
+		"carol":                 {f.signed(f.carolKey, signature.RFC9421)},
+		"carol, the other way":  {f.signed(f.carolKey, signature.Cavage)},
+		"carol's name, forged":  {f.signed(f.carolKey, signature.RFC9421), header("Signature", "sig1=:AAAA:")},
+		"follower":              {f.signed(followerKey, signature.RFC9421)},
+		"pending":               {f.signed(pendingKey, signature.RFC9421)},
+		"neighbour of follower": {f.signed(neighbourKey, signature.RFC9421)},
+	}
+	all := []string{"anybody", "owner", "bob by token", "bob by signature", "carol", "carol, the other way", "carol's name, forged", "follower", "pending", "neighbour of follower"}
+	followers := f.local.Followers(f.alice)
+	for _, c := range []struct {
+		name string
+		to   []vocab.ID
+		may  []string
+	}{
+		{"public", []vocab.ID{vocab.Public}, all},
+		{"unlisted", []vocab.ID{followers, vocab.Public}, all},
+		{"PRV-01 PRV-14 for followers", []vocab.ID{followers}, []string{"owner", "bob by token", "bob by signature", "follower"}},
+		{"PRV-01 PRV-03 direct", []vocab.ID{f.carol.ID}, []string{"owner", "carol", "carol, the other way"}},
+		{"PRV-07 for a group", []vocab.ID{f.local.ID(f.alice) + "/groups/x"}, []string{"owner"}},
+		{"PRV-09 for nobody in particular", nil, []string{"owner"}},
+	} {
+		activity, object := f.post(f.alice, "words", start, c.to...)
+		for asker, how := range askers {
+			for _, id := range []vocab.ID{activity, object} {
+				want := 404
+				for _, m := range c.may {
+					if m == asker {
+						want = 200
+					}
+				}
+				r := f.get(string(id), how...)
+				if r.StatusCode != want {
+					t.Errorf("%s, asked by %s: %d, want %d: %s", c.name, asker, r.StatusCode, want, r.body)
+					continue
+				}
+				private := c.may[0] == "owner"
+				if got := r.Header.Get("Cache-Control") == "private, no-store"; got != private || private && r.Header.Get("ETag") != "" {
+					t.Errorf("PRV-11: %s, asked by %s: %v", c.name, asker, r.Header)
+				}
+				if strings.Contains(string(r.body), "hidden.example") {
+					t.Errorf("OB-09: %s shows hidden recipients: %s", c.name, r.body)
+				}
+				if want == 200 {
+					if d := r.doc(t); d.Text("id") != string(id) || d["@context"] == nil || r.Header.Get("Content-Type") != vocab.ActivityJSON {
+						t.Errorf("OB-08: %s is %v", id, d)
+					}
+				}
+				unknown := strings.Replace(string(id), string(id[len(id)-36:]), uuid.NewString(), 1)
+				if want == 404 && r.anonymous() != f.get(unknown, how...).anonymous() {
+					t.Errorf("PRV-13: %s, asked by %s, differs from what is not there: %s", c.name, asker, r.anonymous())
+				}
+			}
+		}
+	}
+}
+
+func TestDeletedPostsLeaveATombstoneToThoseWhoMightHaveReadThem(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	created, public := f.post(f.alice, "public", start, vocab.Public)
+	_, direct := f.post(f.alice, "direct", start, f.carol.ID)
+	f.bury(f.alice, public)
+	f.bury(f.alice, direct)
+
+	r := f.get(string(public)).want(t, 410)
+	want := vocab.Doc{"id": string(public), "type": "Tombstone", "formerType": "Note", "deleted": "2026-02-21T12:00:00Z"}
+	d := r.doc(t)
+	delete(d, "@context")
+	if diff := cmp.Diff(want, d); diff != "" || r.Header.Get("Content-Type") != vocab.ActivityJSON {
+		t.Errorf("OB-06 (-want +got):\n%s", diff)
+	}
+	unknown := f.get(string(f.local.NewObjectID(f.alice)))
+	if gone := f.get(string(direct)); gone.anonymous() != unknown.anonymous() {
+		t.Errorf("PRV-13: a deleted private post is %s, want the same as an unknown one: %s", gone.anonymous(), unknown.anonymous())
+	}
+	f.get(string(direct), f.signed(f.carolKey, signature.RFC9421)).want(t, 410)
+	if body := string(f.get(string(created)).want(t, 200).body); strings.Contains(body, "public</p>") || !strings.Contains(body, "Tombstone") {
+		t.Errorf("the Create of a deleted post is %s, want no words of it", body)
+	}
+}
+
+func TestWhatIsNoThingOfOursIsNotLookedFor(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(d *server.Deps) { d.Readers = 1 })
+	_, object := f.post(f.alice, "x", start, vocab.Public)
+	id := string(object[len(object)-36:])
+	suspended := f.user("suspended")
+	_, theirs := f.post(suspended, "x", start, vocab.Public)
+	f.state(suspended, db.UserSuspended)
+	for _, path := range []string{"/users/alice/objects/x", "/users/alice/objects/" + strings.ToUpper(id), "/users/alice/objects/urn:uuid:" + id,
+		"/users/alice/objects/{" + id + "}", "/users/alice/activities/" + id, "/users/bob/objects/" + id, "/users/nobody/objects/" + id, string(theirs),
+		"/users/alice/objects/" + strings.ReplaceAll(id, "-", "")} {
+		f.get(path).want(t, 404)
+	}
+	f.get(string(object), header("Accept", "text/html")).want(t, 406)
+	f.get(string(object), f.signed(f.blockedKey(), signature.RFC9421)).want(t, 403)
+}
+
+func TestStrangersCannotTakeAllConnections(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(d *server.Deps) { d.Readers = 1 })
+	_, object := f.post(f.alice, "x", start, vocab.Public)
+	for range 30 { // warm: nothing is opened for them
+		f.get(string(object)).want(t, 200)
+	}
+	refused := 0
+	for range 40 { // of users whose databases are not open: nobody's is, for none is there
+		if r := f.get(string(f.local.ID(f.coldUser())) + "/outbox"); r.StatusCode == http.StatusServiceUnavailable && strings.Contains(string(r.body), "crowded") {
+			refused++
+			if r.Header.Get("Retry-After") != "1" {
+				t.Fatalf("Retry-After %q, want 1", r.Header.Get("Retry-After"))
+			}
+		}
+	}
+	if refused < 15 || refused > 25 {
+		t.Errorf("of 40 looks into cold databases within a second %d were refused, want about 20", refused)
+	}
+}
+
+// coldUser returns a new user without a database that could be opened.
+func (f *fixture) coldUser() vocab.Username {
+	f.Helper()
+	u := mustName(f.T, "c"+strings.ReplaceAll(uuid.NewString(), "-", "")[:20])
+	if _, err := f.store.ReserveUser(f.Context(), u); err != nil {
+		f.Fatal(err)
+	}
+	if err := f.store.ActivateUser(f.Context(), u); err != nil {
+		f.Fatal(err)
+	}
+	return u
+}
