@@ -1,0 +1,9 @@
+package cmd
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func newActor(a *app) *cobra.Command {
+	return group("actor", "Actors of other servers", "actor shows what this server knows of actors elsewhere, and can find out.", newActorFetch(a))
+}

@@ -1,0 +1,97 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func newActorFetch(a *app) *cobra.Command {
+	var f engine.ActorFetch
+	var as string
+	var raw bool
+	c := &cobra.Command{
+		Use:   "fetch HANDLE|URL [flags]",
+		Short: "Fetch a remote actor",
+		Long: "fetch asks another server for an actor as federation does, and shows what it answered: WebFinger for a handle, a\n" +
+			"signed request for the actor, every check included. Asked by the instance actor unless --signed-as names a user.\n\n" +
+			"With --raw the actor is written byte for byte as it was received.",
+		Example: "  lightweb actor fetch @bob@remote.example\n  lightweb actor fetch https://remote.example/users/bob --refresh --raw",
+		Args:    takes("HANDLE|URL"),
+		RunE: a.action(func(ctx context.Context, args []string) (err error) {
+			f.Resource = args[0]
+			if err := errors.Join(a.exclusive("signed-as", "unsigned"), a.exclusive("refresh", "cached"), a.exclusive("raw", "json")); err != nil {
+				return err
+			}
+			if as != "" {
+				if f.As, err = vocab.ParseUsername(as); err != nil {
+					return err
+				}
+			}
+			return a.engine(ctx, func(e *engine.Engine) error {
+				got, err := e.FetchActor(ctx, f)
+				if err != nil {
+					return err
+				}
+				return a.showActor(got, raw, time.Now())
+			})
+		}),
+	}
+	c.Flags().StringVar(&as, "signed-as", "", "sign as the local `USER`")
+	c.Flags().BoolVar(&f.Unsigned, "unsigned", false, "do not sign")
+	c.Flags().BoolVar(&f.Refresh, "refresh", false, "ask although what is stored is fresh")
+	c.Flags().BoolVar(&f.Cached, "cached", false, "show what is stored, however old, and ask only when there is nothing")
+	c.Flags().BoolVar(&raw, "raw", false, "write the bytes as received")
+	return c
+}
+
+func (a *app) showActor(got engine.FetchedActor, raw bool, now time.Time) error {
+	if raw {
+		if a.quiet {
+			return nil
+		}
+		text := string(got.Actor)
+		if a.out.terminal {
+			text = strings.TrimSuffix(text, "\n") + "\n"
+		}
+		return a.out.write(text)
+	}
+	facts := []fact{
+		{key: "handle", value: got.Handle, titled: true},
+		{key: "type", value: got.Type, titled: true},
+		{key: "name", value: got.Name, titled: true},
+		{key: "id", value: string(got.ID)},
+		{key: "inbox", value: string(got.Inbox)},
+		{key: "shared_inbox", value: string(got.SharedInbox)},
+	}
+	keys := make([]string, len(got.Keys))
+	for i, k := range got.Keys {
+		keys[i] = strings.TrimPrefix(string(k.ID), string(got.ID)) + " " + k.Type
+		if k.Bits > 0 {
+			keys[i] += fmt.Sprintf(" %d", k.Bits)
+		}
+	}
+	facts = append(facts, fact{key: "keys", value: strings.Join(keys, " · ")})
+	if h := got.HTTP; h != nil {
+		facts = append(facts, fact{key: "answer", value: fmt.Sprintf("%d in %d ms, %d redirects, signature %s", h.Status, h.Millis, h.Redirects, h.Signature)})
+	}
+	age := "fetched " + ago(now, got.FetchedAt) + " ago, "
+	if got.StaleAt.After(now) {
+		age += "stale in " + ago(now, got.StaleAt)
+	} else {
+		age += "stale for " + ago(now, got.StaleAt)
+	}
+	facts = append(facts, fact{key: "copy", value: age})
+	title := a.out.style().Bold(true).Render(clean(got.Handle)) + "  " + clean(got.Type)
+	if got.Name != "" {
+		title += "  “" + clean(got.Name) + "”"
+	}
+	return a.out.facts(title, facts, got)
+}

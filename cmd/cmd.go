@@ -1,0 +1,275 @@
+// Package cmd is the command line of lightweb: flags, environment and files in, text out. What is done, the engine does.
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/registry"
+)
+
+// Main runs the command that args name and returns the exit code of the process. The first SIGINT or SIGTERM ends ctx
+// for the command; at the second Main returns at once, whatever the command is still doing.
+func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	// Asking for SIGPIPE makes a write to a closed pipe fail instead of killing us; ignoring it would be inherited by
+	// the database we start.
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	defer signal.Stop(pipes)
+
+	a := newApp(env, stdin, stdout, stderr)
+	done := make(chan int, 1)
+	go func() { done <- a.run(ctx, args) }()
+	return a.await(done, signals, cancel)
+}
+
+// await returns the exit code of the command, or that of being stopped when a second signal comes first.
+func (a *app) await(done <-chan int, signals <-chan os.Signal, cancel context.CancelCauseFunc) int {
+	for first := true; ; first = false {
+		select {
+		case code := <-done:
+			return code
+		case s := <-signals:
+			stopped := &interrupted{s.(syscall.Signal)} // Notify was given nothing else
+			switch {
+			case first:
+				cancel(stopped)
+			case a.serving.Load():
+				return exitFailed
+			default:
+				return stopped.exit()
+			}
+		}
+	}
+}
+
+// interrupted is the cause with which a signal ends the command's context.
+type interrupted struct{ signal syscall.Signal }
+
+func (i *interrupted) Error() string { return "stopped by " + i.signal.String() }
+
+// exit returns what a shell expects of a command that a signal ended.
+func (i *interrupted) exit() int { return 128 + int(i.signal) }
+
+// app is one run of the command line.
+type app struct {
+	env            []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	out            *printer // of the result; set when a command starts
+
+	configFile                    string
+	json, quiet, verbose, noColor bool
+	timeout                       time.Duration
+
+	command *cobra.Command // the one that runs; nil while flags and arguments are still in doubt
+	serving atomic.Bool    // the command runs until it is told to stop
+}
+
+func newApp(env []string, stdin io.Reader, stdout, stderr io.Writer) *app {
+	return &app{env: env, stdin: stdin, stdout: stdout, stderr: stderr}
+}
+
+// getenv returns the last value of name in the environment.
+func (a *app) getenv(name string) string {
+	for _, e := range slices.Backward(a.env) {
+		if v, ok := strings.CutPrefix(e, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// run executes the command and reports what became of it.
+func (a *app) run(ctx context.Context, args []string) (code int) {
+	a.json = slices.Contains(args, "--json") // for what goes wrong before the flags are read
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(a.stderr, "error: this is a bug: %v\n%s", p, debug.Stack())
+			code = exitCodes[fault.Internal].exit
+		}
+	}()
+	root := newRoot(a)
+	root.SetArgs(args)
+	root.SetIn(a.stdin)
+	root.SetOut(guarded{a.stdout})
+	root.SetErr(a.stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil || errors.Is(err, errClosedPipe) {
+		return 0
+	}
+	var stopped *interrupted
+	if errors.As(context.Cause(ctx), &stopped) {
+		if a.serving.Load() && errors.Is(err, context.Canceled) {
+			return 0
+		}
+		if !a.serving.Load() {
+			err = &exitError{stopped.exit(), stopped}
+		}
+	}
+	if a.command == nil && fault.Of(err) == nil { // cobra's own: nothing of ours has run yet
+		err = fault.New(fault.Usage, err.Error())
+	}
+	return a.fail(err)
+}
+
+// action makes f what a command runs.
+func (a *app) action(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		a.command = c
+		a.out = a.printer(a.stdout)
+		ctx := c.Context()
+		if a.timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, a.timeout)
+			defer cancel()
+		}
+		err := f(ctx, args)
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fault.Wrap(fault.Busy, fmt.Sprintf("the time of %s ran out", (*span)(&a.timeout)), err)
+		}
+		return err
+	}
+}
+
+// engine runs f with the engine of the configuration, and closes it.
+func (a *app) engine(ctx context.Context, f func(e *engine.Engine) error) error {
+	c, err := a.config()
+	if err != nil {
+		return err
+	}
+	e, err := engine.Open(ctx, c.Engine, a.logger(c))
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(e), closeEngine(ctx, e))
+}
+
+// closeTimeout is how long letting go may take: the private cluster writes a checkpoint first.
+const closeTimeout = time.Minute
+
+// closeEngine closes e although ctx may have ended.
+func closeEngine(ctx context.Context, e *engine.Engine) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	return e.Close(ctx)
+}
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "lightweb",
+		Short: "An ActivityPub federation engine",
+		Long: "lightweb is an ActivityPub federation engine with a PostgreSQL database per user.\n\n" +
+			"The result of a command goes to standard output, everything else to standard error. With --json the result\n" +
+			"is one JSON document, and an error is one too.",
+		Example:           "  lightweb user create alice\n  lightweb serve --domain example.org",
+		Version:           build().Version,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Args:              cobra.ArbitraryArgs, // so that an unknown command reaches RunE and gets our words
+		RunE:              subcommand,
+	}
+	root.SetVersionTemplate("lightweb {{.Version}}\n")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fault.New(fault.Usage, err.Error()).WithHint(c.CommandPath() + " --help")
+	})
+	f := root.PersistentFlags()
+	f.SortFlags = false
+	f.Var(newFlagText(&a.configFile, "FILE"), "config", "read the settings from FILE")
+	addSettingFlags(f, "")
+	f.BoolVar(&a.json, "json", a.json, "write the result as one JSON document")
+	f.Lookup("json").DefValue = "false"
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "write nothing on success")
+	f.BoolVarP(&a.verbose, "verbose", "v", false, "log everything, and show what caused an error")
+	f.BoolVar(&a.noColor, "no-color", false, "write without colours, as NO_COLOR does")
+	f.Var((*span)(&a.timeout), "timeout", "give up after DURATION, with exit code 75")
+	f.Lookup("timeout").DefValue = ""
+	root.AddCommand(newServe(a), newUser(a), newActor(a), newConfig(a), newHealthcheck(a), newVersion(a), newMan(a))
+	root.SetHelpCommand(newHelp(a))
+	finish(root)
+	return root
+}
+
+// finish gives every command what all of them have.
+func finish(c *cobra.Command) {
+	c.Flags().SortFlags = false
+	c.DisableFlagsInUseLine = true
+	if c.ValidArgsFunction == nil {
+		c.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	for _, sub := range c.Commands() {
+		finish(sub)
+	}
+}
+
+// group returns a command that does nothing but hold others.
+func group(use, short, long string, subs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.ArbitraryArgs, RunE: subcommand}
+	c.AddCommand(subs...)
+	return c
+}
+
+// subcommand answers for a command that needs another: cobra would print help and call that a success.
+func subcommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		if !c.HasParent() {
+			return c.Help()
+		}
+		return fault.New(fault.Usage, c.CommandPath()+" needs a subcommand").WithHint(c.CommandPath() + " --help")
+	}
+	err := fault.New(fault.Usage, fmt.Sprintf("unknown command %.40q for %s", args[0], c.CommandPath()))
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	if near := registry.Nearest(args[0], names); near != "" {
+		return err.WithHint("did you mean '" + c.CommandPath() + " " + near + "'?")
+	}
+	return err.WithHint(c.CommandPath() + " --help")
+}
+
+// exclusive refuses two flags that contradict each other.
+func (a *app) exclusive(one, other string) error {
+	if f := a.command.Flags(); f.Changed(one) && f.Changed(other) {
+		return fault.New(fault.Usage, "--"+one+" and --"+other+" exclude each other").WithHint(a.command.CommandPath() + " --help")
+	}
+	return nil
+}
+
+// takes returns the check for a command with these arguments; one in brackets may be left out.
+func takes(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		hint := c.CommandPath() + " --help"
+		for i, n := range names {
+			if i >= len(args) && !strings.HasPrefix(n, "[") {
+				return fault.New(fault.Usage, c.CommandPath()+" needs "+n).WithHint(hint)
+			}
+		}
+		if len(args) > len(names) {
+			return fault.New(fault.Usage, fmt.Sprintf("%s does not take %.60q", c.CommandPath(), args[len(names)])).WithHint(hint)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,333 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/registry"
+)
+
+// origin says where a value was written, for people.
+type origin string
+
+const (
+	byDefault origin = "default"
+	configEnv        = "LIGHTWEB_CONFIG"
+)
+
+// written is a value as somebody wrote it.
+type written struct {
+	text string
+	from origin
+}
+
+// config reads the settings: flag over environment over file over default.
+func (a *app) config() (*config, error) {
+	values := map[string]written{}
+	file, err := a.readFile(values)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.readEnvironment(values); err != nil {
+		return nil, err
+	}
+	if err := a.readFlags(values); err != nil {
+		return nil, err
+	}
+	return a.settle(file, values)
+}
+
+// settle makes a checked configuration of what was written.
+func (a *app) settle(file string, values map[string]written) (*config, error) {
+	dataDir := values["data_dir"].text
+	if dataDir == "" {
+		var err error
+		if dataDir, err = a.defaultDataDir(); err != nil {
+			return nil, err
+		}
+	}
+	var abs path
+	if err := abs.Set(dataDir); err != nil {
+		return nil, fmt.Errorf("find data_dir: %w", err)
+	}
+	c := defaultConfig(string(abs))
+	c.Engine.Version = build().Version
+	c.file = file
+	for _, s := range settings {
+		v, ok := values[s.key]
+		if !ok {
+			continue
+		}
+		c.origins[s.key] = v.from
+		if err := s.at(c).Set(v.text); err != nil {
+			return nil, wrongSetting(s.wrong(err), v.from)
+		}
+	}
+	err := c.Engine.Validate()
+	var wrong *engine.SettingError
+	if errors.As(err, &wrong) {
+		return nil, wrongSetting(wrong, c.originOf(wrong.Key))
+	}
+	return c, err
+}
+
+func (c *config) originOf(key string) origin {
+	if o, ok := c.origins[key]; ok {
+		return o
+	}
+	return byDefault
+}
+
+func wrongSetting(e *engine.SettingError, from origin) error {
+	return fault.New(fault.Config, fmt.Sprintf("%s (%s)", e.Error(), from)).WithHint(e.Hint)
+}
+
+// defaultDataDir follows the XDG base directories; root serves the whole machine.
+func (a *app) defaultDataDir() (string, error) {
+	if os.Geteuid() == 0 {
+		return "/var/lib/lightweb", nil
+	}
+	if d := a.getenv("XDG_DATA_HOME"); filepath.IsAbs(d) {
+		return filepath.Join(d, "lightweb"), nil
+	}
+	if d := a.getenv("HOME"); filepath.IsAbs(d) {
+		return filepath.Join(d, ".local", "share", "lightweb"), nil
+	}
+	return "", fault.New(fault.Config, "data_dir: there is no home folder to put it in").WithHint("set --data-dir or LIGHTWEB_DATA_DIR")
+}
+
+// readFlags takes the flags that were given.
+func (a *app) readFlags(values map[string]written) error {
+	for _, s := range settings {
+		f := a.command.Flags().Lookup(s.flag)
+		if s.flag == "" || f == nil || !f.Changed {
+			continue
+		}
+		v := written{f.Value.String(), origin("flag --" + s.flag)}
+		if s.fromFlag != nil {
+			var err error
+			if v.text, err = s.fromFlag(v.text); err != nil {
+				return wrongSetting(s.wrong(err), v.from)
+			}
+		}
+		values[s.key] = v
+	}
+	return nil
+}
+
+// readEnvironment takes the variables of settings, and refuses what looks like one and is none.
+func (a *app) readEnvironment(values map[string]written) error {
+	known := map[string]*setting{}
+	for i, s := range settings {
+		known[s.env()] = &settings[i]
+		if s.secret {
+			known[s.env()+"_FILE"] = &settings[i]
+		}
+	}
+	for _, e := range a.env {
+		name, text, _ := strings.Cut(e, "=")
+		if !strings.HasPrefix(name, "LIGHTWEB_") || notASetting(name) {
+			continue
+		}
+		s := known[name]
+		if s == nil {
+			return unknownVariable(name, slices.Sorted(maps.Keys(known)))
+		}
+		if name != s.env() {
+			if a.getenv(s.env()) != "" {
+				return fault.New(fault.Config, "both "+s.env()+" and "+name+" are set").WithHint("unset one of them")
+			}
+			content, err := os.ReadFile(text)
+			if err != nil {
+				return fault.Wrap(fault.Config, fmt.Sprintf("%s: cannot read %.200q: %s", name, text, reason(err)), err)
+			}
+			text = strings.TrimRight(string(content), "\r\n")
+		} else if s.secret && text == "" && a.getenv(name+"_FILE") != "" {
+			continue
+		}
+		values[s.key] = written{text, origin("environment " + name)}
+	}
+	return a.readInboxRatesOff(values)
+}
+
+func (a *app) readInboxRatesOff(values map[string]written) error {
+	switch v := a.getenv(inboxRatesOff); v {
+	case "":
+	case "off":
+		for _, key := range []string{"limits.inbox_host_rate", "limits.inbox_actor_rate"} {
+			values[key] = written{"off", origin("environment " + inboxRatesOff)}
+		}
+	default:
+		return fault.New(fault.Config, fmt.Sprintf("%s: %.60q is not off", inboxRatesOff, v)).
+			WithHint("set LIGHTWEB_LIMITS_INBOX_HOST_RATE or LIGHTWEB_LIMITS_INBOX_ACTOR_RATE to a rate")
+	}
+	return nil
+}
+
+// notASetting tells which variables have our prefix and another reader: the engine's parts, our tests, and Kubernetes,
+// which tells every container of a service called lightweb where that service is.
+func notASetting(name string) bool {
+	switch name {
+	case configEnv, inboxRatesOff, "LIGHTWEB_PG_BIN", "LIGHTWEB_VECTORS", "LIGHTWEB_FEDIFY_DIR", "LIGHTWEB_PORT":
+		return true
+	}
+	for _, prefix := range []string{"LIGHTWEB_TEST_", "LIGHTWEB_SERVICE_", "LIGHTWEB_PORT_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func unknownVariable(name string, known []string) error {
+	err := fault.New(fault.Config, fmt.Sprintf("unknown environment variable %.100s", name))
+	if near := registry.Nearest(name, known); near != "" {
+		return err.WithHint("did you mean " + near + "?")
+	}
+	return err.WithHint("lightweb config show lists the settings; the variable of log.level is LIGHTWEB_LOG_LEVEL")
+}
+
+// readFile takes what the configuration file settles, and returns the file's name; nothing when there is none.
+func (a *app) readFile(values map[string]written) (string, error) {
+	name, content, err := a.findFile()
+	if err != nil || name == "" {
+		return "", err
+	}
+	document := map[string]any{}
+	if _, err := toml.Decode(content, &document); err != nil {
+		var p toml.ParseError
+		if errors.As(err, &p) {
+			return "", fault.New(fault.Config, fmt.Sprintf("%s line %d: %s", name, p.Position.Line, p.Message))
+		}
+		return "", fault.Wrap(fault.Config, name+" cannot be read as TOML", err)
+	}
+	leaves := map[string]any{}
+	flatten("", document, leaves)
+	for _, key := range slices.Sorted(maps.Keys(leaves)) {
+		from := origin(name)
+		if line := lineOf(content, key); line > 0 {
+			from = origin(fmt.Sprintf("%s line %d", name, line))
+		}
+		i := slices.IndexFunc(settings, func(s setting) bool { return s.key == key })
+		if i < 0 {
+			return "", unknownKey(key, from)
+		}
+		text, err := asText(leaves[key])
+		if err != nil {
+			return "", wrongSetting(settings[i].wrong(err), from)
+		}
+		values[key] = written{text, from}
+	}
+	return name, nil
+}
+
+// findFile returns the first configuration file there is: one that was asked for must be there.
+func (a *app) findFile() (name, content string, err error) {
+	places, asked := []string{"./lightweb.toml", "/etc/lightweb/lightweb.toml"}, false
+	for _, f := range []string{a.getenv(configEnv), a.configFile} {
+		if f != "" {
+			places, asked = []string{f}, true
+		}
+	}
+	for _, name := range places {
+		b, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) && !asked {
+			continue
+		}
+		if err != nil {
+			return "", "", fault.Wrap(fault.Config, "cannot read the configuration file "+name+": "+reason(err), err).WithHint("check --config and " + configEnv)
+		}
+		return name, string(b), nil
+	}
+	return "", "", nil
+}
+
+// reason returns why a file could not be used, without the name, which is said already.
+func reason(err error) string {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err.Error()
+	}
+	return err.Error()
+}
+
+// flatten writes the leaves of a document under their full keys.
+func flatten(prefix string, v any, leaves map[string]any) {
+	table, ok := v.(map[string]any)
+	if !ok {
+		leaves[prefix] = v
+		return
+	}
+	for key, value := range table {
+		flatten(strings.TrimPrefix(prefix+"."+key, "."), value, leaves)
+	}
+}
+
+// asText writes a TOML value as the environment would hold it.
+func asText(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return v, nil
+	case bool, int64:
+		return fmt.Sprint(v), nil
+	case []any:
+		items := make([]string, len(v))
+		for i, item := range v {
+			s, ok := item.(string)
+			if !ok {
+				return "", fmt.Errorf("item %d of the list is not a text", i+1)
+			}
+			items[i] = s
+		}
+		return strings.Join(items, ","), nil
+	}
+	return "", errors.New("a text, a whole number, true, false or a list of texts is taken")
+}
+
+func unknownKey(key string, from origin) error {
+	err := fault.New(fault.Config, fmt.Sprintf("unknown setting %.100s (%s)", key, from))
+	keys, last := make([]string, len(settings)), map[string]string{}
+	for i, s := range settings {
+		keys[i] = s.key
+		last[lastPart(s.key)] = s.key
+	}
+	near := registry.Nearest(key, keys)
+	if near == "" { // perhaps only the table is wrong or missing
+		near = last[registry.Nearest(lastPart(key), slices.Sorted(maps.Keys(last)))]
+	}
+	if near != "" {
+		return err.WithHint("did you mean " + near + "?")
+	}
+	return err.WithHint("lightweb config show lists the settings")
+}
+
+func lastPart(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
+
+// lineOf returns the line of content that settles key, or 0 when it is written in a way that is not understood here.
+func lineOf(content, key string) int {
+	table, n := "", 0
+	for line := range strings.Lines(content) {
+		n++
+		line = strings.TrimSpace(line)
+		if inner, ok := strings.CutPrefix(line, "["); ok {
+			inner, _, _ = strings.Cut(inner, "]")
+			table = strings.TrimSpace(inner) + "."
+			continue
+		}
+		name, _, ok := strings.Cut(line, "=")
+		if ok && strings.TrimPrefix(table+strings.TrimSpace(name), ".") == key {
+			return n
+		}
+	}
+	return 0
+}

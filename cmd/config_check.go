@@ -1,0 +1,34 @@
+package cmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+// checkedConfig is the result of config check.
+type checkedConfig struct {
+	Valid bool   `json:"valid"`
+	File  string `json:"file,omitempty"`
+}
+
+func newConfigCheck(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "check",
+		Short:   "Check the settings",
+		Long:    "check reads the settings as serve would and tells what is wrong. Exit code 0: nothing; 78: something.",
+		Example: "  lightweb config check --config /etc/lightweb/lightweb.toml",
+		Args:    takes(),
+		RunE: a.action(func(context.Context, []string) error {
+			c, err := a.config()
+			if err != nil {
+				return err
+			}
+			words := "the settings can be used"
+			if c.file != "" {
+				words += ", with " + c.file
+			}
+			return a.out.done(words, checkedConfig{true, c.file})
+		}),
+	}
+}

@@ -1,0 +1,57 @@
+package cmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+func newConfig(a *app) *cobra.Command {
+	return group("config", "Settings", "config shows and checks the settings: what flags, environment and configuration file come to.", newConfigShow(a), newConfigCheck(a))
+}
+
+// shownSetting is one setting as it holds.
+type shownSetting struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Origin origin `json:"origin"`
+}
+
+// shownConfig is the result of config show.
+type shownConfig struct {
+	File     string         `json:"file,omitempty"`
+	Settings []shownSetting `json:"settings"`
+}
+
+func newConfigShow(a *app) *cobra.Command {
+	var withOrigin bool
+	c := &cobra.Command{
+		Use:   "show [flags]",
+		Short: "Show the settings that hold",
+		Long: "show lists every setting with the value that holds, secrets as REDACTED. With --origin also where each comes from: a\n" +
+			"flag, the environment, a line of the configuration file, or the default. JSON always has the origin.",
+		Example: "  lightweb config show --origin",
+		Args:    takes(),
+		RunE: a.action(func(context.Context, []string) error {
+			c, err := a.config()
+			if err != nil {
+				return err
+			}
+			doc := shownConfig{File: c.file}
+			var facts []fact
+			var rows [][]string
+			for _, s := range settings {
+				shown := shownSetting{s.key, s.at(c).String(), c.originOf(s.key)}
+				doc.Settings = append(doc.Settings, shown)
+				facts = append(facts, fact{key: s.key, value: shown.Value})
+				rows = append(rows, []string{shown.Key, shown.Value, string(shown.Origin)})
+			}
+			if withOrigin {
+				return a.out.table([]string{"SETTING", "VALUE", "ORIGIN"}, rows, doc)
+			}
+			return a.out.facts("settings", facts, doc)
+		}),
+	}
+	c.Flags().BoolVar(&withOrigin, "origin", false, "show where each value comes from")
+	return c
+}

@@ -1,0 +1,134 @@
+package cmd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// exitFailed is for what went wrong and has no code of its own.
+const exitFailed = 1
+
+// exitCodes gives each kind of failure its exit code, from sysexits.h where that has one, and its name in JSON.
+var exitCodes = map[fault.Kind]struct {
+	exit int
+	name string
+}{
+	fault.Internal:        {70, "internal"},
+	fault.Invalid:         {65, "invalid"},
+	fault.Unprocessable:   {65, "unprocessable"},
+	fault.Unauthenticated: {77, "unauthenticated"},
+	fault.Forbidden:       {77, "forbidden"},
+	fault.NotFound:        {66, "not_found"},
+	fault.NoUser:          {67, "no_user"},
+	fault.NoHost:          {68, "no_host"},
+	fault.NotAcceptable:   {exitFailed, "not_acceptable"},
+	fault.NotAllowed:      {exitFailed, "not_allowed"},
+	fault.Conflict:        {73, "conflict"},
+	fault.Gone:            {66, "gone"},
+	fault.TooLarge:        {65, "too_large"},
+	fault.Unsupported:     {65, "unsupported"},
+	fault.RateLimited:     {75, "rate_limited"},
+	fault.Unavailable:     {69, "unavailable"},
+	fault.Busy:            {75, "busy"},
+	fault.Protocol:        {76, "protocol"},
+	fault.Config:          {78, "config"},
+	fault.Usage:           {64, "usage"},
+	fault.Partial:         {3, "partial"},
+}
+
+// exitMeanings says what each exit code tells a script.
+var exitMeanings = []struct {
+	exit    int
+	meaning string
+}{
+	{0, "done; also when standard output was closed early"},
+	{exitFailed, "failed"},
+	{3, "finished, but some items failed"},
+	{64, "wrong use of the command line"},
+	{65, "bad data: a name, document or size that is not taken"},
+	{66, "not found, or gone"},
+	{67, "no such local user"},
+	{68, "host not found"},
+	{69, "a service does not answer: the database, the engine, another server"},
+	{70, "a bug"},
+	{73, "exists already, or cannot be made"},
+	{75, "try again: somebody else is at it, time ran out, or too often"},
+	{76, "another server answered against the protocol"},
+	{77, "not permitted, or a blocked domain"},
+	{78, "wrong configuration"},
+	{130, "stopped by SIGINT"},
+	{143, "stopped by SIGTERM"},
+}
+
+// exitError is an error with an exit code that its kind does not have.
+type exitError struct {
+	exit int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// failure is what is shown of an error.
+type failure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+	Exit    int    `json:"exit"`
+}
+
+func failureOf(err error) failure {
+	row := exitCodes[fault.KindOf(err)]
+	f := failure{Code: row.name, Message: message(err), Hint: fault.Hint(err), Exit: row.exit}
+	if e := fault.Of(err); e != nil && e.Code != "" {
+		f.Code = e.Code
+	}
+	var e *exitError
+	if errors.As(err, &e) {
+		f.Exit = e.exit
+		if fault.Of(err) == nil {
+			f.Code = "failed"
+		}
+	}
+	var i *interrupted
+	if errors.As(err, &i) {
+		f.Code = "interrupted"
+	}
+	return f
+}
+
+// message returns what was attempted and why it failed, without the cause that an understood failure stands for.
+func message(err error) string {
+	text := err.Error()
+	if e := fault.Of(err); e != nil && e.Kind != fault.Internal && e.Public != "" {
+		if cause := e.Unwrap(); cause != nil {
+			text = strings.TrimSuffix(text, ": "+cause.Error())
+		}
+	}
+	return text
+}
+
+// fail writes err for people or programs and returns the exit code.
+func (a *app) fail(err error) int {
+	f := failureOf(err)
+	p := a.printer(a.stderr)
+	// Nowhere is left to report that standard error cannot be written: the exit code says it all.
+	if a.json {
+		e := json.NewEncoder(a.stderr)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(map[string]failure{"error": f})
+		return f.Exit
+	}
+	fmt.Fprintf(a.stderr, "%s %s\n", p.style().Foreground(red).Bold(true).Render("error:"), clean(f.Message))
+	if cause := err.Error(); a.verbose && cause != f.Message {
+		fmt.Fprintf(a.stderr, "%s %s\n", p.style().Faint(true).Render("cause:"), clean(cause))
+	}
+	if f.Hint != "" {
+		fmt.Fprintf(a.stderr, "%s %s\n", p.style().Bold(true).Render(" hint:"), clean(f.Hint))
+	}
+	return f.Exit
+}

@@ -1,0 +1,22 @@
+package cmd
+
+import (
+	"log/slog"
+)
+
+// logger returns the log of this run, on standard error. A command that is not serving has its result to say what it
+// did, and logs from warnings up unless it was asked for more.
+func (a *app) logger(c *config) *slog.Logger {
+	level := c.LogLevel
+	switch _, asked := c.origins["log.level"]; {
+	case a.verbose:
+		level = slog.LevelDebug
+	case a.quiet, !asked && !a.serving.Load():
+		level = max(level, slog.LevelWarn)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "text" || c.LogFormat == "auto" && isTerminal(a.stderr) {
+		return slog.New(slog.NewTextHandler(a.stderr, options))
+	}
+	return slog.New(slog.NewJSONHandler(a.stderr, options))
+}

@@ -1,0 +1,174 @@
+package cmd
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"unicode"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/muesli/termenv"
+	"golang.org/x/term"
+)
+
+// The colours, from the sixteen that every terminal has and its user has chosen.
+const (
+	red   = lipgloss.Color("1")
+	green = lipgloss.Color("2")
+)
+
+// printer writes results to one writer: for people on a terminal, as plain lines into a pipe, or as JSON.
+type printer struct {
+	w           io.Writer
+	terminal    bool
+	json, quiet bool
+	renderer    *lipgloss.Renderer
+}
+
+func (a *app) printer(w io.Writer) *printer {
+	r := lipgloss.NewRenderer(w) // heeds NO_COLOR and CLICOLOR_FORCE
+	if a.noColor {
+		r.SetColorProfile(termenv.Ascii)
+	}
+	return &printer{w: guarded{w}, terminal: isTerminal(w), json: a.json, quiet: a.quiet, renderer: r}
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func (p *printer) style() lipgloss.Style { return p.renderer.NewStyle() }
+
+// fact is one line of a result.
+type fact struct {
+	key, value string // key as in JSON
+	note       string // said after the value, to people only
+	titled     bool   // people read it in the title
+}
+
+// facts writes what is known of one thing.
+func (p *printer) facts(title string, facts []fact, doc any) error {
+	if p.quiet || p.json {
+		return p.document(doc)
+	}
+	var b strings.Builder
+	width := 0
+	for _, f := range facts {
+		if !f.titled {
+			width = max(width, lipgloss.Width(f.key))
+		}
+	}
+	if p.terminal {
+		b.WriteString(title + "\n")
+	}
+	for _, f := range facts {
+		switch {
+		case !p.terminal:
+			b.WriteString(f.key + ": " + clean(f.value) + "\n")
+		case !f.titled:
+			label := f.key + strings.Repeat(" ", width-lipgloss.Width(f.key))
+			b.WriteString("  " + p.style().Faint(true).Render(label) + "  " + clean(f.value) + f.note + "\n")
+		}
+	}
+	return p.write(b.String())
+}
+
+// table writes a line per row: under a heading and in columns for people, separated by tabs and bare in a pipe.
+func (p *printer) table(heading []string, rows [][]string, doc any) error {
+	if p.quiet || p.json {
+		return p.document(doc)
+	}
+	var b strings.Builder
+	if !p.terminal {
+		for _, row := range rows {
+			for i, cell := range row {
+				if i > 0 {
+					b.WriteByte('\t')
+				}
+				b.WriteString(clean(cell))
+			}
+			b.WriteByte('\n')
+		}
+		return p.write(b.String())
+	}
+	widths := make([]int, len(heading))
+	for _, row := range append([][]string{heading}, rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], lipgloss.Width(clean(cell)))
+		}
+	}
+	line := func(row []string, render func(...string) string) {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = clean(cell) + strings.Repeat(" ", widths[i]-lipgloss.Width(clean(cell)))
+		}
+		b.WriteString(render(strings.TrimRight(strings.Join(cells, "  "), " ")) + "\n")
+	}
+	line(heading, p.style().Bold(true).Render)
+	for _, row := range rows {
+		line(row, p.style().Render)
+	}
+	return p.write(b.String())
+}
+
+// done writes that something was done.
+func (p *printer) done(words string, doc any) error {
+	switch {
+	case p.quiet || p.json:
+		return p.document(doc)
+	case p.terminal:
+		words = p.tick() + " " + clean(words)
+	}
+	return p.write(words + "\n")
+}
+
+func (p *printer) tick() string { return p.style().Foreground(green).Render("✓") }
+
+// document writes doc as one JSON document, unless nothing is to be written.
+func (p *printer) document(doc any) error {
+	if p.quiet {
+		return nil
+	}
+	e := json.NewEncoder(p.w)
+	e.SetEscapeHTML(false)
+	if p.terminal {
+		e.SetIndent("", "  ")
+	}
+	return e.Encode(doc)
+}
+
+func (p *printer) write(s string) error {
+	_, err := io.WriteString(p.w, s)
+	return err
+}
+
+// clean makes s one line without anything that a terminal would obey: names come from other servers.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029':
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+// errClosedPipe is a write to a reader that has had enough, such as head: no failure of ours.
+var errClosedPipe = errors.New("standard output is closed")
+
+// guarded tells a closed standard output from every other closed pipe.
+type guarded struct{ io.Writer }
+
+func (g guarded) Write(b []byte) (int, error) {
+	n, err := g.Writer.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		err = errClosedPipe
+	}
+	return n, err
+}

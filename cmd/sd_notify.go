@@ -1,0 +1,58 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+)
+
+// notifier tells systemd how the service is (sd_notify(3)). The zero notifier tells nobody.
+type notifier struct {
+	socket string
+	every  time.Duration // how often the watchdog wants to hear from us; 0: never
+}
+
+func newNotifier(getenv func(string) string, pid int) notifier {
+	n := notifier{socket: getenv("NOTIFY_SOCKET")}
+	usec, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64)
+	// WATCHDOG_PID names the process that is watched: it may be our parent.
+	if p := getenv("WATCHDOG_PID"); err == nil && usec > 0 && (p == "" || p == strconv.Itoa(pid)) {
+		n.every = time.Duration(usec) * time.Microsecond / 2
+	}
+	return n
+}
+
+// send sends one state, such as READY=1.
+func (n notifier) send(state string) error {
+	if n.socket == "" {
+		return nil
+	}
+	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"}) // a leading @ is understood
+	if err != nil {
+		return fmt.Errorf("notify systemd: %w", err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte(state)); err != nil {
+		return fmt.Errorf("notify systemd: %w", err)
+	}
+	return nil
+}
+
+// watch keeps the watchdog quiet until ctx ends. A beat that is not heard is the watchdog's to act on.
+func (n notifier) watch(ctx context.Context) {
+	if n.every <= 0 {
+		return
+	}
+	t := time.NewTicker(n.every)
+	defer t.Stop()
+	for {
+		_ = n.send("WATCHDOG=1") // as above
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+func newServe(a *app) *cobra.Command {
+	var demo, once bool
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the engine",
+		Long: "serve answers other servers and clients, and delivers, until SIGINT or SIGTERM. It then finishes what is under\n" +
+			"way, within the time of --drain; a second signal ends it at once, with exit code 1.\n\n" +
+			"With --demo it runs two engines in a temporary folder that federate over loopback, tells what happens and keeps\n" +
+			"serving; with --once too it ends after that, with exit code 1 when anything went wrong.",
+		Example: "  lightweb serve --domain example.org\n  lightweb serve --demo --once",
+		Args:    takes(),
+		RunE: a.action(func(ctx context.Context, _ []string) error {
+			switch {
+			case a.timeout > 0:
+				return fault.New(fault.Usage, "serve runs until it is told to stop: --timeout does not apply").WithHint("set how long stopping may take with --drain")
+			case once && !demo:
+				return fault.New(fault.Usage, "--once needs --demo")
+			case demo:
+				return a.demo(ctx, once)
+			}
+			return a.serve(ctx)
+		}),
+	}
+	addSettingFlags(c.Flags(), "serve")
+	c.Flags().BoolVar(&demo, "demo", false, "show two engines that federate, on loopback")
+	c.Flags().BoolVar(&once, "once", false, "with --demo: end when it is shown")
+	return c
+}
+
+func (a *app) serve(ctx context.Context) error {
+	a.serving.Store(true)
+	c, err := a.config()
+	if err != nil {
+		return err
+	}
+	log := a.logger(c)
+	systemd := newNotifier(a.getenv, os.Getpid())
+	tell := func(state string) {
+		if err := systemd.send(state); err != nil {
+			log.Warn("service manager not reached", "err", err)
+		}
+	}
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWatching() // only now: draining may outlast the watchdog's patience
+	go systemd.watch(watching)
+
+	e, err := engine.Open(ctx, c.Engine, log)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { tell("STOPPING=1") })()
+	err = e.Serve(ctx, func(s engine.Serving) {
+		tell("READY=1\nSTATUS=serving " + s.PublicURL)
+		a.ready(s, log)
+	})
+	return errors.Join(err, closeEngine(ctx, e))
+}
+
+// ready says that requests are answered: to people in a few lines, else in one line of the log.
+func (a *app) ready(s engine.Serving, log *slog.Logger) {
+	if !a.out.terminal || a.quiet {
+		log.Info("ready", "version", s.Version, "public_url", s.PublicURL, "listen", s.Listen, "admin_listen", s.AdminListen,
+			"mode", s.Mode, "database", s.Database, "users", s.Users, "startup_ms", s.Startup.Milliseconds())
+		return
+	}
+	bold, faint := a.out.style().Bold(true), a.out.style().Faint(true)
+	users := fmt.Sprint(s.Users)
+	if s.Users == 0 {
+		users = "0 — make one: lightweb user create alice"
+	}
+	banner := fmt.Sprintf("%s  ·  %s  ·  %s mode\n", bold.Render("Lightweb "+s.Version), s.PublicURL, s.Mode) +
+		fmt.Sprintf("  %s      %s (%s)\n", faint.Render("data"), s.DataDir, s.Database) +
+		fmt.Sprintf("  %s http://%s   admin http://%s\n", faint.Render("listening"), s.Listen, s.AdminListen) +
+		fmt.Sprintf("  %s     %s\n", faint.Render("users"), users) +
+		fmt.Sprintf("ready in %.1f s   %s\n", s.Startup.Seconds(), faint.Render("Ctrl-C stops it"))
+	if err := a.out.write(banner); err != nil {
+		log.Warn("banner not written", "err", err)
+	}
+}
+
+// demo runs the demonstration in a folder that is gone afterwards.
+func (a *app) demo(ctx context.Context, once bool) error {
+	a.serving.Store(!once)
+	c, err := a.config()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "lightweb-demo-")
+	if err != nil {
+		return fault.Wrap(fault.Conflict, "cannot make a temporary folder: "+reason(err), err)
+	}
+	// The private database runs as another user when we are root, and has to reach its folder.
+	err = os.Chmod(dir, 0o711)
+	story := a.out.w
+	if a.quiet {
+		story = io.Discard
+	}
+	if err == nil {
+		err = engine.Demo(ctx, dir, c.Engine.Version, story, once, a.logger(c))
+	}
+	if err != nil && fault.KindOf(err) == fault.Internal && !errors.Is(err, context.Canceled) {
+		err = &exitError{exitFailed, fmt.Errorf("show the demonstration: %w", err)}
+	}
+	return errors.Join(err, os.RemoveAll(dir))
+}

@@ -1,0 +1,151 @@
+package cmd
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/lightweb/lightweb/engine"
+)
+
+// config is what flags, environment and file have settled.
+type config struct {
+	Engine    engine.Config
+	LogLevel  slog.Level
+	LogFormat string // auto, text or json
+
+	file    string            // the configuration file that was read, or nothing
+	origins map[string]origin // of every setting that is not the default
+}
+
+func defaultConfig(dataDir string) *config {
+	return &config{Engine: engine.DefaultConfig(dataDir), LogFormat: "auto", origins: map[string]origin{}}
+}
+
+// setting is one thing that can be settled. Everything about it is derived from its row: how it is read and shown, its
+// environment variable, its flag and its line in the documentation.
+type setting struct {
+	key     string
+	help    string
+	at      func(*config) pflag.Value
+	secret  bool
+	initial string // the default in words, where it depends on the machine
+
+	flag, arg string                       // the flag and what its value is called; most settings have none
+	command   string                       // the only command that has the flag, or nothing for all
+	fromFlag  func(string) (string, error) // the setting's value from the flag's, where they differ
+}
+
+// env returns the name of the setting's environment variable.
+func (s *setting) env() string {
+	return "LIGHTWEB_" + strings.ToUpper(strings.ReplaceAll(s.key, ".", "_"))
+}
+
+// wrong says that a value of the setting cannot be read, and what the setting is.
+func (s *setting) wrong(err error) *engine.SettingError {
+	return &engine.SettingError{Key: s.key, Problem: err.Error(), Hint: s.key + ": " + strings.ReplaceAll(s.help, "`", "'")}
+}
+
+// settings is every setting there is, in the order of the documentation.
+var settings = []setting{
+	{key: "public_url", at: func(c *config) pflag.Value { return (*text)(&c.Engine.PublicURL) }, flag: "domain", arg: "HOST", fromFlag: domainURL,
+		help: "origin of every id: scheme and host, no path; http only for loopback or with `federation.allow_http`. `--domain example.org` means `https://example.org`"},
+	{key: "listen", at: func(c *config) pflag.Value { return (*text)(&c.Engine.Listen) }, flag: "listen", arg: "ADDRESS", command: "serve",
+		help: "address of the public listener"},
+	{key: "admin_listen", at: func(c *config) pflag.Value { return (*text)(&c.Engine.AdminListen) }, flag: "admin-listen", arg: "ADDRESS", command: "serve",
+		help: "address of metrics and health checks; keep it off the internet"},
+	{key: "data_dir", at: func(c *config) pflag.Value { return (*path)(&c.Engine.DataDir) }, flag: "data-dir", arg: "DIR",
+		initial: "`/var/lib/lightweb` as root, else `$XDG_DATA_HOME/lightweb` or `~/.local/share/lightweb`",
+		help:    "folder of keys, registry and the private database"},
+	{key: "users_dir", at: func(c *config) pflag.Value { return (*path)(&c.Engine.UsersDir) }, initial: "`<data_dir>/users`",
+		help: "folder of the users' keys and configuration, one folder each"},
+	{key: "database.url", at: func(c *config) pflag.Value { return (*secret)(&c.Engine.Database.URL) }, secret: true, flag: "database-url", arg: "URL",
+		help: "PostgreSQL server, as `postgres://user@host:5432`; empty: a private one. Better in a file: the environment and flags can be read by others"},
+	{key: "database.max_connections", at: func(c *config) pflag.Value { return (*whole)(&c.Engine.Database.MaxConnections) },
+		help: "connections at once, over all databases: 4 to 10000"},
+	{key: "tls.cert", at: func(c *config) pflag.Value { return (*path)(&c.Engine.TLS.Cert) },
+		help: "PEM file with the certificate chain; empty: plain HTTP behind a proxy"},
+	{key: "tls.key", at: func(c *config) pflag.Value { return (*path)(&c.Engine.TLS.Key) },
+		help: "PEM file with the certificate's key"},
+	{key: "trusted_proxies", at: func(c *config) pflag.Value { return (*prefixes)(&c.Engine.TrustedProxies) },
+		help: "networks whose `X-Forwarded-For` is believed, such as `10.0.0.0/8`"},
+	{key: "federation.allow_addresses", at: func(c *config) pflag.Value { return (*prefixes)(&c.Engine.Federation.AllowAddresses) },
+		help: "networks beyond the public internet that may be contacted, at any port"},
+	{key: "federation.allow_http", at: func(c *config) pflag.Value { return (*truth)(&c.Engine.Federation.AllowHTTP) },
+		help: "talk to servers without TLS, and be one"},
+	{key: "federation.mode", at: func(c *config) pflag.Value { return (*text)(&c.Engine.Federation.Mode) },
+		help: "`open`: every domain that is not blocked; `allowlist`: allowed domains only"},
+	{key: "federation.signature_first", at: func(c *config) pflag.Value { return (*text)(&c.Engine.Federation.SignatureFirst) },
+		help: "signature tried first on an unknown host: `rfc9421` or `cavage`"},
+	{key: "federation.page_size", at: func(c *config) pflag.Value { return (*whole)(&c.Engine.Federation.PageSize) },
+		help: "items in a page of a collection: 1 to 100"},
+	{key: "cache.actor_ttl", at: func(c *config) pflag.Value { return (*span)(&c.Engine.Cache.ActorTTL) },
+		help: "how long a remote actor is believed: 1m to 720h"},
+	{key: "delivery.concurrency", at: func(c *config) pflag.Value { return (*whole)(&c.Engine.Delivery.Concurrency) },
+		help: "deliveries at once: 1 to 10000"},
+	{key: "delivery.host_concurrency", at: func(c *config) pflag.Value { return (*whole)(&c.Engine.Delivery.HostConcurrency) },
+		help: "deliveries at once to one host"},
+	{key: "delivery.timeout", at: func(c *config) pflag.Value { return (*span)(&c.Engine.Delivery.Timeout) },
+		help: "time for one attempt: 10ms to 5m"},
+	{key: "limits.body", at: func(c *config) pflag.Value { return (*size)(&c.Engine.Limits.Body) },
+		help: "largest request, in bytes or as `512KiB`: 1KiB to 64MiB"},
+	{key: "limits.inbox_host_rate", at: func(c *config) pflag.Value { return (*rate)(&c.Engine.Limits.InboxHostRate) },
+		help: "inbox requests taken from one host, as `50/s burst 1000`, `20/min` or `off`"},
+	{key: "limits.inbox_actor_rate", at: func(c *config) pflag.Value { return (*rate)(&c.Engine.Limits.InboxActorRate) },
+		help: "inbox requests taken from one actor"},
+	{key: "limits.key_fetch_rate", at: func(c *config) pflag.Value { return (*rate)(&c.Engine.Limits.KeyFetchRate) },
+		help: "actors fetched for their key, per registrable domain"},
+	{key: "drain_timeout", at: func(c *config) pflag.Value { return (*span)(&c.Engine.DrainTimeout) }, flag: "drain", arg: "DURATION", command: "serve",
+		help: "how long what is under way may take at the end: 0s to 10m"},
+	{key: "log.level", at: func(c *config) pflag.Value { return (*level)(&c.LogLevel) }, flag: "log-level", arg: "LEVEL",
+		help: "`debug`, `info`, `warn` or `error`"},
+	{key: "log.format", at: func(c *config) pflag.Value { return (*format)(&c.LogFormat) }, flag: "log-format", arg: "FORMAT",
+		help: "`text`, `json`, or `auto`: text on a terminal, else JSON"},
+}
+
+// inboxRatesOff is a variable without a setting: it takes both inbox rates away, to measure.
+const inboxRatesOff = "LIGHTWEB_LIMITS_INBOX_RATE"
+
+// addSettingFlags adds the flags that command has, or those that all have.
+func addSettingFlags(f *pflag.FlagSet, command string) {
+	for _, s := range settings {
+		if s.flag != "" && s.command == command {
+			f.Var(newFlagText(new(string), s.arg), s.flag, strings.ReplaceAll(flagHelp(s), "`", ""))
+		}
+	}
+}
+
+func flagHelp(s setting) string {
+	if s.flag == "domain" {
+		return "domain in every id: short for public_url https://HOST"
+	}
+	help, _, _ := strings.Cut(s.help, ". ") // the rest is for the documentation
+	return help
+}
+
+// domainURL returns the origin that --domain stands for.
+func domainURL(domain string) (string, error) {
+	if domain == "" || strings.ContainsAny(domain, "/@ ") {
+		return "", fmt.Errorf("%.60q is not a domain such as example.org", domain)
+	}
+	return "https://" + domain, nil
+}
+
+// flagText is a flag whose value is read later, with the name of that value in the help.
+type flagText struct {
+	value *string
+	arg   string
+}
+
+func newFlagText(value *string, arg string) *flagText { return &flagText{value, arg} }
+
+func (f *flagText) Set(s string) error { *f.value = s; return nil }
+func (f *flagText) String() string {
+	if f.value == nil { // pflag asks a zero value, to know the default
+		return ""
+	}
+	return *f.value
+}
+func (f *flagText) Type() string { return f.arg }

@@ -1,0 +1,43 @@
+package cmd
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+)
+
+func newUser(a *app) *cobra.Command {
+	return group("user", "Users of this server", "user makes and shows the people who live on this server, and the tokens of their programs. A running engine\nfinds every change at once.",
+		newUserCreate(a), newUserList(a), newUserShow(a), newUserToken(a))
+}
+
+// userFacts returns what there is to say of a user, under the keys that JSON has.
+func userFacts(u engine.User) []fact {
+	return []fact{
+		{key: "user", value: u.Name.String(), titled: true},
+		{key: "actor", value: string(u.Actor)},
+		{key: "handle", value: u.Handle},
+		{key: "database", value: u.Database},
+		{key: "schema_version", value: strconv.Itoa(u.SchemaVersion)},
+		{key: "keys", value: strings.Join(u.Keys, ", ")},
+	}
+}
+
+// ago says how long before now t was, or how long it is until then, in the largest unit that fits.
+func ago(now, t time.Time) string {
+	d := now.Sub(t).Abs()
+	switch {
+	case d >= 2*day:
+		return fmt.Sprintf("%dd", d/day)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	}
+	return fmt.Sprintf("%ds", d/time.Second)
+}

@@ -1,0 +1,72 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// createdUser is the result of user create.
+type createdUser struct {
+	User          vocab.Username `json:"user"`
+	Actor         vocab.ID       `json:"actor"`
+	Handle        string         `json:"handle"`
+	Database      string         `json:"database"`
+	SchemaVersion int            `json:"schema_version"`
+	Keys          []string       `json:"keys"`
+	Token         string         `json:"token,omitempty"`
+	Created       bool           `json:"created"`
+}
+
+func newUserCreate(a *app) *cobra.Command {
+	var n engine.NewUser
+	var ifNotExists bool
+	c := &cobra.Command{
+		Use:   "create NAME [flags]",
+		Short: "Make a user",
+		Long: "create makes a user: keys, a database, an actor that others can follow. NAME is 1 to 30 of a-z, 0-9 and _; the name\n" +
+			"of a deleted user is never given again. A create that was interrupted is finished by running it again.\n\n" +
+			"With --token it also makes a token with the scopes read and write, which is shown this once.",
+		Example: "  lightweb user create alice --display-name 'Alice Example'\n  lightweb user create bob --token --if-not-exists --json",
+		Args:    takes("NAME"),
+		RunE: a.action(func(ctx context.Context, args []string) (err error) {
+			if n.Token && a.quiet {
+				return fault.New(fault.Usage, "--quiet would hide the token, which is shown once only")
+			}
+			if n.Name, err = vocab.ParseUsername(args[0]); err != nil {
+				return err
+			}
+			return a.engine(ctx, func(e *engine.Engine) error { return a.createUser(ctx, e, n, ifNotExists) })
+		}),
+	}
+	c.Flags().StringVar(&n.DisplayName, "display-name", "", "the `NAME` that people see")
+	c.Flags().BoolVar(&n.Token, "token", false, "make a token too, and show it")
+	c.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "succeed when the user is there already")
+	return c
+}
+
+func (a *app) createUser(ctx context.Context, e *engine.Engine, n engine.NewUser, ifNotExists bool) error {
+	u, token, err := e.CreateUser(ctx, n)
+	created := err == nil
+	if err != nil && !(ifNotExists && fault.KindOf(err) == fault.Conflict && !u.Name.IsZero()) {
+		return err
+	}
+	if n.Token && !created {
+		fmt.Fprintf(a.stderr, "warning: %s exists already, and no token was made\n hint: lightweb user token create %s\n", n.Name, n.Name)
+	}
+	title := fmt.Sprintf("%s created %s", a.out.tick(), a.out.style().Bold(true).Render(n.Name.String()))
+	if !created {
+		title = n.Name.String() + " exists already"
+	}
+	facts := userFacts(u)
+	if token != "" {
+		facts = append(facts, fact{key: "token", value: token, note: " — shown once; use it as 'Authorization: Bearer …'"})
+	}
+	facts = append(facts, fact{key: "created", value: fmt.Sprint(created), titled: true})
+	return a.out.facts(title, facts, createdUser{u.Name, u.Actor, u.Handle, u.Database, u.SchemaVersion, u.Keys, token, created})
+}

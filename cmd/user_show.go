@@ -1,0 +1,35 @@
+package cmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func newUserShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Show a user",
+		Long:    "show tells what there is of a user: its actor, its database and its keys.",
+		Example: "  lightweb user show alice",
+		Args:    takes("NAME"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			name, err := vocab.ParseUsername(args[0])
+			if err != nil {
+				return err
+			}
+			return a.engine(ctx, func(e *engine.Engine) error {
+				u, err := e.User(ctx, name)
+				if err != nil {
+					return err
+				}
+				facts := append(userFacts(u),
+					fact{key: "keys_dir", value: u.KeysDir}, fact{key: "state", value: u.State}, fact{key: "created_at", value: stamp(u.CreatedAt)})
+				return a.out.facts(a.out.style().Bold(true).Render(u.Name.String()), facts, u)
+			})
+		}),
+	}
+}

@@ -1,0 +1,76 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// createdToken is the result of user token create: the only time that the secret is seen.
+type createdToken struct {
+	engine.Token
+	Secret string `json:"token"`
+}
+
+func newUserTokenCreate(a *app) *cobra.Command {
+	var name string
+	var scope []string
+	var expires time.Duration
+	c := &cobra.Command{
+		Use:   "create NAME [flags]",
+		Short: "Make a token",
+		Long: "create makes a token with which a program acts for the user NAME, and shows it this once. Scopes: read and write\n" +
+			"for clients, admin for administration, llm for a language model that acts within narrow limits.",
+		Example: "  lightweb user token create alice --name phone\n  lightweb user token create alice --scope llm --expires 30d",
+		Args:    takes("NAME"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			if a.quiet {
+				return fault.New(fault.Usage, "--quiet would hide the token, which is shown once only")
+			}
+			if err := engine.CheckScopes(scope); err != nil {
+				return err
+			}
+			user, err := vocab.ParseUsername(args[0])
+			if err != nil {
+				return err
+			}
+			return a.engine(ctx, func(e *engine.Engine) error {
+				t, secret, err := e.CreateToken(ctx, user, name, scope, expires)
+				if err != nil {
+					return err
+				}
+				facts := append(tokenFacts(t), fact{key: "token", value: secret, note: " — shown once; use it as 'Authorization: Bearer …'"})
+				title := fmt.Sprintf("%s made a token of %s", a.out.tick(), a.out.style().Bold(true).Render(user.String()))
+				return a.out.facts(title, facts, createdToken{t, secret})
+			})
+		}),
+	}
+	c.Flags().StringVar(&name, "name", "", "what the token is for, such as the `NAME` of a program")
+	c.Flags().StringSliceVar(&scope, "scope", []string{"read", "write"}, "what the token may do: a list of `SCOPES`")
+	c.Flags().Var((*span)(&expires), "expires", "how long the token is good for, such as 30d; until it is revoked when left out")
+	c.Flags().Lookup("expires").DefValue = ""
+	return c
+}
+
+func tokenFacts(t engine.Token) []fact {
+	facts := []fact{
+		{key: "id", value: t.ID},
+		{key: "user", value: t.User.String(), titled: true},
+		{key: "scopes", value: strings.Join(t.Scopes, ",")},
+		{key: "created_at", value: stamp(t.CreatedAt)},
+	}
+	if t.Name != "" {
+		facts = append(facts, fact{key: "name", value: t.Name})
+	}
+	if t.ExpiresAt != nil {
+		facts = append(facts, fact{key: "expires_at", value: stamp(*t.ExpiresAt)})
+	}
+	return facts
+}

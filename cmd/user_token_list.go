@@ -1,0 +1,51 @@
+package cmd
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func newUserTokenList(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list NAME",
+		Short: "List the tokens of a user",
+		Long: "list shows the tokens of the user NAME, without their secrets. In a pipe: a line per token with id, name, scopes and\n" +
+			"the times of creation, last use and end, separated by tabs.",
+		Example: "  lightweb user token list alice",
+		Args:    takes("NAME"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			user, err := vocab.ParseUsername(args[0])
+			if err != nil {
+				return err
+			}
+			return a.engine(ctx, func(e *engine.Engine) error {
+				tokens, err := e.Tokens(ctx, user)
+				if err != nil {
+					return err
+				}
+				rows := make([][]string, len(tokens))
+				for i, t := range tokens {
+					rows[i] = []string{t.ID, t.Name, strings.Join(t.Scopes, ","), stamp(t.CreatedAt), maybe(t.LastUsedAt, "never"), maybe(t.ExpiresAt, "never")}
+				}
+				doc := struct {
+					Tokens []engine.Token `json:"tokens"`
+				}{notNil(tokens)}
+				return a.out.table([]string{"ID", "NAME", "SCOPES", "CREATED", "LAST USED", "EXPIRES"}, rows, doc)
+			})
+		}),
+	}
+}
+
+// maybe writes a time that there may not be.
+func maybe(t *time.Time, none string) string {
+	if t == nil {
+		return none
+	}
+	return stamp(*t)
+}

@@ -1,0 +1,258 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+)
+
+// The command line does what scripts rely on: JSON with these keys, and these exit codes.
+func TestCommandLine(t *testing.T) {
+	i := enginetest.Make(t)
+	t.Run("without an engine that serves", func(t *testing.T) { commandsWithoutServe(t, i) })
+	other := enginetest.Start(t)
+	i.Start(t)
+	t.Run("beside an engine that serves", func(t *testing.T) { commandsBesideServe(t, i) })
+	t.Run("a create that is killed", func(t *testing.T) { createThatIsKilled(t, i) })
+	t.Run("actor fetch", func(t *testing.T) { actorFetch(t, i, other) })
+	t.Run("refusals of serve", func(t *testing.T) { refusalsOfServe(t, i) })
+}
+
+func TestDemo(t *testing.T) {
+	i := enginetest.Make(t)
+	demo := i.Run(t, "serve", "--demo", "--once")
+	if demo.Code == 69 {
+		enginetest.Skip(t, "no PostgreSQL to test with:\n"+demo.Stderr)
+	}
+	if demo.Code != 0 || strings.Count(demo.Stdout, "✓") < 4 {
+		t.Errorf("the demonstration ended with %d and told\n%s\n%s\nwant 0 and a tick for everything", demo.Code, demo.Stdout, demo.Stderr)
+	}
+}
+
+// command is a run of lightweb with what it must end with.
+type command struct {
+	line   string
+	code   int
+	stderr string // what it must contain; of the command's error with --json its code
+}
+
+func runAll(t *testing.T, i *enginetest.Instance, commands []command) {
+	t.Helper()
+	for _, c := range commands {
+		got := i.Run(t, strings.Fields(c.line)...)
+		if got.Code != c.code || !strings.Contains(got.Stderr, c.stderr) {
+			t.Errorf("lightweb %s ended with %d and said %q, want %d and %q", c.line, got.Code, got.Stderr, c.code, c.stderr)
+		}
+		if c.code != 0 && got.Stdout != "" {
+			t.Errorf("lightweb %s failed and wrote %q to standard output", c.line, got.Stdout)
+		}
+	}
+}
+
+// fields are the facts of a user in JSON.
+type fields struct {
+	User, Actor, Handle, State, Database, Token string
+	SchemaVersion                               int `json:"schema_version"`
+	Keys                                        []string
+	Created                                     bool
+}
+
+func commandsWithoutServe(t *testing.T, i *enginetest.Instance) {
+	made := i.Run(t, "user", "create", "alice", "--token", "--json", "--display-name", "Alice Example")
+	if made.Code == 69 {
+		enginetest.Skip(t, "no PostgreSQL to test with:\n"+made.Stderr)
+	}
+	if made.Code != 0 {
+		t.Fatalf("user create ended with %d: %s", made.Code, made.Stderr)
+	}
+	if i.Postmaster() != 0 {
+		t.Error("user create left PostgreSQL running")
+	}
+	var u fields
+	made.Decode(t, &u)
+	want := fields{User: "alice", Actor: i.URL + "/users/alice", Handle: "@alice@" + strings.TrimPrefix(i.URL, "http://"),
+		Database: "lightweb_alice", SchemaVersion: u.SchemaVersion, Keys: []string{"ed25519", "rsa"}, Token: u.Token, Created: true}
+	if fmt.Sprint(u) != fmt.Sprint(want) || u.SchemaVersion < 1 || !strings.HasPrefix(u.Token, "lw_alice_") {
+		t.Errorf("user create --json wrote %+v, want %+v", u, want)
+	}
+	for _, key := range u.Keys {
+		st, err := os.Stat(filepath.Join(i.DataDir, "users", "alice", "keys", key+".pem"))
+		if err != nil || st.Mode().Perm() != 0o600 {
+			t.Errorf("key %s: %v, %v; want a file with mode 0600", key, st, err)
+		}
+	}
+}
+
+func commandsBesideServe(t *testing.T, i *enginetest.Instance) {
+	runAll(t, i, []command{
+		{"user create alice", 73, "exists already"},
+		{"user create alice --json", 73, `"code":"conflict"`},
+		{"user create alice --if-not-exists", 0, ""},
+		{"user create Alice", 65, "not a username"},
+		{"user create admin", 65, "reserved"},
+		{"user show nobody_here", 67, "no user"},
+		{"user show nobody_here --json", 67, `"code":"no_user"`},
+		{"user token create nobody_here", 67, "no user"},
+		{"user token list nobody_here", 67, "no user"},
+		{"user token revoke alice 0192d3a4-0000-7000-8000-000000000000 --yes", 66, "no such token"},
+		{"user token revoke alice 1 --yes", 65, "not the id of a token"},
+		{"user create bob -q", 0, ""},
+		{"healthcheck", 0, ""},
+		{"healthcheck " + i.URL + "/nowhere", 69, "404"},
+	})
+
+	var u fields
+	i.Run(t, "user", "create", "alice", "--if-not-exists", "--json").Decode(t, &u)
+	if u.Created || u.User != "alice" || u.Token != "" {
+		t.Errorf("user create --if-not-exists --json wrote %+v, want created false and no token", u)
+	}
+	i.Run(t, "user", "show", "alice", "--json").Decode(t, &u)
+	if u.State != "active" || !slices.Equal(u.Keys, []string{"ed25519", "rsa"}) {
+		t.Errorf("user show --json wrote %+v, want an active user with both keys", u)
+	}
+	var list struct{ Users []fields }
+	i.Run(t, "user", "list", "--json").Decode(t, &list)
+	if len(list.Users) != 2 || list.Users[0].User != "alice" || list.Users[1].User != "bob" {
+		t.Errorf("user list --json wrote %+v, want alice and bob", list)
+	}
+
+	// A token works at once, and after it was revoked never again.
+	var token struct {
+		ID, Token string
+		Scopes    []string
+	}
+	i.Run(t, "user", "token", "create", "alice", "--scope", "read", "--json").Decode(t, &token)
+	alice := &enginetest.User{Home: i, Name: "alice", Token: token.Token}
+	status := func() int { return alice.Ask(t, http.MethodGet, "/api/feed?feed=main", nil).Status }
+	if got := status(); got != http.StatusOK || !slices.Equal(token.Scopes, []string{"read"}) {
+		t.Errorf("a new token with scopes %q is answered %d, want 200", token.Scopes, got)
+	}
+	if got := alice.Try(t, "CreateNote", map[string]any{"content": "hello"}).Status; got != http.StatusForbidden {
+		t.Errorf("a dispatch with scope read is answered %d, want 403", got)
+	}
+	var tokens struct{ Tokens []struct{ ID string } }
+	listed := i.Run(t, "user", "token", "list", "alice", "--json")
+	listed.Decode(t, &tokens)
+	if len(tokens.Tokens) != 2 || strings.Contains(listed.Stdout, token.Token) {
+		t.Errorf("user token list --json wrote %s, want two tokens and no secret", listed.Stdout)
+	}
+	runAll(t, i, []command{{"user token revoke alice " + token.ID + " --yes", 0, ""}})
+	if got := status(); got != http.StatusUnauthorized {
+		t.Errorf("a revoked token is answered %d, want 401", got)
+	}
+}
+
+// A user create that is killed at any moment is finished by the next one.
+func createThatIsKilled(t *testing.T, i *enginetest.Instance) {
+	began := time.Now()
+	i.CreateUser(t, "whole")
+	whole := time.Since(began)
+	const parts = 8
+	for n := range parts {
+		name := fmt.Sprint("victim", n)
+		i.RunUntil(t, whole*time.Duration(n+1)/parts, "user", "create", name)
+		again := i.Run(t, "user", "create", name)
+		if again.Code != 0 && again.Code != 73 {
+			t.Errorf("user create after it was killed at %d/%d ended with %d: %s", n+1, parts, again.Code, again.Stderr)
+			continue
+		}
+		var u fields
+		i.Run(t, "user", "show", name, "--json").Decode(t, &u)
+		if u.State != "active" || !slices.Equal(u.Keys, []string{"ed25519", "rsa"}) || u.SchemaVersion < 1 {
+			t.Errorf("after user create was killed at %d/%d and run again there is %+v, want a whole user", n+1, parts, u)
+		}
+		if got := enginetest.Fetch(t, u.Actor).Status; got != http.StatusOK {
+			t.Errorf("the actor of %s is answered %d, want 200", name, got)
+		}
+		var token struct{ Token string }
+		i.Run(t, "user", "token", "create", name, "--json").Decode(t, &token)
+		healed := &enginetest.User{Home: i, Name: name, Token: token.Token}
+		healed.Do(t, "CreateNote", map[string]any{"content": "I am here"})
+	}
+}
+
+func actorFetch(t *testing.T, i, other *enginetest.Instance) {
+	remote := other.CreateUser(t, "carol")
+	nonsense := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/gone":
+			w.WriteHeader(http.StatusGone)
+		case "/ill":
+			w.WriteHeader(http.StatusInternalServerError)
+		default:
+			w.Header().Set("Content-Type", "application/activity+json")
+			_, _ = w.Write([]byte(`{"no":`)) // whoever asked may have left
+		}
+	}))
+	defer nonsense.Close()
+	policy := filepath.Join(i.DataDir, "registry")
+	if err := os.MkdirAll(policy, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(policy, "server.json"), []byte(`{"blocked_domains":["blocked.example"]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, resource := range []string{remote.ID, remote.Handle} {
+		got := i.Run(t, "actor", "fetch", resource, "--json")
+		var a struct {
+			ID, Inbox, Handle string
+			Actor             json.RawMessage
+			Keys              []struct{ Type string }
+			HTTP              *struct {
+				Status    int
+				Signature string
+			}
+			FromCache bool `json:"from_cache"`
+		}
+		if got.Code != 0 {
+			t.Errorf("actor fetch %s ended with %d: %s", resource, got.Code, got.Stderr)
+			continue
+		}
+		got.Decode(t, &a)
+		if a.ID != remote.ID || a.Inbox != remote.ID+"/inbox" || len(a.Keys) != 2 || len(a.Actor) == 0 || a.FromCache == (a.HTTP != nil) {
+			t.Errorf("actor fetch %s --json wrote %s", resource, got.Stdout)
+		}
+	}
+	raw := i.Run(t, "actor", "fetch", remote.ID, "--refresh", "--raw")
+	if want := string(enginetest.Fetch(t, remote.ID).Body); raw.Stdout != want {
+		t.Errorf("actor fetch --raw wrote %q, want the bytes served, %q", raw.Stdout, want)
+	}
+	runAll(t, i, []command{
+		{"actor fetch " + remote.ID + " --cached", 0, ""},
+		{"actor fetch " + remote.ID + " --signed-as alice --refresh", 0, ""},
+		{"actor fetch " + remote.ID + " --unsigned --refresh", 0, ""},
+		{"actor fetch not-a-handle", 65, ""},
+		{"actor fetch " + other.URL + "/users/nobody_here", 66, ""},
+		{"actor fetch " + nonsense.URL + "/gone", 66, ""},
+		{"actor fetch " + remote.ID + " --signed-as nobody_here", 67, ""},
+		{"actor fetch @bob@no-such-host.invalid", 68, ""},
+		{"actor fetch http://127.0.0.1:1/users/bob", 69, ""},
+		{"actor fetch " + nonsense.URL + "/ill", 69, ""},
+		{"actor fetch " + nonsense.URL + "/actor", 76, ""},
+		{"actor fetch http://10.1.2.3/users/bob", 77, ""},
+		{"actor fetch https://blocked.example/users/bob", 77, ""},
+	})
+}
+
+func refusalsOfServe(t *testing.T, i *enginetest.Instance) {
+	taken := strings.TrimPrefix(i.URL, "http://")
+	runAll(t, i, []command{
+		{"serve --listen " + taken + " --admin-listen 127.0.0.1:0", 73, "the address " + taken + " is taken"},
+		{"serve --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0", 73, "another 'lightweb serve' runs"},
+		{"serve --listen nowhere", 78, "listen"},
+		{"user list --database-url postgres://nobody@127.0.0.1:1/", 69, "database"},
+		{"serve --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --database-url postgres://nobody@127.0.0.1:1/", 69, "database"},
+	})
+	i.Stop(t)
+	runAll(t, i, []command{{"healthcheck", 69, "does not answer"}})
+}

@@ -1,0 +1,341 @@
+package engine
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Config holds what is settled before the engine starts. What changes while it serves is in the registry.
+// Start from DefaultConfig; Validate tells whether the result can be used.
+type Config struct {
+	Version string // of this program, for NodeInfo and User-Agent; not a setting
+
+	PublicURL   string // the origin in every id, such as https://example.org: scheme, host, port if unusual, no path
+	Listen      string // host:port of the public listener
+	AdminListen string // host:port of /metrics, /healthz and /readyz: keep it off the internet
+	DataDir     string // absolute: keys of the instance, registry, embedded cluster
+	UsersDir    string // absolute: a folder per user, with keys and config.json
+
+	Database struct {
+		URL            Secret // postgres://… of the server, database names are ours; empty: a private cluster in DataDir
+		MaxConnections int    // in all, over every user's database: 4 to 10000
+		Name, Template string // of the databases, where several instances share a server; not settings
+	}
+	TLS struct {
+		Cert, Key string // PEM files; both or neither. Neither: plain HTTP behind a proxy
+	}
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
+
+	Federation struct {
+		AllowAddresses []netip.Prefix // addresses beyond the public internet that may be contacted, at any port
+		AllowHTTP      bool           // peers without TLS, and a public_url without it
+		Mode           string         // open: all but blocked domains; allowlist: only allowed domains
+		SignatureFirst string         // dialect of the first knock at an unknown host: rfc9421 or cavage
+		PageSize       int            // items in a page of a collection: 1 to 100
+	}
+	Cache struct {
+		ActorTTL time.Duration // how long a remote actor is believed without asking again: 1m to 720h
+	}
+	Delivery struct {
+		Concurrency     int           // requests at once in all: 1 to 10000
+		HostConcurrency int           // requests at once to one host: 1 to Concurrency
+		Timeout         time.Duration // of one attempt, connecting included: 10ms to 5m
+	}
+	Limits struct {
+		Body           int64 // bytes of one request: 1 KiB to 64 MiB
+		InboxHostRate  Rate  // inbox requests taken from one host
+		InboxActorRate Rate  // inbox requests taken from one actor
+		KeyFetchRate   Rate  // actors fetched for their key, per registrable domain
+	}
+	DrainTimeout time.Duration // how long requests and deliveries under way may still take at the end: 0 to 10m
+}
+
+// DefaultConfig returns the settings of an engine of which nothing but its folder is known.
+func DefaultConfig(dataDir string) Config {
+	c := Config{
+		PublicURL:    "http://127.0.0.1:8080",
+		Listen:       "127.0.0.1:8080",
+		AdminListen:  "127.0.0.1:9090",
+		DataDir:      dataDir,
+		UsersDir:     filepath.Join(dataDir, "users"),
+		DrainTimeout: 30 * time.Second,
+	}
+	c.Database.MaxConnections = 64
+	c.Federation.Mode = "open"
+	c.Federation.SignatureFirst = "rfc9421"
+	c.Federation.PageSize = 20
+	c.Cache.ActorTTL = 24 * time.Hour
+	c.Delivery.Concurrency = 128
+	c.Delivery.HostConcurrency = 4
+	c.Delivery.Timeout = 10 * time.Second
+	c.Limits.Body = 1 << 20
+	c.Limits.InboxHostRate = Rate{Events: 50, Burst: 1000}
+	c.Limits.InboxActorRate = Rate{Events: 10, Burst: 300}
+	c.Limits.KeyFetchRate = Rate{Events: 20.0 / 60, Burst: 20}
+	return c
+}
+
+// SettingError says which setting cannot be used, and why. It is a fault.Config.
+type SettingError struct {
+	Key     string // as in the configuration file, such as federation.page_size
+	Problem string // the value and what is wrong with it; of a secret never the value
+	Hint    string
+}
+
+func (e *SettingError) Error() string { return e.Key + ": " + e.Problem }
+
+func (e *SettingError) Unwrap() error { return fault.New(fault.Config, e.Error()).WithHint(e.Hint) }
+
+// Validate returns a *SettingError about the first setting that cannot be used, or nil.
+func (c Config) Validate() error {
+	for _, check := range []func(Config) error{
+		Config.checkAddresses, Config.checkFolders, Config.checkDatabase, Config.checkTLS, Config.checkChoices, Config.checkBounds, Config.checkRates,
+	} {
+		if err := check(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Config) checkAddresses() error {
+	if err := c.checkPublicURL(); err != nil {
+		return err
+	}
+	for _, l := range []struct{ key, address string }{{"listen", c.Listen}, {"admin_listen", c.AdminListen}} {
+		if err := checkListen(l.key, l.address); err != nil {
+			return err
+		}
+	}
+	if c.Listen == c.AdminListen && !strings.HasSuffix(c.Listen, ":0") {
+		return &SettingError{"admin_listen", fmt.Sprintf("%q is the address of listen too", c.AdminListen), "give the admin listener a port of its own, such as 127.0.0.1:9090"}
+	}
+	return nil
+}
+
+func (c Config) checkPublicURL() error {
+	const key = "public_url"
+	wrong := &SettingError{key, fmt.Sprintf("%q is not an origin", c.PublicURL), "write scheme and host only, such as https://example.org"}
+	u, err := url.Parse(c.PublicURL)
+	if err != nil {
+		return wrong
+	}
+	id, err := vocab.ParseID(c.PublicURL)
+	if err != nil || u.Path != "" || u.RawQuery != "" || u.ForceQuery || strings.Contains(c.PublicURL, "#") {
+		return wrong
+	}
+	// Ids are compared as text by many peers, so the origin must be in the one form they all write.
+	if origin := id.Origin(); origin != c.PublicURL {
+		wrong.Problem, wrong.Hint = fmt.Sprintf("%q is not in canonical form", c.PublicURL), "write "+origin
+		return wrong
+	}
+	if u.Scheme == "http" && !loopback(u.Hostname()) && !c.Federation.AllowHTTP {
+		return &SettingError{key, fmt.Sprintf("%q: peers take ids of a public host only with https", c.PublicURL), "write https://" + u.Host + ", or set federation.allow_http for a private network"}
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback()
+}
+
+func checkListen(key, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return &SettingError{key, fmt.Sprintf("%q is not host:port", address), "write an address such as 127.0.0.1:8080, or :8080 for all of this machine's"}
+	}
+	return nil
+}
+
+func (c Config) checkFolders() error {
+	for _, d := range []struct{ key, dir string }{{"data_dir", c.DataDir}, {"users_dir", c.UsersDir}} {
+		if !filepath.IsAbs(d.dir) {
+			return &SettingError{d.key, fmt.Sprintf("%q is not an absolute path", d.dir), "write the path from the root, such as /var/lib/lightweb"}
+		}
+	}
+	return nil
+}
+
+func (c Config) checkDatabase() error {
+	if c.Database.URL == "" {
+		return nil
+	}
+	// The parser's own words repeat the URL, and with it the password.
+	u, err := url.Parse(c.Database.URL.Reveal())
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return &SettingError{"database.url", "the value is not a postgres:// URL", "write postgres://user@host:5432, or postgres://user@/?host=/run/postgresql for a socket"}
+	}
+	return nil
+}
+
+func (c Config) checkTLS() error {
+	switch {
+	case c.TLS.Cert != "" && c.TLS.Key == "":
+		return &SettingError{"tls.key", "no key is set for tls.cert", "set both, or neither behind a proxy"}
+	case c.TLS.Cert == "" && c.TLS.Key != "":
+		return &SettingError{"tls.cert", "no certificate is set for tls.key", "set both, or neither behind a proxy"}
+	}
+	return nil
+}
+
+func (c Config) checkChoices() error {
+	for _, f := range []struct {
+		key, value string
+		choices    []string
+	}{
+		{"federation.mode", c.Federation.Mode, []string{"open", "allowlist"}},
+		{"federation.signature_first", c.Federation.SignatureFirst, []string{"rfc9421", "cavage"}},
+	} {
+		if !slices.Contains(f.choices, f.value) {
+			return &SettingError{f.key, fmt.Sprintf("%q is not a choice", f.value), "write " + strings.Join(f.choices, " or ")}
+		}
+	}
+	return nil
+}
+
+func (c Config) checkBounds() error {
+	for _, f := range []struct {
+		key            string
+		value, min, to int64
+		words          func(int64) string
+	}{
+		{"database.max_connections", int64(c.Database.MaxConnections), 4, 10_000, plain},
+		{"federation.page_size", int64(c.Federation.PageSize), 1, 100, plain},
+		{"cache.actor_ttl", int64(c.Cache.ActorTTL), int64(time.Minute), int64(720 * time.Hour), duration},
+		{"delivery.concurrency", int64(c.Delivery.Concurrency), 1, 10_000, plain},
+		{"delivery.host_concurrency", int64(c.Delivery.HostConcurrency), 1, int64(c.Delivery.Concurrency), plain},
+		{"delivery.timeout", int64(c.Delivery.Timeout), int64(10 * time.Millisecond), int64(5 * time.Minute), duration},
+		{"limits.body", c.Limits.Body, 1 << 10, 64 << 20, plain},
+		{"drain_timeout", int64(c.DrainTimeout), 0, int64(10 * time.Minute), duration},
+	} {
+		if f.value < f.min || f.value > f.to {
+			return &SettingError{f.key, f.words(f.value) + " is out of bounds", "take a value from " + f.words(f.min) + " to " + f.words(f.to)}
+		}
+	}
+	return nil
+}
+
+func plain(n int64) string    { return strconv.FormatInt(n, 10) }
+func duration(n int64) string { return time.Duration(n).String() }
+
+func (c Config) checkRates() error {
+	for _, f := range []struct {
+		key  string
+		rate Rate
+	}{
+		{"limits.inbox_host_rate", c.Limits.InboxHostRate},
+		{"limits.inbox_actor_rate", c.Limits.InboxActorRate},
+		{"limits.key_fetch_rate", c.Limits.KeyFetchRate},
+	} {
+		if r := f.rate; r != (Rate{}) && (!(r.Events > 0) || math.IsInf(r.Events, 0) || r.Burst < 1) {
+			return &SettingError{f.key, "the rate lets nothing through", "write a rate such as '50/s burst 1000', or off"}
+		}
+	}
+	return nil
+}
+
+// Rate is how often something may happen. The zero Rate is no limit.
+type Rate struct {
+	Events float64 // a second, in the long run
+	Burst  int     // at once
+}
+
+var rateUnits = []struct {
+	name    string
+	seconds float64
+}{{"s", 1}, {"min", 60}, {"h", 3600}}
+
+// ParseRate reads a rate as it is written in the configuration: 50/s burst 1000, 20/min or off. Units are s, min and
+// h; a burst that is left out is the number of events.
+func ParseRate(s string) (Rate, error) {
+	if s == "off" {
+		return Rate{}, nil
+	}
+	wrong := fmt.Errorf("%q is not a rate such as '50/s burst 1000', '20/min' or 'off'", s)
+	words := strings.Fields(s)
+	if len(words) != 1 && (len(words) != 3 || words[1] != "burst") {
+		return Rate{}, wrong
+	}
+	number, unit, _ := strings.Cut(words[0], "/")
+	events, err := strconv.ParseUint(number, 10, 31)
+	if err != nil || events == 0 {
+		return Rate{}, wrong
+	}
+	burst := events
+	if len(words) == 3 {
+		if burst, err = strconv.ParseUint(words[2], 10, 31); err != nil || burst == 0 {
+			return Rate{}, wrong
+		}
+	}
+	for _, u := range rateUnits {
+		if u.name == unit {
+			return Rate{Events: float64(events) / u.seconds, Burst: int(burst)}, nil
+		}
+	}
+	return Rate{}, wrong
+}
+
+// String returns the rate as ParseRate reads it.
+func (r Rate) String() string {
+	if r == (Rate{}) {
+		return "off"
+	}
+	for _, u := range rateUnits {
+		n := r.Events * u.seconds
+		if whole := math.Round(n); whole >= 1 && math.Abs(n-whole) < 1e-6 {
+			s := fmt.Sprintf("%.0f/%s", whole, u.name)
+			if int(whole) != r.Burst {
+				s += fmt.Sprintf(" burst %d", r.Burst)
+			}
+			return s
+		}
+	}
+	return fmt.Sprintf("%g/s burst %d", r.Events, r.Burst)
+}
+
+// Secret is a string that no log and no message shows.
+type Secret string
+
+const redacted = "REDACTED"
+
+// Reveal returns the secret itself.
+func (s Secret) Reveal() string { return string(s) }
+
+// String returns REDACTED, or nothing for no secret.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return redacted
+}
+
+// Format writes REDACTED whatever the verb: fmt would show a string's own bytes for a verb that does not suit it.
+func (s Secret) Format(f fmt.State, _ rune) {
+	io.WriteString(f, s.String()) //nolint:errcheck // fmt.Formatter has no way to report it
+}
+
+// LogValue keeps the secret out of logs.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalText keeps the secret out of JSON.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

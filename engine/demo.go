@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/outbox"
+	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Demo runs two engines below dir that federate over loopback with signed requests, and tells the story on out. Once it
+// has happened it keeps serving until ctx ends, or returns when once is set; the error says what did not happen.
+func Demo(ctx context.Context, dir, version string, out io.Writer, once bool, log *slog.Logger) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan error, 2)
+	var people [2]*person
+	opened := make(chan error, 2)
+	for i, name := range []string{"alice", "bob"} {
+		go func() {
+			var err error
+			people[i], err = settle(ctx, filepath.Join(dir, name), name, version, log)
+			opened <- err
+		}()
+	}
+	err := errors.Join(<-opened, <-opened)
+	for _, p := range people {
+		if p != nil {
+			defer p.engine.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the folder is thrown away
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range people {
+		go func() { served <- p.engine.serve(ctx, p.parts, p.public, p.admin, nil) }()
+	}
+	alice, bob := people[0], people[1]
+	story := &story{out: out, alice: alice, bob: bob}
+	if err = story.tell(ctx); err == nil && !once {
+		story.invite()
+		select {
+		case <-ctx.Done():
+		case err = <-served:
+			served <- nil
+		}
+	}
+	stop()
+	return errors.Join(err, <-served, <-served)
+}
+
+// person is a user on an engine of its own.
+type person struct {
+	engine        *Engine
+	parts         *parts
+	name          vocab.Username
+	token         string
+	public, admin net.Listener
+}
+
+// settle opens an engine on free loopback ports and makes its one user.
+func settle(ctx context.Context, dir, name, version string, log *slog.Logger) (*person, error) {
+	p := &person{}
+	var err error
+	if p.public, err = listen(ctx, "listen", "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	if p.admin, err = listen(ctx, "admin_listen", "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	c := DefaultConfig(dir)
+	c.Version, c.PublicURL = version, "http://"+p.public.Addr().String()
+	c.Federation.AllowAddresses = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	c.Federation.AllowHTTP = true
+	if p.engine, err = Open(ctx, c, log.With("instance", name)); err != nil {
+		return nil, err
+	}
+	p.parts = p.engine.parts()
+	if p.name, err = vocab.ParseUsername(name); err != nil {
+		return p, err
+	}
+	_, p.token, err = p.engine.CreateUser(ctx, NewUser{Name: p.name, Token: true})
+	return p, err
+}
+
+func (p *person) handle() string { return p.engine.local.Handle(p.name) }
+
+// do dispatches an action in the person's name and returns the id of its activity.
+func (p *person) do(ctx context.Context, action string, params vocab.Doc) (vocab.ID, error) {
+	r, err := p.parts.outbox.Dispatch(ctx, outbox.Dispatch{User: p.name, Action: pipeline.Action{Name: action, Params: params.JSON()}})
+	return r.ActivityID, err
+}
+
+// patience is how long the demo waits for one thing to arrive.
+const patience = 20 * time.Second
+
+// sees waits until a feed shows an item of this type by the actor, and returns it.
+func (p *person) sees(ctx context.Context, name, kind string, by vocab.ID) (feed.Item, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		page, err := p.parts.feed.Page(ctx, p.name, name, "", 0)
+		if err != nil {
+			return feed.Item{}, err
+		}
+		for _, item := range page.Items {
+			if item.Type == kind && item.ActorURI == by {
+				return item, nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return feed.Item{}, fault.New(fault.Busy, fmt.Sprintf("%s did not see a %s by %s within %s", p.name, kind, by, patience))
+		}
+	}
+}
+
+// story is what alice and bob do with each other.
+type story struct {
+	out        io.Writer
+	alice, bob *person
+	note       vocab.ID
+}
+
+func (s *story) tell(ctx context.Context) error {
+	fmt.Fprintf(s.out, "two engines on loopback, each with a PostgreSQL of its own:\n  %s   %s\n\n", s.alice.handle(), s.bob.handle())
+	for _, chapter := range []struct {
+		says string
+		tell func(context.Context) error
+	}{
+		{"alice follows bob, and bob's engine accepts", s.follow},
+		{"bob posts, and it is in alice's feed", s.post},
+		{"alice likes it, and bob is told", s.like},
+		{"alice answers, and bob is told", s.answer},
+	} {
+		start := time.Now()
+		if err := chapter.tell(ctx); err != nil {
+			fmt.Fprintf(s.out, "✗ %s\n", chapter.says)
+			return fmt.Errorf("%s: %w", chapter.says, err)
+		}
+		fmt.Fprintf(s.out, "✓ %-46s %4d ms\n", chapter.says, time.Since(start).Milliseconds())
+	}
+	return nil
+}
+
+func (s *story) follow(ctx context.Context) error {
+	if _, err := s.alice.do(ctx, "Follow", vocab.Doc{"actorUri": s.bob.handle()}); err != nil {
+		return err
+	}
+	_, err := s.alice.sees(ctx, "notifications", "Accept", s.bob.engine.id(s.bob.name))
+	return err
+}
+
+func (s *story) post(ctx context.Context) error {
+	if _, err := s.bob.do(ctx, "CreateNote", vocab.Doc{"content": "Hello from the other side."}); err != nil {
+		return err
+	}
+	item, err := s.alice.sees(ctx, "main", "Create", s.bob.engine.id(s.bob.name))
+	if err != nil {
+		return err
+	}
+	var object struct{ ID vocab.ID }
+	if err := json.Unmarshal(item.Object, &object); err != nil {
+		return fmt.Errorf("read the note: %w", err)
+	}
+	s.note = object.ID
+	return nil
+}
+
+func (s *story) like(ctx context.Context) error {
+	if _, err := s.alice.do(ctx, "Like", vocab.Doc{"objectId": string(s.note)}); err != nil {
+		return err
+	}
+	_, err := s.bob.sees(ctx, "notifications", "Like", s.alice.engine.id(s.alice.name))
+	return err
+}
+
+func (s *story) answer(ctx context.Context) error {
+	if _, err := s.alice.do(ctx, "Reply", vocab.Doc{"objectId": string(s.note), "content": "Hello back."}); err != nil {
+		return err
+	}
+	_, err := s.bob.sees(ctx, "notifications", "Create", s.alice.engine.id(s.alice.name))
+	return err
+}
+
+// invite prints what to try next.
+func (s *story) invite() {
+	fmt.Fprintf(s.out, `
+both keep serving until Ctrl-C. try:
+
+  TOKEN=%s
+  curl -s -H "Authorization: Bearer $TOKEN" '%s/api/feed'
+  curl -s -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
+    -d '{"action":"Reply","params":{"objectId":"%s","content":"Nice to meet you."}}' '%s/api/activity'
+  curl -s -H 'Accept: application/activity+json' '%s'
+`, s.alice.token, s.alice.engine.cfg.PublicURL, s.note, s.alice.engine.cfg.PublicURL, s.bob.engine.id(s.bob.name))
+}

@@ -1,0 +1,145 @@
+// Package engine is the facade: an engine is opened, serves, is closed, and has a method for each administrative task.
+// Whatever the command line can do, a test can do through it.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/embedded"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Engine is an instance, opened: its stores are reached and its parts made. Nothing listens before Serve.
+type Engine struct {
+	cfg     Config
+	log     *slog.Logger
+	metrics *prometheus.Registry
+	opened  time.Time
+	now     func() time.Time
+
+	postgres *embedded.Cluster // nil when database.url is set
+	db       *db.Cluster
+	keys     *actor.Keyring
+	local    *actor.Local
+	profiles *registry.Registry
+	gate     *policy.Gate
+	client   *transport.Client
+	actors   *actor.Resolver
+	verifier *actor.Verifier
+}
+
+// maxLimited is how many hosts, and how many actors, a rate limit tells apart.
+const maxLimited = 50_000
+
+// Open makes the engine ready: stores reached, the embedded ones started and migrated, the instance's keys made.
+func Open(ctx context.Context, c Config, log *slog.Logger) (*Engine, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	e := &Engine{cfg: c, log: log, opened: time.Now(), now: time.Now, metrics: prometheus.NewRegistry()}
+	e.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if err := e.openStore(ctx); err != nil {
+		return nil, errors.Join(err, e.Close(context.WithoutCancel(ctx)))
+	}
+	if err := e.build(); err != nil {
+		return nil, errors.Join(err, e.Close(context.WithoutCancel(ctx)))
+	}
+	return e, nil
+}
+
+// openStore starts the private cluster unless a server is configured, and opens the databases on it.
+func (e *Engine) openStore(ctx context.Context) error {
+	if err := os.MkdirAll(e.cfg.DataDir, 0o755); err != nil {
+		return fault.Wrap(fault.Config, "data_dir cannot be made", err).WithHint("set data_dir to a folder you may write to")
+	}
+	c := db.Config{URL: e.cfg.Database.URL.Reveal(), Name: e.cfg.Database.Name, Template: e.cfg.Database.Template,
+		MaxConnections: e.cfg.Database.MaxConnections, Metrics: e.metrics}
+	if c.URL == "" {
+		var err error
+		if e.postgres, err = embedded.Open(ctx, embedded.Config{Dir: e.cfg.DataDir, Log: e.log.With("component", "postgres")}); err != nil {
+			return err
+		}
+		c.URL, c.Migrate = e.postgres.ConnString(), true
+	}
+	var err error
+	e.db, err = db.Open(ctx, c, e.log.With("component", "db"))
+	return err
+}
+
+// build makes the parts that serving and administrative tasks share.
+func (e *Engine) build() error {
+	c := e.cfg
+	e.keys = actor.NewKeyring(c.UsersDir, c.DataDir, c.PublicURL)
+	if _, err := e.keys.Instance(); err != nil {
+		return fmt.Errorf("load the instance's keys: %w", err)
+	}
+	e.profiles = registry.New(c.DataDir, c.UsersDir, e.log)
+	e.local = actor.NewLocal(c.PublicURL, e.keys, e.profiles, "lightweb/"+c.Version)
+	mode := policy.Open
+	if c.Federation.Mode == "allowlist" {
+		mode = policy.Allowlist
+	}
+	e.gate = policy.NewGate(e.domains, mode)
+	first, err := signature.ParseDialect(c.Federation.SignatureFirst)
+	if err != nil {
+		return err
+	}
+	e.client = transport.New(transport.Config{
+		AllowAddresses: c.Federation.AllowAddresses, AllowHTTP: c.Federation.AllowHTTP,
+		UserAgent: fmt.Sprintf("Lightweb/%s (+%s)", c.Version, c.PublicURL),
+		First:     first, Timeout: c.Delivery.Timeout, HostConns: c.Delivery.HostConcurrency, Registerer: e.metrics,
+	}, e.gate, newHosts(e.db, e.log, e.now))
+	e.actors = actor.NewResolver(actor.ResolverDeps{
+		Fetch: e.client, Store: e.db, Local: e.local, Gate: e.gate, TTL: c.Cache.ActorTTL, AllowHTTP: c.Federation.AllowHTTP,
+		KeyRate: limit(c.Limits.KeyFetchRate), Now: e.now,
+		Log: e.log.With("component", "actor"),
+	})
+	e.verifier = actor.NewVerifier(e.actors, e.gate, c.PublicURL, e.now)
+	return nil
+}
+
+// domains reads the policy in force. While its file is broken the last good one holds, and the registry says so.
+func (e *Engine) domains() (blocked, allowed []string) {
+	s, err := e.profiles.Server()
+	if err != nil {
+		e.log.Error("policy not readable", "err", err)
+	}
+	return s.BlockedDomains, s.AllowedDomains
+}
+
+func limit(r Rate) policy.Rate { return policy.Rate{PerSecond: r.Events, Burst: r.Burst} }
+
+// Close lets go of everything Open took; the embedded cluster is stopped when nobody else uses it.
+func (e *Engine) Close(ctx context.Context) error {
+	if e.client != nil {
+		e.client.Close()
+	}
+	if e.db != nil {
+		e.db.Close()
+	}
+	if e.postgres != nil {
+		return e.postgres.Close(ctx)
+	}
+	return nil
+}
+
+// Destroy drops the instance's databases. It is for those that were made to be thrown away.
+func (e *Engine) Destroy(ctx context.Context) error { return e.db.Destroy(ctx) }
+
+// id is what the facade shows of a user's actor.
+func (e *Engine) id(u vocab.Username) vocab.ID { return e.local.ID(u) }

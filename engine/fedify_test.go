@@ -1,0 +1,223 @@
+package engine_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// An engine and a server that shares no code with it understand each other in both directions, whichever signature each
+// of them tries first.
+func TestFedify(t *testing.T) {
+	for _, tt := range []struct{ ours, theirs string }{
+		{"rfc9421", "rfc9421"},
+		{"cavage", "draft-cavage-http-signatures-12"},
+	} {
+		t.Run(tt.ours, func(t *testing.T) {
+			peer := enginetest.StartFedify(t, tt.theirs)
+			i := enginetest.Start(t, "LIGHTWEB_FEDERATION_SIGNATURE_FIRST="+tt.ours)
+			m := &meeting{i: i, alice: i.CreateUser(t, "alice"), peer: peer, dialect: tt.theirs}
+			for _, chapter := range []struct {
+				name string
+				tell func(*testing.T)
+			}{
+				{"they find us", m.theyFindUs},
+				{"we follow", m.weFollow},
+				{"they follow", m.theyFollow},
+				{"we act", m.weAct},
+				{"they act", m.theyAct},
+				{"they read our collections", m.theyRead},
+				{"both part", m.bothPart},
+				{"nothing else went wrong", m.nothingElse},
+			} {
+				if !t.Run(chapter.name, chapter.tell) {
+					t.FailNow()
+				}
+			}
+		})
+	}
+}
+
+// meeting is alice, who is ours, and bob, who is Fedify's.
+type meeting struct {
+	i       *enginetest.Instance
+	alice   *enginetest.User
+	peer    *enginetest.Fedify
+	dialect string   // that both sign in
+	posts   []string // public notes of alice's, the oldest first
+	creates []string // their activities
+}
+
+// hears wants the peer to receive an activity of alice's next, signed as it should be.
+func (m *meeting) hears(t *testing.T, kind, id, object string) vocab.Doc {
+	t.Helper()
+	h := m.peer.Expect(t, kind)
+	if h.ID != id || h.Actor != m.alice.ID || h.ObjectID != object || h.Signature != m.dialect || h.Verified != "http-signature" {
+		t.Errorf("Fedify heard %+v, want %s %s by %s about %s, by the %s signature", h, kind, id, m.alice.ID, object, m.dialect)
+	}
+	return h.Activity
+}
+
+// acts makes bob act, and wants alice's inbox to take it at the first knock. It returns the activity's id.
+func (m *meeting) acts(t *testing.T, call string, args map[string]any) (id, object string) {
+	t.Helper()
+	answer := m.peer.Call(t, call, args)
+	deliveries := answer.Subs("deliveries")
+	if len(deliveries) != 1 || deliveries[0].Text("signature") != m.dialect || fmt.Sprint(deliveries[0]["status"]) != "202" {
+		t.Errorf("%s was delivered as %s, want one delivery, taken at the first knock by %s", call, answer.JSON(), m.dialect)
+	}
+	return answer.Text("id"), answer.Text("object")
+}
+
+// finds wants one row in alice's database.
+func (m *meeting) finds(t *testing.T, want, query string, args ...any) {
+	t.Helper()
+	if got := strings.Join(m.alice.Column(t, query, args...), ","); got != want {
+		t.Errorf("%s of %q finds %q, want %q", query, args, got, want)
+	}
+}
+
+func (m *meeting) theyFindUs(t *testing.T) {
+	host := strings.TrimPrefix(m.i.URL, "http://")
+	finger := m.peer.Call(t, "webfinger", map[string]any{"resource": "acct:alice@" + host, "origin": m.i.URL})
+	if problems, ok := finger["problems"].([]any); !ok || len(problems) != 0 {
+		t.Errorf("Fedify has this to say about our WebFinger: %s", finger.JSON())
+	}
+	found := m.peer.Call(t, "lookup", map[string]any{"resource": m.alice.Handle})
+	if found.Text("id") != m.alice.ID || found.Text("type") != "Person" {
+		t.Errorf("Fedify finds %s under %s", found.JSON(), m.alice.Handle)
+	}
+	actor := found.Sub("object")
+	if actor.Text("preferredUsername") != "alice" || actor.Text("inbox") != m.alice.ID+"/inbox" || len(actor.Subs("assertionMethod")) != 1 {
+		t.Errorf("Fedify understands our actor as %s", actor.JSON())
+	}
+	instance := m.peer.Call(t, "lookup", map[string]any{"resource": m.i.URL + "/actor", "anonymous": true})
+	if instance.Text("type") != "Application" {
+		t.Errorf("Fedify understands our instance actor as %s", instance.JSON())
+	}
+}
+
+func (m *meeting) weFollow(t *testing.T) {
+	follow := m.alice.Do(t, "Follow", map[string]any{"actorUri": "@bob@" + strings.TrimPrefix(m.peer.Origin, "http://")}).ActivityID
+	m.hears(t, "Follow", follow, m.peer.Actor())
+	m.alice.Await(t, "notifications", "bob's Accept", func(i enginetest.Item) bool { return i.Type == "Accept" && i.ActorURI == m.peer.Actor() })
+	m.finds(t, "accepted", `SELECT status FROM relationships WHERE type = 'following' AND actor_uri = $1`, m.peer.Actor())
+}
+
+func (m *meeting) theyFollow(t *testing.T) {
+	follow, _ := m.acts(t, "follow", map[string]any{"actor": m.alice.ID})
+	if h := m.peer.Expect(t, "Accept"); h.ObjectID != follow || h.Actor != m.alice.ID || h.Signature != m.dialect {
+		t.Errorf("Fedify heard %+v, want our Accept of %s", h, follow)
+	}
+	m.finds(t, "accepted", `SELECT status FROM relationships WHERE type = 'follower' AND actor_uri = $1`, m.peer.Actor())
+	if log := m.peer.Look(t, "log"); len(log.Subs("following")) != 1 || log.Subs("following")[0].Text("state") != "accepted" {
+		t.Errorf("Fedify follows %v, want alice, accepted", log["following"])
+	}
+}
+
+func (m *meeting) weAct(t *testing.T) {
+	for _, content := range []string{"one", "two", "three"} {
+		create, note := m.alice.Post(t, map[string]any{"content": content, "visibility": "public"})
+		m.posts, m.creates = append(m.posts, note), append(m.creates, create)
+		if got := m.hears(t, "Create", create, note).Sub("object").Text("content"); !strings.Contains(got, content) {
+			t.Errorf("Fedify reads %q, want %q", got, content)
+		}
+		for _, resource := range []string{note, create} {
+			if found := m.peer.Call(t, "lookup", map[string]any{"resource": resource}); found.Text("id") != resource {
+				t.Errorf("Fedify finds %s at %s", found.JSON(), resource)
+			}
+		}
+	}
+	create, secret := m.alice.Post(t, map[string]any{"content": "between us", "visibility": "direct", "to": []string{m.peer.Actor()}})
+	m.hears(t, "Create", create, secret)
+	if got := enginetest.Fetch(t, secret).Status; got != http.StatusNotFound {
+		t.Errorf("a private note is answered %d to nobody in particular, want 404", got)
+	}
+	if found := m.peer.Call(t, "lookup", map[string]any{"resource": secret}); found.Text("id") != secret {
+		t.Errorf("Fedify finds %s at the note that was sent to it", found.JSON())
+	}
+
+	_, post := m.acts(t, "create", map[string]any{"content": "a post of bob's", "public": true})
+	reply := m.alice.Do(t, "Reply", map[string]any{"objectId": post, "content": "an answer"}).ActivityID
+	if got := m.hears(t, "Create", reply, enginetest.ObjectOf(t, m.alice, reply)).Sub("object").Text("inReplyTo"); got != post {
+		t.Errorf("Fedify reads an answer to %q, want %q", got, post)
+	}
+	like := m.alice.Do(t, "Like", map[string]any{"objectId": post}).ActivityID
+	m.hears(t, "Like", like, post)
+	boost := m.alice.Do(t, "Boost", map[string]any{"objectId": post}).ActivityID
+	m.hears(t, "Announce", boost, post)
+	m.hears(t, "Undo", m.alice.Do(t, "Unlike", map[string]any{"objectId": post}).ActivityID, like)
+	m.hears(t, "Undo", m.alice.Do(t, "Unboost", map[string]any{"objectId": post}).ActivityID, boost)
+
+	update := m.alice.Do(t, "UpdateObject", map[string]any{"objectId": m.posts[0], "content": "one, corrected"}).ActivityID
+	if got := m.hears(t, "Update", update, m.posts[0]).Sub("object").Text("content"); !strings.Contains(got, "corrected") {
+		t.Errorf("Fedify reads %q after the Update", got)
+	}
+	remove := m.alice.Do(t, "DeleteObject", map[string]any{"objectId": m.posts[2]}).ActivityID
+	m.hears(t, "Delete", remove, m.posts[2])
+	if got := enginetest.Fetch(t, m.posts[2]).Status; got != http.StatusGone {
+		t.Errorf("a deleted note is answered %d, want 410", got)
+	}
+}
+
+func (m *meeting) theyAct(t *testing.T) {
+	create, note := m.acts(t, "create", map[string]any{"content": "<p>hello &amp; welcome</p>", "public": true})
+	m.alice.Await(t, "main", "bob's post", func(i enginetest.Item) bool { return i.ActivityURI == create })
+	answer, _ := m.acts(t, "create", map[string]any{"content": "yes", "inReplyTo": m.posts[1]})
+	m.alice.Await(t, "notifications", "bob's answer", func(i enginetest.Item) bool { return i.ActivityURI == answer })
+	like, _ := m.acts(t, "like", map[string]any{"object": m.posts[1]})
+	boost, _ := m.acts(t, "announce", map[string]any{"object": m.posts[1]})
+	m.finds(t, "Announce,Like", `SELECT type FROM reactions WHERE object_uri = $1 AND actor_uri = $2 ORDER BY type`, m.posts[1], m.peer.Actor())
+	m.acts(t, "undo", map[string]any{"activity": like})
+	m.acts(t, "undo", map[string]any{"activity": boost})
+	m.finds(t, "", `SELECT type FROM reactions WHERE object_uri = $1`, m.posts[1])
+	m.acts(t, "update", map[string]any{"object": note, "content": "hello again"})
+	m.finds(t, "hello again", `SELECT raw ->> 'content' FROM objects WHERE uri = $1`, note)
+	m.acts(t, "delete", map[string]any{"object": note})
+	m.finds(t, "Tombstone", `SELECT raw ->> 'type' FROM objects WHERE uri = $1`, note)
+	m.finds(t, "0", `SELECT count(*) FROM feed WHERE activity_uri = $1`, create)
+}
+
+func (m *meeting) theyRead(t *testing.T) {
+	outbox := m.peer.Call(t, "traverse", map[string]any{"collection": m.alice.ID + "/outbox"})
+	var ids []string
+	for _, item := range outbox.Subs("items") {
+		if item.Text("type") == "Create" {
+			ids = append(ids, item.Text("id"))
+		}
+	}
+	if len(ids) < 2 || !slices.Contains(ids, m.creates[0]) || !slices.Contains(ids, m.creates[1]) || slices.Index(ids, m.creates[1]) > slices.Index(ids, m.creates[0]) {
+		t.Errorf("Fedify reads the outbox as %s, want %q in it, the newest first", outbox.JSON(), m.creates[:2])
+	}
+	if strings.Contains(string(outbox.JSON()), "between us") {
+		t.Errorf("the outbox shows a private post: %s", outbox.JSON())
+	}
+	followers := m.peer.Call(t, "traverse", map[string]any{"collection": m.alice.ID + "/followers"})
+	if items := followers.Subs("items"); len(items) != 1 || items[0].Text("id") != m.peer.Actor() {
+		t.Errorf("Fedify reads the followers as %s, want bob", followers.JSON())
+	}
+}
+
+func (m *meeting) bothPart(t *testing.T) {
+	undo := m.alice.Do(t, "Unfollow", map[string]any{"actorUri": m.peer.Actor()}).ActivityID
+	if h := m.peer.Expect(t, "Undo"); h.ID != undo {
+		t.Errorf("Fedify heard %+v, want %s", h, undo)
+	}
+	if left, ok := m.peer.Look(t, "log")["followers"].([]any); !ok || len(left) != 0 {
+		t.Errorf("Fedify still has the followers %v", left)
+	}
+	m.acts(t, "unfollow", map[string]any{"actor": m.alice.ID})
+	m.finds(t, "", `SELECT status FROM relationships`)
+}
+
+func (m *meeting) nothingElse(t *testing.T) {
+	for _, e := range m.peer.Look(t, "log").Subs("errors") {
+		t.Errorf("Fedify complained: %s", e.Text("message"))
+	}
+	m.finds(t, "", `SELECT reason FROM poison`)
+}
