@@ -1,0 +1,175 @@
+package actor
+
+import (
+	"fmt"
+	"html"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// described is an actor as it is served, and what that was made from.
+type described struct {
+	user  registry.User
+	keys  *keyset
+	doc   vocab.Doc
+	actor *vocab.Actor // Raw is doc
+}
+
+// Document returns the actor document of u. It is shared: it must not be changed.
+func (l *Local) Document(u vocab.Username) (vocab.Doc, error) {
+	d, err := l.describe(u)
+	if err != nil {
+		return nil, err
+	}
+	return d.doc, nil
+}
+
+// Actor returns the actor of u; Raw is its document. It is shared: it must not be changed.
+func (l *Local) Actor(u vocab.Username) (*vocab.Actor, error) {
+	d, err := l.describe(u)
+	if err != nil {
+		return nil, err
+	}
+	return d.actor, nil
+}
+
+// InstanceDocument returns the document of the instance actor. It is shared: it must not be changed. It is served to
+// everybody and without checking a signature, or two servers could wait for each other.
+func (l *Local) InstanceDocument() (vocab.Doc, error) {
+	d, err := l.describeInstance()
+	if err != nil {
+		return nil, err
+	}
+	return d.doc, nil
+}
+
+func (l *Local) instance() (*vocab.Actor, error) {
+	d, err := l.describeInstance()
+	if err != nil {
+		return nil, err
+	}
+	return d.actor, nil
+}
+
+// describe returns u's actor, made anew only when the person's file or a key has changed.
+func (l *Local) describe(u vocab.Username) (*described, error) {
+	if u.IsZero() { // in memory that name stands for the instance
+		_, err := l.keys.Keys(u)
+		return nil, err
+	}
+	keys, err := l.keys.set(u)
+	if err != nil {
+		return nil, err
+	}
+	user, err := l.profiles.User(u)
+	if err != nil {
+		return nil, fmt.Errorf("read profile of %s: %w", u, err)
+	}
+	if d, ok := l.documents.get(u); ok && d.keys == keys && reflect.DeepEqual(d.user, user) {
+		return d, nil
+	}
+	return l.remember(u, &described{user: user, keys: keys, doc: l.person(u, user, keys)})
+}
+
+func (l *Local) describeInstance() (*described, error) {
+	keys, err := l.keys.instance()
+	if err != nil {
+		return nil, err
+	}
+	if d, ok := l.documents.get(vocab.Username{}); ok && d.keys == keys {
+		return d, nil
+	}
+	return l.remember(vocab.Username{}, &described{keys: keys, doc: l.application(keys)})
+}
+
+func (l *Local) remember(u vocab.Username, d *described) (*described, error) {
+	var err error
+	if d.actor, err = vocab.ParseActor(d.doc.JSON()); err != nil {
+		return nil, fmt.Errorf("read our own actor: %w", err)
+	}
+	l.documents.put(u, d)
+	return d, nil
+}
+
+// profileTerms are the terms of ours in a profile that no standard context has.
+var profileTerms = vocab.Doc{
+	"schema":        "http://schema.org#",
+	"PropertyValue": "schema:PropertyValue",
+	"value":         "schema:value",
+	"webfinger":     "https://purl.archive.org/socialweb/webfinger#webfinger",
+}
+
+func (l *Local) person(u vocab.Username, user registry.User, keys *keyset) vocab.Doc {
+	id := string(l.ID(u))
+	d := l.actorDoc(id, "Person", u.String(), keys)
+	d["inbox"] = string(l.Inbox(u))
+	d["outbox"] = string(l.Outbox(u))
+	d["followers"] = string(l.Followers(u))
+	d["following"] = string(l.Following(u))
+	d["endpoints"] = vocab.Doc{"sharedInbox": string(l.SharedInbox())}
+	d["url"] = id
+	d["published"] = keys.since.UTC().Truncate(24 * time.Hour).Format(time.RFC3339)
+	d["manuallyApprovesFollowers"] = user.FollowPolicy != registry.AutoAccept
+	d["discoverable"] = user.Discoverable
+	d["indexable"] = user.Indexable
+	p := user.Profile
+	if p.Name != "" {
+		d["name"] = p.Name
+	}
+	if p.Summary != "" {
+		d["summary"] = vocab.TextToHTML(p.Summary)
+	}
+	for name, picture := range map[string]vocab.ID{"icon": p.Icon, "image": p.Image} {
+		if picture != "" {
+			d[name] = vocab.Doc{"type": "Image", "url": string(picture)}
+		}
+	}
+	if len(p.Fields) > 0 {
+		d["attachment"] = fields(p.Fields)
+	}
+	return d
+}
+
+// application returns the document of the instance actor, with what is served of it and no more.
+func (l *Local) application(keys *keyset) vocab.Doc {
+	d := l.actorDoc(string(l.InstanceID()), "Application", instanceName, keys)
+	d["inbox"] = string(l.SharedInbox())
+	d["name"] = l.host
+	d["url"] = l.origin + "/"
+	d["manuallyApprovesFollowers"] = true
+	return d
+}
+
+// actorDoc returns what persons and the instance have in common.
+func (l *Local) actorDoc(id, kind, name string, keys *keyset) vocab.Doc {
+	return vocab.Doc{
+		"@context":          append(vocab.ActorContext(), profileTerms),
+		"id":                id,
+		"type":              kind,
+		"preferredUsername": name,
+		"webfinger":         name + "@" + l.host, // FEP-2c59
+		"publicKey":         vocab.Doc{"id": keys.RSA.ID, "owner": id, "publicKeyPem": keys.pem()},
+		"assertionMethod": []any{vocab.Doc{"id": keys.Ed25519.ID, "type": "Multikey", "controller": id,
+			"publicKeyMultibase": keys.multikey()}},
+		// FEP-844e: by this peers know that they may sign to us with RFC 9421 and Ed25519.
+		"generator": vocab.Doc{"type": "Application", "id": string(l.InstanceID()), "name": l.software,
+			"implements": vocab.Implements()},
+	}
+}
+
+// fields returns the lines of a profile in the form that Mastodon made known. A value that is an address is a link.
+func fields(lines []registry.Field) []any {
+	out := make([]any, 0, len(lines))
+	for _, f := range lines {
+		value := html.EscapeString(f.Value)
+		if _, err := vocab.ParseID(f.Value); err == nil && strings.HasPrefix(f.Value, "https://") {
+			value = `<a href="` + value + `" rel="me nofollow noopener noreferrer">` + value + `</a>`
+		}
+		out = append(out, vocab.Doc{"type": "PropertyValue", "name": f.Name, "value": value})
+	}
+	return out
+}

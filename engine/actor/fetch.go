@@ -1,0 +1,90 @@
+package actor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// document is what a server says under one of its ids.
+type document struct {
+	doc vocab.Doc
+	raw json.RawMessage
+}
+
+// get fetches an ActivityStreams document, as the instance actor unless req says otherwise. It comes from the origin it
+// was asked from: a redirect to another server would let that one speak for this (FEP-fe34).
+func (r *Resolver) get(ctx context.Context, req transport.Request) (document, error) {
+	if r.Local.owns(req.URL) {
+		return document{}, fault.New(fault.NotFound, "there is no such document here")
+	}
+	if req.As == nil {
+		keys, err := r.Local.keys.Instance()
+		if err != nil {
+			return document{}, err
+		}
+		req.As = &keys
+	}
+	res, err := r.Fetch.Get(ctx, req)
+	if err != nil {
+		return document{}, err
+	}
+	if err := answered(res.Status); err != nil {
+		return document{}, err
+	}
+	if !res.URL.SameOrigin(req.URL) {
+		return document{}, fault.Wrap(fault.Protocol, "the peer leads to another server", fmt.Errorf("redirected to %s", res.URL))
+	}
+	// A file that somebody uploaded to an honest server is not that server's word.
+	if t := res.Header.Get("Content-Type"); !transport.MediaTypeIsActivity(t) {
+		return document{}, fault.Wrap(fault.Protocol, "what the peer shows is no ActivityStreams document", fmt.Errorf("content-type %.80q", t))
+	}
+	d, err := vocab.ParseDoc(res.Body)
+	if err != nil {
+		return document{}, fault.Wrap(fault.Protocol, "what the peer shows is not acceptable JSON", err)
+	}
+	return document{d, res.Body}, nil
+}
+
+// own fetches the document whose id is req.URL. One that bears another id of the same origin says where it lies, and is
+// fetched from there, once.
+func (r *Resolver) own(ctx context.Context, req transport.Request) (document, error) {
+	for range 2 {
+		d, err := r.get(ctx, req)
+		if err != nil {
+			return document{}, err
+		}
+		id, err := d.doc.ID()
+		if err != nil || !id.SameOrigin(req.URL) {
+			return document{}, fault.Wrap(fault.Protocol, "the document is not one that its server can vouch for", fmt.Errorf("%s bears the id %.120q", req.URL, id))
+		}
+		if id.Same(req.URL) {
+			return d, nil
+		}
+		req.URL = id
+	}
+	return document{}, fault.Wrap(fault.Protocol, "the document does not bear its own id", fmt.Errorf("last seen at %s", req.URL))
+}
+
+// answered returns what a status other than 200 means for who asked. Servers do not tell what is not there from what is
+// not shown, and neither do we.
+func answered(status int) error {
+	why := fmt.Errorf("status %d", status)
+	switch {
+	case status == http.StatusOK:
+		return nil
+	case status == http.StatusGone:
+		return fault.Wrap(fault.Gone, "it was deleted", why)
+	case status == http.StatusNotFound, status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return fault.Wrap(fault.NotFound, "its server does not show it", why)
+	case status == http.StatusTooManyRequests, status == http.StatusRequestTimeout, status >= 500:
+		return fault.Wrap(fault.Unavailable, "its server cannot answer now", why)
+	default:
+		return fault.Wrap(fault.Protocol, "its server gives no answer", why)
+	}
+}

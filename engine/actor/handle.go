@@ -1,0 +1,195 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// maxJRD is the largest answer of WebFinger read, in bytes.
+const maxJRD = 256 << 10
+
+// confirmed is the actor a handle was found to belong to.
+type confirmed struct {
+	id vocab.ID
+	at time.Time
+}
+
+// Handle returns the actor called user@host, with or without @ or acct: before it. The host must name the actor, and the
+// actor, by the handle of its own server, the handle: each alone could lie about the other. When the host does not answer,
+// the actor that it named last is returned.
+func (r *Resolver) Handle(ctx context.Context, s string) (*vocab.Actor, error) {
+	h, err := parseHandle(strings.TrimSpace(s), "https")
+	if err != nil {
+		return nil, err
+	}
+	if r.localHost(h) {
+		return r.localHandle(h)
+	}
+	if err := r.Gate.Check(h.host); err != nil {
+		return nil, err
+	}
+	name := strings.ToLower(h.String())
+	if c, ok := r.handles.get(name); ok && r.Now().Sub(c.at) < r.TTL {
+		return r.Resolve(ctx, c.id)
+	}
+	a, err := r.finger(ctx, h)
+	if err == nil {
+		r.handles.put(name, confirmed{a.ID, r.Now()})
+		return a, nil
+	}
+	if !passing(err) {
+		return nil, fmt.Errorf("find %s: %w", h, err)
+	}
+	row, fail := r.Store.RemoteActorByHandle(ctx, name)
+	if fail != nil {
+		return nil, fail
+	}
+	if row == nil {
+		return nil, fmt.Errorf("find %s: %w", h, err)
+	}
+	r.Log.DebugContext(ctx, "old copy of a handle used", "actor", row.Actor.ID, "err", err)
+	return r.Resolve(ctx, row.Actor.ID)
+}
+
+// localHost tells whether the handle is of this server, also when its port is the usual one of http.
+func (r *Resolver) localHost(h handle) bool {
+	return vocab.ID(r.Local.scheme()+"://"+h.host+"/").Host() == r.Local.host
+}
+
+func (r *Resolver) localHandle(h handle) (*vocab.Actor, error) {
+	u, ok := r.Local.named(handle{h.user, r.Local.host})
+	switch {
+	case !ok:
+		return nil, fault.New(fault.NoUser, "there is no such user here")
+	case u.IsZero():
+		return r.Local.instance()
+	}
+	return r.Local.Actor(u)
+}
+
+// finger finds the actor of a handle over the network, and remembers the handle under which it is really known.
+func (r *Resolver) finger(ctx context.Context, asked handle) (*vocab.Actor, error) {
+	f := fingers{r, map[handle]found{}}
+	known, err := f.follow(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	a, err := r.Resolve(ctx, known.id)
+	if err != nil {
+		return nil, err
+	}
+	own, err := f.follow(ctx, handle{a.PreferredUsername, a.ID.Host()})
+	if err != nil {
+		return nil, err
+	}
+	if !a.ID.Same(known.id) || !own.id.Same(a.ID) || !own.subject.is(known.subject) {
+		return nil, fault.Wrap(fault.Protocol, "the handle and the actor do not belong to each other",
+			fmt.Errorf("%s leads to %s, which is known as %s", asked, known.id, own.subject))
+	}
+	row, err := r.known(ctx, a.ID)
+	if err != nil || row == nil || row.Gone {
+		return a, err
+	}
+	named := *row
+	named.Handle = strings.ToLower(own.subject.String())
+	return a, r.Store.SaveRemoteActor(ctx, named)
+}
+
+// fingers asks WebFinger, each handle once.
+type fingers struct {
+	*Resolver
+	asked map[handle]found
+}
+
+// found is what WebFinger says: the account it is about, and the id of its actor.
+type found struct {
+	subject handle
+	id      vocab.ID
+}
+
+// follow asks about h, and, when that account is really called otherwise, once more about that name. Then both answers
+// must name the same actor: neither host can give away a name of the other's.
+func (f fingers) follow(ctx context.Context, h handle) (found, error) {
+	first, err := f.ask(ctx, h)
+	if err != nil || first.subject.is(h) {
+		return first, err
+	}
+	second, err := f.ask(ctx, first.subject)
+	if err == nil && (!second.subject.is(first.subject) || !second.id.Same(first.id)) {
+		err = fault.Wrap(fault.Protocol, "the handle leads from one to another",
+			fmt.Errorf("%s leads to %s, and that to %s and %s", h, first.subject, second.subject, second.id))
+	}
+	return second, err
+}
+
+func (f fingers) ask(ctx context.Context, h handle) (found, error) {
+	account := handle{strings.ToLower(h.user), h.host}
+	if known, ok := f.asked[account]; ok {
+		return known, nil
+	}
+	if h.user == "" || h.host == "" || f.localHost(h) {
+		return found{}, fault.Wrap(fault.Protocol, "the actor has no handle", fmt.Errorf("asked for %s", h))
+	}
+	if err := f.Gate.Check(h.host); err != nil {
+		return found{}, err
+	}
+	leave, err := f.queue.enter(h.host)
+	if err != nil {
+		return found{}, err
+	}
+	defer leave()
+	res, err := f.query(ctx, "https", h)
+	if k := fault.KindOf(err); f.AllowHTTP && (k == fault.Unavailable || k == fault.Forbidden) {
+		res, err = f.query(ctx, "http", h)
+	}
+	if err != nil {
+		return found{}, err
+	}
+	if err := answered(res.Status); err != nil {
+		return found{}, err
+	}
+	got, err := readJRD(res.Body, h)
+	if err != nil {
+		return found{}, fault.Wrap(fault.Protocol, "the peer's WebFinger answer names no actor", err)
+	}
+	f.asked[account] = got
+	return got, nil
+}
+
+// query asks over the network, unsigned: WebFinger is public (RFC 7033 §9).
+func (f fingers) query(ctx context.Context, scheme string, h handle) (*transport.Response, error) {
+	id, err := vocab.ParseID(scheme + "://" + h.host + "/.well-known/webfinger?resource=" + url.QueryEscape("acct:"+h.String()))
+	if err != nil {
+		return nil, err
+	}
+	return f.Fetch.Get(ctx, transport.Request{URL: id, Accept: "application/jrd+json, application/json;q=0.9", Limit: maxJRD})
+}
+
+// readJRD reads the answer about h (RFC 7033 §4.4). One without a subject that is a handle is about what was asked.
+func readJRD(body []byte, h handle) (found, error) {
+	d, err := vocab.ParseDoc(body)
+	if err != nil {
+		return found{}, err
+	}
+	got := found{subject: h}
+	if subject, err := parseHandle(d.Text("subject"), "https"); err == nil {
+		got.subject = subject
+	}
+	for _, link := range d.Subs("links") {
+		if link.Text("rel") != "self" || !transport.MediaTypeIsActivity(link.Text("type")) {
+			continue
+		}
+		if got.id, err = vocab.ParseID(link.Text("href")); err == nil {
+			return got, nil
+		}
+	}
+	return found{}, errors.New("no self link to an actor")
+}

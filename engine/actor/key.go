@@ -1,0 +1,193 @@
+package actor
+
+import (
+	"context"
+	"crypto"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// claim is what the document of a key says: whose it is. It is worth something only when that actor lists the key.
+type claim struct {
+	owner vocab.ID
+	key   vocab.ActorKey
+	at    time.Time
+}
+
+// Key returns the key of that id which a lists as its own.
+func (r *Resolver) Key(a *vocab.Actor, keyID vocab.ID) (crypto.PublicKey, error) {
+	i := listed(a, keyID)
+	if i < 0 || !a.Keys[i].Owner.Same(a.ID) {
+		return nil, fault.New(fault.NotFound, "the actor does not list that key as its own")
+	}
+	if k := a.Keys[i]; k.PEM == "" {
+		return signature.ParseMultikey(k.Multibase)
+	}
+	return signature.ParsePublicKeyPEM(a.Keys[i].PEM)
+}
+
+// listed returns where in its list a has that key: one of its own server, under exactly that id.
+func listed(a *vocab.Actor, keyID vocab.ID) int {
+	if !keyID.SameOrigin(a.ID) {
+		return -1
+	}
+	return slices.IndexFunc(a.Keys, func(k vocab.ActorKey) bool { return k.ID == keyID })
+}
+
+// ByKey returns the actor whose key this is. The document at the key's id is that actor, or names it; in both cases the
+// actor, under its own id on the same server, must list the key. What a key says of its owner proves nothing by itself.
+func (r *Resolver) ByKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor, error) {
+	at := keyID.Document()
+	if r.Local.owns(keyID) {
+		return r.byLocalKey(keyID)
+	}
+	if err := r.Gate.Check(keyID.Host()); err != nil {
+		return nil, err
+	}
+	have, err := r.known(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if have != nil { // the usual case: the id of an actor with a fragment
+		return r.owner(ctx, at, keyID)
+	}
+	claimed, err := r.claimed(ctx, keyID)
+	if err != nil {
+		return nil, err
+	}
+	if claimed != "" {
+		a, err := r.owner(ctx, claimed, keyID)
+		if fault.KindOf(err) != fault.NotFound {
+			return a, err
+		}
+	}
+	c, err := share(ctx, r, "key", keyID, func(ctx context.Context) (claim, error) { return r.fetchKey(ctx, keyID) })
+	if err != nil {
+		return nil, fmt.Errorf("fetch key %s: %w", keyID, err)
+	}
+	return r.owner(ctx, c.owner, keyID)
+}
+
+func (r *Resolver) byLocalKey(keyID vocab.ID) (*vocab.Actor, error) {
+	a, err := r.Local.at(keyID.Document())
+	if err != nil {
+		return nil, err
+	}
+	if listed(a, keyID) < 0 {
+		return nil, fault.New(fault.NotFound, "there is no such key here")
+	}
+	return a, nil
+}
+
+// claimed returns who is remembered to list the key, or nothing.
+func (r *Resolver) claimed(ctx context.Context, keyID vocab.ID) (vocab.ID, error) {
+	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) < r.TTL {
+		return c.owner, nil
+	}
+	row, err := r.Store.RemoteActorByKey(ctx, keyID)
+	if err != nil || row == nil {
+		if fault.KindOf(err) == fault.Invalid {
+			err = nil // as in known
+		}
+		return "", err
+	}
+	r.actors.getOrPut(row.Actor.ID.Canonical(), row)
+	return row.Actor.ID, nil
+}
+
+// owner returns the actor if it lists the key; asked anew if the copy that is remembered does not.
+func (r *Resolver) owner(ctx context.Context, id, keyID vocab.ID) (*vocab.Actor, error) {
+	for _, ask := range []func(context.Context, vocab.ID) (*vocab.Actor, error){r.Resolve, r.Refresh} {
+		a, err := ask(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if a = r.withKey(a, keyID); a != nil {
+			return a, nil
+		}
+	}
+	return nil, fault.New(fault.NotFound, "the actor does not list that key")
+}
+
+// withKey returns a if it lists the key, nil if not. An actor may list no more than the id of a key that lies in a
+// document of its own: then the key is taken from there, if that document names the actor in turn.
+func (r *Resolver) withKey(a *vocab.Actor, keyID vocab.ID) *vocab.Actor {
+	i := listed(a, keyID)
+	if i < 0 {
+		return nil
+	}
+	if k := a.Keys[i]; k.PEM != "" || k.Multibase != "" {
+		return a
+	}
+	c, ok := r.claims.get(keyID)
+	if !ok || !c.owner.Same(a.ID) || r.Now().Sub(c.at) >= r.TTL {
+		return nil
+	}
+	whole := *a
+	whole.Keys = slices.Clone(a.Keys)
+	whole.Keys[i] = c.key
+	return &whole
+}
+
+// fetchKey fetches the document at the id of a key.
+func (r *Resolver) fetchKey(ctx context.Context, keyID vocab.ID) (claim, error) {
+	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) < refreshEvery {
+		return c, nil // the key was heard just now; it is its owner who does not list it
+	}
+	if err := r.spend(keyID); err != nil {
+		return claim{}, err
+	}
+	d, err := r.get(ctx, transport.Request{URL: keyID.Document(), Limit: maxActor, Check: func(res *transport.Response) error {
+		stripped := whole(res)
+		if d, err := vocab.ParseDoc(res.Body); stripped == nil || err != nil {
+			return stripped
+		} else if _, err := keyIn(d, keyID); err != nil {
+			return stripped
+		}
+		return nil
+	}})
+	if err != nil {
+		return claim{}, err
+	}
+	if a, err := vocab.ActorOf(d.doc, d.raw); err == nil && len(a.Keys) > 0 && a.ID.Document().Same(keyID.Document()) {
+		if _, err := r.keep(ctx, a.ID, a); err != nil {
+			return claim{}, err
+		}
+		return claim{owner: a.ID}, nil
+	}
+	k, err := keyIn(d.doc, keyID)
+	if err != nil {
+		return claim{}, err
+	}
+	c := claim{k.Owner, k, r.Now()}
+	r.claims.put(keyID, c)
+	return c, nil
+}
+
+// keyIn returns the key of that id which d is, or, like GoToSocial's stub of an actor, holds. Its owner is of the same
+// server.
+func keyIn(d vocab.Doc, keyID vocab.ID) (vocab.ActorKey, error) {
+	for _, of := range append([]vocab.Doc{d}, slices.Concat(d.Subs("publicKey"), d.Subs("assertionMethod"))...) {
+		if k := vocab.KeyOf(of); k.ID == keyID && k.Owner.SameOrigin(keyID) {
+			return k, nil
+		}
+	}
+	return vocab.ActorKey{}, fault.New(fault.Protocol, "what the peer shows is not that key with an owner of its own server")
+}
+
+// renewKey returns the actor that lists the key, after its server was asked again, if that was not done just now.
+func (r *Resolver) renewKey(ctx context.Context, a *vocab.Actor, keyID vocab.ID) (*vocab.Actor, error) {
+	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) >= refreshEvery {
+		r.claims.drop(keyID)
+	}
+	if _, err := r.Refresh(ctx, a.ID); err != nil {
+		return nil, err
+	}
+	return r.ByKey(ctx, keyID)
+}

@@ -1,0 +1,201 @@
+package actor
+
+import (
+	"crypto/ed25519"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// The fragments of key ids. HTTP signatures are looked up under the first one everywhere; the second is a Multikey
+// (FEP-521a) and is named only to peers that say they take Ed25519.
+const (
+	rsaFragment     = "#main-key"
+	ed25519Fragment = "#ed25519-key"
+)
+
+// lookEvery bounds how often the files of one actor's keys are looked at: another process may have changed them.
+const lookEvery = time.Second
+
+// Keyring holds the private keys of the users and of the instance actor. It may be used by many goroutines, and beside
+// other processes that use the same folders.
+type Keyring struct {
+	usersDir, instanceDir, origin string
+	now                           func() time.Time
+
+	making sync.Mutex
+	sets   *lru[vocab.Username, looked]
+}
+
+// looked is a set of keys and when its files were looked at last.
+type looked struct {
+	set *keyset
+	at  time.Time
+}
+
+// keyset is the keys of one actor. It is never changed, so that one pointer means the same keys.
+type keyset struct {
+	transport.Keys
+	files []fs.FileInfo // as kinds
+	since time.Time     // when the older of the two was made
+}
+
+// NewKeyring returns the keyring of <usersDir>/<username>/keys and <dataDir>/instance/keys, for actors at origin.
+func NewKeyring(usersDir, dataDir, origin string) *Keyring {
+	return &Keyring{usersDir: usersDir, instanceDir: filepath.Join(dataDir, "instance", "keys"), origin: origin,
+		now: time.Now, sets: newLRU[vocab.Username, looked](remembered, 0, nil)}
+}
+
+// Create makes the keys of u that are missing. What is there is left as it is.
+func (k *Keyring) Create(u vocab.Username) error {
+	if u.IsZero() {
+		return fault.New(fault.Invalid, "nobody has no keys")
+	}
+	if err := makeKeys(k.Dir(u)); err != nil {
+		return fmt.Errorf("make keys of %s: %w", u, err)
+	}
+	return nil
+}
+
+// Keys returns the keys with which u signs. The fault is NoUser when u has none.
+func (k *Keyring) Keys(u vocab.Username) (transport.Keys, error) {
+	if u.IsZero() {
+		return transport.Keys{}, fault.New(fault.NoUser, "nobody has no keys")
+	}
+	set, err := k.set(u)
+	if err != nil {
+		return transport.Keys{}, err
+	}
+	return set.Keys, nil
+}
+
+// Instance returns the keys of the instance actor, and makes them when they are asked for first.
+func (k *Keyring) Instance() (transport.Keys, error) {
+	set, err := k.instance()
+	if err != nil {
+		return transport.Keys{}, err
+	}
+	return set.Keys, nil
+}
+
+func (k *Keyring) instance() (*keyset, error) {
+	set, err := k.set(vocab.Username{})
+	if !errors.Is(err, fs.ErrNotExist) {
+		return set, err
+	}
+	k.making.Lock()
+	defer k.making.Unlock()
+	if err := makeKeys(k.instanceDir); err != nil {
+		return nil, fmt.Errorf("make keys of the instance: %w", err)
+	}
+	return k.set(vocab.Username{})
+}
+
+// Dir returns the folder of u's keys.
+func (k *Keyring) Dir(u vocab.Username) string { return filepath.Join(k.usersDir, u.String(), "keys") }
+
+// Kinds returns which keys u has, of "ed25519" and "rsa".
+func (k *Keyring) Kinds(u vocab.Username) []string {
+	found := []string{}
+	for _, kind := range kinds {
+		if _, err := os.Stat(keyFile(k.Dir(u), kind.name)); err == nil {
+			found = append(found, kind.name)
+		}
+	}
+	return found
+}
+
+// set returns the keys of u, of the instance for nobody, as they are in their files.
+func (k *Keyring) set(u vocab.Username) (*keyset, error) {
+	now := k.now()
+	known, ok := k.sets.get(u)
+	if ok && now.Sub(known.at) < lookEvery {
+		return known.set, nil
+	}
+	owner, dir := k.origin+"/users/"+u.String(), k.Dir(u)
+	if u.IsZero() {
+		owner, dir = k.origin+"/actor", k.instanceDir
+	}
+	files, err := stat(dir)
+	if err == nil && (!ok || !same(known.set.files, files)) {
+		known.set, err = read(dir, owner, files)
+	}
+	if err != nil {
+		k.sets.drop(u)
+		return nil, unusable(u, err)
+	}
+	k.sets.put(u, looked{known.set, now})
+	return known.set, nil
+}
+
+func unusable(u vocab.Username, err error) error {
+	if errors.Is(err, fs.ErrNotExist) && !u.IsZero() {
+		return fault.Wrap(fault.NoUser, fmt.Sprintf("there are no keys of a user %q", u), err).
+			WithHint("lightweb user create " + u.String() + " makes the keys that are missing")
+	}
+	return fault.Wrap(fault.Config, "the keys cannot be read", err)
+}
+
+func stat(dir string) ([]fs.FileInfo, error) {
+	var files []fs.FileInfo
+	for _, kind := range kinds {
+		info, err := os.Stat(keyFile(dir, kind.name))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, info)
+	}
+	return files, nil
+}
+
+func same(a, b []fs.FileInfo) bool {
+	for i := range a {
+		if !os.SameFile(a[i], b[i]) || a[i].Size() != b[i].Size() || !a[i].ModTime().Equal(b[i].ModTime()) {
+			return false
+		}
+	}
+	return true
+}
+
+func read(dir, owner string, files []fs.FileInfo) (*keyset, error) {
+	set := &keyset{files: files, since: files[0].ModTime()}
+	for i, kind := range kinds {
+		key, err := readKey(keyFile(dir, kind.name))
+		if err != nil {
+			return nil, err
+		}
+		switch key := key.(type) {
+		case *rsa.PrivateKey:
+			set.RSA = signature.Key{ID: owner + rsaFragment, Private: key}
+		case ed25519.PrivateKey:
+			set.Ed25519 = signature.Key{ID: owner + ed25519Fragment, Private: key}
+		}
+		if t := files[i].ModTime(); t.Before(set.since) {
+			set.since = t
+		}
+	}
+	if k, ok := set.RSA.Private.(*rsa.PrivateKey); !ok || k.N.BitLen() < rsaBits || set.Ed25519.Private == nil {
+		return nil, fmt.Errorf("%s does not hold an RSA key of at least %d bits and an Ed25519 key", dir, rsaBits)
+	}
+	return set, nil
+}
+
+// multikey returns the public half of the Ed25519 key as it is published.
+func (s *keyset) multikey() string {
+	return signature.MarshalMultikey(s.Ed25519.Private.Public().(ed25519.PublicKey))
+}
+
+// pem returns the public half of the RSA key as it is published.
+func (s *keyset) pem() string {
+	return signature.MarshalPublicKeyPEM(s.RSA.Private.Public().(*rsa.PublicKey))
+}

@@ -1,0 +1,209 @@
+package actor
+
+import (
+	"crypto/rsa"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestKeysAreMadeOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	k := NewKeyring(filepath.Join(dir, "users"), filepath.Join(dir, "data"), "https://us.example")
+	alice := username(t, "alice")
+	if _, err := k.Keys(alice); fault.KindOf(err) != fault.NoUser || len(k.Kinds(alice)) != 0 {
+		t.Errorf("Keys before Create = %v, kinds %q", err, k.Kinds(alice))
+	}
+	if err := k.Create(alice); err != nil {
+		t.Fatal(err)
+	}
+	first, err := k.Keys(alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.RSA.ID != "https://us.example/users/alice#main-key" || first.Ed25519.ID != "https://us.example/users/alice#ed25519-key" {
+		t.Errorf("key ids %s, %s", first.RSA.ID, first.Ed25519.ID)
+	}
+	if n := first.RSA.Private.(*rsa.PrivateKey).N.BitLen(); n < 2048 {
+		t.Errorf("SG-22: an RSA key of %d bits", n)
+	}
+	if err := k.Create(alice); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := NewKeyring(k.usersDir, dir, "https://us.example").Keys(alice); err != nil || !first.RSA.Private.(*rsa.PrivateKey).Equal(again.RSA.Private) {
+		t.Errorf("a second Create changed the key, or %v", err)
+	}
+	if got := k.Kinds(alice); !slices.Equal(got, []string{"ed25519", "rsa"}) {
+		t.Errorf("Kinds = %q", got)
+	}
+	err = filepath.WalkDir(k.usersDir, func(path string, d fs.DirEntry, err error) error {
+		info, fail := d.Info()
+		if err = errors.Join(err, fail); err != nil {
+			return err
+		}
+		want := fs.FileMode(0o600)
+		if d.IsDir() {
+			want = 0o700
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %o, want %o", path, got, want)
+		}
+		if strings.Contains(path, "tmp.") || strings.HasSuffix(path, ".tmp") {
+			t.Errorf("%s was left behind", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNobodyHasNoKeys(t *testing.T) {
+	t.Parallel()
+	k := NewKeyring(t.TempDir(), t.TempDir(), "https://us.example")
+	if _, err := k.Instance(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Keys(vocab.Username{}); fault.KindOf(err) != fault.NoUser {
+		t.Errorf("Keys of nobody = %v, want no user: they are the instance's", err)
+	}
+	if err := k.Create(vocab.Username{}); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("Create of nobody = %v", err)
+	}
+}
+
+func TestRacingProcessesAgreeOnTheKeys(t *testing.T) {
+	t.Parallel()
+	users, data := t.TempDir(), t.TempDir()
+	alice := username(t, "alice")
+	var wg sync.WaitGroup
+	keys := make([][2]any, 4)
+	for i := range keys {
+		wg.Go(func() {
+			k := NewKeyring(users, data, "https://us.example") // each stands for a process
+			instance, err := k.Instance()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := k.Create(alice); err != nil {
+				t.Error(err)
+				return
+			}
+			user, err := k.Keys(alice)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			keys[i] = [2]any{instance.RSA.Private.(*rsa.PrivateKey).N.String(), user.RSA.Private.(*rsa.PrivateKey).N.String()}
+		})
+	}
+	wg.Wait()
+	for _, k := range keys {
+		if k != keys[0] || k[0] == k[1] {
+			t.Fatal("two processes use different keys, or two actors the same")
+		}
+	}
+}
+
+func TestHalfMadeKeysAreCompleted(t *testing.T) {
+	t.Parallel()
+	k := NewKeyring(t.TempDir(), t.TempDir(), "https://us.example")
+	alice := username(t, "alice")
+	writeKeys(t, k.Dir(alice), 0)
+	if err := os.Remove(keyFile(k.Dir(alice), "ed25519")); err != nil {
+		t.Fatal(err)
+	}
+	old := filepath.Join(k.Dir(alice), ".ed25519.pem.123.tmp") // of a process that was killed
+	if err := os.WriteFile(old, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-2*abandonedAfter)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := k.Keys(alice)
+	if fault.KindOf(err) != fault.NoUser || !strings.Contains(fault.Hint(err), "lightweb user create alice") {
+		t.Errorf("Keys = %v, hint %q", err, fault.Hint(err))
+	}
+	if err := k.Create(alice); err != nil {
+		t.Fatal(err)
+	}
+	got, err := k.Keys(alice)
+	if r, _ := theirs(t, 0); err != nil || !r.Equal(got.RSA.Private) {
+		t.Errorf("the key that was there was replaced, or %v", err)
+	}
+	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an abandoned key is still there: %v", err)
+	}
+}
+
+func TestBrokenKeysSayNothingOutside(t *testing.T) {
+	t.Parallel()
+	alice := username(t, "alice")
+	good := keyFiles()[0]
+	for _, tt := range []struct{ name, rsa, ed25519 string }{
+		{"no PEM", "hello", string(good["ed25519"])},
+		{"empty", "", string(good["ed25519"])},
+		{"two blocks", string(good["rsa"]) + string(good["rsa"]), string(good["ed25519"])},
+		{"the wrong kind", string(good["ed25519"]), string(good["ed25519"])},
+		{"both the same", string(good["rsa"]), string(good["rsa"])},
+		{"a public key", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", string(good["ed25519"])},
+		{"not DER", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", string(good["ed25519"])},
+		{"too long", strings.Repeat("\n", maxKeyFile) + string(good["rsa"]), string(good["ed25519"])},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := NewKeyring(t.TempDir(), t.TempDir(), "https://us.example")
+			writeKeys(t, k.Dir(alice), 0)
+			for kind, data := range map[string]string{"rsa": tt.rsa, "ed25519": tt.ed25519} {
+				if err := os.WriteFile(keyFile(k.Dir(alice), kind), []byte(data), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := k.Keys(alice)
+			if fault.KindOf(err) != fault.Config || strings.Contains(fault.Public(err), "/") {
+				t.Errorf("Keys = %v, public %q; want Config and no path", err, fault.Public(err))
+			}
+		})
+	}
+}
+
+func TestReplacedKeysAreNoticed(t *testing.T) {
+	t.Parallel()
+	c := &clock{t: time.Now()}
+	k := NewKeyring(t.TempDir(), t.TempDir(), "https://us.example")
+	k.now = c.now
+	alice := username(t, "alice")
+	is := func(set int) {
+		t.Helper()
+		got, err := k.Keys(alice)
+		if r, _ := theirs(t, set); err != nil || !r.Equal(got.RSA.Private) {
+			t.Errorf("the keys are not set %d, or %v", set, err)
+		}
+	}
+	writeKeys(t, k.Dir(alice), 0)
+	is(0)
+	if err := os.RemoveAll(k.Dir(alice)); err != nil {
+		t.Fatal(err)
+	}
+	writeKeys(t, k.Dir(alice), 1)
+	is(0)
+	c.pass(lookEvery)
+	is(1)
+	if err := os.RemoveAll(k.Dir(alice)); err != nil {
+		t.Fatal(err)
+	}
+	c.pass(lookEvery)
+	if _, err := k.Keys(alice); fault.KindOf(err) != fault.NoUser {
+		t.Errorf("Keys of a user whose keys were removed = %v", err)
+	}
+}

@@ -1,0 +1,122 @@
+package actor
+
+import (
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// remembered is how many actors, keys or failures of each kind are kept in memory.
+const remembered = 4096
+
+// Profiles is where the people behind local actors describe themselves.
+type Profiles interface {
+	User(u vocab.Username) (registry.User, error)
+}
+
+// Local is the actors of this server: their ids, documents and handles. It opens no database, so it answers for users
+// that are not there, too: whether they are is the caller's to know.
+type Local struct {
+	origin, host, software string
+	keys                   *Keyring
+	profiles               Profiles
+	documents              *lru[vocab.Username, *described]
+}
+
+// NewLocal returns the actors at origin, such as "https://example.org". software names the program to peers.
+func NewLocal(origin string, keys *Keyring, profiles Profiles, software string) *Local {
+	return &Local{origin: origin, host: vocab.ID(origin).Host(), software: software, keys: keys, profiles: profiles,
+		documents: newLRU[vocab.Username](remembered, 64<<20, func(d *described) int { return len(d.actor.Raw) })}
+}
+
+// Origin returns what every id here begins with, without a slash at its end.
+func (l *Local) Origin() string { return l.origin }
+
+// Host returns the authority in ids and handles.
+func (l *Local) Host() string { return l.host }
+
+// ID returns the id of u's actor.
+func (l *Local) ID(u vocab.Username) vocab.ID { return vocab.ID(l.origin + "/users/" + u.String()) }
+
+// Inbox returns the inbox of u.
+func (l *Local) Inbox(u vocab.Username) vocab.ID { return l.ID(u) + "/inbox" }
+
+// Outbox returns the outbox of u.
+func (l *Local) Outbox(u vocab.Username) vocab.ID { return l.ID(u) + "/outbox" }
+
+// Followers returns the collection of those who follow u.
+func (l *Local) Followers(u vocab.Username) vocab.ID { return l.ID(u) + "/followers" }
+
+// Following returns the collection of those whom u follows.
+func (l *Local) Following(u vocab.Username) vocab.ID { return l.ID(u) + "/following" }
+
+// SharedInbox returns the inbox of all users together (ActivityPub §7.1.3).
+func (l *Local) SharedInbox() vocab.ID { return vocab.ID(l.origin + "/inbox") }
+
+// InstanceID returns the id of the instance actor, which signs what no user asks for.
+func (l *Local) InstanceID() vocab.ID { return vocab.ID(l.origin + "/actor") }
+
+// Handle returns what people write to name u, such as @alice@example.org.
+func (l *Local) Handle(u vocab.Username) string { return "@" + u.String() + "@" + l.host }
+
+// NewActivityID returns an id for an activity of u, greater than those before it.
+func (l *Local) NewActivityID(u vocab.Username) vocab.ID {
+	return l.ID(u) + "/activities/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
+}
+
+// NewObjectID returns an id for an object of u, greater than those before it.
+func (l *Local) NewObjectID(u vocab.Username) vocab.ID {
+	return l.ID(u) + "/objects/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
+}
+
+// IsLocal tells whether id was, or could have been, given here.
+func (l *Local) IsLocal(id vocab.ID) bool { return id.Origin() == l.origin }
+
+// Holder returns the user at or under whose actor id lies, and the rest of id.
+func (l *Local) Holder(id vocab.ID) (u vocab.Username, rest string, ok bool) {
+	path, ok := strings.CutPrefix(string(id.Canonical()), l.origin+"/users/")
+	if !ok {
+		return vocab.Username{}, "", false
+	}
+	end := strings.IndexAny(path, "/?#")
+	if end < 0 {
+		end = len(path)
+	}
+	u, err := vocab.ParseUsername(path[:end])
+	if err != nil {
+		return vocab.Username{}, "", false
+	}
+	return u, path[end:], true
+}
+
+// Owner returns the user whose actor's id this is.
+func (l *Local) Owner(id vocab.ID) (vocab.Username, bool) { return l.exactly(id, "") }
+
+// InboxOwner returns the user whose personal inbox this is.
+func (l *Local) InboxOwner(id vocab.ID) (vocab.Username, bool) { return l.exactly(id, "/inbox") }
+
+func (l *Local) exactly(id vocab.ID, want string) (vocab.Username, bool) {
+	u, rest, ok := l.Holder(id)
+	if !ok || rest != want {
+		return vocab.Username{}, false
+	}
+	return u, true
+}
+
+// owns tells whether a request for id would reach this server, under whatever scheme: it is never made.
+func (l *Local) owns(id vocab.ID) bool { return id.Host() == l.host }
+
+// at returns the local actor of that id.
+func (l *Local) at(id vocab.ID) (*vocab.Actor, error) {
+	if u, ok := l.Owner(id); ok {
+		return l.Actor(u)
+	}
+	if id.Same(l.InstanceID()) {
+		return l.instance()
+	}
+	return nil, fault.New(fault.NotFound, "there is no such actor here")
+}

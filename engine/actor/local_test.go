@@ -1,0 +1,291 @@
+package actor
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// here is the local half alone, with keys for alice.
+func here(t testing.TB, origin string) (*Local, *people) {
+	t.Helper()
+	k := NewKeyring(t.TempDir(), t.TempDir(), origin)
+	writeKeys(t, k.instanceDir, 0)
+	writeKeys(t, k.Dir(username(t, "alice")), 1)
+	p := &people{of: map[vocab.Username]registry.User{}}
+	return NewLocal(origin, k, p, "Lightweb 0.1"), p
+}
+
+func TestWhoHoldsAnID(t *testing.T) {
+	t.Parallel()
+	l, _ := here(t, "https://us.example")
+	for _, tt := range []struct {
+		name         string
+		id           vocab.ID
+		user, rest   string // of Holder; no user: nobody holds it
+		owner, inbox bool
+		foreign      bool
+	}{
+		{name: "an actor", id: "https://us.example/users/alice", user: "alice", owner: true},
+		{name: "another spelling of the origin", id: "HTTPS://US.example:443/users/alice", user: "alice", owner: true},
+		{name: "an inbox", id: "https://us.example/users/alice/inbox", user: "alice", rest: "/inbox", inbox: true},
+		{name: "an object", id: "https://us.example/users/alice/objects/1", user: "alice", rest: "/objects/1"},
+		{name: "a key", id: "https://us.example/users/alice#main-key", user: "alice", rest: "#main-key"},
+		{name: "a query", id: "https://us.example/users/alice?x", user: "alice", rest: "?x"},
+		{name: "a slash too many", id: "https://us.example/users/alice/", user: "alice", rest: "/"},
+		{name: "a longer name", id: "https://us.example/users/alice2", user: "alice2", owner: true},
+		{name: "NAM-03 capitals", id: "https://us.example/users/Alice"},
+		{name: "NAM-03 reserved", id: "https://us.example/users/admin"},
+		{name: "NAM-02 traversal", id: "https://us.example/users/..%2f..%2fkeys"},
+		{name: "NAM-02 a path", id: "https://us.example/users/../alice"},
+		{name: "no name", id: "https://us.example/users/"},
+		{name: "no user", id: "https://us.example/actor"},
+		{name: "the origin", id: "https://us.example"},
+		{name: "another host", id: "https://them.example/users/alice", foreign: true},
+		{name: "a longer host", id: "https://us.example.evil/users/alice", foreign: true},
+		{name: "another port", id: "https://us.example:8443/users/alice", foreign: true},
+		{name: "another scheme", id: "http://us.example/users/alice", foreign: true},
+		{name: "no id", id: "", foreign: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			u, rest, ok := l.Holder(tt.id)
+			if u.String() != tt.user || rest != tt.rest || ok != (tt.user != "") {
+				t.Errorf("Holder = %q, %q, %v", u, rest, ok)
+			}
+			if u, ok := l.Owner(tt.id); ok != tt.owner || ok && u.String() != tt.user || !ok && !u.IsZero() {
+				t.Errorf("Owner = %q, %v", u, ok)
+			}
+			if u, ok := l.InboxOwner(tt.id); ok != tt.inbox || ok && u.String() != tt.user {
+				t.Errorf("InboxOwner = %q, %v", u, ok)
+			}
+			if got := l.IsLocal(tt.id); got == tt.foreign {
+				t.Errorf("IsLocal = %v", got)
+			}
+		})
+	}
+	alice := username(t, "alice")
+	first := l.NewObjectID(alice)
+	if u, rest, _ := l.Holder(first); u != alice || !strings.HasPrefix(rest, "/objects/0") {
+		t.Errorf("NewObjectID = %s", first)
+	}
+	if next := l.NewObjectID(alice); next <= first {
+		t.Errorf("%s does not come after %s", next, first)
+	}
+	if id := l.NewActivityID(alice); !strings.HasPrefix(string(id), "https://us.example/users/alice/activities/") {
+		t.Errorf("NewActivityID = %s", id)
+	}
+	if l.Handle(alice) != "@alice@us.example" || l.Host() != "us.example" || l.Origin() != "https://us.example" {
+		t.Errorf("Handle = %s", l.Handle(alice))
+	}
+}
+
+func TestActorDocument(t *testing.T) {
+	t.Parallel()
+	l, people := here(t, "https://us.example")
+	alice := username(t, "alice")
+	user := registry.DefaultUser()
+	user.Profile = registry.Profile{Name: "Alice <3", Summary: "Bees & more\n\n<script>", Icon: "https://us.example/a.png",
+		Fields: []registry.Field{{Name: "Home", Value: "https://alice.example/?a=1&b"}, {Name: "Mood", Value: `"<b>"`}}}
+	user.FollowPolicy, user.Discoverable, user.Indexable = registry.ApprovalRequired, true, true
+	people.set(alice, user)
+	a, err := l.Actor(alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := vocab.ParseDoc(a.Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := "https://us.example/users/alice"
+	for name, want := range map[string]any{ // AC-01, AC-02, AC-03, AC-06
+		"id": id, "type": "Person", "preferredUsername": "alice", "name": "Alice <3", "url": id,
+		"summary": "<p>Bees &amp; more</p><p>&lt;script&gt;</p>",
+		"inbox":   id + "/inbox", "outbox": id + "/outbox", "followers": id + "/followers", "following": id + "/following",
+		"manuallyApprovesFollowers": true, "discoverable": true, "indexable": true, "webfinger": "alice@us.example",
+	} {
+		if d[name] != want {
+			t.Errorf("%s is %v, want %v", name, d[name], want)
+		}
+	}
+	if d.Time("published").IsZero() {
+		t.Errorf("published is %v", d["published"])
+	}
+	if a.SharedInbox != "https://us.example/inbox" || a.Inbox != l.Inbox(alice) || a.Outbox != l.Outbox(alice) || a.Followers != l.Followers(alice) || a.Following != l.Following(alice) {
+		t.Errorf("read back: %+v", a)
+	}
+	if !a.TakesEd25519() || d.Sub("generator").Text("id") != "https://us.example/actor" || d.Sub("generator").Text("name") != "Lightweb 0.1" {
+		t.Errorf("MS-11: generator %v", d["generator"])
+	}
+	if d.Sub("icon").Text("url") != "https://us.example/a.png" || d["image"] != nil {
+		t.Errorf("icon %v, image %v", d["icon"], d["image"])
+	}
+	fields := d.Subs("attachment")
+	if len(fields) != 2 || fields[0].Text("value") != `<a href="https://alice.example/?a=1&amp;b" rel="me nofollow noopener noreferrer">https://alice.example/?a=1&amp;b</a>` ||
+		fields[1].Text("value") != "&#34;&lt;b&gt;&#34;" {
+		t.Errorf("attachment %v", fields)
+	}
+	r := &Resolver{}
+	ours, err := l.keys.Keys(alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []struct {
+		id     string
+		public any
+	}{{id + "#main-key", ours.RSA.Private.Public()}, {id + "#ed25519-key", ours.Ed25519.Private.Public()}} { // AC-04, FE-05
+		if got, err := r.Key(a, vocab.ID(k.id)); err != nil || !sameKey(got, k.public) {
+			t.Errorf("key %s: %v, %v", k.id, got, err)
+		}
+	}
+	if bytes.Contains(a.Raw, []byte("PRIVATE")) {
+		t.Error("the document holds a private key")
+	}
+	context, err := json.Marshal(d["@context"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{"https://www.w3.org/ns/activitystreams", "https://w3id.org/security/v1", "https://www.w3.org/ns/did/v1", "https://w3id.org/security/multikey/v1"} {
+		if !bytes.Contains(context, []byte(url)) {
+			t.Errorf("no %s in @context", url)
+		}
+	}
+	if doc, err := l.Document(alice); err != nil || !bytes.Equal(doc.JSON(), a.Raw) {
+		t.Errorf("Document and Actor differ, or %v", err)
+	}
+}
+
+func TestActorDocumentFollowsTheProfile(t *testing.T) {
+	t.Parallel()
+	l, people := here(t, "https://us.example")
+	alice := username(t, "alice")
+	first, err := l.Actor(alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := l.Actor(alice); err != nil || again != first {
+		t.Errorf("an actor that did not change was made anew, or %v", err)
+	}
+	user := registry.DefaultUser()
+	user.Profile.Fields = []registry.Field{{Name: "a", Value: "b"}}
+	people.set(alice, user)
+	changed, err := l.Actor(alice)
+	if err != nil || bytes.Equal(changed.Raw, first.Raw) {
+		t.Errorf("a new field is not in the document, or %v", err)
+	}
+	if _, err := l.Actor(username(t, "nobody")); fault.KindOf(err) != fault.NoUser {
+		t.Errorf("Actor of nobody = %v", err)
+	}
+	if _, err := l.InstanceDocument(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Document(vocab.Username{}); fault.KindOf(err) != fault.NoUser {
+		t.Errorf("Document of no user = %v, want no user: that is not the way to the instance", err)
+	}
+}
+
+func TestInstanceActor(t *testing.T) {
+	t.Parallel()
+	l, _ := here(t, "https://us.example")
+	d, err := l.InstanceDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := vocab.ParseActor(d.JSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.ID != "https://us.example/actor" || a.Type != "Application" || a.PreferredUsername != "instance" || a.Inbox != "https://us.example/inbox" || a.Outbox != "" || a.Followers != "" { // AC-05
+		t.Errorf("instance actor %+v", a)
+	}
+	ours, err := l.keys.Instance()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := (&Resolver{}).Key(a, "https://us.example/actor#main-key"); err != nil || !sameKey(got, ours.RSA.Private.Public()) {
+		t.Errorf("Key = %v, %v", got, err)
+	}
+	if !a.TakesEd25519() {
+		t.Error("the instance actor does not say what it takes")
+	}
+}
+
+func TestWebFingerAnswers(t *testing.T) {
+	t.Parallel()
+	l, _ := here(t, "https://us.example")
+	for _, tt := range []struct {
+		name, resource, subject string
+		want                    fault.Kind
+	}{
+		{"acct", "acct:alice@us.example", "alice", 0},
+		{"WF-11 percent-encoded", "acct%3Aalice%40us.example", "alice", 0},
+		{"WF-11 capitals", "ACCT:Alice@US.Example", "alice", 0},
+		{"WF-11 without acct", "alice@us.example", "alice", 0},
+		{"with an @ before it", "@alice@us.example", "alice", 0},
+		{"acct with an @ before the name", "acct:@alice@us.example", "alice", 0},
+		{"the usual port", "acct:alice@us.example:443", "alice", 0},
+		{"WF-08 actor URL", "https://us.example/users/alice", "alice", 0},
+		{"a user that is not there", "acct:bob@us.example", "bob", 0},
+		{"the instance", "acct:instance@us.example", "", 0},
+		{"the instance as Mastodon asks", "acct:us.example@us.example", "", 0},
+		{"the instance actor's URL", "https://us.example/actor", "", 0},
+		{"FE-04 the origin", "https://us.example/", "", 0},
+		{"FE-04 the origin without path", "https://us.example", "", 0},
+		{"WF-02 absent", "", "", fault.Invalid},
+		{"WF-02 a space", "a b", "", fault.Invalid},
+		{"WF-02 no URI", "alice", "", fault.Invalid},
+		{"WF-02 bad escape", "acct:alice%4", "", fault.Invalid},
+		{"WF-02 no host", "acct:alice", "", fault.Invalid},
+		{"WF-02 an empty host", "acct:alice@", "", fault.Invalid},
+		{"WF-03 another host", "acct:alice@them.example", "", fault.NotFound},
+		{"WF-03 a reserved name", "acct:admin@us.example", "", fault.NotFound},
+		{"WF-08 another scheme", "mailto:alice@us.example", "", fault.NotFound},
+		{"another URL", "https://us.example/users/alice/inbox", "", fault.NotFound},
+		{"a URL elsewhere", "https://them.example/users/alice", "", fault.NotFound},
+		{"NAM-01 traversal", "acct:../../etc@us.example", "", fault.Invalid},
+		{"NAM-01 NUL", "acct:alice%00@us.example", "", fault.Invalid},
+		{"NAM-01 two hosts", "acct:alice@us.example@them.example", "", fault.Invalid},
+		{"NAM-01 no name", "acct:@us.example", "", fault.Invalid},
+		{"NAM-01 64 kB", "acct:" + strings.Repeat("a", 64<<10) + "@us.example", "", fault.Invalid},
+		{"NAM-03 Cyrillic", "acct:аlice@us.example", "", fault.NotFound},
+		{"NAM-03 a long name", "acct:" + strings.Repeat("a", 31) + "@us.example", "", fault.NotFound},
+		{"NAM-03 a star", "acct:*@us.example", "", fault.Invalid},
+		{"NAM-05 dot at the end", "acct:alice@us.example.", "", fault.Invalid},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			u, d, err := l.WebFinger(tt.resource)
+			checkKind(t, "WebFinger", err, tt.want)
+			if tt.want != 0 {
+				if d != nil {
+					t.Errorf("a refusal with a document: %v", d)
+				}
+				return
+			}
+			id, name := "https://us.example/users/"+tt.subject, tt.subject
+			if tt.subject == "" {
+				id, name = "https://us.example/actor", "instance"
+			}
+			if u.String() != tt.subject || d.Text("subject") != "acct:"+name+"@us.example" {
+				t.Errorf("WebFinger = %q, %v", u, d)
+			}
+			types := map[string]bool{}
+			for _, raw := range d["links"].([]any) {
+				link := raw.(vocab.Doc)
+				if link.Text("href") != id {
+					t.Errorf("link %v", link)
+				}
+				types[link.Text("rel")+" "+link.Text("type")] = true
+			}
+			if !types["self application/activity+json"] || !types[`self application/ld+json; profile="https://www.w3.org/ns/activitystreams"`] {
+				t.Errorf("WF-10: self links of types %v", types)
+			}
+			if service := types["https://www.w3.org/ns/activitystreams#Service application/activity+json"]; service != (tt.subject == "") {
+				t.Errorf("FE-04: links %v", types)
+			}
+		})
+	}
+}

@@ -1,0 +1,46 @@
+package actor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Object fetches an object or activity from its own server, with its bytes. It is asked for by the instance actor, and,
+// when that is refused and as is given, once more by that user: only for an id that the user was sent, since it tells
+// the server that this user is interested.
+func (r *Resolver) Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error) {
+	if r.Local.owns(id) {
+		return nil, nil, fault.New(fault.NotFound, "nothing of our own is fetched")
+	}
+	if err := r.Gate.Check(id.Host()); err != nil {
+		return nil, nil, err
+	}
+	leave, err := r.queue.enter(id.Host())
+	if err != nil {
+		return nil, nil, err
+	}
+	defer leave()
+	req := transport.Request{URL: id}
+	d, err := r.own(ctx, req)
+	if fault.KindOf(err) == fault.NotFound && as != nil {
+		keys, fail := r.Local.keys.Keys(*as)
+		if fail != nil {
+			return nil, nil, fail
+		}
+		req.As = &keys
+		d, err = r.own(ctx, req)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("fetch object %s: %w", id, err)
+	}
+	o, err := vocab.ObjectOf(d.doc)
+	if err != nil {
+		return nil, nil, fault.Wrap(fault.Protocol, "what the peer shows is no object", err)
+	}
+	return o, d.raw, nil
+}

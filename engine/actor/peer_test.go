@@ -1,0 +1,340 @@
+package actor
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"io"
+	"log"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// clock is a time that tests move.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+// people are profiles that tests change.
+type people struct {
+	mu sync.Mutex
+	of map[vocab.Username]registry.User
+}
+
+func (p *people) User(u vocab.Username) (registry.User, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c, ok := p.of[u]; ok {
+		return c, nil
+	}
+	return registry.DefaultUser(), nil
+}
+
+func (p *people) set(u vocab.Username, c registry.User) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.of[u] = c
+}
+
+// dialects is what is known of hosts' signatures: nothing.
+type dialects struct{}
+
+func (dialects) Dialect(context.Context, string) (signature.Dialect, bool) { return 0, false }
+func (dialects) Learn(context.Context, string, signature.Dialect)          {}
+
+// keyFiles are the files of two sets of keys, made once: making them is what takes time.
+var keyFiles = sync.OnceValue(func() [2]map[string][]byte {
+	var sets [2]map[string][]byte
+	for i := range sets {
+		dir, err := os.MkdirTemp("", "keys")
+		if err == nil {
+			err = makeKeys(dir)
+		}
+		if err != nil {
+			panic(err)
+		}
+		sets[i] = map[string][]byte{}
+		for _, k := range kinds {
+			if sets[i][k.name], err = os.ReadFile(keyFile(dir, k.name)); err != nil {
+				panic(err)
+			}
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			panic(err)
+		}
+	}
+	return sets
+})
+
+// writeKeys puts the keys of a set where a keyring looks for them.
+func writeKeys(t testing.TB, dir string, set int) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range keyFiles()[set] {
+		if err := os.WriteFile(keyFile(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// theirs returns a key pair that a peer's actor may have: 0 or 1.
+func theirs(t testing.TB, set int) (*rsa.PrivateKey, ed25519.PrivateKey) {
+	t.Helper()
+	dir := t.TempDir()
+	writeKeys(t, dir, set)
+	r, err := readKey(keyFile(dir, "rsa"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := readKey(keyFile(dir, "ed25519"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.(*rsa.PrivateKey), e.(ed25519.PrivateKey)
+}
+
+func username(t testing.TB, s string) vocab.Username {
+	t.Helper()
+	u, err := vocab.ParseUsername(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// peer is another server on loopback. It answers what it was given to say, counts, and keeps how requests were signed.
+type peer struct {
+	*httptest.Server
+	mu   sync.Mutex
+	says map[string]http.HandlerFunc // by path
+	hits map[string]int
+}
+
+func newPeer(t testing.TB) *peer {
+	t.Helper()
+	p := &peer{says: map[string]http.HandlerFunc{}, hits: map[string]int{}}
+	p.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		key := r.URL.Path
+		if q := r.URL.Query().Get("resource"); q != "" {
+			key += " " + strings.ToLower(q)
+		}
+		p.hits[key]++
+		h := p.says[key]
+		p.mu.Unlock()
+		if h == nil {
+			http.NotFound(w, r)
+			return
+		}
+		h(w, r)
+	}))
+	p.Config.ErrorLog = log.New(io.Discard, "", 0)
+	p.Start()
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (p *peer) id(path string) vocab.ID { return vocab.ID(p.URL + path) }
+func (p *peer) host() string            { return strings.TrimPrefix(p.URL, "http://") }
+
+func (p *peer) say(path string, h http.HandlerFunc) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.says[path] = h
+}
+
+// show makes the peer serve a document at path.
+func (p *peer) show(path string, d vocab.Doc) { p.say(path, activity(d)) }
+
+// status makes the peer answer path with that status.
+func (p *peer) status(path string, status int) {
+	p.say(path, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+}
+
+// finger makes the peer say in WebFinger that the handle is that actor's, and really called subject.
+func (p *peer) finger(handle, subject string, id vocab.ID) {
+	d := vocab.Doc{"subject": "acct:" + subject, "links": []any{
+		vocab.Doc{"rel": "http://webfinger.net/rel/profile-page", "type": "text/html", "href": string(id)},
+		vocab.Doc{"rel": "self", "type": vocab.MediaType, "href": string(id)}}}
+	p.say("/.well-known/webfinger acct:"+handle, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/jrd+json")
+		_, _ = w.Write(d.JSON()) // the client may have hung up
+	})
+}
+
+func (p *peer) asked(path string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hits[path]
+}
+
+// all returns how many requests came in all.
+func (p *peer) all() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, h := range p.hits {
+		n += h
+	}
+	return n
+}
+
+func activity(d vocab.Doc) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", vocab.ActivityJSON)
+		_, _ = w.Write(d.JSON()) // the client may have hung up
+	}
+}
+
+// person returns the document of an actor of p, with the RSA key of that set as #main-key.
+func (p *peer) person(t testing.TB, name string, set int) vocab.Doc {
+	t.Helper()
+	r, _ := theirs(t, set)
+	id := p.URL + "/users/" + name
+	return vocab.Doc{"@context": vocab.ActorContext(), "id": id, "type": "Person", "preferredUsername": name, "inbox": id + "/inbox",
+		"publicKey": vocab.Doc{"id": id + "#main-key", "owner": id, "publicKeyPem": signature.MarshalPublicKeyPEM(&r.PublicKey)}}
+}
+
+// with returns d with changes; a nil value takes the name out.
+func with(d vocab.Doc, changes vocab.Doc) vocab.Doc {
+	out := vocab.Doc{}
+	for k, v := range d {
+		out[k] = v
+	}
+	for k, v := range changes {
+		if v == nil {
+			delete(out, k)
+		} else {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// node is the part of an engine that this package is, at an origin on loopback.
+type node struct {
+	*Resolver
+	verifier *Verifier
+	local    *Local
+	keys     *Keyring
+	people   *people
+	clock    *clock
+	store    Store
+	blocked  []string
+}
+
+const testTTL = 24 * time.Hour
+
+// settings are what tests change of a node.
+type settings struct {
+	origin string
+	store  Store
+	rate   policy.Rate
+	clock  *clock
+}
+
+// newNode returns a node with the user alice and a database of its own, unless it is given one.
+func newNode(t testing.TB, s settings) *node {
+	t.Helper()
+	if s.origin == "" {
+		s.origin = "https://us.example"
+	}
+	if s.store == nil {
+		s.store = dbtest.New(t)
+	}
+	if s.clock == nil {
+		s.clock = &clock{t: time.Now().Truncate(time.Second)}
+	}
+	dir := t.TempDir()
+	users, data := filepath.Join(dir, "users"), filepath.Join(dir, "data")
+	n := &node{clock: s.clock, store: s.store, people: &people{of: map[vocab.Username]registry.User{}}}
+	n.keys = NewKeyring(users, data, s.origin)
+	writeKeys(t, filepath.Join(data, "instance", "keys"), 0)
+	writeKeys(t, n.keys.Dir(username(t, "alice")), 1)
+	n.local = NewLocal(s.origin, n.keys, n.people, "Lightweb test")
+	gate := policy.NewGate(func() (blocked, allowed []string) { return n.blocked, nil }, policy.Open)
+	client := transport.New(transport.Config{
+		AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		AllowHTTP:      true,
+		UserAgent:      "Lightweb/test",
+		Timeout:        10 * time.Second,
+		HostConns:      16,
+		Now:            n.clock.now,
+	}, gate, dialects{})
+	t.Cleanup(client.Close)
+	n.Resolver = NewResolver(ResolverDeps{Local: n.local, Store: s.store, Fetch: client, Gate: gate, KeyRate: s.rate, TTL: testTTL,
+		AllowHTTP: true, Now: n.clock.now, Log: slog.New(slog.DiscardHandler)})
+	n.verifier = NewVerifier(n.Resolver, gate, s.origin, n.clock.now)
+	return n
+}
+
+// restarted returns a node that remembers no more than what n has stored.
+func (n *node) restarted(t testing.TB) *node {
+	return newNode(t, settings{origin: n.local.Origin(), store: n.store, clock: n.clock})
+}
+
+// signed returns a request to n's shared inbox that the key has signed, and its body.
+func (n *node) signed(t testing.TB, k signature.Key, d signature.Dialect) (*http.Request, []byte) {
+	t.Helper()
+	body := []byte(`{"type":"Create"}`)
+	r := httptest.NewRequest(http.MethodPost, n.local.Origin()+"/inbox", strings.NewReader(string(body)))
+	r.Header.Set("Content-Type", vocab.ActivityJSON)
+	if err := signature.Sign(r, body, k, d, n.clock.now()); err != nil {
+		t.Fatal(err)
+	}
+	return r, body
+}
+
+// signer returns what n says who signed a request.
+func (n *node) signer(t testing.TB, k signature.Key, d signature.Dialect, want vocab.ID) (*vocab.Actor, error) {
+	t.Helper()
+	r, body := n.signed(t, k, d)
+	claims, err := n.verifier.Claims(r, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n.verifier.Signer(context.Background(), claims, want)
+}
+
+// checkKind fails the test unless err is of that kind; Internal stands for no error.
+func checkKind(t testing.TB, what string, err error, want fault.Kind) {
+	t.Helper()
+	if want == fault.Internal && err != nil || want != fault.Internal && fault.KindOf(err) != want {
+		t.Errorf("%s = %v (kind %d), want kind %d", what, err, fault.KindOf(err), want)
+	}
+}
+
+var _ Store = (*db.Cluster)(nil)

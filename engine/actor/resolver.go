@@ -1,0 +1,242 @@
+package actor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Store is what the instance remembers of remote actors.
+type Store interface {
+	RemoteActor(ctx context.Context, id vocab.ID) (*db.RemoteActor, error)
+	RemoteActorByKey(ctx context.Context, key vocab.ID) (*db.RemoteActor, error)
+	RemoteActorByHandle(ctx context.Context, handle string) (*db.RemoteActor, error)
+	SaveRemoteActor(ctx context.Context, r db.RemoteActor) error
+	MarkActorGone(ctx context.Context, id vocab.ID, now time.Time) error
+}
+
+// Fetcher asks other servers.
+type Fetcher interface {
+	Get(ctx context.Context, r transport.Request) (*transport.Response, error)
+}
+
+// Gate says whether a host may be heard and contacted at all: nil, or why not.
+type Gate interface {
+	Check(host string) error
+}
+
+// ResolverDeps is what a Resolver needs.
+type ResolverDeps struct {
+	Local     *Local
+	Store     Store
+	Fetch     Fetcher
+	Gate      Gate
+	KeyRate   policy.Rate   // of fetches of actors and keys, per registrable domain
+	TTL       time.Duration // how long a remote actor is believed without asking again
+	AllowHTTP bool          // WebFinger without TLS, where there is none with it
+	Now       func() time.Time
+	Log       *slog.Logger
+}
+
+// Resolver finds actors, whose key a key is, and objects. Whatever it says of another server comes from that server
+// itself, fetched under its own id. It is safe for concurrent use.
+//
+// Every fetch is signed by the instance actor, whose own document is served without checking a signature: a server that
+// fetches our key while we fetch its, waits for nothing.
+type Resolver struct {
+	ResolverDeps
+	rate    *policy.Limiter
+	flights singleflight.Group
+	queue   queue
+
+	actors   *lru[vocab.ID, *db.RemoteActor] // by canonical id
+	claims   *lru[vocab.ID, claim]           // by key id, of keys that lie outside the document of their actor
+	handles  *lru[string, confirmed]
+	failures *lru[string, failure]
+}
+
+const (
+	// refreshEvery is how fresh a copy must be not to be refreshed.
+	refreshEvery = time.Minute
+	// maxActor is the largest actor document read, in bytes.
+	maxActor = 256 << 10
+	// actorRoom bounds the actor documents kept in memory, in bytes.
+	actorRoom = 64 << 20
+)
+
+// NewResolver returns a resolver that remembers nothing yet but what is stored.
+func NewResolver(d ResolverDeps) *Resolver {
+	return &Resolver{
+		ResolverDeps: d,
+		rate:         policy.NewLimiter(d.KeyRate, d.Now, remembered),
+		queue:        queue{hosts: map[string]int{}},
+		actors:       newLRU[vocab.ID](remembered, actorRoom, weight),
+		claims:       newLRU[vocab.ID, claim](remembered, 0, nil),
+		handles:      newLRU[string, confirmed](remembered, 0, nil),
+		failures:     newLRU[string, failure](remembered, 0, nil),
+	}
+}
+
+func weight(a *db.RemoteActor) int {
+	if a.Actor == nil {
+		return 0
+	}
+	return len(a.Actor.Raw)
+}
+
+// Resolve returns the actor of that id: from here, from memory, as it is stored, or from its own server. A copy that is
+// too old is used all the same when the server does not answer. The fault is Gone once the server has said so.
+func (r *Resolver) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
+	return r.resolve(ctx, id, false)
+}
+
+// Refresh returns the actor as its server describes it now, or did within the last minute; as it was remembered when
+// the server does not answer.
+func (r *Resolver) Refresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
+	return r.resolve(ctx, id, true)
+}
+
+func (r *Resolver) resolve(ctx context.Context, id vocab.ID, fresh bool) (*vocab.Actor, error) {
+	if r.Local.owns(id) {
+		return r.Local.at(id)
+	}
+	if err := r.Gate.Check(id.Host()); err != nil {
+		return nil, err
+	}
+	have, err := r.known(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if have != nil && (r.younger(have, r.TTL) || have.Gone) && (r.younger(have, refreshEvery) || !fresh) {
+		return present(have)
+	}
+	got, err := r.renew(ctx, id, have)
+	if err == nil {
+		return present(got)
+	}
+	if have == nil || !passing(err) {
+		return nil, fmt.Errorf("fetch actor %s: %w", id, err)
+	}
+	r.Log.DebugContext(ctx, "old copy of an actor used", "actor", id, "err", err)
+	return present(have)
+}
+
+func (r *Resolver) younger(a *db.RemoteActor, than time.Duration) bool {
+	return r.Now().Sub(a.FetchedAt) < than
+}
+
+func present(a *db.RemoteActor) (*vocab.Actor, error) {
+	if a.Gone {
+		return nil, fault.New(fault.Gone, "the actor was deleted")
+	}
+	return a.Actor, nil
+}
+
+// passing tells whether an error says nothing about the actor, only that its server cannot be asked now.
+func passing(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.Unavailable, fault.NoHost, fault.RateLimited, fault.Busy:
+		return true
+	}
+	return false
+}
+
+// known returns what is remembered of an actor, nil when nothing is.
+func (r *Resolver) known(ctx context.Context, id vocab.ID) (*db.RemoteActor, error) {
+	if a, ok := r.actors.get(id.Canonical()); ok {
+		return a, nil
+	}
+	a, err := r.Store.RemoteActor(ctx, id)
+	if fault.KindOf(err) == fault.Invalid {
+		return nil, nil // an earlier version took what this one does not: it is fetched anew
+	}
+	if err != nil || a == nil {
+		return nil, err
+	}
+	return r.actors.getOrPut(id.Canonical(), a), nil // a fetch may have been faster than the store
+}
+
+// renew fetches the actor, together with everybody who wants it now.
+func (r *Resolver) renew(ctx context.Context, id vocab.ID, have *db.RemoteActor) (*db.RemoteActor, error) {
+	return share(ctx, r, "actor", id, func(ctx context.Context) (*db.RemoteActor, error) {
+		if a, ok := r.actors.get(id.Canonical()); ok && a != have && r.younger(a, refreshEvery) {
+			return a, nil // somebody else was just there
+		}
+		if err := r.spend(id); err != nil {
+			return nil, err
+		}
+		a, err := r.fetchActor(ctx, id, have)
+		if fault.KindOf(err) == fault.Gone {
+			return r.bury(ctx, id)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return r.keep(ctx, id, a)
+	})
+}
+
+// fetchActor fetches the actor from its own id.
+func (r *Resolver) fetchActor(ctx context.Context, id vocab.ID, have *db.RemoteActor) (*vocab.Actor, error) {
+	req := transport.Request{URL: id, Limit: maxActor, Check: whole,
+		Ed25519: have != nil && have.Actor != nil && have.Actor.TakesEd25519()}
+	d, err := r.own(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return actorOf(d)
+}
+
+// whole refuses an actor without inbox or key. Some servers strip them when they cannot read the signature: then the
+// other dialect may bring the real document.
+func whole(res *transport.Response) error {
+	if !transport.MediaTypeIsActivity(res.Header.Get("Content-Type")) {
+		return nil // no document at all, so none that was stripped
+	}
+	a, err := vocab.ParseActor(res.Body)
+	if err == nil && len(a.Keys) == 0 {
+		err = fault.New(fault.Invalid, "an actor needs a key")
+	}
+	if err != nil {
+		return fault.Wrap(fault.Protocol, "what the peer shows is no actor with inbox and key", err)
+	}
+	return nil
+}
+
+func actorOf(d document) (*vocab.Actor, error) {
+	a, err := vocab.ActorOf(d.doc, d.raw)
+	if err != nil {
+		return nil, fault.Wrap(fault.Protocol, "what the peer shows is no actor", err)
+	}
+	return a, nil
+}
+
+// keep remembers an actor that was fetched now, under its id and the one it was asked for by.
+func (r *Resolver) keep(ctx context.Context, asked vocab.ID, a *vocab.Actor) (*db.RemoteActor, error) {
+	row := &db.RemoteActor{Actor: a, FetchedAt: r.Now()}
+	if err := r.Store.SaveRemoteActor(ctx, *row); err != nil {
+		return nil, err
+	}
+	r.actors.put(asked.Canonical(), row)
+	r.actors.put(a.ID.Canonical(), row)
+	return row, nil
+}
+
+// bury remembers that the actor was deleted.
+func (r *Resolver) bury(ctx context.Context, id vocab.ID) (*db.RemoteActor, error) {
+	row := &db.RemoteActor{Gone: true, FetchedAt: r.Now()}
+	if err := r.Store.MarkActorGone(ctx, id, row.FetchedAt); err != nil {
+		return nil, err
+	}
+	r.actors.put(id.Canonical(), row)
+	return row, nil
+}

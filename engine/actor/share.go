@@ -1,0 +1,139 @@
+package actor
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	// Bounds of those who wait for another server: beyond them nobody starts to. They are what a peer that never answers
+	// can take from everybody else.
+	maxWaitingHost = 8
+	maxWaiting     = 256
+
+	// What failed is not tried again for so long; twice as long each time it fails again.
+	firstPause = time.Minute
+	lastPause  = time.Hour
+
+	// flightTime bounds one fetch with all that belongs to it. Each request has a limit of its own.
+	flightTime = time.Minute
+)
+
+// queue counts who waits for which host.
+type queue struct {
+	mu    sync.Mutex
+	all   int
+	hosts map[string]int // by registrable domain, so that a wildcard in somebody's DNS buys nothing
+}
+
+// enter lets the caller wait for host until it calls leave.
+func (q *queue) enter(host string) (leave func(), err error) {
+	domain := policy.RegistrableDomain(host)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.all >= maxWaiting || q.hosts[domain] >= maxWaitingHost {
+		return nil, fault.New(fault.Unavailable, "too many requests wait for that server").WithCode("too_many_waiting").After(firstPause)
+	}
+	q.all++
+	q.hosts[domain]++
+	return func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.all--
+		if q.hosts[domain]--; q.hosts[domain] == 0 {
+			delete(q.hosts, domain)
+		}
+	}, nil
+}
+
+// failure is why something could not be fetched, and until when it is not tried again.
+type failure struct {
+	err   error
+	pause time.Duration
+	until time.Time
+}
+
+// share does work, which fetches id, once for everybody who asks for it meanwhile. What fails for a reason of the peer's
+// is remembered for a while, and every try is counted against the peer's domain.
+func share[T any](ctx context.Context, r *Resolver, what string, id vocab.ID, work func(context.Context) (T, error)) (T, error) {
+	var none T
+	name := what + " " + string(id.Canonical())
+	if err := r.failed(name); err != nil {
+		return none, err
+	}
+	leave, err := r.queue.enter(id.Host())
+	if err != nil {
+		return none, err
+	}
+	defer leave()
+	flight := r.flights.DoChan(name, func() (any, error) {
+		if err := r.failed(name); err != nil { // meanwhile, for somebody who asked before
+			return none, err
+		}
+		// Who asked first may hang up while others still wait.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flightTime)
+		defer cancel()
+		v, err := work(ctx)
+		r.note(name, err)
+		return v, err
+	})
+	select {
+	case f := <-flight:
+		v, _ := f.Val.(T)
+		return v, f.Err
+	case <-ctx.Done():
+		return none, fault.Wrap(fault.Busy, "the request was given up", ctx.Err())
+	}
+}
+
+// failed returns why name is not to be tried now, or nil.
+func (r *Resolver) failed(name string) error {
+	f, ok := r.failures.get(name)
+	if !ok || !r.Now().Before(f.until) {
+		return nil
+	}
+	return fmt.Errorf("not tried again yet: %w", f.err)
+}
+
+// note remembers how a try ended.
+func (r *Resolver) note(name string, err error) {
+	if err == nil {
+		r.failures.drop(name)
+		return
+	}
+	if !blamesPeer(err) {
+		return
+	}
+	last, _ := r.failures.get(name)
+	pause := min(max(2*last.pause, firstPause), lastPause)
+	r.failures.put(name, failure{err, pause, r.Now().Add(pause)})
+}
+
+// blamesPeer tells whether an error is what the peer did, or did not: not our own limits, nor our own store.
+func blamesPeer(err error) bool {
+	if e := fault.Of(err); e == nil || e.Code == codeDatabase {
+		return false
+	}
+	switch fault.KindOf(err) {
+	case fault.Internal, fault.Busy, fault.RateLimited, fault.Config:
+		return false
+	}
+	return true
+}
+
+// codeDatabase is what db calls a server of ours that does not answer.
+const codeDatabase = "database_unavailable"
+
+// spend counts one fetch against the domain of id.
+func (r *Resolver) spend(id vocab.ID) error {
+	if ok, after := r.rate.Allow(policy.RegistrableDomain(id.Host())); !ok {
+		return fault.New(fault.RateLimited, "too many actors of that domain were asked for").WithCode("key_fetch_rate").After(after)
+	}
+	return nil
+}

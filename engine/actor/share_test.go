@@ -1,0 +1,127 @@
+package actor
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
+)
+
+func TestOneFetchServesEverybody(t *testing.T) {
+	t.Parallel()
+	n, p := newNode(t, settings{store: forgetful{}}), newPeer(t)
+	arrived, answer := make(chan struct{}, 16), make(chan struct{})
+	p.say("/users/bob", func(w http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		<-answer
+		activity(p.person(t, "bob", 0))(w, r)
+	})
+	ctx, hangUp := context.WithCancel(context.Background())
+	gone := make(chan error, 1)
+	go func() {
+		_, err := n.Resolve(ctx, p.id("/users/bob"))
+		gone <- err
+	}()
+	<-arrived
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			if _, err := n.Resolve(context.Background(), p.id("/users/bob")); err != nil {
+				t.Errorf("Resolve = %v", err)
+			}
+		})
+	}
+	hangUp()
+	checkKind(t, "the first, who hung up", <-gone, fault.Busy)
+	close(answer)
+	wg.Wait()
+	if got := p.asked("/users/bob"); got != 1 {
+		t.Errorf("asked %d times, want once", got)
+	}
+}
+
+func TestOnlySoManyWait(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	n, p, other := newNode(t, settings{store: forgetful{}}), newPeer(t), newPeer(t)
+	p.show("/users/bob", p.person(t, "bob", 0))
+	other.show("/users/eve", other.person(t, "eve", 0))
+	fill := func(count int, host func(i int) string) (empty func()) {
+		t.Helper()
+		var all []func()
+		for i := range count {
+			leave, err := n.queue.enter(host(i))
+			if err != nil {
+				t.Fatalf("waiter %d: %v", i, err)
+			}
+			all = append(all, leave)
+		}
+		return func() {
+			for _, leave := range all {
+				leave()
+			}
+		}
+	}
+	empty := fill(maxWaitingHost, func(int) string { return p.host() })
+	_, err := n.Resolve(ctx, p.id("/users/bob"))
+	checkKind(t, "Resolve at a host for which eight wait", err, fault.Unavailable)
+	_, _, err = n.Object(ctx, p.id("/notes/1"), nil)
+	checkKind(t, "Object", err, fault.Unavailable)
+	_, err = n.Handle(ctx, "bob@"+p.host())
+	checkKind(t, "Handle", err, fault.Unavailable)
+	if _, err := n.Resolve(ctx, other.id("/users/eve")); err != nil {
+		t.Errorf("another host has to wait too: %v", err)
+	}
+	empty()
+	if _, err := n.Resolve(ctx, p.id("/users/bob")); err != nil {
+		t.Errorf("that too many waited is held against the peer: %v", err)
+	}
+	empty = fill(maxWaiting, func(i int) string { return fmt.Sprintf("h%d.example", i) })
+	_, err = n.Resolve(ctx, p.id("/users/carol"))
+	checkKind(t, "Resolve when 256 wait", err, fault.Unavailable)
+	if _, err := n.Resolve(ctx, p.id("/users/bob")); err != nil {
+		t.Errorf("who is known has to wait: %v", err)
+	}
+	empty()
+	wildcard := fill(maxWaitingHost, func(i int) string { return fmt.Sprintf("h%d.wild.example.com", i) })
+	if _, err := n.queue.enter("another.wild.example.com"); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("a wildcard in the DNS buys more places: %v", err)
+	}
+	wildcard()
+	if n.queue.all != 0 || len(n.queue.hosts) != 0 {
+		t.Errorf("%d places are still taken, %v", n.queue.all, n.queue.hosts)
+	}
+}
+
+func TestFetchesAreBudgeted(t *testing.T) {
+	t.Parallel()
+	n, p := newNode(t, settings{store: forgetful{}, rate: policy.Rate{PerSecond: 1.0 / 60, Burst: 5}}), newPeer(t)
+	limited := 0
+	for i := range 1000 { // SIG-27: 1000 random key ids on one host
+		_, err := n.ByKey(context.Background(), p.id(fmt.Sprintf("/users/u%d#main-key", i)))
+		if fault.KindOf(err) == fault.RateLimited {
+			limited++
+			if fault.Of(err).RetryAfter <= 0 {
+				t.Fatal("a limit that does not say until when")
+			}
+		}
+	}
+	if p.all() != 5 || limited != 995 {
+		t.Errorf("%d requests, %d limited; want 5 and 995", p.all(), limited)
+	}
+	other := newPeer(t)
+	other.show("/users/eve", other.person(t, "eve", 0))
+	if _, err := n.Resolve(context.Background(), other.id("/users/eve")); err != nil {
+		t.Errorf("another host pays for it: %v", err)
+	}
+	p.show("/users/u999", p.person(t, "u999", 0))
+	n.clock.pass(time.Minute)
+	if _, err := n.ByKey(context.Background(), p.id("/users/u999#main-key")); err != nil {
+		t.Errorf("a limit of ours is held against the peer: %v", err)
+	}
+}

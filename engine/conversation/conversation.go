@@ -1,0 +1,2 @@
+// Package conversation is about MLS groups, and about which types of objects must be encrypted.
+package conversation
