@@ -141,7 +141,7 @@ func TestOneProcessServesAnInstance(t *testing.T) {
 		t.Fatalf("LockServe after release = %v", err)
 	}
 	defer release()
-	run(t, "postgres", `SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database d ON d.oid = database
+	run(t, "postgres", `SELECT pg_terminate_backend(pid, 5000) FROM pg_locks JOIN pg_database d ON d.oid = database
 		WHERE locktype = 'advisory' AND datname = $1`, cfg.Name)
 	<-lost
 	again, _, err := one.LockServe(t.Context())
