@@ -108,7 +108,18 @@ func Harden(srv *http.Server) {
 // Public returns what the world may ask: the federation endpoints and the client API.
 func (s *Server) Public() http.Handler {
 	r := s.router()
-	for path, h := range map[string]handle{
+	for path, h := range s.reads() {
+		s.route(r, http.MethodGet, path, h)
+	}
+	s.route(r, http.MethodPost, "/inbox", s.postInbox)
+	s.route(r, http.MethodPost, "/users/:user/inbox", s.postInbox)
+	s.route(r, http.MethodPost, "/api/activity", s.api(s.postActivity))
+	return s.observe(r)
+}
+
+// reads are the addresses that answer GET.
+func (s *Server) reads() map[string]handle {
+	return map[string]handle{
 		"/":                              s.getHome,
 		"/.well-known/webfinger":         s.getWebFinger,
 		"/.well-known/host-meta":         s.getHostMeta,
@@ -124,13 +135,8 @@ func (s *Server) Public() http.Handler {
 		"/users/:user/objects/:thing":    s.getObject,
 		"/api/feed":                      s.api(s.getFeed),
 		"/api/feed/:entry":               s.api(s.getFeedEntry),
-	} {
-		s.route(r, http.MethodGet, path, h)
+		"/api/openapi.json":              s.getOpenAPI,
 	}
-	s.route(r, http.MethodPost, "/inbox", s.postInbox)
-	s.route(r, http.MethodPost, "/users/:user/inbox", s.postInbox)
-	s.route(r, http.MethodPost, "/api/activity", s.api(s.postActivity))
-	return s.observe(r)
 }
 
 // Admin returns what the operator may ask. It must not be reachable from outside.

@@ -1,0 +1,20 @@
+package server
+
+import (
+	_ "embed"
+	"net/http"
+
+	"github.com/julienschmidt/httprouter"
+)
+
+// openAPI describes the client API.
+//
+//go:embed openapi.json
+var openAPI []byte
+
+// getOpenAPI serves the description, which is no secret.
+func (s *Server) getOpenAPI(a *answer, r *http.Request, _ httprouter.Params) error {
+	a.cache(cachePublic)
+	a.sendTagged(r, apiJSON, openAPI)
+	return nil
+}

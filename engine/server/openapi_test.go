@@ -1,0 +1,62 @@
+package server
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lightweb/lightweb/engine/outbox"
+)
+
+// description is what of OpenAPI this test looks at.
+type description struct {
+	Paths      map[string]map[string]json.RawMessage
+	Components struct {
+		Schemas map[string]struct {
+			OneOf []struct {
+				Title      string
+				Properties struct {
+					Action struct{ Const string }
+				}
+			}
+		}
+	}
+}
+
+func TestOpenAPIDescribesEveryRouteAndActionOfTheAPI(t *testing.T) {
+	var d description
+	if err := json.Unmarshal(openAPI, &d); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"post /api/activity"}
+	for path := range new(Server).reads() {
+		if strings.HasPrefix(path, apiPrefix) {
+			want = append(want, "get "+strings.Replace(path, ":entry", "{id}", 1))
+		}
+	}
+	slices.Sort(want)
+	var got []string
+	for path, methods := range d.Paths {
+		for method := range methods {
+			got = append(got, method+" "+path)
+		}
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("operations (-want +got):\n%s", diff)
+	}
+	var actions []string
+	for _, a := range d.Components.Schemas["Action"].OneOf {
+		if a.Title != a.Properties.Action.Const {
+			t.Errorf("the action %q is titled %q", a.Properties.Action.Const, a.Title)
+		}
+		actions = append(actions, a.Title)
+	}
+	slices.Sort(actions)
+	if diff := cmp.Diff(outbox.Actions(), actions); diff != "" {
+		t.Errorf("actions (-want +got):\n%s", diff)
+	}
+}
