@@ -76,6 +76,7 @@ func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener
 	if err != nil {
 		return errors.Join(err, public.Close(), admin.Close())
 	}
+	told := ctx
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	var running sync.WaitGroup
@@ -101,8 +102,8 @@ func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener
 	<-ctx.Done()
 	err = e.drain(p, stopDelivering, delivered)
 	running.Wait()
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-		err = errors.Join(cause, err)
+	if told.Err() == nil { // nobody told us to stop: a part has ended
+		err = errors.Join(context.Cause(ctx), err)
 	}
 	return err
 }
