@@ -63,8 +63,11 @@ func (p *updateObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err
 	return o.reachAll(ctx, x, p.object.Addressing)
 }
 
-func (p *updateObject) construct(*Outbox, *exchange) (string, any) {
+// construct keeps when the object was published, and says when it was changed: without that Mastodon takes an Update for
+// a count of votes, and throws the new text away.
+func (p *updateObject) construct(_ *Outbox, x *exchange) (string, any) {
 	d := p.object.Doc
+	d["updated"] = written(x.now)
 	if p.Content != nil {
 		setContent(d, *p.Content)
 	}

@@ -1,0 +1,313 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+const (
+	here = "https://here.example"
+	me   = vocab.ID(here + "/users/alice")
+)
+
+// profiles is a server on which everybody has left the defaults.
+type profiles struct{}
+
+func (profiles) User(vocab.Username) (registry.User, error) { return registry.DefaultUser(), nil }
+
+// world is what other servers say.
+type world struct {
+	local *actor.Local
+
+	mu      sync.Mutex
+	actors  map[vocab.ID]*vocab.Actor
+	objects map[vocab.ID]string
+	fails   map[vocab.ID]error
+	asked   int
+}
+
+func (w *world) Resolve(_ context.Context, id vocab.ID) (*vocab.Actor, error) {
+	if u, ok := w.local.Owner(id); ok {
+		return w.local.Actor(u)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked++
+	if err := w.fails[id]; err != nil {
+		return nil, err
+	}
+	if a := w.actors[id]; a != nil {
+		return a, nil
+	}
+	return nil, fault.New(fault.NotFound, "no such actor")
+}
+
+func (w *world) Handle(ctx context.Context, handle string) (*vocab.Actor, error) {
+	name, host, ok := strings.Cut(strings.TrimPrefix(handle, "@"), "@")
+	if !ok {
+		return nil, fault.New(fault.Invalid, "not a handle")
+	}
+	return w.Resolve(ctx, vocab.ID("https://"+host+"/users/"+name))
+}
+
+func (w *world) Object(_ context.Context, id vocab.ID, _ *vocab.Username) (*vocab.Object, json.RawMessage, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	raw, ok := w.objects[id]
+	if !ok {
+		return nil, nil, fault.New(fault.NotFound, "no such object")
+	}
+	d, err := vocab.ParseDoc([]byte(raw))
+	if err != nil {
+		return nil, nil, err
+	}
+	obj, err := vocab.ObjectOf(d)
+	return obj, json.RawMessage(raw), err
+}
+
+// person adds an actor, with a shared inbox when its server has one.
+func (w *world) person(t *testing.T, host, name string, shared bool) *vocab.Actor {
+	t.Helper()
+	id := "https://" + host + "/users/" + name
+	d := vocab.Doc{"id": id, "type": "Person", "preferredUsername": name, "inbox": id + "/inbox", "followers": id + "/followers"}
+	if shared {
+		d["endpoints"] = vocab.Doc{"sharedInbox": "https://" + host + "/inbox"}
+	}
+	a, err := vocab.ParseActor(d.JSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.actors[a.ID] = a
+	return a
+}
+
+// post adds an object.
+func (w *world) post(id string, author vocab.ID, to ...string) vocab.ID {
+	d := vocab.Doc{"@context": vocab.Context(), "id": id, "type": "Note", "attributedTo": string(author), "content": "<p>hi</p>",
+		"published": "2026-01-01T00:00:00Z", "to": anys(to)}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.objects[vocab.ID(id)] = string(d.JSON())
+	return vocab.ID(id)
+}
+
+func anys(s []string) []any {
+	out := make([]any, len(s))
+	for i, x := range s {
+		out[i] = x
+	}
+	return out
+}
+
+type gate map[string]bool
+
+func (g gate) Check(host string) error {
+	if g[host] {
+		return fault.New(fault.Forbidden, "blocked")
+	}
+	return nil
+}
+
+// desk is an outbox over real databases, with alice at it.
+type desk struct {
+	*Outbox
+	t       *testing.T
+	c       *db.Cluster
+	world   *world
+	keyring *actor.Keyring
+	gate    gate
+	alice   vocab.Username
+	wakes   atomic.Int32
+	clock   atomic.Int64 // milliseconds since 2026
+	token   uuid.UUID
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	c := dbtest.New(t)
+	dir := t.TempDir()
+	keyring := actor.NewKeyring(dir, dir, here)
+	d := &desk{t: t, c: c, keyring: keyring, gate: gate{}, token: uuid.New()}
+	d.alice = d.user("alice")
+	local := actor.NewLocal(here, keyring, profiles{}, "test")
+	d.world = &world{local: local, actors: map[vocab.ID]*vocab.Actor{}, objects: map[vocab.ID]string{}, fails: map[vocab.ID]error{}}
+	d.Outbox = New(Deps{Store: c, Local: local, Actors: d.world, Keys: keyring, Gate: d.gate, Handlers: handler.New(local, profiles{}),
+		Wake: func(vocab.Username) { d.wakes.Add(1) }, Log: slog.New(slog.DiscardHandler),
+		Now: func() time.Time {
+			return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(d.clock.Add(1000)) * time.Millisecond)
+		}})
+	return d
+}
+
+func (d *desk) user(name string) vocab.Username {
+	d.t.Helper()
+	u := dbtest.User(d.t, d.c, name)
+	if err := d.keyring.Create(u); err != nil {
+		d.t.Fatal(err)
+	}
+	return u
+}
+
+func (d *desk) dispatch(action string, params any) (Result, error) {
+	d.t.Helper()
+	return d.keyed("", action, params)
+}
+
+func (d *desk) keyed(key, action string, params any) (Result, error) {
+	d.t.Helper()
+	raw, isRaw := params.(string)
+	if !isRaw {
+		b, err := json.Marshal(params)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		raw = string(b)
+	}
+	return d.Dispatch(d.t.Context(), Dispatch{User: d.alice, Token: d.token, IdempotencyKey: key,
+		Action: pipeline.Action{Name: action, Params: json.RawMessage(raw)}})
+}
+
+func (d *desk) must(action string, params any) *db.Activity {
+	d.t.Helper()
+	r, err := d.dispatch(action, params)
+	if err != nil {
+		d.t.Fatalf("%s: %v", action, err)
+	}
+	return d.activity(r.ActivityID)
+}
+
+func (d *desk) read(work func(context.Context, *db.Tx) error) {
+	d.t.Helper()
+	if err := d.c.Read(d.t.Context(), d.alice, work); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *desk) write(work func(context.Context, *db.Tx) error) {
+	d.t.Helper()
+	if err := d.c.Write(d.t.Context(), d.alice, work); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *desk) activity(id vocab.ID) (a *db.Activity) {
+	d.t.Helper()
+	d.read(func(ctx context.Context, tx *db.Tx) (err error) {
+		a, err = tx.Activity(ctx, id)
+		return err
+	})
+	if a == nil {
+		d.t.Fatalf("activity %s is not stored", id)
+	}
+	return a
+}
+
+func (d *desk) object(id vocab.ID) (o *db.Object) {
+	d.t.Helper()
+	d.read(func(ctx context.Context, tx *db.Tx) (err error) {
+		o, err = tx.Object(ctx, id)
+		return err
+	})
+	return o
+}
+
+func (d *desk) sent() (n int) {
+	d.t.Helper()
+	d.read(func(ctx context.Context, tx *db.Tx) (err error) {
+		n, err = tx.CountActivities(ctx, db.Outbound, false)
+		return err
+	})
+	return n
+}
+
+// owed claims everything that is to be delivered, and forgets it.
+func (d *desk) owed() (rows []db.Delivery) {
+	d.t.Helper()
+	d.write(func(ctx context.Context, tx *db.Tx) (err error) {
+		now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+		for rows = nil; ; {
+			claimed, err := tx.ClaimDeliveries(ctx, "test", now, time.Hour, 100)
+			if err != nil || len(claimed) == 0 {
+				return err
+			}
+			rows = append(rows, claimed...)
+			for _, r := range claimed {
+				if err := tx.FinishDelivery(ctx, "test", db.Outcome{Delivery: r.ID, Status: db.DeliveryDelivered}, now); err != nil {
+					return err
+				}
+			}
+		}
+	})
+	return rows
+}
+
+func inboxes(rows []db.Delivery) []string {
+	out := []string{}
+	for _, r := range rows {
+		out = append(out, string(r.Inbox))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (d *desk) events() (types []string) {
+	d.t.Helper()
+	d.read(func(ctx context.Context, tx *db.Tx) error {
+		all, err := tx.Events(ctx, 0, 100)
+		for _, e := range all {
+			types = append(types, e.Type)
+		}
+		return err
+	})
+	return types
+}
+
+func (d *desk) audits() (all []db.Audit) {
+	d.t.Helper()
+	d.read(func(ctx context.Context, tx *db.Tx) (err error) {
+		all, err = tx.Audits(ctx, 100)
+		return err
+	})
+	return all
+}
+
+// befriend makes an actor follow alice, with its Follow as it was received.
+func (d *desk) befriend(a *vocab.Actor, status string) vocab.ID {
+	d.t.Helper()
+	id := a.ID + "/follows/1"
+	raw := vocab.Doc{"@context": vocab.ContextAS, "id": string(id), "type": "Follow", "actor": string(a.ID), "object": string(me)}.JSON()
+	d.write(func(ctx context.Context, tx *db.Tx) error {
+		now := d.Now()
+		err := tx.AddActivity(ctx, db.Activity{ID: uuid.New(), URI: id, Direction: db.Inbound, Type: "Follow", Actor: a.ID, Object: me, Published: now, Raw: raw})
+		if err != nil {
+			return err
+		}
+		if err := tx.SaveActor(ctx, a, now); err != nil {
+			return err
+		}
+		return tx.SetRelationship(ctx, db.Relationship{Actor: a.ID, Type: db.Follower, Status: status, Activity: id}, now)
+	})
+	return id
+}

@@ -1,0 +1,427 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	bob       = "https://p.example/users/bob"
+	carol     = "https://p.example/users/carol" // follows alice, behind a shared inbox
+	dan       = "https://q.example/users/dan"   // follows alice, without one
+	bobsPost  = "https://p.example/notes/1"
+	followers = string(me) + "/followers"
+	public    = string(vocab.Public)
+)
+
+// town is a desk with bob, carol and dan, and a public post of bob's.
+func town(t *testing.T) *desk {
+	t.Helper()
+	d := newDesk(t)
+	d.world.person(t, "p.example", "bob", true)
+	d.befriend(d.world.person(t, "p.example", "carol", true), db.Accepted)
+	d.befriend(d.world.person(t, "q.example", "dan", false), db.Accepted)
+	d.world.post(bobsPost, bob, public)
+	return d
+}
+
+// note posts one of alice's and returns its id; what that left behind is cleared away.
+func (d *desk) note(params map[string]any) vocab.ID {
+	d.t.Helper()
+	a := d.must("CreateNote", params)
+	d.owed()
+	return a.Object
+}
+
+func TestEachActionLeavesWhatItShould(t *testing.T) {
+	t.Parallel()
+	type params = map[string]any
+	for _, c := range []struct {
+		name, action string
+		before       func(d *desk) params // what the action needs, and its parameters
+		kind, object string               // the activity's type, and its object's
+		to, cc       []string
+		inboxes      []string
+		feed         int // entries that the action adds
+	}{
+		{name: "Follow by id", action: "Follow", before: func(*desk) params { return params{"actorUri": bob} },
+			kind: "Follow", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
+		{name: "Follow by handle", action: "Follow", before: func(*desk) params { return params{"actorUri": "@bob@p.example"} },
+			kind: "Follow", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
+		{name: "Unfollow", action: "Unfollow", before: func(d *desk) params { d.must("Follow", params{"actorUri": bob}); return params{"actorUri": bob} },
+			kind: "Undo", object: "Follow", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
+		{name: "AcceptFollow by actor", action: "AcceptFollow", before: func(d *desk) params {
+			d.befriend(d.world.actors[bob], db.Pending)
+			return params{"actorUri": bob}
+		}, kind: "Accept", object: "Follow", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
+		{name: "RejectFollow by activity", action: "RejectFollow", before: func(*desk) params { return params{"activityId": carol + "/follows/1"} },
+			kind: "Reject", object: "Follow", to: []string{carol}, inboxes: []string{carol + "/inbox"}},
+		{name: "CreateNote to everybody", action: "CreateNote", before: func(*desk) params { return params{"content": "hi"} },
+			kind: "Create", object: "Note", to: []string{public}, cc: []string{followers},
+			inboxes: []string{"https://p.example/inbox", dan + "/inbox"}, feed: 1},
+		{name: "CreateNote to everybody, naming bob", action: "CreateNote", before: func(*desk) params { return params{"content": "hi", "to": []string{"@bob@p.example"}} },
+			kind: "Create", object: "Note", to: []string{public}, cc: []string{followers, bob},
+			inboxes: []string{"https://p.example/inbox", bob + "/inbox", dan + "/inbox"}, feed: 1},
+		{name: "CreateNote by collections", action: "CreateNote", before: func(*desk) params {
+			return params{"content": "hi", "to": []string{followers}, "cc": []string{public}}
+		}, kind: "Create", object: "Note", to: []string{followers}, cc: []string{public},
+			inboxes: []string{"https://p.example/inbox", dan + "/inbox"}, feed: 1},
+		{name: "CreateNote unlisted", action: "CreateNote", before: func(*desk) params { return params{"content": "hi", "visibility": "unlisted"} },
+			kind: "Create", object: "Note", to: []string{followers}, cc: []string{public},
+			inboxes: []string{"https://p.example/inbox", dan + "/inbox"}, feed: 1},
+		{name: "CreateNote to followers", action: "CreateNote", before: func(*desk) params { return params{"content": "hi", "visibility": "followers"} },
+			kind: "Create", object: "Note", to: []string{followers},
+			inboxes: []string{"https://p.example/inbox", dan + "/inbox"}, feed: 1},
+		{name: "CreateNote to two actors, and to herself", action: "CreateNote", before: func(*desk) params {
+			return params{"content": "hi", "visibility": "direct", "to": []string{bob, bob, string(me)}, "cc": []string{carol}}
+		}, kind: "Create", object: "Note", to: []string{bob, carol}, inboxes: []string{bob + "/inbox", carol + "/inbox"}, feed: 1},
+		{name: "SendMessage", action: "SendMessage", before: func(*desk) params { return params{"recipientUri": bob, "content": "psst"} },
+			kind: "Create", object: "Note", to: []string{bob}, inboxes: []string{bob + "/inbox"}, feed: 1},
+		{name: "Reply to a public post", action: "Reply", before: func(*desk) params { return params{"objectId": bobsPost, "content": "yes"} },
+			kind: "Create", object: "Note", to: []string{public}, cc: []string{followers, bob},
+			inboxes: []string{"https://p.example/inbox", bob + "/inbox", dan + "/inbox"}, feed: 1},
+		{name: "Reply to a private post", action: "Reply", before: func(d *desk) params {
+			return params{"objectId": d.world.post("https://p.example/notes/2", bob, string(me)), "content": "yes"}
+		}, kind: "Create", object: "Note", to: []string{bob}, inboxes: []string{bob + "/inbox"}, feed: 1},
+		{name: "Reply to her own private note", action: "Reply", before: func(d *desk) params {
+			return params{"objectId": d.note(params{"content": "psst", "visibility": "direct", "to": []string{bob}}), "content": "and"}
+		}, kind: "Create", object: "Note", to: []string{bob}, inboxes: []string{bob + "/inbox"}, feed: 1},
+		{name: "Like", action: "Like", before: func(*desk) params { return params{"objectId": bobsPost} },
+			kind: "Like", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
+		{name: "Like of her own note", action: "Like", before: func(d *desk) params { return params{"objectId": d.note(params{"content": "hi"})} },
+			kind: "Like", to: []string{string(me)}},
+		{name: "Unlike", action: "Unlike", before: func(d *desk) params {
+			d.must("Like", params{"objectId": bobsPost})
+			return params{"objectId": bobsPost}
+		}, kind: "Undo", object: "Like", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
+		{name: "Boost", action: "Boost", before: func(*desk) params { return params{"objectId": bobsPost} },
+			kind: "Announce", to: []string{public}, cc: []string{followers, bob},
+			inboxes: []string{"https://p.example/inbox", bob + "/inbox", dan + "/inbox"}, feed: 1},
+		{name: "Unboost", action: "Unboost", before: func(d *desk) params {
+			d.must("Boost", params{"objectId": bobsPost})
+			return params{"objectId": bobsPost}
+		}, kind: "Undo", object: "Announce", to: []string{public}, cc: []string{followers, bob},
+			inboxes: []string{"https://p.example/inbox", bob + "/inbox", dan + "/inbox"}, feed: -1},
+		{name: "UpdateObject", action: "UpdateObject", before: func(d *desk) params {
+			return params{"objectId": d.note(params{"content": "hi", "visibility": "followers", "to": []string{bob}}), "content": "ho"}
+		}, kind: "Update", object: "Note", to: []string{followers}, cc: []string{bob},
+			inboxes: []string{"https://p.example/inbox", bob + "/inbox", dan + "/inbox"}},
+		{name: "DeleteObject", action: "DeleteObject", before: func(d *desk) params {
+			return params{"objectId": d.note(params{"content": "hi", "visibility": "direct", "to": []string{bob}})}
+		}, kind: "Delete", object: "Tombstone", to: []string{bob}, inboxes: []string{bob + "/inbox"}, feed: -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d := town(t)
+			p := c.before(d)
+			d.owed()
+			feed, events, wakes := d.feed(), len(d.events()), d.wakes.Load()
+			r, err := d.dispatch(c.action, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored := d.activity(r.ActivityID)
+			a, err := vocab.ParseActivity(stored.Raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Type != c.kind || a.Object.Type() != c.object || a.Actor != me || stored.Direction != db.Outbound {
+				t.Errorf("stored %s, want a %s(%s) of alice's", stored.Raw, c.kind, c.object)
+			}
+			if diff := cmp.Diff(c.to, strs(a.To)); diff != "" {
+				t.Error("to: ", diff)
+			}
+			if diff := cmp.Diff(c.cc, strs(a.Cc)); diff != "" {
+				t.Error("cc: ", diff)
+			}
+			rows := d.owed()
+			if diff := cmp.Diff(append([]string{}, c.inboxes...), inboxes(rows)); diff != "" {
+				t.Error("inboxes: ", diff)
+			}
+			d.checkJob(r, rows)
+			for _, row := range rows {
+				sameJSON(t, row.Body, stored.Raw)
+			}
+			if got := d.feed() - feed; got != c.feed {
+				t.Errorf("%d feed entries more, want %d", got, c.feed)
+			}
+			if got, want := d.events()[events:], []string{strings.ToLower(c.kind) + ".sent"}; !slices.Equal(got, want) {
+				t.Errorf("events = %q, want %q", got, want)
+			}
+			if got := d.audits()[0]; got.Action != c.action || got.Outcome != "ok" || got.Activity != r.ActivityID || got.Token != d.token {
+				t.Errorf("audited %+v", got)
+			}
+			if woken := d.wakes.Load() > wakes; woken != (len(c.inboxes) > 0) {
+				t.Errorf("dispatcher woken: %v, with %d inboxes", woken, len(c.inboxes))
+			}
+		})
+	}
+}
+
+func (d *desk) feed() (n int) {
+	d.t.Helper()
+	d.read(func(ctx context.Context, tx *db.Tx) error {
+		items, err := tx.Feed(ctx, nil, 100)
+		n = len(items)
+		return err
+	})
+	return n
+}
+
+func (d *desk) checkJob(r Result, rows []db.Delivery) {
+	d.t.Helper()
+	if len(rows) == 0 {
+		if r.Job != nil {
+			d.t.Errorf("job = %+v although nothing leaves", r.Job)
+		}
+		return
+	}
+	if r.Job == nil || r.Job.JobID != rows[0].Job.String() || r.Job.Counts.Total != len(rows) || r.Job.Counts.Pending != len(rows) {
+		d.t.Errorf("job = %+v, want %s with %d deliveries", r.Job, rows[0].Job, len(rows))
+	}
+}
+
+func strs(ids []vocab.ID) []string {
+	var out []string
+	for _, id := range ids {
+		out = append(out, string(id))
+	}
+	return out
+}
+
+func sameJSON(t *testing.T, a, b []byte) {
+	t.Helper()
+	var x, y any
+	if err := json.Unmarshal(a, &x); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &y); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(x, y); diff != "" {
+		t.Error("sent and stored differ: ", diff)
+	}
+}
+
+func TestNoteOnTheWire(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	a := d.must("CreateNote", map[string]any{"content": "a < b\nc", "tags": []string{"#go", "two words", "go"}, "summary": "maths", "sensitive": true,
+		"to": []string{bob}, "inReplyTo": bobsPost})
+	body, err := vocab.ParseActivity(d.owed()[0].Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := body.Doc["@context"]; !ok {
+		t.Error("the activity has no @context")
+	}
+	note := body.Object.Doc
+	want := vocab.Doc{"id": string(a.Object), "type": "Note", "attributedTo": string(me), "published": note.Text("published"),
+		"content": "<p>a &lt; b<br>c</p>", "source": vocab.Doc{"content": "a < b\nc", "mediaType": "text/plain"},
+		"summary": "maths", "sensitive": true, "inReplyTo": bobsPost, "to": []any{public}, "cc": []any{followers, bob},
+		"tag":    []any{vocab.Doc{"type": "Mention", "href": bob, "name": "@bob@p.example"}, vocab.Doc{"type": "Hashtag", "name": "#go"}},
+		"lwTags": []any{"go", "two words"}}
+	if diff := cmp.Diff(want, note); diff != "" {
+		t.Error(diff)
+	}
+	if note.Time("published").IsZero() {
+		t.Error("the note has no time of publication")
+	}
+	for _, row := range d.owed() {
+		if strings.Contains(string(row.Body), `"bto"`) || strings.Contains(string(row.Body), `"bcc"`) {
+			t.Errorf("hidden recipients on the wire: %s", row.Body)
+		}
+	}
+	if d.object(bobsPost) == nil {
+		t.Error("the parent was not kept")
+	}
+}
+
+func TestUpdateCarriesTheWholeObject(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	id := d.note(map[string]any{"content": "hi", "tags": []string{"a"}, "to": []string{bob}, "summary": "s"})
+	before := mustDoc(t, d.object(id).Raw)
+	d.must("UpdateObject", map[string]any{"objectId": id, "content": "ho", "tags": []string{"b"}, "summary": ""})
+	update, err := vocab.ParseActivity(d.owed()[0].Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := update.Object.Doc
+	if diff := cmp.Diff(after, mustDoc(t, d.object(id).Raw)); diff != "" {
+		t.Error("sent and stored differ: ", diff)
+	}
+	if after.Text("published") != before.Text("published") || !after.Time("updated").After(before.Time("published")) {
+		t.Errorf("published %s, updated %s; want the former kept, the latter later", after.Text("published"), after.Text("updated"))
+	}
+	if after.Text("content") != "<p>ho</p>" || after.Sub("source").Text("content") != "ho" || after.Text("summary") != "" {
+		t.Errorf("contents = %s", after.JSON())
+	}
+	if tags := after.Subs("tag"); len(tags) != 2 || tags[0].Text("href") != bob || tags[1].Text("name") != "#b" {
+		t.Errorf("tag = %v, want the mention kept and the tag replaced", tags)
+	}
+	d.must("DeleteObject", map[string]any{"objectId": id})
+	if _, err := d.dispatch("UpdateObject", map[string]any{"objectId": id, "content": "x"}); fault.KindOf(err) != fault.Gone {
+		t.Errorf("update after the delete: %v, want gone", err)
+	}
+}
+
+func mustDoc(t *testing.T, raw []byte) vocab.Doc {
+	t.Helper()
+	doc, err := vocab.ParseDoc(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+func TestWhatIsTakenBackReachesWhoHadIt(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	id := d.note(map[string]any{"content": "hi", "visibility": "followers", "to": []string{bob}})
+	d.must("Follow", map[string]any{"actorUri": bob})
+	d.must("RejectFollow", map[string]any{"actorUri": dan})
+	d.owed()
+	for _, who := range []vocab.ID{bob, dan} {
+		d.world.fails[who] = fault.New(fault.Unavailable, "down")
+	}
+	d.must("DeleteObject", map[string]any{"objectId": id})
+	want := []string{"https://p.example/inbox", bob + "/inbox", dan + "/inbox"}
+	if diff := cmp.Diff(want, inboxes(d.owed())); diff != "" {
+		t.Error("Delete: ", diff)
+	}
+	d.must("Unfollow", map[string]any{"actorUri": bob})
+	if diff := cmp.Diff([]string{bob + "/inbox"}, inboxes(d.owed())); diff != "" {
+		t.Error("Undo: ", diff)
+	}
+}
+
+func TestUndoWaitsForWhatItTakesBack(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	d.must("Like", map[string]any{"objectId": bobsPost})
+	d.must("Unlike", map[string]any{"objectId": bobsPost})
+	d.write(func(ctx context.Context, tx *db.Tx) error {
+		rows, err := tx.ClaimDeliveries(ctx, "test", d.Now(), 0, 10)
+		if len(rows) != 1 || rows[0].Type != "Like" {
+			t.Errorf("claimed %d deliveries at once, want the Like alone", len(rows))
+		}
+		return err
+	})
+}
+
+func TestBlockedHostsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	d.gate["p.example"] = true
+	r, err := d.dispatch("CreateNote", map[string]any{"content": "hi"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{dan + "/inbox"}, inboxes(d.owed())); diff != "" || r.Job.Recipients != 1 {
+		t.Errorf("recipients = %d, inboxes: %s", r.Job.Recipients, diff)
+	}
+}
+
+func TestLocalRecipientsHaveNoHost(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.user("bob")
+	local := vocab.ID(here + "/users/bob")
+	d.must("Follow", map[string]any{"actorUri": "@bob@here.example"})
+	rows := d.owed()
+	if len(rows) != 1 || rows[0].Host != "" || rows[0].Inbox != local+"/inbox" {
+		t.Fatalf("owed %+v, want one delivery without host", rows)
+	}
+	users, err := d.c.Acquainted(t.Context(), local, true)
+	if err != nil || !slices.Equal(users, []vocab.Username{d.alice}) {
+		t.Errorf("acquainted with bob: %v, %v; want alice", users, err)
+	}
+}
+
+func TestANeighboursPostIsSeenIfItMayBe(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	neighbour := d.user("bob")
+	author := string(d.Local.ID(neighbour))
+	ids := map[string]vocab.ID{}
+	for name, to := range map[string]string{"public": public, "named": string(me), "private": author + "/followers"} {
+		ids[name] = d.Local.NewObjectID(neighbour)
+		raw := vocab.Doc{"id": string(ids[name]), "type": "Note", "attributedTo": author, "content": "hi", "to": []any{to}}.JSON()
+		err := d.c.Write(t.Context(), neighbour, func(ctx context.Context, tx *db.Tx) error {
+			_, err := tx.AddObject(ctx, db.Object{ID: d.token, URI: ids[name], Published: d.Now(), Raw: raw})
+			d.token[0]++
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]fault.Kind{"public": fault.Internal, "named": fault.Internal, "private": fault.NotFound} {
+		if _, err := d.dispatch("Like", map[string]any{"objectId": ids[name]}); fault.KindOf(err) != want || want == fault.Internal && err != nil {
+			t.Errorf("like of a %s post: %v", name, err)
+		}
+	}
+}
+
+func TestNothingIsStoredThatCouldNotBeSigned(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	if err := os.RemoveAll(d.keyring.Dir(d.alice)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := d.dispatch("CreateNote", map[string]any{"content": "hi"})
+	if e := fault.Of(err); e == nil || e.Kind != fault.Unavailable || e.Code != "keys_unavailable" {
+		t.Errorf("dispatched without keys: %v, want keys_unavailable", err)
+	}
+	if d.sent() != 0 || len(d.owed()) != 0 {
+		t.Error("something was stored")
+	}
+}
+
+func TestAuditKeepsParametersShort(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	d.must("CreateNote", map[string]any{"content": strings.Repeat("é", 20_000)})
+	doc := mustDoc(t, d.audits()[0].Params)
+	if n := len(doc.Text("content")); n > maxAudited || n < maxAudited-4 {
+		t.Errorf("audited %d bytes of content, want about %d", n, maxAudited)
+	}
+}
+
+func TestAllows(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		scopes string
+		action string
+		want   bool
+	}{
+		{"write", "Follow", true}, {"admin", "DeleteObject", true}, {"read", "Like", false}, {"", "Like", false},
+		{"llm", "CreateNote", true}, {"llm", "Reply", true}, {"llm", "SendMessage", true}, {"llm", "Like", true}, {"llm", "Unlike", true},
+		{"llm", "Boost", true}, {"llm", "Unboost", true},
+		{"llm", "Follow", false}, {"llm", "Unfollow", false}, {"llm", "AcceptFollow", false}, {"llm", "RejectFollow", false},
+		{"llm", "UpdateObject", false}, {"llm", "DeleteObject", false},
+		{"llm", "NoSuchAction", true}, {"read", "NoSuchAction", false},
+		{"read llm", "Like", true},
+	} {
+		if got := Allows(strings.Fields(c.scopes), c.action); got != c.want {
+			t.Errorf("Allows(%q, %s) = %v, want %v", c.scopes, c.action, got, c.want)
+		}
+	}
+	for _, name := range Actions() {
+		if len(RequiredScopes(name)) == 0 {
+			t.Error(fmt.Sprint("no scope allows ", name))
+		}
+	}
+}

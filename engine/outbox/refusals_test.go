@@ -1,0 +1,82 @@
+package outbox
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	theirs := d.world.post("https://p.example/notes/private", bob, bob+"/followers")
+	d.world.post("https://p.example/notes/forged", "https://victim.example/users/eve", public)
+	d.world.fails["https://down.example/users/x"] = fault.New(fault.Unavailable, "down")
+	d.world.fails["https://blocked.example/users/x"] = fault.New(fault.Forbidden, "blocked")
+	d.must("Like", map[string]any{"objectId": theirs})
+	for _, c := range []struct {
+		name, action, params string
+		kind                 fault.Kind
+		code, pointer        string
+	}{
+		{"unknown action", "Explode", `{}`, fault.Unprocessable, "unknown_action", "/action"},
+		{"name in another case", "follow", `{"actorUri":"` + bob + `"}`, fault.Unprocessable, "unknown_action", "/action"},
+		{"no params", "Follow", ``, fault.Unprocessable, "invalid_parameter", "/params/actorUri"},
+		{"params are no object", "Follow", `[]`, fault.Unprocessable, "invalid_parameter", "/params"},
+		{"a parameter twice", "Follow", `{"actorUri":"` + bob + `","actorUri":"` + dan + `"}`, fault.Unprocessable, "invalid_parameter", "/params"},
+		{"a parameter in another case", "CreateNote", `{"Content":"x"}`, fault.Unprocessable, "invalid_parameter", "/params/Content"},
+		{"actor override", "CreateNote", `{"content":"x","actor":"` + bob + `"}`, fault.Unprocessable, "invalid_parameter", "/params/actor"},
+		{"id override", "CreateNote", `{"content":"x","id":"` + here + `/x"}`, fault.Unprocessable, "invalid_parameter", "/params/id"},
+		{"published override", "CreateNote", `{"content":"x","published":"2020-01-01T00:00:00Z"}`, fault.Unprocessable, "invalid_parameter", "/params/published"},
+		{"hidden recipients", "CreateNote", `{"content":"x","bto":["` + bob + `"]}`, fault.Unprocessable, "invalid_parameter", "/params/bto"},
+		{"prototype key", "CreateNote", `{"content":"x","__proto__":{}}`, fault.Unprocessable, "invalid_parameter", "/params/__proto__"},
+		{"a slash in a name", "CreateNote", `{"a/b":1}`, fault.Unprocessable, "invalid_parameter", "/params/a~1b"},
+		{"wrong type", "CreateNote", `{"content":7}`, fault.Unprocessable, "invalid_parameter", "/params/content"},
+		{"NUL", "CreateNote", `{"content":"a\u0000b"}`, fault.Unprocessable, "invalid_parameter", "/params"},
+		{"empty content", "CreateNote", `{"content":" \n"}`, fault.Unprocessable, "invalid_parameter", "/params/content"},
+		{"huge content", "CreateNote", `{"content":"` + strings.Repeat("x", maxContent+1) + `"}`, fault.Unprocessable, "invalid_parameter", "/params/content"},
+		{"too many tags", "CreateNote", `{"content":"x","tags":["` + strings.Repeat(`a","`, maxTags) + `b"]}`, fault.Unprocessable, "invalid_parameter", "/params/tags"},
+		{"a long tag", "CreateNote", `{"content":"x","tags":["` + strings.Repeat("x", maxTag+1) + `"]}`, fault.Unprocessable, "invalid_parameter", "/params/tags"},
+		{"no such visibility", "CreateNote", `{"content":"x","visibility":"secret"}`, fault.Unprocessable, "invalid_parameter", "/params/visibility"},
+		{"visibility against to", "CreateNote", `{"content":"x","visibility":"direct","to":["` + public + `","` + bob + `"]}`, fault.Unprocessable, "invalid_parameter", "/params/visibility"},
+		{"direct to nobody", "CreateNote", `{"content":"x","visibility":"direct"}`, fault.Unprocessable, "invalid_parameter", "/params/to"},
+		{"direct to herself", "CreateNote", `{"content":"x","visibility":"direct","to":["` + string(me) + `"]}`, fault.Unprocessable, "invalid_parameter", "/params/to"},
+		{"to another's collection", "CreateNote", `{"content":"x","to":["` + here + `/users/zoe/groups/1"]}`, fault.Unprocessable, "invalid_parameter", "/params/to"},
+		{"to nobody who is there", "CreateNote", `{"content":"x","cc":["@nobody@p.example"]}`, fault.Unprocessable, "invalid_parameter", "/params/cc"},
+		{"to a server that is down", "CreateNote", `{"content":"x","to":["https://down.example/users/x"]}`, fault.Unavailable, "", ""},
+		{"follow of herself", "Follow", `{"actorUri":"` + string(me) + `"}`, fault.Unprocessable, "invalid_parameter", "/params/actorUri"},
+		{"follow of a local nobody", "Follow", `{"actorUri":"` + here + `/users/zoe"}`, fault.Unprocessable, "invalid_parameter", "/params/actorUri"},
+		{"follow of a blocked domain", "Follow", `{"actorUri":"https://blocked.example/users/x"}`, fault.Forbidden, "", ""},
+		{"unfollow of somebody who is not followed", "Unfollow", `{"actorUri":"` + bob + `"}`, fault.NotFound, "not_following", "/params/actorUri"},
+		{"answer to no Follow", "AcceptFollow", `{"actorUri":"` + bob + `"}`, fault.NotFound, "not_followed", "/params"},
+		{"answer to two Follows", "AcceptFollow", `{"actorUri":"` + bob + `","activityId":"` + bob + `/1"}`, fault.Unprocessable, "invalid_parameter", "/params/activityId"},
+		{"message to herself", "SendMessage", `{"recipientUri":"` + string(me) + `","content":"x"}`, fault.Unprocessable, "invalid_parameter", "/params/recipientUri"},
+		{"reply to nothing", "Reply", `{"content":"x"}`, fault.Unprocessable, "invalid_parameter", "/params/objectId"},
+		{"reply to what is not there", "Reply", `{"objectId":"https://p.example/none","content":"x"}`, fault.NotFound, "", "/params/objectId"},
+		{"like of no id", "Like", `{"objectId":"javascript:alert(1)"}`, fault.Unprocessable, "invalid_parameter", "/params/objectId"},
+		{"like of an object that claims another server's author", "Like", `{"objectId":"https://p.example/notes/forged"}`, fault.Unprocessable, "invalid_parameter", "/params/objectId"},
+		{"boost of what is not public", "Boost", `{"objectId":"` + string(theirs) + `"}`, fault.Forbidden, "not_public", "/params/objectId"},
+		{"unlike of what is not liked", "Unlike", `{"objectId":"` + bobsPost + `"}`, fault.NotFound, "not_reacted", "/params/objectId"},
+		{"update of somebody else's object", "UpdateObject", `{"objectId":"` + string(theirs) + `","content":"x"}`, fault.Forbidden, "not_own_object", "/params/objectId"},
+		{"update of nothing", "UpdateObject", `{"objectId":"` + string(theirs) + `"}`, fault.Unprocessable, "invalid_parameter", "/params"},
+		{"delete of somebody else's object", "DeleteObject", `{"objectId":"` + string(theirs) + `"}`, fault.Forbidden, "not_own_object", "/params/objectId"},
+		{"delete of what is not there", "DeleteObject", `{"objectId":"` + string(me) + `/objects/1"}`, fault.NotFound, "", "/params/objectId"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before, sent := len(d.audits()), d.sent()
+			_, err := d.dispatch(c.action, c.params)
+			e := fault.Of(err)
+			if e == nil || e.Kind != c.kind || e.Code != c.code || e.Pointer != c.pointer {
+				t.Fatalf("refused with %+v, want kind %d, code %q at %q", e, c.kind, c.code, c.pointer)
+			}
+			audits := d.audits()
+			if len(audits) != min(before+1, 100) || audits[0].Outcome != code(err) || len(audits[0].Params) > maxAudited+100 {
+				t.Errorf("audited %.300s, want the refusal", audits[0].Params)
+			}
+			if d.sent() != sent || len(d.events()) != 1 {
+				t.Error("the refused action left something")
+			}
+		})
+	}
+}
