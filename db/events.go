@@ -73,6 +73,13 @@ func (t *Tx) AddAudit(ctx context.Context, a Audit) error {
 	return err
 }
 
+// CountActions counts what was done by a token within the last hour and the last day.
+func (t *Tx) CountActions(ctx context.Context, token uuid.UUID, now time.Time) (hour, day int, err error) {
+	err = t.tx.QueryRow(ctx, `SELECT count(*) FILTER (WHERE at > $2), count(*) FROM audit
+		WHERE token_id = $1 AND at > $3 AND outcome = 'ok'`, token, now.Add(-time.Hour), now.Add(-24*time.Hour)).Scan(&hour, &day)
+	return hour, day, storeFault("count actions", err)
+}
+
 // Audits returns up to n records, the newest first.
 func (t *Tx) Audits(ctx context.Context, n int) ([]Audit, error) {
 	return collect[Audit](ctx, t, "read audit", `SELECT at, coalesce(token_id, '00000000-0000-0000-0000-000000000000'::uuid), action, params, outcome, coalesce(activity_uri, '')

@@ -85,6 +85,7 @@ func New(d Deps) *Outbox {
 type Dispatch struct {
 	User           vocab.Username
 	Token          uuid.UUID // by which it came; zero: by none
+	Assistant      bool      // the token is the LLM engine's, which is not trusted like its user
 	Action         pipeline.Action
 	IdempotencyKey string // empty for none
 }

@@ -45,6 +45,11 @@ func (o *Outbox) store(ctx context.Context, tx *db.Tx, x *exchange) (settled boo
 	if err != nil {
 		return false, err
 	}
+	if x.Assistant && earlier == "" {
+		if err := o.restrain(ctx, tx, x); err != nil {
+			return false, err
+		}
+	}
 	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: ordered(x.activity), Type: x.activity.Type, Body: x.activity.Raw}
 	if earlier != "" {
 		x.result = Result{ActivityID: earlier}

@@ -31,16 +31,9 @@ type intent interface {
 	settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error)
 }
 
-// Scopes of tokens.
-const (
-	scopeWrite = "write"
-	scopeAdmin = "admin"
-	scopeLLM   = "llm"
-)
-
 var (
-	people    = []string{scopeWrite, scopeAdmin}
-	assistant = []string{scopeWrite, scopeAdmin, scopeLLM} // what an LLM engine may do in the user's name, too
+	people    = []string{db.ScopeWrite, db.ScopeAdmin}
+	assistant = []string{db.ScopeWrite, db.ScopeAdmin, db.ScopeLLM} // what an LLM engine may do in the user's name, too
 )
 
 // action is a word of the vocabulary.

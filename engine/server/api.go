@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/julienschmidt/httprouter"
 
+	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/outbox"
@@ -120,7 +121,7 @@ type dispatched struct {
 
 // postActivity dispatches an action in the user's name.
 func (s *Server) postActivity(a *answer, r *http.Request, _ httprouter.Params) error {
-	t, err := s.authorize(a, r, scopeWrite, scopeAdmin, scopeLLM)
+	t, err := s.authorize(a, r, db.ScopeWrite, db.ScopeAdmin, db.ScopeLLM)
 	if err != nil {
 		return err
 	}
@@ -136,9 +137,9 @@ func (s *Server) postActivity(a *answer, r *http.Request, _ httprouter.Params) e
 		return err
 	}
 	if !s.Outbox.Allows(t.Scopes, action.Name) {
-		return insufficient(a, scopeWrite)
+		return insufficient(a, db.ScopeWrite)
 	}
-	result, err := s.Outbox.Dispatch(r.Context(), outbox.Dispatch{User: t.User, Token: t.ID, Action: action, IdempotencyKey: key})
+	result, err := s.Outbox.Dispatch(r.Context(), outbox.Dispatch{User: t.User, Token: t.ID, Assistant: assistant(t), Action: action, IdempotencyKey: key})
 	if err != nil {
 		return err
 	}
@@ -154,6 +155,11 @@ func (s *Server) postActivity(a *answer, r *http.Request, _ httprouter.Params) e
 	}
 	a.send(http.StatusCreated, apiJSON, body)
 	return nil
+}
+
+// assistant tells whether a token is the LLM engine's, which is not trusted like its user.
+func assistant(t db.Token) bool {
+	return !slices.Contains(t.Scopes, db.ScopeWrite) && !slices.Contains(t.Scopes, db.ScopeAdmin)
 }
 
 // idempotencyKey returns the key under which the answer is to be kept, empty for none.

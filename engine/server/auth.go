@@ -10,14 +10,6 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// What a token can be for.
-const (
-	scopeRead  = "read"
-	scopeWrite = "write"
-	scopeAdmin = "admin"
-	scopeLLM   = "llm"
-)
-
 // bearer returns the token that the request carries. Tokens in the address are never looked at: addresses are logged.
 func bearer(r *http.Request) (string, bool) {
 	lines := r.Header.Values("Authorization")
@@ -77,7 +69,7 @@ func insufficient(a *answer, scope string) error {
 // reader returns the actor of the local user whose token the request carries, if it may read: the LLM engine, too,
 // answers what it has read.
 func (s *Server) reader(a *answer, r *http.Request) (vocab.Username, error) {
-	t, err := s.authorize(a, r, scopeRead, scopeLLM)
+	t, err := s.authorize(a, r, db.ScopeRead, db.ScopeLLM)
 	return t.User, err
 }
 

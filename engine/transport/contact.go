@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -125,8 +126,22 @@ func (x *contact) request(ctx context.Context) (*http.Request, error) {
 	if x.keys == nil {
 		return r, nil
 	}
-	if err := signature.Sign(r, x.body, x.knock.key, x.knock.dialect, x.cfg.Now()); err != nil {
-		return nil, fmt.Errorf("sign request: %w", err)
+	if err := x.sign(ctx, r); err != nil {
+		return nil, err
 	}
 	return r, nil
+}
+
+// sign signs r when its turn has come.
+func (x *contact) sign(ctx context.Context, r *http.Request) error {
+	select {
+	case x.signing <- struct{}{}:
+		defer func() { <-x.signing }()
+	case <-ctx.Done():
+		return fault.Wrap(fault.Unavailable, "there was no time to sign the request", ctx.Err())
+	}
+	if err := signature.Sign(r, x.body, x.knock.key, x.knock.dialect, x.cfg.Now()); err != nil {
+		return fmt.Errorf("sign request: %w", err)
+	}
+	return nil
 }

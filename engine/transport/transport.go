@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -55,6 +56,10 @@ type Client struct {
 	guard   *guard
 	metrics *prometheus.CounterVec
 
+	// signing holds a place per processor: an RSA signature is a millisecond of work, and a burst of deliveries must leave
+	// room for what comes in.
+	signing chan struct{}
+
 	// GET and POST have connections of their own: a host that answers our POST only after it has fetched from us must not
 	// keep us from fetching from it the key that its own POST waits for.
 	reads, writes *http.Transport
@@ -77,7 +82,7 @@ func New(cfg Config, gate Gate, hosts Hosts) *Client {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	c := &Client{cfg: cfg, gate: gate, hosts: hosts, guard: newGuard(cfg), metrics: requestsTotal(cfg.Registerer)}
+	c := &Client{cfg: cfg, gate: gate, hosts: hosts, guard: newGuard(cfg), metrics: requestsTotal(cfg.Registerer), signing: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	c.reads, c.writes = c.pool(), c.pool()
 	return c
 }
