@@ -20,10 +20,9 @@ import (
 // origin says where a value was written, for people.
 type origin string
 
-const (
-	byDefault origin = "default"
-	configEnv        = "LIGHTWEB_CONFIG"
-)
+const byDefault origin = "default"
+
+const configEnv = "LIGHTWEB_CONFIG"
 
 // written is a value as somebody wrote it.
 type written struct {

@@ -176,7 +176,7 @@ func TestObjectsOfAnAuthorInEverySpelling(t *testing.T) {
 		if _, err := tx.BuryObject(ctx, want[0], []byte(`{"attributedTo":"`+string(bob)+`"}`), now); err != nil {
 			return err
 		}
-		if got, err = tx.ObjectsBy(ctx, bob); !slices.Equal(got, want[1:]) {
+		if got, err = tx.ObjectsBy(ctx, bob); err != nil || !slices.Equal(got, want[1:]) {
 			t.Errorf("ObjectsBy after a deletion = %v, want %v", got, want[1:])
 		}
 		some, err := tx.Objects(ctx, []vocab.ID{want[1], "https://a.example/none"})

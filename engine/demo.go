@@ -37,7 +37,7 @@ func Demo(ctx context.Context, dir, version string, out io.Writer, once bool, lo
 	err := errors.Join(<-opened, <-opened)
 	for _, p := range people {
 		if p != nil {
-			defer p.engine.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the folder is thrown away
+			defer p.engine.Close(context.WithoutCancel(ctx)) // the folder is thrown away
 		}
 	}
 	if err != nil {

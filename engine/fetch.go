@@ -160,7 +160,7 @@ func answered(res *transport.Response) error {
 
 func (e *Engine) shown(row *db.RemoteActor, over *FetchedOver) FetchedActor {
 	a := row.Actor
-	s := FetchedActor{Actor: json.RawMessage(a.Raw), ID: a.ID, Type: a.Type, Name: a.Name, Inbox: a.Inbox, SharedInbox: a.SharedInbox,
+	s := FetchedActor{Actor: a.Raw, ID: a.ID, Type: a.Type, Name: a.Name, Inbox: a.Inbox, SharedInbox: a.SharedInbox,
 		Keys: []FetchedKey{}, HTTP: over, FetchedAt: row.FetchedAt, StaleAt: row.FetchedAt.Add(e.cfg.Cache.ActorTTL), FromCache: over == nil}
 	if row.Handle != "" {
 		s.Handle = "@" + row.Handle

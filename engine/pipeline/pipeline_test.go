@@ -156,7 +156,7 @@ func TestAContextThatEndsBetweenSteps(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				end := Do("b", func(context.Context, *trace) error {
-					if cause == context.Canceled {
+					if errors.Is(cause, context.Canceled) {
 						cancel()
 					}
 					time.Sleep(2 * time.Second) // of the bubble's clock

@@ -30,7 +30,7 @@ func TestAPIAnswersOnlyToTokens(t *testing.T) {
 	theirs := f.token(suspended, "read")
 	f.state(suspended, db.UserSuspended)
 	alices := f.token(f.alice, "read")
-	action := asking(header("Content-Type", "application/json"))
+	action := header("Content-Type", "application/json")
 	for _, c := range []struct {
 		name, method, path string
 		how                []asking

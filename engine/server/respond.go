@@ -146,7 +146,7 @@ func (s *Server) notAllowed(w http.ResponseWriter, r *http.Request) {
 
 // panicked answers for a bug of ours; the other requests go on.
 func (s *Server) panicked(w http.ResponseWriter, r *http.Request, v any) {
-	if v == http.ErrAbortHandler {
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v) // refuse means it: net/http cuts the connection
 	}
 	s.refuse(w.(*answer), r, fmt.Errorf("handle request: panic: %v\n%s", v, debug.Stack()))

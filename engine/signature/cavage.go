@@ -237,7 +237,8 @@ func (m *message) cavageBases(covered []string, params map[string]string) ([]str
 
 // signCavage signs with httpsig, by the scheme of draft-cavage that does what algorithm says.
 func signCavage(m *message, body []byte, k Key, algorithm string) error {
-	scheme, written := httpsig.Algorithm(httpsig.ED25519), "hs2019"
+	scheme := httpsig.ED25519
+	written := "hs2019"
 	if algorithm == rsaSHA256 {
 		scheme, written = httpsig.RSA_SHA256, "rsa-sha256"
 	}

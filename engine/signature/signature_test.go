@@ -282,7 +282,7 @@ func TestVerifyRefusesOtherKeys(t *testing.T) {
 		{"another RSA key", rsaKey(), &other.PublicKey, "bad_signature"},
 		{"a weak RSA key", weak, &weak.PublicKey, "weak_key"},
 		{"another Ed25519 key", edKey, otherEd, "bad_signature"},
-		{"a cut Ed25519 key", edKey, ed25519.PublicKey(otherEd[:31]), "weak_key"},
+		{"a cut Ed25519 key", edKey, otherEd[:31], "weak_key"},
 		{"an Ed25519 key for RSA", rsaKey(), otherEd, "algorithm_mismatch"},
 		{"no key", rsaKey(), nil, "unknown_key_type"},
 		{"no RSA key", rsaKey(), (*rsa.PublicKey)(nil), "weak_key"},
