@@ -153,6 +153,12 @@ func databaseServerThatDies(t *testing.T, a, b *enginetest.Instance) {
 			t.Errorf("%s was acknowledged and is %q times in the feed", id, got)
 		}
 	}
+	enginetest.Eventually(t, "the engine holds the instance again", func() bool {
+		var held bool
+		err := a.SQL(t, "lightweb").QueryRowContext(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory'
+			AND database = (SELECT oid FROM pg_database WHERE datname = 'lightweb'))`).Scan(&held)
+		return err == nil && held
+	})
 	if health := a.Run(t, "healthcheck"); health.Code != 0 {
 		t.Errorf("healthcheck ends with %d %s, want 0", health.Code, health.Stderr)
 	}

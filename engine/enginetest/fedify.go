@@ -30,7 +30,7 @@ func fedifyFolder() string {
 	return filepath.Join(filepath.Dir(file), "fedify")
 }
 
-// installed is where the peer's Node is, and what else its program needs to be told.
+// installed puts Node and the packages where the peer finds them, once, and returns the path of that Node.
 var installed = sync.OnceValues(func() (node string, err error) {
 	var out, errs bytes.Buffer
 	install := exec.Command(filepath.Join(fedifyFolder(), "install"))
@@ -118,25 +118,22 @@ func (f *Fedify) Expect(t testing.TB, kind string) Heard {
 	if a.Status != http.StatusOK {
 		t.Fatalf("Fedify waited for a %s: %d %s", kind, a.Status, a.Body)
 	}
-	var h Heard
-	a.Decode(t, &h)
-	if h.Seq != f.seen+1 {
+	d := document(t, "wait", a)
+	h := Heard{ID: d.Text("id"), Actor: d.Text("actor"), ObjectID: d.Text("objectId"), Activity: d.Sub("activity"),
+		Signature: d.Text("signature"), Verified: d.Text("verified")}
+	f.seen++
+	if got := fmt.Sprint(d["seq"]); got != fmt.Sprint(f.seen) {
 		t.Fatalf("Fedify received something else before the %s: %s", kind, ask(t, http.MethodGet, f.Origin+"/control/log", nil, nil).Body)
 	}
-	f.seen = h.Seq
 	return h
 }
 
 // Heard is an activity that the peer received.
 type Heard struct {
-	Seq      int
-	ID       string
-	Actor    string
-	ObjectID string `json:"objectId"`
-	Inbox    string
-	Activity vocab.Doc
-	// Signature is the dialect of the request's signature; Verified the proof of authorship that Fedify accepted.
-	Signature, Verified string
+	ID, Actor, ObjectID string
+	Activity            vocab.Doc
+	Signature           string // the dialect of the request's signature
+	Verified            string // the proof of authorship that Fedify accepted
 }
 
 func document(t testing.TB, call string, a Answer) vocab.Doc {
