@@ -74,6 +74,7 @@ func (c *conns) acquire(ctx context.Context, database string) (*lease, error) {
 	}
 	conn, err := c.connect(ctx, database)
 	if err != nil {
+		c.metrics.failed.Inc()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.handOver()

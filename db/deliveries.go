@@ -151,6 +151,18 @@ func (t *Tx) NextDeliveryAfter(ctx context.Context, now time.Time) (*time.Time, 
 	return at, storeFault("read next delivery", err)
 }
 
+// DueHosts returns which of the hosts something is due for.
+func (t *Tx) DueHosts(ctx context.Context, now time.Time, hosts []string) ([]string, error) {
+	type row struct{ Host string }
+	rows, err := collect[row](ctx, t, "list hosts", `SELECT DISTINCT host FROM deliveries
+		WHERE status = 'pending' AND next_at <= $1 AND host = ANY($2) ORDER BY host`, now, hosts)
+	due := make([]string, len(rows))
+	for i, r := range rows {
+		due[i] = r.Host
+	}
+	return due, err
+}
+
 // SentTo returns the inboxes to which posts or updates of the object went or go.
 func (t *Tx) SentTo(ctx context.Context, object vocab.ID) ([]Inbox, error) {
 	return collect[Inbox](ctx, t, "list inboxes of object", `SELECT d.inbox, d.host, d.targets FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id

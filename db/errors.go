@@ -23,6 +23,8 @@ func storeFault(attempt string, err error) error {
 		return fmt.Errorf("%s: %w", attempt, err)
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) && !refused(err):
 		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Busy, "time ran out", err))
+	case again(err):
+		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Busy, "others changed the same at the same time", err))
 	case unavailable(err):
 		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Unavailable, "the database cannot be reached", err).
 			WithCode("database_unavailable").WithHint("is PostgreSQL running, and database.url right?"))
@@ -42,7 +44,7 @@ func unavailable(err error) bool {
 			"58": // system error: I/O
 			return true
 		}
-		return pg.Code == "3D000" || pg.Code == "55000" // no such database; not accepting connections
+		return pg.Code == "55000" || refused(err) // not accepting connections; refused for whatever reason
 	}
 	var network net.Error
 	return refused(err) || errors.As(err, &network) || errors.Is(err, io.EOF) ||

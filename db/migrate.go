@@ -96,7 +96,12 @@ func (c *Cluster) ensure(ctx context.Context, database string, create func(conte
 			return storeFault("look for database "+database, err)
 		}
 		made = true
-		return storeFault("make database "+database, create(ctx, conn))
+		err = create(ctx, conn)
+		if hasCode(err, "42501") { // insufficient privilege
+			err = fault.Wrap(fault.Config, "the database role may not make databases", err).
+				WithHint("ALTER ROLE " + quoted(conn.Config().User) + " CREATEDB")
+		}
+		return storeFault("make database "+database, err)
 	})
 	return made && err == nil, err
 }

@@ -123,8 +123,8 @@ func (t *Tx) Actor(ctx context.Context, uri vocab.ID) (*vocab.Actor, error) {
 }
 
 // ForgetActor ends everything between the user and an actor that was deleted: follows, reactions and its place in the
-// feed. Its objects become tombstones by BuryObject.
-func (t *Tx) ForgetActor(ctx context.Context, actor vocab.ID) error {
+// feed. Its objects become tombstones by BuryObject. It tells whether there was anything.
+func (t *Tx) ForgetActor(ctx context.Context, actor vocab.ID) (knew bool, err error) {
 	for _, q := range []string{
 		`DELETE FROM relationships WHERE actor_uri = $1`,
 		`DELETE FROM reactions WHERE actor_uri = $1`,
@@ -133,11 +133,13 @@ func (t *Tx) ForgetActor(ctx context.Context, actor vocab.ID) error {
 		`DELETE FROM activities WHERE actor_uri = $1 AND direction = 'inbound' AND type <> 'Delete'`,
 		`DELETE FROM actors WHERE uri = $1`,
 	} {
-		if _, err := t.exec(ctx, "forget actor", q, actor); err != nil {
-			return err
+		n, err := t.exec(ctx, "forget actor", q, actor)
+		if err != nil {
+			return false, err
 		}
+		knew = knew || n > 0
 	}
-	return nil
+	return knew, nil
 }
 
 // ObjectsBy returns the uris of the living objects an actor wrote.

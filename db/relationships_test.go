@@ -132,8 +132,10 @@ func TestAForgottenActorLeavesNothing(t *testing.T) {
 		})
 	}
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		if err := tx.ForgetActor(ctx, bob); err != nil {
-			return err
+		for _, want := range []bool{true, false} {
+			if knew, err := tx.ForgetActor(ctx, bob); knew != want || err != nil {
+				t.Errorf("ForgetActor = %t, %v; want %t", knew, err, want)
+			}
 		}
 		feed, err := tx.Feed(ctx, nil, 10)
 		if err != nil || len(feed) != 1 || feed[0].Actor != carol {

@@ -37,7 +37,7 @@ type Config struct {
 	TLS struct {
 		Cert, Key string // PEM files; both or neither. Neither: plain HTTP behind a proxy
 	}
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
+	TrustedProxies []netip.Prefix // whose X-Forwarded-Proto is believed
 
 	Federation struct {
 		AllowAddresses []netip.Prefix // addresses beyond the public internet that may be contacted, at any port

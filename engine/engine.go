@@ -38,6 +38,7 @@ type Engine struct {
 	local    *actor.Local
 	profiles *registry.Registry
 	gate     *policy.Gate
+	hosts    *hosts
 	client   *transport.Client
 	actors   *actor.Resolver
 	verifier *actor.Verifier
@@ -99,11 +100,12 @@ func (e *Engine) build() error {
 	if err != nil {
 		return err
 	}
+	e.hosts = newHosts(e.db, e.log, e.now)
 	e.client = transport.New(transport.Config{
 		AllowAddresses: c.Federation.AllowAddresses, AllowHTTP: c.Federation.AllowHTTP,
 		UserAgent: fmt.Sprintf("Lightweb/%s (+%s)", c.Version, c.PublicURL),
 		First:     first, Timeout: c.Delivery.Timeout, HostConns: c.Delivery.HostConcurrency, Registerer: e.metrics,
-	}, e.gate, newHosts(e.db, e.log, e.now))
+	}, e.gate, e.hosts)
 	e.actors = actor.NewResolver(actor.ResolverDeps{
 		Fetch: e.client, Store: e.db, Local: e.local, Gate: e.gate, TTL: c.Cache.ActorTTL, AllowHTTP: c.Federation.AllowHTTP,
 		KeyRate: limit(c.Limits.KeyFetchRate), Now: e.now,

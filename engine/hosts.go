@@ -59,7 +59,7 @@ func (h *hosts) Learn(ctx context.Context, host string, d signature.Dialect) {
 func (h *hosts) keep(host string, d signature.Dialect) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.known[host] == d {
+	if known, asked := h.known[host]; asked && (d == known || d == 0) { // what was learnt meanwhile stays
 		return false
 	}
 	if len(h.known) >= maxLimited {

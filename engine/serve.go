@@ -79,8 +79,11 @@ func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener
 	told := ctx
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
+	// The lock is let go of last: who serves next takes over every lease.
+	holding, letGo := context.WithCancel(context.WithoutCancel(ctx))
+	defer letGo()
 	var running sync.WaitGroup
-	running.Go(func() { e.keepLock(ctx, release, lost, end) })
+	running.Go(func() { e.keepLock(holding, release, lost, end) })
 	if e.postgres != nil {
 		running.Go(func() { e.postgres.Supervise(ctx) })
 	}
@@ -101,6 +104,7 @@ func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener
 	}
 	<-ctx.Done()
 	err = e.drain(p, stopDelivering, delivered)
+	letGo()
 	running.Wait()
 	if told.Err() == nil { // nobody told us to stop: a part has ended
 		err = errors.Join(context.Cause(ctx), err)
@@ -199,7 +203,7 @@ func (e *Engine) parts() *parts {
 		Store: e.db, Local: e.local, Actors: e.actors, Verifier: e.verifier, Gate: e.gate,
 		Hosts:    policy.NewLimiter(limit(e.cfg.Limits.InboxHostRate), e.now, maxLimited),
 		Senders:  policy.NewLimiter(limit(e.cfg.Limits.InboxActorRate), e.now, maxLimited),
-		Handlers: handlers, Profiles: e.profiles, Wake: func(u vocab.Username) { p.dispatcher.Wake(u) },
+		Handlers: handlers, Profiles: e.profiles, Wake: func(u vocab.Username) { p.dispatcher.Wake(u) }, Learn: e.hosts.Learn,
 		Log: e.log.With("component", "inbox"), Metrics: e.metrics, Now: e.now,
 	})
 	p.dispatcher = delivery.New(delivery.Deps{

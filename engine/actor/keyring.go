@@ -132,18 +132,18 @@ func (k *Keyring) set(u vocab.Username) (*keyset, error) {
 	}
 	if err != nil {
 		k.sets.drop(u)
-		return nil, unusable(u, err)
+		return nil, unusable(u, dir, err)
 	}
 	k.sets.put(u, looked{known.set, now})
 	return known.set, nil
 }
 
-func unusable(u vocab.Username, err error) error {
+func unusable(u vocab.Username, dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) && !u.IsZero() {
 		return fault.Wrap(fault.NoUser, fmt.Sprintf("there are no keys of a user %q", u), err).
 			WithHint("lightweb user create " + u.String() + " makes the keys that are missing")
 	}
-	return fault.Wrap(fault.Config, "the keys cannot be read", err)
+	return fault.Wrap(fault.Config, "the keys cannot be read", err).WithHint("restore the readable files of " + dir + " from a backup: peers know these keys")
 }
 
 func stat(dir string) ([]fs.FileInfo, error) {

@@ -23,7 +23,8 @@ const (
 	broken   = 5 * time.Minute  // at most
 	round    = 15 * time.Second // in which a sweep looks at every user, if they are few
 	pace     = 500 * time.Millisecond
-	leaving  = 5 * time.Second // for giving back leases at the end
+	turnTime = 30 * time.Second // for one turn, with waiting for a connection
+	leaving  = 5 * time.Second  // for giving back leases at the end
 )
 
 // Dispatcher makes the attempts at all users' deliveries. What is owed lies in the users' databases; in memory are only

@@ -65,23 +65,26 @@ func (m *memory) breakWith(err error) {
 	m.fail = err
 }
 
-func (m *memory) turn(_ context.Context, _ vocab.Username, t turn) ([]db.Delivery, *time.Time, error) {
+func (m *memory) turn(_ context.Context, _ vocab.Username, t turn) (taken, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turns++
 	if m.fail != nil {
-		return nil, nil, m.fail
+		return taken{}, m.fail
 	}
 	if t.takeBack {
 		m.release(t.now)
 	}
 	m.settle(t.ended)
-	var rows []db.Delivery
+	var got taken
 	var next *time.Time
 	for _, r := range m.rows {
-		if r.status == db.DeliveryPending && !r.next.After(t.now) && len(rows) < t.claim && !slices.Contains(t.except, r.Host) {
+		switch due := r.status == db.DeliveryPending && !r.next.After(t.now); {
+		case due && slices.Contains(t.except, r.Host):
+			got.passed = append(got.passed, r.Host)
+		case due && len(got.rows) < t.claim:
 			r.next, r.leased = t.now.Add(deliveryLease), true
-			rows = append(rows, r.Delivery)
+			got.rows = append(got.rows, r.Delivery)
 		}
 		if r.status == db.DeliveryPending && r.next.After(t.now) && (next == nil || r.next.Before(*next)) {
 			next = &r.next
@@ -89,9 +92,9 @@ func (m *memory) turn(_ context.Context, _ vocab.Username, t turn) ([]db.Deliver
 	}
 	if next != nil {
 		at := *next
-		next = &at
+		got.next = &at
 	}
-	return rows, next, nil
+	return got, nil
 }
 
 func (m *memory) settle(all []ended) {

@@ -20,6 +20,13 @@ type turn struct {
 	except   []string
 }
 
+// taken is what a turn found.
+type taken struct {
+	rows   []db.Delivery // claimed
+	next   *time.Time    // when the next delivery is due that is not due now; nil: never
+	passed []string      // the hosts in except for which something is due
+}
+
 // ended is a delivery with what became of it.
 type ended struct {
 	delivery db.Delivery
@@ -28,8 +35,7 @@ type ended struct {
 
 // queue is the deliveries in the users' databases.
 type queue interface {
-	// turn takes a turn, and returns what was claimed and when the next delivery is due that is not due now.
-	turn(ctx context.Context, u vocab.Username, t turn) ([]db.Delivery, *time.Time, error)
+	turn(ctx context.Context, u vocab.Username, t turn) (taken, error)
 	// leave settles what ended and gives back every lease.
 	leave(ctx context.Context, u vocab.Username, e []ended, now time.Time) error
 	// users returns whose deliveries there are.
@@ -42,7 +48,7 @@ type stored struct {
 	owner string
 }
 
-func (s stored) turn(ctx context.Context, u vocab.Username, t turn) (rows []db.Delivery, next *time.Time, err error) {
+func (s stored) turn(ctx context.Context, u vocab.Username, t turn) (got taken, err error) {
 	err = s.store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
 		if t.takeBack {
 			if err := tx.ReleaseDeliveries(ctx, "", t.now); err != nil {
@@ -52,16 +58,21 @@ func (s stored) turn(ctx context.Context, u vocab.Username, t turn) (rows []db.D
 		if err := s.settle(ctx, tx, t.ended, t.now); err != nil {
 			return err
 		}
-		rows = nil
+		got = taken{}
 		if t.claim > 0 {
-			if rows, err = tx.ClaimDeliveries(ctx, s.owner, t.now, deliveryLease, t.claim, t.except...); err != nil {
+			if got.rows, err = tx.ClaimDeliveries(ctx, s.owner, t.now, deliveryLease, t.claim, t.except...); err != nil {
 				return err
 			}
 		}
-		next, err = tx.NextDeliveryAfter(ctx, t.now)
+		if len(t.except) > 0 {
+			if got.passed, err = tx.DueHosts(ctx, t.now, t.except); err != nil {
+				return err
+			}
+		}
+		got.next, err = tx.NextDeliveryAfter(ctx, t.now)
 		return err
 	})
-	return rows, next, err
+	return got, err
 }
 
 func (s stored) leave(ctx context.Context, u vocab.Username, e []ended, now time.Time) error {

@@ -179,10 +179,11 @@ func TestWhatFailsIsTriedAgainAndAtLastReported(t *testing.T) {
 	q := stored{c, "one"}
 	var done []ended
 	for attempt := range maxRefusals {
-		rows, _, err := q.turn(t.Context(), u, turn{now: now, ended: done, claim: 10})
+		got, err := q.turn(t.Context(), u, turn{now: now, ended: done, claim: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
+		rows := got.rows
 		if len(rows) != 1 || rows[0].Attempts != attempt {
 			t.Fatalf("claimed %+v, want the delivery after %d attempts", rows, attempt)
 		}
@@ -215,14 +216,17 @@ func TestHostsThatAreExceptedAreNotClaimed(t *testing.T) {
 	owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
 	owe(t, c, u, "Create", "https://here.example/2", "q.example", now)
 	q := stored{c, "one"}
-	rows, next, err := q.turn(t.Context(), u, turn{now: now, claim: 10, except: []string{"p.example"}})
+	got, err := q.turn(t.Context(), u, turn{now: now, claim: 10, except: []string{"p.example", "r.example"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rows) != 1 || rows[0].Host != "q.example" {
-		t.Errorf("claimed %+v, want only q.example's", rows)
+	if len(got.rows) != 1 || got.rows[0].Host != "q.example" {
+		t.Errorf("claimed %+v, want only q.example's", got.rows)
 	}
-	if want := now.Add(deliveryLease); next == nil || next.Sub(want).Abs() > time.Millisecond {
-		t.Errorf("next turn at %v, want the end of the lease %v", next, want)
+	if !slices.Equal(got.passed, []string{"p.example"}) {
+		t.Errorf("passed over %v, want p.example, for which something is due", got.passed)
+	}
+	if want := now.Add(deliveryLease); got.next == nil || got.next.Sub(want).Abs() > time.Millisecond {
+		t.Errorf("next turn at %v, want the end of the lease %v", got.next, want)
 	}
 }

@@ -17,15 +17,9 @@ func (d *Dispatcher) begin(u *user, now time.Time) turn {
 	u.ended = nil
 	u.due = time.Time{}
 	for _, h := range d.hosts {
-		switch {
-		case h.closed.After(now):
-			u.by(h.closed)
-		case h.waiting() >= full:
-			u.by(now.Add(crowded))
-		default:
-			continue
+		if h.closed.After(now) || h.waiting() >= full {
+			t.except = append(t.except, h.name)
 		}
-		t.except = append(t.except, h.name)
 	}
 	if t.claim <= 0 {
 		t.claim = 0
@@ -44,7 +38,9 @@ func (u *user) by(at time.Time) {
 // turn takes a turn, and queues what was claimed.
 func (d *Dispatcher) turn(ctx context.Context, u *user, t turn) {
 	defer d.under.Done()
-	rows, next, err := d.queue.turn(ctx, u.name, t)
+	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	got, err := d.queue.turn(ctx, u.name, t)
 	if err != nil {
 		d.Log.WarnContext(ctx, "deliveries could not be claimed", "user", u.name, "err", err)
 	}
@@ -61,11 +57,14 @@ func (d *Dispatcher) turn(ctx context.Context, u *user, t turn) {
 		for _, e := range t.ended {
 			d.forget(u, e.delivery.ID)
 		}
-		d.take(u, rows, t.now)
-		if next != nil {
-			u.by(*next)
+		d.take(u, got.rows, t.now)
+		if got.next != nil {
+			u.by(*got.next)
 		}
-		if u.again || t.claim > 0 && len(rows) == t.claim || len(u.ended) > 0 {
+		for _, host := range got.passed {
+			u.by(d.opens(host, t.now))
+		}
+		if u.again || t.claim > 0 && len(got.rows) == t.claim || len(u.ended) > 0 {
 			u.due = atOnce
 		}
 	}
@@ -73,6 +72,14 @@ func (d *Dispatcher) turn(ctx context.Context, u *user, t turn) {
 		d.schedule(u, u.due)
 	}
 	d.nudge()
+}
+
+// opens returns when more can be claimed for a host that was passed over. The caller holds mu.
+func (d *Dispatcher) opens(host string, now time.Time) time.Time {
+	if h := d.hosts[host]; h != nil && h.closed.After(now) {
+		return h.closed
+	}
+	return now.Add(crowded)
 }
 
 // forget ends the hold on a delivery whose outcome is stored. The caller holds mu.

@@ -55,7 +55,11 @@ func forget(ctx context.Context, tx Tx, r *Received) error {
 			return err
 		}
 	}
-	return tx.ForgetActor(ctx, r.Actor.ID)
+	knew, err := tx.ForgetActor(ctx, r.Actor.ID)
+	if err == nil && !knew && len(objects) == 0 {
+		return ErrIgnored
+	}
+	return err
 }
 
 // Tombstone returns what stands where a deleted object was (ActivityPub §6.4). formerType may be empty.

@@ -36,7 +36,7 @@ type Tx interface {
 	SetRelationship(ctx context.Context, r db.Relationship, now time.Time) error
 	EndRelationship(ctx context.Context, kind string, actor vocab.ID) (bool, error)
 	SaveActor(ctx context.Context, a *vocab.Actor, now time.Time) error
-	ForgetActor(ctx context.Context, actor vocab.ID) error
+	ForgetActor(ctx context.Context, actor vocab.ID) (bool, error)
 
 	SetReaction(ctx context.Context, r db.Reaction, now time.Time) (bool, error)
 	Reaction(ctx context.Context, object vocab.ID, kind string, actor vocab.ID) (*db.Reaction, error)

@@ -3,6 +3,8 @@ package inbox
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/handler"
@@ -36,12 +38,24 @@ func (i *Inbox) applyBatch(ctx context.Context, tx *db.Tx, batch []*entry) error
 			continue
 		}
 		delete(fresh, ids[n])
-		if err := i.applyOne(ctx, e.x); err != nil {
+		if err := i.survive(ctx, e.x); err != nil {
 			return err
 		}
 		delete(fresh, e.x.Undone.Canonical()) // it may be in this very batch
 	}
 	return tx.TrimEvents(ctx)
+}
+
+// survive lets a panic in a step cost the activity that made it, and not the process, which nobody else stands behind
+// here as net/http does behind handlers.
+func (i *Inbox) survive(ctx context.Context, x *applying) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			i.Log.ErrorContext(ctx, "step panicked", "activity", x.Activity.ID, "type", x.Activity.Type, "err", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return i.applyOne(ctx, x)
 }
 
 // begin forgets what an earlier run learnt.

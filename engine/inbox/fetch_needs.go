@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -26,25 +27,26 @@ func (i *Inbox) fetchNeeds(ctx context.Context, x *receiving) error {
 func (i *Inbox) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) error {
 	if id.Same(x.Actor.ID) {
 		fresh, err := i.Actors.Refresh(ctx, id)
-		if err == nil {
-			x.Actor = fresh
+		if err != nil {
+			return unresolved(err)
 		}
-		return err
+		x.Actor = fresh
+		return nil
 	}
 	if i.Local.IsLocal(id) {
 		return i.localObject(ctx, x, id)
 	}
 	o, _, err := i.Actors.Object(ctx, id, nil)
-	switch fault.KindOf(err) {
-	case fault.Unavailable, fault.Busy, fault.RateLimited:
-		return fault.Wrap(fault.Unavailable, "the object's server does not answer", err)
-	}
-	if err != nil {
-		i.Log.InfoContext(ctx, "object not fetched", "activity", x.Activity.ID, "host", id.Host(), "err", err)
-		return nil
-	}
-	if o.AttributedTo.SameOrigin(o.ID) { // a server speaks for its own actors only
+	switch {
+	case err == nil && o.AttributedTo.SameOrigin(o.ID): // a server speaks for its own actors only
 		x.fetched[id] = o
+	case err == nil:
+	case slices.Contains([]fault.Kind{fault.Unavailable, fault.Busy, fault.RateLimited}, fault.KindOf(err)):
+		return fault.Wrap(fault.Unavailable, "the object's server does not answer", err)
+	case slices.Contains([]fault.Kind{fault.Internal, fault.Config}, fault.KindOf(err)): // ours, not the peer's
+		return err
+	default:
+		i.Log.InfoContext(ctx, "object not fetched", "activity", x.Activity.ID, "host", id.Host(), "err", err)
 	}
 	return nil
 }

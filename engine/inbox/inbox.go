@@ -32,7 +32,8 @@ type Deps struct {
 	Senders  *policy.Limiter // requests per signing key
 	Handlers *handler.Registry
 	Profiles handler.Profiles
-	Wake     func(vocab.Username) // something is to be delivered
+	Wake     func(vocab.Username)                                        // something is to be delivered
+	Learn    func(ctx context.Context, host string, d signature.Dialect) // which dialect a host takes
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
 	Now      func() time.Time

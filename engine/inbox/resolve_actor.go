@@ -19,20 +19,24 @@ func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Ne
 		return next(ctx)
 	}
 	deletesItself := x.Activity.Type == "Delete" && x.Activity.Object.ID.Same(x.Activity.Actor)
+	switch kind := fault.KindOf(err); {
+	case kind == fault.Gone && deletesItself:
+		x.gone, x.Actor = true, &vocab.Actor{ID: x.Activity.Actor}
+		return next(ctx)
+	case kind == fault.NotFound && deletesItself:
+		return nil
+	}
+	return fmt.Errorf("resolve %s: %w", x.Activity.Actor, unresolved(err))
+}
+
+// unresolved returns what it means for a request that its sender was not found: not that the inbox is not, which 404 and
+// 410 would tell the peer.
+func unresolved(err error) error {
 	switch fault.KindOf(err) {
 	case fault.Gone:
-		if deletesItself {
-			x.gone, x.Actor = true, &vocab.Actor{ID: x.Activity.Actor}
-			return next(ctx)
-		}
 		return fault.Wrap(fault.Unauthenticated, "the actor is gone", err).WithCode("actor_gone")
-	case fault.NotFound:
-		if deletesItself {
-			return nil
-		}
-		fallthrough
-	case fault.Protocol, fault.Invalid, fault.NoHost:
+	case fault.NotFound, fault.Protocol, fault.Invalid, fault.NoHost:
 		return fault.Wrap(fault.Unauthenticated, "the actor cannot be found", err).WithCode("actor_unknown")
 	}
-	return fmt.Errorf("resolve %s: %w", x.Activity.Actor, err)
+	return err
 }

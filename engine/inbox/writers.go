@@ -165,10 +165,12 @@ func (w *writers) finish(u vocab.Username, batch []*entry, err error) {
 			queued = queued || e.x.Queued
 			w.inbox.applied(e.x)
 		}
-		e.done <- err
 	}
 	if queued {
 		w.inbox.Wake(u)
+	}
+	for _, e := range batch {
+		e.done <- err
 	}
 }
 

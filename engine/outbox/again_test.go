@@ -85,28 +85,38 @@ func TestIdempotencyKey(t *testing.T) {
 
 func TestOneOfManyDispatchesUnderOneKeyTakesEffect(t *testing.T) {
 	t.Parallel()
-	d := town(t)
-	results := make([]Result, 8)
-	var all sync.WaitGroup
-	for i := range results {
-		all.Go(func() {
-			var err error
-			if results[i], err = d.keyed("k", "CreateNote", `{"content":"once"}`); err != nil {
-				t.Error(err)
+	for _, c := range []struct{ action, params string }{
+		{"CreateNote", `{"content":"once"}`},
+		{"Unfollow", `{"actorUri":"` + bob + `"}`}, // after the first there is nothing left to do
+	} {
+		t.Run(c.action, func(t *testing.T) {
+			t.Parallel()
+			d := town(t)
+			d.must("Follow", map[string]any{"actorUri": bob})
+			before := d.sent()
+			results := make([]Result, 8)
+			var all sync.WaitGroup
+			for i := range results {
+				all.Go(func() {
+					var err error
+					if results[i], err = d.keyed("k", c.action, c.params); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			fresh := 0
+			for _, r := range results {
+				if r.ActivityID != results[0].ActivityID || r.Job == nil || results[0].Job == nil || r.Job.JobID != results[0].Job.JobID {
+					t.Errorf("answered %+v and %+v", r, results[0])
+				}
+				if !r.Replayed {
+					fresh++
+				}
+			}
+			if sent := d.sent() - before; fresh != 1 || sent != 1 {
+				t.Errorf("%d of 8 took effect, %d activities stored; want 1", fresh, sent)
 			}
 		})
-	}
-	all.Wait()
-	fresh := 0
-	for _, r := range results {
-		if r.ActivityID != results[0].ActivityID || r.Job == nil || r.Job.JobID != results[0].Job.JobID {
-			t.Errorf("answered %+v and %+v", r, results[0])
-		}
-		if !r.Replayed {
-			fresh++
-		}
-	}
-	if fresh != 1 || d.sent() != 1 {
-		t.Errorf("%d of 8 took effect, %d activities stored; want 1", fresh, d.sent())
 	}
 }

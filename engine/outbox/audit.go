@@ -31,7 +31,7 @@ func (o *Outbox) auditRefusal(ctx context.Context, x *exchange, refusal error) {
 	err := o.Store.Write(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
 		return tx.AddAudit(ctx, audit(x, code(refusal)))
 	})
-	if err != nil {
+	if err != nil && fault.KindOf(refusal) != fault.Unavailable { // else what stood in the way of both is told already
 		o.Log.ErrorContext(ctx, "refusal could not be audited", "user", x.User, "err", err)
 	}
 }

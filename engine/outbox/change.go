@@ -53,6 +53,9 @@ func (p *updateObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err
 	if x.before.DeletedAt != nil {
 		return fault.New(fault.Gone, "the object was deleted").At("/params/objectId")
 	}
+	if !p.object.Public() {
+		x.earlier = nil // who was a follower when it was written may be none any more: new words are not for it
+	}
 	last := x.before.Published
 	if x.before.UpdatedAt != nil {
 		last = *x.before.UpdatedAt

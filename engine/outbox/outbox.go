@@ -129,7 +129,17 @@ type exchange struct {
 // Dispatched again under the same Idempotency-Key, it is answered as before. Every dispatch is audited.
 func (o *Outbox) Dispatch(ctx context.Context, d Dispatch) (Result, error) {
 	x := &exchange{Dispatch: d, now: o.Now().UTC().Truncate(time.Millisecond)}
-	if err := o.pipeline.Run(ctx, x); err != nil {
+	err := o.pipeline.Run(ctx, x)
+	if err != nil && x.IdempotencyKey != "" && x.digest != nil {
+		// Another dispatch under the key may have been quicker, and what it did be in the way of this one.
+		switch replayed, refusal := o.replay(ctx, x); {
+		case replayed:
+			return x.result, nil
+		case refusal != nil && db.TakenKey(err):
+			err = refusal
+		}
+	}
+	if err != nil {
 		o.auditRefusal(ctx, x, err)
 		return Result{}, err
 	}

@@ -293,6 +293,10 @@ func TestWhatIsTakenBackReachesWhoHadIt(t *testing.T) {
 	d.must("Follow", map[string]any{"actorUri": bob})
 	d.must("RejectFollow", map[string]any{"actorUri": dan})
 	d.owed()
+	d.must("UpdateObject", map[string]any{"objectId": id, "content": "ho"})
+	if got := inboxes(d.owed()); slices.Contains(got, dan+"/inbox") {
+		t.Errorf("Update: %v, want new words to go to nobody who was shown out", got)
+	}
 	for _, who := range []vocab.ID{bob, dan} {
 		d.world.fails[who] = fault.New(fault.Unavailable, "down")
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // persist stores everything that follows from the activity in one transaction: what is saved will be sent. An action
-// that has nothing left to do, or that another dispatch with its Idempotency-Key was quicker to do, ends here.
+// that has nothing left to do ends here.
 func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) error {
 	settled := false
 	err := o.Store.Write(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
@@ -23,15 +23,12 @@ func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) e
 		return err
 	})
 	if db.TakenKey(err) {
-		if replayed, err := o.replay(ctx, x); replayed || err != nil {
-			return err
-		}
 		return fault.Wrap(fault.Busy, "the Idempotency-Key is in use", err).After(time.Second)
 	}
 	if err != nil || settled {
 		return err
 	}
-	return next(ctx)
+	return next(context.WithoutCancel(ctx)) // it is done, whoever has hung up
 }
 
 // store runs in the transaction, and tells whether an earlier activity did the same.

@@ -16,13 +16,20 @@ import (
 // anything is stored.
 func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error) {
 	if x.actor, err = o.Local.Actor(x.User); err != nil {
-		return fault.Wrap(fault.Unavailable, "the user's keys cannot be read", err).WithCode("keys_unavailable")
+		return fault.Wrap(fault.Unavailable, "the user's keys or profile cannot be read", err).WithCode("keys_unavailable").WithHint(fault.Hint(err))
 	}
 	if err := x.intent.resolve(ctx, o, x); err != nil {
 		return err
 	}
-	for _, f := range x.fetched { // before anything of it enters the user's database
-		if err := o.Store.Acquaint(ctx, f.AttributedTo, []vocab.Username{x.User}, false); err != nil {
+	var known []vocab.ID
+	for _, f := range x.fetched {
+		known = append(known, f.AttributedTo)
+	}
+	for _, a := range x.named {
+		known = append(known, a.ID)
+	}
+	for _, id := range known { // before anything of it enters the user's database
+		if err := o.Store.Acquaint(ctx, id, []vocab.Username{x.User}, false); err != nil {
 			return err
 		}
 	}

@@ -57,8 +57,8 @@ func (s *Server) getActor(a *answer, r *http.Request, p httprouter.Params) error
 		return err
 	}
 	actor, err := s.Local.Actor(u)
-	if err != nil {
-		return err
+	if err != nil { // the user is there: a peer must not take missing keys for a missing user
+		return fault.Wrap(fault.Unavailable, "the user's keys or profile cannot be read", err).WithCode("user_unavailable").WithHint(fault.Hint(err))
 	}
 	a.cache(cachePublic)
 	a.sendTagged(r, contentType, actor.Raw)

@@ -118,8 +118,8 @@ func problemOf(status int, code string, of *fault.Error, err error) problem {
 	return p
 }
 
-// logRefusal writes down, once, why a request was not answered as asked. What is the peer's fault is told in samples:
-// whoever can make us refuse cannot fill the log.
+// logRefusal writes down, once, why a request was not answered as asked, and what the operator can do about it. All but
+// bugs are told in samples: whoever can make us refuse, or keep us busy, cannot fill the log.
 func (s *Server) logRefusal(ctx context.Context, a *answer, status int, err error) {
 	level, message := slog.LevelDebug, "request refused"
 	switch {
@@ -128,11 +128,18 @@ func (s *Server) logRefusal(ctx context.Context, a *answer, status int, err erro
 	case status == http.StatusInternalServerError:
 		level, message = slog.LevelError, "request failed"
 	case status > http.StatusInternalServerError:
-		level, message = slog.LevelWarn, "request failed"
+		message = "request failed"
+		if s.failures.Allow() {
+			level = slog.LevelWarn
+		}
 	case s.told.Allow():
 		level = slog.LevelInfo
 	}
-	s.Log.Log(ctx, level, message, "request", a.id, "route", a.route, "status", status, "err", err)
+	log := s.Log
+	if hint := fault.Hint(err); hint != "" && level >= slog.LevelWarn {
+		log = log.With("hint", hint)
+	}
+	log.Log(ctx, level, message, "request", a.id, "route", a.route, "status", status, "err", err)
 }
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {

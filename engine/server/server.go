@@ -4,8 +4,10 @@ package server
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
@@ -73,16 +75,17 @@ type Deps struct {
 // Server answers requests. Public and Admin return its two sides, for listeners that are somebody else's.
 type Server struct {
 	Deps
-	metrics metrics
-	told    *rate.Limiter // refusals that the log shows at level Info
-	visits  visits
-	users   userCount
-	home    []byte
+	metrics  metrics
+	told     *rate.Limiter // refusals that the log shows at level Info
+	failures *rate.Limiter // failures that are no bugs and that it shows at level Warn
+	visits   visits
+	users    userCount
+	home     []byte
 }
 
 // New returns a server.
 func New(d Deps) *Server {
-	return &Server{Deps: d, metrics: newMetrics(d.Metrics), told: rate.NewLimiter(1, 20),
+	return &Server{Deps: d, metrics: newMetrics(d.Metrics), told: rate.NewLimiter(1, 20), failures: rate.NewLimiter(1, 20),
 		visits: newVisits(d.Readers), home: homePage(d.Local.Host())}
 }
 
@@ -95,14 +98,17 @@ const (
 	maxHeader   = 32 << 10
 )
 
-// Harden bounds what a client can take of srv: time for headers, for the whole request and between two, and the size of
-// headers.
+// Harden bounds what a client can take of srv: time for headers, for the whole request and between two, the size of
+// headers, and how long one that never asks for anything can delay a Shutdown.
 func Harden(srv *http.Server) {
 	srv.ReadHeaderTimeout = headerTime
 	srv.ReadTimeout = requestTime
 	srv.WriteTimeout = requestTime
 	srv.IdleTimeout = idleTime
 	srv.MaxHeaderBytes = maxHeader
+	n := &newcomers{conns: map[net.Conn]struct{}{}}
+	srv.ConnState = n.follow
+	srv.RegisterOnShutdown(func() { time.AfterFunc(newcomerTime, n.turnAway) })
 }
 
 // Public returns what the world may ask: the federation endpoints and the client API.
@@ -166,7 +172,11 @@ func (s *Server) route(r *httprouter.Router, method, path string, h handle) {
 	run := func(w http.ResponseWriter, r *http.Request, p httprouter.Params) {
 		a := w.(*answer) // observe made it
 		a.route = path
-		if err := h(a, r, p); err != nil {
+		err := error(errNothing)
+		if !strings.Contains(strings.ToLower(r.URL.RawPath), "%2f") { // an encoded slash is data (RFC 3986 §2.2), and no id of ours has one
+			err = h(a, r, p)
+		}
+		if err != nil {
 			s.refuse(a, r, err)
 		}
 	}

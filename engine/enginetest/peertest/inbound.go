@@ -34,6 +34,7 @@ type Inbound struct {
 	inbox.Deps
 	Inbox    *inbox.Inbox
 	Registry *registry.Registry
+	Dialects Dialects // what hosts are known to take
 
 	config  db.Config
 	folder  string
@@ -61,12 +62,12 @@ func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 	local := actor.NewLocal(Origin, actor.NewKeyring(users, in.folder, Origin), in.Registry, "Lightweb")
 	gate := policy.NewGate(func() (blocked, allowed []string) { return *in.blocked.Load(), nil }, policy.Open)
 	client := transport.New(transport.Config{AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true,
-		Timeout: 5 * time.Second, Now: in.now}, gate, &dialects{})
+		Timeout: 5 * time.Second, Now: in.now}, gate, &in.Dialects)
 	resolver := actor.NewResolver(actor.ResolverDeps{Local: local, Store: store, Fetch: client, Gate: gate, TTL: 24 * time.Hour,
 		AllowHTTP: true, Now: in.now, Log: log})
 	in.Deps = inbox.Deps{Store: store, Local: local, Actors: resolver, Verifier: actor.NewVerifier(resolver, gate, Origin, in.now), Gate: gate,
 		Hosts: policy.NewLimiter(policy.Rate{}, in.now, 1000), Senders: policy.NewLimiter(policy.Rate{}, in.now, 1000),
-		Handlers: handler.New(local, in.Registry), Profiles: in.Registry, Wake: in.wake, Log: log, Now: in.now}
+		Handlers: handler.New(local, in.Registry), Profiles: in.Registry, Wake: in.wake, Learn: in.Dialects.Learn, Log: log, Now: in.now}
 	for _, c := range change {
 		c(&in.Deps)
 	}
@@ -170,6 +171,39 @@ func (in *Inbound) DB(t testing.TB, u vocab.Username) *sql.DB {
 	return d
 }
 
+// Down makes u's database refuse connections until Up.
+func (in *Inbound) Down(t testing.TB, u vocab.Username) {
+	t.Helper()
+	in.exec(t, "postgres", fmt.Sprintf(`ALTER DATABASE %[1]s_%[2]s ALLOW_CONNECTIONS false;
+		SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '%[1]s_%[2]s'`, in.config.Name, u))
+}
+
+// Up makes u's database take connections again.
+func (in *Inbound) Up(t testing.TB, u vocab.Username) {
+	t.Helper()
+	in.exec(t, "postgres", fmt.Sprintf(`ALTER DATABASE %s_%s ALLOW_CONNECTIONS true`, in.config.Name, u))
+}
+
+// Instance runs a command on the instance database.
+func (in *Inbound) Instance(t testing.TB, command string) {
+	t.Helper()
+	in.exec(t, in.config.Name, command)
+}
+
+func (in *Inbound) exec(t testing.TB, database, command string) {
+	t.Helper()
+	d, err := sql.Open("pgx", in.config.URL+" database="+database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.ExecContext(t.Context(), command); err != nil {
+		t.Error(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Column returns the first column of a query on u's database, as text.
 func (in *Inbound) Column(t testing.TB, u vocab.Username, query string, args ...any) []string {
 	t.Helper()
@@ -192,10 +226,10 @@ func (in *Inbound) Column(t testing.TB, u vocab.Username, query string, args ...
 	return out
 }
 
-// dialects remembers in memory how hosts are signed to.
-type dialects struct{ known sync.Map }
+// Dialects remembers in memory how hosts are signed to.
+type Dialects struct{ known sync.Map }
 
-func (d *dialects) Dialect(_ context.Context, host string) (signature.Dialect, bool) {
+func (d *Dialects) Dialect(_ context.Context, host string) (signature.Dialect, bool) {
 	v, ok := d.known.Load(host)
 	if !ok {
 		return 0, false
@@ -203,6 +237,6 @@ func (d *dialects) Dialect(_ context.Context, host string) (signature.Dialect, b
 	return v.(signature.Dialect), true
 }
 
-func (d *dialects) Learn(_ context.Context, host string, to signature.Dialect) {
+func (d *Dialects) Learn(_ context.Context, host string, to signature.Dialect) {
 	d.known.Store(host, to)
 }

@@ -112,11 +112,11 @@ func (a *Actor) Show() { a.peer.Serve(a.path, a.Doc.JSON()) }
 // Gone lets the actor's server say 410 of it.
 func (a *Actor) Gone() { a.peer.Answer(a.path, http.StatusGone) }
 
-// Post returns a request to an inbox with a body, signed at now.
-func (a *Actor) Post(t testing.TB, inbox string, body []byte, d signature.Dialect, now time.Time) *http.Request {
+// Post returns a request to an inbox with a body of a media type, signed at now.
+func (a *Actor) Post(t testing.TB, inbox, mediaType string, body []byte, d signature.Dialect, now time.Time) *http.Request {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, inbox, bytes.NewReader(body))
-	r.Header.Set("Content-Type", vocab.ActivityJSON)
+	r.Header.Set("Content-Type", mediaType)
 	if err := signature.Sign(r, body, a.Keys.RSA, d, now); err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -20,21 +22,27 @@ import (
 // are actors on two peers. No scene meets another one, so many can play on one engine at once.
 type Scene struct {
 	*Inbound
-	t       testing.TB
-	Alice   vocab.Username
-	peers   map[string]*Peer
-	base    string // what the paths of this scene begin with, on the peers
-	actors  map[string]*Actor
-	long    *strings.Replacer
-	short   *strings.Replacer
-	Dialect signature.Dialect
+	t      testing.TB
+	Alice  vocab.Username
+	peers  map[string]*Peer
+	base   string // what the paths of this scene begin with, on the peers
+	actors map[string]*Actor
+	long   *strings.Replacer
+	short  *strings.Replacer
+
+	Dialect   signature.Dialect // of what is sent
+	MediaType string            // of what is sent
 }
 
 // Stage is an engine with two peers, on which scenes play.
 type Stage struct {
-	in     *Inbound
-	p, q   *Peer
-	scenes atomic.Int32
+	in   *Inbound
+	p, q *Peer
+
+	mu     sync.Mutex
+	scenes int
+	free   []vocab.Username // of scenes that are over: making a database takes longer than most scenes
+	users  int
 }
 
 // NewStage sets up an engine and two peers.
@@ -45,14 +53,62 @@ func NewStage(t testing.TB, in *Inbound) *Stage {
 // Scene starts a scene.
 func (st *Stage) Scene(t testing.TB) *Scene {
 	t.Helper()
-	n := st.scenes.Add(1)
-	name := fmt.Sprintf("alice%d", n)
-	s := &Scene{Inbound: st.in, t: t, Alice: st.in.User(t, name), peers: map[string]*Peer{"p:": st.p, "q:": st.q},
-		base: fmt.Sprintf("/%d", n), actors: map[string]*Actor{}, Dialect: signature.RFC9421}
-	me, p, q := string(s.Local.ID(s.Alice)), st.p.Origin+s.base+"/", st.q.Origin+s.base+"/"
-	s.long = strings.NewReplacer("us:/alice", me, "us:/", Origin+"/", "p:/", p, "q:/", q)
-	s.short = strings.NewReplacer(me, "us:/alice", Origin+"/", "us:/", p, "p:/", q, "q:/", strings.TrimPrefix(st.p.Origin, "http://"), "p:", strings.TrimPrefix(st.q.Origin, "http://"), "q:")
+	n, alice := st.cast(t)
+	s := &Scene{Inbound: st.in, t: t, Alice: alice, peers: map[string]*Peer{"p:": st.p, "q:": st.q},
+		base: fmt.Sprintf("/%d", n), actors: map[string]*Actor{},
+		Dialect: signature.RFC9421, MediaType: vocab.ActivityJSON}
+	s.name()
 	return s
+}
+
+// With returns the scene as it is for another user, who is made: there "us:/alice" is that one.
+func (s *Scene) With(name string) *Scene {
+	s.t.Helper()
+	other := *s
+	other.Alice = s.User(s.t, name)
+	other.name()
+	return &other
+}
+
+// name lets short names stand for what they do in this scene.
+func (s *Scene) name() {
+	me, p, q := string(s.Local.ID(s.Alice)), s.peers["p:"].Origin+s.base+"/", s.peers["q:"].Origin+s.base+"/"
+	s.long = strings.NewReplacer("us:/alice", me, "us:/", Origin+"/", "p:/", p, "q:/", q)
+	s.short = strings.NewReplacer(me, "us:/alice", Origin+"/", "us:/", p, "p:/", q, "q:/", vocab.ID(p).Host(), "p:", vocab.ID(q).Host(), "q:")
+}
+
+// cast returns the number of the next scene, and who plays alice: somebody who has nothing.
+func (st *Stage) cast(t testing.TB) (scene int, alice vocab.Username) {
+	t.Helper()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.scenes++
+	if last := len(st.free) - 1; last >= 0 {
+		alice, st.free = st.free[last], st.free[:last]
+	} else {
+		st.users++
+		alice = st.in.User(t, fmt.Sprintf("alice%d", st.users))
+	}
+	t.Cleanup(func() { st.release(t, alice) })
+	return st.scenes, alice
+}
+
+// tables are all that a user's database has.
+var tables = []string{"actors", "objects", "activities", "seen", "tombstones", "relationships", "feed", "reactions", "groups", "delivery_jobs",
+	"deliveries", "event_outbox", "audit", "idempotency_keys", "poison"}
+
+func (st *Stage) release(t testing.TB, alice vocab.Username) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if _, err := st.in.DB(t, alice).ExecContext(ctx, "DELETE FROM "+strings.Join(tables, "; DELETE FROM ")); err != nil {
+		t.Error(err)
+	}
+	if err := st.in.Registry.SetUser(alice, registry.DefaultUser()); err != nil {
+		t.Error(err)
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.free = append(st.free, alice)
 }
 
 // Long returns text with short names written out.
@@ -107,7 +163,7 @@ func (s *Scene) Asked(name string) int {
 // Request returns a request by an actor to an inbox: "us:/alice/inbox", or "us:/inbox" for the shared one.
 func (s *Scene) Request(from, inbox, body string) *http.Request {
 	s.t.Helper()
-	return s.Actor(from).Post(s.t, s.Long(inbox), []byte(s.Long(body)), s.Dialect, s.Now())
+	return s.Actor(from).Post(s.t, s.Long(inbox), s.MediaType, []byte(s.Long(body)), s.Dialect, s.Now())
 }
 
 // Send posts an activity to an inbox, signed by an actor, and returns what it is answered.
@@ -130,9 +186,17 @@ func (s *Scene) MustSend(from, inbox, body string) {
 	}
 }
 
-// Act lets alice send an activity, as her outbox would commit it: before it is known who has to do with it, then with its
-// effects in one transaction. target is the actor it is about, if any.
+// Act lets alice send an activity, as her outbox would commit it: with its effects in one transaction, after it is known
+// who may concern her. target is the actor it is about, if any.
 func (s *Scene) Act(target, body string) {
+	s.t.Helper()
+	if err := s.Try(target, body); err != nil {
+		s.t.Fatalf("act %s: %v", body, err)
+	}
+}
+
+// Try is Act for what may be refused.
+func (s *Scene) Try(target, body string) error {
 	s.t.Helper()
 	raw := []byte(s.Long(body))
 	a, err := vocab.ParseActivity(raw)
@@ -150,7 +214,7 @@ func (s *Scene) Act(target, body string) {
 			s.t.Fatal(err)
 		}
 	}
-	err = s.Store.Write(s.t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) error {
+	return s.Store.Write(s.t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) error {
 		if a.Type == "Update" || a.Type == "Delete" {
 			if x.Object, err = tx.Object(ctx, a.Object.ID); err != nil {
 				return err
@@ -158,9 +222,6 @@ func (s *Scene) Act(target, body string) {
 		}
 		return s.Handlers.Sent(ctx, tx, &x)
 	})
-	if err != nil {
-		s.t.Fatalf("act %s: %v", body, err)
-	}
 }
 
 func (s *Scene) resolve(name string) *vocab.Actor {
@@ -198,25 +259,25 @@ func (s *Scene) Posts(id, to string) {
 	s.Act("", `{"id":"`+id+`/create","type":"Create","actor":"us:/alice","to":"`+to+`","object":{"id":"`+id+`","type":"Note","attributedTo":"us:/alice","to":"`+to+`","content":"mine"}}`)
 }
 
-// rows are what alice's database holds, a line each.
+// rows are what alice's database holds, a line each, events in the order they happened.
 const rows = `
-	SELECT 1, concat_ws(' ', 'relationship', type, actor_uri, status, activity_uri) FROM relationships
-	UNION ALL SELECT 2, concat_ws(' ', 'object', uri, raw ->> 'type', raw ->> 'content') FROM objects
-	UNION ALL SELECT 3, concat_ws(' ', 'activity', direction, type, uri, object_uri) FROM activities
-	UNION ALL SELECT 4, concat_ws(' ', 'reaction', actor_uri, type, object_uri, activity_uri) FROM reactions
-	UNION ALL SELECT 5, concat_ws(' ', 'feed', activity_uri, 'by', actor_uri) FROM feed
-	UNION ALL SELECT 6, concat_ws(' ', 'actor', uri, raw ->> 'name') FROM actors
-	UNION ALL SELECT 7, concat_ws(' ', 'event', type, payload ->> 'activityUri', payload ->> 'objectUri', 'by', payload ->> 'trust', payload ->> 'actorUri') FROM event_outbox
-	UNION ALL SELECT 8, concat_ws(' ', 'delivery', inbox, convert_from(body, 'UTF8')) FROM deliveries JOIN delivery_jobs j ON j.id = job_id
-	UNION ALL SELECT 9, concat_ws(' ', 'poison', uri, reason) FROM poison
-	UNION ALL SELECT 10, 'tombstones ' || count(*) FROM tombstones HAVING count(*) > 0`
+	SELECT 1 AS part, 0 AS seq, concat_ws(' ', 'relationship', type, actor_uri, status, activity_uri) AS line FROM relationships
+	UNION ALL SELECT 2, 0, concat_ws(' ', 'object', uri, raw ->> 'type', raw ->> 'content') FROM objects
+	UNION ALL SELECT 3, 0, concat_ws(' ', 'activity', direction, type, uri, object_uri) FROM activities
+	UNION ALL SELECT 4, 0, concat_ws(' ', 'reaction', actor_uri, type, object_uri, activity_uri) FROM reactions
+	UNION ALL SELECT 5, 0, concat_ws(' ', 'feed', activity_uri, 'by', actor_uri) FROM feed
+	UNION ALL SELECT 6, 0, concat_ws(' ', 'actor', uri, raw ->> 'name') FROM actors
+	UNION ALL SELECT 7, seq, concat_ws(' ', 'event', type, payload ->> 'activityUri', payload ->> 'objectUri', 'by', payload ->> 'trust', payload ->> 'actorUri') FROM event_outbox
+	UNION ALL SELECT 8, 0, concat_ws(' ', 'delivery', inbox, convert_from(body, 'UTF8')) FROM deliveries JOIN delivery_jobs j ON j.id = job_id
+	UNION ALL SELECT 9, 0, concat_ws(' ', 'poison', uri, reason) FROM poison
+	UNION ALL SELECT 10, 0, 'tombstones ' || count(*) FROM tombstones HAVING count(*) > 0`
 
 var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
 // Rows returns what alice's database holds, in short names; ids made here are stars.
 func (s *Scene) Rows() []string {
 	s.t.Helper()
-	all := s.Column(s.t, s.Alice, `SELECT line FROM (`+rows+`) AS r (part, line) ORDER BY part, line COLLATE "C"`)
+	all := s.Column(s.t, s.Alice, `SELECT line FROM (`+rows+`) AS r ORDER BY part, seq, line COLLATE "C"`)
 	for i, line := range all {
 		all[i] = uuids.ReplaceAllString(s.short.Replace(line), "*")
 	}

@@ -1,0 +1,278 @@
+package inbox_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/inbox"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	mine   = "us:/alice/inbox"
+	shared = "us:/inbox"
+	listen = `{"id":"p:/listens/1","type":"Listen","actor":"p:/carol","object":"p:/songs/1"}`
+)
+
+var listened = []string{
+	"+ activity inbound Listen p:/listens/1 p:/songs/1",
+	"+ event listen.received p:/listens/1 p:/songs/1 by stranger p:/carol"}
+
+// altered sends a request of carol's that was changed after it was signed.
+func altered(s *peertest.Scene, change func(http.Header)) error {
+	r := s.Request("p:/carol", mine, listen)
+	change(r.Header)
+	return s.Receive(r, mine, listen)
+}
+
+func sends(from, to, body string) func(*peertest.Scene) error {
+	return func(s *peertest.Scene) error { return s.Send(from, to, body) }
+}
+
+func TestReceive(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	tests := []struct {
+		name string
+		send func(*peertest.Scene) error
+		kind fault.Kind
+		want []string
+		code string
+		asks bool // whether carol's server may be asked for carol
+	}{
+		{"IN-03 SIG-01 not signed", func(s *peertest.Scene) error {
+			return altered(s, func(h http.Header) { h.Del("Signature"); h.Del("Signature-Input") })
+		}, fault.Unauthenticated, nil, "", false},
+		{"SIG-02 signed by another server's key", sends("q:/mallory", mine, listen), fault.Unauthenticated, nil, "foreign_key", false},
+		{"SIG-02 signed by another server's key, to the shared inbox", sends("q:/mallory", shared, listen), fault.Unauthenticated, nil, "foreign_key", false},
+		{"signed by another actor's key", sends("p:/dave", mine, listen), fault.Unauthenticated, nil, "foreign_key", true},
+		{"SIG-06 with another body", func(s *peertest.Scene) error {
+			return s.Receive(s.Request("p:/carol", mine, listen), mine, strings.Replace(listen, "songs", "wrong", 1))
+		}, fault.Unauthenticated, nil, "", false},
+		{"SIG-09 made for another inbox", func(s *peertest.Scene) error {
+			r := s.Request("p:/carol", shared, listen)
+			r.URL.Path, r.RequestURI = "/users/alice/inbox", "/users/alice/inbox"
+			return s.Receive(r, mine, listen)
+		}, fault.Unauthenticated, nil, "bad_signature", true},
+		{"SIG-29 a local actor", sends("p:/carol", mine, strings.ReplaceAll(listen, "p:/carol", "us:/alice")), fault.Unauthenticated, nil, "local_actor", false},
+		{"IN-01 text", func(s *peertest.Scene) error {
+			return altered(s, func(h http.Header) { h.Set("Content-Type", "text/plain") })
+		}, fault.Unsupported, nil, "", false},
+		{"IN-01 plain JSON", func(s *peertest.Scene) error {
+			return altered(s, func(h http.Header) { h.Set("Content-Type", "application/json") })
+		}, fault.Unsupported, nil, "", false},
+		{"no media type", func(s *peertest.Scene) error {
+			return altered(s, func(h http.Header) { h.Del("Content-Type") })
+		}, fault.Unsupported, nil, "", false},
+		{"two media types", func(s *peertest.Scene) error {
+			return altered(s, func(h http.Header) { h.Add("Content-Type", "text/plain") })
+		}, fault.Unsupported, nil, "", false},
+		{"SIG-08 an encoded body", func(s *peertest.Scene) error {
+			return altered(s, func(h http.Header) { h.Set("Content-Encoding", "gzip") })
+		}, fault.Unsupported, nil, "", false},
+		{"JSON-LD with the profile", func(s *peertest.Scene) error {
+			s.MediaType = vocab.MediaType
+			return s.Send("p:/carol", mine, listen)
+		}, accepted, listened, "", true},
+		{"IN-04 bad JSON", sends("p:/carol", mine, `{"id":`), fault.Invalid, nil, "bad_json", false},
+		{"no id", sends("p:/carol", mine, strings.Replace(listen, `"id":"p:/listens/1",`, "", 1)), fault.Invalid, nil, "", false},
+		{"no actor", sends("p:/carol", mine, strings.Replace(listen, `,"actor":"p:/carol"`, "", 1)), fault.Invalid, nil, "", false},
+		{"ORG-10 another origin's id", sends("p:/carol", mine, strings.Replace(listen, "p:/listens", "q:/listens", 1)), fault.Invalid, nil, "foreign_id", true},
+		{"ORG-04 an id of ours", sends("p:/carol", mine, strings.Replace(listen, "p:/listens", "us:/alice/activities", 1)), fault.Invalid, nil, "foreign_id", true},
+		{"IN-04 nobody's inbox", sends("p:/carol", "us:/users/nobody/inbox", listen), fault.NotFound, nil, "", false},
+		{"an unknown type", sends("p:/carol", mine, listen), accepted, listened, "", true},
+		{"IN-20 about nothing", sends("p:/carol", mine, strings.Replace(listen, `,"object":"p:/songs/1"`, "", 1)), accepted, []string{
+			"+ activity inbound Listen p:/listens/1", "+ event listen.received p:/listens/1 by stranger p:/carol"}, "", true},
+		{"D12 that concerns nobody", sends("p:/carol", shared, strings.Replace(listen, `"object"`, `"to":"as:Public","object"`, 1)), accepted, nil, "", true},
+		{"ORG-15 to a collection of alice's", sends("p:/carol", shared, `{"id":"p:/adds/1","type":"Add","actor":"p:/carol","object":"p:/carol","target":"us:/alice/followers"}`), accepted, nil, "", true},
+		{"ORG-24 a report tells nobody", sends("p:/carol", mine, `{"id":"p:/flags/1","type":"Flag","actor":"p:/carol","to":"us:/alice","object":["us:/alice","us:/alice/objects/1"]}`), accepted, nil, "", true},
+		{"IN-18 about several things", sends("p:/carol", mine, `{"id":"p:/likes/1","type":"Like","actor":"p:/carol","object":["us:/alice/objects/1","us:/alice/objects/2"]}`), fault.Invalid, nil, "", false},
+	}
+	for _, d := range []signature.Dialect{signature.RFC9421, signature.Cavage} {
+		t.Run(d.String(), func(t *testing.T) {
+			for _, tt := range tests {
+				t.Run(tt.name, func(t *testing.T) {
+					s := stage.Scene(t)
+					s.Dialect = d
+					s.Actor("p:/carol")
+					var err error
+					expect(t, s, tt.want, tt.kind, func() error { err = tt.send(s); return err })
+					if e := fault.Of(err); tt.code != "" && (e == nil || e.Code != tt.code) {
+						t.Errorf("err = %v, want code %s", err, tt.code)
+					}
+					if asked := s.Asked("p:/carol"); asked > 0 && !tt.asks {
+						t.Errorf("asked for the actor %d times, want none", asked)
+					}
+				})
+			}
+		})
+	}
+}
+
+func TestBlockedHostsAreRefusedBeforeAnythingIsFetched(t *testing.T) {
+	for _, from := range []string{"p:/carol", "q:/mallory"} {
+		t.Run(from, func(t *testing.T) {
+			s := newScene(t)
+			s.Actor("p:/carol")
+			s.Block("127.0.0.2")
+			expect(t, s, nil, fault.Forbidden, func() error { return s.Send(from, mine, listen) })
+			if n := s.Asked("p:/carol") + s.Asked("q:/mallory"); n > 0 {
+				t.Errorf("%d fetches, want none", n)
+			}
+		})
+	}
+}
+
+func TestInboxesOfUsersWhoAreNotActive(t *testing.T) {
+	s := newScene(t)
+	for state, want := range map[string]fault.Kind{"suspended": fault.Gone, "deleted": fault.Gone, "creating": fault.NotFound, "active": accepted} {
+		s.Instance(t, `UPDATE users SET state = '`+state+`'`)
+		err := s.Send("p:/carol", mine, listen)
+		if want == accepted && err != nil || want != accepted && fault.KindOf(err) != want {
+			t.Errorf("%s: err = %v, want kind %v", state, err, want)
+		}
+	}
+}
+
+func TestActorsWhoCannotBeFound(t *testing.T) {
+	del := `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol","object":"p:/carol"}`
+	tests := []struct {
+		name   string
+		status int
+		body   string
+		want   fault.Kind
+	}{
+		{"D16 gone, and deletes itself", http.StatusGone, del, accepted},
+		{"gone, and does something else", http.StatusGone, listen, fault.Unauthenticated},
+		{"SIG-32 gone, and deletes somebody else", http.StatusGone, strings.Replace(del, `"object":"p:/carol"`, `"object":"p:/dave"`, 1), fault.Unauthenticated},
+		{"D16 not found, and deletes itself", http.StatusNotFound, del, accepted},
+		{"not found, and does something else", http.StatusNotFound, listen, fault.Unauthenticated},
+		{"its server is down", http.StatusServiceUnavailable, listen, fault.Unavailable},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newScene(t)
+			s.Actor("p:/carol")
+			s.Answer("p:/carol", tt.status)
+			expect(t, s, nil, tt.want, func() error { return s.Send("p:/carol", shared, tt.body) })
+		})
+	}
+}
+
+func TestTooManyRequests(t *testing.T) {
+	limits := map[string]func(*inbox.Deps){
+		"of a host": func(d *inbox.Deps) { d.Hosts = policy.NewLimiter(policy.Rate{PerSecond: 0.001, Burst: 2}, d.Now, 10) },
+		"of a key":  func(d *inbox.Deps) { d.Senders = policy.NewLimiter(policy.Rate{PerSecond: 0.001, Burst: 2}, d.Now, 10) },
+	}
+	for name, limit := range limits {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, limit)
+			for range 2 {
+				s.MustSend("p:/carol", mine, listen)
+			}
+			err := s.Send("p:/carol", mine, listen)
+			if fault.KindOf(err) != fault.RateLimited || fault.Of(err).RetryAfter < time.Second {
+				t.Errorf("err = %v, want RateLimited with a time to wait", err)
+			}
+			s.MustSend("q:/mallory", mine, `{"id":"q:/listens/1","type":"Listen","actor":"q:/mallory"}`)
+		})
+	}
+}
+
+func TestAnExactReplayHasNoEffect(t *testing.T) {
+	s := newScene(t)
+	r := s.Request("p:/carol", mine, follow)
+	if err := s.Receive(r, mine, follow); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, s, nil, accepted, func() error { return s.Receive(r, mine, follow) })
+}
+
+func TestNothingIsFetchedForNobody(t *testing.T) {
+	s := newScene(t)
+	boost := `{"id":"p:/boosts/1","type":"Announce","actor":"p:/carol","to":"as:Public","object":"q:/notes/1"}`
+	expect(t, s, nil, accepted, func() error { return s.Send("p:/carol", shared, boost) })
+	if n := s.Asked("q:/notes/1"); n > 0 {
+		t.Errorf("asked %d times for an object that concerns nobody, want never", n)
+	}
+}
+
+func TestAnObjectWhoseServerIsDownIsAskedForAgain(t *testing.T) {
+	s := newScene(t)
+	s.Follows("p:/carol")
+	boost := `{"id":"p:/boosts/1","type":"Announce","actor":"p:/carol","to":"as:Public","object":"q:/notes/1"}`
+	s.Answer("q:/notes/1", http.StatusServiceUnavailable)
+	expect(t, s, nil, fault.Unavailable, func() error { return s.Send("p:/carol", shared, boost) })
+	s.Serve("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":"q:/eve","to":"as:Public"}`)
+	expect(t, s, []string{
+		"+ object q:/notes/1 Note",
+		"+ activity inbound Announce p:/boosts/1 q:/notes/1",
+		"+ reaction p:/carol Announce q:/notes/1 p:/boosts/1",
+		"+ feed p:/boosts/1 by p:/carol",
+		"+ event announce.received p:/boosts/1 q:/notes/1 by contact p:/carol"}, accepted, func() error { return s.Send("p:/carol", shared, boost) })
+}
+
+func TestADatabaseThatIsDownLosesNothing(t *testing.T) {
+	s := newScene(t)
+	other := s.With("bob")
+	s.Follows("p:/carol")
+	other.Act("p:/carol", `{"id":"us:/alice/activities/f","type":"Follow","actor":"us:/alice","object":"p:/carol"}`)
+	other.MustSend("p:/carol", mine, `{"id":"p:/accepts/bob","type":"Accept","actor":"p:/carol","object":"us:/alice/activities/f"}`)
+	post := strings.Replace(listen, `"object"`, `"to":"as:Public","object"`, 1)
+	want := []string{listened[0], strings.Replace(listened[1], "stranger", "contact", 1)}
+
+	s.Down(t, other.Alice)
+	expect(t, s, want, fault.Unavailable, func() error { return s.Send("p:/carol", shared, post) })
+	s.Up(t, other.Alice)
+	expect(t, other, want, accepted, func() error { return s.Send("p:/carol", shared, post) })
+	expect(t, s, nil, accepted, func() error { return s.Send("p:/carol", shared, post) })
+}
+
+func TestDeliverHandsOverWhatLocalActorsSend(t *testing.T) {
+	s := newScene(t)
+	bob := s.With("bob")
+	deliver := func(u *peertest.Scene, body string) error {
+		return u.Inbox.Deliver(t.Context(), u.Alice, []byte(bob.Long(body)))
+	}
+	follow := `{"id":"us:/alice/activities/1","type":"Follow","actor":"us:/alice","object":"` + string(s.Local.ID(s.Alice)) + `"}`
+	if err := deliver(s, follow); err != nil {
+		t.Fatal(err)
+	}
+	if err := deliver(s, follow); err != nil {
+		t.Fatal("again: ", err)
+	}
+	if n := s.Column(t, s.Alice, `SELECT actor_uri || status FROM relationships WHERE type = 'follower'`); len(n) != 1 || n[0] != bob.Long("us:/alice")+"accepted" {
+		t.Errorf("followers = %q, want bob", n)
+	}
+	if n := s.Column(t, s.Alice, `SELECT inbox || '|' || host FROM deliveries`); len(n) != 1 || n[0] != bob.Long("us:/alice/inbox|") {
+		t.Errorf("deliveries = %q, want one to bob, within this server", n)
+	}
+	if err := deliver(s, strings.ReplaceAll(follow, "us:/alice", "q:/mallory")); fault.KindOf(err) != fault.Forbidden {
+		t.Errorf("a remote actor's activity: err = %v, want forbidden", err)
+	}
+	s.Instance(t, `UPDATE users SET state = 'suspended' WHERE username <> 'bob'`)
+	if err := deliver(s, follow); fault.KindOf(err) != fault.Gone {
+		t.Errorf("to a suspended user: err = %v, want gone", err)
+	}
+}
+
+func TestAHostThatSignsByRFC9421IsKnownToTakeIt(t *testing.T) {
+	for _, d := range []signature.Dialect{signature.RFC9421, signature.Cavage} {
+		t.Run(d.String(), func(t *testing.T) {
+			s := newScene(t)
+			s.Dialect = d
+			host := s.ID("p:/carol").Host()
+			s.Dialects.Learn(t.Context(), host, signature.Cavage)
+			s.MustSend("p:/carol", mine, listen)
+			if got, _ := s.Dialects.Dialect(t.Context(), host); got != d {
+				t.Errorf("known to take %s, want %s", got, d)
+			}
+		})
+	}
+}
