@@ -156,6 +156,19 @@ func TestAReaderThatHasHadEnoughIsNoFailure(t *testing.T) {
 	}
 }
 
+func TestAResultThatCannotBeWrittenIsAFailureAndNoBug(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	var stderr bytes.Buffer
+	code := Main(context.Background(), []string{"version"}, []string{"HOME=/home/nobody"}, strings.NewReader(""), full, &stderr)
+	if code != exitFailed || !strings.Contains(stderr.String(), "no space left") {
+		t.Errorf("exit %d, %q, want %d and why", code, stderr.String(), exitFailed)
+	}
+}
+
 func TestHealthcheckTellsReadyFromNot(t *testing.T) {
 	status := http.StatusOK
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -167,8 +167,11 @@ type guarded struct{ io.Writer }
 
 func (g guarded) Write(b []byte) (int, error) {
 	n, err := g.Writer.Write(b)
-	if errors.Is(err, syscall.EPIPE) {
+	switch {
+	case errors.Is(err, syscall.EPIPE):
 		err = errClosedPipe
+	case err != nil:
+		err = &exitError{exitFailed, err}
 	}
 	return n, err
 }

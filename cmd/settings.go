@@ -70,7 +70,7 @@ var settings = []setting{
 	{key: "tls.key", at: func(c *config) pflag.Value { return (*path)(&c.Engine.TLS.Key) },
 		help: "PEM file with the certificate's key"},
 	{key: "trusted_proxies", at: func(c *config) pflag.Value { return (*prefixes)(&c.Engine.TrustedProxies) },
-		help: "networks whose `X-Forwarded-For` is believed, such as `10.0.0.0/8`"},
+		help: "networks whose `X-Forwarded-Proto` is believed, such as `10.0.0.0/8`"},
 	{key: "federation.allow_addresses", at: func(c *config) pflag.Value { return (*prefixes)(&c.Engine.Federation.AllowAddresses) },
 		help: "networks beyond the public internet that may be contacted, at any port"},
 	{key: "federation.allow_http", at: func(c *config) pflag.Value { return (*truth)(&c.Engine.Federation.AllowHTTP) },

@@ -34,6 +34,9 @@ func newUserTokenCreate(a *app) *cobra.Command {
 			if a.quiet {
 				return fault.New(fault.Usage, "--quiet would hide the token, which is shown once only")
 			}
+			if expires == 0 && a.command.Flags().Changed("expires") {
+				return fault.New(fault.Usage, "a token that expires at once is of no use").WithHint("leave --expires out for one that is good until it is revoked")
+			}
 			if err := engine.CheckScopes(scope); err != nil {
 				return err
 			}

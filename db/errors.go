@@ -44,7 +44,7 @@ func unavailable(err error) bool {
 			"58": // system error: I/O
 			return true
 		}
-		return pg.Code == "55000" || refused(err) // not accepting connections; refused for whatever reason
+		return pg.Code == "3D000" || pg.Code == "55000" || refused(err) // no such database; not accepting connections
 	}
 	var network net.Error
 	return refused(err) || errors.As(err, &network) || errors.Is(err, io.EOF) ||

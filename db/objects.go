@@ -40,10 +40,11 @@ func (t *Tx) Objects(ctx context.Context, uris []vocab.ID) ([]Object, error) {
 	return collect[Object](ctx, t, "read objects", `SELECT `+objectColumns+` FROM objects WHERE uri = ANY($1)`, texts(uris))
 }
 
-// ReplaceObject gives a living object new contents, unless what is there is as new or newer, and tells whether it did.
+// ReplaceObject gives a living object new contents, unless what is there is newer, and tells whether it did. Many
+// servers write times in whole seconds: of two changes in one, the later to come counts.
 func (t *Tx) ReplaceObject(ctx context.Context, uri vocab.ID, raw json.RawMessage, updated time.Time) (bool, error) {
 	n, err := t.exec(ctx, "replace object", `UPDATE objects SET raw = $2, updated_at = $3
-		WHERE uri = $1 AND deleted_at IS NULL AND coalesce(updated_at, published) < $3`, uri, raw, updated)
+		WHERE uri = $1 AND deleted_at IS NULL AND coalesce(updated_at, published) <= $3`, uri, raw, updated)
 	return n == 1, err
 }
 

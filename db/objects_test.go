@@ -37,7 +37,7 @@ func TestADeletedObjectStaysDeletedWheneverItComes(t *testing.T) {
 	})
 }
 
-func TestOnlyANewerVersionReplacesAnObject(t *testing.T) {
+func TestAnOlderVersionNeverReplacesAnObject(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
 	_, o, _ := note(bob, 1, now)
@@ -51,7 +51,7 @@ func TestOnlyANewerVersionReplacesAnObject(t *testing.T) {
 		for _, tt := range []struct {
 			after time.Duration // of the object's publication
 			want  bool
-		}{{-time.Hour, false}, {0, false}, {2 * time.Hour, true}, {time.Hour, false}, {2 * time.Hour, false}, {3 * time.Hour, true}} {
+		}{{-time.Hour, false}, {0, true}, {2 * time.Hour, true}, {time.Hour, false}, {2 * time.Hour, true}, {3 * time.Hour, true}} {
 			raw := fmt.Appendf(nil, `{"after": %d}`, tt.after)
 			if done, err := tx.ReplaceObject(ctx, o.URI, raw, now.Add(tt.after)); done != tt.want || err != nil {
 				t.Errorf("ReplaceObject %v after = %t, %v; want %t", tt.after, done, err, tt.want)

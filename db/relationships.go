@@ -155,12 +155,11 @@ func (t *Tx) ObjectsBy(ctx context.Context, actor vocab.ID) ([]vocab.ID, error) 
 	return ids, err
 }
 
-// TalksWith tells whether the user, whose own actor is me, has to do with the actor already: they follow each other one
-// way or the other, or one of them has written to the other.
-func (t *Tx) TalksWith(ctx context.Context, me, actor vocab.ID) (talks bool, err error) {
-	err = t.tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = $2 AND status = 'accepted')
-		OR EXISTS (SELECT FROM activities WHERE type = 'Create' AND (
-			direction = 'inbound' AND actor_uri = $2 AND (raw -> 'to' @> to_jsonb($1::text) OR raw -> 'cc' @> to_jsonb($1::text))
-			OR direction = 'outbound' AND raw -> 'to' @> to_jsonb($2::text)))`, string(me), string(actor)).Scan(&talks)
+// TalksWith tells whether the user, whose followers collection that is, talks with the actor already: it follows the
+// actor, or has written to it in private.
+func (t *Tx) TalksWith(ctx context.Context, followers, actor vocab.ID) (talks bool, err error) {
+	err = t.tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = $2 AND type IN ('following', 'friend') AND status = 'accepted')
+		OR EXISTS (SELECT FROM activities WHERE type = 'Create' AND direction = 'outbound' AND raw -> 'to' @> to_jsonb($2::text)
+			AND NOT coalesce(`+addressesPublic+`, false) AND NOT raw -> 'to' ? $1 AND NOT coalesce(raw -> 'cc' ? $1, false))`, string(followers), string(actor)).Scan(&talks)
 	return talks, storeFault("read relationship", err)
 }

@@ -78,9 +78,12 @@ func (c *Cluster) CreateUserDatabase(ctx context.Context, u vocab.Username) erro
 	return err
 }
 
-// ActivateUser publishes a user whose parts are all made.
+// ActivateUser publishes a user whose parts are all made. The fault is Conflict when somebody else has: the user is theirs.
 func (c *Cluster) ActivateUser(ctx context.Context, u vocab.Username) error {
-	_, err := c.instance.Exec(ctx, `UPDATE users SET state = 'active', schema_version = $2 WHERE username = $1 AND state = 'creating'`, u, Schema())
+	tag, err := c.instance.Exec(ctx, `UPDATE users SET state = 'active', schema_version = $2 WHERE username = $1 AND state = 'creating'`, u, Schema())
+	if err == nil && tag.RowsAffected() == 0 {
+		return fault.New(fault.Conflict, fmt.Sprintf("the user %q exists already", u)).WithHint("lightweb user show " + u.String())
+	}
 	return storeFault("activate user", err)
 }
 

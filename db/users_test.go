@@ -27,7 +27,12 @@ func TestMakingAUserMayEndAnywhereAndBeDoneAgain(t *testing.T) {
 	steps := []func(context.Context, vocab.Username) error{
 		func(ctx context.Context, u vocab.Username) error { _, err := c.ReserveUser(ctx, u); return err },
 		c.CreateUserDatabase,
-		c.ActivateUser,
+		func(ctx context.Context, u vocab.Username) error {
+			if err := c.ActivateUser(ctx, u); fault.KindOf(err) != fault.Conflict {
+				return err
+			}
+			return nil
+		},
 	}
 	for done := range len(steps) + 1 {
 		u := name(t, "user"+string(rune('0'+done)))
@@ -60,6 +65,14 @@ func TestManyMakeOneUserAtOnce(t *testing.T) {
 	users, err := c.Users(t.Context())
 	if err != nil || len(users) != 1 || users[0].State != db.UserActive {
 		t.Errorf("Users = %+v, %v; want one", users, err)
+	}
+}
+
+func TestAUserIsActivatedOnce(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	if err := c.ActivateUser(t.Context(), u); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("ActivateUser of an active user = %v, want fault.Conflict: who made it first has it", err)
 	}
 }
 

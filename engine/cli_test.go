@@ -23,6 +23,7 @@ func TestCommandLine(t *testing.T) {
 	i.Start(t)
 	t.Run("beside an engine that serves", func(t *testing.T) { commandsBesideServe(t, i) })
 	t.Run("a create that is killed", func(t *testing.T) { createThatIsKilled(t, i) })
+	t.Run("creates at once", func(t *testing.T) { createsAtOnce(t, i) })
 	t.Run("actor fetch", func(t *testing.T) { actorFetch(t, i, other) })
 	t.Run("refusals of serve", func(t *testing.T) { refusalsOfServe(t, i) })
 }
@@ -151,6 +152,29 @@ func commandsBesideServe(t *testing.T, i *enginetest.Instance) {
 	}
 }
 
+// Of several who make the same user at once, one gets the user, and with it a token.
+func createsAtOnce(t *testing.T, i *enginetest.Instance) {
+	const several = 4
+	made := make(chan enginetest.Ran, several)
+	t.Run("together", func(t *testing.T) {
+		for n := range several {
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				t.Parallel()
+				made <- i.Run(t, "user", "create", "wanted", "--token", "--json")
+			})
+		}
+	})
+	close(made)
+	var codes []int
+	for r := range made {
+		codes = append(codes, r.Code)
+	}
+	slices.Sort(codes)
+	if want := []int{0, 73, 73, 73}; !slices.Equal(codes, want) {
+		t.Errorf("the creates ended with %v, want %v", codes, want)
+	}
+}
+
 // A user create that is killed at any moment is finished by the next one.
 func createThatIsKilled(t *testing.T, i *enginetest.Instance) {
 	began := time.Now()
@@ -255,4 +279,24 @@ func refusalsOfServe(t *testing.T, i *enginetest.Instance) {
 	})
 	i.Stop(t)
 	runAll(t, i, []command{{"healthcheck", 69, "does not answer"}})
+
+	// What cannot be read must not be taken for nothing.
+	policy := filepath.Join(i.DataDir, "registry", "server.json")
+	if err := os.WriteFile(policy, []byte(`{"blocked_domains":["blocked.example"`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	none := filepath.Join(t.TempDir(), "none.pem")
+	certificate := filepath.Join(t.TempDir(), "lightweb.toml")
+	if err := os.WriteFile(certificate, []byte("[tls]\ncert = '"+none+"'\nkey = '"+none+"'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const serve = "serve --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0"
+	runAll(t, i, []command{{serve, 78, "read " + policy}})
+	if err := os.Remove(policy); err != nil {
+		t.Fatal(err)
+	}
+	runAll(t, i, []command{
+		{serve + " --config " + certificate, 78, "tls.cert"},
+		{"user list --data-dir /dev/null/x", 78, "/dev/null"},
+	})
 }

@@ -66,7 +66,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Engine, error) {
 // openStore starts the private cluster unless a server is configured, and opens the databases on it.
 func (e *Engine) openStore(ctx context.Context) error {
 	if err := os.MkdirAll(e.cfg.DataDir, 0o755); err != nil {
-		return fault.Wrap(fault.Config, "data_dir cannot be made", err).WithHint("set data_dir to a folder you may write to")
+		return fault.New(fault.Config, "data_dir: "+err.Error()).WithHint("set data_dir to a folder you may write to")
 	}
 	c := db.Config{URL: e.cfg.Database.URL.Reveal(), Name: e.cfg.Database.Name, Template: e.cfg.Database.Template,
 		MaxConnections: e.cfg.Database.MaxConnections, Metrics: e.metrics}
@@ -90,6 +90,9 @@ func (e *Engine) build() error {
 		return fmt.Errorf("load the instance's keys: %w", err)
 	}
 	e.profiles = registry.New(c.DataDir, c.UsersDir, e.log)
+	if _, err := e.profiles.Server(); err != nil { // without its blocked domains nothing may be taken or sent
+		return fault.New(fault.Config, err.Error()).WithHint("mend the file, or remove it to block nobody")
+	}
 	e.local = actor.NewLocal(c.PublicURL, e.keys, e.profiles, "lightweb/"+c.Version)
 	mode := policy.Open
 	if c.Federation.Mode == "allowlist" {

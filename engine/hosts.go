@@ -55,6 +55,13 @@ func (h *hosts) Learn(ctx context.Context, host string, d signature.Dialect) {
 	}
 }
 
+// Speaks is told that host signs in this dialect, and so takes it: news only of a host of which nothing is known.
+func (h *hosts) Speaks(ctx context.Context, host string, d signature.Dialect) {
+	if _, known := h.Dialect(ctx, host); !known {
+		h.Learn(ctx, host, d)
+	}
+}
+
 // keep remembers d for this process and tells whether it is news.
 func (h *hosts) keep(host string, d signature.Dialect) bool {
 	h.mu.Lock()

@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"sync"
@@ -46,6 +48,11 @@ type parts struct {
 // Serve runs until ctx ends, then drains within the configured time. ready is called once, when requests are answered.
 // The first part to end ends all. One process serves an instance: fault.Conflict when another one does.
 func (e *Engine) Serve(ctx context.Context, ready func(Serving)) error {
+	if c := e.cfg.TLS; c.Cert != "" {
+		if _, err := tls.LoadX509KeyPair(c.Cert, c.Key); err != nil {
+			return fault.New(fault.Config, "tls.cert and tls.key: "+err.Error()).WithHint("both are PEM files that lightweb may read, and belong together")
+		}
+	}
 	public, err := listen(ctx, "listen", e.cfg.Listen)
 	if err != nil {
 		return err
@@ -65,7 +72,11 @@ func listen(ctx context.Context, key, address string) (net.Listener, error) {
 			WithHint("stop who listens there ('ss -ltnp'), or set " + key + " to another address")
 	}
 	if err != nil {
-		return nil, fault.Wrap(fault.Config, fmt.Sprintf("%s: cannot listen on %s", key, address), err).WithHint("is the address one of this machine's?")
+		why := "is the address one of this machine's?"
+		if errors.Is(err, fs.ErrPermission) {
+			why = "take a port from 1024 on, or give lightweb CAP_NET_BIND_SERVICE"
+		}
+		return nil, fault.New(fault.Config, key+": "+err.Error()).WithHint(why)
 	}
 	return l, nil
 }
@@ -203,7 +214,7 @@ func (e *Engine) parts() *parts {
 		Store: e.db, Local: e.local, Actors: e.actors, Verifier: e.verifier, Gate: e.gate,
 		Hosts:    policy.NewLimiter(limit(e.cfg.Limits.InboxHostRate), e.now, maxLimited),
 		Senders:  policy.NewLimiter(limit(e.cfg.Limits.InboxActorRate), e.now, maxLimited),
-		Handlers: handlers, Profiles: e.profiles, Wake: func(u vocab.Username) { p.dispatcher.Wake(u) }, Learn: e.hosts.Learn,
+		Handlers: handlers, Profiles: e.profiles, Wake: func(u vocab.Username) { p.dispatcher.Wake(u) }, Speaks: e.hosts.Speaks,
 		Log: e.log.With("component", "inbox"), Metrics: e.metrics, Now: e.now,
 	})
 	p.dispatcher = delivery.New(delivery.Deps{

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,11 +56,12 @@ func (e *Engine) CreateUser(ctx context.Context, n NewUser) (u User, token strin
 	default:
 		return e.user(row), "", fault.New(fault.Conflict, fmt.Sprintf("the user %q exists already", n.Name)).WithHint("lightweb user show " + n.Name.String())
 	}
-	if err := e.makeUser(ctx, n); err != nil {
-		return User{}, "", fmt.Errorf("create user %s: %w", n.Name, err)
+	made := e.makeUser(ctx, n)
+	if made != nil && fault.KindOf(made) != fault.Conflict {
+		return User{}, "", fmt.Errorf("create user %s: %w", n.Name, made)
 	}
-	if u, err = e.User(ctx, n.Name); err != nil {
-		return User{}, "", err
+	if u, err = e.User(ctx, n.Name); err != nil || made != nil { // of two who make the same user at once, one is told that it exists
+		return u, "", errors.Join(made, err)
 	}
 	if n.Token {
 		_, token, err = e.CreateToken(ctx, n.Name, "", []string{db.ScopeRead, db.ScopeWrite}, 0)

@@ -20,13 +20,13 @@ func (r *Resolver) Object(ctx context.Context, id vocab.ID, as *vocab.Username) 
 	if err := r.Gate.Check(id.Host()); err != nil {
 		return nil, nil, err
 	}
-	leave, err := r.queue.enter(id.Host())
-	if err != nil {
-		return nil, nil, err
-	}
-	defer leave()
 	req := transport.Request{URL: id}
-	d, err := r.own(ctx, req)
+	d, err := share(ctx, r, "object", id, func(ctx context.Context) (document, error) {
+		if err := spend(r.objectRate, id); err != nil {
+			return document{}, err
+		}
+		return r.own(ctx, req)
+	})
 	if fault.KindOf(err) == fault.NotFound && as != nil {
 		keys, fail := r.Local.keys.Keys(*as)
 		if fail != nil {

@@ -54,9 +54,10 @@ type ResolverDeps struct {
 // fetches our key while we fetch its, waits for nothing.
 type Resolver struct {
 	ResolverDeps
-	rate    *policy.Limiter
-	flights singleflight.Group
-	queue   queue
+	rate       *policy.Limiter // of actors and keys
+	objectRate *policy.Limiter
+	flights    singleflight.Group
+	queue      queue
 
 	actors   *lru[vocab.ID, *db.RemoteActor] // by canonical id
 	claims   *lru[vocab.ID, claim]           // by key id, of keys that lie outside the document of their actor
@@ -78,6 +79,7 @@ func NewResolver(d ResolverDeps) *Resolver {
 	return &Resolver{
 		ResolverDeps: d,
 		rate:         policy.NewLimiter(d.KeyRate, d.Now, remembered),
+		objectRate:   policy.NewLimiter(policy.Rate{PerSecond: 5, Burst: 200}, d.Now, remembered),
 		queue:        queue{hosts: map[string]int{}},
 		actors:       newLRU[vocab.ID](remembered, actorRoom, weight),
 		claims:       newLRU[vocab.ID, claim](remembered, 0, nil),

@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -79,7 +80,7 @@ func share[T any](ctx context.Context, r *Resolver, what string, id vocab.ID, wo
 		// Who asked first may hang up while others still wait.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flightTime)
 		defer cancel()
-		v, err := work(ctx)
+		v, err := survive(ctx, work)
 		r.note(name, err)
 		return v, err
 	})
@@ -90,6 +91,17 @@ func share[T any](ctx context.Context, r *Resolver, what string, id vocab.ID, wo
 	case <-ctx.Done():
 		return none, fault.Wrap(fault.Busy, "the request was given up", ctx.Err())
 	}
+}
+
+// survive does work and turns a panic into an error: nobody is there to catch it, and what comes from one peer must not
+// end the process.
+func survive[T any](ctx context.Context, work func(context.Context) (T, error)) (v T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return work(ctx)
 }
 
 // failed returns why name is not to be tried now, or nil.
@@ -130,10 +142,12 @@ func blamesPeer(err error) bool {
 // codeDatabase is what db calls a server of ours that does not answer.
 const codeDatabase = "database_unavailable"
 
-// spend counts one fetch against the domain of id.
-func (r *Resolver) spend(id vocab.ID) error {
-	if ok, after := r.rate.Allow(policy.RegistrableDomain(id.Host())); !ok {
-		return fault.New(fault.RateLimited, "too many actors of that domain were asked for").WithCode("key_fetch_rate").After(after)
+// spend counts one fetch of an actor or key against the domain of id.
+func (r *Resolver) spend(id vocab.ID) error { return spend(r.rate, id) }
+
+func spend(l *policy.Limiter, id vocab.ID) error {
+	if ok, after := l.Allow(policy.RegistrableDomain(id.Host())); !ok {
+		return fault.New(fault.RateLimited, "too much of that domain was asked for").WithCode("key_fetch_rate").After(after)
 	}
 	return nil
 }

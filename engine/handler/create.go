@@ -70,17 +70,22 @@ func authored(r *Received) (*vocab.Object, error) {
 // keep stores an object and tells whether it is there and lives, as this author's: one that was deleted before it came
 // does not, and nobody takes over what another one wrote.
 func keep(ctx context.Context, tx Tx, o *vocab.Object, now time.Time) (bool, error) {
-	stored := db.Object{ID: uuid.Must(uuid.NewV7()), URI: o.ID, Published: NotAfter(o.Published, now), Raw: o.Doc.WithoutHidden().JSON()}
-	if !o.Updated.IsZero() {
-		at := NotAfter(o.Updated, now)
-		stored.UpdatedAt = &at
-	}
-	added, err := tx.AddObject(ctx, stored)
+	added, err := tx.AddObject(ctx, Stored(o, now))
 	if added || err != nil {
 		return added, err
 	}
 	there, err := tx.Object(ctx, o.ID)
 	return there != nil && there.DeletedAt == nil && author(there).Same(o.AttributedTo), err
+}
+
+// Stored returns an object as it is stored now, for the first time.
+func Stored(o *vocab.Object, now time.Time) db.Object {
+	row := db.Object{ID: uuid.Must(uuid.NewV7()), URI: o.ID, Published: NotAfter(o.Published, now), Raw: o.Doc.WithoutHidden().JSON()}
+	if !o.Updated.IsZero() {
+		at := NotAfter(o.Updated, now)
+		row.UpdatedAt = &at
+	}
+	return row
 }
 
 // appear gives a received activity its place in the feed of a user whom it reached. Others it only concerns: they see it

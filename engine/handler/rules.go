@@ -51,7 +51,12 @@ func checkAuthored(a *vocab.Activity) error {
 	if !readable(o) {
 		return fault.New(fault.Invalid, "an object of this type is not taken here").WithCode("wrong_object_type").At("/object/type")
 	}
-	if o.AttributedTo != "" && !o.AttributedTo.Same(a.Actor) {
+	authors, err := o.Doc.IDs("attributedTo")
+	if err != nil {
+		return err
+	}
+	foreign := func(id vocab.ID) bool { return !id.SameOrigin(a.Actor) }
+	if o.AttributedTo != "" && !o.AttributedTo.Same(a.Actor) || slices.ContainsFunc(authors, foreign) {
 		return fault.New(fault.Invalid, "the object must be attributed to the actor").WithCode("foreign_object").At("/object/attributedTo")
 	}
 	return nil

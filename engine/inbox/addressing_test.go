@@ -61,7 +61,7 @@ func TestAddressing(t *testing.T) {
 		{"personal, bcc another user", others, song + `,"bcc":"us:/users/idol"`, "other"},
 		{"shared, a Follow", shared, `"type":"Follow","object":"us:/users/other"`, "other"},
 		{"shared, a Like", shared, `"type":"Like","object":"us:/users/other/objects/1"`, "other"},
-		{"shared, an Announce", shared, `"type":"Announce","object":"us:/users/other/objects/1"`, "other"},
+		{"IN-23 shared, an Announce to nobody", shared, `"type":"Announce","object":"us:/users/other/objects/1"`, "fan other"},
 		{"shared, an Announce to everybody", shared, `"type":"Announce","to":"as:Public","object":"us:/users/other/objects/1"`, "fan other"},
 		{"shared, a reply", shared, `"type":"Create","to":"as:Public","object":{"id":"p:/notes/9","type":"Note","inReplyTo":"us:/users/other/objects/1"}`, "fan other"},
 		{"shared, an Accept of what nobody asked", shared, `"type":"Accept","object":"us:/users/other/activities/1"`, ""},

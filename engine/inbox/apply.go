@@ -21,7 +21,9 @@ const (
 )
 
 // applyBatch runs the Apply half for a batch in one transaction. The claim is first: a duplicate ends there, within the
-// batch too. It is run again when the transaction is, so nothing of an earlier run may count.
+// batch too. The ids of what was ignored are given back: what does not concern the user in one inbox may be meant for it
+// in the other, and nobody spoils an id with a forgery. It is run again when the transaction is, so nothing of an earlier
+// run may count.
 func (i *Inbox) applyBatch(ctx context.Context, tx *db.Tx, batch []*entry) error {
 	ids := make([]vocab.ID, len(batch))
 	for n, e := range batch {
@@ -37,11 +39,18 @@ func (i *Inbox) applyBatch(ctx context.Context, tx *db.Tx, batch []*entry) error
 			e.x.outcome = outcomeDuplicate
 			continue
 		}
-		delete(fresh, ids[n])
 		if err := i.survive(ctx, e.x); err != nil {
 			return err
 		}
+		if !e.x.ignored() {
+			delete(fresh, ids[n])
+		}
 		delete(fresh, e.x.Undone.Canonical()) // it may be in this very batch
+	}
+	for id := range fresh {
+		if err := tx.Unclaim(ctx, id); err != nil {
+			return err
+		}
 	}
 	return tx.TrimEvents(ctx)
 }
@@ -64,8 +73,9 @@ func (x *applying) begin(tx *db.Tx) {
 	x.Follows, x.Changed, x.Queued, x.Undone = false, false, false, ""
 }
 
-// applyOne takes one activity through the steps. One that is ignored is not kept, and its id is given back: what does not
-// concern the user in one inbox may be meant for it in the other, and nobody spoils an id with a forgery.
+func (x *applying) ignored() bool { return x.outcome == outcomeIgnored || x.outcome == outcomeStranger }
+
+// applyOne takes one activity through the steps. One that is ignored is not kept.
 func (i *Inbox) applyOne(ctx context.Context, x *applying) error {
 	err := i.applying.Run(ctx, x)
 	if !errors.Is(err, handler.ErrIgnored) {
@@ -75,18 +85,16 @@ func (i *Inbox) applyOne(ctx context.Context, x *applying) error {
 		x.outcome = outcomeIgnored
 	}
 	x.Changed, x.Queued = false, false
-	if x.stored {
-		if err := x.tx.RemoveActivity(ctx, x.Activity.ID); err != nil {
-			return err
-		}
+	if !x.stored {
+		return nil
 	}
-	return x.tx.Unclaim(ctx, x.Activity.ID)
+	return x.tx.RemoveActivity(ctx, x.Activity.ID)
 }
 
 // applied records what became of an activity, once that is committed.
 func (i *Inbox) applied(x *applying) {
 	i.metrics.activities.WithLabelValues(x.outcome).Inc()
-	if x.outcome == outcomeIgnored || x.outcome == outcomeStranger {
+	if x.ignored() {
 		i.Log.Info("activity ignored", "user", x.User, "activity", x.Activity.ID, "type", x.Activity.Type, "actor", x.Activity.Actor)
 	}
 }

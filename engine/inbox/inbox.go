@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
@@ -29,11 +30,11 @@ type Deps struct {
 	Verifier *actor.Verifier
 	Gate     *policy.Gate
 	Hosts    *policy.Limiter // requests per registrable domain of the signer
-	Senders  *policy.Limiter // requests per signing key
+	Senders  *policy.Limiter // requests per signer
 	Handlers *handler.Registry
 	Profiles handler.Profiles
 	Wake     func(vocab.Username)                                        // something is to be delivered
-	Learn    func(ctx context.Context, host string, d signature.Dialect) // which dialect a host takes
+	Speaks   func(ctx context.Context, host string, d signature.Dialect) // a host signs in this dialect, so it takes it
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
 	Now      func() time.Time
@@ -46,8 +47,17 @@ type Inbox struct {
 	applying  *pipeline.Pipeline[*applying]
 	writers   *writers
 	known     *known
+	room      *semaphore.Weighted // bytes of memory for requests under way
 	metrics   metrics
 }
+
+// What requests under way may take of the memory, all together and each, in bytes. A parsed document takes many times
+// those it was written with.
+const (
+	maxRoom    = 512 << 20
+	perRequest = 16 << 10
+	perByte    = 16
+)
 
 // receiving is one request on its way through Receive.
 type receiving struct {
@@ -68,7 +78,7 @@ type applying struct {
 
 // New returns an inbox. It holds the table of contents of both halves.
 func New(d Deps) *Inbox {
-	i := &Inbox{Deps: d, known: newKnown(), metrics: newMetrics(d.Metrics)}
+	i := &Inbox{Deps: d, known: newKnown(), room: semaphore.NewWeighted(maxRoom), metrics: newMetrics(d.Metrics)}
 	i.receiving = pipeline.New("receive", d.Log, d.Metrics,
 		pipeline.Do("receive", i.receive),
 		pipeline.Do("parseBody", i.parseBody),
@@ -91,9 +101,20 @@ func New(d Deps) *Inbox {
 // Receive takes one request to an inbox through both halves: user is whose inbox was addressed, zero for the shared one.
 // With nil the activity is stored for every recipient, or nobody here wants it: the peer is answered 202.
 func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error {
-	err := i.receiving.Run(ctx, &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}})
+	err := i.admit(ctx, &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}})
 	i.metrics.requests.WithLabelValues(outcome(err)).Inc()
 	return err
+}
+
+// admit runs Receive while there is room for what it takes: nobody fills the memory with bodies, least of all before it
+// is known who sent them.
+func (i *Inbox) admit(ctx context.Context, x *receiving) error {
+	takes := min(perRequest+perByte*int64(len(x.Body)), maxRoom)
+	if !i.room.TryAcquire(takes) {
+		return fault.New(fault.Unavailable, "the engine takes no more now").After(retryAfter)
+	}
+	defer i.room.Release(takes)
+	return i.receiving.Run(ctx, x)
 }
 
 // Deliver hands an activity of a local user to another one (local recipients take part in deliveries like others).

@@ -45,7 +45,8 @@ var found = map[string]bool{"Update": true, "Delete": true, "Undo": true}
 // everybody, or the activity is about something of the user's or that the user may hold.
 func concerns(x *applying) bool {
 	a := x.Activity
-	return x.Named || found[a.Type] || x.Follows && !handler.Direct(a, x.Actor.Followers) || slices.ContainsFunc(about(a), x.Mine)
+	toFollowers := !handler.Direct(a, x.Actor.Followers) || unaddressed(a)
+	return x.Named || found[a.Type] || x.Follows && toFollowers || slices.ContainsFunc(about(a), x.Mine)
 }
 
 // permitted drops posts that are not for the user: one for followers of which the user is none, and a private one from

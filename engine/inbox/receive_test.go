@@ -210,6 +210,7 @@ func TestAnObjectWhoseServerIsDownIsAskedForAgain(t *testing.T) {
 	s.Answer("q:/notes/1", http.StatusServiceUnavailable)
 	expect(t, s, nil, fault.Unavailable, func() error { return s.Send("p:/carol", shared, boost) })
 	s.Serve("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":"q:/eve","to":"as:Public"}`)
+	s.Later(2 * time.Minute) // it is not asked again at once
 	expect(t, s, []string{
 		"+ object q:/notes/1 Note",
 		"+ activity inbound Announce p:/boosts/1 q:/notes/1",
@@ -263,15 +264,24 @@ func TestDeliverHandsOverWhatLocalActorsSend(t *testing.T) {
 }
 
 func TestAHostThatSignsByRFC9421IsKnownToTakeIt(t *testing.T) {
-	for _, d := range []signature.Dialect{signature.RFC9421, signature.Cavage} {
-		t.Run(d.String(), func(t *testing.T) {
+	for _, tt := range []struct {
+		name               string
+		known, signs, want signature.Dialect
+	}{
+		{"nothing was known", 0, signature.RFC9421, signature.RFC9421},
+		{"the other dialect says nothing new", 0, signature.Cavage, 0},
+		{"what it took outweighs what it speaks", signature.Cavage, signature.RFC9421, signature.Cavage},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			s := newScene(t)
-			s.Dialect = d
+			s.Dialect = tt.signs
 			host := s.ID("p:/carol").Host()
-			s.Dialects.Learn(t.Context(), host, signature.Cavage)
+			if tt.known != 0 {
+				s.Dialects.Learn(t.Context(), host, tt.known)
+			}
 			s.MustSend("p:/carol", mine, listen)
-			if got, _ := s.Dialects.Dialect(t.Context(), host); got != d {
-				t.Errorf("known to take %s, want %s", got, d)
+			if got, _ := s.Dialects.Dialect(t.Context(), host); got != tt.want {
+				t.Errorf("known to take %s, want %s", got, tt.want)
 			}
 		})
 	}

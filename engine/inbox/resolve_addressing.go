@@ -72,12 +72,16 @@ func about(a *vocab.Activity) []vocab.ID {
 	return ids
 }
 
+// unaddressed tells of a boost that names nobody, as some servers send them to those who follow.
+func unaddressed(a *vocab.Activity) bool { return a.Type == "Announce" && len(a.All()) == 0 }
+
 // acquainted adds the users who know the sender: followers when it speaks to its followers or everybody, all when it
 // changes or takes back what they may hold.
 func (i *Inbox) acquainted(ctx context.Context, x *receiving, users map[vocab.Username]bool) error {
 	a := x.Activity
 	all := spread[a.Type]
-	if !all && (!x.User.IsZero() || !a.Public() && !a.Names(x.Actor.Followers)) {
+	toFollowers := a.Public() || a.Names(x.Actor.Followers) || unaddressed(a)
+	if !all && (!x.User.IsZero() || !toFollowers) {
 		return nil
 	}
 	known, err := i.Store.Acquainted(ctx, x.Actor.ID, !all)

@@ -3,13 +3,16 @@ package inbox
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/signature"
 )
 
 // verifySignature proves that the actor of the activity made the request: one of the claims is by a key that the actor
-// lists, and holds. A host that signs by RFC 9421 takes it too.
+// lists, and holds. Only then is the request counted against its host and its actor: before, anybody could use up what
+// others may send by naming their keys.
 func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	if x.gone {
 		return nil
@@ -22,8 +25,19 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 		return fmt.Errorf("verify request of %s: %w", x.Activity.Actor, err)
 	}
 	x.Actor = signer
+	host := signer.ID.Host()
 	if x.claims[0].Dialect == signature.RFC9421 { // one request has claims of one dialect
-		i.Learn(ctx, signer.ID.Host(), signature.RFC9421)
+		i.Speaks(ctx, host, signature.RFC9421)
+	}
+	if err := limit(i.Hosts, policy.RegistrableDomain(host)); err != nil {
+		return err
+	}
+	return limit(i.Senders, string(signer.ID))
+}
+
+func limit(l *policy.Limiter, key string) error {
+	if ok, after := l.Allow(key); !ok {
+		return fault.New(fault.RateLimited, "too many requests").After(max(after, time.Second))
 	}
 	return nil
 }

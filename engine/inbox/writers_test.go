@@ -122,6 +122,30 @@ func TestRepeatsWithinABatch(t *testing.T) {
 	}
 }
 
+func TestWhatIsIgnoredFromOneInboxMayBeMeantForTheOther(t *testing.T) {
+	s := newScene(t)
+	release := hold(t, s)
+	first := queue(t, s, listens(2)[1]) // the transaction that is held
+	const body = `{"id":"p:/listens/00","type":"Listen","actor":"p:/carol","cc":"us:/alice/followers"}`
+	answers := make(chan error, 2)
+	for n, to := range []string{shared, mine} {
+		r := s.Request("p:/carol", to, body)
+		go func() { answers <- s.Receive(r, to, body) }()
+		waiting(t, s, n+2)
+	}
+	made := s.Changes(func() {
+		release()
+		for _, a := range []chan error{first[0], answers, answers} {
+			if err := <-a; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if !slices.Contains(made, "+ activity inbound Listen p:/listens/00") {
+		t.Errorf("changes:\n%s\nwant what came to her own inbox", strings.Join(made, "\n"))
+	}
+}
+
 // broken makes activities of some types fail as an error of ours would.
 func broken(d *inbox.Deps) {
 	d.Handlers.Register(handler.Key{Type: "Explode"}, handler.Handler{Received: func(ctx context.Context, tx handler.Tx, r *handler.Received) error {

@@ -92,7 +92,7 @@ func (o *Outbox) keepAnswer(ctx context.Context, tx *db.Tx, x *exchange) error {
 func (o *Outbox) storeActivity(ctx context.Context, tx *db.Tx, x *exchange, job db.Job) error {
 	a := x.activity
 	for _, f := range x.fetched {
-		if _, err := tx.AddObject(ctx, fetchedObject(f, x.now)); err != nil {
+		if _, err := tx.AddObject(ctx, handler.Stored(f, x.now)); err != nil {
 			return err
 		}
 	}
@@ -128,15 +128,4 @@ func ordered(a *vocab.Activity) vocab.ID {
 		return a.ID
 	}
 	return a.Object.ID
-}
-
-func fetchedObject(f *vocab.Object, now time.Time) db.Object {
-	o := db.Object{ID: uuid.Must(uuid.NewV7()), URI: f.ID, Published: f.Published, Raw: f.Doc.WithoutHidden().JSON()}
-	if o.Published.IsZero() || o.Published.After(now) {
-		o.Published = now
-	}
-	if at := f.Updated; !at.IsZero() && !at.After(now) {
-		o.UpdatedAt = &at
-	}
-	return o
 }

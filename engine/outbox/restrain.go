@@ -2,12 +2,10 @@ package outbox
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
-	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // How many actions an LLM engine may do in the user's name.
@@ -16,8 +14,8 @@ const (
 	assistantDaily  = 500
 )
 
-// restrain refuses what an LLM engine may not do although its scope has the action: more than so much, and private words
-// to somebody with whom the user has nothing to do.
+// restrain refuses what an LLM engine may not do although its scope has the action: more than so much, and words that are
+// not public to somebody with whom the user does not talk.
 func (o *Outbox) restrain(ctx context.Context, tx *db.Tx, x *exchange) error {
 	hour, day, err := tx.CountActions(ctx, x.Token, x.now)
 	if err != nil {
@@ -26,11 +24,11 @@ func (o *Outbox) restrain(ctx context.Context, tx *db.Tx, x *exchange) error {
 	if hour >= assistantHourly || day >= assistantDaily {
 		return fault.New(fault.RateLimited, "the token may do 60 actions an hour and 500 a day").WithCode("assistant_limit").After(10 * time.Minute)
 	}
-	if x.activity.Type != "Create" || slices.ContainsFunc(slices.Concat(x.to, x.cc), o.collective(x)) {
+	if x.activity.Type != "Create" || x.activity.Public() {
 		return nil
 	}
 	for _, a := range x.named {
-		talks, err := tx.TalksWith(ctx, x.actor.ID, a.ID)
+		talks, err := tx.TalksWith(ctx, o.Local.Followers(x.User), a.ID)
 		if err != nil {
 			return err
 		}
@@ -39,9 +37,4 @@ func (o *Outbox) restrain(ctx context.Context, tx *db.Tx, x *exchange) error {
 		}
 	}
 	return nil
-}
-
-// collective tells of an address whether it stands for many.
-func (o *Outbox) collective(x *exchange) func(vocab.ID) bool {
-	return func(id vocab.ID) bool { return id == vocab.Public || id == o.Local.Followers(x.User) }
 }

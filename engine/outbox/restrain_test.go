@@ -26,10 +26,11 @@ func TestAnAssistantWritesInPrivateOnlyToThoseTheUserTalksWith(t *testing.T) {
 		params       vocab.Doc
 		code         string // empty: it may
 	}{
-		{"a message to a follower", "SendMessage", vocab.Doc{"recipientUri": carol, "content": "Hello"}, ""},
+		{"a message to a follower whom the user does not follow", "SendMessage", vocab.Doc{"recipientUri": carol, "content": "Hello"}, "stranger"},
 		{"a message to a stranger", "SendMessage", vocab.Doc{"recipientUri": bob, "content": "Hello"}, "stranger"},
 		{"a direct note to a stranger", "CreateNote", vocab.Doc{"content": "Hello", "visibility": "direct", "to": []any{bob}}, "stranger"},
-		{"a direct note to a follower and a stranger", "CreateNote", vocab.Doc{"content": "Hello", "visibility": "direct", "to": []any{carol, bob}}, "stranger"},
+		{"a note to followers that names a stranger", "CreateNote", vocab.Doc{"content": "Hello", "visibility": "followers", "to": []any{bob}}, "stranger"},
+		{"a note to followers", "CreateNote", vocab.Doc{"content": "Hello", "visibility": "followers"}, ""},
 		{"a public note", "CreateNote", vocab.Doc{"content": "Hello"}, ""},
 		{"an answer to a stranger's public post", "Reply", vocab.Doc{"objectId": bobsPost, "content": "Hello"}, ""},
 	} {

@@ -111,7 +111,7 @@ func (f *file[T]) look() *reading[T] {
 	next.looked, next.missing = f.in.now(), false
 	info, err := os.Stat(f.path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && old.info != nil && !old.missing:
+	case errors.Is(err, fs.ErrNotExist) && old.good && old.info != nil && !old.missing:
 		// Many editors move the old file away before they write the new one: a policy must not vanish meanwhile.
 		next.missing = true
 	case errors.Is(err, fs.ErrNotExist) && old.good && old.info == nil && old.err == nil:
@@ -159,11 +159,11 @@ func (f *file[T]) take(next *reading[T], data []byte, info fs.FileInfo) {
 	next.generation++
 }
 
-// refuse keeps the last good value and says why, once.
+// refuse keeps the last good value and says why, once. While there is none, get gives the reason to everybody who asks.
 func (f *file[T]) refuse(next *reading[T], err error) {
 	err = fmt.Errorf("read %s: %w", f.path, withoutPath(err))
-	if next.err == nil || next.err.Error() != err.Error() {
-		f.in.log.Error("configuration file refused", "file", f.path, "kept", next.good, "err", err)
+	if next.good && (next.err == nil || next.err.Error() != err.Error()) {
+		f.in.log.Error("configuration file refused: the last good one holds", "file", f.path, "err", err)
 	}
 	next.err = err
 }

@@ -247,9 +247,27 @@ func TestAFileThatWasNeverGoodIsAnError(t *testing.T) {
 	if _, err := f.Server(); fault.KindOf(err) != fault.Config {
 		t.Errorf("Server = %v, want fault.Config", err)
 	}
+	if f.log.Len() > 0 {
+		t.Errorf("logged what who asked was told: %s", f.log.String())
+	}
 	f.write(t, `{"blocked_domains":[]}`)
 	if got := f.blocked(t); got != "" {
 		t.Errorf("blocked = %q, want none", got)
+	}
+}
+
+func TestABrokenFileThatIsRemovedLeavesNothingBehind(t *testing.T) {
+	f := newFixture(t)
+	f.write(t, `{"blocked_domains":[]`)
+	if _, err := f.Server(); err == nil {
+		t.Fatal("a broken file was taken")
+	}
+	if err := os.Remove(f.serverFile()); err != nil {
+		t.Fatal(err)
+	}
+	f.wait()
+	if s, err := f.Server(); err != nil {
+		t.Errorf("Server = %v, %v, want the defaults at the first look: there is nothing good to keep", s, err)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -190,7 +192,7 @@ func TestActorsAreServed(t *testing.T) {
 		{"a name nobody can have", "/users/ALICE", "", 404, nil},
 		{"below a user", "/users/alice/x", "", 404, nil},
 		{"a slash too many", "/users/alice/", "", 404, nil},
-		{"an encoded slash", "/users%2Falice", "Person", 200, nil},
+		{"an encoded slash", "/users%2Falice", "", 404, nil},
 		{"suspended", "/users/suspended", "", 404, nil},
 		{"deleted", "/users/deleted", "Tombstone", 410, nil},
 		{"D15 only HTML", "/users/alice", "", 406, []asking{header("Accept", "text/html")}},
@@ -237,6 +239,33 @@ func TestActorNeedsNoDatabaseOfTheUser(t *testing.T) {
 	r := f.get("/users/nobase/outbox").want(t, 503)
 	if r.Header.Get("Retry-After") == "" || strings.Contains(string(r.body), "SQLSTATE") {
 		t.Errorf("%v %s, want Retry-After and no internals", r.Header, r.body)
+	}
+}
+
+// A peer that is told 404 may take the user for gone.
+func TestAUserWhoseFilesAreDamagedIsNotGone(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(*fixture) error{
+		"the keys are missing": func(f *fixture) error { return os.RemoveAll(f.keys.Dir(f.alice)) },
+		"a key is no key": func(f *fixture) error {
+			return os.WriteFile(filepath.Join(f.keys.Dir(f.alice), "rsa.pem"), []byte("no key"), 0o600)
+		},
+		"the configuration is broken": func(f *fixture) error {
+			return os.WriteFile(filepath.Join(filepath.Dir(f.keys.Dir(f.alice)), "config.json"), []byte("{"), 0o600)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			if err := damage(f); err != nil {
+				t.Fatal(err)
+			}
+			r := f.get("/users/alice").want(t, http.StatusServiceUnavailable)
+			if r.Header.Get("Retry-After") == "" || !strings.Contains(string(r.body), "user-unavailable") || strings.Contains(string(r.body), filepath.Dir(f.keys.Dir(f.alice))) {
+				t.Errorf("%v %s, want Retry-After and no internals", r.Header, r.body)
+			}
+			f.get("/users/bob").want(t, http.StatusOK)
+		})
 	}
 }
 

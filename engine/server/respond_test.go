@@ -36,7 +36,7 @@ func TestEveryKindOfFaultHasAStatus(t *testing.T) {
 func bare(path string, fail func() error) (http.Handler, *Server, *bytes.Buffer) {
 	var logged bytes.Buffer
 	s := &Server{Deps: Deps{Log: slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: time.Now},
-		metrics: newMetrics(prometheus.NewRegistry()), told: rate.NewLimiter(1, 1)}
+		metrics: newMetrics(prometheus.NewRegistry()), told: rate.NewLimiter(1, 1), failures: rate.NewLimiter(1, 1)}
 	r := s.router()
 	s.route(r, http.MethodGet, path, func(*answer, *http.Request, httprouter.Params) error { return fail() })
 	return s.observe(r), s, &logged
@@ -95,12 +95,32 @@ func TestRefusalsTellWhatMayBeKnown(t *testing.T) {
 
 func TestLogOfRefusalsCannotBeFlooded(t *testing.T) {
 	t.Parallel()
-	h, _, logged := bare("/x", func() error { return fault.New(fault.Invalid, "no") })
-	for range 50 {
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/x", nil))
+	for _, c := range []struct {
+		name, level string
+		err         error
+		min, max    int
+	}{
+		{"refusals", "INFO", fault.New(fault.Invalid, "no"), 1, 5},
+		{"overload", "WARN", fault.New(fault.Unavailable, "later"), 1, 5},
+		{"bugs", "ERROR", errors.New("unexpected"), 50, 50},
+	} {
+		h, _, logged := bare("/x", func() error { return c.err })
+		for range 50 {
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/x", nil))
+		}
+		if n := strings.Count(logged.String(), `"level":"`+c.level+`"`); n < c.min || n > c.max {
+			t.Errorf("%s: 50 gave %d lines at level %s, want %d to %d", c.name, n, c.level, c.min, c.max)
+		}
 	}
-	if n := strings.Count(logged.String(), `"level":"INFO"`); n < 1 || n > 5 {
-		t.Errorf("50 refusals gave %d lines at level Info, want few", n)
+}
+
+func TestTheLogSaysWhatTheOperatorCanDo(t *testing.T) {
+	t.Parallel()
+	h, _, logged := bare("/x", func() error { return fault.New(fault.Unavailable, "later").WithHint("lightweb user list") })
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/x", nil))
+	if !strings.Contains(logged.String(), `"hint":"lightweb user list"`) || strings.Contains(w.Body.String(), "lightweb user") {
+		t.Errorf("the log says %s, the answer %s, want the hint in the log only", logged, w.Body)
 	}
 }
 
@@ -124,7 +144,7 @@ func TestPanicAnswersOneRequestAndStopsNothing(t *testing.T) {
 
 func TestHalfAnAnswerIsCutOff(t *testing.T) {
 	t.Parallel()
-	s := &Server{Deps: Deps{Log: slog.New(slog.DiscardHandler)}, metrics: newMetrics(prometheus.NewRegistry()), told: rate.NewLimiter(1, 1)}
+	s := &Server{Deps: Deps{Log: slog.New(slog.DiscardHandler)}, metrics: newMetrics(prometheus.NewRegistry()), told: rate.NewLimiter(1, 1), failures: rate.NewLimiter(1, 1)}
 	r := s.router()
 	s.route(r, http.MethodGet, "/", func(a *answer, _ *http.Request, _ httprouter.Params) error {
 		a.send(http.StatusOK, "text/plain", []byte("half"))

@@ -95,8 +95,7 @@ func (s *Server) mayRead(a *answer, r *http.Request, u vocab.Username, to vocab.
 }
 
 func (a *answer) sendStored(r *http.Request, contentType string, found stored) error {
-	d := found.doc
-	stripHidden(d)
+	d := found.doc.WithoutHidden()
 	if d["@context"] == nil {
 		d["@context"] = vocab.Context()
 	}
@@ -193,29 +192,13 @@ func activityDocs(ctx context.Context, tx *db.Tx, rows []db.Activity) ([]vocab.D
 		if d := now[row.Object]; d != nil && carries(row, docs[i]) {
 			docs[i]["object"] = d
 		}
-		stripHidden(docs[i])
+		docs[i] = docs[i].WithoutHidden()
 	}
 	return docs, nil
 }
 
 func carries(row db.Activity, d vocab.Doc) bool {
 	return row.Object != "" && (row.Type == "Create" || row.Type == "Update") && d.Sub("object") != nil
-}
-
-// stripHidden takes hidden recipients out of what is shown, wherever in it they are (ActivityPub B.11).
-func stripHidden(v any) {
-	switch v := v.(type) {
-	case vocab.Doc:
-		delete(v, "bto")
-		delete(v, "bcc")
-		for _, part := range v {
-			stripHidden(part)
-		}
-	case []any:
-		for _, part := range v {
-			stripHidden(part)
-		}
-	}
 }
 
 // internal keeps what is wrong with our own rows from being told as a fault of the request.

@@ -89,6 +89,9 @@ func (x *contact) took(ctx context.Context) {
 	if x.keys == nil || x.knock.dialect == x.known || x.known != 0 && host == x.ed25519 {
 		return
 	}
+	if x.known == 0 && x.method == http.MethodGet && x.second != nil {
+		return // what anybody may read is shown whether the signature was understood or not
+	}
 	x.hosts.Learn(ctx, host, x.knock.dialect)
 }
 

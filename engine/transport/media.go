@@ -1,15 +1,13 @@
 package transport
 
-import "mime"
+import (
+	"mime"
 
-// profile makes JSON-LD ActivityStreams (ActivityPub §3.2).
-const profile = "https://www.w3.org/ns/activitystreams"
-
-// The media types of ActivityPub: the first is what is sent, both are what is taken.
-const (
-	typeLD      = `application/ld+json; profile="` + profile + `"`
-	acceptTypes = typeLD + ", application/activity+json"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
+
+// acceptTypes are the media types of ActivityPub.
+const acceptTypes = vocab.MediaType + ", " + vocab.ActivityJSON
 
 // MediaTypeIsActivity tells whether contentType is one of the two media types that ActivityPub §3.2 names: any other
 // document, such as a file somebody uploaded to an honest server, is not that server's word. What is not exactly one
@@ -19,5 +17,5 @@ func MediaTypeIsActivity(contentType string) bool {
 	if err != nil {
 		return false
 	}
-	return t == "application/activity+json" || t == "application/ld+json" && params["profile"] == profile
+	return t == vocab.ActivityJSON || t == "application/ld+json" && params["profile"] == vocab.ContextAS
 }

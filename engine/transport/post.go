@@ -46,7 +46,7 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	within, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	x := c.newContact(http.MethodPost, p.Inbox, &p.As, p.Ed25519, http.Header{
-		"Content-Type":    {typeLD},
+		"Content-Type":    {vocab.MediaType},
 		"Accept-Encoding": {"identity"}, // the excerpt is for people
 	})
 	x.body = p.Body

@@ -43,6 +43,7 @@ CREATE TABLE activities (
     CONSTRAINT activities_uri_key UNIQUE (uri)
 );
 CREATE INDEX activities_direction ON activities (direction, published DESC, id DESC);
+CREATE INDEX activities_by ON activities (actor_uri);
 CREATE INDEX activities_about ON activities (object_uri, type) WHERE object_uri IS NOT NULL;
 CREATE INDEX activities_actor ON activities USING gin ((raw -> 'actor'));
 CREATE INDEX activities_object ON activities USING gin ((raw -> 'object') jsonb_path_ops);
@@ -97,6 +98,7 @@ CREATE TABLE reactions (
     PRIMARY KEY (object_uri, kind, actor_uri)
 );
 CREATE INDEX reactions_activity ON reactions (activity_uri);
+CREATE INDEX reactions_actor ON reactions (actor_uri);
 
 CREATE TABLE groups (
     id         uuid PRIMARY KEY,
