@@ -80,12 +80,6 @@ func (t *Tx) CountActions(ctx context.Context, token uuid.UUID, now time.Time) (
 	return hour, day, storeFault("count actions", err)
 }
 
-// Audits returns up to n records, the newest first.
-func (t *Tx) Audits(ctx context.Context, n int) ([]Audit, error) {
-	return collect[Audit](ctx, t, "read audit", `SELECT at, coalesce(token_id, '00000000-0000-0000-0000-000000000000'::uuid), action, params, outcome, coalesce(activity_uri, '')
-		FROM audit ORDER BY at DESC, id DESC LIMIT $1`, n)
-}
-
 // Answer is what a dispatch with an Idempotency-Key was answered.
 type Answer struct {
 	Digest []byte // SHA-256 of the request's body

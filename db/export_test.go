@@ -7,8 +7,10 @@ import (
 	"github.com/golang-migrate/migrate/v4"
 	pgxmigrate "github.com/golang-migrate/migrate/v4/database/pgx/v5"
 	"github.com/golang-migrate/migrate/v4/source/iofs"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/lightweb/lightweb/engine/vocab"
 	"github.com/lightweb/lightweb/migrations"
 )
 
@@ -54,4 +56,19 @@ func (c *Cluster) MigrateDown(database, set string) error {
 // MigrateUp is migrateUp.
 func (c *Cluster) MigrateUp(ctx context.Context, database, set string) error {
 	return c.migrateUp(ctx, database, set)
+}
+
+// JobCounts counts the deliveries of a job by state.
+func (t *Tx) JobCounts(ctx context.Context, job uuid.UUID) (JobCounts, error) {
+	c, err := one[JobCounts](ctx, t, "count deliveries", `SELECT count(*), count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'delivered'),
+		count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'skipped') FROM deliveries WHERE job_id = $1`, job)
+	if err != nil {
+		return JobCounts{}, err
+	}
+	return *c, nil
+}
+
+// CountReactions counts the reactions of a type to an object.
+func (t *Tx) CountReactions(ctx context.Context, object vocab.ID, kind, reaction string) (int, error) {
+	return t.count(ctx, `SELECT count(*) FROM reactions WHERE object_uri = $1 AND kind = $2 AND type = $3`, object, kind, reaction)
 }

@@ -3,10 +3,12 @@ package db
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -18,6 +20,19 @@ type Object struct {
 	Raw       json.RawMessage
 	UpdatedAt *time.Time // as its author says; nil: never changed
 	DeletedAt *time.Time
+}
+
+// Parse reads the stored document. That it cannot be read is a fault of ours and never of who asked for it.
+func (o Object) Parse() (*vocab.Object, error) {
+	d, err := vocab.ParseDoc(o.Raw)
+	var parsed *vocab.Object
+	if err == nil {
+		parsed, err = vocab.ObjectOf(d)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read stored object: %w", fault.Wrap(fault.Internal, "a stored document cannot be read", err))
+	}
+	return parsed, nil
 }
 
 const objectColumns = `id, uri, published, raw, updated_at, deleted_at`

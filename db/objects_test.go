@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -185,4 +187,18 @@ func TestObjectsOfAnAuthorInEverySpelling(t *testing.T) {
 		}
 		return err
 	})
+}
+
+func TestABrokenStoredObjectIsAFaultOfOurs(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{`{"type":`, `{"type":"Note"}`, `{"id":"https://peer.example/1","type":["Note",1]}`} {
+		o := db.Object{URI: post, Raw: []byte(raw)}
+		if got, err := o.Parse(); err == nil || fault.KindOf(err) != fault.Internal || fault.Public(err) != fault.Public(errors.New("")) {
+			t.Errorf("Parse of %s = %+v, %v", raw, got, err)
+		}
+	}
+	o := db.Object{URI: post, Raw: []byte(`{"id":"` + string(post) + `","type":"Note","attributedTo":"` + string(bob) + `"}`)}
+	if got, err := o.Parse(); err != nil || got.ID != post || got.AttributedTo != bob {
+		t.Errorf("Parse = %+v, %v", got, err)
+	}
 }

@@ -48,8 +48,3 @@ func (t *Tx) RemoveReaction(ctx context.Context, activity, actor vocab.ID) (bool
 	n, err := t.exec(ctx, "remove reaction", `DELETE FROM reactions WHERE activity_uri = $1 AND actor_uri = $2`, activity, actor)
 	return n > 0, err
 }
-
-// CountReactions counts the reactions of a type to an object.
-func (t *Tx) CountReactions(ctx context.Context, object vocab.ID, kind, reaction string) (int, error) {
-	return t.count(ctx, `SELECT count(*) FROM reactions WHERE object_uri = $1 AND kind = $2 AND type = $3`, object, kind, reaction)
-}

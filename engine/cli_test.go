@@ -247,6 +247,11 @@ func actorFetch(t *testing.T, i, other *enginetest.Instance) {
 			t.Errorf("actor fetch %s --json wrote %s", resource, got.Stdout)
 		}
 	}
+	var refreshed struct{ Handle string }
+	i.Run(t, "actor", "fetch", remote.ID, "--refresh", "--json").Decode(t, &refreshed)
+	if refreshed.Handle != remote.Handle {
+		t.Errorf("handle after a refresh by id is %q, want %q, which WebFinger confirmed", refreshed.Handle, remote.Handle)
+	}
 	raw := i.Run(t, "actor", "fetch", remote.ID, "--refresh", "--raw")
 	if want := string(enginetest.Fetch(t, remote.ID).Body); raw.Stdout != want {
 		t.Errorf("actor fetch --raw wrote %q, want the bytes served, %q", raw.Stdout, want)

@@ -49,12 +49,16 @@ const maxLimited = 50_000
 
 // Open makes the engine ready: stores reached, the embedded ones started and migrated, the instance's keys made.
 func Open(ctx context.Context, c Config, log *slog.Logger) (*Engine, error) {
+	return open(ctx, c, db.Config{}, log)
+}
+
+func open(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*Engine, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	e := &Engine{cfg: c, log: log, opened: time.Now(), now: time.Now, metrics: prometheus.NewRegistry()}
 	e.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if err := e.openStore(ctx); err != nil {
+	if err := e.openStore(ctx, store); err != nil {
 		return nil, errors.Join(err, e.Close(context.WithoutCancel(ctx)))
 	}
 	if err := e.build(); err != nil {
@@ -63,13 +67,14 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Engine, error) {
 	return e, nil
 }
 
-// openStore starts the private cluster unless a server is configured, and opens the databases on it.
-func (e *Engine) openStore(ctx context.Context) error {
+// openStore starts the private cluster unless a server is configured, and opens the databases on it: c says what is done
+// about the instance schema.
+func (e *Engine) openStore(ctx context.Context, c db.Config) error {
 	if err := os.MkdirAll(e.cfg.DataDir, 0o755); err != nil {
 		return fault.New(fault.Config, "data_dir: "+err.Error()).WithHint("set data_dir to a folder you may write to")
 	}
-	c := db.Config{URL: e.cfg.Database.URL.Reveal(), Name: e.cfg.Database.Name, Template: e.cfg.Database.Template,
-		MaxConnections: e.cfg.Database.MaxConnections, Metrics: e.metrics}
+	c.URL, c.Name, c.Template = e.cfg.Database.URL.Reveal(), e.cfg.Database.Name, e.cfg.Database.Template
+	c.MaxConnections, c.Metrics = e.cfg.Database.MaxConnections, e.metrics
 	if c.URL == "" {
 		var err error
 		if e.postgres, err = embedded.Open(ctx, embedded.Config{Dir: e.cfg.DataDir, Log: e.log.With("component", "postgres")}); err != nil {
@@ -142,9 +147,6 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Destroy drops the instance's databases. It is for those that were made to be thrown away.
-func (e *Engine) Destroy(ctx context.Context) error { return e.db.Destroy(ctx) }
 
 // id is what the facade shows of a user's actor.
 func (e *Engine) id(u vocab.Username) vocab.ID { return e.local.ID(u) }

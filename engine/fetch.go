@@ -57,7 +57,7 @@ type FetchedOver struct {
 // FetchActor finds an actor of another server as federation does, with every check on the way. The faults are those of
 // the command line: NotFound and Gone, NoHost, Unavailable, Protocol, Forbidden.
 func (e *Engine) FetchActor(ctx context.Context, f ActorFetch) (FetchedActor, error) {
-	id, handle, err := e.locate(ctx, f)
+	id, err := e.locate(ctx, f)
 	if err != nil {
 		return FetchedActor{}, err
 	}
@@ -65,16 +65,20 @@ func (e *Engine) FetchActor(ctx context.Context, f ActorFetch) (FetchedActor, er
 		return FetchedActor{}, fault.New(fault.Usage, fmt.Sprintf("%s is an actor of this instance", id)).WithHint("lightweb user show NAME")
 	}
 	asked := f.Refresh || f.Unsigned || !f.As.IsZero()
-	if row, err := e.db.RemoteActor(ctx, id); err != nil {
+	have, err := e.db.RemoteActor(ctx, id)
+	if err != nil {
 		return FetchedActor{}, err
-	} else if row != nil && !asked && (f.Cached || e.now().Sub(row.FetchedAt) < e.cfg.Cache.ActorTTL) {
-		return e.shown(row, nil), nil
+	}
+	if have != nil && !asked && (f.Cached || e.now().Sub(have.FetchedAt) < e.cfg.Cache.ActorTTL) {
+		return e.shown(have, nil), nil
 	}
 	row, over, err := e.ask(ctx, f, id)
 	if err != nil {
 		return FetchedActor{}, fmt.Errorf("fetch actor %s: %w", id, err)
 	}
-	row.Handle = handle
+	if have != nil && have.Actor != nil && have.Actor.ID.Same(row.Actor.ID) {
+		row.Handle = have.Handle // what WebFinger confirmed, whatever was asked for
+	}
 	if !f.Unsigned { // what a server shows strangers may lack what it shows others
 		if err := e.db.SaveRemoteActor(ctx, *row); err != nil {
 			return FetchedActor{}, err
@@ -83,43 +87,32 @@ func (e *Engine) FetchActor(ctx context.Context, f ActorFetch) (FetchedActor, er
 	return e.shown(row, over), nil
 }
 
-// locate returns the id of the actor, and its handle when it was asked for by that.
-func (e *Engine) locate(ctx context.Context, f ActorFetch) (vocab.ID, string, error) {
+// locate returns the id of the actor.
+func (e *Engine) locate(ctx context.Context, f ActorFetch) (vocab.ID, error) {
 	if strings.HasPrefix(f.Resource, "http://") || strings.HasPrefix(f.Resource, "https://") {
 		id, err := vocab.ParseID(f.Resource)
-		return id, "", err
+		return id.Document(), err
 	}
 	a, err := e.actors.Handle(ctx, f.Resource)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
-	handle := strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(f.Resource), "acct:"), "@")
-	return a.ID, handle, nil
+	return a.ID, nil
 }
 
-// ask fetches the actor, once.
+// ask fetches the actor now.
 func (e *Engine) ask(ctx context.Context, f ActorFetch, id vocab.ID) (*db.RemoteActor, *FetchedOver, error) {
-	req := transport.Request{URL: id.Document()}
+	var as *transport.Keys
 	if !f.Unsigned {
 		keys, err := e.signer(ctx, f.As)
 		if err != nil {
 			return nil, nil, err
 		}
-		req.As = &keys
+		as = &keys
 	}
-	res, err := e.client.Get(ctx, req)
+	a, res, err := e.actors.Ask(ctx, id, as)
 	if err != nil {
 		return nil, nil, err
-	}
-	if err := answered(res); err != nil {
-		return nil, nil, err
-	}
-	a, err := vocab.ParseActor(res.Body)
-	if err != nil {
-		return nil, nil, fault.Wrap(fault.Protocol, "the answer is no actor", err)
-	}
-	if !a.ID.SameOrigin(res.URL) || !a.ID.Same(id.Document()) && !a.ID.Same(res.URL) {
-		return nil, nil, fault.New(fault.Protocol, fmt.Sprintf("the answer is the actor %s", a.ID)).WithHint("lightweb actor fetch " + string(a.ID))
 	}
 	over := &FetchedOver{Status: res.Status, Millis: res.Took.Milliseconds(), Redirects: res.Redirects, Signature: "none"}
 	if res.Dialect != 0 {
@@ -136,26 +129,6 @@ func (e *Engine) signer(ctx context.Context, u vocab.Username) (transport.Keys, 
 		return transport.Keys{}, err
 	}
 	return e.keys.Keys(u)
-}
-
-// answered turns a status that is no answer into its fault.
-func answered(res *transport.Response) error {
-	switch {
-	case res.Status == 200 && transport.MediaTypeIsActivity(res.Header.Get("Content-Type")):
-		return nil
-	case res.Status == 200:
-		return fault.New(fault.Protocol, fmt.Sprintf("the answer is no ActivityStreams document but %.64q", res.Header.Get("Content-Type")))
-	case res.Status == 404:
-		return fault.New(fault.NotFound, "the server knows no such actor (404)")
-	case res.Status == 410:
-		return fault.New(fault.Gone, "the actor was deleted (410)")
-	case res.Status == 401 || res.Status == 403:
-		return fault.New(fault.Forbidden, fmt.Sprintf("the server refuses us (%d)", res.Status))
-	case res.Status == 429 || res.Status >= 500:
-		return fault.New(fault.Unavailable, fmt.Sprintf("the server cannot answer now (%d)", res.Status))
-	default:
-		return fault.New(fault.Protocol, fmt.Sprintf("the server answered %d", res.Status))
-	}
 }
 
 func (e *Engine) shown(row *db.RemoteActor, over *FetchedOver) FetchedActor {

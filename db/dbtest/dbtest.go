@@ -175,3 +175,22 @@ func User(t testing.TB, c *db.Cluster, name string) vocab.Username {
 	}
 	return u
 }
+
+// SQL returns u's database, for what db has no words for.
+func SQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
+	t.Helper()
+	row, err := c.User(t.Context(), u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := sql.Open("pgx", URL(t)+" database="+row.Database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}

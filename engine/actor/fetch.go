@@ -13,22 +13,45 @@ import (
 
 // document is what a server says under one of its ids.
 type document struct {
-	doc vocab.Doc
-	raw json.RawMessage
+	doc    vocab.Doc
+	raw    json.RawMessage
+	answer *transport.Response
 }
 
-// get fetches an ActivityStreams document, as the instance actor unless req says otherwise. It comes from the origin it
-// was asked from: a redirect to another server would let that one speak for this (FEP-fe34).
+// Ask fetches an actor from its own id now, signing with these keys, or not at all without any, and returns the answer it
+// came in too. What its server may say is what Resolve believes; but whatever is remembered does not count, and nothing
+// comes to be.
+func (r *Resolver) Ask(ctx context.Context, id vocab.ID, as *transport.Keys) (*vocab.Actor, *transport.Response, error) {
+	if err := r.Gate.Check(id.Host()); err != nil {
+		return nil, nil, err
+	}
+	req := transport.Request{URL: id, As: as, Limit: maxActor}
+	if as != nil {
+		req.Check = whole // what strangers are shown may lack something
+	}
+	d, err := r.owned(ctx, req)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := actorOf(d)
+	return a, d.answer, err
+}
+
+// signed returns req signed by the instance actor, unless it says otherwise.
+func (r *Resolver) signed(req transport.Request) (transport.Request, error) {
+	if req.As != nil {
+		return req, nil
+	}
+	keys, err := r.Local.keys.Instance()
+	req.As = &keys
+	return req, err
+}
+
+// get fetches an ActivityStreams document. It comes from the origin it was asked from: a redirect to another server would
+// let that one speak for this (FEP-fe34).
 func (r *Resolver) get(ctx context.Context, req transport.Request) (document, error) {
 	if r.Local.owns(req.URL) {
 		return document{}, fault.New(fault.NotFound, "there is no such document here")
-	}
-	if req.As == nil {
-		keys, err := r.Local.keys.Instance()
-		if err != nil {
-			return document{}, err
-		}
-		req.As = &keys
 	}
 	res, err := r.Fetch.Get(ctx, req)
 	if err != nil {
@@ -48,12 +71,21 @@ func (r *Resolver) get(ctx context.Context, req transport.Request) (document, er
 	if err != nil {
 		return document{}, fault.Wrap(fault.Protocol, "what the peer shows is not acceptable JSON", err)
 	}
-	return document{d, res.Body}, nil
+	return document{d, res.Body, res}, nil
 }
 
-// own fetches the document whose id is req.URL. One that bears another id of the same origin says where it lies, and is
-// fetched from there, once.
+// own fetches the document whose id is req.URL, as the instance actor unless req says otherwise.
 func (r *Resolver) own(ctx context.Context, req transport.Request) (document, error) {
+	req, err := r.signed(req)
+	if err != nil {
+		return document{}, err
+	}
+	return r.owned(ctx, req)
+}
+
+// owned fetches the document whose id is req.URL. One that bears another id of the same origin says where it lies, and is
+// fetched from there, once.
+func (r *Resolver) owned(ctx context.Context, req transport.Request) (document, error) {
 	for range 2 {
 		d, err := r.get(ctx, req)
 		if err != nil {

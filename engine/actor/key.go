@@ -143,7 +143,7 @@ func (r *Resolver) fetchKey(ctx context.Context, keyID vocab.ID) (claim, error) 
 	if err := r.spend(keyID); err != nil {
 		return claim{}, err
 	}
-	d, err := r.get(ctx, transport.Request{URL: keyID.Document(), Limit: maxActor, Check: func(res *transport.Response) error {
+	req, err := r.signed(transport.Request{URL: keyID.Document(), Limit: maxActor, Check: func(res *transport.Response) error {
 		stripped := whole(res)
 		if d, err := vocab.ParseDoc(res.Body); stripped == nil || err != nil {
 			return stripped
@@ -152,6 +152,10 @@ func (r *Resolver) fetchKey(ctx context.Context, keyID vocab.ID) (claim, error) 
 		}
 		return nil
 	}})
+	if err != nil {
+		return claim{}, err
+	}
+	d, err := r.get(ctx, req)
 	if err != nil {
 		return claim{}, err
 	}

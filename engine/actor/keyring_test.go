@@ -128,7 +128,7 @@ func TestHalfMadeKeysAreCompleted(t *testing.T) {
 	if err := os.WriteFile(old, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-2*abandonedAfter)); err != nil {
+	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-2*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	_, err := k.Keys(alice)

@@ -107,6 +107,18 @@ func (r *Resolver) Refresh(ctx context.Context, id vocab.ID) (*vocab.Actor, erro
 	return r.resolve(ctx, id, true)
 }
 
+// Known returns the actor as it is remembered, however old that is; nil when it is not, or was deleted. Nobody is asked.
+func (r *Resolver) Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
+	if r.Local.owns(id) {
+		return r.Local.at(id)
+	}
+	have, err := r.known(ctx, id)
+	if err != nil || have == nil || have.Gone {
+		return nil, err
+	}
+	return have.Actor, nil
+}
+
 func (r *Resolver) resolve(ctx context.Context, id vocab.ID, fresh bool) (*vocab.Actor, error) {
 	if r.Local.owns(id) {
 		return r.Local.at(id)

@@ -322,3 +322,32 @@ func TestAStoreThatIsDownIsNotThePeersFault(t *testing.T) {
 		t.Errorf("Refresh = %v, want our own fault", err)
 	}
 }
+
+func TestKnownAsksNobody(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	n, p := newNode(t, settings{}), newPeer(t)
+	const path = "/users/bob"
+	p.show(path, p.person(t, "bob", 0))
+	known := func(what string, want bool, asked int) {
+		t.Helper()
+		a, err := n.Known(ctx, p.id(path))
+		if err != nil || (a != nil) != want {
+			t.Errorf("%s: Known = %v, %v", what, a, err)
+		}
+		if got := p.asked(path); got != asked {
+			t.Errorf("%s: the peer was asked %d times, want %d", what, got, asked)
+		}
+	}
+	known("never heard of", false, 0)
+	if _, err := n.Resolve(ctx, p.id(path)); err != nil {
+		t.Fatal(err)
+	}
+	n = n.restarted(t)
+	n.clock.pass(2 * testTTL)
+	known("an old copy", true, 1)
+	p.status(path, http.StatusGone)
+	_, err := n.Resolve(ctx, p.id(path))
+	checkKind(t, "Resolve", err, fault.Gone)
+	known("deleted", false, 2)
+}

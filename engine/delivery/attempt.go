@@ -98,13 +98,16 @@ func (d *Dispatcher) post(ctx context.Context, r *row) result {
 }
 
 // takesEd25519 tells whether the server behind an inbox is known to verify Ed25519 signatures. Every server verifies RSA
-// ones, so when its actor cannot be resolved the answer is no.
+// ones, so when nothing is known the answer is no: an attempt waits for no other fetch.
 func (d *Dispatcher) takesEd25519(ctx context.Context, r *row) bool {
 	if len(r.Targets) == 0 {
 		return false
 	}
-	a, err := d.Actors.Resolve(ctx, r.Targets[0])
-	return err == nil && a.TakesEd25519()
+	a, err := d.Actors.Known(ctx, r.Targets[0])
+	if err != nil {
+		d.Log.WarnContext(ctx, "recipient could not be looked up", "actor", r.Targets[0], "err", err)
+	}
+	return a != nil && a.TakesEd25519()
 }
 
 // report counts an outcome, and logs it where its delivery ends.

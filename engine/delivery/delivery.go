@@ -30,9 +30,9 @@ type Keys interface {
 	Keys(u vocab.Username) (transport.Keys, error)
 }
 
-// Actors tells what is known of an actor.
+// Actors tells what is known of an actor, without asking anybody: nil when nothing is.
 type Actors interface {
-	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
+	Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 }
 
 // Local hands an activity to a user of this server.

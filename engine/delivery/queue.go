@@ -86,11 +86,12 @@ func (s stored) leave(ctx context.Context, u vocab.Username, e []ended, now time
 
 func (s stored) settle(ctx context.Context, tx *db.Tx, all []ended, now time.Time) error {
 	for _, e := range all {
-		if err := tx.FinishDelivery(ctx, s.owner, e.outcome, now); err != nil {
+		recorded, err := tx.FinishDelivery(ctx, s.owner, e.outcome, now)
+		if err != nil {
 			return err
 		}
-		if e.outcome.Status != db.DeliveryFailed {
-			continue
+		if !recorded || e.outcome.Status != db.DeliveryFailed {
+			continue // without the lease another process tells how the delivery ends
 		}
 		payload := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "activityUri": string(e.delivery.Activity), "activityType": e.delivery.Type,
 			"inbox": string(e.delivery.Inbox), "error": e.outcome.Error, "trust": "self"}

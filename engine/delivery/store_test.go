@@ -35,10 +35,9 @@ func owe(t *testing.T, c *db.Cluster, u vocab.Username, kind, object, host strin
 
 func counts(t *testing.T, c *db.Cluster, u vocab.Username, job uuid.UUID) (n db.JobCounts) {
 	t.Helper()
-	err := c.Read(t.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
-		n, err = tx.JobCounts(ctx, job)
-		return err
-	})
+	err := dbtest.SQL(t, c, u).QueryRowContext(t.Context(), `SELECT count(*), count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'delivered'),
+		count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'skipped') FROM deliveries WHERE job_id = $1`, job).
+		Scan(&n.Total, &n.Pending, &n.Delivered, &n.Failed, &n.Skipped)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,6 +199,40 @@ func TestWhatFailsIsTriedAgainAndAtLastReported(t *testing.T) {
 		events, err := tx.Events(ctx, 0, 10)
 		if len(events) != 1 || events[0].Type != "delivery.failed" {
 			t.Errorf("events = %+v, want one delivery.failed", events)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhoLostItsLeaseReportsNothing(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := dbtest.User(t, c, "alice")
+	now := time.Now()
+	job := owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
+	late := stored{c, "late"}
+	got, err := late.turn(t.Context(), u, turn{now: now, claim: 10})
+	if err != nil || len(got.rows) != 1 {
+		t.Fatalf("claimed %+v, %v", got.rows, err)
+	}
+	now = now.Add(2 * deliveryLease)
+	if again, err := (stored{c, "next"}).turn(t.Context(), u, turn{now: now, claim: 10}); err != nil || len(again.rows) != 1 {
+		t.Fatalf("claimed %+v after the lease, %v", again.rows, err)
+	}
+	failed := ended{got.rows[0], db.Outcome{Delivery: got.rows[0].ID, Status: db.DeliveryFailed, Spent: true}}
+	if _, err := late.turn(t.Context(), u, turn{now: now, ended: []ended{failed}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := counts(t, c, u, job); got.Pending != 1 {
+		t.Errorf("counts = %+v, want 1 pending", got)
+	}
+	err = c.Read(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		events, err := tx.Events(ctx, 0, 10)
+		if len(events) != 0 {
+			t.Errorf("events = %+v, want none", events)
 		}
 		return err
 	})

@@ -75,7 +75,10 @@ func keep(ctx context.Context, tx Tx, o *vocab.Object, now time.Time) (bool, err
 		return added, err
 	}
 	there, err := tx.Object(ctx, o.ID)
-	return there != nil && there.DeletedAt == nil && author(there).Same(o.AttributedTo), err
+	if err != nil || there == nil || there.DeletedAt != nil {
+		return false, err
+	}
+	return wrote(o.AttributedTo, there)
 }
 
 // Stored returns an object as it is stored now, for the first time.

@@ -22,10 +22,15 @@ func remove() Handler {
 			if err != nil {
 				return err
 			}
-			if stored != nil && !author(stored).Same(r.Actor.ID) {
-				return ErrIgnored
+			former := ""
+			if stored != nil {
+				o, err := stored.Parse()
+				if err != nil || !o.AttributedTo.Same(r.Actor.ID) {
+					return ignoredUnless(err)
+				}
+				former = o.Type
 			}
-			if _, err := tx.BuryObject(ctx, id, Tombstone(id, formerType(stored), r.Now), r.Now); err != nil || stored == nil {
+			if _, err := tx.BuryObject(ctx, id, Tombstone(id, former, r.Now), r.Now); err != nil || stored == nil {
 				return ignoredUnless(err)
 			}
 			return nil
@@ -69,14 +74,4 @@ func Tombstone(id vocab.ID, formerType string, now time.Time) []byte {
 		d["formerType"] = formerType
 	}
 	return d.JSON()
-}
-
-func formerType(o *db.Object) string {
-	if o == nil {
-		return ""
-	}
-	if p := parse(o); p != nil {
-		return p.Type
-	}
-	return ""
 }

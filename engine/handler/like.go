@@ -29,12 +29,16 @@ func review(local *actor.Local, takes func(*vocab.Object) bool) Handler {
 			if err != nil || stored == nil || stored.DeletedAt != nil {
 				return ignoredUnless(err)
 			}
+			o, err := stored.Parse()
+			if err != nil {
+				return err
+			}
 			follower, err := tx.Relationship(ctx, db.Follower, r.Actor.ID)
 			if err != nil {
 				return err
 			}
 			follows := follower != nil && follower.Status == db.Accepted
-			if o := parse(stored); o == nil || !takes(o) || !visible(o, r.Actor.ID, follows, local.Followers(r.User)) {
+			if !takes(o) || !visible(o, r.Actor.ID, follows, local.Followers(r.User)) {
 				return ErrIgnored
 			}
 			_, err = tx.SetReaction(ctx, db.Reaction{Object: stored.URI, Actor: r.Actor.ID, Kind: db.Review, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)

@@ -72,22 +72,11 @@ var notObjects = []string{"Create", "Update", "Delete", "Follow", "Accept", "Rej
 	"Undo", "Block", "Flag", "Move", "Offer", "Invite", "Collection", "OrderedCollection", "CollectionPage", "OrderedCollectionPage",
 	"Link", "Mention", "Tombstone", "Relationship"}
 
-// author returns who wrote a stored object, empty when that cannot be told.
-func author(o *db.Object) vocab.ID {
-	if parsed := parse(o); parsed != nil {
-		return parsed.AttributedTo
-	}
-	return ""
-}
-
-func parse(o *db.Object) *vocab.Object {
-	d, err := vocab.ParseDoc(o.Raw)
+// wrote tells whether the actor is the author of a stored object. A Tombstone has none.
+func wrote(actor vocab.ID, stored *db.Object) (bool, error) {
+	o, err := stored.Parse()
 	if err != nil {
-		return nil
+		return false, err
 	}
-	parsed, err := vocab.ObjectOf(d)
-	if err != nil {
-		return nil
-	}
-	return parsed
+	return o.AttributedTo.Same(actor), nil
 }

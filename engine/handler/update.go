@@ -54,7 +54,10 @@ func updateObject(ctx context.Context, tx Tx, r *Received) error {
 		return err
 	}
 	stored, err := tx.Object(ctx, o.ID)
-	if err != nil || stored == nil || !author(stored).Same(r.Actor.ID) {
+	if err != nil || stored == nil {
+		return ignoredUnless(err)
+	}
+	if own, err := wrote(r.Actor.ID, stored); err != nil || !own {
 		return ignoredUnless(err)
 	}
 	at := o.Updated

@@ -65,13 +65,9 @@ func (i *Inbox) localObject(ctx context.Context, x *receiving, id vocab.ID) erro
 		if err != nil || stored == nil || stored.DeletedAt != nil {
 			return err
 		}
-		d, err := vocab.ParseDoc(stored.Raw)
+		o, err := stored.Parse()
 		if err != nil {
-			return fmt.Errorf("read stored object: %w", err)
-		}
-		o, err := vocab.ObjectOf(d)
-		if err != nil {
-			return fmt.Errorf("read stored object: %w", err)
+			return err
 		}
 		if o.Public() && o.AttributedTo.Same(i.Local.ID(u)) {
 			x.fetched[id] = o

@@ -157,7 +157,7 @@ func (o *Outbox) ownObject(ctx context.Context, x *exchange, id vocab.ID) (obj *
 		if x.before == nil {
 			return fault.New(fault.NotFound, "there is no such object").At("/params/objectId")
 		}
-		if obj, err = parse(x.before); err != nil {
+		if obj, err = x.before.Parse(); err != nil {
 			return err
 		}
 		x.earlier, err = tx.SentTo(ctx, id)

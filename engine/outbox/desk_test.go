@@ -254,7 +254,7 @@ func (d *desk) owed() (rows []db.Delivery) {
 			}
 			rows = append(rows, claimed...)
 			for _, r := range claimed {
-				if err := tx.FinishDelivery(ctx, "test", db.Outcome{Delivery: r.ID, Status: db.DeliveryDelivered}, now); err != nil {
+				if _, err := tx.FinishDelivery(ctx, "test", db.Outcome{Delivery: r.ID, Status: db.DeliveryDelivered}, now); err != nil {
 					return err
 				}
 			}
@@ -284,12 +284,26 @@ func (d *desk) events() (types []string) {
 	return types
 }
 
+// audits returns what was recorded, the newest first.
 func (d *desk) audits() (all []db.Audit) {
 	d.t.Helper()
-	d.read(func(ctx context.Context, tx *db.Tx) (err error) {
-		all, err = tx.Audits(ctx, 100)
-		return err
-	})
+	rows, err := dbtest.SQL(d.t, d.c, d.alice).QueryContext(d.t.Context(), `SELECT token_id, action, params, outcome, coalesce(activity_uri, '') FROM audit ORDER BY id DESC`)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var a db.Audit
+		var token uuid.NullUUID
+		if err := rows.Scan(&token, &a.Action, &a.Params, &a.Outcome, &a.Activity); err != nil {
+			d.t.Fatal(err)
+		}
+		a.Token = token.UUID
+		all = append(all, a)
+	}
+	if err := rows.Err(); err != nil {
+		d.t.Fatal(err)
+	}
 	return all
 }
 

@@ -62,18 +62,10 @@ func (o *Outbox) storedObject(ctx context.Context, u vocab.Username, id vocab.ID
 		if err != nil || row == nil {
 			return err
 		}
-		obj, err = parse(row)
+		obj, err = row.Parse()
 		return err
 	})
 	return obj, err
-}
-
-func parse(row *db.Object) (*vocab.Object, error) {
-	d, err := vocab.ParseDoc(row.Raw)
-	if err != nil {
-		return nil, fmt.Errorf("read stored object: %w", err)
-	}
-	return vocab.ObjectOf(d)
 }
 
 // neighbours returns an object of another user of this server, if the user may see it.

@@ -290,6 +290,7 @@ func TestWhatIsTakenBackReachesWhoHadIt(t *testing.T) {
 	t.Parallel()
 	d := town(t)
 	id := d.note(map[string]any{"content": "hi", "visibility": "followers", "to": []string{bob}})
+	d.must("Boost", map[string]any{"objectId": bobsPost})
 	d.must("Follow", map[string]any{"actorUri": bob})
 	d.must("RejectFollow", map[string]any{"actorUri": dan})
 	d.owed()
@@ -304,6 +305,10 @@ func TestWhatIsTakenBackReachesWhoHadIt(t *testing.T) {
 	want := []string{"https://p.example/inbox", bob + "/inbox", dan + "/inbox"}
 	if diff := cmp.Diff(want, inboxes(d.owed())); diff != "" {
 		t.Error("Delete: ", diff)
+	}
+	d.must("Unboost", map[string]any{"objectId": bobsPost})
+	if diff := cmp.Diff(want, inboxes(d.owed())); diff != "" {
+		t.Error("Undo of a boost: ", diff)
 	}
 	d.must("Unfollow", map[string]any{"actorUri": bob})
 	if diff := cmp.Diff([]string{bob + "/inbox"}, inboxes(d.owed())); diff != "" {
@@ -419,7 +424,7 @@ func TestAllows(t *testing.T) {
 		{"llm", "NoSuchAction", true}, {"read", "NoSuchAction", false},
 		{"read llm", "Like", true},
 	} {
-		if got := Allows(strings.Fields(c.scopes), c.action); got != c.want {
+		if got := new(Outbox).Allows(strings.Fields(c.scopes), c.action); got != c.want {
 			t.Errorf("Allows(%q, %s) = %v, want %v", c.scopes, c.action, got, c.want)
 		}
 	}

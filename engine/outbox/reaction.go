@@ -117,7 +117,8 @@ func (p *takeBack) find(ctx context.Context, o *Outbox, x *exchange, kind, react
 		if p.undone, err = vocab.ParseActivity(stored.Raw); err != nil {
 			return fmt.Errorf("read stored %s: %w", reaction, err)
 		}
-		return nil
+		x.earlier, err = tx.SentTo(ctx, p.undone.ID) // who was told is told, follower no more or not
+		return err
 	})
 	if err != nil {
 		return err

@@ -1,9 +1,13 @@
 package outbox
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -78,5 +82,17 @@ func TestRefusals(t *testing.T) {
 				t.Error("the refused action left something")
 			}
 		})
+	}
+}
+
+func TestABrokenStoredObjectIsNoFaultOfTheRequest(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	d.write(func(ctx context.Context, tx *db.Tx) error {
+		_, err := tx.AddObject(ctx, db.Object{ID: uuid.New(), URI: bobsPost, Published: d.Now(), Raw: []byte(`{"type":"Note"}`)})
+		return err
+	})
+	if _, err := d.dispatch("Like", map[string]any{"objectId": bobsPost}); err == nil || fault.KindOf(err) != fault.Internal {
+		t.Errorf("Like: %v, want an internal fault", err)
 	}
 }

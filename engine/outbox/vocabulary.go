@@ -72,12 +72,9 @@ func RequiredScopes(name string) []string {
 }
 
 // Allows tells whether a token with these scopes may dispatch the action.
-func Allows(scopes []string, name string) bool {
+func (o *Outbox) Allows(scopes []string, name string) bool {
 	return slices.ContainsFunc(RequiredScopes(name), func(s string) bool { return slices.Contains(scopes, s) })
 }
-
-// Allows is the package's, for those who hold an Outbox.
-func (o *Outbox) Allows(scopes []string, name string) bool { return Allows(scopes, name) }
 
 // bad is a parameter that cannot be taken.
 func bad(name, words string) *fault.Error {

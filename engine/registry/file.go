@@ -35,10 +35,9 @@ type file[T any] struct {
 
 // reading is what the last look at a file found. It is never changed once published.
 type reading[T any] struct {
-	value      T
-	good       bool   // value was once read without fault; while err is set it is the last good one
-	generation uint64 // of value
-	err        error  // why the file as it is now cannot be used
+	value T
+	good  bool  // value was once read without fault; while err is set it is the last good one
+	err   error // why the file as it is now cannot be used
 
 	looked  time.Time
 	info    fs.FileInfo // of the file that was read, broken or not; nil when there is none
@@ -51,8 +50,8 @@ func newFile[T any](r *Registry, path string, limit int64, decode func([]byte) (
 	return &file[T]{path: path, limit: limit, decode: decode, in: r}
 }
 
-// get returns the value and its generation; an error only when there is no good value.
-func (f *file[T]) get() (T, uint64, error) {
+// get returns the value; an error only when there is no good value.
+func (f *file[T]) get() (T, error) {
 	c := f.current.Load()
 	if c == nil || f.in.now().Sub(c.looked) >= lookEvery {
 		f.mu.Lock()
@@ -62,9 +61,9 @@ func (f *file[T]) get() (T, uint64, error) {
 		f.mu.Unlock()
 	}
 	if !c.good {
-		return c.value, c.generation, c.err
+		return c.value, c.err
 	}
-	return c.value, c.generation, nil
+	return c.value, nil
 }
 
 // set writes the value and makes it the current one.
@@ -156,7 +155,6 @@ func (f *file[T]) take(next *reading[T], data []byte, info fs.FileInfo) {
 		f.in.log.Info("configuration file changed", "file", f.path)
 	}
 	next.value, next.good, next.err, next.info = v, true, nil, info
-	next.generation++
 }
 
 // refuse keeps the last good value and says why, once. While there is none, get gives the reason to everybody who asks.

@@ -37,16 +37,14 @@ func New(dataDir, usersDir string, log *slog.Logger) *Registry {
 // Server returns the current policy. The slices in it are shared: they must not be changed. While the file is broken
 // the last good policy is returned and Err says why; the error here is for a file of which nothing good was ever read.
 func (r *Registry) Server() (Server, error) {
-	s, generation, err := r.server.get()
-	s.generation = generation
-	return s, err
+	return r.server.get()
 }
 
 // User returns the configuration of u, the defaults when there is no file. The slices in it are shared: they must not
 // be changed. A broken file is treated as Server does.
 func (r *Registry) User(u vocab.Username) (User, error) {
 	f := r.userFile(u)
-	c, _, err := f.get()
+	c, err := f.get()
 	if err == nil && f.absent() {
 		r.mu.Lock()
 		delete(r.users, u)

@@ -34,6 +34,34 @@ func replace(path string, data []byte) error {
 	return syncFolder(dir)
 }
 
+// CreateFile makes what content returns the content of path, with the care that a configuration is written with, unless
+// there is a file already: that one then stays, and of several that create the same file at once one wins, whole. When
+// it has returned nil the file, whoever made it, survives a power cut. Nobody but its owner can read it.
+func CreateFile(path string, content func() ([]byte, error)) error {
+	dir := filepath.Dir(path)
+	if err := makeFolder(dir); err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); err == nil {
+		return syncFolder(dir)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	data, err := content()
+	if err != nil {
+		return err
+	}
+	temp, err := prepare(path, data)
+	if err != nil {
+		return err
+	}
+	err = os.Link(temp, path) // unlike a rename, it never replaces
+	if errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	return errors.Join(err, os.Remove(temp), syncFolder(dir))
+}
+
 // prepare writes data to a file beside path, and to the disk, and returns its name.
 func prepare(path string, data []byte) (temp string, err error) {
 	dir, base := filepath.Split(path)

@@ -16,13 +16,7 @@ const maxServerFile = 16 << 20
 type Server struct {
 	BlockedDomains []string `json:"blocked_domains"` // neither heard nor contacted
 	AllowedDomains []string `json:"allowed_domains"` // the only ones, when federation.mode is allowlist
-
-	generation uint64
 }
-
-// Generation grows with every change that a Registry notices: what was made from a policy of the same generation, of
-// the same Registry, is still right.
-func (s Server) Generation() uint64 { return s.generation }
 
 func decodeServer(data []byte) (Server, error) {
 	var s Server

@@ -116,11 +116,11 @@ func findObject(ctx context.Context, tx *db.Tx, me, id vocab.ID) (stored, error)
 	if err != nil || row == nil {
 		return stored{}, err
 	}
-	d, err := vocab.ParseDoc(row.Raw)
+	o, err := row.Parse()
 	if err != nil {
-		return stored{}, fmt.Errorf("read stored object: %w", internal(err))
+		return stored{}, err
 	}
-	found := stored{doc: d, deleted: row.DeletedAt != nil}
+	found := stored{doc: o.Doc, deleted: row.DeletedAt != nil}
 	if found.deleted {
 		create, err := tx.LatestActivity(ctx, "Create", me, id)
 		if err != nil || create == nil {
@@ -132,10 +132,6 @@ func findObject(ctx context.Context, tx *db.Tx, me, id vocab.ID) (stored, error)
 		}
 		found.Addressing = a.Addressing
 		return found, nil
-	}
-	o, err := vocab.ObjectOf(d)
-	if err != nil {
-		return stored{}, fmt.Errorf("read stored object: %w", internal(err))
 	}
 	found.Addressing = o.Addressing
 	return found, nil
@@ -180,12 +176,12 @@ func activityDocs(ctx context.Context, tx *db.Tx, rows []db.Activity) ([]vocab.D
 			return nil, err
 		}
 		for _, o := range objects {
-			d, err := vocab.ParseDoc(o.Raw)
+			parsed, err := o.Parse()
 			if err != nil {
-				return nil, fmt.Errorf("read stored object: %w", internal(err))
+				return nil, err
 			}
-			delete(d, "@context")
-			now[o.URI] = d
+			delete(parsed.Doc, "@context")
+			now[o.URI] = parsed.Doc
 		}
 	}
 	for i, row := range rows {

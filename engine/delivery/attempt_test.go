@@ -1,0 +1,45 @@
+package delivery
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestEd25519IsUsedWhereItIsKnownToBeTaken(t *testing.T) {
+	t.Parallel()
+	taking, err := vocab.ParseActor([]byte(`{"id":"https://p.example/u","type":"Person","inbox":"https://p.example/inbox",
+		"generator":{"type":"Application","implements":[{"href":"https://datatracker.ietf.org/doc/html/rfc9421#name-eddsa-using-curve-edwards25"}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name  string
+		known *vocab.Actor
+		want  bool
+	}{
+		{"nothing is known", nil, false},
+		{"an actor that says nothing of it", &vocab.Actor{ID: "https://p.example/u"}, false},
+		{"an actor whose server takes it", taking, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var got []bool
+				b := newBench(t, func(_ context.Context, p transport.Post) (transport.Attempt, error) {
+					got = append(got, p.Ed25519)
+					return transport.Attempt{Status: 202}, nil
+				})
+				b.deps.known.Store(tt.known)
+				b.m.add("Create", "p.example", 1, 0)
+				b.run(t)
+				if len(got) != 1 || got[0] != tt.want {
+					t.Errorf("posted with Ed25519 %v, want %v once", got, tt.want)
+				}
+			})
+		})
+	}
+}
