@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -153,11 +154,16 @@ func (a *app) action(f func(ctx context.Context, args []string) error) func(*cob
 
 // engine runs f with the engine of the configuration, and closes it.
 func (a *app) engine(ctx context.Context, f func(e *engine.Engine) error) error {
+	return a.opened(ctx, engine.Open, f)
+}
+
+// opened is engine with a way to open of its own.
+func (a *app) opened(ctx context.Context, open func(context.Context, engine.Config, *slog.Logger) (*engine.Engine, error), f func(e *engine.Engine) error) error {
 	c, err := a.config()
 	if err != nil {
 		return err
 	}
-	e, err := engine.Open(ctx, c.Engine, a.logger(c))
+	e, err := open(ctx, c.Engine, a.logger(c))
 	if err != nil {
 		return err
 	}
@@ -204,7 +210,7 @@ func newRoot(a *app) *cobra.Command {
 	f.BoolVar(&a.noColor, "no-color", false, "write without colours, as NO_COLOR does")
 	f.Var((*span)(&a.timeout), "timeout", "give up after DURATION, with exit code 75")
 	f.Lookup("timeout").DefValue = ""
-	root.AddCommand(newServe(a), newUser(a), newActor(a), newConfig(a), newHealthcheck(a), newVersion(a), newMan(a))
+	root.AddCommand(newServe(a), newUser(a), newActor(a), newDB(a), newConfig(a), newHealthcheck(a), newVersion(a), newMan(a))
 	root.SetHelpCommand(newHelp(a))
 	finish(root)
 	return root
@@ -258,7 +264,8 @@ func (a *app) exclusive(one, other string) error {
 	return nil
 }
 
-// takes returns the check for a command with these arguments; one in brackets may be left out.
+// takes returns the check for a command with these arguments; one in brackets may be left out, and the
+// last one given many times when its name ends in "…]".
 func takes(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		hint := c.CommandPath() + " --help"
@@ -267,7 +274,8 @@ func takes(names ...string) cobra.PositionalArgs {
 				return fault.New(fault.Usage, c.CommandPath()+" needs "+n).WithHint(hint)
 			}
 		}
-		if len(args) > len(names) {
+		many := len(names) > 0 && strings.HasSuffix(names[len(names)-1], "…]")
+		if len(args) > len(names) && !many {
 			return fault.New(fault.Usage, fmt.Sprintf("%s does not take %.60q", c.CommandPath(), args[len(names)])).WithHint(hint)
 		}
 		return nil

@@ -71,7 +71,7 @@ func TestEveryCommandTellsWhatItDoesAndWhatItTakes(t *testing.T) {
 		if c.Args == nil || c.RunE == nil {
 			t.Errorf("%s: without Args or RunE cobra takes any words for a success", c.CommandPath())
 		}
-		if leaf {
+		if leaf && !strings.Contains(c.Use, "…") {
 			if err := c.Args(c, []string{"1", "2", "3", "4", "5"}); err == nil {
 				t.Errorf("%s takes any number of arguments", c.CommandPath())
 			}

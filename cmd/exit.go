@@ -12,6 +12,9 @@ import (
 // exitFailed is for what went wrong and has no code of its own.
 const exitFailed = 1
 
+// exitPending is for a --check that found something to do.
+const exitPending = 4
+
 // exitCodes gives each kind of failure its exit code, from sysexits.h where that has one, and its name in JSON.
 var exitCodes = map[fault.Kind]struct {
 	exit int
@@ -48,6 +51,7 @@ var exitMeanings = []struct {
 	{0, "done; also when standard output was closed early"},
 	{exitFailed, "failed"},
 	{3, "finished, but some items failed"},
+	{exitPending, "--check found something to do"},
 	{64, "wrong use of the command line"},
 	{65, "bad data: a name, document or size that is not taken"},
 	{66, "not found, or gone"},

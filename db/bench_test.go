@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/lightweb/lightweb/db"
@@ -41,4 +42,25 @@ func benchmarkWrite(b *testing.B, batch int) {
 		})
 	}
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "activities/s")
+}
+
+// BenchmarkClaimFromABacklog claims from what a host that was away for long is owed, all of it due at once.
+func BenchmarkClaimFromABacklog(b *testing.B) {
+	const owed, batch = 10_000, 200
+	c, u := alice(b)
+	write(b, c, u, func(ctx context.Context, tx *db.Tx) error {
+		for n := range owed {
+			j := job("Create", vocab.ID(fmt.Sprint("https://here.example/objects/", n)))
+			if err := tx.Enqueue(ctx, j, []db.Inbox{inboxOn("away.example", 1)}, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	n := 0
+	for b.Loop() {
+		n += len(claim(b, c, u, fmt.Sprint(n), now, batch))
+		write(b, c, u, func(ctx context.Context, tx *db.Tx) error { return tx.ReleaseDeliveries(ctx, "", now) })
+	}
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "deliveries/s")
 }

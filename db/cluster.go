@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
+	"github.com/lightweb/lightweb/migrations"
 )
 
 // Config says which server the databases lie on, and how they are named.
@@ -27,7 +29,10 @@ type Config struct {
 	InstanceTemplate string // what the instance database is cloned from; empty: it is made by its migrations
 	MaxConnections   int    // to users' databases, all together; 64 when 0
 	Migrate          bool   // bring the instance schema up to date at Open instead of refusing one that is behind
+	Repair           bool   // with Migrate: make a change of the instance schema again that did not end
 	Metrics          prometheus.Registerer
+
+	migrations fs.FS // those of this binary when nil
 }
 
 // instanceConns bounds the connections to the instance database, in and beside those to users' databases.
@@ -35,12 +40,13 @@ const instanceConns = 12
 
 // Cluster is one PostgreSQL server with the instance database and the users' databases on it.
 type Cluster struct {
-	name     string
-	template string
-	base     *pgx.ConnConfig
-	instance *pgxpool.Pool
-	users    *conns
-	log      *slog.Logger
+	name       string
+	template   string
+	migrations fs.FS
+	base       *pgx.ConnConfig
+	instance   *pgxpool.Pool
+	users      *conns
+	log        *slog.Logger
 }
 
 // Open reaches the server, makes the instance database when there is none, and checks its schema. The fault is
@@ -54,8 +60,11 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 	if c.Name == "" {
 		c.Name = "lightweb"
 	}
+	if c.migrations == nil {
+		c.migrations = migrations.FS
+	}
 	if c.Template == "" {
-		c.Template = fmt.Sprintf("%s-template-%d", c.Name, Schema())
+		c.Template = fmt.Sprintf("%s-template-%d", c.Name, latest(c.migrations, userSet))
 	}
 	if c.MaxConnections == 0 {
 		c.MaxConnections = 64
@@ -65,7 +74,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 	}
 	base.RuntimeParams["application_name"] = "lightweb"
 	base.RuntimeParams["timezone"] = "UTC"
-	cl := &Cluster{name: c.Name, template: c.Template, base: base, log: log}
+	cl := &Cluster{name: c.Name, template: c.Template, migrations: c.migrations, base: base, log: log}
 	if err := cl.prepareInstance(ctx, c); err != nil {
 		return nil, err
 	}
@@ -124,19 +133,25 @@ func (c *Cluster) userDatabase(u vocab.Username) string { return c.name + "_" + 
 
 // connectUser opens a connection to a user's database and refuses one whose schema this binary does not know.
 func (c *Cluster) connectUser(ctx context.Context, database string) (*pgx.Conn, error) {
-	conn, err := pgx.ConnectConfig(ctx, c.config(database))
-	if hasCode(err, "3D000") { // no such database
-		return nil, userFault(err, "restore the user's database from a backup")
-	}
+	conn, err := c.reachUser(ctx, database)
 	if err != nil {
-		return nil, storeFault("open database "+database, err)
+		return nil, err
 	}
 	inUTC(conn)
-	if err := checkUserSchema(ctx, conn, database); err != nil {
+	if err := c.checkUserSchema(ctx, conn); err != nil {
 		_ = conn.Close(ctx) // it is given up anyway; err says why
 		return nil, err
 	}
 	return conn, nil
+}
+
+// reachUser opens a connection to a user's database, whatever its schema.
+func (c *Cluster) reachUser(ctx context.Context, database string) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, c.config(database))
+	if hasCode(err, "3D000") { // no such database
+		return nil, userFault(err, restore)
+	}
+	return conn, storeFault("open database "+database, err)
 }
 
 // serveLock is the key of the advisory lock that one serving process per instance holds.

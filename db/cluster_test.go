@@ -95,9 +95,9 @@ func TestKilledConnectionsAreReplaced(t *testing.T) {
 func TestAUserWhoseDatabaseIsUnusableIsUnavailableAlone(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, spoil, hint string }{
-		{"behind", `UPDATE schema_migrations SET version = 0`, "lightweb db migrate"},
+		{"behind", `UPDATE schema_migrations SET version = 0`, "lightweb db migrate alice"},
 		{"ahead", `UPDATE schema_migrations SET version = 9999`, "newer lightweb"},
-		{"dirty", `UPDATE schema_migrations SET dirty = true`, "backup"},
+		{"dirty", `UPDATE schema_migrations SET dirty = true`, "lightweb db migrate alice --repair"},
 		{"without a schema", `DROP TABLE schema_migrations`, "backup"},
 		{"dropped", "", "backup"},
 	} {

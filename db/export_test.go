@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"errors"
+	"io/fs"
 
 	"github.com/golang-migrate/migrate/v4"
 	pgxmigrate "github.com/golang-migrate/migrate/v4/database/pgx/v5"
@@ -13,6 +14,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 	"github.com/lightweb/lightweb/migrations"
 )
+
+// Schema returns the version of users' databases that this binary knows.
+func Schema() int { return latest(migrations.FS, userSet) }
+
+// WithMigrations returns c with other migrations than those of this binary.
+func (c Config) WithMigrations(all fs.FS) Config { c.migrations = all; return c }
 
 // Exec runs any statement in a transaction.
 func Exec(ctx context.Context, t *Tx, query string) error {

@@ -18,7 +18,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-func TestMain(m *testing.M) { dbtest.Main(tidy{m}) }
+func TestMain(m *testing.M) {
+	if cfg := os.Getenv(childConfig); cfg != "" {
+		migrateAsChild(cfg)
+	}
+	dbtest.Main(tidy{m})
+}
 
 // tidy fails a run that leaves goroutines behind.
 type tidy struct{ *testing.M }

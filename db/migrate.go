@@ -4,18 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strconv"
 	"strings"
 
 	"github.com/golang-migrate/migrate/v4"
+	migratedb "github.com/golang-migrate/migrate/v4/database"
 	pgxmigrate "github.com/golang-migrate/migrate/v4/database/pgx/v5"
+	"github.com/golang-migrate/migrate/v4/source"
 	"github.com/golang-migrate/migrate/v4/source/iofs"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/lightweb/lightweb/engine/fault"
-	"github.com/lightweb/lightweb/migrations"
 )
 
 // The two sets of migrations.
@@ -24,12 +26,9 @@ const (
 	instanceSet = "instance"
 )
 
-// Schema returns the version of users' databases that this binary knows.
-func Schema() int { return latest(userSet) }
-
 // latest returns the highest version in a set, whose files are named NNNN_title.up.sql.
-func latest(set string) int {
-	names, err := fs.Glob(migrations.FS, set+"/*.up.sql")
+func latest(all fs.FS, set string) int {
+	names, err := fs.Glob(all, set+"/*.up.sql")
 	if err != nil || len(names) == 0 {
 		panic("db: no migrations are embedded")
 	}
@@ -57,7 +56,7 @@ func (c *Cluster) prepareInstance(ctx context.Context, cfg Config) error {
 	if err != nil || made {
 		return err
 	}
-	return c.locked(ctx, c.name, func(ctx context.Context, _ *pgx.Conn) error { return c.checkInstance(ctx, cfg.Migrate) })
+	return c.locked(ctx, c.name, func(ctx context.Context, _ *pgx.Conn) error { return c.checkInstance(ctx, cfg) })
 }
 
 // ensureTemplate makes a migrated database to clone others from, unless it is there.
@@ -141,7 +140,7 @@ func clone(ctx context.Context, conn *pgx.Conn, name, template string) error {
 // migrateUp brings one database to the latest version of a set.
 func (c *Cluster) migrateUp(ctx context.Context, database, set string) (err error) {
 	defer func() { err = storeFault("migrate database "+database, err) }()
-	src, err := iofs.New(migrations.FS, set)
+	src, err := iofs.New(c.migrations, set)
 	if err != nil {
 		return err
 	}
@@ -151,7 +150,7 @@ func (c *Cluster) migrateUp(ctx context.Context, database, set string) (err erro
 	if err != nil {
 		return errors.Join(err, pool.Close())
 	}
-	m, err := migrate.NewWithInstance("iofs", src, "pgx5", driver)
+	m, err := migrate.NewWithInstance("iofs", whole{src}, "pgx5", driver)
 	if err != nil {
 		return errors.Join(err, driver.Close())
 	}
@@ -161,58 +160,171 @@ func (c *Cluster) migrateUp(ctx context.Context, database, set string) (err erro
 		err = nil
 	}
 	srcErr, dbErr := m.Close()
-	return errors.Join(err, ctx.Err(), srcErr, dbErr)
+	return errors.Join(unwrapped(err), ctx.Err(), srcErr, dbErr)
 }
 
-// checkInstance refuses an instance database that this binary does not fit, and with migrate makes an older one fit.
-func (c *Cluster) checkInstance(ctx context.Context, migrateIt bool) error {
+// unwrapped takes the server's error out of golang-migrate's, which quotes the whole file.
+func unwrapped(err error) error {
+	var quoting migratedb.Error
+	if errors.As(err, &quoting) && quoting.OrigErr != nil {
+		return quoting.OrigErr
+	}
+	var pointer *migratedb.Error
+	if errors.As(err, &pointer) && pointer.OrigErr != nil {
+		return pointer.OrigErr
+	}
+	return err
+}
+
+// whole is a source of which each file takes the mark away that it is being run. PostgreSQL runs a file as one
+// transaction, so a database with the mark holds nothing of the change that did not end, and one with the change holds no
+// mark, whatever was killed and when. A file therefore neither ends a transaction nor has what runs in none, such as
+// CREATE INDEX CONCURRENTLY.
+type whole struct{ source.Driver }
+
+func (w whole) ReadUp(version uint) (io.ReadCloser, string, error) {
+	r, name, err := w.Driver.ReadUp(version)
+	if err != nil {
+		return nil, "", err // as it is: golang-migrate looks for fs.ErrNotExist at the end of the set
+	}
+	unmark := strings.NewReader("\n;UPDATE schema_migrations SET dirty = false")
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(r, unmark), r}, name, nil
+}
+
+// untouched reads the schema of a database that nobody migrates, and takes back the mark of a change that did not end
+// when that is at most the change to version repair: such a change left nothing. The fault is Busy while somebody
+// migrates the database, be it only the server for a process that was killed. The caller holds the database's lock.
+func untouched(ctx context.Context, conn *pgx.Conn, repair int) (s schema, err error) {
+	name := conn.Config().Database
+	key, err := migratedb.GenerateAdvisoryLockId(name, "public", pgxmigrate.DefaultMigrationsTable)
+	if err != nil {
+		return s, err
+	}
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		var free bool
+		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1::text::bigint)`, key).Scan(&free); err != nil {
+			return err
+		}
+		if !free {
+			return fault.New(fault.Busy, "the server is still at a change of database "+name+" that another process began").
+				WithHint("try again when it is done")
+		}
+		if s, err = schemaOf(ctx, tx); err != nil || !s.dirty || s.version > repair {
+			return err
+		}
+		s = schema{version: s.whole()}
+		if s.version == 0 {
+			_, err = tx.Exec(ctx, `DELETE FROM schema_migrations`)
+		} else {
+			_, err = tx.Exec(ctx, `UPDATE schema_migrations SET version = $1, dirty = false`, s.version)
+		}
+		return err
+	})
+	return s, err
+}
+
+// repairable returns the last version that untouched may take the mark of: none unless that was asked for, and none that
+// this binary does not know.
+func repairable(asked bool, known int) int {
+	if !asked {
+		return 0
+	}
+	return known
+}
+
+// checkInstance refuses an instance database that this binary does not fit, and with Migrate makes an older one fit.
+func (c *Cluster) checkInstance(ctx context.Context, cfg Config) error {
+	known := latest(c.migrations, instanceSet)
 	conn, err := pgx.ConnectConfig(ctx, c.config(c.name))
 	if err != nil {
 		return storeFault("open instance database", err)
 	}
 	defer shut(conn)
-	version, dirty, err := schemaOf(ctx, conn)
+	s, err := untouched(ctx, conn, repairable(cfg.Migrate && cfg.Repair, known))
 	if err != nil {
 		return storeFault("read the instance schema", err)
 	}
-	known := latest(instanceSet)
 	switch {
-	case dirty:
-		return fault.New(fault.Config, fmt.Sprintf("the change of the instance database to schema %d did not end", version)).
-			WithHint("restore the database from a backup")
-	case version > known:
-		return fault.New(fault.Config, fmt.Sprintf("the instance database has schema %d, newer than this lightweb knows (%d)", version, known)).
+	case s.version > known:
+		return fault.New(fault.Config, fmt.Sprintf("the instance database has schema %d, newer than this lightweb knows (%d)", s.version, known)).
 			WithHint("run the newer lightweb that migrated it")
-	case version < known && !migrateIt:
-		return fault.New(fault.Config, fmt.Sprintf("the instance database has schema %d, this lightweb needs %d", version, known)).
-			WithHint("run 'lightweb db migrate'")
-	case version < known:
+	case s.dirty:
+		return fault.New(fault.Config, fmt.Sprintf("the change of the instance database to schema %d did not end", s.version)).
+			WithCode(codeBehind).WithHint("lightweb db migrate --repair")
+	case s.version < known && !cfg.Migrate:
+		return fault.New(fault.Config, fmt.Sprintf("the instance database has schema %d, this lightweb needs %d", s.version, known)).
+			WithCode(codeBehind).WithHint("lightweb db migrate")
+	case s.version < known:
 		return c.migrateUp(ctx, c.name, instanceSet)
 	}
 	return nil
 }
 
+// codeBehind marks the refusal of an instance database that migrating makes fit.
+const codeBehind = "instance_behind"
+
+// Behind tells whether Open refused an instance database that it would take with Migrate, or with Repair too.
+func Behind(err error) bool { f := fault.Of(err); return f != nil && f.Code == codeBehind }
+
 // checkUserSchema refuses a user's database that this binary does not fit.
-func checkUserSchema(ctx context.Context, conn *pgx.Conn, database string) error {
-	version, dirty, err := schemaOf(ctx, conn)
+func (c *Cluster) checkUserSchema(ctx context.Context, conn *pgx.Conn) error {
+	s, err := userSchema(ctx, conn)
+	if err != nil {
+		return err
+	}
+	return c.fits(conn.Config().Database, s)
+}
+
+func userSchema(ctx context.Context, conn *pgx.Conn) (schema, error) {
+	s, err := schemaOf(ctx, conn)
+	if err != nil {
+		return s, userFault(fmt.Errorf("read schema of %s: %w", conn.Config().Database, err), restore)
+	}
+	return s, nil
+}
+
+// restore is the hint where a user's database is lost.
+const restore = "restore the user's database from a backup"
+
+// fits refuses a user's database with another schema than this binary's.
+func (c *Cluster) fits(name string, s schema) error {
+	known := latest(c.migrations, userSet)
+	command := "lightweb db migrate " + strings.TrimPrefix(name, c.name+"_")
 	switch {
-	case err != nil:
-		return userFault(fmt.Errorf("read schema of %s: %w", database, err), "restore the user's database from a backup")
-	case dirty:
-		return userFault(fmt.Errorf("the change of %s to schema %d did not end", database, version), "restore the user's database from a backup")
-	case version > Schema():
-		return userFault(fmt.Errorf("%s has schema %d, newer than this lightweb knows (%d)", database, version, Schema()), "run the newer lightweb that migrated it")
-	case version < Schema():
-		return userFault(fmt.Errorf("%s has schema %d, this lightweb needs %d", database, version, Schema()), "run 'lightweb db migrate'")
+	case s.version > known:
+		return userFault(fmt.Errorf("%s has schema %d, newer than this lightweb knows (%d)", name, s.version, known), "run the newer lightweb that migrated it")
+	case s.dirty:
+		return userFault(fmt.Errorf("the change of %s to schema %d did not end", name, s.version), command+" --repair")
+	case s.version < known:
+		return userFault(fmt.Errorf("%s has schema %d, this lightweb needs %d", name, s.version, known), command)
 	}
 	return nil
 }
 
-// schemaOf reads what golang-migrate keeps. A table without a row is one whose first change has not begun.
-func schemaOf(ctx context.Context, conn *pgx.Conn) (version int, dirty bool, err error) {
-	err = conn.QueryRow(ctx, `SELECT version, dirty FROM schema_migrations`).Scan(&version, &dirty)
-	if isNoRows(err) {
-		return 0, false, nil
+// schema is what golang-migrate keeps of a database: its version, or the one it was being brought to when dirty.
+type schema struct {
+	version int
+	dirty   bool
+}
+
+// whole returns the version that the database has in full.
+func (s schema) whole() int {
+	if s.dirty {
+		return s.version - 1
 	}
-	return version, dirty, err
+	return s.version
+}
+
+// schemaOf reads the schema of a database. A table without a row is one whose first change has not begun.
+func schemaOf(ctx context.Context, on interface {
+	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
+}) (s schema, err error) {
+	err = on.QueryRow(ctx, `SELECT version, dirty FROM schema_migrations`).Scan(&s.version, &s.dirty)
+	if isNoRows(err) {
+		return schema{}, nil
+	}
+	return s, err
 }

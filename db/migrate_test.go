@@ -92,7 +92,7 @@ func TestAnInstanceSchemaThatDoesNotFitIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, spoil, hint string }{
 		{"ahead", `UPDATE schema_migrations SET version = 9999`, "newer lightweb"},
-		{"dirty", `UPDATE schema_migrations SET dirty = true`, "backup"},
+		{"dirty", `UPDATE schema_migrations SET dirty = true`, "lightweb db migrate --repair"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -70,17 +70,22 @@ func (c *Cluster) ReserveUser(ctx context.Context, u vocab.Username) (User, erro
 	return c.User(ctx, u)
 }
 
-// CreateUserDatabase clones the template for u, unless that was done before.
+// CreateUserDatabase clones the template for u, unless that was done before; then it brings the database up to date.
 func (c *Cluster) CreateUserDatabase(ctx context.Context, u vocab.Username) error {
-	_, err := c.ensure(ctx, c.userDatabase(u), func(ctx context.Context, conn *pgx.Conn) error {
-		return clone(ctx, conn, c.userDatabase(u), c.template)
+	database := c.userDatabase(u)
+	made, err := c.ensure(ctx, database, func(ctx context.Context, conn *pgx.Conn) error {
+		return clone(ctx, conn, database, c.template)
 	})
-	return err
+	if err != nil || made {
+		return err
+	}
+	// It may have been cloned by an older lightweb.
+	return c.locked(ctx, database, func(ctx context.Context, _ *pgx.Conn) error { return c.migrateUp(ctx, database, userSet) })
 }
 
 // ActivateUser publishes a user whose parts are all made. The fault is Conflict when somebody else has: the user is theirs.
 func (c *Cluster) ActivateUser(ctx context.Context, u vocab.Username) error {
-	tag, err := c.instance.Exec(ctx, `UPDATE users SET state = 'active', schema_version = $2 WHERE username = $1 AND state = 'creating'`, u, Schema())
+	tag, err := c.instance.Exec(ctx, `UPDATE users SET state = 'active', schema_version = $2 WHERE username = $1 AND state = 'creating'`, u, latest(c.migrations, userSet))
 	if err == nil && tag.RowsAffected() == 0 {
 		return fault.New(fault.Conflict, fmt.Sprintf("the user %q exists already", u)).WithHint("lightweb user show " + u.String())
 	}

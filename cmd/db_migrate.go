@@ -1,0 +1,124 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// maxMigrating bounds --concurrency: each database at work takes four connections.
+const maxMigrating = 64
+
+func newDBMigrate(a *app) *cobra.Command {
+	var m engine.Migration
+	var check bool
+	c := &cobra.Command{
+		Use:   "migrate [USER…] [flags]",
+		Short: "Bring databases to the schema of this lightweb",
+		Long: "migrate brings the instance database, the template of users' databases and the database of every USER to the schema\n" +
+			"of this lightweb; of all users when none is named. A database that fails does not keep the others from it: exit\n" +
+			"code 3 says that some failed. One such command runs at a time: another one ends with 75.\n\n" +
+			"A change that did not end, because it failed or was killed, leaves nothing behind but a mark, and its user cannot\n" +
+			"be served until --repair has made the change again. With --check nothing is changed, and exit code 4 says that\n" +
+			"there is something to do.",
+		Example: "  lightweb db migrate --check\n  lightweb db migrate\n  lightweb db migrate carol --repair",
+		Args:    takes("[USER…]"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			if m.Concurrency < 1 || m.Concurrency > maxMigrating {
+				return fault.New(fault.Usage, fmt.Sprintf("--concurrency %d is not from 1 to %d", m.Concurrency, maxMigrating))
+			}
+			for _, arg := range args {
+				u, err := vocab.ParseUsername(arg)
+				if err != nil {
+					return err
+				}
+				m.Users = append(m.Users, u)
+			}
+			m.DryRun = m.DryRun || check
+			return a.migrate(ctx, m, check)
+		}),
+	}
+	c.Flags().BoolVar(&check, "check", false, "change nothing, and end with 4 when there is something to do")
+	c.Flags().BoolVarP(&m.DryRun, "dry-run", "n", false, "change nothing, and report what would be done")
+	c.Flags().IntVar(&m.Concurrency, "concurrency", 4, "migrate `N` databases at once: 4 unless given")
+	c.Flags().BoolVar(&m.Repair, "repair", false, "make a change again that did not end")
+	c.Flags().BoolVar(&m.FailFast, "fail-fast", false, "begin with no other database once one has failed")
+	return c
+}
+
+// migrate runs m and says what became of it.
+func (a *app) migrate(ctx context.Context, m engine.Migration, check bool) error {
+	open := func(ctx context.Context, c engine.Config, log *slog.Logger) (*engine.Engine, error) {
+		return engine.OpenToMigrate(ctx, c, m.DryRun, m.Repair, log)
+	}
+	err := a.opened(ctx, open, func(e *engine.Engine) error {
+		var end func()
+		m.Progress, end = a.progress("migrating databases")
+		r, err := e.Migrate(ctx, m)
+		end()
+		if err != nil {
+			return err
+		}
+		if err := a.showMigration(r); err != nil {
+			return err
+		}
+		return migrated(r, check)
+	})
+	if check && engine.Behind(err) {
+		return &exitError{exitPending, err}
+	}
+	return err
+}
+
+// migrated returns the failure that a report amounts to, or nil.
+func migrated(r engine.MigrationReport, check bool) error {
+	todo := r.Migrated + r.Failed
+	switch {
+	case check && todo > 0:
+		return &exitError{exitPending, fault.New(fault.Partial, fmt.Sprintf("%d of %d databases are not at schema %d", todo, r.Databases, r.Target)).
+			WithCode("pending").WithHint("lightweb db migrate")}
+	case r.Failed > 0:
+		words := "could not be migrated"
+		if r.DryRun {
+			words = "cannot be migrated"
+		}
+		return fault.New(fault.Partial, fmt.Sprintf("%d of %d databases %s", r.Failed, r.Databases, words)).WithHint(r.Failures[0].Hint)
+	}
+	return nil
+}
+
+func (a *app) showMigration(r engine.MigrationReport) error {
+	took := time.Duration(r.Millis) * time.Millisecond
+	title := fmt.Sprintf("%d migrated to schema %d, %d already there, %d failed in %s", r.Migrated, r.Target, r.Unchanged, r.Failed, took)
+	switch {
+	case r.DryRun:
+		title = fmt.Sprintf("%d to migrate to schema %d, %d already there, %d cannot be", r.Migrated, r.Target, r.Unchanged, r.Failed)
+	case r.Failed == 0:
+		title = a.out.tick() + " " + title
+	}
+	facts := []fact{
+		{key: "target", value: strconv.Itoa(r.Target), titled: true},
+		{key: "databases", value: strconv.Itoa(r.Databases), titled: true},
+		{key: "migrated", value: strconv.Itoa(r.Migrated), titled: true},
+		{key: "unchanged", value: strconv.Itoa(r.Unchanged), titled: true},
+		{key: "failed", value: strconv.Itoa(r.Failed), titled: true},
+		{key: "elapsed_ms", value: strconv.FormatInt(r.Millis, 10), titled: true},
+		{key: "dry_run", value: strconv.FormatBool(r.DryRun), titled: true},
+	}
+	for _, f := range r.Failures {
+		line := fact{key: "failure", value: fmt.Sprintf("%s, schema %d: %s", f.User, f.Version, f.Error)}
+		if f.Hint != "" {
+			line.note = "\n           hint: " + f.Hint
+		}
+		facts = append(facts, line)
+	}
+	return a.out.facts(title, facts, r)
+}

@@ -1,0 +1,407 @@
+package db_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+	"github.com/lightweb/lightweb/migrations"
+)
+
+// second is the change of the next release: it fails where a table "extra" is, and waits while "feed" is locked.
+const second = "ALTER TABLE feed ADD COLUMN extra integer;\nCREATE TABLE extra (n integer) -- no semicolon at its end"
+
+// nextRelease returns the migrations of the next release.
+func nextRelease() fs.FS {
+	all := fstest.MapFS{}
+	err := fs.WalkDir(migrations.FS, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := migrations.FS.ReadFile(path)
+		all[path] = &fstest.MapFile{Data: b}
+		return err
+	})
+	if err != nil {
+		panic(err)
+	}
+	all[fmt.Sprintf("user/%04d_extra.up.sql", db.Schema()+1)] = &fstest.MapFile{Data: []byte(second)}
+	return all
+}
+
+// upgraded returns a cluster as the next release opens it, with users of this one.
+func upgraded(t *testing.T, names ...string) (c *db.Cluster, cfg db.Config, users []vocab.Username) {
+	t.Helper()
+	cfg = destroyed(t, dbtest.Config(t))
+	old := open(t, cfg)
+	for _, name := range names {
+		users = append(users, dbtest.User(t, old, name))
+	}
+	cfg.Template = ""
+	template := fmt.Sprintf("%s-template-%d", cfg.Name, db.Schema()+1)
+	t.Cleanup(func() { run(t, "postgres", `DROP DATABASE IF EXISTS "`+template+`"`) })
+	return open(t, cfg.WithMigrations(nextRelease())), cfg, users
+}
+
+func migrateUsers(t *testing.T, c *db.Cluster, m db.Migration) db.MigrationReport {
+	t.Helper()
+	r, err := c.MigrateUsers(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// same compares reports but for the words of errors.
+func same(t *testing.T, what string, got, want db.MigrationReport) {
+	t.Helper()
+	if d := cmp.Diff(want, got, cmpopts.EquateComparable(vocab.Username{}), cmpopts.IgnoreFields(db.MigrationFailure{}, "Err")); d != "" {
+		t.Errorf("%s:\n%s", what, d)
+	}
+}
+
+// usable tells whether u's database is at the schema of c, and wants the instance to know which one it is at.
+func usable(t *testing.T, c *db.Cluster, u vocab.Username, want bool, version int) {
+	t.Helper()
+	err := c.Read(t.Context(), u, func(context.Context, *db.Tx) error { return nil })
+	row, rowErr := c.User(t.Context(), u)
+	if (err == nil) != want || rowErr != nil || row.SchemaVersion != version {
+		t.Errorf("%s: %v, schema_version %d, %v; want it usable %t at %d", u, err, row.SchemaVersion, rowErr, want, version)
+	}
+}
+
+func TestOneUsersFailureDoesNotKeepTheOthersFromMigrating(t *testing.T) {
+	t.Parallel()
+	c, _, users := upgraded(t, "alice", "bob", "carol")
+	was, is := db.Schema(), db.Schema()+1
+	bob := users[1]
+	run(t, databaseOf(t, c, bob), `CREATE TABLE extra (mine text)`)
+
+	same(t, "what would be done", migrateUsers(t, c, db.Migration{DryRun: true}), db.MigrationReport{Target: is, Databases: 3, Migrated: 3})
+	usable(t, c, users[0], false, was)
+
+	var steps []int
+	failed := []db.MigrationFailure{{User: bob, Version: is, Dirty: true, SQLState: "42P07"}}
+	r := migrateUsers(t, c, db.Migration{Concurrency: 2, Progress: func(done, all int) { steps = append(steps, done, all) }})
+	same(t, "the first run", r, db.MigrationReport{Target: is, Databases: 3, Migrated: 2, Failures: failed})
+	if d := cmp.Diff([]int{1, 3, 2, 3, 3, 3}, steps); d != "" {
+		t.Error("progress: ", d)
+	}
+	if words := r.Failures[0].Err.Error(); !strings.Contains(words, `relation "extra" already exists`) || strings.Contains(words, "ALTER") {
+		t.Errorf("the failure says %q; want the server's words without the file", words)
+	}
+	usable(t, c, users[0], true, is)
+	usable(t, c, bob, false, was)
+	usable(t, c, users[2], true, is)
+
+	r = migrateUsers(t, c, db.Migration{})
+	failed[0].SQLState = ""
+	same(t, "a run without repair", r, db.MigrationReport{Target: is, Databases: 3, Unchanged: 2, Failures: failed})
+	if hint := fault.Hint(r.Failures[0].Err); hint != "lightweb db migrate bob --repair" {
+		t.Errorf("hint %q", hint)
+	}
+	failed[0].SQLState = "42P07"
+	same(t, "repaired in vain", migrateUsers(t, c, db.Migration{Repair: true}), db.MigrationReport{Target: is, Databases: 3, Unchanged: 2, Failures: failed})
+
+	run(t, databaseOf(t, c, bob), `DROP TABLE extra`)
+	same(t, "what repair would do", migrateUsers(t, c, db.Migration{Repair: true, DryRun: true}), db.MigrationReport{Target: is, Databases: 3, Migrated: 1, Unchanged: 2})
+	same(t, "repaired", migrateUsers(t, c, db.Migration{Users: []vocab.Username{bob}, Repair: true}), db.MigrationReport{Target: is, Databases: 1, Migrated: 1})
+	usable(t, c, bob, true, is)
+}
+
+func TestFailFastBeginsNothingAfterAFailure(t *testing.T) {
+	t.Parallel()
+	c, _, users := upgraded(t, "alice", "bob")
+	run(t, databaseOf(t, c, users[0]), `CREATE TABLE extra (mine text)`)
+	r := migrateUsers(t, c, db.Migration{FailFast: true})
+	if len(r.Failures) != 1 || r.Migrated != 0 {
+		t.Errorf("report %+v, want one failure and nothing migrated", r)
+	}
+	usable(t, c, users[1], false, db.Schema())
+}
+
+func TestWhoCannotBeMigratedIsSaidBeforeAnythingIsDone(t *testing.T) {
+	t.Parallel()
+	c, cfg, users := upgraded(t, "alice", "bob")
+	if err := c.SetUserState(t.Context(), users[1], db.UserDeleted); err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := vocab.ParseUsername("stranger")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range []vocab.Username{stranger, users[1]} {
+		if _, err := c.MigrateUsers(t.Context(), db.Migration{Users: []vocab.Username{users[0], u}}); fault.KindOf(err) != fault.NoUser {
+			t.Errorf("%s: %v, want NoUser", u, err)
+		}
+	}
+	run(t, cfg.Name, `UPDATE users SET schema_version = 99 WHERE username = 'alice'`)
+	if _, err := c.MigrateUsers(t.Context(), db.Migration{}); fault.KindOf(err) != fault.Config {
+		t.Errorf("with a newer database: %v, want Config", err)
+	}
+	run(t, cfg.Name, `UPDATE users SET schema_version = 0 WHERE username = 'alice'`) // untrue
+	database := databaseOf(t, c, users[0])
+	run(t, database, `UPDATE schema_migrations SET version = 98, dirty = true`)
+	for _, m := range []db.Migration{{Repair: true, DryRun: true}, {Repair: true}} {
+		same(t, "what a newer release began", migrateUsers(t, c, m), db.MigrationReport{Target: db.Schema() + 1, Databases: 1,
+			Failures: []db.MigrationFailure{{User: users[0], Version: 98, Dirty: true}}})
+	}
+	run(t, database, `UPDATE schema_migrations SET version = 1, dirty = false`)
+	run(t, cfg.Name, `UPDATE users SET schema_version = 0 WHERE username = 'alice'`)
+	same(t, "at last", migrateUsers(t, c, db.Migration{}), db.MigrationReport{Target: db.Schema() + 1, Databases: 1, Migrated: 1})
+	usable(t, c, users[0], true, db.Schema()+1)
+}
+
+func TestAUserWhoIsStillBeingMadeHasTheNextSchemaToo(t *testing.T) {
+	t.Parallel()
+	cfg := destroyed(t, dbtest.Config(t))
+	old := open(t, cfg)
+	half, err := vocab.ParseUsername("half")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.ReserveUser(t.Context(), half); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, cfg.WithMigrations(nextRelease()))
+	same(t, "without a database", migrateUsers(t, c, db.Migration{}), db.MigrationReport{Target: db.Schema() + 1})
+	if err := old.CreateUserDatabase(t.Context(), half); err != nil {
+		t.Fatal(err)
+	}
+	usable(t, c, dbtest.User(t, c, "half"), true, db.Schema()+1)
+}
+
+func TestStatusSaysWhatIsWrongWithWhichDatabase(t *testing.T) {
+	t.Parallel()
+	c, cfg, users := upgraded(t, "alice", "bob", "carol", "dora")
+	migrateUsers(t, c, db.Migration{Users: users[:1]})
+	run(t, databaseOf(t, c, users[2]), `UPDATE schema_migrations SET dirty = true`)
+	run(t, "postgres", `DROP DATABASE `+databaseOf(t, c, users[3]))
+	st, err := c.Status(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.Server == "" || st.InstanceDatabase != cfg.Name || st.InstanceSchema < 1 || st.Target != db.Schema()+1 || len(st.Users) != len(users) {
+		t.Fatalf("Status = %+v", st)
+	}
+	for i, want := range []string{"", "lightweb db migrate bob", "lightweb db migrate carol --repair", "restore the user's database from a backup"} {
+		if u := st.Users[i]; u.User != users[i] || (u.Err == nil) != (want == "") || fault.Hint(u.Err) != want {
+			t.Errorf("status of %s: %+v, hint %q; want %q", users[i], u, fault.Hint(u.Err), want)
+		}
+	}
+}
+
+// blocked holds u's feed until the returned function is called, so that the next migration waits.
+func blocked(t *testing.T, c *db.Cluster, u vocab.Username) (letGo func()) {
+	t.Helper()
+	tx, err := session(t, databaseOf(t, c, u)).Begin(t.Context())
+	if err == nil {
+		_, err = tx.Exec(t.Context(), `LOCK TABLE feed`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := tx.Rollback(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// waiter returns the server's process that waits for a table of u's, once there is one.
+func waiter(t *testing.T, c *db.Cluster, u vocab.Username) (pid int) {
+	t.Helper()
+	conn, database := session(t, "postgres"), databaseOf(t, c, u)
+	for limit := time.Now().Add(30 * time.Second); time.Now().Before(limit); {
+		err := conn.QueryRow(t.Context(), `SELECT l.pid FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+			WHERE NOT granted AND locktype = 'relation' AND datname = $1`, database).Scan(&pid)
+		if err == nil {
+			return pid
+		}
+		if !errors.Is(err, pgx.ErrNoRows) {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("nobody waits")
+	return 0
+}
+
+func TestTwoDoNotMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	c, cfg, users := upgraded(t, "alice")
+	letGo := blocked(t, c, users[0])
+	done := make(chan db.MigrationReport)
+	var failed atomic.Value
+	go func() {
+		r, err := c.MigrateUsers(t.Context(), db.Migration{})
+		if err != nil {
+			failed.Store(err)
+		}
+		done <- r
+	}()
+	waiter(t, c, users[0])
+	other := open(t, cfg.WithMigrations(nextRelease()))
+	_, err := other.MigrateUsers(t.Context(), db.Migration{})
+	if fault.KindOf(err) != fault.Busy || !strings.Contains(err.Error(), fmt.Sprintf("another 'lightweb db migrate' runs (process %d on ", os.Getpid())) {
+		t.Errorf("the second one ends with %v, want Busy and who the first is", err)
+	}
+	if r := migrateUsers(t, other, db.Migration{DryRun: true}); r.Databases != 1 {
+		t.Errorf("looking beside it: %+v", r)
+	}
+	letGo()
+	same(t, "the first one", <-done, db.MigrationReport{Target: db.Schema() + 1, Databases: 1, Migrated: 1})
+	if err := failed.Load(); err != nil {
+		t.Error(err)
+	}
+	same(t, "the second one afterwards", migrateUsers(t, other, db.Migration{}), db.MigrationReport{Target: db.Schema() + 1, Databases: 1, Unchanged: 1})
+}
+
+// childConfig makes the test program migrate users as this configuration says, and nothing else.
+const childConfig = "LIGHTWEB_TEST_MIGRATE"
+
+func migrateAsChild(text string) {
+	var cfg db.Config
+	err := json.Unmarshal([]byte(text), &cfg)
+	if err == nil {
+		var c *db.Cluster
+		if c, err = db.Open(context.Background(), cfg.WithMigrations(nextRelease()), quiet); err == nil {
+			_, err = c.MigrateUsers(context.Background(), db.Migration{})
+		}
+	}
+	fmt.Fprintln(os.Stderr, "the child was not killed:", err)
+	os.Exit(1)
+}
+
+// killed migrates in another process, which is killed while u's database is being changed. The returned process of the
+// server is still at that.
+func killed(t *testing.T, c *db.Cluster, cfg db.Config, u vocab.Username) (pid int) {
+	t.Helper()
+	text, err := json.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childConfig+"="+string(text))
+	child.Stderr = &stderr
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid = waiter(t, c, u)
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Wait(); err == nil || stderr.Len() > 0 {
+		t.Fatalf("the child ended with %v: %s", err, &stderr)
+	}
+	return pid
+}
+
+// awaitEnd waits until a process of the server has ended, and with it what it did.
+func awaitEnd(t *testing.T, pid int) {
+	t.Helper()
+	conn := session(t, "postgres")
+	for limit := time.Now().Add(30 * time.Second); time.Now().Before(limit); {
+		var lives bool
+		if err := conn.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, pid).Scan(&lives); err != nil {
+			t.Fatal(err)
+		}
+		if !lives {
+			return
+		}
+	}
+	t.Fatal("the server's process does not end")
+}
+
+func TestAMigrationThatWasKilledIsHealedByAnother(t *testing.T) {
+	t.Parallel()
+	is := db.Schema() + 1
+	t.Run("when the server has finished it", func(t *testing.T) {
+		t.Parallel()
+		c, cfg, users := upgraded(t, "alice")
+		letGo := blocked(t, c, users[0])
+		pid := killed(t, c, cfg, users[0])
+		// Nobody takes back the mark of what the server is still at.
+		r := migrateUsers(t, c, db.Migration{Repair: true})
+		if len(r.Failures) != 1 || fault.KindOf(r.Failures[0].Err) != fault.Busy {
+			t.Errorf("beside the server: %+v, want Busy", r)
+		}
+		letGo()
+		awaitEnd(t, pid)
+		same(t, "run again", migrateUsers(t, c, db.Migration{}), db.MigrationReport{Target: is, Databases: 1, Unchanged: 1})
+		usable(t, c, users[0], true, is)
+	})
+	t.Run("when the server was stopped too", func(t *testing.T) {
+		t.Parallel()
+		c, cfg, users := upgraded(t, "alice")
+		letGo := blocked(t, c, users[0])
+		pid := killed(t, c, cfg, users[0])
+		run(t, "postgres", `SELECT pg_terminate_backend($1)`, pid)
+		letGo()
+		awaitEnd(t, pid)
+		same(t, "run again", migrateUsers(t, c, db.Migration{}), db.MigrationReport{Target: is, Databases: 1,
+			Failures: []db.MigrationFailure{{User: users[0], Version: is, Dirty: true}}})
+		same(t, "repaired", migrateUsers(t, c, db.Migration{Repair: true}), db.MigrationReport{Target: is, Databases: 1, Migrated: 1})
+		usable(t, c, users[0], true, is)
+	})
+}
+
+func TestADirtyInstanceIsRepairedWhenAsked(t *testing.T) {
+	t.Parallel()
+	cfg := destroyed(t, dbtest.Config(t))
+	c := open(t, cfg)
+	if err := c.MigrateDown(cfg.Name, "instance"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, cfg.Name, `INSERT INTO schema_migrations VALUES (1, true)`)
+	if _, err := db.Open(t.Context(), cfg, quiet); !db.Behind(err) {
+		t.Errorf("Open without repair = %v", err)
+	}
+	cfg.Repair = true
+	if _, err := open(t, cfg).Users(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// What whole promises holds only for files that are one transaction each.
+func TestEveryMigrationIsOneTransaction(t *testing.T) {
+	t.Parallel()
+	alone := regexp.MustCompile(`(?im)^[^-\n]*\bCONCURRENTLY\b|^\s*(BEGIN|COMMIT|ROLLBACK)\s*;|^\s*VACUUM\b`)
+	for _, set := range []string{"user", "instance"} {
+		names, err := fs.Glob(migrations.FS, set+"/*.up.sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range names {
+			if prefix := fmt.Sprintf("%s/%04d_", set, i+1); !strings.HasPrefix(name, prefix) {
+				t.Errorf("%s: the versions of a set are 1, 2, 3 and so on; want %s", name, prefix)
+			}
+			b, err := migrations.FS.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := alone.FindString(string(b)); found != "" {
+				t.Errorf("%s: %q does not go together with being one transaction", name, found)
+			}
+		}
+	}
+}
