@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -58,6 +60,7 @@ func (a *app) serve(ctx context.Context) error {
 	}
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWatching() // only now: draining may outlast the watchdog's patience
+	defer heedHangups(log)()
 	go systemd.watch(watching)
 
 	e, err := engine.Open(ctx, c.Engine, log)
@@ -70,6 +73,27 @@ func (a *app) serve(ctx context.Context) error {
 		a.ready(s, log)
 	})
 	return errors.Join(err, closeEngine(ctx, e))
+}
+
+// heedHangups answers SIGHUP, by which some ask a server to read its configuration again, until the function it returns is
+// called: what may change while serving is followed without it.
+func heedHangups(log *slog.Logger) func() {
+	hangups, over := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		for {
+			select {
+			case <-hangups:
+				log.Info("nothing to be read again", "hint", "policy and profiles are followed as they change; settings need a restart")
+			case <-over:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(hangups)
+		close(over)
+	}
 }
 
 // ready says that requests are answered: to people in a few lines, else in one line of the log.

@@ -21,6 +21,7 @@ func TestCommandLine(t *testing.T) {
 	t.Run("without an engine that serves", func(t *testing.T) { commandsWithoutServe(t, i) })
 	other := enginetest.Start(t)
 	i.Start(t)
+	i.HangUp(t) // and it serves on
 	t.Run("beside an engine that serves", func(t *testing.T) { commandsBesideServe(t, i) })
 	t.Run("a create that is killed", func(t *testing.T) { createThatIsKilled(t, i) })
 	t.Run("creates at once", func(t *testing.T) { createsAtOnce(t, i) })

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -119,6 +120,15 @@ func (i *Instance) Stop(t testing.TB) {
 func (i *Instance) Kill() {
 	i.process.end(syscall.SIGKILL)
 	i.process = nil
+}
+
+// HangUp sends SIGHUP and waits until the log says what came of it.
+func (i *Instance) HangUp(t testing.TB) {
+	t.Helper()
+	if err := i.process.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	Eventually(t, "an answer to SIGHUP", func() bool { return strings.Contains(i.process.log.String(), "nothing to be read again") })
 }
 
 // Running tells whether the process still lives.
