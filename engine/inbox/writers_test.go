@@ -42,8 +42,13 @@ func hold(t *testing.T, s *peertest.Scene) (release func()) {
 // waiting lets the test go on once so many activities are queued or being committed.
 func waiting(t *testing.T, s *peertest.Scene, n int) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); s.Inbox.Waiting() < n; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
+	tick, limit := time.NewTicker(time.Millisecond), time.NewTimer(20*time.Second)
+	defer tick.Stop()
+	defer limit.Stop()
+	for s.Inbox.Waiting() < n {
+		select {
+		case <-tick.C:
+		case <-limit.C:
 			t.Fatalf("%d activities wait, want %d", s.Inbox.Waiting(), n)
 		}
 	}
