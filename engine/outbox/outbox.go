@@ -53,7 +53,6 @@ type Deps struct {
 	Gate     Gate
 	Handlers *handler.Registry
 	Wake     func(vocab.Username) // something is to be delivered
-	Emitted  func(vocab.Username) // an event is to be relayed; nil where nobody relays
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
 	Now      func() time.Time
