@@ -33,38 +33,44 @@ const activityColumns = `id, uri, direction, type, actor_uri, coalesce(object_ur
 // Claim takes the ids for good and returns those that were not taken before: only these may take effect. Of several
 // spellings of one id the first counts.
 func (t *Tx) Claim(ctx context.Context, ids []vocab.ID) (fresh map[vocab.ID]bool, err error) {
-	type row struct{ Digest []byte }
-	rows, err := collect[row](ctx, t, "claim activities", `INSERT INTO seen (digest)
-		SELECT DISTINCT d FROM unnest($1::bytea[]) d ORDER BY d ON CONFLICT DO NOTHING RETURNING digest`, digests(ids))
-	if err != nil {
+	var won [][]byte
+	if err := t.query(ctx, "claim activities", column(&won), claim, digests(ids)); err != nil {
 		return nil, err
 	}
-	won := map[string]bool{}
-	for _, r := range rows {
-		won[string(r.Digest)] = true
-	}
-	fresh = map[vocab.ID]bool{}
-	for _, id := range ids {
-		if d := string(digest(id)); won[d] {
-			fresh[id] = true
-			delete(won, d)
-		}
-	}
-	return fresh, nil
+	return firstOf(ids, won), nil
 }
 
-// Unclaim gives an id back that this transaction claimed for an activity that turned out not to be for the user.
-func (t *Tx) Unclaim(ctx context.Context, id vocab.ID) error {
-	_, err := t.exec(ctx, "give id back", `DELETE FROM seen WHERE digest = $1`, digest(id))
+const claim = `INSERT INTO seen (digest) SELECT DISTINCT d FROM unnest($1::bytea[]) d ORDER BY d ON CONFLICT DO NOTHING RETURNING digest`
+
+// firstOf returns for each digest the first id that has it.
+func firstOf(ids []vocab.ID, won [][]byte) map[vocab.ID]bool {
+	left := map[string]bool{}
+	for _, d := range won {
+		left[string(d)] = true
+	}
+	fresh := map[vocab.ID]bool{}
+	for _, id := range ids {
+		if d := string(digest(id)); left[d] {
+			fresh[id] = true
+			delete(left, d)
+		}
+	}
+	return fresh
+}
+
+// Unclaim gives ids back that this transaction claimed for activities that turned out not to be for the user.
+func (t *Tx) Unclaim(ctx context.Context, ids []vocab.ID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err := t.execBeside(ctx, "give ids back", `DELETE FROM seen WHERE digest = ANY($1)`, digests(ids))
 	return err
 }
 
 // AddActivity stores an activity. One that is there is left as it was.
 func (t *Tx) AddActivity(ctx context.Context, a Activity) error {
-	_, err := t.exec(ctx, "store activity", `INSERT INTO activities (id, uri, direction, type, actor_uri, object_uri, published, raw)
-		VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7, $8) ON CONFLICT (uri) DO NOTHING`,
-		a.ID, a.URI, a.Direction, a.Type, a.Actor, a.Object, a.Published, a.Raw)
-	return err
+	t.unsent.activities = append(t.unsent.activities, a)
+	return t.added(ctx, len(a.Raw))
 }
 
 // Activity returns the activity with this uri, nil when there is none.
@@ -110,6 +116,6 @@ const aboutLiving = `(type NOT IN ('Create', 'Update', 'Announce', 'Like', 'Disl
 	OR NOT EXISTS (SELECT FROM objects o WHERE o.uri = activities.object_uri AND o.deleted_at IS NOT NULL))`
 
 func (t *Tx) count(ctx context.Context, query string, args ...any) (n int, err error) {
-	err = t.tx.QueryRow(ctx, query, args...).Scan(&n)
-	return n, storeFault("count rows", err)
+	err = t.row(ctx, "count rows", query, args, &n)
+	return n, err
 }

@@ -137,8 +137,8 @@ func (t *Tx) ReleaseDeliveries(ctx context.Context, owner string, now time.Time)
 // A lease is over then at the latest.
 func (t *Tx) NextDeliveryAfter(ctx context.Context, now time.Time) (*time.Time, error) {
 	var at *time.Time
-	err := t.tx.QueryRow(ctx, `SELECT min(next_at) FROM deliveries WHERE status = 'pending' AND next_at > $1`, now).Scan(&at)
-	return at, storeFault("read next delivery", err)
+	err := t.row(ctx, "read next delivery", `SELECT min(next_at) FROM deliveries WHERE status = 'pending' AND next_at > $1`, []any{now}, &at)
+	return at, err
 }
 
 // DueHosts returns which of the hosts something is due for.

@@ -65,7 +65,7 @@ func userFault(err error, hint string) error {
 
 // again tells whether err is a conflict between transactions that trying again resolves.
 func again(err error) bool {
-	return hasCode(err, "40001") || hasCode(err, "40P01")
+	return hasCode(err, "40001") || hasCode(err, "40P01") || violates(err, "objects_uri_key")
 }
 
 // hasCode tells whether err is the server's error with this SQLSTATE.

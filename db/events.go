@@ -26,19 +26,12 @@ type Event struct {
 	At      time.Time
 }
 
-// AddEvent appends an event to the user's outbox. Transactions that add events commit one after another, in the order
-// of their numbers: who reads on from the last number misses none.
+// AddEvent appends an event to the user's outbox when the transaction commits, and drops the oldest beyond the number
+// that is kept. Transactions that add events commit one after another, in the order of their numbers: who reads on from
+// the last number misses none.
 func (t *Tx) AddEvent(ctx context.Context, e Event) error {
-	_, err := t.exec(ctx, "add event", `WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock($5))
-		INSERT INTO event_outbox (type, source, payload, created_at) SELECT $1, $2, $3, $4 FROM turn`,
-		e.Type, e.Source, e.Payload, e.At, eventLock)
-	return err
-}
-
-// TrimEvents drops the oldest events beyond the number that is kept.
-func (t *Tx) TrimEvents(ctx context.Context) error {
-	_, err := t.exec(ctx, "trim events", `DELETE FROM event_outbox WHERE seq <= (SELECT max(seq) FROM event_outbox) - $1`, keptEvents)
-	return err
+	t.unsent.events = append(t.unsent.events, e)
+	return t.added(ctx, len(e.Payload))
 }
 
 // Events returns up to n events after a sequence number, the oldest first.
@@ -75,9 +68,9 @@ func (t *Tx) AddAudit(ctx context.Context, a Audit) error {
 
 // CountActions counts what was done by a token within the last hour and the last day.
 func (t *Tx) CountActions(ctx context.Context, token uuid.UUID, now time.Time) (hour, day int, err error) {
-	err = t.tx.QueryRow(ctx, `SELECT count(*) FILTER (WHERE at > $2), count(*) FROM audit
-		WHERE token_id = $1 AND at > $3 AND outcome = 'ok'`, token, now.Add(-time.Hour), now.Add(-24*time.Hour)).Scan(&hour, &day)
-	return hour, day, storeFault("count actions", err)
+	err = t.row(ctx, "count actions", `SELECT count(*) FILTER (WHERE at > $2), count(*) FROM audit
+		WHERE token_id = $1 AND at > $3 AND outcome = 'ok'`, []any{token, now.Add(-time.Hour), now.Add(-24 * time.Hour)}, &hour, &day)
+	return hour, day, err
 }
 
 // Answer is what a dispatch with an Idempotency-Key was answered.

@@ -33,8 +33,8 @@ func AwaitLock(ctx context.Context, t *Tx, query string) error {
 		if err := Exec(ctx, t, `SELECT pg_stat_clear_snapshot()`); err != nil {
 			return err
 		}
-		if err := t.tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted
-			AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database()))`).Scan(&waiting); err != nil {
+		if err := t.row(ctx, "test", `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted
+			AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database()))`, nil, &waiting); err != nil {
 			return err
 		}
 	}
@@ -79,3 +79,6 @@ func (t *Tx) JobCounts(ctx context.Context, job uuid.UUID) (JobCounts, error) {
 func (t *Tx) CountReactions(ctx context.Context, object vocab.ID, kind, reaction string) (int, error) {
 	return t.count(ctx, `SELECT count(*) FROM reactions WHERE object_uri = $1 AND kind = $2 AND type = $3`, object, kind, reaction)
 }
+
+// Unsent counts the activities that wait to be sent.
+func Unsent(t *Tx) int { return len(t.unsent.activities) }

@@ -32,9 +32,8 @@ const feedTables = `feed f JOIN activities a ON a.uri = f.activity_uri LEFT JOIN
 
 // AddFeedEntry gives an activity its place in the feed. One that has it keeps it.
 func (t *Tx) AddFeedEntry(ctx context.Context, e FeedEntry) error {
-	_, err := t.exec(ctx, "add to feed", `INSERT INTO feed (id, activity_uri, actor_uri, published) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (activity_uri) DO NOTHING`, e.ID, e.Activity, e.Actor, e.Published)
-	return err
+	t.unsent.feed = append(t.unsent.feed, e)
+	return t.added(ctx, 0)
 }
 
 // Feed returns up to n entries after a place, the newest first.

@@ -39,7 +39,14 @@ const objectColumns = `id, uri, published, raw, updated_at, deleted_at`
 
 // AddObject stores an object, unless it is there or was deleted before it came, and tells whether it did.
 func (t *Tx) AddObject(ctx context.Context, o Object) (bool, error) {
-	n, err := t.exec(ctx, "store object", `INSERT INTO objects (id, uri, published, raw, updated_at)
+	if there, read := t.readAhead(o.URI); read {
+		if there != nil || t.ahead.buried[string(digest(o.URI))] {
+			return false, nil
+		}
+		t.unsent.objects = append(t.unsent.objects, o)
+		return true, t.added(ctx, len(o.Raw))
+	}
+	n, err := t.execBeside(ctx, "store object", `INSERT INTO objects (id, uri, published, raw, updated_at)
 		SELECT $1, $2, $3, $4, $5 WHERE NOT EXISTS (SELECT FROM tombstones WHERE digest = $6) ON CONFLICT (uri) DO NOTHING`,
 		o.ID, o.URI, o.Published, o.Raw, o.UpdatedAt, digest(o.URI))
 	return n == 1, err
@@ -47,6 +54,9 @@ func (t *Tx) AddObject(ctx context.Context, o Object) (bool, error) {
 
 // Object returns the object with this uri, nil when there is none.
 func (t *Tx) Object(ctx context.Context, uri vocab.ID) (*Object, error) {
+	if o, read := t.readAhead(uri); read {
+		return o, nil
+	}
 	return one[Object](ctx, t, "read object", `SELECT `+objectColumns+` FROM objects WHERE uri = $1`, uri)
 }
 
@@ -58,7 +68,8 @@ func (t *Tx) Objects(ctx context.Context, uris []vocab.ID) ([]Object, error) {
 // ReplaceObject gives a living object new contents, unless what is there is newer, and tells whether it did. Many
 // servers write times in whole seconds: of two changes in one, the later to come counts.
 func (t *Tx) ReplaceObject(ctx context.Context, uri vocab.ID, raw json.RawMessage, updated time.Time) (bool, error) {
-	n, err := t.exec(ctx, "replace object", `UPDATE objects SET raw = $2, updated_at = $3
+	t.ahead.forgetObject(uri)
+	n, err := t.execBeside(ctx, "replace object", `UPDATE objects SET raw = $2, updated_at = $3
 		WHERE uri = $1 AND deleted_at IS NULL AND coalesce(updated_at, published) <= $3`, uri, raw, updated)
 	return n == 1, err
 }
@@ -66,22 +77,23 @@ func (t *Tx) ReplaceObject(ctx context.Context, uri vocab.ID, raw json.RawMessag
 // BuryObject remembers for good that an object is deleted: what is stored of it becomes the Tombstone, and it leaves the
 // feed. It tells whether anything was stored.
 func (t *Tx) BuryObject(ctx context.Context, uri vocab.ID, tombstone json.RawMessage, now time.Time) (bool, error) {
-	if _, err := t.exec(ctx, "remember deletion", `INSERT INTO tombstones (digest, deleted_at) VALUES ($1, $2) ON CONFLICT DO NOTHING`, digest(uri), now); err != nil {
+	t.ahead.forgetObject(uri)
+	if _, err := t.execBeside(ctx, "remember deletion", `INSERT INTO tombstones (digest, deleted_at) VALUES ($1, $2) ON CONFLICT DO NOTHING`, digest(uri), now); err != nil {
 		return false, err
 	}
-	if _, err := t.exec(ctx, "remove from feed", `DELETE FROM feed WHERE activity_uri IN
+	if _, err := t.execBeside(ctx, "remove from feed", `DELETE FROM feed WHERE activity_uri IN
 		(SELECT uri FROM activities WHERE object_uri = $1 AND type IN ('Create', 'Announce'))`, uri); err != nil {
 		return false, err
 	}
-	if _, err := t.exec(ctx, "remove reactions", `DELETE FROM reactions WHERE object_uri = $1`, uri); err != nil {
+	if _, err := t.execBeside(ctx, "remove reactions", `DELETE FROM reactions WHERE object_uri = $1`, uri); err != nil {
 		return false, err
 	}
 	// The activities that carried it held its words too.
-	if _, err := t.exec(ctx, "empty activities", `UPDATE activities SET raw = jsonb_set(raw, '{object}', $2)
+	if _, err := t.execBeside(ctx, "empty activities", `UPDATE activities SET raw = jsonb_set(raw, '{object}', $2)
 		WHERE object_uri = $1 AND type <> 'Delete' AND jsonb_typeof(raw -> 'object') IN ('object', 'array')`, uri, tombstone); err != nil {
 		return false, err
 	}
-	n, err := t.exec(ctx, "bury object", `UPDATE objects SET raw = $2, deleted_at = $3 WHERE uri = $1 AND deleted_at IS NULL`, uri, tombstone, now)
+	n, err := t.execBeside(ctx, "bury object", `UPDATE objects SET raw = $2, deleted_at = $3 WHERE uri = $1 AND deleted_at IS NULL`, uri, tombstone, now)
 	return n == 1, err
 }
 

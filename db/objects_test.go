@@ -96,7 +96,7 @@ func TestBuryingAnObjectLeavesNoneOfItsWords(t *testing.T) {
 			return err
 		}
 		for _, object := range []vocab.ID{post, bob + "/notes/2"} {
-			if _, err := tx.SetReaction(ctx, db.Reaction{Object: object, Actor: carol, Kind: db.Review, Type: "Like", Activity: object + "/like"}, now); err != nil {
+			if err := tx.SetReaction(ctx, db.Reaction{Object: object, Actor: carol, Kind: db.Review, Type: "Like", Activity: object + "/like"}, now); err != nil {
 				return err
 			}
 		}

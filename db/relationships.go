@@ -37,6 +37,9 @@ const relationshipColumns = `id, actor_uri, type, status, activity_uri, created_
 
 // Relationship returns the follow of a type between the user and the actor, nil when there is none.
 func (t *Tx) Relationship(ctx context.Context, kind string, actor vocab.ID) (*Relationship, error) {
+	if r, read := t.ahead.relationship(kind, actor); read {
+		return r, nil
+	}
 	return one[Relationship](ctx, t, "read relationship", `SELECT `+relationshipColumns+` FROM relationships
 		WHERE actor_uri = $1 AND type = $2 AND relation = ''`, actor, kind)
 }
@@ -49,7 +52,8 @@ func (t *Tx) RelationshipBy(ctx context.Context, kind string, activity vocab.ID)
 
 // SetRelationship makes a follow, or gives the one that is there a new status and Follow.
 func (t *Tx) SetRelationship(ctx context.Context, r Relationship, now time.Time) error {
-	_, err := t.exec(ctx, "set relationship", `INSERT INTO relationships (id, actor_uri, type, status, activity_uri, created_at, updated_at)
+	t.ahead.forgetActor(r.Actor)
+	_, err := t.execBeside(ctx, "set relationship", `INSERT INTO relationships (id, actor_uri, type, status, activity_uri, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $6)
 		ON CONFLICT (actor_uri, type, relation) DO UPDATE SET status = excluded.status, activity_uri = excluded.activity_uri, updated_at = excluded.updated_at`,
 		uuid.Must(uuid.NewV7()), r.Actor, r.Type, r.Status, r.Activity, now)
@@ -58,7 +62,8 @@ func (t *Tx) SetRelationship(ctx context.Context, r Relationship, now time.Time)
 
 // EndRelationship removes a follow and tells whether there was one.
 func (t *Tx) EndRelationship(ctx context.Context, kind string, actor vocab.ID) (bool, error) {
-	n, err := t.exec(ctx, "end relationship", `DELETE FROM relationships WHERE actor_uri = $1 AND type = $2 AND relation = ''`, actor, kind)
+	t.ahead.forgetActor(actor)
+	n, err := t.execBeside(ctx, "end relationship", `DELETE FROM relationships WHERE actor_uri = $1 AND type = $2 AND relation = ''`, actor, kind)
 	return n == 1, err
 }
 
@@ -98,7 +103,7 @@ func (t *Tx) SaveActor(ctx context.Context, a *vocab.Actor, now time.Time) error
 			break
 		}
 	}
-	_, err := t.exec(ctx, "save actor", `INSERT INTO actors (uri, type, preferred_username, inbox, outbox, shared_inbox, public_key_pem, raw, fetched_at)
+	_, err := t.execBeside(ctx, "save actor", `INSERT INTO actors (uri, type, preferred_username, inbox, outbox, shared_inbox, public_key_pem, raw, fetched_at)
 		VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7, $8, $9)
 		ON CONFLICT (uri) DO UPDATE SET type = excluded.type, preferred_username = excluded.preferred_username, inbox = excluded.inbox,
 			outbox = excluded.outbox, shared_inbox = excluded.shared_inbox, public_key_pem = excluded.public_key_pem,
@@ -158,8 +163,8 @@ func (t *Tx) ObjectsBy(ctx context.Context, actor vocab.ID) ([]vocab.ID, error) 
 // TalksWith tells whether the user, whose followers collection that is, talks with the actor already: it follows the
 // actor, or has written to it in private.
 func (t *Tx) TalksWith(ctx context.Context, followers, actor vocab.ID) (talks bool, err error) {
-	err = t.tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = $2 AND type IN ('following', 'friend') AND status = 'accepted')
+	err = t.row(ctx, "read relationship", `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = $2 AND type IN ('following', 'friend') AND status = 'accepted')
 		OR EXISTS (SELECT FROM activities WHERE type = 'Create' AND direction = 'outbound' AND raw -> 'to' @> to_jsonb($2::text)
-			AND NOT coalesce(`+addressesPublic+`, false) AND NOT raw -> 'to' ? $1 AND NOT coalesce(raw -> 'cc' ? $1, false))`, string(followers), string(actor)).Scan(&talks)
-	return talks, storeFault("read relationship", err)
+			AND NOT coalesce(`+addressesPublic+`, false) AND NOT raw -> 'to' ? $1 AND NOT coalesce(raw -> 'cc' ? $1, false))`, []any{string(followers), string(actor)}, &talks)
+	return talks, err
 }

@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -125,7 +126,7 @@ func TestAForgottenActorLeavesNothing(t *testing.T) {
 			if err := tx.SaveActor(ctx, actorOf(t, id, ``), now); err != nil {
 				return err
 			}
-			if _, err := tx.SetReaction(ctx, db.Reaction{Object: post, Actor: id, Kind: db.Review, Type: "Like", Activity: id + "/like"}, now); err != nil {
+			if err := tx.SetReaction(ctx, db.Reaction{Object: post, Actor: id, Kind: db.Review, Type: "Like", Activity: id + "/like"}, now); err != nil {
 				return err
 			}
 			return tx.SetRelationship(ctx, db.Relationship{Actor: id, Type: db.Follower, Status: db.Accepted, Activity: id + "/follow"}, now)
@@ -155,20 +156,13 @@ func TestAForgottenActorLeavesNothing(t *testing.T) {
 func TestAnActorHasOneReactionOfAKind(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
-	set := func(kind, reaction string, n int, want bool) {
-		t.Helper()
-		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-			changed, err := tx.SetReaction(ctx, db.Reaction{Object: post, Actor: bob, Kind: kind, Type: reaction, Activity: vocab.ID(fmt.Sprint(bob, "/", n))}, now)
-			if changed != want {
-				t.Errorf("SetReaction(%s) = %t, want %t", reaction, changed, want)
-			}
-			return err
-		})
+	set := func(ctx context.Context, tx *db.Tx, kind, reaction string, n int) error {
+		return tx.SetReaction(ctx, db.Reaction{Object: post, Actor: bob, Kind: kind, Type: reaction, Activity: vocab.ID(fmt.Sprint(bob, "/", n))}, now)
 	}
-	set(db.Review, "Like", 1, true)
-	set(db.Review, "Like", 2, false)
-	set(db.Review, "Dislike", 3, true)
-	set(db.Announce, "Announce", 4, true)
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error { return set(ctx, tx, db.Review, "Like", 1) })
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error { // within one transaction, too
+		return errors.Join(set(ctx, tx, db.Review, "Like", 2), set(ctx, tx, db.Review, "Dislike", 3), set(ctx, tx, db.Announce, "Announce", 4))
+	})
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
 		for reaction, want := range map[string]int{"Like": 0, "Dislike": 1} {
 			if n, err := tx.CountReactions(ctx, post, db.Review, reaction); n != want || err != nil {

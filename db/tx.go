@@ -6,35 +6,47 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Tx is a transaction on one user's database, valid only during the call it is given to. Who holds it must not wait for
 // the network, for Redis or for another database.
+//
+// Rows that are only added are sent with the next question, or with the commit: a batch of activities costs a few round
+// trips, however many it holds. What the server thinks of such a row shows when it is sent.
 type Tx struct {
-	tx pgx.Tx
+	conn   *pgx.Conn
+	unsent unsent
+	ahead  ahead
 }
 
 // maxTries bounds how often a transaction is run that loses against another one.
 const maxTries = 5
 
+// How a transaction begins.
+const (
+	beginWrite = `begin`
+	beginRead  = `begin isolation level repeatable read read only`
+)
+
 // Write runs work in one transaction of u's database. It is run again when it loses against another transaction, so it
 // must change nothing else. The fault is Unavailable when the database cannot be used.
 func (c *Cluster) Write(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) error {
-	return c.inTx(ctx, u, "write", pgx.TxOptions{}, work)
+	return c.inTx(ctx, u, "write", beginWrite, work)
 }
 
 // Read runs work on one consistent state of u's database, which it cannot change.
 func (c *Cluster) Read(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) error {
-	return c.inTx(ctx, u, "read", pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, work)
+	return c.inTx(ctx, u, "read", beginRead, work)
 }
 
-func (c *Cluster) inTx(ctx context.Context, u vocab.Username, mode string, opts pgx.TxOptions, work func(context.Context, *Tx) error) error {
+func (c *Cluster) inTx(ctx context.Context, u vocab.Username, mode, begin string, work func(context.Context, *Tx) error) error {
 	start := time.Now()
 	defer func() { c.users.metrics.took.WithLabelValues(mode).Observe(time.Since(start).Seconds()) }()
 	for try := 1; ; try++ {
-		err := c.once(ctx, u, opts, work)
+		err := c.once(ctx, u, begin, work)
 		if err == nil || !again(err) || try == maxTries {
 			return storeFault(mode+" in database of "+u.String(), err)
 		}
@@ -42,35 +54,39 @@ func (c *Cluster) inTx(ctx context.Context, u vocab.Username, mode string, opts 
 }
 
 // once runs work in a transaction, which does not outlive the call.
-func (c *Cluster) once(ctx context.Context, u vocab.Username, opts pgx.TxOptions, work func(context.Context, *Tx) error) error {
-	l, tx, err := c.begin(ctx, u, opts)
+func (c *Cluster) once(ctx context.Context, u vocab.Username, begin string, work func(context.Context, *Tx) error) error {
+	l, err := c.begin(ctx, u, begin)
 	if err != nil {
 		return err
 	}
 	defer c.users.release(l)
-	defer func() { _ = tx.Rollback(ctx) }() // nothing once it is committed; release drops a connection it fails on
-	if err := work(ctx, &Tx{tx}); err != nil {
+	t := &Tx{conn: l.conn}
+	if err := work(ctx, t); err != nil {
+		_, _ = l.conn.Exec(ctx, `rollback`) // release drops a connection it fails on
 		return err
 	}
-	return tx.Commit(ctx)
+	if err := t.commit(ctx); err != nil {
+		_, _ = l.conn.Exec(ctx, `rollback`) // as above
+		return err
+	}
+	return nil
 }
 
 // begin opens a transaction on a connection of u's. One that died while it was idle, as all do when the server restarts,
 // is replaced: nothing was done over it yet.
-func (c *Cluster) begin(ctx context.Context, u vocab.Username, opts pgx.TxOptions) (*lease, pgx.Tx, error) {
+func (c *Cluster) begin(ctx context.Context, u vocab.Username, begin string) (*lease, error) {
 	for {
 		l, err := c.users.acquire(ctx, c.userDatabase(u))
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		tx, err := l.conn.BeginTx(ctx, opts)
-		if err == nil {
-			return l, tx, nil
+		if _, err = l.conn.Exec(ctx, begin); err == nil {
+			return l, nil
 		}
 		died := l.reused && l.conn.IsClosed() && ctx.Err() == nil
 		c.users.release(l)
 		if !died {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 }
@@ -89,9 +105,36 @@ func digests(ids []vocab.ID) [][]byte {
 	return out
 }
 
+// exec runs a statement that may change anything: what was read ahead counts no more.
 func (t *Tx) exec(ctx context.Context, attempt, query string, args ...any) (int64, error) {
-	tag, err := t.tx.Exec(ctx, query, args...)
-	return tag.RowsAffected(), storeFault(attempt, err)
+	t.ahead = ahead{}
+	return t.execBeside(ctx, attempt, query, args...)
+}
+
+// execBeside runs a statement that changes nothing of what is read ahead: no relationship, no object.
+func (t *Tx) execBeside(ctx context.Context, attempt, query string, args ...any) (n int64, err error) {
+	b := t.unsent.batch()
+	b.Queue(query, args...).Exec(func(tag pgconn.CommandTag) error { n = tag.RowsAffected(); return nil })
+	err = t.send(ctx, attempt, b)
+	return n, err
+}
+
+// query reads the rows of a statement.
+func (t *Tx) query(ctx context.Context, attempt string, read func(pgx.Rows) error, query string, args ...any) error {
+	b := t.unsent.batch()
+	b.Queue(query, args...).Query(read)
+	return t.send(ctx, attempt, b)
+}
+
+// row reads the one row of a statement.
+func (t *Tx) row(ctx context.Context, attempt, query string, args []any, into ...any) error {
+	b := t.unsent.batch()
+	b.Queue(query, args...).QueryRow(func(r pgx.Row) error { return r.Scan(into...) })
+	return t.send(ctx, attempt, b)
+}
+
+func (t *Tx) send(ctx context.Context, attempt string, b *pgx.Batch) error {
+	return storeFault(attempt, t.conn.SendBatch(ctx, b).Close())
 }
 
 // Lock makes the transaction wait for every other one on this database that locked the same thing, until they have ended;
@@ -102,13 +145,17 @@ func (t *Tx) Lock(ctx context.Context, thing string) error {
 }
 
 // collect returns the rows of a query as structs, by position.
-func collect[T any](ctx context.Context, t *Tx, attempt, query string, args ...any) ([]T, error) {
-	rows, err := t.tx.Query(ctx, query, args...)
-	if err != nil {
-		return nil, storeFault(attempt, err)
+func collect[T any](ctx context.Context, t *Tx, attempt, query string, args ...any) (out []T, err error) {
+	err = t.query(ctx, attempt, into(&out), query, args...)
+	return out, err
+}
+
+// into reads rows as structs, by position.
+func into[T any](out *[]T) func(pgx.Rows) error {
+	return func(rows pgx.Rows) (err error) {
+		*out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+		return err
 	}
-	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
-	return out, storeFault(attempt, err)
 }
 
 // one returns the row of a query, nil when there is none.

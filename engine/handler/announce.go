@@ -21,14 +21,14 @@ func announce() Handler {
 			if kept, err := keep(ctx, tx, o, r.Now); err != nil || !kept {
 				return ignoredUnless(err)
 			}
-			_, err := tx.SetReaction(ctx, db.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: db.Announce, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
+			err := tx.SetReaction(ctx, db.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: db.Announce, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
 			if err != nil {
 				return err
 			}
 			return appear(ctx, tx, r)
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
-			_, err := tx.SetReaction(ctx, db.Reaction{Object: s.Activity.Object.ID, Actor: s.Actor.ID, Kind: db.Announce, Type: s.Activity.Type, Activity: s.Activity.ID}, s.Now)
+			err := tx.SetReaction(ctx, db.Reaction{Object: s.Activity.Object.ID, Actor: s.Actor.ID, Kind: db.Announce, Type: s.Activity.Type, Activity: s.Activity.ID}, s.Now)
 			if err != nil {
 				return err
 			}

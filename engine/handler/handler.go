@@ -38,7 +38,7 @@ type Tx interface {
 	SaveActor(ctx context.Context, a *vocab.Actor, now time.Time) error
 	ForgetActor(ctx context.Context, actor vocab.ID) (bool, error)
 
-	SetReaction(ctx context.Context, r db.Reaction, now time.Time) (bool, error)
+	SetReaction(ctx context.Context, r db.Reaction, now time.Time) error
 	Reaction(ctx context.Context, object vocab.ID, kind string, actor vocab.ID) (*db.Reaction, error)
 	RemoveReaction(ctx context.Context, activity, actor vocab.ID) (bool, error)
 

@@ -41,11 +41,11 @@ func review(local *actor.Local, takes func(*vocab.Object) bool) Handler {
 			if !takes(o) || !visible(o, r.Actor.ID, follows, local.Followers(r.User)) {
 				return ErrIgnored
 			}
-			_, err = tx.SetReaction(ctx, db.Reaction{Object: stored.URI, Actor: r.Actor.ID, Kind: db.Review, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
+			err = tx.SetReaction(ctx, db.Reaction{Object: stored.URI, Actor: r.Actor.ID, Kind: db.Review, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
 			return err
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
-			_, err := tx.SetReaction(ctx, db.Reaction{Object: s.Activity.Object.ID, Actor: s.Actor.ID, Kind: db.Review, Type: s.Activity.Type, Activity: s.Activity.ID}, s.Now)
+			err := tx.SetReaction(ctx, db.Reaction{Object: s.Activity.Object.ID, Actor: s.Actor.ID, Kind: db.Review, Type: s.Activity.Type, Activity: s.Activity.ID}, s.Now)
 			return err
 		},
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/handler"
@@ -25,11 +27,13 @@ const (
 // in the other, and nobody spoils an id with a forgery. It is run again when the transaction is, so nothing of an earlier
 // run may count.
 func (i *Inbox) applyBatch(ctx context.Context, tx *db.Tx, batch []*entry) error {
-	ids := make([]vocab.ID, len(batch))
+	ids, actors := make([]vocab.ID, len(batch)), make([]vocab.ID, len(batch))
+	var objects []vocab.ID
 	for n, e := range batch {
-		ids[n] = e.x.Activity.ID.Canonical() // two ways to write one id are one activity
+		ids[n], actors[n] = e.x.Activity.ID.Canonical(), e.x.Actor.ID // two ways to write one id are one activity
+		objects = slices.AppendSeq(append(objects, e.x.Activity.Object.ID), maps.Keys(e.x.Fetched))
 	}
-	fresh, err := tx.Claim(ctx, ids)
+	fresh, err := tx.ClaimAhead(ctx, ids, actors, objects)
 	if err != nil {
 		return err
 	}
@@ -47,12 +51,7 @@ func (i *Inbox) applyBatch(ctx context.Context, tx *db.Tx, batch []*entry) error
 		}
 		delete(fresh, e.x.Undone.Canonical()) // it may be in this very batch
 	}
-	for id := range fresh {
-		if err := tx.Unclaim(ctx, id); err != nil {
-			return err
-		}
-	}
-	return tx.TrimEvents(ctx)
+	return tx.Unclaim(ctx, slices.Collect(maps.Keys(fresh)))
 }
 
 // survive lets a panic in a step cost the activity that made it, and not the process, which nobody else stands behind

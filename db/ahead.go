@@ -1,0 +1,100 @@
+package db
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// ahead is what a transaction has read before it was asked for: for these actors and uris it is all there is. A
+// statement that changes relationships or objects makes the transaction forget it.
+type ahead struct {
+	actors        map[vocab.ID]bool // whose relationships were read
+	relationships map[relation]Relationship
+	uris          map[vocab.ID]bool // of the objects that were read
+	objects       map[vocab.ID]Object
+	buried        map[string]bool // digests of ids that were deleted
+}
+
+type relation struct {
+	kind  string
+	actor vocab.ID
+}
+
+// ClaimAhead claims ids as Claim does, and reads in the same round trip what the claimed activities will ask for: the
+// follows between the user and their actors, and the objects they are about.
+func (t *Tx) ClaimAhead(ctx context.Context, ids, actors, objects []vocab.ID) (fresh map[vocab.ID]bool, err error) {
+	var won, buried [][]byte
+	var relationships []Relationship
+	var stored []Object
+	b := t.unsent.batch()
+	b.Queue(claim, digests(ids)).Query(column(&won))
+	b.Queue(`SELECT `+relationshipColumns+` FROM relationships WHERE actor_uri = ANY($1) AND relation = ''`, texts(actors)).Query(into(&relationships))
+	b.Queue(`SELECT `+objectColumns+` FROM objects WHERE uri = ANY($1)`, texts(objects)).Query(into(&stored))
+	b.Queue(`SELECT digest FROM tombstones WHERE digest = ANY($1)`, digests(objects)).Query(column(&buried))
+	if err := t.send(ctx, "claim activities", b); err != nil {
+		return nil, err
+	}
+	t.ahead = ahead{actors: set(actors), relationships: map[relation]Relationship{}, uris: set(objects), objects: map[vocab.ID]Object{}, buried: map[string]bool{}}
+	for _, r := range relationships {
+		t.ahead.relationships[relation{r.Type, r.Actor}] = r
+	}
+	for _, o := range stored {
+		t.ahead.objects[o.URI] = o
+	}
+	for _, d := range buried {
+		t.ahead.buried[string(d)] = true
+	}
+	return firstOf(ids, won), nil
+}
+
+// relationship returns what was read ahead, and whether it was.
+func (a *ahead) relationship(kind string, actor vocab.ID) (*Relationship, bool) {
+	if r, there := a.relationships[relation{kind, actor}]; there {
+		return &r, true
+	}
+	return nil, a.actors[actor]
+}
+
+// forgetActor and forgetObject let the next question be asked of the database.
+func (a *ahead) forgetActor(actor vocab.ID) {
+	delete(a.actors, actor)
+	delete(a.relationships, relation{Follower, actor})
+	delete(a.relationships, relation{Following, actor})
+}
+
+func (a *ahead) forgetObject(uri vocab.ID) {
+	delete(a.uris, uri)
+	delete(a.objects, uri)
+}
+
+// readAhead returns the object as this transaction knows it without asking, and whether it does.
+func (t *Tx) readAhead(uri vocab.ID) (*Object, bool) {
+	for _, o := range t.unsent.objects {
+		if o.URI == uri {
+			return &o, true
+		}
+	}
+	if o, there := t.ahead.objects[uri]; there {
+		return &o, true
+	}
+	return nil, t.ahead.uris[uri]
+}
+
+func set(ids []vocab.ID) map[vocab.ID]bool {
+	s := make(map[vocab.ID]bool, len(ids))
+	for _, id := range ids {
+		s[id] = true
+	}
+	return s
+}
+
+// column reads rows of one column.
+func column[T any](out *[]T) func(pgx.Rows) error {
+	return func(rows pgx.Rows) (err error) {
+		*out, err = pgx.CollectRows(rows, pgx.RowTo[T])
+		return err
+	}
+}

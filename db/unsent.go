@@ -1,0 +1,153 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// unsent holds the rows that a transaction adds until they are sent, each table's in one statement and in the order of
+// its key, so that no two transactions wait for each other.
+type unsent struct {
+	activities []Activity
+	objects    []Object
+	feed       []FeedEntry
+	reactions  []reactionRow // one of a kind per object and actor
+	size       int           // of their documents, in bytes
+	events     []Event       // sent with the commit only: from then on other transactions that add events wait
+}
+
+type reactionRow struct {
+	Reaction
+	at time.Time
+}
+
+// react keeps a reaction in place of the one before.
+func (u *unsent) react(r reactionRow) {
+	for n, before := range u.reactions {
+		if before.Object == r.Object && before.Actor == r.Actor && before.Kind == r.Kind {
+			u.reactions[n] = r
+			return
+		}
+	}
+	u.reactions = append(u.reactions, r)
+}
+
+// maxUnsent bounds what waits to be sent, in bytes.
+const maxUnsent = 4 << 20
+
+// added counts a row of this size that was added, and sends what waits when it is much.
+func (t *Tx) added(ctx context.Context, size int) error {
+	if t.unsent.size += size; t.unsent.size < maxUnsent {
+		return nil
+	}
+	return t.send(ctx, "store rows", t.unsent.batch())
+}
+
+// batch returns a batch that begins with what is unsent, but for events.
+func (u *unsent) batch() *pgx.Batch {
+	b := &pgx.Batch{}
+	u.queueObjects(b)
+	u.queueActivities(b)
+	u.queueFeed(b)
+	u.queueReactions(b)
+	*u = unsent{events: u.events}
+	return b
+}
+
+// commit sends what is unsent and commits, in one round trip.
+func (t *Tx) commit(ctx context.Context) error {
+	b := t.unsent.batch()
+	t.unsent.queueEvents(b)
+	b.Queue(`commit`).Exec(func(tag pgconn.CommandTag) error {
+		if tag.String() != "COMMIT" {
+			return pgx.ErrTxCommitRollback
+		}
+		return nil
+	})
+	return t.send(ctx, "commit", b)
+}
+
+// queueObjects stores objects that were not there when they were added. One that another transaction has stored since
+// makes this one run again.
+func (u *unsent) queueObjects(b *pgx.Batch) {
+	if len(u.objects) == 0 {
+		return
+	}
+	n := len(u.objects)
+	ids, uris, published, raws, updated := make([]uuid.UUID, n), make([]string, n), make([]time.Time, n), make([]string, n), make([]*time.Time, n)
+	for i, o := range u.objects {
+		ids[i], uris[i], published[i], raws[i], updated[i] = o.ID, string(o.URI), o.Published, string(o.Raw), o.UpdatedAt
+	}
+	b.Queue(`INSERT INTO objects (id, uri, published, raw, updated_at)
+		SELECT id, uri, published, raw::jsonb, updated_at FROM unnest($1::uuid[], $2::text[], $3::timestamptz[], $4::text[], $5::timestamptz[])
+			AS o (id, uri, published, raw, updated_at) ORDER BY uri`, ids, uris, published, raws, updated)
+}
+
+func (u *unsent) queueActivities(b *pgx.Batch) {
+	if len(u.activities) == 0 {
+		return
+	}
+	n := len(u.activities)
+	ids, published := make([]uuid.UUID, n), make([]time.Time, n)
+	uris, directions, types, actors, objects, raws := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	for i, a := range u.activities {
+		ids[i], uris[i], directions[i], types[i], actors[i], objects[i], published[i], raws[i] =
+			a.ID, string(a.URI), a.Direction, a.Type, string(a.Actor), string(a.Object), a.Published, string(a.Raw)
+	}
+	b.Queue(`INSERT INTO activities (id, uri, direction, type, actor_uri, object_uri, published, raw)
+		SELECT id, uri, direction, type, actor_uri, nullif(object_uri, ''), published, raw::jsonb
+		FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::text[])
+			AS a (id, uri, direction, type, actor_uri, object_uri, published, raw) ORDER BY uri
+		ON CONFLICT (uri) DO NOTHING`, ids, uris, directions, types, actors, objects, published, raws)
+}
+
+func (u *unsent) queueFeed(b *pgx.Batch) {
+	if len(u.feed) == 0 {
+		return
+	}
+	n := len(u.feed)
+	ids, activities, actors, published := make([]uuid.UUID, n), make([]string, n), make([]string, n), make([]time.Time, n)
+	for i, e := range u.feed {
+		ids[i], activities[i], actors[i], published[i] = e.ID, string(e.Activity), string(e.Actor), e.Published
+	}
+	b.Queue(`INSERT INTO feed (id, activity_uri, actor_uri, published)
+		SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::timestamptz[]) AS f (id, activity_uri, actor_uri, published) ORDER BY activity_uri
+		ON CONFLICT (activity_uri) DO NOTHING`, ids, activities, actors, published)
+}
+
+func (u *unsent) queueReactions(b *pgx.Batch) {
+	if len(u.reactions) == 0 {
+		return
+	}
+	n := len(u.reactions)
+	objects, actors, kinds, types, activities, at := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]time.Time, n)
+	for i, r := range u.reactions {
+		objects[i], actors[i], kinds[i], types[i], activities[i], at[i] = string(r.Object), string(r.Actor), r.Kind, r.Type, string(r.Activity), r.at
+	}
+	b.Queue(`INSERT INTO reactions (object_uri, actor_uri, kind, type, activity_uri, created_at)
+		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])
+			AS r (object_uri, actor_uri, kind, type, activity_uri, created_at) ORDER BY object_uri, kind, actor_uri
+		ON CONFLICT (object_uri, kind, actor_uri) DO UPDATE SET type = excluded.type, activity_uri = excluded.activity_uri, created_at = excluded.created_at`,
+		objects, actors, kinds, types, activities, at)
+}
+
+// queueEvents numbers the events in their order, under a lock that holds until the commit.
+func (u *unsent) queueEvents(b *pgx.Batch) {
+	if len(u.events) == 0 {
+		return
+	}
+	n := len(u.events)
+	types, sources, payloads, at := make([]string, n), make([]string, n), make([]string, n), make([]time.Time, n)
+	for i, e := range u.events {
+		types[i], sources[i], payloads[i], at[i] = e.Type, e.Source, string(e.Payload), e.At
+	}
+	b.Queue(`SELECT pg_advisory_xact_lock($1)`, eventLock)
+	b.Queue(`INSERT INTO event_outbox (type, source, payload, created_at) SELECT type, source, payload::jsonb, created_at
+		FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) WITH ORDINALITY AS e (type, source, payload, created_at, n) ORDER BY n`,
+		types, sources, payloads, at)
+	b.Queue(`DELETE FROM event_outbox WHERE seq <= (SELECT max(seq) FROM event_outbox) - $1`, keptEvents)
+}
