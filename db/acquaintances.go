@@ -29,16 +29,6 @@ func (c *Cluster) Acquainted(ctx context.Context, actor vocab.ID, follows bool) 
 	return users, storeFault("read acquaintances", err)
 }
 
-// ActiveUsers returns those of the users who are active.
-func (c *Cluster) ActiveUsers(ctx context.Context, users []vocab.Username) ([]vocab.Username, error) {
-	rows, err := c.instance.Query(ctx, `SELECT username FROM users WHERE username = ANY($1) AND state = 'active' ORDER BY username`, names(users))
-	if err != nil {
-		return nil, storeFault("read users", err)
-	}
-	active, err := pgx.CollectRows(rows, pgx.RowTo[vocab.Username])
-	return active, storeFault("read users", err)
-}
-
 func names(users []vocab.Username) []string {
 	out := make([]string, len(users))
 	for i, u := range users {

@@ -46,6 +46,7 @@ type Cluster struct {
 	base       *pgx.ConnConfig
 	instance   *pgxpool.Pool
 	users      *conns
+	active     active
 	log        *slog.Logger
 }
 

@@ -95,6 +95,7 @@ func (c *Cluster) ActivateUser(ctx context.Context, u vocab.Username) error {
 // SetUserState suspends a whole user, lets one act again, or leaves its tombstone: what is deleted stays so. The fault is
 // NoUser when there is no such user.
 func (c *Cluster) SetUserState(ctx context.Context, u vocab.Username, state string) error {
+	defer c.active.forget(u)
 	tag, err := c.instance.Exec(ctx, `UPDATE users SET state = $2, deleted_at = CASE WHEN $2 = 'deleted' THEN now() END
 		WHERE username = $1 AND state IN ('active', 'suspended')`, u, state)
 	if err == nil && tag.RowsAffected() == 0 {

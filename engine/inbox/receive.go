@@ -37,16 +37,17 @@ func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 
 // addressed refuses a personal inbox that nobody has.
 func (i *Inbox) addressed(ctx context.Context, u vocab.Username) error {
+	if active, err := i.Store.ActiveUsers(ctx, []vocab.Username{u}); err != nil || len(active) == 1 {
+		return err
+	}
 	row, err := i.Store.User(ctx, u)
 	switch {
-	case fault.KindOf(err) == fault.NoUser || err == nil && row.State == db.UserCreating:
+	case fault.KindOf(err) == fault.NoUser, err == nil && row.State == db.UserCreating:
 		return fault.New(fault.NotFound, "there is no such inbox")
 	case err != nil:
 		return err
-	case row.State != db.UserActive:
-		return fault.New(fault.Gone, "the user is not here any more")
 	}
-	return nil
+	return fault.New(fault.Gone, "the user is not here any more")
 }
 
 // outcome names how a request ended, for counting.
