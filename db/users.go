@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -104,7 +105,8 @@ func (c *Cluster) SetUserState(ctx context.Context, u vocab.Username, state stri
 	return storeFault("change the state of a user", err)
 }
 
-// Destroy drops the instance database and every user's, with all they hold. c is of no use afterwards.
+// Destroy drops the instance database, every user's, with all they hold, and the template that has this instance's name.
+// c is of no use afterwards.
 func (c *Cluster) Destroy(ctx context.Context) error {
 	users, err := c.Users(ctx)
 	if err != nil {
@@ -115,6 +117,9 @@ func (c *Cluster) Destroy(ctx context.Context) error {
 		databases := []string{c.name}
 		for _, u := range users {
 			databases = append(databases, u.Database)
+		}
+		if strings.HasPrefix(c.template, c.name+"-template-") {
+			databases = append(databases, c.template)
 		}
 		for _, d := range databases {
 			if _, err := conn.Exec(ctx, `DROP DATABASE IF EXISTS `+quoted(d)+` WITH (FORCE)`); err != nil {

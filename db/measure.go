@@ -1,0 +1,125 @@
+package db
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Server is what has to be known of a PostgreSQL server beside a figure that was measured on it.
+type Server struct {
+	Version  string            `json:"version"`
+	Settings map[string]string `json:"settings"`
+	Local    bool              `json:"local"` // reached over a socket or loopback
+	Backend  int               `json:"-"`     // process that served the question
+}
+
+// Server asks the server what it is and how it is set.
+func (c *Cluster) Server(ctx context.Context) (Server, error) {
+	version, err := c.ServerVersion(ctx)
+	if err != nil {
+		return Server{}, err
+	}
+	s := Server{Version: version, Settings: map[string]string{}}
+	rows, err := c.instance.Query(ctx, `SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY($1)`,
+		[]string{"fsync", "synchronous_commit", "full_page_writes", "shared_buffers", "max_connections", "max_wal_size", "wal_compression"})
+	if err != nil {
+		return Server{}, storeFault("ask for the server's settings", err)
+	}
+	var name, value string
+	if _, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error { s.Settings[name] = value; return nil }); err != nil {
+		return Server{}, storeFault("ask for the server's settings", err)
+	}
+	err = c.instance.QueryRow(ctx, `SELECT pg_backend_pid(), coalesce(inet_server_addr() <<= ANY('{127.0.0.0/8,::1}'::inet[]), true)`).Scan(&s.Backend, &s.Local)
+	return s, storeFault("ask for the server's process", err)
+}
+
+// Waits counts what the sessions of Lightweb that are at work right now wait for, such as "IO/WALSync"; those that wait
+// for nothing are under "CPU".
+func (c *Cluster) Waits(ctx context.Context) (map[string]int, error) {
+	rows, err := c.instance.Query(ctx, `SELECT coalesce(wait_event_type || '/' || wait_event, 'CPU'), count(*) FROM pg_stat_activity
+		WHERE application_name = 'lightweb' AND state = 'active' AND pid <> pg_backend_pid() GROUP BY 1`)
+	if err != nil {
+		return nil, storeFault("ask what sessions wait for", err)
+	}
+	waits := map[string]int{}
+	var event string
+	var n int
+	_, err = pgx.ForEachRow(rows, []any{&event, &n}, func() error { waits[event] = n; return nil })
+	return waits, storeFault("ask what sessions wait for", err)
+}
+
+// Received counts what u has of an actor: activities from outside, and those of them that the feed shows.
+func (c *Cluster) Received(ctx context.Context, u vocab.Username, from vocab.ID) (activities, shown int, err error) {
+	type row struct{ Activities, Shown int }
+	err = c.Read(ctx, u, func(ctx context.Context, tx *Tx) error {
+		r, err := one[row](ctx, tx, "count activities", `SELECT count(*), count(f.id) FROM activities a LEFT JOIN feed f ON f.activity_uri = a.uri
+			WHERE a.direction = 'inbound' AND a.actor_uri = $1`, from)
+		if err == nil {
+			activities, shown = r.Activities, r.Shown
+		}
+		return err
+	})
+	return activities, shown, err
+}
+
+// Multiply fills the database of u for a measurement: a stored activity, whose id begins with that of its object, and the
+// object, the entry in the feed and the memory of the id are copied n-1 times. Copies have ids of their own and are each a
+// millisecond older than the one before. step is told how far it is.
+func (c *Cluster) Multiply(ctx context.Context, u vocab.Username, activity, object vocab.ID, n int, step func(done, all int)) error {
+	const chunk = 10_000
+	for first := 1; first < n; first += chunk {
+		last := min(first+chunk, n) - 1
+		err := c.Write(ctx, u, func(ctx context.Context, tx *Tx) error {
+			for _, query := range copies {
+				args := pgx.NamedArgs{"activity": activity, "object": object, "first": first, "last": last}
+				if _, err := tx.exec(ctx, "copy an activity", query, args); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		step(last+1, n)
+	}
+	return c.tidy(ctx, u)
+}
+
+// tidy does what autovacuum would have done, had the rows come one by one.
+func (c *Cluster) tidy(ctx context.Context, u vocab.Username) error {
+	l, err := c.users.acquire(ctx, c.userDatabase(u))
+	if err != nil {
+		return err
+	}
+	defer c.users.release(l)
+	_, err = l.conn.Exec(ctx, `VACUUM (ANALYZE)`)
+	return storeFault("tidy database of "+u.String(), err)
+}
+
+// copies are the statements of Multiply, which name numbers from @first to @last. A copied row keeps the shape of the
+// engine's ids, a time followed by chance (RFC 9562 §5.7).
+var copies = func() []string {
+	const (
+		id = `encode(decode(lpad(to_hex((extract(epoch FROM published) * 1000)::bigint - n), 12, '0'), 'hex') ||
+			substring(set_byte(uuid_send(gen_random_uuid()), 6, 112) FROM 7), 'hex')::uuid`
+		older   = `published - n * interval '1 millisecond'`
+		numbers = ` CROSS JOIN generate_series(@first::int, @last::int) n `
+	)
+	renamed := func(column string) string { return `replace(` + column + `, @object::text, @object::text || '-' || n)` }
+	raw := renamed(`raw::text`) + `::jsonb`
+	return []string{
+		`INSERT INTO activities (id, uri, direction, type, actor_uri, object_uri, published, raw)
+			SELECT ` + id + `, ` + renamed("uri") + `, direction, type, actor_uri, ` + renamed("object_uri") + `, ` + older + `, ` + raw + `
+			FROM activities` + numbers + `WHERE uri = @activity`,
+		`INSERT INTO objects (id, uri, published, raw)
+			SELECT ` + id + `, ` + renamed("uri") + `, ` + older + `, ` + raw + ` FROM objects` + numbers + `WHERE uri = @object`,
+		`INSERT INTO feed (id, activity_uri, actor_uri, published)
+			SELECT ` + id + `, ` + renamed("activity_uri") + `, actor_uri, ` + older + ` FROM feed` + numbers + `WHERE activity_uri = @activity`,
+		`INSERT INTO seen (digest)
+			SELECT sha256(convert_to(` + renamed("uri") + `, 'UTF8')) FROM activities` + numbers + `WHERE uri = @activity`,
+	}
+}()
