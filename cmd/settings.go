@@ -56,6 +56,8 @@ var settings = []setting{
 		help: "address of the public listener"},
 	{key: "admin_listen", at: func(c *config) pflag.Value { return (*text)(&c.Engine.AdminListen) }, flag: "admin-listen", arg: "ADDRESS", command: "serve",
 		help: "address of metrics and health checks; keep it off the internet"},
+	{key: "admin.pprof", at: func(c *config) pflag.Value { return (*truth)(&c.Engine.AdminPprof) },
+		help: "profiles of the running engine on the admin listener, below `/debug/pprof/`"},
 	{key: "data_dir", at: func(c *config) pflag.Value { return (*path)(&c.Engine.DataDir) }, flag: "data-dir", arg: "DIR",
 		initial: "`/var/lib/lightweb` as root, else `$XDG_DATA_HOME/lightweb` or `~/.local/share/lightweb`",
 		help:    "folder of keys, registry and the private database"},

@@ -26,6 +26,7 @@ type Config struct {
 	PublicURL   string // the origin in every id, such as https://example.org: scheme, host, port if unusual, no path
 	Listen      string // host:port of the public listener
 	AdminListen string // host:port of /metrics, /healthz and /readyz: keep it off the internet
+	AdminPprof  bool   // profiles of the running process on the admin listener, below /debug/pprof/
 	DataDir     string // absolute: keys of the instance, registry, embedded cluster
 	UsersDir    string // absolute: a folder per user, with keys and config.json
 

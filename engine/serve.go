@@ -233,7 +233,7 @@ func (e *Engine) parts() *parts {
 		TrustedProxies: e.cfg.TrustedProxies, Ready: e.db.Ping, Log: e.log.With("component", "server"), Metrics: e.metrics, Now: e.now,
 	})
 	p.public = &http.Server{Handler: s.Public()}
-	p.admin = &http.Server{Handler: s.Admin()}
+	p.admin = &http.Server{Handler: s.Admin(e.cfg.AdminPprof)}
 	server.Harden(p.public)
 	server.Harden(p.admin)
 	return p

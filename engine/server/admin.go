@@ -3,6 +3,7 @@ package server
 import (
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"net/netip"
 	"strings"
 
@@ -47,6 +48,25 @@ func (s *Server) getMetrics() handle {
 		h.ServeHTTP(a, r)
 		return nil
 	}
+}
+
+// getProfile answers with a profile of this process, or the list of what there is. A profile of the processor or a trace
+// takes ?seconds=, which net/http/pprof adds to the time that an answer may take.
+func getProfile(a *answer, r *http.Request, p httprouter.Params) error {
+	a.cache("no-store")
+	switch p.ByName("profile") {
+	case "/cmdline": // it may hold what only the process itself should know
+		return errNothing
+	case "/profile":
+		pprof.Profile(a, r)
+	case "/symbol":
+		pprof.Symbol(a, r)
+	case "/trace":
+		pprof.Trace(a, r)
+	default:
+		pprof.Index(a, r)
+	}
+	return nil
 }
 
 // getHealth says that the process lives.

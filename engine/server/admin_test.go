@@ -7,6 +7,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lightweb/lightweb/engine/server"
 )
 
 func TestAdminIsReachedByItsAddressOnly(t *testing.T) {
@@ -24,6 +28,22 @@ func TestAdminIsReachedByItsAddressOnly(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestProfilesAreShownWhenSwitchedOn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	here := func(r *http.Request) { r.Host = "localhost" }
+	ask(t, f.admin, http.MethodGet, "/debug/pprof/", "", here).want(t, http.StatusNotFound)
+	deps := f.deps
+	deps.Metrics = prometheus.NewRegistry()
+	on := server.New(deps).Admin(true)
+	for path, status := range map[string]int{"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/profile?seconds=1": 200,
+		"/debug/pprof/cmdline": 404, "/debug/pprof/nothing": 404} {
+		ask(t, on, http.MethodGet, path, "", here).want(t, status)
+	}
+	ask(t, on, http.MethodGet, "/debug/pprof/heap", "", func(r *http.Request) { r.Host = "rebound.example" }).want(t, http.StatusForbidden)
+	f.get("/debug/pprof/").want(t, http.StatusNotFound)
 }
 
 func TestAdminTellsHealth(t *testing.T) {

@@ -116,7 +116,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 		c(&f.deps)
 	}
 	s := server.New(f.deps)
-	f.public, f.admin = s.Public(), s.Admin()
+	f.public, f.admin = s.Public(), s.Admin(false)
 	return f
 }
 

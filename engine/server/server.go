@@ -145,12 +145,16 @@ func (s *Server) reads() map[string]handle {
 	}
 }
 
-// Admin returns what the operator may ask. It must not be reachable from outside.
-func (s *Server) Admin() http.Handler {
+// Admin returns what the operator may ask, with profiles of this process when profiles is set. It must not be reachable
+// from outside.
+func (s *Server) Admin(profiles bool) http.Handler {
 	r := s.router()
 	s.route(r, http.MethodGet, "/metrics", s.getMetrics())
 	s.route(r, http.MethodGet, "/healthz", s.getHealth)
 	s.route(r, http.MethodGet, "/readyz", s.getReady)
+	if profiles {
+		s.route(r, http.MethodGet, "/debug/pprof/*profile", getProfile)
+	}
 	return s.observe(s.guarded(r))
 }
 
