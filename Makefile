@@ -4,10 +4,10 @@ SHELL := bash
 
 FUZZTIME ?= 15s
 
-.PHONY: help run test lint bench fuzz docs
+.PHONY: help run test lint bench gobench fuzz docs
 
 help: ## say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## start two engines on loopback that federate with each other
 	.ci/bootstrap go run . serve --demo
@@ -19,7 +19,11 @@ lint: ## vet and lint
 	go vet ./...
 	.ci/lint
 
-bench: ## run the benchmarks
+bench: ## measure everything that has a target, and write docs/benchmarks.md (some ten minutes)
+	.ci/bootstrap go build -o .lightweb/lightweb .
+	.lightweb/lightweb bench all --markdown docs/benchmarks.md
+
+gobench: ## run the benchmarks of single packages
 	.ci/bootstrap go test -run '^$$' -bench . -benchmem ./...
 
 fuzz: ## fuzz each target for FUZZTIME (15s)

@@ -1,0 +1,26 @@
+package cmd
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine/bench"
+)
+
+// newBenchEngine is the process that is measured. It has no place in the help: the benchmarks start it.
+func newBenchEngine(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "engine",
+		Short:   "Be the engine that is measured",
+		Long:    "engine serves the instance that 'lightweb bench' describes on its standard input, and ends when that does.",
+		Example: "  lightweb bench inbox",
+		Hidden:  true,
+		Args:    takes(),
+		RunE: a.action(func(ctx context.Context, _ []string) error {
+			a.serving.Store(true)
+			return bench.Serve(ctx, a.stdin, a.stdout, slog.New(slog.NewJSONHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+		}),
+	}
+}

@@ -1,0 +1,134 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// All runs every benchmark at the sizes of the targets.
+func All(ctx context.Context, c Config) ([]Report, error) {
+	inbox := InboxLoad{Users: 1, Activities: 10_000, Clients: 16, Key: KeyRSA, Half: true}
+	stored := InboxLoad{Users: 1, Activities: 5000, Clients: 16, Key: KeyRSA, Stored: 1_000_000}
+	dispatch := DispatchLoad{Followers: 500, Hosts: 50, Posts: 20, Key: KeyRSA}
+	personal, edwards, stalling := dispatch, dispatch, dispatch
+	personal.Personal, edwards.Personal, edwards.Key, stalling.Stall = true, true, KeyEd25519, 10
+	var reports []Report
+	for _, b := range []struct {
+		command string
+		run     func(Config) (Report, error)
+	}{
+		{"lightweb bench inbox --activities 10000", func(c Config) (Report, error) { return Inbox(ctx, c, inbox) }},
+		{"lightweb bench inbox --activities 5000 --stored 1000000", func(c Config) (Report, error) { return Inbox(ctx, c, stored) }},
+		{"lightweb bench fanout --connections 1000,64", func(c Config) (Report, error) {
+			return Fanout(ctx, c, FanoutLoad{Users: 1000, Posts: 20, Connections: []int{1000, 64}})
+		}},
+		{"lightweb bench dispatch --shared", func(c Config) (Report, error) { return Dispatch(ctx, c, dispatch) }},
+		{"lightweb bench dispatch --personal", func(c Config) (Report, error) { return Dispatch(ctx, c, personal) }},
+		{"lightweb bench dispatch --personal --key ed25519", func(c Config) (Report, error) { return Dispatch(ctx, c, edwards) }},
+		{"lightweb bench dispatch --stall 10", func(c Config) (Report, error) { return Dispatch(ctx, c, stalling) }},
+		{"lightweb bench feed", func(c Config) (Report, error) {
+			return Feed(ctx, c, FeedLoad{Items: 500, Clients: 16, Duration: 5 * time.Second})
+		}},
+	} {
+		c.Command = b.command
+		r, err := b.run(c)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", b.command, err)
+		}
+		reports = append(reports, r)
+	}
+	return reports, nil
+}
+
+// Handwritten is the line from which on a page is left as it was.
+const Handwritten = "<!-- written by hand from here on -->"
+
+// Markdown returns the page of the reports, with the handwritten part of the page before.
+func Markdown(reports []Report, before string) string {
+	r := reports[0]
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Benchmarks\n\nWritten by `make bench`; what is below the marker at the end is written by hand. Client, engine and PostgreSQL share one machine;\n"+
+		"requests are signed before the clock starts, and every commit waits for the disk.\n\n"+
+		"| | |\n|---|---|\n| Date | %s |\n| Commit | %s |\n| Processor | %s, %d cores |\n| Memory | %.1f GiB |\n| System | %s %s |\n| Go | %s |\n| PostgreSQL | %s |\n",
+		r.Started.Format(time.DateOnly), cmp.Or(r.Commit, r.Version), cmp.Or(r.Machine.Processor, "unknown"), r.Machine.Cores,
+		float64(r.Machine.Memory)/(1<<30), r.Machine.System, r.Machine.Kernel, r.Machine.Go, r.Database.Version)
+	for _, name := range settingsShown(r) {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", name, r.Database.Settings[name])
+	}
+	for _, r := range reports {
+		fmt.Fprintf(&b, "\n## `%s`\n", r.Command)
+		for _, m := range r.Measured {
+			m.write(&b)
+		}
+	}
+	_, hand, found := strings.Cut(before, Handwritten)
+	if !found {
+		hand = "\n\n## Where the time goes\n"
+	}
+	return b.String() + "\n" + Handwritten + hand
+}
+
+func settingsShown(r Report) []string {
+	var names []string
+	for name := range r.Database.Settings {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// write adds the measurement to a page.
+func (m Measurement) write(b *strings.Builder) {
+	fmt.Fprintf(b, "\n%s:\n\n| Figure | | Target |\n|---|--:|--:|\n", m.Name)
+	for _, f := range m.Figures {
+		mark := ""
+		if !f.Reached() {
+			mark = " (missed)"
+		}
+		fmt.Fprintf(b, "| %s | %s %s | %s%s |\n", f.Name, f.Show(), f.Unit, f.Goal(), mark)
+	}
+	for _, c := range m.CPU {
+		fmt.Fprintf(b, "| CPU of %s | %s ms/operation | |\n", c.Process, show(c.PerOp))
+	}
+	fmt.Fprintf(b, "\nLimited by %s.\n", m.Limits)
+}
+
+// Show returns the value with as many digits as mean something.
+func (f Figure) Show() string { return show(f.Value) }
+
+// Goal returns the target with what it is, or nothing.
+func (f Figure) Goal() string {
+	switch {
+	case f.Target == 0:
+		return ""
+	case f.Most:
+		return "≤ " + show(f.Target)
+	}
+	return "≥ " + show(f.Target)
+}
+
+// show writes three digits that mean something, or all before the point.
+func show(v float64) string {
+	if v == 0 {
+		return "0"
+	}
+	return strconv.FormatFloat(v, 'f', min(max(2-int(math.Floor(math.Log10(math.Abs(v)))), 0), 3), 64)
+}
+
+// Answers lists how requests were answered, by status.
+func (m Measurement) Answers() string {
+	var words []string
+	for name, n := range m.Counts {
+		if status, answered := strings.CutPrefix(name, "answered_"); answered {
+			words = append(words, fmt.Sprintf("%s: %d", status, n))
+		}
+	}
+	slices.Sort(words)
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,117 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"runtime/pprof"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// engineSetup is how the engine under test is set. It crosses to its process as JSON.
+type engineSetup struct {
+	Version, DataDir           string
+	PublicURL, Listen, Admin   string
+	DatabaseURL, DatabaseName  string
+	Connections                int           // database.max_connections; the engine's default when 0
+	DeliveryTimeout, DrainTime time.Duration // the engine's defaults when 0
+}
+
+// config returns the settings of the engine: those of its first start, with what loopback and measuring need.
+func (s engineSetup) config() engine.Config {
+	c := engine.DefaultConfig(s.DataDir)
+	c.Version, c.PublicURL, c.Listen, c.AdminListen = s.Version, s.PublicURL, s.Listen, s.Admin
+	c.Database.URL, c.Database.Name = engine.Secret(s.DatabaseURL), s.DatabaseName
+	if s.Connections > 0 {
+		c.Database.MaxConnections = s.Connections
+	}
+	if s.DeliveryTimeout > 0 {
+		c.Delivery.Timeout = s.DeliveryTimeout
+	}
+	if s.DrainTime > 0 {
+		c.DrainTimeout = s.DrainTime
+	}
+	c.Federation.AllowAddresses = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	c.Federation.AllowHTTP = true
+	c.Limits.InboxHostRate, c.Limits.InboxActorRate, c.Limits.KeyFetchRate = engine.Rate{}, engine.Rate{}, engine.Rate{} // all peers are one host
+	return c
+}
+
+// What the process that measures writes to that of the engine after its setup, a line each, and what it is answered.
+const (
+	wordProfile = "profile " // and the file: begin to profile
+	wordEnough  = "enough"   // end profiling
+	wordReady   = "ready"    // answered once the engine serves
+	wordDone    = "done"     // answered to the others
+)
+
+// Serve is the engine under test: it reads its setup from in, says on out when it serves, obeys, and ends when in does.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, log *slog.Logger) (err error) {
+	lines := bufio.NewReader(in)
+	first, err := lines.ReadBytes('\n')
+	var s engineSetup
+	if err == nil {
+		err = json.Unmarshal(first, &s)
+	}
+	if err != nil {
+		return fault.New(fault.Usage, "this is the engine that 'lightweb bench' starts: it is told on standard input what to do")
+	}
+	e, err := engine.Open(ctx, s.config(), log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close(context.WithoutCancel(ctx))) }()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	obeyed := make(chan error, 1)
+	err = e.Serve(ctx, func(engine.Serving) {
+		go func() {
+			obeyed <- obey(lines, out)
+			stop()
+		}()
+	})
+	select {
+	case lost := <-obeyed:
+		return errors.Join(err, lost)
+	default:
+		return err
+	}
+}
+
+// obey does what it is told until nobody is there to tell.
+func obey(lines *bufio.Reader, out io.Writer) error {
+	var profile *os.File
+	answer := wordReady
+	for {
+		if _, err := fmt.Fprintln(out, answer); err != nil {
+			return fmt.Errorf("answer the benchmark: %w", err)
+		}
+		line, err := lines.ReadString('\n')
+		if err != nil { // the one who measures has gone
+			return nil
+		}
+		switch name, asked := strings.CutPrefix(strings.TrimSpace(line), wordProfile); {
+		case asked:
+			if profile, err = os.Create(name); err == nil {
+				err = pprof.StartCPUProfile(profile)
+			}
+		case profile != nil:
+			pprof.StopCPUProfile()
+			err = profile.Close()
+		}
+		answer = wordDone
+		if err != nil {
+			answer = err.Error()
+		}
+	}
+}

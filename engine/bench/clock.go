@@ -1,0 +1,160 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// lookEvery is how often the sessions of PostgreSQL are asked what they wait for while the clock runs.
+const lookEvery = 100 * time.Millisecond
+
+// clock measures while something is done.
+type clock struct {
+	began    time.Time
+	took     time.Duration
+	known    bool // whether the system tells of processor time
+	usage    usage
+	waits    map[string]int // of sessions at work, summed over all looks
+	watching chan struct{}  // closed when nobody looks any more
+}
+
+// time runs work with the clock, and with the profile if one is wanted.
+func (i *instance) time(ctx context.Context, work func(context.Context) error) (*clock, error) {
+	if i.Profile != "" {
+		if err := i.child.tell(wordProfile+i.Profile, wordDone); err != nil {
+			return nil, err
+		}
+	}
+	c := &clock{waits: map[string]int{}, watching: make(chan struct{})}
+	runtime.GC() // what was made to be sent is not to be looked at while it is
+	before, known := i.usage()
+	watched, enough := context.WithCancel(ctx)
+	defer enough()
+	go c.watch(watched, i)
+	c.began = time.Now()
+	err := work(ctx)
+	c.took = time.Since(c.began)
+	after, _ := i.usage()
+	c.known, c.usage = known, after.since(before)
+	enough()
+	<-c.watching
+	if i.Profile != "" && err == nil {
+		err = i.child.tell(wordEnough, wordDone)
+	}
+	return c, err
+}
+
+// add makes c the sum of what was measured in several rounds.
+func (c *clock) add(round *clock) {
+	if c.waits == nil {
+		c.waits = map[string]int{}
+	}
+	c.known = round.known
+	c.took += round.took
+	u, v := &c.usage, round.usage
+	u.engine, u.postgres, u.client, u.busy = u.engine+v.engine, u.postgres+v.postgres, u.client+v.client, u.busy+v.busy
+	for event, n := range round.waits {
+		c.waits[event] += n
+	}
+}
+
+// watch looks at what sessions wait for until ctx ends.
+func (c *clock) watch(ctx context.Context, i *instance) {
+	defer close(c.watching)
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		waits, err := i.facade.DatabaseWaits(ctx)
+		if err != nil { // the clock has stopped, or there is nothing to learn
+			continue
+		}
+		for event, n := range waits {
+			c.waits[event] += n
+		}
+	}
+}
+
+// measurement begins what is reported of the time the clock ran; operations is what processor time is divided by.
+func (c *clock) measurement(name string, operations int) Measurement {
+	m := Measurement{Name: name, Seconds: c.took.Seconds(), Counts: map[string]int{}, Limits: c.limits(runtime.NumCPU())}
+	if c.known {
+		m.CPU = c.usage.table(operations)
+		m.Figures = append(m.Figures, figure("CPU of engine and PostgreSQL", float64((c.usage.engine+c.usage.postgres).Microseconds())/1000/float64(max(operations, 1)), "ms/operation"))
+	}
+	return m
+}
+
+// full is the share of the processors from which on they are what limits.
+const full = 0.85
+
+// noticed is the share from which on other programs are named: below, it is the system's own work.
+const noticed = 0.05
+
+// share is what one kind of process took of all processors.
+type share struct {
+	who string
+	of  float64
+}
+
+// limits says what kept the figures from being better, so that it can follow "limited by".
+func (c *clock) limits(cores int) string {
+	if !c.known {
+		return "what this system does not tell"
+	}
+	all := c.took.Seconds() * float64(cores)
+	shares := []share{{"engine", c.usage.engine.Seconds() / all}, {"PostgreSQL", c.usage.postgres.Seconds() / all}, {"client", c.usage.client.Seconds() / all}}
+	ours, most := 0.0, shares[0]
+	for _, s := range shares {
+		ours += s.of
+	}
+	others := min(max(0, c.usage.busy.Seconds()/all-ours), max(0, 1-ours))
+	if others >= noticed {
+		shares = append(shares, share{"other programs", others})
+	}
+	var words []string
+	for _, s := range shares {
+		words = append(words, s.who+" "+percent(s.of))
+		if s.of > most.of {
+			most = s
+		}
+	}
+	by := strings.Join(words, ", ")
+	if ours+others < full {
+		return fmt.Sprintf("waiting: the processors were busy for %s (%s); %s", percent(ours+others), by, c.waited())
+	}
+	return fmt.Sprintf("the processors, most of all %s: %s", most.who, by)
+}
+
+// waited says what sessions waited for, the most frequent first.
+func (c *clock) waited() string {
+	sum := 0
+	for _, n := range c.waits {
+		sum += n
+	}
+	if sum == 0 {
+		return "no session of PostgreSQL was seen at work"
+	}
+	events := slices.SortedFunc(maps.Keys(c.waits), func(a, b string) int {
+		if d := c.waits[b] - c.waits[a]; d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	var words []string
+	for _, e := range events[:min(3, len(events))] {
+		words = append(words, fmt.Sprintf("%s %s", e, percent(float64(c.waits[e])/float64(sum))))
+	}
+	return "sessions of PostgreSQL at work were seen at " + strings.Join(words, ", ")
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

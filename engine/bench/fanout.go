@@ -1,0 +1,242 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// FanoutLoad is public notes of one remote actor, each sent once to the shared inbox and due to every local user.
+type FanoutLoad struct {
+	Users       int   `json:"users"`
+	Posts       int   `json:"posts"`
+	Connections []int `json:"connections"` // database.max_connections, measured one after the other
+	Cold        bool  `json:"cold"`        // the engine is restarted before each post, and holds no connection
+}
+
+func (l FanoutLoad) name() string { return "fanout" }
+
+func (l FanoutLoad) check() error {
+	for _, n := range l.Connections {
+		if err := within("connections", n, 4, 10_000); err != nil {
+			return err
+		}
+	}
+	return firstError(within("users", l.Users, 1, 10_000), within("posts", l.Posts, 1, 1000), within("connections", len(l.Connections), 1, 8))
+}
+
+// Fanout measures how fast one activity reaches all users, and how fast users are made.
+func Fanout(ctx context.Context, c Config, l FanoutLoad) (Report, error) {
+	most := 0
+	for _, n := range l.Connections {
+		most = max(most, n)
+	}
+	return bench(ctx, c, engineSetup{Connections: most}, l)
+}
+
+func (l FanoutLoad) run(ctx context.Context, i *instance, r *Report) error {
+	var users []user
+	made, err := i.time(ctx, func(ctx context.Context) (err error) {
+		users, err = i.createUsers(ctx, l.Users)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	m := made.measurement("making the users", l.Users)
+	m.Counts["users"] = len(users)
+	m.Figures = []Figure{figure("users made", float64(l.Users)/made.took.Seconds(), "users/s")} // by the client, keys and all
+	r.Measured = append(r.Measured, m)
+	p, a, err := i.author(ctx, users, KeyRSA)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	for _, n := range l.Connections {
+		if m, err = l.measure(ctx, i, users, a, n); err != nil {
+			return err
+		}
+		r.Measured = append(r.Measured, m)
+	}
+	return nil
+}
+
+// spreading is how long one post took to reach everybody, from when it was sent.
+type spreading struct{ answered, first, all time.Duration }
+
+// measure posts with so many connections.
+func (l FanoutLoad) measure(ctx context.Context, i *instance, users []user, a *actor, connections int) (Measurement, error) {
+	if err := i.restart(ctx, connections); err != nil {
+		return Measurement{}, err
+	}
+	name := fmt.Sprintf("%d users, %d connections", len(users), connections)
+	rounds, posts := 1, l.Posts
+	if l.Cold {
+		name += ", cold"
+		rounds, posts = l.Posts, 1
+	} else if _, err := l.posts(ctx, i, users, a, 1); err != nil { // to warm up
+		return Measurement{}, err
+	}
+	before, err := i.count(ctx, users, a.id)
+	if err != nil {
+		return Measurement{}, err
+	}
+	var whole clock
+	var all []spreading
+	step, end := i.Progress("posting, " + name)
+	defer end()
+	for range rounds {
+		if l.Cold {
+			if err := i.restart(ctx, connections); err != nil {
+				return Measurement{}, err
+			}
+		}
+		c, err := i.time(ctx, func(ctx context.Context) error {
+			took, err := l.posts(ctx, i, users, a, posts)
+			all = append(all, took...)
+			return err
+		})
+		if err != nil {
+			return Measurement{}, err
+		}
+		whole.add(c)
+		step(len(all), l.Posts)
+	}
+	m := whole.measurement(name, len(users)*len(all))
+	after, err := i.count(ctx, users, a.id)
+	if err != nil {
+		return Measurement{}, err
+	}
+	m.Counts["sent"], m.Counts["stored"], m.Counts["shown"] = len(all), after.stored-before.stored, after.shown-before.shown
+	m.Figures = append(l.figures(all, connections), m.Figures...)
+	return m, nil
+}
+
+func (l FanoutLoad) figures(all []spreading, connections int) []Figure {
+	pick := func(of func(spreading) time.Duration) []time.Duration {
+		var d []time.Duration
+		for _, s := range all {
+			d = append(d, of(s))
+		}
+		return d
+	}
+	answered, done := pick(func(s spreading) time.Duration { return s.answered }), pick(func(s spreading) time.Duration { return s.all })
+	within := 4000.0
+	if connections >= l.Users && !l.Cold {
+		within = 500
+	}
+	middle := percentile(done, 0.5)
+	return []Figure{
+		figure("202 p50", milliseconds(percentile(answered, 0.5)), "ms").atMost(5),
+		figure("202 p95", milliseconds(percentile(answered, 0.95)), "ms"),
+		figure("first user has it p50", milliseconds(percentile(pick(func(s spreading) time.Duration { return s.first }), 0.5)), "ms"),
+		figure("all users have it p50", milliseconds(middle), "ms").atMost(within),
+		figure("all users have it max", milliseconds(percentile(done, 1)), "ms"),
+		figure("written", float64(l.Users)/middle.Seconds(), "users/s"),
+	}
+}
+
+// posts sends notes, each once the one before has reached everybody.
+func (l FanoutLoad) posts(ctx context.Context, i *instance, users []user, a *actor, n int) ([]spreading, error) {
+	batch := time.Now().UnixNano()
+	requests, err := prepare(ctx, n, func(int, int) {}, func(k int) ([]byte, error) {
+		_, _, body := a.note(fmt.Sprintf("%d-%d", batch, k))
+		return a.post(i.setup.PublicURL+"/inbox", body)
+	})
+	if err != nil {
+		return nil, err
+	}
+	c, err := dial(ctx, i.setup.Listen)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	metrics, err := i.meter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer metrics.conn.Close()
+	var took []spreading
+	for _, request := range requests {
+		s, err := reach(ctx, c, metrics, request, len(users))
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, s)
+	}
+	return took, nil
+}
+
+// glance is how often the engine is asked how many users have a post: it takes time from what is measured.
+const glance = 10 * time.Millisecond
+
+// reach sends one note and waits until everybody has it.
+func reach(ctx context.Context, c *conn, m *meter, request []byte, users int) (s spreading, err error) {
+	before, err := m.handled()
+	if err != nil {
+		return s, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	began := time.Now()
+	answered := c.begin(request, http.StatusAccepted)
+	for reached := 0; reached < users; {
+		if !pause(ctx, glance) {
+			return s, fault.New(fault.Busy, fmt.Sprintf("after %s %d of %d users have the post", answerTime, reached, users))
+		}
+		now, err := m.handled()
+		if err != nil {
+			return s, err
+		}
+		reached = now - before
+		if reached > 0 && s.first == 0 {
+			s.first = time.Since(began)
+		}
+	}
+	s.all = time.Since(began)
+	a := <-answered
+	s.answered = a.at.Sub(began)
+	return s, a.err
+}
+
+// meter reads the metrics of the engine.
+type meter struct {
+	conn    *conn
+	request []byte
+}
+
+func (i *instance) meter(ctx context.Context) (*meter, error) {
+	c, err := dial(ctx, i.setup.Admin)
+	if err != nil {
+		return nil, err
+	}
+	request, err := apiRequest(ctx, http.MethodGet, "http://"+i.setup.Admin+"/metrics", "", nil)
+	return &meter{c, request}, err
+}
+
+// handled returns how many activities users' writers have committed since the engine started.
+func (m *meter) handled() (int, error) {
+	status, body, err := m.conn.do(m.request)
+	if err != nil || status != http.StatusOK {
+		return 0, fmt.Errorf("read the engine's metrics: status %d: %w", status, err)
+	}
+	sum := 0.0
+	for lines := bufio.NewScanner(bytes.NewReader(body)); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), " ")
+		if strings.HasPrefix(name, "lightweb_inbox_activities_total{") {
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return 0, fmt.Errorf("read the engine's metrics: %w", err)
+			}
+			sum += n
+		}
+	}
+	return int(sum), nil
+}

@@ -1,0 +1,79 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// FeedLoad is a client that reads the first page of a feed over and over.
+type FeedLoad struct {
+	Items    int           `json:"items"` // in the feed
+	Clients  int           `json:"clients"`
+	Duration time.Duration `json:"-"`
+	Seconds  float64       `json:"seconds"` // Duration, in the report
+}
+
+func (l FeedLoad) name() string { return "feed" }
+
+func (l FeedLoad) check() error {
+	if l.Duration < 10*time.Millisecond || l.Duration > 5*time.Minute {
+		return fault.New(fault.Usage, fmt.Sprintf("--duration %s is not from 10ms to 5m", l.Duration))
+	}
+	return firstError(within("items", l.Items, 1, 100_000), within("clients", l.Clients, 1, 512))
+}
+
+// feedPage is how many items a client asks for.
+const feedPage = 20
+
+// maxPages bounds how many pages are read, whatever the time.
+const maxPages = 5_000_000
+
+// Feed measures how fast pages of a feed are read over HTTP.
+func Feed(ctx context.Context, c Config, l FeedLoad) (Report, error) {
+	l.Seconds = l.Duration.Seconds()
+	return bench(ctx, c, engineSetup{}, l)
+}
+
+func (l FeedLoad) run(ctx context.Context, i *instance, r *Report) error {
+	users, err := i.createUsers(ctx, 1)
+	if err != nil {
+		return err
+	}
+	p, a, err := i.author(ctx, users, KeyRSA)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := i.fill(ctx, users[0], a, l.Items); err != nil {
+		return err
+	}
+	request, err := apiRequest(ctx, http.MethodGet, fmt.Sprintf("%s/api/feed?limit=%d", i.setup.PublicURL, feedPage), users[0].token, nil)
+	if err != nil {
+		return err
+	}
+	var s *sent
+	c, err := i.time(ctx, func(ctx context.Context) (err error) {
+		s, err = send(ctx, traffic{address: i.setup.Listen, requests: [][]byte{request}, n: maxPages, clients: l.Clients, until: time.Now().Add(l.Duration)})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var page struct{ Items []json.RawMessage }
+	if err := json.Unmarshal(s.body, &page); err != nil || len(page.Items) != min(feedPage, l.Items) {
+		return fault.New(fault.Protocol, fmt.Sprintf("the last page held %d items: %.200s", len(page.Items), s.body))
+	}
+	pages := len(s.latencies)
+	m := c.measurement(fmt.Sprintf("pages of %d", len(page.Items)), pages)
+	m.Counts["pages"] = pages
+	s.count(m.Counts, http.StatusOK)
+	m.Figures = append([]Figure{figure("pages", float64(s.statuses[http.StatusOK])/c.took.Seconds(), "pages/s").atLeast(6000)}, m.Figures...)
+	m.Figures = append(m.Figures, spread("page", s.latencies)...)
+	r.Measured = append(r.Measured, m)
+	return nil
+}

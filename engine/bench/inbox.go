@@ -1,0 +1,172 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// InboxLoad is notes of one remote actor to the personal inboxes of users who follow it.
+type InboxLoad struct {
+	Users      int     `json:"users"`
+	Activities int     `json:"activities"`
+	Clients    int     `json:"clients"` // connections at once
+	Rate       float64 `json:"rate"`    // activities a second; as fast as they are answered when 0
+	Stored     int     `json:"stored"`  // activities that the first user has before
+	Key        string  `json:"key"`     // KeyRSA or KeyEd25519
+	Half       bool    `json:"half"`    // measure once more, at half the rate that was reached
+}
+
+func (l InboxLoad) name() string { return "inbox" }
+
+func (l InboxLoad) check() error {
+	return firstError(within("users", l.Users, 1, 1000), within("activities", l.Activities, l.Users, 200_000), within("clients", l.Clients, 1, 512),
+		within("rate", int(l.Rate), 0, 100_000), within("stored", l.Stored, 0, 5_000_000), checkKey(l.Key))
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Inbox measures how fast activities are taken and handled, and how long each is kept waiting.
+func Inbox(ctx context.Context, c Config, l InboxLoad) (Report, error) {
+	return bench(ctx, c, engineSetup{}, l)
+}
+
+func (l InboxLoad) run(ctx context.Context, i *instance, r *Report) error {
+	users, err := i.createUsers(ctx, l.Users)
+	if err != nil {
+		return err
+	}
+	p, a, err := i.author(ctx, users, l.Key)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if l.Stored > 0 {
+		if err := i.fill(ctx, users[0], a, l.Stored); err != nil {
+			return err
+		}
+	}
+	name := "as fast as answered"
+	if l.Rate > 0 {
+		name = fmt.Sprintf("at %.0f/s", l.Rate)
+	}
+	m, err := l.measure(ctx, i, users, a, name, l.Rate)
+	if err != nil {
+		return err
+	}
+	r.Measured = append(r.Measured, m)
+	if !l.Half {
+		return nil
+	}
+	half := m.Figure(activityRate).Value / 2
+	if m, err = l.measure(ctx, i, users, a, fmt.Sprintf("at half that rate, %.0f/s", half), half); err == nil {
+		r.Measured = append(r.Measured, m)
+	}
+	return err
+}
+
+const activityRate = "stored and handled"
+
+// measure sends the activities, and counts what the users have of them afterwards.
+func (l InboxLoad) measure(ctx context.Context, i *instance, users []user, a *actor, name string, rate float64) (Measurement, error) {
+	requests, err := i.notes(ctx, users, a, l.Activities)
+	if err != nil {
+		return Measurement{}, err
+	}
+	before, err := i.count(ctx, users, a.id)
+	if err != nil {
+		return Measurement{}, err
+	}
+	step, end := i.Progress("sending")
+	defer end()
+	var s *sent
+	c, err := i.time(ctx, func(ctx context.Context) (err error) {
+		s, err = send(ctx, traffic{address: i.setup.Listen, requests: requests, n: len(requests), clients: l.Clients, rate: rate, progress: step})
+		return err
+	})
+	if err != nil {
+		return Measurement{}, err
+	}
+	m := c.measurement(name, len(requests))
+	m.Counts["sent"] = len(requests)
+	s.count(m.Counts, http.StatusAccepted)
+	// With one recipient 202 says that the activity is committed and handled: so the clock has stopped at the right moment.
+	after, err := i.count(ctx, users, a.id)
+	if err != nil {
+		return Measurement{}, err
+	}
+	m.Counts["stored"], m.Counts["shown"] = after.stored-before.stored, after.shown-before.shown
+	reached := figure(activityRate, float64(m.Counts["stored"])/c.took.Seconds(), "activities/s")
+	latencies := spread("202", s.latencies)
+	if rate == 0 {
+		reached = reached.atLeast(3000)
+		for n := range m.Figures {
+			m.Figures[n] = m.Figures[n].atMost(0.6)
+		}
+	} else {
+		latencies[2] = latencies[2].atMost(50)
+	}
+	m.Figures = append(append([]Figure{reached}, m.Figures...), latencies...)
+	return m, nil
+}
+
+// author makes a remote actor whom all users follow, on a peer of its own.
+func (i *instance) author(ctx context.Context, users []user, key string) (*peer, *actor, error) {
+	k, err := newKeys(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := newPeer(ctx, "127.0.0.1")
+	if err != nil {
+		return nil, nil, err
+	}
+	a := p.actor("author", k, true)
+	if err := i.befriend(ctx, users, p, a); err != nil {
+		p.close()
+		return nil, nil, err
+	}
+	return p, a, nil
+}
+
+// notes makes signed requests, each with a new note to the inbox of the next user.
+func (i *instance) notes(ctx context.Context, users []user, a *actor, n int) ([][]byte, error) {
+	step, end := i.Progress("signing")
+	defer end()
+	batch := time.Now().UnixNano()
+	return prepare(ctx, n, step, func(k int) ([]byte, error) {
+		_, _, body := a.note(fmt.Sprintf("%d-%d", batch, k))
+		return a.post(users[k%len(users)].inbox(), body)
+	})
+}
+
+// fill gives a user n activities: one comes as all do, and is copied in the database.
+func (i *instance) fill(ctx context.Context, u user, a *actor, n int) error {
+	step, end := i.Progress("filling")
+	defer end()
+	activity, object, body := a.note("filled")
+	request, err := a.post(u.inbox(), body)
+	if err != nil {
+		return err
+	}
+	if _, err := i.once(ctx, request, http.StatusAccepted); err != nil {
+		return fmt.Errorf("fill: %w", err)
+	}
+	if err := i.facade.Multiply(ctx, u.name, activity, object, n, step); err != nil {
+		return err
+	}
+	stored, _, err := i.facade.Received(ctx, u.name, a.id)
+	if err == nil && stored < n {
+		err = fault.New(fault.Internal, fmt.Sprintf("the user has %d activities, not %d", stored, n))
+	}
+	return err
+}

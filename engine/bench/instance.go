@@ -1,0 +1,300 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Database says what was measured on.
+type Database struct {
+	db.Server
+	Embedded bool `json:"embedded"`
+}
+
+// instance is an engine to measure: a process that serves, and beside it the engine of this process, which makes users
+// and counts rows.
+type instance struct {
+	Config
+	setup  engineSetup
+	server Database
+
+	facade *engine.Engine
+	child  *child
+}
+
+// besides is how many connections this process may hold to users' databases.
+const besides = 4
+
+// makeInstance finds the instance a folder, a place to listen and a name for its databases.
+func makeInstance(ctx context.Context, c Config, s engineSetup) (*instance, error) {
+	dir, err := os.MkdirTemp("", "lightweb-bench-")
+	if err != nil {
+		return nil, fault.Wrap(fault.Conflict, "cannot make a temporary folder", err)
+	}
+	i := &instance{Config: c, setup: s}
+	i.setup.Version, i.setup.DataDir, i.setup.DatabaseURL = c.Version, dir, c.DatabaseURL
+	if c.DatabaseURL != "" {
+		i.setup.DatabaseName = "lightweb-bench-" + strings.ToLower(rand.Text()[:8])
+	}
+	// The private database runs as another user when we are root, and has to reach its folder.
+	err = os.Chmod(dir, 0o711)
+	if err == nil {
+		i.setup.Listen, err = freeAddress(ctx)
+	}
+	if err == nil {
+		i.setup.Admin, err = freeAddress(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("prepare the instance: %w", err), os.RemoveAll(dir))
+	}
+	i.setup.PublicURL = "http://" + i.setup.Listen
+	return i, nil
+}
+
+// freeAddress returns a loopback address nobody listens on. It is below the ports that outgoing connections are given,
+// so that none of those takes it while the engine restarts.
+func freeAddress(ctx context.Context) (string, error) {
+	var lc net.ListenConfig
+	for range 100 {
+		n, err := rand.Int(rand.Reader, big.NewInt(10_000))
+		if err != nil {
+			return "", err
+		}
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20_000+int(n.Int64())))
+		if l, err := lc.Listen(ctx, "tcp", address); err == nil {
+			return address, l.Close()
+		}
+	}
+	return "", fault.New(fault.Busy, "no free port was found on loopback")
+}
+
+// start starts the process of the engine, and opens the other one beside it the first time.
+func (i *instance) start(ctx context.Context) (err error) {
+	if i.child, err = startChild(ctx, i.Executable, i.setup); err != nil {
+		return err
+	}
+	if i.facade != nil {
+		return nil
+	}
+	c := i.setup.config()
+	c.Database.MaxConnections = besides
+	if i.facade, err = engine.Open(ctx, c, i.Log); err != nil {
+		return err
+	}
+	i.server.Embedded = i.setup.DatabaseURL == ""
+	i.server.Server, err = i.facade.DatabaseServer(ctx)
+	if err != nil {
+		return err
+	}
+	most, err := strconv.Atoi(i.server.Settings["max_connections"])
+	if err == nil && i.setup.Connections+spare > most {
+		return fault.New(fault.Config, fmt.Sprintf("the database server allows %d connections, and %d were asked for", most, i.setup.Connections)).
+			WithHint(fmt.Sprintf("set its max_connections to %d or more, or take fewer --connections", i.setup.Connections+spare))
+	}
+	return err
+}
+
+// spare is how many connections there must be beside those to users' databases: to the instance database, of this
+// process and of PostgreSQL's own.
+const spare = 40
+
+// restart ends the process of the engine, if it runs, and starts another one with so many connections.
+func (i *instance) restart(ctx context.Context, connections int) error {
+	if err := i.stop(ctx); err != nil {
+		return err
+	}
+	i.setup.Connections = connections
+	return i.start(ctx)
+}
+
+// stop ends the process of the engine.
+func (i *instance) stop(context.Context) error {
+	c := i.child
+	if c == nil {
+		return nil
+	}
+	i.child = nil
+	return c.stop()
+}
+
+// close throws the instance away.
+func (i *instance) close(ctx context.Context) error {
+	errs := []error{i.stop(ctx)}
+	if i.facade != nil {
+		if i.setup.DatabaseName != "" {
+			errs = append(errs, i.facade.Destroy(ctx))
+		}
+		errs = append(errs, i.facade.Close(ctx))
+	}
+	return errors.Join(append(errs, os.RemoveAll(i.setup.DataDir))...)
+}
+
+// user is a local user with a token.
+type user struct {
+	name  vocab.Username
+	id    vocab.ID
+	token string
+}
+
+func (u user) inbox() string { return string(u.id) + "/inbox" }
+
+// createUsers makes n users, several at once.
+func (i *instance) createUsers(ctx context.Context, n int) ([]user, error) {
+	step, end := i.Progress("creating users")
+	defer end()
+	users := make([]user, n)
+	made := counting(n, step)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(besides)
+	for k := range users {
+		g.Go(func() error {
+			name, err := vocab.ParseUsername(fmt.Sprintf("u%d", k+1))
+			if err != nil {
+				return err
+			}
+			u, token, err := i.facade.CreateUser(ctx, engine.NewUser{Name: name, Token: true})
+			users[k] = user{name: name, id: u.Actor, token: token}
+			made()
+			return err
+		})
+	}
+	return users, g.Wait()
+}
+
+// received is what users have of an actor: activities, and those of them that their feeds show.
+type received struct{ stored, shown int }
+
+// count adds up what all users have of an actor.
+func (i *instance) count(ctx context.Context, users []user, from vocab.ID) (sum received, err error) {
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(besides)
+	for _, u := range users {
+		g.Go(func() error {
+			stored, shown, err := i.facade.Received(ctx, u.name, from)
+			mu.Lock()
+			defer mu.Unlock()
+			sum.stored, sum.shown = sum.stored+stored, sum.shown+shown
+			return err
+		})
+	}
+	return sum, g.Wait()
+}
+
+// counting returns what several goroutines may call for each of n things that is done.
+func counting(n int, step func(done, all int)) func() {
+	var mu sync.Mutex
+	done := 0
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		step(done, n)
+	}
+}
+
+// child is the process of the engine under test.
+type child struct {
+	cmd     *exec.Cmd
+	words   io.WriteCloser
+	answers *bufio.Reader
+	log     *tail
+}
+
+// startChild starts the process and waits until it serves.
+func startChild(ctx context.Context, executable string, s engineSetup) (*child, error) {
+	c := &child{cmd: exec.Command(executable, "bench", "engine"), log: &tail{}} // it ends when its standard input does
+	c.cmd.Stderr = c.log
+	in, err := c.cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start the engine: %w", err)
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start the engine: %w", err)
+	}
+	c.words, c.answers = in, bufio.NewReader(out)
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the engine: %w", err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = in.Close() })() // that ends the process, and with it the wait
+	setup, err := json.Marshal(s)
+	if err == nil {
+		err = c.tell(string(setup), wordReady)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.stop())
+	}
+	return c, nil
+}
+
+// tell writes a line and wants this answer.
+func (c *child) tell(line, want string) error {
+	_, err := io.WriteString(c.words, line+"\n")
+	if err != nil {
+		return fmt.Errorf("tell the engine: %w", err)
+	}
+	got, err := c.answers.ReadString('\n')
+	switch got = strings.TrimSpace(got); {
+	case err != nil:
+		return fault.Wrap(fault.Unavailable, "the engine under test ended", err).WithHint("lightweb serve --demo --once")
+	case got != want:
+		return fmt.Errorf("tell the engine: %s", got)
+	}
+	return nil
+}
+
+// stop lets the process end, and kills it if it does not.
+func (c *child) stop() error {
+	_ = c.words.Close() // it may be closed
+	limit := time.AfterFunc(time.Minute, func() { _ = c.cmd.Process.Kill() })
+	defer limit.Stop()
+	if err := c.cmd.Wait(); err != nil {
+		return fmt.Errorf("end the engine: %w\n%s", err, c.log)
+	}
+	return nil
+}
+
+// tail keeps the end of what the engine wrote to its log.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+const keptLog = 8 << 10
+
+// Write is io.Writer's.
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, b...)
+	t.kept = t.kept[max(0, len(t.kept)-keptLog):]
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.TrimSpace(t.kept))
+}

@@ -1,0 +1,19 @@
+package bench
+
+import "runtime"
+
+// Machine is what the figures were measured on.
+type Machine struct {
+	Processor string `json:"processor,omitempty"`
+	Cores     int    `json:"cores"`
+	Memory    int64  `json:"memory_bytes,omitempty"`
+	System    string `json:"system"`
+	Kernel    string `json:"kernel,omitempty"`
+	Go        string `json:"go"`
+}
+
+func machine() Machine {
+	m := Machine{Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version()}
+	describe(&m)
+	return m
+}

@@ -1,0 +1,202 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// arrival is an activity that reached an inbox of a peer.
+type arrival struct {
+	inbox string    // its URL
+	at    time.Time // when its headers were there
+	body  []byte
+}
+
+// peer is another server: actors with keys, and inboxes that read, tell and answer 202.
+type peer struct {
+	origin string
+	server *http.Server
+
+	mu   sync.Mutex
+	docs map[string][]byte
+
+	heard   atomic.Pointer[func(arrival)]
+	stalled atomic.Bool // inboxes take connections and never answer
+}
+
+// newPeer starts a peer on an address of loopback, such as 127.0.1.2.
+func newPeer(ctx context.Context, address string) (*peer, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address+":0")
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, fmt.Sprintf("this machine has no address %s to play another server on", address)).
+			WithHint("elsewhere than on Linux, give loopback more addresses, or take fewer --hosts")
+	}
+	p := &peer{origin: "http://" + l.Addr().String(), docs: map[string][]byte{}}
+	p.hear(func(arrival) {})
+	p.server = &http.Server{Handler: p, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: answerTime}
+	go func() { _ = p.server.Serve(l) }() // it ends when it is closed
+	return p, nil
+}
+
+func (p *peer) close() { _ = p.server.Close() } // nothing is left to be done for who still asks
+
+// hear is told of every activity that arrives from now on, by several goroutines at once.
+func (p *peer) hear(f func(arrival)) { p.heard.Store(&f) }
+
+const maxArrival = 1 << 20 // bytes of a body that a peer reads
+
+// ServeHTTP is http.Handler's.
+func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost {
+		p.take(w, r)
+		return
+	}
+	p.mu.Lock()
+	doc, found := p.docs[r.URL.Path]
+	p.mu.Unlock()
+	if !found {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", vocab.ActivityJSON)
+	_, _ = w.Write(doc) // who asked may have hung up
+}
+
+func (p *peer) take(w http.ResponseWriter, r *http.Request) {
+	at := time.Now()
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxArrival))
+	if err != nil {
+		return // so does this one
+	}
+	(*p.heard.Load())(arrival{p.origin + r.URL.Path, at, body})
+	if p.stalled.Load() {
+		<-r.Context().Done()
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// keys are what every actor of a benchmark signs with: making them takes long, and whose they are costs nobody time.
+type keys struct {
+	rsa     *rsa.PrivateKey
+	ed25519 ed25519.PrivateKey
+	kind    string // which of them signs
+}
+
+// The kinds of keys.
+const (
+	KeyRSA     = "rsa"
+	KeyEd25519 = "ed25519"
+)
+
+func checkKey(kind string) error {
+	if kind != KeyRSA && kind != KeyEd25519 {
+		return fault.New(fault.Usage, fmt.Sprintf("--key %.40q is neither rsa nor ed25519", kind))
+	}
+	return nil
+}
+
+func newKeys(kind string) (k keys, err error) {
+	k.kind = kind
+	if k.rsa, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+		return k, fmt.Errorf("make a key: %w", err)
+	}
+	if _, k.ed25519, err = ed25519.GenerateKey(rand.Reader); err != nil {
+		return k, fmt.Errorf("make a key: %w", err)
+	}
+	return k, nil
+}
+
+// actor is somebody on a peer.
+type actor struct {
+	id   vocab.ID
+	keys keys
+}
+
+// actor makes an actor and shows its document, which may name a shared inbox. With keys of the kind Ed25519 it says that its server takes such signatures
+// (FEP-844e).
+func (p *peer) actor(name string, k keys, shared bool) *actor {
+	id := p.origin + "/users/" + name
+	doc := vocab.Doc{"@context": vocab.ActorContext(), "id": id, "type": "Person", "preferredUsername": name,
+		"inbox": id + "/inbox", "followers": id + "/followers",
+		"publicKey": vocab.Doc{"id": id + "#main-key", "owner": id, "publicKeyPem": signature.MarshalPublicKeyPEM(&k.rsa.PublicKey)},
+		"assertionMethod": []any{vocab.Doc{"id": id + "#ed25519-key", "type": "Multikey", "controller": id,
+			"publicKeyMultibase": signature.MarshalMultikey(k.ed25519.Public().(ed25519.PublicKey))}}}
+	if shared {
+		doc["endpoints"] = vocab.Doc{"sharedInbox": p.origin + "/inbox"}
+	}
+	if k.kind == KeyEd25519 {
+		doc["generator"] = vocab.Doc{"type": "Application", "implements": vocab.Implements()}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.docs["/users/"+name] = doc.JSON()
+	return &actor{vocab.ID(id), k}
+}
+
+// post is a signed request to an inbox, as it goes over the wire.
+func (a *actor) post(inbox string, body []byte) ([]byte, error) {
+	r, err := http.NewRequest(http.MethodPost, inbox, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", vocab.ActivityJSON)
+	key := signature.Key{ID: string(a.id) + "#main-key", Private: a.keys.rsa}
+	if a.keys.kind == KeyEd25519 {
+		key = signature.Key{ID: string(a.id) + "#ed25519-key", Private: a.keys.ed25519}
+	}
+	if err := signature.Sign(r, body, key, signature.RFC9421, time.Now()); err != nil {
+		return nil, err
+	}
+	return encode(r)
+}
+
+// note is a public Create of a note that nobody has seen, of about 1.2 KB. Its id begins with that of its object.
+func (a *actor) note(name string, to ...string) (activity, object vocab.ID, body []byte) {
+	o := string(a.id) + "/notes/" + name
+	now := time.Now().UTC().Format(time.RFC3339)
+	cc := append([]string{string(a.id) + "/followers"}, to...)
+	body = vocab.Doc{"@context": vocab.Context(), "id": o + "/activity", "type": "Create", "actor": string(a.id), "published": now,
+		"to": []string{string(vocab.Public)}, "cc": cc,
+		"object": vocab.Doc{"id": o, "type": "Note", "attributedTo": string(a.id), "published": now, "to": []string{string(vocab.Public)}, "cc": cc,
+			"url": o, "sensitive": false, "content": "<p>" + strings.Repeat("A note of a length as people write them. ", 9) + name + "</p>", "tag": []any{}}}.JSON()
+	return vocab.ID(o + "/activity"), vocab.ID(o), body
+}
+
+// prepare makes n requests, on all processors.
+func prepare(ctx context.Context, n int, step func(done, all int), request func(n int) ([]byte, error)) ([][]byte, error) {
+	requests := make([][]byte, n)
+	made := counting(n, step)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.NumCPU())
+	for k := range n {
+		g.Go(func() (err error) {
+			if err = ctx.Err(); err == nil {
+				requests[k], err = request(k)
+			}
+			made()
+			return err
+		})
+	}
+	return requests, g.Wait()
+}

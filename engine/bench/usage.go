@@ -1,0 +1,46 @@
+package bench
+
+import (
+	"os"
+	"time"
+)
+
+// CPU is what the processes of one kind took of the processors while the clock ran.
+type CPU struct {
+	Process string  `json:"process"` // engine, PostgreSQL or client
+	Seconds float64 `json:"seconds"`
+	PerOp   float64 `json:"ms_per_operation"`
+}
+
+// usage is the processor time taken so far by each kind of process, and by everything on the machine together.
+type usage struct {
+	engine, postgres, client time.Duration
+	busy                     time.Duration // of all processors, whoever it was
+}
+
+// usage reads what was taken until now; false where the system does not tell.
+func (i *instance) usage() (u usage, ok bool) {
+	u.engine, ok = processTime(i.child.cmd.Process.Pid)
+	if !ok {
+		return usage{}, false
+	}
+	u.client, _ = processTime(os.Getpid())
+	u.busy = machineTime()
+	if i.server.Local {
+		u.postgres = familyTime(i.server.Backend)
+	}
+	return u, true
+}
+
+func (u usage) since(before usage) usage {
+	return usage{u.engine - before.engine, u.postgres - before.postgres, u.client - before.client, u.busy - before.busy}
+}
+
+// table is the usage per operation, the engine first.
+func (u usage) table(operations int) []CPU {
+	rows := []CPU{{Process: "engine", Seconds: u.engine.Seconds()}, {Process: "PostgreSQL", Seconds: u.postgres.Seconds()}, {Process: "client", Seconds: u.client.Seconds()}}
+	for n := range rows {
+		rows[n].PerOp = rows[n].Seconds * 1000 / float64(max(operations, 1))
+	}
+	return rows
+}

@@ -1,0 +1,120 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tick is the unit of times in /proc: USER_HZ, 100 on every Linux that Go runs on (proc(5)).
+const tick = 10 * time.Millisecond
+
+// stat is what is read of /proc/<pid>/stat.
+type stat struct {
+	name     string
+	parent   int
+	own      time.Duration // of its threads
+	children time.Duration // of its children that have ended
+}
+
+func readStat(pid int) (s stat, ok bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return stat{}, false
+	}
+	end := bytes.LastIndexByte(b, ')') // a name may hold anything
+	_, name, _ := bytes.Cut(b[:max(end, 0)], []byte("("))
+	f := strings.Fields(string(b[end+1:])) // from the third field on
+	if len(f) < 15 {
+		return stat{}, false
+	}
+	number := func(n int) int { v, _ := strconv.Atoi(f[n-3]); return v } // as in proc(5); the kernel writes numbers there
+	return stat{name: string(name), parent: number(4), own: time.Duration(number(14)+number(15)) * tick,
+		children: time.Duration(number(16)+number(17)) * tick}, true
+}
+
+// processTime returns what a process has taken.
+func processTime(pid int) (time.Duration, bool) {
+	s, ok := readStat(pid)
+	return s.own, ok
+}
+
+// familyTime returns what a PostgreSQL server has taken of which backend is a process: the server, those of its processes
+// that live and those that have ended. 0 when that process is not one of PostgreSQL's here.
+func familyTime(backend int) time.Duration {
+	b, ok := readStat(backend)
+	if !ok || !strings.HasPrefix(b.name, "postgres") {
+		return 0
+	}
+	server, ok := readStat(b.parent)
+	if !ok {
+		return 0
+	}
+	sum := server.own + server.children
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well formed
+	for _, path := range stats {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path))) // it is made of digits
+		if s, ok := readStat(pid); ok && s.parent == b.parent {
+			sum += exact(pid, s.own) + s.children
+		}
+	}
+	return sum
+}
+
+// exact returns what a process of one thread has taken to the nanosecond: of a thousand sessions, ticks cut off would
+// matter. rough is returned where the kernel does not keep that.
+func exact(pid int, rough time.Duration) time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+	if err != nil {
+		return rough
+	}
+	ns, _, _ := strings.Cut(string(b), " ")
+	d, err := strconv.ParseInt(ns, 10, 64)
+	if err != nil || d == 0 {
+		return rough
+	}
+	return time.Duration(d)
+}
+
+// machineTime returns how long the processors have been busy, added up.
+func machineTime() time.Duration {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	f := strings.Fields(line) // cpu user nice system idle iowait irq softirq steal
+	var sum time.Duration
+	for n, v := range f {
+		if ticks, err := strconv.ParseInt(v, 10, 64); err == nil && n <= 8 && n != 4 && n != 5 {
+			sum += time.Duration(ticks) * tick
+		}
+	}
+	return sum
+}
+
+// describe completes m with what Linux tells.
+func describe(m *Machine) {
+	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.Kernel = strings.TrimSpace(string(b))
+	}
+	m.Processor = field("/proc/cpuinfo", "model name")
+	if kb, err := strconv.ParseInt(strings.TrimSuffix(field("/proc/meminfo", "MemTotal"), " kB"), 10, 64); err == nil {
+		m.Memory = kb << 10
+	}
+}
+
+// field returns the first value of that name in a file of names and values.
+func field(path, name string) string {
+	b, _ := os.ReadFile(path) // a value that is not known is left out
+	for line := range strings.SplitSeq(string(b), "\n") {
+		if key, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

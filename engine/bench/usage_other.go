@@ -1,0 +1,12 @@
+//go:build !linux
+
+package bench
+
+import "time"
+
+// Where there is no /proc, figures of processor time are left out.
+
+func processTime(int) (time.Duration, bool) { return 0, false }
+func familyTime(int) time.Duration          { return 0 }
+func machineTime() time.Duration            { return 0 }
+func describe(*Machine)                     {}

@@ -1,0 +1,235 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// answerTime bounds one request with its answer.
+const answerTime = time.Minute
+
+// conn is a connection over which one request goes after the other, written as bytes that were made before.
+type conn struct {
+	net.Conn
+	answers *bufio.Reader
+}
+
+// dial connects to an address of loopback. It is the only way out of this package, so that no benchmark can be turned
+// against anybody else.
+func dial(ctx context.Context, address string) (*conn, error) {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !at.Addr().Unmap().IsLoopback() {
+		return nil, fault.New(fault.Forbidden, fmt.Sprintf("%.60q is not an address of loopback: nothing else is put under load", address))
+	}
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return &conn{c, bufio.NewReader(c)}, nil
+}
+
+// do sends a request and reads its answer.
+func (c *conn) do(request []byte) (status int, body []byte, err error) {
+	if err := c.SetDeadline(time.Now().Add(answerTime)); err != nil {
+		return 0, nil, err
+	}
+	if _, err := c.Write(request); err != nil {
+		return 0, nil, fmt.Errorf("send: %w", err)
+	}
+	r, err := http.ReadResponse(c.answers, nil)
+	if err != nil {
+		return 0, nil, fmt.Errorf("read the answer: %w", err)
+	}
+	defer r.Body.Close()
+	if body, err = io.ReadAll(r.Body); err != nil {
+		return 0, nil, fmt.Errorf("read the answer: %w", err)
+	}
+	return r.StatusCode, body, nil
+}
+
+// answered is the end of a request.
+type answered struct {
+	at  time.Time
+	err error
+}
+
+// begin sends a request that is to be answered so, while the caller does something else.
+func (c *conn) begin(request []byte, want int) <-chan answered {
+	end := make(chan answered, 1)
+	go func() {
+		status, body, err := c.do(request)
+		if err == nil {
+			err = wanted(status, want, body)
+		}
+		end <- answered{time.Now(), err}
+	}()
+	return end
+}
+
+// wanted is a failure when the engine did not answer as it must.
+func wanted(status, want int, body []byte) error {
+	if status == want {
+		return nil
+	}
+	return fault.New(fault.Protocol, fmt.Sprintf("the engine answered %d, not %d: %.200s", status, want, body))
+}
+
+// encode returns a request as it is written on the wire.
+func encode(r *http.Request) ([]byte, error) {
+	var b bytes.Buffer
+	if err := r.Write(&b); err != nil {
+		return nil, fmt.Errorf("write a request: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// apiRequest is a request to the client API in a user's name; a body that is not nil goes as JSON.
+func apiRequest(ctx context.Context, method, url, token string, body any) ([]byte, error) {
+	var content io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(b)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, url, content)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return encode(r)
+}
+
+// dispatch makes an action of the client API.
+func (i *instance) dispatch(ctx context.Context, u user, action string, params map[string]any) ([]byte, error) {
+	return apiRequest(ctx, http.MethodPost, i.setup.PublicURL+"/api/activity", u.token, map[string]any{"action": action, "params": params})
+}
+
+// sent is what became of requests, by their number.
+type sent struct {
+	latencies []time.Duration // from when the request was due to the end of its answer
+	statuses  map[int]int
+	body      []byte // the last answer
+}
+
+// count adds the answers by status: what was not answered as wanted is an error.
+func (s *sent) count(into map[string]int, want int) {
+	into["errors"] = 0
+	for status, n := range s.statuses {
+		into[fmt.Sprintf("answered_%d", status)] = n
+		if status != want {
+			into["errors"] += n
+		}
+	}
+}
+
+// traffic is requests to send: over how many connections, and how often.
+type traffic struct {
+	address  string
+	requests [][]byte // sent in turn
+	n        int
+	clients  int
+	rate     float64 // requests a second; as fast as answers come when 0
+	until    time.Time
+	progress func(done, all int) // may be nil
+}
+
+// send sends the requests and waits for every answer. At a rate, latency counts from when a request was due, so that an
+// engine that lags behind does not look better for it.
+func send(ctx context.Context, t traffic) (*sent, error) {
+	conns := make([]*conn, min(t.clients, t.n))
+	for k := range conns {
+		c, err := dial(ctx, t.address)
+		if err != nil {
+			return nil, err
+		}
+		defer c.Close()
+		conns[k] = c
+	}
+	s := &sent{latencies: make([]time.Duration, t.n), statuses: map[int]int{}}
+	done := func() {}
+	if t.progress != nil {
+		done = counting(t.n, t.progress)
+	}
+	parts := make([]sent, len(conns))
+	var next atomic.Int64
+	began := time.Now()
+	g, ctx := errgroup.WithContext(ctx)
+	for k, c := range conns {
+		part := &parts[k]
+		part.statuses = map[int]int{}
+		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+		g.Go(func() error {
+			defer stop()
+			for {
+				n := int(next.Add(1)) - 1
+				if n >= t.n || !t.until.IsZero() && time.Now().After(t.until) {
+					return nil
+				}
+				due := time.Now()
+				if t.rate > 0 {
+					due = began.Add(time.Duration(float64(n) / t.rate * float64(time.Second)))
+					if !pause(ctx, time.Until(due)) {
+						return ctx.Err()
+					}
+				}
+				status, body, err := c.do(t.requests[n%len(t.requests)])
+				if err != nil {
+					return err
+				}
+				s.latencies[n] = time.Since(due)
+				part.statuses[status]++
+				part.body = body
+				done()
+			}
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	total := 0
+	for _, p := range parts {
+		for status, n := range p.statuses {
+			s.statuses[status] += n
+			total += n
+		}
+		if p.body != nil {
+			s.body = p.body
+		}
+	}
+	s.latencies = s.latencies[:total] // numbers are given in order, so those of the end are missing when time ran out
+	return s, nil
+}
+
+// pause waits, and reports whether ctx still runs.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// DatabaseServer says what the PostgreSQL server is and how it is set.
+func (e *Engine) DatabaseServer(ctx context.Context) (db.Server, error) { return e.db.Server(ctx) }
+
+// DatabaseWaits counts what the sessions of Lightweb wait for right now.
+func (e *Engine) DatabaseWaits(ctx context.Context) (map[string]int, error) { return e.db.Waits(ctx) }
+
+// Received counts what u has of an actor: activities, and those of them that the feed shows.
+func (e *Engine) Received(ctx context.Context, u vocab.Username, from vocab.ID) (activities, shown int, err error) {
+	return e.db.Received(ctx, u, from)
+}
+
+// Multiply copies a stored activity until there are n of it, to measure with; its id begins with that of its object.
+func (e *Engine) Multiply(ctx context.Context, u vocab.Username, activity, object vocab.ID, n int, step func(done, all int)) error {
+	return e.db.Multiply(ctx, u, activity, object, n, step)
+}
+
+// Destroy drops every database of an instance whose databases have a name of their own, and closes the engine's.
+func (e *Engine) Destroy(ctx context.Context) error {
+	if e.cfg.Database.Name == "" {
+		return fault.New(fault.Forbidden, "only an instance with a name of its own is destroyed")
+	}
+	store := e.db
+	e.db = nil
+	return store.Destroy(ctx)
+}
