@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -47,6 +48,7 @@ type Cluster struct {
 	instance   *pgxpool.Pool
 	users      *conns
 	active     active
+	epoch      atomic.Int64 // the one LockServe took; 0 in a process that does not serve
 	log        *slog.Logger
 }
 
@@ -159,7 +161,8 @@ func (c *Cluster) reachUser(ctx context.Context, database string) (*pgx.Conn, er
 const serveLock = 7305808869232650
 
 // LockServe makes this process the one that serves the instance, until the returned release is called. The fault is
-// Conflict when another one serves. It holds a connection of its own; lost is closed when that connection ends.
+// Conflict when another one serves. It holds a connection of its own; lost is closed when that connection ends. With the
+// lock comes the next epoch: what a process of an earlier one does to the intake journal has no effect.
 func (c *Cluster) LockServe(ctx context.Context) (release func(), lost <-chan struct{}, err error) {
 	conn, err := pgx.ConnectConfig(ctx, c.config(c.name))
 	if err != nil {
@@ -175,6 +178,12 @@ func (c *Cluster) LockServe(ctx context.Context) (release func(), lost <-chan st
 		return nil, nil, fault.New(fault.Conflict, "another 'lightweb serve' runs on this instance").
 			WithHint("stop it first; one process serves an instance")
 	}
+	var epoch int64
+	if err := conn.QueryRow(ctx, `UPDATE serving SET epoch = epoch + 1 RETURNING epoch`).Scan(&epoch); err != nil {
+		_ = conn.Close(ctx) // with which the lock ends
+		return nil, nil, storeFault("begin an epoch", err)
+	}
+	c.epoch.Store(epoch)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	gone := make(chan struct{})
 	go func() {
