@@ -87,6 +87,10 @@ func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener
 	if err != nil {
 		return errors.Join(err, public.Close(), admin.Close())
 	}
+	if err := p.inbox.Start(ctx); err != nil {
+		release()
+		return errors.Join(err, public.Close(), admin.Close())
+	}
 	told := ctx
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)

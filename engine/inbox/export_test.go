@@ -1,5 +1,12 @@
 package inbox
 
+import (
+	"context"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
 // Waiting returns how many activities are queued or being committed.
 func (i *Inbox) Waiting() int {
 	i.writers.mu.Lock()
@@ -7,9 +14,34 @@ func (i *Inbox) Waiting() int {
 	return i.writers.waiting
 }
 
-// Limit bounds how many may be.
-func (i *Inbox) Limit(n int) {
+// Held returns how many bytes of bodies the writers hold.
+func (i *Inbox) Held() int64 {
 	i.writers.mu.Lock()
 	defer i.writers.mu.Unlock()
-	i.writers.limit = n
+	return i.writers.held
+}
+
+// Limit bounds how many activities may wait, and how many bytes their bodies may have.
+func (i *Inbox) Limit(n int, bytes int64) {
+	i.writers.mu.Lock()
+	defer i.writers.mu.Unlock()
+	i.writers.limit, i.writers.bytes = n, bytes
+}
+
+// Backoff sets how long a parked user is left alone at first, and at most. It must be called before anything is received.
+func (i *Inbox) Backoff(least, most time.Duration) { i.writers.backoff = backoff{least, most} }
+
+// Parked tells whether u is.
+func (i *Inbox) Parked(u vocab.Username) bool {
+	i.writers.mu.Lock()
+	defer i.writers.mu.Unlock()
+	return i.writers.parked[u] != nil
+}
+
+// Tend looks after the journal once; rows that no entry stands for are taken up however young they are.
+func (i *Inbox) Tend() error {
+	if err := i.writers.takeStrays(context.Background(), 0); err != nil {
+		return err
+	}
+	return i.writers.tendOnce(false)
 }

@@ -99,7 +99,7 @@ func New(d Deps) *Inbox {
 }
 
 // Receive takes one request to an inbox through both halves: user is whose inbox was addressed, zero for the shared one.
-// With nil the activity is stored for every recipient, or nobody here wants it: the peer is answered 202.
+// With nil the activity is durable for every recipient, or nobody here wants it: the peer is answered 202.
 func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error {
 	err := i.admit(ctx, &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}})
 	i.metrics.requests.WithLabelValues(outcome(err)).Inc()
@@ -111,7 +111,7 @@ func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user 
 func (i *Inbox) admit(ctx context.Context, x *receiving) error {
 	takes := min(perRequest+perByte*int64(len(x.Body)), maxRoom)
 	if !i.room.TryAcquire(takes) {
-		return fault.New(fault.Unavailable, "the engine takes no more now").After(retryAfter)
+		return errFull
 	}
 	defer i.room.Release(takes)
 	return i.receiving.Run(ctx, x)
@@ -145,5 +145,6 @@ func (i *Inbox) Deliver(ctx context.Context, to vocab.Username, body []byte) err
 	return i.respond(ctx, x)
 }
 
-// Close lets the writers finish what they have, and takes nothing more.
+// Close takes nothing more and lets the writers finish what they are at. What is left lies in the journal, for the next
+// process. The fault is Busy when ctx ends first.
 func (i *Inbox) Close(ctx context.Context) error { return i.writers.close(ctx) }

@@ -12,6 +12,10 @@ const retryAfter = 5 * time.Second
 type metrics struct {
 	requests   *prometheus.CounterVec
 	activities *prometheus.CounterVec
+	journal    prometheus.Gauge
+	waiting    *prometheus.GaugeVec
+	parked     prometheus.Gauge
+	oldest     prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) metrics {
@@ -22,9 +26,21 @@ func newMetrics(reg prometheus.Registerer) metrics {
 		activities: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lightweb_inbox_activities_total", Help: "Activities that reached a user's writer, by what became of them.",
 		}, []string{"outcome"}),
+		journal: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "lightweb_inbox_journal_rows", Help: "Activities in the intake journal.",
+		}),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "lightweb_inbox_waiting", Help: "Activities that wait for a user each: queued in memory, or parked in the intake journal.",
+		}, []string{"state"}),
+		parked: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "lightweb_inbox_parked_users", Help: "Users who cannot take what comes, or are still taking what came meanwhile.",
+		}),
+		oldest: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "lightweb_inbox_journal_oldest_seconds", Help: "Age of the oldest activity in the intake journal; 0 when it is empty.",
+		}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.requests, m.activities)
+		reg.MustRegister(m.requests, m.activities, m.journal, m.waiting, m.parked, m.oldest)
 	}
 	return m
 }

@@ -223,22 +223,6 @@ func TestAnObjectWhoseServerIsDownIsAskedForAgain(t *testing.T) {
 		"+ event announce.received p:/boosts/1 q:/notes/1 by contact p:/carol"}, accepted, func() error { return s.Send("p:/carol", shared, boost) })
 }
 
-func TestADatabaseThatIsDownLosesNothing(t *testing.T) {
-	s := newScene(t)
-	other := s.With("bob")
-	s.Follows("p:/carol")
-	other.Act("p:/carol", `{"id":"us:/alice/activities/f","type":"Follow","actor":"us:/alice","object":"p:/carol"}`)
-	other.MustSend("p:/carol", mine, `{"id":"p:/accepts/bob","type":"Accept","actor":"p:/carol","object":"us:/alice/activities/f"}`)
-	post := strings.Replace(listen, `"object"`, `"to":"as:Public","object"`, 1)
-	want := []string{listened[0], strings.Replace(listened[1], "stranger", "contact", 1)}
-
-	s.Down(t, other.Alice)
-	expect(t, s, want, fault.Unavailable, func() error { return s.Send("p:/carol", shared, post) })
-	s.Up(t, other.Alice)
-	expect(t, other, want, accepted, func() error { return s.Send("p:/carol", shared, post) })
-	expect(t, s, nil, accepted, func() error { return s.Send("p:/carol", shared, post) })
-}
-
 func TestDeliverHandsOverWhatLocalActorsSend(t *testing.T) {
 	s := newScene(t)
 	bob := s.With("bob")

@@ -5,30 +5,30 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// respond hands the activity to the writers of its recipients and waits until every one has committed: what is
-// acknowledged is durable. If one could not, the peer comes again, and the others drop the repeat.
+// respond makes the activity durable: what is acknowledged is never lost. For one recipient it waits for the commit in
+// that user's database; for several, or for one who cannot take it now, for that of the intake journal.
 func (i *Inbox) respond(ctx context.Context, x *receiving) error {
 	if err := i.acquaint(ctx, x); err != nil {
 		return err
 	}
 	raw := openly(x.Activity)
-	errs := make([]error, len(x.Recipients))
-	var wg sync.WaitGroup
-	for n, u := range x.Recipients {
-		wg.Go(func() {
-			if err := i.writers.submit(ctx, u, i.apply(x, u, raw)); err != nil {
-				errs[n] = fmt.Errorf("apply for %s: %w", u, err)
-			}
-		})
+	if len(x.Recipients) > 1 {
+		return i.writers.keep(ctx, x, raw, false)
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	u := x.Recipients[0]
+	err := i.writers.submit(ctx, u, i.apply(x, u, raw))
+	if errors.Is(err, errParked) {
+		return i.writers.keep(ctx, x, raw, true)
+	}
+	if err != nil {
+		return fmt.Errorf("apply for %s: %w", u, err)
+	}
+	return nil
 }
 
 // openly writes the activity without hidden recipients, and as it came when it has none.
@@ -40,9 +40,8 @@ func openly(a *vocab.Activity) json.RawMessage {
 }
 
 func (i *Inbox) apply(x *receiving, u vocab.Username, raw json.RawMessage) *applying {
-	me := i.Local.ID(u)
-	return &applying{raw: raw, Received: handler.Received{User: u, Me: me, Activity: x.Activity, Actor: x.Actor, Fetched: x.fetched,
-		Named: x.User == u || x.Activity.Names(me), Now: i.Now()}}
+	return &applying{raw: raw, Received: handler.Received{User: u, Me: i.Local.ID(u), Activity: x.Activity, Actor: x.Actor, Fetched: x.fetched,
+		Named: i.names(x, u), Now: i.Now()}}
 }
 
 // acquaint commits, before anything of these actors enters a user's database, that they may concern the user.

@@ -14,36 +14,56 @@ import (
 const (
 	maxBatch   = 100              // activities in one transaction
 	maxWaiting = 50_000           // activities in all writers together; beyond, peers are asked to come again
+	maxBytes   = 256 << 20        // of bodies in all writers together, one that several users share counted once; the same
 	applyTime  = 30 * time.Second // for one transaction, with waiting for a connection
 )
 
 // writers are the goroutines that own users' databases for inbound work: one per user that has any, which commits what
-// is queued in one transaction.
+// is queued in one transaction. The writer of a user who is parked applies nothing: it puts what is queued into the
+// journal, from which the user's drain applies it.
 type writers struct {
-	inbox *Inbox
-	limit int
+	inbox   *Inbox
+	limit   int
+	bytes   int64
+	backoff backoff
+	drains  drains
 
 	mu      sync.Mutex
 	queues  map[vocab.Username][]*entry // the key is there while the user's writer runs
+	parked  map[vocab.Username]*parked
+	rows    map[db.IntakeKey]*row // what the journal holds for entries that are queued or about to be
+	done    []db.IntakeRow        // of which the last entry has ended
 	waiting int
+	held    int64 // bytes
 	closed  bool
+	closing chan struct{} // closed with it
 	running sync.WaitGroup
+	ending  sync.Mutex // held by who ends rows of the journal
 }
 
+// entry is one activity on its way into one user's database.
 type entry struct {
 	x    *applying
-	done chan error
+	row  *row       // in the journal; nil for one that somebody waits for, and for one that is drained
+	done chan error // who waits; nil for one out of the journal
 }
 
 func newWriters(i *Inbox) *writers {
-	return &writers{inbox: i, limit: maxWaiting, queues: map[vocab.Username][]*entry{}}
+	return &writers{inbox: i, limit: maxWaiting, bytes: maxBytes, backoff: backoff{time.Second, time.Minute}, drains: newDrains(),
+		queues: map[vocab.Username][]*entry{}, parked: map[vocab.Username]*parked{}, rows: map[db.IntakeKey]*row{}, closing: make(chan struct{})}
 }
 
-// submit queues x for u's writer and waits for its commit. When ctx ends first the activity may still be committed.
+var (
+	errFull   = fault.New(fault.Unavailable, "the engine takes no more now").After(retryAfter)
+	errParked = fault.New(fault.Unavailable, "the user cannot take it now; the journal can")
+)
+
+// submit queues x for u's writer and waits for its commit. When ctx ends first the activity may still be committed. It is
+// errParked when u cannot take it now.
 func (w *writers) submit(ctx context.Context, u vocab.Username, x *applying) error {
 	e := &entry{x: x, done: make(chan error, 1)}
-	if !w.enqueue(u, e) {
-		return fault.New(fault.Unavailable, "the engine takes no more now").After(retryAfter)
+	if err := w.enqueue(u, e); err != nil {
+		return err
 	}
 	select {
 	case err := <-e.done:
@@ -53,49 +73,111 @@ func (w *writers) submit(ctx context.Context, u vocab.Username, x *applying) err
 	}
 }
 
-func (w *writers) enqueue(u vocab.Username, e *entry) bool {
+func (w *writers) enqueue(u vocab.Username, e *entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed || w.waiting >= w.limit {
-		return false
+	if w.full() {
+		return errFull
 	}
-	w.waiting++
+	if w.parked[u] != nil {
+		return errParked
+	}
+	w.held += e.size()
+	w.push(u, e)
+	return nil
+}
+
+// full tells whether nothing more is taken. The caller holds mu.
+func (w *writers) full() bool { return w.closed || w.waiting >= w.limit || w.held >= w.bytes }
+
+// size returns how many bytes the entry alone holds in memory.
+func (e *entry) size() int64 {
+	if e.done == nil {
+		return 0 // they are its row's
+	}
+	return int64(len(e.x.raw))
+}
+
+// push queues entries and sees that u's writer runs. The caller holds mu.
+func (w *writers) push(u vocab.Username, e ...*entry) {
+	w.waiting += len(e)
 	_, writing := w.queues[u]
-	w.queues[u] = append(w.queues[u], e)
+	w.queues[u] = append(w.queues[u], e...)
 	if !writing {
 		w.running.Add(1)
 		go w.run(u)
 	}
-	return true
 }
 
 // run commits u's queue batch by batch until it is empty. It outlives the requests that filled the queue.
 func (w *writers) run(u vocab.Username) {
 	defer w.running.Done()
-	for w.pending(u) {
-		var batch []*entry
-		err := w.commit(u, func() []*entry {
-			if batch == nil { // taken once the connection is there: waiting for it makes batches bigger
-				batch = w.take(u)
-			}
-			return batch
-		})
-		if batch == nil {
-			batch = w.take(u) // the database could not be opened
+	for {
+		switch w.next(u) {
+		case toCommit:
+			w.write(u)
+		case toSpill:
+			w.spill(u)
+		case toEnd:
+			return
 		}
-		w.settle(u, batch, err)
 	}
 }
 
-// pending tells whether anything is queued for u, and ends the writer when not.
-func (w *writers) pending(u vocab.Username) bool {
+// What a writer does next.
+const (
+	toEnd = iota
+	toCommit
+	toSpill
+)
+
+// next tells what u's writer is to do, and ends it when nothing is queued.
+func (w *writers) next(u vocab.Username) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.queues[u]) > 0 {
-		return true
+	if w.closed {
+		w.leave(u)
 	}
-	delete(w.queues, u)
-	return false
+	switch {
+	case len(w.queues[u]) == 0:
+		delete(w.queues, u)
+		return toEnd
+	case w.parked[u] != nil:
+		return toSpill
+	}
+	return toCommit
+}
+
+// write commits one batch. What cannot be applied now stays first in the queue of a user who is parked.
+func (w *writers) write(u vocab.Username) {
+	var batch []*entry
+	err := w.commit(u, func() []*entry {
+		if batch == nil { // taken once the connection is there: waiting for it makes batches bigger
+			batch = w.take(u)
+		}
+		return batch
+	})
+	if batch == nil {
+		batch = w.take(u) // the database could not be opened
+	}
+	left, cause := w.settle(u, batch, err)
+	if cause != nil {
+		w.putOff(u, left, cause)
+	}
+}
+
+// putOff parks u, for whom left cannot be applied now, and puts it first in the queue. An activity that could not even be
+// set aside is not taken from somebody who can send it again.
+func (w *writers) putOff(u vocab.Username, left []*entry, cause error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !passing(cause) && left[0].done != nil {
+		w.letGo(left[:1], cause)
+		w.queues[u] = append(left[1:], w.queues[u]...)
+		return
+	}
+	w.queues[u] = append(left, w.queues[u]...)
+	w.trouble(u, w.park(u, w.backoff.min), cause)
 }
 
 func (w *writers) take(u vocab.Username) []*entry {
@@ -117,18 +199,28 @@ func (w *writers) commit(u vocab.Username, batch func() []*entry) error {
 }
 
 // settle ends a batch. One that failed is halved until the activity that cannot be applied stands alone, which is set
-// aside with the reason. When the database is the cause, everybody is asked to come again.
-func (w *writers) settle(u vocab.Username, batch []*entry, err error) {
+// aside with the reason. When the database is the cause, it returns that and what is left of the batch, in order.
+func (w *writers) settle(u vocab.Username, batch []*entry, err error) (left []*entry, cause error) {
 	switch {
-	case err == nil || passing(err):
-		w.finish(u, batch, err)
+	case err == nil:
+		w.finish(u, batch)
+		return nil, nil
+	case passing(err):
+		return batch, err
 	case len(batch) == 1:
-		w.finish(u, batch, w.setAside(u, batch[0].x, err))
-	default:
-		for _, half := range [][]*entry{batch[:len(batch)/2], batch[len(batch)/2:]} {
-			w.settle(u, half, w.commit(u, func() []*entry { return half }))
+		if err := w.setAside(u, batch[0].x, err); err != nil {
+			return batch, err
+		}
+		w.finish(u, batch)
+		return nil, nil
+	}
+	middle := len(batch) / 2
+	for n, half := range [][]*entry{batch[:middle:middle], batch[middle:]} {
+		if left, cause := w.settle(u, half, w.commit(u, func() []*entry { return half })); cause != nil {
+			return batch[n*middle+len(half)-len(left):], cause
 		}
 	}
+	return nil, nil
 }
 
 // passing tells whether a failure says nothing about the activities, only that they cannot be applied now.
@@ -141,48 +233,91 @@ func passing(err error) bool {
 }
 
 func (w *writers) setAside(u vocab.Username, x *applying, cause error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), applyTime)
-	defer cancel()
-	w.inbox.Log.ErrorContext(ctx, "activity set aside", "user", u, "activity", x.Activity.ID, "type", x.Activity.Type, "err", cause)
-	err := w.inbox.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		return tx.Poison(ctx, x.Activity.ID, x.raw, cause.Error())
-	})
-	if err != nil {
-		return fmt.Errorf("set activity aside: %w", err)
+	w.inbox.Log.Error("activity set aside", "user", u, "activity", x.Activity.ID, "type", x.Activity.Type, "err", cause,
+		"hint", "lightweb inbox list "+u.String())
+	if err := w.poison(u, x.Activity.ID, x.raw, cause); err != nil {
+		return err
 	}
 	x.outcome, x.Queued = outcomePoison, false
 	return nil
 }
 
-// finish tells those who wait how their activities ended.
-func (w *writers) finish(u vocab.Username, batch []*entry, err error) {
-	w.mu.Lock()
-	w.waiting -= len(batch)
-	w.mu.Unlock()
+func (w *writers) poison(u vocab.Username, activity vocab.ID, raw []byte, cause error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), applyTime)
+	defer cancel()
+	err := w.inbox.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.Poison(ctx, activity, raw, cause.Error())
+	})
+	if err != nil {
+		return fmt.Errorf("set activity aside: %w", err)
+	}
+	return nil
+}
+
+// finish tells those who wait that their activities were committed, and ends the journal's rows.
+func (w *writers) finish(u vocab.Username, batch []*entry) {
 	queued := false
 	for _, e := range batch {
-		if err == nil {
-			queued = queued || e.x.Queued
-			w.inbox.applied(e.x)
-		}
+		queued = queued || e.x.Queued
+		w.inbox.applied(e.x)
 	}
 	if queued {
 		w.inbox.Wake(u)
 	}
-	for _, e := range batch {
-		e.done <- err
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.letGo(batch, nil)
+}
+
+// letGo lets go of entries: they are committed, wait in the journal, or are somebody else's again. The caller holds mu.
+func (w *writers) letGo(entries []*entry, err error) {
+	for _, e := range entries {
+		switch {
+		case e.done != nil:
+			w.waiting--
+			w.held -= e.size()
+			e.done <- err
+		case e.row != nil:
+			w.waiting--
+			e.row.left--
+			w.settleRow(e.row)
+		}
 	}
 }
 
-// close waits until the writers have committed what they have.
+// leave lets the journal keep what is queued for u from the first entry on that lies there: the next process applies it.
+// Who queued behind it is asked to come again. The caller holds mu.
+func (w *writers) leave(u vocab.Username) {
+	q := w.queues[u]
+	for n, e := range q {
+		if e.row == nil {
+			continue
+		}
+		for _, e := range q[n:] {
+			w.waiting--
+			if e.done != nil {
+				w.held -= e.size()
+				e.done <- errFull
+			}
+		}
+		w.queues[u] = q[:n]
+		return
+	}
+}
+
+// close takes nothing more and waits until the writers have committed what they are at. What the journal holds stays
+// there for the next process.
 func (w *writers) close(ctx context.Context) error {
 	w.mu.Lock()
-	w.closed = true
+	if !w.closed {
+		w.closed = true
+		close(w.closing)
+	}
 	w.mu.Unlock()
-	drained := make(chan struct{})
-	go func() { w.running.Wait(); close(drained) }()
+	ended := make(chan struct{})
+	go func() { w.running.Wait(); close(ended) }()
 	select {
-	case <-drained:
+	case <-ended:
 		return nil
 	case <-ctx.Done():
 		return fault.Wrap(fault.Busy, "inbound work did not end in time", ctx.Err())

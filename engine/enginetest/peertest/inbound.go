@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -44,6 +45,7 @@ type Inbound struct {
 	woken   []vocab.Username
 
 	databases map[vocab.Username]*sql.DB
+	instance  *sql.DB // nil until somebody looks
 }
 
 // NewInbound makes an engine's inbound half. change may alter what it is made from.
@@ -79,7 +81,10 @@ func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 			t.Error("close inbox: ", err)
 		}
 		client.Close()
-		for _, d := range in.databases {
+		for _, d := range append(slices.Collect(maps.Values(in.databases)), in.instance) {
+			if d == nil {
+				continue
+			}
 			if err := d.Close(); err != nil {
 				t.Error(err)
 			}
@@ -169,6 +174,22 @@ func (in *Inbound) DB(t testing.TB, u vocab.Username) *sql.DB {
 	d.SetMaxIdleConns(0) // scenes are many
 	in.databases[u] = d
 	return d
+}
+
+// SQL returns the instance database, to look at.
+func (in *Inbound) SQL(t testing.TB) *sql.DB {
+	t.Helper()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.instance == nil {
+		d, err := sql.Open("pgx", fmt.Sprintf("%s database=%s", in.config.URL, in.config.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.SetMaxOpenConns(4) // scenes are many
+		in.instance = d
+	}
+	return in.instance
 }
 
 // Down makes u's database refuse connections until Up.

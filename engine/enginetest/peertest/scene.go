@@ -172,10 +172,39 @@ func (s *Scene) Send(from, inbox, body string) error {
 	return s.Receive(s.Request(from, inbox, body), inbox, body)
 }
 
-// Receive hands a request over as the server does.
+// Receive hands a request over as the server does, and waits until what was accepted has taken effect for everybody who
+// can take it.
 func (s *Scene) Receive(r *http.Request, inbox, body string) error {
 	u, _ := s.Local.InboxOwner(s.ID(inbox))
-	return s.Inbox.Receive(s.t.Context(), r, []byte(s.Long(body)), u)
+	err := s.Inbox.Receive(s.t.Context(), r, []byte(s.Long(body)), u)
+	if err == nil {
+		s.settle(s.Long(body))
+	}
+	return err
+}
+
+// settle waits until no writer drives the activity any more.
+func (s *Scene) settle(body string) {
+	s.t.Helper()
+	a, err := vocab.ParseActivity([]byte(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	key := db.KeyOf(a.ID, a.Actor)
+	tick, limit := time.NewTicker(time.Millisecond), time.NewTimer(20*time.Second)
+	defer tick.Stop()
+	defer limit.Stop()
+	for held := true; held; {
+		if err := s.SQL(s.t).QueryRowContext(s.t.Context(), `SELECT EXISTS (SELECT FROM intake WHERE uri_digest = $1 AND actor_digest = $2 AND recipients <> '{}')`,
+			key.URI[:], key.Actor[:]).Scan(&held); err != nil {
+			s.t.Fatal(err)
+		}
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			s.t.Fatalf("not applied in time: %s", body)
+		}
+	}
 }
 
 // MustSend is Send for what must be taken.

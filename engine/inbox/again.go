@@ -1,0 +1,67 @@
+package inbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// again makes of what the journal holds what Receive had made of the request, as of then: what carries no date has that of
+// its arrival, however long it waited. Nobody is asked for anything. An error that is not passing says that it cannot be
+// done.
+func (i *Inbox) again(ctx context.Context, u vocab.Username, w db.Waiting) (*applying, error) {
+	a, err := vocab.ParseActivity(w.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("read the activity again: %w", err)
+	}
+	sender, err := i.Actors.Known(ctx, a.Actor)
+	switch {
+	case err != nil:
+		return nil, fault.Wrap(fault.Unavailable, "the sender cannot be looked up", err)
+	case sender == nil && a.Type == "Delete":
+		sender = &vocab.Actor{ID: a.Actor} // as Receive takes it from one who is gone
+	case sender == nil:
+		return nil, fault.New(fault.Gone, "the sender is not known any more")
+	}
+	fetched, err := objects(w.Fetched)
+	if err != nil {
+		return nil, fmt.Errorf("read what was fetched again: %w", err)
+	}
+	return &applying{raw: a.Raw, Received: handler.Received{User: u, Me: i.Local.ID(u), Activity: a, Actor: sender, Fetched: fetched,
+		Named: w.Named, Now: w.ReceivedAt}}, nil
+}
+
+// objects reads what was fetched for a handler.
+func objects(fetched []byte) (map[vocab.ID]*vocab.Object, error) {
+	var docs map[vocab.ID]json.RawMessage
+	if err := json.Unmarshal(fetched, &docs); err != nil {
+		return nil, err
+	}
+	all := make(map[vocab.ID]*vocab.Object, len(docs))
+	for id, raw := range docs {
+		d, err := vocab.ParseDoc(raw)
+		if err != nil {
+			return nil, err
+		}
+		if all[id], err = vocab.ObjectOf(d); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// idOf returns the id that an activity nobody can read seems to have.
+func idOf(raw []byte) vocab.ID {
+	var a struct {
+		ID vocab.ID `json:"id"`
+	}
+	if err := json.Unmarshal(raw, &a); err != nil || a.ID == "" {
+		return "about:unreadable"
+	}
+	return a.ID
+}

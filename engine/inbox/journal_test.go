@@ -1,0 +1,486 @@
+package inbox_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/inbox"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// two starts a scene with alice and bob, who both follow carol.
+func two(t *testing.T, change ...func(*inbox.Deps)) (alice, bob *peertest.Scene) {
+	t.Helper()
+	alice = newScene(t, change...)
+	alice.Inbox.Backoff(5*time.Millisecond, 50*time.Millisecond)
+	bob = alice.With("bob")
+	alice.Follows("p:/carol")
+	bob.Act("p:/carol", `{"id":"us:/alice/activities/f","type":"Follow","actor":"us:/alice","object":"p:/carol"}`)
+	bob.MustSend("p:/carol", mine, `{"id":"p:/accepts/bob","type":"Accept","actor":"p:/carol","object":"us:/alice/activities/f"}`)
+	return alice, bob
+}
+
+// eventually waits for what goroutines of the engine are to bring about.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	tick, limit := time.NewTicker(2*time.Millisecond), time.NewTimer(20*time.Second)
+	defer tick.Stop()
+	defer limit.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			t.Fatalf("never came true: %s", what)
+		}
+	}
+}
+
+// journal counts the rows of the journal, and those in it who wait.
+func journal(t *testing.T, s *peertest.Scene) (n db.IntakeCounts) {
+	t.Helper()
+	n, err := s.Store.CountIntake(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// settled waits until nothing is in the journal and nobody is parked.
+func settled(t *testing.T, scenes ...*peertest.Scene) {
+	t.Helper()
+	for _, s := range scenes {
+		eventually(t, "the journal is empty", func() bool { return !s.Inbox.Parked(s.Alice) && journal(t, s).Rows == 0 })
+	}
+}
+
+func note(n int, content string) string {
+	return fmt.Sprintf(`{"id":"p:/creates/%03[1]d","type":"Create","actor":"p:/carol","to":"as:Public","object":{"id":"p:/notes/%03[1]d","type":"Note","attributedTo":"p:/carol","to":"as:Public","content":%[2]q}}`, n, content)
+}
+
+func edit(n int, content string) string {
+	return fmt.Sprintf(`{"id":"p:/updates/%03[1]d/%[2]s","type":"Update","actor":"p:/carol","to":"as:Public","object":{"id":"p:/notes/%03[1]d","type":"Note","attributedTo":"p:/carol","to":"as:Public","content":%[2]q,"updated":%[3]q}}`,
+		n, content, time.Now().UTC().Format(time.RFC3339Nano))
+}
+
+func contents(t *testing.T, s *peertest.Scene) []string {
+	t.Helper()
+	return s.Column(t, s.Alice, `SELECT raw ->> 'content' FROM objects WHERE raw ->> 'type' = 'Note' ORDER BY uri`)
+}
+
+// created returns the notes that a user was told of, in order.
+func created(t *testing.T, s *peertest.Scene) []string {
+	t.Helper()
+	return s.Column(t, s.Alice, `SELECT right(payload ->> 'activityUri', 3) FROM event_outbox WHERE type = 'create.received' ORDER BY seq`)
+}
+
+func numbers(n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf("%03d", i))
+	}
+	return all
+}
+
+func TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater(t *testing.T) {
+	ways := map[string]struct{ breaks, mends func(*testing.T, *peertest.Scene) }{
+		"down": {func(t *testing.T, s *peertest.Scene) { s.Down(t, s.Alice) }, func(t *testing.T, s *peertest.Scene) { s.Up(t, s.Alice) }},
+		"dirty": {
+			func(t *testing.T, s *peertest.Scene) {
+				s.Column(t, s.Alice, `UPDATE schema_migrations SET dirty = true RETURNING ''`)
+				s.Column(t, s.Alice, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+			},
+			func(t *testing.T, s *peertest.Scene) {
+				s.Column(t, s.Alice, `UPDATE schema_migrations SET dirty = false RETURNING ''`)
+			}},
+		"renamed away": {func(t *testing.T, s *peertest.Scene) { rename(t, s, "%[1]s", "%[1]s-away") }, func(t *testing.T, s *peertest.Scene) { rename(t, s, "%[1]s-away", "%[1]s") }},
+		"losing every transaction": {
+			func(t *testing.T, s *peertest.Scene) {
+				if _, err := s.DB(t, s.Alice).Exec(`CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'lost' USING ERRCODE = '40P01'; END $$;
+					CREATE TRIGGER lose BEFORE INSERT ON activities FOR EACH ROW EXECUTE FUNCTION lose()`); err != nil {
+					t.Fatal(err)
+				}
+			},
+			func(t *testing.T, s *peertest.Scene) {
+				if _, err := s.DB(t, s.Alice).Exec(`DROP TRIGGER lose ON activities`); err != nil {
+					t.Fatal(err)
+				}
+			}},
+	}
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			alice, bob := two(t)
+			way.breaks(t, bob)
+			const all = 30
+			for n := range all {
+				to := shared // one row for both
+				if n%3 == 1 {
+					to = strings.Replace(mine, "us:/alice", string(bob.ID("us:/alice")), 1) // bob's own
+				}
+				alice.MustSend("p:/carol", to, note(n, "first"))
+				if to != shared {
+					alice.MustSend("p:/carol", mine, note(n, "first"))
+				}
+			}
+			alice.MustSend("p:/carol", shared, edit(3, "second"))
+			alice.MustSend("p:/carol", shared, `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol","object":"p:/notes/004","to":"as:Public"}`)
+			if got := created(t, alice); !slices.Equal(got, numbers(all)) {
+				t.Errorf("while bob cannot take anything alice got %q, want all", got)
+			}
+			if !bob.Inbox.Parked(bob.Alice) {
+				t.Error("bob is not parked")
+			}
+			way.mends(t, bob)
+			settled(t, bob)
+			if got := created(t, bob); !slices.Equal(got, numbers(all)) {
+				t.Errorf("bob got %q, want all once and in order", got)
+			}
+			want := slices.Repeat([]string{"first"}, all-1) // one is deleted
+			want[3] = "second"
+			if got := contents(t, bob); !slices.Equal(got, want) {
+				t.Errorf("bob has %q, want %q", got, want)
+			}
+			alice.MustSend("p:/carol", shared, note(all, "last"))
+			for _, s := range []*peertest.Scene{alice, bob} {
+				if got := created(t, s); !slices.Equal(got, numbers(all+1)) {
+					t.Errorf("afterwards there is %q, want all and one more", got)
+				}
+			}
+		})
+	}
+}
+
+// rename renames a user's database; the names hold %[1]s for the right one.
+func rename(t *testing.T, s *peertest.Scene, from, to string) {
+	t.Helper()
+	row, err := s.Store.User(t.Context(), s.Alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []string{
+		`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '` + row.Database + `'`,
+		fmt.Sprintf(`ALTER DATABASE "`+from+`" RENAME TO "`+to+`"`, row.Database),
+	} {
+		if _, err := s.SQL(t).Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What was accepted is in memory when both databases fail: it stays there until the journal can be written, or bob's.
+func TestNothingIsLostWhenTheJournalCannotBeWrittenEither(t *testing.T) {
+	alice, bob := two(t)
+	stuck, err := bob.DB(t, bob.Alice).Conn(t.Context()) // until the database is taken away
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stuck.ExecContext(t.Context(), `BEGIN; LOCK TABLE seen`); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 20 {
+		if err := accept(alice, shared, note(n, "hi")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "alice has all", func() bool { return len(created(t, alice)) == 20 })
+	alice.Instance(t, `ALTER TABLE intake_waiting ADD CONSTRAINT ill CHECK (seq < 0)`)
+	bob.Down(t, bob.Alice)
+	eventually(t, "bob is parked", func() bool { return bob.Inbox.Parked(bob.Alice) })
+	if got := bob.Inbox.Waiting(); got != 20 {
+		t.Errorf("%d are in memory, want 20", got)
+	}
+	alice.Instance(t, `ALTER TABLE intake_waiting DROP CONSTRAINT ill`)
+	eventually(t, "all wait in the journal", func() bool { return bob.Inbox.Waiting() == 0 && journal(t, bob).Waiting == 20 })
+	bob.Up(t, bob.Alice)
+	settled(t, bob)
+	if got := created(t, bob); !slices.Equal(got, numbers(20)) {
+		t.Errorf("bob got %q, want all once and in order", got)
+	}
+	_ = stuck.Close() // it is dead
+}
+
+// accept sends without waiting for effects.
+func accept(s *peertest.Scene, to, body string) error {
+	u, _ := s.Local.InboxOwner(s.ID(to))
+	return s.Inbox.Receive(context.Background(), s.Request("p:/carol", to, body), []byte(s.Long(body)), u)
+}
+
+func TestTheSameActivityAtBothInboxesTakesEffectOnce(t *testing.T) {
+	alice, bob := two(t)
+	body := note(0, "hi")
+	var all sync.WaitGroup
+	for n := range 50 {
+		to := []string{shared, mine}[n%2]
+		r := alice.Request("p:/carol", to, body)
+		all.Go(func() {
+			if err := alice.Receive(r, to, body); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	settled(t, alice, bob)
+	for _, s := range []*peertest.Scene{alice, bob} {
+		if got := created(t, s); len(got) != 1 {
+			t.Errorf("events: %q, want one", got)
+		}
+		if got := contents(t, s); len(got) != 1 {
+			t.Errorf("notes: %q, want one", got)
+		}
+	}
+	if n := alice.Inbox.Held(); n != 0 {
+		t.Errorf("%d bytes are held at the end, want none", n)
+	}
+}
+
+// While one recipient cannot take it, the same activity merges into the one row, and brings its recipient along.
+func TestOneRowForOneActivity(t *testing.T) {
+	alice, bob := two(t)
+	alice.Down(t, alice.Alice)
+	bob.Down(t, bob.Alice)
+	body := `{"id":"p:/listens/1","type":"Listen","actor":"p:/carol","to":"p:/carol/followers"}`
+	alice.Actor("p:/carol")
+	for _, to := range []string{mine, shared, string(bob.ID(mine)), shared} {
+		alice.MustSend("p:/carol", to, strings.Replace(body, "p:/carol/followers", "as:Public", 1))
+	}
+	if n := journal(t, alice); n.Rows != 1 || n.Waiting != 2 {
+		t.Errorf("the journal holds %+v, want one row for which two wait", n)
+	}
+	alice.Up(t, alice.Alice)
+	bob.Up(t, bob.Alice)
+	settled(t, alice, bob)
+	for _, s := range []*peertest.Scene{alice, bob} {
+		if got := s.Column(t, s.Alice, `SELECT uri FROM activities WHERE type = 'Listen'`); len(got) != 1 {
+			t.Errorf("activities: %q, want one", got)
+		}
+	}
+}
+
+func TestANewProcessTakesOverTheJournal(t *testing.T) {
+	alice, bob := two(t)
+	holds := []func(){hold(t, alice), hold(t, bob)}
+	const all = 25
+	for n := range all {
+		if err := accept(alice, shared, note(n, "first")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := journal(t, alice); n.Rows != all || n.Waiting != 0 {
+		t.Fatalf("the journal holds %+v, want %d rows in writers' hands", n, all)
+	}
+	next := inbox.New(alice.Deps) // the first one is as good as dead: it waits for locks
+	if err := next.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := next.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	update := edit(0, "second")
+	if err := next.Receive(t.Context(), alice.Request("p:/carol", mine, update), []byte(alice.Long(update)), alice.Alice); err != nil {
+		t.Fatal(err) // it queues behind what lies in the journal
+	}
+	for _, release := range holds {
+		release()
+	}
+	eventually(t, "the journal is empty", func() bool { return journal(t, alice).Rows == 0 })
+	for _, s := range []*peertest.Scene{alice, bob} {
+		if got := created(t, s); !slices.Equal(got, numbers(all)) {
+			t.Errorf("events: %q, want all once and in order", got)
+		}
+	}
+	if got := contents(t, alice); got[0] != "second" {
+		t.Errorf("alice has %q, want the update to have come after the post", got[0])
+	}
+}
+
+func TestCloseLeavesToTheJournalWhatLiesThere(t *testing.T) {
+	alice, bob := two(t)
+	release := hold(t, bob)
+	const all = 250
+	for n := range all {
+		if err := accept(alice, shared, note(n, "hi")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed := make(chan error)
+	go func() { closed <- alice.Inbox.Close(context.Background()) }()
+	eventually(t, "nothing more is taken", func() bool { return fault.KindOf(accept(alice, shared, note(0, "hi"))) == fault.Unavailable })
+	release()
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+	if n := journal(t, bob); n.Rows == 0 {
+		t.Error("the journal is empty, want what bob's writer had not begun")
+	}
+	next := inbox.New(alice.Deps)
+	if err := next.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the journal is empty", func() bool { return journal(t, bob).Rows == 0 })
+	if err := next.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if got := created(t, bob); !slices.Equal(got, numbers(all)) {
+		t.Errorf("bob got %d, want %d once and in order", len(got), all)
+	}
+}
+
+func TestWhatComesDirectlyKeepsItsPlaceBehindTheJournal(t *testing.T) {
+	alice, _ := two(t)
+	release := hold(t, alice)
+	if err := accept(alice, shared, note(0, "first")); err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan error)
+	update := edit(0, "second")
+	r := alice.Request("p:/carol", mine, update)
+	go func() { answer <- alice.Receive(r, mine, update) }()
+	eventually(t, "the update is queued", func() bool { return alice.Inbox.Waiting() >= 2 })
+	release()
+	if err := <-answer; err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, alice); !slices.Equal(got, []string{"second"}) {
+		t.Errorf("alice has %q, want the update", got)
+	}
+}
+
+// A row that was written although its writing ended in an error, and one that an administrator gave back, are found.
+func TestRowsThatNobodyToldOfAreTakenUp(t *testing.T) {
+	alice, bob := two(t)
+	raw := alice.Long(note(0, "hi"))
+	a, err := vocab.ParseActivity([]byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := db.Intake{Key: db.KeyOf(a.ID, a.Actor), Raw: a.Raw, Fetched: []byte(`{}`), Recipients: []vocab.Username{alice.Alice}, Waiting: []vocab.Username{bob.Alice}}
+	if err := alice.Store.Resubmit(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	if err := alice.Inbox.Tend(); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, alice, bob)
+	for _, s := range []*peertest.Scene{alice, bob} {
+		if got := created(t, s); len(got) != 1 {
+			t.Errorf("events: %q, want one", got)
+		}
+	}
+}
+
+func TestWhatCannotBeReadAgainIsSetAside(t *testing.T) {
+	alice, bob := two(t)
+	bob.Down(t, bob.Alice)
+	alice.MustSend("p:/carol", shared, note(0, "hi"))
+	alice.Instance(t, `UPDATE intake SET raw = '{"id":"'||'https://p.example/1'||'","type":'`)
+	alice.MustSend("p:/carol", shared, note(1, "hi"))
+	bob.Up(t, bob.Alice)
+	settled(t, bob)
+	if got := bob.Column(t, bob.Alice, `SELECT uri FROM poison WHERE reason <> ''`); len(got) != 1 {
+		t.Errorf("set aside: %q, want one", got)
+	}
+	if got := created(t, bob); !slices.Equal(got, []string{"001"}) {
+		t.Errorf("bob got %q, want the other one", got)
+	}
+}
+
+// Nothing more is asked of the network when an activity is applied later.
+func TestWhatWasFetchedWaitsToo(t *testing.T) {
+	alice, bob := two(t)
+	alice.Serve("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":"q:/eve","to":"as:Public","content":"boosted"}`)
+	bob.Down(t, bob.Alice)
+	alice.MustSend("p:/carol", shared, `{"id":"p:/boosts/1","type":"Announce","actor":"p:/carol","to":"as:Public","object":"q:/notes/1"}`)
+	asked := alice.Asked("q:/notes/1")
+	bob.Up(t, bob.Alice)
+	settled(t, bob)
+	if got := contents(t, bob); !slices.Equal(got, []string{"boosted"}) || alice.Asked("q:/notes/1") != asked {
+		t.Errorf("bob has %q and its server was asked %d times more, want the note and never", got, alice.Asked("q:/notes/1")-asked)
+	}
+}
+
+func TestAProcessThatLostTheInstanceChangesNothing(t *testing.T) {
+	alice, bob := two(t)
+	release := hold(t, bob)
+	defer release()
+	if err := accept(alice, shared, note(0, "hi")); err != nil {
+		t.Fatal(err)
+	}
+	alice.Instance(t, `UPDATE serving SET epoch = epoch + 1`)
+	if err := accept(alice, shared, note(1, "hi")); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("err = %v, want Unavailable", err)
+	}
+	release()
+	eventually(t, "bob has it", func() bool { return len(created(t, bob)) == 1 && bob.Inbox.Waiting() == 0 })
+	if err := alice.Inbox.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := journal(t, bob); n.Rows != 1 {
+		t.Errorf("the journal holds %+v, want the row as it was: it is the other process's", n)
+	}
+}
+
+func TestNoMoreBytesWaitThanMay(t *testing.T) {
+	alice, bob := two(t)
+	alice.Inbox.Limit(1000, 2000)
+	release := hold(t, bob)
+	var err error
+	taken := 0
+	for ; err == nil && taken < 100; taken++ {
+		err = accept(alice, shared, note(taken, strings.Repeat("x", 500)))
+	}
+	if fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0 || taken > 5 {
+		t.Errorf("after %d the answer is %v, want Unavailable with a time to wait soon", taken, err)
+	}
+	release()
+	eventually(t, "all is let go of", func() bool { return bob.Inbox.Held() == 0 })
+	alice.MustSend("p:/carol", shared, note(taken, "hi"))
+}
+
+func TestTheJournalIsMeasured(t *testing.T) {
+	metrics := prometheus.NewRegistry()
+	alice, bob := two(t, func(d *inbox.Deps) { d.Metrics = metrics })
+	bob.Down(t, bob.Alice)
+	for n := range 3 {
+		alice.MustSend("p:/carol", shared, note(n, "hi"))
+	}
+	if err := alice.Inbox.Tend(); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+		# HELP lightweb_inbox_journal_rows Activities in the intake journal.
+		# TYPE lightweb_inbox_journal_rows gauge
+		lightweb_inbox_journal_rows 3
+		# HELP lightweb_inbox_parked_users Users who cannot take what comes, or are still taking what came meanwhile.
+		# TYPE lightweb_inbox_parked_users gauge
+		lightweb_inbox_parked_users 1
+		# HELP lightweb_inbox_waiting Activities that wait for a user each: queued in memory, or parked in the intake journal.
+		# TYPE lightweb_inbox_waiting gauge
+		lightweb_inbox_waiting{state="parked"} 3
+		lightweb_inbox_waiting{state="queued"} 0
+	`
+	if err := testutil.GatherAndCompare(metrics, strings.NewReader(want), "lightweb_inbox_journal_rows", "lightweb_inbox_parked_users", "lightweb_inbox_waiting"); err != nil {
+		t.Error(err)
+	}
+	bob.Up(t, bob.Alice)
+	settled(t, bob)
+}
+
+// What waits for a user who is deleted is dropped.
+func TestNothingWaitsForAUserWhoIsDeleted(t *testing.T) {
+	alice, bob := two(t)
+	bob.Down(t, bob.Alice)
+	alice.MustSend("p:/carol", shared, note(0, "hi"))
+	alice.Instance(t, `UPDATE users SET state = 'deleted' WHERE username = 'bob'`)
+	settled(t, bob)
+}
