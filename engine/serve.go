@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
@@ -214,13 +216,7 @@ func (e *Engine) keepLock(ctx context.Context, release func(), lost <-chan struc
 func (e *Engine) parts() *parts {
 	p := &parts{}
 	handlers := handler.New(e.local, e.profiles)
-	p.inbox = inbox.New(inbox.Deps{
-		Store: e.db, Local: e.local, Actors: e.actors, Verifier: e.verifier, Gate: e.gate,
-		Hosts:    policy.NewLimiter(limit(e.cfg.Limits.InboxHostRate), e.now, maxLimited),
-		Senders:  policy.NewLimiter(limit(e.cfg.Limits.InboxActorRate), e.now, maxLimited),
-		Handlers: handlers, Profiles: e.profiles, Wake: func(u vocab.Username) { p.dispatcher.Wake(u) }, Speaks: e.hosts.Speaks,
-		Log: e.log.With("component", "inbox"), Metrics: e.metrics, Now: e.now,
-	})
+	p.inbox = e.newInbox(handlers, func(u vocab.Username) { p.dispatcher.Wake(u) }, e.metrics)
 	p.dispatcher = delivery.New(delivery.Deps{
 		Store: e.db, Poster: e.client, Keys: e.keys, Actors: e.actors, Local: p.inbox, InboxOwner: e.local.InboxOwner, Gate: e.gate,
 		Owner: rand.Text(), Concurrency: e.cfg.Delivery.Concurrency, HostConcurrency: e.cfg.Delivery.HostConcurrency, Drain: e.cfg.DrainTimeout,
@@ -241,4 +237,15 @@ func (e *Engine) parts() *parts {
 	server.Harden(p.public)
 	server.Harden(p.admin)
 	return p
+}
+
+// newInbox makes the inbound pipeline. wake is told of users who have something to deliver; reg may be nil.
+func (e *Engine) newInbox(handlers *handler.Registry, wake func(vocab.Username), reg prometheus.Registerer) *inbox.Inbox {
+	return inbox.New(inbox.Deps{
+		Store: e.db, Local: e.local, Actors: e.actors, Verifier: e.verifier, Gate: e.gate,
+		Hosts:    policy.NewLimiter(limit(e.cfg.Limits.InboxHostRate), e.now, maxLimited),
+		Senders:  policy.NewLimiter(limit(e.cfg.Limits.InboxActorRate), e.now, maxLimited),
+		Handlers: handlers, Profiles: e.profiles, Wake: wake, Speaks: e.hosts.Speaks,
+		Log: e.log.With("component", "inbox"), Metrics: reg, Now: e.now,
+	})
 }

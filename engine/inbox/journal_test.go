@@ -92,7 +92,9 @@ func numbers(n int) (all []string) {
 }
 
 func TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater(t *testing.T) {
-	ways := map[string]struct{ breaks, mends func(*testing.T, *peertest.Scene) }{
+	ways := map[string]struct {
+		breaks, mends func(*testing.T, *peertest.Scene)
+	}{
 		"down": {func(t *testing.T, s *peertest.Scene) { s.Down(t, s.Alice) }, func(t *testing.T, s *peertest.Scene) { s.Up(t, s.Alice) }},
 		"dirty": {
 			func(t *testing.T, s *peertest.Scene) {

@@ -1,0 +1,57 @@
+package cmd
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func newInbox(a *app) *cobra.Command {
+	return group("inbox", "What was accepted for users, and they do not have", "inbox shows, gives back and drops activities that were accepted for users who do not have them: set aside because they\n"+
+		"could not be applied, or waiting in the journal until the user's database can be used.",
+		newInboxList(a), newInboxRetry(a), newInboxDrop(a))
+}
+
+// inboxFlags are those of all subcommands of inbox.
+type inboxFlags struct {
+	choice   engine.InboxChoice
+	activity string
+}
+
+func (f *inboxFlags) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.choice.All, "all", false, "of every user")
+	c.Flags().StringVar(&f.activity, "activity", "", "only the activity with the id `URI`")
+}
+
+// choose reads whom and what is meant: users by name, or all.
+func (f *inboxFlags) choose(a *app, args []string) (engine.InboxChoice, error) {
+	c := f.choice
+	if (len(args) == 0) != c.All {
+		return c, fault.New(fault.Usage, a.command.CommandPath()+" needs USER, or --all").WithHint(a.command.CommandPath() + " --help")
+	}
+	for _, arg := range args {
+		u, err := vocab.ParseUsername(arg)
+		if err != nil {
+			return c, err
+		}
+		c.Users = append(c.Users, u)
+	}
+	var err error
+	if f.activity != "" {
+		c.Activity, err = vocab.ParseID(f.activity)
+	}
+	return c, err
+}
+
+// inboxFailed returns the failure that a report's failures amount to, or nil.
+func inboxFailed(what string, failures []engine.InboxFailure) error {
+	if len(failures) == 0 {
+		return nil
+	}
+	f := failures[0]
+	return fault.New(fault.Partial, fmt.Sprintf("%d could not be %s; the first one: %s: %s", len(failures), what, f.User, f.Error)).WithHint(f.Hint)
+}

@@ -1,0 +1,58 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+func newInboxDrop(a *app) *cobra.Command {
+	var f inboxFlags
+	var yes bool
+	c := &cobra.Command{
+		Use:   "drop [USER…|--all] [flags]",
+		Short: "Drop what users do not have",
+		Long: "drop forgets for good what was set aside for every USER, and what waits. What was set aside is not accepted again\n" +
+			"should its server send it again; what waited is.",
+		Example: "  lightweb inbox drop alice --state poison --dry-run\n  lightweb inbox drop --all --activity https://example.org/activities/1 --yes",
+		Args:    takes("[USER…]"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			choice, err := f.choose(a, args)
+			if err != nil {
+				return err
+			}
+			switch choice.State {
+			case "", engine.InboxPoison, engine.InboxWaiting:
+			default:
+				return fault.New(fault.Usage, fmt.Sprintf("--state %.40q is not poison or waiting", choice.State))
+			}
+			whose := strings.Join(args, ", ")
+			if choice.All {
+				whose = "every user"
+			}
+			if err := a.confirm("drop what "+whose+" should get", yes || choice.DryRun); err != nil {
+				return err
+			}
+			return a.engine(ctx, func(e *engine.Engine) error {
+				r, err := e.DropInbox(ctx, choice)
+				if err != nil {
+					return err
+				}
+				if err := a.showInbox("dropped", r.Dropped, r); err != nil {
+					return err
+				}
+				return inboxFailed("dropped", r.Failures)
+			})
+		}),
+	}
+	f.add(c)
+	c.Flags().StringVar(&f.choice.State, "state", "", "only what is `STATE`: poison or waiting")
+	c.Flags().BoolVarP(&f.choice.DryRun, "dry-run", "n", false, "change nothing, and report what would be done")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return c
+}

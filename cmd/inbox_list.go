@@ -1,0 +1,53 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// maxListed bounds --limit.
+const maxListed = 100_000
+
+func newInboxList(a *app) *cobra.Command {
+	var f inboxFlags
+	c := &cobra.Command{
+		Use:   "list [USER…|--all] [flags]",
+		Short: "List what users do not have",
+		Long: "list shows what was set aside for every USER and what waits, each the oldest first. In a pipe: a line per activity\n" +
+			"with user, state, activity, type, actor, time of arrival and reason, separated by tabs. How many there are altogether\n" +
+			"is in the JSON document.",
+		Example: "  lightweb inbox list --all\n  lightweb inbox list alice --json | jq .waiting",
+		Args:    takes("[USER…]"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			choice, err := f.choose(a, args)
+			if err != nil {
+				return err
+			}
+			if choice.Limit < 1 || choice.Limit > maxListed {
+				return fault.New(fault.Usage, fmt.Sprintf("--limit %d is not from 1 to %d", choice.Limit, maxListed))
+			}
+			return a.engine(ctx, func(e *engine.Engine) error {
+				l, err := e.ListInbox(ctx, choice)
+				if err != nil {
+					return err
+				}
+				rows := make([][]string, len(l.Items))
+				for n, i := range l.Items {
+					rows[n] = []string{i.User.String(), i.State, string(i.Activity), i.Type, string(i.Actor), stamp(i.Since), i.Reason}
+				}
+				if err := a.out.table([]string{"USER", "STATE", "ACTIVITY", "TYPE", "ACTOR", "SINCE", "REASON"}, rows, l); err != nil {
+					return err
+				}
+				return inboxFailed("looked at", l.Failures)
+			})
+		}),
+	}
+	f.add(c)
+	c.Flags().IntVar(&f.choice.Limit, "limit", 100, "list at most `N` activities: 100 unless given")
+	return c
+}

@@ -1,0 +1,65 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+)
+
+func newInboxRetry(a *app) *cobra.Command {
+	var f inboxFlags
+	c := &cobra.Command{
+		Use:   "retry [USER…|--all] [flags]",
+		Short: "Give back what was set aside",
+		Long: "retry gives back what was set aside for every USER: the running engine applies it within seconds, else the next one\n" +
+			"does. What fails again is set aside again. What waits needs no retry: it is applied as soon as the user's database\n" +
+			"can be used.",
+		Example: "  lightweb inbox retry --all --dry-run\n  lightweb inbox retry alice",
+		Args:    takes("[USER…]"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			choice, err := f.choose(a, args)
+			if err != nil {
+				return err
+			}
+			return a.engine(ctx, func(e *engine.Engine) error {
+				r, err := e.RetryInbox(ctx, choice)
+				if err != nil {
+					return err
+				}
+				if err := a.showInbox("given back", r.Retried, r); err != nil {
+					return err
+				}
+				return inboxFailed("given back", r.Failures)
+			})
+		}),
+	}
+	f.add(c)
+	c.Flags().BoolVarP(&f.choice.DryRun, "dry-run", "n", false, "change nothing, and report what would be done")
+	return c
+}
+
+// showInbox writes what became of activities.
+func (a *app) showInbox(what string, done int, r engine.InboxReport) error {
+	title := fmt.Sprintf("%d %s, %d failed", done, what, len(r.Failures))
+	switch {
+	case r.DryRun:
+		title = fmt.Sprintf("%d would be %s", r.Matched, what)
+	case len(r.Failures) == 0:
+		title = a.out.tick() + " " + title
+	}
+	facts := []fact{
+		{key: "matched", value: strconv.Itoa(r.Matched), titled: true},
+		{key: "retried", value: strconv.Itoa(r.Retried), titled: true},
+		{key: "dropped", value: strconv.Itoa(r.Dropped), titled: true},
+		{key: "failed", value: strconv.Itoa(len(r.Failures)), titled: true},
+		{key: "dry_run", value: strconv.FormatBool(r.DryRun), titled: true},
+	}
+	for _, f := range r.Failures {
+		facts = append(facts, fact{key: "failure", value: fmt.Sprintf("%s %s: %s", f.User, f.Activity, f.Error)})
+	}
+	return a.out.facts(title, facts, r)
+}

@@ -1,0 +1,256 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// The states of an accepted activity that a user does not have.
+const (
+	InboxPoison  = "poison"  // it could not be applied, and was set aside
+	InboxWaiting = "waiting" // it is in the journal until the user's database can be used
+)
+
+// InboxChoice says which activities are meant, of those that were accepted and that users do not have.
+type InboxChoice struct {
+	Users    []vocab.Username
+	All      bool // users, but those deleted
+	State    string
+	Activity vocab.ID // empty: every one
+	Limit    int      // of those listed
+	DryRun   bool     // change nothing
+}
+
+// InboxItem is an activity that a user does not have.
+type InboxItem struct {
+	User     vocab.Username `json:"user"`
+	State    string         `json:"state"` // poison or waiting
+	Activity vocab.ID       `json:"activity"`
+	Type     string         `json:"type"`
+	Actor    vocab.ID       `json:"actor"`
+	Since    time.Time      `json:"since"`
+	Reason   string         `json:"reason"` // why it was set aside
+}
+
+// InboxFailure is what could not be looked at or done.
+type InboxFailure struct {
+	User     vocab.Username `json:"user"`
+	Activity vocab.ID       `json:"activity,omitempty"` // empty: the user's database cannot be used
+	Error    string         `json:"error"`
+	Hint     string         `json:"-"`
+}
+
+// InboxList is what users do not have.
+type InboxList struct {
+	Items    []InboxItem    `json:"items"`   // as many as were asked for
+	Poison   int            `json:"poison"`  // how many there are
+	Waiting  int            `json:"waiting"` // the same
+	Failures []InboxFailure `json:"failures"`
+}
+
+// InboxReport says what became of activities.
+type InboxReport struct {
+	Matched  int            `json:"matched"`
+	Retried  int            `json:"retried"`
+	Dropped  int            `json:"dropped"`
+	Failures []InboxFailure `json:"failures"`
+	DryRun   bool           `json:"dry_run"`
+}
+
+const inboxPage = 100 // activities in memory at once
+
+// ListInbox lists what was accepted for users that they do not have, per user: what was set aside, then what waits, each
+// the oldest first. The fault is NoUser when somebody named is no user.
+func (e *Engine) ListInbox(ctx context.Context, c InboxChoice) (InboxList, error) {
+	l := InboxList{Items: []InboxItem{}, Failures: []InboxFailure{}}
+	users, err := e.chosen(ctx, c)
+	if err != nil {
+		return l, err
+	}
+	for _, u := range users {
+		err := e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+			n, err := tx.CountPoison(ctx)
+			if err != nil {
+				return err
+			}
+			found, err := tx.Poisoned(ctx, c.Activity, c.Limit-len(l.Items))
+			if err != nil {
+				return err
+			}
+			l.Poison += n
+			for _, p := range found {
+				l.Items = append(l.Items, item(u, InboxPoison, p.URI, p.Raw, p.CreatedAt, p.Reason))
+			}
+			return nil
+		})
+		if err != nil {
+			l.Failures = append(l.Failures, InboxFailure{User: u, Error: err.Error(), Hint: fault.Hint(err)})
+		}
+		n, err := e.db.CountWaiting(ctx, u)
+		if err != nil {
+			return l, err
+		}
+		l.Waiting += n
+		err = e.eachWaiting(ctx, u, c.Activity, func(w db.Waiting) (bool, error) {
+			if len(l.Items) >= c.Limit {
+				return false, nil
+			}
+			l.Items = append(l.Items, item(u, InboxWaiting, "", w.Raw, w.ReceivedAt, ""))
+			return true, nil
+		})
+		if err != nil {
+			return l, err
+		}
+	}
+	return l, nil
+}
+
+// item shows an activity as far as it can be read.
+func item(u vocab.Username, state string, id vocab.ID, raw []byte, since time.Time, reason string) InboxItem {
+	i := InboxItem{User: u, State: state, Activity: id, Since: since.UTC(), Reason: reason}
+	if a, err := vocab.ParseActivity(raw); err == nil {
+		i.Activity, i.Type, i.Actor = a.ID, a.Type, a.Actor
+	}
+	return i
+}
+
+// chosen returns the users who are meant.
+func (e *Engine) chosen(ctx context.Context, c InboxChoice) ([]vocab.Username, error) {
+	if !c.All {
+		for _, u := range c.Users {
+			if _, err := e.db.User(ctx, u); err != nil {
+				return nil, err
+			}
+		}
+		return c.Users, nil
+	}
+	rows, err := e.db.Users(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows = slices.DeleteFunc(rows, func(r db.User) bool { return r.State == db.UserDeleted || r.State == db.UserCreating })
+	users := make([]vocab.Username, len(rows))
+	for i, r := range rows {
+		users[i] = r.Name
+	}
+	return users, nil
+}
+
+// eachWaiting shows what waits for u, in order, until see has seen enough.
+func (e *Engine) eachWaiting(ctx context.Context, u vocab.Username, only vocab.ID, see func(db.Waiting) (more bool, err error)) error {
+	for after := int64(0); ; {
+		page, err := e.db.WaitingFor(ctx, u, after, inboxPage, 16<<20)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, w := range page {
+			after = w.Seq
+			if a, err := vocab.ParseActivity(w.Raw); only != "" && (err != nil || !a.ID.Same(only)) {
+				continue
+			}
+			if more, err := see(w); err != nil || !more {
+				return err
+			}
+		}
+	}
+}
+
+// RetryInbox gives back what was set aside: it waits in the journal until the engine that serves, now or later, applies
+// it. What fails stays set aside. What waits anyway is not touched: it is tried again by itself.
+func (e *Engine) RetryInbox(ctx context.Context, c InboxChoice) (InboxReport, error) {
+	r := InboxReport{Failures: []InboxFailure{}, DryRun: c.DryRun}
+	users, err := e.chosen(ctx, c)
+	if err != nil {
+		return r, err
+	}
+	in := e.newInbox(handler.New(e.local, e.profiles), func(vocab.Username) {}, nil)
+	for _, u := range users {
+		e.eachPoison(ctx, u, c, &r, func(p db.Poisoned) error {
+			err := in.Retry(ctx, u, p)
+			if err == nil {
+				r.Retried++
+			}
+			return err
+		})
+	}
+	return r, missing(c, r)
+}
+
+// DropInbox forgets activities for good. The ids of what was set aside stay taken: it is not accepted again.
+func (e *Engine) DropInbox(ctx context.Context, c InboxChoice) (InboxReport, error) {
+	r := InboxReport{Failures: []InboxFailure{}, DryRun: c.DryRun}
+	users, err := e.chosen(ctx, c)
+	if err != nil {
+		return r, err
+	}
+	for _, u := range users {
+		if c.State != InboxWaiting {
+			e.eachPoison(ctx, u, c, &r, func(p db.Poisoned) error {
+				err := e.db.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.DropPoison(ctx, p.URI) })
+				if err == nil {
+					r.Dropped++
+				}
+				return err
+			})
+		}
+		if c.State != InboxPoison {
+			if err := e.dropWaiting(ctx, u, c, &r); err != nil {
+				return r, err
+			}
+		}
+	}
+	return r, missing(c, r)
+}
+
+// eachPoison does something with what was set aside of u, and notes in r what failed.
+func (e *Engine) eachPoison(ctx context.Context, u vocab.Username, c InboxChoice, r *InboxReport, do func(db.Poisoned) error) {
+	var all []db.Poisoned
+	err := e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		n, err := tx.CountPoison(ctx)
+		if err != nil {
+			return err
+		}
+		all, err = tx.Poisoned(ctx, c.Activity, n)
+		return err
+	})
+	if err != nil {
+		r.Failures = append(r.Failures, InboxFailure{User: u, Error: err.Error(), Hint: fault.Hint(err)})
+		return
+	}
+	r.Matched += len(all)
+	for _, p := range all {
+		if c.DryRun {
+			continue
+		}
+		if err := do(p); err != nil {
+			r.Failures = append(r.Failures, InboxFailure{User: u, Activity: p.URI, Error: err.Error(), Hint: fault.Hint(err)})
+		}
+	}
+}
+
+func (e *Engine) dropWaiting(ctx context.Context, u vocab.Username, c InboxChoice, r *InboxReport) error {
+	return e.eachWaiting(ctx, u, c.Activity, func(w db.Waiting) (bool, error) {
+		r.Matched++
+		if c.DryRun {
+			return true, nil
+		}
+		n, err := e.db.FinishWaiting(ctx, u, []int64{w.Seq})
+		r.Dropped += n
+		return true, err
+	})
+}
+
+// missing returns the fault NotFound when one activity was meant and there is none.
+func missing(c InboxChoice, r InboxReport) error {
+	if c.Activity == "" || r.Matched > 0 || len(r.Failures) > 0 {
+		return nil
+	}
+	return fault.New(fault.NotFound, fmt.Sprintf("nothing set aside or waiting has the id %.200q", c.Activity)).WithHint("lightweb inbox list --all")
+}
