@@ -1,0 +1,233 @@
+package db_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// intake returns an activity for the journal.
+func intake(id string, recipients, waiting []vocab.Username) db.Intake {
+	return db.Intake{Key: db.KeyOf(vocab.ID("https://peer.example/"+id), bob), Raw: []byte(`{"id":"` + id + `"}`), Fetched: []byte(`{}`),
+		Recipients: recipients, Waiting: waiting, Named: waiting}
+}
+
+func accept(t *testing.T, c *db.Cluster, in db.Intake) db.IntakeRow {
+	t.Helper()
+	row, err := c.Accept(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row
+}
+
+// lies checks how many rows the journal holds, and how many wait.
+func lies(t *testing.T, c *db.Cluster, rows, waiting int) {
+	t.Helper()
+	n, err := c.CountIntake(t.Context())
+	if err != nil || n.Rows != rows || n.Waiting != waiting || n.Oldest.IsZero() != (rows == 0) {
+		t.Errorf("the journal holds %+v, %v; want %d rows, and %d who wait", n, err, rows, waiting)
+	}
+}
+
+func endRows(t *testing.T, c *db.Cluster, rows ...db.IntakeRow) {
+	t.Helper()
+	if err := c.FinishIntake(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func users(t *testing.T, c *db.Cluster, names ...string) (all []vocab.Username) {
+	t.Helper()
+	for _, n := range names {
+		u := name(t, n)
+		if _, err := c.ReserveUser(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, u)
+	}
+	return all
+}
+
+func TestARowThatGrewIsNotEnded(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := users(t, c, "anna", "ben", "cleo")
+	first := accept(t, c, intake("1", u[:2], nil))
+	merged := accept(t, c, intake("1", u[1:], nil))
+	if merged.Seq != first.Seq || merged.Rev != first.Rev+1 {
+		t.Errorf("merged into %+v, want row %d as of the next revision", merged, first.Seq)
+	}
+	other := accept(t, c, intake("2", u, nil))
+	endRows(t, c, first, other)
+	lies(t, c, 1, 0)
+	endRows(t, c, merged)
+	lies(t, c, 0, 0)
+	if again := accept(t, c, intake("1", u, nil)); again.Rev != 0 || again.Seq <= merged.Seq {
+		t.Errorf("afterwards it is %+v, want a new row", again)
+	}
+}
+
+func TestARowStaysForThoseWhoWait(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := users(t, c, "anna", "ben", "cleo")
+	row := accept(t, c, intake("1", u[:1], u[1:2]))
+	if err := c.Park(t.Context(), u[2], []int64{row.Seq, row.Seq + 1000}); err != nil {
+		t.Fatal(err)
+	}
+	endRows(t, c, row)
+	lies(t, c, 1, 2)
+	if parked, err := c.ParkedUsers(t.Context()); err != nil || !slices.Equal(parked, u[1:]) {
+		t.Errorf("parked are %v, %v; want %v", parked, err, u[1:])
+	}
+	page, err := c.WaitingFor(t.Context(), u[1], 0, 10, 1<<20)
+	if err != nil || len(page) != 1 || page[0].Seq != row.Seq || string(page[0].Raw) != `{"id":"1"}` || string(page[0].Fetched) != `{}` || !page[0].Named || page[0].ReceivedAt.IsZero() {
+		t.Errorf("WaitingFor = %+v, %v", page, err)
+	}
+	if page, err := c.WaitingFor(t.Context(), u[2], 0, 10, 1<<20); err != nil || len(page) != 1 || page[0].Named {
+		t.Errorf("WaitingFor of one who is not named = %+v, %v", page, err)
+	}
+	// The last two who wait go at once: one of them takes the row along.
+	var both sync.WaitGroup
+	for _, u := range u[1:] {
+		both.Go(func() {
+			if n, err := c.FinishWaiting(t.Context(), u, []int64{row.Seq}); n != 1 || err != nil {
+				t.Errorf("FinishWaiting = %d, %v", n, err)
+			}
+		})
+	}
+	both.Wait()
+	lies(t, c, 0, 0)
+}
+
+func TestWhatWaitsIsReadInPages(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := users(t, c, "anna")
+	for _, id := range []string{"1", "2", "3", "4", "5"} {
+		in := intake(id, nil, u)
+		in.Raw = []byte(`"` + strings.Repeat(id, 1000) + `"`)
+		accept(t, c, in)
+	}
+	for _, tt := range []struct{ n, size, want int }{{10, 1 << 20, 5}, {3, 1 << 20, 3}, {10, 2500, 2}, {10, 1, 1}} {
+		page, err := c.WaitingFor(t.Context(), u[0], 0, tt.n, tt.size)
+		if err != nil || len(page) != tt.want {
+			t.Errorf("a page of %d and %d bytes has %d, %v; want %d", tt.n, tt.size, len(page), err, tt.want)
+		}
+	}
+	page, err := c.WaitingFor(t.Context(), u[0], 0, 2, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := c.WaitingFor(t.Context(), u[0], page[1].Seq, 10, 1<<20); err != nil || len(rest) != 3 || rest[0].Raw[1] != '3' {
+		t.Errorf("after the first two there are %d, %v; want three", len(rest), err)
+	}
+	if n, err := c.DropWaiting(t.Context(), u[0]); n != 5 || err != nil {
+		t.Errorf("DropWaiting = %d, %v; want 5", n, err)
+	}
+	lies(t, c, 0, 0)
+}
+
+func TestTakingOverMakesEverybodyWait(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := users(t, c, "anna", "ben", "cleo")
+	row := accept(t, c, intake("1", u[:2], u[2:]))
+	accept(t, c, intake("2", nil, u[:1]))
+	held, err := c.HeldIntake(t.Context(), 0, 0, 10)
+	if err != nil || len(held) != 1 || held[0].Seq != row.Seq || held[0].Key != intake("1", nil, nil).Key {
+		t.Errorf("HeldIntake = %+v, %v; want the first row", held, err)
+	}
+	if old, err := c.HeldIntake(t.Context(), time.Hour, 0, 10); err != nil || len(old) != 0 {
+		t.Errorf("an hour old are %+v, %v", old, err)
+	}
+	if n, err := c.TakeOver(t.Context()); n != 1 || err != nil {
+		t.Errorf("TakeOver = %d, %v; want 1", n, err)
+	}
+	endRows(t, c, row) // by who drove it before
+	lies(t, c, 2, 4)
+}
+
+// Whoever serves next fences off who served before.
+func TestAnEarlierEpochChangesNothing(t *testing.T) {
+	t.Parallel()
+	cfg := destroyed(t, dbtest.Config(t))
+	old, next := open(t, cfg), open(t, cfg)
+	u := users(t, old, "anna", "ben")
+	release, _, err := old.LockServe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := accept(t, old, intake("1", u, nil))
+	release()
+	if release, _, err = next.LockServe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if _, err := old.Accept(t.Context(), intake("2", u, nil)); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("Accept = %v, want Unavailable", err)
+	}
+	if _, err := old.Accept(t.Context(), intake("1", u, nil)); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("merging Accept = %v, want Unavailable", err)
+	}
+	if err := old.Park(t.Context(), u[0], []int64{row.Seq}); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("Park = %v, want Unavailable", err)
+	}
+	if n, err := old.TakeOver(t.Context()); n != 0 || err != nil {
+		t.Errorf("TakeOver = %d, %v; want 0", n, err)
+	}
+	endRows(t, old, row)
+	lies(t, next, 1, 0)
+	if err := old.Resubmit(t.Context(), intake("3", nil, u[:1])); err != nil {
+		t.Errorf("an administrator's Resubmit = %v", err)
+	}
+	if n, err := next.TakeOver(t.Context()); n != 1 || err != nil {
+		t.Errorf("TakeOver by who serves = %d, %v; want 1", n, err)
+	}
+	lies(t, next, 2, 3)
+}
+
+// However merges, ends and parking meet: nothing is lost, and nothing is left.
+func TestMergesAndEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := users(t, c, "anna", "ben", "cleo")
+	var all sync.WaitGroup
+	for _, u := range u {
+		all.Go(func() {
+			for range 50 {
+				row, err := c.Accept(t.Context(), intake("1", []vocab.Username{u}, nil))
+				if err == nil {
+					err = c.Park(t.Context(), u, []int64{row.Seq})
+				}
+				if err == nil {
+					err = c.FinishIntake(t.Context(), []db.IntakeRow{row})
+				}
+				if err == nil {
+					_, err = c.FinishWaiting(t.Context(), u, []int64{row.Seq})
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if _, err := c.TakeOver(t.Context()); err != nil { // what grew while it was ended is a stray
+		t.Fatal(err)
+	}
+	for _, u := range u {
+		if _, err := c.DropWaiting(t.Context(), u); err != nil {
+			t.Error(err)
+		}
+	}
+	lies(t, c, 0, 0)
+}
