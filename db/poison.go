@@ -34,7 +34,7 @@ func (t *Tx) DropPoison(ctx context.Context, uri vocab.ID) error {
 
 // ReturnPoison forgets that an activity was set aside, and gives its id back.
 func (t *Tx) ReturnPoison(ctx context.Context, uri vocab.ID) error {
-	if err := t.Unclaim(ctx, uri); err != nil {
+	if err := t.Unclaim(ctx, []vocab.ID{uri}); err != nil {
 		return err
 	}
 	return t.DropPoison(ctx, uri)

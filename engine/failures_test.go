@@ -89,16 +89,13 @@ func dirtyDatabase(t *testing.T, a, b *enginetest.Instance) {
 		t.Errorf("the user's actor was answered %d, want 200: it needs no database", got.Status)
 	}
 	id, _ := friend.Post(t, map[string]any{"content": "get well"})
-	enginetest.Eventually(t, "the sender keeps what the user cannot take", func() bool {
-		got := friend.Column(t, `SELECT d.status || ' ' || d.last_status FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id
-			WHERE j.activity_uri = $1 AND d.attempts = 1`, id)
-		return slices.Equal(got, []string{"pending 503"})
-	})
+	delivered(t, friend, id, false) // it waits in the journal
 
 	ill.Column(t, `UPDATE schema_migrations SET dirty = false`)
 	if got := ill.Ask(t, http.MethodGet, feed, nil); got.Status != http.StatusOK {
 		t.Errorf("after the repair the feed was answered %d %s, want 200", got.Status, got.Body)
 	}
+	ill.Await(t, "main", "what came meanwhile", func(i enginetest.Item) bool { return i.ActivityURI == id })
 }
 
 // PostgreSQL is killed under a serving engine, which starts it again by itself. What was accepted before and meanwhile,
