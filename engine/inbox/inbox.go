@@ -65,6 +65,7 @@ type receiving struct {
 	claims  []signature.Claim
 	fetched map[vocab.ID]*vocab.Object // resolveAddressing: what the handler needs, from its origin
 	gone    bool                       // resolveActor: the sender's server says that it was deleted
+	meant   map[vocab.Username]bool    // respond: whose own inbox it came to, and who is addressed
 }
 
 // applying is one activity on its way through Apply, for one recipient.

@@ -90,18 +90,13 @@ func (w *writers) begin(in *db.Intake, wait bool) (*row, error) {
 // intake returns the activity as the journal keeps it: with all that applying it needs later, when nobody can be asked.
 func (i *Inbox) intake(x *receiving, raw json.RawMessage) db.Intake {
 	in := db.Intake{Key: db.KeyOf(x.Activity.ID, x.Actor.ID), Raw: raw, Recipients: x.Recipients}
-	in.Named = slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !i.names(x, u) })
+	in.Named = slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !x.meant[u] })
 	fetched := make(map[vocab.ID]json.RawMessage, len(x.fetched))
 	for id, o := range x.fetched {
 		fetched[id] = o.Doc.JSON()
 	}
 	in.Fetched, _ = json.Marshal(fetched) // of documents that were parsed
 	return in
-}
-
-// names tells whether the activity came to u's own inbox, or addresses u.
-func (i *Inbox) names(x *receiving, u vocab.Username) bool {
-	return x.User == u || x.Activity.Names(i.Local.ID(u))
 }
 
 // settleRow lets a row be ended that nobody writes or drives any more. The caller holds mu.

@@ -16,6 +16,7 @@ func (i *Inbox) respond(ctx context.Context, x *receiving) error {
 	if err := i.acquaint(ctx, x); err != nil {
 		return err
 	}
+	x.meant = i.meant(x)
 	raw := openly(x.Activity)
 	if len(x.Recipients) > 1 {
 		return i.writers.keep(ctx, x, raw, false)
@@ -39,9 +40,20 @@ func openly(a *vocab.Activity) json.RawMessage {
 	return a.Doc.WithoutHidden().JSON()
 }
 
+// meant returns the users whose own inbox the activity came to, or whom it addresses.
+func (i *Inbox) meant(x *receiving) map[vocab.Username]bool {
+	users := map[vocab.Username]bool{x.User: true}
+	for _, id := range x.Activity.All() {
+		if u, ok := i.Local.Owner(id); ok {
+			users[u] = true
+		}
+	}
+	return users
+}
+
 func (i *Inbox) apply(x *receiving, u vocab.Username, raw json.RawMessage) *applying {
 	return &applying{raw: raw, Received: handler.Received{User: u, Me: i.Local.ID(u), Activity: x.Activity, Actor: x.Actor, Fetched: x.fetched,
-		Named: i.names(x, u), Now: i.Now()}}
+		Named: x.meant[u], Now: i.Now()}}
 }
 
 // acquaint commits, before anything of these actors enters a user's database, that they may concern the user.

@@ -34,6 +34,7 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p db.Poisoned) erro
 	if err := i.acquaint(ctx, x); err != nil {
 		return err
 	}
+	x.meant = i.meant(x)
 	in := i.intake(x, a.Raw)
 	in.Recipients, in.Waiting = nil, in.Recipients
 	return i.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
