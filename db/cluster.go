@@ -45,10 +45,11 @@ type Cluster struct {
 	template   string
 	migrations fs.FS
 	base       *pgx.ConnConfig
-	instance   *pgxpool.Pool
+	instance   instance
 	users      *conns
-	active     active
-	epoch      atomic.Int64 // the one LockServe took; 0 in a process that does not serve
+	active     *active
+	epoch      *atomic.Int64 // the one LockServe took; 0 in a process that does not serve
+	class      Class         // for whom this Cluster is used
 	log        *slog.Logger
 }
 
@@ -77,7 +78,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 	}
 	base.RuntimeParams["application_name"] = "lightweb"
 	base.RuntimeParams["timezone"] = "UTC"
-	cl := &Cluster{name: c.Name, template: c.Template, migrations: c.migrations, base: base, log: log}
+	cl := &Cluster{name: c.Name, template: c.Template, migrations: c.migrations, base: base, active: &active{}, epoch: &atomic.Int64{}, log: log}
 	if err := cl.prepareInstance(ctx, c); err != nil {
 		return nil, err
 	}
@@ -88,22 +89,22 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 	pool.ConnConfig = cl.config(c.Name)
 	pool.MaxConns = instanceConns
 	pool.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { inUTC(conn); return nil }
-	if cl.instance, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
+	if cl.instance.pool, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
 		return nil, storeFault("open instance database", err)
 	}
-	cl.users = newConns(c.MaxConnections, cl.connectUser, c.Metrics)
+	cl.users = newConns(c.MaxConnections, cl.connectUser, log, c.Metrics)
 	return cl, nil
 }
 
 // Close closes every connection. Queries under way are waited for.
 func (c *Cluster) Close() {
 	c.users.close()
-	c.instance.Close()
+	c.instance.pool.Close()
 }
 
 // Ping asks the server for a sign of life.
 func (c *Cluster) Ping(ctx context.Context) error {
-	if err := c.instance.Ping(ctx); err != nil {
+	if err := c.instance.pool.Ping(ctx); err != nil {
 		return storeFault("reach PostgreSQL", err)
 	}
 	return nil

@@ -3,202 +3,232 @@ package db
 import (
 	"container/list"
 	"context"
+	"io"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
-	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/holding"
 )
 
 const (
 	idleTime = 10 * time.Minute // after which an unused connection is closed
-	lifeTime = time.Hour        // after which a connection is not used again
+	lifeTime = time.Hour        // after which a connection is not used again, give or take a fifth
 )
 
-// conns manages the connections to users' databases: one cap for all, the least recently used idle one makes way, and
-// who waits is served in order of coming. Opening a connection costs about fifteen times a write.
+// conns manages the connections to users' databases: one limit for all, of which each class has a share; the idle one
+// that was used least recently makes way, and who waits is served in order of coming as far as the share of the class
+// and of the user allow. Opening a connection costs about fifteen times a write.
 type conns struct {
 	connect func(ctx context.Context, database string) (*pgx.Conn, error)
 	usable  func(*pgx.Conn) bool // whether it can serve another transaction
 	shut    func(*pgx.Conn)
+	log     *slog.Logger
 	metrics connMetrics
 
-	mu      sync.Mutex
-	free    int                 // slots nobody holds and no idle connection fills
-	idle    *list.List          // of *lease, the least recently used first; empty while anybody waits
-	byName  map[string][]*lease // idle connections per database, the most recently used last
-	waiters *list.List          // of *waiter, the first come first
-	closed  bool
-	out     sync.WaitGroup // slots that somebody holds
-	reaper  *time.Timer
+	mu        sync.Mutex
+	limit     int               // of connections
+	ceiling   int               // of connections, less than limit for a while after the server was full
+	held      [classes]int      // slots in use, by class; a connection that is being opened is in use
+	shutting  int               // slots whose connection is being closed
+	idle      *list.List        // of *lease, the least recently used first
+	databases map[string]*place // those of which anything is held, idle or waited for
+	waiters   [classes]*list.List
+	came      uint64        // how many have asked so far
+	opens     *rate.Limiter // connections opened for strangers
+	broken    broken
+	closed    bool
+	out       sync.WaitGroup // held slots
+	reaper    *time.Timer
+	grower    *time.Timer // runs while ceiling is below limit
+	toldFull  rate.Sometimes
 }
 
-// lease is a connection and the slot it fills.
-type lease struct {
-	conn       *pgx.Conn
-	database   string
-	opened, at time.Time // at: since when it is idle
-	reused     bool      // it was idle before, and may have died meanwhile
-	elem       *list.Element
-}
-
-type waiter struct {
+// place is what there is of one database.
+type place struct {
 	database string
-	ready    chan *lease // gives a connection, or nil for a slot to open one in; closed when nobody is served any more
+	held     [classes]int
+	idle     []*lease // the most recently used last
+	waiting  int
 }
 
-func newConns(limit int, connect func(context.Context, string) (*pgx.Conn, error), reg prometheus.Registerer) *conns {
-	c := &conns{connect: connect, usable: settled, shut: shut, metrics: newConnMetrics(reg), free: limit, idle: list.New(),
-		byName: map[string][]*lease{}, waiters: list.New()}
+// lease is a slot in use, and the connection that fills it.
+type lease struct {
+	conn   *pgx.Conn // nil: one has yet to be opened
+	place  *place
+	class  Class
+	until  time.Time // when it is too old to be used again
+	at     time.Time // since when it is idle
+	reused bool      // it was idle before, and may have died meanwhile
+	elem   *list.Element
+}
+
+func newConns(limit int, connect func(context.Context, string) (*pgx.Conn, error), log *slog.Logger, reg prometheus.Registerer) *conns {
+	c := &conns{connect: connect, usable: settled, shut: shut, log: log, limit: limit, ceiling: limit, idle: list.New(),
+		databases: map[string]*place{}, opens: rate.NewLimiter(strangerOpens, strangerOpens), broken: broken{}, toldFull: rate.Sometimes{Interval: time.Minute}}
+	for class := range c.waiters {
+		c.waiters[class] = list.New()
+	}
+	c.metrics = newConnMetrics(reg, c)
 	c.reaper = time.AfterFunc(idleTime/2, c.reap)
+	c.grower = time.AfterFunc(growTime, c.grow)
+	c.grower.Stop()
 	return c
 }
 
 // settled tells whether a connection lives and is in no transaction.
 func settled(conn *pgx.Conn) bool { return !conn.IsClosed() && conn.PgConn().TxStatus() == 'I' }
 
+// shut closes a connection. It returns when the server has closed it too: until then it counts there.
 func shut(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = conn.Close(ctx) // nothing is pending on it, and the server notices a lost one itself
+	if settled(conn) {
+		wire, terminate := conn.PgConn().Conn(), []byte{'X', 0, 0, 0, 4}
+		deadline, _ := ctx.Deadline()
+		if wire.SetDeadline(deadline) == nil {
+			_, _ = wire.Write(terminate)     // a lost connection the server notices itself
+			_, _ = io.Copy(io.Discard, wire) // until its end, or the deadline
+		}
+	}
+	_ = conn.Close(ctx) // nothing is pending on it
 }
 
-// acquire returns a connection to the database, waiting for its turn while all are in use.
-func (c *conns) acquire(ctx context.Context, database string) (*lease, error) {
-	l, err := c.slot(ctx, database)
-	if err != nil || l != nil {
-		return l, err
-	}
-	conn, err := c.connect(ctx, database)
-	if err != nil {
-		c.metrics.failed.Inc()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.handOver()
+// acquire returns a connection to the database, waiting for its turn while none may be had.
+func (c *conns) acquire(ctx context.Context, class Class, database string) (*lease, error) {
+	if err := holding.Check(ctx, "a connection to a user's database"); err != nil {
 		return nil, err
 	}
+	start := time.Now()
+	w, err := c.arrive(class, database)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		g := c.wait(ctx, w)
+		c.metrics.waited[class].Observe(time.Since(start).Seconds())
+		if g.err != nil || g.lease.conn != nil {
+			return g.lease, g.err
+		}
+		err := c.open(ctx, g)
+		if err == nil {
+			return g.lease, nil
+		}
+		if ctx.Err() == nil {
+			c.metrics.failed.Inc()
+		}
+		if start = time.Now(); !c.failed(g.lease, w, err) {
+			return nil, err
+		}
+	}
+}
+
+// open fills a slot with a connection.
+func (c *conns) open(ctx context.Context, g grant) (err error) {
+	if g.evicted != nil {
+		c.shut(g.evicted)
+	}
+	l := g.lease
+	if l.conn, err = c.connect(ctx, l.place.database); err != nil {
+		return err
+	}
 	c.metrics.opened.Inc()
-	return &lease{conn: conn, database: database, opened: time.Now()}, nil
-}
-
-// slot returns an idle connection to the database, or nil when the caller may open one.
-func (c *conns) slot(ctx context.Context, database string) (*lease, error) {
+	l.until = time.Now().Add(jittered(lifeTime))
 	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil, errStopping
-	}
-	if own := c.byName[database]; len(own) > 0 {
-		l := own[len(own)-1]
-		c.take(l)
-		c.mu.Unlock()
-		return l, nil
-	}
-	if c.free > 0 {
-		c.free--
-		c.out.Add(1)
-		c.mu.Unlock()
-		return nil, nil
-	}
-	if oldest := c.idle.Front(); oldest != nil {
-		l := oldest.Value.(*lease)
-		c.take(l)
-		c.mu.Unlock()
-		c.shut(l.conn)
-		return nil, nil
-	}
-	w := &waiter{database: database, ready: make(chan *lease, 1)}
-	place := c.waiters.PushBack(w)
-	c.mu.Unlock()
-	return c.wait(ctx, w, place)
+	defer c.mu.Unlock()
+	c.broken.note(l.place.database, nil)
+	return nil
 }
 
-func (c *conns) wait(ctx context.Context, w *waiter, place *list.Element) (*lease, error) {
-	select {
-	case l, served := <-w.ready:
-		if !served {
-			return nil, errStopping
-		}
-		if l != nil && l.database != w.database {
-			c.shut(l.conn)
-			l = nil
-		}
-		return l, nil
-	case <-ctx.Done():
-	}
+// failed gives back the slot of w, in which no connection could be opened. When only the server had no room for it, w
+// stands in the queue again, where it was, and is served when one of our other connections is free.
+func (c *conns) failed(l *lease, w *waiter, err error) (again bool) {
 	c.mu.Lock()
-	select {
-	case l, served := <-w.ready: // given in the same moment: pass it on
-		if l != nil {
-			defer c.release(l)
-		} else if served {
-			c.handOver()
-		}
-	default:
-		c.waiters.Remove(place)
+	defer c.mu.Unlock()
+	c.broken.note(l.place.database, err)
+	c.vacate(l)
+	if again = full(err) && !c.closed && c.shrink(); again {
+		c.enqueue(w)
 	}
-	c.mu.Unlock()
-	return nil, fault.Wrap(fault.Unavailable, "all database connections are in use", ctx.Err()).After(time.Second)
+	c.serve()
+	return again
 }
-
-var errStopping = fault.New(fault.Unavailable, "the engine is stopping")
 
 // release gives a connection back. One in an unfinished transaction, closed or old is not used again.
 func (c *conns) release(l *lease) {
-	keep := c.usable(l.conn) && time.Since(l.opened) < lifeTime
-	c.mu.Lock()
-	if keep && !c.closed {
-		c.put(l)
-		c.mu.Unlock()
-		return
-	}
-	c.mu.Unlock()
-	c.shut(l.conn)
+	keep := c.usable(l.conn) && time.Now().Before(l.until)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.handOver()
+	if keep && !c.closed {
+		l.reused, l.at = true, time.Now()
+		l.elem = c.idle.PushBack(l)
+		l.place.idle = append(l.place.idle, l)
+	} else {
+		c.mu.Unlock()
+		c.shut(l.conn)
+		c.mu.Lock()
+	}
+	c.vacate(l)
+	c.serve()
 }
 
-// put gives a connection to the first who waits, or keeps it. The caller holds mu.
-func (c *conns) put(l *lease) {
-	l.reused = true
-	if first := c.waiters.Front(); first != nil {
-		c.waiters.Remove(first).(*waiter).ready <- l
-		return
+// inUse counts the slots that somebody holds. The caller holds mu.
+func (c *conns) inUse() int {
+	n := 0
+	for _, held := range c.held {
+		n += held
 	}
-	l.at = time.Now()
-	l.elem = c.idle.PushBack(l)
-	c.byName[l.database] = append(c.byName[l.database], l)
+	return n
+}
+
+// at returns the place of a database. The caller holds mu.
+func (c *conns) at(database string) *place {
+	p := c.databases[database]
+	if p == nil {
+		p = &place{database: database}
+		c.databases[database] = p
+	}
+	return p
+}
+
+// leave forgets a place at which nothing is. The caller holds mu.
+func (c *conns) leave(p *place) {
+	if p.held == [classes]int{} && len(p.idle) == 0 && p.waiting == 0 {
+		delete(c.databases, p.database)
+	}
+}
+
+// hold counts a slot as in use. The caller holds mu.
+func (c *conns) hold(l *lease) {
+	c.out.Add(1)
+	c.held[l.class]++
+	l.place.held[l.class]++
+}
+
+// vacate undoes hold. The caller holds mu.
+func (c *conns) vacate(l *lease) {
+	c.held[l.class]--
+	l.place.held[l.class]--
+	c.leave(l.place)
 	c.out.Done()
 }
 
-// handOver gives a slot without connection to the first who waits, or counts it free. The caller holds mu.
-func (c *conns) handOver() {
-	if first := c.waiters.Front(); first != nil {
-		c.waiters.Remove(first).(*waiter).ready <- nil
-		return
-	}
-	c.free++
-	c.out.Done()
-}
-
-// take takes an idle connection with its slot. The caller holds mu.
+// take takes a connection from the idle ones. The caller holds mu.
 func (c *conns) take(l *lease) {
 	c.idle.Remove(l.elem)
-	own := c.byName[l.database]
-	own = slices.DeleteFunc(own, func(x *lease) bool { return x == l })
-	if c.byName[l.database] = own; len(own) == 0 {
-		delete(c.byName, l.database)
-	}
-	c.out.Add(1)
+	l.place.idle = slices.DeleteFunc(l.place.idle, func(x *lease) bool { return x == l })
+	c.leave(l.place)
 }
 
-// reap closes connections that were idle for long.
+// reap closes connections that were idle for long, or are old.
 func (c *conns) reap() {
-	c.closeIdle(func(l *lease) bool { return time.Since(l.at) >= idleTime })
+	now := time.Now()
+	c.closeIdle(func(l *lease) bool { return now.Sub(l.at) >= idleTime || !now.Before(l.until) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
@@ -214,6 +244,7 @@ func (c *conns) closeIdle(which func(*lease) bool) {
 		el = el.Next()
 		if which(l) {
 			c.take(l)
+			c.shutting++
 			old = append(old, l)
 		}
 	}
@@ -221,7 +252,8 @@ func (c *conns) closeIdle(which func(*lease) bool) {
 	for _, l := range old {
 		c.shut(l.conn)
 		c.mu.Lock()
-		c.handOver()
+		c.shutting--
+		c.serve()
 		c.mu.Unlock()
 	}
 }
@@ -232,8 +264,14 @@ func (c *conns) close() {
 	if !c.closed {
 		c.closed = true
 		c.reaper.Stop()
-		for w := c.waiters.Front(); w != nil; w = c.waiters.Front() {
-			close(c.waiters.Remove(w).(*waiter).ready)
+		c.grower.Stop()
+		for _, queue := range c.waiters {
+			for el := queue.Front(); el != nil; el = queue.Front() {
+				w := el.Value.(*waiter)
+				c.dequeue(w)
+				w.ready <- grant{err: errStopping}
+				c.leave(w.place)
+			}
 		}
 	}
 	c.mu.Unlock()

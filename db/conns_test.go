@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/time/rate"
 	"pgregory.net/rapid"
 
 	"github.com/lightweb/lightweb/engine/fault"
@@ -71,21 +73,47 @@ func (s *server) is(database string) int {
 
 func managed(limit int) (*conns, *server) {
 	s := newServer()
-	c := newConns(limit, s.connect, nil)
+	c := newConns(limit, s.connect, slog.New(slog.DiscardHandler), nil)
 	c.shut, c.usable = s.shut, s.usable
+	c.opens.SetLimit(rate.Inf)
 	return c, s
+}
+
+// hold takes n connections to databases of their own, which nobody else asks for.
+func hold(t *testing.T, c *conns, class Class, n int) (all []*lease) {
+	t.Helper()
+	for i := range n {
+		l, err := c.acquire(t.Context(), class, fmt.Sprint(class, i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// now tells whether a class can have a connection to the database without waiting, and gives it back.
+func now(c *conns, class Class, database string) bool {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	l, err := c.acquire(ended, class, database)
+	if err == nil {
+		c.release(l)
+	}
+	return err == nil
 }
 
 func mustAcquire(t *testing.T, c *conns, database string) *lease {
 	t.Helper()
-	l, err := c.acquire(t.Context(), database)
+	l, err := c.acquire(t.Context(), Work, database)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-// available fails t unless limit connections can be had at once and no more.
+// available fails t unless limit connections can be had at once, by work and the last of them by owners, and no more; and
+// unless c then remembers no database but those that it has connections to.
 func available(t interface {
 	Helper()
 	Errorf(string, ...any)
@@ -95,7 +123,11 @@ func available(t interface {
 	end()
 	var all []*lease
 	for n := range limit + 1 {
-		l, err := c.acquire(ended, fmt.Sprint("fresh", n))
+		class := Work
+		if n >= limit-kept(Owner, limit) {
+			class = Owner
+		}
+		l, err := c.acquire(ended, class, fmt.Sprint("fresh", n))
 		if (err == nil) != (n < limit) {
 			t.Errorf("connection %d of %d: %v", n+1, limit, err)
 		}
@@ -105,6 +137,9 @@ func available(t interface {
 	}
 	for _, l := range all {
 		c.release(l)
+	}
+	if len(c.databases) != c.idle.Len() {
+		t.Errorf("%d databases are remembered with %d connections", len(c.databases), c.idle.Len())
 	}
 }
 
@@ -132,7 +167,7 @@ func TestWhoWaitsIsServedInOrder(t *testing.T) {
 		var all sync.WaitGroup
 		for _, database := range []string{"c", "x", "a", "b", "x"} {
 			all.Go(func() {
-				l, err := c.acquire(t.Context(), database)
+				l, err := c.acquire(t.Context(), Work, database)
 				if err != nil {
 					t.Error(err)
 					return
@@ -158,7 +193,7 @@ func TestWhoStopsWaitingLeavesItsPlaceToTheNext(t *testing.T) {
 		held := mustAcquire(t, c, "a")
 		brief, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := c.acquire(brief, "b")
+		_, err := c.acquire(brief, Work, "b")
 		if f := fault.Of(err); f == nil || f.Kind != fault.Unavailable || f.RetryAfter == 0 {
 			t.Errorf("acquire = %v, want Unavailable with a time to come again", err)
 		}
@@ -173,10 +208,7 @@ func TestWhoStopsWaitingLeavesItsPlaceToTheNext(t *testing.T) {
 
 func TestAConnectionGivenWhileTheWaiterLeavesIsNotLost(t *testing.T) {
 	t.Parallel()
-	for _, give := range []func(*conns, *lease){
-		func(c *conns, l *lease) { c.put(l) },
-		func(c *conns, l *lease) { c.shut(l.conn); c.handOver() },
-	} {
+	for _, wants := range []string{"a", "b"} {
 		for range 50 { // which of two moments a waiter sees first is left to chance
 			synctest.Test(t, func(t *testing.T) {
 				c, s := managed(1)
@@ -184,15 +216,13 @@ func TestAConnectionGivenWhileTheWaiterLeavesIsNotLost(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				var waiting sync.WaitGroup
 				waiting.Go(func() {
-					if l, err := c.acquire(ctx, "b"); err == nil {
+					if l, err := c.acquire(ctx, Work, wants); err == nil {
 						c.release(l)
 					}
 				})
 				synctest.Wait()
-				c.mu.Lock()
 				cancel()
-				give(c, held)
-				c.mu.Unlock()
+				c.release(held)
 				waiting.Wait()
 				available(t, c, 1)
 				c.close()
@@ -210,7 +240,7 @@ func TestAFailedConnectLeaksNoSlot(t *testing.T) {
 		c, s := managed(1)
 		s.refuses = errors.New("no")
 		for range 3 {
-			if _, err := c.acquire(t.Context(), "a"); !errors.Is(err, s.refuses) {
+			if _, err := c.acquire(t.Context(), Work, "a"); !errors.Is(err, s.refuses) {
 				t.Errorf("acquire = %v, want the reason", err)
 			}
 		}
@@ -221,7 +251,7 @@ func TestAFailedConnectLeaksNoSlot(t *testing.T) {
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
-				if _, err := c.acquire(t.Context(), "b"); err == nil {
+				if _, err := c.acquire(t.Context(), Work, "b"); err == nil {
 					t.Error("a refused connection was given out")
 				}
 			})
@@ -266,7 +296,7 @@ func TestCloseTurnsAwayWhoWaitsAndWaitsForWhoWorks(t *testing.T) {
 		held := mustAcquire(t, c, "a")
 		var waiting, closing sync.WaitGroup
 		waiting.Go(func() {
-			if _, err := c.acquire(t.Context(), "b"); fault.KindOf(err) != fault.Unavailable {
+			if _, err := c.acquire(t.Context(), Work, "b"); fault.KindOf(err) != fault.Unavailable {
 				t.Errorf("acquire = %v, want Unavailable", err)
 			}
 		})
@@ -283,17 +313,59 @@ func TestCloseTurnsAwayWhoWaitsAndWaitsForWhoWorks(t *testing.T) {
 		if len(s.open) != 0 {
 			t.Errorf("%d connections are open after close", len(s.open))
 		}
-		if _, err := c.acquire(t.Context(), "a"); fault.KindOf(err) != fault.Unavailable {
+		if _, err := c.acquire(t.Context(), Work, "a"); fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("acquire after close = %v, want Unavailable", err)
 		}
 		c.close() // again is nothing
 	})
 }
 
-func TestTheCapHoldsUnderLoad(t *testing.T) {
+// ledger counts what is in use, from outside.
+type ledger struct {
+	mu    sync.Mutex
+	class [classes]int
+	at    map[string]*[classes]int
+}
+
+func (l *ledger) add(class Class, database string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.class[class] += n
+	if l.at[database] == nil {
+		l.at[database] = new([classes]int)
+	}
+	l.at[database][class] += n
+}
+
+// exceeded says what is more than it may be with limit connections; "" when nothing is.
+func (l *ledger) exceeded(limit int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sum := func(n [classes]int) int { return n[Work] + n[Owner] + n[Stranger] }
+	switch {
+	case sum(l.class) > limit, l.class[Stranger] > max(1, limit/4), sum(l.class)-l.class[Owner] > limit-kept(Owner, limit), sum(l.class)-l.class[Work] > limit-kept(Work, limit):
+		return fmt.Sprintf("%v of %d are in use", l.class, limit)
+	}
+	for database, n := range l.at {
+		if user := max(1, min(4, limit/2)); sum(*n) > user || n[Stranger] > max(1, user/2) {
+			return fmt.Sprintf("%v of %d to %s are in use", n, limit, database)
+		}
+	}
+	return ""
+}
+
+// mayHave tells whether a class may have one more.
+func (l *ledger) mayHave(class Class, database string, limit int) bool {
+	l.add(class, database, 1)
+	defer l.add(class, database, -1)
+	return l.exceeded(limit) == ""
+}
+
+func TestTheSharesHoldUnderLoad(t *testing.T) {
 	t.Parallel()
-	const limit = 5
+	const limit = 9
 	c, s := managed(limit)
+	book := &ledger{at: map[string]*[classes]int{}}
 	var all sync.WaitGroup
 	for n := range 40 {
 		all.Go(func() {
@@ -302,14 +374,23 @@ func TestTheCapHoldsUnderLoad(t *testing.T) {
 				if (n+i)%7 == 0 {
 					go cancel()
 				}
-				l, err := c.acquire(ctx, fmt.Sprint((n*i)%11))
-				if err == nil {
+				class, database := Class((n+i)%int(classes)), fmt.Sprint((n*i)%11)
+				l, err := c.acquire(ctx, class, database)
+				switch {
+				case err == nil:
+					book.add(class, database, 1)
+					if more := book.exceeded(limit); more != "" {
+						t.Error(more)
+					}
 					if (n+i)%13 == 0 {
 						s.mu.Lock()
 						s.broken[l.conn] = true
 						s.mu.Unlock()
 					}
+					book.add(class, database, -1)
 					c.release(l)
+				case ctx.Err() == nil && class != Stranger:
+					t.Errorf("acquire for %s = %v, and nobody had called it off", class, err)
 				}
 				cancel()
 			}
@@ -326,32 +407,62 @@ func TestTheCapHoldsUnderLoad(t *testing.T) {
 	}
 }
 
+func TestClosingUnderLoadServesOrTurnsAwayEverybody(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		c, s := managed(5)
+		var all sync.WaitGroup
+		for n := range 40 {
+			all.Go(func() {
+				for {
+					l, err := c.acquire(t.Context(), Class(n%int(classes)), fmt.Sprint(n%7))
+					if errors.Is(err, errStopping) {
+						return
+					}
+					if err == nil {
+						c.release(l)
+					}
+				}
+			})
+		}
+		all.Go(c.close)
+		all.Wait()
+		if len(s.open) != 0 || len(c.databases) != 0 {
+			t.Errorf("after close %d connections are open, %d databases remembered", len(s.open), len(c.databases))
+		}
+	}
+}
+
 func TestNoSequenceOfEventsLosesASlot(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		limit := rapid.IntRange(1, 4).Draw(t, "limit")
+		limit := rapid.IntRange(1, 20).Draw(t, "limit")
 		c, s := managed(limit)
+		book := &ledger{at: map[string]*[classes]int{}}
 		var held []*lease
 		ended, end := context.WithCancel(context.Background())
 		end()
 		t.Repeat(map[string]func(*rapid.T){
 			"acquire": func(t *rapid.T) {
-				database := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "database")
-				l, err := c.acquire(ended, database)
-				if (err == nil) != (len(held) < limit) {
-					t.Fatalf("with %d of %d in use acquire = %v", len(held), limit, err)
+				class := rapid.SampledFrom([]Class{Work, Owner, Stranger}).Draw(t, "class")
+				database := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f", "g", "h"}).Draw(t, "database")
+				may := book.mayHave(class, database, limit)
+				l, err := c.acquire(ended, class, database)
+				if (err == nil) != may {
+					t.Fatalf("with %v of %d in use acquire for %s = %v", book.class, limit, class, err)
 				}
 				if err == nil {
 					if s.open[l.conn] != database {
 						t.Fatalf("asked for %s, got %s", database, s.open[l.conn])
 					}
+					book.add(class, database, 1)
 					held = append(held, l)
 				}
 			},
 			"fail to connect": func(t *rapid.T) {
 				s.refuses = errors.New("no")
 				defer func() { s.refuses = nil }()
-				if l, err := c.acquire(ended, rapid.StringMatching(`new[0-9]{9}`).Draw(t, "database")); err == nil {
+				if l, err := c.acquire(ended, Work, rapid.StringMatching(`new[0-9]{9}`).Draw(t, "database")); err == nil {
 					t.Fatalf("got %v from a server that refuses", l)
 				}
 			},
@@ -361,6 +472,7 @@ func TestNoSequenceOfEventsLosesASlot(t *testing.T) {
 				}
 				n := rapid.IntRange(0, len(held)-1).Draw(t, "which")
 				s.broken[held[n].conn] = rapid.Bool().Draw(t, "broken")
+				book.add(held[n].class, held[n].place.database, -1)
 				c.release(held[n])
 				held = slices.Delete(held, n, n+1)
 			},
@@ -369,8 +481,8 @@ func TestNoSequenceOfEventsLosesASlot(t *testing.T) {
 				if s.most > limit {
 					t.Fatalf("%d connections were open at once, want at most %d", s.most, limit)
 				}
-				if c.free+c.idle.Len()+len(held) != limit {
-					t.Fatalf("%d free, %d idle and %d held slots of %d", c.free, c.idle.Len(), len(held), limit)
+				if c.inUse() != len(held) || c.idle.Len()+len(held) != len(s.open) {
+					t.Fatalf("%d slots in use and %d idle, with %d of %d connections held", c.inUse(), c.idle.Len(), len(held), len(s.open))
 				}
 			},
 		})

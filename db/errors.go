@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -23,6 +24,9 @@ func storeFault(attempt string, err error) error {
 		return fmt.Errorf("%s: %w", attempt, err)
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) && !refused(err):
 		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Busy, "time ran out", err))
+	case full(err):
+		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Unavailable, "the database takes no more connections", err).
+			WithCode("database_full").WithHint("raise max_connections of PostgreSQL, or lower database.max_connections").After(time.Second))
 	case again(err):
 		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Busy, "others changed the same at the same time", err))
 	case unavailable(err):
@@ -58,9 +62,15 @@ func refused(err error) bool {
 	return errors.As(err, &connect)
 }
 
+// full tells whether err is that the server, the role or the database has all the connections it may have.
+func full(err error) bool { return hasCode(err, "53300") }
+
+// codeUser marks that one user's database cannot be used.
+const codeUser = "user_unavailable"
+
 // userFault says that one user's database cannot be used. It makes that one user unavailable and nobody else.
 func userFault(err error, hint string) error {
-	return fault.Wrap(fault.Unavailable, "the user's data cannot be used", err).WithCode("user_unavailable").WithHint(hint)
+	return fault.Wrap(fault.Unavailable, "the user's data cannot be used", err).WithCode(codeUser).WithHint(hint)
 }
 
 // again tells whether err is a conflict between transactions that trying again resolves.

@@ -83,7 +83,7 @@ func (c *Cluster) FinishIntake(ctx context.Context, rows []IntakeRow) error {
 	b.Queue(lockIntake, seqs)
 	b.Queue(`DELETE FROM intake i USING `+done+` AND NOT EXISTS (SELECT FROM intake_waiting w WHERE w.seq = i.seq)`, epoch, seqs, revs)
 	b.Queue(`UPDATE intake i SET recipients = '{}' FROM `+done, epoch, seqs, revs)
-	return storeFault("end rows of the intake journal", c.instance.SendBatch(ctx, &b).Close())
+	return storeFault("end rows of the intake journal", c.instance.send(ctx, &b))
 }
 
 // lockIntake is the first statement of every transaction that may remove rows: what the next ones see is then settled,
@@ -202,7 +202,7 @@ func (c *Cluster) FinishWaiting(ctx context.Context, u vocab.Username, seqs []in
 		return nil
 	})
 	b.Queue(forsaken, seqs)
-	return n, storeFault("end what waited for "+u.String(), c.instance.SendBatch(ctx, &b).Close())
+	return n, storeFault("end what waited for "+u.String(), c.instance.send(ctx, &b))
 }
 
 // DropWaiting ends the wait of u for everything.

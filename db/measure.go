@@ -91,7 +91,7 @@ func (c *Cluster) Multiply(ctx context.Context, u vocab.Username, activity, obje
 
 // tidy does what autovacuum would have done, had the rows come one by one.
 func (c *Cluster) tidy(ctx context.Context, u vocab.Username) error {
-	l, err := c.users.acquire(ctx, c.userDatabase(u))
+	l, err := c.users.acquire(ctx, c.class, c.userDatabase(u))
 	if err != nil {
 		return err
 	}

@@ -150,6 +150,7 @@ func (c *Cluster) migrateUser(ctx context.Context, u User, m Migration) (changed
 		return c.wouldMigrate(ctx, u, m.Repair)
 	}
 	known := latest(c.migrations, userSet)
+	defer c.users.retry(u.Database)
 	err = c.locked(ctx, u.Database, func(ctx context.Context, _ *pgx.Conn) error {
 		conn, err := c.reachUser(ctx, u.Database)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/lightweb/lightweb/engine/holding"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -61,7 +62,7 @@ func (c *Cluster) once(ctx context.Context, u vocab.Username, begin string, work
 	}
 	defer c.users.release(l)
 	t := &Tx{conn: l.conn}
-	if err := work(ctx, t); err != nil {
+	if err := work(holding.Mark(ctx), t); err != nil {
 		_, _ = l.conn.Exec(ctx, `rollback`) // release drops a connection it fails on
 		return err
 	}
@@ -76,7 +77,7 @@ func (c *Cluster) once(ctx context.Context, u vocab.Username, begin string, work
 // is replaced: nothing was done over it yet.
 func (c *Cluster) begin(ctx context.Context, u vocab.Username, begin string) (*lease, error) {
 	for {
-		l, err := c.users.acquire(ctx, c.userDatabase(u))
+		l, err := c.users.acquire(ctx, c.class, c.userDatabase(u))
 		if err != nil {
 			return nil, err
 		}

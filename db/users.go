@@ -74,6 +74,7 @@ func (c *Cluster) ReserveUser(ctx context.Context, u vocab.Username) (User, erro
 // CreateUserDatabase clones the template for u, unless that was done before; then it brings the database up to date.
 func (c *Cluster) CreateUserDatabase(ctx context.Context, u vocab.Username) error {
 	database := c.userDatabase(u)
+	defer c.users.retry(database)
 	made, err := c.ensure(ctx, database, func(ctx context.Context, conn *pgx.Conn) error {
 		return clone(ctx, conn, database, c.template)
 	})

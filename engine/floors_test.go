@@ -60,6 +60,7 @@ var floors = map[string]int{
 	"db/embedded":              1,
 	"engine/keyspace/embedded": 1,
 	"engine/vocab":             1,
+	"engine/holding":           1,
 
 	"engine/fault": 0,
 	"migrations":   0,

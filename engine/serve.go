@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
@@ -89,7 +90,7 @@ func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener
 	if err != nil {
 		return errors.Join(err, public.Close(), admin.Close())
 	}
-	if err := p.inbox.Start(ctx); err != nil {
+	if err := errors.Join(e.db.Fit(ctx), p.inbox.Start(ctx)); err != nil {
 		release()
 		return errors.Join(err, public.Close(), admin.Close())
 	}
@@ -215,6 +216,7 @@ func (e *Engine) keepLock(ctx context.Context, release func(), lost <-chan struc
 // parts makes what serves, wired together.
 func (e *Engine) parts() *parts {
 	p := &parts{}
+	owners := e.db.As(db.Owner) // the inbox and the deliveries are db.Work, and the server knows who asks
 	handlers := handler.New(e.local, e.profiles)
 	p.inbox = e.newInbox(handlers, func(u vocab.Username) { p.dispatcher.Wake(u) }, e.metrics)
 	p.dispatcher = delivery.New(delivery.Deps{
@@ -222,14 +224,14 @@ func (e *Engine) parts() *parts {
 		Owner: rand.Text(), Concurrency: e.cfg.Delivery.Concurrency, HostConcurrency: e.cfg.Delivery.HostConcurrency, Drain: e.cfg.DrainTimeout,
 		Log: e.log.With("component", "delivery"), Metrics: e.metrics, Now: e.now,
 	})
-	p.feed = feed.New(e.db, e.local)
+	p.feed = feed.New(owners, e.local)
 	p.outbox = outbox.New(outbox.Deps{
-		Store: e.db, Local: e.local, Actors: e.actors, Handlers: handlers, Gate: e.gate, Keys: e.keys, Wake: p.dispatcher.Wake,
+		Store: owners, Local: e.local, Actors: e.actors, Handlers: handlers, Gate: e.gate, Keys: e.keys, Wake: p.dispatcher.Wake,
 		Log: e.log.With("component", "outbox"), Metrics: e.metrics, Now: e.now,
 	})
 	s := server.New(server.Deps{
 		Store: e.db, Local: e.local, Verifier: e.verifier, Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed,
-		Profiles: e.profiles, Gate: e.gate, Version: e.cfg.Version, BodyLimit: e.cfg.Limits.Body, PageSize: e.cfg.Federation.PageSize, Readers: max(1, e.cfg.Database.MaxConnections/4),
+		Profiles: e.profiles, Gate: e.gate, Version: e.cfg.Version, BodyLimit: e.cfg.Limits.Body, PageSize: e.cfg.Federation.PageSize,
 		TrustedProxies: e.cfg.TrustedProxies, Ready: e.db.Ping, Log: e.log.With("component", "server"), Metrics: e.metrics, Now: e.now,
 	})
 	p.public = &http.Server{Handler: s.Public()}

@@ -141,9 +141,9 @@ func (s *Server) isOwner(a *answer, r *http.Request, u vocab.Username) (bool, er
 // serve answers with the collection, or with the page of it that is asked for. Other parameters are ignored: peers add
 // their own.
 func (s *Server) serve(a *answer, r *http.Request, contentType string, c collection, u vocab.Username, owner bool) error {
-	read := s.visit
+	read := s.strangers.Read
 	if owner {
-		read = s.Store.Read
+		read = s.owners.Read
 	}
 	id := s.Local.ID(u) + "/" + vocab.ID(c.name)
 	var doc vocab.Doc

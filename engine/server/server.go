@@ -68,25 +68,25 @@ type Deps struct {
 
 	BodyLimit      int64          // bytes of one activity from another server
 	PageSize       int            // items in a page of a collection
-	Readers        int            // how many may read users' databases at once without being known here: a quarter of all connections
 	TrustedProxies []netip.Prefix // whose X-Forwarded-Proto is believed
 }
 
 // Server answers requests. Public and Admin return its two sides, for listeners that are somebody else's.
 type Server struct {
 	Deps
-	metrics  metrics
-	told     *rate.Limiter // refusals that the log shows at level Info
-	failures *rate.Limiter // failures that are no bugs and that it shows at level Warn
-	visits   visits
-	users    userCount
-	home     []byte
+	metrics   metrics
+	told      *rate.Limiter // refusals that the log shows at level Info
+	failures  *rate.Limiter // failures that are no bugs and that it shows at level Warn
+	owners    *db.Cluster   // the store, for users
+	strangers *db.Cluster   // the store, for everybody else
+	users     userCount
+	home      []byte
 }
 
 // New returns a server.
 func New(d Deps) *Server {
 	return &Server{Deps: d, metrics: newMetrics(d.Metrics), told: rate.NewLimiter(1, 20), failures: rate.NewLimiter(1, 20),
-		visits: newVisits(d.Readers), home: homePage(d.Local.Host())}
+		owners: d.Store.As(db.Owner), strangers: d.Store.As(db.Stranger), home: homePage(d.Local.Host())}
 }
 
 // What a connection may cost before a request is understood, and how long one request may take.

@@ -53,7 +53,7 @@ func (s *Server) getStored(a *answer, r *http.Request, p httprouter.Params, fold
 	}
 	me := s.Local.ID(u)
 	var found stored
-	err = s.visit(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
+	err = s.strangers.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
 		found, err = find(ctx, tx, me, me+vocab.ID(folder+p.ByName("thing")))
 		return err
 	})
@@ -86,7 +86,7 @@ func (s *Server) mayRead(a *answer, r *http.Request, u vocab.Username, to vocab.
 		return true, nil
 	}
 	var follower *db.Relationship
-	err = s.visit(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
+	err = s.strangers.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
 		follower, err = tx.Relationship(ctx, db.Follower, viewer)
 		return err
 	})

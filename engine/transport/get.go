@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/holding"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -43,6 +44,9 @@ type Response struct {
 // Get fetches r.URL, following up to three redirects. Whatever status the last answer has, it is returned; an error
 // means that there was none, that it could not be read, or that r.Check refused it.
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
+	if err := holding.Check(ctx, "the network"); err != nil {
+		return nil, err
+	}
 	start := c.cfg.Now()
 	within, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()

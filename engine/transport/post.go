@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lightweb/lightweb/engine/holding"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -42,6 +43,9 @@ type Attempt struct {
 // Post delivers p.Body. It follows one redirect that keeps the method and stays on the host (307, 308), no other. An
 // error means that the last request had no answer; an answer of whatever status is in the Attempt.
 func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
+	if err := holding.Check(ctx, "the network"); err != nil {
+		return Attempt{}, err
+	}
 	start := c.cfg.Now()
 	within, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
