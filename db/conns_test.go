@@ -26,6 +26,8 @@ type server struct {
 	most    int
 	opened  int
 	refuses error
+	refused int
+	room    int // for connections; 0 for as many as come
 	broken  map[*pgx.Conn]bool
 }
 
@@ -34,8 +36,13 @@ func newServer() *server { return &server{open: map[*pgx.Conn]string{}, broken: 
 func (s *server) connect(_ context.Context, database string) (*pgx.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.refuses != nil {
-		return nil, s.refuses
+	refuses := s.refuses
+	if s.room > 0 && len(s.open) >= s.room {
+		refuses = errFull
+	}
+	if refuses != nil {
+		s.refused++
+		return nil, refuses
 	}
 	conn := new(pgx.Conn)
 	s.open[conn] = database

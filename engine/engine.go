@@ -77,7 +77,8 @@ func (e *Engine) openStore(ctx context.Context, c db.Config) error {
 	c.MaxConnections, c.Metrics = e.cfg.Database.MaxConnections, e.metrics
 	if c.URL == "" {
 		var err error
-		if e.postgres, err = embedded.Open(ctx, embedded.Config{Dir: e.cfg.DataDir, Log: e.log.With("component", "postgres")}); err != nil {
+		if e.postgres, err = embedded.Open(ctx, embedded.Config{Dir: e.cfg.DataDir,
+			Connections: c.MaxConnections + db.Beside, Log: e.log.With("component", "postgres")}); err != nil {
 			return err
 		}
 		c.URL, c.Migrate = e.postgres.ConnString(), true

@@ -33,8 +33,9 @@ const closeLimit = time.Minute
 
 // Config says where the private cluster lies.
 type Config struct {
-	Dir string // the data directory, e.g. /var/lib/lightweb; made if missing. The cluster lies in Dir/pg
-	Log *slog.Logger
+	Dir         string // the data directory, e.g. /var/lib/lightweb; made if missing. The cluster lies in Dir/pg
+	Connections int    // for which there must be room; there is for 297 in any case
+	Log         *slog.Logger
 }
 
 // Cluster is a running private cluster, held by this process until Close. Its methods may be called concurrently.
@@ -42,6 +43,7 @@ type Cluster struct {
 	dir, data, socket string
 	bin               installation
 	as                account
+	connections       int
 	log               *slog.Logger
 
 	mu      sync.Mutex
@@ -52,7 +54,7 @@ type Cluster struct {
 // Open makes sure that the private cluster of cfg.Dir runs, and holds it for this process. When ctx ends, so does any
 // waiting for others and for PostgreSQL, and what was half started is stopped again.
 func Open(ctx context.Context, cfg Config) (*Cluster, error) {
-	c := &Cluster{log: cfg.Log}
+	c := &Cluster{connections: cfg.Connections, log: cfg.Log}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}

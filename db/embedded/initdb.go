@@ -11,12 +11,16 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
 )
+
+// reserved is how many connections PostgreSQL keeps for a superuser who must mend it.
+const reserved = 3
 
 // initdbSpace is more than a fresh cluster takes.
 const initdbSpace = 64 << 20
@@ -76,7 +80,7 @@ func (c *Cluster) configure(ctx context.Context) error {
 listen_addresses = ''
 unix_socket_directories = '"` + strings.ReplaceAll(c.socket, "'", "''") + `"'
 port = ` + port + `
-max_connections = 300
+max_connections = ` + strconv.Itoa(max(300, c.connections+reserved)) + `
 shared_buffers = 128MB
 synchronous_commit = on
 max_wal_size = 1GB

@@ -1,0 +1,249 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+func TestEachClassHasItsShare(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		limit  int
+		first  Class // takes all it can get
+		has    int
+		others []Class // who still get something then
+	}{
+		{64, Work, 56, []Class{Owner}},
+		{64, Owner, 60, []Class{Work}},
+		{64, Stranger, 16, []Class{Owner, Work}},
+		{8, Work, 7, []Class{Owner}},
+		{8, Owner, 7, []Class{Work}},
+		{8, Stranger, 2, []Class{Owner, Work}},
+		{4, Work, 3, []Class{Owner}},
+		{4, Owner, 3, []Class{Work}},
+		{4, Stranger, 1, []Class{Owner, Work}},
+		{1, Work, 1, nil},
+		{1, Stranger, 1, nil},
+	} {
+		t.Run(fmt.Sprintf("%s of %d", tt.first, tt.limit), func(t *testing.T) {
+			t.Parallel()
+			c, _ := managed(tt.limit)
+			defer c.close()
+			held := hold(t, c, tt.first, tt.has)
+			for class := range classes {
+				if got := now(c, class, "another"); got != slices.Contains(tt.others, class) {
+					t.Errorf("when %s has %d of %d, %s gets one: %t", tt.first, tt.has, tt.limit, class, got)
+				}
+			}
+			for _, l := range held {
+				c.release(l)
+			}
+		})
+	}
+}
+
+func TestOneUserHasFourConnectionsAndHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := managed(64)
+		var greedy sync.WaitGroup
+		enough := make(chan struct{})
+		most := 0
+		for range 64 {
+			greedy.Go(func() {
+				l, err := c.acquire(t.Context(), Owner, "alice")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				most = max(most, s.is("alice"))
+				<-enough
+				c.release(l)
+			})
+		}
+		synctest.Wait()
+		for class := range classes {
+			if !now(c, class, "bob") || now(c, class, "alice") {
+				t.Errorf("%s: bob is served %t, alice %t; want bob only", class, now(c, class, "bob"), now(c, class, "alice"))
+			}
+		}
+		close(enough)
+		greedy.Wait()
+		if most != 4 {
+			t.Errorf("alice had %d connections, want 4", most)
+		}
+		c.close()
+	})
+}
+
+func TestStrangersLeaveAUserHalfOfItsConnections(t *testing.T) {
+	t.Parallel()
+	c, _ := managed(64)
+	defer c.close()
+	for range 2 {
+		l, err := c.acquire(t.Context(), Stranger, "alice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.release(l)
+	}
+	if now(c, Stranger, "alice") || !now(c, Owner, "alice") || !now(c, Work, "alice") {
+		t.Error("with two strangers there a third was let in, or alice or her writer was not")
+	}
+}
+
+func TestTheOldestOfAllClassesIsServedFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := managed(2)
+		held := []*lease{mustAcquire(t, c, "x"), mustAcquire(t, c, "y")}
+		var served []string
+		var all sync.WaitGroup
+		for n, class := range []Class{Work, Stranger, Owner, Work, Owner} {
+			all.Go(func() {
+				l, err := c.acquire(t.Context(), class, fmt.Sprint(n))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				served = append(served, fmt.Sprint(n))
+				c.release(l)
+			})
+			synctest.Wait() // it stands in the queue
+		}
+		c.release(held[0])
+		all.Wait()
+		c.release(held[1])
+		if want := []string{"0", "1", "2", "3", "4"}; !slices.Equal(served, want) {
+			t.Errorf("served %v, want %v", served, want)
+		}
+		c.close()
+	})
+}
+
+func TestAConnectionIsHandedToWhoCameFirstAndNotToItsOwnUser(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := managed(1)
+		held := mustAcquire(t, c, "busy")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var all sync.WaitGroup
+		other := false
+		all.Go(func() {
+			l := mustAcquire(t, c, "other")
+			other = true
+			c.release(l)
+		})
+		synctest.Wait()
+		for range 3 { // always somebody wants the connection that is there
+			all.Go(func() {
+				for ctx.Err() == nil {
+					l := mustAcquire(t, c, "busy")
+					if other {
+						cancel()
+					}
+					c.release(l)
+				}
+			})
+		}
+		synctest.Wait()
+		c.release(held)
+		all.Wait()
+		if s.opened > 3 {
+			t.Errorf("%d connections were opened for two users in turn, want 3", s.opened)
+		}
+		c.close()
+	})
+}
+
+func TestStrangersOpenTwentyConnectionsASecondAndIdleOnesCostNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := managed(100)
+		c.opens.SetLimit(strangerOpens)
+		burst := func(from int) (refused int) {
+			for n := range 50 {
+				l, err := c.acquire(t.Context(), Stranger, fmt.Sprint(from+n))
+				if f := fault.Of(err); err != nil && (f.Kind != fault.Unavailable || f.Code != "crowded" || f.RetryAfter != time.Second) {
+					t.Errorf("acquire = %v, want crowded", err)
+				}
+				if err != nil {
+					refused++
+					continue
+				}
+				c.release(l)
+			}
+			return refused
+		}
+		if got := burst(0); got != 30 || s.opened != 20 {
+			t.Errorf("of 50 at once %d were refused and %d opened, want 30 and 20", got, s.opened)
+		}
+		if got := burst(0); got != 30 || s.opened != 20 {
+			t.Errorf("of 50 again %d were refused, and then %d opened; want the same 20 served", got, s.opened)
+		}
+		if !now(c, Owner, "alice") || !now(c, Work, "bob") {
+			t.Error("strangers kept others from opening")
+		}
+		time.Sleep(time.Second) // of the test's own clock
+		if got := burst(1000); got != 30 {
+			t.Errorf("of 50 others a second later %d were refused, want 30", got)
+		}
+		c.close()
+	})
+}
+
+func TestAStrangerDoesNotWaitLongNorInALongQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 8
+		c, _ := managed(limit)
+		held := hold(t, c, Stranger, 2)
+		crowded := make(chan error, limit)
+		start := time.Now()
+		for range limit {
+			go func() {
+				_, err := c.acquire(t.Context(), Stranger, "alice")
+				crowded <- err
+			}()
+		}
+		synctest.Wait()
+		if _, err := c.acquire(t.Context(), Stranger, "alice"); !errors.Is(err, errCrowded) || time.Since(start) > 0 {
+			t.Errorf("behind %d others: %v after %s, want a refusal at once", limit, err, time.Since(start))
+		}
+		for range limit {
+			if err := <-crowded; !errors.Is(err, errCrowded) || time.Since(start) != strangerTime {
+				t.Errorf("acquire = %v after %s, want crowded after %s", err, time.Since(start), strangerTime)
+			}
+		}
+		for _, l := range held {
+			c.release(l)
+		}
+		available(t, c, limit)
+		c.close()
+	})
+}
+
+func TestConnectionsOpenedTogetherDoNotEndTogether(t *testing.T) {
+	t.Parallel()
+	c, _ := managed(60)
+	defer c.close()
+	now := time.Now()
+	first, last := lifeTime*2, time.Duration(0)
+	for _, l := range hold(t, c, Owner, 50) {
+		age := l.until.Sub(now)
+		first, last = min(first, age), max(last, age)
+		c.release(l)
+	}
+	if first < lifeTime*4/5 || last > lifeTime*6/5+time.Minute || last-first < lifeTime/10 {
+		t.Errorf("they live from %s to %s, want %s give or take a fifth", first, last, lifeTime)
+	}
+}
