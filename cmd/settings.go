@@ -66,7 +66,7 @@ var settings = []setting{
 	{key: "database.url", at: func(c *config) pflag.Value { return (*secret)(&c.Engine.Database.URL) }, secret: true, flag: "database-url", arg: "URL",
 		help: "PostgreSQL server, as `postgres://user@host:5432`; empty: a private one. Better in a file: the environment and flags can be read by others"},
 	{key: "database.max_connections", at: func(c *config) pflag.Value { return (*whole)(&c.Engine.Database.MaxConnections) },
-		help: "connections at once, over all databases: 4 to 10000"},
+		help: "connections at once to users' databases, all together; some 20 more are used beside: 4 to 10000"},
 	{key: "tls.cert", at: func(c *config) pflag.Value { return (*path)(&c.Engine.TLS.Cert) },
 		help: "PEM file with the certificate chain; empty: plain HTTP behind a proxy"},
 	{key: "tls.key", at: func(c *config) pflag.Value { return (*path)(&c.Engine.TLS.Key) },

@@ -97,6 +97,10 @@ func shut(conn *pgx.Conn) {
 		}
 	}
 	_ = conn.Close(ctx) // nothing is pending on it
+	select {
+	case <-conn.PgConn().CleanupDone(): // what was called off is closed behind our back
+	case <-ctx.Done():
+	}
 }
 
 // acquire returns a connection to the database, waiting for its turn while none may be had.

@@ -32,7 +32,7 @@ type Config struct {
 
 	Database struct {
 		URL            Secret // postgres://… of the server, database names are ours; empty: a private cluster in DataDir
-		MaxConnections int    // in all, over every user's database: 4 to 10000
+		MaxConnections int    // to users' databases, all together: 4 to 10000
 		Name, Template string // of the databases, where several instances share a server; not settings
 	}
 	TLS struct {
