@@ -3,6 +3,7 @@ package db
 import (
 	"container/list"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -112,7 +113,7 @@ func (c *conns) giveUp(ctx context.Context, w *waiter) grant {
 	}
 	c.dequeue(w)
 	c.leave(w.place)
-	if context.Cause(ctx) == error(errCrowded) {
+	if errors.Is(context.Cause(ctx), errCrowded) {
 		c.metrics.crowded.Inc()
 		return grant{err: errCrowded}
 	}
