@@ -3,8 +3,9 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 FUZZTIME ?= 15s
+ROUNDS ?= 100
 
-.PHONY: help run test lint bench gobench fuzz docs
+.PHONY: help run test lint bench gobench crash fuzz docs
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +26,9 @@ bench: ## measure everything that has a target, and write docs/benchmarks.md (so
 
 gobench: ## run the benchmarks of single packages
 	.ci/bootstrap go test -run '^$$' -bench . -benchmem ./...
+
+crash: ## kill engine and PostgreSQL under load, ROUNDS times (100)
+	LIGHTWEB_CRASH_ROUNDS=$(ROUNDS) .ci/bootstrap go test ./engine -count 1 -timeout 2h -v -run Killed
 
 fuzz: ## fuzz each target for FUZZTIME (15s)
 	.ci/bootstrap .ci/fuzz $(FUZZTIME)

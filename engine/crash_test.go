@@ -1,0 +1,288 @@
+package engine_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// How much a round of the crash test sends, from how many sides at once, to how many users.
+const (
+	crashActivities = 160
+	crashSenders    = 8
+	crashUsers      = 5
+	crashAuthors    = 4
+)
+
+// victims are what is killed, one or both of them.
+var victims = []struct {
+	name             string
+	engine, postgres bool
+}{{"the engine", true, false}, {"PostgreSQL", false, true}, {"both", true, true}}
+
+// What was answered 202 is in the database of each recipient exactly once, with its side effects and its events, whatever
+// is killed meanwhile; and nothing else is there. LIGHTWEB_CRASH_ROUNDS says how often something is killed, 5 times
+// unless it says otherwise; LIGHTWEB_CRASH_SEED plays one run again, as far as other processes let it.
+func TestNothingAcceptedIsLostOrDoubledWhateverIsKilled(t *testing.T) {
+	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("LIGHTWEB_CRASH_ROUNDS"), "5"))
+	if err != nil {
+		t.Fatal("LIGHTWEB_CRASH_ROUNDS: ", err)
+	}
+	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("LIGHTWEB_CRASH_SEED"), strconv.FormatUint(rand.Uint64(), 10)), 10, 64)
+	if err != nil {
+		t.Fatal("LIGHTWEB_CRASH_SEED: ", err)
+	}
+	t.Logf("LIGHTWEB_CRASH_SEED=%d", seed)
+	c := newCrash(t, rand.New(rand.NewPCG(seed, 0)))
+	for n := range rounds {
+		victim := victims[n%len(victims)]
+		c.round(t, n, victim.engine, victim.postgres)
+		if t.Failed() {
+			t.Fatalf("round %d, in which %s was killed, is the first to fail", n+1, victim.name)
+		}
+	}
+	t.Logf("%d rounds; %d activities accepted, %d requests refused or unanswered and made again", rounds, c.accepted.Load(), c.again.Load())
+}
+
+// crash is an engine whose users follow the authors of a peer.
+type crash struct {
+	random  *rand.Rand
+	home    *enginetest.Instance
+	peer    *peertest.Peer
+	authors []*peertest.Actor
+	users   []*enginetest.User
+	posts   []string // one of each user, to be liked
+	seen    []int64  // the last event of each user that was looked at
+
+	accepted, again atomic.Int64
+}
+
+func newCrash(t *testing.T, random *rand.Rand) *crash {
+	c := &crash{random: random, home: enginetest.Start(t, "LIGHTWEB_LOG_LEVEL=info"), peer: peertest.New(t, "127.0.0.2")}
+	for n := range crashAuthors {
+		c.authors = append(c.authors, c.peer.Actor(fmt.Sprint("/author", n)))
+	}
+	for n := range crashUsers {
+		u := c.home.CreateUser(t, fmt.Sprint("reader", n))
+		_, post := u.Post(t, map[string]any{"content": "like me"})
+		c.users, c.posts, c.seen = append(c.users, u), append(c.posts, post), append(c.seen, 0)
+		for _, a := range c.authors {
+			follow := u.Do(t, "Follow", map[string]any{"actorUri": string(a.ID)}).ActivityID
+			accept := vocab.Doc{"id": fmt.Sprint(a.ID, "/accepts/", n), "type": "Accept", "actor": string(a.ID), "object": follow}
+			if status := c.post(t, a, u.ID+"/inbox", accept.JSON()); status != http.StatusAccepted {
+				t.Fatalf("the Accept was answered %d", status)
+			}
+		}
+	}
+	c.home.DB(t) // what is looked through holds PostgreSQL from now on
+	return c
+}
+
+// sending is an activity that an actor sends until it is accepted, and what it must have brought about then.
+type sending struct {
+	actor   *peertest.Actor
+	id      string
+	body    []byte
+	inboxes []string // it is posted to each, at the same time
+	readers []int    // who must have it
+	event   string
+	effect  string // a query that counts what it did beside being stored, for each reader; empty: nothing
+	args    []any
+}
+
+// round sends many activities, kills something on the way, and looks at everything afterwards.
+func (c *crash) round(t *testing.T, n int, engine, postgres bool) {
+	all := make([]sending, crashActivities)
+	for k := range all {
+		all[k] = c.invent(t, n, k)
+	}
+	var accepted atomic.Int64
+	kill := int64(1 + c.random.IntN(crashActivities-1))
+	due := make(chan struct{})
+	next := make(chan sending)
+	var senders sync.WaitGroup
+	for range crashSenders {
+		senders.Go(func() {
+			for s := range next {
+				c.send(t, s)
+				if accepted.Add(1) == kill {
+					close(due)
+				}
+			}
+		})
+	}
+	senders.Go(func() {
+		defer close(next)
+		for _, s := range all {
+			next <- s
+		}
+	})
+	<-due
+	c.kill(t, engine, postgres)
+	senders.Wait()
+	c.accepted.Add(accepted.Load())
+	c.look(t, all)
+}
+
+func (c *crash) kill(t *testing.T, engine, postgres bool) {
+	t.Helper()
+	if pid := c.home.Postmaster(); postgres && pid > 0 {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if engine {
+		c.home.Kill()
+		c.home.Start(t)
+	}
+}
+
+// invent makes an activity up: most are public posts, which all users read; the rest is for one of them.
+func (c *crash) invent(t *testing.T, round, k int) sending {
+	name := fmt.Sprint(round, "-", k)
+	a := c.authors[c.random.IntN(len(c.authors))]
+	reader := c.random.IntN(len(c.users))
+	u := c.users[reader]
+	own, shared := u.ID+"/inbox", c.home.URL+"/inbox"
+	one := sending{actor: a, id: fmt.Sprint(a.ID, "/activities/", name), inboxes: []string{own}, readers: []int{reader}}
+	doc := vocab.Doc{"id": one.id, "actor": string(a.ID), "to": []any{u.ID}}
+	switch k % 8 {
+	case 5: // a private post, which comes to both inboxes
+		one.inboxes = append(one.inboxes, shared)
+		doc["type"], doc["object"] = "Create", note(a, name, u.ID)
+		one.event, one.effect, one.args = "create.received", `SELECT count(*) FROM feed WHERE activity_uri = $1`, []any{one.id}
+	case 6:
+		doc["type"], doc["object"] = "Like", c.posts[reader]
+		one.event, one.effect, one.args = "like.received", `SELECT count(*) FROM reactions WHERE object_uri = $1 AND actor_uri = $2`, []any{c.posts[reader], string(a.ID)}
+	case 7: // somebody new follows the user, who answers once
+		one.actor = c.peer.Actor("/follower" + name)
+		one.id = fmt.Sprint(one.actor.ID, "/follows/1")
+		doc = vocab.Doc{"id": one.id, "actor": string(one.actor.ID), "type": "Follow", "object": u.ID}
+		one.event, one.args = "follow.received", []any{one.id, string(one.actor.ID)}
+		one.effect = `SELECT count(*) FROM relationships r JOIN delivery_jobs j ON j.object_uri = $1 WHERE r.actor_uri = $2 AND r.type = 'follower' AND j.type = 'Accept'`
+	default:
+		doc["to"] = []any{string(vocab.Public)}
+		doc["type"], doc["object"] = "Create", note(a, name, string(vocab.Public))
+		one.inboxes, one.readers = []string{shared}, []int{0, 1, 2, 3, 4}
+		one.event, one.effect, one.args = "create.received", `SELECT count(*) FROM feed WHERE activity_uri = $1`, []any{one.id}
+	}
+	one.body = doc.JSON()
+	return one
+}
+
+func note(a *peertest.Actor, name, to string) vocab.Doc {
+	return vocab.Doc{"id": fmt.Sprint(a.ID, "/notes/", name), "type": "Note", "attributedTo": string(a.ID), "content": "number " + name, "to": []any{to}}
+}
+
+// send posts an activity to its inboxes, each until it is accepted, as other servers do.
+func (c *crash) send(t *testing.T, s sending) {
+	var all sync.WaitGroup
+	for _, inbox := range s.inboxes {
+		all.Go(func() {
+			tick := time.NewTicker(20 * time.Millisecond)
+			defer tick.Stop()
+			limit := time.NewTimer(2 * time.Minute)
+			defer limit.Stop()
+			for {
+				status := c.post(t, s.actor, inbox, s.body)
+				switch status {
+				case http.StatusAccepted:
+					return
+				case 0, http.StatusServiceUnavailable:
+					c.again.Add(1)
+				default:
+					t.Errorf("%s was answered %d, want 202, or 503 while something is down", s.id, status)
+					return
+				}
+				select {
+				case <-tick.C:
+				case <-limit.C:
+					t.Errorf("%s was never accepted", s.id)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// crashClient does not keep connections to an engine that may be another process by the next request.
+var crashClient = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
+
+// post sends a signed request and returns the status, 0 when there was no answer.
+func (c *crash) post(t *testing.T, a *peertest.Actor, inbox string, body []byte) int {
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, inbox, bytes.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	r.Header.Set("Content-Type", vocab.ActivityJSON)
+	if err := signature.Sign(r, body, a.Keys.RSA, signature.RFC9421, time.Now()); err != nil {
+		t.Error(err)
+		return 0
+	}
+	resp, err := crashClient.Do(r)
+	if err != nil {
+		return 0
+	}
+	_ = resp.Body.Close() // the status says it all
+	return resp.StatusCode
+}
+
+// look wants of everything that was sent that each reader has it once, and of everything a reader has that it was sent.
+func (c *crash) look(t *testing.T, all []sending) {
+	t.Helper()
+	enginetest.Eventually(t, "the journal is empty", func() bool {
+		var left int
+		err := c.home.SQL(t, "lightweb").QueryRowContext(t.Context(), `SELECT count(*) FROM intake`).Scan(&left)
+		return err == nil && left == 0
+	})
+	for reader, u := range c.users {
+		told := map[string]int{}
+		for _, e := range u.Events(t, c.seen[reader]) {
+			var p struct{ ActivityURI string }
+			enginetest.Answer{Body: e.Payload}.Decode(t, &p)
+			told[e.Type+" "+p.ActivityURI]++
+			c.seen[reader] = e.Seq
+		}
+		var want []string
+		for _, s := range all {
+			if !slices.Contains(s.readers, reader) {
+				continue
+			}
+			want = append(want, s.id)
+			if n := told[s.event+" "+s.id]; n != 1 {
+				t.Errorf("%s was told %d times of %s, want once", u.Name, n, s.id)
+			}
+			if n := u.Column(t, s.effect, s.args...); !slices.Equal(n, []string{"1"}) {
+				t.Errorf("%s had %s effects on %s, want one", s.id, n, u.Name)
+			}
+		}
+		round, _, _ := strings.Cut(want[0][strings.LastIndex(want[0], "/")+1:], "-")
+		got := u.Column(t, `SELECT uri FROM activities WHERE direction = 'inbound' AND (uri LIKE '%/activities/' || $1 || '-%' OR uri LIKE '%/follower' || $1 || '-%')`, round)
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s holds %d activities of the round, want the %d that were accepted for it", u.Name, len(got), len(want))
+		}
+		if n := u.Column(t, `SELECT count(*) FROM poison`); !slices.Equal(n, []string{"0"}) {
+			t.Errorf("%s has %s activities set aside", u.Name, n)
+		}
+	}
+}
