@@ -45,7 +45,8 @@ func (t *Tx) Poison(ctx context.Context, uri vocab.ID, raw []byte, reason string
 		return err
 	}
 	reason = strings.ReplaceAll(strings.ToValidUTF8(reason, "?"), "\x00", "?") // it may quote what could not be stored
-	_, err := t.exec(ctx, "set poison aside", `INSERT INTO poison (uri, raw, reason) VALUES ($1, $2, $3) ON CONFLICT (uri) DO NOTHING`, uri, raw, reason)
+	_, err := t.exec(ctx, "set poison aside", `INSERT INTO poison (uri, raw, reason) VALUES ($1, $2, $3)
+		ON CONFLICT (uri) DO UPDATE SET reason = excluded.reason, created_at = excluded.created_at`, uri, raw, reason)
 	return err
 }
 

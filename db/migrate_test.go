@@ -24,7 +24,6 @@ func TestManyOpenAtOnceAndMakeEverythingOnce(t *testing.T) {
 	cfg := dbtest.Config(t)
 	cfg.Template, cfg.InstanceTemplate = "", "" // its own, made from the migrations
 	template := fmt.Sprintf("%s-template-%d", cfg.Name, db.Schema())
-	t.Cleanup(func() { run(t, "postgres", `DROP DATABASE "`+template+`"`) })
 	destroyed(t, cfg)
 	var all sync.WaitGroup
 	for range 8 {
@@ -74,7 +73,6 @@ func TestARoleThatMayOnlyCreateDatabasesIsEnough(t *testing.T) {
 	run(t, "postgres", `CREATE ROLE `+role+` CREATEDB`)
 	t.Cleanup(func() { run(t, "postgres", `DROP ROLE `+role) })
 	cfg.Template, cfg.InstanceTemplate = "", ""
-	t.Cleanup(func() { run(t, "postgres", fmt.Sprintf(`DROP DATABASE "%s-template-%d"`, cfg.Name, db.Schema())) })
 	destroyed(t, cfg)
 	option := " options='-c role=" + role + "'"
 	if strings.Contains(cfg.URL, "://") {

@@ -26,16 +26,8 @@ func (t *Tx) CountPoison(ctx context.Context) (int, error) {
 	return t.count(ctx, `SELECT count(*) FROM poison`)
 }
 
-// DropPoison forgets an activity that was set aside. Its id stays taken.
-func (t *Tx) DropPoison(ctx context.Context, uri vocab.ID) error {
-	_, err := t.exec(ctx, "drop poison", `DELETE FROM poison WHERE uri = $1`, uri)
+// DropPoison forgets an activity that was set aside, unless it was set aside again since. Its id stays taken.
+func (t *Tx) DropPoison(ctx context.Context, p Poisoned) error {
+	_, err := t.exec(ctx, "drop poison", `DELETE FROM poison WHERE uri = $1 AND created_at = $2`, p.URI, p.CreatedAt)
 	return err
-}
-
-// ReturnPoison forgets that an activity was set aside, and gives its id back.
-func (t *Tx) ReturnPoison(ctx context.Context, uri vocab.ID) error {
-	if err := t.Unclaim(ctx, []vocab.ID{uri}); err != nil {
-		return err
-	}
-	return t.DropPoison(ctx, uri)
 }

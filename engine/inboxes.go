@@ -193,7 +193,7 @@ func (e *Engine) DropInbox(ctx context.Context, c InboxChoice) (InboxReport, err
 	for _, u := range users {
 		if c.State != InboxWaiting {
 			e.eachPoison(ctx, u, c, &r, func(p db.Poisoned) error {
-				err := e.db.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.DropPoison(ctx, p.URI) })
+				err := e.db.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.DropPoison(ctx, p) })
 				if err == nil {
 					r.Dropped++
 				}

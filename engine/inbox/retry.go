@@ -10,12 +10,8 @@ import (
 )
 
 // Retry gives an activity back that was set aside: it waits in the journal, from which the process that serves applies
-// it, and its id may be taken again. What its handler needs is fetched anew. Whatever it dies of, the activity is still
-// set aside, or waits.
-//
-// The row of the journal is committed while the user's transaction is open: whoever drains it waits there for the id,
-// and finds it free. It is the one place where a transaction of a user waits for another database, in a process with
-// connections of its own.
+// it. What its handler needs is fetched anew. Its id is free before the journal holds it, so that no drain finds it taken,
+// and it is set aside until then: whatever Retry dies of, the activity is there to be given back, or waits.
 func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p db.Poisoned) error {
 	a, err := vocab.ParseActivity(p.Raw)
 	if err != nil {
@@ -37,10 +33,11 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p db.Poisoned) erro
 	x.meant = i.meant(x)
 	in := i.intake(x, a.Raw)
 	in.Recipients, in.Waiting = nil, in.Recipients
-	return i.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		if err := tx.ReturnPoison(ctx, p.URI); err != nil {
-			return err
-		}
-		return i.Store.Resubmit(ctx, in)
-	})
+	if err := i.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.Unclaim(ctx, []vocab.ID{p.URI}) }); err != nil {
+		return err
+	}
+	if err := i.Store.Resubmit(ctx, in); err != nil {
+		return err
+	}
+	return i.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.DropPoison(ctx, p) })
 }
