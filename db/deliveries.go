@@ -153,10 +153,10 @@ func (t *Tx) DueHosts(ctx context.Context, now time.Time, hosts []string) ([]str
 	return due, err
 }
 
-// SentTo returns the inboxes to which posts or updates of an object went or go, or, given its own id, a reaction.
+// SentTo returns the inboxes to which posts or updates of an object went or go, or, given its own id, a reaction or Block.
 func (t *Tx) SentTo(ctx context.Context, object vocab.ID) ([]Inbox, error) {
 	return collect[Inbox](ctx, t, "list inboxes of object", `SELECT d.inbox, d.host, d.targets FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id
-		WHERE j.object_uri = $1 AND j.type IN ('Create', 'Update', 'Like', 'Announce') ORDER BY d.id`, object)
+		WHERE j.object_uri = $1 AND j.type IN ('Create', 'Update', 'Like', 'Dislike', 'Announce', 'Block') ORDER BY d.id`, object)
 }
 
 // JobCounts is the state of a job, computed from its rows.

@@ -95,7 +95,7 @@ func (st *Stage) cast(t testing.TB) (scene int, alice vocab.Username) {
 
 // tables are all that a user's database has.
 var tables = []string{"actors", "objects", "activities", "seen", "tombstones", "relationships", "feed", "reactions", "groups", "delivery_jobs",
-	"deliveries", "event_outbox", "audit", "idempotency_keys", "poison"}
+	"deliveries", "event_outbox", "audit", "idempotency_keys", "poison", "blocks", "moves"}
 
 func (st *Stage) release(t testing.TB, alice vocab.Username) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -299,6 +299,7 @@ const rows = `
 	UNION ALL SELECT 7, seq, concat_ws(' ', 'event', type, payload ->> 'activityUri', payload ->> 'objectUri', 'by', payload ->> 'trust', payload ->> 'actorUri') FROM event_outbox
 	UNION ALL SELECT 8, 0, concat_ws(' ', 'delivery', inbox, convert_from(body, 'UTF8')) FROM deliveries JOIN delivery_jobs j ON j.id = job_id
 	UNION ALL SELECT 9, 0, concat_ws(' ', 'poison', uri, reason) FROM poison
+	UNION ALL SELECT 9, 0, concat_ws(' ', 'block', direction, actor_uri, activity_uri) FROM blocks
 	UNION ALL SELECT 10, 0, 'tombstones ' || count(*) FROM tombstones HAVING count(*) > 0`
 
 var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)

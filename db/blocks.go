@@ -1,0 +1,66 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Block is that the user blocks an actor (Outbound), or an actor the user (Inbound).
+type Block struct {
+	Actor     vocab.ID
+	Direction string
+	Activity  vocab.ID // the Block that made it
+}
+
+// AddBlock keeps a block, in place of the one that is there. One by the user waits for every transaction under way that
+// has asked for blocks, and those that ask later wait for this one: what slipped in before is there to be ended, and
+// nothing slips in after. Two at once must not have asked before, or each waits for the other.
+func (t *Tx) AddBlock(ctx context.Context, b Block, now time.Time) error {
+	if b.Direction == Outbound {
+		if _, err := t.exec(ctx, "lock blocks", `LOCK TABLE blocks IN ACCESS EXCLUSIVE MODE`); err != nil {
+			return err
+		}
+	}
+	_, err := t.exec(ctx, "add block", `INSERT INTO blocks (digest, direction, actor_uri, activity_uri, created_at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (digest, direction) DO UPDATE SET actor_uri = excluded.actor_uri, activity_uri = excluded.activity_uri, created_at = excluded.created_at`,
+		digest(b.Actor), b.Direction, b.Actor, b.Activity, now)
+	return err
+}
+
+// Block returns the block of that direction between the user and the actor, nil when there is none.
+func (t *Tx) Block(ctx context.Context, direction string, actor vocab.ID) (*Block, error) {
+	return one[Block](ctx, t, "read block", `SELECT actor_uri, direction, activity_uri FROM blocks WHERE digest = $1 AND direction = $2`, digest(actor), direction)
+}
+
+// RemoveBlock removes a block and tells whether there was one.
+func (t *Tx) RemoveBlock(ctx context.Context, direction string, actor vocab.ID) (bool, error) {
+	n, err := t.exec(ctx, "remove block", `DELETE FROM blocks WHERE digest = $1 AND direction = $2`, digest(actor), direction)
+	return n == 1, err
+}
+
+// Blocked returns which of the actors the user blocks, as they were asked for.
+func (t *Tx) Blocked(ctx context.Context, actors []vocab.ID) (map[vocab.ID]bool, error) {
+	type row struct{ Digest []byte }
+	rows, err := collect[row](ctx, t, "read blocks", `SELECT digest FROM blocks WHERE direction = 'outbound' AND digest = ANY($1)`, digests(actors))
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	found := map[string]bool{}
+	for _, r := range rows {
+		found[string(r.Digest)] = true
+	}
+	blocked := map[vocab.ID]bool{}
+	for _, id := range actors {
+		blocked[id] = found[string(digest(id))]
+	}
+	return blocked, nil
+}
+
+// LeaveFeed takes out of the feed what an actor wrote or passed on, and what others passed on of these objects.
+func (t *Tx) LeaveFeed(ctx context.Context, actor vocab.ID, objects []vocab.ID) error {
+	_, err := t.exec(ctx, "remove from feed", `DELETE FROM feed WHERE actor_uri = $1 OR activity_uri IN
+		(SELECT uri FROM activities WHERE object_uri = ANY($2) AND type = 'Announce')`, actor, texts(objects))
+	return err
+}

@@ -1,0 +1,119 @@
+package db_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func block(actor vocab.ID, direction string) db.Block {
+	return db.Block{Actor: actor, Direction: direction, Activity: actor + "/blocks/1"}
+}
+
+func TestABlockHoldsHoweverTheActorIsWritten(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		if err := tx.AddBlock(ctx, block("https://peer.example/carol", db.Outbound), time.Now()); err != nil {
+			return err
+		}
+		return tx.AddBlock(ctx, block("https://peer.example/dave", db.Inbound), time.Now())
+	})
+	const disguised = "HTTPS://Peer.example:443/carol"
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		got, err := tx.Blocked(ctx, []vocab.ID{disguised, "https://peer.example/dave", "https://peer.example/carol2"})
+		if err != nil || !got[disguised] || got["https://peer.example/dave"] || got["https://peer.example/carol2"] {
+			t.Errorf("Blocked = %v, %v; want carol alone", got, err)
+		}
+		if removed, err := tx.RemoveBlock(ctx, db.Inbound, disguised); err != nil || removed {
+			t.Errorf("carol's block of the user: %v, %v; want none", removed, err)
+		}
+		removed, err := tx.RemoveBlock(ctx, db.Outbound, disguised)
+		if err != nil || !removed {
+			t.Errorf("RemoveBlock = %v, %v; want it removed", removed, err)
+		}
+		left, err := tx.Block(ctx, db.Outbound, disguised)
+		if err != nil || left != nil {
+			t.Errorf("Block = %+v, %v; want none", left, err)
+		}
+		return nil
+	})
+}
+
+// A follow that is applied while its actor is being blocked is there to be ended, or comes too late; nothing between.
+func TestNothingSlipsInBesideABlock(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	const carol = vocab.ID("https://peer.example/carol")
+	asked, blocking := make(chan struct{}), make(chan error, 1)
+	go func() {
+		<-asked
+		blocking <- c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+			if err := tx.AddBlock(ctx, block(carol, db.Outbound), time.Now()); err != nil {
+				return err
+			}
+			ended, err := tx.EndRelationship(ctx, db.Follower, carol)
+			if err == nil && !ended {
+				t.Error("the block found no follow to end")
+			}
+			return err
+		})
+	}()
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		if blocked, err := tx.Blocked(ctx, []vocab.ID{carol}); err != nil || blocked[carol] {
+			t.Errorf("blocked = %v, %v; want nobody yet", blocked, err)
+		}
+		close(asked)
+		if err := db.AwaitLock(ctx, tx, `SELECT 1`); err != nil { // the block waits for this transaction
+			return err
+		}
+		return tx.SetRelationship(ctx, db.Relationship{Actor: carol, Type: db.Follower, Status: db.Accepted, Activity: carol + "/follows/1"}, time.Now())
+	})
+	if err := <-blocking; err != nil {
+		t.Fatal(err)
+	}
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		rel, err := tx.Relationship(ctx, db.Follower, carol)
+		if err == nil && rel != nil {
+			t.Errorf("carol is %+v, want nothing of hers beside the block", rel)
+		}
+		return err
+	})
+}
+
+func TestWhatABlockedActorDidIsNoNotification(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	const me, carol = vocab.ID("https://us.example/users/alice"), vocab.ID("https://peer.example/carol")
+	listed := func(want int, when string) {
+		t.Helper()
+		read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			items, err := tx.Notifications(ctx, me, nil, 10)
+			if len(items) != want {
+				t.Errorf("%s: %d notifications, want %d", when, len(items), want)
+			}
+			return err
+		})
+	}
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.AddActivity(ctx, db.Activity{ID: uuid.New(), URI: carol + "/follows/1", Direction: db.Inbound, Type: "Follow", Actor: carol,
+			Object: me, Published: time.Now(), Raw: []byte(`{}`)})
+	})
+	listed(1, "before")
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.AddBlock(ctx, block(carol, db.Outbound), time.Now())
+	})
+	listed(0, "blocked")
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		if _, err := tx.RemoveBlock(ctx, db.Outbound, carol); err != nil {
+			return err
+		}
+		return tx.AddBlock(ctx, block(carol, db.Inbound), time.Now())
+	})
+	listed(1, "while carol blocks the user")
+}

@@ -1,0 +1,100 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// The states of a report.
+const (
+	ReportOpen     = "open"
+	ReportResolved = "resolved"
+)
+
+// Report is what another server reports to the operator.
+type Report struct {
+	ID         int64
+	Activity   vocab.ID // the Flag
+	Actor      vocab.ID // who reports
+	Objects    []vocab.ID
+	Users      []string // the local users who are reported, or whose objects are; by name
+	Content    string   // what the reporter says, plain
+	ReceivedAt time.Time
+	State      string
+	ResolvedAt *time.Time
+	Note       string // the operator's
+}
+
+const reportColumns = `id, activity, actor, objects, users, content, received_at, state, resolved_at, note`
+
+// maxOpenReports bounds how many open reports one host may have here.
+const maxOpenReports = 1000
+
+// AddReport keeps a report, and tells whether it is new and about anything here: about one of its Users who exists, or
+// meant for the instance as a whole. The fault is RateLimited when its host has too many open ones.
+func (c *Cluster) AddReport(ctx context.Context, r Report, forInstance bool) (added bool, err error) {
+	host := r.Actor.Host()
+	var open int
+	if err := c.instance.QueryRow(ctx, `SELECT count(*) FROM reports WHERE host = $1 AND state = 'open'`, host).Scan(&open); err != nil {
+		return false, storeFault("count reports", err)
+	}
+	if open >= maxOpenReports {
+		return false, fault.New(fault.RateLimited, "too many reports of this server are open").After(time.Hour)
+	}
+	tag, err := c.instance.Exec(ctx, `WITH here AS (SELECT array_agg(username ORDER BY username) AS names FROM users WHERE username = ANY($6) AND state <> 'creating')
+		INSERT INTO reports (digest, activity, actor, host, objects, users, content, received_at)
+		SELECT $1, $2, $3, $4, $5, coalesce(names, '{}'), $7, $8 FROM here WHERE names IS NOT NULL OR $9
+		ON CONFLICT (digest) DO NOTHING`,
+		digest(r.Activity), r.Activity, r.Actor, host, texts(r.Objects), r.Users, r.Content, r.ReceivedAt, forInstance)
+	return tag.RowsAffected() == 1, storeFault("store report", err)
+}
+
+// Reports returns the open reports, or all of them, the newest first.
+func (c *Cluster) Reports(ctx context.Context, all bool) ([]Report, error) {
+	return c.reports(ctx, `SELECT `+reportColumns+` FROM reports WHERE $1 OR state = 'open' ORDER BY id DESC`, all)
+}
+
+// Report returns one report; the fault is NotFound when there is none.
+func (c *Cluster) Report(ctx context.Context, id int64) (Report, error) {
+	found, err := c.reports(ctx, `SELECT `+reportColumns+` FROM reports WHERE id = $1`, id)
+	if err == nil && len(found) == 0 {
+		err = fault.New(fault.NotFound, fmt.Sprintf("there is no report %d", id)).WithHint("lightweb report list --all")
+	}
+	if err != nil {
+		return Report{}, err
+	}
+	return found[0], nil
+}
+
+func (c *Cluster) reports(ctx context.Context, query string, args ...any) ([]Report, error) {
+	rows, err := c.instance.Query(ctx, query, args...)
+	if err != nil {
+		return nil, storeFault("read reports", err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Report])
+	return found, storeFault("read reports", err)
+}
+
+// ResolveReports closes reports, with a note for the operator unless that is empty, and returns which of them there are.
+// One that is resolved stays as it was but for the note.
+func (c *Cluster) ResolveReports(ctx context.Context, ids []int64, note string, now time.Time) ([]int64, error) {
+	rows, err := c.instance.Query(ctx, `UPDATE reports SET state = 'resolved', resolved_at = coalesce(resolved_at, $3),
+		note = CASE WHEN $2 = '' THEN note ELSE $2 END WHERE id = ANY($1) RETURNING id`, ids, note, now)
+	if err != nil {
+		return nil, storeFault("resolve reports", err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return found, storeFault("resolve reports", err)
+}
+
+// CountOpenReports returns how many reports wait for the operator.
+func (c *Cluster) CountOpenReports(ctx context.Context) (n int, err error) {
+	err = c.instance.QueryRow(ctx, `SELECT count(*) FROM reports WHERE state = 'open'`).Scan(&n)
+	return n, storeFault("count reports", err)
+}
