@@ -121,6 +121,7 @@ func (e *Engine) build() error {
 		Log: e.log.With("component", "actor"),
 	})
 	e.verifier = actor.NewVerifier(e.actors, e.gate, c.PublicURL, e.now)
+	e.metrics.MustRegister(e.openReports())
 	return nil
 }
 

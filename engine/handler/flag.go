@@ -1,9 +1,23 @@
 package handler
 
-import "context"
+import (
+	"context"
 
-// flag: somebody reports users or their posts to this server. It is not shown to the users it names, least of all to the
-// reported one; the log tells the operator.
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// flag: somebody reports users or their objects to the operator, for whom Receive keeps it. It is nothing to any user,
+// least of all to the one who is reported.
 func flag() Handler {
-	return Handler{Received: func(context.Context, Tx, *Received) error { return ErrIgnored }}
+	return Handler{
+		Check: func(a *vocab.Activity) error {
+			objects, err := a.Doc.IDs("object")
+			if err == nil && len(objects) == 0 {
+				err = fault.New(fault.Invalid, "a report needs an object").At("/object")
+			}
+			return err
+		},
+		Received: func(context.Context, Tx, *Received) error { return ErrIgnored },
+	}
 }

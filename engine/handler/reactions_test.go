@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/fault"
 )
 
 func posted(to string) func(*peertest.Scene) {
@@ -177,5 +178,15 @@ func TestAnUndoneFollowStaysUndone(t *testing.T) {
 		s.MustSend("p:/carol", "us:/alice/inbox", follow)
 	}); len(made) > 0 {
 		t.Errorf("a Follow after its Undo made %q, want nothing", slices.Clip(made))
+	}
+}
+
+// What an Undo embeds is looked at before it reaches anybody: nobody can have it set aside in a user's database.
+func TestAnUndoOfSeveralThingsIsRefused(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	for _, object := range []string{`["us:/alice","p:/dave"]`, `7`} {
+		body := `{"id":"p:/undos/1","type":"Undo","actor":"p:/carol","object":{"type":"Follow","actor":"p:/carol","object":` + object + `}}`
+		expect(t, s, "Follow of "+object, nil, fault.Invalid, func() error { return s.Send("p:/carol", "us:/alice/inbox", body) })
 	}
 }

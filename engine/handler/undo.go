@@ -30,7 +30,16 @@ func checkUndo(a *vocab.Activity) error {
 	if by.ID != "" && !by.ID.Same(a.Actor) {
 		return fault.New(fault.Invalid, "an actor can only undo what it did").WithCode("foreign_object").At("/object/actor")
 	}
-	return nil
+	_, err = aboutOf(o)
+	return err
+}
+
+// aboutOf returns what an activity that is embedded in an Undo is about. A report is about many things, and lasts.
+func aboutOf(o vocab.Ref) (vocab.Ref, error) {
+	if o.Type() == "Flag" {
+		return vocab.Ref{}, nil
+	}
+	return o.Doc.Ref("object")
 }
 
 // doing is what is taken back.
@@ -83,7 +92,7 @@ func undone(ctx context.Context, tx Tx, r *Received) error {
 }
 
 // lasting are the types whose effect is not undone, but changed or deleted.
-var lasting = []string{"Create", "Update", "Delete", "Undo"}
+var lasting = []string{"Create", "Update", "Delete", "Flag", "Undo"}
 
 // findDoing returns what is taken back: as it is stored here, else as the Undo embeds it. The fault is ErrIgnored when
 // somebody else did it.
@@ -101,7 +110,7 @@ func findDoing(ctx context.Context, tx Tx, r *Received) (doing, error) {
 			return doing{o.ID, stored.Type, stored.Object, true}, nil
 		}
 	}
-	about, err := o.Doc.Ref("object")
+	about, err := aboutOf(o)
 	return doing{o.ID, o.Type(), about.ID, false}, err
 }
 

@@ -19,8 +19,11 @@ var concerning = map[string]bool{"Follow": true, "Accept": true, "Reject": true,
 
 // resolveAddressing finds the local users whom the activity may concern, and when there are any, fetches what its
 // handler needs. It may find too many, never too few: each user's own transaction decides by its own relationships.
-// Groups are never expanded on the way in.
+// Groups are never expanded on the way in. A report is for the operator alone, and ends here.
 func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeline.Next) error {
+	if x.Activity.Type == "Flag" {
+		return i.report(ctx, x)
+	}
 	users := map[vocab.Username]bool{}
 	if !x.User.IsZero() {
 		users[x.User] = true
@@ -84,7 +87,7 @@ func (i *Inbox) acquainted(ctx context.Context, x *receiving, users map[vocab.Us
 	if !all && (!x.User.IsZero() || !toFollowers) {
 		return nil
 	}
-	known, err := i.Store.Acquainted(ctx, x.Actor.ID, !all)
+	known, err := i.Store.Acquainted(ctx, x.Actor.ID, !all || a.Type == "Move") // a follow is all that moves
 	if err != nil {
 		return fmt.Errorf("find recipients: %w", err)
 	}

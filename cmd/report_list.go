@@ -1,0 +1,51 @@
+package cmd
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+)
+
+func newReportList(a *app) *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use:   "list [flags]",
+		Short: "List the open reports",
+		Long: "list shows the reports that are not resolved, the newest first. In a pipe: a line per report with id, state, time,\n" +
+			"reporting host, users concerned, number of objects and what the reporter says, separated by tabs.",
+		Example: "  lightweb report list\n  lightweb report list --all --json | jq '.reports[] | {id, users}'",
+		Args:    takes(),
+		RunE: a.action(func(ctx context.Context, _ []string) error {
+			return a.engine(ctx, func(e *engine.Engine) error {
+				reports, err := e.Reports(ctx, all)
+				if err != nil {
+					return err
+				}
+				rows := make([][]string, len(reports))
+				for i, r := range reports {
+					rows[i] = []string{strconv.FormatInt(r.ID, 10), r.State, stamp(r.ReceivedAt), r.Host, strings.Join(r.Users, ","), strconv.Itoa(len(r.Objects)), begin(r.Content)}
+				}
+				doc := struct {
+					Reports []engine.Report `json:"reports"`
+				}{notNil(reports)}
+				return a.out.table([]string{"ID", "STATE", "RECEIVED", "HOST", "USERS", "OBJECTS", "CONTENT"}, rows, doc)
+			})
+		}),
+	}
+	c.Flags().BoolVar(&all, "all", false, "list the resolved ones too")
+	return c
+}
+
+// maxBeginning is how many characters of a text a table shows.
+const maxBeginning = 60
+
+func begin(text string) string {
+	if r := []rune(text); len(r) > maxBeginning {
+		return string(r[:maxBeginning-1]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,53 @@
+package cmd
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+)
+
+func newReportShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show a report",
+		Long:    "show tells all there is of a report: who reports whom, which objects, and what the reporter says.",
+		Example: "  lightweb report show 12",
+		Args:    takes("ID"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			ids, err := reportIDs(args)
+			if err != nil {
+				return err
+			}
+			return a.engine(ctx, func(e *engine.Engine) error {
+				r, err := e.Report(ctx, ids[0])
+				if err != nil {
+					return err
+				}
+				return a.out.facts(a.out.style().Bold(true).Render("report "+args[0]), reportFacts(r), r)
+			})
+		}),
+	}
+}
+
+// reportFacts returns what there is to say of a report, under the keys that JSON has.
+func reportFacts(r engine.Report) []fact {
+	facts := []fact{
+		{key: "id", value: strconv.FormatInt(r.ID, 10), titled: true},
+		{key: "state", value: r.State},
+		{key: "actor", value: string(r.Actor)},
+		{key: "activity", value: string(r.Activity)},
+		{key: "users", value: strings.Join(r.Users, ", ")},
+	}
+	for _, o := range r.Objects {
+		facts = append(facts, fact{key: "object", value: string(o)})
+	}
+	facts = append(facts, fact{key: "content", value: r.Content}, fact{key: "received_at", value: stamp(r.ReceivedAt)})
+	if r.ResolvedAt != nil {
+		facts = append(facts, fact{key: "resolved_at", value: stamp(*r.ResolvedAt)}, fact{key: "note", value: r.Note})
+	}
+	return facts
+}

@@ -1,0 +1,50 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Bounds of a report.
+const (
+	maxReported = 100  // objects that are kept
+	maxReport   = 5000 // characters of what the reporter says
+)
+
+// report keeps a Flag for the operator: it is about local users, or meant for the instance. It reaches no user's
+// database. What concerns nobody here is dropped.
+func (i *Inbox) report(ctx context.Context, x *receiving) error {
+	a := x.Activity
+	objects, err := a.Doc.IDs("object")
+	if err != nil {
+		return err
+	}
+	r := db.Report{Activity: a.ID, Actor: x.Actor.ID, Objects: objects[:min(len(objects), maxReported)], Content: reported(a.Doc), ReceivedAt: i.Now()}
+	instance := a.Names(i.Local.InstanceID())
+	for _, id := range r.Objects {
+		if u, _, ok := i.Local.Holder(id); ok {
+			r.Users = append(r.Users, u.String())
+		}
+		instance = instance || id.Same(i.Local.InstanceID())
+	}
+	if len(r.Users) == 0 && !instance {
+		return nil
+	}
+	added, err := i.Store.AddReport(ctx, r, instance)
+	if err != nil {
+		return fmt.Errorf("keep report: %w", err)
+	}
+	if added {
+		i.Log.InfoContext(ctx, "report received", "activity", a.ID, "actor", r.Actor, "host", r.Actor.Host())
+	}
+	return nil
+}
+
+// reported returns what the reporter says. Servers write it as plain text.
+func reported(d vocab.Doc) string {
+	text := []rune(d.Words("content"))
+	return string(text[:min(len(text), maxReport)])
+}

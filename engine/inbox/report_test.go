@@ -1,0 +1,78 @@
+package inbox_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+const flag = `{"id":"p:/flags/1","type":"Flag","actor":"p:/carol","content":"spam","object":["us:/alice","us:/alice/objects/1","p:/notes/1"]}`
+
+// A report is for the operator alone: it leaves no trace with the one who is reported, whichever way it comes.
+func TestAReportIsKeptForTheOperator(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, inbox, body string
+		users             bool // alice is concerned
+		objects           int  // 0: it is not kept
+		kind              fault.Kind
+	}{
+		{"as Mastodon sends it", mine, flag, true, 3, accepted},
+		{"through the shared inbox", shared, flag, true, 3, accepted},
+		{"of one object", shared, strings.Replace(flag, `["us:/alice","us:/alice/objects/1","p:/notes/1"]`, `"us:/alice/objects/1"`, 1), true, 1, accepted},
+		{"of embedded objects", shared, strings.Replace(flag, `"us:/alice","us:/alice/objects/1"`, `{"id":"us:/alice","type":"Person"},{"type":"Note"}`, 1), true, 2, accepted},
+		{"of this server", shared, strings.Replace(flag, `"us:/alice","us:/alice/objects/1"`, `"us:/actor"`, 1), false, 2, accepted},
+		{"to this server", shared, strings.Replace(flag, `"object":["us:/alice","us:/alice/objects/1",`, `"to":"us:/actor","object":[`, 1), false, 1, accepted},
+		{"of nobody here", mine, strings.Replace(flag, `"us:/alice","us:/alice/objects/1",`, ``, 1), false, 0, accepted},
+		{"of a user who does not exist", shared, strings.ReplaceAll(flag, "us:/alice", "us:/users/nobody"), false, 0, accepted},
+		{"of nothing", shared, strings.Replace(flag, `"us:/alice","us:/alice/objects/1","p:/notes/1"`, ``, 1), false, 0, fault.Invalid},
+		{"of what is no object", shared, strings.Replace(flag, `"p:/notes/1"`, `7`, 1), false, 0, fault.Invalid},
+		{"ORG-24 of 10,000 objects", shared, strings.Replace(flag, `"p:/notes/1"`, thousands(), 1), true, 100, accepted},
+		{"that says too much", shared, strings.Replace(flag, `spam`, strings.Repeat("é", 6000), 1), true, 3, accepted},
+		{"under another server's id", shared, strings.Replace(flag, "p:/flags", "q:/flags", 1), false, 0, fault.Invalid},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t)
+			expect(t, s, nil, fault.Unauthenticated, func() error { return s.Send("q:/mallory", c.inbox, c.body) })
+			for range 2 { // the second time it is no news
+				expect(t, s, nil, c.kind, func() error { return s.Send("p:/carol", c.inbox, c.body) })
+			}
+			kept, err := s.Store.Reports(t.Context(), false)
+			if err != nil || len(kept) != min(c.objects, 1) {
+				t.Fatalf("%d reports are kept, %v; want %d", len(kept), err, min(c.objects, 1))
+			}
+			if c.objects == 0 {
+				return
+			}
+			r := kept[0]
+			if r.Activity != s.ID("p:/flags/1") || r.Actor != s.ID("p:/carol") || len(r.Objects) != c.objects || slices.Contains(r.Users, s.Alice.String()) != c.users {
+				t.Errorf("kept %+v, want carol's report of %d objects", r, c.objects)
+			}
+			if n := len([]rune(r.Content)); n != 4 && n != 5000 {
+				t.Errorf("%d characters of it are kept, want all 4, or 5000", n)
+			}
+		})
+	}
+}
+
+func thousands() string {
+	ids := make([]string, 10_000)
+	for n := range ids {
+		ids[n] = fmt.Sprintf(`"p:/notes/%d"`, n)
+	}
+	return strings.Join(ids, ",")
+}
+
+func TestAReportCannotBeTakenBack(t *testing.T) {
+	s := newScene(t)
+	s.MustSend("p:/carol", shared, flag)
+	expect(t, s, nil, accepted, func() error {
+		return s.Send("p:/carol", mine, `{"id":"p:/undos/1","type":"Undo","actor":"p:/carol","to":"us:/alice","object":`+flag+`}`)
+	})
+	if kept, err := s.Store.Reports(t.Context(), false); err != nil || len(kept) != 1 {
+		t.Errorf("%d reports are open, %v; want 1", len(kept), err)
+	}
+}

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Report is what another server reports to the operator.
+type Report struct {
+	ID         int64      `json:"id"`
+	State      string     `json:"state"` // open, resolved
+	Activity   vocab.ID   `json:"activity"`
+	Actor      vocab.ID   `json:"actor"` // who reports: often the actor of a whole server
+	Host       string     `json:"host"`
+	Users      []string   `json:"users"` // the local users who are reported, or whose objects are
+	Objects    []vocab.ID `json:"objects"`
+	Content    string     `json:"content"` // plain text
+	ReceivedAt time.Time  `json:"received_at"`
+	ResolvedAt *time.Time `json:"resolved_at"`
+	Note       string     `json:"note"`
+}
+
+func reportOf(r db.Report) Report {
+	return Report{ID: r.ID, State: r.State, Activity: r.Activity, Actor: r.Actor, Host: r.Actor.Host(), Users: r.Users, Objects: r.Objects,
+		Content: r.Content, ReceivedAt: r.ReceivedAt, ResolvedAt: r.ResolvedAt, Note: r.Note}
+}
+
+// Reports returns the open reports, or all of them, the newest first.
+func (e *Engine) Reports(ctx context.Context, all bool) ([]Report, error) {
+	rows, err := e.db.Reports(ctx, all)
+	out := make([]Report, len(rows))
+	for i, r := range rows {
+		out[i] = reportOf(r)
+	}
+	return out, err
+}
+
+// Report returns one report; the fault is NotFound when there is none.
+func (e *Engine) Report(ctx context.Context, id int64) (Report, error) {
+	r, err := e.db.Report(ctx, id)
+	return reportOf(r), err
+}
+
+// ResolveReports closes reports, with a note unless that is empty, and returns those that there are. The fault is
+// NotFound when there is none of them, Partial when some are missing.
+func (e *Engine) ResolveReports(ctx context.Context, ids []int64, note string) ([]int64, error) {
+	resolved, err := e.db.ResolveReports(ctx, ids, note, e.now())
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(resolved)
+	var missing []string
+	for _, id := range ids {
+		if !slices.Contains(resolved, id) {
+			missing = append(missing, strconv.FormatInt(id, 10))
+		}
+	}
+	if len(missing) == 0 {
+		return resolved, nil
+	}
+	kind := fault.Partial
+	if len(resolved) == 0 {
+		kind = fault.NotFound
+	}
+	return resolved, fault.New(kind, fmt.Sprintf("there is no report %s", strings.Join(missing, ", "))).WithHint("lightweb report list --all")
+}
+
+// countTime bounds the look at the database that a scrape of the metrics takes.
+const countTime = 2 * time.Second
+
+// openReports is how many reports wait for the operator.
+func (e *Engine) openReports() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "lightweb_reports_open",
+		Help: "Reports by other servers that are not resolved; NaN when the database does not tell.",
+	}, func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), countTime)
+		defer cancel()
+		n, err := e.db.CountOpenReports(ctx)
+		if err != nil {
+			e.log.Warn("reports not counted", "err", err)
+			return math.NaN()
+		}
+		return float64(n)
+	})
+}
