@@ -81,6 +81,8 @@ var settings = []setting{
 		help: "`open`: every domain that is not blocked; `allowlist`: allowed domains only"},
 	{key: "federation.signature_first", at: func(c *config) pflag.Value { return (*text)(&c.Engine.Federation.SignatureFirst) },
 		help: "signature tried first on an unknown host: `rfc9421` or `cavage`"},
+	{key: "federation.deliver_blocks", at: func(c *config) pflag.Value { return (*truth)(&c.Engine.Federation.DeliverBlocks) },
+		help: "tell an actor that a user blocks it; it learns that the follows end in any case"},
 	{key: "federation.page_size", at: func(c *config) pflag.Value { return (*whole)(&c.Engine.Federation.PageSize) },
 		help: "items in a page of a collection: 1 to 100"},
 	{key: "cache.actor_ttl", at: func(c *config) pflag.Value { return (*span)(&c.Engine.Cache.ActorTTL) },

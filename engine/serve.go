@@ -227,7 +227,8 @@ func (e *Engine) parts() *parts {
 	p.feed = feed.New(owners, e.local)
 	p.outbox = outbox.New(outbox.Deps{
 		Store: owners, Local: e.local, Actors: e.actors, Handlers: handlers, Gate: e.gate, Keys: e.keys, Wake: p.dispatcher.Wake,
-		Log: e.log.With("component", "outbox"), Metrics: e.metrics, Now: e.now,
+		DeliverBlocks: e.cfg.Federation.DeliverBlocks,
+		Log:           e.log.With("component", "outbox"), Metrics: e.metrics, Now: e.now,
 	})
 	s := server.New(server.Deps{
 		Store: e.db, Local: e.local, Verifier: e.verifier, Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed,

@@ -107,6 +107,25 @@ func (r *Resolver) Refresh(ctx context.Context, id vocab.ID) (*vocab.Actor, erro
 	return r.resolve(ctx, id, true)
 }
 
+// Fresh returns the actor as its own server describes it now, and fails when that does not answer.
+func (r *Resolver) Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
+	if r.Local.owns(id) {
+		return r.Local.at(id)
+	}
+	if err := r.Gate.Check(id.Host()); err != nil {
+		return nil, err
+	}
+	have, err := r.known(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	got, err := r.renew(ctx, id, have)
+	if err != nil {
+		return nil, fmt.Errorf("fetch actor %s: %w", id, err)
+	}
+	return present(got)
+}
+
 // Known returns the actor as it is remembered, however old that is; nil when it is not, or was deleted. Nobody is asked.
 func (r *Resolver) Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if r.Local.owns(id) {

@@ -3,8 +3,6 @@ package handler
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/registry"
@@ -64,26 +62,11 @@ func follow(local *actor.Local, profiles Profiles) Handler {
 
 // sendAccept answers a Follow in the transaction that stores it, so that no accepted follower is left without answer.
 func sendAccept(ctx context.Context, tx Tx, local *actor.Local, r *Received) error {
-	id := local.NewActivityID(r.User)
-	body := vocab.Doc{"@context": vocab.Context(), "id": string(id), "type": "Accept", "actor": string(r.Me),
-		"object": followDoc(r.Activity), "to": []any{string(r.Actor.ID)}}.JSON()
-	err := tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: id, Direction: db.Outbound, Type: "Accept",
-		Actor: r.Me, Object: r.Activity.ID, Published: r.Now, Raw: body})
-	if err != nil {
-		return err
-	}
-	inbox := db.Inbox{URL: r.Actor.Inbox, Host: r.Actor.Inbox.Host(), Targets: []vocab.ID{r.Actor.ID}}
-	if local.IsLocal(r.Actor.ID) {
-		inbox.Host = ""
-	}
-	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: id, Object: r.Activity.ID, Type: "Accept", Body: body}
-	if err := tx.Enqueue(ctx, job, []db.Inbox{inbox}, r.Now); err != nil {
-		return err
-	}
-	return tx.AddEvent(ctx, NewEvent("accept.sent", Payload{Activity: id, Type: "Accept", Actor: r.Me, Object: r.Activity.ID, Trust: TrustSelf}, r.Now))
+	f := r.Activity
+	return sender{tx, local, r.User, r.Now}.send(ctx, "Accept", followDoc(f.ID, f.Actor, f.Object.ID), r.Actor)
 }
 
-// followDoc returns the Follow as an Accept carries it: what identifies it, and no more.
-func followDoc(a *vocab.Activity) vocab.Doc {
-	return vocab.Doc{"id": string(a.ID), "type": a.Type, "actor": string(a.Actor), "object": string(a.Object.ID)}
+// followDoc returns a Follow as its Accept, Reject or Undo carries it: what identifies it, and no more.
+func followDoc(id, actor, object vocab.ID) vocab.Doc {
+	return vocab.Doc{"id": string(id), "type": "Follow", "actor": string(actor), "object": string(object)}
 }

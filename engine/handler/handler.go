@@ -42,6 +42,12 @@ type Tx interface {
 	Reaction(ctx context.Context, object vocab.ID, kind string, actor vocab.ID) (*db.Reaction, error)
 	RemoveReaction(ctx context.Context, activity, actor vocab.ID) (bool, error)
 
+	AddBlock(ctx context.Context, b db.Block, now time.Time) error
+	Block(ctx context.Context, direction string, actor vocab.ID) (*db.Block, error)
+	RemoveBlock(ctx context.Context, direction string, actor vocab.ID) (bool, error)
+	LeaveFeed(ctx context.Context, actor vocab.ID, objects []vocab.ID) error
+	AddMove(ctx context.Context, account, target vocab.ID, now, since time.Time) (bool, error)
+
 	Enqueue(ctx context.Context, j db.Job, inboxes []db.Inbox, due time.Time) error
 	AddEvent(ctx context.Context, e db.Event) error
 }
@@ -69,6 +75,7 @@ type Received struct {
 	Activity *vocab.Activity
 	Actor    *vocab.Actor               // the sender, verified
 	Fetched  map[vocab.ID]*vocab.Object // what Needs named, as its origin serves it; shared, as Activity and Actor are
+	Target   *vocab.Actor               // of a Move that both accounts confirm; shared, too
 	Named    bool                       // the user is addressed, or its own inbox was
 	Follows  bool                       // the user follows the sender
 	Now      time.Time
@@ -93,8 +100,10 @@ type Sent struct {
 	Actor    *vocab.Actor // the user's own
 	Activity *vocab.Activity
 	Object   *db.Object   // the stored object that an Update or Delete is about
-	Target   *vocab.Actor // the actor that a Follow, Accept, Reject or Undo is about
+	Target   *vocab.Actor // the actor that a Follow, Accept, Reject, Block or Undo is about
 	Now      time.Time
+
+	Queued bool // set by a handler: more is to be delivered than the activity
 }
 
 // Key is what a handler is registered under.
@@ -126,6 +135,8 @@ func New(local *actor.Local, profiles Profiles) *Registry {
 	r.Register(Key{Type: "Dislike"}, dislike(local))
 	r.Register(Key{Type: "Announce"}, announce())
 	r.Register(Key{Type: "Undo"}, undo())
+	r.Register(Key{Type: "Block"}, block(local))
+	r.Register(Key{Type: "Move"}, move(local))
 	r.Register(Key{Type: "Flag"}, flag())
 	return r
 }

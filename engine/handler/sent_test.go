@@ -59,7 +59,36 @@ func TestSent(t *testing.T) {
 		{"Undo Like", does(likes), "", act("Undo", likes), accepted, []string{"- reaction us:/alice Like p:/notes/1 us:/alice/activities/l"}},
 		{"Announce", nil, "", boosts, accepted, []string{"+ reaction us:/alice Announce p:/notes/1 us:/alice/activities/b", "+ feed us:/alice/activities/b by us:/alice"}},
 		{"Undo Announce", does(boosts), "", act("Undo", boosts), accepted, []string{"- reaction us:/alice Announce p:/notes/1 us:/alice/activities/b", "- feed us:/alice/activities/b by us:/alice"}},
-		{"a type of no effect", nil, "", act("Block", `"p:/carol"`), accepted, nil},
+		{"Undo Dislike", does(strings.Replace(likes, `"Like"`, `"Dislike"`, 1)), "", act("Undo", strings.Replace(likes, `"Like"`, `"Dislike"`, 1)), accepted, []string{
+			"- reaction us:/alice Dislike p:/notes/1 us:/alice/activities/l"}},
+		{"Block of a stranger", nil, "p:/carol", act("Block", `"p:/carol"`), accepted, []string{"+ block outbound p:/carol us:/alice/activities/1"}},
+		{"Block of who asks to follow", requested, "p:/carol", act("Block", `"p:/carol"`), accepted, []string{
+			"- relationship follower p:/carol pending p:/carol/follows/f",
+			"+ activity outbound Reject us:/alice/activities/* p:/carol/follows/f",
+			"+ event reject.sent us:/alice/activities/* p:/carol/follows/f by self us:/alice",
+			"+ delivery p:/carol/inbox " + ended("Reject", "p:/carol/follows/f", "p:/carol", "us:/alice"),
+			"+ block outbound p:/carol us:/alice/activities/1"}},
+		{"Block of who is followed", follows, "p:/carol", act("Block", `"p:/carol"`), accepted, []string{
+			"- relationship following p:/carol accepted us:/alice/activities/f",
+			"+ activity outbound Undo us:/alice/activities/* us:/alice/activities/f",
+			"+ event undo.sent us:/alice/activities/* us:/alice/activities/f by self us:/alice",
+			"+ delivery p:/carol/inbox " + ended("Undo", "us:/alice/activities/f", "us:/alice", "p:/carol"),
+			"+ block outbound p:/carol us:/alice/activities/1"}},
+		{"Block of whose posts are in the feed", both(follows, func(s *peertest.Scene) {
+			s.Follows("q:/eve")
+			s.MustSend("p:/carol", "us:/inbox", createOf(note, toAll))
+			s.Serve("p:/notes/1", note)
+			s.MustSend("q:/eve", "us:/inbox", `{"id":"q:/boosts/1","type":"Announce","actor":"q:/eve",`+toAll+`,"object":"p:/notes/1"}`)
+			s.Serve("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":"q:/eve",`+toAll+`}`)
+			s.MustSend("q:/eve", "us:/inbox", `{"id":"q:/boosts/2","type":"Announce","actor":"q:/eve",`+toAll+`,"object":"q:/notes/1"}`)
+			s.Act("p:/carol", act("Undo", aliceFollows))
+		}), "p:/carol", act("Block", `"p:/carol"`), accepted, []string{
+			"- feed p:/creates/1 by p:/carol",
+			"- feed q:/boosts/1 by q:/eve",
+			"+ block outbound p:/carol us:/alice/activities/1"}},
+		{"Undo Block", func(s *peertest.Scene) { s.Act("p:/carol", blocks) }, "p:/carol", act("Undo", blocks), accepted, []string{
+			"- block outbound p:/carol us:/alice/activities/b"}},
+		{"a type of no effect", nil, "", act("Listen", `"p:/songs/1"`), accepted, nil},
 	}
 	t.Run("rows", func(t *testing.T) {
 		for _, tt := range tests {

@@ -78,6 +78,8 @@ func undone(ctx context.Context, tx Tx, r *Received) error {
 		})
 	case "Like", "Dislike", "Announce":
 		did, err = unreact(ctx, tx, r.Actor.ID, d)
+	case "Block":
+		did, err = unblock(ctx, tx, r, d)
 	}
 	if err != nil {
 		return err
@@ -92,7 +94,7 @@ func undone(ctx context.Context, tx Tx, r *Received) error {
 }
 
 // lasting are the types whose effect is not undone, but changed or deleted.
-var lasting = []string{"Create", "Update", "Delete", "Flag", "Undo"}
+var lasting = []string{"Create", "Update", "Delete", "Flag", "Move", "Undo"}
 
 // findDoing returns what is taken back: as it is stored here, else as the Undo embeds it. The fault is ErrIgnored when
 // somebody else did it.
@@ -139,6 +141,15 @@ func unreact(ctx context.Context, tx Tx, actor vocab.ID, d doing) (bool, error) 
 	return true, tx.RemoveActivity(ctx, there.Activity)
 }
 
+// unblock forgets that the actor blocks the user, if that is the block which is taken back.
+func unblock(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
+	b, err := tx.Block(ctx, db.Inbound, r.Actor.ID)
+	if err != nil || b == nil || !b.Activity.Same(d.id) && (d.stored || !d.about.Same(r.Me)) {
+		return false, err
+	}
+	return tx.RemoveBlock(ctx, db.Inbound, r.Actor.ID)
+}
+
 func reactionKind(activityType string) string {
 	if activityType == "Announce" {
 		return db.Announce
@@ -155,6 +166,11 @@ func unsent(ctx context.Context, tx Tx, s *Sent) error {
 		return err
 	case "Like", "Dislike", "Announce":
 		if _, err := tx.RemoveReaction(ctx, id, s.Actor.ID); err != nil {
+			return err
+		}
+		return tx.RemoveActivity(ctx, id)
+	case "Block":
+		if _, err := tx.RemoveBlock(ctx, db.Outbound, s.Target.ID); err != nil {
 			return err
 		}
 		return tx.RemoveActivity(ctx, id)

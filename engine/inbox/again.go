@@ -32,8 +32,27 @@ func (i *Inbox) again(ctx context.Context, u vocab.Username, w db.Waiting) (*app
 	if err != nil {
 		return nil, fmt.Errorf("read what was fetched again: %w", err)
 	}
-	return &applying{raw: a.Raw, Received: handler.Received{User: u, Me: i.Local.ID(u), Activity: a, Actor: sender, Fetched: fetched,
-		Named: w.Named, Now: w.ReceivedAt}}, nil
+	target, err := i.movedTo(ctx, u, a, sender)
+	if err != nil {
+		return nil, err
+	}
+	return &applying{raw: openly(a), Received: handler.Received{User: u, Me: i.Local.ID(u), Activity: a, Actor: sender, Fetched: fetched,
+		Target: target, Named: w.Named, Now: w.ReceivedAt}}, nil
+}
+
+// movedTo returns the target of a Move that both accounts have confirmed, as they were when it came.
+func (i *Inbox) movedTo(ctx context.Context, u vocab.Username, a *vocab.Activity, old *vocab.Actor) (*vocab.Actor, error) {
+	if a.Type != "Move" {
+		return nil, nil
+	}
+	target, err := i.Actors.Known(ctx, a.Target.ID)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, "the target cannot be looked up", err)
+	}
+	if target == nil || !handler.Moved(old, target) {
+		return nil, nil
+	}
+	return target, i.Store.Acquaint(ctx, target.ID, []vocab.Username{u}, true)
 }
 
 // objects reads what was fetched for a handler.

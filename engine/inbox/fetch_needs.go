@@ -19,7 +19,7 @@ func (i *Inbox) fetchNeeds(ctx context.Context, x *receiving) error {
 			return fmt.Errorf("fetch %s: %w", id, err)
 		}
 	}
-	return nil
+	return i.fetchMove(ctx, x)
 }
 
 // fetchNeed fetches one thing. What is not there, or not for us, stays unfetched: the handler then ignores the activity.

@@ -64,6 +64,7 @@ type receiving struct {
 	pipeline.Inbound
 	claims  []signature.Claim
 	fetched map[vocab.ID]*vocab.Object // resolveAddressing: what the handler needs, from its origin
+	target  *vocab.Actor               // resolveAddressing: of a Move that both accounts confirm
 	gone    bool                       // resolveActor: the sender's server says that it was deleted
 	meant   map[vocab.Username]bool    // respond: whose own inbox it came to, and who is addressed
 }
@@ -73,6 +74,7 @@ type applying struct {
 	handler.Received
 	raw     json.RawMessage // the activity as it is stored
 	tx      *db.Tx
+	blocked bool // the user blocks who is behind it
 	stored  bool // persist: the activity is in the user's database
 	outcome string
 }

@@ -11,9 +11,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// persist stores the activity for a user whom it concerns. The claim of its id was made for the whole batch; object and
+// persist stores the activity for a user whom it concerns and who does not block the sender. The claim of its id was made for the whole batch; object and
 // feed entry are the handler's.
 func (i *Inbox) persist(ctx context.Context, x *applying) error {
+	if x.blocked {
+		return i.dismiss(ctx, x)
+	}
 	following, err := x.tx.Relationship(ctx, db.Following, x.Actor.ID)
 	if err != nil {
 		return err
@@ -39,7 +42,7 @@ func objectID(x *applying) vocab.ID {
 }
 
 // found are the activities whose handlers find out themselves whether the user holds what they are about.
-var found = map[string]bool{"Update": true, "Delete": true, "Undo": true}
+var found = map[string]bool{"Update": true, "Delete": true, "Undo": true, "Move": true}
 
 // concerns tells whether the user has to do with the activity: it is named, follows a sender who speaks to followers or
 // everybody, or the activity is about something of the user's or that the user may hold.

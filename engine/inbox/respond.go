@@ -53,7 +53,7 @@ func (i *Inbox) meant(x *receiving) map[vocab.Username]bool {
 
 func (i *Inbox) apply(x *receiving, u vocab.Username, raw json.RawMessage) *applying {
 	return &applying{raw: raw, Received: handler.Received{User: u, Me: i.Local.ID(u), Activity: x.Activity, Actor: x.Actor, Fetched: x.fetched,
-		Named: x.meant[u], Now: i.Now()}}
+		Target: x.target, Named: x.meant[u], Now: i.Now()}}
 }
 
 // acquaint commits, before anything of these actors enters a user's database, that they may concern the user.

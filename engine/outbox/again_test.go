@@ -20,6 +20,8 @@ func TestWhatIsDoneBeforeIsNotDoneAgain(t *testing.T) {
 		{"Follow", func(*desk) map[string]any { return map[string]any{"actorUri": bob} }},
 		{"Like", func(*desk) map[string]any { return map[string]any{"objectId": bobsPost} }},
 		{"Boost", func(*desk) map[string]any { return map[string]any{"objectId": bobsPost} }},
+		{"Dislike", func(d *desk) map[string]any { return map[string]any{"objectId": d.world.article(bob)} }},
+		{"Block", func(*desk) map[string]any { return map[string]any{"actorUri": bob} }},
 		{"AcceptFollow", func(d *desk) map[string]any {
 			d.befriend(d.world.actors[bob], db.Pending)
 			return map[string]any{"actorUri": bob}

@@ -4,7 +4,7 @@ import "context"
 
 // deliver wakes the dispatcher. Nobody waits for the world.
 func (o *Outbox) deliver(_ context.Context, x *exchange) error {
-	if len(x.inboxes) > 0 {
+	if x.queued {
 		o.Wake(x.User)
 	}
 	return nil

@@ -113,6 +113,16 @@ func (w *world) post(id string, author vocab.ID, to ...string) vocab.ID {
 	return vocab.ID(id)
 }
 
+const articleID = "https://p.example/articles/1"
+
+// article adds an object that can be disliked.
+func (w *world) article(author vocab.ID) vocab.ID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.objects[articleID] = string(vocab.Doc{"id": articleID, "type": "Article", "attributedTo": string(author), "to": public}.JSON())
+	return articleID
+}
+
 func anys(s []string) []any {
 	out := make([]any, len(s))
 	for i, x := range s {

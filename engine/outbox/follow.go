@@ -37,6 +37,9 @@ func (p *follow) construct(*Outbox, *exchange) (string, any) { return "Follow", 
 func (p *follow) subject() string { return followingOf(p.actor) }
 
 func (p *follow) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+	if err := apart(ctx, tx, p.actor); err != nil {
+		return "", err
+	}
 	rel, err := tx.Relationship(ctx, db.Following, p.actor)
 	if err != nil || rel == nil || rel.Status == db.Rejected {
 		return "", err
@@ -55,13 +58,9 @@ type unfollow struct {
 func (p *unfollow) check() error { return present("actorUri", p.ActorURI) }
 
 func (p *unfollow) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
-	id, err := vocab.ParseID(p.ActorURI)
+	id, err := o.actorID(ctx, p.ActorURI)
 	if err != nil {
-		a, err := o.findActor(ctx, "actorUri", p.ActorURI)
-		if err != nil {
-			return err
-		}
-		id = a.ID
+		return err
 	}
 	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
 		rel, err := p.following(ctx, tx, id)
@@ -69,7 +68,7 @@ func (p *unfollow) resolve(ctx context.Context, o *Outbox, x *exchange) (err err
 			return err
 		}
 		p.actor = rel.Actor
-		p.undone, err = storedFollow(ctx, tx, rel.Activity, x.actor.ID, rel.Actor)
+		p.undone, err = storedDoing(ctx, tx, "Follow", rel.Activity, x.actor.ID, rel.Actor)
 		return err
 	})
 	if err != nil {
@@ -134,7 +133,7 @@ func (p *answerFollow) resolve(ctx context.Context, o *Outbox, x *exchange) erro
 		if p.rel, err = p.follower(ctx, tx, by); err != nil {
 			return err
 		}
-		p.answered, err = storedFollow(ctx, tx, p.rel.Activity, p.rel.Actor, x.actor.ID)
+		p.answered, err = storedDoing(ctx, tx, "Follow", p.rel.Activity, p.rel.Actor, x.actor.ID)
 		return err
 	})
 	if err != nil {
@@ -154,14 +153,7 @@ func (p *answerFollow) who(ctx context.Context, o *Outbox) (vocab.ID, error) {
 		_, err := identifier("activityId", p.ActivityID)
 		return "", err
 	}
-	if id, err := vocab.ParseID(p.ActorURI); err == nil {
-		return id, nil
-	}
-	a, err := o.findActor(ctx, "actorUri", p.ActorURI)
-	if err != nil {
-		return "", err
-	}
-	return a.ID, nil
+	return o.actorID(ctx, p.ActorURI)
 }
 
 func (p *answerFollow) follower(ctx context.Context, tx *db.Tx, by vocab.ID) (rel *db.Relationship, err error) {
@@ -207,6 +199,18 @@ func (p *rejectFollow) settled(ctx context.Context, tx *db.Tx, _ *exchange) (voc
 	return "", err
 }
 
+// actorID returns the id that actorUri is, or of the actor whose handle it is.
+func (o *Outbox) actorID(ctx context.Context, value string) (vocab.ID, error) {
+	if id, err := vocab.ParseID(value); err == nil {
+		return id, nil
+	}
+	a, err := o.findActor(ctx, "actorUri", value)
+	if err != nil {
+		return "", err
+	}
+	return a.ID, nil
+}
+
 func followingOf(actor vocab.ID) string { return "following " + string(actor) }
 
 func present(name, value string) error {
@@ -216,18 +220,19 @@ func present(name, value string) error {
 	return nil
 }
 
-// storedFollow returns a Follow as it is stored, to be embedded; when it is not there any more, what it must have said.
-func storedFollow(ctx context.Context, tx *db.Tx, id, actor, object vocab.ID) (vocab.Doc, error) {
+// storedDoing returns a Follow or Block as it is stored, to be embedded; when it is not there any more, what it must have
+// said.
+func storedDoing(ctx context.Context, tx *db.Tx, kind string, id, actor, object vocab.ID) (vocab.Doc, error) {
 	stored, err := tx.Activity(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if stored == nil {
-		return vocab.Doc{"id": string(id), "type": "Follow", "actor": string(actor), "object": string(object)}, nil
+		return vocab.Doc{"id": string(id), "type": kind, "actor": string(actor), "object": string(object)}, nil
 	}
 	d, err := vocab.ParseDoc(stored.Raw)
 	if err != nil {
-		return nil, fmt.Errorf("read stored Follow: %w", err)
+		return nil, fmt.Errorf("read stored %s: %w", kind, err)
 	}
 	return embedded(d), nil
 }

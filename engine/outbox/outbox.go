@@ -46,16 +46,17 @@ type Gate interface {
 
 // Deps is what an outbox works with.
 type Deps struct {
-	Store    Store
-	Local    *actor.Local
-	Actors   Actors
-	Keys     Keys
-	Gate     Gate
-	Handlers *handler.Registry
-	Wake     func(vocab.Username) // something is to be delivered
-	Log      *slog.Logger
-	Metrics  prometheus.Registerer
-	Now      func() time.Time
+	Store         Store
+	Local         *actor.Local
+	Actors        Actors
+	Keys          Keys
+	Gate          Gate
+	Handlers      *handler.Registry
+	DeliverBlocks bool                 // deliver a Block to whom it is about
+	Wake          func(vocab.Username) // something is to be delivered
+	Log           *slog.Logger
+	Metrics       prometheus.Registerer
+	Now           func() time.Time
 }
 
 // Outbox does what users' programs ask for.
@@ -122,6 +123,7 @@ type exchange struct {
 
 	activity *vocab.Activity // constructActivity
 	result   Result          // persist
+	queued   bool            // persist: something is to be delivered
 }
 
 // Dispatch does what d asks for. With a nil error everything that follows from it is stored and will be delivered.

@@ -105,6 +105,26 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 			d.must("Like", params{"objectId": bobsPost})
 			return params{"objectId": bobsPost}
 		}, kind: "Undo", object: "Like", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
+		{name: "Dislike", action: "Dislike", before: func(d *desk) params { return params{"objectId": d.world.article(bob)} },
+			kind: "Dislike", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
+		{name: "UndoDislike", action: "UndoDislike", before: func(d *desk) params {
+			d.must("Dislike", params{"objectId": d.world.article(bob)})
+			return params{"objectId": articleID}
+		}, kind: "Undo", object: "Dislike", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
+		{name: "Block", action: "Block", before: func(*desk) params { return params{"actorUri": "@bob@p.example"} }, kind: "Block"},
+		{name: "Block of whom nobody knows", action: "Block", before: func(*desk) params { return params{"actorUri": "https://down.example/users/x"} }, kind: "Block"},
+		{name: "Unblock", action: "Unblock", before: func(d *desk) params {
+			d.must("Block", params{"actorUri": bob})
+			return params{"actorUri": bob}
+		}, kind: "Undo", object: "Block"},
+		{name: "Block that is delivered", action: "Block", before: func(d *desk) params { d.DeliverBlocks = true; return params{"actorUri": bob} },
+			kind: "Block", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
+		{name: "Unblock of whom was told", action: "Unblock", before: func(d *desk) params {
+			d.DeliverBlocks = true
+			d.must("Block", params{"actorUri": bob})
+			d.DeliverBlocks = false
+			return params{"actorUri": bob}
+		}, kind: "Undo", object: "Block", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
 		{name: "Boost", action: "Boost", before: func(*desk) params { return params{"objectId": bobsPost} },
 			kind: "Announce", to: []string{public}, cc: []string{followers, bob},
 			inboxes: []string{"https://p.example/inbox", bob + "/inbox", dan + "/inbox"}, feed: 1},
@@ -418,7 +438,8 @@ func TestAllows(t *testing.T) {
 	}{
 		{"write", "Follow", true}, {"admin", "DeleteObject", true}, {"read", "Like", false}, {"", "Like", false},
 		{"llm", "CreateNote", true}, {"llm", "Reply", true}, {"llm", "SendMessage", true}, {"llm", "Like", true}, {"llm", "Unlike", true},
-		{"llm", "Boost", true}, {"llm", "Unboost", true},
+		{"llm", "Boost", true}, {"llm", "Unboost", true}, {"llm", "Dislike", true}, {"llm", "UndoDislike", true},
+		{"write", "Block", true}, {"llm", "Block", false}, {"llm", "Unblock", false},
 		{"llm", "Follow", false}, {"llm", "Unfollow", false}, {"llm", "AcceptFollow", false}, {"llm", "RejectFollow", false},
 		{"llm", "UpdateObject", false}, {"llm", "DeleteObject", false},
 		{"llm", "NoSuchAction", true}, {"read", "NoSuchAction", false},

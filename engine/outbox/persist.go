@@ -113,6 +113,7 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *db.Tx, x *exchange, job 
 	if err := o.Handlers.Sent(ctx, tx, sent); err != nil { // object and feed entry are the handler's
 		return err
 	}
+	x.queued = len(x.inboxes) > 0 || sent.Queued
 	if err := tx.Enqueue(ctx, job, x.inboxes, x.now); err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *db.Tx, x *exchange, job 
 // nothing overtakes the Create of its object.
 func ordered(a *vocab.Activity) vocab.ID {
 	switch a.Type {
-	case "Follow", "Like", "Announce":
+	case "Follow", "Like", "Dislike", "Announce", "Block":
 		return a.ID
 	}
 	return a.Object.ID

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -25,6 +26,7 @@ func (p *about) subject() string { return "object " + string(vocab.ID(p.ObjectID
 type like struct {
 	about
 	object vocab.ID
+	kind   string // of the object
 }
 
 func (p *like) resolve(ctx context.Context, o *Outbox, x *exchange) error {
@@ -32,7 +34,7 @@ func (p *like) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 	if err != nil {
 		return err
 	}
-	p.object = obj.ID
+	p.object, p.kind = obj.ID, obj.Type
 	x.to = []vocab.ID{author.ID}
 	x.name(author)
 	return nil
@@ -42,6 +44,26 @@ func (p *like) construct(*Outbox, *exchange) (string, any) { return "Like", stri
 
 func (p *like) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
 	return standing(ctx, tx, p.object, db.Review, "Like", x.actor.ID)
+}
+
+// dislike tells the author of an object of a type that can be disliked that the user dislikes it. It takes the place of a
+// Like.
+type dislike struct{ like }
+
+func (p *dislike) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+	if err := p.like.resolve(ctx, o, x); err != nil {
+		return err
+	}
+	if !conversation.ManifestOf(p.kind).Reviewable {
+		return bad("objectId", "objects of this type cannot be disliked").WithCode("not_reviewable")
+	}
+	return nil
+}
+
+func (p *dislike) construct(*Outbox, *exchange) (string, any) { return "Dislike", string(p.object) }
+
+func (p *dislike) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	return standing(ctx, tx, p.object, db.Review, "Dislike", x.actor.ID)
 }
 
 // boost passes an object on to the user's followers, if everybody may see it.
@@ -82,10 +104,11 @@ func standing(ctx context.Context, tx *db.Tx, object vocab.ID, kind, reaction st
 	return r.Activity, nil
 }
 
-// unlike and unboost take a reaction back, from everybody who was told (ActivityPub §6.10).
+// unlike, undoDislike and unboost take a reaction back, from everybody who was told (ActivityPub §6.10).
 type (
-	unlike  struct{ takeBack }
-	unboost struct{ takeBack }
+	unlike      struct{ takeBack }
+	undoDislike struct{ takeBack }
+	unboost     struct{ takeBack }
 )
 
 type takeBack struct {
@@ -95,6 +118,10 @@ type takeBack struct {
 
 func (p *unlike) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 	return p.find(ctx, o, x, db.Review, "Like")
+}
+
+func (p *undoDislike) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+	return p.find(ctx, o, x, db.Review, "Dislike")
 }
 
 func (p *unboost) resolve(ctx context.Context, o *Outbox, x *exchange) error {

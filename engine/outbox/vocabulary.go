@@ -53,10 +53,14 @@ var vocabulary = map[string]action{
 	"SendMessage":  {params[sendMessage], assistant},
 	"Like":         {params[like], assistant},
 	"Unlike":       {params[unlike], assistant},
+	"Dislike":      {params[dislike], assistant},
+	"UndoDislike":  {params[undoDislike], assistant},
 	"Boost":        {params[boost], assistant},
 	"Unboost":      {params[unboost], assistant},
 	"UpdateObject": {params[updateObject], people},
 	"DeleteObject": {params[deleteObject], people},
+	"Block":        {params[block], people},
+	"Unblock":      {params[unblock], people},
 }
 
 // Actions returns the names of all actions, in order.

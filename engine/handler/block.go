@@ -1,0 +1,76 @@
+package handler
+
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// block: an actor wants nothing to do with another one (ActivityPub §6.9). Whoever blocks, the follows between the two
+// end, and an Undo does not bring them back. What a blocked actor does later never gets past persist.
+func block(local *actor.Local) Handler {
+	return Handler{
+		Check: checkObject,
+		Received: func(ctx context.Context, tx Tx, r *Received) error {
+			if !r.Activity.Object.ID.Same(r.Me) {
+				return ErrIgnored
+			}
+			for _, kind := range []string{db.Follower, db.Following} {
+				ended, err := tx.EndRelationship(ctx, kind, r.Actor.ID)
+				if err != nil {
+					return err
+				}
+				r.Changed = r.Changed || ended
+			}
+			r.Follows = false
+			return tx.AddBlock(ctx, db.Block{Actor: r.Actor.ID, Direction: db.Inbound, Activity: r.Activity.ID}, r.Now)
+		},
+		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+			if err := tx.AddBlock(ctx, db.Block{Actor: s.Target.ID, Direction: db.Outbound, Activity: s.Activity.ID}, s.Now); err != nil {
+				return err
+			}
+			if err := part(ctx, tx, local, s); err != nil {
+				return err
+			}
+			objects, err := tx.ObjectsBy(ctx, s.Target.ID)
+			if err != nil {
+				return err
+			}
+			return tx.LeaveFeed(ctx, s.Target.ID, objects)
+		},
+	}
+}
+
+// part ends the follows between the user and an actor, and tells the actor, to whom a Block need not be shown.
+func part(ctx context.Context, tx Tx, local *actor.Local, s *Sent) error {
+	out := sender{tx, local, s.User, s.Now}
+	following, err := tx.Relationship(ctx, db.Following, s.Target.ID)
+	if err != nil {
+		return err
+	}
+	if following != nil {
+		s.Queued = true
+		if err := unfollow(ctx, out, following, s.Target); err != nil {
+			return err
+		}
+	}
+	follower, err := tx.Relationship(ctx, db.Follower, s.Target.ID)
+	if err != nil || follower == nil {
+		return err
+	}
+	s.Queued = true
+	if _, err := tx.EndRelationship(ctx, db.Follower, s.Target.ID); err != nil {
+		return err
+	}
+	return out.send(ctx, "Reject", followDoc(follower.Activity, s.Target.ID, s.Actor.ID), s.Target)
+}
+
+// unfollow ends that the user follows an actor, and takes the Follow back.
+func unfollow(ctx context.Context, out sender, rel *db.Relationship, from *vocab.Actor) error {
+	if _, err := out.tx.EndRelationship(ctx, db.Following, rel.Actor); err != nil {
+		return err
+	}
+	return out.send(ctx, "Undo", followDoc(rel.Activity, out.local.ID(out.user), rel.Actor), from)
+}

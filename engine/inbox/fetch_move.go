@@ -1,0 +1,45 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// fetchMove asks the servers of both accounts of a Move what they say of it now: what is remembered proves nothing. The
+// target is there for the handler when both confirm the Move; that the recipients may follow it is committed before.
+func (i *Inbox) fetchMove(ctx context.Context, x *receiving) error {
+	if x.Activity.Type != "Move" {
+		return nil
+	}
+	old, err := i.Actors.Fresh(ctx, x.Actor.ID)
+	if err != nil {
+		return fmt.Errorf("fetch %s: %w", x.Actor.ID, unresolved(err))
+	}
+	target, err := i.fetchTarget(ctx, x.Activity)
+	if err != nil || target == nil || !handler.Moved(old, target) {
+		return err
+	}
+	x.Actor, x.target = old, target
+	return i.Store.Acquaint(ctx, target.ID, x.Recipients, true)
+}
+
+// fetchTarget returns the target of a Move, nil when its server does not show it. Only a server that cannot be asked now
+// is reason to have the peer come again.
+func (i *Inbox) fetchTarget(ctx context.Context, a *vocab.Activity) (*vocab.Actor, error) {
+	target, err := i.Actors.Fresh(ctx, a.Target.ID)
+	switch kind := fault.KindOf(err); {
+	case err == nil:
+		return target, nil
+	case slices.Contains([]fault.Kind{fault.Unavailable, fault.Busy, fault.RateLimited}, kind):
+		return nil, fault.Wrap(fault.Unavailable, "the target's server does not answer", err)
+	case slices.Contains([]fault.Kind{fault.Internal, fault.Config}, kind): // ours, not the peer's
+		return nil, err
+	}
+	i.Log.InfoContext(ctx, "target not fetched", "activity", a.ID, "host", a.Target.ID.Host(), "err", err)
+	return nil, nil
+}

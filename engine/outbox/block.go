@@ -1,0 +1,125 @@
+package outbox
+
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// block shuts an actor out: the follows between it and the user end, and nothing of it reaches the user any more. The
+// Block itself stays here (ActivityPub §6.9) unless the operator has settled otherwise.
+type block struct {
+	ActorURI string `json:"actorUri"`
+
+	actor vocab.ID
+}
+
+func (p *block) check() error { return present("actorUri", p.ActorURI) }
+
+func (p *block) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+	id, err := o.actorID(ctx, p.ActorURI)
+	if err != nil {
+		return err
+	}
+	if x.target, err = o.reach(ctx, x, id); err != nil { // an id is enough: nobody escapes by a server that does not answer
+		return err
+	}
+	if x.target.ID.Same(x.actor.ID) {
+		return bad("actorUri", "nobody blocks themselves")
+	}
+	p.actor = x.target.ID
+	if o.DeliverBlocks {
+		x.to = []vocab.ID{p.actor}
+		x.name(x.target)
+	}
+	return nil
+}
+
+func (p *block) construct(*Outbox, *exchange) (string, any) { return "Block", string(p.actor) }
+
+func (p *block) subject() string { return blocks }
+
+func (p *block) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+	b, err := tx.Block(ctx, db.Outbound, p.actor)
+	if err != nil || b == nil {
+		return "", err
+	}
+	return b.Activity, nil
+}
+
+// unblock takes a block back, from the actor too if it was told. The follows that the block ended stay ended.
+type unblock struct {
+	ActorURI string `json:"actorUri"`
+
+	block  *db.Block
+	undone vocab.Doc
+}
+
+func (p *unblock) check() error { return present("actorUri", p.ActorURI) }
+
+func (p *unblock) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+	id, err := o.actorID(ctx, p.ActorURI)
+	if err != nil {
+		return err
+	}
+	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+		if p.block, err = tx.Block(ctx, db.Outbound, id); err != nil {
+			return err
+		}
+		if p.block == nil {
+			return unblocked()
+		}
+		if p.undone, err = storedDoing(ctx, tx, "Block", p.block.Activity, x.actor.ID, p.block.Actor); err != nil {
+			return err
+		}
+		x.earlier, err = tx.SentTo(ctx, p.block.Activity)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if x.target, err = o.reach(ctx, x, p.block.Actor); err != nil {
+		return err
+	}
+	if x.to, err = p.undone.IDs("to"); err == nil && len(x.to) > 0 {
+		x.name(x.target)
+	}
+	return err
+}
+
+func unblocked() error {
+	return fault.New(fault.NotFound, "the actor is not blocked").WithCode("not_blocked").At("/params/actorUri")
+}
+
+func (p *unblock) construct(*Outbox, *exchange) (string, any) { return "Undo", p.undone }
+
+func (p *unblock) subject() string { return blocks }
+
+func (p *unblock) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+	b, err := tx.Block(ctx, db.Outbound, p.block.Actor)
+	if err == nil && (b == nil || b.Activity != p.block.Activity) {
+		err = unblocked()
+	}
+	return "", err
+}
+
+// blocks is what Blocks change one after another, whomever they are about: db.AddBlock wants it so.
+const blocks = "blocks"
+
+// apart refuses what cannot be between the user and an actor one of whom blocks the other.
+func apart(ctx context.Context, tx *db.Tx, actor vocab.ID) error {
+	mine, err := tx.Block(ctx, db.Outbound, actor)
+	if err != nil {
+		return err
+	}
+	if mine != nil {
+		return fault.New(fault.Conflict, "the user blocks the actor: unblock it first").WithCode("blocked").At("/params/actorUri")
+	}
+	theirs, err := tx.Block(ctx, db.Inbound, actor)
+	if err == nil && theirs != nil {
+		err = fault.New(fault.Forbidden, "the actor blocks the user").WithCode("blocked_by").At("/params/actorUri")
+	}
+	return err
+}

@@ -1,0 +1,105 @@
+package outbox
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+func TestABlockEndsTheFollowsAndTellsNoMore(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	d.must("Follow", map[string]any{"actorUri": carol}) // who follows alice
+	d.owed()
+	wakes, events := d.wakes.Load(), len(d.events())
+	r, err := d.dispatch("Block", map[string]any{"actorUri": carol})
+	if err != nil || r.Job != nil {
+		t.Fatalf("job %+v, %v; want none: the Block stays here", r.Job, err)
+	}
+	rows := d.owed()
+	sent := make([]string, len(rows))
+	for i, row := range rows {
+		sent[i] = row.Type + " to " + string(row.Inbox)
+	}
+	if diff := cmp.Diff([]string{"Undo to " + carol + "/inbox", "Reject to " + carol + "/inbox"}, sent); diff != "" {
+		t.Error(diff)
+	}
+	if got, want := d.events()[events:], []string{"undo.sent", "reject.sent", "block.sent"}; !slices.Equal(got, want) {
+		t.Errorf("events = %q, want %q", got, want)
+	}
+	if d.wakes.Load() == wakes {
+		t.Error("the dispatcher sleeps on, want it awake")
+	}
+	d.read(func(ctx context.Context, tx *db.Tx) error {
+		for _, kind := range []string{db.Follower, db.Following} {
+			if rel, err := tx.Relationship(ctx, kind, carol); err != nil || rel != nil {
+				t.Errorf("%s: %+v, %v; want none", kind, rel, err)
+			}
+		}
+		return nil
+	})
+	d.must("CreateNote", map[string]any{"content": "hi", "visibility": "followers"})
+	if got := inboxes(d.owed()); !slices.Equal(got, []string{dan + "/inbox"}) {
+		t.Errorf("a note for followers goes to %q, want dan alone", got)
+	}
+}
+
+func TestNobodyFollowsWhereABlockStands(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	refused := func(kind fault.Kind, code string) {
+		t.Helper()
+		_, err := d.dispatch("Follow", map[string]any{"actorUri": bob})
+		if fault.KindOf(err) != kind || codeOf(err) != code {
+			t.Errorf("Follow: %v, want %s", err, code)
+		}
+	}
+	d.must("Block", map[string]any{"actorUri": bob})
+	refused(fault.Conflict, "blocked")
+	d.must("Unblock", map[string]any{"actorUri": bob})
+	d.write(func(ctx context.Context, tx *db.Tx) error {
+		return tx.AddBlock(ctx, db.Block{Actor: bob, Direction: db.Inbound, Activity: bob + "/blocks/1"}, d.Now())
+	})
+	refused(fault.Forbidden, "blocked_by")
+	d.write(func(ctx context.Context, tx *db.Tx) error {
+		_, err := tx.RemoveBlock(ctx, db.Inbound, bob)
+		return err
+	})
+	d.must("Follow", map[string]any{"actorUri": bob})
+}
+
+func TestABlockWhoseActivityWasPrunedCanBeTakenBack(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	b := d.must("Block", map[string]any{"actorUri": bob})
+	d.write(func(ctx context.Context, tx *db.Tx) error { return tx.RemoveActivity(ctx, b.URI) })
+	undo := mustDoc(t, d.must("Unblock", map[string]any{"actorUri": bob}).Raw)
+	if o := undo.Sub("object"); o.Text("id") != string(b.URI) || o.Text("type") != "Block" || o.Text("object") != bob {
+		t.Errorf("Undo of %s, want it to say what it takes back", o.JSON())
+	}
+}
+
+func TestManyAreBlockedAtOnce(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	var all sync.WaitGroup
+	for _, who := range []string{bob, carol, dan, "https://r.example/users/1", "https://r.example/users/2", "https://r.example/users/3"} {
+		all.Go(func() {
+			if _, err := d.dispatch("Block", map[string]any{"actorUri": who}); err != nil {
+				t.Errorf("Block of %s: %v", who, err)
+			}
+		})
+	}
+	all.Wait()
+	deadlocks := 0
+	if err := dbtest.SQL(t, d.c, d.alice).QueryRowContext(t.Context(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&deadlocks); err != nil || deadlocks > 0 {
+		t.Errorf("%d deadlocks, %v; want none", deadlocks, err)
+	}
+}
