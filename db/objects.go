@@ -74,29 +74,6 @@ func (t *Tx) ReplaceObject(ctx context.Context, uri vocab.ID, raw json.RawMessag
 	return n == 1, err
 }
 
-// BuryObject remembers for good that an object is deleted: what is stored of it becomes the Tombstone, and it leaves the
-// feed. It tells whether anything was stored.
-func (t *Tx) BuryObject(ctx context.Context, uri vocab.ID, tombstone json.RawMessage, now time.Time) (bool, error) {
-	t.ahead.forgetObject(uri)
-	if _, err := t.execBeside(ctx, "remember deletion", `INSERT INTO tombstones (digest, deleted_at) VALUES ($1, $2) ON CONFLICT DO NOTHING`, digest(uri), now); err != nil {
-		return false, err
-	}
-	if _, err := t.execBeside(ctx, "remove from feed", `DELETE FROM feed WHERE activity_uri IN
-		(SELECT uri FROM activities WHERE object_uri = $1 AND type IN ('Create', 'Announce'))`, uri); err != nil {
-		return false, err
-	}
-	if _, err := t.execBeside(ctx, "remove reactions", `DELETE FROM reactions WHERE object_uri = $1`, uri); err != nil {
-		return false, err
-	}
-	// The activities that carried it held its words too.
-	if _, err := t.execBeside(ctx, "empty activities", `UPDATE activities SET raw = jsonb_set(raw, '{object}', $2)
-		WHERE object_uri = $1 AND type <> 'Delete' AND jsonb_typeof(raw -> 'object') IN ('object', 'array')`, uri, tombstone); err != nil {
-		return false, err
-	}
-	n, err := t.execBeside(ctx, "bury object", `UPDATE objects SET raw = $2, deleted_at = $3 WHERE uri = $1 AND deleted_at IS NULL`, uri, tombstone, now)
-	return n == 1, err
-}
-
 func texts(ids []vocab.ID) []string {
 	out := make([]string, len(ids))
 	for i, id := range ids {

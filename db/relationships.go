@@ -127,14 +127,15 @@ func (t *Tx) Actor(ctx context.Context, uri vocab.ID) (*vocab.Actor, error) {
 	return a, nil
 }
 
-// ForgetActor ends everything between the user and an actor that was deleted: follows, reactions and its place in the
-// feed. Its objects become tombstones by BuryObject. It tells whether there was anything.
+// ForgetActor ends everything between the user and an actor that was deleted: follows, reactions, pins and its place in
+// the feed. Its objects become tombstones by BuryObjects, its votes go by RemoveVotes. It tells whether there was anything.
 func (t *Tx) ForgetActor(ctx context.Context, actor vocab.ID) (knew bool, err error) {
 	for _, q := range []string{
 		`DELETE FROM relationships WHERE actor_uri = $1`,
 		`DELETE FROM reactions WHERE actor_uri = $1`,
 		`DELETE FROM feed WHERE actor_uri = $1`,
 		`DELETE FROM group_members WHERE actor_uri = $1`,
+		`DELETE FROM pins WHERE actor_uri = $1`,
 		`DELETE FROM activities WHERE actor_uri = $1 AND direction = 'inbound' AND type <> 'Delete'`,
 		`DELETE FROM actors WHERE uri = $1`,
 	} {

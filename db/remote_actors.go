@@ -13,12 +13,12 @@ import (
 // RemoteActor is an actor of another server as the instance remembers it.
 type RemoteActor struct {
 	Actor     *vocab.Actor
-	Handle    string // user@host, once WebFinger has confirmed it
-	FetchedAt time.Time
-	Gone      bool // its server said that it was deleted
+	Handle    string    // user@host, once WebFinger has confirmed it
+	FetchedAt time.Time // or when it was last known to be gone
+	Gone      bool      // its server, or it itself, said that it was deleted
 }
 
-const remoteActorColumns = `a.raw, coalesce(a.handle, ''), a.fetched_at, a.gone_at IS NOT NULL`
+const remoteActorColumns = `a.raw, coalesce(a.handle, ''), coalesce(a.gone_at, a.fetched_at), a.gone_at IS NOT NULL`
 
 // RemoteActor returns what is remembered of an actor, nil when nothing is.
 func (c *Cluster) RemoteActor(ctx context.Context, id vocab.ID) (*RemoteActor, error) {
@@ -78,8 +78,9 @@ func (c *Cluster) SaveRemoteActor(ctx context.Context, r RemoteActor) error {
 	return storeFault("save remote actor", err)
 }
 
-// MarkActorGone remembers that the actor's server said it was deleted. Its keys verify nothing any more.
+// MarkActorGone remembers that the actor's server, or it itself, said that it was deleted. Its keys verify nothing any
+// more.
 func (c *Cluster) MarkActorGone(ctx context.Context, id vocab.ID, now time.Time) error {
-	_, err := c.instance.Exec(ctx, `UPDATE actors SET gone_at = $2 WHERE uri = $1 AND gone_at IS NULL`, id, now)
+	_, err := c.instance.Exec(ctx, `UPDATE actors SET gone_at = $2 WHERE uri = $1`, id, now)
 	return storeFault("mark actor gone", err)
 }

@@ -1,0 +1,64 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Grave is a deleted object's id, and the Tombstone that stands where it was.
+type Grave struct {
+	URI       vocab.ID
+	Tombstone json.RawMessage
+}
+
+// buriedAtOnce bounds how many objects one statement buries.
+const buriedAtOnce = 5000
+
+// BuryObject remembers for good that an object is deleted: what is stored of it becomes the Tombstone, and it leaves the
+// feed. It tells whether anything was stored.
+func (t *Tx) BuryObject(ctx context.Context, uri vocab.ID, tombstone json.RawMessage, now time.Time) (bool, error) {
+	n, err := t.BuryObjects(ctx, []Grave{{uri, tombstone}}, now)
+	return n == 1, err
+}
+
+// BuryObjects does for many objects what BuryObject does for one, and tells how many were stored.
+func (t *Tx) BuryObjects(ctx context.Context, graves []Grave, now time.Time) (stored int64, err error) {
+	for some := range slices.Chunk(graves, buriedAtOnce) {
+		n, err := t.bury(ctx, some, now)
+		if err != nil {
+			return 0, err
+		}
+		stored += n
+	}
+	return stored, nil
+}
+
+func (t *Tx) bury(ctx context.Context, graves []Grave, now time.Time) (stored int64, err error) {
+	ids, tombstones := make([]vocab.ID, len(graves)), make([]string, len(graves))
+	for n, g := range graves {
+		ids[n], tombstones[n] = g.URI, string(g.Tombstone)
+		t.ahead.forgetObject(g.URI)
+	}
+	uris := texts(ids)
+	b := t.unsent.batch()
+	b.Queue(`INSERT INTO tombstones (digest, deleted_at) SELECT DISTINCT d, $2::timestamptz FROM unnest($1::bytea[]) d ORDER BY d
+		ON CONFLICT DO NOTHING`, digests(ids), now)
+	b.Queue(`DELETE FROM feed WHERE activity_uri IN (SELECT uri FROM activities WHERE object_uri = ANY($1) AND type IN ('Create', 'Announce'))`, uris)
+	b.Queue(`DELETE FROM reactions WHERE object_uri = ANY($1)`, uris)
+	b.Queue(`DELETE FROM pins WHERE object_uri = ANY($1)`, uris)
+	b.Queue(`DELETE FROM votes WHERE question_uri = ANY($1)`, uris)
+	// The activities that carried them held their words too.
+	b.Queue(`UPDATE activities a SET raw = jsonb_set(a.raw, '{object}', g.tombstone::jsonb) FROM unnest($1::text[], $2::text[]) AS g (uri, tombstone)
+		WHERE a.object_uri = g.uri AND jsonb_typeof(a.raw -> 'object') IN ('object', 'array')`, uris, tombstones)
+	b.Queue(`UPDATE objects o SET raw = g.tombstone::jsonb, deleted_at = $3 FROM unnest($1::text[], $2::text[]) AS g (uri, tombstone)
+		WHERE o.uri = g.uri AND o.deleted_at IS NULL`, uris, tombstones, now).
+		Exec(func(tag pgconn.CommandTag) error { stored = tag.RowsAffected(); return nil })
+	err = t.send(ctx, "bury objects", b)
+	return stored, err
+}

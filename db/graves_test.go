@@ -1,0 +1,44 @@
+package db_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/lightweb/lightweb/db"
+)
+
+// BenchmarkBuryAnActor takes away all that an actor left who wrote 10,000 notes: what the Delete of an actor costs the
+// writer of a user who followed it.
+func BenchmarkBuryAnActor(b *testing.B) {
+	const notes = 10_000
+	c, u := alice(b)
+	for n := 0; b.Loop(); n++ {
+		b.StopTimer()
+		write(b, c, u, func(ctx context.Context, tx *db.Tx) error {
+			for i := range notes {
+				if err := addNote(ctx, tx, bob, n*notes+i, now); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		b.StartTimer()
+		write(b, c, u, func(ctx context.Context, tx *db.Tx) error {
+			if _, err := tx.ForgetActor(ctx, bob); err != nil {
+				return err
+			}
+			ids, err := tx.ObjectsBy(ctx, bob)
+			if err != nil {
+				return err
+			}
+			graves := make([]db.Grave, len(ids))
+			for i, id := range ids {
+				graves[i] = db.Grave{URI: id, Tombstone: []byte(headline)}
+			}
+			if stored, err := tx.BuryObjects(ctx, graves, now); err != nil || stored != notes {
+				b.Errorf("BuryObjects = %d, %v; want %d", stored, err, notes)
+			}
+			return nil
+		})
+	}
+}

@@ -1,0 +1,2 @@
+DROP TABLE votes;
+DROP TABLE pins;
