@@ -96,7 +96,8 @@ func weight(a *db.RemoteActor) int {
 }
 
 // Resolve returns the actor of that id: from here, from memory, as it is stored, or from its own server. A copy that is
-// too old is used all the same when the server does not answer. The fault is Gone once the server has said so.
+// too old is used all the same when the server does not answer. The fault is Gone once the server, or the actor itself,
+// has said so, until the server shows the actor again: it is asked as often as of the living.
 func (r *Resolver) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return r.resolve(ctx, id, false)
 }
@@ -149,7 +150,7 @@ func (r *Resolver) resolve(ctx context.Context, id vocab.ID, fresh bool) (*vocab
 	if err != nil {
 		return nil, err
 	}
-	if have != nil && (r.younger(have, r.TTL) || have.Gone) && (r.younger(have, refreshEvery) || !fresh) {
+	if have != nil && r.younger(have, r.TTL) && (r.younger(have, refreshEvery) || !fresh) {
 		return present(have)
 	}
 	got, err := r.renew(ctx, id, have)
@@ -209,7 +210,7 @@ func (r *Resolver) renew(ctx context.Context, id vocab.ID, have *db.RemoteActor)
 		}
 		a, err := r.fetchActor(ctx, id, have)
 		if fault.KindOf(err) == fault.Gone {
-			return r.bury(ctx, id)
+			return r.markGone(ctx, id)
 		}
 		if err != nil {
 			return nil, err
@@ -264,8 +265,13 @@ func (r *Resolver) keep(ctx context.Context, asked vocab.ID, a *vocab.Actor) (*d
 	return row, nil
 }
 
-// bury remembers that the actor was deleted.
-func (r *Resolver) bury(ctx context.Context, id vocab.ID) (*db.RemoteActor, error) {
+// Bury remembers that the actor deleted itself: nothing of it is believed until its server shows it again.
+func (r *Resolver) Bury(ctx context.Context, id vocab.ID) error {
+	_, err := r.markGone(ctx, id)
+	return err
+}
+
+func (r *Resolver) markGone(ctx context.Context, id vocab.ID) (*db.RemoteActor, error) {
 	row := &db.RemoteActor{Gone: true, FetchedAt: r.Now()}
 	if err := r.Store.MarkActorGone(ctx, id, row.FetchedAt); err != nil {
 		return nil, err

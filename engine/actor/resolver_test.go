@@ -55,16 +55,28 @@ func TestActorsAreFetchedOnceAndBelievedForAWhile(t *testing.T) {
 	p.status(path, http.StatusGone)
 	is("gone", "", fault.Gone, 6)
 	is("still gone", "", fault.Gone, 6)
-	n.clock.pass(2 * testTTL)
-	is("gone for good", "", fault.Gone, 6)
 	n = n.restarted(t)
 	is("also after a restart", "", fault.Gone, 6)
+	n.clock.pass(2 * testTTL)
+	is("gone for good", "", fault.Gone, 7)
+	n.clock.pass(2 * testTTL)
+	p.status(path, http.StatusServiceUnavailable)
+	is("also when the peer is down", "", fault.Gone, 8)
+	n.clock.pass(lastPause)
 
 	p.show(path, with(p.person(t, "bob", 0), vocab.Doc{"name": "third"}))
 	if a, err := n.Refresh(ctx, p.id(path)); err != nil || a.Name != "third" {
 		t.Errorf("Refresh of an actor that came back = %v, %v", a, err)
 	}
-	is("back", "third", 0, 7)
+	is("back", "third", 0, 9)
+	if err := n.Bury(ctx, p.id(path)); err != nil {
+		t.Fatal(err)
+	}
+	is("it says that it is gone", "", fault.Gone, 9)
+	n = n.restarted(t)
+	is("also after a restart", "", fault.Gone, 9)
+	n.clock.pass(2 * testTTL)
+	is("until its server shows it", "third", 0, 10)
 }
 
 func TestAnActorNobodyKnewIsGone(t *testing.T) {

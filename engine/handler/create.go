@@ -8,11 +8,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// create: somebody wrote something (ActivityPub §7.2). It appears in the feed of those it reached.
-func create() Handler {
+// create: somebody wrote something (ActivityPub §7.2). It appears in the feed of those it reached, unless it is a vote.
+func create(local *actor.Local) Handler {
 	return Handler{
 		Check: checkAuthored,
 		Needs: needsUnlessEmbedded,
@@ -20,6 +21,9 @@ func create() Handler {
 			o, err := authored(r)
 			if err != nil {
 				return err
+			}
+			if Votes(o) {
+				return vote(ctx, tx, local, r, o)
 			}
 			if kept, err := keep(ctx, tx, o, r.Now); err != nil || !kept {
 				return ignoredUnless(err)

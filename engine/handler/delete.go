@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -12,11 +13,14 @@ import (
 // when the object never came: it cannot come back.
 func remove() Handler {
 	return Handler{
-		Check: checkOwnObject,
+		Check: checkDeletable,
 		Received: func(ctx context.Context, tx Tx, r *Received) error {
 			id := r.Activity.Object.ID
 			if id.Same(r.Actor.ID) {
 				return forget(ctx, tx, r)
+			}
+			if other, err := tx.Actor(ctx, id); err != nil || other != nil {
+				return ignoredUnless(err) // nobody deletes another actor
 			}
 			stored, err := tx.Object(ctx, id)
 			if err != nil {
@@ -42,7 +46,16 @@ func remove() Handler {
 	}
 }
 
-// forget removes what an actor that is gone left with the user.
+// checkDeletable refuses an actor who is not the sender.
+func checkDeletable(a *vocab.Activity) error {
+	if vocab.IsActorType(a.Object.Type()) && !a.Object.ID.Same(a.Actor) {
+		return fault.New(fault.Invalid, "an actor can only delete itself").WithCode("foreign_object").At("/object")
+	}
+	return checkOwnObject(a)
+}
+
+// forget removes what an actor that is gone left with the user, in a few statements however much it wrote. Its own
+// activities go first, so that they need not be emptied of its objects.
 func forget(ctx context.Context, tx Tx, r *Received) error {
 	for _, kind := range []string{db.Follower, db.Following} {
 		rel, err := tx.Relationship(ctx, kind, r.Actor.ID)
@@ -51,20 +64,28 @@ func forget(ctx context.Context, tx Tx, r *Received) error {
 		}
 		r.Changed = r.Changed || rel != nil
 	}
+	knew, err := tx.ForgetActor(ctx, r.Actor.ID)
+	if err != nil {
+		return err
+	}
+	if err := takeBackVotes(ctx, tx, r.Actor.ID); err != nil {
+		return err
+	}
 	objects, err := tx.ObjectsBy(ctx, r.Actor.ID)
 	if err != nil {
 		return err
 	}
-	for _, id := range objects {
-		if _, err := tx.BuryObject(ctx, id, Tombstone(id, "", r.Now), r.Now); err != nil {
-			return err
-		}
+	graves := make([]db.Grave, len(objects))
+	for n, id := range objects {
+		graves[n] = db.Grave{URI: id, Tombstone: Tombstone(id, "", r.Now)}
 	}
-	knew, err := tx.ForgetActor(ctx, r.Actor.ID)
-	if err == nil && !knew && len(objects) == 0 {
+	if _, err := tx.BuryObjects(ctx, graves, r.Now); err != nil {
+		return err
+	}
+	if !knew && len(objects) == 0 {
 		return ErrIgnored
 	}
-	return err
+	return nil
 }
 
 // Tombstone returns what stands where a deleted object was (ActivityPub §6.4). formerType may be empty.

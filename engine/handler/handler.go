@@ -28,13 +28,16 @@ type Tx interface {
 	AddObject(ctx context.Context, o db.Object) (bool, error)
 	Object(ctx context.Context, uri vocab.ID) (*db.Object, error)
 	ReplaceObject(ctx context.Context, uri vocab.ID, raw json.RawMessage, updated time.Time) (bool, error)
+	RecountObject(ctx context.Context, uri vocab.ID, raw json.RawMessage) error
 	BuryObject(ctx context.Context, uri vocab.ID, tombstone json.RawMessage, now time.Time) (bool, error)
+	BuryObjects(ctx context.Context, graves []db.Grave, now time.Time) (int64, error)
 	ObjectsBy(ctx context.Context, actor vocab.ID) ([]vocab.ID, error)
 	AddFeedEntry(ctx context.Context, e db.FeedEntry) error
 
 	Relationship(ctx context.Context, kind string, actor vocab.ID) (*db.Relationship, error)
 	SetRelationship(ctx context.Context, r db.Relationship, now time.Time) error
 	EndRelationship(ctx context.Context, kind string, actor vocab.ID) (bool, error)
+	Actor(ctx context.Context, uri vocab.ID) (*vocab.Actor, error)
 	SaveActor(ctx context.Context, a *vocab.Actor, now time.Time) error
 	ForgetActor(ctx context.Context, actor vocab.ID) (bool, error)
 
@@ -47,6 +50,11 @@ type Tx interface {
 	RemoveBlock(ctx context.Context, direction string, actor vocab.ID) (bool, error)
 	LeaveFeed(ctx context.Context, actor vocab.ID, objects []vocab.ID) error
 	AddMove(ctx context.Context, account, target vocab.ID, now, since time.Time) (bool, error)
+	SetPin(ctx context.Context, p db.Pin, now time.Time) error
+	RemovePin(ctx context.Context, actor, object vocab.ID) (bool, error)
+	RemovePinBy(ctx context.Context, activity, actor vocab.ID) (bool, error)
+	AddVote(ctx context.Context, v db.Vote, once bool, now time.Time) (votes, voters int64, err error)
+	RemoveVotes(ctx context.Context, actor vocab.ID) ([]db.Vote, error)
 
 	Enqueue(ctx context.Context, j db.Job, inboxes []db.Inbox, due time.Time) error
 	AddEvent(ctx context.Context, e db.Event) error
@@ -82,6 +90,7 @@ type Received struct {
 
 	Changed bool     // set by a handler: a relationship is not what it was
 	Queued  bool     // set by a handler: something is to be delivered
+	Silent  bool     // set by a handler: it took effect, and no event tells of it
 	Undone  vocab.ID // set by a handler: this activity must take no effect any more; it is claimed
 }
 
@@ -128,12 +137,14 @@ func New(local *actor.Local, profiles Profiles) *Registry {
 	r.Register(Key{Type: "Follow"}, follow(local, profiles))
 	r.Register(Key{Type: "Accept"}, accept())
 	r.Register(Key{Type: "Reject"}, reject())
-	r.Register(Key{Type: "Create"}, create())
+	r.Register(Key{Type: "Create"}, create(local))
 	r.Register(Key{Type: "Update"}, update())
 	r.Register(Key{Type: "Delete"}, remove())
 	r.Register(Key{Type: "Like"}, like(local))
 	r.Register(Key{Type: "Dislike"}, dislike(local))
 	r.Register(Key{Type: "Announce"}, announce())
+	r.Register(Key{Type: "Add"}, add())
+	r.Register(Key{Type: "Remove"}, takeOut())
 	r.Register(Key{Type: "Undo"}, undo())
 	r.Register(Key{Type: "Block"}, block(local))
 	r.Register(Key{Type: "Move"}, move(local))

@@ -33,13 +33,8 @@ func review(local *actor.Local, takes func(*vocab.Object) bool) Handler {
 			if err != nil {
 				return err
 			}
-			follower, err := tx.Relationship(ctx, db.Follower, r.Actor.ID)
-			if err != nil {
-				return err
-			}
-			follows := follower != nil && follower.Status == db.Accepted
-			if !takes(o) || !visible(o, r.Actor.ID, follows, local.Followers(r.User)) {
-				return ErrIgnored
+			if may, err := sees(ctx, tx, local, r, o); err != nil || !may || !takes(o) {
+				return ignoredUnless(err)
 			}
 			err = tx.SetReaction(ctx, db.Reaction{Object: stored.URI, Actor: r.Actor.ID, Kind: db.Review, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
 			return err
@@ -49,6 +44,16 @@ func review(local *actor.Local, takes func(*vocab.Object) bool) Handler {
 			return err
 		},
 	}
+}
+
+// sees tells whether the sender was allowed to see an object of the user's.
+func sees(ctx context.Context, tx Tx, local *actor.Local, r *Received, o *vocab.Object) (bool, error) {
+	follower, err := tx.Relationship(ctx, db.Follower, r.Actor.ID)
+	if err != nil {
+		return false, err
+	}
+	follows := follower != nil && follower.Status == db.Accepted
+	return visible(o, r.Actor.ID, follows, local.Followers(r.User)), nil
 }
 
 // visible tells whether an actor was allowed to see an object: it wrote it, is addressed, or everybody is. Who follows

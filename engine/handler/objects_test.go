@@ -1,6 +1,7 @@
 package handler_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +59,8 @@ func TestDeleteIsRefused(t *testing.T) {
 	s.Posts("us:/alice/objects/1", "as:Public")
 	for name, object := range map[string]string{
 		"ORG-08 another origin's object": `"p:/notes/1"`, "ORG-08 another origin's actor": `"p:/carol"`, "ORG-08 several": `["q:/notes/1","q:/notes/2"]`,
-		"ORG-04 an object of ours": `"us:/alice/objects/1"`, "without id": `{"type":"Tombstone"}`, "everybody": `"as:Public"`,
+		"ORG-08 another actor of the same server": `{"id":"q:/eve","type":"Person"}`,
+		"ORG-04 an object of ours":                `"us:/alice/objects/1"`, "without id": `{"type":"Tombstone"}`, "everybody": `"as:Public"`,
 	} {
 		expect(t, s, name, nil, fault.Invalid, func() error {
 			return s.Send("q:/mallory", "us:/alice/inbox", `{"id":"q:/deletes/1","type":"Delete","actor":"q:/mallory","object":`+object+`}`)
@@ -146,6 +148,85 @@ func TestUpdateOfAnActorTakesWhatItsServerShows(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAnActorIsNotDeletedByAnother(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	wrote(s)
+	del := `{"id":"p:/deletes/9","type":"Delete","actor":"p:/dave","object":"p:/carol"}`
+	expect(t, s, "ORG-05b of the same server", nil, accepted, func() error { return s.Send("p:/dave", "us:/alice/inbox", del) })
+	if err := s.Send("p:/carol", "us:/inbox", `{"id":"p:/listens/1","type":"Listen","actor":"p:/carol",`+toAll+`}`); err != nil {
+		t.Errorf("carol is refused: %v", err)
+	}
+}
+
+// All that carol left goes, and nothing of others' that only had to do with her. dave wrote to the same things.
+func TestDeleteOfAnActorLeavesNothingOfIt(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	both(shows, wrote, posted("as:Public"), serves("p:/notes/1", note), sends(addPin), func(s *peertest.Scene) { s.Followed("p:/carol") })(s)
+	for _, name := range []string{"p:/carol", "p:/dave"} {
+		s.MustSend(name, "us:/alice/inbox", `{"id":"`+name+`/likes/1","type":"Like","actor":"`+name+`","object":"us:/alice/objects/1"}`)
+	}
+	s.MustSend("p:/dave", "us:/alice/inbox", `{"id":"p:/boosts/1","type":"Announce","actor":"p:/dave",`+toAll+`,"cc":"us:/alice","object":{"id":"p:/notes/1","type":"Note","content":"hi"}}`)
+	s.Column(t, s.Alice, `WITH g AS (INSERT INTO groups (id, name, uri) VALUES (gen_random_uuid(), 'g', 'g') RETURNING id)
+		INSERT INTO group_members (group_id, actor_uri) SELECT id, $1 FROM g RETURNING 1`, s.ID("p:/carol"))
+	s.MustSend("p:/carol", "us:/inbox", `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol","object":"p:/carol"}`)
+
+	var left []string
+	for _, line := range s.Rows() {
+		if strings.Contains(line, "p:/") && !strings.HasPrefix(line, "event ") && !strings.HasPrefix(line, "delivery ") {
+			left = append(left, line)
+		}
+	}
+	want := []string{
+		"object p:/notes/1 Tombstone",
+		"activity inbound Announce p:/boosts/1 p:/notes/1",
+		"activity inbound Delete p:/deletes/1 p:/carol",
+		"activity inbound Like p:/dave/likes/1 us:/alice/objects/1",
+		"activity outbound Accept us:/alice/activities/* p:/carol/follows/f",
+		"reaction p:/dave Like us:/alice/objects/1 p:/dave/likes/1"}
+	if !slices.Equal(left, want) {
+		t.Errorf("left:\n%s\nwant:\n%s", strings.Join(left, "\n"), strings.Join(want, "\n"))
+	}
+	if got := s.Column(t, s.Alice, `SELECT raw::text FROM activities WHERE raw::text LIKE '%"hi"%' UNION ALL SELECT actor_uri FROM group_members`); len(got) > 0 {
+		t.Errorf("left: %q", got)
+	}
+}
+
+// The words of a deleted object go with it, also out of the Delete that shows them once more.
+func TestADeleteKeepsNoWords(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	wrote(s)
+	s.MustSend("p:/carol", "us:/inbox", `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol","object":`+note+`}`)
+	if got := s.Column(t, s.Alice, `SELECT type FROM activities WHERE raw::text LIKE '%"hi"%'`); len(got) > 0 {
+		t.Errorf("%q hold what was deleted", got)
+	}
+}
+
+// Who said that it is gone is gone for everybody, until its server shows it again.
+func TestAnActorThatDeletedItselfIsRefused(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	wrote(s)
+	const del = `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol","object":"p:/carol"}`
+	expect(t, s, "the Delete", forgotten, accepted, func() error { return s.Send("p:/carol", "us:/inbox", del) })
+	say := func() error {
+		return s.Send("p:/carol", "us:/alice/inbox", `{"id":"p:/likes/1","type":"Listen","actor":"p:/carol","object":"p:/songs/1"}`)
+	}
+	expect(t, s, "a later activity", nil, fault.Unauthenticated, say)
+	expect(t, s, "the Delete again", nil, accepted, func() error { return s.Send("p:/carol", "us:/inbox", del) })
+	s.Actor("p:/carol").Gone()
+	s.Later(25 * time.Hour)
+	expect(t, s, "a later activity, and its server says so too", nil, fault.Unauthenticated, say)
+	s.Actor("p:/carol").Show()
+	expect(t, s, "a later activity, while that is remembered", nil, fault.Unauthenticated, say)
+	s.Later(25 * time.Hour)
+	expect(t, s, "a later activity, once its server shows it again", []string{
+		"+ activity inbound Listen p:/likes/1 p:/songs/1",
+		"+ event listen.received p:/likes/1 p:/songs/1 by stranger p:/carol"}, accepted, say)
 }
 
 func TestDeleteOfAnActorWhoIsGone(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 )
 
 func posted(to string) func(*peertest.Scene) {
@@ -165,9 +166,34 @@ func TestUndo(t *testing.T) {
 			"+ activity inbound Undo p:/undos/1 p:/boosts/1",
 			"+ event undo.received p:/undos/1 p:/boosts/1 by contact p:/carol"}},
 		{name: "of what never came, and is unknown", given: follows, body: undo(`"p:/likes/1"`)},
+		{name: "of a Reject is nothing: only an Accept ends it", given: both(asked, send(`{"id":"p:/answers/1","type":"Reject","actor":"p:/carol","object":"us:/alice/activities/f"}`)), body: undo(`"p:/answers/1"`)},
+		{name: "of a report about several things is nothing", given: follows, body: undo(`{"id":"p:/flags/1","type":"Flag","object":["us:/alice","us:/alice/objects/1"]}`)},
+		{name: "of what does nothing", given: both(follows, send(`{"id":"p:/listens/1","type":"Listen","actor":"p:/carol",`+toAll+`,"object":"p:/songs/1"}`)), body: undo(`"p:/listens/1"`), want: []string{
+			"- activity inbound Listen p:/listens/1 p:/songs/1",
+			"+ activity inbound Undo p:/undos/1 p:/listens/1",
+			"+ event undo.received p:/undos/1 p:/listens/1 by contact p:/carol"}},
+		{name: "IN-22 of a Like, by id and type", given: both(posted("as:Public"), send(like)), inbox: "us:/inbox", body: undo(`{"id":"p:/likes/1","type":"Like"}`),
+			forged: strings.ReplaceAll(daves, `"p:/follows/1"`, `{"id":"p:/likes/1","type":"Like"}`), want: unliked},
+		{name: "IN-22 of a Like, by type alone", given: both(posted("as:Public"), send(like)), body: undo(`{"type":"Like"}`)},
 		{name: "ORG-11 of a Create is nothing", given: both(follows, send(createOf(note, toAll))), body: undo(`"p:/creates/1"`)},
 		{name: "ORG-11 of a Create that has not come is nothing", given: follows, body: undo(createOf(note, toAll))},
 	})
+}
+
+// Undo knows of every type that does something whether it takes that back.
+func TestUndoKnowsEveryType(t *testing.T) {
+	t.Parallel()
+	takenBack := map[string]bool{"Follow": true, "Accept": true, "Like": true, "Dislike": true, "Announce": true, "Add": true, "Remove": true, "Block": true,
+		"Create": false, "Update": false, "Delete": false, "Undo": false, "Reject": false, "Move": false, "Flag": false}
+	for _, kind := range handler.New(nil, nil).Types() {
+		back, known := takenBack[kind]
+		if !known {
+			t.Errorf("nobody said what Undo of %s does", kind)
+		}
+		if lasts := slices.Contains(handler.Lasting, kind); lasts == back {
+			t.Errorf("%s lasts = %t, want %t", kind, lasts, !back)
+		}
+	}
 }
 
 func TestAnUndoneFollowStaysUndone(t *testing.T) {

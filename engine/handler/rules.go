@@ -48,6 +48,9 @@ func checkAuthored(a *vocab.Activity) error {
 	if err != nil {
 		return err
 	}
+	if err := checkOptions(o); err != nil {
+		return err
+	}
 	if !readable(o) {
 		return fault.New(fault.Invalid, "an object of this type is not taken here").WithCode("wrong_object_type").At("/object/type")
 	}
@@ -64,7 +67,7 @@ func checkAuthored(a *vocab.Activity) error {
 
 // readable tells whether o is something to be read.
 func readable(o *vocab.Object) bool {
-	return !vocab.IsActorType(o.Type) && !slices.Contains(notObjects, o.Type)
+	return !vocab.IsActorType(o.Type) && !slices.Contains(notObjects, o.Type) && checkOptions(o) == nil
 }
 
 // notObjects are types whose things are not posts: activities, collections and links.

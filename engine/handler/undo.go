@@ -30,16 +30,12 @@ func checkUndo(a *vocab.Activity) error {
 	if by.ID != "" && !by.ID.Same(a.Actor) {
 		return fault.New(fault.Invalid, "an actor can only undo what it did").WithCode("foreign_object").At("/object/actor")
 	}
-	_, err = aboutOf(o)
-	return err
-}
-
-// aboutOf returns what an activity that is embedded in an Undo is about. A report is about many things, and lasts.
-func aboutOf(o vocab.Ref) (vocab.Ref, error) {
-	if o.Type() == "Flag" {
-		return vocab.Ref{}, nil
+	for _, name := range []string{"object", "target"} {
+		if _, err := o.Doc.Ref(name); err != nil && !slices.Contains(lasting, o.Type()) {
+			return fault.Wrap(fault.Invalid, "several things cannot be undone at once", err).At("/object/" + name)
+		}
 	}
-	return o.Doc.Ref("object")
+	return nil
 }
 
 // doing is what is taken back.
@@ -47,7 +43,8 @@ type doing struct {
 	id     vocab.ID // empty when the Undo leaves it out
 	kind   string   // empty when nothing but the id is known
 	about  vocab.ID
-	stored bool // kind and about are as it once arrived, not as the Undo says
+	target vocab.ID
+	stored bool // kind, about and target are as it once arrived, not as the Undo says
 }
 
 // undone takes back what there is to take back. When there is nothing, only the id is remembered: an Undo goes to
@@ -80,6 +77,10 @@ func undone(ctx context.Context, tx Tx, r *Received) error {
 		did, err = unreact(ctx, tx, r.Actor.ID, d)
 	case "Block":
 		did, err = unblock(ctx, tx, r, d)
+	case "Add":
+		did, err = unpin(ctx, tx, r, d)
+	case "Remove":
+		did, err = repin(ctx, tx, r, d)
 	}
 	if err != nil {
 		return err
@@ -93,8 +94,8 @@ func undone(ctx context.Context, tx Tx, r *Received) error {
 	return nil
 }
 
-// lasting are the types whose effect is not undone, but changed or deleted.
-var lasting = []string{"Create", "Update", "Delete", "Flag", "Move", "Undo"}
+// lasting are the types whose effect is not undone, but changed, deleted or answered anew.
+var lasting = []string{"Create", "Update", "Delete", "Undo", "Reject", "Move", "Flag"}
 
 // findDoing returns what is taken back: as it is stored here, else as the Undo embeds it. The fault is ErrIgnored when
 // somebody else did it.
@@ -109,11 +110,23 @@ func findDoing(ctx context.Context, tx Tx, r *Received) (doing, error) {
 			return doing{}, ErrIgnored
 		}
 		if stored != nil {
-			return doing{o.ID, stored.Type, stored.Object, true}, nil
+			d, err := vocab.ParseDoc(stored.Raw)
+			if err != nil {
+				return doing{}, fault.Wrap(fault.Internal, "a stored document cannot be read", err)
+			}
+			target, err := d.Ref("target")
+			return doing{o.ID, stored.Type, stored.Object, target.ID, true}, err
 		}
 	}
-	about, err := aboutOf(o)
-	return doing{o.ID, o.Type(), about.ID, false}, err
+	if slices.Contains(lasting, o.Type()) {
+		return doing{kind: o.Type()}, nil
+	}
+	about, err := o.Doc.Ref("object")
+	if err != nil {
+		return doing{}, err
+	}
+	target, err := o.Doc.Ref("target")
+	return doing{o.ID, o.Type(), about.ID, target.ID, false}, err
 }
 
 // endFollow ends a follow if that is the one which is taken back: a late Undo must not end a newer one.

@@ -9,7 +9,8 @@ import (
 )
 
 // update: an author changed what it wrote; the whole object is replaced (ActivityPub §7.3). An older change never
-// replaces a newer one, and an object that is not here stays so. Or an actor changed itself.
+// replaces a newer one, and an object that is not here stays so. A poll without the time of a change only counts its
+// votes. Or an actor changed itself.
 func update() Handler {
 	return Handler{
 		Check: func(a *vocab.Activity) error {
@@ -59,6 +60,9 @@ func updateObject(ctx context.Context, tx Tx, r *Received) error {
 	}
 	if own, err := wrote(r.Actor.ID, stored); err != nil || !own {
 		return ignoredUnless(err)
+	}
+	if o.Type == question && o.Updated.IsZero() {
+		return refreshPoll(ctx, tx, stored, o)
 	}
 	at := o.Updated
 	if at.IsZero() {

@@ -72,7 +72,7 @@ func (i *Inbox) survive(ctx context.Context, x *applying) (err error) {
 // begin forgets what an earlier run learnt.
 func (x *applying) begin(tx *db.Tx) {
 	x.tx, x.stored, x.outcome = tx, false, outcomeApplied
-	x.Follows, x.Changed, x.Queued, x.Undone = false, false, false, ""
+	x.Follows, x.Changed, x.Queued, x.Silent, x.Undone = false, false, false, false, ""
 }
 
 func (x *applying) ignored() bool { return x.outcome == outcomeIgnored || x.outcome == outcomeStranger }

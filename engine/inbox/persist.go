@@ -42,7 +42,7 @@ func objectID(x *applying) vocab.ID {
 }
 
 // found are the activities whose handlers find out themselves whether the user holds what they are about.
-var found = map[string]bool{"Update": true, "Delete": true, "Undo": true, "Move": true}
+var found = map[string]bool{"Update": true, "Delete": true, "Undo": true, "Move": true, "Add": true, "Remove": true}
 
 // concerns tells whether the user has to do with the activity: it is named, follows a sender who speaks to followers or
 // everybody, or the activity is about something of the user's or that the user may hold.
@@ -52,11 +52,20 @@ func concerns(x *applying) bool {
 	return x.Named || found[a.Type] || x.Follows && toFollowers || slices.ContainsFunc(about(a), x.Mine)
 }
 
+// votes tells whether a post only votes, which is private and no letter. Whether it counts is for its handler to know.
+func votes(x *applying) bool {
+	o, err := vocab.ObjectOf(x.Activity.Object.Doc)
+	if x.Activity.Object.Doc == nil {
+		o, err = x.Fetched[x.Activity.Object.ID], nil
+	}
+	return err == nil && o != nil && handler.Votes(o)
+}
+
 // permitted drops posts that are not for the user: one for followers of which the user is none, and a private one from
 // somebody whom the user does not follow, unless the user lets everybody write (messaging.allow_insecure_dm).
 func (i *Inbox) permitted(x *applying) error {
 	a := x.Activity
-	if a.Type != "Create" || x.Follows || a.Public() {
+	if a.Type != "Create" || x.Follows || a.Public() || votes(x) {
 		return nil
 	}
 	if !handler.Direct(a, x.Actor.Followers) {

@@ -9,16 +9,20 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// resolveActor finds the sender. A server that says 410 of an actor has said all that the actor's own Delete could: that
-// one is taken without a key, which nobody can fetch any more. Where it says 404 the Delete proves nothing, and is
-// dropped; refusing it would only make the peer come again for days.
+// resolveActor finds the sender, and remembers that it is gone once its Delete of itself is taken. A server that says 410
+// of an actor has said all that the actor's own Delete could: that one is taken without a key, which nobody can fetch any
+// more. Where it says 404 the Delete proves nothing, and is dropped; refusing it would only make the peer come again for
+// days.
 func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Next) error {
 	var err error
 	x.Actor, err = i.Actors.Resolve(ctx, x.Activity.Actor)
-	if err == nil {
-		return next(ctx)
-	}
 	deletesItself := x.Activity.Type == "Delete" && x.Activity.Object.ID.Same(x.Activity.Actor)
+	if err == nil {
+		if err := next(ctx); err != nil || !deletesItself {
+			return err
+		}
+		return i.Actors.Bury(ctx, x.Actor.ID)
+	}
 	switch kind := fault.KindOf(err); {
 	case kind == fault.Gone && deletesItself:
 		x.gone, x.Actor = true, &vocab.Actor{ID: x.Activity.Actor}

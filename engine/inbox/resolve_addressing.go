@@ -11,7 +11,8 @@ import (
 )
 
 // spread are the activities that concern whoever holds something of their actor, addressed or not.
-var spread = map[string]bool{"Update": true, "Delete": true, "Undo": true, "Move": true, "Block": true}
+var spread = map[string]bool{"Update": true, "Delete": true, "Undo": true, "Move": true, "Block": true,
+	"Add": true, "Remove": true}
 
 // concerning are the activities that concern the local owner of what they are about, addressed or not.
 var concerning = map[string]bool{"Follow": true, "Accept": true, "Reject": true, "Undo": true, "Block": true, "Like": true, "Dislike": true,

@@ -17,6 +17,7 @@ type Actor struct {
 	Name                       string // one line, without characters that turn the direction of writing
 	Inbox, Outbox, SharedInbox ID     // SharedInbox is empty when the server has none
 	Followers, Following       ID
+	Featured                   ID // empty when it is not on the actor's own server
 	Keys                       []ActorKey
 	MovedTo                    ID
 	AlsoKnownAs                []ID
@@ -99,6 +100,9 @@ func ActorOf(d Doc, raw []byte) (*Actor, error) {
 	}
 	if r, err := d.Ref("movedTo"); err == nil {
 		a.MovedTo = r.ID
+	}
+	if r, err := d.Ref("featured"); err == nil && r.ID.SameOrigin(a.ID) {
+		a.Featured = r.ID
 	}
 	for _, v := range d.Sub("generator").list("implements") {
 		if r, err := toRef(v); err == nil && r.ID != "" {

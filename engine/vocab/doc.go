@@ -1,9 +1,11 @@
 package vocab
 
 import (
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +25,19 @@ func (d Doc) Flag(name string) bool {
 	b, _ := d[name].(bool)
 	return b
 }
+
+// maxCount is the highest number that every reader of JSON keeps exactly (RFC 7493 §2.2).
+const maxCount = 1<<53 - 1
+
+// Count returns the property as a number of things, and whether it is one that can be.
+func (d Doc) Count(name string) (n int64, ok bool) {
+	number, _ := d[name].(json.Number)
+	n, err := number.Int64()
+	return n, err == nil && n >= 0 && n <= maxCount
+}
+
+// SetCount writes the property as a number of things.
+func (d Doc) SetCount(name string, n int64) { d[name] = json.Number(strconv.FormatInt(n, 10)) }
 
 // Sub returns the property when it is one object, or a list of just one.
 func (d Doc) Sub(name string) Doc {

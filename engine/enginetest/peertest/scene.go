@@ -95,7 +95,7 @@ func (st *Stage) cast(t testing.TB) (scene int, alice vocab.Username) {
 
 // tables are all that a user's database has.
 var tables = []string{"actors", "objects", "activities", "seen", "tombstones", "relationships", "feed", "reactions", "groups", "delivery_jobs",
-	"deliveries", "event_outbox", "audit", "idempotency_keys", "poison", "blocks", "moves"}
+	"deliveries", "event_outbox", "audit", "idempotency_keys", "poison", "blocks", "moves", "pins", "votes"}
 
 func (st *Stage) release(t testing.TB, alice vocab.Username) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -300,7 +300,10 @@ const rows = `
 	UNION ALL SELECT 8, 0, concat_ws(' ', 'delivery', inbox, convert_from(body, 'UTF8')) FROM deliveries JOIN delivery_jobs j ON j.id = job_id
 	UNION ALL SELECT 9, 0, concat_ws(' ', 'poison', uri, reason) FROM poison
 	UNION ALL SELECT 9, 0, concat_ws(' ', 'block', direction, actor_uri, activity_uri) FROM blocks
-	UNION ALL SELECT 10, 0, 'tombstones ' || count(*) FROM tombstones HAVING count(*) > 0`
+	UNION ALL SELECT 10, 0, concat_ws(' ', 'pin', object_uri, 'of', actor_uri, activity_uri) FROM pins
+	UNION ALL SELECT 11, 0, concat_ws(' ', 'vote', option, 'of', actor_uri, question_uri) FROM votes
+	UNION ALL SELECT 12, 0, concat_ws(' ', 'counts', uri, 'voters', raw ->> 'votersCount', 'votes', jsonb_path_query_array(raw, '$.*[*].replies.totalItems')) FROM objects WHERE raw ->> 'type' = 'Question'
+	UNION ALL SELECT 13, 0, 'tombstones ' || count(*) FROM tombstones HAVING count(*) > 0`
 
 var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
 

@@ -1,0 +1,192 @@
+package handler
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const question = "Question"
+
+// maxOptions bounds the options of a poll.
+const maxOptions = 100
+
+// checkOptions refuses a poll with too many options.
+func checkOptions(o *vocab.Object) error {
+	if o.Type != question {
+		return nil
+	}
+	for _, name := range []string{"oneOf", "anyOf"} {
+		options, err := o.Doc.Refs(name)
+		if err == nil && len(options) > maxOptions {
+			err = fault.New(fault.Invalid, "a poll of more than 100 options is not taken")
+		}
+		if err != nil {
+			return fault.Wrap(fault.Invalid, "the options of the poll cannot be taken", err).At("/object/" + name)
+		}
+	}
+	return nil
+}
+
+// poll is a Question as it is stored, to be counted in: the voters choose one of its options, or any of them
+// (ActivityStreams vocabulary, Question).
+type poll struct {
+	doc     vocab.Doc
+	options []vocab.Doc
+	once    bool // one option to a voter
+}
+
+// pollOf reads the poll out of a document that is the caller's own.
+func pollOf(o *vocab.Object) poll {
+	if many := o.Doc.Subs("anyOf"); len(many) > 0 {
+		return poll{o.Doc, many, false}
+	}
+	return poll{o.Doc, o.Doc.Subs("oneOf"), true}
+}
+
+// option returns the place of the option of that name, -1 when there is none.
+func (p poll) option(name string) int {
+	return slices.IndexFunc(p.options, func(o vocab.Doc) bool { return o.Words("name") == name })
+}
+
+// open tells whether votes still count.
+func (p poll) open(now time.Time) bool {
+	if end := p.doc.Time("endTime"); !end.IsZero() && !now.Before(end) {
+		return false
+	}
+	closed := p.doc.Time("closed")
+	return now.Before(closed) || p.doc["closed"] == nil || p.doc["closed"] == false
+}
+
+// addVotes changes how often an option was chosen.
+func (p poll) addVotes(option int, n int64) {
+	if option < len(p.options) {
+		addTo(replies(p.options[option]), "totalItems", n)
+	}
+}
+
+// addVoters changes by how many any option was.
+func (p poll) addVoters(n int64) { addTo(p.doc, "votersCount", n) }
+
+// replies returns the collection of those who chose an option, of which only the size is shown.
+func replies(option vocab.Doc) vocab.Doc {
+	if option.Sub("replies") == nil {
+		option["replies"] = vocab.Doc{"type": "Collection"}
+	}
+	return option.Sub("replies")
+}
+
+// addTo changes a count, which does not fall below nothing.
+func addTo(d vocab.Doc, name string, n int64) {
+	before, _ := d.Count(name)
+	d.SetCount(name, max(0, before+n))
+}
+
+// takeCounts takes over how often the options of the same names were chosen, and by how many, and nothing else. It tells
+// whether that is news.
+func (p poll) takeCounts(from poll) bool {
+	news := takeCount(p.doc, from.doc, "votersCount")
+	for _, o := range p.options {
+		i := from.option(o.Words("name"))
+		if i >= 0 && takeCount(replies(o), from.options[i].Sub("replies"), "totalItems") {
+			news = true
+		}
+	}
+	return news
+}
+
+func takeCount(d, from vocab.Doc, name string) bool {
+	n, counts := from.Count(name)
+	if before, counted := d.Count(name); !counts || counted && before == n {
+		return false
+	}
+	d.SetCount(name, n)
+	return true
+}
+
+// refreshPoll takes over the counts of a Question whose author changed nothing: it comes without the time of a change.
+func refreshPoll(ctx context.Context, tx Tx, stored *db.Object, fresh *vocab.Object) error {
+	o, err := stored.Parse()
+	if err != nil || o.Type != question || !pollOf(o).takeCounts(pollOf(fresh)) {
+		return ignoredUnless(err)
+	}
+	return tx.RecountObject(ctx, o.ID, o.Doc.JSON())
+}
+
+// Votes tells whether a post only chooses an option of a poll: Mastodon's form of a vote is a Note that has a name and
+// no content.
+func Votes(o *vocab.Object) bool {
+	return o.Type == "Note" && o.InReplyTo != "" && o.Doc.Words("name") != "" && o.Doc.Words("content") == ""
+}
+
+// vote counts a vote in a poll of the user's that is open, and that the voter may see. Nothing else is kept of it, and
+// nobody is told who voted.
+func vote(ctx context.Context, tx Tx, local *actor.Local, r *Received, v *vocab.Object) error {
+	if !r.Mine(v.InReplyTo) {
+		return ErrIgnored
+	}
+	stored, err := tx.Object(ctx, v.InReplyTo)
+	if err != nil || stored == nil {
+		return ignoredUnless(err)
+	}
+	o, err := stored.Parse()
+	if err != nil || o.Type != question || !o.AttributedTo.Same(r.Me) {
+		return ignoredUnless(err)
+	}
+	if may, err := sees(ctx, tx, local, r, o); err != nil || !may {
+		return ignoredUnless(err)
+	}
+	p := pollOf(o)
+	option := p.option(v.Doc.Words("name"))
+	if option < 0 || !p.open(r.Now) {
+		return ErrIgnored
+	}
+	votes, voters, err := tx.AddVote(ctx, db.Vote{Question: stored.URI, Actor: r.Actor.ID, Option: option}, p.once, r.Now)
+	if err != nil || votes == 0 {
+		return ignoredUnless(err)
+	}
+	p.addVotes(option, votes)
+	p.addVoters(voters)
+	if err := tx.RecountObject(ctx, stored.URI, o.Doc.JSON()); err != nil {
+		return err
+	}
+	r.Silent = true
+	return tx.RemoveActivity(ctx, r.Activity.ID)
+}
+
+// takeBackVotes uncounts the votes of an actor.
+func takeBackVotes(ctx context.Context, tx Tx, actor vocab.ID) error {
+	votes, err := tx.RemoveVotes(ctx, actor)
+	for len(votes) > 0 && err == nil {
+		n := slices.IndexFunc(votes, func(v db.Vote) bool { return v.Question != votes[0].Question })
+		if n < 0 {
+			n = len(votes)
+		}
+		err = uncount(ctx, tx, votes[:n])
+		votes = votes[n:]
+	}
+	return err
+}
+
+// uncount takes the votes of one actor out of the counts of the Question they are for.
+func uncount(ctx context.Context, tx Tx, votes []db.Vote) error {
+	stored, err := tx.Object(ctx, votes[0].Question)
+	if err != nil || stored == nil || stored.DeletedAt != nil {
+		return err
+	}
+	o, err := stored.Parse()
+	if err != nil {
+		return err
+	}
+	p := pollOf(o)
+	p.addVoters(-1)
+	for _, v := range votes {
+		p.addVotes(v.Option, -1)
+	}
+	return tx.RecountObject(ctx, stored.URI, o.Doc.JSON())
+}

@@ -1,0 +1,70 @@
+package inbox_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// IN-18, IN-20: this engine takes activities of one actor about one thing. Others are refused with a pointer to what is
+// wrong; those about nothing are kept when their type needs no object.
+func TestShapesOfActivities(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	needing := []string{"Create", "Update", "Delete", "Follow", "Add", "Remove", "Like", "Dislike", "Announce", "Undo", "Accept", "Reject"}
+	shapes := []struct{ name, fields, pointer string }{
+		{"two objects", `"object":["p:/notes/1","p:/notes/2"]`, "/object"},
+		{"two embedded objects", `"object":[{"id":"p:/notes/1","type":"Note"},{"id":"p:/notes/2","type":"Note"}]`, "/object"},
+		{"a list in a list", `"object":[["p:/notes/1"]]`, "/object"},
+		{"a number", `"object":1`, "/object"},
+		{"no object", `"x":1`, "/object"},
+		{"nothing", `"object":null`, "/object"},
+		{"an empty list", `"object":[]`, "/object"},
+	}
+	for _, kind := range needing {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := stage.Scene(t)
+			for _, tt := range shapes {
+				refused(t, s, tt.name, tt.pointer, fmt.Sprintf(`{"id":"p:/acts/1","type":"%s","actor":"p:/carol","target":"p:/carol/featured",%s}`, kind, tt.fields))
+			}
+		})
+	}
+	t.Run("any type", func(t *testing.T) {
+		s := stage.Scene(t)
+		for name, tt := range map[string]struct{ pointer, body string }{
+			"two actors":                      {"/actor", `{"id":"p:/acts/1","type":"Listen","actor":["p:/carol","p:/dave"],"object":"p:/songs/1"}`},
+			"no actor":                        {"/actor", `{"id":"p:/acts/1","type":"Listen","object":"p:/songs/1"}`},
+			"an Undo of a Like of two things": {"/object/object", `{"id":"p:/acts/1","type":"Undo","actor":"p:/carol","object":{"type":"Like","object":["p:/1","p:/2"]}}`},
+			"an Undo of an Add to two things": {"/object/target", `{"id":"p:/acts/1","type":"Undo","actor":"p:/carol","object":{"type":"Add","object":"p:/1","target":["p:/1","p:/2"]}}`},
+			"two targets":                     {"/target", `{"id":"p:/acts/1","type":"Listen","actor":"p:/carol","target":["p:/1","p:/2"]}`},
+			"transient":                       {"/id", `{"type":"Listen","actor":"p:/carol","object":"p:/songs/1"}`},
+			"id is null":                      {"/id", `{"id":null,"type":"Listen","actor":"p:/carol"}`},
+			"without type":                    {"/type", `{"id":"p:/acts/1","actor":"p:/carol"}`},
+		} {
+			refused(t, s, name, tt.pointer, tt.body)
+		}
+		for n, tt := range []struct{ kind, fields string }{
+			{"Arrive", `"type":"Arrive","location":"p:/places/1"`},
+			{"Travel", `"type":"Travel","object":[]`},
+			{"Question", `"type":"Question","oneOf":[{"name":"red"}]`},
+			{"Travel", `"type":["Travel","IntransitiveActivity"]`},
+		} {
+			want := []string{fmt.Sprintf("+ activity inbound %s p:/acts/%d", tt.kind, n), fmt.Sprintf("+ event %s.received p:/acts/%d by stranger p:/carol", strings.ToLower(tt.kind), n)}
+			expect(t, s, want, accepted, func() error {
+				return s.Send("p:/carol", mine, fmt.Sprintf(`{"id":"p:/acts/%d","actor":"p:/carol",%s}`, n, tt.fields))
+			})
+		}
+	})
+}
+
+func refused(t *testing.T, s *peertest.Scene, what, pointer, body string) {
+	t.Helper()
+	err := s.Send("p:/carol", mine, body)
+	if e := fault.Of(err); e == nil || e.Kind != fault.Invalid || e.Pointer != pointer {
+		t.Errorf("%s: err = %v, want one that points to %s", what, err, pointer)
+	}
+}
