@@ -2,7 +2,15 @@ package inbox
 
 import "context"
 
-// executeSideEffects runs the handler of the activity's type. A type nobody knows has none: it is stored, not refused.
+// executeSideEffects runs the handler of the activity's type, and passes on what must be. A type nobody knows has no
+// handler: it is stored, not refused. What is to be passed on is found out first: a Delete leaves nothing to find it by.
 func (i *Inbox) executeSideEffects(ctx context.Context, x *applying) error {
-	return i.Handlers.Received(ctx, x.tx, &x.Received)
+	forwards, err := i.forwards(ctx, x)
+	if err != nil {
+		return err
+	}
+	if err := i.Handlers.Received(ctx, x.tx, &x.Received); err != nil || !forwards {
+		return err
+	}
+	return i.forward(ctx, x)
 }

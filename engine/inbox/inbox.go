@@ -120,14 +120,12 @@ func (i *Inbox) admit(ctx context.Context, x *receiving) error {
 	return i.receiving.Run(ctx, x)
 }
 
-// Deliver hands an activity of a local user to another one (local recipients take part in deliveries like others).
+// Deliver hands a user what another one of this server sends: an activity of its own, or one that it forwards (local
+// recipients take part in deliveries like others).
 func (i *Inbox) Deliver(ctx context.Context, to vocab.Username, body []byte) error {
 	a, err := vocab.ParseActivity(body)
 	if err != nil {
 		return err
-	}
-	if _, local := i.Local.Owner(a.Actor); !local {
-		return fault.New(fault.Forbidden, "only a local actor's activity is handed over")
 	}
 	x := &receiving{Inbound: pipeline.Inbound{User: to, Activity: a}}
 	if x.Actor, err = i.Actors.Resolve(ctx, a.Actor); err != nil {

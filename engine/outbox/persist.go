@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/pipeline"
@@ -47,7 +48,7 @@ func (o *Outbox) store(ctx context.Context, tx *db.Tx, x *exchange) (settled boo
 			return false, err
 		}
 	}
-	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: ordered(x.activity), Type: x.activity.Type, Body: x.activity.Raw}
+	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: delivery.Ordered(x.activity), Type: x.activity.Type, Body: x.activity.Raw}
 	if earlier != "" {
 		x.result = Result{ActivityID: earlier}
 	} else {
@@ -119,14 +120,4 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *db.Tx, x *exchange, job 
 	}
 	return tx.AddEvent(ctx, handler.NewEvent(handler.EventType(a.Type, "sent"),
 		handler.Payload{Activity: a.ID, Type: a.Type, Actor: a.Actor, Object: a.Object.ID, Trust: handler.TrustSelf}, x.now))
-}
-
-// ordered returns what deliveries to one inbox keep their order by: an Undo never overtakes what it takes back, and
-// nothing overtakes the Create of its object.
-func ordered(a *vocab.Activity) vocab.ID {
-	switch a.Type {
-	case "Follow", "Like", "Dislike", "Announce", "Block":
-		return a.ID
-	}
-	return a.Object.ID
 }

@@ -23,13 +23,21 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Peer is another server. It serves what it was given, answers 404 to the rest, and keeps what it was asked for.
+// Peer is another server. It serves what it was given, answers 404 to the rest, takes whatever is posted, and keeps what
+// it was asked for and sent.
 type Peer struct {
 	Origin string
 
-	mu    sync.Mutex
-	pages map[string]page
-	asked []string
+	mu     sync.Mutex
+	pages  map[string]page
+	asked  []string
+	posted []Posted
+}
+
+// Posted is a request that brought something.
+type Posted struct {
+	*http.Request
+	Content []byte
 }
 
 type page struct {
@@ -70,7 +78,25 @@ func (p *Peer) Asked() []string {
 	return slices.Clone(p.asked)
 }
 
+// Posted returns what was posted to the peer so far.
+func (p *Peer) Posted() []Posted {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.posted)
+}
+
 func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost {
+		content, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // who sends it has hung up
+		}
+		p.mu.Lock()
+		p.posted = append(p.posted, Posted{r, content})
+		p.mu.Unlock()
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
 	p.mu.Lock()
 	p.asked = append(p.asked, r.URL.Path)
 	s, ok := p.pages[r.URL.Path]

@@ -1,0 +1,92 @@
+package engine_test
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// A reply that names alice's followers reaches them, though its author's server does not know them (ActivityPub §7.1.2):
+// once, in the bytes that came, under alice's signature.
+func TestForwarding(t *testing.T) {
+	i := enginetest.Start(t)
+	alice := i.CreateUser(t, "alice")
+	_, note := alice.Post(t, map[string]any{"content": "what do you think?", "visibility": "public"})
+	authors, fans := peertest.New(t, "127.0.0.2"), peertest.New(t, "127.0.0.3")
+	carol, dave := authors.Actor("/carol"), fans.Actor("/dave")
+	post(t, dave, alice.ID+"/inbox", `{"id":"`+string(dave.ID)+`/follows/1","type":"Follow","actor":"`+string(dave.ID)+`","object":"`+alice.ID+`"}`)
+	arrives(t, fans, "an Accept", func(body []byte) bool { return bytes.Contains(body, []byte(`"Accept"`)) })
+
+	reply := `{"id":"` + string(carol.ID) + `/create",  "type":"Create","actor":"` + string(carol.ID) + `","to":"as:Public","cc":["` + alice.ID + `","` + alice.ID + `/followers"],
+		"object":{"id":"` + string(carol.ID) + `/notes/1","type":"Note","content":"I \u0064oubt it","inReplyTo":"` + note + `"}}`
+	for range 2 {
+		post(t, carol, alice.ID+"/inbox", reply)
+		post(t, carol, i.URL+"/inbox", reply)
+	}
+	unchanged := func(body []byte) bool { return string(body) == reply }
+	p := arrives(t, fans, "the reply, unchanged", unchanged)
+	signedBy(t, p, fans.Origin, alice)
+	delivered(t, alice, string(carol.ID)+"/create", false)
+	if n := len(slices.DeleteFunc(fans.Posted(), func(p peertest.Posted) bool { return !unchanged(p.Content) })); n != 1 {
+		t.Errorf("the follower got the reply %d times, want once", n)
+	}
+	if n := len(authors.Posted()); n != 0 {
+		t.Errorf("the author's server got %d posts, want none", n)
+	}
+}
+
+// post sends an activity, which must be taken.
+func post(t *testing.T, from *peertest.Actor, inbox, body string) {
+	t.Helper()
+	r := from.Post(t, inbox, vocab.ActivityJSON, []byte(body), signature.RFC9421, time.Now())
+	r.RequestURI = ""
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusAccepted {
+		t.Fatalf("post to %s: %s", inbox, answer.Status)
+	}
+}
+
+// arrives waits until a peer was posted what is wanted.
+func arrives(t *testing.T, at *peertest.Peer, what string, is func([]byte) bool) (found peertest.Posted) {
+	t.Helper()
+	enginetest.Eventually(t, what+" arrives", func() bool {
+		all := at.Posted()
+		n := slices.IndexFunc(all, func(p peertest.Posted) bool { return is(p.Content) })
+		if n >= 0 {
+			found = all[n]
+		}
+		return n >= 0
+	})
+	return found
+}
+
+func signedBy(t *testing.T, p peertest.Posted, origin string, u *enginetest.User) {
+	t.Helper()
+	claims, err := signature.Parse(p.Request, p.Content, signature.Options{Origin: origin, Now: time.Now()})
+	if err != nil || len(claims) != 1 || !strings.HasPrefix(claims[0].KeyID, u.ID+"#") {
+		t.Fatalf("signed by %+v, %v; want a key of %s", claims, err, u.ID)
+	}
+	a, err := vocab.ParseActor(enginetest.Fetch(t, u.ID).Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := signature.ParsePublicKeyPEM(a.Keys[0].PEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := claims[0].Verify(key); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,117 @@
+package inbox
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/delivery"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Bounds of the search for what an activity is about.
+const (
+	maxLinks = 4  // from the activity to something of the user's
+	maxAsked = 16 // things looked at
+)
+
+// forwards tells whether the user owes the activity to its followers: it names their collection and is linked to
+// something of the user's (ActivityPub §7.1.2). What names hidden recipients cannot be passed on as it came, and a vote
+// is nobody else's business.
+func (i *Inbox) forwards(ctx context.Context, x *applying) (bool, error) {
+	a := x.Activity
+	followers := i.Local.Followers(x.User)
+	if !slices.ContainsFunc(slices.Concat(a.To, a.Cc, a.Audience), followers.Same) || a.Doc.Hides() || votes(x) {
+		return false, nil
+	}
+	s := search{x: x, left: maxAsked}
+	return s.finds(ctx, a.Doc, maxLinks)
+}
+
+// search looks for something of the user's among what is linked.
+type search struct {
+	x    *applying
+	left int // how many more things are looked at
+}
+
+// finds follows the links of a document, which lead on through what they embed and what the user holds.
+func (s *search) finds(ctx context.Context, d vocab.Doc, links int) (bool, error) {
+	for _, name := range []string{"object", "inReplyTo", "target", "tag"} {
+		refs, err := d.Refs(name)
+		if err != nil {
+			continue // it names nothing
+		}
+		for _, r := range refs {
+			if s.left--; s.left < 0 {
+				return false, nil
+			}
+			if found, err := s.leads(ctx, r, links-1); err != nil || found {
+				return found, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// leads tells whether one link leads to something of the user's.
+func (s *search) leads(ctx context.Context, r vocab.Ref, links int) (bool, error) {
+	if r.ID.Same(s.x.Me) {
+		return true, nil
+	}
+	held, err := s.held(ctx, r.ID)
+	if err != nil || held != nil && s.x.Mine(r.ID) {
+		return err == nil, err
+	}
+	for _, d := range []vocab.Doc{r.Doc, held} {
+		if d == nil || links == 0 {
+			continue
+		}
+		if found, err := s.finds(ctx, d, links); err != nil || found {
+			return found, err
+		}
+	}
+	return false, nil
+}
+
+// held returns the object or activity of that id as it was fetched or as the user holds it, nil when there is none.
+func (s *search) held(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
+	if id == "" {
+		return nil, nil
+	}
+	if o := s.x.Fetched[id]; o != nil {
+		return o.Doc, nil
+	}
+	var raw []byte
+	o, err := s.x.tx.Object(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if o != nil && o.DeletedAt == nil {
+		raw = o.Raw
+	} else {
+		a, err := s.x.tx.Activity(ctx, id)
+		if err != nil || a == nil {
+			return nil, err
+		}
+		raw = a.Raw
+	}
+	return vocab.ParseDoc(raw)
+}
+
+// forward owes the activity, in the bytes it came in, to the followers whom the sender could not reach. Its signature is
+// the user's; what proves its author stays in the bytes.
+func (i *Inbox) forward(ctx context.Context, x *applying) error {
+	a := x.Activity
+	followers, err := x.tx.FollowerDestinations(ctx)
+	if err != nil {
+		return err
+	}
+	followers = slices.DeleteFunc(followers, func(d db.Destination) bool {
+		return a.Names(d.Actor) || d.Actor.SameOrigin(a.Actor) && !i.Local.IsLocal(a.Actor)
+	})
+	inboxes := delivery.Destinations(followers, nil, i.Local.InboxOwner)
+	x.Queued = x.Queued || len(inboxes) > 0
+	return x.tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Object: delivery.Ordered(a), Type: a.Type, Body: a.Raw}, inboxes, x.Now)
+}

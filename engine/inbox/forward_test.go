@@ -1,0 +1,138 @@
+package inbox_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// ghost is a reply of carol's to alice, in odd spacing, for alice's followers.
+const ghost = `{ "id":"p:/replies/1/create", "type":"Create","actor":"p:/carol","to":["as:Public"],"cc":["us:/alice","us:/alice/followers"],
+	"proof": {"type":"DataIntegrityProof", "proofValue":"z\u0031"},
+	"object":{"id":"p:/replies/1","type":"Note","attributedTo":"p:/carol","content":"hi", "inReplyTo":"us:/alice/objects/1"} }`
+
+// author lets alice write a note, and be followed by eve and finn, who share an inbox, by gus of the same server, who has
+// his own, and by dave of carol's server.
+func author(s *peertest.Scene) {
+	s.Posts("us:/alice/objects/1", "as:Public")
+	for _, name := range []string{"q:/eve", "q:/finn", "q:/gus", "p:/dave"} {
+		if name != "q:/gus" {
+			s.Actor(name).Doc["endpoints"] = vocab.Doc{"sharedInbox": s.Long(name[:2] + "/inbox")}
+			s.Actor(name).Show()
+		}
+		s.Followed(name)
+	}
+}
+
+func with(before ...string) func(*peertest.Scene) {
+	return func(s *peertest.Scene) {
+		author(s)
+		for _, body := range before {
+			s.MustSend("p:/carol", shared, body)
+		}
+	}
+}
+
+func TestForwarding(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	swap := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(ghost) }
+	about := func(fields string) string {
+		return `{"id":"p:/acts/1","actor":"p:/carol","to":"us:/alice/followers",` + fields + `}`
+	}
+	const secondHand = `{"id":"p:/replies/2/create","type":"Create","actor":"p:/carol","to":["as:Public","us:/alice/followers"],"object":{"id":"p:/replies/2","type":"Note","inReplyTo":"p:/replies/1"}}`
+	both := []string{"q:/gus/inbox", "q:/inbox"}
+	for _, tt := range []struct {
+		name  string
+		given func(*peertest.Scene)
+		inbox string
+		body  string
+		want  []string // where to
+	}{
+		{"IN-05 a reply, cc the followers", author, mine, ghost, both},
+		{"through the shared inbox", author, shared, ghost, both},
+		{"to the followers", author, shared, swap(`"to":["as:Public"]`, `"to":["as:Public","us:/alice/followers"]`, `"us:/alice","us:/alice/followers"`, `"us:/alice"`), both},
+		{"audience the followers", author, shared, swap(`"cc"`, `"audience"`), both},
+		{"who is named has it already", author, shared, swap(`"us:/alice",`, `"us:/alice","q:/gus",`), both[1:]},
+		{"PRV-12 that does not name the followers", author, mine, swap(`,"us:/alice/followers"`, ""), nil},
+		{"that names the followers of its own actor", author, mine, swap("us:/alice/followers", "p:/carol/followers"), nil},
+		{"PRV-07 that names a group", author, mine, swap("us:/alice/followers", "us:/alice/groups/1"), nil},
+		{"that names another collection", author, mine, swap("us:/alice/followers", "us:/alice/following"), nil},
+		{"that names the followers in a hidden field", author, mine, swap(`,"us:/alice/followers"]`, `],"bcc":"us:/alice/followers"`), nil},
+		{"that names somebody in a hidden field", author, mine, swap(`"proof"`, `"bto":"q:/gus","proof"`), nil},
+		{"that hides somebody in the object", author, mine, swap(`"content"`, `"bcc":"q:/gus","content"`), nil},
+		{"that is about nothing of alice's", author, mine, swap("us:/alice/objects/1", "q:/notes/1"), nil},
+		{"in reply to what does not exist", author, mine, swap("us:/alice/objects/1", "us:/alice/objects/2"), nil},
+		{"that alice does not take", author, mine, swap(`"to":["as:Public"],`, ""), nil},
+		{"a Like of hers", author, mine, about(`"type":"Like","object":"us:/alice/objects/1"`), both},
+		{"a Like of hers, undone", with(about(`"type":"Like","object":"us:/alice/objects/1"`)), mine, `{"id":"p:/acts/2","type":"Undo","actor":"p:/carol","to":"us:/alice/followers","object":"p:/acts/1"}`, both},
+		{"a Like of something else", author, mine, about(`"type":"Like","object":"q:/notes/1"`), nil},
+		{"with a target of hers", author, mine, about(`"cc":"us:/alice","type":"Offer","object":"q:/notes/1","target":"us:/alice/objects/1"`), both},
+		{"with a tag of hers", author, mine, about(`"cc":"us:/alice","type":"Listen","object":"q:/songs/1","tag":[{"type":"Hashtag","href":"p:/tags/go"},{"type":"Mention","href":"us:/alice"}]`), both},
+		{"in reply to a reply to her", with(ghost), mine, secondHand, both},
+		{"a Delete of a reply to her", with(ghost), shared, `{"id":"p:/acts/1","type":"Delete","actor":"p:/carol","to":"us:/alice/followers","object":{"id":"p:/replies/1","type":"Tombstone"}}`, both},
+		{"an Update of a reply to her", with(ghost), shared, swap("/create", "/update", `"Create"`, `"Update"`), both},
+		{"four links away", author, mine, about(`"cc":"us:/alice","type":"Listen","object":{"type":"Note","object":{"type":"Note","object":{"type":"Note","object":"us:/alice/objects/1"}}}`), both},
+		{"five links away", author, mine, about(`"cc":"us:/alice","type":"Listen","object":{"type":"Note","object":{"type":"Note","object":{"type":"Note","object":{"type":"Note","object":"us:/alice/objects/1"}}}}`), nil},
+		{"after more links than are looked at", author, mine, about(`"cc":"us:/alice","type":"Listen","tag":[` + strings.Repeat(`"q:/tags/1",`, 16) + `"us:/alice/objects/1"]`), nil},
+		{"a vote", func(s *peertest.Scene) {
+			author(s)
+			s.Act("", `{"id":"us:/alice/activities/q","type":"Create","actor":"us:/alice","to":"as:Public","object":{"id":"us:/alice/objects/q","type":"Question","attributedTo":"us:/alice","to":"as:Public","oneOf":[{"name":"red"}]}}`)
+		}, mine, swap(`"content":"hi"`, `"name":"red"`, "objects/1", "objects/q"), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := stage.Scene(t)
+			tt.given(s)
+			first := s.Column(t, s.Alice, `SELECT coalesce(max(id), 0) FROM deliveries`)[0]
+			for range 2 { // it is passed on once
+				s.MustSend("p:/carol", tt.inbox, tt.body)
+				s.MustSend("p:/carol", shared, tt.body)
+			}
+			sent := s.Column(t, s.Alice, `SELECT d.inbox || ' ' || encode(sha256(j.body), 'hex') FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE d.id > $1::bigint`, first)
+			want := []string{}
+			for _, inbox := range tt.want {
+				want = append(want, fmt.Sprintf("%s %x", s.ID(inbox), sha256.Sum256([]byte(s.Long(tt.body))))) // IN-06
+			}
+			slices.Sort(sent)
+			if !slices.Equal(sent, want) && len(sent)+len(want) > 0 {
+				t.Errorf("owed: %q, want %q", sent, want)
+			}
+			if events := s.Column(t, s.Alice, `SELECT type FROM event_outbox WHERE type LIKE '%.sent' AND type <> 'accept.sent'`); len(events) > 0 {
+				t.Errorf("events %q: nobody here sent anything", events)
+			}
+			if len(want) > 0 && !s.Woken(s.Alice) {
+				t.Error("nobody was told that there is something to deliver")
+			}
+		})
+	}
+}
+
+// A follower of this server is handed what others are sent.
+func TestForwardingToALocalFollower(t *testing.T) {
+	s := newScene(t)
+	bob := s.With("bob")
+	s.Posts("us:/alice/objects/1", "as:Public")
+	follow := `{"id":"us:/alice/activities/1","type":"Follow","actor":"us:/alice","object":"` + string(s.Local.ID(s.Alice)) + `"}`
+	if err := s.Inbox.Deliver(t.Context(), s.Alice, []byte(bob.Long(follow))); err != nil {
+		t.Fatal(err)
+	}
+	s.MustSend("p:/carol", mine, ghost)
+	owed := s.Column(t, s.Alice, `SELECT convert_from(j.body, 'UTF8') FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE j.type = 'Create' AND d.inbox = $1 AND d.host = ''`, string(bob.ID(mine)))
+	if len(owed) != 1 || owed[0] != s.Long(ghost) {
+		t.Fatalf("owed to bob: %q", owed)
+	}
+	for range 2 {
+		if err := s.Inbox.Deliver(t.Context(), bob.Alice, []byte(owed[0])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.Column(t, bob.Alice, `SELECT activity_uri FROM feed`); len(got) != 1 || got[0] != string(s.ID("p:/replies/1/create")) {
+		t.Errorf("bob's feed = %q, want the reply once", got)
+	}
+}
