@@ -11,11 +11,12 @@ import (
 // ahead is what a transaction has read before it was asked for: for these actors and uris it is all there is. A
 // statement that changes relationships or objects makes the transaction forget it.
 type ahead struct {
-	actors        map[vocab.ID]bool // whose relationships were read
+	actors        map[vocab.ID]bool // whose relationships were read, and whether the user blocks them
+	blocked       map[vocab.ID]bool
 	relationships map[relation]Relationship
 	uris          map[vocab.ID]bool // of the objects that were read
 	objects       map[vocab.ID]Object
-	buried        map[string]bool // digests of ids that were deleted
+	buried        map[vocab.ID]bool
 }
 
 type relation struct {
@@ -23,31 +24,40 @@ type relation struct {
 	actor vocab.ID
 }
 
-// ClaimAhead claims ids as Claim does, and reads in the same round trip what the claimed activities will ask for: the
-// follows between the user and their actors, and the objects they are about.
+// ClaimAhead claims ids as Claim does, and reads in the same round trip what the claimed activities will ask for: which
+// of the actors behind them the user blocks, the follows between them and the user, and the objects they are about.
 func (t *Tx) ClaimAhead(ctx context.Context, ids, actors, objects []vocab.ID) (fresh map[vocab.ID]bool, err error) {
-	var won, buried [][]byte
+	var won, shut, buried [][]byte
 	var relationships []Relationship
 	var stored []Object
 	b := t.unsent.batch()
 	b.Queue(claim, digests(ids)).Query(column(&won))
+	b.Queue(blocked, digests(actors)).Query(column(&shut)) // first of what is read: it waits for a block that is being made
 	b.Queue(`SELECT `+relationshipColumns+` FROM relationships WHERE actor_uri = ANY($1) AND relation = ''`, texts(actors)).Query(into(&relationships))
 	b.Queue(`SELECT `+objectColumns+` FROM objects WHERE uri = ANY($1)`, texts(objects)).Query(into(&stored))
 	b.Queue(`SELECT digest FROM tombstones WHERE digest = ANY($1)`, digests(objects)).Query(column(&buried))
 	if err := t.send(ctx, "claim activities", b); err != nil {
 		return nil, err
 	}
-	t.ahead = ahead{actors: set(actors), relationships: map[relation]Relationship{}, uris: set(objects), objects: map[vocab.ID]Object{}, buried: map[string]bool{}}
+	t.ahead = ahead{actors: set(actors), blocked: having(actors, shut), relationships: map[relation]Relationship{},
+		uris: set(objects), objects: map[vocab.ID]Object{}, buried: having(objects, buried)}
 	for _, r := range relationships {
 		t.ahead.relationships[relation{r.Type, r.Actor}] = r
 	}
 	for _, o := range stored {
 		t.ahead.objects[o.URI] = o
 	}
-	for _, d := range buried {
-		t.ahead.buried[string(d)] = true
-	}
 	return firstOf(ids, won), nil
+}
+
+// blockedOf returns which of the actors the user blocks, nil when that was not read of all of them.
+func (a *ahead) blockedOf(actors []vocab.ID) map[vocab.ID]bool {
+	for _, id := range actors {
+		if !a.actors[id] {
+			return nil
+		}
+	}
+	return a.blocked
 }
 
 // relationship returns what was read ahead, and whether it was.

@@ -40,22 +40,31 @@ func (t *Tx) RemoveBlock(ctx context.Context, direction string, actor vocab.ID) 
 	return n == 1, err
 }
 
+const blocked = `SELECT digest FROM blocks WHERE direction = 'outbound' AND digest = ANY($1)`
+
 // Blocked returns which of the actors the user blocks, as they were asked for.
 func (t *Tx) Blocked(ctx context.Context, actors []vocab.ID) (map[vocab.ID]bool, error) {
-	type row struct{ Digest []byte }
-	rows, err := collect[row](ctx, t, "read blocks", `SELECT digest FROM blocks WHERE direction = 'outbound' AND digest = ANY($1)`, digests(actors))
-	if err != nil || len(rows) == 0 {
+	if known := t.ahead.blockedOf(actors); known != nil {
+		return known, nil
+	}
+	var found [][]byte
+	if err := t.query(ctx, "read blocks", column(&found), blocked, digests(actors)); err != nil {
 		return nil, err
 	}
-	found := map[string]bool{}
-	for _, r := range rows {
-		found[string(r.Digest)] = true
+	return having(actors, found), nil
+}
+
+// having tells of each id whether its digest is among these.
+func having(ids []vocab.ID, found [][]byte) map[vocab.ID]bool {
+	there := map[string]bool{}
+	for _, d := range found {
+		there[string(d)] = true
 	}
-	blocked := map[vocab.ID]bool{}
-	for _, id := range actors {
-		blocked[id] = found[string(digest(id))]
+	has := map[vocab.ID]bool{}
+	for _, id := range ids {
+		has[id] = there[string(digest(id))]
 	}
-	return blocked, nil
+	return has
 }
 
 // LeaveFeed takes out of the feed what an actor wrote or passed on, and what others passed on of these objects.

@@ -144,7 +144,7 @@ func TestTheSecondUseOfAKeyWaitsAndIsTold(t *testing.T) {
 	}
 }
 
-func TestPoisonIsSetAsideOnceAndItsIDTaken(t *testing.T) {
+func TestPoisonIsSetAsideForItsLatestReasonAndItsIDTaken(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
 	raw := []byte("{\"not\": json")
@@ -162,7 +162,7 @@ func TestPoisonIsSetAsideOnceAndItsIDTaken(t *testing.T) {
 	})
 	var reason string
 	var kept []byte
-	if err := session(t, databaseOf(t, c, u)).QueryRow(t.Context(), `SELECT reason, raw FROM poison`).Scan(&reason, &kept); err != nil || reason != "first" || string(kept) != string(raw) {
+	if err := session(t, databaseOf(t, c, u)).QueryRow(t.Context(), `SELECT reason, raw FROM poison`).Scan(&reason, &kept); err != nil || reason != "second" || string(kept) != string(raw) {
 		t.Errorf("set aside %q for %q, %v", kept, reason, err)
 	}
 }

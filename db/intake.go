@@ -15,7 +15,7 @@ import (
 // Intake is an accepted activity on its way to its recipients.
 type Intake struct {
 	Key        IntakeKey
-	Raw        []byte           // the activity as it is stored
+	Raw        []byte           // the activity as it came
 	Fetched    []byte           // what its handler needs from other servers: a JSON object, by id
 	Recipients []vocab.Username // those whom the writers of this process drive
 	Waiting    []vocab.Username // those who cannot take it now

@@ -40,7 +40,7 @@ const objectColumns = `id, uri, published, raw, updated_at, deleted_at`
 // AddObject stores an object, unless it is there or was deleted before it came, and tells whether it did.
 func (t *Tx) AddObject(ctx context.Context, o Object) (bool, error) {
 	if there, read := t.readAhead(o.URI); read {
-		if there != nil || t.ahead.buried[string(digest(o.URI))] {
+		if there != nil || t.ahead.buried[o.URI] {
 			return false, nil
 		}
 		t.unsent.objects = append(t.unsent.objects, o)

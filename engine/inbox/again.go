@@ -11,6 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// errSenderGone says that an activity waited until its sender was deleted: nothing of it is kept.
+var errSenderGone = fault.New(fault.Gone, "the sender is not known any more")
+
 // again makes of what the journal holds what Receive had made of the request, as of then: what carries no date has that of
 // its arrival, however long it waited. Nobody is asked for anything. An error that is not passing says that it cannot be
 // done.
@@ -26,7 +29,7 @@ func (i *Inbox) again(ctx context.Context, u vocab.Username, w db.Waiting) (*app
 	case sender == nil && a.Type == "Delete":
 		sender = &vocab.Actor{ID: a.Actor} // as Receive takes it from one who is gone
 	case sender == nil:
-		return nil, fault.New(fault.Gone, "the sender is not known any more")
+		return nil, errSenderGone
 	}
 	fetched, err := objects(w.Fetched)
 	if err != nil {

@@ -27,10 +27,11 @@ const (
 // in the other, and nobody spoils an id with a forgery. It is run again when the transaction is, so nothing of an earlier
 // run may count.
 func (i *Inbox) applyBatch(ctx context.Context, tx *db.Tx, batch []*entry) error {
-	ids, actors := make([]vocab.ID, len(batch)), make([]vocab.ID, len(batch))
-	var objects []vocab.ID
+	ids := make([]vocab.ID, len(batch))
+	var actors, objects []vocab.ID
 	for n, e := range batch {
-		ids[n], actors[n] = e.x.Activity.ID.Canonical(), e.x.Actor.ID // two ways to write one id are one activity
+		ids[n] = e.x.Activity.ID.Canonical() // two ways to write one id are one activity
+		actors = append(actors, behind(e.x)...)
 		objects = slices.AppendSeq(append(objects, e.x.Activity.Object.ID), maps.Keys(e.x.Fetched))
 	}
 	fresh, err := tx.ClaimAhead(ctx, ids, actors, objects)

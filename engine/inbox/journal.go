@@ -26,7 +26,7 @@ type row struct {
 // keep makes the activity durable for its recipients in one row of the journal, and hands it to their writers. It waits
 // there for those who are parked, and with wait for all.
 func (w *writers) keep(ctx context.Context, x *receiving, raw json.RawMessage, wait bool) error {
-	in := w.inbox.intake(x, raw)
+	in := w.inbox.intake(x)
 	r, err := w.begin(&in, wait)
 	if err != nil {
 		return err
@@ -88,8 +88,8 @@ func (w *writers) begin(in *db.Intake, wait bool) (*row, error) {
 }
 
 // intake returns the activity as the journal keeps it: with all that applying it needs later, when nobody can be asked.
-func (i *Inbox) intake(x *receiving, raw json.RawMessage) db.Intake {
-	in := db.Intake{Key: db.KeyOf(x.Activity.ID, x.Actor.ID), Raw: raw, Recipients: x.Recipients}
+func (i *Inbox) intake(x *receiving) db.Intake {
+	in := db.Intake{Key: db.KeyOf(x.Activity.ID, x.Actor.ID), Raw: x.Activity.Raw, Recipients: x.Recipients}
 	in.Named = slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !x.meant[u] })
 	fetched := make(map[vocab.ID]json.RawMessage, len(x.fetched))
 	for id, o := range x.fetched {

@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lightweb/lightweb/db"
@@ -232,10 +233,12 @@ func (w *writers) drainPage(u vocab.Username) (int, error) {
 		if passing(err) {
 			return 0, err
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, errSenderGone) {
 			if err := w.poison(u, idOf(waiting.Raw), waiting.Raw, err); err != nil {
 				return 0, err
 			}
+		}
+		if err != nil {
 			ended = append(ended, waiting.Seq)
 			continue
 		}

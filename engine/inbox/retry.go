@@ -31,7 +31,7 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p db.Poisoned) erro
 		return err
 	}
 	x.meant = i.meant(x)
-	in := i.intake(x, a.Raw)
+	in := i.intake(x)
 	in.Recipients, in.Waiting = nil, in.Recipients
 	if err := i.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.Unclaim(ctx, []vocab.ID{p.URI}) }); err != nil {
 		return err
