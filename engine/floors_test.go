@@ -55,6 +55,7 @@ var floors = map[string]int{
 	"engine/policy":    2,
 	"engine/pipeline":  2,
 	"engine/registry":  2,
+	"engine/archive":   2,
 	"engine/mls":       2,
 
 	"db/embedded":              1,

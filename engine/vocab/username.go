@@ -39,6 +39,16 @@ func (u Username) IsZero() bool { return u.name == "" }
 // MarshalText lets a username stand in JSON and in logs.
 func (u Username) MarshalText() ([]byte, error) { return []byte(u.name), nil }
 
+// UnmarshalText reads what MarshalText wrote, as ParseUsername does.
+func (u *Username) UnmarshalText(b []byte) error {
+	p, err := ParseUsername(string(b))
+	if err != nil {
+		return err
+	}
+	*u = p
+	return nil
+}
+
 // Value lets a username be a parameter of a query.
 func (u Username) Value() (driver.Value, error) { return u.name, nil }
 

@@ -1,0 +1,102 @@
+// Package archive writes and reads the file that a backup is: a tar, packed with gzip, that begins with a manifest and
+// ends with the SHA-256 sums of everything before. It holds rows and files, never a statement or a path to obey.
+package archive
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// format is the version of the archives that this package writes, and the newest that it reads.
+const format = 1
+
+// The first and the last entry of an archive.
+const (
+	manifestName = "manifest.json"
+	sumsName     = "SHA256SUMS" // in the form that sha256sum -c reads
+)
+
+// Manifest says what an archive is.
+type Manifest struct {
+	Format    int       `json:"lightweb_backup"` // set by NewWriter
+	Version   string    `json:"lightweb"`        // that wrote it
+	CreatedAt time.Time `json:"created_at"`      // before the first row was read
+	PublicURL string    `json:"public_url"`      // the origin of every id in it
+	Whole     bool      `json:"whole"`           // an instance; otherwise one user
+	Keys      bool      `json:"keys"`            // private keys are in it
+	Users     []User    `json:"users"`
+}
+
+// User is a user of whom an archive holds something.
+type User struct {
+	Name          vocab.Username `json:"user"`
+	State         string         `json:"state"`
+	SchemaVersion int            `json:"schema_version"`
+}
+
+// Kind is what an entry holds.
+type Kind string
+
+// The kinds of entries. Those of one user, or of the instance, come together, and the shape before any rows.
+const (
+	Shape  Kind = "database.json" // what the tables are that follow
+	Rows   Kind = "database"      // rows of one table of the user's database, or of the instance's
+	Known  Kind = "rows"          // rows of one table of the instance's database that belong to the user
+	Config Kind = "config.json"   // configuration: the user's, or the instance's policy
+	Key    Kind = "keys"          // a private key
+)
+
+// Name is what an entry is called. Only names of this form are read, and none is ever used as a path.
+type Name struct {
+	User vocab.Username // whose it is; nobody: the instance's
+	Kind Kind
+	Item string // of Rows and Known the table, of Key the file
+}
+
+// parts tells whether the content may be spread over several entries.
+func (n Name) parts() bool { return n.Kind == Rows || n.Kind == Known }
+
+// String returns the name in the archive; each part of rows has a number behind it.
+func (n Name) String() string {
+	s := "instance/"
+	if !n.User.IsZero() {
+		s = "users/" + n.User.String() + "/"
+	}
+	if s += string(n.Kind); n.Item != "" {
+		s += "/" + n.Item
+	}
+	return s
+}
+
+func (n Name) part(number int) string { return fmt.Sprintf("%s/%06d", n, number) }
+
+var nameForm = regexp.MustCompile(`^(?:instance|users/([a-z0-9_]{1,30}))/` +
+	`(?:(database\.json|config\.json)|(keys)/([a-z0-9-]{1,40}\.pem)|(database|rows)/([a-z_][a-z0-9_]{0,62})/([0-9]{6,12}))$`)
+
+// parseName returns what String and part made, and refuses everything else.
+func parseName(s string) (n Name, part int, err error) {
+	m := nameForm.FindStringSubmatch(s)
+	if m == nil {
+		return Name{}, 0, damaged(fmt.Errorf("it holds %.80q", s))
+	}
+	n.Kind, n.Item = Kind(m[2]+m[3]+m[5]), m[4]+m[6]
+	if m[1] != "" {
+		if n.User, err = vocab.ParseUsername(m[1]); err != nil {
+			return Name{}, 0, damaged(err)
+		}
+	}
+	if n.parts() {
+		part, err = strconv.Atoi(m[7])
+	}
+	return n, part, err
+}
+
+// damaged refuses an archive that is not as it was written.
+func damaged(why error) error {
+	return fault.Wrap(fault.Invalid, "the archive is damaged", why).WithCode("archive_damaged").WithHint("nothing was changed; take another backup")
+}

@@ -1,0 +1,289 @@
+package archive
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+const (
+	maxEntry = 16 << 20  // bytes of one entry
+	maxSums  = 256 << 20 // bytes of the sums: two million entries
+)
+
+// File is a configuration or a key in an archive.
+type File struct {
+	Name Name
+	Data []byte
+}
+
+// Reader is an archive that was found whole.
+type Reader struct {
+	Manifest Manifest
+	Files    []File // the configurations and keys
+
+	f *os.File
+}
+
+// Open reads the whole archive and proves its sums. The fault is Invalid when it is none, or damaged, and Config when a
+// newer lightweb wrote it. The sums tell what has decayed or was cut off, not who wrote it.
+func Open(ctx context.Context, path string) (*Reader, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // without waiting for a writer, should it be a pipe
+	if err != nil {
+		return nil, fault.Wrap(fault.NotFound, "the archive cannot be read", err)
+	}
+	r := &Reader{f: f}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fault.New(fault.Invalid, path+" is not a file").WithHint("an archive is read twice: write it to a file first")
+	}
+	if err == nil {
+		err = r.verify(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return r, nil
+}
+
+// Close lets go of the file.
+func (r *Reader) Close() error { return r.f.Close() }
+
+// Each hands over the shapes and rows in the order in which they were written; what visit leaves unread is skipped.
+func (r *Reader) Each(ctx context.Context, visit func(n Name, content io.Reader) error) error {
+	s, err := r.stream(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err = s.next(); err != nil { // the manifest
+		return err
+	}
+	for {
+		h, err := s.next()
+		if err != nil || h.Name == sumsName {
+			return err
+		}
+		n, _, err := parseName(h.Name)
+		if err != nil {
+			return err
+		}
+		if n.Kind == Config || n.Kind == Key {
+			continue
+		}
+		content := &content{s: s, name: n}
+		if err := visit(n, content); err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, content); err != nil {
+			return err
+		}
+	}
+}
+
+// verify reads everything and fills in what is small.
+func (r *Reader) verify(ctx context.Context) error {
+	s, err := r.stream(ctx)
+	if err != nil {
+		return err
+	}
+	var sums bytes.Buffer
+	if err := r.readManifest(s, &sums); err != nil {
+		return err
+	}
+	for last := (place{}); ; {
+		h, err := s.next()
+		if err != nil {
+			return err
+		}
+		if h.Name == sumsName {
+			return s.end(h, sums.Bytes())
+		}
+		if last, err = r.check(s, h, last, &sums); err != nil {
+			return err
+		}
+	}
+}
+
+// place is where a part of rows stands.
+type place struct {
+	name Name
+	part int
+}
+
+// check reads an entry and adds its sum.
+func (r *Reader) check(s *stream, h *tar.Header, last place, sums *bytes.Buffer) (place, error) {
+	n, part, err := parseName(h.Name)
+	if err != nil {
+		return place{}, err
+	}
+	if n.parts() && part != 1 && (last.name != n || part != last.part+1) {
+		return place{}, damaged(fmt.Errorf("%s is not where it belongs", h.Name))
+	}
+	digest := sha256.New()
+	var into io.Writer = digest
+	var data bytes.Buffer
+	if keep := n.Kind == Config || n.Kind == Key; keep {
+		into = io.MultiWriter(digest, &data)
+		defer func() { r.Files = append(r.Files, File{n, data.Bytes()}) }()
+	}
+	if _, err := io.Copy(into, s); err != nil {
+		return place{}, err
+	}
+	sums.WriteString(sum(h.Name, [sha256.Size]byte(digest.Sum(nil))))
+	return place{n, part}, nil
+}
+
+func (r *Reader) readManifest(s *stream, sums *bytes.Buffer) error {
+	foreign := fault.New(fault.Invalid, "the file is not a backup that lightweb wrote")
+	h, err := s.next()
+	if err != nil {
+		return err
+	}
+	data, err := io.ReadAll(s)
+	if err != nil {
+		return err
+	}
+	if h.Name != manifestName || json.Unmarshal(data, &r.Manifest) != nil || r.Manifest.Format < 1 {
+		return foreign
+	}
+	if r.Manifest.Format > format {
+		return fault.New(fault.Config, fmt.Sprintf("the archive has format %d, newer than this lightweb reads (%d)", r.Manifest.Format, format)).
+			WithHint("use the lightweb that wrote it, " + r.Manifest.Version + ", or a newer one")
+	}
+	sums.WriteString(sum(manifestName, sha256.Sum256(data)))
+	return nil
+}
+
+// stream reads the entries of an archive one after another. It is the reader of the current one.
+type stream struct {
+	ctx    context.Context // of the call that reads: io.Reader has no room for it
+	raw    *bufio.Reader
+	gz     *gzip.Reader
+	tar    *tar.Reader
+	peeked *tar.Header
+}
+
+func (r *Reader) stream(ctx context.Context) (*stream, error) {
+	if _, err := r.f.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("read the archive: %w", err)
+	}
+	raw := bufio.NewReaderSize(r.f, 1<<20)
+	gz, err := gzip.NewReader(raw)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, "the file is not a backup that lightweb wrote", err)
+	}
+	gz.Multistream(false)
+	return &stream{ctx: ctx, raw: raw, gz: gz, tar: tar.NewReader(gz)}, nil
+}
+
+// next goes to the next entry: always a plain file, of a bounded size.
+func (s *stream) next() (*tar.Header, error) {
+	if h := s.peeked; h != nil {
+		s.peeked = nil
+		return h, nil
+	}
+	h, err := s.tar.Next()
+	if err != nil {
+		return nil, s.cut(err)
+	}
+	if h.Typeflag != tar.TypeReg || h.Size > maxEntry && (h.Name != sumsName || h.Size > maxSums) {
+		return nil, damaged(fmt.Errorf("%.80q is no entry that lightweb writes", h.Name))
+	}
+	return h, nil
+}
+
+func (s *stream) Read(b []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, fault.Wrap(fault.Busy, "time ran out", err)
+	}
+	n, err := s.tar.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = s.cut(err)
+	}
+	return n, err
+}
+
+// cut says why reading went no further: an archive ends with its sums, and nowhere else.
+func (s *stream) cut(err error) error {
+	var disk *os.PathError
+	if errors.As(err, &disk) {
+		return fmt.Errorf("read the archive: %w", err)
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return damaged(err)
+}
+
+// end compares the sums, and wants nothing behind them.
+func (s *stream) end(h *tar.Header, want []byte) error {
+	if h.Size != int64(len(want)) {
+		return damaged(errors.New("the sums are of other entries"))
+	}
+	got, err := io.ReadAll(s)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(got, want) {
+		return damaged(errors.New("the sums are of other bytes"))
+	}
+	if _, err := s.tar.Next(); !errors.Is(err, io.EOF) {
+		return damaged(errors.New("something follows the sums"))
+	}
+	if _, err := io.Copy(io.Discard, s.gz); err != nil {
+		return damaged(err)
+	}
+	if _, err := s.raw.ReadByte(); !errors.Is(err, io.EOF) {
+		return damaged(errors.New("something follows the archive"))
+	}
+	return nil
+}
+
+// content reads an entry, and the parts that follow it, as one.
+type content struct {
+	s    *stream
+	name Name
+	over bool
+}
+
+func (c *content) Read(b []byte) (int, error) {
+	for !c.over {
+		n, err := c.s.Read(b)
+		if n > 0 || err == nil {
+			return n, nil
+		}
+		if !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if err := c.goOn(); err != nil {
+			return 0, err
+		}
+	}
+	return 0, io.EOF
+}
+
+// goOn goes to the next part, or finds that there is none.
+func (c *content) goOn() error {
+	if c.over = !c.name.parts(); c.over {
+		return nil
+	}
+	h, err := c.s.next()
+	if err != nil {
+		return err
+	}
+	if n, _, err := parseName(h.Name); err != nil || n != c.name {
+		c.s.peeked, c.over = h, true
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package archive
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+)
+
+// chunk is how many bytes of rows one entry holds at most: a tar says the size of an entry before its content, and
+// this much is kept in memory to know it.
+const chunk = 4 << 20
+
+// Writer writes an archive as a stream. Nobody may take what was written for a backup before Close has returned nil.
+type Writer struct {
+	gz   *gzip.Writer
+	tar  *tar.Writer
+	at   time.Time
+	sums bytes.Buffer
+}
+
+// NewWriter begins an archive with its manifest.
+func NewWriter(w io.Writer, m Manifest) (*Writer, error) {
+	gz, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	m.Format = format
+	aw := &Writer{gz: gz, tar: tar.NewWriter(gz), at: m.CreatedAt}
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	return aw, aw.entry(manifestName, data)
+}
+
+// Add writes a file.
+func (w *Writer) Add(n Name, content []byte) error { return w.entry(n.String(), content) }
+
+// Rows returns where the rows of a table are written to; it is closed before anything else is written.
+func (w *Writer) Rows(n Name) io.WriteCloser {
+	return &rows{to: w, name: n, buf: make([]byte, 0, chunk)}
+}
+
+// Close ends the archive with its sums.
+func (w *Writer) Close() error {
+	if err := w.entry(sumsName, bytes.Clone(w.sums.Bytes())); err != nil {
+		return err
+	}
+	if err := w.tar.Close(); err != nil {
+		return err
+	}
+	return w.gz.Close()
+}
+
+func (w *Writer) entry(name string, content []byte) error {
+	w.sums.WriteString(sum(name, sha256.Sum256(content)))
+	if err := w.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(content)), ModTime: w.at, Format: tar.FormatPAX}); err != nil {
+		return err
+	}
+	_, err := w.tar.Write(content)
+	return err
+}
+
+// sum is the line of one entry in the sums.
+func sum(name string, digest [sha256.Size]byte) string { return fmt.Sprintf("%x  %s\n", digest, name) }
+
+// rows cuts what is written to it into entries.
+type rows struct {
+	to   *Writer
+	name Name
+	buf  []byte
+	part int
+}
+
+func (r *rows) Write(b []byte) (n int, err error) {
+	for len(b) > 0 {
+		fits := min(len(b), cap(r.buf)-len(r.buf))
+		r.buf = append(r.buf, b[:fits]...)
+		b, n = b[fits:], n+fits
+		if len(r.buf) == cap(r.buf) {
+			if err := r.flush(); err != nil {
+				return n, err
+			}
+		}
+	}
+	return n, nil
+}
+
+func (r *rows) flush() error {
+	r.part++
+	err := r.to.entry(r.name.part(r.part), r.buf)
+	r.buf = r.buf[:0]
+	return err
+}
+
+func (r *rows) Close() error {
+	if len(r.buf) == 0 {
+		return nil // a table without rows has no entry
+	}
+	return r.flush()
+}
