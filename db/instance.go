@@ -46,12 +46,23 @@ func (i instance) send(ctx context.Context, b *pgx.Batch) error {
 	return i.pool.SendBatch(ctx, b).Close()
 }
 
-// Begin serves pgx.BeginFunc.
-func (i instance) Begin(ctx context.Context) (pgx.Tx, error) {
+// BeginTx serves pgx.BeginTxFunc.
+func (i instance) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
 	if err := i.check(ctx); err != nil {
 		return nil, err
 	}
-	return i.pool.Begin(ctx)
+	return i.pool.BeginTx(ctx, opts)
+}
+
+// Begin serves pgx.BeginFunc.
+func (i instance) Begin(ctx context.Context) (pgx.Tx, error) { return i.BeginTx(ctx, pgx.TxOptions{}) }
+
+// Acquire takes a connection that its user gives back.
+func (i instance) Acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	if err := i.check(ctx); err != nil {
+		return nil, err
+	}
+	return i.pool.Acquire(ctx)
 }
 
 // noRow is a row that was not asked for.

@@ -110,11 +110,7 @@ func half(name string) string { return name + "-building" }
 
 // build makes a migrated database. It is built beside and renamed, so that a half-made one is never taken for whole.
 func (c *Cluster) build(ctx context.Context, conn *pgx.Conn, name, set string, finish ...string) error {
-	for _, q := range []string{
-		`DROP DATABASE IF EXISTS ` + quoted(half(name)) + ` WITH (FORCE)`,
-		// Ids are compared byte by byte, whatever language the server was set up for.
-		`CREATE DATABASE ` + quoted(half(name)) + ` TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER libc LOCALE 'C'`,
-	} {
+	for _, q := range []string{drop(half(name)), blank(half(name))} {
 		if _, err := conn.Exec(ctx, q); err != nil {
 			return err
 		}
@@ -130,6 +126,13 @@ func (c *Cluster) build(ctx context.Context, conn *pgx.Conn, name, set string, f
 	return nil
 }
 
+func drop(name string) string { return `DROP DATABASE IF EXISTS ` + quoted(name) + ` WITH (FORCE)` }
+
+// blank makes an empty database. Ids are compared byte by byte, whatever language the server was set up for.
+func blank(name string) string {
+	return `CREATE DATABASE ` + quoted(name) + ` TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER libc LOCALE 'C'`
+}
+
 // clone copies a template. A clone is whole or not there: PostgreSQL removes what a killed CREATE DATABASE leaves.
 // Copying files costs a hundredth of the WAL that the default strategy writes.
 func clone(ctx context.Context, conn *pgx.Conn, name, template string) error {
@@ -138,7 +141,16 @@ func clone(ctx context.Context, conn *pgx.Conn, name, template string) error {
 }
 
 // migrateUp brings one database to the latest version of a set.
-func (c *Cluster) migrateUp(ctx context.Context, database, set string) (err error) {
+func (c *Cluster) migrateUp(ctx context.Context, database, set string) error {
+	return c.migrate(ctx, database, set, (*migrate.Migrate).Up)
+}
+
+// migrateTo brings one database, whose version is not higher, to a version of a set.
+func (c *Cluster) migrateTo(ctx context.Context, database, set string, version int) error {
+	return c.migrate(ctx, database, set, func(m *migrate.Migrate) error { return m.Migrate(uint(version)) })
+}
+
+func (c *Cluster) migrate(ctx context.Context, database, set string, run func(*migrate.Migrate) error) (err error) {
 	defer func() { err = storeFault("migrate database "+database, err) }()
 	src, err := iofs.New(c.migrations, set)
 	if err != nil {
@@ -156,7 +168,7 @@ func (c *Cluster) migrateUp(ctx context.Context, database, set string) (err erro
 	}
 	stop := context.AfterFunc(ctx, func() { m.GracefulStop <- true }) // between two files; its buffer holds one
 	defer stop()
-	if err = m.Up(); errors.Is(err, migrate.ErrNoChange) {
+	if err = run(m); errors.Is(err, migrate.ErrNoChange) {
 		err = nil
 	}
 	srcErr, dbErr := m.Close()

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -61,7 +59,7 @@ func (c *Cluster) MigrateUsers(ctx context.Context, m Migration) (MigrationRepor
 		}
 	}
 	if !m.DryRun {
-		release, err := c.lockMigrate(ctx)
+		release, err := c.lockJob(ctx, migrateJob)
 		if err != nil {
 			return report, err
 		}
@@ -199,48 +197,6 @@ func (c *Cluster) look(ctx context.Context, database string) (schema, error) {
 func (c *Cluster) noteSchema(ctx context.Context, u vocab.Username, s schema) error {
 	_, err := c.instance.Exec(ctx, `UPDATE users SET schema_version = $2 WHERE username = $1 AND schema_version <> $2`, u, s.whole())
 	return storeFault("note schema of "+u.String(), err)
-}
-
-const (
-	migrateLock = 7305808869232649 // the key of the advisory lock that one migrating process per instance holds
-	migrateName = "lightweb db migrate, "
-)
-
-// lockMigrate makes this process the one that migrates users' databases, until release is called. The fault is Busy, and
-// names the other process, when one does already.
-func (c *Cluster) lockMigrate(ctx context.Context) (release func(), err error) {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "an unknown host"
-	}
-	cfg := c.config(c.name)
-	cfg.RuntimeParams["application_name"] = fmt.Sprintf("%sprocess %d on %s", migrateName, os.Getpid(), host)
-	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return nil, storeFault("open instance database", err)
-	}
-	var got bool
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, migrateLock).Scan(&got); err != nil {
-		shut(conn)
-		return nil, storeFault("lock instance", err)
-	}
-	if got {
-		return func() {
-			_, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock_all()`) // so that who comes next need not wait for the session's end
-			shut(conn)
-		}, nil
-	}
-	defer shut(conn)
-	var holder, since string
-	err = conn.QueryRow(ctx, `SELECT coalesce(application_name, ''), coalesce(to_char(backend_start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'long ago')
-		FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND granted AND objsubid = 1
-		AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-		AND classid::bigint << 32 | objid::bigint = $1`, migrateLock).Scan(&holder, &since)
-	words := "another 'lightweb db migrate' runs"
-	if name, ours := strings.CutPrefix(holder, migrateName); err == nil && ours {
-		words += " (" + name + ", since " + since + ")"
-	}
-	return nil, fault.New(fault.Busy, words).WithHint("try again when it is done")
 }
 
 // UserSchema is the schema of one user's database.

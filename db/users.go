@@ -46,7 +46,13 @@ func (c *Cluster) User(ctx context.Context, u vocab.Username) (User, error) {
 
 // Users returns every user's row, deleted ones too, by name.
 func (c *Cluster) Users(ctx context.Context) ([]User, error) {
-	rows, err := c.instance.Query(ctx, `SELECT `+userColumns+` FROM users ORDER BY username`)
+	return users(ctx, c.instance)
+}
+
+func users(ctx context.Context, on interface {
+	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
+}) ([]User, error) {
+	rows, err := on.Query(ctx, `SELECT `+userColumns+` FROM users ORDER BY username`)
 	if err != nil {
 		return nil, storeFault("list users", err)
 	}

@@ -104,6 +104,19 @@ func (k *Keyring) instance() (*keyset, error) {
 // Dir returns the folder of u's keys.
 func (k *Keyring) Dir(u vocab.Username) string { return filepath.Join(k.usersDir, u.String(), "keys") }
 
+// Files returns the paths of u's keys, for nobody of the instance's. The files need not be there.
+func (k *Keyring) Files(u vocab.Username) []string {
+	dir := k.Dir(u)
+	if u.IsZero() {
+		dir = k.instanceDir
+	}
+	files := make([]string, len(kinds))
+	for i, kind := range kinds {
+		files[i] = keyFile(dir, kind.name)
+	}
+	return files
+}
+
 // Kinds returns which keys u has, of "ed25519" and "rsa".
 func (k *Keyring) Kinds(u vocab.Username) []string {
 	found := []string{}

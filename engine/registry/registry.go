@@ -17,10 +17,11 @@ import (
 // Registry reads and writes the configuration files of one instance. It may be used by many goroutines, and beside
 // other processes that use the same folders.
 type Registry struct {
-	usersDir string
-	log      *slog.Logger
-	now      func() time.Time
-	server   *file[Server]
+	usersDir   string
+	serverFile string
+	log        *slog.Logger
+	now        func() time.Time
+	server     *file[Server]
 
 	mu    sync.Mutex
 	users map[vocab.Username]*file[User] // of those who have a file; the others cost nothing
@@ -30,7 +31,8 @@ type Registry struct {
 // before it is asked for, and a file that is not there stands for the defaults.
 func New(dataDir, usersDir string, log *slog.Logger) *Registry {
 	r := &Registry{usersDir: usersDir, log: log.With("component", "registry"), now: time.Now, users: map[vocab.Username]*file[User]{}}
-	r.server = newFile(r, filepath.Join(dataDir, "registry", "server.json"), maxServerFile, decodeServer)
+	r.serverFile = filepath.Join(dataDir, "registry", "server.json")
+	r.server = newFile(r, r.serverFile, maxServerFile, decodeServer)
 	return r
 }
 
@@ -53,12 +55,20 @@ func (r *Registry) User(u vocab.Username) (User, error) {
 	return c, err
 }
 
+// File returns the path of the configuration of u, for nobody of the policy. The file need not be there.
+func (r *Registry) File(u vocab.Username) string {
+	if u.IsZero() {
+		return r.serverFile
+	}
+	return filepath.Join(r.usersDir, u.String(), "config.json")
+}
+
 func (r *Registry) userFile(u vocab.Username) *file[User] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := r.users[u]
 	if f == nil {
-		f = newFile(r, filepath.Join(r.usersDir, u.String(), "config.json"), maxUserFile, decodeUser)
+		f = newFile(r, r.File(u), maxUserFile, decodeUser)
 		r.users[u] = f
 	}
 	return f

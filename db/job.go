@@ -1,0 +1,60 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// job is work that one process per instance does at a time.
+type job struct {
+	key  int64  // of its advisory lock
+	name string // the command
+}
+
+var (
+	migrateJob = job{7305808869232649, "lightweb db migrate"}
+	restoreJob = job{7305808869232648, "lightweb restore"}
+)
+
+// lockJob makes this process the one that does the job, until release is called. The fault is Busy, and names the other
+// process, when one does it already.
+func (c *Cluster) lockJob(ctx context.Context, j job) (release func(), err error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unknown host"
+	}
+	cfg := c.config(c.name)
+	cfg.RuntimeParams["application_name"] = fmt.Sprintf("%s, process %d on %s", j.name, os.Getpid(), host)
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, storeFault("open instance database", err)
+	}
+	var got bool
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, j.key).Scan(&got); err != nil {
+		shut(conn)
+		return nil, storeFault("lock instance", err)
+	}
+	if got {
+		return func() {
+			_, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock_all()`) // so that who comes next need not wait for the session's end
+			shut(conn)
+		}, nil
+	}
+	defer shut(conn)
+	var holder, since string
+	err = conn.QueryRow(ctx, `SELECT coalesce(application_name, ''), coalesce(to_char(backend_start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'long ago')
+		FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND granted AND objsubid = 1
+		AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+		AND classid::bigint << 32 | objid::bigint = $1`, j.key).Scan(&holder, &since)
+	words := "another '" + j.name + "' runs"
+	if name, ours := strings.CutPrefix(holder, j.name+", "); err == nil && ours {
+		words += " (" + name + ", since " + since + ")"
+	}
+	return nil, fault.New(fault.Busy, words).WithHint("try again when it is done")
+}

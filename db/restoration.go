@@ -1,0 +1,467 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Restoration builds databases beside those in use. Nothing in use is touched before Commit, and a process that is
+// killed leaves nothing but databases under names that nobody uses, which the next restoration drops.
+type Restoration struct {
+	c       *Cluster
+	of      time.Time // when the backup was taken
+	release func()
+	server  *pgx.Conn // to the maintenance database
+
+	instance *building // of what the backup knows of the users, and of the instance when it is of one
+	current  *building // of the user whose rows are being copied
+	built    []vocab.Username
+	fenced   int64
+}
+
+// building is a database that is being filled, in one transaction.
+type building struct {
+	user      vocab.Username
+	name, set string
+	shape     Shape // as the backup says
+	conn      *pgx.Conn
+}
+
+// unfinished ends the name of a database that is being built. No name of a user's database has a hyphen.
+const unfinished = "-restoring"
+
+// BeginRestoration drops what a killed restoration left. The fault is Busy when another process restores on this instance.
+func (c *Cluster) BeginRestoration(ctx context.Context, backupOf time.Time) (*Restoration, error) {
+	release, err := c.lockJob(ctx, restoreJob)
+	if err != nil {
+		return nil, err
+	}
+	server, err := pgx.ConnectConfig(ctx, c.config("postgres"))
+	if err != nil {
+		release()
+		return nil, storeFault("reach PostgreSQL", err)
+	}
+	r := &Restoration{c: c, of: backupOf, release: release, server: server}
+	if err := r.sweep(ctx); err != nil {
+		return nil, errors.Join(err, r.Close(ctx))
+	}
+	return r, nil
+}
+
+// Close drops what was built and not committed.
+func (r *Restoration) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	for _, b := range []*building{r.instance, r.current} {
+		if b != nil && b.conn != nil {
+			shut(b.conn)
+		}
+	}
+	err := r.sweep(ctx)
+	shut(r.server)
+	r.release()
+	return err
+}
+
+// sweep drops the databases that are being built, or were when a process was killed.
+func (r *Restoration) sweep(ctx context.Context) error {
+	rows, err := r.server.Query(ctx, `SELECT datname FROM pg_database WHERE datname = $1 || $2
+		OR starts_with(datname, $1 || '_') AND right(datname, length($2)) = $2`, r.c.name, unfinished)
+	if err != nil {
+		return storeFault("look for unfinished databases", err)
+	}
+	left, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return storeFault("look for unfinished databases", err)
+	}
+	for _, name := range left {
+		if _, err := r.server.Exec(ctx, drop(name)); err != nil {
+			return storeFault("drop database "+name, err)
+		}
+	}
+	return nil
+}
+
+// Begin makes the database of u, or for nobody that of the instance, with the schema it had; rows are copied into it
+// next. The fault is Config when this binary does not know that schema, Invalid when the shape is not that schema's.
+func (r *Restoration) Begin(ctx context.Context, u vocab.Username, shape Shape) error {
+	if err := r.finish(ctx); err != nil {
+		return err
+	}
+	b := &building{user: u, name: r.c.name + unfinished, set: instanceSet, shape: shape}
+	if !u.IsZero() {
+		b.name, b.set = r.c.userDatabase(u)+unfinished, userSet
+	}
+	if known := latest(r.c.migrations, b.set); shape.SchemaVersion < 1 || shape.SchemaVersion > known {
+		return fault.New(fault.Config, fmt.Sprintf("the backup holds a database with schema %d; this lightweb knows 1 to %d", shape.SchemaVersion, known)).
+			WithHint("restore it with the lightweb that wrote it, or a newer one")
+	}
+	if err := r.create(ctx, b); err != nil {
+		return storeFault("make database "+b.name, err)
+	}
+	if b.set == instanceSet {
+		r.instance = b
+	} else {
+		r.current, r.built = b, append(r.built, u)
+	}
+	return r.open(ctx, b)
+}
+
+func (r *Restoration) create(ctx context.Context, b *building) error {
+	if _, err := r.server.Exec(ctx, drop(b.name)); err != nil {
+		return err
+	}
+	if b.set == userSet && b.shape.SchemaVersion == latest(r.c.migrations, userSet) {
+		return clone(ctx, r.server, b.name, r.c.template)
+	}
+	if _, err := r.server.Exec(ctx, blank(b.name)); err != nil {
+		return err
+	}
+	return r.c.migrateTo(ctx, b.name, b.set, b.shape.SchemaVersion)
+}
+
+// open begins the transaction in which the database is filled.
+func (r *Restoration) open(ctx context.Context, b *building) (err error) {
+	if b.conn, err = pgx.ConnectConfig(ctx, r.c.config(b.name)); err != nil {
+		return storeFault("open database "+b.name, err)
+	}
+	if _, err := b.conn.Exec(ctx, `BEGIN; `+copyForm); err != nil {
+		return storeFault("fill database "+b.name, err)
+	}
+	has, err := shapeOf(ctx, b.conn)
+	if err != nil {
+		return storeFault("read what "+b.name+" holds", err)
+	}
+	for _, t := range b.shape.Tables {
+		real := has.table(t.Name)
+		if real == nil || !slices.Equal(real.Columns, t.Columns) || real.Owner != t.Owner {
+			return fault.New(fault.Invalid, fmt.Sprintf("the backup holds a table %q that schema %d does not have so", t.Name, b.shape.SchemaVersion))
+		}
+	}
+	for _, s := range b.shape.Sequences {
+		if !slices.ContainsFunc(has.Sequences, func(real Sequence) bool { return real.Name == s.Name }) {
+			return fault.New(fault.Invalid, fmt.Sprintf("the backup holds a sequence %q that schema %d does not have", s.Name, b.shape.SchemaVersion))
+		}
+	}
+	return nil
+}
+
+// Copy fills a table of the database of u, which was begun last, or for nobody of the instance; it returns how many rows
+// the table got.
+func (r *Restoration) Copy(ctx context.Context, u vocab.Username, table string, rows io.Reader) (int64, error) {
+	b := r.current
+	if u.IsZero() {
+		b = r.instance
+	}
+	if b != nil && b.user != u {
+		b = nil
+	}
+	return b.fill(ctx, table, rows)
+}
+
+// CopyKnown fills a table of the instance database with rows that belong to a user.
+func (r *Restoration) CopyKnown(ctx context.Context, table string, rows io.Reader) (int64, error) {
+	return r.instance.fill(ctx, table, rows)
+}
+
+// watched remembers why reading failed: the server's answer to a copy that is broken off says less.
+type watched struct {
+	io.Reader
+	err error
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	n, err := w.Reader.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.err = err
+	}
+	return n, err
+}
+
+func (b *building) fill(ctx context.Context, table string, rows io.Reader) (int64, error) {
+	var t *Table
+	if b != nil {
+		t = b.shape.table(table)
+	}
+	if t == nil {
+		return 0, fault.New(fault.Invalid, fmt.Sprintf("the backup holds rows of %q without saying what they are", table))
+	}
+	from := &watched{Reader: rows}
+	tag, err := b.conn.PgConn().CopyFrom(ctx, from, copyIn(*t))
+	if from.err != nil {
+		return 0, from.err
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code[:2] == "22" || pg.Code[:2] == "23") { // data exception, violated constraint
+		return 0, fault.Wrap(fault.Invalid, "the backup holds rows that table "+table+" does not take", err)
+	}
+	return tag.RowsAffected(), storeFault("fill table "+table, err)
+}
+
+func copyIn(t Table) string { return `COPY ` + t.quoted() + ` (` + t.columns() + `) FROM STDIN` }
+
+// numberGap is how far sequences are moved ahead: a number that was handed out after the backup is never handed out
+// again. Who remembers the last event it saw misses none, and sees none twice.
+const numberGap = 1_000_000_000
+
+// commit ends the filling of a database and brings it to the schema of this binary.
+func (b *building) commit(ctx context.Context, c *Cluster) error {
+	for _, s := range b.shape.Sequences {
+		if s.Last < 0 || s.Last > 1<<62 {
+			return fault.New(fault.Invalid, fmt.Sprintf("the backup says that sequence %s is at %d", s.Name, s.Last))
+		}
+		if _, err := b.conn.Exec(ctx, `SELECT setval($1::text::regclass, $2)`, pgx.Identifier{"public", s.Name}.Sanitize(), s.Last+numberGap); err != nil {
+			return storeFault("move sequence "+s.Name, err)
+		}
+	}
+	if _, err := b.conn.Exec(ctx, `COMMIT`); err != nil {
+		return storeFault("fill database "+b.name, err)
+	}
+	shut(b.conn)
+	b.conn = nil
+	return c.migrateUp(ctx, b.name, b.set)
+}
+
+// finish completes the user's database that is being filled, if one is.
+func (r *Restoration) finish(ctx context.Context) error {
+	b := r.current
+	if b == nil {
+		return nil
+	}
+	if err := b.commit(ctx, r.c); err != nil {
+		return err
+	}
+	r.current = nil
+	return r.fence(ctx, b.name)
+}
+
+// fence keeps what was owed to other servers from being sent by itself: most of it was sent after the backup was taken.
+// What is owed to a user of this instance stays: it takes effect once, however often it comes.
+func (r *Restoration) fence(ctx context.Context, database string) error {
+	conn, err := pgx.ConnectConfig(ctx, r.c.config(database))
+	if err != nil {
+		return storeFault("open database "+database, err)
+	}
+	defer shut(conn)
+	tag, err := conn.Exec(ctx, `UPDATE deliveries SET status = 'skipped', lease_owner = NULL, last_error = $1, updated_at = now()
+		WHERE status = 'pending' AND host <> ''`, "not sent: restored from the backup of "+r.of.UTC().Format(time.RFC3339))
+	if err == nil {
+		r.fenced += tag.RowsAffected()
+		_, err = conn.Exec(ctx, `UPDATE deliveries SET lease_owner = NULL, next_at = now() WHERE status = 'pending'`)
+	}
+	return storeFault("fence deliveries", err)
+}
+
+// Finish completes what was begun, and returns how many deliveries to other servers will not be sent by themselves. The
+// fault is Invalid when something is not there that must be.
+func (r *Restoration) Finish(ctx context.Context) (fenced int64, err error) {
+	if err := r.finish(ctx); err != nil {
+		return 0, err
+	}
+	if r.instance == nil {
+		return 0, fault.New(fault.Invalid, "the backup does not say who its users are")
+	}
+	return r.fenced, r.instance.commit(ctx, r.c)
+}
+
+// Obstacle tells what keeps the backup from being put in place, of one user or for nobody of the instance; nil when
+// nothing does. The fault is Conflict.
+func (c *Cluster) Obstacle(ctx context.Context, u vocab.Username, users []vocab.Username, replace bool) error {
+	conn, err := c.instance.Acquire(ctx)
+	if err != nil {
+		return storeFault("look at what is there", err)
+	}
+	defer conn.Release()
+	return c.obstacle(ctx, conn.Conn(), u, users, replace)
+}
+
+func (c *Cluster) obstacle(ctx context.Context, conn *pgx.Conn, u vocab.Username, users []vocab.Username, replace bool) error {
+	var count int
+	var state string
+	err := conn.QueryRow(ctx, `SELECT count(*), coalesce(max(state) FILTER (WHERE username = $1), '') FROM users`, u).Scan(&count, &state)
+	if err != nil {
+		return storeFault("look at the users", err)
+	}
+	switch {
+	case u.IsZero() && count > 0:
+		return fault.New(fault.Conflict, fmt.Sprintf("the instance has %d users already: a whole backup is restored into an empty one", count)).
+			WithHint("restore one user of it with --user, or take another data_dir or database.url")
+	case state == UserDeleted:
+		return fault.New(fault.Conflict, fmt.Sprintf("the user %q was deleted, and other servers were told: the name is not used again", u))
+	case state == UserCreating:
+		return fault.New(fault.Conflict, fmt.Sprintf("the user %q is half-made", u)).WithHint("lightweb user create " + u.String() + " finishes it; then restore with --replace")
+	}
+	names := make([]string, len(users))
+	for i, u := range users {
+		names[i] = c.userDatabase(u)
+	}
+	var there string
+	err = conn.QueryRow(ctx, `SELECT coalesce(min(datname), '') FROM pg_database WHERE datname = ANY($1)`, names).Scan(&there)
+	if err != nil || there == "" || replace {
+		return storeFault("look for databases", err)
+	}
+	hint := "--replace puts it aside; it is not dropped"
+	if u.IsZero() {
+		hint = "rename it or drop it; it belongs to no user"
+	}
+	return fault.New(fault.Conflict, "the database "+there+" is there already").WithHint(hint)
+}
+
+// Commit puts what was built in its place: of u, or for nobody the whole instance. It happens at once or not at all. A
+// database that is in the way is renamed, and its new name returned. The fault is Conflict as Obstacle's, Busy when
+// somebody uses a database that is to be renamed.
+func (r *Restoration) Commit(ctx context.Context, u vocab.Username, replace bool) (aside string, err error) {
+	scratch, err := pgx.ConnectConfig(ctx, r.c.config(r.instance.name))
+	if err != nil {
+		return "", storeFault("open database "+r.instance.name, err)
+	}
+	defer shut(scratch)
+	live, err := pgx.ConnectConfig(ctx, r.c.config(r.c.name))
+	if err != nil {
+		return "", storeFault("open the instance database", err)
+	}
+	defer shut(live)
+	err = pgx.BeginFunc(ctx, live, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, copyForm+`; LOCK TABLE users IN EXCLUSIVE MODE`); err != nil {
+			return err
+		}
+		if err := r.c.obstacle(ctx, live, u, r.built, replace); err != nil {
+			return err
+		}
+		if err := transfer(ctx, scratch, live, u); err != nil {
+			return err
+		}
+		if aside, err = r.rename(ctx, live, replace); err != nil {
+			return err
+		}
+		return r.place(ctx, live)
+	})
+	if hasCode(err, "55006") { // object in use
+		err = fault.Wrap(fault.Busy, "a database that is to be renamed is in use", err).WithHint("end what uses it, then restore again")
+	}
+	return aside, storeFault("put the restored databases in place", err)
+}
+
+// rename gives the databases that were built the names of those in use.
+func (r *Restoration) rename(ctx context.Context, live *pgx.Conn, replace bool) (aside string, err error) {
+	for _, u := range r.built {
+		name := r.c.userDatabase(u)
+		if replace {
+			var there bool
+			if err := live.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, name).Scan(&there); err != nil {
+				return "", err
+			}
+			if there {
+				aside = name + "-replaced-" + time.Now().UTC().Format("20060102150405")
+				if _, err := live.Exec(ctx, `ALTER DATABASE `+quoted(name)+` RENAME TO `+quoted(aside)); err != nil {
+					return "", err
+				}
+			}
+		}
+		if _, err := live.Exec(ctx, `ALTER DATABASE `+quoted(name+unfinished)+` RENAME TO `+quoted(name)); err != nil {
+			return "", err
+		}
+	}
+	return aside, nil
+}
+
+// place says where the databases lie, whatever the instance was called that the backup is of.
+func (r *Restoration) place(ctx context.Context, live *pgx.Conn) error {
+	if _, err := live.Exec(ctx, `UPDATE users SET database = $1 || '_' || username WHERE database <> $1 || '_' || username`, r.c.name); err != nil {
+		return err
+	}
+	_, err := live.Exec(ctx, `UPDATE users SET schema_version = $1 WHERE username = ANY($2)`, latest(r.c.migrations, userSet), names(r.built))
+	return err
+}
+
+// transfer copies into the instance database what the backup knows: everything, or what belongs to u. Of a user who is
+// there the instance knows better, but for acquaintances, of which there must never be too few.
+func transfer(ctx context.Context, scratch, live *pgx.Conn, u vocab.Username) error {
+	shape, err := shapeOf(ctx, scratch)
+	if err != nil {
+		return err
+	}
+	if u.IsZero() {
+		return transferAll(ctx, scratch, live, shape)
+	}
+	var known bool
+	if err := live.QueryRow(ctx, `SELECT EXISTS (SELECT FROM users WHERE username = $1)`, u).Scan(&known); err != nil {
+		return err
+	}
+	for _, t := range shape.Tables {
+		switch {
+		case t.Owner == "" || known && t.Name != acquaintancesTable:
+		case known:
+			err = mergeAcquaintances(ctx, scratch, live, t, u)
+		default:
+			err = pipe(ctx, scratch, live, t, u, copyIn(t))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func transferAll(ctx context.Context, scratch, live *pgx.Conn, shape Shape) error {
+	all := make([]string, len(shape.Tables))
+	for i, t := range shape.Tables {
+		all[i] = t.quoted()
+	}
+	if _, err := live.Exec(ctx, `TRUNCATE `+strings.Join(all, ", ")); err != nil {
+		return err
+	}
+	for _, t := range shape.Tables {
+		if err := pipe(ctx, scratch, live, t, vocab.Username{}, copyIn(t)); err != nil {
+			return err
+		}
+	}
+	for _, s := range shape.Sequences {
+		if _, err := live.Exec(ctx, `SELECT setval($1::text::regclass, greatest($2, nextval($1::text::regclass)))`, pgx.Identifier{"public", s.Name}.Sanitize(), s.Last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const acquaintancesTable = "acquaintances"
+
+func mergeAcquaintances(ctx context.Context, scratch, live *pgx.Conn, t Table, u vocab.Username) error {
+	if _, err := live.Exec(ctx, `CREATE TEMPORARY TABLE restored (LIKE `+t.quoted()+`) ON COMMIT DROP`); err != nil {
+		return err
+	}
+	if err := pipe(ctx, scratch, live, t, u, `COPY restored (`+t.columns()+`) FROM STDIN`); err != nil {
+		return err
+	}
+	_, err := live.Exec(ctx, `INSERT INTO acquaintances (`+t.columns()+`) SELECT `+t.columns()+` FROM restored
+		ON CONFLICT (actor_uri, username) DO UPDATE SET follows = true WHERE excluded.follows AND NOT acquaintances.follows`)
+	return err
+}
+
+// pipe copies the rows of a table, of nobody or of one user, from one connection to another.
+func pipe(ctx context.Context, from, to *pgx.Conn, t Table, u vocab.Username, into string) error {
+	r, w := io.Pipe()
+	out := make(chan error, 1)
+	go func() {
+		_, err := copyOut(ctx, from, t, u, w)
+		out <- err
+		_ = w.CloseWithError(err) // it never fails
+	}()
+	_, err := to.PgConn().CopyFrom(ctx, r, into)
+	_ = r.Close() // so that the other side ends when this one failed; it never fails
+	if outErr := <-out; outErr != nil && !errors.Is(outErr, io.ErrClosedPipe) {
+		return outErr
+	}
+	return err
+}
