@@ -49,7 +49,18 @@ const maxLimited = 50_000
 
 // Open makes the engine ready: stores reached, the embedded ones started and migrated, the instance's keys made.
 func Open(ctx context.Context, c Config, log *slog.Logger) (*Engine, error) {
-	return open(ctx, c, db.Config{}, log)
+	return openWithKeys(ctx, c, db.Config{}, log)
+}
+
+func openWithKeys(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*Engine, error) {
+	e, err := open(ctx, c, store, log)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := e.keys.Instance(); err != nil {
+		return nil, errors.Join(fmt.Errorf("load the instance's keys: %w", err), e.Close(context.WithoutCancel(ctx)))
+	}
+	return e, nil
 }
 
 func open(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*Engine, error) {
@@ -92,9 +103,6 @@ func (e *Engine) openStore(ctx context.Context, c db.Config) error {
 func (e *Engine) build() error {
 	c := e.cfg
 	e.keys = actor.NewKeyring(c.UsersDir, c.DataDir, c.PublicURL)
-	if _, err := e.keys.Instance(); err != nil {
-		return fmt.Errorf("load the instance's keys: %w", err)
-	}
 	e.profiles = registry.New(c.DataDir, c.UsersDir, e.log)
 	if _, err := e.profiles.Server(); err != nil { // without its blocked domains nothing may be taken or sent
 		return fault.New(fault.Config, err.Error()).WithHint("mend the file, or remove it to block nobody")

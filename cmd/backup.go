@@ -1,0 +1,116 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func newBackup(a *app) *cobra.Command {
+	var user string
+	var b engine.Backup
+	c := &cobra.Command{
+		Use:   "backup FILE [flags]",
+		Short: "Write a backup of the instance, or of one user",
+		Long: "backup writes everything there is of the instance to FILE, or to standard output when FILE is -: users, their\n" +
+			"databases, configuration, tokens as digests, and private keys. It may run beside a serving engine, and holds up\n" +
+			"nobody. What was accepted before it began is in it.\n\n" +
+			"FILE can be read by its owner alone: keep it so, for it holds private keys and every message. --no-keys leaves the\n" +
+			"keys out; they must then be kept elsewhere. FILE appears when it is whole, and never replaces another. A user whose\n" +
+			"database cannot be opened is reported with exit code 3, and the backup is without that database.\n\n" +
+			"The archive is a tar packed with gzip. It fits every version of PostgreSQL, and this lightweb or a newer one.",
+		Example: "  lightweb backup /var/backups/lightweb-$(date +%F).tar.gz\n  lightweb backup alice.tar.gz --user alice\n" +
+			"  lightweb backup - | age -r age1… > lightweb.tar.gz.age",
+		Args: takes("FILE"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			if user != "" {
+				var err error
+				if b.User, err = vocab.ParseUsername(user); err != nil {
+					return err
+				}
+			}
+			return a.backup(ctx, args[0], b)
+		}),
+	}
+	c.Flags().StringVar(&user, "user", "", "back up the user `NAME` alone")
+	c.Flags().BoolVar(&b.NoKeys, "no-keys", false, "leave the private keys out")
+	return c
+}
+
+// backup writes a backup and says what is in it.
+func (a *app) backup(ctx context.Context, path string, b engine.Backup) error {
+	streamed := path == "-"
+	switch {
+	case streamed && a.json:
+		return fault.New(fault.Usage, "standard output takes the archive or --json, not both")
+	case streamed && isTerminal(a.stdout):
+		return fault.New(fault.Usage, "the archive is not written to a terminal").WithHint("lightweb backup - > FILE")
+	}
+	return a.engine(ctx, func(e *engine.Engine) error {
+		var end func()
+		b.Progress, end = a.progress("backing up users")
+		r, err := a.takeBackup(ctx, e, path, b)
+		end()
+		if err != nil {
+			return err
+		}
+		if !streamed {
+			if err := a.showBackup(r); err != nil {
+				return err
+			}
+		}
+		if n := len(r.Failures); n > 0 {
+			return fault.New(fault.Partial, fmt.Sprintf("the backup lacks the database of %d of %d users: %s: %s", n, r.Users, r.Failures[0].User, r.Failures[0].Error)).
+				WithHint(r.Failures[0].Hint)
+		}
+		return nil
+	})
+}
+
+func (a *app) takeBackup(ctx context.Context, e *engine.Engine, path string, b engine.Backup) (engine.BackupReport, error) {
+	if path != "-" {
+		return e.BackupFile(ctx, path, b)
+	}
+	return e.Backup(ctx, wholly{a.stdout}, b)
+}
+
+// wholly makes a closed standard output a failure: a backup that was cut off is none.
+type wholly struct{ io.Writer }
+
+func (w wholly) Write(b []byte) (int, error) {
+	n, err := w.Writer.Write(b)
+	if err != nil {
+		err = &exitError{exitFailed, fmt.Errorf("write the backup: %w", err)}
+	}
+	return n, err
+}
+
+func (a *app) showBackup(r engine.BackupReport) error {
+	keys := "in it: keep the file secret"
+	if !r.Keys {
+		keys = "not in it"
+	}
+	facts := []fact{
+		{key: "file", value: r.File, titled: true},
+		{key: "bytes", value: strconv.FormatInt(r.Bytes, 10)},
+		{key: "created_at", value: stamp(r.CreatedAt)},
+		{key: "whole", value: strconv.FormatBool(r.Whole), titled: true},
+		{key: "users", value: strconv.Itoa(r.Users)},
+		{key: "rows", value: strconv.FormatInt(r.Rows, 10)},
+		{key: "keys", value: keys},
+		{key: "elapsed_ms", value: strconv.FormatInt(r.Millis, 10), titled: true},
+	}
+	for _, f := range r.Failures {
+		facts = append(facts, fact{key: "failure", value: f.User.String() + ": " + f.Error})
+	}
+	title := fmt.Sprintf("%s wrote %s in %s", a.out.tick(), clean(r.File), time.Duration(r.Millis)*time.Millisecond)
+	return a.out.facts(title, facts, r)
+}

@@ -1,0 +1,113 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func newRestore(a *app) *cobra.Command {
+	var user string
+	var r engine.Restore
+	var yes bool
+	c := &cobra.Command{
+		Use:   "restore FILE [flags]",
+		Short: "Restore the instance, or one user, from a backup",
+		Long: "restore reads the backup FILE, proves that it is whole, builds the databases beside those in use, and puts them in\n" +
+			"place at once. Killed at any moment it leaves what was there, or what was restored; run it again then. The engine\n" +
+			"must not be serving: exit code 75.\n\n" +
+			"The whole of a backup is restored into an instance without users and with the same public_url. With --user one user\n" +
+			"is restored, out of a backup of that user or of the instance, into an instance that lacks the user or its database;\n" +
+			"--replace renames the database that is there. Of a user whom the instance knows it keeps state and tokens.\n\n" +
+			"What the backup owed to other servers is not sent by itself, since most of it was sent after the backup was taken:\n" +
+			"such deliveries are skipped, and counted. Files that are there are never replaced: where a key differs from the\n" +
+			"backup's nothing is restored unless --keep-keys says that the one here is to be used. Tokens that were revoked\n" +
+			"since the backup work again when an instance, or a user it does not know, is restored.\n\n" +
+			"--dry-run builds the databases, may run beside a serving engine, and removes them again: the way to test a backup.",
+		Example: "  lightweb restore lightweb-2026-03-01.tar.gz --dry-run\n  lightweb restore lightweb-2026-03-01.tar.gz\n" +
+			"  lightweb restore lightweb-2026-03-01.tar.gz --user alice --replace --yes",
+		Args: takes("FILE"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			if user != "" {
+				var err error
+				if r.User, err = vocab.ParseUsername(user); err != nil {
+					return err
+				}
+			}
+			if r.Replace {
+				if user == "" {
+					return fault.New(fault.Usage, "--replace needs --user").WithHint("a whole backup is restored into an instance without users")
+				}
+				if !r.DryRun {
+					if err := a.confirm("replace the database of "+user, yes); err != nil {
+						return err
+					}
+				}
+			}
+			return a.restore(ctx, args[0], r)
+		}),
+	}
+	c.Flags().StringVar(&user, "user", "", "restore the user `NAME` alone")
+	c.Flags().BoolVar(&r.Replace, "replace", false, "rename the user's database that is there, and use the backup's")
+	c.Flags().BoolVar(&r.KeepKeys, "keep-keys", false, "use the keys that are here where the backup holds others")
+	c.Flags().BoolVarP(&r.DryRun, "dry-run", "n", false, "build everything, put nothing in place, and report what would be done")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return c
+}
+
+// restore restores r and says what became of it.
+func (a *app) restore(ctx context.Context, path string, r engine.Restore) error {
+	return a.opened(ctx, engine.OpenToRestore, func(e *engine.Engine) error {
+		var end func()
+		r.Progress, end = a.progress("restoring users")
+		report, err := e.Restore(ctx, path, r)
+		end()
+		if err != nil && fault.KindOf(err) != fault.Partial {
+			return err
+		}
+		if shown := a.showRestore(report); shown != nil {
+			return shown
+		}
+		return err
+	})
+}
+
+func (a *app) showRestore(r engine.RestoreReport) error {
+	took := time.Duration(r.Millis) * time.Millisecond
+	title := fmt.Sprintf("%s restored the backup of %s in %s", a.out.tick(), stamp(r.CreatedAt), took)
+	if r.DryRun {
+		title = fmt.Sprintf("%s the backup of %s can be restored", a.out.tick(), stamp(r.CreatedAt))
+	}
+	facts := []fact{
+		{key: "file", value: r.File},
+		{key: "created_at", value: stamp(r.CreatedAt), titled: true},
+		{key: "lightweb", value: r.Version},
+		{key: "public_url", value: r.PublicURL},
+		{key: "whole", value: strconv.FormatBool(r.Whole), titled: true},
+		{key: "keys", value: strconv.FormatBool(r.Keys)},
+		{key: "users", value: strconv.Itoa(r.Users)},
+		{key: "rows", value: strconv.FormatInt(r.Rows, 10)},
+		{key: "fenced", value: strconv.FormatInt(r.Fenced, 10), note: " deliveries to other servers that are not sent by themselves"},
+	}
+	for _, f := range []fact{
+		{key: "kept", value: strings.Join(r.Kept, ", "), note: " — as it was, not as in the backup"},
+		{key: "without_database", value: strings.Join(r.Without, ", ")},
+		{key: "put_aside", value: r.PutAside, note: " — drop it when you are sure"},
+		{key: "refusal", value: r.Refusal, note: " — so nothing could be put in place now"},
+	} {
+		if f.value != "" {
+			facts = append(facts, f)
+		}
+	}
+	facts = append(facts, fact{key: "dry_run", value: strconv.FormatBool(r.DryRun), titled: true},
+		fact{key: "elapsed_ms", value: strconv.FormatInt(r.Millis, 10), titled: true})
+	return a.out.facts(title, facts, r)
+}

@@ -1,0 +1,285 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/archive"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Backup says what a backup holds.
+type Backup struct {
+	User     vocab.Username      // the one user it is of; nobody: the whole instance
+	NoKeys   bool                // leave the private keys out
+	Progress func(done, all int) // told after each user; may be nil
+}
+
+// BackupReport says what a backup holds.
+type BackupReport struct {
+	File      string          `json:"file,omitempty"`
+	Bytes     int64           `json:"bytes"` // of the archive
+	CreatedAt time.Time       `json:"created_at"`
+	Whole     bool            `json:"whole"`
+	Keys      bool            `json:"keys"`
+	Users     int             `json:"users"`
+	Rows      int64           `json:"rows"`
+	Millis    int64           `json:"elapsed_ms"`
+	Failures  []BackupFailure `json:"failures"` // users whose database is not in it
+}
+
+// BackupFailure is a user whose database could not be opened. What else there is of the user is in the backup.
+type BackupFailure struct {
+	User  vocab.Username `json:"user"`
+	Error string         `json:"error"`
+	Hint  string         `json:"-"`
+}
+
+// BackupFile writes a backup to a file that only its owner can read. There is no file until it is whole. The fault is
+// Conflict when there is one already.
+func (e *Engine) BackupFile(ctx context.Context, path string, b Backup) (BackupReport, error) {
+	if _, err := os.Lstat(path); err == nil {
+		return BackupReport{}, fault.New(fault.Conflict, path+" is there already").WithHint("a backup never replaces a file: take another name")
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.partial") // mode 0600
+	if err != nil {
+		return BackupReport{}, fault.Wrap(fault.Conflict, "the backup cannot be written", err)
+	}
+	r, err := e.Backup(ctx, f, b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return BackupReport{}, errors.Join(err, os.Remove(f.Name()))
+	}
+	r.File = path
+	return r, syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes the names in dir survive a power cut.
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Backup writes a backup, beside a serving engine too. The instance's database is read first, and each user's after it: an
+// activity that was accepted before is in the journal, or in its recipient's database by then. A user's acquaintances are
+// read last, so that there are never too few. The fault is NoUser when the one user is not there.
+func (e *Engine) Backup(ctx context.Context, to io.Writer, b Backup) (BackupReport, error) {
+	began := time.Now()
+	count := &counter{to: to}
+	t := &taking{e: e, ask: b, report: BackupReport{
+		CreatedAt: e.now().UTC().Truncate(time.Second), Whole: b.User.IsZero(), Keys: !b.NoKeys, Failures: []BackupFailure{}}}
+	if err := t.instance(ctx, count); err != nil {
+		return BackupReport{}, err
+	}
+	for i, u := range t.users {
+		if err := t.user(ctx, u); err != nil {
+			return BackupReport{}, fmt.Errorf("back up %s: %w", u.Name, err)
+		}
+		if b.Progress != nil {
+			b.Progress(i+1, len(t.users))
+		}
+	}
+	if err := t.w.Close(); err != nil {
+		return BackupReport{}, fmt.Errorf("write the backup: %w", err)
+	}
+	t.report.Users, t.report.Bytes, t.report.Millis = len(t.users), count.n, time.Since(began).Milliseconds()
+	return t.report, nil
+}
+
+// counter counts the bytes that go through it.
+type counter struct {
+	to io.Writer
+	n  int64
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.to.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// taking is a backup that is being taken.
+type taking struct {
+	e      *Engine
+	ask    Backup
+	report BackupReport
+	w      *archive.Writer
+	users  []db.User
+}
+
+// instance begins the archive and writes what belongs to no user, of which a backup of one user has nothing but its row.
+func (t *taking) instance(ctx context.Context, to io.Writer) error {
+	nobody := vocab.Username{}
+	err := t.e.db.SnapshotInstance(ctx, func(ctx context.Context, s *db.Snapshot) error {
+		if err := t.begin(ctx, s, to); err != nil {
+			return err
+		}
+		return t.tables(nobody, s.Shape, func(table db.Table, w io.Writer) (int64, error) {
+			switch {
+			case table.Name == "users":
+				return s.Copy(ctx, table, t.ask.User, w)
+			case t.report.Whole && table.Owner == "":
+				return s.Copy(ctx, table, nobody, w)
+			}
+			return 0, nil
+		})
+	})
+	if err != nil || !t.report.Whole {
+		return err
+	}
+	return t.files(nobody)
+}
+
+// begin finds out whom the backup is of, and says so.
+func (t *taking) begin(ctx context.Context, s *db.Snapshot, to io.Writer) error {
+	all, err := s.Users(ctx)
+	if err != nil {
+		return err
+	}
+	m := archive.Manifest{Version: t.e.cfg.Version, CreatedAt: t.report.CreatedAt, PublicURL: t.e.cfg.PublicURL, Whole: t.report.Whole, Keys: t.report.Keys, Users: []archive.User{}}
+	for _, u := range all {
+		if u.State == db.UserCreating || !t.ask.User.IsZero() && t.ask.User != u.Name {
+			continue
+		}
+		t.users = append(t.users, u)
+		m.Users = append(m.Users, archive.User{Name: u.Name, State: u.State, SchemaVersion: u.SchemaVersion})
+	}
+	if len(t.users) == 0 && !t.report.Whole {
+		return fault.New(fault.NoUser, fmt.Sprintf("there is no user %q", t.ask.User)).WithHint("lightweb user list")
+	}
+	t.w, err = archive.NewWriter(to, m)
+	return err
+}
+
+// tables writes a shape, and of each table in it the rows that copy finds.
+func (t *taking) tables(u vocab.Username, shape db.Shape, copyRows func(db.Table, io.Writer) (int64, error)) error {
+	data, err := json.MarshalIndent(shape, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := t.w.Add(archive.Name{User: u, Kind: archive.Shape}, data); err != nil {
+		return err
+	}
+	for _, table := range shape.Tables {
+		err := t.rows(archive.Name{User: u, Kind: archive.Rows, Item: table.Name}, func(w io.Writer) (int64, error) { return copyRows(table, w) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *taking) rows(n archive.Name, write func(io.Writer) (int64, error)) error {
+	w := t.w.Rows(n)
+	rows, err := write(w)
+	t.report.Rows += rows
+	return errors.Join(err, w.Close())
+}
+
+// user writes what there is of one user. Of a deleted one only what the instance knows is left.
+func (t *taking) user(ctx context.Context, u db.User) error {
+	if u.State != db.UserDeleted {
+		if err := t.database(ctx, u); err != nil {
+			return err
+		}
+		if err := t.files(u.Name); err != nil {
+			return err
+		}
+	}
+	return t.e.db.SnapshotInstance(ctx, func(ctx context.Context, s *db.Snapshot) error {
+		for _, table := range s.Shape.Tables {
+			if table.Owner == "" || table.Name == "users" {
+				continue
+			}
+			err := t.rows(archive.Name{User: u.Name, Kind: archive.Known, Item: table.Name}, func(w io.Writer) (int64, error) {
+				return s.Copy(ctx, table, u.Name, w)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// database writes a user's database. In a backup of the instance one that cannot be opened is reported, and keeps nobody
+// else's from being written.
+func (t *taking) database(ctx context.Context, u db.User) error {
+	opened := false
+	err := t.e.db.SnapshotUser(ctx, u, func(ctx context.Context, s *db.Snapshot) error {
+		opened = true
+		return t.tables(u.Name, s.Shape, func(table db.Table, w io.Writer) (int64, error) { return s.Copy(ctx, table, vocab.Username{}, w) })
+	})
+	if err != nil && t.report.Whole && !opened && ctx.Err() == nil && fault.KindOf(err) == fault.Unavailable {
+		t.report.Failures = append(t.report.Failures, BackupFailure{u.Name, err.Error(), fault.Hint(err)})
+		return nil
+	}
+	return err
+}
+
+// maxFile bounds a configuration or key that is taken into a backup, in bytes.
+const maxFile = 16 << 20
+
+// files writes the configuration and keys of u, or for nobody those of the instance.
+func (t *taking) files(u vocab.Username) error {
+	for _, f := range t.e.filesOf(u) {
+		if t.ask.NoKeys && f.name.Kind == archive.Key {
+			continue
+		}
+		data, err := readFile(f.path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.w.Add(f.name, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file is a configuration or key: what it is called in an archive, and where it lies here.
+type file struct {
+	name archive.Name
+	path string
+}
+
+// filesOf returns the files there may be of u, or for nobody of the instance.
+func (e *Engine) filesOf(u vocab.Username) []file {
+	files := []file{{archive.Name{User: u, Kind: archive.Config}, e.profiles.File(u)}}
+	for _, path := range e.keys.Files(u) {
+		files = append(files, file{archive.Name{User: u, Kind: archive.Key, Item: filepath.Base(path)}, path})
+	}
+	return files
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if len(data) > maxFile {
+		err = fmt.Errorf("%s is larger than a configuration or key can be", path)
+	}
+	return data, errors.Join(err, f.Close())
+}

@@ -1,0 +1,287 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/archive"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Restore says what is restored from a backup.
+type Restore struct {
+	User     vocab.Username      // the one user, out of a backup of the instance too; nobody: the instance
+	Replace  bool                // rename that user's database when there is one
+	KeepKeys bool                // use the keys that are here although the backup holds others
+	DryRun   bool                // build everything, put nothing in place, and remove it again
+	Progress func(done, all int) // told after each user; may be nil
+}
+
+// RestoreReport says what was restored, or with DryRun what would be.
+type RestoreReport struct {
+	File      string    `json:"file"`
+	CreatedAt time.Time `json:"created_at"` // the backup
+	Version   string    `json:"lightweb"`   // that took it
+	PublicURL string    `json:"public_url"`
+	Whole     bool      `json:"whole"` // the instance was restored
+	Keys      bool      `json:"keys"`  // the backup holds them
+	Users     int       `json:"users"`
+	Rows      int64     `json:"rows"`
+	Fenced    int64     `json:"fenced"`           // deliveries to other servers that are not sent by themselves
+	Kept      []string  `json:"kept"`             // files that are as they were, although the backup holds others
+	Without   []string  `json:"without_database"` // users whose database the backup does not hold
+	PutAside  string    `json:"put_aside"`        // the new name of the database that was replaced
+	Refusal   string    `json:"refusal"`          // with DryRun: why nothing could be put in place now
+	DryRun    bool      `json:"dry_run"`
+	Millis    int64     `json:"elapsed_ms"`
+}
+
+// OpenToRestore is Open for an instance that has no keys yet: it is not given new ones, for the backup may hold them.
+func OpenToRestore(ctx context.Context, c Config, log *slog.Logger) (*Engine, error) {
+	return open(ctx, c, db.Config{}, log)
+}
+
+// Restore puts what a backup holds in its place, at once or not at all. The fault is Invalid when the archive is none or is
+// damaged, Config when it is of another origin or of a newer lightweb, Conflict when something is in the way, Busy while
+// an engine serves or another process restores, Partial when it was done but for a database that the backup lacks.
+func (e *Engine) Restore(ctx context.Context, path string, r Restore) (RestoreReport, error) {
+	began := time.Now()
+	a, err := archive.Open(ctx, path)
+	if err != nil {
+		return RestoreReport{}, err
+	}
+	defer a.Close() //nolint:errcheck // it was only read
+	p := &puttingBack{e: e, ask: r, archive: a, report: RestoreReport{File: path, CreatedAt: a.Manifest.CreatedAt, Version: a.Manifest.Version,
+		PublicURL: a.Manifest.PublicURL, Whole: r.User.IsZero(), Keys: a.Manifest.Keys, DryRun: r.DryRun, Kept: []string{}, Without: []string{}}}
+	if err := p.fits(); err != nil {
+		return RestoreReport{}, err
+	}
+	if err := p.run(ctx); err != nil {
+		return RestoreReport{}, err
+	}
+	p.report.Users, p.report.Millis = len(p.users), time.Since(began).Milliseconds()
+	if n := len(p.report.Without); n > 0 {
+		return p.report, fault.New(fault.Partial, fmt.Sprintf("the backup lacks the database of %d of %d users", n, len(p.users))).
+			WithHint("lightweb restore an older backup with --user " + p.report.Without[0])
+	}
+	return p.report, nil
+}
+
+// puttingBack is a restore under way.
+type puttingBack struct {
+	e       *Engine
+	ask     Restore
+	archive *archive.Reader
+	users   []archive.User // who are restored
+	write   []writing
+	report  RestoreReport
+}
+
+// writing is a file that is to be made.
+type writing struct {
+	path string
+	data []byte
+}
+
+// fits refuses a backup that is not of this instance, or not of whom it is to be.
+func (p *puttingBack) fits() error {
+	m := p.archive.Manifest
+	if m.PublicURL != p.e.cfg.PublicURL {
+		return fault.New(fault.Config, fmt.Sprintf("the backup is of %s and this instance is %s: every id in it would be another server's", m.PublicURL, p.e.cfg.PublicURL)).
+			WithHint("set public_url to " + m.PublicURL)
+	}
+	for _, u := range m.Users {
+		if p.ask.User.IsZero() || u.Name == p.ask.User {
+			p.users = append(p.users, u)
+		}
+	}
+	switch {
+	case !p.ask.User.IsZero() && len(p.users) == 0:
+		return fault.New(fault.NoUser, fmt.Sprintf("the backup holds nothing of a user %q", p.ask.User))
+	case !p.ask.User.IsZero() && p.users[0].State == db.UserDeleted:
+		return fault.New(fault.Gone, fmt.Sprintf("the user %q was deleted before the backup", p.ask.User))
+	case p.ask.User.IsZero() && !m.Whole:
+		return fault.New(fault.Usage, "the backup is of one user, not of an instance").WithHint("name the user with --user")
+	}
+	return nil
+}
+
+// run builds the databases and puts them in place.
+func (p *puttingBack) run(ctx context.Context) (err error) {
+	lost, release, err := p.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := p.obstacle(ctx); err != nil {
+		if !p.ask.DryRun {
+			return err
+		}
+		p.report.Refusal = err.Error()
+	}
+	building, err := p.e.db.BeginRestoration(ctx, p.report.CreatedAt)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, building.Close(ctx)) }()
+	if err := p.build(ctx, building); err != nil {
+		return err
+	}
+	if p.ask.DryRun {
+		return nil
+	}
+	for _, w := range p.write {
+		if err := registry.CreateFile(w.path, func() ([]byte, error) { return w.data, nil }); err != nil {
+			return fmt.Errorf("write %s: %w", w.path, err)
+		}
+	}
+	select {
+	case <-lost:
+		return fault.New(fault.Busy, "the connection to the database was lost").WithHint("restore again: nothing was put in place")
+	default:
+	}
+	p.report.PutAside, err = building.Commit(ctx, p.ask.User, p.ask.Replace)
+	return err
+}
+
+// lock keeps engines from serving the instance meanwhile. Building alone does not disturb one.
+func (p *puttingBack) lock(ctx context.Context) (lost <-chan struct{}, release func(), err error) {
+	if p.ask.DryRun {
+		return nil, func() {}, nil
+	}
+	release, lost, err = p.e.db.LockServe(ctx)
+	if fault.KindOf(err) == fault.Conflict {
+		err = fault.Wrap(fault.Busy, "an engine serves this instance", err).WithHint("stop it first; --dry-run can run beside it")
+	}
+	return lost, release, err
+}
+
+// obstacle finds out what is in the way, and which files are to be written. A file that is there is never replaced.
+func (p *puttingBack) obstacle(ctx context.Context) error {
+	names := make([]vocab.Username, len(p.users))
+	for i, u := range p.users {
+		names[i] = u.Name
+	}
+	if err := p.e.db.Obstacle(ctx, p.ask.User, names, p.ask.Replace); err != nil {
+		return err
+	}
+	paths := map[archive.Name]string{}
+	for _, u := range append(names, vocab.Username{}) {
+		for _, f := range p.e.filesOf(u) {
+			paths[f.name] = f.path
+		}
+	}
+	for _, f := range p.archive.Files {
+		path, wanted := paths[f.Name]
+		if !wanted || f.Name.User.IsZero() && !p.report.Whole {
+			continue
+		}
+		have, err := readFile(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			p.write = append(p.write, writing{path, f.Data})
+		case err != nil:
+			return err
+		case bytes.Equal(have, f.Data):
+		case f.Name.Kind == archive.Key && !p.ask.KeepKeys:
+			return fault.New(fault.Conflict, path+" is another key than the backup holds").
+				WithHint("move it away to use the backup's, which is older; or use it with --keep-keys")
+		default:
+			p.report.Kept = append(p.report.Kept, path)
+		}
+	}
+	return p.keysMissing()
+}
+
+// keysMissing refuses to restore a user who would have no keys: those of a backup without keys are put in place first.
+func (p *puttingBack) keysMissing() error {
+	written := map[string]bool{}
+	for _, w := range p.write {
+		written[w.path] = true
+	}
+	for _, u := range p.users {
+		if u.State == db.UserDeleted {
+			continue
+		}
+		for _, path := range p.e.keys.Files(u.Name) {
+			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !written[path] {
+				return fault.New(fault.Config, "the backup does not hold the key "+path).WithHint("put the key there first: other servers know it")
+			}
+		}
+	}
+	return nil
+}
+
+// build fills the databases with the rows of the archive.
+func (p *puttingBack) build(ctx context.Context, to *db.Restoration) error {
+	with := map[vocab.Username]bool{}
+	err := p.archive.Each(ctx, func(n archive.Name, content io.Reader) error {
+		if !n.User.IsZero() && !p.ask.User.IsZero() && n.User != p.ask.User {
+			return nil
+		}
+		var rows int64
+		var err error
+		switch n.Kind {
+		case archive.Shape:
+			if !n.User.IsZero() {
+				with[n.User] = true
+				p.step(len(with) - 1)
+			}
+			err = begin(ctx, to, n.User, content)
+		case archive.Rows:
+			if p.ask.User.IsZero() || !n.User.IsZero() || n.Item == "users" { // of one user's instance the row in users is enough
+				rows, err = to.Copy(ctx, n.User, n.Item, content)
+			}
+		case archive.Known:
+			rows, err = to.CopyKnown(ctx, n.Item, content)
+		}
+		p.report.Rows += rows
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if p.report.Fenced, err = to.Finish(ctx); err != nil {
+		return err
+	}
+	p.step(len(p.users))
+	for _, u := range p.users {
+		switch {
+		case u.State == db.UserDeleted || with[u.Name]:
+		case !p.ask.User.IsZero():
+			return fault.New(fault.NotFound, fmt.Sprintf("the backup lacks the database of %s", u.Name)).WithHint("take another one")
+		default:
+			p.report.Without = append(p.report.Without, u.Name.String())
+		}
+	}
+	return nil
+}
+
+func (p *puttingBack) step(done int) {
+	if p.ask.Progress != nil {
+		p.ask.Progress(done, len(p.users))
+	}
+}
+
+func begin(ctx context.Context, to *db.Restoration, u vocab.Username, content io.Reader) error {
+	data, err := io.ReadAll(content)
+	if err != nil {
+		return err
+	}
+	var shape db.Shape
+	if err := json.Unmarshal(data, &shape); err != nil {
+		return fault.Wrap(fault.Invalid, "the backup does not say what a database holds", err)
+	}
+	return to.Begin(ctx, u, shape)
+}
