@@ -21,6 +21,7 @@ type Writer struct {
 	tar  *tar.Writer
 	at   time.Time
 	sums bytes.Buffer
+	part []byte // the part that is being filled
 }
 
 // NewWriter begins an archive with its manifest.
@@ -30,7 +31,7 @@ func NewWriter(w io.Writer, m Manifest) (*Writer, error) {
 		return nil, err
 	}
 	m.Format = format
-	aw := &Writer{gz: gz, tar: tar.NewWriter(gz), at: m.CreatedAt}
+	aw := &Writer{gz: gz, tar: tar.NewWriter(gz), at: m.CreatedAt, part: make([]byte, 0, chunk)}
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func (w *Writer) Add(n Name, content []byte) error { return w.entry(n.String(), 
 
 // Rows returns where the rows of a table are written to; it is closed before anything else is written.
 func (w *Writer) Rows(n Name) io.WriteCloser {
-	return &rows{to: w, name: n, buf: make([]byte, 0, chunk)}
+	return &rows{to: w, name: n}
 }
 
 // Close ends the archive with its sums.
@@ -73,16 +74,16 @@ func sum(name string, digest [sha256.Size]byte) string { return fmt.Sprintf("%x 
 type rows struct {
 	to   *Writer
 	name Name
-	buf  []byte
-	part int
+	cut  int
 }
 
 func (r *rows) Write(b []byte) (n int, err error) {
-	for len(b) > 0 {
-		fits := min(len(b), cap(r.buf)-len(r.buf))
-		r.buf = append(r.buf, b[:fits]...)
-		b, n = b[fits:], n+fits
-		if len(r.buf) == cap(r.buf) {
+	for n < len(b) {
+		part := r.to.part
+		fits := min(len(b)-n, cap(part)-len(part))
+		r.to.part = append(part, b[n:n+fits]...)
+		n += fits
+		if len(r.to.part) == chunk {
 			if err := r.flush(); err != nil {
 				return n, err
 			}
@@ -92,15 +93,16 @@ func (r *rows) Write(b []byte) (n int, err error) {
 }
 
 func (r *rows) flush() error {
-	r.part++
-	err := r.to.entry(r.name.part(r.part), r.buf)
-	r.buf = r.buf[:0]
+	r.cut++
+	err := r.to.entry(r.name.part(r.cut), r.to.part)
+	r.to.part = r.to.part[:0]
 	return err
 }
 
+// Close writes what is left. A table without rows has no entry.
 func (r *rows) Close() error {
-	if len(r.buf) == 0 {
-		return nil // a table without rows has no entry
+	if len(r.to.part) == 0 {
+		return nil
 	}
 	return r.flush()
 }

@@ -1,0 +1,280 @@
+package archive_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lightweb/lightweb/engine/archive"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func user(t *testing.T, name string) vocab.Username {
+	t.Helper()
+	u, err := vocab.ParseUsername(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func manifest(t *testing.T) archive.Manifest {
+	return archive.Manifest{Format: 1, Version: "0.1.0", CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), PublicURL: "https://example.org",
+		Whole: true, Keys: true, Users: []archive.User{{Name: user(t, "alice"), State: "active", SchemaVersion: 1}}}
+}
+
+// entry is what Each hands over.
+type entry struct {
+	Name    archive.Name
+	Content string
+}
+
+// written returns an archive with the entries, in the order given.
+func written(t *testing.T, entries []entry) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := archive.NewWriter(&out, manifest(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name.Kind != archive.Rows && e.Name.Kind != archive.Known {
+			if err := w.Add(e.Name, []byte(e.Content)); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		rows := w.Rows(e.Name)
+		if _, err := io.WriteString(rows, e.Content); err != nil {
+			t.Fatal(err)
+		}
+		if err := rows.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// open reads an archive from a file that holds data.
+func open(t *testing.T, data []byte) (*archive.Reader, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "archive")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := archive.Open(t.Context(), path)
+	if err == nil {
+		t.Cleanup(func() {
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return r, err
+}
+
+func sample(t *testing.T) []entry {
+	alice, large := user(t, "alice"), strings.Repeat("a row\twith \\N and ünïcödé\n", 400_000) // three parts
+	return []entry{
+		{archive.Name{Kind: archive.Shape}, `{"of":"the instance"}`},
+		{archive.Name{Kind: archive.Rows, Item: "intake"}, "1\tone\n"},
+		{archive.Name{Kind: archive.Config}, `{"blocked_domains":[]}`},
+		{archive.Name{User: alice, Kind: archive.Shape}, `{}`},
+		{archive.Name{User: alice, Kind: archive.Rows, Item: "activities"}, large},
+		{archive.Name{User: alice, Kind: archive.Rows, Item: "feed"}, "\x00\xff not text\n"},
+		{archive.Name{User: alice, Kind: archive.Key, Item: "rsa.pem"}, "secret"},
+		{archive.Name{User: alice, Kind: archive.Known, Item: "tokens"}, "2\ttwo\n"},
+	}
+}
+
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	t.Parallel()
+	all := sample(t)
+	r, err := open(t, written(t, all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	comparable := cmpopts.EquateComparable(vocab.Username{})
+	if d := cmp.Diff(manifest(t), r.Manifest, comparable); d != "" {
+		t.Error("manifest: ", d)
+	}
+	var rows, files, got []entry
+	for _, e := range all {
+		if e.Name.Kind == archive.Config || e.Name.Kind == archive.Key {
+			files = append(files, e)
+		} else {
+			rows = append(rows, e)
+		}
+	}
+	for range 2 { // as often as one likes
+		got = nil
+		err = r.Each(t.Context(), func(n archive.Name, content io.Reader) error {
+			b, err := io.ReadAll(content)
+			got = append(got, entry{n, string(b)})
+			return err
+		})
+		if d := cmp.Diff(rows, got, comparable); d != "" || err != nil {
+			t.Errorf("entries: %v %.2000s", err, d)
+		}
+	}
+	got = nil
+	for _, f := range r.Files {
+		got = append(got, entry{f.Name, string(f.Data)})
+	}
+	if d := cmp.Diff(files, got, comparable); d != "" {
+		t.Error("files: ", d)
+	}
+	var names []archive.Name
+	if err := r.Each(t.Context(), func(n archive.Name, _ io.Reader) error { names = append(names, n); return nil }); err != nil || len(names) != len(rows) {
+		t.Errorf("unread entries: %v, %v, want %d of them skipped", names, err, len(rows))
+	}
+}
+
+// Whatever is cut off or flips is found out before anything is handed over.
+func TestADamagedArchiveIsRefused(t *testing.T) {
+	t.Parallel()
+	good := written(t, []entry{
+		{archive.Name{Kind: archive.Shape}, `{"tables":[]}`},
+		{archive.Name{Kind: archive.Rows, Item: "intake"}, strings.Repeat("1\tone\n", 50)},
+	})
+	refused := func(what string, data []byte) {
+		t.Helper()
+		if _, err := open(t, data); fault.KindOf(err) != fault.Invalid && fault.KindOf(err) != fault.Config {
+			t.Errorf("%s: %v, want it refused", what, err)
+		}
+	}
+	for n := 0; n < len(good); n += 7 {
+		refused(fmt.Sprintf("cut off after %d of %d bytes", n, len(good)), good[:n])
+	}
+	for n := range good {
+		if n >= 3 && n < 10 { // gzip's flags, time and operating system say nothing of the content
+			continue
+		}
+		flipped := bytes.Clone(good)
+		flipped[n] ^= 0x10
+		if bytes.Equal(unpacked(flipped), unpacked(good)) { // padding of deflate's
+			continue
+		}
+		refused(fmt.Sprintf("byte %d of %d flipped", n, len(good)), flipped)
+	}
+	refused("something behind it", append(bytes.Clone(good), 'x'))
+	refused("another archive behind it", append(bytes.Clone(good), good...))
+	refused("nothing", nil)
+	refused("some text", []byte("this is not an archive"))
+}
+
+// unpacked returns what comes out of gzip, nil when that finds something wrong.
+func unpacked(data []byte) []byte {
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil
+	}
+	out, err := io.ReadAll(r)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// raw is an entry as anybody may write it.
+type raw struct {
+	tar.Header
+	content string
+}
+
+func file(name, content string) raw { return raw{tar.Header{Name: name}, content} }
+
+// forged returns a tar with these entries and true sums.
+func forged(t *testing.T, entries ...raw) []byte {
+	t.Helper()
+	var out, sums bytes.Buffer
+	gz := gzip.NewWriter(&out)
+	w := tar.NewWriter(gz)
+	put := func(e raw) {
+		e.Size, e.Mode = int64(len(e.content)), 0o600
+		if err := w.WriteHeader(&e.Header); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, e.content); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256([]byte(e.content)), e.Name)
+	}
+	for _, e := range entries {
+		put(e)
+	}
+	put(file("SHA256SUMS", sums.String()))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := gz.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestNoEntryIsAWayOutOfAFolder(t *testing.T) {
+	t.Parallel()
+	const good = `{"lightweb_backup":1,"users":[{"user":"alice"}]}`
+	link := func(kind byte, name, to string) raw {
+		return raw{tar.Header{Name: name, Typeflag: kind, Linkname: to}, ""}
+	}
+	for _, tt := range []struct {
+		name    string
+		entries []raw
+		want    fault.Kind
+	}{
+		{"what lightweb writes", []raw{file("manifest.json", good), file("users/alice/keys/rsa.pem", "k")}, 0},
+		{"a path upwards", []raw{file("manifest.json", good), file("../../etc/passwd", "x")}, fault.Invalid},
+		{"a path upwards in the middle", []raw{file("manifest.json", good), file("users/alice/keys/../../bob/keys/rsa.pem", "x")}, fault.Invalid},
+		{"a path upwards in a key's name", []raw{file("manifest.json", good), file("users/alice/keys/...pem", "x")}, fault.Invalid},
+		{"a path from the root", []raw{file("manifest.json", good), file("/etc/passwd", "x")}, fault.Invalid},
+		{"a user who is none", []raw{file("manifest.json", good), file("users/admin/config.json", "{}")}, fault.Invalid},
+		{"a user with a dot", []raw{file("manifest.json", good), file("users/../config.json", "{}")}, fault.Invalid},
+		{"a table that is none", []raw{file("manifest.json", good), file(`users/alice/database/feed"; DROP/000001`, "x")}, fault.Invalid},
+		{"a file that nobody knows", []raw{file("manifest.json", good), file("users/alice/.ssh/authorized_keys", "x")}, fault.Invalid},
+		{"a symbolic link", []raw{file("manifest.json", good), link(tar.TypeSymlink, "users/alice/config.json", "/etc/passwd")}, fault.Invalid},
+		{"a hard link", []raw{file("manifest.json", good), link(tar.TypeLink, "users/alice/config.json", "manifest.json")}, fault.Invalid},
+		{"a folder", []raw{file("manifest.json", good), link(tar.TypeDir, "users/alice/keys/", "")}, fault.Invalid},
+		{"a device", []raw{file("manifest.json", good), link(tar.TypeChar, "users/alice/config.json", "")}, fault.Invalid},
+		{"rows that begin in the middle", []raw{file("manifest.json", good), file("users/alice/database/feed/000002", "x")}, fault.Invalid},
+		{"rows of which some are missing", []raw{file("manifest.json", good), file("users/alice/database/feed/000001", "x"), file("users/alice/database/feed/000003", "x")}, fault.Invalid},
+		{"no manifest", []raw{file("users/alice/config.json", "{}")}, fault.Invalid},
+		{"another tar", []raw{file("README", "hello")}, fault.Invalid},
+		{"another manifest", []raw{file("manifest.json", `{"name":"a browser extension"}`)}, fault.Invalid},
+		{"a user in the manifest who is none", []raw{file("manifest.json", `{"lightweb_backup":1,"users":[{"user":"../x"}]}`)}, fault.Invalid},
+		{"a newer format", []raw{file("manifest.json", `{"lightweb_backup":2,"lightweb":"9.0.0"}`), file("whatever", "")}, fault.Config},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := open(t, forged(t, tt.entries...)); fault.KindOf(err) != tt.want {
+				t.Errorf("Open: %v, want kind %d", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoFileIsNotRead(t *testing.T) {
+	t.Parallel()
+	if _, err := archive.Open(t.Context(), t.TempDir()); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("a folder: %v, want Invalid", err)
+	}
+	if _, err := archive.Open(t.Context(), filepath.Join(t.TempDir(), "none")); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("nothing: %v, want NotFound", err)
+	}
+}
