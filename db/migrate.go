@@ -299,7 +299,7 @@ func userSchema(ctx context.Context, conn *pgx.Conn) (schema, error) {
 }
 
 // restore is the hint where a user's database is lost.
-const restore = "restore the user's database from a backup"
+const restore = "lightweb restore FILE --user NAME, out of a backup"
 
 // fits refuses a user's database with another schema than this binary's.
 func (c *Cluster) fits(name string, s schema) error {

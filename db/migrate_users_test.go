@@ -203,7 +203,7 @@ func TestStatusSaysWhatIsWrongWithWhichDatabase(t *testing.T) {
 	if st.Server == "" || st.InstanceDatabase != cfg.Name || st.InstanceSchema < 1 || st.Target != db.Schema()+1 || len(st.Users) != len(users) {
 		t.Fatalf("Status = %+v", st)
 	}
-	for i, want := range []string{"", "lightweb db migrate bob", "lightweb db migrate carol --repair", "restore the user's database from a backup"} {
+	for i, want := range []string{"", "lightweb db migrate bob", "lightweb db migrate carol --repair", "lightweb restore FILE --user NAME, out of a backup"} {
 		if u := st.Users[i]; u.User != users[i] || (u.Err == nil) != (want == "") || fault.Hint(u.Err) != want {
 			t.Errorf("status of %s: %+v, hint %q; want %q", users[i], u, fault.Hint(u.Err), want)
 		}

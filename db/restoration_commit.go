@@ -1,0 +1,206 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Obstacle tells what keeps the backup from being put in place, of one user or for nobody of the instance; nil when
+// nothing does. The fault is Conflict.
+func (c *Cluster) Obstacle(ctx context.Context, u vocab.Username, users []vocab.Username, replace bool) error {
+	conn, err := c.instance.Acquire(ctx)
+	if err != nil {
+		return storeFault("look at what is there", err)
+	}
+	defer conn.Release()
+	return c.obstacle(ctx, conn.Conn(), u, users, replace)
+}
+
+func (c *Cluster) obstacle(ctx context.Context, conn *pgx.Conn, u vocab.Username, users []vocab.Username, replace bool) error {
+	var count int
+	var state string
+	err := conn.QueryRow(ctx, `SELECT count(*), coalesce(max(state) FILTER (WHERE username = $1), '') FROM users`, u).Scan(&count, &state)
+	if err != nil {
+		return storeFault("look at the users", err)
+	}
+	switch {
+	case u.IsZero() && count > 0:
+		return fault.New(fault.Conflict, fmt.Sprintf("the instance has %d users already: a whole backup is restored into an empty one", count)).
+			WithHint("restore one user of it with --user, or take another data_dir or database.url")
+	case state == UserDeleted:
+		return fault.New(fault.Conflict, fmt.Sprintf("the user %q was deleted, and other servers were told: the name is not used again", u))
+	case state == UserCreating:
+		return fault.New(fault.Conflict, fmt.Sprintf("the user %q is half-made", u)).WithHint("lightweb user create " + u.String() + " finishes it; then restore with --replace")
+	}
+	names := make([]string, len(users))
+	for i, u := range users {
+		names[i] = c.userDatabase(u)
+	}
+	var there string
+	err = conn.QueryRow(ctx, `SELECT coalesce(min(datname), '') FROM pg_database WHERE datname = ANY($1)`, names).Scan(&there)
+	if err != nil || there == "" || replace {
+		return storeFault("look for databases", err)
+	}
+	hint := "--replace puts it aside; it is not dropped"
+	if u.IsZero() {
+		hint = "rename it or drop it; it belongs to no user"
+	}
+	return fault.New(fault.Conflict, "the database "+there+" is there already").WithHint(hint)
+}
+
+// Commit puts what was built in its place: of u, or for nobody the whole instance. It happens at once or not at all. A
+// database that is in the way is renamed, and its new name returned. The fault is Conflict as Obstacle's, Busy when
+// somebody uses a database that is to be renamed.
+func (r *Restoration) Commit(ctx context.Context, u vocab.Username, replace bool) (aside string, err error) {
+	scratch, err := pgx.ConnectConfig(ctx, r.c.config(r.instance.name))
+	if err != nil {
+		return "", storeFault("open database "+r.instance.name, err)
+	}
+	defer shut(scratch)
+	live, err := pgx.ConnectConfig(ctx, r.c.config(r.c.name))
+	if err != nil {
+		return "", storeFault("open the instance database", err)
+	}
+	defer shut(live)
+	err = pgx.BeginFunc(ctx, live, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, copyForm+`; LOCK TABLE users IN EXCLUSIVE MODE`); err != nil {
+			return err
+		}
+		if err := r.c.obstacle(ctx, live, u, r.built, replace); err != nil {
+			return err
+		}
+		if err := transfer(ctx, scratch, live, u); err != nil {
+			return err
+		}
+		if aside, err = r.rename(ctx, live, replace); err != nil {
+			return err
+		}
+		return r.place(ctx, live)
+	})
+	if hasCode(err, "55006") { // object in use
+		err = fault.Wrap(fault.Busy, "a database that is to be renamed is in use", err).WithHint("end what uses it, then restore again")
+	}
+	return aside, storeFault("put the restored databases in place", err)
+}
+
+// rename gives the databases that were built the names of those in use.
+func (r *Restoration) rename(ctx context.Context, live *pgx.Conn, replace bool) (aside string, err error) {
+	for _, u := range r.built {
+		name := r.c.userDatabase(u)
+		if replace {
+			var there bool
+			if err := live.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, name).Scan(&there); err != nil {
+				return "", err
+			}
+			if there {
+				aside = name + "-replaced-" + time.Now().UTC().Format("20060102150405")
+				if _, err := live.Exec(ctx, `ALTER DATABASE `+quoted(name)+` RENAME TO `+quoted(aside)); err != nil {
+					return "", err
+				}
+			}
+		}
+		if _, err := live.Exec(ctx, `ALTER DATABASE `+quoted(name+unfinished)+` RENAME TO `+quoted(name)); err != nil {
+			return "", err
+		}
+	}
+	return aside, nil
+}
+
+// place says where the databases lie, whatever the instance was called that the backup is of.
+func (r *Restoration) place(ctx context.Context, live *pgx.Conn) error {
+	if _, err := live.Exec(ctx, `UPDATE users SET database = $1 || '_' || username WHERE database <> $1 || '_' || username`, r.c.name); err != nil {
+		return err
+	}
+	_, err := live.Exec(ctx, `UPDATE users SET schema_version = $1 WHERE username = ANY($2)`, latest(r.c.migrations, userSet), names(r.built))
+	return err
+}
+
+// transfer copies into the instance database what the backup knows: everything, or what belongs to u. Of a user who is
+// there the instance knows better, but for acquaintances, of which there must never be too few.
+func transfer(ctx context.Context, scratch, live *pgx.Conn, u vocab.Username) error {
+	shape, err := shapeOf(ctx, scratch)
+	if err != nil {
+		return err
+	}
+	if u.IsZero() {
+		return transferAll(ctx, scratch, live, shape)
+	}
+	var known bool
+	if err := live.QueryRow(ctx, `SELECT EXISTS (SELECT FROM users WHERE username = $1)`, u).Scan(&known); err != nil {
+		return err
+	}
+	for _, t := range shape.Tables {
+		switch {
+		case t.Owner == "" || known && t.Name != acquaintancesTable:
+		case known:
+			err = mergeAcquaintances(ctx, scratch, live, t, u)
+		default:
+			err = pipe(ctx, scratch, live, t, u, copyIn(t))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func transferAll(ctx context.Context, scratch, live *pgx.Conn, shape Shape) error {
+	all := make([]string, len(shape.Tables))
+	for i, t := range shape.Tables {
+		all[i] = t.quoted()
+	}
+	if _, err := live.Exec(ctx, `TRUNCATE `+strings.Join(all, ", ")); err != nil {
+		return err
+	}
+	for _, t := range shape.Tables {
+		if err := pipe(ctx, scratch, live, t, vocab.Username{}, copyIn(t)); err != nil {
+			return err
+		}
+	}
+	for _, s := range shape.Sequences {
+		if _, err := live.Exec(ctx, `SELECT setval($1::text::regclass, greatest($2, nextval($1::text::regclass)))`, pgx.Identifier{"public", s.Name}.Sanitize(), s.Last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const acquaintancesTable = "acquaintances"
+
+func mergeAcquaintances(ctx context.Context, scratch, live *pgx.Conn, t Table, u vocab.Username) error {
+	if _, err := live.Exec(ctx, `CREATE TEMPORARY TABLE restored (LIKE `+t.quoted()+`) ON COMMIT DROP`); err != nil {
+		return err
+	}
+	if err := pipe(ctx, scratch, live, t, u, `COPY restored (`+t.columns()+`) FROM STDIN`); err != nil {
+		return err
+	}
+	_, err := live.Exec(ctx, `INSERT INTO acquaintances (`+t.columns()+`) SELECT `+t.columns()+` FROM restored
+		ON CONFLICT (actor_uri, username) DO UPDATE SET follows = true WHERE excluded.follows AND NOT acquaintances.follows`)
+	return err
+}
+
+// pipe copies the rows of a table, of nobody or of one user, from one connection to another.
+func pipe(ctx context.Context, from, to *pgx.Conn, t Table, u vocab.Username, into string) error {
+	r, w := io.Pipe()
+	out := make(chan error, 1)
+	go func() {
+		_, err := copyOut(ctx, from, t, u, w)
+		out <- err
+		_ = w.CloseWithError(err) // it never fails
+	}()
+	_, err := to.PgConn().CopyFrom(ctx, r, into)
+	_ = r.Close() // so that the other side ends when this one failed; it never fails
+	if outErr := <-out; outErr != nil && !errors.Is(outErr, io.ErrClosedPipe) {
+		return outErr
+	}
+	return err
+}
