@@ -61,7 +61,7 @@ func (e *Engine) Restore(ctx context.Context, path string, r Restore) (RestoreRe
 	if err != nil {
 		return RestoreReport{}, err
 	}
-	defer a.Close() //nolint:errcheck // it was only read
+	defer a.Close()
 	p := &puttingBack{e: e, ask: r, archive: a, report: RestoreReport{File: path, CreatedAt: a.Manifest.CreatedAt, Version: a.Manifest.Version,
 		PublicURL: a.Manifest.PublicURL, Whole: r.User.IsZero(), Keys: a.Manifest.Keys, DryRun: r.DryRun, Kept: []string{}, Without: []string{}}}
 	if err := p.fits(); err != nil {
@@ -125,7 +125,7 @@ func (p *puttingBack) run(ctx context.Context) (err error) {
 	}
 	defer release()
 	if err := p.obstacle(ctx); err != nil {
-		if !p.ask.DryRun {
+		if k := fault.KindOf(err); !p.ask.DryRun || k != fault.Conflict && k != fault.Config {
 			return err
 		}
 		p.report.Refusal = err.Error()
@@ -134,7 +134,11 @@ func (p *puttingBack) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, building.Close(ctx)) }()
+	defer func() {
+		if left := building.Close(ctx); left != nil {
+			p.e.log.WarnContext(ctx, "unfinished databases not dropped, the next restore does", "err", left)
+		}
+	}()
 	if err := p.build(ctx, building); err != nil {
 		return err
 	}

@@ -1,0 +1,119 @@
+package cmd
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestABackupIsReported(t *testing.T) {
+	bob, err := vocab.ParseUsername("bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	whole := engine.BackupReport{File: "b.tar.gz", Bytes: 6780, CreatedAt: at, Whole: true, Keys: true, Users: 2, Rows: 30, Millis: 417, Failures: []engine.BackupFailure{}}
+	lacking := whole
+	lacking.Keys, lacking.Failures = false, []engine.BackupFailure{{User: bob, Error: "there is no database"}}
+	for _, tt := range []struct {
+		name           string
+		report         engine.BackupReport
+		terminal, json bool
+		want           string
+	}{
+		{"to people", whole, true, false, `✓ wrote b.tar.gz in 417ms
+  bytes       6780
+  created_at  2026-03-01T12:00:00Z
+  users       2
+  rows        30
+  keys        in it: keep the file secret
+`},
+		{"to a pipe", lacking, false, false, `file: b.tar.gz
+bytes: 6780
+created_at: 2026-03-01T12:00:00Z
+whole: true
+users: 2
+rows: 30
+keys: not in it
+elapsed_ms: 417
+failure: bob: there is no database
+`},
+		{"to programs", lacking, false, true, `{"file":"b.tar.gz","bytes":6780,"created_at":"2026-03-01T12:00:00Z","whole":true,"keys":false,"users":2,"rows":30,"elapsed_ms":417,"failures":[{"user":"bob","error":"there is no database"}]}` + "\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, out := screen(tt.terminal)
+			a.out.json = tt.json
+			if err := a.showBackup(tt.report); err != nil || out.String() != tt.want {
+				t.Errorf("wrote %s, %v, want %s", out, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestARestoreIsReported(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	r := engine.RestoreReport{File: "b.tar.gz", CreatedAt: at, Version: "0.1.0", PublicURL: "https://example.org", Keys: true, Users: 1, Rows: 30, Fenced: 4,
+		Kept: []string{"/etc/rsa.pem"}, PutAside: "lightweb_alice-replaced-1", Without: []string{}, Millis: 90}
+	would := r
+	would.DryRun, would.PutAside, would.Kept, would.Refusal = true, "", []string{}, "there are users"
+	for _, tt := range []struct {
+		name           string
+		report         engine.RestoreReport
+		terminal, json bool
+		want           string
+	}{
+		{"to people", r, true, false, `✓ restored the backup of 2026-03-01T12:00:00Z in 90ms
+  file        b.tar.gz
+  lightweb    0.1.0
+  public_url  https://example.org
+  keys        true
+  users       1
+  rows        30
+  fenced      4 deliveries to other servers that are not sent by themselves
+  kept        /etc/rsa.pem — as it was, not as in the backup
+  put_aside   lightweb_alice-replaced-1 — drop it when you are sure
+`},
+		{"what would be done, to a pipe", would, false, false, `file: b.tar.gz
+created_at: 2026-03-01T12:00:00Z
+lightweb: 0.1.0
+public_url: https://example.org
+whole: false
+keys: true
+users: 1
+rows: 30
+fenced: 4
+refusal: there are users
+dry_run: true
+elapsed_ms: 90
+`},
+		{"to programs", r, false, true, `{"file":"b.tar.gz","created_at":"2026-03-01T12:00:00Z","lightweb":"0.1.0","public_url":"https://example.org","whole":false,"keys":true,"users":1,"rows":30,"fenced":4,"kept":["/etc/rsa.pem"],"without_database":[],"put_aside":"lightweb_alice-replaced-1","refusal":"","dry_run":false,"elapsed_ms":90}` + "\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, out := screen(tt.terminal)
+			a.out.json = tt.json
+			if err := a.showRestore(tt.report); err != nil || out.String() != tt.want {
+				t.Errorf("wrote %s, %v, want %s", out, err, tt.want)
+			}
+		})
+	}
+}
+
+// A backup that was cut off is none, whoever closed the pipe.
+func TestABackupIntoAClosedPipeFails(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	_, err = wholly{w}.Write([]byte("x"))
+	if got := failureOf(err); got.Exit != exitFailed || errors.Is(err, errClosedPipe) {
+		t.Errorf("writing to a closed pipe: %v, exit code %d, want %d", err, got.Exit, exitFailed)
+	}
+}
