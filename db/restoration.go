@@ -273,4 +273,3 @@ func (r *Restoration) Finish(ctx context.Context) (fenced int64, err error) {
 	}
 	return r.fenced, r.instance.commit(ctx, r.c)
 }
-

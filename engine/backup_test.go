@@ -279,7 +279,7 @@ func (s *lost) killed(t *testing.T) {
 	began := time.Now()
 	to.Run(t, "restore", s.file, "--dry-run")
 	whole := time.Since(began)
-	const parts = 6
+	const parts = 4
 	for n := range parts {
 		to.RunUntil(t, whole*time.Duration(n+1)/parts, "restore", s.file, "--keep-keys")
 		var list struct{ Users []fields }
