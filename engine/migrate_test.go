@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -15,9 +16,9 @@ func TestMigratingByTheCommandLine(t *testing.T) {
 	bob := i.CreateUser(t, "bob")
 	served := func(want int) {
 		t.Helper()
-		if got := bob.Ask(t, http.MethodGet, "/api/feed?feed=main", nil); got.Status != want {
-			t.Errorf("bob's feed is answered %d %s, want %d", got.Status, got.Body, want)
-		}
+		enginetest.Eventually(t, fmt.Sprint("bob's feed is answered ", want), func() bool {
+			return bob.Ask(t, http.MethodGet, "/api/feed?feed=main", nil).Status == want
+		})
 	}
 	runAll(t, i, []command{
 		{"db migrate --check -q", 0, ""},
