@@ -101,6 +101,8 @@ var settings = []setting{
 		help: "inbox requests taken from one actor"},
 	{key: "limits.key_fetch_rate", at: func(c *config) pflag.Value { return (*rate)(&c.Engine.Limits.KeyFetchRate) },
 		help: "actors fetched for their key, per registrable domain"},
+	{key: "retention.remote_days", at: func(c *config) pflag.Value { return (*whole)(&c.Engine.Retention.RemoteDays) },
+		help: "days after which what others sent is pruned, unless the user has to do with it: 0 to 36500; 0: never"},
 	{key: "drain_timeout", at: func(c *config) pflag.Value { return (*span)(&c.Engine.DrainTimeout) }, flag: "drain", arg: "DURATION", command: "serve",
 		help: "how long what is under way may take at the end: 0s to 10m"},
 	{key: "log.level", at: func(c *config) pflag.Value { return (*level)(&c.LogLevel) }, flag: "log-level", arg: "LEVEL",

@@ -85,3 +85,6 @@ func (t *Tx) CountReactions(ctx context.Context, object vocab.ID, kind, reaction
 
 // Unsent counts the activities that wait to be sent.
 func Unsent(t *Tx) int { return len(t.unsent.activities) }
+
+// ArrivedBy returns the id that rows have which arrived before t.
+var ArrivedBy = arrivedBy

@@ -20,6 +20,7 @@ type job struct {
 var (
 	migrateJob = job{7305808869232649, "lightweb db migrate"}
 	restoreJob = job{7305808869232648, "lightweb restore"}
+	pruneJob   = job{7305808869232647, "lightweb prune"}
 )
 
 // lockJob makes this process the one that does the job, until release is called. The fault is Busy, and names the other

@@ -62,6 +62,9 @@ type Config struct {
 		InboxActorRate Rate  // inbox requests taken from one actor
 		KeyFetchRate   Rate  // actors fetched for their key, per registrable domain
 	}
+	Retention struct {
+		RemoteDays int // after so many days what others sent is pruned, unless the user has to do with it: 0 to 36500; 0: never
+	}
 	DrainTimeout time.Duration // how long requests and deliveries under way may still take at the end: 0 to 10m
 }
 
@@ -87,6 +90,7 @@ func DefaultConfig(dataDir string) Config {
 	c.Limits.InboxHostRate = Rate{Events: 50, Burst: 1000}
 	c.Limits.InboxActorRate = Rate{Events: 10, Burst: 300}
 	c.Limits.KeyFetchRate = Rate{Events: 20.0 / 60, Burst: 20}
+	c.Retention.RemoteDays = 180
 	return c
 }
 
@@ -228,6 +232,7 @@ func (c Config) checkBounds() error {
 		{"delivery.host_concurrency", int64(c.Delivery.HostConcurrency), 1, int64(c.Delivery.Concurrency), plain},
 		{"delivery.timeout", int64(c.Delivery.Timeout), int64(10 * time.Millisecond), int64(5 * time.Minute), duration},
 		{"limits.body", c.Limits.Body, 1 << 10, 64 << 20, plain},
+		{"retention.remote_days", int64(c.Retention.RemoteDays), 0, maxDays, plain},
 		{"drain_timeout", int64(c.DrainTimeout), 0, int64(10 * time.Minute), duration},
 	} {
 		if f.value < f.min || f.value > f.to {
@@ -236,6 +241,9 @@ func (c Config) checkBounds() error {
 	}
 	return nil
 }
+
+// maxDays is the longest that anything is said to be kept in days: a hundred years.
+const maxDays = 36_500
 
 func plain(n int64) string    { return strconv.FormatInt(n, 10) }
 func duration(n int64) string { return time.Duration(n).String() }

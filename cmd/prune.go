@@ -1,0 +1,88 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+func newPrune(a *app) *cobra.Command {
+	var p engine.Pruning
+	var all bool
+	c := &cobra.Command{
+		Use:   "prune [USER…] [flags]",
+		Short: "Remove what others sent long ago",
+		Long: "prune removes posts and reactions of others that arrived more than retention.remote_days ago from the databases of\n" +
+			"the USERs, with their places in the feed; of everybody with --all. A running server does so every night.\n\n" +
+			"What the user has to do with stays: the user's own posts, what the user liked, boosted or answered, what names or\n" +
+			"answers the user, private messages, relationships, and whatever any of these answers. Ids stay taken: what was\n" +
+			"pruned does not come back.\n\n" +
+			"It works in small steps beside a running server, and rests between them. Stopped, it has done what it has done. One\n" +
+			"runs at a time: another one ends with 75. With --dry-run what goes only because something else is gone is not\n" +
+			"counted, such as copies of actors.",
+		Example: "  lightweb prune alice --dry-run\n  lightweb prune --all --days 90",
+		Args:    takes("[USER…]"),
+		RunE: a.action(func(ctx context.Context, args []string) (err error) {
+			if a.command.Flags().Changed("days") && p.Days < 1 {
+				return fault.New(fault.Usage, fmt.Sprintf("--days %d is not at least 1", p.Days))
+			}
+			if p.Users, err = usersOrAll(args, all); err != nil {
+				return err
+			}
+			return a.engine(ctx, func(e *engine.Engine) error {
+				var end func()
+				p.Progress, end = a.progress("pruning databases")
+				r, err := e.Prune(ctx, p)
+				end()
+				if err != nil {
+					return err
+				}
+				if err := a.showPruned(r); err != nil || r.Failed == 0 {
+					return err
+				}
+				return fault.New(fault.Partial, fmt.Sprintf("%d of %d databases could not be pruned", r.Failed, len(r.Users))).WithHint("lightweb db status")
+			})
+		}),
+	}
+	c.Flags().BoolVar(&all, "all", false, "prune the databases of all users")
+	c.Flags().BoolVarP(&p.DryRun, "dry-run", "n", false, "change nothing, and report what would be removed")
+	c.Flags().IntVar(&p.Days, "days", 0, "take what arrived more than `N` days ago for old: retention.remote_days unless given")
+	c.Flags().Lookup("days").DefValue = ""
+	return c
+}
+
+func (a *app) showPruned(r engine.PruneReport) error {
+	words := "pruned"
+	if r.DryRun {
+		words = "to prune"
+	}
+	took := time.Duration(r.Millis) * time.Millisecond
+	title := fmt.Sprintf("%d activities, %d objects, %d reactions and %d actors %s in %d databases in %s, %d failed",
+		r.Activities, r.Objects, r.Reactions, r.Actors, words, len(r.Users), took, r.Failed)
+	if !r.DryRun && r.Failed == 0 {
+		title = a.out.tick() + " " + title
+	}
+	facts := []fact{
+		{key: "users", value: strconv.Itoa(len(r.Users)), titled: true},
+		{key: "pruned_activities", value: strconv.Itoa(r.Activities), titled: true},
+		{key: "pruned_objects", value: strconv.Itoa(r.Objects), titled: true},
+		{key: "pruned_reactions", value: strconv.Itoa(r.Reactions), titled: true},
+		{key: "pruned_actors", value: strconv.Itoa(r.Actors), titled: true},
+		{key: "failed", value: strconv.Itoa(r.Failed), titled: true},
+		{key: "days", value: strconv.Itoa(r.Days), titled: true},
+		{key: "elapsed_ms", value: strconv.FormatInt(r.Millis, 10), titled: true},
+		{key: "dry_run", value: strconv.FormatBool(r.DryRun), titled: true},
+	}
+	for _, u := range r.Users {
+		if u.Error != "" {
+			facts = append(facts, fact{key: "failure", value: u.User.String() + ": " + u.Error})
+		}
+	}
+	return a.out.facts(title, facts, r)
+}

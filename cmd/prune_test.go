@@ -1,0 +1,41 @@
+package cmd
+
+import (
+	"testing"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestAPruningIsReported(t *testing.T) {
+	carol, err := vocab.ParseUsername("carol")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := engine.PruneCounts{Activities: 3, Objects: 2, Reactions: 1}
+	whole := engine.PruneReport{Users: []engine.PrunedUser{{User: carol, PruneCounts: counts}}, PruneCounts: counts, Days: 180, Millis: 90}
+	would, failed := whole, whole
+	would.DryRun = true
+	failed.Users = []engine.PrunedUser{{User: carol, Error: "the database cannot be reached", Hint: "is PostgreSQL running?"}}
+	failed.PruneCounts, failed.Failed = engine.PruneCounts{}, 1
+	for _, tt := range []struct {
+		name           string
+		report         engine.PruneReport
+		terminal, json bool
+		want           string
+	}{
+		{"to people", whole, true, false, "✓ 3 activities, 2 objects, 1 reactions and 0 actors pruned in 1 databases in 90ms, 0 failed\n"},
+		{"what would go, to people", would, true, false, "3 activities, 2 objects, 1 reactions and 0 actors to prune in 1 databases in 90ms, 0 failed\n"},
+		{"a failure, to people", failed, true, false, "0 activities, 0 objects, 0 reactions and 0 actors pruned in 1 databases in 90ms, 1 failed\n  failure  carol: the database cannot be reached\n"},
+		{"to a pipe", whole, false, false, "users: 1\npruned_activities: 3\npruned_objects: 2\npruned_reactions: 1\npruned_actors: 0\nfailed: 0\ndays: 180\nelapsed_ms: 90\ndry_run: false\n"},
+		{"to programs", whole, false, true, `{"users":[{"user":"carol","pruned_activities":3,"pruned_objects":2,"pruned_reactions":1,"pruned_actors":0}],"pruned_activities":3,"pruned_objects":2,"pruned_reactions":1,"pruned_actors":0,"failed":0,"days":180,"elapsed_ms":90,"dry_run":false}` + "\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, out := screen(tt.terminal)
+			a.out.json = tt.json
+			if err := a.showPruned(tt.report); err != nil || out.String() != tt.want {
+				t.Errorf("wrote %s, %v, want %s", out, err, tt.want)
+			}
+		})
+	}
+}

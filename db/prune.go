@@ -1,0 +1,304 @@
+package db
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// pruneBatch is how many rows one transaction of a pruning looks at: tens of milliseconds for whoever waits for them.
+const pruneBatch = 500
+
+// Pruning says what is old in a user's database.
+type Pruning struct {
+	Me     vocab.ID  // the user's actor
+	Before time.Time // what arrived before is old
+	DryRun bool      // count, and take every batch back: what goes only because another batch has gone is not counted
+}
+
+// Pruned counts what was removed.
+type Pruned struct {
+	Activities int // with their places in the feed
+	Objects    int
+	Reactions  int // by those activities, or to those objects
+	Actors     int // copies of actors that nothing refers to any more
+}
+
+func (p *Pruned) add(q Pruned) {
+	p.Activities += q.Activities
+	p.Objects += q.Objects
+	p.Reactions += q.Reactions
+	p.Actors += q.Actors
+}
+
+// Prune removes what others sent long ago and the user had nothing to do with. An activity stays, with its object, when
+//   - the id of the user, or of anything of the user's, is in either: the user is named, answered, liked;
+//   - the user reacted to the object, or sent any activity about it;
+//   - it is private: it addresses neither everybody nor the followers of its actor;
+//   - an answer to the object is stored: threads go from their ends;
+//   - it is a Follow, or answers one, and there is a relationship with its actor.
+//
+// Ids stay taken, and deletions remembered. It works in transactions of bounded size and rests after each as long as it
+// took. When it ends early, what is done is done, and counted.
+func (c *Cluster) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pruned, error) {
+	var all Pruned
+	for _, pass := range []func(context.Context, *Tx, Pruning, reached) (Pruned, *reached, error){pruneActivities, pruneOrphans, pruneActors} {
+		for at := (&reached{id: arrivedBy(p.Before)}); at != nil; {
+			var did Pruned
+			var next *reached
+			began := time.Now()
+			err := c.Write(ctx, u, func(ctx context.Context, tx *Tx) (err error) {
+				if did, next, err = pass(ctx, tx, p, *at); err == nil && p.DryRun {
+					err = errTakenBack
+				}
+				return err
+			})
+			if err != nil && !errors.Is(err, errTakenBack) {
+				return all, err
+			}
+			all.add(did)
+			at = next
+			if err := rest(ctx, time.Since(began)); err != nil {
+				return all, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// errTakenBack undoes a batch of a dry run.
+var errTakenBack = errors.New("it was a dry run")
+
+func rest(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return storeFault("prune", ctx.Err())
+	}
+}
+
+// reached is how far a pass has come: rows are looked at from the newest on, actors in order of their uris.
+type reached struct {
+	id  uuid.UUID
+	uri string
+}
+
+// arrivedBy returns an id above those of all rows that arrived before t. Rows are given UUIDv7s as they arrive (RFC 9562
+// §5.7), by a clock that may be an hour off the database's.
+func arrivedBy(t time.Time) (id uuid.UUID) {
+	binary.BigEndian.PutUint64(id[:], uint64(t.Add(time.Hour).UnixMilli())<<16)
+	return id
+}
+
+// In these queries $1 is the user's actor, $2 when what is old has arrived; author is the copy of an actor.
+var (
+	oldActivities = `WITH a AS MATERIALIZED (SELECT id, uri, type, actor_uri, object_uri, raw FROM activities
+			WHERE direction = 'inbound' AND id < $3 AND id >= $4 AND created_at < $2 ORDER BY id DESC LIMIT $5)
+		SELECT a.id, a.uri, coalesce(a.object_uri, ''), NOT (` + involves("a.raw") + ` OR o.uri IS NOT NULL AND ` + involves("o.raw") + `
+			OR (a.type IN ('Create', 'Update') OR a.raw ?| '{to,cc,audience}') AND ` + private("a.raw") + `
+			OR a.type IN ('Follow', 'Accept', 'Reject', 'Offer') AND EXISTS (SELECT FROM relationships r WHERE r.actor_uri = a.actor_uri)
+			OR ` + touched("a.uri") + ` OR a.object_uri IS NOT NULL AND (` + touched("a.object_uri") + ` OR ` + answered("a.object_uri") + `))
+		FROM a LEFT JOIN objects o ON o.uri = a.object_uri LEFT JOIN actors author ON author.uri = a.actor_uri ORDER BY a.id DESC`
+
+	// Those of the objects $3 that go.
+	oldObjects = `SELECT o.uri FROM objects o LEFT JOIN actors author ON author.uri = o.raw ->> 'attributedTo'
+		WHERE o.uri = ANY($3) AND o.created_at < $2 AND NOT (` + involves("o.raw") + ` OR o.raw ?| '{to,cc,audience}' AND ` + private("o.raw") + `
+			OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + touched("o.uri") + ` OR ` + answered("o.uri") + `)`
+)
+
+// involves holds for a document in which the user's id is, or one of something of the user's.
+func involves(raw string) string {
+	return `(strpos(` + raw + `::text, $1 || '"') > 0 OR strpos(` + raw + `::text, $1 || '/') > 0)`
+}
+
+// private holds for a document that addresses neither everybody nor the followers of its author.
+func private(raw string) string {
+	open := ` ?| ARRAY['` + string(vocab.Public) + `', 'as:Public', 'Public', author.raw ->> 'followers'], false)`
+	return `NOT (coalesce(` + raw + ` -> 'to'` + open + ` OR coalesce(` + raw + ` -> 'cc'` + open + ` OR coalesce(` + raw + ` -> 'audience'` + open + `)`
+}
+
+// touched holds for a uri that the user reacted to, or sent something about.
+func touched(uri string) string {
+	return `(EXISTS (SELECT FROM reactions r WHERE r.object_uri = ` + uri + ` AND r.actor_uri = $1)
+		OR 'outbound' IN (SELECT x.direction FROM activities x WHERE x.object_uri = ` + uri + `))`
+}
+
+// answered holds for the uri of an object to which an answer is stored.
+func answered(uri string) string {
+	return `EXISTS (SELECT FROM objects c WHERE c.raw ->> 'inReplyTo' = ` + uri + `)`
+}
+
+// pruneActivities takes one batch of activities, with the objects that they leave behind, until all that is left of it
+// has a reason to stay: a thread that lies in one batch goes as a whole.
+func pruneActivities(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
+	type row struct {
+		ID          uuid.UUID
+		URI, Object string
+		Goes        bool
+	}
+	for last := (uuid.UUID{}); ; {
+		rows, err := collect[row](ctx, t, "find old activities", oldActivities, p.Me, p.Before, at.id, last, pruneBatch)
+		if err != nil {
+			return did, nil, err
+		}
+		if len(rows) == pruneBatch {
+			next = &reached{id: rows[len(rows)-1].ID}
+		}
+		if len(rows) > 0 {
+			last = rows[len(rows)-1].ID
+		}
+		var going, about []string
+		for _, r := range rows {
+			if r.Goes {
+				going, about = append(going, r.URI), append(about, r.Object)
+			}
+		}
+		gone, err := t.removeActivities(ctx, going)
+		if err != nil {
+			return did, nil, err
+		}
+		left, err := pruneObjects(ctx, t, p, about)
+		if err != nil {
+			return did, nil, err
+		}
+		did.add(gone)
+		did.add(left)
+		if left.Objects == 0 || len(going) == len(rows) {
+			return did, next, nil
+		}
+	}
+}
+
+func (t *Tx) removeActivities(ctx context.Context, uris []string) (did Pruned, err error) {
+	if len(uris) == 0 {
+		return Pruned{}, nil
+	}
+	if _, err := t.exec(ctx, "prune feed", `DELETE FROM feed WHERE activity_uri = ANY($1)`, uris); err != nil {
+		return Pruned{}, err
+	}
+	reactions, err := t.exec(ctx, "prune reactions", `DELETE FROM reactions WHERE activity_uri = ANY($1)`, uris)
+	if err != nil {
+		return Pruned{}, err
+	}
+	activities, err := t.exec(ctx, "prune activities", `DELETE FROM activities WHERE uri = ANY($1)`, uris)
+	return Pruned{Activities: int(activities), Reactions: int(reactions)}, err
+}
+
+// pruneObjects removes those of the objects that have no reason to stay.
+func pruneObjects(ctx context.Context, t *Tx, p Pruning, uris []string) (Pruned, error) {
+	if len(uris) == 0 {
+		return Pruned{}, nil
+	}
+	type row struct{ URI string }
+	rows, err := collect[row](ctx, t, "find old objects", oldObjects, p.Me, p.Before, uris)
+	if err != nil || len(rows) == 0 {
+		return Pruned{}, err
+	}
+	going := make([]string, len(rows))
+	for i, r := range rows {
+		going[i] = r.URI
+	}
+	reactions, err := t.exec(ctx, "prune reactions", `DELETE FROM reactions WHERE object_uri = ANY($1)`, going)
+	if err != nil {
+		return Pruned{}, err
+	}
+	objects, err := t.exec(ctx, "prune objects", `DELETE FROM objects WHERE uri = ANY($1)`, going)
+	return Pruned{Objects: int(objects), Reactions: int(reactions)}, err
+}
+
+// pruneOrphans takes one batch of objects: those go that no activity brought, or none that is left.
+func pruneOrphans(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
+	type row struct {
+		ID  uuid.UUID
+		URI string
+	}
+	rows, err := collect[row](ctx, t, "list old objects", `SELECT id, uri FROM objects WHERE id < $1 AND created_at < $2 ORDER BY id DESC LIMIT $3`,
+		at.id, p.Before, pruneBatch)
+	if err != nil {
+		return did, nil, err
+	}
+	uris := make([]string, len(rows))
+	for i, r := range rows {
+		uris[i] = r.URI
+	}
+	if len(rows) == pruneBatch {
+		next = &reached{id: rows[len(rows)-1].ID}
+	}
+	did, err = pruneObjects(ctx, t, p, uris)
+	return did, next, err
+}
+
+// oldActors removes those of the actors $3 of whom nothing is left but the copy. The few whom no plain index knows are
+// looked up in the others as a whole: one by one, the planner would rather read the tables through.
+const oldActors = `WITH few AS MATERIALIZED (SELECT uri FROM actors WHERE uri = ANY($3) AND uri <> $1 AND created_at < $2
+		AND NOT EXISTS (SELECT FROM relationships r WHERE r.actor_uri = actors.uri)
+		AND NOT EXISTS (SELECT FROM group_members g WHERE g.actor_uri = actors.uri)
+		AND NOT EXISTS (SELECT FROM reactions r WHERE r.actor_uri = actors.uri)
+		AND NOT EXISTS (SELECT FROM feed f WHERE f.actor_uri = actors.uri)
+		AND NOT EXISTS (SELECT FROM activities a WHERE a.actor_uri = actors.uri)
+		AND NOT EXISTS (SELECT FROM activities a WHERE a.object_uri = actors.uri)),
+	needed AS MATERIALIZED (
+		SELECT few.uri FROM few JOIN activities a ON a.raw -> 'to' ? few.uri WHERE a.direction = 'outbound'
+		UNION SELECT few.uri FROM few JOIN activities a ON a.raw -> 'cc' ? few.uri WHERE a.direction = 'outbound'
+		UNION SELECT few.uri FROM few JOIN objects o ON o.raw -> 'attributedTo' @> to_jsonb(few.uri))
+	DELETE FROM actors WHERE uri IN (SELECT uri FROM few EXCEPT SELECT uri FROM needed)`
+
+// pruneActors takes one batch of the user's copies of actors. They are locked before it is looked who needs them: a
+// transaction that makes a relationship saves the copy first, so it is over by then, or makes the copy again.
+func pruneActors(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
+	type row struct{ URI string }
+	rows, err := collect[row](ctx, t, "list actors", `SELECT uri FROM actors WHERE uri > $1 ORDER BY uri LIMIT $2 FOR UPDATE`, at.uri, pruneBatch)
+	if err != nil {
+		return did, nil, err
+	}
+	uris := make([]string, len(rows))
+	for i, r := range rows {
+		uris[i] = r.URI
+	}
+	if len(rows) == pruneBatch {
+		next = &reached{uri: uris[len(uris)-1]}
+	}
+	n, err := t.exec(ctx, "prune actors", oldActors, p.Me, p.Before, uris)
+	return Pruned{Actors: int(n)}, next, err
+}
+
+// LockPrune makes this process the one that prunes, until release is called. The fault is Busy, and names the other
+// process, when one does already.
+func (c *Cluster) LockPrune(ctx context.Context) (release func(), err error) {
+	return c.lockJob(ctx, pruneJob)
+}
+
+// ToPrune returns those who are named, or all, as far as they have a whole database and it was not pruned since; who waits
+// longest comes first.
+func (c *Cluster) ToPrune(ctx context.Context, names []vocab.Username, since time.Time) ([]vocab.Username, error) {
+	users, err := c.withDatabase(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]string, len(users))
+	for i, u := range users {
+		all[i] = u.Name.String()
+	}
+	rows, err := c.instance.Query(ctx, `SELECT username FROM users WHERE username = ANY($1) AND state <> 'creating'
+		AND (pruned_at IS NULL OR pruned_at < $2) ORDER BY pruned_at NULLS FIRST, username`, all, since)
+	if err != nil {
+		return nil, storeFault("list users to prune", err)
+	}
+	due, err := pgx.CollectRows(rows, pgx.RowTo[vocab.Username])
+	return due, storeFault("list users to prune", err)
+}
+
+// MarkPruned remembers that the user's database was pruned as a whole.
+func (c *Cluster) MarkPruned(ctx context.Context, u vocab.Username, now time.Time) error {
+	_, err := c.instance.Exec(ctx, `UPDATE users SET pruned_at = $2 WHERE username = $1`, u, now)
+	return storeFault("remember pruning", err)
+}

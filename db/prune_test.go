@@ -1,0 +1,291 @@
+package db_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	aliceID vocab.ID = "https://here.example/users/alice"
+	dave    vocab.ID = "https://peer.example/users/dave" // of whom alice has a copy
+	old              = 200 * 24 * time.Hour
+)
+
+// history fills alice's database with what arrived at a time.
+type history struct {
+	t testing.TB
+	c *db.Cluster
+	u vocab.Username
+}
+
+// arrives stores a document about an object as it would have been stored so long ago; public unless it says otherwise.
+func (h *history) arrives(ago time.Duration, kind string, actor, uri, object vocab.ID, more map[string]any) {
+	h.t.Helper()
+	raw := map[string]any{"id": uri, "type": kind, "actor": actor, "object": object, "to": vocab.Public}
+	maps.Copy(raw, more)
+	direction := db.Inbound
+	if actor == aliceID {
+		direction = db.Outbound
+	}
+	write(h.t, h.c, h.u, func(ctx context.Context, tx *db.Tx) error {
+		if _, err := tx.Claim(ctx, []vocab.ID{uri}); err != nil {
+			return err
+		}
+		err := tx.AddActivity(ctx, db.Activity{ID: h.id(ago), URI: uri, Direction: direction, Type: kind, Actor: actor, Object: object, Published: now, Raw: mustJSON(raw)})
+		if err != nil || kind != "Create" && kind != "Announce" {
+			return err
+		}
+		return tx.AddFeedEntry(ctx, db.FeedEntry{ID: h.id(ago), Activity: uri, Actor: actor, Published: now})
+	})
+	h.aged("activities", "uri", uri, ago)
+}
+
+// posts stores an object with its Create.
+func (h *history) posts(ago time.Duration, author vocab.ID, name string, more map[string]any) {
+	h.t.Helper()
+	id := author + "/" + vocab.ID(name)
+	raw := map[string]any{"id": id, "type": "Note", "attributedTo": author, "to": vocab.Public}
+	maps.Copy(raw, more)
+	h.stored(ago, id, raw)
+	h.arrives(ago, "Create", author, id+"/create", id, map[string]any{"object": raw, "to": raw["to"]})
+}
+
+func (h *history) stored(ago time.Duration, id vocab.ID, raw map[string]any) {
+	h.t.Helper()
+	write(h.t, h.c, h.u, func(ctx context.Context, tx *db.Tx) error {
+		_, err := tx.AddObject(ctx, db.Object{ID: h.id(ago), URI: id, Published: now, Raw: mustJSON(raw)})
+		return err
+	})
+	h.aged("objects", "uri", id, ago)
+}
+
+func (h *history) reacts(actor vocab.ID, kind string, activity, object vocab.ID) {
+	h.t.Helper()
+	write(h.t, h.c, h.u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.SetReaction(ctx, db.Reaction{Object: object, Actor: actor, Kind: kind, Type: "Like", Activity: activity}, now)
+	})
+}
+
+func (h *history) knows(actor vocab.ID, ago time.Duration) {
+	h.t.Helper()
+	a, err := vocab.ParseActor(mustJSON(map[string]any{"id": actor, "type": "Person", "inbox": actor + "/inbox", "followers": actor + "/followers"}))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	write(h.t, h.c, h.u, func(ctx context.Context, tx *db.Tx) error { return tx.SaveActor(ctx, a, now) })
+	h.aged("actors", "uri", actor, ago)
+}
+
+func (h *history) aged(table, column string, uri vocab.ID, ago time.Duration) {
+	h.t.Helper()
+	run(h.t, databaseOf(h.t, h.c, h.u), `UPDATE `+table+` SET created_at = now() - $2::interval WHERE `+column+` = $1`, string(uri), ago.String())
+}
+
+// id is the id of a row that was stored so long ago.
+func (h *history) id(ago time.Duration) uuid.UUID {
+	id := uuid.Must(uuid.NewV7())
+	past := db.ArrivedBy(time.Now().Add(-ago - time.Hour))
+	copy(id[:6], past[:6])
+	return id
+}
+
+// left returns what is stored, in short.
+func (h *history) left() []string {
+	h.t.Helper()
+	conn := session(h.t, databaseOf(h.t, h.c, h.u))
+	rows, err := conn.Query(h.t.Context(), `SELECT 'activity ' || uri FROM activities UNION ALL SELECT 'object ' || uri FROM objects
+		UNION ALL SELECT 'feed ' || activity_uri FROM feed UNION ALL SELECT concat('reaction ', actor_uri, ' ', object_uri) FROM reactions
+		UNION ALL SELECT 'actor ' || uri FROM actors`)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var all []string
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			h.t.Fatal(err)
+		}
+		all = append(all, strings.NewReplacer(string(aliceID), "alice", string(bob), "bob", string(carol), "carol", string(dave), "dave").Replace(s))
+	}
+	if err := rows.Err(); err != nil {
+		h.t.Fatal(err)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (h *history) prune(dry bool) db.Pruned {
+	h.t.Helper()
+	p, err := h.c.Prune(h.t.Context(), h.u, db.Pruning{Me: aliceID, Before: time.Now().Add(-180 * 24 * time.Hour), DryRun: dry})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return p
+}
+
+func TestPruneRemovesWhatIsOldAndNobodysBusiness(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		do   func(h *history)
+		goes int // objects
+	}{
+		{"a post of somebody else's", func(h *history) { h.posts(old, bob, "1", nil) }, 1},
+		{"a young one", func(h *history) { h.posts(time.Hour, bob, "1", nil) }, 0},
+		{"alice's own", func(h *history) { h.posts(old, aliceID, "1", nil) }, 0},
+		{"one for followers", func(h *history) {
+			h.knows(dave, time.Hour)
+			h.posts(old, dave, "1", map[string]any{"to": dave + "/followers"})
+		}, 1},
+		{"one for followers of somebody unknown, which may be private", func(h *history) { h.posts(old, bob, "1", map[string]any{"to": bob + "/followers"}) }, 0},
+		{"a private one that hides whom it was for", func(h *history) { h.posts(old, bob, "1", map[string]any{"to": nil}) }, 0},
+		{"one that names alice", func(h *history) { h.posts(old, bob, "1", map[string]any{"cc": []vocab.ID{carol, aliceID}}) }, 0},
+		{"one that mentions alice", func(h *history) {
+			h.posts(old, bob, "1", map[string]any{"tag": map[string]any{"type": "Mention", "href": aliceID}})
+		}, 0},
+		{"one that names somebody whose name begins as hers", func(h *history) { h.posts(old, bob, "1", map[string]any{"cc": aliceID + "2"}) }, 1},
+		{"an answer to alice", func(h *history) { h.posts(old, bob, "1", map[string]any{"inReplyTo": aliceID + "/objects/1"}) }, 0},
+		{"what alice likes", func(h *history) {
+			h.posts(old, bob, "1", nil)
+			h.reacts(aliceID, db.Review, aliceID+"/activities/1", bob+"/1")
+		}, 0},
+		{"what alice once sent something about", func(h *history) {
+			h.posts(old, bob, "1", nil)
+			h.arrives(old, "Announce", aliceID, aliceID+"/activities/1", bob+"/1", nil)
+		}, 0},
+		{"what alice answered, and what that answers", func(h *history) {
+			h.posts(old, bob, "1", nil)
+			h.posts(old, carol, "2", map[string]any{"inReplyTo": bob + "/1"})
+			h.posts(old, aliceID, "3", map[string]any{"inReplyTo": carol + "/2"})
+		}, 0},
+		{"what a young post answers", func(h *history) {
+			h.posts(old, bob, "1", nil)
+			h.posts(time.Hour, carol, "2", map[string]any{"inReplyTo": bob + "/1"})
+		}, 0},
+		{"an old thread", func(h *history) {
+			h.posts(old+time.Minute, bob, "1", nil)
+			h.posts(old, carol, "2", map[string]any{"inReplyTo": bob + "/1"})
+			h.posts(old, bob, "3", map[string]any{"inReplyTo": carol + "/2"})
+		}, 3},
+		{"what others like and boost", func(h *history) {
+			h.posts(old, bob, "1", nil)
+			h.arrives(old, "Like", carol, carol+"/like", bob+"/1", nil)
+			h.reacts(carol, db.Review, carol+"/like", bob+"/1")
+			h.arrives(old, "Announce", carol, carol+"/boost", bob+"/1", nil)
+			h.reacts(carol, db.Announce, carol+"/boost", bob+"/1")
+		}, 1},
+		{"what somebody boosted lately", func(h *history) {
+			h.stored(old, bob+"/1", map[string]any{"id": bob + "/1", "type": "Note", "attributedTo": bob, "to": vocab.Public})
+			h.arrives(time.Hour, "Announce", carol, carol+"/boost", bob+"/1", nil)
+		}, 0},
+		{"an object without any activity", func(h *history) {
+			h.stored(old, bob+"/1", map[string]any{"id": bob + "/1", "type": "Note", "attributedTo": bob, "to": vocab.Public})
+		}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, u := alice(t)
+			h := &history{t, c, u}
+			tt.do(h)
+			before := h.left()
+			if would := h.prune(true); would.Objects != tt.goes || !slices.Equal(h.left(), before) {
+				t.Errorf("a dry run says %+v and leaves %q, want %d objects and all", would, h.left(), tt.goes)
+			}
+			did := h.prune(false)
+			if did.Objects != tt.goes || tt.goes == 0 && !slices.Equal(h.left(), before) {
+				t.Errorf("prune = %+v, leaves %q, want %d objects to go", did, h.left(), tt.goes)
+			}
+			others := func(line string) bool { return !strings.HasPrefix(line, "actor ") }
+			if tt.goes > 0 && slices.ContainsFunc(h.left(), others) {
+				t.Errorf("prune leaves %q, want nothing but actors", h.left())
+			}
+			if again := h.prune(false); again != (db.Pruned{}) {
+				t.Errorf("the second time it is %+v, want nothing", again)
+			}
+		})
+	}
+}
+
+func TestPruneKeepsWhatARelationshipStandsOn(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	h := &history{t, c, u}
+	for _, who := range []vocab.ID{bob, carol} {
+		h.knows(who, old)
+		h.arrives(old, "Follow", who, who+"/follow", "https://here.example/users/elsewhere", nil)
+	}
+	h.knows(dave, old)
+	h.arrives(old, "Create", aliceID, aliceID+"/activities/1", aliceID+"/objects/1", map[string]any{"to": []vocab.ID{dave}})
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.SetRelationship(ctx, db.Relationship{Actor: bob, Type: db.Follower, Status: db.Accepted, Activity: bob + "/follow"}, now)
+	})
+	if did := h.prune(false); did != (db.Pruned{Activities: 1, Actors: 1}) {
+		t.Errorf("prune = %+v, want carol's Follow and copy to go", did)
+	}
+	want := []string{"activity alice/activities/1", "activity bob/follow", "actor bob", "actor dave", "feed alice/activities/1"}
+	if got := h.left(); !slices.Equal(got, want) {
+		t.Errorf("left %q, want %q", got, want)
+	}
+}
+
+func TestPrunedActivitiesDoNotComeBack(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	h := &history{t, c, u}
+	h.posts(old, bob, "1", nil)
+	h.prune(false)
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		fresh, err := tx.Claim(ctx, []vocab.ID{bob + "/1/create"})
+		if len(fresh) > 0 {
+			t.Error("the id of a pruned activity can be taken again")
+		}
+		return err
+	})
+}
+
+func TestPruneGoesOnWhereItEnded(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	h := &history{t, c, u}
+	const n = 1203 // three batches
+	run(t, databaseOf(t, c, u), `INSERT INTO activities (id, uri, direction, type, actor_uri, object_uri, published, raw, created_at)
+		SELECT overlay($1::text placing lpad(i::text, 12, '0') from 25)::uuid, 'https://peer.example/' || i, 'inbound', 'Listen', 'https://peer.example/users/bob', NULL, now(),
+			'{"to": "as:Public"}', now() - interval '200 days' FROM generate_series(1, $2::int) i`, h.id(old).String(), n)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Prune(ctx, u, db.Pruning{Me: aliceID, Before: time.Now()}); fault.KindOf(err) != fault.Busy && fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("err = %v once the time has run out", err)
+	}
+	if did := h.prune(false); did.Activities != n {
+		t.Errorf("pruned %d activities, want %d", did.Activities, n)
+	}
+}
+
+func TestOnePruneRunsAtATime(t *testing.T) {
+	t.Parallel()
+	c, _ := alice(t)
+	release, err := c.LockPrune(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.LockPrune(t.Context()); fault.KindOf(err) != fault.Busy || !strings.Contains(fmt.Sprint(err), "another 'lightweb prune' runs (process ") {
+		t.Errorf("err = %v, want who prunes", err)
+	}
+	release()
+	release, err = c.LockPrune(t.Context())
+	if err != nil {
+		t.Fatalf("after the first has ended: %v", err)
+	}
+	release()
+}

@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"context"
+	"hash/fnv"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+const (
+	nightHour = 3               // local time, when the fewest are awake
+	spread    = 2 * time.Hour   // within which instances begin, each at a time of its own
+	fresh     = 12 * time.Hour  // who was pruned since then has had this night's turn
+	nap       = 5 * time.Minute // after which the clock is looked at again: machines sleep, and clocks are set
+)
+
+// nightly prunes once a night until ctx ends. A night that was missed, or cut short, is made up for by the next one, which
+// begins with whoever waits longest.
+func (e *Engine) nightly(ctx context.Context) {
+	everyNight(ctx, e.now, e.cfg.PublicURL, e.pruneTonight)
+}
+
+// everyNight does the work of an instance at its time of every night.
+func everyNight(ctx context.Context, now func() time.Time, instance string, work func(context.Context)) {
+	for at := nextNight(now(), instance); ; {
+		t := time.NewTimer(min(at.Sub(now()), nap))
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-t.C:
+		}
+		if !now().Before(at) {
+			work(ctx)
+			at = nextNight(now(), instance)
+		}
+	}
+}
+
+// nextNight returns when the instance prunes for the first time after now.
+func nextNight(now time.Time, instance string) time.Time {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(instance)) // a hash takes everything
+	after := time.Duration(h.Sum32()) % spread
+	for day := now.Day(); ; day++ {
+		if at := time.Date(now.Year(), now.Month(), day, nightHour, 0, 0, 0, now.Location()).Add(after); at.After(now) {
+			return at
+		}
+	}
+}
+
+func (e *Engine) pruneTonight(ctx context.Context) {
+	r, err := e.Prune(ctx, Pruning{since: e.now().Add(-fresh)})
+	switch {
+	case ctx.Err() != nil:
+		return // the engine stops
+	case fault.KindOf(err) == fault.Busy:
+		e.log.InfoContext(ctx, "pruning left to another process", "err", err)
+	case err != nil:
+		e.log.ErrorContext(ctx, "pruning did not begin", "err", err)
+	default:
+		for _, u := range r.Users {
+			if u.Error != "" {
+				e.log.WarnContext(ctx, "database not pruned", "user", u.User, "err", u.Error)
+			}
+		}
+		e.log.InfoContext(ctx, "databases pruned", "users", len(r.Users), "failed", r.Failed, "activities", r.Activities, "objects", r.Objects,
+			"took", time.Duration(r.Millis)*time.Millisecond)
+	}
+}

@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestEveryNightHasItsWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Time
+		ctx, cancel := context.WithTimeout(t.Context(), 72*time.Hour)
+		defer cancel()
+		everyNight(ctx, time.Now, "https://example.org", func(context.Context) {
+			at = append(at, time.Now())
+			time.Sleep(30 * time.Minute) // of a clock that is not the wall's
+		})
+		if len(at) != 3 {
+			t.Fatalf("work was done at %v in three days", at)
+		}
+		for n, one := range at {
+			if h := one.Hour(); h < nightHour || h > nightHour+2 || n > 0 && one.Sub(at[n-1]) > 24*time.Hour+nap {
+				t.Errorf("the night's work begins at %v, want from 3 to 5 and a day after %v", one, at[max(n-1, 0)])
+			}
+		}
+	})
+}
+
+func TestInstancesDoNotBeginTheirNightsTogether(t *testing.T) {
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, now := range []time.Time{
+		time.Date(2026, 3, 28, 22, 0, 0, 0, zone),  // the clock is put on that night
+		time.Date(2026, 10, 24, 22, 0, 0, 0, zone), // and back
+		time.Date(2026, 12, 31, 6, 0, 0, 0, zone),
+	} {
+		var times []time.Time
+		for _, instance := range []string{"https://a.example", "https://b.example", "https://c.example"} {
+			at := nextNight(now, instance)
+			if at.Hour() < nightHour || at.Hour() > nightHour+2 || at.Sub(now) > 24*time.Hour || !at.After(now) {
+				t.Errorf("nextNight(%v) = %v, want the next one, from 3 to 5", now, at)
+			}
+			if slices.Contains(times, at) {
+				t.Errorf("two instances begin at %v", at)
+			}
+			times = append(times, at)
+		}
+	}
+}
