@@ -18,9 +18,10 @@ type job struct {
 }
 
 var (
-	migrateJob = job{7305808869232649, "lightweb db migrate"}
-	restoreJob = job{7305808869232648, "lightweb restore"}
-	pruneJob   = job{7305808869232647, "lightweb prune"}
+	migrateJob  = job{7305808869232649, "lightweb db migrate"}
+	restoreJob  = job{7305808869232648, "lightweb restore"}
+	pruneJob    = job{7305808869232647, "lightweb prune"}
+	acquaintJob = job{7305808869232646, "lightweb db acquaint"}
 )
 
 // lockJob makes this process the one that does the job, until release is called. The fault is Busy, and names the other

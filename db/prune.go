@@ -72,7 +72,7 @@ func (c *Cluster) Prune(ctx context.Context, u vocab.Username, p Pruning) (Prune
 	return all, nil
 }
 
-// errTakenBack undoes a batch of a dry run.
+// errTakenBack undoes what was done only to be counted.
 var errTakenBack = errors.New("it was a dry run")
 
 func rest(ctx context.Context, d time.Duration) error {

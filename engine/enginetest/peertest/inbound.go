@@ -35,6 +35,7 @@ type Inbound struct {
 	inbox.Deps
 	Inbox    *inbox.Inbox
 	Registry *registry.Registry
+	Keys     *actor.Keyring
 	Dialects Dialects // what hosts are known to take
 
 	config  db.Config
@@ -61,7 +62,8 @@ func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 	users := filepath.Join(in.folder, "users")
 	in.copyKeys(t, filepath.Join(in.folder, "instance", "keys"))
 	in.Registry = registry.New(in.folder, users, log)
-	local := actor.NewLocal(Origin, actor.NewKeyring(users, in.folder, Origin), in.Registry, "Lightweb")
+	in.Keys = actor.NewKeyring(users, in.folder, Origin)
+	local := actor.NewLocal(Origin, in.Keys, in.Registry, "Lightweb")
 	gate := policy.NewGate(func() (blocked, allowed []string) { return *in.blocked.Load(), nil }, policy.Open)
 	client := transport.New(transport.Config{AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true,
 		Timeout: 5 * time.Second, Now: in.now}, gate, &in.Dialects)
