@@ -1,0 +1,91 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func newActivityShow(a *app) *cobra.Command {
+	var user string
+	c := &cobra.Command{
+		Use:   "show URI [flags]",
+		Short: "Show what became of an activity or a post",
+		Long: "show tells for every user whom an activity or post may concern whether it came, where it is now, and why it is not\n" +
+			"there; of a user's own, how far its deliveries are. It looks at the user whose id it is under, at those who are\n" +
+			"acquainted with anybody on the server that gave the id, and at those for whom it waits: nobody else has anything of\n" +
+			"that server. With --user it looks at that one. Exit code 66 says that nothing is known of it.\n\n" +
+			"In a pipe: a line per user with name, outcome and a sentence, then one for each delivery that is not done, separated\n" +
+			"by tabs. Outcomes are sent, feed, stored, object, deleted, poison, waiting, not_kept, blocked, never and unreadable.",
+		Example: "  lightweb activity show https://remote.example/users/bob/statuses/1\n  lightweb activity show https://remote.example/notes/1 --user alice --json",
+		Args:    takes("URI"),
+		RunE: a.action(func(ctx context.Context, args []string) (err error) {
+			var only vocab.Username
+			if user != "" {
+				if only, err = vocab.ParseUsername(user); err != nil {
+					return err
+				}
+			}
+			return a.engine(ctx, func(e *engine.Engine) error {
+				t, err := e.ShowActivity(ctx, args[0], only)
+				if err != nil {
+					return err
+				}
+				if err := a.showActivity(t); err != nil || t.Known {
+					return err
+				}
+				return unknown(t)
+			})
+		}),
+	}
+	c.Flags().StringVar(&user, "user", "", "look at `USER` only")
+	return c
+}
+
+// unknown is the failure that nothing is known of an id.
+func unknown(t engine.ActivityTrace) error {
+	err := fault.New(fault.NotFound, fmt.Sprintf("nothing is known of %s", t.URI))
+	switch {
+	case t.Blocked:
+		return err.WithHint("the policy in registry/server.json refuses " + t.URI.Host())
+	case len(t.Users) == 0 && !t.Local:
+		return err.WithHint("nobody here has to do with anybody on " + t.URI.Host() + ": 'lightweb actor fetch' tells whether it answers")
+	}
+	return err
+}
+
+func (a *app) showActivity(t engine.ActivityTrace) error {
+	var rows [][]string
+	for _, u := range t.Users {
+		rows = append(rows, []string{u.User.String(), u.Outcome, u.Says})
+		for _, j := range u.Jobs {
+			for _, d := range j.Deliveries {
+				if d.Status != "delivered" {
+					rows = append(rows, []string{u.User.String(), d.Status, undelivered(j, d)})
+				}
+			}
+		}
+	}
+	return a.out.table([]string{"USER", "OUTCOME", "WHAT HAPPENED"}, rows, t)
+}
+
+// undelivered tells why a delivery is not done.
+func undelivered(j engine.TracedJob, d engine.TracedDelivery) string {
+	s := fmt.Sprintf("%s to %s, %d attempts", j.Type, d.Inbox, d.Attempts)
+	if d.LastStatus != 0 {
+		s += ", answered " + strconv.Itoa(d.LastStatus)
+	}
+	if d.NextAt != nil {
+		s += ", next " + stamp(*d.NextAt)
+	}
+	if d.Error != "" {
+		s += ": " + d.Error
+	}
+	return s
+}

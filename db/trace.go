@@ -1,0 +1,175 @@
+package db
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// maxTraced bounds what a Trace holds of each kind.
+const maxTraced = 50
+
+// Trace is what one user's database knows of an id, of an activity or an object.
+type Trace struct {
+	Activities []TracedActivity // with this id, then those about it, the newest first
+	Object     *TracedObject
+	SeenAt     *time.Time // the id was taken for an activity, or is undone
+	DeletedAt  *time.Time // it is remembered as deleted
+	Poison     *TracedPoison
+	Jobs       []TracedJob
+	Follows    []vocab.ID // actors on the server that issued the id whom the user follows, or asked to
+}
+
+// TracedActivity is a stored activity.
+type TracedActivity struct {
+	URI       vocab.ID
+	Type      string
+	Direction string
+	Actor     vocab.ID
+	StoredAt  time.Time
+	InFeed    bool
+	Names     bool // the id of the user, or of something of the user's, is in it
+}
+
+// TracedObject is a stored object.
+type TracedObject struct {
+	Author    vocab.ID // empty when it is not one
+	StoredAt  time.Time
+	DeletedAt *time.Time
+}
+
+// TracedPoison is an activity that was set aside.
+type TracedPoison struct {
+	At     time.Time
+	Reason string
+}
+
+// TracedJob is the fan-out of an activity.
+type TracedJob struct {
+	ID         uuid.UUID
+	Activity   vocab.ID
+	Type       string
+	CreatedAt  time.Time
+	Counts     JobCounts
+	Deliveries []TracedDelivery // those that are not delivered first
+}
+
+// TracedDelivery is one delivery of a job.
+type TracedDelivery struct {
+	Inbox      vocab.ID
+	Status     string
+	Attempts   int
+	NextAt     *time.Time // when it is tried again; nil when it is not
+	LastStatus int        // of the last answer; 0: none
+	Error      string
+}
+
+// Trace returns what is known of an id to the user whose actor is me.
+func (t *Tx) Trace(ctx context.Context, id, me vocab.ID) (r Trace, err error) {
+	r.Activities, err = collect[TracedActivity](ctx, t, "trace activity", `SELECT a.uri, a.type, a.direction, a.actor_uri, a.created_at, f.id IS NOT NULL, `+
+		strings.ReplaceAll(involves("a.raw"), "$1", "$2")+`
+		FROM activities a LEFT JOIN feed f ON f.activity_uri = a.uri WHERE a.uri = $1 OR a.object_uri = $1 ORDER BY a.uri = $1 DESC, a.id DESC LIMIT $3`, id, me, maxTraced)
+	if err != nil {
+		return r, err
+	}
+	if r.Object, err = one[TracedObject](ctx, t, "trace object", `SELECT coalesce(CASE jsonb_typeof(raw -> 'attributedTo') WHEN 'string' THEN raw ->> 'attributedTo' END, ''), created_at, deleted_at
+		FROM objects WHERE uri = $1`, id); err != nil {
+		return r, err
+	}
+	if r.Poison, err = one[TracedPoison](ctx, t, "trace poison", `SELECT created_at, reason FROM poison WHERE uri = $1`, id); err != nil {
+		return r, err
+	}
+	err = t.row(ctx, "trace id", `SELECT (SELECT seen_at FROM seen WHERE digest = $1), (SELECT deleted_at FROM tombstones WHERE digest = $1)`,
+		[]any{digest(id)}, &r.SeenAt, &r.DeletedAt)
+	if err != nil {
+		return r, err
+	}
+	type row struct{ Actor vocab.ID }
+	from, to := within(id)
+	followed, err := collect[row](ctx, t, "list followed actors", `SELECT actor_uri FROM relationships
+		WHERE type = 'following' AND status <> 'rejected' AND actor_uri >= $1 AND actor_uri < $2 ORDER BY actor_uri LIMIT $3`, from, to, maxTraced)
+	if err != nil {
+		return r, err
+	}
+	for _, f := range followed {
+		r.Follows = append(r.Follows, f.Actor)
+	}
+	r.Jobs, err = t.traceJobs(ctx, id)
+	return r, err
+}
+
+func (t *Tx) traceJobs(ctx context.Context, id vocab.ID) ([]TracedJob, error) {
+	type row struct {
+		ID        uuid.UUID
+		Activity  vocab.ID
+		Type      string
+		CreatedAt time.Time
+		JobCounts
+	}
+	rows, err := collect[row](ctx, t, "trace deliveries", `SELECT j.id, j.activity_uri, j.type, j.created_at, count(d.id), count(*) FILTER (WHERE d.status = 'pending'),
+			count(*) FILTER (WHERE d.status = 'delivered'), count(*) FILTER (WHERE d.status = 'failed'), count(*) FILTER (WHERE d.status = 'skipped')
+		FROM (SELECT * FROM delivery_jobs WHERE activity_uri = $1 OR object_uri = $1 ORDER BY id DESC LIMIT $2) j
+		LEFT JOIN deliveries d ON d.job_id = j.id GROUP BY j.id, j.activity_uri, j.type, j.created_at ORDER BY j.id DESC`, id, maxTraced)
+	if err != nil {
+		return nil, err
+	}
+	jobs := make([]TracedJob, len(rows))
+	for i, j := range rows {
+		jobs[i] = TracedJob{ID: j.ID, Activity: j.Activity, Type: j.Type, CreatedAt: j.CreatedAt, Counts: j.JobCounts}
+		jobs[i].Deliveries, err = collect[TracedDelivery](ctx, t, "trace deliveries", `SELECT inbox, status, attempts, CASE status WHEN 'pending' THEN next_at END,
+				coalesce(last_status, 0), coalesce(last_error, '')
+			FROM deliveries WHERE job_id = $1 ORDER BY status = 'delivered', id LIMIT $2`, j.ID, maxTraced)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return jobs, nil
+}
+
+// within returns the bounds of all ids that the server issued which issued this one.
+func within(id vocab.ID) (from, to string) {
+	origin := id.Origin()
+	return origin + "/", origin + "0" // what comes after the slash
+}
+
+// AcquaintedWithServer returns the users, deleted ones too, whom any actor on the server that issued the id may concern: nobody
+// else has anything that was issued there.
+func (c *Cluster) AcquaintedWithServer(ctx context.Context, id vocab.ID) ([]vocab.Username, error) {
+	from, to := within(id)
+	rows, err := c.instance.Query(ctx, `SELECT DISTINCT username FROM acquaintances WHERE actor_uri >= $1 AND actor_uri < $2 ORDER BY username`, from, to)
+	if err != nil {
+		return nil, storeFault("read acquaintances", err)
+	}
+	users, err := pgx.CollectRows(rows, pgx.RowTo[vocab.Username])
+	return users, storeFault("read acquaintances", err)
+}
+
+// Journaled is an activity in the intake journal.
+type Journaled struct {
+	Since time.Time
+	Users []vocab.Username // who still lack it
+}
+
+// WaitingIn returns who still waits for the activity with this id, nil when it is not in the journal.
+func (c *Cluster) WaitingIn(ctx context.Context, id vocab.ID) (*Journaled, error) {
+	rows, err := c.instance.Query(ctx, `SELECT received_at,
+		ARRAY(SELECT unnest(recipients) UNION SELECT username FROM intake_waiting w WHERE w.seq = i.seq ORDER BY 1)
+		FROM intake i WHERE uri_digest = $1 ORDER BY received_at`, digest(id))
+	if err != nil {
+		return nil, storeFault("look into the journal", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Journaled])
+	if err != nil || len(all) == 0 {
+		return nil, storeFault("look into the journal", err)
+	}
+	w := all[0]
+	for _, more := range all[1:] {
+		w.Users = append(w.Users, more.Users...)
+	}
+	return &w, nil
+}

@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// sight is everything that is known of an id with regard to one user.
+type sight struct {
+	id vocab.ID
+	traced
+	u       vocab.Username
+	err     error      // why the user's database could not be read
+	owner   bool       // the id is of something of the user's
+	blocked bool       // the policy refuses the server that gave it
+	waits   *time.Time // since when it is in the journal for the user
+}
+
+func (s sight) show() UserTrace {
+	out := UserTrace{User: s.u, Follows: []vocab.ID{}, Activities: make([]TracedActivity, len(s.Activities)), Jobs: make([]TracedJob, len(s.Jobs)),
+		SeenAt: s.SeenAt, DeletedAt: s.DeletedAt, WaitsSince: s.waits}
+	out.Follows = append(out.Follows, s.Follows...)
+	for i, a := range s.Activities {
+		out.Activities[i] = TracedActivity(a)
+	}
+	if s.Object != nil {
+		out.StoredAt = &s.Object.StoredAt
+	}
+	if s.Poison != nil {
+		out.PoisonAt, out.Reason = &s.Poison.At, s.Poison.Reason
+	}
+	for i, j := range s.Jobs {
+		out.Jobs[i] = TracedJob{ID: j.ID.String(), Activity: j.Activity, Type: j.Type, CreatedAt: j.CreatedAt, Counts: j.Counts, Deliveries: make([]TracedDelivery, len(j.Deliveries))}
+		for k, d := range j.Deliveries {
+			out.Jobs[i].Deliveries[k] = TracedDelivery(d)
+		}
+	}
+	for _, c := range conclusions {
+		if c.when(s) {
+			out.Outcome, out.Says = c.outcome, c.says(s)
+			break
+		}
+	}
+	return out
+}
+
+// conclusions are what the facts can mean, the first that holds.
+var conclusions = []struct {
+	outcome string
+	when    func(s sight) bool
+	says    func(s sight) string
+}{
+	{TraceUnreadable, func(s sight) bool { return s.err != nil }, func(s sight) string {
+		return fmt.Sprintf("The database cannot be read: %v. What came meanwhile waits, or is sent again: see 'lightweb db status'.", s.err)
+	}},
+	{TraceDeleted, func(s sight) bool { return s.DeletedAt != nil }, func(s sight) string {
+		return fmt.Sprintf("Its author deleted it; known since %s. It does not come back.", day(*s.DeletedAt))
+	}},
+	{TraceSent, func(s sight) bool { return s.owner && (len(s.Activities) > 0 || s.Object != nil) }, sight.sent},
+	{TracePoison, func(s sight) bool { return s.Poison != nil }, func(s sight) string {
+		return fmt.Sprintf("It came on %s and was set aside, because it could not be applied: %s.", day(s.Poison.At), s.Poison.Reason)
+	}},
+	{TraceFeed, func(s sight) bool { a := s.first(); return a != nil && a.InFeed }, func(s sight) string {
+		a := s.first()
+		return fmt.Sprintf("It came on %s as %s and is in the feed.", day(a.StoredAt), a.Type)
+	}},
+	{TraceStored, func(s sight) bool { return s.first() != nil }, func(s sight) string {
+		a := s.first()
+		if a.Type == "Create" || a.Type == "Announce" {
+			return fmt.Sprintf("It came on %s as %s, but not into the feed: the user did not follow the sender, was not named, and is only concerned; see the notifications.", day(a.StoredAt), a.Type)
+		}
+		return fmt.Sprintf("It came on %s as %s, which is stored and in no feed.", day(a.StoredAt), a.Type)
+	}},
+	{TraceObject, func(s sight) bool { return s.Object != nil }, func(s sight) string {
+		return fmt.Sprintf("The post was fetched on %s because of something else, such as an answer to it; it was not sent to the user.", day(s.Object.StoredAt))
+	}},
+	{TraceWaiting, func(s sight) bool { return s.waits != nil }, func(s sight) string {
+		return fmt.Sprintf("It came on %s and waits to be applied: is the engine running, and the database usable? See 'lightweb db status'.", day(*s.waits))
+	}},
+	{TraceNotKept, func(s sight) bool { return s.SeenAt != nil }, func(s sight) string {
+		return fmt.Sprintf("Its id was taken on %s, but it is not kept: it was undone, its actor was deleted, or it was pruned because it was old. It does not come back.", day(*s.SeenAt))
+	}},
+	{TraceBlocked, func(s sight) bool { return s.blocked }, func(sight) string {
+		return "It never got in: the policy of this server refuses that domain. To let it in, change blocked_domains or allowed_domains in registry/server.json, and ask for it to be sent again."
+	}},
+	{TraceNever, func(s sight) bool { return s.owner }, func(sight) string { return "The user has no such activity or object." }},
+	{TraceNever, func(s sight) bool { return len(s.Follows) == 0 }, func(sight) string {
+		return "It never came, or did not concern the user, who follows nobody on that server: only what names or answers the user is taken from there."
+	}},
+	{TraceNever, func(sight) bool { return true }, func(s sight) string {
+		return fmt.Sprintf("It never reached this server, although the user follows %s there: ask for it to be sent again, and see with 'lightweb actor fetch %[1]s --refresh' whether that server answers.", s.Follows[0])
+	}},
+}
+
+// first returns the activity with the id itself, else the newest about it that brought it.
+func (s sight) first() *db.TracedActivity {
+	for i, a := range s.Activities {
+		if a.URI == s.id || a.Direction == db.Inbound && (a.Type == "Create" || a.Type == "Announce") {
+			return &s.Activities[i]
+		}
+	}
+	return nil
+}
+
+// sent says how far the deliveries of the user's own doing are.
+func (s sight) sent() string {
+	var c db.JobCounts
+	for _, j := range s.Jobs {
+		c.Total += j.Counts.Total
+		c.Pending += j.Counts.Pending
+		c.Delivered += j.Counts.Delivered
+		c.Failed += j.Counts.Failed
+		c.Skipped += j.Counts.Skipped
+	}
+	switch {
+	case c.Total == 0:
+		return "It is the user's own, and owed to nobody: nobody outside was addressed, or the deliveries are done with and forgotten."
+	case c.Failed > 0:
+		return fmt.Sprintf("It is the user's own: %d of %d inboxes took it, %d are tried again, %d were given up; the errors say why.", c.Delivered, c.Total, c.Pending, c.Failed+c.Skipped)
+	case c.Pending > 0:
+		return fmt.Sprintf("It is the user's own: %d of %d inboxes took it, the others are tried again by a running engine.", c.Delivered, c.Total)
+	}
+	return fmt.Sprintf("It is the user's own: %d of %d inboxes took it, and %d are not sent to any more.", c.Delivered, c.Total, c.Skipped)
+}
+
+func day(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestATraceSaysWhatTheFactsMean(t *testing.T) {
+	const id vocab.ID = "https://peer.example/notes/1"
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	brought := db.TracedActivity{URI: id + "/create", Type: "Create", Direction: db.Inbound, StoredAt: at}
+	inFeed := brought
+	inFeed.InFeed = true
+	liked := db.TracedActivity{URI: "https://here.example/users/alice/activities/1", Type: "Like", Direction: db.Outbound, StoredAt: at}
+	post := &db.TracedObject{Author: "https://peer.example/users/bob", StoredAt: at}
+	job := func(c db.JobCounts) []db.TracedJob { return []db.TracedJob{{Counts: c}} }
+	for _, tt := range []struct {
+		name    string
+		sight   sight
+		outcome string
+		says    string
+	}{
+		{"in the feed", sight{traced: traced{db.Trace{Activities: []db.TracedActivity{liked, inFeed}, Object: post, SeenAt: &at}}}, TraceFeed, "It came on 2026-03-01T12:00:00Z as Create and is in the feed."},
+		{"of no feed", sight{traced: traced{db.Trace{Activities: []db.TracedActivity{brought}, Object: post}}}, TraceStored, "not into the feed"},
+		{"an activity of no feed", sight{traced: traced{db.Trace{Activities: []db.TracedActivity{{URI: id, Type: "Like", StoredAt: at}}}}}, TraceStored, "as Like, which is stored and in no feed"},
+		{"fetched to like it", sight{traced: traced{db.Trace{Activities: []db.TracedActivity{liked}, Object: post}}}, TraceObject, "was fetched"},
+		{"deleted", sight{traced: traced{db.Trace{Activities: []db.TracedActivity{brought}, Object: post, DeletedAt: &at}}}, TraceDeleted, "Its author deleted it"},
+		{"poisonous", sight{traced: traced{db.Trace{Poison: &db.TracedPoison{At: at, Reason: "invalid byte"}, SeenAt: &at}}}, TracePoison, "invalid byte"},
+		{"on its way", sight{waits: &at}, TraceWaiting, "waits to be applied"},
+		{"taken and gone", sight{traced: traced{db.Trace{SeenAt: &at}}}, TraceNotKept, "pruned"},
+		{"blocked", sight{blocked: true, traced: traced{db.Trace{Follows: []vocab.ID{post.Author}}}}, TraceBlocked, "blocked_domains"},
+		{"lost on the way", sight{traced: traced{db.Trace{Follows: []vocab.ID{post.Author}}}}, TraceNever, "lightweb actor fetch https://peer.example/users/bob --refresh"},
+		{"nobody's business", sight{}, TraceNever, "follows nobody on that server"},
+		{"unreadable", sight{err: errors.New("the database cannot be reached")}, TraceUnreadable, "the database cannot be reached"},
+		{"one's own, and nobody's", sight{owner: true}, TraceNever, "no such activity"},
+		{"one's own, delivered", sight{owner: true, traced: traced{db.Trace{Object: post, Jobs: job(db.JobCounts{Total: 2, Delivered: 2})}}}, TraceSent, "2 of 2 inboxes took it"},
+		{"one's own, owed", sight{owner: true, traced: traced{db.Trace{Object: post, Jobs: job(db.JobCounts{Total: 2, Delivered: 1, Pending: 1})}}}, TraceSent, "tried again by a running engine"},
+		{"one's own, given up", sight{owner: true, traced: traced{db.Trace{Object: post, Jobs: job(db.JobCounts{Total: 2, Failed: 1, Skipped: 1})}}}, TraceSent, "2 were given up"},
+		{"one's own, owed to nobody", sight{owner: true, traced: traced{db.Trace{Object: post}}}, TraceSent, "owed to nobody"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.sight.id = id
+			if got := tt.sight.show(); got.Outcome != tt.outcome || !strings.Contains(got.Says, tt.says) {
+				t.Errorf("it says %s: %s, want %s and %q", got.Outcome, got.Says, tt.outcome, tt.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/enginetest"
+)
+
+func TestActivityShowTellsWhatBecameOfIt(t *testing.T) {
+	t.Parallel()
+	home := enginetest.Start(t)
+	alice, bob := home.CreateUser(t, "alice"), home.CreateUser(t, "bob")
+	home.CreateUser(t, "carol") // who has to do with nobody
+	alice.Do(t, "Follow", map[string]any{"actorUri": bob.ID})
+	enginetest.Eventually(t, "bob lets alice follow", func() bool {
+		return len(alice.Column(t, `SELECT 1 FROM relationships WHERE status = 'accepted'`)) == 1
+	})
+	create, post := bob.Post(t, map[string]any{"content": "hello"})
+	alice.Await(t, "main", create, func(i enginetest.Item) bool { return i.ActivityURI == create })
+	enginetest.Eventually(t, "the delivery is done", func() bool {
+		return len(bob.Column(t, `SELECT 1 FROM deliveries WHERE status = 'pending'`)) == 0
+	})
+
+	type shown struct {
+		Actor string
+		Local bool
+		Users []struct {
+			User, Outcome, Says string
+			Acquainted          bool
+			Activities          []engine.TracedActivity
+			Jobs                []engine.TracedJob
+		}
+	}
+	show := func(code int, want map[string]string, args ...string) (s shown) {
+		t.Helper()
+		ran := home.Run(t, append([]string{"activity", "show", "--json"}, args...)...)
+		if ran.Code != code {
+			t.Fatalf("activity show %q ended with %d, want %d\n%s%s", args, ran.Code, code, ran.Stdout, ran.Stderr)
+		}
+		if want == nil {
+			return s
+		}
+		ran.Decode(t, &s)
+		got := map[string]string{}
+		for _, u := range s.Users {
+			got[u.User] = u.Outcome
+		}
+		if len(got) != len(want) {
+			t.Errorf("activity show %q tells of %v, want %v", args, got, want)
+		}
+		for u, outcome := range want {
+			if got[u] != outcome {
+				t.Errorf("activity show %q tells of %v, want %v", args, got, want)
+			}
+		}
+		return s
+	}
+	for _, id := range []string{create, post} {
+		s := show(0, map[string]string{"alice": engine.TraceFeed, "bob": engine.TraceSent}, id)
+		if s.Actor != bob.ID || !s.Local || !s.Users[0].Acquainted || len(s.Users[0].Activities) != 1 || !s.Users[0].Activities[0].InFeed {
+			t.Errorf("activity show %s tells %+v", id, s)
+		}
+		if jobs := s.Users[1].Jobs; len(jobs) != 1 || jobs[0].Counts.Delivered != 1 || len(jobs[0].Deliveries) != 1 || string(jobs[0].Deliveries[0].Inbox) != alice.ID+"/inbox" {
+			t.Errorf("activity show %s tells of deliveries %+v, want the one to alice", id, jobs)
+		}
+	}
+	show(0, map[string]string{"alice": engine.TraceFeed}, post, "--user", "alice")
+	show(66, map[string]string{"carol": engine.TraceNever}, post, "--user", "carol")
+	show(66, map[string]string{}, "https://far.example/notes/1")
+	show(66, map[string]string{"alice": engine.TraceNever, "bob": engine.TraceNever}, post+"x")
+	show(67, nil, post, "--user", "nobody_here")
+	show(65, nil, "not an id")
+
+	alice.Column(t, `WITH f AS (DELETE FROM feed), o AS (DELETE FROM objects) DELETE FROM activities WHERE uri = $1`, create)
+	show(0, map[string]string{"alice": engine.TraceNotKept, "bob": engine.TraceSent}, create)
+	bob.Do(t, "DeleteObject", map[string]any{"objectId": post})
+	enginetest.Eventually(t, "alice knows that it was deleted", func() bool { return len(alice.Column(t, `SELECT 1 FROM tombstones`)) == 1 })
+	show(0, map[string]string{"alice": engine.TraceDeleted, "bob": engine.TraceDeleted}, post)
+}
