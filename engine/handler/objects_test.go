@@ -89,11 +89,29 @@ func TestUpdate(t *testing.T) {
 		{name: "of a post, older than what is here", given: both(wrote, func(s *peertest.Scene) {
 			s.MustSend("p:/carol", "us:/inbox", `{"id":"p:/updates/0","type":"Update","actor":"p:/carol","object":`+changed("newest", `,"updated":"2026-01-01T12:00:00Z"`)+`}`)
 		}), inbox: "us:/inbox", body: update(newer)},
-		{name: "of a post that is not here", given: follows, inbox: "us:/inbox", body: update(newer)},
+		{name: "of a post that is not here yet", given: follows, inbox: "us:/inbox", body: update(newer), want: []string{
+			"+ object p:/notes/1 Note new",
+			"+ activity inbound Update p:/updates/1 p:/notes/1",
+			"+ event update.received p:/updates/1 p:/notes/1 by contact p:/carol"},
+			forged: strings.ReplaceAll(`{"id":"p:/updates/2","type":"Update","actor":"p:/carol","object":`+newer+`}`, "p:/carol", "p:/dave")},
+		{name: "of a post of somebody whom alice does not follow", body: update(newer)},
 		{name: "of a deleted post", given: both(wrote, func(s *peertest.Scene) {
 			s.MustSend("p:/carol", "us:/inbox", `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol","object":"p:/notes/1"}`)
 		}), inbox: "us:/inbox", body: update(newer)},
 		{name: "of an actor whom alice does not know", body: update(`{"id":"p:/carol","type":"Person"}`)},
+	})
+}
+
+// A server that retries what it could not deliver may send the change before what was changed.
+func TestACreateThatComesAfterItsUpdate(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	follows(s)
+	s.MustSend("p:/carol", "us:/inbox", `{"id":"p:/updates/1","type":"Update","actor":"p:/carol","object":`+
+		strings.Replace(note, `"content":"hi"`, `"content":"new","published":"2026-01-01T10:00:00Z","updated":"2026-01-01T11:00:00Z"`, 1)+`}`)
+	want := []string{received, inFeed, "+ event create.received p:/creates/1 p:/notes/1 by contact p:/carol"}
+	expect(t, s, "the Create", want, accepted, func() error {
+		return s.Send("p:/carol", "us:/inbox", createOf(strings.Replace(note, `"content"`, `"published":"2026-01-01T10:00:00Z","content"`, 1), toAll))
 	})
 }
 

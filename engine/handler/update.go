@@ -9,8 +9,7 @@ import (
 )
 
 // update: an author changed what it wrote; the whole object is replaced (ActivityPub §7.3). An older change never
-// replaces a newer one, and an object that is not here stays so. A poll without the time of a change only counts its
-// votes. Or an actor changed itself.
+// replaces a newer one. A poll without the time of a change only counts its votes. Or an actor changed itself.
 func update() Handler {
 	return Handler{
 		Check: func(a *vocab.Activity) error {
@@ -55,8 +54,11 @@ func updateObject(ctx context.Context, tx Tx, r *Received) error {
 		return err
 	}
 	stored, err := tx.Object(ctx, o.ID)
-	if err != nil || stored == nil {
-		return ignoredUnless(err)
+	if err != nil {
+		return err
+	}
+	if stored == nil {
+		return foresee(ctx, tx, r, o)
 	}
 	if own, err := wrote(r.Actor.ID, stored); err != nil || !own {
 		return ignoredUnless(err)
@@ -70,6 +72,19 @@ func updateObject(ctx context.Context, tx Tx, r *Received) error {
 	}
 	changed, err := tx.ReplaceObject(ctx, o.ID, o.Doc.WithoutHidden().JSON(), NotAfter(at, r.Now))
 	if err != nil || !changed {
+		return ignoredUnless(err)
+	}
+	return nil
+}
+
+// foresee stores a post of somebody whom the user follows although its Create has not come: a server that delivers again
+// what it could not may send the change first. The Create will find it here, and give it its place in the feed.
+func foresee(ctx context.Context, tx Tx, r *Received, o *vocab.Object) error {
+	if !r.Follows {
+		return ErrIgnored
+	}
+	added, err := tx.AddObject(ctx, Stored(o, r.Now))
+	if err != nil || !added {
 		return ignoredUnless(err)
 	}
 	return nil
