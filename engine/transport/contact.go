@@ -72,14 +72,19 @@ func (x *contact) visit(ctx context.Context, id vocab.ID) {
 }
 
 // again turns to the other way to sign if the answer says that the first was not understood, and reports whether there
-// was one left. Peers answer 400, 401 or 403 to a signature they cannot read; what else they say is about the request.
+// was one left.
 func (x *contact) again(status int, stripped bool) bool {
-	refused := status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden
-	if !refused && !stripped || x.second == nil {
+	if !refused(status) && !stripped || x.second == nil {
 		return false
 	}
 	x.knock, x.second = *x.second, nil
 	return true
+}
+
+// refused tells whether a status may be about the signature: peers answer 400, 401 or 403 to one they cannot read; what
+// else they say is about the request.
+func refused(status int) bool {
+	return status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
 // took remembers that the host took the last request as it was signed. That a host refused Ed25519 is no news about

@@ -94,6 +94,46 @@ func TestKnocks(t *testing.T) {
 	}
 }
 
+// A host that reads draft-cavage alone refuses for a reason of its own, such as a block, and then a signature that it
+// cannot read. The reason is what the operator needs.
+func TestARefusalInTheKnownDialectCounts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		known  signature.Dialect
+		first  signature.Dialect
+		second int // what the peer answers to RFC 9421
+		want   int
+	}{
+		{"a signature it cannot read", signature.Cavage, 0, http.StatusUnauthorized, http.StatusForbidden},
+		{"another answer than to the signature", signature.Cavage, 0, http.StatusGone, http.StatusGone},
+		{"nothing is known of the host", 0, signature.Cavage, http.StatusUnauthorized, http.StatusUnauthorized},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newPeer(t, nil, func(w http.ResponseWriter, _ *http.Request, s seen) {
+				if s.knock == "cavage rsa" {
+					http.Error(w, "blocked", http.StatusForbidden)
+					return
+				}
+				http.Error(w, "no signature", tt.second)
+			})
+			cfg := loopback()
+			cfg.First = tt.first
+			c, m := newClient(t, cfg, closed(""))
+			if tt.known != 0 {
+				m.known[p.id("").Host()] = tt.known
+			}
+			a, err := c.Post(context.Background(), Post{Inbox: p.id("/"), Body: []byte(note), As: *testKeys()})
+			if err != nil || a.Status != tt.want || len(p.knocks()) != 2 {
+				t.Errorf("Post = %+v, %v after %q, want %d after two knocks", a, err, p.knocks(), tt.want)
+			}
+			if a.BytesOut != 2*int64(len(note)) || a.Status == http.StatusForbidden && (a.Dialect != signature.Cavage || string(a.Excerpt) != "blocked\n") {
+				t.Errorf("Post = %+v, want the bytes of both requests, and of one answer the rest", a)
+			}
+		})
+	}
+}
+
 func TestKnocksWithoutEd25519Key(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t, nil, func(http.ResponseWriter, *http.Request, seen) {})

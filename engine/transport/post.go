@@ -30,11 +30,11 @@ type Post struct {
 
 // Attempt is what became of a Post.
 type Attempt struct {
-	Status     int               // of the last answer; zero when there was none
+	Status     int               // of the answer that counts; zero when there was none
 	RetryAfter time.Duration     // what the peer asked for, at most 24 h
 	Location   string            // where a redirect that was not followed leads
 	Excerpt    []byte            // of the answer, up to 1 KiB, when it is a failure
-	Dialect    signature.Dialect // of the last request's signature
+	Dialect    signature.Dialect // of the signature that was so answered
 	Took       time.Duration     // from the beginning of the first request
 	BytesOut   int64             // bodies of the requests that were answered
 	BytesIn    int64             // what was read of the answers' bodies
@@ -69,8 +69,11 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	return a, nil
 }
 
+// post knocks until the second knock. What a host says of a signature that it is not known to read does not hide why it
+// refused one that it reads.
 func (x *contact) post(ctx context.Context, inbox vocab.ID, a *Attempt) error {
 	x.visit(ctx, inbox)
+	var reason Attempt
 	for moved := false; ; {
 		*a = Attempt{Dialect: x.knock.dialect, BytesOut: a.BytesOut, BytesIn: a.BytesIn}
 		var next vocab.ID
@@ -85,9 +88,18 @@ func (x *contact) post(ctx context.Context, inbox vocab.ID, a *Attempt) error {
 			moved, x.at = true, next
 			continue
 		}
-		if !x.again(a.Status, false) {
-			return nil
+		known := x.knock.dialect == x.known
+		if x.again(a.Status, false) {
+			if known {
+				reason = *a
+			}
+			continue
 		}
+		if reason.Status != 0 && refused(a.Status) {
+			reason.BytesOut, reason.BytesIn = a.BytesOut, a.BytesIn
+			*a = reason
+		}
+		return nil
 	}
 }
 
