@@ -170,6 +170,10 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO audit (at, action, params, outcome) VALUES (now(), 'CreateNote', '{}', 'ok')`,
 		`INSERT INTO idempotency_keys VALUES ('key', '\x01', '{}', now())`,
 		`INSERT INTO poison VALUES ('p', '\x0001ff', ` + hard + `)`,
+		`INSERT INTO blocks VALUES ('\x01', 'outbound', ` + hard + `, 'b', now())`,
+		`INSERT INTO moves VALUES ('\x01', '\x02', now())`,
+		`INSERT INTO pins VALUES (` + hard + `, 'o', 'a', now())`,
+		`INSERT INTO votes VALUES ('q', ` + hard + `, 1, now())`,
 	} {
 		run(t, databaseOf(t, c, u), q)
 	}
@@ -179,7 +183,10 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO actors VALUES ('https://` + u.String() + `.example', 'a.example', NULL, '{}', now()) ON CONFLICT DO NOTHING`,
 		`INSERT INTO actor_keys VALUES ('https://` + u.String() + `.example#k', 'https://` + u.String() + `.example')`,
 		`INSERT INTO hosts VALUES ('` + u.String() + `.example', 'cavage')`,
-		`INSERT INTO intake (uri_digest, actor_digest, raw, recipients, owner, owner_epoch, due_at) VALUES (sha256('` + u.String() + `'), '\x00', ` + hard + `, '{alice,bob}', 'o', 1, now())`,
+		`INSERT INTO intake (uri_digest, actor_digest, raw, recipients, named) VALUES (sha256('` + u.String() + `'), '\x00', ` + hard + `, '{alice,bob}', '{bob}')`,
+		`INSERT INTO intake_waiting SELECT '` + u.String() + `', max(seq) FROM intake`,
+		`INSERT INTO reports (digest, activity, actor, host, objects, users, content, received_at)
+			VALUES (sha256('` + u.String() + `'), 'f', 'a', 'h', '{o}', '{alice}', ` + hard + `, now())`,
 	} {
 		run(t, name, q)
 	}
@@ -192,7 +199,7 @@ func contents(t *testing.T, database string) map[string]string {
 	if _, err := conn.Exec(t.Context(), `SET datestyle = 'ISO'`); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := conn.Query(t.Context(), `SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'schema_migrations'`)
+	rows, err := conn.Query(t.Context(), `SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN ('schema_migrations', 'serving')`)
 	if err != nil {
 		t.Fatal(err)
 	}

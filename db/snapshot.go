@@ -124,7 +124,7 @@ func shapeOf(ctx context.Context, conn *pgx.Conn) (s Shape, err error) {
 	s.SchemaVersion = version.whole()
 	rows, err := conn.Query(ctx, `SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum), ''
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
-		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relname <> 'schema_migrations' GROUP BY c.relname ORDER BY c.relname`)
+		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relname NOT IN ('schema_migrations', 'serving') GROUP BY c.relname ORDER BY c.relname`)
 	if err != nil {
 		return s, err
 	}

@@ -57,13 +57,17 @@ func updateObject(ctx context.Context, tx Tx, r *Received) error {
 	if err != nil {
 		return err
 	}
-	if stored == nil {
+	counts := o.Type == question && o.Updated.IsZero()
+	if stored == nil && !counts {
 		return foresee(ctx, tx, r, o)
+	}
+	if stored == nil {
+		return ErrIgnored
 	}
 	if own, err := wrote(r.Actor.ID, stored); err != nil || !own {
 		return ignoredUnless(err)
 	}
-	if o.Type == question && o.Updated.IsZero() {
+	if counts {
 		return refreshPoll(ctx, tx, stored, o)
 	}
 	at := o.Updated
