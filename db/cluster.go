@@ -151,7 +151,11 @@ func (c *Cluster) connectUser(ctx context.Context, database string) (*pgx.Conn, 
 
 // reachUser opens a connection to a user's database, whatever its schema.
 func (c *Cluster) reachUser(ctx context.Context, database string) (*pgx.Conn, error) {
-	conn, err := pgx.ConnectConfig(ctx, c.config(database))
+	cfg := c.config(database)
+	// A plan that was made while a new user's tables were empty would go on reading them whole long after they have grown:
+	// the statistics are the template's until autovacuum comes by.
+	cfg.RuntimeParams["enable_seqscan"] = "off"
+	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if hasCode(err, "3D000") { // no such database
 		return nil, userFault(err, restore)
 	}

@@ -132,3 +132,21 @@ func FuzzHTMLToText(f *testing.F) {
 		}
 	})
 }
+
+// What is read at a glance is read as it would be at a second one.
+func FuzzParseID(f *testing.F) {
+	for _, s := range []string{"https://peer.example/notes/1?a=b#c", "http://127.0.0.1:8080/a", "https://peer.example:443", "http://a:080/", "https://a..b/", "https://a/%zz",
+		"https://a@b/", "https://-a_.b:65535//?#", "https://a#/../", "https://a:b"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		n := plain(s)
+		if n == 0 {
+			return
+		}
+		scheme, authority, err := parseAnyURI(s)
+		if err != nil || scheme+"://"+authority != s[:n] {
+			t.Errorf("plain(%q) = %q; parsed with care it is %q, %q, %v", s, s[:n], scheme, authority, err)
+		}
+	})
+}
