@@ -4,10 +4,12 @@ package db
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -88,7 +90,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 	}
 	pool.ConnConfig = cl.config(c.Name)
 	pool.MaxConns = instanceConns
-	pool.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { inUTC(conn); return nil }
+	pool.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { readAsWritten(conn); return nil }
 	if cl.instance.pool, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
 		return nil, storeFault("open instance database", err)
 	}
@@ -127,9 +129,20 @@ func (c *Cluster) config(database string) *pgx.ConnConfig {
 	return cfg
 }
 
-// inUTC lets the connection return times in UTC, whatever the zone of this machine is.
-func inUTC(conn *pgx.Conn) {
-	conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+// readAsWritten lets the connection return times in UTC, whatever the zone of this machine is, and documents as they
+// are: the server has checked them.
+func readAsWritten(conn *pgx.Conn) {
+	types := conn.TypeMap()
+	types.RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+	types.RegisterType(&pgtype.Type{Name: "jsonb", OID: pgtype.JSONBOID, Codec: &pgtype.JSONBCodec{Marshal: json.Marshal, Unmarshal: readJSON}})
+}
+
+func readJSON(data []byte, into any) error {
+	if raw, ok := into.(*json.RawMessage); ok {
+		*raw = slices.Clone(data)
+		return nil
+	}
+	return json.Unmarshal(data, into)
 }
 
 // userDatabase names the database of u. No username holds a hyphen, so no user can be given the template or another's.
@@ -141,7 +154,7 @@ func (c *Cluster) connectUser(ctx context.Context, database string) (*pgx.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	inUTC(conn)
+	readAsWritten(conn)
 	if err := c.checkUserSchema(ctx, conn); err != nil {
 		_ = conn.Close(ctx) // it is given up anyway; err says why
 		return nil, err
