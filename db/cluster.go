@@ -168,6 +168,8 @@ func (c *Cluster) reachUser(ctx context.Context, database string) (*pgx.Conn, er
 	// A plan that was made while a new user's tables were empty would go on reading them whole long after they have grown:
 	// the statistics are the template's until autovacuum comes by.
 	cfg.RuntimeParams["enable_seqscan"] = "off"
+	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan" // which is the same one, but made once
+	cfg.RuntimeParams["jit"] = "off"                            // what must be read whole now looks as dear as if compiling it paid
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if hasCode(err, "3D000") { // no such database
 		return nil, userFault(err, restore)

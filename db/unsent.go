@@ -145,9 +145,9 @@ func (u *unsent) queueEvents(b *pgx.Batch) {
 	for i, e := range u.events {
 		types[i], sources[i], payloads[i], at[i] = e.Type, e.Source, string(e.Payload), e.At
 	}
-	b.Queue(`SELECT pg_advisory_xact_lock($1)`, eventLock)
-	b.Queue(`INSERT INTO event_outbox (type, source, payload, created_at) SELECT type, source, payload::jsonb, created_at
-		FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) WITH ORDINALITY AS e (type, source, payload, created_at, n) ORDER BY n`,
-		types, sources, payloads, at)
+	b.Queue(`WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock($5))
+		INSERT INTO event_outbox (type, source, payload, created_at) SELECT type, source, payload::jsonb, created_at
+		FROM turn, unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) WITH ORDINALITY AS e (type, source, payload, created_at, n) ORDER BY n`,
+		types, sources, payloads, at, eventLock)
 	b.Queue(`DELETE FROM event_outbox WHERE seq <= (SELECT max(seq) FROM event_outbox) - $1`, keptEvents)
 }
