@@ -25,8 +25,8 @@ func All(ctx context.Context, c Config) ([]Report, error) {
 	}{
 		{"lightweb bench inbox --activities 10000", func(c Config) (Report, error) { return Inbox(ctx, c, inbox) }},
 		{"lightweb bench inbox --activities 5000 --stored 1000000", func(c Config) (Report, error) { return Inbox(ctx, c, stored) }},
-		{"lightweb bench fanout --connections 1000,64", func(c Config) (Report, error) {
-			return Fanout(ctx, c, FanoutLoad{Users: 1000, Posts: 20, Connections: []int{1000, 64}})
+		{"lightweb bench fanout --posts 8 --connections 1000,64", func(c Config) (Report, error) {
+			return Fanout(ctx, c, FanoutLoad{Users: 1000, Posts: 8, Connections: []int{1000, 64}})
 		}},
 		{"lightweb bench dispatch --shared", func(c Config) (Report, error) { return Dispatch(ctx, c, dispatch) }},
 		{"lightweb bench dispatch --personal", func(c Config) (Report, error) { return Dispatch(ctx, c, personal) }},
