@@ -44,6 +44,7 @@ func (t *Tx) AddObject(ctx context.Context, o Object) (bool, error) {
 			return false, nil
 		}
 		t.unsent.objects = append(t.unsent.objects, o)
+		t.ahead.forgetObject(o.URI) // once it is sent, the database knows it
 		return true, t.added(ctx, len(o.Raw))
 	}
 	n, err := t.execBeside(ctx, "store object", `INSERT INTO objects (id, uri, published, raw, updated_at)

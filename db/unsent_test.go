@@ -48,6 +48,31 @@ func TestATransactionReadsWhatItHasJustAdded(t *testing.T) {
 	})
 }
 
+func TestAnObjectThatWasAddedAndSentIsThereForTheRestOfTheTransaction(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		a, o, _ := note(bob, 1, now)
+		if _, err := tx.ClaimAhead(ctx, []vocab.ID{a.URI}, []vocab.ID{bob}, []vocab.ID{o.URI}); err != nil {
+			return err
+		}
+		if added, err := tx.AddObject(ctx, o); !added || err != nil {
+			t.Errorf("AddObject = %t, %v", added, err)
+		}
+		if _, err := tx.Activity(ctx, a.URI); err != nil { // sends it
+			return err
+		}
+		if there, err := tx.Object(ctx, o.URI); there == nil || err != nil {
+			t.Errorf("Object after it was sent = %v, %v", there, err)
+		}
+		added, err := tx.AddObject(ctx, o)
+		if added {
+			t.Error("the object was added a second time")
+		}
+		return err
+	})
+}
+
 func TestWhatWasReadAheadIsForgottenWhenItChanges(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
