@@ -22,10 +22,10 @@ func (i *Inbox) again(ctx context.Context, u vocab.Username, w db.Waiting) (*app
 	if err != nil {
 		return nil, fmt.Errorf("read the activity again: %w", err)
 	}
-	sender, err := i.Actors.Known(ctx, a.Actor)
+	sender, err := i.remembered(ctx, a.Actor)
 	switch {
 	case err != nil:
-		return nil, fault.Wrap(fault.Unavailable, "the sender cannot be looked up", err)
+		return nil, err
 	case sender == nil && a.Type == "Delete":
 		sender = &vocab.Actor{ID: a.Actor} // as Receive takes it from one who is gone
 	case sender == nil:
@@ -43,17 +43,27 @@ func (i *Inbox) again(ctx context.Context, u vocab.Username, w db.Waiting) (*app
 		Target: target, Named: w.Named, Now: w.ReceivedAt}}, nil
 }
 
+// remembered returns an actor as the instance knows it, nil when it knows none, or there is none here.
+func (i *Inbox) remembered(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
+	a, err := i.Actors.Known(ctx, id)
+	switch fault.KindOf(err) {
+	case fault.NotFound, fault.NoUser:
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up actor %s: %w", id, err)
+	}
+	return a, nil
+}
+
 // movedTo returns the target of a Move that both accounts have confirmed, as they were when it came.
 func (i *Inbox) movedTo(ctx context.Context, u vocab.Username, a *vocab.Activity, old *vocab.Actor) (*vocab.Actor, error) {
 	if a.Type != "Move" {
 		return nil, nil
 	}
-	target, err := i.Actors.Known(ctx, a.Target.ID)
-	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, "the target cannot be looked up", err)
-	}
-	if target == nil || !handler.Moved(old, target) {
-		return nil, nil
+	target, err := i.remembered(ctx, a.Target.ID)
+	if err != nil || target == nil || !handler.Moved(old, target) {
+		return nil, err
 	}
 	return target, i.Store.Acquaint(ctx, target.ID, []vocab.Username{u}, true)
 }

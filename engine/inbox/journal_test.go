@@ -486,3 +486,16 @@ func TestNothingWaitsForAUserWhoIsDeleted(t *testing.T) {
 	alice.Instance(t, `UPDATE users SET state = 'deleted' WHERE username = 'bob'`)
 	settled(t, bob)
 }
+
+// Nobody holds a user up for ever by naming an account of this server that does not exist.
+func TestAMoveToNobodyHereHoldsNobodyUp(t *testing.T) {
+	alice, bob := two(t)
+	bob.Down(t, bob.Alice)
+	alice.MustSend("p:/carol", shared, `{"id":"p:/moves/1","type":"Move","actor":"p:/carol","object":"p:/carol","target":"us:/alice/nobody"}`)
+	alice.MustSend("p:/carol", shared, note(0, "hi"))
+	bob.Up(t, bob.Alice)
+	settled(t, bob)
+	if got := created(t, bob); !slices.Equal(got, numbers(1)) {
+		t.Errorf("bob got %q, want what came behind the Move", got)
+	}
+}
