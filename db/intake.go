@@ -73,10 +73,7 @@ func (c *Cluster) accept(ctx context.Context, in Intake, condition string, epoch
 // FinishIntake ends rows that no writer drives any more. A row that others wait for stays for them, and one that was
 // merged with since stays as it is.
 func (c *Cluster) FinishIntake(ctx context.Context, rows []IntakeRow) error {
-	seqs, revs := make([]int64, len(rows)), make([]int32, len(rows))
-	for i, r := range rows {
-		seqs[i], revs[i] = r.Seq, r.Rev
-	}
+	seqs, revs := columnsOf(rows)
 	const done = `unnest($2::bigint[], $3::integer[]) AS done (seq, rev) WHERE i.seq = done.seq AND i.rev = done.rev AND ` + fenced
 	epoch := c.epoch.Load()
 	var b pgx.Batch
@@ -84,6 +81,13 @@ func (c *Cluster) FinishIntake(ctx context.Context, rows []IntakeRow) error {
 	b.Queue(`DELETE FROM intake i USING `+done+` AND NOT EXISTS (SELECT FROM intake_waiting w WHERE w.seq = i.seq)`, epoch, seqs, revs)
 	b.Queue(`UPDATE intake i SET recipients = '{}' FROM `+done, epoch, seqs, revs)
 	return storeFault("end rows of the intake journal", c.instance.send(ctx, &b))
+}
+
+func columnsOf(rows []IntakeRow) (seqs []int64, revs []int32) {
+	for _, r := range rows {
+		seqs, revs = append(seqs, r.Seq), append(revs, r.Rev)
+	}
+	return seqs, revs
 }
 
 // lockIntake is the first statement of every transaction that may remove rows: what the next ones see is then settled,
@@ -167,7 +171,7 @@ func (c *Cluster) ParkedUsers(ctx context.Context) ([]vocab.Username, error) {
 
 // Waiting is an activity that waits for a user.
 type Waiting struct {
-	Seq        int64
+	IntakeRow
 	Raw        []byte
 	Fetched    []byte
 	Named      bool // the user's own inbox was addressed, or the user
@@ -177,7 +181,7 @@ type Waiting struct {
 // WaitingFor returns up to n activities that wait for u after a number, in the order they came: as many as have up to
 // size bytes together, and one at least.
 func (c *Cluster) WaitingFor(ctx context.Context, u vocab.Username, after int64, n, size int) ([]Waiting, error) {
-	rows, err := c.instance.Query(ctx, `SELECT seq, convert_to(raw, 'UTF8'), convert_to(fetched, 'UTF8'), $1 = ANY(named), received_at FROM (
+	rows, err := c.instance.Query(ctx, `SELECT seq, rev, convert_to(raw, 'UTF8'), convert_to(fetched, 'UTF8'), $1 = ANY(named), received_at FROM (
 			SELECT i.*, sum(octet_length(raw) + octet_length(fetched)) OVER before AS size, row_number() OVER before AS place
 			FROM (SELECT seq FROM intake_waiting WHERE username = $1 AND seq > $2 ORDER BY seq LIMIT $3) w JOIN intake i USING (seq)
 			WINDOW before AS (ORDER BY i.seq)) page
@@ -189,15 +193,18 @@ func (c *Cluster) WaitingFor(ctx context.Context, u vocab.Username, after int64,
 	return page, storeFault("read what waits for "+u.String(), err)
 }
 
-// FinishWaiting ends the wait of u for these rows, and returns for how many u waited.
-func (c *Cluster) FinishWaiting(ctx context.Context, u vocab.Username, seqs []int64) (int, error) {
-	if len(seqs) == 0 {
+// FinishWaiting ends the wait of u for these rows, and returns for how many u waited. For one that was merged with since,
+// u waits on: the user may be named now who was not.
+func (c *Cluster) FinishWaiting(ctx context.Context, u vocab.Username, rows []IntakeRow) (int, error) {
+	if len(rows) == 0 {
 		return 0, nil
 	}
+	seqs, revs := columnsOf(rows)
 	var n int
 	var b pgx.Batch
 	b.Queue(lockIntake, seqs)
-	b.Queue(`DELETE FROM intake_waiting WHERE username = $1 AND seq = ANY($2)`, u, seqs).Exec(func(tag pgconn.CommandTag) error {
+	b.Queue(`DELETE FROM intake_waiting w USING intake i JOIN unnest($2::bigint[], $3::integer[]) AS done (seq, rev) USING (seq, rev)
+		WHERE w.username = $1 AND w.seq = i.seq`, u, seqs, revs).Exec(func(tag pgconn.CommandTag) error {
 		n = int(tag.RowsAffected())
 		return nil
 	})
@@ -207,15 +214,15 @@ func (c *Cluster) FinishWaiting(ctx context.Context, u vocab.Username, seqs []in
 
 // DropWaiting ends the wait of u for everything.
 func (c *Cluster) DropWaiting(ctx context.Context, u vocab.Username) (int, error) {
-	rows, err := c.instance.Query(ctx, `SELECT seq FROM intake_waiting WHERE username = $1`, u)
+	rows, err := c.instance.Query(ctx, `SELECT seq, rev FROM intake_waiting JOIN intake USING (seq) WHERE username = $1`, u)
 	if err != nil {
 		return 0, storeFault("read what waits for "+u.String(), err)
 	}
-	seqs, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	waiting, err := pgx.CollectRows(rows, pgx.RowToStructByPos[IntakeRow])
 	if err != nil {
 		return 0, storeFault("read what waits for "+u.String(), err)
 	}
-	return c.FinishWaiting(ctx, u, seqs)
+	return c.FinishWaiting(ctx, u, waiting)
 }
 
 // CountWaiting returns how many activities wait for u.

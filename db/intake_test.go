@@ -99,13 +99,38 @@ func TestARowStaysForThoseWhoWait(t *testing.T) {
 	var both sync.WaitGroup
 	for _, u := range u[1:] {
 		both.Go(func() {
-			if n, err := c.FinishWaiting(t.Context(), u, []int64{row.Seq}); n != 1 || err != nil {
+			if n, err := c.FinishWaiting(t.Context(), u, []db.IntakeRow{row}); n != 1 || err != nil {
 				t.Errorf("FinishWaiting = %d, %v", n, err)
 			}
 		})
 	}
 	both.Wait()
 	lies(t, c, 0, 0)
+}
+
+// Who took what a row held a moment ago has not taken what was merged into it since.
+func TestARowThatGrewStillWaits(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := users(t, c, "anna")
+	unnamed := intake("1", nil, u)
+	unnamed.Named = nil
+	accept(t, c, unnamed)
+	for _, grows := range []bool{true, false} {
+		waits := 0
+		page, err := c.WaitingFor(t.Context(), u[0], 0, 10, 1<<20)
+		if err != nil || len(page) != 1 {
+			t.Fatalf("WaitingFor = %+v, %v", page, err)
+		}
+		if grows {
+			accept(t, c, intake("1", nil, u))
+			waits = 1
+		}
+		if n, err := c.FinishWaiting(t.Context(), u[0], []db.IntakeRow{page[0].IntakeRow}); n != 1-waits || err != nil {
+			t.Errorf("FinishWaiting = %d, %v; want %d", n, err, 1-waits)
+		}
+		lies(t, c, waits, waits)
+	}
 }
 
 func TestWhatWaitsIsReadInPages(t *testing.T) {
@@ -212,7 +237,7 @@ func TestMergesAndEndsAtOnce(t *testing.T) {
 					err = c.FinishIntake(t.Context(), []db.IntakeRow{row})
 				}
 				if err == nil {
-					_, err = c.FinishWaiting(t.Context(), u, []int64{row.Seq})
+					_, err = c.FinishWaiting(t.Context(), u, []db.IntakeRow{row})
 				}
 				if err != nil {
 					t.Error(err)

@@ -241,7 +241,7 @@ func (e *Engine) dropWaiting(ctx context.Context, u vocab.Username, c InboxChoic
 		if c.DryRun {
 			return true, nil
 		}
-		n, err := e.db.FinishWaiting(ctx, u, []int64{w.Seq})
+		n, err := e.db.FinishWaiting(ctx, u, []db.IntakeRow{w.IntakeRow})
 		r.Dropped += n
 		return true, err
 	})

@@ -227,7 +227,7 @@ func (w *writers) drainPage(u vocab.Username) (int, error) {
 		return 0, err
 	}
 	var batch []*entry
-	var of, ended []int64 // rows: of the batch, and done with
+	var of, ended []db.IntakeRow // of the batch, and done with
 	for _, waiting := range page {
 		x, err := w.inbox.again(ctx, u, waiting)
 		if passing(err) {
@@ -239,10 +239,10 @@ func (w *writers) drainPage(u vocab.Username) (int, error) {
 			}
 		}
 		if err != nil {
-			ended = append(ended, waiting.Seq)
+			ended = append(ended, waiting.IntakeRow)
 			continue
 		}
-		batch, of = append(batch, &entry{x: x}), append(of, waiting.Seq)
+		batch, of = append(batch, &entry{x: x}), append(of, waiting.IntakeRow)
 	}
 	var left []*entry
 	var cause error
