@@ -86,7 +86,8 @@ type Received struct {
 	Target   *vocab.Actor               // of a Move that both accounts confirm; shared, too
 	Named    bool                       // the user is addressed, or its own inbox was
 	Follows  bool                       // the user follows the sender
-	Now      time.Time
+	Now      time.Time                  // when it came
+	Applied  time.Time                  // when it takes effect, maybe long after: what the user owes for it is owed from then on
 
 	Changed bool     // set by a handler: a relationship is not what it was
 	Queued  bool     // set by a handler: something is to be delivered

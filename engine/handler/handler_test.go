@@ -129,7 +129,7 @@ func TestHandlersLeaveAloneWhatRecipientsShare(t *testing.T) {
 		}
 		before := string(a.Doc.JSON())
 		err = s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) error {
-			return s.Handlers.Received(ctx, tx, &handler.Received{User: s.Alice, Me: s.Local.ID(s.Alice), Activity: a, Actor: sender, Named: true, Now: s.Now()})
+			return s.Handlers.Received(ctx, tx, &handler.Received{User: s.Alice, Me: s.Local.ID(s.Alice), Activity: a, Actor: sender, Named: true, Now: s.Now(), Applied: s.Now()})
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/handler"
@@ -42,7 +43,7 @@ func (i *Inbox) applyBatch(ctx context.Context, tx *db.Tx, batch []*entry) error
 		return err
 	}
 	for n, e := range batch {
-		e.x.begin(tx)
+		e.x.begin(tx, i.Now())
 		if !fresh[ids[n]] {
 			e.x.outcome = outcomeDuplicate
 			continue
@@ -71,8 +72,8 @@ func (i *Inbox) survive(ctx context.Context, x *applying) (err error) {
 }
 
 // begin forgets what an earlier run learnt.
-func (x *applying) begin(tx *db.Tx) {
-	x.tx, x.stored, x.outcome = tx, false, outcomeApplied
+func (x *applying) begin(tx *db.Tx, now time.Time) {
+	x.tx, x.stored, x.outcome, x.Applied = tx, false, outcomeApplied, now
 	x.Follows, x.Changed, x.Queued, x.Silent, x.Undone = false, false, false, false, ""
 }
 

@@ -499,3 +499,18 @@ func TestAMoveToNobodyHereHoldsNobodyUp(t *testing.T) {
 		t.Errorf("bob got %q, want what came behind the Move", got)
 	}
 }
+
+// What a user owes for something that waited for long is not given up for having been owed for long.
+func TestAnAnswerToWhatWaitedIsOwedFromWhenItIsGiven(t *testing.T) {
+	alice, bob := two(t)
+	bob.Down(t, bob.Alice)
+	alice.MustSend("p:/dave", strings.Replace(mine, "us:/alice", string(bob.ID("us:/alice")), 1),
+		`{"id":"p:/follows/1","type":"Follow","actor":"p:/dave","object":"`+string(bob.ID("us:/alice"))+`"}`)
+	alice.Instance(t, `UPDATE intake SET received_at = received_at - interval '9 days'`)
+	bob.Up(t, bob.Alice)
+	settled(t, bob)
+	if got := bob.Column(t, bob.Alice, `SELECT j.type FROM delivery_jobs j JOIN deliveries d ON d.job_id = j.id
+		WHERE j.type = 'Accept' AND d.created_at > now() - interval '1 day'`); len(got) != 1 {
+		t.Errorf("owed since today: %q, want the Accept", got)
+	}
+}
