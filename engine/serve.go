@@ -90,7 +90,10 @@ func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener
 	if err != nil {
 		return errors.Join(err, public.Close(), admin.Close())
 	}
-	if err := errors.Join(e.db.Fit(ctx), p.inbox.Start(ctx)); err != nil {
+	if err = e.db.Fit(ctx); err == nil {
+		err = p.inbox.Start(ctx)
+	}
+	if err != nil {
 		release()
 		return errors.Join(err, public.Close(), admin.Close())
 	}
