@@ -76,7 +76,8 @@ func errNothingUnless(err error) error {
 }
 
 // mayRead tells whether who asks may read something of u's that is not public: u itself, an actor whom it names, or an
-// accepted follower when it names u's followers. Who is named by a group, or asks from the same server, may not.
+// accepted follower when it names u's followers. Who is named by a group, or asks from the same server, may not, and whom
+// u blocks may no longer.
 func (s *Server) mayRead(a *answer, r *http.Request, u vocab.Username, to vocab.Addressing) (bool, error) {
 	viewer, err := s.viewer(a, r)
 	if err != nil || viewer == "" {
@@ -86,12 +87,16 @@ func (s *Server) mayRead(a *answer, r *http.Request, u vocab.Username, to vocab.
 		return true, nil
 	}
 	var follower *db.Relationship
+	var blocked *db.Block
 	err = s.strangers.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
+		if blocked, err = tx.Block(ctx, db.Outbound, viewer); err != nil {
+			return err
+		}
 		follower, err = tx.Relationship(ctx, db.Follower, viewer)
 		return err
 	})
 	follows := follower != nil && follower.Status == db.Accepted
-	return to.Names(viewer) || follows && to.Names(s.Local.Followers(u)), err
+	return blocked == nil && (to.Names(viewer) || follows && to.Names(s.Local.Followers(u))), err
 }
 
 func (a *answer) sendStored(r *http.Request, contentType string, found stored) error {

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -30,6 +31,11 @@ func TestPostsAreReadByThoseWhomTheyAreFor(t *testing.T) {
 	_, neighbourKey := f.remote("https://peer.example/users/neighbour")
 	f.relate(f.alice, db.Follower, db.Accepted, follower.ID, start)
 	f.relate(f.alice, db.Follower, db.Pending, pending.ID, start)
+	blocked, blockedKey := f.remote("https://peer.example/users/blocked")
+	f.relate(f.alice, db.Follower, db.Accepted, blocked.ID, start)
+	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
+		return tx.AddBlock(ctx, db.Block{Actor: blocked.ID, Direction: db.Outbound, Activity: f.local.NewActivityID(f.alice)}, start)
+	})
 	f.relate(f.alice, db.Follower, db.Accepted, f.local.ID(f.bob), start)
 	bobs, err := f.keys.Keys(f.bob)
 	if err != nil {
@@ -45,9 +51,10 @@ func TestPostsAreReadByThoseWhomTheyAreFor(t *testing.T) {
 		"carol's name, forged":  {f.signed(f.carolKey, signature.RFC9421), header("Signature", "sig1=:AAAA:")},
 		"follower":              {f.signed(followerKey, signature.RFC9421)},
 		"pending":               {f.signed(pendingKey, signature.RFC9421)},
+		"blocked":               {f.signed(blockedKey, signature.RFC9421)},
 		"neighbour of follower": {f.signed(neighbourKey, signature.RFC9421)},
 	}
-	all := []string{"anybody", "owner", "bob by token", "bob by signature", "carol", "carol, the other way", "carol's name, forged", "follower", "pending", "neighbour of follower"}
+	all := []string{"anybody", "owner", "bob by token", "bob by signature", "carol", "carol, the other way", "carol's name, forged", "follower", "pending", "blocked", "neighbour of follower"}
 	followers := f.local.Followers(f.alice)
 	for _, c := range []struct {
 		name string
@@ -58,6 +65,7 @@ func TestPostsAreReadByThoseWhomTheyAreFor(t *testing.T) {
 		{"unlisted", []vocab.ID{followers, vocab.Public}, all},
 		{"PRV-01 PRV-14 for followers", []vocab.ID{followers}, []string{"owner", "bob by token", "bob by signature", "follower"}},
 		{"PRV-01 PRV-03 direct", []vocab.ID{f.carol.ID}, []string{"owner", "carol", "carol, the other way"}},
+		{"PRV-02 direct, before the block", []vocab.ID{f.carol.ID, blocked.ID}, []string{"owner", "carol", "carol, the other way"}},
 		{"PRV-07 for a group", []vocab.ID{f.local.ID(f.alice) + "/groups/x"}, []string{"owner"}},
 		{"PRV-09 for nobody in particular", nil, []string{"owner"}},
 	} {
