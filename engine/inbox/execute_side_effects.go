@@ -12,5 +12,9 @@ func (i *Inbox) executeSideEffects(ctx context.Context, x *applying) error {
 	if err := i.Handlers.Received(ctx, x.tx, &x.Received); err != nil || !forwards {
 		return err
 	}
+	if !i.mayForward(x) {
+		i.Log.InfoContext(ctx, "activity not passed on", "user", x.User, "activity", x.Activity.ID, "actor", x.Actor.ID, "err", "its sender had too much passed on lately")
+		return nil
+	}
 	return i.forward(ctx, x)
 }

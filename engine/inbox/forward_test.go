@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -110,6 +111,35 @@ func TestForwarding(t *testing.T) {
 				t.Error("nobody was told that there is something to deliver")
 			}
 		})
+	}
+}
+
+// Nobody makes a user's followers' servers busy without end.
+func TestForwardingHasAnEndForEachSender(t *testing.T) {
+	s := newScene(t)
+	s.Posts("us:/alice/objects/1", "as:Public")
+	s.Followed("q:/gus")
+	owed := func() int { return len(s.Column(t, s.Alice, `SELECT id FROM delivery_jobs WHERE type <> 'Accept'`)) }
+	send := func(from string, n int) {
+		name := fmt.Sprintf("%s/replies/%d", from, n)
+		s.MustSend(from, mine, strings.NewReplacer("p:/replies/1", name, "p:/carol", from).Replace(ghost))
+	}
+	for n := range 50 {
+		send("p:/carol", n)
+	}
+	first := owed()
+	if first < 30 || first >= 45 {
+		t.Errorf("%d of 50 replies are passed on, want the 30 that may be at once", first)
+	}
+	if kept := s.Column(t, s.Alice, `SELECT uri FROM activities WHERE type = 'Create' AND direction = 'inbound'`); len(kept) != 50 {
+		t.Errorf("alice has %d replies, want all 50", len(kept))
+	}
+	s.MustSend("p:/carol", mine, `{"id":"p:/acts/1","type":"Delete","actor":"p:/carol","to":"us:/alice/followers","object":{"id":"p:/carol/replies/0","type":"Tombstone"}}`)
+	send("p:/dave", 1)
+	s.Later(2 * time.Minute)
+	send("p:/carol", 50)
+	if got := owed(); got != first+3 {
+		t.Errorf("%d more are passed on, want the Delete, that of somebody else, and the one of later", got-first)
 	}
 }
 

@@ -49,6 +49,8 @@ type Inbox struct {
 	known     *known
 	room      *semaphore.Weighted // bytes of memory for requests under way
 	metrics   metrics
+
+	passedOfSender, passedOfDomain *policy.Limiter // what users pass on to their followers
 }
 
 // What requests under way may take of the memory, all together and each, in bytes. A parsed document takes many times
@@ -81,7 +83,8 @@ type applying struct {
 
 // New returns an inbox. It holds the table of contents of both halves.
 func New(d Deps) *Inbox {
-	i := &Inbox{Deps: d, known: newKnown(), room: semaphore.NewWeighted(maxRoom), metrics: newMetrics(d.Metrics)}
+	i := &Inbox{Deps: d, known: newKnown(), room: semaphore.NewWeighted(maxRoom), metrics: newMetrics(d.Metrics),
+		passedOfSender: policy.NewLimiter(passedOfSender, d.Now, maxPassed), passedOfDomain: policy.NewLimiter(passedOfDomain, d.Now, maxPassed)}
 	i.receiving = pipeline.New("receive", d.Log, d.Metrics,
 		pipeline.Do("receive", i.receive),
 		pipeline.Do("parseBody", i.parseBody),
