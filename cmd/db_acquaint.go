@@ -26,7 +26,7 @@ func newDBAcquaint(a *app) *cobra.Command {
 		Example: "  lightweb db acquaint alice --dry-run\n  lightweb db acquaint --all",
 		Args:    takes("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
-			if p.Users, err = usersOrAll(args, all); err != nil {
+			if p.Users, err = a.usersOrAll(args, all); err != nil {
 				return err
 			}
 			return a.engine(ctx, func(e *engine.Engine) error {

@@ -30,17 +30,10 @@ func (f *inboxFlags) add(c *cobra.Command) {
 // choose reads whom and what is meant: users by name, or all.
 func (f *inboxFlags) choose(a *app, args []string) (engine.InboxChoice, error) {
 	c := f.choice
-	if (len(args) == 0) != c.All {
-		return c, fault.New(fault.Usage, a.command.CommandPath()+" needs USER, or --all").WithHint(a.command.CommandPath() + " --help")
-	}
-	for _, arg := range args {
-		u, err := vocab.ParseUsername(arg)
-		if err != nil {
-			return c, err
-		}
-		c.Users = append(c.Users, u)
-	}
 	var err error
+	if c.Users, err = a.usersOrAll(args, c.All); err != nil {
+		return c, err
+	}
 	if f.activity != "" {
 		c.Activity, err = vocab.ParseID(f.activity)
 	}

@@ -32,7 +32,7 @@ func newPrune(a *app) *cobra.Command {
 			if a.command.Flags().Changed("days") && p.Days < 1 {
 				return fault.New(fault.Usage, fmt.Sprintf("--days %d is not at least 1", p.Days))
 			}
-			if p.Users, err = usersOrAll(args, all); err != nil {
+			if p.Users, err = a.usersOrAll(args, all); err != nil {
 				return err
 			}
 			return a.engine(ctx, func(e *engine.Engine) error {
@@ -53,7 +53,6 @@ func newPrune(a *app) *cobra.Command {
 	c.Flags().BoolVar(&all, "all", false, "prune the databases of all users")
 	c.Flags().BoolVarP(&p.DryRun, "dry-run", "n", false, "change nothing, and report what would be removed")
 	c.Flags().IntVar(&p.Days, "days", 0, "take what arrived more than `N` days ago for old: retention.remote_days unless given")
-	c.Flags().Lookup("days").DefValue = ""
 	return c
 }
 

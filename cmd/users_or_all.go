@@ -6,9 +6,9 @@ import (
 )
 
 // usersOrAll reads the users whom a command is about. That it is about everybody must be said: nobody is returned then.
-func usersOrAll(args []string, all bool) ([]vocab.Username, error) {
+func (a *app) usersOrAll(args []string, all bool) ([]vocab.Username, error) {
 	if all == (len(args) > 0) {
-		return nil, fault.New(fault.Usage, "give either users or --all")
+		return nil, fault.New(fault.Usage, "give either users or --all").WithHint(a.command.CommandPath() + " --help")
 	}
 	users := make([]vocab.Username, len(args))
 	for i, arg := range args {

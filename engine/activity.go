@@ -112,7 +112,7 @@ func (e *Engine) ShowActivity(ctx context.Context, uri string, only vocab.Userna
 		if ctx.Err() != nil {
 			return out, err
 		}
-		seen := sight{id: id, traced: t, u: u, err: err, owner: e.holds(u, id), blocked: out.Blocked}
+		seen := sight{id: id, traced: t, u: u, err: err, owner: e.holds(u, id), local: out.Local, blocked: out.Blocked}
 		if waiting != nil && slices.Contains(waiting.Users, u) {
 			seen.waits = &waiting.Since
 		}

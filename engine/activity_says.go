@@ -15,6 +15,7 @@ type sight struct {
 	u       vocab.Username
 	err     error      // why the user's database could not be read
 	owner   bool       // the id is of something of the user's
+	local   bool       // the id was given here
 	blocked bool       // the policy refuses the server that gave it
 	waits   *time.Time // since when it is in the journal for the user
 }
@@ -87,6 +88,9 @@ var conclusions = []struct {
 		return "It never got in: the policy of this server refuses that domain. To let it in, change blocked_domains or allowed_domains in registry/server.json, and ask for it to be sent again."
 	}},
 	{TraceNever, func(s sight) bool { return s.owner }, func(sight) string { return "The user has no such activity or object." }},
+	{TraceNever, func(s sight) bool { return s.local }, func(sight) string {
+		return "It did not come to the user: the one whose id it is under has no such thing, or it was not meant for this user."
+	}},
 	{TraceNever, func(s sight) bool { return len(s.Follows) == 0 }, func(sight) string {
 		return "It never came, or did not concern the user, who follows nobody on that server: only what names or answers the user is taken from there."
 	}},

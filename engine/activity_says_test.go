@@ -37,6 +37,7 @@ func TestATraceSaysWhatTheFactsMean(t *testing.T) {
 		{"lost on the way", sight{traced: traced{db.Trace{Follows: []vocab.ID{post.Author}}}}, TraceNever, "lightweb actor fetch https://peer.example/users/bob --refresh"},
 		{"nobody's business", sight{}, TraceNever, "follows nobody on that server"},
 		{"unreadable", sight{err: errors.New("the database cannot be reached")}, TraceUnreadable, "the database cannot be reached"},
+		{"another user's, and not sent", sight{local: true, traced: traced{db.Trace{Follows: []vocab.ID{post.Author}}}}, TraceNever, "the one whose id it is under"},
 		{"one's own, and nobody's", sight{owner: true}, TraceNever, "no such activity"},
 		{"one's own, delivered", sight{owner: true, traced: traced{db.Trace{Object: post, Jobs: job(db.JobCounts{Total: 2, Delivered: 2})}}}, TraceSent, "2 of 2 inboxes took it"},
 		{"one's own, owed", sight{owner: true, traced: traced{db.Trace{Object: post, Jobs: job(db.JobCounts{Total: 2, Delivered: 1, Pending: 1})}}}, TraceSent, "tried again by a running engine"},

@@ -52,7 +52,7 @@ func (e *Engine) BackupFile(ctx context.Context, path string, b Backup) (BackupR
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.partial") // mode 0600
 	if err != nil {
-		return BackupReport{}, fault.Wrap(fault.Conflict, "the backup cannot be written", err)
+		return BackupReport{}, fault.Wrap(fault.Conflict, "the backup "+path+" cannot be written", err).WithHint("is the folder there, and may you write into it?")
 	}
 	r, err := e.Backup(ctx, f, b)
 	if err == nil {

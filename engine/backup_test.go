@@ -101,7 +101,7 @@ func (s *lost) besideServe(t *testing.T) {
 	runAll(t, s.from, []command{
 		{"backup " + s.file, 73, "is there already"},
 		{"backup " + s.file + ".bob --user nobody_here", 67, "no user"},
-		{"backup /nowhere/at/all", 73, "cannot be written"},
+		{"backup /nowhere/at/all", 73, "/nowhere/at/all cannot be written"},
 		{"backup - --json", 64, ""},
 		{"restore " + s.file, 75, "serves this instance"},
 		{"restore " + s.file + " --user alice --replace", 64, "--yes"},

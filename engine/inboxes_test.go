@@ -52,8 +52,8 @@ func TestWhatUsersDoNotHave(t *testing.T) {
 		}
 	}
 	runAll(t, i, []command{
-		{"inbox list", 64, "needs USER, or --all"},
-		{"inbox list olaf --all", 64, "needs USER, or --all"},
+		{"inbox list", 64, "give either users or --all"},
+		{"inbox list olaf --all", 64, "give either users or --all"},
 		{"inbox list nobody_here", 67, "no user"},
 		{"inbox list olaf --limit 0", 64, "--limit"},
 		{"inbox list olaf -q", 3, "could not be looked at"},

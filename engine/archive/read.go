@@ -41,7 +41,7 @@ type Reader struct {
 func Open(ctx context.Context, path string) (*Reader, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // without waiting for a writer, should it be a pipe
 	if err != nil {
-		return nil, fault.Wrap(fault.NotFound, "the archive cannot be read", err)
+		return nil, fault.Wrap(fault.NotFound, "the archive "+path+" cannot be read", err).WithHint("is it there, and may you read it?")
 	}
 	r := &Reader{f: f}
 	info, err := f.Stat()
