@@ -18,15 +18,6 @@ const (
 	maxAsked = 16 // things looked at
 )
 
-// What one sender, and one domain, may have passed on: each costs as many deliveries as a user has servers of followers.
-var (
-	passedOfSender = policy.Rate{PerSecond: 1.0 / 60, Burst: 30}
-	passedOfDomain = policy.Rate{PerSecond: 1, Burst: 300}
-)
-
-// maxPassed bounds how many of each are remembered.
-const maxPassed = 10_000
-
 // mayForward tells whether the sender has not had too much passed on lately. What takes back is always passed on: there
 // is no more of it than of what was.
 func (i *Inbox) mayForward(x *applying) bool {
@@ -34,7 +25,7 @@ func (i *Inbox) mayForward(x *applying) bool {
 		return true
 	}
 	host, sender := policy.RegistrableDomain(x.Actor.ID.Host()), string(x.Actor.ID.Canonical())
-	return limit(i.passedOfSender, sender) == nil && limit(i.passedOfDomain, host) == nil
+	return limit(i.bounds.passedOfSender, sender) == nil && limit(i.bounds.passedOfDomain, host) == nil
 }
 
 // forwards tells whether the user owes the activity to its followers: it names their collection and is linked to

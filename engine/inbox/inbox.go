@@ -48,9 +48,8 @@ type Inbox struct {
 	writers   *writers
 	known     *known
 	room      *semaphore.Weighted // bytes of memory for requests under way
+	bounds    bounds
 	metrics   metrics
-
-	passedOfSender, passedOfDomain *policy.Limiter // what users pass on to their followers
 }
 
 // What requests under way may take of the memory, all together and each, in bytes. A parsed document takes many times
@@ -83,8 +82,7 @@ type applying struct {
 
 // New returns an inbox. It holds the table of contents of both halves.
 func New(d Deps) *Inbox {
-	i := &Inbox{Deps: d, known: newKnown(), room: semaphore.NewWeighted(maxRoom), metrics: newMetrics(d.Metrics),
-		passedOfSender: policy.NewLimiter(passedOfSender, d.Now, maxPassed), passedOfDomain: policy.NewLimiter(passedOfDomain, d.Now, maxPassed)}
+	i := &Inbox{Deps: d, known: newKnown(), room: semaphore.NewWeighted(maxRoom), bounds: newBounds(d.Now), metrics: newMetrics(d.Metrics)}
 	i.receiving = pipeline.New("receive", d.Log, d.Metrics,
 		pipeline.Do("receive", i.receive),
 		pipeline.Do("parseBody", i.parseBody),

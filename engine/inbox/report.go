@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -15,7 +16,7 @@ const (
 )
 
 // report keeps a Flag for the operator: it is about local users, or meant for the instance. It reaches no user's
-// database. What concerns nobody here is dropped.
+// database. What concerns nobody here is dropped. The fault is RateLimited when its domain reports too much.
 func (i *Inbox) report(ctx context.Context, x *receiving) error {
 	a := x.Activity
 	objects, err := a.Doc.IDs("object")
@@ -32,6 +33,9 @@ func (i *Inbox) report(ctx context.Context, x *receiving) error {
 	}
 	if len(r.Users) == 0 && !instance {
 		return nil
+	}
+	if err := limit(i.bounds.reportsOfDomain, policy.RegistrableDomain(r.Actor.Host())); err != nil {
+		return err
 	}
 	added, err := i.Store.AddReport(ctx, r, instance)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
 )
@@ -64,6 +65,26 @@ func thousands() string {
 		ids[n] = fmt.Sprintf(`"p:/notes/%d"`, n)
 	}
 	return strings.Join(ids, ",")
+}
+
+// A wildcard in somebody's DNS, or many actors, do not fill the operator's desk.
+func TestADomainDoesNotReportWithoutEnd(t *testing.T) {
+	s := newScene(t)
+	report := func(n int) error {
+		by := []string{"p:/carol", "p:/dave"}[n%2]
+		return s.Send(by, shared, strings.NewReplacer("p:/flags/1", fmt.Sprintf("p:/flags/%d", n), "p:/carol", by).Replace(flag))
+	}
+	n := 0
+	for n < 150 && fault.KindOf(report(n)) != fault.RateLimited {
+		n++
+	}
+	if n < 100 || n == 150 {
+		t.Fatalf("%d reports are taken at once, want 100", n)
+	}
+	s.Later(2 * time.Minute)
+	if err := report(n); err != nil {
+		t.Errorf("after two minutes: %v", err)
+	}
 }
 
 func TestAReportCannotBeTakenBack(t *testing.T) {
