@@ -71,7 +71,7 @@ var conclusions = []struct {
 	{TraceStored, func(s sight) bool { return s.first() != nil }, func(s sight) string {
 		a := s.first()
 		if a.Type == "Create" || a.Type == "Announce" {
-			return fmt.Sprintf("It came on %s as %s, but not into the feed: the user did not follow the sender, was not named, and is only concerned; see the notifications.", day(a.StoredAt), a.Type)
+			return fmt.Sprintf("It came on %s as %s and is not in the feed: the user neither followed the sender nor was named, and sees it among the notifications; or blocked the sender since.", day(a.StoredAt), a.Type)
 		}
 		return fmt.Sprintf("It came on %s as %s, which is stored and in no feed.", day(a.StoredAt), a.Type)
 	}},
@@ -89,13 +89,13 @@ var conclusions = []struct {
 	}},
 	{TraceNever, func(s sight) bool { return s.owner }, func(sight) string { return "The user has no such activity or object." }},
 	{TraceNever, func(s sight) bool { return s.local }, func(sight) string {
-		return "It did not come to the user: the one whose id it is under has no such thing, or it was not meant for this user."
+		return "It did not come to the user: the one whose id it is under has no such thing, it was not meant for this user, or this user blocks that one."
 	}},
 	{TraceNever, func(s sight) bool { return len(s.Follows) == 0 }, func(sight) string {
-		return "It never came, or did not concern the user, who follows nobody on that server: only what names or answers the user is taken from there."
+		return "It never came, or did not concern the user, who follows nobody on that server: only what names or answers the user is taken from there, and nothing of whom the user blocks."
 	}},
 	{TraceNever, func(sight) bool { return true }, func(s sight) string {
-		return fmt.Sprintf("It never reached this server, although the user follows %s there: ask for it to be sent again, and see with 'lightweb actor fetch %[1]s --refresh' whether that server answers.", s.Follows[0])
+		return fmt.Sprintf("It never reached this server, or is of somebody there whom the user blocks. The user follows %s there: ask for it to be sent again, and see with 'lightweb actor fetch %[1]s --refresh' whether that server answers.", s.Follows[0])
 	}},
 }
 

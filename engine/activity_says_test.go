@@ -26,7 +26,7 @@ func TestATraceSaysWhatTheFactsMean(t *testing.T) {
 		says    string
 	}{
 		{"in the feed", sight{traced: traced{db.Trace{Activities: []db.TracedActivity{liked, inFeed}, Object: post, SeenAt: &at}}}, TraceFeed, "It came on 2026-03-01T12:00:00Z as Create and is in the feed."},
-		{"of no feed", sight{traced: traced{db.Trace{Activities: []db.TracedActivity{brought}, Object: post}}}, TraceStored, "not into the feed"},
+		{"of no feed", sight{traced: traced{db.Trace{Activities: []db.TracedActivity{brought}, Object: post}}}, TraceStored, "is not in the feed"},
 		{"an activity of no feed", sight{traced: traced{db.Trace{Activities: []db.TracedActivity{{URI: id, Type: "Like", StoredAt: at}}}}}, TraceStored, "as Like, which is stored and in no feed"},
 		{"fetched to like it", sight{traced: traced{db.Trace{Activities: []db.TracedActivity{liked}, Object: post}}}, TraceObject, "was fetched"},
 		{"deleted", sight{traced: traced{db.Trace{Activities: []db.TracedActivity{brought}, Object: post, DeletedAt: &at}}}, TraceDeleted, "Its author deleted it"},
