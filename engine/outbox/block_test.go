@@ -51,6 +51,22 @@ func TestABlockEndsTheFollowsAndTellsNoMore(t *testing.T) {
 	}
 }
 
+func TestNewWordsOfAPrivatePostDoNotGoToWhomTheUserBlocks(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	message := d.must("SendMessage", map[string]any{"recipientUri": bob, "content": "psst"}).Object
+	d.must("Block", map[string]any{"actorUri": bob})
+	d.owed()
+	d.must("UpdateObject", map[string]any{"objectId": message, "content": "never mind"})
+	if got := inboxes(d.owed()); len(got) > 0 {
+		t.Errorf("Update goes to %q, want nobody", got)
+	}
+	d.must("DeleteObject", map[string]any{"objectId": message})
+	if got := inboxes(d.owed()); !slices.Equal(got, []string{bob + "/inbox"}) {
+		t.Errorf("Delete goes to %q, want bob: he has it", got)
+	}
+}
+
 func TestNobodyFollowsWhereABlockStands(t *testing.T) {
 	t.Parallel()
 	d := town(t)
