@@ -212,17 +212,22 @@ func (c *Cluster) FinishWaiting(ctx context.Context, u vocab.Username, rows []In
 	return n, storeFault("end what waited for "+u.String(), c.instance.send(ctx, &b))
 }
 
-// DropWaiting ends the wait of u for everything.
+// DropWaiting ends the wait of u for everything, a thousand at a time.
 func (c *Cluster) DropWaiting(ctx context.Context, u vocab.Username) (int, error) {
-	rows, err := c.instance.Query(ctx, `SELECT seq, rev FROM intake_waiting JOIN intake USING (seq) WHERE username = $1`, u)
-	if err != nil {
-		return 0, storeFault("read what waits for "+u.String(), err)
+	for dropped := 0; ; {
+		rows, err := c.instance.Query(ctx, `SELECT seq, rev FROM intake_waiting JOIN intake USING (seq) WHERE username = $1 ORDER BY seq LIMIT 1000`, u)
+		if err != nil {
+			return dropped, storeFault("read what waits for "+u.String(), err)
+		}
+		waiting, err := pgx.CollectRows(rows, pgx.RowToStructByPos[IntakeRow])
+		if err != nil || len(waiting) == 0 {
+			return dropped, storeFault("read what waits for "+u.String(), err)
+		}
+		n, err := c.FinishWaiting(ctx, u, waiting)
+		if dropped += n; err != nil {
+			return dropped, err
+		}
 	}
-	waiting, err := pgx.CollectRows(rows, pgx.RowToStructByPos[IntakeRow])
-	if err != nil {
-		return 0, storeFault("read what waits for "+u.String(), err)
-	}
-	return c.FinishWaiting(ctx, u, waiting)
 }
 
 // CountWaiting returns how many activities wait for u.

@@ -119,9 +119,9 @@ func refreshPoll(ctx context.Context, tx Tx, stored *db.Object, fresh *vocab.Obj
 }
 
 // Votes tells whether a post only chooses an option of a poll: Mastodon's form of a vote is a Note that has a name and
-// no content.
+// nothing to be read.
 func Votes(o *vocab.Object) bool {
-	return o.Type == "Note" && o.InReplyTo != "" && o.Doc.Words("name") != "" && o.Doc.Words("content") == ""
+	return o.Type == "Note" && o.InReplyTo != "" && o.Doc.Words("name") != "" && o.Doc.Words("content") == "" && o.Doc["attachment"] == nil
 }
 
 // vote counts a vote in a poll of the user's that is open, and that the voter may see. Nothing else is kept of it, and

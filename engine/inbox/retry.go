@@ -33,7 +33,18 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p db.Poisoned) erro
 	x.meant = i.meant(x)
 	in := i.intake(x)
 	in.Recipients, in.Waiting = nil, in.Recipients
-	if err := i.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.Unclaim(ctx, []vocab.ID{p.URI}) }); err != nil {
+	applied := false // by an earlier retry that did not come to its end
+	err = i.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		there, err := tx.Activity(ctx, p.URI)
+		if err != nil {
+			return err
+		}
+		if applied = there != nil; applied {
+			return tx.DropPoison(ctx, p)
+		}
+		return tx.Unclaim(ctx, []vocab.ID{p.URI})
+	})
+	if err != nil || applied {
 		return err
 	}
 	if err := i.Store.Resubmit(ctx, in); err != nil {

@@ -93,6 +93,27 @@ func TestWhatIsSetAsideAgainStaysThere(t *testing.T) {
 	}
 }
 
+// A retry that died before its end is made again, after what it gave back was applied.
+func TestWhatWasAppliedAlreadyIsNotGivenBack(t *testing.T) {
+	ill := true
+	s := newScene(t, healable(&ill))
+	s.MustSend("p:/carol", mine, `{"id":"p:/sickens/1","type":"Sicken","actor":"p:/carol"}`)
+	before := poisoned(t, s)[0]
+	ill = false
+	for range 2 {
+		if err := s.Inbox.Retry(t.Context(), s.Alice, before); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Inbox.Tend(); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, s)
+	}
+	if got := s.Column(t, s.Alice, `SELECT type FROM event_outbox`); !slices.Equal(got, []string{"sicken.received"}) {
+		t.Errorf("events: %q, want one", got)
+	}
+}
+
 func TestWhatCannotBeReadIsNotGivenBack(t *testing.T) {
 	s := newScene(t)
 	if err := s.Inbox.Retry(t.Context(), s.Alice, db.Poisoned{URI: "https://p.example/1", Raw: []byte(`{`)}); fault.KindOf(err) != fault.Invalid {

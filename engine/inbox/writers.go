@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	maxBatch   = 100              // activities in one transaction
-	maxWaiting = 50_000           // activities in all writers together; beyond, peers are asked to come again
-	maxBytes   = 256 << 20        // of bodies in all writers together, one that several users share counted once; the same
-	applyTime  = 30 * time.Second // for one transaction, with waiting for a connection
+	maxBatch   = 100               // activities in one transaction
+	maxWaiting = 50_000            // activities in all writers together; beyond, peers are asked to come again
+	maxBytes   = maxRoom / perByte // of bodies in all writers together, one that several users share counted once; the same
+	applyTime  = 30 * time.Second  // for one transaction, with waiting for a connection
 )
 
 // writers are the goroutines that own users' databases for inbound work: one per user that has any, which commits what
