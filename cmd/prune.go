@@ -21,8 +21,9 @@ func newPrune(a *app) *cobra.Command {
 		Long: "prune removes posts and reactions of others that arrived more than retention.remote_days ago from the databases of\n" +
 			"the USERs, with their places in the feed; of everybody with --all. A running server does so every night.\n\n" +
 			"What the user has to do with stays: the user's own posts, what the user liked, boosted or answered, what names or\n" +
-			"answers the user, private messages, relationships, and whatever any of these answers. Ids stay taken: what was\n" +
-			"pruned does not come back.\n\n" +
+			"answers the user, private messages, relationships, posts that somebody whom the user follows shows first, and\n" +
+			"whatever any of these answers. Ids stay taken: what was pruned does not come back. With --all the reports go that\n" +
+			"were resolved as long ago.\n\n" +
 			"It works in small steps beside a running server, and rests between them. Stopped, it has done what it has done. One\n" +
 			"runs at a time: another one ends with 75. With --dry-run what goes only because something else is gone is not\n" +
 			"counted, such as copies of actors.",
@@ -62,8 +63,8 @@ func (a *app) showPruned(r engine.PruneReport) error {
 		words = "to prune"
 	}
 	took := time.Duration(r.Millis) * time.Millisecond
-	title := fmt.Sprintf("%d activities, %d objects, %d reactions and %d actors %s in %d databases in %s, %d failed",
-		r.Activities, r.Objects, r.Reactions, r.Actors, words, len(r.Users), took, r.Failed)
+	title := fmt.Sprintf("%d activities, %d objects, %d reactions, %d actors and %d reports %s in %d databases in %s, %d failed",
+		r.Activities, r.Objects, r.Reactions, r.Actors, r.Reports, words, len(r.Users), took, r.Failed)
 	if !r.DryRun && r.Failed == 0 {
 		title = a.out.tick() + " " + title
 	}
@@ -73,6 +74,7 @@ func (a *app) showPruned(r engine.PruneReport) error {
 		{key: "pruned_objects", value: strconv.Itoa(r.Objects), titled: true},
 		{key: "pruned_reactions", value: strconv.Itoa(r.Reactions), titled: true},
 		{key: "pruned_actors", value: strconv.Itoa(r.Actors), titled: true},
+		{key: "pruned_reports", value: strconv.Itoa(r.Reports), titled: true},
 		{key: "failed", value: strconv.Itoa(r.Failed), titled: true},
 		{key: "days", value: strconv.Itoa(r.Days), titled: true},
 		{key: "elapsed_ms", value: strconv.FormatInt(r.Millis, 10), titled: true},

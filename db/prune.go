@@ -27,7 +27,7 @@ type Pruned struct {
 	Activities int // with their places in the feed
 	Objects    int
 	Reactions  int // by those activities, or to those objects
-	Actors     int // copies of actors that nothing refers to any more
+	Actors     int // copies of actors that nothing refers to any more; a block does, and a vote
 }
 
 func (p *Pruned) add(q Pruned) {
@@ -42,13 +42,14 @@ func (p *Pruned) add(q Pruned) {
 //   - the user reacted to the object, or sent any activity about it;
 //   - it is private: it addresses neither everybody nor the followers of its actor;
 //   - an answer to the object is stored: threads go from their ends;
+//   - its author shows the object first, and the user follows the author;
 //   - it is a Follow, or answers one, and there is a relationship with its actor.
 //
-// Ids stay taken, and deletions remembered. It works in transactions of bounded size and rests after each as long as it
+// Ids stay taken, and deletions remembered; moves are, as long as they keep an account from moving again. It works in transactions of bounded size and rests after each as long as it
 // took. When it ends early, what is done is done, and counted.
 func (c *Cluster) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pruned, error) {
 	var all Pruned
-	for _, pass := range []func(context.Context, *Tx, Pruning, reached) (Pruned, *reached, error){pruneActivities, pruneOrphans, pruneActors} {
+	for _, pass := range []func(context.Context, *Tx, Pruning, reached) (Pruned, *reached, error){pruneActivities, pruneOrphans, pruneActors, pruneMoves} {
 		for at := (&reached{id: arrivedBy(p.Before)}); at != nil; {
 			var did Pruned
 			var next *reached
@@ -106,13 +107,13 @@ var (
 		SELECT a.id, a.uri, coalesce(a.object_uri, ''), NOT (` + involves("a.raw") + ` OR o.uri IS NOT NULL AND ` + involves("o.raw") + `
 			OR (a.type IN ('Create', 'Update') OR a.raw ?| '{to,cc,audience}') AND ` + private("a.raw") + `
 			OR a.type IN ('Follow', 'Accept', 'Reject', 'Offer') AND EXISTS (SELECT FROM relationships r WHERE r.actor_uri = a.actor_uri)
-			OR ` + touched("a.uri") + ` OR a.object_uri IS NOT NULL AND (` + touched("a.object_uri") + ` OR ` + answered("a.object_uri") + `))
+			OR ` + touched("a.uri") + ` OR a.object_uri IS NOT NULL AND (` + touched("a.object_uri") + ` OR ` + answered("a.object_uri") + ` OR ` + shown("a.object_uri") + `))
 		FROM a LEFT JOIN objects o ON o.uri = a.object_uri LEFT JOIN actors author ON author.uri = a.actor_uri ORDER BY a.id DESC`
 
 	// Those of the objects $3 that go.
 	oldObjects = `SELECT o.uri FROM objects o LEFT JOIN actors author ON author.uri = o.raw ->> 'attributedTo'
 		WHERE o.uri = ANY($3) AND o.created_at < $2 AND NOT (` + involves("o.raw") + ` OR o.raw ?| '{to,cc,audience}' AND ` + private("o.raw") + `
-			OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + touched("o.uri") + ` OR ` + answered("o.uri") + `)`
+			OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + touched("o.uri") + ` OR ` + answered("o.uri") + ` OR ` + shown("o.uri") + `)`
 )
 
 // involves holds for a document in which the user's id is, or one of something of the user's.
@@ -135,6 +136,13 @@ func touched(uri string) string {
 // answered holds for the uri of an object to which an answer is stored.
 func answered(uri string) string {
 	return `EXISTS (SELECT FROM objects c WHERE c.raw ->> 'inReplyTo' = ` + uri + `)`
+}
+
+// shown holds for the uri of an object that an actor shows first whom the user follows. After the follow nobody tells what
+// becomes of a pin, and it keeps nothing here.
+func shown(uri string) string {
+	return `EXISTS (SELECT FROM pins p JOIN relationships r ON r.actor_uri = p.actor_uri AND r.type = 'following' AND r.status = 'accepted'
+		WHERE p.object_uri = ` + uri + `)`
 }
 
 // pruneActivities takes one batch of activities, with the objects that they leave behind, until all that is left of it
@@ -211,6 +219,9 @@ func pruneObjects(ctx context.Context, t *Tx, p Pruning, uris []string) (Pruned,
 	if err != nil {
 		return Pruned{}, err
 	}
+	if _, err := t.exec(ctx, "prune pins", `DELETE FROM pins WHERE object_uri = ANY($1)`, going); err != nil {
+		return Pruned{}, err
+	}
 	objects, err := t.exec(ctx, "prune objects", `DELETE FROM objects WHERE uri = ANY($1)`, going)
 	return Pruned{Objects: int(objects), Reactions: int(reactions)}, err
 }
@@ -242,6 +253,8 @@ func pruneOrphans(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned
 const oldActors = `WITH few AS MATERIALIZED (SELECT uri FROM actors WHERE uri = ANY($3) AND uri <> $1 AND created_at < $2
 		AND NOT EXISTS (SELECT FROM relationships r WHERE r.actor_uri = actors.uri)
 		AND NOT EXISTS (SELECT FROM group_members g WHERE g.actor_uri = actors.uri)
+		AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = actors.uri)
+		AND NOT EXISTS (SELECT FROM votes v WHERE v.actor_uri = actors.uri)
 		AND NOT EXISTS (SELECT FROM reactions r WHERE r.actor_uri = actors.uri)
 		AND NOT EXISTS (SELECT FROM feed f WHERE f.actor_uri = actors.uri)
 		AND NOT EXISTS (SELECT FROM activities a WHERE a.actor_uri = actors.uri)
@@ -269,6 +282,12 @@ func pruneActors(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned,
 	}
 	n, err := t.exec(ctx, "prune actors", oldActors, p.Me, p.Before, uris)
 	return Pruned{Actors: int(n)}, next, err
+}
+
+// pruneMoves removes the moves that decide nothing any more, of which there are few.
+func pruneMoves(ctx context.Context, t *Tx, _ Pruning, _ reached) (Pruned, *reached, error) {
+	_, err := t.exec(ctx, "prune moves", `DELETE FROM moves WHERE moved_at <= $1`, time.Now().Add(-MoveAgain))
+	return Pruned{}, nil, err
 }
 
 // LockPrune makes this process the one that prunes, until release is called. The fault is Busy, and names the other

@@ -77,6 +77,23 @@ func (h *history) reacts(actor vocab.ID, kind string, activity, object vocab.ID)
 	})
 }
 
+// pins lets an author show an object first, by an Add as old as all.
+func (h *history) pins(author vocab.ID, name string) {
+	h.t.Helper()
+	object := author + "/" + vocab.ID(name)
+	h.arrives(old, "Add", author, object+"/add", object, map[string]any{"target": author + "/featured"})
+	write(h.t, h.c, h.u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.SetPin(ctx, db.Pin{Actor: author, Object: object, Activity: object + "/add"}, now)
+	})
+}
+
+func (h *history) follows(actor vocab.ID) {
+	h.t.Helper()
+	write(h.t, h.c, h.u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.SetRelationship(ctx, db.Relationship{Actor: actor, Type: db.Following, Status: db.Accepted, Activity: aliceID + "/activities/follow"}, now)
+	})
+}
+
 func (h *history) knows(actor vocab.ID, ago time.Duration) {
 	h.t.Helper()
 	a, err := vocab.ParseActor(mustJSON(map[string]any{"id": actor, "type": "Person", "inbox": actor + "/inbox", "followers": actor + "/followers"}))
@@ -106,6 +123,7 @@ func (h *history) left() []string {
 	conn := session(h.t, databaseOf(h.t, h.c, h.u))
 	rows, err := conn.Query(h.t.Context(), `SELECT 'activity ' || uri FROM activities UNION ALL SELECT 'object ' || uri FROM objects
 		UNION ALL SELECT 'feed ' || activity_uri FROM feed UNION ALL SELECT concat('reaction ', actor_uri, ' ', object_uri) FROM reactions
+		UNION ALL SELECT 'pin ' || object_uri FROM pins
 		UNION ALL SELECT 'actor ' || uri FROM actors`)
 	if err != nil {
 		h.t.Fatal(err)
@@ -189,6 +207,18 @@ func TestPruneRemovesWhatIsOldAndNobodysBusiness(t *testing.T) {
 			h.stored(old, bob+"/1", map[string]any{"id": bob + "/1", "type": "Note", "attributedTo": bob, "to": vocab.Public})
 			h.arrives(time.Hour, "Announce", carol, carol+"/boost", bob+"/1", nil)
 		}, 0},
+		{"what its author shows first, whom alice follows", func(h *history) {
+			h.follows(bob)
+			h.posts(old, bob, "1", nil)
+			h.pins(bob, "1")
+		}, 0},
+		{"what its author shows first, whom alice does not follow any more", func(h *history) {
+			h.posts(old, bob, "1", nil)
+			h.pins(bob, "1")
+		}, 1},
+		{"an answer that alice passed on to those who follow her", func(h *history) {
+			h.posts(old, bob, "1", map[string]any{"cc": aliceID + "/followers"})
+		}, 0},
 		{"an object without any activity", func(h *history) {
 			h.stored(old, bob+"/1", map[string]any{"id": bob + "/1", "type": "Note", "attributedTo": bob, "to": vocab.Public})
 		}, 1},
@@ -236,6 +266,51 @@ func TestPruneKeepsWhatARelationshipStandsOn(t *testing.T) {
 	want := []string{"activity alice/activities/1", "activity bob/follow", "actor bob", "actor dave", "feed alice/activities/1"}
 	if got := h.left(); !slices.Equal(got, want) {
 		t.Errorf("left %q, want %q", got, want)
+	}
+}
+
+func TestPruneKeepsTheCopiesOfWhoIsBlockedAndWhoVoted(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	h := &history{t, c, u}
+	for _, who := range []vocab.ID{bob, carol, dave} {
+		h.knows(who, old)
+	}
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		if err := tx.AddBlock(ctx, db.Block{Actor: bob, Direction: db.Outbound, Activity: aliceID + "/activities/1"}, now); err != nil {
+			return err
+		}
+		_, _, err := tx.AddVote(ctx, db.Vote{Question: aliceID + "/objects/1", Actor: carol}, true, now)
+		return err
+	})
+	h.prune(false)
+	if got, want := h.left(), []string{"actor bob", "actor carol"}; !slices.Equal(got, want) {
+		t.Errorf("left %q, want %q", got, want)
+	}
+}
+
+func TestPruneForgetsMovesThatDecideNothingAnyMore(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	h := &history{t, c, u}
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		for n, at := range []time.Time{time.Now().Add(-db.MoveAgain), time.Now().Add(time.Hour - db.MoveAgain)} {
+			if _, err := tx.AddMove(ctx, vocab.ID(fmt.Sprintf("%s/%d", bob, n)), carol, at); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	conn := session(t, databaseOf(t, c, u))
+	for _, tt := range []struct {
+		dry  bool
+		want int
+	}{{true, 2}, {false, 1}} {
+		h.prune(tt.dry)
+		var left int
+		if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM moves`).Scan(&left); err != nil || left != tt.want {
+			t.Errorf("with dry run %t %d moves are left, %v; want %d", tt.dry, left, err, tt.want)
+		}
 	}
 }
 

@@ -98,3 +98,19 @@ func (c *Cluster) CountOpenReports(ctx context.Context) (n int, err error) {
 	err = c.instance.QueryRow(ctx, `SELECT count(*) FROM reports WHERE state = 'open'`).Scan(&n)
 	return n, storeFault("count reports", err)
 }
+
+// PruneReports forgets the reports that were resolved before then, some at a time, and returns how many. With dryRun it only
+// counts them.
+func (c *Cluster) PruneReports(ctx context.Context, before time.Time, dryRun bool) (n int, err error) {
+	if dryRun {
+		err = c.instance.QueryRow(ctx, `SELECT count(*) FROM reports WHERE state = 'resolved' AND resolved_at < $1`, before).Scan(&n)
+		return n, storeFault("count old reports", err)
+	}
+	for {
+		tag, err := c.instance.Exec(ctx, `DELETE FROM reports WHERE id IN
+			(SELECT id FROM reports WHERE state = 'resolved' AND resolved_at < $1 ORDER BY id LIMIT $2)`, before, pruneBatch)
+		if n += int(tag.RowsAffected()); err != nil || tag.RowsAffected() < pruneBatch {
+			return n, storeFault("prune reports", err)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -87,5 +88,29 @@ func TestNoHostFillsTheDatabaseWithReports(t *testing.T) {
 	other.Actor = "https://other.example/actor"
 	if added, err := c.AddReport(t.Context(), other, false); err != nil || !added {
 		t.Errorf("of another host: %v, %v", added, err)
+	}
+}
+
+func TestReportsResolvedLongAgoAreForgotten(t *testing.T) {
+	t.Parallel()
+	cfg := destroyed(t, dbtest.Config(t))
+	c := open(t, cfg)
+	const many = 1100 // three batches
+	run(t, cfg.Name, `INSERT INTO reports (digest, activity, actor, host, objects, users, content, received_at, state, resolved_at)
+		SELECT int4send(i), '', '', '', '{}', '{}', '', now(), 'resolved', $1::timestamptz - interval '1 second' FROM generate_series(1, $2::int) i`, now, many)
+	for n, state := range map[int]string{-1: db.ReportResolved, -2: db.ReportOpen} {
+		run(t, cfg.Name, `INSERT INTO reports (digest, activity, actor, host, objects, users, content, received_at, state, resolved_at)
+			VALUES (int4send($1), '', '', '', '{}', '{}', '', '2001-01-01', $2, CASE $2 WHEN 'resolved' THEN $3::timestamptz END)`, n, state, now)
+	}
+	for _, tt := range []struct {
+		dryRun bool
+		want   int
+		left   int
+	}{{true, many, many + 2}, {false, many, 2}, {false, 0, 2}} {
+		n, err := c.PruneReports(t.Context(), now, tt.dryRun)
+		left, lerr := c.Reports(t.Context(), true)
+		if err != nil || lerr != nil || n != tt.want || len(left) != tt.left {
+			t.Errorf("PruneReports with dryRun %t = %d, %v and leaves %d, %v; want %d and %d", tt.dryRun, n, err, len(left), lerr, tt.want, tt.left)
+		}
 	}
 }

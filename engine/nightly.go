@@ -65,7 +65,7 @@ func (e *Engine) pruneTonight(ctx context.Context) {
 				e.log.WarnContext(ctx, "database not pruned", "user", u.User, "err", u.Error)
 			}
 		}
-		e.log.InfoContext(ctx, "databases pruned", "users", len(r.Users), "failed", r.Failed, "activities", r.Activities, "objects", r.Objects,
+		e.log.InfoContext(ctx, "databases pruned", "users", len(r.Users), "failed", r.Failed, "activities", r.Activities, "objects", r.Objects, "reports", r.Reports,
 			"took", time.Duration(r.Millis)*time.Millisecond)
 	}
 }

@@ -39,10 +39,11 @@ func (c *PruneCounts) add(more PruneCounts) {
 type PruneReport struct {
 	Users []PrunedUser `json:"users"` // in the order in which they were pruned
 	PruneCounts
-	Failed int   `json:"failed"`
-	Days   int   `json:"days"`
-	Millis int64 `json:"elapsed_ms"`
-	DryRun bool  `json:"dry_run"`
+	Reports int   `json:"pruned_reports"` // resolved so long ago; only when everybody is pruned
+	Failed  int   `json:"failed"`
+	Days    int   `json:"days"`
+	Millis  int64 `json:"elapsed_ms"`
+	DryRun  bool  `json:"dry_run"`
 }
 
 // PrunedUser is what was removed from one user's database.
@@ -54,7 +55,8 @@ type PrunedUser struct {
 }
 
 // Prune removes from users' databases what others sent long ago and the user had nothing to do with, as db.Cluster.Prune
-// decides; one that fails does not keep the others from it. The fault is Busy when another process does the same, NoUser
+// decides, and when it is everybody's, the reports that were resolved as long ago; one that fails does not keep the others
+// from it. The fault is Busy when another process does the same, NoUser
 // when somebody named is no user, Usage when nothing says what is old.
 func (e *Engine) Prune(ctx context.Context, p Pruning) (r PruneReport, err error) {
 	began := time.Now()
@@ -76,12 +78,18 @@ func (e *Engine) Prune(ctx context.Context, p Pruning) (r PruneReport, err error
 	if p.since.IsZero() {
 		p.since = began.Add(time.Hour)
 	}
+	before := e.now().AddDate(0, 0, -r.Days)
+	if len(p.Users) == 0 {
+		if r.Reports, err = e.db.PruneReports(ctx, before, p.DryRun); err != nil {
+			return r, err
+		}
+	}
 	users, err := e.db.ToPrune(ctx, p.Users, p.since)
 	if err != nil {
 		return r, err
 	}
 	for n, u := range users {
-		one := e.pruneUser(ctx, u, p.DryRun, e.now().AddDate(0, 0, -r.Days))
+		one := e.pruneUser(ctx, u, p.DryRun, before)
 		if err := ctx.Err(); err != nil {
 			return r, fault.Wrap(fault.Busy, fmt.Sprintf("time ran out when %d of %d users were pruned", n, len(users)), err)
 		}

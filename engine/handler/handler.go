@@ -49,7 +49,7 @@ type Tx interface {
 	Block(ctx context.Context, direction string, actor vocab.ID) (*db.Block, error)
 	RemoveBlock(ctx context.Context, direction string, actor vocab.ID) (bool, error)
 	LeaveFeed(ctx context.Context, actor vocab.ID, objects []vocab.ID) error
-	AddMove(ctx context.Context, account, target vocab.ID, now, since time.Time) (bool, error)
+	AddMove(ctx context.Context, account, target vocab.ID, now time.Time) (bool, error)
 	SetPin(ctx context.Context, p db.Pin, now time.Time) error
 	RemovePin(ctx context.Context, actor, object vocab.ID) (bool, error)
 	RemovePinBy(ctx context.Context, activity, actor vocab.ID) (bool, error)

@@ -3,16 +3,12 @@ package handler
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
-
-// moveAgain is how long after a move the account, and the one it moved to, cannot take the user's follow elsewhere.
-const moveAgain = 30 * 24 * time.Hour
 
 // move: an account that the user follows goes on under another id, and the follow goes with it (FEP-7628), once both
 // accounts have confirmed it. Who follows the user and moves, follows anew by itself.
@@ -38,7 +34,7 @@ func move(local *actor.Local) Handler {
 			if blocked, err := tx.Block(ctx, db.Outbound, r.Target.ID); err != nil || blocked != nil {
 				return ignoredUnless(err)
 			}
-			if first, err := tx.AddMove(ctx, r.Actor.ID, r.Target.ID, r.Now, r.Now.Add(-moveAgain)); err != nil || !first {
+			if first, err := tx.AddMove(ctx, r.Actor.ID, r.Target.ID, r.Now); err != nil || !first {
 				return ignoredUnless(err)
 			}
 			r.Changed, r.Queued, r.Follows = true, true, false
