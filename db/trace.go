@@ -23,6 +23,7 @@ type Trace struct {
 	Poison     *TracedPoison
 	Jobs       []TracedJob
 	Follows    []vocab.ID // actors on the server that issued the id whom the user follows, or asked to
+	Blocks     []vocab.ID // and those whom the user blocks
 }
 
 // TracedActivity is a stored activity.
@@ -89,18 +90,26 @@ func (t *Tx) Trace(ctx context.Context, id, me vocab.ID) (r Trace, err error) {
 	if err != nil {
 		return r, err
 	}
-	type row struct{ Actor vocab.ID }
-	from, to := within(id)
-	followed, err := collect[row](ctx, t, "list followed actors", `SELECT actor_uri FROM relationships
-		WHERE type = 'following' AND status <> 'rejected' AND actor_uri >= $1 AND actor_uri < $2 ORDER BY actor_uri LIMIT $3`, from, to, maxTraced)
-	if err != nil {
+	if r.Follows, err = t.traceActors(ctx, id, `relationships WHERE type = 'following' AND status <> 'rejected'`); err != nil {
 		return r, err
 	}
-	for _, f := range followed {
-		r.Follows = append(r.Follows, f.Actor)
+	if r.Blocks, err = t.traceActors(ctx, id, `blocks WHERE direction = 'outbound'`); err != nil {
+		return r, err
 	}
 	r.Jobs, err = t.traceJobs(ctx, id)
 	return r, err
+}
+
+// traceActors returns those of the rows' actors who are on the server that issued the id.
+func (t *Tx) traceActors(ctx context.Context, id vocab.ID, rows string) ([]vocab.ID, error) {
+	type row struct{ Actor vocab.ID }
+	from, to := within(id)
+	found, err := collect[row](ctx, t, "list actors", `SELECT actor_uri FROM `+rows+` AND actor_uri >= $1 AND actor_uri < $2 ORDER BY actor_uri LIMIT $3`, from, to, maxTraced)
+	actors := make([]vocab.ID, len(found))
+	for n, f := range found {
+		actors[n] = f.Actor
+	}
+	return actors, err
 }
 
 func (t *Tx) traceJobs(ctx context.Context, id vocab.ID) ([]TracedJob, error) {

@@ -43,6 +43,7 @@ type UserTrace struct {
 	Says       string           `json:"says"` // in one sentence, with what to do
 	Acquainted bool             `json:"acquainted"`
 	Follows    []vocab.ID       `json:"follows"` // actors on the server that gave the id
+	Blocks     []vocab.ID       `json:"blocks"`  // the same; nothing of theirs is kept
 	Activities []TracedActivity `json:"activities"`
 	StoredAt   *time.Time       `json:"object_stored_at,omitempty"`
 	SeenAt     *time.Time       `json:"seen_at,omitempty"` // the id was taken

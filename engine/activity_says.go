@@ -2,9 +2,11 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -21,9 +23,10 @@ type sight struct {
 }
 
 func (s sight) show() UserTrace {
-	out := UserTrace{User: s.u, Follows: []vocab.ID{}, Activities: make([]TracedActivity, len(s.Activities)), Jobs: make([]TracedJob, len(s.Jobs)),
+	out := UserTrace{User: s.u, Follows: []vocab.ID{}, Blocks: []vocab.ID{}, Activities: make([]TracedActivity, len(s.Activities)), Jobs: make([]TracedJob, len(s.Jobs)),
 		SeenAt: s.SeenAt, DeletedAt: s.DeletedAt, WaitsSince: s.waits}
 	out.Follows = append(out.Follows, s.Follows...)
+	out.Blocks = append(out.Blocks, s.Blocks...)
 	for i, a := range s.Activities {
 		out.Activities[i] = TracedActivity(a)
 	}
@@ -54,15 +57,19 @@ var conclusions = []struct {
 	when    func(s sight) bool
 	says    func(s sight) string
 }{
+	{TraceWaiting, func(s sight) bool { return s.err != nil && s.waits != nil }, func(s sight) string {
+		return fmt.Sprintf("It came on %s and waits until the user's database can be used: %v; %s.", day(*s.waits), s.err, s.remedy())
+	}},
 	{TraceUnreadable, func(s sight) bool { return s.err != nil }, func(s sight) string {
-		return fmt.Sprintf("The database cannot be read: %v. What came meanwhile waits, or is sent again: see 'lightweb db status'.", s.err)
+		return fmt.Sprintf("The database cannot be read: %v; %s. What came meanwhile waits, or is sent again.", s.err, s.remedy())
 	}},
 	{TraceDeleted, func(s sight) bool { return s.DeletedAt != nil }, func(s sight) string {
 		return fmt.Sprintf("Its author deleted it; known since %s. It does not come back.", day(*s.DeletedAt))
 	}},
 	{TraceSent, func(s sight) bool { return s.owner && (len(s.Activities) > 0 || s.Object != nil) }, sight.sent},
 	{TracePoison, func(s sight) bool { return s.Poison != nil }, func(s sight) string {
-		return fmt.Sprintf("It came on %s and was set aside, because it could not be applied: %s.", day(s.Poison.At), s.Poison.Reason)
+		return fmt.Sprintf("It came on %s and was set aside, because it could not be applied: %s. 'lightweb inbox retry %s --activity %s' tries it again, 'lightweb inbox drop' forgets it.",
+			day(s.Poison.At), s.Poison.Reason, s.u, s.id)
 	}},
 	{TraceFeed, func(s sight) bool { a := s.first(); return a != nil && a.InFeed }, func(s sight) string {
 		a := s.first()
@@ -79,7 +86,7 @@ var conclusions = []struct {
 		return fmt.Sprintf("The post was fetched on %s because of something else, such as an answer to it; it was not sent to the user.", day(s.Object.StoredAt))
 	}},
 	{TraceWaiting, func(s sight) bool { return s.waits != nil }, func(s sight) string {
-		return fmt.Sprintf("It came on %s and waits to be applied: is the engine running, and the database usable? See 'lightweb db status'.", day(*s.waits))
+		return fmt.Sprintf("It came on %s and waits to be applied, which a running engine does by itself: see 'lightweb inbox list %s'.", day(*s.waits), s.u)
 	}},
 	{TraceNotKept, func(s sight) bool { return s.SeenAt != nil }, func(s sight) string {
 		return fmt.Sprintf("Its id was taken on %s, but it is not kept: it was undone, its actor was deleted, or it was pruned because it was old. It does not come back.", day(*s.SeenAt))
@@ -91,11 +98,14 @@ var conclusions = []struct {
 	{TraceNever, func(s sight) bool { return s.local }, func(sight) string {
 		return "It did not come to the user: the one whose id it is under has no such thing, it was not meant for this user, or this user blocks that one."
 	}},
+	{TraceNever, func(s sight) bool { return len(s.Blocks) > 0 }, func(s sight) string {
+		return fmt.Sprintf("It is not here, and leaves no trace if it is of %s, whom the user blocks: nothing is kept of who is blocked. Sent again after an Unblock, it is taken.", someOf(s.Blocks))
+	}},
 	{TraceNever, func(s sight) bool { return len(s.Follows) == 0 }, func(sight) string {
-		return "It never came, or did not concern the user, who follows nobody on that server: only what names or answers the user is taken from there, and nothing of whom the user blocks."
+		return "It never came, or did not concern the user, who follows nobody on that server: only what names or answers the user is taken from there."
 	}},
 	{TraceNever, func(sight) bool { return true }, func(s sight) string {
-		return fmt.Sprintf("It never reached this server, or is of somebody there whom the user blocks. The user follows %s there: ask for it to be sent again, and see with 'lightweb actor fetch %[1]s --refresh' whether that server answers.", s.Follows[0])
+		return fmt.Sprintf("It never reached this server, although the user follows %s there: ask for it to be sent again, and see with 'lightweb actor fetch %[1]s --refresh' whether that server answers.", s.Follows[0])
 	}},
 }
 
@@ -128,6 +138,26 @@ func (s sight) sent() string {
 		return fmt.Sprintf("It is the user's own: %d of %d inboxes took it, the others are tried again by a running engine.", c.Delivered, c.Total)
 	}
 	return fmt.Sprintf("It is the user's own: %d of %d inboxes took it, and %d are not sent to any more.", c.Delivered, c.Total, c.Skipped)
+}
+
+// remedy says what helps a database that cannot be used.
+func (s sight) remedy() string {
+	if hint := fault.Hint(s.err); hint != "" {
+		return hint
+	}
+	return "see 'lightweb db status'"
+}
+
+// someOf names a few actors, and says when there are more.
+func someOf(ids []vocab.ID) string {
+	var names []string
+	for _, id := range ids[:min(len(ids), 3)] {
+		names = append(names, string(id))
+	}
+	if len(ids) > 3 {
+		names = append(names, "others")
+	}
+	return strings.Join(names, " or ")
 }
 
 func day(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -7,11 +7,16 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func TestATraceSaysWhatTheFactsMean(t *testing.T) {
 	const id vocab.ID = "https://peer.example/notes/1"
+	alice, err := vocab.ParseUsername("alice")
+	if err != nil {
+		t.Fatal(err)
+	}
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	brought := db.TracedActivity{URI: id + "/create", Type: "Create", Direction: db.Inbound, StoredAt: at}
 	inFeed := brought
@@ -30,8 +35,12 @@ func TestATraceSaysWhatTheFactsMean(t *testing.T) {
 		{"an activity of no feed", sight{traced: traced{db.Trace{Activities: []db.TracedActivity{{URI: id, Type: "Like", StoredAt: at}}}}}, TraceStored, "as Like, which is stored and in no feed"},
 		{"fetched to like it", sight{traced: traced{db.Trace{Activities: []db.TracedActivity{liked}, Object: post}}}, TraceObject, "was fetched"},
 		{"deleted", sight{traced: traced{db.Trace{Activities: []db.TracedActivity{brought}, Object: post, DeletedAt: &at}}}, TraceDeleted, "Its author deleted it"},
-		{"poisonous", sight{traced: traced{db.Trace{Poison: &db.TracedPoison{At: at, Reason: "invalid byte"}, SeenAt: &at}}}, TracePoison, "invalid byte"},
-		{"on its way", sight{waits: &at}, TraceWaiting, "waits to be applied"},
+		{"poisonous", sight{traced: traced{db.Trace{Poison: &db.TracedPoison{At: at, Reason: "invalid byte"}, SeenAt: &at}}}, TracePoison, "invalid byte. 'lightweb inbox retry alice --activity https://peer.example/notes/1' tries it again"},
+		{"on its way", sight{waits: &at}, TraceWaiting, "waits to be applied, which a running engine does by itself: see 'lightweb inbox list alice'"},
+		{"on its way to a database that is ill", sight{waits: &at, err: fault.New(fault.Unavailable, "it is dirty").WithHint("lightweb db migrate alice")}, TraceWaiting,
+			"waits until the user's database can be used: it is dirty; lightweb db migrate alice."},
+		{"of somebody whom the user may block", sight{traced: traced{db.Trace{Blocks: []vocab.ID{post.Author}, Follows: []vocab.ID{"https://peer.example/users/carol"}}}}, TraceNever,
+			"leaves no trace if it is of https://peer.example/users/bob, whom the user blocks"},
 		{"taken and gone", sight{traced: traced{db.Trace{SeenAt: &at}}}, TraceNotKept, "pruned"},
 		{"blocked", sight{blocked: true, traced: traced{db.Trace{Follows: []vocab.ID{post.Author}}}}, TraceBlocked, "blocked_domains"},
 		{"lost on the way", sight{traced: traced{db.Trace{Follows: []vocab.ID{post.Author}}}}, TraceNever, "lightweb actor fetch https://peer.example/users/bob --refresh"},
@@ -45,7 +54,7 @@ func TestATraceSaysWhatTheFactsMean(t *testing.T) {
 		{"one's own, owed to nobody", sight{owner: true, traced: traced{db.Trace{Object: post}}}, TraceSent, "owed to nobody"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.sight.id = id
+			tt.sight.id, tt.sight.u = id, alice
 			if got := tt.sight.show(); got.Outcome != tt.outcome || !strings.Contains(got.Says, tt.says) {
 				t.Errorf("it says %s: %s, want %s and %q", got.Outcome, got.Says, tt.outcome, tt.says)
 			}

@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/lightweb/lightweb/engine"
@@ -28,6 +30,7 @@ func TestActivityShowTellsWhatBecameOfIt(t *testing.T) {
 		Users []struct {
 			User, Outcome, Says string
 			Acquainted          bool
+			Blocks              []string
 			Activities          []engine.TracedActivity
 			Jobs                []engine.TracedJob
 		}
@@ -77,4 +80,23 @@ func TestActivityShowTellsWhatBecameOfIt(t *testing.T) {
 	bob.Do(t, "DeleteObject", map[string]any{"objectId": post})
 	enginetest.Eventually(t, "alice knows that it was deleted", func() bool { return len(alice.Column(t, `SELECT 1 FROM tombstones`)) == 1 })
 	show(0, map[string]string{"alice": engine.TraceDeleted, "bob": engine.TraceDeleted}, post)
+
+	dave := home.CreateUser(t, "dave")
+	dave.Do(t, "Block", map[string]any{"actorUri": bob.ID})
+	unseen, _ := bob.Post(t, map[string]any{"content": "to who does not want it", "to": []string{dave.ID}})
+	enginetest.Eventually(t, "the delivery is done", func() bool {
+		return len(bob.Column(t, `SELECT 1 FROM deliveries WHERE status = 'pending'`)) == 0
+	})
+	if s := show(66, map[string]string{"dave": engine.TraceNever}, unseen, "--user", "dave"); len(s.Users) != 1 || !slices.Equal(s.Users[0].Blocks, []string{bob.ID}) {
+		t.Errorf("activity show tells %+v, want whom dave blocks", s)
+	}
+
+	alice.Column(t, `UPDATE schema_migrations SET dirty = true RETURNING ''`)
+	alice.Column(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+	parked, _ := bob.Post(t, map[string]any{"content": "to who cannot take it now"})
+	enginetest.Eventually(t, "it waits", func() bool { return inboxList(t, home, "alice").Waiting == 1 })
+	if s := show(0, map[string]string{"alice": engine.TraceWaiting}, parked, "--user", "alice"); !strings.Contains(s.Users[0].Says, "waits until the user's database can be used: ") {
+		t.Errorf("activity show says %q", s.Users[0].Says)
+	}
+	alice.Column(t, `UPDATE schema_migrations SET dirty = false RETURNING ''`)
 }
