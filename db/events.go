@@ -11,8 +11,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// keptEvents is how many events stay in the outbox, counting those whose transaction failed.
-const keptEvents = 10_000
+// keptEvents is how many events stay in the outbox at least. They are counted once in trimEvery events, for that takes a
+// few milliseconds.
+const (
+	keptEvents = 10_000
+	trimEvery  = 100
+)
 
 // eventLock is the key of the advisory lock under which events are numbered.
 const eventLock = 7305808869232652

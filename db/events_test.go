@@ -88,16 +88,33 @@ func TestWhoFollowsEventsMissesNone(t *testing.T) {
 
 func TestTheOldestEventsAreDropped(t *testing.T) {
 	t.Parallel()
-	c, u := alice(t)
-	run(t, databaseOf(t, c, u), `INSERT INTO event_outbox (type, source, payload, created_at) SELECT 'x', 'x', '{}', now() FROM generate_series(1, 10050)`)
-	write(t, c, u, func(ctx context.Context, tx *db.Tx) error { return tx.AddEvent(ctx, event(1)) })
-	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		events, err := tx.Events(ctx, 0, 20_000)
-		if len(events) != 10_000 || events[0].Seq != 52 {
-			t.Errorf("%d events are left, from %d; want 10000 from 52", len(events), events[0].Seq)
-		}
-		return err
-	})
+	for _, tt := range []struct {
+		name        string
+		before      string // the numbers that are there
+		next        int64
+		left, first int64
+	}{
+		{"too many", `SELECT generate_series(1, 10149)`, 10150, 10_150, 1},
+		{"too many, at the time to count", `SELECT generate_series(1, 10199)`, 10200, 10_000, 201},
+		{"after a restore", `SELECT generate_series(1, 10000)`, 1_000_000_100, 10_000, 2},
+		{"few, with a gap", `SELECT 1`, 1_000_000_100, 2, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, u := alice(t)
+			database := databaseOf(t, c, u)
+			run(t, database, `INSERT INTO event_outbox (seq, type, source, payload, created_at) OVERRIDING SYSTEM VALUE SELECT n, 'x', 'x', '{}', now() FROM (`+tt.before+`) AS b (n)`)
+			run(t, database, fmt.Sprintf(`ALTER TABLE event_outbox ALTER COLUMN seq RESTART WITH %d`, tt.next))
+			write(t, c, u, func(ctx context.Context, tx *db.Tx) error { return tx.AddEvent(ctx, event(1)) })
+			read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+				events, err := tx.Events(ctx, 0, 20_000)
+				if int64(len(events)) != tt.left || events[0].Seq != tt.first {
+					t.Errorf("%d events are left, from %d; want %d from %d", len(events), events[0].Seq, tt.left, tt.first)
+				}
+				return err
+			})
+		})
+	}
 }
 
 func TestTheSecondUseOfAKeyWaitsAndIsTold(t *testing.T) {

@@ -135,7 +135,8 @@ func (u *unsent) queueReactions(b *pgx.Batch) {
 		objects, actors, kinds, types, activities, at)
 }
 
-// queueEvents numbers the events in their order, under a lock that holds until the commit.
+// queueEvents numbers the events in their order, under a lock that holds until the commit, and drops the oldest beyond
+// those that are kept. They are counted: the numbers have gaps, a huge one after a restore.
 func (u *unsent) queueEvents(b *pgx.Batch) {
 	if len(u.events) == 0 {
 		return
@@ -149,5 +150,6 @@ func (u *unsent) queueEvents(b *pgx.Batch) {
 		INSERT INTO event_outbox (type, source, payload, created_at) SELECT type, source, payload::jsonb, created_at
 		FROM turn, unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) WITH ORDINALITY AS e (type, source, payload, created_at, n) ORDER BY n`,
 		types, sources, payloads, at, eventLock)
-	b.Queue(`DELETE FROM event_outbox WHERE seq <= (SELECT max(seq) FROM event_outbox) - $1`, keptEvents)
+	b.Queue(`DELETE FROM event_outbox WHERE (SELECT max(seq) / $2 > (max(seq) - $3) / $2 FROM event_outbox)
+		AND seq <= (SELECT seq FROM event_outbox ORDER BY seq DESC OFFSET $1 LIMIT 1)`, keptEvents, trimEvery, n)
 }
