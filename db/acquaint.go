@@ -67,7 +67,7 @@ func (c *Cluster) MakeAcquaintances(ctx context.Context, a Acquainting) (r Acqua
 
 // quiet tells whether nothing serves the instance and nothing waits to be applied, and keeps it so until release.
 func (c *Cluster) quiet(ctx context.Context) (release func(), is bool, err error) {
-	release, _, err = c.LockServe(ctx)
+	release, _, err = c.LockServe(ctx, acquaintJob.name)
 	if fault.KindOf(err) == fault.Conflict {
 		return func() {}, false, nil
 	}

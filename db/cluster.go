@@ -180,23 +180,17 @@ func (c *Cluster) reachUser(ctx context.Context, database string) (*pgx.Conn, er
 // serveLock is the key of the advisory lock that one serving process per instance holds.
 const serveLock = 7305808869232650
 
-// LockServe makes this process the one that serves the instance, until the returned release is called. The fault is
-// Conflict when another one serves. It holds a connection of its own; lost is closed when that connection ends. With the
-// lock comes the next epoch: what a process of an earlier one does to the intake journal has no effect.
-func (c *Cluster) LockServe(ctx context.Context) (release func(), lost <-chan struct{}, err error) {
-	conn, err := pgx.ConnectConfig(ctx, c.config(c.name))
+// LockServe makes this process the one that serves the instance, or keeps others from serving it, until the returned
+// release is called; command says as what. The fault is Conflict, and names the other process, when another one has the
+// lock. It holds a connection of its own; lost is closed when that connection ends. With the lock comes the next epoch:
+// what a process of an earlier one does to the intake journal has no effect.
+func (c *Cluster) LockServe(ctx context.Context, command string) (release func(), lost <-chan struct{}, err error) {
+	conn, holder, err := c.tryLock(ctx, job{serveLock, command})
 	if err != nil {
-		return nil, nil, storeFault("open instance database", err)
+		return nil, nil, err
 	}
-	var got bool
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, serveLock).Scan(&got); err != nil {
-		_ = conn.Close(ctx) // it is given up anyway; err says why
-		return nil, nil, storeFault("lock instance", err)
-	}
-	if !got {
-		_ = conn.Close(ctx) // nothing was changed over it
-		return nil, nil, fault.New(fault.Conflict, "another 'lightweb serve' runs on this instance").
-			WithHint("stop it first; one process serves an instance")
+	if holder != "" {
+		return nil, nil, fault.New(fault.Conflict, holder).WithHint("stop it, or wait until it is done: one process at a time serves an instance")
 	}
 	var epoch int64
 	if err := conn.QueryRow(ctx, `UPDATE serving SET epoch = epoch + 1 RETURNING epoch`).Scan(&epoch); err != nil {

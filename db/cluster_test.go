@@ -3,6 +3,7 @@ package db_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
@@ -127,16 +128,27 @@ func TestOneProcessServesAnInstance(t *testing.T) {
 	t.Parallel()
 	cfg := destroyed(t, dbtest.Config(t))
 	one, two := open(t, cfg), open(t, cfg)
-	release, lost, err := one.LockServe(t.Context())
+	release, lost, err := one.LockServe(t.Context(), "lightweb serve")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := two.LockServe(t.Context()); fault.KindOf(err) != fault.Conflict || fault.Hint(err) == "" {
+	if _, _, err := two.LockServe(t.Context(), "lightweb serve"); fault.KindOf(err) != fault.Conflict || fault.Hint(err) == "" {
 		t.Fatalf("second LockServe = %v, want Conflict with a hint", err)
+	}
+	if _, _, err := two.LockServe(t.Context(), "lightweb serve"); !strings.Contains(fmt.Sprint(err), "another 'lightweb serve' runs (process ") {
+		t.Errorf("second LockServe = %v, want who serves", err)
 	}
 	release()
 	<-lost
-	release, lost, err = two.LockServe(t.Context())
+	release, _, err = one.LockServe(t.Context(), "lightweb restore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := two.LockServe(t.Context(), "lightweb serve"); fault.KindOf(err) != fault.Conflict || !strings.HasPrefix(fmt.Sprint(err), "'lightweb restore' runs (process ") {
+		t.Errorf("LockServe during a restore = %v, want who restores", err)
+	}
+	release()
+	release, lost, err = two.LockServe(t.Context(), "lightweb serve")
 	if err != nil {
 		t.Fatalf("LockServe after release = %v", err)
 	}
@@ -144,7 +156,7 @@ func TestOneProcessServesAnInstance(t *testing.T) {
 	run(t, "postgres", `SELECT pg_terminate_backend(pid, 5000) FROM pg_locks JOIN pg_database d ON d.oid = database
 		WHERE locktype = 'advisory' AND datname = $1`, cfg.Name)
 	<-lost
-	again, _, err := one.LockServe(t.Context())
+	again, _, err := one.LockServe(t.Context(), "lightweb serve")
 	if err != nil {
 		t.Fatalf("LockServe after the holder's backend was killed = %v", err)
 	}
@@ -155,13 +167,13 @@ func TestTheServeLockOutlivesTheContextItWasTakenUnder(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	release, lost, err := c.LockServe(ctx)
+	release, lost, err := c.LockServe(ctx, "lightweb serve")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer release()
 	cancel()
-	if _, _, err := c.LockServe(t.Context()); fault.KindOf(err) != fault.Conflict {
+	if _, _, err := c.LockServe(t.Context(), "lightweb serve"); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("LockServe = %v, want Conflict", err)
 	}
 	select {

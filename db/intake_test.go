@@ -187,13 +187,13 @@ func TestAnEarlierEpochChangesNothing(t *testing.T) {
 	cfg := destroyed(t, dbtest.Config(t))
 	old, next := open(t, cfg), open(t, cfg)
 	u := users(t, old, "anna", "ben")
-	release, _, err := old.LockServe(t.Context())
+	release, _, err := old.LockServe(t.Context(), "lightweb serve")
 	if err != nil {
 		t.Fatal(err)
 	}
 	row := accept(t, old, intake("1", u, nil))
 	release()
-	if release, _, err = next.LockServe(t.Context()); err != nil {
+	if release, _, err = next.LockServe(t.Context(), "lightweb serve"); err != nil {
 		t.Fatal(err)
 	}
 	defer release()

@@ -27,36 +27,52 @@ var (
 // lockJob makes this process the one that does the job, until release is called. The fault is Busy, and names the other
 // process, when one does it already.
 func (c *Cluster) lockJob(ctx context.Context, j job) (release func(), err error) {
+	conn, holder, err := c.tryLock(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	if holder != "" {
+		return nil, fault.New(fault.Busy, holder).WithHint("try again when it is done")
+	}
+	return func() {
+		_, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock_all()`) // so that who comes next need not wait for the session's end
+		shut(conn)
+	}, nil
+}
+
+// tryLock takes the lock of a job over a connection that bears the job's name. When another process has the lock there is
+// no connection, but a sentence that names the holder.
+func (c *Cluster) tryLock(ctx context.Context, j job) (conn *pgx.Conn, holder string, err error) {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "an unknown host"
 	}
 	cfg := c.config(c.name)
 	cfg.RuntimeParams["application_name"] = fmt.Sprintf("%s, process %d on %s", j.name, os.Getpid(), host)
-	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return nil, storeFault("open instance database", err)
+	if conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
+		return nil, "", storeFault("open instance database", err)
 	}
 	var got bool
 	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, j.key).Scan(&got); err != nil {
 		shut(conn)
-		return nil, storeFault("lock instance", err)
+		return nil, "", storeFault("lock instance", err)
 	}
 	if got {
-		return func() {
-			_, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock_all()`) // so that who comes next need not wait for the session's end
-			shut(conn)
-		}, nil
+		return conn, "", nil
 	}
 	defer shut(conn)
-	var holder, since string
+	var application, since string
 	err = conn.QueryRow(ctx, `SELECT coalesce(application_name, ''), coalesce(to_char(backend_start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'long ago')
 		FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND granted AND objsubid = 1
 		AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-		AND classid::bigint << 32 | objid::bigint = $1`, j.key).Scan(&holder, &since)
-	words := "another '" + j.name + "' runs"
-	if name, ours := strings.CutPrefix(holder, j.name+", "); err == nil && ours {
-		words += " (" + name + ", since " + since + ")"
+		AND classid::bigint << 32 | objid::bigint = $1`, j.key).Scan(&application, &since)
+	name, process, ours := strings.Cut(application, ", ")
+	if err != nil || !ours { // it has just ended, or cannot be seen
+		return nil, "another process keeps '" + j.name + "' from running", nil
 	}
-	return nil, fault.New(fault.Busy, words).WithHint("try again when it is done")
+	other := "another "
+	if name != j.name {
+		other = ""
+	}
+	return nil, other + "'" + name + "' runs (" + process + ", since " + since + ")", nil
 }

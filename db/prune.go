@@ -45,8 +45,9 @@ func (p *Pruned) add(q Pruned) {
 //   - its author shows the object first, and the user follows the author;
 //   - it is a Follow, or answers one, and there is a relationship with its actor.
 //
-// Ids stay taken, and deletions remembered; moves are, as long as they keep an account from moving again. It works in transactions of bounded size and rests after each as long as it
-// took. When it ends early, what is done is done, and counted.
+// Ids stay taken, and deletions remembered; moves are, as long as they keep an account from moving again. It works in
+// transactions of bounded size and rests after each as long as it took. When it ends early, what is done is done, and
+// counted.
 func (c *Cluster) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pruned, error) {
 	var all Pruned
 	for _, pass := range []func(context.Context, *Tx, Pruning, reached) (Pruned, *reached, error){pruneActivities, pruneOrphans, pruneActors, pruneMoves} {

@@ -56,8 +56,8 @@ type PrunedUser struct {
 
 // Prune removes from users' databases what others sent long ago and the user had nothing to do with, as db.Cluster.Prune
 // decides, and when it is everybody's, the reports that were resolved as long ago; one that fails does not keep the others
-// from it. The fault is Busy when another process does the same, NoUser
-// when somebody named is no user, Usage when nothing says what is old.
+// from it. The fault is Busy when another process does the same, NoUser when somebody named is no user, Usage when nothing
+// says what is old.
 func (e *Engine) Prune(ctx context.Context, p Pruning) (r PruneReport, err error) {
 	began := time.Now()
 	r = PruneReport{Users: []PrunedUser{}, Days: p.Days, DryRun: p.DryRun}

@@ -164,9 +164,9 @@ func (p *puttingBack) lock(ctx context.Context) (lost <-chan struct{}, release f
 	if p.ask.DryRun {
 		return nil, func() {}, nil
 	}
-	release, lost, err = p.e.db.LockServe(ctx)
+	release, lost, err = p.e.db.LockServe(ctx, "lightweb restore")
 	if fault.KindOf(err) == fault.Conflict {
-		err = fault.Wrap(fault.Busy, "an engine serves this instance", err).WithHint("stop it first; --dry-run can run beside it")
+		err = fault.Wrap(fault.Busy, fault.Public(err), err).WithHint("stop it first; --dry-run can run beside it")
 	}
 	return lost, release, err
 }

@@ -86,7 +86,7 @@ func listen(ctx context.Context, key, address string) (net.Listener, error) {
 
 // serve starts the parts in order, waits, and stops them in reverse.
 func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener, ready func(Serving)) error {
-	release, lost, err := e.db.LockServe(ctx)
+	release, lost, err := e.db.LockServe(ctx, "lightweb serve")
 	if err != nil {
 		return errors.Join(err, public.Close(), admin.Close())
 	}
@@ -200,7 +200,7 @@ func (e *Engine) keepLock(ctx context.Context, release func(), lost <-chan struc
 		e.log.WarnContext(ctx, "database connection lost")
 		var err error
 		for {
-			if release, lost, err = e.db.LockServe(ctx); err == nil || ctx.Err() != nil {
+			if release, lost, err = e.db.LockServe(ctx, "lightweb serve"); err == nil || ctx.Err() != nil {
 				break
 			}
 			if fault.KindOf(err) == fault.Conflict {

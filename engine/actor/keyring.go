@@ -154,7 +154,7 @@ func (k *Keyring) set(u vocab.Username) (*keyset, error) {
 func unusable(u vocab.Username, dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) && !u.IsZero() {
 		return fault.Wrap(fault.NoUser, fmt.Sprintf("there are no keys of a user %q", u), err).
-			WithHint("lightweb user create " + u.String() + " makes the keys that are missing")
+			WithHint("restore " + dir + " from a backup: peers know these keys; 'lightweb user create' only finishes a user whom it began")
 	}
 	return fault.Wrap(fault.Config, "the keys cannot be read", err).WithHint("restore the readable files of " + dir + " from a backup: peers know these keys")
 }

@@ -132,7 +132,7 @@ func TestHalfMadeKeysAreCompleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := k.Keys(alice)
-	if fault.KindOf(err) != fault.NoUser || !strings.Contains(fault.Hint(err), "lightweb user create alice") {
+	if fault.KindOf(err) != fault.NoUser || !strings.HasPrefix(fault.Hint(err), "restore "+k.Dir(alice)+" from a backup") {
 		t.Errorf("Keys = %v, hint %q", err, fault.Hint(err))
 	}
 	if err := k.Create(alice); err != nil {
