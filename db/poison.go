@@ -15,10 +15,11 @@ type Poisoned struct {
 	CreatedAt time.Time
 }
 
-// Poisoned returns up to n activities that were set aside, the oldest first; with an id only that one.
-func (t *Tx) Poisoned(ctx context.Context, only vocab.ID, n int) ([]Poisoned, error) {
+// Poisoned returns up to n activities that were set aside, the oldest first, those after one of them; with an id only
+// that one.
+func (t *Tx) Poisoned(ctx context.Context, only vocab.ID, after Poisoned, n int) ([]Poisoned, error) {
 	return collect[Poisoned](ctx, t, "list poison", `SELECT uri, raw, reason, created_at FROM poison
-		WHERE $1 IN ('', uri) ORDER BY created_at, uri LIMIT $2`, only, n)
+		WHERE $1 IN ('', uri) AND (created_at, uri) > ($2, $3) ORDER BY created_at, uri LIMIT $4`, only, after.CreatedAt, after.URI, n)
 }
 
 // CountPoison returns how many activities were set aside.

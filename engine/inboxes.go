@@ -80,7 +80,7 @@ func (e *Engine) ListInbox(ctx context.Context, c InboxChoice) (InboxList, error
 			if err != nil {
 				return err
 			}
-			found, err := tx.Poisoned(ctx, c.Activity, c.Limit-len(l.Items))
+			found, err := tx.Poisoned(ctx, c.Activity, db.Poisoned{}, c.Limit-len(l.Items))
 			if err != nil {
 				return err
 			}
@@ -209,29 +209,42 @@ func (e *Engine) DropInbox(ctx context.Context, c InboxChoice) (InboxReport, err
 	return r, missing(c, r)
 }
 
-// eachPoison does something with what was set aside of u, and notes in r what failed.
+// eachPoison does something with what was set aside of u, and notes in r what failed. What is set aside meanwhile, such
+// as what fails once more, is not looked at.
 func (e *Engine) eachPoison(ctx context.Context, u vocab.Username, c InboxChoice, r *InboxReport, do func(db.Poisoned) error) {
-	var all []db.Poisoned
-	err := e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		n, err := tx.CountPoison(ctx)
-		if err != nil {
-			return err
-		}
-		all, err = tx.Poisoned(ctx, c.Activity, n)
+	failed := func(id vocab.ID, err error) {
+		r.Failures = append(r.Failures, InboxFailure{User: u, Activity: id, Error: err.Error(), Hint: fault.Hint(err)})
+	}
+	var left int
+	err := e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		left, err = tx.CountPoison(ctx)
 		return err
 	})
-	if err != nil {
-		r.Failures = append(r.Failures, InboxFailure{User: u, Error: err.Error(), Hint: fault.Hint(err)})
-		return
+	if c.Activity != "" {
+		left = min(left, 1)
 	}
-	r.Matched += len(all)
-	for _, p := range all {
-		if c.DryRun {
-			continue
+	for last := (db.Poisoned{}); left > 0 && err == nil; {
+		var page []db.Poisoned
+		err = e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+			page, err = tx.Poisoned(ctx, c.Activity, last, min(left, inboxPage))
+			return err
+		})
+		if err != nil || len(page) == 0 {
+			break
 		}
-		if err := do(p); err != nil {
-			r.Failures = append(r.Failures, InboxFailure{User: u, Activity: p.URI, Error: err.Error(), Hint: fault.Hint(err)})
+		left, last = left-len(page), page[len(page)-1]
+		r.Matched += len(page)
+		for _, p := range page {
+			if c.DryRun {
+				continue
+			}
+			if err := do(p); err != nil {
+				failed(p.URI, err)
+			}
 		}
+	}
+	if err != nil {
+		failed("", err)
 	}
 }
 

@@ -101,6 +101,24 @@ func TestWhatUsersDoNotHave(t *testing.T) {
 	})
 }
 
+func TestMoreThanAPageIsDropped(t *testing.T) {
+	t.Parallel()
+	i := enginetest.Start(t)
+	rita := i.CreateUser(t, "rita")
+	const n = 250
+	rita.Column(t, `INSERT INTO poison (uri, raw, reason, created_at) SELECT 'https://peer.example/' || i, '{}', 'a bug', now() - i % 7 * interval '1 minute'
+		FROM generate_series(1, 250) i RETURNING ''`)
+	for _, tt := range []struct {
+		args []string
+		left int
+	}{{[]string{"--activity", "https://peer.example/7"}, n - 1}, {[]string{"--dry-run"}, n - 1}, {nil, 0}} {
+		ran := i.Run(t, append([]string{"inbox", "drop", "rita", "--state", "poison", "--yes", "-q"}, tt.args...)...)
+		if l := inboxList(t, i, "rita"); ran.Code != 0 || l.Poison != tt.left {
+			t.Errorf("inbox drop %q ended with %d and leaves %d, want %d\n%s", tt.args, ran.Code, l.Poison, tt.left, ran.Stderr)
+		}
+	}
+}
+
 func sameSet(a, b []string) bool {
 	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
 	return slices.Equal(a, b)

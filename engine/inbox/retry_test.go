@@ -17,7 +17,7 @@ import (
 func poisoned(t *testing.T, s *peertest.Scene) (all []db.Poisoned) {
 	t.Helper()
 	err := s.Store.Read(t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) (err error) {
-		all, err = tx.Poisoned(ctx, "", 100)
+		all, err = tx.Poisoned(ctx, "", db.Poisoned{}, 100)
 		return err
 	})
 	if err != nil {
