@@ -87,6 +87,9 @@ const knownActors = `SELECT actor, bool_or(follows) FROM (
 		UNION ALL SELECT DISTINCT actor_uri, false FROM activities
 		UNION ALL SELECT DISTINCT CASE jsonb_typeof(by) WHEN 'string' THEN by #>> '{}' ELSE by ->> 'id' END, false FROM objects, jsonb_path_query(raw, '$.attributedTo[*]') AS by
 		UNION ALL SELECT DISTINCT actor_uri, false FROM reactions
+		UNION ALL SELECT DISTINCT actor_uri, false FROM votes
+		UNION ALL SELECT DISTINCT actor_uri, false FROM pins
+		UNION ALL SELECT actor_uri, false FROM blocks
 		UNION ALL SELECT uri, false FROM actors
 	) AS k WHERE actor <> '' AND actor <> $1 GROUP BY actor`
 

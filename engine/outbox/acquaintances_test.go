@@ -3,6 +3,7 @@ package outbox_test
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -26,7 +27,10 @@ func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 	for n, address := range []string{"127.0.0.2", "127.0.0.3"} {
 		w.peers = append(w.peers, peertest.New(t, address))
 		for i := range 2 {
-			w.actors = append(w.actors, w.peers[n].Actor(fmt.Sprintf("/actor%d", i)))
+			a := w.peers[n].Actor(fmt.Sprintf("/actor%d", i))
+			a.Doc["featured"] = featured(a)
+			a.Show()
+			w.actors = append(w.actors, a)
 		}
 	}
 	for _, name := range []string{"alice", "bob"} {
@@ -35,13 +39,20 @@ func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 	for seed := range uint64(4) {
 		w.rand = rand.New(rand.NewPCG(seed, 1))
 		w.done = nil
-		for range 40 {
+		for range 60 {
 			w.step()
 			w.check(fmt.Sprintf("seed %d, after %s", seed, strings.Join(w.done, ", ")))
 		}
 	}
-	if len(w.refused)*2 > 160 {
+	if len(w.refused)*2 > 240 {
 		t.Errorf("most of what was done was refused: %q", w.refused)
+	}
+
+	for _, table := range []string{"blocks", "pins", "moves"} {
+		q := `SELECT '' FROM ` + table
+		if len(w.in.Column(t, w.users[0], q))+len(w.in.Column(t, w.users[1], q)) == 0 {
+			t.Errorf("nobody has anything in %s", table)
+		}
 	}
 
 	w.in.Instance(t, `DELETE FROM acquaintances`)
@@ -82,7 +93,7 @@ func (w *town) step() {
 	u, a := pick(w, w.users), pick(w, w.actors)
 	var err error
 	what := ""
-	switch w.rand.IntN(16) {
+	switch w.rand.IntN(24) {
 	case 0, 1:
 		what, err = w.dispatch(u, "Follow", vocab.Doc{"actorUri": w.anybody(u)})
 	case 2:
@@ -114,8 +125,24 @@ func (w *town) step() {
 	case 14:
 		what, err = w.receive(a, u, pick(w, []string{"Accept", "Reject", "Accept"}), vocab.Doc{"type": "Follow", "actor": string(w.in.Local.ID(u)), "object": string(a.ID)})
 	case 15:
-		if own := slices.DeleteFunc(slices.Clone(w.objects), func(id vocab.ID) bool { return !strings.HasPrefix(string(id), string(a.ID)+"/") }); len(own) > 0 {
+		if own := w.madeBy(a.ID); len(own) > 0 {
 			what, err = w.receive(a, u, "Delete", string(pick(w, own)))
+		}
+	case 16:
+		what, err = w.dispatch(u, pick(w, []string{"Block", "Unblock", "Unblock"}), vocab.Doc{"actorUri": w.anybody(u)})
+	case 17:
+		what, err = w.receive(a, u, "Block", string(w.in.Local.ID(u)))
+	case 18, 19:
+		if own := w.madeBy(a.ID); len(own) > 0 {
+			what, err = w.receive(a, u, pick(w, []string{"Add", "Add", "Remove"}), string(pick(w, own)), vocab.Doc{"target": featured(a)})
+		}
+	case 20, 21:
+		what, err = w.move(a, pick(w, w.actors), u)
+	case 22, 23: // which u passes on
+		if own := w.madeBy(w.in.Local.ID(u)); len(own) > 0 {
+			n := w.note(a)
+			n["inReplyTo"], n["cc"] = string(pick(w, own)), string(w.in.Local.Followers(u))
+			what, err = w.receive(a, u, "Create", n, vocab.Doc{"to": nil, "cc": n["cc"]})
 		}
 	}
 	if err != nil {
@@ -150,6 +177,28 @@ func (w *town) note(a *peertest.Actor) vocab.Doc {
 	}
 	w.objects = append(w.objects, vocab.ID(path))
 	return d
+}
+
+// featured is the collection of what an actor shows first.
+func featured(a *peertest.Actor) string { return string(a.ID) + "/featured" }
+
+// move lets both accounts say that the one became the other, for as long as they are asked.
+func (w *town) move(from, to *peertest.Actor, u vocab.Username) (string, error) {
+	from.Doc["movedTo"], to.Doc["alsoKnownAs"] = string(to.ID), []any{string(from.ID)}
+	from.Show()
+	to.Show()
+	defer func() {
+		delete(from.Doc, "movedTo")
+		delete(to.Doc, "alsoKnownAs")
+		from.Show()
+		to.Show()
+	}()
+	return w.receive(from, u, "Move", string(from.ID), vocab.Doc{"target": string(to.ID)})
+}
+
+// madeBy returns the objects that an actor made.
+func (w *town) madeBy(actor vocab.ID) []vocab.ID {
+	return slices.DeleteFunc(slices.Clone(w.objects), func(id vocab.ID) bool { return !strings.HasPrefix(string(id), string(actor)+"/") })
 }
 
 func (w *town) by(a *peertest.Actor) []sent {
@@ -189,10 +238,13 @@ func (w *town) handOver(u vocab.Username) error {
 	return nil
 }
 
-// receive lets a send an activity to u's inbox, or to the one that all share.
-func (w *town) receive(a *peertest.Actor, u vocab.Username, kind string, object any) (string, error) {
+// receive lets a send an activity to u's inbox, or to the one that all share, and hands on what u says to it or passes on.
+func (w *town) receive(a *peertest.Actor, u vocab.Username, kind string, object any, more ...vocab.Doc) (string, error) {
 	w.n++
 	d := vocab.Doc{"id": fmt.Sprintf("%s/activities/%d", a.ID, w.n), "type": kind, "actor": string(a.ID), "object": object, "to": string(vocab.Public)}
+	for _, m := range more {
+		maps.Copy(d, m)
+	}
 	inbox, owner := w.in.Local.Inbox(u), u
 	if w.rand.IntN(3) == 0 {
 		inbox, owner = w.in.Local.SharedInbox(), vocab.Username{}
@@ -201,7 +253,16 @@ func (w *town) receive(a *peertest.Actor, u vocab.Username, kind string, object 
 	w.sent = append(w.sent, sent{a, vocab.ID(d["id"].(string)), kind, about})
 	body := d.JSON()
 	r := a.Post(w.t, string(inbox), vocab.ActivityJSON, body, signature.RFC9421, w.in.Now())
-	return fmt.Sprintf("%s to %s: %s", a.ID, inbox, body), w.in.Inbox.Receive(w.t.Context(), r, body, owner)
+	what := fmt.Sprintf("%s to %s: %s", a.ID, inbox, body)
+	if err := w.in.Inbox.Receive(w.t.Context(), r, body, owner); err != nil {
+		return what, err
+	}
+	for _, u := range w.users {
+		if err := w.handOver(u); err != nil {
+			return what, err
+		}
+	}
+	return what, nil
 }
 
 // check fails the test when anybody is unknown who must be known.
@@ -210,7 +271,8 @@ func (w *town) check(when string) {
 	for _, u := range w.users {
 		for query, follows := range map[string]bool{
 			`SELECT actor_uri FROM relationships UNION SELECT actor_uri FROM activities UNION SELECT raw ->> 'attributedTo' FROM objects WHERE raw ? 'attributedTo'
-				UNION SELECT uri FROM actors UNION SELECT actor_uri FROM reactions UNION SELECT actor_uri FROM feed`: false,
+				UNION SELECT uri FROM actors UNION SELECT actor_uri FROM reactions UNION SELECT actor_uri FROM feed
+				UNION SELECT actor_uri FROM blocks UNION SELECT actor_uri FROM pins UNION SELECT actor_uri FROM votes`: false,
 			`SELECT actor_uri FROM relationships WHERE type = 'following' AND status IN ('pending', 'accepted')`: true,
 		} {
 			for _, id := range w.in.Column(w.t, u, query) {

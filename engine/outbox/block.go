@@ -34,7 +34,7 @@ func (p *block) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 		x.to = []vocab.ID{p.actor}
 		x.name(x.target)
 	}
-	return nil
+	return o.Store.Acquaint(ctx, p.actor, []vocab.Username{x.User}, false)
 }
 
 func (p *block) construct(*Outbox, *exchange) (string, any) { return "Block", string(p.actor) }
