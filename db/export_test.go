@@ -88,3 +88,6 @@ func Unsent(t *Tx) int { return len(t.unsent.activities) }
 
 // ArrivedBy returns the id that rows have which arrived before t.
 var ArrivedBy = arrivedBy
+
+// SetEpoch makes c believe that it serves in another epoch.
+func (c *Cluster) SetEpoch(epoch int64) { c.epoch.Store(epoch) }

@@ -97,24 +97,16 @@ const lockIntake = `SELECT FROM intake WHERE seq = ANY($1) ORDER BY seq FOR UPDA
 // forsaken removes those of the rows that nobody drives or waits for.
 const forsaken = `DELETE FROM intake i WHERE seq = ANY($1) AND recipients = '{}' AND NOT EXISTS (SELECT FROM intake_waiting w WHERE w.seq = i.seq)`
 
-// Park makes rows wait for u.
+// Park makes rows wait for u. The fault is Unavailable when another process has begun to serve the instance.
 func (c *Cluster) Park(ctx context.Context, u vocab.Username, seqs []int64) error {
-	tag, err := c.instance.Exec(ctx, `WITH there AS MATERIALIZED (SELECT seq FROM intake WHERE seq = ANY($3) ORDER BY seq FOR KEY SHARE)
-		INSERT INTO intake_waiting (username, seq) SELECT $2, seq FROM there WHERE `+fenced+` ON CONFLICT DO NOTHING`, c.epoch.Load(), u, seqs)
-	if err == nil && tag.RowsAffected() == 0 {
-		return c.checkServing(ctx)
-	}
-	return storeFault("park what a user cannot take", err)
-}
-
-// checkServing returns the fault Unavailable when another process has begun to serve the instance.
-func (c *Cluster) checkServing(ctx context.Context) error {
-	var serving bool
-	err := c.instance.QueryRow(ctx, `SELECT `+fenced, c.epoch.Load()).Scan(&serving)
+	var serving bool // as of this very statement: between two the epoch could change
+	err := c.instance.QueryRow(ctx, `WITH there AS MATERIALIZED (SELECT seq FROM intake WHERE seq = ANY($3) ORDER BY seq FOR KEY SHARE),
+		waiting AS (INSERT INTO intake_waiting (username, seq) SELECT $2, seq FROM there WHERE `+fenced+` ON CONFLICT DO NOTHING)
+		SELECT `+fenced, c.epoch.Load(), u, seqs).Scan(&serving)
 	if err == nil && !serving {
 		return errFenced
 	}
-	return storeFault("look who serves", err)
+	return storeFault("park what a user cannot take", err)
 }
 
 // TakeOver makes every row wait that the writers of an earlier process drove, and returns how many there were. It must

@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"database/sql"
 	"slices"
 	"strings"
 	"sync"
@@ -218,6 +219,55 @@ func TestAnEarlierEpochChangesNothing(t *testing.T) {
 		t.Errorf("TakeOver by who serves = %d, %v; want 1", n, err)
 	}
 	lies(t, next, 2, 3)
+}
+
+// Who serves loses the lock and takes it again while rows are parked: what was not parked is not taken for parked.
+func TestParkingBetweenTwoEpochsIsNotTakenForDone(t *testing.T) {
+	t.Parallel()
+	cfg := destroyed(t, dbtest.Config(t))
+	c := open(t, cfg)
+	u := users(t, c, "anna", "ben")
+	release, _, err := c.LockServe(t.Context(), "lightweb serve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	row := accept(t, c, intake("1", u, nil))
+	beside, err := sql.Open("pgx", cfg.URL+" database="+cfg.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer beside.Close()
+	tx, err := beside.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var next int64
+	if err := tx.QueryRow(`UPDATE serving SET epoch = epoch + 1 RETURNING epoch`).Scan(&next); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(`LOCK TABLE serving`); err != nil {
+		t.Fatal(err)
+	}
+	parked := make(chan error, 1)
+	go func() { parked <- c.Park(t.Context(), u[0], []int64{row.Seq}) }()
+	for waits := false; !waits; { // in the epoch before
+		if err := tx.QueryRow(`SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'serving'::regclass)`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.SetEpoch(next)
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-parked; fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("Park = %v, want Unavailable", err)
+	}
+	lies(t, c, 1, 0)
+	if err := c.Park(t.Context(), u[0], []int64{row.Seq}); err != nil {
+		t.Errorf("Park in the next epoch = %v", err)
+	}
+	lies(t, c, 1, 1)
 }
 
 // However merges, ends and parking meet: nothing is lost, and nothing is left.
