@@ -319,17 +319,20 @@ func TestAStoreThatIsDownIsNotThePeersFault(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t)
 	p.show("/users/bob", p.person(t, "bob", 0))
-	broken := &failing{err: fault.New(fault.Unavailable, "down").WithCode(codeDatabase)}
+	broken := &failing{}
 	n := newNode(t, settings{store: broken})
-	_, err := n.Resolve(context.Background(), p.id("/users/bob"))
-	checkKind(t, "Resolve", err, fault.Unavailable)
+	for _, code := range []string{"database_unavailable", "database_full", "database_disk_full"} {
+		broken.set(fault.New(fault.Unavailable, "down").WithCode(code))
+		_, err := n.Resolve(context.Background(), p.id("/users/bob"))
+		checkKind(t, "Resolve", err, fault.Unavailable)
+	}
 	broken.set(nil)
 	if _, err := n.Resolve(context.Background(), p.id("/users/bob")); err != nil {
 		t.Errorf("once the store is back: %v", err)
 	}
 	broken.set(errors.New("a bug"))
 	n.clock.pass(testTTL)
-	_, err = n.Refresh(context.Background(), p.id("/users/bob"))
+	_, err := n.Refresh(context.Background(), p.id("/users/bob"))
 	if fault.KindOf(err) != fault.Internal || err == nil {
 		t.Errorf("Refresh = %v, want our own fault", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -129,7 +130,7 @@ func (r *Resolver) note(name string, err error) {
 
 // blamesPeer tells whether an error is what the peer did, or did not: not our own limits, nor our own store.
 func blamesPeer(err error) bool {
-	if e := fault.Of(err); e == nil || e.Code == codeDatabase {
+	if e := fault.Of(err); e == nil || strings.HasPrefix(e.Code, codesOfDatabase) {
 		return false
 	}
 	switch fault.KindOf(err) {
@@ -139,8 +140,8 @@ func blamesPeer(err error) bool {
 	return true
 }
 
-// codeDatabase is what db calls a server of ours that does not answer.
-const codeDatabase = "database_unavailable"
+// codesOfDatabase begin what db calls a server of ours that does not answer, or has no room.
+const codesOfDatabase = "database_"
 
 // spend counts one fetch of an actor or key against the domain of id.
 func (r *Resolver) spend(id vocab.ID) error { return spend(r.rate, id) }
