@@ -27,6 +27,9 @@ func storeFault(attempt string, err error) error {
 	case full(err):
 		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Unavailable, "the database takes no more connections", err).
 			WithCode("database_full").WithHint("raise max_connections of PostgreSQL, or lower database.max_connections").After(time.Second))
+	case hasCode(err, "53100"):
+		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Unavailable, "the database has no room on its disk", err).
+			WithCode("database_disk_full").WithHint("make room on the disk of PostgreSQL"))
 	case again(err):
 		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Busy, "others changed the same at the same time", err))
 	case unavailable(err):

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -57,7 +58,7 @@ func (w *writers) park(u vocab.Username, after time.Duration) *parked {
 func (w *writers) trouble(u vocab.Username, p *parked, cause error) {
 	if !p.told {
 		p.told = true
-		w.inbox.Log.Warn("user parked", "user", u, "err", cause, "hint", "lightweb db status")
+		w.inbox.Log.Warn("user parked", "user", u, "err", cause, "hint", cmp.Or(fault.Hint(cause), "lightweb db status"))
 	}
 }
 
