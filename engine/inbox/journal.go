@@ -46,6 +46,8 @@ func (w *writers) keep(ctx context.Context, x *receiving, raw json.RawMessage, w
 		for _, u := range in.Recipients {
 			w.push(u, &entry{x: w.inbox.apply(x, u, raw), row: r})
 		}
+	} else {
+		w.waiting -= len(in.Recipients)
 	}
 	w.settleRow(r)
 	for _, u := range in.Waiting {
@@ -54,8 +56,8 @@ func (w *writers) keep(ctx context.Context, x *receiving, raw json.RawMessage, w
 	return err
 }
 
-// begin sorts out for whom the activity waits, and announces the row: it is not ended while somebody writes it, and
-// the writers are not closed.
+// begin sorts out for whom the activity waits, counts those who will be queued, and announces the row: it is not ended
+// while somebody writes it, and the writers are not closed.
 func (w *writers) begin(in *db.Intake, wait bool) (*row, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,6 +81,7 @@ func (w *writers) begin(in *db.Intake, wait bool) (*row, error) {
 	}
 	r.writing++
 	w.running.Add(1)
+	w.waiting += len(in.Recipients)
 	if len(in.Recipients) > 0 {
 		size := int64(len(in.Raw) + len(in.Fetched))
 		r.size += size

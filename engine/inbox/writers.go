@@ -33,8 +33,8 @@ type writers struct {
 	parked  map[vocab.Username]*parked
 	rows    map[db.IntakeKey]*row // what the journal holds for entries that are queued or about to be
 	done    []db.IntakeRow        // of which the last entry has ended
-	waiting int
-	held    int64 // bytes
+	waiting int                   // entries, and those that are about to be queued
+	held    int64                 // bytes
 	closed  bool
 	closing chan struct{} // closed with it
 	running sync.WaitGroup
@@ -82,6 +82,7 @@ func (w *writers) enqueue(u vocab.Username, e *entry) error {
 	if w.parked[u] != nil {
 		return errParked
 	}
+	w.waiting++
 	w.held += e.size()
 	w.push(u, e)
 	return nil
@@ -98,9 +99,8 @@ func (e *entry) size() int64 {
 	return int64(len(e.x.raw))
 }
 
-// push queues entries and sees that u's writer runs. The caller holds mu.
+// push queues entries, which are counted already, and sees that u's writer runs. The caller holds mu.
 func (w *writers) push(u vocab.Username, e ...*entry) {
-	w.waiting += len(e)
 	_, writing := w.queues[u]
 	w.queues[u] = append(w.queues[u], e...)
 	if !writing {
