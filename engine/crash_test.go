@@ -49,10 +49,10 @@ func TestNothingAcceptedIsLostOrDoubledWhateverIsKilled(t *testing.T) {
 		t.Fatal("LIGHTWEB_CRASH_SEED: ", err)
 	}
 	t.Logf("LIGHTWEB_CRASH_SEED=%d", seed)
-	c := newCrash(t, rand.New(rand.NewPCG(seed, 0)))
+	c := newCrash(t, rand.New(rand.NewPCG(seed, 0)), enginetest.Start(t, "LIGHTWEB_LOG_LEVEL=info"))
 	for n := range rounds {
 		victim := victims[n%len(victims)]
-		c.round(t, n, victim.engine, victim.postgres)
+		c.round(t, n, func() { c.kill(t, victim.engine, victim.postgres) })
 		if t.Failed() {
 			t.Fatalf("round %d, in which %s was killed, is the first to fail", n+1, victim.name)
 		}
@@ -69,12 +69,14 @@ type crash struct {
 	users   []*enginetest.User
 	posts   []string // one of each user, to be liked
 	seen    []int64  // the last event of each user that was looked at
+	within  int      // how many activities of a round are accepted at most when something breaks
+	padding int      // bytes of content in each post beside its number
 
-	accepted, again atomic.Int64
+	accepted, again, requests atomic.Int64
 }
 
-func newCrash(t *testing.T, random *rand.Rand) *crash {
-	c := &crash{random: random, home: enginetest.Start(t, "LIGHTWEB_LOG_LEVEL=info"), peer: peertest.New(t, "127.0.0.2")}
+func newCrash(t *testing.T, random *rand.Rand, home *enginetest.Instance) *crash {
+	c := &crash{random: random, home: home, peer: peertest.New(t, "127.0.0.2"), within: crashActivities - 1}
 	for n := range crashAuthors {
 		c.authors = append(c.authors, c.peer.Actor(fmt.Sprint("/author", n)))
 	}
@@ -106,14 +108,14 @@ type sending struct {
 	args    []any
 }
 
-// round sends many activities, kills something on the way, and looks at everything afterwards.
-func (c *crash) round(t *testing.T, n int, engine, postgres bool) {
+// round sends many activities, breaks something on the way, and looks at everything afterwards.
+func (c *crash) round(t *testing.T, n int, breaks func()) {
 	all := make([]sending, crashActivities)
 	for k := range all {
 		all[k] = c.invent(t, n, k)
 	}
 	var accepted atomic.Int64
-	kill := int64(1 + c.random.IntN(crashActivities-1))
+	kill := int64(1 + c.random.IntN(c.within))
 	due := make(chan struct{})
 	next := make(chan sending)
 	var senders sync.WaitGroup
@@ -134,7 +136,7 @@ func (c *crash) round(t *testing.T, n int, engine, postgres bool) {
 		}
 	})
 	<-due
-	c.kill(t, engine, postgres)
+	breaks()
 	senders.Wait()
 	c.accepted.Add(accepted.Load())
 	c.look(t, all)
@@ -165,7 +167,7 @@ func (c *crash) invent(t *testing.T, round, k int) sending {
 	switch k % 8 {
 	case 5: // a private post, which comes to both inboxes
 		one.inboxes = append(one.inboxes, shared)
-		doc["type"], doc["object"] = "Create", note(a, name, u.ID)
+		doc["type"], doc["object"] = "Create", c.note(a, name, u.ID)
 		one.event, one.effect, one.args = "create.received", `SELECT count(*) FROM feed WHERE activity_uri = $1`, []any{one.id}
 	case 6:
 		doc["type"], doc["object"] = "Like", c.posts[reader]
@@ -178,7 +180,7 @@ func (c *crash) invent(t *testing.T, round, k int) sending {
 		one.effect = `SELECT count(*) FROM relationships r JOIN delivery_jobs j ON j.object_uri = $1 WHERE r.actor_uri = $2 AND r.type = 'follower' AND j.type = 'Accept'`
 	default:
 		doc["to"] = []any{string(vocab.Public)}
-		doc["type"], doc["object"] = "Create", note(a, name, string(vocab.Public))
+		doc["type"], doc["object"] = "Create", c.note(a, name, string(vocab.Public))
 		one.inboxes, one.readers = []string{shared}, []int{0, 1, 2, 3, 4}
 		one.event, one.effect, one.args = "create.received", `SELECT count(*) FROM feed WHERE activity_uri = $1`, []any{one.id}
 	}
@@ -186,8 +188,12 @@ func (c *crash) invent(t *testing.T, round, k int) sending {
 	return one
 }
 
-func note(a *peertest.Actor, name, to string) vocab.Doc {
-	return vocab.Doc{"id": fmt.Sprint(a.ID, "/notes/", name), "type": "Note", "attributedTo": string(a.ID), "content": "number " + name, "to": []any{to}}
+func (c *crash) note(a *peertest.Actor, name, to string) vocab.Doc {
+	padding := make([]byte, c.padding)
+	for n := range padding {
+		padding[n] = byte('a' + c.random.IntN(26)) // what can be compressed takes no room
+	}
+	return vocab.Doc{"id": fmt.Sprint(a.ID, "/notes/", name), "type": "Note", "attributedTo": string(a.ID), "content": "number " + name + string(padding), "to": []any{to}}
 }
 
 // send posts an activity to its inboxes, each until it is accepted, as other servers do.
@@ -237,11 +243,15 @@ func (c *crash) post(t *testing.T, a *peertest.Actor, inbox string, body []byte)
 		t.Error(err)
 		return 0
 	}
+	defer c.requests.Add(1)
 	resp, err := crashClient.Do(r)
 	if err != nil {
 		return 0
 	}
-	_ = resp.Body.Close() // the status says it all
+	_ = resp.Body.Close() // status and header say it all
+	if resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "" {
+		t.Error("a 503 does not say when to come again")
+	}
 	return resp.StatusCode
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,7 +57,13 @@ func start(t testing.TB, n int, settings []string) []*Instance {
 // Make makes an instance that nobody serves yet.
 func Make(t testing.TB, settings ...string) *Instance {
 	t.Helper()
-	i := &Instance{DataDir: Dir(t), listen: freeAddress(t), admin: freeAddress(t)}
+	return MakeIn(t, Dir(t), settings...)
+}
+
+// MakeIn is Make for a data directory that is there.
+func MakeIn(t testing.TB, dir string, settings ...string) *Instance {
+	t.Helper()
+	i := &Instance{DataDir: dir, listen: freeAddress(t), admin: freeAddress(t)}
 	i.URL = "http://" + i.listen
 	i.env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LIGHTWEB_PG_BIN=" + os.Getenv("LIGHTWEB_PG_BIN"),
@@ -139,6 +146,31 @@ func (i *Instance) Running() bool {
 	default:
 		return true
 	}
+}
+
+// Log returns what the processes of the instance have logged so far.
+func (i *Instance) Log() string {
+	var all strings.Builder
+	for _, log := range i.logs {
+		all.WriteString(log.String())
+	}
+	return all.String()
+}
+
+// Metric returns what the process counts, by the name and labels it is shown with; 0 while it is not shown.
+func (i *Instance) Metric(t testing.TB, name string) float64 {
+	t.Helper()
+	a := ask(t, http.MethodGet, "http://"+i.admin+"/metrics", nil, nil)
+	for line := range strings.Lines(string(a.Body)) {
+		if value, is := strings.CutPrefix(line, name+" "); is {
+			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	return 0
 }
 
 // Set changes a setting for the next start.

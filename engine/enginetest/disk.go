@@ -1,0 +1,57 @@
+package enginetest
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// Disk is a small disk of its own, which can be filled.
+type Disk struct{ Dir string }
+
+// NewDisk makes a disk of so many MiB, which is there until the test ends. The test is skipped where none can be made.
+func NewDisk(t testing.TB, size int) *Disk {
+	t.Helper()
+	d := &Disk{Dir(t)}
+	unmount, err := mount(d.Dir, size)
+	if err != nil {
+		Skip(t, "a small disk can only be mounted by root, on Linux: "+err.Error())
+	}
+	t.Cleanup(func() {
+		if err := unmount(); err != nil {
+			t.Error("unmount the small disk: ", err)
+		}
+	})
+	return d
+}
+
+func (d *Disk) ballast() string { return filepath.Join(d.Dir, "ballast") }
+
+// Fill leaves no room on the disk.
+func (d *Disk) Fill(t testing.TB) {
+	t.Helper()
+	f, err := os.OpenFile(d.ballast(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := io.Copy(f, zeros{}); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("fill the small disk: %v, want that there is no space left", err)
+	}
+}
+
+// Free makes room again.
+func (d *Disk) Free(t testing.TB) {
+	t.Helper()
+	if err := os.Remove(d.ballast()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// zeros never end.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }

@@ -1,0 +1,14 @@
+package enginetest
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// mount puts an empty disk of so many MiB, which lies in memory, in the place of a folder. All users can pass through it.
+func mount(dir string, size int) (unmount func() error, err error) {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=0711", size)); err != nil {
+		return nil, err
+	}
+	return func() error { return syscall.Unmount(dir, syscall.MNT_DETACH) }, nil
+}

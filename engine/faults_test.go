@@ -1,0 +1,72 @@
+package engine_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+)
+
+// answered waits until so many more requests have been answered, or not.
+func (c *crash) answered(t *testing.T, n int64) {
+	t.Helper()
+	before := c.requests.Load()
+	enginetest.Eventually(t, "requests are answered", func() bool { return c.requests.Load() >= before+n })
+}
+
+// The disk of PostgreSQL runs full under load, and has room again: what was accepted before, meanwhile and afterwards is
+// there once, and the log says what to do. First tables cannot grow, then PostgreSQL itself ends, having no room for the
+// write-ahead log.
+func TestNothingAcceptedIsLostWhenTheDiskIsFull(t *testing.T) {
+	t.Parallel()
+	disk := enginetest.NewDisk(t, 256)
+	home := enginetest.MakeIn(t, disk.Dir, "LIGHTWEB_LOG_LEVEL=info")
+	home.Start(t)
+	c := newCrash(t, rand.New(rand.NewPCG(1, 0)), home)
+	c.within, c.padding = crashActivities/4, 8<<10
+	full := func(meanwhile func()) func() {
+		return func() {
+			before := c.again.Load()
+			disk.Fill(t)
+			enginetest.Eventually(t, "requests are refused", func() bool { meanwhile(); return c.again.Load() >= before+20 })
+			disk.Free(t)
+		}
+	}
+	c.round(t, 0, full(func() {}))
+	c.round(t, 1, full(func() { _, _ = home.SQL(t, "lightweb").ExecContext(t.Context(), `SELECT pg_switch_wal()`) })) // it fails, in the end
+	if !home.Running() {
+		t.Error("the engine ended when its disk was full")
+	}
+	if !strings.Contains(home.Log(), "make room on the disk of PostgreSQL") {
+		t.Error("the log does not say that there must be room on the disk")
+	}
+	t.Logf("%d activities accepted, %d requests refused or unanswered and made again", c.accepted.Load(), c.again.Load())
+}
+
+// PostgreSQL is stopped under load in each way it knows, and started again by the engine.
+func TestNothingAcceptedIsLostWhenPostgreSQLIsStopped(t *testing.T) {
+	t.Parallel()
+	c := newCrash(t, rand.New(rand.NewPCG(2, 0)), enginetest.Start(t, "LIGHTWEB_LOG_LEVEL=info"))
+	c.within = crashActivities / 4
+	ways := [][]syscall.Signal{
+		{syscall.SIGINT},                  // at once, in order
+		{syscall.SIGQUIT},                 // at once, to be recovered
+		{syscall.SIGTERM, syscall.SIGINT}, // first it only takes no new connections
+	}
+	for n, signals := range ways {
+		pid := c.home.Postmaster()
+		c.round(t, n, func() {
+			for _, s := range signals {
+				if err := syscall.Kill(pid, s); err != nil {
+					t.Error(err)
+				}
+				c.answered(t, 20)
+			}
+		})
+		if now := c.home.Postmaster(); now == pid || now == 0 {
+			t.Errorf("PostgreSQL is process %d after %d was sent %v, want a new one", now, pid, signals)
+		}
+	}
+}
