@@ -9,11 +9,16 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// answered waits until so many more requests have been answered, or not.
-func (c *crash) answered(t *testing.T, n int64) {
+// stop sends PostgreSQL signals, one after the other while requests are answered.
+func (c *crash) stop(t *testing.T, pid int, signals ...syscall.Signal) {
 	t.Helper()
-	before := c.requests.Load()
-	enginetest.Eventually(t, "requests are answered", func() bool { return c.requests.Load() >= before+n })
+	for _, s := range signals {
+		if err := syscall.Kill(pid, s); err != nil {
+			t.Error(err)
+		}
+		before := c.requests.Load()
+		enginetest.Eventually(t, "requests are answered, or not", func() bool { return c.requests.Load() >= before+20 })
+	}
 }
 
 // The disk of PostgreSQL runs full under load, and has room again: what was accepted before, meanwhile and afterwards is
@@ -51,19 +56,14 @@ func TestNothingAcceptedIsLostWhenPostgreSQLIsStopped(t *testing.T) {
 	c := newCrash(t, rand.New(rand.NewPCG(2, 0)), enginetest.Start(t, "LIGHTWEB_LOG_LEVEL=info"))
 	c.within = crashActivities / 4
 	ways := [][]syscall.Signal{
-		{syscall.SIGINT},                  // at once, in order
+		{syscall.SIGINT},                  // at once, in order: what closes it for a restart
 		{syscall.SIGQUIT},                 // at once, to be recovered
 		{syscall.SIGTERM, syscall.SIGINT}, // first it only takes no new connections
 	}
 	for n, signals := range ways {
 		pid := c.home.Postmaster()
 		c.round(t, n, func() {
-			for _, s := range signals {
-				if err := syscall.Kill(pid, s); err != nil {
-					t.Error(err)
-				}
-				c.answered(t, 20)
-			}
+			c.stop(t, pid, signals...)
 		})
 		if now := c.home.Postmaster(); now == pid || now == 0 {
 			t.Errorf("PostgreSQL is process %d after %d was sent %v, want a new one", now, pid, signals)

@@ -1,0 +1,204 @@
+package engine_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// amount reads how much a test is to do.
+func amount(t *testing.T, variable, ordinary string) int {
+	t.Helper()
+	n, err := strconv.Atoi(cmp.Or(os.Getenv(variable), ordinary))
+	if err != nil {
+		t.Fatal(variable, ": ", err)
+	}
+	return n
+}
+
+// While the database of one user is away everything for that user waits in the journal and not in memory, and arrives
+// once and in order when it is back. LIGHTWEB_FLOOD says how many activities, 2,000 unless it says otherwise.
+func TestAFloodForOneUserWhoseDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	f := newFlood(t, 1, amount(t, "LIGHTWEB_FLOOD", "2000"))
+	f.play(t, f.users[0].ID+"/inbox")
+}
+
+// The same for many users at once, each of whom gets everything. LIGHTWEB_FLOOD_USERS says how many users, 10 unless it
+// says otherwise, and LIGHTWEB_FLOOD_EACH how many activities for each, 200.
+func TestAFloodForManyUsersWhoseDatabasesAreAway(t *testing.T) {
+	t.Parallel()
+	f := newFlood(t, amount(t, "LIGHTWEB_FLOOD_USERS", "10"), amount(t, "LIGHTWEB_FLOOD_EACH", "200"))
+	f.play(t, f.home.URL+"/inbox")
+}
+
+// flood is an engine that is sent more than it can give to its users now.
+type flood struct {
+	home    *enginetest.Instance
+	authors []*peertest.Actor
+	users   []*enginetest.User
+	each    int // activities for each user
+}
+
+// floodSenders send at once, each for an author of its own: what one author sends has an order.
+const floodSenders = 8
+
+func newFlood(t *testing.T, users, each int) *flood {
+	f := &flood{home: enginetest.Start(t, "LIGHTWEB_LOG_LEVEL=info"), each: each / floodSenders * floodSenders}
+	peer := peertest.New(t, "127.0.0.2")
+	c := &crash{home: f.home, peer: peer, random: rand.New(rand.NewPCG(5, 0))}
+	for n := range floodSenders {
+		f.authors = append(f.authors, peer.Actor(fmt.Sprint("/author", n)))
+	}
+	for n := range users {
+		u := f.home.CreateUser(t, fmt.Sprint("reader", n))
+		f.users = append(f.users, u)
+		for _, a := range f.authors {
+			follow := u.Do(t, "Follow", map[string]any{"actorUri": string(a.ID)}).ActivityID
+			accept := vocab.Doc{"id": fmt.Sprint(a.ID, "/accepts/", n), "type": "Accept", "actor": string(a.ID), "object": follow}
+			if status := c.post(t, a, u.ID+"/inbox", accept.JSON()); status != http.StatusAccepted {
+				t.Fatalf("the Accept was answered %d", status)
+			}
+		}
+	}
+	return f
+}
+
+func (f *flood) play(t *testing.T, inbox string) {
+	f.away(t, true)
+	before := f.memory(t)
+	began := time.Now()
+	f.send(t, inbox)
+	sent := time.Since(began)
+	total := float64(f.each * len(f.users))
+	var queued float64
+	enginetest.Eventually(t, "everything waits in the journal", func() bool {
+		queued = max(queued, f.home.Metric(t, `lightweb_inbox_waiting{state="queued"}`))
+		return f.home.Metric(t, `lightweb_inbox_waiting{state="parked"}`) == total
+	})
+	if queued > floodSenders*float64(len(f.users)) {
+		t.Errorf("%v activities were queued in memory, want no more than are on their way", queued)
+	}
+	t.Logf("%d activities for each of %d users accepted in %v; the engine holds %d MiB, before it held %d", f.each, len(f.users), sent, f.memory(t)>>20, before>>20)
+	began = time.Now()
+	f.away(t, false)
+	f.drained(t)
+	t.Logf("drained in %v; the engine holds %d MiB", time.Since(began), f.memory(t)>>20)
+	for _, u := range f.users {
+		f.look(t, u)
+	}
+}
+
+// away makes the users' databases refuse connections, or take them again.
+func (f *flood) away(t *testing.T, away bool) {
+	t.Helper()
+	for _, u := range f.users {
+		for _, q := range []string{`ALTER DATABASE lightweb_` + u.Name + ` ALLOW_CONNECTIONS ` + strconv.FormatBool(!away),
+			`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'lightweb_` + u.Name + `'`} {
+			if _, err := f.home.SQL(t, "postgres").ExecContext(t.Context(), q); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func (f *flood) memory(t *testing.T) int64 {
+	return int64(f.home.Metric(t, "process_resident_memory_bytes"))
+}
+
+// send posts everything; what is refused for now is sent again.
+func (f *flood) send(t *testing.T, inbox string) {
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: floodSenders}}
+	defer client.CloseIdleConnections()
+	var all sync.WaitGroup
+	for _, a := range f.authors {
+		all.Go(func() {
+			for n := range f.each / floodSenders {
+				id := fmt.Sprintf("%s/%06d", a.ID, n)
+				body := vocab.Doc{"id": id, "type": "Create", "actor": string(a.ID), "to": []any{string(vocab.Public)}, "object": vocab.Doc{
+					"id": id + "/note", "type": "Note", "attributedTo": string(a.ID), "content": "hi", "to": []any{string(vocab.Public)}}}.JSON()
+				for status := 0; status != http.StatusAccepted; {
+					if status = floodPost(t, client, a, inbox, body); status != http.StatusAccepted && status != http.StatusServiceUnavailable {
+						t.Errorf("%s was answered %d, want 202 or 503", id, status)
+						return
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func floodPost(t *testing.T, client *http.Client, a *peertest.Actor, inbox string, body []byte) int {
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, inbox, bytes.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	r.Header.Set("Content-Type", vocab.ActivityJSON)
+	if err := signature.Sign(r, body, a.Keys.RSA, signature.RFC9421, time.Now()); err != nil {
+		t.Error(err)
+		return 0
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	_ = resp.Body.Close() // status and header say it all
+	if resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "" {
+		t.Error("a 503 does not say when to come again")
+	}
+	return resp.StatusCode
+}
+
+// drained waits until the journal is empty, for as long as it becomes less. A user is tried again every minute at the latest.
+func (f *flood) drained(t *testing.T) {
+	t.Helper()
+	const patience = 2 * time.Minute
+	tick, limit := time.NewTicker(50*time.Millisecond), time.NewTimer(patience)
+	defer tick.Stop()
+	defer limit.Stop()
+	for last := -1; last != 0; {
+		select {
+		case <-limit.C:
+			t.Fatalf("%d still wait in the journal, and it does not become less", last)
+		case <-tick.C:
+		}
+		var left int
+		if err := f.home.SQL(t, "lightweb").QueryRowContext(t.Context(), `SELECT count(*) FROM intake_waiting`).Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+		if last < 0 || left < last {
+			last = left
+			limit.Reset(patience)
+		}
+	}
+}
+
+// look wants everything once, and what each author sent in its order.
+func (f *flood) look(t *testing.T, u *enginetest.User) {
+	t.Helper()
+	for _, a := range f.authors {
+		got := u.Column(t, `SELECT uri FROM activities WHERE type = 'Create' AND actor_uri = $1 ORDER BY id`, string(a.ID))
+		if len(got) != f.each/floodSenders || !slices.IsSorted(got) {
+			t.Errorf("%s has %d activities of %s, want %d in the order they were sent", u.Name, len(got), a.ID, f.each/floodSenders)
+		}
+	}
+	if n := u.Column(t, `SELECT count(*) FROM feed`); !slices.Equal(n, []string{fmt.Sprint(f.each)}) {
+		t.Errorf("the feed of %s has %s entries, want %d", u.Name, n, f.each)
+	}
+}
