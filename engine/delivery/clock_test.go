@@ -1,0 +1,44 @@
+package delivery
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+)
+
+// The clock is set while attempts are due, an hour forward, two back, and right again: none is skipped, no host is hammered,
+// and no wait is off by more than the clock was.
+func TestAClockThatIsSetSkipsAndHammersNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(500))
+		var ahead atomic.Int64
+		b.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())).Round(0) } // what is set is the clock on the wall
+		place := b.m.add("Create", "p.example", 1, 0)
+		b.run(t)
+		began := time.Now()
+		for _, step := range []time.Duration{time.Hour, -2 * time.Hour, time.Hour} {
+			time.Sleep(20 * time.Minute)
+			ahead.Add(int64(step))
+		}
+		time.Sleep(8 * day)
+		synctest.Wait()
+		want := []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 12 * time.Hour, day}
+		posts := b.peers.all()
+		if len(posts) != len(want)+1 {
+			t.Fatalf("%d attempts within %v, want %d", len(posts), time.Since(began), len(want)+1)
+		}
+		for i, w := range want {
+			got := posts[i+1].at.Sub(posts[i].at)
+			if got < w*9/10-2*time.Hour || got > w*11/10+2*time.Hour {
+				t.Errorf("wait %d = %v, want %v give or take what the clock was set", i+1, got, w)
+			}
+		}
+		if r := b.m.row(place); r.status != db.DeliveryFailed || r.Attempts != 7 {
+			t.Errorf("delivery is %s after %d attempts, want failed after 7", r.status, r.Attempts)
+		}
+	})
+}
