@@ -103,9 +103,9 @@ func (s *lost) besideServe(t *testing.T) {
 		{"backup " + s.file + ".bob --user nobody_here", 67, "no user"},
 		{"backup /nowhere/at/all", 73, "/nowhere/at/all cannot be written"},
 		{"backup - --json", 64, ""},
-		{"restore " + s.file, 75, "serves this instance"},
+		{"restore " + s.file, 75, "'lightweb serve' runs"},
 		{"restore " + s.file + " --user alice --replace", 64, "--yes"},
-		{"restore " + s.file + " --user alice --replace --yes", 75, "serves this instance"},
+		{"restore " + s.file + " --user alice --replace --yes", 75, "'lightweb serve' runs"},
 		{"restore " + s.file + " --replace --yes", 64, "--user"},
 	})
 	var r restored
