@@ -38,7 +38,7 @@ func Fanout(ctx context.Context, c Config, l FanoutLoad) (Report, error) {
 	for _, n := range l.Connections {
 		most = max(most, n)
 	}
-	return bench(ctx, c, engineSetup{Connections: most}, l)
+	return bench(ctx, c, engineSetup{Connections: most + spare}, l) // a private server takes as many as it is started for
 }
 
 func (l FanoutLoad) run(ctx context.Context, i *instance, r *Report) error {

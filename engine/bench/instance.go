@@ -108,7 +108,7 @@ func (i *instance) start(ctx context.Context) (err error) {
 		return err
 	}
 	most, err := strconv.Atoi(i.server.Settings["max_connections"])
-	if err == nil && i.setup.Connections+spare > most {
+	if err == nil && !i.server.Embedded && i.setup.Connections+spare > most {
 		return fault.New(fault.Config, fmt.Sprintf("the database server allows %d connections, and %d were asked for", most, i.setup.Connections)).
 			WithHint(fmt.Sprintf("set its max_connections to %d or more, or take fewer --connections", i.setup.Connections+spare))
 	}
