@@ -52,7 +52,7 @@ func TestNothingAcceptedIsLostOrDoubledWhateverIsKilled(t *testing.T) {
 	c := newCrash(t, rand.New(rand.NewPCG(seed, 0)), enginetest.Start(t, "LIGHTWEB_LOG_LEVEL=info"))
 	for n := range rounds {
 		victim := victims[n%len(victims)]
-		c.round(t, n, func() { c.kill(t, victim.engine, victim.postgres) })
+		c.round(t, n, func(func()) { c.kill(t, victim.engine, victim.postgres) })
 		if t.Failed() {
 			t.Fatalf("round %d, in which %s was killed, is the first to fail", n+1, victim.name)
 		}
@@ -69,6 +69,7 @@ type crash struct {
 	users   []*enginetest.User
 	posts   []string // one of each user, to be liked
 	seen    []int64  // the last event of each user that was looked at
+	pauses  bool     // while something is being broken
 	within  int      // how many activities of a round are accepted at most when something breaks
 	padding int      // bytes of content in each post beside its number
 
@@ -108,15 +109,20 @@ type sending struct {
 	args    []any
 }
 
-// round sends many activities, breaks something on the way, and looks at everything afterwards.
-func (c *crash) round(t *testing.T, n int, breaks func()) {
+// round sends many activities, breaks something on the way, and looks at everything afterwards. When c pauses, nothing is
+// sent while something is being broken, until goOn is called.
+func (c *crash) round(t *testing.T, n int, breaks func(goOn func())) {
 	all := make([]sending, crashActivities)
 	for k := range all {
 		all[k] = c.invent(t, n, k)
 	}
 	var accepted atomic.Int64
 	kill := int64(1 + c.random.IntN(c.within))
-	due := make(chan struct{})
+	due, going := make(chan struct{}), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(going) })
+	if !c.pauses {
+		goOn()
+	}
 	next := make(chan sending)
 	var senders sync.WaitGroup
 	for range crashSenders {
@@ -131,12 +137,15 @@ func (c *crash) round(t *testing.T, n int, breaks func()) {
 	}
 	senders.Go(func() {
 		defer close(next)
-		for _, s := range all {
+		for k, s := range all {
+			if int64(k) == kill {
+				<-going
+			}
 			next <- s
 		}
 	})
 	<-due
-	breaks()
+	breaks(goOn)
 	senders.Wait()
 	c.accepted.Add(accepted.Load())
 	c.look(t, all)

@@ -31,10 +31,12 @@ func TestNothingAcceptedIsLostWhenTheDiskIsFull(t *testing.T) {
 	home.Start(t)
 	c := newCrash(t, rand.New(rand.NewPCG(1, 0)), home)
 	c.within, c.padding = crashActivities/4, 8<<10
-	full := func(meanwhile func()) func() {
-		return func() {
+	c.pauses = true // or all is taken before the disk is full
+	full := func(meanwhile func()) func(func()) {
+		return func(goOn func()) {
 			before := c.again.Load()
 			disk.Fill(t)
+			goOn()
 			enginetest.Eventually(t, "requests are refused", func() bool { meanwhile(); return c.again.Load() >= before+20 })
 			disk.Free(t)
 		}
@@ -62,7 +64,7 @@ func TestNothingAcceptedIsLostWhenPostgreSQLIsStopped(t *testing.T) {
 	}
 	for n, signals := range ways {
 		pid := c.home.Postmaster()
-		c.round(t, n, func() {
+		c.round(t, n, func(func()) {
 			c.stop(t, pid, signals...)
 		})
 		if now := c.home.Postmaster(); now == pid || now == 0 {

@@ -77,7 +77,7 @@ func TestNothingAcceptedIsLostWhenPostgreSQLTakesNoMoreConnections(t *testing.T)
 			t.Fatal(err)
 		}
 	}
-	c.round(t, 0, func() {
+	c.round(t, 0, func(func()) {
 		c.stop(t, pid, syscall.SIGINT)
 		enginetest.Eventually(t, "the server is full", func() bool { return strings.Contains(c.home.Log(), "server took no more connections") })
 		// Whoever looks afterwards needs connections, too. Nobody can be sure to get one to say so.

@@ -77,7 +77,7 @@ func TestMigratingByTheCommandLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runAll(t, i, []command{{"db migrate", 75, "another 'lightweb db migrate' runs"}, {"db migrate --check -q", 0, ""}})
+	runAll(t, i, []command{{"db migrate", 75, "another process keeps 'lightweb db migrate' from running"}, {"db migrate --check -q", 0, ""}})
 	if err := lock.Close(); err != nil {
 		t.Error(err)
 	}

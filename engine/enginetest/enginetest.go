@@ -80,8 +80,9 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
-// patience is how long anything may take that other processes are to bring about.
-const patience = 30 * time.Second
+// patience is how long anything may take that other processes are to bring about: what fails they try again every minute
+// at the latest.
+const patience = 2 * time.Minute
 
 // Eventually waits for what other processes are to bring about.
 func Eventually(t testing.TB, what string, is func() bool) {
