@@ -45,11 +45,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", errors.New("TestMain does not call enginetest.Main")
 	}
 	path := filepath.Join(folder, "lightweb")
-	args := []string{"build", "-o", path}
-	if race {
-		args = append(args, "-race") // with it the process panics where who holds a connection asks for what may be long in coming
-	}
-	build := exec.Command("go", append(args, "github.com/lightweb/lightweb")...)
+	build := exec.Command("go", "build", "-o", path, "github.com/lightweb/lightweb")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", build, err, bytes.TrimSpace(out))
 	}
