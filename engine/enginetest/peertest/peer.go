@@ -43,6 +43,7 @@ type Posted struct {
 type page struct {
 	status int
 	body   []byte
+	handle http.HandlerFunc // answers in place of both
 }
 
 // New starts a peer on an address of loopback, such as 127.0.0.2: each address is an origin and a domain of its own.
@@ -60,10 +61,13 @@ func New(t testing.TB, address string) *Peer {
 }
 
 // Serve shows a document under a path.
-func (p *Peer) Serve(path string, doc []byte) { p.show(path, page{http.StatusOK, doc}) }
+func (p *Peer) Serve(path string, doc []byte) { p.show(path, page{status: http.StatusOK, body: doc}) }
 
 // Answer answers requests for a path with a status and nothing else.
 func (p *Peer) Answer(path string, status int) { p.show(path, page{status: status}) }
+
+// Handle lets h answer requests for a path, however badly.
+func (p *Peer) Handle(path string, h http.HandlerFunc) { p.show(path, page{handle: h}) }
 
 func (p *Peer) show(path string, s page) {
 	p.mu.Lock()
@@ -101,6 +105,10 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.asked = append(p.asked, r.URL.Path)
 	s, ok := p.pages[r.URL.Path]
 	p.mu.Unlock()
+	if s.handle != nil {
+		s.handle(w, r)
+		return
+	}
 	if !ok {
 		s.status = http.StatusNotFound
 	}

@@ -1,0 +1,317 @@
+package engine_test
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+var update = flag.Bool("update", false, "write the table of attacks into docs/security.md")
+
+// attack is one thing that hostile servers and clients do, and what becomes of it.
+type attack struct {
+	id      string
+	sends   string // what is sent or done
+	happens string // what the engine answers and does
+	play    func(*siege)
+	asks    int    // requests to other servers that it may cause
+	changes bool   // it takes effect, as play itself has a look at
+	later   string // the part of the engine that it is about, when that is yet to come
+	never   string // why it cannot be done here
+}
+
+// sections are the tables of attacks, each with the ids it must hold.
+var sections = []struct {
+	name    string
+	ids     []string
+	attacks []attack
+}{
+	{"Signatures and identity", numbered("SIG", 1, 38, "34b"), signatureAttacks},
+}
+
+// numbered returns the ids of a section in their order: prefix-01 and so on, and those that came between.
+func numbered(prefix string, first, last int, between ...string) (ids []string) {
+	for n := first; n <= last; n++ {
+		between = append(between, fmt.Sprintf("%02d", n))
+	}
+	slices.Sort(between)
+	for _, n := range between {
+		ids = append(ids, prefix+"-"+n)
+	}
+	return ids
+}
+
+func TestEveryAttackStandsInItsTable(t *testing.T) {
+	for _, s := range sections {
+		var ids []string
+		for _, a := range s.attacks {
+			ids = append(ids, a.id)
+			ways := 0
+			for _, way := range []bool{a.play != nil, a.later != "", a.never != ""} {
+				if way {
+					ways++
+				}
+			}
+			if ways != 1 || a.sends == "" || (a.play != nil) != (a.happens != "") {
+				t.Errorf("%s says neither or both what happens and why it is not played", a.id)
+			}
+		}
+		if !slices.Equal(ids, s.ids) {
+			t.Errorf("%s holds\n%v\nwant\n%v", s.name, ids, s.ids)
+		}
+	}
+}
+
+// The page shows the tables as they are played.
+func TestTheSecurityPageShowsTheAttacks(t *testing.T) {
+	const path, begin, end = "../docs/security.md", "<!-- attacks: written by go test ./engine -run SecurityPage -update -->\n", "<!-- end of attacks -->\n"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(page), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no place for the attacks", path)
+	}
+	want := before + begin + tables() + end + after
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if string(page) != want {
+		t.Errorf("%s does not show the attacks as they are played: run go test ./engine -run SecurityPage -update", path)
+	}
+}
+
+func tables() string {
+	var b strings.Builder
+	for _, s := range sections {
+		fmt.Fprintf(&b, "\n### %s\n\n| id | what is sent | what happens |\n|---|---|---|\n", s.name)
+		for _, a := range s.attacks {
+			what := a.happens
+			switch {
+			case a.later != "":
+				what = "*comes with " + a.later + "*"
+			case a.never != "":
+				what = "*does not apply:* " + a.never
+			}
+			escaped := strings.NewReplacer("|", "\\|", "<", "&lt;")
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", a.id, escaped.Replace(a.sends), escaped.Replace(what))
+		}
+	}
+	return b.String() + "\n"
+}
+
+// siege is an engine with two users, and the servers around it: mallory's at p, which lies, and carol's at q, which is
+// honest. alice follows carol and is followed by her; bob knows nobody.
+type siege struct {
+	*testing.T
+	home           *enginetest.Instance
+	alice, bob     *enginetest.User
+	p, q           *peertest.Peer
+	mallory, carol *peertest.Actor
+	row            attack
+	note           string // a public note of alice's
+	secret         string // one that only carol may read
+}
+
+// newSiege starts the engine with settings, and makes everybody known to each other.
+func newSiege(t *testing.T, settings ...string) *siege {
+	s := &siege{T: t, home: enginetest.Start(t, settings...), p: peertest.New(t, "127.0.0.2"), q: peertest.New(t, "127.0.0.3")}
+	s.alice, s.bob = s.home.CreateUser(t, "alice"), s.home.CreateUser(t, "bob")
+	s.mallory, s.carol = s.p.Actor("/users/mallory"), s.q.Actor("/users/carol")
+	_, s.note = s.alice.Post(t, map[string]any{"content": "for everybody", "visibility": "public"})
+	s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", vocab.Doc{"id": s.id(s.mallory, "hello"), "type": "Like", "actor": string(s.mallory.ID), "object": s.note}))
+	follow := vocab.Doc{"id": s.id(s.carol, "follow"), "type": "Follow", "actor": string(s.carol.ID), "object": s.alice.ID}
+	s.accepted(s.post(s.carol, s.alice.ID+"/inbox", follow))
+	sent := s.alice.Do(t, "Follow", map[string]any{"actorUri": string(s.carol.ID)}).ActivityID
+	s.accepted(s.post(s.carol, s.alice.ID+"/inbox", vocab.Doc{"id": s.id(s.carol, "accept"), "type": "Accept", "actor": string(s.carol.ID), "object": sent}))
+	_, s.secret = s.alice.Post(t, map[string]any{"content": "for carol alone", "visibility": "direct", "to": []any{string(s.carol.ID)}})
+	s.settle()
+	return s
+}
+
+// play plays a table of attacks, one after the other, and looks at what each has left behind.
+func (s *siege) play(attacks []attack) {
+	for _, a := range attacks {
+		if a.play == nil {
+			continue
+		}
+		s.Run(a.id+" "+a.sends, func(t *testing.T) {
+			one := *s
+			one.T, one.row = t, a
+			before, asked := one.state(), one.asked()
+			a.play(&one)
+			one.settle()
+			if after := one.state(); !a.changes && after != before {
+				t.Errorf("it left traces:\n%s", difference(before, after))
+			}
+			if n := one.asked() - asked; n > a.asks {
+				t.Errorf("it made the engine ask others %d times, want %d at most", n, a.asks)
+			}
+			if got := enginetest.Fetch(t, s.alice.ID); got.Status != http.StatusOK {
+				t.Fatalf("afterwards the engine answers %d for a user", got.Status)
+			}
+		})
+	}
+}
+
+// id returns an id of an actor's that is new in this row.
+func (s *siege) id(a *peertest.Actor, name string) string {
+	return fmt.Sprintf("%s/%s-%s", a.ID, cmp.Or(strings.ToLower(s.row.id), "scene"), name)
+}
+
+// like returns an activity that would take effect, if it were believed.
+func (s *siege) like(a *peertest.Actor, name string) vocab.Doc {
+	return vocab.Doc{"id": s.id(a, name), "type": "Like", "actor": string(a.ID), "object": s.note}
+}
+
+// create returns a Create of a note of a's, to alice.
+func (s *siege) create(a *peertest.Actor, name string) vocab.Doc {
+	return vocab.Doc{"id": s.id(a, name), "type": "Create", "actor": string(a.ID), "to": []any{s.alice.ID, string(vocab.Public)}, "object": vocab.Doc{
+		"id": s.id(a, name+"-note"), "type": "Note", "attributedTo": string(a.ID), "content": "believe me", "to": []any{s.alice.ID, string(vocab.Public)},
+		"tag": []any{vocab.Doc{"type": "Mention", "href": s.alice.ID}}}}
+}
+
+// post sends a's activity as an honest server would.
+func (s *siege) post(a *peertest.Actor, inbox string, activity vocab.Doc) enginetest.Answer {
+	s.Helper()
+	return s.send(peertest.Forgery{URL: inbox, Body: string(activity.JSON()), Key: a.Keys.RSA, Dialect: signature.RFC9421}.Request(s))
+}
+
+// forge sends mallory's Like to alice, with what f changes about it.
+func (s *siege) forge(f peertest.Forgery) enginetest.Answer {
+	s.Helper()
+	f.URL = cmp.Or(f.URL, s.alice.ID+"/inbox")
+	if f.Body == "" {
+		f.Body = string(s.like(s.mallory, fmt.Sprint(time.Now().UnixNano())).JSON())
+	}
+	if f.Key.Private == nil {
+		f.Key = s.mallory.Keys.RSA
+	}
+	return s.send(f.Request(s))
+}
+
+// besieger asks as hostile peers do: it follows no redirects, and unpacks nothing.
+var besieger = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableCompression: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
+// send sends a request. When the engine hangs up without an answer the status is 0.
+func (s *siege) send(r *http.Request) enginetest.Answer {
+	s.Helper()
+	resp, err := besieger.Do(r)
+	if err != nil {
+		s.Logf("%s %s: %v", r.Method, r.URL, err)
+		return enginetest.Answer{}
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		s.Logf("%s %s: %v", r.Method, r.URL, err)
+	}
+	return enginetest.Answer{Status: resp.StatusCode, Header: resp.Header, Body: body}
+}
+
+// innards is what no answer to a stranger may hold: paths, source files, statements and keys.
+var innards = regexp.MustCompile(`(?i)\.go:\d|goroutine|/var/|/tmp/|/root|SQLSTATE|\bselect\b.*\bfrom\b|pgx|BEGIN (RSA |EC )?P|panic`)
+
+// answered wants one of these statuses, and of a refusal a body that tells nothing of what is inside.
+func (s *siege) answered(a enginetest.Answer, statuses ...int) {
+	s.Helper()
+	if !slices.Contains(statuses, a.Status) {
+		s.Errorf("answered %d %s, want %v", a.Status, a.Body, statuses)
+	}
+	if a.Status < http.StatusBadRequest {
+		return
+	}
+	if got := a.Header.Get("Content-Type"); got != "application/problem+json" {
+		s.Errorf("the refusal is of type %q", got)
+	}
+	if found := innards.Find(a.Body); found != nil {
+		s.Errorf("the refusal shows %q: %s", found, a.Body)
+	}
+}
+
+func (s *siege) accepted(a enginetest.Answer)     { s.Helper(); s.answered(a, http.StatusAccepted) }
+func (s *siege) unauthorized(a enginetest.Answer) { s.Helper(); s.answered(a, http.StatusUnauthorized) }
+
+// asked counts what the peers were asked for and sent.
+func (s *siege) asked() int {
+	return len(s.p.Asked()) + len(s.p.Posted()) + len(s.q.Asked()) + len(s.q.Posted())
+}
+
+// settle waits until the engine has done what it has taken.
+func (s *siege) settle() {
+	s.Helper()
+	enginetest.Eventually(s, "the engine has nothing left to do", func() bool {
+		return s.count("lightweb", `SELECT count(*) FROM intake`) == 0 &&
+			s.count("lightweb_alice", `SELECT count(*) FROM deliveries WHERE status = 'pending'`) == 0 &&
+			s.count("lightweb_bob", `SELECT count(*) FROM deliveries WHERE status = 'pending'`) == 0
+	})
+}
+
+func (s *siege) count(database, query string, args ...any) (n int) {
+	s.Helper()
+	if err := s.home.SQL(s, database).QueryRowContext(s.Context(), query, args...).Scan(&n); err != nil {
+		s.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// held returns a digest of every table but those where the engine remembers what other servers say of themselves.
+const held = `SELECT table_name || ' ' || (xpath('/row/d/text()', query_to_xml(format(
+		'SELECT count(*) || '' rows '' || coalesce(md5(string_agg(t::text, '','' ORDER BY t::text)), '''') AS d FROM %I t', table_name), false, true, '')))[1]::text
+	FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
+		AND NOT ($1 AND table_name IN ('actors', 'actor_keys', 'hosts')) ORDER BY 1`
+
+// state returns what is in the databases.
+func (s *siege) state() string {
+	s.Helper()
+	var b strings.Builder
+	for _, database := range []string{"lightweb", "lightweb_alice", "lightweb_bob"} {
+		for _, table := range s.tables(database) {
+			fmt.Fprintf(&b, "%s: %s\n", database, table)
+		}
+	}
+	return b.String()
+}
+
+func (s *siege) tables(database string) (all []string) {
+	s.Helper()
+	found, err := s.home.SQL(s, database).QueryContext(s.Context(), held, database == "lightweb")
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer found.Close()
+	for found.Next() {
+		var line string
+		if err := found.Scan(&line); err != nil {
+			s.Fatal(err)
+		}
+		all = append(all, line)
+	}
+	if err := found.Err(); err != nil {
+		s.Fatal(err)
+	}
+	return all
+}
+
+// difference returns the lines of b that a does not have.
+func difference(a, b string) string {
+	known := strings.Split(a, "\n")
+	return strings.Join(slices.DeleteFunc(strings.Split(b, "\n"), func(line string) bool { return slices.Contains(known, line) }), "\n")
+}
