@@ -244,6 +244,7 @@ func (s *lost) same(t *testing.T, database string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer found.Close()
 		all := map[string]string{}
 		for found.Next() {
 			var name string
