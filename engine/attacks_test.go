@@ -40,6 +40,9 @@ var sections = []struct {
 	attacks []attack
 }{
 	{"Signatures and identity", numbered("SIG", 1, 38, "34b"), signatureAttacks},
+	{"Tenancy and storage", numbered("TEN", 1, 17), tenancyAttacks},
+	{"Client API", numbered("CLI", 1, 12, "02b"), clientAttacks},
+	{"Delivery", numbered("DLV", 1, 14), deliveryAttacks},
 }
 
 // numbered returns the ids of a section in their order: prefix-01 and so on, and those that came between.
@@ -272,11 +275,12 @@ func (s *siege) count(database, query string, args ...any) (n int) {
 	return n
 }
 
-// held returns a digest of every table but those where the engine remembers what other servers say of themselves.
+// held returns a digest of every table but those where the engine remembers what other servers say of themselves, and
+// what a user's own programs have asked for.
 const held = `SELECT table_name || ' ' || (xpath('/row/d/text()', query_to_xml(format(
 		'SELECT count(*) || '' rows '' || coalesce(md5(string_agg(t::text, '','' ORDER BY t::text)), '''') AS d FROM %I t', table_name), false, true, '')))[1]::text
 	FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
-		AND NOT ($1 AND table_name IN ('actors', 'actor_keys', 'hosts')) ORDER BY 1`
+		AND table_name <> 'audit' AND NOT ($1 AND table_name IN ('actors', 'actor_keys', 'hosts')) ORDER BY 1`
 
 // state returns what is in the databases.
 func (s *siege) state() string {

@@ -152,6 +152,7 @@ func ObjectOf(t testing.TB, u *User, activity string) string {
 
 // Item is an item of a feed.
 type Item struct {
+	ID          string
 	ActivityURI string
 	Type        string
 	ActorURI    string
