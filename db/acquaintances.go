@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,12 +21,16 @@ func (c *Cluster) Acquaint(ctx context.Context, actor vocab.ID, users []vocab.Us
 
 // Acquainted returns the active users whom the actor may concern; with follows only those who may follow it.
 func (c *Cluster) Acquainted(ctx context.Context, actor vocab.ID, follows bool) ([]vocab.Username, error) {
+	now := time.Now()
 	rows, err := c.instance.Query(ctx, `SELECT username FROM acquaintances JOIN users USING (username)
 		WHERE actor_uri = $1 AND (follows OR NOT $2) AND state = 'active' ORDER BY username`, actor, follows)
 	if err != nil {
 		return nil, storeFault("read acquaintances", err)
 	}
 	users, err := pgx.CollectRows(rows, pgx.RowTo[vocab.Username])
+	if err == nil {
+		c.active.add(users, now.Add(believed))
+	}
 	return users, storeFault("read acquaintances", err)
 }
 

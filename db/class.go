@@ -33,10 +33,17 @@ func kept(class Class, limit int) int {
 	return 0
 }
 
+// atWork is how many connections are worked over for peers at once, when there are more: enough to share the waits for the
+// disk, and few enough not to take the processors from each other.
+const atWork = 64
+
 // most returns how many of limit connections a class may have in use, when nobody else wants any.
 func most(class Class, limit int) int {
-	if class == Stranger {
+	switch class {
+	case Stranger:
 		return max(1, limit/4)
+	case Work:
+		return min(limit, atWork)
 	}
 	return limit
 }

@@ -21,6 +21,7 @@ func TestEachClassHasItsShare(t *testing.T) {
 		has    int
 		others []Class // who still get something then
 	}{
+		{1000, Work, 64, []Class{Owner, Stranger}},
 		{64, Work, 56, []Class{Owner}},
 		{64, Owner, 60, []Class{Work}},
 		{64, Stranger, 16, []Class{Owner, Work}},

@@ -81,11 +81,11 @@ listen_addresses = ''
 unix_socket_directories = '"` + strings.ReplaceAll(c.socket, "'", "''") + `"'
 port = ` + port + `
 max_connections = ` + strconv.Itoa(max(300, c.connections+reserved)) + `
-shared_buffers = 128MB
+shared_buffers = ` + strconv.FormatInt(buffers()>>20, 10) + `MB
 synchronous_commit = on
-max_wal_size = 1GB
+max_wal_size = 4GB
 checkpoint_timeout = 15min
-wal_compression = on
+wal_compression = ` + c.compression(ctx) + `
 autovacuum_naptime = 300
 log_min_messages = warning
 `
