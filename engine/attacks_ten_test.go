@@ -210,7 +210,7 @@ var clientAttacks = []attack{
 		}{{"DropTables", nil}, {"", nil}, {"CreateNote", map[string]any{"content": "x", "__proto__": map[string]any{"admin": true}}},
 			{"CreateNote", map[string]any{"content": "x", "actor": s.bob.ID}}, {"CreateNote", map[string]any{"content": "x", "bcc": []any{string(s.mallory.ID)}}},
 			{"CreateNote", map[string]any{"content": strings.Repeat("x", 500_000)}}, {"CreateNote", map[string]any{"content": 5}},
-			{"CreateNote", map[string]any{"content": "x", "visibility": "everybody"}}, {"Like", map[string]any{"objectUri": []any{s.note}}},
+			{"CreateNote", map[string]any{"content": "x", "visibility": "everybody"}}, {"Like", map[string]any{"objectId": []any{s.note}}},
 			{"CreateNote", map[string]any{"content": "x", "visibility": "direct", "to": []any{s.bob.ID + "/groups/friends"}}}} {
 			s.answered(s.alice.Try(s, try.action, try.params), 400, 404, 422)
 		}
@@ -227,8 +227,8 @@ var clientAttacks = []attack{
 			s.answered(s.alice.Try(s, "CreateNote", map[string]any{"content": "x", name: s.bob.ID}), 422)
 		}
 		for _, object := range []string{s.bob.ID + "/objects/019c8052-5f00-7000-8000-000000000001", string(s.carol.ID) + "/notes/1", string(s.carol.ID), s.alice.ID} {
-			s.answered(s.alice.Try(s, "UpdateNote", map[string]any{"objectUri": object, "content": "mine"}), 403, 404, 422)
-			s.answered(s.alice.Try(s, "DeleteNote", map[string]any{"objectUri": object}), 403, 404, 422)
+			s.answered(s.alice.Try(s, "UpdateObject", map[string]any{"objectId": object, "content": "mine"}), 403, 404, 422)
+			s.answered(s.alice.Try(s, "DeleteObject", map[string]any{"objectId": object}), 403, 404, 422)
 		}
 	}},
 	{id: "CLI-08", sends: "requests that a foreign page makes in the user's browser", happens: "401: no cookie means anything, no foreign origin is allowed, forms are 415", play: func(s *siege) {

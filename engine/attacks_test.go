@@ -40,6 +40,8 @@ var sections = []struct {
 	attacks []attack
 }{
 	{"Signatures and identity", numbered("SIG", 1, 38, "34b"), signatureAttacks},
+	{"Privacy and addressing", numbered("PRV", 1, 20), privacyAttacks},
+	{"Names", numbered("NAM", 1, 7), nameAttacks},
 	{"Tenancy and storage", numbered("TEN", 1, 17), tenancyAttacks},
 	{"Client API", numbered("CLI", 1, 12, "02b"), clientAttacks},
 	{"Delivery", numbered("DLV", 1, 14), deliveryAttacks},
