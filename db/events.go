@@ -30,8 +30,8 @@ type Event struct {
 	At      time.Time
 }
 
-// AddEvent appends an event to the user's outbox when the transaction commits, and drops the oldest beyond the number
-// that is kept. Transactions that add events commit one after another, in the order of their numbers: who reads on from
+// AddEvent appends an event to the user's outbox when the transaction commits; the oldest beyond the number that is kept
+// are dropped after it. Transactions that add events commit one after another, in the order of their numbers: who reads on from
 // the last number misses none.
 func (t *Tx) AddEvent(ctx context.Context, e Event) error {
 	t.unsent.events = append(t.unsent.events, e)

@@ -19,8 +19,10 @@ import (
 // trips, however many it holds. What the server thinks of such a row shows when it is sent.
 type Tx struct {
 	conn   *pgx.Conn
+	heard  bool // the server has answered
 	unsent unsent
 	ahead  ahead
+	events int64 // the number of the last one that was added
 }
 
 // maxTries bounds how often a transaction is run that loses against another one.
@@ -54,42 +56,40 @@ func (c *Cluster) inTx(ctx context.Context, u vocab.Username, mode, begin string
 	}
 }
 
-// once runs work in a transaction, which does not outlive the call.
+// once runs work in a transaction, which does not outlive the call. A connection that died while it was idle, as all do
+// when the server restarts, is replaced: nothing was done over it yet.
 func (c *Cluster) once(ctx context.Context, u vocab.Username, begin string, work func(context.Context, *Tx) error) error {
-	l, err := c.begin(ctx, u, begin)
-	if err != nil {
-		return err
+	for {
+		if died, err := c.over(ctx, u, &Tx{unsent: unsent{begin: begin}}, work); !died {
+			return err
+		}
 	}
-	defer c.users.release(l)
-	t := &Tx{conn: l.conn}
-	if err := work(holding.Mark(ctx), t); err != nil {
-		_, _ = l.conn.Exec(ctx, `rollback`) // release drops a connection it fails on
-		return err
-	}
-	if err := t.commit(ctx); err != nil {
-		_, _ = l.conn.Exec(ctx, `rollback`) // as above
-		return err
-	}
-	return nil
 }
 
-// begin opens a transaction on a connection of u's. One that died while it was idle, as all do when the server restarts,
-// is replaced: nothing was done over it yet.
-func (c *Cluster) begin(ctx context.Context, u vocab.Username, begin string) (*lease, error) {
-	for {
-		l, err := c.users.acquire(ctx, c.class, c.userDatabase(u))
-		if err != nil {
-			return nil, err
-		}
-		if _, err = l.conn.Exec(ctx, begin); err == nil {
-			return l, nil
-		}
-		died := l.reused && l.conn.IsClosed() && ctx.Err() == nil
-		c.users.release(l)
-		if !died {
-			return nil, err
-		}
+// over runs work in t over a connection of u's, and tells whether that one had died before.
+func (c *Cluster) over(ctx context.Context, u vocab.Username, t *Tx, work func(context.Context, *Tx) error) (died bool, err error) {
+	l, err := c.users.acquire(ctx, c.class, c.userDatabase(u))
+	if err != nil {
+		return false, err
 	}
+	defer c.users.release(l)
+	t.conn = l.conn
+	if err = t.run(ctx, work); err == nil {
+		c.trim(ctx, u, t)
+	}
+	return err != nil && !t.heard && l.reused && l.conn.IsClosed() && ctx.Err() == nil, err
+}
+
+// run does the work and commits, or leaves nothing of it.
+func (t *Tx) run(ctx context.Context, work func(context.Context, *Tx) error) error {
+	err := work(holding.Mark(ctx), t)
+	if err == nil {
+		err = t.commit(ctx)
+	}
+	if err != nil && !settled(t.conn) {
+		_, _ = t.conn.Exec(ctx, `rollback`) // release drops a connection it fails on
+	}
+	return err
 }
 
 // digest is what stands for an id where only equality counts: ids can be long.
@@ -135,7 +135,9 @@ func (t *Tx) row(ctx context.Context, attempt, query string, args []any, into ..
 }
 
 func (t *Tx) send(ctx context.Context, attempt string, b *pgx.Batch) error {
-	return storeFault(attempt, t.conn.SendBatch(ctx, b).Close())
+	err := t.conn.SendBatch(ctx, b).Close()
+	t.heard = t.heard || !t.conn.IsClosed()
+	return storeFault(attempt, err)
 }
 
 // Lock makes the transaction wait for every other one on this database that locked the same thing, until they have ended;

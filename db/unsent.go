@@ -7,11 +7,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // unsent holds the rows that a transaction adds until they are sent, each table's in one statement and in the order of
 // its key, so that no two transactions wait for each other.
 type unsent struct {
+	begin      string // what opens the transaction
 	activities []Activity
 	objects    []Object
 	feed       []FeedEntry
@@ -50,6 +53,9 @@ func (t *Tx) added(ctx context.Context, size int) error {
 // batch returns a batch that begins with what is unsent, but for events.
 func (u *unsent) batch() *pgx.Batch {
 	b := &pgx.Batch{}
+	if u.begin != "" {
+		b.Queue(u.begin)
+	}
 	u.queueObjects(b)
 	u.queueActivities(b)
 	u.queueFeed(b)
@@ -58,10 +64,16 @@ func (u *unsent) batch() *pgx.Batch {
 	return b
 }
 
-// commit sends what is unsent and commits, in one round trip.
+// commit sends what is unsent and commits, in one round trip. Over a connection of which nothing was heard yet that is
+// not risked: it could not be told whether what was lost with it is committed.
 func (t *Tx) commit(ctx context.Context) error {
+	if !t.heard {
+		if err := t.send(ctx, "begin", t.unsent.batch()); err != nil {
+			return err
+		}
+	}
 	b := t.unsent.batch()
-	t.unsent.queueEvents(b)
+	t.queueEvents(b)
 	b.Queue(`commit`).Exec(func(tag pgconn.CommandTag) error {
 		if tag.String() != "COMMIT" {
 			return pgx.ErrTxCommitRollback
@@ -135,21 +147,31 @@ func (u *unsent) queueReactions(b *pgx.Batch) {
 		objects, actors, kinds, types, activities, at)
 }
 
-// queueEvents numbers the events in their order, under a lock that holds until the commit, and drops the oldest beyond
-// those that are kept. They are counted: the numbers have gaps, a huge one after a restore.
-func (u *unsent) queueEvents(b *pgx.Batch) {
-	if len(u.events) == 0 {
+// queueEvents numbers the events in their order, under a lock that holds until the commit.
+func (t *Tx) queueEvents(b *pgx.Batch) {
+	n := len(t.unsent.events)
+	if n == 0 {
 		return
 	}
-	n := len(u.events)
 	types, sources, payloads, at := make([]string, n), make([]string, n), make([]string, n), make([]time.Time, n)
-	for i, e := range u.events {
+	for i, e := range t.unsent.events {
 		types[i], sources[i], payloads[i], at[i] = e.Type, e.Source, string(e.Payload), e.At
 	}
-	b.Queue(`WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock($5))
-		INSERT INTO event_outbox (type, source, payload, created_at) SELECT type, source, payload::jsonb, created_at
-		FROM turn, unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) WITH ORDINALITY AS e (type, source, payload, created_at, n) ORDER BY n`,
-		types, sources, payloads, at, eventLock)
-	b.Queue(`DELETE FROM event_outbox WHERE (SELECT max(seq) / $2 > (max(seq) - $3) / $2 FROM event_outbox)
-		AND seq <= (SELECT seq FROM event_outbox ORDER BY seq DESC OFFSET $1 LIMIT 1)`, keptEvents, trimEvery, n)
+	b.Queue(`WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock($5)), added AS (
+			INSERT INTO event_outbox (type, source, payload, created_at) SELECT type, source, payload::jsonb, created_at
+			FROM turn, unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) WITH ORDINALITY AS e (type, source, payload, created_at, n) ORDER BY n
+			RETURNING seq)
+		SELECT max(seq) FROM added`, types, sources, payloads, at, eventLock).QueryRow(func(r pgx.Row) error { return r.Scan(&t.events) })
+}
+
+// trim drops the oldest events beyond those that are kept, once a transaction has added the one at which that is done.
+// They are counted: the numbers have gaps, a huge one after a restore. What cannot be dropped now is dropped with the next.
+func (c *Cluster) trim(ctx context.Context, u vocab.Username, t *Tx) {
+	if n := int64(len(t.unsent.events)); t.events/trimEvery == (t.events-n)/trimEvery {
+		return
+	}
+	_, err := t.conn.Exec(ctx, `DELETE FROM event_outbox WHERE seq <= (SELECT seq FROM event_outbox ORDER BY seq DESC OFFSET $1 LIMIT 1)`, keptEvents)
+	if err != nil {
+		c.log.WarnContext(ctx, "old events not dropped", "user", u, "err", err)
+	}
 }
