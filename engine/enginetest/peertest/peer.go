@@ -90,6 +90,16 @@ func (p *Peer) Posted() []Posted {
 }
 
 func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	s, ok := p.pages[r.URL.Path]
+	if r.Method != http.MethodPost {
+		p.asked = append(p.asked, r.URL.Path)
+	}
+	p.mu.Unlock()
+	if s.handle != nil {
+		s.handle(w, r)
+		return
+	}
 	if r.Method == http.MethodPost {
 		content, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -99,14 +109,6 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.posted = append(p.posted, Posted{r, content})
 		p.mu.Unlock()
 		w.WriteHeader(http.StatusAccepted)
-		return
-	}
-	p.mu.Lock()
-	p.asked = append(p.asked, r.URL.Path)
-	s, ok := p.pages[r.URL.Path]
-	p.mu.Unlock()
-	if s.handle != nil {
-		s.handle(w, r)
 		return
 	}
 	if !ok {
