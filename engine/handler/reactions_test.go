@@ -85,6 +85,7 @@ func TestAnnounce(t *testing.T) {
 		{name: "of a post that is gone", given: both(follows, func(s *peertest.Scene) { s.Answer("q:/notes/1", http.StatusGone) }), inbox: "us:/inbox", body: announce(`"q:/notes/1"`, toAll)},
 		{name: "IN-15 of a post that is not public", given: both(follows, shows("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":"q:/eve","to":"q:/eve/followers"}`)), inbox: "us:/inbox", body: announce(`"q:/notes/1"`, toAll)},
 		{name: "ORG-02 of a post in another server's name", given: both(follows, shows("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":"p:/carol",`+toAll+`}`)), inbox: "us:/inbox", body: announce(`"q:/notes/1"`, toAll)},
+		{name: "ORG-02 of a post in another server's name, too", given: both(follows, shows("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":["q:/eve","p:/carol"],`+toAll+`}`)), inbox: "us:/inbox", body: announce(`"q:/notes/1"`, toAll)},
 		{name: "ORG-18 of a document with another server's id", given: both(follows, shows("q:/notes/1", `{"id":"p:/notes/1","type":"Note","attributedTo":"p:/carol",`+toAll+`}`)), inbox: "us:/inbox", body: announce(`"q:/notes/1"`, toAll)},
 		{name: "ORG-30 of an activity", given: both(follows, shows("q:/notes/1", `{"id":"q:/notes/1","type":"EmojiReact","actor":"q:/eve","attributedTo":"q:/eve",`+toAll+`}`)), inbox: "us:/inbox", body: announce(`"q:/notes/1"`, toAll)},
 		{name: "ORG-30 of an actor", given: both(follows, func(s *peertest.Scene) { s.Actor("q:/eve") }), inbox: "us:/inbox", body: announce(`"q:/eve"`, toAll)},

@@ -265,6 +265,9 @@ func TestCreate(t *testing.T) {
 		{name: "ORG-02 with the id of another's object", given: both(follows, func(s *peertest.Scene) {
 			s.Serve("p:/notes/1", `{"id":"p:/notes/1","type":"Note","attributedTo":"p:/dave","content":"hi",`+toAll+`}`)
 		}), inbox: "us:/inbox", body: createOf(`"p:/notes/1"`, toAll)},
+		{name: "ORG-02 with the id of an object that somebody of another server is to have written, too", given: both(follows, func(s *peertest.Scene) {
+			s.Serve("p:/notes/1", `{"id":"p:/notes/1","type":"Note","attributedTo":["p:/carol","q:/mallory"],"content":"hi",`+toAll+`}`)
+		}), inbox: "us:/inbox", body: createOf(`"p:/notes/1"`, toAll)},
 		{name: "ORG-30 with the id of an actor", given: both(follows, func(s *peertest.Scene) {
 			s.Serve("p:/notes/1", `{"id":"p:/notes/1","type":"Person","attributedTo":"p:/carol"}`)
 		}), inbox: "us:/inbox", body: createOf(`"p:/notes/1"`, toAll)},

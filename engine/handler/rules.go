@@ -54,12 +54,7 @@ func checkAuthored(a *vocab.Activity) error {
 	if !readable(o) {
 		return fault.New(fault.Invalid, "an object of this type is not taken here").WithCode("wrong_object_type").At("/object/type")
 	}
-	authors, err := o.Doc.IDs("attributedTo")
-	if err != nil {
-		return err
-	}
-	foreign := func(id vocab.ID) bool { return !id.SameOrigin(a.Actor) }
-	if o.AttributedTo != "" && !o.AttributedTo.Same(a.Actor) || slices.ContainsFunc(authors, foreign) {
+	if o.AttributedTo != "" && (!o.AttributedTo.Same(a.Actor) || !o.OwnAuthors()) {
 		return fault.New(fault.Invalid, "the object must be attributed to the actor").WithCode("foreign_object").At("/object/attributedTo")
 	}
 	return nil

@@ -38,7 +38,7 @@ func (i *Inbox) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) error 
 	}
 	o, _, err := i.Actors.Object(ctx, id, nil)
 	switch {
-	case err == nil && o.AttributedTo.SameOrigin(o.ID): // a server speaks for its own actors only
+	case err == nil && o.OwnAuthors():
 		x.fetched[id] = o
 	case err == nil:
 	case slices.Contains([]fault.Kind{fault.Unavailable, fault.Busy, fault.RateLimited}, fault.KindOf(err)):

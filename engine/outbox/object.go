@@ -27,7 +27,7 @@ func (o *Outbox) findObject(ctx context.Context, x *exchange, name, value string
 	switch _, activity := obj.Doc["actor"]; {
 	case obj.Type == "Tombstone":
 		return nil, nil, fault.New(fault.Gone, "the object was deleted").At("/params/" + name)
-	case vocab.IsActorType(obj.Type), activity, !obj.AttributedTo.SameOrigin(obj.ID):
+	case vocab.IsActorType(obj.Type), activity, !obj.OwnAuthors():
 		return nil, nil, bad(name, name+" names no object that an actor of its server wrote")
 	}
 	if obj.AttributedTo.Same(x.actor.ID) {

@@ -161,6 +161,14 @@ func ObjectOf(d Doc) (*Object, error) {
 	return o, nil
 }
 
+// OwnAuthors tells whether the object is attributed to actors of its own server, and to nobody else: a server speaks for
+// its own actors only (FEP-fe34).
+func (o *Object) OwnAuthors() bool {
+	authors, err := o.Doc.IDs("attributedTo")
+	foreign := func(id ID) bool { return !id.SameOrigin(o.ID) }
+	return err == nil && len(authors) > 0 && !slices.ContainsFunc(authors, foreign)
+}
+
 // author picks one of the actors to whom the object of this id is attributed. PeerTube names a channel (Group) beside
 // the Person.
 func author(d Doc, id ID) (ID, error) {

@@ -304,6 +304,19 @@ func TestObjectIsAttributedToOneActor(t *testing.T) {
 	}
 }
 
+// ORG-02.
+func TestAServerSpeaksForItsOwnAuthorsOnly(t *testing.T) {
+	for value, want := range map[string]bool{
+		`null`: false, `[]`: false, `"https://peer.example/carol"`: true, `["https://peer.example/carol",{"type":"Group","id":"https://PEER.example/dave"}]`: true,
+		`"https://other.example/eve"`: false, `["https://peer.example/carol","https://other.example/eve"]`: false,
+	} {
+		o, err := ObjectOf(readDoc(t, `{"id":"https://peer.example/1","type":"Note","attributedTo":`+value+`}`))
+		if err != nil || o.OwnAuthors() != want {
+			t.Errorf("attributed to %s: %t, %v; want %t", value, !want, err, want)
+		}
+	}
+}
+
 func TestObjectOf(t *testing.T) {
 	o, err := ObjectOf(readDoc(t, `{"id":"https://peer.example/1","type":["Note","ext:Foo"],"inReplyTo":["https://a.example/2","https://a.example/3"],
 		"to":"as:Public","published":"2026-01-01T00:00Z","updated":"2026-01-02T00:00:00Z"}`))
