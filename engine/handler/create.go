@@ -25,6 +25,11 @@ func create(local *actor.Local) Handler {
 			if Votes(o) {
 				return vote(ctx, tx, local, r, o)
 			}
+			if !r.reached() { // it only answers something of the user's
+				if parent, err := shown(ctx, tx, local, r, o.InReplyTo); err != nil || parent == nil {
+					return ignoredUnless(err)
+				}
+			}
 			if kept, err := keep(ctx, tx, o, r.Now); err != nil || !kept {
 				return ignoredUnless(err)
 			}

@@ -25,18 +25,11 @@ func review(local *actor.Local, takes func(*vocab.Object) bool) Handler {
 	return Handler{
 		Check: checkObject,
 		Received: func(ctx context.Context, tx Tx, r *Received) error {
-			stored, err := tx.Object(ctx, r.Activity.Object.ID)
-			if err != nil || stored == nil || stored.DeletedAt != nil {
+			o, err := shown(ctx, tx, local, r, r.Activity.Object.ID)
+			if err != nil || o == nil || !takes(o) {
 				return ignoredUnless(err)
 			}
-			o, err := stored.Parse()
-			if err != nil {
-				return err
-			}
-			if may, err := sees(ctx, tx, local, r, o); err != nil || !may || !takes(o) {
-				return ignoredUnless(err)
-			}
-			err = tx.SetReaction(ctx, db.Reaction{Object: stored.URI, Actor: r.Actor.ID, Kind: db.Review, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
+			err = tx.SetReaction(ctx, db.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: db.Review, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
 			return err
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
@@ -46,8 +39,24 @@ func review(local *actor.Local, takes func(*vocab.Object) bool) Handler {
 	}
 }
 
-// sees tells whether the sender was allowed to see an object of the user's.
-func sees(ctx context.Context, tx Tx, local *actor.Local, r *Received, o *vocab.Object) (bool, error) {
+// shown returns what the user holds under an id, nil when there is nothing that the sender may see.
+func shown(ctx context.Context, tx Tx, local *actor.Local, r *Received, id vocab.ID) (*vocab.Object, error) {
+	stored, err := tx.Object(ctx, id)
+	if err != nil || stored == nil || stored.DeletedAt != nil {
+		return nil, err
+	}
+	o, err := stored.Parse()
+	if err != nil {
+		return nil, err
+	}
+	if may, err := Sees(ctx, tx, local, r, o); err != nil || !may {
+		return nil, err
+	}
+	return o, nil
+}
+
+// Sees tells whether the sender was allowed to see an object of the user's.
+func Sees(ctx context.Context, tx Tx, local *actor.Local, r *Received, o *vocab.Object) (bool, error) {
 	follower, err := tx.Relationship(ctx, db.Follower, r.Actor.ID)
 	if err != nil {
 		return false, err

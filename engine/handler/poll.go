@@ -130,15 +130,8 @@ func vote(ctx context.Context, tx Tx, local *actor.Local, r *Received, v *vocab.
 	if !r.Mine(v.InReplyTo) {
 		return ErrIgnored
 	}
-	stored, err := tx.Object(ctx, v.InReplyTo)
-	if err != nil || stored == nil {
-		return ignoredUnless(err)
-	}
-	o, err := stored.Parse()
-	if err != nil || o.Type != question || !o.AttributedTo.Same(r.Me) {
-		return ignoredUnless(err)
-	}
-	if may, err := sees(ctx, tx, local, r, o); err != nil || !may {
+	o, err := shown(ctx, tx, local, r, v.InReplyTo)
+	if err != nil || o == nil || o.Type != question || !o.AttributedTo.Same(r.Me) {
 		return ignoredUnless(err)
 	}
 	p := pollOf(o)
@@ -146,13 +139,13 @@ func vote(ctx context.Context, tx Tx, local *actor.Local, r *Received, v *vocab.
 	if option < 0 || !p.open(r.Now) {
 		return ErrIgnored
 	}
-	votes, voters, err := tx.AddVote(ctx, db.Vote{Question: stored.URI, Actor: r.Actor.ID, Option: option}, p.once, r.Now)
+	votes, voters, err := tx.AddVote(ctx, db.Vote{Question: o.ID, Actor: r.Actor.ID, Option: option}, p.once, r.Now)
 	if err != nil || votes == 0 {
 		return ignoredUnless(err)
 	}
 	p.addVotes(option, votes)
 	p.addVoters(voters)
-	if err := tx.RecountObject(ctx, stored.URI, o.Doc.JSON()); err != nil {
+	if err := tx.RecountObject(ctx, o.ID, o.Doc.JSON()); err != nil {
 		return err
 	}
 	r.Silent = true

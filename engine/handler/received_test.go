@@ -259,6 +259,8 @@ func TestCreate(t *testing.T) {
 		{name: "a reply to her, named nowhere", given: func(s *peertest.Scene) { s.Posts("us:/alice/objects/1", "as:Public") }, inbox: "us:/inbox",
 			body: createOf(post(`,"inReplyTo":"us:/alice/objects/1"`), toAll),
 			want: []string{stored, received, event("create.received", "stranger")}},
+		{name: "ORG-26 a reply to what its author cannot see", given: func(s *peertest.Scene) { s.Posts("us:/alice/objects/1", "p:/dave") }, inbox: "us:/inbox",
+			body: createOf(post(`,"inReplyTo":"us:/alice/objects/1"`), toAll)},
 		{name: "with the object's id only", given: both(follows, func(s *peertest.Scene) { s.Serve("p:/notes/1", note) }), inbox: "us:/inbox", body: createOf(`"p:/notes/1"`, toAll),
 			want: []string{stored, received, inFeed, event("create.received", "contact")}},
 		{name: "with an object's id that nobody shows", given: follows, inbox: "us:/inbox", body: createOf(`"p:/notes/1"`, toAll)},

@@ -7,7 +7,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/delivery"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -29,7 +31,7 @@ func (i *Inbox) mayForward(x *applying) bool {
 }
 
 // forwards tells whether the user owes the activity to its followers: it names their collection and is linked to
-// something of the user's (ActivityPub §7.1.2). What names hidden recipients cannot be passed on as it came, and a vote
+// something of the user's that the sender may see (ActivityPub §7.1.2). What names hidden recipients cannot be passed on as it came, and a vote
 // is nobody else's business.
 func (i *Inbox) forwards(ctx context.Context, x *applying) (bool, error) {
 	a := x.Activity
@@ -37,14 +39,15 @@ func (i *Inbox) forwards(ctx context.Context, x *applying) (bool, error) {
 	if !slices.ContainsFunc(slices.Concat(a.To, a.Cc, a.Audience), followers.Same) || a.Doc.Hides() || votes(x) {
 		return false, nil
 	}
-	s := search{x: x, left: maxAsked}
+	s := search{x: x, local: i.Local, left: maxAsked}
 	return s.finds(ctx, a.Doc, maxLinks)
 }
 
 // search looks for something of the user's among what is linked.
 type search struct {
-	x    *applying
-	left int // how many more things are looked at
+	x     *applying
+	local *actor.Local
+	left  int // how many more things are looked at
 }
 
 // finds follows the links of a document, which lead on through what they embed and what the user holds.
@@ -72,8 +75,15 @@ func (s *search) leads(ctx context.Context, r vocab.Ref, links int) (bool, error
 		return true, nil
 	}
 	held, err := s.held(ctx, r.ID)
-	if err != nil || held != nil && s.x.Mine(r.ID) {
-		return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	if held != nil && s.x.Mine(r.ID) {
+		o, err := vocab.ObjectOf(held)
+		if err != nil {
+			return false, err
+		}
+		return handler.Sees(ctx, s.x.tx, s.local, &s.x.Received, o)
 	}
 	for _, d := range []vocab.Doc{r.Doc, held} {
 		if d == nil || links == 0 {

@@ -69,6 +69,14 @@ func TestForwarding(t *testing.T) {
 		{"that hides somebody in the object", author, mine, swap(`"content"`, `"bcc":"q:/gus","content"`), nil},
 		{"that is about nothing of alice's", author, mine, swap("us:/alice/objects/1", "q:/notes/1"), nil},
 		{"in reply to what does not exist", author, mine, swap("us:/alice/objects/1", "us:/alice/objects/2"), nil},
+		{"ORG-26 in reply to what its author cannot see", func(s *peertest.Scene) {
+			author(s)
+			s.Posts("us:/alice/objects/2", "us:/alice/followers")
+		}, mine, swap("us:/alice/objects/1", "us:/alice/objects/2"), nil},
+		{"in reply to what its author was sent", func(s *peertest.Scene) {
+			author(s)
+			s.Posts("us:/alice/objects/2", "p:/carol")
+		}, mine, swap("us:/alice/objects/1", "us:/alice/objects/2"), both},
 		{"that alice does not take", author, mine, swap(`"to":["as:Public"],`, ""), nil},
 		{"a Like of hers", author, mine, about(`"type":"Like","object":"us:/alice/objects/1"`), both},
 		{"a Like of hers, undone", with(about(`"type":"Like","object":"us:/alice/objects/1"`)), mine, `{"id":"p:/acts/2","type":"Undo","actor":"p:/carol","to":"us:/alice/followers","object":"p:/acts/1"}`, both},
