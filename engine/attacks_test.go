@@ -40,6 +40,7 @@ var sections = []struct {
 	attacks []attack
 }{
 	{"Signatures and identity", numbered("SIG", 1, 38, "34b"), signatureAttacks},
+	{"Origin, ownership, authorisation", numbered("ORG", 1, 30, "05b"), originAttacks},
 	{"Privacy and addressing", numbered("PRV", 1, 20), privacyAttacks},
 	{"Names", numbered("NAM", 1, 7), nameAttacks},
 	{"Tenancy and storage", numbered("TEN", 1, 17), tenancyAttacks},
