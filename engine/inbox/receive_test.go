@@ -169,6 +169,13 @@ func TestActorsWhoCannotBeFound(t *testing.T) {
 	}
 }
 
+// NET-01: a refusal that another one than for unknown actors would get would tell strangers what names lead to here.
+func TestAnActorWhereNobodyMayBeAskedIsNotFound(t *testing.T) {
+	s := newScene(t)
+	s.Actor("p:/carol").Keys.RSA.ID = "https://10.0.0.1/carol#main-key"
+	expect(t, s, nil, fault.Unauthenticated, func() error { return s.Send("p:/carol", mine, strings.ReplaceAll(listen, "p:/", "https://10.0.0.1/")) })
+}
+
 func TestTooManyRequests(t *testing.T) {
 	limits := map[string]func(*inbox.Deps){
 		"of a host": func(d *inbox.Deps) { d.Hosts = policy.NewLimiter(policy.Rate{PerSecond: 0.001, Burst: 2}, d.Now, 10) },

@@ -34,12 +34,12 @@ func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Ne
 }
 
 // unresolved returns what it means for a request that its sender was not found: not that the inbox is not, which 404 and
-// 410 would tell the peer.
+// 410 would tell the peer; nor that its address may not be contacted, which would tell what names lead to here.
 func unresolved(err error) error {
 	switch fault.KindOf(err) {
 	case fault.Gone:
 		return fault.Wrap(fault.Unauthenticated, "the actor is gone", err).WithCode("actor_gone")
-	case fault.NotFound, fault.Protocol, fault.Invalid, fault.NoHost:
+	case fault.NotFound, fault.Protocol, fault.Invalid, fault.NoHost, fault.Forbidden:
 		return fault.Wrap(fault.Unauthenticated, "the actor cannot be found", err).WithCode("actor_unknown")
 	}
 	return err
