@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,6 +23,7 @@ type Instance struct {
 
 	listen, admin string
 	env           []string
+	resolv        string   // the resolv.conf of its processes; empty: the system's
 	process       *process // nil while none runs
 	logs          []*journal
 	rows          *rows // nil until a test asks for rows
@@ -85,7 +87,12 @@ func (i *Instance) Start(t testing.TB) {
 
 func (i *Instance) launch(t testing.TB) {
 	t.Helper()
-	p, err := startProcess(Binary(t), i.env)
+	serve := exec.Command(Binary(t), "serve")
+	dieWithParent(serve)
+	if i.resolv != "" {
+		serve = resolving(i.resolv, Binary(t), "serve")
+	}
+	p, err := startProcess(serve, i.env)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,12 +19,11 @@ type process struct {
 	ended chan struct{} // closed when it is over and its log complete
 }
 
-func startProcess(binary string, env []string) (*process, error) {
-	p := &process{cmd: exec.Command(binary, "serve"), log: &journal{ready: make(chan struct{})}, ended: make(chan struct{})}
+func startProcess(serve *exec.Cmd, env []string) (*process, error) {
+	p := &process{cmd: serve, log: &journal{ready: make(chan struct{})}, ended: make(chan struct{})}
 	p.cmd.Env = env
 	p.cmd.Stderr = p.log
 	p.cmd.WaitDelay = time.Second // should a child of it hold its standard error
-	dieWithParent(p.cmd)
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -192,7 +192,7 @@ func TestGetOverTLS(t *testing.T) {
 	t.Run("NET-17 a certificate of another name", func(t *testing.T) {
 		c, _ := newClient(t, loopback(), closed(""))
 		trust(c, p)
-		c.guard.resolver = zone{"peer.example": {netip.MustParseAddr("127.0.0.1")}}.resolver(t)
+		names(t, c).Say("peer.example", []netip.Addr{netip.MustParseAddr("127.0.0.1")})
 		id := vocab.ID(strings.Replace(p.URL, "127.0.0.1", "peer.example", 1))
 		if _, err := c.Get(context.Background(), Request{URL: id}); fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("Get = %v, want Unavailable", err)

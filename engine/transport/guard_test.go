@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lightweb/lightweb/engine/enginetest/dnstest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -211,6 +212,17 @@ func listenAt(t *testing.T, ip string, h http.HandlerFunc) (port string) {
 	return u.Port()
 }
 
+// names lets the client resolve names by a server on loopback.
+func names(t *testing.T, c *Client) *dnstest.Server {
+	t.Helper()
+	s, err := dnstest.Start(t, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.guard.resolver = s.Resolver()
+	return s
+}
+
 func TestGuardStandsAtTheDialer(t *testing.T) {
 	t.Parallel()
 	answers := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
@@ -222,10 +234,13 @@ func TestGuardStandsAtTheDialer(t *testing.T) {
 	cfg.AllowAddresses = []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}
 	c, _ := newClient(t, cfg, closed(""))
 	in, out := netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.3")
-	c.guard.resolver = zone{
+	zone := names(t, c)
+	for name, addrs := range map[string][]netip.Addr{
 		"in.example": {in}, "in.internal": {in}, "out.example": {out}, "out.internal": {out}, "both.example": {out, in},
 		"six.example": {netip.MustParseAddr("::ffff:127.0.0.3")},
-	}.resolver(t)
+	} {
+		zone.Say(name, addrs)
+	}
 	for _, tt := range []struct {
 		name, host string
 		want       fault.Kind

@@ -9,17 +9,14 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
-	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/signature"
@@ -171,62 +168,4 @@ func newClient(t *testing.T, cfg Config, gate Gate) (*Client, *memory) {
 	c := New(cfg, gate, m)
 	t.Cleanup(c.Close)
 	return c, m
-}
-
-// zone is a DNS server on loopback that knows these names and no others.
-type zone map[string][]netip.Addr
-
-func (z zone) resolver(t *testing.T) *net.Resolver {
-	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		buf := make([]byte, 2048)
-		for {
-			n, from, err := conn.ReadFrom(buf)
-			if err != nil {
-				return // closed
-			}
-			answer, err := z.answer(buf[:n])
-			if err != nil {
-				t.Errorf("dns: %v", err)
-				return
-			}
-			if _, err := conn.WriteTo(answer, from); err != nil {
-				t.Errorf("dns: %v", err)
-				return
-			}
-		}
-	}()
-	t.Cleanup(func() { _ = conn.Close(); <-done }) // nothing is lost with it
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
-	}}
-}
-
-func (z zone) answer(query []byte) ([]byte, error) {
-	var m dnsmessage.Message
-	if err := m.Unpack(query); err != nil {
-		return nil, err
-	}
-	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
-	q := m.Questions[0]
-	addrs, known := z[strings.TrimSuffix(q.Name.String(), ".")]
-	if !known {
-		m.RCode = dnsmessage.RCodeNameError
-	}
-	for _, a := range addrs {
-		head := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: dnsmessage.ClassINET}
-		if a.Is4() && q.Type == dnsmessage.TypeA {
-			m.Answers = append(m.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AResource{A: a.As4()}})
-		}
-		if a.Is6() && q.Type == dnsmessage.TypeAAAA {
-			m.Answers = append(m.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
-		}
-	}
-	return m.Pack()
 }

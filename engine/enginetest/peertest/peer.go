@@ -7,6 +7,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/tls"
 	"io"
 	"log"
 	"net"
@@ -49,15 +50,30 @@ type page struct {
 // New starts a peer on an address of loopback, such as 127.0.0.2: each address is an origin and a domain of its own.
 func New(t testing.TB, address string) *Peer {
 	t.Helper()
+	p, s := serve(t, "http", address)
+	s.Start()
+	return p
+}
+
+// NewTLS is New for a peer that speaks TLS, however badly.
+func NewTLS(t testing.TB, address string, config *tls.Config) *Peer {
+	t.Helper()
+	p, s := serve(t, "https", address)
+	s.TLS = config
+	s.StartTLS()
+	return p
+}
+
+func serve(t testing.TB, scheme, address string) (*Peer, *httptest.Server) {
+	t.Helper()
 	listener, err := net.Listen("tcp", address+":0")
 	if err != nil {
 		t.Skip("this machine has no such address: ", err)
 	}
-	p := &Peer{Origin: "http://" + listener.Addr().String(), pages: map[string]page{}}
+	p := &Peer{Origin: scheme + "://" + listener.Addr().String(), pages: map[string]page{}}
 	s := &httptest.Server{Listener: listener, Config: &http.Server{Handler: p, ErrorLog: log.New(io.Discard, "", 0)}}
-	s.Start()
 	t.Cleanup(s.Close)
-	return p
+	return p, s
 }
 
 // Serve shows a document under a path.

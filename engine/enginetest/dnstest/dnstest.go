@@ -1,0 +1,126 @@
+// Package dnstest is a name server for tests: it says of names what a test wants, and something else the next time.
+package dnstest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// Server knows the names it was told, and no others.
+type Server struct {
+	conn net.PacketConn
+
+	mu    sync.Mutex
+	names map[string][][]netip.Addr
+	asked map[string]int
+}
+
+// Start starts a server at an address, over UDP. It ends with the test.
+func Start(t testing.TB, address string) (*Server, error) {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{conn: conn, names: map[string][][]netip.Addr{}, asked: map[string]int{}}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.serve(t)
+	}()
+	t.Cleanup(func() { _ = conn.Close(); <-done }) // nothing is lost with it
+	return s, nil
+}
+
+// Say lets name have addresses: turn by turn, the last for good. *.example stands for all names below example.
+func (s *Server) Say(name string, turns ...[]netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.names[name] = turns
+}
+
+// Asked returns how often name was looked up.
+func (s *Server) Asked(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[name]
+}
+
+// Resolver returns a resolver that asks this server.
+func (s *Server) Resolver() *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", s.conn.LocalAddr().String())
+	}}
+}
+
+func (s *Server) serve(t testing.TB) {
+	buf := make([]byte, 2048)
+	for {
+		n, from, err := s.conn.ReadFrom(buf)
+		if err != nil {
+			return // closed
+		}
+		answer, err := s.answer(buf[:n])
+		if err == nil {
+			_, err = s.conn.WriteTo(answer, from)
+		}
+		if err != nil {
+			t.Errorf("dns: %v", err)
+			return
+		}
+	}
+}
+
+func (s *Server) answer(query []byte) ([]byte, error) {
+	var m dnsmessage.Message
+	if err := m.Unpack(query); err != nil {
+		return nil, err
+	}
+	if len(m.Questions) != 1 {
+		return nil, fmt.Errorf("asked for %v", m.Questions)
+	}
+	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
+	q := m.Questions[0]
+	addrs, known := s.lookUp(strings.ToLower(strings.TrimSuffix(q.Name.String(), ".")), q.Type == dnsmessage.TypeA)
+	if !known {
+		m.RCode = dnsmessage.RCodeNameError
+	}
+	for _, a := range addrs {
+		head := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: dnsmessage.ClassINET}
+		if a.Is4() && q.Type == dnsmessage.TypeA {
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AResource{A: a.As4()}})
+		}
+		if a.Is6() && q.Type == dnsmessage.TypeAAAA {
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
+		}
+	}
+	return m.Pack()
+}
+
+// lookUp returns what is said of name now. A resolver asks for both kinds of address at once; that for IPv4 ends a turn.
+func (s *Server) lookUp(name string, ends bool) ([]netip.Addr, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ends {
+		s.asked[name]++
+	}
+	if _, told := s.names[name]; !told {
+		_, above, _ := strings.Cut(name, ".")
+		name = "*." + above
+	}
+	turns := s.names[name]
+	if len(turns) == 0 {
+		return nil, false
+	}
+	if ends && len(turns) > 1 {
+		s.names[name] = turns[1:]
+	}
+	return turns[0], true
+}

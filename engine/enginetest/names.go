@@ -1,0 +1,32 @@
+package enginetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest/dnstest"
+)
+
+// Names gives the instance, from its next start on, a name server of its own in place of the system's. The test is
+// skipped where that cannot be done.
+func (i *Instance) Names(t testing.TB) *dnstest.Server {
+	t.Helper()
+	const only = "a process can be given a name server only by root, on Linux: "
+	address := fmt.Sprintf("127.%d.%d.%d", 64+rand.IntN(128), rand.IntN(256), 1+rand.IntN(254))
+	names, err := dnstest.Start(t, address+":53")
+	if err != nil {
+		Skip(t, only+err.Error())
+	}
+	conf := filepath.Join(Dir(t), "resolv.conf")
+	if err := os.WriteFile(conf, []byte("nameserver "+address+"\noptions timeout:5 attempts:1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := resolving(conf, "true").Run(); err != nil {
+		Skip(t, only+err.Error())
+	}
+	i.resolv = conf
+	return names
+}
