@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/dnstest"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -46,6 +47,7 @@ var sections = []struct {
 	{"Tenancy and storage", numbered("TEN", 1, 17), tenancyAttacks},
 	{"Client API", numbered("CLI", 1, 12, "02b"), clientAttacks},
 	{"Delivery", numbered("DLV", 1, 14), deliveryAttacks},
+	{"Fetching", numbered("NET", 0, 24, "11b"), fetchAttacks},
 }
 
 // numbered returns the ids of a section in their order: prefix-01 and so on, and those that came between.
@@ -133,11 +135,18 @@ type siege struct {
 	row            attack
 	note           string // a public note of alice's
 	secret         string // one that only carol may read
+
+	authority *authority      // signs certificates that the engine takes, if any
+	names     *dnstest.Server // the engine's own, if any
 }
 
 // newSiege starts the engine with settings, and makes everybody known to each other.
 func newSiege(t *testing.T, settings ...string) *siege {
-	s := &siege{T: t, home: enginetest.Start(t, settings...), p: peertest.New(t, "127.0.0.2"), q: peertest.New(t, "127.0.0.3")}
+	return besiege(t, enginetest.Start(t, settings...))
+}
+
+func besiege(t *testing.T, home *enginetest.Instance) *siege {
+	s := &siege{T: t, home: home, p: peertest.New(t, "127.0.0.2"), q: peertest.New(t, "127.0.0.3")}
 	s.alice, s.bob = s.home.CreateUser(t, "alice"), s.home.CreateUser(t, "bob")
 	s.mallory, s.carol = s.p.Actor("/users/mallory"), s.q.Actor("/users/carol")
 	_, s.note = s.alice.Post(t, map[string]any{"content": "for everybody", "visibility": "public"})

@@ -10,22 +10,23 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/dnstest"
 )
 
-// Names gives the instance, from its next start on, a name server of its own in place of the system's. The test is
-// skipped where that cannot be done.
+// Names gives the instance, from its next start on, a name server of its own in place of the system's. It returns nil where
+// that cannot be done: it takes root, and Linux.
 func (i *Instance) Names(t testing.TB) *dnstest.Server {
 	t.Helper()
-	const only = "a process can be given a name server only by root, on Linux: "
 	address := fmt.Sprintf("127.%d.%d.%d", 64+rand.IntN(128), rand.IntN(256), 1+rand.IntN(254))
 	names, err := dnstest.Start(t, address+":53")
 	if err != nil {
-		Skip(t, only+err.Error())
+		t.Log("no name server for one process: ", err)
+		return nil
 	}
 	conf := filepath.Join(Dir(t), "resolv.conf")
 	if err := os.WriteFile(conf, []byte("nameserver "+address+"\noptions timeout:5 attempts:1\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := resolving(conf, "true").Run(); err != nil {
-		Skip(t, only+err.Error())
+		t.Log("no name server for one process: ", err)
+		return nil
 	}
 	i.resolv = conf
 	return names
