@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,6 +38,24 @@ func TestADeletedObjectStaysDeletedWheneverItComes(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// PAR-18: what is as long as its author likes cannot be more than an index holds.
+func TestAnObjectIsStoredWhateverItAnswers(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	var long []string
+	for range 400 {
+		long = append(long, "https://peer.example/"+rand.Text())
+	}
+	for n, parent := range []any{strings.Join(long, ""), long, map[string]any{"type": "Note", "content": strings.Join(long, " ")}} {
+		_, o, _ := note(bob, n, now)
+		o.Raw = mustJSON(map[string]any{"id": o.URI, "type": "Note", "inReplyTo": parent})
+		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			_, err := tx.AddObject(ctx, o)
+			return err
+		})
+	}
 }
 
 func TestAnOlderVersionNeverReplacesAnObject(t *testing.T) {
