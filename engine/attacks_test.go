@@ -48,6 +48,7 @@ var sections = []struct {
 	{"Client API", numbered("CLI", 1, 12, "02b"), clientAttacks},
 	{"Delivery", numbered("DLV", 1, 14), deliveryAttacks},
 	{"Fetching", numbered("NET", 0, 24, "11b"), fetchAttacks},
+	{"Parser and resources", numbered("PAR", 1, 20, "09b"), parserAttacks},
 }
 
 // numbered returns the ids of a section in their order: prefix-01 and so on, and those that came between.

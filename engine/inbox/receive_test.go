@@ -196,6 +196,22 @@ func TestTooManyRequests(t *testing.T) {
 	}
 }
 
+func TestWhoSendsTooMuchTakesNothingFromOthersOfItsHost(t *testing.T) {
+	s := newScene(t, func(d *inbox.Deps) {
+		d.Hosts = policy.NewLimiter(policy.Rate{PerSecond: 0.001, Burst: 3}, d.Now, 10)
+		d.Senders = policy.NewLimiter(policy.Rate{PerSecond: 0.001, Burst: 2}, d.Now, 10)
+	})
+	for range 2 {
+		s.MustSend("p:/carol", mine, listen)
+	}
+	for range 5 {
+		if err := s.Send("p:/carol", mine, listen); fault.KindOf(err) != fault.RateLimited {
+			t.Errorf("err = %v, want RateLimited", err)
+		}
+	}
+	s.MustSend("p:/dave", mine, `{"id":"p:/listens/2","type":"Listen","actor":"p:/dave"}`)
+}
+
 func TestAnExactReplayHasNoEffect(t *testing.T) {
 	s := newScene(t)
 	r := s.Request("p:/carol", mine, follow)

@@ -29,10 +29,10 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	if x.claims[0].Dialect == signature.RFC9421 { // one request has claims of one dialect
 		i.Speaks(ctx, host, signature.RFC9421)
 	}
-	if err := limit(i.Hosts, policy.RegistrableDomain(host)); err != nil {
+	if err := limit(i.Senders, string(signer.ID)); err != nil { // first: what it may not send takes nothing from others of its host
 		return err
 	}
-	return limit(i.Senders, string(signer.ID))
+	return limit(i.Hosts, policy.RegistrableDomain(host))
 }
 
 func limit(l *policy.Limiter, key string) error {
