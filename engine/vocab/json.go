@@ -17,8 +17,9 @@ import (
 const (
 	maxDepth    = 64     // nested objects and arrays
 	maxParts    = 50_000 // objects, arrays and named values in all: each costs many times its bytes
-	maxNumber   = 32     // bytes of one number: beyond any double
-	maxExponent = 308    // of one number: that of the largest double; jsonb takes not many more
+	maxNumber   = 350    // bytes of one number written out without an exponent, as PostgreSQL gives it back
+	maxExponent = 308    // of one number: that of the largest double
+	longNumber  = 32     // bytes of a number written out for each of which it counts as a part
 )
 
 // Doc is a JSON object as it was read: names are exact, numbers keep their digits (json.Number).
@@ -65,7 +66,7 @@ func (r *reader) value(depth int) (any, error) {
 	case '"':
 		return checkText(t.String())
 	case '0':
-		return checkNumber(t.String())
+		return r.number(t.String())
 	case 't', 'f':
 		return t.Bool(), nil
 	default:
@@ -125,14 +126,21 @@ func (r *reader) count(depth int) error {
 	return nil
 }
 
-func checkNumber(s string) (json.Number, error) {
-	if len(s) > maxNumber {
-		return "", errors.New("a number is too long")
-	}
+// number takes a number, and counts what it becomes where it is stored: a few bytes may stand for hundreds.
+func (r *reader) number(s string) (json.Number, error) {
+	out := len(s)
 	if i := strings.IndexAny(s, "eE"); i >= 0 {
-		if e, err := strconv.Atoi(s[i+1:]); err != nil || e > maxExponent || e < -maxExponent {
+		e, err := strconv.Atoi(s[i+1:])
+		if err != nil || e > maxExponent || e < -maxExponent {
 			return "", errors.New("a number is beyond a double")
 		}
+		out += max(e, -e)
+	}
+	if out > maxNumber {
+		return "", errors.New("a number is too long")
+	}
+	if r.parts += out / longNumber; r.parts > maxParts {
+		return "", errors.New("too many values")
 	}
 	return json.Number(s), nil
 }

@@ -2,6 +2,7 @@ package vocab
 
 import (
 	"encoding/json"
+	"math/big"
 	"reflect"
 	"strings"
 	"testing"
@@ -45,6 +46,10 @@ func TestParseDocRefuses(t *testing.T) {
 		{"PAR-07 1e999", `{"n":1e999}`},
 		{"PAR-07 1e-999", `{"n":1E-999}`},
 		{"PAR-07 an exponent beyond an int", `{"n":1e+99999999999999999999}`},
+		{"PAR-07 an exponent that makes an int negative", `{"n":1e-9223372036854775808}`},
+		{"PAR-07 351 digits", `{"n":` + strings.Repeat("9", 351) + `}`},
+		{"PAR-07 60 digits and an exponent", `{"n":` + strings.Repeat("9", 60) + `e308}`},
+		{"PAR-07 100,000 numbers that are long when written out", `{"n":[` + strings.Repeat("1e300,", 99_999) + `1]}`},
 		{"PAR-07 30,000 digits", `{"n":` + strings.Repeat("9", 30_000) + `}`},
 		{"PAR-07 leading zero", `{"n":01}`},
 		{"PAR-07 leading plus", `{"n":+1}`},
@@ -96,6 +101,23 @@ func TestParseDocTakes(t *testing.T) {
 				t.Errorf("written and read again: %v, %v; want the same", back, err)
 			}
 		})
+	}
+}
+
+// PAR-07: PostgreSQL writes numbers out, and what it gives back must be taken as what it was given.
+func TestNumbersAreTakenAsTheyAreWrittenOut(t *testing.T) {
+	for _, s := range []string{"1e308", "-1.7976931348623157e308", "2.2250738585072014e-308", "12345678901234567890e300", "-0.5E-7", "1e-308"} {
+		if _, err := ParseDoc([]byte(`{"n":` + s + `}`)); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+		n, ok := new(big.Rat).SetString(s)
+		if !ok {
+			t.Fatalf("%s is no number", s)
+		}
+		out := strings.TrimRight(n.FloatString(340), "0")
+		if _, err := ParseDoc([]byte(`{"n":` + strings.TrimSuffix(out, ".") + `}`)); err != nil {
+			t.Errorf("%s, written out: %v", s, err)
+		}
 	}
 }
 
