@@ -42,12 +42,12 @@ var sections = []struct {
 }{
 	{"Signatures and identity", numbered("SIG", 1, 38, "34b"), signatureAttacks},
 	{"Origin, ownership, authorisation", numbered("ORG", 1, 30, "05b"), originAttacks},
+	{"Fetching", numbered("NET", 0, 24, "11b"), fetchAttacks},
 	{"Privacy and addressing", numbered("PRV", 1, 20), privacyAttacks},
 	{"Names", numbered("NAM", 1, 7), nameAttacks},
 	{"Tenancy and storage", numbered("TEN", 1, 17), tenancyAttacks},
 	{"Client API", numbered("CLI", 1, 12, "02b"), clientAttacks},
 	{"Delivery", numbered("DLV", 1, 14), deliveryAttacks},
-	{"Fetching", numbered("NET", 0, 24, "11b"), fetchAttacks},
 	{"Parser and resources", numbered("PAR", 1, 20, "09b"), parserAttacks},
 }
 
