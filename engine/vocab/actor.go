@@ -30,7 +30,8 @@ type Actor struct {
 type ActorKey struct {
 	ID, Owner ID
 	PEM       string // of publicKey (RSA); empty for a Multikey
-	Multibase string // of assertionMethod (FEP-521a); empty for a PEM key
+	Multibase string // of a Multikey (FEP-521a); empty for a PEM key
+	Asserts   bool   // listed in assertionMethod: it may prove what the actor says
 }
 
 var actorTypes = []string{"Person", "Service", "Application", "Group", "Organization"}
@@ -155,6 +156,7 @@ func actorKeys(d Doc) []ActorKey {
 			}
 			k := KeyOf(r.Doc)
 			k.ID = r.ID // a bare id says that the key lies elsewhere
+			k.Asserts = list == "assertionMethod"
 			keys = append(keys, k)
 		}
 	}

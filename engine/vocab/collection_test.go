@@ -41,8 +41,8 @@ func without(name string, d Doc) Doc {
 
 // OB-08: the ActivityStreams context comes first, and no URL of ours is among them.
 func TestContextsBeginWithActivityStreams(t *testing.T) {
-	known := map[any]bool{ContextAS: true, contextSecurity: true, contextDID: true, contextMultikey: true}
-	for name, context := range map[string][]any{"Context": Context(), "ActorContext": ActorContext()} {
+	known := map[any]bool{ContextAS: true, contextSecurity: true, contextDID: true, contextMultikey: true, contextProof: true}
+	for name, context := range map[string][]any{"Context": Context(), "ActivityContext": ActivityContext(), "ActorContext": ActorContext()} {
 		if context[0] != ContextAS {
 			t.Errorf("%s begins with %v", name, context[0])
 		}

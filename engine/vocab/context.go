@@ -6,6 +6,7 @@ const (
 	contextSecurity = "https://w3id.org/security/v1"
 	contextDID      = "https://www.w3.org/ns/did/v1"
 	contextMultikey = "https://w3id.org/security/multikey/v1"
+	contextProof    = "https://w3id.org/security/data-integrity/v1"
 	Lightweb        = "https://lightwebbrowser.org/ns#"
 )
 
@@ -15,11 +16,15 @@ const MediaType = `application/ld+json; profile="https://www.w3.org/ns/activitys
 // ActivityJSON is the short media type, which is to be treated the same.
 const ActivityJSON = "application/activity+json"
 
-// Context returns the @context of activities, objects and collections. Terms of our own stand in it inline: a context
-// behind a URL of ours would stop federation whenever that URL does not answer.
-func Context() []any {
-	return []any{ContextAS, Doc{"lw": Lightweb, "lwTags": "lw:tags", "lwMetadata": "lw:metadata",
-		"Hashtag": "as:Hashtag", "sensitive": "as:sensitive"}}
+// Context returns the @context of objects and collections. Terms of our own stand in it inline: a context behind a URL of
+// ours would stop federation whenever that URL does not answer.
+func Context() []any { return []any{ContextAS, terms()} }
+
+// ActivityContext returns the @context of activities: proofs are only seen under the context of data integrity.
+func ActivityContext() []any { return []any{ContextAS, contextProof, terms()} }
+
+func terms() Doc {
+	return Doc{"lw": Lightweb, "lwTags": "lw:tags", "lwMetadata": "lw:metadata", "Hashtag": "as:Hashtag", "sensitive": "as:sensitive"}
 }
 
 // ActorContext returns the @context of actors: assertionMethod is only seen under the did and multikey contexts.

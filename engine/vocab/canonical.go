@@ -1,0 +1,51 @@
+package vocab
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// Canonical writes the document in the one form that RFC 8785 (JCS) gives it, which is what proofs cover. Numbers beyond
+// a double, and integers of which not each has a double of its own (RFC 7493 §2.2), are refused: documents that say
+// different things would have the same form.
+func (d Doc) Canonical() ([]byte, error) {
+	err := checkDoubles(d)
+	v := jsontext.Value(d.JSON())
+	if err == nil {
+		err = v.Canonicalize()
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, "the document has no canonical form", err)
+	}
+	return v, nil
+}
+
+func checkDoubles(v any) error {
+	switch v := v.(type) {
+	case Doc:
+		for _, part := range v {
+			if err := checkDoubles(part); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, part := range v {
+			if err := checkDoubles(part); err != nil {
+				return err
+			}
+		}
+	case json.Number:
+		f, err := v.Float64()
+		if err == nil && math.Abs(f) > maxCount && !strings.ContainsAny(string(v), ".eE") {
+			err = errors.New("an integer has no double of its own")
+		}
+		return err
+	}
+	return nil
+}
