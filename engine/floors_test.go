@@ -52,6 +52,7 @@ var floors = map[string]int{
 	"db":               2,
 	"engine/keyspace":  2,
 	"engine/signature": 2,
+	"engine/proof":     2,
 	"engine/policy":    2,
 	"engine/pipeline":  2,
 	"engine/registry":  2,
