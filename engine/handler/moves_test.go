@@ -30,7 +30,7 @@ var linked = both(says("q:/carol", "alsoKnownAs", "p:/carol"), says("p:/carol", 
 func TestMove(t *testing.T) {
 	const (
 		undone = `+ delivery p:/carol/inbox `
-		asks   = `+ delivery q:/carol/inbox {"@context":["https://www.w3.org/ns/activitystreams",{"Hashtag":"as:Hashtag","lw":"https://lightwebbrowser.org/ns#","lwMetadata":"lw:metadata","lwTags":"lw:tags","sensitive":"as:sensitive"}],"actor":"us:/alice","id":"us:/alice/activities/*","object":"q:/carol","to":["q:/carol"],"type":"Follow"}`
+		asks   = `+ delivery q:/carol/inbox {"@context":["https://www.w3.org/ns/activitystreams","https://w3id.org/security/data-integrity/v1",{"Hashtag":"as:Hashtag","lw":"https://lightwebbrowser.org/ns#","lwMetadata":"lw:metadata","lwTags":"lw:tags","sensitive":"as:sensitive"}],"actor":"us:/alice","id":"us:/alice/activities/*","object":"q:/carol","to":["q:/carol"],"type":"Follow"}`
 	)
 	undo := ended("Undo", "us:/alice/activities/f", "us:/alice", "p:/carol")
 	left := []string{

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,9 +37,13 @@ func (s sender) follow(ctx context.Context, to *vocab.Actor) (vocab.ID, error) {
 // store stores d, which is about an object and whose delivery is ordered by another one or itself.
 func (s sender) store(ctx context.Context, d vocab.Doc, object, ordered vocab.ID, to *vocab.Actor) error {
 	me := s.local.ID(s.user)
-	d["@context"], d["actor"], d["to"] = vocab.Context(), string(me), []any{string(to.ID)}
-	id, kind, body := vocab.ID(d.Text("id")), d.Text("type"), d.JSON()
-	err := s.tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: id, Direction: db.Outbound, Type: kind,
+	d["@context"], d["actor"], d["to"] = vocab.ActivityContext(), string(me), []any{string(to.ID)}
+	id, kind := vocab.ID(d.Text("id")), d.Text("type")
+	body, err := s.local.Prove(s.user, d, s.now)
+	if err != nil {
+		return fmt.Errorf("prove %s: %w", kind, err)
+	}
+	err = s.tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: id, Direction: db.Outbound, Type: kind,
 		Actor: me, Object: object, Published: s.now, Raw: body})
 	if err != nil {
 		return err

@@ -2,7 +2,9 @@ package inbox_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/inbox"
+	"github.com/lightweb/lightweb/engine/proof"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -512,5 +515,42 @@ func TestAnAnswerToWhatWaitedIsOwedFromWhenItIsGiven(t *testing.T) {
 	if got := bob.Column(t, bob.Alice, `SELECT j.type FROM delivery_jobs j JOIN deliveries d ON d.job_id = j.id
 		WHERE j.type = 'Accept' AND d.created_at > now() - interval '1 day'`); len(got) != 1 {
 		t.Errorf("owed since today: %q, want the Accept", got)
+	}
+}
+
+// FE-06: an answer without proof is not sent; who asks to follow while the user's keys cannot be read is answered later.
+func TestAFollowThatCannotBeAnsweredNowIsAnsweredLater(t *testing.T) {
+	s := newScene(t)
+	s.Inbox.Backoff(5*time.Millisecond, 50*time.Millisecond)
+	keys := s.Keys.Dir(s.Alice)
+	if err := os.Rename(keys, keys+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, s, nil, accepted, func() error { return s.Send("p:/carol", mine, follow) })
+	if !s.Inbox.Parked(s.Alice) {
+		t.Error("alice is not parked")
+	}
+	if err := os.Rename(keys+"-away", keys); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, s)
+	sent := s.Column(t, s.Alice, `SELECT convert_from(body, 'UTF8') FROM delivery_jobs`)
+	if len(sent) != 1 {
+		t.Fatalf("owed: %q, want the Accept", sent)
+	}
+	d, err := vocab.ParseDoc([]byte(sent[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := proof.Parse(d, s.Now())
+	if err != nil || p == nil || p.Method != s.ID("us:/alice#ed25519-key") {
+		t.Fatalf("the proof of %s is %+v, %v", sent[0], p, err)
+	}
+	pair, err := s.Keys.Keys(s.Alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Verify(pair.Ed25519.Private.Public().(ed25519.PublicKey)); err != nil {
+		t.Error(err)
 	}
 }

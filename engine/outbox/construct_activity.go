@@ -11,13 +11,17 @@ import (
 // timeForm is how times are written: to the millisecond, in UTC.
 const timeForm = "2006-01-02T15:04:05.000Z07:00"
 
-// constructActivity writes the activity as it will be stored and sent. It names nobody in bto or bcc.
-func (o *Outbox) constructActivity(_ context.Context, x *exchange) (err error) {
+// constructActivity writes the activity as it will be stored and sent, with the user's proof. It names nobody in bto or bcc.
+func (o *Outbox) constructActivity(_ context.Context, x *exchange) error {
 	kind, object := x.intent.construct(o, x)
-	d := vocab.Doc{"@context": vocab.Context(), "id": string(o.Local.NewActivityID(x.User)), "type": kind, "actor": string(x.actor.ID),
+	d := vocab.Doc{"@context": vocab.ActivityContext(), "id": string(o.Local.NewActivityID(x.User)), "type": kind, "actor": string(x.actor.ID),
 		"object": object, "published": written(x.now)}
 	address(d, x.to, x.cc)
-	if x.activity, err = vocab.ParseActivity(d.JSON()); err != nil {
+	raw, err := o.Local.Prove(x.User, d, o.Now()) // not x.now, which may be ahead of the clock
+	if err != nil {
+		return fmt.Errorf("prove %s: %w", kind, err)
+	}
+	if x.activity, err = vocab.ParseActivity(raw); err != nil {
 		return fmt.Errorf("construct %s: %w", kind, err)
 	}
 	return nil
@@ -42,9 +46,11 @@ func list(ids []vocab.ID) []any {
 
 func written(t time.Time) string { return t.UTC().Format(timeForm) }
 
-// embedded returns a stored activity as a part of another one.
+// embedded returns a stored activity as a part of another one, without what holds of it only as a whole.
 func embedded(d vocab.Doc) vocab.Doc {
 	d = d.WithoutHidden()
-	delete(d, "@context")
+	for _, name := range []string{"@context", "proof", "signature"} {
+		delete(d, name)
+	}
 	return d
 }

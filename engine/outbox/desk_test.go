@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"log/slog"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/proof"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -252,6 +254,29 @@ func (d *desk) sent() (n int) {
 	return n
 }
 
+// checkProof wants an activity to carry alice's proof, and none in what it embeds (FE-06).
+func (d *desk) checkProof(activity vocab.Doc) {
+	d.t.Helper()
+	keys, err := d.keyring.Keys(d.alice)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	p, err := proof.Parse(activity, d.Now())
+	if err != nil || p == nil || string(p.Method) != keys.Ed25519.ID {
+		d.t.Fatalf("the proof of %s is %+v, %v; want one by %s", activity.JSON(), p, err, keys.Ed25519.ID)
+	}
+	if err := p.Verify(keys.Ed25519.Private.Public().(ed25519.PublicKey)); err != nil {
+		d.t.Error(err)
+	}
+	context, _ := activity["@context"].([]any)
+	if !slices.Contains(context, any("https://w3id.org/security/data-integrity/v1")) {
+		d.t.Errorf("@context %v, in which nobody finds a proof", context)
+	}
+	if o := activity.Sub("object"); o["proof"] != nil || o["signature"] != nil || o["@context"] != nil {
+		d.t.Errorf("it embeds what holds only as a whole: %s", o.JSON())
+	}
+}
+
 // owed claims everything that is to be delivered, and forgets it.
 func (d *desk) owed() (rows []db.Delivery) {
 	d.t.Helper()
@@ -321,7 +346,7 @@ func (d *desk) audits() (all []db.Audit) {
 func (d *desk) befriend(a *vocab.Actor, status string) vocab.ID {
 	d.t.Helper()
 	id := a.ID + "/follows/1"
-	raw := vocab.Doc{"@context": vocab.ContextAS, "id": string(id), "type": "Follow", "actor": string(a.ID), "object": string(me)}.JSON()
+	raw := vocab.Doc{"@context": vocab.ContextAS, "id": string(id), "type": "Follow", "actor": string(a.ID), "object": string(me), "proof": vocab.Doc{"type": "x"}, "signature": vocab.Doc{"type": "x"}}.JSON()
 	d.write(func(ctx context.Context, tx *db.Tx) error {
 		now := d.Now()
 		err := tx.AddActivity(ctx, db.Activity{ID: uuid.New(), URI: id, Direction: db.Inbound, Type: "Follow", Actor: a.ID, Object: me, Published: now, Raw: raw})

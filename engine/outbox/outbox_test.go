@@ -170,6 +170,7 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 				t.Error("inboxes: ", diff)
 			}
 			d.checkJob(r, rows)
+			d.checkProof(a.Doc)
 			for _, row := range rows {
 				sameJSON(t, row.Body, stored.Raw)
 			}

@@ -53,7 +53,8 @@ func activities(name, direction string) collection {
 			items := make([]listed, len(rows))
 			for i, row := range rows {
 				if direction == db.Outbound {
-					delete(docs[i], "@context") // the page has the same one
+					delete(docs[i], "@context") // the page has it, so what the proof covers is not there
+					delete(docs[i], "proof")
 				}
 				items[i] = listed{docs[i], db.Place{At: row.Published, ID: row.ID}}
 			}

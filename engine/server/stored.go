@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 
 	"github.com/google/uuid"
 	"github.com/julienschmidt/httprouter"
@@ -160,7 +161,7 @@ func findActivity(ctx context.Context, tx *db.Tx, _, id vocab.ID) (stored, error
 }
 
 // activityDocs returns activities as they are to be shown. The object that a Create or Update carries is the one stored
-// now: words that its author took back are not served from the past.
+// now: words that its author took back are not served from the past. A proof that does not cover what is shown is left out.
 func activityDocs(ctx context.Context, tx *db.Tx, rows []db.Activity) ([]vocab.Doc, error) {
 	docs := make([]vocab.Doc, len(rows))
 	var carried []vocab.ID
@@ -190,10 +191,14 @@ func activityDocs(ctx context.Context, tx *db.Tx, rows []db.Activity) ([]vocab.D
 		}
 	}
 	for i, row := range rows {
-		if d := now[row.Object]; d != nil && carries(row, docs[i]) {
+		if d := now[row.Object]; d != nil && carries(row, docs[i]) && !reflect.DeepEqual(d, docs[i].Sub("object")) {
 			docs[i]["object"] = d
+			delete(docs[i], "proof")
 		}
-		docs[i] = docs[i].WithoutHidden()
+		if docs[i].Hides() {
+			docs[i] = docs[i].WithoutHidden()
+			delete(docs[i], "proof")
+		}
 	}
 	return docs, nil
 }

@@ -2,17 +2,20 @@ package server_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/proof"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -186,4 +189,67 @@ func (f *fixture) coldUser() vocab.Username {
 		f.Fatal(err)
 	}
 	return u
+}
+
+// IN-06: what is shown of an activity is what its proof covers, or has none.
+func TestProofsAreShownWithWhatTheyCover(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	keys, err := f.keys.Keys(f.alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proven := func(hidden bool) (create, note vocab.ID) {
+		create, note = f.local.NewActivityID(f.alice), f.local.NewObjectID(f.alice)
+		o := vocab.Doc{"id": string(note), "type": "Note", "attributedTo": string(f.local.ID(f.alice)), "content": "<p>first</p>", "to": string(vocab.Public)}
+		d := vocab.Doc{"@context": vocab.ActivityContext(), "id": string(create), "type": "Create", "actor": string(f.local.ID(f.alice)), "to": string(vocab.Public), "object": o}
+		if hidden {
+			d["bto"] = "https://hidden.example/users/dan"
+		}
+		raw, err := f.local.Prove(f.alice, d, start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
+			if _, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: note, Published: start, Raw: o.JSON()}); err != nil {
+				return err
+			}
+			return tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: create, Direction: db.Outbound, Type: "Create",
+				Actor: f.local.ID(f.alice), Object: note, Published: start, Raw: raw})
+		})
+		return create, note
+	}
+	holds := func(d vocab.Doc) bool {
+		t.Helper()
+		p, err := proof.Parse(d, start)
+		if err != nil {
+			t.Fatalf("%s: %v", d.JSON(), err)
+		}
+		if p == nil {
+			return false
+		}
+		if err := p.Verify(keys.Ed25519.Private.Public().(ed25519.PublicKey)); err != nil {
+			t.Errorf("%s: %v", d.JSON(), err)
+		}
+		return true
+	}
+	create, note := proven(false)
+	if !holds(f.get(string(create)).want(t, 200).doc(t)) {
+		t.Error("an activity that is shown as it was sent has no proof")
+	}
+	shown := f.get(string(f.local.Outbox(f.alice))+"?page=true").want(t, 200).doc(t).Sub("orderedItems")
+	if shown.Text("id") != string(create) || shown["@context"] != nil || shown["proof"] != nil {
+		t.Errorf("in the outbox it is %s, want neither @context nor proof", shown.JSON())
+	}
+	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
+		_, err := tx.ReplaceObject(ctx, note, vocab.Doc{"id": string(note), "type": "Note", "attributedTo": string(f.local.ID(f.alice)), "content": "<p>second</p>"}.JSON(), start.Add(time.Hour))
+		return err
+	})
+	if d := f.get(string(create)).want(t, 200).doc(t); holds(d) || d.Sub("object").Text("content") != "<p>second</p>" {
+		t.Errorf("an activity with other words is %s", d.JSON())
+	}
+	secretive, _ := proven(true)
+	if holds(f.get(string(secretive)).want(t, 200).doc(t)) {
+		t.Error("an activity without its hidden recipients has a proof")
+	}
 }
