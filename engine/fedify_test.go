@@ -1,13 +1,17 @@
 package engine_test
 
 import (
+	"crypto/ed25519"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/proof"
+	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -53,12 +57,13 @@ type meeting struct {
 	creates []string // their activities
 }
 
-// hears wants the peer to receive an activity of alice's next, signed as it should be.
+// hears wants the peer to receive an activity of alice's next, signed as it should be. Fedify looks at its proof before it
+// looks at the signature of the request.
 func (m *meeting) hears(t *testing.T, kind, id, object string) vocab.Doc {
 	t.Helper()
 	h := m.peer.Expect(t, kind)
-	if h.ID != id || h.Actor != m.alice.ID || h.ObjectID != object || h.Signature != m.dialect || h.Verified != "http-signature" {
-		t.Errorf("Fedify heard %+v, want %s %s by %s about %s, by the %s signature", h, kind, id, m.alice.ID, object, m.dialect)
+	if h.ID != id || h.Actor != m.alice.ID || h.ObjectID != object || h.Signature != m.dialect || h.Verified != "object-proof" {
+		t.Errorf("Fedify heard %+v, want %s %s by %s about %s, proven, in a request with a signature by %s", h, kind, id, m.alice.ID, object, m.dialect)
 	}
 	return h.Activity
 }
@@ -79,6 +84,35 @@ func (m *meeting) finds(t *testing.T, want, query string, args ...any) {
 	t.Helper()
 	if got := strings.Join(m.alice.Column(t, query, args...), ","); got != want {
 		t.Errorf("%s of %q finds %q, want %q", query, args, got, want)
+	}
+}
+
+// proves wants an activity of bob's to have come with a proof that holds.
+func (m *meeting) proves(t *testing.T, activity string) {
+	t.Helper()
+	raw := m.alice.Column(t, `SELECT raw FROM activities WHERE uri = $1`, activity)
+	bob, err := vocab.ParseActor(enginetest.Fetch(t, m.peer.Actor()).Body)
+	if err != nil || len(raw) != 1 {
+		t.Fatalf("%d activities, %v", len(raw), err)
+	}
+	d, err := vocab.ParseDoc([]byte(raw[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := proof.Parse(d, time.Now())
+	if err != nil || p == nil {
+		t.Fatalf("the proof of %s is %v, %v", raw[0], p, err)
+	}
+	i := slices.IndexFunc(bob.Keys, func(k vocab.ActorKey) bool { return k.ID == p.Method })
+	if i < 0 {
+		t.Fatalf("bob has no key %s", p.Method)
+	}
+	key, err := signature.ParseMultikey(bob.Keys[i].Multibase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Verify(key.(ed25519.PublicKey)); err != nil {
+		t.Errorf("%s: %v", raw[0], err)
 	}
 }
 
@@ -167,6 +201,7 @@ func (m *meeting) weAct(t *testing.T) {
 
 func (m *meeting) theyAct(t *testing.T) {
 	create, note := m.acts(t, "create", map[string]any{"content": "<p>hello &amp; welcome</p>", "public": true})
+	m.proves(t, create)
 	m.alice.Await(t, "main", "bob's post", func(i enginetest.Item) bool { return i.ActivityURI == create })
 	answer, _ := m.acts(t, "create", map[string]any{"content": "yes", "inReplyTo": m.posts[1]})
 	m.alice.Await(t, "notifications", "bob's answer", func(i enginetest.Item) bool { return i.ActivityURI == answer })

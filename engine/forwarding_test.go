@@ -10,23 +10,29 @@ import (
 
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/proof"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // A reply that names alice's followers reaches them, though its author's server does not know them (ActivityPub §7.1.2):
-// once, in the bytes that came, under alice's signature.
+// once, in the bytes that came (IN-06), under alice's signature, and with what proves its author: another engine believes
+// that, and asks nobody.
 func TestForwarding(t *testing.T) {
-	i := enginetest.Start(t)
-	alice := i.CreateUser(t, "alice")
-	_, note := alice.Post(t, map[string]any{"content": "what do you think?", "visibility": "public"})
+	i, j := enginetest.StartTwo(t)
+	alice, bob := i.CreateUser(t, "alice"), j.CreateUser(t, "bob")
 	authors, fans := peertest.New(t, "127.0.0.2"), peertest.New(t, "127.0.0.3")
 	carol, dave := authors.Actor("/carol"), fans.Actor("/dave")
 	post(t, dave, alice.ID+"/inbox", `{"id":"`+string(dave.ID)+`/follows/1","type":"Follow","actor":"`+string(dave.ID)+`","object":"`+alice.ID+`"}`)
 	arrives(t, fans, "an Accept", func(body []byte) bool { return bytes.Contains(body, []byte(`"Accept"`)) })
+	bob.Do(t, "Follow", map[string]any{"actorUri": alice.ID})
+	bob.Await(t, "notifications", "alice's Accept", func(i enginetest.Item) bool { return i.Type == "Accept" })
+	create, note := alice.Post(t, map[string]any{"content": "what do you think?", "visibility": "public"})
+	bob.Await(t, "main", "alice's post", func(i enginetest.Item) bool { return i.ActivityURI == create })
 
-	reply := `{"id":"` + string(carol.ID) + `/create",  "type":"Create","actor":"` + string(carol.ID) + `","to":"as:Public","cc":["` + alice.ID + `","` + alice.ID + `/followers"],
-		"object":{"id":"` + string(carol.ID) + `/notes/1","type":"Note","content":"I \u0064oubt it","inReplyTo":"` + note + `"}}`
+	reply := proven(t, carol, `{"id":"`+string(carol.ID)+`/create","type":"Create","actor":"`+string(carol.ID)+`","to":"as:Public","cc":["`+alice.ID+`","`+alice.ID+`/followers"],
+		"object":{"id":"`+string(carol.ID)+`/notes/1","type":"Note","content":"I doubt it","inReplyTo":"`+note+`"}}`)
+	reply = strings.NewReplacer(`"type":"Create"`, `"type" :  "Create"`, "doubt", `\u0064oubt`).Replace(reply) // as nobody here writes
 	for range 2 {
 		post(t, carol, alice.ID+"/inbox", reply)
 		post(t, carol, i.URL+"/inbox", reply)
@@ -41,6 +47,26 @@ func TestForwarding(t *testing.T) {
 	if n := len(authors.Posted()); n != 0 {
 		t.Errorf("the author's server got %d posts, want none", n)
 	}
+	enginetest.Eventually(t, "the reply is in bob's thread", func() bool {
+		got := bob.Column(t, `SELECT raw ->> 'content' FROM objects WHERE uri = $1`, string(carol.ID)+"/notes/1")
+		return len(got) == 1 && got[0] == "I doubt it"
+	})
+	if asked := authors.Asked(); slices.ContainsFunc(asked, func(path string) bool { return path != "/carol" }) {
+		t.Errorf("the author's server was asked for %q, want no more than the author", asked)
+	}
+}
+
+// proven returns an activity with a proof by its actor.
+func proven(t *testing.T, by *peertest.Actor, body string) string {
+	t.Helper()
+	d, err := vocab.ParseDoc([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err = proof.Sign(d, vocab.ID(by.Keys.Ed25519.ID), by.Keys.Ed25519.Private, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return string(d.JSON())
 }
 
 // post sends an activity, which must be taken.

@@ -132,6 +132,7 @@ func (r *Resolver) withKey(a *vocab.Actor, keyID vocab.ID) *vocab.Actor {
 	whole := *a
 	whole.Keys = slices.Clone(a.Keys)
 	whole.Keys[i] = c.key
+	whole.Keys[i].Asserts = a.Keys[i].Asserts
 	return &whole
 }
 

@@ -29,19 +29,25 @@ func (v *Verifier) Claims(req *http.Request, body []byte) ([]signature.Claim, er
 	return signature.Parse(req, body, signature.Options{Origin: v.origin, Now: v.now()})
 }
 
-// Signer returns the actor who made one of the claims; it must be want, unless that is empty. What is wrong with the
-// claims is Unauthenticated, a blocked host Forbidden. The fault is Gone when the actor was deleted, and one of passing
-// when nobody can tell now: the request may then come again.
+// Signer returns the actor who made one of the claims: want, if it made one. What is wrong with the claims is
+// Unauthenticated, a blocked host Forbidden. The fault is Gone when the actor was deleted, and one of passing when nobody
+// can tell now: the request may then come again.
 func (v *Verifier) Signer(ctx context.Context, claims []signature.Claim, want vocab.ID) (*vocab.Actor, error) {
+	var other *vocab.Actor
 	var refusal error
 	for _, c := range claims {
-		a, err := v.signer(ctx, c, want)
-		if err == nil {
+		a, err := v.signer(ctx, c)
+		switch {
+		case err == nil && (want == "" || a.ID.Same(want)):
 			return a, nil
-		}
-		if refusal == nil || fault.KindOf(refusal) == fault.Unauthenticated {
+		case err == nil && other == nil:
+			other = a
+		case err != nil && (refusal == nil || fault.KindOf(refusal) == fault.Unauthenticated):
 			refusal = err
 		}
+	}
+	if other != nil {
+		return other, nil
 	}
 	if refusal == nil {
 		refusal = fault.New(fault.Unauthenticated, "the request is not signed").WithCode("unsigned")
@@ -49,7 +55,7 @@ func (v *Verifier) Signer(ctx context.Context, claims []signature.Claim, want vo
 	return nil, refusal
 }
 
-func (v *Verifier) signer(ctx context.Context, c signature.Claim, want vocab.ID) (*vocab.Actor, error) {
+func (v *Verifier) signer(ctx context.Context, c signature.Claim) (*vocab.Actor, error) {
 	keyID, err := vocab.ParseID(c.KeyID)
 	if err != nil {
 		return nil, unproven("bad_key_id", "the key id is not an absolute https URL", err)
@@ -57,15 +63,9 @@ func (v *Verifier) signer(ctx context.Context, c signature.Claim, want vocab.ID)
 	if err := v.gate.Check(keyID.Host()); err != nil && !v.actors.Local.owns(keyID) {
 		return nil, err
 	}
-	if want != "" && !keyID.SameOrigin(want) {
-		return nil, unproven("foreign_key", "the key is not of the actor's server", nil)
-	}
 	a, err := v.actors.ByKey(ctx, keyID)
 	if err != nil {
 		return nil, unknown(err)
-	}
-	if want != "" && !a.ID.Same(want) {
-		return nil, unproven("foreign_key", "the key is another actor's", nil)
 	}
 	key, err := v.proven(c, a, keyID)
 	if err != nil {

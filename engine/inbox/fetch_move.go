@@ -3,9 +3,7 @@ package inbox
 import (
 	"context"
 	"fmt"
-	"slices"
 
-	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -32,14 +30,9 @@ func (i *Inbox) fetchMove(ctx context.Context, x *receiving) error {
 // is reason to have the peer come again.
 func (i *Inbox) fetchTarget(ctx context.Context, a *vocab.Activity) (*vocab.Actor, error) {
 	target, err := i.Actors.Fresh(ctx, a.Target.ID)
-	switch kind := fault.KindOf(err); {
-	case err == nil:
+	if err == nil {
 		return target, nil
-	case slices.Contains([]fault.Kind{fault.Unavailable, fault.Busy, fault.RateLimited}, kind):
-		return nil, fault.Wrap(fault.Unavailable, "the target's server does not answer", err)
-	case slices.Contains([]fault.Kind{fault.Internal, fault.Config}, kind): // ours, not the peer's
-		return nil, err
 	}
 	i.Log.InfoContext(ctx, "target not fetched", "activity", a.ID, "host", a.Target.ID.Host(), "err", err)
-	return nil, nil
+	return nil, unanswered(err, "the target's server does not answer")
 }

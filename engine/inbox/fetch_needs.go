@@ -3,7 +3,6 @@ package inbox
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -37,16 +36,24 @@ func (i *Inbox) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) error 
 		return i.localObject(ctx, x, id)
 	}
 	o, _, err := i.Actors.Object(ctx, id, nil)
-	switch {
-	case err == nil && o.OwnAuthors():
-		x.fetched[id] = o
-	case err == nil:
-	case slices.Contains([]fault.Kind{fault.Unavailable, fault.Busy, fault.RateLimited}, fault.KindOf(err)):
-		return fault.Wrap(fault.Unavailable, "the object's server does not answer", err)
-	case slices.Contains([]fault.Kind{fault.Internal, fault.Config}, fault.KindOf(err)): // ours, not the peer's
-		return err
-	default:
+	if err != nil {
 		i.Log.InfoContext(ctx, "object not fetched", "activity", x.Activity.ID, "host", id.Host(), "err", err)
+		return unanswered(err, "the object's server does not answer")
+	}
+	if o.OwnAuthors() { // a server speaks for its own actors only
+		x.fetched[id] = o
+	}
+	return nil
+}
+
+// unanswered returns what keeps us from knowing whether something is there: a server that cannot be asked now, or a fault
+// of ours. It is nil when we know that it is not there, or not for us.
+func unanswered(err error, public string) error {
+	switch fault.KindOf(err) {
+	case fault.Unavailable, fault.Busy, fault.RateLimited:
+		return fault.Wrap(fault.Unavailable, public, err)
+	case fault.Internal, fault.Config:
+		return err
 	}
 	return nil
 }

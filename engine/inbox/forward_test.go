@@ -14,7 +14,7 @@ import (
 
 // ghost is a reply of carol's to alice, in odd spacing, for alice's followers.
 const ghost = `{ "id":"p:/replies/1/create", "type":"Create","actor":"p:/carol","to":["as:Public"],"cc":["us:/alice","us:/alice/followers"],
-	"proof": {"type":"DataIntegrityProof", "proofValue":"z\u0031"},
+	"odd": {"type":"Odd", "value":"z\u0031"},
 	"object":{"id":"p:/replies/1","type":"Note","attributedTo":"p:/carol","content":"hi", "inReplyTo":"us:/alice/objects/1"} }`
 
 // author lets alice write a note, and be followed by eve and finn, who share an inbox, by gus of the same server, who has
@@ -65,7 +65,7 @@ func TestForwarding(t *testing.T) {
 		{"PRV-07 that names a group", author, mine, swap("us:/alice/followers", "us:/alice/groups/1"), nil},
 		{"that names another collection", author, mine, swap("us:/alice/followers", "us:/alice/following"), nil},
 		{"that names the followers in a hidden field", author, mine, swap(`,"us:/alice/followers"]`, `],"bcc":"us:/alice/followers"`), nil},
-		{"that names somebody in a hidden field", author, mine, swap(`"proof"`, `"bto":"q:/gus","proof"`), nil},
+		{"that names somebody in a hidden field", author, mine, swap(`"odd"`, `"bto":"q:/gus","odd"`), nil},
 		{"that hides somebody in the object", author, mine, swap(`"content"`, `"bcc":"q:/gus","content"`), nil},
 		{"that is about nothing of alice's", author, mine, swap("us:/alice/objects/1", "q:/notes/1"), nil},
 		{"in reply to what does not exist", author, mine, swap("us:/alice/objects/1", "us:/alice/objects/2"), nil},

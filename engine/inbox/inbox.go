@@ -5,6 +5,7 @@ package inbox
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -64,9 +65,11 @@ const (
 type receiving struct {
 	pipeline.Inbound
 	claims  []signature.Claim
+	foreign bool                       // parseBody: no claim is by a key of the actor's server
+	passer  *vocab.Actor               // verifySignature: who made the request, when that is not the activity's actor
 	fetched map[vocab.ID]*vocab.Object // resolveAddressing: what the handler needs, from its origin
 	target  *vocab.Actor               // resolveAddressing: of a Move that both accounts confirm
-	gone    bool                       // resolveActor: the sender's server says that it was deleted
+	gone    bool                       // resolveActor, verifySignature: the actor's server says that it was deleted
 	meant   map[vocab.Username]bool    // respond: whose own inbox it came to, and who is addressed
 }
 
@@ -106,6 +109,9 @@ func New(d Deps) *Inbox {
 // With nil the activity is durable for every recipient, or nobody here wants it: the peer is answered 202.
 func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error {
 	err := i.admit(ctx, &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}})
+	if errors.Is(err, errDropped) {
+		err = nil
+	}
 	i.metrics.requests.WithLabelValues(outcome(err)).Inc()
 	return err
 }

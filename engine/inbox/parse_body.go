@@ -9,8 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// parseBody parses the body, once, and refuses an actor that no claim can speak for: the key must lie on the actor's own
-// server, which is not blocked and not us.
+// parseBody parses the body, once, refuses an actor whose server is blocked or us, and picks the claims that count: those
+// by keys of that server. Where there is none, somebody else passes the activity on, and only the first claim counts:
+// nobody makes us ask several servers.
 func (i *Inbox) parseBody(_ context.Context, x *receiving) error {
 	var err error
 	if x.Activity, err = vocab.ParseActivity(x.Body); err != nil {
@@ -23,8 +24,11 @@ func (i *Inbox) parseBody(_ context.Context, x *receiving) error {
 	if err := i.Gate.Check(actor.Host()); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(x.claims, func(c signature.Claim) bool { return vocab.ID(c.KeyID).SameOrigin(actor) }) {
-		return fault.New(fault.Unauthenticated, "the signing key is not on the actor's server").WithCode("foreign_key")
+	foreign := func(c signature.Claim) bool { return !vocab.ID(c.KeyID).SameOrigin(actor) }
+	if own := slices.DeleteFunc(slices.Clone(x.claims), foreign); len(own) > 0 {
+		x.claims = own
+	} else {
+		x.claims, x.foreign = x.claims[:1], true
 	}
 	return nil
 }

@@ -23,7 +23,9 @@ func (i *Inbox) persist(ctx context.Context, x *applying) error {
 	}
 	x.Follows = following != nil && following.Status == db.Accepted
 	if !concerns(x) {
-		return handler.ErrIgnored
+		if continues, err := continues(ctx, x); err != nil || !continues {
+			return ignoredUnless(err)
+		}
 	}
 	if err := i.permitted(x); err != nil {
 		return err
@@ -50,6 +52,24 @@ func concerns(x *applying) bool {
 	a := x.Activity
 	toFollowers := !handler.Direct(a, x.Actor.Followers) || unaddressed(a)
 	return x.Named || found[a.Type] || x.Follows && toFollowers || slices.ContainsFunc(about(a), x.Mine)
+}
+
+// continues tells whether the activity answers a post that the user holds: it came because somebody whom the user follows
+// passes on what is said to it, so that threads are whole.
+func continues(ctx context.Context, x *applying) (bool, error) {
+	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
+	if err != nil || parent.ID == "" || x.Activity.Type != "Create" {
+		return false, nil
+	}
+	held, err := x.tx.Object(ctx, parent.ID)
+	return held != nil && held.DeletedAt == nil, err
+}
+
+func ignoredUnless(err error) error {
+	if err != nil {
+		return err
+	}
+	return handler.ErrIgnored
 }
 
 // votes tells whether a post only votes, which is private and no letter. Whether it counts is for its handler to know.

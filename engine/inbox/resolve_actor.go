@@ -12,25 +12,26 @@ import (
 // resolveActor finds the sender, and remembers that it is gone once its Delete of itself is taken. A server that says 410
 // of an actor has said all that the actor's own Delete could: that one is taken without a key, which nobody can fetch any
 // more. Where it says 404 the Delete proves nothing, and is dropped; refusing it would only make the peer come again for
-// days.
+// days. When another server passes the activity on, that one must be known first.
 func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Next) error {
-	var err error
-	x.Actor, err = i.Actors.Resolve(ctx, x.Activity.Actor)
 	deletesItself := x.Activity.Type == "Delete" && x.Activity.Object.ID.Same(x.Activity.Actor)
-	if err == nil {
-		if err := next(ctx); err != nil || !deletesItself {
-			return err
+	if !x.foreign {
+		var err error
+		x.Actor, err = i.Actors.Resolve(ctx, x.Activity.Actor)
+		switch kind := fault.KindOf(err); {
+		case err == nil:
+		case kind == fault.Gone && deletesItself:
+			x.gone, x.Actor = true, &vocab.Actor{ID: x.Activity.Actor}
+		case kind == fault.NotFound && deletesItself:
+			return errDropped
+		default:
+			return fmt.Errorf("resolve %s: %w", x.Activity.Actor, unresolved(err))
 		}
-		return i.Actors.Bury(ctx, x.Actor.ID)
 	}
-	switch kind := fault.KindOf(err); {
-	case kind == fault.Gone && deletesItself:
-		x.gone, x.Actor = true, &vocab.Actor{ID: x.Activity.Actor}
-		return next(ctx)
-	case kind == fault.NotFound && deletesItself:
-		return nil
+	if err := next(ctx); err != nil || x.gone || !deletesItself {
+		return err
 	}
-	return fmt.Errorf("resolve %s: %w", x.Activity.Actor, unresolved(err))
+	return i.Actors.Bury(ctx, x.Actor.ID)
 }
 
 // unresolved returns what it means for a request that its sender was not found: not that the inbox is not, which 404 and

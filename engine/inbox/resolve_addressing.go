@@ -80,15 +80,25 @@ func about(a *vocab.Activity) []vocab.ID {
 func unaddressed(a *vocab.Activity) bool { return a.Type == "Announce" && len(a.All()) == 0 }
 
 // acquainted adds the users who know the sender: followers when it speaks to its followers or everybody, all when it
-// changes or takes back what they may hold.
+// changes or takes back what they may hold. What is passed on to the followers of who does it is for those, too.
 func (i *Inbox) acquainted(ctx context.Context, x *receiving, users map[vocab.Username]bool) error {
 	a := x.Activity
+	if x.passer != nil && x.User.IsZero() && a.Names(x.passer.Followers) {
+		if err := i.add(ctx, users, x.passer.ID, true); err != nil {
+			return err
+		}
+	}
 	all := spread[a.Type]
 	toFollowers := a.Public() || a.Names(x.Actor.Followers) || unaddressed(a)
 	if !all && (!x.User.IsZero() || !toFollowers) {
 		return nil
 	}
-	known, err := i.Store.Acquainted(ctx, x.Actor.ID, !all || a.Type == "Move") // a follow is all that moves
+	return i.add(ctx, users, x.Actor.ID, !all || a.Type == "Move") // a follow is all that moves
+}
+
+// add adds the users who know an actor, or only those who follow it.
+func (i *Inbox) add(ctx context.Context, users map[vocab.Username]bool, actor vocab.ID, follow bool) error {
+	known, err := i.Store.Acquainted(ctx, actor, follow)
 	if err != nil {
 		return fmt.Errorf("find recipients: %w", err)
 	}

@@ -40,9 +40,10 @@ func openly(a *vocab.Activity) json.RawMessage {
 	return a.Doc.WithoutHidden().JSON()
 }
 
-// meant returns the users whose own inbox the activity came to, or whom it addresses.
+// meant returns the users whose own inbox the activity came to, or whom it addresses. Where others pass it on to is not
+// for them to say.
 func (i *Inbox) meant(x *receiving) map[vocab.Username]bool {
-	users := map[vocab.Username]bool{x.User: true}
+	users := map[vocab.Username]bool{x.User: x.passer == nil}
 	for _, id := range x.Activity.All() {
 		if u, ok := i.Local.Owner(id); ok {
 			users[u] = true

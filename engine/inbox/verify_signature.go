@@ -10,9 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/signature"
 )
 
-// verifySignature proves that the actor of the activity made the request: one of the claims is by a key that the actor
-// lists, and holds. Only then is the request counted against its host and its actor: before, anybody could use up what
-// others may send by naming their keys.
+// verifySignature proves who made the request: one of the claims is by a key that this actor lists, and holds. Only then
+// is the request counted against its host and its actor: before, anybody could use up what others may send by naming
+// their keys. When that is not the actor of the activity, there must be another proof that the activity is its actor's.
 func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	if x.gone {
 		return nil
@@ -24,7 +24,6 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	if err != nil {
 		return fmt.Errorf("verify request of %s: %w", x.Activity.Actor, err)
 	}
-	x.Actor = signer
 	host := signer.ID.Host()
 	if x.claims[0].Dialect == signature.RFC9421 { // one request has claims of one dialect
 		i.Speaks(ctx, host, signature.RFC9421)
@@ -32,7 +31,14 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	if err := limit(i.Senders, string(signer.ID)); err != nil { // first: what it may not send takes nothing from others of its host
 		return err
 	}
-	return limit(i.Hosts, policy.RegistrableDomain(host))
+	if err := limit(i.Hosts, policy.RegistrableDomain(host)); err != nil {
+		return err
+	}
+	if !signer.ID.Same(x.Activity.Actor) {
+		return i.vouch(ctx, x, signer)
+	}
+	x.Actor = signer
+	return i.notDisproven(ctx, x)
 }
 
 func limit(l *policy.Limiter, key string) error {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/proof"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -172,21 +173,45 @@ func (s *Scene) Send(from, inbox, body string) error {
 	return s.Receive(s.Request(from, inbox, body), inbox, body)
 }
 
+// Pass is Send for bytes as they are.
+func (s *Scene) Pass(from, inbox string, raw []byte) error {
+	s.t.Helper()
+	return s.receive(s.Actor(from).Post(s.t, s.Long(inbox), s.MediaType, raw, s.Dialect, s.Now()), inbox, raw)
+}
+
+// Proven returns an activity with a proof by an actor.
+func (s *Scene) Proven(by, body string) []byte {
+	s.t.Helper()
+	d, err := vocab.ParseDoc([]byte(s.Long(body)))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	key := s.Actor(by).Keys.Ed25519
+	if d, err = proof.Sign(d, vocab.ID(key.ID), key.Private, s.Now()); err != nil {
+		s.t.Fatal(err)
+	}
+	return d.JSON()
+}
+
 // Receive hands a request over as the server does, and waits until what was accepted has taken effect for everybody who
 // can take it.
 func (s *Scene) Receive(r *http.Request, inbox, body string) error {
+	return s.receive(r, inbox, []byte(s.Long(body)))
+}
+
+func (s *Scene) receive(r *http.Request, inbox string, raw []byte) error {
 	u, _ := s.Local.InboxOwner(s.ID(inbox))
-	err := s.Inbox.Receive(s.t.Context(), r, []byte(s.Long(body)), u)
+	err := s.Inbox.Receive(s.t.Context(), r, raw, u)
 	if err == nil {
-		s.settle(s.Long(body))
+		s.settle(raw)
 	}
 	return err
 }
 
 // settle waits until no writer drives the activity any more.
-func (s *Scene) settle(body string) {
+func (s *Scene) settle(body []byte) {
 	s.t.Helper()
-	a, err := vocab.ParseActivity([]byte(body))
+	a, err := vocab.ParseActivity(body)
 	if err != nil {
 		s.t.Fatal(err)
 	}

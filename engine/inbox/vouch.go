@@ -1,0 +1,140 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/proof"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// errDropped says that an activity is neither taken nor refused: the peer, which means well, would come again with it for
+// days.
+var errDropped = errors.New("the activity is dropped")
+
+// vouch finds out whether an activity that somebody else passes on is its actor's: by a proof of the actor's, else by what
+// the actor's own server says. Who passes it on proves nothing by its signature, nor does a Linked Data signature. For
+// what that server says it is asked once, and not too often for one passer's domain.
+func (i *Inbox) vouch(ctx context.Context, x *receiving, passer *vocab.Actor) error {
+	if i.Local.IsLocal(passer.ID) {
+		return fault.New(fault.Unauthenticated, "a local actor does not come from outside").WithCode("local_actor")
+	}
+	x.passer = passer
+	if proven, err := i.proven(ctx, x); err != nil || proven {
+		return err
+	}
+	if err := limit(i.bounds.askedForDomain, policy.RegistrableDomain(passer.ID.Host())); err != nil {
+		return err
+	}
+	if x.Activity.Type == "Delete" {
+		return i.confirmDelete(ctx, x)
+	}
+	return i.fetchActivity(ctx, x)
+}
+
+// proven tells whether the activity has a proof of its actor's, whom it finds. One that does not hold is refused; one
+// that cannot be verified, or whose key cannot be found, says nothing.
+func (i *Inbox) proven(ctx context.Context, x *receiving) (bool, error) {
+	p, err := proof.Parse(x.Activity.Doc, i.Now())
+	if err != nil || p == nil {
+		return false, err
+	}
+	author, err := i.Verifier.Prover(ctx, p, x.Activity.Actor)
+	if fault.KindOf(err) == fault.NotFound {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("verify proof of %s: %w", x.Activity.Actor, err)
+	}
+	x.Actor = author
+	return true, nil
+}
+
+// notDisproven refuses an activity that its actor signed the delivery of, when it has a proof that does not hold. Whether
+// that can be told now does not matter.
+func (i *Inbox) notDisproven(ctx context.Context, x *receiving) error {
+	_, err := i.proven(ctx, x)
+	switch fault.KindOf(err) {
+	case fault.Unavailable, fault.Busy, fault.RateLimited:
+		return nil
+	}
+	return err
+}
+
+// fetchActivity puts what the actor's server shows under the activity's id in the place of what came.
+func (i *Inbox) fetchActivity(ctx context.Context, x *receiving) error {
+	if !x.Activity.ID.SameOrigin(x.Activity.Actor) {
+		return i.unvouched(ctx, x, fault.New(fault.Protocol, "its id is not on its actor's server"))
+	}
+	o, raw, err := i.Actors.Object(ctx, x.Activity.ID, nil)
+	if err != nil {
+		return i.unvouched(ctx, x, err)
+	}
+	a, err := vocab.ActivityOf(o.Doc, raw)
+	if err == nil && (!a.ID.Same(x.Activity.ID) || !a.Actor.Same(x.Activity.Actor)) {
+		err = fault.New(fault.Protocol, "it is another activity")
+	}
+	if err != nil {
+		return i.unvouched(ctx, x, err)
+	}
+	if x.Actor, err = i.Actors.Resolve(ctx, a.Actor); err != nil {
+		return fmt.Errorf("resolve %s: %w", a.Actor, unresolved(err))
+	}
+	x.Activity = a
+	return nil
+}
+
+// confirmDelete asks for what is said to be deleted. That it is gone is all that its server says, so that a Delete which
+// says no more takes the place of what came: not even the id of that can be believed. Where the server says no more than
+// that nothing is there, the Delete is dropped, as one that an actor signs itself.
+func (i *Inbox) confirmDelete(ctx context.Context, x *receiving) error {
+	actor, object := x.Activity.Actor, x.Activity.Object.ID
+	err := i.deleted(ctx, actor, object)
+	switch kind := fault.KindOf(err); {
+	case kind == fault.NotFound:
+		return errDropped
+	case kind != fault.Gone:
+		return i.unvouched(ctx, x, err)
+	}
+	d := vocab.Doc{"@context": vocab.ContextAS, "id": string(object) + "#delete", "type": "Delete", "actor": string(actor), "object": string(object)}
+	if x.Activity, err = vocab.ParseActivity(d.JSON()); err != nil {
+		return err
+	}
+	x.gone, x.Actor = object.Same(actor), &vocab.Actor{ID: actor}
+	return nil
+}
+
+// deleted returns Gone when the server of an object says that it was deleted, else why that is not known.
+func (i *Inbox) deleted(ctx context.Context, actor, object vocab.ID) error {
+	if !object.SameOrigin(actor) || object != object.Document() {
+		return fault.New(fault.Protocol, "it is no document of the actor's server")
+	}
+	var err error
+	if object.Same(actor) {
+		_, err = i.Actors.Fresh(ctx, actor)
+	} else if o, _, fail := i.Actors.Object(ctx, object, nil); fail != nil {
+		err = fail
+	} else if o.Type == "Tombstone" && o.ID.Same(object) {
+		err = fault.New(fault.Gone, "it was deleted")
+	}
+	if err == nil {
+		err = fault.New(fault.Protocol, "it is still there")
+	}
+	return err
+}
+
+// unvouched returns how an activity ends for which the actor's server does not vouch. Who passes on what bears a Linked
+// Data signature holds that to be proof enough.
+func (i *Inbox) unvouched(ctx context.Context, x *receiving, err error) error {
+	if err := unanswered(err, "the actor's server does not answer"); err != nil {
+		return err
+	}
+	i.Log.InfoContext(ctx, "activity not vouched for", "activity", x.Activity.ID, "actor", x.Activity.Actor, "host", x.passer.ID.Host(), "err", err)
+	if x.Activity.Doc["signature"] != nil {
+		return errDropped
+	}
+	return fault.Wrap(fault.Unauthenticated, "the activity is signed by another actor, and its own actor's server does not show it", err).WithCode("foreign_key")
+}
