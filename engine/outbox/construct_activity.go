@@ -46,11 +46,10 @@ func list(ids []vocab.ID) []any {
 
 func written(t time.Time) string { return t.UTC().Format(timeForm) }
 
-// embedded returns a stored activity as a part of another one, without what holds of it only as a whole.
+// embedded returns a stored activity of the user's as a part of another one, without what holds of it only as a whole.
 func embedded(d vocab.Doc) vocab.Doc {
 	d = d.WithoutHidden()
-	for _, name := range []string{"@context", "proof", "signature"} {
-		delete(d, name)
-	}
+	delete(d, "@context")
+	delete(d, "proof")
 	return d
 }

@@ -272,7 +272,7 @@ func (d *desk) checkProof(activity vocab.Doc) {
 	if !slices.Contains(context, any("https://w3id.org/security/data-integrity/v1")) {
 		d.t.Errorf("@context %v, in which nobody finds a proof", context)
 	}
-	if o := activity.Sub("object"); o["proof"] != nil || o["signature"] != nil || o["@context"] != nil {
+	if o := activity.Sub("object"); o["proof"] != nil || o["@context"] != nil {
 		d.t.Errorf("it embeds what holds only as a whole: %s", o.JSON())
 	}
 }
@@ -346,7 +346,7 @@ func (d *desk) audits() (all []db.Audit) {
 func (d *desk) befriend(a *vocab.Actor, status string) vocab.ID {
 	d.t.Helper()
 	id := a.ID + "/follows/1"
-	raw := vocab.Doc{"@context": vocab.ContextAS, "id": string(id), "type": "Follow", "actor": string(a.ID), "object": string(me), "proof": vocab.Doc{"type": "x"}, "signature": vocab.Doc{"type": "x"}}.JSON()
+	raw := vocab.Doc{"@context": vocab.ContextAS, "id": string(id), "type": "Follow", "actor": string(a.ID), "object": string(me), "proof": vocab.Doc{"type": "x"}, "summary": json.Number("9007199254740993")}.JSON()
 	d.write(func(ctx context.Context, tx *db.Tx) error {
 		now := d.Now()
 		err := tx.AddActivity(ctx, db.Activity{ID: uuid.New(), URI: id, Direction: db.Inbound, Type: "Follow", Actor: a.ID, Object: me, Published: now, Raw: raw})

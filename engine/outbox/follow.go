@@ -130,15 +130,13 @@ func (p *answerFollow) resolve(ctx context.Context, o *Outbox, x *exchange) erro
 		return err
 	}
 	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		if p.rel, err = p.follower(ctx, tx, by); err != nil {
-			return err
-		}
-		p.answered, err = storedDoing(ctx, tx, "Follow", p.rel.Activity, p.rel.Actor, x.actor.ID)
+		p.rel, err = p.follower(ctx, tx, by)
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	p.answered = doing("Follow", p.rel.Activity, p.rel.Actor, x.actor.ID) // not as it came: what others write may be nothing to prove
 	if x.target, err = o.reach(ctx, x, p.rel.Actor); err != nil {
 		return err
 	}
@@ -220,19 +218,23 @@ func present(name, value string) error {
 	return nil
 }
 
-// storedDoing returns a Follow or Block as it is stored, to be embedded; when it is not there any more, what it must have
-// said.
+// storedDoing returns a Follow or Block of the user's as it is stored, to be embedded; when it is not there any more, what
+// it must have said.
 func storedDoing(ctx context.Context, tx *db.Tx, kind string, id, actor, object vocab.ID) (vocab.Doc, error) {
 	stored, err := tx.Activity(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if stored == nil {
-		return vocab.Doc{"id": string(id), "type": kind, "actor": string(actor), "object": string(object)}, nil
+		return doing(kind, id, actor, object), nil
 	}
 	d, err := vocab.ParseDoc(stored.Raw)
 	if err != nil {
 		return nil, fmt.Errorf("read stored %s: %w", kind, err)
 	}
 	return embedded(d), nil
+}
+
+func doing(kind string, id, actor, object vocab.ID) vocab.Doc {
+	return vocab.Doc{"id": string(id), "type": kind, "actor": string(actor), "object": string(object)}
 }
