@@ -2,6 +2,7 @@ package vocab
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -60,6 +61,22 @@ func (a Addressing) Names(id ID) bool {
 	return slices.ContainsFunc(a.All(), func(named ID) bool { return named.Canonical() == same })
 }
 
+// maxValues bounds the lists that are searched by or gone through wherever a document is used. What is in none of them is
+// bounded by the size of the document.
+var maxValues = []struct {
+	name   string
+	values int
+}{{"type", 20}, {"attributedTo", 100}, {"inReplyTo", 100}, {"attachment", 100}, {"tag", maxAddressed}} // whoever is addressed may be mentioned
+
+func checkLists(d Doc) error {
+	for _, l := range maxValues {
+		if len(d.list(l.name)) > l.values {
+			return fault.New(fault.Invalid, fmt.Sprintf("more than %d values of %s are not taken", l.values, l.name)).At("/" + l.name)
+		}
+	}
+	return nil
+}
+
 // Activity is the envelope: who did what to which object, and for whom. Only ParseActivity makes one.
 type Activity struct {
 	ID, Actor ID
@@ -85,7 +102,10 @@ func ParseActivity(raw []byte) (*Activity, error) {
 // ActivityOf reads an activity out of a parsed document, whose bytes are raw.
 func ActivityOf(d Doc, raw []byte) (*Activity, error) {
 	a := &Activity{Doc: d, Raw: raw}
-	var err error
+	err := checkLists(d)
+	if err != nil {
+		return nil, err
+	}
 	if a.Type, err = d.Type(); err != nil {
 		return nil, err
 	}
@@ -107,6 +127,9 @@ func ActivityOf(d Doc, raw []byte) (*Activity, error) {
 	}
 	if a.Type != "Flag" { // a report names everything that is reported: no one thing
 		if a.Object, err = d.Ref("object"); err != nil {
+			return nil, err
+		}
+		if err := checkLists(a.Object.Doc); err != nil {
 			return nil, err
 		}
 	}
@@ -134,7 +157,10 @@ type Object struct {
 // ObjectOf reads an object out of a parsed document. It must have an id and a type.
 func ObjectOf(d Doc) (*Object, error) {
 	o := &Object{Doc: d}
-	var err error
+	err := checkLists(d)
+	if err != nil {
+		return nil, err
+	}
 	if o.Type, err = d.Type(); err != nil {
 		return nil, err
 	}

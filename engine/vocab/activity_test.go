@@ -221,6 +221,41 @@ func TestThousandMayBeAddressed(t *testing.T) {
 	}
 }
 
+func TestListsAreBounded(t *testing.T) {
+	for _, l := range maxValues {
+		list := func(n int) string {
+			return `"` + l.name + `":[` + strings.TrimSuffix(strings.Repeat(`"https://peer.example/x",`, n), ",") + `]`
+		}
+		for _, tt := range []struct {
+			name string
+			read func(n int) error
+		}{
+			{"the activity's", func(n int) error {
+				_, err := ParseActivity([]byte(`{"id":"https://p/1","type":"Create","actor":"https://p/a",` + list(n) + `}`))
+				return err
+			}},
+			{"of what it carries", func(n int) error {
+				_, err := ParseActivity([]byte(`{"id":"https://p/1","type":"Create","actor":"https://p/a","object":{"id":"https://p/2",` + list(n) + `}}`))
+				return err
+			}},
+			{"of what was fetched", func(n int) error {
+				_, err := ObjectOf(Doc{"id": "https://p/2", "type": "Note", l.name: slices.Repeat([]any{"https://peer.example/x"}, n)})
+				return err
+			}},
+		} {
+			if l.name == "type" && tt.name == "the activity's" {
+				continue // it has one already
+			}
+			if err := tt.read(l.values + 1); fault.KindOf(err) != fault.Invalid || fault.Of(err).Pointer != "/"+l.name {
+				t.Errorf("PAR-03 PAR-18 %s %s: one more than %d: %v, want invalid", tt.name, l.name, l.values, err)
+			}
+			if err := tt.read(l.values); err != nil {
+				t.Errorf("%s %s: %d: %v", tt.name, l.name, l.values, err)
+			}
+		}
+	}
+}
+
 func TestPublicIsToldByThreeFormsInToAndCc(t *testing.T) {
 	for _, form := range []string{string(Public), "as:Public", "Public"} {
 		for _, tt := range []struct {
