@@ -44,9 +44,38 @@ func (l *Limiter) Allow(key string) (ok bool, retryAfter time.Duration) {
 	if b.AllowN(now, 1) {
 		return true, 0
 	}
-	missing := 1 - b.TokensAt(now)
-	wait := time.Duration(missing / l.rate.PerSecond * float64(time.Second))
-	return false, wait.Truncate(time.Millisecond) + time.Millisecond // never too early by a rounding error
+	return false, l.until(b, now)
+}
+
+// Ready reports what Allow would, and takes and remembers nothing.
+func (l *Limiter) Ready(key string) (ok bool, retryAfter time.Duration) {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.young[key]
+	if b == nil {
+		b = l.old[key]
+	}
+	if b == nil || b.TokensAt(now) >= 1 {
+		return true, 0
+	}
+	return false, l.until(b, now)
+}
+
+// Spend takes n tokens for key, up to a burst, whether they are there or not: key may owe them then.
+func (l *Limiter) Spend(key string, n int) {
+	if l.rate.PerSecond <= 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bucket(key).ReserveN(l.now(), min(n, l.rate.Burst))
+}
+
+// until returns after how long there will be a token. It is never too early by a rounding error.
+func (l *Limiter) until(b *rate.Limiter, now time.Time) time.Duration {
+	wait := time.Duration((1 - b.TokensAt(now)) / l.rate.PerSecond * float64(time.Second))
+	return wait.Truncate(time.Millisecond) + time.Millisecond
 }
 
 func (l *Limiter) bucket(key string) *rate.Limiter {

@@ -68,11 +68,58 @@ func TestLimiterWaitIsEnough(t *testing.T) {
 	}
 }
 
+func TestLimiterIsAskedWithoutTaking(t *testing.T) {
+	c := newClock()
+	l := NewLimiter(Rate{PerSecond: 2, Burst: 1}, c.now, 10)
+	for range 3 {
+		if ok, _ := l.Ready("a"); !ok {
+			t.Fatal("asking took the token")
+		}
+	}
+	if len(l.young) != 0 {
+		t.Error("asking made the limiter remember")
+	}
+	l.Allow("a")
+	ok, wait := l.Ready("a")
+	if ok || wait < 500*time.Millisecond || wait > 502*time.Millisecond {
+		t.Fatalf("Ready = %v after %v, want not for about 500ms", ok, wait)
+	}
+	c.advance(wait)
+	if ok, _ := l.Ready("a"); !ok {
+		t.Error("not ready after waiting as told")
+	}
+}
+
+func TestLimiterSpendsWhatIsNotThere(t *testing.T) {
+	c := newClock()
+	l := NewLimiter(Rate{PerSecond: 10, Burst: 100}, c.now, 10)
+	l.Spend("a", 60)
+	if ok, _ := l.Ready("a"); !ok {
+		t.Fatal("not ready with 40 left")
+	}
+	l.Spend("a", 1000) // no more than a burst is ever owed for one
+	ok, wait := l.Ready("a")
+	if want := 6100 * time.Millisecond; ok || wait < want || wait > want+2*time.Millisecond {
+		t.Errorf("Ready = %v after %v, want not for about %v", ok, wait, want)
+	}
+	c.advance(wait)
+	if ok, _ := l.Allow("a"); !ok {
+		t.Error("refused after waiting as told")
+	}
+	if ok, _ := l.Ready("b"); !ok {
+		t.Error("another key owes, too")
+	}
+}
+
 func TestLimiterZeroIsOff(t *testing.T) {
 	l := NewLimiter(Rate{}, newClock().now, 10)
 	for range 1000 {
 		if ok, wait := l.Allow("a"); !ok || wait != 0 {
 			t.Fatalf("Allow = %v, %v with no limit set", ok, wait)
+		}
+		l.Spend("a", 1)
+		if ok, _ := l.Ready("a"); !ok {
+			t.Fatal("not ready with no limit set")
 		}
 	}
 	if len(l.young) != 0 {
