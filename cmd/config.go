@@ -163,7 +163,7 @@ func (a *app) readInboxRatesOff(values map[string]written) error {
 	switch v := a.getenv(inboxRatesOff); v {
 	case "":
 	case "off":
-		for _, key := range []string{"limits.inbox_host_rate", "limits.inbox_actor_rate"} {
+		for _, key := range []string{"limits.inbox_address_rate", "limits.inbox_host_rate", "limits.inbox_actor_rate"} {
 			values[key] = written{"off", origin("environment " + inboxRatesOff)}
 		}
 	default:

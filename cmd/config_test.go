@@ -171,8 +171,8 @@ func TestInboxRatesCanBeTakenAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := c.Engine.Limits
-	if l.InboxHostRate != (engine.Rate{}) || l.InboxActorRate != (engine.Rate{}) || l.KeyFetchRate == (engine.Rate{}) {
-		t.Errorf("limits %+v, want both inbox rates off and the other as it was", l)
+	if l.InboxAddressRate != (engine.Rate{}) || l.InboxHostRate != (engine.Rate{}) || l.InboxActorRate != (engine.Rate{}) || l.KeyFetchRate == (engine.Rate{}) {
+		t.Errorf("limits %+v, want the inbox rates off and the other as it was", l)
 	}
 }
 

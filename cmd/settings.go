@@ -72,7 +72,7 @@ var settings = []setting{
 	{key: "tls.key", at: func(c *config) pflag.Value { return (*path)(&c.Engine.TLS.Key) },
 		help: "PEM file with the certificate's key"},
 	{key: "trusted_proxies", at: func(c *config) pflag.Value { return (*prefixes)(&c.Engine.TrustedProxies) },
-		help: "networks whose `X-Forwarded-Proto` is believed, such as `10.0.0.0/8`"},
+		help: "networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed, such as `10.0.0.0/8`"},
 	{key: "federation.allow_addresses", at: func(c *config) pflag.Value { return (*prefixes)(&c.Engine.Federation.AllowAddresses) },
 		help: "networks beyond the public internet that may be contacted, at any port"},
 	{key: "federation.allow_http", at: func(c *config) pflag.Value { return (*truth)(&c.Engine.Federation.AllowHTTP) },
@@ -95,8 +95,10 @@ var settings = []setting{
 		help: "time for one attempt: 10ms to 5m"},
 	{key: "limits.body", at: func(c *config) pflag.Value { return (*size)(&c.Engine.Limits.Body) },
 		help: "largest request, in bytes or as `512KiB`: 1KiB to 64MiB"},
+	{key: "limits.inbox_address_rate", at: func(c *config) pflag.Value { return (*rate)(&c.Engine.Limits.InboxAddressRate) },
+		help: "inbox requests from one address, or one IPv6 network of 64 bits, as `50/s burst 1000`, `20/min` or `off`"},
 	{key: "limits.inbox_host_rate", at: func(c *config) pflag.Value { return (*rate)(&c.Engine.Limits.InboxHostRate) },
-		help: "inbox requests taken from one host, as `50/s burst 1000`, `20/min` or `off`"},
+		help: "inbox requests taken from one host"},
 	{key: "limits.inbox_actor_rate", at: func(c *config) pflag.Value { return (*rate)(&c.Engine.Limits.InboxActorRate) },
 		help: "inbox requests taken from one actor"},
 	{key: "limits.key_fetch_rate", at: func(c *config) pflag.Value { return (*rate)(&c.Engine.Limits.KeyFetchRate) },
@@ -111,7 +113,7 @@ var settings = []setting{
 		help: "`text`, `json`, or `auto`: text on a terminal, else JSON"},
 }
 
-// inboxRatesOff is a variable without a setting: it takes both inbox rates away, to measure.
+// inboxRatesOff is a variable without a setting: it takes the inbox rates away, to measure.
 const inboxRatesOff = "LIGHTWEB_LIMITS_INBOX_RATE"
 
 // addSettingFlags adds the flags that command has, or those that all have.

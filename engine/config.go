@@ -38,7 +38,7 @@ type Config struct {
 	TLS struct {
 		Cert, Key string // PEM files; both or neither. Neither: plain HTTP behind a proxy
 	}
-	TrustedProxies []netip.Prefix // whose X-Forwarded-Proto is believed
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For and X-Forwarded-Proto are believed
 
 	Federation struct {
 		AllowAddresses []netip.Prefix // addresses beyond the public internet that may be contacted, at any port
@@ -57,10 +57,11 @@ type Config struct {
 		Timeout         time.Duration // of one attempt, connecting included: 10ms to 5m
 	}
 	Limits struct {
-		Body           int64 // bytes of one request: 1 KiB to 64 MiB
-		InboxHostRate  Rate  // inbox requests taken from one host
-		InboxActorRate Rate  // inbox requests taken from one actor
-		KeyFetchRate   Rate  // actors fetched for their key, per registrable domain
+		Body             int64 // bytes of one request: 1 KiB to 64 MiB
+		InboxAddressRate Rate  // inbox requests from one address, or one IPv6 network of 64 bits
+		InboxHostRate    Rate  // inbox requests taken from one host
+		InboxActorRate   Rate  // inbox requests taken from one actor
+		KeyFetchRate     Rate  // actors fetched for their key, per registrable domain
 	}
 	Retention struct {
 		RemoteDays int // after so many days what others sent is pruned, unless the user has to do with it: 0 to 36500; 0: never
@@ -87,6 +88,7 @@ func DefaultConfig(dataDir string) Config {
 	c.Delivery.HostConcurrency = 4
 	c.Delivery.Timeout = 10 * time.Second
 	c.Limits.Body = 1 << 20
+	c.Limits.InboxAddressRate = Rate{Events: 200, Burst: 4000}
 	c.Limits.InboxHostRate = Rate{Events: 50, Burst: 1000}
 	c.Limits.InboxActorRate = Rate{Events: 10, Burst: 300}
 	c.Limits.KeyFetchRate = Rate{Events: 20.0 / 60, Burst: 20}
@@ -253,6 +255,7 @@ func (c Config) checkRates() error {
 		key  string
 		rate Rate
 	}{
+		{"limits.inbox_address_rate", c.Limits.InboxAddressRate},
 		{"limits.inbox_host_rate", c.Limits.InboxHostRate},
 		{"limits.inbox_actor_rate", c.Limits.InboxActorRate},
 		{"limits.key_fetch_rate", c.Limits.KeyFetchRate},

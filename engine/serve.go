@@ -237,14 +237,14 @@ func (e *Engine) parts() *parts {
 		Log:           e.log.With("component", "outbox"), Metrics: e.metrics, Now: e.now,
 	})
 	s := server.New(server.Deps{
-		Store: e.db, Local: e.local, Verifier: e.verifier, Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed,
+		Store: e.db, Local: e.local, Verifier: e.verifier, Clients: policy.NewLimiter(limit(e.cfg.Limits.InboxAddressRate), e.now, maxLimited), Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed,
 		Profiles: e.profiles, Gate: e.gate, Version: e.cfg.Version, BodyLimit: e.cfg.Limits.Body, PageSize: e.cfg.Federation.PageSize,
 		TrustedProxies: e.cfg.TrustedProxies, Ready: e.db.Ping, Log: e.log.With("component", "server"), Metrics: e.metrics, Now: e.now,
 	})
 	p.public = &http.Server{Handler: s.Public()}
 	p.admin = &http.Server{Handler: s.Admin(e.cfg.AdminPprof)}
-	server.Harden(p.public)
-	server.Harden(p.admin)
+	server.Harden(p.public, e.cfg.TrustedProxies)
+	server.Harden(p.admin, nil)
 	return p
 }
 

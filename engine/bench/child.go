@@ -43,7 +43,8 @@ func (s engineSetup) config() engine.Config {
 	}
 	c.Federation.AllowAddresses = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	c.Federation.AllowHTTP = true
-	c.Limits.InboxHostRate, c.Limits.InboxActorRate, c.Limits.KeyFetchRate = engine.Rate{}, engine.Rate{}, engine.Rate{} // all peers are one host
+	l := &c.Limits // all peers are one host
+	l.InboxAddressRate, l.InboxHostRate, l.InboxActorRate, l.KeyFetchRate = engine.Rate{}, engine.Rate{}, engine.Rate{}, engine.Rate{}
 	return c
 }
 

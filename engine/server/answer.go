@@ -25,6 +25,7 @@ type answer struct {
 	id     string // of the request
 	route  string // as registered
 	status int    // 0: nothing is written yet
+	held   *held  // the body of the request, as far as it was read; nil: not at all
 }
 
 func (a *answer) WriteHeader(status int) {
@@ -98,6 +99,9 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		defer cancel()
 		start := time.Now()
 		defer func() {
+			if a.held != nil {
+				a.held.close()
+			}
 			if a.status == 0 {
 				a.status = http.StatusOK // what net/http answers for a handler that said nothing
 			}

@@ -132,7 +132,7 @@ func (s *Server) postActivity(a *answer, r *http.Request, _ httprouter.Params) e
 	if err != nil {
 		return err
 	}
-	action, err := a.action(r)
+	action, err := s.action(a, r)
 	if err != nil {
 		return err
 	}
@@ -176,14 +176,14 @@ func idempotencyKey(r *http.Request) (string, error) {
 }
 
 // action reads what is to be done: exactly {"action", "params"}.
-func (a *answer) action(r *http.Request) (pipeline.Action, error) {
+func (s *Server) action(a *answer, r *http.Request) (pipeline.Action, error) {
 	var none pipeline.Action
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset, given := params["charset"]; err != nil || mediaType != apiJSON || given && !strings.EqualFold(charset, "utf-8") ||
 		r.Header.Get("Content-Encoding") != "" {
 		return none, fault.New(fault.Unsupported, "send application/json")
 	}
-	body, err := a.body(r, maxAction)
+	body, err := s.body(a, r, s.client(r), maxAction)
 	if err != nil {
 		return none, err
 	}

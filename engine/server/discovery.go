@@ -62,7 +62,7 @@ func (s *Server) unencrypted(r *http.Request) bool {
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(from.Addr().Unmap()) })
+	return among(s.TrustedProxies, from.Addr().Unmap())
 }
 
 // hostMeta are the forms of host-meta (RFC 6415 §3). XML is for those who have no preference.

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"errors"
-	"io"
 	"net/http"
 	"time"
 
@@ -12,11 +10,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// bodyTime is how long a client may take to send a body.
-const bodyTime = 10 * time.Second
-
-// postInbox takes an activity from another server, for one user or, without a name in the path, for all.
+// postInbox takes an activity from another server, for one user or, without a name in the path, for all. Who comes too
+// often is told so before anything is read.
 func (s *Server) postInbox(a *answer, r *http.Request, p httprouter.Params) error {
+	client := s.client(r)
+	if ok, after := s.Clients.Allow(client.String()); !ok {
+		return fault.New(fault.RateLimited, "too many requests from that address").After(max(after, time.Second))
+	}
 	var u vocab.Username
 	if name := p.ByName("user"); name != "" {
 		var err error
@@ -24,7 +24,7 @@ func (s *Server) postInbox(a *answer, r *http.Request, p httprouter.Params) erro
 			return errNothing
 		}
 	}
-	body, err := a.body(r, s.BodyLimit)
+	body, err := s.body(a, r, client, s.BodyLimit)
 	if err != nil {
 		return err
 	}
@@ -37,25 +37,4 @@ func (s *Server) postInbox(a *answer, r *http.Request, p httprouter.Params) erro
 	a.cache("no-store")
 	a.WriteHeader(http.StatusAccepted)
 	return nil
-}
-
-// body reads the whole body of a request: up to limit bytes, and not for ever.
-func (a *answer) body(r *http.Request, limit int64) ([]byte, error) {
-	control := http.NewResponseController(a)
-	if err := control.SetReadDeadline(time.Now().Add(bodyTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return nil, err
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(a.ResponseWriter, r.Body, limit))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, fault.New(fault.TooLarge, "the body is too large")
-	case err != nil:
-		return nil, fault.Wrap(fault.Invalid, "the body did not arrive whole", err).WithCode("bad_body")
-	}
-	// A deadline that passes while the request is handled would cancel it.
-	if err := control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return nil, err
-	}
-	return body, nil
 }

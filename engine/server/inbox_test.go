@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/server"
 )
 
@@ -83,10 +84,77 @@ func TestPeersThatBreakOffDoNotReachTheInbox(t *testing.T) {
 	}
 }
 
+func TestInboxRefusesWhoComesTooOften(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(d *server.Deps) { d.Clients = policy.NewLimiter(policy.Rate{PerSecond: 0.1, Burst: 2}, d.Now, 10) })
+	from := func(address string) asking { return func(r *http.Request) { r.RemoteAddr = address } }
+	for n, c := range []struct {
+		name, address, forwarded string
+		status                   int
+	}{
+		{"a client", "192.0.2.1:1", "", 202},
+		{"again", "192.0.2.1:2", "", 202},
+		{"PAR-14 too often", "192.0.2.1:3", "", 429},
+		{"CLI-05 that names somebody else", "192.0.2.1:4", "198.51.100.7", 429},
+		{"another", "192.0.2.2:1", "", 202},
+		{"behind a proxy", "10.0.0.1:1", "198.51.100.7", 202},
+		{"behind the same one", "10.0.0.1:1", "198.51.100.8", 202},
+		{"IPv6", "[2001:db8::1]:1", "", 202},
+		{"IPv6", "[2001:db8::2]:1", "", 202},
+		{"CLI-05 IPv6, the next of its addresses", "[2001:db8::3]:1", "", 429},
+	} {
+		f.inbox.body = nil
+		r := f.send("/inbox", fmt.Sprint(n), from(c.address), header("X-Forwarded-For", c.forwarded))
+		if r.StatusCode != c.status {
+			t.Errorf("%s: %d, want %d: %s", c.name, r.StatusCode, c.status, r.body)
+		}
+		if c.status == 429 && (r.Header.Get("Retry-After") != "11" || f.inbox.body != nil) {
+			t.Errorf("%s: Retry-After %q, and the inbox has %q: want 11, and nothing", c.name, r.Header.Get("Retry-After"), f.inbox.body)
+		}
+	}
+	f.get("/users/alice", from("192.0.2.1:5")).want(t, 200)
+}
+
+// More than may be in memory is being sent, slowly: others are told to come again, and who sends it can go on.
+func TestBodiesThatAreSentSlowlyDoNotFillTheMemory(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	body, slow := io.Pipe()
+	answered := make(chan response, 1)
+	go func() {
+		answered <- ask(t, f.public, http.MethodPost, "/inbox", "", func(r *http.Request) { r.Body = body })
+	}()
+	part := make([]byte, 1000)
+	for _, sent := range [][]byte{part, part[:1]} { // the second is read when the first one counts
+		if _, err := slow.Write(sent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := f.server.Held(); n < 1000 {
+		t.Errorf("%d bytes count, want at least 1000", n)
+	}
+	f.server.HoldAtMost(1100)
+	r := f.send("/inbox", strings.Repeat("x", 200)).want(t, http.StatusServiceUnavailable)
+	if r.Header.Get("Retry-After") == "" || f.inbox.body != nil {
+		t.Errorf("PAR-01 PAR-14: Retry-After %q, and the inbox has %d bytes, want a time to wait, and none", r.Header.Get("Retry-After"), len(f.inbox.body))
+	}
+	f.send("/inbox", "{}").want(t, http.StatusAccepted)
+	if _, err := slow.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := slow.Close(); err != nil {
+		t.Fatal(err)
+	}
+	(<-answered).want(t, http.StatusAccepted)
+	if n := f.server.Held(); n != 0 {
+		t.Errorf("%d bytes still count when all are answered", n)
+	}
+}
+
 func TestHardenBoundsWhatAClientMayTake(t *testing.T) {
 	t.Parallel()
 	var srv http.Server
-	server.Harden(&srv)
+	server.Harden(&srv, nil)
 	if srv.ReadHeaderTimeout != 10*time.Second || srv.IdleTimeout != 2*time.Minute || srv.MaxHeaderBytes != 32<<10 ||
 		srv.ReadTimeout != 30*time.Second || srv.WriteTimeout != 30*time.Second {
 		t.Errorf("PAR-14: %+v", &srv)

@@ -87,6 +87,7 @@ type fixture struct {
 	inbox        *inbox
 	outbox       *dispatcher
 	deps         server.Deps
+	server       *server.Server
 	public       http.Handler
 	admin        http.Handler
 	ready        error
@@ -108,15 +109,15 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 	now := func() time.Time { return start }
 	gate := policy.NewGate(func() (blocked, allowed []string) { return f.blockedHosts, nil }, policy.Open)
 	resolver := actor.NewResolver(actor.ResolverDeps{Local: f.local, Store: store, Fetch: offline{}, Gate: gate, TTL: time.Hour, Now: now, Log: log})
-	f.deps = server.Deps{Store: store, Local: f.local, Verifier: actor.NewVerifier(resolver, gate, origin, now), Gate: gate, Inbox: f.inbox, Outbox: f.outbox,
+	f.deps = server.Deps{Store: store, Local: f.local, Verifier: actor.NewVerifier(resolver, gate, origin, now), Gate: gate, Clients: policy.NewLimiter(policy.Rate{}, now, 1), Inbox: f.inbox, Outbox: f.outbox,
 		Feed: feed.New(store, f.local), Profiles: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0",
 		Ready: func(context.Context) error { return f.ready }, BodyLimit: 1 << 20, PageSize: 2,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	for _, c := range change {
 		c(&f.deps)
 	}
-	s := server.New(f.deps)
-	f.public, f.admin = s.Public(), s.Admin(false)
+	f.server = server.New(f.deps)
+	f.public, f.admin = f.server.Public(), f.server.Admin(false)
 	return f
 }
 

@@ -4,10 +4,10 @@ package server
 import (
 	"context"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
@@ -18,6 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/outbox"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -56,6 +57,7 @@ type Deps struct {
 	Local    *actor.Local
 	Verifier Verifier
 	Gate     Gate
+	Clients  *policy.Limiter // requests to inboxes, by client
 	Inbox    Inbox
 	Outbox   Outbox
 	Feed     *feed.Reader
@@ -68,7 +70,7 @@ type Deps struct {
 
 	BodyLimit      int64          // bytes of one activity from another server
 	PageSize       int            // items in a page of a collection
-	TrustedProxies []netip.Prefix // whose X-Forwarded-Proto is believed
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For and X-Forwarded-Proto are believed
 }
 
 // Server answers requests. Public and Admin return its two sides, for listeners that are somebody else's.
@@ -80,13 +82,15 @@ type Server struct {
 	owners    *db.Cluster   // the store, for users
 	strangers *db.Cluster   // the store, for everybody else
 	users     userCount
+	bodies    *bodies
+	untrusted sync.Once // the log says once that requests come through a proxy that is not trusted
 	home      []byte
 }
 
 // New returns a server.
 func New(d Deps) *Server {
 	return &Server{Deps: d, metrics: newMetrics(d.Metrics), told: rate.NewLimiter(1, 20), failures: rate.NewLimiter(1, 20),
-		owners: d.Store.As(db.Owner), strangers: d.Store.As(db.Stranger), home: homePage(d.Local.Host())}
+		owners: d.Store.As(db.Owner), strangers: d.Store.As(db.Stranger), bodies: newBodies(max(d.BodyLimit, maxAction)), home: homePage(d.Local.Host())}
 }
 
 // What a connection may cost before a request is understood, and how long one request may take.
@@ -99,16 +103,17 @@ const (
 )
 
 // Harden bounds what a client can take of srv: time for headers, for the whole request and between two, the size of
-// headers, and how long one that never asks for anything can delay a Shutdown.
-func Harden(srv *http.Server) {
+// headers, how many connections it holds unless it is one of the proxies, and how long one that never asks for anything
+// can delay a Shutdown.
+func Harden(srv *http.Server, proxies []netip.Prefix) {
 	srv.ReadHeaderTimeout = headerTime
 	srv.ReadTimeout = requestTime
 	srv.WriteTimeout = requestTime
 	srv.IdleTimeout = idleTime
 	srv.MaxHeaderBytes = maxHeader
-	n := &newcomers{conns: map[net.Conn]struct{}{}}
-	srv.ConnState = n.follow
-	srv.RegisterOnShutdown(func() { time.AfterFunc(newcomerTime, n.turnAway) })
+	c := newConns(proxies)
+	srv.ConnState = c.follow
+	srv.RegisterOnShutdown(func() { time.AfterFunc(newcomerTime, c.turnAway) })
 }
 
 // Public returns what the world may ask: the federation endpoints and the client API.
