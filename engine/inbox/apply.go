@@ -98,6 +98,7 @@ func (i *Inbox) applyOne(ctx context.Context, x *applying) error {
 // applied records what became of an activity, once that is committed.
 func (i *Inbox) applied(x *applying) {
 	i.metrics.activities.WithLabelValues(x.outcome).Inc()
+	i.charge(x)
 	if x.ignored() {
 		i.Log.Info("activity ignored", "user", x.User, "activity", x.Activity.ID, "type", x.Activity.Type, "actor", x.Activity.Actor)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -44,4 +45,9 @@ func (i *Inbox) Tend() error {
 		return err
 	}
 	return i.writers.tendOnce(false)
+}
+
+// StoreDaily bounds how many bytes a domain may have stored a day for users who do not follow the sender.
+func (i *Inbox) StoreDaily(n int) {
+	i.bounds.storedOfDomain = policy.NewLimiter(daily(n), i.Now, maxBounded)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // receive refuses what can be refused from the headers alone: media type, encoding, an inbox nobody has, a signature that
-// cannot hold, a blocked host. Nothing has been fetched or parsed by then.
+// cannot hold, a host that is blocked or has sent too much. Nothing has been fetched or parsed by then.
 func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 	h := x.Request.Header
 	if h.Get("Content-Encoding") != "" {
@@ -25,7 +25,11 @@ func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 		return err
 	}
 	for _, c := range x.claims {
-		if err := i.Gate.Check(vocab.ID(c.KeyID).Host()); err != nil {
+		host := vocab.ID(c.KeyID).Host()
+		if err := i.Gate.Check(host); err != nil {
+			return err
+		}
+		if err := i.ready(host); err != nil {
 			return err
 		}
 	}

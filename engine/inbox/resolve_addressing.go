@@ -45,6 +45,9 @@ func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeli
 		i.Log.DebugContext(ctx, "activity concerns nobody here", "activity", x.Activity.ID, "type", x.Activity.Type)
 		return nil
 	}
+	if err := i.mayStore(ctx, x); err != nil {
+		return err
+	}
 	if err := i.fetchNeeds(ctx, x); err != nil {
 		return err
 	}

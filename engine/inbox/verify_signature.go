@@ -3,10 +3,8 @@ package inbox
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
-	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/signature"
 )
 
@@ -24,14 +22,10 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	if err != nil {
 		return fmt.Errorf("verify request of %s: %w", x.Activity.Actor, err)
 	}
-	host := signer.ID.Host()
 	if x.claims[0].Dialect == signature.RFC9421 { // one request has claims of one dialect
-		i.Speaks(ctx, host, signature.RFC9421)
+		i.Speaks(ctx, signer.ID.Host(), signature.RFC9421)
 	}
-	if err := limit(i.Senders, string(signer.ID)); err != nil { // first: what it may not send takes nothing from others of its host
-		return err
-	}
-	if err := limit(i.Hosts, policy.RegistrableDomain(host)); err != nil {
+	if err := i.count(x, signer.ID); err != nil {
 		return err
 	}
 	if !signer.ID.Same(x.Activity.Actor) {
@@ -39,11 +33,4 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	}
 	x.Actor = signer
 	return i.notDisproven(ctx, x)
-}
-
-func limit(l *policy.Limiter, key string) error {
-	if ok, after := l.Allow(key); !ok {
-		return fault.New(fault.RateLimited, "too many requests").After(max(after, time.Second))
-	}
-	return nil
 }

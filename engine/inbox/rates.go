@@ -1,0 +1,80 @@
+package inbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"slices"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// ready refuses a request that names a key of a host which has used up what it may send, before anything is done for it.
+// It takes nothing from anybody.
+func (i *Inbox) ready(host string) error {
+	return limited(i.Hosts.Ready(policy.RegistrableDomain(host)))
+}
+
+// count counts a request against the actor who made it, and its host. One that comes again in the other dialect is a
+// second knock, and not counted: many peers knock twice whatever they were told.
+func (i *Inbox) count(x *receiving, signer vocab.ID) error {
+	digest := sha256.Sum256(x.Body)
+	knock := func(d signature.Dialect) string { return d.String() + string(digest[:]) }
+	this, other := knock(signature.RFC9421), knock(signature.Cavage)
+	if x.claims[0].Dialect == signature.Cavage { // one request has claims of one dialect
+		this, other = other, this
+	}
+	if once, _ := i.bounds.knocks.Ready(other); !once {
+		if first, _ := i.bounds.knocks.Allow(this); first {
+			return nil
+		}
+	}
+	if err := limit(i.Senders, string(signer)); err != nil { // first: what it may not send takes nothing from others of its host
+		return err
+	}
+	if err := limit(i.Hosts, policy.RegistrableDomain(signer.Host())); err != nil {
+		return err
+	}
+	i.bounds.knocks.Allow(this)
+	return nil
+}
+
+func limit(l *policy.Limiter, key string) error { return limited(l.Allow(key)) }
+
+func limited(ok bool, after time.Duration) error {
+	if ok {
+		return nil
+	}
+	return fault.New(fault.RateLimited, "too many requests").After(max(after, time.Second))
+}
+
+// mayStore refuses what would be stored for users of whom none follows the sender, when the sender's domain has had much
+// stored in that way lately.
+func (i *Inbox) mayStore(ctx context.Context, x *receiving) error {
+	ok, after := i.bounds.storedOfDomain.Ready(policy.RegistrableDomain(x.Actor.ID.Host()))
+	if ok || takesAway[x.Activity.Type] {
+		return nil
+	}
+	followers, err := i.Store.Acquainted(ctx, x.Actor.ID, true)
+	if err != nil || slices.ContainsFunc(followers, func(u vocab.Username) bool { return slices.Contains(x.Recipients, u) }) {
+		return err
+	}
+	return fault.New(fault.RateLimited, "too much of that domain was stored for users who follow nobody there").After(after)
+}
+
+// charge counts what was stored for a user who does not follow the sender.
+func (i *Inbox) charge(x *applying) {
+	if x.outcome != outcomeApplied || !x.stored || x.Follows || i.Local.IsLocal(x.Actor.ID) {
+		return
+	}
+	n := perStored + len(x.raw)
+	for id, o := range x.Fetched {
+		if !i.Local.IsLocal(id) {
+			n += perStored + len(o.Doc.JSON())
+		}
+	}
+	i.bounds.storedOfDomain.Spend(policy.RegistrableDomain(x.Actor.ID.Host()), n)
+}

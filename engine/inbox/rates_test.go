@@ -1,0 +1,164 @@
+package inbox_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/inbox"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/signature"
+)
+
+// four lets a host send four activities.
+func four(d *inbox.Deps) {
+	d.Hosts = policy.NewLimiter(policy.Rate{PerSecond: 0.001, Burst: 4}, d.Now, 10)
+}
+
+func heard(n int) string {
+	return strings.Replace(listen, "p:/listens/1", fmt.Sprintf("p:/listens/%d", n), 1)
+}
+
+// Fedify knocks again at once on every refusal, in the other dialect.
+func TestASecondKnockIsNotCounted(t *testing.T) {
+	s := newScene(t, four)
+	send := func(d signature.Dialect, body string) error {
+		s.Dialect = d
+		return s.Send("p:/carol", mine, body)
+	}
+	limited := func() bool { // without taking anything: nobody is asked for a signature that holds
+		return fault.KindOf(altered(s, func(h http.Header) { h.Set("Digest", "SHA-256=AAAA"); h.Set("Content-Digest", "sha-256=:AAAA:") })) == fault.RateLimited
+	}
+	for n := range 3 {
+		for _, d := range []signature.Dialect{signature.RFC9421, signature.Cavage} {
+			if err := send(d, heard(n)); err != nil {
+				t.Fatalf("%d by %s: %v", n, d, err)
+			}
+		}
+	}
+	if limited() {
+		t.Fatal("a second knock was counted")
+	}
+	if err := send(signature.RFC9421, heard(0)); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{"a third knock": send(signature.RFC9421, heard(1)), "and a fourth": send(signature.Cavage, heard(1)),
+		"what was refused, knocked again": send(signature.RFC9421, heard(9)), "the other way": send(signature.Cavage, heard(9))} {
+		if fault.KindOf(err) != fault.RateLimited {
+			t.Errorf("%s: %v, want RateLimited", name, err)
+		}
+	}
+}
+
+func TestAKnockLongAfterIsANewRequest(t *testing.T) {
+	s := newScene(t, four)
+	for n := range 5 {
+		s.Dialect = []signature.Dialect{signature.RFC9421, signature.Cavage}[n%2]
+		err := s.Send("p:/carol", mine, listen)
+		if limited := fault.KindOf(err) == fault.RateLimited; limited != (n == 4) {
+			t.Errorf("time %d: %v", n+1, err)
+		}
+		s.Later(11 * time.Second)
+	}
+}
+
+// A host that has used up what it may send costs neither a fetch nor a verification, and nobody else can use it up.
+func TestWhoSentTooMuchIsRefusedBeforeAnythingIsFetched(t *testing.T) {
+	s := newScene(t, four)
+	for n := range 10 { // in its name, by nobody
+		r := s.Request("p:/carol", mine, heard(n))
+		r.Header.Set("Signature", strings.Replace(r.Header.Get("Signature"), ":", ":AAAA", 1))
+		if err := s.Receive(r, mine, heard(n)); fault.KindOf(err) != fault.Unauthenticated {
+			t.Fatalf("forged: %v, want Unauthenticated", err)
+		}
+	}
+	for n := range 4 {
+		s.MustSend("p:/carol", mine, heard(n))
+	}
+	err := s.Send("p:/dave", mine, strings.Replace(heard(5), "p:/carol", "p:/dave", 1))
+	if fault.KindOf(err) != fault.RateLimited || fault.Of(err).RetryAfter < time.Second {
+		t.Errorf("err = %v, want RateLimited with a time to wait", err)
+	}
+	if n := s.Asked("p:/dave"); n > 0 {
+		t.Errorf("asked for the actor %d times, want never", n)
+	}
+}
+
+// PAR-17: what strangers have stored has an end for their domain, whatever they call themselves.
+func TestStrangersHaveSoMuchStoredADay(t *testing.T) {
+	s := newScene(t)
+	const day = 20 << 10
+	s.Inbox.StoreDaily(day)
+	long := `,"note":"` + strings.Repeat("x", 3<<10) + `"}`
+	send := func(n int) error {
+		by := []string{"p:/carol", "p:/dave"}[n%2]
+		return s.Send(by, mine, strings.NewReplacer("p:/carol", by, "}", long).Replace(heard(n)))
+	}
+	n := 0
+	for n < 20 && send(n) == nil {
+		n++
+	}
+	if n < 3 || n > 5 {
+		t.Fatalf("%d activities of 5 KiB were stored, want what is in %d bytes", n, day)
+	}
+	err := send(n)
+	if fault.KindOf(err) != fault.RateLimited || fault.Of(err).RetryAfter < time.Minute {
+		t.Errorf("err = %v, want RateLimited with a time to wait", err)
+	}
+	elsewhere := strings.NewReplacer("p:/listens", "q:/listens", "p:/carol", "q:/mallory").Replace(listen)
+	for name, body := range map[string]string{
+		"takes back": `{"id":"p:/undos/1","type":"Undo","actor":"p:/carol","object":{"id":"p:/listens/0","type":"Listen","actor":"p:/carol","object":"p:/songs/1"}}`,
+		"for nobody": `{"id":"p:/listens/n","type":"Listen","actor":"p:/carol","to":"as:Public"}`,
+	} {
+		inbox := map[bool]string{true: shared, false: mine}[name == "for nobody"]
+		if err := s.Send("p:/carol", inbox, body); err != nil {
+			t.Errorf("what %s: %v", name, err)
+		}
+	}
+	if err := s.Send("q:/mallory", mine, elsewhere); err != nil {
+		t.Errorf("another domain pays for it: %v", err)
+	}
+	s.Follows("p:/dave")
+	if err := send(21); err != nil {
+		t.Errorf("whom alice follows: %v", err)
+	}
+	s.Later(24 * time.Hour)
+	if err := send(22); err != nil {
+		t.Errorf("a day later: %v", err)
+	}
+}
+
+// A small boost brings a large object.
+func TestWhatIsFetchedForAStrangerCountsAsStored(t *testing.T) {
+	s := newScene(t)
+	s.Inbox.StoreDaily(20 << 10)
+	s.Serve("p:/notes/1", `{"id":"p:/notes/1","type":"Note","attributedTo":"p:/carol","to":"as:Public","content":"`+strings.Repeat("x", 30<<10)+`"}`)
+	boost := func(n int) string {
+		return fmt.Sprintf(`{"id":"p:/boosts/%d","type":"Announce","actor":"p:/dave","to":["as:Public","us:/alice"],"object":"p:/notes/1"}`, n)
+	}
+	s.MustSend("p:/dave", mine, boost(1))
+	if err := s.Send("p:/dave", mine, boost(2)); fault.KindOf(err) != fault.RateLimited {
+		t.Errorf("err = %v, want RateLimited", err)
+	}
+}
+
+// SIG-37: whether there is such a user is not told, nor looked up, before it is told that a signature is missing.
+func TestWhoDoesNotSignLearnsOfNobody(t *testing.T) {
+	s := newScene(t)
+	var answers []string
+	for _, inbox := range []string{mine, "us:/users/nobody/inbox", shared} {
+		r := s.Request("p:/carol", inbox, listen)
+		r.Header.Del("Signature")
+		err := s.Receive(r, inbox, listen)
+		if fault.KindOf(err) != fault.Unauthenticated {
+			t.Errorf("%s: %v, want Unauthenticated", inbox, err)
+		}
+		answers = append(answers, fmt.Sprint(err))
+	}
+	if answers[0] != answers[1] || answers[1] != answers[2] {
+		t.Errorf("%q, want one answer", answers)
+	}
+}
