@@ -38,8 +38,12 @@ type Config struct {
 	migrations fs.FS // those of this binary when nil
 }
 
-// instanceConns bounds the connections to the instance database, in and beside those to users' databases.
-const instanceConns = 12
+// instanceConns bounds the connections to the instance database, beside those to users' databases. lookupConns of them do
+// nothing but tell who is here: other servers wait for that, some of them while we wait for them.
+const (
+	instanceConns = 12
+	lookupConns   = 2
+)
 
 // Cluster is one PostgreSQL server with the instance database and the users' databases on it.
 type Cluster struct {
@@ -48,6 +52,7 @@ type Cluster struct {
 	migrations fs.FS
 	base       *pgx.ConnConfig
 	instance   instance
+	lookups    instance // the same, for State
 	users      *conns
 	active     *active
 	epoch      *atomic.Int64 // the one LockServe took; 0 in a process that does not serve
@@ -84,23 +89,34 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 	if err := cl.prepareInstance(ctx, c); err != nil {
 		return nil, err
 	}
-	pool, err := pgxpool.ParseConfig(c.URL)
-	if err != nil {
-		return nil, fmt.Errorf("configure instance pool: %w", err)
+	if cl.instance.pool, err = cl.openInstance(ctx, c.URL, instanceConns-lookupConns); err != nil {
+		return nil, err
 	}
-	pool.ConnConfig = cl.config(c.Name)
-	pool.MaxConns = instanceConns
-	pool.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { readAsWritten(conn); return nil }
-	if cl.instance.pool, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
-		return nil, storeFault("open instance database", err)
+	if cl.lookups.pool, err = cl.openInstance(ctx, c.URL, lookupConns); err != nil {
+		cl.instance.pool.Close()
+		return nil, err
 	}
 	cl.users = newConns(c.MaxConnections, cl.connectUser, log, c.Metrics)
 	return cl, nil
 }
 
+// openInstance returns a pool of up to so many connections to the instance database.
+func (c *Cluster) openInstance(ctx context.Context, url string, conns int32) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("configure instance pool: %w", err)
+	}
+	cfg.ConnConfig = c.config(c.name)
+	cfg.MaxConns = conns
+	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { readAsWritten(conn); return nil }
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	return pool, storeFault("open instance database", err)
+}
+
 // Close closes every connection. Queries under way are waited for.
 func (c *Cluster) Close() {
 	c.users.close()
+	c.lookups.pool.Close()
 	c.instance.pool.Close()
 }
 

@@ -9,6 +9,7 @@ import (
 	pgxmigrate "github.com/golang-migrate/migrate/v4/database/pgx/v5"
 	"github.com/golang-migrate/migrate/v4/source/iofs"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -91,3 +92,22 @@ var ArrivedBy = arrivedBy
 
 // SetEpoch makes c believe that it serves in another epoch.
 func (c *Cluster) SetEpoch(epoch int64) { c.epoch.Store(epoch) }
+
+// TakeInstance takes every connection to the instance database that all others share, until the returned function.
+func (c *Cluster) TakeInstance(ctx context.Context) (release func(), err error) {
+	var taken []*pgxpool.Conn
+	release = func() {
+		for _, conn := range taken {
+			conn.Release()
+		}
+	}
+	for range instanceConns - lookupConns {
+		conn, err := c.instance.Acquire(ctx)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		taken = append(taken, conn)
+	}
+	return release, nil
+}

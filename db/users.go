@@ -33,7 +33,25 @@ const userColumns = `username, state, database, schema_version, created_at`
 
 // User returns the row of u; the fault is NoUser when there is none. It opens no user's database.
 func (c *Cluster) User(ctx context.Context, u vocab.Username) (User, error) {
-	rows, err := c.instance.Query(ctx, `SELECT `+userColumns+` FROM users WHERE username = $1`, u)
+	return user(ctx, c.instance, u)
+}
+
+// State returns the state of u, which was within the last second if it is active; the fault is NoUser when there is no
+// such user. It does not wait for anything else that is done with the instance database.
+func (c *Cluster) State(ctx context.Context, u vocab.Username) (string, error) {
+	now := time.Now()
+	if known, _ := c.active.split([]vocab.Username{u}, now); len(known) > 0 {
+		return UserActive, nil
+	}
+	row, err := user(ctx, c.lookups, u)
+	if row.State == UserActive {
+		c.active.add([]vocab.Username{u}, now.Add(believed))
+	}
+	return row.State, err
+}
+
+func user(ctx context.Context, on instance, u vocab.Username) (User, error) {
+	rows, err := on.Query(ctx, `SELECT `+userColumns+` FROM users WHERE username = $1`, u)
 	if err != nil {
 		return User{}, storeFault("read user", err)
 	}

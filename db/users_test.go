@@ -116,6 +116,36 @@ func TestAnUnknownUserIsNoUser(t *testing.T) {
 	}
 }
 
+// Inbound work may fill every connection to the instance database: other servers still learn who is here.
+func TestWhoIsHereIsToldWhateverElseIsDone(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	release, err := c.TakeInstance(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	waiting, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	refused := make(chan error, 1)
+	go func() {
+		_, err := c.Acquainted(waiting, bob, false)
+		refused <- err
+	}()
+	for range 2 { // asked, and remembered
+		if state, err := c.State(t.Context(), u); err != nil || state != db.UserActive {
+			t.Errorf("State = %s, %v, want active", state, err)
+		}
+	}
+	if state, err := c.State(t.Context(), name(t, "nobody")); fault.KindOf(err) != fault.NoUser {
+		t.Errorf("State of nobody = %s, %v, want NoUser", state, err)
+	}
+	cancel()
+	if err := <-refused; err == nil {
+		t.Error("there was a connection left for what waited")
+	}
+}
+
 func TestAcquaintancesMaySayTooMuchNeverTooLittle(t *testing.T) {
 	t.Parallel()
 	cfg := destroyed(t, dbtest.Config(t))

@@ -13,15 +13,15 @@ import (
 // present tells whether u is somebody here, without opening u's database. The fault is NotFound for nobody, who is
 // half-made or suspended, Gone for who was deleted: the name is never used again.
 func (s *Server) present(r *http.Request, u vocab.Username) error {
-	row, err := s.Store.User(r.Context(), u)
+	state, err := s.Store.State(r.Context(), u)
 	switch {
 	case fault.KindOf(err) == fault.NoUser:
 		return errNothing
 	case err != nil:
 		return err
-	case row.State == db.UserDeleted:
+	case state == db.UserDeleted:
 		return fault.New(fault.Gone, "the user is not here any more")
-	case row.State != db.UserActive:
+	case state != db.UserActive:
 		return errNothing
 	}
 	return nil
