@@ -94,22 +94,25 @@ func (t *Tx) RemoveActivity(ctx context.Context, uri vocab.ID) error {
 }
 
 // Activities returns up to n activities of one direction after a place, the newest first, without those about an object
-// that was deleted since. With public only those that address everybody.
-func (t *Tx) Activities(ctx context.Context, direction string, public bool, after *Place, n int) ([]Activity, error) {
+// that was deleted since; only those that openly address any of to, unless that is nil.
+func (t *Tx) Activities(ctx context.Context, direction string, to []vocab.ID, after *Place, n int) ([]Activity, error) {
 	p := after.orFirst()
 	return collect[Activity](ctx, t, "list activities", `SELECT `+activityColumns+` FROM activities
-		WHERE direction = $1 AND (published, id) < ($3, $4) AND (NOT $2 OR `+addressesPublic+`) AND `+aboutLiving+`
-		ORDER BY published DESC, id DESC LIMIT $5`, direction, public, p.At, p.ID, n)
+		WHERE direction = $1 AND (published, id) < ($3, $4) AND `+addressesAny+` AND `+aboutLiving+`
+		ORDER BY published DESC, id DESC LIMIT $5`, direction, textsOrNull(to), p.At, p.ID, n)
 }
 
 // CountActivities counts what Activities lists.
-func (t *Tx) CountActivities(ctx context.Context, direction string, public bool) (int, error) {
+func (t *Tx) CountActivities(ctx context.Context, direction string, to []vocab.ID) (int, error) {
 	return t.count(ctx, `SELECT count(*) FROM activities
-		WHERE direction = $1 AND (NOT $2 OR `+addressesPublic+`) AND `+aboutLiving, direction, public)
+		WHERE direction = $1 AND `+addressesAny+` AND `+aboutLiving, direction, textsOrNull(to))
 }
 
 // addressesPublic holds for rows whose activity addresses everybody; what this engine writes uses the full form only.
 const addressesPublic = `(raw -> 'to' ? '` + string(vocab.Public) + `' OR raw -> 'cc' ? '` + string(vocab.Public) + `')`
+
+// addressesAny holds for rows whose activity openly addresses any of $2, and for all when that is null.
+const addressesAny = `($2::text[] IS NULL OR raw -> 'to' ?| $2 OR raw -> 'cc' ?| $2)`
 
 // aboutLiving does not hold for rows whose activity showed an object that was deleted since.
 const aboutLiving = `(type NOT IN ('Create', 'Update', 'Announce', 'Like', 'Dislike')
@@ -118,4 +121,11 @@ const aboutLiving = `(type NOT IN ('Create', 'Update', 'Announce', 'Like', 'Disl
 func (t *Tx) count(ctx context.Context, query string, args ...any) (n int, err error) {
 	err = t.row(ctx, "count rows", query, args, &n)
 	return n, err
+}
+
+func textsOrNull(ids []vocab.ID) []string {
+	if ids == nil {
+		return nil
+	}
+	return texts(ids)
 }

@@ -185,7 +185,7 @@ func TestPagesHoldEveryRowOnceWhateverIsAddedMeanwhile(t *testing.T) {
 	slices.Reverse(want)
 	lists := map[string]func(context.Context, *db.Tx, *db.Place) ([]uuid.UUID, []db.Place, error){
 		"activities": func(ctx context.Context, tx *db.Tx, p *db.Place) (ids []uuid.UUID, places []db.Place, err error) {
-			rows, err := tx.Activities(ctx, db.Inbound, true, p, 4)
+			rows, err := tx.Activities(ctx, db.Inbound, []vocab.ID{vocab.Public}, p, 4)
 			for _, r := range rows {
 				ids, places = append(ids, r.ID), append(places, db.Place{At: r.Published, ID: r.ID})
 			}
@@ -222,7 +222,7 @@ func TestPagesHoldEveryRowOnceWhateverIsAddedMeanwhile(t *testing.T) {
 	}
 }
 
-func TestOnlyPublicActivitiesAreListedForThePublic(t *testing.T) {
+func TestActivitiesAreListedForThoseWhomTheyAddress(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
 	for n, raw := range []string{`{"to":["` + string(vocab.Public) + `"]}`, `{"to":"` + string(vocab.Public) + `"}`, `{"cc":["https://x.example/","` + string(vocab.Public) + `"]}`,
@@ -234,15 +234,16 @@ func TestOnlyPublicActivitiesAreListedForThePublic(t *testing.T) {
 	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
 		for _, tt := range []struct {
 			direction string
-			public    bool
+			to        []vocab.ID
 			want      int
-		}{{db.Outbound, true, 3}, {db.Outbound, false, 6}, {db.Inbound, false, 0}} {
-			rows, err := tx.Activities(ctx, tt.direction, tt.public, nil, 10)
+		}{{db.Outbound, []vocab.ID{vocab.Public}, 3}, {db.Outbound, []vocab.ID{vocab.Public, "https://x.example/"}, 4}, {db.Outbound, []vocab.ID{}, 0},
+			{db.Outbound, nil, 6}, {db.Inbound, nil, 0}} {
+			rows, err := tx.Activities(ctx, tt.direction, tt.to, nil, 10)
 			if err != nil || len(rows) != tt.want {
-				t.Errorf("Activities(%s, public %t) = %d rows, %v; want %d", tt.direction, tt.public, len(rows), err, tt.want)
+				t.Errorf("Activities(%s, to %v) = %d rows, %v; want %d", tt.direction, tt.to, len(rows), err, tt.want)
 			}
-			if n, err := tx.CountActivities(ctx, tt.direction, tt.public); err != nil || n != tt.want {
-				t.Errorf("CountActivities(%s, public %t) = %d, %v; want %d", tt.direction, tt.public, n, err, tt.want)
+			if n, err := tx.CountActivities(ctx, tt.direction, tt.to); err != nil || n != tt.want {
+				t.Errorf("CountActivities(%s, to %v) = %d, %v; want %d", tt.direction, tt.to, n, err, tt.want)
 			}
 		}
 		return nil

@@ -156,7 +156,7 @@ func TestMuchThatIsUnsentIsSentBeforeTheCommit(t *testing.T) {
 		return nil
 	})
 	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		if n, err := tx.CountActivities(ctx, db.Inbound, false); n != 10 || err != nil {
+		if n, err := tx.CountActivities(ctx, db.Inbound, nil); n != 10 || err != nil {
 			t.Errorf("CountActivities = %d, %v", n, err)
 		}
 		return nil
@@ -173,7 +173,7 @@ func TestADocumentThatCannotBeStoredFailsTheTransaction(t *testing.T) {
 		t.Error("a document that PostgreSQL refuses was committed")
 	}
 	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		if n, err := tx.CountActivities(ctx, db.Inbound, false); n != 0 || err != nil {
+		if n, err := tx.CountActivities(ctx, db.Inbound, nil); n != 0 || err != nil {
 			t.Errorf("CountActivities = %d, %v", n, err)
 		}
 		return nil

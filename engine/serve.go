@@ -239,6 +239,7 @@ func (e *Engine) parts() *parts {
 	s := server.New(server.Deps{
 		Store: e.db, Local: e.local, Verifier: e.verifier, Clients: policy.NewLimiter(limit(e.cfg.Limits.InboxAddressRate), e.now, maxLimited), Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed,
 		Profiles: e.profiles, Gate: e.gate, Version: e.cfg.Version, BodyLimit: e.cfg.Limits.Body, PageSize: e.cfg.Federation.PageSize,
+		SecureMode:     e.cfg.Federation.SecureMode || e.cfg.Federation.Mode == "allowlist",
 		TrustedProxies: e.cfg.TrustedProxies, Ready: e.db.Ping, Log: e.log.With("component", "server"), Metrics: e.metrics, Now: e.now,
 	})
 	p.public = &http.Server{Handler: s.Public()}

@@ -248,7 +248,7 @@ func (d *desk) object(id vocab.ID) (o *db.Object) {
 func (d *desk) sent() (n int) {
 	d.t.Helper()
 	d.read(func(ctx context.Context, tx *db.Tx) (err error) {
-		n, err = tx.CountActivities(ctx, db.Outbound, false)
+		n, err = tx.CountActivities(ctx, db.Outbound, nil)
 		return err
 	})
 	return n

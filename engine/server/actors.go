@@ -36,19 +36,22 @@ func (s *Server) resident(r *http.Request, p httprouter.Params) (vocab.Username,
 	return u, s.present(r, u)
 }
 
-// getActor serves an actor document. Nothing it does waits for a signature to be checked, for the network or for a
-// user's database: a peer may ask while we wait for an answer of that peer.
+// getActor serves an actor document. Nothing it does waits for a user's database, for what inboxes are at, or, but for a
+// moment in secure mode, for the network: a peer may ask while we wait for an answer of that peer.
 func (s *Server) getActor(a *answer, r *http.Request, p httprouter.Params) error {
 	contentType, err := a.document(r)
 	if err != nil {
 		return err
 	}
-	if err := s.checkSigner(r); err != nil {
+	if s.SecureMode {
+		a.vary(whoAsks...)
+	}
+	if err := s.introduce(a, r); err != nil {
 		return err
 	}
 	u, err := s.resident(r, p)
 	if fault.KindOf(err) == fault.Gone {
-		a.cache(cachePublic)
+		a.cache(s.shared())
 		a.send(http.StatusGone, contentType, vocab.Doc{"@context": vocab.ContextAS, "id": string(s.Local.ID(u)), "type": "Tombstone",
 			"formerType": "Person"}.JSON())
 		return nil
@@ -60,7 +63,7 @@ func (s *Server) getActor(a *answer, r *http.Request, p httprouter.Params) error
 	if err != nil { // the user is there: a peer must not take missing keys for a missing user
 		return fault.Wrap(fault.Unavailable, "the user's keys or profile cannot be read", err).WithCode("user_unavailable").WithHint(fault.Hint(err))
 	}
-	a.cache(cachePublic)
+	a.cache(s.shared())
 	a.sendTagged(r, contentType, actor.Raw)
 	return nil
 }

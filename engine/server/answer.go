@@ -25,6 +25,7 @@ type answer struct {
 	id     string // of the request
 	route  string // as registered
 	status int    // 0: nothing is written yet
+	asker  *asker // nil: not found out yet
 	held   *held  // the body of the request, as far as it was read; nil: not at all
 }
 

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -73,6 +75,17 @@ func (s *Server) reader(a *answer, r *http.Request) (vocab.Username, error) {
 	return t.User, err
 }
 
+// whoAsks are the headers that tell who asks.
+var whoAsks = []string{"Authorization", "Signature", "Signature-Input"}
+
+// shared says who may keep a copy of what everybody may see: in secure mode that is not everybody.
+func (s *Server) shared() string {
+	if s.SecureMode {
+		return cachePrivate
+	}
+	return cachePublic
+}
+
 // isSigned tells whether the request carries an HTTP signature, in whichever dialect.
 func isSigned(r *http.Request) bool { return len(r.Header.Values("Signature")) > 0 }
 
@@ -96,9 +109,70 @@ func (s *Server) checkSigner(r *http.Request) error {
 	return nil
 }
 
-// viewer returns the actor who asks: a local user by its token, or whoever signed the request. Who cannot prove to be
-// anybody is nobody, the empty id; a fault means that it cannot be told now, or that the asker is not welcome.
+// admit refuses who may read nothing of any user: who signs with a key of a blocked host, and in secure mode whoever has
+// not proven who it is.
+func (s *Server) admit(a *answer, r *http.Request) error {
+	if !s.SecureMode {
+		return s.checkSigner(r)
+	}
+	_, err := s.asker(a, r)
+	if fault.KindOf(err) == fault.Unauthenticated && err != nil && a.Header().Get("WWW-Authenticate") == "" {
+		a.Header().Set("WWW-Authenticate", `Signature realm="lightweb",headers="(request-target) host date"`)
+	}
+	return err
+}
+
+// patience is how long an answer waits for the server of who asks to show its key, when it need not.
+const patience = 2 * time.Second
+
+// introduce admits who asks for an actor. A server that does not show its key now may be waiting for this very document,
+// without which it cannot know ours: it gets it, or the two would wait for each other.
+func (s *Server) introduce(a *answer, r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	err := s.admit(a, r.WithContext(ctx))
+	if passing(err) {
+		return nil
+	}
+	return err
+}
+
+// passing tells whether an error says nothing about who asks, only that it cannot be told now.
+func passing(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.Unavailable, fault.Busy, fault.RateLimited:
+		return true
+	}
+	return false
+}
+
+// viewer returns the actor who asks. Who cannot prove to be anybody is nobody, the empty id; a fault means that it cannot
+// be told now, or that the asker is not welcome.
 func (s *Server) viewer(a *answer, r *http.Request) (vocab.ID, error) {
+	id, err := s.asker(a, r)
+	if _, given := bearer(r); !given && err != nil && fault.KindOf(err) == fault.Unauthenticated {
+		return "", nil
+	}
+	return id, err
+}
+
+// asker returns the actor who asks: a local user by its token, or whoever signed the request. The fault is
+// Unauthenticated when nobody can be proven to. It is found out once.
+func (s *Server) asker(a *answer, r *http.Request) (vocab.ID, error) {
+	if a.asker == nil {
+		id, err := s.prove(a, r)
+		a.asker = &asker{id, err}
+	}
+	return a.asker.id, a.asker.err
+}
+
+// asker is who sent a request, or why nobody can tell.
+type asker struct {
+	id  vocab.ID
+	err error
+}
+
+func (s *Server) prove(a *answer, r *http.Request) (vocab.ID, error) {
 	if _, given := bearer(r); given {
 		u, err := s.reader(a, r)
 		if err != nil {
@@ -106,24 +180,16 @@ func (s *Server) viewer(a *answer, r *http.Request) (vocab.ID, error) {
 		}
 		return s.Local.ID(u), nil
 	}
-	if !isSigned(r) {
-		return "", nil
-	}
 	claims, err := s.Verifier.Claims(r, nil)
 	if err != nil {
-		return nobodyUnless(err)
+		return "", err
 	}
 	signer, err := s.Verifier.Signer(r.Context(), claims, "")
+	if fault.KindOf(err) == fault.Gone { // which would tell that what is asked for is
+		return "", fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
+	}
 	if err != nil {
-		return nobodyUnless(err)
+		return "", err
 	}
 	return signer.ID, nil
-}
-
-func nobodyUnless(err error) (vocab.ID, error) {
-	switch fault.KindOf(err) {
-	case fault.Unauthenticated, fault.Gone:
-		return "", nil
-	}
-	return "", err
 }

@@ -14,12 +14,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// collection is one of the collections that every user has. Its owner sees all of it, others what they may.
+// collection is one of the collections that every user has. Its owner sees all of it, others what they may: what addresses
+// any of to, all of it when that is nil.
 type collection struct {
 	name  string                                         // the last part of its id
-	shown func(registry.Collections) registry.Visibility // who may read it at all; nil: everybody
-	count func(_ context.Context, _ *db.Tx, all bool) (int, error)
-	list  func(_ context.Context, _ *db.Tx, all bool, after *db.Place, n int) ([]listed, error)
+	shown func(registry.Collections) registry.Visibility // who may read it at all; nil: everybody, and followers more of it
+	count func(_ context.Context, _ *db.Tx, to []vocab.ID) (int, error)
+	list  func(_ context.Context, _ *db.Tx, to []vocab.ID, after *db.Place, n int) ([]listed, error)
 }
 
 // listed is an item of a collection, with its place.
@@ -38,11 +39,11 @@ var (
 func activities(name, direction string) collection {
 	return collection{
 		name: name,
-		count: func(ctx context.Context, tx *db.Tx, all bool) (int, error) {
-			return tx.CountActivities(ctx, direction, !all)
+		count: func(ctx context.Context, tx *db.Tx, to []vocab.ID) (int, error) {
+			return tx.CountActivities(ctx, direction, to)
 		},
-		list: func(ctx context.Context, tx *db.Tx, all bool, after *db.Place, n int) ([]listed, error) {
-			rows, err := tx.Activities(ctx, direction, !all, after, n)
+		list: func(ctx context.Context, tx *db.Tx, to []vocab.ID, after *db.Place, n int) ([]listed, error) {
+			rows, err := tx.Activities(ctx, direction, to, after, n)
 			if err != nil {
 				return nil, err
 			}
@@ -67,8 +68,10 @@ func relationships(name, kind string, shown func(registry.Collections) registry.
 	return collection{
 		name:  name,
 		shown: shown,
-		count: func(ctx context.Context, tx *db.Tx, _ bool) (int, error) { return tx.CountRelationships(ctx, kind) },
-		list: func(ctx context.Context, tx *db.Tx, _ bool, after *db.Place, n int) ([]listed, error) {
+		count: func(ctx context.Context, tx *db.Tx, _ []vocab.ID) (int, error) {
+			return tx.CountRelationships(ctx, kind)
+		},
+		list: func(ctx context.Context, tx *db.Tx, _ []vocab.ID, after *db.Place, n int) ([]listed, error) {
 			rows, err := tx.Relationships(ctx, kind, after, n)
 			items := make([]listed, len(rows))
 			for i, row := range rows {
@@ -79,26 +82,27 @@ func relationships(name, kind string, shown func(registry.Collections) registry.
 	}
 }
 
-// getCollection serves a collection to everybody, and more of it to its owner.
+// getCollection serves a collection to everybody, more of it to followers, and all to its owner.
 func (s *Server) getCollection(c collection) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		contentType, err := a.document(r)
 		if err != nil {
 			return err
 		}
-		a.vary("Authorization")
-		if err := s.checkSigner(r); err != nil {
+		a.vary(whoAsks...)
+		a.cache(cachePrivate)
+		if err := s.admit(a, r); err != nil {
 			return err
 		}
 		u, err := s.resident(r, p)
 		if err != nil {
 			return err
 		}
-		owner, err := s.isOwner(a, r, u)
+		viewer, err := s.viewerOf(a, r, c)
 		if err != nil {
 			return err
 		}
-		if !owner && c.shown != nil {
+		if viewer != s.Local.ID(u) && c.shown != nil {
 			profile, err := s.Profiles.User(u)
 			if err != nil {
 				return fmt.Errorf("read who may see %s of %s: %w", c.name, u, err)
@@ -107,8 +111,26 @@ func (s *Server) getCollection(c collection) handle {
 				return s.hide(a, r, contentType, c, u)
 			}
 		}
-		return s.serve(a, r, contentType, c, u, owner)
+		return s.serve(a, r, contentType, c, u, viewer)
 	}
+}
+
+// viewerOf returns who asks for a collection, the empty id when that is nobody or makes no difference. What everybody may see
+// is not refused for a signature that nobody can verify.
+func (s *Server) viewerOf(a *answer, r *http.Request, c collection) (vocab.ID, error) {
+	if _, given := bearer(r); given || s.SecureMode {
+		return s.viewer(a, r)
+	}
+	if c.shown != nil {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	viewer, err := s.viewer(a, r.WithContext(ctx))
+	if passing(err) {
+		return "", nil
+	}
+	return viewer, err
 }
 
 // getInbox serves what a user received, to that user only (ActivityPub §5.2). Others learn nothing, not even whether
@@ -127,44 +149,69 @@ func (s *Server) getInbox(a *answer, r *http.Request, p httprouter.Params) error
 	if err != nil {
 		return err
 	}
-	return s.serve(a, r, contentType, inboxCollection, u, true)
-}
-
-// isOwner tells whether u asks. A request without a token is nobody's; a token that does not hold is refused.
-func (s *Server) isOwner(a *answer, r *http.Request, u vocab.Username) (bool, error) {
-	if _, given := bearer(r); !given {
-		return false, nil
-	}
-	asker, err := s.reader(a, r)
-	return err == nil && asker == u, err
+	return s.serve(a, r, contentType, inboxCollection, u, s.Local.ID(u))
 }
 
 // serve answers with the collection, or with the page of it that is asked for. Other parameters are ignored: peers add
 // their own.
-func (s *Server) serve(a *answer, r *http.Request, contentType string, c collection, u vocab.Username, owner bool) error {
-	read := s.strangers.Read
-	if owner {
-		read = s.owners.Read
+func (s *Server) serve(a *answer, r *http.Request, contentType string, c collection, u vocab.Username, viewer vocab.ID) error {
+	store := s.strangers
+	if viewer == s.Local.ID(u) {
+		store = s.owners
 	}
 	id := s.Local.ID(u) + "/" + vocab.ID(c.name)
-	var doc vocab.Doc
-	var err error
-	if wantsPage(r) {
-		doc, err = s.page(r, read, c, u, id, owner)
-	} else {
-		doc, err = s.root(r, read, c, u, id, owner)
-	}
+	cursor := r.URL.Query().Get("cursor")
+	after, err := feed.DecodeCursor(scope(c, u), cursor)
 	if err != nil {
 		return err
 	}
-	if owner {
-		a.cache(cachePrivate)
+	var doc vocab.Doc
+	err = store.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		to, err := s.audience(ctx, tx, u, viewer)
+		if err != nil {
+			return err
+		}
+		if wantsPage(r) {
+			doc, err = s.page(ctx, tx, c, u, id, to, cursor, after)
+			return err
+		}
+		total, err := c.count(ctx, tx, to)
+		doc = vocab.Collection{ID: id, Total: total, First: id + "?" + firstPage}.Doc()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if viewer != "" {
 		a.send(http.StatusOK, contentType, doc.JSON())
 		return nil
 	}
 	a.cache(cachePublic)
 	a.sendTagged(r, contentType, doc.JSON())
 	return nil
+}
+
+// audience returns whose part of u's collections viewer sees: what addresses any of them, nil for all. Nobody finds direct
+// messages there, however much they may be read one by one.
+func (s *Server) audience(ctx context.Context, tx *db.Tx, u vocab.Username, viewer vocab.ID) ([]vocab.ID, error) {
+	to := []vocab.ID{vocab.Public}
+	if viewer == s.Local.ID(u) {
+		return nil, nil
+	}
+	if viewer == "" {
+		return to, nil
+	}
+	is, err := standingOf(ctx, tx, viewer)
+	if err != nil {
+		return nil, err
+	}
+	if is.blocked {
+		return nil, fault.New(fault.Forbidden, "this is not shown to you")
+	}
+	if is.follows {
+		to = append(to, s.Local.Followers(u))
+	}
+	return to, nil
 }
 
 // firstPage asks for the page at the beginning; those that follow are asked for by cursor.
@@ -175,29 +222,11 @@ func wantsPage(r *http.Request) bool {
 	return q.Has("page") || q.Has("cursor")
 }
 
-type read func(context.Context, vocab.Username, func(context.Context, *db.Tx) error) error
+// scope is what the cursors of a collection are good for.
+func scope(c collection, u vocab.Username) string { return u.String() + "/" + c.name }
 
-func (s *Server) root(r *http.Request, read read, c collection, u vocab.Username, id vocab.ID, owner bool) (vocab.Doc, error) {
-	total := 0
-	err := read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
-		total, err = c.count(ctx, tx, owner)
-		return err
-	})
-	return vocab.Collection{ID: id, Total: total, First: id + "?" + firstPage}.Doc(), err
-}
-
-func (s *Server) page(r *http.Request, read read, c collection, u vocab.Username, id vocab.ID, owner bool) (vocab.Doc, error) {
-	scope := u.String() + "/" + c.name
-	cursor := r.URL.Query().Get("cursor")
-	after, err := feed.DecodeCursor(scope, cursor)
-	if err != nil {
-		return nil, err
-	}
-	var items []listed
-	err = read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
-		items, err = c.list(ctx, tx, owner, after, s.PageSize+1) // one more tells whether a page follows
-		return err
-	})
+func (s *Server) page(ctx context.Context, tx *db.Tx, c collection, u vocab.Username, id vocab.ID, to []vocab.ID, cursor string, after *db.Place) (vocab.Doc, error) {
+	items, err := c.list(ctx, tx, to, after, s.PageSize+1) // one more tells whether a page follows
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +236,7 @@ func (s *Server) page(r *http.Request, read read, c collection, u vocab.Username
 	}
 	if len(items) > s.PageSize {
 		items = items[:s.PageSize]
-		p.Next = id + "?cursor=" + vocab.ID(feed.EncodeCursor(scope, items[len(items)-1].at))
+		p.Next = id + "?cursor=" + vocab.ID(feed.EncodeCursor(scope(c, u), items[len(items)-1].at))
 	}
 	for _, i := range items {
 		p.Items = append(p.Items, i.item)
@@ -220,7 +249,7 @@ func (s *Server) hide(a *answer, r *http.Request, contentType string, c collecti
 	if wantsPage(r) {
 		return errNothing
 	}
-	a.cache(cachePublic)
+	a.cache(s.shared())
 	a.sendTagged(r, contentType, vocab.Collection{ID: s.Local.ID(u) + "/" + vocab.ID(c.name), Total: -1}.Doc().JSON())
 	return nil
 }

@@ -52,28 +52,53 @@ func (f *fixture) total(id string, how ...asking) string {
 	return n.String()
 }
 
-func TestOutboxShowsEverybodyWhatIsPublic(t *testing.T) {
+func TestOutboxShowsWhatTheAskerMaySee(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	followers, outbox := f.local.Followers(f.alice), string(f.local.Outbox(f.alice))
-	public, _ := f.post(f.alice, "public", start, vocab.Public, followers)
-	unlisted, _ := f.post(f.alice, "unlisted", start.Add(time.Minute), followers, vocab.Public)
-	private, _ := f.post(f.alice, "followers", start.Add(2*time.Minute), followers)
+	toFollowers, outbox := f.local.Followers(f.alice), string(f.local.Outbox(f.alice))
+	public, _ := f.post(f.alice, "public", start, vocab.Public, toFollowers)
+	unlisted, _ := f.post(f.alice, "unlisted", start.Add(time.Minute), toFollowers, vocab.Public)
+	private, _ := f.post(f.alice, "followers", start.Add(2*time.Minute), toFollowers)
 	direct, _ := f.post(f.alice, "direct", start.Add(3*time.Minute), f.carol.ID)
 	_, object := f.post(f.alice, "deleted", start.Add(4*time.Minute), vocab.Public)
 	f.bury(f.alice, object)
 	f.post(f.bob, "bob's", start, vocab.Public)
+	_, neighbourKey := f.remote("https://peer.example/users/neighbour")
+	pending, pendingKey := f.remote("https://peer.example/users/pending")
+	enemy, enemyKey := f.remote("https://peer.example/users/enemy")
 	f.relate(f.alice, db.Follower, db.Accepted, f.carol.ID, start)
+	f.relate(f.alice, db.Follower, db.Accepted, f.local.ID(f.bob), start)
+	f.relate(f.alice, db.Follower, db.Pending, pending.ID, start)
+	f.relate(f.alice, db.Follower, db.Accepted, enemy.ID, start)
+	f.block(f.alice, enemy.ID)
 
-	anybody := []vocab.ID{unlisted, public}
-	for name, how := range map[string][]asking{"CO-02 anybody": nil, "PRV-02 a follower who signs": {f.signed(f.carolKey, signature.RFC9421)},
-		"another user": {bearer(f.token(f.bob, "read"))}} {
-		if diff := cmp.Diff(anybody, f.walk(outbox, nil, how...)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+	anybody, followers := []vocab.ID{unlisted, public}, []vocab.ID{private, unlisted, public}
+	for _, c := range []struct {
+		name string
+		want []vocab.ID
+		how  []asking
+	}{
+		{"CO-02 anybody", anybody, nil},
+		{"PRV-02 a follower who signs", followers, []asking{f.signed(f.carolKey, signature.RFC9421)}},
+		{"PRV-02 the other way, without the query", followers, []asking{f.signedWithoutQuery(f.carolKey)}},
+		{"a follower of this server", followers, []asking{bearer(f.token(f.bob, "read"))}},
+		{"PRV-03 a follower's neighbour", anybody, []asking{f.signed(neighbourKey, signature.RFC9421)}},
+		{"PRV-14 who waits to be let follow", anybody, []asking{f.signed(pendingKey, signature.RFC9421)}},
+		{"a forged signature", anybody, []asking{f.signed(f.carolKey, signature.RFC9421), header("Signature", "sig1=:AAAA:")}},
+		{"a signature by a key that cannot be fetched", anybody, []asking{f.signed(signature.Key{ID: "https://new.example/actor#main-key", Private: remoteKey()}, signature.RFC9421)}},
+	} {
+		if diff := cmp.Diff(c.want, f.walk(outbox, nil, c.how...)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
-		if got := f.total(outbox, how...); got != "2" {
-			t.Errorf("%s: totalItems %s, want 2", name, got)
+		if got := f.total(outbox, c.how...); got != fmt.Sprint(len(c.want)) {
+			t.Errorf("%s: totalItems %s, want %d", c.name, got, len(c.want))
 		}
+		if shared := strings.HasPrefix(f.get(outbox, c.how...).Header.Get("Cache-Control"), "public"); shared && len(c.want) != len(anybody) {
+			t.Errorf("PRV-11: %s: a cache may show it to others", c.name)
+		}
+	}
+	for _, path := range []string{outbox, outbox + "?page=true"} {
+		f.get(path, f.signed(enemyKey, signature.RFC9421)).want(t, 403) // PRV-02
 	}
 	owner := bearer(f.token(f.alice, "read"))
 	if diff := cmp.Diff([]vocab.ID{direct, private, unlisted, public}, f.walk(outbox, nil, owner)); diff != "" {

@@ -69,11 +69,14 @@ func (d *dispatcher) Dispatch(_ context.Context, asked outbox.Dispatch) (outbox.
 	return d.result, d.err
 }
 
-// offline is a world in which no other server answers.
-type offline struct{}
+// world is all other servers, of which none shows anything.
+type world struct{ err error }
 
-func (offline) Get(context.Context, transport.Request) (*transport.Response, error) {
-	return nil, fault.New(fault.Unavailable, "the other server does not answer")
+func (w *world) Get(context.Context, transport.Request) (*transport.Response, error) {
+	if w.err == nil {
+		return nil, fault.New(fault.Unavailable, "the other server does not answer")
+	}
+	return nil, w.err
 }
 
 // fixture is a server on real stores, with users alice and bob, and carol on another server.
@@ -84,6 +87,7 @@ type fixture struct {
 	keys         *actor.Keyring
 	registry     *registry.Registry
 	alice, bob   vocab.Username
+	others       *world
 	inbox        *inbox
 	outbox       *dispatcher
 	deps         server.Deps
@@ -102,13 +106,13 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 	data, users := t.TempDir(), t.TempDir()
 	log := slog.New(slog.DiscardHandler)
 	f := &fixture{T: t, store: store, keys: actor.NewKeyring(users, data, origin), registry: registry.New(data, users, log),
-		inbox: &inbox{}, outbox: &dispatcher{}, blockedHosts: []string{"blocked.example"}}
+		others: &world{}, inbox: &inbox{}, outbox: &dispatcher{}, blockedHosts: []string{"blocked.example"}}
 	f.local = actor.NewLocal(origin, f.keys, f.registry, "Lightweb")
 	f.alice, f.bob = f.user("alice"), f.user("bob")
 	f.carol, f.carolKey = f.remote("https://peer.example/users/carol")
 	now := func() time.Time { return start }
 	gate := policy.NewGate(func() (blocked, allowed []string) { return f.blockedHosts, nil }, policy.Open)
-	resolver := actor.NewResolver(actor.ResolverDeps{Local: f.local, Store: store, Fetch: offline{}, Gate: gate, TTL: time.Hour, Now: now, Log: log})
+	resolver := actor.NewResolver(actor.ResolverDeps{Local: f.local, Store: store, Fetch: f.others, Gate: gate, TTL: time.Hour, Now: now, Log: log})
 	f.deps = server.Deps{Store: store, Local: f.local, Verifier: actor.NewVerifier(resolver, gate, origin, now), Gate: gate, Clients: policy.NewLimiter(policy.Rate{}, now, 1), Inbox: f.inbox, Outbox: f.outbox,
 		Feed: feed.New(store, f.local), Profiles: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0",
 		Ready: func(context.Context) error { return f.ready }, BodyLimit: 1 << 20, PageSize: 2,

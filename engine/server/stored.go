@@ -37,9 +37,9 @@ func (s *Server) getStored(a *answer, r *http.Request, p httprouter.Params, fold
 	if err != nil {
 		return err
 	}
-	a.vary("Authorization", "Signature", "Signature-Input")
+	a.vary(whoAsks...)
 	a.cache(cachePrivate)
-	if err := s.checkSigner(r); err != nil {
+	if err := s.admit(a, r); err != nil {
 		return err
 	}
 	u, err := s.resident(r, p)
@@ -61,7 +61,7 @@ func (s *Server) getStored(a *answer, r *http.Request, p httprouter.Params, fold
 	if err != nil {
 		return err
 	}
-	if found.Public() {
+	if found.Public() && !s.SecureMode {
 		a.cache(cachePublic)
 	} else if ok, err := s.mayRead(a, r, u, found.Addressing); err != nil || !ok || found.doc == nil {
 		return errNothingUnless(err)
@@ -76,9 +76,9 @@ func errNothingUnless(err error) error {
 	return errNothing
 }
 
-// mayRead tells whether who asks may read something of u's that is not public: u itself, an actor whom it names, or an
-// accepted follower when it names u's followers. Who is named by a group, or asks from the same server, may not, and whom
-// u blocks may no longer.
+// mayRead tells whether who asks may read something of u's: u itself, an actor whom it names, an accepted follower when it
+// names u's followers, or anybody when it is public. Who is named by a group, or asks from the same server, may not, and
+// whom u blocks may no longer.
 func (s *Server) mayRead(a *answer, r *http.Request, u vocab.Username, to vocab.Addressing) (bool, error) {
 	viewer, err := s.viewer(a, r)
 	if err != nil || viewer == "" {
@@ -87,17 +87,24 @@ func (s *Server) mayRead(a *answer, r *http.Request, u vocab.Username, to vocab.
 	if viewer == s.Local.ID(u) {
 		return true, nil
 	}
-	var follower *db.Relationship
-	var blocked *db.Block
+	var is standing
 	err = s.strangers.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
-		if blocked, err = tx.Block(ctx, db.Outbound, viewer); err != nil {
-			return err
-		}
-		follower, err = tx.Relationship(ctx, db.Follower, viewer)
+		is, err = standingOf(ctx, tx, viewer)
 		return err
 	})
-	follows := follower != nil && follower.Status == db.Accepted
-	return blocked == nil && (to.Names(viewer) || follows && to.Names(s.Local.Followers(u))), err
+	return !is.blocked && (to.Public() || to.Names(viewer) || is.follows && to.Names(s.Local.Followers(u))), err
+}
+
+// standing is how an actor stands to a user.
+type standing struct{ blocked, follows bool }
+
+func standingOf(ctx context.Context, tx *db.Tx, actor vocab.ID) (standing, error) {
+	block, err := tx.Block(ctx, db.Outbound, actor)
+	if err != nil {
+		return standing{}, err
+	}
+	follower, err := tx.Relationship(ctx, db.Follower, actor)
+	return standing{block != nil, follower != nil && follower.Status == db.Accepted}, err
 }
 
 func (a *answer) sendStored(r *http.Request, contentType string, found stored) error {

@@ -36,9 +36,7 @@ func TestPostsAreReadByThoseWhomTheyAreFor(t *testing.T) {
 	f.relate(f.alice, db.Follower, db.Pending, pending.ID, start)
 	blocked, blockedKey := f.remote("https://peer.example/users/blocked")
 	f.relate(f.alice, db.Follower, db.Accepted, blocked.ID, start)
-	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
-		return tx.AddBlock(ctx, db.Block{Actor: blocked.ID, Direction: db.Outbound, Activity: f.local.NewActivityID(f.alice)}, start)
-	})
+	f.block(f.alice, blocked.ID)
 	f.relate(f.alice, db.Follower, db.Accepted, f.local.ID(f.bob), start)
 	bobs, err := f.keys.Keys(f.bob)
 	if err != nil {
