@@ -66,6 +66,9 @@ key = "/etc/k.pem"
 [federation]
 allow_http = true
 mode = "allowlist"
+secure_mode = true
+[api]
+cors_origins = ["https://app.example.org", "http://localhost:3000"]
 [cache]
 actor_ttl = "7d"
 [limits]
@@ -77,7 +80,7 @@ inbox_host_rate = "off"
 	}
 	e := c.Engine
 	if e.PublicURL != "https://example.org" || e.UsersDir != "/srv/lightweb/users" || e.Database.URL.Reveal() != "postgres://lightweb@db" ||
-		e.Database.MaxConnections != 16 || !e.Federation.AllowHTTP || e.Cache.ActorTTL != 168*time.Hour || e.Limits.Body != 2048 || e.Limits.InboxHostRate != (engine.Rate{}) {
+		e.Database.MaxConnections != 16 || !e.Federation.AllowHTTP || !e.Federation.SecureMode || len(e.API.CORSOrigins) != 2 || e.Cache.ActorTTL != 168*time.Hour || e.Limits.Body != 2048 || e.Limits.InboxHostRate != (engine.Rate{}) {
 		t.Errorf("got %+v", e)
 	}
 	if want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}; !slices.Equal(e.TrustedProxies, want) {

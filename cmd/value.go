@@ -23,6 +23,7 @@ type (
 	size     int64
 	rate     engine.Rate
 	prefixes []netip.Prefix
+	words    []string
 	level    slog.Level
 	format   string
 )
@@ -165,6 +166,14 @@ func (v *prefixes) String() string {
 	return strings.Join(words, ",")
 }
 func (v *prefixes) Type() string { return "NETWORKS" }
+
+// Set takes words separated by commas.
+func (v *words) Set(s string) error {
+	*v = strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
+	return nil
+}
+func (v *words) String() string { return strings.Join(*v, ",") }
+func (v *words) Type() string   { return "LIST" }
 
 var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 

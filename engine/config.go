@@ -49,6 +49,9 @@ type Config struct {
 		SignatureFirst string         // dialect of the first knock at an unknown host: rfc9421 or cavage
 		PageSize       int            // items in a page of a collection: 1 to 100
 	}
+	API struct {
+		CORSOrigins []string // origins of pages that may use the client API, such as https://app.example.org
+	}
 	Cache struct {
 		ActorTTL time.Duration // how long a remote actor is believed without asking again: 1m to 720h
 	}
@@ -111,7 +114,7 @@ func (e *SettingError) Unwrap() error { return fault.New(fault.Config, e.Error()
 // Validate returns a *SettingError about the first setting that cannot be used, or nil.
 func (c Config) Validate() error {
 	for _, check := range []func(Config) error{
-		Config.checkAddresses, Config.checkFolders, Config.checkDatabase, Config.checkTLS, Config.checkChoices, Config.checkBounds, Config.checkRates,
+		Config.checkAddresses, Config.checkOrigins, Config.checkFolders, Config.checkDatabase, Config.checkTLS, Config.checkChoices, Config.checkBounds, Config.checkRates,
 	} {
 		if err := check(c); err != nil {
 			return err
@@ -172,6 +175,17 @@ func checkListen(key, address string) error {
 	}
 	if err != nil {
 		return &SettingError{key, fmt.Sprintf("%q is not host:port", address), "write an address such as 127.0.0.1:8080, or :8080 for all of this machine's"}
+	}
+	return nil
+}
+
+// checkOrigins refuses what no browser sends as the origin of a page.
+func (c Config) checkOrigins() error {
+	for _, o := range c.API.CORSOrigins {
+		u, err := url.Parse(o)
+		if err != nil || u.Scheme == "" || u.Host == "" || o != strings.ToLower(u.Scheme+"://"+u.Host) {
+			return &SettingError{"api.cors_origins", fmt.Sprintf("%.100q is not an origin", o), "write scheme, host and port if unusual, in lower case, such as https://app.example.org"}
+		}
 	}
 	return nil
 }

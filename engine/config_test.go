@@ -62,6 +62,13 @@ func TestValidateNamesTheSettingThatCannotBeUsed(t *testing.T) {
 		{"more to one host than in all", func(c *Config) { c.Delivery.Concurrency = 2 }, "delivery.host_concurrency"},
 		{"attempt without time", func(c *Config) { c.Delivery.Timeout = 0 }, "delivery.timeout"},
 		{"bodies of one byte", func(c *Config) { c.Limits.Body = 1 }, "limits.body"},
+		{"pages that use the API", func(c *Config) {
+			c.API.CORSOrigins = []string{"https://app.example.org", "http://localhost:3000", "tauri://localhost"}
+		}, ""},
+		{"CLI-08 any page", func(c *Config) { c.API.CORSOrigins = []string{"*"} }, "api.cors_origins"},
+		{"CLI-08 a page of nowhere", func(c *Config) { c.API.CORSOrigins = []string{"null"} }, "api.cors_origins"},
+		{"a page", func(c *Config) { c.API.CORSOrigins = []string{"https://app.example.org/"} }, "api.cors_origins"},
+		{"an origin in capitals", func(c *Config) { c.API.CORSOrigins = []string{"https://App.example.org"} }, "api.cors_origins"},
 		{"rate off", func(c *Config) { c.Limits.InboxHostRate = Rate{} }, ""},
 		{"rate without burst", func(c *Config) { c.Limits.InboxActorRate.Burst = 0 }, "limits.inbox_actor_rate"},
 		{"negative rate", func(c *Config) { c.Limits.KeyFetchRate.Events = -1 }, "limits.key_fetch_rate"},

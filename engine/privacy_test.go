@@ -38,7 +38,7 @@ func TestSecureEnginesFederate(t *testing.T) {
 // BenchmarkPrivateAndUnknownObjects asks a real engine a thousand times each for private posts and for what is not there,
 // as anybody, by turns, and reports both medians: nobody should learn from the time what the answer does not tell.
 func BenchmarkPrivateAndUnknownObjects(b *testing.B) {
-	home := enginetest.Start(b, "LIGHTWEB_LOG_LEVEL=warn")
+	home := enginetest.Start(b, "LIGHTWEB_LOG_LEVEL=info")
 	alice := home.CreateUser(b, "alice")
 	var urls [2][]string
 	for range 100 {

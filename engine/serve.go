@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -239,11 +240,13 @@ func (e *Engine) parts() *parts {
 	s := server.New(server.Deps{
 		Store: e.db, Local: e.local, Verifier: e.verifier, Clients: policy.NewLimiter(limit(e.cfg.Limits.InboxAddressRate), e.now, maxLimited), Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed,
 		Profiles: e.profiles, Gate: e.gate, Version: e.cfg.Version, BodyLimit: e.cfg.Limits.Body, PageSize: e.cfg.Federation.PageSize,
+		CORSOrigins:    e.cfg.API.CORSOrigins,
 		SecureMode:     e.cfg.Federation.SecureMode || e.cfg.Federation.Mode == "allowlist",
 		TrustedProxies: e.cfg.TrustedProxies, Ready: e.db.Ping, Log: e.log.With("component", "server"), Metrics: e.metrics, Now: e.now,
 	})
-	p.public = &http.Server{Handler: s.Public()}
-	p.admin = &http.Server{Handler: s.Admin(e.cfg.AdminPprof)}
+	broken := slog.NewLogLogger(e.log.With("component", "server").Handler(), slog.LevelDebug) // what connections do wrong
+	p.public = &http.Server{Handler: s.Public(), ErrorLog: broken}
+	p.admin = &http.Server{Handler: s.Admin(e.cfg.AdminPprof), ErrorLog: broken}
 	server.Harden(p.public, e.cfg.TrustedProxies)
 	server.Harden(p.admin, nil)
 	return p

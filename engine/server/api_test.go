@@ -1,7 +1,11 @@
 package server_test
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -50,6 +54,7 @@ func TestAPIAnswersOnlyToTokens(t *testing.T) {
 		{"for reading", "GET", "/api/feed", []asking{bearer(alices)}, 200, ""},
 		{"in another case", "GET", "/api/feed", []asking{header("Authorization", "bearer "+alices)}, 200, ""},
 		{"the LLM engine reads", "GET", "/api/feed", []asking{bearer(f.token(f.alice, "llm"))}, 200, ""},
+		{"the description, with something it does not know", "GET", "/api/openapi.json?x=1", nil, 400, "bad_query"},
 		{"and in the address", "GET", "/api/feed?access_token=" + alices, []asking{bearer(alices)}, 400, "bad_query"},
 		{"reading does not write", "POST", "/api/activity", []asking{bearer(alices), action}, 403, "insufficient_scope"},
 		{"nobody writes", "POST", "/api/activity", []asking{action}, 401, "invalid_token"},
@@ -69,6 +74,69 @@ func TestAPIAnswersOnlyToTokens(t *testing.T) {
 	}
 	if two := f.get("/api/feed", bearer(alices), func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+alices) }); two.StatusCode != 401 {
 		t.Errorf("two tokens: %d, want 401", two.StatusCode)
+	}
+}
+
+func TestATokenIsOfNoUseOnceItIsRevoked(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first, second, bobs := f.token(f.alice, "read"), f.token(f.alice, "read"), f.token(f.bob, "read")
+	for _, token := range []string{first, second, bobs} {
+		f.get("/api/feed", bearer(token)).want(t, 200)
+	}
+	tokens, err := f.store.Tokens(t.Context(), f.alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.store.RemoveToken(t.Context(), f.alice, tokens[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	kept := 0
+	for _, token := range []string{first, second} {
+		if f.get("/api/feed", bearer(token)).StatusCode == 200 {
+			kept++
+		}
+	}
+	if kept != 1 {
+		t.Errorf("CLI-02: %d of two tokens hold after one was revoked, want 1", kept)
+	}
+	f.state(f.bob, db.UserSuspended)
+	f.get("/api/feed", bearer(bobs)).want(t, 401) // CLI-02b
+	f.state(f.bob, db.UserActive)
+	f.get("/api/feed", bearer(bobs)).want(t, 200)
+}
+
+// Wherever a client puts its token, and whatever goes wrong then.
+func TestTokensAreNotLogged(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	f := newFixture(t, func(d *server.Deps) {
+		d.Log = slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	token := f.token(f.alice, "read", "write")
+	secret := token[len(token)-43:]
+	inJSON := header("Content-Type", "application/json")
+	f.outbox.err = errors.New("unexpected")
+	for _, path := range []string{"/api/feed?access_token=" + token, "/api/feed?cursor=" + token, "/api/feed?" + token + "=%zz", "/api/feed/" + token, "/api/" + token,
+		"/users/alice/objects/" + token, "/users/" + token, "/.well-known/webfinger?resource=" + token, "/users/alice/outbox?cursor=" + token} {
+		f.get(path)
+		f.get(path, bearer(token))
+	}
+	for _, how := range [][]asking{{bearer(token + "x")}, {bearer(strings.Replace(token, "alice", "bob", 1))}, {header("Authorization", token)}, {header("Authorization", "Basic "+token)},
+		{header("Signature", token)}, {bearer(token), header("Idempotency-Key", token+token)}, {bearer(token), inJSON}, {bearer(token), header("Content-Type", token)}} {
+		for _, body := range []string{`{"action":"CreateNote"}`, `{"action":"` + token + `"}`, `{"` + token + `":1}`, token} {
+			f.send("/api/activity", body, how...)
+			f.send("/inbox", body, how...)
+		}
+	}
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	if r := f.get("/api/feed", bearer(token), func(r *http.Request) { *r = *r.WithContext(gone) }); r.StatusCode < 500 {
+		t.Errorf("while the database cannot be asked: %d", r.StatusCode)
+	}
+	if n := bytes.Count(logged.Bytes(), []byte("\n")); n < 50 || strings.Contains(logged.String(), secret) {
+		i := max(strings.Index(logged.String(), secret), 0)
+		t.Errorf("CLI-02: the log has %d lines, and holds the token: …%s", n, logged.String()[max(i-300, 0):min(i+100, logged.Len())])
 	}
 }
 
@@ -117,6 +185,10 @@ func TestFeedIsReadPageByPage(t *testing.T) {
 	}
 	f.get("/api/feed/"+id, bearer(f.token(f.bob, "read"))).want(t, 404) // TEN-08
 	f.get("/api/feed/"+strings.ToUpper(id), token).want(t, 404)
+	theirs := f.get("/api/feed?limit=2", token).doc(t).Text("next")
+	if r := f.get("/api/feed?cursor="+theirs, bearer(f.token(f.bob, "read"))).want(t, 400); r.doc(t).Text("error") != "bad_cursor" {
+		t.Errorf("TEN-08: the cursor of somebody else: %s", r.body)
+	}
 	f.get("/api/feed/x", token).want(t, 404)
 	f.get("/api/feed/"+id+"?x=1", token).want(t, 400)
 	f.get("/api/feed?feed=notifications", token).want(t, 200)

@@ -71,6 +71,7 @@ type Deps struct {
 	BodyLimit      int64          // bytes of one activity from another server
 	PageSize       int            // items in a page of a collection
 	SecureMode     bool           // what users wrote, and whom they know, is shown only to who proves who it is
+	CORSOrigins    []string       // of pages that may use the client API
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For and X-Forwarded-Proto are believed
 }
 
@@ -126,7 +127,7 @@ func (s *Server) Public() http.Handler {
 	s.route(r, http.MethodPost, "/inbox", s.postInbox)
 	s.route(r, http.MethodPost, "/users/:user/inbox", s.postInbox)
 	s.route(r, http.MethodPost, "/api/activity", s.api(s.postActivity))
-	return s.observe(r)
+	return s.observe(s.cors(r))
 }
 
 // reads are the addresses that answer GET.

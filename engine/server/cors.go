@@ -1,0 +1,43 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// What a page of an allowed origin may send, and read of an answer, beside what every page may (Fetch standard §3.3).
+const (
+	corsMethods = "GET, HEAD, POST"
+	corsSends   = "Authorization, Content-Type, Idempotency-Key, If-None-Match"
+	corsReads   = "ETag, Idempotent-Replayed, Lightweb-Version, Link, Location, Retry-After, WWW-Authenticate, X-Request-Id"
+	corsSeconds = "600" // for which a browser remembers what it was told
+)
+
+// cors lets pages of the origins that the operator named use the client API. They send a token of their own: no browser is
+// ever told to send credentials along.
+func (s *Server) cors(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(s.CORSOrigins) == 0 || !strings.HasPrefix(r.URL.Path, apiPrefix) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		h := w.Header()
+		h.Add("Vary", "Origin")
+		origin := r.Header.Get("Origin")
+		if !slices.Contains(s.CORSOrigins, origin) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		h.Set("Access-Control-Allow-Origin", origin)
+		if r.Method != http.MethodOptions {
+			h.Set("Access-Control-Expose-Headers", corsReads)
+			next.ServeHTTP(w, r)
+			return
+		}
+		h.Set("Access-Control-Allow-Methods", corsMethods)
+		h.Set("Access-Control-Allow-Headers", corsSends)
+		h.Set("Access-Control-Max-Age", corsSeconds)
+		w.WriteHeader(http.StatusNoContent)
+	})
+}
