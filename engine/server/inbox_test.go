@@ -34,7 +34,7 @@ func TestInboxAnswersWhatBecameOfAnActivity(t *testing.T) {
 		{"IN-04 suspended", "/users/alice/inbox", `{}`, fault.New(fault.Gone, "gone"), 410, "", ""},
 		{"IN-04 a blocked host", "/inbox", `{}`, fault.New(fault.Forbidden, "no"), 403, "", ""},
 		{"IN-04 over a limit", "/inbox", `{}`, fault.New(fault.RateLimited, "no").After(3 * time.Second), 429, "Retry-After", "3"},
-		{"IN-04 too big", "/inbox", strings.Repeat("x", 101), nil, 413, "", ""},
+		{"IN-04 PAR-01 too big", "/inbox", strings.Repeat("x", 101), nil, 413, "", ""},
 		{"as big as may be", "/inbox", strings.Repeat("x", 100), nil, 202, "", ""},
 		{"IN-04 bad JSON", "/inbox", `{`, fault.New(fault.Invalid, "no JSON"), 400, "", ""},
 		{"IN-04 overload", "/inbox", `{}`, fault.New(fault.Unavailable, "later"), 503, "Retry-After", "5"},
