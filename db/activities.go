@@ -78,6 +78,11 @@ func (t *Tx) Activity(ctx context.Context, uri vocab.ID) (*Activity, error) {
 	return one[Activity](ctx, t, "read activity", `SELECT `+activityColumns+` FROM activities WHERE uri = $1`, uri)
 }
 
+// PublicActivity returns the activity with this uri if it addresses everybody. Of all others, nothing is read.
+func (t *Tx) PublicActivity(ctx context.Context, uri vocab.ID) (*Activity, error) {
+	return one[Activity](ctx, t, "read activity", `SELECT `+activityColumns+` FROM activities WHERE uri = $1 AND `+addressesPublic, uri)
+}
+
 // LatestActivity returns the newest activity of a type that the actor sent about the object, nil when there is none.
 func (t *Tx) LatestActivity(ctx context.Context, kind string, actor, object vocab.ID) (*Activity, error) {
 	return one[Activity](ctx, t, "read activity", `SELECT `+activityColumns+` FROM activities

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -248,4 +249,47 @@ func TestActivitiesAreListedForThoseWhomTheyAddress(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestOnlyWhatIsPublicIsReadForThePublic(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	const everybody, friends = `{"type":"Note","to":["` + string(vocab.Public) + `"]}`, `{"type":"Note","to":["https://a.example/followers"]}`
+	for _, tt := range []struct {
+		name, raw string
+		direction string
+		deleted   bool
+		want      bool
+	}{
+		{"public", everybody, db.Outbound, false, true},
+		{"in cc", strings.Replace(everybody, "to", "cc", 1), db.Outbound, false, true},
+		{"PRV-13 for friends", friends, db.Outbound, false, false},
+		{"deleted", everybody, db.Outbound, true, true},
+		{"PRV-13 for friends, and deleted", friends, db.Outbound, true, false},
+		{"deleted, as somebody else says", everybody, db.Inbound, true, false},
+	} {
+		activity, object := vocab.ID("https://a.example/activities/"+uuid.NewString()), vocab.ID("https://a.example/objects/"+uuid.NewString())
+		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			if _, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: object, Published: now, Raw: []byte(tt.raw)}); err != nil {
+				return err
+			}
+			if err := tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: activity, Direction: tt.direction, Type: "Create", Actor: bob,
+				Object: object, Published: now, Raw: []byte(tt.raw)}); err != nil || !tt.deleted {
+				return err
+			}
+			_, err := tx.BuryObject(ctx, object, []byte(`{"type":"Tombstone"}`), now)
+			return err
+		})
+		read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			o, err := tx.PublicObject(ctx, object)
+			if err != nil || (o != nil) != tt.want {
+				t.Errorf("%s: PublicObject = %v, %v; want one: %t", tt.name, o, err, tt.want)
+			}
+			a, err := tx.PublicActivity(ctx, activity)
+			if want := !strings.Contains(tt.raw, "followers"); err != nil || (a != nil) != want {
+				t.Errorf("%s: PublicActivity = %v, %v; want one: %t", tt.name, a, err, want)
+			}
+			return nil
+		})
+	}
 }

@@ -61,6 +61,13 @@ func (t *Tx) Object(ctx context.Context, uri vocab.ID) (*Object, error) {
 	return one[Object](ctx, t, "read object", `SELECT `+objectColumns+` FROM objects WHERE uri = $1`, uri)
 }
 
+// PublicObject returns the object with this uri if it addresses everybody, or did when the user made it and has deleted it
+// since. Of all others, nothing is read.
+func (t *Tx) PublicObject(ctx context.Context, uri vocab.ID) (*Object, error) {
+	return one[Object](ctx, t, "read object", `SELECT `+objectColumns+` FROM objects WHERE uri = $1 AND CASE WHEN deleted_at IS NULL THEN `+addressesPublic+`
+		ELSE EXISTS (SELECT FROM activities WHERE object_uri = $1 AND type = 'Create' AND direction = $2 AND `+addressesPublic+`) END`, uri, Outbound)
+}
+
 // Objects returns the objects with these uris, in no order.
 func (t *Tx) Objects(ctx context.Context, uris []vocab.ID) ([]Object, error) {
 	return collect[Object](ctx, t, "read objects", `SELECT `+objectColumns+` FROM objects WHERE uri = ANY($1)`, texts(uris))

@@ -29,10 +29,12 @@ func (s *Server) getObject(a *answer, r *http.Request, p httprouter.Params) erro
 	return s.getStored(a, r, p, "/objects/", findObject)
 }
 
+// finding looks for a thing of me; with public only for one that is for everybody.
+type finding func(ctx context.Context, tx *db.Tx, me, id vocab.ID, public bool) (stored, error)
+
 // getStored serves one thing of a user's to those who may read it. To others it is not there, and they can tell neither
-// by the answer nor by what is done for it: who asks is found out before it matters whether anything is there.
-func (s *Server) getStored(a *answer, r *http.Request, p httprouter.Params, folder string,
-	find func(context.Context, *db.Tx, vocab.ID, vocab.ID) (stored, error)) error {
+// by the answer nor by what is done for it: what is not for everybody is looked for only once it is known who asks.
+func (s *Server) getStored(a *answer, r *http.Request, p httprouter.Params, folder string, find finding) error {
 	contentType, err := a.document(r)
 	if err != nil {
 		return err
@@ -52,47 +54,60 @@ func (s *Server) getStored(a *answer, r *http.Request, p httprouter.Params, fold
 	if id, err := uuid.Parse(p.ByName("thing")); err != nil || id.String() != p.ByName("thing") {
 		return errNothing // no id of ours: not worth a look
 	}
-	me := s.Local.ID(u)
-	var found stored
-	err = s.strangers.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
-		found, err = find(ctx, tx, me, me+vocab.ID(folder+p.ByName("thing")))
-		return err
-	})
+	id := s.Local.ID(u) + vocab.ID(folder+p.ByName("thing"))
+	found, err := s.forAll(r, u, id, find)
+	if err == nil && found.doc == nil {
+		found, err = s.forViewer(a, r, u, id, find)
+	}
 	if err != nil {
 		return err
 	}
-	if found.Public() && !s.SecureMode {
-		a.cache(cachePublic)
-	} else if ok, err := s.mayRead(a, r, u, found.Addressing); err != nil || !ok || found.doc == nil {
-		return errNothingUnless(err)
+	if found.Public() {
+		a.cache(s.shared())
 	}
 	return a.sendStored(r, contentType, found)
 }
 
-func errNothingUnless(err error) error {
-	if err != nil {
-		return err
+// forAll looks for what everybody may read; in secure mode that is nothing.
+func (s *Server) forAll(r *http.Request, u vocab.Username, id vocab.ID, find finding) (found stored, err error) {
+	if s.SecureMode {
+		return stored{}, nil
 	}
-	return errNothing
+	err = s.strangers.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
+		found, err = find(ctx, tx, s.Local.ID(u), id, true)
+		return err
+	})
+	return found, err
 }
 
-// mayRead tells whether who asks may read something of u's: u itself, an actor whom it names, an accepted follower when it
-// names u's followers, or anybody when it is public. Who is named by a group, or asks from the same server, may not, and
-// whom u blocks may no longer.
-func (s *Server) mayRead(a *answer, r *http.Request, u vocab.Username, to vocab.Addressing) (bool, error) {
+// forViewer looks for what who asks may read; the fault is NotFound.
+func (s *Server) forViewer(a *answer, r *http.Request, u vocab.Username, id vocab.ID, find finding) (found stored, err error) {
 	viewer, err := s.viewer(a, r)
-	if err != nil || viewer == "" {
-		return false, err
+	if err != nil {
+		return stored{}, err
 	}
-	if viewer == s.Local.ID(u) {
-		return true, nil
+	if viewer == "" {
+		return stored{}, errNothing
 	}
 	var is standing
 	err = s.strangers.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
+		if found, err = find(ctx, tx, s.Local.ID(u), id, false); err != nil {
+			return err
+		}
 		is, err = standingOf(ctx, tx, viewer)
 		return err
 	})
-	return !is.blocked && (to.Public() || to.Names(viewer) || is.follows && to.Names(s.Local.Followers(u))), err
+	if err == nil && (found.doc == nil || !s.mayRead(u, viewer, is, found.Addressing)) {
+		err = errNothing
+	}
+	return found, err
+}
+
+// mayRead tells whether viewer may read something of u's: u itself, an actor whom it names, an accepted follower when it
+// names u's followers, or anybody when it is public. Who is named by a group, or asks from the same server, may not, and
+// whom u blocks may no longer.
+func (s *Server) mayRead(u vocab.Username, viewer vocab.ID, is standing, to vocab.Addressing) bool {
+	return viewer == s.Local.ID(u) || !is.blocked && (to.Public() || to.Names(viewer) || is.follows && to.Names(s.Local.Followers(u)))
 }
 
 // standing is how an actor stands to a user.
@@ -124,8 +139,12 @@ func (a *answer) sendStored(r *http.Request, contentType string, found stored) e
 }
 
 // findObject returns an object of the user's. Of a deleted one only the Create still tells whom it was for.
-func findObject(ctx context.Context, tx *db.Tx, me, id vocab.ID) (stored, error) {
-	row, err := tx.Object(ctx, id)
+func findObject(ctx context.Context, tx *db.Tx, me, id vocab.ID, public bool) (stored, error) {
+	look := tx.Object
+	if public {
+		look = tx.PublicObject
+	}
+	row, err := look(ctx, id)
 	if err != nil || row == nil {
 		return stored{}, err
 	}
@@ -151,8 +170,12 @@ func findObject(ctx context.Context, tx *db.Tx, me, id vocab.ID) (stored, error)
 }
 
 // findActivity returns an activity of the user's.
-func findActivity(ctx context.Context, tx *db.Tx, _, id vocab.ID) (stored, error) {
-	row, err := tx.Activity(ctx, id)
+func findActivity(ctx context.Context, tx *db.Tx, _, id vocab.ID, public bool) (stored, error) {
+	look := tx.Activity
+	if public {
+		look = tx.PublicActivity
+	}
+	row, err := look(ctx, id)
 	if err != nil || row == nil {
 		return stored{}, err
 	}
