@@ -112,7 +112,7 @@ func (e *Engine) build() error {
 	if c.Federation.Mode == "allowlist" {
 		mode = policy.Allowlist
 	}
-	e.gate = policy.NewGate(e.domains, mode)
+	e.gate = policy.NewGate(e.lists, mode, e.local.Host())
 	first, err := signature.ParseDialect(c.Federation.SignatureFirst)
 	if err != nil {
 		return err
@@ -133,13 +133,13 @@ func (e *Engine) build() error {
 	return nil
 }
 
-// domains reads the policy in force. While its file is broken the last good one holds, and the registry says so.
-func (e *Engine) domains() (blocked, allowed []string) {
+// lists reads the policy in force. While its file is broken the last good one holds, and the registry says so.
+func (e *Engine) lists() policy.Lists {
 	s, err := e.profiles.Server()
 	if err != nil {
 		e.log.Error("policy not readable", "err", err)
 	}
-	return s.BlockedDomains, s.AllowedDomains
+	return policy.Lists{Blocked: s.BlockedDomains, Allowed: s.AllowedDomains, Suspended: s.SuspendedActors}
 }
 
 func limit(r Rate) policy.Rate { return policy.Rate{PerSecond: r.Events, Burst: r.Burst} }

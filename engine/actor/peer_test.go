@@ -253,7 +253,7 @@ type node struct {
 	people   *people
 	clock    *clock
 	store    Store
-	blocked  []string
+	policy   policy.Lists
 }
 
 const testTTL = 24 * time.Hour
@@ -285,7 +285,7 @@ func newNode(t testing.TB, s settings) *node {
 	writeKeys(t, filepath.Join(data, "instance", "keys"), 0)
 	writeKeys(t, n.keys.Dir(username(t, "alice")), 1)
 	n.local = NewLocal(s.origin, n.keys, n.people, "Lightweb test")
-	gate := policy.NewGate(func() (blocked, allowed []string) { return n.blocked, nil }, policy.Open)
+	gate := policy.NewGate(func() policy.Lists { return n.policy }, policy.Open, n.local.Host())
 	client := transport.New(transport.Config{
 		AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		AllowHTTP:      true,

@@ -301,7 +301,7 @@ func TestBlockedHostsAreNotAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := p.all()
-	n.blocked = []string{"127.0.0.1"}
+	n.policy.Blocked = []string{"127.0.0.1"}
 	_, err := n.Resolve(ctx, p.id("/users/bob"))
 	checkKind(t, "Resolve of one we know", err, fault.Forbidden)
 	_, err = n.ByKey(ctx, p.id("/users/bob#main-key"))

@@ -152,7 +152,7 @@ func TestSignersThatCannotBeFound(t *testing.T) {
 	}
 	t.Run("blocked", func(t *testing.T) {
 		n, p := newNode(t, settings{store: forgetful{}}), newPeer(t)
-		n.blocked = []string{"127.0.0.1"}
+		n.policy.Blocked = []string{"127.0.0.1"}
 		_, err := n.signer(t, mainKey(p, "bob", private), signature.Cavage, p.id("/users/bob"))
 		checkKind(t, "Signer", err, fault.Forbidden)
 		if p.all() != 0 {

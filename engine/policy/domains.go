@@ -35,11 +35,14 @@ func NewDomains(blocked, allowed []string, mode Mode) *Domains {
 // Allows tells whether host, with or without a port, may talk to us and be contacted. What is no host never may.
 func (d *Domains) Allows(host string) bool {
 	name := normalize(host)
-	if name == "" || matches(d.blocked, name) {
+	if name == "" || match(d.blocked, name) != "" {
 		return false
 	}
-	return d.mode == Open || matches(d.allowed, name)
+	return d.mode == Open || match(d.allowed, name) != ""
 }
+
+// Blocking returns the blocked domain that host is, or is below; nothing when there is none.
+func (d *Domains) Blocking(host string) string { return match(d.blocked, normalize(host)) }
 
 // RegistrableDomain returns what limits are keyed by, so that a wildcard in somebody's DNS buys nothing: the name below
 // the public suffix under which host was registered. IP literals and single labels such as localhost:8080, which are
@@ -69,24 +72,17 @@ func set(list []string) map[string]bool {
 	return names
 }
 
-// matches tells whether name, or a domain above it, is in names.
-func matches(names map[string]bool, name string) bool {
-	if len(names) == 0 {
-		return false
+// match returns name, or the domain above it, that is in names; nothing when there is none.
+func match(names map[string]bool, name string) string {
+	if len(names) == 0 || isAddress(name) && !names[name] {
+		return ""
 	}
-	if isAddress(name) {
-		return names[name]
-	}
-	for {
+	for found := name != ""; found; _, name, found = strings.Cut(name, ".") {
 		if names[name] {
-			return true
+			return name
 		}
-		_, above, found := strings.Cut(name, ".")
-		if !found {
-			return false
-		}
-		name = above
 	}
+	return ""
 }
 
 // normalize returns host as it is compared: A-labels in lower case, or an IP address in its one canonical form, without

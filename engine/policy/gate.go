@@ -3,54 +3,99 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
+
+// Lists are what a policy is made from.
+type Lists struct {
+	Blocked, Allowed []string   // domains and IP addresses
+	Suspended        []vocab.ID // actors
+}
 
 // Gate applies lists that change while the engine runs. It is safe for concurrent use.
 type Gate struct {
-	load func() (blocked, allowed []string)
+	load func() Lists
 	mode Mode
+	own  string
 	now  atomic.Pointer[compiled]
+	mu   sync.Mutex // held while compiling: long lists are compiled once, not by everybody who asks
 }
 
 // compiled is a policy with the lists it was made from. It holds on to them, so that no new list can lie where an old
 // one lay and be taken for it.
 type compiled struct {
-	blocked, allowed []string
-	domains          *Domains
+	Lists
+	domains   *Domains
+	suspended map[vocab.ID]bool // by canonical id
 }
 
 // NewGate returns a gate over the lists that load returns. load is called for every check, so it must be cheap, and it
-// must not change a list it has returned: a change is a new list.
-func NewGate(load func() (blocked, allowed []string), mode Mode) *Gate {
-	return &Gate{load: load, mode: mode}
+// must not change a list it has returned: a change is a new list. own is the host of this server, which no list concerns.
+func NewGate(load func() Lists, mode Mode, own string) *Gate {
+	return &Gate{load: load, mode: mode, own: own}
 }
 
 // Check returns nil when host may talk to us and be contacted, and fault.Forbidden in words that do not tell a block
 // from a missing permission.
 func (g *Gate) Check(host string) error {
-	if g.domains().Allows(host) {
+	if host == g.own || g.policy().domains.Allows(host) {
 		return nil
 	}
-	return fault.Wrap(fault.Forbidden, "this server does not federate with that domain", fmt.Errorf("policy refuses %q", host))
+	return refused(host)
 }
 
-func (g *Gate) domains() *Domains {
-	blocked, allowed := g.load()
-	if c := g.now.Load(); c != nil && same(c.blocked, blocked) && same(c.allowed, allowed) {
-		return c.domains
+// CheckActor is Check for an actor, who is refused in the same words when its host is, and when it is suspended. The id
+// of a key will do, where that is the actor's with a fragment.
+func (g *Gate) CheckActor(id vocab.ID) error {
+	if err := g.Check(id.Host()); err != nil {
+		return err
 	}
-	c := &compiled{blocked, allowed, NewDomains(blocked, allowed, g.mode)}
+	if s := g.policy().suspended; len(s) > 0 && (s[id.Canonical()] || s[id.Document().Canonical()]) {
+		return refused(string(id))
+	}
+	return nil
+}
+
+// Listed tells whether only hosts that are allowed may talk to us.
+func (g *Gate) Listed() bool { return g.mode == Allowlist }
+
+func refused(who string) error {
+	return fault.Wrap(fault.Forbidden, "this server does not federate with that domain or actor", fmt.Errorf("policy refuses %.200q", who))
+}
+
+func (g *Gate) policy() *compiled {
+	l := g.load()
+	if c := g.now.Load(); c != nil && c.isOf(l) {
+		return c
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	old := g.now.Load()
+	if old != nil && old.isOf(l) { // somebody else was faster
+		return old
+	}
+	c := &compiled{Lists: l}
+	if old != nil && slices.Equal(old.Blocked, l.Blocked) && slices.Equal(old.Allowed, l.Allowed) {
+		c.domains = old.domains
+	} else {
+		c.domains = NewDomains(l.Blocked, l.Allowed, g.mode)
+	}
+	c.suspended = make(map[vocab.ID]bool, len(l.Suspended))
+	for _, id := range l.Suspended {
+		c.suspended[id.Canonical()] = true
+	}
 	g.now.Store(c)
-	return c.domains
+	return c
 }
 
-// same tells whether a and b hold the same entries; at once when they are the same list.
-func same(a, b []string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	return len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b)
+// isOf tells whether c was made from these very lists.
+func (c *compiled) isOf(l Lists) bool {
+	return same(c.Blocked, l.Blocked) && same(c.Allowed, l.Allowed) && same(c.Suspended, l.Suspended)
 }
+
+// same tells whether a and b are the same list.
+func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }

@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func TestGateFollowsItsLists(t *testing.T) {
 	var blocked, allowed []string
-	g := NewGate(func() ([]string, []string) { return blocked, allowed }, Open)
+	g := NewGate(func() Lists { return Lists{Blocked: blocked, Allowed: allowed} }, Open, "")
 	check := func(host string, want bool) {
 		t.Helper()
 		if err := g.Check(host); (err == nil) != want {
@@ -31,42 +32,87 @@ func TestGateFollowsItsLists(t *testing.T) {
 }
 
 func TestGateCompilesOnlyWhatChanged(t *testing.T) {
-	blocked := []string{"evil.example"}
-	g := NewGate(func() ([]string, []string) { return blocked, nil }, Open)
-	first := g.domains()
-	if g.domains() != first {
+	l := Lists{Blocked: []string{"evil.example"}}
+	g := NewGate(func() Lists { return l }, Open, "")
+	first := g.policy()
+	if g.policy() != first {
 		t.Error("the same list was compiled twice")
 	}
-	blocked = []string{"evil.example"}
-	if g.domains() != first {
+	l.Blocked = []string{"evil.example"}
+	again := g.policy()
+	if again.domains != first.domains {
 		t.Error("an equal list was compiled again")
 	}
-	blocked = []string{"evil.example", "wicked.example"}
-	if g.domains() == first {
+	if g.policy() != again {
+		t.Error("an equal list is compared again and again")
+	}
+	l.Blocked = []string{"evil.example", "wicked.example"}
+	if g.policy().domains == first.domains {
 		t.Error("a longer list was not compiled")
 	}
 }
 
+func TestGateRefusesSuspendedActors(t *testing.T) {
+	l := Lists{Suspended: []vocab.ID{"https://good.example/users/bob", "https://good.example/#dan"}}
+	g := NewGate(func() Lists { return l }, Open, "us.example")
+	for _, tt := range []struct {
+		id   vocab.ID
+		want bool
+	}{
+		{"https://good.example/users/bob", false},
+		{"https://GOOD.example:443/users/bob", false},
+		{"https://good.example/users/bob#main-key", false},
+		{"https://good.example/users/bobby", true},
+		{"https://good.example/users/bob/notes/1", true},
+		{"https://good.example/#dan", false},
+		{"https://good.example/#eve", true},
+		{"https://other.example/users/bob", true},
+		{"no id", false},
+	} {
+		if err := g.CheckActor(tt.id); (err == nil) != tt.want {
+			t.Errorf("CheckActor(%q) = %v, want allowed: %v", tt.id, err, tt.want)
+		}
+	}
+	if err := g.Check("good.example"); err != nil {
+		t.Errorf("Check = %v: a suspended actor is not its server", err)
+	}
+	l = Lists{Blocked: []string{"good.example"}}
+	if g.CheckActor("https://good.example/users/bobby") == nil {
+		t.Error("an actor of a blocked host was let in")
+	}
+}
+
+func TestGateLetsOurOwnHostIn(t *testing.T) {
+	g := NewGate(func() Lists { return Lists{Blocked: []string{"us.example"}} }, Allowlist, "us.example:8443")
+	if err := g.CheckActor("https://us.example:8443/users/alice"); err != nil {
+		t.Errorf("CheckActor = %v, want nil: lists are about others", err)
+	}
+	if g.Check("us.example") == nil {
+		t.Error("another port, which is another server, was let in")
+	}
+}
+
 func TestGateRefusesInOneVoice(t *testing.T) {
-	blocked := NewGate(func() ([]string, []string) { return []string{"a.example"}, nil }, Open).Check("a.example")
-	unlisted := NewGate(func() ([]string, []string) { return nil, nil }, Allowlist).Check("a.example")
-	for _, err := range []error{blocked, unlisted} {
+	blocked := NewGate(func() Lists { return Lists{Blocked: []string{"a.example"}} }, Open, "").Check("a.example")
+	unlisted := NewGate(func() Lists { return Lists{} }, Allowlist, "").Check("a.example")
+	suspended := NewGate(func() Lists { return Lists{Suspended: []vocab.ID{"https://a.example/bob"}} }, Open, "").CheckActor("https://a.example/bob")
+	for _, err := range []error{blocked, unlisted, suspended} {
 		if fault.KindOf(err) != fault.Forbidden {
 			t.Errorf("Check = %v, want Forbidden", err)
 		}
 		if strings.Contains(fault.Public(err), "block") {
 			t.Errorf("the public words %q tell that there is a block", fault.Public(err))
 		}
-	}
-	if fault.Public(blocked) != fault.Public(unlisted) {
-		t.Errorf("MOD-02b: %q differs from %q", fault.Public(blocked), fault.Public(unlisted))
+		if fault.Public(err) != fault.Public(blocked) {
+			t.Errorf("MOD-02b: %q differs from %q", fault.Public(err), fault.Public(blocked))
+		}
 	}
 }
 
 func TestGateIsSafeWhileListsChange(t *testing.T) {
 	var list atomic.Pointer[[]string]
 	list.Store(&[]string{"evil.example"})
-	g := NewGate(func() ([]string, []string) { return *list.Load(), nil }, Open)
+	g := NewGate(func() Lists { return Lists{Blocked: *list.Load()} }, Open, "")
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
@@ -86,7 +132,7 @@ func BenchmarkGateCheck(b *testing.B) {
 	for i := range blocked {
 		blocked[i] = fmt.Sprintf("h%d.example", i)
 	}
-	g := NewGate(func() ([]string, []string) { return blocked, nil }, Open)
+	g := NewGate(func() Lists { return Lists{Blocked: blocked} }, Open, "")
 	for b.Loop() {
 		if g.Check("social.good.example") != nil {
 			b.Fatal("refused")

@@ -47,6 +47,11 @@ func (w *walker) value(t reflect.Type, path string) error {
 			return w.object(t, path)
 		}
 		want = "an object"
+	case reflect.Map:
+		if token == json.Delim('{') {
+			return w.entries(t.Elem(), path)
+		}
+		want = "an object"
 	case reflect.Slice:
 		if token == json.Delim('[') {
 			return w.array(t.Elem(), path)
@@ -72,6 +77,20 @@ func (w *walker) object(t reflect.Type, path string) error {
 			fields[name] = f.Type
 		}
 	}
+	return w.members(path, func(key string) (reflect.Type, error) {
+		if field, known := fields[key]; known {
+			return field, nil
+		}
+		return nil, w.at("unknown key %.60q%s", strings.TrimPrefix(path+"."+key, "."), meant(key, fields))
+	})
+}
+
+// entries compares an object whose keys may be any with the type of its values.
+func (w *walker) entries(element reflect.Type, path string) error {
+	return w.members(path, func(string) (reflect.Type, error) { return element, nil })
+}
+
+func (w *walker) members(path string, typeOf func(key string) (reflect.Type, error)) error {
 	seen := map[string]bool{}
 	for w.d.More() {
 		token, err := w.d.Token()
@@ -80,12 +99,12 @@ func (w *walker) object(t reflect.Type, path string) error {
 		}
 		key, _ := token.(string) // the decoder takes nothing else for a key
 		full := strings.TrimPrefix(path+"."+key, ".")
-		field, known := fields[key]
-		switch {
-		case !known:
-			return w.at("unknown key %.60q%s", full, meant(key, fields))
-		case seen[key]:
-			return w.at("key %q is there twice", full)
+		field, err := typeOf(key)
+		if err != nil {
+			return err
+		}
+		if seen[key] {
+			return w.at("key %.100q is there twice", full)
 		}
 		seen[key] = true
 		if err := w.value(field, full); err != nil {

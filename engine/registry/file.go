@@ -9,9 +9,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
 )
 
 const (
@@ -70,12 +73,40 @@ func (f *file[T]) get() (T, error) {
 func (f *file[T]) set(v T) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.write(v)
+}
+
+// update writes what change makes of the value in the file, which nobody else updates meanwhile.
+func (f *file[T]) update(change func(T) (T, error)) error {
+	unlock, err := lockFolder(filepath.Dir(f.path))
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", f.path, err)
+	}
+	defer unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.look()
+	if c.err != nil {
+		return c.err
+	}
+	v, err := change(c.value)
+	if err != nil {
+		return err
+	}
+	return f.write(v)
+}
+
+// write is set for who holds mu. What could not be read again is not written.
+func (f *file[T]) write(v T) error {
 	var doc bytes.Buffer
 	e := json.NewEncoder(&doc)
 	e.SetEscapeHTML(false) // people read it
 	e.SetIndent("", "  ")
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("encode %s: %w", f.path, err)
+	}
+	if int64(doc.Len()) > f.limit {
+		return fault.New(fault.TooLarge, fmt.Sprintf("%s would have %d bytes, and at most %d are read", filepath.Base(f.path), doc.Len(), f.limit))
 	}
 	if err := replace(f.path, doc.Bytes()); err != nil {
 		return fmt.Errorf("write %s: %w", f.path, err)

@@ -74,17 +74,21 @@ func (r *Registry) userFile(u vocab.Username) *file[User] {
 	return f
 }
 
-// SetServer replaces the policy. Readers see the old one or the new one, whole; once it returns, every reader here sees
-// the new one.
-func (r *Registry) SetServer(s Server) error {
-	s, err := s.canonical()
-	if err != nil {
-		return err
-	}
-	return r.server.set(s)
+// UpdateServer replaces the policy by what change makes of the one in the file; not at all when change fails, or the file
+// is broken. Who updates meanwhile, in other processes too, waits. Readers see the old policy or the new one, whole; once it
+// returns, every reader here sees the new one.
+func (r *Registry) UpdateServer(change func(*Server) error) error {
+	return r.server.update(func(s Server) (Server, error) {
+		s = s.clone()
+		if err := change(&s); err != nil {
+			return s, err
+		}
+		return s.canonical()
+	})
 }
 
-// SetUser replaces the configuration of u as SetServer does the policy. The folder is made when there is none.
+// SetUser replaces the configuration of u. Readers see the old one or the new one, whole. The folder is made when there is
+// none.
 func (r *Registry) SetUser(u vocab.Username, c User) error {
 	if err := c.validate(); err != nil {
 		return err

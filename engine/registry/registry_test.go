@@ -47,6 +47,11 @@ func (f *fixture) write(t *testing.T, content string) {
 	f.wait()
 }
 
+// SetServer replaces the whole policy.
+func (f *fixture) SetServer(s Server) error {
+	return f.UpdateServer(func(now *Server) error { *now = s; return nil })
+}
+
 // wait lets as much time pass as a look may take to be due.
 func (f *fixture) wait() { f.at = f.at.Add(lookEvery) }
 
@@ -408,5 +413,81 @@ func TestRootLeavesFilesToTheFoldersOwner(t *testing.T) {
 		if s := info.Sys().(*syscall.Stat_t); s.Uid != 4242 || s.Gid != 4343 {
 			t.Errorf("%s belongs to %d:%d, want 4242:4343", p, s.Uid, s.Gid)
 		}
+	}
+}
+
+func TestAPolicyHasActorsAndComments(t *testing.T) {
+	f := newFixture(t)
+	f.write(t, `{"blocked_domains": ["bad.example"], "suspended_actors": ["https://GOOD.example:443/users/bob"],
+		"comments": {"Bad.example": "spam", "https://good.example/users/bob": "rude"}}`)
+	s, err := f.Server()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Server{BlockedDomains: []string{"bad.example"}, AllowedDomains: []string{}, SuspendedActors: []vocab.ID{"https://good.example/users/bob"},
+		Comments: map[string]string{"bad.example": "spam", "https://good.example/users/bob": "rude"}}
+	if !reflect.DeepEqual(s, want) {
+		t.Errorf("Server = %+v, want %+v", s, want)
+	}
+	for _, broken := range []string{
+		`{"suspended_actors": ["@bob@good.example"]}`, `{"suspended_actors": ["good.example/users/bob"]}`,
+		`{"comments": []}`, `{"comments": {"bad.example": 1}}`, `{"comments": {"bad.example": "a", "bad.example": "b"}}`,
+		`{"comments": {"no domain": "a"}}`, `{"comments": {"bad.example": "\u0007"}}`, `{"comments": {"bad.example": "` + strings.Repeat("ä", MaxComment+1) + `"}}`,
+	} {
+		if _, err := decodeServer([]byte(broken)); fault.KindOf(err) != fault.Config {
+			t.Errorf("%.60s: %v, want fault.Config", broken, err)
+		}
+	}
+}
+
+func TestUpdatesOfSeveralProcessesAreAllThere(t *testing.T) {
+	f := newFixture(t)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			r := New(f.dir, filepath.Join(f.dir, "users"), slog.New(slog.DiscardHandler)) // another process sees the files only
+			for j := range 10 {
+				if err := r.UpdateServer(func(s *Server) error {
+					s.BlockedDomains = append(s.BlockedDomains, fmt.Sprintf("h%d-%d.example", i, j))
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if s, err := f.Server(); err != nil || len(s.BlockedDomains) != 80 {
+		t.Errorf("%d domains, %v, want 80", len(s.BlockedDomains), err)
+	}
+}
+
+func TestAnUpdateThatFailsChangesNothing(t *testing.T) {
+	f := newFixture(t)
+	const good = `{"blocked_domains":["a.example"]}`
+	f.write(t, good)
+	before, err := f.Server()
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusal := fault.New(fault.Invalid, "no")
+	f.server.limit = 200
+	for name, change := range map[string]func(*Server) error{
+		"refused":    func(s *Server) error { s.BlockedDomains[0] = "b.example"; return refusal },
+		"no domain":  func(s *Server) error { s.BlockedDomains = append(s.BlockedDomains, "no domain"); return nil },
+		"over limit": func(s *Server) error { s.Comments["a.example"] = strings.Repeat("x", 200); return nil },
+	} {
+		if err := f.UpdateServer(change); err == nil {
+			t.Errorf("%s: UpdateServer = nil, want an error", name)
+		}
+		written, err := os.ReadFile(f.serverFile())
+		if err != nil || string(written) != good || before.BlockedDomains[0] != "a.example" {
+			t.Errorf("%s: the file is %s, %v, and the policy %v, want both as before", name, written, err, before)
+		}
+	}
+	f.server.limit = maxServerFile
+	f.write(t, `{"blocked_domains":["a.ex`)
+	if err := f.UpdateServer(func(*Server) error { return nil }); fault.KindOf(err) != fault.Config {
+		t.Errorf("UpdateServer of a broken file = %v, want fault.Config", err)
 	}
 }

@@ -107,6 +107,25 @@ func makeFolder(dir string) error {
 	return errors.Join(adopt(f, parent), f.Close(), syncFolder(parent))
 }
 
+// lockFolder waits until no other process holds dir, and holds it until unlock, or the end of this process. The folder is
+// made when there is none.
+func lockFolder(dir string) (unlock func(), err error) {
+	if err := makeFolder(dir); err != nil {
+		return nil, err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
+		err = syscall.Flock(int(d.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return func() { _ = d.Close() }, nil // which unlocks; nothing was written that could be lost
+}
+
 // adopt gives f to the owner of dir when root wrote it: an administrator's command must not leave files that the
 // engine, which runs as another user, cannot read.
 func adopt(f *os.File, dir string) error {

@@ -2,20 +2,27 @@ package registry
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxServerFile is the largest policy read, in bytes: room for some hundred thousand domains.
-const maxServerFile = 16 << 20
+// maxServerFile is the largest policy read or written, in bytes: room for a million domains.
+const maxServerFile = 64 << 20
 
-// Server is the policy of the whole instance. Domains are written as vocab.ID.Host returns them.
+// MaxComment is the longest comment on a domain or actor, in characters.
+const MaxComment = 500
+
+// Server is the policy of the whole instance. Domains are written as vocab.ID.Host returns them, actors in canonical form.
 type Server struct {
-	BlockedDomains []string `json:"blocked_domains"` // neither heard nor contacted
-	AllowedDomains []string `json:"allowed_domains"` // the only ones, when federation.mode is allowlist
+	BlockedDomains  []string          `json:"blocked_domains"`  // neither heard nor contacted
+	AllowedDomains  []string          `json:"allowed_domains"`  // the only ones, when federation.mode is allowlist
+	SuspendedActors []vocab.ID        `json:"suspended_actors"` // neither heard nor delivered to, whatever their domain
+	Comments        map[string]string `json:"comments"`         // why, for the operator: by domain or actor
 }
 
 func decodeServer(data []byte) (Server, error) {
@@ -28,22 +35,42 @@ func decodeServer(data []byte) (Server, error) {
 	return s.canonical()
 }
 
-// canonical returns s with its domains in canonical form, sorted, each once, and never null in JSON.
+// canonical returns s with its domains and actors in canonical form, sorted, each once, and never null in JSON.
 func (s Server) canonical() (Server, error) {
 	var err error
-	if s.BlockedDomains, err = domains("blocked_domains", s.BlockedDomains); err != nil {
+	if s.BlockedDomains, err = each("blocked_domains", s.BlockedDomains, domain); err != nil {
 		return Server{}, err
 	}
-	if s.AllowedDomains, err = domains("allowed_domains", s.AllowedDomains); err != nil {
+	if s.AllowedDomains, err = each("allowed_domains", s.AllowedDomains, domain); err != nil {
 		return Server{}, err
+	}
+	if s.SuspendedActors, err = each("suspended_actors", s.SuspendedActors, actor); err != nil {
+		return Server{}, err
+	}
+	written := s.Comments
+	s.Comments = make(map[string]string, len(written))
+	for about, words := range written {
+		about, err := subject(about)
+		if err != nil {
+			return Server{}, fmt.Errorf("comments: %w", err)
+		}
+		if utf8.RuneCountInString(words) > MaxComment || !printable(words) {
+			return Server{}, wrong("comments: that on %s has more than %d characters, or one that cannot be shown", about, MaxComment)
+		}
+		s.Comments[about] = words
 	}
 	return s, nil
 }
 
-func domains(key string, written []string) ([]string, error) {
-	out := make([]string, 0, len(written))
-	for i, d := range written {
-		c, err := domain(d)
+// clone returns a copy that may be changed.
+func (s Server) clone() Server {
+	return Server{slices.Clone(s.BlockedDomains), slices.Clone(s.AllowedDomains), slices.Clone(s.SuspendedActors), maps.Clone(s.Comments)}
+}
+
+func each[T ~string](key string, written []T, read func(T) (T, error)) ([]T, error) {
+	out := make([]T, 0, len(written))
+	for i, w := range written {
+		c, err := read(w)
 		if err != nil {
 			return nil, fmt.Errorf("%s[%d]: %w", key, i, err)
 		}
@@ -53,10 +80,27 @@ func domains(key string, written []string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
+// subject returns a domain or actor as the lists hold it.
+func subject(s string) (string, error) {
+	if strings.Contains(s, "://") {
+		id, err := actor(vocab.ID(s))
+		return string(id), err
+	}
+	return domain(s)
+}
+
+func actor(written vocab.ID) (vocab.ID, error) {
+	id, err := vocab.ParseID(string(written))
+	if err != nil {
+		return "", fault.New(fault.Config, fmt.Sprintf("%.100q is not the id of an actor", written)).WithHint("write the whole id, such as https://example.org/users/bob")
+	}
+	return id.Canonical(), nil
+}
+
 // maxDomain is the longest name that DNS can hold (RFC 1035 §2.3.4), with a port.
 const maxDomain = 253 + len(":65535")
 
-// domain returns d as vocab.ID.Host would: lower case, A-labels. Peers on an unusual port are other peers.
+// domain returns d as vocab.ID.Host would: lower case, A-labels.
 func domain(d string) (string, error) {
 	wrong := fault.New(fault.Config, fmt.Sprintf("%.60q is not a domain", d)).WithHint("write the name alone, such as example.org")
 	if d == "" || len(d) > maxDomain || strings.ContainsAny(d, "/?#@*,") {

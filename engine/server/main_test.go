@@ -82,22 +82,22 @@ func (w *world) Get(context.Context, transport.Request) (*transport.Response, er
 // fixture is a server on real stores, with users alice and bob, and carol on another server.
 type fixture struct {
 	*testing.T
-	store        *db.Cluster
-	local        *actor.Local
-	keys         *actor.Keyring
-	registry     *registry.Registry
-	alice, bob   vocab.Username
-	others       *world
-	inbox        *inbox
-	outbox       *dispatcher
-	deps         server.Deps
-	server       *server.Server
-	public       http.Handler
-	admin        http.Handler
-	ready        error
-	carol        *vocab.Actor
-	carolKey     signature.Key
-	blockedHosts []string
+	store      *db.Cluster
+	local      *actor.Local
+	keys       *actor.Keyring
+	registry   *registry.Registry
+	alice, bob vocab.Username
+	others     *world
+	inbox      *inbox
+	outbox     *dispatcher
+	deps       server.Deps
+	server     *server.Server
+	public     http.Handler
+	admin      http.Handler
+	ready      error
+	carol      *vocab.Actor
+	carolKey   signature.Key
+	policy     policy.Lists
 }
 
 func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
@@ -106,12 +106,12 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 	data, users := t.TempDir(), t.TempDir()
 	log := slog.New(slog.DiscardHandler)
 	f := &fixture{T: t, store: store, keys: actor.NewKeyring(users, data, origin), registry: registry.New(data, users, log),
-		others: &world{}, inbox: &inbox{}, outbox: &dispatcher{}, blockedHosts: []string{"blocked.example"}}
+		others: &world{}, inbox: &inbox{}, outbox: &dispatcher{}, policy: policy.Lists{Blocked: []string{"blocked.example"}}}
 	f.local = actor.NewLocal(origin, f.keys, f.registry, "Lightweb")
 	f.alice, f.bob = f.user("alice"), f.user("bob")
 	f.carol, f.carolKey = f.remote("https://peer.example/users/carol")
 	now := func() time.Time { return start }
-	gate := policy.NewGate(func() (blocked, allowed []string) { return f.blockedHosts, nil }, policy.Open)
+	gate := policy.NewGate(func() policy.Lists { return f.policy }, policy.Open, f.local.Host())
 	resolver := actor.NewResolver(actor.ResolverDeps{Local: f.local, Store: store, Fetch: f.others, Gate: gate, TTL: time.Hour, Now: now, Log: log})
 	f.deps = server.Deps{Store: store, Local: f.local, Verifier: actor.NewVerifier(resolver, gate, origin, now), Gate: gate, Clients: policy.NewLimiter(policy.Rate{}, now, 1), Inbox: f.inbox, Outbox: f.outbox,
 		Feed: feed.New(store, f.local), Profiles: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0",

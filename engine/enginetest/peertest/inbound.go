@@ -38,12 +38,12 @@ type Inbound struct {
 	Keys     *actor.Keyring
 	Dialects Dialects // what hosts are known to take
 
-	config  db.Config
-	folder  string
-	blocked atomic.Pointer[[]string]
-	later   atomic.Int64 // how far the clock is ahead
-	mu      sync.Mutex
-	woken   []vocab.Username
+	config db.Config
+	folder string
+	policy atomic.Pointer[policy.Lists]
+	later  atomic.Int64 // how far the clock is ahead
+	mu     sync.Mutex
+	woken  []vocab.Username
 
 	databases map[vocab.Username]*sql.DB
 	instance  *sql.DB // nil until somebody looks
@@ -53,7 +53,7 @@ type Inbound struct {
 func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 	t.Helper()
 	in := &Inbound{config: dbtest.Config(t), folder: t.TempDir(), databases: map[vocab.Username]*sql.DB{}}
-	in.blocked.Store(&[]string{})
+	in.policy.Store(&policy.Lists{})
 	log := slog.New(slog.DiscardHandler)
 	store, err := db.Open(t.Context(), in.config, log)
 	if err != nil {
@@ -64,7 +64,7 @@ func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 	in.Registry = registry.New(in.folder, users, log)
 	in.Keys = actor.NewKeyring(users, in.folder, Origin)
 	local := actor.NewLocal(Origin, in.Keys, in.Registry, "Lightweb")
-	gate := policy.NewGate(func() (blocked, allowed []string) { return *in.blocked.Load(), nil }, policy.Open)
+	gate := policy.NewGate(func() policy.Lists { return *in.policy.Load() }, policy.Open, local.Host())
 	client := transport.New(transport.Config{AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true,
 		Timeout: 5 * time.Second, Now: in.now}, gate, &in.Dialects)
 	resolver := actor.NewResolver(actor.ResolverDeps{Local: local, Store: store, Fetch: client, Gate: gate, TTL: 24 * time.Hour,
@@ -105,8 +105,16 @@ func (in *Inbound) Later(d time.Duration) { in.later.Add(int64(d)) }
 
 // Block makes hosts blocked.
 func (in *Inbound) Block(hosts ...string) {
-	all := append(slices.Clone(*in.blocked.Load()), hosts...)
-	in.blocked.Store(&all)
+	l := *in.policy.Load()
+	l.Blocked = slices.Concat(l.Blocked, hosts)
+	in.policy.Store(&l)
+}
+
+// Suspend makes actors suspended.
+func (in *Inbound) Suspend(actors ...vocab.ID) {
+	l := *in.policy.Load()
+	l.Suspended = slices.Concat(l.Suspended, actors)
+	in.policy.Store(&l)
 }
 
 func (in *Inbound) wake(u vocab.Username) {
