@@ -88,6 +88,28 @@ func match(names map[string]bool, name string) string {
 // normalize returns host as it is compared: A-labels in lower case, or an IP address in its one canonical form, without
 // port, brackets or trailing dots. It is empty for what no host can be called.
 func normalize(host string) string {
+	if plain(host) {
+		return host
+	}
+	return normalizeAny(host)
+}
+
+// plain tells whether host is a name that is compared as it is, as nearly all are: every request asks for a few.
+func plain(host string) bool {
+	letters, last := false, byte('.')
+	for i := range len(host) {
+		c := host[i]
+		if foreign(rune(c)) || c == '.' && last == '.' {
+			return false
+		}
+		letters = letters || c >= 'a' && c <= 'z'
+		last = c
+	}
+	return letters && last != '.' && len(host) <= maxName && !strings.Contains(host, "xn--")
+}
+
+// normalizeAny is normalize for hosts in whatever form.
+func normalizeAny(host string) string {
 	if len(host) > 4*maxName {
 		return ""
 	}

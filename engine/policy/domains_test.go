@@ -80,8 +80,13 @@ func FuzzDomains(f *testing.F) {
 	f.Add("evil.example:443")
 	f.Add("[::ffff:1.2.3.4]:1")
 	f.Add("EVIL.。example..")
+	f.Add("a.xn--bse-sna.example")
+	f.Add("1.2.3.e")
 	f.Fuzz(func(t *testing.T, host string) {
 		name := normalize(host)
+		if slow := normalizeAny(host); slow != name {
+			t.Fatalf("normalize(%q) = %q, the long way %q", host, name, slow)
+		}
 		if again := normalize(name); again != name {
 			t.Fatalf("normalize(%q) = %q, and of that %q", host, name, again)
 		}
