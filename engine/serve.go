@@ -231,7 +231,7 @@ func (e *Engine) parts() *parts {
 		Owner: rand.Text(), Concurrency: e.cfg.Delivery.Concurrency, HostConcurrency: e.cfg.Delivery.HostConcurrency, Drain: e.cfg.DrainTimeout,
 		Log: e.log.With("component", "delivery"), Metrics: e.metrics, Now: e.now,
 	})
-	p.feed = feed.New(owners, e.local)
+	p.feed = feed.New(owners, e.local, e.gate)
 	p.outbox = outbox.New(outbox.Deps{
 		Store: owners, Local: e.local, Actors: e.actors, Handlers: handlers, Gate: e.gate, Keys: e.keys, Wake: p.dispatcher.Wake,
 		DeliverBlocks: e.cfg.Federation.DeliverBlocks,

@@ -12,7 +12,7 @@ import (
 
 // Object fetches an object or activity from its own server, with its bytes. It is asked for by the instance actor, and,
 // when that is refused and as is given, once more by that user: only for an id that the user was sent, since it tells
-// the server that this user is interested.
+// the server that this user is interested. The fault is Forbidden when the policy refuses its server, or who wrote it.
 func (r *Resolver) Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error) {
 	if r.Local.owns(id) {
 		return nil, nil, fault.New(fault.NotFound, "nothing of our own is fetched")
@@ -41,6 +41,11 @@ func (r *Resolver) Object(ctx context.Context, id vocab.ID, as *vocab.Username) 
 	o, err := vocab.ObjectOf(d.doc)
 	if err != nil {
 		return nil, nil, fault.Wrap(fault.Protocol, "what the peer shows is no object", err)
+	}
+	for _, author := range o.Authors() {
+		if err := r.Gate.CheckActor(author); err != nil {
+			return nil, nil, fmt.Errorf("fetch object %s: %w", id, err)
+		}
 	}
 	return o, d.raw, nil
 }

@@ -29,9 +29,10 @@ type Fetcher interface {
 	Get(ctx context.Context, r transport.Request) (*transport.Response, error)
 }
 
-// Gate says whether a host may be heard and contacted at all: nil, or why not.
+// Gate says whether a host, and whether an actor, may be heard and contacted at all: nil, or why not.
 type Gate interface {
 	Check(host string) error
+	CheckActor(id vocab.ID) error
 }
 
 // ResolverDeps is what a Resolver needs.
@@ -97,7 +98,8 @@ func weight(a *db.RemoteActor) int {
 
 // Resolve returns the actor of that id: from here, from memory, as it is stored, or from its own server. A copy that is
 // too old is used all the same when the server does not answer. The fault is Gone once the server, or the actor itself,
-// has said so, until the server shows the actor again: it is asked as often as of the living.
+// has said so, until the server shows the actor again: it is asked as often as of the living. It is Forbidden for whom
+// the policy refuses.
 func (r *Resolver) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return r.resolve(ctx, id, false)
 }
@@ -113,7 +115,7 @@ func (r *Resolver) Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	if r.Local.owns(id) {
 		return r.Local.at(id)
 	}
-	if err := r.Gate.Check(id.Host()); err != nil {
+	if err := r.Gate.CheckActor(id); err != nil {
 		return nil, err
 	}
 	have, err := r.known(ctx, id)
@@ -124,7 +126,7 @@ func (r *Resolver) Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	if err != nil {
 		return nil, fmt.Errorf("fetch actor %s: %w", id, err)
 	}
-	return present(got)
+	return r.present(got)
 }
 
 // Known returns the actor as it is remembered, however old that is; nil when it is not, or was deleted. Nobody is asked.
@@ -143,7 +145,7 @@ func (r *Resolver) resolve(ctx context.Context, id vocab.ID, fresh bool) (*vocab
 	if r.Local.owns(id) {
 		return r.Local.at(id)
 	}
-	if err := r.Gate.Check(id.Host()); err != nil {
+	if err := r.Gate.CheckActor(id); err != nil {
 		return nil, err
 	}
 	have, err := r.known(ctx, id)
@@ -151,26 +153,30 @@ func (r *Resolver) resolve(ctx context.Context, id vocab.ID, fresh bool) (*vocab
 		return nil, err
 	}
 	if have != nil && r.younger(have, r.TTL) && (r.younger(have, refreshEvery) || !fresh) {
-		return present(have)
+		return r.present(have)
 	}
 	got, err := r.renew(ctx, id, have)
 	if err == nil {
-		return present(got)
+		return r.present(got)
 	}
 	if have == nil || !passing(err) {
 		return nil, fmt.Errorf("fetch actor %s: %w", id, err)
 	}
 	r.Log.DebugContext(ctx, "old copy of an actor used", "actor", id, "err", err)
-	return present(have)
+	return r.present(have)
 }
 
 func (r *Resolver) younger(a *db.RemoteActor, than time.Duration) bool {
 	return r.Now().Sub(a.FetchedAt) < than
 }
 
-func present(a *db.RemoteActor) (*vocab.Actor, error) {
+// present returns the actor itself, which may have been asked for by another id.
+func (r *Resolver) present(a *db.RemoteActor) (*vocab.Actor, error) {
 	if a.Gone {
 		return nil, fault.New(fault.Gone, "the actor was deleted")
+	}
+	if err := r.Gate.CheckActor(a.Actor.ID); err != nil {
+		return nil, err
 	}
 	return a.Actor, nil
 }

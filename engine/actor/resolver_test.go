@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -312,6 +313,41 @@ func TestBlockedHostsAreNotAsked(t *testing.T) {
 	checkKind(t, "Object", err, fault.Forbidden)
 	if p.all() != before {
 		t.Errorf("a blocked host was asked %d times", p.all()-before)
+	}
+}
+
+func TestSuspendedActorsAreNobody(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	n, p := newNode(t, settings{store: forgetful{}}), newPeer(t)
+	p.show("/users/bob", p.person(t, "bob", 0))
+	p.show("/@bob", p.person(t, "bob", 0))
+	p.show("/users/dan", p.person(t, "dan", 0))
+	p.show("/notes/1", vocab.Doc{"id": string(p.id("/notes/1")), "type": "Note", "attributedTo": string(p.id("/users/bob"))})
+	p.show("/notes/2", vocab.Doc{"id": string(p.id("/notes/2")), "type": "Note", "attributedTo": []any{string(p.id("/users/dan")), string(p.id("/users/bob"))}})
+	p.show("/notes/3", vocab.Doc{"id": string(p.id("/notes/3")), "type": "Note", "attributedTo": string(p.id("/users/dan"))})
+	n.policy.Suspended = []vocab.ID{p.id("/users/bob")}
+	private, _ := theirs(t, 0)
+	_, err := n.Resolve(ctx, p.id("/users/bob"))
+	checkKind(t, "Resolve", err, fault.Forbidden)
+	_, err = n.Fresh(ctx, p.id("/users/bob"))
+	checkKind(t, "Fresh", err, fault.Forbidden)
+	if p.all() != 0 {
+		t.Errorf("its server was asked %d times for who it is", p.all())
+	}
+	_, err = n.Resolve(ctx, p.id("/@bob"))
+	checkKind(t, "Resolve by another id", err, fault.Forbidden)
+	_, err = n.signer(t, mainKey(p, "bob", private), signature.RFC9421, "")
+	checkKind(t, "Signer", err, fault.Unauthenticated) // a stranger to those who ask
+	for _, note := range []string{"/notes/1", "/notes/2"} {
+		_, _, err = n.Object(ctx, p.id(note), nil)
+		checkKind(t, "MOD-02 Object "+note, err, fault.Forbidden)
+	}
+	if _, _, err := n.Object(ctx, p.id("/notes/3"), nil); err != nil {
+		t.Errorf("Object of somebody else there = %v", err)
+	}
+	if _, err := n.Resolve(ctx, p.id("/users/dan")); err != nil {
+		t.Errorf("Resolve of somebody else there = %v", err)
 	}
 }
 

@@ -71,7 +71,7 @@ func (d *Dispatcher) hand(ctx context.Context, r *row) result {
 }
 
 func (d *Dispatcher) post(ctx context.Context, r *row) result {
-	if err := d.Gate.Check(r.Host); err != nil {
+	if err := Permitted(d.Gate, r.Host, r.Targets); err != nil {
 		return result{outcome: judge(r.Delivery, transport.Attempt{}, err, d.Now())}
 	}
 	keys, err := d.Keys.Keys(r.user.name)

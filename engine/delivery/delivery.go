@@ -40,9 +40,10 @@ type Local interface {
 	Deliver(ctx context.Context, to vocab.Username, body []byte) error
 }
 
-// Gate says whether a host may be contacted: nil, or why not.
+// Gate says whether a host may be contacted, and an actor be delivered to: nil, or why not.
 type Gate interface {
 	Check(host string) error
+	CheckActor(id vocab.ID) error
 }
 
 // Deps is what a dispatcher works with.

@@ -37,6 +37,21 @@ func Destinations(followers, named []db.Destination, owner func(vocab.ID) (vocab
 	return out.list
 }
 
+// Permitted returns nil when the gate lets an activity go to an inbox on host: for somebody at least whom it is meant for,
+// where that is known.
+func Permitted(g Gate, host string, targets []vocab.ID) error {
+	err := g.Check(host)
+	if err != nil {
+		return err
+	}
+	for _, t := range targets {
+		if err = g.CheckActor(t); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
 // Merge returns the inboxes of both lists, each once. One that is in both has the targets of both.
 func Merge(a, b []db.Inbox) []db.Inbox {
 	var out inboxes

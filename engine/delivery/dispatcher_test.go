@@ -11,6 +11,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func TestAttemptsFollowTheScheduleToItsEnd(t *testing.T) {
@@ -220,6 +221,24 @@ func TestABlockedHostIsSkipped(t *testing.T) {
 		b.run(t)
 		if r := b.m.row(place); r.status != db.DeliverySkipped || len(b.peers.all()) != 0 {
 			t.Errorf("%s after %d posts, want skipped after none", r.status, len(b.peers.all()))
+		}
+	})
+}
+
+func TestASuspendedActorIsSkipped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(202))
+		troll, bob := vocab.ID("https://p.example/users/troll"), vocab.ID("https://p.example/users/bob")
+		b.deps.suspended.Store(&troll)
+		own, shared := b.m.add("Create", "p.example", 1, 0), b.m.add("Create", "p.example", 1, 0)
+		b.m.rows[own].Targets, b.m.rows[shared].Targets = []vocab.ID{troll}, []vocab.ID{troll, bob}
+		b.run(t)
+		if r := b.m.row(own); r.status != db.DeliverySkipped || len(b.peers.all()) != 1 {
+			t.Errorf("to it alone: %s after %d posts, want skipped after that of the other delivery", r.status, len(b.peers.all()))
+		}
+		if r := b.m.row(shared); r.status != db.DeliveryDelivered {
+			t.Errorf("to it and others behind one inbox: %s, want delivered", r.status)
 		}
 	})
 }

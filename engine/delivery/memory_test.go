@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -189,6 +190,7 @@ func status(code int) func(context.Context, transport.Post) (transport.Attempt, 
 type deps struct {
 	keys, local, gate atomic.Pointer[error]
 	known             atomic.Pointer[vocab.Actor]
+	suspended         atomic.Pointer[vocab.ID]
 }
 
 func fail(p *atomic.Pointer[error]) error {
@@ -201,7 +203,13 @@ func fail(p *atomic.Pointer[error]) error {
 func (d *deps) Keys(vocab.Username) (transport.Keys, error) {
 	return transport.Keys{}, fail(&d.keys)
 }
-func (d *deps) Check(string) error                                    { return fail(&d.gate) }
+func (d *deps) Check(string) error { return fail(&d.gate) }
+func (d *deps) CheckActor(id vocab.ID) error {
+	if s := d.suspended.Load(); s != nil && id == *s {
+		return fault.New(fault.Forbidden, "suspended")
+	}
+	return nil
+}
 func (d *deps) Deliver(context.Context, vocab.Username, []byte) error { return fail(&d.local) }
 func (d *deps) Known(context.Context, vocab.ID) (*vocab.Actor, error) { return d.known.Load(), nil }
 

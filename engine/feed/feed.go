@@ -33,17 +33,25 @@ type Local interface {
 	ID(u vocab.Username) vocab.ID
 }
 
+// Gate says whether an actor may be heard: nil, or why not.
+type Gate interface {
+	CheckActor(id vocab.ID) error
+}
+
 // Reader reads feeds.
 type Reader struct {
 	store Store
 	local Local
+	gate  Gate
 }
 
-// New returns a reader of the feeds in store.
-func New(store Store, local Local) *Reader { return &Reader{store, local} }
+// New returns a reader of the feeds in store. What comes from an actor whom gate refuses, and what others pass on of such
+// an actor's, stays there and is not shown.
+func New(store Store, local Local, gate Gate) *Reader { return &Reader{store, local, gate} }
 
 // Page returns up to limit entries of a feed after a cursor, the newest first; with an empty cursor those at its
-// beginning, and with limit 0 as many as DefaultLimit. Entries that are added meanwhile move no place. The fault is
+// beginning, and with limit 0 as many as DefaultLimit. Entries that are added meanwhile move no place. Those that are not
+// shown leave the page shorter. The fault is
 // NotFound for a feed there is not, Invalid for a limit out of bounds or a cursor of another feed or user.
 func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string, limit int) (Page, error) {
 	if feed != Main && feed != Notifications {
@@ -72,11 +80,11 @@ func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string
 	if err != nil {
 		return Page{}, fmt.Errorf("read feed %s: %w", feed, err)
 	}
-	return pageOf(scope, rows, limit), nil
+	return r.pageOf(scope, rows, limit), nil
 }
 
 // pageOf makes a page of up to limit rows; one row more tells that another page follows.
-func pageOf(scope string, rows []db.FeedItem, limit int) Page {
+func (r *Reader) pageOf(scope string, rows []db.FeedItem, limit int) Page {
 	page := Page{Items: make([]Item, 0, min(len(rows), limit))}
 	if len(rows) > limit {
 		rows = rows[:limit]
@@ -84,7 +92,9 @@ func pageOf(scope string, rows []db.FeedItem, limit int) Page {
 		page.Next = EncodeCursor(scope, db.Place{At: last.Published, ID: last.ID})
 	}
 	for _, row := range rows {
-		page.Items = append(page.Items, itemOf(row))
+		if item, shown := r.itemOf(row); shown {
+			page.Items = append(page.Items, item)
+		}
 	}
 	return page
 }
@@ -101,8 +111,10 @@ func (r *Reader) Item(ctx context.Context, u vocab.Username, id uuid.UUID) (Item
 	if err != nil {
 		return Item{}, fmt.Errorf("read feed entry: %w", err)
 	}
-	if row == nil {
-		return Item{}, fault.New(fault.NotFound, "there is no such entry")
+	if row != nil {
+		if item, shown := r.itemOf(*row); shown {
+			return item, nil
+		}
 	}
-	return itemOf(*row), nil
+	return Item{}, fault.New(fault.NotFound, "there is no such entry")
 }

@@ -25,6 +25,16 @@ func (local) ID(u vocab.Username) vocab.ID {
 	return vocab.ID("https://example.org/users/" + u.String())
 }
 
+// gate refuses actors.
+type gate map[vocab.ID]bool
+
+func (g gate) CheckActor(id vocab.ID) error {
+	if g[id] {
+		return fault.New(fault.Forbidden, "no")
+	}
+	return nil
+}
+
 var start = time.Date(2026, 2, 21, 12, 0, 0, 0, time.UTC)
 
 // fixture is a user with a feed.
@@ -32,12 +42,13 @@ type fixture struct {
 	*testing.T
 	store *db.Cluster
 	alice vocab.Username
+	gate  gate
 	*feed.Reader
 }
 
 func newFixture(t *testing.T) *fixture {
-	c := dbtest.New(t)
-	return &fixture{t, c, dbtest.User(t, c, "alice"), feed.New(c, local{})}
+	c, g := dbtest.New(t), gate{}
+	return &fixture{t, c, dbtest.User(t, c, "alice"), g, feed.New(c, local{}, g)}
 }
 
 // receive stores an activity of bob's that arrived at a time, and gives it a place in the feed when it is a Create.
@@ -171,6 +182,54 @@ func TestObjectsComeWithTheirWordsAsPlainText(t *testing.T) {
 		}
 		if compact != c.want {
 			t.Errorf("%s: source = %s, want %s", c.name, compact, c.want)
+		}
+	}
+}
+
+func TestWhatThePolicyRefusesIsNotShownWhileItDoes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const note, evil, channel = "https://clean.example/notes/1", vocab.ID("https://evil.example/users/eve"), vocab.ID("https://clean.example/channel")
+	f.object(note, `{"id":"`+note+`","type":"Note","attributedTo":["https://clean.example/users/dan","`+string(channel)+`"]}`)
+	f.object("https://evil.example/1", `{"id":"https://evil.example/1","type":"Note","attributedTo":"`+string(evil)+`"}`)
+	first := f.receive("first", "Create", "", "x", start)
+	channels := f.receive("boost", "Create", note, "x", start.Add(time.Second))
+	evils := f.receive("boost of evil", "Create", "https://evil.example/1", "x", start.Add(2*time.Second))
+	last := f.receive("last", "Create", "", "x", start.Add(3*time.Second))
+	shown := func() (all []vocab.ID) {
+		t.Helper()
+		for cursor, more := "", true; more; more = cursor != "" {
+			p, err := f.Page(t.Context(), f.alice, feed.Main, cursor, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range p.Items {
+				all = append(all, i.ActivityURI)
+			}
+			cursor = p.Next
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name    string
+		refused []vocab.ID
+		want    []vocab.ID
+	}{
+		{"nobody", nil, []vocab.ID{last.URI, evils.URI, channels.URI, first.URI}},
+		{"ORG-29 whose posts others boost", []vocab.ID{evil, channel}, []vocab.ID{last.URI, first.URI}},
+		{"ORG-28 who boosts them", []vocab.ID{first.Actor}, nil},
+		{"nobody any more", nil, []vocab.ID{last.URI, evils.URI, channels.URI, first.URI}},
+	} {
+		clear(f.gate)
+		for _, id := range c.refused {
+			f.gate[id] = true
+		}
+		if d := cmp.Diff(c.want, shown()); d != "" {
+			t.Errorf("%s is refused (-want +got):\n%s", c.name, d)
+		}
+		_, err := f.Item(t.Context(), f.alice, evils.ID)
+		if hidden := fault.KindOf(err) == fault.NotFound; hidden != (c.refused != nil) {
+			t.Errorf("%s is refused: the entry by its id: %v", c.name, err)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (i *Inbox) applyBatch(ctx context.Context, tx *db.Tx, batch []*entry) error
 	if err != nil {
 		return err
 	}
-	if err := markBlocked(ctx, tx, batch); err != nil {
+	if err := i.markBlocked(ctx, tx, batch); err != nil {
 		return err
 	}
 	for n, e := range batch {

@@ -2,15 +2,16 @@ package inbox
 
 import (
 	"context"
+	"slices"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// markBlocked marks, before anything of a batch is done, what comes from actors whom the user blocks, and what others
-// pass on of theirs.
-func markBlocked(ctx context.Context, tx *db.Tx, batch []*entry) error {
+// markBlocked marks, before anything of a batch is done, what comes from actors whom the user blocks or the policy refuses,
+// and what others pass on of theirs.
+func (i *Inbox) markBlocked(ctx context.Context, tx *db.Tx, batch []*entry) error {
 	var all []vocab.ID
 	for _, e := range batch {
 		all = append(all, behind(e.x)...)
@@ -20,7 +21,7 @@ func markBlocked(ctx context.Context, tx *db.Tx, batch []*entry) error {
 		return err
 	}
 	for _, e := range batch {
-		e.x.blocked = false
+		e.x.blocked = i.refused(e.x)
 		for _, id := range behind(e.x) {
 			e.x.blocked = e.x.blocked || blocked[id]
 		}
@@ -35,6 +36,23 @@ func behind(x *applying) []vocab.ID {
 		ids = append(ids, o.AttributedTo)
 	}
 	return ids
+}
+
+// refused tells whether the policy refuses anybody whom the activity brings in. Receive has asked before; but the policy
+// may be younger than what waited in the journal, and who wrote what is embedded may be several.
+func (i *Inbox) refused(x *applying) bool {
+	ids := []vocab.ID{x.Actor.ID}
+	for _, o := range x.Fetched {
+		ids = append(ids, o.Authors()...)
+	}
+	if x.Target != nil {
+		ids = append(ids, x.Target.ID)
+	}
+	if x.Activity.Type == "Create" || x.Activity.Type == "Update" {
+		authors, _ := x.Activity.Object.Doc.IDs("attributedTo") // which validateSchema has read
+		ids = append(ids, authors...)
+	}
+	return slices.ContainsFunc(ids, func(id vocab.ID) bool { return i.Gate.CheckActor(id) != nil })
 }
 
 // takesAway are the activities of a blocked actor that still take effect, unseen: what their author takes back does not

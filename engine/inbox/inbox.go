@@ -78,7 +78,7 @@ type applying struct {
 	handler.Received
 	raw     json.RawMessage // the activity as it is stored
 	tx      *db.Tx
-	blocked bool // the user blocks who is behind it
+	blocked bool // the user blocks, or the policy refuses, who is behind it
 	stored  bool // persist: the activity is in the user's database
 	outcome string
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// parseBody parses the body, once, refuses an actor whose server is blocked or us, and picks the claims that count: those
-// by keys of that server. Where there is none, somebody else passes the activity on, and only the first claim counts:
-// nobody makes us ask several servers.
+// parseBody parses the body, once, refuses an actor who is suspended or whose server is blocked or us, and picks the claims
+// that count: those by keys of that server. Where there is none, somebody else passes the activity on, and only the first
+// claim counts: nobody makes us ask several servers.
 func (i *Inbox) parseBody(_ context.Context, x *receiving) error {
 	var err error
 	if x.Activity, err = vocab.ParseActivity(x.Body); err != nil {
@@ -21,7 +21,7 @@ func (i *Inbox) parseBody(_ context.Context, x *receiving) error {
 	if i.Local.IsLocal(actor) {
 		return fault.New(fault.Unauthenticated, "a local actor does not come from outside").WithCode("local_actor")
 	}
-	if err := i.Gate.Check(actor.Host()); err != nil {
+	if err := i.Gate.CheckActor(actor); err != nil {
 		return err
 	}
 	foreign := func(c signature.Claim) bool { return !vocab.ID(c.KeyID).SameOrigin(actor) }

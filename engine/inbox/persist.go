@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// persist stores the activity for a user whom it concerns and who does not block the sender. The claim of its id was made for the whole batch; object and
-// feed entry are the handler's.
+// persist stores the activity for a user whom it concerns, unless who is behind it is blocked. The claim of its id was made
+// for the whole batch; object and feed entry are the handler's.
 func (i *Inbox) persist(ctx context.Context, x *applying) error {
 	if x.blocked {
 		return i.dismiss(ctx, x)

@@ -11,7 +11,8 @@ import (
 )
 
 // receive refuses what can be refused from the headers alone: media type, encoding, an inbox nobody has, a signature that
-// cannot hold, a host that is blocked or has sent too much. Nothing has been fetched or parsed by then.
+// cannot hold, an actor who is suspended, a host that is blocked or has sent too much. Nothing has been fetched or parsed by
+// then.
 func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 	h := x.Request.Header
 	if h.Get("Content-Encoding") != "" {
@@ -25,11 +26,11 @@ func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 		return err
 	}
 	for _, c := range x.claims {
-		host := vocab.ID(c.KeyID).Host()
-		if err := i.Gate.Check(host); err != nil {
+		key := vocab.ID(c.KeyID)
+		if err := i.Gate.CheckActor(key); err != nil {
 			return err
 		}
-		if err := i.ready(host); err != nil {
+		if err := i.ready(key.Host()); err != nil {
 			return err
 		}
 	}

@@ -142,6 +142,13 @@ func (g gate) Check(host string) error {
 	return nil
 }
 
+func (g gate) CheckActor(id vocab.ID) error {
+	if g[string(id)] {
+		return fault.New(fault.Forbidden, "suspended")
+	}
+	return g.Check(id.Host())
+}
+
 // desk is an outbox over real databases, with alice at it.
 type desk struct {
 	*Outbox

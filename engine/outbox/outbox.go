@@ -39,9 +39,10 @@ type Keys interface {
 	Keys(u vocab.Username) (transport.Keys, error)
 }
 
-// Gate says whether a host may be contacted: nil, or why not.
+// Gate says whether a host may be contacted, and an actor be delivered to: nil, or why not.
 type Gate interface {
 	Check(host string) error
+	CheckActor(id vocab.ID) error
 }
 
 // Deps is what an outbox works with.

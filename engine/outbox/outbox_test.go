@@ -364,6 +364,19 @@ func TestBlockedHostsAreLeftOut(t *testing.T) {
 	}
 }
 
+func TestSuspendedActorsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	d.gate[dan] = true
+	r, err := d.dispatch("CreateNote", map[string]any{"content": "hi"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owed := inboxes(d.owed()); slices.Contains(owed, dan+"/inbox") || len(owed) == 0 || r.Job.Recipients == 0 {
+		t.Errorf("recipients = %d, inboxes: %q, want everybody but the one who is suspended", r.Job.Recipients, owed)
+	}
+}
+
 func TestLocalRecipientsHaveNoHost(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

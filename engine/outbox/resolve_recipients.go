@@ -37,8 +37,8 @@ func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error)
 }
 
 // destinations chooses the inboxes. Followers are reached where their collection is addressed, others where they are
-// named; nobody is delivered to for Public (ActivityPub §5.6), the one who acts is left out (§7.1), and so are hosts that
-// may not be contacted.
+// named; nobody is delivered to for Public (ActivityPub §5.6), the one who acts is left out (§7.1), and so is whom the
+// policy refuses.
 func (o *Outbox) destinations(ctx context.Context, x *exchange) error {
 	var followers []db.Destination
 	if all := o.Local.Followers(x.User); slices.Contains(x.to, all) || slices.Contains(x.cc, all) {
@@ -61,7 +61,7 @@ func (o *Outbox) destinations(ctx context.Context, x *exchange) error {
 		if i.Host == "" {
 			return i.URL.Same(o.Local.Inbox(x.User))
 		}
-		return o.Gate.Check(i.Host) != nil
+		return delivery.Permitted(o.Gate, i.Host, i.Targets) != nil
 	})
 	return nil
 }

@@ -37,6 +37,9 @@ func TestPostsAreReadByThoseWhomTheyAreFor(t *testing.T) {
 	blocked, blockedKey := f.remote("https://peer.example/users/blocked")
 	f.relate(f.alice, db.Follower, db.Accepted, blocked.ID, start)
 	f.block(f.alice, blocked.ID)
+	suspended, suspendedKey := f.remote("https://peer.example/users/suspended")
+	f.relate(f.alice, db.Follower, db.Accepted, suspended.ID, start)
+	f.policy.Suspended = []vocab.ID{suspended.ID}
 	f.relate(f.alice, db.Follower, db.Accepted, f.local.ID(f.bob), start)
 	bobs, err := f.keys.Keys(f.bob)
 	if err != nil {
@@ -53,9 +56,10 @@ func TestPostsAreReadByThoseWhomTheyAreFor(t *testing.T) {
 		"follower":              {f.signed(followerKey, signature.RFC9421)},
 		"pending":               {f.signed(pendingKey, signature.RFC9421)},
 		"blocked":               {f.signed(blockedKey, signature.RFC9421)},
+		"suspended":             {f.signed(suspendedKey, signature.RFC9421)},
 		"neighbour of follower": {f.signed(neighbourKey, signature.RFC9421)},
 	}
-	all := []string{"anybody", "owner", "bob by token", "bob by signature", "carol", "carol, the other way", "carol's name, forged", "follower", "pending", "blocked", "neighbour of follower"}
+	all := []string{"anybody", "owner", "bob by token", "bob by signature", "carol", "carol, the other way", "carol's name, forged", "follower", "pending", "blocked", "suspended", "neighbour of follower"}
 	followers := f.local.Followers(f.alice)
 	for _, c := range []struct {
 		name string
@@ -66,7 +70,7 @@ func TestPostsAreReadByThoseWhomTheyAreFor(t *testing.T) {
 		{"unlisted", []vocab.ID{followers, vocab.Public}, all},
 		{"PRV-01 PRV-14 for followers", []vocab.ID{followers}, []string{"owner", "bob by token", "bob by signature", "follower"}},
 		{"PRV-01 PRV-03 direct", []vocab.ID{f.carol.ID}, []string{"owner", "carol", "carol, the other way"}},
-		{"PRV-02 direct, before the block", []vocab.ID{f.carol.ID, blocked.ID}, []string{"owner", "carol", "carol, the other way"}},
+		{"PRV-02 direct, before the block", []vocab.ID{f.carol.ID, blocked.ID, suspended.ID}, []string{"owner", "carol", "carol, the other way"}},
 		{"PRV-07 for a group", []vocab.ID{f.local.ID(f.alice) + "/groups/x"}, []string{"owner"}},
 		{"PRV-09 for nobody in particular", nil, []string{"owner"}},
 	} {

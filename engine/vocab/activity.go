@@ -195,6 +195,12 @@ func (o *Object) OwnAuthors() bool {
 	return err == nil && len(authors) > 0 && !slices.ContainsFunc(authors, foreign)
 }
 
+// Authors returns everybody to whom the object is attributed.
+func (o *Object) Authors() []ID {
+	ids, _ := o.Doc.IDs("attributedTo") // which ObjectOf has read
+	return ids
+}
+
 // author picks one of the actors to whom the object of this id is attributed. PeerTube names a channel (Group) beside
 // the Person.
 func author(d Doc, id ID) (ID, error) {

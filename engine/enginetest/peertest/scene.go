@@ -149,6 +149,17 @@ func (s *Scene) Answer(name string, status int) {
 	peer.Answer(path, status)
 }
 
+// Redirect lets a peer lead requests for a name to another one.
+func (s *Scene) Redirect(name, to string) {
+	peer, path := s.place(name)
+	peer.Handle(path, http.RedirectHandler(s.Long(to), http.StatusFound).ServeHTTP)
+}
+
+// Reached counts the requests that a peer, "p:" or "q:", got so far.
+func (s *Scene) Reached(peer string) int {
+	return len(s.peers[peer].Asked()) + len(s.peers[peer].Posted())
+}
+
 // Asked counts how often a peer was asked for a name.
 func (s *Scene) Asked(name string) int {
 	peer, path := s.place(name)
