@@ -82,20 +82,21 @@ func (t *Tx) Enqueue(ctx context.Context, j Job, inboxes []Inbox, due time.Time)
 const unblocked = `NOT EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = j.object_uri AND EXISTS (SELECT FROM deliveries e
 	WHERE e.job_id = k.id AND e.inbox = d.inbox AND e.status NOT IN ('delivered', 'failed', 'skipped') AND e.id < d.id OFFSET 0) OFFSET 0)`
 
-// ClaimDeliveries leases up to n due deliveries to owner until the lease ends, the oldest first, but none to the hosts in
-// except. One waits while an earlier one about the same object to the same inbox is pending.
-func (t *Tx) ClaimDeliveries(ctx context.Context, owner string, now time.Time, lease time.Duration, n int, except ...string) ([]Delivery, error) {
+// ClaimDeliveries leases up to n due deliveries to owner until the lease ends, the oldest first: with local only those to
+// inboxes of this server, and none to the hosts in except. One waits while an earlier one about the same object to the same
+// inbox is pending.
+func (t *Tx) ClaimDeliveries(ctx context.Context, owner string, now time.Time, lease time.Duration, n int, local bool, except ...string) ([]Delivery, error) {
 	return collect[Delivery](ctx, t, "claim deliveries", `
 		WITH due AS (
 			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id
-			WHERE d.status = 'pending' AND d.next_at <= $2 AND d.host <> ALL(coalesce($5, '{}'::text[])) AND `+unblocked+`
+			WHERE d.status = 'pending' AND d.next_at <= $2 AND d.host <> ALL(coalesce($5, '{}'::text[])) AND (d.host = '' OR NOT $6) AND `+unblocked+`
 			ORDER BY d.next_at, d.id LIMIT $4 FOR UPDATE OF d SKIP LOCKED
 		), taken AS (
 			UPDATE deliveries d SET next_at = $3, lease_owner = $1, updated_at = $2 FROM due WHERE d.id = due.id
 			RETURNING d.id, d.job_id, d.inbox, d.host, d.targets, d.attempts, d.created_at
 		)
 		SELECT t.id, t.job_id, j.activity_uri, coalesce(j.object_uri, ''), j.type, j.body, t.inbox, t.host, t.targets, t.attempts, t.created_at
-		FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, owner, now, now.Add(lease), n, except)
+		FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, owner, now, now.Add(lease), n, except, local)
 }
 
 // Outcome is how an attempt at a delivery ended.

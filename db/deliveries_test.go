@@ -35,7 +35,7 @@ func enqueue(t testing.TB, c *db.Cluster, u vocab.Username, j db.Job, due time.T
 func claim(t testing.TB, c *db.Cluster, u vocab.Username, owner string, at time.Time, n int, except ...string) (rows []db.Delivery) {
 	t.Helper()
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		rows, err = tx.ClaimDeliveries(ctx, owner, at, lease, n, except...)
+		rows, err = tx.ClaimDeliveries(ctx, owner, at, lease, n, false, except...)
 		return err
 	})
 	return rows
@@ -67,6 +67,23 @@ func next(t testing.TB, c *db.Cluster, u vocab.Username, at time.Time) any {
 		return "never"
 	}
 	return later.Sub(now)
+}
+
+func TestDeliveriesToThisServerAreClaimedAlone(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	here := inboxOn("", 1)
+	enqueue(t, c, u, job("Create", post), now, inboxOn("p.example", 1), here)
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		rows, err := tx.ClaimDeliveries(ctx, "me", now, lease, 10, true)
+		if len(rows) != 1 || rows[0].Inbox != here.URL {
+			t.Errorf("claimed %+v, want the local one alone", rows)
+		}
+		return err
+	})
+	if rows := claim(t, c, u, "me", now, 10); len(rows) != 1 || rows[0].Host != "p.example" {
+		t.Errorf("then claimed %+v, want the other", rows)
+	}
 }
 
 func TestADeliveryCarriesItsJob(t *testing.T) {

@@ -43,7 +43,7 @@ type Config struct {
 	Federation struct {
 		AllowAddresses []netip.Prefix // addresses beyond the public internet that may be contacted, at any port
 		AllowHTTP      bool           // peers without TLS, and a public_url without it
-		Mode           string         // open: all but blocked domains; allowlist: only allowed domains
+		Mode           string         // open: all but blocked domains; allowlist: only allowed domains; paused: nobody, for now
 		SecureMode     bool           // show users, what they wrote and whom they know only to who signs; so does the mode allowlist
 		DeliverBlocks  bool           // tell an actor that a user blocks it
 		SignatureFirst string         // dialect of the first knock at an unknown host: rfc9421 or cavage
@@ -226,7 +226,7 @@ func (c Config) checkChoices() error {
 		key, value string
 		choices    []string
 	}{
-		{"federation.mode", c.Federation.Mode, []string{"open", "allowlist"}},
+		{"federation.mode", c.Federation.Mode, []string{"open", "allowlist", "paused"}},
 		{"federation.signature_first", c.Federation.SignatureFirst, []string{"rfc9421", "cavage"}},
 	} {
 		if !slices.Contains(f.choices, f.value) {

@@ -53,6 +53,7 @@ func TestValidateNamesTheSettingThatCannotBeUsed(t *testing.T) {
 		{"certificate without key", func(c *Config) { c.TLS.Cert = "/c.pem" }, "tls.key"},
 		{"key without certificate", func(c *Config) { c.TLS.Key = "/k.pem" }, "tls.cert"},
 		{"unknown mode", func(c *Config) { c.Federation.Mode = "closed" }, "federation.mode"},
+		{"paused", func(c *Config) { c.Federation.Mode = "paused" }, ""},
 		{"unknown dialect", func(c *Config) { c.Federation.SignatureFirst = "" }, "federation.signature_first"},
 		{"page of 100", func(c *Config) { c.Federation.PageSize = 100 }, ""},
 		{"page of 101", func(c *Config) { c.Federation.PageSize = 101 }, "federation.page_size"},

@@ -122,6 +122,7 @@ func (e *Engine) build() error {
 		AllowAddresses: c.Federation.AllowAddresses, AllowHTTP: c.Federation.AllowHTTP,
 		UserAgent: fmt.Sprintf("Lightweb/%s (+%s)", c.Version, c.PublicURL),
 		First:     first, Timeout: c.Delivery.Timeout, HostConns: c.Delivery.HostConcurrency, Registerer: e.metrics,
+		Paused: e.paused(),
 	}, e.gate, e.hosts)
 	e.actors = actor.NewResolver(actor.ResolverDeps{
 		Fetch: e.client, Store: e.db, Local: e.local, Gate: e.gate, TTL: c.Cache.ActorTTL, AllowHTTP: c.Federation.AllowHTTP,
@@ -129,8 +130,24 @@ func (e *Engine) build() error {
 		Log: e.log.With("component", "actor"),
 	})
 	e.verifier = actor.NewVerifier(e.actors, e.gate, c.PublicURL, e.now)
-	e.metrics.MustRegister(e.openReports())
+	e.metrics.MustRegister(e.openReports(), e.pausedGauge())
 	return nil
+}
+
+// paused tells whether nothing is taken from other servers, nor sent to them or asked of them.
+func (e *Engine) paused() bool { return e.cfg.Federation.Mode == "paused" }
+
+// pausedGauge shows it to those who watch.
+func (e *Engine) pausedGauge() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "lightweb_federation_paused",
+		Help: "1 while federation.mode is paused, else 0.",
+	}, func() float64 {
+		if e.paused() {
+			return 1
+		}
+		return 0
+	})
 }
 
 // lists reads the policy in force. While its file is broken the last good one holds, and the registry says so.

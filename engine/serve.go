@@ -160,6 +160,9 @@ func (e *Engine) announce(ctx context.Context, public, admin net.Listener, ready
 	if s.Users, err = e.db.CountUsers(ctx); err != nil {
 		return err
 	}
+	if e.paused() {
+		e.log.WarnContext(ctx, "federation is paused", "hint", "set federation.mode to open, and start again, to take and send activities")
+	}
 	if ready != nil {
 		ready(s)
 	}
@@ -228,7 +231,7 @@ func (e *Engine) parts() *parts {
 	p.inbox = e.newInbox(handlers, func(u vocab.Username) { p.dispatcher.Wake(u) }, e.metrics)
 	p.dispatcher = delivery.New(delivery.Deps{
 		Store: e.db, Poster: e.client, Keys: e.keys, Actors: e.actors, Local: p.inbox, InboxOwner: e.local.InboxOwner, Gate: e.gate,
-		Owner: rand.Text(), Concurrency: e.cfg.Delivery.Concurrency, HostConcurrency: e.cfg.Delivery.HostConcurrency, Drain: e.cfg.DrainTimeout,
+		Paused: e.paused(), Owner: rand.Text(), Concurrency: e.cfg.Delivery.Concurrency, HostConcurrency: e.cfg.Delivery.HostConcurrency, Drain: e.cfg.DrainTimeout,
 		Log: e.log.With("component", "delivery"), Metrics: e.metrics, Now: e.now,
 	})
 	p.feed = feed.New(owners, e.local, e.gate)
@@ -242,7 +245,7 @@ func (e *Engine) parts() *parts {
 		Profiles: e.profiles, Gate: e.gate, Version: e.cfg.Version, BodyLimit: e.cfg.Limits.Body, PageSize: e.cfg.Federation.PageSize,
 		CORSOrigins:    e.cfg.API.CORSOrigins,
 		SecureMode:     e.cfg.Federation.SecureMode || e.cfg.Federation.Mode == "allowlist",
-		TrustedProxies: e.cfg.TrustedProxies, Ready: e.db.Ping, Log: e.log.With("component", "server"), Metrics: e.metrics, Now: e.now,
+		TrustedProxies: e.cfg.TrustedProxies, Paused: e.paused(), Ready: e.db.Ping, Log: e.log.With("component", "server"), Metrics: e.metrics, Now: e.now,
 	})
 	broken := slog.NewLogLogger(e.log.With("component", "server").Handler(), slog.LevelDebug) // what connections do wrong
 	p.public = &http.Server{Handler: s.Public(), ErrorLog: broken}

@@ -58,6 +58,7 @@ type Deps struct {
 	InboxOwner func(inbox vocab.ID) (vocab.Username, bool) // whose a local inbox is
 
 	Owner           string        // names this process in leases: no other, before or beside it, has the same
+	Paused          bool          // deliveries to other servers wait in the database
 	Concurrency     int           // attempts at once; 128 when 0
 	HostConcurrency int           // of them to one host; 4 when 0. Half as many may be retries
 	Drain           time.Duration // how long attempts under way may still take at the end

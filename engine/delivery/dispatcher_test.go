@@ -243,6 +243,24 @@ func TestASuspendedActorIsSkipped(t *testing.T) {
 	})
 }
 
+func TestWhileFederationIsPausedDeliveriesWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(202))
+		b.Paused = true
+		away, here := b.m.add("Create", "p.example", 1, 0), b.m.add("Create", "", 1, 0)
+		b.run(t)
+		time.Sleep(longLifetime)
+		synctest.Wait()
+		if r := b.m.row(away); r.status != db.DeliveryPending || r.leased || r.Attempts != 0 || len(b.peers.all()) != 0 {
+			t.Errorf("to another server: %s, leased: %v, after %d attempts, want pending and untouched", r.status, r.leased, r.Attempts)
+		}
+		if r := b.m.row(here); r.status != db.DeliveryDelivered {
+			t.Errorf("to a user of this server: %s, want delivered", r.status)
+		}
+	})
+}
+
 func TestLocalRecipientsAreHandedTheActivity(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -82,7 +82,7 @@ func (m *memory) turn(_ context.Context, _ vocab.Username, t turn) (taken, error
 		switch due := r.status == db.DeliveryPending && !r.next.After(t.now); {
 		case due && slices.Contains(t.except, r.Host):
 			got.passed = append(got.passed, r.Host)
-		case due && len(got.rows) < t.claim:
+		case due && len(got.rows) < t.claim && (r.Host == "" || !t.local):
 			r.next, r.leased = t.now.Add(deliveryLease), true
 			got.rows = append(got.rows, r.Delivery)
 		}

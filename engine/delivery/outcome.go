@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -17,6 +18,7 @@ const (
 	longLifetime  = 30 * day // of one that takes something back
 	maxRefusals   = 3        // attempts at an inbox that answers 4xx
 	keysWait      = 5 * time.Minute
+	pausedWait    = 5 * time.Minute
 	jitter        = 0.1
 	deliveryLease = 90 * time.Second
 )
@@ -51,6 +53,10 @@ func judge(d db.Delivery, a transport.Attempt, err error, now time.Time) db.Outc
 		Latency: a.Took, BytesOut: a.BytesOut, BytesIn: a.BytesIn}
 	if err != nil {
 		o.Error = err.Error()
+		if errors.Is(err, transport.ErrPaused) { // by us: however long that lasts, nothing is lost by it
+			o.Spent, o.NextAt = false, now.Add(pausedWait)
+			return o
+		}
 		switch fault.KindOf(err) {
 		case fault.Forbidden: // by the gate or the guard, before anything was sent
 			o.Status, o.Spent = db.DeliverySkipped, false

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -63,6 +64,7 @@ func TestJudge(t *testing.T) {
 		{name: "an Undo without answer after that", d: undo, err: fault.New(fault.Unavailable, "timeout"), want: db.DeliveryPending, wait: 24 * time.Hour},
 		{name: "owed for eight days", d: old, err: fault.New(fault.Unavailable, "timeout"), want: db.DeliveryFailed},
 		{name: "blocked", d: young, err: fault.New(fault.Forbidden, "blocked"), want: db.DeliverySkipped},
+		{name: "federation is paused, however long", d: old, err: fmt.Errorf("fetch: %w", fault.Wrap(fault.Unavailable, "no answer", transport.ErrPaused)), want: db.DeliveryPending, wait: pausedWait},
 		{name: "no URL", d: young, err: fault.New(fault.Invalid, "no URL"), want: db.DeliveryFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -16,7 +16,8 @@ type turn struct {
 	now      time.Time
 	takeBack bool // leases of processes that are gone are over
 	ended    []ended
-	claim    int // how many deliveries at most
+	claim    int  // how many deliveries at most
+	local    bool // only those to inboxes of this server
 	except   []string
 }
 
@@ -60,7 +61,7 @@ func (s stored) turn(ctx context.Context, u vocab.Username, t turn) (got taken, 
 		}
 		got = taken{}
 		if t.claim > 0 {
-			if got.rows, err = tx.ClaimDeliveries(ctx, s.owner, t.now, deliveryLease, t.claim, t.except...); err != nil {
+			if got.rows, err = tx.ClaimDeliveries(ctx, s.owner, t.now, deliveryLease, t.claim, t.local, t.except...); err != nil {
 				return err
 			}
 		}

@@ -127,7 +127,7 @@ func TestARestartTakesBackWhatAKilledProcessHeld(t *testing.T) {
 	now := time.Now()
 	owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
 	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		rows, err := tx.ClaimDeliveries(ctx, "killed", now, deliveryLease, 10)
+		rows, err := tx.ClaimDeliveries(ctx, "killed", now, deliveryLease, 10, false)
 		if len(rows) != 1 {
 			t.Errorf("the first process claimed %d deliveries, want 1", len(rows))
 		}
@@ -158,7 +158,7 @@ func TestStopGivesBackLeasesAtOnce(t *testing.T) {
 		t.Fatalf("counts = %+v, want 1 pending", got)
 	}
 	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		rows, err := tx.ClaimDeliveries(ctx, "other", time.Now(), deliveryLease, 10)
+		rows, err := tx.ClaimDeliveries(ctx, "other", time.Now(), deliveryLease, 10, false)
 		if len(rows) != 1 || rows[0].Attempts != 0 {
 			t.Errorf("claimed %+v after the stop, want the delivery without an attempt", rows)
 		}

@@ -13,7 +13,7 @@ import (
 func (d *Dispatcher) begin(u *user, now time.Time) turn {
 	u.busy, u.again = true, false
 	d.turns++
-	t := turn{now: now, takeBack: !u.tookBack, ended: u.ended, claim: min(batch, maxHeld-d.held)}
+	t := turn{now: now, takeBack: !u.tookBack, ended: u.ended, claim: min(batch, maxHeld-d.held), local: d.Paused}
 	u.ended = nil
 	u.due = time.Time{}
 	for _, h := range d.hosts {

@@ -60,9 +60,6 @@ func (g *Gate) CheckActor(id vocab.ID) error {
 	return nil
 }
 
-// Listed tells whether only hosts that are allowed may talk to us.
-func (g *Gate) Listed() bool { return g.mode == Allowlist }
-
 func refused(who string) error {
 	return fault.Wrap(fault.Forbidden, "this server does not federate with that domain or actor", fmt.Errorf("policy refuses %.200q", who))
 }

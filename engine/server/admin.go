@@ -81,7 +81,11 @@ func (s *Server) getReady(a *answer, r *http.Request, _ httprouter.Params) error
 	if err := s.Ready(r.Context()); err != nil {
 		return fault.Wrap(fault.Unavailable, "the engine is not ready", err).WithCode("not_ready")
 	}
+	words := "ready\n"
+	if s.Paused {
+		words = "ready, federation is paused\n"
+	}
 	a.cache("no-store")
-	a.send(http.StatusOK, "text/plain; charset=utf-8", []byte("ready\n"))
+	a.send(http.StatusOK, "text/plain; charset=utf-8", []byte(words))
 	return nil
 }

@@ -38,3 +38,14 @@ func (s *Server) postInbox(a *answer, r *http.Request, p httprouter.Params) erro
 	a.WriteHeader(http.StatusAccepted)
 	return nil
 }
+
+// pausedInbox takes nothing from other servers, which come again later (ActivityPub §5.2). Of a user's own inbox the owner
+// may still read.
+func pausedInbox(a *answer, _ *http.Request, p httprouter.Params) error {
+	allow := ""
+	if p.ByName("user") != "" {
+		allow = "GET, HEAD"
+	}
+	a.Header().Set("Allow", allow) // RFC 9110 §15.5.6
+	return fault.New(fault.NotAllowed, "federation is paused here").WithCode("federation_paused")
+}

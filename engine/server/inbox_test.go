@@ -14,6 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/server"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func TestInboxAnswersWhatBecameOfAnActivity(t *testing.T) {
@@ -55,6 +56,26 @@ func TestInboxAnswersWhatBecameOfAnActivity(t *testing.T) {
 		} else if strings.Contains(string(r.body), "objects") || r.Header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("IN-02: %s: %s, want a problem without internals", c.name, r.body)
 		}
+	}
+}
+
+func TestAPausedServerTakesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(d *server.Deps) { d.Paused = true })
+	for path, allow := range map[string]string{"/inbox": "", "/users/alice/inbox": "GET, HEAD"} {
+		r := f.send(path, `{"a":1}`, header("Content-Type", "application/activity+json"))
+		if allowed, said := r.Header["Allow"]; r.StatusCode != 405 || !said || allowed[0] != allow || f.inbox.body != nil {
+			t.Errorf("DL-17: POST %s: %d, Allow %q, received %q; want 405, %q and nothing", path, r.StatusCode, r.Header["Allow"], f.inbox.body, allow)
+		}
+	}
+	_, object := f.post(f.alice, "hi", start, vocab.Public)
+	for _, path := range []string{"/users/alice", "/actor", "/.well-known/webfinger?resource=acct:alice@example.org", string(object)} {
+		if r := f.get(path); r.StatusCode != 200 {
+			t.Errorf("GET %s: %d, want 200 although federation is paused", path, r.StatusCode)
+		}
+	}
+	if r := ask(t, f.admin, "GET", "/readyz", "", func(r *http.Request) { r.Host = "localhost" }); r.StatusCode != 200 || !strings.Contains(string(r.body), "paused") {
+		t.Errorf("/readyz: %d %s, want that federation is paused", r.StatusCode, r.body)
 	}
 }
 

@@ -73,6 +73,7 @@ type Deps struct {
 	SecureMode     bool           // what users wrote, and whom they know, is shown only to who proves who it is
 	CORSOrigins    []string       // of pages that may use the client API
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For and X-Forwarded-Proto are believed
+	Paused         bool           // inboxes take nothing
 }
 
 // Server answers requests. Public and Admin return its two sides, for listeners that are somebody else's.
@@ -124,8 +125,12 @@ func (s *Server) Public() http.Handler {
 	for path, h := range s.reads() {
 		s.route(r, http.MethodGet, path, h)
 	}
-	s.route(r, http.MethodPost, "/inbox", s.postInbox)
-	s.route(r, http.MethodPost, "/users/:user/inbox", s.postInbox)
+	inbox := s.postInbox
+	if s.Paused {
+		inbox = pausedInbox
+	}
+	s.route(r, http.MethodPost, "/inbox", inbox)
+	s.route(r, http.MethodPost, "/users/:user/inbox", inbox)
 	s.route(r, http.MethodPost, "/api/activity", s.api(s.postActivity))
 	return s.observe(s.cors(r))
 }

@@ -47,6 +47,9 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	if err := holding.Check(ctx, "the network"); err != nil {
 		return nil, err
 	}
+	if c.cfg.Paused {
+		return nil, ErrPaused
+	}
 	start := c.cfg.Now()
 	within, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()

@@ -362,6 +362,23 @@ func TestGetAsksTheGate(t *testing.T) {
 	}
 }
 
+func TestNobodyIsContactedWhileFederationIsPaused(t *testing.T) {
+	t.Parallel()
+	p := newPeer(t, nil, func(http.ResponseWriter, *http.Request, seen) {})
+	cfg := loopback()
+	cfg.Paused = true
+	c, _ := newClient(t, cfg, closed(""))
+	if _, err := c.Get(context.Background(), Request{URL: p.id("/")}); !errors.Is(err, ErrPaused) {
+		t.Errorf("Get = %v, want ErrPaused", err)
+	}
+	if _, err := c.Post(context.Background(), Post{Inbox: p.id("/"), Body: []byte(note), As: *testKeys()}); !errors.Is(err, ErrPaused) {
+		t.Errorf("Post = %v, want ErrPaused", err)
+	}
+	if len(p.saw()) != 0 {
+		t.Error("somebody was contacted")
+	}
+}
+
 func TestGetOfNobody(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t, nil, func(http.ResponseWriter, *http.Request, seen) {})

@@ -46,6 +46,9 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	if err := holding.Check(ctx, "the network"); err != nil {
 		return Attempt{}, err
 	}
+	if c.cfg.Paused {
+		return Attempt{}, ErrPaused
+	}
 	start := c.cfg.Now()
 	within, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()

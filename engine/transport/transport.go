@@ -25,6 +25,7 @@ type Config struct {
 	First          signature.Dialect     // for hosts nothing is known of; RFC9421 when zero
 	Timeout        time.Duration         // of one Get or Post with its redirects and second knock; 10 s when zero
 	HostConns      int                   // connections per host for each of GET and POST; 4 when zero
+	Paused         bool                  // nobody is contacted: every Get and Post is ErrPaused
 	Now            func() time.Time      // time.Now when nil
 	Registerer     prometheus.Registerer // where the metrics go; nil for nowhere
 }
