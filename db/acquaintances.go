@@ -34,6 +34,24 @@ func (c *Cluster) Acquainted(ctx context.Context, actor vocab.ID, follows bool) 
 	return users, storeFault("read acquaintances", err)
 }
 
+// EachKnownHost tells for every host and every active user who is acquainted with somebody there, and whether the user may
+// follow somebody there, in no order. Hosts are as vocab.ID.Host returns them.
+func (c *Cluster) EachKnownHost(ctx context.Context, see func(host string, u vocab.Username, follows bool)) error {
+	rows, err := c.instance.Query(ctx, `SELECT split_part(actor_uri, '/', 3), username, bool_or(follows)
+		FROM acquaintances JOIN users USING (username) WHERE state = 'active' GROUP BY 1, 2`)
+	if err != nil {
+		return storeFault("read acquaintances", err)
+	}
+	var host string
+	var u vocab.Username
+	var follows bool
+	_, err = pgx.ForEachRow(rows, []any{&host, &u, &follows}, func() error {
+		see(host, u, follows)
+		return nil
+	})
+	return storeFault("read acquaintances", err)
+}
+
 func names(users []vocab.Username) []string {
 	out := make([]string, len(users))
 	for i, u := range users {

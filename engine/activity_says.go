@@ -92,7 +92,7 @@ var conclusions = []struct {
 		return fmt.Sprintf("Its id was taken on %s, but it is not kept: it was undone, its actor was deleted, or it was pruned because it was old. It does not come back.", day(*s.SeenAt))
 	}},
 	{TraceBlocked, func(s sight) bool { return s.blocked }, func(sight) string {
-		return "It never got in: the policy of this server refuses that domain. To let it in, change blocked_domains or allowed_domains in registry/server.json, and ask for it to be sent again."
+		return "It never got in: the policy of this server refuses that domain. 'lightweb domain list' shows it, 'lightweb domain unblock' or 'allow' lets it in; then ask for it to be sent again."
 	}},
 	{TraceNever, func(s sight) bool { return s.owner }, func(sight) string { return "The user has no such activity or object." }},
 	{TraceNever, func(s sight) bool { return s.local }, func(sight) string {

@@ -59,6 +59,19 @@ func (r *Resolver) Handle(ctx context.Context, s string) (*vocab.Actor, error) {
 	return r.Resolve(ctx, row.Actor.ID)
 }
 
+// KnownHandle returns the actor that was last confirmed to be called so, nil when none was. Nobody is asked.
+func (r *Resolver) KnownHandle(ctx context.Context, s string) (*vocab.Actor, error) {
+	h, err := parseHandle(strings.TrimSpace(s), "https")
+	if err != nil {
+		return nil, err
+	}
+	row, err := r.Store.RemoteActorByHandle(ctx, strings.ToLower(h.String()))
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return row.Actor, nil
+}
+
 // localHost tells whether the handle is of this server, also when its port is the usual one of http.
 func (r *Resolver) localHost(h handle) bool {
 	return vocab.ID(r.Local.scheme()+"://"+h.host+"/").Host() == r.Local.host

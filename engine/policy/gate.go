@@ -22,7 +22,7 @@ type Gate struct {
 	mode Mode
 	own  string
 	now  atomic.Pointer[compiled]
-	mu   sync.Mutex // held while compiling: long lists are compiled once, not by everybody who asks
+	mu   sync.Mutex // held while compiling: long lists are compiled once, and meanwhile the last ones hold
 }
 
 // compiled is a policy with the lists it was made from. It holds on to them, so that no new list can lie where an old
@@ -66,13 +66,15 @@ func refused(who string) error {
 
 func (g *Gate) policy() *compiled {
 	l := g.load()
-	if c := g.now.Load(); c != nil && c.isOf(l) {
-		return c
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	old := g.now.Load()
-	if old != nil && old.isOf(l) { // somebody else was faster
+	switch {
+	case old == nil:
+		g.mu.Lock()
+	case old.isOf(l) || !g.mu.TryLock():
+		return old
+	}
+	defer g.mu.Unlock()
+	if old = g.now.Load(); old != nil && old.isOf(l) { // somebody else was faster
 		return old
 	}
 	c := &compiled{Lists: l}

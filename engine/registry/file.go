@@ -33,6 +33,7 @@ type file[T any] struct {
 	in     *Registry
 
 	mu      sync.Mutex // held while looking and writing
+	ours    bool       // what is looked at was just written here: nobody needs to be told of it
 	current atomic.Pointer[reading[T]]
 }
 
@@ -53,12 +54,17 @@ func newFile[T any](r *Registry, path string, limit int64, decode func([]byte) (
 	return &file[T]{path: path, limit: limit, decode: decode, in: r}
 }
 
-// get returns the value; an error only when there is no good value.
+// get returns the value; an error only when there is no good value. While somebody reads a file that changed, which takes
+// seconds when it is long, the others go on with what they have.
 func (f *file[T]) get() (T, error) {
 	c := f.current.Load()
-	if c == nil || f.in.now().Sub(c.looked) >= lookEvery {
-		f.mu.Lock()
-		if c = f.current.Load(); c == nil || f.in.now().Sub(c.looked) >= lookEvery {
+	if f.stale(c) {
+		if c == nil || !c.good {
+			f.mu.Lock()
+		} else if !f.mu.TryLock() {
+			return c.value, nil
+		}
+		if c = f.current.Load(); f.stale(c) {
 			c = f.look()
 		}
 		f.mu.Unlock()
@@ -69,6 +75,11 @@ func (f *file[T]) get() (T, error) {
 	return c.value, nil
 }
 
+// stale tells whether a look is due.
+func (f *file[T]) stale(c *reading[T]) bool {
+	return c == nil || f.in.now().Sub(c.looked) >= lookEvery
+}
+
 // set writes the value and makes it the current one.
 func (f *file[T]) set(v T) error {
 	f.mu.Lock()
@@ -76,8 +87,8 @@ func (f *file[T]) set(v T) error {
 	return f.write(v)
 }
 
-// update writes what change makes of the value in the file, which nobody else updates meanwhile.
-func (f *file[T]) update(change func(T) (T, error)) error {
+// update writes what change makes of the value in the file, if it is to be written. Nobody else updates meanwhile.
+func (f *file[T]) update(change func(T) (T, bool, error)) error {
 	unlock, err := lockFolder(filepath.Dir(f.path))
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", f.path, err)
@@ -89,8 +100,8 @@ func (f *file[T]) update(change func(T) (T, error)) error {
 	if c.err != nil {
 		return c.err
 	}
-	v, err := change(c.value)
-	if err != nil {
+	v, write, err := change(c.value)
+	if err != nil || !write {
 		return err
 	}
 	return f.write(v)
@@ -111,10 +122,9 @@ func (f *file[T]) write(v T) error {
 	if err := replace(f.path, doc.Bytes()); err != nil {
 		return fmt.Errorf("write %s: %w", f.path, err)
 	}
-	if c := f.look(); c.err != nil {
-		return c.err
-	}
-	return nil
+	f.ours = true
+	defer func() { f.ours = false }()
+	return f.look().err
 }
 
 // problem returns why the file as it is now cannot be used.
@@ -182,7 +192,7 @@ func (f *file[T]) take(next *reading[T], data []byte, info fs.FileInfo) {
 		f.refuse(next, err)
 		return
 	}
-	if next.good || next.err != nil {
+	if (next.good || next.err != nil) && !f.ours {
 		f.in.log.Info("configuration file changed", "file", f.path)
 	}
 	next.value, next.good, next.err, next.info = v, true, nil, info

@@ -74,16 +74,18 @@ func (r *Registry) userFile(u vocab.Username) *file[User] {
 	return f
 }
 
-// UpdateServer replaces the policy by what change makes of the one in the file; not at all when change fails, or the file
-// is broken. Who updates meanwhile, in other processes too, waits. Readers see the old policy or the new one, whole; once it
-// returns, every reader here sees the new one.
-func (r *Registry) UpdateServer(change func(*Server) error) error {
-	return r.server.update(func(s Server) (Server, error) {
+// UpdateServer replaces the policy by what change makes of the one in the file, if change says so and does not fail, and the
+// file is not broken. Who updates meanwhile, in other processes too, waits. Readers see the old policy or the new one, whole;
+// once it returns, every reader here sees the new one.
+func (r *Registry) UpdateServer(change func(*Server) (replace bool, err error)) error {
+	return r.server.update(func(s Server) (Server, bool, error) {
 		s = s.clone()
-		if err := change(&s); err != nil {
-			return s, err
+		replace, err := change(&s)
+		if err != nil || !replace {
+			return s, false, err
 		}
-		return s.canonical()
+		s, err = s.canonical()
+		return s, true, err
 	})
 }
 

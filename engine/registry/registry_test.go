@@ -49,7 +49,7 @@ func (f *fixture) write(t *testing.T, content string) {
 
 // SetServer replaces the whole policy.
 func (f *fixture) SetServer(s Server) error {
-	return f.UpdateServer(func(now *Server) error { *now = s; return nil })
+	return f.UpdateServer(func(now *Server) (bool, error) { *now = s; return true, nil })
 }
 
 // wait lets as much time pass as a look may take to be due.
@@ -447,9 +447,9 @@ func TestUpdatesOfSeveralProcessesAreAllThere(t *testing.T) {
 		all.Go(func() {
 			r := New(f.dir, filepath.Join(f.dir, "users"), slog.New(slog.DiscardHandler)) // another process sees the files only
 			for j := range 10 {
-				if err := r.UpdateServer(func(s *Server) error {
+				if err := r.UpdateServer(func(s *Server) (bool, error) {
 					s.BlockedDomains = append(s.BlockedDomains, fmt.Sprintf("h%d-%d.example", i, j))
-					return nil
+					return true, nil
 				}); err != nil {
 					t.Error(err)
 				}
@@ -472,13 +472,17 @@ func TestAnUpdateThatFailsChangesNothing(t *testing.T) {
 	}
 	refusal := fault.New(fault.Invalid, "no")
 	f.server.limit = 200
-	for name, change := range map[string]func(*Server) error{
-		"refused":    func(s *Server) error { s.BlockedDomains[0] = "b.example"; return refusal },
-		"no domain":  func(s *Server) error { s.BlockedDomains = append(s.BlockedDomains, "no domain"); return nil },
-		"over limit": func(s *Server) error { s.Comments["a.example"] = strings.Repeat("x", 200); return nil },
+	for name, change := range map[string]func(*Server) (bool, error){
+		"refused": func(s *Server) (bool, error) { s.BlockedDomains[0] = "b.example"; return true, refusal },
+		"no domain": func(s *Server) (bool, error) {
+			s.BlockedDomains = append(s.BlockedDomains, "no domain")
+			return true, nil
+		},
+		"over limit": func(s *Server) (bool, error) { s.Comments["a.example"] = strings.Repeat("x", 200); return true, nil },
+		"not meant":  func(s *Server) (bool, error) { s.BlockedDomains[0] = "b.example"; return false, nil },
 	} {
-		if err := f.UpdateServer(change); err == nil {
-			t.Errorf("%s: UpdateServer = nil, want an error", name)
+		if err := f.UpdateServer(change); (err == nil) != (name == "not meant") {
+			t.Errorf("%s: UpdateServer = %v", name, err)
 		}
 		written, err := os.ReadFile(f.serverFile())
 		if err != nil || string(written) != good || before.BlockedDomains[0] != "a.example" {
@@ -487,7 +491,23 @@ func TestAnUpdateThatFailsChangesNothing(t *testing.T) {
 	}
 	f.server.limit = maxServerFile
 	f.write(t, `{"blocked_domains":["a.ex`)
-	if err := f.UpdateServer(func(*Server) error { return nil }); fault.KindOf(err) != fault.Config {
+	if err := f.UpdateServer(func(*Server) (bool, error) { return true, nil }); fault.KindOf(err) != fault.Config {
 		t.Errorf("UpdateServer of a broken file = %v, want fault.Config", err)
+	}
+}
+
+func TestWhoChangesThePolicyIsNotToldOfIt(t *testing.T) {
+	f := newFixture(t)
+	f.write(t, `{"blocked_domains":["a.example"]}`)
+	f.blocked(t)
+	if err := f.SetServer(Server{BlockedDomains: []string{"b.example"}}); err != nil {
+		t.Fatal(err)
+	}
+	if f.log.Len() > 0 {
+		t.Errorf("logged its own change: %s", f.log.String())
+	}
+	f.write(t, `{"blocked_domains":["c.example"]}`)
+	if f.blocked(t); !strings.Contains(f.log.String(), "configuration file changed") {
+		t.Errorf("logged %q of somebody else's change", f.log.String())
 	}
 }

@@ -1,0 +1,34 @@
+package cmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+)
+
+func newDomainAllow(a *app) *cobra.Command {
+	change := engine.DomainChange{List: engine.DomainAllowed}
+	c := &cobra.Command{
+		Use:   "allow DOMAIN [DOMAIN…] [flags]",
+		Short: "Allow domains, where only allowed ones may talk to this server",
+		Long: "allow puts domains on the list of those that may talk to this server when federation.mode is allowlist. In other\n" +
+			"modes the list is kept and means nothing. A domain that is blocked, too, stays blocked.",
+		Example: "  lightweb domain allow friends.example",
+		Args:    takes("DOMAIN", "[DOMAIN…]"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			change.Domains = args
+			c, err := a.config()
+			if err != nil {
+				return err
+			}
+			if mode := c.Engine.Federation.Mode; mode != "allowlist" {
+				a.warn("federation.mode is %s: allowed domains count when it is allowlist", mode)
+			}
+			return a.changeDomains(ctx, change, "allowed")
+		}),
+	}
+	addDomainFlags(c, &change)
+	return c
+}

@@ -1,0 +1,26 @@
+package cmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+)
+
+func newDomainDisallow(a *app) *cobra.Command {
+	change := engine.DomainChange{List: engine.DomainAllowed, Remove: true}
+	c := &cobra.Command{
+		Use:     "disallow DOMAIN [DOMAIN…] [flags]",
+		Short:   "Take domains off the list of allowed ones",
+		Long:    "disallow takes back what allow did. Exit code 66 says that none was on the list, 3 that some were not.",
+		Example: "  lightweb domain disallow friends.example",
+		Args:    takes("DOMAIN", "[DOMAIN…]"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			change.Domains = args
+			return a.changeDomains(ctx, change, "disallowed")
+		}),
+	}
+	addDomainFlags(c, &change)
+	return c
+}

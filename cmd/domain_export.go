@@ -1,0 +1,34 @@
+package cmd
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+)
+
+func newDomainExport(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "export",
+		Short: "Write the blocked domains as a list",
+		Long: "export writes the blocked domains with their comments to standard output, in Mastodon's format: what import reads,\n" +
+			"here and on other servers. Comments are written as they are: see whether they are for others.",
+		Example: "  lightweb domain export > blocklist.csv",
+		Args:    takes(),
+		RunE: a.action(func(ctx context.Context, _ []string) error {
+			return a.engine(ctx, func(e *engine.Engine) error {
+				if !a.json && !a.quiet {
+					return e.ExportDomains(a.out.w)
+				}
+				domains, err := e.Domains()
+				if err != nil {
+					return err
+				}
+				blocked := slices.DeleteFunc(domains, func(d engine.DomainEntry) bool { return d.State != engine.DomainBlocked })
+				return a.out.document(domainList{blocked})
+			})
+		}),
+	}
+}

@@ -1,0 +1,274 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// The lists of domains in the policy.
+const (
+	DomainBlocked = "blocked"
+	DomainAllowed = "allowed" // they count when federation.mode is allowlist
+)
+
+// DomainEntry is a domain that the policy names.
+type DomainEntry struct {
+	Domain  string `json:"domain"`
+	State   string `json:"state"` // blocked or allowed
+	Comment string `json:"comment"`
+}
+
+// Domains returns the domains that the policy names: the blocked ones, then the allowed ones, each by name.
+func (e *Engine) Domains() ([]DomainEntry, error) {
+	s, err := e.profiles.Server()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]DomainEntry, 0, len(s.BlockedDomains)+len(s.AllowedDomains))
+	for _, d := range s.BlockedDomains {
+		out = append(out, DomainEntry{d, DomainBlocked, s.Comments[d]})
+	}
+	for _, d := range s.AllowedDomains {
+		out = append(out, DomainEntry{d, DomainAllowed, s.Comments[d]})
+	}
+	return out, nil
+}
+
+// DomainChange puts domains on a list, or takes them off it.
+type DomainChange struct {
+	List    string   // DomainBlocked or DomainAllowed
+	Remove  bool     // take off
+	Domains []string // as people write them
+	Comment string   // on what is put on the list; empty: what is there stays
+	DryRun  bool     // change nothing
+}
+
+// DomainReport says what became of a change.
+type DomainReport struct {
+	Changed   []string `json:"changed"`
+	Unchanged []string `json:"unchanged"` // they were so before
+	Ties
+	DryRun bool `json:"dry_run"`
+}
+
+// Ties say who here has to do with domains that have been blocked now. Acquaintances may say too much, never too little.
+type Ties struct {
+	Affected  []DomainTies `json:"affected"`
+	Users     int          `json:"users"`     // who know somebody there
+	Following int          `json:"following"` // those of them who may follow somebody there
+}
+
+// DomainTies are the ties with one domain.
+type DomainTies struct {
+	Domain    string `json:"domain"`
+	Users     int    `json:"users"`
+	Following int    `json:"following"`
+}
+
+// ChangeDomains changes the policy; a serving engine follows within a second. Nothing is changed when one of the domains is
+// none, or our own: fault.Invalid. When nothing is left to do the fault is Conflict, or NotFound for what was to be taken
+// off; Partial when that is so for some.
+func (e *Engine) ChangeDomains(ctx context.Context, c DomainChange) (DomainReport, error) {
+	r := DomainReport{Changed: []string{}, Unchanged: []string{}, Ties: Ties{Affected: []DomainTies{}}, DryRun: c.DryRun}
+	if err := checkComment(c.Comment); err != nil {
+		return r, err
+	}
+	err := e.profiles.UpdateServer(func(s *registry.Server) (bool, error) {
+		list := &s.BlockedDomains
+		if c.List == DomainAllowed {
+			list = &s.AllowedDomains
+		}
+		for _, written := range c.Domains {
+			d, err := e.listed(written, *list, c)
+			if err != nil {
+				return false, err
+			}
+			if changeList(s, list, d, c.Remove, c.Comment) {
+				r.Changed = append(r.Changed, d)
+			} else if !slices.Contains(r.Changed, d) {
+				r.Unchanged = append(r.Unchanged, d)
+			}
+		}
+		return len(r.Changed) > 0 && !c.DryRun, nil
+	})
+	if err != nil {
+		return r, err
+	}
+	if c.List == DomainBlocked && !c.Remove {
+		if r.Ties, err = e.ties(ctx, r.Changed); err != nil {
+			return r, err
+		}
+	}
+	return r, leftAsWas(r.Unchanged, len(r.Changed), c.Remove, c.List, "lightweb domain list")
+}
+
+// listed returns a domain as lists hold it. What is to be taken off a list may be anything that somebody put there by hand.
+func (e *Engine) listed(written string, list []string, c DomainChange) (string, error) {
+	if name := strings.ToLower(strings.TrimSpace(written)); c.Remove && slices.Contains(list, name) {
+		return name, nil
+	}
+	d, err := policy.ParseDomain(written)
+	switch {
+	case errors.Is(err, policy.ErrObfuscated):
+		return "", fault.Wrap(fault.Invalid, fmt.Sprintf("%.60q: a domain is written without *", written), err).WithHint("a domain stands for everything below it, too")
+	case err != nil:
+		return "", err
+	case c.List == DomainBlocked && !c.Remove && e.ours(d):
+		return "", fault.New(fault.Invalid, fmt.Sprintf("%.60q is this server's own domain, or above it", written))
+	}
+	return d, nil
+}
+
+// ours tells whether a list with d on it would concern this server.
+func (e *Engine) ours(d string) bool {
+	return policy.NewDomains([]string{d}, nil, policy.Open).Blocking(e.local.Host()) != ""
+}
+
+// ties finds out who here has to do with domains.
+func (e *Engine) ties(ctx context.Context, domains []string) (Ties, error) {
+	t := Ties{Affected: []DomainTies{}}
+	if len(domains) == 0 {
+		return t, nil
+	}
+	type known map[vocab.Username]bool // and whether the user may follow somebody there
+	blocked, all, each := policy.NewDomains(domains, nil, policy.Open), known{}, map[string]known{}
+	err := e.db.EachKnownHost(ctx, func(host string, u vocab.Username, follows bool) {
+		d := blocked.Blocking(host)
+		if d == "" {
+			return
+		}
+		if each[d] == nil {
+			each[d] = known{}
+		}
+		each[d][u] = each[d][u] || follows
+		all[u] = all[u] || follows
+	})
+	count := func(k known) (following int) {
+		for _, follows := range k {
+			if follows {
+				following++
+			}
+		}
+		return following
+	}
+	for d, k := range each {
+		t.Affected = append(t.Affected, DomainTies{d, len(k), count(k)})
+	}
+	slices.SortFunc(t.Affected, func(a, b DomainTies) int { return strings.Compare(a.Domain, b.Domain) })
+	t.Users, t.Following = len(all), count(all)
+	return t, err
+}
+
+// DomainImport says what became of an import.
+type DomainImport struct {
+	Rows       int          `json:"rows"`
+	Changed    []string     `json:"changed"`    // blocked now
+	Unchanged  int          `json:"unchanged"`  // blocked before
+	Skipped    int          `json:"skipped"`    // silence and noop: this server knows blocks alone
+	Obfuscated int          `json:"obfuscated"` // refused because a part is hidden
+	Refused    []RefusedRow `json:"refused"`    // with the obfuscated ones
+	Ties
+	DryRun bool `json:"dry_run"`
+}
+
+// RefusedRow is a line that cannot be taken.
+type RefusedRow struct {
+	Line    int    `json:"line"`
+	Text    string `json:"text"` // the domain as it is written there
+	Problem string `json:"problem"`
+}
+
+// ImportDomains blocks the domains of a list, as policy.ReadBlocklist reads it. Lines that cannot be taken are reported, and
+// the others are taken all at once. The faults are those of ReadBlocklist, and Invalid when no line can be taken.
+func (e *Engine) ImportDomains(ctx context.Context, list io.Reader, dryRun bool) (DomainImport, error) {
+	rows, err := policy.ReadBlocklist(list)
+	if err != nil {
+		return DomainImport{}, err
+	}
+	r := DomainImport{Rows: len(rows), Changed: []string{}, Refused: []RefusedRow{}, DryRun: dryRun}
+	blocks := slices.DeleteFunc(rows, func(row policy.Row) bool { return !e.takes(&row, &r) })
+	if len(blocks)+r.Skipped == 0 {
+		return r, fault.New(fault.Invalid, "the list has no line that can be taken"+r.first())
+	}
+	err = e.profiles.UpdateServer(func(s *registry.Server) (bool, error) {
+		there := make(map[string]bool, len(s.BlockedDomains))
+		for _, d := range s.BlockedDomains {
+			there[d] = true
+		}
+		for _, row := range blocks {
+			if there[row.Domain] {
+				r.Unchanged++
+				continue
+			}
+			there[row.Domain] = true
+			r.Changed = append(r.Changed, row.Domain)
+			if _, commented := s.Comments[row.Domain]; row.Comment != "" && !commented {
+				s.Comments[row.Domain] = cut(row.Comment, registry.MaxComment)
+			}
+		}
+		s.BlockedDomains = append(s.BlockedDomains, r.Changed...)
+		return len(r.Changed) > 0 && !dryRun, nil
+	})
+	if err != nil {
+		return r, err
+	}
+	slices.Sort(r.Changed)
+	r.Ties, err = e.ties(ctx, r.Changed)
+	return r, err
+}
+
+// takes tells whether a line blocks a domain, and counts it when it does not.
+func (e *Engine) takes(row *policy.Row, r *DomainImport) bool {
+	if row.Err == nil && row.Severity == policy.Suspend && e.ours(row.Domain) {
+		row.Err = fault.New(fault.Invalid, "it is this server's own domain, or above it")
+	}
+	switch {
+	case row.Err != nil:
+		if errors.Is(row.Err, policy.ErrObfuscated) {
+			r.Obfuscated++
+		}
+		r.Refused = append(r.Refused, RefusedRow{row.Line, cut(row.Text, 200), row.Err.Error()})
+		return false
+	case row.Severity != policy.Suspend:
+		r.Skipped++
+		return false
+	}
+	return true
+}
+
+// first says what is wrong with the first line that is refused.
+func (r DomainImport) first() string {
+	if len(r.Refused) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the first one: line %d: %s", r.Refused[0].Line, r.Refused[0].Problem)
+}
+
+func cut(text string, n int) string {
+	if r := []rune(text); len(r) > n {
+		return string(r[:n])
+	}
+	return text
+}
+
+// ExportDomains writes the blocked domains in Mastodon's format.
+func (e *Engine) ExportDomains(w io.Writer) error {
+	s, err := e.profiles.Server()
+	if err != nil {
+		return err
+	}
+	rows := make([]policy.Row, len(s.BlockedDomains))
+	for i, d := range s.BlockedDomains {
+		rows[i] = policy.Row{Domain: d, Severity: policy.Suspend, Comment: s.Comments[d]}
+	}
+	return policy.WriteBlocklist(w, rows)
+}

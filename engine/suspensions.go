@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// SuspendedActor is an actor whom this server does not hear.
+type SuspendedActor struct {
+	ID      vocab.ID `json:"id"`
+	Handle  string   `json:"handle,omitempty"` // when it was ever confirmed
+	Comment string   `json:"comment"`
+}
+
+// SuspendedActors returns the actors that are suspended, by id.
+func (e *Engine) SuspendedActors(ctx context.Context) ([]SuspendedActor, error) {
+	s, err := e.profiles.Server()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]SuspendedActor, len(s.SuspendedActors))
+	for i, id := range s.SuspendedActors {
+		out[i] = SuspendedActor{ID: id, Comment: s.Comments[string(id)]}
+		known, err := e.db.RemoteActor(ctx, id)
+		if err != nil && fault.KindOf(err) != fault.Invalid { // an old copy that nobody reads any more
+			return nil, err
+		}
+		if known != nil && known.Handle != "" {
+			out[i].Handle = "@" + known.Handle
+		}
+	}
+	return out, nil
+}
+
+// Suspension suspends actors, or ends that.
+type Suspension struct {
+	Actors  []string // ids or handles
+	Remove  bool
+	Comment string // as in DomainChange
+}
+
+// SuspensionReport says what became of a suspension.
+type SuspensionReport struct {
+	Changed     []vocab.ID `json:"changed"`
+	Unchanged   []vocab.ID `json:"unchanged"`
+	Unconfirmed []vocab.ID `json:"unconfirmed"` // of those changed; their servers did not say that there is such an actor
+	Users       int        `json:"users"`       // who know somebody who is suspended now
+	Following   int        `json:"following"`   // those of them who may follow somebody
+}
+
+// Suspend changes the policy; a serving engine follows within a second. Handles are looked up, and so are ids, which may be
+// the address of a page about the actor; an id that cannot be looked up is taken as it is. The faults are those of
+// ChangeDomains, and of looking up.
+func (e *Engine) Suspend(ctx context.Context, c Suspension) (SuspensionReport, error) {
+	r := SuspensionReport{Changed: []vocab.ID{}, Unchanged: []vocab.ID{}, Unconfirmed: []vocab.ID{}}
+	if err := checkComment(c.Comment); err != nil {
+		return r, err
+	}
+	ids := make([]vocab.ID, len(c.Actors))
+	unconfirmed := map[vocab.ID]bool{}
+	for i, written := range c.Actors {
+		id, confirmed, err := e.suspect(ctx, written, c.Remove)
+		if err != nil {
+			return r, err
+		}
+		ids[i], unconfirmed[id] = id, !confirmed
+	}
+	err := e.profiles.UpdateServer(func(s *registry.Server) (bool, error) {
+		for _, id := range ids {
+			if changeList(s, &s.SuspendedActors, id, c.Remove, c.Comment) {
+				r.Changed = append(r.Changed, id)
+			} else if !slices.Contains(r.Changed, id) {
+				r.Unchanged = append(r.Unchanged, id)
+			}
+		}
+		return len(r.Changed) > 0, nil
+	})
+	if err != nil {
+		return r, err
+	}
+	if !c.Remove {
+		r.Unconfirmed = slices.DeleteFunc(slices.Clone(r.Changed), func(id vocab.ID) bool { return !unconfirmed[id] })
+		if r.Users, r.Following, err = e.acquainted(ctx, r.Changed); err != nil {
+			return r, err
+		}
+	}
+	return r, leftAsWas(r.Unchanged, len(r.Changed), c.Remove, "suspended", "lightweb actor list --suspended")
+}
+
+// suspect returns the id of an actor by which others know it, and whether anybody has ever confirmed that it is one.
+func (e *Engine) suspect(ctx context.Context, written string, remove bool) (id vocab.ID, confirmed bool, err error) {
+	if strings.Contains(written, "://") {
+		id, confirmed, err = e.suspectByID(ctx, written, remove)
+	} else {
+		id, err = e.suspectByHandle(ctx, written, remove)
+		confirmed = err == nil
+	}
+	if err == nil && e.local.IsLocal(id) {
+		err = fault.New(fault.Invalid, fmt.Sprintf("%s is an actor of this server", id))
+	}
+	return id.Canonical(), confirmed, err
+}
+
+func (e *Engine) suspectByID(ctx context.Context, written string, remove bool) (vocab.ID, bool, error) {
+	id, err := vocab.ParseID(written)
+	if err != nil || remove {
+		return id, true, err
+	}
+	a, err := e.actors.Resolve(ctx, id)
+	if err != nil {
+		e.log.DebugContext(ctx, "actor not looked up", "actor", id, "err", err)
+		return id, false, nil // nobody escapes by a server that does not answer
+	}
+	return a.ID, true, nil
+}
+
+// suspectByHandle asks others only when nobody here knows who it is: they may not be asked about who is suspended.
+func (e *Engine) suspectByHandle(ctx context.Context, handle string, remove bool) (vocab.ID, error) {
+	a, err := e.actors.KnownHandle(ctx, handle)
+	switch {
+	case err != nil:
+		return "", err
+	case a == nil && remove:
+		return "", fault.New(fault.NotFound, fmt.Sprintf("nobody is known as %.100q", handle)).WithHint("lightweb actor list --suspended shows ids, which will do")
+	case a == nil:
+		a, err = e.actors.Handle(ctx, handle)
+	}
+	if err != nil {
+		return "", err
+	}
+	return a.ID, nil
+}
+
+// acquainted counts the users who know one of these actors, and those of them who may follow one.
+func (e *Engine) acquainted(ctx context.Context, actors []vocab.ID) (users, following int, err error) {
+	known := map[bool]map[vocab.Username]bool{false: {}, true: {}}
+	for _, id := range actors {
+		for follows, found := range known {
+			names, err := e.db.Acquainted(ctx, id, follows)
+			if err != nil {
+				return 0, 0, err
+			}
+			for _, u := range names {
+				found[u] = true
+			}
+		}
+	}
+	return len(known[false]), len(known[true]), nil
+}
