@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -139,7 +140,7 @@ func (e *Engine) shown(row *db.RemoteActor, over *FetchedOver) FetchedActor {
 		s.Handle = "@" + row.Handle
 	}
 	for _, listed := range a.Keys {
-		key, err := e.actors.Key(a, listed.ID)
+		key, err := actor.ListedKey(a, listed.ID)
 		if err != nil {
 			continue // what cannot be used is not shown
 		}

@@ -20,8 +20,8 @@ type claim struct {
 	at    time.Time
 }
 
-// Key returns the key of that id which a lists as its own.
-func (r *Resolver) Key(a *vocab.Actor, keyID vocab.ID) (crypto.PublicKey, error) {
+// ListedKey returns the key of that id which a lists as its own.
+func ListedKey(a *vocab.Actor, keyID vocab.ID) (crypto.PublicKey, error) {
 	i := listed(a, keyID)
 	if i < 0 || !a.Keys[i].Owner.Same(a.ID) {
 		return nil, fault.New(fault.NotFound, "the actor does not list that key as its own")

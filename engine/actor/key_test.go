@@ -173,7 +173,7 @@ func TestKeysThatVerifyNothing(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.key.ID, tt.key.Owner = id+"#main-key", id
 			a := &vocab.Actor{ID: id, Keys: []vocab.ActorKey{tt.key}}
-			if k, err := (&Resolver{}).Key(a, tt.key.ID); err == nil {
+			if k, err := ListedKey(a, tt.key.ID); err == nil {
 				t.Errorf("Key = %v, want none", k)
 			}
 		})

@@ -129,7 +129,6 @@ func TestActorDocument(t *testing.T) {
 		fields[1].Text("value") != "&#34;&lt;b&gt;&#34;" {
 		t.Errorf("attachment %v", fields)
 	}
-	r := &Resolver{}
 	ours, err := l.keys.Keys(alice)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +137,7 @@ func TestActorDocument(t *testing.T) {
 		id     string
 		public any
 	}{{id + "#main-key", ours.RSA.Private.Public()}, {id + "#ed25519-key", ours.Ed25519.Private.Public()}} { // AC-04, FE-05
-		if got, err := r.Key(a, vocab.ID(k.id)); err != nil || !sameKey(got, k.public) {
+		if got, err := ListedKey(a, vocab.ID(k.id)); err != nil || !sameKey(got, k.public) {
 			t.Errorf("key %s: %v, %v", k.id, got, err)
 		}
 	}
@@ -206,7 +205,7 @@ func TestInstanceActor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := (&Resolver{}).Key(a, "https://us.example/actor#main-key"); err != nil || !sameKey(got, ours.RSA.Private.Public()) {
+	if got, err := ListedKey(a, "https://us.example/actor#main-key"); err != nil || !sameKey(got, ours.RSA.Private.Public()) {
 		t.Errorf("Key = %v, %v", got, err)
 	}
 	if !a.TakesEd25519() {

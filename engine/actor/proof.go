@@ -41,7 +41,7 @@ func (v *Verifier) Prover(ctx context.Context, p *proof.Proof, want vocab.ID) (*
 		return nil, unproven("foreign_proof", "the proof is another actor's", nil)
 	}
 	refusal := holds(p, a)
-	if refusal == nil || v.actors.Local.owns(p.Method) {
+	if refusal == nil || v.actors.owns(p.Method) {
 		return a, refusal
 	}
 	if a, err = v.actors.renewKey(ctx, a, p.Method); err != nil { // the key may have changed since it was remembered

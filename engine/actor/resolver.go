@@ -166,6 +166,8 @@ func (r *Resolver) resolve(ctx context.Context, id vocab.ID, fresh bool) (*vocab
 	return r.present(have)
 }
 
+func (r *Resolver) owns(id vocab.ID) bool { return r.Local.owns(id) }
+
 func (r *Resolver) younger(a *db.RemoteActor, than time.Duration) bool {
 	return r.Now().Sub(a.FetchedAt) < than
 }

@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 	"crypto"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -13,10 +14,17 @@ import (
 
 // Verifier tells who signed a request.
 type Verifier struct {
-	actors *Resolver
+	actors finder
 	gate   Gate
 	origin string
 	now    func() time.Time
+}
+
+// finder finds out whose key it is.
+type finder interface {
+	ByKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor, error)
+	renewKey(ctx context.Context, a *vocab.Actor, keyID vocab.ID) (*vocab.Actor, error)
+	owns(id vocab.ID) bool // it is of this server
 }
 
 // NewVerifier returns a verifier of requests to origin.
@@ -27,6 +35,27 @@ func NewVerifier(r *Resolver, gate Gate, origin string, now func() time.Time) *V
 // Claims returns the signatures of the request that are worth verifying. Nothing in them is proven yet.
 func (v *Verifier) Claims(req *http.Request, body []byte) ([]signature.Claim, error) {
 	return signature.Parse(req, body, signature.Options{Origin: v.origin, Now: v.now()})
+}
+
+// Admits refuses an actor from whom nothing is taken, before anything is fetched: it is one of ours, or blocked.
+func (v *Verifier) Admits(actor vocab.ID) error {
+	return signature.First(&sender{v, actor}, senderChecks)
+}
+
+// sender is whom a request says to be from.
+type sender struct {
+	*Verifier
+	id vocab.ID
+}
+
+var senderChecks = []signature.Check[*sender]{
+	{Name: "sender", Run: func(s *sender) error {
+		if s.id.Origin() == s.origin {
+			return unproven("local_actor", "a local actor does not come from outside", nil)
+		}
+		return nil
+	}},
+	{Name: "sender_policy", Run: func(s *sender) error { return s.gate.CheckActor(s.id) }},
 }
 
 // Signer returns the actor who made one of the claims: want, if it made one. What is wrong with the claims is
@@ -43,7 +72,7 @@ func (v *Verifier) Signer(ctx context.Context, claims []signature.Claim, want vo
 		case err == nil && other == nil:
 			other = a
 		case err != nil && (refusal == nil || fault.KindOf(refusal) == fault.Unauthenticated):
-			refusal = err
+			refusal = fmt.Errorf("%s: %w", c, err)
 		}
 	}
 	if other != nil {
@@ -56,49 +85,107 @@ func (v *Verifier) Signer(ctx context.Context, claims []signature.Claim, want vo
 }
 
 func (v *Verifier) signer(ctx context.Context, c signature.Claim) (*vocab.Actor, error) {
-	keyID, err := vocab.ParseID(c.KeyID)
-	if err != nil {
-		return nil, unproven("bad_key_id", "the key id is not an absolute https URL", err)
-	}
-	if err := v.gate.Check(keyID.Host()); err != nil && !v.actors.Local.owns(keyID) {
+	p := &claimed{Verifier: v, ctx: ctx, claim: c}
+	if err := signature.First(p, ownerChecks); err != nil {
 		return nil, err
 	}
-	a, err := v.actors.ByKey(ctx, keyID)
-	if err != nil {
-		return nil, unknown(err)
+	err := p.holds()
+	if err == nil {
+		return p.actor, nil
 	}
-	key, err := v.proven(c, a, keyID)
-	if err != nil {
-		if a, err = v.again(ctx, c, a, keyID, key, err); err != nil {
-			return nil, err
-		}
+	renewed, failure := p.renew()
+	switch {
+	case failure != nil:
+		return nil, failure
+	case !renewed:
+		return nil, err
 	}
-	return a, nil
+	return p.actor, p.holds()
 }
 
-// again verifies a claim that failed with the key that was remembered, in case that the key has changed since.
-func (v *Verifier) again(ctx context.Context, c signature.Claim, a *vocab.Actor, keyID vocab.ID, old crypto.PublicKey, refusal error) (*vocab.Actor, error) {
-	if v.actors.Local.owns(keyID) {
-		return nil, refusal
-	}
-	a, err := v.actors.renewKey(ctx, a, keyID)
-	if err != nil {
-		return nil, unknown(err)
-	}
-	if now, err := v.actors.Key(a, keyID); err == nil && sameKey(old, now) {
-		return nil, refusal
-	}
-	_, err = v.proven(c, a, keyID)
-	return a, err
+// claimed is a claim on its way to being proven. It lives as long as one call.
+type claimed struct {
+	*Verifier
+	ctx   context.Context
+	claim signature.Claim
+	want  vocab.ID // who is to have signed; empty: anybody
+	keyID vocab.ID
+	actor *vocab.Actor // whose key it is
+	key   crypto.PublicKey
 }
 
-// proven verifies the claim with the key that a lists.
-func (v *Verifier) proven(c signature.Claim, a *vocab.Actor, keyID vocab.ID) (crypto.PublicKey, error) {
-	key, err := v.actors.Key(a, keyID)
-	if err != nil {
-		return nil, unproven("unusable_key", "the actor lists no key of that id that can be used", err)
+// ownerChecks find out whose key it is, and keyChecks what the key is. The claim is held against it then.
+var (
+	ownerChecks = []signature.Check[*claimed]{
+		{Name: "policy", Run: (*claimed).checkPolicy},
+		{Name: "key_server", Needs: []string{"policy"}, Run: (*claimed).checkServer},
+		{Name: "key", Needs: []string{"policy"}, Run: (*claimed).find},
+		{Name: "owner", Needs: []string{"key"}, Run: (*claimed).checkOwner},
 	}
-	return key, c.Verify(key)
+	keyChecks = []signature.Check[*claimed]{{Name: "usable", Run: (*claimed).readKey}}
+)
+
+func (p *claimed) checkPolicy() (err error) {
+	if p.keyID, err = vocab.ParseID(p.claim.KeyID); err != nil {
+		return unproven("bad_key_id", "the key id is not an absolute https URL", err)
+	}
+	if p.actors.owns(p.keyID) {
+		return nil
+	}
+	return p.gate.Check(p.keyID.Host())
+}
+
+// checkServer refuses a key that lies on another server than the actor, before it is fetched.
+func (p *claimed) checkServer() error {
+	if p.want != "" && !p.keyID.SameOrigin(p.want) {
+		return unproven("foreign_key", "the signing key is not on the actor's server", nil)
+	}
+	return nil
+}
+
+func (p *claimed) find() (err error) {
+	p.actor, err = p.actors.ByKey(p.ctx, p.keyID)
+	return unknown(err)
+}
+
+func (p *claimed) checkOwner() error {
+	if p.want != "" && !p.actor.ID.Same(p.want) {
+		return unproven("foreign_key", "the signing key is another actor's", nil)
+	}
+	return nil
+}
+
+// readKey reads the key that the actor lists.
+func (p *claimed) readKey() error {
+	key, err := ListedKey(p.actor, p.keyID)
+	if err != nil {
+		p.key = nil
+		return unproven("unusable_key", "the actor lists no key of that id that can be used", err)
+	}
+	p.key = key
+	return nil
+}
+
+// holds verifies the claim with the key that the actor lists.
+func (p *claimed) holds() error {
+	if err := signature.First(p, keyChecks); err != nil {
+		return err
+	}
+	return p.claim.Verify(p.key)
+}
+
+// renew asks for the key again, in case that it is another one than was remembered, and tells whether it is.
+func (p *claimed) renew() (renewed bool, err error) {
+	if p.actors.owns(p.keyID) {
+		return false, nil
+	}
+	a, err := p.actors.renewKey(p.ctx, p.actor, p.keyID)
+	if err != nil {
+		return false, unknown(err)
+	}
+	p.actor = a
+	now, err := ListedKey(a, p.keyID)
+	return err != nil || !sameKey(p.key, now), nil
 }
 
 func sameKey(a, b crypto.PublicKey) bool {

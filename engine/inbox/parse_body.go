@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -18,10 +17,7 @@ func (i *Inbox) parseBody(_ context.Context, x *receiving) error {
 		return err
 	}
 	actor := x.Activity.Actor
-	if i.Local.IsLocal(actor) {
-		return fault.New(fault.Unauthenticated, "a local actor does not come from outside").WithCode("local_actor")
-	}
-	if err := i.Gate.CheckActor(actor); err != nil {
+	if err := i.Verifier.Admits(actor); err != nil {
 		return err
 	}
 	foreign := func(c signature.Claim) bool { return !vocab.ID(c.KeyID).SameOrigin(actor) }

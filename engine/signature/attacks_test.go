@@ -7,7 +7,10 @@ import (
 	"crypto/rsa"
 	"crypto/sha512"
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,11 +123,23 @@ func (p *probe) resign(t *testing.T, r *http.Request) {
 	}
 }
 
-// run parses and verifies p's request: one good claim is enough.
+// run parses and verifies p's request: one good claim is enough. What is explained of the request must be the same.
 func (p *probe) run(t *testing.T) {
 	t.Helper()
 	r, body := p.request(t)
 	claims, err := Parse(r, body, Options{Origin: origin, Now: now})
+	x, failure := Examine(r, body, Options{Origin: origin, Now: now})
+	if failure != nil {
+		t.Fatal(failure)
+	}
+	if why := disagreement(x, claims, err); why != "" {
+		t.Error(why)
+	}
+	for _, c := range claims {
+		if found, verified := refusalIn(c.Examine(p.key.Public())), c.Verify(p.key.Public()); codeOf(found) != codeOf(verified) {
+			t.Errorf("Examine with the key found %v, and Verify %v", found, verified)
+		}
+	}
 	if err == nil {
 		for _, c := range claims {
 			if err = c.Verify(p.key.Public()); err == nil {
@@ -241,7 +256,7 @@ func TestSmallOrderKeysVerifyNothing(t *testing.T) {
 	}
 	identity := make(ed25519.PublicKey, ed25519.PublicKeySize)
 	identity[0] = 1
-	if !verify(edwards, identity, claims[0].bases[0], forged) {
+	if !verify(edwards, identity, claims[0].Bases[0], forged) {
 		t.Fatal("the forgery is not one: this test proves nothing")
 	}
 	if err := claims[0].Verify(identity); codeOf(err) != "weak_key" {
@@ -267,7 +282,7 @@ func TestPSSSignaturesVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := sha512.Sum512([]byte(claims[0].bases[0]))
+	h := sha512.Sum512([]byte(claims[0].Bases[0]))
 	claims[0].signature, err = rsa.SignPSS(rand.Reader, rsaKey(), crypto.SHA512, h[:], &rsa.PSSOptions{SaltLength: 64})
 	if err != nil {
 		t.Fatal(err)
@@ -290,4 +305,41 @@ func TestTargetsInAbsoluteForm(t *testing.T) {
 			t.Errorf("originForm(%q) = %q, want %q", tt.target, got, tt.want)
 		}
 	}
+}
+
+// disagreement tells where what Examine found is not what Parse did.
+func disagreement(x Examination, claims []Claim, err error) string {
+	var good []Claim
+	refusal := refusalIn(x.Findings)
+	if refusal == nil {
+		for _, s := range x.Signatures {
+			found := refusalIn(s.Findings)
+			switch {
+			case found == nil:
+				good = append(good, s.Claim)
+			case refusal == nil:
+				refusal = found
+			}
+		}
+	}
+	switch {
+	case len(good) > 0 && (err != nil || !reflect.DeepEqual(good, claims)):
+		return fmt.Sprintf("Examine found good\n%+v\nand Parse %+v, %v", good, claims, err)
+	case len(good) == 0 && (err == nil || refusal == nil || !strings.HasSuffix(err.Error(), ": "+refusal.Error()) || codeOf(err) != codeOf(refusal)):
+		return fmt.Sprintf("Examine found %v, and Parse %v", refusal, err)
+	}
+	return ""
+}
+
+// refusalIn returns the first refusal among what was found; something was not reached for one only.
+func refusalIn(found []Finding) error {
+	for _, f := range found {
+		if f.Err != nil {
+			return f.Err
+		}
+		if !f.Reached {
+			return errors.New("not reached, and nothing failed: " + f.Check)
+		}
+	}
+	return nil
 }

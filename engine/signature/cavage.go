@@ -19,60 +19,77 @@ const (
 	expiresField  = "(expires)"
 )
 
-// parseCavage returns the signature of draft-cavage that m carries, if it is worth verifying.
+// readCavage finds the field that carries the signature.
 //
 // Verifying does not go through httpsig, which signs and is fine for that: its verifier takes the time from the wall
 // clock, divides parameters at commas within quotes, and covers the decoded path instead of the one that was sent.
-func parseCavage(m *message, body []byte, now time.Time) (Claim, error) {
-	if scheme, _, _ := strings.Cut(m.header.Get("Authorization"), " "); strings.EqualFold(scheme, "Signature") {
-		return Claim{}, refuse("authorization_signature", "signatures are taken from the signature header only")
+func (q *request) readCavage() error {
+	if scheme, _, _ := strings.Cut(q.header.Get("Authorization"), " "); strings.EqualFold(scheme, "Signature") {
+		return refuse("authorization_signature", "signatures are taken from the signature header only")
 	}
-	if len(m.header["Signature"]) == 0 {
-		return Claim{}, refuse("not_signed", "the request carries no signature")
+	if len(q.header["Signature"]) == 0 {
+		return refuse("not_signed", "the request carries no signature")
 	}
 	for _, name := range []string{"Signature", "Date", "Digest"} {
-		if err := m.single(name); err != nil {
-			return Claim{}, err
+		if err := q.single(name); err != nil {
+			return err
 		}
 	}
-	params, err := parseCavageHeader(m.header["Signature"][0])
-	if err != nil {
-		return Claim{}, err
+	q.line = &q.header["Signature"][0]
+	return nil
+}
+
+var cavageChecks = []Check[*reading]{
+	{"form", nil, (*reading).readParameters},
+	{"algorithm", []string{"form"}, (*reading).checkCavageAlgorithm},
+	{"components", []string{"form"}, (*reading).readCavageComponents},
+	{"coverage", []string{"components"}, func(s *reading) error { return checkCavageCoverage(s.Covered, needsDigest(s.method, s.body)) }},
+	{"time", []string{"components"}, (*reading).checkCavageTime},
+	{"key_id", []string{"form"}, (*reading).checkCavageKeyID},
+	{"digest", []string{"components"}, (*reading).checkCavageDigest},
+	{"base", []string{"components"}, (*reading).makeCavageBases},
+}
+
+func (s *reading) readParameters() (err error) {
+	if s.params, err = parseCavageHeader(*s.line); err != nil {
+		return err
 	}
-	signature, err := base64.StdEncoding.Strict().DecodeString(params["signature"])
-	if err != nil || len(signature) == 0 {
-		return Claim{}, refuse("malformed_signature", "the signature is not base64")
+	s.KeyID, s.Algorithm = s.params["keyId"], strings.ToLower(s.params["algorithm"])
+	if s.signature, err = base64.StdEncoding.Strict().DecodeString(s.params["signature"]); err != nil || len(s.signature) == 0 {
+		return refuse("malformed_signature", "the signature is not base64")
 	}
-	algorithm := strings.ToLower(params["algorithm"])
-	if !slices.Contains([]string{"", "hs2019", "rsa-sha256", "rsa-sha512", edwards}, algorithm) {
-		return Claim{}, refuse("unknown_algorithm", "the algorithm of the signature is not supported")
+	return nil
+}
+
+func (s *reading) checkCavageAlgorithm() error {
+	if !slices.Contains([]string{"", "hs2019", "rsa-sha256", "rsa-sha512", edwards}, s.Algorithm) {
+		return refuse("unknown_algorithm", "the algorithm of the signature is not supported")
 	}
-	covered, err := cavageCovered(params, algorithm)
-	if err != nil {
-		return Claim{}, err
+	return nil
+}
+
+func (s *reading) readCavageComponents() (err error) {
+	s.Covered, err = cavageCovered(s.params, s.Algorithm)
+	return err
+}
+
+func (s *reading) checkCavageKeyID() error {
+	if _, ok := s.params["keyId"]; !ok {
+		return refuse("no_key_id", "the signature does not name its key")
 	}
-	if err := checkCavageCoverage(covered, needsDigest(m.method, body)); err != nil {
-		return Claim{}, err
+	return checkKeyID(s.KeyID)
+}
+
+func (s *reading) checkCavageDigest() error {
+	if !slices.Contains(s.Covered, "digest") {
+		return nil
 	}
-	if err := m.checkCavageTime(params, covered, now); err != nil {
-		return Claim{}, err
-	}
-	if _, ok := params["keyId"]; !ok {
-		return Claim{}, refuse("no_key_id", "the signature does not name its key")
-	}
-	if err := checkKeyID(params["keyId"]); err != nil {
-		return Claim{}, err
-	}
-	if slices.Contains(covered, "digest") {
-		if err := checkDigest(m.header, body); err != nil {
-			return Claim{}, err
-		}
-	}
-	bases, err := m.cavageBases(covered, params)
-	if err != nil {
-		return Claim{}, err
-	}
-	return Claim{Dialect: Cavage, KeyID: params["keyId"], algorithm: algorithm, bases: bases, signature: signature}, nil
+	return checkDigest(s.header, s.body)
+}
+
+func (s *reading) makeCavageBases() (err error) {
+	s.Bases, err = s.cavageBases(s.Covered, s.params)
+	return err
 }
 
 // parseCavageHeader reads the parameters of a Signature header (draft-cavage-12 §4.1), quoted or bare, in any order.
@@ -160,34 +177,37 @@ func checkCavageCoverage(covered []string, digest bool) error {
 }
 
 // checkCavageTime refuses a signature whose covered times are not now.
-func (m *message) checkCavageTime(params map[string]string, covered []string, now time.Time) error {
-	if slices.Contains(covered, "date") {
-		date, err := http.ParseTime(m.header.Get("Date"))
+func (s *reading) checkCavageTime() error {
+	if slices.Contains(s.Covered, "date") {
+		date, err := http.ParseTime(s.header.Get("Date"))
 		if err != nil {
 			return refuse("bad_date", "the date is missing or malformed")
 		}
-		if err := checkWindow(date, now); err != nil {
+		s.Created = date
+		if err := checkWindow(date, s.now); err != nil {
 			return err
 		}
 	}
 	var created *int64
-	if slices.Contains(covered, createdField) {
-		t, err := unix(params, "created")
+	if slices.Contains(s.Covered, createdField) {
+		t, err := unix(s.params, "created")
 		if err != nil {
 			return err
 		}
-		if err := checkWindow(time.Unix(t, 0), now); err != nil {
+		s.Created = time.Unix(t, 0)
+		if err := checkWindow(s.Created, s.now); err != nil {
 			return err
 		}
 		created = &t
 	}
 	// An end that is not covered may be forged, but nobody can gain by an earlier one.
-	if _, ok := params["expires"]; ok || slices.Contains(covered, expiresField) {
-		t, err := unix(params, "expires")
+	if _, ok := s.params["expires"]; ok || slices.Contains(s.Covered, expiresField) {
+		t, err := unix(s.params, "expires")
 		if err != nil {
 			return err
 		}
-		return checkExpires(t, created, now)
+		s.Expires = time.Unix(t, 0)
+		return checkExpires(t, created, s.now)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func parseFuzzed(t *testing.T, headers map[string]string) {
 		t.Fatalf("%d claims", len(claims))
 	}
 	for _, c := range claims {
-		if checkKeyID(c.KeyID) != nil || len(c.bases) == 0 || len(c.signature) == 0 {
+		if checkKeyID(c.KeyID) != nil || len(c.Bases) == 0 || len(c.signature) == 0 {
 			t.Fatalf("claim %+v", c)
 		}
 		if err := c.Verify(edKey.Public()); err == nil {

@@ -40,7 +40,7 @@ func outgoing(r *http.Request) (*message, error) {
 	return m, checkTarget(m.target)
 }
 
-// incoming returns the message of a request that was received, and refuses one that was meant for another host.
+// incoming returns the message of a request that was received.
 //
 // RFC 9421 §2.2.2: @target-uri is the URI as the client knows it. A proxy may have changed scheme and address, and
 // anybody can send forwarding headers, so it is built from the configured origin, which the Host field must agree with.
@@ -49,20 +49,24 @@ func incoming(r *http.Request, origin string) (*message, error) {
 	if !ok || host == "" || strings.ContainsAny(host, "/?#@") {
 		return nil, fmt.Errorf("parse signature: origin %q is not scheme://host", origin)
 	}
-	m := &message{header: r.Header, method: r.Method, scheme: scheme, host: r.Host, raw: r.RequestURI}
-	m.authority = authority(scheme, host)
-	if authority(scheme, m.host) != m.authority {
-		return nil, refuse("wrong_host", "the request is for another host")
-	}
-	// net/http moves the Host field to r.Host; HTTP/2 can leave a second one behind.
-	if h := r.Header["Host"]; len(h) > 1 || len(h) == 1 && !strings.EqualFold(h[0], r.Host) {
-		return nil, refuse("duplicate_header", "the request has more than one host header")
-	}
+	m := &message{header: r.Header, method: r.Method, scheme: scheme, authority: authority(scheme, host), host: r.Host, raw: r.RequestURI}
 	if m.raw == "" && r.URL != nil {
 		m.raw = r.URL.RequestURI()
 	}
 	m.target = originForm(m.raw)
-	return m, checkTarget(m.target)
+	return m, nil
+}
+
+// checkHost refuses a request that was meant for another host.
+func (m *message) checkHost() error {
+	if authority(m.scheme, m.host) != m.authority {
+		return refuseFor("wrong_host", "the request is for another host", "Host is %.100q, not %q", m.host, m.authority)
+	}
+	// net/http moves the Host field to r.Host; HTTP/2 can leave a second one behind.
+	if h := m.header["Host"]; len(h) > 1 || len(h) == 1 && !strings.EqualFold(h[0], m.host) {
+		return refuse("duplicate_header", "the request has more than one host header")
+	}
+	return nil
 }
 
 // originForm takes scheme and authority off a request target in absolute form (RFC 9112 §3.2.2); the server has

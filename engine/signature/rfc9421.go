@@ -13,84 +13,81 @@ import (
 // maxLabels is how many signatures of a request are looked at: each may cost the caller a fetch.
 const maxLabels = 3
 
-// parseRFC9421 returns those signatures of m that are worth verifying, or why the first is not.
-func parseRFC9421(m *message, body []byte, now time.Time) ([]Claim, error) {
-	inputs, err := dictionary(m.header, "Signature-Input")
+// readRFC9421 reads the fields that carry the signatures, and finds that their labels agree.
+func (q *request) readRFC9421() error {
+	inputs, err := dictionary(q.header, "Signature-Input")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	signatures, err := dictionary(m.header, "Signature")
+	signatures, err := dictionary(q.header, "Signature")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	labels := inputs.Names()
 	switch {
 	case len(labels) == 0:
-		return nil, refuse("not_signed", "the request carries no signature")
+		return refuse("not_signed", "the request carries no signature")
 	case len(labels) > maxLabels:
-		return nil, refuse("too_many_signatures", "the request carries more than three signatures")
-	case len(labels) != len(signatures.Names()):
-		return nil, refuse("label_mismatch", "signature and signature-input do not have the same labels")
+		return refuse("too_many_signatures", "the request carries more than three signatures")
+	case !slices.Equal(slices.Sorted(slices.Values(labels)), slices.Sorted(slices.Values(signatures.Names()))):
+		return refuse("label_mismatch", "signature and signature-input do not have the same labels")
 	}
-	var digest error // the same for all labels, so a body is hashed once
-	if needsDigest(m.method, body) || len(m.header["Content-Digest"]) > 0 {
-		digest = checkContentDigest(m.header, body)
-	}
-	var claims []Claim
-	var first error
-	for _, label := range labels {
-		input, _ := inputs.Get(label) // there: the label is one of its names
-		signature, ok := signatures.Get(label)
-		if !ok {
-			return nil, refuse("label_mismatch", "signature and signature-input do not have the same labels")
-		}
-		c, err := claimOf(m, input, signature, body, digest, now)
-		switch {
-		case err == nil:
-			claims = append(claims, c)
-		case first == nil:
-			first = err
-		}
-	}
-	if len(claims) == 0 {
-		return nil, first
-	}
-	return claims, nil
+	q.inputs, q.signatures = inputs, signatures
+	return nil
 }
 
-// claimOf checks one label's members of Signature-Input and Signature.
-func claimOf(m *message, input, signature httpsfv.Member, body []byte, digest error, now time.Time) (Claim, error) {
-	list, ok := input.(httpsfv.InnerList)
-	if !ok {
-		return Claim{}, refuse("malformed_signature", "signature-input does not list the covered components")
+// labelled returns the signature of each label.
+func (q *request) labelled() []*reading {
+	all := make([]*reading, len(q.inputs.Names()))
+	for i, label := range q.inputs.Names() {
+		s := &reading{request: q, Claim: Claim{Dialect: RFC9421, Label: label}}
+		s.input, _ = q.inputs.Get(label) // both there: the labels are the same
+		s.value, _ = q.signatures.Get(label)
+		all[i] = s
 	}
-	item, ok := signature.(httpsfv.Item)
-	if !ok {
-		return Claim{}, refuse("malformed_signature", "the signature is not a byte sequence")
+	return all
+}
+
+// rfc9421Checks are made for each label.
+var rfc9421Checks = []Check[*reading]{
+	{"form", nil, (*reading).readMembers},
+	{"components", []string{"form"}, (*reading).readComponents},
+	{"coverage", []string{"components"}, func(s *reading) error { return s.checkCoverage(s.Covered, needsDigest(s.method, s.body)) }},
+	{"digest", []string{"components"}, (*reading).checkContentDigest},
+	{"time", []string{"form"}, (*reading).checkTime},
+	{"algorithm", []string{"form"}, (*reading).checkAlgorithm},
+	{"key_id", []string{"form"}, (*reading).checkKeyID},
+	{"base", []string{"components"}, (*reading).makeBase},
+}
+
+// readMembers takes one label's members of Signature-Input and Signature for what they should be. Parameters of another
+// type than they should have are as good as absent.
+func (s *reading) readMembers() error {
+	var ok bool
+	if s.list, ok = s.input.(httpsfv.InnerList); !ok {
+		return refuse("malformed_signature", "signature-input does not list the covered components")
 	}
-	sig, ok := item.Value.([]byte)
-	if !ok || len(sig) == 0 {
-		return Claim{}, refuse("malformed_signature", "the signature is not a byte sequence")
+	if item, ok := s.value.(httpsfv.Item); ok {
+		s.signature, _ = item.Value.([]byte) // checked by its length
 	}
-	covered, err := components(list)
-	if err != nil {
-		return Claim{}, err
+	if len(s.signature) == 0 {
+		return refuse("malformed_signature", "the signature is not a byte sequence")
 	}
-	if err := m.checkCoverage(covered, needsDigest(m.method, body)); err != nil {
-		return Claim{}, err
-	}
-	if digest != nil && slices.Contains(covered, "content-digest") {
-		return Claim{}, digest
-	}
-	keyID, algorithm, err := parameters(list.Params, now)
-	if err != nil {
-		return Claim{}, err
-	}
-	base, err := m.base(list, covered)
-	if err != nil {
-		return Claim{}, err
-	}
-	return Claim{Dialect: RFC9421, KeyID: keyID, algorithm: algorithm, bases: []string{base}, signature: sig}, nil
+	s.KeyID, _ = s.parameter("keyid").(string)
+	s.Algorithm, _ = s.parameter("alg").(string)
+	return nil
+}
+
+// parameter returns a parameter of the signature (RFC 9421 §2.3), nil if it is absent. Those that nobody asks for are
+// signed like others, and otherwise without effect.
+func (s *reading) parameter(name string) any {
+	v, _ := s.list.Params.Get(name)
+	return v
+}
+
+func (s *reading) readComponents() (err error) {
+	s.Covered, err = components(s.list)
+	return err
 }
 
 // components returns the names of the covered components. Those with parameters are refused: peers do not send them,
@@ -140,37 +137,56 @@ func (m *message) checkCoverage(covered []string, digest bool) error {
 	return nil
 }
 
-// parameters checks the signature's parameters (RFC 9421 §2.3) and returns keyid and alg. Others are signed like
-// these, and otherwise without effect.
-func parameters(p *httpsfv.Params, now time.Time) (keyID, algorithm string, err error) {
-	value := func(name string) any { v, _ := p.Get(name); return v } // nil, which is of no wanted type, if absent
-	created, ok := value("created").(int64)
+func (s *reading) checkContentDigest() error {
+	if !slices.Contains(s.Covered, "content-digest") {
+		return nil
+	}
+	if !s.hashed {
+		s.digest, s.hashed = checkContentDigest(s.header, s.body), true
+	}
+	return s.digest
+}
+
+func (s *reading) checkTime() error {
+	created, ok := s.parameter("created").(int64)
 	if !ok {
-		return "", "", refuse("no_created", "the signature does not say when it was created")
+		return refuse("no_created", "the signature does not say when it was created")
 	}
-	if err := checkWindow(time.Unix(created, 0), now); err != nil {
-		return "", "", err
+	s.Created = time.Unix(created, 0)
+	if err := checkWindow(s.Created, s.now); err != nil {
+		return err
 	}
-	if v := value("expires"); v != nil {
+	if v := s.parameter("expires"); v != nil {
 		expires, ok := v.(int64)
 		if !ok {
-			return "", "", refuse("malformed_signature", "expires is not an integer")
+			return refuse("malformed_signature", "expires is not an integer")
 		}
-		if err := checkExpires(expires, &created, now); err != nil {
-			return "", "", err
-		}
+		s.Expires = time.Unix(expires, 0)
+		return checkExpires(expires, &created, s.now)
 	}
-	if v := value("alg"); v != nil {
-		algorithm, ok = v.(string)
-		if !ok || !slices.Contains([]string{rsaSHA256, rsaSHA512, rsaPSS, edwards}, algorithm) {
-			return "", "", refuse("unknown_algorithm", "the algorithm of the signature is not supported")
-		}
+	return nil
+}
+
+func (s *reading) checkAlgorithm() error {
+	if s.parameter("alg") != nil && !slices.Contains([]string{rsaSHA256, rsaSHA512, rsaPSS, edwards}, s.Algorithm) {
+		return refuse("unknown_algorithm", "the algorithm of the signature is not supported")
 	}
-	keyID, ok = value("keyid").(string)
-	if !ok {
-		return "", "", refuse("no_key_id", "the signature does not name its key")
+	return nil
+}
+
+func (s *reading) checkKeyID() error {
+	if _, ok := s.parameter("keyid").(string); !ok {
+		return refuse("no_key_id", "the signature does not name its key")
 	}
-	return keyID, algorithm, checkKeyID(keyID)
+	return checkKeyID(s.KeyID)
+}
+
+func (s *reading) makeBase() error {
+	base, err := s.base(s.list, s.Covered)
+	if err == nil {
+		s.Bases = []string{base}
+	}
+	return err
 }
 
 // base returns the signature base (RFC 9421 §2.5) for the components of list, whose names are covered.

@@ -8,8 +8,6 @@ package signature
 
 import (
 	"crypto"
-	"crypto/ed25519"
-	"crypto/rsa"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -110,87 +108,24 @@ func Sign(r *http.Request, body []byte, k Key, d Dialect, now time.Time) error {
 	return nil
 }
 
-// Options is what Parse must know besides the request.
-type Options struct {
-	Origin string    // our public origin, such as "https://example.org": forwarded headers never have a say in it
-	Now    time.Time // what the times of signatures are compared with
-}
-
-// Claim is one signature that a request carries, parsed and found worth verifying: nothing in it is trusted yet.
+// Claim is one signature that a request carries. Parse has found it worth verifying; nothing in it is trusted yet.
 type Claim struct {
-	Dialect Dialect
-	KeyID   string // an absolute http or https URL
+	Dialect   Dialect
+	Label     string    // of RFC 9421
+	KeyID     string    // an absolute http or https URL
+	Algorithm string    // as named in the request; empty when it left that to the key
+	Covered   []string  // the names of the covered components
+	Created   time.Time // what the request says; of draft-cavage the date, when that is covered instead
+	Expires   time.Time // zero when the signature has no end
+	Bases     []string  // the signature must be one of these: draft-cavage may leave out the query
 
-	algorithm string   // as named in the request; empty when it left that to the key
-	bases     []string // the strings of which the signature must cover one
 	signature []byte
 }
 
-// Parse returns the signatures of r worth verifying, at least one: those of RFC 9421 (at most three) if there is a
-// Signature-Input field, else the one of draft-cavage. Never both: whoever can break one must not get another try.
-// The digest of body is checked here too, so a claim that verifies vouches for body.
-func Parse(r *http.Request, body []byte, o Options) ([]Claim, error) {
-	m, err := incoming(r, o.Origin)
-	if err != nil {
-		return nil, err
-	}
-	size := 0
-	for _, name := range []string{"Signature-Input", "Signature", "Content-Digest", "Digest", "Date"} {
-		for _, line := range r.Header[name] {
-			size += len(line)
-		}
-	}
-	if size > maxHeader {
-		return nil, refuse("header_too_large", "the signature headers are too large")
-	}
-	if len(r.Header["Signature-Input"]) > 0 {
-		return parseRFC9421(m, body, o.Now)
-	}
-	c, err := parseCavage(m, body, o.Now)
-	if err != nil {
-		return nil, err
-	}
-	return []Claim{c}, nil
-}
+// String names the claim in errors.
+func (c Claim) String() string { return fmt.Sprintf("%s signature by %.200q", c.Dialect, c.KeyID) }
 
-// Verify checks the claim with the public half of the key that KeyID names: an *rsa.PublicKey or ed25519.PublicKey.
-// The type of the key decides how; an algorithm named in the request can only disagree with it.
-func (c Claim) Verify(key crypto.PublicKey) error {
-	family, algorithms := "", []string(nil)
-	switch k := key.(type) {
-	case *rsa.PublicKey:
-		if err := checkRSA(k); err != nil {
-			return refuse("weak_key", "the key is not an RSA key of 2048 to 8192 bits with a safe exponent")
-		}
-		family, algorithms = "rsa", []string{rsaSHA256}
-		if c.Dialect == Cavage {
-			algorithms = append(algorithms, rsaSHA512)
-		}
-	case ed25519.PublicKey:
-		if err := checkEd25519(k); err != nil {
-			return refuse("weak_key", "the key is not a safe Ed25519 key")
-		}
-		family, algorithms = edwards, []string{edwards}
-	default:
-		return refuse("unknown_key_type", "the key is neither an RSA nor an Ed25519 key")
-	}
-	if c.algorithm != "" && c.algorithm != "hs2019" {
-		if !strings.HasPrefix(c.algorithm, family) {
-			return refuse("algorithm_mismatch", "the algorithm of the signature is not one of its key")
-		}
-		if c.Dialect == RFC9421 {
-			algorithms = []string{c.algorithm}
-		}
-	}
-	for _, base := range c.bases {
-		for _, a := range algorithms {
-			if verify(a, key, base, c.signature) {
-				return nil
-			}
-		}
-	}
-	return refuse("bad_signature", "the signature does not verify with its key")
-}
+func (c Claim) refused(err error) error { return fmt.Errorf("%s: %w", c, err) }
 
 // checkKeyID refuses ids that are no absolute http or https URL, or that two readers could read in two ways.
 func checkKeyID(s string) error {
@@ -211,7 +146,7 @@ func checkKeyID(s string) error {
 // checkWindow refuses a time too far from now.
 func checkWindow(t, now time.Time) error {
 	if d := now.Sub(t); d > window || d < -window {
-		return refuse("outside_window", "the time of the signature is more than an hour from ours")
+		return refuseFor("outside_window", "the time of the signature is more than an hour from ours", "it is %s, and was made %s", stamp(now), stamp(t))
 	}
 	return nil
 }
@@ -222,7 +157,7 @@ func checkExpires(expires int64, created *int64, now time.Time) error {
 		return refuse("expires_before_created", "the signature expires before it was created")
 	}
 	if now.Unix() > expires {
-		return refuse("expired", "the signature has expired")
+		return refuseFor("expired", "the signature has expired", "it is %s, and it ended %s", stamp(now), stamp(time.Unix(expires, 0)))
 	}
 	return nil
 }
@@ -235,6 +170,13 @@ func needsDigest(method string, body []byte) bool {
 func refuse(code, format string, args ...any) error {
 	return fault.New(fault.Unauthenticated, fmt.Sprintf(format, args...)).WithCode(code)
 }
+
+// refuseFor is refuse with what only the operator is told.
+func refuseFor(code, public, format string, args ...any) error {
+	return fault.Wrap(fault.Unauthenticated, public, fmt.Errorf(format, args...)).WithCode(code)
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // clip shortens what a peer wrote, so that it may be quoted in a refusal.
 func clip(s string) string { return s[:min(len(s), 64)] }
