@@ -26,6 +26,7 @@ func TestCommandLine(t *testing.T) {
 	t.Run("a create that is killed", func(t *testing.T) { createThatIsKilled(t, i) })
 	t.Run("creates at once", func(t *testing.T) { createsAtOnce(t, i) })
 	t.Run("actor fetch", func(t *testing.T) { actorFetch(t, i, other) })
+	t.Run("sig explain", func(t *testing.T) { sigExplain(t, i) })
 	t.Run("refusals of serve", func(t *testing.T) { refusalsOfServe(t, i) })
 }
 

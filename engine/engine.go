@@ -104,15 +104,11 @@ func (e *Engine) build() error {
 	c := e.cfg
 	e.keys = actor.NewKeyring(c.UsersDir, c.DataDir, c.PublicURL)
 	e.profiles = registry.New(c.DataDir, c.UsersDir, e.log)
-	if _, err := e.profiles.Server(); err != nil { // without its blocked domains nothing may be taken or sent
-		return fault.New(fault.Config, err.Error()).WithHint("mend the file, or remove it to block nobody")
+	var err error
+	if e.gate, err = newGate(c, e.profiles, e.log); err != nil {
+		return err
 	}
 	e.local = actor.NewLocal(c.PublicURL, e.keys, e.profiles, "lightweb/"+c.Version)
-	mode := policy.Open
-	if c.Federation.Mode == "allowlist" {
-		mode = policy.Allowlist
-	}
-	e.gate = policy.NewGate(e.lists, mode, e.local.Host())
 	first, err := signature.ParseDialect(c.Federation.SignatureFirst)
 	if err != nil {
 		return err
@@ -150,13 +146,22 @@ func (e *Engine) pausedGauge() prometheus.Collector {
 	})
 }
 
-// lists reads the policy in force. While its file is broken the last good one holds, and the registry says so.
-func (e *Engine) lists() policy.Lists {
-	s, err := e.profiles.Server()
-	if err != nil {
-		e.log.Error("policy not readable", "err", err)
+// newGate returns the policy in force. While its file is broken the last good one holds, and the registry says so.
+func newGate(c Config, r *registry.Registry, log *slog.Logger) (*policy.Gate, error) {
+	if _, err := r.Server(); err != nil { // without its blocked domains nothing may be taken or sent
+		return nil, fault.New(fault.Config, err.Error()).WithHint("mend the file, or remove it to block nobody")
 	}
-	return policy.Lists{Blocked: s.BlockedDomains, Allowed: s.AllowedDomains, Suspended: s.SuspendedActors}
+	mode := policy.Open
+	if c.Federation.Mode == "allowlist" {
+		mode = policy.Allowlist
+	}
+	return policy.NewGate(func() policy.Lists {
+		s, err := r.Server()
+		if err != nil {
+			log.Error("policy not readable", "err", err)
+		}
+		return policy.Lists{Blocked: s.BlockedDomains, Allowed: s.AllowedDomains, Suspended: s.SuspendedActors}
+	}, mode, vocab.ID(c.PublicURL).Host()), nil
 }
 
 func limit(r Rate) policy.Rate { return policy.Rate{PerSecond: r.Events, Burst: r.Burst} }

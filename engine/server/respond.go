@@ -119,7 +119,8 @@ func problemOf(status int, code string, of *fault.Error, err error) problem {
 }
 
 // logRefusal writes down, once, why a request was not answered as asked, and what the operator can do about it. All but
-// bugs are told in samples: whoever can make us refuse, or keep us busy, cannot fill the log.
+// bugs are told in samples: whoever can make us refuse, or keep us busy, cannot fill the log. Signatures that are refused
+// have samples of their own: whoever looks for what is not here cannot hide them.
 func (s *Server) logRefusal(ctx context.Context, a *answer, status int, err error) {
 	level, message := slog.LevelDebug, "request refused"
 	switch {
@@ -132,10 +133,18 @@ func (s *Server) logRefusal(ctx context.Context, a *answer, status int, err erro
 		if s.failures.Allow() {
 			level = slog.LevelWarn
 		}
+	case status == http.StatusUnauthorized && strings.HasSuffix(a.route, "/inbox"):
+		message = "signature refused"
+		if s.unproven.Allow() {
+			level = slog.LevelInfo
+		}
 	case s.told.Allow():
 		level = slog.LevelInfo
 	}
 	log := s.Log
+	if of := fault.Of(err); of != nil && of.Code != "" {
+		log = log.With("code", of.Code)
+	}
 	if hint := fault.Hint(err); hint != "" && level >= slog.LevelWarn {
 		log = log.With("hint", hint)
 	}

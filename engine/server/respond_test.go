@@ -36,7 +36,7 @@ func TestEveryKindOfFaultHasAStatus(t *testing.T) {
 func bare(path string, fail func() error) (http.Handler, *Server, *bytes.Buffer) {
 	var logged bytes.Buffer
 	s := &Server{Deps: Deps{Log: slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: time.Now},
-		metrics: newMetrics(prometheus.NewRegistry()), told: rate.NewLimiter(1, 1), failures: rate.NewLimiter(1, 1)}
+		metrics: newMetrics(prometheus.NewRegistry()), told: rate.NewLimiter(1, 1), unproven: rate.NewLimiter(1, 1), failures: rate.NewLimiter(1, 1)}
 	r := s.router()
 	s.route(r, http.MethodGet, path, func(*answer, *http.Request, httprouter.Params) error { return fail() })
 	return s.observe(r), s, &logged
@@ -111,6 +111,35 @@ func TestLogOfRefusalsCannotBeFlooded(t *testing.T) {
 		if n := strings.Count(logged.String(), `"level":"`+c.level+`"`); n < c.min || n > c.max {
 			t.Errorf("%s: 50 gave %d lines at level %s, want %d to %d", c.name, n, c.level, c.min, c.max)
 		}
+	}
+}
+
+// The peer is told the id of its request; with it the operator finds why it was refused.
+func TestARefusedSignatureIsFoundInTheLog(t *testing.T) {
+	t.Parallel()
+	err := error(fault.New(fault.NotFound, "there is no such inbox"))
+	h, _, logged := bare("/inbox", func() error { return err })
+	ask := func() http.Header {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/inbox", nil))
+		return w.Header()
+	}
+	for range 50 { // somebody looks for what is not here
+		ask()
+	}
+	refusal := fault.New(fault.Unauthenticated, "content-digest does not fit the body").WithCode("digest_mismatch")
+	err = fmt.Errorf("receive: rfc9421 signature by %q: digest: %w", "https://peer.example/users/bob#main-key", refusal)
+	id := ask().Get("X-Request-Id")
+	var line struct{ Level, Msg, Request, Code, Err string }
+	for l := range strings.Lines(logged.String()) {
+		if strings.Contains(l, id) {
+			if err := json.Unmarshal([]byte(l), &line); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if line.Level != "INFO" || line.Msg != "signature refused" || line.Request != id || line.Code != "digest_mismatch" || line.Err != err.Error() {
+		t.Errorf("the log says %+v of request %s, want the refusal with its code at level Info", line, id)
 	}
 }
 

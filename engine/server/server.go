@@ -81,6 +81,7 @@ type Server struct {
 	Deps
 	metrics   metrics
 	told      *rate.Limiter // refusals that the log shows at level Info
+	unproven  *rate.Limiter // the same, of signatures
 	failures  *rate.Limiter // failures that are no bugs and that it shows at level Warn
 	owners    *db.Cluster   // the store, for users
 	strangers *db.Cluster   // the store, for everybody else
@@ -92,7 +93,7 @@ type Server struct {
 
 // New returns a server.
 func New(d Deps) *Server {
-	return &Server{Deps: d, metrics: newMetrics(d.Metrics), told: rate.NewLimiter(1, 20), failures: rate.NewLimiter(1, 20),
+	return &Server{Deps: d, metrics: newMetrics(d.Metrics), told: rate.NewLimiter(1, 20), unproven: rate.NewLimiter(1, 20), failures: rate.NewLimiter(1, 20),
 		owners: d.Store.As(db.Owner), strangers: d.Store.As(db.Stranger), bodies: newBodies(max(d.BodyLimit, maxAction)), home: homePage(d.Local.Host())}
 }
 

@@ -1,0 +1,7 @@
+package cmd
+
+import "github.com/spf13/cobra"
+
+func newSig(a *app) *cobra.Command {
+	return group("sig", "HTTP signatures", "sig helps with the signatures of requests between servers.", newSigExplain(a))
+}

@@ -1,0 +1,136 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/signature"
+)
+
+// maxKeyFile is the largest file with a key that is read, in bytes.
+const maxKeyFile = 256 << 10
+
+func newSigExplain(a *app) *cobra.Command {
+	var x engine.Explain
+	var at, key string
+	c := &cobra.Command{
+		Use:   "explain FILE [flags]",
+		Short: "Show why a captured request is verified or refused",
+		Long: "explain reads a signed request from FILE, or from standard input for -, and shows for each check of the engine what\n" +
+			"came of it. It stops at none: what needs a check that failed is not_reached. FILE holds raw HTTP, request line,\n" +
+			"headers, blank line and body, or what 'curl -v' shows, followed by the body: at most 64 KiB and 1 MiB.\n\n" +
+			"The key of the signer is fetched as federation does, and remembered; with --offline it must be remembered, and with\n" +
+			"--key it is read from a file: then no database is needed, and with a key alone nothing is said of whose it is. Times are judged as of when the request was made, unless\n" +
+			"--at tells when it came.\n\n" +
+			"In a pipe: a line per check with name, result and what was found, and for each line of the signature base one that\n" +
+			"begins with base and its number, separated by tabs. Exit code 0: it verifies; 76: it does not; 77: the policy refuses\n" +
+			"its server; 65: FILE holds no request.",
+		Example: "  lightweb sig explain refused.http\n  curl -v … 2>&1 | lightweb sig explain - --key actor.json --origin https://example.org --json",
+		Args:    takes("FILE"),
+		RunE: a.action(func(ctx context.Context, args []string) (err error) {
+			if err := a.exclusive("key", "offline"); err != nil {
+				return err
+			}
+			if x.At, err = parseAt(at, time.Now()); err != nil {
+				return err
+			}
+			if key != "" {
+				if err := a.read(key, func(in io.Reader) (err error) { x.Key, err = io.ReadAll(io.LimitReader(in, maxKeyFile)); return err }); err != nil {
+					return err
+				}
+			}
+			if err := a.read(args[0], func(in io.Reader) (err error) { x.Request, x.Body, err = signature.ReadCapture(in); return err }); err != nil {
+				return err
+			}
+			return a.explain(ctx, x)
+		}),
+	}
+	c.Flags().StringVar(&key, "key", "", "take the signer's key from `FILE`: RSA as PEM, a Multikey, or the actor's document")
+	c.Flags().BoolVar(&x.Offline, "offline", false, "ask nobody for the key: use what is remembered")
+	c.Flags().StringVar(&x.Origin, "origin", "", "the request was sent to `ORIGIN`, such as https://example.org; public_url if not given")
+	c.Flags().StringVar(&at, "at", "", "the request came at `TIME`, such as 2026-03-01T12:00:00Z or now; when it was made if not given")
+	return c
+}
+
+func parseAt(s string, now time.Time) (time.Time, error) {
+	switch s {
+	case "":
+		return time.Time{}, nil
+	case "now":
+		return now, nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return t, fault.New(fault.Usage, fmt.Sprintf("--at %.40q is not a time such as 2026-03-01T12:00:00Z, or now", s))
+	}
+	return t, nil
+}
+
+// read reads the file, or standard input for -.
+func (a *app) read(file string, from func(io.Reader) error) error {
+	if file == "-" {
+		return from(a.stdin)
+	}
+	f, err := os.Open(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return fault.New(fault.NotFound, fmt.Sprintf("there is no file %q", file))
+	}
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	defer f.Close()
+	if err := from(f); err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	return nil
+}
+
+func (a *app) explain(ctx context.Context, x engine.Explain) error {
+	show := func(e engine.Explanation, err error) error {
+		if err == nil {
+			err = a.showExplanation(e)
+		}
+		if err != nil {
+			return err
+		}
+		return e.Err()
+	}
+	if x.Key == nil {
+		return a.engine(ctx, func(e *engine.Engine) error { return show(e.ExplainSignature(ctx, x)) })
+	}
+	c, err := a.config()
+	if err != nil {
+		return err
+	}
+	return show(engine.ExplainSignature(ctx, c.Engine, x, a.logger(c)))
+}
+
+func (a *app) showExplanation(e engine.Explanation) error {
+	var rows [][]string
+	add := func(label string, checks []engine.ExplainedCheck) {
+		for _, c := range checks {
+			rows = append(rows, []string{strings.TrimSpace(label + " " + c.Check), c.Result, c.Says})
+		}
+	}
+	add("", e.Checks)
+	for _, s := range e.Signatures {
+		label := ""
+		if len(e.Signatures) > 1 {
+			label = s.Label
+		}
+		add(label, s.Checks)
+		for n, line := range s.Base {
+			rows = append(rows, []string{strings.TrimSpace(label + " base"), fmt.Sprint(n + 1), line})
+		}
+	}
+	return a.out.table([]string{"CHECK", "RESULT", "WHAT WAS FOUND"}, rows, e)
+}

@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Whatever a request can be refused for, the operator is told what to do about it.
+func TestEveryRefusalOfASignatureHasAHint(t *testing.T) {
+	t.Parallel()
+	codes := map[string]bool{}
+	for dir, call := range map[string]string{"signature": "refuse", "actor": "unproven"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatal("no source", err)
+		}
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, found := range regexp.MustCompile(call+`\("([a-z_0-9]+)", "`).FindAllSubmatch(source, -1) {
+				codes[string(found[1])] = true
+			}
+		}
+	}
+	for _, none := range []string{"bad_", "malformed_"} { // completed with the name of a field
+		delete(codes, none)
+	}
+	for _, more := range []string{"bad_created", "bad_expires", "malformed_signature_input", "malformed_content_digest", "malformed_signature"} {
+		codes[more] = true
+	}
+	if len(codes) < 40 {
+		t.Errorf("found %d codes, want all of them", len(codes))
+	}
+	for code := range codes {
+		x := telling{Explain: Explain{Request: &http.Request{Host: "example.org"}, Origin: "https://example.org"}}
+		x.out.Code, x.out.Signatures = code, []ExplainedSignature{{KeyID: "https://peer.example/users/bob#main-key"}}
+		x.out.Actor = vocab.ID("https://peer.example/users/bob")
+		if x.hint() == "" {
+			t.Errorf("there is no hint for %s", code)
+		}
+	}
+	for code := range hints {
+		if strings.TrimSpace(hints[code]) == "" {
+			t.Errorf("the hint for %s says nothing", code)
+		}
+	}
+}

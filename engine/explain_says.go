@@ -1,0 +1,215 @@
+package engine
+
+import (
+	"cmp"
+	"crypto"
+	"crypto/rsa"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// telling puts into words what was found of a request.
+type telling struct {
+	Explain
+	seen       signature.Examination
+	sender     []signature.Finding // of the activity in the body, and of its actor
+	signatures []actor.Explained   // as in seen, with their keys
+	out        Explanation
+}
+
+func (t *telling) tell() Explanation {
+	t.out.Checks = t.checks(append(t.seen.Findings, t.sender...), actor.Explained{})
+	for _, s := range t.signatures {
+		t.out.Signatures = append(t.out.Signatures, t.signature(s))
+	}
+	t.out.failure = t.failure()
+	if t.out.Verified = t.out.failure == nil; !t.out.Verified {
+		t.out.Code = codeOf(t.out.failure)
+		t.out.Hint = t.hint()
+	}
+	return t.out
+}
+
+// failure returns with what the request would be refused: the first check that fails, in the order in which they are made
+// in earnest. One good signature is enough.
+func (t *telling) failure() error {
+	var read, held []error
+	for i, s := range t.signatures {
+		err := refusal(t.seen.Signatures[i].Findings)
+		read = append(read, err)
+		if err == nil {
+			held = append(held, refusal(s.Findings))
+		}
+	}
+	for _, err := range []error{refusal(t.seen.Findings), unlessOneIsGood(read), refusal(t.sender), unlessOneIsGood(held)} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusal returns the first error among what was found.
+func refusal(found []signature.Finding) error {
+	for _, f := range found {
+		if f.Err != nil {
+			return f.Err
+		}
+	}
+	return nil
+}
+
+func unlessOneIsGood(refusals []error) error {
+	if len(refusals) == 0 || slices.Contains(refusals, nil) {
+		return nil
+	}
+	return refusals[0]
+}
+
+func (t *telling) signature(s actor.Explained) ExplainedSignature {
+	out := ExplainedSignature{Dialect: s.Dialect.String(), Label: s.Label, KeyID: s.KeyID, Algorithm: s.Algorithm,
+		Covered: append([]string{}, s.Covered...), Created: set(s.Created), Expires: set(s.Expires), Base: []string{}, Checks: t.checks(s.Findings, s)}
+	if s.Owner != nil {
+		out.Owner = s.Owner.ID
+	}
+	if len(s.Bases) > 0 {
+		out.Base = strings.Split(s.Bases[0], "\n")
+	}
+	return out
+}
+
+func set(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	at = at.UTC()
+	return &at
+}
+
+func (t *telling) checks(found []signature.Finding, s actor.Explained) []ExplainedCheck {
+	out := make([]ExplainedCheck, len(found))
+	for i, f := range found {
+		out[i] = ExplainedCheck{Check: f.Check, Result: CheckNotReached}
+		if !f.Reached {
+			continue
+		}
+		out[i].Result = CheckPassed
+		if tell := facts[f.Check]; tell != nil {
+			out[i].Says = tell(t, s)
+		}
+		switch {
+		case f.Err != nil && out[i].Says != "":
+			out[i].Says = f.Err.Error() + ": " + out[i].Says
+		case f.Err != nil:
+			out[i].Says = f.Err.Error()
+		case out[i].Says == "":
+			out[i].Says = says[f.Check](t, s)
+		}
+		if f.Err != nil {
+			out[i].Result, out[i].Code = CheckFailed, codeOf(f.Err)
+		}
+	}
+	return out
+}
+
+// codeOf returns the name by which programs know the refusal.
+func codeOf(err error) string {
+	switch e := fault.Of(err); {
+	case e == nil:
+		return "internal"
+	case e.Code != "":
+		return e.Code
+	case e.Kind == fault.Forbidden:
+		return "forbidden"
+	case e.Kind == fault.Invalid:
+		return "invalid"
+	}
+	return "unavailable"
+}
+
+// facts are what a check looked at, whatever it found; nothing where that could not be read.
+var facts = map[string]func(*telling, actor.Explained) string{
+	"target":     func(t *telling, _ actor.Explained) string { return t.Request.RequestURI },
+	"algorithm":  func(_ *telling, s actor.Explained) string { return cmp.Or(s.Algorithm, "left to the key") },
+	"components": func(_ *telling, s actor.Explained) string { return strings.Join(s.Covered, " ") },
+	"key_id":     func(_ *telling, s actor.Explained) string { return s.KeyID },
+	"agreement": func(_ *telling, s actor.Explained) string {
+		return cmp.Or(s.Algorithm, "any algorithm") + ", and the key is " + keyName(s.Key)
+	},
+}
+
+// says tells of the other checks what it means that they hold.
+var says = map[string]func(*telling, actor.Explained) string{
+	"host":    func(t *telling, _ actor.Explained) string { return "Host is " + t.out.Host },
+	"headers": func(t *telling, _ actor.Explained) string { return t.signatures[0].Dialect.String() },
+	"body":    func(t *telling, _ actor.Explained) string { return fmt.Sprintf("an activity by %s", t.out.Actor) },
+	"sender":  func(*telling, actor.Explained) string { return "it is by an actor of another server" },
+	"sender_policy": func(t *telling, _ actor.Explained) string {
+		return t.out.Actor.Host() + " may talk to this server"
+	},
+
+	"form":     func(*telling, actor.Explained) string { return "all parameters can be read" },
+	"coverage": func(*telling, actor.Explained) string { return "everything is covered that must be" },
+	"time":     (*telling).age,
+	"digest":   (*telling).digest,
+	"base": func(_ *telling, s actor.Explained) string {
+		return fmt.Sprintf("%d lines", strings.Count(s.Bases[0], "\n")+1)
+	},
+
+	"policy": func(_ *telling, s actor.Explained) string {
+		return vocab.ID(s.KeyID).Host() + " may talk to this server"
+	},
+	"key_server": func(*telling, actor.Explained) string { return "the key lies on the actor's server" },
+	"key":        func(_ *telling, s actor.Explained) string { return fmt.Sprintf("%s lists it as its own", s.Owner.ID) },
+	"owner":      func(*telling, actor.Explained) string { return "the key is the actor's" },
+	"usable":     usable,
+	"strength":   func(_ *telling, s actor.Explained) string { return keyName(s.Key) },
+	"verified":   func(*telling, actor.Explained) string { return "the signature is of this base, by this key" },
+}
+
+func (t *telling) digest(s actor.Explained) string {
+	if !slices.Contains(s.Covered, "digest") && !slices.Contains(s.Covered, "content-digest") {
+		return "none is needed"
+	}
+	return fmt.Sprintf("it fits the body of %d bytes", len(t.Body))
+}
+
+// age tells when the request was made, by what it says itself.
+func (t *telling) age(s actor.Explained) string {
+	words := "made " + s.Created.UTC().Format(time.RFC3339) + ", " + apart(time.Since(s.Created), "ago", "from now")
+	if d := t.At.Sub(s.Created); d != 0 {
+		words += "; " + apart(d, "before", "after") + " it came"
+	}
+	return words
+}
+
+func apart(d time.Duration, before, after string) string {
+	if d < 0 {
+		d, before = -d, after
+	}
+	if d < 48*time.Hour {
+		return d.Round(time.Second).String() + " " + before
+	}
+	return fmt.Sprintf("%d days %s", d/(24*time.Hour), before)
+}
+
+func usable(_ *telling, s actor.Explained) string {
+	if s.Renewed {
+		return "its server has another one now than was remembered"
+	}
+	return "the key can be read"
+}
+
+func keyName(key crypto.PublicKey) string {
+	if k, ok := key.(*rsa.PublicKey); ok {
+		return fmt.Sprintf("RSA, %d bits", k.N.BitLen())
+	}
+	return "Ed25519"
+}

@@ -1,0 +1,84 @@
+package engine_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// What a refused request lacks is told by the command, and by the log under the id that the peer was answered.
+func sigExplain(t *testing.T, i *enginetest.Instance) {
+	bob := peertest.New(t, "127.0.0.1").Actor("/bob")
+	body := []byte(`{"id":"` + string(bob.ID) + `/likes/1","type":"Like","actor":"` + string(bob.ID) + `","object":"` + i.URL + `/users/alice/objects/1"}`)
+	capture := func(name string, body []byte, r *http.Request) string {
+		var text bytes.Buffer
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		if err := r.Write(&text); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	inbox := i.URL + "/users/alice/inbox"
+	good := capture("good", body, bob.Post(t, inbox, vocab.ActivityJSON, body, signature.RFC9421, time.Now()))
+	other := bytes.Replace(body, []byte("Like"), []byte("Lick"), 1)
+	bad := capture("bad", other, bob.Post(t, inbox, vocab.ActivityJSON, body, signature.Cavage, time.Now()))
+	runAll(t, i, []command{
+		{"sig explain", 64, "needs FILE"},
+		{"sig explain " + good + " --at yesterday", 64, "not a time"},
+		{"sig explain " + good + " --origin example.org", 64, "not an origin"},
+		{"sig explain " + good + " --offline --key " + good, 64, "exclude each other"},
+		{"sig explain " + good + " --key " + good, 65, "PEM"},
+		{"sig explain /dev/null", 65, "request line"},
+		{"sig explain " + good + "none", 66, "there is no file"},
+	})
+	for _, c := range []struct {
+		line string
+		code int
+		says string
+	}{
+		{good + " --offline", 69, `"code":"offline"`},
+		{good, 0, `"verified":true`},
+		{good + " --offline", 0, `"owner":"` + string(bob.ID) + `"`},
+		{good + " --origin https://other.example", 76, `"code":"wrong_host"`},
+		{bad, 76, `"code":"digest_mismatch"`},
+	} {
+		got := i.Run(t, strings.Fields("sig explain --json "+c.line)...)
+		if got.Code != c.code || !strings.Contains(got.Stdout, c.says) {
+			t.Errorf("sig explain %s ended with %d and wrote %s, want %d and %s", c.line, got.Code, got.Stdout, c.code, c.says)
+		}
+	}
+
+	refused := bob.Post(t, inbox, vocab.ActivityJSON, body, signature.Cavage, time.Now())
+	refused.RequestURI, refused.Body = "", io.NopCloser(bytes.NewReader(other))
+	answer, err := http.DefaultClient.Do(refused)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	id := answer.Header.Get("X-Request-Id")
+	var line string
+	for l := range strings.Lines(i.Log()) {
+		if strings.Contains(l, id) && strings.Contains(l, "signature refused") {
+			line = l
+		}
+	}
+	for _, want := range []string{`"level":"INFO"`, `"code":"digest_mismatch"`, "cavage signature by", bob.Keys.RSA.ID, "digest: "} {
+		if answer.StatusCode != http.StatusUnauthorized || id == "" || !strings.Contains(line, want) {
+			t.Errorf("request %q was answered %d, and the log says %q of it, want 401 and %s", id, answer.StatusCode, line, want)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package signature
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"regexp"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// The bounds of a captured request, in bytes.
+const (
+	maxCaptureHead = 64 << 10
+	maxCaptureBody = 1 << 20
+)
+
+// ReadCapture returns the request that somebody wrote down, and its body: raw HTTP, with lines that end as on the wire or
+// as in a text file, or what `curl -v` shows, with the body after it. Where there is a Content-Length, what the capture
+// has beyond it is cut off: editors and terminals add a line break. The fault is Invalid, or TooLarge for more than 64 KiB
+// of headers or 1 MiB of body.
+func ReadCapture(in io.Reader) (*http.Request, []byte, error) {
+	text, err := io.ReadAll(io.LimitReader(in, maxCaptureHead+maxCaptureBody+1))
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(text) > maxCaptureHead+maxCaptureBody {
+		return nil, nil, errCaptureTooLarge
+	}
+	text = bytes.TrimLeft(text, "\r\n")
+	if len(text) > 0 && bytes.IndexByte([]byte("*<>{}"), text[0]) >= 0 {
+		text = uncurl(text)
+	}
+	head, rest := behead(text)
+	if len(head) > maxCaptureHead || len(rest) > maxCaptureBody {
+		return nil, nil, errCaptureTooLarge
+	}
+	if len(hosts.FindAllIndex(head, 2)) > 1 { // of which http.ReadRequest takes the first; a server answers 400
+		return nil, nil, fault.New(fault.Invalid, "the captured request has more than one host header")
+	}
+	b := bufio.NewReader(io.MultiReader(bytes.NewReader(head), bytes.NewReader(rest)))
+	r, err := http.ReadRequest(b)
+	if err != nil {
+		return nil, nil, fault.Wrap(fault.Invalid, "the capture does not begin with the request line and the headers of an HTTP request", err)
+	}
+	if len(r.TransferEncoding) == 0 {
+		return r, whole(r, rest), nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, nil, fault.Wrap(fault.Invalid, "the body of the captured request is cut off, or not chunked as its headers say", err)
+	}
+	return r, body, nil
+}
+
+var errCaptureTooLarge = fault.New(fault.TooLarge, "a captured request is at most 64 KiB of headers and 1 MiB of body")
+
+// whole returns the body out of what comes after the headers.
+func whole(r *http.Request, rest []byte) []byte {
+	if r.Header.Get("Content-Length") != "" {
+		return rest[:min(int64(len(rest)), r.ContentLength)]
+	}
+	if len(bytes.TrimSpace(rest)) == 0 {
+		return nil
+	}
+	return rest
+}
+
+var (
+	headEnd = regexp.MustCompile(`\r?\n\r?\n`)
+	hosts   = regexp.MustCompile(`(?mi)^host[ \t]*:`)
+	// multiplexed is the end of the request line as programs show it that sent the request over HTTP/2 or HTTP/3.
+	multiplexed = regexp.MustCompile(`^([^\r\n]* )HTTP/[23](?:\.0)?(\r?\n)`)
+)
+
+// behead divides text after its headers, which it ends if nothing does.
+func behead(text []byte) (head, rest []byte) {
+	if at := headEnd.FindIndex(text); at != nil {
+		head, rest = text[:at[1]], text[at[1]:]
+	} else {
+		head = append(bytes.TrimRight(text, "\r\n"), "\r\n\r\n"...)
+	}
+	return multiplexed.ReplaceAll(head, []byte("${1}HTTP/1.1$2")), rest
+}
+
+// notSent are lines of curl -v that are not of a request: its own words, the answer, and how much data went.
+var notSent = regexp.MustCompile(`^(?:[*<](?: |\r?\n)|[{}] \[\d+ bytes data\])`)
+
+// uncurl returns the first request in the output of curl -v, and whatever is not curl's as its body.
+func uncurl(text []byte) []byte {
+	var head, body bytes.Buffer
+	ended := false
+	for line := range bytes.Lines(text) {
+		sent, is := bytes.CutPrefix(line, []byte(">"))
+		switch {
+		case notSent.Match(line), is && ended:
+		case is:
+			sent = bytes.TrimPrefix(sent, []byte(" "))
+			ended = len(bytes.TrimSpace(sent)) == 0
+			head.Write(sent)
+		default:
+			body.Write(line)
+		}
+	}
+	if !ended {
+		head.WriteString("\r\n")
+	}
+	return append(head.Bytes(), body.Bytes()...)
+}
