@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// HostDialect returns the signature dialect that a host took last, empty when none is remembered.
-func (c *Cluster) HostDialect(ctx context.Context, host string) (string, error) {
+// HostDialect returns the signature dialect that a host took last, empty when none was remembered since then.
+func (c *Cluster) HostDialect(ctx context.Context, host string, since time.Time) (string, error) {
 	var d string
-	err := c.instance.QueryRow(ctx, `SELECT coalesce(dialect, '') FROM hosts WHERE host = $1`, host).Scan(&d)
+	err := c.instance.QueryRow(ctx, `SELECT coalesce(dialect, '') FROM hosts WHERE host = $1 AND learned_at >= $2`, host, since).Scan(&d)
 	if isNoRows(err) {
 		return "", nil
 	}

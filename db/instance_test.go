@@ -165,8 +165,11 @@ func TestAHostsDialectIsRemembered(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if got, err := c.HostDialect(t.Context(), "peer.example"); got != want || err != nil {
+		if got, err := c.HostDialect(t.Context(), "peer.example", now); got != want || err != nil {
 			t.Errorf("HostDialect = %q, %v; want %q", got, err, want)
+		}
+		if got, err := c.HostDialect(t.Context(), "peer.example", now.Add(time.Second)); got != "" || err != nil {
+			t.Errorf("HostDialect since a second later = %q, %v; want nothing", got, err)
 		}
 	}
 }

@@ -102,6 +102,19 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
+// IN-08: what the new version leaves out is gone.
+func TestAnUpdateReplacesTheWholeObject(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	follows(s)
+	const object = `{"id":"p:/notes/1","type":"Note","attributedTo":"p:/carol",` + toAll + `,`
+	s.MustSend("p:/carol", "us:/inbox", createOf(object+`"summary":"regretted","sensitive":true,"content":"hi","published":"2026-01-01T10:00:00Z"}`, toAll))
+	s.MustSend("p:/carol", "us:/inbox", `{"id":"p:/updates/1","type":"Update","actor":"p:/carol","object":`+object+`"content":"new","updated":"2026-01-01T11:00:00Z"}}`)
+	if got := s.Column(t, s.Alice, `SELECT raw::text FROM objects`); len(got) != 1 || strings.Contains(got[0], "regretted") || strings.Contains(got[0], "sensitive") || !strings.Contains(got[0], "new") {
+		t.Errorf("stored %q, want the new version and nothing else", got)
+	}
+}
+
 // A server that retries what it could not deliver may send the change before what was changed.
 func TestACreateThatComesAfterItsUpdate(t *testing.T) {
 	t.Parallel()

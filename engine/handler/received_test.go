@@ -308,3 +308,33 @@ func TestCreateIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// A post is as old as its author says, and never newer than its arrival: no clock of others pins it to the top.
+func TestAPostIsNoNewerThanItsArrival(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	for _, tt := range []struct {
+		name, published string
+		old             bool
+	}{
+		{"AS-10 long ago", `"1970-01-01T00:00:00Z"`, true},
+		{"AS-10 in the year 9999", `"9999-12-31T23:59:59Z"`, false},
+		{"AS-10 no time", `"yesterday"`, false},
+		{"AS-10 a number", `1`, false},
+		{"AS-10 absent", `null`, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := stage.Scene(t)
+			s.Follows("p:/carol")
+			dated := `"published":` + tt.published + `,`
+			s.MustSend("p:/carol", "us:/inbox", createOf(strings.Replace(note, `"content"`, dated+`"content"`, 1), dated+toAll))
+			for _, table := range []string{"feed", "objects"} {
+				got := s.Column(t, s.Alice, `SELECT CASE WHEN published > now() + interval '1 minute' THEN 'ahead' WHEN published < now() - interval '1 day' THEN 'old' ELSE 'now' END FROM `+table)
+				want := map[bool]string{true: "old", false: "now"}[tt.old]
+				if len(got) != 1 || got[0] != want {
+					t.Errorf("%s: %q, want %s", table, got, want)
+				}
+			}
+		})
+	}
+}

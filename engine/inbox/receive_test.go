@@ -221,6 +221,52 @@ func TestAnExactReplayHasNoEffect(t *testing.T) {
 	expect(t, s, nil, accepted, func() error { return s.Receive(r, mine, follow) })
 }
 
+// An id is remembered for good: a request that is signed anew long after brings nothing back.
+func TestAnActivityThatComesAgainDaysLaterHasNoEffect(t *testing.T) {
+	s := newScene(t)
+	undo := `{"id":"p:/undos/1","type":"Undo","actor":"p:/carol","object":"p:/follows/1"}`
+	for _, body := range []string{follow, undo} {
+		s.MustSend("p:/carol", mine, body)
+	}
+	s.Later(48 * time.Hour)
+	for name, body := range map[string]string{"IN-21 the Follow": follow, "IN-21 the Undo": undo} {
+		t.Run(name, func(t *testing.T) {
+			expect(t, s, nil, accepted, func() error { return s.Send("p:/carol", mine, body) })
+		})
+	}
+}
+
+// What other software sends and this engine does nothing with is taken all the same: refusing it would only bring it back.
+func TestWhatOthersSendIsTaken(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	for _, tt := range []struct {
+		name, fields string
+		kept         bool
+	}{
+		{"IN-17 EmojiReact", `"type":"EmojiReact","object":"us:/alice/objects/1","content":":blob:","tag":[{"type":"Emoji","name":":blob:","icon":{"type":"Image","url":"p:/blob.png"}}]`, true},
+		{"IN-17 Like with content", `"type":"Like","object":"us:/alice/objects/1","content":"👍","_misskey_reaction":"👍"`, true},
+		{"IN-17 QuoteRequest", `"type":"QuoteRequest","object":"us:/alice/objects/1","instrument":{"id":"p:/notes/2","type":"Note","attributedTo":"p:/carol","quote":"us:/alice/objects/1"}`, true},
+		{"IN-17 FeatureRequest", `"type":"FeatureRequest","object":"us:/alice","instrument":"p:/collections/1"`, true},
+		{"IN-17 LikeRequest", `"type":"LikeRequest","object":"us:/alice/objects/1","instrument":"p:/likes/9"`, true},
+		{"IN-17 Question", `"type":"Question","oneOf":[{"type":"Note","name":"red"},{"type":"Note","name":"blue"}]`, true},
+		{"IN-17 Block", `"type":"Block","object":"us:/alice"`, true},
+		{"IN-17 Flag", `"type":"Flag","object":["us:/alice","us:/alice/objects/1"],"content":"spam"`, false},
+		{"IN-17 Create of a vote", `"type":"Create","to":"us:/alice","object":{"id":"p:/votes/1","type":"Note","name":"red","inReplyTo":"us:/alice/objects/1"}`, false},
+		{"IN-17 View", `"type":"View","object":"us:/alice/objects/1"`, true},
+		{"IN-17 a type of somebody's own", `"type":"https://p.example/ns#Frobnicate","object":"us:/alice/objects/1"`, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := stage.Scene(t)
+			s.Posts("us:/alice/objects/1", "as:Public")
+			s.MustSend("p:/carol", mine, `{"id":"p:/acts/1","actor":"p:/carol",`+tt.fields+`}`)
+			if kept := len(s.Column(t, s.Alice, `SELECT 1 FROM activities WHERE uri = $1`, string(s.ID("p:/acts/1")))) == 1; kept != tt.kept {
+				t.Errorf("kept: %t, want %t", kept, tt.kept)
+			}
+		})
+	}
+}
+
 func TestNothingIsFetchedForNobody(t *testing.T) {
 	s := newScene(t)
 	boost := `{"id":"p:/boosts/1","type":"Announce","actor":"p:/carol","to":"as:Public","object":"q:/notes/1"}`

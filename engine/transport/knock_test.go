@@ -206,3 +206,29 @@ func TestKnocksTwiceAlongAllRedirects(t *testing.T) {
 		t.Errorf("knocks at the end = %q, want one", got)
 	}
 }
+
+// What a peer asks to be covered (RFC 9421 §5.1) never makes a signature weaker, nor knocks more.
+func TestAChallengeWeakensNoSignature(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, challenge string }{
+		{"MS-12 nothing is to be covered", `sig1=()`},
+		{"MS-12 only the method", `sig1=("@method");created;keyid="https://us.example/actor#main-key"`},
+		{"MS-12 another algorithm", `sig1=("@method" "@target-uri");alg="hmac-sha256"`},
+		{"MS-12 malformed", `sig1=(`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newPeer(t, nil, func(w http.ResponseWriter, _ *http.Request, _ seen) {
+				w.Header().Set("Accept-Signature", tt.challenge)
+				w.WriteHeader(http.StatusUnauthorized)
+			})
+			c, _ := newClient(t, loopback(), closed(""))
+			a, err := c.Post(context.Background(), Post{Inbox: p.id("/inbox"), Body: []byte(note), As: *testKeys()})
+			if err != nil || a.Status != http.StatusUnauthorized {
+				t.Errorf("Post = %+v, %v", a, err)
+			}
+			if got := p.knocks(); !slices.Equal(got, []string{"rfc9421 rsa", "cavage rsa"}) {
+				t.Errorf("knocks %q, want the usual two, each covering all that must be", got)
+			}
+		})
+	}
+}

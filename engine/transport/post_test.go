@@ -39,6 +39,38 @@ func TestPostSendsWhatPeersExpect(t *testing.T) {
 	}
 }
 
+// Each attempt sends the bytes that are stored, and says when it is made: a retry after half a day is no replay.
+func TestEveryAttemptIsSignedAnew(t *testing.T) {
+	t.Parallel()
+	const body = `{ "type":"Create",  "id":"https:\/\/us.example\/1" }`
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, d := range []signature.Dialect{signature.RFC9421, signature.Cavage} {
+		t.Run("DL-14 "+d.String(), func(t *testing.T) {
+			var claims []signature.Claim
+			p := newPeer(t, nil, func(w http.ResponseWriter, r *http.Request, s seen) {
+				got, err := signature.Parse(r, []byte(s.body), signature.Options{Origin: "http://" + r.Host, Now: now})
+				if err != nil || s.body != body || got[0].Verify(testKeys().RSA.Private.Public()) != nil {
+					t.Errorf("the peer got %q, %v", s.body, err)
+				}
+				claims = append(claims, got...)
+				w.WriteHeader(http.StatusServiceUnavailable)
+			})
+			cfg := loopback()
+			cfg.First, cfg.Now = d, func() time.Time { return now }
+			c, _ := newClient(t, cfg, closed(""))
+			for range 2 {
+				if _, err := c.Post(context.Background(), Post{Inbox: p.id("/inbox"), Body: []byte(body), As: *testKeys()}); err != nil {
+					t.Fatal(err)
+				}
+				now = now.Add(13 * time.Hour)
+			}
+			if len(claims) != 2 || claims[1].Created.Sub(claims[0].Created) != 13*time.Hour {
+				t.Errorf("signed %+v, want twice, 13 hours apart", claims)
+			}
+		})
+	}
+}
+
 func TestPostKeepsAnExcerptOfFailures(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 100_000)
@@ -127,8 +159,8 @@ func TestPostRedirects(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPeer(t, nil, func(w http.ResponseWriter, r *http.Request, s seen) {
-				if s.body != note {
-					t.Errorf("%s got the body %q", s.path, s.body)
+				if s.body != note || s.knock != "rfc9421 rsa" { // which covers the address it came to
+					t.Errorf("%s got the body %q, signed %q", s.path, s.body, s.knock)
 				}
 				switch r.URL.Path {
 				case "/old":

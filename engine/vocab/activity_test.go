@@ -141,6 +141,7 @@ func TestParseActivityTakes(t *testing.T) {
 		{"a target", `"target":{"id":"https://new.example/u"}`, func(a *Activity) bool { return a.Target.ID == "https://new.example/u" }},
 		{"AS-03 absent context", `"x":1`, func(a *Activity) bool { return a.ID == "https://peer.example/1" }},
 		{"AS-03 context in a list, nested", `"@context":[["https://www.w3.org/ns/activitystreams"],{"a":"b"},null]`, func(*Activity) bool { return true }},
+		{"AS-03 a foreign context: that of ActivityStreams applies all the same", `"@context":"https://peer.example/ns"`, func(a *Activity) bool { return a.Type != "" && a.Actor != "" }},
 		{"AS-03 context as an object", `"@context":{"@vocab":"https://www.w3.org/ns/activitystreams"}`, func(*Activity) bool { return true }},
 		{"PAR-11 a context that renames changes nothing", `"@context":{"actor":"as:object","victim":"as:actor"},"victim":"https://other.example/"`,
 			func(a *Activity) bool { return a.Actor == "https://peer.example/carol" }},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,19 +61,22 @@ func (d Doc) Subs(name string) []Doc {
 }
 
 // Words returns a natural-language property as text: the plain value, or, when that is absent, the one that comes first
-// in its language map (ActivityStreams §4.7) by the tags in order.
+// in its language map (ActivityStreams §4.7) by the tags in order; what no language is called is passed over.
 func (d Doc) Words(name string) string {
 	if d[name] != nil {
 		return d.Text(name)
 	}
 	byLanguage, _ := d[name+"Map"].(Doc)
 	for _, tag := range slices.Sorted(maps.Keys(byLanguage)) {
-		if s := byLanguage.Text(tag); s != "" {
+		if s := byLanguage.Text(tag); s != "" && languageTag.MatchString(tag) {
 			return s
 		}
 	}
 	return ""
 }
+
+// languageTag is what every well-formed tag looks like (RFC 5646 §2.1).
+var languageTag = regexp.MustCompile(`^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$`)
 
 // list returns the values of a property.
 func (d Doc) list(name string) []any { return values(d[name]) }

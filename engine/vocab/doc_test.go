@@ -213,6 +213,8 @@ func TestWordsInSeveralLanguages(t *testing.T) {
 		{"AS-06 an empty plain one is still one", `{"name":"","nameMap":{"fr":"c"}}`, ""},
 		{"AS-06 text for a map", `{"nameMap":"a"}`, ""},
 		{"AS-06 map for a text", `{"name":{"en":"a"}}`, ""},
+		{"AS-06 malformed tags are passed over", `{"nameMap":{"":"a","e n":"b","en_GB":"c","en-":"d","toolonglanguage":"e","fr-Latn-CA":"f"}}`, "f"},
+		{"AS-06 with malformed tags alone there are no words", `{"nameMap":{"en/us":"a"}}`, ""},
 		{"AS-06 malformed values are passed over", `{"nameMap":{"de":7,"en":["b"],"fr":"c"}}`, "c"},
 		{"neither", `{}`, ""},
 	}

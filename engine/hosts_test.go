@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/signature"
+)
+
+// stored is what is stored of hosts.
+type stored struct {
+	dialect string
+	at      time.Time
+	writes  int
+}
+
+func (s *stored) HostDialect(_ context.Context, _ string, since time.Time) (string, error) {
+	if s.at.Before(since) {
+		return "", nil
+	}
+	return s.dialect, nil
+}
+
+func (s *stored) LearnHostDialect(_ context.Context, _, dialect string, now time.Time) error {
+	s.dialect, s.at = dialect, now
+	s.writes++
+	return nil
+}
+
+// MS-13: what a host took is remembered, and found out again after a month: its software may have learnt more.
+func TestWhatAHostTookIsForgottenAfterAMonth(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	s := &stored{}
+	h := newHosts(s, slog.New(slog.DiscardHandler), func() time.Time { return now })
+	is := func(what string, want signature.Dialect, writes int) {
+		t.Helper()
+		if d, known := h.Dialect(t.Context(), "peer.example"); d != want || known != (want != 0) || s.writes != writes {
+			t.Errorf("%s: dialect %s, known %t, written %d times; want %s, written %d times", what, d, known, s.writes, want, writes)
+		}
+	}
+	is("at first", 0, 0)
+	h.Learn(t.Context(), "peer.example", signature.Cavage)
+	is("learnt", signature.Cavage, 1)
+	h.Learn(t.Context(), "peer.example", signature.Cavage)
+	h.Speaks(t.Context(), "peer.example", signature.RFC9421)
+	is("what is known is no news", signature.Cavage, 1)
+	now = now.Add(dialectTime)
+	is("after a month", signature.Cavage, 1)
+	now = now.Add(dialectCached + time.Second)
+	is("a little later", 0, 1)
+	h.Learn(t.Context(), "peer.example", signature.Cavage)
+	is("learnt again", signature.Cavage, 2)
+	h = newHosts(s, slog.New(slog.DiscardHandler), func() time.Time { return now })
+	is("in another process", signature.Cavage, 2)
+}

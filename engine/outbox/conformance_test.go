@@ -1,0 +1,151 @@
+package outbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// leaves does one of each thing that a user can send, and returns everything that is owed for it.
+func leaves(d *desk) (all []db.Delivery) {
+	d.DeliverBlocks = true
+	article, zoe := d.world.article(bob), d.world.person(d.t, "p.example", "zoe", true)
+	d.befriend(d.world.person(d.t, "q.example", "pam", false), db.Pending)
+	mine := ""
+	for _, step := range []struct {
+		action string
+		params map[string]any
+	}{
+		{"Follow", map[string]any{"actorUri": bob}},
+		{"Unfollow", map[string]any{"actorUri": bob}},
+		{"AcceptFollow", map[string]any{"actorUri": "https://q.example/users/pam"}},
+		{"RejectFollow", map[string]any{"actorUri": "https://q.example/users/pam"}},
+		{"CreateNote", map[string]any{"content": "for all", "tags": []string{"a"}, "to": []string{bob, bob, string(me)}, "cc": []string{dan}}},
+		{"UpdateObject", map[string]any{"objectId": &mine, "content": "new"}},
+		{"Reply", map[string]any{"objectId": bobsPost, "content": "yes"}},
+		{"SendMessage", map[string]any{"recipientUri": bob, "content": "psst"}},
+		{"Like", map[string]any{"objectId": bobsPost}},
+		{"Unlike", map[string]any{"objectId": bobsPost}},
+		{"Dislike", map[string]any{"objectId": article}},
+		{"UndoDislike", map[string]any{"objectId": article}},
+		{"Boost", map[string]any{"objectId": bobsPost}},
+		{"Unboost", map[string]any{"objectId": bobsPost}},
+		{"DeleteObject", map[string]any{"objectId": &mine}},
+		{"Block", map[string]any{"actorUri": zoe.ID}},
+		{"Unblock", map[string]any{"actorUri": zoe.ID}},
+	} {
+		a := d.must(step.action, step.params)
+		if step.action == "CreateNote" {
+			mine = string(a.Object)
+		}
+		all = append(all, d.owed()...)
+	}
+	return all
+}
+
+// Whatever the action, what leaves keeps to what ActivityPub asks of a sender.
+func TestWhatLeavesKeepsToTheProtocol(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	rows := leaves(d)
+	kinds, ids := map[string]bool{}, map[vocab.ID]vocab.ID{} // of activities; their jobs
+	for _, r := range rows {
+		kinds[r.Type] = true
+	}
+	for _, kind := range []string{"Accept", "Announce", "Block", "Create", "Delete", "Dislike", "Follow", "Like", "Reject", "Undo", "Update"} {
+		if !kinds[kind] {
+			t.Errorf("no %s was sent: this test proves too little", kind)
+		}
+	}
+	each := func(name string, check func(*testing.T, db.Delivery, *vocab.Activity)) {
+		t.Run(name, func(t *testing.T) {
+			for _, r := range rows {
+				a, err := vocab.ParseActivity(r.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				check(t, r, a)
+			}
+		})
+	}
+	each("OB-01 every id is of this server and given once, and none is null", func(t *testing.T, r db.Delivery, a *vocab.Activity) {
+		job := vocab.ID(r.Job.String())
+		if other, known := ids[a.ID]; !strings.HasPrefix(string(a.ID), string(me)+"/activities/") || known && other != job {
+			t.Errorf("%s has the id %s, as another one", a.Type, a.ID)
+		}
+		ids[a.ID] = job
+		if bytes.Contains(r.Body, []byte(`"id":null`)) {
+			t.Errorf("%s", r.Body)
+		}
+	})
+	each("OB-08 the context of ActivityStreams comes first", func(t *testing.T, r db.Delivery, _ *vocab.Activity) {
+		var d struct {
+			Context []any `json:"@context"`
+		}
+		if err := json.Unmarshal(r.Body, &d); err != nil || len(d.Context) == 0 || d.Context[0] != vocab.ContextAS {
+			t.Errorf("%s, %v", r.Body, err)
+		}
+	})
+	each("DL-02 there is an object", func(t *testing.T, r db.Delivery, a *vocab.Activity) {
+		if a.Object.IsZero() {
+			t.Errorf("%s", r.Body)
+		}
+	})
+	each("DL-03 who is named is reached", func(t *testing.T, _ db.Delivery, a *vocab.Activity) {
+		for _, id := range a.All() {
+			if id == vocab.Public || string(id) == followers || id.Same(me) {
+				continue
+			}
+			if !slices.ContainsFunc(rows, func(r db.Delivery) bool { return r.Activity == a.ID && slices.Contains(r.Targets, id) }) {
+				t.Errorf("%s names %s, which does not get it", a.Type, id)
+			}
+		}
+	})
+	each("DL-04 nobody is named in secret", func(t *testing.T, r db.Delivery, a *vocab.Activity) {
+		if a.Doc.Hides() || bytes.Contains(r.Body, []byte(`"bto"`)) || bytes.Contains(r.Body, []byte(`"bcc"`)) {
+			t.Errorf("%s", r.Body)
+		}
+	})
+	seen := map[string]bool{}
+	each("DL-05 nobody gets it twice, and who acts does not", func(t *testing.T, r db.Delivery, a *vocab.Activity) {
+		key := string(a.ID) + " " + string(r.Inbox)
+		if seen[key] || r.Inbox == me+"/inbox" || slices.Contains(r.Targets, me) {
+			t.Errorf("%s to %s, for %v", a.Type, r.Inbox, r.Targets)
+		}
+		seen[key] = true
+	})
+	each("DL-07 nothing goes to Public", func(t *testing.T, r db.Delivery, _ *vocab.Activity) {
+		if slices.Contains(r.Targets, vocab.Public) || strings.Contains(string(r.Inbox), "w3.org") {
+			t.Errorf("a delivery to %s, for %v", r.Inbox, r.Targets)
+		}
+	})
+	each("DL-18 an Update says when, and keeps when it was published", func(t *testing.T, r db.Delivery, a *vocab.Activity) {
+		o := a.Object.Doc
+		if a.Type == "Update" && (!o.Time("updated").After(o.Time("published")) || o.Time("published").IsZero()) {
+			t.Errorf("%s", r.Body)
+		}
+	})
+	t.Run("DL-06 of the collections addressed only her own are opened", func(t *testing.T) {
+		for _, to := range []string{carol + "/followers", "https://p.example/collections/1"} {
+			if _, err := d.dispatch("CreateNote", map[string]any{"content": "hi", "to": []string{to}}); fault.KindOf(err) != fault.Unprocessable {
+				t.Errorf("a note to %s: %v, want it refused", to, err)
+			}
+		}
+		d.must("CreateNote", map[string]any{"content": "hi", "to": []string{followers}})
+		if got := inboxes(d.owed()); !slices.Equal(got, []string{"https://p.example/inbox", dan + "/inbox"}) {
+			t.Errorf("a note to her followers goes to %q", got)
+		}
+	})
+	t.Run("D18 DL-09 what is for some comes to their own inboxes", func(t *testing.T) {
+		d.must("SendMessage", map[string]any{"recipientUri": carol, "content": "psst"})
+		if got := inboxes(d.owed()); !slices.Equal(got, []string{carol + "/inbox"}) {
+			t.Errorf("a message to carol goes to %q", got)
+		}
+	})
+}
