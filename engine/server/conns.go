@@ -31,8 +31,8 @@ type conns struct {
 func newConns(proxies []netip.Prefix) *conns {
 	c := &conns{most: maxConns, proxies: proxies, open: map[net.Conn]netip.Prefix{}, clients: map[netip.Prefix]int{}, silent: map[net.Conn]struct{}{}}
 	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
-		c.most = int(min(uint64(maxConns), uint64(files.Cur)/4*3))
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil && files.Cur/4 < maxConns/3 {
+		c.most = int(files.Cur/4) * 3
 	}
 	return c
 }

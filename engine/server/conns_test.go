@@ -147,7 +147,12 @@ func TestAConnectionTooManyIsClosed(t *testing.T) {
 	if _, err := io.WriteString(first, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := http.ReadResponse(bufio.NewReader(first), nil); err != nil || r.StatusCode != http.StatusNotFound {
-		t.Errorf("the first one is answered %v, %v", r, err)
+	r, err := http.ReadResponse(bufio.NewReader(first), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if r.StatusCode != http.StatusNotFound {
+		t.Errorf("the first one is answered %d, want 404", r.StatusCode)
 	}
 }
