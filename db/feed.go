@@ -26,6 +26,12 @@ type FeedItem struct {
 	Object json.RawMessage // nil when it is not stored
 }
 
+// Bytes is how large its documents are.
+func (i FeedItem) Bytes() int { return len(i.Raw) + len(i.Object) }
+
+// MaxFeed bounds what is read of a feed at once, in bytes of its documents.
+const MaxFeed = 4 << 20
+
 const feedColumns = `f.id, f.activity_uri, f.actor_uri, f.published, a.type, a.raw, o.raw`
 
 const feedTables = `feed f JOIN activities a ON a.uri = f.activity_uri LEFT JOIN objects o ON o.uri = a.object_uri`
@@ -36,11 +42,17 @@ func (t *Tx) AddFeedEntry(ctx context.Context, e FeedEntry) error {
 	return t.added(ctx, 0)
 }
 
-// Feed returns up to n entries after a place, the newest first.
+// Feed returns up to n entries after a place, the newest first; when they are large, those up to the first that goes
+// beyond MaxFeed.
 func (t *Tx) Feed(ctx context.Context, after *Place, n int) ([]FeedItem, error) {
 	p := after.orFirst()
-	return collect[FeedItem](ctx, t, "read feed", `SELECT `+feedColumns+` FROM `+feedTables+`
+	return t.feed(ctx, "read feed", `SELECT `+feedColumns+` FROM `+feedTables+`
 		WHERE (f.published, f.id) < ($1, $2) ORDER BY f.published DESC, f.id DESC LIMIT $3`, p.At, p.ID, n)
+}
+
+func (t *Tx) feed(ctx context.Context, attempt, query string, args ...any) (out []FeedItem, err error) {
+	err = t.query(ctx, attempt, upTo(MaxFeed, FeedItem.Bytes, &out), query, args...)
+	return out, err
 }
 
 // FeedByID returns one entry, nil when there is none.
@@ -63,11 +75,11 @@ const notifications = `a.direction = 'inbound' AND NOT EXISTS (SELECT FROM block
 	OR a.type = 'Create' AND (a.raw -> 'to' @> to_jsonb($4::text) OR a.raw -> 'cc' @> to_jsonb($4::text) OR a.raw -> 'audience' @> to_jsonb($4::text)
 		OR jsonb_path_exists(o.raw, '$.inReplyTo ? (@ starts with $own || @.id starts with $own)', jsonb_build_object('own', $5::text))))`
 
-// Notifications returns up to n activities after a place that tell the user something, the newest first. user is the
-// user's actor, under whose id its objects lie.
+// Notifications returns up to n activities after a place that tell the user something, the newest first, and large ones as
+// Feed does. user is the user's actor, under whose id its objects lie.
 func (t *Tx) Notifications(ctx context.Context, user vocab.ID, after *Place, n int) ([]FeedItem, error) {
 	p := after.orFirst()
-	return collect[FeedItem](ctx, t, "read notifications", `SELECT a.id, a.uri, a.actor_uri, a.published, a.type, a.raw, o.raw
+	return t.feed(ctx, "read notifications", `SELECT a.id, a.uri, a.actor_uri, a.published, a.type, a.raw, o.raw
 		FROM activities a LEFT JOIN objects o ON o.uri = a.object_uri
 		WHERE (a.published, a.id) < ($1, $2) AND `+notifications+` ORDER BY a.published DESC, a.id DESC LIMIT $3`,
 		p.At, p.ID, n, user, string(user)+"/")

@@ -161,6 +161,21 @@ func into[T any](out *[]T) func(pgx.Rows) error {
 	}
 }
 
+// upTo is into that stops once the rows hold more than so many bytes, after at least two.
+func upTo[T any](bytes int, size func(T) int, out *[]T) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for all := 0; (all <= bytes || len(*out) < 2) && rows.Next(); {
+			row, err := pgx.RowToStructByPos[T](rows)
+			if err != nil {
+				return err
+			}
+			*out = append(*out, row)
+			all += size(row)
+		}
+		return nil
+	}
+}
+
 // one returns the row of a query, nil when there is none.
 func one[T any](ctx context.Context, t *Tx, attempt, query string, args ...any) (*T, error) {
 	out, err := collect[T](ctx, t, attempt, query, args...)

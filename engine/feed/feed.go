@@ -49,9 +49,9 @@ type Reader struct {
 // an actor's, stays there and is not shown.
 func New(store Store, local Local, gate Gate) *Reader { return &Reader{store, local, gate} }
 
-// Page returns up to limit entries of a feed after a cursor, the newest first; with an empty cursor those at its
-// beginning, and with limit 0 as many as DefaultLimit. Entries that are added meanwhile move no place. Those that are not
-// shown leave the page shorter. The fault is
+// Page returns up to limit entries of a feed after a cursor, the newest first, and fewer when they are large; with an empty
+// cursor those at its beginning, and with limit 0 as many as DefaultLimit. Entries that are added meanwhile move no place.
+// Those that are not shown leave the page shorter. The fault is
 // NotFound for a feed there is not, Invalid for a limit out of bounds or a cursor of another feed or user.
 func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string, limit int) (Page, error) {
 	if feed != Main && feed != Notifications {
@@ -83,15 +83,17 @@ func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string
 	return r.pageOf(scope, rows, limit), nil
 }
 
-// pageOf makes a page of up to limit rows; one row more tells that another page follows.
+// pageOf makes a page of up to limit rows, and of no more than db.MaxFeed bytes unless one row alone is larger; one row
+// more tells that another page follows.
 func (r *Reader) pageOf(scope string, rows []db.FeedItem, limit int) Page {
 	page := Page{Items: make([]Item, 0, min(len(rows), limit))}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		last := rows[limit-1]
-		page.Next = EncodeCursor(scope, db.Place{At: last.Published, ID: last.ID})
-	}
-	for _, row := range rows {
+	all := 0
+	for n, row := range rows {
+		if all += row.Bytes(); n == limit || n > 0 && all > db.MaxFeed {
+			last := rows[n-1]
+			page.Next = EncodeCursor(scope, db.Place{At: last.Published, ID: last.ID})
+			break
+		}
 		if item, shown := r.itemOf(row); shown {
 			page.Items = append(page.Items, item)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,6 +126,34 @@ func TestFeedEndsWithAFullPageAndNoNext(t *testing.T) {
 	second, err := f.Page(t.Context(), f.alice, feed.Main, first.Next, 2)
 	if err != nil || len(second.Items) != 2 || second.Next != "" {
 		t.Errorf("the last page has %d items and next %q, %v, want 2 and none", len(second.Items), second.Next, err)
+	}
+}
+
+// A page that is large ends early: who writes much cannot make it one that nobody can read.
+func TestAPageHoldsSoManyBytes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var want, got []vocab.ID
+	for i := range 9 {
+		id := vocab.ID(fmt.Sprint("https://peer.example/notes/", i))
+		f.object(id, `{"type":"Note","content":"`+strings.Repeat("x", 900<<10)+`"}`)
+		want = append([]vocab.ID{f.receive(fmt.Sprint("large", i), "Create", id, string(local{}.ID(f.alice)), start.Add(time.Duration(i)*time.Second)).URI}, want...)
+	}
+	for _, name := range []string{feed.Main, feed.Notifications} {
+		got = nil
+		for cursor, last := "", false; !last; {
+			p, err := f.Page(t.Context(), f.alice, name, cursor, feed.MaxLimit)
+			if err != nil || len(p.Items) == 0 || len(p.Items) > 4 {
+				t.Fatalf("%d items, %v; want no more than 4 MiB", len(p.Items), err)
+			}
+			for _, item := range p.Items {
+				got = append(got, item.ActivityURI)
+			}
+			cursor, last = p.Next, p.Next == ""
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
 	}
 }
 
