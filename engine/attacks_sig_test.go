@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"math/big"
 	"net"
 	"net/http"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/proof"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -121,6 +123,24 @@ func rsaPEM(t testing.TB, n, e *big.Int) string {
 
 func setPEM(text string) func(*peertest.Actor) {
 	return func(a *peertest.Actor) { a.Doc.Sub("publicKey")["publicKeyPem"] = text }
+}
+
+// proven returns a document with a proof by a key.
+func (s *siege) proven(d vocab.Doc, k signature.Key) vocab.Doc {
+	s.Helper()
+	d = with(d, "@context", vocab.ActivityContext())
+	d, err := proof.Sign(d, vocab.ID(k.ID), k.Private, time.Now())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return d
+}
+
+// with returns a copy of d with another value.
+func with(d vocab.Doc, name string, v any) vocab.Doc {
+	d = maps.Clone(d)
+	d[name] = v
+	return d
 }
 
 var signatureAttacks = []attack{
@@ -457,10 +477,10 @@ var signatureAttacks = []attack{
 			s.answered(s.forge(peertest.Forgery{Body: string(body.JSON()), Params: keyed(signature.Cavage, id+"#main-key")}), 401, 503)
 		}
 	}},
-	{id: "SIG-29", sends: "a key id of alice's own, or of this server's instance actor", happens: "401: a local actor never comes from outside, and its key is not fetched", play: func(s *siege) {
+	{id: "SIG-29", sends: "a key id of alice's own, or of this server's instance actor", happens: "401: a local actor never comes from outside, and its key is not fetched; 503 for one of localhost, where nobody answers", play: func(s *siege) {
 		for _, keyID := range []string{s.alice.ID + "#main-key", s.home.URL + "/actor#main-key", "https://localhost/users/alice#main-key"} {
 			for _, actor := range []string{s.alice.ID, string(s.mallory.ID)} {
-				s.answered(s.forge(peertest.Forgery{Params: keyed(signature.Cavage, keyID), Body: `{"id":"` + actor + `/1","type":"Like","actor":"` + actor + `","object":"` + s.note + `"}`}), 401, 403)
+				s.answered(s.forge(peertest.Forgery{Params: keyed(signature.Cavage, keyID), Body: `{"id":"` + actor + `/1","type":"Like","actor":"` + actor + `","object":"` + s.note + `"}`}), 401, 403, 503) // 503: nobody answers at localhost
 			}
 		}
 	}},
@@ -471,7 +491,7 @@ var signatureAttacks = []attack{
 			}
 		}
 	}},
-	{id: "SIG-31", sends: "an activity of mallory's signed by the instance actor of mallory's server", happens: "401: the actor itself signs", asks: 2, play: func(s *siege) {
+	{id: "SIG-31", sends: "an activity of mallory's signed by the instance actor of mallory's server", happens: "401: the actor itself signs, or its server shows the activity", asks: 2, play: func(s *siege) {
 		instance := s.p.Actor("/actor")
 		instance.Doc["type"] = "Application"
 		instance.Show()
@@ -484,7 +504,7 @@ var signatureAttacks = []attack{
 		body = vocab.Doc{"id": gone + "#delete", "type": "Delete", "actor": gone, "object": gone, "to": []any{string(vocab.Public)}}
 		s.answered(s.forge(peertest.Forgery{URL: s.home.URL + "/inbox", Body: string(body.JSON())}), 401, 202)
 	}},
-	{id: "SIG-33", sends: "an activity of carol's with an RsaSignature2017, restructured by @graph, @reverse, @included or terms of its own", happens: "401: such signatures are never looked at", asks: 6, play: func(s *siege) {
+	{id: "SIG-33", sends: "an activity of carol's with an RsaSignature2017, restructured by @graph, @reverse, @included or terms of its own", happens: "202 and dropped: such signatures are never looked at, and carol's server, which is asked, does not show it", asks: 6, play: func(s *siege) {
 		for n, change := range []func(vocab.Doc){
 			func(vocab.Doc) {},
 			func(d vocab.Doc) { d["@graph"] = []any{vocab.Doc{"id": string(s.carol.ID) + "/x"}} },
@@ -497,12 +517,43 @@ var signatureAttacks = []attack{
 			d := s.create(s.carol, fmt.Sprint("ld", n))
 			d["signature"] = vocab.Doc{"type": "RsaSignature2017", "creator": string(s.carol.ID) + "#main-key", "created": "2026-01-01T00:00:00Z", "signatureValue": base64.StdEncoding.EncodeToString(make([]byte, 256))}
 			change(d)
-			s.answered(s.forge(peertest.Forgery{URL: s.home.URL + "/inbox", Body: string(d.JSON())}), 400, 401)
+			s.accepted(s.forge(peertest.Forgery{URL: s.home.URL + "/inbox", Body: string(d.JSON())}))
 		}
 	}},
-	{id: "SIG-34", sends: "an activity of carol's with a proof by mallory", later: "integrity proofs"},
-	{id: "SIG-34b", sends: "a proof with changed or added options", later: "integrity proofs"},
-	{id: "SIG-35", sends: "documents that canonicalise in two ways", later: "integrity proofs"},
+	{id: "SIG-34", sends: "an activity of carol's with a proof by mallory, under either's key id, with two proofs, or for another purpose; a note that carol has proven in a Create of mallory's", happens: "401: its actor's own document must list the key; 400 for what is embedded of another's", asks: 2,
+		play: func(s *siege) {
+			create := s.create(s.carol, "proven")
+			genuine := s.proven(create, s.carol.Keys.Ed25519)
+			two, other := maps.Clone(genuine), maps.Clone(genuine)
+			two["proof"] = []any{genuine["proof"], genuine["proof"]}
+			other["proof"] = with(genuine.Sub("proof"), "proofPurpose", "authentication")
+			for _, d := range []vocab.Doc{s.proven(create, s.mallory.Keys.Ed25519), s.proven(create, signature.Key{ID: s.carol.Keys.Ed25519.ID, Private: s.mallory.Keys.Ed25519.Private}), two, other} {
+				s.unauthorized(s.forge(peertest.Forgery{Body: string(d.JSON())}))
+			}
+			stolen := s.create(s.mallory, "stolen")
+			stolen["object"] = s.proven(create.Sub("object"), s.carol.Keys.Ed25519)
+			s.answered(s.forge(peertest.Forgery{Body: string(stolen.JSON())}), 400)
+			stolen = s.proven(stolen, s.mallory.Keys.Ed25519)
+			s.answered(s.forge(peertest.Forgery{Body: string(stolen.JSON())}), 400)
+		}},
+	{id: "SIG-34b", sends: "a proof of carol's with options that were changed, added or taken away, expired, or that bind it to another place", happens: "401: every option is proven, and none makes an exception", asks: 2, play: func(s *siege) {
+		genuine := s.proven(s.create(s.carol, "options"), s.carol.Keys.Ed25519)
+		for name, v := range map[string]any{"created": "2026-01-01T00:00:00Z", "expires": "2020-01-01T00:00:00Z", "domain": "example.org", "challenge": "x", "nonce": "x", "extra": []any{}, "@context": nil,
+			"verificationMethod": s.carol.Keys.RSA.ID, "proofValue": "z" + strings.Repeat("1", 64)} {
+			d := maps.Clone(genuine)
+			d["proof"] = with(genuine.Sub("proof"), name, v)
+			s.unauthorized(s.forge(peertest.Forgery{Body: string(d.JSON())}))
+		}
+	}},
+	{id: "SIG-35", sends: "a document that carol has proven, with names twice, lone surrogates, letters composed in another way, numbers beyond what a double holds", happens: "400 or 401: what is proven is what is read, once", asks: 2, play: func(s *siege) {
+		create := s.create(s.carol, "canonical")
+		create["summary"] = "\u00fc\ufb33"
+		create["startIndex"] = json.Number("9007199254740991")
+		genuine := string(s.proven(create, s.carol.Keys.Ed25519).JSON())
+		for _, change := range [][2]string{{`"type":"Create"`, `"type":"Create","type":"Create"`}, {"\ufb33", `\ud83d`}, {"\u00fc", "u\u0308"}, {"9007199254740991", "9007199254740993"}, {"9007199254740991", "1e999"}} {
+			s.answered(s.forge(peertest.Forgery{Body: strings.Replace(genuine, change[0], change[1], 1)}), 400, 401)
+		}
+	}},
 	{id: "SIG-36", sends: "requests that a careless server takes for its own: signed by empty headers, internal addresses, odd methods", happens: "401, 404 or 405", play: func(s *siege) {
 		for _, change := range []func(*http.Request){
 			func(r *http.Request) { r.Header.Set("Signature", "") },
