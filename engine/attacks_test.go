@@ -45,6 +45,7 @@ var sections = []struct {
 	{"Fetching", numbered("NET", 0, 24, "11b"), fetchAttacks},
 	{"Privacy and addressing", numbered("PRV", 1, 20), privacyAttacks},
 	{"Names", numbered("NAM", 1, 7), nameAttacks},
+	{"Moderation", numbered("MOD", 1, 7, "02b"), moderationAttacks},
 	{"Tenancy and storage", numbered("TEN", 1, 17), tenancyAttacks},
 	{"Client API", numbered("CLI", 1, 12, "02b"), clientAttacks},
 	{"Delivery", numbered("DLV", 1, 14), deliveryAttacks},

@@ -62,7 +62,7 @@ func (s *siege) becomes(a *peertest.Actor, status int) {
 	})
 }
 
-func (s *siege) shows(activity string) bool {
+func (s *siege) inFeed(activity string) bool {
 	s.Helper()
 	return slices.ContainsFunc(s.alice.Feed(s, "main"), func(i enginetest.Item) bool { return i.ActivityURI == activity })
 }
@@ -77,7 +77,7 @@ func (s *siege) blockedDomain() {
 	}
 	before := boost("before")
 	s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", before))
-	if !s.shows(post.Text("id")) || !s.shows(before.Text("id")) {
+	if !s.inFeed(post.Text("id")) || !s.inFeed(before.Text("id")) {
 		s.Error("the post, or its boost, is not in the feed")
 	}
 
@@ -86,7 +86,7 @@ func (s *siege) blockedDomain() {
 	}
 	s.becomes(s.carol, http.StatusForbidden)
 	asked := s.asked()
-	if s.shows(post.Text("id")) || s.shows(before.Text("id")) {
+	if s.inFeed(post.Text("id")) || s.inFeed(before.Text("id")) {
 		s.Error("ORG-29: what the blocked server sent, or a boost of it, is still shown")
 	}
 	after := boost("after")
@@ -112,7 +112,7 @@ func (s *siege) blockedDomain() {
 
 	s.change("domain", "unblock", "127.0.0.3")
 	s.becomes(s.carol, http.StatusAccepted)
-	if !s.shows(post.Text("id")) || !s.shows(before.Text("id")) || s.shows(after.Text("id")) {
+	if !s.inFeed(post.Text("id")) || !s.inFeed(before.Text("id")) || s.inFeed(after.Text("id")) {
 		s.Error("what was hidden does not show again, or what was refused shows")
 	}
 	s.settle()
@@ -130,7 +130,7 @@ func (s *siege) suspendedActor() {
 	posted := len(s.q.Posted())
 	s.alice.Post(s, map[string]any{"content": "for my followers"})
 	s.settle()
-	if len(s.q.Posted()) != posted || s.shows(post.Text("id")) {
+	if len(s.q.Posted()) != posted || s.inFeed(post.Text("id")) {
 		s.Error("the suspended actor is delivered to, or shown")
 	}
 	read := func(id string) int {
