@@ -115,58 +115,29 @@ func (s *siege) wholesome() {
 // pour writes a head, and then parts, until there is an answer. It returns how much was taken.
 func (s *siege) pour(head string, part []byte) (a enginetest.Answer, taken int64) {
 	s.Helper()
-	conn, err := net.Dial("tcp", host(s.home.URL))
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		s.Fatal(err)
-	}
-	var sent atomic.Int64
+	conn := s.dial()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		n, err := io.WriteString(conn, head)
 		for err == nil {
-			sent.Add(int64(n))
+			taken += int64(n)
 			n, err = conn.Write(part)
 		}
 	}()
 	a = s.answer(conn)
 	_ = conn.Close() // which ends the writing
 	<-done
-	return a, sent.Load()
-}
-
-// answer reads an answer from a connection.
-func (s *siege) answer(from io.Reader) enginetest.Answer {
-	s.Helper()
-	resp, err := http.ReadResponse(bufio.NewReader(from), nil)
-	if err != nil {
-		s.Logf("no answer: %v", err)
-		return enginetest.Answer{}
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err != nil {
-		s.Logf("half an answer: %v", err)
-	}
-	return enginetest.Answer{Status: resp.StatusCode, Header: resp.Header, Body: body}
+	return a, taken
 }
 
 // answers sends bytes as they are and no more, and returns the statuses of all answers to them.
 func (s *siege) answers(request string) (statuses []int) {
 	s.Helper()
-	conn, err := net.Dial("tcp", host(s.home.URL))
-	if err != nil {
-		s.Fatal(err)
-	}
+	conn := s.dial()
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		s.Fatal(err)
-	}
-	if _, err = io.WriteString(conn, request); err == nil {
+	_, err := io.WriteString(conn, request)
+	if err == nil {
 		err = conn.(*net.TCPConn).CloseWrite()
 	}
 	if err != nil {
@@ -178,9 +149,18 @@ func (s *siege) answers(request string) (statuses []int) {
 			return statuses
 		}
 		statuses = append(statuses, resp.StatusCode)
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		if err := resp.Body.Close(); err != nil { // which reads to the end
 			return statuses
 		}
+	}
+}
+
+// answeredRaw sends bytes as they are and wants one of these statuses, 0 for none, of the first answer.
+func (s *siege) answeredRaw(request string, statuses ...int) {
+	s.Helper()
+	got := append(s.answers(request), 0)[0]
+	if !slices.Contains(statuses, got) {
+		s.Errorf("answered %d, want %v: %.200q", got, statuses, request)
 	}
 }
 
@@ -590,13 +570,4 @@ var parserAttacks = []attack{
 			s.Errorf("%d actors were added", got-actors)
 		}
 	}},
-}
-
-// answeredRaw sends bytes as they are and wants one of these statuses, 0 for none, of the first answer.
-func (s *siege) answeredRaw(request string, statuses ...int) {
-	s.Helper()
-	got := append(s.answers(request), 0)[0]
-	if !slices.Contains(statuses, got) {
-		s.Errorf("answered %d, want %v: %.200q", got, statuses, request)
-	}
 }

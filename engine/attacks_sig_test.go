@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"maps"
 	"math/big"
 	"net"
@@ -49,31 +50,44 @@ func keyed(d signature.Dialect, keyID string) string {
 	return `keyId="` + keyID + `",algorithm="rsa-sha256"`
 }
 
-// raw sends bytes as they are, and returns the status of the answer, 0 for none.
-func (s *siege) raw(request string) enginetest.Answer {
+// dial connects to the engine, for a minute at most.
+func (s *siege) dial() net.Conn {
 	s.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.home.URL, "http://"))
+	conn, err := net.Dial("tcp", host(s.home.URL))
+	if err == nil {
+		err = conn.SetDeadline(time.Now().Add(time.Minute))
+	}
 	if err != nil {
 		s.Fatal(err)
 	}
+	return conn
+}
+
+// raw sends bytes as they are, and returns the status of the answer, 0 for none.
+func (s *siege) raw(request string) enginetest.Answer {
+	s.Helper()
+	conn := s.dial()
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		s.Fatal(err)
-	}
 	if _, err := conn.Write([]byte(request)); err != nil {
 		s.Logf("the engine hung up: %v", err)
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	return s.answer(conn)
+}
+
+// answer reads an answer from a connection.
+func (s *siege) answer(from io.Reader) enginetest.Answer {
+	s.Helper()
+	resp, err := http.ReadResponse(bufio.NewReader(from), nil)
 	if err != nil {
 		s.Logf("no answer: %v", err)
 		return enginetest.Answer{}
 	}
 	defer resp.Body.Close()
-	var body bytes.Buffer
-	if _, err := body.ReadFrom(resp.Body); err != nil {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
 		s.Logf("half an answer: %v", err)
 	}
-	return enginetest.Answer{Status: resp.StatusCode, Header: resp.Header, Body: body.Bytes()}
+	return enginetest.Answer{Status: resp.StatusCode, Header: resp.Header, Body: body}
 }
 
 // impostor shows an actor of p whose key is any document, and tells whether its signed Like is believed. The engine has
