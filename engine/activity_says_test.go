@@ -42,7 +42,7 @@ func TestATraceSaysWhatTheFactsMean(t *testing.T) {
 		{"of somebody whom the user may block", sight{traced: traced{db.Trace{Blocks: []vocab.ID{post.Author}, Follows: []vocab.ID{"https://peer.example/users/carol"}}}}, TraceNever,
 			"leaves no trace if it is of https://peer.example/users/bob, whom the user blocks"},
 		{"taken and gone", sight{traced: traced{db.Trace{SeenAt: &at}}}, TraceNotKept, "pruned"},
-		{"blocked", sight{blocked: true, traced: traced{db.Trace{Follows: []vocab.ID{post.Author}}}}, TraceBlocked, "blocked_domains"},
+		{"blocked", sight{blocked: true, traced: traced{db.Trace{Follows: []vocab.ID{post.Author}}}}, TraceBlocked, "domain unblock"},
 		{"lost on the way", sight{traced: traced{db.Trace{Follows: []vocab.ID{post.Author}}}}, TraceNever, "lightweb actor fetch https://peer.example/users/bob --refresh"},
 		{"nobody's business", sight{}, TraceNever, "follows nobody on that server"},
 		{"unreadable", sight{err: errors.New("the database cannot be reached")}, TraceUnreadable, "the database cannot be reached"},

@@ -21,7 +21,7 @@ func (t *telling) hint() string {
 	case "unknown_key":
 		return "lightweb actor fetch " + string(vocab.ID(t.out.Signatures[0].KeyID).Document()) + " --refresh"
 	case "foreign_key":
-		return fmt.Sprintf("%s must sign what it sends itself: what others pass on is not taken", t.out.Actor)
+		return fmt.Sprintf("%s must sign what it sends itself, or prove it: what others pass on without a proof is asked for at its own server", t.out.Actor)
 	}
 	if words, ok := hints[t.out.Code]; ok {
 		return words
@@ -47,6 +47,7 @@ var hints = map[string]string{
 	"unusable_key":      "the actor has to publish an RSA key of 2048 to 8192 bits as PEM, or an Ed25519 key as Multikey",
 	"weak_key":          "the actor needs a new key: RSA of 2048 to 8192 bits, or Ed25519",
 	"local_actor":       "only this server itself may act in the name of its users",
+	"foreign_proof":     "the proof in the body is not by a key that the actor lists in its assertionMethod",
 	"offline":           "leave --offline out, or give the key with --key",
 	"key_fetch_rate":    "limits.key_fetch_rate was reached for that domain: try again in a minute",
 }

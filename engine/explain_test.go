@@ -71,11 +71,14 @@ func sigExplain(t *testing.T, i *enginetest.Instance) {
 	answer.Body.Close()
 	id := answer.Header.Get("X-Request-Id")
 	var line string
-	for l := range strings.Lines(i.Log()) {
-		if strings.Contains(l, id) && strings.Contains(l, "signature refused") {
-			line = l
+	enginetest.Eventually(t, "the log has told of the refusal", func() bool {
+		for l := range strings.Lines(i.Log()) {
+			if strings.Contains(l, id) && strings.Contains(l, "signature refused") {
+				line = l
+			}
 		}
-	}
+		return line != ""
+	})
 	for _, want := range []string{`"level":"INFO"`, `"code":"digest_mismatch"`, "cavage signature by", bob.Keys.RSA.ID, "digest: "} {
 		if answer.StatusCode != http.StatusUnauthorized || id == "" || !strings.Contains(line, want) {
 			t.Errorf("request %q was answered %d, and the log says %q of it, want 401 and %s", id, answer.StatusCode, line, want)
