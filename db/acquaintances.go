@@ -35,7 +35,7 @@ func (c *Cluster) Acquainted(ctx context.Context, actor vocab.ID, follows bool) 
 }
 
 // EachKnownHost tells for every host and every active user who is acquainted with somebody there, and whether the user may
-// follow somebody there, in no order. Hosts are as vocab.ID.Host returns them.
+// follow somebody there, in no order. Hosts are as the actors' ids have them, with ports.
 func (c *Cluster) EachKnownHost(ctx context.Context, see func(host string, u vocab.Username, follows bool)) error {
 	rows, err := c.instance.Query(ctx, `SELECT split_part(actor_uri, '/', 3), username, bool_or(follows)
 		FROM acquaintances JOIN users USING (username) WHERE state = 'active' GROUP BY 1, 2`)

@@ -98,15 +98,16 @@ func (e *Engine) ChangeDomains(ctx context.Context, c DomainChange) (DomainRepor
 				r.Unchanged = append(r.Unchanged, d)
 			}
 		}
+		if c.List == DomainBlocked && !c.Remove {
+			var err error
+			if r.Ties, err = e.ties(ctx, r.Changed); err != nil {
+				return false, err
+			}
+		}
 		return len(r.Changed) > 0 && !c.DryRun, nil
 	})
 	if err != nil {
 		return r, err
-	}
-	if c.List == DomainBlocked && !c.Remove {
-		if r.Ties, err = e.ties(ctx, r.Changed); err != nil {
-			return r, err
-		}
 	}
 	return r, leftAsWas(r.Unchanged, len(r.Changed), c.Remove, c.List, "lightweb domain list")
 }
@@ -215,14 +216,12 @@ func (e *Engine) ImportDomains(ctx context.Context, list io.Reader, dryRun bool)
 				s.Comments[row.Domain] = cut(row.Comment, registry.MaxComment)
 			}
 		}
+		slices.Sort(r.Changed)
 		s.BlockedDomains = append(s.BlockedDomains, r.Changed...)
-		return len(r.Changed) > 0 && !dryRun, nil
+		var err error
+		r.Ties, err = e.ties(ctx, r.Changed)
+		return len(r.Changed) > 0 && !dryRun, err
 	})
-	if err != nil {
-		return r, err
-	}
-	slices.Sort(r.Changed)
-	r.Ties, err = e.ties(ctx, r.Changed)
 	return r, err
 }
 

@@ -240,6 +240,7 @@ func (s *siege) domainLists() {
 		{"domain import " + write("broken.csv", "#domain\n\"evil.example\n"), 65, "malformed"},
 		{"domain import " + write("nothing.txt", "# nothing\n"), 65, "no line"},
 		{"domain import " + write("useless.txt", "com\n*\n"), 65, "line 1"},
+		{"domain import -", 65, "no line"},
 		{"domain export x", 64, "does not take"},
 		{"domain", 64, "needs a subcommand"},
 	})

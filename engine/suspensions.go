@@ -79,16 +79,16 @@ func (e *Engine) Suspend(ctx context.Context, c Suspension) (SuspensionReport, e
 				r.Unchanged = append(r.Unchanged, id)
 			}
 		}
-		return len(r.Changed) > 0, nil
+		if c.Remove {
+			return len(r.Changed) > 0, nil
+		}
+		r.Unconfirmed = slices.DeleteFunc(slices.Clone(r.Changed), func(id vocab.ID) bool { return !unconfirmed[id] })
+		var err error
+		r.Users, r.Following, err = e.acquainted(ctx, r.Changed)
+		return len(r.Changed) > 0, err
 	})
 	if err != nil {
 		return r, err
-	}
-	if !c.Remove {
-		r.Unconfirmed = slices.DeleteFunc(slices.Clone(r.Changed), func(id vocab.ID) bool { return !unconfirmed[id] })
-		if r.Users, r.Following, err = e.acquainted(ctx, r.Changed); err != nil {
-			return r, err
-		}
 	}
 	return r, leftAsWas(r.Unchanged, len(r.Changed), c.Remove, "suspended", "lightweb actor list --suspended")
 }

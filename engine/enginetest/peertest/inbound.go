@@ -205,8 +205,9 @@ func (in *Inbound) SQL(t testing.TB) *sql.DB {
 // Down makes u's database refuse connections until Up.
 func (in *Inbound) Down(t testing.TB, u vocab.Username) {
 	t.Helper()
-	in.exec(t, "postgres", fmt.Sprintf(`ALTER DATABASE %[1]s_%[2]s ALLOW_CONNECTIONS false;
-		SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '%[1]s_%[2]s'`, in.config.Name, u))
+	database := in.config.Name + "_" + u.String()
+	in.exec(t, "postgres", `ALTER DATABASE `+database+` ALLOW_CONNECTIONS false`) // by itself: it holds once it is committed
+	in.exec(t, "postgres", `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '`+database+`'`)
 }
 
 // Up makes u's database take connections again.
