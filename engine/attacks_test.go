@@ -266,9 +266,12 @@ func (s *siege) answered(a enginetest.Answer, statuses ...int) {
 func (s *siege) accepted(a enginetest.Answer)     { s.Helper(); s.answered(a, http.StatusAccepted) }
 func (s *siege) unauthorized(a enginetest.Answer) { s.Helper(); s.answered(a, http.StatusUnauthorized) }
 
-// asked counts what the peers were asked for and sent.
+// asked counts what the peers were asked for and sent, but for the documents of mallory and carol: the engine, which knows
+// both, may ask for their keys again once a minute.
 func (s *siege) asked() int {
-	return len(s.p.Asked()) + len(s.p.Posted()) + len(s.q.Asked()) + len(s.q.Posted())
+	known := func(path string) bool { return path == "/users/mallory" || path == "/users/carol" }
+	asked := slices.DeleteFunc(append(s.p.Asked(), s.q.Asked()...), known)
+	return len(asked) + len(s.p.Posted()) + len(s.q.Posted())
 }
 
 // settle waits until the engine has done what it has taken.
