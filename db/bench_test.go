@@ -59,8 +59,8 @@ func BenchmarkClaimFromABacklog(b *testing.B) {
 	})
 	n := 0
 	for b.Loop() {
-		n += len(claim(b, c, u, fmt.Sprint(n), now, batch))
-		write(b, c, u, func(ctx context.Context, tx *db.Tx) error { return tx.ReleaseDeliveries(ctx, "", now) })
+		n += len(claim(b, c, u, "me", now, batch))
+		write(b, c, u, func(ctx context.Context, tx *db.Tx) error { return tx.ReleaseDeliveries(ctx, "me", now) })
 	}
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "deliveries/s")
 }

@@ -2,8 +2,12 @@ package db
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,73 +22,138 @@ type Job struct {
 	Object   vocab.ID // empty when it is about nothing that has an id
 	Type     string
 	Body     []byte
+	Audience []vocab.ID // whom the activity addresses
+	Instance bool       // the instance actor sends it, not the user
+}
+
+// dedupe returns the hash under which a fan-out happens once: of the activity to these inboxes, in whatever order.
+func (j Job) dedupe(inboxes []Inbox) []byte {
+	urls := make([]string, len(inboxes))
+	for n, i := range inboxes {
+		urls[n] = string(i.URL.Canonical())
+	}
+	slices.Sort(urls)
+	h := sha256.New()
+	for _, s := range append([]string{string(j.Activity.Canonical())}, urls...) {
+		_, _ = io.WriteString(h, s+"\n") // a hash takes everything, and no id holds a line break
+	}
+	return h.Sum(nil)
 }
 
 // Inbox is one inbox that a job must reach.
 type Inbox struct {
-	URL     vocab.ID
-	Host    string // empty for a local inbox
-	Targets []vocab.ID
+	URL             vocab.ID
+	Host            string // empty for a local inbox
+	Targets         []vocab.ID
+	FollowersDigest []byte // of the followers on its host, when the activity goes to the followers (FEP-8fcf)
+	Skip            string // why nothing is sent there; empty: it is
 }
 
 // Delivery is one activity owed to one inbox.
 type Delivery struct {
-	ID       int64
-	Job      uuid.UUID
-	Activity vocab.ID
-	Object   vocab.ID
-	Type     string
-	Body     []byte
-	Inbox    vocab.ID
-	Host     string
-	Targets  []vocab.ID
-	Attempts int // made before
-	Created  time.Time
+	ID              int64
+	Job             uuid.UUID
+	Activity        vocab.ID
+	Object          vocab.ID
+	Type            string
+	Body            []byte
+	Instance        bool
+	Inbox           vocab.ID
+	Host            string
+	Targets         []vocab.ID
+	FollowersDigest []byte
+	Attempts        int // made before
+	Created         time.Time
 }
 
-// The states of a delivery.
+// IdempotencyKey is the same at every attempt.
+func (d Delivery) IdempotencyKey() string { return fmt.Sprintf("%s-%d", d.Job, d.ID) }
+
+// The states of a delivery. One that is pending is being delivered while a process holds a lease on it.
 const (
 	DeliveryPending   = "pending"
+	DeliveryParked    = "parked" // its host is inactive
 	DeliveryDelivered = "delivered"
 	DeliveryFailed    = "failed"  // given up
 	DeliverySkipped   = "skipped" // will not be tried: the inbox is gone, or its host blocked
 )
 
+// DeliveryLeases are the leases that whoever stores a job may take on its deliveries, so that it can begin at once.
+type DeliveryLeases struct {
+	Owner  string    // empty: none
+	Until  time.Time // they end
+	Most   int       // of one job
+	Except []string  // hosts that nothing is sent to now
+}
+
 // Enqueue owes a job to inboxes from due on. In the transaction that stores the activity it makes sure that what is
-// saved will be sent.
+// saved will be sent. The same job again to the same inboxes is owed once.
 func (t *Tx) Enqueue(ctx context.Context, j Job, inboxes []Inbox, due time.Time) error {
-	if len(inboxes) == 0 {
-		return nil
-	}
-	if _, err := t.exec(ctx, "store delivery job", `INSERT INTO delivery_jobs (id, activity_uri, object_uri, type, body, created_at)
-		VALUES ($1, $2, nullif($3, ''), $4, $5, $6)`, j.ID, j.Activity, j.Object, j.Type, j.Body, due); err != nil {
-		return err
-	}
-	urls, hosts, targets := make([]string, len(inboxes)), make([]string, len(inboxes)), make([]string, len(inboxes))
-	for n, i := range inboxes {
-		list, err := json.Marshal(texts(i.Targets)) // arrays of different lengths make no array
-		if err != nil {
-			return fmt.Errorf("store deliveries: %w", err)
-		}
-		urls[n], hosts[n], targets[n] = string(i.URL), i.Host, string(list)
-	}
-	_, err := t.exec(ctx, "store deliveries", `INSERT INTO deliveries (job_id, inbox, host, targets, next_at, created_at)
-		SELECT $1, inbox, host, ARRAY(SELECT jsonb_array_elements_text(targets::jsonb)), $5, $5
-		FROM unnest($2::text[], $3::text[], $4::text[]) AS i (inbox, host, targets) ON CONFLICT (job_id, inbox) DO NOTHING`,
-		j.ID, urls, hosts, targets, due)
+	_, err := t.EnqueueLeased(ctx, j, inboxes, due, DeliveryLeases{})
 	return err
 }
 
-// unblocked holds for a delivery d of job j unless an earlier one about the same object to the same inbox is still
-// pending: a Delete never overtakes its Create. The planner's statistics are from before a backlog grew; to look through
-// the few that it takes to be pending would compare every one with every other. OFFSET keeps it from joining, and NOT IN
-// from the index of what is pending.
+// EnqueueLeased is Enqueue that leases those deliveries which may be attempted at once, and returns them.
+func (t *Tx) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, due time.Time, l DeliveryLeases) ([]Delivery, error) {
+	if len(inboxes) == 0 {
+		return nil, nil
+	}
+	signer := "user"
+	if j.Instance {
+		signer = "instance"
+	}
+	urls, hosts, targets := make([]string, len(inboxes)), make([]string, len(inboxes)), make([]string, len(inboxes))
+	digests, skips := make([][]byte, len(inboxes)), make([]string, len(inboxes))
+	at := make(map[vocab.ID]int, len(inboxes))
+	for n, i := range inboxes {
+		list, err := json.Marshal(texts(i.Targets)) // arrays of different lengths make no array
+		if err != nil {
+			return nil, fmt.Errorf("store deliveries: %w", err)
+		}
+		urls[n], hosts[n], targets[n], digests[n], skips[n] = string(i.URL), i.Host, string(list), i.FollowersDigest, i.Skip
+		at[i.URL] = n
+	}
+	type row struct {
+		ID    int64
+		Inbox vocab.ID
+	}
+	rows, err := collect[row](ctx, t, "store deliveries", `
+		WITH job AS (
+			INSERT INTO delivery_jobs (id, activity_uri, object_uri, type, body, created_at, audience, signer, dedupe_hash)
+			VALUES ($1, $2, nullif($3, ''), $4, $5, $6, $7, $8, $9) ON CONFLICT (dedupe_hash) DO NOTHING RETURNING id, object_uri
+		), stored AS (
+			INSERT INTO deliveries (job_id, inbox, host, targets, followers_digest, status, last_error, lease_owner, next_at, created_at, updated_at)
+			SELECT job.id, inbox, host, ARRAY(SELECT jsonb_array_elements_text(targets::jsonb)), digest, CASE skip WHEN '' THEN 'pending' ELSE 'skipped' END, nullif(skip, ''),
+				CASE WHEN leased THEN $15 END, CASE WHEN leased THEN $16 ELSE $6 END, $6, $6
+			FROM job, unnest($10::text[], $11::text[], $12::text[], $13::bytea[], $14::text[]) WITH ORDINALITY AS i (inbox, host, targets, digest, skip, place),
+				LATERAL (SELECT skip = '' AND $15 <> '' AND place <= $17 AND host <> ALL(coalesce($18, '{}'::text[])) AND NOT EXISTS (
+					SELECT FROM delivery_jobs k WHERE k.object_uri = job.object_uri AND EXISTS (SELECT FROM deliveries e
+					WHERE e.job_id = k.id AND e.host = i.host AND e.status NOT IN ('delivered', 'failed', 'skipped') OFFSET 0) OFFSET 0)) AS l (leased)
+			ON CONFLICT (job_id, inbox) DO NOTHING RETURNING id, inbox, lease_owner
+		)
+		SELECT id, inbox FROM stored WHERE lease_owner IS NOT NULL ORDER BY id`,
+		j.ID, j.Activity, j.Object, j.Type, j.Body, due, texts(j.Audience), signer, j.dedupe(inboxes),
+		urls, hosts, targets, digests, skips, l.Owner, l.Until, l.Most, l.Except)
+	leased := make([]Delivery, len(rows))
+	for n, r := range rows {
+		i := inboxes[at[r.Inbox]]
+		leased[n] = Delivery{ID: r.ID, Job: j.ID, Activity: j.Activity, Object: j.Object, Type: j.Type, Body: j.Body, Instance: j.Instance,
+			Inbox: i.URL, Host: i.Host, Targets: i.Targets, FollowersDigest: i.FollowersDigest, Created: due}
+	}
+	return leased, err
+}
+
+// unblocked holds for a delivery d of job j unless an earlier one about the same object is still open that must come
+// first: to the same inbox, or one to the same host that was not tried yet. A Delete never overtakes its Create, and a
+// dead inbox does not hold up its neighbours. The planner's statistics are from before a backlog grew; to look through the
+// few that it takes to be pending would compare every one with every other. OFFSET keeps it from joining, and NOT IN from
+// the index of what is pending.
 const unblocked = `NOT EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = j.object_uri AND EXISTS (SELECT FROM deliveries e
-	WHERE e.job_id = k.id AND e.inbox = d.inbox AND e.status NOT IN ('delivered', 'failed', 'skipped') AND e.id < d.id OFFSET 0) OFFSET 0)`
+	WHERE e.job_id = k.id AND e.host = d.host AND e.status NOT IN ('delivered', 'failed', 'skipped') AND e.id < d.id AND e.job_id <> d.job_id
+	AND (e.inbox = d.inbox OR e.attempts = 0) OFFSET 0) OFFSET 0)`
 
 // ClaimDeliveries leases up to n due deliveries to owner until the lease ends, the oldest first: with local only those to
-// inboxes of this server, and none to the hosts in except. One waits while an earlier one about the same object to the same
-// inbox is pending.
+// inboxes of this server, and none to the hosts in except.
 func (t *Tx) ClaimDeliveries(ctx context.Context, owner string, now time.Time, lease time.Duration, n int, local bool, except ...string) ([]Delivery, error) {
 	return collect[Delivery](ctx, t, "claim deliveries", `
 		WITH due AS (
@@ -93,9 +162,9 @@ func (t *Tx) ClaimDeliveries(ctx context.Context, owner string, now time.Time, l
 			ORDER BY d.next_at, d.id LIMIT $4 FOR UPDATE OF d SKIP LOCKED
 		), taken AS (
 			UPDATE deliveries d SET next_at = $3, lease_owner = $1, updated_at = $2 FROM due WHERE d.id = due.id
-			RETURNING d.id, d.job_id, d.inbox, d.host, d.targets, d.attempts, d.created_at
+			RETURNING d.id, d.job_id, d.inbox, d.host, d.targets, d.followers_digest, d.attempts, d.created_at
 		)
-		SELECT t.id, t.job_id, j.activity_uri, coalesce(j.object_uri, ''), j.type, j.body, t.inbox, t.host, t.targets, t.attempts, t.created_at
+		SELECT t.id, t.job_id, j.activity_uri, coalesce(j.object_uri, ''), j.type, j.body, j.signer = 'instance', t.inbox, t.host, t.targets, t.followers_digest, t.attempts, t.created_at
 		FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, owner, now, now.Add(lease), n, except, local)
 }
 
@@ -107,31 +176,113 @@ type Outcome struct {
 	Spent             bool      // an attempt was made
 	HTTPStatus        int       // 0: no answer
 	Answer            []byte    // the first 1 KiB of it, for failures
+	Location          string    // where a failure pointed to
+	RetryAfter        time.Duration
+	RemoteID          string // what the host calls what it made of it
 	Error             string
 	Latency           time.Duration
 	BytesOut, BytesIn int64
+	Inbox             vocab.ID // where its targets take deliveries now; empty: where they did
 }
 
-// FinishDelivery records an outcome, unless the lease was lost to another process meanwhile, and tells whether it did.
-func (t *Tx) FinishDelivery(ctx context.Context, owner string, o Outcome, now time.Time) (bool, error) {
-	spent := 0
-	if o.Spent {
-		spent = 1
+// Finished is a delivery whose outcome was recorded.
+type Finished struct {
+	Delivery int64
+	Waited   *time.Time // since when its job had waited for the first inbox to take it, when this one was it
+}
+
+// FinishDeliveries records outcomes, and returns those that count: not where the lease was lost to another process
+// meanwhile.
+func (t *Tx) FinishDeliveries(ctx context.Context, owner string, all []Outcome, now time.Time) ([]Finished, error) {
+	if len(all) == 0 {
+		return nil, nil
 	}
-	n, err := t.exec(ctx, "finish delivery", `UPDATE deliveries SET status = $3, next_at = CASE WHEN $3 = 'pending' THEN $4 ELSE next_at END,
-			attempts = attempts + $5, last_status = nullif($6, 0), last_answer = $7, last_error = nullif($8, ''), latency_ms = $9,
-			bytes_out = bytes_out + $10, bytes_in = bytes_in + $11, lease_owner = NULL, updated_at = $12
-		WHERE id = $1 AND lease_owner = $2 AND status = 'pending'`,
-		o.Delivery, owner, o.Status, o.NextAt, spent, o.HTTPStatus, o.Answer, o.Error, o.Latency.Milliseconds(), o.BytesOut, o.BytesIn, now)
-	return n == 1, err
+	type column struct {
+		ids, latencies, out, in            []int64
+		status, errors, locations, remotes []string
+		inboxes, hosts                     []string
+		nexts                              []time.Time
+		spent, codes, waits                []int
+		answers                            [][]byte
+	}
+	var c column
+	for _, o := range all {
+		spent := 0
+		if o.Spent {
+			spent = 1
+		}
+		c.ids, c.status, c.nexts, c.spent, c.codes = append(c.ids, o.Delivery), append(c.status, o.Status), append(c.nexts, o.NextAt), append(c.spent, spent), append(c.codes, o.HTTPStatus)
+		c.answers, c.errors, c.latencies = append(c.answers, o.Answer), append(c.errors, text(o.Error)), append(c.latencies, o.Latency.Milliseconds())
+		c.out, c.in, c.locations = append(c.out, o.BytesOut), append(c.in, o.BytesIn), append(c.locations, text(o.Location))
+		c.waits, c.remotes = append(c.waits, int(o.RetryAfter/time.Second)), append(c.remotes, text(o.RemoteID))
+		c.inboxes, c.hosts = append(c.inboxes, string(o.Inbox)), append(c.hosts, o.Inbox.Host())
+	}
+	return collect[Finished](ctx, t, "finish deliveries", `
+		WITH o AS (
+			SELECT * FROM unnest($2::bigint[], $3::text[], $4::timestamptz[], $5::int[], $6::int[], $7::bytea[], $8::text[], $9::bigint[],
+				$10::bigint[], $11::bigint[], $12::text[], $13::int[], $14::text[], $15::text[], $16::text[])
+				AS o (id, status, next_at, spent, code, answer, error, latency, bytes_out, bytes_in, location, wait, remote, inbox, host)
+		), done AS (
+			UPDATE deliveries d SET status = o.status, next_at = CASE o.status WHEN 'pending' THEN o.next_at ELSE d.next_at END, attempts = attempts + o.spent,
+				last_status = CASE o.spent WHEN 1 THEN nullif(o.code, 0) ELSE last_status END, last_answer = CASE o.spent WHEN 1 THEN o.answer ELSE last_answer END,
+				last_error = nullif(o.error, ''), latency_ms = CASE o.spent WHEN 1 THEN o.latency ELSE latency_ms END,
+				bytes_out = d.bytes_out + o.bytes_out, bytes_in = d.bytes_in + o.bytes_in, last_location = nullif(o.location, ''),
+				retry_after_s = nullif(o.wait, 0), remote_id = nullif(o.remote, ''),
+				inbox = CASE WHEN moves THEN o.inbox ELSE d.inbox END, host = CASE WHEN moves THEN o.host ELSE d.host END, lease_owner = NULL, updated_at = $17
+			FROM o, LATERAL (SELECT o.inbox <> '' AND NOT EXISTS (SELECT FROM deliveries e JOIN deliveries f ON f.job_id = e.job_id WHERE e.id = o.id AND f.inbox = o.inbox)) AS m (moves)
+			WHERE d.id = o.id AND d.lease_owner = $1 AND d.status = 'pending' RETURNING d.id, d.job_id, d.status
+		), reached AS (
+			UPDATE delivery_jobs j SET first_at = $17 FROM (SELECT job_id, min(id) AS id FROM done WHERE status = 'delivered' GROUP BY job_id) f
+			WHERE j.id = f.job_id AND j.first_at IS NULL RETURNING f.id, j.created_at
+		)
+		SELECT done.id, reached.created_at FROM done LEFT JOIN reached USING (id)`,
+		owner, c.ids, c.status, c.nexts, c.spent, c.codes, c.answers, c.errors, c.latencies, c.out, c.in, c.locations, c.waits, c.remotes, c.inboxes, c.hosts, now)
 }
 
-// ReleaseDeliveries gives back what owner holds, due at once; with an empty owner what anybody holds, which is right
-// only while no other process delivers.
+// text is what a text column takes: peers say what they like.
+func text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// ReleaseDeliveries gives back what owner holds, due at once.
 func (t *Tx) ReleaseDeliveries(ctx context.Context, owner string, now time.Time) error {
 	_, err := t.exec(ctx, "release deliveries", `UPDATE deliveries SET lease_owner = NULL, next_at = $2
-		WHERE status = 'pending' AND lease_owner IS NOT NULL AND ($1 = '' OR lease_owner = $1)`, owner, now)
+		WHERE status = 'pending' AND lease_owner = $1`, owner, now)
 	return err
+}
+
+// TakeOverDeliveries gives back, due at once, what earlier processes of a kind hold whose names begin with it: right once
+// they are known to be gone. What others hold they give back themselves, or their leases end.
+func (t *Tx) TakeOverDeliveries(ctx context.Context, kind, owner string, now time.Time) error {
+	_, err := t.exec(ctx, "take over deliveries", `UPDATE deliveries SET lease_owner = NULL, next_at = $3
+		WHERE status = 'pending' AND starts_with(lease_owner, $1) AND lease_owner <> $2`, kind, owner, now)
+	return err
+}
+
+// ParkDeliveries sets up to n deliveries to the hosts aside, which are inactive, and returns those that have any aside now.
+func (t *Tx) ParkDeliveries(ctx context.Context, hosts []string, n int, now time.Time) (parked []string, more bool, err error) {
+	if len(hosts) == 0 {
+		return nil, false, nil
+	}
+	count, err := t.exec(ctx, "park deliveries", `UPDATE deliveries SET status = 'parked', updated_at = $2 WHERE id IN (
+		SELECT id FROM deliveries WHERE status = 'pending' AND host = ANY($1) AND lease_owner IS NULL LIMIT $3 FOR UPDATE SKIP LOCKED)`, hosts, now, n)
+	if err != nil {
+		return nil, false, err
+	}
+	type row struct{ Host string }
+	rows, err := collect[row](ctx, t, "list parked deliveries", `SELECT h FROM unnest($1::text[]) h
+		WHERE EXISTS (SELECT FROM deliveries WHERE status = 'parked' AND host = h)`, hosts)
+	for _, r := range rows {
+		parked = append(parked, r.Host)
+	}
+	return parked, int(count) == n, err
+}
+
+// UnparkDeliveries makes up to n parked deliveries to a host due again, the oldest first, and tells how many there were.
+func (t *Tx) UnparkDeliveries(ctx context.Context, host string, n int, now time.Time) (int, error) {
+	count, err := t.exec(ctx, "resume deliveries", `UPDATE deliveries SET status = 'pending', next_at = $2, updated_at = $2 WHERE id IN (
+		SELECT id FROM deliveries WHERE status = 'parked' AND host = $1 ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED)`, host, now, n)
+	return int(count), err
 }
 
 // NextDeliveryAfter returns when the first pending delivery is due of those that are not due yet, nil when there is none.
@@ -156,8 +307,20 @@ func (t *Tx) DueHosts(ctx context.Context, now time.Time, hosts []string) ([]str
 
 // SentTo returns the inboxes to which posts or updates of an object went or go, or, given its own id, a reaction or Block.
 func (t *Tx) SentTo(ctx context.Context, object vocab.ID) ([]Inbox, error) {
-	return collect[Inbox](ctx, t, "list inboxes of object", `SELECT d.inbox, d.host, d.targets FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id
-		WHERE j.object_uri = $1 AND j.type IN ('Create', 'Update', 'Like', 'Dislike', 'Announce', 'Block') ORDER BY d.id`, object)
+	type row struct {
+		URL     vocab.ID
+		Host    string
+		Targets []vocab.ID
+	}
+	rows, err := collect[row](ctx, t, "list inboxes of object", `
+		WITH j AS (SELECT id, reached FROM delivery_jobs WHERE object_uri = $1 AND type IN ('Create', 'Update', 'Like', 'Dislike', 'Announce', 'Block') AND signer = 'user')
+		SELECT r.inbox, r.host, r.targets FROM j, jsonb_to_recordset(j.reached) AS r (inbox text, host text, targets text[])
+		UNION ALL (SELECT d.inbox, d.host, d.targets FROM j JOIN deliveries d ON d.job_id = j.id WHERE d.status <> 'skipped' OR d.attempts > 0 ORDER BY d.id)`, object)
+	out := make([]Inbox, len(rows))
+	for n, r := range rows {
+		out[n] = Inbox{URL: r.URL, Host: r.Host, Targets: r.Targets}
+	}
+	return out, err
 }
 
 // JobCounts is the state of a job, computed from its rows.

@@ -254,7 +254,7 @@ func (r *Restoration) fence(ctx context.Context, database string) error {
 	}
 	defer shut(conn)
 	tag, err := conn.Exec(ctx, `UPDATE deliveries SET status = 'skipped', lease_owner = NULL, last_error = $1, updated_at = now()
-		WHERE status = 'pending' AND host <> ''`, "not sent: restored from the backup of "+r.of.UTC().Format(time.RFC3339))
+		WHERE status IN ('pending', 'parked') AND host <> ''`, "not sent: restored from the backup of "+r.of.UTC().Format(time.RFC3339))
 	if err == nil {
 		r.fenced += tag.RowsAffected()
 		_, err = conn.Exec(ctx, `UPDATE deliveries SET lease_owner = NULL, next_at = now() WHERE status = 'pending'`)

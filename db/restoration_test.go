@@ -161,7 +161,7 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO feed VALUES (gen_random_uuid(), 'a', 'b', now())`,
 		`INSERT INTO reactions VALUES ('o', 'a', 'review', 'Like', 'l')`,
 		`WITH g AS (INSERT INTO groups VALUES (gen_random_uuid(), 'g', 'https://g') RETURNING id) INSERT INTO group_members SELECT id, ` + hard + ` FROM g`,
-		`INSERT INTO delivery_jobs VALUES ('00000000-0000-7000-8000-000000000001', 'a', NULL, 'Create', '\x00', now())`,
+		`INSERT INTO delivery_jobs (id, activity_uri, type, body, created_at, dedupe_hash) VALUES ('00000000-0000-7000-8000-000000000001', 'a', 'Create', '\x00', now(), '\x01')`,
 		`INSERT INTO deliveries (job_id, inbox, host, targets, status, attempts, next_at, lease_owner, last_answer) VALUES
 			('00000000-0000-7000-8000-000000000001', 'remote', 'a.example', ARRAY['', NULL, '{",', ` + hard + `], 'pending', 2, now() + interval '1 hour', 'a process', '\x00ff0a'),
 			('00000000-0000-7000-8000-000000000001', 'local', '', '{}', 'pending', 0, now() + interval '1 hour', 'a process', ''),

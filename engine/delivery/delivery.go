@@ -14,6 +14,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// Serving begins the name of a process that serves, in the leases it takes. One serves at a time: what others hold under
+// such a name is nobody's.
+const Serving = "serve:"
+
 // Store is what the dispatcher needs of db.Cluster.
 type Store interface {
 	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
@@ -57,7 +61,7 @@ type Deps struct {
 	Local      Local
 	InboxOwner func(inbox vocab.ID) (vocab.Username, bool) // whose a local inbox is
 
-	Owner           string        // names this process in leases: no other, before or beside it, has the same
+	Owner           string        // names this process in leases, after Serving: no other, before or beside it, has the same
 	Paused          bool          // deliveries to other servers wait in the database
 	Concurrency     int           // attempts at once; 128 when 0
 	HostConcurrency int           // of them to one host; 4 when 0. Half as many may be retries

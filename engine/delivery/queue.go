@@ -52,7 +52,7 @@ type stored struct {
 func (s stored) turn(ctx context.Context, u vocab.Username, t turn) (got taken, err error) {
 	err = s.store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
 		if t.takeBack {
-			if err := tx.ReleaseDeliveries(ctx, "", t.now); err != nil {
+			if err := tx.TakeOverDeliveries(ctx, Serving, s.owner, t.now); err != nil {
 				return err
 			}
 		}
@@ -86,12 +86,20 @@ func (s stored) leave(ctx context.Context, u vocab.Username, e []ended, now time
 }
 
 func (s stored) settle(ctx context.Context, tx *db.Tx, all []ended, now time.Time) error {
+	outcomes := make([]db.Outcome, len(all))
+	for n, e := range all {
+		outcomes[n] = e.outcome
+	}
+	finished, err := tx.FinishDeliveries(ctx, s.owner, outcomes, now)
+	if err != nil {
+		return err
+	}
+	recorded := make(map[int64]bool, len(finished))
+	for _, f := range finished {
+		recorded[f.Delivery] = true
+	}
 	for _, e := range all {
-		recorded, err := tx.FinishDelivery(ctx, s.owner, e.outcome, now)
-		if err != nil {
-			return err
-		}
-		if !recorded || e.outcome.Status != db.DeliveryFailed {
+		if e.outcome.Status != db.DeliveryFailed || !recorded[e.outcome.Delivery] {
 			continue // without the lease another process tells how the delivery ends
 		}
 		payload := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "activityUri": string(e.delivery.Activity), "activityType": e.delivery.Type,

@@ -127,7 +127,7 @@ func TestARestartTakesBackWhatAKilledProcessHeld(t *testing.T) {
 	now := time.Now()
 	owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
 	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		rows, err := tx.ClaimDeliveries(ctx, "killed", now, deliveryLease, 10, false)
+		rows, err := tx.ClaimDeliveries(ctx, Serving+"killed", now, deliveryLease, 10, false)
 		if len(rows) != 1 {
 			t.Errorf("the first process claimed %d deliveries, want 1", len(rows))
 		}
@@ -137,7 +137,7 @@ func TestARestartTakesBackWhatAKilledProcessHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSink()
-	stop := start(t, c, "next", s)
+	stop := start(t, c, Serving+"next", s)
 	if got := <-s.posted; got != "Create https://here.example/1" {
 		t.Errorf("posted %q", got)
 	}

@@ -296,7 +296,7 @@ func (d *desk) owed() (rows []db.Delivery) {
 			}
 			rows = append(rows, claimed...)
 			for _, r := range claimed {
-				if _, err := tx.FinishDelivery(ctx, "test", db.Outcome{Delivery: r.ID, Status: db.DeliveryDelivered}, now); err != nil {
+				if _, err := tx.FinishDeliveries(ctx, "test", []db.Outcome{{Delivery: r.ID, Status: db.DeliveryDelivered}}, now); err != nil {
 					return err
 				}
 			}
