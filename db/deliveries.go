@@ -223,13 +223,14 @@ func (t *Tx) FinishDeliveries(ctx context.Context, owner string, all []Outcome, 
 				$10::bigint[], $11::bigint[], $12::text[], $13::int[], $14::text[], $15::text[], $16::text[])
 				AS o (id, status, next_at, spent, code, answer, error, latency, bytes_out, bytes_in, location, wait, remote, inbox, host)
 		), done AS (
-			UPDATE deliveries d SET status = o.status, next_at = CASE o.status WHEN 'pending' THEN o.next_at ELSE d.next_at END, attempts = attempts + o.spent,
+			UPDATE deliveries d SET status = CASE WHEN twice THEN 'skipped' ELSE o.status END, next_at = CASE o.status WHEN 'pending' THEN o.next_at ELSE d.next_at END, attempts = attempts + o.spent,
 				last_status = CASE o.spent WHEN 1 THEN nullif(o.code, 0) ELSE last_status END, last_answer = CASE o.spent WHEN 1 THEN o.answer ELSE last_answer END,
-				last_error = nullif(o.error, ''), latency_ms = CASE o.spent WHEN 1 THEN o.latency ELSE latency_ms END,
+				last_error = CASE WHEN twice THEN 'the inbox has it from another delivery' ELSE nullif(o.error, '') END, latency_ms = CASE o.spent WHEN 1 THEN o.latency ELSE latency_ms END,
 				bytes_out = d.bytes_out + o.bytes_out, bytes_in = d.bytes_in + o.bytes_in, last_location = nullif(o.location, ''),
 				retry_after_s = nullif(o.wait, 0), remote_id = nullif(o.remote, ''),
-				inbox = CASE WHEN moves THEN o.inbox ELSE d.inbox END, host = CASE WHEN moves THEN o.host ELSE d.host END, lease_owner = NULL, updated_at = $17
-			FROM o, LATERAL (SELECT o.inbox <> '' AND NOT EXISTS (SELECT FROM deliveries e JOIN deliveries f ON f.job_id = e.job_id WHERE e.id = o.id AND f.inbox = o.inbox)) AS m (moves)
+				inbox = CASE WHEN o.inbox = '' OR twice THEN d.inbox ELSE o.inbox END, host = CASE WHEN o.inbox = '' OR twice THEN d.host ELSE o.host END,
+				lease_owner = NULL, updated_at = $17
+			FROM o, LATERAL (SELECT o.inbox <> '' AND EXISTS (SELECT FROM deliveries e JOIN deliveries f ON f.job_id = e.job_id WHERE e.id = o.id AND f.inbox = o.inbox)) AS t (twice)
 			WHERE d.id = o.id AND d.lease_owner = $1 AND d.status = 'pending' RETURNING d.id, d.job_id, d.status
 		), reached AS (
 			UPDATE delivery_jobs j SET first_at = $17 FROM (SELECT job_id, min(id) AS id FROM done WHERE status = 'delivered' GROUP BY job_id) f
@@ -259,25 +260,6 @@ func (t *Tx) TakeOverDeliveries(ctx context.Context, kind, owner string, now tim
 	return err
 }
 
-// ParkDeliveries sets up to n deliveries to the hosts aside, which are inactive, and returns those that have any aside now.
-func (t *Tx) ParkDeliveries(ctx context.Context, hosts []string, n int, now time.Time) (parked []string, more bool, err error) {
-	if len(hosts) == 0 {
-		return nil, false, nil
-	}
-	count, err := t.exec(ctx, "park deliveries", `UPDATE deliveries SET status = 'parked', updated_at = $2 WHERE id IN (
-		SELECT id FROM deliveries WHERE status = 'pending' AND host = ANY($1) AND lease_owner IS NULL LIMIT $3 FOR UPDATE SKIP LOCKED)`, hosts, now, n)
-	if err != nil {
-		return nil, false, err
-	}
-	type row struct{ Host string }
-	rows, err := collect[row](ctx, t, "list parked deliveries", `SELECT h FROM unnest($1::text[]) h
-		WHERE EXISTS (SELECT FROM deliveries WHERE status = 'parked' AND host = h)`, hosts)
-	for _, r := range rows {
-		parked = append(parked, r.Host)
-	}
-	return parked, int(count) == n, err
-}
-
 // UnparkDeliveries makes up to n parked deliveries to a host due again, the oldest first, and tells how many there were.
 func (t *Tx) UnparkDeliveries(ctx context.Context, host string, n int, now time.Time) (int, error) {
 	count, err := t.exec(ctx, "resume deliveries", `UPDATE deliveries SET status = 'pending', next_at = $2, updated_at = $2 WHERE id IN (
@@ -296,13 +278,26 @@ func (t *Tx) NextDeliveryAfter(ctx context.Context, now time.Time) (*time.Time, 
 // DueHosts returns which of the hosts something is due for.
 func (t *Tx) DueHosts(ctx context.Context, now time.Time, hosts []string) ([]string, error) {
 	type row struct{ Host string }
-	rows, err := collect[row](ctx, t, "list hosts", `SELECT DISTINCT host FROM deliveries
-		WHERE status = 'pending' AND next_at <= $1 AND host = ANY($2) ORDER BY host`, now, hosts)
+	rows, err := collect[row](ctx, t, "list hosts", `SELECT h FROM unnest($2::text[]) h WHERE EXISTS (
+		SELECT FROM deliveries WHERE status = 'pending' AND host = h AND next_at <= $1) ORDER BY h`, now, hosts)
 	due := make([]string, len(rows))
 	for i, r := range rows {
 		due[i] = r.Host
 	}
 	return due, err
+}
+
+// OpenDeliveries counts the deliveries of one state that are not at an end.
+type OpenDeliveries struct {
+	Status string // pending or parked
+	Count  int
+	Oldest time.Time
+}
+
+// OpenDeliveries returns how many there are of each such state.
+func (t *Tx) OpenDeliveries(ctx context.Context) ([]OpenDeliveries, error) {
+	return collect[OpenDeliveries](ctx, t, "count deliveries", `SELECT status, count(*), min(created_at) FROM deliveries
+		WHERE status IN ('pending', 'parked') GROUP BY status`)
 }
 
 // SentTo returns the inboxes to which posts or updates of an object went or go, or, given its own id, a reaction or Block.

@@ -3,7 +3,148 @@ package db
 import (
 	"context"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
+
+// Host is what is known of another server. Times that are nil never were.
+type Host struct {
+	Host         string
+	Dialect      string // of signatures, as last taken; empty when nothing is known
+	Software     string // as it calls itself
+	Failures     int    // attempts at deliveries since something got through to it
+	FailingSince *time.Time
+	FailedAt     *time.Time
+	Failure      string     // the last one
+	DeliveredAt  *time.Time // within the hour
+	ClosedUntil  *time.Time // nothing is sent before
+	Probes       int        // attempts that found it closed still
+	InactiveAt   *time.Time // since then its deliveries are parked
+	PausedAt     *time.Time // since then the operator holds them back
+	ChangedAt    *time.Time // by the operator
+}
+
+const hostColumns = `host, coalesce(dialect, ''), coalesce(software, ''), failures, failing_since, failed_at, coalesce(failure, ''), delivered_at,
+	closed_until, probes, inactive_at, paused_at, changed_at`
+
+// Hosts returns the hosts of which anything is known, by name: with troubled only those that something is the matter with.
+func (c *Cluster) Hosts(ctx context.Context, troubled bool) ([]Host, error) {
+	return c.hosts(ctx, `WHERE NOT $1 OR failures > 0 OR closed_until IS NOT NULL OR inactive_at IS NOT NULL OR paused_at IS NOT NULL ORDER BY host`, troubled)
+}
+
+// HostsChanged returns the hosts that the operator has changed since then, which is a time that such a host had.
+func (c *Cluster) HostsChanged(ctx context.Context, since time.Time) ([]Host, error) {
+	return c.hosts(ctx, `WHERE changed_at > $1 ORDER BY changed_at`, since)
+}
+
+// Host returns what is known of a host. The fault is NotFound when nothing is.
+func (c *Cluster) Host(ctx context.Context, host string) (Host, error) {
+	all, err := c.hosts(ctx, `WHERE host = $1`, host)
+	if err == nil && len(all) == 0 {
+		err = fault.New(fault.NotFound, "nothing is known of the host "+host).WithHint("lightweb host list")
+	}
+	if err != nil {
+		return Host{}, err
+	}
+	return all[0], nil
+}
+
+func (c *Cluster) hosts(ctx context.Context, which string, args ...any) ([]Host, error) {
+	rows, err := c.instance.Query(ctx, `SELECT `+hostColumns+` FROM hosts `+which, args...)
+	if err != nil {
+		return nil, storeFault("read hosts", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Host])
+	return all, storeFault("read hosts", err)
+}
+
+// SaveHosts remembers how deliveries to hosts go: everything but what the operator sets. A host that the operator changed
+// later than seen keeps what it has.
+func (c *Cluster) SaveHosts(ctx context.Context, all []Host, seen time.Time) error {
+	var names, failures []string
+	var counts, probes []int
+	var since, failed, delivered, closed, inactive []*time.Time
+	for _, h := range all {
+		names, counts, since, failed, failures = append(names, h.Host), append(counts, h.Failures), append(since, h.FailingSince), append(failed, h.FailedAt), append(failures, text(h.Failure))
+		delivered, closed, probes, inactive = append(delivered, h.DeliveredAt), append(closed, h.ClosedUntil), append(probes, h.Probes), append(inactive, h.InactiveAt)
+	}
+	_, err := c.instance.Exec(ctx, `INSERT INTO hosts AS h (host, failures, failing_since, failed_at, failure, delivered_at, closed_until, probes, inactive_at)
+		SELECT host, count, since, failed, nullif(failure, ''), delivered, closed, probes, inactive
+		FROM unnest($1::text[], $2::int[], $3::timestamptz[], $4::timestamptz[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::int[], $9::timestamptz[])
+			AS n (host, count, since, failed, failure, delivered, closed, probes, inactive)
+		ON CONFLICT (host) DO UPDATE SET failures = excluded.failures, failing_since = excluded.failing_since, failed_at = excluded.failed_at,
+			failure = excluded.failure, delivered_at = coalesce(excluded.delivered_at, h.delivered_at), closed_until = excluded.closed_until,
+			probes = excluded.probes, inactive_at = excluded.inactive_at
+		WHERE h.changed_at IS NULL OR h.changed_at <= $10`,
+		names, counts, since, failed, failures, delivered, closed, probes, inactive, seen)
+	return storeFault("remember hosts", err)
+}
+
+// PauseHost holds back what is owed to a host until it is resumed.
+func (c *Cluster) PauseHost(ctx context.Context, host string) error {
+	_, err := c.instance.Exec(ctx, `INSERT INTO hosts (host, paused_at, changed_at) VALUES ($1, now(), clock_timestamp())
+		ON CONFLICT (host) DO UPDATE SET paused_at = coalesce(hosts.paused_at, now()), changed_at = clock_timestamp()`, host)
+	return storeFault("pause host", err)
+}
+
+// ResumeHost forgets what holds back deliveries to a host: the operator's pause, and the failures. The fault is NotFound
+// when nothing is known of it.
+func (c *Cluster) ResumeHost(ctx context.Context, host string) error {
+	return c.changeHost(ctx, host, `paused_at = NULL, failures = 0, failing_since = NULL, failure = NULL, closed_until = NULL, probes = 0, inactive_at = NULL`)
+}
+
+// ProbeHost lets one attempt find out at once how the host is. The fault is NotFound when nothing is known of it.
+func (c *Cluster) ProbeHost(ctx context.Context, host string) error {
+	return c.changeHost(ctx, host, `closed_until = CASE WHEN closed_until IS NOT NULL THEN now() END`)
+}
+
+func (c *Cluster) changeHost(ctx context.Context, host, set string) error {
+	tag, err := c.instance.Exec(ctx, `UPDATE hosts SET changed_at = clock_timestamp(), `+set+` WHERE host = $1`, host)
+	if err == nil && tag.RowsAffected() == 0 {
+		return fault.New(fault.NotFound, "nothing is known of the host "+host).WithHint("lightweb host list")
+	}
+	return storeFault("change host", err)
+}
+
+// LearnHostSoftware remembers what the software of a host calls itself.
+func (c *Cluster) LearnHostSoftware(ctx context.Context, host, software string) error {
+	_, err := c.instance.Exec(ctx, `INSERT INTO hosts (host, software) VALUES ($1, $2)
+		ON CONFLICT (host) DO UPDATE SET software = excluded.software`, host, text(software))
+	return storeFault("remember host", err)
+}
+
+// Parked says that deliveries of a user to a host are parked.
+type Parked struct {
+	Host string
+	User vocab.Username
+}
+
+// Parked returns whose deliveries are parked. It may say too much.
+func (c *Cluster) Parked(ctx context.Context) ([]Parked, error) {
+	rows, err := c.instance.Query(ctx, `SELECT host, username FROM parked ORDER BY host, username`)
+	if err != nil {
+		return nil, storeFault("read parked deliveries", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Parked])
+	return all, storeFault("read parked deliveries", err)
+}
+
+// MarkParked remembers that the users' deliveries are parked, or with resumed that they are no more.
+func (c *Cluster) MarkParked(ctx context.Context, all []Parked, resumed bool) error {
+	hosts, users := make([]string, len(all)), make([]string, len(all))
+	for n, p := range all {
+		hosts[n], users[n] = p.Host, p.User.String()
+	}
+	query := `INSERT INTO parked (host, username) SELECT * FROM unnest($1::text[], $2::text[]) ON CONFLICT DO NOTHING`
+	if resumed {
+		query = `DELETE FROM parked p USING unnest($1::text[], $2::text[]) AS r (host, username) WHERE p.host = r.host AND p.username = r.username`
+	}
+	_, err := c.instance.Exec(ctx, query, hosts, users)
+	return storeFault("remember parked deliveries", err)
+}
 
 // HostDialect returns the signature dialect that a host took last, empty when none was remembered since then.
 func (c *Cluster) HostDialect(ctx context.Context, host string, since time.Time) (string, error) {

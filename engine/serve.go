@@ -236,7 +236,7 @@ func (e *Engine) parts() *parts {
 	})
 	p.feed = feed.New(owners, e.local, e.gate)
 	p.outbox = outbox.New(outbox.Deps{
-		Store: owners, Local: e.local, Actors: e.actors, Handlers: handlers, Gate: e.gate, Keys: e.keys, Wake: p.dispatcher.Wake,
+		Store: owners, Local: e.local, Actors: e.actors, Handlers: handlers, Gate: e.gate, Keys: e.keys, Queue: p.dispatcher,
 		DeliverBlocks: e.cfg.Federation.DeliverBlocks,
 		Log:           e.log.With("component", "outbox"), Metrics: e.metrics, Now: e.now,
 	})

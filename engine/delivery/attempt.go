@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -10,6 +11,12 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	resolveAfter = 3 // attempts that failed, after which it is looked up where an inbox is
+	maxAsked     = 8 // actors behind one inbox that is gone
 )
 
 // heard says what an attempt tells about the host.
@@ -17,8 +24,9 @@ type heard uint8
 
 const (
 	nothing  heard = iota // it was not asked
-	answered              // with whatever status
-	silence
+	answered              // something got through to it
+	silence               // nothing did, or its software is broken
+	asked                 // it wants to be left alone for a while
 )
 
 // result is how an attempt ended.
@@ -27,6 +35,7 @@ type result struct {
 	heard   heard
 	pause   time.Duration // how long the host asked to be left alone
 	cut     bool          // the dispatcher stopped meanwhile: nothing is known of the outcome
+	gone    []vocab.ID    // targets that are no more, as their own server says
 }
 
 // attempt makes one attempt at r. What goes wrong in it ends this delivery only.
@@ -48,6 +57,13 @@ func (d *Dispatcher) try(ctx context.Context, r *row) (res result) {
 	}()
 	if r.Host == "" {
 		return d.hand(ctx, r)
+	}
+	if r.Attempts >= resolveAfter {
+		if inbox, ok := d.moved(ctx, r); ok {
+			o := put(r.Delivery, d.Now(), "the inbox is another one now", d.Now())
+			o.Inbox = inbox
+			return result{outcome: o}
+		}
 	}
 	return d.post(ctx, r)
 }
@@ -74,27 +90,71 @@ func (d *Dispatcher) post(ctx context.Context, r *row) result {
 	if err := Permitted(d.Gate, r.Host, r.Targets); err != nil {
 		return result{outcome: judge(r.Delivery, transport.Attempt{}, err, d.Now())}
 	}
-	keys, err := d.Keys.Keys(r.user.name)
+	keys, err := d.keys(r)
+	d.unsigned.set(r.user.name, err != nil)
 	if err != nil {
-		d.Log.ErrorContext(ctx, "keys could not be read", "user", r.user.name, "err", err)
-		return result{outcome: put(r.Delivery, d.Now().Add(keysWait), "the user's keys cannot be read", d.Now())}
+		d.Log.ErrorContext(ctx, "keys could not be read", "user", r.user.name, "err", err, "hint", "lightweb deliver status "+r.user.name.String()+" shows what waits for them")
+		return result{outcome: put(r.Delivery, d.Now().Add(keysWait), "the keys that sign it cannot be read: "+fault.Public(err), d.Now())}
 	}
 	a, err := d.Poster.Post(ctx, transport.Post{Inbox: r.Inbox, Body: r.Body, As: keys, Ed25519: d.takesEd25519(ctx, r),
-		IdempotencyKey: fmt.Sprintf("%s-%d", r.Job, r.ID)})
+		IdempotencyKey: r.IdempotencyKey()})
 	if err != nil && ctx.Err() != nil {
 		return result{cut: true}
 	}
-	res := result{outcome: judge(r.Delivery, a, err, d.Now()), heard: answered}
-	switch {
-	case err == nil && (a.Status == http.StatusTooManyRequests || a.Status == http.StatusServiceUnavailable):
-		res.pause = a.RetryAfter
-	case err == nil:
-	case fault.KindOf(err) == fault.Forbidden || fault.KindOf(err) == fault.Invalid:
-		res.heard = nothing
-	default:
-		res.heard = silence
+	res := result{outcome: judge(r.Delivery, a, err, d.Now()), heard: hears(a, err), pause: a.RetryAfter}
+	if err == nil && a.Status == http.StatusGone {
+		res.gone = d.gone(ctx, r)
 	}
 	return res
+}
+
+// hears says what an attempt tells about the host.
+func hears(a transport.Attempt, err error) heard {
+	switch {
+	case errors.Is(err, transport.ErrPaused), fault.KindOf(err) == fault.Forbidden && err != nil, fault.KindOf(err) == fault.Invalid && err != nil:
+		return nothing
+	case err != nil:
+		return silence
+	case a.RetryAfter > 0 && (a.Status == http.StatusTooManyRequests || a.Status == http.StatusServiceUnavailable):
+		return asked
+	case a.Status/100 == 5:
+		return silence
+	}
+	return answered
+}
+
+func (d *Dispatcher) keys(r *row) (transport.Keys, error) {
+	if r.Instance {
+		return d.Keys.Instance()
+	}
+	return d.Keys.Keys(r.user.name)
+}
+
+// moved returns where the targets take deliveries now, when that is elsewhere: what is shared stays shared, what is meant
+// for one goes to that one.
+func (d *Dispatcher) moved(ctx context.Context, r *row) (vocab.ID, bool) {
+	if len(r.Targets) == 0 {
+		return "", false
+	}
+	a, err := d.Actors.Fresh(ctx, r.Targets[0])
+	if err != nil || r.Inbox.Same(a.Inbox) || r.Inbox.Same(a.SharedInbox) {
+		return "", false // the attempt will tell
+	}
+	inbox := a.Inbox
+	if len(r.Targets) > 1 {
+		inbox = a.SharedInbox
+	}
+	return inbox, inbox != ""
+}
+
+// gone asks the server of an inbox that is gone about the targets behind it, and returns who is gone, too.
+func (d *Dispatcher) gone(ctx context.Context, r *row) (gone []vocab.ID) {
+	for _, t := range r.Targets[:min(len(r.Targets), maxAsked)] {
+		if _, err := d.Actors.Fresh(ctx, t); fault.KindOf(err) == fault.Gone && err != nil {
+			gone = append(gone, t)
+		}
+	}
+	return gone
 }
 
 // takesEd25519 tells whether the server behind an inbox is known to verify Ed25519 signatures. Every server verifies RSA
@@ -120,6 +180,9 @@ func (d *Dispatcher) report(ctx context.Context, r *row, o db.Outcome) {
 		}
 	}
 	d.metrics.attempts.WithLabelValues(name).Inc()
+	if o.Spent {
+		d.metrics.took.Observe(o.Latency.Seconds())
+	}
 	facts := []any{"activity", r.Activity, "type", r.Type, "user", r.user.name, "inbox", r.Inbox, "attempt", r.Attempts + 1, "took", o.Latency, "err", o.Error}
 	switch o.Status {
 	case db.DeliveryDelivered:

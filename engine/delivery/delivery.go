@@ -22,6 +22,7 @@ const Serving = "serve:"
 type Store interface {
 	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
 	Users(ctx context.Context) ([]db.User, error)
+	ledger
 }
 
 // Poster sends an activity to an inbox of another server.
@@ -29,14 +30,18 @@ type Poster interface {
 	Post(ctx context.Context, p transport.Post) (transport.Attempt, error)
 }
 
-// Keys loads the keys that a user signs with.
+// Keys loads the keys that a user, or the instance actor, signs with.
 type Keys interface {
 	Keys(u vocab.Username) (transport.Keys, error)
+	Instance() (transport.Keys, error)
 }
 
-// Actors tells what is known of an actor, without asking anybody: nil when nothing is.
+// Actors tells what is known of an actor.
 type Actors interface {
+	// Known asks nobody: nil when nothing is known.
 	Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
+	// Fresh asks the actor's own server; the fault is Gone when that says so.
+	Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 }
 
 // Local hands an activity to a user of this server.

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"sync"
@@ -23,6 +24,7 @@ const (
 	broken   = 5 * time.Minute  // at most
 	round    = 15 * time.Second // in which a sweep looks at every user, if they are few
 	pace     = 500 * time.Millisecond
+	unpark   = 1000             // parked deliveries of a user made due again in one turn
 	turnTime = 30 * time.Second // for one turn, with waiting for a connection
 	leaving  = 5 * time.Second  // for giving back leases at the end
 )
@@ -31,10 +33,14 @@ const (
 // rows it holds a lease on, one queue per host, so that a host that fails holds up nobody else's.
 type Dispatcher struct {
 	Deps
-	queue   queue
-	metrics metrics
-	kick    chan struct{}  // something may start
-	under   sync.WaitGroup // turns and attempts under way
+	queue    queue
+	ledger   ledger
+	metrics  metrics
+	unsigned unsigned
+	poll     time.Duration
+	kick     chan struct{}  // something may start
+	news     chan struct{}  // something is to be remembered
+	under    sync.WaitGroup // turns and attempts under way
 
 	mu       sync.Mutex
 	users    map[vocab.Username]*user
@@ -42,8 +48,16 @@ type Dispatcher struct {
 	turns    int              // under way
 	hosts    map[string]*host // who have something waiting or something to remember
 	ready    []*host          // who may start an attempt, in turn
+	parked   map[string]map[vocab.Username]bool
 	inflight int
 	held     int
+	leaves   bool // nothing new starts
+
+	// What is to be remembered in the instance database.
+	changed       map[string]bool // hosts
+	park, resumed map[db.Parked]bool
+	unmarked      map[*user]bool
+	seen          time.Time // the last change by the operator that was taken in
 }
 
 // user is a user with deliveries.
@@ -57,6 +71,10 @@ type user struct {
 	failures int // turns in a row that failed
 	ended    []ended
 	held     map[int64]*row
+	resume   map[string]bool // hosts whose deliveries are to be made due again
+	marked   *time.Time      // what the instance database says of when this user is due
+	open     []db.OpenDeliveries
+	counted  time.Time
 }
 
 // row is a delivery on which this process holds a lease.
@@ -74,8 +92,11 @@ func New(deps Deps) *Dispatcher {
 	if deps.HostConcurrency == 0 {
 		deps.HostConcurrency = 4
 	}
-	return &Dispatcher{Deps: deps, queue: stored{deps.Store, deps.Owner}, metrics: newMetrics(deps.Metrics), kick: make(chan struct{}, 1),
-		users: map[vocab.Username]*user{}, hosts: map[string]*host{}}
+	d := &Dispatcher{Deps: deps, queue: stored{deps.Store, deps.Owner}, ledger: deps.Store, poll: polled, kick: make(chan struct{}, 1), news: make(chan struct{}, 1),
+		users: map[vocab.Username]*user{}, hosts: map[string]*host{}, parked: map[string]map[vocab.Username]bool{},
+		changed: map[string]bool{}, park: map[db.Parked]bool{}, resumed: map[db.Parked]bool{}, unmarked: map[*user]bool{}}
+	d.metrics = newMetrics(deps.Metrics, d)
+	return d
 }
 
 // atOnce is before every other time.
@@ -88,17 +109,59 @@ func (d *Dispatcher) Wake(u vocab.Username) { d.want(u, atOnce) }
 func (d *Dispatcher) want(name vocab.Username, at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.schedule(d.user(name), at)
+	d.nudge()
+}
+
+// user returns what is known of a user. The caller holds mu.
+func (d *Dispatcher) user(name vocab.Username) *user {
 	u := d.users[name]
 	if u == nil {
-		u = &user{name: name, place: -1, held: map[int64]*row{}}
+		u = &user{name: name, place: -1, held: map[int64]*row{}, resume: map[string]bool{}}
 		d.users[name] = u
 	}
-	d.schedule(u, at)
-	d.nudge()
+	return u
+}
+
+// Leases returns the leases that whoever stores a job may take for this dispatcher, and then hands over with Take.
+func (d *Dispatcher) Leases() db.DeliveryLeases {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.leaves || d.Paused || d.held >= maxHeld {
+		return db.DeliveryLeases{}
+	}
+	now := d.Now()
+	l := db.DeliveryLeases{Owner: d.Owner, Until: now.Add(deliveryLease), Most: maxHeld - d.held}
+	for _, h := range d.hosts {
+		if h.refuses(now) || !h.inactive.IsZero() {
+			l.Except = append(l.Except, h.name)
+		}
+	}
+	return l
+}
+
+// Take begins with deliveries of u that are leased to this dispatcher until then, and says that u may owe more. It waits
+// for nothing while the dispatcher runs.
+func (d *Dispatcher) Take(ctx context.Context, u vocab.Username, rows []db.Delivery, until time.Time) {
+	d.mu.Lock()
+	leaves := d.leaves
+	if !leaves {
+		owner := d.user(u)
+		d.take(owner, rows, until.Add(-deliveryLease), until)
+		d.schedule(owner, atOnce)
+		d.nudge()
+	}
+	d.mu.Unlock()
+	if leaves && len(rows) > 0 { // the next process would take them back, too
+		if err := d.queue.leave(ctx, u, nil, d.Now()); err != nil {
+			d.Log.WarnContext(ctx, "deliveries could not be given back", "user", u, "err", err)
+		}
+	}
 }
 
 // schedule makes sure that u has a turn by then. The caller holds mu.
 func (d *Dispatcher) schedule(u *user, at time.Time) {
+	d.remark(u)
 	switch {
 	case u.busy:
 		u.again = true
@@ -124,8 +187,10 @@ func (d *Dispatcher) nudge() {
 func (d *Dispatcher) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	d.under.Add(1)
+	d.begin(ctx)
+	d.under.Add(2)
 	go d.sweep(ctx)
+	go d.watch(ctx)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -147,7 +212,7 @@ func (d *Dispatcher) start(ctx context.Context) time.Duration {
 	now := d.Now()
 	for d.turns < maxTurns && len(d.due) > 0 && !d.due[0].due.After(now) {
 		u := heap.Pop(&d.due).(*user)
-		t := d.begin(u, now)
+		t := d.plan(u, now)
 		d.under.Add(1)
 		go d.turn(ctx, u, t)
 	}
@@ -197,9 +262,9 @@ func (d *Dispatcher) list(h *host) {
 	}
 }
 
-// settle leaves an outcome to the user's next turn. The caller holds mu.
-func (d *Dispatcher) settle(r *row, o db.Outcome) {
-	r.user.ended = append(r.user.ended, ended{r.Delivery, o})
+// settle leaves an outcome, and which targets are gone, to the user's next turn. The caller holds mu.
+func (d *Dispatcher) settle(r *row, o db.Outcome, gone ...vocab.ID) {
+	r.user.ended = append(r.user.ended, ended{r.Delivery, o, gone})
 	d.schedule(r.user, atOnce)
 }
 
@@ -211,9 +276,14 @@ func (d *Dispatcher) finish(r *row, res result) {
 	d.inflight--
 	d.metrics.inflight.Dec()
 	h := d.hosts[r.Host]
-	h.ended(r, res, now)
+	if inactive := !h.inactive.IsZero(); h.ended(r, res, now) {
+		d.remember(h.name)
+		if inactive && h.inactive.IsZero() {
+			d.resume(h.name)
+		}
+	}
 	if !res.cut {
-		d.settle(r, res.outcome)
+		d.settle(r, res.outcome, res.gone...)
 	}
 	d.putOff(h, now)
 	d.list(h)
@@ -225,19 +295,31 @@ func (d *Dispatcher) finish(r *row, res result) {
 
 // putOff gives back what waits for a host that is left alone. The caller holds mu.
 func (d *Dispatcher) putOff(h *host, now time.Time) {
-	if !h.closed.After(now) {
+	if !h.rests(now) {
 		return
 	}
 	for _, r := range h.flush() {
-		d.settle(r, put(r.Delivery, h.closed, "the host is left alone for a while", now))
+		d.set(r, h, now)
 	}
 }
 
-// sweep gives every user a turn now and then: deliveries of processes that are gone, and those that other processes made
-// due, are found by nobody else. The first round, at the start, does not wait between users.
+// set sets a delivery aside that may not be attempted. The caller holds mu.
+func (d *Dispatcher) set(r *row, h *host, now time.Time) {
+	switch {
+	case h.paused:
+		d.settle(r, put(r.Delivery, now, "the operator holds back deliveries to the host", now))
+	case !h.inactive.IsZero():
+		d.settle(r, parked(r.Delivery, h.inactive, now))
+		d.parks(h.name, r.user)
+	default:
+		d.settle(r, put(r.Delivery, h.until(), "the host is left alone for a while: "+cmp.Or(h.why, "it asked for that"), now))
+	}
+}
+
+// sweep gives every user a turn now and then, so slowly that it costs next to nothing: it finds what nobody was told of.
 func (d *Dispatcher) sweep(ctx context.Context) {
 	defer d.under.Done()
-	for first := true; ; first = false {
+	for {
 		users, err := d.queue.users(ctx)
 		if err != nil && ctx.Err() == nil {
 			d.Log.WarnContext(ctx, "users could not be listed", "err", err)
@@ -245,11 +327,11 @@ func (d *Dispatcher) sweep(ctx context.Context) {
 		pause := max(pace, round/time.Duration(max(len(users), 1)))
 		for _, u := range users {
 			d.want(u, d.Now())
-			if !first && !wait(ctx, pause) {
+			if !wait(ctx, pause) {
 				return
 			}
 		}
-		if (first || len(users) == 0) && !wait(ctx, round) {
+		if len(users) == 0 && !wait(ctx, round) {
 			return
 		}
 	}
@@ -274,6 +356,9 @@ func (d *Dispatcher) stop(ctx context.Context, cancel func()) {
 		d.under.Wait()
 		close(done)
 	}()
+	d.mu.Lock()
+	d.leaves = true
+	d.mu.Unlock()
 	drain, end := context.WithTimeout(ctx, d.Drain)
 	defer end()
 	select {
@@ -289,20 +374,22 @@ func (d *Dispatcher) stop(ctx context.Context, cancel func()) {
 func (d *Dispatcher) leave(ctx context.Context) {
 	ctx, end := context.WithTimeout(ctx, leaving)
 	defer end()
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	var g errgroup.Group
 	g.SetLimit(maxTurns)
+	d.mu.Lock()
 	for _, u := range d.users {
 		if len(u.ended) == 0 && len(u.held) == 0 {
 			continue
 		}
+		ended, now := u.ended, d.Now()
 		g.Go(func() error {
-			if err := d.queue.leave(ctx, u.name, u.ended, d.Now()); err != nil { // the leases end by themselves
+			if err := d.queue.leave(ctx, u.name, ended, now); err != nil { // the next process takes them back
 				d.Log.WarnContext(ctx, "deliveries could not be given back", "user", u.name, "err", err)
 			}
 			return nil
 		})
 	}
+	d.mu.Unlock()
 	_ = g.Wait() // every error was logged
+	d.flush(ctx)
 }

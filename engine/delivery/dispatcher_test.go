@@ -149,20 +149,20 @@ func TestAHostThatDoesNotAnswerIsProbedByOne(t *testing.T) {
 		})
 		b.m.add("Create", "p.example", 100, 0)
 		b.run(t)
-		if n := b.peers.count("p.example"); n > silences+3 {
-			t.Errorf("%d attempts before the host was left alone, want about %d", n, silences)
+		if n := b.peers.count("p.example"); n > breakAfter+3 {
+			t.Errorf("%d attempts before the host was left alone, want about %d", n, breakAfter)
 		}
 		if n := b.m.count(func(r *remembered) bool { return r.Attempts == 0 }); n < 90 {
 			t.Errorf("%d deliveries spent no attempt, want more than 90", n)
 		}
 		before := b.peers.count("p.example")
-		time.Sleep(shortestSilence * 12 / 10)
+		time.Sleep(shortestRest * 12 / 10)
 		synctest.Wait()
 		if n := b.peers.count("p.example") - before; n < 1 || n > 2 {
 			t.Errorf("%d probes, want one", n)
 		}
 		up.Store(true)
-		time.Sleep(longestSilence)
+		time.Sleep(longestRest)
 		synctest.Wait()
 		if n := b.m.in(db.DeliveryDelivered); n != 100 {
 			t.Errorf("%d of 100 delivered once the host was back", n)

@@ -4,22 +4,17 @@ import "time"
 
 const (
 	full             = 256 // deliveries waiting for a host, from which on no more are claimed for it
-	silences         = 5   // attempts in a row without an answer, after which a host is left alone
-	shortestSilence  = time.Minute
-	longestSilence   = time.Hour
-	localConcurrency = 16 // attempts at once at inboxes of this server
+	localConcurrency = 16  // attempts at once at inboxes of this server
 )
 
-// host is the queue of one host, "" being this server, with what was learnt of it. Deliveries to a host that does not
-// answer wait in the database and spend no attempt; after a while one of them finds out whether it is back.
+// host is the queue of one host, "" being this server, with what was learnt of it.
 type host struct {
+	health
 	name               string
 	limit              int
 	fresh, retries     []*row // first attempts and later ones, in the order of claiming
 	inflight, retrying int
-	silent             int       // attempts in a row without an answer
-	closed             time.Time // nothing goes there before
-	listed             bool      // in the round of hosts that may start an attempt
+	listed             bool // in the round of hosts that may start an attempt
 }
 
 func newHost(name string, limit int) *host {
@@ -39,22 +34,19 @@ func (h *host) push(r *row) {
 
 func (h *host) waiting() int { return len(h.fresh) + len(h.retries) }
 
-// idle tells whether nothing has to be remembered of h.
-func (h *host) idle(now time.Time) bool {
-	return h.waiting() == 0 && h.inflight == 0 && h.silent == 0 && !h.closed.After(now)
+// refuses tells whether no more may be claimed for h.
+func (h *host) refuses(now time.Time) bool {
+	return h.waiting() >= full || h.inactive.IsZero() && h.rests(now) || h.paused
 }
 
-// slots returns how many attempts and how many retries there may be at once: one while nobody knows whether it is back.
-func (h *host) slots() (all, retries int) {
-	if h.silent >= silences {
-		return 1, 1
-	}
-	return h.limit, max(1, h.limit/2)
+// idle tells whether nothing has to be remembered of h.
+func (h *host) idle(now time.Time) bool {
+	return h.waiting() == 0 && h.inflight == 0 && !h.remembered(now)
 }
 
 // ready tells whether an attempt may start, and whether it is a retry.
 func (h *host) ready() (retry, ok bool) {
-	all, retries := h.slots()
+	all, retries := h.slots(h.limit)
 	if h.inflight >= all {
 		return false, false
 	}
@@ -89,25 +81,23 @@ func (h *host) flush() []*row {
 	return all
 }
 
-// ended takes the end of an attempt into account.
-func (h *host) ended(r *row, res result, now time.Time) {
+// ended takes the end of an attempt into account, and tells whether it taught something worth remembering.
+func (h *host) ended(r *row, res result, now time.Time) (news bool) {
 	h.inflight--
 	if r.Attempts > 0 {
 		h.retrying--
 	}
+	if h.name == "" {
+		return false
+	}
 	switch res.heard {
 	case answered:
-		h.silent = 0
-		if res.pause > 0 {
-			h.closed = now.Add(res.pause)
-		}
+		return h.through(h.limit, now)
 	case silence:
-		if h.closed.After(now) {
-			return // it was under way when the host was closed: that is no news
-		}
-		h.silent++
-		if n := h.silent - silences; n >= 0 {
-			h.closed = now.Add(spread(min(longestSilence, shortestSilence<<min(n, 10))))
-		}
+		return h.lost(res.outcome.Error, now)
+	case asked:
+		h.asked = now.Add(res.pause)
+		return true
 	}
+	return false
 }

@@ -25,6 +25,84 @@ type memory struct {
 	rows  []*remembered
 	turns int
 	fail  error // of every turn while set
+
+	hosts  map[string]db.Host
+	due    *time.Time // what the instance database says of the user
+	parked map[db.Parked]bool
+}
+
+// Owing is the ledger's.
+func (m *memory) Owing(_ context.Context, by time.Time) ([]db.Due, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.due == nil || !by.IsZero() && m.due.After(by) {
+		return nil, nil
+	}
+	return []db.Due{{User: m.owner, At: m.due, Was: m.due}}, nil
+}
+
+// MarkDue is the ledger's.
+func (m *memory) MarkDue(_ context.Context, all []db.Due) ([]vocab.Username, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, d := range all {
+		if (d.Was == nil) != (m.due == nil) || d.Was != nil && !d.Was.Equal(*m.due) {
+			return nil, nil
+		}
+		m.due = d.At
+	}
+	return []vocab.Username{m.owner}, nil
+}
+
+// Hosts is the ledger's.
+func (m *memory) Hosts(context.Context, bool) ([]db.Host, error) {
+	return m.HostsChanged(context.Background(), time.Time{})
+}
+
+// HostsChanged is the ledger's. Nobody changes a host but as a test says.
+func (m *memory) HostsChanged(_ context.Context, since time.Time) (all []db.Host, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, h := range m.hosts {
+		if since.IsZero() && h.ChangedAt == nil || h.ChangedAt != nil && h.ChangedAt.After(since) {
+			all = append(all, h)
+		}
+	}
+	return all, nil
+}
+
+// SaveHosts is the ledger's.
+func (m *memory) SaveHosts(_ context.Context, all []db.Host, _ time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, h := range all {
+		before := m.hosts[h.Host]
+		h.PausedAt, h.ChangedAt = before.PausedAt, before.ChangedAt
+		m.hosts[h.Host] = h
+	}
+	return nil
+}
+
+// Parked is the ledger's.
+func (m *memory) Parked(context.Context) (all []db.Parked, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for p := range m.parked {
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// MarkParked is the ledger's.
+func (m *memory) MarkParked(_ context.Context, all []db.Parked, resumed bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range all {
+		if m.parked[p] = true; resumed {
+			delete(m.parked, p)
+		}
+	}
+	return nil
 }
 
 type remembered struct {
@@ -76,7 +154,15 @@ func (m *memory) turn(_ context.Context, _ vocab.Username, t turn) (taken, error
 		m.release(t.now)
 	}
 	m.settle(t.ended)
-	var got taken
+	got := taken{unparked: map[string]int{}}
+	for host, n := range t.unpark {
+		for _, r := range m.rows {
+			if r.status == db.DeliveryParked && r.Host == host && got.unparked[host] < n {
+				r.status, r.next = db.DeliveryPending, t.now
+				got.unparked[host]++
+			}
+		}
+	}
 	var next *time.Time
 	for _, r := range m.rows {
 		switch due := r.status == db.DeliveryPending && !r.next.After(t.now); {
@@ -212,6 +298,13 @@ func (d *deps) CheckActor(id vocab.ID) error {
 }
 func (d *deps) Deliver(context.Context, vocab.Username, []byte) error { return fail(&d.local) }
 func (d *deps) Known(context.Context, vocab.ID) (*vocab.Actor, error) { return d.known.Load(), nil }
+func (d *deps) Fresh(context.Context, vocab.ID) (*vocab.Actor, error) {
+	if a := d.known.Load(); a != nil {
+		return a, nil
+	}
+	return nil, fault.New(fault.Unavailable, "nobody answers")
+}
+func (d *deps) Instance() (transport.Keys, error) { return transport.Keys{}, fail(&d.keys) }
 
 // bench is a dispatcher in a bubble of time.
 type bench struct {
@@ -232,11 +325,12 @@ var alice = func() vocab.Username {
 
 func newBench(t *testing.T, answer func(context.Context, transport.Post) (transport.Attempt, error)) *bench {
 	t.Helper()
-	b := &bench{m: &memory{owner: alice}, peers: &peers{answer: answer}, deps: &deps{}}
+	b := &bench{m: &memory{owner: alice, hosts: map[string]db.Host{}, parked: map[db.Parked]bool{}}, peers: &peers{answer: answer}, deps: &deps{}}
 	b.Dispatcher = New(Deps{Poster: b.peers, Keys: b.deps, Actors: b.deps, Gate: b.deps, Local: b.deps, Owner: "me",
 		InboxOwner: func(id vocab.ID) (vocab.Username, bool) { return alice, id.Host() == "here.example" },
 		Drain:      20 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
-	b.queue = b.m
+	b.queue, b.ledger = b.m, b.m
+	b.poll = time.Minute // of a clock that is played for weeks
 	return b
 }
 

@@ -50,7 +50,7 @@ func lapsed(d db.Delivery, now time.Time) bool {
 // judge says what becomes of d after an attempt that had this answer, or this error in place of one.
 func judge(d db.Delivery, a transport.Attempt, err error, now time.Time) db.Outcome {
 	o := db.Outcome{Delivery: d.ID, Status: db.DeliveryPending, Spent: true, HTTPStatus: a.Status, Answer: a.Excerpt,
-		Latency: a.Took, BytesOut: a.BytesOut, BytesIn: a.BytesIn}
+		Location: a.Location, RetryAfter: a.RetryAfter, Latency: a.Took, BytesOut: a.BytesOut, BytesIn: a.BytesIn}
 	if err != nil {
 		o.Error = err.Error()
 		if errors.Is(err, transport.ErrPaused) { // by us: however long that lasts, nothing is lost by it
@@ -71,7 +71,7 @@ func judge(d db.Delivery, a transport.Attempt, err error, now time.Time) db.Outc
 	}
 	switch {
 	case a.Status/100 == 2:
-		o.Status, o.Answer = db.DeliveryDelivered, nil
+		o.Status, o.Answer, o.Location, o.RemoteID = db.DeliveryDelivered, nil, "", a.Location
 	case a.Status == http.StatusNotFound, a.Status == http.StatusGone:
 		o.Status, o.Error = db.DeliverySkipped, "the inbox is gone"
 	case a.Status == http.StatusTooManyRequests, a.Status == http.StatusRequestTimeout, a.Status/100 != 4:
@@ -102,6 +102,15 @@ func retry(o *db.Outcome, d db.Delivery, atLeast time.Duration, now time.Time) {
 // spread returns d give or take a tenth, so that what failed together does not come back together.
 func spread(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (1 - jitter + 2*jitter*rand.Float64()))
+}
+
+// parked returns the outcome of an attempt that was not made at a host that is inactive.
+func parked(d db.Delivery, since, now time.Time) db.Outcome {
+	o := put(d, now, "the host has been inactive since "+since.UTC().Format(time.RFC3339), now)
+	if o.Status == db.DeliveryPending {
+		o.Status = db.DeliveryParked
+	}
+	return o
 }
 
 // put returns the outcome of an attempt that was not made: the delivery waits until then.

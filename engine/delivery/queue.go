@@ -2,6 +2,8 @@ package delivery
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,22 +18,28 @@ type turn struct {
 	now      time.Time
 	takeBack bool // leases of processes that are gone are over
 	ended    []ended
-	claim    int  // how many deliveries at most
-	local    bool // only those to inboxes of this server
+	unpark   map[string]int // how many parked deliveries to a host are made due
+	claim    int            // how many deliveries at most
+	local    bool           // only those to inboxes of this server
 	except   []string
+	count    bool // what is open
 }
 
 // taken is what a turn found.
 type taken struct {
-	rows   []db.Delivery // claimed
-	next   *time.Time    // when the next delivery is due that is not due now; nil: never
-	passed []string      // the hosts in except for which something is due
+	rows     []db.Delivery  // claimed
+	next     *time.Time     // when the next delivery is due that is not due now; nil: never
+	passed   []string       // the hosts in except for which something is due
+	unparked map[string]int // how many there were
+	open     []db.OpenDeliveries
+	waited   []time.Time // since when jobs had waited for the first inbox that took them now
 }
 
 // ended is a delivery with what became of it.
 type ended struct {
 	delivery db.Delivery
 	outcome  db.Outcome
+	gone     []vocab.ID // targets with whom it is over
 }
 
 // queue is the deliveries in the users' databases.
@@ -56,10 +64,20 @@ func (s stored) turn(ctx context.Context, u vocab.Username, t turn) (got taken, 
 				return err
 			}
 		}
-		if err := s.settle(ctx, tx, t.ended, t.now); err != nil {
+		got = taken{unparked: map[string]int{}}
+		if got.waited, err = s.settle(ctx, tx, t.ended, t.now); err != nil {
 			return err
 		}
-		got = taken{}
+		for _, host := range slices.Sorted(maps.Keys(t.unpark)) {
+			if got.unparked[host], err = tx.UnparkDeliveries(ctx, host, t.unpark[host], t.now); err != nil {
+				return err
+			}
+		}
+		if t.count {
+			if got.open, err = tx.OpenDeliveries(ctx); err != nil {
+				return err
+			}
+		}
 		if t.claim > 0 {
 			if got.rows, err = tx.ClaimDeliveries(ctx, s.owner, t.now, deliveryLease, t.claim, t.local, t.except...); err != nil {
 				return err
@@ -78,37 +96,68 @@ func (s stored) turn(ctx context.Context, u vocab.Username, t turn) (got taken, 
 
 func (s stored) leave(ctx context.Context, u vocab.Username, e []ended, now time.Time) error {
 	return s.store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		if err := s.settle(ctx, tx, e, now); err != nil {
+		if _, err := s.settle(ctx, tx, e, now); err != nil {
 			return err
 		}
 		return tx.ReleaseDeliveries(ctx, s.owner, now)
 	})
 }
 
-func (s stored) settle(ctx context.Context, tx *db.Tx, all []ended, now time.Time) error {
+func (s stored) settle(ctx context.Context, tx *db.Tx, all []ended, now time.Time) (waited []time.Time, err error) {
 	outcomes := make([]db.Outcome, len(all))
 	for n, e := range all {
 		outcomes[n] = e.outcome
 	}
 	finished, err := tx.FinishDeliveries(ctx, s.owner, outcomes, now)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	recorded := make(map[int64]bool, len(finished))
 	for _, f := range finished {
 		recorded[f.Delivery] = true
+		if f.Waited != nil {
+			waited = append(waited, *f.Waited)
+		}
 	}
 	for _, e := range all {
-		if e.outcome.Status != db.DeliveryFailed || !recorded[e.outcome.Delivery] {
+		if !recorded[e.outcome.Delivery] {
 			continue // without the lease another process tells how the delivery ends
 		}
-		payload := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "activityUri": string(e.delivery.Activity), "activityType": e.delivery.Type,
-			"inbox": string(e.delivery.Inbox), "error": e.outcome.Error, "trust": "self"}
-		if err := tx.AddEvent(ctx, db.Event{Type: "delivery.failed", Source: "ap", Payload: payload.JSON(), At: now}); err != nil {
-			return err
+		if e.outcome.Status == db.DeliveryFailed {
+			if err := tx.AddEvent(ctx, failed(e, now)); err != nil {
+				return nil, err
+			}
+		}
+		for _, actor := range e.gone {
+			if err := part(ctx, tx, e, actor, now); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return nil
+	return waited, nil
+}
+
+// failed is the event of a delivery that was given up.
+func failed(e ended, now time.Time) db.Event {
+	return db.Event{Type: "delivery.failed", Source: "ap", At: now, Payload: vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(),
+		"activityUri": string(e.delivery.Activity), "activityType": e.delivery.Type, "inbox": string(e.delivery.Inbox), "error": e.outcome.Error, "trust": "self"}.JSON()}
+}
+
+// part ends what there is between the user and an actor who is gone.
+func part(ctx context.Context, tx *db.Tx, e ended, actor vocab.ID, now time.Time) error {
+	changed := false
+	for _, kind := range []string{db.Follower, db.Following} {
+		ended, err := tx.EndRelationship(ctx, kind, actor)
+		if err != nil {
+			return err
+		}
+		changed = changed || ended
+	}
+	if !changed {
+		return nil
+	}
+	return tx.AddEvent(ctx, db.Event{Type: "relationship.changed", Source: "ap", At: now, Payload: vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(),
+		"activityUri": string(e.delivery.Activity), "actorUri": string(actor), "error": "the actor is gone", "trust": "self"}.JSON()})
 }
 
 func (s stored) users(ctx context.Context) ([]vocab.Username, error) {

@@ -186,7 +186,7 @@ func TestWhatFailsIsTriedAgainAndAtLastReported(t *testing.T) {
 		if len(rows) != 1 || rows[0].Attempts != attempt {
 			t.Fatalf("claimed %+v, want the delivery after %d attempts", rows, attempt)
 		}
-		done = []ended{{rows[0], judge(rows[0], transport.Attempt{Status: 401, Excerpt: []byte("who are you?")}, nil, now)}}
+		done = []ended{{delivery: rows[0], outcome: judge(rows[0], transport.Attempt{Status: 401, Excerpt: []byte("who are you?")}, nil, now)}}
 		now = now.Add(time.Hour)
 	}
 	if err := q.leave(t.Context(), u, done, now); err != nil {
@@ -222,7 +222,7 @@ func TestWhoLostItsLeaseReportsNothing(t *testing.T) {
 	if again, err := (stored{c, "next"}).turn(t.Context(), u, turn{now: now, claim: 10}); err != nil || len(again.rows) != 1 {
 		t.Fatalf("claimed %+v after the lease, %v", again.rows, err)
 	}
-	failed := ended{got.rows[0], db.Outcome{Delivery: got.rows[0].ID, Status: db.DeliveryFailed, Spent: true}}
+	failed := ended{delivery: got.rows[0], outcome: db.Outcome{Delivery: got.rows[0].ID, Status: db.DeliveryFailed, Spent: true}}
 	if _, err := late.turn(t.Context(), u, turn{now: now, ended: []ended{failed}}); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -9,15 +10,19 @@ import (
 	"github.com/lightweb/lightweb/db"
 )
 
-// begin makes up what the next turn of u has to do. The caller holds mu.
-func (d *Dispatcher) begin(u *user, now time.Time) turn {
+// recount is how long the counts of what a user owes are believed.
+const recount = 10 * time.Second
+
+// plan makes up what the next turn of u has to do. The caller holds mu.
+func (d *Dispatcher) plan(u *user, now time.Time) turn {
 	u.busy, u.again = true, false
 	d.turns++
-	t := turn{now: now, takeBack: !u.tookBack, ended: u.ended, claim: min(batch, maxHeld-d.held), local: d.Paused}
+	t := turn{now: now, takeBack: !u.tookBack, ended: u.ended, unpark: d.unparks(u), claim: min(batch, maxHeld-d.held), local: d.Paused,
+		count: now.Sub(u.counted) >= recount}
 	u.ended = nil
 	u.due = time.Time{}
 	for _, h := range d.hosts {
-		if h.closed.After(now) || h.waiting() >= full {
+		if h.refuses(now) {
 			t.except = append(t.except, h.name)
 		}
 	}
@@ -26,6 +31,21 @@ func (d *Dispatcher) begin(u *user, now time.Time) turn {
 		u.by(now.Add(crowded))
 	}
 	return t
+}
+
+// unparks returns how many of the parked deliveries of u come back: one to find out whether a host is back, then as many
+// as there is room for. The caller holds mu.
+func (d *Dispatcher) unparks(u *user) map[string]int {
+	n := map[string]int{}
+	for host := range u.resume {
+		switch h := d.hosts[host]; {
+		case h == nil || h.inactive.IsZero() && h.waiting() < full:
+			n[host] = unpark
+		case !h.inactive.IsZero():
+			n[host] = 1
+		}
+	}
+	return n
 }
 
 // by makes u due by then.
@@ -57,7 +77,9 @@ func (d *Dispatcher) turn(ctx context.Context, u *user, t turn) {
 		for _, e := range t.ended {
 			d.forget(u, e.delivery.ID)
 		}
-		d.take(u, got.rows, t.now)
+		d.count(u, t, got)
+		d.unparked(u, t, got)
+		d.take(u, got.rows, t.now, t.now.Add(deliveryLease))
 		if got.next != nil {
 			u.by(*got.next)
 		}
@@ -68,18 +90,52 @@ func (d *Dispatcher) turn(ctx context.Context, u *user, t turn) {
 			u.due = atOnce
 		}
 	}
+	d.remark(u)
 	if !u.due.IsZero() {
 		d.schedule(u, u.due)
 	}
 	d.nudge()
 }
 
+// count takes in what a turn says of how much is owed. The caller holds mu.
+func (d *Dispatcher) count(u *user, t turn, got taken) {
+	for _, since := range got.waited {
+		d.metrics.first.Observe(t.now.Sub(since).Seconds())
+	}
+	switch {
+	case t.count:
+		u.open, u.counted = got.open, t.now
+	case got.next == nil && len(got.rows) == 0 && len(got.passed) == 0 && len(u.held) == 0:
+		u.open = slices.DeleteFunc(u.open, func(o db.OpenDeliveries) bool { return o.Status == db.DeliveryPending })
+	}
+}
+
+// unparked takes in how many deliveries came back. The caller holds mu.
+func (d *Dispatcher) unparked(u *user, t turn, got taken) {
+	for host, asked := range t.unpark {
+		n := got.unparked[host]
+		if n < asked {
+			d.resumes(host, u)
+		}
+		if n < asked || asked == 1 {
+			delete(u.resume, host)
+		}
+	}
+	if len(u.resume) > 0 {
+		u.by(t.now.Add(crowded))
+	}
+}
+
 // opens returns when more can be claimed for a host that was passed over. The caller holds mu.
 func (d *Dispatcher) opens(host string, now time.Time) time.Time {
-	if h := d.hosts[host]; h != nil && h.closed.After(now) {
-		return h.closed
+	h := d.hosts[host]
+	if h == nil || !h.rests(now) {
+		return now.Add(crowded)
 	}
-	return now.Add(crowded)
+	if h.paused {
+		return now.Add(pausedWait)
+	}
+	return h.until()
 }
 
 // forget ends the hold on a delivery whose outcome is stored. The caller holds mu.
@@ -92,11 +148,11 @@ func (d *Dispatcher) forget(u *user, id int64) {
 
 // take queues what was claimed. What is held already had outlived its lease, which this claim renewed. The caller holds
 // mu.
-func (d *Dispatcher) take(u *user, rows []db.Delivery, now time.Time) {
+func (d *Dispatcher) take(u *user, rows []db.Delivery, now, until time.Time) {
 	bodies := map[uuid.UUID][]byte{}
 	for _, delivery := range rows {
 		if r := u.held[delivery.ID]; r != nil {
-			r.lease = now.Add(deliveryLease)
+			r.lease = until
 			continue
 		}
 		if body, known := bodies[delivery.Job]; known {
@@ -104,13 +160,17 @@ func (d *Dispatcher) take(u *user, rows []db.Delivery, now time.Time) {
 		} else {
 			bodies[delivery.Job] = delivery.Body
 		}
-		r := &row{Delivery: delivery, user: u, lease: now.Add(deliveryLease)}
+		r := &row{Delivery: delivery, user: u, lease: until}
 		u.held[r.ID] = r
 		d.held++
 		h := d.hosts[r.Host]
 		if h == nil {
 			h = newHost(r.Host, d.HostConcurrency)
 			d.hosts[r.Host] = h
+		}
+		if h.parks(now, h.waiting()+h.inflight) {
+			d.set(r, h, now)
+			continue
 		}
 		h.push(r)
 		d.putOff(h, now)

@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
@@ -17,13 +19,22 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// idle delivers nothing.
+type idle struct{}
+
+// Leases is outbox.Queue's.
+func (idle) Leases() db.DeliveryLeases { return db.DeliveryLeases{} }
+
+// Take is outbox.Queue's.
+func (idle) Take(context.Context, vocab.Username, []db.Delivery, time.Time) {}
+
 // Whatever users and actors do to each other, the acquaintances know of everybody of whom anything is in a user's
 // database, and of everybody whom a user follows or has asked to.
 func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 	t.Parallel()
 	in := peertest.NewInbound(t)
 	w := &town{in: in, t: t, outbox: outbox.New(outbox.Deps{Store: in.Store, Local: in.Local, Actors: in.Actors, Keys: in.Keys,
-		Gate: in.Gate, Handlers: in.Handlers, Wake: func(vocab.Username) {}, Log: slog.New(slog.DiscardHandler), Now: in.Now})}
+		Gate: in.Gate, Handlers: in.Handlers, Queue: idle{}, Log: slog.New(slog.DiscardHandler), Now: in.Now})}
 	for n, address := range []string{"127.0.0.2", "127.0.0.3"} {
 		w.peers = append(w.peers, peertest.New(t, address))
 		for i := range 2 {

@@ -2,10 +2,10 @@ package outbox
 
 import "context"
 
-// deliver wakes the dispatcher. Nobody waits for the world.
-func (o *Outbox) deliver(_ context.Context, x *exchange) error {
+// deliver hands over what is to be delivered. Nobody waits for the world.
+func (o *Outbox) deliver(ctx context.Context, x *exchange) error {
 	if x.queued {
-		o.Wake(x.User)
+		o.Queue.Take(ctx, x.User, x.leased, x.leases.Until)
 	}
 	return nil
 }

@@ -32,6 +32,12 @@ const (
 	me   = vocab.ID(here + "/users/alice")
 )
 
+// queue counts what is handed to it.
+type queue struct{ wakes *atomic.Int32 }
+
+func (queue) Leases() db.DeliveryLeases                                        { return db.DeliveryLeases{} }
+func (q queue) Take(context.Context, vocab.Username, []db.Delivery, time.Time) { q.wakes.Add(1) }
+
 // profiles is a server on which everybody has left the defaults.
 type profiles struct{}
 
@@ -173,7 +179,7 @@ func newDesk(t *testing.T) *desk {
 	local := actor.NewLocal(here, keyring, profiles{}, "test")
 	d.world = &world{local: local, actors: map[vocab.ID]*vocab.Actor{}, objects: map[vocab.ID]string{}, fails: map[vocab.ID]error{}}
 	d.Outbox = New(Deps{Store: c, Local: local, Actors: d.world, Keys: keyring, Gate: d.gate, Handlers: handler.New(local, profiles{}),
-		Wake: func(vocab.Username) { d.wakes.Add(1) }, Log: slog.New(slog.DiscardHandler),
+		Queue: queue{&d.wakes}, Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time {
 			return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(d.clock.Add(1000)) * time.Millisecond)
 		}})

@@ -45,6 +45,12 @@ type Gate interface {
 	CheckActor(id vocab.ID) error
 }
 
+// Queue is whoever delivers: it is handed what was stored under its leases, and then looks for what else there is.
+type Queue interface {
+	Leases() db.DeliveryLeases
+	Take(ctx context.Context, u vocab.Username, rows []db.Delivery, until time.Time)
+}
+
 // Deps is what an outbox works with.
 type Deps struct {
 	Store         Store
@@ -53,8 +59,8 @@ type Deps struct {
 	Keys          Keys
 	Gate          Gate
 	Handlers      *handler.Registry
-	DeliverBlocks bool                 // deliver a Block to whom it is about
-	Wake          func(vocab.Username) // something is to be delivered
+	DeliverBlocks bool // deliver a Block to whom it is about
+	Queue         Queue
 	Log           *slog.Logger
 	Metrics       prometheus.Registerer
 	Now           func() time.Time
@@ -125,6 +131,8 @@ type exchange struct {
 	activity *vocab.Activity // constructActivity
 	result   Result          // persist
 	queued   bool            // persist: something is to be delivered
+	leases   db.DeliveryLeases
+	leased   []db.Delivery
 }
 
 // Dispatch does what d asks for. With a nil error everything that follows from it is stored and will be delivered.

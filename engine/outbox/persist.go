@@ -19,6 +19,7 @@ import (
 // that has nothing left to do ends here.
 func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) error {
 	settled := false
+	x.leases = o.Queue.Leases()
 	err := o.Store.Write(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
 		settled, err = o.store(ctx, tx, x)
 		return err
@@ -48,7 +49,7 @@ func (o *Outbox) store(ctx context.Context, tx *db.Tx, x *exchange) (settled boo
 			return false, err
 		}
 	}
-	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: delivery.Ordered(x.activity), Type: x.activity.Type, Body: x.activity.Raw}
+	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: delivery.Ordered(x.activity), Type: x.activity.Type, Body: x.activity.Raw, Audience: x.activity.All()}
 	if earlier != "" {
 		x.result = Result{ActivityID: earlier}
 	} else {
@@ -69,13 +70,19 @@ func newJob(id uuid.UUID, inboxes []db.Inbox) *Job {
 	if len(inboxes) == 0 {
 		return nil
 	}
+	counts := db.JobCounts{Total: len(inboxes)}
 	targets := map[vocab.ID]bool{}
 	for _, i := range inboxes {
+		if i.Skip != "" {
+			counts.Skipped++
+			continue
+		}
+		counts.Pending++
 		for _, t := range i.Targets {
 			targets[t] = true
 		}
 	}
-	return &Job{JobID: id.String(), Recipients: len(targets), Counts: db.JobCounts{Total: len(inboxes), Pending: len(inboxes)}}
+	return &Job{JobID: id.String(), Recipients: len(targets), Counts: counts}
 }
 
 // keepAnswer stores the answer first of all: a second dispatch with the key waits here for the first one's end.
@@ -115,7 +122,7 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *db.Tx, x *exchange, job 
 		return err
 	}
 	x.queued = len(x.inboxes) > 0 || sent.Queued
-	if err := tx.Enqueue(ctx, job, x.inboxes, x.now); err != nil {
+	if x.leased, err = tx.EnqueueLeased(ctx, job, x.inboxes, x.now, x.leases); err != nil {
 		return err
 	}
 	return tx.AddEvent(ctx, handler.NewEvent(handler.EventType(a.Type, "sent"),

@@ -37,8 +37,8 @@ func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error)
 }
 
 // destinations chooses the inboxes. Followers are reached where their collection is addressed, others where they are
-// named; nobody is delivered to for Public (ActivityPub §5.6), the one who acts is left out (§7.1), and so is whom the
-// policy refuses.
+// named; nobody is delivered to for Public (ActivityPub §5.6), the one who acts is left out (§7.1), and whom the policy
+// refuses is skipped, which the job shows.
 func (o *Outbox) destinations(ctx context.Context, x *exchange) error {
 	var followers []db.Destination
 	if all := o.Local.Followers(x.User); slices.Contains(x.to, all) || slices.Contains(x.cc, all) {
@@ -58,11 +58,16 @@ func (o *Outbox) destinations(ctx context.Context, x *exchange) error {
 	}
 	all := delivery.Merge(delivery.Destinations(followers, named, o.Local.InboxOwner), x.earlier)
 	x.inboxes = slices.DeleteFunc(all, func(i db.Inbox) bool {
-		if i.Host == "" {
-			return i.URL.Same(o.Local.Inbox(x.User))
-		}
-		return delivery.Permitted(o.Gate, i.Host, i.Targets) != nil
+		return i.Host == "" && i.URL.Same(o.Local.Inbox(x.User))
 	})
+	for n, i := range x.inboxes {
+		if i.Host == "" {
+			continue
+		}
+		if err := delivery.Permitted(o.Gate, i.Host, i.Targets); err != nil {
+			x.inboxes[n].Skip = fault.Public(err)
+		}
+	}
 	return nil
 }
 

@@ -32,7 +32,7 @@ type Post struct {
 type Attempt struct {
 	Status     int               // of the answer that counts; zero when there was none
 	RetryAfter time.Duration     // what the peer asked for, at most 24 h
-	Location   string            // where a redirect that was not followed leads
+	Location   string            // where a redirect that was not followed leads; of what was made, in an answer that says so
 	Excerpt    []byte            // of the answer, up to 1 KiB, when it is a failure
 	Dialect    signature.Dialect // of the signature that was so answered
 	Took       time.Duration     // from the beginning of the first request
@@ -112,6 +112,9 @@ func (x *contact) result(answer *http.Response, a *Attempt) (next vocab.ID) {
 	a.BytesOut += int64(len(x.body))
 	if a.Status/100 == 2 {
 		a.BytesIn += drain(answer.Body)
+		if made, err := x.location(answer); err == nil {
+			a.Location = string(made)
+		}
 		return ""
 	}
 	a.RetryAfter = retryAfter(answer.Header.Get("Retry-After"), x.cfg.Now())

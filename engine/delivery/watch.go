@@ -1,0 +1,278 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	polled  = 2 * time.Second        // how late is noticed what other processes have changed
+	flushed = 250 * time.Millisecond // how late is remembered what happened
+	soon    = polled + time.Second   // a user who is marked as due by then would be found in vain
+)
+
+// ledger is what the instance database remembers of deliveries: who owes any, how the hosts are, and whose are parked.
+type ledger interface {
+	Owing(ctx context.Context, by time.Time) ([]db.Due, error)
+	MarkDue(ctx context.Context, all []db.Due) ([]vocab.Username, error)
+	Hosts(ctx context.Context, troubled bool) ([]db.Host, error)
+	HostsChanged(ctx context.Context, since time.Time) ([]db.Host, error)
+	SaveHosts(ctx context.Context, all []db.Host, seen time.Time) error
+	Parked(ctx context.Context) ([]db.Parked, error)
+	MarkParked(ctx context.Context, all []db.Parked, resumed bool) error
+}
+
+// begin takes in what is remembered. What cannot be read now is found out: nothing is lost by that.
+func (d *Dispatcher) begin(ctx context.Context) {
+	hosts, err := d.ledger.Hosts(ctx, true)
+	d.warn(ctx, "hosts not read", err)
+	parked, err := d.ledger.Parked(ctx)
+	d.warn(ctx, "parked deliveries not read", err)
+	owing, err := d.ledger.Owing(ctx, time.Time{})
+	d.warn(ctx, "users who owe deliveries not read", err)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, h := range hosts {
+		d.adopt(h)
+	}
+	for _, p := range parked {
+		d.isParked(p.Host, p.User)
+	}
+	for host := range d.parked { // those of a host that is back were not all resumed
+		if h := d.hosts[host]; h == nil || h.inactive.IsZero() {
+			d.resume(host)
+		}
+	}
+	d.found(owing)
+}
+
+func (d *Dispatcher) warn(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil {
+		d.Log.WarnContext(ctx, what, "err", err)
+	}
+}
+
+// adopt takes in what is remembered of a host. The caller holds mu.
+func (d *Dispatcher) adopt(stored db.Host) {
+	h := d.hosts[stored.Host]
+	if h == nil {
+		h = newHost(stored.Host, d.HostConcurrency)
+		d.hosts[stored.Host] = h
+	}
+	h.health = healthOf(stored)
+	if stored.ChangedAt != nil && stored.ChangedAt.After(d.seen) {
+		d.seen = *stored.ChangedAt
+	}
+	d.putOff(h, d.Now())
+	d.list(h)
+}
+
+// found takes in who owes something. The caller holds mu.
+func (d *Dispatcher) found(owing []db.Due) {
+	for _, o := range owing {
+		u := d.user(o.User)
+		u.marked = o.Was
+		d.schedule(u, atOnce)
+	}
+	d.nudge()
+}
+
+// watch remembers what happens, and notices what other processes change, until ctx ends.
+func (d *Dispatcher) watch(ctx context.Context) {
+	defer d.under.Done()
+	poll := time.NewTicker(d.poll)
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-poll.C:
+			d.look(ctx)
+		case <-d.news:
+			if !wait(ctx, flushed) {
+				return
+			}
+		}
+		d.flush(ctx)
+	}
+}
+
+// look notices what other processes have changed, and for which hosts it is time to find out whether they are back.
+func (d *Dispatcher) look(ctx context.Context) {
+	d.mu.Lock()
+	seen := d.seen
+	d.mu.Unlock()
+	now := d.Now()
+	changed, err := d.ledger.HostsChanged(ctx, seen)
+	d.warn(ctx, "hosts not read", err)
+	owing, err := d.ledger.Owing(ctx, now)
+	d.warn(ctx, "users who owe deliveries not read", err)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, h := range changed {
+		d.adopt(h)
+		if h.InactiveAt == nil && h.PausedAt == nil {
+			d.resume(h.Host)
+			d.all() // what was put off is due when it says so: they look for themselves
+		}
+	}
+	for host, users := range d.parked {
+		if h := d.hosts[host]; h != nil && !h.inactive.IsZero() && !h.rests(now) && h.waiting()+h.inflight == 0 {
+			for u := range users { // any of them
+				owner := d.user(u)
+				owner.resume[host] = true
+				d.schedule(owner, atOnce)
+				break
+			}
+		}
+	}
+	d.found(owing)
+}
+
+// all gives everybody who owes something a turn. The caller holds mu.
+func (d *Dispatcher) all() {
+	for _, u := range d.users {
+		if !u.due.IsZero() {
+			d.schedule(u, atOnce)
+		}
+	}
+}
+
+// resume makes what is parked for a host due again. The caller holds mu.
+func (d *Dispatcher) resume(host string) {
+	for u := range d.parked[host] {
+		owner := d.user(u)
+		owner.resume[host] = true
+		d.schedule(owner, atOnce)
+	}
+}
+
+// parks says that a delivery of u to a host is parked. The caller holds mu.
+func (d *Dispatcher) parks(host string, u *user) {
+	if d.isParked(host, u.name) {
+		p := db.Parked{Host: host, User: u.name}
+		d.park[p] = true
+		delete(d.resumed, p)
+		d.tell()
+	}
+}
+
+func (d *Dispatcher) isParked(host string, u vocab.Username) (news bool) {
+	if d.parked[host] == nil {
+		d.parked[host] = map[vocab.Username]bool{}
+	}
+	news = !d.parked[host][u]
+	d.parked[host][u] = true
+	return news
+}
+
+// resumes says that no delivery of u to a host is parked any more. The caller holds mu.
+func (d *Dispatcher) resumes(host string, u *user) {
+	if delete(d.parked[host], u.name); len(d.parked[host]) == 0 {
+		delete(d.parked, host)
+	}
+	p := db.Parked{Host: host, User: u.name}
+	d.resumed[p] = true
+	delete(d.park, p)
+	d.tell()
+}
+
+// remember has it stored how a host is. The caller holds mu.
+func (d *Dispatcher) remember(host string) {
+	d.changed[host] = true
+	d.tell()
+}
+
+// remark has it stored by when u is due. The caller holds mu.
+func (d *Dispatcher) remark(u *user) {
+	d.unmarked[u] = true
+	d.tell()
+}
+
+func (d *Dispatcher) tell() {
+	select {
+	case d.news <- struct{}{}:
+	default: // it knows
+	}
+}
+
+// mark returns by when somebody has to look at what u owes: while this process does, in case that it is killed.
+func (u *user) mark(now time.Time) *time.Time {
+	switch {
+	case u.busy || len(u.held) > 0 || u.place >= 0 && !u.due.After(now):
+		return pointer(now.Add(deliveryLease).UTC().Truncate(time.Millisecond))
+	case u.due.IsZero():
+		return nil
+	}
+	return pointer(u.due.UTC().Truncate(time.Millisecond))
+}
+
+// current tells whether what is marked may stay: too early does no harm as long as nobody looks in vain.
+func current(marked, mark *time.Time, now time.Time) bool {
+	if marked == nil || mark == nil {
+		return marked == mark
+	}
+	return !marked.After(*mark) && (marked.After(now.Add(soon)) || !mark.After(now.Add(soon)))
+}
+
+// flush stores what is to be remembered. What cannot be stored now is tried again with what comes next.
+func (d *Dispatcher) flush(ctx context.Context) {
+	d.mu.Lock()
+	now := d.Now()
+	var due []db.Due
+	for u := range d.unmarked {
+		if m := u.mark(now); !current(u.marked, m, now) {
+			due = append(due, db.Due{User: u.name, At: m, Was: u.marked})
+		}
+	}
+	var hosts []db.Host
+	for name := range d.changed {
+		if h := d.hosts[name]; h != nil {
+			hosts = append(hosts, h.stored(name))
+		} else {
+			hosts = append(hosts, db.Host{Host: name})
+		}
+	}
+	parked, resumed := keys(d.park), keys(d.resumed)
+	seen := d.seen
+	clear(d.unmarked)
+	clear(d.changed)
+	clear(d.park)
+	clear(d.resumed)
+	d.mu.Unlock()
+
+	if len(due) > 0 {
+		slices.SortFunc(due, func(a, b db.Due) int { return strings.Compare(a.User.String(), b.User.String()) })
+		marked, err := d.ledger.MarkDue(ctx, due)
+		d.warn(ctx, "who owes deliveries is not remembered", err)
+		d.mu.Lock()
+		for _, m := range due {
+			if slices.Contains(marked, m.User) {
+				d.users[m.User].marked = m.At
+			} // else somebody wants them looked at, and is found in a moment
+		}
+		d.mu.Unlock()
+	}
+	if len(hosts) > 0 {
+		d.warn(ctx, "hosts not remembered", d.ledger.SaveHosts(ctx, hosts, seen))
+	}
+	if len(parked) > 0 {
+		d.warn(ctx, "parked deliveries not remembered", d.ledger.MarkParked(ctx, parked, false))
+	}
+	if len(resumed) > 0 {
+		d.warn(ctx, "parked deliveries not remembered", d.ledger.MarkParked(ctx, resumed, true))
+	}
+}
+
+func keys(of map[db.Parked]bool) []db.Parked {
+	all := make([]db.Parked, 0, len(of))
+	for p := range of {
+		all = append(all, p)
+	}
+	return all
+}
