@@ -55,7 +55,7 @@ func receiverThatIsAway(t *testing.T, a, b *enginetest.Instance) {
 	}
 
 	a.Kill()
-	writer.Column(t, `UPDATE deliveries SET lease_owner = 'the killed process', next_at = now() + interval '1 hour' WHERE status = 'pending'`)
+	writer.Column(t, `UPDATE deliveries SET lease_owner = 'serve:killed', next_at = now() + interval '1 hour' WHERE status = 'pending'`)
 	b.Start(t)
 	a.Start(t)
 	delivered(t, writer, id, false)

@@ -223,7 +223,7 @@ func current(marked, mark *time.Time, now time.Time) bool {
 // flush stores what is to be remembered. What cannot be stored now is tried again with what comes next.
 func (d *Dispatcher) flush(ctx context.Context) {
 	d.mu.Lock()
-	now := d.Now()
+	now, seen := d.Now(), d.seen
 	var due []db.Due
 	for u := range d.unmarked {
 		if m := u.mark(now); !current(u.marked, m, now) {
@@ -232,41 +232,72 @@ func (d *Dispatcher) flush(ctx context.Context) {
 	}
 	var hosts []db.Host
 	for name := range d.changed {
+		stored := db.Host{Host: name}
 		if h := d.hosts[name]; h != nil {
-			hosts = append(hosts, h.stored(name))
-		} else {
-			hosts = append(hosts, db.Host{Host: name})
+			stored = h.stored(name)
 		}
+		hosts = append(hosts, stored)
 	}
 	parked, resumed := keys(d.park), keys(d.resumed)
-	seen := d.seen
 	clear(d.unmarked)
 	clear(d.changed)
 	clear(d.park)
 	clear(d.resumed)
 	d.mu.Unlock()
 
-	if len(due) > 0 {
-		slices.SortFunc(due, func(a, b db.Due) int { return strings.Compare(a.User.String(), b.User.String()) })
-		marked, err := d.ledger.MarkDue(ctx, due)
-		d.warn(ctx, "who owes deliveries is not remembered", err)
-		d.mu.Lock()
+	d.markDue(ctx, due)
+	if len(hosts) > 0 {
+		if err := d.ledger.SaveHosts(ctx, hosts, seen); err != nil {
+			d.warn(ctx, "hosts not remembered", err)
+			d.again(func() {
+				for _, h := range hosts {
+					d.changed[h.Host] = true
+				}
+			})
+		}
+	}
+	d.markParked(ctx, parked, false, d.park)
+	d.markParked(ctx, resumed, true, d.resumed)
+}
+
+func (d *Dispatcher) markDue(ctx context.Context, due []db.Due) {
+	if len(due) == 0 {
+		return
+	}
+	slices.SortFunc(due, func(a, b db.Due) int { return strings.Compare(a.User.String(), b.User.String()) })
+	marked, err := d.ledger.MarkDue(ctx, due)
+	d.warn(ctx, "who owes deliveries is not remembered", err)
+	d.again(func() {
 		for _, m := range due {
-			if slices.Contains(marked, m.User) {
-				d.users[m.User].marked = m.At
+			switch u := d.users[m.User]; {
+			case err != nil:
+				d.unmarked[u] = true
+			case slices.Contains(marked, m.User):
+				u.marked = m.At
 			} // else somebody wants them looked at, and is found in a moment
 		}
-		d.mu.Unlock()
+	})
+}
+
+func (d *Dispatcher) markParked(ctx context.Context, all []db.Parked, resumed bool, set map[db.Parked]bool) {
+	if len(all) == 0 {
+		return
 	}
-	if len(hosts) > 0 {
-		d.warn(ctx, "hosts not remembered", d.ledger.SaveHosts(ctx, hosts, seen))
+	if err := d.ledger.MarkParked(ctx, all, resumed); err != nil {
+		d.warn(ctx, "parked deliveries not remembered", err)
+		d.again(func() {
+			for _, p := range all {
+				set[p] = true
+			}
+		})
 	}
-	if len(parked) > 0 {
-		d.warn(ctx, "parked deliveries not remembered", d.ledger.MarkParked(ctx, parked, false))
-	}
-	if len(resumed) > 0 {
-		d.warn(ctx, "parked deliveries not remembered", d.ledger.MarkParked(ctx, resumed, true))
-	}
+}
+
+// again takes in what became of storing something.
+func (d *Dispatcher) again(learn func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	learn()
 }
 
 func keys(of map[db.Parked]bool) []db.Parked {
