@@ -308,3 +308,183 @@ func TestTwoClaimersNeverGetTheSameDelivery(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// leased stores a job under leases of "me" and returns the hosts of what was leased.
+func leased(t *testing.T, c *db.Cluster, u vocab.Username, j db.Job, l db.DeliveryLeases, inboxes ...db.Inbox) (hosts []string) {
+	t.Helper()
+	var rows []db.Delivery
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		l.Owner, l.Until = "me", now.Add(lease)
+		rows, err = tx.EnqueueLeased(ctx, j, inboxes, now, l)
+		return err
+	})
+	for _, r := range rows {
+		if r.ID == 0 || r.Job != j.ID || r.Type != j.Type || string(r.Body) != string(j.Body) || r.Inbox.Host() != r.Host || r.Attempts != 0 || r.Created.IsZero() {
+			t.Errorf("leased %+v", r)
+		}
+		hosts = append(hosts, r.Host)
+	}
+	return hosts
+}
+
+func TestWhatIsStoredCanBeLeasedAtOnce(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	all := []db.Inbox{inboxOn("a.example", 1), inboxOn("b.example", 2), inboxOn("c.example", 3)}
+	first := job("Create", "https://here.example/1")
+	if got := leased(t, c, u, first, db.DeliveryLeases{Most: 2, Except: []string{"a.example"}}, all...); !slices.Equal(got, []string{"b.example"}) {
+		t.Errorf("leased for %v, want for the second: the first is excepted, and two are the most", got)
+	}
+	if rows := claim(t, c, u, "other", now, 10); len(rows) != 2 {
+		t.Errorf("somebody else claims %d, want the two others", len(rows))
+	}
+	// What is about the same object waits on its hosts, and begins elsewhere.
+	update := job("Update", "https://here.example/1")
+	if got := leased(t, c, u, update, db.DeliveryLeases{Most: 9}, inboxOn("b.example", 7), inboxOn("d.example", 1)); !slices.Equal(got, []string{"d.example"}) {
+		t.Errorf("leased for %v, want for the host that nothing else is owed to", got)
+	}
+	if got := leased(t, c, u, job("Create", "https://here.example/2"), db.DeliveryLeases{Most: 9}, db.Inbox{URL: "https://b.example/1", Host: "b.example", Skip: "blocked"}); got != nil {
+		t.Errorf("leased for %v although it is skipped", got)
+	}
+}
+
+func TestTheSameFanOutHappensOnce(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	first := job("Create", "https://here.example/1")
+	again := first
+	again.ID = uuid.New()
+	enqueue(t, c, u, first, now, inboxOn("a.example", 1), inboxOn("b.example", 2))
+	enqueue(t, c, u, again, now, inboxOn("b.example", 2), inboxOn("a.example", 1))
+	enqueue(t, c, u, again, now, inboxOn("c.example", 3)) // to others it is another
+	if n := counts(t, c, u, first).Total; n != 2 {
+		t.Errorf("%d deliveries of the first, want 2", n)
+	}
+	if n := counts(t, c, u, again).Total; n != 1 {
+		t.Errorf("%d deliveries of the other, want 1", n)
+	}
+}
+
+func TestWhatIsSkippedAtOnceIsShown(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	j := job("Create", "https://here.example/1")
+	enqueue(t, c, u, j, now, inboxOn("a.example", 1), db.Inbox{URL: "https://b.example/1", Host: "b.example", Skip: "the host is blocked"})
+	if got, want := counts(t, c, u, j), (db.JobCounts{Total: 2, Pending: 1, Skipped: 1}); got != want {
+		t.Errorf("counts = %+v, want %+v", got, want)
+	}
+	if rows := claim(t, c, u, "me", now, 10); len(rows) != 1 || rows[0].Host != "a.example" {
+		t.Errorf("claimed %+v", rows)
+	}
+}
+
+// A dead inbox holds up what is owed to itself. What is owed to its neighbours waits only until it was tried.
+func TestTheOrderHoldsPerObjectAndHostAsLongAsThatHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	enqueue(t, c, u, job("Create", "https://here.example/1"), now, inboxOn("a.example", 1))
+	enqueue(t, c, u, job("Delete", "https://here.example/1"), now, inboxOn("a.example", 2), inboxOn("b.example", 1))
+	enqueue(t, c, u, job("Delete", "https://here.example/1"), now, inboxOn("a.example", 1))
+	rows := claim(t, c, u, "me", now, 10)
+	if len(rows) != 2 || rows[0].Type != "Create" || rows[1].Host != "b.example" {
+		t.Fatalf("claimed %+v, want the Create, and the Delete on the other host", rows)
+	}
+	finish(t, c, u, "me", db.Outcome{Delivery: rows[0].ID, Status: db.DeliveryPending, NextAt: now.Add(time.Hour), Spent: true})
+	if rows = claim(t, c, u, "me", now, 10); len(rows) != 1 || rows[0].Inbox != inboxOn("a.example", 2).URL {
+		t.Errorf("claimed %+v, want the Delete for the neighbour", rows)
+	}
+}
+
+func TestAnOutcomeSaysEverything(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	j := job("Create", "https://here.example/1")
+	enqueue(t, c, u, j, now, inboxOn("a.example", 1), inboxOn("a.example", 2), inboxOn("b.example", 1))
+	rows := claim(t, c, u, "me", now, 10)
+	var finished []db.Finished
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		finished, err = tx.FinishDeliveries(ctx, "me", []db.Outcome{
+			{Delivery: rows[0].ID, Status: db.DeliveryPending, NextAt: now.Add(time.Hour), Spent: true, HTTPStatus: 503, Answer: []byte("busy"), RetryAfter: time.Minute, Location: "https://a.example/else", Error: "busy\x00"},
+			{Delivery: rows[1].ID, Status: db.DeliveryPending, NextAt: now, Inbox: inboxOn("b.example", 1).URL}, // where another delivery of the job goes
+			{Delivery: rows[2].ID, Status: db.DeliveryDelivered, Spent: true, HTTPStatus: 201, RemoteID: "https://b.example/inbox/7", BytesOut: 5, BytesIn: 2, Latency: 3 * time.Millisecond},
+			{Delivery: 4711, Status: db.DeliveryDelivered},
+		}, now.Add(time.Second))
+		return err
+	})
+	if len(finished) != 3 {
+		t.Fatalf("finished %+v, want the three that were leased", finished)
+	}
+	for _, f := range finished {
+		if (f.Waited != nil) != (f.Delivery == rows[2].ID) || f.Waited != nil && !f.Waited.Equal(now) {
+			t.Errorf("%+v, want that the job had waited for the third since it was stored", f)
+		}
+	}
+	database := databaseOf(t, c, u)
+	for query, want := range map[string]int64{
+		`SELECT count(*) FROM deliveries WHERE status = 'pending' AND attempts = 1 AND last_status = 503 AND last_answer = 'busy' AND retry_after_s = 60 AND last_location = 'https://a.example/else'`: 1,
+		`SELECT count(*) FROM deliveries WHERE status = 'skipped' AND attempts = 0 AND host = 'a.example' AND last_error LIKE '%another delivery'`:                                                     1,
+		`SELECT count(*) FROM deliveries WHERE status = 'delivered' AND remote_id = 'https://b.example/inbox/7' AND bytes_out = 5 AND bytes_in = 2 AND latency_ms = 3`:                                 1,
+		`SELECT count(*) FROM delivery_jobs WHERE first_at IS NOT NULL`: 1,
+	} {
+		if got := number(t, database, query); got != want {
+			t.Errorf("%s: %d, want %d", query, got, want)
+		}
+	}
+	// Where its targets are now is where it goes from then on.
+	enqueue(t, c, u, job("Create", "https://here.example/2"), now, inboxOn("c.example", 1))
+	moved := claim(t, c, u, "me", now, 10)
+	finish(t, c, u, "me", db.Outcome{Delivery: moved[0].ID, Status: db.DeliveryPending, NextAt: now, Inbox: inboxOn("d.example", 5).URL})
+	if again := claim(t, c, u, "me", now, 10); len(again) != 1 || again[0].Host != "d.example" || again[0].Inbox != inboxOn("d.example", 5).URL {
+		t.Errorf("claimed %+v, want it at the new inbox", again)
+	}
+}
+
+func TestParkedDeliveriesWaitUntilTheyComeBack(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	enqueue(t, c, u, job("Create", ""), now, inboxOn("a.example", 1), inboxOn("a.example", 2), inboxOn("a.example", 3))
+	for _, r := range claim(t, c, u, "me", now, 10) {
+		finish(t, c, u, "me", db.Outcome{Delivery: r.ID, Status: db.DeliveryParked})
+	}
+	if rows := claim(t, c, u, "me", now.Add(time.Hour), 10); len(rows) != 0 {
+		t.Errorf("claimed %+v while they are parked", rows)
+	}
+	unpark := func(host string, n, want int) {
+		t.Helper()
+		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			got, err := tx.UnparkDeliveries(ctx, host, n, now)
+			if got != want {
+				t.Errorf("%d came back, want %d", got, want)
+			}
+			return err
+		})
+	}
+	unpark("b.example", 9, 0)
+	unpark("a.example", 1, 1)
+	unpark("a.example", 9, 2)
+	if rows := claim(t, c, u, "me", now, 10); len(rows) != 3 {
+		t.Errorf("claimed %d, want all 3", len(rows))
+	}
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		open, err := tx.OpenDeliveries(ctx)
+		if len(open) != 1 || open[0].Status != db.DeliveryPending || open[0].Count != 3 || !open[0].Oldest.Equal(now) {
+			t.Errorf("open: %+v", open)
+		}
+		return err
+	})
+}
+
+func TestOnlyWhatItsOwnKindHeldIsTakenOver(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	enqueue(t, c, u, job("Create", ""), now, inboxOn("a.example", 1), inboxOn("a.example", 2), inboxOn("a.example", 3))
+	claim(t, c, u, "serve:gone", now, 1)
+	claim(t, c, u, "serve:me", now, 1)
+	claim(t, c, u, "cli:busy", now, 1)
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.TakeOverDeliveries(ctx, "serve:", "serve:me", now)
+	})
+	if rows := claim(t, c, u, "serve:me", now, 10); len(rows) != 1 {
+		t.Errorf("%d are free, want what the one held that is gone", len(rows))
+	}
+}

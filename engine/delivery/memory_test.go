@@ -26,6 +26,8 @@ type memory struct {
 	turns int
 	fail  error // of every turn while set
 
+	nobody bool // the list of users is empty
+
 	hosts  map[string]db.Host
 	due    *time.Time // what the instance database says of the user
 	parked map[db.Parked]bool
@@ -188,6 +190,9 @@ func (m *memory) settle(all []ended) {
 		r := m.rows[e.delivery.ID-1]
 		r.last, r.status, r.leased = e.outcome, e.outcome.Status, false
 		r.next = e.outcome.NextAt
+		if e.outcome.Inbox != "" {
+			r.Inbox, r.Host = e.outcome.Inbox, e.outcome.Inbox.Host()
+		}
 		if e.outcome.Spent {
 			r.Attempts++
 		}
@@ -211,6 +216,9 @@ func (m *memory) leave(_ context.Context, _ vocab.Username, all []ended, now tim
 }
 
 func (m *memory) users(context.Context) ([]vocab.Username, error) {
+	if m.nobody {
+		return nil, nil
+	}
 	return []vocab.Username{m.owner}, nil
 }
 

@@ -263,3 +263,43 @@ func TestHostsThatAreExceptedAreNotClaimed(t *testing.T) {
 		t.Errorf("next turn at %v, want the end of the lease %v", got.next, want)
 	}
 }
+
+func TestItIsOverWithWhoIsGone(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := dbtest.User(t, c, "alice")
+	now := time.Now()
+	job := owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
+	gone := vocab.ID("https://p.example/u")
+	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.SetRelationship(ctx, db.Relationship{Type: db.Follower, Actor: gone, Status: db.Accepted, Activity: "https://p.example/follows/1"}, now)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := stored{c, "one"}
+	got, err := q.turn(t.Context(), u, turn{now: now, claim: 10})
+	if err != nil || len(got.rows) != 1 {
+		t.Fatalf("claimed %+v, %v", got.rows, err)
+	}
+	done := ended{delivery: got.rows[0], outcome: judge(got.rows[0], transport.Attempt{Status: 410}, nil, now), gone: []vocab.ID{gone, "https://p.example/stranger"}}
+	if _, err := q.turn(t.Context(), u, turn{now: now, ended: []ended{done}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := counts(t, c, u, job), (db.JobCounts{Total: 1, Skipped: 1}); got != want {
+		t.Errorf("counts = %+v, want %+v", got, want)
+	}
+	err = c.Read(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		if r, err := tx.Relationship(ctx, db.Follower, gone); err != nil || r != nil {
+			t.Errorf("still a follower: %+v, %v", r, err)
+		}
+		events, err := tx.Events(ctx, 0, 10)
+		if len(events) != 1 || events[0].Type != "relationship.changed" {
+			t.Errorf("events = %+v, want one relationship.changed", events)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,161 @@
+package db_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func hostsNamed(all []db.Host) (names []string) {
+	for _, h := range all {
+		names = append(names, h.Host)
+	}
+	return names
+}
+
+func TestHowDeliveriesToAHostGoIsRemembered(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	ctx, at := t.Context(), now.UTC()
+	bad := db.Host{Host: "bad.example", Failures: 7, FailingSince: &at, FailedAt: &at, Failure: "no\x00answer\xff", ClosedUntil: &at, Probes: 2, InactiveAt: &at}
+	if err := c.SaveHosts(ctx, []db.Host{bad, {Host: "good.example", DeliveredAt: &at}}, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Host(ctx, "bad.example")
+	if err != nil || got.Failures != 7 || got.Probes != 2 || got.InactiveAt == nil || !got.InactiveAt.Equal(at) || got.Failure != "no\uFFFDanswer\uFFFD" {
+		t.Errorf("remembered %+v, %v", got, err)
+	}
+	if all, err := c.Hosts(ctx, false); err != nil || !slices.Equal(hostsNamed(all), []string{"bad.example", "good.example"}) {
+		t.Errorf("all hosts: %v, %v", hostsNamed(all), err)
+	}
+	if some, err := c.Hosts(ctx, true); err != nil || !slices.Equal(hostsNamed(some), []string{"bad.example"}) {
+		t.Errorf("hosts with something the matter: %v, %v", hostsNamed(some), err)
+	}
+	if err := c.SaveHosts(ctx, []db.Host{{Host: "bad.example"}}, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if some, err := c.Hosts(ctx, true); err != nil || len(some) != 0 {
+		t.Errorf("after something got through: %v, %v", some, err)
+	}
+	if _, err := c.Host(ctx, "nobody.example"); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("a host nobody heard of: %v, want not found", err)
+	}
+}
+
+func TestWhatTheOperatorDoesToAHostIsNoticedAndNotUndone(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	ctx, at := t.Context(), now.UTC()
+	if err := c.SaveHosts(ctx, []db.Host{{Host: "p.example", Failures: 5, FailingSince: &at, ClosedUntil: &at, Probes: 3}}, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := c.HostsChanged(ctx, time.Time{}); err != nil || len(changed) != 0 {
+		t.Errorf("changed by the operator: %v, %v; want none", changed, err)
+	}
+	if err := c.PauseHost(ctx, "p.example"); err != nil {
+		t.Fatal(err)
+	}
+	changed, err := c.HostsChanged(ctx, time.Time{})
+	if err != nil || len(changed) != 1 || changed[0].PausedAt == nil || changed[0].Failures != 5 {
+		t.Fatalf("changed: %+v, %v", changed, err)
+	}
+	if err := c.ResumeHost(ctx, "p.example"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SaveHosts(ctx, []db.Host{{Host: "p.example", Failures: 6, FailingSince: &at}}, *changed[0].ChangedAt); err != nil { // by who has not heard of it
+		t.Fatal(err)
+	}
+	later, err := c.HostsChanged(ctx, *changed[0].ChangedAt)
+	if err != nil || len(later) != 1 || later[0].PausedAt != nil || later[0].Failures != 0 || later[0].ClosedUntil != nil {
+		t.Fatalf("changed then: %+v, %v", later, err)
+	}
+	if err := c.SaveHosts(ctx, []db.Host{{Host: "p.example", Failures: 1, FailingSince: &at, ClosedUntil: &at}}, *later[0].ChangedAt); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ProbeHost(ctx, "p.example"); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := c.Host(ctx, "p.example"); err != nil || h.Failures != 1 || h.ClosedUntil == nil || h.ClosedUntil.Before(at) || !h.ChangedAt.After(*later[0].ChangedAt) {
+		t.Errorf("after the probe %+v, %v", h, err)
+	}
+	for _, err := range []error{c.ResumeHost(ctx, "nobody.example"), c.ProbeHost(ctx, "nobody.example")} {
+		if fault.KindOf(err) != fault.NotFound {
+			t.Errorf("a host nobody heard of: %v, want not found", err)
+		}
+	}
+}
+
+func TestWhatHostsCallThemselvesIsRemembered(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	if err := c.LearnHostSoftware(t.Context(), "p.example", "Mastodon/4.5"); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := c.Host(t.Context(), "p.example"); err != nil || h.Software != "Mastodon/4.5" {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+func TestWhoOwesSomething(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	ctx, at := t.Context(), now.UTC()
+	anna, bert := dbtest.User(t, c, "anna"), dbtest.User(t, c, "bert")
+	later := at.Add(time.Hour)
+	mark := func(want int, all ...db.Due) {
+		t.Helper()
+		if marked, err := c.MarkDue(ctx, all); err != nil || len(marked) != want {
+			t.Fatalf("marked %v, %v; want %d", marked, err, want)
+		}
+	}
+	owing := func(by time.Time, want ...vocab.Username) {
+		t.Helper()
+		all, err := c.Owing(ctx, by)
+		var got []vocab.Username
+		for _, d := range all {
+			got = append(got, d.User)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("owing by %v: %v, %v; want %v", by, got, err, want)
+		}
+	}
+	owing(time.Time{})
+	mark(2, db.Due{User: anna, At: &later}, db.Due{User: bert, At: &at})
+	owing(time.Time{}, bert, anna)
+	owing(at, bert)
+	mark(0, db.Due{User: bert}) // not what is remembered
+	mark(1, db.Due{User: bert, Was: &at})
+	owing(time.Time{}, anna)
+	if err := c.WantDeliveries(ctx, []vocab.Username{bert}); err != nil {
+		t.Fatal(err)
+	}
+	owing(time.Now().Add(time.Minute), anna, bert)
+	if err := c.SetUserState(ctx, bert, db.UserSuspended); err != nil {
+		t.Fatal(err)
+	}
+	owing(time.Time{}, anna)
+}
+
+func TestWhoseDeliveriesAreParked(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	ctx := t.Context()
+	u := dbtest.User(t, c, "anna")
+	both := []db.Parked{{Host: "p.example", User: u}, {Host: "q.example", User: u}}
+	for range 2 {
+		if err := c.MarkParked(ctx, both, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.MarkParked(ctx, both[:1], true); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Parked(ctx); err != nil || !slices.Equal(got, both[1:]) {
+		t.Errorf("parked: %v, %v", got, err)
+	}
+}

@@ -1,0 +1,333 @@
+package delivery
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestTheBreakerOpensAfterFiveFailuresWithinTenMinutes(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, tt := range []struct {
+		name    string
+		between time.Duration // failures
+		through int           // after so many failures something gets through
+		want    string
+	}{
+		{"five within ten minutes", 2 * time.Minute, 0, HostOpen},
+		{"five within more", 3 * time.Minute, 0, HostFailing},
+		{"five, something got through meanwhile", time.Second, 4, HostFailing},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var h health
+			now := start
+			for n := range breakAfter {
+				if n > 0 && n == tt.through {
+					h.through(4, now)
+				}
+				h.lost("no answer", now)
+				now = now.Add(tt.between)
+			}
+			if got := h.state(now.Add(-tt.between)); got != tt.want {
+				t.Errorf("the host is %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestAnOpenBreakerDoublesItsRestUpToHalfAnHour(t *testing.T) {
+	t.Parallel()
+	var h health
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for range breakAfter {
+		h.lost("no answer", now)
+	}
+	for _, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+		want *= time.Minute
+		if got := h.until().Sub(now); got < want*9/10 || got > want*11/10 {
+			t.Fatalf("it rests for %v, want %v give or take a tenth", got, want)
+		}
+		now = h.until()
+		if all, retries := h.slots(4); all != 1 || retries != 1 || h.state(now) != HostHalfOpen {
+			t.Errorf("after the rest it is %s with %d attempts at once, want half open with one", h.state(now), all)
+		}
+		h.lost("no answer", now)
+	}
+	h.through(4, now)
+	if got := h.state(now); got != HostOK {
+		t.Errorf("after something got through it is %s", got)
+	}
+}
+
+func TestWhatIsStoredOfAHostIsWhatWasKnown(t *testing.T) {
+	t.Parallel()
+	var h health
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for range 2 * breakAfter {
+		h.lost("no answer", now)
+		now = now.Add(day)
+	}
+	again := healthOf(h.stored("p.example"))
+	if again.state(now) != HostInactive || !again.until().Equal(h.until()) || again.failures != h.failures || !again.since.Equal(h.since) || again.why != "no answer" {
+		t.Errorf("stored and read again it is %+v, was %+v", again, h)
+	}
+}
+
+func TestAHostThatIsBackIsGivenMoreAndMore(t *testing.T) {
+	t.Parallel()
+	var h health
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for range breakAfter {
+		h.lost("no answer", now)
+	}
+	now = h.until()
+	var got []int
+	for range 4 * rampStep {
+		h.through(4, now)
+		all, _ := h.slots(4)
+		if len(got) == 0 || got[len(got)-1] != all {
+			got = append(got, all)
+		}
+	}
+	if len(got) != 4 || got[0] != 1 || got[3] != 4 {
+		t.Errorf("attempts at once: %v, want 1 to 4 in steps", got)
+	}
+}
+
+// dead is a host that does not answer until it is told to.
+func dead(up *atomic.Bool) func(context.Context, transport.Post) (transport.Attempt, error) {
+	return func(context.Context, transport.Post) (transport.Attempt, error) {
+		if up.Load() {
+			return transport.Attempt{Status: 202}, nil
+		}
+		return transport.Attempt{}, fault.New(fault.Unavailable, "connection refused")
+	}
+}
+
+func TestAHostThatFailsForAWeekIsInactiveUntilSomethingGetsThroughToIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var up atomic.Bool
+		b := newBench(t, dead(&up))
+		b.m.add("Delete", "p.example", 20, 0)
+		b.run(t)
+		time.Sleep(9 * day)
+		synctest.Wait()
+		if n := b.m.in(db.DeliveryParked); n < 18 {
+			t.Fatalf("%d of 20 deliveries are parked after nine days", n)
+		}
+		if h := b.m.hosts["p.example"]; h.InactiveAt == nil || HostState(h, time.Now()) != HostInactive {
+			t.Errorf("remembered of the host: %+v, want that it is inactive", h)
+		}
+		if !b.m.parked[db.Parked{Host: "p.example", User: alice}] {
+			t.Error("nobody remembers whose deliveries are parked")
+		}
+		before := b.peers.count("p.example")
+		b.m.add("Create", "p.example", 1, 0) // new ones are parked at once
+		b.Wake(alice)
+		time.Sleep(10 * day)
+		synctest.Wait()
+		if n := b.peers.count("p.example") - before; n < 8 || n > 12 {
+			t.Errorf("%d attempts in ten days, want one a day", n)
+		}
+		up.Store(true)
+		time.Sleep(day * 12 / 10)
+		synctest.Wait()
+		if n := b.m.in(db.DeliveryDelivered); n != 21-b.m.in(db.DeliveryFailed) || n < 20 {
+			t.Errorf("%d delivered and %d failed of 21 once the host was back", n, b.m.in(db.DeliveryFailed))
+		}
+		if len(b.m.parked) != 0 || b.m.hosts["p.example"].InactiveAt != nil {
+			t.Errorf("remembered: %v, %+v, want nothing parked and the host active", b.m.parked, b.m.hosts["p.example"])
+		}
+	})
+}
+
+func TestParkedDeliveriesAreResumedByTheNextProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(202))
+		now := time.Now()
+		b.m.hosts["p.example"] = db.Host{Host: "p.example", Failures: 9, FailingSince: pointer(now.Add(-8 * day)), InactiveAt: pointer(now.Add(-day)), ClosedUntil: pointer(now.Add(time.Hour))}
+		b.m.parked[db.Parked{Host: "p.example", User: alice}] = true
+		place := b.m.add("Create", "p.example", 3, 0)
+		for _, r := range b.m.rows {
+			r.status = db.DeliveryParked
+		}
+		b.run(t)
+		time.Sleep(50 * time.Minute)
+		synctest.Wait()
+		if n := b.peers.count("p.example"); n != 0 {
+			t.Errorf("%d attempts before the day was over", n)
+		}
+		time.Sleep(20 * time.Minute)
+		synctest.Wait()
+		if r := b.m.row(place); r.status != db.DeliveryDelivered || b.m.in(db.DeliveryDelivered) != 3 {
+			t.Errorf("%s, and %d delivered of 3", r.status, b.m.in(db.DeliveryDelivered))
+		}
+	})
+}
+
+func TestTheOperatorHoldsAHostBackAndResumesIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(202))
+		now := time.Now()
+		b.m.hosts["p.example"] = db.Host{Host: "p.example", PausedAt: &now, ChangedAt: &now}
+		b.m.add("Create", "p.example", 3, 0)
+		b.run(t)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := b.peers.count("p.example"); n != 0 || b.m.count(func(r *remembered) bool { return r.leased }) != 0 {
+			t.Fatalf("%d attempts while the host is held back", n)
+		}
+		changed := time.Now()
+		b.m.mu.Lock()
+		b.m.hosts["p.example"] = db.Host{Host: "p.example", ChangedAt: &changed}
+		b.m.mu.Unlock()
+		time.Sleep(2 * b.poll)
+		synctest.Wait()
+		if n := b.m.in(db.DeliveryDelivered); n != 3 {
+			t.Errorf("%d of 3 delivered once it was resumed", n)
+		}
+	})
+}
+
+func TestWhoOwesSomethingIsRememberedForTheNextProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(500))
+		b.run(t)
+		marked := func() *time.Time { b.m.mu.Lock(); defer b.m.mu.Unlock(); return b.m.due }
+		time.Sleep(time.Second)
+		if m := marked(); m != nil {
+			t.Errorf("due by %v although nothing is owed", m)
+		}
+		place := b.m.add("Create", "p.example", 1, 0)
+		b.Wake(alice)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		next := b.m.row(place).next
+		if m := marked(); m == nil || m.After(next.Add(deliveryLease)) {
+			t.Errorf("due by %v, want by the next attempt at %v", m, next)
+		}
+		time.Sleep(9 * day)
+		synctest.Wait()
+		if m := marked(); m != nil {
+			t.Errorf("due by %v after everything has ended", m)
+		}
+	})
+}
+
+func TestWhatAnotherProcessMadeDueIsFoundSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(202))
+		b.m.nobody = true // no sweep finds anybody
+		b.run(t)
+		time.Sleep(time.Second)
+		b.m.add("Create", "p.example", 1, 0)
+		now := time.Now()
+		b.m.mu.Lock()
+		b.m.due = &now
+		b.m.mu.Unlock()
+		time.Sleep(b.poll + time.Second)
+		synctest.Wait()
+		if n := b.m.in(db.DeliveryDelivered); n != 1 {
+			t.Errorf("%d delivered, want the one", n)
+		}
+	})
+}
+
+func TestWhatIsStoredUnderALeaseBeginsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(202))
+		b.m.nobody = true
+		b.run(t)
+		time.Sleep(time.Second)
+		l := b.Leases()
+		if l.Owner != "me" || l.Most == 0 || !l.Until.Equal(time.Now().Add(deliveryLease)) {
+			t.Fatalf("leases %+v", l)
+		}
+		place := b.m.add("Create", "p.example", 1, 0)
+		b.m.rows[place].leased, b.m.rows[place].next = true, l.Until
+		b.Take(t.Context(), alice, []db.Delivery{b.m.rows[place].Delivery}, l.Until)
+		synctest.Wait()
+		if n := b.peers.count("p.example"); n != 1 || b.m.row(place).status != db.DeliveryDelivered {
+			t.Errorf("%d attempts, and it is %s", n, b.m.row(place).status)
+		}
+		b.stop()
+		if l := b.Leases(); l.Owner != "" {
+			t.Errorf("leases %+v after the end", l)
+		}
+	})
+}
+
+func TestNothingIsLeasedForAHostThatIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var up atomic.Bool
+		b := newBench(t, dead(&up))
+		b.m.add("Create", "p.example", 10, 0)
+		b.run(t)
+		if l := b.Leases(); len(l.Except) != 1 || l.Except[0] != "p.example" {
+			t.Errorf("leases %+v, want none for the host whose breaker is open", l)
+		}
+	})
+}
+
+func TestAnInboxThatMovedIsFoundAfterThreeFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(_ context.Context, p transport.Post) (transport.Attempt, error) {
+			if p.Inbox == "https://p.example/new" {
+				return transport.Attempt{Status: 202}, nil
+			}
+			return transport.Attempt{Status: 500}, nil
+		})
+		b.deps.known.Store(&vocab.Actor{ID: "https://p.example/u", Inbox: "https://p.example/new"})
+		place := b.m.add("Create", "p.example", 1, 0)
+		b.run(t)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if r := b.m.row(place); r.status != db.DeliveryDelivered || r.Inbox != "https://p.example/new" || b.peers.count("p.example") != 4 {
+			t.Errorf("%s at %s after %d attempts, want delivered at the new inbox by the fourth", r.status, r.Inbox, b.peers.count("p.example"))
+		}
+	})
+}
+
+func TestWhatAHostSaysDecidesItsHealth(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		a    transport.Attempt
+		err  error
+		want heard
+	}{
+		{"taken", transport.Attempt{Status: 202}, nil, answered},
+		{"refused", transport.Attempt{Status: 403}, nil, answered},
+		{"gone", transport.Attempt{Status: 410}, nil, answered},
+		{"too many, without a time", transport.Attempt{Status: 429}, nil, answered},
+		{"too many", transport.Attempt{Status: 429, RetryAfter: time.Hour}, nil, asked},
+		{"unavailable, with a time", transport.Attempt{Status: 503, RetryAfter: time.Hour}, nil, asked},
+		{"unavailable", transport.Attempt{Status: 503}, nil, silence},
+		{"broken", transport.Attempt{Status: 500}, nil, silence},
+		{"no answer", transport.Attempt{}, fault.New(fault.Unavailable, "timeout"), silence},
+		{"no such host", transport.Attempt{}, fault.New(fault.NoHost, "no such host"), silence},
+		{"blocked by us", transport.Attempt{}, fault.New(fault.Forbidden, "blocked"), nothing},
+		{"paused by us", transport.Attempt{}, transport.ErrPaused, nothing},
+	} {
+		if got := hears(tt.a, tt.err); got != tt.want {
+			t.Errorf("%s: heard %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
