@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,22 +15,34 @@ const (
 	dialectTime = 30 * 24 * time.Hour
 	// dialectCached is how long what is stored of that is not read again.
 	dialectCached = 24 * time.Hour
+	// softwareStored is how long what a host calls its software stays stored, whatever it says meanwhile.
+	softwareStored = time.Hour
+	// maxSoftware bounds that, in bytes.
+	maxSoftware = 120
 )
 
 // dialects is where it is stored what hosts took.
 type dialects interface {
 	HostDialect(ctx context.Context, host string, since time.Time) (string, error)
 	LearnHostDialect(ctx context.Context, host, dialect string, now time.Time) error
+	LearnHostSoftware(ctx context.Context, host, software string) error
 }
 
-// hosts remembers which signature dialect each host took: in memory, and in the instance database for the next start.
+// hosts remembers which signature dialect each host took, and what its software calls itself: in memory, and in the instance database for the next start.
 type hosts struct {
 	db  dialects
 	log *slog.Logger
 	now func() time.Time
 
-	mu    sync.Mutex
-	known map[string]taken
+	mu       sync.Mutex
+	known    map[string]taken
+	software map[string]named
+}
+
+// named is what a host calls its software.
+type named struct {
+	name  string
+	until time.Time // then another name may be stored
 }
 
 // taken is the dialect that a host took; zero: asked, and nothing is remembered.
@@ -39,7 +52,7 @@ type taken struct {
 }
 
 func newHosts(db dialects, log *slog.Logger, now func() time.Time) *hosts {
-	return &hosts{db: db, log: log.With("component", "hosts"), now: now, known: map[string]taken{}}
+	return &hosts{db: db, log: log.With("component", "hosts"), now: now, known: map[string]taken{}, software: map[string]named{}}
 }
 
 // Dialect returns what host took last. When that cannot be read now, nothing is known: the second knock finds it out.
@@ -74,11 +87,45 @@ func (h *hosts) Learn(ctx context.Context, host string, d signature.Dialect) {
 	}
 }
 
-// Speaks is told that host signs in this dialect, and so takes it: news only of a host of which nothing is known.
-func (h *hosts) Speaks(ctx context.Context, host string, d signature.Dialect) {
-	if _, known := h.Dialect(ctx, host); !known {
-		h.Learn(ctx, host, d)
+// Heard is told that host signs in this dialect, and what its software calls itself. That it takes RFC 9421 when it signs
+// so is news only of a host of which nothing is known; everybody takes the other.
+func (h *hosts) Heard(ctx context.Context, host string, d signature.Dialect, software string) {
+	if d == signature.RFC9421 {
+		if _, known := h.Dialect(ctx, host); !known {
+			h.Learn(ctx, host, d)
+		}
 	}
+	if software = printable(software); software == "" || !h.renames(host, software) {
+		return
+	}
+	if err := h.db.LearnHostSoftware(ctx, host, software); err != nil {
+		h.log.WarnContext(ctx, "host not remembered", "host", host, "err", err)
+	}
+}
+
+// printable returns what can be shown of what a peer says, up to maxSoftware bytes.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return -1
+		}
+		return r
+	}, s[:min(len(s), maxSoftware)])
+}
+
+// renames tells whether host calls its software otherwise than before, as far as that was not stored just now.
+func (h *hosts) renames(host, software string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now()
+	if k := h.software[host]; k.name == software || now.Before(k.until) {
+		return false
+	}
+	if len(h.software) >= maxLimited {
+		clear(h.software)
+	}
+	h.software[host] = named{software, now.Add(softwareStored)}
+	return true
 }
 
 // keep remembers d for this process and tells whether it is news.

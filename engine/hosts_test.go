@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +16,8 @@ type stored struct {
 	dialect string
 	at      time.Time
 	writes  int
+
+	software []string
 }
 
 func (s *stored) HostDialect(_ context.Context, _ string, since time.Time) (string, error) {
@@ -27,6 +31,28 @@ func (s *stored) LearnHostDialect(_ context.Context, _, dialect string, now time
 	s.dialect, s.at = dialect, now
 	s.writes++
 	return nil
+}
+
+func (s *stored) LearnHostSoftware(_ context.Context, host, software string) error {
+	s.software = append(s.software, host+" "+software)
+	return nil
+}
+
+func TestWhatAHostCallsItsSoftwareIsStoredOnceAnHour(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	s := &stored{}
+	h := newHosts(s, slog.New(slog.DiscardHandler), func() time.Time { return now })
+	for _, name := range []string{"", "Mastodon/4.5", "Mastodon/4.5", "Pleroma\n2", strings.Repeat("x", 1000)} {
+		h.Heard(t.Context(), "peer.example", signature.Cavage, name)
+	}
+	now = now.Add(softwareStored)
+	h.Heard(t.Context(), "peer.example", signature.Cavage, "Pleroma\n2")
+	h.Heard(t.Context(), "other.example", signature.Cavage, strings.Repeat("x", 1000))
+	want := []string{"peer.example Mastodon/4.5", "peer.example Pleroma2", "other.example " + strings.Repeat("x", maxSoftware)}
+	if !slices.Equal(s.software, want) {
+		t.Errorf("stored %q, want %q", s.software, want)
+	}
 }
 
 // MS-13: what a host took is remembered, and found out again after a month: its software may have learnt more.
@@ -45,7 +71,7 @@ func TestWhatAHostTookIsForgottenAfterAMonth(t *testing.T) {
 	h.Learn(t.Context(), "peer.example", signature.Cavage)
 	is("learnt", signature.Cavage, 1)
 	h.Learn(t.Context(), "peer.example", signature.Cavage)
-	h.Speaks(t.Context(), "peer.example", signature.RFC9421)
+	h.Heard(t.Context(), "peer.example", signature.RFC9421, "")
 	is("what is known is no news", signature.Cavage, 1)
 	now = now.Add(dialectTime)
 	is("after a month", signature.Cavage, 1)

@@ -261,7 +261,7 @@ func (e *Engine) newInbox(handlers *handler.Registry, wake func(vocab.Username),
 		Store: e.db, Local: e.local, Actors: e.actors, Verifier: e.verifier, Gate: e.gate,
 		Hosts:    policy.NewLimiter(limit(e.cfg.Limits.InboxHostRate), e.now, maxLimited),
 		Senders:  policy.NewLimiter(limit(e.cfg.Limits.InboxActorRate), e.now, maxLimited),
-		Handlers: handlers, Profiles: e.profiles, Wake: wake, Speaks: e.hosts.Speaks,
+		Handlers: handlers, Profiles: e.profiles, Wake: wake, Heard: e.hosts.Heard,
 		Log: e.log.With("component", "inbox"), Metrics: reg, Now: e.now,
 	})
 }

@@ -34,8 +34,8 @@ type Deps struct {
 	Senders  *policy.Limiter // requests per signer
 	Handlers *handler.Registry
 	Profiles handler.Profiles
-	Wake     func(vocab.Username)                                        // something is to be delivered
-	Speaks   func(ctx context.Context, host string, d signature.Dialect) // a host signs in this dialect, so it takes it
+	Wake     func(vocab.Username)                                                         // something is to be delivered
+	Heard    func(ctx context.Context, host string, d signature.Dialect, software string) // a host signs in this dialect, and calls its software so
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
 	Now      func() time.Time

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/lightweb/lightweb/engine/fault"
-	"github.com/lightweb/lightweb/engine/signature"
 )
 
 // verifySignature proves who made the request: one of the claims is by a key that this actor lists, and holds. Only then
@@ -22,9 +21,7 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	if err != nil {
 		return fmt.Errorf("verify request of %s: %w", x.Activity.Actor, err)
 	}
-	if x.claims[0].Dialect == signature.RFC9421 { // one request has claims of one dialect
-		i.Speaks(ctx, signer.ID.Host(), signature.RFC9421)
-	}
+	i.Heard(ctx, signer.ID.Host(), x.claims[0].Dialect, x.Request.UserAgent()) // one request has claims of one dialect
 	if err := i.count(x, signer.ID); err != nil {
 		return err
 	}

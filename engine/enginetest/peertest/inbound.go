@@ -71,7 +71,7 @@ func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 		AllowHTTP: true, Now: in.now, Log: log})
 	in.Deps = inbox.Deps{Store: store, Local: local, Actors: resolver, Verifier: actor.NewVerifier(resolver, gate, Origin, in.now), Gate: gate,
 		Hosts: policy.NewLimiter(policy.Rate{}, in.now, 1000), Senders: policy.NewLimiter(policy.Rate{}, in.now, 1000),
-		Handlers: handler.New(local, in.Registry), Profiles: in.Registry, Wake: in.wake, Speaks: in.Dialects.Speaks, Log: log, Now: in.now}
+		Handlers: handler.New(local, in.Registry), Profiles: in.Registry, Wake: in.wake, Heard: in.Dialects.Heard, Log: log, Now: in.now}
 	for _, c := range change {
 		c(&in.Deps)
 	}
@@ -273,6 +273,8 @@ func (d *Dialects) Learn(_ context.Context, host string, to signature.Dialect) {
 	d.known.Store(host, to)
 }
 
-func (d *Dialects) Speaks(_ context.Context, host string, in signature.Dialect) {
-	d.known.LoadOrStore(host, in)
+func (d *Dialects) Heard(_ context.Context, host string, in signature.Dialect, _ string) {
+	if in == signature.RFC9421 {
+		d.known.LoadOrStore(host, in)
+	}
 }

@@ -1,0 +1,69 @@
+package cmd
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+)
+
+func newHost(a *app) *cobra.Command {
+	return group("host", "How deliveries to other servers go", "host shows how deliveries to other servers go, and holds them back or lets them go on. Five failures within ten minutes\n"+
+		"open the breaker of a host: it is left alone for a minute, then one delivery finds out whether it is back, at most every\n"+
+		"half an hour. After a week of failures a host is inactive: its deliveries are parked, and one a day is tried. What waits\n"+
+		"spends no attempt. A running server follows within seconds.",
+		newHostList(a), newHostShow(a), newHostProbe(a), newHostPause(a), newHostResume(a))
+}
+
+// hostFacts are what people and programs read of a host.
+func hostFacts(h engine.HostReport) []fact {
+	return []fact{{key: "host", value: h.Host, titled: true}, {key: "state", value: h.State}, {key: "software", value: h.Software},
+		{key: "dialect", value: h.Dialect}, {key: "failures", value: strconv.Itoa(h.Failures)}, {key: "failing_since", value: when(h.FailingSince)},
+		{key: "last_failure_at", value: when(h.LastFailure)}, {key: "last_error", value: h.LastError}, {key: "delivered_at", value: when(h.DeliveredAt)},
+		{key: "next_attempt_at", value: when(h.NextAttempt)}, {key: "inactive_at", value: when(h.InactiveAt)}, {key: "paused_at", value: when(h.PausedAt)}}
+}
+
+func when(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.Format(time.RFC3339)
+}
+
+// hostChange is a command that changes one host, and says so in the word of done.
+func (a *app) hostChange(name, short, long, done string, change func(*engine.Engine, context.Context, string) (engine.HostReport, error)) *cobra.Command {
+	return &cobra.Command{
+		Use:     name + " HOST [flags]",
+		Short:   short,
+		Long:    long,
+		Example: "  lightweb host " + name + " social.example",
+		Args:    takes("HOST"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			return a.engine(ctx, func(e *engine.Engine) error {
+				h, err := change(e, ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return a.out.done(done+" "+h.Host, h)
+			})
+		}),
+	}
+}
+
+func newHostProbe(a *app) *cobra.Command {
+	return a.hostChange("probe", "Find out now whether a host is back", "probe lets one of the deliveries that wait for a host go at once, which is left alone or inactive. When it gets through,\n"+
+		"the others follow; 'host show' tells. Exit code 73 says that the host is not left alone, or paused.", "probing", (*engine.Engine).ProbeHost)
+}
+
+func newHostPause(a *app) *cobra.Command {
+	return a.hostChange("pause", "Hold back deliveries to a host", "pause holds back what is owed to a host until 'host resume'. What waits spends no attempt, but grows old: after eight days\n"+
+		"it is given up, and what takes something back after thirty.", "paused", (*engine.Engine).PauseHost)
+}
+
+func newHostResume(a *app) *cobra.Command {
+	return a.hostChange("resume", "Let deliveries to a host go on", "resume lets deliveries to a host go on at once: it ends a pause, closes the breaker, and brings back what is parked.",
+		"resumed", (*engine.Engine).ResumeHost)
+}

@@ -1,0 +1,40 @@
+package cmd
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+)
+
+func newHostList(a *app) *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use:   "list [--all] [flags]",
+		Short: "List hosts that something is the matter with",
+		Long: "list shows the hosts to which deliveries fail or wait: failing, open (left alone for a while), half_open (one delivery at a\n" +
+			"time finds out whether it is back), inactive or paused. In a pipe: a line per host with name, state, failures, the time of\n" +
+			"the next attempt, software and the last error, separated by tabs.",
+		Example: "  lightweb host list\n  lightweb host list --all --json | jq -r '.hosts[] | select(.state == \"inactive\").host'",
+		Args:    takes(),
+		RunE: a.action(func(ctx context.Context, _ []string) error {
+			return a.engine(ctx, func(e *engine.Engine) error {
+				hosts, err := e.Hosts(ctx, all)
+				if err != nil {
+					return err
+				}
+				rows := make([][]string, len(hosts))
+				for i, h := range hosts {
+					rows[i] = []string{h.Host, h.State, strconv.Itoa(h.Failures), when(h.NextAttempt), h.Software, h.LastError}
+				}
+				return a.out.table([]string{"HOST", "STATE", "FAILURES", "NEXT ATTEMPT", "SOFTWARE", "LAST ERROR"}, rows, struct {
+					Hosts []engine.HostReport `json:"hosts"`
+				}{hosts})
+			})
+		}),
+	}
+	c.Flags().BoolVar(&all, "all", false, "list every host that anything is known of")
+	return c
+}

@@ -1,0 +1,28 @@
+package cmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+)
+
+func newHostShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show HOST [flags]",
+		Short:   "Show what is known of a host",
+		Long:    "show tells how deliveries to a host go, what its software calls itself, and which signatures it takes. What waits for it\nshows 'lightweb deliver list --all --host HOST'.",
+		Example: "  lightweb host show social.example",
+		Args:    takes("HOST"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			return a.engine(ctx, func(e *engine.Engine) error {
+				h, err := e.Host(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return a.out.facts(h.Host, hostFacts(h), h)
+			})
+		}),
+	}
+}
