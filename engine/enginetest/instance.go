@@ -164,11 +164,16 @@ func (i *Instance) Log() string {
 	return all.String()
 }
 
+// Metrics returns the page of metrics of the running process.
+func (i *Instance) Metrics(t testing.TB) string {
+	t.Helper()
+	return string(ask(t, http.MethodGet, "http://"+i.admin+"/metrics", nil, nil).Body)
+}
+
 // Metric returns what the process counts, by the name and labels it is shown with; 0 while it is not shown.
 func (i *Instance) Metric(t testing.TB, name string) float64 {
 	t.Helper()
-	a := ask(t, http.MethodGet, "http://"+i.admin+"/metrics", nil, nil)
-	for line := range strings.Lines(string(a.Body)) {
+	for line := range strings.Lines(i.Metrics(t)) {
 		if value, is := strings.CutPrefix(line, name+" "); is {
 			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 			if err != nil {

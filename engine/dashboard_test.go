@@ -1,0 +1,86 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+)
+
+var (
+	metricName = regexp.MustCompile(`\b(?:lightweb|process|go)_[a-z_]+`)
+	metricBy   = regexp.MustCompile(`by \(([a-z_, ]+)\)`)
+)
+
+// shownMetrics returns what a server says of each metric that its metrics page has.
+func shownMetrics(page string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(page) {
+		if name := metricName.FindString(line); name != "" {
+			all[name] += line
+		}
+	}
+	return all
+}
+
+// Every metric that the dashboard and the alerts name is one that a server shows, with the labels they sum it by.
+func TestDashboardAndAlertsNameMetricsThatThereAre(t *testing.T) {
+	t.Parallel()
+	a, b := enginetest.StartTwo(t)
+	reader, writer := b.CreateUser(t, "reader"), a.CreateUser(t, "writer")
+	befriend(t, reader, writer)
+	id, _ := writer.Post(t, map[string]any{"content": "count me"})
+	delivered(t, writer, id, false)
+	shown := shownMetrics(a.Metrics(t) + b.Metrics(t))
+
+	var exprs []string
+	board, err := os.ReadFile("../docs/deploy/grafana.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	if err := json.Unmarshal(board, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			exprs = append(exprs, target.Expr)
+		}
+	}
+	alerts, err := os.ReadFile("../docs/deploy/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(alerts)) {
+		if expr, is := strings.CutPrefix(strings.TrimSpace(line), "expr: "); is {
+			exprs = append(exprs, expr)
+		}
+	}
+	if len(exprs) < 25 {
+		t.Fatalf("only %d expressions found", len(exprs))
+	}
+	for _, expr := range exprs {
+		names := metricName.FindAllString(expr, -1)
+		if len(names) == 0 {
+			t.Errorf("%s names no metric", expr)
+		}
+		for _, name := range names {
+			series := shown[name]
+			if series == "" {
+				t.Errorf("%s: no server shows %s", expr, name)
+			}
+			for _, by := range metricBy.FindAllStringSubmatch(expr, -1) {
+				for _, label := range strings.Split(by[1], ", ") {
+					if label != "instance" && !strings.Contains(series, label+`="`) {
+						t.Errorf("%s: %s has no label %s", expr, name, label)
+					}
+				}
+			}
+		}
+	}
+}
