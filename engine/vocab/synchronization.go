@@ -1,0 +1,91 @@
+package vocab
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// MaxSynchronized is how many followers on one server are compared and listed at most (FEP-8fcf). Of more nothing is said:
+// whoever was shown a part of them would end the rest.
+const MaxSynchronized = 10_000
+
+// maxSynchronization bounds the field in bytes: two ids, a digest, and room for parameters that nobody here knows.
+const maxSynchronization = 4 << 10
+
+// FollowersDigest stands for a set of actors, in whatever order they are added (FEP-8fcf, partial follower collection
+// digest): the exclusive or of the SHA-256 digests of their ids, as these are written.
+type FollowersDigest [sha256.Size]byte
+
+// Add adds an id that is not in the set yet.
+func (d *FollowersDigest) Add(id ID) {
+	for i, b := range sha256.Sum256([]byte(id)) {
+		d[i] ^= b
+	}
+}
+
+// DigestOf returns the digest of a set of ids.
+func DigestOf(ids ...ID) (d FollowersDigest) {
+	for _, id := range ids {
+		d.Add(id)
+	}
+	return d
+}
+
+// Synchronization is what the field Collection-Synchronization says of an actor's followers on the receiver's server
+// (FEP-8fcf).
+type Synchronization struct {
+	Collection ID // the actor's followers
+	URL        ID // where those on the receiver's server are listed
+	Digest     FollowersDigest
+}
+
+// String returns the value of the field.
+func (s Synchronization) String() string {
+	return `collectionId="` + string(s.Collection) + `", url="` + string(s.URL) + `", digest="` + hex.EncodeToString(s.Digest[:]) + `"`
+}
+
+// ParseSynchronization reads the value of the field: at most 4 KiB, each parameter in quotes and once, the three that
+// count among them. Nothing in it is trusted yet.
+func ParseSynchronization(field string) (Synchronization, error) {
+	malformed := fault.New(fault.Invalid, "Collection-Synchronization is malformed")
+	if len(field) > maxSynchronization {
+		return Synchronization{}, malformed
+	}
+	params := map[string]string{}
+	for rest, more := field, true; more; {
+		name, after, ok := strings.Cut(rest, `="`)
+		name = strings.Trim(name, " \t")
+		value, after, closed := strings.Cut(after, `"`)
+		if _, twice := params[name]; twice || !ok || !closed || !parameterName(name) || strings.ContainsFunc(value, notInURI) {
+			return Synchronization{}, malformed
+		}
+		params[name] = value
+		after = strings.Trim(after, " \t")
+		if rest, more = strings.CutPrefix(after, ","); !more && after != "" {
+			return Synchronization{}, malformed
+		}
+	}
+	var s Synchronization
+	var err error
+	if s.Collection, err = ParseID(params["collectionId"]); err != nil {
+		return Synchronization{}, malformed
+	}
+	if s.URL, err = ParseID(params["url"]); err != nil {
+		return Synchronization{}, malformed
+	}
+	digest, err := hex.DecodeString(params["digest"])
+	if err != nil || len(digest) != len(s.Digest) {
+		return Synchronization{}, malformed
+	}
+	copy(s.Digest[:], digest)
+	return s, nil
+}
+
+func parameterName(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	})
+}
