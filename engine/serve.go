@@ -231,7 +231,8 @@ func (e *Engine) parts() *parts {
 	p.inbox = e.newInbox(handlers, func(u vocab.Username) { p.dispatcher.Wake(u) }, e.metrics)
 	p.dispatcher = delivery.New(delivery.Deps{
 		Store: e.db, Poster: e.client, Keys: e.keys, Actors: e.actors, Local: p.inbox, InboxOwner: e.local.InboxOwner, Gate: e.gate,
-		Paused: e.paused(), Owner: delivery.Serving + rand.Text(), Concurrency: e.cfg.Delivery.Concurrency, HostConcurrency: e.cfg.Delivery.HostConcurrency, Drain: e.cfg.DrainTimeout,
+		Synchronization: e.local.Synchronization,
+		Paused:          e.paused(), Owner: delivery.Serving + rand.Text(), Concurrency: e.cfg.Delivery.Concurrency, HostConcurrency: e.cfg.Delivery.HostConcurrency, Drain: e.cfg.DrainTimeout,
 		Log: e.log.With("component", "delivery"), Metrics: e.metrics, Now: e.now,
 	})
 	p.feed = feed.New(owners, e.local, e.gate)

@@ -97,7 +97,7 @@ func (d *Dispatcher) post(ctx context.Context, r *row) result {
 		return result{outcome: put(r.Delivery, d.Now().Add(keysWait), "the keys that sign it cannot be read: "+fault.Public(err), d.Now())}
 	}
 	a, err := d.Poster.Post(ctx, transport.Post{Inbox: r.Inbox, Body: r.Body, As: keys, Ed25519: d.takesEd25519(ctx, r),
-		IdempotencyKey: r.IdempotencyKey()})
+		IdempotencyKey: r.IdempotencyKey(), Synchronization: d.synchronization(r.user.name, r.Delivery)})
 	if err != nil && ctx.Err() != nil {
 		return result{cut: true}
 	}

@@ -66,6 +66,9 @@ type Deps struct {
 	Local      Local
 	InboxOwner func(inbox vocab.ID) (vocab.Username, bool) // whose a local inbox is
 
+	// Synchronization returns what is said of u's followers on a server when this is their digest; nil: nothing is.
+	Synchronization func(u vocab.Username, digest vocab.FollowersDigest) vocab.Synchronization
+
 	Owner           string        // names this process in leases, after Serving: no other, before or beside it, has the same
 	Paused          bool          // deliveries to other servers wait in the database
 	Concurrency     int           // attempts at once; 128 when 0

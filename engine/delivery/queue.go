@@ -129,7 +129,7 @@ func (s stored) settle(ctx context.Context, tx *db.Tx, all []ended, now time.Tim
 			}
 		}
 		for _, actor := range e.gone {
-			if err := part(ctx, tx, e, actor, now); err != nil {
+			if err := leave(ctx, tx, e, actor, now); err != nil {
 				return nil, err
 			}
 		}
@@ -143,8 +143,8 @@ func failed(e ended, now time.Time) db.Event {
 		"activityUri": string(e.delivery.Activity), "activityType": e.delivery.Type, "inbox": string(e.delivery.Inbox), "error": e.outcome.Error, "trust": "self"}.JSON()}
 }
 
-// part ends what there is between the user and an actor who is gone.
-func part(ctx context.Context, tx *db.Tx, e ended, actor vocab.ID, now time.Time) error {
+// leave ends what there is between the user and an actor who is gone.
+func leave(ctx context.Context, tx *db.Tx, e ended, actor vocab.ID, now time.Time) error {
 	changed := false
 	for _, kind := range []string{db.Follower, db.Following} {
 		ended, err := tx.EndRelationship(ctx, kind, actor)

@@ -125,14 +125,15 @@ func (s *search) held(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 // the user's; what proves its author stays in the bytes.
 func (i *Inbox) forward(ctx context.Context, x *applying) error {
 	a := x.Activity
-	followers, err := x.tx.FollowerDestinations(ctx)
+	all, err := x.tx.FollowerDestinations(ctx)
 	if err != nil {
 		return err
 	}
-	followers = slices.DeleteFunc(followers, func(d db.Destination) bool {
+	followers := slices.DeleteFunc(slices.Clone(all), func(d db.Destination) bool {
 		return a.Names(d.Actor) || d.Actor.SameOrigin(a.Actor) && !i.Local.IsLocal(a.Actor)
 	})
 	inboxes := delivery.Destinations(followers, nil, i.Local.InboxOwner)
+	delivery.Synchronize(inboxes, all)
 	x.Queued = x.Queued || len(inboxes) > 0
 	return x.tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Object: delivery.Ordered(a), Type: a.Type, Body: a.Raw}, inboxes, x.Applied)
 }

@@ -2,6 +2,7 @@ package inbox_test
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +36,23 @@ func with(before ...string) func(*peertest.Scene) {
 		author(s)
 		for _, body := range before {
 			s.MustSend("p:/carol", shared, body)
+		}
+	}
+}
+
+// FE-08: who passes on says who follows, and leaves nobody out whom the activity does not go to.
+func TestForwardingSaysWhoFollows(t *testing.T) {
+	s := newScene(t)
+	author(s)
+	s.MustSend("p:/carol", shared, ghost)
+	want := vocab.DigestOf(s.ID("q:/eve"), s.ID("q:/finn"), s.ID("q:/gus"))
+	told := s.Column(t, s.Alice, `SELECT encode(followers_digest, 'hex') FROM deliveries d JOIN delivery_jobs j ON j.id = job_id WHERE j.activity_uri = $1`, s.Long("p:/replies/1/create"))
+	if len(told) != 2 {
+		t.Errorf("passed on to %d inboxes, want 2", len(told))
+	}
+	for _, got := range told {
+		if got != hex.EncodeToString(want[:]) {
+			t.Errorf("told %s, want %x", got, want)
 		}
 	}
 }

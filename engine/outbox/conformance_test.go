@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -140,6 +141,35 @@ func TestWhatLeavesKeepsToTheProtocol(t *testing.T) {
 		d.must("CreateNote", map[string]any{"content": "hi", "to": []string{followers}})
 		if got := inboxes(d.owed()); !slices.Equal(got, []string{"https://p.example/inbox", dan + "/inbox"}) {
 			t.Errorf("a note to her followers goes to %q", got)
+		}
+	})
+	t.Run("FE-08 what is for followers says who they are", func(t *testing.T) {
+		parts := map[string]*vocab.FollowersDigest{}
+		d.read(func(ctx context.Context, tx *db.Tx) error {
+			all, err := tx.FollowerDestinations(ctx)
+			for _, f := range all {
+				if parts[f.Actor.Origin()] == nil {
+					parts[f.Actor.Origin()] = &vocab.FollowersDigest{}
+				}
+				parts[f.Actor.Origin()].Add(f.Actor)
+			}
+			return err
+		})
+		d.must("CreateNote", map[string]any{"content": "hi", "to": []string{followers}})
+		owed := d.owed()
+		if len(owed) != 2 {
+			t.Errorf("a note to her followers goes to %q", inboxes(owed))
+		}
+		for _, r := range owed {
+			if part := parts[r.Inbox.Origin()]; part == nil || string(r.FollowersDigest) != string(part[:]) {
+				t.Errorf("%s is told %x, want %x", r.Inbox, r.FollowersDigest, part)
+			}
+		}
+		d.must("SendMessage", map[string]any{"recipientUri": carol, "content": "psst"})
+		for _, r := range d.owed() {
+			if r.FollowersDigest != nil {
+				t.Errorf("a message to carol tells %s of followers", r.Inbox)
+			}
 		}
 	})
 	t.Run("D18 DL-09 what is for some comes to their own inboxes", func(t *testing.T) {

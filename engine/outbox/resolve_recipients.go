@@ -41,7 +41,9 @@ func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error)
 // refuses is skipped, which the job shows.
 func (o *Outbox) destinations(ctx context.Context, x *exchange) error {
 	var followers []db.Destination
-	if all := o.Local.Followers(x.User); slices.Contains(x.to, all) || slices.Contains(x.cc, all) {
+	all := o.Local.Followers(x.User)
+	toFollowers := slices.Contains(x.to, all) || slices.Contains(x.cc, all)
+	if toFollowers {
 		err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
 			followers, err = tx.FollowerDestinations(ctx)
 			return err
@@ -56,8 +58,11 @@ func (o *Outbox) destinations(ctx context.Context, x *exchange) error {
 			named = append(named, db.Destination{Actor: a.ID, Inbox: a.Inbox})
 		}
 	}
-	all := delivery.Merge(delivery.Destinations(followers, named, o.Local.InboxOwner), x.earlier)
-	x.inboxes = slices.DeleteFunc(all, func(i db.Inbox) bool {
+	inboxes := delivery.Merge(delivery.Destinations(followers, named, o.Local.InboxOwner), x.earlier)
+	if toFollowers {
+		delivery.Synchronize(inboxes, followers)
+	}
+	x.inboxes = slices.DeleteFunc(inboxes, func(i db.Inbox) bool {
 		return i.Host == "" && i.URL.Same(o.Local.Inbox(x.User))
 	})
 	for n, i := range x.inboxes {

@@ -272,6 +272,9 @@ func signCavage(m *message, body []byte, k Key, algorithm string) error {
 	if m.header.Get(optional) != "" {
 		covered = append(covered, strings.ToLower(optional))
 	}
+	if len(body) > 0 && m.header.Get(synchronization) != "" {
+		covered = append(covered, synchronization)
+	}
 	// httpsig signs URL.Path, which net/http decodes before anybody sees it, and looks for Host among the headers. So it
 	// gets a request of its own with the target as it will be sent.
 	stub := &http.Request{Method: m.method, URL: &url.URL{Path: m.target}, Header: m.header.Clone()}

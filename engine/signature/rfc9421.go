@@ -267,6 +267,9 @@ func signRFC9421(m *message, body []byte, k Key, algorithm string, now time.Time
 		if m.header.Get("Content-Type") != "" {
 			covered = append(covered, "content-type")
 		}
+		if m.header.Get(synchronization) != "" {
+			covered = append(covered, synchronization)
+		}
 	}
 	list := httpsfv.InnerList{Params: httpsfv.NewParams()}
 	for _, name := range covered {

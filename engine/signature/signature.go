@@ -27,6 +27,8 @@ const (
 	maxHeader = 8 << 10
 	// maxKeyID is the longest key id taken, in bytes.
 	maxKeyID = 1024
+	// synchronization is the field by which servers compare followers (FEP-8fcf). It counts only when it is covered.
+	synchronization = "collection-synchronization"
 )
 
 // Dialect is a way to write a signature into a request.

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -178,6 +179,39 @@ func TestSignCoversWhatPeersAskFor(t *testing.T) {
 			}
 			if r.Header.Get("Host") != "" {
 				t.Error("Host was left among the headers")
+			}
+		})
+	}
+}
+
+// FE-08: what a sender says of its followers counts only when it is signed, in either dialect.
+func TestTheFollowersFieldIsCovered(t *testing.T) {
+	const field, said = "Collection-Synchronization", `collectionId="https://peer.example/f", url="https://peer.example/s", digest="00"`
+	for _, d := range []Dialect{RFC9421, Cavage} {
+		t.Run(d.String(), func(t *testing.T) {
+			r := newRequest(t, http.MethodPost, origin+"/inbox")
+			r.Header.Set(field, said)
+			if err := Sign(r, []byte(note), Key{keyID, rsaKey()}, d, now); err != nil {
+				t.Fatal(err)
+			}
+			for name, change := range map[string]func(http.Header){
+				"":         func(http.Header) {},
+				"changed":  func(h http.Header) { h.Set(field, strings.Replace(said, "00", "01", 1)) },
+				"doubled":  func(h http.Header) { h.Add(field, said) },
+				"left out": func(h http.Header) { h.Del(field) },
+			} {
+				received := receive(t, r, note)
+				change(received.Header)
+				claims, err := Parse(received, []byte(note), Options{Origin: origin, Now: now})
+				if err == nil {
+					err = claims[0].Verify(&rsaKey().PublicKey)
+				}
+				switch {
+				case name != "" && err == nil:
+					t.Errorf("the field was %s, and the signature holds", name)
+				case name == "" && (err != nil || !slices.Contains(claims[0].Covered, "collection-synchronization")):
+					t.Errorf("covered %q, %v", claims, err)
+				}
 			}
 		})
 	}

@@ -26,6 +26,8 @@ type Post struct {
 	As             Keys
 	Ed25519        bool // the peer advertises that it takes Ed25519 signatures: use that key
 	IdempotencyKey string
+
+	Synchronization string // what the signed field Collection-Synchronization says (FEP-8fcf); empty: it is left out
 }
 
 // Attempt is what became of a Post.
@@ -59,6 +61,9 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	x.body = p.Body
 	if p.IdempotencyKey != "" {
 		x.header.Set("Idempotency-Key", p.IdempotencyKey)
+	}
+	if p.Synchronization != "" {
+		x.header.Set("Collection-Synchronization", p.Synchronization)
 	}
 	var a Attempt
 	err := x.post(within, p.Inbox, &a)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,31 @@ func TestPostSendsWhatPeersExpect(t *testing.T) {
 		if got.header.Get(k) != v {
 			t.Errorf("%s: %q, want %q", k, got.header.Get(k), v)
 		}
+	}
+}
+
+// FE-08: what is said of followers is signed, whichever way the peer wants it.
+func TestPostSignsWhatItSaysOfFollowers(t *testing.T) {
+	t.Parallel()
+	const said = `collectionId="https://us.example/f", url="https://us.example/s", digest="00"`
+	var covered []bool
+	p := newPeer(t, nil, func(w http.ResponseWriter, r *http.Request, s seen) {
+		got, err := signature.Parse(r, []byte(s.body), signature.Options{Origin: "http://" + r.Host, Now: time.Now()})
+		if err != nil || r.Header.Get("Collection-Synchronization") != said {
+			t.Errorf("the peer got %v, %v", r.Header, err)
+			return
+		}
+		covered = append(covered, slices.Contains(got[0].Covered, "collection-synchronization"))
+		if got[0].Dialect == signature.RFC9421 {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+	})
+	c, _ := newClient(t, loopback(), closed(""))
+	a, err := c.Post(context.Background(), Post{Inbox: p.id("/inbox"), Body: []byte(note), As: *testKeys(), Synchronization: said})
+	if err != nil || a.Status != 202 || !slices.Equal(covered, []bool{true, true}) || !slices.Equal(p.knocks(), []string{"rfc9421 rsa", "cavage rsa"}) {
+		t.Errorf("Post = %+v, %v: covered %v in %q", a, err, covered, p.knocks())
 	}
 }
 

@@ -1,0 +1,44 @@
+package delivery
+
+import (
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Synchronize gives each inbox on another server the digest of those followers whose ids are of that server, whatever
+// inbox they have (FEP-8fcf). followers are all that the user has. A server with more than vocab.MaxSynchronized of them is
+// told nothing.
+func Synchronize(inboxes []db.Inbox, followers []db.Destination) {
+	parts := map[string]*part{}
+	for _, i := range inboxes {
+		if i.Host != "" {
+			parts[i.URL.Origin()] = &part{}
+		}
+	}
+	for _, f := range followers {
+		if p := parts[f.Actor.Origin()]; p != nil {
+			p.digest.Add(f.Actor)
+			p.n++
+		}
+	}
+	for n, i := range inboxes {
+		if p := parts[i.URL.Origin()]; p != nil && i.Host != "" && p.n <= vocab.MaxSynchronized {
+			inboxes[n].FollowersDigest = p.digest[:]
+		}
+	}
+}
+
+// part is the followers on one server.
+type part struct {
+	digest vocab.FollowersDigest
+	n      int
+}
+
+// synchronization returns what an attempt says of the followers on the inbox's server, empty for nothing. A retry says
+// nothing: followers have come and gone since.
+func (d *Dispatcher) synchronization(u vocab.Username, owed db.Delivery) string {
+	if d.Synchronization == nil || owed.Attempts > 0 || owed.Instance || len(owed.FollowersDigest) != len(vocab.FollowersDigest{}) {
+		return ""
+	}
+	return d.Synchronization(u, vocab.FollowersDigest(owed.FollowersDigest)).String()
+}
