@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -92,6 +93,23 @@ func (t *Tx) FollowerDestinations(ctx context.Context) ([]Destination, error) {
 	return collect[Destination](ctx, t, "list followers", `SELECT a.uri, a.inbox, coalesce(a.shared_inbox, '')
 		FROM relationships r JOIN actors a ON a.uri = r.actor_uri
 		WHERE r.type = 'follower' AND r.status = 'accepted' AND r.relation = '' ORDER BY a.uri`)
+}
+
+// FollowersOf returns up to n accepted followers whose ids are of this origin, in canonical form, by id.
+func (t *Tx) FollowersOf(ctx context.Context, origin string, n int) (ids []vocab.ID, err error) {
+	err = t.query(ctx, "list followers", func(rows pgx.Rows) error {
+		for len(ids) < n && rows.Next() {
+			var id vocab.ID
+			if err := rows.Scan(&id); err != nil {
+				return err
+			}
+			if id.Origin() == origin {
+				ids = append(ids, id)
+			}
+		}
+		return nil
+	}, `SELECT actor_uri FROM relationships WHERE type = 'follower' AND status = 'accepted' AND relation = '' ORDER BY actor_uri`)
+	return ids, err
 }
 
 // SaveActor keeps the user's own copy of an actor it knows.

@@ -115,6 +115,26 @@ func TestFollowersDestinationsAreThoseOfTheirStoredActors(t *testing.T) {
 	})
 }
 
+func TestFollowersOfOneServer(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		for id, status := range map[vocab.ID]string{bob: db.Accepted, carol: db.Accepted, "https://Peer.example/users/dan": db.Accepted,
+			"https://peer.example/users/eve": db.Pending, "http://peer.example/users/finn": db.Accepted, "https://peer.example.org/users/gus": db.Accepted} {
+			if err := tx.SetRelationship(ctx, db.Relationship{Actor: id, Type: db.Follower, Status: status, Activity: id + "/follow"}, now); err != nil {
+				return err
+			}
+		}
+		for n, want := range map[int]int{1: 1, 10: 2} {
+			got, err := tx.FollowersOf(ctx, bob.Origin(), n)
+			if err != nil || len(got) != want || slices.ContainsFunc(got, func(id vocab.ID) bool { return !id.SameOrigin(bob) }) {
+				t.Errorf("FollowersOf up to %d = %q, %v; want %d", n, got, err, want)
+			}
+		}
+		return nil
+	})
+}
+
 func TestAForgottenActorLeavesNothing(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

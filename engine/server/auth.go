@@ -109,6 +109,9 @@ func (s *Server) checkSigner(r *http.Request) error {
 	return nil
 }
 
+// wantsSignature asks for a signed request (draft-cavage-http-signatures-12 §3.1.1).
+const wantsSignature = `Signature realm="lightweb",headers="(request-target) host date"`
+
 // admit refuses who may read nothing of any user: who signs with a key of a blocked host, and in secure mode whoever has
 // not proven who it is.
 func (s *Server) admit(a *answer, r *http.Request) error {
@@ -117,7 +120,7 @@ func (s *Server) admit(a *answer, r *http.Request) error {
 	}
 	_, err := s.asker(a, r)
 	if fault.KindOf(err) == fault.Unauthenticated && err != nil && a.Header().Get("WWW-Authenticate") == "" {
-		a.Header().Set("WWW-Authenticate", `Signature realm="lightweb",headers="(request-target) host date"`)
+		a.Header().Set("WWW-Authenticate", wantsSignature)
 	}
 	return err
 }

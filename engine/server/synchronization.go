@@ -1,0 +1,62 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// getSynchronization shows whoever signs the request those followers of a user that are of the signer's own server, and
+// never any other (FEP-8fcf). A list that is too long is not shown at all: who took a part for the whole would end the rest.
+func (s *Server) getSynchronization(a *answer, r *http.Request, p httprouter.Params) error {
+	a.vary(whoAsks...)
+	a.cache(cachePrivate)
+	contentType, err := a.document(r)
+	if err != nil {
+		return err
+	}
+	signer, err := s.signer(a, r)
+	if err != nil {
+		return err
+	}
+	u, err := s.resident(r, p)
+	if err != nil {
+		return err
+	}
+	var followers []vocab.ID
+	err = s.strangers.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
+		followers, err = tx.FollowersOf(ctx, signer.Origin(), vocab.MaxSynchronized+1)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(followers) > vocab.MaxSynchronized {
+		return errNothing
+	}
+	items := make([]any, len(followers))
+	for i, id := range followers {
+		items[i] = string(id)
+	}
+	a.send(http.StatusOK, contentType, vocab.Doc{"@context": vocab.ContextAS, "id": string(s.Local.FollowersAt(u)), "type": "OrderedCollection",
+		"totalItems": len(items), "orderedItems": items}.JSON())
+	return nil
+}
+
+// signer returns the actor who signed the request: a token says for which user a program asks, not for which server.
+func (s *Server) signer(a *answer, r *http.Request) (vocab.ID, error) {
+	_, given := bearer(r)
+	if !given {
+		id, err := s.asker(a, r)
+		if err == nil || fault.KindOf(err) != fault.Unauthenticated {
+			return id, err
+		}
+	}
+	a.Header().Set("WWW-Authenticate", wantsSignature)
+	return "", fault.New(fault.Unauthenticated, "sign the request").WithCode("unsigned")
+}
