@@ -23,6 +23,7 @@ type Tx interface {
 	Claim(ctx context.Context, ids []vocab.ID) (map[vocab.ID]bool, error)
 	AddActivity(ctx context.Context, a db.Activity) error
 	Activity(ctx context.Context, uri vocab.ID) (*db.Activity, error)
+	LatestActivity(ctx context.Context, kind string, actor, object vocab.ID) (*db.Activity, error)
 	RemoveActivity(ctx context.Context, uri vocab.ID) error
 
 	AddObject(ctx context.Context, o db.Object) (bool, error)

@@ -47,6 +47,16 @@ func (i *Inbox) Tend() error {
 	return i.writers.tendOnce(false)
 }
 
+// Compared waits until nobody's followers are being compared.
+func (i *Inbox) Compared() { i.followers.running.Wait() }
+
+// Offers returns how many senders wait for their followers to be compared.
+func (i *Inbox) Offers() int {
+	i.followers.mu.Lock()
+	defer i.followers.mu.Unlock()
+	return len(i.followers.waiting)
+}
+
 // StoreDaily bounds how many bytes a domain may have stored a day for users who do not follow the sender.
 func (i *Inbox) StoreDaily(n int) {
 	i.bounds.storedOfDomain = policy.NewLimiter(daily(n), i.Now, maxBounded)

@@ -48,6 +48,7 @@ type Inbox struct {
 	applying  *pipeline.Pipeline[*applying]
 	writers   *writers
 	known     *known
+	followers *synchronizer
 	room      *semaphore.Weighted // bytes of memory for requests under way
 	bounds    bounds
 	metrics   metrics
@@ -66,6 +67,7 @@ type receiving struct {
 	pipeline.Inbound
 	claims  []signature.Claim
 	foreign bool                       // parseBody: no claim is by a key of the actor's server
+	signer  *vocab.Actor               // verifySignature: who made the request
 	passer  *vocab.Actor               // verifySignature: who made the request, when that is not the activity's actor
 	fetched map[vocab.ID]*vocab.Object // resolveAddressing: what the handler needs, from its origin
 	target  *vocab.Actor               // resolveAddressing: of a Move that both accounts confirm
@@ -102,15 +104,20 @@ func New(d Deps) *Inbox {
 		pipeline.Do("emitEvents", i.emitEvents),
 	)
 	i.writers = newWriters(i)
+	i.followers = newSynchronizer(i)
 	return i
 }
 
 // Receive takes one request to an inbox through both halves: user is whose inbox was addressed, zero for the shared one.
 // With nil the activity is durable for every recipient, or nobody here wants it: the peer is answered 202.
 func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error {
-	err := i.admit(ctx, &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}})
+	x := &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}}
+	err := i.admit(ctx, x)
 	if errors.Is(err, errDropped) {
 		err = nil
+	}
+	if err == nil {
+		i.followers.heed(x)
 	}
 	i.metrics.requests.WithLabelValues(outcome(err)).Inc()
 	return err
@@ -155,4 +162,6 @@ func (i *Inbox) Deliver(ctx context.Context, to vocab.Username, body []byte) err
 
 // Close takes nothing more and lets the writers finish what they are at. What is left lies in the journal, for the next
 // process. The fault is Busy when ctx ends first.
-func (i *Inbox) Close(ctx context.Context) error { return i.writers.close(ctx) }
+func (i *Inbox) Close(ctx context.Context) error {
+	return errors.Join(i.followers.close(ctx), i.writers.close(ctx))
+}

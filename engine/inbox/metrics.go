@@ -10,12 +10,13 @@ import (
 const retryAfter = 5 * time.Second
 
 type metrics struct {
-	requests   *prometheus.CounterVec
-	activities *prometheus.CounterVec
-	journal    prometheus.Gauge
-	waiting    *prometheus.GaugeVec
-	parked     prometheus.Gauge
-	oldest     prometheus.Gauge
+	requests         *prometheus.CounterVec
+	activities       *prometheus.CounterVec
+	synchronizations *prometheus.CounterVec
+	journal          prometheus.Gauge
+	waiting          *prometheus.GaugeVec
+	parked           prometheus.Gauge
+	oldest           prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) metrics {
@@ -25,6 +26,9 @@ func newMetrics(reg prometheus.Registerer) metrics {
 		}, []string{"outcome"}),
 		activities: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lightweb_inbox_activities_total", Help: "Activities that reached a user's writer, by what became of them.",
+		}, []string{"outcome"}),
+		synchronizations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "lightweb_inbox_synchronizations_total", Help: "Senders whose followers here were compared with those who follow them, by what came of it.",
 		}, []string{"outcome"}),
 		journal: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "lightweb_inbox_journal_rows", Help: "Activities in the intake journal.",
@@ -40,7 +44,7 @@ func newMetrics(reg prometheus.Registerer) metrics {
 		}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.requests, m.activities, m.journal, m.waiting, m.parked, m.oldest)
+		reg.MustRegister(m.requests, m.activities, m.synchronizations, m.journal, m.waiting, m.parked, m.oldest)
 	}
 	return m
 }

@@ -25,6 +25,7 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	if err := i.count(x, signer.ID); err != nil {
 		return err
 	}
+	x.signer = signer
 	if !signer.ID.Same(x.Activity.Actor) {
 		return i.vouch(ctx, x, signer)
 	}

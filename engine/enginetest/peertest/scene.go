@@ -149,6 +149,12 @@ func (s *Scene) Answer(name string, status int) {
 	peer.Answer(path, status)
 }
 
+// Handle lets h answer requests for a name.
+func (s *Scene) Handle(name string, h http.HandlerFunc) {
+	peer, path := s.place(name)
+	peer.Handle(path, h)
+}
+
 // Redirect lets a peer lead requests for a name to another one.
 func (s *Scene) Redirect(name, to string) {
 	peer, path := s.place(name)

@@ -1,0 +1,63 @@
+package handler
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Unlisted ends that the user follows an actor whose server does not list the user among its followers (FEP-8fcf), if it
+// does so by this Follow still, and that was accepted.
+func Unlisted(ctx context.Context, tx Tx, l Listing, follow vocab.ID) error {
+	rel, err := tx.Relationship(ctx, db.Following, l.By.ID)
+	if err != nil || rel == nil || rel.Status != db.Accepted || rel.Activity != follow {
+		return err
+	}
+	if _, err := tx.EndRelationship(ctx, db.Following, l.By.ID); err != nil {
+		return err
+	}
+	p := Payload{Activity: follow, Type: "Follow", Actor: l.By.ID, Object: l.By.ID, Trust: TrustStranger}
+	return tx.AddEvent(ctx, NewEvent("relationship.changed", p, l.Now))
+}
+
+// Listed takes a Follow back where the actor's server lists a user who does not follow it (FEP-8fcf): once, however often
+// it lists the user. It leaves alone who waits for the answer to a Follow. It tells whether something is to be delivered.
+func Listed(ctx context.Context, tx Tx, l Listing) (queued bool, err error) {
+	me := l.Local.ID(l.User)
+	rel, err := tx.Relationship(ctx, db.Following, l.By.ID)
+	if err != nil || rel != nil && rel.Status != db.Rejected {
+		return false, err
+	}
+	follow := named(me, "follow", l.By.ID) // nothing is known of it but that it is none
+	if rel != nil {
+		follow = rel.Activity
+	} else if sent, err := tx.LatestActivity(ctx, "Follow", me, l.By.ID); err != nil {
+		return false, err
+	} else if sent != nil {
+		follow = sent.URI
+	}
+	undo := named(me, "undo", follow)
+	if sent, err := tx.Activity(ctx, undo); err != nil || sent != nil {
+		return false, err
+	}
+	out := sender{tx, l.Local, l.User, l.Now}
+	return true, out.store(ctx, vocab.Doc{"id": string(undo), "type": "Undo", "object": followDoc(follow, me, l.By.ID)}, follow, follow, l.By)
+}
+
+// Listing is what an actor's server says of a user of ours.
+type Listing struct {
+	Local *actor.Local
+	User  vocab.Username
+	By    *vocab.Actor
+	Now   time.Time
+}
+
+// named returns the id of the one activity that does this to a thing in the user's name: what is done again has it again.
+func named(me vocab.ID, does string, thing vocab.ID) vocab.ID {
+	return me + "/activities/" + vocab.ID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(does+" "+string(thing.Canonical()))).String())
+}
