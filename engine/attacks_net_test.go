@@ -440,10 +440,24 @@ var fetchAttacks = []attack{
 		}
 	}},
 	{id: "NET-13", sends: "parameters for a proxy of media and previews", never: "nothing of other servers is passed through or previewed"},
-	{id: "NET-14", sends: "a Collection-Synchronization header that names another server's collection", happens: "202: it is not looked at, and nobody is asked", changes: true, play: func(s *siege) {
-		s.accepted(s.forge(peertest.Forgery{After: func(r *http.Request) {
-			r.Header.Set("Collection-Synchronization", `collectionId="`+string(s.mallory.ID)+`/followers", url="`+s.q.Origin+`/users/carol/followers", digest="00"`)
-		}}))
+	{id: "NET-14", sends: "Collection-Synchronization headers that name another actor's collection, lead to another server, or are not signed", happens: "202: they are not looked at, and nobody is asked", changes: true, play: func(s *siege) {
+		says := func(collection, url string) func(*http.Request) {
+			return func(r *http.Request) {
+				r.Header.Set("Collection-Synchronization", `collectionId="`+collection+`", url="`+url+`", digest="`+strings.Repeat("0f", 32)+`"`)
+			}
+		}
+		const covered = "(request-target) host date digest collection-synchronization"
+		hers, list := string(s.carol.ID)+"/followers", "/users/carol/list"
+		lie := func(n int) peertest.Forgery {
+			return peertest.Forgery{Key: s.carol.Keys.RSA, Body: string(s.like(s.carol, fmt.Sprint(n)).JSON())}
+		}
+		mallorys, abroad, unsigned, short := peertest.Forgery{Before: says(hers, s.q.Origin+list), Cover: covered}, lie(1), lie(2), lie(3)
+		abroad.Before, abroad.Cover = says(hers, s.p.Origin+list), covered
+		unsigned.After = says(hers, s.q.Origin+list)
+		short.Before, short.Cover = func(r *http.Request) { r.Header.Set("Collection-Synchronization", `digest="00"`) }, covered
+		for _, f := range []peertest.Forgery{mallorys, abroad, unsigned, short} {
+			s.accepted(s.forge(f))
+		}
 	}},
 	{id: "NET-15", sends: "answers packed 1,000 times smaller, packed twice, in encodings nobody asked for, and of other lengths than they say", happens: "dropped, or 503: what is read is bounded, packed and unpacked", asks: 8, changes: true, play: func(s *siege) {
 		answer := func(encoding string, body []byte) http.HandlerFunc {

@@ -121,7 +121,20 @@ var privacyAttacks = []attack{
 			}
 		}
 	}},
-	{id: "PRV-05", sends: "requests for the followers of another server's part", later: "followers synchronization"},
+	{id: "PRV-05", sends: "requests for the followers on another server, unsigned, signed by mallory and with a token", happens: "401, or the followers on mallory's own server: none", play: func(s *siege) {
+		url := s.alice.ID + "/followers_synchronization"
+		s.unauthorized(s.get(nil, url))
+		s.unauthorized(s.bob.Ask(s, http.MethodGet, strings.TrimPrefix(url, s.home.URL), nil))
+		for who, want := range map[*peertest.Actor][]string{s.mallory: {}, s.carol: {string(s.carol.ID)}} {
+			got := s.get(who, url)
+			s.answered(got, http.StatusOK)
+			var list struct{ OrderedItems []string }
+			got.Decode(s, &list)
+			if !slices.Equal(list.OrderedItems, want) || !strings.Contains(got.Header.Get("Cache-Control"), "no-store") {
+				s.Errorf("%s is shown %v %s, want %q", who.ID, got.Header, got.Body, want)
+			}
+		}
+	}},
 	{id: "PRV-06", sends: "hidden recipients, in the hope that they show", happens: "bto and bcc stand nowhere: not on the wire, in collections, in stored or shown documents", changes: true, asks: 1, play: func(s *siege) {
 		create := s.create(s.mallory, "hidden")
 		create["bto"], create["bcc"] = []any{s.alice.ID}, []any{s.bob.ID, string(s.carol.ID)}
