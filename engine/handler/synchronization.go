@@ -25,8 +25,12 @@ func Unlisted(ctx context.Context, tx Tx, l Listing, follow vocab.ID) error {
 	return tx.AddEvent(ctx, NewEvent("relationship.changed", p, l.Now))
 }
 
+// underWay is how long what takes a Follow back may take to arrive at a server that is heard of.
+const underWay = 12 * time.Hour
+
 // Listed takes a Follow back where the actor's server lists a user who does not follow it (FEP-8fcf): once, however often
-// it lists the user. It leaves alone who waits for the answer to a Follow. It tells whether something is to be delivered.
+// it lists the user, and not while the user's own Undo may be on its way. It leaves alone who waits for the answer to a
+// Follow. It tells whether something is to be delivered.
 func Listed(ctx context.Context, tx Tx, l Listing) (queued bool, err error) {
 	me := l.Local.ID(l.User)
 	rel, err := tx.Relationship(ctx, db.Following, l.By.ID)
@@ -40,6 +44,10 @@ func Listed(ctx context.Context, tx Tx, l Listing) (queued bool, err error) {
 		return false, err
 	} else if sent != nil {
 		follow = sent.URI
+	}
+	own, err := tx.LatestActivity(ctx, "Undo", me, follow)
+	if err != nil || own != nil && l.Now.Sub(own.Published) < underWay {
+		return false, err
 	}
 	undo := named(me, "undo", follow)
 	if sent, err := tx.Activity(ctx, undo); err != nil || sent != nil {

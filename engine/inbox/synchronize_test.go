@@ -12,7 +12,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -231,13 +233,51 @@ func TestFollowsThatAreNoneAreTakenBackOnce(t *testing.T) {
 	next(time.Minute, 1, "")
 	exec(`INSERT INTO activities (id, uri, direction, type, actor_uri, object_uri, published, raw) VALUES (gen_random_uuid(), $1, 'outbound', 'Follow', $2, $3, now(), '{}')`,
 		s.Long("us:/alice/activities/f"), s.Long("us:/alice"), s.Long("p:/carol"))
-	next(time.Hour, 1, "us:/alice/activities/f")
-	next(time.Hour, 1, "")
+	exec(`INSERT INTO activities (id, uri, direction, type, actor_uri, object_uri, published, raw) VALUES (gen_random_uuid(), $1, 'outbound', 'Undo', $2, $3, $4, '{}')`,
+		s.Long("us:/alice/activities/u"), s.Long("us:/alice"), s.Long("us:/alice/activities/f"), s.Now())
+	next(time.Hour, 1, "") // her own Undo is on its way
+	next(11*time.Hour, 1, "us:/alice/activities/f")
+	next(24*time.Hour, 1, "")
 	exec(`INSERT INTO relationships (id, actor_uri, type, status, activity_uri, created_at, updated_at) VALUES (gen_random_uuid(), $1, 'following', 'rejected', $2, now(), now())`,
 		s.Long("p:/carol"), s.Long("us:/alice/activities/g"))
 	next(time.Hour, 1, "us:/alice/activities/g")
 	if got := bob.Column(t, bob.Alice, `SELECT status FROM relationships WHERE type = 'following'`); !slices.Equal(got, []string{"accepted"}) {
 		t.Errorf("bob follows: %q", got)
+	}
+}
+
+// What has changed since the sender's server was asked is not ended.
+func TestOnlyTheFollowThatWasThereEnds(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	for status, want := range map[string][]string{db.Accepted: unfollowed, db.Pending: nil, db.Rejected: nil, "another Follow": nil} {
+		t.Run(status, func(t *testing.T) {
+			s := stage.Scene(t)
+			s.Follows("p:/carol")
+			if _, err := s.DB(t, s.Alice).ExecContext(t.Context(), `DELETE FROM event_outbox`); err != nil {
+				t.Fatal(err)
+			}
+			follow := s.ID("us:/alice/activities/f")
+			if status == "another Follow" {
+				follow += "2"
+			} else if _, err := s.DB(t, s.Alice).ExecContext(t.Context(), `UPDATE relationships SET status = $1`, status); err != nil {
+				t.Fatal(err)
+			}
+			carol, err := s.Actors.Resolve(t.Context(), s.Actor("p:/carol").ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := s.Changes(func() {
+				if err := s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) error {
+					return handler.Unlisted(ctx, tx, handler.Listing{Local: s.Local, User: s.Alice, By: carol, Now: s.Now()}, follow)
+				}); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if !slices.Equal(got, want) {
+				t.Errorf("changes %q, want %q", got, want)
+			}
+		})
 	}
 }
 
@@ -248,9 +288,9 @@ var named = regexp.MustCompile(`us:/alice/activities/[0-9a-f]{8}-[0-9a-f]{4}-5[0
 func TestComparingFollowersEndsWithTheInbox(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")
-	asked := make(chan struct{}, 9)
+	asked := make(chan string, 9)
 	s.Handle("p:/carol/followers_synchronization", func(_ http.ResponseWriter, r *http.Request) {
-		asked <- struct{}{}
+		asked <- r.Header.Get("Signature-Input")
 		<-r.Context().Done()
 	})
 	tell := func() {
@@ -265,12 +305,14 @@ func TestComparingFollowersEndsWithTheInbox(t *testing.T) {
 		}
 	}
 	tell()
-	<-asked
+	if by := <-asked; !strings.Contains(by, `keyid="`+peertest.Origin+`/actor#`) {
+		t.Errorf("the list was asked for with %q, want the instance's signature", by)
+	}
 	tell() // while the first is under way
 	if n := s.Inbox.Offers(); n != 0 {
 		t.Errorf("%d more comparisons wait, want none for a sender who is being compared", n)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // less than a request may take
 	defer cancel()
 	if err := s.Inbox.Close(ctx); err != nil {
 		t.Error(err)
