@@ -24,6 +24,8 @@ func newPrune(a *app) *cobra.Command {
 			"answers the user, private messages, relationships, posts that somebody whom the user follows shows first, and\n" +
 			"whatever any of these answers. Ids stay taken: what was pruned does not come back. With --all the reports go that\n" +
 			"were resolved as long ago.\n\n" +
+			"Deliveries that got through over a week ago are pruned to whom they reached, what became of an activity's goes after\n" +
+			"delivery.retention, and those to hosts that stayed away for 8 days are given up; 30 for a Delete, Undo or Move.\n\n" +
 			"It works in small steps beside a running server, and rests between them. Stopped, it has done what it has done. One\n" +
 			"runs at a time: another one ends with 75. With --dry-run what goes only because something else is gone is not\n" +
 			"counted, such as copies of actors.",
@@ -63,8 +65,8 @@ func (a *app) showPruned(r engine.PruneReport) error {
 		words = "to prune"
 	}
 	took := time.Duration(r.Millis) * time.Millisecond
-	title := fmt.Sprintf("%d activities, %d objects, %d reactions, %d actors and %d reports %s in %d databases in %s, %d failed",
-		r.Activities, r.Objects, r.Reactions, r.Actors, r.Reports, words, len(r.Users), took, r.Failed)
+	title := fmt.Sprintf("%d activities, %d objects, %d reactions, %d actors, %d deliveries, %d jobs and %d reports %s in %d databases in %s, %d failed",
+		r.Activities, r.Objects, r.Reactions, r.Actors, r.Deliveries, r.Jobs, r.Reports, words, len(r.Users), took, r.Failed)
 	if !r.DryRun && r.Failed == 0 {
 		title = a.out.tick() + " " + title
 	}
@@ -74,6 +76,9 @@ func (a *app) showPruned(r engine.PruneReport) error {
 		{key: "pruned_objects", value: strconv.Itoa(r.Objects), titled: true},
 		{key: "pruned_reactions", value: strconv.Itoa(r.Reactions), titled: true},
 		{key: "pruned_actors", value: strconv.Itoa(r.Actors), titled: true},
+		{key: "pruned_deliveries", value: strconv.Itoa(r.Deliveries), titled: true},
+		{key: "pruned_jobs", value: strconv.Itoa(r.Jobs), titled: true},
+		{key: "failed_deliveries", value: strconv.Itoa(r.Lapsed), titled: r.Lapsed == 0},
 		{key: "pruned_reports", value: strconv.Itoa(r.Reports), titled: true},
 		{key: "failed", value: strconv.Itoa(r.Failed), titled: true},
 		{key: "days", value: strconv.Itoa(r.Days), titled: true},

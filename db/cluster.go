@@ -201,7 +201,7 @@ const serveLock = 7305808869232650
 // lock. It holds a connection of its own; lost is closed when that connection ends. With the lock comes the next epoch:
 // what a process of an earlier one does to the intake journal has no effect.
 func (c *Cluster) LockServe(ctx context.Context, command string) (release func(), lost <-chan struct{}, err error) {
-	conn, holder, err := c.tryLock(ctx, job{serveLock, command})
+	conn, holder, err := c.tryLock(ctx, job{key: serveLock, name: command})
 	if err != nil {
 		return nil, nil, err
 	}

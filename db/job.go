@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,15 +15,17 @@ import (
 
 // job is work that one process per instance does at a time.
 type job struct {
-	key  int64  // of its advisory lock
-	name string // the command
+	key  int64         // of its advisory lock
+	name string        // the command
+	wait time.Duration // for another process that does it; 0: not at all
 }
 
 var (
-	migrateJob  = job{7305808869232649, "lightweb db migrate"}
-	restoreJob  = job{7305808869232648, "lightweb restore"}
-	pruneJob    = job{7305808869232647, "lightweb prune"}
-	acquaintJob = job{7305808869232646, "lightweb db acquaint"}
+	migrateJob  = job{key: 7305808869232649, name: "lightweb db migrate"}
+	restoreJob  = job{key: 7305808869232648, name: "lightweb restore"}
+	pruneJob    = job{key: 7305808869232647, name: "lightweb prune"}
+	acquaintJob = job{key: 7305808869232646, name: "lightweb db acquaint"}
+	retryJob    = job{key: 7305808869232645, name: "lightweb deliver retry"}
 )
 
 // lockJob makes this process the one that does the job, until release is called. The fault is Busy, and names the other
@@ -57,6 +61,12 @@ func (c *Cluster) tryLock(ctx context.Context, j job) (conn *pgx.Conn, holder st
 		shut(conn)
 		return nil, "", storeFault("lock instance", err)
 	}
+	if !got && j.wait > 0 {
+		if got, err = awaitLock(ctx, conn, j); err != nil {
+			shut(conn)
+			return nil, "", storeFault("lock instance", err)
+		}
+	}
 	if got {
 		return conn, "", nil
 	}
@@ -75,4 +85,16 @@ func (c *Cluster) tryLock(ctx context.Context, j job) (conn *pgx.Conn, holder st
 		other = ""
 	}
 	return nil, other + "'" + name + "' runs (" + process + ", since " + since + ")", nil
+}
+
+// awaitLock waits for the lock of a job, and tells whether the session got it in time.
+func awaitLock(ctx context.Context, conn *pgx.Conn, j job) (bool, error) {
+	if _, err := conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, strconv.FormatInt(max(j.wait.Milliseconds(), 1), 10)); err != nil {
+		return false, err
+	}
+	_, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, j.key)
+	if hasCode(err, "55P03") { // lock_not_available
+		return false, nil
+	}
+	return err == nil, err
 }

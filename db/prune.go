@@ -17,9 +17,10 @@ const pruneBatch = 500
 
 // Pruning says what is old in a user's database.
 type Pruning struct {
-	Me     vocab.ID  // the user's actor
-	Before time.Time // what arrived before is old
-	DryRun bool      // count, and take every batch back: what goes only because another batch has gone is not counted
+	Me         vocab.ID  // the user's actor
+	Before     time.Time // what arrived before is old; zero: nothing that others sent is
+	Deliveries DeliveryRetention
+	DryRun     bool // count, and take every batch back: what goes only because another batch has gone is not counted
 }
 
 // Pruned counts what was removed.
@@ -28,6 +29,9 @@ type Pruned struct {
 	Objects    int
 	Reactions  int // by those activities, or to those objects
 	Actors     int // copies of actors that nothing refers to any more; a block does, and a vote
+	Deliveries int // done long ago: their jobs remember whom they reached
+	Jobs       int // with their deliveries
+	Lapsed     int // deliveries given up that were parked for too long
 }
 
 func (p *Pruned) add(q Pruned) {
@@ -35,6 +39,9 @@ func (p *Pruned) add(q Pruned) {
 	p.Objects += q.Objects
 	p.Reactions += q.Reactions
 	p.Actors += q.Actors
+	p.Deliveries += q.Deliveries
+	p.Jobs += q.Jobs
+	p.Lapsed += q.Lapsed
 }
 
 // Prune removes what others sent long ago and the user had nothing to do with. An activity stays, with its object, when
@@ -45,12 +52,17 @@ func (p *Pruned) add(q Pruned) {
 //   - its author shows the object first, and the user follows the author;
 //   - it is a Follow, or answers one, and there is a relationship with its actor.
 //
-// Ids stay taken, and deletions remembered; moves are, as long as they keep an account from moving again. It works in
+// Ids stay taken, and deletions remembered; moves are, as long as they keep an account from moving again. What became of
+// the user's own activities is forgotten as p.Deliveries says. It works in
 // transactions of bounded size and rests after each as long as it took. When it ends early, what is done is done, and
 // counted.
 func (c *Cluster) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pruned, error) {
 	var all Pruned
-	for _, pass := range []func(context.Context, *Tx, Pruning, reached) (Pruned, *reached, error){pruneActivities, pruneOrphans, pruneActors, pruneMoves} {
+	passes := []func(context.Context, *Tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs}
+	if !p.Before.IsZero() {
+		passes = append(passes, pruneActivities, pruneOrphans, pruneActors, pruneMoves)
+	}
+	for _, pass := range passes {
 		for at := (&reached{id: arrivedBy(p.Before)}); at != nil; {
 			var did Pruned
 			var next *reached
@@ -88,10 +100,13 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// reached is how far a pass has come: rows are looked at from the newest on, actors in order of their uris.
+// reached is how far a pass has come: rows are looked at from the newest on, actors in order of their uris, deliveries and
+// their jobs from the oldest on.
 type reached struct {
-	id  uuid.UUID
-	uri string
+	id       uuid.UUID
+	uri      string
+	delivery int64
+	job      uuid.UUID
 }
 
 // arrivedBy returns an id above those of all rows that arrived before t. Rows are given UUIDv7s as they arrive (RFC 9562

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -52,22 +51,8 @@ type TracedPoison struct {
 
 // TracedJob is the fan-out of an activity.
 type TracedJob struct {
-	ID         uuid.UUID
-	Activity   vocab.ID
-	Type       string
-	CreatedAt  time.Time
-	Counts     JobCounts
-	Deliveries []TracedDelivery // those that are not delivered first
-}
-
-// TracedDelivery is one delivery of a job.
-type TracedDelivery struct {
-	Inbox      vocab.ID
-	Status     string
-	Attempts   int
-	NextAt     *time.Time // when it is tried again; nil when it is not
-	LastStatus int        // of the last answer; 0: none
-	Error      string
+	DeliveryJob
+	Deliveries []DeliveryReport // those that are not delivered first
 }
 
 // Trace returns what is known of an id to the user whose actor is me.
@@ -113,27 +98,15 @@ func (t *Tx) traceActors(ctx context.Context, id vocab.ID, rows string) ([]vocab
 }
 
 func (t *Tx) traceJobs(ctx context.Context, id vocab.ID) ([]TracedJob, error) {
-	type row struct {
-		ID        uuid.UUID
-		Activity  vocab.ID
-		Type      string
-		CreatedAt time.Time
-		JobCounts
-	}
-	rows, err := collect[row](ctx, t, "trace deliveries", `SELECT j.id, j.activity_uri, j.type, j.created_at, count(d.id), count(*) FILTER (WHERE d.status = 'pending'),
-			count(*) FILTER (WHERE d.status = 'delivered'), count(*) FILTER (WHERE d.status = 'failed'), count(*) FILTER (WHERE d.status = 'skipped')
-		FROM (SELECT * FROM delivery_jobs WHERE activity_uri = $1 OR object_uri = $1 ORDER BY id DESC LIMIT $2) j
-		LEFT JOIN deliveries d ON d.job_id = j.id GROUP BY j.id, j.activity_uri, j.type, j.created_at ORDER BY j.id DESC`, id, maxTraced)
+	now := time.Now()
+	found, err := t.DeliveryJobs(ctx, DeliveryFilter{Activity: id}, "", nil, maxTraced, now)
 	if err != nil {
 		return nil, err
 	}
-	jobs := make([]TracedJob, len(rows))
-	for i, j := range rows {
-		jobs[i] = TracedJob{ID: j.ID, Activity: j.Activity, Type: j.Type, CreatedAt: j.CreatedAt, Counts: j.JobCounts}
-		jobs[i].Deliveries, err = collect[TracedDelivery](ctx, t, "trace deliveries", `SELECT inbox, status, attempts, CASE status WHEN 'pending' THEN next_at END,
-				coalesce(last_status, 0), coalesce(last_error, '')
-			FROM deliveries WHERE job_id = $1 ORDER BY status = 'delivered', id LIMIT $2`, j.ID, maxTraced)
-		if err != nil {
+	jobs := make([]TracedJob, len(found))
+	for i, j := range found {
+		jobs[i].DeliveryJob = j
+		if jobs[i].Deliveries, err = t.OpenFirst(ctx, j.ID, maxTraced, now); err != nil {
 			return nil, err
 		}
 	}

@@ -71,6 +71,7 @@ type TracedJob struct {
 	Activity   vocab.ID         `json:"activity"`
 	Type       string           `json:"type"`
 	CreatedAt  time.Time        `json:"created_at"`
+	Status     string           `json:"status"` // pending, delivering, partial, delivered or error
 	Counts     db.JobCounts     `json:"counts"`
 	Deliveries []TracedDelivery `json:"deliveries"` // at most 50, those that are not delivered first
 }

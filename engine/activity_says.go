@@ -37,9 +37,9 @@ func (s sight) show() UserTrace {
 		out.PoisonAt, out.Reason = &s.Poison.At, s.Poison.Reason
 	}
 	for i, j := range s.Jobs {
-		out.Jobs[i] = TracedJob{ID: j.ID.String(), Activity: j.Activity, Type: j.Type, CreatedAt: j.CreatedAt, Counts: j.Counts, Deliveries: make([]TracedDelivery, len(j.Deliveries))}
+		out.Jobs[i] = TracedJob{ID: j.ID.String(), Activity: j.Activity, Type: j.Type, CreatedAt: j.CreatedAt, Status: j.Status, Counts: j.JobCounts, Deliveries: make([]TracedDelivery, len(j.Deliveries))}
 		for k, d := range j.Deliveries {
-			out.Jobs[i].Deliveries[k] = TracedDelivery(d)
+			out.Jobs[i].Deliveries[k] = TracedDelivery{Inbox: d.Inbox, Status: d.Status, Attempts: d.Attempts, NextAt: d.NextAt, LastStatus: d.LastStatus, Error: d.Error}
 		}
 	}
 	for _, c := range conclusions {
@@ -123,11 +123,11 @@ func (s sight) first() *db.TracedActivity {
 func (s sight) sent() string {
 	var c db.JobCounts
 	for _, j := range s.Jobs {
-		c.Total += j.Counts.Total
-		c.Pending += j.Counts.Pending
-		c.Delivered += j.Counts.Delivered
-		c.Failed += j.Counts.Failed
-		c.Skipped += j.Counts.Skipped
+		c.Total += j.Total
+		c.Pending += j.Pending
+		c.Delivered += j.Delivered
+		c.Failed += j.Failed
+		c.Skipped += j.Skipped
 	}
 	switch {
 	case c.Total == 0:

@@ -23,7 +23,9 @@ func TestATraceSaysWhatTheFactsMean(t *testing.T) {
 	inFeed.InFeed = true
 	liked := db.TracedActivity{URI: "https://here.example/users/alice/activities/1", Type: "Like", Direction: db.Outbound, StoredAt: at}
 	post := &db.TracedObject{Author: "https://peer.example/users/bob", StoredAt: at}
-	job := func(c db.JobCounts) []db.TracedJob { return []db.TracedJob{{Counts: c}} }
+	job := func(c db.JobCounts) []db.TracedJob {
+		return []db.TracedJob{{DeliveryJob: db.DeliveryJob{JobCounts: c}}}
+	}
 	for _, tt := range []struct {
 		name    string
 		sight   sight

@@ -59,6 +59,7 @@ type Config struct {
 		Concurrency     int           // requests at once in all: 1 to 10000
 		HostConcurrency int           // requests at once to one host: 1 to Concurrency
 		Timeout         time.Duration // of one attempt, connecting included: 10ms to 5m
+		Retention       time.Duration // of what became of the deliveries of an activity: 240h to 87600h
 	}
 	Limits struct {
 		Body             int64 // bytes of one request: 1 KiB to 64 MiB
@@ -91,6 +92,7 @@ func DefaultConfig(dataDir string) Config {
 	c.Delivery.Concurrency = 128
 	c.Delivery.HostConcurrency = 4
 	c.Delivery.Timeout = 10 * time.Second
+	c.Delivery.Retention = 2160 * time.Hour
 	c.Limits.Body = 1 << 20
 	c.Limits.InboxAddressRate = Rate{Events: 200, Burst: 4000}
 	c.Limits.InboxHostRate = Rate{Events: 50, Burst: 1000}
@@ -248,6 +250,7 @@ func (c Config) checkBounds() error {
 		{"delivery.concurrency", int64(c.Delivery.Concurrency), 1, 10_000, plain},
 		{"delivery.host_concurrency", int64(c.Delivery.HostConcurrency), 1, int64(c.Delivery.Concurrency), plain},
 		{"delivery.timeout", int64(c.Delivery.Timeout), int64(10 * time.Millisecond), int64(5 * time.Minute), duration},
+		{"delivery.retention", int64(c.Delivery.Retention), int64(240 * time.Hour), int64(87_600 * time.Hour), duration},
 		{"limits.body", c.Limits.Body, 1 << 10, 64 << 20, plain},
 		{"retention.remote_days", int64(c.Retention.RemoteDays), 0, maxDays, plain},
 		{"drain_timeout", int64(c.DrainTimeout), 0, int64(10 * time.Minute), duration},

@@ -61,6 +61,7 @@ func TestValidateNamesTheSettingThatCannotBeUsed(t *testing.T) {
 		{"actors believed for a second", func(c *Config) { c.Cache.ActorTTL = time.Second }, "cache.actor_ttl"},
 		{"no delivery", func(c *Config) { c.Delivery.Concurrency = 0 }, "delivery.concurrency"},
 		{"more to one host than in all", func(c *Config) { c.Delivery.Concurrency = 2 }, "delivery.host_concurrency"},
+		{"deliveries forgotten at once", func(c *Config) { c.Delivery.Retention = time.Hour }, "delivery.retention"},
 		{"attempt without time", func(c *Config) { c.Delivery.Timeout = 0 }, "delivery.timeout"},
 		{"bodies of one byte", func(c *Config) { c.Limits.Body = 1 }, "limits.body"},
 		{"pages that use the API", func(c *Config) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -13,7 +14,7 @@ import (
 // Pruning says whose databases are pruned, and of what.
 type Pruning struct {
 	Users    []vocab.Username    // nobody named: everybody
-	Days     int                 // what arrived so long ago is old; 0: retention.remote_days
+	Days     int                 // what arrived so long ago is old; 0: retention.remote_days, and nothing when that is 0
 	DryRun   bool                // only count
 	Progress func(done, all int) // told after each user; may be nil
 
@@ -24,8 +25,11 @@ type Pruning struct {
 type PruneCounts struct {
 	Activities int `json:"pruned_activities"` // with their places in the feed
 	Objects    int `json:"pruned_objects"`
-	Reactions  int `json:"pruned_reactions"` // by those activities, or to those objects
-	Actors     int `json:"pruned_actors"`    // copies of actors that nothing refers to any more
+	Reactions  int `json:"pruned_reactions"`  // by those activities, or to those objects
+	Actors     int `json:"pruned_actors"`     // copies of actors that nothing refers to any more
+	Deliveries int `json:"pruned_deliveries"` // done over a week ago: their jobs remember whom they reached
+	Jobs       int `json:"pruned_jobs"`       // fan-outs made delivery.retention ago, with their deliveries
+	Lapsed     int `json:"failed_deliveries"` // given up: their hosts were inactive for too long
 }
 
 func (c *PruneCounts) add(more PruneCounts) {
@@ -33,6 +37,9 @@ func (c *PruneCounts) add(more PruneCounts) {
 	c.Objects += more.Objects
 	c.Reactions += more.Reactions
 	c.Actors += more.Actors
+	c.Deliveries += more.Deliveries
+	c.Jobs += more.Jobs
+	c.Lapsed += more.Lapsed
 }
 
 // PruneReport says what became of a pruning.
@@ -55,17 +62,14 @@ type PrunedUser struct {
 }
 
 // Prune removes from users' databases what others sent long ago and the user had nothing to do with, as db.Cluster.Prune
-// decides, and when it is everybody's, the reports that were resolved as long ago; one that fails does not keep the others
-// from it. The fault is Busy when another process does the same, NoUser when somebody named is no user, Usage when nothing
-// says what is old.
+// decides, and what became of deliveries long ago; when it is everybody's, also the reports that were resolved as long ago.
+// One that fails does not keep the others from it. The fault is Busy when another process does the same, NoUser when
+// somebody named is no user, Usage for a number of days out of bounds.
 func (e *Engine) Prune(ctx context.Context, p Pruning) (r PruneReport, err error) {
 	began := time.Now()
 	r = PruneReport{Users: []PrunedUser{}, Days: p.Days, DryRun: p.DryRun}
 	if r.Days == 0 {
 		r.Days = e.cfg.Retention.RemoteDays
-	}
-	if r.Days == 0 {
-		return r, fault.New(fault.Usage, "retention.remote_days is 0: nothing is ever old").WithHint("lightweb prune --days 180")
 	}
 	if r.Days < 0 || r.Days > maxDays {
 		return r, fault.New(fault.Usage, fmt.Sprintf("%d days are not from 1 to %d", r.Days, maxDays))
@@ -78,9 +82,12 @@ func (e *Engine) Prune(ctx context.Context, p Pruning) (r PruneReport, err error
 	if p.since.IsZero() {
 		p.since = began.Add(time.Hour)
 	}
-	before := e.now().AddDate(0, 0, -r.Days)
-	if len(p.Users) == 0 {
-		if r.Reports, err = e.db.PruneReports(ctx, before, p.DryRun); err != nil {
+	old := db.Pruning{DryRun: p.DryRun, Deliveries: delivery.Retention(e.now(), e.cfg.Delivery.Retention)}
+	if r.Days > 0 {
+		old.Before = e.now().AddDate(0, 0, -r.Days)
+	}
+	if len(p.Users) == 0 && r.Days > 0 {
+		if r.Reports, err = e.db.PruneReports(ctx, old.Before, p.DryRun); err != nil {
 			return r, err
 		}
 	}
@@ -89,7 +96,7 @@ func (e *Engine) Prune(ctx context.Context, p Pruning) (r PruneReport, err error
 		return r, err
 	}
 	for n, u := range users {
-		one := e.pruneUser(ctx, u, p.DryRun, before)
+		one := e.pruneUser(ctx, u, old)
 		if err := ctx.Err(); err != nil {
 			return r, fault.Wrap(fault.Busy, fmt.Sprintf("time ran out when %d of %d users were pruned", n, len(users)), err)
 		}
@@ -110,9 +117,10 @@ func (r *PruneReport) add(u PrunedUser) {
 	}
 }
 
-func (e *Engine) pruneUser(ctx context.Context, u vocab.Username, dryRun bool, before time.Time) PrunedUser {
-	did, err := e.db.Prune(ctx, u, db.Pruning{Me: e.local.ID(u), Before: before, DryRun: dryRun})
-	if err == nil && !dryRun {
+func (e *Engine) pruneUser(ctx context.Context, u vocab.Username, old db.Pruning) PrunedUser {
+	old.Me = e.local.ID(u)
+	did, err := e.db.Prune(ctx, u, old)
+	if err == nil && !old.DryRun {
 		err = e.db.MarkPruned(ctx, u, e.now())
 	}
 	out := PrunedUser{User: u, PruneCounts: PruneCounts(did)}

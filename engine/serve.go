@@ -109,9 +109,7 @@ func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener
 	if e.postgres != nil {
 		running.Go(func() { e.postgres.Supervise(ctx) })
 	}
-	if e.cfg.Retention.RemoteDays > 0 {
-		running.Go(func() { e.nightly(ctx) })
-	}
+	running.Go(func() { e.nightly(ctx) })
 	delivering, stopDelivering := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopDelivering()
 	delivered := make(chan error, 1)

@@ -124,7 +124,7 @@ func (s stored) settle(ctx context.Context, tx *db.Tx, all []ended, now time.Tim
 			continue // without the lease another process tells how the delivery ends
 		}
 		if e.outcome.Status == db.DeliveryFailed {
-			if err := tx.AddEvent(ctx, failed(e, now)); err != nil {
+			if err := tx.AddEvent(ctx, FailedEvent(e.delivery, e.outcome.Error, now)); err != nil {
 				return nil, err
 			}
 		}
@@ -135,12 +135,6 @@ func (s stored) settle(ctx context.Context, tx *db.Tx, all []ended, now time.Tim
 		}
 	}
 	return waited, nil
-}
-
-// failed is the event of a delivery that was given up.
-func failed(e ended, now time.Time) db.Event {
-	return db.Event{Type: "delivery.failed", Source: "ap", At: now, Payload: vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(),
-		"activityUri": string(e.delivery.Activity), "activityType": e.delivery.Type, "inbox": string(e.delivery.Inbox), "error": e.outcome.Error, "trust": "self"}.JSON()}
 }
 
 // leave ends what there is between the user and an actor who is gone.

@@ -1,0 +1,485 @@
+package db_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func jobReport(t testing.TB, c *db.Cluster, u vocab.Username, j db.Job, at time.Time) (r db.DeliveryJob) {
+	t.Helper()
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		found, err := tx.DeliveryJob(ctx, j.ID, at)
+		if err != nil || found == nil {
+			return fmt.Errorf("job %s: %v, %w", j.ID, found, err)
+		}
+		r = *found
+		return nil
+	})
+	return r
+}
+
+// jobsOf returns the ids of a page of jobs.
+func jobsOf(t testing.TB, c *db.Cluster, u vocab.Username, f db.DeliveryFilter, status string, after *db.Place, n int) (ids []uuid.UUID) {
+	t.Helper()
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		found, err := tx.DeliveryJobs(ctx, f, status, after, n, now)
+		ids = nil
+		for _, j := range found {
+			ids = append(ids, j.ID)
+		}
+		return err
+	})
+	return ids
+}
+
+func rowsOf(t testing.TB, c *db.Cluster, u vocab.Username, j db.Job) (rows []db.DeliveryReport) {
+	t.Helper()
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		rows, err = tx.JobDeliveries(ctx, j.ID, -1<<62, 1000, now)
+		return err
+	})
+	return rows
+}
+
+// end gives a claimed delivery an outcome.
+func end(t testing.TB, c *db.Cluster, u vocab.Username, d db.Delivery, status string) {
+	t.Helper()
+	finish(t, c, u, "me", db.Outcome{Delivery: d.ID, Status: status, NextAt: now.Add(time.Hour), Spent: true, Error: "because it is " + status})
+}
+
+func TestAJobSaysWhatItAmountsTo(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	for _, tt := range []struct {
+		ends []string
+		want string
+	}{
+		{[]string{"pending", "pending"}, db.DeliveryPending},
+		{[]string{"failed", "pending"}, db.DeliveryPending},
+		{[]string{"delivered", "pending"}, db.JobPartial},
+		{[]string{"delivered", "failed"}, db.JobPartial},
+		{[]string{"delivered", "skipped"}, db.DeliveryDelivered},
+		{[]string{"failed", "skipped"}, db.JobError},
+		{[]string{"delivered", ""}, db.DeliveryDelivering}, // which is under way
+	} {
+		j := job("Create", "")
+		enqueue(t, c, u, j, now, inboxOn("p.example", 0), inboxOn("q.example", 1))
+		want := db.JobCounts{Total: 2}
+		for n, d := range claim(t, c, u, "me", now, 10) {
+			switch tt.ends[n] {
+			case "":
+				want.Pending++
+				continue
+			case "pending":
+				want.Pending++
+			case "delivered":
+				want.Delivered++
+			case "failed":
+				want.Failed++
+			case "skipped":
+				want.Skipped++
+			}
+			end(t, c, u, d, tt.ends[n])
+		}
+		if r := jobReport(t, c, u, j, now); r.Status != tt.want || r.JobCounts != want || r.Activity != j.Activity || r.Type != "Create" {
+			t.Errorf("%q make %+v, want %s with %+v", tt.ends, r, tt.want, want)
+		}
+		for _, d := range claim(t, c, u, "me", now.Add(lease), 10) { // out of the way of the next
+			end(t, c, u, d, db.DeliverySkipped)
+		}
+	}
+}
+
+func TestJobsAreFoundByWhatTheyAreAbout(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	var jobs []db.Job
+	for n := range 5 {
+		j := job("Create", post+vocab.ID(fmt.Sprint(n)))
+		jobs = append(jobs, j)
+		enqueue(t, c, u, j, now.Add(time.Duration(n)*time.Hour), inboxOn(fmt.Sprintf("%d.example", n), n))
+	}
+	for _, d := range claim(t, c, u, "me", now.Add(time.Minute), 10) {
+		end(t, c, u, d, db.DeliveryDelivered) // of the first
+	}
+	ids := func(of ...int) (ids []uuid.UUID) {
+		for _, n := range of {
+			ids = append(ids, jobs[n].ID)
+		}
+		return ids
+	}
+	for _, tt := range []struct {
+		name   string
+		filter db.DeliveryFilter
+		status string
+		after  *db.Place
+		n      int
+		want   []uuid.UUID
+	}{
+		{"all, the newest first", db.DeliveryFilter{}, "", nil, 10, ids(4, 3, 2, 1, 0)},
+		{"a page", db.DeliveryFilter{}, "", nil, 2, ids(4, 3)},
+		{"the next", db.DeliveryFilter{}, "", &db.Place{ID: jobs[3].ID}, 2, ids(2, 1)},
+		{"to a host", db.DeliveryFilter{Hosts: []string{"2.example", "4.example"}}, "", nil, 10, ids(4, 2)},
+		{"of an activity", db.DeliveryFilter{Activity: jobs[1].Activity}, "", nil, 10, ids(1)},
+		{"about an object", db.DeliveryFilter{Activity: post + "3"}, "", nil, 10, ids(3)},
+		{"one", db.DeliveryFilter{Job: jobs[2].ID}, "", nil, 10, ids(2)},
+		{"since", db.DeliveryFilter{Since: now.Add(3 * time.Hour)}, "", nil, 10, ids(4, 3)},
+		{"delivered", db.DeliveryFilter{}, db.DeliveryDelivered, nil, 10, ids(0)},
+		{"pending to a host", db.DeliveryFilter{Hosts: []string{"0.example", "1.example"}}, db.DeliveryPending, nil, 10, ids(1)},
+		{"failed", db.DeliveryFilter{}, db.DeliveryFailed, nil, 10, nil},
+	} {
+		if d := cmp.Diff(tt.want, jobsOf(t, c, u, tt.filter, tt.status, tt.after, tt.n)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, d)
+		}
+	}
+}
+
+func TestADeliveryIsReportedWithEverything(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	j := job("Create", post)
+	enqueue(t, c, u, j, now, inboxOn("p.example", 0), inboxOn("q.example", 1), inboxOn("r.example", 2))
+	rows := claim(t, c, u, "me", now, 2)
+	finish(t, c, u, "me", db.Outcome{Delivery: rows[0].ID, Status: db.DeliveryPending, NextAt: now.Add(time.Hour), Spent: true, HTTPStatus: 503,
+		Answer: []byte("bad\x00\x1b[31m\xff\nline"), Location: "https://p.example/else", RetryAfter: time.Minute, RemoteID: "https://p.example/1", Error: "busy",
+		Latency: 40 * time.Millisecond, BytesOut: 100, BytesIn: 7})
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		_, _, err := tx.ParkDeliveries(ctx, []string{"r.example"}, 10, now)
+		return err
+	})
+	got := rowsOf(t, c, u, j)
+	if len(got) != 3 || got[1].Status != db.DeliveryDelivering || got[1].NextAt != nil || got[2].Status != db.DeliveryParked {
+		t.Fatalf("reported %+v", got)
+	}
+	r, next := got[0], now.Add(time.Hour)
+	want := db.DeliveryReport{ID: rows[0].ID, Job: j.ID, Inbox: rows[0].Inbox, Host: "p.example", Targets: rows[0].Targets, Status: db.DeliveryPending, Attempts: 1,
+		NextAt: &next, LastStatus: 503, Answer: r.Answer, Location: "https://p.example/else", RetryAfter: 60, Error: "busy", RemoteID: "https://p.example/1",
+		LatencyMS: 40, BytesOut: 100, BytesIn: 7, CreatedAt: &now, UpdatedAt: &now}
+	if d := cmp.Diff(want, r); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if r.Says() != "bad\ufffd\ufffd[31m\ufffd\nline" || r.IdempotencyKey() != rows[0].IdempotencyKey() {
+		t.Errorf("says %q under %q", r.Says(), r.IdempotencyKey())
+	}
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		states, err := tx.DeliveryStates(ctx, now)
+		if d := cmp.Diff([]db.DeliveryState{
+			{Host: "p.example", Status: db.DeliveryPending, Count: 1, Oldest: now, NextAt: &next, Error: "busy"},
+			{Host: "q.example", Status: db.DeliveryDelivering, Count: 1, Oldest: now},
+			{Host: "r.example", Status: db.DeliveryParked, Count: 1, Oldest: now},
+		}, states); d != "" {
+			t.Errorf("states (-want +got):\n%s", d)
+		}
+		return err
+	})
+}
+
+// retention is that of an instance, of which a moment has come.
+func retention(at time.Time) db.DeliveryRetention {
+	const day = 24 * time.Hour
+	return db.DeliveryRetention{Now: at, Delivered: 7 * day, Jobs: 90 * day, Parked: 8 * day, Lasting: 30 * day, Types: []string{"Delete", "Move", "Undo"},
+		Failed: func(d db.Delivery, why string, at time.Time) db.Event {
+			return db.Event{Type: "delivery.failed", Source: "ap", Payload: json.RawMessage(fmt.Sprintf(`{"activityUri":%q,"error":%q}`, d.Activity, why)), At: at}
+		}}
+}
+
+func forget(t testing.TB, c *db.Cluster, u vocab.Username, days int, dry bool) db.Pruned {
+	t.Helper()
+	did, err := c.Prune(t.Context(), u, db.Pruning{Me: aliceID, DryRun: dry, Deliveries: retention(now.Add(time.Duration(days) * 24 * time.Hour))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return did
+}
+
+func TestWhatBecameOfDeliveriesIsForgottenInTime(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	done, half, open := job("Create", post), job("Create", post+"2"), job("Create", post+"3")
+	enqueue(t, c, u, done, now, inboxOn("p.example", 0), inboxOn("q.example", 1))
+	enqueue(t, c, u, half, now, inboxOn("p.example", 0), inboxOn("q.example", 1))
+	for n, d := range claim(t, c, u, "me", now, 10) {
+		end(t, c, u, d, []string{db.DeliveryDelivered, db.DeliveryDelivered, db.DeliveryDelivered, db.DeliveryFailed}[n])
+	}
+	enqueue(t, c, u, open, now, inboxOn("p.example", 0))
+	sent := func() (all []db.Inbox) {
+		read(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) { all, err = tx.SentTo(ctx, post); return err })
+		return all
+	}
+	before, was := sent(), jobReport(t, c, u, done, now)
+	if did := forget(t, c, u, 6, false); did != (db.Pruned{}) {
+		t.Errorf("after six days %+v is forgotten", did)
+	}
+	for _, dry := range []bool{true, false} {
+		if did := forget(t, c, u, 8, dry); did != (db.Pruned{Deliveries: 3}) {
+			t.Errorf("after eight days %+v goes (dry run: %t), want 3 deliveries", did, dry)
+		}
+	}
+	if did := forget(t, c, u, 8, false); did != (db.Pruned{}) {
+		t.Errorf("then %+v", did)
+	}
+	if d := cmp.Diff(before, sent()); d != "" || len(before) != 2 {
+		t.Errorf("whom the post went to (-before +after):\n%s", d)
+	}
+	if d := cmp.Diff(was, jobReport(t, c, u, done, now)); d != "" {
+		t.Errorf("the job (-before +after):\n%s", d)
+	}
+	rows := rowsOf(t, c, u, half)
+	if len(rows) != 2 || rows[0].Status != db.DeliveryDelivered || rows[0].Host != "p.example" || rows[0].IdempotencyKey() != "" || !slices.Equal(rows[0].Targets, inboxOn("p.example", 0).Targets) ||
+		rows[1].Status != db.DeliveryFailed {
+		t.Errorf("of the other is known %+v", rows)
+	}
+	if got := jobsOf(t, c, u, db.DeliveryFilter{Hosts: []string{"q.example"}}, "", nil, 10); !slices.Equal(got, []uuid.UUID{half.ID, done.ID}) {
+		t.Errorf("by host there are %v, want those done long ago too", got)
+	}
+	if did := forget(t, c, u, 91, true); did != (db.Pruned{Jobs: 2}) {
+		t.Errorf("after 91 days %+v goes, want 2 jobs", did)
+	}
+	forget(t, c, u, 91, false)
+	if got := jobsOf(t, c, u, db.DeliveryFilter{}, "", nil, 10); !slices.Equal(got, []uuid.UUID{open.ID}) {
+		t.Errorf("left are %v, want the one that is tried again", got)
+	}
+}
+
+func TestWhatIsParkedForTooLongIsGivenUp(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	enqueue(t, c, u, job("Create", ""), now, inboxOn("p.example", 0))
+	enqueue(t, c, u, job("Delete", ""), now, inboxOn("p.example", 0))
+	enqueue(t, c, u, job("Create", ""), now, inboxOn("q.example", 0)) // which waits only
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		_, _, err := tx.ParkDeliveries(ctx, []string{"p.example"}, 10, now)
+		return err
+	})
+	for _, tt := range []struct{ days, want int }{{7, 0}, {9, 1}, {29, 0}, {31, 1}} {
+		for _, dry := range []bool{true, false} {
+			if did := forget(t, c, u, tt.days, dry); did.Lapsed != tt.want {
+				t.Errorf("after %d days %d are given up (dry run: %t), want %d", tt.days, did.Lapsed, dry, tt.want)
+			}
+		}
+	}
+	var events []db.Event
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) { events, err = tx.Events(ctx, 0, 10); return err })
+	if len(events) != 2 || events[0].Type != "delivery.failed" || !strings.Contains(string(events[0].Payload), "stayed away") {
+		t.Errorf("told of it was %+v, want both", events)
+	}
+}
+
+func TestMoreThanABatchIsForgotten(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	run(t, databaseOf(t, c, u), `WITH j AS (INSERT INTO delivery_jobs (id, activity_uri, type, body, created_at, dedupe_hash)
+			SELECT ('0192d3a4-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'https://here.example/' || n, 'Create', '{}', $1::timestamptz, sha256(n::text::bytea) FROM generate_series(1, 600) n RETURNING id)
+		INSERT INTO deliveries (job_id, inbox, host, targets, status, next_at, created_at, updated_at)
+		SELECT id, 'https://p.example/' || m, 'p.example', '{}', CASE m WHEN 1 THEN 'failed' ELSE 'delivered' END, $1, $1, $1 FROM j, generate_series(1, 12) m`, now)
+	if did := forget(t, c, u, 8, true); did != (db.Pruned{Deliveries: 6600}) {
+		t.Errorf("%+v would go, want 6600 deliveries", did)
+	}
+	if did := forget(t, c, u, 100, false); did != (db.Pruned{Deliveries: 6600, Jobs: 600}) {
+		t.Errorf("%+v goes, want 6600 deliveries and 600 jobs", did)
+	}
+}
+
+func choice(states ...string) db.DeliveryChoice { return db.DeliveryChoice{States: states} }
+
+func requeue(t testing.TB, c *db.Cluster, u vocab.Username, ch db.DeliveryChoice, reset bool, at time.Time) (rows []db.Requeued) {
+	t.Helper()
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		rows, err = tx.RequeueDeliveries(ctx, ch, reset, 0, 100, at)
+		return err
+	})
+	return rows
+}
+
+func TestDeliveriesAreTriedAgainWhenAsked(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	later := now.Add(time.Hour / 2)
+	j := job("Create", post)
+	enqueue(t, c, u, j, now, inboxOn("failed.example", 0), inboxOn("pending.example", 1), inboxOn("parked.example", 2), inboxOn("gone.example", 3), inboxOn("blocked.example", 4), inboxOn("leased.example", 5))
+	rows := claim(t, c, u, "me", now, 10)
+	for n, status := range []string{db.DeliveryFailed, db.DeliveryPending, db.DeliveryPending, db.DeliverySkipped, db.DeliveryFailed} {
+		end(t, c, u, rows[n], status)
+	}
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		_, _, err := tx.ParkDeliveries(ctx, []string{"parked.example"}, 10, now)
+		return err
+	})
+	claim(t, c, u, "other", now.Add(lease), 1) // what the first one leased and did not end
+	at := now.Add(lease)
+	all := choice(db.DeliveryPending, db.DeliveryParked, db.DeliveryFailed)
+	all.Except = []string{"blocked.example"}
+	hosts := func(rows []db.Requeued) (hosts []string) {
+		for _, r := range rows {
+			hosts = append(hosts, strings.TrimSuffix(r.Host, ".example"))
+		}
+		return hosts
+	}
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		chosen, err := tx.ChosenDeliveries(ctx, all, at)
+		if len(chosen) != 3 || chosen[1].Host != "parked.example" || chosen[1].Parked != 1 || chosen[0].Error != "because it is failed" {
+			t.Errorf("chosen are %+v", chosen)
+		}
+		return err
+	})
+	if got := hosts(requeue(t, c, u, choice(db.DeliveryFailed), false, at)); !slices.Equal(got, []string{"failed", "blocked"}) {
+		t.Errorf("of the failed %q are due", got)
+	}
+	all.Except = append(all.Except, "failed.example")
+	if got := hosts(requeue(t, c, u, all, true, at)); !slices.Equal(got, []string{"pending", "parked"}) {
+		t.Errorf("of the others %q are due", got)
+	}
+	due := map[string]db.Delivery{}
+	for _, d := range claim(t, c, u, "me", at, 10) {
+		due[d.Host] = d
+	}
+	if len(due) != 4 || due["failed.example"].Attempts != 1 || due["parked.example"].Attempts != 0 || !due["parked.example"].Created.Equal(at) || !due["failed.example"].Created.Equal(now) {
+		t.Errorf("at %s due are %+v", later, due)
+	}
+}
+
+// A post that was deleted since is not shown to anybody again, and a like that was taken back is not given again.
+func TestWhatWasTakenBackIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	enqueue(t, c, u, job("Create", post), now, inboxOn("p.example", 0))
+	end(t, c, u, claim(t, c, u, "me", now, 1)[0], db.DeliveryFailed)
+	if rows := requeue(t, c, u, choice(db.DeliveryFailed), false, now); len(rows) != 1 {
+		t.Fatalf("%+v are due, want the one", rows)
+	}
+	end(t, c, u, claim(t, c, u, "me", now, 1)[0], db.DeliveryFailed)
+	enqueue(t, c, u, job("Delete", post), now.Add(time.Minute), inboxOn("p.example", 0))
+	if rows := requeue(t, c, u, choice(db.DeliveryFailed), false, now.Add(time.Hour)); len(rows) != 0 {
+		t.Errorf("%+v are due after the Delete", rows)
+	}
+}
+
+func TestChosenDeliveriesAreLeasedInOrder(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	first, second := job("Create", post), job("Update", post)
+	enqueue(t, c, u, first, now, inboxOn("p.example", 0))
+	enqueue(t, c, u, second, now, inboxOn("p.example", 0))
+	take := func() (rows []db.Delivery) {
+		write(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) {
+			rows, err = tx.ClaimChosen(ctx, choice(db.DeliveryPending), false, "me", lease, 10, now)
+			return err
+		})
+		return rows
+	}
+	rows := take()
+	if len(rows) != 1 || rows[0].Job != first.ID || string(rows[0].Body) != string(first.Body) {
+		t.Fatalf("leased %+v, want the first", rows)
+	}
+	if again := take(); len(again) != 0 {
+		t.Errorf("while it is under way %+v were leased", again)
+	}
+	end(t, c, u, rows[0], db.DeliveryDelivered)
+	if rows := take(); len(rows) != 1 || rows[0].Job != second.ID {
+		t.Errorf("then %+v, want the second", rows)
+	}
+}
+
+func TestDeliveriesAreDropped(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	j, other := job("Create", post), job("Create", "")
+	enqueue(t, c, u, j, now, inboxOn("p.example", 0), inboxOn("q.example", 1))
+	enqueue(t, c, u, other, now, inboxOn("p.example", 0))
+	leased := claim(t, c, u, "me", now, 1)
+	drop := func(f db.DeliveryFilter) (n int) {
+		write(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) {
+			_, n, err = tx.DropDeliveries(ctx, db.DeliveryChoice{DeliveryFilter: f, States: []string{db.DeliveryPending, db.DeliveryParked}}, "dropped", 0, 10, now)
+			return err
+		})
+		return n
+	}
+	if n := drop(db.DeliveryFilter{Hosts: []string{"p.example"}}); n != 1 {
+		t.Errorf("%d dropped, want the one that is not under way", n)
+	}
+	var under int
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		under, err = tx.CountLeased(ctx, db.DeliveryFilter{Hosts: []string{"p.example"}}, now)
+		return err
+	})
+	if under != 1 {
+		t.Errorf("%d are under way, want 1", under)
+	}
+	end(t, c, u, leased[0], db.DeliveryPending)
+	if n := drop(db.DeliveryFilter{Activity: j.Activity}); n != 2 {
+		t.Errorf("%d dropped of the activity, want 2", n)
+	}
+	for _, r := range slices.Concat(rowsOf(t, c, u, j), rowsOf(t, c, u, other)) {
+		if r.Status != db.DeliverySkipped || r.Error != "dropped" {
+			t.Errorf("left is %+v", r)
+		}
+	}
+}
+
+func TestOneProcessRetriesAtATimeAndAnotherMayWait(t *testing.T) {
+	t.Parallel()
+	c, _ := alice(t)
+	release, err := c.LockRetry(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wait := range []time.Duration{0, time.Millisecond} {
+		if _, err := c.LockRetry(t.Context(), wait); fault.KindOf(err) != fault.Busy || !strings.Contains(err.Error(), "another 'lightweb deliver retry' runs (process ") {
+			t.Errorf("after %v: %v, want Busy with who it is", wait, err)
+		}
+	}
+	got := make(chan error, 1)
+	go func() {
+		release, err := c.LockRetry(context.WithoutCancel(t.Context()), time.Minute)
+		if err == nil {
+			release()
+		}
+		got <- err
+	}()
+	release()
+	if err := <-got; err != nil {
+		t.Errorf("who waited got %v", err)
+	}
+}
+
+func TestAPageOfJobsIsReadByTheIndexWhateverTheirNumber(t *testing.T) {
+	t.Parallel()
+	c := open(t, destroyed(t, dbtest.Config(t)))
+	u := dbtest.User(t, c, "alice")
+	database := databaseOf(t, c, u)
+	run(t, database, `WITH j AS (INSERT INTO delivery_jobs (id, activity_uri, object_uri, type, body, created_at, dedupe_hash)
+			SELECT ('0192d3a4-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'https://here.example/' || n, 'https://here.example/o/' || n, 'Create', '{}', $1::timestamptz, sha256(n::text::bytea) FROM generate_series(1, 5000) n RETURNING id)
+		INSERT INTO deliveries (job_id, inbox, host, targets, next_at, created_at, updated_at)
+		SELECT id, 'https://p.example/' || m, 'p.example', '{}', $1, $1, $1 FROM j, generate_series(1, 20) m`, now)
+	var last uuid.UUID
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		for _, f := range []db.DeliveryFilter{{}, {Hosts: []string{"p.example"}}, {Activity: "https://here.example/7"}, {Activity: "https://here.example/o/8"}, {Since: now}} {
+			jobs, err := tx.DeliveryJobs(ctx, f, db.DeliveryPending, nil, 20, now)
+			if err != nil || len(jobs) == 0 {
+				t.Errorf("by %+v there are %d, %v", f, len(jobs), err)
+				return err
+			}
+			last = jobs[0].ID
+		}
+		_, err := tx.JobDeliveries(ctx, last, 0, 20, now)
+		return err
+	})
+	c.Close() // with the session its counts are published
+	var read int64
+	if err := session(t, database).QueryRow(t.Context(), `SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname IN ('deliveries', 'delivery_jobs')`).Scan(&read); err != nil || read > 100 {
+		t.Errorf("%d rows were read in scans of whole tables, %v", read, err)
+	}
+}

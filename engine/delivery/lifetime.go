@@ -1,0 +1,28 @@
+package delivery
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// rowsKept is how long a delivery that got through has a row of its own.
+const rowsKept = 7 * day
+
+// Retention says for how long it is remembered what became of deliveries, and that jobs are for so long.
+func Retention(now time.Time, jobs time.Duration) db.DeliveryRetention {
+	return db.DeliveryRetention{Now: now, Delivered: rowsKept, Jobs: jobs, Parked: lifetime, Lasting: longLifetime,
+		Types: slices.Sorted(maps.Keys(lasting)), Failed: FailedEvent}
+}
+
+// FailedEvent tells a user that a delivery was given up.
+func FailedEvent(d db.Delivery, why string, now time.Time) db.Event {
+	payload := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "activityUri": string(d.Activity), "activityType": d.Type,
+		"inbox": string(d.Inbox), "error": why, "trust": "self"}
+	return db.Event{Type: "delivery.failed", Source: "ap", Payload: payload.JSON(), At: now}
+}
