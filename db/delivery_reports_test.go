@@ -147,6 +147,14 @@ func TestJobsAreFoundByWhatTheyAreAbout(t *testing.T) {
 	}
 }
 
+// park sets what is owed to a host aside, as the dispatcher does once it is inactive.
+func park(t *testing.T, c *db.Cluster, u vocab.Username, host string) {
+	t.Helper()
+	if n := number(t, databaseOf(t, c, u), `WITH p AS (UPDATE deliveries SET status = 'parked' WHERE status = 'pending' AND lease_owner IS NULL AND host = '`+host+`' RETURNING 1) SELECT count(*) FROM p`); n == 0 {
+		t.Fatalf("nothing is owed to %s", host)
+	}
+}
+
 func TestADeliveryIsReportedWithEverything(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -156,10 +164,7 @@ func TestADeliveryIsReportedWithEverything(t *testing.T) {
 	finish(t, c, u, "me", db.Outcome{Delivery: rows[0].ID, Status: db.DeliveryPending, NextAt: now.Add(time.Hour), Spent: true, HTTPStatus: 503,
 		Answer: []byte("bad\x00\x1b[31m\xff\nline"), Location: "https://p.example/else", RetryAfter: time.Minute, RemoteID: "https://p.example/1", Error: "busy",
 		Latency: 40 * time.Millisecond, BytesOut: 100, BytesIn: 7})
-	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		_, _, err := tx.ParkDeliveries(ctx, []string{"r.example"}, 10, now)
-		return err
-	})
+	park(t, c, u, "r.example")
 	got := rowsOf(t, c, u, j)
 	if len(got) != 3 || got[1].Status != db.DeliveryDelivering || got[1].NextAt != nil || got[2].Status != db.DeliveryParked {
 		t.Fatalf("reported %+v", got)
@@ -260,10 +265,7 @@ func TestWhatIsParkedForTooLongIsGivenUp(t *testing.T) {
 	enqueue(t, c, u, job("Create", ""), now, inboxOn("p.example", 0))
 	enqueue(t, c, u, job("Delete", ""), now, inboxOn("p.example", 0))
 	enqueue(t, c, u, job("Create", ""), now, inboxOn("q.example", 0)) // which waits only
-	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		_, _, err := tx.ParkDeliveries(ctx, []string{"p.example"}, 10, now)
-		return err
-	})
+	park(t, c, u, "p.example")
 	for _, tt := range []struct{ days, want int }{{7, 0}, {9, 1}, {29, 0}, {31, 1}} {
 		for _, dry := range []bool{true, false} {
 			if did := forget(t, c, u, tt.days, dry); did.Lapsed != tt.want {
@@ -314,10 +316,7 @@ func TestDeliveriesAreTriedAgainWhenAsked(t *testing.T) {
 	for n, status := range []string{db.DeliveryFailed, db.DeliveryPending, db.DeliveryPending, db.DeliverySkipped, db.DeliveryFailed} {
 		end(t, c, u, rows[n], status)
 	}
-	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		_, _, err := tx.ParkDeliveries(ctx, []string{"parked.example"}, 10, now)
-		return err
-	})
+	park(t, c, u, "parked.example")
 	claim(t, c, u, "other", now.Add(lease), 1) // what the first one leased and did not end
 	at := now.Add(lease)
 	all := choice(db.DeliveryPending, db.DeliveryParked, db.DeliveryFailed)

@@ -61,10 +61,7 @@ func (s *Server) getFeed(a *answer, r *http.Request, _ httprouter.Params) error 
 	if err != nil {
 		return err
 	}
-	if page.Next != "" {
-		q.Set("cursor", page.Next)
-		a.Header().Set("Link", "<"+r.URL.Path+"?"+q.Encode()+`>; rel="next"`)
-	}
+	linkNext(a, r, q, page.Next)
 	return a.sendJSON(r, page)
 }
 

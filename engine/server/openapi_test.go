@@ -34,7 +34,7 @@ func TestOpenAPIDescribesEveryRouteAndActionOfTheAPI(t *testing.T) {
 	want := []string{"post /api/activity"}
 	for path := range new(Server).reads() {
 		if strings.HasPrefix(path, apiPrefix) {
-			want = append(want, "get "+strings.Replace(path, ":entry", "{id}", 1))
+			want = append(want, "get "+strings.NewReplacer(":entry", "{id}", ":job", "{job}").Replace(path))
 		}
 	}
 	slices.Sort(want)

@@ -155,6 +155,8 @@ func (s *Server) reads() map[string]handle {
 		"/users/:user/objects/:thing":            s.getObject,
 		"/api/feed":                              s.api(s.getFeed),
 		"/api/feed/:entry":                       s.api(s.getFeedEntry),
+		"/api/deliveries":                        s.api(s.getDeliveries),
+		"/api/deliveries/:job":                   s.api(s.getDeliveryJob),
 		"/api/openapi.json":                      s.getOpenAPI,
 	}
 }

@@ -1,0 +1,225 @@
+package server
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Bounds of a page of deliveries.
+const (
+	defaultJobs       = 20
+	maxJobs           = 100
+	defaultDeliveries = 100
+	maxDeliveries     = 1000
+)
+
+// deliveryJob is the fan-out of an activity, with what became of it.
+type deliveryJob struct {
+	JobID            string       `json:"jobId"`
+	ActivityID       vocab.ID     `json:"activityId"`
+	ObjectID         vocab.ID     `json:"objectId,omitempty"`
+	Type             string       `json:"type"`
+	Status           string       `json:"status"`
+	Counts           db.JobCounts `json:"counts"`
+	CreatedAt        time.Time    `json:"createdAt"`
+	FirstDeliveredAt *time.Time   `json:"firstDeliveredAt,omitempty"`
+}
+
+// deliveryJobs is a page of them.
+type deliveryJobs struct {
+	Items []deliveryJob `json:"items"`
+	Next  string        `json:"next,omitempty"`
+}
+
+// delivery is one to an inbox. Of one that got through over a week ago only inbox, host and targets are known.
+type delivery struct {
+	InboxURL       vocab.ID   `json:"inboxUrl"`
+	Host           string     `json:"host"` // empty: this server
+	Targets        []vocab.ID `json:"targets"`
+	Status         string     `json:"status"`
+	Attempts       int        `json:"attempts"`
+	NextAttemptAt  *time.Time `json:"nextAttemptAt,omitempty"`
+	ResponseStatus int        `json:"responseStatus,omitempty"`
+	ResponseBody   string     `json:"responseBody,omitempty"`
+	Location       string     `json:"location,omitempty"`
+	RetryAfter     int        `json:"retryAfter,omitempty"` // seconds
+	Error          string     `json:"error,omitempty"`
+	IdempotencyKey string     `json:"idempotencyKey,omitempty"`
+	RemoteID       string     `json:"remoteActivityId,omitempty"`
+	LatencyMS      int64      `json:"latencyMs"`
+	BytesSent      int64      `json:"bytesSent"`
+	BytesReceived  int64      `json:"bytesReceived"`
+	UpdatedAt      *time.Time `json:"updatedAt,omitempty"`
+}
+
+// deliveryReport is a job with a page of its deliveries.
+type deliveryReport struct {
+	deliveryJob
+	Deliveries []delivery `json:"deliveries"`
+	Next       string     `json:"next,omitempty"`
+}
+
+// getDeliveries serves a page of the fan-outs of the user's activities, the newest first.
+func (s *Server) getDeliveries(a *answer, r *http.Request, _ httprouter.Params) error {
+	t, err := s.authorize(a, r, db.ScopeRead)
+	if err != nil {
+		return err
+	}
+	u := t.User
+	q, err := query(r, "limit", "cursor", "status", "host", "activity")
+	if err != nil {
+		return err
+	}
+	limit, err := limitOf(q, defaultJobs, maxJobs)
+	if err != nil {
+		return err
+	}
+	status := q.Get("status")
+	if q.Has("status") && !slices.Contains(append(db.JobStatuses(), db.DeliveryParked, db.DeliveryFailed, db.DeliverySkipped), status) {
+		return fault.New(fault.Invalid, "there is no such status of deliveries").WithCode("bad_status")
+	}
+	var f db.DeliveryFilter
+	if q.Has("host") {
+		f.Hosts = []string{q.Get("host")}
+	}
+	if q.Has("activity") {
+		if f.Activity, err = vocab.ParseID(q.Get("activity")); err != nil {
+			return err
+		}
+	}
+	scope := u.String() + "/deliveries"
+	after, err := feed.DecodeCursor(scope, q.Get("cursor"))
+	if err != nil {
+		return err
+	}
+	var jobs []db.DeliveryJob
+	err = s.owners.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
+		jobs, err = tx.DeliveryJobs(ctx, f, status, after, limit+1, s.Now())
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read deliveries: %w", err)
+	}
+	page := deliveryJobs{Items: []deliveryJob{}}
+	for n, j := range jobs {
+		if n == limit {
+			last := jobs[n-1]
+			page.Next = feed.EncodeCursor(scope, db.Place{At: last.CreatedAt, ID: last.ID})
+			break
+		}
+		page.Items = append(page.Items, jobOf(j))
+	}
+	linkNext(a, r, q, page.Next)
+	return a.sendJSON(r, page)
+}
+
+// getDeliveryJob serves one fan-out with a page of its deliveries. One of somebody else's is answered as one that there is
+// not: it lies in another database.
+func (s *Server) getDeliveryJob(a *answer, r *http.Request, p httprouter.Params) error {
+	t, err := s.authorize(a, r, db.ScopeRead)
+	if err != nil {
+		return err
+	}
+	u := t.User
+	q, err := query(r, "limit", "cursor")
+	if err != nil {
+		return err
+	}
+	limit, err := limitOf(q, defaultDeliveries, maxDeliveries)
+	if err != nil {
+		return err
+	}
+	id, err := uuid.Parse(p.ByName("job"))
+	if err != nil || id.String() != p.ByName("job") {
+		return errNothing
+	}
+	scope := u.String() + "/deliveries/" + id.String()
+	place, err := feed.DecodeCursor(scope, q.Get("cursor"))
+	if err != nil {
+		return err
+	}
+	after := int64(math.MinInt64)
+	if place != nil {
+		after = int64(binary.BigEndian.Uint64(place.ID[8:]))
+	}
+	var job *db.DeliveryJob
+	var rows []db.DeliveryReport
+	err = s.owners.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
+		if job, err = tx.DeliveryJob(ctx, id, s.Now()); job != nil && err == nil {
+			rows, err = tx.JobDeliveries(ctx, id, after, limit+1, s.Now())
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read delivery job: %w", err)
+	}
+	if job == nil {
+		return errNothing
+	}
+	report := deliveryReport{deliveryJob: jobOf(*job), Deliveries: []delivery{}}
+	for n, row := range rows {
+		if n == limit {
+			last := db.Place{At: job.CreatedAt}
+			binary.BigEndian.PutUint64(last.ID[8:], uint64(rows[n-1].ID))
+			report.Next = feed.EncodeCursor(scope, last)
+			break
+		}
+		report.Deliveries = append(report.Deliveries, deliveryOf(row))
+	}
+	linkNext(a, r, q, report.Next)
+	return a.sendJSON(r, report)
+}
+
+func jobOf(j db.DeliveryJob) deliveryJob {
+	return deliveryJob{JobID: j.ID.String(), ActivityID: j.Activity, ObjectID: j.Object, Type: j.Type, Status: j.Status, Counts: j.JobCounts,
+		CreatedAt: j.CreatedAt.UTC(), FirstDeliveredAt: inUTC(j.FirstAt)}
+}
+
+func deliveryOf(r db.DeliveryReport) delivery {
+	return delivery{InboxURL: r.Inbox, Host: r.Host, Targets: append([]vocab.ID{}, r.Targets...), Status: r.Status, Attempts: r.Attempts, NextAttemptAt: inUTC(r.NextAt),
+		ResponseStatus: r.LastStatus, ResponseBody: r.Says(), Location: r.Location, RetryAfter: r.RetryAfter, Error: r.Error, IdempotencyKey: r.IdempotencyKey(),
+		RemoteID: r.RemoteID, LatencyMS: r.LatencyMS, BytesSent: r.BytesOut, BytesReceived: r.BytesIn, UpdatedAt: inUTC(r.UpdatedAt)}
+}
+
+func inUTC(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	at := t.UTC()
+	return &at
+}
+
+// limitOf reads how many items a page is to have.
+func limitOf(q url.Values, usual, most int) (int, error) {
+	if !q.Has("limit") {
+		return usual, nil
+	}
+	n, err := strconv.ParseUint(q.Get("limit"), 10, 16)
+	if err != nil || n == 0 || n > uint64(most) {
+		return 0, fault.New(fault.Invalid, fmt.Sprintf("the limit must be 1 to %d", most)).WithCode("bad_limit")
+	}
+	return int(n), nil
+}
+
+// linkNext names the next page, unless there is none.
+func linkNext(a *answer, r *http.Request, q url.Values, cursor string) {
+	if cursor != "" {
+		q.Set("cursor", cursor)
+		a.Header().Set("Link", "<"+r.URL.Path+"?"+q.Encode()+`>; rel="next"`)
+	}
+}
