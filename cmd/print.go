@@ -141,6 +141,16 @@ func (p *printer) document(doc any) error {
 	return e.Encode(doc)
 }
 
+// line writes doc as one JSON document on a line of its own, unless nothing is to be written.
+func (p *printer) line(doc any) error {
+	if p.quiet {
+		return nil
+	}
+	e := json.NewEncoder(p.w)
+	e.SetEscapeHTML(false)
+	return e.Encode(doc)
+}
+
 func (p *printer) write(s string) error {
 	_, err := io.WriteString(p.w, s)
 	return err

@@ -3,8 +3,6 @@ package db
 import (
 	"context"
 	"time"
-
-	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // superseded holds for a delivery d of job j that was given up and must not be made up for: what it says was taken back
@@ -122,19 +120,6 @@ func (t *Tx) CountLeased(ctx context.Context, f DeliveryFilter, now time.Time) (
 	}
 	err = t.row(ctx, "count leases", `SELECT count(*) FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE `+q.String(), q.args, &n)
 	return n, err
-}
-
-// DeliveriesDue says that somebody has to look at a user's deliveries now.
-func (c *Cluster) DeliveriesDue(ctx context.Context, u vocab.Username, now time.Time) error {
-	_, err := c.instance.Exec(ctx, `UPDATE users SET next_due = least(next_due, $2) WHERE username = $1`, u, now)
-	return storeFault("remember what is due", err)
-}
-
-// KnockAgain says that hosts which are left alone may be tried now, one delivery first. Those stay that the operator holds
-// back.
-func (c *Cluster) KnockAgain(ctx context.Context, hosts []string, now time.Time) error {
-	_, err := c.instance.Exec(ctx, `UPDATE hosts SET closed_until = $2, changed_at = $2 WHERE host = ANY($1) AND closed_until > $2 AND paused_at IS NULL`, hosts, now)
-	return storeFault("open hosts", err)
 }
 
 // LockRetry makes this process the one that sends deliveries beside the one that serves, until release is called, and

@@ -93,20 +93,20 @@ func (c *Cluster) PauseHost(ctx context.Context, host string) error {
 // ResumeHost forgets what holds back deliveries to a host: the operator's pause, and the failures. The fault is NotFound
 // when nothing is known of it.
 func (c *Cluster) ResumeHost(ctx context.Context, host string) error {
-	return c.changeHost(ctx, host, `paused_at = NULL, failures = 0, failing_since = NULL, failure = NULL, closed_until = NULL, probes = 0, inactive_at = NULL`)
-}
-
-// ProbeHost lets one attempt find out at once how the host is. The fault is NotFound when nothing is known of it.
-func (c *Cluster) ProbeHost(ctx context.Context, host string) error {
-	return c.changeHost(ctx, host, `closed_until = CASE WHEN closed_until IS NOT NULL THEN now() END`)
-}
-
-func (c *Cluster) changeHost(ctx context.Context, host, set string) error {
-	tag, err := c.instance.Exec(ctx, `UPDATE hosts SET changed_at = clock_timestamp(), `+set+` WHERE host = $1`, host)
+	tag, err := c.instance.Exec(ctx, `UPDATE hosts SET paused_at = NULL, failures = 0, failing_since = NULL, failure = NULL, closed_until = NULL,
+		probes = 0, inactive_at = NULL, changed_at = clock_timestamp() WHERE host = $1`, host)
 	if err == nil && tag.RowsAffected() == 0 {
 		return fault.New(fault.NotFound, "nothing is known of the host "+host).WithHint("lightweb host list")
 	}
-	return storeFault("change host", err)
+	return storeFault("resume host", err)
+}
+
+// ProbeHosts lets one attempt find out at once how each of the hosts is that is left alone. Those stay alone that the operator
+// holds back.
+func (c *Cluster) ProbeHosts(ctx context.Context, hosts []string) error {
+	_, err := c.instance.Exec(ctx, `UPDATE hosts SET closed_until = now(), changed_at = clock_timestamp()
+		WHERE host = ANY($1) AND closed_until > now() AND paused_at IS NULL`, hosts)
+	return storeFault("probe hosts", err)
 }
 
 // LearnHostSoftware remembers what the software of a host calls itself.

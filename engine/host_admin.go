@@ -38,14 +38,6 @@ func (e *Engine) hostReport(h db.Host) HostReport {
 	return r
 }
 
-func utc(t *time.Time) *time.Time {
-	if t == nil {
-		return nil
-	}
-	u := t.UTC()
-	return &u
-}
-
 // Hosts returns what is known of other servers, by name: those that something is the matter with, or all.
 func (e *Engine) Hosts(ctx context.Context, all bool) ([]HostReport, error) {
 	hosts, err := e.db.Hosts(ctx, !all)
@@ -96,7 +88,7 @@ func (e *Engine) ProbeHost(ctx context.Context, name string) (HostReport, error)
 		case h.State != delivery.HostOpen && h.State != delivery.HostInactive:
 			return fault.New(fault.Conflict, fmt.Sprintf("%s is not left alone: it is %s", host, h.State)).WithHint("lightweb deliver retry --all --host " + host)
 		}
-		return e.db.ProbeHost(ctx, host)
+		return e.db.ProbeHosts(ctx, []string{host})
 	})
 }
 

@@ -89,3 +89,44 @@ func TestPruneBesideAServerRemovesWhatIsOldAndKeepsTheUsersOwn(t *testing.T) {
 		}
 	}
 }
+
+// Whether or not anything of others is ever old, it is forgotten in time what became of the user's own.
+func TestPruneForgetsWhatBecameOfDeliveries(t *testing.T) {
+	t.Parallel()
+	home := enginetest.Start(t, "LIGHTWEB_RETENTION_REMOTE_DAYS=0", "LIGHTWEB_DELIVERY_RETENTION=720h")
+	alice, bob := home.CreateUser(t, "alice"), home.CreateUser(t, "bob")
+	befriend(t, bob, alice)
+	post, _ := alice.Post(t, map[string]any{"content": "hello"})
+	delivered(t, alice, post, true)
+	alice.Column(t, `UPDATE deliveries SET updated_at = updated_at - interval '8 days', created_at = created_at - interval '8 days' RETURNING ''`)
+	alice.Column(t, `WITH j AS (SELECT id FROM delivery_jobs WHERE activity_uri = $1)
+		INSERT INTO deliveries (job_id, inbox, host, targets, status, next_at, created_at) SELECT id, 'https://away.example/inbox', 'away.example', '{}', 'parked', now(), now() - interval '9 days' FROM j RETURNING ''`, post)
+	prune := func() (r engine.PruneReport) {
+		t.Helper()
+		ran := home.Run(t, "prune", "alice", "--json")
+		if ran.Code != 0 {
+			t.Fatalf("prune ended with %d\n%s", ran.Code, ran.Stderr)
+		}
+		ran.Decode(t, &r)
+		return r
+	}
+	rows := len(alice.Column(t, `SELECT id FROM deliveries WHERE status = 'delivered'`))
+	if r := prune(); r.Deliveries != rows || rows == 0 || r.Lapsed != 1 || r.Jobs != 0 || r.Activities != 0 {
+		t.Errorf("prune tells %+v, want %d deliveries, and one given up", r, rows)
+	}
+	if got := alice.Events(t, 0); got[len(got)-1].Type != "delivery.failed" {
+		t.Errorf("the last event is %+v, want that a delivery failed", got[len(got)-1])
+	}
+	var shown struct{ Jobs []engine.ShownDeliveries }
+	home.Run(t, "deliver", "show", post, "--json").Decode(t, &shown)
+	if len(shown.Jobs) != 1 || shown.Jobs[0].Status != "partial" || shown.Jobs[0].Counts.Delivered != 1 || string(shown.Jobs[0].Deliveries[0].Inbox) != bob.ID+"/inbox" {
+		t.Errorf("then deliver show tells %+v", shown)
+	}
+	alice.Column(t, `UPDATE delivery_jobs SET created_at = created_at - interval '31 days' RETURNING ''`)
+	if r := prune(); r.Jobs == 0 {
+		t.Errorf("after a month prune tells %+v, want jobs", r)
+	}
+	if ran := home.Run(t, "deliver", "show", post); ran.Code != 66 {
+		t.Errorf("of a job that is forgotten deliver show ended with %d, want 66", ran.Code)
+	}
+}

@@ -1,0 +1,102 @@
+package cmd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func newDeliver(a *app) *cobra.Command {
+	return group("deliver", "What is owed to other servers, and what became of it", "deliver shows how the deliveries of users' activities stand, tries them again, and drops them.",
+		newDeliverStatus(a), newDeliverList(a), newDeliverShow(a), newDeliverRetry(a), newDeliverDrop(a))
+}
+
+// deliverFlags are those by which deliveries are chosen.
+type deliverFlags struct {
+	all      bool
+	hosts    []string
+	activity string
+	since    span
+}
+
+func (f *deliverFlags) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.all, "all", false, "of every user")
+	c.Flags().StringSliceVar(&f.hosts, "host", nil, "only to `HOST`; may be given several times")
+	c.Flags().StringVar(&f.activity, "activity", "", "only of the activity with the id `URI`, or about the object that has it")
+	c.Flags().Var(&f.since, "since", "only what is owed since so long, such as 7d")
+	c.Flags().Lookup("since").DefValue = ""
+}
+
+// choose reads what is meant: of users by name, or of all.
+func (f *deliverFlags) choose(a *app, args []string) (c engine.DeliveryChoice, err error) {
+	c.All, c.Hosts = f.all, lower(f.hosts)
+	if c.Users, err = a.usersOrAll(args, f.all); err != nil {
+		return c, err
+	}
+	if f.since > 0 {
+		c.Since = time.Now().Add(-time.Duration(f.since))
+	}
+	if f.activity != "" {
+		c.Activity, err = vocab.ParseID(f.activity)
+	}
+	return c, err
+}
+
+// deliverFailed returns the failure that users whose databases could not be used amount to, or nil.
+func deliverFailed(failures []engine.DeliveryFailure) error {
+	if len(failures) == 0 {
+		return nil
+	}
+	f := failures[0]
+	return fault.New(fault.Partial, fmt.Sprintf("%d databases could not be used; the first one: %s: %s", len(failures), f.User, f.Error)).WithHint(f.Hint)
+}
+
+// jobOrActivity reads an argument that is either.
+func jobOrActivity(arg string) (job uuid.UUID, id vocab.ID, err error) {
+	if job, err := uuid.Parse(arg); err == nil && job.String() == strings.ToLower(arg) {
+		return job, "", nil
+	}
+	if !strings.Contains(arg, ":") {
+		return job, "", fault.New(fault.Usage, fmt.Sprintf("%.60q is neither the id of an activity nor that of a delivery job", arg)).WithHint("lightweb deliver list --all")
+	}
+	id, err = vocab.ParseID(arg)
+	return uuid.UUID{}, id, err
+}
+
+// lower writes hosts as they are stored.
+func lower(hosts []string) []string {
+	for n, h := range hosts {
+		hosts[n] = strings.ToLower(h)
+	}
+	return hosts
+}
+
+// hostOf is what a table shows of a host.
+func hostOf(host string) string {
+	if host == "" {
+		return "(this server)"
+	}
+	return host
+}
+
+// deliveryStatuses are those by which jobs can be listed.
+func deliveryStatuses() []string {
+	return append(db.JobStatuses(), db.DeliveryParked, db.DeliveryFailed, db.DeliverySkipped)
+}
+
+// oneOf refuses a value that is not among those there are.
+func oneOf(flag, value string, all []string) error {
+	if slices.Contains(all, value) {
+		return nil
+	}
+	return fault.New(fault.Usage, fmt.Sprintf("--%s %.40q is not one of %s", flag, value, strings.Join(all, ", ")))
+}

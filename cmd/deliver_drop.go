@@ -1,0 +1,86 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func newDeliverDrop(a *app) *cobra.Command {
+	var hosts []string
+	var activity string
+	var dryRun, yes bool
+	c := &cobra.Command{
+		Use:   "drop JOB|--host HOST|--activity URI [flags]",
+		Short: "Drop what is still owed",
+		Long: "drop skips the deliveries that are pending or parked of a JOB, of an activity, or of everybody to a host: they are not\n" +
+			"tried again. A delivery that is being tried now is left alone, and counted as delivering: drop again for those that fail.",
+		Example: "  lightweb deliver drop --host dead.example --dry-run\n  lightweb deliver drop --activity https://example.org/users/alice/activities/1 --yes",
+		Args:    takes("[JOB]"),
+		RunE: a.action(func(ctx context.Context, args []string) (err error) {
+			c := engine.DeliveryChoice{Hosts: lower(hosts)}
+			what := "drop what is owed"
+			if len(args) > 0 {
+				if c.Job, c.Activity, err = jobOrActivity(args[0]); err != nil {
+					return err
+				}
+				what += " of " + args[0]
+			}
+			if (len(args) > 0) == (len(hosts) > 0 || activity != "") {
+				return fault.New(fault.Usage, "give either a job, or --host or --activity").WithHint(a.command.CommandPath() + " --help")
+			}
+			if activity != "" {
+				if c.Activity, err = vocab.ParseID(activity); err != nil {
+					return err
+				}
+				what += " of " + activity
+			}
+			if len(hosts) > 0 {
+				what += fmt.Sprintf(" to %q", hosts)
+			}
+			if err := a.confirm(what, yes || dryRun); err != nil {
+				return err
+			}
+			return a.engine(ctx, func(e *engine.Engine) error {
+				r, err := e.DropDeliveries(ctx, c, dryRun)
+				if err != nil {
+					return err
+				}
+				if err := a.showDropped(r); err != nil {
+					return err
+				}
+				return deliverFailed(r.Failures)
+			})
+		}),
+	}
+	c.Flags().StringSliceVar(&hosts, "host", nil, "what is owed to `HOST`, of everybody; may be given several times")
+	c.Flags().StringVar(&activity, "activity", "", "what is owed of the activity with the id `URI`, or about the object that has it")
+	c.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "change nothing, and report what would be done")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return c
+}
+
+func (a *app) showDropped(r engine.DropReport) error {
+	title := fmt.Sprintf("%d deliveries dropped", r.Dropped)
+	switch {
+	case r.DryRun:
+		title = fmt.Sprintf("%d deliveries would be dropped", r.Matched)
+	case len(r.Failures) == 0:
+		title = a.out.tick() + " " + title
+	}
+	if r.Delivering > 0 {
+		title += fmt.Sprintf("; %d are being tried now and were left alone", r.Delivering)
+	}
+	return a.out.facts(title, []fact{
+		{key: "matched", value: strconv.Itoa(r.Matched), titled: true},
+		{key: "dropped", value: strconv.Itoa(r.Dropped), titled: true},
+		{key: "delivering", value: strconv.Itoa(r.Delivering), titled: true},
+		{key: "dry_run", value: strconv.FormatBool(r.DryRun), titled: true},
+	}, r)
+}

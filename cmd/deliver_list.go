@@ -1,0 +1,108 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+func newDeliverList(a *app) *cobra.Command {
+	var f deliverFlags
+	var status string
+	var limit int
+	lines := jsonLines{app: a}
+	c := &cobra.Command{
+		Use:   "list [USER…|--all] [flags]",
+		Short: "List what was sent, and what became of it",
+		Long: "list shows the fan-outs of every USER's activities, the newest first: a job each, with a delivery for every inbox. A\n" +
+			"job is pending while no inbox has it and some are tried again, delivering while one is tried, partial when some have it\n" +
+			"and others do not, delivered when all have it that are not skipped, and in error when none has it or will. --status\n" +
+			"parked, failed and skipped list those with a delivery in that state.\n\n" +
+			"In a pipe: a line per job with user, job, activity, type, time, status, and the numbers of deliveries in all, pending,\n" +
+			"delivered, failed and skipped, separated by tabs. --json=lines writes a JSON document per line.",
+		Example: "  lightweb deliver list alice --activity https://example.org/users/alice/activities/1\n  lightweb deliver list --all --host dead.example --status failed\n  lightweb deliver list --all --json=lines | jq .counts",
+		Args:    takes("[USER…]"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			choice, err := f.choose(a, args)
+			if err != nil {
+				return err
+			}
+			if choice.Limit = limit; limit < 1 || limit > maxListed {
+				return fault.New(fault.Usage, fmt.Sprintf("--limit %d is not from 1 to %d", limit, maxListed))
+			}
+			if choice.Status = status; status != "" {
+				if err := oneOf("status", status, deliveryStatuses()); err != nil {
+					return err
+				}
+			}
+			return a.engine(ctx, func(e *engine.Engine) error {
+				l, err := e.ListDeliveries(ctx, choice)
+				if err != nil {
+					return err
+				}
+				if err := a.showDeliveryList(l, lines.lines); err != nil {
+					return err
+				}
+				return deliverFailed(l.Failures)
+			})
+		}),
+	}
+	f.add(c)
+	c.Flags().StringVar(&status, "status", "", "only jobs that are `STATUS`: "+strings.Join(deliveryStatuses(), ", "))
+	c.Flags().IntVar(&limit, "limit", 50, "list at most `N` jobs: 50 unless given")
+	j := c.Flags().VarPF(&lines, "json", "", "write the result as one JSON document; as one per line with --json=lines")
+	j.DefValue, j.NoOptDefVal = "false", "true"
+	return c
+}
+
+// jsonLines is the flag --json of a command that can write a document per line.
+type jsonLines struct {
+	app   *app
+	lines bool
+}
+
+// Set takes what a truth does, and lines.
+func (v *jsonLines) Set(s string) error {
+	on, err := strconv.ParseBool(s)
+	if v.lines = s == "lines"; err != nil && !v.lines {
+		return fmt.Errorf("%.40q is not true, false or lines", s)
+	}
+	v.app.json = on || v.lines
+	return nil
+}
+
+func (v *jsonLines) String() string { return strconv.FormatBool(v.app != nil && v.app.json) }
+
+// Type is empty: help shows the flag as that of every command.
+func (v *jsonLines) Type() string { return "" }
+
+func (a *app) showDeliveryList(l engine.DeliveryList, lines bool) error {
+	if lines {
+		for _, j := range l.Jobs {
+			if err := a.out.line(j); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rows := make([][]string, len(l.Jobs))
+	for n, j := range l.Jobs {
+		rows[n] = append([]string{j.User.String(), j.Job, string(j.Activity), j.Type, stamp(j.CreatedAt), j.Status}, countsOf(j.Counts)...)
+	}
+	return a.out.table([]string{"USER", "JOB", "ACTIVITY", "TYPE", "MADE", "STATUS", "TOTAL", "PENDING", "DELIVERED", "FAILED", "SKIPPED"}, rows, l)
+}
+
+func countsOf(c db.JobCounts) []string {
+	var cells []string
+	for _, n := range []int{c.Total, c.Pending, c.Delivered, c.Failed, c.Skipped} {
+		cells = append(cells, strconv.Itoa(n))
+	}
+	return cells
+}

@@ -1,0 +1,79 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+)
+
+func newDeliverShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ACTIVITY|JOB",
+		Short: "Show who has an activity, and why others do not",
+		Long: "show tells of the fan-out with the id JOB, or of those of an ACTIVITY or about the object with that id, how every\n" +
+			"delivery stands: a line for each inbox, under one for the job. Exit code 66 says that nothing is known of it.\n\n" +
+			"In a pipe: a line with user, job, activity, type, time, status, and the numbers of deliveries in all, pending,\n" +
+			"delivered, failed and skipped; then one for each inbox with status, inbox, number of attempts, status of the last\n" +
+			"answer, time of the next attempt and the last error, separated by tabs. The JSON document has everything: the answers,\n" +
+			"what the attempts took, and the key under which they are made.",
+		Example: "  lightweb deliver show https://example.org/users/alice/activities/1\n  lightweb deliver show 0192d3a4-0000-7000-8000-000000000000 --json | jq '.jobs[].deliveries[] | select(.status == \"failed\")'",
+		Args:    takes("ACTIVITY|JOB"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			job, id, err := jobOrActivity(args[0])
+			if err != nil {
+				return err
+			}
+			return a.engine(ctx, func(e *engine.Engine) error {
+				jobs, failures, err := e.ShowDeliveries(ctx, job, id)
+				if err != nil {
+					return err
+				}
+				if err := a.showDeliveries(jobs); err != nil {
+					return err
+				}
+				return deliverFailed(failures)
+			})
+		}),
+	}
+}
+
+func (a *app) showDeliveries(jobs []engine.ShownDeliveries) error {
+	doc := struct {
+		Jobs []engine.ShownDeliveries `json:"jobs"`
+	}{notNil(jobs)}
+	if a.out.quiet || a.out.json {
+		return a.out.document(doc)
+	}
+	for _, j := range jobs {
+		c := j.Counts
+		head := append([]string{j.User.String(), j.Job, string(j.Activity), j.Type, stamp(j.CreatedAt), j.Status}, countsOf(c)...)
+		words := strings.Join(head, "\t")
+		if a.out.terminal {
+			words = fmt.Sprintf("%s by %s, %s: %s\n  activity  %s\n  job       %s\n  %d of %d inboxes have it, %d are tried again, %d failed, %d skipped",
+				j.Type, j.User, stamp(j.CreatedAt), j.Status, clean(string(j.Activity)), j.Job, c.Delivered, c.Total, c.Pending, c.Failed, c.Skipped)
+		}
+		if err := a.out.write(words + "\n"); err != nil {
+			return err
+		}
+		rows := make([][]string, len(j.Deliveries))
+		for n, d := range j.Deliveries {
+			next, code := "", ""
+			if d.NextAt != nil {
+				next = stamp(*d.NextAt)
+			}
+			if d.LastStatus != 0 {
+				code = strconv.Itoa(d.LastStatus)
+			}
+			rows[n] = []string{d.Status, string(d.Inbox), strconv.Itoa(d.Attempts), code, next, d.Error}
+		}
+		if err := a.out.table([]string{"STATUS", "INBOX", "ATTEMPTS", "ANSWER", "NEXT", "LAST ERROR"}, rows, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

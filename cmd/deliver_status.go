@@ -1,0 +1,67 @@
+package cmd
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+)
+
+func newDeliverStatus(a *app) *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use:   "status [USER…|--all]",
+		Short: "Count deliveries by host and state",
+		Long: "status counts the deliveries of every USER by host and state, and says since when the oldest is owed, when the first is\n" +
+			"tried again, and why nothing is sent to a host now. What was delivered over a week ago is not counted any more.\n\n" +
+			"In a pipe: a line per host and state with host, state, count, time of the oldest, time of the next attempt, what holds\n" +
+			"them back and the last error, separated by tabs.",
+		Example: "  lightweb deliver status --all\n  lightweb deliver status alice --json | jq .counts",
+		Args:    takes("[USER…]"),
+		RunE: a.action(func(ctx context.Context, args []string) (err error) {
+			c := engine.DeliveryChoice{All: all}
+			if c.Users, err = a.usersOrAll(args, all); err != nil {
+				return err
+			}
+			return a.engine(ctx, func(e *engine.Engine) error {
+				s, err := e.Deliveries(ctx, c)
+				if err != nil {
+					return err
+				}
+				if err := a.showDeliveryStatus(s); err != nil {
+					return err
+				}
+				return deliverFailed(s.Failures)
+			})
+		}),
+	}
+	c.Flags().BoolVar(&all, "all", false, "of every user")
+	return c
+}
+
+func (a *app) showDeliveryStatus(s engine.DeliveryStatus) error {
+	rows := make([][]string, len(s.States))
+	for n, d := range s.States {
+		next := ""
+		if d.NextAt != nil {
+			next = stamp(*d.NextAt)
+		}
+		rows[n] = []string{hostOf(d.Host), d.Status, strconv.Itoa(d.Count), stamp(d.OldestAt), next, heldBack(d), d.Error}
+	}
+	return a.out.table([]string{"HOST", "STATE", "COUNT", "OLDEST", "NEXT", "HELD BACK", "LAST ERROR"}, rows, s)
+}
+
+// heldBack says why nothing is sent to a host now.
+func heldBack(d engine.DeliveryState) string {
+	switch {
+	case d.Paused != nil:
+		return "paused since " + stamp(*d.Paused)
+	case d.Inactive != nil:
+		return "inactive since " + stamp(*d.Inactive)
+	case d.Closed != nil:
+		return "until " + stamp(*d.Closed)
+	}
+	return ""
+}

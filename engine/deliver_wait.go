@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/delivery"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	retryBatch  = 8 // deliveries to a host that are leased at once
+	retryAtOnce = 2 // of them that are sent at once
+	hopeless    = 5 // attempts in a row without an answer, after which a host is left alone
+)
+
+// wait sends what was matched to other servers, and makes the rest due. One user has its turn after the other, so that no
+// more than retryAtOnce go to a host at once.
+func (t *retry) wait(ctx context.Context) error {
+	if t.e.paused() {
+		return fault.New(fault.Unavailable, "federation is paused: nothing is sent to other servers").WithHint("set federation.mode to open")
+	}
+	t.sender = delivery.New(delivery.Deps{
+		Store: t.e.db, Poster: t.e.client, Keys: t.e.keys, Actors: t.e.actors, InboxOwner: t.e.local.InboxOwner, Gate: t.e.gate,
+		Owner: "cli:" + rand.Text(), Log: t.e.log.With("component", "delivery"), Now: t.e.now,
+	})
+	for from := 0; from < len(t.r.Hosts); {
+		to := from
+		for to < len(t.r.Hosts) && t.r.Hosts[to].User == t.r.Hosts[from].User {
+			to++
+		}
+		if err := t.hosts(ctx, t.r.Hosts[from:to]); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+// hosts sends one user's deliveries to several hosts.
+func (t *retry) hosts(ctx context.Context, all []RetriedHost) error {
+	u := all[0].User
+	var g errgroup.Group
+	g.SetLimit(t.c.Concurrency)
+	for i := range all {
+		h := &all[i]
+		switch {
+		case h.Blocked:
+		case h.Host == "": // it takes the process that serves to hand them over
+			g.Go(func() error { return t.failed(ctx, u, t.requeue(ctx, h)) })
+		default:
+			g.Go(func() error { return t.failed(ctx, u, t.deliver(ctx, h)) })
+		}
+	}
+	err := g.Wait()
+	back := t.e.db.Write(context.WithoutCancel(ctx), u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.ReleaseDeliveries(ctx, t.sender.Owner, t.e.now())
+	})
+	if err == nil {
+		err = t.failed(ctx, u, errors.Join(back, t.e.db.WantDeliveries(context.WithoutCancel(ctx), []vocab.Username{u}))) // it learns when the rest is due
+	}
+	return err
+}
+
+func (t *retry) failed(ctx context.Context, u vocab.Username, err error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.r.Failures.note(ctx, u, err)
+}
+
+// deliver sends a user's deliveries to a host until there is none left that it matched, or no hope. When some of them are
+// parked the host is tried with one first: only something that gets through to it makes the others due.
+func (t *retry) deliver(ctx context.Context, h *RetriedHost) error {
+	silent, probe := 0, h.parked
+	for left := h.Matched; left > 0 && silent < hopeless; {
+		n := min(left, retryBatch)
+		if probe {
+			n = 1
+		}
+		rows, err := t.claim(ctx, h, n)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		ends, err := t.attempt(ctx, h.User, rows)
+		if err := t.sender.Record(context.WithoutCancel(ctx), h.User, ends, t.e.now()); err != nil {
+			return err
+		}
+		through := t.take(h, ends)
+		if err != nil {
+			return err
+		}
+		left -= len(rows)
+		for _, a := range ends {
+			if silent++; a.Answered {
+				silent = 0
+			}
+		}
+		if probe && !through {
+			return nil
+		}
+		if probe = false; through && h.parked { // the process that serves finds out for itself
+			if err := t.e.db.ProbeHosts(ctx, []string{h.Host}); err != nil {
+				return err
+			}
+			h.parked = false
+		}
+	}
+	return nil
+}
+
+// claim leases deliveries for as long as the attempts at them can take: two knocks each.
+func (t *retry) claim(ctx context.Context, h *RetriedHost, n int) (rows []db.Delivery, err error) {
+	lease := time.Minute + 2*t.e.cfg.Delivery.Timeout*retryBatch/retryAtOnce
+	err = t.e.db.Write(ctx, h.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		rows, err = tx.ClaimChosen(ctx, t.choice(h), t.c.ResetAttempts, t.sender.Owner, lease, n, t.e.now())
+		return err
+	})
+	return rows, err
+}
+
+// attempt makes an attempt at each of the deliveries, and returns those of which it is known how they ended.
+func (t *retry) attempt(ctx context.Context, u vocab.Username, rows []db.Delivery) (ends []delivery.Attempted, err error) {
+	var mu sync.Mutex
+	var g errgroup.Group
+	g.SetLimit(retryAtOnce)
+	for _, d := range rows {
+		g.Go(func() error {
+			a, known := t.sender.Attempt(ctx, u, d)
+			if !known {
+				return ctx.Err()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			ends = append(ends, a)
+			return nil
+		})
+	}
+	err = g.Wait()
+	return ends, err
+}
+
+// take counts how attempts ended, and tells whether any got through.
+func (t *retry) take(h *RetriedHost, ends []delivery.Attempted) (through bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range ends {
+		t.r.Requeued++
+		if a.Outcome.Status == db.DeliveryDelivered {
+			through = true
+			t.r.Delivered++
+			h.Delivered++
+			continue
+		}
+		t.r.Failed++
+		h.Failed++
+		h.Error = a.Outcome.Error
+		if at := a.Outcome.NextAt.UTC(); a.Outcome.Status == db.DeliveryPending && (h.NextAt == nil || at.Before(*h.NextAt)) {
+			h.NextAt = &at
+		}
+	}
+	if t.c.Progress != nil {
+		t.c.Progress(t.r.Delivered+t.r.Failed, t.r.Matched-t.r.SkippedBlocked)
+	}
+	return through
+}

@@ -1,0 +1,386 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// DeliveryChoice says which deliveries are meant, or which fan-outs of activities: those of which everything is true that
+// it says.
+type DeliveryChoice struct {
+	Users    []vocab.Username
+	All      bool      // users, but those deleted
+	Job      uuid.UUID // zero: every fan-out
+	Activity vocab.ID  // or the object that it is about; empty: every one
+	Hosts    []string  // empty: every one
+	Since    time.Time // owed since then; zero: whenever
+	Status   string    // of those listed, as db.Tx.DeliveryJobs has it; empty: every one
+	Limit    int       // of those listed
+}
+
+func (c DeliveryChoice) filter() db.DeliveryFilter {
+	return db.DeliveryFilter{Job: c.Job, Activity: c.Activity, Hosts: c.Hosts, Since: c.Since}
+}
+
+// DeliveryFailure is a user whose database could not be used.
+type DeliveryFailure struct {
+	User  vocab.Username `json:"user"`
+	Error string         `json:"error"`
+	Hint  string         `json:"-"`
+}
+
+// deliveryFailures are the users whose databases could not be used.
+type deliveryFailures []DeliveryFailure
+
+// note takes an error down, of one user. It returns the error when it is time to stop.
+func (f *deliveryFailures) note(ctx context.Context, u vocab.Username, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	*f = append(*f, DeliveryFailure{User: u, Error: err.Error(), Hint: fault.Hint(err)})
+	return nil
+}
+
+// DeliveryJob is the fan-out of an activity, with what became of it.
+type DeliveryJob struct {
+	User      vocab.Username `json:"user"`
+	Job       string         `json:"job"`
+	Activity  vocab.ID       `json:"activity"`
+	Object    vocab.ID       `json:"object,omitempty"` // that it is about
+	Type      string         `json:"type"`
+	Status    string         `json:"status"` // pending, delivering, partial, delivered or error
+	Counts    db.JobCounts   `json:"counts"`
+	CreatedAt time.Time      `json:"created_at"`
+	FirstAt   *time.Time     `json:"first_delivered_at,omitempty"`
+}
+
+func deliveryJob(u vocab.Username, j db.DeliveryJob) DeliveryJob {
+	return DeliveryJob{User: u, Job: j.ID.String(), Activity: j.Activity, Object: j.Object, Type: j.Type, Status: j.Status, Counts: j.JobCounts,
+		CreatedAt: j.CreatedAt.UTC(), FirstAt: utc(j.FirstAt)}
+}
+
+func utc(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	at := t.UTC()
+	return &at
+}
+
+// DeliveryList is the fan-outs of activities.
+type DeliveryList struct {
+	Jobs     []DeliveryJob    `json:"jobs"` // the newest first
+	Failures deliveryFailures `json:"failures"`
+}
+
+// ListDeliveries lists the newest fan-outs of the users' activities. The fault is NoUser when somebody named is no user.
+func (e *Engine) ListDeliveries(ctx context.Context, c DeliveryChoice) (DeliveryList, error) {
+	l := DeliveryList{Jobs: []DeliveryJob{}, Failures: deliveryFailures{}}
+	users, err := e.chosen(ctx, InboxChoice{Users: c.Users, All: c.All})
+	if err != nil {
+		return l, err
+	}
+	for _, u := range users {
+		jobs, err := e.deliveryJobs(ctx, u, c)
+		if err := l.Failures.note(ctx, u, err); err != nil {
+			return l, err
+		}
+		l.Jobs = append(l.Jobs, jobs...)
+		slices.SortStableFunc(l.Jobs, func(a, b DeliveryJob) int { return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.Job, a.Job)) })
+		l.Jobs = l.Jobs[:min(len(l.Jobs), c.Limit)]
+	}
+	return l, nil
+}
+
+func (e *Engine) deliveryJobs(ctx context.Context, u vocab.Username, c DeliveryChoice) (jobs []DeliveryJob, err error) {
+	var found []db.DeliveryJob
+	err = e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		found, err = tx.DeliveryJobs(ctx, c.filter(), c.Status, nil, c.Limit, e.now())
+		return err
+	})
+	for _, j := range found {
+		jobs = append(jobs, deliveryJob(u, j))
+	}
+	return jobs, err
+}
+
+// DeliveryDetail is a delivery to one inbox. Of one that got through over a week ago only inbox, host and targets are known.
+type DeliveryDetail struct {
+	Inbox          vocab.ID   `json:"inbox"`
+	Host           string     `json:"host"` // empty: this server
+	Targets        []vocab.ID `json:"targets"`
+	Status         string     `json:"status"` // pending, delivering, parked, delivered, failed or skipped
+	Attempts       int        `json:"attempts"`
+	NextAt         *time.Time `json:"next_attempt_at,omitempty"`
+	LastStatus     int        `json:"last_status,omitempty"` // of HTTP
+	Answer         string     `json:"answer,omitempty"`      // the first 1 KiB, for failures
+	Location       string     `json:"location,omitempty"`
+	RetryAfter     int        `json:"retry_after_seconds,omitempty"`
+	Error          string     `json:"error,omitempty"`
+	IdempotencyKey string     `json:"idempotency_key,omitempty"`
+	RemoteID       string     `json:"remote_id,omitempty"` // what the host calls it
+	LatencyMS      int64      `json:"latency_ms,omitempty"`
+	BytesOut       int64      `json:"bytes_out"`
+	BytesIn        int64      `json:"bytes_in"`
+	UpdatedAt      *time.Time `json:"updated_at,omitempty"`
+}
+
+func deliveryDetail(r db.DeliveryReport) DeliveryDetail {
+	return DeliveryDetail{Inbox: r.Inbox, Host: r.Host, Targets: append([]vocab.ID{}, r.Targets...), Status: r.Status, Attempts: r.Attempts, NextAt: utc(r.NextAt),
+		LastStatus: r.LastStatus, Answer: r.Says(), Location: r.Location, RetryAfter: r.RetryAfter, Error: r.Error, IdempotencyKey: r.IdempotencyKey(), RemoteID: r.RemoteID,
+		LatencyMS: r.LatencyMS, BytesOut: r.BytesOut, BytesIn: r.BytesIn, UpdatedAt: utc(r.UpdatedAt)}
+}
+
+// ShownDeliveries is the fan-out of an activity with every delivery.
+type ShownDeliveries struct {
+	DeliveryJob
+	Deliveries []DeliveryDetail `json:"deliveries"`
+}
+
+const (
+	deliveryPage = 1000 // deliveries read at once
+	maxShown     = 20   // fan-outs about one activity or object
+)
+
+// ShowDeliveries shows the fan-out with this id, or those of an activity or about an object, the newest first. An id that
+// was given here is looked up at its user, every other at all. The fault is NotFound when there is none.
+func (e *Engine) ShowDeliveries(ctx context.Context, job uuid.UUID, id vocab.ID) (all []ShownDeliveries, failures []DeliveryFailure, err error) {
+	c := DeliveryChoice{Job: job, Activity: id, Limit: maxShown}
+	users, err := e.concernedWith(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	var failed deliveryFailures
+	for _, u := range users {
+		jobs, err := e.deliveryJobs(ctx, u, c)
+		for _, j := range jobs {
+			shown := ShownDeliveries{DeliveryJob: j, Deliveries: []DeliveryDetail{}}
+			if shown.Deliveries, err = e.deliveriesOf(ctx, u, uuid.MustParse(j.Job)); err != nil {
+				break
+			}
+			all = append(all, shown)
+		}
+		if err := failed.note(ctx, u, err); err != nil {
+			return all, failed, err
+		}
+		if job != (uuid.UUID{}) && len(all) > 0 {
+			break
+		}
+	}
+	if len(all) == 0 && len(failed) == 0 {
+		err = unknownDelivery(c)
+	}
+	return all, failed, err
+}
+
+func unknownDelivery(c DeliveryChoice) error {
+	what := fmt.Sprintf("nothing of %.200s is owed to anybody", c.Activity)
+	if c.Job != (uuid.UUID{}) {
+		what = fmt.Sprintf("there is no delivery job %s", c.Job)
+	}
+	return fault.New(fault.NotFound, what).WithHint("lightweb deliver list --all")
+}
+
+// concernedWith returns whose deliveries to look at.
+func (e *Engine) concernedWith(ctx context.Context, c DeliveryChoice) ([]vocab.Username, error) {
+	users, err := e.chosen(ctx, InboxChoice{All: true})
+	if u, _, ok := e.local.Holder(c.Activity); ok && c.Activity != "" {
+		users = slices.DeleteFunc(users, func(v vocab.Username) bool { return v != u })
+	}
+	return users, err
+}
+
+// deliveriesOf reads all deliveries of a fan-out.
+func (e *Engine) deliveriesOf(ctx context.Context, u vocab.Username, job uuid.UUID) (all []DeliveryDetail, err error) {
+	err = e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		all = []DeliveryDetail{}
+		for after := int64(math.MinInt64); ; {
+			rows, err := tx.JobDeliveries(ctx, job, after, deliveryPage, e.now())
+			if err != nil {
+				return err
+			}
+			for _, r := range rows {
+				all, after = append(all, deliveryDetail(r)), r.ID
+			}
+			if len(rows) < deliveryPage {
+				return nil
+			}
+		}
+	})
+	return all, err
+}
+
+// DeliveryState says how much there is to a host in one state.
+type DeliveryState struct {
+	Host     string     `json:"host"` // empty: this server
+	Status   string     `json:"status"`
+	Count    int        `json:"count"`
+	OldestAt time.Time  `json:"oldest_at"`
+	NextAt   *time.Time `json:"next_attempt_at,omitempty"`
+	Error    string     `json:"last_error,omitempty"`
+	Closed   *time.Time `json:"closed_until,omitempty"`   // the host is left alone
+	Inactive *time.Time `json:"inactive_since,omitempty"` // and its deliveries parked
+	Paused   *time.Time `json:"paused_since,omitempty"`   // by the operator
+}
+
+// DeliveryStatus is how deliveries stand.
+type DeliveryStatus struct {
+	Users    int              `json:"users"`
+	Counts   db.JobCounts     `json:"counts"`
+	States   []DeliveryState  `json:"states"` // by host and state
+	Failures deliveryFailures `json:"failures"`
+}
+
+// Deliveries counts the users' deliveries by host and state. What was delivered over a week ago is not counted any more.
+// The fault is NoUser when somebody named is no user.
+func (e *Engine) Deliveries(ctx context.Context, c DeliveryChoice) (DeliveryStatus, error) {
+	s := DeliveryStatus{States: []DeliveryState{}, Failures: deliveryFailures{}}
+	users, err := e.chosen(ctx, InboxChoice{Users: c.Users, All: c.All})
+	if err != nil {
+		return s, err
+	}
+	closed, err := e.db.HostsClosed(ctx, e.now())
+	if err != nil {
+		return s, err
+	}
+	s.Users = len(users)
+	type place struct{ host, status string }
+	at := map[place]*DeliveryState{}
+	for _, u := range users {
+		var states []db.DeliveryState
+		err := e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+			states, err = tx.DeliveryStates(ctx, e.now())
+			return err
+		})
+		if err := s.Failures.note(ctx, u, err); err != nil {
+			return s, err
+		}
+		for _, d := range states {
+			key := place{d.Host, d.Status}
+			if at[key] == nil {
+				h := closed[d.Host]
+				at[key] = &DeliveryState{Host: d.Host, Status: d.Status, OldestAt: d.Oldest.UTC(), Closed: utc(h.Until), Inactive: utc(h.Inactive), Paused: utc(h.Paused)}
+			}
+			at[key].add(d)
+			count(&s.Counts, d)
+		}
+	}
+	for _, d := range at {
+		s.States = append(s.States, *d)
+	}
+	slices.SortFunc(s.States, func(a, b DeliveryState) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Status, b.Status))
+	})
+	return s, nil
+}
+
+func (s *DeliveryState) add(d db.DeliveryState) {
+	s.Count += d.Count
+	if d.Oldest.Before(s.OldestAt) {
+		s.OldestAt = d.Oldest.UTC()
+	}
+	if d.NextAt != nil && (s.NextAt == nil || d.NextAt.Before(*s.NextAt)) {
+		s.NextAt = utc(d.NextAt)
+	}
+	if d.Error != "" {
+		s.Error = d.Error
+	}
+}
+
+func count(c *db.JobCounts, d db.DeliveryState) {
+	c.Total += d.Count
+	switch d.Status {
+	case db.DeliveryDelivered:
+		c.Delivered += d.Count
+	case db.DeliveryFailed:
+		c.Failed += d.Count
+	case db.DeliverySkipped:
+		c.Skipped += d.Count
+	default:
+		c.Pending += d.Count
+	}
+}
+
+// DropReport says what became of deliveries that were to be dropped.
+type DropReport struct {
+	Matched    int              `json:"matched"`
+	Dropped    int              `json:"dropped"`
+	Delivering int              `json:"delivering"` // left alone, because an attempt is under way
+	Failures   deliveryFailures `json:"failures"`
+	DryRun     bool             `json:"dry_run"`
+}
+
+// dropped is why a delivery is skipped that the operator dropped.
+const dropped = "dropped by the operator"
+
+// stillOwed are the states of deliveries that are tried again.
+var stillOwed = []string{db.DeliveryPending, db.DeliveryParked}
+
+// DropDeliveries skips what is still owed, to everybody's hosts, of an activity or of one fan-out. What another process is
+// sending now is left alone. The fault is NotFound when there is no such fan-out.
+func (e *Engine) DropDeliveries(ctx context.Context, c DeliveryChoice, dryRun bool) (DropReport, error) {
+	r := DropReport{Failures: deliveryFailures{}, DryRun: dryRun}
+	users, err := e.concernedWith(ctx, c)
+	if err != nil {
+		return r, err
+	}
+	known := c.Job == (uuid.UUID{}) && c.Activity == ""
+	for _, u := range users {
+		found, err := e.dropOf(ctx, u, c, &r)
+		if err := r.Failures.note(ctx, u, err); err != nil {
+			return r, err
+		}
+		known = known || found
+	}
+	if !known && len(r.Failures) == 0 {
+		return r, unknownDelivery(c)
+	}
+	return r, nil
+}
+
+// dropOf drops deliveries of one user, and tells whether any fan-out was meant.
+func (e *Engine) dropOf(ctx context.Context, u vocab.Username, c DeliveryChoice, r *DropReport) (found bool, err error) {
+	choice := db.DeliveryChoice{DeliveryFilter: c.filter(), States: stillOwed}
+	var chosen []db.ChosenHost
+	var under int
+	err = e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		jobs, err := tx.DeliveryJobs(ctx, choice.DeliveryFilter, "", nil, 1, e.now())
+		if err != nil {
+			return err
+		}
+		found = len(jobs) > 0
+		if under, err = tx.CountLeased(ctx, choice.DeliveryFilter, e.now()); err != nil {
+			return err
+		}
+		chosen, err = tx.ChosenDeliveries(ctx, choice, e.now())
+		return err
+	})
+	r.Delivering += under
+	for _, h := range chosen {
+		r.Matched += h.Count
+	}
+	if err != nil || r.DryRun {
+		return found, err
+	}
+	for after, n := int64(0), deliveryPage; n == deliveryPage; {
+		err := e.db.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+			after, n, err = tx.DropDeliveries(ctx, choice, dropped, after, deliveryPage, e.now())
+			return err
+		})
+		if err != nil {
+			return found, err
+		}
+		r.Dropped += n
+	}
+	return found, nil
+}
