@@ -1,0 +1,102 @@
+package db_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestRelays(t *testing.T) {
+	t.Parallel()
+	c, _ := alice(t)
+	ctx, now := t.Context(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	relay := db.Relay{Actor: "https://relay.example/actor", Inbox: "https://relay.example/inbox", Style: db.RelayMastodon, State: db.Pending,
+		Follow: "https://us.example/actor#follows/1", CreatedAt: now, UpdatedAt: now}
+	other := db.Relay{Actor: "https://another.example/relay", Inbox: "https://another.example/inbox", Style: db.RelayLitePub, State: db.Pending,
+		Follow: "https://us.example/actor#follows/2", CreatedAt: now, UpdatedAt: now}
+	for _, r := range []db.Relay{relay, other} {
+		if err := c.SaveRelay(ctx, r, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(when string, all ...db.Relay) {
+		t.Helper()
+		got, err := c.Relays(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(all, got); diff != "" {
+			t.Errorf("%s: %s", when, diff)
+		}
+	}
+	want("added", other, relay)
+
+	later := now.Add(time.Hour)
+	for _, s := range []struct {
+		name          string
+		actor, follow vocab.ID
+		want          bool
+	}{
+		{"another one's Follow", relay.Actor, other.Follow, false},
+		{"somebody else", "https://evil.example/actor", relay.Follow, false},
+		{"the relay", relay.Actor, relay.Follow, true},
+	} {
+		if got, err := c.SetRelayState(ctx, s.actor, s.follow, db.Accepted, later); err != nil || got != s.want {
+			t.Errorf("%s: %v, %v; want %v", s.name, got, err, s.want)
+		}
+	}
+	relay.State, relay.UpdatedAt = db.Accepted, later
+	want("accepted", other, relay)
+	if _, err := c.SetRelayState(ctx, relay.Actor, relay.Follow, db.Accepted, later.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	want("accepted again", other, relay)
+
+	for name, find := range map[string]func() (*db.Relay, error){
+		"by actor":  func() (*db.Relay, error) { return c.Relay(ctx, relay.Actor) },
+		"by Follow": func() (*db.Relay, error) { return c.RelayByFollow(ctx, relay.Follow) },
+	} {
+		got, err := find()
+		if err != nil || got == nil || *got != relay {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, relay)
+		}
+	}
+	if got, err := c.Relay(ctx, "https://evil.example/actor"); err != nil || got != nil {
+		t.Errorf("nobody: %+v, %v; want none", got, err)
+	}
+
+	relay.State, relay.Follow, relay.UpdatedAt = db.Pending, "https://us.example/actor#follows/3", later.Add(2*time.Hour)
+	if err := c.SaveRelay(ctx, relay, relay.UpdatedAt); err != nil {
+		t.Fatal(err)
+	}
+	want("added again", other, relay)
+
+	for _, there := range []bool{true, false} {
+		if got, err := c.RemoveRelay(ctx, other.Actor); err != nil || got != there {
+			t.Errorf("remove: %v, %v; want %v", got, err, there)
+		}
+	}
+	want("removed", relay)
+}
+
+func TestFollowedOn(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	ctx := t.Context()
+	for actor, follows := range map[vocab.ID]bool{"https://followed.example/users/bob": true, "https://known.example/users/eve": false,
+		"https://followed.example.evil.example/users/eve": false, "https://port.example:8443/carol": true} {
+		if err := c.Acquaint(ctx, actor, []vocab.Username{u}, follows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for origin, want := range map[string]bool{"https://followed.example": true, "http://followed.example": false, "https://known.example": false,
+		"https://followed.example.evil.example": false, "https://port.example": false, "https://port.example:8443": true, "https://followed": false, "": false} {
+		if got, err := c.FollowedOn(ctx, origin); err != nil || got != want {
+			t.Errorf("FollowedOn(%q) = %v, %v; want %v", origin, got, err, want)
+		}
+	}
+}
