@@ -43,6 +43,7 @@ var floors = map[string]int{
 	"engine/actor":        4,
 	"engine/feed":         4,
 	"engine/delivery":     4,
+	"engine/relay":        4,
 	"engine/conversation": 4,
 
 	"engine/transport": 3,

@@ -138,6 +138,7 @@ func (l *Local) person(u vocab.Username, user registry.User, keys *keyset) vocab
 func (l *Local) application(keys *keyset) vocab.Doc {
 	d := l.actorDoc(string(l.InstanceID()), "Application", instanceName, keys)
 	d["inbox"] = string(l.SharedInbox())
+	d["endpoints"] = vocab.Doc{"sharedInbox": string(l.SharedInbox())} // some relays look nowhere else
 	d["name"] = l.host
 	d["url"] = l.origin + "/"
 	d["manuallyApprovesFollowers"] = true

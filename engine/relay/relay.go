@@ -1,0 +1,224 @@
+// Package relay knows the servers that pass public posts on to all who subscribed to them (FEP-ae0c), and what the instance
+// actor sends them.
+package relay
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// refreshEvery is how soon a serving process sees what another one changed.
+const refreshEvery = time.Second
+
+// Store is where the relays are kept.
+type Store interface {
+	Relays(ctx context.Context) ([]db.Relay, error)
+	Relay(ctx context.Context, actor vocab.ID) (*db.Relay, error)
+	SetRelayState(ctx context.Context, actor, follow vocab.ID, state string, now time.Time) (bool, error)
+}
+
+// Poster sends an activity to an inbox of another server.
+type Poster interface {
+	Post(ctx context.Context, p transport.Post) (transport.Attempt, error)
+}
+
+// Gate says whether a host may be contacted, and an actor be heard: nil, or why not.
+type Gate interface {
+	Check(host string) error
+	CheckActor(id vocab.ID) error
+}
+
+// Deps is what a List works with.
+type Deps struct {
+	Store  Store
+	Actor  vocab.ID // the instance actor, who follows relays
+	Keys   func() (transport.Keys, error)
+	Poster Poster
+	Gate   Gate
+	Log    *slog.Logger
+	Now    func() time.Time
+}
+
+// List is the relays of this server, in memory as they were stored a second ago at most while Run runs. It is safe for
+// concurrent use.
+type List struct {
+	Deps
+
+	mu       sync.RWMutex
+	accepted map[vocab.ID]bool // by canonical id
+	active   []db.Relay        // the accepted ones; replaced, never changed
+}
+
+// NewList returns a list that has read nothing yet.
+func NewList(d Deps) *List { return &List{Deps: d} }
+
+// Refresh reads the relays.
+func (l *List) Refresh(ctx context.Context) error {
+	all, err := l.Store.Relays(ctx)
+	if err != nil {
+		return err
+	}
+	var active []db.Relay
+	accepted := map[vocab.ID]bool{}
+	for _, r := range all {
+		if r.State == db.Accepted {
+			active = append(active, r)
+			accepted[r.Actor.Canonical()] = true
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.active, l.accepted = active, accepted
+	return nil
+}
+
+// Run follows changes until ctx ends. What cannot be read now stays as it was.
+func (l *List) Run(ctx context.Context) {
+	tick := time.NewTicker(refreshEvery)
+	defer tick.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := l.Refresh(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			l.Log.WarnContext(ctx, "relays not read", "err", err)
+		}
+		failing = err != nil
+	}
+}
+
+// Active returns the relays that have accepted this server. They must not be changed.
+func (l *List) Active() []db.Relay {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.active
+}
+
+// Accepted tells whether this is the actor of a relay that has accepted this server.
+func (l *List) Accepted(actor vocab.ID) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.accepted[actor.Canonical()]
+}
+
+// Answered records a relay's answer to a Follow of the instance actor's, and tells whether the Follow was for that very
+// actor, and the last one.
+func (l *List) Answered(ctx context.Context, actor, follow vocab.ID, state string) (bool, error) {
+	known, err := l.Store.SetRelayState(ctx, actor.Canonical(), follow.Canonical(), state, l.Now())
+	if err != nil || !known {
+		return false, err
+	}
+	l.Log.InfoContext(ctx, "relay answered", "actor", actor, "state", state)
+	return true, l.Refresh(ctx)
+}
+
+// FollowedBack accepts the Follow of a LitePub relay that this server subscribed to: such relays want to follow their
+// subscribers, too. It tells whether the actor is one. The answer is sent before FollowedBack returns: when that fails the
+// fault is Unavailable, and the relay is to come again.
+func (l *List) FollowedBack(ctx context.Context, by *vocab.Actor, follow vocab.ID) (bool, error) {
+	r, err := l.Store.Relay(ctx, by.ID.Canonical())
+	if err != nil || r == nil || r.Style != db.RelayLitePub || r.State == db.Rejected {
+		return false, err
+	}
+	object := vocab.Doc{"id": string(follow), "type": "Follow", "actor": string(by.ID), "object": string(l.Actor)}
+	if err := l.Send(ctx, *r, l.activity("accepts", "Accept", object, r.Actor)); err != nil {
+		return true, fault.Wrap(fault.Unavailable, "the relay does not take the answer", err)
+	}
+	return true, nil
+}
+
+// NewFollow returns an id for a Follow of a relay.
+func (l *List) NewFollow() vocab.ID { return l.newID("follows") }
+
+// newID returns an id of a thing of the instance actor's, which is not kept: asked for, its document shows the actor.
+func (l *List) newID(kind string) vocab.ID {
+	return l.Actor + "#" + vocab.ID(kind) + "/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
+}
+
+// Answers tells whether an activity answers a Follow of the instance actor's: whose, Answered finds out.
+func (l *List) Answers(a *vocab.Activity) bool {
+	return (a.Type == "Accept" || a.Type == "Reject") && a.Object.ID != l.Actor && a.Object.ID.Document().Same(l.Actor)
+}
+
+// Follow is the activity by which this server subscribes.
+func (l *List) Follow(r db.Relay) vocab.Doc {
+	d := l.follow(r)
+	d["@context"], d["to"] = vocab.ContextAS, []any{string(r.Actor)}
+	return d
+}
+
+func (l *List) follow(r db.Relay) vocab.Doc {
+	object := r.Actor
+	if r.Style == db.RelayMastodon {
+		object = vocab.Public
+	}
+	return vocab.Doc{"id": string(r.Follow), "type": "Follow", "actor": string(l.Actor), "object": string(object)}
+}
+
+// Undo is the activity that takes the Follow back.
+func (l *List) Undo(r db.Relay) vocab.Doc { return l.activity("undos", "Undo", l.follow(r), r.Actor) }
+
+// Announce returns the activity by which a LitePub relay is told of a public object, with its id. It addresses everybody:
+// some relays pass on nothing else.
+func (l *List) Announce(object vocab.ID) (vocab.ID, vocab.Doc) {
+	d := l.activity("announces", "Announce", string(object), vocab.Public)
+	return vocab.ID(d["id"].(string)), d
+}
+
+func (l *List) activity(kind, of string, object any, to vocab.ID) vocab.Doc {
+	return vocab.Doc{"@context": vocab.ContextAS, "id": string(l.newID(kind)), "type": of, "actor": string(l.Actor), "object": object,
+		"to": []any{string(to)}, "published": l.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00")}
+}
+
+// Send posts an activity to a relay, as the instance actor. The fault says what its server made of it, or why it was not
+// asked.
+func (l *List) Send(ctx context.Context, r db.Relay, d vocab.Doc) error {
+	host := r.Inbox.Host()
+	for _, err := range []error{l.Gate.Check(host), l.Gate.CheckActor(r.Actor)} {
+		if err != nil {
+			return err
+		}
+	}
+	keys, err := l.Keys()
+	if err != nil {
+		return err
+	}
+	a, err := l.Poster.Post(ctx, transport.Post{Inbox: r.Inbox, Body: d.JSON(), As: keys})
+	if err != nil {
+		return err
+	}
+	return answer(host, a.Status)
+}
+
+// answer returns what a status other than 2xx says.
+func answer(host string, status int) error {
+	kind := fault.Protocol
+	switch {
+	case status/100 == 2:
+		return nil
+	case status == http.StatusNotFound, status == http.StatusGone:
+		kind = fault.NotFound
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		kind = fault.Forbidden
+	case status == http.StatusTooManyRequests:
+		kind = fault.RateLimited
+	case status/100 == 5, status == http.StatusRequestTimeout:
+		kind = fault.Unavailable
+	}
+	return fault.New(kind, fmt.Sprintf("%s answered %d %s", host, status, http.StatusText(status)))
+}
