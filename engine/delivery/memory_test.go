@@ -294,6 +294,8 @@ func fail(p *atomic.Pointer[error]) error {
 	return nil
 }
 
+func (d *deps) Instance() (transport.Keys, error) { return d.Keys(vocab.Username{}) }
+
 func (d *deps) Keys(vocab.Username) (transport.Keys, error) {
 	return transport.Keys{}, fail(&d.keys)
 }
