@@ -89,6 +89,13 @@ func (t *Tx) LatestActivity(ctx context.Context, kind string, actor, object voca
 		WHERE object_uri = $3 AND type = $1 AND actor_uri = $2 ORDER BY created_at DESC, id DESC LIMIT 1`, kind, actor, object)
 }
 
+// CreatedBefore tells whether there is another Create of the object by the actor than this one.
+func (t *Tx) CreatedBefore(ctx context.Context, create, actor, object vocab.ID) (there bool, err error) {
+	err = t.row(ctx, "look for Create", `SELECT EXISTS (SELECT FROM activities WHERE object_uri = $3 AND type = 'Create' AND actor_uri = $2 AND uri <> $1)`,
+		[]any{create, actor, object}, &there)
+	return there, err
+}
+
 // RemoveActivity removes an activity with its place in the feed; its id stays taken.
 func (t *Tx) RemoveActivity(ctx context.Context, uri vocab.ID) error {
 	if _, err := t.exec(ctx, "remove from feed", `DELETE FROM feed WHERE activity_uri = $1`, uri); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/relay"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -42,6 +43,7 @@ type Engine struct {
 	client   *transport.Client
 	actors   *actor.Resolver
 	verifier *actor.Verifier
+	relays   *relay.List
 }
 
 // maxLimited is how many hosts, and how many actors, a rate limit tells apart.
@@ -126,6 +128,8 @@ func (e *Engine) build() error {
 		Log: e.log.With("component", "actor"),
 	})
 	e.verifier = actor.NewVerifier(e.actors, e.gate, c.PublicURL, e.now)
+	e.relays = relay.NewList(relay.Deps{Store: e.db, Actor: e.local.InstanceID(), Keys: e.keys.Instance, Poster: e.client, Gate: e.gate,
+		Log: e.log.With("component", "relay"), Now: e.now})
 	e.metrics.MustRegister(e.openReports(), e.pausedGauge())
 	return nil
 }

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"crypto"
 	"net/http"
 	"slices"
 	"strings"
@@ -104,7 +105,15 @@ func signedBy(t *testing.T, p peertest.Posted, origin string, u *enginetest.User
 	if err != nil || len(claims) != 1 || !strings.HasPrefix(claims[0].KeyID, u.ID+"#") {
 		t.Fatalf("signed by %+v, %v; want a key of %s", claims, err, u.ID)
 	}
-	a, err := vocab.ParseActor(enginetest.Fetch(t, u.ID).Body)
+	if err := claims[0].Verify(keyOf(t, u.ID)); err != nil {
+		t.Error(err)
+	}
+}
+
+// keyOf returns the RSA key that an actor lists.
+func keyOf(t *testing.T, actor string) crypto.PublicKey {
+	t.Helper()
+	a, err := vocab.ParseActor(enginetest.Fetch(t, actor).Body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +121,5 @@ func signedBy(t *testing.T, p peertest.Posted, origin string, u *enginetest.User
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := claims[0].Verify(key); err != nil {
-		t.Error(err)
-	}
+	return key
 }

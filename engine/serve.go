@@ -92,6 +92,9 @@ func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener
 		return errors.Join(err, public.Close(), admin.Close())
 	}
 	if err = e.db.Fit(ctx); err == nil {
+		err = e.relays.Refresh(ctx)
+	}
+	if err == nil {
 		err = p.inbox.Start(ctx)
 	}
 	if err != nil {
@@ -110,6 +113,7 @@ func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener
 		running.Go(func() { e.postgres.Supervise(ctx) })
 	}
 	running.Go(func() { e.nightly(ctx) })
+	running.Go(func() { e.relays.Run(ctx) })
 	delivering, stopDelivering := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopDelivering()
 	delivered := make(chan error, 1)
@@ -235,7 +239,7 @@ func (e *Engine) parts() *parts {
 	})
 	p.feed = feed.New(owners, e.local, e.gate)
 	p.outbox = outbox.New(outbox.Deps{
-		Store: owners, Local: e.local, Actors: e.actors, Handlers: handlers, Gate: e.gate, Keys: e.keys, Queue: p.dispatcher,
+		Store: owners, Local: e.local, Actors: e.actors, Handlers: handlers, Gate: e.gate, Keys: e.keys, Relays: e.relays, Queue: p.dispatcher,
 		DeliverBlocks: e.cfg.Federation.DeliverBlocks,
 		Log:           e.log.With("component", "outbox"), Metrics: e.metrics, Now: e.now,
 	})
@@ -260,7 +264,7 @@ func (e *Engine) newInbox(handlers *handler.Registry, wake func(vocab.Username),
 		Store: e.db, Local: e.local, Actors: e.actors, Verifier: e.verifier, Gate: e.gate,
 		Hosts:    policy.NewLimiter(limit(e.cfg.Limits.InboxHostRate), e.now, maxLimited),
 		Senders:  policy.NewLimiter(limit(e.cfg.Limits.InboxActorRate), e.now, maxLimited),
-		Handlers: handlers, Profiles: e.profiles, Wake: wake, Heard: e.hosts.Heard,
+		Handlers: handlers, Profiles: e.profiles, Relays: e.relays, Wake: wake, Heard: e.hosts.Heard,
 		Log: e.log.With("component", "inbox"), Metrics: reg, Now: e.now,
 	})
 }

@@ -314,7 +314,6 @@ func (d *deps) Fresh(context.Context, vocab.ID) (*vocab.Actor, error) {
 	}
 	return nil, fault.New(fault.Unavailable, "nobody answers")
 }
-func (d *deps) Instance() (transport.Keys, error) { return transport.Keys{}, fail(&d.keys) }
 
 // bench is a dispatcher in a bubble of time.
 type bench struct {

@@ -30,8 +30,14 @@ func create(local *actor.Local) Handler {
 					return ignoredUnless(err)
 				}
 			}
-			if kept, err := keep(ctx, tx, o, r.Now); err != nil || !kept {
-				return ignoredUnless(err)
+			added, err := tx.AddObject(ctx, Stored(o, r.Now))
+			if err != nil {
+				return err
+			}
+			if !added {
+				if news, err := news(ctx, tx, r, o); err != nil || !news {
+					return ignoredUnless(err)
+				}
 			}
 			return appear(ctx, tx, r)
 		},
@@ -76,6 +82,16 @@ func authored(r *Received) (*vocab.Object, error) {
 	return o, nil
 }
 
+// news tells whether a post that is there, and lives, as this author's, was never created: it came by somebody's boost. By a
+// relay it may come under another id, before its Create or after it.
+func news(ctx context.Context, tx Tx, r *Received, o *vocab.Object) (bool, error) {
+	if theirs, err := living(ctx, tx, o); err != nil || !theirs {
+		return false, err
+	}
+	created, err := tx.CreatedBefore(ctx, r.Activity.ID, r.Actor.ID, o.ID)
+	return !created, err
+}
+
 // keep stores an object and tells whether it is there and lives, as this author's: one that was deleted before it came
 // does not, and nobody takes over what another one wrote.
 func keep(ctx context.Context, tx Tx, o *vocab.Object, now time.Time) (bool, error) {
@@ -83,6 +99,11 @@ func keep(ctx context.Context, tx Tx, o *vocab.Object, now time.Time) (bool, err
 	if added || err != nil {
 		return added, err
 	}
+	return living(ctx, tx, o)
+}
+
+// living tells whether the stored object of that id lives, and is by the same author.
+func living(ctx context.Context, tx Tx, o *vocab.Object) (bool, error) {
 	there, err := tx.Object(ctx, o.ID)
 	if err != nil || there == nil || there.DeletedAt != nil {
 		return false, err

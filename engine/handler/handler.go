@@ -25,6 +25,7 @@ type Tx interface {
 	Activity(ctx context.Context, uri vocab.ID) (*db.Activity, error)
 	LatestActivity(ctx context.Context, kind string, actor, object vocab.ID) (*db.Activity, error)
 	RemoveActivity(ctx context.Context, uri vocab.ID) error
+	CreatedBefore(ctx context.Context, create, actor, object vocab.ID) (bool, error)
 
 	AddObject(ctx context.Context, o db.Object) (bool, error)
 	Object(ctx context.Context, uri vocab.ID) (*db.Object, error)

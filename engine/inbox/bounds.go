@@ -8,10 +8,10 @@ import (
 
 // bounds is how much one sender, or one registrable domain, may have of what costs this server more than a request: what
 // is passed on goes to every server of a user's followers, a report is kept until the operator resolves it, for what others
-// pass on without a proof the actor's server is asked, and what anybody sends to users who never asked for it is stored.
-// knocks are the requests counted just now.
+// pass on without a proof the actor's server is asked, and so it is for each post that a relay passes on, and what anybody
+// sends to users who never asked for it is stored. knocks are the requests counted just now.
 type bounds struct {
-	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, knocks *policy.Limiter
+	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, fetchedForRelay, knocks *policy.Limiter
 }
 
 // maxBounded bounds how many senders and domains are remembered.
@@ -33,6 +33,7 @@ func newBounds(now func() time.Time) bounds {
 		reportsOfDomain: policy.NewLimiter(policy.Rate{PerSecond: 1.0 / 60, Burst: 100}, now, maxBounded),
 		askedForDomain:  policy.NewLimiter(policy.Rate{PerSecond: 1, Burst: 100}, now, maxBounded),
 		storedOfDomain:  policy.NewLimiter(daily(dailyStored), now, maxBounded),
+		fetchedForRelay: policy.NewLimiter(policy.Rate{PerSecond: 2, Burst: 200}, now, maxBounded),
 		knocks:          policy.NewLimiter(policy.Rate{PerSecond: 1 / knockTime.Seconds(), Burst: 1}, now, maxBounded),
 	}
 }

@@ -34,6 +34,7 @@ type Deps struct {
 	Senders  *policy.Limiter // requests per signer
 	Handlers *handler.Registry
 	Profiles handler.Profiles
+	Relays   Relays
 	Wake     func(vocab.Username)                                                         // something is to be delivered
 	Heard    func(ctx context.Context, host string, d signature.Dialect, software string) // a host signs in this dialect, and calls its software so
 	Log      *slog.Logger
@@ -69,6 +70,7 @@ type receiving struct {
 	foreign bool                       // parseBody: no claim is by a key of the actor's server
 	signer  *vocab.Actor               // verifySignature: who made the request
 	passer  *vocab.Actor               // verifySignature: who made the request, when that is not the activity's actor
+	relay   bool                       // verifySignature: a relay made it, and passes a post on
 	fetched map[vocab.ID]*vocab.Object // resolveAddressing: what the handler needs, from its origin
 	target  *vocab.Actor               // resolveAddressing: of a Move that both accounts confirm
 	gone    bool                       // resolveActor, verifySignature: the actor's server says that it was deleted
@@ -113,6 +115,10 @@ func New(d Deps) *Inbox {
 func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error {
 	x := &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}}
 	err := i.admit(ctx, x)
+	if x.relay {
+		i.metrics.relayed.WithLabelValues(relayOutcome(x, err)).Inc()
+		err = withheld(err)
+	}
 	if errors.Is(err, errDropped) {
 		err = nil
 	}

@@ -17,6 +17,7 @@ type metrics struct {
 	waiting          *prometheus.GaugeVec
 	parked           prometheus.Gauge
 	oldest           prometheus.Gauge
+	relayed          *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) metrics {
@@ -29,6 +30,9 @@ func newMetrics(reg prometheus.Registerer) metrics {
 		}, []string{"outcome"}),
 		synchronizations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lightweb_inbox_synchronizations_total", Help: "Senders whose followers here were compared with those who follow them, by what came of it.",
+		}, []string{"outcome"}),
+		relayed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "lightweb_relay_activities_total", Help: "Activities that relays passed on, by what became of them.",
 		}, []string{"outcome"}),
 		journal: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "lightweb_inbox_journal_rows", Help: "Activities in the intake journal.",
@@ -44,7 +48,7 @@ func newMetrics(reg prometheus.Registerer) metrics {
 		}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.requests, m.activities, m.synchronizations, m.journal, m.waiting, m.parked, m.oldest)
+		reg.MustRegister(m.requests, m.activities, m.synchronizations, m.relayed, m.journal, m.waiting, m.parked, m.oldest)
 	}
 	return m
 }

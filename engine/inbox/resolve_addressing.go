@@ -25,11 +25,22 @@ func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeli
 	if x.Activity.Type == "Flag" {
 		return i.report(ctx, x)
 	}
-	users := map[vocab.Username]bool{}
-	if !x.User.IsZero() {
-		users[x.User] = true
+	if i.Relays.Answers(x.Activity) {
+		return i.relayAnswer(ctx, x)
 	}
-	for _, id := range append(named(x), about(x.Activity)...) {
+	if x.Activity.Type == "Follow" && x.Activity.Object.ID.Same(i.Local.InstanceID()) && x.passer == nil {
+		_, err := i.Relays.FollowedBack(ctx, x.Actor, x.Activity.ID)
+		return err
+	}
+	users := map[vocab.Username]bool{}
+	concerned := named(x)
+	if !x.relay { // whom it only concerns gets it from its author
+		concerned = append(concerned, about(x.Activity)...)
+		if !x.User.IsZero() {
+			users[x.User] = true
+		}
+	}
+	for _, id := range concerned {
 		if u, _, ok := i.Local.Holder(id); ok {
 			users[u] = true
 		}

@@ -26,7 +26,11 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 		return err
 	}
 	x.signer = signer
-	if !signer.ID.Same(x.Activity.Actor) {
+	passes := !signer.ID.Same(x.Activity.Actor)
+	if (passes || x.Activity.Type == "Announce") && i.Relays.Accepted(signer.ID) {
+		return i.relayed(ctx, x, signer)
+	}
+	if passes {
 		return i.vouch(ctx, x, signer)
 	}
 	x.Actor = signer

@@ -15,6 +15,7 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/relay"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -33,7 +34,7 @@ func (idle) Take(context.Context, vocab.Username, []db.Delivery, time.Time) {}
 func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 	t.Parallel()
 	in := peertest.NewInbound(t)
-	w := &town{in: in, t: t, outbox: outbox.New(outbox.Deps{Store: in.Store, Local: in.Local, Actors: in.Actors, Keys: in.Keys,
+	w := &town{in: in, t: t, outbox: outbox.New(outbox.Deps{Store: in.Store, Local: in.Local, Actors: in.Actors, Keys: in.Keys, Relays: relay.NewList(relay.Deps{}),
 		Gate: in.Gate, Handlers: in.Handlers, Queue: idle{}, Log: slog.New(slog.DiscardHandler), Now: in.Now})}
 	for n, address := range []string{"127.0.0.2", "127.0.0.3"} {
 		w.peers = append(w.peers, peertest.New(t, address))

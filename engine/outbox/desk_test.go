@@ -22,6 +22,7 @@ import (
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/proof"
 	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/relay"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -163,6 +164,7 @@ type desk struct {
 	world   *world
 	keyring *actor.Keyring
 	gate    gate
+	relays  *relay.List
 	alice   vocab.Username
 	wakes   atomic.Int32
 	clock   atomic.Int64 // milliseconds since 2026
@@ -178,7 +180,8 @@ func newDesk(t *testing.T) *desk {
 	d.alice = d.user("alice")
 	local := actor.NewLocal(here, keyring, profiles{}, "test")
 	d.world = &world{local: local, actors: map[vocab.ID]*vocab.Actor{}, objects: map[vocab.ID]string{}, fails: map[vocab.ID]error{}}
-	d.Outbox = New(Deps{Store: c, Local: local, Actors: d.world, Keys: keyring, Gate: d.gate, Handlers: handler.New(local, profiles{}),
+	d.relays = relay.NewList(relay.Deps{Store: c, Actor: local.InstanceID(), Now: time.Now})
+	d.Outbox = New(Deps{Store: c, Local: local, Actors: d.world, Keys: keyring, Gate: d.gate, Relays: d.relays, Handlers: handler.New(local, profiles{}),
 		Queue: queue{&d.wakes}, Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time {
 			return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(d.clock.Add(1000)) * time.Millisecond)

@@ -51,6 +51,14 @@ type Queue interface {
 	Take(ctx context.Context, u vocab.Username, rows []db.Delivery, until time.Time)
 }
 
+// Relays are the servers that pass public posts on.
+type Relays interface {
+	// Active returns those that have accepted this server.
+	Active() []db.Relay
+	// Announce returns the activity that tells LitePub relays of an object, with its id.
+	Announce(object vocab.ID) (vocab.ID, vocab.Doc)
+}
+
 // Deps is what an outbox works with.
 type Deps struct {
 	Store         Store
@@ -58,6 +66,7 @@ type Deps struct {
 	Actors        Actors
 	Keys          Keys
 	Gate          Gate
+	Relays        Relays
 	Handlers      *handler.Registry
 	DeliverBlocks bool // deliver a Block to whom it is about
 	Queue         Queue
@@ -127,6 +136,7 @@ type exchange struct {
 	before  *db.Object      // the stored object that an Update or Delete is about
 	earlier []db.Inbox      // where it went before
 	inboxes []db.Inbox
+	told    []db.Inbox // of relays that take an Announce by the instance actor
 
 	activity *vocab.Activity // constructActivity
 	result   Result          // persist

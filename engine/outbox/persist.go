@@ -121,8 +121,11 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *db.Tx, x *exchange, job 
 	if err := o.Handlers.Sent(ctx, tx, sent); err != nil { // object and feed entry are the handler's
 		return err
 	}
-	x.queued = len(x.inboxes) > 0 || sent.Queued
+	x.queued = len(x.inboxes)+len(x.told) > 0 || sent.Queued
 	if x.leased, err = tx.EnqueueLeased(ctx, job, x.inboxes, x.now, x.leases); err != nil {
+		return err
+	}
+	if err := o.tellRelays(ctx, tx, x); err != nil {
 		return err
 	}
 	return tx.AddEvent(ctx, handler.NewEvent(handler.EventType(a.Type, "sent"),

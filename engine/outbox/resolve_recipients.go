@@ -37,7 +37,7 @@ func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error)
 }
 
 // destinations chooses the inboxes. Followers are reached where their collection is addressed, others where they are
-// named; nobody is delivered to for Public (ActivityPub §5.6), the one who acts is left out (§7.1), and whom the policy
+// named; nobody is delivered to for Public (ActivityPub §5.6) but relays, the one who acts is left out (§7.1), and whom the policy
 // refuses is skipped, which the job shows.
 func (o *Outbox) destinations(ctx context.Context, x *exchange) error {
 	var followers []db.Destination
@@ -58,22 +58,27 @@ func (o *Outbox) destinations(ctx context.Context, x *exchange) error {
 			named = append(named, db.Destination{Actor: a.ID, Inbox: a.Inbox})
 		}
 	}
-	inboxes := delivery.Merge(delivery.Destinations(followers, named, o.Local.InboxOwner), x.earlier)
+	relays, told := o.relays(x)
+	inboxes := delivery.Merge(delivery.Destinations(followers, named, o.Local.InboxOwner), slices.Concat(x.earlier, relays))
 	if toFollowers {
 		delivery.Synchronize(inboxes, followers)
 	}
-	x.inboxes = slices.DeleteFunc(inboxes, func(i db.Inbox) bool {
-		return i.Host == "" && i.URL.Same(o.Local.Inbox(x.User))
-	})
-	for n, i := range x.inboxes {
+	x.inboxes, x.told = o.permitted(x, inboxes), o.permitted(x, told)
+	return nil
+}
+
+// permitted leaves out the user's own inbox, and says of those that the policy refuses that they are skipped.
+func (o *Outbox) permitted(x *exchange, inboxes []db.Inbox) []db.Inbox {
+	inboxes = slices.DeleteFunc(inboxes, func(i db.Inbox) bool { return i.Host == "" && i.URL.Same(o.Local.Inbox(x.User)) })
+	for n, i := range inboxes {
 		if i.Host == "" {
 			continue
 		}
 		if err := delivery.Permitted(o.Gate, i.Host, i.Targets); err != nil {
-			x.inboxes[n].Skip = fault.Public(err)
+			inboxes[n].Skip = fault.Public(err)
 		}
 	}
-	return nil
+	return inboxes
 }
 
 // findActor returns the actor that a parameter names by its id or handle.

@@ -22,6 +22,7 @@ import (
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/relay"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -71,6 +72,7 @@ func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 		AllowHTTP: true, Now: in.now, Log: log})
 	in.Deps = inbox.Deps{Store: store, Local: local, Actors: resolver, Verifier: actor.NewVerifier(resolver, gate, Origin, in.now), Gate: gate,
 		Hosts: policy.NewLimiter(policy.Rate{}, in.now, 1000), Senders: policy.NewLimiter(policy.Rate{}, in.now, 1000),
+		Relays:   relay.NewList(relay.Deps{Store: store, Actor: local.InstanceID(), Keys: in.Keys.Instance, Poster: client, Gate: gate, Log: log, Now: in.now}),
 		Handlers: handler.New(local, in.Registry), Profiles: in.Registry, Wake: in.wake, Heard: in.Dialects.Heard, Log: log, Now: in.now}
 	for _, c := range change {
 		c(&in.Deps)

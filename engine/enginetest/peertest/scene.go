@@ -178,6 +178,17 @@ func (s *Scene) Asked(name string) int {
 	return n
 }
 
+// PostedTo returns what was posted to an inbox of a peer so far.
+func (s *Scene) PostedTo(inbox string) (bodies [][]byte) {
+	peer, path := s.place(inbox)
+	for _, p := range peer.Posted() {
+		if p.URL.Path == path {
+			bodies = append(bodies, p.Content)
+		}
+	}
+	return bodies
+}
+
 // Request returns a request by an actor to an inbox: "us:/alice/inbox", or "us:/inbox" for the shared one.
 func (s *Scene) Request(from, inbox, body string) *http.Request {
 	s.t.Helper()

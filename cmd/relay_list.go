@@ -1,0 +1,36 @@
+package cmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+)
+
+func newRelayList(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list [flags]",
+		Short: "List relays",
+		Long: "list shows the relays, with what became of the Follow that each was sent: pending, accepted or rejected. In a pipe: a\n" +
+			"line per relay with actor, style, state, since when it is so, and inbox, separated by tabs.",
+		Example: "  lightweb relay list\n  lightweb relay list --json | jq -r '.relays[] | select(.state == \"pending\").actor'",
+		Args:    takes(),
+		RunE: a.action(func(ctx context.Context, _ []string) error {
+			return a.engine(ctx, func(e *engine.Engine) error {
+				relays, err := e.Relays(ctx)
+				if err != nil {
+					return err
+				}
+				rows := make([][]string, len(relays))
+				for i, r := range relays {
+					rows[i] = []string{string(r.Actor), r.Style, r.State, stamp(r.UpdatedAt), string(r.Inbox)}
+				}
+				doc := struct {
+					Relays []engine.Relay `json:"relays"`
+				}{relays}
+				return a.out.table([]string{"ACTOR", "STYLE", "STATE", "SINCE", "INBOX"}, rows, doc)
+			})
+		}),
+	}
+}

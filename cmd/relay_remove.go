@@ -1,0 +1,36 @@
+package cmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
+)
+
+func newRelayRemove(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove URL|ACTOR [flags]",
+		Short: "Unsubscribe from a relay",
+		Long: "remove sends the relay the Undo of the Follow, and forgets it. No new post goes to it, and nothing it passes on is\n" +
+			"taken. A relay that does not answer, or is blocked, is forgotten all the same, with a warning. It is named by its\n" +
+			"actor or its inbox. Exit code 66 says that there is no such relay.",
+		Example: "  lightweb relay remove https://relay.example/inbox",
+		Args:    takes("URL|ACTOR"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			return a.engine(ctx, func(e *engine.Engine) error {
+				r, err := e.RemoveRelay(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if err := a.out.done("removed "+string(r.Actor), r); err != nil {
+					return err
+				}
+				if !r.Undone {
+					a.warn("the relay was not told: %s", r.Problem)
+				}
+				return nil
+			})
+		}),
+	}
+}

@@ -1,0 +1,167 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Relays are the servers that pass public posts on to this one because it subscribed to them.
+type Relays interface {
+	// Accepted tells whether this is the actor of one that has accepted the subscription.
+	Accepted(actor vocab.ID) bool
+	// Answers tells whether an activity answers a subscription.
+	Answers(a *vocab.Activity) bool
+	// Answered records such an answer, and tells whether it was the actor's to give.
+	Answered(ctx context.Context, actor, follow vocab.ID, state string) (bool, error)
+	// FollowedBack answers a Follow of the instance actor, and tells whether it is a relay's.
+	FollowedBack(ctx context.Context, by *vocab.Actor, follow vocab.ID) (bool, error)
+}
+
+// errStranger says that nobody here follows the author of what a relay passes on, nor is addressed by it.
+var errStranger = fmt.Errorf("it is a stranger's: %w", errDropped)
+
+// relayed finds out what an accepted relay passes on. Posts are taken from their author's own server, and come as their
+// author's: of what the relay says only the id counts. What concerns nobody here is dropped before anybody is asked,
+// where that can be told, and so is what goes beyond the bound. A relay is never told that something was refused: it would
+// come again with it, or take this server for dead.
+func (i *Inbox) relayed(ctx context.Context, x *receiving, relay *vocab.Actor) error {
+	x.relay = true
+	wanted, err := i.wanted(ctx, x)
+	if err != nil {
+		return err
+	}
+	if !wanted {
+		return errStranger
+	}
+	if x.Activity.Type != "Announce" {
+		x.passer = relay
+		if proven, err := i.proven(ctx, x); err != nil || proven {
+			return dropped(err)
+		}
+	}
+	if err := limit(i.bounds.fetchedForRelay, string(relay.ID)); err != nil {
+		return dropped(err)
+	}
+	if x.Activity.Type != "Announce" && x.Activity.Type != "Create" {
+		return dropped(i.vouch(ctx, x, relay))
+	}
+	x.passer = relay
+	return dropped(i.fetchPost(ctx, x))
+}
+
+// wanted tells whether what a relay passes on may concern anybody here. Of an Announce nothing is known but from which
+// server the post is: somebody here must follow somebody there. Whom else the post addresses gets it from its author.
+func (i *Inbox) wanted(ctx context.Context, x *receiving) (bool, error) {
+	a := x.Activity
+	if a.Type == "Announce" {
+		id := a.Object.ID
+		if id == "" || i.Local.Host() == id.Host() || id != id.Document() {
+			return false, nil
+		}
+		return i.Store.FollowedOn(ctx, id.Origin())
+	}
+	if a.Type == "Create" && !a.Object.ID.SameOrigin(a.Actor) {
+		return false, nil
+	}
+	known, err := i.Store.Acquainted(ctx, a.Actor, !spread[a.Type])
+	if err != nil {
+		return false, err
+	}
+	return len(known) > 0 || slices.ContainsFunc(a.All(), func(id vocab.ID) bool {
+		_, local := i.Local.Owner(id)
+		return local
+	}), nil
+}
+
+// fetchPost puts a Create by its author in the place of what a relay passes on: the one that the author's server shows
+// under the id, or one made for the post that is there, which must be public. That has the post's id with a fragment, so that
+// it comes once, whichever relay it comes by.
+func (i *Inbox) fetchPost(ctx context.Context, x *receiving) error {
+	o, raw, err := i.Actors.Object(ctx, x.Activity.Object.ID, nil)
+	if err != nil {
+		return err
+	}
+	a := &vocab.Activity{}
+	if _, acts := o.Doc["actor"]; acts {
+		a, err = vocab.ActivityOf(o.Doc, raw)
+	} else if o.OwnAuthors() {
+		a, err = created(o)
+	}
+	if err == nil && (a.Type != "Create" || !a.Public() || !a.Actor.SameOrigin(o.ID)) {
+		err = fault.New(fault.Protocol, "it is no public post by an actor of its server")
+	}
+	if err != nil {
+		return err
+	}
+	if err := i.Verifier.Admits(a.Actor); err != nil {
+		return err
+	}
+	if x.Actor, err = i.Actors.Resolve(ctx, a.Actor); err != nil {
+		return fmt.Errorf("resolve %s: %w", a.Actor, err)
+	}
+	x.Activity = a
+	return nil
+}
+
+// created returns the Create of a post that its server shows.
+func created(o *vocab.Object) (*vocab.Activity, error) {
+	d := vocab.Doc{"@context": vocab.ContextAS, "id": string(o.ID.Document()) + "#create", "type": "Create", "actor": string(o.AttributedTo), "object": o.Doc}
+	for _, name := range []string{"@context", "to", "cc", "published"} {
+		if v, there := o.Doc[name]; there {
+			d[name] = v
+		}
+	}
+	return vocab.ParseActivity(d.JSON())
+}
+
+// withheld makes what ends a relay's request a drop, unless it is that the engine takes nothing now.
+func withheld(err error) error {
+	if kind := fault.KindOf(err); kind == fault.Unavailable || kind == fault.Busy {
+		return err
+	}
+	return dropped(err)
+}
+
+// dropped makes an error one that the relay is not told of, unless it is ours.
+func dropped(err error) error {
+	switch kind := fault.KindOf(err); {
+	case err == nil, errors.Is(err, errDropped), kind == fault.Internal, kind == fault.Config:
+		return err
+	}
+	return fmt.Errorf("%w: %w", errDropped, err)
+}
+
+// relayAnswer takes a relay's answer to the instance actor's Follow. It counts from the relay's own actor alone.
+func (i *Inbox) relayAnswer(ctx context.Context, x *receiving) error {
+	state := db.Accepted
+	if x.Activity.Type == "Reject" {
+		state = db.Rejected
+	}
+	if x.passer != nil {
+		return errDropped
+	}
+	known, err := i.Relays.Answered(ctx, x.Actor.ID, x.Activity.Object.ID, state)
+	if err == nil && !known {
+		i.Log.InfoContext(ctx, "answer to no Follow", "activity", x.Activity.ID, "type", x.Activity.Type, "actor", x.Actor.ID)
+	}
+	return err
+}
+
+// relayOutcome names what became of what a relay passed on, for counting.
+func relayOutcome(x *receiving, err error) string {
+	switch {
+	case errors.Is(err, errStranger), err == nil && len(x.Recipients) == 0:
+		return "stranger"
+	case err == nil:
+		return "taken"
+	case fault.Of(err) == nil && errors.Is(err, errDropped):
+		return "refused"
+	}
+	return outcome(err)
+}
