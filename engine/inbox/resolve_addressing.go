@@ -20,7 +20,8 @@ var concerning = map[string]bool{"Follow": true, "Accept": true, "Reject": true,
 
 // resolveAddressing finds the local users whom the activity may concern, and when there are any, fetches what its
 // handler needs. It may find too many, never too few: each user's own transaction decides by its own relationships.
-// Groups are never expanded on the way in. A report is for the operator alone, and ends here.
+// Groups are never expanded on the way in. A report is for the operator alone, and ends here,
+// and so does what relays and the instance actor have between them.
 func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeline.Next) error {
 	if x.Activity.Type == "Flag" {
 		return i.report(ctx, x)
