@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -42,8 +43,8 @@ func checkDoubles(v any) error {
 		}
 	case json.Number:
 		f, err := v.Float64()
-		if err == nil && math.Abs(f) > maxCount && !strings.ContainsAny(string(v), ".eE") {
-			err = errors.New("an integer has no double of its own")
+		if err == nil && math.Abs(f) > maxCount && !strings.ContainsAny(string(v), ".eE") && strconv.FormatFloat(f, 'f', -1, 64) != string(v) {
+			err = errors.New("an integer has no double of its own") // another one stands for it
 		}
 		return err
 	}

@@ -44,8 +44,20 @@ func TestCanonicalForm(t *testing.T) {
 	}
 }
 
+func TestLargeIntegersAreTheDoublesThatStandForThemselves(t *testing.T) {
+	for n, want := range map[string]string{"9007199254740992": "9007199254740992", "189007099254740000000": "189007099254740000000", "0.189007099254740e21": "189007099254740000000", "1000000000000000000000": "1e+21"} {
+		d, err := ParseDoc([]byte(`{"a":` + n + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := d.Canonical(); err != nil || string(c) != `{"a":`+want+`}` {
+			t.Errorf("%s is %s, %v; want %s", n, c, err, want)
+		}
+	}
+}
+
 func TestDocumentsWithoutCanonicalForm(t *testing.T) {
-	for _, n := range []string{"9007199254740992", "-9007199254740993", "12345678901234567890", "123456e308", "-10e308"} {
+	for _, n := range []string{"9007199254740993", "-9007199254740993", "12345678901234567890", "123456e308", "-10e308"} {
 		d, err := ParseDoc([]byte(`{"a":[{"b":` + n + `}]}`))
 		if err != nil {
 			t.Fatal(err)
