@@ -90,13 +90,14 @@ func (x Explanation) Err() error {
 // ExplainSignature goes through all that the engine checks of a signed request, and stops at nothing. Keys are found as
 // in earnest, and what is fetched is remembered. The fault is Usage for an origin that is none.
 func (e *Engine) ExplainSignature(ctx context.Context, x Explain) (Explanation, error) {
-	actors := e.actors
+	actors, shows := e.actors, objects(e.actors)
 	if x.Offline {
+		shows = nil
 		deps := actors.ResolverDeps
 		deps.Fetch = nobody{}
 		actors = actor.NewResolver(deps)
 	}
-	return x.explain(ctx, e.cfg, nil, func(origin string) *actor.Verifier { return actor.NewVerifier(actors, e.gate, origin, e.now) })
+	return x.explain(ctx, e.cfg, nil, shows, func(origin string) *actor.Verifier { return actor.NewVerifier(actors, e.gate, origin, e.now) })
 }
 
 // ExplainSignature is that of an engine for a request with its key at hand: it needs no databases. The fault is Invalid
@@ -110,7 +111,7 @@ func ExplainSignature(ctx context.Context, c Config, x Explain, log *slog.Logger
 	if err != nil {
 		return Explanation{}, err
 	}
-	return x.explain(ctx, c, key, func(origin string) *actor.Verifier { return actor.VerifierOf(owner, gate, origin) })
+	return x.explain(ctx, c, key, nil, func(origin string) *actor.Verifier { return actor.VerifierOf(owner, gate, origin) })
 }
 
 // readKey reads the actor whose key is given, or the key alone.
@@ -135,7 +136,7 @@ func (nobody) Get(context.Context, transport.Request) (*transport.Response, erro
 	return nil, fault.New(fault.Unavailable, "the key is not remembered, and nobody is to be asked").WithCode("offline")
 }
 
-func (x Explain) explain(ctx context.Context, c Config, key crypto.PublicKey, verifier func(origin string) *actor.Verifier) (Explanation, error) {
+func (x Explain) explain(ctx context.Context, c Config, key crypto.PublicKey, shows objects, verifier func(origin string) *actor.Verifier) (Explanation, error) {
 	if x.Origin == "" {
 		x.Origin = c.PublicURL
 	}
@@ -153,8 +154,9 @@ func (x Explain) explain(ctx context.Context, c Config, key crypto.PublicKey, ve
 	v := verifier(x.Origin)
 	t := telling{Explain: x, seen: seen, out: Explanation{Method: x.Request.Method, URL: x.Origin + x.Request.RequestURI, Host: x.Request.Host,
 		At: x.At.UTC(), BodyBytes: len(x.Body), Signatures: []ExplainedSignature{}}}
+	var activity *vocab.Activity
 	if x.Request.Method == http.MethodPost || len(x.Body) > 0 {
-		activity, err := vocab.ParseActivity(x.Body)
+		activity, err = vocab.ParseActivity(x.Body)
 		if err == nil {
 			t.out.Actor = activity.Actor
 		}
@@ -163,7 +165,9 @@ func (x Explain) explain(ctx context.Context, c Config, key crypto.PublicKey, ve
 	for _, s := range seen.Signatures {
 		t.signatures = append(t.signatures, v.Explain(ctx, s, t.out.Actor, key))
 	}
-	return t.tell(), nil
+	t.tell()
+	t.vouch(ctx, v, activity, shows)
+	return t.out, nil
 }
 
 // made returns when a request was made, by the newest of its signatures; now when none of them says.

@@ -24,7 +24,7 @@ type telling struct {
 	out        Explanation
 }
 
-func (t *telling) tell() Explanation {
+func (t *telling) tell() {
 	t.out.Checks = t.checks(append(t.seen.Findings, t.sender...), actor.Explained{})
 	for _, s := range t.signatures {
 		t.out.Signatures = append(t.out.Signatures, t.signature(s))
@@ -34,7 +34,6 @@ func (t *telling) tell() Explanation {
 		t.out.Code = codeOf(t.out.failure)
 		t.out.Hint = t.hint()
 	}
-	return t.out
 }
 
 // failure returns with what the request would be refused: the first check that fails, in the order in which they are made

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/proof"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -59,6 +60,41 @@ func sigExplain(t *testing.T, i *enginetest.Instance) {
 		got := i.Run(t, strings.Fields("sig explain --json "+c.line)...)
 		if got.Code != c.code || !strings.Contains(got.Stdout, c.says) {
 			t.Errorf("sig explain %s ended with %d and wrote %s, want %d and %s", c.line, got.Code, got.Stdout, c.code, c.says)
+		}
+	}
+
+	// What somebody else passes on is taken by a proof, or as its own actor's server shows it.
+	them := peertest.New(t, "127.0.0.1")
+	carol := them.Actor("/carol")
+	passed := func(name, id string, prover *peertest.Actor) string {
+		d := vocab.Doc{"@context": vocab.ActivityContext(), "id": id, "actor": string(carol.ID), "type": "Like", "object": i.URL + "/users/alice/objects/1"}
+		if prover != nil {
+			var err error
+			if d, err = proof.Sign(d, vocab.ID(prover.Keys.Ed25519.ID), prover.Keys.Ed25519.Private, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if name == "shown" {
+			them.Serve("/carol/likes/1", d.JSON())
+		}
+		return capture(name, d.JSON(), bob.Post(t, inbox, vocab.ActivityJSON, d.JSON(), signature.RFC9421, time.Now()))
+	}
+	shown := passed("shown", string(carol.ID)+"/likes/1", nil)
+	for _, c := range []struct {
+		path string
+		code int
+		says string
+	}{
+		{shown, 0, `"check":"origin","result":"passed"`},
+		{shown + " --offline", 76, `"code":"foreign_key"`},
+		{passed("unknown", string(carol.ID)+"/likes/2", nil), 76, `"check":"origin","result":"failed","code":"foreign_key"`},
+		{passed("elsewhere", string(bob.ID)+"/likes/3", nil), 76, "its id is not on its actor's server"},
+		{passed("proven", string(carol.ID)+"/likes/4", carol), 0, `"check":"proof","result":"passed"`},
+		{passed("forged", string(carol.ID)+"/likes/5", bob), 76, `"code":"foreign_proof"`},
+	} {
+		got := i.Run(t, strings.Fields("sig explain --json "+c.path)...)
+		if got.Code != c.code || !strings.Contains(got.Stdout, c.says) {
+			t.Errorf("sig explain %s ended with %d and wrote %s, want %d and %s", c.path, got.Code, got.Stdout, c.code, c.says)
 		}
 	}
 
