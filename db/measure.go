@@ -2,9 +2,11 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -88,6 +90,67 @@ func (c *Cluster) Multiply(ctx context.Context, u vocab.Username, activity, obje
 	}
 	return c.tidy(ctx, u)
 }
+
+// Owe fills the database of u for a measurement: the job of an activity is copied until n deliveries more are owed to the
+// inboxes on host that it went to, none of which was tried. Copies have activities and objects of their own, and are spread
+// evenly over the time until now since which the host has failed, as h says, which is remembered. With h inactive they are parked.
+func (c *Cluster) Owe(ctx context.Context, u vocab.Username, activity vocab.ID, h Host, n int, now time.Time, step func(done, all int)) error {
+	status := DeliveryPending
+	if h.InactiveAt != nil {
+		status = DeliveryParked
+	}
+	owed, jobs := 0, 0
+	for owed < n {
+		const chunk = 1000
+		err := c.Write(ctx, u, func(ctx context.Context, tx *Tx) error {
+			rows, err := tx.exec(ctx, "copy a job", owing, pgx.NamedArgs{"activity": activity, "host": h.Host, "status": status, "first": jobs + 1, "last": jobs + chunk,
+				"left": n - owed, "all": n, "since": *h.FailingSince, "now": now})
+			owed, jobs = owed+int(rows), jobs+chunk
+			if err == nil && rows == 0 {
+				err = fault.New(fault.NotFound, "the activity was not delivered to "+h.Host)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		step(owed, n)
+	}
+	if err := c.SaveHosts(ctx, []Host{h}, now); err != nil {
+		return err
+	}
+	if status == DeliveryParked {
+		if err := c.MarkParked(ctx, []Parked{{Host: h.Host, User: u}}, false); err != nil {
+			return err
+		}
+	}
+	return c.tidy(ctx, u)
+}
+
+// owing is the statement of Owe. A job that would have more deliveries than are left gets those that are.
+var owing = func() string {
+	renamed := func(text string) string {
+		return `replace(replace(` + text + `, activity_uri, activity_uri || '-' || n), object_uri, object_uri || '-' || n)`
+	}
+	return `
+	WITH template AS (
+		SELECT * FROM delivery_jobs WHERE activity_uri = @activity ORDER BY id LIMIT 1
+	), inbox AS (
+		SELECT d.inbox, d.host, d.targets, d.followers_digest, row_number() OVER (ORDER BY d.id) AS place, count(*) OVER () AS inboxes
+		FROM deliveries d JOIN template ON template.id = d.job_id WHERE d.host = @host
+	), copy AS (
+		SELECT gen_random_uuid() AS id, n, @since::timestamptz + (@now::timestamptz - @since::timestamptz) * least(n * (SELECT max(inboxes) FROM inbox) / @all::float, 1) AS at
+		FROM generate_series(@first::int, @last::int) n
+	), job AS (
+		INSERT INTO delivery_jobs (id, activity_uri, object_uri, type, body, created_at, audience, signer, dedupe_hash)
+		SELECT c.id, ` + renamed("activity_uri") + `, ` + renamed("object_uri") + `, type, convert_to(` + renamed("convert_from(body, 'UTF8')") + `, 'UTF8'),
+			at, audience, signer, sha256(convert_to(c.id::text, 'UTF8')) FROM template, copy c
+		WHERE (n - @first) * (SELECT max(inboxes) FROM inbox) < @left RETURNING id
+	)
+	INSERT INTO deliveries (job_id, inbox, host, targets, followers_digest, status, next_at, created_at, updated_at)
+	SELECT c.id, inbox, host, targets, followers_digest, @status, at, at, at FROM copy c JOIN job USING (id), inbox
+	WHERE (n - @first) * inboxes + place <= @left ORDER BY n, place`
+}()
 
 // tidy does what autovacuum would have done, had the rows come one by one.
 func (c *Cluster) tidy(ctx context.Context, u vocab.Username) error {

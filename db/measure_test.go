@@ -3,9 +3,13 @@ package db_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -43,6 +47,53 @@ func TestMultiplyMakesWhatTheEngineWouldHaveStored(t *testing.T) {
 		}
 		return err
 	})
+}
+
+func TestOweMakesWhatTheEngineWouldOweAfterDays(t *testing.T) {
+	t.Parallel()
+	for _, status := range []string{db.DeliveryPending, db.DeliveryParked} {
+		t.Run(status, func(t *testing.T) {
+			t.Parallel()
+			c, u := alice(t)
+			j := job("Create", "https://here.example/notes/1")
+			j.Activity = j.Object + "/activity"
+			j.Body = []byte(`{"id":"` + j.Activity + `"}`)
+			enqueue(t, c, u, j, now, inboxOn("dead.example", 1), inboxOn("dead.example", 2), inboxOn("other.example", 1))
+			since := now.Add(-5 * 24 * time.Hour)
+			h := db.Host{Host: "dead.example", Failures: 9, FailingSince: &since}
+			if status == db.DeliveryParked {
+				h.InactiveAt = &now
+			}
+			const n = 25
+			var told int
+			if err := c.Owe(t.Context(), u, j.Activity, h, n, now, func(done, all int) { told = done }); err != nil {
+				t.Fatal(err)
+			}
+			read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+				open, err := tx.OpenDeliveries(ctx)
+				i := slices.IndexFunc(open, func(o db.OpenDeliveries) bool { return o.Status == status })
+				if want := map[string]int{db.DeliveryPending: n + 3, db.DeliveryParked: n}[status]; i < 0 || open[i].Count != want || told != n {
+					t.Errorf("open are %v, told of %d, want %d", open, told, want)
+				}
+				return err
+			})
+			if status == db.DeliveryPending {
+				rows := claim(t, c, u, "me", now, 2)
+				if len(rows) != 2 || rows[0].Object != j.Object+"-1" || !strings.HasPrefix(string(rows[0].Activity), string(rows[0].Object)) || !strings.Contains(string(rows[0].Body), string(rows[0].Activity)) ||
+					rows[0].Inbox == rows[1].Inbox || rows[0].Created.Before(since) || !rows[0].Created.Before(now) {
+					t.Errorf("due first are %+v", rows)
+				}
+			}
+			hosts, err := c.Hosts(t.Context(), true)
+			parked, err2 := c.Parked(t.Context())
+			if err != nil || err2 != nil || len(hosts) != 1 || hosts[0].Failures != 9 || len(parked) != map[string]int{db.DeliveryParked: 1}[status] {
+				t.Errorf("remembered are %+v (%v) and %+v (%v)", hosts, err, parked, err2)
+			}
+			if err := c.Owe(t.Context(), u, j.Activity, db.Host{Host: "nowhere.example", FailingSince: &since}, n, now, func(int, int) {}); fault.KindOf(err) != fault.NotFound {
+				t.Errorf("owed to a host it did not go to: %v", err)
+			}
+		})
+	}
 }
 
 func TestServerSaysWhatItIs(t *testing.T) {

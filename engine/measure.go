@@ -24,6 +24,24 @@ func (e *Engine) Multiply(ctx context.Context, u vocab.Username, activity, objec
 	return e.db.Multiply(ctx, u, activity, object, n, step)
 }
 
+// Owe owes n deliveries of a user more, copies of that of an activity, to a host that has failed as h says, to measure with.
+// An engine that serves does not notice how the host is.
+func (e *Engine) Owe(ctx context.Context, u vocab.Username, activity vocab.ID, h db.Host, n int, step func(done, all int)) error {
+	return e.db.Owe(ctx, u, activity, h, n, e.now(), step)
+}
+
+// Owed counts the deliveries of u that are not at an end.
+func (e *Engine) Owed(ctx context.Context, u vocab.Username) (n int, err error) {
+	err = e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		open, err := tx.OpenDeliveries(ctx)
+		for _, o := range open {
+			n += o.Count
+		}
+		return err
+	})
+	return n, err
+}
+
 // Destroy drops every database of an instance whose databases have a name of their own, and closes the engine's.
 func (e *Engine) Destroy(ctx context.Context) error {
 	if e.cfg.Database.Name == "" {

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// All runs every benchmark at the sizes of the targets.
+// All measures everything that has a target, at the sizes of the targets. Dispatch is part of Deliver.
 func All(ctx context.Context, c Config) ([]Report, error) {
 	inbox := InboxLoad{Users: 1, Activities: 10_000, Clients: 16, Key: KeyRSA, Half: true}
 	stored := InboxLoad{Users: 1, Activities: 5000, Clients: 16, Key: KeyRSA, Stored: 1_000_000}
-	dispatch := DispatchLoad{Followers: 500, Hosts: 50, Posts: 20, Key: KeyRSA}
-	personal, edwards, stalling := dispatch, dispatch, dispatch
-	personal.Personal, edwards.Personal, edwards.Key, stalling.Stall = true, true, KeyEd25519, 10
+	deliver := DeliverLoad{Parts: DeliverParts, Followers: 500, Hosts: 50, Posts: 20, Backlog: 20, Stall: 10, Owed: 100_000, Back: 10_000}
+	parked := deliver
+	parked.Parts, parked.Parked = []string{PartDead}, true
 	var reports []Report
 	for _, b := range []struct {
 		command string
@@ -28,10 +28,8 @@ func All(ctx context.Context, c Config) ([]Report, error) {
 		{"lightweb bench fanout --posts 8 --connections 1000,64", func(c Config) (Report, error) {
 			return Fanout(ctx, c, FanoutLoad{Users: 1000, Posts: 8, Connections: []int{1000, 64}})
 		}},
-		{"lightweb bench dispatch --shared", func(c Config) (Report, error) { return Dispatch(ctx, c, dispatch) }},
-		{"lightweb bench dispatch --personal", func(c Config) (Report, error) { return Dispatch(ctx, c, personal) }},
-		{"lightweb bench dispatch --personal --key ed25519", func(c Config) (Report, error) { return Dispatch(ctx, c, edwards) }},
-		{"lightweb bench dispatch --stall 10", func(c Config) (Report, error) { return Dispatch(ctx, c, stalling) }},
+		{"lightweb bench deliver", func(c Config) (Report, error) { return Deliver(ctx, c, deliver) }},
+		{"lightweb bench deliver --parts dead --parked", func(c Config) (Report, error) { return Deliver(ctx, c, parked) }},
 		{"lightweb bench feed", func(c Config) (Report, error) {
 			return Feed(ctx, c, FeedLoad{Items: 500, Clients: 16, Duration: 5 * time.Second})
 		}},

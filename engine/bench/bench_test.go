@@ -131,6 +131,46 @@ func TestDispatchReachesEveryInboxOnce(t *testing.T) {
 	}
 }
 
+func TestDeliverGoesThroughGoodTimesAndBadOnes(t *testing.T) {
+	t.Parallel()
+	r, _ := measure(t, "deliver", "--followers", "6", "--hosts", "3", "--posts", "2", "--backlog", "4", "--stall", "1", "--owed", "1500", "--back", "100", "--json")
+	want := []map[string]int{
+		{"posts": 2, "delivered": 2 * 3, "repeated": 0},
+		{"posts": 2, "delivered": 2 * 6, "repeated": 0},
+		{"posts": 4, "delivered": 4 * 6, "repeated": 0},
+		{"posts": 4, "delivered": 4 * 6, "repeated": 0},
+		{"posts": 2, "delivered": 2 * 2, "repeated": 0},
+		{"posts": 2, "delivered": 2 * (2 + 2), "repeated": 0},                                         // the host that will die has two personal inboxes
+		{"posts": 2, "delivered": 2 * 2, "repeated": 0, "owed": 1500 + 3*2, "attempts_while_dead": 2}, // one for each time it was to be found out
+		{"delivered": 100, "repeated": 0, "owed": 1500 + 3*2},
+	}
+	if len(r.Measured) != len(want) {
+		t.Fatalf("%d measurements, want %d", len(r.Measured), len(want))
+	}
+	for n, m := range r.Measured {
+		for name, count := range want[n] {
+			if m.Counts[name] != count {
+				t.Errorf("%s: %d %s, want %d: %v", m.Name, m.Counts[name], name, count, m.Counts)
+			}
+		}
+	}
+	figures(t, r, "delivered", "first delivery since the operator said so")
+	for _, name := range []string{"delivered", "one signature", "CPU of engine and PostgreSQL"} {
+		if f := r.Measured[2].Figure(name); runtime.GOOS == "linux" && f.Value <= 0 {
+			t.Errorf("figure %q of a backlog is %v", name, f)
+		}
+	}
+}
+
+func TestDeliverFindsParkedDeliveries(t *testing.T) {
+	t.Parallel()
+	r, _ := measure(t, "deliver", "--parts", "dead", "--parked", "--followers", "6", "--hosts", "3", "--posts", "2", "--owed", "60", "--back", "60", "--json")
+	counts(t, r, map[string]int{"delivered": 60, "repeated": 0, "owed": 60 + 3*2})
+	if n := r.Measured[1].Counts["attempts_while_dead"]; n != 2 {
+		t.Errorf("an inactive host was tried %d times, want one for each time it was to be found out", n)
+	}
+}
+
 // elsewhere skips the test where loopback has one address only.
 func elsewhere(t *testing.T) {
 	t.Helper()
@@ -205,7 +245,7 @@ func TestSizesAreBounded(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
 	for _, line := range []string{"inbox --users 0", "inbox --activities 1000000000", "inbox --rate -1", "inbox --key dsa", "fanout --users 100000", "fanout --connections 3",
-		"dispatch --hosts 251 --followers 251", "dispatch --followers 2 --hosts 3", "dispatch --hosts 2 --stall 2", "dispatch --shared --personal", "feed --duration 1h", "feed --items 0", "nothing", "engine"} {
+		"dispatch --hosts 251 --followers 251", "dispatch --followers 2 --hosts 3", "dispatch --hosts 2 --stall 2", "dispatch --shared --personal", "deliver --parts all", "deliver --hosts 10 --stall 10", "deliver --owed 2 --back 3", "feed --duration 1h", "feed --items 0", "nothing", "engine"} {
 		if ran := i.Run(t, append([]string{"bench"}, strings.Fields(line)...)...); ran.Code != 64 || ran.Stdout != "" {
 			t.Errorf("bench %s ended with %d and wrote %q, want 64 and nothing", line, ran.Code, ran.Stdout)
 		}

@@ -80,7 +80,7 @@ func (l DispatchLoad) inboxes() int {
 func (l DispatchLoad) measure(ctx context.Context, i *instance, u user, peers []*peer) (Measurement, error) {
 	step, end := i.Progress("posting")
 	defer end()
-	if _, err := l.post(ctx, i, u, peers[l.Stall:], "the-first-note"); err != nil { // to warm up
+	if _, err := i.post(ctx, u, peers[l.Stall:], l.inboxes(), "the-first-note"); err != nil { // to warm up
 		return Measurement{}, err
 	}
 	for _, p := range peers[:l.Stall] {
@@ -89,7 +89,7 @@ func (l DispatchLoad) measure(ctx context.Context, i *instance, u user, peers []
 	var all []dispatched
 	c, err := i.time(ctx, func(ctx context.Context) error {
 		for n := range l.Posts {
-			d, err := l.post(ctx, i, u, peers[l.Stall:], fmt.Sprintf("note-%d-of-many", n+1))
+			d, err := i.post(ctx, u, peers[l.Stall:], l.inboxes(), fmt.Sprintf("note-%d-of-many", n+1))
 			if err != nil {
 				return err
 			}
@@ -149,13 +149,14 @@ func (l DispatchLoad) figures(all []dispatched) []Figure {
 type dispatched struct {
 	answered, first, last time.Duration
 	inboxes, repeated     int
+	body                  []byte
 }
 
-// post posts a note and waits until it has arrived at every inbox of hosts that answer.
-func (l DispatchLoad) post(ctx context.Context, i *instance, u user, peers []*peer, mark string) (d dispatched, err error) {
+// post posts a note and waits until it has arrived at so many inboxes of the peers.
+func (i *instance) post(ctx context.Context, u user, peers []*peer, inboxes int, mark string) (d dispatched, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	arrived := make(chan arrival, 2*l.inboxes())
+	arrived := make(chan arrival, 2*inboxes)
 	for _, p := range peers {
 		p.hear(func(a arrival) {
 			if bytes.Contains(a.body, []byte(mark)) {
@@ -176,9 +177,10 @@ func (l DispatchLoad) post(ctx context.Context, i *instance, u user, peers []*pe
 	began := time.Now()
 	answered := c.begin(request, http.StatusCreated)
 	seen := map[string]bool{}
-	for len(seen) < l.inboxes() {
+	for len(seen) < inboxes {
 		select {
 		case a := <-arrived:
+			d.body = a.body
 			if seen[a.inbox] {
 				d.repeated++
 				continue
@@ -189,7 +191,7 @@ func (l DispatchLoad) post(ctx context.Context, i *instance, u user, peers []*pe
 			}
 			d.last = max(d.last, a.at.Sub(began))
 		case <-ctx.Done():
-			return d, fault.New(fault.Busy, fmt.Sprintf("after %s the post has reached %d of %d inboxes", answerTime, len(seen), l.inboxes()))
+			return d, fault.New(fault.Busy, fmt.Sprintf("after %s the post has reached %d of %d inboxes", answerTime, len(seen), inboxes))
 		}
 	}
 	a := <-answered

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/ed25519"
@@ -8,7 +9,6 @@ import (
 	"crypto/rsa"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"runtime"
@@ -31,16 +31,20 @@ type arrival struct {
 	body  []byte
 }
 
-// peer is another server: actors with keys, and inboxes that read, tell and answer 202.
+// peer is another server: actors with keys, and inboxes that read, tell and answer 202. It is not net/http's, which would take
+// more of the processors than an engine that signs with Ed25519.
 type peer struct {
-	origin string
-	server *http.Server
+	origin   string
+	listener net.Listener
 
-	mu   sync.Mutex
-	docs map[string][]byte
+	mu    sync.Mutex
+	docs  map[string][]byte
+	conns map[net.Conn]bool
 
 	heard   atomic.Pointer[func(arrival)]
-	stalled atomic.Bool // inboxes take connections and never answer
+	stalled atomic.Bool  // inboxes take requests and never answer
+	dead    atomic.Bool  // nothing is taken
+	knocked atomic.Int64 // connections that were opened while it was dead
 }
 
 // newPeer starts a peer on an address of loopback, such as 127.0.1.2.
@@ -51,49 +55,103 @@ func newPeer(ctx context.Context, address string) (*peer, error) {
 		return nil, fault.New(fault.Unavailable, fmt.Sprintf("this machine has no address %s to play another server on", address)).
 			WithHint("elsewhere than on Linux, give loopback more addresses, or take fewer --hosts")
 	}
-	p := &peer{origin: "http://" + l.Addr().String(), docs: map[string][]byte{}}
+	p := &peer{origin: "http://" + l.Addr().String(), listener: l, docs: map[string][]byte{}, conns: map[net.Conn]bool{}}
 	p.hear(func(arrival) {})
-	p.server = &http.Server{Handler: p, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: answerTime}
-	go func() { _ = p.server.Serve(l) }() // it ends when it is closed
+	go p.accept()
 	return p, nil
 }
 
-func (p *peer) close() { _ = p.server.Close() } // nothing is left to be done for who still asks
+func (p *peer) host() string { return p.listener.Addr().String() }
+
+func (p *peer) close() {
+	_ = p.listener.Close() // nothing is left to be done for who still asks
+	p.hangUp()
+}
+
+// hangUp ends every connection.
+func (p *peer) hangUp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		_ = c.Close() // whoever was answered there asks again
+	}
+}
+
+// die lets the peer take nothing from now on, until dead is false again.
+func (p *peer) die() {
+	p.dead.Store(true)
+	p.hangUp()
+}
 
 // hear is told of every activity that arrives from now on, by several goroutines at once.
 func (p *peer) hear(f func(arrival)) { p.heard.Store(&f) }
 
 const maxArrival = 1 << 20 // bytes of a body that a peer reads
 
-// ServeHTTP is http.Handler's.
-func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost {
-		p.take(w, r)
-		return
+// accept takes connections until the listener is closed.
+func (p *peer) accept() {
+	for {
+		c, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		if p.dead.Load() {
+			p.knocked.Add(1)
+			_ = c.Close() // as dead hosts do
+			continue
+		}
+		p.mu.Lock()
+		p.conns[c] = true
+		p.mu.Unlock()
+		go p.talk(c)
 	}
-	p.mu.Lock()
-	doc, found := p.docs[r.URL.Path]
-	p.mu.Unlock()
-	if !found {
-		http.NotFound(w, r)
-		return
-	}
-	w.Header().Set("Content-Type", vocab.ActivityJSON)
-	_, _ = w.Write(doc) // who asked may have hung up
 }
 
-func (p *peer) take(w http.ResponseWriter, r *http.Request) {
-	at := time.Now()
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxArrival))
-	if err != nil {
-		return // so does this one
+// talk answers what comes over a connection until its other end, or hangUp, closes it.
+func (p *peer) talk(c net.Conn) {
+	defer func() {
+		_ = c.Close() // its end was read, or somebody closed it
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.conns, c)
+	}()
+	requests := bufio.NewReader(c)
+	for {
+		r, err := http.ReadRequest(requests)
+		if err != nil {
+			return
+		}
+		at := time.Now()
+		body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxArrival))
+		if err != nil {
+			return
+		}
+		answer := p.document(r.URL.Path)
+		if r.Method == http.MethodPost {
+			if (*p.heard.Load())(arrival{p.origin + r.URL.Path, at, body}); p.stalled.Load() {
+				_, _ = io.Copy(io.Discard, requests) // until whoever waits gives up
+				return
+			}
+			answer = taken
+		}
+		if _, err := c.Write(answer); err != nil {
+			return
+		}
 	}
-	(*p.heard.Load())(arrival{p.origin + r.URL.Path, at, body})
-	if p.stalled.Load() {
-		<-r.Context().Done()
-		return
+}
+
+// taken answers a POST.
+var taken = []byte("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
+
+// document answers a GET.
+func (p *peer) document(path string) []byte {
+	p.mu.Lock()
+	doc, found := p.docs[path]
+	p.mu.Unlock()
+	if !found {
+		return []byte("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
 	}
-	w.WriteHeader(http.StatusAccepted)
+	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", vocab.ActivityJSON, len(doc), doc)
 }
 
 // keys are what every actor of a benchmark signs with: making them takes long, and whose they are costs nobody time.
@@ -156,6 +214,15 @@ func (p *peer) actor(name string, k keys, shared bool) *actor {
 
 // post is a signed request to an inbox, as it goes over the wire.
 func (a *actor) post(inbox string, body []byte) ([]byte, error) {
+	r, err := a.signed(inbox, body)
+	if err != nil {
+		return nil, err
+	}
+	return encode(r)
+}
+
+// signed is a request to an inbox with its signature.
+func (a *actor) signed(inbox string, body []byte) (*http.Request, error) {
 	r, err := http.NewRequest(http.MethodPost, inbox, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -165,10 +232,7 @@ func (a *actor) post(inbox string, body []byte) ([]byte, error) {
 	if a.keys.kind == KeyEd25519 {
 		key = signature.Key{ID: string(a.id) + "#ed25519-key", Private: a.keys.ed25519}
 	}
-	if err := signature.Sign(r, body, key, signature.RFC9421, time.Now()); err != nil {
-		return nil, err
-	}
-	return encode(r)
+	return r, signature.Sign(r, body, key, signature.RFC9421, time.Now())
 }
 
 // note is a public Create of a note that nobody has seen, of about 1.2 KB. Its id begins with that of its object.

@@ -1,0 +1,157 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// flood counts what arrives at peers.
+type flood struct {
+	mark     []byte // that a body has; what follows up to a space or quote names the post
+	enough   int
+	mu       sync.Mutex
+	seen     map[string]bool
+	repeated int
+	first    time.Time
+	last     time.Time
+	full     chan struct{} // closed when enough have come
+}
+
+func newFlood(mark string, enough int) *flood {
+	return &flood{mark: []byte(mark), enough: enough, seen: make(map[string]bool, enough), full: make(chan struct{})}
+}
+
+// take is what a peer is to tell.
+func (f *flood) take(a arrival) {
+	at := bytes.Index(a.body, f.mark)
+	if at < 0 {
+		return
+	}
+	post := a.body[at+len(f.mark):]
+	key := a.inbox + " " + string(post[:max(0, bytes.IndexAny(post, ` "`))])
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seen[key] {
+		f.repeated++
+		return
+	}
+	f.seen[key] = true
+	if f.first.IsZero() {
+		f.first = a.at
+	}
+	if len(f.seen) <= f.enough {
+		f.last = a.at
+	}
+	if len(f.seen) == f.enough {
+		close(f.full)
+	}
+}
+
+// wait waits until enough have come.
+func (f *flood) wait(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*answerTime)
+	defer cancel()
+	select {
+	case <-f.full:
+		return nil
+	case <-ctx.Done():
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return fault.Wrap(fault.Busy, fmt.Sprintf("%d of %d deliveries arrived", len(f.seen), f.enough), ctx.Err())
+	}
+}
+
+// backlog dispatches many posts as fast as they are answered, and waits until all have arrived and are settled.
+func (l DeliverLoad) backlog(ctx context.Context, i *instance, c *crowd) ([]Measurement, error) {
+	if _, err := c.posts(ctx, i, 1, 0, "before-the-backlog", nil); err != nil {
+		return nil, err
+	}
+	if err := c.settled(ctx, i, 0); err != nil {
+		return nil, err
+	}
+	each := 0
+	for _, k := range c.inboxes {
+		each += k
+	}
+	all := l.Backlog * each
+	f := newFlood("owed-", all)
+	for _, p := range c.peers {
+		p.hear(f.take)
+		defer p.hear(func(arrival) {})
+	}
+	requests, err := prepare(ctx, l.Backlog, func(int, int) {}, func(n int) ([]byte, error) {
+		return i.dispatch(ctx, c.user, "CreateNote", map[string]any{"content": fmt.Sprintf("owed-%d ", n+1)})
+	})
+	if err != nil {
+		return nil, err
+	}
+	once, body, err := c.signing()
+	if err != nil {
+		return nil, err
+	}
+	var began, answered time.Time
+	k, err := i.time(ctx, func(ctx context.Context) error {
+		began = time.Now()
+		s, err := send(ctx, traffic{address: i.setup.Listen, requests: requests, n: len(requests), clients: 4})
+		if err != nil {
+			return err
+		}
+		if answered = time.Now(); s.statuses[http.StatusCreated] != len(requests) {
+			return fault.New(fault.Protocol, fmt.Sprintf("the engine answered %v: %.200s", s.statuses, s.body))
+		}
+		if err := f.wait(ctx); err != nil {
+			return err
+		}
+		return c.settled(ctx, i, 0)
+	})
+	if err != nil {
+		return nil, err
+	}
+	m := k.measurement(fmt.Sprintf("%d posts at once to %s", l.Backlog, c.kind(l)), all)
+	m.Counts["posts"], m.Counts["delivered"], m.Counts["repeated"], m.Counts["signed_bytes"] = l.Backlog, len(f.seen), f.repeated, body
+	rate := figure("delivered", float64(all)/f.last.Sub(began).Seconds(), "deliveries/s").atLeast(1100)
+	if c.key == KeyEd25519 {
+		rate = rate.atLeast(7000)
+	}
+	m.Figures = append([]Figure{rate, figure("all dispatched", milliseconds(answered.Sub(began)), "ms"), figure("all arrived", milliseconds(f.last.Sub(began)), "ms"),
+		figure("settled after the last arrival", milliseconds(k.began.Add(k.took).Sub(f.last)), "ms")}, m.Figures...)
+	m.Figures = append(m.Figures, figure("one signature", milliseconds(once), "ms"))
+	if k.known { // every delivery is signed once, since every one is taken at the first attempt
+		m.Figures = append(m.Figures, figure("signing, of the engine's time", 100*once.Seconds()*float64(all+f.repeated)/k.usage.engine.Seconds(), "%"))
+	}
+	return []Measurement{m}, nil
+}
+
+// signing measures the processor time of one signature as the engine makes them, of digest, base and key, while nothing
+// else happens; and tells how long the body was.
+func (c *crowd) signing() (time.Duration, int, error) {
+	k, err := newKeys(c.key)
+	if err != nil {
+		return 0, 0, err
+	}
+	a := &actor{c.user.id, k}
+	_, _, body := a.note("signed")
+	n := 200
+	if c.key == KeyEd25519 {
+		n = 4000
+	}
+	began := time.Now()
+	before, known := processTime(os.Getpid())
+	for range n {
+		if _, err := a.signed(c.user.inbox(), body); err != nil {
+			return 0, 0, err
+		}
+	}
+	took := time.Since(began)
+	if after, _ := processTime(os.Getpid()); known {
+		took = after - before
+	}
+	return took / time.Duration(n), len(body), nil
+}

@@ -1,0 +1,269 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// The parts of what is measured of deliveries.
+const (
+	PartReach   = "reach"   // how long a post takes to its followers' hosts
+	PartBacklog = "backlog" // how many deliveries a second go out when many are owed
+	PartStall   = "stall"   // what hosts that never answer do to others
+	PartDead    = "dead"    // what very many deliveries do that wait for a host
+)
+
+// DeliverParts are all of them.
+var DeliverParts = []string{PartReach, PartBacklog, PartStall, PartDead}
+
+// DeliverLoad is what a user owes to followers on other servers.
+type DeliverLoad struct {
+	Parts     []string `json:"parts"`
+	Followers int      `json:"followers"`
+	Hosts     int      `json:"hosts"`
+	Posts     int      `json:"posts"`   // one after the other
+	Backlog   int      `json:"backlog"` // posts at once
+	Stall     int      `json:"stall"`   // hosts that take requests and never answer
+	Owed      int      `json:"owed"`    // deliveries that wait for a dead host
+	Back      int      `json:"back"`    // of which so many are waited for once it is back
+	Parked    bool     `json:"parked"`  // the host is dead for so long that they are parked
+}
+
+func (l DeliverLoad) name() string { return "deliver" }
+
+func (l DeliverLoad) check() error {
+	for _, p := range l.Parts {
+		if !slices.Contains(DeliverParts, p) {
+			return fault.New(fault.Usage, fmt.Sprintf("--parts %.40q is none of %s", p, strings.Join(DeliverParts, ", ")))
+		}
+	}
+	most := l.Hosts - 1
+	if !slices.Contains(l.Parts, PartStall) {
+		most = max(most, l.Stall) // which is not used
+	}
+	back := l.Owed
+	if !l.Parked {
+		back = max(1, back-putOff)
+	}
+	return firstError(within("parts", len(l.Parts), 1, len(DeliverParts)), within("hosts", l.Hosts, 2, 250), within("followers", l.Followers, l.Hosts, 10_000),
+		within("posts", l.Posts, 2, 1000), within("backlog", l.Backlog, 1, 1000), within("stall", l.Stall, 1, most),
+		within("owed", l.Owed, 1, 1_000_000), within("back", l.Back, 1, back))
+}
+
+// putOff is how many deliveries the engine may have put off, for half an hour, when it found out twice that their host is dead:
+// these are not waited for when it is back.
+const putOff = 1000
+
+// Deliver measures how what a user posts goes out to other servers, in good times and in bad ones.
+func Deliver(ctx context.Context, c Config, l DeliverLoad) (Report, error) {
+	return bench(ctx, c, engineSetup{}, l)
+}
+
+func (l DeliverLoad) run(ctx context.Context, i *instance, r *Report) error {
+	users, err := i.createUsers(ctx, 4)
+	if err != nil {
+		return err
+	}
+	crowds := make([]*crowd, len(users))
+	for n, c := range []crowd{{key: KeyRSA, shared: true}, {key: KeyRSA}, {key: KeyEd25519}, {key: KeyRSA, shared: true, apart: true}} {
+		c.user, crowds[n] = users[n], &c
+		defer c.close()
+	}
+	shared, personal, edwards, waiting := crowds[0], crowds[1], crowds[2], crowds[3]
+	for _, part := range []struct {
+		name    string
+		crowd   *crowd
+		measure func(context.Context, *instance, *crowd) ([]Measurement, error)
+	}{
+		{PartReach, shared, l.reach},
+		{PartReach, personal, l.reach},
+		{PartBacklog, personal, l.backlog},
+		{PartBacklog, edwards, l.backlog},
+		{PartStall, shared, l.stall},
+		{PartDead, waiting, l.dead},
+	} {
+		if !slices.Contains(l.Parts, part.name) {
+			continue
+		}
+		if err := part.crowd.gather(ctx, i, l); err != nil {
+			return err
+		}
+		m, err := part.measure(ctx, i, part.crowd)
+		if err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+		r.Measured = append(r.Measured, m...)
+	}
+	return nil
+}
+
+// crowd is a user with followers on other servers.
+type crowd struct {
+	user    user
+	key     string // with which the engine signs what goes to them
+	shared  bool   // their servers have shared inboxes
+	apart   bool   // but the first one
+	peers   []*peer
+	inboxes []int // by peer
+}
+
+// gather makes the followers, unless that was done.
+func (c *crowd) gather(ctx context.Context, i *instance, l DeliverLoad) error {
+	if c.peers != nil {
+		return nil
+	}
+	k, err := newKeys(c.key)
+	if err != nil {
+		return err
+	}
+	c.inboxes = make([]int, l.Hosts)
+	for range l.Hosts {
+		p, err := newPeer(ctx, "127.0.0.1")
+		if err != nil {
+			return err
+		}
+		c.peers = append(c.peers, p)
+	}
+	followers := make([]*actor, l.Followers)
+	for n := range followers {
+		host := n % l.Hosts
+		shared := c.shared && !(c.apart && host == 0)
+		followers[n] = c.peers[host].actor(fmt.Sprintf("f%d", n+1), k, shared)
+		if c.inboxes[host]++; shared {
+			c.inboxes[host] = 1
+		}
+	}
+	return i.attract(ctx, c.user, c.peers, followers)
+}
+
+func (c *crowd) close() {
+	for _, p := range c.peers {
+		p.close()
+	}
+}
+
+// kind describes the crowd.
+func (c *crowd) kind(l DeliverLoad) string {
+	inboxes := "personal"
+	if c.shared {
+		inboxes = "shared"
+	}
+	return fmt.Sprintf("%d followers on %d hosts, %s inboxes, %s", l.Followers, l.Hosts, inboxes, c.key)
+}
+
+// posts posts notes, each once the one before has arrived at all inboxes of all peers but the first few. Between does
+// something before a post; it may be nil.
+func (c *crowd) posts(ctx context.Context, i *instance, n, but int, mark string, between func(n int) error) (all []dispatched, err error) {
+	inboxes := 0
+	for _, k := range c.inboxes[but:] {
+		inboxes += k
+	}
+	step, end := i.Progress(mark)
+	defer end()
+	for k := range n {
+		if between != nil {
+			if err := between(k); err != nil {
+				return nil, err
+			}
+		}
+		d, err := i.post(ctx, c.user, c.peers[but:], inboxes, fmt.Sprintf("%s-%d-of-all", mark, k+1))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+		step(k+1, n)
+	}
+	return all, nil
+}
+
+// settled waits until no more than so many deliveries of the user are open.
+func (c *crowd) settled(ctx context.Context, i *instance, most int) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	for {
+		owed, err := i.facade.Owed(ctx, c.user.name)
+		if err != nil || owed <= most {
+			return err
+		}
+		if !pause(ctx, 5*glance) {
+			return fault.New(fault.Busy, fmt.Sprintf("after %s %d deliveries are not at an end", answerTime, owed))
+		}
+	}
+}
+
+// reached are the figures of posts that went out one after the other.
+func reached(all []dispatched, within float64) []Figure {
+	var answered, first, last, after []time.Duration
+	for _, d := range all {
+		answered, first, last, after = append(answered, d.answered), append(first, d.first), append(last, d.last), append(after, d.last-d.answered)
+	}
+	return []Figure{
+		figure("first byte at a peer p50", milliseconds(percentile(first, 0.5)), "ms").atMost(10),
+		figure("201 p50", milliseconds(percentile(answered, 0.5)), "ms"),
+		figure("all inboxes reached p50", milliseconds(percentile(last, 0.5)), "ms").atMost(within),
+		figure("all inboxes reached after the 201 p50", milliseconds(percentile(after, 0.5)), "ms"),
+		figure("all inboxes reached max", milliseconds(percentile(last, 1)), "ms"),
+	}
+}
+
+// counted begins a measurement of posts.
+func (c *clock) counted(name string, all []dispatched) Measurement {
+	delivered, repeated := 0, 0
+	for _, d := range all {
+		delivered, repeated = delivered+d.inboxes, repeated+d.repeated
+	}
+	m := c.measurement(name, delivered)
+	m.Counts["posts"], m.Counts["delivered"], m.Counts["repeated"] = len(all), delivered, repeated
+	return m
+}
+
+// timed posts with the clock.
+func (c *crowd) timed(ctx context.Context, i *instance, n, but int, mark string, between func(n int) error) (k *clock, all []dispatched, err error) {
+	k, err = i.time(ctx, func(ctx context.Context) (err error) {
+		all, err = c.posts(ctx, i, n, but, mark, between)
+		return err
+	})
+	return k, all, err
+}
+
+func (l DeliverLoad) reach(ctx context.Context, i *instance, c *crowd) ([]Measurement, error) {
+	if _, err := c.posts(ctx, i, 1, 0, "warm-up", nil); err != nil {
+		return nil, err
+	}
+	k, all, err := c.timed(ctx, i, l.Posts, 0, "posting", nil)
+	if err != nil {
+		return nil, err
+	}
+	within := 450.0
+	if c.shared {
+		within = 50
+	}
+	m := k.counted(c.kind(l), all)
+	m.Figures = append(reached(all, within), m.Figures...)
+	return []Measurement{m}, c.settled(ctx, i, 0)
+}
+
+func (l DeliverLoad) stall(ctx context.Context, i *instance, c *crowd) ([]Measurement, error) {
+	if _, err := c.posts(ctx, i, 1, 0, "before-stalling", nil); err != nil {
+		return nil, err
+	}
+	for _, p := range c.peers[:l.Stall] {
+		p.stalled.Store(true)
+		defer func() {
+			p.stalled.Store(false)
+			p.hangUp()
+		}()
+	}
+	k, all, err := c.timed(ctx, i, l.Posts, l.Stall, "stalling", nil)
+	if err != nil {
+		return nil, err
+	}
+	m := k.counted(fmt.Sprintf("%s, %d of them stalling", c.kind(l), l.Stall), all)
+	m.Figures = append(reached(all, 200), m.Figures...)
+	return []Measurement{m}, nil
+}
