@@ -260,11 +260,24 @@ func (t *Tx) TakeOverDeliveries(ctx context.Context, kind, owner string, now tim
 	return err
 }
 
-// UnparkDeliveries makes up to n parked deliveries to a host due again, the oldest first, and tells how many there were.
-func (t *Tx) UnparkDeliveries(ctx context.Context, host string, n int, now time.Time) (int, error) {
+// ResumeDeliveries makes up to n deliveries to a host due that are parked or wait for another time, the longest due first,
+// and tells how many there were.
+func (t *Tx) ResumeDeliveries(ctx context.Context, host string, n int, now time.Time) (int, error) {
 	count, err := t.exec(ctx, "resume deliveries", `UPDATE deliveries SET status = 'pending', next_at = $2, updated_at = $2 WHERE id IN (
-		SELECT id FROM deliveries WHERE status = 'parked' AND host = $1 ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED)`, host, now, n)
+		SELECT id FROM deliveries WHERE status IN ('pending', 'parked') AND host = $1 AND (status = 'parked' OR next_at > $2) AND lease_owner IS NULL
+		ORDER BY next_at LIMIT $3 FOR UPDATE SKIP LOCKED)`, host, now, n)
 	return int(count), err
+}
+
+// many is from how many due deliveries on to a host that is left alone they are put off: each claim would read past them.
+const many = 500
+
+// PutOffDeliveries puts off up to n of the due deliveries to a host until then, when there are many.
+func (t *Tx) PutOffDeliveries(ctx context.Context, host string, until time.Time, n int, now time.Time) error {
+	_, err := t.exec(ctx, "put off deliveries", `UPDATE deliveries SET next_at = $2, updated_at = $3 WHERE id IN (
+		SELECT id FROM deliveries WHERE status = 'pending' AND host = $1 AND next_at <= $3 AND lease_owner IS NULL ORDER BY next_at LIMIT $4 FOR UPDATE SKIP LOCKED)
+		AND (SELECT count(*) FROM (SELECT FROM deliveries WHERE status = 'pending' AND host = $1 AND next_at <= $3 LIMIT $5) AS first) = $5`, host, until, now, n, many)
+	return err
 }
 
 // NextDeliveryAfter returns when the first pending delivery is due of those that are not due yet, nil when there is none.

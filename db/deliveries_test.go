@@ -452,7 +452,7 @@ func TestParkedDeliveriesWaitUntilTheyComeBack(t *testing.T) {
 	unpark := func(host string, n, want int) {
 		t.Helper()
 		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-			got, err := tx.UnparkDeliveries(ctx, host, n, now)
+			got, err := tx.ResumeDeliveries(ctx, host, n, now)
 			if got != want {
 				t.Errorf("%d came back, want %d", got, want)
 			}
@@ -486,5 +486,57 @@ func TestOnlyWhatItsOwnKindHeldIsTakenOver(t *testing.T) {
 	})
 	if rows := claim(t, c, u, "serve:me", now, 10); len(rows) != 1 {
 		t.Errorf("%d are free, want what the one held that is gone", len(rows))
+	}
+}
+
+func TestWhatWaitsForAHostThatIsBackIsDueAtOnce(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	enqueue(t, c, u, job("Create", ""), now, inboxOn("a.example", 1), inboxOn("a.example", 2), inboxOn("b.example", 1))
+	for _, r := range claim(t, c, u, "me", now, 10) {
+		finish(t, c, u, "me", db.Outcome{Delivery: r.ID, Status: db.DeliveryPending, NextAt: now.Add(time.Hour)})
+	}
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		n, err := tx.ResumeDeliveries(ctx, "a.example", 10, now)
+		if n != 2 {
+			t.Errorf("%d are due, want 2", n)
+		}
+		return err
+	})
+	if rows := claim(t, c, u, "me", now, 10); len(rows) != 2 {
+		t.Errorf("claimed %d, want the two for the host", len(rows))
+	}
+}
+
+// Claims do not read past what waits for a host that is left alone: when there is much of it, it is not due meanwhile.
+func TestMuchThatWaitsForAHostIsPutOff(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	putOff := func() {
+		t.Helper()
+		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			return tx.PutOffDeliveries(ctx, "a.example", now.Add(time.Hour), 1000, now)
+		})
+	}
+	due := func() int64 {
+		t.Helper()
+		return number(t, databaseOf(t, c, u), `SELECT count(*) FROM deliveries WHERE host = 'a.example' AND next_at <= '`+now.Format(time.RFC3339Nano)+`'`)
+	}
+	var few, many []db.Inbox
+	for n := range 600 {
+		if n < 10 {
+			few = append(few, inboxOn("a.example", n))
+		}
+		many = append(many, inboxOn("a.example", 1000+n))
+	}
+	enqueue(t, c, u, job("Create", ""), now, few...)
+	putOff()
+	if n := due(); n != 10 {
+		t.Errorf("%d of a few are due, want all", n)
+	}
+	enqueue(t, c, u, job("Create", ""), now, many...)
+	putOff()
+	if n := due(); n != 0 {
+		t.Errorf("%d of many are due, want none", n)
 	}
 }

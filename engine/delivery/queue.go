@@ -69,7 +69,7 @@ func (s stored) turn(ctx context.Context, u vocab.Username, t turn) (got taken, 
 			return err
 		}
 		for _, host := range slices.Sorted(maps.Keys(t.unpark)) {
-			if got.unparked[host], err = tx.UnparkDeliveries(ctx, host, t.unpark[host], t.now); err != nil {
+			if got.unparked[host], err = tx.ResumeDeliveries(ctx, host, t.unpark[host], t.now); err != nil {
 				return err
 			}
 		}
