@@ -1,0 +1,282 @@
+package delivery
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// scheduled says that attempts come as Backoff has them, with nothing in between.
+const scheduled = time.Duration(0)
+
+// fates is what becomes of a delivery whose host always answers so: after how many requests an attempt ends, how many
+// attempts are made at a post and at a Delete, how far apart at least, how both end, and how the host is thought of after
+// the first attempt and after four weeks of attempts at a Delete.
+var fates = []struct {
+	answers       string // statuses, or failures by their names
+	retryAfter    string
+	requests      int
+	posts, delete int
+	apart         time.Duration
+	ends          string
+	first, month  string
+}{
+	{"200 201 202 203 204 205 206 226 299", "", 1, 1, 1, scheduled, db.DeliveryDelivered, HostOK, HostOK},
+	{"202", "3600", 1, 1, 1, scheduled, db.DeliveryDelivered, HostOK, HostOK}, // done is done
+	{"300 301 302 303 304 305 307 308 399", "", 1, 7, daily, scheduled, db.DeliveryFailed, HostOK, HostOK},
+	{"302", "1000000000", 1, 7, monthly, day, db.DeliveryFailed, HostOK, HostOK},
+	{"400 401 403", "", 2, 3, 3, scheduled, db.DeliveryFailed, HostOK, HostOK}, // the second knock
+	{"402 405 406 407 409 411 412 413 414 415 417 418 421 422 423 424 425 426 428 431 451 499", "", 1, 3, 3, scheduled, db.DeliveryFailed, HostOK, HostOK},
+	{"401", "1000000000", 2, 3, 3, day, db.DeliveryFailed, HostOK, HostOK},
+	{"413", "1000000000", 1, 3, 3, day, db.DeliveryFailed, HostOK, HostOK},
+	{"404 410", "", 1, 1, 1, scheduled, db.DeliverySkipped, HostOK, HostOK},
+	{"404 410", "3600", 1, 1, 1, scheduled, db.DeliverySkipped, HostOK, HostOK},
+	{"408 429", "", 1, 7, daily, scheduled, db.DeliveryFailed, HostOK, HostOK},
+	{"408", "1000000000", 1, 7, monthly, day, db.DeliveryFailed, HostOK, HostOK},
+	{"429 503", "3600", 1, 7, daily, time.Hour, db.DeliveryFailed, HostOpen, HostOK},
+	{"429 503", "1000000000", 1, 7, monthly, day, db.DeliveryFailed, HostOpen, HostOpen},
+	{"429 503", "99999999999999999999999", 1, 7, monthly, day, db.DeliveryFailed, HostOpen, HostOpen},
+	{"429 503", "Fri, 31 Dec 9999 23:59:59 GMT", 1, 7, monthly, day, db.DeliveryFailed, HostOpen, HostOpen},
+	{"429", "-5", 1, 7, daily, scheduled, db.DeliveryFailed, HostOK, HostOK},
+	{"429", "0", 1, 7, daily, scheduled, db.DeliveryFailed, HostOK, HostOK},
+	{"429", "Sun, 06 Nov 1994 08:49:37 GMT", 1, 7, daily, scheduled, db.DeliveryFailed, HostOK, HostOK},
+	{"429", "soon, 1e9", 1, 7, daily, scheduled, db.DeliveryFailed, HostOK, HostOK},
+	{"500 501 502 503 504 505 507 508 511 520 599", "", 1, 7, daily, scheduled, db.DeliveryFailed, HostFailing, HostInactive},
+	{"500", "1000000000", 1, 7, monthly, day, db.DeliveryFailed, HostFailing, HostInactive},
+	{"000 101 600 999", "", 1, 7, daily, scheduled, db.DeliveryFailed, HostOK, HostOK}, // no statuses, but somebody is there
+	{"refused nohost reset silent closed garbage untls selfsigned headers interim", "", 1, 7, daily, scheduled, db.DeliveryFailed, HostFailing, HostInactive},
+}
+
+// How many attempts are made at a Delete: as at anything else for two days, then one a day until thirty are over; or one a
+// day from the first. A wait may be a tenth longer or shorter.
+const (
+	daily   = 35
+	monthly = 30
+	slack   = 4
+)
+
+// failures are the ways to have no answer.
+var failures = map[string]func(net.Conn){
+	"reset": func(c net.Conn) {
+		_ = c.(*net.TCPConn).SetLinger(0) // else it would be closed in order
+	},
+	"silent": func(c net.Conn) {
+		_, _ = io.Copy(io.Discard, c) // until who asks has hung up
+	},
+	"closed": func(c net.Conn) {
+		_, _ = http.ReadRequest(bufio.NewReader(c)) // and that was all
+	},
+	"garbage": func(c net.Conn) {
+		_, _ = io.WriteString(c, "SSH-2.0-OpenSSH_9.9\r\n")
+	},
+	"headers": func(c net.Conn) { // a megabyte of them, if anybody takes it
+		_, _ = http.ReadRequest(bufio.NewReader(c))
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n"+strings.Repeat("X-Padding: "+strings.Repeat("x", 1000)+"\r\n", 1000)+"\r\n")
+	},
+	"interim": func(c net.Conn) { // answers that are none
+		_, _ = http.ReadRequest(bufio.NewReader(c))
+		_, _ = io.WriteString(c, strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 100))
+	},
+}
+
+// experience is what an attempt at a host brought, and with how many requests.
+type experience struct {
+	transport.Attempt
+	err      error
+	requests int
+}
+
+// provoke makes an attempt at a host that answers so, on a real connection.
+func provoke(t *testing.T, c *transport.Client, keys transport.Keys, answers, retryAfter string) (got experience) {
+	t.Helper()
+	if answers == "nohost" { // whose resolver says so is no matter here
+		return experience{err: fault.New(fault.NoHost, "no such host"), requests: 1}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme, asked := "http", 0
+	answer := failures[answers]
+	switch answers {
+	case "untls":
+		scheme, answer = "https", failures["garbage"]
+	case "selfsigned":
+		s := httptest.NewUnstartedServer(nil)
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
+		s.StartTLS()
+		defer s.Close()
+		scheme, answer = "https", func(c net.Conn) {
+			_ = tls.Server(c, s.TLS).HandshakeContext(t.Context()) // who asks hangs up
+		}
+	}
+	if answer == nil {
+		answer = func(c net.Conn) {
+			r, err := http.ReadRequest(bufio.NewReader(c))
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			_, _ = fmt.Fprintf(c, "HTTP/1.1 %s X\r\nConnection: close\r\nContent-Length: 0\r\nRetry-After: %s\r\n\r\n", answers, retryAfter)
+		}
+	}
+	done := make(chan struct{})
+	if answers == "refused" {
+		_ = listener.Close()
+	}
+	go func() {
+		defer close(done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			asked++
+			answer(conn)
+			_ = conn.Close()
+		}
+	}()
+	got.Attempt, got.err = c.Post(t.Context(), transport.Post{Inbox: vocab.ID(scheme + "://" + listener.Addr().String() + "/inbox"), Body: []byte("{}"), As: keys})
+	_ = listener.Close()
+	<-done
+	got.requests = max(1, asked)
+	return got
+}
+
+// anyHost lets every host be contacted, and remembers nothing of it.
+type anyHost struct{}
+
+func (anyHost) Check(string) error                                        { return nil }
+func (anyHost) Dialect(context.Context, string) (signature.Dialect, bool) { return 0, false }
+func (anyHost) Learn(context.Context, string, signature.Dialect)          {}
+
+// Every answer and every failure is met on a real connection, and then played for a month.
+func TestWhatBecomesOfADelivery(t *testing.T) {
+	t.Parallel()
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := transport.Keys{RSA: signature.Key{ID: "https://here.example/u#main-key", Private: private}}
+	c := transport.New(transport.Config{AllowAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true, Timeout: 2 * time.Second}, anyHost{}, anyHost{})
+	defer c.Close()
+	heard := map[string]experience{} // by host
+	for n, f := range fates {
+		for _, answers := range strings.Fields(f.answers) {
+			e := provoke(t, c, keys, answers, f.retryAfter)
+			if e.requests != f.requests {
+				t.Errorf("%s %s: %d requests in one attempt, want %d", answers, f.retryAfter, e.requests, f.requests)
+			}
+			heard[fmt.Sprintf("%s.%d.post.example", answers, n)], heard[fmt.Sprintf("%s.%d.delete.example", answers, n)] = e, e
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(_ context.Context, p transport.Post) (transport.Attempt, error) {
+			e := heard[p.Inbox.Host()]
+			return e.Attempt, e.err
+		})
+		b.m.nobody = true // to be swept for
+		places := map[string]int{}
+		for _, host := range slices.Sorted(maps.Keys(heard)) {
+			kind := "Create"
+			if strings.HasSuffix(host, ".delete.example") {
+				kind = "Delete"
+			}
+			places[host] = b.m.add(kind, host, 1, 0)
+		}
+		b.run(t)
+		b.Wake(alice)
+		synctest.Wait()
+		first := b.states()
+		time.Sleep(29 * day)
+		synctest.Wait()
+		month := b.states()
+		time.Sleep(4 * day)
+		synctest.Wait()
+		times := map[string][]time.Time{}
+		for _, p := range b.peers.all() {
+			times[p.host] = append(times[p.host], p.at)
+		}
+		for n, f := range fates {
+			for _, answers := range strings.Fields(f.answers) {
+				name := strings.TrimSpace(answers + " " + f.retryAfter)
+				post, remove := fmt.Sprintf("%s.%d.post.example", answers, n), fmt.Sprintf("%s.%d.delete.example", answers, n)
+				if got := len(times[post]); got != f.posts {
+					t.Errorf("%s: %d attempts at a post, want %d", name, got, f.posts)
+				}
+				if got := len(times[remove]); got != f.delete && (f.delete < monthly || got < f.delete-slack || got > f.delete+slack) {
+					t.Errorf("%s: %d attempts at a Delete, want %d", name, got, f.delete)
+				}
+				apart(t, name+": post", times[post], f.apart)
+				apart(t, name+": Delete", times[remove], f.apart)
+				for _, host := range []string{post, remove} {
+					r := b.m.row(places[host])
+					if r.status != f.ends || r.Attempts != len(times[host]) || (r.last.Error == "") != (f.ends == db.DeliveryDelivered) {
+						t.Errorf("%s: ended as %s after %d attempts, with %q; want %s after all that were made", name, r.status, r.Attempts, r.last.Error, f.ends)
+					}
+					if r.last.RetryAfter > day {
+						t.Errorf("%s: remembered to wait for %v", name, r.last.RetryAfter)
+					}
+					if got := first[host]; got != f.first {
+						t.Errorf("%s: after an attempt the host is %s, want %s", name, got, f.first)
+					}
+				}
+				if got := month[remove]; got != f.month {
+					t.Errorf("%s: after four weeks the host is %s, want %s", name, got, f.month)
+				}
+			}
+		}
+	})
+}
+
+// apart wants of attempts that they keep to the schedule, and to what the host asked for.
+func apart(t *testing.T, what string, at []time.Time, atLeast time.Duration) {
+	t.Helper()
+	for n := 1; n < len(at); n++ {
+		wait, again := Backoff(n)
+		if !again {
+			wait = day
+		}
+		low, high := max(wait*9/10, atLeast), max(wait*11/10, atLeast)+2*time.Minute // which a host that is inactive is looked after late
+		if got := at[n].Sub(at[n-1]); got < low || got > high {
+			t.Errorf("%s: attempt %d came after %v, want %v to %v", what, n+1, got, low, high)
+		}
+	}
+}
+
+// states returns how every host is thought of that is thought of.
+func (b *bench) states() map[string]string {
+	all := map[string]string{}
+	b.m.mu.Lock()
+	for _, r := range b.m.rows {
+		all[r.Host] = HostOK
+	}
+	b.m.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, h := range b.hosts {
+		all[name] = h.state(b.Now())
+	}
+	return all
+}
