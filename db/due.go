@@ -35,20 +35,24 @@ func orNull(t time.Time) *time.Time {
 	return &t
 }
 
-// MarkDue remembers by when the users' deliveries want looking at, and returns for whom: not where somebody else has
-// changed what was remembered.
-func (c *Cluster) MarkDue(ctx context.Context, all []Due) ([]vocab.Username, error) {
+// MarkDue remembers by when the users' deliveries want looking at, but not where somebody else has changed what was
+// remembered: it returns what stands there.
+func (c *Cluster) MarkDue(ctx context.Context, all []Due) ([]Due, error) {
 	users, at, was := make([]string, len(all)), make([]*time.Time, len(all)), make([]*time.Time, len(all))
 	for n, d := range all {
 		users[n], at[n], was[n] = d.User.String(), d.At, d.Was
 	}
-	rows, err := c.instance.Query(ctx, `UPDATE users u SET next_due = d.at FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[]) AS d (username, at, was)
-		WHERE u.username = d.username AND u.next_due IS NOT DISTINCT FROM d.was RETURNING u.username`, users, at, was)
+	rows, err := c.instance.Query(ctx, `WITH d AS (
+			SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[]) AS d (username, at, was)
+		), marked AS (
+			UPDATE users u SET next_due = d.at FROM d WHERE u.username = d.username AND u.next_due IS NOT DISTINCT FROM d.was RETURNING u.username
+		)
+		SELECT username, next_due, next_due FROM users JOIN d USING (username) WHERE username NOT IN (SELECT username FROM marked)`, users, at, was)
 	if err != nil {
 		return nil, storeFault("remember who owes deliveries", err)
 	}
-	marked, err := pgx.CollectRows(rows, pgx.RowTo[vocab.Username])
-	return marked, storeFault("remember who owes deliveries", err)
+	changed, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Due])
+	return changed, storeFault("remember who owes deliveries", err)
 }
 
 // WantDeliveries makes whoever serves look at the deliveries of these users at once.

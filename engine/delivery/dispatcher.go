@@ -19,14 +19,15 @@ const (
 	maxTurns = 8                // turns at once, each of which holds a database connection
 	margin   = 30 * time.Second // of its lease that a delivery must still have when its attempt starts
 
-	crowded  = time.Second      // until the next turn of a user who found no room
-	brokenAt = 5 * time.Second  // until the next turn of a user whose database failed, doubled each time
-	broken   = 5 * time.Minute  // at most
-	round    = 15 * time.Second // in which a sweep looks at every user, if they are few
-	pace     = 500 * time.Millisecond
-	unpark   = 1000             // parked deliveries of a user made due again in one turn
-	turnTime = 30 * time.Second // for one turn, with waiting for a connection
-	leaving  = 5 * time.Second  // for giving back leases at the end
+	crowded  = time.Second            // until the next turn of a user who found no room
+	brokenAt = 5 * time.Second        // until the next turn of a user whose database failed, doubled each time
+	broken   = 5 * time.Minute        // at most
+	round    = 15 * time.Second       // in which a sweep looks at every user, if they are few
+	pace     = 500 * time.Millisecond // between two users, if they are many
+	hurry    = 50 * time.Millisecond  // in the first round: a process that was killed may not have said who owes something
+	unpark   = 1000                   // parked deliveries of a user made due again in one turn
+	turnTime = 30 * time.Second       // for one turn, with waiting for a connection
+	leaving  = 5 * time.Second        // for giving back leases at the end
 )
 
 // Dispatcher makes the attempts at all users' deliveries. What is owed lies in the users' databases; in memory are only
@@ -58,6 +59,7 @@ type Dispatcher struct {
 	park, resumed map[db.Parked]bool
 	unmarked      map[*user]bool
 	seen          time.Time // the last change by the operator that was taken in
+	begun         bool      // what was remembered has been taken in
 }
 
 // user is a user with deliveries.
@@ -287,10 +289,15 @@ func (d *Dispatcher) finish(r *row, res result) {
 	}
 	d.putOff(h, now)
 	d.list(h)
-	if h.idle(now) {
+	d.drop(h, now)
+	d.nudge()
+}
+
+// drop forgets a host of which nothing has to be remembered. The caller holds mu.
+func (d *Dispatcher) drop(h *host, now time.Time) {
+	if h.idle(now) && len(d.parked[h.name]) == 0 {
 		delete(d.hosts, h.name)
 	}
-	d.nudge()
 }
 
 // putOff gives back what waits for a host that is left alone. The caller holds mu.
@@ -319,12 +326,12 @@ func (d *Dispatcher) set(r *row, h *host, now time.Time) {
 // sweep gives every user a turn now and then, so slowly that it costs next to nothing: it finds what nobody was told of.
 func (d *Dispatcher) sweep(ctx context.Context) {
 	defer d.under.Done()
-	for {
+	for least := hurry; ; least = pace {
 		users, err := d.queue.users(ctx)
 		if err != nil && ctx.Err() == nil {
 			d.Log.WarnContext(ctx, "users could not be listed", "err", err)
 		}
-		pause := max(pace, round/time.Duration(max(len(users), 1)))
+		pause := max(least, round/time.Duration(max(len(users), 1)))
 		for _, u := range users {
 			d.want(u, d.Now())
 			if !wait(ctx, pause) {

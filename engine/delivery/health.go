@@ -138,9 +138,16 @@ func (h *health) lost(why string, now time.Time) (news bool) {
 	return true
 }
 
-// remembered tells whether there is anything to remember.
+// remembered tells whether there is anything to remember. What nobody has tried for so long that everything owed has ended
+// is as unknown as any other.
 func (h *health) remembered(now time.Time) bool {
-	return h.failures > 0 || h.probes > 0 || h.ramp > 0 || !h.inactive.IsZero() || h.rests(now) || now.Sub(h.delivered) < deliveredNews
+	switch {
+	case h.failures > 0 || h.probes > 0 || !h.inactive.IsZero():
+		return h.rests(now) || now.Sub(h.failed) < longLifetime
+	case h.ramp > 0:
+		return h.rests(now) || now.Sub(h.delivered) < day
+	}
+	return h.rests(now) || now.Sub(h.delivered) < deliveredNews
 }
 
 func healthOf(h db.Host) health {

@@ -2,6 +2,8 @@ package delivery
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -330,4 +332,149 @@ func TestWhatAHostSaysDecidesItsHealth(t *testing.T) {
 			t.Errorf("%s: heard %d, want %d", tt.name, got, tt.want)
 		}
 	}
+}
+
+func TestWhatIsLeftInMemoryOfManyHostsIsForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(_ context.Context, p transport.Post) (transport.Attempt, error) {
+			if p.Inbox.Host()[0] == 'd' {
+				return transport.Attempt{}, fault.New(fault.Unavailable, "connection refused")
+			}
+			return transport.Attempt{Status: 202}, nil
+		})
+		b.m.nobody = true
+		b.poll = 10 * time.Minute
+		known := func() int { b.mu.Lock(); defer b.mu.Unlock(); return len(b.hosts) }
+		for n := range 50 {
+			b.m.add("Create", fmt.Sprintf("up%d.example", n), 1, 0)
+			b.m.add("Create", fmt.Sprintf("dead%d.example", n), 1, 6)
+		}
+		b.run(t)
+		b.Wake(alice)
+		time.Sleep(2 * deliveredNews)
+		synctest.Wait()
+		if n := known(); n != 50 {
+			t.Errorf("%d hosts are known after two hours, want the 50 that failed", n)
+		}
+		time.Sleep(longLifetime)
+		synctest.Wait()
+		if n := known(); n != 0 {
+			t.Errorf("%d hosts are known after a month, want none", n)
+		}
+	})
+}
+
+// One of the deliveries finds a host back while another turn brings back the one that was to find it out.
+func TestWhatIsResumedDuringATurnIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, status(202))
+	now := time.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := newHost("p.example", 4)
+	h.inactive, h.failures, h.failed = now.Add(-day), 9, now.Add(-day)
+	b.hosts[h.name] = h
+	u := b.user(alice)
+	b.isParked(h.name, alice)
+	u.resume[h.name] = true
+	turn := b.plan(u, now)
+	if turn.unpark[h.name] != 1 {
+		t.Fatalf("the turn brings back %v, want one", turn.unpark)
+	}
+	h.through(4, now)
+	b.resume(h.name)
+	b.unparked(u, turn, taken{unparked: map[string]int{h.name: 1}})
+	if turn = b.plan(u, now); turn.unpark[h.name] != unpark {
+		t.Errorf("the next turn brings back %v, want all", turn.unpark)
+	}
+	u.ended = append(u.ended, ended{delivery: db.Delivery{Host: h.name}, outcome: db.Outcome{Status: db.DeliveryParked}})
+	b.unparked(u, turn, taken{unparked: map[string]int{}})
+	if !b.parked[h.name][alice] {
+		t.Error("that something is parked is forgotten while it is about to be")
+	}
+}
+
+func TestWhatCouldNotBeReadAtTheBeginningIsReadLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(202))
+		b.m.nobody = true
+		now := time.Now()
+		b.m.hosts["p.example"] = db.Host{Host: "p.example", Failures: 9, FailingSince: pointer(now.Add(-8 * day)), FailedAt: &now, InactiveAt: pointer(now.Add(-day)), ClosedUntil: pointer(now)}
+		b.m.parked[db.Parked{Host: "p.example", User: alice}] = true
+		b.m.add("Create", "p.example", 3, 0)
+		for _, r := range b.m.rows {
+			r.status = db.DeliveryParked
+		}
+		b.m.away = errors.New("the instance database is away")
+		b.run(t)
+		time.Sleep(time.Hour)
+		b.m.mu.Lock()
+		b.m.away = nil
+		b.m.mu.Unlock()
+		time.Sleep(3 * b.poll)
+		synctest.Wait()
+		if n := b.m.in(db.DeliveryDelivered); n != 3 {
+			t.Errorf("%d of 3 parked deliveries were found", n)
+		}
+	})
+}
+
+// A mark was stored, but its answer lost. What is marked later counts all the same.
+func TestALostAnswerLosesNoMark(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(context.Context, transport.Post) (transport.Attempt, error) {
+			time.Sleep(time.Second)
+			return transport.Attempt{Status: 202}, nil
+		})
+		b.m.nobody = true
+		lose := func(err error) { b.m.mu.Lock(); defer b.m.mu.Unlock(); b.m.lost = err }
+		marked := func() bool { b.m.mu.Lock(); defer b.m.mu.Unlock(); return b.m.due != nil }
+		b.run(t)
+		for n, answer := range []error{errors.New("connection lost"), nil} {
+			b.m.add("Create", "p.example", 1, 0)
+			b.Wake(alice)
+			time.Sleep(time.Second / 2)
+			synctest.Wait()
+			if !marked() {
+				t.Fatalf("delivery %d is under way, and nobody would know", n+1)
+			}
+			lose(answer)
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if marked() {
+				t.Errorf("delivery %d has ended, and it is still marked", n+1)
+			}
+			lose(nil)
+			time.Sleep(2 * b.poll)
+			synctest.Wait()
+		}
+	})
+}
+
+func TestTheFirstRoundAfterAStartIsQuick(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(202))
+		for n := range 600 {
+			u, err := vocab.ParseUsername(fmt.Sprint("user", n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.m.others = append(b.m.others, u)
+		}
+		b.run(t)
+		time.Sleep(600*hurry + time.Second)
+		synctest.Wait()
+		if n := b.m.turns; n < 601 {
+			t.Errorf("%d of 601 users had a turn", n)
+		}
+		time.Sleep(100 * pace)
+		synctest.Wait()
+		if n := b.m.turns; n > 601+120 {
+			t.Errorf("%d turns, want the second round to cost next to nothing", n)
+		}
+	})
 }

@@ -28,6 +28,9 @@ type memory struct {
 
 	nobody bool // the list of users is empty
 
+	away   error            // of the instance database while set
+	lost   error            // in place of the answer to what MarkDue has done
+	others []vocab.Username // who owe nothing
 	hosts  map[string]db.Host
 	due    *time.Time // what the instance database says of the user
 	parked map[db.Parked]bool
@@ -44,16 +47,16 @@ func (m *memory) Owing(_ context.Context, by time.Time) ([]db.Due, error) {
 }
 
 // MarkDue is the ledger's.
-func (m *memory) MarkDue(_ context.Context, all []db.Due) ([]vocab.Username, error) {
+func (m *memory) MarkDue(_ context.Context, all []db.Due) ([]db.Due, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, d := range all {
 		if (d.Was == nil) != (m.due == nil) || d.Was != nil && !d.Was.Equal(*m.due) {
-			return nil, nil
+			return []db.Due{{User: m.owner, At: m.due, Was: m.due}}, nil
 		}
 		m.due = d.At
 	}
-	return []vocab.Username{m.owner}, nil
+	return nil, m.lost
 }
 
 // Hosts is the ledger's.
@@ -65,6 +68,9 @@ func (m *memory) Hosts(context.Context, bool) ([]db.Host, error) {
 func (m *memory) HostsChanged(_ context.Context, since time.Time) (all []db.Host, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.away != nil {
+		return nil, m.away
+	}
 	for _, h := range m.hosts {
 		if since.IsZero() && h.ChangedAt == nil || h.ChangedAt != nil && h.ChangedAt.After(since) {
 			all = append(all, h)
@@ -89,6 +95,9 @@ func (m *memory) SaveHosts(_ context.Context, all []db.Host, _ time.Time) error 
 func (m *memory) Parked(context.Context) (all []db.Parked, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.away != nil {
+		return nil, m.away
+	}
 	for p := range m.parked {
 		all = append(all, p)
 	}
@@ -219,7 +228,7 @@ func (m *memory) users(context.Context) ([]vocab.Username, error) {
 	if m.nobody {
 		return nil, nil
 	}
-	return []vocab.Username{m.owner}, nil
+	return append([]vocab.Username{m.owner}, m.others...), nil
 }
 
 func (m *memory) count(which func(*remembered) bool) (n int) {

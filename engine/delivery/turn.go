@@ -33,8 +33,8 @@ func (d *Dispatcher) plan(u *user, now time.Time) turn {
 	return t
 }
 
-// unparks returns how many of the parked deliveries of u come back: one to find out whether a host is back, then as many
-// as there is room for. The caller holds mu.
+// unparks takes what is to come back of the parked deliveries of u: one to find out whether a host is back, then as many
+// as there is room for. What is asked for from now on is for another turn. The caller holds mu.
 func (d *Dispatcher) unparks(u *user) map[string]int {
 	n := map[string]int{}
 	for host := range u.resume {
@@ -43,7 +43,10 @@ func (d *Dispatcher) unparks(u *user) map[string]int {
 			n[host] = unpark
 		case !h.inactive.IsZero():
 			n[host] = 1
+		default:
+			continue
 		}
+		delete(u.resume, host)
 	}
 	return n
 }
@@ -70,6 +73,9 @@ func (d *Dispatcher) turn(ctx context.Context, u *user, t turn) {
 	u.busy = false
 	if err != nil {
 		u.ended = append(t.ended, u.ended...)
+		for host := range t.unpark {
+			u.resume[host] = true
+		}
 		u.due = d.Now().Add(min(broken, brokenAt<<min(u.failures, 10)))
 		u.failures++
 	} else {
@@ -113,17 +119,21 @@ func (d *Dispatcher) count(u *user, t turn, got taken) {
 // unparked takes in how many deliveries came back. The caller holds mu.
 func (d *Dispatcher) unparked(u *user, t turn, got taken) {
 	for host, asked := range t.unpark {
-		n := got.unparked[host]
-		if n < asked {
+		switch n := got.unparked[host]; {
+		case n < asked && !u.parks(host):
 			d.resumes(host, u)
-		}
-		if n < asked || asked == 1 {
-			delete(u.resume, host)
+		case n == asked && asked > 1:
+			u.resume[host] = true
 		}
 	}
 	if len(u.resume) > 0 {
 		u.by(t.now.Add(crowded))
 	}
+}
+
+// parks tells whether a delivery of u to a host is about to be parked.
+func (u *user) parks(host string) bool {
+	return slices.ContainsFunc(u.ended, func(e ended) bool { return e.outcome.Status == db.DeliveryParked && e.delivery.Host == host })
 }
 
 // opens returns when more can be claimed for a host that was passed over. The caller holds mu.

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ const (
 // ledger is what the instance database remembers of deliveries: who owes any, how the hosts are, and whose are parked.
 type ledger interface {
 	Owing(ctx context.Context, by time.Time) ([]db.Due, error)
-	MarkDue(ctx context.Context, all []db.Due) ([]vocab.Username, error)
+	MarkDue(ctx context.Context, all []db.Due) ([]db.Due, error)
 	Hosts(ctx context.Context, troubled bool) ([]db.Host, error)
 	HostsChanged(ctx context.Context, since time.Time) ([]db.Host, error)
 	SaveHosts(ctx context.Context, all []db.Host, seen time.Time) error
@@ -27,16 +28,19 @@ type ledger interface {
 	MarkParked(ctx context.Context, all []db.Parked, resumed bool) error
 }
 
-// begin takes in what is remembered. What cannot be read now is found out: nothing is lost by that.
+// begin takes in what is remembered. What cannot be read now is read later, and nothing waits for it.
 func (d *Dispatcher) begin(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
 	hosts, err := d.ledger.Hosts(ctx, true)
 	d.warn(ctx, "hosts not read", err)
-	parked, err := d.ledger.Parked(ctx)
-	d.warn(ctx, "parked deliveries not read", err)
-	owing, err := d.ledger.Owing(ctx, time.Time{})
-	d.warn(ctx, "users who owe deliveries not read", err)
+	parked, err2 := d.ledger.Parked(ctx)
+	d.warn(ctx, "parked deliveries not read", err2)
+	owing, err3 := d.ledger.Owing(ctx, time.Time{})
+	d.warn(ctx, "users who owe deliveries not read", err3)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.begun = errors.Join(err, err2, err3) == nil
 	for _, h := range hosts {
 		d.adopt(h)
 	}
@@ -105,8 +109,11 @@ func (d *Dispatcher) watch(ctx context.Context) {
 // look notices what other processes have changed, and for which hosts it is time to find out whether they are back.
 func (d *Dispatcher) look(ctx context.Context) {
 	d.mu.Lock()
-	seen := d.seen
+	seen, begun := d.seen, d.begun
 	d.mu.Unlock()
+	if !begun {
+		d.begin(ctx)
+	}
 	now := d.Now()
 	changed, err := d.ledger.HostsChanged(ctx, seen)
 	d.warn(ctx, "hosts not read", err)
@@ -120,6 +127,9 @@ func (d *Dispatcher) look(ctx context.Context) {
 			d.resume(h.Host)
 			d.all() // what was put off is due when it says so: they look for themselves
 		}
+	}
+	for _, h := range d.hosts {
+		d.drop(h, now)
 	}
 	for host, users := range d.parked {
 		if h := d.hosts[host]; h != nil && !h.inactive.IsZero() && !h.rests(now) && h.waiting()+h.inflight == 0 {
@@ -265,17 +275,17 @@ func (d *Dispatcher) markDue(ctx context.Context, due []db.Due) {
 		return
 	}
 	slices.SortFunc(due, func(a, b db.Due) int { return strings.Compare(a.User.String(), b.User.String()) })
-	marked, err := d.ledger.MarkDue(ctx, due)
+	changed, err := d.ledger.MarkDue(ctx, due)
 	d.warn(ctx, "who owes deliveries is not remembered", err)
 	d.again(func() {
 		for _, m := range due {
-			switch u := d.users[m.User]; {
-			case err != nil:
+			if u := d.users[m.User]; err != nil {
 				d.unmarked[u] = true
-			case slices.Contains(marked, m.User):
+			} else {
 				u.marked = m.At
-			} // else somebody wants them looked at, and is found in a moment
+			}
 		}
+		d.found(changed) // somebody wants them looked at, or the answer to an earlier change was lost
 	})
 }
 
