@@ -4,6 +4,7 @@ SHELL := bash
 
 FUZZTIME ?= 15s
 ROUNDS ?= 100
+DELIVERY_ROUNDS ?= 20
 
 .PHONY: help run test lint bench gobench crash fuzz docs
 
@@ -27,8 +28,8 @@ bench: ## measure everything that has a target, and write docs/benchmarks.md (so
 gobench: ## run the benchmarks of single packages
 	.ci/bootstrap go test -run '^$$' -bench . -benchmem ./...
 
-crash: ## kill engine and PostgreSQL under load, ROUNDS times (100)
-	LIGHTWEB_CRASH_ROUNDS=$(ROUNDS) .ci/bootstrap go test ./engine -count 1 -timeout 2h -v -run Killed
+crash: ## kill engine and PostgreSQL under load, ROUNDS times (100), and the sender in DELIVERY_ROUNDS rounds (20)
+	LIGHTWEB_CRASH_ROUNDS=$(ROUNDS) LIGHTWEB_CRASH_DELIVERY_ROUNDS=$(DELIVERY_ROUNDS) .ci/bootstrap go test ./engine -count 1 -timeout 2h -v -run Killed
 
 fuzz: ## fuzz each target for FUZZTIME (15s)
 	.ci/bootstrap .ci/fuzz $(FUZZTIME)

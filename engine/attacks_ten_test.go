@@ -272,21 +272,3 @@ var clientAttacks = []attack{
 	{id: "CLI-11", sends: "an archive to import that is a bomb, holds links, or a million follows", later: "importing users"},
 	{id: "CLI-12", sends: "redirects at sign-in to addresses that only look allowed", later: "sessions"},
 }
-
-// deliveryAttacks are played with the delivery that they are about.
-var deliveryAttacks = []attack{
-	{id: "DLV-01", sends: "200 after nine seconds, for each of a thousand deliveries", later: "delivery"},
-	{id: "DLV-02", sends: "429 with a Retry-After of 10^9 seconds, negative, long ago or unreadable", later: "delivery"},
-	{id: "DLV-03", sends: "5xx with a body of a gigabyte, or a megabyte of headers", later: "delivery"},
-	{id: "DLV-04", sends: "kill -9 while sending", later: "delivery"},
-	{id: "DLV-05", sends: "a server that comes back with 100,000 deliveries waiting", later: "delivery"},
-	{id: "DLV-06", sends: "failures on purpose, so that a Delete never leaves", later: "delivery"},
-	{id: "DLV-07", sends: "a held queue that drops what waits too long", later: "delivery"},
-	{id: "DLV-08", sends: "an actor that moves its inbox between queue and sending", later: "delivery"},
-	{id: "DLV-09", sends: "a clock that steps by an hour", later: "delivery"},
-	{id: "DLV-10", sends: "a user who is deleted with posts waiting", later: "deleting users"},
-	{id: "DLV-11", sends: "a delivery that makes the signer panic", later: "delivery"},
-	{id: "DLV-12", sends: "two workers at one delivery", later: "delivery"},
-	{id: "DLV-13", sends: "one shared delivery that shows who else got it", later: "delivery"},
-	{id: "DLV-14", sends: "401 to every attempt, to double the traffic", later: "delivery"},
-}
