@@ -260,12 +260,12 @@ func (t *Tx) TakeOverDeliveries(ctx context.Context, kind, owner string, now tim
 	return err
 }
 
-// ResumeDeliveries makes up to n deliveries to a host due that are parked or wait for another time, the longest due first,
-// and tells how many there were.
-func (t *Tx) ResumeDeliveries(ctx context.Context, host string, n int, now time.Time) (int, error) {
+// ResumeDeliveries makes up to n deliveries to a host due that are parked, and with waiting those that wait for another
+// time, the longest due first. It tells how many there were.
+func (t *Tx) ResumeDeliveries(ctx context.Context, host string, n int, waiting bool, now time.Time) (int, error) {
 	count, err := t.exec(ctx, "resume deliveries", `UPDATE deliveries SET status = 'pending', next_at = $2, updated_at = $2 WHERE id IN (
-		SELECT id FROM deliveries WHERE status IN ('pending', 'parked') AND host = $1 AND (status = 'parked' OR next_at > $2) AND lease_owner IS NULL
-		ORDER BY next_at LIMIT $3 FOR UPDATE SKIP LOCKED)`, host, now, n)
+		SELECT id FROM deliveries WHERE status IN ('pending', 'parked') AND host = $1 AND (status = 'parked' OR $4 AND next_at > $2) AND lease_owner IS NULL
+		ORDER BY next_at LIMIT $3 FOR UPDATE SKIP LOCKED)`, host, now, n, waiting)
 	return int(count), err
 }
 

@@ -452,7 +452,7 @@ func TestParkedDeliveriesWaitUntilTheyComeBack(t *testing.T) {
 	unpark := func(host string, n, want int) {
 		t.Helper()
 		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-			got, err := tx.ResumeDeliveries(ctx, host, n, now)
+			got, err := tx.ResumeDeliveries(ctx, host, n, n > 1, now)
 			if got != want {
 				t.Errorf("%d came back, want %d", got, want)
 			}
@@ -497,7 +497,7 @@ func TestWhatWaitsForAHostThatIsBackIsDueAtOnce(t *testing.T) {
 		finish(t, c, u, "me", db.Outcome{Delivery: r.ID, Status: db.DeliveryPending, NextAt: now.Add(time.Hour)})
 	}
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		n, err := tx.ResumeDeliveries(ctx, "a.example", 10, now)
+		n, err := tx.ResumeDeliveries(ctx, "a.example", 10, true, now)
 		if n != 2 {
 			t.Errorf("%d are due, want 2", n)
 		}

@@ -278,9 +278,9 @@ func (d *Dispatcher) finish(r *row, res result) {
 	d.inflight--
 	d.metrics.inflight.Dec()
 	h := d.hosts[r.Host]
-	if inactive := !h.inactive.IsZero(); h.ended(r, res, now) {
+	if away := h.away(); h.ended(r, res, now) {
 		d.remember(h.name)
-		if inactive && h.inactive.IsZero() {
+		if away && !h.away() {
 			d.resume(h.name)
 		}
 	}
@@ -319,6 +319,7 @@ func (d *Dispatcher) set(r *row, h *host, now time.Time) {
 		d.settle(r, parked(r.Delivery, h.inactive, now))
 		d.parks(h.name, r.user)
 	default:
+		d.waits(h.name, r.user)
 		d.settle(r, put(r.Delivery, h.until(), "the host is left alone for a while: "+cmp.Or(h.why, "it asked for that"), now))
 	}
 }

@@ -77,6 +77,9 @@ func (h *health) until() time.Time {
 	return h.closed
 }
 
+// away tells whether it is left alone until an attempt shows that it is back.
+func (h *health) away() bool { return h.probes > 0 || !h.inactive.IsZero() }
+
 // parks tells whether deliveries are parked rather than queued: all but one when it is time for that.
 func (h *health) parks(now time.Time, queued int) bool {
 	return !h.inactive.IsZero() && (h.rests(now) || queued > 0)
@@ -85,7 +88,7 @@ func (h *health) parks(now time.Time, queued int) bool {
 // slots returns how many attempts, and how many retries, may be made at once of those that are allowed.
 func (h *health) slots(limit int) (all, retries int) {
 	switch {
-	case h.probes > 0 || !h.inactive.IsZero():
+	case h.away():
 		return 1, 1
 	case h.ramp > 0:
 		limit = min(limit, 1+h.ramp/rampStep)
@@ -95,9 +98,9 @@ func (h *health) slots(limit int) (all, retries int) {
 
 // through takes in that the host answered, and tells whether that is worth remembering.
 func (h *health) through(limit int, now time.Time) (news bool) {
-	news = h.failures > 0 || h.probes > 0 || !h.inactive.IsZero() || now.Sub(h.delivered) >= deliveredNews
+	news = h.failures > 0 || h.away() || now.Sub(h.delivered) >= deliveredNews
 	switch {
-	case h.probes > 0 || !h.inactive.IsZero():
+	case h.away():
 		h.ramp = 1
 	case h.ramp > 0:
 		if h.ramp++; 1+h.ramp/rampStep >= limit {
@@ -142,7 +145,7 @@ func (h *health) lost(why string, now time.Time) (news bool) {
 // is as unknown as any other.
 func (h *health) remembered(now time.Time) bool {
 	switch {
-	case h.failures > 0 || h.probes > 0 || !h.inactive.IsZero():
+	case h.failures > 0 || h.away():
 		return h.rests(now) || now.Sub(h.failed) < longLifetime
 	case h.ramp > 0:
 		return h.rests(now) || now.Sub(h.delivered) < day

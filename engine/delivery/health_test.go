@@ -478,3 +478,27 @@ func TestTheFirstRoundAfterAStartIsQuick(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatWaitedForAHostThatIsBackIsSentAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var up atomic.Bool
+		b := newBench(t, dead(&up))
+		b.m.add("Create", "p.example", 300, 0)
+		b.run(t)
+		time.Sleep(25 * time.Minute) // it rests for half an hour by now
+		synctest.Wait()
+		up.Store(true)
+		b.m.mu.Lock()
+		now := time.Now()
+		h := b.m.hosts["p.example"]
+		h.ClosedUntil, h.ChangedAt = &now, &now // the operator wants it tried
+		b.m.hosts["p.example"] = h
+		b.m.mu.Unlock()
+		time.Sleep(b.poll + 10*crowded)
+		synctest.Wait()
+		if n := b.m.in(db.DeliveryDelivered); n != 300 {
+			t.Errorf("%d of 300 delivered within seconds of the host being back", n)
+		}
+	})
+}

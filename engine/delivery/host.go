@@ -14,7 +14,8 @@ type host struct {
 	limit              int
 	fresh, retries     []*row // first attempts and later ones, in the order of claiming
 	inflight, retrying int
-	listed             bool // in the round of hosts that may start an attempt
+	listed             bool           // in the round of hosts that may start an attempt
+	waiters            map[*user]bool // whose deliveries wait until it is no longer left alone
 }
 
 func newHost(name string, limit int) *host {

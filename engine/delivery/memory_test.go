@@ -61,22 +61,23 @@ func (m *memory) MarkDue(_ context.Context, all []db.Due) ([]db.Due, error) {
 
 // Hosts is the ledger's.
 func (m *memory) Hosts(context.Context, bool) ([]db.Host, error) {
-	return m.HostsChanged(context.Background(), time.Time{})
+	return m.known(func(db.Host) bool { return true })
 }
 
 // HostsChanged is the ledger's. Nobody changes a host but as a test says.
-func (m *memory) HostsChanged(_ context.Context, since time.Time) (all []db.Host, err error) {
+func (m *memory) HostsChanged(_ context.Context, since time.Time) ([]db.Host, error) {
+	return m.known(func(h db.Host) bool { return h.ChangedAt != nil && h.ChangedAt.After(since) })
+}
+
+func (m *memory) known(which func(db.Host) bool) (all []db.Host, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.away != nil {
-		return nil, m.away
-	}
 	for _, h := range m.hosts {
-		if since.IsZero() && h.ChangedAt == nil || h.ChangedAt != nil && h.ChangedAt.After(since) {
+		if which(h) {
 			all = append(all, h)
 		}
 	}
-	return all, nil
+	return all, m.away
 }
 
 // SaveHosts is the ledger's.
@@ -168,7 +169,7 @@ func (m *memory) turn(_ context.Context, _ vocab.Username, t turn) (taken, error
 	got := taken{unparked: map[string]int{}}
 	for host, n := range t.unpark {
 		for _, r := range m.rows {
-			if r.status == db.DeliveryParked && r.Host == host && got.unparked[host] < n {
+			if waits := r.status == db.DeliveryParked || n > 1 && r.status == db.DeliveryPending && r.next.After(t.now); waits && !r.leased && r.Host == host && got.unparked[host] < n {
 				r.status, r.next = db.DeliveryPending, t.now
 				got.unparked[host]++
 			}

@@ -18,9 +18,10 @@ type turn struct {
 	now      time.Time
 	takeBack bool // leases of processes that are gone are over
 	ended    []ended
-	unpark   map[string]int // how many parked deliveries to a host are made due
-	claim    int            // how many deliveries at most
-	local    bool           // only those to inboxes of this server
+	unpark   map[string]int       // how many deliveries to a host are made due: one that is parked, or as many that are parked or wait
+	putOff   map[string]time.Time // until when deliveries to a host wait
+	claim    int                  // how many deliveries at most
+	local    bool                 // only those to inboxes of this server
 	except   []string
 	count    bool // what is open
 }
@@ -69,7 +70,7 @@ func (s stored) turn(ctx context.Context, u vocab.Username, t turn) (got taken, 
 			return err
 		}
 		for _, host := range slices.Sorted(maps.Keys(t.unpark)) {
-			if got.unparked[host], err = tx.ResumeDeliveries(ctx, host, t.unpark[host], t.now); err != nil {
+			if got.unparked[host], err = tx.ResumeDeliveries(ctx, host, t.unpark[host], t.unpark[host] > 1, t.now); err != nil {
 				return err
 			}
 		}
@@ -86,6 +87,13 @@ func (s stored) turn(ctx context.Context, u vocab.Username, t turn) (got taken, 
 		if len(t.except) > 0 {
 			if got.passed, err = tx.DueHosts(ctx, t.now, t.except); err != nil {
 				return err
+			}
+			for _, host := range got.passed {
+				if until, rests := t.putOff[host]; rests {
+					if err := tx.PutOffDeliveries(ctx, host, until, unpark, t.now); err != nil {
+						return err
+					}
+				}
 			}
 		}
 		got.next, err = tx.NextDeliveryAfter(ctx, t.now)

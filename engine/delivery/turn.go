@@ -18,12 +18,16 @@ func (d *Dispatcher) plan(u *user, now time.Time) turn {
 	u.busy, u.again = true, false
 	d.turns++
 	t := turn{now: now, takeBack: !u.tookBack, ended: u.ended, unpark: d.unparks(u), claim: min(batch, maxHeld-d.held), local: d.Paused,
-		count: now.Sub(u.counted) >= recount}
+		putOff: map[string]time.Time{}, count: now.Sub(u.counted) >= recount}
 	u.ended = nil
 	u.due = time.Time{}
 	for _, h := range d.hosts {
-		if h.refuses(now) {
-			t.except = append(t.except, h.name)
+		if !h.refuses(now) {
+			continue
+		}
+		t.except = append(t.except, h.name)
+		if h.rests(now) {
+			t.putOff[h.name] = d.opens(h.name, now)
 		}
 	}
 	if t.claim <= 0 {
@@ -39,6 +43,8 @@ func (d *Dispatcher) unparks(u *user) map[string]int {
 	n := map[string]int{}
 	for host := range u.resume {
 		switch h := d.hosts[host]; {
+		case h != nil && h.inactive.IsZero() && h.rests(d.Now()): // again: it is resumed when it is back
+			h.waiters = with(h.waiters, u)
 		case h == nil || h.inactive.IsZero() && h.waiting() < full:
 			n[host] = unpark
 		case !h.inactive.IsZero():
@@ -91,6 +97,7 @@ func (d *Dispatcher) turn(ctx context.Context, u *user, t turn) {
 		}
 		for _, host := range got.passed {
 			u.by(d.opens(host, t.now))
+			d.waits(host, u)
 		}
 		if u.again || t.claim > 0 && len(got.rows) == t.claim || len(u.ended) > 0 {
 			u.due = atOnce
@@ -129,6 +136,23 @@ func (d *Dispatcher) unparked(u *user, t turn, got taken) {
 	if len(u.resume) > 0 {
 		u.by(t.now.Add(crowded))
 	}
+}
+
+// waits remembers that deliveries of u wait for a host that is left alone. The caller holds mu.
+func (d *Dispatcher) waits(host string, u *user) {
+	h := d.hosts[host]
+	if h == nil || !h.rests(d.Now()) {
+		return
+	}
+	h.waiters = with(h.waiters, u)
+}
+
+func with(users map[*user]bool, u *user) map[*user]bool {
+	if users == nil {
+		users = map[*user]bool{}
+	}
+	users[u] = true
+	return users
 }
 
 // parks tells whether a delivery of u to a host is about to be parked.

@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -125,7 +126,7 @@ func (d *Dispatcher) look(ctx context.Context) {
 		d.adopt(h)
 		if h.InactiveAt == nil && h.PausedAt == nil {
 			d.resume(h.Host)
-			d.all() // what was put off is due when it says so: they look for themselves
+			d.all(h.Host)
 		}
 	}
 	for _, h := range d.hosts {
@@ -144,21 +145,29 @@ func (d *Dispatcher) look(ctx context.Context) {
 	d.found(owing)
 }
 
-// all gives everybody who owes something a turn. The caller holds mu.
-func (d *Dispatcher) all() {
+// all makes what anybody owes to a host due, whoever it was that put it off. The caller holds mu.
+func (d *Dispatcher) all(host string) {
 	for _, u := range d.users {
 		if !u.due.IsZero() {
+			u.resume[host] = true
 			d.schedule(u, atOnce)
 		}
 	}
 }
 
-// resume makes what is parked for a host due again. The caller holds mu.
+// resume makes what is parked for a host, and what waits for it, due again. The caller holds mu.
 func (d *Dispatcher) resume(host string) {
+	owners := map[*user]bool{}
 	for u := range d.parked[host] {
-		owner := d.user(u)
-		owner.resume[host] = true
-		d.schedule(owner, atOnce)
+		owners[d.user(u)] = true
+	}
+	if h := d.hosts[host]; h != nil {
+		maps.Copy(owners, h.waiters)
+		h.waiters = nil
+	}
+	for u := range owners {
+		u.resume[host] = true
+		d.schedule(u, atOnce)
 	}
 }
 
