@@ -288,7 +288,6 @@ var deliveryAttacks = []attack{
 		}
 		down.Store(false)
 		s.change("host", "probe", h.host)
-		s.due()
 		s.ended(h, 9, `status`, "delivered")
 		for n, atOnce := range h.ramp[tried:] {
 			if most := min(4, 1+n/8); atOnce > most {
@@ -317,7 +316,6 @@ var deliveryAttacks = []attack{
 		}
 		down.Store(false)
 		s.change("host", "resume", h.host)
-		s.due()
 		s.ended(h, 9, `status`, "delivered")
 		if last := h.posted(); !slices.ContainsFunc(last, func(p peertest.Posted) bool { return bytes.Contains(p.Content, []byte(remove)) }) {
 			s.Error("the Delete never came")

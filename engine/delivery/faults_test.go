@@ -235,6 +235,9 @@ func TestWhatBecomesOfADelivery(t *testing.T) {
 					if r.status != f.ends || r.Attempts != len(times[host]) || (r.last.Error == "") != (f.ends == db.DeliveryDelivered) {
 						t.Errorf("%s: ended as %s after %d attempts, with %q; want %s after all that were made", name, r.status, r.Attempts, r.last.Error, f.ends)
 					}
+					if status := fmt.Sprint(r.last.HTTPStatus); r.last.Error != "" && r.last.HTTPStatus > 0 && f.ends != db.DeliverySkipped && !strings.Contains(r.last.Error, status) {
+						t.Errorf("%s: ended with %q, which does not name the status", name, r.last.Error)
+					}
 					if r.last.RetryAfter > day {
 						t.Errorf("%s: remembered to wait for %v", name, r.last.RetryAfter)
 					}
@@ -261,6 +264,7 @@ func apart(t *testing.T, what string, at []time.Time, atLeast time.Duration) {
 		low, high := max(wait*9/10, atLeast), max(wait*11/10, atLeast)+2*time.Minute // which a host that is inactive is looked after late
 		if got := at[n].Sub(at[n-1]); got < low || got > high {
 			t.Errorf("%s: attempt %d came after %v, want %v to %v", what, n+1, got, low, high)
+			return
 		}
 	}
 }

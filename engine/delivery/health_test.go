@@ -468,37 +468,53 @@ func TestTheFirstRoundAfterAStartIsQuick(t *testing.T) {
 		b.run(t)
 		time.Sleep(600*hurry + time.Second)
 		synctest.Wait()
-		if n := b.m.turns; n < 601 {
+		if n := b.m.taken(); n < 601 {
 			t.Errorf("%d of 601 users had a turn", n)
 		}
 		time.Sleep(100 * pace)
 		synctest.Wait()
-		if n := b.m.turns; n > 601+120 {
+		if n := b.m.taken(); n > 601+120 {
 			t.Errorf("%d turns, want the second round to cost next to nothing", n)
 		}
 	})
 }
 
-func TestWhatWaitedForAHostThatIsBackIsSentAtOnce(t *testing.T) {
+func TestAHostThatTheOperatorLetsGoOnDoesSoAtOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var up atomic.Bool
-		b := newBench(t, dead(&up))
-		b.m.add("Create", "p.example", 300, 0)
-		b.run(t)
-		time.Sleep(25 * time.Minute) // it rests for half an hour by now
-		synctest.Wait()
-		up.Store(true)
-		b.m.mu.Lock()
-		now := time.Now()
-		h := b.m.hosts["p.example"]
-		h.ClosedUntil, h.ChangedAt = &now, &now // the operator wants it tried
-		b.m.hosts["p.example"] = h
-		b.m.mu.Unlock()
-		time.Sleep(b.poll + 10*crowded)
-		synctest.Wait()
-		if n := b.m.in(db.DeliveryDelivered); n != 300 {
-			t.Errorf("%d of 300 delivered within seconds of the host being back", n)
-		}
-	})
+	for _, tt := range []struct {
+		name   string
+		change func(*db.Host)
+	}{
+		{"probed", func(h *db.Host) { h.ClosedUntil = pointer(time.Now()) }},
+		{"resumed", func(h *db.Host) { *h = db.Host{Host: h.Host} }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var up atomic.Bool
+				b := newBench(t, dead(&up))
+				b.m.add("Create", "p.example", 20, 0)
+				b.run(t)
+				for range 100 { // in the middle of a long rest
+					time.Sleep(5 * time.Minute)
+					synctest.Wait()
+					if h := b.m.host("p.example"); h.ClosedUntil != nil && h.ClosedUntil.After(time.Now().Add(20*time.Minute)) {
+						break
+					}
+				}
+				up.Store(true)
+				h := b.m.host("p.example")
+				tt.change(&h)
+				h.ChangedAt = pointer(time.Now())
+				b.m.mu.Lock()
+				b.m.hosts["p.example"] = h
+				b.m.mu.Unlock()
+				time.Sleep(3 * b.poll)
+				synctest.Wait()
+				if n := b.m.in(db.DeliveryDelivered); n != 20 {
+					t.Errorf("%d of 20 delivered", n)
+				}
+			})
+		})
+	}
 }

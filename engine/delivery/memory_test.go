@@ -232,6 +232,20 @@ func (m *memory) users(context.Context) ([]vocab.Username, error) {
 	return append([]vocab.Username{m.owner}, m.others...), nil
 }
 
+// taken returns how many turns there were.
+func (m *memory) taken() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.turns
+}
+
+// host returns what is remembered of a host.
+func (m *memory) host(name string) db.Host {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.hosts[name]
+}
+
 func (m *memory) count(which func(*remembered) bool) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

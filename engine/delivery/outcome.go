@@ -2,8 +2,10 @@ package delivery
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/lightweb/lightweb/db"
@@ -75,15 +77,20 @@ func judge(d db.Delivery, a transport.Attempt, err error, now time.Time) db.Outc
 	case a.Status == http.StatusNotFound, a.Status == http.StatusGone:
 		o.Status, o.Error = db.DeliverySkipped, "the inbox is gone"
 	case a.Status == http.StatusTooManyRequests, a.Status == http.StatusRequestTimeout, a.Status/100 != 4:
-		o.Error = "the host answered " + http.StatusText(a.Status)
+		o.Error = "the host answered " + spell(a.Status)
 		retry(&o, d, a.RetryAfter, now)
 	case d.Attempts+1 >= maxRefusals: // a clock, a key or a cache may have been wrong for a while, but not for ever
-		o.Status, o.Error = db.DeliveryFailed, "the host refused it: "+http.StatusText(a.Status)
+		o.Status, o.Error = db.DeliveryFailed, "the host refused it: "+spell(a.Status)
 	default:
-		o.Error = "the host refused it: " + http.StatusText(a.Status)
+		o.Error = "the host refused it: " + spell(a.Status)
 		retry(&o, d, a.RetryAfter, now)
 	}
 	return o
+}
+
+// spell names a status, which may be one that nobody has given a name.
+func spell(status int) string {
+	return strings.TrimSpace(fmt.Sprint(status, " ", http.StatusText(status)))
 }
 
 // retry sets when d is tried again, not before atLeast has passed; or that it is given up.
