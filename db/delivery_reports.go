@@ -8,7 +8,6 @@ import (
 	"unicode"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -210,27 +209,4 @@ func (t *Tx) DeliveryStates(ctx context.Context, now time.Time) ([]DeliveryState
 		FROM (SELECT d.host, d.created_at, d.last_error, to_char(d.updated_at AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISSUS') AS at,
 			CASE WHEN `+isLeased+` THEN 'delivering' ELSE d.status END AS state, CASE WHEN d.status = 'pending' AND NOT (`+isLeased+`) THEN d.next_at END AS next FROM deliveries d) s
 		GROUP BY host, state ORDER BY host, state`, now)
-}
-
-// HostClosed says why nothing is sent to a host now.
-type HostClosed struct {
-	Host     string
-	Until    *time.Time // it is left alone until then
-	Inactive *time.Time // since when its deliveries are parked
-	Paused   *time.Time // since when the operator holds them back
-}
-
-// HostsClosed returns those hosts to which nothing is sent now.
-func (c *Cluster) HostsClosed(ctx context.Context, now time.Time) (map[string]HostClosed, error) {
-	rows, err := c.instance.Query(ctx, `SELECT host, CASE WHEN closed_until > $1 THEN closed_until END, inactive_at, paused_at
-		FROM hosts WHERE closed_until > $1 OR inactive_at IS NOT NULL OR paused_at IS NOT NULL`, now)
-	if err != nil {
-		return nil, storeFault("list closed hosts", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[HostClosed])
-	closed := make(map[string]HostClosed, len(all))
-	for _, h := range all {
-		closed[h.Host] = h
-	}
-	return closed, storeFault("list closed hosts", err)
 }

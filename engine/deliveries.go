@@ -249,9 +249,13 @@ func (e *Engine) Deliveries(ctx context.Context, c DeliveryChoice) (DeliveryStat
 	if err != nil {
 		return s, err
 	}
-	closed, err := e.db.HostsClosed(ctx, e.now())
+	hosts, err := e.db.Hosts(ctx, true)
 	if err != nil {
 		return s, err
+	}
+	troubled := make(map[string]HostReport, len(hosts))
+	for _, h := range hosts {
+		troubled[h.Host] = e.hostReport(h)
 	}
 	s.Users = len(users)
 	type place struct{ host, status string }
@@ -268,8 +272,11 @@ func (e *Engine) Deliveries(ctx context.Context, c DeliveryChoice) (DeliveryStat
 		for _, d := range states {
 			key := place{d.Host, d.Status}
 			if at[key] == nil {
-				h := closed[d.Host]
-				at[key] = &DeliveryState{Host: d.Host, Status: d.Status, OldestAt: d.Oldest.UTC(), Closed: utc(h.Until), Inactive: utc(h.Inactive), Paused: utc(h.Paused)}
+				h := troubled[d.Host]
+				at[key] = &DeliveryState{Host: d.Host, Status: d.Status, OldestAt: d.Oldest.UTC(), Inactive: h.InactiveAt, Paused: h.PausedAt}
+				if h.NextAttempt != nil && h.NextAttempt.After(e.now()) {
+					at[key].Closed = h.NextAttempt
+				}
 			}
 			at[key].add(d)
 			count(&s.Counts, d)
