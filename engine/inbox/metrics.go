@@ -50,5 +50,8 @@ func newMetrics(reg prometheus.Registerer) metrics {
 	if reg != nil {
 		reg.MustRegister(m.requests, m.activities, m.synchronizations, m.relayed, m.journal, m.waiting, m.parked, m.oldest)
 	}
+	for _, state := range []string{"queued", "parked"} {
+		m.waiting.WithLabelValues(state).Set(0) // shown from the start
+	}
 	return m
 }
