@@ -99,6 +99,9 @@ func (l DeliverLoad) waiting(ctx context.Context, i *instance, c *crowd, gone *p
 	}
 	m := k.counted(fmt.Sprintf("%d deliveries %s for one dead host; %s, to the others", l.Owed, what, c.kind(l)), all)
 	m.Counts["attempts_while_dead"] = int(gone.knocked.Load())
+	if err := c.settled(ctx, i, l.Owed+(l.Posts+1)*l.Followers/l.Hosts); err != nil { // what the others took is recorded a moment later
+		return Measurement{}, err
+	}
 	if m.Counts["owed"], err = i.facade.Owed(ctx, c.user.name); err != nil {
 		return Measurement{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,14 +16,24 @@ import (
 
 // store is what another process writes into.
 type store struct {
+	mu     sync.Mutex
 	relays []db.Relay
 	err    error
 	read   int
 }
 
 func (s *store) Relays(context.Context) ([]db.Relay, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.read++
 	return s.relays, s.err
+}
+
+// hold has it hold these from now on, or fail.
+func (s *store) hold(relays []db.Relay, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.relays, s.err = relays, err
 }
 
 func (s *store) Relay(context.Context, vocab.ID) (*db.Relay, error) { return nil, s.err }
@@ -55,17 +66,17 @@ func TestTheListFollowsWhatIsStored(t *testing.T) {
 			{"removed", nil, nil, false},
 		} {
 			synctest.Wait()
-			s.relays, s.err = tt.relays, tt.err
+			s.hold(tt.relays, tt.err)
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
 			if got, active := l.Accepted("https://relay.example/actor"), len(l.Active()); got != tt.want || active == 1 != tt.want {
 				t.Errorf("%s: accepted %v, active %d; want %v", tt.name, got, active, tt.want)
 			}
 		}
+		stop()
+		synctest.Wait()
 		if s.read > 15 {
 			t.Errorf("read %d times in 14 seconds", s.read)
 		}
-		stop()
-		synctest.Wait()
 	})
 }
