@@ -148,8 +148,8 @@ func (t *Tx) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, due time
 // dead inbox does not hold up its neighbours. The planner's statistics are from before a backlog grew; to look through the
 // few that it takes to be pending would compare every one with every other. OFFSET keeps it from joining, and NOT IN from
 // the index of what is pending.
-const unblocked = `NOT EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = j.object_uri AND EXISTS (SELECT FROM deliveries e
-	WHERE e.job_id = k.id AND e.host = d.host AND e.status NOT IN ('delivered', 'failed', 'skipped') AND e.id < d.id AND e.job_id <> d.job_id
+const unblocked = `NOT EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = j.object_uri AND k.id <> j.id AND EXISTS (SELECT FROM deliveries e
+	WHERE e.job_id = k.id AND e.host = d.host AND e.status NOT IN ('delivered', 'failed', 'skipped') AND e.id < d.id
 	AND (e.inbox = d.inbox OR e.attempts = 0) OFFSET 0) OFFSET 0)`
 
 // ClaimDeliveries leases up to n due deliveries to owner until the lease ends, the oldest first: with local only those to
@@ -192,10 +192,26 @@ type Finished struct {
 }
 
 // FinishDeliveries records outcomes, and returns those that count: not where the lease was lost to another process
-// meanwhile.
-func (t *Tx) FinishDeliveries(ctx context.Context, owner string, all []Outcome, now time.Time) ([]Finished, error) {
-	if len(all) == 0 {
-		return nil, nil
+// meanwhile. As in unblocked, the planner must not look through all that is pending: the rows are found by their ids.
+func (t *Tx) FinishDeliveries(ctx context.Context, owner string, all []Outcome, now time.Time) (finished []Finished, err error) {
+	for some := range slices.Chunk(all, finishedAtOnce) {
+		f, err := t.finishDeliveries(ctx, owner, some, now)
+		if err != nil {
+			return nil, err
+		}
+		finished = append(finished, f...)
+	}
+	return finished, nil
+}
+
+// finishedAtOnce bounds the outcomes of one statement. The planner takes an array for ten rows, whatever it holds, and compares
+// each with each.
+const finishedAtOnce = 100
+
+func (t *Tx) finishDeliveries(ctx context.Context, owner string, all []Outcome, now time.Time) ([]Finished, error) {
+	all, err := t.withoutDoubles(ctx, all)
+	if err != nil {
+		return nil, err
 	}
 	type column struct {
 		ids, latencies, out, in            []int64
@@ -223,21 +239,44 @@ func (t *Tx) FinishDeliveries(ctx context.Context, owner string, all []Outcome, 
 				$10::bigint[], $11::bigint[], $12::text[], $13::int[], $14::text[], $15::text[], $16::text[])
 				AS o (id, status, next_at, spent, code, answer, error, latency, bytes_out, bytes_in, location, wait, remote, inbox, host)
 		), done AS (
-			UPDATE deliveries d SET status = CASE WHEN twice THEN 'skipped' ELSE o.status END, next_at = CASE o.status WHEN 'pending' THEN o.next_at ELSE d.next_at END, attempts = attempts + o.spent,
+			UPDATE deliveries d SET status = o.status, next_at = CASE o.status WHEN 'pending' THEN o.next_at ELSE d.next_at END, attempts = attempts + o.spent,
 				last_status = CASE o.spent WHEN 1 THEN nullif(o.code, 0) ELSE last_status END, last_answer = CASE o.spent WHEN 1 THEN o.answer ELSE last_answer END,
-				last_error = CASE WHEN twice THEN 'the inbox has it from another delivery' ELSE nullif(o.error, '') END, latency_ms = CASE o.spent WHEN 1 THEN o.latency ELSE latency_ms END,
+				last_error = nullif(o.error, ''), latency_ms = CASE o.spent WHEN 1 THEN o.latency ELSE latency_ms END,
 				bytes_out = d.bytes_out + o.bytes_out, bytes_in = d.bytes_in + o.bytes_in, last_location = nullif(o.location, ''),
 				retry_after_s = nullif(o.wait, 0), remote_id = nullif(o.remote, ''),
-				inbox = CASE WHEN o.inbox = '' OR twice THEN d.inbox ELSE o.inbox END, host = CASE WHEN o.inbox = '' OR twice THEN d.host ELSE o.host END,
+				inbox = CASE o.inbox WHEN '' THEN d.inbox ELSE o.inbox END, host = CASE o.inbox WHEN '' THEN d.host ELSE o.host END,
 				lease_owner = NULL, updated_at = $17
-			FROM o, LATERAL (SELECT o.inbox <> '' AND EXISTS (SELECT FROM deliveries e JOIN deliveries f ON f.job_id = e.job_id WHERE e.id = o.id AND f.inbox = o.inbox)) AS t (twice)
-			WHERE d.id = o.id AND d.lease_owner = $1 AND d.status = 'pending' RETURNING d.id, d.job_id, d.status
+			FROM o WHERE d.id = o.id AND d.lease_owner = $1 AND d.status NOT IN ('parked', 'delivered', 'failed', 'skipped') RETURNING d.id, d.job_id, d.status
 		), reached AS (
 			UPDATE delivery_jobs j SET first_at = $17 FROM (SELECT job_id, min(id) AS id FROM done WHERE status = 'delivered' GROUP BY job_id) f
 			WHERE j.id = f.job_id AND j.first_at IS NULL RETURNING f.id, j.created_at
 		)
 		SELECT done.id, reached.created_at FROM done LEFT JOIN reached USING (id)`,
 		owner, c.ids, c.status, c.nexts, c.spent, c.codes, c.answers, c.errors, c.latencies, c.out, c.in, c.locations, c.waits, c.remotes, c.inboxes, c.hosts, now)
+}
+
+// withoutDoubles skips those deliveries that were to go to another inbox to which one of the same job goes already.
+func (t *Tx) withoutDoubles(ctx context.Context, all []Outcome) ([]Outcome, error) {
+	var ids []int64
+	var inboxes []string
+	for _, o := range all {
+		if o.Inbox != "" {
+			ids, inboxes = append(ids, o.Delivery), append(inboxes, string(o.Inbox))
+		}
+	}
+	if len(ids) == 0 {
+		return all, nil
+	}
+	type row struct{ ID int64 }
+	doubles, err := collect[row](ctx, t, "find doubled deliveries", `SELECT o.id FROM unnest($1::bigint[], $2::text[]) AS o (id, inbox) JOIN deliveries d ON d.id = o.id
+		JOIN deliveries e ON e.job_id = d.job_id AND e.inbox = o.inbox`, ids, inboxes)
+	out := slices.Clone(all)
+	for n, o := range out {
+		if slices.Contains(doubles, row{o.Delivery}) {
+			out[n].Status, out[n].Inbox, out[n].Error = DeliverySkipped, "", "the inbox has it from another delivery"
+		}
+	}
+	return out, err
 }
 
 // text is what a text column takes: peers say what they like.

@@ -1,4 +1,5 @@
 DROP INDEX deliveries_open;
+DROP INDEX deliveries_job_host;
 UPDATE deliveries SET status = 'pending' WHERE status = 'parked';
 ALTER TABLE deliveries
     DROP COLUMN followers_digest,

@@ -19,4 +19,5 @@ ALTER TABLE deliveries
     ADD COLUMN last_location    text,
     ADD COLUMN retry_after_s    integer,
     ADD COLUMN remote_id        text; -- what the host calls what it made of it
+CREATE INDEX deliveries_job_host ON deliveries (job_id, host); -- whether an earlier delivery about the same object comes first
 CREATE INDEX deliveries_open ON deliveries (host, next_at) WHERE status IN ('pending', 'parked');
