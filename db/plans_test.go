@@ -55,3 +55,48 @@ func TestANewUsersTablesAreNotReadWholeWhileTheyGrow(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// However many outcomes are recorded at once, each finds its delivery by its id: nothing looks through all that is pending.
+func TestOutcomesAreFoundByTheirIDs(t *testing.T) {
+	t.Parallel()
+	cfg := destroyed(t, dbtest.Config(t))
+	c := open(t, cfg)
+	u := dbtest.User(t, c, "alice")
+	const many = 3000
+	inboxes := make([]db.Inbox, many)
+	for n := range inboxes {
+		inboxes[n] = inboxOn("p.example", n)
+	}
+	var rows []db.Delivery
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		rows, err = tx.EnqueueLeased(ctx, job("Create", ""), inboxes, now, db.DeliveryLeases{Owner: "me", Until: now.Add(lease), Most: many})
+		return err
+	})
+	outcomes := make([]db.Outcome, len(rows))
+	for n, r := range rows {
+		outcomes[n] = db.Outcome{Delivery: r.ID, Status: db.DeliveryDelivered, Spent: true}
+	}
+	conn := session(t, databaseOf(t, c, u))
+	read := func() (n int64) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'deliveries')
+			+ (SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'deliveries')`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	c.Close() // with the session its counts are published
+	before := read()
+	c = open(t, cfg)
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		finished, err := tx.FinishDeliveries(ctx, "me", outcomes, now)
+		if len(finished) != many {
+			t.Errorf("%d outcomes are recorded, want %d", len(finished), many)
+		}
+		return err
+	})
+	c.Close()
+	if n := read() - before; n > 5*many {
+		t.Errorf("%d rows and entries of indexes were read for %d outcomes", n, many)
+	}
+}
