@@ -82,9 +82,11 @@ func updateObject(ctx context.Context, tx Tx, r *Received) error {
 }
 
 // foresee stores a post of somebody whom the user follows although its Create has not come: a server that delivers again
-// what it could not may send the change first. The Create will find it here, and give it its place in the feed.
+// what it could not may send the change first. The Create will find it here, and give it its place in the feed. What is
+// for others alone came because others here have it.
 func foresee(ctx context.Context, tx Tx, r *Received, o *vocab.Object) error {
-	if !r.Follows {
+	toFollowers := o.Public() || r.Actor.Followers != "" && o.Names(r.Actor.Followers)
+	if !r.Follows || !r.Named && !toFollowers {
 		return ErrIgnored
 	}
 	added, err := tx.AddObject(ctx, Stored(o, r.Now))
