@@ -14,9 +14,9 @@ type Block struct {
 	Activity  vocab.ID // the Block that made it
 }
 
-// AddBlock keeps a block, in place of the one that is there. One by the user waits for every transaction under way that
-// has asked for blocks, and those that ask later wait for this one: what slipped in before is there to be ended, and
-// nothing slips in after. Two at once must not have asked before, or each waits for the other.
+// AddBlock keeps a block, in place of the one that is there, and takes the actor out of all groups. One by the user waits
+// for every transaction under way that has asked for blocks, and those that ask later wait for this one: what slipped in
+// before is there to be ended, and nothing slips in after. Two at once must not have asked before, or each waits for the other.
 func (t *Tx) AddBlock(ctx context.Context, b Block, now time.Time) error {
 	if b.Direction == Outbound {
 		if _, err := t.exec(ctx, "lock blocks", `LOCK TABLE blocks IN ACCESS EXCLUSIVE MODE`); err != nil {
@@ -26,7 +26,10 @@ func (t *Tx) AddBlock(ctx context.Context, b Block, now time.Time) error {
 	_, err := t.exec(ctx, "add block", `INSERT INTO blocks (digest, direction, actor_uri, activity_uri, created_at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (digest, direction) DO UPDATE SET actor_uri = excluded.actor_uri, activity_uri = excluded.activity_uri, created_at = excluded.created_at`,
 		digest(b.Actor), b.Direction, b.Actor, b.Activity, now)
-	return err
+	if err != nil {
+		return err
+	}
+	return t.LeaveGroups(ctx, b.Actor)
 }
 
 // Block returns the block of that direction between the user and the actor, nil when there is none.

@@ -53,6 +53,7 @@ func (t *Tx) bury(ctx context.Context, graves []Grave, now time.Time) (stored in
 	b.Queue(`DELETE FROM reactions WHERE object_uri = ANY($1)`, uris)
 	b.Queue(`DELETE FROM pins WHERE object_uri = ANY($1)`, uris)
 	b.Queue(`DELETE FROM votes WHERE question_uri = ANY($1)`, uris)
+	b.Queue(`DELETE FROM unnamed_recipients WHERE object_uri = ANY($1)`, uris)
 	// The activities that carried them held their words too.
 	b.Queue(`UPDATE activities a SET raw = jsonb_set(a.raw, '{object}', g.tombstone::jsonb) FROM unnest($1::text[], $2::text[]) AS g (uri, tombstone)
 		WHERE a.object_uri = g.uri AND jsonb_typeof(a.raw -> 'object') IN ('object', 'array')`, uris, tombstones)

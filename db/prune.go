@@ -278,6 +278,7 @@ const oldActors = `WITH few AS MATERIALIZED (SELECT uri FROM actors WHERE uri = 
 	needed AS MATERIALIZED (
 		SELECT few.uri FROM few JOIN activities a ON a.raw -> 'to' ? few.uri WHERE a.direction = 'outbound'
 		UNION SELECT few.uri FROM few JOIN activities a ON a.raw -> 'cc' ? few.uri WHERE a.direction = 'outbound'
+		UNION SELECT few.uri FROM few JOIN unnamed_recipients u ON u.actors @> ARRAY[few.uri]
 		UNION SELECT few.uri FROM few JOIN objects o ON o.raw -> 'attributedTo' @> to_jsonb(few.uri))
 	DELETE FROM actors WHERE uri IN (SELECT uri FROM few EXCEPT SELECT uri FROM needed)`
 

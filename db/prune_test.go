@@ -289,6 +289,29 @@ func TestPruneKeepsTheCopiesOfWhoIsBlockedAndWhoVoted(t *testing.T) {
 	}
 }
 
+func TestPruneKeepsTheCopiesOfWhoIsAddressedByAGroup(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	h := &history{t, c, u}
+	for _, who := range []vocab.ID{bob, carol, dave} {
+		h.knows(who, old)
+	}
+	friends := db.Group{ID: uuid.New(), Name: "friends", URI: aliceID + "/groups/1", Activity: aliceID + "/activities/1"}
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		if err := tx.AddGroup(ctx, friends, now); err != nil {
+			return err
+		}
+		if err := tx.AddMember(ctx, friends.ID, bob, aliceID+"/activities/2", now); err != nil {
+			return err
+		}
+		return tx.AddUnnamed(ctx, aliceID+"/objects/1", []db.Unnamed{{Group: friends.URI, Actor: carol}})
+	})
+	h.prune(false)
+	if got, want := h.left(), []string{"actor bob", "actor carol"}; !slices.Equal(got, want) {
+		t.Errorf("left %q, want %q: dave was never in a group", got, want)
+	}
+}
+
 func TestPruneForgetsMovesThatDecideNothingAnyMore(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -160,7 +160,8 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO relationships VALUES (gen_random_uuid(), 'a', 'friend', ` + hard + `, 'pending', 'f')`,
 		`INSERT INTO feed VALUES (gen_random_uuid(), 'a', 'b', now())`,
 		`INSERT INTO reactions VALUES ('o', 'a', 'review', 'Like', 'l')`,
-		`WITH g AS (INSERT INTO groups VALUES (gen_random_uuid(), 'g', 'https://g') RETURNING id) INSERT INTO group_members SELECT id, ` + hard + ` FROM g`,
+		`WITH g AS (INSERT INTO groups VALUES (gen_random_uuid(), 'g', 'https://g', now(), 'https://a') RETURNING id) INSERT INTO group_members SELECT id, ` + hard + `, now(), 'https://a' FROM g`,
+		`INSERT INTO unnamed_recipients VALUES ('https://o', 'https://g', ARRAY[` + hard + `])`,
 		`INSERT INTO delivery_jobs (id, activity_uri, type, body, created_at, dedupe_hash) VALUES ('00000000-0000-7000-8000-000000000001', 'a', 'Create', '\x00', now(), '\x01')`,
 		`INSERT INTO deliveries (job_id, inbox, host, targets, status, attempts, next_at, lease_owner, last_answer) VALUES
 			('00000000-0000-7000-8000-000000000001', 'remote', 'a.example', ARRAY['', NULL, '{",', ` + hard + `], 'pending', 2, now() + interval '1 hour', 'a process', '\x00ff0a'),
@@ -452,7 +453,7 @@ func TestRowsThatDoNotFitChangeNothing(t *testing.T) {
 			return err
 		}, fault.Invalid},
 		{"rows that break a rule", func(r *db.Restoration) error {
-			_, err := r.Copy(t.Context(), alice, "group_members", strings.NewReader("00000000-0000-7000-8000-000000000001\ta\t2026-01-01\n"))
+			_, err := r.Copy(t.Context(), alice, "group_members", strings.NewReader("00000000-0000-7000-8000-000000000001\ta\t2026-01-01\tb\n"))
 			return err
 		}, fault.Invalid},
 		{"a table that is not there", func(r *db.Restoration) error {

@@ -443,14 +443,14 @@ var originAttacks = []attack{
 	}},
 	{id: "ORG-15", sends: "an Add to or Remove from alice's followers, groups or pinned posts; a note to one of her groups", happens: "202 and it is dropped: her collections are hers, and groups are never expanded", play: func(s *siege) {
 		for _, a := range []*peertest.Actor{s.mallory, s.carol} {
-			for _, collection := range []string{"/followers", "/following", "/groups/close-friends", "/featured", ""} {
+			for _, collection := range []string{"/followers", "/following", strings.TrimPrefix(s.circle, s.alice.ID), "/featured", ""} {
 				for _, kind := range []string{"Add", "Remove"} {
 					s.dropped(a, but(s.does(a, kind, string(s.mallory.ID)), "target", s.alice.ID+collection))
 					s.dropped(a, but(s.does(a, kind, s.note), "target", s.alice.ID+collection))
 				}
 			}
 		}
-		s.accepted(s.post(s.mallory, s.home.URL+"/inbox", but(s.create(s.mallory, "note"), "to", []any{s.alice.ID + "/groups/close-friends"})))
+		s.accepted(s.post(s.mallory, s.home.URL+"/inbox", but(s.create(s.mallory, "note"), "to", []any{s.circle})))
 	}},
 	{id: "ORG-16", sends: "an Announce with forged words of carol's inside; of a private post of alice's; of alice's post under an id with a query", happens: "202: carol's server is asked for her words; the others are dropped, and counted nowhere", asks: 2, changes: true, play: func(s *siege) {
 		note := s.writes(s.carol, "note", everybody)

@@ -135,7 +135,7 @@ var privacyAttacks = []attack{
 			}
 		}
 	}},
-	{id: "PRV-06", sends: "hidden recipients, in the hope that they show", happens: "bto and bcc stand nowhere: not on the wire, in collections, in stored or shown documents", changes: true, asks: 1, play: func(s *siege) {
+	{id: "PRV-06", sends: "hidden recipients, in the hope that they show", happens: "bto and bcc stand nowhere: not on the wire, in collections, in stored or shown documents; nor do groups and who is in them", changes: true, asks: 2, play: func(s *siege) {
 		create := s.create(s.mallory, "hidden")
 		create["bto"], create["bcc"] = []any{s.alice.ID}, []any{s.bob.ID, string(s.carol.ID)}
 		create.Sub("object")["bcc"] = []any{s.bob.ID}
@@ -147,13 +147,35 @@ var privacyAttacks = []attack{
 				s.Errorf("%s holds hidden recipients", place)
 			}
 		}
+		_, note := s.alice.Post(s, map[string]any{"content": "for a few", "to": []any{s.circle}})
+		s.alice.Do(s, "UpdateObject", map[string]any{"objectId": note, "content": "for the few"})
+		s.settle()
+		sent := 0
+		for _, p := range s.q.Posted() {
+			if !bytes.Contains(p.Content, []byte(note)) {
+				continue
+			}
+			sent++
+			for _, hidden := range []string{"/groups/", "inner-circle", s.bob.ID, string(s.carol.ID)} {
+				if bytes.Contains(p.Content, []byte(hidden)) {
+					s.Errorf("a post to a group tells of %q: %s", hidden, p.Content)
+				}
+			}
+		}
+		if sent != 2 {
+			s.Errorf("a member of the group was sent %d activities, want the post and its new words", sent)
+		}
+		if wire := string(s.wire()); strings.Contains(wire, "/groups/") || strings.Contains(wire, "inner-circle") {
+			s.Error("what alice shows tells of her group")
+		}
 	}},
 	{id: "PRV-07", sends: "a group of alice's as recipient, and requests for it", happens: "404 for everybody; on the way in it is nobody", play: func(s *siege) {
 		for _, a := range []*peertest.Actor{nil, s.carol} {
-			s.answered(s.get(a, s.alice.ID+"/groups/close-friends"), http.StatusNotFound)
+			s.answered(s.get(a, s.circle), http.StatusNotFound)
 		}
+		s.answered(s.alice.Ask(s, http.MethodGet, strings.TrimPrefix(s.circle, s.home.URL), nil), http.StatusNotFound)
 		create := s.create(s.mallory, "group")
-		create["to"] = []any{s.alice.ID + "/groups/close-friends"}
+		create["to"] = []any{s.circle}
 		create.Sub("object")["to"] = create["to"]
 		delete(create.Sub("object"), "tag")
 		s.accepted(s.post(s.mallory, s.home.URL+"/inbox", create))
@@ -297,21 +319,25 @@ var privacyAttacks = []attack{
 			s.Errorf("alice's outbox was answered %d %s", got.Status, got.Body)
 		}
 	}},
-	{id: "PRV-20", sends: "a server with a shared inbox, which shows what comes there to all followers", happens: "direct posts go to personal inboxes only", changes: true, asks: 4, play: func(s *siege) {
+	{id: "PRV-20", sends: "a server with a shared inbox, which shows what comes there to all followers", happens: "direct posts, and those to groups, go to personal inboxes only", changes: true, asks: 4, play: func(s *siege) {
 		a := s.q.Actor("/users/shared")
 		a.Doc["endpoints"] = vocab.Doc{"sharedInbox": s.q.Origin + "/inbox"}
 		a.Show()
 		s.accepted(s.post(a, s.alice.ID+"/inbox", s.like(a, "hello")))
-		_, note := s.alice.Post(s, map[string]any{"content": "just us", "visibility": "direct", "to": []any{string(a.ID)}})
-		s.settle()
-		var paths []string
-		for _, p := range s.q.Posted() {
-			if bytes.Contains(p.Content, []byte(note)) {
-				paths = append(paths, p.URL.Path)
+		few := enginetest.ObjectOf(s, s.alice, s.alice.Do(s, "CreateGroup", map[string]any{"name": "few"}).ActivityID)
+		s.alice.Do(s, "AddToGroup", map[string]any{"name": "few", "actorUri": string(a.ID)})
+		for _, to := range []string{string(a.ID), few} {
+			_, note := s.alice.Post(s, map[string]any{"content": "just us", "visibility": "direct", "to": []any{to}})
+			s.settle()
+			var paths []string
+			for _, p := range s.q.Posted() {
+				if bytes.Contains(p.Content, []byte(note)) {
+					paths = append(paths, p.URL.Path)
+				}
 			}
-		}
-		if !slices.Equal(paths, []string{"/users/shared/inbox"}) {
-			s.Errorf("it was delivered to %v", paths)
+			if !slices.Equal(paths, []string{"/users/shared/inbox"}) {
+				s.Errorf("what is for %s was delivered to %v", to, paths)
+			}
 		}
 	}},
 }

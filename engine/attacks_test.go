@@ -127,7 +127,7 @@ func tables() string {
 }
 
 // siege is an engine with two users, and the servers around it: mallory's at p, which lies, and carol's at q, which is
-// honest. alice follows carol and is followed by her; bob knows nobody.
+// honest. alice follows carol and is followed by her; bob knows nobody. Both are in a group of alice's.
 type siege struct {
 	*testing.T
 	home           *enginetest.Instance
@@ -137,6 +137,7 @@ type siege struct {
 	row            attack
 	note           string // a public note of alice's
 	secret         string // one that only carol may read
+	circle         string // a group of alice's: carol and bob
 
 	authority *authority      // signs certificates that the engine takes, if any
 	names     *dnstest.Server // the engine's own, if any
@@ -158,6 +159,10 @@ func besiege(t *testing.T, home *enginetest.Instance) *siege {
 	sent := s.alice.Do(t, "Follow", map[string]any{"actorUri": string(s.carol.ID)}).ActivityID
 	s.accepted(s.post(s.carol, s.alice.ID+"/inbox", vocab.Doc{"id": s.id(s.carol, "accept"), "type": "Accept", "actor": string(s.carol.ID), "object": sent}))
 	_, s.secret = s.alice.Post(t, map[string]any{"content": "for carol alone", "visibility": "direct", "to": []any{string(s.carol.ID)}})
+	s.circle = enginetest.ObjectOf(t, s.alice, s.alice.Do(t, "CreateGroup", map[string]any{"name": "inner-circle"}).ActivityID)
+	for _, member := range []string{string(s.carol.ID), s.bob.ID} {
+		s.alice.Do(t, "AddToGroup", map[string]any{"name": "inner-circle", "actorUri": member})
+	}
 	s.settle()
 	return s
 }

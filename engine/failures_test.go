@@ -28,6 +28,9 @@ func strangersPrivatePostIsDropped(t *testing.T, a, b *enginetest.Instance) {
 	if got := receiver.Column(t, `SELECT uri FROM activities`); len(got) != 0 {
 		t.Errorf("%s holds %q, want nothing", receiver.Name, got)
 	}
+	letter := receiver.Do(t, "SendMessage", map[string]any{"recipientUri": sender.ID, "content": "and who are you?"}).ActivityID
+	back := sender.Do(t, "Reply", map[string]any{"objectId": enginetest.ObjectOf(t, receiver, letter), "content": "a friend"}).ActivityID
+	receiver.Await(t, "main", "the answer of who was written to", func(i enginetest.Item) bool { return i.ActivityURI == back })
 	receiver.Configure(t, `{"messaging":{"allow_insecure_dm":true}}`)
 	enginetest.Eventually(t, "whoever asks for letters gets them", func() bool {
 		id := sender.Do(t, "CreateNote", private).ActivityID

@@ -54,6 +54,9 @@ func (l *Local) Followers(u vocab.Username) vocab.ID { return l.ID(u) + "/follow
 // Following returns the collection of those whom u follows.
 func (l *Local) Following(u vocab.Username) vocab.ID { return l.ID(u) + "/following" }
 
+// Groups is what the ids of u's groups begin with. There is nothing behind them: groups are shown to nobody.
+func (l *Local) Groups(u vocab.Username) vocab.ID { return l.ID(u) + "/groups" }
+
 // SharedInbox returns the inbox of all users together (ActivityPub §7.1.3).
 func (l *Local) SharedInbox() vocab.ID { return vocab.ID(l.origin + "/inbox") }
 

@@ -155,6 +155,9 @@ func leave(ctx context.Context, tx *db.Tx, e ended, actor vocab.ID, now time.Tim
 		}
 		changed = changed || ended
 	}
+	if err := tx.LeaveGroups(ctx, actor); err != nil {
+		return err
+	}
 	if !changed {
 		return nil
 	}

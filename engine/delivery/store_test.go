@@ -272,6 +272,13 @@ func TestItIsOverWithWhoIsGone(t *testing.T) {
 	job := owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
 	gone := vocab.ID("https://p.example/u")
 	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		friends := db.Group{ID: uuid.New(), Name: "friends", URI: "https://here.example/users/alice/groups/1"}
+		if err := tx.AddGroup(ctx, friends, now); err != nil {
+			return err
+		}
+		if err := tx.AddMember(ctx, friends.ID, gone, "https://here.example/users/alice/activities/1", now); err != nil {
+			return err
+		}
 		return tx.SetRelationship(ctx, db.Relationship{Type: db.Follower, Actor: gone, Status: db.Accepted, Activity: "https://p.example/follows/1"}, now)
 	})
 	if err != nil {
@@ -292,6 +299,9 @@ func TestItIsOverWithWhoIsGone(t *testing.T) {
 	err = c.Read(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
 		if r, err := tx.Relationship(ctx, db.Follower, gone); err != nil || r != nil {
 			t.Errorf("still a follower: %+v, %v", r, err)
+		}
+		if g, err := tx.Group(ctx, "friends"); err != nil || len(g.Members) != 0 {
+			t.Errorf("still in a group: %+v, %v", g, err)
 		}
 		events, err := tx.Events(ctx, 0, 10)
 		if len(events) != 1 || events[0].Type != "relationship.changed" {

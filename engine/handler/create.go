@@ -42,6 +42,9 @@ func create(local *actor.Local) Handler {
 			return appear(ctx, tx, r)
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+			if s.Group != nil {
+				return addGroup(ctx, tx, s)
+			}
 			o, err := vocab.ObjectOf(s.Activity.Object.Doc)
 			if err != nil {
 				return err

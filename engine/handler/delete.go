@@ -40,6 +40,9 @@ func remove() Handler {
 			return nil
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+			if s.Group != nil {
+				return tx.RemoveGroup(ctx, s.Group.ID)
+			}
 			_, err := tx.BuryObject(ctx, s.Object.URI, s.Activity.Object.Doc.JSON(), s.Now)
 			return err
 		},

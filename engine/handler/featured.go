@@ -9,9 +9,9 @@ import (
 )
 
 // add: an actor puts an object into a collection of its own (ActivityPub §7.8). What it puts into its featured collection
-// is pinned; nothing is known of others.
+// is pinned; nothing is known of others. The user's own are its groups.
 func add() Handler {
-	return Handler{Check: checkCollected, Needs: needsPinned, Received: collected(pin)}
+	return Handler{Check: checkCollected, Needs: needsPinned, Received: collected(pin), Sent: addMember}
 }
 
 // takeOut: an actor removes an object from a collection of its own (ActivityPub §7.9).
@@ -22,7 +22,7 @@ func takeOut() Handler {
 			return ignoredUnless(err)
 		}
 		return nil
-	})}
+	}), Sent: removeMember}
 }
 
 // checkCollected requires an object and a target (ActivityPub §7).

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/registry"
@@ -50,6 +52,11 @@ type Tx interface {
 	AddBlock(ctx context.Context, b db.Block, now time.Time) error
 	Block(ctx context.Context, direction string, actor vocab.ID) (*db.Block, error)
 	RemoveBlock(ctx context.Context, direction string, actor vocab.ID) (bool, error)
+	AddGroup(ctx context.Context, g db.Group, now time.Time) error
+	RemoveGroup(ctx context.Context, id uuid.UUID) error
+	AddMember(ctx context.Context, group uuid.UUID, actor, activity vocab.ID, now time.Time) error
+	RemoveMember(ctx context.Context, group uuid.UUID, actor vocab.ID) error
+	MoveMember(ctx context.Context, from, to vocab.ID) error
 	LeaveFeed(ctx context.Context, actor vocab.ID, objects []vocab.ID) error
 	AddMove(ctx context.Context, account, target vocab.ID, now time.Time) (bool, error)
 	SetPin(ctx context.Context, p db.Pin, now time.Time) error
@@ -112,7 +119,8 @@ type Sent struct {
 	Actor    *vocab.Actor // the user's own
 	Activity *vocab.Activity
 	Object   *db.Object   // the stored object that an Update or Delete is about
-	Target   *vocab.Actor // the actor that a Follow, Accept, Reject, Block or Undo is about
+	Target   *vocab.Actor // the actor that a Follow, Accept, Reject, Block, Add, Remove or Undo is about
+	Group    *db.Group    // the group that a Create, Delete, Add or Remove is about
 	Now      time.Time
 
 	Queued bool // set by a handler: more is to be delivered than the activity

@@ -49,11 +49,17 @@ func Moved(old, now *vocab.Actor) bool {
 	return old.MovedTo.Same(now.ID) && now.MovedTo == "" && slices.ContainsFunc(now.AlsoKnownAs, old.ID.Same)
 }
 
-// swap lets the user follow the new account in place of the old one. The old one's server gets an Undo, as Mastodon
-// sends it: it would go on delivering to a follower who is none. Whom the user has asked to follow before is not asked
-// again, whatever was answered.
+// swap lets the user follow the new account in place of the old one, which it replaces in groups too. The old one's server
+// gets an Undo, as Mastodon sends it: it would go on delivering to a follower who is none. Whom the user has asked to
+// follow before is not asked again, whatever was answered.
 func swap(ctx context.Context, out sender, rel *db.Relationship, old, now *vocab.Actor) error {
 	if err := unfollow(ctx, out, rel, old); err != nil {
+		return err
+	}
+	if err := out.tx.SaveActor(ctx, now, out.now); err != nil {
+		return err
+	}
+	if err := out.tx.MoveMember(ctx, old.ID, now.ID); err != nil {
 		return err
 	}
 	there, err := out.tx.Relationship(ctx, db.Following, now.ID)
@@ -62,9 +68,6 @@ func swap(ctx context.Context, out sender, rel *db.Relationship, old, now *vocab
 	}
 	id, err := out.follow(ctx, now)
 	if err != nil {
-		return err
-	}
-	if err := out.tx.SaveActor(ctx, now, out.now); err != nil {
 		return err
 	}
 	return out.tx.SetRelationship(ctx, db.Relationship{Actor: now.ID, Type: db.Following, Status: db.Pending, Activity: id}, out.now)

@@ -2,6 +2,7 @@ package handler_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,15 @@ func says(name, property, value string) func(*peertest.Scene) {
 
 // linked lets both of carol's accounts say that she moved.
 var linked = both(says("q:/carol", "alsoKnownAs", "p:/carol"), says("p:/carol", "movedTo", "q:/carol"))
+
+// grouped puts carol into two groups of alice's, and her other account into one.
+func grouped(t *testing.T) func(*peertest.Scene) {
+	return func(s *peertest.Scene) {
+		s.Column(t, s.Alice, `WITH g AS (INSERT INTO groups (id, name, uri, activity_uri) SELECT gen_random_uuid(), n, n, '' FROM unnest(ARRAY['family', 'friends']) n RETURNING *)
+		INSERT INTO group_members (group_id, actor_uri, activity_uri) SELECT id, u, '' FROM g, unnest(ARRAY[$1, $2]) u WHERE u = $1 OR name = 'friends' RETURNING actor_uri`,
+			s.Long("p:/carol"), s.Long("q:/carol"))
+	}
+}
 
 func TestMove(t *testing.T) {
 	const (
@@ -54,6 +64,8 @@ func TestMove(t *testing.T) {
 	play(t, []row{
 		{name: "that both accounts confirm", given: both(follows, linked), inbox: "us:/inbox", body: moves, forged: daves, want: swapped("accepted")},
 		{name: "to her own inbox", given: both(follows, linked), body: moves, want: swapped("accepted")},
+		{name: "of who is in groups, one of which has the new account already", given: both(follows, linked, grouped(t)), body: moves, want: slices.Concat(
+			swapped("accepted")[:1], []string{"- member p:/carol of family", "- member p:/carol of friends"}, swapped("accepted")[1:], []string{"+ member q:/carol of family"})},
 		{name: "of who has not answered yet", given: both(asked, linked), body: moves, want: swapped("pending")},
 		{name: "to an account that she follows already", given: both(follows, func(s *peertest.Scene) { s.Follows("q:/carol") }, linked), body: moves, want: []string{
 			"- relationship following p:/carol accepted us:/alice/activities/f",

@@ -202,8 +202,9 @@ func TestDeleteOfAnActorLeavesNothingOfIt(t *testing.T) {
 		s.MustSend(name, "us:/alice/inbox", `{"id":"`+name+`/likes/1","type":"Like","actor":"`+name+`","object":"us:/alice/objects/1"}`)
 	}
 	s.MustSend("p:/dave", "us:/alice/inbox", `{"id":"p:/boosts/1","type":"Announce","actor":"p:/dave",`+toAll+`,"cc":"us:/alice","object":{"id":"p:/notes/1","type":"Note","content":"hi"}}`)
-	s.Column(t, s.Alice, `WITH g AS (INSERT INTO groups (id, name, uri) VALUES (gen_random_uuid(), 'g', 'g') RETURNING id)
-		INSERT INTO group_members (group_id, actor_uri) SELECT id, $1 FROM g RETURNING 1`, s.ID("p:/carol"))
+	s.Column(t, s.Alice, `WITH g AS (INSERT INTO groups (id, name, uri, activity_uri) VALUES (gen_random_uuid(), 'g', 'g', '') RETURNING id)
+		INSERT INTO group_members (group_id, actor_uri, activity_uri) SELECT id, $1, '' FROM g RETURNING 1`, s.ID("p:/carol"))
+	s.Column(t, s.Alice, `INSERT INTO unnamed_recipients VALUES ('us:/1', 'g', ARRAY[$1]) RETURNING object_uri`, s.ID("p:/carol"))
 	s.MustSend("p:/carol", "us:/inbox", `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol","object":"p:/carol"}`)
 
 	var left []string
@@ -222,7 +223,7 @@ func TestDeleteOfAnActorLeavesNothingOfIt(t *testing.T) {
 	if !slices.Equal(left, want) {
 		t.Errorf("left:\n%s\nwant:\n%s", strings.Join(left, "\n"), strings.Join(want, "\n"))
 	}
-	if got := s.Column(t, s.Alice, `SELECT raw::text FROM activities WHERE raw::text LIKE '%"hi"%' UNION ALL SELECT actor_uri FROM group_members`); len(got) > 0 {
+	if got := s.Column(t, s.Alice, `SELECT raw::text FROM activities WHERE raw::text LIKE '%"hi"%' UNION ALL SELECT actor_uri FROM group_members UNION ALL SELECT unnest(actors) FROM unnamed_recipients`); len(got) > 0 {
 		t.Errorf("left: %q", got)
 	}
 }

@@ -27,7 +27,7 @@ func (i *Inbox) persist(ctx context.Context, x *applying) error {
 			return ignoredUnless(err)
 		}
 	}
-	if err := i.permitted(x); err != nil {
+	if err := i.permitted(ctx, x); err != nil {
 		return err
 	}
 	x.stored = true
@@ -82,8 +82,8 @@ func votes(x *applying) bool {
 }
 
 // permitted drops posts that are not for the user: one for followers of which the user is none, and a private one from
-// somebody whom the user does not follow, unless the user lets everybody write (messaging.allow_insecure_dm).
-func (i *Inbox) permitted(x *applying) error {
+// somebody whom the user does not follow, unless it writes back or the user lets everybody write (messaging.allow_insecure_dm).
+func (i *Inbox) permitted(ctx context.Context, x *applying) error {
 	a := x.Activity
 	if a.Type != "Create" || x.Follows || a.Public() || votes(x) {
 		return nil
@@ -98,6 +98,30 @@ func (i *Inbox) permitted(x *applying) error {
 	if err != nil || profile.Messaging.AllowInsecureDM {
 		return err
 	}
+	if back, err := writesBack(ctx, x); err != nil || back {
+		return err
+	}
 	x.outcome = outcomeStranger
 	return handler.ErrIgnored
+}
+
+// writesBack tells whether a post answers a private one of the user's own that was for its author, by name or by a group.
+func writesBack(ctx context.Context, x *applying) (bool, error) {
+	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
+	if err != nil || !x.Mine(parent.ID) {
+		return false, nil
+	}
+	held, err := x.tx.Object(ctx, parent.ID)
+	if err != nil || held == nil {
+		return false, err
+	}
+	letter, err := held.Parse()
+	if err != nil || letter.Public() {
+		return false, err
+	}
+	if letter.Names(x.Actor.ID) {
+		return true, nil
+	}
+	unnamed, err := x.tx.Unnamed(ctx, held.URI)
+	return slices.ContainsFunc(unnamed, func(r db.Unnamed) bool { return r.Actor.Same(x.Actor.ID) }), err
 }

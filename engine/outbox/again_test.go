@@ -22,6 +22,11 @@ func TestWhatIsDoneBeforeIsNotDoneAgain(t *testing.T) {
 		{"Boost", func(*desk) map[string]any { return map[string]any{"objectId": bobsPost} }},
 		{"Dislike", func(d *desk) map[string]any { return map[string]any{"objectId": d.world.article(bob)} }},
 		{"Block", func(*desk) map[string]any { return map[string]any{"actorUri": bob} }},
+		{"CreateGroup", func(*desk) map[string]any { return map[string]any{"name": "friends"} }},
+		{"AddToGroup", func(d *desk) map[string]any {
+			d.group("friends")
+			return map[string]any{"name": "friends", "actorUri": bob}
+		}},
 		{"AcceptFollow", func(d *desk) map[string]any {
 			d.befriend(d.world.actors[bob], db.Pending)
 			return map[string]any{"actorUri": bob}

@@ -57,6 +57,7 @@ func (p *updateObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err
 	if !p.object.Public() {
 		x.earlier = nil // who was a follower when it was written may be none any more: new words are not for it
 	}
+	x.unnamed = slices.DeleteFunc(x.unnamed, leftGroup)
 	last := x.before.Published
 	if x.before.UpdatedAt != nil {
 		last = *x.before.UpdatedAt
@@ -69,6 +70,8 @@ func (p *updateObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err
 	}
 	return o.leaveOutBlocked(ctx, x)
 }
+
+func leftGroup(r db.Unnamed) bool { return !r.Still }
 
 // leaveOutBlocked reaches none of those named whom the user blocks.
 func (o *Outbox) leaveOutBlocked(ctx context.Context, x *exchange) error {
@@ -175,6 +178,9 @@ func (o *Outbox) ownObject(ctx context.Context, x *exchange, id vocab.ID) (obj *
 			return fault.New(fault.NotFound, "there is no such object").At("/params/objectId")
 		}
 		if obj, err = x.before.Parse(); err != nil {
+			return err
+		}
+		if x.unnamed, err = tx.Unnamed(ctx, id); err != nil {
 			return err
 		}
 		x.earlier, err = tx.SentTo(ctx, id)

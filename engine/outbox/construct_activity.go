@@ -11,12 +11,16 @@ import (
 // timeForm is how times are written: to the millisecond, in UTC.
 const timeForm = "2006-01-02T15:04:05.000Z07:00"
 
-// constructActivity writes the activity as it will be stored and sent, with the user's proof. It names nobody in bto or bcc.
+// constructActivity writes the activity as it will be stored and sent, with the user's proof. It names nobody in bto or
+// bcc: who is addressed by a group stands in no document.
 func (o *Outbox) constructActivity(_ context.Context, x *exchange) error {
 	kind, object := x.intent.construct(o, x)
 	d := vocab.Doc{"@context": vocab.ActivityContext(), "id": string(o.Local.NewActivityID(x.User)), "type": kind, "actor": string(x.actor.ID),
 		"object": object, "published": written(x.now)}
 	address(d, x.to, x.cc)
+	if kind == "Add" || kind == "Remove" {
+		d["target"] = string(x.group.URI)
+	}
 	raw, err := o.Local.Prove(x.User, d, o.Now()) // not x.now, which may be ahead of the clock
 	if err != nil {
 		return fmt.Errorf("prove %s: %w", kind, err)

@@ -69,6 +69,7 @@ func (p *createNote) check() error {
 func (p *createNote) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 	p.note = note{content: p.Content, tags: p.Tags, summary: p.Summary, sensitive: p.Sensitive, visibility: p.Visibility}
 	said := "" // by the collections addressed
+	var groups []vocab.ID
 	for _, f := range []struct {
 		name   string
 		values []string
@@ -76,6 +77,10 @@ func (p *createNote) resolve(ctx context.Context, o *Outbox, x *exchange) error 
 		for _, v := range f.values {
 			if c := meaning(f.name, vocab.ID(v), o.Local.Followers(x.User)); c != "" {
 				said = wider(said, c)
+				continue
+			}
+			if strings.HasPrefix(v, string(o.Local.Groups(x.User))+"/") {
+				groups, said = append(groups, vocab.ID(v)), wider(said, visibleDirect)
 				continue
 			}
 			a, err := o.findActor(ctx, f.name, v)
@@ -89,6 +94,9 @@ func (p *createNote) resolve(ctx context.Context, o *Outbox, x *exchange) error 
 		return bad("visibility", "visibility is not what to and cc say")
 	}
 	p.note.visibility = wider(said, p.Visibility)
+	if err := o.addressGroups(ctx, x, groups); err != nil {
+		return err
+	}
 	if p.InReplyTo != "" {
 		if err := p.note.answer(ctx, o, x, "inReplyTo", p.InReplyTo); err != nil {
 			return err
@@ -210,10 +218,22 @@ func (n *note) answer(ctx context.Context, o *Outbox, x *exchange, name, value s
 	if n.visibility == "" {
 		n.visibility = visibilityOf(parent, author)
 	}
-	if !author.ID.Same(x.actor.ID) || n.visibility != visibleDirect {
+	if !author.ID.Same(x.actor.ID) {
 		return nil
 	}
-	// An answer to one's own private note goes to those who got that.
+	// An answer to one's own private note goes to those who got that, and one to a group to who is in it now.
+	var unnamed []db.Unnamed
+	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+		unnamed, err = tx.Unnamed(ctx, parent.ID)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	x.unnamed = append(x.unnamed, slices.DeleteFunc(unnamed, leftGroup)...)
+	if n.visibility != visibleDirect {
+		return nil
+	}
 	for _, id := range parent.All() {
 		if id == vocab.Public || id.Same(x.actor.ID) || id.Same(o.Local.Followers(x.User)) {
 			continue
@@ -255,10 +275,13 @@ func (n *note) address(o *Outbox, x *exchange) error {
 	case visibleFollowers:
 		x.to, x.cc = []vocab.ID{followers}, ids
 	default:
-		if len(ids) == 0 {
+		x.to = ids
+		if len(ids) == 0 && len(x.unnamed) > 0 {
+			x.to = []vocab.ID{x.actor.ID} // some servers refuse what is for nobody
+		}
+		if len(x.to) == 0 {
 			return bad("to", "a direct note names somebody else")
 		}
-		x.to = ids
 	}
 	return nil
 }

@@ -129,9 +129,11 @@ type exchange struct {
 
 	// resolveRecipients
 	actor   *vocab.Actor    // who acts
-	target  *vocab.Actor    // whom a Follow, or an answer to one, is about
+	target  *vocab.Actor    // whom a Follow, an answer to one, a Block or an Add is about
 	to, cc  []vocab.ID      // the addressing
 	named   []*vocab.Actor  // who is addressed by name, or was, without the one who acts
+	unnamed []db.Unnamed    // who is addressed by a group, or was
+	group   *db.Group       // that is made, changed or deleted
 	fetched []*vocab.Object // to be kept, so that the feed can show them
 	before  *db.Object      // the stored object that an Update or Delete is about
 	earlier []db.Inbox      // where it went before

@@ -49,7 +49,7 @@ func (o *Outbox) store(ctx context.Context, tx *db.Tx, x *exchange) (settled boo
 			return false, err
 		}
 	}
-	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: delivery.Ordered(x.activity), Type: x.activity.Type, Body: x.activity.Raw, Audience: x.activity.All()}
+	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: delivery.Ordered(x.activity), Type: x.activity.Type, Body: x.activity.Raw, Audience: x.audience()}
 	if earlier != "" {
 		x.result = Result{ActivityID: earlier}
 	} else {
@@ -117,9 +117,14 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *db.Tx, x *exchange, job 
 	if err != nil {
 		return err
 	}
-	sent := &handler.Sent{User: x.User, Actor: x.actor, Activity: a, Object: x.before, Target: x.target, Now: x.now}
+	sent := &handler.Sent{User: x.User, Actor: x.actor, Activity: a, Object: x.before, Target: x.target, Group: x.group, Now: x.now}
 	if err := o.Handlers.Sent(ctx, tx, sent); err != nil { // object and feed entry are the handler's
 		return err
+	}
+	if a.Type == "Create" {
+		if err := tx.AddUnnamed(ctx, a.Object.ID, x.unnamed); err != nil {
+			return err
+		}
 	}
 	x.queued = len(x.inboxes)+len(x.told) > 0 || sent.Queued
 	if x.leased, err = tx.EnqueueLeased(ctx, job, x.inboxes, x.now, x.leases); err != nil {

@@ -37,8 +37,8 @@ func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error)
 }
 
 // destinations chooses the inboxes. Followers are reached where their collection is addressed, others where they are
-// named; nobody is delivered to for Public (ActivityPub §5.6) but relays, the one who acts is left out (§7.1), and whom the policy
-// refuses is skipped, which the job shows.
+// named or in a group; nobody is delivered to for Public (ActivityPub §5.6) but relays, the one who acts is left out (§7.1),
+// and whom the policy refuses is skipped, which the job shows.
 func (o *Outbox) destinations(ctx context.Context, x *exchange) error {
 	var followers []db.Destination
 	all := o.Local.Followers(x.User)
@@ -57,6 +57,9 @@ func (o *Outbox) destinations(ctx context.Context, x *exchange) error {
 		if a.Inbox != "" {
 			named = append(named, db.Destination{Actor: a.ID, Inbox: a.Inbox})
 		}
+	}
+	for _, m := range x.unnamed {
+		named = append(named, db.Destination{Actor: m.Actor, Inbox: m.Inbox})
 	}
 	relays, told := o.relays(x)
 	inboxes := delivery.Merge(delivery.Destinations(followers, named, o.Local.InboxOwner), slices.Concat(x.earlier, relays))

@@ -157,6 +157,7 @@ func (s *Server) reads() map[string]handle {
 		"/api/feed/:entry":                       s.api(s.getFeedEntry),
 		"/api/deliveries":                        s.api(s.getDeliveries),
 		"/api/deliveries/:job":                   s.api(s.getDeliveryJob),
+		"/api/groups":                            s.api(s.getGroups),
 		"/api/openapi.json":                      s.getOpenAPI,
 	}
 }

@@ -96,7 +96,7 @@ func (st *Stage) cast(t testing.TB) (scene int, alice vocab.Username) {
 
 // tables are all that a user's database has.
 var tables = []string{"actors", "objects", "activities", "seen", "tombstones", "relationships", "feed", "reactions", "groups", "delivery_jobs",
-	"deliveries", "event_outbox", "audit", "idempotency_keys", "poison", "blocks", "moves", "pins", "votes"}
+	"deliveries", "event_outbox", "audit", "idempotency_keys", "poison", "blocks", "moves", "pins", "votes", "unnamed_recipients"}
 
 func (st *Stage) release(t testing.TB, alice vocab.Username) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -353,6 +353,7 @@ const rows = `
 	UNION ALL SELECT 8, 0, concat_ws(' ', 'delivery', inbox, convert_from(body, 'UTF8')) FROM deliveries JOIN delivery_jobs j ON j.id = job_id
 	UNION ALL SELECT 9, 0, concat_ws(' ', 'poison', uri, reason) FROM poison
 	UNION ALL SELECT 9, 0, concat_ws(' ', 'block', direction, actor_uri, activity_uri) FROM blocks
+	UNION ALL SELECT 9, 0, concat_ws(' ', 'member', m.actor_uri, 'of', g.name) FROM group_members m JOIN groups g ON g.id = m.group_id
 	UNION ALL SELECT 10, 0, concat_ws(' ', 'pin', object_uri, 'of', actor_uri, activity_uri) FROM pins
 	UNION ALL SELECT 11, 0, concat_ws(' ', 'vote', option, 'of', actor_uri, question_uri) FROM votes
 	UNION ALL SELECT 12, 0, concat_ws(' ', 'counts', uri, 'voters', raw ->> 'votersCount', 'votes', jsonb_path_query_array(raw, '$.*[*].replies.totalItems')) FROM objects WHERE raw ->> 'type' = 'Question'

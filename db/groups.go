@@ -1,0 +1,125 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Group is a set of actors whom the user addresses together.
+type Group struct {
+	ID       uuid.UUID
+	Name     string
+	URI      vocab.ID
+	Activity vocab.ID // the Create
+	Members  []vocab.ID
+}
+
+const readGroups = `SELECT g.id, g.name, g.uri, g.activity_uri,
+	ARRAY(SELECT m.actor_uri FROM group_members m WHERE m.group_id = g.id ORDER BY m.actor_uri) FROM groups g`
+
+// Groups returns all groups of the user, by name.
+func (t *Tx) Groups(ctx context.Context) ([]Group, error) {
+	return collect[Group](ctx, t, "list groups", readGroups+` ORDER BY g.name`)
+}
+
+// Group returns the group of that name, nil when there is none.
+func (t *Tx) Group(ctx context.Context, name string) (*Group, error) {
+	return one[Group](ctx, t, "read group", readGroups+` WHERE g.name = $1`, name)
+}
+
+// AddGroup makes a group without members.
+func (t *Tx) AddGroup(ctx context.Context, g Group, now time.Time) error {
+	_, err := t.execBeside(ctx, "add group", `INSERT INTO groups (id, name, uri, activity_uri, created_at) VALUES ($1, $2, $3, $4, $5)`,
+		g.ID, g.Name, g.URI, g.Activity, now)
+	return err
+}
+
+// RemoveGroup removes a group. What was written to it is from then on for nobody but those whom it names.
+func (t *Tx) RemoveGroup(ctx context.Context, id uuid.UUID) error {
+	_, err := t.execBeside(ctx, "remove group", `DELETE FROM groups WHERE id = $1`, id)
+	return err
+}
+
+// Membership returns the Add that made an actor a member of a group, empty when it is none.
+func (t *Tx) Membership(ctx context.Context, group uuid.UUID, actor vocab.ID) (vocab.ID, error) {
+	type row struct{ Activity vocab.ID }
+	r, err := one[row](ctx, t, "read group", `SELECT activity_uri FROM group_members WHERE group_id = $1 AND actor_uri = $2`, group, actor)
+	if err != nil || r == nil {
+		return "", err
+	}
+	return r.Activity, nil
+}
+
+// AddMember makes an actor a member of a group; activity is the Add.
+func (t *Tx) AddMember(ctx context.Context, group uuid.UUID, actor, activity vocab.ID, now time.Time) error {
+	_, err := t.execBeside(ctx, "add member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at) VALUES ($1, $2, $3, $4)`,
+		group, actor, activity, now)
+	return err
+}
+
+// RemoveMember takes an actor out of a group.
+func (t *Tx) RemoveMember(ctx context.Context, group uuid.UUID, actor vocab.ID) error {
+	_, err := t.execBeside(ctx, "remove member", `DELETE FROM group_members WHERE group_id = $1 AND actor_uri = $2`, group, actor)
+	return err
+}
+
+// LeaveGroups takes an actor out of all groups.
+func (t *Tx) LeaveGroups(ctx context.Context, actor vocab.ID) error {
+	_, err := t.execBeside(ctx, "remove member", `DELETE FROM group_members WHERE actor_uri = $1`, actor)
+	return err
+}
+
+// MoveMember puts an actor in the place of another one in all groups where that is.
+func (t *Tx) MoveMember(ctx context.Context, from, to vocab.ID) error {
+	_, err := t.execBeside(ctx, "move member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at)
+		SELECT group_id, $2, activity_uri, added_at FROM group_members WHERE actor_uri = $1 ON CONFLICT DO NOTHING`, from, to)
+	if err != nil {
+		return err
+	}
+	return t.LeaveGroups(ctx, from)
+}
+
+// Unnamed is a recipient by a group: documents do not name it.
+type Unnamed struct {
+	Group vocab.ID
+	Actor vocab.ID
+	Inbox vocab.ID
+	Still bool // it is in the group now
+}
+
+// GroupRecipients returns the members of groups, and how many of the groups there are.
+func (t *Tx) GroupRecipients(ctx context.Context, groups []vocab.ID) (members []Unnamed, found int, err error) {
+	if found, err = t.count(ctx, `SELECT count(*) FROM groups WHERE uri = ANY($1)`, texts(groups)); err != nil {
+		return nil, 0, err
+	}
+	members, err = collect[Unnamed](ctx, t, "list members", `SELECT g.uri, a.uri, a.inbox, true
+		FROM groups g JOIN group_members m ON m.group_id = g.id JOIN actors a ON a.uri = m.actor_uri
+		WHERE g.uri = ANY($1) ORDER BY a.uri, g.uri`, texts(groups))
+	return members, found, err
+}
+
+// AddUnnamed remembers by which groups an object of the user's is for whom.
+func (t *Tx) AddUnnamed(ctx context.Context, object vocab.ID, recipients []Unnamed) error {
+	if len(recipients) == 0 {
+		return nil
+	}
+	groups, actors := make([]string, len(recipients)), make([]string, len(recipients))
+	for n, r := range recipients {
+		groups[n], actors[n] = string(r.Group), string(r.Actor)
+	}
+	_, err := t.execBeside(ctx, "store recipients", `INSERT INTO unnamed_recipients (object_uri, group_uri, actors)
+		SELECT $1, g, array_agg(DISTINCT a ORDER BY a) FROM unnest($2::text[], $3::text[]) AS r (g, a) GROUP BY g`, object, groups, actors)
+	return err
+}
+
+// Unnamed returns whom an object of the user's is for by a group.
+func (t *Tx) Unnamed(ctx context.Context, object vocab.ID) ([]Unnamed, error) {
+	return collect[Unnamed](ctx, t, "read recipients", `SELECT u.group_uri, a.uri, a.inbox,
+			EXISTS (SELECT FROM groups g JOIN group_members m ON m.group_id = g.id WHERE g.uri = u.group_uri AND m.actor_uri = a.uri)
+		FROM unnamed_recipients u JOIN actors a ON a.uri = ANY(u.actors)
+		WHERE u.object_uri = $1 ORDER BY a.uri, u.group_uri`, object)
+}

@@ -1,0 +1,224 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Bounds of groups.
+const (
+	maxGroups    = 100
+	maxMembers   = 500 // of a group
+	maxGroupName = 64  // characters
+)
+
+// groupName names a group of the user's. Activities about groups are stored, and leave for nobody.
+type groupName struct {
+	Name string `json:"name"`
+}
+
+func (p *groupName) check() error {
+	n := utf8.RuneCountInString(p.Name)
+	if n == 0 || n > maxGroupName || slices.ContainsFunc([]rune(p.Name), func(r rune) bool { return r != '-' && notInHashtag(r) }) {
+		return bad("name", "the name of a group has 1 to 64 letters, digits, hyphens and underscores")
+	}
+	return nil
+}
+
+// subject is that of all groups: how many there are is bounded.
+func (p *groupName) subject() string { return "groups" }
+
+// find returns the group of that name.
+func (p *groupName) find(ctx context.Context, tx *db.Tx) (*db.Group, error) {
+	g, err := tx.Group(ctx, p.Name)
+	if err == nil && g == nil {
+		err = fault.New(fault.NotFound, "there is no such group").WithCode("no_group").At("/params/name")
+	}
+	return g, err
+}
+
+// look finds the group that is to be changed.
+func (p *groupName) look(ctx context.Context, o *Outbox, x *exchange) error {
+	return o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		x.group, err = p.find(ctx, tx)
+		return err
+	})
+}
+
+// unchanged refuses to change a group that was deleted meanwhile, whatever has its name now.
+func (p *groupName) unchanged(ctx context.Context, tx *db.Tx, x *exchange) (*db.Group, error) {
+	g, err := p.find(ctx, tx)
+	if err == nil && g.ID != x.group.ID {
+		err = fault.New(fault.Conflict, "the group was deleted meanwhile").WithCode("changed_meanwhile").At("/params/name")
+	}
+	return g, err
+}
+
+// createGroup makes a group.
+type createGroup struct{ groupName }
+
+// resolve gives the group an id that does not tell its name.
+func (p *createGroup) resolve(_ context.Context, o *Outbox, x *exchange) error {
+	id := uuid.New()
+	x.group = &db.Group{ID: id, Name: p.Name, URI: o.Local.Groups(x.User) + vocab.ID("/"+id.String())}
+	return nil
+}
+
+func (p *createGroup) construct(_ *Outbox, x *exchange) (string, any) {
+	return "Create", vocab.Doc{"id": string(x.group.URI), "type": "Collection", "name": p.Name, "attributedTo": string(x.actor.ID)}
+}
+
+func (p *createGroup) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+	groups, err := tx.Groups(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, g := range groups {
+		if g.Name == p.Name {
+			return g.Activity, nil
+		}
+	}
+	if len(groups) >= maxGroups {
+		return "", fault.New(fault.Conflict, "there are 100 groups already: delete one first").WithCode("too_many_groups")
+	}
+	return "", nil
+}
+
+// deleteGroup deletes a group, and keeps what was written to it.
+type deleteGroup struct{ groupName }
+
+func (p *deleteGroup) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+	return p.look(ctx, o, x)
+}
+
+func (p *deleteGroup) construct(_ *Outbox, x *exchange) (string, any) {
+	d, err := vocab.ParseDoc(handler.Tombstone(x.group.URI, "Collection", x.now))
+	if err != nil {
+		panic("outbox: the Tombstone that was written cannot be read: " + err.Error())
+	}
+	return "Delete", d
+}
+
+func (p *deleteGroup) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	_, err := p.unchanged(ctx, tx, x)
+	return "", err
+}
+
+// addToGroup makes an actor a member of a group. The actor is not told.
+type addToGroup struct {
+	groupName
+	ActorURI string `json:"actorUri"`
+}
+
+func (p *addToGroup) check() error {
+	if err := p.groupName.check(); err != nil {
+		return err
+	}
+	return present("actorUri", p.ActorURI)
+}
+
+func (p *addToGroup) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
+	if err := p.look(ctx, o, x); err != nil {
+		return err
+	}
+	if x.target, err = o.findActor(ctx, "actorUri", p.ActorURI); err != nil {
+		return err
+	}
+	if x.target.ID.Same(x.actor.ID) {
+		return bad("actorUri", "nobody is in their own groups")
+	}
+	return o.Store.Acquaint(ctx, x.target.ID, []vocab.Username{x.User}, false)
+}
+
+func (p *addToGroup) construct(_ *Outbox, x *exchange) (string, any) {
+	return "Add", string(x.target.ID)
+}
+
+func (p *addToGroup) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	if err := apart(ctx, tx, x.target.ID); err != nil {
+		return "", err
+	}
+	g, err := p.unchanged(ctx, tx, x)
+	if err != nil {
+		return "", err
+	}
+	earlier, err := tx.Membership(ctx, g.ID, x.target.ID)
+	if err == nil && earlier == "" && len(g.Members) >= maxMembers {
+		err = fault.New(fault.Conflict, "the group has 500 members already").WithCode("too_many_members").At("/params/name")
+	}
+	return earlier, err
+}
+
+// removeFromGroup takes an actor out of a group. What is written to the group later, and new words of what was, do not
+// reach it.
+type removeFromGroup struct {
+	addToGroup
+	member vocab.ID
+}
+
+func (p *removeFromGroup) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
+	if err := p.look(ctx, o, x); err != nil {
+		return err
+	}
+	p.member, err = o.actorID(ctx, p.ActorURI)
+	return err
+}
+
+func (p *removeFromGroup) construct(*Outbox, *exchange) (string, any) {
+	return "Remove", string(p.member)
+}
+
+func (p *removeFromGroup) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	g, err := p.unchanged(ctx, tx, x)
+	if err != nil {
+		return "", err
+	}
+	there, err := tx.Membership(ctx, g.ID, p.member)
+	if err == nil && there == "" {
+		err = fault.New(fault.NotFound, "the actor is not in the group").WithCode("not_in_group").At("/params/actorUri")
+	}
+	return "", err
+}
+
+// addressGroups makes the members of the user's groups recipients, who are named nowhere.
+func (o *Outbox) addressGroups(ctx context.Context, x *exchange, groups []vocab.ID) error {
+	if len(groups) == 0 {
+		return nil
+	}
+	slices.Sort(groups)
+	groups = slices.Compact(groups)
+	found := 0
+	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		x.unnamed, found, err = tx.GroupRecipients(ctx, groups)
+		return err
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("find members: %w", err)
+	case found < len(groups):
+		return bad("to", "to and cc name a group that there is not")
+	case len(x.unnamed) == 0:
+		return bad("to", "nobody is in the groups that to and cc name")
+	}
+	return nil
+}
+
+// audience returns whom the activity addresses, for the user alone: also by which groups.
+func (x *exchange) audience() []vocab.ID {
+	all := x.activity.All()
+	for _, r := range x.unnamed {
+		if !slices.Contains(all, r.Group) {
+			all = append(all, r.Group)
+		}
+	}
+	return all
+}

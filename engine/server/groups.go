@@ -1,0 +1,47 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// group is a set of actors whom the user addresses together.
+type group struct {
+	ID      vocab.ID   `json:"id"` // what to and cc name it by
+	Name    string     `json:"name"`
+	Members []vocab.ID `json:"members"`
+}
+
+// groupList is all groups of a user.
+type groupList struct {
+	Items []group `json:"items"`
+}
+
+// getGroups serves the user's groups, by name. Nobody else learns that there are any.
+func (s *Server) getGroups(a *answer, r *http.Request, _ httprouter.Params) error {
+	t, err := s.authorize(a, r, db.ScopeRead)
+	if err != nil {
+		return err
+	}
+	if _, err := query(r); err != nil {
+		return err
+	}
+	list := groupList{Items: []group{}}
+	err = s.owners.Read(r.Context(), t.User, func(ctx context.Context, tx *db.Tx) error {
+		groups, err := tx.Groups(ctx)
+		for _, g := range groups {
+			list.Items = append(list.Items, group{ID: g.URI, Name: g.Name, Members: g.Members})
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read groups: %w", err)
+	}
+	return a.sendJSON(r, list)
+}
