@@ -157,9 +157,10 @@ const unblocked = `NOT EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = 
 func (t *Tx) ClaimDeliveries(ctx context.Context, owner string, now time.Time, lease time.Duration, n int, local bool, except ...string) ([]Delivery, error) {
 	return collect[Delivery](ctx, t, "claim deliveries", `
 		WITH due AS (
-			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id
-			WHERE d.status = 'pending' AND d.next_at <= $2 AND d.host <> ALL(coalesce($5, '{}'::text[])) AND (d.host = '' OR NOT $6) AND `+unblocked+`
-			ORDER BY d.next_at, d.id LIMIT $4 FOR UPDATE OF d SKIP LOCKED
+			SELECT d.id FROM deliveries d
+			WHERE d.status = 'pending' AND d.next_at <= $2 AND d.host <> ALL(coalesce($5, '{}'::text[])) AND (d.host = '' OR NOT $6)
+				AND EXISTS (SELECT FROM delivery_jobs j WHERE j.id = d.job_id AND `+unblocked+` OFFSET 0)
+			ORDER BY d.next_at, d.id LIMIT $4 FOR UPDATE SKIP LOCKED
 		), taken AS (
 			UPDATE deliveries d SET next_at = $3, lease_owner = $1, updated_at = $2 FROM due WHERE d.id = due.id
 			RETURNING d.id, d.job_id, d.inbox, d.host, d.targets, d.followers_digest, d.attempts, d.created_at

@@ -2,7 +2,11 @@ package db_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
@@ -77,16 +81,8 @@ func TestOutcomesAreFoundByTheirIDs(t *testing.T) {
 		outcomes[n] = db.Outcome{Delivery: r.ID, Status: db.DeliveryDelivered, Spent: true}
 	}
 	conn := session(t, databaseOf(t, c, u))
-	read := func() (n int64) {
-		t.Helper()
-		if err := conn.QueryRow(t.Context(), `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'deliveries')
-			+ (SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'deliveries')`).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
 	c.Close() // with the session its counts are published
-	before := read()
+	before := rowsRead(t, conn, "deliveries")
 	c = open(t, cfg)
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
 		finished, err := tx.FinishDeliveries(ctx, "me", outcomes, now)
@@ -96,7 +92,63 @@ func TestOutcomesAreFoundByTheirIDs(t *testing.T) {
 		return err
 	})
 	c.Close()
-	if n := read() - before; n > 5*many {
+	if n := rowsRead(t, conn, "deliveries") - before; n > 5*many {
 		t.Errorf("%d rows and entries of indexes were read for %d outcomes", n, many)
 	}
+}
+
+// However many deliveries are due, a claim reads little more than it takes, whether the planner's statistics are from before they
+// were owed or from after.
+func TestAClaimReadsLittleMoreThanItTakes(t *testing.T) {
+	t.Parallel()
+	for name, refresh := range map[string]string{"statistics from before": ``, "statistics from after": `ANALYZE`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := destroyed(t, dbtest.Config(t))
+			c := open(t, cfg)
+			u := dbtest.User(t, c, "alice")
+			conn := session(t, databaseOf(t, c, u))
+			run(t, databaseOf(t, c, u), `ANALYZE`)
+			const jobs, each, claimed = 1000, 10, 50
+			inboxes := make([]db.Inbox, each)
+			for n := range inboxes {
+				inboxes[n] = inboxOn("p.example", n)
+			}
+			write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+				for n := range jobs {
+					if err := tx.Enqueue(ctx, job("Create", vocab.ID(fmt.Sprintf("https://here.example/%d", n))), inboxes, now.Add(-time.Duration(n)*time.Second)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if refresh != "" {
+				run(t, databaseOf(t, c, u), refresh)
+			}
+			c.Close() // with the session its counts are published
+			before := rowsRead(t, conn, "deliveries", "delivery_jobs")
+			c = open(t, cfg)
+			write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+				rows, err := tx.ClaimDeliveries(ctx, "me", now, lease, claimed, false)
+				if len(rows) != claimed {
+					t.Errorf("%d are claimed, want %d", len(rows), claimed)
+				}
+				return err
+			})
+			c.Close()
+			if n := rowsRead(t, conn, "deliveries", "delivery_jobs") - before; n > 20*claimed {
+				t.Errorf("%d rows and entries of indexes were read to claim %d of %d", n, claimed, jobs*each)
+			}
+		})
+	}
+}
+
+// rowsRead returns how many rows and entries of indexes were ever read of these tables.
+func rowsRead(t *testing.T, conn *pgx.Conn, tables ...string) (n int64) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = ANY($1))
+		+ (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname = ANY($1))`, tables).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -1,0 +1,2 @@
+DROP INDEX deliveries_due;
+CREATE INDEX deliveries_due ON deliveries (next_at) WHERE status = 'pending';
