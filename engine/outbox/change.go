@@ -57,7 +57,6 @@ func (p *updateObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err
 	if !p.object.Public() {
 		x.earlier = nil // who was a follower when it was written may be none any more: new words are not for it
 	}
-	x.unnamed = slices.DeleteFunc(x.unnamed, leftGroup)
 	last := x.before.Published
 	if x.before.UpdatedAt != nil {
 		last = *x.before.UpdatedAt
@@ -65,13 +64,14 @@ func (p *updateObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err
 	if !x.now.After(last) { // two changes within one millisecond, or a clock that was set back
 		x.now = last.Truncate(time.Millisecond).Add(time.Millisecond)
 	}
-	if err := o.reachAll(ctx, x, p.object.Addressing); err != nil || p.object.Public() {
+	if err := o.reachAll(ctx, x, p.object.Addressing); err != nil {
+		return err
+	}
+	if err := o.addressMembers(ctx, x, p.object.ID); err != nil || p.object.Public() {
 		return err
 	}
 	return o.leaveOutBlocked(ctx, x)
 }
-
-func leftGroup(r db.Unnamed) bool { return !r.Still }
 
 // leaveOutBlocked reaches none of those named whom the user blocks.
 func (o *Outbox) leaveOutBlocked(ctx context.Context, x *exchange) error {
@@ -142,6 +142,13 @@ func (p *deleteObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err
 	if p.object, err = o.ownObject(ctx, x, vocab.ID(p.ObjectID)); err != nil {
 		return err
 	}
+	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		x.unnamed, err = tx.Unnamed(ctx, p.object.ID)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	return o.reachAll(ctx, x, p.object.Addressing)
 }
 
@@ -178,9 +185,6 @@ func (o *Outbox) ownObject(ctx context.Context, x *exchange, id vocab.ID) (obj *
 			return fault.New(fault.NotFound, "there is no such object").At("/params/objectId")
 		}
 		if obj, err = x.before.Parse(); err != nil {
-			return err
-		}
-		if x.unnamed, err = tx.Unnamed(ctx, id); err != nil {
 			return err
 		}
 		x.earlier, err = tx.SentTo(ctx, id)

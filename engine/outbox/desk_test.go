@@ -48,11 +48,12 @@ func (profiles) User(vocab.Username) (registry.User, error) { return registry.De
 type world struct {
 	local *actor.Local
 
-	mu      sync.Mutex
-	actors  map[vocab.ID]*vocab.Actor
-	objects map[vocab.ID]string
-	fails   map[vocab.ID]error
-	asked   int
+	mu          sync.Mutex
+	actors      map[vocab.ID]*vocab.Actor
+	objects     map[vocab.ID]string
+	fails       map[vocab.ID]error
+	asked       int
+	objectAsked func() // is called while an object is asked for; may be nil
 }
 
 func (w *world) Resolve(_ context.Context, id vocab.ID) (*vocab.Actor, error) {
@@ -80,6 +81,9 @@ func (w *world) Handle(ctx context.Context, handle string) (*vocab.Actor, error)
 }
 
 func (w *world) Object(_ context.Context, id vocab.ID, _ *vocab.Username) (*vocab.Object, json.RawMessage, error) {
+	if w.objectAsked != nil {
+		w.objectAsked()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	raw, ok := w.objects[id]

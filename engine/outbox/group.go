@@ -189,16 +189,18 @@ func (p *removeFromGroup) settled(ctx context.Context, tx *db.Tx, x *exchange) (
 	return "", err
 }
 
-// addressGroups makes the members of the user's groups recipients, who are named nowhere.
+// addressGroups makes the members of the user's groups recipients, who are named nowhere. They are looked up once other
+// servers were asked for what they were asked: that can take long, and who was taken out or blocked meanwhile is not reached.
 func (o *Outbox) addressGroups(ctx context.Context, x *exchange, groups []vocab.ID) error {
 	if len(groups) == 0 {
 		return nil
 	}
 	slices.Sort(groups)
 	groups = slices.Compact(groups)
+	var members []db.Unnamed
 	found := 0
 	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		x.unnamed, found, err = tx.GroupRecipients(ctx, groups)
+		members, found, err = tx.GroupRecipients(ctx, groups)
 		return err
 	})
 	switch {
@@ -206,10 +208,21 @@ func (o *Outbox) addressGroups(ctx context.Context, x *exchange, groups []vocab.
 		return fmt.Errorf("find members: %w", err)
 	case found < len(groups):
 		return bad("to", "to and cc name a group that there is not")
-	case len(x.unnamed) == 0:
+	case len(members) == 0:
 		return bad("to", "nobody is in the groups that to and cc name")
 	}
+	x.unnamed = append(x.unnamed, members...)
 	return nil
+}
+
+// addressMembers makes those recipients for whom an object of the user's was by a group in which they are still. As of
+// addressGroups, they are looked up last.
+func (o *Outbox) addressMembers(ctx context.Context, x *exchange, object vocab.ID) error {
+	return o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+		all, err := tx.Unnamed(ctx, object)
+		x.unnamed = append(x.unnamed, slices.DeleteFunc(all, func(r db.Unnamed) bool { return !r.Still })...)
+		return err
+	})
 }
 
 // audience returns whom the activity addresses, for the user alone: also by which groups.

@@ -163,6 +163,21 @@ func TestAGroupBesideOthers(t *testing.T) {
 	d.refused("CreateNote", map[string]any{"content": "x", "to": []string{string(d.group("empty"))}}, fault.Unprocessable, "invalid_parameter")
 }
 
+func TestWhoLeavesAGroupWhileOthersAreAskedIsNotReached(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	friends := string(d.group("friends", bob, carol, dan))
+	d.world.objectAsked = func() {
+		d.must("Block", map[string]any{"actorUri": carol})
+		d.must("RemoveFromGroup", map[string]any{"name": "friends", "actorUri": dan})
+		d.owed()
+	}
+	d.must("CreateNote", map[string]any{"content": "look", "visibility": "direct", "to": []string{friends}, "inReplyTo": bobsPost})
+	if diff := cmp.Diff([]string{bob + "/inbox"}, inboxes(d.owed())); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestGroupsAreBounded(t *testing.T) {
 	t.Parallel()
 	d := town(t)

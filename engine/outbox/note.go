@@ -94,13 +94,13 @@ func (p *createNote) resolve(ctx context.Context, o *Outbox, x *exchange) error 
 		return bad("visibility", "visibility is not what to and cc say")
 	}
 	p.note.visibility = wider(said, p.Visibility)
-	if err := o.addressGroups(ctx, x, groups); err != nil {
-		return err
-	}
 	if p.InReplyTo != "" {
 		if err := p.note.answer(ctx, o, x, "inReplyTo", p.InReplyTo); err != nil {
 			return err
 		}
+	}
+	if err := o.addressGroups(ctx, x, groups); err != nil {
+		return err
 	}
 	return p.note.address(o, x)
 }
@@ -222,20 +222,8 @@ func (n *note) answer(ctx context.Context, o *Outbox, x *exchange, name, value s
 		return nil
 	}
 	// An answer to one's own private note goes to those who got that, and one to a group to who is in it now.
-	var unnamed []db.Unnamed
-	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		unnamed, err = tx.Unnamed(ctx, parent.ID)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	x.unnamed = append(x.unnamed, slices.DeleteFunc(unnamed, leftGroup)...)
-	if n.visibility != visibleDirect {
-		return nil
-	}
 	for _, id := range parent.All() {
-		if id == vocab.Public || id.Same(x.actor.ID) || id.Same(o.Local.Followers(x.User)) {
+		if n.visibility != visibleDirect || id == vocab.Public || id.Same(x.actor.ID) || id.Same(o.Local.Followers(x.User)) {
 			continue
 		}
 		a, err := o.reach(ctx, x, id)
@@ -244,7 +232,7 @@ func (n *note) answer(ctx context.Context, o *Outbox, x *exchange, name, value s
 		}
 		x.name(a)
 	}
-	return nil
+	return o.addressMembers(ctx, x, parent.ID)
 }
 
 // visibilityOf returns how visible an object is.
