@@ -169,8 +169,13 @@ func (p *removeFromGroup) resolve(ctx context.Context, o *Outbox, x *exchange) (
 	if err := p.look(ctx, o, x); err != nil {
 		return err
 	}
-	p.member, err = o.actorID(ctx, p.ActorURI)
-	return err
+	if p.member, err = o.actorID(ctx, p.ActorURI); err != nil {
+		return err
+	}
+	if n := slices.IndexFunc(x.group.Members, p.member.Same); n >= 0 {
+		p.member = x.group.Members[n] // as it writes its id itself
+	}
+	return nil
 }
 
 func (p *removeFromGroup) construct(*Outbox, *exchange) (string, any) {

@@ -178,6 +178,25 @@ func TestWhoLeavesAGroupWhileOthersAreAskedIsNotReached(t *testing.T) {
 	}
 }
 
+func TestActorsLeaveGroupsUnderAnySpellingOfTheirIDs(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	d.group("friends", bob, carol)
+	down := fault.New(fault.Unavailable, "down")
+	d.world.fails = map[vocab.ID]error{bob: down, carol: down}
+	for _, id := range []string{bob, carol} {
+		d.world.fails[vocab.ID(strings.Replace(id, "https://p.example", "HTTPS://P.example:443", 1))] = down
+	}
+	d.must("Block", map[string]any{"actorUri": "HTTPS://P.example:443/users/bob"})
+	if got := d.groups()[0].Members; !slices.Equal(got, []vocab.ID{carol}) {
+		t.Errorf("after bob is blocked the members are %q", got)
+	}
+	d.must("RemoveFromGroup", map[string]any{"name": "friends", "actorUri": "HTTPS://P.example:443/users/carol"})
+	if got := d.groups()[0].Members; len(got) != 0 {
+		t.Errorf("after carol is taken out the members are %q", got)
+	}
+}
+
 func TestGroupsAreBounded(t *testing.T) {
 	t.Parallel()
 	d := town(t)

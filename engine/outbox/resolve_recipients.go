@@ -140,7 +140,9 @@ func (o *Outbox) reach(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Ac
 		return a, nil
 	}
 	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		a, err = tx.Actor(ctx, id)
+		if a, err = tx.Actor(ctx, id); err == nil && a == nil {
+			a, err = tx.Actor(ctx, id.Canonical())
+		}
 		return err
 	})
 	if err != nil {
