@@ -54,6 +54,12 @@ func (t *Tx) Membership(ctx context.Context, group uuid.UUID, actor vocab.ID) (v
 	return r.Activity, nil
 }
 
+// Grouped tells whether an actor is a member of any group.
+func (t *Tx) Grouped(ctx context.Context, actor vocab.ID) (is bool, err error) {
+	err = t.row(ctx, "read groups", `SELECT EXISTS (SELECT FROM group_members WHERE actor_uri = $1)`, []any{string(actor)}, &is)
+	return is, err
+}
+
 // AddMember makes an actor a member of a group; activity is the Add.
 func (t *Tx) AddMember(ctx context.Context, group uuid.UUID, actor, activity vocab.ID, now time.Time) error {
 	_, err := t.execBeside(ctx, "add member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at) VALUES ($1, $2, $3, $4)`,
@@ -73,10 +79,11 @@ func (t *Tx) LeaveGroups(ctx context.Context, actor vocab.ID) error {
 	return err
 }
 
-// MoveMember puts an actor in the place of another one in all groups where that is.
+// MoveMember puts an actor in the place of another one in all groups where that is, but for those that are being deleted.
 func (t *Tx) MoveMember(ctx context.Context, from, to vocab.ID) error {
 	_, err := t.execBeside(ctx, "move member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at)
-		SELECT group_id, $2, activity_uri, added_at FROM group_members WHERE actor_uri = $1 ON CONFLICT DO NOTHING`, from, to)
+		SELECT m.group_id, $2, m.activity_uri, m.added_at FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.actor_uri = $1
+		FOR KEY SHARE OF g ON CONFLICT DO NOTHING`, from, to)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,56 @@
+package db_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// A member that moves while its group is deleted takes no group along, and its Move is no failure.
+func TestAMemberMovesWhileItsGroupIsDeleted(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	const old, now = vocab.ID("https://peer.example/carol"), vocab.ID("https://peer.example/caroline")
+	family, friends := uuid.New(), uuid.New()
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		for name, id := range map[string]uuid.UUID{"family": family, "friends": friends} {
+			if err := tx.AddGroup(ctx, db.Group{ID: id, Name: name, URI: vocab.ID("https://us.example/groups/" + name)}, time.Now()); err != nil {
+				return err
+			}
+			if err := tx.AddMember(ctx, id, old, "", time.Now()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	deleted, moving := make(chan struct{}), make(chan error, 1)
+	go func() {
+		<-deleted
+		moving <- c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error { return tx.MoveMember(ctx, old, now) })
+	}()
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		if err := tx.RemoveGroup(ctx, friends); err != nil {
+			return err
+		}
+		if g, err := tx.Group(ctx, "friends"); err != nil || g != nil {
+			t.Errorf("the group is %+v, %v", g, err)
+		}
+		close(deleted)
+		return db.AwaitLock(ctx, tx, `SELECT 1`) // the move waits for this transaction
+	})
+	if err := <-moving; err != nil {
+		t.Fatal(err)
+	}
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		all, err := tx.Groups(ctx)
+		if len(all) != 1 || all[0].ID != family || len(all[0].Members) != 1 || all[0].Members[0] != now {
+			t.Errorf("groups %+v, want family with the new account", all)
+		}
+		return err
+	})
+}
