@@ -57,6 +57,8 @@ type Tx interface {
 	AddMember(ctx context.Context, group uuid.UUID, actor, activity vocab.ID, now time.Time) error
 	RemoveMember(ctx context.Context, group uuid.UUID, actor vocab.ID) error
 	MoveMember(ctx context.Context, from, to vocab.ID) error
+	Grouped(ctx context.Context, actor vocab.ID) (bool, error)
+	Unnamed(ctx context.Context, object vocab.ID) ([]db.Unnamed, error)
 	LeaveFeed(ctx context.Context, actor vocab.ID, objects []vocab.ID) error
 	AddMove(ctx context.Context, account, target vocab.ID, now time.Time) (bool, error)
 	SetPin(ctx context.Context, p db.Pin, now time.Time) error

@@ -182,6 +182,20 @@ func TestUpdateOfAnActorTakesWhatItsServerShows(t *testing.T) {
 	}
 }
 
+// Posts to a group go where the user's copies of its members say.
+func TestUpdateOfAMemberOfAGroupTakesItsNewInbox(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	member("p:/carol")(s)
+	s.Actor("p:/carol").Doc["inbox"] = s.Long("p:/carol/new-inbox")
+	s.Actor("p:/carol").Show()
+	s.Later(2 * time.Minute)
+	s.MustSend("p:/carol", "us:/inbox", `{"id":"p:/updates/1","type":"Update","actor":"p:/carol","object":"p:/carol"}`)
+	if got := s.Column(t, s.Alice, `SELECT inbox FROM actors WHERE uri = $1`, s.ID("p:/carol")); !slices.Equal(got, []string{s.Long("p:/carol/new-inbox")}) {
+		t.Errorf("the inbox is %q, want the new one", got)
+	}
+}
+
 func TestAnActorIsNotDeletedByAnother(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)

@@ -1,18 +1,45 @@
 package handler_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func posted(to string) func(*peertest.Scene) {
 	return func(s *peertest.Scene) { s.Posts("us:/alice/objects/1", to) }
+}
+
+// member puts an actor into a group of alice's, to which her first post was.
+func member(name string) func(*peertest.Scene) {
+	return func(s *peertest.Scene) {
+		a, err := s.Actors.Resolve(context.Background(), s.Actor(name).ID)
+		if err == nil {
+			err = s.Store.Acquaint(context.Background(), a.ID, []vocab.Username{s.Alice}, false)
+		}
+		if err != nil {
+			panic(err)
+		}
+		g := db.Group{ID: uuid.New(), Name: "friends", URI: s.Local.Groups(s.Alice) + "/1"}
+		err = s.Store.Write(context.Background(), s.Alice, func(ctx context.Context, tx *db.Tx) error {
+			return errors.Join(tx.SaveActor(ctx, a, s.Now()), tx.AddGroup(ctx, g, s.Now()), tx.AddMember(ctx, g.ID, a.ID, "", s.Now()),
+				tx.AddUnnamed(ctx, s.ID("us:/alice/objects/1"), []db.Unnamed{{Group: g.URI, Actor: a.ID}}))
+		})
+		if err != nil {
+			panic(err)
+		}
+	}
 }
 
 func TestLike(t *testing.T) {

@@ -96,8 +96,9 @@ func foresee(ctx context.Context, tx Tx, r *Received, o *vocab.Object) error {
 	return nil
 }
 
-// updateActor renews the user's copy of an actor that it follows or is followed by. What counts is not what the
-// activity says but what the actor's own server serves, which Receive has asked for.
+// updateActor renews the user's copy of an actor that it follows or is followed by, or that is in a group: the copy says
+// where posts go. What counts is not what the activity says but what the actor's own server serves, which Receive has
+// asked for.
 func updateActor(ctx context.Context, tx Tx, r *Received) error {
 	for _, kind := range []string{db.Follower, db.Following} {
 		rel, err := tx.Relationship(ctx, kind, r.Actor.ID)
@@ -108,5 +109,8 @@ func updateActor(ctx context.Context, tx Tx, r *Received) error {
 			return tx.SaveActor(ctx, r.Actor, r.Now)
 		}
 	}
-	return ErrIgnored
+	if grouped, err := tx.Grouped(ctx, r.Actor.ID); err != nil || !grouped {
+		return ignoredUnless(err)
+	}
+	return tx.SaveActor(ctx, r.Actor, r.Now)
 }
