@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"slices"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
@@ -49,13 +50,24 @@ func shown(ctx context.Context, tx Tx, local *actor.Local, r *Received, id vocab
 	if err != nil {
 		return nil, err
 	}
-	if may, err := Sees(ctx, tx, local, r, o); err != nil || !may {
+	may, err := Sees(ctx, tx, local, r, o)
+	if err == nil && !may {
+		may, err = ByGroup(ctx, tx, o.ID, r.Actor.ID)
+	}
+	if err != nil || !may {
 		return nil, err
 	}
 	return o, nil
 }
 
-// Sees tells whether the sender was allowed to see an object of the user's.
+// ByGroup tells whether an object of the user's was for an actor by a group.
+func ByGroup(ctx context.Context, tx Tx, object, actor vocab.ID) (bool, error) {
+	all, err := tx.Unnamed(ctx, object)
+	return slices.ContainsFunc(all, func(r db.Unnamed) bool { return r.Actor.Same(actor) }), err
+}
+
+// Sees tells whether the sender was allowed to see an object of the user's as its addressing says. Who got it by a group
+// is not among those: what it answers is not for the user's followers.
 func Sees(ctx context.Context, tx Tx, local *actor.Local, r *Received, o *vocab.Object) (bool, error) {
 	follower, err := tx.Relationship(ctx, db.Follower, r.Actor.ID)
 	if err != nil {

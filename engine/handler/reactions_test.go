@@ -58,6 +58,8 @@ func TestLike(t *testing.T) {
 		{name: "ORG-26 of a post for followers, by one who only asked", given: both(posted("us:/alice/followers"), approving, func(s *peertest.Scene) { s.Followed("p:/carol") }), body: like("Like", "us:/alice/objects/1")},
 		{name: "of a post that was written to carol", given: posted("p:/carol"), body: like("Like", "us:/alice/objects/1"), want: liked},
 		{name: "ORG-26 of a post that was written to another one", given: posted("p:/dave"), body: like("Like", "us:/alice/objects/1")},
+		{name: "of a post to a group of which carol is a member", given: both(posted("us:/alice"), member("p:/carol")), body: like("Like", "us:/alice/objects/1"), want: liked},
+		{name: "ORG-26 of a post to a group of others", given: both(posted("us:/alice"), member("p:/dave")), body: like("Like", "us:/alice/objects/1")},
 		{name: "of what does not exist", body: like("Like", "us:/alice/objects/1")},
 		{name: "of a deleted post", given: both(posted("as:Public"), func(s *peertest.Scene) {
 			s.Act("", `{"id":"us:/alice/activities/d","type":"Delete","actor":"us:/alice","object":{"id":"us:/alice/objects/1","type":"Tombstone"}}`)

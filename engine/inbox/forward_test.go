@@ -95,6 +95,12 @@ func TestForwarding(t *testing.T) {
 			author(s)
 			s.Posts("us:/alice/objects/2", "p:/carol")
 		}, mine, swap("us:/alice/objects/1", "us:/alice/objects/2"), both},
+		{"in reply to what its author was sent by a group", func(s *peertest.Scene) {
+			author(s)
+			s.Posts("us:/alice/objects/2", "us:/alice")
+			s.Followed("p:/carol")
+			s.Column(t, s.Alice, `INSERT INTO unnamed_recipients VALUES ($1, 'g', ARRAY[$2]) RETURNING object_uri`, s.ID("us:/alice/objects/2"), s.ID("p:/carol"))
+		}, mine, swap("us:/alice/objects/1", "us:/alice/objects/2"), nil},
 		{"that alice does not take", author, mine, swap(`"to":["as:Public"],`, ""), nil},
 		{"a Like of hers", author, mine, about(`"type":"Like","object":"us:/alice/objects/1"`), both},
 		{"a Like of hers, undone", with(about(`"type":"Like","object":"us:/alice/objects/1"`)), mine, `{"id":"p:/acts/2","type":"Undo","actor":"p:/carol","to":"us:/alice/followers","object":"p:/acts/1"}`, both},

@@ -122,6 +122,5 @@ func writesBack(ctx context.Context, x *applying) (bool, error) {
 	if letter.Names(x.Actor.ID) {
 		return true, nil
 	}
-	unnamed, err := x.tx.Unnamed(ctx, held.URI)
-	return slices.ContainsFunc(unnamed, func(r db.Unnamed) bool { return r.Actor.Same(x.Actor.ID) }), err
+	return handler.ByGroup(ctx, x.tx, held.URI, x.Actor.ID)
 }
