@@ -79,11 +79,13 @@ func (t *Tx) LeaveGroups(ctx context.Context, actor vocab.ID) error {
 	return err
 }
 
-// MoveMember puts an actor in the place of another one in all groups where that is, but for those that are being deleted.
+// MoveMember puts an actor in the place of another one in all groups where that is, but for those that are being deleted;
+// in none if it blocks the user or is blocked.
 func (t *Tx) MoveMember(ctx context.Context, from, to vocab.ID) error {
 	_, err := t.execBeside(ctx, "move member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at)
 		SELECT m.group_id, $2, m.activity_uri, m.added_at FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.actor_uri = $1
-		FOR KEY SHARE OF g ON CONFLICT DO NOTHING`, from, to)
+			AND NOT EXISTS (SELECT FROM blocks WHERE digest = $3)
+		FOR KEY SHARE OF g ON CONFLICT DO NOTHING`, from, to, digest(to))
 	if err != nil {
 		return err
 	}

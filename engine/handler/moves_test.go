@@ -66,6 +66,10 @@ func TestMove(t *testing.T) {
 		{name: "to her own inbox", given: both(follows, linked), body: moves, want: swapped("accepted")},
 		{name: "of who is in groups, one of which has the new account already", given: both(follows, linked, grouped(t)), body: moves, want: slices.Concat(
 			swapped("accepted")[:1], []string{"- member p:/carol of family", "- member p:/carol of friends"}, swapped("accepted")[1:], []string{"+ member q:/carol of family"})},
+		{name: "of who is in groups, to an account that blocks her", given: both(follows, linked, grouped(t), func(s *peertest.Scene) {
+			s.MustSend("q:/carol", "us:/alice/inbox", `{"id":"q:/blocks/1","type":"Block","actor":"q:/carol","object":"us:/alice"}`)
+		}), body: moves, want: slices.Concat(
+			swapped("accepted")[:1], []string{"- member p:/carol of family", "- member p:/carol of friends"}, swapped("accepted")[1:])},
 		{name: "of who has not answered yet", given: both(asked, linked), body: moves, want: swapped("pending")},
 		{name: "to an account that she follows already", given: both(follows, func(s *peertest.Scene) { s.Follows("q:/carol") }, linked), body: moves, want: []string{
 			"- relationship following p:/carol accepted us:/alice/activities/f",
