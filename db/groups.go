@@ -60,9 +60,9 @@ func (t *Tx) Grouped(ctx context.Context, actor vocab.ID) (is bool, err error) {
 	return is, err
 }
 
-// AddMember makes an actor a member of a group; activity is the Add.
+// AddMember makes an actor a member of a group, unless it is one; activity is the Add.
 func (t *Tx) AddMember(ctx context.Context, group uuid.UUID, actor, activity vocab.ID, now time.Time) error {
-	_, err := t.execBeside(ctx, "add member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at) VALUES ($1, $2, $3, $4)`,
+	_, err := t.execBeside(ctx, "add member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
 		group, actor, activity, now)
 	return err
 }

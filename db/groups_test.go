@@ -54,3 +54,20 @@ func TestAMemberMovesWhileItsGroupIsDeleted(t *testing.T) {
 		return err
 	})
 }
+
+func TestAMemberIsAddedOnce(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	const carol, first = vocab.ID("https://peer.example/carol"), vocab.ID("https://us.example/activities/1")
+	g := db.Group{ID: uuid.New(), Name: "friends", URI: "https://us.example/groups/1"}
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error { return tx.AddGroup(ctx, g, time.Now()) })
+	for _, add := range []vocab.ID{first, "https://us.example/activities/2"} { // or a Move brought it meanwhile
+		write(t, c, u, func(ctx context.Context, tx *db.Tx) error { return tx.AddMember(ctx, g.ID, carol, add, time.Now()) })
+	}
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		if by, err := tx.Membership(ctx, g.ID, carol); err != nil || by != first {
+			t.Errorf("a member by %q, %v; want the first", by, err)
+		}
+		return nil
+	})
+}
