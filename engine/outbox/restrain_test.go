@@ -21,6 +21,7 @@ func TestAnAssistantWritesInPrivateOnlyToThoseTheUserTalksWith(t *testing.T) {
 	t.Parallel()
 	d := town(t)
 	token := uuid.Must(uuid.NewV7())
+	friends := string(d.group("friends", bob))
 	for _, c := range []struct {
 		name, action string
 		params       vocab.Doc
@@ -30,6 +31,9 @@ func TestAnAssistantWritesInPrivateOnlyToThoseTheUserTalksWith(t *testing.T) {
 		{"a message to a stranger", "SendMessage", vocab.Doc{"recipientUri": bob, "content": "Hello"}, "stranger"},
 		{"a direct note to a stranger", "CreateNote", vocab.Doc{"content": "Hello", "visibility": "direct", "to": []any{bob}}, "stranger"},
 		{"a note to followers that names a stranger", "CreateNote", vocab.Doc{"content": "Hello", "visibility": "followers", "to": []any{bob}}, "stranger"},
+		{"a note to a group of strangers, whom the user has chosen", "CreateNote", vocab.Doc{"content": "Hello", "to": []any{friends}}, ""},
+		{"a note to a group that names a stranger", "CreateNote", vocab.Doc{"content": "Hello", "to": []any{friends, carol}}, "stranger"},
+		{"an answer to a stranger, for a group", "CreateNote", vocab.Doc{"content": "Hello", "to": []any{friends}, "inReplyTo": bobsPost}, "stranger"},
 		{"a note to followers", "CreateNote", vocab.Doc{"content": "Hello", "visibility": "followers"}, ""},
 		{"a public note", "CreateNote", vocab.Doc{"content": "Hello"}, ""},
 		{"an answer to a stranger's public post", "Reply", vocab.Doc{"objectId": bobsPost, "content": "Hello"}, ""},
