@@ -14,7 +14,8 @@ import (
 var spread = map[string]bool{"Update": true, "Delete": true, "Undo": true, "Move": true, "Block": true,
 	"Add": true, "Remove": true}
 
-// concerning are the activities that concern the local owner of what they are about, addressed or not.
+// concerning are the activities that concern the local owner of what they are about, addressed or not. A post concerns whom it
+// answers only when it is for everybody: a private one is for those whom it names.
 var concerning = map[string]bool{"Follow": true, "Accept": true, "Reject": true, "Undo": true, "Block": true, "Like": true, "Dislike": true,
 	"Announce": true, "Create": true}
 
@@ -79,7 +80,7 @@ func named(x *receiving) []vocab.ID {
 // about returns what the activity is about, down to the object of an embedded activity and the parent of a reply: its
 // local owner is concerned.
 func about(a *vocab.Activity) []vocab.ID {
-	if !concerning[a.Type] {
+	if !concerning[a.Type] || a.Type == "Create" && !a.Public() {
 		return nil
 	}
 	ids := []vocab.ID{a.Object.ID}
