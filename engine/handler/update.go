@@ -64,7 +64,8 @@ func updateObject(ctx context.Context, tx Tx, r *Received) error {
 	if stored == nil {
 		return ErrIgnored
 	}
-	if own, err := wrote(r.Actor.ID, stored); err != nil || !own {
+	before, err := stored.Parse()
+	if err != nil || !before.AttributedTo.Same(r.Actor.ID) || !remainsFor(r, before, o) {
 		return ignoredUnless(err)
 	}
 	if counts {
@@ -81,12 +82,30 @@ func updateObject(ctx context.Context, tx Tx, r *Received) error {
 	return nil
 }
 
+// remainsFor tells whether what the user holds is for the user as its author changes it: not when it is for followers of whom
+// the user is none any more, nor when it is for others alone and was not so before: a letter may never have named the user, who
+// got it by a group of its author's.
+func remainsFor(r *Received, before, o *vocab.Object) bool {
+	switch a := r.Activity; {
+	case r.Named, o.Names(r.Me), o.Public(), a.Public():
+		return true
+	case toFollowers(r, o.Addressing), toFollowers(r, a.Addressing):
+		return r.Follows
+	case len(o.All()) == 0 && len(a.All()) == 0: // it does not say
+		return true
+	}
+	return !before.Public() && !toFollowers(r, before.Addressing)
+}
+
+func toFollowers(r *Received, to vocab.Addressing) bool {
+	return r.Actor.Followers != "" && to.Names(r.Actor.Followers)
+}
+
 // foresee stores a post of somebody whom the user follows although its Create has not come: a server that delivers again
 // what it could not may send the change first. The Create will find it here, and give it its place in the feed. What is
 // for others alone came because others here have it.
 func foresee(ctx context.Context, tx Tx, r *Received, o *vocab.Object) error {
-	toFollowers := o.Public() || r.Actor.Followers != "" && o.Names(r.Actor.Followers)
-	if !r.Follows || !r.Named && !toFollowers {
+	if !r.Follows || !r.Named && !o.Public() && !toFollowers(r, o.Addressing) {
 		return ErrIgnored
 	}
 	added, err := tx.AddObject(ctx, Stored(o, r.Now))
