@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -64,6 +65,25 @@ func TestNewWordsOfAPrivatePostDoNotGoToWhomTheUserBlocks(t *testing.T) {
 	d.must("DeleteObject", map[string]any{"objectId": message})
 	if got := inboxes(d.owed()); !slices.Equal(got, []string{bob + "/inbox"}) {
 		t.Errorf("Delete goes to %q, want bob: he has it", got)
+	}
+}
+
+func TestAnAnswerToTheUsersOwnLetterDoesNotGoToWhomTheUserBlocks(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	letter := d.must("CreateNote", map[string]any{"content": "psst", "visibility": "direct", "to": []string{bob, carol}}).Object
+	d.must("Block", map[string]any{"actorUri": bob})
+	d.owed()
+	answer := d.must("Reply", map[string]any{"objectId": letter, "content": "bob need not know"})
+	if got := inboxes(d.owed()); !slices.Equal(got, []string{carol + "/inbox"}) {
+		t.Errorf("the answer goes to %q, want carol alone", got)
+	}
+	if got := string(answer.Raw); strings.Contains(got, bob) {
+		t.Errorf("bob is named: %s", got)
+	}
+	again := d.must("CreateNote", map[string]any{"content": "but this", "inReplyTo": letter, "visibility": "direct", "to": []string{bob}})
+	if got := inboxes(d.owed()); !slices.Equal(got, []string{bob + "/inbox", carol + "/inbox"}) {
+		t.Errorf("%s goes to %q, want bob too: the user names him", again.URI, got)
 	}
 }
 

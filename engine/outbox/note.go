@@ -222,8 +222,26 @@ func (n *note) answer(ctx context.Context, o *Outbox, x *exchange, name, value s
 		return nil
 	}
 	// An answer to one's own private note goes to those who got that, and one to a group to who is in it now.
-	for _, id := range parent.All() {
-		if n.visibility != visibleDirect || id == vocab.Public || id.Same(x.actor.ID) || id.Same(o.Local.Followers(x.User)) {
+	if n.visibility == visibleDirect {
+		if err := o.writeAgain(ctx, x, parent.All()); err != nil {
+			return err
+		}
+	}
+	return o.addressMembers(ctx, x, parent.ID)
+}
+
+// writeAgain names those whom the user wrote to before, and does not block since.
+func (o *Outbox) writeAgain(ctx context.Context, x *exchange, ids []vocab.ID) error {
+	var blocked map[vocab.ID]bool
+	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		blocked, err = tx.Blocked(ctx, ids)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if id == vocab.Public || id.Same(x.actor.ID) || id.Same(o.Local.Followers(x.User)) || blocked[id] {
 			continue
 		}
 		a, err := o.reach(ctx, x, id)
@@ -232,7 +250,7 @@ func (n *note) answer(ctx context.Context, o *Outbox, x *exchange, name, value s
 		}
 		x.name(a)
 	}
-	return o.addressMembers(ctx, x, parent.ID)
+	return nil
 }
 
 // visibilityOf returns how visible an object is.
