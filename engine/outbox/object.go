@@ -68,7 +68,8 @@ func (o *Outbox) storedObject(ctx context.Context, u vocab.Username, id vocab.ID
 	return obj, err
 }
 
-// neighbours returns an object of another user of this server, if the user may see it.
+// neighbours returns an object of another user of this server, if the user may see it: what is private is shown no more to
+// whom its author blocks.
 func (o *Outbox) neighbours(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
 	hidden := fault.New(fault.NotFound, "there is no such object here")
 	owner, _, ok := o.Local.Holder(id)
@@ -82,7 +83,18 @@ func (o *Outbox) neighbours(ctx context.Context, x *exchange, id vocab.ID) (*voc
 	if obj == nil || !obj.AttributedTo.Same(o.Local.ID(owner)) || !obj.Public() && !obj.Names(x.actor.ID) {
 		return nil, hidden // what only followers see was delivered to them
 	}
-	return obj, nil
+	if obj.Public() {
+		return obj, nil
+	}
+	var block *db.Block
+	err = o.Store.Read(ctx, owner, func(ctx context.Context, tx *db.Tx) (err error) {
+		block, err = tx.Block(ctx, db.Outbound, x.actor.ID)
+		return err
+	})
+	if err == nil && block != nil {
+		err = hidden
+	}
+	return obj, err
 }
 
 func (o *Outbox) fetch(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {

@@ -416,6 +416,18 @@ func TestANeighboursPostIsSeenIfItMayBe(t *testing.T) {
 			t.Errorf("like of a %s post: %v", name, err)
 		}
 	}
+	err := d.c.Write(t.Context(), neighbour, func(ctx context.Context, tx *db.Tx) error {
+		return tx.AddBlock(ctx, db.Block{Actor: me, Direction: db.Outbound, Activity: vocab.ID(author + "/blocks/1")}, d.Now())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.exec(`DELETE FROM objects`)
+	for name, want := range map[string]bool{"public": true, "named": false} {
+		if _, err := d.dispatch("Reply", map[string]any{"objectId": ids[name], "content": "hi"}); (err == nil) != want || err != nil && fault.KindOf(err) != fault.NotFound {
+			t.Errorf("answer of one who is blocked to a %s post: %v", name, err)
+		}
+	}
 }
 
 func TestNothingIsStoredThatCouldNotBeSigned(t *testing.T) {
