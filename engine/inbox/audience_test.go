@@ -111,3 +111,41 @@ func TestNewWordsAreForWhomTheyAddress(t *testing.T) {
 		})
 	}
 }
+
+// Whoever was sent a letter can prove it to others, but does not bring it among what a user reads.
+func TestALetterIsNotPassedOn(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	letter := func(to string) string {
+		return `{"id":"p:/acts/1","type":"Create","actor":"p:/carol",` + to + `,"object":{"id":"p:/replies/1","type":"Note","attributedTo":"p:/carol",` + to + `,"content":"between us","inReplyTo":"q:/notes/1"}}`
+	}
+	for _, tt := range []struct {
+		name, to string
+		want     int
+	}{
+		{"to who passes it on", `"to":"q:/erin"`, 0},
+		{"to somebody else", `"to":"p:/dave"`, 0},
+		{"to nobody who is named", `"x":1`, 0},
+		{"to alice", `"to":["q:/erin","us:/alice"]`, 1},
+		{"to everybody", `"to":"as:Public"`, 1},
+		{"to the followers of its author", `"to":"p:/carol/followers"`, 1},
+		{"to the followers of who passes it on", `"to":["q:/erin","q:/erin/followers"]`, 1},
+	} {
+		for _, inbox := range []string{mine, shared} {
+			t.Run(tt.name+", to "+inbox, func(t *testing.T) {
+				t.Parallel()
+				s := stage.Scene(t)
+				s.Follows("p:/carol")
+				s.Act("q:/erin", `{"id":"us:/alice/activities/e","type":"Follow","actor":"us:/alice","object":"q:/erin"}`)
+				s.MustSend("q:/erin", mine, `{"id":"q:/accepts/e","type":"Accept","actor":"q:/erin","object":"us:/alice/activities/e"}`)
+				s.MustSend("q:/erin", shared, `{"id":"q:/acts/1","type":"Create","actor":"q:/erin","to":"as:Public","object":{"id":"q:/notes/1","type":"Note","attributedTo":"q:/erin","to":"as:Public"}}`)
+				if err := s.Pass("q:/erin", inbox, s.Proven("p:/carol", letter(tt.to))); err != nil {
+					t.Fatal(err)
+				}
+				if got := s.Column(t, s.Alice, `SELECT uri FROM objects WHERE uri = $1`, string(s.ID("p:/replies/1"))); len(got) != tt.want {
+					t.Errorf("stored: %q, want %d", got, tt.want)
+				}
+			})
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -38,7 +39,7 @@ func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeli
 	concerned := named(x)
 	if !x.relay { // whom it only concerns gets it from its author
 		concerned = append(concerned, about(x.Activity)...)
-		if !x.User.IsZero() {
+		if !x.User.IsZero() && !i.betrayed(x) {
 			users[x.User] = true
 		}
 	}
@@ -65,6 +66,12 @@ func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeli
 		return err
 	}
 	return next(ctx)
+}
+
+// betrayed tells of a private post that somebody passes on to a user whom it does not name, nor the followers of who does it.
+func (i *Inbox) betrayed(x *receiving) bool {
+	a := x.Activity
+	return x.passer != nil && a.Type == "Create" && handler.Direct(a, x.Actor.Followers) && !a.Names(x.passer.Followers) && !a.Names(i.Local.ID(x.User))
 }
 
 // named returns whom the activity names. What was posted to one user's inbox reaches no others by hidden names.
