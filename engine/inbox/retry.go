@@ -30,6 +30,9 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p db.Poisoned) erro
 	if err := i.acquaint(ctx, x); err != nil {
 		return err
 	}
+	if spread[a.Type] { // which may have come for who merely holds something of its actor
+		x.User = vocab.Username{}
+	}
 	x.meant = i.meant(x)
 	in := i.intake(x)
 	in.Recipients, in.Waiting = nil, in.Recipients

@@ -3,6 +3,7 @@ package inbox_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -118,5 +119,26 @@ func TestWhatCannotBeReadIsNotGivenBack(t *testing.T) {
 	s := newScene(t)
 	if err := s.Inbox.Retry(t.Context(), s.Alice, db.Poisoned{URI: "https://p.example/1", Raw: []byte(`{`)}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("err = %v, want Invalid", err)
+	}
+}
+
+// What was set aside for who merely knew its author is for nobody else when it is given back.
+func TestARetryMeansNobodyWhoWasNotMeant(t *testing.T) {
+	s := newScene(t)
+	s.Follows("p:/carol")
+	s.MustSend("p:/carol", shared, `{"id":"p:/acts/1","type":"Create","actor":"p:/carol","to":"as:Public","object":{"id":"p:/notes/1","type":"Note","to":"as:Public","content":"for all"}}`)
+	for n, object := range []string{"p:/notes/1", "p:/notes/2"} {
+		id := fmt.Sprintf("p:/updates/%d", n)
+		raw := s.Long(`{"id":"` + id + `","type":"Update","actor":"p:/carol","to":"p:/dave","object":{"id":"` + object + `","type":"Note","attributedTo":"p:/carol","to":"p:/dave","content":"for dave"}}`)
+		if err := s.Inbox.Retry(t.Context(), s.Alice, db.Poisoned{URI: s.ID(id), Raw: []byte(raw)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Inbox.Tend(); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, s)
+	if got := s.Column(t, s.Alice, `SELECT raw ->> 'content' FROM objects`); !slices.Equal(got, []string{"for all"}) {
+		t.Errorf("alice has %q, want what was for all", got)
 	}
 }
