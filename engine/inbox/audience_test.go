@@ -64,6 +64,7 @@ func TestNewWordsAreForWhomTheyAddress(t *testing.T) {
 		bobOnly = `"to":"BOB"`
 		both    = `"to":["us:/alice","BOB"]`
 		alice   = `"to":"us:/alice"`
+		herself = `"to":"p:/carol"`
 		noOne   = `"x":1`
 	)
 	for n, tt := range []struct {
@@ -84,6 +85,8 @@ func TestNewWordsAreForWhomTheyAddress(t *testing.T) {
 		{"for somebody else, of what was for followers", fans, shared, false, alice, shared, "old"},
 		{"for bob, of what was for everybody", all, shared, true, bobOnly, shared, "new"},
 		{"for both, of a letter", both, shared, true, both, mine, "new"},
+		{"for a group, in which bob is", herself, "theirs", true, herself, "theirs", "new"},
+		{"for a group, in which bob is no more, to the inbox of one who is", herself, "theirs", true, herself, mine, "old"},
 		{"for nobody who is named, of a letter that named nobody", noOne, "theirs", true, noOne, mine, "new"},
 		{"for nobody who is named, of what was for everybody", all, shared, true, noOne, shared, "new"},
 	} {

@@ -111,8 +111,9 @@ func (i *Inbox) acquainted(ctx context.Context, x *receiving, users map[vocab.Us
 			return err
 		}
 	}
-	all := spread[a.Type]
 	toFollowers := a.Public() || a.Names(x.Actor.Followers) || unaddressed(a)
+	letter := a.Type == "Update" && !x.User.IsZero() && !toFollowers && len(a.All()) > 0 // whom else it is for gets it, too
+	all := spread[a.Type] && !letter
 	if !all && (!x.User.IsZero() || !toFollowers) {
 		return nil
 	}
