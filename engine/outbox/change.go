@@ -153,11 +153,15 @@ func (p *deleteObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err
 }
 
 func (p *deleteObject) construct(_ *Outbox, x *exchange) (string, any) {
-	d, err := vocab.ParseDoc(handler.Tombstone(p.object.ID, p.object.Type, x.now))
+	return "Delete", tombstone(p.object.ID, p.object.Type, x.now)
+}
+
+func tombstone(id vocab.ID, former string, now time.Time) vocab.Doc {
+	d, err := vocab.ParseDoc(handler.Tombstone(id, former, now))
 	if err != nil {
 		panic("outbox: the Tombstone that was written cannot be read: " + err.Error())
 	}
-	return "Delete", d
+	return d
 }
 
 func (p *deleteObject) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
-	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -101,11 +100,7 @@ func (p *deleteGroup) resolve(ctx context.Context, o *Outbox, x *exchange) error
 }
 
 func (p *deleteGroup) construct(_ *Outbox, x *exchange) (string, any) {
-	d, err := vocab.ParseDoc(handler.Tombstone(x.group.URI, "Collection", x.now))
-	if err != nil {
-		panic("outbox: the Tombstone that was written cannot be read: " + err.Error())
-	}
-	return "Delete", d
+	return "Delete", tombstone(x.group.URI, "Collection", x.now)
 }
 
 func (p *deleteGroup) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
@@ -223,11 +218,13 @@ func (o *Outbox) addressGroups(ctx context.Context, x *exchange, groups []vocab.
 // addressMembers makes those recipients for whom an object of the user's was by a group in which they are still. As of
 // addressGroups, they are looked up last.
 func (o *Outbox) addressMembers(ctx context.Context, x *exchange, object vocab.ID) error {
-	return o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		all, err := tx.Unnamed(ctx, object)
-		x.unnamed = append(x.unnamed, slices.DeleteFunc(all, func(r db.Unnamed) bool { return !r.Still })...)
+	var all []db.Unnamed
+	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		all, err = tx.Unnamed(ctx, object)
 		return err
 	})
+	x.unnamed = append(x.unnamed, slices.DeleteFunc(all, func(r db.Unnamed) bool { return !r.Still })...)
+	return err
 }
 
 // audience returns whom the activity addresses, for the user alone: also by which groups.
