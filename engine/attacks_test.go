@@ -50,6 +50,10 @@ var sections = []struct {
 	{"Client API", numbered("CLI", 1, 12, "02b"), clientAttacks},
 	{"Delivery", numbered("DLV", 1, 14), deliveryAttacks},
 	{"Parser and resources", numbered("PAR", 1, 20, "09b"), parserAttacks},
+	{"One identity", numbered("IDN", 1, 4), identityAttacks},
+	{"Who may see", numbered("SEE", 1, 7), audienceAttacks},
+	{"Who pays", numbered("PAY", 1, 8), costAttacks},
+	{"Freshness", numbered("FRS", 1, 7), freshnessAttacks},
 }
 
 // numbered returns the ids of a section in their order: prefix-01 and so on, and those that came between.
