@@ -1,0 +1,179 @@
+package audience_test
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/audience"
+	. "github.com/lightweb/lightweb/engine/audience/audiencetest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+var update = flag.Bool("update", false, "write docs/audience.md")
+
+// viewers are the columns of the table as the package knows them.
+var viewers = []audience.Viewer{
+	{},
+	{ID: Stranger},
+	{ID: Stranger, Circles: []vocab.ID{Circle}},
+	{ID: Bob},
+	{ID: Bob, Circles: []vocab.ID{Circle}},
+	{ID: Stranger, ByGroup: true},
+	{ID: Stranger, Circles: []vocab.ID{Circle}, Blocked: true},
+	{ID: Bob, Blocked: true},
+	{ID: Carol},
+}
+
+var holders = []audience.Viewer{
+	{ID: Stranger},
+	{ID: Stranger, Circles: []vocab.ID{Circle}},
+	{ID: Bob},
+	{ID: Stranger, Sent: true},
+}
+
+var strangers = []audience.Recipient{
+	{Viewer: audience.Viewer{ID: Stranger}},
+	{Viewer: audience.Viewer{ID: Stranger, Circles: []vocab.ID{Circle}}, Follows: true},
+	{Viewer: audience.Viewer{ID: Stranger, Circles: []vocab.ID{Others}}, Answers: true},
+}
+
+func of(t *testing.T, c Case) audience.Audience { return audience.OfObject(c.Object(t), Circle) }
+
+func TestTruthTable(t *testing.T) {
+	t.Parallel()
+	for _, c := range Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			a := of(t, c)
+			if got := a.Visibility(); got != c.Visibility {
+				t.Errorf("Visibility() = %q, want %q", got, c.Visibility)
+			}
+			if got := a.IsPrivate(); got != (c.Visibility == audience.Direct) {
+				t.Errorf("IsPrivate() = %t of what is %s", got, c.Visibility)
+			}
+			if got := audience.NamesOpenly(c.Object(t).Addressing, Bob); got != c.NamesBob {
+				t.Errorf("NamesOpenly(bob) = %t, want %t", got, c.NamesBob)
+			}
+			for n, v := range viewers {
+				if got := a.MaySee(v); got != Yes(t, c.Sees, n) {
+					t.Errorf("MaySee(%s) = %t", Viewers[n], got)
+				}
+				if got := a.MayList(v); got != Yes(t, c.Lists, n) {
+					t.Errorf("MayList(%s) = %t", Viewers[n], got)
+				}
+			}
+			for n, r := range strangers {
+				if got := audience.IsLetterOfStranger(a, r); got != Yes(t, c.Letter, n) {
+					t.Errorf("IsLetterOfStranger(%s) = %t", Strangers[n], got)
+				}
+			}
+		})
+	}
+}
+
+func TestEdits(t *testing.T) {
+	t.Parallel()
+	for _, e := range Edits {
+		t.Run(e.Before+" to "+e.After, func(t *testing.T) {
+			t.Parallel()
+			before, after := of(t, Named(t, e.Before)), of(t, Named(t, e.After))
+			for n, h := range holders {
+				if got := audience.MayReplace(before, after, h); got != Yes(t, e.Replaces, n) {
+					t.Errorf("MayReplace(%s) = %t", Holders[n], got)
+				}
+			}
+		})
+	}
+}
+
+// An edit whose activity and object address different actors is for those of both.
+func TestWith(t *testing.T) {
+	t.Parallel()
+	a := of(t, Named(t, "somebody else")).With(Named(t, "bob").Object(t).Addressing)
+	if !a.Names(Bob) || !a.Names("https://erin.example/erin") || a.IsPublic() {
+		t.Errorf("%+v does not name both", a)
+	}
+	if b := of(t, Named(t, "somebody else")).With(vocab.Addressing{To: []vocab.ID{vocab.Public}}); !b.IsPublic() {
+		t.Errorf("%+v is not public", b)
+	}
+}
+
+// With the followers of the author unknown, what is for them is for nobody: the most private that it can be.
+func TestUnknownFollowers(t *testing.T) {
+	t.Parallel()
+	a := audience.OfObject(Named(t, "followers").Object(t), "")
+	if a.IncludesFollowers() || a.Visibility() != audience.Direct || a.MaySee(audience.Viewer{ID: Stranger}) {
+		t.Errorf("%+v is for somebody", a)
+	}
+}
+
+func TestPageShowsTheTable(t *testing.T) {
+	t.Parallel()
+	const page = "../../docs/audience.md"
+	want := render()
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(page); err != nil || string(got) != want {
+		t.Errorf("docs/audience.md is not the table (%v): go test ./engine/audience -update", err)
+	}
+}
+
+const intro = `# Who may see what
+
+The engine decides who something is for in one place, ` + "`engine/audience`" + `. This page is written from the truth table that is
+its test (` + "`go test ./engine/audience -update`" + `); the same table is run through the SQL form in ` + "`db/audience.go`" + `.
+
+Carol is the author. *Everybody* counts in ` + "`to` and `cc`" + ` alone. What is only for the followers of somebody else is *direct*. A
+member by a group got the post from carol's server, and stands in no document.
+
+`
+
+func render() string {
+	var b strings.Builder
+	b.WriteString(intro)
+	section(&b, "Who may see it", append([]string{"for", "visibility"}, Viewers...), func(c Case) []string {
+		return append([]string{c.Name, c.Visibility}, words(c.Sees)...)
+	})
+	section(&b, "Who finds it in carol's collections", append([]string{"for"}, Viewers...), func(c Case) []string {
+		return append([]string{c.Name}, words(c.Lists)...)
+	})
+	section(&b, "What is a private message of a stranger", append([]string{"for"}, Strangers...), func(c Case) []string {
+		return append([]string{c.Name}, words(c.Letter)...)
+	})
+	b.WriteString("## Who gets new words\n\nAn edit is for those whom it addresses. Others keep what they have.\n\n")
+	row(&b, append([]string{"was for", "is for"}, Holders...))
+	line(&b, 2+len(Holders))
+	for _, e := range Edits {
+		row(&b, append([]string{e.Before, e.After}, words(e.Replaces)...))
+	}
+	return b.String()
+}
+
+func section(b *strings.Builder, title string, head []string, of func(Case) []string) {
+	b.WriteString("## " + title + "\n\n")
+	row(b, head)
+	line(b, len(head))
+	for _, c := range Cases {
+		row(b, of(c))
+	}
+	b.WriteString("\n")
+}
+
+func row(b *strings.Builder, cells []string) {
+	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+}
+
+func line(b *strings.Builder, n int) { b.WriteString(strings.Repeat("|---", n) + "|\n") }
+
+func words(of string) []string {
+	out := make([]string, len(of))
+	for n, c := range of {
+		out[n] = map[rune]string{'y': "yes", 'n': "–"}[c]
+	}
+	return out
+}

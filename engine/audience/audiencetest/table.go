@@ -1,0 +1,133 @@
+// Package audiencetest holds the truth table of audiences: which there are, and who may do what with each. engine/audience
+// and the SQL form in db must both agree with it.
+package audiencetest
+
+import (
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// The parties. Carol is the author, and bob the actor who is named where anybody is.
+const (
+	Carol    = "https://carol.example/users/carol"
+	Circle   = Carol + "/followers"
+	Bob      = "https://bob.example/users/bob"
+	Stranger = "https://stranger.example/users/s"
+	Others   = "https://dave.example/users/dave/followers"
+)
+
+// Viewers are the columns of the table, in order.
+var Viewers = []string{"nobody known", "stranger", "follower", "bob", "bob, who follows", "member by a group", "blocked follower", "blocked bob", "author"}
+
+// Holders are who holds what is edited, in order. Its own inbox: the author sent the edit to the holder in person.
+var Holders = []string{"stranger", "follower", "bob", "by own inbox"}
+
+// Case is one audience, and what is true of it. Of the texts each letter stands for a column: y for yes, n for no.
+type Case struct {
+	Name       string
+	To         string // the members of the document that address somebody, as JSON
+	Visibility string
+	Sees       string // by Viewers: may see it
+	Lists      string // by Viewers: finds it in the author's collections
+	NamesBob   bool   // openly
+	Hides      bool   // somebody stands in bto or bcc, which are never stored
+	Letter     string // by Strangers: it is a private message of a stranger
+}
+
+// Strangers are the users to whom a post comes, as far as they matter for whether it is a stranger's private message.
+var Strangers = []string{"follows nobody", "follows carol", "is answered, in a circle of dave's"}
+
+// Public is how everybody is addressed.
+const Public = string(vocab.Public)
+
+// Cases are the rows of the table.
+var Cases = []Case{
+	{Name: "everybody, listed", To: `"to":"` + Public + `"`, Visibility: "public", Sees: "yyyyyynny", Lists: "yyyyyynny", Letter: "nnn"},
+	{Name: "everybody, by a short form", To: `"to":["as:Public"]`, Visibility: "public", Sees: "yyyyyynny", Lists: "yyyyyynny", Letter: "nnn"},
+	{Name: "everybody, and bob", To: `"to":["` + Public + `","` + Bob + `"],"cc":"` + Circle + `"`, Visibility: "public", Sees: "yyyyyynny", Lists: "yyyyyynny", NamesBob: true, Letter: "nnn"},
+	{Name: "everybody, unlisted", To: `"to":"` + Circle + `","cc":["Public"]`, Visibility: "unlisted", Sees: "yyyyyynny", Lists: "yyyyyynny", Letter: "nnn"},
+	{Name: "followers", To: `"to":["` + Circle + `"]`, Visibility: "followers", Sees: "nnynyynny", Lists: "nnynynnny", Letter: "nnn"},
+	{Name: "followers, in audience", To: `"audience":"` + Circle + `"`, Visibility: "followers", Sees: "nnynyynny", Lists: "nnnnnnnny", Letter: "nnn"},
+	{Name: "followers, and bob", To: `"to":"` + Circle + `","cc":["` + Bob + `"]`, Visibility: "followers", Sees: "nnyyyynny", Lists: "nnynynnny", NamesBob: true, Letter: "nnn"},
+	{Name: "bob", To: `"to":"` + Bob + `"`, Visibility: "direct", Sees: "nnnyyynny", Lists: "nnnnnnnny", NamesBob: true, Letter: "yny"},
+	{Name: "bob, in audience", To: `"audience":["` + Bob + `"]`, Visibility: "direct", Sees: "nnnyyynny", Lists: "nnnnnnnny", NamesBob: true, Letter: "yny"},
+	{Name: "bob, hidden", To: `"to":"` + Carol + `","bcc":"` + Bob + `"`, Visibility: "direct", Sees: "nnnyyynny", Lists: "nnnnnnnny", Hides: true, Letter: "yny"},
+	{Name: "somebody else", To: `"to":"https://erin.example/erin"`, Visibility: "direct", Sees: "nnnnnynny", Lists: "nnnnnnnny", Letter: "yny"},
+	{Name: "the author alone, as to a group", To: `"to":"` + Carol + `"`, Visibility: "direct", Sees: "nnnnnynny", Lists: "nnnnnnnny", Letter: "yny"},
+	{Name: "followers of dave", To: `"to":"` + Others + `"`, Visibility: "direct", Sees: "nnnnnynny", Lists: "nnnnnnnny", Letter: "ynn"},
+	{Name: "everybody, in audience alone", To: `"audience":"` + Public + `"`, Visibility: "direct", Sees: "nnnnnynny", Lists: "nnnnnnnny", Letter: "yny"},
+	{Name: "everybody, hidden", To: `"bto":"` + Public + `"`, Visibility: "direct", Sees: "nnnnnynny", Lists: "nnnnnnnny", Hides: true, Letter: "yny"},
+	{Name: "nobody said", To: `"name":"x"`, Visibility: "direct", Sees: "nnnnnynny", Lists: "nnnnnnnny", Letter: "yny"},
+}
+
+// Edit is one change of an audience, from a case to another by name, and who gets the new words.
+type Edit struct {
+	Before, After string
+	Replaces      string // by Holders
+}
+
+// Edits are the changes of the table. Every audience but one decides alone who gets new words; where the edit addresses
+// nobody, the audience from before does.
+var Edits = []Edit{
+	{"everybody, listed", "everybody, unlisted", "yyyy"},
+	{"everybody, listed", "followers", "nyny"},
+	{"everybody, and bob", "followers, and bob", "nyyy"},
+	{"everybody, listed", "bob", "nnyy"},
+	{"everybody, listed", "nobody said", "yyyy"},
+	{"followers", "everybody, listed", "yyyy"},
+	{"followers", "followers", "nyny"},
+	{"followers", "bob", "nnyy"},
+	{"followers", "somebody else", "nnny"},
+	{"followers", "nobody said", "nyny"},
+	{"bob", "bob", "nnyy"},
+	{"bob", "somebody else", "nnny"},
+	{"bob", "the author alone, as to a group", "nnny"},
+	{"bob", "followers of dave", "nnny"},
+	{"bob", "nobody said", "nnyy"},
+	{"the author alone, as to a group", "the author alone, as to a group", "nnny"},
+	{"the author alone, as to a group", "somebody else", "nnny"},
+	{"nobody said", "nobody said", "yyyy"},
+	{"nobody said", "somebody else", "nnny"},
+}
+
+// Doc returns a post of carol's with the addressing of the case.
+func (c Case) Doc(t testing.TB) vocab.Doc {
+	t.Helper()
+	d, err := vocab.ParseDoc([]byte(`{"id":"` + Carol + `/notes/1","type":"Note","attributedTo":"` + Carol + `",` + c.To + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// Object returns the post as it is read.
+func (c Case) Object(t testing.TB) *vocab.Object {
+	t.Helper()
+	o, err := vocab.ObjectOf(c.Doc(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// Named returns the case of that name.
+func Named(t testing.TB, name string) Case {
+	t.Helper()
+	for _, c := range Cases {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("there is no audience %q", name)
+	return Case{}
+}
+
+// Yes reports what a text says of a column.
+func Yes(t testing.TB, of string, column int) bool {
+	t.Helper()
+	if column >= len(of) {
+		t.Fatalf("%q has no column %d", of, column)
+	}
+	return of[column] == 'y'
+}

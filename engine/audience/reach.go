@@ -1,0 +1,102 @@
+package audience
+
+import (
+	"slices"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// spread are the activities that concern whoever holds something of their actor, addressed or not.
+var spread = []string{"Update", "Delete", "Undo", "Move", "Block", "Add", "Remove"}
+
+// concerning are the activities that concern the local owner of what they are about, addressed or not. A post concerns the
+// owner of what it answers only when it is for everybody: a private one is for those whom it names.
+var concerning = []string{"Follow", "Accept", "Reject", "Undo", "Block", "Like", "Dislike", "Announce", "Create"}
+
+// Spreads reports whether activities of a type concern everybody who holds something of their actor.
+func Spreads(activity string) bool { return slices.Contains(spread, activity) }
+
+// Arrival is an activity that came to this server, and how.
+type Arrival struct {
+	Activity  *vocab.Activity
+	Sender    *vocab.Actor // its actor
+	Forwarder *vocab.Actor // who sent it, when that is not its actor; else nil
+	Inbox     vocab.ID     // the actor of the user whose own inbox it came to; empty: it came to the shared one
+	Relayed   bool         // a relay sent it: those whom it only concerns get it from its author
+}
+
+// Reach says which local users an arrival may concern: it may say too many, never too few.
+type Reach struct {
+	Owners     []vocab.ID // users who are one of these, or to whom it belongs
+	Followers  []vocab.ID // users who follow one of these actors
+	Acquainted bool       // users who hold anything of the sender
+}
+
+// Reach returns which local users the arrival may concern. Groups are never expanded on the way in.
+func (a Arrival) Reach() Reach {
+	r := Reach{Owners: a.named()}
+	if !a.Relayed {
+		r.Owners = append(r.Owners, About(a.Activity)...)
+		if a.Inbox != "" && !a.isLeaked() {
+			r.Owners = append(r.Owners, a.Inbox)
+		}
+	}
+	if a.Forwarder != nil && a.Inbox == "" && Names(a.Activity.Addressing, a.Forwarder.Followers) {
+		r.Followers = append(r.Followers, a.Forwarder.ID)
+	}
+	toFollowers := a.isForFollowers()
+	letter := a.Activity.Type == "Update" && a.Inbox != "" && !toFollowers && len(a.Activity.All()) > 0 // others whom it is for get it, too
+	switch kind := a.Activity.Type; {
+	case kind != "Move" && Spreads(kind) && !letter:
+		r.Acquainted = true
+	case kind == "Move", a.Inbox == "" && toFollowers: // a follow is all that moves
+		r.Followers = append(r.Followers, a.Sender.ID)
+	}
+	return r
+}
+
+// IsMeantFor reports whether the arrival is for a user in person: its actor sent it to the user's own inbox, or it names the
+// user. Where others forward it to is not for them to say.
+func (a Arrival) IsMeantFor(user vocab.ID) bool {
+	return a.Forwarder == nil && a.Inbox == user || Names(a.Activity.Addressing, user)
+}
+
+// named returns everybody whom the activity names. In one user's own inbox hidden names reach no others.
+func (a Arrival) named() []vocab.ID {
+	if a.Inbox == "" {
+		return a.Activity.All()
+	}
+	return Open(a.Activity.Addressing)
+}
+
+// isForFollowers reports whether it is for those who follow its actor, whom the shared inbox stands for.
+func (a Arrival) isForFollowers() bool { return IsForFollowers(a.Activity, a.Sender.Followers) }
+
+// isLeaked reports whether a private post was forwarded to a user whom it does not address, nor the followers of its
+// forwarder.
+func (a Arrival) isLeaked() bool {
+	post := OfActivity(a.Activity, a.Sender.Followers)
+	return a.Forwarder != nil && a.Activity.Type == "Create" && post.IsPrivate() && !post.Names(a.Forwarder.Followers) && !post.Names(a.Inbox)
+}
+
+// IsForFollowers reports whether an activity is for those who follow its actor. A boost that names nobody is: some servers
+// send it to those who follow.
+func IsForFollowers(a *vocab.Activity, followers vocab.ID) bool {
+	to := OfActivity(a, followers)
+	return !to.IsPrivate() || a.Type == "Announce" && to.IsUnaddressed()
+}
+
+// About returns what an activity is about, down to the object of an embedded activity and the parent of a reply: its local
+// owner is concerned, addressed or not.
+func About(a *vocab.Activity) []vocab.ID {
+	if !slices.Contains(concerning, a.Type) || a.Type == "Create" && !IsPublic(a.Addressing) {
+		return nil
+	}
+	ids := []vocab.ID{a.Object.ID}
+	for _, name := range []string{"object", "inReplyTo", "actor"} {
+		if r, err := a.Object.Doc.Ref(name); err == nil {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
