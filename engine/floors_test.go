@@ -93,6 +93,7 @@ var doors = map[string]string{
 	"github.com/go-fed/httpsig":           "engine/signature",
 	"github.com/dunglas/httpsfv":          "engine/signature",
 	"github.com/go-json-experiment/json":  "engine/vocab",
+	"github.com/microcosm-cc/bluemonday":  "engine/vocab",
 	"code.dny.dev/ssrf":                   "engine/transport",
 	"github.com/spf13":                    "cmd", // cobra and its pflag
 	"github.com/charmbracelet/lipgloss":   "cmd",

@@ -8,7 +8,7 @@ import (
 )
 
 // maxText bounds how much HTML is read for its words, in bytes.
-const maxText = 256 << 10
+const maxText = 512 << 10
 
 // space is what HTML takes for white space (HTML Living Standard §2.3.2, "ASCII whitespace").
 const space = " \t\n\f\r"
@@ -51,8 +51,7 @@ var hidden = map[string]bool{"script": true, "style": true, "title": true, "ifra
 
 // HTMLToText reduces HTML to the words a reader sees, in linear time; what scripts and styles hold is left out.
 func HTMLToText(s string) string {
-	s = strings.ToValidUTF8(s[:min(len(s), maxText)], "")
-	z := nethtml.NewTokenizer(strings.NewReader(s))
+	z := nethtml.NewTokenizer(strings.NewReader(cutText(s)))
 	var w words
 	within := "" // a hidden element
 	for {

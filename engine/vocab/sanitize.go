@@ -1,0 +1,197 @@
+package vocab
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/microcosm-cc/bluemonday"
+	nethtml "golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// maxNesting bounds how deep elements stand in sanitized HTML: browsers take time that grows with it.
+const maxNesting = 32
+
+// harmless is the HTML that posts of other servers are made of (Mastodon's and those of the editors of articles).
+var harmless = newHarmless()
+
+func newHarmless() *bluemonday.Policy {
+	p := bluemonday.NewPolicy()
+	p.AllowElements("p", "br", "span", "strong", "em", "b", "i", "u", "s", "del", "ins", "sub", "sup", "small", "code", "pre", "blockquote", "q",
+		"ul", "ol", "li", "dl", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "ruby", "rt", "rp")
+	p.AllowAttrs("href").Matching(webLink).OnElements("a")
+	p.AllowAttrs("class").OnElements("a", "span", "p")
+	p.AllowAttrs("start", "value").Matching(regexp.MustCompile(`^-?[0-9]{1,9}$`)).OnElements("ol", "li")
+	p.AllowAttrs("lang").Matching(languageTag).OnElements("p", "span", "blockquote", "a")
+	p.AllowAttrs("dir").Matching(regexp.MustCompile(`^(ltr|rtl|auto)$`)).OnElements("p", "span", "blockquote")
+	p.AllowURLSchemes("http", "https", "mailto")
+	p.RequireParseableURLs(true)
+	p.AllowRelativeURLs(false)
+	p.RequireNoFollowOnLinks(true)
+	p.RequireNoReferrerOnLinks(true)
+	p.AddTargetBlankToFullyQualifiedLinks(true) // and with it noopener
+	return p
+}
+
+// webLink is what the links lead to: another server, or a mailbox.
+var webLink = regexp.MustCompile(`(?i)^(https?://[^/?#]|mailto:.)`)
+
+// classes are the names by which posts tell mentions, hashtags and the parts of a link from other words; those of
+// microformats begin with one of classPrefixes.
+var (
+	classes       = []string{"mention", "hashtag", "invisible", "ellipsis", "quote-inline"}
+	classPrefixes = regexp.MustCompile(`^(h|p|u|dt|e)-[a-z-]{1,30}$`)
+)
+
+// Sanitize returns HTML of others as it can stand in a page: only the elements of text, no scripts and styles, links of
+// the web and mail alone, every element closed, none nested deeper than 32. It takes linear time. HTML that the
+// sanitizer cannot get through becomes nothing.
+func Sanitize(s string) (clean string) {
+	if isSimple(s) {
+		return s
+	}
+	defer func() {
+		if recover() != nil { // CVE-2026-50129: one post must not take the feed away
+			clean = ""
+		}
+	}()
+	return closeElements(harmless.Sanitize(cutText(s)))
+}
+
+// cutText returns what is read of a text: maxText bytes of it, cut between characters.
+func cutText(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxText)], "") }
+
+// isSimple reports whether HTML holds no elements but paragraphs, closed one after the other, and line breaks: most posts
+// do, and are harmless as they are.
+func isSimple(s string) bool {
+	if len(s) > maxText {
+		return false
+	}
+	for open := false; ; {
+		i := strings.IndexByte(s, '<')
+		if i < 0 {
+			return !open
+		}
+		s = s[i:]
+		end := strings.IndexByte(s, '>') + 1
+		switch s[:end] {
+		case "<br>", "<br/>", "<br />":
+		case "<p>":
+			if open {
+				return false
+			}
+			open = true
+		case "</p>":
+			if !open {
+				return false
+			}
+			open = false
+		default:
+			return false
+		}
+		s = s[end:]
+	}
+}
+
+// void are the elements allowed that have no end.
+var void = map[string]bool{"br": true, "hr": true}
+
+// closeElements closes the elements of sanitized HTML that are not closed, leaves out the ends of those that were not
+// begun and elements nested too deep, and keeps the known classes: what stands around it in a page stays as it is. The
+// sanitizer has written the links anew: those that lead nowhere any more go.
+func closeElements(s string) string {
+	var b strings.Builder
+	var open []string
+	z := nethtml.NewTokenizer(strings.NewReader(s))
+	for {
+		switch z.Next() {
+		case nethtml.ErrorToken: // the end
+			for _, name := range slices.Backward(open) {
+				b.WriteString("</" + name + ">")
+			}
+			return b.String()
+		case nethtml.TextToken:
+			b.Write(z.Raw())
+		case nethtml.StartTagToken, nethtml.SelfClosingTagToken:
+			t := z.Token()
+			switch {
+			case void[t.Data]:
+				t.Type = nethtml.StartTagToken
+				b.WriteString(t.String())
+			case len(open) < maxNesting:
+				open = append(open, t.Data)
+				t.Type = nethtml.StartTagToken
+				t.Attr = keepAttributes(t.Attr)
+				b.WriteString(t.String())
+			}
+		case nethtml.EndTagToken:
+			name, _ := z.TagName()
+			begun := lastIndex(open, string(name))
+			for begun >= 0 && len(open) > begun {
+				b.WriteString("</" + open[len(open)-1] + ">")
+				open = open[:len(open)-1]
+			}
+		}
+	}
+}
+
+func lastIndex(open []string, name string) int {
+	for i, o := range slices.Backward(open) {
+		if o == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func keepAttributes(attrs []nethtml.Attribute) []nethtml.Attribute {
+	kept := attrs[:0]
+	for _, a := range attrs {
+		if a.Key == "class" {
+			a.Val = keepClasses(a.Val)
+		}
+		if a.Key == "class" && a.Val == "" || a.Key == "href" && !webLink.MatchString(a.Val) {
+			continue
+		}
+		kept = append(kept, a)
+	}
+	return kept
+}
+
+func keepClasses(value string) string {
+	unknown := func(c string) bool { return !slices.Contains(classes, c) && !classPrefixes.MatchString(c) }
+	return strings.Join(slices.DeleteFunc(strings.Fields(value), unknown), " ")
+}
+
+// PlainText returns a text that should hold no HTML: as it is when it has none, else the words a reader sees. Angles that
+// are no markup, as in Vec<T>, stay.
+func PlainText(s string) (text string) {
+	if !strings.ContainsRune(s, '<') || !hasMarkup(s) {
+		return s
+	}
+	defer func() {
+		if recover() != nil {
+			text = ""
+		}
+	}()
+	return HTMLToText(s)
+}
+
+// hasMarkup reports whether a text holds an element of HTML, or anything of its form that has attributes.
+func hasMarkup(s string) bool {
+	z := nethtml.NewTokenizer(strings.NewReader(cutText(s)))
+	for {
+		switch z.Next() {
+		case nethtml.ErrorToken:
+			return len(s) > maxText
+		case nethtml.CommentToken, nethtml.DoctypeToken:
+			return true
+		case nethtml.StartTagToken, nethtml.SelfClosingTagToken, nethtml.EndTagToken:
+			name, attributes := z.TagName()
+			if attributes || atom.Lookup(name) != 0 {
+				return true
+			}
+		}
+	}
+}

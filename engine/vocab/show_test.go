@@ -1,0 +1,120 @@
+package vocab
+
+import (
+	"strings"
+	"testing"
+)
+
+// A note is shown with the members of want, beside its id.
+func TestShow(t *testing.T) {
+	const carol = `"https://q.example/notes/1"`
+	for _, tt := range []struct {
+		name, object string
+		languages    []string
+		readable     string
+		want         string
+	}{
+		{name: "what most notes are", object: `"content":"<p>one</p><p>two</p>"`,
+			readable: `{"text":"one\n\ntwo"}`, want: `"content":"<p>one</p><p>two</p>","source":{"content":"one\n\ntwo","mediaType":"text/plain"}`},
+		{name: "PAR-09 HTML is made harmless", object: `"content":"<b onclick=x>hi</b><script>x()</script>","name":"<img src=x onerror=x>n","summary":"<i>s</i>"`,
+			readable: `{"content":"<b>hi</b>","name":"n","summary":"s","text":"hi"}`, want: `"content":"<b>hi</b>","name":"n","source":{"content":"hi","mediaType":"text/plain"},"summary":"s"`},
+		{name: "PAR-09 HTML that is only harm", object: `"content":"<script>x()</script>"`, readable: `{"content":""}`, want: ``},
+		{name: "the author's own plain text", object: `"content":"<p>x</p>","source":{"content":"x y","mediaType":"text/plain","other":"<b>"}`,
+			readable: `{}`, want: `"content":"<p>x</p>","source":{"content":"x y","mediaType":"text/plain"}`},
+		{name: "Markdown gives way", object: `"content":"<b>x</b>","source":{"content":"**x**","mediaType":"text/markdown"}`,
+			readable: `{"text":"x"}`, want: `"content":"<b>x</b>","source":{"content":"x","mediaType":"text/plain"}`},
+		{name: "words that are none", object: `"content":{"a":"b"},"name":7,"summary":["x"],"source":true`, readable: `{}`, want: ``},
+		{name: "one language says the same", object: `"content":"hi","contentMap":{"en":"hi"}`, readable: `{"text":"hi"}`,
+			want: `"content":"hi","source":{"content":"hi","mediaType":"text/plain"}`},
+		{name: "languages alone: the first in the document", object: `"contentMap":{"fr":"bon <b onclick=x>jour</b>","de":"guten Tag"}`,
+			readable: `{"content":"bon <b>jour</b>","contentMap":{"de":"guten Tag","fr":"bon <b>jour</b>"},"text":"bon jour"}`,
+			want:     `"content":"bon <b>jour</b>","source":{"content":"bon jour","mediaType":"text/plain"}`},
+		{name: "languages alone: the reader's", object: `"contentMap":{"fr":"jour","pt-BR":"<p>dia</p>","de":"Tag"},"nameMap":{"de":"N"}`, languages: []string{"it", "pt", "fr"},
+			readable: `{"content":"jour","contentMap":{"de":"Tag","fr":"jour","pt-BR":"<p>dia</p>"},"name":"N","text":"jour"}`,
+			want:     `"content":"<p>dia</p>","name":"N","source":{"content":"dia","mediaType":"text/plain"}`},
+		{name: "languages that are none", object: `"contentMap":{"<b>":"x","":"y","en":7}`, readable: `{}`, want: ``},
+		{name: "SEE-03 what it answers, embedded", object: `"inReplyTo":{"id":` + carol + `,"type":"Note","content":"altered"}`, readable: `{}`, want: `"inReplyTo":` + carol},
+		{name: "SEE-03 a copy without an id", object: `"inReplyTo":{"type":"Note","attributedTo":"https://q.example/carol","content":"altered","name":"altered"}`, readable: `{}`, want: ``},
+		{name: "SEE-03 a quote, and a copy as attachment", object: `"quote":{"id":` + carol + `,"content":"altered"},"attachment":[{"id":` + carol + `,"attributedTo":"https://q.example/carol","name":"altered"},{"type":"Image","url":"https://p.example/i","name":"a <b>cat</b>","content":"altered"}]`,
+			readable: `{}`, want: `"attachment":[` + carol + `,{"name":"a cat","type":"Image","url":"https://p.example/i"}],"quote":` + carol},
+		{name: "collections by id", object: `"replies":{"id":"https://p.example/r","type":"Collection","first":{"type":"CollectionPage","items":[{"content":"x"}]}},"likes":{"type":"Collection","totalItems":3}`,
+			readable: `{}`, want: `"likes":{"totalItems":3,"type":"Collection"},"replies":"https://p.example/r"`},
+		{name: "tags and options stay", object: `"tag":[{"id":"https://p.example/e","type":"Emoji","name":":x:","icon":{"url":"https://p.example/x.png"}}],"oneOf":[{"type":"Note","name":"yes","replies":{"type":"Collection","totalItems":1}}]`,
+			readable: `{}`, want: `"oneOf":[{"name":"yes","replies":{"totalItems":1,"type":"Collection"},"type":"Note"}],"tag":[{"icon":{"url":"https://p.example/x.png"},"id":"https://p.example/e","name":":x:","type":"Emoji"}]`},
+		{name: "IDN-04 authors of other servers", object: `"attributedTo":["1","https://p.example/bob",{"id":"https://q.example/carol","type":"Person","name":"carol"}]`,
+			readable: `{}`, want: `"attributedTo":"https://p.example/bob"`},
+		{name: "what serves its way", object: `"@context":["x"],"proof":{},"signature":{},"bto":["x"],"_misskey_content":"<small>x</small>","x<b>":1`, readable: `{}`, want: `"_misskey_content":"x"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			raw := `{"object":[{"id":"https://p.example/1",` + tt.object + `}]}`
+			d := parse(t, raw).Sub("object")
+			readable := Readable(d, []byte(raw), "object")
+			if got := string(readable.JSON()); got != tt.readable {
+				t.Errorf("Readable =\n%s, want\n%s", got, tt.readable)
+			}
+			before := string(d.JSON())
+			got := Show(d, readable, tt.languages)
+			delete(got, "id")
+			if got := string(got.JSON()); got != `{`+tt.want+`}` {
+				t.Errorf("Show =\n%s, want\n{%s}", got, tt.want)
+			}
+			if after := string(d.JSON()); after != before {
+				t.Errorf("the document became %s", after)
+			}
+		})
+	}
+}
+
+func TestShowActivity(t *testing.T) {
+	const own, foreign = `"https://p.example/1"`, `"https://q.example/1"`
+	for _, tt := range []struct {
+		name, activity string
+		stored         bool
+		want           string
+	}{
+		{name: "an object that is stored", activity: `"type":"Create","object":{"id":` + own + `,"content":"x"},"content":"x","summary":"bob wrote x"`, stored: true, want: `"object":` + own + `,"type":"Create"`},
+		{name: "one of the actor's own that is not", activity: `"type":"Offer","object":{"id":` + own + `,"type":"Thing","name":"<b>n</b>","content":"x"}`, want: `"object":{"id":` + own + `,"name":"n","type":"Thing"},"type":"Offer"`},
+		{name: "SEE-03 another's", activity: `"type":"Announce","object":{"id":` + foreign + `,"type":"Note","content":"altered"}`, want: `"object":` + foreign + `,"type":"Announce"`},
+		{name: "SEE-03 a neighbour's", activity: `"type":"Like","content":"👍","object":[{"id":` + own + `,"attributedTo":"https://p.example/dan","content":"altered"}]`, want: `"content":"👍","object":[` + own + `],"type":"Like"`},
+		{name: "SEE-03 a copy without an id", activity: `"type":"Like","object":{"attributedTo":"https://q.example/carol","content":"altered"}`, want: `"type":"Like"`},
+		{name: "SEE-03 copies elsewhere", activity: `"type":"Like","target":{"id":` + foreign + `,"content":"altered"},"instrument":{"actor":"https://q.example/carol","content":"altered"}`, want: `"target":` + foreign + `,"type":"Like"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ShowActivity(parse(t, `{"@context":"x","proof":{},"actor":"https://p.example/bob",`+tt.activity+`}`), tt.stored)
+			if got := string(got.JSON()); got != `{"actor":"https://p.example/bob",`+tt.want+`}` {
+				t.Errorf("ShowActivity =\n%s, want\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+func parse(t *testing.T, raw string) Doc {
+	t.Helper()
+	d, err := ParseDoc([]byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// Whatever a document holds, it is shown without HTML but in content.
+func FuzzShow(f *testing.F) {
+	addHabits(f)
+	f.Add([]byte(`{"content":"<b>x","contentMap":{"en":"<script>"},"tag":[{"name":"<img onerror=x>"}],"a":{"b":["<svg onload=x>"]}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		d, err := ParseDoc(raw)
+		if err != nil {
+			return
+		}
+		shown := Show(d, Readable(d, raw), nil)
+		checkHarmless(t, string(raw), shown.Text("content"))
+		delete(shown, "content")
+		delete(shown, "source")
+		if _, err := ParseDoc(ShowActivity(d, false).JSON()); err != nil {
+			t.Error(err)
+		}
+		if s := string(shown.JSON()); strings.Contains(s, "<script") && !strings.Contains(string(raw), "&") {
+			t.Errorf("%s is shown as %s", raw, s)
+		}
+	})
+}
