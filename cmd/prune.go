@@ -79,6 +79,7 @@ func (a *app) showPruned(r engine.PruneReport) error {
 		{key: "pruned_deliveries", value: strconv.Itoa(r.Deliveries), titled: true},
 		{key: "pruned_jobs", value: strconv.Itoa(r.Jobs), titled: true},
 		{key: "failed_deliveries", value: strconv.Itoa(r.Lapsed), titled: r.Lapsed == 0},
+		{key: "pruned_audit", value: strconv.Itoa(r.Audits), titled: r.Audits == 0},
 		{key: "pruned_reports", value: strconv.Itoa(r.Reports), titled: true},
 		{key: "failed", value: strconv.Itoa(r.Failed), titled: true},
 		{key: "days", value: strconv.Itoa(r.Days), titled: true},

@@ -54,23 +54,6 @@ func (t *Tx) Poison(ctx context.Context, uri vocab.ID, raw []byte, reason string
 	return err
 }
 
-// Audit is one action dispatched in the user's name.
-type Audit struct {
-	At       time.Time
-	Token    uuid.UUID // zero: not by a token
-	Action   string
-	Params   json.RawMessage // without secrets and ciphertext
-	Outcome  string          // "ok", or the code of the refusal
-	Activity vocab.ID
-}
-
-// AddAudit records an action.
-func (t *Tx) AddAudit(ctx context.Context, a Audit) error {
-	_, err := t.exec(ctx, "record action", `INSERT INTO audit (at, token_id, action, params, outcome, activity_uri) VALUES ($1, nullif($2, '00000000-0000-0000-0000-000000000000'::uuid), $3, $4, $5, nullif($6, ''))`,
-		a.At, a.Token, a.Action, a.Params, a.Outcome, a.Activity)
-	return err
-}
-
 // CountActions counts what was done by a token within the last hour and the last day.
 func (t *Tx) CountActions(ctx context.Context, token uuid.UUID, now time.Time) (hour, day int, err error) {
 	err = t.row(ctx, "count actions", `SELECT count(*) FILTER (WHERE at > $2), count(*) FROM audit

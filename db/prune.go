@@ -32,6 +32,7 @@ type Pruned struct {
 	Deliveries int // done long ago: their jobs remember whom they reached
 	Jobs       int // with their deliveries
 	Lapsed     int // deliveries given up that were parked for too long
+	Audits     int // records of actions
 }
 
 func (p *Pruned) add(q Pruned) {
@@ -42,6 +43,7 @@ func (p *Pruned) add(q Pruned) {
 	p.Deliveries += q.Deliveries
 	p.Jobs += q.Jobs
 	p.Lapsed += q.Lapsed
+	p.Audits += q.Audits
 }
 
 // Prune removes what others sent long ago and the user had nothing to do with. An activity stays, with its object, when
@@ -53,12 +55,12 @@ func (p *Pruned) add(q Pruned) {
 //   - it is a Follow, or answers one, and there is a relationship with its actor.
 //
 // Ids stay taken, and deletions remembered; moves are, as long as they keep an account from moving again. What became of
-// the user's own activities is forgotten as p.Deliveries says. It works in
+// the user's own activities is forgotten as p.Deliveries says, and what was dispatched half a year ago. It works in
 // transactions of bounded size and rests after each as long as it took. When it ends early, what is done is done, and
 // counted.
 func (c *Cluster) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pruned, error) {
 	var all Pruned
-	passes := []func(context.Context, *Tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs}
+	passes := []func(context.Context, *Tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs, pruneAudit}
 	if !p.Before.IsZero() {
 		passes = append(passes, pruneActivities, pruneOrphans, pruneActors, pruneMoves)
 	}

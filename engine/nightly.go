@@ -66,7 +66,7 @@ func (e *Engine) pruneTonight(ctx context.Context) {
 			}
 		}
 		e.log.InfoContext(ctx, "databases pruned", "users", len(r.Users), "failed", r.Failed, "activities", r.Activities, "objects", r.Objects, "reports", r.Reports,
-			"deliveries", r.Deliveries, "jobs", r.Jobs, "failed_deliveries", r.Lapsed,
+			"deliveries", r.Deliveries, "jobs", r.Jobs, "failed_deliveries", r.Lapsed, "audit", r.Audits,
 			"took", time.Duration(r.Millis)*time.Millisecond)
 	}
 }

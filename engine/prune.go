@@ -30,6 +30,7 @@ type PruneCounts struct {
 	Deliveries int `json:"pruned_deliveries"` // done over a week ago: their jobs remember whom they reached
 	Jobs       int `json:"pruned_jobs"`       // fan-outs made delivery.retention ago, with their deliveries
 	Lapsed     int `json:"failed_deliveries"` // given up: their hosts were inactive for too long
+	Audits     int `json:"pruned_audit"`      // records of actions dispatched half a year ago
 }
 
 func (c *PruneCounts) add(more PruneCounts) {
@@ -40,6 +41,7 @@ func (c *PruneCounts) add(more PruneCounts) {
 	c.Deliveries += more.Deliveries
 	c.Jobs += more.Jobs
 	c.Lapsed += more.Lapsed
+	c.Audits += more.Audits
 }
 
 // PruneReport says what became of a pruning.

@@ -181,6 +181,7 @@ func (e *Engine) drain(p *parts, stopDelivering func(), delivered <-chan error) 
 	if err := p.public.Shutdown(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("drain requests: %w", errors.Join(err, p.public.Close())))
 	}
+	p.outbox.Flush(ctx)
 	if err := p.inbox.Close(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("drain inboxes: %w", err))
 	}

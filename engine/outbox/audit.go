@@ -2,6 +2,8 @@ package outbox
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,28 +13,60 @@ import (
 )
 
 const (
-	maxAudited     = 1 << 10 // bytes of one text among the parameters
-	maxAuditedName = 64      // bytes of an action's name
-	auditTime      = 5 * time.Second
+	maxAudited       = 1 << 10            // bytes of one text among the parameters
+	maxAuditedParams = 4<<10 - 512        // bytes of all of them: with the rest, a record has 4 KiB at most
+	auditedPart      = 12                 // bytes that each part of a document takes beside its text when it is stored
+	leftOut          = "lightweb:leftOut" // how many parameters are not in the record
+	maxAuditedName   = 64                 // bytes of an action's name
+	auditTime        = 5 * time.Second
 )
 
 // audit returns the record of a dispatch that ended like this.
 func audit(x *exchange, outcome string) db.Audit {
-	return db.Audit{At: x.now, Token: x.Token, Action: clip(x.Action.Name, maxAuditedName), Params: auditedParams(x.Action.Params),
-		Outcome: outcome, Activity: x.result.ActivityID}
+	return db.Audit{At: x.now, Token: x.Token, Action: x.Action.Name, Params: auditedParams(x.Action.Params), Outcome: outcome, Activity: x.result.ActivityID}
 }
 
-// auditRefusal records a dispatch that came to nothing. It is answered all the same when that fails: the record of a
+// auditRefusal counts a dispatch that came to nothing. It is answered all the same when that fails: the record of a
 // refusal is not worth another one.
 func (o *Outbox) auditRefusal(ctx context.Context, x *exchange, refusal error) {
+	kind := refused{token: x.Token, outcome: code(refusal), hour: x.now.Truncate(time.Hour)}
+	if _, known := vocabulary[x.Action.Name]; known { // else names could be invented without end
+		kind.action = x.Action.Name
+	}
+	counted := o.refusals.count(x.User, kind)
+	if len(counted) == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTime)
 	defer cancel()
-	x.result = Result{}
-	err := o.Store.Write(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		return tx.AddAudit(ctx, audit(x, code(refusal)))
-	})
+	err := o.storeRefusals(ctx, x.User, counted, kind, auditedParams(x.Action.Params))
 	if err != nil && fault.KindOf(refusal) != fault.Unavailable { // else what stood in the way of both is told already
 		o.Log.ErrorContext(ctx, "refusal could not be audited", "user", x.User, "err", err)
+	}
+}
+
+// storeRefusals stores counts of refusals; params are those of the latest one.
+func (o *Outbox) storeRefusals(ctx context.Context, u vocab.Username, counted map[refused]int, latest refused, params []byte) error {
+	return o.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		for kind, times := range counted {
+			a := db.Audit{At: kind.hour, Token: kind.token, Action: kind.action, Params: []byte("{}"), Outcome: kind.outcome, Times: times}
+			if kind == latest {
+				a.Params = params
+			}
+			if err := tx.AddRefusal(ctx, a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Flush stores what was refused and only counted.
+func (o *Outbox) Flush(ctx context.Context) {
+	for u, counted := range o.refusals.all() {
+		if err := o.storeRefusals(ctx, u, counted, refused{}, nil); err != nil {
+			o.Log.WarnContext(ctx, "refusals could not be audited", "user", u, "err", err)
+		}
 	}
 }
 
@@ -60,15 +94,29 @@ func code(err error) string {
 	return "internal_error"
 }
 
-// auditedParams returns the parameters with long texts cut; none when they are no JSON object that can be stored.
+// auditedParams returns the parameters with long texts cut, and without those for which there is no room then, in the
+// order of their names; none when they are no JSON object that can be stored.
 func auditedParams(raw []byte) []byte {
 	d, err := vocab.ParseDoc(raw)
 	if err != nil {
 		return []byte("{}")
 	}
-	return short(d).(vocab.Doc).JSON()
+	out, room, left := vocab.Doc{}, maxAuditedParams-len(leftOut)-2*auditedPart, 0
+	for _, name := range slices.Sorted(maps.Keys(d)) {
+		part := short(d[name])
+		if size := len(name) + auditedPart + weigh(part); len(name) <= maxAuditedName && size <= room {
+			out[name], room = part, room-size
+		} else {
+			left++
+		}
+	}
+	if left > 0 {
+		out[leftOut] = left
+	}
+	return out.JSON()
 }
 
+// short cuts the texts in v.
 func short(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -76,7 +124,7 @@ func short(v any) any {
 	case vocab.Doc:
 		out := vocab.Doc{}
 		for name, part := range v {
-			out[clip(name, maxAuditedName)] = short(part)
+			out[name] = short(part)
 		}
 		return out
 	case []any:
@@ -87,6 +135,24 @@ func short(v any) any {
 		return out
 	}
 	return v
+}
+
+// weigh returns about how many bytes v takes when it is stored, and not less than it is written with.
+func weigh(v any) int {
+	n := auditedPart
+	switch v := v.(type) {
+	case vocab.Doc:
+		for name, part := range v {
+			n += auditedPart + len(name) + weigh(part)
+		}
+	case []any:
+		for _, part := range v {
+			n += weigh(part)
+		}
+	default:
+		n += len(vocab.Doc{"": v}.JSON()) - len(`{"":}`)
+	}
+	return n
 }
 
 func clip(s string, n int) string { return strings.ToValidUTF8(s[:min(len(s), n)], "") }

@@ -79,11 +79,12 @@ type Deps struct {
 type Outbox struct {
 	Deps
 	pipeline *pipeline.Pipeline[*exchange]
+	refusals *refusals
 }
 
 // New returns an outbox. It holds the table of contents of the pipeline.
 func New(d Deps) *Outbox {
-	o := &Outbox{Deps: d}
+	o := &Outbox{Deps: d, refusals: newRefusals(d.Now)}
 	o.pipeline = pipeline.New("dispatch", d.Log, d.Metrics,
 		pipeline.Step[*exchange]{Name: "validateAction", Run: o.validateAction},
 		pipeline.Do("resolveRecipients", o.resolveRecipients),
@@ -148,7 +149,8 @@ type exchange struct {
 }
 
 // Dispatch does what d asks for. With a nil error everything that follows from it is stored and will be delivered.
-// Dispatched again under the same Idempotency-Key, it is answered as before. Every dispatch is audited.
+// Dispatched again under the same Idempotency-Key, it is answered as before. Every dispatch is audited:
+// one that is refused may be counted only.
 func (o *Outbox) Dispatch(ctx context.Context, d Dispatch) (Result, error) {
 	x := &exchange{Dispatch: d, now: o.Now().UTC().Truncate(time.Millisecond)}
 	err := o.pipeline.Run(ctx, x)

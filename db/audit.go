@@ -1,0 +1,53 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// keptAudit is how long it is remembered what was dispatched.
+const keptAudit = 180 * 24 * time.Hour
+
+// Audit is one action dispatched in the user's name, or the refusals of one within an hour.
+type Audit struct {
+	At       time.Time
+	Token    uuid.UUID // zero: not by a token
+	Action   string
+	Params   json.RawMessage // without secrets and ciphertext
+	Outcome  string          // "ok", or the code of the refusal
+	Activity vocab.ID
+	Times    int // of a refusal: how often; 0 is once
+}
+
+// AddAudit records an action that was done.
+func (t *Tx) AddAudit(ctx context.Context, a Audit) error {
+	_, err := t.exec(ctx, "record action", `INSERT INTO audit (at, token_id, action, params, outcome, activity_uri) VALUES ($1, nullif($2, '00000000-0000-0000-0000-000000000000'::uuid), $3, $4, $5, nullif($6, ''))`,
+		a.At, a.Token, a.Action, a.Params, a.Outcome, a.Activity)
+	return err
+}
+
+// AddRefusal counts a refused action: within an hour a token has one row for each action and outcome, with the parameters
+// of the first.
+func (t *Tx) AddRefusal(ctx context.Context, a Audit) error {
+	_, err := t.exec(ctx, "count refusal", `INSERT INTO audit (at, token_id, action, params, outcome, times, hour)
+		VALUES ($1, nullif($2, '00000000-0000-0000-0000-000000000000'::uuid), $3, $4, $5, $6, date_trunc('hour', $1::timestamptz, 'UTC'))
+		ON CONFLICT (coalesce(token_id, '00000000-0000-0000-0000-000000000000'::uuid), action, outcome, hour) WHERE hour IS NOT NULL
+		DO UPDATE SET times = audit.times + excluded.times`,
+		a.At, a.Token, a.Action, a.Params, a.Outcome, max(a.Times, 1))
+	return err
+}
+
+// pruneAudit removes one batch of records, the oldest first.
+func pruneAudit(ctx context.Context, t *Tx, p Pruning, _ reached) (did Pruned, next *reached, err error) {
+	n, err := t.exec(ctx, "prune audit", `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT $2)`,
+		p.Deliveries.Now.Add(-keptAudit), pruneBatch)
+	if n == pruneBatch && !p.DryRun {
+		next = &reached{}
+	}
+	return Pruned{Audits: int(n)}, next, err
+}

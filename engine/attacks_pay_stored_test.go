@@ -1,0 +1,50 @@
+package engine_test
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+)
+
+// holder returns the user as a program does that has another token of that scope.
+func (s *siege) holder(u *enginetest.User, scope string) *enginetest.User {
+	s.Helper()
+	var token struct{ Token string }
+	made := s.home.Run(s, "user", "token", "create", u.Name, "--scope", scope, "--json")
+	made.Decode(s, &token)
+	other := *u
+	other.Token = token.Token
+	return &other
+}
+
+var pay03 = attack{id: "PAY-03", sends: "100 dispatches of 1 MiB that are refused, by one token", happens: "422 for each, and a few rows of 4 KiB at most that count them; another token of the user's works beside it, and its actions are recorded one by one",
+	changes: true, asks: 5, play: func(s *siege) {
+		evil, honest := s.holder(s.alice, "write"), s.holder(s.alice, "write")
+		before := s.count("lightweb_alice", `SELECT pg_total_relation_size('audit')`)
+		rows, done := s.count("lightweb_alice", `SELECT count(*) FROM audit`), s.count("lightweb_alice", `SELECT count(*) FROM audit WHERE outcome = 'ok'`)
+		for n := range 100 {
+			params := map[string]any{"content": strings.Repeat("x", 1<<20-1000)}
+			if n%2 == 0 {
+				params = map[string]any{"content": "x", "visibility": strings.Repeat("x", 1<<20-1000)}
+			}
+			if got := evil.Try(s, "CreateNote", params); got.Status != http.StatusUnprocessableEntity {
+				s.Fatalf("answered %d %s, want 422", got.Status, got.Body)
+			}
+			if n%20 == 0 {
+				honest.Do(s, "CreateNote", map[string]any{"content": "as ever"})
+			}
+		}
+		if n := s.count("lightweb_alice", `SELECT count(*) FROM audit`) - rows; n > 5+2 {
+			s.Errorf("%d rows more, want five notes and up to two counts", n)
+		}
+		if n := s.count("lightweb_alice", `SELECT count(*) FROM audit WHERE outcome = 'ok'`) - done; n != 5 {
+			s.Errorf("%d actions are recorded as done, want the five of the honest program", n)
+		}
+		if most := s.count("lightweb_alice", `SELECT max(octet_length(t::text)) FROM audit t`); most > 4096 {
+			s.Errorf("a record has %d bytes, want 4096 at most", most)
+		}
+		if after := s.count("lightweb_alice", `SELECT pg_total_relation_size('audit')`); after-before > 64<<10 {
+			s.Errorf("the records take %d bytes, before it was %d", after, before)
+		}
+	}}

@@ -1,0 +1,73 @@
+package outbox
+
+import (
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// refused is what refusals are counted by.
+type refused struct {
+	token           uuid.UUID
+	action, outcome string // action is empty when there is no such
+	hour            time.Time
+}
+
+// writtenRefusals is how often refusals of a token are written to its user's database: the first at once, what comes more
+// often is counted here, and written with a later one.
+var writtenRefusals = policy.Rate{PerSecond: 1.0 / 60, Burst: 10}
+
+const (
+	maxTokens  = 10_000 // that are remembered
+	maxRefused = 10_000 // counts that wait
+)
+
+// refusals counts refused dispatches.
+type refusals struct {
+	written *policy.Limiter // per token
+
+	mu      sync.Mutex
+	size    int
+	waiting map[vocab.Username]map[refused]int
+}
+
+func newRefusals(now func() time.Time) *refusals {
+	return &refusals{written: policy.NewLimiter(writtenRefusals, now, maxTokens), waiting: map[vocab.Username]map[refused]int{}}
+}
+
+// count counts a refusal, and returns the counts of the user's that are to be written now, if any. Beyond so many that wait
+// those that are not among them are not counted.
+func (r *refusals) count(u vocab.Username, kind refused) map[refused]int {
+	write, _ := r.written.Allow(u.String() + " " + kind.token.String())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	counts := r.waiting[u]
+	if counts == nil {
+		counts = map[refused]int{}
+		r.waiting[u] = counts
+	}
+	if write || r.size < maxRefused || counts[kind] > 0 {
+		if counts[kind]++; counts[kind] == 1 {
+			r.size++
+		}
+	}
+	if !write {
+		return nil
+	}
+	delete(r.waiting, u)
+	r.size -= len(counts)
+	return counts
+}
+
+// all returns every count that waits, and forgets it.
+func (r *refusals) all() map[vocab.Username]map[refused]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.waiting
+	r.waiting, r.size = map[vocab.Username]map[refused]int{}, 0
+	return all
+}

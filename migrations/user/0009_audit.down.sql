@@ -1,0 +1,2 @@
+DROP INDEX audit_refusals;
+ALTER TABLE audit DROP COLUMN times, DROP COLUMN hour;
