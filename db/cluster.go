@@ -56,6 +56,7 @@ type Cluster struct {
 	users      *conns
 	active     *active
 	epoch      *atomic.Int64 // the one LockServe took; 0 in a process that does not serve
+	arrivals   *atomic.Int64 // the number of the last activity that arrived
 	class      Class         // for whom this Cluster is used
 	log        *slog.Logger
 }
@@ -85,7 +86,8 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 	}
 	base.RuntimeParams["application_name"] = "lightweb"
 	base.RuntimeParams["timezone"] = "UTC"
-	cl := &Cluster{name: c.Name, template: c.Template, migrations: c.migrations, base: base, active: &active{}, epoch: &atomic.Int64{}, log: log}
+	cl := &Cluster{name: c.Name, template: c.Template, migrations: c.migrations, base: base, active: &active{}, epoch: &atomic.Int64{}, arrivals: &atomic.Int64{}, log: log}
+	cl.arrivals.Store(firstArrival)
 	if err := cl.prepareInstance(ctx, c); err != nil {
 		return nil, err
 	}
@@ -208,12 +210,10 @@ func (c *Cluster) LockServe(ctx context.Context, command string) (release func()
 	if holder != "" {
 		return nil, nil, fault.New(fault.Conflict, holder).WithHint("stop it, or wait until it is done: one process at a time serves an instance")
 	}
-	var epoch int64
-	if err := conn.QueryRow(ctx, `UPDATE serving SET epoch = epoch + 1 RETURNING epoch`).Scan(&epoch); err != nil {
+	if err := c.beginEpoch(ctx, conn); err != nil {
 		_ = conn.Close(ctx) // with which the lock ends
-		return nil, nil, storeFault("begin an epoch", err)
+		return nil, nil, err
 	}
-	c.epoch.Store(epoch)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	gone := make(chan struct{})
 	go func() {
@@ -225,6 +225,19 @@ func (c *Cluster) LockServe(ctx context.Context, command string) (release func()
 		_ = conn.Close(closing)                                      // with which the lock ends in any case
 	}()
 	return func() { cancel(); <-gone }, gone, nil
+}
+
+// beginEpoch fences off the process that served before, and counts on from what that one has taken in.
+func (c *Cluster) beginEpoch(ctx context.Context, conn *pgx.Conn) error {
+	var epoch int64
+	if err := conn.QueryRow(ctx, `UPDATE serving SET epoch = epoch + 1 RETURNING epoch`).Scan(&epoch); err != nil {
+		return storeFault("begin an epoch", err)
+	}
+	if err := c.continueArrivals(ctx, conn); err != nil {
+		return err
+	}
+	c.epoch.Store(epoch)
+	return nil
 }
 
 func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

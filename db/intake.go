@@ -15,6 +15,8 @@ import (
 // Intake is an accepted activity on its way to its recipients.
 type Intake struct {
 	Key        IntakeKey
+	Number     int64            // of its arrival, by ArrivalNumber; 0 when it is given back: then it is older than all that comes
+	ReceivedAt time.Time        // zero for now
 	Raw        []byte           // the activity as it came
 	Fetched    []byte           // what its handler needs from other servers: a JSON object, by id
 	Recipients []vocab.Username // those whom the writers of this process drive
@@ -32,7 +34,7 @@ func KeyOf(activity, actor vocab.ID) IntakeKey {
 
 // IntakeRow names a row of the journal as it was at one moment: rev counts what was merged into it.
 type IntakeRow struct {
-	Seq int64
+	Seq int64 // the number of its arrival
 	Rev int32
 }
 
@@ -40,6 +42,28 @@ type IntakeRow struct {
 const fenced = `EXISTS (SELECT FROM serving WHERE epoch = $1)`
 
 var errFenced = fault.New(fault.Unavailable, "another process serves the instance")
+
+const (
+	firstArrival = 1 << 40 // numbers below are the sequence's own, for what is given back
+	arrivalGap   = 1 << 20 // more than a process that has lost the lock may still be writing
+)
+
+// ArrivalNumber returns the number of the next activity that arrives in this process: one recipient's activities take
+// effect in the order of these numbers, whichever way each of them goes. It needs no round trip.
+func (c *Cluster) ArrivalNumber() int64 { return c.arrivals.Add(1) }
+
+// NextArrival returns a number that none of the activities that have arrived exceeds or has.
+func (c *Cluster) NextArrival() int64 { return c.arrivals.Load() + 1 }
+
+// continueArrivals lets this process count on from what the journal holds, on the connection that has the serve lock.
+func (c *Cluster) continueArrivals(ctx context.Context, conn *pgx.Conn) error {
+	var last int64
+	if err := conn.QueryRow(ctx, `SELECT coalesce(max(seq), 0) FROM intake`).Scan(&last); err != nil {
+		return storeFault("read the last arrival", err)
+	}
+	c.arrivals.Store(max(c.arrivals.Load(), last+arrivalGap))
+	return nil
+}
 
 // Accept makes an activity durable for its recipients, in one round trip. What is in the journal already is merged with
 // it. The fault is Unavailable when another process has begun to serve.
@@ -55,7 +79,8 @@ func (c *Cluster) Resubmit(ctx context.Context, in Intake) error {
 
 func (c *Cluster) accept(ctx context.Context, in Intake, condition string, epoch any) (row IntakeRow, err error) {
 	err = c.instance.QueryRow(ctx, `WITH taken AS (
-			INSERT INTO intake (uri_digest, actor_digest, raw, fetched, recipients, named) SELECT $2, $3, $4, $5, $6, $7 WHERE `+condition+`
+			INSERT INTO intake (seq, uri_digest, actor_digest, raw, fetched, recipients, named, received_at) OVERRIDING SYSTEM VALUE
+			SELECT coalesce(nullif($9::bigint, 0), nextval(pg_get_serial_sequence('intake', 'seq'))), $2, $3, $4, $5, $6, $7, coalesce($10::timestamptz, now()) WHERE `+condition+`
 			ON CONFLICT (uri_digest, actor_digest) DO UPDATE SET rev = intake.rev + 1,
 				fetched = CASE intake.fetched WHEN '{}' THEN excluded.fetched ELSE intake.fetched END,
 				recipients = ARRAY(SELECT unnest(intake.recipients) UNION SELECT unnest(excluded.recipients)),
@@ -63,7 +88,7 @@ func (c *Cluster) accept(ctx context.Context, in Intake, condition string, epoch
 			RETURNING seq, rev),
 		waiting AS (INSERT INTO intake_waiting (username, seq) SELECT u, seq FROM taken, unnest($8::text[]) u ON CONFLICT DO NOTHING)
 		SELECT seq, rev FROM taken`,
-		epoch, in.Key.URI[:], in.Key.Actor[:], string(in.Raw), string(in.Fetched), names(in.Recipients), names(in.Named), names(in.Waiting)).Scan(&row.Seq, &row.Rev)
+		epoch, in.Key.URI[:], in.Key.Actor[:], string(in.Raw), string(in.Fetched), names(in.Recipients), names(in.Named), names(in.Waiting), in.Number, orNull(in.ReceivedAt)).Scan(&row.Seq, &row.Rev)
 	if isNoRows(err) {
 		return row, errFenced
 	}

@@ -24,61 +24,73 @@ type row struct {
 }
 
 // keep makes the activity durable for its recipients in one row of the journal, and hands it to their writers. It waits
-// there for those who are parked, and with wait for all.
-func (w *writers) keep(ctx context.Context, x *receiving, raw json.RawMessage, wait bool) error {
+// there for those who are parked; refused is the entry of the one recipient who could not take it, and nil for several.
+func (w *writers) keep(ctx context.Context, x *receiving, raw json.RawMessage, refused *entry) error {
 	in := w.inbox.intake(x)
-	r, err := w.begin(&in, wait)
+	in.ReceivedAt = w.inbox.Now()
+	if refused != nil {
+		in.ReceivedAt = refused.x.Now
+	}
+	r, places, err := w.begin(&in, refused)
 	if err != nil {
 		return err
 	}
 	defer w.running.Done()
+	for u, e := range places {
+		e.x = w.inbox.apply(x, u, raw)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), journalTime) // who hangs up shall not make the outcome unknown
 	defer cancel()
 	at, err := w.inbox.Store.Accept(ctx, in)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r.writing--
-	if err == nil {
-		if at.Seq > r.at.Seq || at.Seq == r.at.Seq && at.Rev > r.at.Rev {
-			r.at = at
-		}
-		r.left += len(in.Recipients)
-		for _, u := range in.Recipients {
-			w.push(u, &entry{x: w.inbox.apply(x, u, raw), row: r})
-		}
-	} else {
-		w.waiting -= len(in.Recipients)
+	if err == nil && (at.Seq > r.at.Seq || at.Seq == r.at.Seq && at.Rev > r.at.Rev) {
+		r.at = at
+	}
+	w.drive(r, in.Recipients, places, err)
+	for _, u := range in.Waiting {
+		w.remove(u, places[u])
+		w.parked[u].arrivals++
+		w.start(u)
 	}
 	w.settleRow(r)
-	for _, u := range in.Waiting {
-		w.parked[u].arrived()
-	}
 	return err
 }
 
-// begin sorts out for whom the activity waits, counts those who will be queued, and announces the row: it is not ended
-// while somebody writes it, and the writers are not closed.
-func (w *writers) begin(in *db.Intake, wait bool) (*row, error) {
+// drive lets recipients' writers apply what lies in the journal, or gives its places up when it could not be written. The
+// caller holds mu.
+func (w *writers) drive(r *row, recipients []vocab.Username, places map[vocab.Username]*entry, err error) {
+	for _, u := range recipients {
+		if err == nil {
+			r.left++
+			places[u].ready = true
+		} else {
+			w.waiting--
+			w.remove(u, places[u])
+		}
+		w.start(u)
+	}
+}
+
+// begin sorts out for whom the activity waits, gives it its place in every recipient's queue, counts those who will be
+// queued, and announces the row: it is not ended while somebody writes it, and the writers are not closed.
+func (w *writers) begin(in *db.Intake, refused *entry) (*row, map[vocab.Username]*entry, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.full() {
-		return nil, errFull
-	}
-	recipients := in.Recipients
-	in.Recipients = nil
-	for _, u := range recipients {
-		if !wait && w.parked[u] == nil {
-			in.Recipients = append(in.Recipients, u)
-			continue
+		if refused != nil {
+			w.remove(in.Recipients[0], refused)
+			w.start(in.Recipients[0])
 		}
-		w.park(u, w.backoff.min).arriving++
-		in.Waiting = append(in.Waiting, u)
+		return nil, nil, errFull
 	}
 	r := w.rows[in.Key]
 	if r == nil {
 		r = &row{key: in.Key}
 		w.rows[in.Key] = r
 	}
+	places := w.occupy(in, r, refused)
 	r.writing++
 	w.running.Add(1)
 	w.waiting += len(in.Recipients)
@@ -87,7 +99,29 @@ func (w *writers) begin(in *db.Intake, wait bool) (*row, error) {
 		r.size += size
 		w.held += size
 	}
-	return r, nil
+	return r, places, nil
+}
+
+// occupy gives an activity its number and its places, and divides its recipients. The caller holds mu.
+func (w *writers) occupy(in *db.Intake, r *row, refused *entry) map[vocab.Username]*entry {
+	recipients := in.Recipients
+	if refused != nil {
+		in.Number, in.Recipients, in.Waiting = refused.number, nil, recipients
+		w.park(recipients[0], w.backoff.min)
+		return map[vocab.Username]*entry{recipients[0]: refused}
+	}
+	in.Number, in.Recipients = w.inbox.Store.ArrivalNumber(), nil
+	places := make(map[vocab.Username]*entry, len(recipients))
+	for _, u := range recipients {
+		places[u] = &entry{number: in.Number, row: r}
+		w.append(u, places[u])
+		if w.parked[u] == nil {
+			in.Recipients = append(in.Recipients, u)
+		} else {
+			in.Waiting = append(in.Waiting, u)
+		}
+	}
+	return places
 }
 
 // intake returns the activity as the journal keeps it: with all that applying it needs later, when nobody can be asked.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/lightweb/lightweb/db"
@@ -22,8 +23,7 @@ const (
 type parked struct {
 	since    time.Time
 	told     bool // the operator was
-	arriving int  // requests that are writing what will wait
-	arrivals int  // how many have ended
+	arrivals int  // requests that have written what waits
 	spills   int  // of the queue that failed, one after the other
 }
 
@@ -62,12 +62,6 @@ func (w *writers) trouble(u vocab.Username, p *parked, cause error) {
 	}
 }
 
-// arrived ends one arrival.
-func (p *parked) arrived() {
-	p.arriving--
-	p.arrivals++
-}
-
 // spill puts what is queued for a user who is parked into the journal, where it waits, and tells those who wait
 // themselves. While the journal cannot be written either, everything stays in memory.
 func (w *writers) spill(u vocab.Username) {
@@ -84,35 +78,43 @@ func (w *writers) spill(u vocab.Username) {
 	w.pause(w.spilled(u, kept, err))
 }
 
-// divide takes what is queued for u: it tells those who wait themselves to come to the journal, and returns what lies
-// there, with its rows.
+// divide tells those who wait themselves to come to the journal, where their activities keep their places, and returns what
+// lies there, with its rows.
 func (w *writers) divide(u vocab.Username) (kept []*entry, seqs []int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var direct []*entry
-	for _, e := range w.queues[u] {
-		if e.done != nil {
-			direct = append(direct, e)
-			continue
+	for _, e := range slices.Clone(w.queues[u].entries) {
+		switch {
+		case !e.ready:
+		case e.done != nil:
+			w.refuse(u, e)
+		default:
+			kept, seqs = append(kept, e), append(seqs, e.row.at.Seq)
 		}
-		kept, seqs = append(kept, e), append(seqs, e.row.at.Seq)
 	}
-	w.queues[u] = nil
-	w.letGo(direct, errParked)
 	return kept, seqs
 }
 
-// spilled lets go of what waits in the journal now, or queues it again, and returns when to go on.
+// refuse lets who waits for an entry bring it to the journal; nobody does when its request has given up. The caller holds mu.
+func (w *writers) refuse(u vocab.Username, e *entry) {
+	w.uncount(e)
+	e.ready = false
+	if e.given {
+		w.remove(u, e)
+	}
+	e.done <- errParked
+}
+
+// spilled lets go of what waits in the journal now, and returns when to go on.
 func (w *writers) spilled(u vocab.Username, kept []*entry, err error) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p := w.parked[u]
 	if err == nil {
 		p.spills = 0
-		w.letGo(kept, nil)
+		w.letGo(u, kept, nil)
 		return 0
 	}
-	w.queues[u] = append(kept, w.queues[u]...)
 	p.spills++
 	return w.backoff.after(p.spills - 1)
 }
@@ -172,7 +174,7 @@ func (w *writers) arrivals(p *parked) int {
 func (w *writers) unpark(u vocab.Username, p *parked, arrivals, drained int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, writing := w.queues[u]; writing || p.arriving > 0 || p.arrivals != arrivals {
+	if w.queues[u] != nil || p.arrivals != arrivals {
 		return false
 	}
 	delete(w.parked, u)
@@ -215,7 +217,8 @@ func (w *writers) probe(u vocab.Username) error {
 	return w.inbox.Store.Read(ctx, u, func(context.Context, *db.Tx) error { return nil })
 }
 
-// drainPage applies the first of what waits for u, and returns how many that were.
+// drainPage applies the first of what waits for u, up to what is older than everything in memory, and returns how many
+// that were.
 func (w *writers) drainPage(u vocab.Username) (int, error) {
 	if !w.hold(w.drains.pages) {
 		return 0, errClosing
@@ -223,9 +226,14 @@ func (w *writers) drainPage(u vocab.Username) (int, error) {
 	defer func() { <-w.drains.pages }()
 	ctx, cancel := context.WithTimeout(context.Background(), applyTime)
 	defer cancel()
+	oldest := w.oldest(u) // before the journal is read: what is older waits there by then, or has taken effect
 	page, err := w.inbox.Store.WaitingFor(ctx, u, 0, maxBatch, pageBytes)
-	if err != nil || len(page) == 0 {
+	if err != nil {
 		return 0, err
+	}
+	page = slices.DeleteFunc(page, func(waiting db.Waiting) bool { return waiting.Seq >= oldest })
+	if len(page) == 0 {
+		return 0, nil
 	}
 	var batch []*entry
 	var of, ended []db.IntakeRow // of the batch, and done with

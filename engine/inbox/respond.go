@@ -19,12 +19,12 @@ func (i *Inbox) respond(ctx context.Context, x *receiving) error {
 	x.meant = i.meant(x)
 	raw := openly(x.Activity)
 	if len(x.Recipients) > 1 {
-		return i.writers.keep(ctx, x, raw, false)
+		return i.writers.keep(ctx, x, raw, nil)
 	}
 	u := x.Recipients[0]
-	err := i.writers.submit(ctx, u, i.apply(x, u, raw))
+	e, err := i.writers.submit(ctx, u, i.apply(x, u, raw))
 	if errors.Is(err, errParked) {
-		return i.writers.keep(ctx, x, raw, true)
+		return i.writers.keep(ctx, x, raw, e)
 	}
 	if err != nil {
 		return fmt.Errorf("apply for %s: %w", u, err)

@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,7 +30,7 @@ type writers struct {
 	drains  drains
 
 	mu      sync.Mutex
-	queues  map[vocab.Username][]*entry // the key is there while the user's writer runs
+	queues  map[vocab.Username]*queue // none for who has nothing in memory
 	parked  map[vocab.Username]*parked
 	rows    map[db.IntakeKey]*row // what the journal holds for entries that are queued or about to be
 	done    []db.IntakeRow        // of which the last entry has ended
@@ -41,16 +42,9 @@ type writers struct {
 	ending  sync.Mutex // held by who ends rows of the journal
 }
 
-// entry is one activity on its way into one user's database.
-type entry struct {
-	x    *applying
-	row  *row       // in the journal; nil for one that somebody waits for, and for one that is drained
-	done chan error // who waits; nil for one out of the journal
-}
-
 func newWriters(i *Inbox) *writers {
 	return &writers{inbox: i, limit: maxWaiting, bytes: maxBytes, backoff: backoff{time.Second, time.Minute}, drains: newDrains(),
-		queues: map[vocab.Username][]*entry{}, parked: map[vocab.Username]*parked{}, rows: map[db.IntakeKey]*row{}, closing: make(chan struct{})}
+		queues: map[vocab.Username]*queue{}, parked: map[vocab.Username]*parked{}, rows: map[db.IntakeKey]*row{}, closing: make(chan struct{})}
 }
 
 var (
@@ -58,18 +52,19 @@ var (
 	errParked = fault.New(fault.Unavailable, "the user cannot take it now; the journal can")
 )
 
-// submit queues x for u's writer and waits for its commit. When ctx ends first the activity may still be committed. It is
-// errParked when u cannot take it now.
-func (w *writers) submit(ctx context.Context, u vocab.Username, x *applying) error {
+// submit queues x for u's writer and waits for its commit. When ctx ends first the activity may still be committed. When u
+// cannot take it now the fault is errParked, and the entry that is returned holds its place until keep has put it into the
+// journal.
+func (w *writers) submit(ctx context.Context, u vocab.Username, x *applying) (*entry, error) {
 	e := &entry{x: x, done: make(chan error, 1)}
 	if err := w.enqueue(u, e); err != nil {
-		return err
+		return e, err
 	}
 	select {
 	case err := <-e.done:
-		return err
+		return e, err
 	case <-ctx.Done():
-		return fault.Wrap(fault.Busy, "time ran out", ctx.Err())
+		return e, w.giveUp(ctx, e)
 	}
 }
 
@@ -79,13 +74,29 @@ func (w *writers) enqueue(u vocab.Username, e *entry) error {
 	if w.full() {
 		return errFull
 	}
+	e.number = w.inbox.Store.ArrivalNumber()
 	if w.parked[u] != nil {
+		w.append(u, e)
 		return errParked
 	}
+	e.ready = true
 	w.waiting++
 	w.held += e.size()
-	w.push(u, e)
+	w.append(u, e)
 	return nil
+}
+
+// giveUp lets an entry go on without who waits for it, unless it was just refused.
+func (w *writers) giveUp(ctx context.Context, e *entry) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case err := <-e.done:
+		return err
+	default:
+	}
+	e.given = true
+	return fault.Wrap(fault.Busy, "time ran out", ctx.Err())
 }
 
 // full tells whether nothing more is taken. The caller holds mu.
@@ -97,16 +108,6 @@ func (e *entry) size() int64 {
 		return 0 // they are its row's
 	}
 	return int64(len(e.x.raw))
-}
-
-// push queues entries, which are counted already, and sees that u's writer runs. The caller holds mu.
-func (w *writers) push(u vocab.Username, e ...*entry) {
-	_, writing := w.queues[u]
-	w.queues[u] = append(w.queues[u], e...)
-	if !writing {
-		w.running.Add(1)
-		go w.run(u)
-	}
 }
 
 // run commits u's queue batch by batch until it is empty. It outlives the requests that filled the queue.
@@ -131,21 +132,19 @@ const (
 	toSpill
 )
 
-// next tells what u's writer is to do, and ends it when nothing is queued.
+// next tells what u's writer is to do, and ends it when there is nothing that it can do.
 func (w *writers) next(u vocab.Username) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		w.leave(u)
 	}
-	switch {
-	case len(w.queues[u]) == 0:
-		delete(w.queues, u)
-		return toEnd
-	case w.parked[u] != nil:
-		return toSpill
+	todo := w.pending(u)
+	if todo == toEnd {
+		w.queues[u].writing = false
+		w.start(u)
 	}
-	return toCommit
+	return todo
 }
 
 // write commits one batch. What cannot be applied now stays first in the queue of a user who is parked.
@@ -166,27 +165,16 @@ func (w *writers) write(u vocab.Username) {
 	}
 }
 
-// putOff parks u, for whom left cannot be applied now, and puts it first in the queue. An activity that could not even be
-// set aside is not taken from somebody who can send it again.
+// putOff parks u, for whom left cannot be applied now and stays first in the queue. An activity that could not even be set
+// aside is not taken from somebody who can send it again.
 func (w *writers) putOff(u vocab.Username, left []*entry, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !passing(cause) && left[0].done != nil {
-		w.letGo(left[:1], cause)
-		w.queues[u] = append(left[1:], w.queues[u]...)
+		w.letGo(u, left[:1], cause)
 		return
 	}
-	w.queues[u] = append(left, w.queues[u]...)
 	w.trouble(u, w.park(u, w.backoff.min), cause)
-}
-
-func (w *writers) take(u vocab.Username) []*entry {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	q := w.queues[u]
-	n := min(len(q), maxBatch)
-	w.queues[u] = q[n:]
-	return q[:n:n]
 }
 
 // commit applies a batch in one transaction.
@@ -266,16 +254,15 @@ func (w *writers) finish(u vocab.Username, batch []*entry) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.letGo(batch, nil)
+	w.letGo(u, batch, nil)
 }
 
 // letGo lets go of entries: they are committed, wait in the journal, or are somebody else's again. The caller holds mu.
-func (w *writers) letGo(entries []*entry, err error) {
+func (w *writers) letGo(u vocab.Username, entries []*entry, err error) {
 	for _, e := range entries {
 		switch {
 		case e.done != nil:
-			w.waiting--
-			w.held -= e.size()
+			w.uncount(e)
 			e.done <- err
 		case e.row != nil:
 			w.waiting--
@@ -283,26 +270,37 @@ func (w *writers) letGo(entries []*entry, err error) {
 			w.settleRow(e.row)
 		}
 	}
+	w.remove(u, entries...)
 }
 
-// leave lets the journal keep what is queued for u from the first entry on that lies there: the next process applies it.
-// Who queued behind it is asked to come again. The caller holds mu.
+// uncount says that an entry that somebody waits for takes no memory any more. The caller holds mu.
+func (w *writers) uncount(e *entry) {
+	w.waiting--
+	w.held -= e.size()
+}
+
+// leave lets the journal keep what is queued for u from the first entry on that lies there, or will: the next process
+// applies it. Who queued behind it is asked to come again. The caller holds mu.
 func (w *writers) leave(u vocab.Username) {
 	q := w.queues[u]
-	for n, e := range q {
-		if e.row == nil {
-			continue
-		}
-		for _, e := range q[n:] {
-			w.waiting--
-			if e.done != nil {
-				w.held -= e.size()
-				e.done <- errFull
-			}
-		}
-		w.queues[u] = q[:n]
+	first := slices.IndexFunc(q.entries, func(e *entry) bool { return e.row != nil || !e.ready })
+	if first < 0 {
 		return
 	}
+	var left []*entry
+	for _, e := range q.entries[first:] {
+		switch {
+		case !e.ready: // whose request removes it
+			continue
+		case e.done != nil:
+			w.uncount(e)
+			e.done <- errFull
+		default:
+			w.waiting--
+		}
+		left = append(left, e)
+	}
+	w.remove(u, left...)
 }
 
 // close takes nothing more and waits until the writers have committed what they are at. What the journal holds stays

@@ -1,0 +1,266 @@
+package inbox_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// mention is a post by dave, of whom nobody here is a follower, that names alice and bob; correction changes it.
+func mention(n int, content string) string { return byDave(note(n, content)) }
+
+func correction(n int, content string) string { return byDave(edit(n, content)) }
+
+// toAlice names alice alone: it needs no journal.
+func toAlice(body string) string {
+	return strings.Replace(byDave(body), `,"us:/users/bob"`, "", 1)
+}
+
+func byDave(body string) string {
+	body = strings.ReplaceAll(body, "p:/carol", "p:/dave")
+	return strings.Replace(body, `"to":"as:Public"`, `"to":["as:Public","us:/alice","us:/users/bob"]`, 1)
+}
+
+// take accepts what dave or carol sends, without waiting for effects.
+func take(ctx context.Context, s *peertest.Scene, to, body string) error {
+	from := "p:/carol"
+	if strings.Contains(body, "p:/dave") {
+		from = "p:/dave"
+	}
+	u, _ := s.Local.InboxOwner(s.ID(to))
+	return s.Inbox.Receive(ctx, s.Request(from, to, body), []byte(s.Long(body)), u)
+}
+
+// giveBack makes an activity of carol's wait for a user in the journal, as an administrator who gives back does. It is
+// older than all that comes: once it has been applied, the user's drain has been at work.
+func giveBack(t *testing.T, s *peertest.Scene, body string) {
+	t.Helper()
+	a, err := vocab.ParseActivity([]byte(s.Long(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := db.Intake{Key: db.KeyOf(a.ID, a.Actor), Raw: a.Raw, Fetched: []byte(`{}`), Waiting: []vocab.Username{s.Alice}, Named: []vocab.Username{s.Alice}}
+	if err := s.Store.Resubmit(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// obstruct keeps a user's writer from committing until the database is taken away.
+func obstruct(t *testing.T, s *peertest.Scene) {
+	t.Helper()
+	conn, err := s.DB(t, s.Alice).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.ExecContext(t.Context(), `BEGIN; LOCK TABLE seen`); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() }) // it is dead
+}
+
+// stall lets every transaction that stores an activity of a type in the user's database wait until release is called.
+func stall(t *testing.T, s *peertest.Scene, kind string) (release func()) {
+	t.Helper()
+	if _, err := s.DB(t, s.Alice).Exec(`CREATE FUNCTION stall() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END $$;
+		CREATE TRIGGER stall BEFORE INSERT ON activities FOR EACH ROW WHEN (NEW.type = '` + kind + `') EXECUTE FUNCTION stall()`); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := s.DB(t, s.Alice).BeginTx(context.WithoutCancel(t.Context()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(`SELECT pg_advisory_xact_lock(4711)`); err != nil {
+		t.Fatal(err)
+	}
+	release = sync.OnceFunc(func() { _ = tx.Rollback() }) // it may have been cut off
+	t.Cleanup(release)
+	return release
+}
+
+// stallJournal lets the journal not take an activity until release is called.
+func stallJournal(t *testing.T, s *peertest.Scene, body string) (release func()) {
+	t.Helper()
+	a, err := vocab.ParseActivity([]byte(s.Long(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := s.SQL(t).BeginTx(context.WithoutCancel(t.Context()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := db.KeyOf(a.ID, a.Actor)
+	if _, err := tx.Exec(`INSERT INTO intake (uri_digest, actor_digest, raw, recipients) VALUES ($1, $2, '{}', '{}')`, key.URI[:], key.Actor[:]); err != nil {
+		t.Fatal(err)
+	}
+	release = sync.OnceFunc(func() {
+		if err := tx.Rollback(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(release)
+	return release
+}
+
+// sending accepts in the background, and returns what it will be answered.
+func sending(s *peertest.Scene, to, body string) chan error {
+	answer := make(chan error, 1)
+	go func() { answer <- take(context.Background(), s, to, body) }()
+	return answer
+}
+
+// answered waits for answers, which are all to be 202.
+func answered(t *testing.T, answers ...chan error) {
+	t.Helper()
+	for _, a := range answers {
+		if err := <-a; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// blocked waits until so many sessions of the instance database wait for a lock.
+func blocked(t *testing.T, s *peertest.Scene, n int) {
+	t.Helper()
+	eventually(t, "the journal is waited for", func() bool {
+		var waits int
+		if err := s.SQL(t).QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		return waits >= n
+	})
+}
+
+// edited checks that a user has the note as it was edited.
+func edited(t *testing.T, s *peertest.Scene, notes ...string) {
+	t.Helper()
+	settled(t, s)
+	eventually(t, "nothing is in memory", func() bool { return s.Inbox.Waiting() == 0 })
+	if got := contents(t, s); !slices.Equal(got, notes) {
+		t.Errorf("there is %q, want %q", got, notes)
+	}
+}
+
+// The post waits in memory because the journal does not take it over, and its edit waits in the journal already: a drain
+// takes what is older than the post, and nothing else.
+func TestADrainTakesNothingNewerThanWhatIsQueued(t *testing.T) {
+	alice, bob := two(t)
+	obstruct(t, bob)
+	if err := take(t.Context(), alice, shared, mention(1, "first")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "alice has it", func() bool { return len(created(t, alice)) == 1 })
+	alice.Instance(t, `DO $$ BEGIN EXECUTE 'ALTER TABLE intake_waiting ADD CONSTRAINT ill CHECK (seq <> ' || (SELECT max(seq) FROM intake) || ')'; END $$`)
+	bob.Down(t, bob.Alice)
+	eventually(t, "bob is parked", func() bool { return bob.Inbox.Parked(bob.Alice) })
+	giveBack(t, bob, note(0, "given back"))
+	if err := take(t.Context(), alice, shared, correction(1, "second")); err != nil {
+		t.Fatal(err)
+	}
+	bob.Up(t, bob.Alice)
+	eventually(t, "bob's drain is at work", func() bool { return len(created(t, bob)) > 0 })
+	alice.Instance(t, `ALTER TABLE intake_waiting DROP CONSTRAINT ill`)
+	edited(t, bob, "given back", "second")
+}
+
+// The post came to her own inbox and is not in the journal; the edit is, and its number was given first.
+func TestWhatWaitedInMemoryKeepsItsPlaceInTheJournal(t *testing.T) {
+	alice, _ := two(t)
+	obstruct(t, alice)
+	post := sending(alice, mine, toAlice(note(0, "first")))
+	waiting(t, alice, 1)
+	if err := take(t.Context(), alice, shared, correction(0, "second")); err != nil {
+		t.Fatal(err)
+	}
+	alice.Down(t, alice.Alice)
+	eventually(t, "both wait in the journal", func() bool { return journal(t, alice).Waiting == 2 })
+	answered(t, post)
+	alice.Up(t, alice.Alice)
+	edited(t, alice, "second")
+}
+
+// The post is refused by the writer, and not yet in the journal when the edit comes.
+func TestWhatComesToAParkedUserKeepsItsPlace(t *testing.T) {
+	alice, _ := two(t)
+	alice.Down(t, alice.Alice)
+	giveBack(t, alice, note(1, "given back"))
+	if err := alice.Inbox.Tend(); err != nil {
+		t.Fatal(err)
+	}
+	release := stallJournal(t, alice, toAlice(note(0, "first")))
+	post := sending(alice, mine, toAlice(note(0, "first")))
+	blocked(t, alice, 1)
+	if err := take(t.Context(), alice, mine, toAlice(edit(0, "second"))); err != nil {
+		t.Fatal(err)
+	}
+	alice.Up(t, alice.Alice)
+	eventually(t, "alice's drain is at work", func() bool { return len(created(t, alice)) > 0 })
+	release()
+	answered(t, post)
+	edited(t, alice, "second", "given back")
+}
+
+// The journal is slow to take the first post, which is for several; the second one is for alice alone and needs no journal.
+func TestWhatNeedsNoJournalWaitsForWhatDoes(t *testing.T) {
+	alice, bob := two(t)
+	release := stallJournal(t, alice, mention(0, "first"))
+	first := sending(alice, shared, mention(0, "first"))
+	blocked(t, alice, 1)
+	second := sending(alice, mine, toAlice(note(1, "second")))
+	waiting(t, alice, 3)
+	release()
+	answered(t, first, second)
+	edited(t, alice, "first", "second")
+	edited(t, bob, "first")
+	if got := created(t, alice); !slices.Equal(got, numbers(2)) {
+		t.Errorf("alice was told of %q, want the order of arrival", got)
+	}
+}
+
+// A user is parked for what an administrator gives back, while the writer is still committing.
+func TestADrainWaitsForTheWriter(t *testing.T) {
+	alice, _ := two(t)
+	release := stall(t, alice, "Create")
+	post := sending(alice, mine, toAlice(note(0, "first")))
+	waiting(t, alice, 1)
+	eventually(t, "the writer is committing", func() bool {
+		return alice.Column(t, alice.Alice, `SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`)[0] != "0"
+	})
+	giveBack(t, alice, `{"id":"p:/listens/1","type":"Listen","actor":"p:/carol"}`)
+	if err := alice.Inbox.Tend(); err != nil {
+		t.Fatal(err)
+	}
+	update := sending(alice, mine, toAlice(edit(0, "second")))
+	eventually(t, "alice's drain is at work", func() bool {
+		return len(alice.Column(t, alice.Alice, `SELECT uri FROM activities WHERE type = 'Listen'`)) == 1
+	})
+	eventually(t, "the edit is answered or in the journal", func() bool { return len(update) == 1 || journal(t, alice).Waiting == 1 })
+	release()
+	answered(t, post, update)
+	edited(t, alice, "second")
+}
+
+// A request that gave up while its user was parked leaves no gap that a drain would wait for.
+func TestWhoGivesUpHoldsNoPlace(t *testing.T) {
+	alice, _ := two(t)
+	obstruct(t, alice)
+	ctx, cancel := context.WithCancel(t.Context())
+	answer := make(chan error, 1)
+	go func() { answer <- take(ctx, alice, mine, toAlice(note(0, "first"))) }()
+	waiting(t, alice, 1)
+	cancel()
+	<-answer
+	alice.Down(t, alice.Alice)
+	eventually(t, "alice is parked", func() bool { return alice.Inbox.Parked(alice.Alice) })
+	alice.MustSend("p:/carol", mine, note(1, "second"))
+	alice.Up(t, alice.Alice)
+	settled(t, alice)
+	if got := created(t, alice); !slices.Contains(got, "001") {
+		t.Errorf("alice got %q, want what came after", strings.Join(got, " "))
+	}
+}
