@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -84,31 +85,34 @@ func (t *Tx) CountRelationships(ctx context.Context, kind string) (int, error) {
 // Destination is where an actor takes deliveries.
 type Destination struct {
 	Actor       vocab.ID
+	Written     string // the actor's id as its server writes it; empty when that is the canonical form
 	Inbox       vocab.ID
 	SharedInbox vocab.ID // empty when its server has none
 }
 
 // FollowerDestinations returns where the accepted followers take deliveries.
 func (t *Tx) FollowerDestinations(ctx context.Context) ([]Destination, error) {
-	return collect[Destination](ctx, t, "list followers", `SELECT a.uri, a.inbox, coalesce(a.shared_inbox, '')
+	return collect[Destination](ctx, t, "list followers", `SELECT a.uri, coalesce(a.written, ''), a.inbox, coalesce(a.shared_inbox, '')
 		FROM relationships r JOIN actors a ON a.uri = r.actor_uri
 		WHERE r.type = 'follower' AND r.status = 'accepted' AND r.relation = '' ORDER BY a.uri`)
 }
 
-// FollowersOf returns up to n accepted followers whose ids are of this origin, in canonical form, by id.
-func (t *Tx) FollowersOf(ctx context.Context, origin string, n int) (ids []vocab.ID, err error) {
+// FollowersOf returns up to n accepted followers whose ids are of this origin, as their server writes them, by id.
+func (t *Tx) FollowersOf(ctx context.Context, origin string, n int) (ids []string, err error) {
 	err = t.query(ctx, "list followers", func(rows pgx.Rows) error {
 		for len(ids) < n && rows.Next() {
 			var id vocab.ID
-			if err := rows.Scan(&id); err != nil {
+			var written string
+			if err := rows.Scan(&id, &written); err != nil {
 				return err
 			}
 			if id.Origin() == origin {
-				ids = append(ids, id)
+				ids = append(ids, written)
 			}
 		}
 		return nil
-	}, `SELECT actor_uri FROM relationships WHERE type = 'follower' AND status = 'accepted' AND relation = '' ORDER BY actor_uri`)
+	}, `SELECT r.actor_uri, coalesce(a.written, r.actor_uri) FROM relationships r LEFT JOIN actors a ON a.uri = r.actor_uri
+		WHERE r.type = 'follower' AND r.status = 'accepted' AND r.relation = '' ORDER BY r.actor_uri`)
 	return ids, err
 }
 
@@ -121,13 +125,13 @@ func (t *Tx) SaveActor(ctx context.Context, a *vocab.Actor, now time.Time) error
 			break
 		}
 	}
-	_, err := t.execBeside(ctx, "save actor", `INSERT INTO actors (uri, type, preferred_username, inbox, outbox, shared_inbox, public_key_pem, raw, fetched_at)
-		VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7, $8, $9)
+	_, err := t.execBeside(ctx, "save actor", `INSERT INTO actors (uri, type, preferred_username, inbox, outbox, shared_inbox, public_key_pem, raw, fetched_at, written)
+		VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7, $8, $9, nullif($10, $1))
 		ON CONFLICT (uri) DO UPDATE SET type = excluded.type, preferred_username = excluded.preferred_username, inbox = excluded.inbox,
 			outbox = excluded.outbox, shared_inbox = excluded.shared_inbox, public_key_pem = excluded.public_key_pem,
-			raw = excluded.raw, fetched_at = excluded.fetched_at
+			raw = excluded.raw, fetched_at = excluded.fetched_at, written = excluded.written
 		WHERE actors.raw <> excluded.raw`,
-		a.ID, a.Type, a.PreferredUsername, a.Inbox, a.Outbox, a.SharedInbox, pem, a.Raw, now)
+		a.ID, a.Type, a.PreferredUsername, a.Inbox, a.Outbox, a.SharedInbox, pem, a.Raw, now, cmp.Or(a.Written, string(a.ID)))
 	return err
 }
 

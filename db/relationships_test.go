@@ -127,7 +127,7 @@ func TestFollowersOfOneServer(t *testing.T) {
 		}
 		for n, want := range map[int]int{1: 1, 10: 2} {
 			got, err := tx.FollowersOf(ctx, bob.Origin(), n)
-			if err != nil || len(got) != want || slices.ContainsFunc(got, func(id vocab.ID) bool { return !id.SameOrigin(bob) }) {
+			if err != nil || len(got) != want || slices.ContainsFunc(got, func(id string) bool { return !vocab.ID(id).SameOrigin(bob) }) {
 				t.Errorf("FollowersOf up to %d = %q, %v; want %d", n, got, err, want)
 			}
 		}

@@ -19,7 +19,7 @@ func (t *telling) hint() string {
 	}
 	switch t.out.Code {
 	case "unknown_key":
-		return "lightweb actor fetch " + string(vocab.ID(t.out.Signatures[0].KeyID).Document()) + " --refresh"
+		return "lightweb actor fetch " + string(vocab.IDOf(t.out.Signatures[0].KeyID).Document()) + " --refresh"
 	case "foreign_key":
 		return fmt.Sprintf("%s must sign what it sends itself, or prove it: what others pass on without a proof is asked for at its own server", t.out.Actor)
 	}

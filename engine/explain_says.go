@@ -163,7 +163,7 @@ var says = map[string]func(*telling, actor.Explained) string{
 	},
 
 	"policy": func(_ *telling, s actor.Explained) string {
-		return vocab.ID(s.KeyID).Host() + " may talk to this server"
+		return vocab.IDOf(s.KeyID).Host() + " may talk to this server"
 	},
 	"key_server": func(*telling, actor.Explained) string { return "the key lies on the actor's server" },
 	"key":        func(_ *telling, s actor.Explained) string { return fmt.Sprintf("%s lists it as its own", s.Owner.ID) },

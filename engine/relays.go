@@ -154,7 +154,7 @@ func (e *Engine) RemoveRelay(ctx context.Context, address string) (RelayRemoval,
 	if err != nil {
 		return RelayRemoval{}, err
 	}
-	id := vocab.ID(address)
+	id := vocab.IDOf(address)
 	n := slices.IndexFunc(all, func(r db.Relay) bool { return r.Actor.Same(id) })
 	if n < 0 {
 		n = slices.IndexFunc(all, func(r db.Relay) bool { return r.Inbox.Same(id) })

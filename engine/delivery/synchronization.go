@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"cmp"
+
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -17,7 +19,7 @@ func Synchronize(inboxes []db.Inbox, followers []db.Destination) {
 	}
 	for _, f := range followers {
 		if p := parts[f.Actor.Origin()]; p != nil {
-			p.digest.Add(f.Actor)
+			p.digest.Add(cmp.Or(f.Written, string(f.Actor)))
 			p.n++
 		}
 	}

@@ -45,7 +45,7 @@ func block(local *actor.Local) Handler {
 
 // part ends the follows between the user and an actor, and tells the actor, to whom a Block need not be shown.
 func part(ctx context.Context, tx Tx, local *actor.Local, s *Sent) error {
-	out := sender{tx, local, s.User, s.Now}
+	out := sender{tx: tx, local: local, user: s.User, now: s.Now}
 	following, err := tx.Relationship(ctx, db.Following, s.Target.ID)
 	if err != nil {
 		return err
@@ -64,7 +64,11 @@ func part(ctx context.Context, tx Tx, local *actor.Local, s *Sent) error {
 	if _, err := tx.EndRelationship(ctx, db.Follower, s.Target.ID); err != nil {
 		return err
 	}
-	return out.send(ctx, "Reject", followDoc(follower.Activity, s.Target.ID, s.Actor.ID), s.Target)
+	written, err := Written(ctx, tx, follower.Activity)
+	if err != nil {
+		return err
+	}
+	return out.spelled(follower.Activity, written).send(ctx, "Reject", followDoc(follower.Activity, s.Target.ID, s.Actor.ID), s.Target)
 }
 
 // unfollow ends that the user follows an actor, and takes the Follow back.

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"time"
 
@@ -114,9 +115,15 @@ func living(ctx context.Context, tx Tx, o *vocab.Object) (bool, error) {
 	return wrote(o.AttributedTo, there)
 }
 
+// asStored writes an object as users' databases hold it: without hidden recipients, with what it names in canonical form.
+func asStored(d vocab.Doc) json.RawMessage {
+	d, _ = d.WithCanonicalIDs()
+	return d.WithoutHidden().JSON()
+}
+
 // Stored returns an object as it is stored now, for the first time.
 func Stored(o *vocab.Object, now time.Time) db.Object {
-	row := db.Object{ID: uuid.Must(uuid.NewV7()), URI: o.ID, Published: NotAfter(o.Published, now), Raw: o.Doc.WithoutHidden().JSON()}
+	row := db.Object{ID: uuid.Must(uuid.NewV7()), URI: o.ID, Published: NotAfter(o.Published, now), Raw: asStored(o.Doc)}
 	if !o.Updated.IsZero() {
 		at := NotAfter(o.Updated, now)
 		row.UpdatedAt = &at

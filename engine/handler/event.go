@@ -78,7 +78,7 @@ func mentioned(r *Received) bool {
 		post = o.Doc
 	}
 	for _, tag := range post.Subs("tag") {
-		if kind, err := tag.Type(); err == nil && kind == "Mention" && vocab.ID(tag.Text("href")).Same(r.Me) {
+		if kind, err := tag.Type(); err == nil && kind == "Mention" && vocab.IDOf(tag.Text("href")) == r.Me {
 			return true
 		}
 	}

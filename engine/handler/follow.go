@@ -63,7 +63,7 @@ func follow(local *actor.Local, profiles Profiles) Handler {
 // sendAccept answers a Follow in the transaction that stores it, so that no accepted follower is left without answer.
 func sendAccept(ctx context.Context, tx Tx, local *actor.Local, r *Received) error {
 	f := r.Activity
-	return sender{tx, local, r.User, r.Applied}.send(ctx, "Accept", followDoc(f.ID, f.Actor, f.Object.ID), r.Actor)
+	return sender{tx: tx, local: local, user: r.User, now: r.Applied}.spelled(f.ID, f.Written).send(ctx, "Accept", followDoc(f.ID, f.Actor, f.Object.ID), r.Actor)
 }
 
 // followDoc returns a Follow as its Accept, Reject or Undo carries it: what identifies it, and no more.

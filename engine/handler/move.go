@@ -38,7 +38,7 @@ func move(local *actor.Local) Handler {
 				return ignoredUnless(err)
 			}
 			r.Changed, r.Queued, r.Follows = true, true, false
-			return swap(ctx, sender{tx, local, r.User, r.Applied}, old, r.Actor, r.Target)
+			return swap(ctx, sender{tx: tx, local: local, user: r.User, now: r.Applied}, old, r.Actor, r.Target)
 		},
 	}
 }

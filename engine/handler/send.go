@@ -18,6 +18,14 @@ type sender struct {
 	local *actor.Local
 	user  vocab.Username
 	now   time.Time
+
+	spelling vocab.Spelling // of what is named, beside the actor to whom it goes
+}
+
+// spelled returns s that writes an id as its server does.
+func (s sender) spelled(id vocab.ID, written string) sender {
+	s.spelling = s.spelling.Add(id, written)
+	return s
 }
 
 // send stores an activity about a Follow, and owes it to one actor. To one of whom nothing is known but its id, nothing
@@ -37,11 +45,18 @@ func (s sender) follow(ctx context.Context, to *vocab.Actor) (vocab.ID, error) {
 // store stores d, which is about an object and whose delivery is ordered by another one or itself.
 func (s sender) store(ctx context.Context, d vocab.Doc, object, ordered vocab.ID, to *vocab.Actor) error {
 	me := s.local.ID(s.user)
+	s = s.spelled(to.ID, to.Written)
 	d["@context"], d["actor"], d["to"] = vocab.ActivityContext(), string(me), []any{string(to.ID)}
 	id, kind := vocab.ID(d.Text("id")), d.Text("type")
 	body, err := s.local.Prove(s.user, d, s.now)
 	if err != nil {
 		return fmt.Errorf("prove %s: %w", kind, err)
+	}
+	sent := body
+	if len(s.spelling) > 0 {
+		if sent, err = s.local.Prove(s.user, d.Spelled(s.spelling), s.now); err != nil {
+			return fmt.Errorf("prove %s: %w", kind, err)
+		}
 	}
 	err = s.tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: id, Direction: db.Outbound, Type: kind,
 		Actor: me, Object: object, Published: s.now, Raw: body})
@@ -53,10 +68,26 @@ func (s sender) store(ctx context.Context, d vocab.Doc, object, ordered vocab.ID
 		if s.local.IsLocal(to.ID) {
 			inbox.Host = ""
 		}
-		job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: id, Object: ordered, Type: kind, Body: body}
+		job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: id, Object: ordered, Type: kind, Body: sent}
 		if err := s.tx.Enqueue(ctx, job, []db.Inbox{inbox}, s.now); err != nil {
 			return err
 		}
 	}
 	return s.tx.AddEvent(ctx, NewEvent(EventType(kind, "sent"), Payload{Activity: id, Type: kind, Actor: me, Object: object, Trust: TrustSelf}, s.now))
+}
+
+// Written returns the id of an activity that came as its server writes it, for documents that answer it; the canonical
+// form when the activity is not stored any more.
+func Written(ctx context.Context, tx interface {
+	Activity(ctx context.Context, uri vocab.ID) (*db.Activity, error)
+}, activity vocab.ID) (string, error) {
+	stored, err := tx.Activity(ctx, activity)
+	if err != nil || stored == nil {
+		return "", err
+	}
+	a, err := vocab.ParseActivity(stored.Raw)
+	if err != nil {
+		return "", fmt.Errorf("read stored activity: %w", err)
+	}
+	return a.Written, nil
 }

@@ -53,7 +53,7 @@ func Listed(ctx context.Context, tx Tx, l Listing) (queued bool, err error) {
 	if sent, err := tx.Activity(ctx, undo); err != nil || sent != nil {
 		return false, err
 	}
-	out := sender{tx, l.Local, l.User, l.Now}
+	out := sender{tx: tx, local: l.Local, user: l.User, now: l.Now}
 	return true, out.store(ctx, vocab.Doc{"id": string(undo), "type": "Undo", "object": followDoc(follow, me, l.By.ID)}, follow, follow, l.By)
 }
 

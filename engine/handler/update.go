@@ -34,7 +34,7 @@ func update() Handler {
 			if ofActor(s.Activity) {
 				return nil // the registry holds the user's profile
 			}
-			changed, err := tx.ReplaceObject(ctx, s.Object.URI, s.Activity.Object.Doc.WithoutHidden().JSON(), s.Now)
+			changed, err := tx.ReplaceObject(ctx, s.Object.URI, asStored(s.Activity.Object.Doc), s.Now)
 			if err == nil && !changed {
 				return fault.New(fault.Conflict, "the object was changed or deleted meanwhile")
 			}
@@ -75,7 +75,7 @@ func updateObject(ctx context.Context, tx Tx, r *Received) error {
 	if at.IsZero() {
 		at = r.Activity.Published
 	}
-	changed, err := tx.ReplaceObject(ctx, o.ID, o.Doc.WithoutHidden().JSON(), NotAfter(at, r.Now))
+	changed, err := tx.ReplaceObject(ctx, o.ID, asStored(o.Doc), NotAfter(at, r.Now))
 	if err != nil || !changed {
 		return ignoredUnless(err)
 	}

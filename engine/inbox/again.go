@@ -39,7 +39,7 @@ func (i *Inbox) again(ctx context.Context, u vocab.Username, w db.Waiting) (*app
 	if err != nil {
 		return nil, err
 	}
-	return &applying{raw: openly(a), Received: handler.Received{User: u, Me: i.Local.ID(u), Activity: a, Actor: sender, Fetched: fetched,
+	return &applying{raw: asStored(a), Received: handler.Received{User: u, Me: i.Local.ID(u), Activity: a, Actor: sender, Fetched: fetched,
 		Target: target, Named: w.Named, Now: w.ReceivedAt}}, nil
 }
 
@@ -70,12 +70,13 @@ func (i *Inbox) movedTo(ctx context.Context, u vocab.Username, a *vocab.Activity
 
 // objects reads what was fetched for a handler.
 func objects(fetched []byte) (map[vocab.ID]*vocab.Object, error) {
-	var docs map[vocab.ID]json.RawMessage
+	var docs map[string]json.RawMessage
 	if err := json.Unmarshal(fetched, &docs); err != nil {
 		return nil, err
 	}
 	all := make(map[vocab.ID]*vocab.Object, len(docs))
-	for id, raw := range docs {
+	for asked, raw := range docs {
+		id := vocab.IDOf(asked)
 		d, err := vocab.ParseDoc(raw)
 		if err != nil {
 			return nil, err
@@ -90,10 +91,10 @@ func objects(fetched []byte) (map[vocab.ID]*vocab.Object, error) {
 // idOf returns the id that an activity nobody can read seems to have.
 func idOf(raw []byte) vocab.ID {
 	var a struct {
-		ID vocab.ID `json:"id"`
+		ID string `json:"id"`
 	}
 	if err := json.Unmarshal(raw, &a); err != nil || a.ID == "" {
 		return "about:unreadable"
 	}
-	return a.ID
+	return vocab.IDOf(a.ID)
 }

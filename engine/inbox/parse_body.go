@@ -20,7 +20,7 @@ func (i *Inbox) parseBody(_ context.Context, x *receiving) error {
 	if err := i.Verifier.Admits(actor); err != nil {
 		return err
 	}
-	foreign := func(c signature.Claim) bool { return !vocab.ID(c.KeyID).SameOrigin(actor) }
+	foreign := func(c signature.Claim) bool { return !vocab.IDOf(c.KeyID).SameOrigin(actor) }
 	if own := slices.DeleteFunc(slices.Clone(x.claims), foreign); len(own) > 0 {
 		x.claims = own
 	} else {

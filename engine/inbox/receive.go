@@ -26,7 +26,7 @@ func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 		return err
 	}
 	for _, c := range x.claims {
-		key := vocab.ID(c.KeyID)
+		key := vocab.IDOf(c.KeyID)
 		if err := i.Gate.CheckActor(key); err != nil {
 			return err
 		}

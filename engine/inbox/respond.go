@@ -17,7 +17,7 @@ func (i *Inbox) respond(ctx context.Context, x *receiving) error {
 		return err
 	}
 	x.meant = i.meant(x)
-	raw := openly(x.Activity)
+	raw := asStored(x.Activity)
 	if len(x.Recipients) > 1 {
 		return i.writers.keep(ctx, x, raw, nil)
 	}
@@ -38,6 +38,14 @@ func openly(a *vocab.Activity) json.RawMessage {
 		return a.Raw
 	}
 	return a.Doc.WithoutHidden().JSON()
+}
+
+// asStored writes the activity as users' databases hold it: openly, and with what it names in canonical form.
+func asStored(a *vocab.Activity) json.RawMessage {
+	if d, changed := a.Doc.WithCanonicalIDs(); changed {
+		return d.WithoutHidden().JSON()
+	}
+	return openly(a)
 }
 
 // meant returns the users whose own inbox the activity came to, or whom it addresses. Where others pass it on to is not

@@ -177,7 +177,7 @@ func (s *synchronizer) compare(ctx context.Context, o offer) (outcome string, er
 	}
 	var digest vocab.FollowersDigest
 	for u := range follows {
-		digest.Add(s.Local.ID(u))
+		digest.Add(string(s.Local.ID(u)))
 	}
 	if digest == o.said.Digest {
 		return followersEqual, nil

@@ -49,7 +49,7 @@ func (x telling) changes(s *peertest.Scene) (changed []string, asked int) {
 		x.digestOf = x.listed
 	}
 	for _, name := range x.digestOf {
-		said.Digest.Add(s.ID(name))
+		said.Digest.Add(string(s.ID(name)))
 	}
 	if x.list == "" {
 		x.list = `{"id":"` + x.url + `","type":"OrderedCollection","orderedItems":["` + strings.Join(x.listed, `","`) + `"]}`

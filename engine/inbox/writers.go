@@ -223,7 +223,7 @@ func passing(err error) bool {
 func (w *writers) setAside(u vocab.Username, x *applying, cause error) error {
 	w.inbox.Log.Error("activity set aside", "user", u, "activity", x.Activity.ID, "type", x.Activity.Type, "err", cause,
 		"hint", "lightweb inbox list "+u.String())
-	if err := w.poison(u, x.Activity.ID, x.raw, cause); err != nil {
+	if err := w.poison(u, x.Activity.ID, openly(x.Activity), cause); err != nil {
 		return err
 	}
 	x.outcome, x.Queued = outcomePoison, false

@@ -48,7 +48,7 @@ func (p *updateObject) check() error {
 }
 
 func (p *updateObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
-	if p.object, err = o.ownObject(ctx, x, vocab.ID(p.ObjectID)); err != nil {
+	if p.object, err = o.ownObject(ctx, x, vocab.IDOf(p.ObjectID)); err != nil {
 		return err
 	}
 	if x.before.DeletedAt != nil {
@@ -139,7 +139,7 @@ type deleteObject struct {
 }
 
 func (p *deleteObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
-	if p.object, err = o.ownObject(ctx, x, vocab.ID(p.ObjectID)); err != nil {
+	if p.object, err = o.ownObject(ctx, x, vocab.IDOf(p.ObjectID)); err != nil {
 		return err
 	}
 	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
@@ -189,6 +189,9 @@ func (o *Outbox) ownObject(ctx context.Context, x *exchange, id vocab.ID) (obj *
 			return fault.New(fault.NotFound, "there is no such object").At("/params/objectId")
 		}
 		if obj, err = x.before.Parse(); err != nil {
+			return err
+		}
+		if err := x.spell(ctx, tx, obj.InReplyTo); err != nil {
 			return err
 		}
 		x.earlier, err = tx.SentTo(ctx, id)

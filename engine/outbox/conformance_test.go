@@ -151,7 +151,7 @@ func TestWhatLeavesKeepsToTheProtocol(t *testing.T) {
 				if parts[f.Actor.Origin()] == nil {
 					parts[f.Actor.Origin()] = &vocab.FollowersDigest{}
 				}
-				parts[f.Actor.Origin()].Add(f.Actor)
+				parts[f.Actor.Origin()].Add(string(f.Actor))
 			}
 			return err
 		})

@@ -11,8 +11,8 @@ import (
 // timeForm is how times are written: to the millisecond, in UTC.
 const timeForm = "2006-01-02T15:04:05.000Z07:00"
 
-// constructActivity writes the activity as it will be stored and sent, with the user's proof. It names nobody in bto or
-// bcc: who is addressed by a group stands in no document.
+// constructActivity writes the activity as it will be stored, and as it will be sent: with ids of peers as these write
+// them. Both have the user's proof. It names nobody in bto or bcc: who is addressed by a group stands in no document.
 func (o *Outbox) constructActivity(_ context.Context, x *exchange) error {
 	kind, object := x.intent.construct(o, x)
 	d := vocab.Doc{"@context": vocab.ActivityContext(), "id": string(o.Local.NewActivityID(x.User)), "type": kind, "actor": string(x.actor.ID),
@@ -28,7 +28,25 @@ func (o *Outbox) constructActivity(_ context.Context, x *exchange) error {
 	if x.activity, err = vocab.ParseActivity(raw); err != nil {
 		return fmt.Errorf("construct %s: %w", kind, err)
 	}
+	x.body = raw
+	if s := x.spellings(); len(s) > 0 {
+		if x.body, err = o.Local.Prove(x.User, d.Spelled(s), o.Now()); err != nil {
+			return fmt.Errorf("prove %s: %w", kind, err)
+		}
+	}
 	return nil
+}
+
+// spellings returns how peers write what the activity may name.
+func (x *exchange) spellings() vocab.Spelling {
+	s := x.spelling
+	if x.target != nil {
+		s = s.Add(x.target.ID, x.target.Written)
+	}
+	for _, a := range x.named {
+		s = s.Add(a.ID, a.Written)
+	}
+	return s
 }
 
 // address writes an addressing into a document.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -130,7 +131,11 @@ func (p *answerFollow) resolve(ctx context.Context, o *Outbox, x *exchange) erro
 		return err
 	}
 	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		p.rel, err = p.follower(ctx, tx, by)
+		if p.rel, err = p.follower(ctx, tx, by); err != nil {
+			return err
+		}
+		written, err := handler.Written(ctx, tx, p.rel.Activity)
+		x.spelling = x.spelling.Add(p.rel.Activity, written)
 		return err
 	})
 	if err != nil {
@@ -158,7 +163,7 @@ func (p *answerFollow) follower(ctx context.Context, tx *db.Tx, by vocab.ID) (re
 	if by != "" {
 		rel, err = tx.Relationship(ctx, db.Follower, by)
 	} else {
-		rel, err = tx.RelationshipBy(ctx, db.Follower, vocab.ID(p.ActivityID))
+		rel, err = tx.RelationshipBy(ctx, db.Follower, vocab.IDOf(p.ActivityID))
 	}
 	if err == nil && rel == nil {
 		err = fault.New(fault.NotFound, "there is no such Follow to answer").WithCode("not_followed").At("/params")

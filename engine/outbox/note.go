@@ -75,12 +75,13 @@ func (p *createNote) resolve(ctx context.Context, o *Outbox, x *exchange) error 
 		values []string
 	}{{"to", p.To}, {"cc", p.Cc}} {
 		for _, v := range f.values {
-			if c := meaning(f.name, vocab.ID(v), o.Local.Followers(x.User)); c != "" {
+			id := vocab.IDOf(v)
+			if c := meaning(f.name, id, o.Local.Followers(x.User)); c != "" {
 				said = wider(said, c)
 				continue
 			}
-			if strings.HasPrefix(v, string(o.Local.Groups(x.User))+"/") {
-				groups, said = append(groups, vocab.ID(v)), wider(said, visibleDirect)
+			if strings.HasPrefix(string(id), string(o.Local.Groups(x.User))+"/") {
+				groups, said = append(groups, id), wider(said, visibleDirect)
 				continue
 			}
 			a, err := o.findActor(ctx, f.name, v)

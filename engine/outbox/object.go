@@ -30,6 +30,7 @@ func (o *Outbox) findObject(ctx context.Context, x *exchange, name, value string
 	case vocab.IsActorType(obj.Type), activity, !obj.OwnAuthors():
 		return nil, nil, bad(name, name+" names no object that an actor of its server wrote")
 	}
+	x.spelling = x.spelling.Add(obj.ID, obj.Written)
 	if obj.AttributedTo.Same(x.actor.ID) {
 		return obj, x.actor, nil
 	}
@@ -104,4 +105,21 @@ func (o *Outbox) fetch(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Ob
 		return nil, fault.Wrap(fault.NotFound, "no object is there", err)
 	}
 	return obj, err
+}
+
+// spell notes how its server writes the id of an object, if that is stored.
+func (x *exchange) spell(ctx context.Context, tx *db.Tx, id vocab.ID) error {
+	if id == "" {
+		return nil
+	}
+	stored, err := tx.Object(ctx, id)
+	if err != nil || stored == nil {
+		return err
+	}
+	obj, err := stored.Parse()
+	if err != nil {
+		return err
+	}
+	x.spelling = x.spelling.Add(obj.ID, obj.Written)
+	return nil
 }

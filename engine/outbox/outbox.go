@@ -129,19 +129,21 @@ type exchange struct {
 	intent intent // validateAction
 
 	// resolveRecipients
-	actor   *vocab.Actor    // who acts
-	target  *vocab.Actor    // whom a Follow, an answer to one, a Block or an Add is about
-	to, cc  []vocab.ID      // the addressing
-	named   []*vocab.Actor  // who is addressed by name, or was, without the one who acts
-	unnamed []db.Unnamed    // who is addressed by a group, or was
-	group   *db.Group       // that is made, changed or deleted
-	fetched []*vocab.Object // to be kept, so that the feed can show them
-	before  *db.Object      // the stored object that an Update or Delete is about
-	earlier []db.Inbox      // where it went before
-	inboxes []db.Inbox
-	told    []db.Inbox // of relays that take an Announce by the instance actor
+	actor    *vocab.Actor    // who acts
+	target   *vocab.Actor    // whom a Follow, an answer to one, a Block or an Add is about
+	to, cc   []vocab.ID      // the addressing
+	named    []*vocab.Actor  // who is addressed by name, or was, without the one who acts
+	spelling vocab.Spelling  // how peers write what is named, beside actors
+	unnamed  []db.Unnamed    // who is addressed by a group, or was
+	group    *db.Group       // that is made, changed or deleted
+	fetched  []*vocab.Object // to be kept, so that the feed can show them
+	before   *db.Object      // the stored object that an Update or Delete is about
+	earlier  []db.Inbox      // where it went before
+	inboxes  []db.Inbox
+	told     []db.Inbox // of relays that take an Announce by the instance actor
 
 	activity *vocab.Activity // constructActivity
+	body     json.RawMessage // constructActivity: the activity as it is sent
 	result   Result          // persist
 	queued   bool            // persist: something is to be delivered
 	leases   db.DeliveryLeases

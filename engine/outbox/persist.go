@@ -49,7 +49,7 @@ func (o *Outbox) store(ctx context.Context, tx *db.Tx, x *exchange) (settled boo
 			return false, err
 		}
 	}
-	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: delivery.Ordered(x.activity), Type: x.activity.Type, Body: x.activity.Raw, Audience: x.audience()}
+	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: delivery.Ordered(x.activity), Type: x.activity.Type, Body: x.body, Audience: x.audience()}
 	if earlier != "" {
 		x.result = Result{ActivityID: earlier}
 	} else {

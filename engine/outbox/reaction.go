@@ -20,7 +20,7 @@ func (p *about) check() error {
 	return err
 }
 
-func (p *about) subject() string { return "object " + string(vocab.ID(p.ObjectID).Canonical()) }
+func (p *about) subject() string { return "object " + string(vocab.IDOf(p.ObjectID)) }
 
 // like tells the author of an object, and nobody else, that the user likes it (ActivityPub §6.8).
 type like struct {
@@ -130,7 +130,7 @@ func (p *unboost) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 
 func (p *takeBack) find(ctx context.Context, o *Outbox, x *exchange, kind, reaction string) error {
 	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		id, err := standing(ctx, tx, vocab.ID(p.ObjectID), kind, reaction, x.actor.ID)
+		id, err := standing(ctx, tx, vocab.IDOf(p.ObjectID), kind, reaction, x.actor.ID)
 		if err != nil {
 			return err
 		}
@@ -143,6 +143,9 @@ func (p *takeBack) find(ctx context.Context, o *Outbox, x *exchange, kind, react
 		}
 		if p.undone, err = vocab.ParseActivity(stored.Raw); err != nil {
 			return fmt.Errorf("read stored %s: %w", reaction, err)
+		}
+		if err := x.spell(ctx, tx, p.undone.Object.ID); err != nil {
+			return err
 		}
 		x.earlier, err = tx.SentTo(ctx, p.undone.ID) // who was told is told, follower no more or not
 		return err

@@ -100,7 +100,7 @@ func (s *Server) checkSigner(r *http.Request) error {
 		return nil
 	}
 	for _, c := range claims {
-		if key := vocab.ID(c.KeyID); !s.Local.IsLocal(key) {
+		if key := vocab.IDOf(c.KeyID); !s.Local.IsLocal(key) {
 			if err := s.Gate.Check(key.Host()); err != nil {
 				return err
 			}

@@ -28,7 +28,7 @@ func (s *Server) getSynchronization(a *answer, r *http.Request, p httprouter.Par
 	if err != nil {
 		return err
 	}
-	var followers []vocab.ID
+	var followers []string
 	err = s.strangers.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
 		followers, err = tx.FollowersOf(ctx, signer.Origin(), vocab.MaxSynchronized+1)
 		return err
@@ -41,7 +41,7 @@ func (s *Server) getSynchronization(a *answer, r *http.Request, p httprouter.Par
 	}
 	items := make([]any, len(followers))
 	for i, id := range followers {
-		items[i] = string(id)
+		items[i] = id
 	}
 	a.send(http.StatusOK, contentType, vocab.Doc{"@context": vocab.ContextAS, "id": string(s.Local.FollowersAt(u)), "type": "OrderedCollection",
 		"totalItems": len(items), "orderedItems": items}.JSON())

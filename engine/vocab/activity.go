@@ -57,8 +57,13 @@ func (a Addressing) Public() bool {
 
 // Names tells whether id is named.
 func (a Addressing) Names(id ID) bool {
-	same := id.Canonical()
-	return slices.ContainsFunc(a.All(), func(named ID) bool { return named.Canonical() == same })
+	id = id.Canonical()
+	for _, ids := range [][]ID{a.To, a.Cc, a.Audience, a.Bto, a.Bcc} {
+		if slices.Contains(ids, id) {
+			return true
+		}
+	}
+	return false
 }
 
 // maxValues bounds the lists that are searched by or gone through wherever a document is used. What is in none of them is
@@ -80,6 +85,7 @@ func checkLists(d Doc) error {
 // Activity is the envelope: who did what to which object, and for whom. Only ParseActivity makes one.
 type Activity struct {
 	ID, Actor ID
+	Written   string // the id as the sender's server writes it
 	Type      string // short form, such as "Create"
 	Object    Ref    // zero for an intransitive activity, and for a Flag
 	Target    Ref
@@ -118,6 +124,7 @@ func ActivityOf(d Doc, raw []byte) (*Activity, error) {
 	if a.ID == "" {
 		return nil, fault.New(fault.Invalid, "an activity needs an id").At("/id")
 	}
+	a.Written = d.writtenID()
 	actor, err := d.Ref("actor")
 	if err != nil {
 		return nil, err
@@ -146,6 +153,7 @@ func ActivityOf(d Doc, raw []byte) (*Activity, error) {
 // Object is what an activity is about: a Note, an Article, a Tombstone.
 type Object struct {
 	ID           ID
+	Written      string // the id as its server writes it
 	Type         string
 	AttributedTo ID // of the actors named: a Person of the object's own origin, else any of it, else the first
 	InReplyTo    ID
@@ -170,6 +178,7 @@ func ObjectOf(d Doc) (*Object, error) {
 	if o.ID == "" || o.Type == "" {
 		return nil, fault.New(fault.Invalid, "an object needs an id and a type").At("/object")
 	}
+	o.Written = d.writtenID()
 	if o.AttributedTo, err = author(d, o.ID); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 // Actor is an ActivityPub actor as its own server describes it. Only ParseActor makes one.
 type Actor struct {
 	ID                         ID
+	Written                    string // the id as its own server writes it, for documents that leave
 	Type                       string
 	PreferredUsername          string // empty when it cannot stand in a handle
 	Name                       string // one line, without characters that turn the direction of writing
@@ -74,6 +75,7 @@ func ActorOf(d Doc, raw []byte) (*Actor, error) {
 	if a.ID == "" || !IsActorType(a.Type) {
 		return nil, fault.New(fault.Invalid, "the document is not an actor")
 	}
+	a.Written = d.writtenID()
 	endpoints := d.Sub("endpoints")
 	for _, p := range []struct {
 		into *ID

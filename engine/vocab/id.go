@@ -16,20 +16,36 @@ import (
 // MaxID is the longest id taken, in bytes. It keeps every id within what a PostgreSQL index row can hold.
 const MaxID = 1024
 
-// ID is the URI that names an object, activity, actor or collection, as it was written.
-// Only ParseID makes one out of words from outside.
+// ID is the URI that names an object, activity, actor or collection, in canonical form: two ids are of one thing if and
+// only if they are equal. Only ParseID makes one out of words from outside.
 type ID string
 
 // Public addresses everybody (ActivityPub §5.6). Parsing turns its short forms into this one.
 const Public ID = "https://www.w3.org/ns/activitystreams#Public"
 
 // ParseID returns s as an id: an absolute http or https URI of at most MaxID bytes, without user info, whose host is a
-// name that can be compared or an IP literal. Whether plain http is allowed is for the one who fetches it.
+// name that can be compared or an IP literal. Scheme, host and port are brought to their canonical form, the rest stays
+// as written. Whether plain http is allowed is for the one who fetches it.
 func ParseID(s string) (ID, error) {
-	if _, _, err := parseURI(s); err != nil {
+	if plain(s) > 0 {
+		return ID(s), nil
+	}
+	if _, _, err := parseAnyURI(s); err != nil {
 		return "", err
 	}
-	return ID(s), nil
+	id := ID(s).Canonical()
+	if len(id) > MaxID { // A-labels are longer than the letters they stand for
+		return "", fault.New(fault.Invalid, "an id must have 1 to 1024 bytes")
+	}
+	return id, nil
+}
+
+// IDOf is ParseID for words that may be no id: then it returns them as they are, and nothing is found under them.
+func IDOf(s string) ID {
+	if id, err := ParseID(s); err == nil {
+		return id
+	}
+	return ID(s)
 }
 
 // parseURI returns scheme and authority of an id in canonical form: lower case, A-labels, no default port.
@@ -183,7 +199,7 @@ func (id ID) SameOrigin(other ID) bool {
 	return o != "" && o == other.Origin()
 }
 
-// Canonical returns the form of id to compare by: origin in canonical form, the rest as written.
+// Canonical returns id in canonical form, which ParseID has given it: origin in canonical form, the rest as written.
 func (id ID) Canonical() ID {
 	if plain(string(id)) > 0 {
 		return id

@@ -37,8 +37,14 @@ func TestParseIDTakes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			id, err := ParseID(tt.id)
-			if err != nil || string(id) != tt.id {
-				t.Fatalf("ParseID(%q) = %q, %v; want it as written", tt.id, id, err)
+			if err != nil || string(id) != tt.canonical {
+				t.Fatalf("IDN-01 ParseID(%q) = %q, %v; want the canonical form %q", tt.id, id, err, tt.canonical)
+			}
+			if again, err := ParseID(string(id)); err != nil || again != id {
+				t.Fatalf("ParseID(%q) = %q, %v; want it as it is", id, again, err)
+			}
+			if written := ID(tt.id); written.Canonical() != id || written.Host() != id.Host() || !written.Same(id) {
+				t.Errorf("%q has the canonical form %q, want %q", written, written.Canonical(), id)
 			}
 			if id.Host() != tt.host || string(id.Canonical()) != tt.canonical {
 				t.Errorf("%q: host %q, canonical %q; want %q, %q", id, id.Host(), id.Canonical(), tt.host, tt.canonical)
@@ -114,6 +120,13 @@ func TestParseIDRefuses(t *testing.T) {
 	}
 }
 
+func TestAnIDFitsInCanonicalForm(t *testing.T) {
+	written := "https://büch.example/" + strings.Repeat("a", MaxID-22)
+	if id, err := ParseID(written); fault.KindOf(err) != fault.Invalid || len(written) != MaxID {
+		t.Errorf("PAR-18 ParseID of %d bytes, more as A-labels = %d bytes, %v; want invalid", len(written), len(id), err)
+	}
+}
+
 func TestSameOriginIsSchemeHostAndPort(t *testing.T) {
 	const id ID = "https://peer.example/users/carol"
 	tests := []struct {
@@ -173,12 +186,12 @@ func TestCanonicalIsAFixedPoint(t *testing.T) {
 		if err != nil {
 			t.Skip("no id")
 		}
-		c := id.Canonical()
-		if _, err := ParseID(string(c)); err != nil && len(c) <= MaxID {
-			t.Fatalf("canonical form %q of %q: %v", c, id, err)
+		if again, err := ParseID(string(id)); err != nil || again != id {
+			t.Fatalf("canonical form %q of %q: %q, %v", id, s, again, err)
 		}
-		if c.Canonical() != c || c.Host() != id.Host() || !c.Same(id) || strings.ToLower(c.Host()) != c.Host() {
-			t.Fatalf("%q has the canonical form %q, which has %q", id, c, c.Canonical())
+		c := ID(s).Canonical()
+		if c != id || c.Canonical() != c || c.Host() != id.Host() || !c.Same(ID(s)) || strings.ToLower(c.Host()) != c.Host() {
+			t.Fatalf("%q has the canonical form %q, which has %q", s, c, c.Canonical())
 		}
 	})
 }

@@ -16,12 +16,12 @@ const MaxSynchronized = 10_000
 const maxSynchronization = 4 << 10
 
 // FollowersDigest stands for a set of actors, in whatever order they are added (FEP-8fcf, partial follower collection
-// digest): the exclusive or of the SHA-256 digests of their ids, as these are written.
+// digest): the exclusive or of the SHA-256 digests of their ids, as their server writes these.
 type FollowersDigest [sha256.Size]byte
 
-// Add adds an id that is not in the set yet.
-func (d *FollowersDigest) Add(id ID) {
-	for i, b := range sha256.Sum256([]byte(id)) {
+// Add adds an id, as it is written, that is not in the set yet.
+func (d *FollowersDigest) Add(written string) {
+	for i, b := range sha256.Sum256([]byte(written)) {
 		d[i] ^= b
 	}
 }
@@ -29,7 +29,7 @@ func (d *FollowersDigest) Add(id ID) {
 // DigestOf returns the digest of a set of ids.
 func DigestOf(ids ...ID) (d FollowersDigest) {
 	for _, id := range ids {
-		d.Add(id)
+		d.Add(string(id))
 	}
 	return d
 }

@@ -1,0 +1,1 @@
+ALTER TABLE actors DROP COLUMN written;
