@@ -9,6 +9,7 @@ import (
 	pgxmigrate "github.com/golang-migrate/migrate/v4/database/pgx/v5"
 	"github.com/golang-migrate/migrate/v4/source/iofs"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
@@ -110,4 +111,14 @@ func (c *Cluster) TakeInstance(ctx context.Context) (release func(), err error) 
 		taken = append(taken, conn)
 	}
 	return release, nil
+}
+
+// RespellUser does again what was done before the change that relies on canonical ids.
+func (c *Cluster) RespellUser(ctx context.Context, database string) error {
+	conn, err := pgx.ConnectConfig(ctx, c.config(database))
+	if err != nil {
+		return err
+	}
+	defer shut(conn)
+	return respellUser(ctx, conn)
 }

@@ -140,8 +140,11 @@ func clone(ctx context.Context, conn *pgx.Conn, name, template string) error {
 	return err
 }
 
-// migrateUp brings one database to the latest version of a set.
+// migrateUp brings one database to the latest version of a set, and does what must be done before on the way.
 func (c *Cluster) migrateUp(ctx context.Context, database, set string) error {
+	if err := c.prepare(ctx, database, set); err != nil {
+		return err
+	}
 	return c.migrate(ctx, database, set, (*migrate.Migrate).Up)
 }
 

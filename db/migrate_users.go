@@ -160,7 +160,7 @@ func (c *Cluster) migrateUser(ctx context.Context, u User, m Migration) (changed
 		}
 		misfit := c.fits(u.Database, s)
 		if changed = misfit != nil && !s.dirty && s.version < known; changed {
-			misfit = c.migrateUp(ctx, u.Database, userSet)
+			misfit = c.upgrade(ctx, conn, u, s)
 			ctx := context.WithoutCancel(ctx) // what was done is reported although time ran out
 			if s, err = schemaOf(ctx, conn); err != nil {
 				return errors.Join(misfit, storeFault("read schema of "+u.Database, err))
@@ -169,6 +169,16 @@ func (c *Cluster) migrateUser(ctx context.Context, u User, m Migration) (changed
 		return errors.Join(misfit, c.noteSchema(context.WithoutCancel(ctx), u.Name, s))
 	})
 	return changed, s, err
+}
+
+// upgrade brings a user's database from a schema to that of this binary.
+func (c *Cluster) upgrade(ctx context.Context, conn *pgx.Conn, u User, from schema) error {
+	if c.lacks(from, userSet, "written_ids") {
+		if err := c.acquaintSpelled(ctx, conn, u.Name); err != nil {
+			return storeFault("make acquaintances of "+u.Name.String(), err)
+		}
+	}
+	return c.migrateUp(ctx, u.Database, userSet)
 }
 
 // wouldMigrate tells what migrateUser would do.

@@ -1,0 +1,282 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Databases from before hold ids as these were written. They are brought to canonical form page by page, each page in a
+// transaction of its own. A page that is done has nothing left to do, so the next run makes good one that was killed.
+
+// Bounds of one transaction.
+const (
+	respellPage  = 500 // spellings or rows
+	documentPage = 50
+)
+
+// spelled is a column that holds ids.
+type spelled struct {
+	table, column string
+	array         bool
+	by            []string // what brings the rows under the id $1 to the id $2; nil: any number of rows may have the same id
+}
+
+// unusual holds for a text whose scheme, host or port may not be in canonical form. It holds for some that are, too.
+func unusual(id string) string {
+	return `(` + id + ` !~ '^https?://[a-z0-9_-]+(\.[a-z0-9_-]+)*(:[0-9]+)?([/?#]|$)' OR ` + id + ` ~ '^(https://[^/?#]*:443|http://[^/?#]*:80)([/?#]|$)')`
+}
+
+// unusualWithin holds for a row whose document may hold such a text.
+const unusualWithin = `(raw::text ~ '"(?!https?://[a-z0-9_-]+(\.[a-z0-9_-]+)*(:[0-9]+)?[/?#"])[hH][tT][tT][pP][sS]?://'
+	OR raw::text ~ '"(https://[^/?#"]*:443|http://[^/?#"]*:80)[/?#"]')`
+
+// unique returns the column of a table whose rows are unique by it and by those beside. Where there are rows under both ids,
+// merge lets r, under $2, take over from w, under $1; empty: r stays as it is.
+func unique(table, column, merge string, beside ...string) spelled {
+	both, same := `w.`+column+` = $1 AND r.`+column+` = $2`, ``
+	for _, b := range beside {
+		same += ` AND r.` + b + ` = w.` + b
+	}
+	by := []string{`UPDATE ` + table + ` AS w SET ` + column + ` = $2 WHERE ` + column + ` = $1
+		AND NOT EXISTS (SELECT FROM ` + table + ` AS r WHERE r.` + column + ` = $2` + same + `)`}
+	if merge != "" {
+		set, where, _ := strings.Cut(merge, " WHERE ")
+		if where != "" {
+			where = ` AND (` + where + `)`
+		}
+		by = append(by, `UPDATE `+table+` AS r SET `+set+` FROM `+table+` AS w WHERE `+both+same+where)
+	}
+	return spelled{table: table, column: column, by: append(by, `DELETE FROM `+table+` WHERE `+column+` = $1 AND $1 <> $2::text`)}
+}
+
+// taking sets columns to those of w.
+func taking(columns ...string) string {
+	sets := make([]string, len(columns))
+	for i, c := range columns {
+		sets[i] = c + ` = w.` + c
+	}
+	return strings.Join(sets, ", ")
+}
+
+// spelledByUsers are the columns of users' databases.
+func spelledByUsers() []spelled {
+	newestReaction := taking("type", "activity_uri", "created_at") + ` WHERE w.created_at > r.created_at`
+	return []spelled{
+		unique("actors", "uri", taking("type", "preferred_username", "inbox", "outbox", "shared_inbox", "public_key_pem", "raw", "fetched_at")+` WHERE w.fetched_at > r.fetched_at`),
+		unique("relationships", "actor_uri", `
+			status = CASE WHEN 'accepted' IN (r.status, w.status) THEN 'accepted' WHEN 'pending' IN (r.status, w.status) THEN 'pending' ELSE 'rejected' END,
+			activity_uri = CASE WHEN w.updated_at > r.updated_at THEN w.activity_uri ELSE r.activity_uri END,
+			created_at = least(r.created_at, w.created_at), updated_at = greatest(r.updated_at, w.updated_at)`, "type", "relation"),
+		unique("group_members", "actor_uri", taking("activity_uri", "added_at")+` WHERE w.added_at < r.added_at`, "group_id"),
+		unique("reactions", "actor_uri", newestReaction, "object_uri", "kind"),
+		unique("reactions", "object_uri", newestReaction, "actor_uri", "kind"),
+		unique("pins", "actor_uri", "", "object_uri"),
+		unique("pins", "object_uri", "", "actor_uri"),
+		unique("votes", "actor_uri", "", "question_uri", "option"), // the Question's counts stay as everybody was shown them
+		unique("votes", "question_uri", "", "actor_uri", "option"),
+		unique("feed", "activity_uri", ""),
+		unique("activities", "uri", ""),
+		unique("objects", "uri", taking("published", "raw", "updated_at", "deleted_at")+` WHERE r.deleted_at IS NULL
+			AND (w.deleted_at IS NOT NULL OR coalesce(w.updated_at, w.published) > coalesce(r.updated_at, r.published))`),
+		unique("poison", "uri", ""),
+		{table: "actors", column: "inbox"}, {table: "actors", column: "outbox"}, {table: "actors", column: "shared_inbox"},
+		{table: "relationships", column: "activity_uri"}, {table: "group_members", column: "activity_uri"},
+		{table: "reactions", column: "activity_uri"}, {table: "pins", column: "activity_uri"},
+		{table: "feed", column: "actor_uri"}, {table: "blocks", column: "actor_uri"}, {table: "blocks", column: "activity_uri"},
+		{table: "activities", column: "actor_uri"}, {table: "activities", column: "object_uri"},
+		{table: "delivery_jobs", column: "activity_uri"}, {table: "delivery_jobs", column: "object_uri"},
+		{table: "delivery_jobs", column: "audience", array: true}, {table: "deliveries", column: "targets", array: true},
+		{table: "unnamed_recipients", column: "actors", array: true},
+	}
+}
+
+// spelledByInstance are the columns of the instance database. An actor's keys refer to it.
+func spelledByInstance() []spelled {
+	return []spelled{
+		unique("acquaintances", "actor_uri", `follows = true WHERE w.follows AND NOT r.follows`, "username"),
+		{table: "actors", column: "uri", by: []string{
+			`INSERT INTO actors SELECT (jsonb_populate_record(a, jsonb_build_object('uri', $2::text))).* FROM actors a WHERE uri = $1 ON CONFLICT DO NOTHING`,
+			`UPDATE actors AS r SET ` + taking("handle", "raw", "fetched_at", "gone_at") + ` FROM actors AS w
+				WHERE w.uri = $1 AND r.uri = $2 AND greatest(w.fetched_at, w.gone_at) > greatest(r.fetched_at, r.gone_at)`,
+			`UPDATE actor_keys SET actor_uri = $2 WHERE actor_uri = $1`,
+			`DELETE FROM actors WHERE uri = $1 AND uri <> $2`,
+		}},
+		unique("actor_keys", "key_id", ""),
+		unique("relays", "actor_uri", ""),
+		{table: "relays", column: "inbox"},
+	}
+}
+
+// respellUser brings a user's database to canonical ids. Whom a Block has shut out under one spelling, it shuts out under all.
+func respellUser(ctx context.Context, conn *pgx.Conn) error {
+	for _, s := range spelledByUsers() {
+		if err := s.respell(ctx, conn); err != nil {
+			return err
+		}
+	}
+	for _, table := range []string{"activities", "objects"} {
+		if err := respellDocuments(ctx, conn, table); err != nil {
+			return err
+		}
+	}
+	for _, q := range []string{
+		`DELETE FROM relationships WHERE type IN ('follower', 'following') AND sha256(convert_to(actor_uri, 'UTF8')) IN (SELECT digest FROM blocks)`,
+		`DELETE FROM group_members WHERE sha256(convert_to(actor_uri, 'UTF8')) IN (SELECT digest FROM blocks)`,
+	} {
+		if _, err := conn.Exec(ctx, q); err != nil {
+			return fmt.Errorf("end what a Block ended: %w", err)
+		}
+	}
+	return nil
+}
+
+func respellInstance(ctx context.Context, conn *pgx.Conn) error {
+	for _, s := range spelledByInstance() {
+		if err := s.respell(ctx, conn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// respell brings the column to canonical ids, those in order by which it has found them.
+func (s spelled) respell(ctx context.Context, conn *pgx.Conn) error {
+	from := s.table + ` CROSS JOIN LATERAL (SELECT ` + s.column + `) AS v (spelling)`
+	if s.array {
+		from = s.table + ` CROSS JOIN LATERAL unnest(` + s.column + `) AS v (spelling)`
+	}
+	list := `SELECT DISTINCT spelling FROM ` + from + ` WHERE spelling > $1 AND ` + unusual("spelling") + ` ORDER BY spelling LIMIT $2`
+	last := ""
+	for {
+		rows, err := conn.Query(ctx, list, last, respellPage)
+		if err != nil {
+			return s.failed(err)
+		}
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil || len(ids) == 0 {
+			return s.failed(err)
+		}
+		if err := s.page(ctx, conn, ids); err != nil {
+			return s.failed(err)
+		}
+		last = ids[len(ids)-1]
+	}
+}
+
+func (s spelled) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("bring ids of %s.%s to canonical form: %w", s.table, s.column, err)
+}
+
+// page brings those rows to canonical ids that have one of these.
+func (s spelled) page(ctx context.Context, conn *pgx.Conn, ids []string) error {
+	var written, canonical []string
+	for _, id := range ids {
+		if c := string(vocab.IDOf(id)); c != id {
+			written, canonical = append(written, id), append(canonical, c)
+		}
+	}
+	if len(written) == 0 {
+		return nil
+	}
+	if s.by == nil {
+		return s.each(ctx, conn, written, canonical)
+	}
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		for i := range written {
+			for _, q := range s.by {
+				if _, err := tx.Exec(ctx, q, written[i], canonical[i]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// each changes row by row where rows need not be unique.
+func (s spelled) each(ctx context.Context, conn *pgx.Conn, written, canonical []string) error {
+	t, c := s.table, s.column
+	q := `UPDATE ` + t + ` SET ` + c + ` = m.canonical FROM unnest($1::text[], $2::text[]) AS m (written, canonical)
+		WHERE m.written = ` + c + ` AND ` + t + `.ctid = ANY(ARRAY(SELECT ctid FROM ` + t + ` WHERE ` + c + ` = ANY($1) LIMIT $3))`
+	if s.array {
+		q = `UPDATE ` + t + ` SET ` + c + ` = ARRAY(SELECT DISTINCT coalesce(m.canonical, spelling) FROM unnest(` + c + `) AS v (spelling)
+				LEFT JOIN unnest($1::text[], $2::text[]) AS m (written, canonical) ON m.written = spelling ORDER BY 1)
+			WHERE ctid = ANY(ARRAY(SELECT ctid FROM ` + t + ` WHERE ` + c + ` && $1 LIMIT $3))`
+	}
+	for {
+		tag, err := conn.Exec(ctx, q, written, canonical, respellPage)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+	}
+}
+
+// respellDocuments brings what the documents of a table name to canonical form.
+func respellDocuments(ctx context.Context, conn *pgx.Conn, table string) error {
+	type row struct {
+		ID  uuid.UUID
+		Raw []byte
+	}
+	var last uuid.UUID
+	for {
+		rows, err := conn.Query(ctx, `SELECT id, raw FROM `+table+` WHERE id > $1 AND `+unusualWithin+` ORDER BY id LIMIT $2`, last, documentPage)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", table, err)
+		}
+		page, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		b := &pgx.Batch{}
+		for _, r := range page {
+			d, err := vocab.ParseDoc(r.Raw)
+			if err != nil {
+				continue // an earlier version took what this one does not
+			}
+			if d, changed := d.WithCanonicalIDs(); changed {
+				b.Queue(`UPDATE `+table+` SET raw = $2 WHERE id = $1`, r.ID, d.JSON())
+			}
+		}
+		if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return tx.SendBatch(ctx, b).Close() }); err != nil {
+			return fmt.Errorf("write %s: %w", table, err)
+		}
+		last = page[len(page)-1].ID
+	}
+}
+
+// acquaintSpelled commits, before a user's database is brought to canonical ids, that the actors it holds under other
+// spellings may concern the user. An engine of before may have said so of a spelling alone.
+func (c *Cluster) acquaintSpelled(ctx context.Context, conn *pgx.Conn, u vocab.Username) error {
+	rows, err := conn.Query(ctx, `SELECT actor, follows FROM (`+knownActors+`) AS k (actor, follows) WHERE `+unusual("actor"), "")
+	if err != nil {
+		return fmt.Errorf("list actors: %w", err)
+	}
+	known := map[bool][]string{}
+	var written string
+	var follows bool
+	_, err = pgx.ForEachRow(rows, []any{&written, &follows}, func() error {
+		if id, err := vocab.ParseID(written); err == nil {
+			known[follows] = append(known[follows], string(id))
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list actors: %w", err)
+	}
+	for follows, actors := range known {
+		_, failed := c.instance.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows) SELECT DISTINCT k, $1, $3::boolean FROM unnest($2::text[]) AS k ORDER BY k
+			ON CONFLICT (actor_uri, username) DO UPDATE SET follows = true WHERE excluded.follows AND NOT a.follows`, u, actors, follows)
+		err = errors.Join(err, failed)
+	}
+	return err
+}
