@@ -101,6 +101,7 @@ func (r *Reader) verify(ctx context.Context) error {
 	if err := r.readManifest(s, &sums); err != nil {
 		return err
 	}
+	seen := map[place]bool{}
 	for last := (place{}); ; {
 		h, err := s.next()
 		if err != nil {
@@ -112,6 +113,10 @@ func (r *Reader) verify(ctx context.Context) error {
 		if last, err = r.check(s, h, last, &sums); err != nil {
 			return err
 		}
+		if seen[last] {
+			return damaged(fmt.Errorf("it holds %.80q twice", h.Name))
+		}
+		seen[last] = true
 	}
 }
 
