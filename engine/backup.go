@@ -243,7 +243,7 @@ func (t *taking) files(u vocab.Username) error {
 		if t.ask.NoKeys && f.name.Kind == archive.Key {
 			continue
 		}
-		data, err := readFile(f.path)
+		data, err := t.e.readFile(f)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -270,6 +270,14 @@ func (e *Engine) filesOf(u vocab.Username) []file {
 		files = append(files, file{archive.Name{User: u, Kind: archive.Key, Item: filepath.Base(path)}, path})
 	}
 	return files
+}
+
+// readFile returns the content of a configuration or key.
+func (e *Engine) readFile(f file) ([]byte, error) {
+	if f.name.Kind == archive.Key {
+		return e.keys.ReadFile(f.path)
+	}
+	return readFile(f.path)
 }
 
 func readFile(path string) ([]byte, error) {

@@ -105,6 +105,7 @@ func (e *Engine) openStore(ctx context.Context, c db.Config) error {
 func (e *Engine) build() error {
 	c := e.cfg
 	e.keys = actor.NewKeyring(c.UsersDir, c.DataDir, c.PublicURL)
+	e.keys.Log = e.log.With("component", "actor")
 	e.profiles = registry.New(c.DataDir, c.UsersDir, e.log)
 	var err error
 	if e.gate, err = newGate(c, e.profiles, e.log); err != nil {

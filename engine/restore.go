@@ -191,7 +191,7 @@ func (p *puttingBack) obstacle(ctx context.Context) error {
 		if !wanted || f.Name.User.IsZero() && !p.report.Whole {
 			continue
 		}
-		have, err := readFile(path)
+		have, err := p.e.readFile(file{f.Name, path})
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			p.write = append(p.write, writing{path, f.Data})

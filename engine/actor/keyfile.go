@@ -11,10 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
@@ -60,17 +62,13 @@ func makeKeys(dir string) error {
 }
 
 // readKey returns the private key in the file: exactly one PEM block of PKCS #8 (RFC 5958).
-func readKey(path string) (any, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // without waiting for a writer, should it be a pipe
+func (k *Keyring) readKey(path string) (any, error) {
+	data, err := k.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, err
-	}
 	block, rest := pem.Decode(data)
-	if block == nil || block.Type != "PRIVATE KEY" || len(bytes.TrimSpace(rest)) > 0 || len(data) > maxKeyFile {
+	if block == nil || block.Type != "PRIVATE KEY" || len(bytes.TrimSpace(rest)) > 0 {
 		return nil, fmt.Errorf("%s is not one PRIVATE KEY in PEM", path)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
@@ -79,3 +77,65 @@ func readKey(path string) (any, error) {
 	}
 	return key, nil
 }
+
+// ReadFile returns the content of a key file, unless others can reach it: then the fault is Config.
+func (k *Keyring) ReadFile(path string) ([]byte, error) {
+	// It waits for no writer, should the file be a pipe.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, k.refuseLink(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := k.checkFile(path, info); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
+	if err == nil && len(data) > maxKeyFile {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxKeyFile)
+	}
+	return data, err
+}
+
+// checkFile refuses a key file that is none, that others may read or write, or that others own.
+func (k *Keyring) checkFile(path string, info fs.FileInfo) error {
+	mode := info.Mode()
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		return k.refuseLink(path)
+	case !mode.IsRegular():
+		return refuseFile(path, "is not a file", "put the key there, then 'chmod 600 "+path+"'")
+	case !k.isOwner(info):
+		return refuseFile(path, "belongs to another account", fmt.Sprintf("'chown %d %s', then 'chmod 600 %s'", k.uid, path, path))
+	case mode.Perm()&0o077 != 0:
+		return refuseFile(path, fmt.Sprintf("is open to other accounts (mode %04o)", mode.Perm()), "'chmod 600 "+path+"'")
+	}
+	return nil
+}
+
+func (k *Keyring) refuseLink(path string) error {
+	return refuseFile(path, "is a link", "put the key itself in its place, then 'chmod 600 "+path+"'")
+}
+
+func refuseFile(path, why, hint string) error {
+	return fault.New(fault.Config, "the key file "+filepath.Base(path)+" "+why).WithHint(hint)
+}
+
+// isOwner reports whether the file belongs to the account of this process. Commands that root runs also take the files
+// of the account that users_dir belongs to: the engine runs as that one.
+func (k *Keyring) isOwner(file fs.FileInfo) bool {
+	owner := ownerOf(file)
+	if owner == k.uid || k.uid != 0 {
+		return owner == k.uid
+	}
+	dir, err := os.Stat(k.usersDir)
+	return err == nil && owner == ownerOf(dir)
+}
+
+func ownerOf(info fs.FileInfo) int { return int(info.Sys().(*syscall.Stat_t).Uid) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -30,17 +31,22 @@ const lookEvery = time.Second
 // Keyring holds the private keys of the users and of the instance actor. It may be used by many goroutines, and beside
 // other processes that use the same folders.
 type Keyring struct {
+	Log *slog.Logger // where refused files are told of; discards unless set before the first use
+
 	usersDir, instanceDir, origin string
+	uid                           int // of the account of this process
 	now                           func() time.Time
 
-	making sync.Mutex
-	sets   *lru[vocab.Username, looked]
+	making  sync.Mutex
+	telling sync.Mutex
+	sets    *lru[vocab.Username, looked]
 }
 
-// looked is a set of keys and when its files were looked at last.
+// looked is what the last look at the files of a set of keys found.
 type looked struct {
-	set *keyset
-	at  time.Time
+	set     *keyset // nil when the files were refused
+	at      time.Time
+	refusal string // the log has it
 }
 
 // keyset is the keys of one actor. It is never changed, so that one pointer means the same keys.
@@ -52,8 +58,8 @@ type keyset struct {
 
 // NewKeyring returns the keyring of <usersDir>/<username>/keys and <dataDir>/instance/keys, for actors at origin.
 func NewKeyring(usersDir, dataDir, origin string) *Keyring {
-	return &Keyring{usersDir: usersDir, instanceDir: filepath.Join(dataDir, "instance", "keys"), origin: origin,
-		now: time.Now, sets: newLRU[vocab.Username, looked](remembered, 0, nil)}
+	return &Keyring{Log: slog.New(slog.DiscardHandler), usersDir: usersDir, instanceDir: filepath.Join(dataDir, "instance", "keys"), origin: origin,
+		uid: os.Geteuid(), now: time.Now, sets: newLRU[vocab.Username, looked](remembered, 0, nil)}
 }
 
 // Create makes the keys of u that are missing. What is there is left as it is.
@@ -132,26 +138,45 @@ func (k *Keyring) Kinds(u vocab.Username) []string {
 func (k *Keyring) set(u vocab.Username) (*keyset, error) {
 	now := k.now()
 	known, ok := k.sets.get(u)
-	if ok && now.Sub(known.at) < lookEvery {
+	if ok = ok && known.set != nil; ok && now.Sub(known.at) < lookEvery {
 		return known.set, nil
 	}
 	owner, dir := k.origin+"/users/"+u.String(), k.Dir(u)
 	if u.IsZero() {
 		owner, dir = k.origin+"/actor", k.instanceDir
 	}
-	files, err := stat(dir)
+	files, err := k.stat(dir)
 	if err == nil && (!ok || !same(known.set.files, files)) {
-		known.set, err = read(dir, owner, files)
+		known.set, err = k.read(dir, owner, files)
 	}
 	if err != nil {
-		k.sets.drop(u)
-		return nil, unusable(u, dir, err)
+		return nil, k.refuse(u, dir, err)
 	}
-	k.sets.put(u, looked{known.set, now})
+	k.sets.put(u, looked{set: known.set, at: now})
 	return known.set, nil
 }
 
-func unusable(u vocab.Username, dir string, err error) error {
+// refuse returns why the keys of u cannot be used. The log shows each refusal once, until it changes or the keys can be
+// used; that somebody has no keys at all is for the caller to tell.
+func (k *Keyring) refuse(u vocab.Username, dir string, err error) error {
+	refusal := unusable(u, dir, err)
+	if errors.Is(err, fs.ErrNotExist) {
+		k.sets.drop(u)
+		return refusal
+	}
+	k.telling.Lock()
+	defer k.telling.Unlock()
+	if known, _ := k.sets.get(u); known.refusal != refusal.Error() {
+		k.sets.put(u, looked{refusal: refusal.Error()})
+		k.Log.Error("keys could not be read", "user", u, "err", refusal, "hint", refusal.Hint)
+	}
+	return refusal.AsLogged()
+}
+
+func unusable(u vocab.Username, dir string, err error) *fault.Error {
+	if of := fault.Of(err); of != nil {
+		return of
+	}
 	if errors.Is(err, fs.ErrNotExist) && !u.IsZero() {
 		return fault.Wrap(fault.NoUser, fmt.Sprintf("there are no keys of a user %q", u), err).
 			WithHint("restore " + dir + " from a backup: peers know these keys; 'lightweb user create' only finishes a user whom it began")
@@ -159,10 +184,15 @@ func unusable(u vocab.Username, dir string, err error) error {
 	return fault.Wrap(fault.Config, "the keys cannot be read", err).WithHint("restore the readable files of " + dir + " from a backup: peers know these keys")
 }
 
-func stat(dir string) ([]fs.FileInfo, error) {
+// stat looks at the files of a set of keys. Who may read one can change while its content does not.
+func (k *Keyring) stat(dir string) ([]fs.FileInfo, error) {
 	var files []fs.FileInfo
 	for _, kind := range kinds {
-		info, err := os.Stat(keyFile(dir, kind.name))
+		path := keyFile(dir, kind.name)
+		info, err := os.Lstat(path)
+		if err == nil {
+			err = k.checkFile(path, info)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -180,10 +210,10 @@ func same(a, b []fs.FileInfo) bool {
 	return true
 }
 
-func read(dir, owner string, files []fs.FileInfo) (*keyset, error) {
+func (k *Keyring) read(dir, owner string, files []fs.FileInfo) (*keyset, error) {
 	set := &keyset{files: files, since: files[0].ModTime()}
 	for i, kind := range kinds {
-		key, err := readKey(keyFile(dir, kind.name))
+		key, err := k.readKey(keyFile(dir, kind.name))
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"crypto/rsa"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -205,5 +206,96 @@ func TestReplacedKeysAreNoticed(t *testing.T) {
 	c.pass(lookEvery)
 	if _, err := k.Keys(alice); fault.KindOf(err) != fault.NoUser {
 		t.Errorf("Keys of a user whose keys were removed = %v", err)
+	}
+}
+
+// FRS-05: only this account may be able to read a private key, and a link could lead to anybody's file.
+func TestKeyFilesThatOthersCanReachAreRefused(t *testing.T) {
+	t.Parallel()
+	alice := username(t, "alice")
+	path := func(k *Keyring) string { return keyFile(k.Dir(alice), "rsa") }
+	mode := func(m fs.FileMode) func(*testing.T, *Keyring) {
+		return func(t *testing.T, k *Keyring) {
+			if err := os.Chmod(path(k), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name    string
+		prepare func(*testing.T, *Keyring)
+		want    string // the public words; empty: the keys are used
+	}{
+		{"its owner may write", mode(0o600), ""},
+		{"its owner may only read", mode(0o400), ""},
+		{"everybody may read", mode(0o604), "the key file rsa.pem is open to other accounts (mode 0604)"},
+		{"everybody may write", mode(0o666), "the key file rsa.pem is open to other accounts (mode 0666)"},
+		{"the group may read", mode(0o640), "the key file rsa.pem is open to other accounts (mode 0640)"},
+		{"others may execute", mode(0o601), "the key file rsa.pem is open to other accounts (mode 0601)"},
+		{"a link to a key of ours", func(t *testing.T, k *Keyring) {
+			if err := errors.Join(os.Rename(path(k), path(k)+".real"), os.Symlink(path(k)+".real", path(k))); err != nil {
+				t.Fatal(err)
+			}
+		}, "the key file rsa.pem is a link"},
+		{"a folder", func(t *testing.T, k *Keyring) {
+			if err := errors.Join(os.Remove(path(k)), os.Mkdir(path(k), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+		}, "the key file rsa.pem is not a file"},
+		{"of another account", func(_ *testing.T, k *Keyring) { k.uid++ }, "the key file ed25519.pem belongs to another account"},
+		{"of the owner of users_dir, read by root", func(_ *testing.T, k *Keyring) { k.uid = 0 }, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			k := NewKeyring(t.TempDir(), t.TempDir(), "https://us.example")
+			writeKeys(t, k.Dir(alice), 0)
+			tt.prepare(t, k)
+			_, err := k.Keys(alice)
+			if _, readErr := k.ReadFile(path(k)); (readErr == nil) != (tt.want == "") {
+				t.Errorf("ReadFile: %v", readErr)
+			}
+			if tt.want == "" {
+				if err != nil {
+					t.Errorf("Keys: %v", err)
+				}
+				return
+			}
+			if fault.KindOf(err) != fault.Config || fault.Public(err) != tt.want {
+				t.Errorf("Keys: %v, public %q; want Config and %q", err, fault.Public(err), tt.want)
+			}
+			if !strings.Contains(fault.Hint(err), "chmod 600 "+k.Dir(alice)) {
+				t.Errorf("hint %q, want it to name chmod and the file", fault.Hint(err))
+			}
+		})
+	}
+}
+
+// A refused key is asked for by every request that would use it: the log shows each state of it once.
+func TestRefusedKeysAreLoggedOncePerState(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	c := &clock{t: time.Now()}
+	k := NewKeyring(t.TempDir(), t.TempDir(), "https://us.example")
+	k.Log, k.now = slog.New(slog.NewTextHandler(&log, nil)), c.now
+	alice := username(t, "alice")
+	writeKeys(t, k.Dir(alice), 0)
+	for n, mode := range []fs.FileMode{0o600, 0o644, 0o640, 0o600, 0o644} {
+		if err := os.Chmod(keyFile(k.Dir(alice), "rsa"), mode); err != nil {
+			t.Fatal(err)
+		}
+		c.pass(lookEvery)
+		for range 5 {
+			_, err := k.Keys(alice)
+			if (err == nil) != (mode == 0o600) || err != nil && !fault.IsLogged(err) {
+				t.Errorf("look %d with mode %o: %v", n, mode, err)
+			}
+			c.pass(lookEvery)
+		}
+	}
+	if got := strings.Count(log.String(), "keys could not be read"); got != 3 {
+		t.Errorf("the log tells of refused keys %d times, want once for each of 3 states:\n%s", got, log.String())
+	}
+	if !strings.Contains(log.String(), "chmod 600") || !strings.Contains(log.String(), "user=alice") {
+		t.Errorf("the log names no user or no way out: %s", log.String())
 	}
 }

@@ -116,11 +116,11 @@ func theirs(t testing.TB, set int) (*rsa.PrivateKey, ed25519.PrivateKey) {
 	t.Helper()
 	dir := t.TempDir()
 	writeKeys(t, dir, set)
-	r, err := readKey(keyFile(dir, "rsa"))
+	r, err := NewKeyring(dir, dir, "").readKey(keyFile(dir, "rsa"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := readKey(keyFile(dir, "ed25519"))
+	e, err := NewKeyring(dir, dir, "").readKey(keyFile(dir, "ed25519"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,9 @@ func (d *Dispatcher) post(ctx context.Context, r *row) result {
 	keys, err := d.keys(r)
 	d.unsigned.set(r.user.name, err != nil)
 	if err != nil {
-		d.Log.ErrorContext(ctx, "keys could not be read", "user", r.user.name, "err", err, "hint", "lightweb deliver status "+r.user.name.String()+" shows what waits for them")
+		if !fault.IsLogged(err) {
+			d.Log.ErrorContext(ctx, "keys could not be read", "user", r.user.name, "err", err, "hint", "lightweb deliver status "+r.user.name.String()+" shows what waits for them")
+		}
 		return result{outcome: put(r.Delivery, d.Now().Add(keysWait), "the keys that sign it cannot be read: "+fault.Public(err), d.Now())}
 	}
 	a, err := d.Poster.Post(ctx, transport.Post{Inbox: r.Inbox, Body: r.Body, As: keys, Ed25519: d.takesEd25519(ctx, r),

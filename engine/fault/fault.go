@@ -55,6 +55,7 @@ type Error struct {
 	Hint       string        // what to do next, for the operator; shown by the command line, never to a peer
 	Pointer    string        // JSON Pointer (RFC 6901) to the offending part of a request; empty when it is the whole
 	RetryAfter time.Duration // how long to wait before trying again; zero when unknown
+	Logged     bool          // the log has it: nobody writes it there again above level Debug
 	err        error
 }
 
@@ -75,6 +76,9 @@ func (e *Error) At(pointer string) *Error { c := *e; c.Pointer = pointer; return
 
 // After returns e with the time to wait before trying again.
 func (e *Error) After(d time.Duration) *Error { c := *e; c.RetryAfter = d; return &c }
+
+// AsLogged returns e as one that the log has.
+func (e *Error) AsLogged() *Error { c := *e; c.Logged = true; return &c }
 
 func (e *Error) Error() string {
 	if e.err == nil {
@@ -116,4 +120,14 @@ func Hint(err error) string {
 		return e.Hint
 	}
 	return ""
+}
+
+// IsLogged reports whether the log has err, or what caused it.
+func IsLogged(err error) bool {
+	for e := Of(err); e != nil; e = Of(e.err) {
+		if e.Logged {
+			return true
+		}
+	}
+	return false
 }

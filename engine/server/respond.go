@@ -112,6 +112,9 @@ func problemOf(status int, code string, of *fault.Error, err error) problem {
 	title := strings.ReplaceAll(code, "_", " ")
 	p := problem{Type: problems + strings.ReplaceAll(code, "_", "-"), Title: strings.ToUpper(title[:1]) + title[1:],
 		Status: status, Detail: fault.Public(err)}
+	if status == http.StatusInternalServerError { // what is wrong here is for the operator to know
+		p.Detail = fault.Public(nil)
+	}
 	if of.Pointer != "" && of.Kind != fault.Internal {
 		p.Errors = []pointed{{of.Pointer, p.Detail}}
 	}
@@ -126,6 +129,8 @@ func (s *Server) logRefusal(ctx context.Context, a *answer, status int, err erro
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		message = "request abandoned"
+	case fault.IsLogged(err):
+		message = "request failed"
 	case status == http.StatusInternalServerError:
 		level, message = slog.LevelError, "request failed"
 	case status > http.StatusInternalServerError:

@@ -55,6 +55,8 @@ func TestRefusalsTellWhatMayBeKnown(t *testing.T) {
 		{"a bug", "/x", secret, 500, "", map[string]any{"type": problems + "internal-error", "title": "Internal error", "detail": "internal error"}},
 		{"a bug that has words", "/x", fault.Wrap(fault.Internal, "table objects", secret).WithCode("sql").At("/a"), 500, "",
 			map[string]any{"type": problems + "internal-error", "title": "Internal error", "detail": "internal error"}},
+		{"the operator's mistake", "/x", fault.New(fault.Config, "the key file rsa.pem is a link"), 500, "",
+			map[string]any{"type": problems + "internal-error", "title": "Internal error", "detail": "internal error"}},
 		{"words for outside", "/x", fmt.Errorf("parse body: %w", fault.Wrap(fault.Invalid, "an id is missing", secret)), 400, "",
 			map[string]any{"type": problems + "bad-request", "title": "Bad request", "detail": "an id is missing"}},
 		{"a code and a place", "/x", fault.New(fault.Unprocessable, "'explode' is not an action").WithCode("unknown_action").At("/action"), 422, "",
