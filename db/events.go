@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -52,13 +50,6 @@ func (t *Tx) Poison(ctx context.Context, uri vocab.ID, raw []byte, reason string
 	_, err := t.exec(ctx, "set poison aside", `INSERT INTO poison (uri, raw, reason) VALUES ($1, $2, $3)
 		ON CONFLICT (uri) DO UPDATE SET reason = excluded.reason, created_at = excluded.created_at`, uri, raw, reason)
 	return err
-}
-
-// CountActions counts what was done by a token within the last hour and the last day.
-func (t *Tx) CountActions(ctx context.Context, token uuid.UUID, now time.Time) (hour, day int, err error) {
-	err = t.row(ctx, "count actions", `SELECT count(*) FILTER (WHERE at > $2), count(*) FROM audit
-		WHERE token_id = $1 AND at > $3 AND outcome = 'ok'`, []any{token, now.Add(-time.Hour), now.Add(-24 * time.Hour)}, &hour, &day)
-	return hour, day, err
 }
 
 // Answer is what a dispatch with an Idempotency-Key was answered.

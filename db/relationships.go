@@ -149,6 +149,23 @@ func (t *Tx) Actor(ctx context.Context, uri vocab.ID) (*vocab.Actor, error) {
 	return a, nil
 }
 
+// ActorCalled returns the user's own copy of the actor on a host that calls itself so, nil when there is none or several.
+func (t *Tx) ActorCalled(ctx context.Context, name, host string) (*vocab.Actor, error) {
+	type row struct{ Raw []byte }
+	found, err := collect[row](ctx, t, "find actor by name", `SELECT raw FROM actors WHERE lower(preferred_username) = lower($1) AND split_part(uri, '/', 3) = lower($2) LIMIT 2`, name, host)
+	if err != nil || len(found) != 1 || name == "" {
+		return nil, err
+	}
+	return vocab.ParseActor(found[0].Raw)
+}
+
+// HoldsOf tells whether anything of the actor is here: a relationship, an activity, or an object that it wrote.
+func (t *Tx) HoldsOf(ctx context.Context, actor vocab.ID) (holds bool, err error) {
+	err = t.row(ctx, "look for what is of an actor", `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = $1) OR EXISTS (SELECT FROM activities WHERE actor_uri = $1)
+		OR EXISTS (SELECT FROM objects WHERE raw -> 'attributedTo' @> to_jsonb($1::text))`, []any{string(actor)}, &holds)
+	return holds, err
+}
+
 // ForgetActor ends everything between the user and an actor that was deleted: follows, reactions, pins and its place in
 // the feed. Its objects become tombstones by BuryObjects, its votes go by RemoveVotes. It tells whether there was anything.
 func (t *Tx) ForgetActor(ctx context.Context, actor vocab.ID) (knew bool, err error) {

@@ -20,5 +20,3 @@ var see04 = attack{id: "SEE-04", sends: "an Update of a note, then its Delete, a
 var see05 = attack{id: "SEE-05", sends: "a reply to a post of alice's, for her followers and not for everybody, by somebody whom she does not follow", later: "the next release"}
 
 var see06 = attack{id: "SEE-06", sends: "a block, or a removal from followers or a group, between the choice of recipients and the commit of a post", later: "the next release"}
-
-var see07 = attack{id: "SEE-07", sends: "200 activities of an LLM engine whose addresses hold the words of a letter", later: "the next release"}

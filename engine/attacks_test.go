@@ -306,7 +306,7 @@ func (s *siege) count(database, query string, args ...any) (n int) {
 const held = `SELECT table_name || ' ' || (xpath('/row/d/text()', query_to_xml(format(
 		'SELECT count(*) || '' rows '' || coalesce(md5(string_agg(x::text, '','' ORDER BY x::text)), '''') AS d FROM (SELECT to_jsonb(t) - ''next_due'' AS x FROM %I t) x', table_name), false, true, '')))[1]::text
 	FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
-		AND table_name <> 'audit' AND NOT ($1 AND table_name IN ('actors', 'actor_keys', 'hosts')) ORDER BY 1`
+		AND table_name NOT IN ('audit', 'attempts') AND NOT ($1 AND table_name IN ('actors', 'actor_keys', 'hosts')) ORDER BY 1`
 
 // state returns what is in the databases.
 func (s *siege) state() string {

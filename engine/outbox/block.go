@@ -19,7 +19,7 @@ type block struct {
 func (p *block) check() error { return present("actorUri", p.ActorURI) }
 
 func (p *block) resolve(ctx context.Context, o *Outbox, x *exchange) error {
-	id, err := o.actorID(ctx, p.ActorURI)
+	id, err := o.actorID(ctx, x, p.ActorURI)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ type unblock struct {
 func (p *unblock) check() error { return present("actorUri", p.ActorURI) }
 
 func (p *unblock) resolve(ctx context.Context, o *Outbox, x *exchange) error {
-	id, err := o.actorID(ctx, p.ActorURI)
+	id, err := o.actorID(ctx, x, p.ActorURI)
 	if err != nil {
 		return err
 	}

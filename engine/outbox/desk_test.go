@@ -80,6 +80,20 @@ func (w *world) Handle(ctx context.Context, handle string) (*vocab.Actor, error)
 	return w.Resolve(ctx, vocab.ID("https://"+host+"/users/"+name))
 }
 
+func (w *world) Known(_ context.Context, id vocab.ID) (*vocab.Actor, error) {
+	if u, ok := w.local.Owner(id); ok {
+		return w.local.Actor(u)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.actors[id], nil
+}
+
+func (w *world) KnownHandle(_ context.Context, handle string) (*vocab.Actor, error) {
+	name, host, _ := strings.Cut(strings.TrimPrefix(handle, "@"), "@")
+	return w.Known(context.Background(), vocab.ID("https://"+host+"/users/"+name))
+}
+
 func (w *world) Object(_ context.Context, id vocab.ID, _ *vocab.Username) (*vocab.Object, json.RawMessage, error) {
 	if w.objectAsked != nil {
 		w.objectAsked()

@@ -20,7 +20,7 @@ type follow struct {
 func (p *follow) check() error { return present("actorUri", p.ActorURI) }
 
 func (p *follow) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
-	if x.target, err = o.findActor(ctx, "actorUri", p.ActorURI); err != nil {
+	if x.target, err = o.findActor(ctx, x, "actorUri", p.ActorURI); err != nil {
 		return err
 	}
 	if x.target.ID.Same(x.actor.ID) {
@@ -59,7 +59,7 @@ type unfollow struct {
 func (p *unfollow) check() error { return present("actorUri", p.ActorURI) }
 
 func (p *unfollow) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
-	id, err := o.actorID(ctx, p.ActorURI)
+	id, err := o.actorID(ctx, x, p.ActorURI)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (p *answerFollow) check() error {
 }
 
 func (p *answerFollow) resolve(ctx context.Context, o *Outbox, x *exchange) error {
-	by, err := p.who(ctx, o)
+	by, err := p.who(ctx, o, x)
 	if err != nil {
 		return err
 	}
@@ -151,12 +151,12 @@ func (p *answerFollow) resolve(ctx context.Context, o *Outbox, x *exchange) erro
 }
 
 // who returns the actor whose Follow is answered, empty when the Follow itself is named.
-func (p *answerFollow) who(ctx context.Context, o *Outbox) (vocab.ID, error) {
+func (p *answerFollow) who(ctx context.Context, o *Outbox, x *exchange) (vocab.ID, error) {
 	if p.ActorURI == "" {
 		_, err := identifier("activityId", p.ActivityID)
 		return "", err
 	}
-	return o.actorID(ctx, p.ActorURI)
+	return o.actorID(ctx, x, p.ActorURI)
 }
 
 func (p *answerFollow) follower(ctx context.Context, tx *db.Tx, by vocab.ID) (rel *db.Relationship, err error) {
@@ -203,11 +203,11 @@ func (p *rejectFollow) settled(ctx context.Context, tx *db.Tx, _ *exchange) (voc
 }
 
 // actorID returns the id that actorUri is, or of the actor whose handle it is.
-func (o *Outbox) actorID(ctx context.Context, value string) (vocab.ID, error) {
+func (o *Outbox) actorID(ctx context.Context, x *exchange, value string) (vocab.ID, error) {
 	if id, err := vocab.ParseID(value); err == nil {
 		return id, nil
 	}
-	a, err := o.findActor(ctx, "actorUri", value)
+	a, err := o.findActor(ctx, x, "actorUri", value)
 	if err != nil {
 		return "", err
 	}

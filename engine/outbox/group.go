@@ -125,7 +125,7 @@ func (p *addToGroup) resolve(ctx context.Context, o *Outbox, x *exchange) (err e
 	if err := p.look(ctx, o, x); err != nil {
 		return err
 	}
-	if x.target, err = o.findActor(ctx, "actorUri", p.ActorURI); err != nil {
+	if x.target, err = o.findActor(ctx, x, "actorUri", p.ActorURI); err != nil {
 		return err
 	}
 	if x.target.ID.Same(x.actor.ID) {
@@ -164,7 +164,7 @@ func (p *removeFromGroup) resolve(ctx context.Context, o *Outbox, x *exchange) (
 	if err := p.look(ctx, o, x); err != nil {
 		return err
 	}
-	if p.member, err = o.actorID(ctx, p.ActorURI); err != nil {
+	if p.member, err = o.actorID(ctx, x, p.ActorURI); err != nil {
 		return err
 	}
 	if n := slices.IndexFunc(x.group.Members, p.member.Same); n >= 0 {

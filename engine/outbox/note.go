@@ -84,7 +84,7 @@ func (p *createNote) resolve(ctx context.Context, o *Outbox, x *exchange) error 
 				groups, said = append(groups, id), wider(said, visibleDirect)
 				continue
 			}
-			a, err := o.findActor(ctx, f.name, v)
+			a, err := o.findActor(ctx, x, f.name, v)
 			if err != nil {
 				return err
 			}
@@ -177,7 +177,7 @@ func (p *sendMessage) check() error {
 }
 
 func (p *sendMessage) resolve(ctx context.Context, o *Outbox, x *exchange) error {
-	a, err := o.findActor(ctx, "recipientUri", p.RecipientURI)
+	a, err := o.findActor(ctx, x, "recipientUri", p.RecipientURI)
 	if err != nil {
 		return err
 	}

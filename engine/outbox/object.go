@@ -18,6 +18,9 @@ func (o *Outbox) findObject(ctx context.Context, x *exchange, name, value string
 		return nil, nil, err
 	}
 	obj, err := o.lookUp(ctx, x, id)
+	if isUnheld(err) {
+		return nil, nil, unheld(name)
+	}
 	if e := fault.Of(err); e != nil && (e.Kind == fault.NotFound || e.Kind == fault.Gone) {
 		return nil, nil, fault.Wrap(e.Kind, "there is no such object", err).At("/params/" + name)
 	}
@@ -34,7 +37,10 @@ func (o *Outbox) findObject(ctx context.Context, x *exchange, name, value string
 	if obj.AttributedTo.Same(x.actor.ID) {
 		return obj, x.actor, nil
 	}
-	author, err := o.Actors.Resolve(ctx, obj.AttributedTo)
+	author, err := o.actorsFor(x).Resolve(ctx, obj.AttributedTo)
+	if isUnheld(err) {
+		return nil, nil, unheld(name)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("find author of %s: %w", id, err)
 	}
@@ -45,6 +51,9 @@ func (o *Outbox) lookUp(ctx context.Context, x *exchange, id vocab.ID) (*vocab.O
 	stored, err := o.storedObject(ctx, x.User, id)
 	if err != nil || stored != nil {
 		return stored, err
+	}
+	if x.Assistant {
+		return nil, errUnheld
 	}
 	if o.Local.IsLocal(id) {
 		if stored, err = o.neighbours(ctx, x, id); err != nil {

@@ -31,6 +31,9 @@ type Store interface {
 type Actors interface {
 	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	Handle(ctx context.Context, handle string) (*vocab.Actor, error)
+	// Known and KnownHandle ask nobody, and return nil for those that are not remembered.
+	Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
+	KnownHandle(ctx context.Context, handle string) (*vocab.Actor, error)
 	Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error)
 }
 

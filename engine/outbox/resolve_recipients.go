@@ -85,19 +85,22 @@ func (o *Outbox) permitted(x *exchange, inboxes []db.Inbox) []db.Inbox {
 }
 
 // findActor returns the actor that a parameter names by its id or handle.
-func (o *Outbox) findActor(ctx context.Context, name, value string) (*vocab.Actor, error) {
+func (o *Outbox) findActor(ctx context.Context, x *exchange, name, value string) (*vocab.Actor, error) {
 	if value == "" {
 		return nil, bad(name, name+" is missing")
 	}
 	var a *vocab.Actor
 	id, err := vocab.ParseID(value)
 	if err == nil {
-		a, err = o.Actors.Resolve(ctx, id)
+		a, err = o.actorsFor(x).Resolve(ctx, id)
 	} else {
-		a, err = o.Actors.Handle(ctx, value)
+		a, err = o.actorsFor(x).Handle(ctx, value)
 	}
 	if err == nil {
 		err = o.active(ctx, a.ID)
+	}
+	if isUnheld(err) {
+		return nil, unheld(name)
 	}
 	switch fault.KindOf(err) {
 	case fault.Invalid, fault.NotFound, fault.Gone, fault.NoUser, fault.NoHost, fault.Protocol, fault.NotAcceptable:
@@ -135,7 +138,7 @@ func (x *exchange) name(actors ...*vocab.Actor) {
 // told when it is taken back, also when its server does not describe it just now. When nothing is known of it, it has
 // only the id, and nothing is sent to it.
 func (o *Outbox) reach(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Actor, error) {
-	a, failed := o.Actors.Resolve(ctx, id)
+	a, failed := o.actorsFor(x).Resolve(ctx, id)
 	if failed == nil {
 		return a, nil
 	}

@@ -8,22 +8,26 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// How many actions an LLM engine may do in the user's name.
+// How many actions an LLM engine may try in the user's name, whatever comes of them.
 const (
 	assistantHourly = 60
 	assistantDaily  = 500
 )
 
-// restrain refuses what an LLM engine may not do although its scope has the action: more than so much, and words that are
-// not public to somebody with whom the user does not talk.
-func (o *Outbox) restrain(ctx context.Context, tx *db.Tx, x *exchange) error {
-	hour, day, err := tx.CountActions(ctx, x.Token, x.now)
-	if err != nil {
+// countAttempt counts what an LLM engine tries before anything is looked up for it, and refuses more than so much.
+func (o *Outbox) countAttempt(ctx context.Context, x *exchange) error {
+	return o.Store.Write(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+		may, err := tx.CountAttempt(ctx, x.Token, x.now, assistantHourly, assistantDaily)
+		if err == nil && !may {
+			err = fault.New(fault.RateLimited, "the token may try 60 actions an hour and 500 a day").WithCode("assistant_limit").After(10 * time.Minute)
+		}
 		return err
-	}
-	if hour >= assistantHourly || day >= assistantDaily {
-		return fault.New(fault.RateLimited, "the token may do 60 actions an hour and 500 a day").WithCode("assistant_limit").After(10 * time.Minute)
-	}
+	})
+}
+
+// restrain refuses what an LLM engine may not do although its scope has the action: words that are not public to somebody
+// with whom the user does not talk.
+func (o *Outbox) restrain(ctx context.Context, tx *db.Tx, x *exchange) error {
 	if x.activity.Type != "Create" || x.activity.Public() {
 		return nil
 	}

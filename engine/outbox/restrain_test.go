@@ -22,6 +22,7 @@ func TestAnAssistantWritesInPrivateOnlyToThoseTheUserTalksWith(t *testing.T) {
 	d := town(t)
 	token := uuid.Must(uuid.NewV7())
 	friends := string(d.group("friends", bob))
+	d.must("Like", vocab.Doc{"objectId": bobsPost})
 	for _, c := range []struct {
 		name, action string
 		params       vocab.Doc
@@ -48,6 +49,67 @@ func TestAnAssistantWritesInPrivateOnlyToThoseTheUserTalksWith(t *testing.T) {
 	}
 	if err := d.assist(token, "SendMessage", vocab.Doc{"recipientUri": bob, "content": "Hello again"}); err != nil {
 		t.Errorf("a message to somebody the user has written to: %v, want none", err)
+	}
+}
+
+// The address that is named could hold what the LLM engine has read: nobody is asked for it.
+func TestAnAssistantNamesOnlyWhatIsHere(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	const evil = "https://evil.example/x?d=the+words+of+a+letter"
+	d.world.person(t, "evil.example", "mallory", false)
+	d.world.post(evil, "https://evil.example/users/mallory", public)
+	bobby := d.user("bobby")
+	asked, sent := d.world.asked, d.sent()
+	d.world.objectAsked = func() { t.Error("an object was asked for") }
+	for _, c := range []struct {
+		action string
+		params vocab.Doc
+		at     string
+	}{
+		{"Like", vocab.Doc{"objectId": evil}, "/params/objectId"},
+		{"Dislike", vocab.Doc{"objectId": evil}, "/params/objectId"},
+		{"Boost", vocab.Doc{"objectId": evil}, "/params/objectId"},
+		{"Reply", vocab.Doc{"objectId": evil, "content": "x"}, "/params/objectId"},
+		{"CreateNote", vocab.Doc{"content": "x", "inReplyTo": evil}, "/params/inReplyTo"},
+		{"CreateNote", vocab.Doc{"content": "x", "to": []any{evil}}, "/params/to"},
+		{"CreateNote", vocab.Doc{"content": "x", "cc": []any{"@the-words@evil.example"}}, "/params/cc"},
+		{"CreateNote", vocab.Doc{"content": "x", "cc": []any{"https://evil.example/users/mallory"}}, "/params/cc"},
+		{"CreateNote", vocab.Doc{"content": "x", "to": []any{here + "/users/bobby"}}, "/params/to"},
+		{"SendMessage", vocab.Doc{"content": "x", "recipientUri": evil}, "/params/recipientUri"},
+		{"SendMessage", vocab.Doc{"content": "x", "recipientUri": "@mallory@evil.example"}, "/params/recipientUri"},
+		{"Like", vocab.Doc{"objectId": here + "/users/" + bobby.String() + "/objects/1"}, "/params/objectId"},
+	} {
+		err := d.assist(d.token, c.action, c.params)
+		if e := fault.Of(err); e == nil || e.Code != "not_known_here" || e.Kind != fault.Forbidden || e.Pointer != c.at {
+			t.Errorf("%s of %v: %v, want not_known_here at %s", c.action, c.params, err, c.at)
+		}
+	}
+	if d.world.asked != asked || d.sent() != sent {
+		t.Errorf("%d actors were asked for and %d activities sent, want none", d.world.asked-asked, d.sent()-sent)
+	}
+	d.world.objectAsked = nil
+	d.must("Like", vocab.Doc{"objectId": evil}) // the user itself does as ever
+	if err := d.assist(d.token, "Reply", vocab.Doc{"objectId": evil, "content": "x"}); err != nil {
+		t.Errorf("an answer to what the user likes: %v", err)
+	}
+	if err := d.assist(d.token, "CreateNote", vocab.Doc{"content": "x", "cc": []any{"@Mallory@evil.example"}}); err != nil {
+		t.Errorf("a note that names an actor whom the user has here: %v", err)
+	}
+}
+
+// What is refused counts as much as what is done.
+func TestAnAssistantsAttemptsAreCounted(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	last := ""
+	for n := range assistantHourly + 1 {
+		if last = codeOf(d.assist(d.token, "Like", vocab.Doc{"objectId": "https://evil.example/x"})); last != "not_known_here" && n < assistantHourly {
+			t.Fatalf("attempt %d: %s", n+1, last)
+		}
+	}
+	if last != "assistant_limit" {
+		t.Errorf("attempt 61 is refused as %q, want assistant_limit", last)
 	}
 }
 

@@ -30,6 +30,11 @@ func (o *Outbox) validateAction(ctx context.Context, x *exchange, next pipeline.
 			return err
 		}
 	}
+	if x.Assistant {
+		if err := o.countAttempt(ctx, x); err != nil {
+			return err
+		}
+	}
 	return next(ctx)
 }
 
