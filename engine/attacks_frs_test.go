@@ -1,6 +1,24 @@
 package engine_test
 
-import "testing"
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+)
 
 func TestAttacksOnFreshness(t *testing.T) {
 	t.Parallel()
@@ -17,8 +35,125 @@ var frs03 = attack{id: "FRS-03", sends: "the proven Delete of an account, again,
 
 var frs04 = attack{id: "FRS-04", sends: "a Delete of an actor that is gone, with a body, tags and recipients of somebody else's making", later: "the next release"}
 
-var frs05 = attack{id: "FRS-05", sends: "a private key in a file that others may read, that is a link, or that belongs to another account", later: "the next release"}
+var frs05 = attack{id: "FRS-05", sends: "a private key in a file that others may read, that is a link, or that belongs to another account",
+	happens: "it is refused, what it would sign waits, and the log says once which file it is and to `chmod 600` it; other users are served",
+	changes: true, asks: 4, play: func(s *siege) {
+		path := filepath.Join(s.home.DataDir, "users", "bob", "keys", "rsa.pem")
+		ways := []func() error{func() error { return os.Chmod(path, 0o666) }, func() error { return errors.Join(os.Rename(path, path+".real"), os.Symlink(path+".real", path)) }}
+		mend := []func() error{func() error { return os.Chmod(path, 0o600) }, func() error { return os.Rename(path+".real", path) }}
+		if os.Geteuid() == 0 { // nobody else can give a file away
+			ways = append(ways, func() error { return os.Chown(path, 54321, 54321) })
+			mend = append(mend, func() error { return os.Chown(path, 0, 0) })
+		}
+		for n, way := range ways {
+			if err := way(); err != nil {
+				s.Fatal(err)
+			}
+			told := strings.Count(s.home.Log(), "chmod 600")
+			enginetest.Eventually(s, "the key is refused", func() bool { return enginetest.Fetch(s, s.bob.ID).Status == 503 })
+			for range 50 {
+				s.answered(enginetest.Fetch(s, s.bob.ID), 503)
+				s.answered(enginetest.Fetch(s, s.alice.ID), 200)
+			}
+			sent := len(s.q.Posted())
+			if got := s.bob.Try(s, "CreateNote", map[string]any{"content": "hello", "visibility": "direct", "to": []any{string(s.carol.ID)}}); got.Status != 503 {
+				s.Errorf("way %d: bob's letter was answered %d %s", n, got.Status, got.Body)
+			}
+			s.alice.Post(s, map[string]any{"content": "hello", "visibility": "direct", "to": []any{string(s.carol.ID)}})
+			s.settle()
+			if got := len(s.q.Posted()) - sent; got != 1 {
+				s.Errorf("way %d: %d letters left, want alice's", n, got)
+			}
+			if got := strings.Count(s.home.Log(), "chmod 600") - told; got != 1 {
+				s.Errorf("way %d: the log says chmod %d times, want once:\n%s", n, got, s.home.Log())
+			}
+			if err := mend[n](); err != nil {
+				s.Fatal(err)
+			}
+			enginetest.Eventually(s, "the key is used again", func() bool { return enginetest.Fetch(s, s.bob.ID).Status == 200 })
+		}
+	}}
 
-var frs06 = attack{id: "FRS-06", sends: "NUL, bytes that are no UTF-8 and halves of surrogates in every parameter of every address", later: "the next release"}
+var frs06 = attack{id: "FRS-06", sends: "NUL, bytes that are no UTF-8 and halves of surrogates in every parameter of every address",
+	happens: "400 before anything looks at it, and nothing in the log above level Info (each route and parameter is played by `TestNoAddressTakesWhatIsNoText`)", play: func(s *siege) {
+		above := regexp.MustCompile(`"level":"(WARN|ERROR)"`)
+		told := len(above.FindAllString(s.home.Log(), -1))
+		for _, bad := range []string{"%00", "%ff", "%ed%a0%80", "%c0%af"} {
+			for _, path := range []string{"/users/" + bad, "/users/alice/objects/" + bad, "/users/alice/outbox?cursor=" + bad, "/users/alice/followers_synchronization?domain=" + bad,
+				"/.well-known/webfinger?resource=" + bad, "/api/feed?feed=" + bad, "/api/feed/" + bad, "/nowhere/" + bad} {
+				s.answered(enginetest.Fetch(s, s.home.URL+path), 400)
+				if strings.HasPrefix(path, "/api/") {
+					s.answered(s.alice.Ask(s, http.MethodGet, path, nil), 400)
+				}
+			}
+			s.answered(s.forge(peertest.Forgery{URL: s.home.URL + "/users/" + bad + "/inbox"}), 400)
+			s.answered(s.forge(peertest.Forgery{URL: s.alice.ID + "/inbox?x=" + bad}), 400)
+			s.answered(enginetest.Fetch(s, s.alice.ID+"?name=%C3%A9"), 200)
+		}
+		if got := len(above.FindAllString(s.home.Log(), -1)); got != told {
+			s.Errorf("the log has %d more entries above level Info", got-told)
+		}
+	}}
 
-var frs07 = attack{id: "FRS-07", sends: "an archive that holds one entry twice", later: "the next release"}
+var frs07 = attack{id: "FRS-07", sends: "an archive that holds one entry twice",
+	happens: "it is refused as damaged (exit code 65), by `restore --dry-run` too; the archive that it was made of is read", play: func(s *siege) {
+		folder := enginetest.Dir(s)
+		good, forged := filepath.Join(folder, "good.backup"), filepath.Join(folder, "forged.backup")
+		if got := s.home.Run(s, "backup", good); got.Code != 0 {
+			s.Fatalf("backup: %d %s", got.Code, got.Stderr)
+		}
+		repeatEntry(s, good, forged, "users/bob/config.json", "users/bob/keys/rsa.pem", "users/bob/database.json")
+		got := s.home.Run(s, "restore", "--dry-run", forged)
+		if got.Code != 65 || !strings.Contains(got.Stderr, "the archive is damaged") {
+			s.Errorf("restore --dry-run ended with %d %s", got.Code, got.Stderr)
+		}
+		if got := s.home.Run(s, "restore", "--dry-run", good); got.Code != 0 {
+			s.Errorf("restore --dry-run of the good one ended with %d %s", got.Code, got.Stderr)
+		}
+	}}
+
+// repeatEntry writes the archive good to path, with the first entry of these names twice, under true sums.
+func repeatEntry(t testing.TB, good, path string, names ...string) {
+	t.Helper()
+	in, err := os.Open(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	packed, err := gzip.NewReader(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, sums bytes.Buffer
+	gz := gzip.NewWriter(&out)
+	w := tar.NewWriter(gz)
+	put := func(name string, content []byte) {
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(content))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(content); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), name)
+	}
+	repeated := false
+	for r := tar.NewReader(packed); ; {
+		h, err := r.Next()
+		if err != nil || h.Name == "SHA256SUMS" {
+			break
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(h.Name, content)
+		if !repeated && slices.Contains(names, h.Name) {
+			put(h.Name, content)
+			repeated = true
+		}
+	}
+	put("SHA256SUMS", sums.Bytes())
+	if err := errors.Join(w.Close(), gz.Close(), os.WriteFile(path, out.Bytes(), 0o600)); err != nil || !repeated {
+		t.Fatal("nothing is there to be repeated, or ", err)
+	}
+}

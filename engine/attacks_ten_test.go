@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -121,7 +123,7 @@ var tenancyAttacks = []attack{
 		}
 	}},
 	{id: "TEN-11", sends: "the name of a deleted user, taken again", later: "deleting users"},
-	{id: "TEN-12", sends: "a look at private keys by somebody else on the machine, and links in their place", happens: "keys and configuration are readable by their owner alone; a key that is a link or open to others is refused", play: func(s *siege) {
+	{id: "TEN-12", sends: "a look at private keys by somebody else on the machine, and links in their place", happens: "keys and configuration are readable by their owner alone; a key that is a link, open to others or of another account is refused, by `backup` too", play: func(s *siege) {
 		folder := filepath.Join(s.home.DataDir, "users", "alice", "keys")
 		files, err := os.ReadDir(folder)
 		if err != nil || len(files) == 0 {
@@ -135,6 +137,27 @@ var tenancyAttacks = []attack{
 		if info, err := os.Stat(folder); err != nil || info.Mode().Perm()&0o077 != 0 {
 			s.Errorf("the folder of keys is %v, %v", info.Mode(), err)
 		}
+		config, err := os.Stat(filepath.Join(filepath.Dir(folder), "config.json"))
+		if err == nil && config.Mode().Perm()&0o077 != 0 {
+			s.Errorf("the configuration is %v", config.Mode())
+		}
+		path, away := filepath.Join(folder, "rsa.pem"), filepath.Join(s.TempDir(), "rsa.pem")
+		data, err := os.ReadFile(path)
+		if err := errors.Join(err, os.Rename(path, path+".real"), os.WriteFile(away, data, 0o600), os.Symlink(away, path)); err != nil {
+			s.Fatal(err)
+		}
+		enginetest.Eventually(s, "the link is refused", func() bool { return enginetest.Fetch(s, s.alice.ID).Status == 503 })
+		file := filepath.Join(s.TempDir(), "alice.backup")
+		if got := s.home.Run(s, "backup", "--user", "alice", file); got.Code != 78 || !strings.Contains(got.Stderr, "rsa.pem is a link") || !strings.Contains(got.Stderr, "chmod 600") {
+			s.Errorf("a backup that would follow a link ended with %d %s", got.Code, got.Stderr)
+		}
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			s.Errorf("a refused backup left a file: %v", err)
+		}
+		if err := os.Rename(path+".real", path); err != nil {
+			s.Fatal(err)
+		}
+		enginetest.Eventually(s, "the key is used again", func() bool { return enginetest.Fetch(s, s.alice.ID).Status == 200 })
 	}},
 	{id: "TEN-13", sends: "an old backup of one user, restored", happens: "what it owed is not sent again, its keys replace none, numbers are not used twice (played by the tests of `lightweb restore`)", play: func(s *siege) {
 		file := filepath.Join(enginetest.Dir(s), "alice.backup")

@@ -1,5 +1,27 @@
 package server
 
+import "net/http"
+
+// Route is an address that this server answers.
+type Route struct {
+	Method, Path string
+	Admin        bool // on the operator's side
+}
+
+// Routes returns every one, as they are registered.
+func (s *Server) Routes() (all []Route) {
+	for path := range s.reads() {
+		all = append(all, Route{Method: http.MethodGet, Path: path}, Route{Method: http.MethodHead, Path: path})
+	}
+	for path := range s.writes() {
+		all = append(all, Route{Method: http.MethodPost, Path: path})
+	}
+	for path := range s.watches(true) {
+		all = append(all, Route{Method: http.MethodGet, Path: path, Admin: true})
+	}
+	return all
+}
+
 // Held returns how many bytes of bodies count as in memory.
 func (s *Server) Held() int64 {
 	s.bodies.mu.Lock()

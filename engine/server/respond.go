@@ -95,6 +95,9 @@ func (s *Server) refuse(a *answer, r *http.Request, err error) {
 	if strings.HasPrefix(r.URL.Path, apiPrefix) {
 		no := false
 		p.Success, p.Error, p.Instance = &no, strings.ReplaceAll(strings.TrimPrefix(p.Type, problems), "-", "_"), r.URL.Path
+		if !isText(p.Instance) {
+			p.Instance = ""
+		}
 	}
 	body, err := vocab.Marshal(p)
 	if err != nil {

@@ -126,14 +126,23 @@ func (s *Server) Public() http.Handler {
 	for path, h := range s.reads() {
 		s.route(r, http.MethodGet, path, h)
 	}
+	for path, h := range s.writes() {
+		s.route(r, http.MethodPost, path, h)
+	}
+	return s.observe(s.cors(s.legible(r)))
+}
+
+// writes are the addresses that answer POST.
+func (s *Server) writes() map[string]handle {
 	inbox := s.postInbox
 	if s.Paused {
 		inbox = pausedInbox
 	}
-	s.route(r, http.MethodPost, "/inbox", inbox)
-	s.route(r, http.MethodPost, "/users/:user/inbox", inbox)
-	s.route(r, http.MethodPost, "/api/activity", s.api(s.postActivity))
-	return s.observe(s.cors(r))
+	return map[string]handle{
+		"/inbox":             inbox,
+		"/users/:user/inbox": inbox,
+		"/api/activity":      s.api(s.postActivity),
+	}
 }
 
 // reads are the addresses that answer GET.
@@ -166,13 +175,19 @@ func (s *Server) reads() map[string]handle {
 // from outside.
 func (s *Server) Admin(profiles bool) http.Handler {
 	r := s.router()
-	s.route(r, http.MethodGet, "/metrics", s.getMetrics())
-	s.route(r, http.MethodGet, "/healthz", s.getHealth)
-	s.route(r, http.MethodGet, "/readyz", s.getReady)
-	if profiles {
-		s.route(r, http.MethodGet, "/debug/pprof/*profile", getProfile)
+	for path, h := range s.watches(profiles) {
+		s.route(r, http.MethodGet, path, h)
 	}
-	return s.observe(s.guarded(r))
+	return s.observe(s.guarded(s.legible(r)))
+}
+
+// watches are the addresses of the operator's side.
+func (s *Server) watches(profiles bool) map[string]handle {
+	all := map[string]handle{"/metrics": s.getMetrics(), "/healthz": s.getHealth, "/readyz": s.getReady}
+	if profiles {
+		all["/debug/pprof/*profile"] = getProfile
+	}
+	return all
 }
 
 // router returns a router that never redirects: the path is part of what a peer signed.

@@ -1,0 +1,36 @@
+package server
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// legible refuses an address that holds NUL or bytes that are no UTF-8, however they are escaped. No statement and no
+// document could hold them, so each handler would have to refuse them for itself.
+func (s *Server) legible(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isText(r.URL.Path) || !isLegible(r.URL.RawQuery) {
+			s.refuse(w.(*answer), r, fault.New(fault.Invalid, "the address holds NUL, or bytes that are no UTF-8").WithCode("bad_address"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isLegible reports whether every name and value of a query is text.
+func isLegible(query string) bool {
+	for part := range strings.FieldsFuncSeq(query, func(c rune) bool { return c == '&' || c == '=' }) {
+		text, err := url.QueryUnescape(part)
+		if err != nil || !isText(text) {
+			return false
+		}
+	}
+	return true
+}
+
+// isText reports whether s may be stored: PostgreSQL takes no NUL. A half of a surrogate is no UTF-8 (RFC 3629 §3).
+func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }

@@ -1,0 +1,76 @@
+package server_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/server"
+)
+
+// illegible is what no address may hold: NUL, bytes that begin no character, halves of surrogates, an overlong slash, a
+// character that is cut off.
+var illegible = []string{"%00", "a%00b", "%ff", "%fe%ff", "%ed%a0%80", "%ed%bf%bf", "%c0%af", "%e2%82"}
+
+// parameters are those that some address knows, and one that none does.
+var parameters = []string{"feed", "limit", "cursor", "page", "resource", "rel", "status", "domain", "seconds", "unknown"}
+
+var placeholder = regexp.MustCompile(`[:*][a-z]+`)
+
+// FRS-06: every parameter of every address, in paths and in queries, as a name and as a value.
+func TestNoAddressTakesWhatIsNoText(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	f := newFixture(t, func(d *server.Deps) {
+		d.Log = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
+	token := bearer(f.token(f.alice, db.ScopeRead, db.ScopeWrite))
+	admin, asked := f.server.Admin(true), 0
+	refused := func(route server.Route, target string) {
+		t.Helper()
+		asked++
+		h, host, method := f.public, "example.org", route.Method
+		if route.Admin {
+			h, host = admin, "localhost"
+		}
+		r := ask(t, h, method, target, "{}", token, func(r *http.Request) {
+			r.Host = host
+			r.Header.Set("Content-Type", "application/json")
+		})
+		if got := r.Header.Get("Content-Type"); r.StatusCode != http.StatusBadRequest || got != "application/problem+json" {
+			t.Errorf("%s %s: %d %s, want 400 and a problem: %s", method, target, r.StatusCode, got, r.body)
+		}
+	}
+	routes := f.server.Routes()
+	for _, path := range []string{"/users/:user/inbox", "/users/:user/objects/:thing", "/api/feed/:entry", "/.well-known/webfinger"} {
+		if !slices.ContainsFunc(routes, func(r server.Route) bool { return r.Path == path }) {
+			t.Errorf("%s is not among the routes that are tried: %v", path, routes)
+		}
+	}
+	for _, route := range routes {
+		whole := placeholder.ReplaceAllString(strings.ReplaceAll(route.Path, ":user", "alice"), "0")
+		for _, bad := range illegible {
+			for _, at := range placeholder.FindAllStringIndex(route.Path, -1) {
+				path := placeholder.ReplaceAllString(route.Path[:at[0]], "alice") + bad + placeholder.ReplaceAllString(route.Path[at[1]:], "0")
+				refused(route, path)
+			}
+			for _, name := range parameters {
+				refused(route, whole+"?"+name+"="+bad)
+			}
+			refused(route, whole+"?"+bad+"=1")
+			refused(route, whole+"?"+bad)
+			refused(route, whole+"?page=true&&cursor=a&cursor="+bad)
+		}
+		refused(route, whole+"?cursor=%ud800")
+	}
+	if logged.Len() > 0 {
+		t.Errorf("after %d requests the log holds, above Info:\n%.2000s", asked, logged.String())
+	}
+	f.get("/.well-known/webfinger?resource=acct:alice@example.org&rel=%C3%A9%F0%9F%99%82+").want(t, 200)
+	f.get("/users/alice/outbox?page=true").want(t, 200)
+}
