@@ -22,7 +22,8 @@ func newActivityShow(a *app) *cobra.Command {
 			"acquainted with anybody on the server that gave the id, and at those for whom it waits: nobody else has anything of\n" +
 			"that server. With --user it looks at that one. Exit code 66 says that nothing is known of it.\n\n" +
 			"In a pipe: a line per user with name, outcome and a sentence, then one for each delivery that is not done, separated\n" +
-			"by tabs. Outcomes are sent, feed, stored, object, deleted, poison, waiting, not_kept, blocked, never and unreadable.",
+			"by tabs. Outcomes are sent, feed, stored, object, deleted, poison, waiting, not_kept, ignored, blocked, never\n" +
+			"and unreadable; ignored says why it was answered 202 and kept for nobody.",
 		Example: "  lightweb activity show https://remote.example/users/bob/statuses/1\n  lightweb activity show https://remote.example/notes/1 --user alice --json",
 		Args:    takes("URI"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
@@ -62,6 +63,9 @@ func unknown(t engine.ActivityTrace) error {
 
 func (a *app) showActivity(t engine.ActivityTrace) error {
 	var rows [][]string
+	if t.Ignored != nil && len(t.Users) == 0 {
+		rows = append(rows, []string{"-", engine.TraceIgnored, t.Ignored.Says})
+	}
 	for _, u := range t.Users {
 		rows = append(rows, []string{u.User.String(), u.Outcome, u.Says})
 		for _, j := range u.Jobs {

@@ -132,5 +132,8 @@ func (a *app) showExplanation(e engine.Explanation) error {
 			rows = append(rows, []string{strings.TrimSpace(label + " base"), fmt.Sprint(n + 1), line})
 		}
 	}
+	if e.Ignored != nil {
+		rows = append(rows, []string{"activity", engine.TraceIgnored, e.Ignored.Says})
+	}
 	return a.out.table([]string{"CHECK", "RESULT", "WHAT WAS FOUND"}, rows, e)
 }

@@ -19,6 +19,7 @@ type ActivityTrace struct {
 	Blocked bool        `json:"blocked"`         // the policy refuses the server that gave it
 	Users   []UserTrace `json:"users"`           // whom it may concern
 	Known   bool        `json:"known"`           // something is known of it
+	Ignored *Ignored    `json:"ignored,omitempty"`
 }
 
 // What became of an activity for one user.
@@ -34,7 +35,15 @@ const (
 	TraceBlocked    = "blocked"
 	TraceNever      = "never"
 	TraceUnreadable = "unreadable"
+	TraceIgnored    = "ignored" // answered 202, and kept for nobody
 )
+
+// Ignored says that an activity was answered 202 and kept for nobody, as far as that is remembered.
+type Ignored struct {
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
+	Says   string    `json:"says"`
+}
 
 // UserTrace says what one user's database knows, and what that means.
 type UserTrace struct {
@@ -105,16 +114,20 @@ func (e *Engine) ShowActivity(ctx context.Context, uri string, only vocab.Userna
 	if err != nil {
 		return out, err
 	}
+	if out.Ignored, err = e.ignored(ctx, id); err != nil {
+		return out, err
+	}
 	users, err := e.concerned(ctx, id, only, waiting, acquainted)
 	if err != nil {
 		return out, err
 	}
+	out.Known = out.Ignored != nil
 	for _, u := range users {
 		t, err := e.trace(ctx, id, u)
 		if ctx.Err() != nil {
 			return out, err
 		}
-		seen := sight{id: id, traced: t, u: u, err: err, owner: e.holds(u, id), local: out.Local, blocked: out.Blocked}
+		seen := sight{id: id, traced: t, u: u, err: err, owner: e.holds(u, id), local: out.Local, blocked: out.Blocked, ignored: out.Ignored}
 		if waiting != nil && slices.Contains(waiting.Users, u) {
 			seen.waits = &waiting.Since
 		}

@@ -20,6 +20,7 @@ type sight struct {
 	local   bool       // the id was given here
 	blocked bool       // the policy refuses the server that gave it
 	waits   *time.Time // since when it is in the journal for the user
+	ignored *Ignored   // what is remembered of it
 }
 
 func (s sight) show() UserTrace {
@@ -91,6 +92,7 @@ var conclusions = []struct {
 	{TraceNotKept, func(s sight) bool { return s.SeenAt != nil }, func(s sight) string {
 		return fmt.Sprintf("Its id was taken on %s, but it is not kept: it was undone, its actor was deleted, or it was pruned because it was old. It does not come back.", day(*s.SeenAt))
 	}},
+	{TraceIgnored, func(s sight) bool { return s.ignored != nil }, func(s sight) string { return s.ignored.Says }},
 	{TraceBlocked, func(s sight) bool { return s.blocked }, func(sight) string {
 		return "It never got in: the policy of this server refuses that domain. 'lightweb domain list' shows it, 'lightweb domain unblock' or 'allow' lets it in; then ask for it to be sent again."
 	}},

@@ -44,6 +44,8 @@ func TestATraceSaysWhatTheFactsMean(t *testing.T) {
 		{"of somebody whom the user may block", sight{traced: traced{db.Trace{Blocks: []vocab.ID{post.Author}, Follows: []vocab.ID{"https://peer.example/users/carol"}}}}, TraceNever,
 			"leaves no trace if it is of https://peer.example/users/bob, whom the user blocks"},
 		{"taken and gone", sight{traced: traced{db.Trace{SeenAt: &at}}}, TraceNotKept, "pruned"},
+		{"kept for nobody", sight{blocked: true, ignored: &Ignored{At: at, Reason: "stranger", Says: ignoredSays(at, "stranger")}}, TraceIgnored,
+			"It was answered 202 on 2026-03-01T12:00:00Z and kept for nobody: it is a private message of a stranger"},
 		{"blocked", sight{blocked: true, traced: traced{db.Trace{Follows: []vocab.ID{post.Author}}}}, TraceBlocked, "domain unblock"},
 		{"lost on the way", sight{traced: traced{db.Trace{Follows: []vocab.ID{post.Author}}}}, TraceNever, "lightweb actor fetch https://peer.example/users/bob --refresh"},
 		{"nobody's business", sight{}, TraceNever, "follows nobody on that server"},

@@ -40,6 +40,7 @@ type Explanation struct {
 	BodyBytes  int                  `json:"body_bytes"`
 	Checks     []ExplainedCheck     `json:"checks"` // of the request as a whole
 	Signatures []ExplainedSignature `json:"signatures"`
+	Ignored    *Ignored             `json:"ignored,omitempty"` // the activity was taken, and kept for nobody
 
 	failure error
 }
@@ -97,7 +98,11 @@ func (e *Engine) ExplainSignature(ctx context.Context, x Explain) (Explanation, 
 		deps.Fetch = nobody{}
 		actors = actor.NewResolver(deps)
 	}
-	return x.explain(ctx, e.cfg, nil, shows, func(origin string) *actor.Verifier { return actor.NewVerifier(actors, e.gate, origin, e.now) })
+	out, err := x.explain(ctx, e.cfg, nil, shows, func(origin string) *actor.Verifier { return actor.NewVerifier(actors, e.gate, origin, e.now) })
+	if err == nil {
+		out.Ignored, err = e.ignoredIn(ctx, x.Body)
+	}
+	return out, err
 }
 
 // ExplainSignature is that of an engine for a request with its key at hand: it needs no databases. The fault is Invalid

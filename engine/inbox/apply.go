@@ -73,7 +73,7 @@ func (i *Inbox) survive(ctx context.Context, x *applying) (err error) {
 
 // begin forgets what an earlier run learnt.
 func (x *applying) begin(tx *db.Tx, now time.Time) {
-	x.tx, x.stored, x.outcome, x.Applied = tx, false, outcomeApplied, now
+	x.tx, x.stored, x.outcome, x.reason, x.Applied = tx, false, outcomeApplied, "", now
 	x.Follows, x.Changed, x.Queued, x.Silent, x.Undone = false, false, false, false, ""
 }
 
@@ -88,6 +88,9 @@ func (i *Inbox) applyOne(ctx context.Context, x *applying) error {
 	if x.outcome == outcomeApplied {
 		x.outcome = outcomeIgnored
 	}
+	if x.reason == "" {
+		x.reason = IgnoredNoEffect
+	}
 	x.Changed, x.Queued = false, false
 	if !x.stored {
 		return nil
@@ -99,7 +102,4 @@ func (i *Inbox) applyOne(ctx context.Context, x *applying) error {
 func (i *Inbox) applied(x *applying) {
 	i.metrics.activities.WithLabelValues(x.outcome).Inc()
 	i.charge(x)
-	if x.ignored() {
-		i.Log.Info("activity ignored", "user", x.User, "activity", x.Activity.ID, "type", x.Activity.Type, "actor", x.Activity.Actor)
-	}
 }

@@ -66,5 +66,6 @@ func (i *Inbox) dismiss(ctx context.Context, x *applying) error {
 			return err
 		}
 	}
+	x.reason = IgnoredBlocked
 	return handler.ErrIgnored
 }

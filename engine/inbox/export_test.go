@@ -61,3 +61,6 @@ func (i *Inbox) Offers() int {
 func (i *Inbox) StoreDaily(n int) {
 	i.bounds.storedOfDomain = policy.NewLimiter(daily(n), i.Now, maxBounded)
 }
+
+// FlushIgnored writes what was kept for nobody.
+func (i *Inbox) FlushIgnored(ctx context.Context) error { return i.ignored.flush(ctx) }

@@ -52,6 +52,7 @@ type Inbox struct {
 	followers *synchronizer
 	room      *semaphore.Weighted // bytes of memory for requests under way
 	bounds    bounds
+	ignored   *ignored
 	metrics   metrics
 }
 
@@ -73,6 +74,7 @@ type receiving struct {
 	relay   bool                       // verifySignature: a relay made it, and passes a post on
 	fetched map[vocab.ID]*vocab.Object // resolveAddressing: what the handler needs, from its origin
 	target  *vocab.Actor               // resolveAddressing: of a Move that both accounts confirm
+	unkept  string                     // why the activity is kept for nobody, when it ended before respond
 	gone    bool                       // resolveActor, verifySignature: the actor's server says that it was deleted
 	meant   map[vocab.Username]bool    // respond: whose own inbox it came to, and who is addressed
 }
@@ -85,6 +87,7 @@ type applying struct {
 	blocked bool // the user blocks, or the policy refuses, who is behind it
 	stored  bool // persist: the activity is in the user's database
 	outcome string
+	reason  string // why it is ignored
 }
 
 // New returns an inbox. It holds the table of contents of both halves.
@@ -105,6 +108,7 @@ func New(d Deps) *Inbox {
 		pipeline.Do("executeSideEffects", i.executeSideEffects),
 		pipeline.Do("emitEvents", i.emitEvents),
 	)
+	i.ignored = newIgnored(i)
 	i.writers = newWriters(i)
 	i.followers = newSynchronizer(i)
 	return i
@@ -120,7 +124,10 @@ func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user 
 		err = withheld(err)
 	}
 	if errors.Is(err, errDropped) {
-		err = nil
+		x.unkept, err = droppedBy(x), nil
+	}
+	if err == nil {
+		i.ignored.unkept(x, x.unkept)
 	}
 	if err == nil {
 		i.followers.heed(x)
@@ -138,6 +145,17 @@ func (i *Inbox) admit(ctx context.Context, x *receiving) error {
 	}
 	defer i.room.Release(takes)
 	return i.receiving.Run(ctx, x)
+}
+
+// droppedBy says why something that others passed on, or nobody signed, was dropped.
+func droppedBy(x *receiving) string {
+	switch {
+	case x.signer == nil:
+		return "" // nobody knows who sent it
+	case x.relay:
+		return IgnoredRelay
+	}
+	return IgnoredUnproven
 }
 
 // Deliver hands a user what another one of this server sends: an activity of its own, or one that it forwards (local
@@ -169,5 +187,5 @@ func (i *Inbox) Deliver(ctx context.Context, to vocab.Username, body []byte) err
 // Close takes nothing more and lets the writers finish what they are at. What is left lies in the journal, for the next
 // process. The fault is Busy when ctx ends first.
 func (i *Inbox) Close(ctx context.Context) error {
-	return errors.Join(i.followers.close(ctx), i.writers.close(ctx))
+	return errors.Join(i.followers.close(ctx), i.writers.close(ctx), i.ignored.flush(ctx))
 }

@@ -21,6 +21,10 @@ type row struct {
 	left    int // entries
 	at      db.IntakeRow
 	size    int64 // bytes of bodies
+
+	kept         bool // somebody keeps the activity, or may yet
+	activity, by vocab.ID
+	kind, reason string // of an activity that was ignored for somebody
 }
 
 // keep makes the activity durable for its recipients in one row of the journal, and hands it to their writers. It waits
@@ -143,6 +147,9 @@ func (w *writers) settleRow(r *row) {
 	}
 	delete(w.rows, r.key)
 	w.held -= r.size
+	if !r.kept {
+		w.inbox.ignored.add(r.activity, r.kind, r.by, r.reason)
+	}
 	if r.at.Seq == 0 {
 		return // it could not be written
 	}

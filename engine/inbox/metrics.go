@@ -12,6 +12,7 @@ const retryAfter = 5 * time.Second
 type metrics struct {
 	requests         *prometheus.CounterVec
 	activities       *prometheus.CounterVec
+	ignored          *prometheus.CounterVec
 	synchronizations *prometheus.CounterVec
 	journal          prometheus.Gauge
 	waiting          *prometheus.GaugeVec
@@ -28,6 +29,9 @@ func newMetrics(reg prometheus.Registerer) metrics {
 		activities: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lightweb_inbox_activities_total", Help: "Activities that reached a user's writer, by what became of them.",
 		}, []string{"outcome"}),
+		ignored: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "lightweb_inbox_ignored_total", Help: "Activities that were answered 202 and kept for nobody, by reason.",
+		}, []string{"reason"}),
 		synchronizations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lightweb_inbox_synchronizations_total", Help: "Senders whose followers here were compared with those who follow them, by what came of it.",
 		}, []string{"outcome"}),
@@ -48,7 +52,7 @@ func newMetrics(reg prometheus.Registerer) metrics {
 		}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.requests, m.activities, m.synchronizations, m.relayed, m.journal, m.waiting, m.parked, m.oldest)
+		reg.MustRegister(m.requests, m.activities, m.ignored, m.synchronizations, m.relayed, m.journal, m.waiting, m.parked, m.oldest)
 	}
 	for _, state := range []string{"queued", "parked"} {
 		m.waiting.WithLabelValues(state).Set(0) // shown from the start

@@ -112,6 +112,9 @@ func (w *writers) spilled(u vocab.Username, kept []*entry, err error) time.Durat
 	p := w.parked[u]
 	if err == nil {
 		p.spills = 0
+		for _, e := range kept {
+			e.x.outcome = "" // of a transaction that failed
+		}
 		w.letGo(u, kept, nil)
 		return 0
 	}
@@ -246,6 +249,9 @@ func (w *writers) drainPage(u vocab.Username) (int, error) {
 			if err := w.poison(u, idOf(waiting.Raw), waiting.Raw, err); err != nil {
 				return 0, err
 			}
+		}
+		if errors.Is(err, errSenderGone) {
+			w.inbox.ignored.lost(waiting.Raw)
 		}
 		if err != nil {
 			ended = append(ended, waiting.IntakeRow)

@@ -24,6 +24,7 @@ func (i *Inbox) persist(ctx context.Context, x *applying) error {
 	x.Follows = following != nil && following.Status == db.Accepted
 	if !concerns(x) {
 		if continues, err := continues(ctx, x); err != nil || !continues {
+			x.reason = IgnoredUnrelated
 			return ignoredUnless(err)
 		}
 	}
@@ -92,6 +93,7 @@ func (i *Inbox) permitted(ctx context.Context, x *applying) error {
 		if a.Names(x.Me) {
 			return nil // followers, and the user besides
 		}
+		x.reason = IgnoredFollowers
 		return handler.ErrIgnored
 	}
 	profile, err := i.Profiles.User(x.User)
@@ -101,7 +103,7 @@ func (i *Inbox) permitted(ctx context.Context, x *applying) error {
 	if back, err := writesBack(ctx, x); err != nil || back {
 		return err
 	}
-	x.outcome = outcomeStranger
+	x.outcome, x.reason = outcomeStranger, IgnoredStranger
 	return handler.ErrIgnored
 }
 

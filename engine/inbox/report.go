@@ -32,6 +32,7 @@ func (i *Inbox) report(ctx context.Context, x *receiving) error {
 		instance = instance || id.Same(i.Local.InstanceID())
 	}
 	if len(r.Users) == 0 && !instance {
+		x.unkept = IgnoredReport
 		return nil
 	}
 	if err := limit(i.bounds.reportsOfDomain, policy.RegistrableDomain(r.Actor.Host())); err != nil {

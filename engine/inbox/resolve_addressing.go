@@ -56,7 +56,7 @@ func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeli
 		return fmt.Errorf("find recipients: %w", err)
 	}
 	if len(x.Recipients) == 0 {
-		i.Log.DebugContext(ctx, "activity concerns nobody here", "activity", x.Activity.ID, "type", x.Activity.Type)
+		x.unkept = IgnoredNobody
 		return nil
 	}
 	if err := i.mayStore(ctx, x); err != nil {

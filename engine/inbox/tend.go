@@ -59,6 +59,9 @@ func (w *writers) tendOnce(strays bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), journalTime)
 	defer cancel()
 	w.endRows()
+	if err := w.inbox.ignored.flush(ctx); err != nil {
+		w.inbox.Log.Warn("ignored activities not written", "err", err)
+	}
 	if strays {
 		if err := w.takeStrays(ctx, strayAge); err != nil {
 			return err

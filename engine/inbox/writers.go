@@ -248,6 +248,9 @@ func (w *writers) finish(u vocab.Username, batch []*entry) {
 	for _, e := range batch {
 		queued = queued || e.x.Queued
 		w.inbox.applied(e.x)
+		if e.row == nil {
+			w.inbox.ignored.noted(e.x)
+		}
 	}
 	if queued {
 		w.inbox.Wake(u)
@@ -267,6 +270,7 @@ func (w *writers) letGo(u vocab.Username, entries []*entry, err error) {
 		case e.row != nil:
 			w.waiting--
 			e.row.left--
+			e.row.note(e.x)
 			w.settleRow(e.row)
 		}
 	}

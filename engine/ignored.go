@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/inbox"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// ignoredBecause says for each reason why an activity was kept for nobody, and what can be done.
+var ignoredBecause = map[string]string{
+	inbox.IgnoredNobody:     "it names nobody here, and nobody here follows its sender",
+	inbox.IgnoredUnrelated:  "its recipients here neither follow its sender, nor are named, nor have what it is about",
+	inbox.IgnoredFollowers:  "it is for its sender's followers, and its recipients here are none",
+	inbox.IgnoredStranger:   "it is a private message of a stranger, which its recipient does not take",
+	inbox.IgnoredBlocked:    "its recipients block who is behind it, or the policy of this server refuses that actor since",
+	inbox.IgnoredNoEffect:   "it changes nothing here: what it is about is not here, or is newer already",
+	inbox.IgnoredRelay:      "a relay passed it on, and nobody here follows its author, or its author's server does not show it",
+	inbox.IgnoredUnproven:   "somebody passed it on without a proof by its author, and its author's server does not confirm it",
+	inbox.IgnoredSenderGone: "it waited for a user's database until its sender was deleted",
+	inbox.IgnoredReport:     "it is a report that is about nobody here",
+}
+
+// ignored returns what is remembered of an activity that was kept for nobody, nil when that is nothing.
+func (e *Engine) ignored(ctx context.Context, id vocab.ID) (*Ignored, error) {
+	g, err := e.db.IgnoredActivity(ctx, id)
+	if err != nil || g == nil {
+		return nil, err
+	}
+	return &Ignored{At: g.At, Reason: g.Reason, Says: ignoredSays(g.At, g.Reason)}, nil
+}
+
+func ignoredSays(at time.Time, reason string) string {
+	because := ignoredBecause[reason]
+	if because == "" {
+		because = reason // of a newer version
+	}
+	return fmt.Sprintf("It was answered 202 on %s and kept for nobody: %s.", day(at), because)
+}
+
+// ignoredIn returns what is remembered of the activity in a request's body, nil for what is no activity.
+func (e *Engine) ignoredIn(ctx context.Context, body []byte) (*Ignored, error) {
+	a, err := vocab.ParseActivity(body)
+	if err != nil {
+		return nil, nil
+	}
+	return e.ignored(ctx, a.ID)
+}

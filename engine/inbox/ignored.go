@@ -1,0 +1,136 @@
+package inbox
+
+import (
+	"context"
+	"sync"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Why an activity that was answered 202 is kept for nobody. The list is closed.
+const (
+	IgnoredNobody     = "nobody"       // concerns nobody here
+	IgnoredUnrelated  = "unrelated"    // its recipients have nothing to do with it
+	IgnoredFollowers  = "followers"    // for followers, of whom its recipients are none
+	IgnoredStranger   = "stranger"     // a private message of a stranger
+	IgnoredBlocked    = "blocked"      // its recipients block who is behind it, or the policy refuses that one since
+	IgnoredNoEffect   = "no_effect"    // about something that is not here, or that is newer, or changes nothing
+	IgnoredRelay      = "relay"        // a relay passed it on, and nobody here has to do with it
+	IgnoredUnproven   = "unproven"     // somebody passed it on without a proof, and its author's server does not show it
+	IgnoredSenderGone = "sender_gone"  // waited until its sender was deleted
+	IgnoredReport     = "report_empty" // a report that is about nobody here
+)
+
+const (
+	mostIgnored     = 200_000 // remembered in all
+	mostUnwritten   = 10_000  // in memory; beyond, they are only counted
+	trimEvery       = 1_000   // written between two looks at how many there are
+	loggedPerSecond = 1
+	loggedAtOnce    = 100
+)
+
+// ignored remembers what is kept for nobody. It is written behind: a crash may lose what came in the last seconds.
+type ignored struct {
+	inbox *Inbox
+	log   *policy.Limiter
+
+	mu        sync.Mutex
+	unwritten []db.Ignored
+	unlogged  int // since the last line in the log
+	written   int // since it was last trimmed
+}
+
+func newIgnored(i *Inbox) *ignored {
+	return &ignored{inbox: i, log: policy.NewLimiter(policy.Rate{PerSecond: loggedPerSecond, Burst: loggedAtOnce}, i.Now, 1), written: trimEvery}
+}
+
+// add remembers that an activity is kept for nobody; by is who sent it here. What this server's own users send is known
+// where it was sent.
+func (g *ignored) add(id vocab.ID, kind string, by vocab.ID, reason string) {
+	if reason == "" || g.inbox.Local.IsLocal(id) {
+		return
+	}
+	g.inbox.metrics.ignored.WithLabelValues(reason).Inc()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.unwritten) < mostUnwritten {
+		g.unwritten = append(g.unwritten, db.Ignored{Activity: id, Reason: reason, Host: policy.RegistrableDomain(by.Host()), At: g.inbox.Now()})
+	}
+	if ok, _ := g.log.Allow(""); !ok {
+		g.unlogged++
+		return
+	}
+	g.inbox.Log.Info("activity ignored", "activity", id, "type", kind, "host", by.Host(), "reason", reason, "unlogged", g.unlogged)
+	g.unlogged = 0
+}
+
+// flush writes what came since the last time. What cannot be written now is tried again.
+func (g *ignored) flush(ctx context.Context) error {
+	g.mu.Lock()
+	all := g.unwritten
+	g.unwritten = nil
+	g.mu.Unlock()
+	if len(all) == 0 {
+		return nil
+	}
+	if err := g.inbox.Store.AddIgnored(ctx, all); err != nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.unwritten = append(all, g.unwritten...)
+		g.unwritten = g.unwritten[:min(len(g.unwritten), mostUnwritten)]
+		return err
+	}
+	return g.trim(ctx, len(all))
+}
+
+// trim bounds what is remembered, once in so many.
+func (g *ignored) trim(ctx context.Context, written int) error {
+	g.mu.Lock()
+	g.written += written
+	due := g.written >= trimEvery
+	if due {
+		g.written = 0
+	}
+	g.mu.Unlock()
+	if !due {
+		return nil
+	}
+	return g.inbox.Store.TrimIgnored(ctx, mostIgnored)
+}
+
+// note remembers what became of an entry of a row: the activity is ignored when none of its recipients keeps it. One whose
+// entry waits in the journal may keep it yet.
+func (r *row) note(x *applying) {
+	if !x.ignored() {
+		r.kept = true
+		return
+	}
+	r.activity, r.kind, r.by, r.reason = x.Activity.ID, x.Activity.Type, x.Actor.ID, x.reason
+}
+
+// noted remembers an activity that was ignored for one recipient without a row in memory.
+func (g *ignored) noted(x *applying) {
+	if x.ignored() {
+		g.add(x.Activity.ID, x.Activity.Type, x.Actor.ID, x.reason)
+	}
+}
+
+// unkept says that a request was answered 202 and went no further.
+func (g *ignored) unkept(x *receiving, reason string) {
+	by := x.Actor
+	if x.signer != nil {
+		by = x.signer
+	}
+	if by != nil && !x.gone {
+		g.add(x.Activity.ID, x.Activity.Type, by.ID, reason)
+	}
+}
+
+// lost remembers an activity whose sender was deleted before it could be applied.
+func (g *ignored) lost(raw []byte) {
+	if a, err := vocab.ParseActivity(raw); err == nil {
+		g.add(a.ID, a.Type, a.Actor, IgnoredSenderGone)
+	}
+}
