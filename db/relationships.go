@@ -135,6 +135,14 @@ func (t *Tx) SaveActor(ctx context.Context, a *vocab.Actor, now time.Time) error
 	return err
 }
 
+// RenewActor is SaveActor for an actor of whom the user has a copy, and does nothing for others.
+func (t *Tx) RenewActor(ctx context.Context, a *vocab.Actor, now time.Time) error {
+	if there, err := t.Actor(ctx, a.ID); err != nil || there == nil {
+		return err
+	}
+	return t.SaveActor(ctx, a, now)
+}
+
 // Actor returns the user's own copy of an actor, nil when it has none.
 func (t *Tx) Actor(ctx context.Context, uri vocab.ID) (*vocab.Actor, error) {
 	type row struct{ Raw []byte }

@@ -84,3 +84,9 @@ func (c *Cluster) MarkActorGone(ctx context.Context, id vocab.ID, now time.Time)
 	_, err := c.instance.Exec(ctx, `UPDATE actors SET gone_at = $2 WHERE uri = $1`, id, now)
 	return storeFault("mark actor gone", err)
 }
+
+// MarkActorStale remembers that the actor has changed since it was fetched, whenever that was.
+func (c *Cluster) MarkActorStale(ctx context.Context, id vocab.ID) error {
+	_, err := c.instance.Exec(ctx, `UPDATE actors SET fetched_at = 'epoch' WHERE uri = $1`, id)
+	return storeFault("mark actor stale", err)
+}

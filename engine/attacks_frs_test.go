@@ -27,14 +27,6 @@ func TestAttacksOnFreshness(t *testing.T) {
 
 var freshnessAttacks = []attack{frs01, frs02, frs03, frs04, frs05, frs06, frs07}
 
-var frs01 = attack{id: "FRS-01", sends: "two Updates of an actor within a minute that move its inbox, then a post to it", later: "the next release"}
-
-var frs02 = attack{id: "FRS-02", sends: "an Update that announces a new key, seconds after the actor was fetched, then requests by the old and by the new key", later: "the next release"}
-
-var frs03 = attack{id: "FRS-03", sends: "the proven Delete of an account, again, after the account is back", later: "the next release"}
-
-var frs04 = attack{id: "FRS-04", sends: "a Delete of an actor that is gone, with a body, tags and recipients of somebody else's making", later: "the next release"}
-
 var frs05 = attack{id: "FRS-05", sends: "a private key in a file that others may read, that is a link, or that belongs to another account",
 	happens: "it is refused, what it would sign waits, and the log says once which file it is and to `chmod 600` it; other users are served",
 	changes: true, asks: 4, play: func(s *siege) {

@@ -103,7 +103,7 @@ func (r *Resolver) claimed(ctx context.Context, keyID vocab.ID) (vocab.ID, error
 
 // owner returns the actor if it lists the key; asked anew if the copy that is remembered does not.
 func (r *Resolver) owner(ctx context.Context, id, keyID vocab.ID) (*vocab.Actor, error) {
-	for _, ask := range []func(context.Context, vocab.ID) (*vocab.Actor, error){r.Resolve, r.Refresh} {
+	for _, ask := range []func(context.Context, vocab.ID) (*vocab.Actor, error){r.Current, r.Refresh} {
 		a, err := ask(ctx, id)
 		if err != nil {
 			return nil, err
@@ -144,6 +144,7 @@ func (r *Resolver) fetchKey(ctx context.Context, keyID vocab.ID) (claim, error) 
 	if err := r.spend(keyID); err != nil {
 		return claim{}, err
 	}
+	asked := r.Now()
 	req, err := r.signed(transport.Request{URL: keyID.Document(), Limit: maxActor, Check: func(res *transport.Response) error {
 		stripped := whole(res)
 		if d, err := vocab.ParseDoc(res.Body); stripped == nil || err != nil {
@@ -161,7 +162,7 @@ func (r *Resolver) fetchKey(ctx context.Context, keyID vocab.ID) (claim, error) 
 		return claim{}, err
 	}
 	if a, err := vocab.ActorOf(d.doc, d.raw); err == nil && len(a.Keys) > 0 && a.ID.Document().Same(keyID.Document()) {
-		if _, err := r.keep(ctx, a.ID, a); err != nil {
+		if _, err := r.keep(ctx, a.ID, a, asked); err != nil {
 			return claim{}, err
 		}
 		return claim{owner: a.ID}, nil

@@ -22,6 +22,7 @@ type Store interface {
 	RemoteActorByHandle(ctx context.Context, handle string) (*db.RemoteActor, error)
 	SaveRemoteActor(ctx context.Context, r db.RemoteActor) error
 	MarkActorGone(ctx context.Context, id vocab.ID, now time.Time) error
+	MarkActorStale(ctx context.Context, id vocab.ID) error
 }
 
 // Fetcher asks other servers.
@@ -56,6 +57,7 @@ type ResolverDeps struct {
 type Resolver struct {
 	ResolverDeps
 	rate       *policy.Limiter // of actors and keys
+	ownRate    *policy.Limiter // of fetches that an actor's own Updates cause, by actor
 	objectRate *policy.Limiter
 	flights    singleflight.Group
 	queue      queue
@@ -64,6 +66,7 @@ type Resolver struct {
 	claims   *lru[vocab.ID, claim]           // by key id, of keys that lie outside the document of their actor
 	handles  *lru[string, confirmed]
 	failures *lru[string, failure]
+	stale    staleActors
 }
 
 const (
@@ -80,6 +83,7 @@ func NewResolver(d ResolverDeps) *Resolver {
 	return &Resolver{
 		ResolverDeps: d,
 		rate:         policy.NewLimiter(d.KeyRate, d.Now, remembered),
+		ownRate:      policy.NewLimiter(policy.Rate{PerSecond: 3.0 / 60, Burst: 3}, d.Now, remembered),
 		objectRate:   policy.NewLimiter(policy.Rate{PerSecond: 5, Burst: 200}, d.Now, remembered),
 		queue:        queue{hosts: map[string]int{}},
 		actors:       newLRU[vocab.ID](remembered, actorRoom, weight),
@@ -101,13 +105,13 @@ func weight(a *db.RemoteActor) int {
 // has said so, until the server shows the actor again: it is asked as often as of the living. It is Forbidden for whom
 // the policy refuses.
 func (r *Resolver) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
-	return r.resolve(ctx, id, false)
+	return r.resolve(ctx, id, r.TTL)
 }
 
 // Refresh returns the actor as its server describes it now, or did within the last minute; as it was remembered when
 // the server does not answer.
 func (r *Resolver) Refresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
-	return r.resolve(ctx, id, true)
+	return r.resolve(ctx, id, refreshEvery)
 }
 
 // Fresh returns the actor as its own server describes it now, and fails when that does not answer.
@@ -141,7 +145,8 @@ func (r *Resolver) Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	return have.Actor, nil
 }
 
-func (r *Resolver) resolve(ctx context.Context, id vocab.ID, fresh bool) (*vocab.Actor, error) {
+// resolve returns the actor, of which a copy that is younger than age counts.
+func (r *Resolver) resolve(ctx context.Context, id vocab.ID, age time.Duration) (*vocab.Actor, error) {
 	if r.Local.owns(id) {
 		return r.Local.at(id)
 	}
@@ -152,7 +157,7 @@ func (r *Resolver) resolve(ctx context.Context, id vocab.ID, fresh bool) (*vocab
 	if err != nil {
 		return nil, err
 	}
-	if have != nil && r.younger(have, r.TTL) && (r.younger(have, refreshEvery) || !fresh) {
+	if have != nil && r.younger(have, min(age, r.TTL)) {
 		return r.present(have)
 	}
 	got, err := r.renew(ctx, id, have)
@@ -213,18 +218,24 @@ func (r *Resolver) renew(ctx context.Context, id vocab.ID, have *db.RemoteActor)
 		if a, ok := r.actors.get(id.Canonical()); ok && a != have && r.younger(a, refreshEvery) {
 			return a, nil // somebody else was just there
 		}
-		if err := r.spend(id); err != nil {
-			return nil, err
-		}
-		a, err := r.fetchActor(ctx, id, have)
-		if fault.KindOf(err) == fault.Gone {
-			return r.markGone(ctx, id)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return r.keep(ctx, id, a)
+		return r.ask(ctx, id, have)
 	})
+}
+
+// ask fetches the actor, and remembers what its server says.
+func (r *Resolver) ask(ctx context.Context, id vocab.ID, have *db.RemoteActor) (*db.RemoteActor, error) {
+	if err := r.spend(id); err != nil {
+		return nil, err
+	}
+	asked := r.Now()
+	a, err := r.fetchActor(ctx, id, have)
+	if fault.KindOf(err) == fault.Gone {
+		return r.markGone(ctx, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.keep(ctx, id, a, asked)
 }
 
 // fetchActor fetches the actor from its own id.
@@ -262,13 +273,17 @@ func actorOf(d document) (*vocab.Actor, error) {
 	return a, nil
 }
 
-// keep remembers an actor that was fetched now, under its id and the one it was asked for by.
-func (r *Resolver) keep(ctx context.Context, asked vocab.ID, a *vocab.Actor) (*db.RemoteActor, error) {
-	row := &db.RemoteActor{Actor: a, FetchedAt: r.Now()}
+// keep remembers an actor that was asked for at a time, under its id and the one it was asked for by. An answer to a later
+// question counts more.
+func (r *Resolver) keep(ctx context.Context, id vocab.ID, a *vocab.Actor, asked time.Time) (*db.RemoteActor, error) {
+	if later, ok := r.actors.get(id.Canonical()); ok && later.FetchedAt.After(asked) {
+		return later, nil
+	}
+	row := &db.RemoteActor{Actor: a, FetchedAt: asked}
 	if err := r.Store.SaveRemoteActor(ctx, *row); err != nil {
 		return nil, err
 	}
-	r.actors.put(asked.Canonical(), row)
+	r.actors.put(id.Canonical(), row)
 	r.actors.put(a.ID.Canonical(), row)
 	return row, nil
 }

@@ -21,6 +21,7 @@ func (forgetful) RemoteActorByHandle(context.Context, string) (*db.RemoteActor, 
 }
 func (forgetful) SaveRemoteActor(context.Context, db.RemoteActor) error    { return nil }
 func (forgetful) MarkActorGone(context.Context, vocab.ID, time.Time) error { return nil }
+func (forgetful) MarkActorStale(context.Context, vocab.ID) error           { return nil }
 
 // failing is a forgetful store that cannot be written while err is set.
 type failing struct {

@@ -43,6 +43,9 @@ func update() Handler {
 	}
 }
 
+// UpdatesItself tells whether an activity says that its actor changed.
+func UpdatesItself(a *vocab.Activity) bool { return a.Type == "Update" && ofActor(a) }
+
 // ofActor tells whether an actor updates itself.
 func ofActor(a *vocab.Activity) bool {
 	return a.Object.ID.Same(a.Actor) && (a.Object.Doc == nil || vocab.IsActorType(a.Object.Type()))

@@ -11,7 +11,7 @@ import (
 // pass on without a proof the actor's server is asked, and so it is for each post that a relay passes on, and what anybody
 // sends to users who never asked for it is stored. knocks are the requests counted just now.
 type bounds struct {
-	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, fetchedForRelay, knocks *policy.Limiter
+	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, fetchedForRelay, announced, knocks *policy.Limiter
 }
 
 // maxBounded bounds how many senders and domains are remembered.
@@ -34,6 +34,7 @@ func newBounds(now func() time.Time) bounds {
 		askedForDomain:  policy.NewLimiter(policy.Rate{PerSecond: 1, Burst: 100}, now, maxBounded),
 		storedOfDomain:  policy.NewLimiter(daily(dailyStored), now, maxBounded),
 		fetchedForRelay: policy.NewLimiter(policy.Rate{PerSecond: 2, Burst: 200}, now, maxBounded),
+		announced:       policy.NewLimiter(policy.Rate{PerSecond: 1.0 / 60, Burst: 1}, now, maxBounded),
 		knocks:          policy.NewLimiter(policy.Rate{PerSecond: 1 / knockTime.Seconds(), Burst: 1}, now, maxBounded),
 	}
 }

@@ -25,12 +25,7 @@ func (i *Inbox) fetchNeeds(ctx context.Context, x *receiving) error {
 // Only a server that cannot be asked now is reason to have the peer come again.
 func (i *Inbox) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) error {
 	if id.Same(x.Actor.ID) {
-		fresh, err := i.Actors.Refresh(ctx, id)
-		if err != nil {
-			return unresolved(err)
-		}
-		x.Actor = fresh
-		return nil
+		return i.fetchSender(ctx, x)
 	}
 	if i.Local.IsLocal(id) {
 		return i.localObject(ctx, x, id)
@@ -42,6 +37,24 @@ func (i *Inbox) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) error 
 	}
 	if o.OwnAuthors() { // a server speaks for its own actors only
 		x.fetched[id] = o
+	}
+	return nil
+}
+
+// fetchSender takes the sender as its server describes it since it sent the activity. One that changes too often, or
+// whose server does not answer, is renewed a little later.
+func (i *Inbox) fetchSender(ctx context.Context, x *receiving) error {
+	came := x.came
+	if came.IsZero() { // it did not come by a request
+		came = i.Now()
+	}
+	a, err := i.Actors.Changed(ctx, x.Actor.ID, came)
+	if err != nil {
+		return unresolved(err)
+	}
+	x.Actor = a
+	if i.Actors.IsStale(a.ID) {
+		i.renewer.add(a.ID)
 	}
 	return nil
 }

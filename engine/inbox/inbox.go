@@ -50,6 +50,7 @@ type Inbox struct {
 	writers   *writers
 	known     *known
 	followers *synchronizer
+	renewer   *renewer
 	room      *semaphore.Weighted // bytes of memory for requests under way
 	bounds    bounds
 	ignored   *ignored
@@ -67,6 +68,7 @@ const (
 // receiving is one request on its way through Receive.
 type receiving struct {
 	pipeline.Inbound
+	came    time.Time
 	claims  []signature.Claim
 	foreign bool                       // parseBody: no claim is by a key of the actor's server
 	signer  *vocab.Actor               // verifySignature: who made the request
@@ -111,13 +113,14 @@ func New(d Deps) *Inbox {
 	i.ignored = newIgnored(i)
 	i.writers = newWriters(i)
 	i.followers = newSynchronizer(i)
+	i.renewer = newRenewer(i)
 	return i
 }
 
 // Receive takes one request to an inbox through both halves: user is whose inbox was addressed, zero for the shared one.
 // With nil the activity is durable for every recipient, or nobody here wants it: the peer is answered 202.
 func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error {
-	x := &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}}
+	x := &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}, came: i.Now()}
 	err := i.admit(ctx, x)
 	if x.relay {
 		i.metrics.relayed.WithLabelValues(relayOutcome(x, err)).Inc()

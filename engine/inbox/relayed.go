@@ -39,7 +39,7 @@ func (i *Inbox) relayed(ctx context.Context, x *receiving, relay *vocab.Actor) e
 	if !wanted {
 		return errStranger
 	}
-	if x.Activity.Type != "Announce" {
+	if x.Activity.Type != "Announce" && !deletesItself(x.Activity) {
 		x.passer = relay
 		if proven, err := i.proven(ctx, x); err != nil || proven {
 			return dropped(err)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // verifySignature proves who made the request: one of the claims is by a key that this actor lists, and holds. Only then
@@ -14,7 +16,7 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	if x.gone {
 		return nil
 	}
-	signer, err := i.Verifier.Signer(ctx, x.claims, x.Activity.Actor)
+	signer, err := i.findSigner(ctx, x)
 	if fault.KindOf(err) == fault.Gone { // which would tell the peer that the inbox is
 		err = fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
 	}
@@ -35,4 +37,20 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	}
 	x.Actor = signer
 	return i.notDisproven(ctx, x)
+}
+
+// findSigner finds out who signed the request. An Update of an actor may be signed by the very key that it announces: where
+// the keys that are known do not verify it, the actor is asked for once more, at most once a minute: nothing is proven yet.
+func (i *Inbox) findSigner(ctx context.Context, x *receiving) (*vocab.Actor, error) {
+	signer, err := i.Verifier.Signer(ctx, x.claims, x.Activity.Actor)
+	if fault.KindOf(err) != fault.Unauthenticated || x.foreign || !handler.UpdatesItself(x.Activity) {
+		return signer, err
+	}
+	if first, _ := i.bounds.announced.Allow(string(x.Activity.Actor.Canonical())); !first {
+		return signer, err
+	}
+	if _, fail := i.Actors.Changed(ctx, x.Activity.Actor, x.came); fail != nil {
+		return signer, err
+	}
+	return i.Verifier.Signer(ctx, x.claims, x.Activity.Actor)
 }

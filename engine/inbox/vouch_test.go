@@ -246,7 +246,8 @@ func TestActorsWhoseDeletionIsPassedOn(t *testing.T) {
 			s.Answer("p:/carol", http.StatusGone)
 			return s.Send("q:/erin", shared, strings.Replace(removed, "p:/replies/1", "p:/carol", 1))
 		},
-		"it has proven it": func(s *peertest.Scene) error {
+		"it has proven it, and its server says so": func(s *peertest.Scene) error {
+			s.Answer("p:/carol", http.StatusGone)
 			return s.Pass("q:/erin", shared, s.Proven("p:/carol", strings.Replace(removed, "p:/replies/1", "p:/carol", 1)))
 		},
 	} {
@@ -262,6 +263,16 @@ func TestActorsWhoseDeletionIsPassedOn(t *testing.T) {
 			expect(t, s, nil, fault.Unauthenticated, func() error { return s.Send("p:/carol", mine, listen) })
 		})
 	}
+}
+
+// FRS-03: the account may be back since it proved its Delete.
+func TestAnOldProofBuriesNobody(t *testing.T) {
+	s := newScene(t)
+	s.MustSend("p:/carol", mine, passed)
+	expect(t, s, nil, fault.Unauthenticated, func() error {
+		return s.Pass("q:/erin", shared, s.Proven("p:/carol", strings.Replace(removed, "p:/replies/1", "p:/carol", 1)))
+	})
+	expect(t, s, listened, accepted, func() error { return s.Send("p:/carol", mine, listen) })
 }
 
 func TestNobodyIsAskedForWhatBlockedHostsHaveToDoWith(t *testing.T) {

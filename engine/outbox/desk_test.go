@@ -56,6 +56,8 @@ type world struct {
 	objectAsked func() // is called while an object is asked for; may be nil
 }
 
+func (w *world) IsStale(vocab.ID) bool { return false }
+
 func (w *world) Resolve(_ context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if u, ok := w.local.Owner(id); ok {
 		return w.local.Actor(u)

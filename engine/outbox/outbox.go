@@ -30,6 +30,8 @@ type Store interface {
 // Actors finds actors and objects of other servers.
 type Actors interface {
 	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
+	// IsStale tells whether the actor has said that it changed, and the user's copy of it may be old.
+	IsStale(id vocab.ID) bool
 	Handle(ctx context.Context, handle string) (*vocab.Actor, error)
 	// Known and KnownHandle ask nobody, and return nil for those that are not remembered.
 	Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)

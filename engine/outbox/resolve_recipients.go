@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/delivery"
@@ -51,6 +52,7 @@ func (o *Outbox) destinations(ctx context.Context, x *exchange) error {
 		if err != nil {
 			return err
 		}
+		o.renew(ctx, followers)
 	}
 	var named []db.Destination
 	for _, a := range x.named {
@@ -61,6 +63,7 @@ func (o *Outbox) destinations(ctx context.Context, x *exchange) error {
 	for _, m := range x.unnamed {
 		named = append(named, db.Destination{Actor: m.Actor, Inbox: m.Inbox})
 	}
+	o.renew(ctx, named)
 	relays, told := o.relays(x)
 	inboxes := delivery.Merge(delivery.Destinations(followers, named, o.Local.InboxOwner), slices.Concat(x.earlier, relays))
 	if toFollowers {
@@ -68,6 +71,30 @@ func (o *Outbox) destinations(ctx context.Context, x *exchange) error {
 	}
 	x.inboxes, x.told = o.permitted(x, inboxes), o.permitted(x, told)
 	return nil
+}
+
+// renewTime bounds how long a dispatch waits for recipients that have changed.
+const renewTime = 5 * time.Second
+
+// renew asks where recipients take deliveries now who have said that they changed, and were not asked since. When that
+// cannot be told in time, they are reached as they are known.
+func (o *Outbox) renew(ctx context.Context, to []db.Destination) {
+	ctx, cancel := context.WithTimeout(ctx, renewTime)
+	defer cancel()
+	for n, d := range to {
+		if !o.Actors.IsStale(d.Actor) {
+			continue
+		}
+		a, err := o.Actors.Resolve(ctx, d.Actor)
+		if err != nil {
+			o.Log.DebugContext(ctx, "old copy of a recipient used", "actor", d.Actor, "err", err)
+			continue
+		}
+		to[n].Inbox = a.Inbox
+		if d.SharedInbox != "" {
+			to[n].SharedInbox = a.SharedInbox
+		}
+	}
 }
 
 // permitted leaves out the user's own inbox, and says of those that the policy refuses that they are skipped.
