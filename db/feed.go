@@ -21,18 +21,25 @@ type FeedEntry struct {
 // FeedItem is an entry with its activity and, when it is stored, its object.
 type FeedItem struct {
 	FeedEntry
-	Type   string
-	Raw    json.RawMessage
-	Object json.RawMessage // nil when it is not stored
+	Type      string
+	Raw       json.RawMessage
+	ObjectURI vocab.ID
+	Object    json.RawMessage // nil when it is not stored
+	Readable  json.RawMessage // what vocab.Readable makes of the object; nil when it is yet to be made
 }
 
 // Bytes is how large its documents are.
-func (i FeedItem) Bytes() int { return len(i.Raw) + len(i.Object) }
+func (i FeedItem) Bytes() int { return len(i.Raw) + len(i.Object) + len(i.Readable) }
 
 // MaxFeed bounds what is read of a feed at once, in bytes of its documents.
 const MaxFeed = 4 << 20
 
-const feedColumns = `f.id, f.activity_uri, f.actor_uri, f.published, a.type, a.raw, o.raw`
+const (
+	feedColumns     = `f.id, f.activity_uri, f.actor_uri, f.published, ` + documents
+	activityItem    = `a.id, a.uri, a.actor_uri, a.published, ` + documents
+	documents       = `a.type, a.raw, coalesce(o.uri, ''), o.raw, o.readable`
+	activityObjects = `activities a LEFT JOIN objects o ON o.uri = a.object_uri`
+)
 
 const feedTables = `feed f JOIN activities a ON a.uri = f.activity_uri LEFT JOIN objects o ON o.uri = a.object_uri`
 
@@ -62,8 +69,7 @@ func (t *Tx) FeedByID(ctx context.Context, id uuid.UUID) (*FeedItem, error) {
 
 // ActivityItem returns one activity by the id of its row, as entries of feeds are shown, nil when there is none.
 func (t *Tx) ActivityItem(ctx context.Context, id uuid.UUID) (*FeedItem, error) {
-	return one[FeedItem](ctx, t, "read activity", `SELECT a.id, a.uri, a.actor_uri, a.published, a.type, a.raw, o.raw
-		FROM activities a LEFT JOIN objects o ON o.uri = a.object_uri WHERE a.id = $1`, id)
+	return one[FeedItem](ctx, t, "read activity", `SELECT `+activityItem+` FROM `+activityObjects+` WHERE a.id = $1`, id)
 }
 
 // notifications are the activities that tell the user something: what others do to the user or to something of the
@@ -79,8 +85,7 @@ const notifications = `a.direction = 'inbound' AND NOT EXISTS (SELECT FROM block
 // Feed does. user is the user's actor, under whose id its objects lie.
 func (t *Tx) Notifications(ctx context.Context, user vocab.ID, after *Place, n int) ([]FeedItem, error) {
 	p := after.orFirst()
-	return t.feed(ctx, "read notifications", `SELECT a.id, a.uri, a.actor_uri, a.published, a.type, a.raw, o.raw
-		FROM activities a LEFT JOIN objects o ON o.uri = a.object_uri
+	return t.feed(ctx, "read notifications", `SELECT `+activityItem+` FROM `+activityObjects+`
 		WHERE (a.published, a.id) < ($1, $2) AND `+notifications+` ORDER BY a.published DESC, a.id DESC LIMIT $3`,
 		p.At, p.ID, n, user, string(user)+"/")
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,6 +22,7 @@ type Object struct {
 	Raw       json.RawMessage
 	UpdatedAt *time.Time // as its author says; nil: never changed
 	DeletedAt *time.Time
+	Readable  json.RawMessage // what vocab.Readable makes of it; nil: not made yet
 }
 
 // Parse reads the stored document. That it cannot be read is a fault of ours and never of who asked for it.
@@ -35,7 +38,7 @@ func (o Object) Parse() (*vocab.Object, error) {
 	return parsed, nil
 }
 
-const objectColumns = `id, uri, published, raw, updated_at, deleted_at`
+const objectColumns = `id, uri, published, raw, updated_at, deleted_at, readable`
 
 // AddObject stores an object, unless it is there or was deleted before it came, and tells whether it did.
 func (t *Tx) AddObject(ctx context.Context, o Object) (bool, error) {
@@ -45,11 +48,11 @@ func (t *Tx) AddObject(ctx context.Context, o Object) (bool, error) {
 		}
 		t.unsent.objects = append(t.unsent.objects, o)
 		t.ahead.forgetObject(o.URI) // once it is sent, the database knows it
-		return true, t.added(ctx, len(o.Raw))
+		return true, t.added(ctx, len(o.Raw)+len(o.Readable))
 	}
-	n, err := t.execBeside(ctx, "store object", `INSERT INTO objects (id, uri, published, raw, updated_at)
-		SELECT $1, $2, $3, $4, $5 WHERE NOT EXISTS (SELECT FROM tombstones WHERE digest = $6) ON CONFLICT (uri) DO NOTHING`,
-		o.ID, o.URI, o.Published, o.Raw, o.UpdatedAt, digest(o.URI))
+	n, err := t.execBeside(ctx, "store object", `INSERT INTO objects (id, uri, published, raw, updated_at, readable)
+		SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT FROM tombstones WHERE digest = $7) ON CONFLICT (uri) DO NOTHING`,
+		o.ID, o.URI, o.Published, o.Raw, o.UpdatedAt, o.Readable, digest(o.URI))
 	return n == 1, err
 }
 
@@ -75,11 +78,24 @@ func (t *Tx) Objects(ctx context.Context, uris []vocab.ID) ([]Object, error) {
 
 // ReplaceObject gives a living object new contents, unless what is there is newer, and tells whether it did. Many
 // servers write times in whole seconds: of two changes in one, the later to come counts.
-func (t *Tx) ReplaceObject(ctx context.Context, uri vocab.ID, raw json.RawMessage, updated time.Time) (bool, error) {
+func (t *Tx) ReplaceObject(ctx context.Context, uri vocab.ID, raw, readable json.RawMessage, updated time.Time) (bool, error) {
 	t.ahead.forgetObject(uri)
-	n, err := t.execBeside(ctx, "replace object", `UPDATE objects SET raw = $2, updated_at = $3
-		WHERE uri = $1 AND deleted_at IS NULL AND coalesce(updated_at, published) <= $3`, uri, raw, updated)
+	n, err := t.execBeside(ctx, "replace object", `UPDATE objects SET raw = $2, readable = $3, updated_at = $4
+		WHERE uri = $1 AND deleted_at IS NULL AND coalesce(updated_at, published) <= $4`, uri, raw, readable, updated)
 	return n == 1, err
+}
+
+// SetReadable keeps what vocab.Readable made of objects that were stored without it. One that has it keeps it: its contents
+// may be others by now.
+func (t *Tx) SetReadable(ctx context.Context, made map[vocab.ID]json.RawMessage) error {
+	ids := slices.Sorted(maps.Keys(made))
+	texts := make([]string, len(ids))
+	for n, id := range ids {
+		texts[n] = string(made[id])
+	}
+	_, err := t.execBeside(ctx, "keep what readers are shown", `UPDATE objects o SET readable = r.readable::jsonb
+		FROM unnest($1::text[], $2::text[]) AS r (uri, readable) WHERE o.uri = r.uri AND o.readable IS NULL`, ids, texts)
+	return err
 }
 
 func texts(ids []vocab.ID) []string {

@@ -74,7 +74,7 @@ func TestAnOlderVersionNeverReplacesAnObject(t *testing.T) {
 			want  bool
 		}{{-time.Hour, false}, {0, true}, {2 * time.Hour, true}, {time.Hour, false}, {2 * time.Hour, true}, {3 * time.Hour, true}} {
 			raw := fmt.Appendf(nil, `{"after": %d}`, tt.after)
-			if done, err := tx.ReplaceObject(ctx, o.URI, raw, now.Add(tt.after)); done != tt.want || err != nil {
+			if done, err := tx.ReplaceObject(ctx, o.URI, raw, nil, now.Add(tt.after)); done != tt.want || err != nil {
 				t.Errorf("ReplaceObject %v after = %t, %v; want %t", tt.after, done, err, tt.want)
 			}
 		}
@@ -83,7 +83,7 @@ func TestAnOlderVersionNeverReplacesAnObject(t *testing.T) {
 			t.Errorf("Object = %+v, %v", got, err)
 		}
 		sameJSON(t, got.Raw, fmt.Appendf(nil, `{"after": %d}`, 3*time.Hour))
-		if done, err := tx.ReplaceObject(ctx, "https://a.example/none", []byte(`{}`), now); done || err != nil {
+		if done, err := tx.ReplaceObject(ctx, "https://a.example/none", []byte(`{}`), nil, now); done || err != nil {
 			t.Errorf("ReplaceObject of nothing = %t, %v", done, err)
 		}
 		return nil
@@ -134,7 +134,7 @@ func TestBuryingAnObjectLeavesNoneOfItsWords(t *testing.T) {
 			t.Errorf("Object = %+v, %v; want it deleted once", o, err)
 		}
 		sameJSON(t, o.Raw, []byte(headline))
-		if done, err := tx.ReplaceObject(ctx, post, []byte(`{}`), now.Add(time.Hour)); done || err != nil {
+		if done, err := tx.ReplaceObject(ctx, post, []byte(`{}`), nil, now.Add(time.Hour)); done || err != nil {
 			t.Errorf("ReplaceObject of a deleted one = %t, %v", done, err)
 		}
 		if n, err := tx.CountReactions(ctx, post, db.Review, "Like"); n != 0 || err != nil {

@@ -90,13 +90,14 @@ func (u *unsent) queueObjects(b *pgx.Batch) {
 		return
 	}
 	n := len(u.objects)
-	ids, uris, published, raws, updated := make([]uuid.UUID, n), make([]string, n), make([]time.Time, n), make([]string, n), make([]*time.Time, n)
+	ids, uris, published, raws, updated, readable := make([]uuid.UUID, n), make([]string, n), make([]time.Time, n), make([]string, n), make([]*time.Time, n), make([]string, n)
 	for i, o := range u.objects {
-		ids[i], uris[i], published[i], raws[i], updated[i] = o.ID, string(o.URI), o.Published, string(o.Raw), o.UpdatedAt
+		ids[i], uris[i], published[i], raws[i], updated[i], readable[i] = o.ID, string(o.URI), o.Published, string(o.Raw), o.UpdatedAt, string(o.Readable)
 	}
-	b.Queue(`INSERT INTO objects (id, uri, published, raw, updated_at)
-		SELECT id, uri, published, raw::jsonb, updated_at FROM unnest($1::uuid[], $2::text[], $3::timestamptz[], $4::text[], $5::timestamptz[])
-			AS o (id, uri, published, raw, updated_at) ORDER BY uri`, ids, uris, published, raws, updated)
+	b.Queue(`INSERT INTO objects (id, uri, published, raw, updated_at, readable)
+		SELECT id, uri, published, raw::jsonb, updated_at, nullif(readable, '')::jsonb
+		FROM unnest($1::uuid[], $2::text[], $3::timestamptz[], $4::text[], $5::timestamptz[], $6::text[])
+			AS o (id, uri, published, raw, updated_at, readable) ORDER BY uri`, ids, uris, published, raws, updated, readable)
 }
 
 func (u *unsent) queueActivities(b *pgx.Batch) {

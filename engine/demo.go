@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -173,12 +172,8 @@ func (s *story) post(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var object struct{ ID vocab.ID }
-	if err := json.Unmarshal(item.Object, &object); err != nil {
-		return fmt.Errorf("read the note: %w", err)
-	}
-	s.note = object.ID
-	return nil
+	s.note, err = item.Object.ID()
+	return err
 }
 
 func (s *story) like(ctx context.Context) error {

@@ -238,7 +238,7 @@ func (e *Engine) parts() *parts {
 		Paused:          e.paused(), Owner: delivery.Serving + rand.Text(), Concurrency: e.cfg.Delivery.Concurrency, HostConcurrency: e.cfg.Delivery.HostConcurrency, Drain: e.cfg.DrainTimeout,
 		Log: e.log.With("component", "delivery"), Metrics: e.metrics, Now: e.now,
 	})
-	p.feed = feed.New(owners, e.local, e.gate)
+	p.feed = feed.New(owners, e.local, e.gate, e.profiles)
 	p.outbox = outbox.New(outbox.Deps{
 		Store: owners, Local: e.local, Actors: e.actors, Handlers: handlers, Gate: e.gate, Keys: e.keys, Relays: e.relays, Queue: p.dispatcher,
 		DeliverBlocks: e.cfg.Federation.DeliverBlocks,

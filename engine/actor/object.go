@@ -42,6 +42,9 @@ func (r *Resolver) Object(ctx context.Context, id vocab.ID, as *vocab.Username) 
 	if err != nil {
 		return nil, nil, fault.Wrap(fault.Protocol, "what the peer shows is no object", err)
 	}
+	if err := vocab.CheckBounds(d.doc, ""); err != nil {
+		return nil, nil, fault.Wrap(fault.Protocol, "the peer shows more than is taken", err)
+	}
 	for _, author := range o.Authors() {
 		if err := r.Gate.CheckActor(author); err != nil {
 			return nil, nil, fmt.Errorf("fetch object %s: %w", id, err)

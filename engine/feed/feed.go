@@ -3,11 +3,13 @@ package feed
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -23,14 +25,22 @@ const (
 	MaxLimit     = 100
 )
 
-// Store reads one consistent state of a user's database.
+// Store reads one consistent state of a user's database, and writes to it.
 type Store interface {
 	Read(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
 }
 
-// Local knows the ids of users.
+// Local knows the users.
 type Local interface {
 	ID(u vocab.Username) vocab.ID
+	Owner(id vocab.ID) (vocab.Username, bool)
+	Document(u vocab.Username) (vocab.Doc, error)
+}
+
+// Profiles tells which languages a user reads.
+type Profiles interface {
+	User(u vocab.Username) (registry.User, error)
 }
 
 // Gate says whether an actor may be heard: nil, or why not.
@@ -40,14 +50,17 @@ type Gate interface {
 
 // Reader reads feeds.
 type Reader struct {
-	store Store
-	local Local
-	gate  Gate
+	store    Store
+	local    Local
+	gate     Gate
+	profiles Profiles
 }
 
 // New returns a reader of the feeds in store. What comes from an actor whom gate refuses, and what others pass on of such
 // an actor's, stays there and is not shown.
-func New(store Store, local Local, gate Gate) *Reader { return &Reader{store, local, gate} }
+func New(store Store, local Local, gate Gate, profiles Profiles) *Reader {
+	return &Reader{store, local, gate, profiles}
+}
 
 // Page returns up to limit entries of a feed after a cursor, the newest first, and fewer when they are large; with an empty
 // cursor those at its beginning, and with limit 0 as many as DefaultLimit. Entries that are added meanwhile move no place.
@@ -68,55 +81,120 @@ func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string
 	if err != nil {
 		return Page{}, err
 	}
-	var rows []db.FeedItem
-	err = r.store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+	var page Page
+	err = r.read(ctx, u, &page, func(ctx context.Context, tx *db.Tx) (rows []db.FeedItem, err error) {
 		if feed == Notifications {
 			rows, err = tx.Notifications(ctx, r.local.ID(u), after, limit+1)
 		} else {
 			rows, err = tx.Feed(ctx, after, limit+1)
 		}
-		return err
+		rows, page.Next = cut(scope, rows, limit)
+		return rows, err
 	})
 	if err != nil {
 		return Page{}, fmt.Errorf("read feed %s: %w", feed, err)
 	}
-	return r.pageOf(scope, rows, limit), nil
+	return page, nil
 }
 
-// pageOf makes a page of up to limit rows, and of no more than db.MaxFeed bytes unless one row alone is larger; one row
-// more tells that another page follows.
-func (r *Reader) pageOf(scope string, rows []db.FeedItem, limit int) Page {
-	page := Page{Items: make([]Item, 0, min(len(rows), limit))}
+// cut returns up to limit rows, and no more than db.MaxFeed bytes unless one row alone is larger. One row more tells that
+// another page follows, after the cursor that it returns.
+func cut(scope string, rows []db.FeedItem, limit int) (kept []db.FeedItem, next string) {
 	all := 0
 	for n, row := range rows {
 		if all += row.Bytes(); n == limit || n > 0 && all > db.MaxFeed {
 			last := rows[n-1]
-			page.Next = EncodeCursor(scope, db.Place{At: last.Published, ID: last.ID})
-			break
-		}
-		if item, shown := r.itemOf(row); shown {
-			page.Items = append(page.Items, item)
+			return rows[:n], EncodeCursor(scope, db.Place{At: last.Published, ID: last.ID})
 		}
 	}
-	return page
+	return rows, ""
 }
 
-// Item returns one entry of any feed; the fault is NotFound.
-func (r *Reader) Item(ctx context.Context, u vocab.Username, id uuid.UUID) (Item, error) {
-	var row *db.FeedItem
-	err := r.store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		if row, err = tx.FeedByID(ctx, id); row == nil && err == nil {
-			row, err = tx.ActivityItem(ctx, id) // a notification is known by its activity
+// read makes items of the rows that find returns, and collects the actors of those that are shown. What it had to make for
+// readers because it was stored before that was done, it keeps afterwards.
+func (r *Reader) read(ctx context.Context, u vocab.Username, page *Page, find func(context.Context, *db.Tx) ([]db.FeedItem, error)) error {
+	profile, err := r.profiles.User(u)
+	if err != nil {
+		return err
+	}
+	var entries []entry
+	err = r.store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		rows, err := find(ctx, tx)
+		if err != nil {
+			return err
 		}
+		entries = r.entries(rows)
+		page.Actors, err = r.cards(ctx, tx, entries)
 		return err
 	})
 	if err != nil {
-		return Item{}, fmt.Errorf("read feed entry: %w", err)
+		return err
 	}
-	if row != nil {
-		if item, shown := r.itemOf(*row); shown {
-			return item, nil
+	page.Items = make([]Item, len(entries))
+	for n, e := range entries {
+		page.Items[n] = e.item(profile.Languages, page.Actors[e.authorOrActor()].Followers)
+	}
+	if made := unmade(entries); len(made) > 0 {
+		// What is not kept is made again by the next reader.
+		_ = r.store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.SetReadable(ctx, made) })
+	}
+	return nil
+}
+
+func (r *Reader) entries(rows []db.FeedItem) []entry {
+	shown := make([]entry, 0, len(rows))
+	for _, row := range rows {
+		if e, readable := parseItem(row); readable && r.isShown(e) {
+			shown = append(shown, e)
 		}
 	}
-	return Item{}, fault.New(fault.NotFound, "there is no such entry")
+	return shown
+}
+
+// cards returns how the actors and authors of the entries are shown: local users as they are now, others as the user's
+// copies say, and those of whom the user has none by nothing.
+func (r *Reader) cards(ctx context.Context, tx *db.Tx, entries []entry) (map[vocab.ID]vocab.Card, error) {
+	cards := map[vocab.ID]vocab.Card{}
+	var others []vocab.ID
+	for _, e := range entries {
+		for _, id := range []vocab.ID{e.Actor, e.author} {
+			if _, known := cards[id]; known || id == "" {
+				continue
+			}
+			cards[id] = vocab.Card{}
+			if u, local := r.local.Owner(id); !local {
+				others = append(others, id)
+			} else if d, err := r.local.Document(u); err == nil { // one whose account is gone has none
+				cards[id] = vocab.CardOf(id, d)
+			}
+		}
+	}
+	if len(others) == 0 {
+		return cards, nil
+	}
+	copies, err := tx.Cards(ctx, others)
+	maps.Copy(cards, copies)
+	return cards, err
+}
+
+// Item returns one entry of any feed; the fault is NotFound.
+func (r *Reader) Item(ctx context.Context, u vocab.Username, id uuid.UUID) (Entry, error) {
+	var page Page
+	err := r.read(ctx, u, &page, func(ctx context.Context, tx *db.Tx) ([]db.FeedItem, error) {
+		row, err := tx.FeedByID(ctx, id)
+		if row == nil && err == nil {
+			row, err = tx.ActivityItem(ctx, id) // a notification is known by its activity
+		}
+		if row == nil || err != nil {
+			return nil, err
+		}
+		return []db.FeedItem{*row}, nil
+	})
+	if err != nil {
+		return Entry{}, fmt.Errorf("read feed entry: %w", err)
+	}
+	if len(page.Items) == 0 {
+		return Entry{}, fault.New(fault.NotFound, "there is no such entry")
+	}
+	return Entry{page.Items[0], page.Actors}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -24,6 +25,23 @@ type local struct{}
 
 func (local) ID(u vocab.Username) vocab.ID {
 	return vocab.ID("https://example.org/users/" + u.String())
+}
+
+func (l local) Owner(id vocab.ID) (vocab.Username, bool) {
+	u, err := vocab.ParseUsername(strings.TrimPrefix(string(id), "https://example.org/users/"))
+	return u, err == nil && l.ID(u) == id
+}
+
+func (l local) Document(u vocab.Username) (vocab.Doc, error) {
+	id := string(l.ID(u))
+	return vocab.Doc{"id": id, "preferredUsername": u.String(), "name": "The user", "followers": id + "/followers", "icon": id + ".png"}, nil
+}
+
+// profiles are the languages that every user reads.
+type profiles []string
+
+func (p *profiles) User(vocab.Username) (registry.User, error) {
+	return registry.User{Languages: *p}, nil
 }
 
 // gate refuses actors.
@@ -44,12 +62,13 @@ type fixture struct {
 	store *db.Cluster
 	alice vocab.Username
 	gate  gate
+	reads *profiles
 	*feed.Reader
 }
 
 func newFixture(t *testing.T) *fixture {
-	c, g := dbtest.New(t), gate{}
-	return &fixture{t, c, dbtest.User(t, c, "alice"), g, feed.New(c, local{}, g)}
+	c, g, reads := dbtest.New(t), gate{}, &profiles{}
+	return &fixture{t, c, dbtest.User(t, c, "alice"), g, reads, feed.New(c, local{}, g, reads)}
 }
 
 // receive stores an activity of bob's that arrived at a time, and gives it a place in the feed when it is a Create.
@@ -172,8 +191,10 @@ func TestItemIsShownInTheFormThatClientsKnow(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"id":"` + a.ID.String() + `","activityUri":"https://peer.example/create","type":"Create","actorUri":"https://peer.example/users/bob",` +
-		`"published":"2026-02-21T12:00:00Z","activity":{"id":"https://peer.example/create","to":["x"],"type":"Create","actor":"https://peer.example/users/bob","object":"` + id + `"},` +
-		`"object":{"content":"<p>a &amp; b</p><script>x()</script>","id":"` + id + `","source":{"content":"a & b","mediaType":"text/plain"},"type":"Note"}}`
+		`"published":"2026-02-21T12:00:00Z","visibility":"direct","authorUri":"https://peer.example/users/bob",` +
+		`"activity":{"actor":"https://peer.example/users/bob","id":"https://peer.example/create","object":"` + id + `","to":["x"],"type":"Create"},` +
+		`"object":{"content":"<p>a &amp; b</p>","id":"` + id + `","source":{"content":"a & b","mediaType":"text/plain"},"type":"Note"},` +
+		`"actors":{"https://peer.example/users/bob":{"name":"","handle":"","icon":""}}}`
 	if d := cmp.Diff(want, string(got)); d != "" {
 		t.Error("item (-want +got):\n", d)
 	}
@@ -197,17 +218,9 @@ func TestObjectsComeWithTheirWordsAsPlainText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got struct{ Source json.RawMessage }
-		if err := json.Unmarshal(item.Object, &got); err != nil {
-			t.Fatal(err)
-		}
-		var compact string
-		if got.Source != nil {
-			d, err := vocab.ParseDoc(got.Source)
-			if err != nil {
-				t.Fatal(err)
-			}
-			compact = string(d.JSON())
+		compact := ""
+		if source := item.Object.Sub("source"); source != nil {
+			compact = string(source.JSON())
 		}
 		if compact != c.want {
 			t.Errorf("%s: source = %s, want %s", c.name, compact, c.want)
@@ -323,5 +336,115 @@ func TestReaderRefuses(t *testing.T) {
 	}
 	if _, err := f.Page(t.Context(), bob, feed.Main, page.Next, 1); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("TEN-08: Page by another user's cursor: %v, want Invalid", err)
+	}
+}
+
+// SEE-03, SEE-04: the words of a post stand in the object alone, and are those that its author's server last said.
+func TestAnItemShowsEachTextOnceAndAsItIsNow(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const id = "https://peer.example/notes/1"
+	f.object(id, `{"id":"`+id+`","type":"Note","attributedTo":"https://peer.example/users/bob","to":"`+string(vocab.Public)+`","content":"new words"}`)
+	a := f.create("create", `{"id":"https://peer.example/create","type":"Create","actor":"https://peer.example/users/bob","object":{"id":"`+id+`","type":"Note","content":"old words"}}`, id)
+	boost := f.create("boost", `{"id":"https://peer.example/boost","type":"Announce","actor":"https://peer.example/users/bob","object":{"id":"`+id+`","type":"Note","content":"altered words"},"content":"altered words"}`, id)
+	page, err := f.Page(t.Context(), f.alice, feed.Main, "", 0)
+	if err != nil || len(page.Items) != 2 {
+		t.Fatal(page, err)
+	}
+	for _, i := range page.Items {
+		shown, err := vocab.Marshal(i)
+		if err != nil || strings.Count(string(shown), "new words") != 2 || strings.Contains(string(shown), "old") || strings.Contains(string(shown), "altered") {
+			t.Errorf("%s is shown as %s, %v", i.ActivityURI, shown, err)
+		}
+		if i.Activity["object"] != id || i.Visibility != "public" || i.AuthorURI != "https://peer.example/users/bob" {
+			t.Errorf("%s is %s by %s, about %s", i.ActivityURI, i.Visibility, i.AuthorURI, i.Activity["object"])
+		}
+	}
+	if page.Items[0].ActivityURI != boost.URI && page.Items[1].ActivityURI != a.URI {
+		t.Error(page.Items)
+	}
+}
+
+// create stores an activity of bob's as it came, with a place in the feed.
+func (f *fixture) create(name, raw string, object vocab.ID) db.Activity {
+	f.Helper()
+	d, err := vocab.ParseDoc([]byte(raw))
+	if err != nil {
+		f.Fatal(err)
+	}
+	a := db.Activity{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID("https://peer.example/" + name), Direction: db.Inbound, Type: d.Text("type"),
+		Actor: "https://peer.example/users/bob", Object: object, Published: start, Raw: json.RawMessage(raw)}
+	f.write(func(ctx context.Context, tx *db.Tx) error {
+		if err := tx.AddActivity(ctx, a); err != nil {
+			return err
+		}
+		return tx.AddFeedEntry(ctx, db.FeedEntry{ID: a.ID, Activity: a.URI, Actor: a.Actor, Published: a.Published})
+	})
+	return a
+}
+
+func TestWhatWasStoredBeforeIsMadeReadableOnceAndKept(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const id = vocab.ID("https://peer.example/notes/1")
+	f.object(id, `{"id":"`+string(id)+`","type":"Note","content":"<b onclick=x>words</b>"}`)
+	a := f.receive("create", "Create", id, "x", start)
+	for range 2 {
+		item, err := f.Item(t.Context(), f.alice, a.ID)
+		if err != nil || item.Object.Text("content") != "<b>words</b>" {
+			t.Fatalf("%v, %v", item.Object, err)
+		}
+		f.write(func(ctx context.Context, tx *db.Tx) error {
+			o, err := tx.Object(ctx, id)
+			if err == nil && string(o.Readable) != `{"text": "words", "content": "<b>words</b>"}` {
+				t.Errorf("kept is %s", o.Readable)
+			}
+			return err
+		})
+	}
+	f.write(func(ctx context.Context, tx *db.Tx) error {
+		if _, err := tx.ReplaceObject(ctx, id, json.RawMessage(`{"id":"`+string(id)+`","type":"Note","content":"other"}`), json.RawMessage(`{"text":"other"}`), start.Add(time.Hour)); err != nil {
+			return err
+		}
+		return tx.SetReadable(ctx, map[vocab.ID]json.RawMessage{id: json.RawMessage(`{"text":"words"}`)}) // a reader who was slow
+	})
+	if item, err := f.Item(t.Context(), f.alice, a.ID); err != nil || item.Object.Sub("source").Text("content") != "other" {
+		t.Errorf("%v, %v", item.Object, err)
+	}
+}
+
+func TestAPageBringsItsActorsOnceAndPostsInTheReadersLanguage(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const bob, note = vocab.ID("https://peer.example/users/bob"), vocab.ID("https://peer.example/notes/1")
+	me := local{}.ID(f.alice)
+	actor, err := vocab.ParseActor([]byte(`{"id":"` + string(bob) + `","type":"Person","inbox":"` + string(bob) + `/inbox","preferredUsername":"bob","name":"Bob <b>B</b>",
+		"followers":"` + string(bob) + `/followers","icon":{"type":"Image","url":"https://peer.example/bob.png"},"summary":"<script>x</script>"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write(func(ctx context.Context, tx *db.Tx) error { return tx.SaveActor(ctx, actor, start) })
+	f.object(note, `{"id":"`+string(note)+`","type":"Note","attributedTo":"`+string(bob)+`","to":"`+string(bob)+`/followers","contentMap":{"de":"Wort","en":"word"}}`)
+	f.object(me+"/objects/1", `{"id":"`+string(me)+`/objects/1","type":"Note","attributedTo":"`+string(me)+`","cc":"`+string(vocab.Public)+`","content":"mine"}`)
+	f.receive("create", "Create", note, "x", start)
+	f.create("boost", `{"id":"https://peer.example/boost","type":"Announce","actor":"`+string(bob)+`","object":"`+string(me)+`/objects/1"}`, me+"/objects/1")
+	*f.reads = profiles{"fr", "en"}
+	page, err := f.Page(t.Context(), f.alice, feed.Main, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[vocab.ID]vocab.Card{
+		bob: {Name: "Bob B", Handle: "@bob@peer.example", Icon: "https://peer.example/bob.png", Followers: bob + "/followers"},
+		me:  {Name: "The user", Handle: "@alice@example.org", Icon: me + ".png", Followers: me + "/followers"},
+	}
+	if d := cmp.Diff(want, page.Actors); d != "" {
+		t.Error("actors (-want +got):\n", d)
+	}
+	shown := map[vocab.ID]string{}
+	for _, i := range page.Items {
+		shown[i.AuthorURI] = i.Visibility + " " + i.Object.Text("content")
+	}
+	if d := cmp.Diff(map[vocab.ID]string{bob: "followers word", me: "unlisted mine"}, shown); d != "" {
+		t.Error("items (-want +got):\n", d)
 	}
 }

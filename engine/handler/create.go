@@ -46,7 +46,7 @@ func create(local *actor.Local) Handler {
 			if s.Group != nil {
 				return addGroup(ctx, tx, s)
 			}
-			o, err := vocab.ObjectOf(s.Activity.Object.Doc)
+			o, err := s.Activity.Embedded()
 			if err != nil {
 				return err
 			}
@@ -74,7 +74,7 @@ func authored(r *Received) (*vocab.Object, error) {
 		}
 		return o, nil
 	}
-	o, err := vocab.ObjectOf(r.Activity.Object.Doc)
+	o, err := r.Activity.Embedded()
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func asStored(d vocab.Doc) json.RawMessage {
 
 // Stored returns an object as it is stored now, for the first time.
 func Stored(o *vocab.Object, now time.Time) db.Object {
-	row := db.Object{ID: uuid.Must(uuid.NewV7()), URI: o.ID, Published: NotAfter(o.Published, now), Raw: asStored(o.Doc)}
+	row := db.Object{ID: uuid.Must(uuid.NewV7()), URI: o.ID, Published: NotAfter(o.Published, now), Raw: asStored(o.Doc), Readable: o.Readable()}
 	if !o.Updated.IsZero() {
 		at := NotAfter(o.Updated, now)
 		row.UpdatedAt = &at

@@ -31,7 +31,7 @@ type Tx interface {
 
 	AddObject(ctx context.Context, o db.Object) (bool, error)
 	Object(ctx context.Context, uri vocab.ID) (*db.Object, error)
-	ReplaceObject(ctx context.Context, uri vocab.ID, raw json.RawMessage, updated time.Time) (bool, error)
+	ReplaceObject(ctx context.Context, uri vocab.ID, raw, readable json.RawMessage, updated time.Time) (bool, error)
 	RecountObject(ctx context.Context, uri vocab.ID, raw json.RawMessage) error
 	BuryObject(ctx context.Context, uri vocab.ID, tombstone json.RawMessage, now time.Time) (bool, error)
 	BuryObjects(ctx context.Context, graves []db.Grave, now time.Time) (int64, error)
@@ -185,6 +185,12 @@ func (r *Registry) Lookup(a *vocab.Activity) Handler {
 // Check refuses an activity that cannot take effect, whoever receives it.
 func (r *Registry) Check(a *vocab.Activity) error {
 	if err := checkOrigin(a); err != nil {
+		return err
+	}
+	if err := vocab.CheckBounds(a.Doc, ""); err != nil {
+		return err
+	}
+	if err := vocab.CheckBounds(a.Object.Doc, "/object"); err != nil {
 		return err
 	}
 	if h := r.Lookup(a); h.Check != nil {

@@ -14,7 +14,7 @@ import (
 const question = "Question"
 
 // maxOptions bounds the options of a poll.
-const maxOptions = 100
+const maxOptions = 50
 
 // checkOptions refuses a poll with too many options.
 func checkOptions(o *vocab.Object) error {
@@ -24,7 +24,7 @@ func checkOptions(o *vocab.Object) error {
 	for _, name := range []string{"oneOf", "anyOf"} {
 		options, err := o.Doc.Refs(name)
 		if err == nil && len(options) > maxOptions {
-			err = fault.New(fault.Invalid, "a poll of more than 100 options is not taken")
+			err = fault.New(fault.Invalid, "a poll of more than 50 options is not taken")
 		}
 		if err != nil {
 			return fault.Wrap(fault.Invalid, "the options of the poll cannot be taken", err).At("/object/" + name)

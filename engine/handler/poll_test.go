@@ -146,7 +146,7 @@ func TestOptionsAreBounded(t *testing.T) {
 		return `{"id":"p:/notes/1","type":"Question","` + kind + `":[` + strings.TrimPrefix(strings.Repeat(`,{"type":"Note","name":"red"}`, n), ",") + `]}`
 	}
 	for _, kind := range []string{"oneOf", "anyOf"} {
-		for _, object := range []string{poll(101, kind), `{"id":"p:/notes/1","type":"Question","` + kind + `":7}`} {
+		for _, object := range []string{poll(51, kind), `{"id":"p:/notes/1","type":"Question","` + kind + `":7}`} {
 			for _, activity := range []string{"Create", "Update"} {
 				var err error
 				expect(t, s, "PAR-04 "+activity, nil, fault.Invalid, func() error {
@@ -159,10 +159,10 @@ func TestOptionsAreBounded(t *testing.T) {
 			}
 		}
 	}
-	s.Serve("p:/notes/1", strings.Replace(poll(101, "oneOf"), `"oneOf"`, `"attributedTo":"p:/carol",`+toAll+`,"oneOf"`, 1))
+	s.Serve("p:/notes/1", strings.Replace(poll(51, "oneOf"), `"oneOf"`, `"attributedTo":"p:/carol",`+toAll+`,"oneOf"`, 1))
 	expect(t, s, "PAR-04 by id", nil, accepted, func() error { return s.Send("p:/carol", "us:/inbox", createOf(`"p:/notes/1"`, toAll)) })
-	s.MustSend("p:/carol", "us:/inbox", strings.Replace(createOf(poll(100, "anyOf"), toAll), "creates/1", "creates/2", 1))
+	s.MustSend("p:/carol", "us:/inbox", strings.Replace(createOf(poll(50, "anyOf"), toAll), "creates/1", "creates/2", 1))
 	if got := s.Column(t, s.Alice, `SELECT count(*) FROM feed`); got[0] != "1" {
-		t.Errorf("%s in the feed, want the poll of 100 options", got[0])
+		t.Errorf("%s in the feed, want the poll of 50 options", got[0])
 	}
 }

@@ -34,7 +34,11 @@ func update() Handler {
 			if ofActor(s.Activity) {
 				return nil // the registry holds the user's profile
 			}
-			changed, err := tx.ReplaceObject(ctx, s.Object.URI, asStored(s.Activity.Object.Doc), s.Now)
+			o, err := s.Activity.Embedded()
+			if err != nil {
+				return err
+			}
+			changed, err := tx.ReplaceObject(ctx, s.Object.URI, asStored(o.Doc), o.Readable(), s.Now)
 			if err == nil && !changed {
 				return fault.New(fault.Conflict, "the object was changed or deleted meanwhile")
 			}
@@ -78,7 +82,7 @@ func updateObject(ctx context.Context, tx Tx, r *Received) error {
 	if at.IsZero() {
 		at = r.Activity.Published
 	}
-	changed, err := tx.ReplaceObject(ctx, o.ID, asStored(o.Doc), NotAfter(at, r.Now))
+	changed, err := tx.ReplaceObject(ctx, o.ID, asStored(o.Doc), o.Readable(), NotAfter(at, r.Now))
 	if err != nil || !changed {
 		return ignoredUnless(err)
 	}

@@ -141,7 +141,8 @@ func TestFilesAreWrittenForPeopleAndClosedToOthers(t *testing.T) {
     "allow_insecure_dm": false
   },
   "discoverable": false,
-  "indexable": false
+  "indexable": false,
+  "languages": []
 }
 `
 	if string(got) != want {

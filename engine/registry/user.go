@@ -20,6 +20,7 @@ type User struct {
 	Messaging    Messaging    `json:"messaging"`
 	Discoverable bool         `json:"discoverable"` // may be suggested to others; consent is asked for, so false unless set
 	Indexable    bool         `json:"indexable"`    // public posts may be searched (FEP-5feb); false unless set
+	Languages    []string     `json:"languages"`    // read best first, such as "de" or "pt-BR", at most 16: posts in several are shown in the first of them
 }
 
 // Profile is what the actor document says about the person, as plain text.
@@ -72,6 +73,7 @@ func DefaultUser() User {
 		Profile:      Profile{Fields: []Field{}},
 		FollowPolicy: AutoAccept,
 		Collections:  Collections{Followers: Public, Following: Public},
+		Languages:    []string{},
 	}
 }
 
@@ -93,6 +95,9 @@ func (c *User) validate() error {
 	p := &c.Profile
 	if p.Fields == nil {
 		p.Fields = []Field{}
+	}
+	if c.Languages == nil {
+		c.Languages = []string{}
 	}
 	if len(p.Fields) > 16 {
 		return wrong("profile.fields has %d fields: at most 16 are taken", len(p.Fields))
@@ -135,6 +140,14 @@ func (c *User) validateChoices() error {
 	}{{"collections.followers", c.Collections.Followers}, {"collections.following", c.Collections.Following}} {
 		if v.value != Public && v.value != Owner {
 			return wrong("%s: %.60q is neither public nor owner", v.key, string(v.value))
+		}
+	}
+	if len(c.Languages) > 16 {
+		return wrong("languages names %d: at most 16 are taken", len(c.Languages))
+	}
+	for _, tag := range c.Languages {
+		if !vocab.IsLanguage(tag) {
+			return wrong("languages: %.60q is not the tag of a language, such as de or pt-BR", tag)
 		}
 	}
 	return nil

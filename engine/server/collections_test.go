@@ -121,7 +121,7 @@ func TestOutboxShowsObjectsAsTheyAreNow(t *testing.T) {
 	f := newFixture(t)
 	activity, object := f.post(f.alice, "regretted", start, vocab.Public)
 	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.ReplaceObject(ctx, object, vocab.Doc{"id": string(object), "type": "Note", "content": "<p>better</p>", "to": []any{string(vocab.Public)}}.JSON(), start.Add(time.Hour))
+		_, err := tx.ReplaceObject(ctx, object, vocab.Doc{"id": string(object), "type": "Note", "content": "<p>better</p>", "to": []any{string(vocab.Public)}}.JSON(), nil, start.Add(time.Hour))
 		return err
 	})
 	for _, path := range []string{string(f.local.Outbox(f.alice)) + "?page=true", string(activity), string(object)} {

@@ -192,9 +192,10 @@ func findActivity(ctx context.Context, tx *db.Tx, _, id vocab.ID, public bool) (
 
 // activityDocs returns activities as they are to be shown. The object that a Create or Update carries is the one stored
 // now: words that its author took back are not served from the past. A proof that does not cover what is shown is left out.
+// What others sent is shown as in feeds.
 func activityDocs(ctx context.Context, tx *db.Tx, rows []db.Activity) ([]vocab.Doc, error) {
 	docs := make([]vocab.Doc, len(rows))
-	var carried []vocab.ID
+	var brought []vocab.ID
 	for i, row := range rows {
 		d, err := vocab.ParseDoc(row.Raw)
 		if err != nil {
@@ -202,27 +203,23 @@ func activityDocs(ctx context.Context, tx *db.Tx, rows []db.Activity) ([]vocab.D
 		}
 		docs[i] = d
 		if carries(row, d) {
-			carried = append(carried, row.Object)
+			brought = append(brought, row.Object)
 		}
 	}
-	now := map[vocab.ID]vocab.Doc{}
-	if len(carried) > 0 {
-		objects, err := tx.Objects(ctx, carried)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range objects {
-			parsed, err := o.Parse()
-			if err != nil {
-				return nil, err
-			}
-			delete(parsed.Doc, "@context")
-			now[o.URI] = parsed.Doc
-		}
+	now, err := carriedNow(ctx, tx, brought)
+	if err != nil {
+		return nil, err
 	}
 	for i, row := range rows {
-		if d := now[row.Object]; d != nil && carries(row, docs[i]) && !reflect.DeepEqual(d, docs[i].Sub("object")) {
-			docs[i]["object"] = d
+		if row.Direction == db.Inbound {
+			docs[i] = received(docs[i], now[row.Object], carries(row, docs[i]))
+			continue
+		}
+		if d := now[row.Object].doc; carries(row, docs[i]) && !reflect.DeepEqual(d, docs[i].Sub("object")) {
+			docs[i]["object"] = string(row.Object)
+			if d != nil {
+				docs[i]["object"] = d
+			}
 			delete(docs[i], "proof")
 		}
 		if docs[i].Hides() {
@@ -231,6 +228,45 @@ func activityDocs(ctx context.Context, tx *db.Tx, rows []db.Activity) ([]vocab.D
 		}
 	}
 	return docs, nil
+}
+
+// carried is an object as it is stored now, and what readers are shown of its words.
+type carried struct{ doc, readable vocab.Doc }
+
+func carriedNow(ctx context.Context, tx *db.Tx, ids []vocab.ID) (map[vocab.ID]carried, error) {
+	now := map[vocab.ID]carried{}
+	if len(ids) == 0 {
+		return now, nil
+	}
+	objects, err := tx.Objects(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		parsed, err := o.Parse()
+		if err != nil {
+			return nil, err
+		}
+		delete(parsed.Doc, "@context")
+		readable, err := vocab.ParseDoc(o.Readable)
+		if o.Readable == nil || err != nil {
+			readable = vocab.Readable(parsed.Doc, nil)
+		}
+		now[o.URI] = carried{parsed.Doc, readable}
+	}
+	return now, nil
+}
+
+// received returns an activity of somebody else's as the user is shown it, with the object that it brought as that is now.
+func received(d vocab.Doc, now carried, carries bool) vocab.Doc {
+	out := vocab.ShowActivity(d, now.doc != nil)
+	if d["@context"] != nil {
+		out["@context"] = d["@context"]
+	}
+	if carries && now.doc != nil {
+		out["object"] = vocab.Show(now.doc, now.readable, nil)
+	}
+	return out
 }
 
 func carries(row db.Activity, d vocab.Doc) bool {

@@ -244,7 +244,7 @@ func TestProofsAreShownWithWhatTheyCover(t *testing.T) {
 		t.Errorf("in the outbox it is %s, want neither @context nor proof", shown.JSON())
 	}
 	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.ReplaceObject(ctx, note, vocab.Doc{"id": string(note), "type": "Note", "attributedTo": string(f.local.ID(f.alice)), "content": "<p>second</p>"}.JSON(), start.Add(time.Hour))
+		_, err := tx.ReplaceObject(ctx, note, vocab.Doc{"id": string(note), "type": "Note", "attributedTo": string(f.local.ID(f.alice)), "content": "<p>second</p>"}.JSON(), nil, start.Add(time.Hour))
 		return err
 	})
 	if d := f.get(string(create)).want(t, 200).doc(t); holds(d) || d.Sub("object").Text("content") != "<p>second</p>" {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
@@ -36,6 +37,9 @@ func parseAddressing(d Doc) (Addressing, error) {
 	}
 	return a, nil
 }
+
+// AddressingOf returns who is named by a document.
+func AddressingOf(d Doc) (Addressing, error) { return parseAddressing(d) }
 
 // All returns everybody who is named, each once.
 func (a Addressing) All() []ID {
@@ -93,6 +97,23 @@ type Activity struct {
 	Published time.Time       // zero when absent or malformed
 	Doc       Doc             // the whole document
 	Raw       json.RawMessage // as received or as built: the stored truth
+
+	readable *readable // of the object
+}
+
+// readable is what readers are shown of an object's words, made once for all who store it.
+type readable struct {
+	once sync.Once
+	made json.RawMessage
+}
+
+// Embedded returns the object that the activity brings. What readers are shown of it is made once, however many hold it.
+func (a *Activity) Embedded() (*Object, error) {
+	o, err := ObjectOf(a.Object.Doc)
+	if err == nil && a.readable != nil {
+		o.readable, o.raw, o.at = a.readable, a.Raw, []string{"object"}
+	}
+	return o, err
 }
 
 // ParseActivity reads an activity. It must be one JSON object with an id, a type and exactly one actor; everything else
@@ -107,7 +128,7 @@ func ParseActivity(raw []byte) (*Activity, error) {
 
 // ActivityOf reads an activity out of a parsed document, whose bytes are raw.
 func ActivityOf(d Doc, raw []byte) (*Activity, error) {
-	a := &Activity{Doc: d, Raw: raw}
+	a := &Activity{Doc: d, Raw: raw, readable: &readable{}}
 	err := checkLists(d)
 	if err != nil {
 		return nil, err
@@ -160,11 +181,21 @@ type Object struct {
 	Addressing
 	Published, Updated time.Time
 	Doc                Doc
+
+	readable *readable
+	raw      json.RawMessage // the document as it came, if that is known
+	at       []string        // where the object stands in it
+}
+
+// Readable returns what readers are shown of the object's words, as it is stored.
+func (o *Object) Readable() json.RawMessage {
+	o.readable.once.Do(func() { o.readable.made = Readable(o.Doc, o.raw, o.at...).JSON() })
+	return o.readable.made
 }
 
 // ObjectOf reads an object out of a parsed document. It must have an id and a type.
 func ObjectOf(d Doc) (*Object, error) {
-	o := &Object{Doc: d}
+	o := &Object{Doc: d, readable: &readable{}}
 	err := checkLists(d)
 	if err != nil {
 		return nil, err

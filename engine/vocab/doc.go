@@ -78,6 +78,9 @@ func (d Doc) Words(name string) string {
 // languageTag is what every well-formed tag looks like (RFC 5646 §2.1).
 var languageTag = regexp.MustCompile(`^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$`)
 
+// IsLanguage reports whether s has the form of a language tag.
+func IsLanguage(s string) bool { return languageTag.MatchString(s) }
+
 // list returns the values of a property.
 func (d Doc) list(name string) []any { return values(d[name]) }
 
