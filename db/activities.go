@@ -111,20 +111,14 @@ func (t *Tx) Activities(ctx context.Context, direction string, to []vocab.ID, af
 	p := after.orFirst()
 	return collect[Activity](ctx, t, "list activities", `SELECT `+activityColumns+` FROM activities
 		WHERE direction = $1 AND (published, id) < ($3, $4) AND `+addressesAny+` AND `+aboutLiving+`
-		ORDER BY published DESC, id DESC LIMIT $5`, direction, textsOrNull(to), p.At, p.ID, n)
+		ORDER BY published DESC, id DESC LIMIT $5`, direction, listed(to), p.At, p.ID, n)
 }
 
 // CountActivities counts what Activities lists.
 func (t *Tx) CountActivities(ctx context.Context, direction string, to []vocab.ID) (int, error) {
 	return t.count(ctx, `SELECT count(*) FROM activities
-		WHERE direction = $1 AND `+addressesAny+` AND `+aboutLiving, direction, textsOrNull(to))
+		WHERE direction = $1 AND `+addressesAny+` AND `+aboutLiving, direction, listed(to))
 }
-
-// addressesPublic holds for rows whose activity addresses everybody; what this engine writes uses the full form only.
-const addressesPublic = `(raw -> 'to' ? '` + string(vocab.Public) + `' OR raw -> 'cc' ? '` + string(vocab.Public) + `')`
-
-// addressesAny holds for rows whose activity openly addresses any of $2, and for all when that is null.
-const addressesAny = `($2::text[] IS NULL OR raw -> 'to' ?| $2 OR raw -> 'cc' ?| $2)`
 
 // aboutLiving does not hold for rows whose activity showed an object that was deleted since.
 const aboutLiving = `(type NOT IN ('Create', 'Update', 'Announce', 'Like', 'Dislike')
@@ -133,11 +127,4 @@ const aboutLiving = `(type NOT IN ('Create', 'Update', 'Announce', 'Like', 'Disl
 func (t *Tx) count(ctx context.Context, query string, args ...any) (n int, err error) {
 	err = t.row(ctx, "count rows", query, args, &n)
 	return n, err
-}
-
-func textsOrNull(ids []vocab.ID) []string {
-	if ids == nil {
-		return nil
-	}
-	return texts(ids)
 }

@@ -122,3 +122,18 @@ func (c *Cluster) RespellUser(ctx context.Context, database string) error {
 	defer shut(conn)
 	return respellUser(ctx, conn)
 }
+
+// The SQL form of audiences, over a document in raw.
+var (
+	AddressesPublic = addressesPublic
+	Private         = privateIn("raw", "$2::text")
+	Named           = namedIn("raw", "$2::text")
+	AddressesAny    = addressesAny
+	Listed          = listed
+)
+
+// Holds tells whether a predicate holds for a document, raw in it.
+func Holds(ctx context.Context, t *Tx, predicate string, raw []byte, args ...any) (is bool, err error) {
+	err = t.row(ctx, "test", `SELECT coalesce(`+predicate+`, false) FROM (SELECT $1::jsonb AS raw) d`, append([]any{raw}, args...), &is)
+	return is, err
+}

@@ -75,10 +75,10 @@ func (t *Tx) ActivityItem(ctx context.Context, id uuid.UUID) (*FeedItem, error) 
 // notifications are the activities that tell the user something: what others do to the user or to something of the
 // user's, and every Accept; but nothing of whom the user blocks. Create counts when it names the user or answers one of
 // the user's objects. $4 is the user's actor, $5 what the ids of the user's objects begin with.
-const notifications = `a.direction = 'inbound' AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')
+var notifications = `a.direction = 'inbound' AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')
 	AND (a.type = 'Accept'
 	OR a.type IN ('Follow', 'Like', 'Dislike', 'Announce', 'Offer') AND (a.object_uri IS NULL OR a.object_uri = $4 OR starts_with(a.object_uri, $5))
-	OR a.type = 'Create' AND (a.raw -> 'to' @> to_jsonb($4::text) OR a.raw -> 'cc' @> to_jsonb($4::text) OR a.raw -> 'audience' @> to_jsonb($4::text)
+	OR a.type = 'Create' AND (` + namedIn("a.raw", "$4") + `
 		OR jsonb_path_exists(o.raw, '$.inReplyTo ? (@ starts with $own || @.id starts with $own)', jsonb_build_object('own', $5::text))))`
 
 // Notifications returns up to n activities after a place that tell the user something, the newest first, and large ones as

@@ -22,6 +22,7 @@ type Intake struct {
 	Recipients []vocab.Username // those whom the writers of this process drive
 	Waiting    []vocab.Username // those who cannot take it now
 	Named      []vocab.Username // those of both whose own inbox it came to, or who are addressed
+	Forwarders []vocab.ID       // who sent it, when that is not its actor
 }
 
 // IntakeKey stands for an activity of an actor: nobody can occupy another's id. Ids can be long, so it holds digests.
@@ -79,16 +80,17 @@ func (c *Cluster) Resubmit(ctx context.Context, in Intake) error {
 
 func (c *Cluster) accept(ctx context.Context, in Intake, condition string, epoch any) (row IntakeRow, err error) {
 	err = c.instance.QueryRow(ctx, `WITH taken AS (
-			INSERT INTO intake (seq, uri_digest, actor_digest, raw, fetched, recipients, named, received_at) OVERRIDING SYSTEM VALUE
-			SELECT coalesce(nullif($9::bigint, 0), nextval(pg_get_serial_sequence('intake', 'seq'))), $2, $3, $4, $5, $6, $7, coalesce($10::timestamptz, now()) WHERE `+condition+`
+			INSERT INTO intake (seq, uri_digest, actor_digest, raw, fetched, recipients, named, received_at, forwarders) OVERRIDING SYSTEM VALUE
+			SELECT coalesce(nullif($9::bigint, 0), nextval(pg_get_serial_sequence('intake', 'seq'))), $2, $3, $4, $5, $6, $7, coalesce($10::timestamptz, now()), $11 WHERE `+condition+`
 			ON CONFLICT (uri_digest, actor_digest) DO UPDATE SET rev = intake.rev + 1,
 				fetched = CASE intake.fetched WHEN '{}' THEN excluded.fetched ELSE intake.fetched END,
 				recipients = ARRAY(SELECT unnest(intake.recipients) UNION SELECT unnest(excluded.recipients)),
-				named = ARRAY(SELECT unnest(intake.named) UNION SELECT unnest(excluded.named))
+				named = ARRAY(SELECT unnest(intake.named) UNION SELECT unnest(excluded.named)),
+				forwarders = nullif(ARRAY(SELECT unnest(intake.forwarders) UNION SELECT unnest(excluded.forwarders)), '{}')
 			RETURNING seq, rev),
 		waiting AS (INSERT INTO intake_waiting (username, seq) SELECT u, seq FROM taken, unnest($8::text[]) u ON CONFLICT DO NOTHING)
 		SELECT seq, rev FROM taken`,
-		epoch, in.Key.URI[:], in.Key.Actor[:], string(in.Raw), string(in.Fetched), names(in.Recipients), names(in.Named), names(in.Waiting), in.Number, orNull(in.ReceivedAt)).Scan(&row.Seq, &row.Rev)
+		epoch, in.Key.URI[:], in.Key.Actor[:], string(in.Raw), string(in.Fetched), names(in.Recipients), names(in.Named), names(in.Waiting), in.Number, orNull(in.ReceivedAt), idsOrNull(in.Forwarders)).Scan(&row.Seq, &row.Rev)
 	if isNoRows(err) {
 		return row, errFenced
 	}
@@ -106,6 +108,14 @@ func (c *Cluster) FinishIntake(ctx context.Context, rows []IntakeRow) error {
 	b.Queue(`DELETE FROM intake i USING `+done+` AND NOT EXISTS (SELECT FROM intake_waiting w WHERE w.seq = i.seq)`, epoch, seqs, revs)
 	b.Queue(`UPDATE intake i SET recipients = '{}' FROM `+done, epoch, seqs, revs)
 	return storeFault("end rows of the intake journal", c.instance.send(ctx, &b))
+}
+
+// idsOrNull returns ids for a column that is null where there are none: nearly everywhere, and null takes no room.
+func idsOrNull(ids []vocab.ID) []string {
+	if len(ids) == 0 {
+		return nil
+	}
+	return texts(ids)
 }
 
 func columnsOf(rows []IntakeRow) (seqs []int64, revs []int32) {
@@ -193,12 +203,13 @@ type Waiting struct {
 	Fetched    []byte
 	Named      bool // the user's own inbox was addressed, or the user
 	ReceivedAt time.Time
+	Forwarders []vocab.ID // who sent it, when that is not its actor
 }
 
 // WaitingFor returns up to n activities that wait for u after a number, in the order they came: as many as have up to
 // size bytes together, and one at least.
 func (c *Cluster) WaitingFor(ctx context.Context, u vocab.Username, after int64, n, size int) ([]Waiting, error) {
-	rows, err := c.instance.Query(ctx, `SELECT seq, rev, convert_to(raw, 'UTF8'), convert_to(fetched, 'UTF8'), $1 = ANY(named), received_at FROM (
+	rows, err := c.instance.Query(ctx, `SELECT seq, rev, convert_to(raw, 'UTF8'), convert_to(fetched, 'UTF8'), $1 = ANY(named), received_at, forwarders FROM (
 			SELECT i.*, sum(octet_length(raw) + octet_length(fetched)) OVER before AS size, row_number() OVER before AS place
 			FROM (SELECT seq FROM intake_waiting WHERE username = $1 AND seq > $2 ORDER BY seq LIMIT $3) w JOIN intake i USING (seq)
 			WINDOW before AS (ORDER BY i.seq)) page

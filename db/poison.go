@@ -9,16 +9,17 @@ import (
 
 // Poisoned is an activity that was set aside.
 type Poisoned struct {
-	URI       vocab.ID
-	Raw       []byte
-	Reason    string
-	CreatedAt time.Time
+	URI        vocab.ID
+	Raw        []byte
+	Reason     string
+	CreatedAt  time.Time
+	Forwarders []vocab.ID // who sent it, when that is not its actor
 }
 
 // Poisoned returns up to n activities that were set aside, the oldest first, those after one of them; with an id only
 // that one.
 func (t *Tx) Poisoned(ctx context.Context, only vocab.ID, after Poisoned, n int) ([]Poisoned, error) {
-	return collect[Poisoned](ctx, t, "list poison", `SELECT uri, raw, reason, created_at FROM poison
+	return collect[Poisoned](ctx, t, "list poison", `SELECT uri, raw, reason, created_at, forwarders FROM poison
 		WHERE $1 IN ('', uri) AND (created_at, uri) > ($2, $3) ORDER BY created_at, uri LIMIT $4`, only, after.CreatedAt, after.URI, n)
 }
 

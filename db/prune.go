@@ -123,14 +123,14 @@ var (
 	oldActivities = `WITH a AS MATERIALIZED (SELECT id, uri, type, actor_uri, object_uri, raw FROM activities
 			WHERE direction = 'inbound' AND id < $3 AND id >= $4 AND created_at < $2 ORDER BY id DESC LIMIT $5)
 		SELECT a.id, a.uri, coalesce(a.object_uri, ''), NOT (` + involves("a.raw") + ` OR o.uri IS NOT NULL AND ` + involves("o.raw") + `
-			OR (a.type IN ('Create', 'Update') OR a.raw ?| '{to,cc,audience}') AND ` + private("a.raw") + `
+			OR (a.type IN ('Create', 'Update') OR ` + saysAudience("a.raw") + `) AND ` + privateIn("a.raw", authorFollowers) + `
 			OR a.type IN ('Follow', 'Accept', 'Reject', 'Offer') AND EXISTS (SELECT FROM relationships r WHERE r.actor_uri = a.actor_uri)
 			OR ` + touched("a.uri") + ` OR a.object_uri IS NOT NULL AND (` + touched("a.object_uri") + ` OR ` + answered("a.object_uri") + ` OR ` + shown("a.object_uri") + `))
 		FROM a LEFT JOIN objects o ON o.uri = a.object_uri LEFT JOIN actors author ON author.uri = a.actor_uri ORDER BY a.id DESC`
 
 	// Those of the objects $3 that go.
 	oldObjects = `SELECT o.uri FROM objects o LEFT JOIN actors author ON author.uri = o.raw ->> 'attributedTo'
-		WHERE o.uri = ANY($3) AND o.created_at < $2 AND NOT (` + involves("o.raw") + ` OR o.raw ?| '{to,cc,audience}' AND ` + private("o.raw") + `
+		WHERE o.uri = ANY($3) AND o.created_at < $2 AND NOT (` + involves("o.raw") + ` OR ` + saysAudience("o.raw") + ` AND ` + privateIn("o.raw", authorFollowers) + `
 			OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + touched("o.uri") + ` OR ` + answered("o.uri") + ` OR ` + shown("o.uri") + `)`
 )
 
@@ -139,11 +139,8 @@ func involves(raw string) string {
 	return `(strpos(` + raw + `::text, $1 || '"') > 0 OR strpos(` + raw + `::text, $1 || '/') > 0)`
 }
 
-// private holds for a document that addresses neither everybody nor the followers of its author.
-func private(raw string) string {
-	open := ` ?| ARRAY['` + string(vocab.Public) + `', 'as:Public', 'Public', author.raw ->> 'followers'], false)`
-	return `NOT (coalesce(` + raw + ` -> 'to'` + open + ` OR coalesce(` + raw + ` -> 'cc'` + open + ` OR coalesce(` + raw + ` -> 'audience'` + open + `)`
-}
+// authorFollowers is the collection of the author's followers, as the copy of the author names it.
+const authorFollowers = `(author.raw ->> 'followers')`
 
 // touched holds for a uri that the user reacted to, or sent something about.
 func touched(uri string) string {
@@ -268,7 +265,7 @@ func pruneOrphans(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned
 
 // oldActors removes those of the actors $3 of whom nothing is left but the copy. The few whom no plain index knows are
 // looked up in the others as a whole: one by one, the planner would rather read the tables through.
-const oldActors = `WITH few AS MATERIALIZED (SELECT uri FROM actors WHERE uri = ANY($3) AND uri <> $1 AND created_at < $2
+var oldActors = `WITH few AS MATERIALIZED (SELECT uri FROM actors WHERE uri = ANY($3) AND uri <> $1 AND created_at < $2
 		AND NOT EXISTS (SELECT FROM relationships r WHERE r.actor_uri = actors.uri)
 		AND NOT EXISTS (SELECT FROM group_members g WHERE g.actor_uri = actors.uri)
 		AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = actors.uri)
@@ -278,8 +275,7 @@ const oldActors = `WITH few AS MATERIALIZED (SELECT uri FROM actors WHERE uri = 
 		AND NOT EXISTS (SELECT FROM activities a WHERE a.actor_uri = actors.uri)
 		AND NOT EXISTS (SELECT FROM activities a WHERE a.object_uri = actors.uri)),
 	needed AS MATERIALIZED (
-		SELECT few.uri FROM few JOIN activities a ON a.raw -> 'to' ? few.uri WHERE a.direction = 'outbound'
-		UNION SELECT few.uri FROM few JOIN activities a ON a.raw -> 'cc' ? few.uri WHERE a.direction = 'outbound'
+		` + addressedIn("few") + `
 		UNION SELECT few.uri FROM few JOIN unnamed_recipients u ON u.actors @> ARRAY[few.uri]
 		UNION SELECT few.uri FROM few JOIN objects o ON o.raw -> 'attributedTo' @> to_jsonb(few.uri))
 	DELETE FROM actors WHERE uri IN (SELECT uri FROM few EXCEPT SELECT uri FROM needed)`

@@ -213,7 +213,6 @@ func (t *Tx) ObjectsBy(ctx context.Context, actor vocab.ID) ([]vocab.ID, error) 
 // actor, or has written to it in private.
 func (t *Tx) TalksWith(ctx context.Context, followers, actor vocab.ID) (talks bool, err error) {
 	err = t.row(ctx, "read relationship", `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = $2 AND type IN ('following', 'friend') AND status = 'accepted')
-		OR EXISTS (SELECT FROM activities WHERE type = 'Create' AND direction = 'outbound' AND raw -> 'to' @> to_jsonb($2::text)
-			AND NOT coalesce(`+addressesPublic+`, false) AND NOT raw -> 'to' ? $1 AND NOT coalesce(raw -> 'cc' ? $1, false))`, []any{string(followers), string(actor)}, &talks)
+		OR `+wroteTo, []any{string(followers), string(actor)}, &talks)
 	return talks, err
 }

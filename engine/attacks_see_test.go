@@ -1,22 +1,140 @@
 package engine_test
 
-import "testing"
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
 
 func TestAttacksOnAudiences(t *testing.T) {
 	t.Parallel()
 	newSiege(t).play(audienceAttacks)
 }
 
+// befriend lets users follow a new actor at q, which agrees.
+func (s *siege) befriend(path string, users ...*enginetest.User) *peertest.Actor {
+	s.Helper()
+	a := s.q.Actor(path)
+	for n, u := range users {
+		follow := u.Do(s, "Follow", map[string]any{"actorUri": string(a.ID)}).ActivityID
+		s.accepted(s.post(a, u.ID+"/inbox", vocab.Doc{"id": s.id(a, fmt.Sprint("accept-", n)), "type": "Accept", "actor": string(a.ID), "object": follow}))
+	}
+	return a
+}
+
+// says sends an activity of a's about a note of its own, to an inbox.
+func (s *siege) says(a *peertest.Actor, inbox, kind, note, words string, more vocab.Doc) {
+	s.Helper()
+	o := vocab.Doc{"id": s.id(a, note), "type": "Note", "attributedTo": string(a.ID), "content": words, "published": "2026-01-01T10:00:00Z"}
+	d := vocab.Doc{"id": s.id(a, fmt.Sprint(kind, time.Now().UnixNano())), "type": kind, "actor": string(a.ID), "object": o}
+	if kind == "Update" {
+		o["updated"] = time.Now().UTC().Format(time.RFC3339Nano)
+	}
+	for name, v := range more {
+		o[name] = v
+		if name == "to" || name == "cc" {
+			d[name] = v
+		}
+	}
+	s.accepted(s.post(a, inbox, d))
+}
+
+// words returns what a user holds of a note.
+func words(s *siege, u *enginetest.User, note string) []string {
+	s.Helper()
+	return u.Column(s, `SELECT raw ->> 'content' FROM objects WHERE uri = $1`, note)
+}
+
+// fed tells whether a note stands in a user's feed.
+func fed(s *siege, u *enginetest.User, note string) bool {
+	s.Helper()
+	return len(u.Column(s, `SELECT f.activity_uri FROM feed f JOIN activities a ON a.uri = f.activity_uri WHERE a.object_uri = $1`, note)) > 0
+}
+
+// sentTo tells whether a peer was sent what holds a text.
+func sentTo(p *peertest.Peer, text string) bool {
+	return slices.ContainsFunc(p.Posted(), func(p peertest.Posted) bool { return bytes.Contains(p.Content, []byte(text)) })
+}
+
+// joins lets bob follow alice.
+func (s *siege) joins() {
+	s.Helper()
+	s.bob.Do(s, "Follow", map[string]any{"actorUri": s.alice.ID})
+	enginetest.Eventually(s, "bob follows alice", func() bool {
+		return len(s.bob.Column(s, `SELECT 1 FROM relationships WHERE type = 'following' AND status = 'accepted' AND actor_uri = $1`, s.alice.ID)) == 1
+	})
+}
+
 var audienceAttacks = []attack{see01, see02, see03, see04, see05, see06, see07}
 
-var see01 = attack{id: "SEE-01", sends: "a letter to alice and bob, edited to be for alice alone, posted to the shared inbox", later: "the next release"}
+var see01 = attack{id: "SEE-01", sends: "a letter to alice and bob, edited to be for alice alone, posted to the shared inbox", happens: "bob keeps the words that he was sent; an edit for both reaches both", changes: true, asks: 8, play: func(s *siege) {
+	a := s.befriend("/users/see-01", s.alice, s.bob)
+	note, shared := s.id(a, "letter"), s.home.URL+"/inbox"
+	for _, edit := range []struct {
+		kind, words string
+		to          []any
+		bob         string // what he holds then
+	}{
+		{"Create", "for both", []any{s.alice.ID, s.bob.ID}, "for both"},
+		{"Update", "for alice alone", []any{s.alice.ID}, "for both"},
+		{"Update", "for both again", []any{s.alice.ID, s.bob.ID}, "for both again"},
+	} {
+		s.says(a, shared, edit.kind, "letter", edit.words, vocab.Doc{"to": edit.to})
+		s.settle()
+		if alice, bob := words(s, s.alice, note), words(s, s.bob, note); !slices.Equal(alice, []string{edit.words}) || !slices.Equal(bob, []string{edit.bob}) {
+			s.Errorf("after %q alice holds %q and bob %q, want %q", edit.words, alice, bob, edit.bob)
+		}
+	}
+}}
 
-var see02 = attack{id: "SEE-02", sends: "a stranger's public note that mentions alice and names her followers", later: "the next release"}
+var see02 = attack{id: "SEE-02", sends: "a stranger's public note that mentions alice and names her followers", happens: "alice sees it; it is forwarded to nobody and in no follower's feed, here or elsewhere. An answer to a post of hers is forwarded, and stands in the thread alone", changes: true, asks: 8, play: func(s *siege) {
+	s.joins()
+	create, post := s.alice.Post(s, map[string]any{"content": "what do you think?", "visibility": "public"})
+	s.bob.Await(s, "main", "alice's post", func(i enginetest.Item) bool { return i.ActivityURI == create })
+	to := vocab.Doc{"to": []any{string(vocab.Public)}, "cc": []any{s.alice.ID, s.alice.ID + "/followers"}, "tag": []any{vocab.Doc{"type": "Mention", "href": s.alice.ID}}}
+	for _, inbox := range []string{s.alice.ID + "/inbox", s.home.URL + "/inbox"} {
+		name := fmt.Sprint("mention-", len(inbox))
+		s.says(s.mallory, inbox, "Create", name, "look at me", to)
+		s.settle()
+		note := s.id(s.mallory, name)
+		if len(words(s, s.alice, note)) != 1 || len(words(s, s.bob, note)) != 0 || sentTo(s.q, note) {
+			s.Errorf("of a mention alice holds %q, bob %q, and it was forwarded: %t", words(s, s.alice, note), words(s, s.bob, note), sentTo(s.q, note))
+		}
+	}
+	to["inReplyTo"] = post
+	s.says(s.mallory, s.alice.ID+"/inbox", "Create", "answer", "this", to)
+	s.settle()
+	answer := s.id(s.mallory, "answer")
+	if len(words(s, s.bob, answer)) != 1 || fed(s, s.bob, answer) || !sentTo(s.q, answer) {
+		s.Errorf("of an answer bob holds %q, in his feed: %t; forwarded to carol: %t", words(s, s.bob, answer), fed(s, s.bob, answer), sentTo(s.q, answer))
+	}
+}}
 
 var see03 = attack{id: "SEE-03", sends: "boosts, likes and replies that embed somebody else's note with other words", later: "the next release"}
 
 var see04 = attack{id: "SEE-04", sends: "an Update of a note, then its Delete, and reads of every place where its old words can stand", later: "the next release"}
 
-var see05 = attack{id: "SEE-05", sends: "a reply to a post of alice's, for her followers and not for everybody, by somebody whom she does not follow", later: "the next release"}
+var see05 = attack{id: "SEE-05", sends: "a reply to a post of alice's, for her followers and not for everybody, by somebody whom she does not follow", happens: "it is forwarded and stands in the thread, here and elsewhere (ActivityPub 7.1.2); the same words about nothing of hers are a letter of a stranger, and are not", changes: true, asks: 8, play: func(s *siege) {
+	create, post := s.alice.Post(s, map[string]any{"content": "and you?", "visibility": "public"})
+	s.bob.Await(s, "main", "alice's post", func(i enginetest.Item) bool { return i.ActivityURI == create })
+	to := vocab.Doc{"to": []any{s.alice.ID, s.alice.ID + "/followers"}}
+	s.says(s.mallory, s.alice.ID+"/inbox", "Create", "letter", "buy this", to)
+	to["inReplyTo"] = post
+	s.says(s.mallory, s.alice.ID+"/inbox", "Create", "answer", "me, too", to)
+	s.settle()
+	letter, answer := s.id(s.mallory, "letter"), s.id(s.mallory, "answer")
+	if fed(s, s.alice, letter) || len(words(s, s.bob, letter)) != 0 || sentTo(s.q, letter) {
+		s.Errorf("of a letter bob holds %q, in alice's feed: %t; forwarded: %t", words(s, s.bob, letter), fed(s, s.alice, letter), sentTo(s.q, letter))
+	}
+	if len(words(s, s.alice, answer)) != 1 || len(words(s, s.bob, answer)) != 1 || fed(s, s.bob, answer) || !sentTo(s.q, answer) {
+		s.Errorf("of an answer alice holds %q, bob %q, in his feed: %t; forwarded to carol: %t", words(s, s.alice, answer), words(s, s.bob, answer), fed(s, s.bob, answer), sentTo(s.q, answer))
+	}
+}}
 
 var see06 = attack{id: "SEE-06", sends: "a block, or a removal from followers or a group, between the choice of recipients and the commit of a post", later: "the next release"}

@@ -30,14 +30,15 @@ type Reach struct {
 	Owners     []vocab.ID // users who are one of these, or to whom it belongs
 	Followers  []vocab.ID // users who follow one of these actors
 	Acquainted bool       // users who hold anything of the sender
+	Sender     vocab.ID
 }
 
 // Reach returns which local users the arrival may concern. Groups are never expanded on the way in.
 func (a Arrival) Reach() Reach {
-	r := Reach{Owners: a.named()}
+	r := Reach{Owners: a.named(), Sender: a.Sender.ID}
 	if !a.Relayed {
 		r.Owners = append(r.Owners, About(a.Activity)...)
-		if a.Inbox != "" && !a.isLeaked() {
+		if a.Inbox != "" && !a.IsLeaked() {
 			r.Owners = append(r.Owners, a.Inbox)
 		}
 	}
@@ -55,10 +56,13 @@ func (a Arrival) Reach() Reach {
 	return r
 }
 
-// IsMeantFor reports whether the arrival is for a user in person: its actor sent it to the user's own inbox, or it names the
-// user. Where others forward it to is not for them to say.
-func (a Arrival) IsMeantFor(user vocab.ID) bool {
-	return a.Forwarder == nil && a.Inbox == user || Names(a.Activity.Addressing, user)
+// InPerson returns those for whom the arrival is in person: its actor sent it to the user's own inbox, or it names them.
+// Where others forward it to is not for them to say.
+func (a Arrival) InPerson() []vocab.ID {
+	if a.Forwarder == nil && a.Inbox != "" {
+		return append(a.Activity.All(), a.Inbox)
+	}
+	return a.Activity.All()
 }
 
 // named returns everybody whom the activity names. In one user's own inbox hidden names reach no others.
@@ -72,9 +76,9 @@ func (a Arrival) named() []vocab.ID {
 // isForFollowers reports whether it is for those who follow its actor, whom the shared inbox stands for.
 func (a Arrival) isForFollowers() bool { return IsForFollowers(a.Activity, a.Sender.Followers) }
 
-// isLeaked reports whether a private post was forwarded to a user whom it does not address, nor the followers of its
-// forwarder.
-func (a Arrival) isLeaked() bool {
+// IsLeaked reports whether a private post was forwarded to the inbox of a user whom it does not address, nor the followers
+// of its forwarder.
+func (a Arrival) IsLeaked() bool {
 	post := OfActivity(a.Activity, a.Sender.Followers)
 	return a.Forwarder != nil && a.Activity.Type == "Create" && post.IsPrivate() && !post.Names(a.Forwarder.Followers) && !post.Names(a.Inbox)
 }

@@ -74,7 +74,7 @@ func (d *Dispatcher) hand(ctx context.Context, r *row) result {
 	err := error(fault.New(fault.NoUser, "no such local inbox"))
 	start := d.Now()
 	if ok {
-		err = d.Local.Deliver(ctx, to, r.Body)
+		err = d.Local.Deliver(ctx, r.user.name, to, r.Body)
 	}
 	if err != nil && ctx.Err() != nil {
 		return result{cut: true}

@@ -44,9 +44,9 @@ type Actors interface {
 	Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 }
 
-// Local hands an activity to a user of this server.
+// Local hands a user of this server what another one sends or forwards.
 type Local interface {
-	Deliver(ctx context.Context, to vocab.Username, body []byte) error
+	Deliver(ctx context.Context, from, to vocab.Username, body []byte) error
 }
 
 // Gate says whether a host may be contacted, and an actor be delivered to: nil, or why not.

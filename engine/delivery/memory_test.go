@@ -330,7 +330,9 @@ func (d *deps) CheckActor(id vocab.ID) error {
 	}
 	return nil
 }
-func (d *deps) Deliver(context.Context, vocab.Username, []byte) error { return fail(&d.local) }
+func (d *deps) Deliver(context.Context, vocab.Username, vocab.Username, []byte) error {
+	return fail(&d.local)
+}
 func (d *deps) Known(context.Context, vocab.ID) (*vocab.Actor, error) { return d.known.Load(), nil }
 func (d *deps) Fresh(context.Context, vocab.ID) (*vocab.Actor, error) {
 	if a := d.known.Load(); a != nil {

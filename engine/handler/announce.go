@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -40,5 +41,5 @@ func announce() Handler {
 // passable tells whether o is a post that this actor may pass on: a public one, or its own.
 func passable(o *vocab.Object, actor vocab.ID) bool {
 	_, acts := o.Doc["actor"] // an activity of whatever type
-	return readable(o) && !acts && (o.Public() || o.AttributedTo.Same(actor))
+	return readable(o) && !acts && (audience.IsPublic(o.Addressing) || o.AttributedTo.Same(actor))
 }

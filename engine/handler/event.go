@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -47,7 +48,7 @@ var aliases = []struct {
 	when  func(r *Received) bool
 }{
 	{"dm.received", func(r *Received) bool {
-		return r.Activity.Type == "Create" && r.Named && Direct(r.Activity, r.Actor.Followers)
+		return r.Activity.Type == "Create" && r.Named && audience.OfActivity(r.Activity, r.Actor.Followers).IsPrivate()
 	}},
 	{"mention.received", mentioned},
 	{"relationship.changed", func(r *Received) bool { return r.Changed }},
@@ -64,13 +65,9 @@ func EventTypes(r *Received) []string {
 	return types
 }
 
-// Direct tells whether an activity addresses neither everybody nor the followers of its actor, whose collection that is.
-// When that is unknown, it is direct: the most private that it can be.
-func Direct(a *vocab.Activity, followers vocab.ID) bool { return !a.Public() && !a.Names(followers) }
-
 // mentioned tells whether a post names the user in its tags and its addressing alike.
 func mentioned(r *Received) bool {
-	if r.Activity.Type != "Create" || !r.Activity.Names(r.Me) {
+	if r.Activity.Type != "Create" || !audience.Names(r.Activity.Addressing, r.Me) {
 		return false
 	}
 	post := r.Activity.Object.Doc

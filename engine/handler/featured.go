@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -69,7 +70,8 @@ func collected(featured func(context.Context, Tx, *Received) error) func(context
 // open tells whether an activity is meant for all who follow its actor. Many servers address a change of a collection to
 // nobody.
 func open(r *Received) bool {
-	return len(r.Activity.All()) == 0 || !Direct(r.Activity, r.Actor.Followers)
+	to := audience.OfActivity(r.Activity, r.Actor.Followers)
+	return to.IsUnaddressed() || !to.IsPrivate()
 }
 
 // pin keeps that an actor pinned what it wrote, for a user who follows the actor or holds the object.
@@ -89,7 +91,7 @@ func pin(ctx context.Context, tx Tx, r *Received) error {
 		}
 	} else {
 		follows := r.Follows && (r.Named || open(r))
-		if !follows || o == nil || !readable(o) || !o.Public() || !o.AttributedTo.Same(r.Actor.ID) {
+		if !follows || o == nil || !readable(o) || !audience.IsPublic(o.Addressing) || !o.AttributedTo.Same(r.Actor.ID) {
 			return ErrIgnored
 		}
 		if kept, err := keep(ctx, tx, o, r.Now); err != nil || !kept {

@@ -89,16 +89,17 @@ var ErrIgnored = errors.New("the activity is not for this user")
 
 // Received is an activity that reached a user.
 type Received struct {
-	User     vocab.Username
-	Me       vocab.ID // the user's actor
-	Activity *vocab.Activity
-	Actor    *vocab.Actor               // the sender, verified
-	Fetched  map[vocab.ID]*vocab.Object // what Needs named, as its origin serves it; shared, as Activity and Actor are
-	Target   *vocab.Actor               // of a Move that both accounts confirm; shared, too
-	Named    bool                       // the user is addressed, or its own inbox was
-	Follows  bool                       // the user follows the sender
-	Now      time.Time                  // when it came
-	Applied  time.Time                  // when it takes effect, maybe long after: what the user owes for it is owed from then on
+	User       vocab.Username
+	Me         vocab.ID // the user's actor
+	Activity   *vocab.Activity
+	Actor      *vocab.Actor               // the sender, verified
+	Fetched    map[vocab.ID]*vocab.Object // what Needs named, as its origin serves it; shared, as Activity and Actor are
+	Target     *vocab.Actor               // of a Move that both accounts confirm; shared, too
+	Named      bool                       // the user is addressed, or its own inbox was
+	Forwarders []*vocab.Actor             // who sent it, when that is not its actor; shared, too
+	Follows    bool                       // the user follows the sender
+	Now        time.Time                  // when it came
+	Applied    time.Time                  // when it takes effect, maybe long after: what the user owes for it is owed from then on
 
 	Changed bool     // set by a handler: a relationship is not what it was
 	Queued  bool     // set by a handler: something is to be delivered

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -69,16 +70,19 @@ func ByGroup(ctx context.Context, tx Tx, object, actor vocab.ID) (bool, error) {
 // Sees tells whether the sender was allowed to see an object of the user's as its addressing says. Who got it by a group
 // is not among those: what it answers is not for the user's followers.
 func Sees(ctx context.Context, tx Tx, local *actor.Local, r *Received, o *vocab.Object) (bool, error) {
-	follower, err := tx.Relationship(ctx, db.Follower, r.Actor.ID)
+	follows, err := IsFollower(ctx, tx, r.Actor.ID)
 	if err != nil {
 		return false, err
 	}
-	follows := follower != nil && follower.Status == db.Accepted
-	return visible(o, r.Actor.ID, follows, local.Followers(r.User)), nil
+	viewer := audience.Viewer{ID: r.Actor.ID}
+	if follows {
+		viewer.Circles = []vocab.ID{local.Followers(r.User)}
+	}
+	return audience.OfObject(o, local.Followers(r.User)).MaySee(viewer), nil
 }
 
-// visible tells whether an actor was allowed to see an object: it wrote it, is addressed, or everybody is. Who follows
-// the user sees what is addressed to the collection of the user's followers.
-func visible(o *vocab.Object, to vocab.ID, follows bool, followers vocab.ID) bool {
-	return o.Public() || o.AttributedTo.Same(to) || o.Names(to) || follows && o.Names(followers)
+// IsFollower tells whether an actor follows the user, who agreed.
+func IsFollower(ctx context.Context, tx Tx, actor vocab.ID) (bool, error) {
+	follower, err := tx.Relationship(ctx, db.Follower, actor)
+	return follower != nil && follower.Status == db.Accepted, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -89,30 +90,26 @@ func updateObject(ctx context.Context, tx Tx, r *Received) error {
 	return nil
 }
 
-// remainsFor tells whether what the user holds is for the user as its author changes it: not when it is for followers of whom
-// the user is none any more, nor when it is for others alone and was not so before: a letter may never have named the user, who
-// got it by a group of its author's.
+// remainsFor tells whether the user, who holds an object, may have it as its author changes it.
 func remainsFor(r *Received, before, o *vocab.Object) bool {
-	switch a := r.Activity; {
-	case r.Named, o.Names(r.Me), o.Public(), a.Public():
-		return true
-	case toFollowers(r, o.Addressing), toFollowers(r, a.Addressing):
-		return r.Follows
-	case len(o.All()) == 0 && len(a.All()) == 0: // it does not say
-		return true
-	}
-	return !before.Public() && !toFollowers(r, before.Addressing)
+	after := audience.OfObject(o, r.Actor.Followers).With(r.Activity.Addressing)
+	return audience.MayReplace(audience.OfObject(before, r.Actor.Followers), after, r.viewer())
 }
 
-func toFollowers(r *Received, to vocab.Addressing) bool {
-	return r.Actor.Followers != "" && to.Names(r.Actor.Followers)
+// viewer returns how the user stands to the sender.
+func (r *Received) viewer() audience.Viewer {
+	v := audience.Viewer{ID: r.Me, Sent: r.Named}
+	if r.Follows {
+		v.Circles = []vocab.ID{r.Actor.Followers}
+	}
+	return v
 }
 
 // foresee stores a post of somebody whom the user follows although its Create has not come: a server that delivers again
 // what it could not may send the change first. The Create will find it here, and give it its place in the feed. What is
 // for others alone came because others here have it.
 func foresee(ctx context.Context, tx Tx, r *Received, o *vocab.Object) error {
-	if !r.Follows || !r.Named && !o.Public() && !toFollowers(r, o.Addressing) {
+	if !r.Follows || !audience.OfObject(o, r.Actor.Followers).MaySee(r.viewer()) {
 		return ErrIgnored
 	}
 	added, err := tx.AddObject(ctx, Stored(o, r.Now))

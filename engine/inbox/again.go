@@ -39,8 +39,26 @@ func (i *Inbox) again(ctx context.Context, u vocab.Username, w db.Waiting) (*app
 	if err != nil {
 		return nil, err
 	}
-	return &applying{raw: asStored(a), Received: handler.Received{User: u, Me: i.Local.ID(u), Activity: a, Actor: sender, Fetched: fetched,
+	forwarders, err := i.forwarders(ctx, w.Forwarders)
+	if err != nil {
+		return nil, err
+	}
+	return &applying{raw: asStored(a), Received: handler.Received{Forwarders: forwarders, User: u, Me: i.Local.ID(u), Activity: a, Actor: sender, Fetched: fetched,
 		Target: target, Named: w.Named, Now: w.ReceivedAt}}, nil
+}
+
+// forwarders returns those of the actors that the instance knows.
+func (i *Inbox) forwarders(ctx context.Context, ids []vocab.ID) (all []*vocab.Actor, err error) {
+	for _, id := range ids {
+		a, err := i.remembered(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if a != nil {
+			all = append(all, a)
+		}
+	}
+	return all, nil
 }
 
 // remembered returns an actor as the instance knows it, nil when it knows none, or there is none here.

@@ -85,9 +85,12 @@ func TestNewWordsAreForWhomTheyAddress(t *testing.T) {
 		{"for somebody else, of what was for followers", fans, shared, false, alice, shared, "old"},
 		{"for bob, of what was for everybody", all, shared, true, bobOnly, shared, "new"},
 		{"for both, of a letter", both, shared, true, both, mine, "new"},
+		{"SEE-01 for alice alone, of a letter to both", both, shared, true, alice, shared, "old"},
+		{"SEE-01 for alice alone, of a letter to both, to a follower", both, shared, false, alice, shared, "old"},
 		{"for a group, in which bob is", herself, "theirs", true, herself, "theirs", "new"},
 		{"for a group, in which bob is no more, to the inbox of one who is", herself, "theirs", true, herself, mine, "old"},
 		{"for nobody who is named, of a letter that named nobody", noOne, "theirs", true, noOne, mine, "new"},
+		{"for nobody who is named, of what was for followers, of whom bob is none any more", fans, shared, true, noOne, shared, "old"},
 		{"for nobody who is named, of what was for everybody", all, shared, true, noOne, shared, "new"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

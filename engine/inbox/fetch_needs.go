@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -89,7 +90,7 @@ func (i *Inbox) localObject(ctx context.Context, x *receiving, id vocab.ID) erro
 		if err != nil {
 			return err
 		}
-		if o.Public() && o.AttributedTo.Same(i.Local.ID(u)) {
+		if audience.IsPublic(o.Addressing) && o.AttributedTo.Same(i.Local.ID(u)) {
 			x.fetched[id] = o
 		}
 		return nil

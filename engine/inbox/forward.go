@@ -8,6 +8,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -30,24 +31,30 @@ func (i *Inbox) mayForward(x *applying) bool {
 	return limit(i.bounds.passedOfSender, sender) == nil && limit(i.bounds.passedOfDomain, host) == nil
 }
 
-// forwards tells whether the user owes the activity to its followers: it names their collection and is linked to
-// something of the user's that the sender may see (ActivityPub §7.1.2). What names hidden recipients cannot be passed on as it came, and a vote
-// is nobody else's business.
+// forwards tells whether the user owes the activity to its followers: it names their collection and is linked to something of
+// the user's (ActivityPub §7.1.2): something that everybody may see, or, of a follower's, the user or anything that the follower
+// may see. Strangers who merely mention the user reach no followers by that. What names hidden recipients cannot be passed on
+// as it came, and a vote is nobody else's business.
 func (i *Inbox) forwards(ctx context.Context, x *applying) (bool, error) {
 	a := x.Activity
 	followers := i.Local.Followers(x.User)
-	if !slices.ContainsFunc(slices.Concat(a.To, a.Cc, a.Audience), followers.Same) || a.Doc.Hides() || votes(x) {
+	if !audience.NamesOpenly(a.Addressing, followers) || a.Doc.Hides() || votes(x) {
 		return false, nil
 	}
-	s := search{x: x, local: i.Local, left: maxAsked}
+	follower, err := handler.IsFollower(ctx, x.tx, x.Actor.ID)
+	if err != nil {
+		return false, err
+	}
+	s := search{x: x, local: i.Local, follower: follower, left: maxAsked}
 	return s.finds(ctx, a.Doc, maxLinks)
 }
 
 // search looks for something of the user's among what is linked.
 type search struct {
-	x     *applying
-	local *actor.Local
-	left  int // how many more things are looked at
+	x        *applying
+	local    *actor.Local
+	follower bool // the sender follows the user
+	left     int  // how many more things are looked at
 }
 
 // finds follows the links of a document, which lead on through what they embed and what the user holds.
@@ -71,7 +78,7 @@ func (s *search) finds(ctx context.Context, d vocab.Doc, links int) (bool, error
 
 // leads tells whether one link leads to something of the user's.
 func (s *search) leads(ctx context.Context, r vocab.Ref, links int) (bool, error) {
-	if r.ID.Same(s.x.Me) {
+	if s.follower && r.ID.Same(s.x.Me) {
 		return true, nil
 	}
 	held, err := s.held(ctx, r.ID)
@@ -82,6 +89,9 @@ func (s *search) leads(ctx context.Context, r vocab.Ref, links int) (bool, error
 		o, err := vocab.ObjectOf(held)
 		if err != nil {
 			return false, err
+		}
+		if !s.follower {
+			return audience.IsPublic(o.Addressing), nil
 		}
 		return handler.Sees(ctx, s.x.tx, s.local, &s.x.Received, o)
 	}
@@ -130,7 +140,7 @@ func (i *Inbox) forward(ctx context.Context, x *applying) error {
 		return err
 	}
 	followers := slices.DeleteFunc(slices.Clone(all), func(d db.Destination) bool {
-		return a.Names(d.Actor) || d.Actor.SameOrigin(a.Actor) && !i.Local.IsLocal(a.Actor)
+		return audience.Names(a.Addressing, d.Actor) || d.Actor.SameOrigin(a.Actor) && !i.Local.IsLocal(a.Actor)
 	})
 	inboxes := delivery.Destinations(followers, nil, i.Local.InboxOwner)
 	delivery.Synchronize(inboxes, all)

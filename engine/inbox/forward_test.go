@@ -94,6 +94,11 @@ func TestForwarding(t *testing.T) {
 		{"in reply to what its author was sent", func(s *peertest.Scene) {
 			author(s)
 			s.Posts("us:/alice/objects/2", "p:/carol")
+		}, mine, swap("us:/alice/objects/1", "us:/alice/objects/2"), nil},
+		{"a follower's, in reply to what its author was sent", func(s *peertest.Scene) {
+			author(s)
+			s.Posts("us:/alice/objects/2", "p:/carol")
+			s.Followed("p:/carol")
 		}, mine, swap("us:/alice/objects/1", "us:/alice/objects/2"), both},
 		{"in reply to what its author was sent by a group", func(s *peertest.Scene) {
 			author(s)
@@ -101,12 +106,15 @@ func TestForwarding(t *testing.T) {
 			s.Followed("p:/carol")
 			s.Column(t, s.Alice, `INSERT INTO unnamed_recipients VALUES ($1, 'g', ARRAY[$2]) RETURNING object_uri`, s.ID("us:/alice/objects/2"), s.ID("p:/carol"))
 		}, mine, swap("us:/alice/objects/1", "us:/alice/objects/2"), nil},
-		{"that alice does not take", author, mine, swap(`"to":["as:Public"],`, ""), nil},
+		{"SEE-05 to alice and her followers, and not to everybody", author, mine, swap(`"to":["as:Public"],`, ""), both},
+		{"SEE-05 to her followers alone", author, shared, swap(`"to":["as:Public"],`, "", `"us:/alice",`, ""), both},
+		{"to alice and her followers, and about nothing of hers", author, mine, swap(`"to":["as:Public"],`, "", "us:/alice/objects/1", "q:/notes/1"), nil},
 		{"a Like of hers", author, mine, about(`"type":"Like","object":"us:/alice/objects/1"`), both},
 		{"a Like of hers, undone", with(about(`"type":"Like","object":"us:/alice/objects/1"`)), mine, `{"id":"p:/acts/2","type":"Undo","actor":"p:/carol","to":"us:/alice/followers","object":"p:/acts/1"}`, both},
 		{"a Like of something else", author, mine, about(`"type":"Like","object":"q:/notes/1"`), nil},
 		{"with a target of hers", author, mine, about(`"cc":"us:/alice","type":"Offer","object":"q:/notes/1","target":"us:/alice/objects/1"`), both},
-		{"with a tag of hers", author, mine, about(`"cc":"us:/alice","type":"Listen","object":"q:/songs/1","tag":[{"type":"Hashtag","href":"p:/tags/go"},{"type":"Mention","href":"us:/alice"}]`), both},
+		{"SEE-02 a stranger's, with a tag of hers", author, mine, swap(`"odd"`, `"tag":{"type":"Mention","href":"us:/alice"},"odd"`, "us:/alice/objects/1", "q:/notes/1"), nil},
+		{"a follower's, with a tag of hers", func(s *peertest.Scene) { author(s); s.Followed("p:/carol") }, mine, about(`"cc":"us:/alice","type":"Listen","object":"q:/songs/1","tag":[{"type":"Hashtag","href":"p:/tags/go"},{"type":"Mention","href":"us:/alice"}]`), both},
 		{"in reply to a reply to her", with(ghost), mine, secondHand, both},
 		{"a Delete of a reply to her", with(ghost), shared, `{"id":"p:/acts/1","type":"Delete","actor":"p:/carol","to":"us:/alice/followers","object":{"id":"p:/replies/1","type":"Tombstone"}}`, both},
 		{"an Update of a reply to her", with(ghost), shared, swap("/create", "/update", `"Create"`, `"Update"`), both},
@@ -175,13 +183,18 @@ func TestForwardingHasAnEndForEachSender(t *testing.T) {
 	}
 }
 
-// A follower of this server is handed what others are sent.
+// A follower of this server is handed what others are sent, and holds it as a follower elsewhere does: in the thread that it
+// answers, and in no feed (SEE-02).
 func TestForwardingToALocalFollower(t *testing.T) {
 	s := newScene(t)
 	bob := s.With("bob")
 	s.Posts("us:/alice/objects/1", "as:Public")
+	post := `{"id":"us:/alice/objects/1/create","type":"Create","actor":"us:/alice","to":"as:Public","object":{"id":"us:/alice/objects/1","type":"Note","attributedTo":"us:/alice","to":"as:Public"}}`
+	if err := s.Inbox.Deliver(t.Context(), s.Alice, bob.Alice, []byte(s.Long(post))); err != nil {
+		t.Fatal(err)
+	}
 	follow := `{"id":"us:/alice/activities/1","type":"Follow","actor":"us:/alice","object":"` + string(s.Local.ID(s.Alice)) + `"}`
-	if err := s.Inbox.Deliver(t.Context(), s.Alice, []byte(bob.Long(follow))); err != nil {
+	if err := s.Inbox.Deliver(t.Context(), bob.Alice, s.Alice, []byte(bob.Long(follow))); err != nil {
 		t.Fatal(err)
 	}
 	s.MustSend("p:/carol", mine, ghost)
@@ -190,11 +203,14 @@ func TestForwardingToALocalFollower(t *testing.T) {
 		t.Fatalf("owed to bob: %q", owed)
 	}
 	for range 2 {
-		if err := s.Inbox.Deliver(t.Context(), bob.Alice, []byte(owed[0])); err != nil {
+		if err := s.Inbox.Deliver(t.Context(), s.Alice, bob.Alice, []byte(owed[0])); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := s.Column(t, bob.Alice, `SELECT activity_uri FROM feed`); len(got) != 1 || got[0] != string(s.ID("p:/replies/1/create")) {
-		t.Errorf("bob's feed = %q, want the reply once", got)
+	if got := s.Column(t, bob.Alice, `SELECT activity_uri FROM feed`); len(got) != 1 || got[0] != string(s.ID("us:/alice/objects/1/create")) {
+		t.Errorf("bob's feed = %q, want alice's post alone", got)
+	}
+	if got := s.Column(t, bob.Alice, `SELECT uri FROM objects WHERE raw ->> 'inReplyTo' = $1`, string(s.ID("us:/alice/objects/1"))); len(got) != 1 {
+		t.Errorf("bob holds the answers %q, want the one that alice forwarded", got)
 	}
 }

@@ -162,8 +162,9 @@ func droppedBy(x *receiving) string {
 }
 
 // Deliver hands a user what another one of this server sends: an activity of its own, or one that it forwards (local
-// recipients take part in deliveries like others).
-func (i *Inbox) Deliver(ctx context.Context, to vocab.Username, body []byte) error {
+// recipients take part in deliveries like others). What is forwarded is no more in person for the user than if the
+// forwarder was on another server.
+func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byte) error {
 	a, err := vocab.ParseActivity(body)
 	if err != nil {
 		return err
@@ -171,6 +172,14 @@ func (i *Inbox) Deliver(ctx context.Context, to vocab.Username, body []byte) err
 	x := &receiving{Inbound: pipeline.Inbound{User: to, Activity: a}}
 	if x.Actor, err = i.Actors.Resolve(ctx, a.Actor); err != nil {
 		return err
+	}
+	if forwarder := i.Local.ID(from); !forwarder.Same(a.Actor) {
+		if x.passer, err = i.Actors.Resolve(ctx, forwarder); err != nil {
+			return err
+		}
+	}
+	if i.arrival(x).IsLeaked() {
+		return nil
 	}
 	if err := i.validateSchema(ctx, x); err != nil {
 		return err

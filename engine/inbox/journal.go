@@ -132,6 +132,9 @@ func (w *writers) occupy(in *db.Intake, r *row, refused *entry) map[vocab.Userna
 func (i *Inbox) intake(x *receiving) db.Intake {
 	in := db.Intake{Key: db.KeyOf(x.Activity.ID, x.Actor.ID), Raw: x.Activity.Raw, Recipients: x.Recipients}
 	in.Named = slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !x.meant[u] })
+	if x.passer != nil {
+		in.Forwarders = []vocab.ID{x.passer.ID}
+	}
 	fetched := make(map[vocab.ID]json.RawMessage, len(x.fetched))
 	for id, o := range x.fetched {
 		fetched[id] = o.Doc.JSON()

@@ -246,7 +246,7 @@ func (w *writers) drainPage(u vocab.Username) (int, error) {
 			return 0, err
 		}
 		if err != nil && !errors.Is(err, errSenderGone) {
-			if err := w.poison(u, idOf(waiting.Raw), waiting.Raw, err); err != nil {
+			if err := w.poison(u, idOf(waiting.Raw), waiting.Raw, err, waiting.Forwarders...); err != nil {
 				return 0, err
 			}
 		}

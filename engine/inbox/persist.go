@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -51,8 +52,8 @@ var found = map[string]bool{"Update": true, "Delete": true, "Undo": true, "Move"
 // everybody, or the activity is about something of the user's or that the user may hold.
 func concerns(x *applying) bool {
 	a := x.Activity
-	toFollowers := !handler.Direct(a, x.Actor.Followers) || unaddressed(a)
-	return x.Named || found[a.Type] || x.Follows && toFollowers || slices.ContainsFunc(about(a), x.Mine)
+	toFollowers := audience.IsForFollowers(a, x.Actor.Followers)
+	return x.Named || found[a.Type] || x.Follows && toFollowers || slices.ContainsFunc(audience.About(a), x.Mine)
 }
 
 // continues tells whether the activity answers a post that the user holds: it came because somebody whom the user follows
@@ -85,13 +86,17 @@ func votes(x *applying) bool {
 // permitted drops posts that are not for the user: one for followers of which the user is none, and a private one from
 // somebody whom the user does not follow, unless it writes back or the user lets everybody write (messaging.allow_insecure_dm).
 func (i *Inbox) permitted(ctx context.Context, x *applying) error {
-	a := x.Activity
-	if a.Type != "Create" || x.Follows || a.Public() || votes(x) {
+	post := audience.OfActivity(x.Activity, x.Actor.Followers)
+	if x.Activity.Type != "Create" || x.Follows || post.IsPublic() || votes(x) {
 		return nil
 	}
-	if !handler.Direct(a, x.Actor.Followers) {
-		if a.Names(x.Me) {
-			return nil // followers, and the user besides
+	r, err := i.recipient(ctx, x)
+	if err != nil {
+		return err
+	}
+	if !audience.IsLetterOfStranger(post, r) {
+		if post.MaySee(r.Viewer) {
+			return nil
 		}
 		x.reason = IgnoredFollowers
 		return handler.ErrIgnored
@@ -107,6 +112,45 @@ func (i *Inbox) permitted(ctx context.Context, x *applying) error {
 	return handler.ErrIgnored
 }
 
+// recipient returns how the user stands to a post by somebody whom the user does not follow.
+func (i *Inbox) recipient(ctx context.Context, x *applying) (r audience.Recipient, err error) {
+	r.ID, r.Circles = x.Me, []vocab.ID{i.Local.Followers(x.User)}
+	for _, f := range x.Forwarders {
+		following, err := x.tx.Relationship(ctx, db.Following, f.ID)
+		if err != nil {
+			return r, err
+		}
+		if following != nil && following.Status == db.Accepted {
+			r.Circles = append(r.Circles, f.Followers)
+		}
+	}
+	if slices.ContainsFunc(r.Circles, func(id vocab.ID) bool { return audience.Names(x.Activity.Addressing, id) }) {
+		r.Answers, err = i.inThread(ctx, x)
+	}
+	return r, err
+}
+
+// inThread tells whether a post answers what the user holds: something of the user's that the sender may see, or what the
+// user got from somebody else.
+func (i *Inbox) inThread(ctx context.Context, x *applying) (bool, error) {
+	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
+	if err != nil || parent.ID == "" {
+		return false, nil
+	}
+	held, err := x.tx.Object(ctx, parent.ID)
+	if err != nil || held == nil || held.DeletedAt != nil {
+		return false, err
+	}
+	if !x.Mine(parent.ID) {
+		return true, nil
+	}
+	o, err := held.Parse()
+	if err != nil {
+		return false, err
+	}
+	return handler.Sees(ctx, x.tx, i.Local, &x.Received, o)
+}
+
 // writesBack tells whether a post answers a private one of the user's own that was for its author, by name or by a group.
 func writesBack(ctx context.Context, x *applying) (bool, error) {
 	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
@@ -118,10 +162,10 @@ func writesBack(ctx context.Context, x *applying) (bool, error) {
 		return false, err
 	}
 	letter, err := held.Parse()
-	if err != nil || letter.Public() {
+	if err != nil || audience.IsPublic(letter.Addressing) {
 		return false, err
 	}
-	if letter.Names(x.Actor.ID) {
+	if audience.Names(letter.Addressing, x.Actor.ID) {
 		return true, nil
 	}
 	return handler.ByGroup(ctx, x.tx, held.URI, x.Actor.ID)

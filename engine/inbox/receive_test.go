@@ -296,7 +296,11 @@ func TestDeliverHandsOverWhatLocalActorsSend(t *testing.T) {
 	s := newScene(t)
 	bob := s.With("bob")
 	deliver := func(u *peertest.Scene, body string) error {
-		return u.Inbox.Deliver(t.Context(), u.Alice, []byte(bob.Long(body)))
+		from := s.Alice
+		if u == s {
+			from = bob.Alice
+		}
+		return u.Inbox.Deliver(t.Context(), from, u.Alice, []byte(bob.Long(body)))
 	}
 	follow := `{"id":"us:/alice/activities/1","type":"Follow","actor":"us:/alice","object":"` + string(s.Local.ID(s.Alice)) + `"}`
 	if err := deliver(s, follow); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -69,7 +70,7 @@ func (i *Inbox) wanted(ctx context.Context, x *receiving) (bool, error) {
 	if a.Type == "Create" && !a.Object.ID.SameOrigin(a.Actor) {
 		return false, nil
 	}
-	known, err := i.Store.Acquainted(ctx, a.Actor, !spread[a.Type])
+	known, err := i.Store.Acquainted(ctx, a.Actor, !audience.Spreads(a.Type))
 	if err != nil {
 		return false, err
 	}
@@ -93,7 +94,7 @@ func (i *Inbox) fetchPost(ctx context.Context, x *receiving) error {
 	} else if o.OwnAuthors() {
 		a, err = created(o)
 	}
-	if err == nil && (a.Type != "Create" || !a.Public() || !a.Actor.SameOrigin(o.ID)) {
+	if err == nil && (a.Type != "Create" || !audience.IsPublic(a.Addressing) || !a.Actor.SameOrigin(o.ID)) {
 		err = fault.New(fault.Protocol, "it is no public post by an actor of its server")
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -24,7 +25,7 @@ func (i *Inbox) report(ctx context.Context, x *receiving) error {
 		return err
 	}
 	r := db.Report{Activity: a.ID, Actor: x.Actor.ID, Objects: objects[:min(len(objects), maxReported)], Content: reported(a.Doc), ReceivedAt: i.Now()}
-	instance := a.Names(i.Local.InstanceID())
+	instance := audience.Names(a.Addressing, i.Local.InstanceID())
 	for _, id := range r.Objects {
 		if u, _, ok := i.Local.Holder(id); ok {
 			r.Users = append(r.Users, u.String())

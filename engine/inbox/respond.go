@@ -48,11 +48,10 @@ func asStored(a *vocab.Activity) json.RawMessage {
 	return openly(a)
 }
 
-// meant returns the users whose own inbox the activity came to, or whom it addresses. Where others pass it on to is not
-// for them to say.
+// meant returns the users for whom the activity is in person.
 func (i *Inbox) meant(x *receiving) map[vocab.Username]bool {
-	users := map[vocab.Username]bool{x.User: x.passer == nil}
-	for _, id := range x.Activity.All() {
+	users := map[vocab.Username]bool{}
+	for _, id := range i.arrival(x).InPerson() {
 		if u, ok := i.Local.Owner(id); ok {
 			users[u] = true
 		}
@@ -61,8 +60,12 @@ func (i *Inbox) meant(x *receiving) map[vocab.Username]bool {
 }
 
 func (i *Inbox) apply(x *receiving, u vocab.Username, raw json.RawMessage) *applying {
-	return &applying{raw: raw, Received: handler.Received{User: u, Me: i.Local.ID(u), Activity: x.Activity, Actor: x.Actor, Fetched: x.fetched,
-		Target: x.target, Named: x.meant[u], Now: i.Now()}}
+	r := handler.Received{User: u, Me: i.Local.ID(u), Activity: x.Activity, Actor: x.Actor, Fetched: x.fetched,
+		Target: x.target, Named: x.meant[u], Now: i.Now()}
+	if x.passer != nil {
+		r.Forwarders = []*vocab.Actor{x.passer}
+	}
+	return &applying{raw: raw, Received: r}
 }
 
 // acquaint commits, before anything of these actors enters a user's database, that they may concern the user.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -18,6 +19,9 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p db.Poisoned) erro
 		return fmt.Errorf("read it again: %w", err)
 	}
 	x := &receiving{Inbound: pipeline.Inbound{User: u, Activity: a, Recipients: []vocab.Username{u}}}
+	if len(p.Forwarders) > 0 { // it comes again as it came
+		x.passer = &vocab.Actor{ID: p.Forwarders[0]}
+	}
 	if x.Actor, err = i.Actors.Resolve(ctx, a.Actor); err != nil {
 		return fmt.Errorf("resolve %s: %w", a.Actor, err)
 	}
@@ -30,11 +34,12 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p db.Poisoned) erro
 	if err := i.acquaint(ctx, x); err != nil {
 		return err
 	}
-	if spread[a.Type] { // which may have come for who merely holds something of its actor
+	if audience.Spreads(a.Type) { // which may have come for who merely holds something of its actor
 		x.User = vocab.Username{}
 	}
 	x.meant = i.meant(x)
 	in := i.intake(x)
+	in.Forwarders = p.Forwarders
 	in.Recipients, in.Waiting = nil, in.Recipients
 	applied := false // by an earlier retry that did not come to its end
 	err = i.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {

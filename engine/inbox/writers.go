@@ -223,18 +223,22 @@ func passing(err error) bool {
 func (w *writers) setAside(u vocab.Username, x *applying, cause error) error {
 	w.inbox.Log.Error("activity set aside", "user", u, "activity", x.Activity.ID, "type", x.Activity.Type, "err", cause,
 		"hint", "lightweb inbox list "+u.String())
-	if err := w.poison(u, x.Activity.ID, openly(x.Activity), cause); err != nil {
+	var forwarders []vocab.ID
+	for _, f := range x.Forwarders {
+		forwarders = append(forwarders, f.ID)
+	}
+	if err := w.poison(u, x.Activity.ID, openly(x.Activity), cause, forwarders...); err != nil {
 		return err
 	}
 	x.outcome, x.Queued = outcomePoison, false
 	return nil
 }
 
-func (w *writers) poison(u vocab.Username, activity vocab.ID, raw []byte, cause error) error {
+func (w *writers) poison(u vocab.Username, activity vocab.ID, raw []byte, cause error, forwarders ...vocab.ID) error {
 	ctx, cancel := context.WithTimeout(context.Background(), applyTime)
 	defer cancel()
 	err := w.inbox.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		return tx.Poison(ctx, activity, raw, cause.Error())
+		return tx.Poison(ctx, activity, raw, cause.Error(), forwarders...)
 	})
 	if err != nil {
 		return fmt.Errorf("set activity aside: %w", err)

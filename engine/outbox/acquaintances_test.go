@@ -240,7 +240,7 @@ func (w *town) handOver(u vocab.Username) error {
 		if !ok {
 			return fmt.Errorf("%s is nobody's inbox", inbox)
 		}
-		if err := w.in.Inbox.Deliver(w.t.Context(), to, []byte(body)); err != nil {
+		if err := w.in.Inbox.Deliver(w.t.Context(), u, to, []byte(body)); err != nil {
 			return err
 		}
 		if err := w.handOver(to); err != nil { // the answer

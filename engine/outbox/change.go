@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -54,7 +55,7 @@ func (p *updateObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err
 	if x.before.DeletedAt != nil {
 		return fault.New(fault.Gone, "the object was deleted").At("/params/objectId")
 	}
-	if !p.object.Public() {
+	if !audience.IsPublic(p.object.Addressing) {
 		x.earlier = nil // who was a follower when it was written may be none any more: new words are not for it
 	}
 	last := x.before.Published
@@ -67,7 +68,7 @@ func (p *updateObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err
 	if err := o.reachAll(ctx, x, p.object.Addressing); err != nil {
 		return err
 	}
-	if err := o.addressMembers(ctx, x, p.object.ID); err != nil || p.object.Public() {
+	if err := o.addressMembers(ctx, x, p.object.ID); err != nil || audience.IsPublic(p.object.Addressing) {
 		return err
 	}
 	return o.leaveOutBlocked(ctx, x)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -19,16 +20,6 @@ const (
 	maxTag     = 64  // characters
 	maxNamed   = 100 // actors
 )
-
-// The visibilities.
-const (
-	visiblePublic    = "public"
-	visibleUnlisted  = "unlisted"
-	visibleFollowers = "followers"
-	visibleDirect    = "direct"
-)
-
-var visibilities = []string{visiblePublic, visibleUnlisted, visibleFollowers, visibleDirect}
 
 // createNote writes a note (ActivityPub §6.2).
 type createNote struct {
@@ -81,7 +72,7 @@ func (p *createNote) resolve(ctx context.Context, o *Outbox, x *exchange) error 
 				continue
 			}
 			if strings.HasPrefix(string(id), string(o.Local.Groups(x.User))+"/") {
-				groups, said = append(groups, id), wider(said, visibleDirect)
+				groups, said = append(groups, id), wider(said, audience.Direct)
 				continue
 			}
 			a, err := o.findActor(ctx, x, f.name, v)
@@ -111,18 +102,18 @@ func (p *createNote) resolve(ctx context.Context, o *Outbox, x *exchange) error 
 func meaning(field string, id, followers vocab.ID) string {
 	switch {
 	case id == vocab.Public && field == "to":
-		return visiblePublic
+		return audience.Public
 	case id == vocab.Public:
-		return visibleUnlisted
+		return audience.Unlisted
 	case id == followers:
-		return visibleFollowers
+		return audience.Followers
 	}
 	return ""
 }
 
 // wider returns the visibility that shows more; empty shows nothing.
 func wider(a, b string) string {
-	for _, v := range visibilities {
+	for _, v := range audience.Visibilities {
 		if v == a || v == b {
 			return v
 		}
@@ -185,7 +176,7 @@ func (p *sendMessage) resolve(ctx context.Context, o *Outbox, x *exchange) error
 		return bad("recipientUri", "nobody writes to themselves")
 	}
 	x.name(a)
-	p.note = note{content: p.Content, visibility: visibleDirect}
+	p.note = note{content: p.Content, visibility: audience.Direct}
 	return p.note.address(o, x)
 }
 
@@ -217,13 +208,13 @@ func (n *note) answer(ctx context.Context, o *Outbox, x *exchange, name, value s
 	n.parent = parent
 	x.name(author)
 	if n.visibility == "" {
-		n.visibility = visibilityOf(parent, author)
+		n.visibility = audience.OfObject(parent, author.Followers).Visibility()
 	}
 	if !author.ID.Same(x.actor.ID) {
 		return nil
 	}
 	// An answer to one's own private note goes to those who got that, and one to a group to who is in it now.
-	if n.visibility == visibleDirect {
+	if n.visibility == audience.Direct {
 		if err := o.writeAgain(ctx, x, parent.All()); err != nil {
 			return err
 		}
@@ -254,19 +245,6 @@ func (o *Outbox) writeAgain(ctx context.Context, x *exchange, ids []vocab.ID) er
 	return nil
 }
 
-// visibilityOf returns how visible an object is.
-func visibilityOf(obj *vocab.Object, author *vocab.Actor) string {
-	switch {
-	case slices.Contains(obj.To, vocab.Public):
-		return visiblePublic
-	case slices.Contains(obj.Cc, vocab.Public):
-		return visibleUnlisted
-	case author.Followers != "" && obj.Names(author.Followers):
-		return visibleFollowers
-	}
-	return visibleDirect
-}
-
 // address sets the addressing from the visibility and who is named.
 func (n *note) address(o *Outbox, x *exchange) error {
 	ids := make([]vocab.ID, len(x.named))
@@ -275,11 +253,11 @@ func (n *note) address(o *Outbox, x *exchange) error {
 	}
 	followers := o.Local.Followers(x.User)
 	switch n.visibility {
-	case "", visiblePublic:
+	case "", audience.Public:
 		x.to, x.cc = []vocab.ID{vocab.Public}, append([]vocab.ID{followers}, ids...)
-	case visibleUnlisted:
+	case audience.Unlisted:
 		x.to, x.cc = []vocab.ID{followers}, append([]vocab.ID{vocab.Public}, ids...)
-	case visibleFollowers:
+	case audience.Followers:
 		x.to, x.cc = []vocab.ID{followers}, ids
 	default:
 		x.to = ids
@@ -381,7 +359,7 @@ func checkSummary(text string) error {
 }
 
 func checkVisibility(v string) error {
-	if v != "" && !slices.Contains(visibilities, v) {
+	if v != "" && !slices.Contains(audience.Visibilities, v) {
 		return bad("visibility", "visibility is public, unlisted, followers or direct")
 	}
 	return nil

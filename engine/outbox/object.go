@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -90,10 +91,10 @@ func (o *Outbox) neighbours(ctx context.Context, x *exchange, id vocab.ID) (*voc
 	if err != nil {
 		return nil, err
 	}
-	if obj == nil || !obj.AttributedTo.Same(o.Local.ID(owner)) || !obj.Public() && !obj.Names(x.actor.ID) {
+	if obj == nil || !obj.AttributedTo.Same(o.Local.ID(owner)) || !audience.OfObject(obj, "").MaySee(audience.Viewer{ID: x.actor.ID}) {
 		return nil, hidden // what only followers see was delivered to them
 	}
-	if obj.Public() {
+	if audience.IsPublic(obj.Addressing) {
 		return obj, nil
 	}
 	var block *db.Block

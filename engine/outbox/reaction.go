@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -77,7 +78,7 @@ func (p *boost) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if !obj.Public() {
+	if !audience.IsPublic(obj.Addressing) {
 		return fault.New(fault.Forbidden, "only what everybody may see is passed on").WithCode("not_public").At("/params/objectId")
 	}
 	p.object = obj.ID

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -28,7 +29,7 @@ func (o *Outbox) countAttempt(ctx context.Context, x *exchange) error {
 // restrain refuses what an LLM engine may not do although its scope has the action: words that are not public to somebody
 // with whom the user does not talk.
 func (o *Outbox) restrain(ctx context.Context, tx *db.Tx, x *exchange) error {
-	if x.activity.Type != "Create" || x.activity.Public() {
+	if x.activity.Type != "Create" || audience.IsPublic(x.activity.Addressing) {
 		return nil
 	}
 	for _, a := range x.named {

@@ -8,6 +8,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/registry"
@@ -194,12 +195,11 @@ func (s *Server) serve(a *answer, r *http.Request, contentType string, c collect
 // audience returns whose part of u's collections viewer sees: what addresses any of them, nil for all. Nobody finds direct
 // messages there, however much they may be read one by one.
 func (s *Server) audience(ctx context.Context, tx *db.Tx, u vocab.Username, viewer vocab.ID) ([]vocab.ID, error) {
-	to := []vocab.ID{vocab.Public}
 	if viewer == s.Local.ID(u) {
 		return nil, nil
 	}
 	if viewer == "" {
-		return to, nil
+		return audience.Lists(audience.Viewer{}), nil
 	}
 	is, err := standingOf(ctx, tx, viewer)
 	if err != nil {
@@ -208,10 +208,7 @@ func (s *Server) audience(ctx context.Context, tx *db.Tx, u vocab.Username, view
 	if is.blocked {
 		return nil, fault.New(fault.Forbidden, "this is not shown to you")
 	}
-	if is.follows {
-		to = append(to, s.Local.Followers(u))
-	}
-	return to, nil
+	return audience.Lists(s.viewerOfUser(u, viewer, is)), nil
 }
 
 // firstPage asks for the page at the beginning; those that follow are asked for by cursor.

@@ -10,6 +10,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -62,7 +63,7 @@ func (s *Server) getStored(a *answer, r *http.Request, p httprouter.Params, fold
 	if err != nil {
 		return err
 	}
-	if found.Public() {
+	if audience.IsPublic(found.Addressing) {
 		a.cache(s.shared())
 	}
 	return a.sendStored(r, contentType, found)
@@ -107,7 +108,16 @@ func (s *Server) forViewer(a *answer, r *http.Request, u vocab.Username, id voca
 // names u's followers, or anybody when it is public. Who is named by a group, or asks from the same server, may not, and
 // whom u blocks may no longer.
 func (s *Server) mayRead(u vocab.Username, viewer vocab.ID, is standing, to vocab.Addressing) bool {
-	return viewer == s.Local.ID(u) || !is.blocked && (to.Public() || to.Names(viewer) || is.follows && to.Names(s.Local.Followers(u)))
+	return audience.Of(to, s.Local.ID(u), s.Local.Followers(u)).MaySee(s.viewerOfUser(u, viewer, is))
+}
+
+// viewerOfUser returns how an actor stands to a user, as audiences ask for it.
+func (s *Server) viewerOfUser(u vocab.Username, actor vocab.ID, is standing) audience.Viewer {
+	v := audience.Viewer{ID: actor, Blocked: is.blocked}
+	if is.follows {
+		v.Circles = []vocab.ID{s.Local.Followers(u)}
+	}
+	return v
 }
 
 // standing is how an actor stands to a user.
@@ -130,7 +140,7 @@ func (a *answer) sendStored(r *http.Request, contentType string, found stored) e
 	switch {
 	case found.deleted:
 		a.send(http.StatusGone, contentType, d.JSON())
-	case found.Public():
+	case audience.IsPublic(found.Addressing):
 		a.sendTagged(r, contentType, d.JSON())
 	default:
 		a.send(http.StatusOK, contentType, d.JSON())

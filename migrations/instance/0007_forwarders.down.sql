@@ -1,0 +1,1 @@
+ALTER TABLE intake DROP COLUMN forwarders;

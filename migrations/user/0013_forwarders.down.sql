@@ -1,0 +1,1 @@
+ALTER TABLE poison DROP COLUMN forwarders;
