@@ -34,12 +34,15 @@ type attack struct {
 	never   string // why it cannot be done here
 }
 
-// sections are the tables of attacks, each with the ids it must hold.
-var sections = []struct {
+// section is a table of attacks, with the ids it must hold.
+type section struct {
 	name    string
 	ids     []string
 	attacks []attack
-}{
+}
+
+// sections are all of them.
+var sections = []section{
 	{"Signatures and identity", numbered("SIG", 1, 38, "34b"), signatureAttacks},
 	{"Origin, ownership, authorisation", numbered("ORG", 1, 30, "05b"), originAttacks},
 	{"Fetching", numbered("NET", 0, 24, "11b"), fetchAttacks},

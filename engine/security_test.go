@@ -1,0 +1,146 @@
+package engine_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// playedBy says which tests show a sentence of the page on security. It names the sentence by its first words, an attack by
+// its id, and a test as docs/conformance.md does.
+var playedBy = []struct{ says, tests string }{
+	// Where things lie: one row of the table each, by its first cell.
+	{"a user's posts, messages, follows", "db.TestEveryTableComesBackAsItWas engine.TestADatabaseThatIsGoneConcernsItsUserOnly TEN-06"},
+	{"who knows whom", "db.TestAcquaintancesMaySayTooMuchNeverTooLittle engine.TestAcquaintancesAreMadeAgainByTheCommandLine"},
+	{"activities on their way to several users", "engine/inbox.TestOneRowForOneActivity engine/inbox.TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater db.TestARowStaysForThoseWhoWait"},
+	{"remote actors and their public keys", "db.TestEveryTableComesBackAsItWas engine/server.TestTokenNamesItsUser engine.TestWhatAHostTookIsForgottenAfterAMonth"},
+	{"what other servers report", "engine/inbox.TestAReportIsKeptForTheOperator ORG-24"},
+	{"private keys", "TEN-12 FRS-05 engine/actor.TestKeysAreMadeOnce"},
+	{"all of this in one file", "engine.TestBackupAndRestore"},
+	{"policy, profiles", "engine.TestPolicy engine/actor.TestActorDocumentFollowsTheProfile"},
+	{"What others sent is pruned after", "engine.TestPruneBesideAServerRemovesWhatIsOldAndKeepsTheUsersOwn db.TestPrunedActivitiesDoNotComeBack"},
+	{"Private messages are private by addressing", "PRV-03 engine/server.TestPostsAreReadByThoseWhomTheyAreFor"},
+
+	{"A request to an inbox is refused unless", "SIG-01 SIG-06 SIG-09 SIG-10 SIG-14 engine/inbox.TestASignatureIsTakenWithinAnHourOfTheClock"},
+	{"The key is taken from the signer's own document", "SIG-03 SIG-05 engine/actor.TestAKeyMustBeListedByItsOwner"},
+	{"When the signer is not the activity's actor", "SIG-02 SIG-34 engine/inbox.TestActivitiesThatArePassedOn"},
+	{"A proof that does not hold is refused", "SIG-34 SIG-34b engine/inbox.TestProofsBesideTheActorsOwnSignature"},
+	{"What is passed on reaches those whom", "engine/inbox.TestAThreadIsCompletedByWhoIsFollowed engine/inbox.TestALetterIsNotPassedOn"},
+	{"A private post is stored for those whom", "engine/inbox.TestALetterIsNotPassedOn engine/inbox.TestAPrivateAnswerToSomebodyElseDoesNotReachWhomItAnswers engine/inbox.TestAddressing"},
+	{"An Update changes a post for whom", "engine/inbox.TestNewWordsAreForWhomTheyAddress"},
+	{"Every activity bears the user's proof", "engine/outbox.TestWhatLeavesKeepsToTheProtocol engine/server.TestProofsAreShownWithWhatTheyCover engine/actor.TestKeysOfProofsRotate"},
+	{"After an actor's own Delete nothing", "engine/handler.TestAnActorThatDeletedItselfIsRefused engine/inbox.TestActorsWhoseDeletionIsPassedOn"},
+	{"Of a vote in a poll the user's database keeps", "engine/handler.TestNothingKeepsTheNameOfAVoterButTheVote engine/handler.TestVote"},
+	{"An activity is passed on to the user's followers only", "engine/inbox.TestForwarding PRV-12"},
+	{"Of one sender 30 are passed on at once", "engine/inbox.TestForwardingHasAnEndForEachSender"},
+	{"A Delete or Undo is always passed on", "engine/inbox.TestForwarding engine/inbox.TestForwardingHasAnEndForEachSender"},
+	{"An activity, object or key of another server's origin", "ORG-01 ORG-02 ORG-04 ORG-10 SIG-05"},
+	{"What is embedded in an Announce", "ORG-16 ORG-17"},
+	{"A relay is believed no more", "engine/inbox.TestWhatRelaysPassOn engine.TestRelays"},
+	{"Only the relay's own actor answers", "engine/inbox.TestAnswersOfRelays"},
+	{"Requests to other servers go through one door", "engine.TestEveryPackageKeepsToItsFloorAndDoors engine/transport.TestGuardStandsAtTheDialer engine/transport.TestGuardRefusesAddresses engine/transport.TestGuardURL " +
+		"engine/transport.TestGetFollowsRedirects engine/transport.TestGetReadsWithinLimits engine/transport.TestGetHasOneDeadline"},
+	{"Bodies are bounded before they are read", "engine/server.TestBodiesAreBoundedTogether engine/server.TestBodiesThatAreSentSlowlyDoNotFillTheMemory PAR-01 PAR-02 PAR-03 PAR-05 PAR-06 PAR-07"},
+	{"Connections, bodies under way, requests to inboxes", "engine/server.TestNobodyTakesAllConnections engine/server.TestInboxRefusesWhoComesTooOften engine/actor.TestFetchesAreBudgeted " +
+		"engine/inbox.TestStrangersHaveSoMuchStoredADay engine/inbox.TestWhoSendsTooMuchTakesNothingFromOthersOfItsHost"},
+	{"Who is here is told over connections of its own", "db.TestWhoIsHereIsToldWhateverElseIsDone"},
+	{"What is private does not exist", "PRV-01 PRV-13 engine/server.TestPostsAreReadByThoseWhomTheyAreFor"},
+	{"It takes nearly the same time", "engine.BenchmarkPrivateAndUnknownObjects"},
+	{"With `federation.secure_mode` users", "engine/server.TestSecureModeShowsUsersOnlyToWhoProvesWhoItIs engine.TestSecureEnginesFederate"},
+	{"The instance actor, WebFinger and NodeInfo stay open", "engine/server.TestSecureModeShowsActorsToWhoSigns engine/actor.TestTwoServersDoNotWaitForEachOther MOD-06"},
+	{"Followers find in the outbox", "engine/server.TestOutboxShowsWhatTheAskerMaySee PRV-02"},
+	{"No cache on the way may keep", "PRV-11"},
+	{"What it sends, and what others pass on of it", "MOD-07 engine/handler.TestWhomAliceBlocks engine/inbox.TestABlockedActorIsNotHeardThroughOthers"},
+	{"It is told that the follows end", "engine/outbox.TestABlockEndsTheFollowsAndTellsNoMore"},
+	{"What was for it and is not public it can fetch no more", "engine/server.TestSecureModeShowsUsersOnlyToWhoProvesWhoItIs engine/server.TestPostsAreReadByThoseWhomTheyAreFor PRV-02"},
+	{"A blocked domain or suspended actor is refused before", "MOD-01 MOD-02 MOD-02b engine/inbox.TestWhoIsRefusedIsRefusedInOneVoice engine/inbox.TestThePolicyHoldsForWhatWaited " +
+		"engine/inbox.TestBlockedHostsAreRefusedBeforeAnythingIsFetched engine/transport.TestGetAsksTheGate"},
+	{"With an allowlist secure mode holds", "MOD-06 engine.TestPolicy"},
+	{"A Move takes a follow along only", "ORG-23 engine/handler.TestMove engine/handler.TestAnAccountMovesOnceInThirtyDays"},
+	{"Tokens are 256 random bits", "engine/server.TestTokenNamesItsUser engine/server.TestTokensAreNotGuessed engine/server.TestAPIAnswersOnlyToTokens engine/server.TestTokensAreNotLogged"},
+	{"They are found by the digest", "engine/server.TestTokenNamesItsUser engine/server.TestATokenIsOfNoUseOnceItIsRevoked engine/server.TestAPIAnswersOnlyToTokens"},
+	{"A browser sends none by itself", "engine/server.TestPagesOfNamedOriginsUseTheAPI CLI-08"},
+	{"The scope `llm` may write", "TEN-16 engine/outbox.TestAnAssistantWritesInPrivateOnlyToThoseTheUserTalksWith engine/outbox.TestAnAssistantDoesSixtyActionsAnHour"},
+	{"What it owed to other servers is not sent by itself", "engine.TestBackupAndRestore db.TestEveryTableComesBackAsItWas TEN-13"},
+	{"An archive holds rows, never statements or paths", "FRS-07 engine/archive.TestNoEntryIsAWayOutOfAFolder engine/archive.TestADamagedArchiveIsRefused"},
+	{"That it is yours is not proven", "engine/archive.TestNoEntryIsAWayOutOfAFolder"},
+	{"Keys that others on the machine can reach", "TEN-12 FRS-05 engine/actor.TestKeyFilesThatOthersCanReachAreRefused"},
+	{"An address with NUL or broken UTF-8", "FRS-06 engine/server.TestNoAddressTakesWhatIsNoText"},
+	{"Once something has left", "engine.TestTheOriginIsForGood"},
+	{"The rest is in the log, under the request id", "engine/server.TestTheLogSaysWhatTheOperatorCanDo engine/server.TestARefusedSignatureIsFoundInTheLog engine/server.TestRefusalsTellWhatMayBeKnown PRV-15"},
+}
+
+// TEN-12 was claimed and not true: a sentence of the page is shown by tests that exist, or it goes.
+func TestEverySentenceOfTheSecurityPageIsPlayed(t *testing.T) {
+	t.Parallel()
+	sentences := securitySentences(t)
+	for _, s := range sentences {
+		if !slices.ContainsFunc(playedBy, func(p struct{ says, tests string }) bool { return strings.HasPrefix(s, p.says) }) {
+			t.Errorf("no test shows this sentence: name one in playedBy, or drop it\n%s", s)
+		}
+	}
+	known := map[string]map[string]source{}
+	for _, p := range playedBy {
+		if !slices.ContainsFunc(sentences, func(s string) bool { return strings.HasPrefix(s, p.says) }) {
+			t.Errorf("the page does not say any more: %s", p.says)
+		}
+		for _, name := range strings.Fields(p.tests) {
+			folder, test, isTest := strings.Cut(name, ".")
+			if isTest && known[folder] == nil {
+				known[folder] = testsOf(t, filepath.Join("..", folder))
+			}
+			if _, exists := known[folder][test]; isTest && !exists || !isTest && !isPlayed(name) {
+				t.Errorf("%s: there is no %s", p.says, name)
+			}
+		}
+		if p.tests == "" {
+			t.Errorf("no test shows: %s", p.says)
+		}
+	}
+}
+
+// isPlayed reports whether an attack of that id is played.
+func isPlayed(id string) bool {
+	return slices.ContainsFunc(sections, func(s section) bool {
+		return slices.ContainsFunc(s.attacks, func(a attack) bool { return a.id == id && a.play != nil })
+	})
+}
+
+var (
+	title = regexp.MustCompile(`\*\*([^*]*[.])\*\*\s*`) // of a paragraph: the sentences behind it say it
+	stop  = regexp.MustCompile(`[.]\s+([A-Z])`)
+)
+
+// securitySentences returns what the page claims, without its titles: its rows of where things lie, and its sentences.
+func securitySentences(t *testing.T) (all []string) {
+	t.Helper()
+	page, err := os.ReadFile("../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(page), "## What lies where\n")
+	text, _, ended := strings.Cut(text, "## How long a 404 takes\n")
+	if !found || !ended {
+		t.Fatal("docs/security.md has other headings")
+	}
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "## What holds\n", ""), "\n- ", "\n\n")
+	for paragraph := range strings.SplitSeq(text, "\n\n") {
+		paragraph = strings.TrimSpace(paragraph)
+		if strings.HasPrefix(paragraph, "|") {
+			for _, row := range strings.Split(paragraph, "\n")[2:] {
+				all = append(all, strings.TrimPrefix(row, "| "))
+			}
+			continue
+		}
+		paragraph = strings.Join(strings.Fields(strings.ReplaceAll(title.ReplaceAllString(paragraph, ""), "**", "")), " ")
+		for _, s := range strings.Split(stop.ReplaceAllString(paragraph, ".\n$1"), "\n") {
+			if s != "" {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
