@@ -174,6 +174,7 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO blocks VALUES ('\x01', 'outbound', ` + hard + `, 'b', now())`,
 		`INSERT INTO moves VALUES ('\x01', '\x02', now())`,
 		`INSERT INTO pins VALUES (` + hard + `, 'o', 'a', now())`,
+		`INSERT INTO attempts VALUES (gen_random_uuid(), now(), 3)`,
 		`INSERT INTO votes VALUES ('q', ` + hard + `, 1, now())`,
 	} {
 		run(t, databaseOf(t, c, u), q)
@@ -248,6 +249,9 @@ func TestEveryTableComesBackAsItWas(t *testing.T) {
 	everything(t, c, bob, cfg.Name)
 	run(t, databaseOf(t, c, bob), `ALTER DATABASE "`+databaseOf(t, c, bob)+`" SET datestyle = 'German'`) // whatever a server is set to
 	if err := c.SetUserState(t.Context(), bob, db.UserSuspended); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.SetOrigin(t.Context(), "", "https://example.org"); err != nil {
 		t.Fatal(err)
 	}
 	b := take(t, c)

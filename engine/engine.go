@@ -59,8 +59,14 @@ func openWithKeys(ctx context.Context, c Config, store db.Config, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	if _, err := e.keys.Instance(); err != nil {
-		return nil, errors.Join(fmt.Errorf("load the instance's keys: %w", err), e.Close(context.WithoutCancel(ctx)))
+	err = e.keepOrigin(ctx)
+	if err == nil {
+		if _, err = e.keys.Instance(); err != nil {
+			err = fmt.Errorf("load the instance's keys: %w", err)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.Close(context.WithoutCancel(ctx)))
 	}
 	return e, nil
 }

@@ -67,6 +67,11 @@ func (e *Engine) Restore(ctx context.Context, path string, r Restore) (RestoreRe
 	if err := p.fits(); err != nil {
 		return RestoreReport{}, err
 	}
+	if !r.User.IsZero() { // a whole backup brings its origin
+		if err := e.keepOrigin(ctx); err != nil {
+			return RestoreReport{}, err
+		}
+	}
 	if err := p.run(ctx); err != nil {
 		return RestoreReport{}, err
 	}

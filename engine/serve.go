@@ -52,6 +52,10 @@ type parts struct {
 // Serve runs until ctx ends, then drains within the configured time. ready is called once, when requests are answered.
 // The first part to end ends all. One process serves an instance: fault.Conflict when another one does.
 func (e *Engine) Serve(ctx context.Context, ready func(Serving)) error {
+	if e.cfg.isForTrying() {
+		e.log.InfoContext(ctx, "public_url is for trying only: no other machine reaches it", "public_url", e.cfg.PublicURL,
+			"hint", "set public_url before anybody writes anything: then it is for good")
+	}
 	if c := e.cfg.TLS; c.Cert != "" {
 		if _, err := tls.LoadX509KeyPair(c.Cert, c.Key); err != nil {
 			return fault.New(fault.Config, "tls.cert and tls.key: "+err.Error()).WithHint("both are PEM files that lightweb may read, and belong together")
@@ -91,7 +95,10 @@ func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener
 	if err != nil {
 		return errors.Join(err, public.Close(), admin.Close())
 	}
-	if err = e.db.Fit(ctx); err == nil {
+	if err = e.checkOrigin(ctx); err == nil { // from now on nobody changes it
+		err = e.db.Fit(ctx)
+	}
+	if err == nil {
 		err = e.relays.Refresh(ctx)
 	}
 	if err == nil {
