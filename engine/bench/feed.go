@@ -58,7 +58,7 @@ func (l FeedLoad) run(ctx context.Context, i *instance, r *Report) error {
 	}
 	var s *sent
 	c, err := i.time(ctx, func(ctx context.Context) (err error) {
-		s, err = send(ctx, traffic{address: i.setup.Listen, requests: [][]byte{request}, n: maxPages, clients: l.Clients, until: time.Now().Add(l.Duration)})
+		s, err = send(ctx, traffic{address: i.setup.Listen, requests: [][]byte{request}, n: maxPages, clients: l.Clients, during: l.Duration})
 		return err
 	})
 	if err != nil {

@@ -147,8 +147,8 @@ type traffic struct {
 	requests [][]byte // sent in turn
 	n        int
 	clients  int
-	rate     float64 // requests a second; as fast as answers come when 0
-	until    time.Time
+	rate     float64             // requests a second; as fast as answers come when 0
+	during   time.Duration       // no new request after that, but one of each client; until n are sent when 0
 	progress func(done, all int) // may be nil
 }
 
@@ -181,7 +181,7 @@ func send(ctx context.Context, t traffic) (*sent, error) {
 			defer stop()
 			for {
 				n := int(next.Add(1)) - 1
-				if n >= t.n || !t.until.IsZero() && time.Now().After(t.until) {
+				if n >= t.n || t.during > 0 && n >= len(conns) && time.Since(began) > t.during { // each client asks once, however slow this machine is
 					return nil
 				}
 				due := time.Now()
