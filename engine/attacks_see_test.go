@@ -3,7 +3,10 @@ package engine_test
 import (
 	"bytes"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,9 +119,137 @@ var see02 = attack{id: "SEE-02", sends: "a stranger's public note that mentions 
 	}
 }}
 
-var see03 = attack{id: "SEE-03", sends: "boosts, likes and replies that embed somebody else's note with other words", later: "the next release"}
+var see03 = attack{id: "SEE-03", sends: "boosts, likes and replies that embed somebody else's note with other words", happens: "202; a reader is shown the note as its author's server last said it, and the altered words nowhere", asks: 4, changes: true, play: func(s *siege) {
+	carols := s.writeAs(s.carol, "true", "carol's own words")
+	altered := func(id string, by string) vocab.Doc {
+		return vocab.Doc{"id": id, "type": "Note", "attributedTo": by, "content": "<p>altered words</p>", "name": "altered name", "summary": "altered summary", "contentMap": vocab.Doc{"en": "altered words"}}
+	}
+	boost := s.like(s.mallory, "boost")
+	boost["type"], boost["object"], boost["to"] = "Announce", altered(carols, string(s.carol.ID)), []any{s.alice.ID, string(vocab.Public)}
+	like := s.like(s.mallory, "like")
+	like["object"], like["target"] = altered(s.note, s.alice.ID), altered(carols, string(s.carol.ID))
+	reply := s.create(s.mallory, "reply")
+	note := reply["object"].(vocab.Doc)
+	note["inReplyTo"], note["quote"] = altered(s.note, s.alice.ID), altered(carols, string(s.carol.ID))
+	note["attachment"] = []any{altered(carols, string(s.carol.ID)), vocab.Doc{"type": "Note", "content": "altered words", "attributedTo": string(s.carol.ID)}}
+	note["replies"] = vocab.Doc{"type": "Collection", "items": []any{altered(carols, string(s.carol.ID))}}
+	honest := s.like(s.carol, "honest")
+	for _, a := range []vocab.Doc{boost, like, reply} {
+		s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", a))
+	}
+	s.accepted(s.post(s.carol, s.alice.ID+"/inbox", honest))
+	s.settle()
+	shown := s.everything()
+	for _, want := range []string{"carol's own words", "believe me", honest.Text("id"), boost.Text("id"), like.Text("id")} {
+		if !strings.Contains(shown, want) {
+			s.Errorf("a reader is not shown %s", want)
+		}
+	}
+	if at := strings.Index(shown, "altered"); at >= 0 {
+		s.Errorf("a reader is shown …%s", shown[max(0, at-500):min(len(shown), at+100)])
+	}
+}}
 
-var see04 = attack{id: "SEE-04", sends: "an Update of a note, then its Delete, and reads of every place where its old words can stand", later: "the next release"}
+var see04 = attack{id: "SEE-04", sends: "an Update of a note, then its Delete, and reads of every place where its old words can stand", happens: "the words that it had before are in no feed, activity, notification, reply, collection or event that is read", asks: 12, changes: true, play: func(s *siege) {
+	stays, carols := s.writeAs(s.carol, "stays", "words that stay"), s.writeAs(s.carol, "changes", "first words")
+	reply := s.create(s.mallory, "reply")
+	reply["object"].(vocab.Doc)["inReplyTo"] = vocab.Doc{"id": carols, "type": "Note", "attributedTo": string(s.carol.ID), "content": "first words"}
+	s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", reply))
+	_, own := s.alice.Post(s, map[string]any{"content": "first words of alice's", "visibility": "public"})
+	s.settle()
+	if shown := s.everything(); !strings.Contains(shown, "first words") || !strings.Contains(shown, "words that stay") {
+		s.Errorf("the notes are not shown before: %s", shown)
+	}
+	for _, step := range []struct {
+		change    func()
+		old, want []string
+	}{
+		{func() {
+			s.changeAs(s.carol, "Update", carols, "second words")
+			s.alice.Do(s, "UpdateObject", map[string]any{"objectId": own, "content": "second words of alice's"})
+		}, []string{"first words"}, []string{"words that stay", "second words", "second words of alice's"}},
+		{func() {
+			s.changeAs(s.carol, "Delete", carols, "")
+			s.alice.Do(s, "DeleteObject", map[string]any{"objectId": own})
+		}, []string{"first words", "second words"}, []string{"words that stay", stays}},
+	} {
+		step.change()
+		s.settle()
+		shown := s.everything() + string(s.get(nil, own).Body) + string(s.get(nil, s.activityOf(own)).Body)
+		for _, old := range step.old {
+			if at := strings.Index(shown, old); at >= 0 {
+				s.Errorf("a reader is shown …%s", shown[max(0, at-500):min(len(shown), at+100)])
+			}
+		}
+		for _, want := range step.want {
+			if !strings.Contains(shown, want) {
+				s.Errorf("a reader is not shown %s", want)
+			}
+		}
+	}
+}}
+
+// writeAs sends alice a public note of an actor's, which its server shows, and returns its id.
+func (s *siege) writeAs(a *peertest.Actor, name, words string) string {
+	s.Helper()
+	create := s.create(a, name)
+	note := create["object"].(vocab.Doc)
+	note["content"] = words
+	id := note.Text("id")
+	s.q.Serve(strings.TrimPrefix(id, s.q.Origin), note.JSON())
+	s.accepted(s.post(a, s.alice.ID+"/inbox", create))
+	return id
+}
+
+// changeAs sends alice an Update or Delete of a note of an actor's.
+func (s *siege) changeAs(a *peertest.Actor, kind, note, words string) {
+	s.Helper()
+	change := vocab.Doc{"id": note + "/" + kind, "type": kind, "actor": string(a.ID), "to": []any{s.alice.ID, string(vocab.Public)}, "object": note}
+	if kind == "Update" {
+		change["object"] = vocab.Doc{"id": note, "type": "Note", "attributedTo": string(a.ID), "content": words, "to": change["to"], "updated": time.Now().UTC().Format(time.RFC3339Nano)}
+	}
+	s.accepted(s.post(a, s.alice.ID+"/inbox", change))
+}
+
+// everything returns all that alice's own programs can read of what she got and wrote.
+func (s *siege) everything() string {
+	s.Helper()
+	var all strings.Builder
+	for _, name := range []string{"main", "notifications"} {
+		all.WriteString(s.pages("/api/feed?limit=100&feed="+name, func(page vocab.Doc) string {
+			for _, item := range page.Subs("items") {
+				all.Write(s.alice.Ask(s, http.MethodGet, "/api/feed/"+item.Text("id"), nil).Body)
+			}
+			if page.Text("next") == "" {
+				return ""
+			}
+			return "/api/feed?limit=100&feed=" + name + "&cursor=" + url.QueryEscape(page.Text("next"))
+		}))
+	}
+	for _, name := range []string{"inbox", "outbox"} {
+		all.WriteString(s.pages("/users/alice/"+name+"?page=true", func(page vocab.Doc) string { return strings.TrimPrefix(page.Text("next"), s.home.URL) }))
+	}
+	for _, payload := range s.alice.Column(s, `SELECT payload::text FROM event_outbox`) {
+		all.WriteString(payload)
+	}
+	return all.String()
+}
+
+// pages returns a page and those after it.
+func (s *siege) pages(path string, next func(page vocab.Doc) string) string {
+	s.Helper()
+	var all strings.Builder
+	for path != "" {
+		a := s.alice.Ask(s, http.MethodGet, path, nil)
+		page, err := vocab.ParseDoc(a.Body)
+		if a.Status != http.StatusOK || err != nil {
+			s.Fatalf("%s was answered %d: %v", path, a.Status, err)
+		}
+		all.Write(a.Body)
+		path = next(page)
+	}
+	return all.String()
+}
 
 var see05 = attack{id: "SEE-05", sends: "a reply to a post of alice's, for her followers and not for everybody, by somebody whom she does not follow", happens: "it is forwarded and stands in the thread, here and elsewhere (ActivityPub 7.1.2); the same words about nothing of hers are a letter of a stranger, and are not", changes: true, asks: 8, play: func(s *siege) {
 	create, post := s.alice.Post(s, map[string]any{"content": "and you?", "visibility": "public"})
