@@ -206,3 +206,37 @@ func TestAnActorHasOneReactionOfAKind(t *testing.T) {
 		return nil
 	})
 }
+
+func TestAnActorThatWritesItsIDInAnotherForm(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	const written = "https://Peer.example/users/dan"
+	dan, err := vocab.ParseActor([]byte(`{"id":"` + written + `","type":"Person","inbox":"` + written + `/inbox","followers":"` + written + `/followers"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		if err := tx.SaveActor(ctx, dan, now); err != nil {
+			return err
+		}
+		if err := tx.SetRelationship(ctx, db.Relationship{Actor: dan.ID, Type: db.Follower, Status: db.Accepted, Activity: dan.ID + "/follow"}, now); err != nil {
+			return err
+		}
+		to, err := tx.FollowerDestinations(ctx)
+		if want := []db.Destination{{Actor: "https://peer.example/users/dan", Written: written, Inbox: "https://peer.example/users/dan/inbox"}}; err != nil || !slices.Equal(to, want) {
+			t.Errorf("FollowerDestinations = %+v, %v; want %+v", to, err, want)
+		}
+		there, err := tx.FollowersOf(ctx, dan.ID.Origin(), 2)
+		if err != nil || !slices.Equal(there, []string{written}) {
+			t.Errorf("FollowersOf = %q, %v; want the id as its server writes it", there, err)
+		}
+		again, err := tx.Actor(ctx, dan.ID)
+		if err != nil || again == nil || again.Written != written || again.Followers != "https://peer.example/users/dan/followers" {
+			t.Errorf("Actor = %+v, %v", again, err)
+		}
+		return err
+	})
+	if got := held(t, databaseOf(t, c, u), `SELECT uri, written, raw ->> 'followers' FROM actors`); !slices.Equal(got, []string{"(https://peer.example/users/dan,https://Peer.example/users/dan,https://peer.example/users/dan/followers)"}) {
+		t.Errorf("stored %q", got)
+	}
+}

@@ -24,6 +24,7 @@ var idn01 = attack{id: "IDN-01", sends: "one actor under several spellings of it
 	happens: "one actor, one relationship, one member; after the Block nothing for followers or the group leaves to any spelling, and nothing by any takes effect; an honest actor beside it, who writes its id in such a way, is named in its own spelling",
 	changes: true, asks: 40, play: func(s *siege) {
 		m := newManyNames(s)
+		m.names()
 		for n := range m.spellings {
 			s.accepted(m.post(n, "Follow", s.alice.ID))
 			s.alice.Do(s, "AddToGroup", map[string]any{"name": "inner-circle", "actorUri": m.spellings[n]})
@@ -100,6 +101,34 @@ func newManyNames(s *siege) *manyNames {
 		}
 	}
 	return m
+}
+
+// names lets alice do what names dave and what is his, and wants him to be sent nothing but his own spelling.
+func (m *manyNames) names() {
+	m.Helper()
+	note := m.writes(m.dave, "note", m.alice.ID, everybody)
+	m.accepted(m.siege.post(m.dave, m.alice.ID+"/inbox", but(m.does(m.dave, "Create", note), "to", []any{m.alice.ID, everybody})))
+	canonical := strings.Replace(note.Text("id"), "LocalHost", "localhost", 1)
+	for _, act := range []struct {
+		action string
+		params map[string]any
+	}{
+		{"Follow", map[string]any{"actorUri": m.spelledDave()}}, {"Unfollow", map[string]any{"actorUri": m.spelledDave()}},
+		{"Like", map[string]any{"objectId": canonical}}, {"Unlike", map[string]any{"objectId": canonical}},
+		{"Reply", map[string]any{"objectId": canonical, "content": "hello"}}, {"Boost", map[string]any{"objectId": canonical}},
+	} {
+		before := len(m.peer.Posted())
+		m.alice.Do(m, act.action, act.params)
+		m.settle()
+		for _, p := range m.peer.Posted()[before:] {
+			if !strings.Contains(string(p.Content), m.written) || strings.Contains(string(p.Content), "http://localhost") {
+				m.Errorf("%s does not name things as dave writes them: %s", act.action, p.Content)
+			}
+		}
+		if n := len(m.peer.Posted()) - before; n != 1 {
+			m.Errorf("%s came to dave %d times", act.action, n)
+		}
+	}
 }
 
 // post sends something by mallory under a spelling.
