@@ -178,8 +178,8 @@ var copies = func() []string {
 		`INSERT INTO activities (id, uri, direction, type, actor_uri, object_uri, published, raw)
 			SELECT ` + id + `, ` + renamed("uri") + `, direction, type, actor_uri, ` + renamed("object_uri") + `, ` + older + `, ` + raw + `
 			FROM activities` + numbers + `WHERE uri = @activity`,
-		`INSERT INTO objects (id, uri, published, raw)
-			SELECT ` + id + `, ` + renamed("uri") + `, ` + older + `, ` + raw + ` FROM objects` + numbers + `WHERE uri = @object`,
+		`INSERT INTO objects (id, uri, published, raw, readable)
+			SELECT ` + id + `, ` + renamed("uri") + `, ` + older + `, ` + raw + `, readable FROM objects` + numbers + `WHERE uri = @object`,
 		`INSERT INTO feed (id, activity_uri, actor_uri, published)
 			SELECT ` + id + `, ` + renamed("activity_uri") + `, actor_uri, ` + older + ` FROM feed` + numbers + `WHERE activity_uri = @activity`,
 		`INSERT INTO seen (digest)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -447,4 +448,33 @@ func TestAPageBringsItsActorsOnceAndPostsInTheReadersLanguage(t *testing.T) {
 	if d := cmp.Diff(map[vocab.ID]string{bob: "followers word", me: "unlisted mine"}, shown); d != "" {
 		t.Error("items (-want +got):\n", d)
 	}
+}
+
+// A page that clients read often is not made of what they were told already.
+func TestAPageOfOrdinaryNotesIsSmall(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	sent, err := os.ReadFile("../../testdata/activities/mastodon/create_note.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 20 {
+		raw := strings.ReplaceAll(string(sent), "112", fmt.Sprint(111_000_000_000_000+n))
+		d, err := vocab.ParseDoc([]byte(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := vocab.ID(d.Sub("object").Text("id"))
+		f.object(id, string(d.Sub("object").JSON()))
+		f.create(fmt.Sprint("create", n), raw, id)
+	}
+	page, err := f.Page(t.Context(), f.alice, feed.Main, "", 20)
+	if err != nil || len(page.Items) != 20 {
+		t.Fatal(len(page.Items), err)
+	}
+	body, err := vocab.Marshal(page)
+	if err != nil || len(body) > 40_000 {
+		t.Errorf("20 notes take %d bytes, %v, want 40,000 at most: %s", len(body), err, body[:4000])
+	}
+	t.Logf("%d bytes", len(body))
 }
