@@ -252,7 +252,7 @@ func (e *Engine) parts() *parts {
 		Log:           e.log.With("component", "outbox"), Metrics: e.metrics, Now: e.now,
 	})
 	s := server.New(server.Deps{
-		Store: e.db, Local: e.local, Verifier: e.verifier, Clients: policy.NewLimiter(limit(e.cfg.Limits.InboxAddressRate), e.now, maxLimited), Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed,
+		Store: e.db, Local: e.local, Verifier: e.verifier, Clients: policy.InboxRequests.LimiterAt(limit(e.cfg.Limits.InboxAddressRate), e.now), Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed,
 		Profiles: e.profiles, Gate: e.gate, Version: e.cfg.Version, BodyLimit: e.cfg.Limits.Body, PageSize: e.cfg.Federation.PageSize,
 		CORSOrigins:    e.cfg.API.CORSOrigins,
 		SecureMode:     e.cfg.Federation.SecureMode || e.cfg.Federation.Mode == "allowlist",
@@ -270,8 +270,8 @@ func (e *Engine) parts() *parts {
 func (e *Engine) newInbox(handlers *handler.Registry, wake func(vocab.Username), reg prometheus.Registerer) *inbox.Inbox {
 	return inbox.New(inbox.Deps{
 		Store: e.db, Local: e.local, Actors: e.actors, Verifier: e.verifier, Gate: e.gate,
-		Hosts:    policy.NewLimiter(limit(e.cfg.Limits.InboxHostRate), e.now, maxLimited),
-		Senders:  policy.NewLimiter(limit(e.cfg.Limits.InboxActorRate), e.now, maxLimited),
+		Hosts:    policy.HostRequests.LimiterAt(limit(e.cfg.Limits.InboxHostRate), e.now),
+		Senders:  policy.ActorRequests.LimiterAt(limit(e.cfg.Limits.InboxActorRate), e.now),
 		Handlers: handlers, Profiles: e.profiles, Relays: e.relays, Wake: wake, Heard: e.hosts.Heard,
 		Log: e.log.With("component", "inbox"), Metrics: reg, Now: e.now,
 	})

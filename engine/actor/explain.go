@@ -78,3 +78,5 @@ func (g given) renewKey(context.Context, *vocab.Actor, vocab.ID) (*vocab.Actor, 
 }
 
 func (g given) owns(vocab.ID) bool { return false }
+
+func (given) NoteProof(context.Context, string, bool) {}

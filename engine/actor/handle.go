@@ -154,7 +154,7 @@ func (f fingers) ask(ctx context.Context, h handle) (found, error) {
 	if err := f.Gate.Check(h.host); err != nil {
 		return found{}, err
 	}
-	leave, err := f.queue.enter(h.host)
+	leave, err := f.queue.enter(ctx, h.host)
 	if err != nil {
 		return found{}, err
 	}

@@ -141,7 +141,7 @@ func (r *Resolver) fetchKey(ctx context.Context, keyID vocab.ID) (claim, error) 
 	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) < refreshEvery {
 		return c, nil // the key was heard just now; it is its owner who does not list it
 	}
-	if err := r.spend(keyID); err != nil {
+	if err := r.spend(ctx, r.rate, keyID); err != nil {
 		return claim{}, err
 	}
 	asked := r.Now()

@@ -22,7 +22,7 @@ func (r *Resolver) Object(ctx context.Context, id vocab.ID, as *vocab.Username) 
 	}
 	req := transport.Request{URL: id}
 	d, err := share(ctx, r, "object", id, func(ctx context.Context) (document, error) {
-		if err := spend(r.objectRate, id); err != nil {
+		if err := r.spend(ctx, r.objectRate, id); err != nil {
 			return document{}, err
 		}
 		return r.own(ctx, req)

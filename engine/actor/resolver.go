@@ -56,11 +56,12 @@ type ResolverDeps struct {
 // fetches our key while we fetch its, waits for nothing.
 type Resolver struct {
 	ResolverDeps
-	rate       *policy.Limiter // of actors and keys
-	ownRate    *policy.Limiter // of fetches that an actor's own Updates cause, by actor
-	objectRate *policy.Limiter
+	rate       *policy.SharedLimiter // of actors and keys
+	ownRate    *policy.SharedLimiter // of fetches that an actor's own Updates cause, by actor
+	objectRate *policy.SharedLimiter
 	flights    singleflight.Group
 	queue      queue
+	standings  standings
 
 	actors   *lru[vocab.ID, *db.RemoteActor] // by canonical id
 	claims   *lru[vocab.ID, claim]           // by key id, of keys that lie outside the document of their actor
@@ -82,10 +83,11 @@ const (
 func NewResolver(d ResolverDeps) *Resolver {
 	return &Resolver{
 		ResolverDeps: d,
-		rate:         policy.NewLimiter(d.KeyRate, d.Now, remembered),
-		ownRate:      policy.NewLimiter(policy.Rate{PerSecond: 3.0 / 60, Burst: 3}, d.Now, remembered),
-		objectRate:   policy.NewLimiter(policy.Rate{PerSecond: 5, Burst: 200}, d.Now, remembered),
-		queue:        queue{hosts: map[string]int{}},
+		rate:         policy.KeyFetches.SharedAt(d.KeyRate, d.Now),
+		ownRate:      policy.OwnUpdates.Shared(d.Now),
+		objectRate:   policy.ObjectFetches.Shared(d.Now),
+		standings:    newStandings(d.Now),
+		queue:        newQueue(),
 		actors:       newLRU[vocab.ID](remembered, actorRoom, weight),
 		claims:       newLRU[vocab.ID, claim](remembered, 0, nil),
 		handles:      newLRU[string, confirmed](remembered, 0, nil),
@@ -224,7 +226,7 @@ func (r *Resolver) renew(ctx context.Context, id vocab.ID, have *db.RemoteActor)
 
 // ask fetches the actor, and remembers what its server says.
 func (r *Resolver) ask(ctx context.Context, id vocab.ID, have *db.RemoteActor) (*db.RemoteActor, error) {
-	if err := r.spend(id); err != nil {
+	if err := r.spend(ctx, r.rate, id); err != nil {
 		return nil, err
 	}
 	asked := r.Now()

@@ -14,11 +14,6 @@ import (
 )
 
 const (
-	// Bounds of those who wait for another server: beyond them nobody starts to. They are what a peer that never answers
-	// can take from everybody else.
-	maxWaitingHost = 8
-	maxWaiting     = 256
-
 	// What failed is not tried again for so long; twice as long each time it fails again.
 	firstPause = time.Minute
 	lastPause  = time.Hour
@@ -27,31 +22,60 @@ const (
 	flightTime = time.Minute
 )
 
-// queue counts who waits for which host.
+// queue counts who waits for which host: what a peer that never answers can take from everybody else.
 type queue struct {
+	all *policy.Pool
+
 	mu    sync.Mutex
-	all   int
-	hosts map[string]int // by registrable domain, so that a wildcard in somebody's DNS buys nothing
+	hosts map[string]*policy.Pool // by registrable domain, so that a wildcard in somebody's DNS buys nothing
 }
 
-// enter lets the caller wait for host until it calls leave.
-func (q *queue) enter(host string) (leave func(), err error) {
-	domain := policy.RegistrableDomain(host)
+func newQueue() queue {
+	return queue{all: policy.KeyWaiters.NewPool(), hosts: map[string]*policy.Pool{}}
+}
+
+// enter lets the payer of ctx wait for host until it calls leave.
+func (q *queue) enter(ctx context.Context, host string) (leave func(), err error) {
+	domain, payer := policy.RegistrableDomain(host), policy.PayerOf(ctx)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.all >= maxWaiting || q.hosts[domain] >= maxWaitingHost {
-		return nil, fault.New(fault.Unavailable, "too many requests wait for that server").WithCode("too_many_waiting").After(firstPause)
+	at := q.hosts[domain]
+	if at == nil {
+		at = policy.HostWaiters.NewPool()
 	}
-	q.all++
-	q.hosts[domain]++
+	if !q.all.Take(payer, 1) {
+		return nil, errWaiting
+	}
+	if !at.Take(payer, 1) {
+		q.all.Give(payer, 1)
+		return nil, errWaiting
+	}
+	q.hosts[domain] = at
 	return func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.all--
-		if q.hosts[domain]--; q.hosts[domain] == 0 {
+		q.all.Give(payer, 1)
+		if at.Give(payer, 1); at.Used() == 0 {
 			delete(q.hosts, domain)
 		}
 	}, nil
+}
+
+var errWaiting = fault.New(fault.Unavailable, "too many requests wait for that server").WithCode("too_many_waiting").After(firstPause)
+
+// waitKey is where a context holds what to do before waiting.
+type waitKey struct{}
+
+// BeforeWaiting returns ctx for work before which do is called when it has to wait for another server.
+func BeforeWaiting(ctx context.Context, do func()) context.Context {
+	return context.WithValue(ctx, waitKey{}, do)
+}
+
+// beginWaiting does what was to be done before waiting.
+func beginWaiting(ctx context.Context) {
+	if do, _ := ctx.Value(waitKey{}).(func()); do != nil {
+		do()
+	}
 }
 
 // failure is why something could not be fetched, and until when it is not tried again.
@@ -69,17 +93,18 @@ func share[T any](ctx context.Context, r *Resolver, what string, id vocab.ID, wo
 	if err := r.failed(name); err != nil {
 		return none, err
 	}
-	leave, err := r.queue.enter(id.Host())
+	leave, err := r.queue.enter(ctx, id.Host())
 	if err != nil {
 		return none, err
 	}
 	defer leave()
+	beginWaiting(ctx)
 	flight := r.flights.DoChan(name, func() (any, error) {
 		if err := r.failed(name); err != nil { // meanwhile, for somebody who asked before
 			return none, err
 		}
 		// Who asked first may hang up while others still wait.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flightTime)
+		ctx, cancel := context.WithTimeout(BeforeWaiting(context.WithoutCancel(ctx), nil), flightTime)
 		defer cancel()
 		v, err := survive(ctx, work)
 		r.note(name, err)
@@ -143,12 +168,10 @@ func blamesPeer(err error) bool {
 // codesOfDatabase begin what db calls a server of ours that does not answer, or has no room.
 const codesOfDatabase = "database_"
 
-// spend counts one fetch of an actor or key against the domain of id.
-func (r *Resolver) spend(id vocab.ID) error { return spend(r.rate, id) }
-
-func spend(l *policy.Limiter, id vocab.ID) error {
-	if ok, after := l.Allow(policy.RegistrableDomain(id.Host())); !ok {
-		return fault.New(fault.RateLimited, "too much of that domain was asked for").WithCode("key_fetch_rate").After(after)
+// spent returns the refusal of a fetch for which nothing is left.
+func spent(ok bool, after time.Duration) error {
+	if ok {
+		return nil
 	}
-	return nil
+	return fault.New(fault.RateLimited, "too much of that domain was asked for").WithCode("key_fetch_rate").After(max(after, time.Second))
 }

@@ -55,7 +55,7 @@ func TestOnlySoManyWait(t *testing.T) {
 		t.Helper()
 		var all []func()
 		for i := range count {
-			leave, err := n.queue.enter(host(i))
+			leave, err := n.queue.enter(ctx, host(i))
 			if err != nil {
 				t.Fatalf("waiter %d: %v", i, err)
 			}
@@ -67,9 +67,9 @@ func TestOnlySoManyWait(t *testing.T) {
 			}
 		}
 	}
-	empty := fill(maxWaitingHost, func(int) string { return p.host() })
+	empty := fill(int(policy.HostWaiters.Pool), func(int) string { return p.host() })
 	_, err := n.Resolve(ctx, p.id("/users/bob"))
-	checkKind(t, "Resolve at a host for which eight wait", err, fault.Unavailable)
+	checkKind(t, "Resolve at a host for which as many wait as may", err, fault.Unavailable)
 	_, _, err = n.Object(ctx, p.id("/notes/1"), nil)
 	checkKind(t, "Object", err, fault.Unavailable)
 	_, err = n.Handle(ctx, "bob@"+p.host())
@@ -81,20 +81,20 @@ func TestOnlySoManyWait(t *testing.T) {
 	if _, err := n.Resolve(ctx, p.id("/users/bob")); err != nil {
 		t.Errorf("that too many waited is held against the peer: %v", err)
 	}
-	empty = fill(maxWaiting, func(i int) string { return fmt.Sprintf("h%d.example", i) })
+	empty = fill(int(policy.KeyWaiters.Pool), func(i int) string { return fmt.Sprintf("h%d.example", i) })
 	_, err = n.Resolve(ctx, p.id("/users/carol"))
 	checkKind(t, "Resolve when 256 wait", err, fault.Unavailable)
 	if _, err := n.Resolve(ctx, p.id("/users/bob")); err != nil {
 		t.Errorf("who is known has to wait: %v", err)
 	}
 	empty()
-	wildcard := fill(maxWaitingHost, func(i int) string { return fmt.Sprintf("h%d.wild.example.com", i) })
-	if _, err := n.queue.enter("another.wild.example.com"); fault.KindOf(err) != fault.Unavailable {
+	wildcard := fill(int(policy.HostWaiters.Pool), func(i int) string { return fmt.Sprintf("h%d.wild.example.com", i) })
+	if _, err := n.queue.enter(ctx, "another.wild.example.com"); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("a wildcard in the DNS buys more places: %v", err)
 	}
 	wildcard()
-	if n.queue.all != 0 || len(n.queue.hosts) != 0 {
-		t.Errorf("%d places are still taken, %v", n.queue.all, n.queue.hosts)
+	if n.queue.all.Used() != 0 || len(n.queue.hosts) != 0 {
+		t.Errorf("%d places are still taken, %v", n.queue.all.Used(), n.queue.hosts)
 	}
 }
 

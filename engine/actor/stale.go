@@ -7,6 +7,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -91,7 +92,7 @@ func (r *Resolver) Changed(ctx context.Context, id vocab.ID, came time.Time) (*v
 // askAgain asks for an actor that was asked for just now. What is known of its keys from elsewhere is forgotten: it may
 // have announced another one.
 func (r *Resolver) askAgain(ctx context.Context, id vocab.ID, have *db.RemoteActor) (*db.RemoteActor, error) {
-	if ok, after := r.ownRate.Allow(string(id.Canonical())); !ok {
+	if ok, after := r.ownRate.Allow(string(id.Canonical()), policy.PayerOf(ctx), 0); !ok {
 		return nil, fault.New(fault.RateLimited, "the actor changed too often").After(after)
 	}
 	// A fetch that is under way began before the change: it is not joined.

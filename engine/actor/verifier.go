@@ -25,6 +25,7 @@ type finder interface {
 	ByKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor, error)
 	renewKey(ctx context.Context, a *vocab.Actor, keyID vocab.ID) (*vocab.Actor, error)
 	owns(id vocab.ID) bool // it is of this server
+	NoteProof(ctx context.Context, host string, proven bool)
 }
 
 // NewVerifier returns a verifier of requests to origin.
@@ -62,6 +63,17 @@ var senderChecks = []signature.Check[*sender]{
 // Unauthenticated, a blocked host Forbidden. The fault is Gone when the actor was deleted, and one of passing when nobody
 // can tell now: the request may then come again.
 func (v *Verifier) Signer(ctx context.Context, claims []signature.Claim, want vocab.ID) (*vocab.Actor, error) {
+	a, err := v.findSigner(ctx, claims, want)
+	switch {
+	case err == nil:
+		v.actors.NoteProof(ctx, a.ID.Host(), true)
+	case fault.KindOf(err) == fault.Unauthenticated:
+		v.actors.NoteProof(ctx, "", false)
+	}
+	return a, err
+}
+
+func (v *Verifier) findSigner(ctx context.Context, claims []signature.Claim, want vocab.ID) (*vocab.Actor, error) {
 	var other *vocab.Actor
 	var refusal error
 	for _, c := range claims {

@@ -11,34 +11,22 @@ import (
 // pass on without a proof the actor's server is asked, and so it is for each post that a relay passes on, and what anybody
 // sends to users who never asked for it is stored. knocks are the requests counted just now.
 type bounds struct {
-	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, fetchedForRelay, announced, knocks *policy.Limiter
+	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, fannedOut, announced, fetchedForRelay, knocks *policy.Limiter
 }
 
-// maxBounded bounds how many senders and domains are remembered.
-const maxBounded = 10_000
-
-const (
-	// dailyStored is how many bytes a domain may have stored a day for users who do not follow the sender.
-	dailyStored = 256 << 20
-	// perStored is what a row takes beside the document in it, in bytes.
-	perStored = 2 << 10
-	// knockTime is how soon after the first knock a second one comes.
-	knockTime = 10 * time.Second
-)
+// perStored is what a row takes beside the document in it, in bytes.
+const perStored = 2 << 10
 
 func newBounds(now func() time.Time) bounds {
 	return bounds{
-		passedOfSender:  policy.NewLimiter(policy.Rate{PerSecond: 1.0 / 60, Burst: 30}, now, maxBounded),
-		passedOfDomain:  policy.NewLimiter(policy.Rate{PerSecond: 1, Burst: 300}, now, maxBounded),
-		reportsOfDomain: policy.NewLimiter(policy.Rate{PerSecond: 1.0 / 60, Burst: 100}, now, maxBounded),
-		askedForDomain:  policy.NewLimiter(policy.Rate{PerSecond: 1, Burst: 100}, now, maxBounded),
-		storedOfDomain:  policy.NewLimiter(daily(dailyStored), now, maxBounded),
-		fetchedForRelay: policy.NewLimiter(policy.Rate{PerSecond: 2, Burst: 200}, now, maxBounded),
-		announced:       policy.NewLimiter(policy.Rate{PerSecond: 1.0 / 60, Burst: 1}, now, maxBounded),
-		knocks:          policy.NewLimiter(policy.Rate{PerSecond: 1 / knockTime.Seconds(), Burst: 1}, now, maxBounded),
+		passedOfSender:  policy.ActorForwards.Limiter(now),
+		passedOfDomain:  policy.DomainForwards.Limiter(now),
+		reportsOfDomain: policy.Reports.Limiter(now),
+		askedForDomain:  policy.Vouching.Limiter(now),
+		storedOfDomain:  policy.StrangersStorage.Limiter(now),
+		fannedOut:       policy.FanOut.Limiter(now),
+		fetchedForRelay: policy.RelayFetches.Limiter(now),
+		announced:       policy.AnnouncedKeys.Limiter(now),
+		knocks:          policy.SecondKnocks.Limiter(now),
 	}
-}
-
-func daily(n int) policy.Rate {
-	return policy.Rate{PerSecond: float64(n) / (24 * time.Hour).Seconds(), Burst: n}
 }

@@ -12,21 +12,21 @@ import (
 func (i *Inbox) Waiting() int {
 	i.writers.mu.Lock()
 	defer i.writers.mu.Unlock()
-	return i.writers.waiting
+	return int(i.writers.places.Used())
 }
 
 // Held returns how many bytes of bodies the writers hold.
 func (i *Inbox) Held() int64 {
 	i.writers.mu.Lock()
 	defer i.writers.mu.Unlock()
-	return i.writers.held
+	return i.writers.memory.Used()
 }
 
 // Limit bounds how many activities may wait, and how many bytes their bodies may have.
 func (i *Inbox) Limit(n int, bytes int64) {
 	i.writers.mu.Lock()
 	defer i.writers.mu.Unlock()
-	i.writers.limit, i.writers.bytes = n, bytes
+	i.writers.places, i.writers.memory = policy.Queue.PoolOf(int64(n)), policy.QueueBytes.PoolOf(bytes)
 }
 
 // Backoff sets how long a parked user is left alone at first, and at most. It must be called before anything is received.
@@ -59,7 +59,7 @@ func (i *Inbox) Offers() int {
 
 // StoreDaily bounds how many bytes a domain may have stored a day for users who do not follow the sender.
 func (i *Inbox) StoreDaily(n int) {
-	i.bounds.storedOfDomain = policy.NewLimiter(daily(n), i.Now, maxBounded)
+	i.bounds.storedOfDomain = policy.StrangersStorage.LimiterAt(policy.Daily(n), i.Now)
 }
 
 // FlushIgnored writes what was kept for nobody.

@@ -24,11 +24,9 @@ const (
 )
 
 const (
-	mostIgnored     = 200_000 // remembered in all
-	mostUnwritten   = 10_000  // in memory; beyond, they are only counted
-	trimEvery       = 1_000   // written between two looks at how many there are
-	loggedPerSecond = 1
-	loggedAtOnce    = 100
+	mostIgnored   = 200_000 // remembered in all
+	mostUnwritten = 10_000  // in memory; beyond, they are only counted
+	trimEvery     = 1_000   // written between two looks at how many there are
 )
 
 // ignored remembers what is kept for nobody. It is written behind: a crash may lose what came in the last seconds.
@@ -43,7 +41,7 @@ type ignored struct {
 }
 
 func newIgnored(i *Inbox) *ignored {
-	return &ignored{inbox: i, log: policy.NewLimiter(policy.Rate{PerSecond: loggedPerSecond, Burst: loggedAtOnce}, i.Now, 1), written: trimEvery}
+	return &ignored{inbox: i, log: policy.IgnoredLines.Limiter(i.Now), written: trimEvery}
 }
 
 // add remembers that an activity is kept for nobody; by is who sent it here. What this server's own users send is known
@@ -58,7 +56,7 @@ func (g *ignored) add(id vocab.ID, kind string, by vocab.ID, reason string) {
 	if len(g.unwritten) < mostUnwritten {
 		g.unwritten = append(g.unwritten, db.Ignored{Activity: id, Reason: reason, Host: policy.RegistrableDomain(by.Host()), At: g.inbox.Now()})
 	}
-	if ok, _ := g.log.Allow(""); !ok {
+	if ok, _ := g.log.Allow(policy.RegistrableDomain(by.Host())); !ok {
 		g.unlogged++
 		return
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
@@ -51,16 +50,14 @@ type Inbox struct {
 	known     *known
 	followers *synchronizer
 	renewer   *renewer
-	room      *semaphore.Weighted // bytes of memory for requests under way
+	room      *policy.Pool // bytes of memory for requests under way
 	bounds    bounds
 	ignored   *ignored
 	metrics   metrics
 }
 
-// What requests under way may take of the memory, all together and each, in bytes. A parsed document takes many times
-// those it was written with.
+// What a request under way takes of the memory, in bytes. A parsed document takes many times those it was written with.
 const (
-	maxRoom    = 512 << 20
 	perRequest = 16 << 10
 	perByte    = 16
 )
@@ -70,6 +67,8 @@ type receiving struct {
 	pipeline.Inbound
 	came    time.Time
 	claims  []signature.Claim
+	payer   string                     // for the memory it takes
+	room    int64                      // bytes of memory it holds
 	foreign bool                       // parseBody: no claim is by a key of the actor's server
 	signer  *vocab.Actor               // verifySignature: who made the request
 	passer  *vocab.Actor               // verifySignature: who made the request, when that is not the activity's actor
@@ -85,6 +84,7 @@ type receiving struct {
 type applying struct {
 	handler.Received
 	raw     json.RawMessage // the activity as it is stored
+	payer   string          // who caused it: see receiving.pays
 	tx      *db.Tx
 	blocked bool // the user blocks, or the policy refuses, who is behind it
 	stored  bool // persist: the activity is in the user's database
@@ -94,7 +94,7 @@ type applying struct {
 
 // New returns an inbox. It holds the table of contents of both halves.
 func New(d Deps) *Inbox {
-	i := &Inbox{Deps: d, known: newKnown(), room: semaphore.NewWeighted(maxRoom), bounds: newBounds(d.Now), metrics: newMetrics(d.Metrics)}
+	i := &Inbox{Deps: d, known: newKnown(), room: policy.Memory.NewPool(), bounds: newBounds(d.Now), metrics: newMetrics(d.Metrics)}
 	i.receiving = pipeline.New("receive", d.Log, d.Metrics,
 		pipeline.Do("receive", i.receive),
 		pipeline.Do("parseBody", i.parseBody),
@@ -142,11 +142,11 @@ func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user 
 // admit runs Receive while there is room for what it takes: nobody fills the memory with bodies, least of all before it
 // is known who sent them.
 func (i *Inbox) admit(ctx context.Context, x *receiving) error {
-	takes := min(perRequest+perByte*int64(len(x.Body)), maxRoom)
-	if !i.room.TryAcquire(takes) {
-		return errFull
+	x.payer = policy.PayerOf(ctx)
+	if err := i.takeRoom(x); err != nil {
+		return err
 	}
-	defer i.room.Release(takes)
+	defer i.giveRoom(x)
 	return i.receiving.Run(ctx, x)
 }
 

@@ -17,6 +17,7 @@ const journalTime = 10 * time.Second
 // and entries that are queued. It is ended in the journal when there is none of both.
 type row struct {
 	key     db.IntakeKey
+	payer   string
 	writing int // requests
 	left    int // entries
 	at      db.IntakeRow
@@ -35,7 +36,7 @@ func (w *writers) keep(ctx context.Context, x *receiving, raw json.RawMessage, r
 	if refused != nil {
 		in.ReceivedAt = refused.x.Now
 	}
-	r, places, err := w.begin(&in, refused)
+	r, places, err := w.begin(&in, x.pays(), refused)
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (w *writers) drive(r *row, recipients []vocab.Username, places map[vocab.Us
 			r.left++
 			places[u].ready = true
 		} else {
-			w.waiting--
+			w.places.Give(r.payer, 1)
 			w.remove(u, places[u])
 		}
 		w.start(u)
@@ -79,31 +80,43 @@ func (w *writers) drive(r *row, recipients []vocab.Username, places map[vocab.Us
 
 // begin sorts out for whom the activity waits, gives it its place in every recipient's queue, counts those who will be
 // queued, and announces the row: it is not ended while somebody writes it, and the writers are not closed.
-func (w *writers) begin(in *db.Intake, refused *entry) (*row, map[vocab.Username]*entry, error) {
+func (w *writers) begin(in *db.Intake, payer string, refused *entry) (*row, map[vocab.Username]*entry, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.full() {
+	r := w.rows[in.Key]
+	if r == nil {
+		r = &row{key: in.Key, payer: payer}
+	}
+	queued, size := w.countQueued(in, refused)
+	if w.closed || !w.takePlaces(r.payer, queued, size) {
 		if refused != nil {
 			w.remove(in.Recipients[0], refused)
 			w.start(in.Recipients[0])
 		}
 		return nil, nil, errFull
 	}
-	r := w.rows[in.Key]
-	if r == nil {
-		r = &row{key: in.Key}
-		w.rows[in.Key] = r
-	}
+	w.rows[in.Key] = r
 	places := w.occupy(in, r, refused)
 	r.writing++
 	w.running.Add(1)
-	w.waiting += len(in.Recipients)
-	if len(in.Recipients) > 0 {
-		size := int64(len(in.Raw) + len(in.Fetched))
-		r.size += size
-		w.held += size
-	}
+	r.size += size
 	return r, places, nil
+}
+
+// countQueued returns how many entries an activity will have in memory, and how many bytes. The caller holds mu.
+func (w *writers) countQueued(in *db.Intake, refused *entry) (entries int, bytes int64) {
+	if refused != nil {
+		return 0, 0
+	}
+	for _, u := range in.Recipients {
+		if w.parked[u] == nil {
+			entries++
+		}
+	}
+	if entries > 0 {
+		bytes = min(int64(len(in.Raw)+len(in.Fetched)), largest)
+	}
+	return entries, bytes
 }
 
 // occupy gives an activity its number and its places, and divides its recipients. The caller holds mu.
@@ -149,7 +162,7 @@ func (w *writers) settleRow(r *row) {
 		return
 	}
 	delete(w.rows, r.key)
-	w.held -= r.size
+	w.memory.Give(r.payer, r.size)
 	if !r.kept {
 		w.inbox.ignored.add(r.activity, r.kind, r.by, r.reason)
 	}

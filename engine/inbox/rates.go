@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"slices"
 	"time"
 
@@ -22,7 +23,7 @@ func (i *Inbox) ready(host string) error {
 // second knock, and not counted: many peers knock twice whatever they were told.
 func (i *Inbox) count(x *receiving, signer vocab.ID) error {
 	digest := sha256.Sum256(x.Body)
-	knock := func(d signature.Dialect) string { return d.String() + string(digest[:]) }
+	knock := func(d signature.Dialect) string { return d.String() + string(digest[:]) + string(signer) } // nobody uses up another's
 	this, other := knock(signature.RFC9421), knock(signature.Cavage)
 	if x.claims[0].Dialect == signature.Cavage { // one request has claims of one dialect
 		this, other = other, this
@@ -42,6 +43,14 @@ func (i *Inbox) count(x *receiving, signer vocab.ID) error {
 	return nil
 }
 
+// paidBySigner returns ctx for what is fetched for a request once it is proven: the signer's domain pays for it.
+func paidBySigner(ctx context.Context, x *receiving) context.Context {
+	if x.signer == nil {
+		return ctx
+	}
+	return policy.PaidByDomain(ctx, x.signer.ID.Host())
+}
+
 func limit(l *policy.Limiter, key string) error { return limited(l.Allow(key)) }
 
 func limited(ok bool, after time.Duration) error {
@@ -51,10 +60,62 @@ func limited(ok bool, after time.Duration) error {
 	return fault.New(fault.RateLimited, "too many requests").After(max(after, time.Second))
 }
 
+// pays returns who caused the request: the domain of its signer; while none is proven, its client address. It is empty for
+// what this server's own users cause.
+func (x *receiving) pays() string {
+	if x.signer != nil {
+		return policy.RegistrableDomain(x.signer.ID.Host())
+	}
+	return x.payer
+}
+
+// chargeFanOut counts recipients who do not follow the sender against the sender's domain, whether they will keep the
+// activity or ignore it: each costs a transaction in the recipient's database. The first is counted as the request. A post to
+// those who follow its sender is not charged, however many they are.
+func (i *Inbox) chargeFanOut(ctx context.Context, x *receiving) error {
+	if len(x.Recipients) < 2 || x.pays() == "" {
+		return nil
+	}
+	strangers, err := i.countStrangers(ctx, x)
+	if err != nil || strangers < 2 {
+		return err
+	}
+	if err := limited(i.bounds.fannedOut.Ready(x.pays())); err != nil {
+		return err
+	}
+	i.bounds.fannedOut.Spend(x.pays(), strangers-1)
+	return nil
+}
+
+// countStrangers returns how many recipients follow neither the actor nor the actor who passes the activity on.
+func (i *Inbox) countStrangers(ctx context.Context, x *receiving) (int, error) {
+	senders := []vocab.ID{x.Actor.ID}
+	if x.passer != nil {
+		senders = append(senders, x.passer.ID)
+	}
+	follow := map[vocab.Username]bool{}
+	for _, s := range senders {
+		users, err := i.Store.Acquainted(ctx, s, true)
+		if err != nil {
+			return 0, fmt.Errorf("find followers: %w", err)
+		}
+		for _, u := range users {
+			follow[u] = true
+		}
+	}
+	n := 0
+	for _, u := range x.Recipients {
+		if !follow[u] {
+			n++
+		}
+	}
+	return n, nil
+}
+
 // mayStore refuses what would be stored for users of whom none follows the sender, when the sender's domain has had much
 // stored in that way lately.
 func (i *Inbox) mayStore(ctx context.Context, x *receiving) error {
-	ok, after := i.bounds.storedOfDomain.Ready(policy.RegistrableDomain(x.Actor.ID.Host()))
+	ok, after := i.bounds.storedOfDomain.Ready(x.pays())
 	if ok || takesAway[x.Activity.Type] {
 		return nil
 	}
@@ -76,5 +137,5 @@ func (i *Inbox) charge(x *applying) {
 			n += perStored + len(o.Doc.JSON())
 		}
 	}
-	i.bounds.storedOfDomain.Spend(policy.RegistrableDomain(x.Actor.ID.Host()), n)
+	i.bounds.storedOfDomain.Spend(x.payer, n)
 }

@@ -12,6 +12,9 @@ import (
 // renewEvery is how long an actor that changes too often waits until it is asked again.
 const renewEvery = 20 * time.Second
 
+// maxRenewals bounds how many actors wait to be asked again.
+const maxRenewals = 10_000
+
 // renewer brings the users' copies of actors up to date that changed more often than they are asked at once.
 type renewer struct {
 	inbox *Inbox
@@ -25,7 +28,7 @@ func newRenewer(i *Inbox) *renewer { return &renewer{inbox: i, due: map[vocab.ID
 func (r *renewer) add(id vocab.ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.due) >= maxBounded {
+	if len(r.due) >= maxRenewals {
 		return // it is asked when something is sent to it
 	}
 	r.due[id.Canonical()] = struct{}{}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/audience"
-	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -36,7 +35,7 @@ func (i *Inbox) report(ctx context.Context, x *receiving) error {
 		x.unkept = IgnoredReport
 		return nil
 	}
-	if err := limit(i.bounds.reportsOfDomain, policy.RegistrableDomain(r.Actor.Host())); err != nil {
+	if err := limit(i.bounds.reportsOfDomain, x.pays()); err != nil {
 		return err
 	}
 	added, err := i.Store.AddReport(ctx, r, instance)

@@ -15,25 +15,34 @@ import (
 // came bears no signature that anybody could verify any more. Where it says 404 the Delete proves nothing, and is dropped;
 // refusing it would only make the peer come again for days. When another server passes the activity on, that one must be known first.
 func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Next) error {
+	id := x.Activity.Actor
 	deletesItself := deletesItself(x.Activity)
+	resolve := i.Actors.Resolve
+	if handler.UpdatesItself(x.Activity) { // it is asked for again below, within its budget
+		resolve = i.Actors.Current
+	}
 	if !x.foreign {
-		var err error
-		resolve := i.Actors.Resolve
-		if handler.UpdatesItself(x.Activity) { // it is asked for again below, within its budget
-			resolve = i.Actors.Current
-		}
-		x.Actor, err = resolve(ctx, x.Activity.Actor)
-		switch kind := fault.KindOf(err); {
-		case err == nil:
-		case kind == fault.Gone && deletesItself:
-			x.gone, x.Actor = true, &vocab.Actor{ID: x.Activity.Actor}
-			if err := x.rewriteDelete(); err != nil {
-				return err
+		err := i.aside(ctx, x, func(ctx context.Context) (err error) {
+			x.Actor, err = resolve(ctx, id)
+			if fault.KindOf(err) == fault.Gone && err != nil && deletesItself {
+				x.gone, x.Actor = true, &vocab.Actor{ID: id}
+				return nil
 			}
-		case kind == fault.NotFound && deletesItself:
+			return err
+		})
+		if err == nil && x.gone {
+			err = x.rewriteDelete()
+		}
+		switch {
+		case err == nil:
+		case fault.KindOf(err) == fault.NotFound && deletesItself:
 			return errDropped
 		default:
-			return fmt.Errorf("resolve %s: %w", x.Activity.Actor, unresolved(err))
+			err = unresolved(err)
+			if fault.KindOf(err) == fault.Unauthenticated {
+				i.Actors.NoteProof(ctx, "", false)
+			}
+			return fmt.Errorf("resolve %s: %w", id, err)
 		}
 	}
 	if err := next(ctx); err != nil || x.gone || !deletesItself {

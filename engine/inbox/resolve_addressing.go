@@ -16,6 +16,7 @@ import (
 // Groups are never expanded on the way in. A report is for the operator alone, and ends here,
 // and so does what relays and the instance actor have between them.
 func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeline.Next) error {
+	ctx = paidBySigner(ctx, x)
 	if x.Activity.Type == "Flag" {
 		return i.report(ctx, x)
 	}
@@ -36,6 +37,9 @@ func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeli
 	if len(x.Recipients) == 0 {
 		x.unkept = IgnoredNobody
 		return nil
+	}
+	if err := i.chargeFanOut(ctx, x); err != nil {
+		return err
 	}
 	if err := i.mayStore(ctx, x); err != nil {
 		return err

@@ -65,7 +65,7 @@ func (i *Inbox) apply(x *receiving, u vocab.Username, raw json.RawMessage) *appl
 	if x.passer != nil {
 		r.Forwarders = []*vocab.Actor{x.passer}
 	}
-	return &applying{raw: raw, Received: r}
+	return &applying{raw: raw, payer: x.pays(), Received: r}
 }
 
 // acquaint commits, before anything of these actors enters a user's database, that they may concern the user.

@@ -21,7 +21,6 @@ import (
 
 const (
 	maxComparing   = 2               // senders whose followers are compared at once
-	maxOffers      = 1000            // senders that wait for it; what others say is passed over
 	comparisonTime = 5 * time.Minute // for one sender
 	maxStrangers   = 500             // users looked at for one list who do not follow its sender
 )
@@ -52,6 +51,7 @@ type synchronizer struct {
 
 	mu      sync.Mutex
 	waiting []offer
+	offers  *policy.Pool      // waiting, by domain
 	busy    map[vocab.ID]bool // senders that wait or are being compared
 	workers int
 	closed  bool
@@ -66,11 +66,14 @@ type offer struct {
 
 func newSynchronizer(i *Inbox) *synchronizer {
 	ctx, stop := context.WithCancel(context.Background())
-	return &synchronizer{Inbox: i, ctx: ctx, stop: stop, busy: map[vocab.ID]bool{},
-		compared: policy.NewLimiter(policy.Rate{PerSecond: 1.0 / 60, Burst: 3}, i.Now, maxBounded),
-		asked:    policy.NewLimiter(policy.Rate{PerSecond: 1 / time.Hour.Seconds(), Burst: 1}, i.Now, maxBounded),
-		undone:   policy.NewLimiter(policy.Rate{PerSecond: 1.0 / 60, Burst: 100}, i.Now, maxBounded)}
+	return &synchronizer{Inbox: i, ctx: ctx, stop: stop, busy: map[vocab.ID]bool{}, offers: policy.Offers.NewPool(),
+		compared: policy.Comparisons.Limiter(i.Now),
+		asked:    policy.FollowerLists.Limiter(i.Now),
+		undone:   policy.UndoneFollows.Limiter(i.Now)}
 }
+
+// domain returns which domain the sender is of.
+func (o offer) domain() string { return policy.RegistrableDomain(o.by.ID.Host()) }
 
 // said returns what a request that was verified says of its signer's followers. It counts only when it is covered by
 // whichever signature the request was verified by, speaks of the signer's own followers, and leads to the signer's own
@@ -100,10 +103,13 @@ func (s *synchronizer) heed(x *receiving) {
 	key := o.by.ID.Canonical()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.busy[key] || len(s.waiting) >= maxOffers {
+	if s.closed || s.busy[key] {
 		return
 	}
 	if ok, _ := s.compared.Allow(string(key)); !ok {
+		return
+	}
+	if !s.offers.Take(o.domain(), 1) {
 		return
 	}
 	s.busy[key] = true
@@ -136,6 +142,7 @@ func (s *synchronizer) next() (o offer, ok bool) {
 		return offer{}, false
 	}
 	o, s.waiting = s.waiting[0], s.waiting[1:]
+	s.offers.Give(o.domain(), 1)
 	return o, true
 }
 

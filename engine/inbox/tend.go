@@ -112,7 +112,7 @@ func (w *writers) observe(n db.IntakeCounts) {
 	defer w.mu.Unlock()
 	m := w.inbox.metrics
 	m.journal.Set(float64(n.Rows))
-	m.waiting.WithLabelValues("queued").Set(float64(w.waiting))
+	m.waiting.WithLabelValues("queued").Set(float64(w.places.Used()))
 	m.waiting.WithLabelValues("parked").Set(float64(n.Waiting))
 	m.parked.Set(float64(len(w.parked)))
 	age := 0.0

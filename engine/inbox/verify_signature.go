@@ -16,18 +16,24 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	if x.gone {
 		return nil
 	}
-	signer, err := i.findSigner(ctx, x)
+	var signer *vocab.Actor
+	id, updatesItself := x.Activity.Actor, !x.foreign && handler.UpdatesItself(x.Activity)
+	err := i.aside(ctx, x, func(ctx context.Context) (err error) {
+		signer, err = i.findSigner(ctx, x, id, updatesItself)
+		return err
+	})
 	if fault.KindOf(err) == fault.Gone { // which would tell the peer that the inbox is
 		err = fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
 	}
 	if err != nil {
-		return fmt.Errorf("verify request of %s: %w", x.Activity.Actor, err)
+		return fmt.Errorf("verify request of %s: %w", id, err)
 	}
 	i.Heard(ctx, signer.ID.Host(), x.claims[0].Dialect, x.Request.UserAgent()) // one request has claims of one dialect
 	if err := i.count(x, signer.ID); err != nil {
 		return err
 	}
 	x.signer = signer
+	ctx = paidBySigner(ctx, x)
 	passes := !signer.ID.Same(x.Activity.Actor)
 	if (passes || x.Activity.Type == "Announce") && i.Relays.Accepted(signer.ID) {
 		return i.relayed(ctx, x, signer)
@@ -40,17 +46,18 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 }
 
 // findSigner finds out who signed the request. An Update of an actor may be signed by the very key that it announces: where
-// the keys that are known do not verify it, the actor is asked for once more, at most once a minute: nothing is proven yet.
-func (i *Inbox) findSigner(ctx context.Context, x *receiving) (*vocab.Actor, error) {
-	signer, err := i.Verifier.Signer(ctx, x.claims, x.Activity.Actor)
-	if fault.KindOf(err) != fault.Unauthenticated || x.foreign || !handler.UpdatesItself(x.Activity) {
+// the keys that are known do not verify it, the actor is asked for once more, at most once a minute for a client address: nothing
+// is proven yet.
+func (i *Inbox) findSigner(ctx context.Context, x *receiving, id vocab.ID, updatesItself bool) (*vocab.Actor, error) {
+	signer, err := i.Verifier.Signer(ctx, x.claims, id)
+	if fault.KindOf(err) != fault.Unauthenticated || !updatesItself {
 		return signer, err
 	}
-	if first, _ := i.bounds.announced.Allow(string(x.Activity.Actor.Canonical())); !first {
+	if first, _ := i.bounds.announced.Allow(x.payer + " " + string(id.Canonical())); !first {
 		return signer, err
 	}
-	if _, fail := i.Actors.Changed(ctx, x.Activity.Actor, x.came); fail != nil {
+	if _, fail := i.Actors.Changed(ctx, id, x.came); fail != nil {
 		return signer, err
 	}
-	return i.Verifier.Signer(ctx, x.claims, x.Activity.Actor)
+	return i.Verifier.Signer(ctx, x.claims, id)
 }

@@ -9,14 +9,13 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 const (
-	maxBatch   = 100               // activities in one transaction
-	maxWaiting = 50_000            // activities in all writers together; beyond, peers are asked to come again
-	maxBytes   = maxRoom / perByte // of bodies in all writers together, one that several users share counted once; the same
-	applyTime  = 30 * time.Second  // for one transaction, with waiting for a connection
+	maxBatch  = 100              // activities in one transaction
+	applyTime = 30 * time.Second // for one transaction, with waiting for a connection
 )
 
 // writers are the goroutines that own users' databases for inbound work: one per user that has any, which commits what
@@ -24,8 +23,8 @@ const (
 // journal, from which the user's drain applies it.
 type writers struct {
 	inbox   *Inbox
-	limit   int
-	bytes   int64
+	places  *policy.Pool // entries, and those that are about to be queued
+	memory  *policy.Pool // bytes of bodies, one that several users share counted once
 	backoff backoff
 	drains  drains
 
@@ -34,8 +33,6 @@ type writers struct {
 	parked  map[vocab.Username]*parked
 	rows    map[db.IntakeKey]*row // what the journal holds for entries that are queued or about to be
 	done    []db.IntakeRow        // of which the last entry has ended
-	waiting int                   // entries, and those that are about to be queued
-	held    int64                 // bytes
 	closed  bool
 	closing chan struct{} // closed with it
 	running sync.WaitGroup
@@ -43,7 +40,7 @@ type writers struct {
 }
 
 func newWriters(i *Inbox) *writers {
-	return &writers{inbox: i, limit: maxWaiting, bytes: maxBytes, backoff: backoff{time.Second, time.Minute}, drains: newDrains(),
+	return &writers{inbox: i, places: policy.Queue.NewPool(), memory: policy.QueueBytes.NewPool(), backoff: backoff{time.Second, time.Minute}, drains: newDrains(),
 		queues: map[vocab.Username]*queue{}, parked: map[vocab.Username]*parked{}, rows: map[db.IntakeKey]*row{}, closing: make(chan struct{})}
 }
 
@@ -71,7 +68,7 @@ func (w *writers) submit(ctx context.Context, u vocab.Username, x *applying) (*e
 func (w *writers) enqueue(u vocab.Username, e *entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.full() {
+	if w.closed {
 		return errFull
 	}
 	e.number = w.inbox.Store.ArrivalNumber()
@@ -79,9 +76,10 @@ func (w *writers) enqueue(u vocab.Username, e *entry) error {
 		w.append(u, e)
 		return errParked
 	}
+	if !w.takePlaces(e.x.payer, 1, e.size()) {
+		return errFull
+	}
 	e.ready = true
-	w.waiting++
-	w.held += e.size()
 	w.append(u, e)
 	return nil
 }
@@ -99,15 +97,27 @@ func (w *writers) giveUp(ctx context.Context, e *entry) error {
 	return fault.Wrap(fault.Busy, "time ran out", ctx.Err())
 }
 
-// full tells whether nothing more is taken. The caller holds mu.
-func (w *writers) full() bool { return w.closed || w.waiting >= w.limit || w.held >= w.bytes }
+// takePlaces reserves places in the queues and memory for a payer, both or neither.
+func (w *writers) takePlaces(payer string, entries int, bytes int64) bool {
+	if !w.places.Take(payer, int64(entries)) {
+		return false
+	}
+	if !w.memory.Take(payer, bytes) {
+		w.places.Give(payer, int64(entries))
+		return false
+	}
+	return true
+}
+
+// largest is what one body counts at most, so that one always finds room.
+const largest = 1 << 20
 
 // size returns how many bytes the entry alone holds in memory.
 func (e *entry) size() int64 {
 	if e.done == nil {
 		return 0 // they are its row's
 	}
-	return int64(len(e.x.raw))
+	return min(int64(len(e.x.raw)), largest)
 }
 
 // run commits u's queue batch by batch until it is empty. It outlives the requests that filled the queue.
@@ -272,7 +282,7 @@ func (w *writers) letGo(u vocab.Username, entries []*entry, err error) {
 			w.uncount(e)
 			e.done <- err
 		case e.row != nil:
-			w.waiting--
+			w.places.Give(e.row.payer, 1)
 			e.row.left--
 			e.row.note(e.x)
 			w.settleRow(e.row)
@@ -283,8 +293,8 @@ func (w *writers) letGo(u vocab.Username, entries []*entry, err error) {
 
 // uncount says that an entry that somebody waits for takes no memory any more. The caller holds mu.
 func (w *writers) uncount(e *entry) {
-	w.waiting--
-	w.held -= e.size()
+	w.places.Give(e.x.payer, 1)
+	w.memory.Give(e.x.payer, e.size())
 }
 
 // leave lets the journal keep what is queued for u from the first entry on that lies there, or will: the next process
@@ -304,7 +314,7 @@ func (w *writers) leave(u vocab.Username) {
 			w.uncount(e)
 			e.done <- errFull
 		default:
-			w.waiting--
+			w.places.Give(e.row.payer, 1)
 		}
 		left = append(left, e)
 	}

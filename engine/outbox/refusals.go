@@ -17,14 +17,8 @@ type refused struct {
 	hour            time.Time
 }
 
-// writtenRefusals is how often refusals of a token are written to its user's database: the first at once, what comes more
-// often is counted here, and written with a later one.
-var writtenRefusals = policy.Rate{PerSecond: 1.0 / 60, Burst: 10}
-
-const (
-	maxTokens  = 10_000 // that are remembered
-	maxRefused = 10_000 // counts that wait
-)
+// maxRefused is how many counts wait.
+const maxRefused = 10_000
 
 // refusals counts refused dispatches.
 type refusals struct {
@@ -36,7 +30,7 @@ type refusals struct {
 }
 
 func newRefusals(now func() time.Time) *refusals {
-	return &refusals{written: policy.NewLimiter(writtenRefusals, now, maxTokens), waiting: map[vocab.Username]map[refused]int{}}
+	return &refusals{written: policy.WrittenRefusals.Limiter(now), waiting: map[vocab.Username]map[refused]int{}}
 }
 
 // count counts a refusal, and returns the counts of the user's that are to be written now, if any. Beyond so many that wait

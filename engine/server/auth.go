@@ -9,6 +9,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -187,7 +188,7 @@ func (s *Server) prove(a *answer, r *http.Request) (vocab.ID, error) {
 	if err != nil {
 		return "", err
 	}
-	signer, err := s.Verifier.Signer(r.Context(), claims, "")
+	signer, err := s.Verifier.Signer(policy.PaidByAddress(r.Context(), s.client(r)), claims, "")
 	if fault.KindOf(err) == fault.Gone { // which would tell that what is asked for is
 		return "", fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
 	}

@@ -1,34 +1,27 @@
 package server
 
-import (
-	"net/netip"
-	"testing"
-)
+import "testing"
 
 func TestBodiesAreBoundedTogether(t *testing.T) {
 	t.Parallel()
 	b := newBodies(1 << 20)
-	b.most, b.mostOfOne = 100, 40
-	client := func(n byte) netip.Prefix { return network(netip.AddrFrom4([4]byte{192, 0, 2, n})) }
-	for _, tt := range []struct {
-		name   string
-		client byte
-		n      int64
-		want   bool
-	}{
-		{"one client", 1, 40, true}, {"more of it", 1, 1, false}, {"another", 2, 40, true}, {"beyond what all may", 3, 21, false}, {"the rest", 3, 20, true}, {"and more", 4, 1, false},
-	} {
-		if got := b.take(client(tt.client), tt.n); got != tt.want {
-			t.Errorf("PAR-01: %s: %t, want %t", tt.name, got, tt.want)
+	const most = 64 << 20
+	take := func(client string) (n int64) {
+		for b.Take(client, 64<<10) {
+			n += 64 << 10
 		}
+		return n
 	}
-	b.release(client(1), 40)
-	b.release(client(2), 40)
-	b.release(client(3), 20)
-	if b.all != 0 || len(b.clients) != 0 {
-		t.Errorf("%d bytes of %v are held at the end", b.all, b.clients)
+	if n := take("slow"); n != most*3/4 {
+		t.Errorf("PAR-01: one client holds %d bytes, want three quarters of all when nobody else sends", n)
 	}
-	if large := newBodies(64 << 20); !large.take(client(1), 64<<20) {
+	if n := take("other"); n < most/8 {
+		t.Errorf("PAR-01: another client holds %d bytes, want most of what is left", n)
+	}
+	if !b.Take("honest", 1<<20) {
+		t.Error("PAY-02: nothing is left for one body of a third client")
+	}
+	if large := newBodies(64 << 20); !large.Take("1", 64<<20) {
 		t.Error("one body that may be sent is not taken")
 	}
 }

@@ -24,12 +24,23 @@ func (s *Server) client(r *http.Request) netip.Prefix {
 				break
 			}
 		}
-	} else if (addr.IsLoopback() || addr.IsPrivate()) && named[0] != "" {
-		s.untrusted.Do(func() {
-			s.Log.Warn("proxy not trusted", "address", addr, "hint", "if that is your proxy, name it in trusted_proxies: whoever it asks for is taken for one client")
-		})
+	} else if named[0] != "" {
+		s.warnUntrusted(addr)
 	}
 	return network(addr)
+}
+
+// warnUntrusted tells the operator once that requests come through what may be a proxy of theirs: once for an address nearby,
+// and once for any other, since any stranger can send the header.
+func (s *Server) warnUntrusted(addr netip.Addr) {
+	once := &s.untrustedFar
+	if addr.IsLoopback() || addr.IsPrivate() {
+		once = &s.untrusted
+	}
+	once.Do(func() {
+		s.Log.Warn("proxy not trusted", "address", addr, "setting", "trusted_proxies",
+			"hint", "if that is your proxy, name it in trusted_proxies: until then all its clients share the budgets of one address")
+	})
 }
 
 // network returns the addresses that are taken for those of one client.

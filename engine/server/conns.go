@@ -7,34 +7,37 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/lightweb/lightweb/engine/policy"
 )
 
 // newcomerTime is how long a connection over which no request has come may still bring one when the server shuts down.
 // Shutdown itself waits five seconds for such a connection: browsers and proxies open them in advance.
 const newcomerTime = time.Second
 
-// maxConns is how many connections a listener holds, where the system allows the process so many: of what it allows a
-// quarter is for databases and other servers. One client has a quarter of them, so that nobody shuts out everybody else.
-const maxConns = 8192
-
 // conns are the connections to one listener that speak HTTP.
 type conns struct {
-	most    int
+	all     *policy.Pool
 	proxies []netip.Prefix // may have any number
 
-	mu      sync.Mutex
-	open    map[net.Conn]netip.Prefix // and whose they are
-	clients map[netip.Prefix]int
-	silent  map[net.Conn]struct{} // those over which no request has come yet
+	mu     sync.Mutex
+	open   map[net.Conn]string   // and who pays for them
+	silent map[net.Conn]struct{} // those over which no request has come yet
 }
 
 func newConns(proxies []netip.Prefix) *conns {
-	c := &conns{most: maxConns, proxies: proxies, open: map[net.Conn]netip.Prefix{}, clients: map[netip.Prefix]int{}, silent: map[net.Conn]struct{}{}}
+	return &conns{all: policy.Connections.PoolOf(mostConns()), proxies: proxies, open: map[net.Conn]string{}, silent: map[net.Conn]struct{}{}}
+}
+
+// mostConns returns how many connections a listener holds, where the system allows the process so many: of what it allows a
+// quarter is for databases and other servers.
+func mostConns() int64 {
+	most := policy.Connections.Pool
 	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil && files.Cur/4 < maxConns/3 {
-		c.most = int(files.Cur/4) * 3
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil && int64(files.Cur/4) < most/3 {
+		most = int64(files.Cur/4) * 3
 	}
-	return c
+	return most
 }
 
 // follow is a server's ConnState. A connection too many is closed as it comes.
@@ -51,20 +54,23 @@ func (c *conns) note(conn net.Conn, state http.ConnState) (welcome bool) {
 	case http.StateNew:
 		from, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // zero, and so counted together, for what has no address
 		addr := from.Addr().Unmap()
-		client := network(addr)
-		c.open[conn] = client
-		c.clients[client]++
+		payer := network(addr).String()
+		if among(c.proxies, addr) {
+			payer = ""
+		}
+		if !c.all.Take(payer, 1) {
+			return false
+		}
+		c.open[conn] = payer
 		c.silent[conn] = struct{}{}
-		return len(c.open) <= c.most && (c.clients[client] <= max(1, c.most/4) || among(c.proxies, addr))
+		return true
 	case http.StateHijacked, http.StateClosed:
-		client, counted := c.open[conn]
+		payer, counted := c.open[conn]
 		if !counted {
 			break
 		}
 		delete(c.open, conn)
-		if c.clients[client]--; c.clients[client] == 0 {
-			delete(c.clients, client)
-		}
+		c.all.Give(payer, 1)
 	}
 	delete(c.silent, conn)
 	return true

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/lightweb/lightweb/engine/policy"
 )
 
 // Browsers and proxies open connections before they have anything to ask: a stop must not wait for them, and must wait
@@ -75,10 +77,10 @@ func (d dialed) RemoteAddr() net.Addr {
 func TestNobodyTakesAllConnections(t *testing.T) {
 	t.Parallel()
 	c := newConns([]netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")})
-	if c.most < 16 || c.most > maxConns {
-		t.Errorf("%d connections are taken, want up to %d", c.most, maxConns)
+	if most := mostConns(); most < 16 || most > policy.Connections.Pool {
+		t.Errorf("%d connections are taken, want up to %d", most, policy.Connections.Pool)
 	}
-	c.most = 16
+	c.all = policy.Connections.PoolOf(16)
 	all := map[string][]net.Conn{}
 	come := func(n int, from string) (welcome int) {
 		for range n {
@@ -96,10 +98,10 @@ func TestNobodyTakesAllConnections(t *testing.T) {
 		name, from string
 		come, want int
 	}{
-		{"PAR-14 one client", "192.0.2.1:1", 20, 4},
+		{"PAR-14 one client", "192.0.2.1:1", 20, 12},
 		{"CLI-05 a network", "[2001:db8::1]:1", 3, 3},
-		{"CLI-05 the same one", "[2001:db8::2]:1", 3, 1},
-		{"a proxy", "10.0.0.1:1", 20, 8},
+		{"CLI-05 the same one", "[2001:db8::2]:1", 3, 0},
+		{"a proxy", "10.0.0.1:1", 20, 1},
 		{"PAR-14 anybody, when all are taken", "192.0.2.9:1", 1, 0},
 	} {
 		if got := come(tt.come, tt.from); got != tt.want {
@@ -111,8 +113,8 @@ func TestNobodyTakesAllConnections(t *testing.T) {
 			c.note(conn, state)
 		}
 	}
-	if got := come(5, "192.0.2.9:1"); got != 4 {
-		t.Errorf("%d were taken after others have gone, want 4", got)
+	if got := come(5, "192.0.2.9:1"); got != 1 {
+		t.Errorf("%d were taken after others have gone, want 1", got)
 	}
 	if got := come(1, "192.0.2.1:2"); got != 0 {
 		t.Error("who has its share got more")
@@ -124,7 +126,7 @@ func TestAConnectionTooManyIsClosed(t *testing.T) {
 	srv := &http.Server{Handler: http.NotFoundHandler()}
 	Harden(srv, nil)
 	c := newConns(nil)
-	c.most = 4 // one for a client
+	c.all = policy.Connections.PoolOf(1)
 	srv.ConnState = c.follow
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

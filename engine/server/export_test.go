@@ -1,6 +1,10 @@
 package server
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/lightweb/lightweb/engine/policy"
+)
 
 // Route is an address that this server answers.
 type Route struct {
@@ -23,15 +27,7 @@ func (s *Server) Routes() (all []Route) {
 }
 
 // Held returns how many bytes of bodies count as in memory.
-func (s *Server) Held() int64 {
-	s.bodies.mu.Lock()
-	defer s.bodies.mu.Unlock()
-	return s.bodies.all
-}
+func (s *Server) Held() int64 { return s.bodies.Used() }
 
-// HoldAtMost bounds them.
-func (s *Server) HoldAtMost(bytes int64) {
-	s.bodies.mu.Lock()
-	defer s.bodies.mu.Unlock()
-	s.bodies.most = bytes
-}
+// HoldAtMost bounds them. It must be called before anything is asked.
+func (s *Server) HoldAtMost(bytes int64) { s.bodies = policy.Bodies.PoolOf(bytes) }

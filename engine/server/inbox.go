@@ -7,6 +7,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -28,7 +29,7 @@ func (s *Server) postInbox(a *answer, r *http.Request, p httprouter.Params) erro
 	if err != nil {
 		return err
 	}
-	if err := s.Inbox.Receive(r.Context(), r, body, u); err != nil {
+	if err := s.Inbox.Receive(policy.PaidByAddress(r.Context(), client), r, body, u); err != nil {
 		if fault.KindOf(err) == fault.Unauthenticated {
 			a.Header().Set("WWW-Authenticate", `Signature realm="lightweb",headers="(request-target) host date digest"`)
 		}

@@ -79,16 +79,16 @@ type Deps struct {
 // Server answers requests. Public and Admin return its two sides, for listeners that are somebody else's.
 type Server struct {
 	Deps
-	metrics   metrics
-	told      *rate.Limiter // refusals that the log shows at level Info
-	unproven  *rate.Limiter // the same, of signatures
-	failures  *rate.Limiter // failures that are no bugs and that it shows at level Warn
-	owners    *db.Cluster   // the store, for users
-	strangers *db.Cluster   // the store, for everybody else
-	users     userCount
-	bodies    *bodies
-	untrusted sync.Once // the log says once that requests come through a proxy that is not trusted
-	home      []byte
+	metrics                 metrics
+	told                    *rate.Limiter // refusals that the log shows at level Info
+	unproven                *rate.Limiter // the same, of signatures
+	failures                *rate.Limiter // failures that are no bugs and that it shows at level Warn
+	owners                  *db.Cluster   // the store, for users
+	strangers               *db.Cluster   // the store, for everybody else
+	users                   userCount
+	bodies                  *policy.Pool
+	untrusted, untrustedFar sync.Once // the log says once that requests come through a proxy that is not trusted
+	home                    []byte
 }
 
 // New returns a server.

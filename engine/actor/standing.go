@@ -1,0 +1,77 @@
+package actor
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Parts of a domain's fetch budget that are kept from payers in the one or the other standing.
+const (
+	keptFromFailed   = 0.5
+	keptFromStranger = 0.25
+)
+
+const (
+	failedTime = 10 * time.Minute // after which a request that could not be proven is forgotten
+	provenTime = 24 * time.Hour   // after which one that was is
+)
+
+// standings remember which client addresses have sent proven requests of which domains, and which could not prove theirs.
+// A part of each domain's fetch budget is kept for the former: whoever forges requests in a domain's name uses up the rest.
+type standings struct {
+	now    func() time.Time
+	proven *lru[string, time.Time] // by address and domain
+	failed *lru[string, time.Time] // by address
+}
+
+func newStandings(now func() time.Time) standings {
+	return standings{now, newLRU[string, time.Time](maxStandings, 0, nil), newLRU[string, time.Time](maxStandings, 0, nil)}
+}
+
+// maxStandings bounds how many addresses are remembered in each standing.
+const maxStandings = 50_000
+
+// note remembers whether the request of ctx was proven to be of an actor of that host.
+func (s standings) note(ctx context.Context, host string, proven bool) {
+	payer := policy.PayerOf(ctx)
+	switch {
+	case !strings.HasPrefix(payer, "address "):
+	case proven:
+		s.proven.put(payer+" "+policy.RegistrableDomain(host), s.now())
+	default:
+		s.failed.put(payer, s.now())
+	}
+}
+
+// kept returns the part of a domain's fetch budget that is not for the payer of ctx.
+func (s standings) kept(ctx context.Context, domain string) float64 {
+	payer := policy.PayerOf(ctx)
+	if payer == "" || payer == "domain "+domain || s.isProven(payer, domain) {
+		return 0
+	}
+	if at, ok := s.failed.get(payer); ok && s.now().Sub(at) < failedTime {
+		return keptFromFailed
+	}
+	return keptFromStranger
+}
+
+func (s standings) isProven(payer, domain string) bool {
+	at, ok := s.proven.get(payer + " " + domain)
+	return ok && s.now().Sub(at) < provenTime
+}
+
+// NoteProof remembers of the client address that sent the request of ctx whether the request was proven to be an actor's of
+// that host.
+func (r *Resolver) NoteProof(ctx context.Context, host string, proven bool) {
+	r.standings.note(ctx, host, proven)
+}
+
+// spend counts one fetch of something of a domain against the payer of ctx.
+func (r *Resolver) spend(ctx context.Context, l *policy.SharedLimiter, id vocab.ID) error {
+	domain := policy.RegistrableDomain(id.Host())
+	return spent(l.Allow(domain, policy.PayerOf(ctx), r.standings.kept(ctx, domain)))
+}

@@ -1,0 +1,110 @@
+package engine_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/policy"
+)
+
+// The page for operators shows the table of budgets as it is in the code.
+func TestTheOperationsPageShowsTheBudgets(t *testing.T) {
+	const path, begin, end = "../docs/operations.md", "<!-- budgets: written by go test ./engine -run OperationsPage -update -->\n", "<!-- end of budgets -->\n"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(page), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no place for the budgets", path)
+	}
+	want := before + begin + policy.OperationsTable() + end + after
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if string(page) != want {
+		t.Errorf("%s does not show the budgets: run go test ./engine -run OperationsPage -update", path)
+	}
+}
+
+// A limiter or pool that is not made from a row of the table has no payer whom the table names, nor a test. A row that
+// nothing is made from bounds nothing.
+func TestEveryLimiterIsARowOfTheTable(t *testing.T) {
+	rows := declaredBudgets(t)
+	for _, path := range sources(t) {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == "policy" {
+				if s.Sel.Name == "NewLimiter" || s.Sel.Name == "NewPool" {
+					t.Errorf("%s calls policy.%s: make it from a row of the table in engine/policy/budgets.go", path, s.Sel.Name)
+				}
+				delete(rows, s.Sel.Name)
+			}
+			return true
+		})
+	}
+	for name := range rows {
+		t.Errorf("policy.%s is a row of the table, and nothing is made from it", name)
+	}
+}
+
+// declaredBudgets returns the names of the rows that somebody must use: those that have a payer.
+func declaredBudgets(t *testing.T) map[string]bool {
+	file, err := parser.ParseFile(token.NewFileSet(), "policy/budgets.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		v, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		perRequest := false
+		ast.Inspect(v, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && id.Name == "Request" {
+				perRequest = true
+			}
+			return true
+		})
+		if !perRequest {
+			rows[v.Names[0].Name] = true
+		}
+		return false
+	})
+	return rows
+}
+
+// sources returns the files of the engine that are not tests, nor the table itself.
+func sources(t *testing.T) (paths []string) {
+	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (path == "policy" || strings.HasPrefix(path, "enginetest")) {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}

@@ -1,0 +1,60 @@
+package policy
+
+import "time"
+
+// The table of budgets. To bound one more thing, add a row here and take a Limiter, a SharedLimiter or a Pool from it: the
+// documentation and the test that one payer leaves something to the next one follow by themselves.
+var (
+	Connections = budget(Budget{Bounds: "connections", Payer: Address, Pool: 8192, Beyond: "closed",
+		Note: "fewer where `ulimit -n` is low: three quarters of a quarter of it; one of `trusted_proxies` may have all"})
+	Headers = budget(Budget{Bounds: "headers of a request", Payer: Request, Each: "32 KiB, 10 s", Beyond: "431, closed"})
+	Body    = budget(Budget{Bounds: "a body", Payer: Request, Each: "`limits.body`, 10 s", Beyond: "413, closed"})
+	Bodies  = budget(Budget{Bounds: "bodies of requests under way", Payer: Address, Pool: 64 << 20, Bytes: true, Beyond: "503"})
+
+	InboxRequests = budget(Budget{Bounds: "requests to inboxes", Payer: Address, Setting: "limits.inbox_address_rate", Beyond: "429"})
+	HostRequests  = budget(Budget{Bounds: "requests to inboxes that are proven", Payer: Domain, Setting: "limits.inbox_host_rate", Beyond: "429"})
+	ActorRequests = budget(Budget{Bounds: "requests to inboxes that are proven", Payer: Sender, Setting: "limits.inbox_actor_rate", Beyond: "429"})
+	SecondKnocks  = budget(Budget{Bounds: "requests that come again in the other dialect, uncounted", Payer: Sender,
+		Rate: Rate{PerSecond: 1.0 / 10, Burst: 1}, Note: "for each body", Beyond: "counted"})
+
+	KeyFetches = budget(Budget{Bounds: "actors and keys fetched", Payer: Address, Setting: "limits.key_fetch_rate", Per: "domain that is asked", Beyond: "429",
+		Note: "half is kept from addresses whose last request could not be proven, and a quarter for those that have sent proven ones of that domain; once proven, the signer's domain pays"})
+	KeyWaiters    = budget(Budget{Bounds: "requests that wait for another server", Payer: Address, Pool: 256, Beyond: "503"})
+	HostWaiters   = budget(Budget{Bounds: "requests that wait for one server", Payer: Address, Pool: 16, Per: "domain that is asked", Beyond: "503"})
+	ObjectFetches = budget(Budget{Bounds: "objects fetched", Payer: Domain, Rate: Rate{PerSecond: 5, Burst: 200}, Per: "domain that is asked", Beyond: "503"})
+
+	OwnUpdates = budget(Budget{Bounds: "fetches of an actor that says of itself that it changed", Payer: Domain, Rate: Rate{PerSecond: 3.0 / 60, Burst: 3}, Per: "actor",
+		Beyond: "its copy is stale, and asked for again when something is sent to it, at its next request, or after 20 s"})
+	AnnouncedKeys = budget(Budget{Bounds: "Updates of an actor that its known keys do not verify, for which it is asked", Payer: Address, Rate: Rate{PerSecond: 1.0 / 60, Burst: 1},
+		Note: "for each actor", Beyond: "401"})
+
+	Memory = budget(Budget{Bounds: "memory for activities that are being read or applied", Payer: Address, Pool: 512 << 20, Bytes: true, Beyond: "503",
+		Note: "16 bytes for each byte of a body; none is held while an unproven request waits for a key"})
+	Queue      = budget(Budget{Bounds: "activities that wait for users' databases", Payer: Domain, Pool: 50_000, Beyond: "503"})
+	QueueBytes = budget(Budget{Bounds: "bodies that wait for users' databases", Payer: Domain, Pool: 32 << 20, Bytes: true, Beyond: "503"})
+
+	FanOut = budget(Budget{Bounds: "recipients who do not follow the sender, beyond the first of an activity", Payer: Domain,
+		Rate: Rate{PerSecond: 20, Burst: 2000}, Note: "kept or ignored", Beyond: "429"})
+	StrangersStorage = budget(Budget{Bounds: "storage for users who do not follow the sender", Payer: Domain, Rate: Daily(256 << 20), Bytes: true, Beyond: "429"})
+	Vouching         = budget(Budget{Bounds: "activities of others that are passed on without a proof, for which their server is asked", Payer: Domain,
+		Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "429"})
+	RelayFetches = budget(Budget{Bounds: "posts fetched for a relay", Payer: Sender, Rate: Rate{PerSecond: 2, Burst: 200}, Beyond: "passed over"})
+	Reports      = budget(Budget{Bounds: "reports for the operator", Payer: Domain, Rate: Rate{PerSecond: 1.0 / 60, Burst: 100}, Beyond: "429"})
+
+	ActorForwards  = budget(Budget{Bounds: "activities forwarded to users' followers", Payer: Sender, Rate: Rate{PerSecond: 1.0 / 60, Burst: 30}, Beyond: "not forwarded"})
+	DomainForwards = budget(Budget{Bounds: "activities forwarded to users' followers", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 300}, Beyond: "not forwarded"})
+
+	Comparisons   = budget(Budget{Bounds: "comparisons of followers (FEP-8fcf)", Payer: Sender, Rate: Rate{PerSecond: 1.0 / 60, Burst: 3}, Beyond: "passed over"})
+	FollowerLists = budget(Budget{Bounds: "lists of followers fetched to compare", Payer: Sender, Rate: Rate{PerSecond: 1 / time.Hour.Seconds(), Burst: 1}, Beyond: "passed over"})
+	UndoneFollows = budget(Budget{Bounds: "follows taken back after a comparison", Payer: Domain, Rate: Rate{PerSecond: 1.0 / 60, Burst: 100}, Beyond: "passed over"})
+	Offers        = budget(Budget{Bounds: "comparisons of followers that wait, two being made at once", Payer: Domain, Pool: 1000, Beyond: "passed over"})
+
+	Documents = budget(Budget{Bounds: "a document", Payer: Request,
+		Each: "64 levels, 50,000 values; 1,000 addressed, 256 tags, 64 attachments, 50 options; an id of 1 KiB; content of 128 KiB (an Article: 512 KiB), name and summary of 4 KiB", Beyond: "400"})
+	StrangersReads = budget(Budget{Bounds: "users' databases read by strangers", Payer: Request, Each: "all together a quarter of the connections, 20 opened a second", Beyond: "503"})
+
+	// Of this server's own users.
+	IgnoredLines    = budget(Budget{Bounds: "log lines about ignored activities", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "not logged"})
+	WrittenRefusals = budget(Budget{Bounds: "records of refused actions", Payer: Token, Rate: Rate{PerSecond: 1.0 / 60, Burst: 10},
+		Beyond: "counted, and written with a later one"})
+)

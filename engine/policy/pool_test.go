@@ -1,0 +1,110 @@
+package policy
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Each payer takes what it gets, one after the other: alone most of the pool, and never what the next one needs.
+func TestAPoolIsShared(t *testing.T) {
+	p := NewPool(100)
+	for n, want := range []int64{75, 18, 5, 1} {
+		payer, took := fmt.Sprint(n), int64(0)
+		for p.Take(payer, 1) {
+			took++
+		}
+		if took != want {
+			t.Errorf("payer %d took %d, want %d", n, took, want)
+		}
+	}
+	if !p.Take("late", 1) || p.Take("later", 1) {
+		t.Error("what was left is not what the next payer takes")
+	}
+	p.Give("0", 75)
+	if !p.Take("later", 10) || p.Used() != 35 {
+		t.Errorf("what was given back is not there: %d are used", p.Used())
+	}
+	p.Give("later", 1000)
+	if p.Used() != 25 {
+		t.Errorf("%d are used after one payer gave back more than it had, want 25", p.Used())
+	}
+}
+
+func TestAPoolServesItselfWithoutAShare(t *testing.T) {
+	p := NewPool(10)
+	for n := range 10 {
+		if !p.Take("", 1) {
+			t.Fatalf("work %d of this server's own was refused", n)
+		}
+	}
+	if p.Take("", 1) {
+		t.Error("more was taken than there is")
+	}
+	if p = NewPool(10); !p.Take("1", 10) {
+		t.Error("one thing as large as the pool was refused")
+	}
+}
+
+func TestEagerPayersShareARate(t *testing.T) {
+	c := newClock()
+	l := newSharedLimiter(Rate{PerSecond: 1, Burst: 20}, c.now, 10)
+	alone := 0
+	for range 600 {
+		if ok, _ := l.Allow("k", "1", 0); ok {
+			alone++
+		}
+		c.advance(time.Second)
+	}
+	if alone < 595 {
+		t.Errorf("alone it got %d of 600: what nobody else asks for may be used", alone)
+	}
+	got := map[string]int{}
+	for range 3000 {
+		for _, payer := range []string{"1", "1", "1", "2"} {
+			if ok, _ := l.Allow("k", payer, 0); ok {
+				got[payer]++
+			}
+		}
+		c.advance(time.Second)
+	}
+	if got["2"] < 1200 || got["1"] < 1200 || got["1"]+got["2"] > 3040 {
+		t.Errorf("of 3,000 they got %v, want about half each", got)
+	}
+	if ok, _ := l.Allow("other", "1", 0); !ok {
+		t.Error("another bucket is used up, too")
+	}
+}
+
+func TestAPartOfARateIsKept(t *testing.T) {
+	c := newClock()
+	l := newSharedLimiter(Rate{PerSecond: 1.0 / 3, Burst: 20}, c.now, 10)
+	took := 0
+	for n := range 100 { // each by another payer
+		if ok, _ := l.Allow("k", fmt.Sprint(n), 0.5); ok {
+			took++
+		}
+	}
+	if took != 10 {
+		t.Errorf("they took %d, want the half that is not kept", took)
+	}
+	if ok, wait := l.Allow("k", "1", 0.5); ok || wait <= 0 || wait > time.Minute {
+		t.Errorf("Allow = %t after %v, want not for a while", ok, wait)
+	}
+	if ok, _ := l.Allow("k", "one of theirs", 0); !ok {
+		t.Error("what is kept is not there")
+	}
+	c.advance(time.Minute)
+	if ok, _ := l.Allow("k", "1", 0.5); !ok {
+		t.Error("refused after a minute")
+	}
+}
+
+func TestASharedLimiterOfNoRateIsOff(t *testing.T) {
+	l := newSharedLimiter(Rate{}, newClock().now, 10)
+	for range 1000 {
+		if ok, _ := l.Allow("k", "1", 0.9); !ok {
+			t.Fatal("refused with no limit set")
+		}
+	}
+}
