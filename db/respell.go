@@ -114,7 +114,7 @@ func spelledByInstance() []spelled {
 	}
 }
 
-// respellUser brings a user's database to canonical ids. Whom a Block has shut out under one spelling, it shuts out under all.
+// respellUser brings a user's database to canonical ids. A Block of one spelling ends follows and memberships under all.
 func respellUser(ctx context.Context, conn *pgx.Conn) error {
 	for _, s := range spelledByUsers() {
 		if err := s.respell(ctx, conn); err != nil {
