@@ -67,15 +67,17 @@ func (t *Tx) FeedByID(ctx context.Context, id uuid.UUID) (*FeedItem, error) {
 	return one[FeedItem](ctx, t, "read feed entry", `SELECT `+feedColumns+` FROM `+feedTables+` WHERE f.id = $1`, id)
 }
 
-// ActivityItem returns one activity by the id of its row, as entries of feeds are shown, nil when there is none.
-func (t *Tx) ActivityItem(ctx context.Context, id uuid.UUID) (*FeedItem, error) {
-	return one[FeedItem](ctx, t, "read activity", `SELECT `+activityItem+` FROM `+activityObjects+` WHERE a.id = $1`, id)
+// ActivityItem returns one activity by the id of its row, as entries of feeds are shown, nil when there is none, or when it
+// waits among the requests and those are not asked for.
+func (t *Tx) ActivityItem(ctx context.Context, id uuid.UUID, requests bool) (*FeedItem, error) {
+	return one[FeedItem](ctx, t, "read activity", `SELECT `+activityItem+` FROM `+activityObjects+` WHERE a.id = $1 AND ($2 OR NOT `+isRequest+`)`, id, requests)
 }
 
 // notifications are the activities that tell the user something: what others do to the user or to something of the
 // user's, and every Accept; but nothing of whom the user blocks. Create counts when it names the user or answers one of
-// the user's objects. $4 is the user's actor, $5 what the ids of the user's objects begin with.
+// the user's objects. $4 is the user's actor, $5 what the ids of the user's objects begin with, $6 the types whose objects are in no feed.
 var notifications = `a.direction = 'inbound' AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')
+	AND NOT ` + isRequest + ` AND NOT coalesce(a.raw -> 'object' -> 'type' ?| $6, false) AND NOT coalesce(o.raw -> 'type' ?| $6, false)
 	AND (a.type = 'Accept'
 	OR a.type IN ('Follow', 'Like', 'Dislike', 'Announce', 'Offer') AND (a.object_uri IS NULL OR a.object_uri = $4 OR starts_with(a.object_uri, $5))
 	OR a.type = 'Create' AND (` + namedIn("a.raw", "$4") + `
@@ -87,5 +89,5 @@ func (t *Tx) Notifications(ctx context.Context, user vocab.ID, after *Place, n i
 	p := after.orFirst()
 	return t.feed(ctx, "read notifications", `SELECT `+activityItem+` FROM `+activityObjects+`
 		WHERE (a.published, a.id) < ($1, $2) AND `+notifications+` ORDER BY a.published DESC, a.id DESC LIMIT $3`,
-		p.At, p.ID, n, user, string(user)+"/")
+		p.At, p.ID, n, user, string(user)+"/", vocab.SealedSpellings)
 }

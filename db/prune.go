@@ -60,7 +60,7 @@ func (p *Pruned) add(q Pruned) {
 // counted.
 func (c *Cluster) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pruned, error) {
 	var all Pruned
-	passes := []func(context.Context, *Tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs, pruneAudit}
+	passes := []func(context.Context, *Tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs, pruneAudit, pruneRequests}
 	if !p.Before.IsZero() {
 		passes = append(passes, pruneActivities, pruneOrphans, pruneActors, pruneMoves)
 	}

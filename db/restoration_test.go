@@ -173,6 +173,8 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO poison VALUES ('p', '\x0001ff', ` + hard + `)`,
 		`INSERT INTO blocks VALUES ('\x01', 'outbound', ` + hard + `, 'b', now())`,
 		`INSERT INTO moves VALUES ('\x01', '\x02', now())`,
+		`INSERT INTO requests VALUES ('r', ` + hard + `, 'h', now())`,
+		`INSERT INTO correspondents VALUES (` + hard + `, now())`,
 		`INSERT INTO pins VALUES (` + hard + `, 'o', 'a', now())`,
 		`INSERT INTO attempts VALUES (gen_random_uuid(), now(), 3)`,
 		`INSERT INTO votes VALUES ('q', ` + hard + `, 1, now())`,

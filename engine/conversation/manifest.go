@@ -18,11 +18,17 @@ type Manifest struct {
 
 // manifests holds the types that are treated in another way than the zero Manifest says.
 var manifests = map[string]Manifest{
-	"Article":     {Reviewable: true},
-	"Audio":       {Reviewable: true},
-	"Video":       {Reviewable: true},
-	"Product":     {Reviewable: true},
-	"ChatMessage": {Encryption: EncryptionRequired},
+	"Article": {Reviewable: true},
+	"Audio":   {Reviewable: true},
+	"Video":   {Reviewable: true},
+	"Product": {Reviewable: true},
+	// RFC 9420's messages, as peers name them. They are handed to the clients of a conversation as they came.
+	"ChatMessage":    {Encryption: EncryptionRequired},
+	"PrivateMessage": {Encryption: EncryptionRequired},
+	"PublicMessage":  {Encryption: EncryptionRequired},
+	"Welcome":        {Encryption: EncryptionRequired},
+	"GroupInfo":      {Encryption: EncryptionRequired},
+	"KeyPackage":     {Encryption: EncryptionRequired},
 }
 
 // ManifestOf returns the manifest of an object type. A type that nobody knows travels in the open.

@@ -12,6 +12,8 @@ func TestManifestOf(t *testing.T) {
 		{"Article", Manifest{Reviewable: true}},
 		{"Product", Manifest{Reviewable: true}},
 		{"ChatMessage", Manifest{Encryption: EncryptionRequired}},
+		{"PrivateMessage", Manifest{Encryption: EncryptionRequired}},
+		{"KeyPackage", Manifest{Encryption: EncryptionRequired}},
 		{"NobodyKnowsThis", Manifest{}},
 	} {
 		if got := ManifestOf(c.objectType); got != c.want {

@@ -17,6 +17,7 @@ import (
 const (
 	Main          = "main"          // what was written and announced
 	Notifications = "notifications" // what others do towards the user
+	Requests      = "requests"      // private messages of strangers
 )
 
 // Bounds of a page.
@@ -67,7 +68,7 @@ func New(store Store, local Local, gate Gate, profiles Profiles) *Reader {
 // Those that are not shown leave the page shorter. The fault is
 // NotFound for a feed there is not, Invalid for a limit out of bounds or a cursor of another feed or user.
 func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string, limit int) (Page, error) {
-	if feed != Main && feed != Notifications {
+	if feed != Main && feed != Notifications && feed != Requests {
 		return Page{}, fault.New(fault.NotFound, "there is no such feed").WithCode("no_such_feed")
 	}
 	if limit == 0 {
@@ -83,9 +84,12 @@ func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string
 	}
 	var page Page
 	err = r.read(ctx, u, &page, func(ctx context.Context, tx *db.Tx) (rows []db.FeedItem, err error) {
-		if feed == Notifications {
+		switch feed {
+		case Notifications:
 			rows, err = tx.Notifications(ctx, r.local.ID(u), after, limit+1)
-		} else {
+		case Requests:
+			rows, err = tx.Requests(ctx, after, limit+1)
+		default:
 			rows, err = tx.Feed(ctx, after, limit+1)
 		}
 		rows, page.Next = cut(scope, rows, limit)
@@ -177,13 +181,13 @@ func (r *Reader) cards(ctx context.Context, tx *db.Tx, entries []entry) (map[voc
 	return cards, err
 }
 
-// Item returns one entry of any feed; the fault is NotFound.
-func (r *Reader) Item(ctx context.Context, u vocab.Username, id uuid.UUID) (Entry, error) {
+// Item returns one entry of any feed, of the requests only with requests; the fault is NotFound.
+func (r *Reader) Item(ctx context.Context, u vocab.Username, id uuid.UUID, requests bool) (Entry, error) {
 	var page Page
 	err := r.read(ctx, u, &page, func(ctx context.Context, tx *db.Tx) ([]db.FeedItem, error) {
 		row, err := tx.FeedByID(ctx, id)
 		if row == nil && err == nil {
-			row, err = tx.ActivityItem(ctx, id) // a notification is known by its activity
+			row, err = tx.ActivityItem(ctx, id, requests) // a notification is known by its activity
 		}
 		if row == nil || err != nil {
 			return nil, err

@@ -183,7 +183,7 @@ func TestItemIsShownInTheFormThatClientsKnow(t *testing.T) {
 	const id = "https://peer.example/notes/1"
 	f.object(id, `{"id":"`+id+`","type":"Note","content":"<p>a &amp; b</p><script>x()</script>"}`)
 	a := f.receive("create", "Create", id, "x", start)
-	item, err := f.Item(t.Context(), f.alice, a.ID)
+	item, err := f.Item(t.Context(), f.alice, a.ID, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestObjectsComeWithTheirWordsAsPlainText(t *testing.T) {
 		id := vocab.ID(fmt.Sprint("https://peer.example/objects/", i))
 		f.object(id, c.object)
 		a := f.receive(fmt.Sprint("create", i), "Create", id, "x", start)
-		item, err := f.Item(t.Context(), f.alice, a.ID)
+		item, err := f.Item(t.Context(), f.alice, a.ID, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,7 +270,7 @@ func TestWhatThePolicyRefusesIsNotShownWhileItDoes(t *testing.T) {
 		if d := cmp.Diff(c.want, shown()); d != "" {
 			t.Errorf("%s is refused (-want +got):\n%s", c.name, d)
 		}
-		_, err := f.Item(t.Context(), f.alice, evils.ID)
+		_, err := f.Item(t.Context(), f.alice, evils.ID, true)
 		if hidden := fault.KindOf(err) == fault.NotFound; hidden != (c.refused != nil) {
 			t.Errorf("%s is refused: the entry by its id: %v", c.name, err)
 		}
@@ -297,7 +297,7 @@ func TestNotificationsTellWhatOthersDoTowardsTheUser(t *testing.T) {
 	if d := cmp.Diff([]vocab.ID{mention.URI, like.URI, follow.URI}, got); d != "" {
 		t.Error("notifications (-want +got):\n", d)
 	}
-	item, err := f.Item(t.Context(), f.alice, page.Items[2].ID)
+	item, err := f.Item(t.Context(), f.alice, page.Items[2].ID, true)
 	if err != nil || item.ActivityURI != follow.URI || item.Object != nil {
 		t.Errorf("Item of a notification = %s with object %s, %v, want %s with none", item.ActivityURI, item.Object, err, follow.URI)
 	}
@@ -328,11 +328,11 @@ func TestReaderRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want kind %d", c.name, err, c.want)
 		}
 	}
-	if _, err := f.Item(t.Context(), f.alice, uuid.New()); fault.KindOf(err) != fault.NotFound {
+	if _, err := f.Item(t.Context(), f.alice, uuid.New(), true); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("Item of an unknown id: %v, want NotFound", err)
 	}
 	bob := dbtest.User(t, f.store, "bob")
-	if _, err := f.Item(t.Context(), bob, page.Items[0].ID); fault.KindOf(err) != fault.NotFound {
+	if _, err := f.Item(t.Context(), bob, page.Items[0].ID, true); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("TEN-08: Item of another user's entry: %v, want NotFound", err)
 	}
 	if _, err := f.Page(t.Context(), bob, feed.Main, page.Next, 1); fault.KindOf(err) != fault.Invalid {
@@ -391,7 +391,7 @@ func TestWhatWasStoredBeforeIsMadeReadableOnceAndKept(t *testing.T) {
 	f.object(id, `{"id":"`+string(id)+`","type":"Note","content":"<b onclick=x>words</b>"}`)
 	a := f.receive("create", "Create", id, "x", start)
 	for range 2 {
-		item, err := f.Item(t.Context(), f.alice, a.ID)
+		item, err := f.Item(t.Context(), f.alice, a.ID, true)
 		if err != nil || item.Object.Text("content") != "<b>words</b>" {
 			t.Fatalf("%v, %v", item.Object, err)
 		}
@@ -409,7 +409,7 @@ func TestWhatWasStoredBeforeIsMadeReadableOnceAndKept(t *testing.T) {
 		}
 		return tx.SetReadable(ctx, map[vocab.ID]json.RawMessage{id: json.RawMessage(`{"text":"words"}`)}) // a reader who was slow
 	})
-	if item, err := f.Item(t.Context(), f.alice, a.ID); err != nil || item.Object.Sub("source").Text("content") != "other" {
+	if item, err := f.Item(t.Context(), f.alice, a.ID, true); err != nil || item.Object.Sub("source").Text("content") != "other" {
 		t.Errorf("%v, %v", item.Object, err)
 	}
 }

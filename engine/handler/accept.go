@@ -15,6 +15,9 @@ func accept() Handler {
 		Check:    checkAnswer,
 		Received: answered(db.Accepted),
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+			if s.Request != "" {
+				return tx.AcceptRequests(ctx, s.Request, s.Now)
+			}
 			rel, err := tx.Relationship(ctx, db.Follower, s.Target.ID)
 			if err != nil {
 				return err
@@ -34,6 +37,9 @@ func reject() Handler {
 		Check:    checkAnswer,
 		Received: answered(db.Rejected),
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+			if s.Request != "" {
+				return tx.RemoveRequests(ctx, s.Request)
+			}
 			_, err := tx.EndRelationship(ctx, db.Follower, s.Target.ID)
 			return err
 		},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -134,8 +135,11 @@ func Stored(o *vocab.Object, now time.Time) db.Object {
 // appear gives a received activity its place in the feed of a user whom it reached. Others it only concerns: they see it
 // among their notifications.
 func appear(ctx context.Context, tx Tx, r *Received) error {
-	if !r.reached() {
+	switch {
+	case !r.reached(), r.IsSealed():
 		return nil
+	case r.Request:
+		return tx.AddRequest(ctx, db.Request{Activity: r.Activity.ID, Actor: r.Actor.ID, Host: policy.RegistrableDomain(r.Actor.ID.Host())}, r.Now)
 	}
 	return enterFeed(ctx, tx, r.Activity, r.Actor.ID, r.Now)
 }

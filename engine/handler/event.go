@@ -56,6 +56,12 @@ var aliases = []struct {
 
 // EventTypes returns the names of the events that a received activity is.
 func EventTypes(r *Received) []string {
+	switch {
+	case r.Request:
+		return []string{"request.received"}
+	case r.Activity.Type == "Create" && r.IsSealed():
+		return []string{"chatmessage.received"}
+	}
 	types := []string{EventType(r.Activity.Type, "received")}
 	for _, a := range aliases {
 		if a.when(r) {

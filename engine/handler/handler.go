@@ -37,6 +37,9 @@ type Tx interface {
 	BuryObjects(ctx context.Context, graves []db.Grave, now time.Time) (int64, error)
 	ObjectsBy(ctx context.Context, actor vocab.ID) ([]vocab.ID, error)
 	AddFeedEntry(ctx context.Context, e db.FeedEntry) error
+	AddRequest(ctx context.Context, r db.Request, now time.Time) error
+	AcceptRequests(ctx context.Context, actor vocab.ID, now time.Time) error
+	RemoveRequests(ctx context.Context, actor vocab.ID) error
 
 	Relationship(ctx context.Context, kind string, actor vocab.ID) (*db.Relationship, error)
 	SetRelationship(ctx context.Context, r db.Relationship, now time.Time) error
@@ -98,6 +101,7 @@ type Received struct {
 	Named      bool                       // the user is addressed, or its own inbox was
 	Forwarders []*vocab.Actor             // who sent it, when that is not its actor; shared, too
 	Follows    bool                       // the user follows the sender
+	Request    bool                       // it is a private message of a stranger, which waits among the requests
 	Now        time.Time                  // when it came
 	Applied    time.Time                  // when it takes effect, maybe long after: what the user owes for it is owed from then on
 
@@ -109,6 +113,14 @@ type Received struct {
 
 // reached tells whether the activity was meant for the user, and did not merely concern something of the user's.
 func (r *Received) reached() bool { return r.Named || r.Follows }
+
+// IsSealed tells whether it brings a message of a conversation that only its clients can read.
+func (r *Received) IsSealed() bool {
+	if o := r.Fetched[r.Activity.Object.ID]; o != nil {
+		return o.Doc.Sealed() != ""
+	}
+	return r.Activity.Object.Doc.Sealed() != ""
+}
 
 // Mine tells whether id is the user's, or of something that the user made.
 func (r *Received) Mine(id vocab.ID) bool {
@@ -123,6 +135,7 @@ type Sent struct {
 	Activity *vocab.Activity
 	Object   *db.Object   // the stored object that an Update or Delete is about
 	Target   *vocab.Actor // the actor that a Follow, Accept, Reject, Block, Add, Remove or Undo is about
+	Request  vocab.ID     // the stranger whose messages an Accept or Reject is about
 	Group    *db.Group    // the group that a Create, Delete, Add or Remove is about
 	Now      time.Time
 

@@ -75,6 +75,7 @@ func (i *Inbox) survive(ctx context.Context, x *applying) (err error) {
 func (x *applying) begin(tx *db.Tx, now time.Time) {
 	x.tx, x.stored, x.outcome, x.reason, x.Applied = tx, false, outcomeApplied, "", now
 	x.Follows, x.Changed, x.Queued, x.Silent, x.Undone = false, false, false, false, ""
+	x.Request = false
 }
 
 func (x *applying) ignored() bool { return x.outcome == outcomeIgnored || x.outcome == outcomeStranger }

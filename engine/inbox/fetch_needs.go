@@ -6,6 +6,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -35,6 +36,10 @@ func (i *Inbox) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) error 
 	if err != nil {
 		i.Log.InfoContext(ctx, "object not fetched", "activity", x.Activity.ID, "host", id.Host(), "err", err)
 		return unanswered(err, "the object's server does not answer")
+	}
+	if err := conversation.CheckCiphertext(o.Doc); err != nil {
+		i.Log.InfoContext(ctx, "object not taken", "activity", x.Activity.ID, "host", id.Host(), "err", err)
+		return nil
 	}
 	if o.OwnAuthors() { // a server speaks for its own actors only
 		x.fetched[id] = o

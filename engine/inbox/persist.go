@@ -9,6 +9,8 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -83,8 +85,8 @@ func votes(x *applying) bool {
 	return err == nil && o != nil && handler.Votes(o)
 }
 
-// permitted drops posts that are not for the user: one for followers of which the user is none, and a private one from
-// somebody whom the user does not follow, unless it writes back or the user lets everybody write (messaging.allow_insecure_dm).
+// permitted drops posts that are for followers of which the user is none. A private one of a stranger becomes a request, unless
+// it writes back, or the user has accepted its sender or settled otherwise (messaging.strangers).
 func (i *Inbox) permitted(ctx context.Context, x *applying) error {
 	post := audience.OfActivity(x.Activity, x.Actor.Followers)
 	if x.Activity.Type != "Create" || x.Follows || post.IsPublic() || votes(x) {
@@ -101,15 +103,39 @@ func (i *Inbox) permitted(ctx context.Context, x *applying) error {
 		x.reason = IgnoredFollowers
 		return handler.ErrIgnored
 	}
+	return i.receiveStranger(ctx, x)
+}
+
+// Bounds of requests.
+const (
+	requestsOfActor = 20
+	requestsOfHost  = 200
+	maxRequests     = 2000
+)
+
+// receiveStranger decides what becomes of a private message of a stranger.
+func (i *Inbox) receiveStranger(ctx context.Context, x *applying) error {
 	profile, err := i.Profiles.User(x.User)
-	if err != nil || profile.Messaging.AllowInsecureDM {
+	if err != nil {
 		return err
+	}
+	takes := profile.Messaging.TakesStrangers()
+	if takes == registry.AllowStrangers || takes == registry.RequestStrangers && x.IsSealed() { // of which nobody reads a word
+		return nil
 	}
 	if back, err := writesBack(ctx, x); err != nil || back {
 		return err
 	}
-	x.outcome, x.reason = outcomeStranger, IgnoredStranger
-	return handler.ErrIgnored
+	n, err := x.tx.CountRequests(ctx, x.Actor.ID, policy.RegistrableDomain(x.Actor.ID.Host()))
+	if err != nil || n.Accepted {
+		return err
+	}
+	if takes == registry.DropStrangers || n.OfActor >= requestsOfActor || n.OfHost >= requestsOfHost || n.All >= maxRequests {
+		x.outcome, x.reason = outcomeStranger, IgnoredStranger
+		return handler.ErrIgnored
+	}
+	x.Request = true
+	return nil
 }
 
 // recipient returns how the user stands to a post by somebody whom the user does not follow.

@@ -140,6 +140,7 @@ type exchange struct {
 	named    []*vocab.Actor  // who is addressed by name, or was, without the one who acts
 	spelling vocab.Spelling  // how peers write what is named, beside actors
 	unnamed  []db.Unnamed    // who is addressed by a group, or was
+	request  vocab.ID        // the stranger whose messages are accepted or declined
 	group    *db.Group       // that is made, changed or deleted
 	fetched  []*vocab.Object // to be kept, so that the feed can show them
 	before   *db.Object      // the stored object that an Update or Delete is about

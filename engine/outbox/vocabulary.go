@@ -48,6 +48,8 @@ var vocabulary = map[string]action{
 	"Unfollow":        {params[unfollow], people},
 	"AcceptFollow":    {params[acceptFollow], people},
 	"RejectFollow":    {params[rejectFollow], people},
+	"AcceptRequest":   {params[acceptRequest], people},
+	"DeclineRequest":  {params[declineRequest], people},
 	"CreateNote":      {params[createNote], assistant},
 	"Reply":           {params[reply], assistant},
 	"SendMessage":     {params[sendMessage], assistant},

@@ -138,7 +138,7 @@ func TestFilesAreWrittenForPeopleAndClosedToOthers(t *testing.T) {
     "following": "public"
   },
   "messaging": {
-    "allow_insecure_dm": false
+    "strangers": "requests"
   },
   "discoverable": false,
   "indexable": false,

@@ -64,7 +64,26 @@ type Collections struct {
 
 // Messaging says who may write to the user in private.
 type Messaging struct {
-	AllowInsecureDM bool `json:"allow_insecure_dm"` // private Notes from strangers too
+	Strangers       Strangers `json:"strangers"`                   // what becomes of private messages of strangers
+	AllowInsecureDM bool      `json:"allow_insecure_dm,omitempty"` // of before Strangers: true is AllowStrangers for good
+}
+
+// Strangers says what becomes of private messages of actors whom the user neither follows nor has written to in private.
+type Strangers string
+
+// The ways to receive strangers.
+const (
+	RequestStrangers Strangers = "requests" // they wait in the feed of requests
+	DropStrangers    Strangers = "drop"
+	AllowStrangers   Strangers = "allow" // they come as others do
+)
+
+// TakesStrangers returns what holds for private messages of strangers.
+func (m Messaging) TakesStrangers() Strangers {
+	if m.AllowInsecureDM {
+		return AllowStrangers
+	}
+	return m.Strangers
 }
 
 // DefaultUser returns what holds for a user without a file, and for whatever a file leaves out.
@@ -73,6 +92,7 @@ func DefaultUser() User {
 		Profile:      Profile{Fields: []Field{}},
 		FollowPolicy: AutoAccept,
 		Collections:  Collections{Followers: Public, Following: Public},
+		Messaging:    Messaging{Strangers: RequestStrangers},
 		Languages:    []string{},
 	}
 }
@@ -133,6 +153,9 @@ func (c *User) validate() error {
 func (c *User) validateChoices() error {
 	if p := c.FollowPolicy; p != AutoAccept && p != ApprovalRequired {
 		return wrong("follow_policy: %.60q is neither auto_accept nor approval_required", string(p))
+	}
+	if s := c.Messaging.Strangers; s != RequestStrangers && s != DropStrangers && s != AllowStrangers {
+		return wrong("messaging.strangers: %.60q is none of requests, drop and allow", string(s))
 	}
 	for _, v := range []struct {
 		key   string

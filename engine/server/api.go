@@ -38,10 +38,11 @@ func (s *Server) api(h handle) handle {
 
 // getFeed serves a page of a feed.
 func (s *Server) getFeed(a *answer, r *http.Request, _ httprouter.Params) error {
-	u, err := s.reader(a, r)
+	t, err := s.authorize(a, r, db.ScopeRead, db.ScopeLLM)
 	if err != nil {
 		return err
 	}
+	u := t.User
 	q, err := query(r, "feed", "limit", "cursor")
 	if err != nil {
 		return err
@@ -49,6 +50,9 @@ func (s *Server) getFeed(a *answer, r *http.Request, _ httprouter.Params) error 
 	name, limit := feed.Main, feed.DefaultLimit
 	if q.Has("feed") {
 		name = q.Get("feed")
+	}
+	if name == feed.Requests && !slices.Contains(t.Scopes, db.ScopeRead) {
+		return fault.New(fault.Forbidden, "an LLM engine does not read what strangers write in private").WithCode("insufficient_scope")
 	}
 	if q.Has("limit") {
 		n, err := strconv.ParseUint(q.Get("limit"), 10, 16)
@@ -67,7 +71,7 @@ func (s *Server) getFeed(a *answer, r *http.Request, _ httprouter.Params) error 
 
 // getFeedEntry serves one entry of a feed.
 func (s *Server) getFeedEntry(a *answer, r *http.Request, p httprouter.Params) error {
-	u, err := s.reader(a, r)
+	t, err := s.authorize(a, r, db.ScopeRead, db.ScopeLLM)
 	if err != nil {
 		return err
 	}
@@ -78,7 +82,7 @@ func (s *Server) getFeedEntry(a *answer, r *http.Request, p httprouter.Params) e
 	if err != nil || id.String() != p.ByName("entry") {
 		return errNothing
 	}
-	item, err := s.Feed.Item(r.Context(), u, id)
+	item, err := s.Feed.Item(r.Context(), t.User, id, slices.Contains(t.Scopes, db.ScopeRead))
 	if err != nil {
 		return err
 	}

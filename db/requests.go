@@ -1,0 +1,96 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Request is a private message of a stranger, whose activity and object are stored, and are in the feed of requests alone.
+type Request struct {
+	Activity vocab.ID
+	Actor    vocab.ID
+	Host     string // the sender's registrable domain
+}
+
+// RequestCounts is how many requests there are.
+type RequestCounts struct {
+	Accepted bool // the user takes private messages of the actor
+	OfActor  int
+	OfHost   int
+	All      int
+}
+
+// keptRequest is how long a request waits for the user.
+const keptRequest = 30 * 24 * time.Hour
+
+// CountRequests counts the requests of an actor, of its domain, and all.
+func (t *Tx) CountRequests(ctx context.Context, actor vocab.ID, host string) (RequestCounts, error) {
+	n, err := one[RequestCounts](ctx, t, "count requests", `SELECT EXISTS (SELECT FROM correspondents WHERE actor_uri = $1),
+		count(*) FILTER (WHERE actor_uri = $1), count(*) FILTER (WHERE host = $2), count(*) FROM requests`, actor, host)
+	if err != nil {
+		return RequestCounts{}, err
+	}
+	return *n, nil
+}
+
+// AddRequest makes a stored activity a request.
+func (t *Tx) AddRequest(ctx context.Context, r Request, now time.Time) error {
+	_, err := t.execBeside(ctx, "store request", `INSERT INTO requests (activity_uri, actor_uri, host, requested_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT DO NOTHING`, r.Activity, r.Actor, r.Host, now)
+	return err
+}
+
+// RequestedBy returns the sender of a request, empty when the activity is none.
+func (t *Tx) RequestedBy(ctx context.Context, activity vocab.ID) (vocab.ID, error) {
+	by, err := one[struct{ Actor vocab.ID }](ctx, t, "read request", `SELECT actor_uri FROM requests WHERE activity_uri = $1`, activity)
+	if err != nil || by == nil {
+		return "", err
+	}
+	return by.Actor, nil
+}
+
+// AcceptRequests gives an actor's requests their places in the feed, and lets its private messages come as others do.
+func (t *Tx) AcceptRequests(ctx context.Context, actor vocab.ID, now time.Time) error {
+	if _, err := t.execBeside(ctx, "remember correspondent", `INSERT INTO correspondents VALUES ($1, $2) ON CONFLICT DO NOTHING`, actor, now); err != nil {
+		return err
+	}
+	_, err := t.execBeside(ctx, "accept requests", `WITH accepted AS (DELETE FROM requests WHERE actor_uri = $1 RETURNING activity_uri)
+		INSERT INTO feed (id, activity_uri, actor_uri, published) SELECT gen_random_uuid(), a.uri, a.actor_uri, a.published
+		FROM accepted JOIN activities a ON a.uri = accepted.activity_uri ON CONFLICT DO NOTHING`, actor)
+	return err
+}
+
+// removed removes the activities and objects of requests that a WITH query named gone has removed.
+const removed = `, acts AS (DELETE FROM activities a USING gone WHERE a.uri = gone.activity_uri RETURNING a.object_uri, a.actor_uri)
+	DELETE FROM objects o USING acts WHERE o.uri = acts.object_uri AND o.raw ->> 'attributedTo' = acts.actor_uri`
+
+// RemoveRequests removes an actor's requests, with what they are about.
+func (t *Tx) RemoveRequests(ctx context.Context, actor vocab.ID) error {
+	_, err := t.exec(ctx, "remove requests", `WITH gone AS (DELETE FROM requests WHERE actor_uri = $1 RETURNING activity_uri)`+removed, actor)
+	return err
+}
+
+// pruneRequests removes the requests that waited too long.
+func pruneRequests(ctx context.Context, t *Tx, p Pruning, _ reached) (did Pruned, next *reached, err error) {
+	n, err := t.exec(ctx, "prune requests", `WITH gone AS (DELETE FROM requests WHERE activity_uri IN
+		(SELECT activity_uri FROM requests WHERE requested_at < $1 ORDER BY requested_at LIMIT $2) RETURNING activity_uri)`+removed,
+		p.Deliveries.Now.Add(-keptRequest), pruneBatch)
+	if n == pruneBatch && !p.DryRun {
+		next = &reached{}
+	}
+	return Pruned{Objects: int(n)}, next, err
+}
+
+// isRequest holds for an activity that waits among the requests.
+const isRequest = `EXISTS (SELECT FROM requests q WHERE q.activity_uri = a.uri)`
+
+// Requests returns up to n requests after a place, the newest first, and large ones as Feed does.
+func (t *Tx) Requests(ctx context.Context, after *Place, n int) ([]FeedItem, error) {
+	p := after.orFirst()
+	return t.feed(ctx, "read requests", `SELECT `+activityItem+` FROM `+activityObjects+`
+		WHERE (a.published, a.id) < ($1, $2) AND `+isRequest+`
+			AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')
+		ORDER BY a.published DESC, a.id DESC LIMIT $3`, p.At, p.ID, n)
+}

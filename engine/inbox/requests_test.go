@@ -1,0 +1,160 @@
+package inbox_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/inbox"
+	"github.com/lightweb/lightweb/engine/registry"
+)
+
+// letter is a private message by dave, whom alice does not follow.
+func letter(n int) string {
+	return fmt.Sprintf(`{"id":"p:/creates/%03[1]d","type":"Create","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/notes/%03[1]d","type":"Note","attributedTo":"p:/dave","to":"us:/alice","content":"psst","tag":{"type":"Mention","href":"us:/alice"}}}`, n)
+}
+
+// shownIn returns the activities of one of alice's feeds.
+func shownIn(t *testing.T, s *peertest.Scene, feed string) (ids []string) {
+	t.Helper()
+	err := s.Store.Read(t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) (err error) {
+		var items []db.FeedItem
+		switch feed {
+		case "main":
+			items, err = tx.Feed(ctx, nil, 100)
+		case "notifications":
+			items, err = tx.Notifications(ctx, s.ID("us:/alice"), nil, 100)
+		case "requests":
+			items, err = tx.Requests(ctx, nil, 100)
+		}
+		for _, i := range items {
+			ids = append(ids, string(i.FeedEntry.Activity[len(i.FeedEntry.Activity)-3:]))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func strangers(t *testing.T, s *peertest.Scene, takes registry.Strangers) {
+	t.Helper()
+	c := registry.DefaultUser()
+	c.Messaging.Strangers = takes
+	if err := s.Registry.SetUser(s.Alice, c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A private message of a stranger waits among the requests: in no other feed, and with one event that has ids only.
+func TestAStrangersMessageWaitsAmongTheRequests(t *testing.T) {
+	s := newScene(t)
+	s.MustSend("p:/dave", mine, letter(1))
+	s.MustSend("p:/dave", mine, toAlice(note(2, "in public")))
+	if got := shownIn(t, s, "requests"); !slices.Equal(got, []string{"001"}) {
+		t.Errorf("the requests are %q, want the letter", got)
+	}
+	for _, feed := range []string{"main", "notifications"} {
+		if got := shownIn(t, s, feed); slices.Contains(got, "001") {
+			t.Errorf("%s has %q, want nothing of the request", feed, got)
+		}
+	}
+	told := s.Column(t, s.Alice, `SELECT type || ' ' || payload::text FROM event_outbox WHERE payload ->> 'activityUri' LIKE '%/creates/001'`)
+	if len(told) != 1 || !strings.HasPrefix(told[0], "request.received ") || strings.Contains(told[0], "psst") {
+		t.Errorf("events: %q, want request.received with ids alone", told)
+	}
+	s.MustSend("p:/dave", mine, letter(1))
+	if got := shownIn(t, s, "requests"); len(got) != 1 {
+		t.Errorf("sent again it is there %d times, want once", len(got))
+	}
+}
+
+func TestRequestsAreAcceptedAndDeclined(t *testing.T) {
+	s := newScene(t)
+	s.MustSend("p:/dave", mine, letter(1))
+	change := func(what func(context.Context, *db.Tx) error) {
+		t.Helper()
+		if err := s.Store.Write(t.Context(), s.Alice, what); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(func(ctx context.Context, tx *db.Tx) error { return tx.RemoveRequests(ctx, s.ID("p:/dave")) })
+	if got := s.Column(t, s.Alice, `SELECT uri FROM activities UNION ALL SELECT uri FROM objects UNION ALL SELECT activity_uri FROM requests`); len(got) != 0 {
+		t.Errorf("after a decline there is %q, want nothing", got)
+	}
+	s.MustSend("p:/dave", mine, letter(2))
+	change(func(ctx context.Context, tx *db.Tx) error { return tx.AcceptRequests(ctx, s.ID("p:/dave"), s.Now()) })
+	s.MustSend("p:/dave", mine, letter(3))
+	if got := shownIn(t, s, "main"); !slices.Equal(got, []string{"002", "003"}) {
+		t.Errorf("the feed has %q, want what was accepted and what came after", got)
+	}
+	if got := shownIn(t, s, "requests"); len(got) != 0 {
+		t.Errorf("the requests are %q, want none", got)
+	}
+}
+
+func TestRequestsAreBounded(t *testing.T) {
+	s := newScene(t)
+	for n := range 21 {
+		s.MustSend("p:/dave", mine, letter(n))
+	}
+	s.MustSend("q:/eve", mine, strings.NewReplacer("p:/", "q:/", "dave", "eve").Replace(letter(50)))
+	if got := shownIn(t, s, "requests"); len(got) != 21 || slices.Contains(got, "020") || !slices.Contains(got, "050") {
+		t.Errorf("the requests are %q, want 20 of dave and one of eve", got)
+	}
+	if got := why(t, s, "p:/creates/020"); got != inbox.IgnoredStranger {
+		t.Errorf("what is beyond the bound is remembered as %q", got)
+	}
+}
+
+func TestTheUserSettlesWhatBecomesOfStrangers(t *testing.T) {
+	for takes, want := range map[registry.Strangers]string{registry.DropStrangers: "", registry.AllowStrangers: "main", registry.RequestStrangers: "requests"} {
+		t.Run(string(takes), func(t *testing.T) {
+			s := newScene(t)
+			strangers(t, s, takes)
+			s.MustSend("p:/dave", mine, letter(1))
+			for _, feed := range []string{"main", "requests"} {
+				if got := shownIn(t, s, feed); (len(got) == 1) != (feed == want) {
+					t.Errorf("%s has %q, want it in %q alone", feed, got, want)
+				}
+			}
+		})
+	}
+}
+
+// Ciphertext is kept for the clients of a conversation; plain text under a type that must be encrypted is refused.
+func TestSealedMessages(t *testing.T) {
+	s := newScene(t)
+	strangers(t, s, registry.AllowStrangers)
+	send := func(kind, content string) error {
+		return s.Send("p:/dave", mine, strings.NewReplacer(`"Note"`, kind, `"psst"`, content).Replace(letter(1)))
+	}
+	for _, kind := range []string{`"ChatMessage"`, `"PrivateMessage"`, `"mls:Welcome"`, `["Object","GroupInfo"]`, `"PublicMessage"`, `"KeyPackage"`} {
+		for _, content := range []string{`"hello there"`, `"Hello123"`, `"aGVsbG8gdGhlcmU="`, `["x"]`, `""`} {
+			if err := send(kind, content); fault.KindOf(err) != fault.Invalid {
+				t.Errorf("%s of %s: err = %v, want it refused", kind, content, err)
+			}
+		}
+	}
+	if err := send(`"PrivateMessage"`, `"AAEAAgEC/w=="`); err != nil {
+		t.Fatal(err)
+	}
+	for _, feed := range []string{"main", "notifications", "requests"} {
+		if got := shownIn(t, s, feed); len(got) != 0 {
+			t.Errorf("%s has %q, want nothing", feed, got)
+		}
+	}
+	if got := s.Column(t, s.Alice, `SELECT type FROM event_outbox`); !slices.Equal(got, []string{"chatmessage.received"}) {
+		t.Errorf("events: %q, want chatmessage.received", got)
+	}
+	if got := s.Column(t, s.Alice, `SELECT raw ->> 'content' FROM objects`); !slices.Equal(got, []string{"AAEAAgEC/w=="}) {
+		t.Errorf("stored: %q, want the ciphertext", got)
+	}
+}

@@ -1,0 +1,85 @@
+package outbox
+
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// answerRequest is what AcceptRequest and DeclineRequest share: the stranger whose private messages wait, by one of them or by
+// who sent them. The activity is stored, and leaves for nobody: the stranger is not told.
+type answerRequest struct {
+	ActivityID string `json:"activityId"`
+	ActorURI   string `json:"actorUri"`
+}
+
+// acceptRequest moves a stranger's messages to the feed and takes further ones, declineRequest removes them.
+type (
+	acceptRequest  struct{ answerRequest }
+	declineRequest struct{ answerRequest }
+)
+
+func (p *answerRequest) check() error {
+	if (p.ActivityID == "") == (p.ActorURI == "") {
+		return bad("activityId", "give either activityId or actorUri")
+	}
+	return nil
+}
+
+func (p *answerRequest) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
+	if p.ActorURI != "" {
+		x.request, err = o.actorID(ctx, x, p.ActorURI)
+		x.request = x.request.Canonical()
+		return err
+	}
+	id, err := identifier("activityId", p.ActivityID)
+	if err != nil {
+		return err
+	}
+	return o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+		if x.request, err = tx.RequestedBy(ctx, id.Canonical()); err == nil && x.request == "" {
+			err = noRequest()
+		}
+		return err
+	})
+}
+
+func noRequest() error {
+	return fault.New(fault.NotFound, "there is no such request").WithCode("no_request").At("/params")
+}
+
+func (p *answerRequest) subject() string { return "requests" }
+
+func (p *acceptRequest) construct(_ *Outbox, x *exchange) (string, any) {
+	return "Accept", string(x.request)
+}
+
+func (p *declineRequest) construct(_ *Outbox, x *exchange) (string, any) {
+	return "Reject", string(x.request)
+}
+
+// settled returns the earlier answer to who was accepted before.
+func (p *acceptRequest) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	n, err := tx.CountRequests(ctx, x.request, "")
+	switch {
+	case err != nil || n.OfActor > 0:
+		return "", err
+	case !n.Accepted:
+		return "", noRequest()
+	}
+	before, err := tx.LatestActivity(ctx, "Accept", x.actor.ID, x.request)
+	if err != nil || before == nil {
+		return "", err
+	}
+	return before.URI, nil
+}
+
+func (p *declineRequest) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	n, err := tx.CountRequests(ctx, x.request, "")
+	if err == nil && n.OfActor == 0 {
+		err = noRequest()
+	}
+	return "", err
+}
