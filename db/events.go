@@ -9,12 +9,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// keptEvents is how many events stay in the outbox at least. They are counted once in trimEvery events, for that takes a
-// few milliseconds.
+// keptEvents is how many events stay in the outbox at least. Once in trimEvery events the others are dropped.
 const (
 	keptEvents = 10_000
-	trimEvery  = 100
+	trimEvery  = 1000
 )
+
+// withheldFor is how long withheld events are counted in one event.
+const withheldFor = time.Hour
 
 // eventLock is the key of the advisory lock under which events are numbered.
 const eventLock = 7305808869232652
@@ -35,6 +37,10 @@ func (t *Tx) AddEvent(ctx context.Context, e Event) error {
 	t.unsent.events = append(t.unsent.events, e)
 	return t.added(ctx, len(e.Payload))
 }
+
+// WithholdEvent counts an event that is not added. Within an hour all are counted in one event like e, in the member count
+// of its payload; it stays where it is while the count grows.
+func (t *Tx) WithholdEvent(e Event) { t.unsent.withheld = append(t.unsent.withheld, e) }
 
 // Events returns up to n events after a sequence number, the oldest first.
 func (t *Tx) Events(ctx context.Context, after int64, n int) ([]Event, error) {

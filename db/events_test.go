@@ -3,6 +3,7 @@ package db_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -94,10 +95,10 @@ func TestTheOldestEventsAreDropped(t *testing.T) {
 		next        int64
 		left, first int64
 	}{
-		{"too many", `SELECT generate_series(1, 10149)`, 10150, 10_150, 1},
-		{"too many, at the time to count", `SELECT generate_series(1, 10199)`, 10200, 10_000, 201},
-		{"after a restore", `SELECT generate_series(1, 10000)`, 1_000_000_100, 10_000, 2},
-		{"few, with a gap", `SELECT 1`, 1_000_000_100, 2, 1},
+		{"too many", `SELECT generate_series(1, 10998)`, 10999, 10_999, 1},
+		{"too many, at the time to count", `SELECT generate_series(1, 10999)`, 11_000, 10_000, 1001},
+		{"after a restore", `SELECT generate_series(1, 10000)`, 1_000_001_000, 10_000, 2},
+		{"few, with a gap", `SELECT 1`, 1_000_001_000, 2, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -114,6 +115,62 @@ func TestTheOldestEventsAreDropped(t *testing.T) {
 				return err
 			})
 		})
+	}
+}
+
+// What was counted once is not counted again, and stays right over gaps.
+func TestTheNewestEventsAreKeptAllTheTime(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	database := databaseOf(t, c, u)
+	run(t, database, `INSERT INTO event_outbox (type, source, payload, created_at) SELECT 'x', 'x', '{}', now() FROM generate_series(1, 9500)`)
+	for round, gap := range []int{0, 0, 1_000_000_000, 777, 0} {
+		run(t, database, fmt.Sprintf(`SELECT setval('event_outbox_seq_seq', nextval('event_outbox_seq_seq') + %d)`, gap))
+		for range 4 {
+			write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+				for n := range 250 {
+					if err := tx.AddEvent(ctx, event(n)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		var n int
+		if err := session(t, database).QueryRow(t.Context(), `SELECT count(*) FROM event_outbox`).Scan(&n); err != nil || n < 10_000 || n > 11_000 {
+			t.Errorf("round %d: %d events are left, %v; want 10,000 to 11,000", round, n, err)
+		}
+	}
+}
+
+func TestWithheldEventsAreCountedInOne(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	now := time.Now().UTC().Truncate(time.Second)
+	withhold := func(at time.Time, times int) {
+		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			for range times {
+				tx.WithholdEvent(db.Event{Type: "events.withheld", Source: "ap", Payload: []byte(`{"count":1}`), At: at})
+			}
+			return tx.AddEvent(ctx, event(1))
+		})
+	}
+	withhold(now, 1)
+	withhold(now.Add(time.Minute), 30)
+	withhold(now.Add(2*time.Hour), 2)
+	withhold(now.Add(3*time.Hour-time.Second), 1)
+	var counts []string
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		events, err := tx.Events(ctx, 0, 100)
+		for _, e := range events {
+			if e.Type == "events.withheld" {
+				counts = append(counts, string(e.Payload))
+			}
+		}
+		return err
+	})
+	if want := []string{`{"count": 31}`, `{"count": 3}`}; !slices.Equal(counts, want) {
+		t.Errorf("withheld %v, want %v", counts, want)
 	}
 }
 

@@ -21,6 +21,7 @@ type unsent struct {
 	reactions  []reactionRow // one of a kind per object and actor
 	size       int           // of their documents, in bytes
 	events     []Event       // sent with the commit only: from then on other transactions that add events wait
+	withheld   []Event       // counted with the commit
 }
 
 type reactionRow struct {
@@ -60,7 +61,7 @@ func (u *unsent) batch() *pgx.Batch {
 	u.queueActivities(b)
 	u.queueFeed(b)
 	u.queueReactions(b)
-	*u = unsent{events: u.events}
+	*u = unsent{events: u.events, withheld: u.withheld}
 	return b
 }
 
@@ -74,6 +75,7 @@ func (t *Tx) commit(ctx context.Context) error {
 	}
 	b := t.unsent.batch()
 	t.queueEvents(b)
+	t.queueWithheld(b)
 	b.Queue(`commit`).Exec(func(tag pgconn.CommandTag) error {
 		if tag.String() != "COMMIT" {
 			return pgx.ErrTxCommitRollback
@@ -165,14 +167,43 @@ func (t *Tx) queueEvents(b *pgx.Batch) {
 		SELECT max(seq) FROM added`, types, sources, payloads, at, eventLock).QueryRow(func(r pgx.Row) error { return r.Scan(&t.events) })
 }
 
+// queueWithheld counts events that are withheld, under the lock of those that are not.
+func (t *Tx) queueWithheld(b *pgx.Batch) {
+	n := len(t.unsent.withheld)
+	if n == 0 {
+		return
+	}
+	e := t.unsent.withheld[n-1]
+	b.Queue(`SELECT pg_advisory_xact_lock($1)`, eventLock)
+	b.Queue(`WITH open AS (
+			UPDATE event_outbox e SET payload = jsonb_set(e.payload, '{count}', to_jsonb((e.payload ->> 'count')::bigint + $1))
+			FROM event_window w WHERE e.seq = w.withheld AND e.created_at > $2 RETURNING e.seq
+		), added AS (
+			INSERT INTO event_outbox (type, source, payload, created_at)
+			SELECT $3, $4, jsonb_set($5::jsonb, '{count}', to_jsonb($1::bigint)), $6 WHERE NOT EXISTS (SELECT FROM open) RETURNING seq
+		)
+		INSERT INTO event_window (up_to, kept, withheld) SELECT 0, 0, seq FROM added
+		ON CONFLICT (one) DO UPDATE SET withheld = excluded.withheld`, int64(n), e.At.Add(-withheldFor), e.Type, e.Source, string(e.Payload), e.At)
+}
+
 // trim drops the oldest events beyond those that are kept, once a transaction has added the one at which that is done.
-// They are counted: the numbers have gaps, a huge one after a restore. What cannot be dropped now is dropped with the next.
+// Numbers have gaps, a huge one after a restore, so events are counted: those that came since the last time. What cannot
+// be dropped now is dropped with the next.
 func (c *Cluster) trim(ctx context.Context, u vocab.Username, t *Tx) {
 	if n := int64(len(t.unsent.events)); t.events/trimEvery == (t.events-n)/trimEvery {
 		return
 	}
-	_, err := t.conn.Exec(ctx, `DELETE FROM event_outbox WHERE seq <= (SELECT seq FROM event_outbox ORDER BY seq DESC OFFSET $1 LIMIT 1)`, keptEvents)
-	if err != nil {
+	b := &pgx.Batch{} // one transaction
+	b.Queue(`SELECT pg_advisory_xact_lock($1)`, eventLock)
+	b.Queue(`WITH total AS (
+			SELECT coalesce((SELECT kept FROM event_window), 0) + count(*) AS n FROM event_outbox WHERE seq > coalesce((SELECT up_to FROM event_window), 0)
+		), gone AS (
+			DELETE FROM event_outbox WHERE seq <= (SELECT seq FROM event_outbox WHERE (SELECT n FROM total) > $1
+				ORDER BY seq OFFSET greatest((SELECT n FROM total) - $1 - 1, 0) LIMIT 1) RETURNING seq
+		)
+		INSERT INTO event_window (up_to, kept) SELECT (SELECT max(seq) FROM event_outbox), n - (SELECT count(*) FROM gone) FROM total
+		ON CONFLICT (one) DO UPDATE SET up_to = excluded.up_to, kept = excluded.kept`, int64(keptEvents))
+	if err := t.conn.SendBatch(ctx, b).Close(); err != nil {
 		c.log.WarnContext(ctx, "old events not dropped", "user", u, "err", err)
 	}
 }

@@ -1,10 +1,13 @@
 package engine_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // holder returns the user as a program does that has another token of that scope.
@@ -46,5 +49,34 @@ var pay03 = attack{id: "PAY-03", sends: "100 dispatches of 1 MiB that are refuse
 		}
 		if after := s.count("lightweb_alice", `SELECT pg_total_relation_size('audit')`); after-before > 64<<10 {
 			s.Errorf("the records take %d bytes, before it was %d", after, before)
+		}
+	}}
+
+var pay07 = attack{id: "PAY-07", sends: "1,000 small activities of strangers and of unknown types, while the consumer of the user's events is away",
+	happens: "202, and they are stored; 25 of them are told, and one event counts the others: what really happened is there still", changes: true, play: func(s *siege) {
+		last := int64(s.count("lightweb_alice", `SELECT coalesce(max(seq), 0) FROM event_outbox`))
+		s.accepted(s.post(s.carol, s.alice.ID+"/inbox", s.like(s.carol, "before")))
+		s.at32(200, func(n int) {
+			wave := vocab.Doc{"id": s.id(s.mallory, fmt.Sprint("wave-", n)), "type": "Wave", "actor": string(s.mallory.ID), "to": s.alice.ID}
+			s.answered(s.post(s.mallory, s.alice.ID+"/inbox", wave), 202, 429)
+		})
+		s.accepted(s.post(s.carol, s.alice.ID+"/inbox", s.create(s.carol, "after")))
+		s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", s.like(s.mallory, "that-does-something")))
+		told, withheld := map[string]int{}, 0
+		for _, e := range s.alice.Events(s, last) {
+			if told[e.Type]++; e.Type == "events.withheld" {
+				var p struct{ Count int }
+				if err := json.Unmarshal(e.Payload, &p); err != nil {
+					s.Error(err)
+				}
+				withheld += p.Count
+			}
+		}
+		stored := s.count("lightweb_alice", `SELECT count(*) FROM activities WHERE type = 'Wave'`)
+		if told["wave.received"] != 25 || told["events.withheld"] != 1 || withheld != stored-25 || stored <= 50 {
+			s.Errorf("told %v, %d of %d withheld; want 25 told and the others in one event", told, withheld, stored)
+		}
+		if told["like.received"] != 2 || told["create.received"] != 1 {
+			s.Errorf("told %v, want two likes and a note", told)
 		}
 	}}

@@ -19,6 +19,4 @@ var pay05 = attack{id: "PAY-05", sends: "activities to the shared inbox that nam
 
 var pay06 = attack{id: "PAY-06", sends: "50 activities of 1 MiB a second by one domain, for a user whose database is down", later: "the next release"}
 
-var pay07 = attack{id: "PAY-07", sends: "1,000 small activities of strangers and of unknown types, while the consumer of the user's events is away", later: "the next release"}
-
 var pay08 = attack{id: "PAY-08", sends: "a mention of alice every second that names her 2,000 followers, to be forwarded", later: "the next release"}

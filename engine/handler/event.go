@@ -37,6 +37,12 @@ func NewEvent(kind string, p Payload, now time.Time) db.Event {
 	return db.Event{Type: kind, Source: "ap", Payload: d.JSON(), At: now}
 }
 
+// Withheld returns the event that counts those which are withheld.
+func Withheld(now time.Time) db.Event {
+	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "count": 1, "trust": TrustStranger}
+	return db.Event{Type: "events.withheld", Source: "ap", Payload: d.JSON(), At: now}
+}
+
 // EventType names the event of an activity: "create.received".
 func EventType(activityType, direction string) string {
 	return strings.ToLower(activityType) + "." + direction

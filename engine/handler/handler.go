@@ -196,6 +196,9 @@ func (r *Registry) Lookup(a *vocab.Activity) Handler {
 	return r.handlers[Key{Type: a.Type}]
 }
 
+// Knows tells whether an activity has a handler: without one it is stored, and does nothing.
+func (r *Registry) Knows(a *vocab.Activity) bool { return r.Lookup(a).Received != nil }
+
 // Check refuses an activity that cannot take effect, whoever receives it.
 func (r *Registry) Check(a *vocab.Activity) error {
 	if err := checkOrigin(a); err != nil {

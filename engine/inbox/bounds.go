@@ -12,6 +12,8 @@ import (
 // sends to users who never asked for it is stored. knocks are the requests counted just now.
 type bounds struct {
 	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, fannedOut, announced, fetchedForRelay, knocks *policy.Limiter
+
+	events, idleEvents *policy.Shares // per user, of strangers
 }
 
 // perStored is what a row takes beside the document in it, in bytes.
@@ -27,6 +29,8 @@ func newBounds(now func() time.Time) bounds {
 		fannedOut:       policy.FanOut.Limiter(now),
 		fetchedForRelay: policy.RelayFetches.Limiter(now),
 		announced:       policy.AnnouncedKeys.Limiter(now),
+		events:          policy.NewShares(dailyEvents, eventsFor, now, maxSharing),
+		idleEvents:      policy.NewShares(dailyIdleEvents, eventsFor, now, maxSharing),
 		knocks:          policy.SecondKnocks.Limiter(now),
 	}
 }

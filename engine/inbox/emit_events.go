@@ -2,13 +2,20 @@ package inbox
 
 import (
 	"context"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// emitEvents adds the activity's events to the user's outbox, to be committed with it, unless it is to be kept quiet.
+// emitEvents adds the activity's events to the user's outbox, to be committed with it, unless it is to be kept quiet. Those
+// of strangers who have used up their budget are only counted.
 func (i *Inbox) emitEvents(ctx context.Context, x *applying) error {
 	if x.Silent {
+		return nil
+	}
+	if !i.mayTell(x) {
+		x.tx.WithholdEvent(handler.Withheld(x.Now))
 		return nil
 	}
 	p := handler.Payload{Activity: x.Activity.ID, Type: x.Activity.Type, Actor: x.Actor.ID, Object: x.Activity.Object.ID, Trust: trust(x)}
@@ -26,3 +33,28 @@ func trust(x *applying) string {
 	}
 	return handler.TrustStranger
 }
+
+// mayTell tells whether the activity's events are added: once for all tries to apply it.
+func (i *Inbox) mayTell(x *applying) bool {
+	if x.Follows {
+		return true
+	}
+	if x.told == nil {
+		share := i.bounds.events
+		if !i.Handlers.Knows(x.Activity) {
+			share = i.bounds.idleEvents
+		}
+		may := share.Take(x.User.String(), policy.RegistrableDomain(x.Actor.ID.Host()))
+		x.told = &may
+	}
+	return *x.told
+}
+
+// Strangers cause so many events for one user a day, and so many of them by activities that do nothing here. A domain may use
+// as much as is left for others.
+const (
+	dailyEvents     = 2000
+	dailyIdleEvents = 50
+	eventsFor       = 24 * time.Hour
+	maxSharing      = 10_000 // users whose budgets are remembered
+)

@@ -86,8 +86,9 @@ type applying struct {
 	raw     json.RawMessage // the activity as it is stored
 	payer   string          // who caused it: see receiving.pays
 	tx      *db.Tx
-	blocked bool // the user blocks, or the policy refuses, who is behind it
-	stored  bool // persist: the activity is in the user's database
+	blocked bool  // the user blocks, or the policy refuses, who is behind it
+	stored  bool  // persist: the activity is in the user's database
+	told    *bool // emitEvents: whether the budget of strangers has room for its events; nil until that is asked
 	outcome string
 	reason  string // why it is ignored
 }
