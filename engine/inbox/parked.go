@@ -141,12 +141,12 @@ func (w *writers) drain(u vocab.Username, p *parked, wait time.Duration) {
 	failures, drained, usable := 0, 0, false
 	for w.pause(wait) {
 		arrivals := w.arrivals(p)
-		n, err := 0, error(nil)
+		n, more, err := 0, false, error(nil)
 		if !usable {
 			err = w.probe(u)
 		}
 		if err == nil {
-			n, err = w.drainPage(u)
+			n, more, err = w.drainPage(u)
 		}
 		drained += n
 		usable = err == nil
@@ -159,7 +159,7 @@ func (w *writers) drain(u vocab.Username, p *parked, wait time.Duration) {
 			failures++
 		case n > 0:
 			wait, failures = 0, 0
-		case w.unpark(u, p, arrivals, drained):
+		case !more && w.unpark(u, p, arrivals, drained): // nothing may stay that the writer would overtake
 			return
 		default:
 			wait = lull
@@ -221,10 +221,10 @@ func (w *writers) probe(u vocab.Username) error {
 }
 
 // drainPage applies the first of what waits for u, up to what is older than everything in memory, and returns how many
-// that were.
-func (w *writers) drainPage(u vocab.Username) (int, error) {
+// that were, and whether more waits that is newer.
+func (w *writers) drainPage(u vocab.Username) (drained int, more bool, err error) {
 	if !w.hold(w.drains.pages) {
-		return 0, errClosing
+		return 0, false, errClosing
 	}
 	defer func() { <-w.drains.pages }()
 	ctx, cancel := context.WithTimeout(context.Background(), applyTime)
@@ -232,22 +232,23 @@ func (w *writers) drainPage(u vocab.Username) (int, error) {
 	oldest := w.oldest(u) // before the journal is read: what is older waits there by then, or has taken effect
 	page, err := w.inbox.Store.WaitingFor(ctx, u, 0, maxBatch, pageBytes)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
+	found := len(page)
 	page = slices.DeleteFunc(page, func(waiting db.Waiting) bool { return waiting.Seq >= oldest })
-	if len(page) == 0 {
-		return 0, nil
+	if more = len(page) < found; len(page) == 0 {
+		return 0, more, nil
 	}
 	var batch []*entry
 	var of, ended []db.IntakeRow // of the batch, and done with
 	for _, waiting := range page {
 		x, err := w.inbox.again(ctx, u, waiting)
 		if passing(err) {
-			return 0, err
+			return 0, false, err
 		}
 		if err != nil && !errors.Is(err, errSenderGone) {
 			if err := w.poison(u, idOf(waiting.Raw), waiting.Raw, err, waiting.Forwarders...); err != nil {
-				return 0, err
+				return 0, false, err
 			}
 		}
 		if errors.Is(err, errSenderGone) {
@@ -268,7 +269,7 @@ func (w *writers) drainPage(u vocab.Username) (int, error) {
 	finishing, stop := context.WithTimeout(context.Background(), journalTime)
 	defer stop()
 	if _, err := w.inbox.Store.FinishWaiting(finishing, u, ended); err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	return len(ended), cause
+	return len(ended), more, cause
 }
