@@ -177,6 +177,7 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO correspondents VALUES (` + hard + `, now())`,
 		`INSERT INTO pins VALUES (` + hard + `, 'o', 'a', now())`,
 		`INSERT INTO attempts VALUES (gen_random_uuid(), now(), 3)`,
+		`INSERT INTO event_window VALUES (true, 42, 42, 7)`,
 		`INSERT INTO votes VALUES ('q', ` + hard + `, 1, now())`,
 	} {
 		run(t, databaseOf(t, c, u), q)
