@@ -20,17 +20,29 @@ func befriend(t *testing.T, f, a *enginetest.User) {
 	})
 }
 
-func strangersPrivatePostIsDropped(t *testing.T, a, b *enginetest.Instance) {
+func strangersPrivatePostWaits(t *testing.T, a, b *enginetest.Instance) {
 	sender, receiver := a.CreateUser(t, "mallory"), b.CreateUser(t, "victor")
 	private := map[string]any{"content": "you do not know me", "visibility": "direct", "to": []string{receiver.ID}}
 	id := sender.Do(t, "CreateNote", private).ActivityID
 	delivered(t, sender, id, false)
-	if got := receiver.Column(t, `SELECT uri FROM activities`); len(got) != 0 {
-		t.Errorf("%s holds %q, want nothing", receiver.Name, got)
+	receiver.Await(t, "requests", "the letter of a stranger", func(i enginetest.Item) bool { return i.ActivityURI == id })
+	receiver.Do(t, "DeclineRequest", map[string]any{"activityId": id})
+	if got := receiver.Column(t, `SELECT uri FROM activities WHERE direction = 'inbound'`); len(got) != 0 {
+		t.Errorf("%s holds %q, want nothing of who was declined", receiver.Name, got)
 	}
 	letter := receiver.Do(t, "SendMessage", map[string]any{"recipientUri": sender.ID, "content": "and who are you?"}).ActivityID
 	back := sender.Do(t, "Reply", map[string]any{"objectId": enginetest.ObjectOf(t, receiver, letter), "content": "a friend"}).ActivityID
 	receiver.Await(t, "main", "the answer of who was written to", func(i enginetest.Item) bool { return i.ActivityURI == back })
+	again := sender.Do(t, "CreateNote", private).ActivityID
+	receiver.Await(t, "requests", "a second letter", func(i enginetest.Item) bool { return i.ActivityURI == again })
+	accepted := receiver.Do(t, "AcceptRequest", map[string]any{"actorUri": sender.ID}).ActivityID
+	further := sender.Do(t, "CreateNote", private).ActivityID
+	for _, id := range []string{again, further} {
+		receiver.Await(t, "main", "what was accepted", func(i enginetest.Item) bool { return i.ActivityURI == id })
+	}
+	if twice := receiver.Do(t, "AcceptRequest", map[string]any{"actorUri": sender.ID}).ActivityID; twice != accepted {
+		t.Errorf("accepted again it is %s, want the first answer %s", twice, accepted)
+	}
 	receiver.Configure(t, `{"messaging":{"allow_insecure_dm":true}}`)
 	enginetest.Eventually(t, "whoever asks for letters gets them", func() bool {
 		id := sender.Do(t, "CreateNote", private).ActivityID

@@ -35,7 +35,7 @@ func TestFederation(t *testing.T) {
 		author.Configure(t, `{"follow_policy":"approval_required"}`)
 		newScene(a.CreateUser(t, "heidi"), author).play(t, approval)
 	})
-	t.Run("a private post of a stranger is dropped, and an answer is not", func(t *testing.T) { strangersPrivatePostIsDropped(t, a, b) })
+	t.Run("a private post of a stranger waits, and an answer does not", func(t *testing.T) { strangersPrivatePostWaits(t, a, b) })
 	t.Run("a post to a group", func(t *testing.T) { postToAGroup(t, a, b) })
 	t.Run("a block", func(t *testing.T) { blockBetweenEngines(t, a, b) })
 	t.Run("a block that is delivered", func(t *testing.T) { blockThatIsDelivered(t, a, b) })

@@ -73,7 +73,7 @@ func (w *walker) value(t reflect.Type, path string) error {
 func (w *walker) object(t reflect.Type, path string) error {
 	fields := map[string]reflect.Type{}
 	for f := range t.Fields() {
-		if name := f.Tag.Get("json"); name != "" {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
 			fields[name] = f.Type
 		}
 	}
