@@ -54,7 +54,7 @@ func (i *Inbox) mayTell(x *applying) bool {
 // as much as is left for others.
 const (
 	dailyEvents     = 2000
-	dailyIdleEvents = 50
+	dailyIdleEvents = 200
 	eventsFor       = 24 * time.Hour
 	maxSharing      = 10_000 // users whose budgets are remembered
 )

@@ -219,14 +219,24 @@ func TestAThreadIsCompletedByWhoIsFollowed(t *testing.T) {
 	none("it does not name erin's followers", func() error {
 		return s.Pass("q:/erin", shared, s.Proven("p:/carol", strings.Replace(toErin, "q:/erin/followers", "q:/notes/1", 1)))
 	})
-	none("it is not public", func() error {
-		return s.Pass("q:/erin", shared, s.Proven("p:/carol", strings.ReplaceAll(toErin, "as:Public", "p:/carol/followers")))
+	none("it is for carol's followers", func() error {
+		return s.Pass("q:/erin", shared, s.Proven("p:/carol", strings.NewReplacer("as:Public", "p:/carol/followers", "q:/erin/followers", "q:/notes/1").Replace(toErin)))
 	})
 	expect(t, s, []string{"+ object p:/replies/1 Note hi", "+ activity inbound Create p:/acts/1 p:/replies/1", "+ event create.received p:/acts/1 p:/replies/1 by stranger p:/carol"},
 		accepted, func() error { return s.Pass("q:/erin", shared, s.Proven("p:/carol", toErin)) })
 	expect(t, s, []string{"- object p:/replies/1 Note hi", "+ object p:/replies/1 Tombstone", "+ activity inbound Delete p:/acts/2 p:/replies/1",
 		"+ event delete.received p:/acts/2 p:/replies/1 by stranger p:/carol", "+ tombstones 1"},
 		accepted, func() error { return s.Pass("q:/erin", shared, s.Proven("p:/carol", removed)) })
+}
+
+// SEE-05: a reply for erin's followers is for alice, who follows erin, although it is not for everybody.
+func TestAThreadIsCompletedForFollowers(t *testing.T) {
+	s := newScene(t)
+	s.Follows("q:/erin")
+	toErin := strings.ReplaceAll(strings.Replace(passed, `"us:/alice",`, "", 1), "as:Public", "p:/carol/followers")
+	s.MustSend("q:/erin", shared, `{"id":"q:/acts/1","type":"Create","actor":"q:/erin","to":["as:Public","q:/erin/followers"],"object":{"id":"q:/notes/1","type":"Note","attributedTo":"q:/erin","to":"as:Public","content":"well?"}}`)
+	expect(t, s, []string{"+ object p:/replies/1 Note hi", "+ activity inbound Create p:/acts/1 p:/replies/1", "+ event create.received p:/acts/1 p:/replies/1 by stranger p:/carol"},
+		accepted, func() error { return s.Pass("q:/erin", shared, s.Proven("p:/carol", toErin)) })
 }
 
 // SIG-32: a Delete that nobody signed proves nothing but that its object is gone: it takes no id.
