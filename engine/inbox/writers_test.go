@@ -273,9 +273,9 @@ func TestCloseWaitsForWhatWasTaken(t *testing.T) {
 
 func TestNoMoreWaitThanMay(t *testing.T) {
 	s := newScene(t)
-	s.Inbox.Limit(2, 1<<20)
+	s.Inbox.Limit(4, 1<<20) // of which one domain has three
 	release := hold(t, s)
-	answers := queue(t, s, listens(2)...)
+	answers := queue(t, s, listens(3)...)
 	if err := s.Send("p:/carol", mine, listen); fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0 {
 		t.Errorf("err = %v, want Unavailable with a time to wait", err)
 	}

@@ -20,7 +20,7 @@ var (
 	KeyFetches = budget(Budget{Bounds: "actors and keys fetched", Payer: Address, Setting: "limits.key_fetch_rate", Per: "domain that is asked", Beyond: "429",
 		Note: "half is kept from addresses whose last request could not be proven, and a quarter for those that have sent proven ones of that domain; once proven, the signer's domain pays"})
 	KeyWaiters    = budget(Budget{Bounds: "requests that wait for another server", Payer: Address, Pool: 256, Beyond: "503"})
-	HostWaiters   = budget(Budget{Bounds: "requests that wait for one server", Payer: Address, Pool: 16, Per: "domain that is asked", Beyond: "503"})
+	HostWaiters   = budget(Budget{Bounds: "requests that wait for one server", Payer: Address, Pool: 8, Per: "domain that is asked", Beyond: "503"})
 	ObjectFetches = budget(Budget{Bounds: "objects fetched", Payer: Domain, Rate: Rate{PerSecond: 5, Burst: 200}, Per: "domain that is asked", Beyond: "503"})
 
 	OwnUpdates = budget(Budget{Bounds: "fetches of an actor that says of itself that it changed", Payer: Domain, Rate: Rate{PerSecond: 3.0 / 60, Burst: 3}, Per: "actor",
