@@ -254,7 +254,9 @@ func TestWhoGivesUpHoldsNoPlace(t *testing.T) {
 	go func() { answer <- take(ctx, alice, mine, toAlice(note(0, "first"))) }()
 	waiting(t, alice, 1)
 	cancel()
-	<-answer
+	if err := <-answer; err == nil {
+		t.Error("the request that gave up was answered 202")
+	}
 	alice.Down(t, alice.Alice)
 	eventually(t, "alice is parked", func() bool { return alice.Inbox.Parked(alice.Alice) })
 	alice.MustSend("p:/carol", mine, note(1, "second"))
