@@ -6,7 +6,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Cards returns how actors are shown, of those of whom the user has a copy.
+// Cards returns how actors are shown, as far as the user has copies of them.
 func (t *Tx) Cards(ctx context.Context, actors []vocab.ID) (map[vocab.ID]vocab.Card, error) {
 	type row struct {
 		Actor vocab.ID

@@ -141,7 +141,7 @@ func (t *Tx) SaveActor(ctx context.Context, a *vocab.Actor, now time.Time) error
 	return err
 }
 
-// RenewActor is SaveActor for an actor of whom the user has a copy, and does nothing for others.
+// RenewActor is SaveActor for an actor whose copy the user has, and does nothing for others.
 func (t *Tx) RenewActor(ctx context.Context, a *vocab.Actor, now time.Time) error {
 	if there, err := t.Actor(ctx, a.ID); err != nil || there == nil {
 		return err

@@ -34,7 +34,7 @@ func TestTheOperationsPageShowsTheBudgets(t *testing.T) {
 	}
 }
 
-// A limiter or pool that is not made from a row of the table has no payer whom the table names, nor a test. A row that
+// A limiter or pool that is not made from a row of the table has neither a payer in the table nor a test. A row that
 // nothing is made from bounds nothing.
 func TestEveryLimiterIsARowOfTheTable(t *testing.T) {
 	rows := declaredBudgets(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// staleActors are the actors that have said of themselves that they changed, and of whom users may still have old copies.
+// staleActors are the actors that have said of themselves that they changed, and whose old copies users may still have.
 type staleActors struct {
 	mu  sync.Mutex
 	all map[vocab.ID]struct{} // by canonical id

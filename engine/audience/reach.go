@@ -10,7 +10,7 @@ import (
 var spread = []string{"Update", "Delete", "Undo", "Move", "Block", "Add", "Remove"}
 
 // concerning are the activities that concern the local owner of what they are about, addressed or not. A post concerns the
-// owner of what it answers only when it is for everybody: a private one is for those whom it names.
+// owner of what it answers only when it is for everybody: a private one is for those it names.
 var concerning = []string{"Follow", "Accept", "Reject", "Undo", "Block", "Like", "Dislike", "Announce", "Create"}
 
 // Spreads reports whether activities of a type concern everybody who holds something of their actor.
@@ -22,12 +22,12 @@ type Arrival struct {
 	Sender    *vocab.Actor // its actor
 	Forwarder *vocab.Actor // who sent it, when that is not its actor; else nil
 	Inbox     vocab.ID     // the actor of the user whose own inbox it came to; empty: it came to the shared one
-	Relayed   bool         // a relay sent it: those whom it only concerns get it from its author
+	Relayed   bool         // a relay sent it: users it merely concerns get it from its author
 }
 
 // Reach says which local users an arrival may concern: it may say too many, never too few.
 type Reach struct {
-	Owners     []vocab.ID // users who are one of these, or to whom it belongs
+	Owners     []vocab.ID // users who are one of these, or own it
 	Followers  []vocab.ID // users who follow one of these actors
 	Acquainted bool       // users who hold anything of the sender
 	Sender     vocab.ID
@@ -46,7 +46,7 @@ func (a Arrival) Reach() Reach {
 		r.Followers = append(r.Followers, a.Forwarder.ID)
 	}
 	toFollowers := a.isForFollowers()
-	letter := a.Activity.Type == "Update" && a.Inbox != "" && !toFollowers && len(a.Activity.All()) > 0 // others whom it is for get it, too
+	letter := a.Activity.Type == "Update" && a.Inbox != "" && !toFollowers && len(a.Activity.All()) > 0 // its other recipients get it, too
 	switch kind := a.Activity.Type; {
 	case kind != "Move" && Spreads(kind) && !letter:
 		r.Acquainted = true
@@ -56,7 +56,7 @@ func (a Arrival) Reach() Reach {
 	return r
 }
 
-// InPerson returns those for whom the arrival is in person: its actor sent it to the user's own inbox, or it names them.
+// InPerson returns the users the arrival is meant for in person: its actor sent it to their own inbox, or it names them.
 // Where others forward it to is not for them to say.
 func (a Arrival) InPerson() []vocab.ID {
 	if a.Forwarder == nil && a.Inbox != "" {
@@ -65,7 +65,7 @@ func (a Arrival) InPerson() []vocab.ID {
 	return a.Activity.All()
 }
 
-// named returns everybody whom the activity names. In one user's own inbox hidden names reach no others.
+// named returns everybody the activity names. In one user's own inbox hidden names reach no others.
 func (a Arrival) named() []vocab.ID {
 	if a.Inbox == "" {
 		return a.Activity.All()
@@ -73,10 +73,10 @@ func (a Arrival) named() []vocab.ID {
 	return Open(a.Activity.Addressing)
 }
 
-// isForFollowers reports whether it is for those who follow its actor, whom the shared inbox stands for.
+// isForFollowers reports whether it is for the followers of its actor, which the shared inbox stands for.
 func (a Arrival) isForFollowers() bool { return IsForFollowers(a.Activity, a.Sender.Followers) }
 
-// IsLeaked reports whether a private post was forwarded to the inbox of a user whom it does not address, nor the followers
+// IsLeaked reports whether a private post was forwarded to the inbox of a user it does not address, nor the followers
 // of its forwarder.
 func (a Arrival) IsLeaked() bool {
 	post := OfActivity(a.Activity, a.Sender.Followers)

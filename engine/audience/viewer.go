@@ -45,15 +45,15 @@ func MayReplace(before, after Audience, holder Viewer) bool {
 	return before.IsUnaddressed() || before.MaySee(holder)
 }
 
-// Recipient is a local user to whom somebody else's post came.
+// Recipient is a local user who received somebody else's post.
 type Recipient struct {
 	Viewer
 	Follows bool // the user follows the author
 	Answers bool // the post answers something that the user holds and its author may see
 }
 
-// IsLetterOfStranger reports whether a post is a private message to a user by somebody whom the user does not follow. An
-// answer for the followers of the user, or of an actor whom the user follows and who forwards it, belongs to the thread
+// IsLetterOfStranger reports whether a post is a private message to a user by somebody the user does not follow. An
+// answer for the followers of the user, or of a followed actor who forwards it, belongs to the thread
 // that it answers and is none (ActivityPub §7.1.2).
 func IsLetterOfStranger(post Audience, r Recipient) bool {
 	inThread := r.Answers && slices.ContainsFunc(r.Circles, post.Names)

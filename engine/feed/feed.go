@@ -156,7 +156,7 @@ func (r *Reader) entries(rows []db.FeedItem) []entry {
 }
 
 // cards returns how the actors and authors of the entries are shown: local users as they are now, others as the user's
-// copies say, and those of whom the user has none by nothing.
+// copies say, and those without a copy by nothing.
 func (r *Reader) cards(ctx context.Context, tx *db.Tx, entries []entry) (map[vocab.ID]vocab.Card, error) {
 	cards := map[vocab.ID]vocab.Card{}
 	var others []vocab.ID

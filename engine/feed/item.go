@@ -78,7 +78,7 @@ func addressingOf(e entry) (vocab.Addressing, error) {
 	return vocab.AddressingOf(e.activity)
 }
 
-// authorOf returns the actor for whom the object's server speaks, or who sent the Create of an object that names nobody.
+// authorOf returns the actor the object's server speaks for, or who sent the Create of an object that names nobody.
 func authorOf(e entry) vocab.ID {
 	if o, err := vocab.ObjectOf(e.object); err == nil && o.AttributedTo != "" && o.AttributedTo.SameOrigin(o.ID) {
 		return o.AttributedTo

@@ -19,7 +19,7 @@ type sender struct {
 	user  vocab.Username
 	now   time.Time
 
-	spelling vocab.Spelling // of what is named, beside the actor to whom it goes
+	spelling vocab.Spelling // of what is named, beside the recipient
 }
 
 // spelled returns s that writes an id as its server does.

@@ -90,7 +90,7 @@ func TestNewWordsAreForWhomTheyAddress(t *testing.T) {
 		{"for a group, in which bob is", herself, "theirs", true, herself, "theirs", "new"},
 		{"for a group, in which bob is no more, to the inbox of one who is", herself, "theirs", true, herself, mine, "old"},
 		{"for nobody who is named, of a letter that named nobody", noOne, "theirs", true, noOne, mine, "new"},
-		{"for nobody who is named, of what was for followers, of whom bob is none any more", fans, shared, true, noOne, shared, "old"},
+		{"for nobody who is named, of what was for followers, and bob follows no more", fans, shared, true, noOne, shared, "old"},
 		{"for nobody who is named, of what was for everybody", all, shared, true, noOne, shared, "new"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 const (
 	IgnoredNobody     = "nobody"       // concerns nobody here
 	IgnoredUnrelated  = "unrelated"    // its recipients have nothing to do with it
-	IgnoredFollowers  = "followers"    // for followers, of whom its recipients are none
+	IgnoredFollowers  = "followers"    // for followers, and its recipients do not follow
 	IgnoredStranger   = "stranger"     // a private message of a stranger
 	IgnoredBlocked    = "blocked"      // its recipients block who is behind it, or the policy refuses that one since
 	IgnoredNoEffect   = "no_effect"    // about something that is not here, or that is newer, or changes nothing

@@ -78,7 +78,7 @@ func (w *writers) drive(r *row, recipients []vocab.Username, places map[vocab.Us
 	}
 }
 
-// begin sorts out for whom the activity waits, gives it its place in every recipient's queue, counts those who will be
+// begin sorts out which recipients it waits for, gives it its place in every recipient's queue, counts those who will be
 // queued, and announces the row: it is not ended while somebody writes it, and the writers are not closed.
 func (w *writers) begin(in *db.Intake, payer string, refused *entry) (*row, map[vocab.Username]*entry, error) {
 	w.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// mention is a post by dave, of whom nobody here is a follower, that names alice and bob; correction changes it.
+// mention is a post by dave, who has no follower here, that names alice and bob; correction changes it.
 func mention(n int, content string) string { return byDave(note(n, content)) }
 
 func correction(n int, content string) string { return byDave(edit(n, content)) }

@@ -138,7 +138,7 @@ func (i *Inbox) receiveStranger(ctx context.Context, x *applying) error {
 	return nil
 }
 
-// recipient returns how the user stands to a post by somebody whom the user does not follow.
+// recipient returns how the user stands to a stranger's post.
 func (i *Inbox) recipient(ctx context.Context, x *applying) (r audience.Recipient, err error) {
 	r.ID, r.Circles = x.Me, []vocab.ID{i.Local.Followers(x.User)}
 	for _, f := range x.Forwarders {

@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// letter is a private message by dave, whom alice does not follow.
+// letter is a private message by dave, a stranger to alice.
 func letter(n int) string {
 	return fmt.Sprintf(`{"id":"p:/creates/%03[1]d","type":"Create","actor":"p:/dave","to":"us:/alice","object":{"id":"p:/notes/%03[1]d","type":"Note","attributedTo":"p:/dave","to":"us:/alice","content":"psst","tag":{"type":"Mention","href":"us:/alice"}}}`, n)
 }

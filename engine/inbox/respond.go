@@ -48,7 +48,7 @@ func asStored(a *vocab.Activity) json.RawMessage {
 	return openly(a)
 }
 
-// meant returns the users for whom the activity is in person.
+// meant returns the users the activity is for in person.
 func (i *Inbox) meant(x *receiving) map[vocab.Username]bool {
 	users := map[vocab.Username]bool{}
 	for _, id := range i.arrival(x).InPerson() {

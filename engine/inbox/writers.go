@@ -175,7 +175,7 @@ func (w *writers) write(u vocab.Username) {
 	}
 }
 
-// putOff parks u, for whom left cannot be applied now and stays first in the queue. An activity that could not even be set
+// putOff parks u, because left cannot be applied now and stays first in the queue. An activity that could not even be set
 // aside is not taken from somebody who can send it again.
 func (w *writers) putOff(u vocab.Username, left []*entry, cause error) {
 	w.mu.Lock()

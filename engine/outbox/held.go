@@ -24,7 +24,7 @@ func (o *Outbox) actorsFor(x *exchange) finder {
 	return o.Actors
 }
 
-// held finds for an LLM engine only those actors of whom the user's database holds something, and asks nobody: an address
+// held finds for an LLM engine only those actors the user's database holds something of, and asks nobody: an address
 // that is asked for could tell its server of the letters that the LLM engine has read.
 type held struct {
 	*Outbox

@@ -135,7 +135,7 @@ type exchange struct {
 
 	// resolveRecipients
 	actor    *vocab.Actor    // who acts
-	target   *vocab.Actor    // whom a Follow, an answer to one, a Block or an Add is about
+	target   *vocab.Actor    // the actor a Follow, an answer to one, a Block or an Add is about
 	to, cc   []vocab.ID      // the addressing
 	named    []*vocab.Actor  // who is addressed by name, or was, without the one who acts
 	spelling vocab.Spelling  // how peers write what is named, beside actors

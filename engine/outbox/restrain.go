@@ -27,7 +27,7 @@ func (o *Outbox) countAttempt(ctx context.Context, x *exchange) error {
 }
 
 // restrain refuses what an LLM engine may not do although its scope has the action: words that are not public to somebody
-// with whom the user does not talk.
+// the user does not talk with.
 func (o *Outbox) restrain(ctx context.Context, tx *db.Tx, x *exchange) error {
 	if x.activity.Type != "Create" || audience.IsPublic(x.activity.Addressing) {
 		return nil

@@ -94,7 +94,7 @@ func TestAnAssistantNamesOnlyWhatIsHere(t *testing.T) {
 		t.Errorf("an answer to what the user likes: %v", err)
 	}
 	if err := d.assist(d.token, "CreateNote", vocab.Doc{"content": "x", "cc": []any{"@Mallory@evil.example"}}); err != nil {
-		t.Errorf("a note that names an actor whom the user has here: %v", err)
+		t.Errorf("a note that names an actor the user has here: %v", err)
 	}
 }
 

@@ -68,7 +68,7 @@ type Messaging struct {
 	AllowInsecureDM bool      `json:"allow_insecure_dm,omitempty"` // of before Strangers: true is AllowStrangers for good
 }
 
-// Strangers says what becomes of private messages of actors whom the user neither follows nor has written to in private.
+// Strangers says what becomes of private messages of actors the user neither follows nor has written to in private.
 type Strangers string
 
 // The ways to receive strangers.

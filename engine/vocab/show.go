@@ -35,7 +35,7 @@ func Show(d, readable Doc, languages []string) Doc {
 	return out
 }
 
-// showAuthors keeps those of attributedTo for whom the object's server speaks (FEP-fe34).
+// showAuthors keeps those of attributedTo the object's server speaks for (FEP-fe34).
 func showAuthors(out, d Doc) {
 	id, _ := d.ID()
 	named, _ := d.IDs("attributedTo")

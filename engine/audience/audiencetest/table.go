@@ -35,7 +35,7 @@ type Case struct {
 	Letter     string // by Strangers: it is a private message of a stranger
 }
 
-// Strangers are the users to whom a post comes, as far as they matter for whether it is a stranger's private message.
+// Strangers are the users who receive a post, as far as they matter for whether it is a stranger's private message.
 var Strangers = []string{"follows nobody", "follows carol", "is answered, in a circle of dave's"}
 
 // Public is how everybody is addressed.
