@@ -25,14 +25,15 @@ type relation struct {
 }
 
 // ClaimAhead claims ids as Claim does, and reads in the same round trip what the claimed activities will ask for: which
-// of the actors behind them the user blocks, the follows between them and the user, and the objects they are about.
+// of the actors behind them the user blocks, which HoldAudience keeps so, the follows between them and the user, and the objects they are about.
 func (t *Tx) ClaimAhead(ctx context.Context, ids, actors, objects []vocab.ID) (fresh map[vocab.ID]bool, err error) {
 	var won, shut, buried [][]byte
 	var relationships []Relationship
 	var stored []Object
 	b := t.unsent.batch()
+	b.Queue(holdAudience, audienceLock)
 	b.Queue(claim, digests(ids)).Query(column(&won))
-	b.Queue(blocked, digests(actors)).Query(column(&shut)) // first of what is read: it waits for a block that is being made
+	b.Queue(blocked, digests(actors)).Query(column(&shut))
 	b.Queue(`SELECT `+relationshipColumns+` FROM relationships WHERE actor_uri = ANY($1) AND relation = ''`, texts(actors)).Query(into(&relationships))
 	b.Queue(`SELECT `+objectColumns+` FROM objects WHERE uri = ANY($1)`, texts(objects)).Query(into(&stored))
 	b.Queue(`SELECT digest FROM tombstones WHERE digest = ANY($1)`, digests(objects)).Query(column(&buried))

@@ -14,15 +14,9 @@ type Block struct {
 	Activity  vocab.ID // the Block that made it
 }
 
-// AddBlock keeps a block, in place of the one that is there, and takes the actor out of all groups. One by the user waits
-// for every transaction under way that has asked for blocks, and those that ask later wait for this one: what slipped in
-// before is there to be ended, and nothing slips in after. Two at once must not have asked before, or each waits for the other.
+// AddBlock keeps a block, in place of the one that is there, and takes the actor out of all groups. A transaction that adds
+// one by the user has asked for ChangeAudience: what slipped in before is there to be ended, and nothing slips in after.
 func (t *Tx) AddBlock(ctx context.Context, b Block, now time.Time) error {
-	if b.Direction == Outbound {
-		if _, err := t.exec(ctx, "lock blocks", `LOCK TABLE blocks IN ACCESS EXCLUSIVE MODE`); err != nil {
-			return err
-		}
-	}
 	_, err := t.exec(ctx, "add block", `INSERT INTO blocks (digest, direction, actor_uri, activity_uri, created_at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (digest, direction) DO UPDATE SET actor_uri = excluded.actor_uri, activity_uri = excluded.activity_uri, created_at = excluded.created_at`,
 		digest(b.Actor), b.Direction, b.Actor, b.Activity, now)

@@ -45,6 +45,29 @@ func TestABlockHoldsHoweverTheActorIsWritten(t *testing.T) {
 	})
 }
 
+func TestABlockWaitsForNoBackup(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	const carol = vocab.ID("https://peer.example/carol")
+	err := c.Read(t.Context(), u, func(ctx context.Context, long *db.Tx) error {
+		if _, err := long.Blocked(ctx, []vocab.ID{carol}); err != nil {
+			return err
+		}
+		return c.Write(context.WithoutCancel(t.Context()), u, func(ctx context.Context, tx *db.Tx) error {
+			if err := db.Exec(ctx, tx, `SET LOCAL lock_timeout = '10s'`); err != nil {
+				return err
+			}
+			if err := tx.ChangeAudience(ctx); err != nil {
+				return err
+			}
+			return tx.AddBlock(ctx, block(carol, db.Outbound), time.Now())
+		})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // A follow that is applied while its actor is being blocked is there to be ended, or comes too late; nothing between.
 func TestNothingSlipsInBesideABlock(t *testing.T) {
 	t.Parallel()
@@ -54,6 +77,9 @@ func TestNothingSlipsInBesideABlock(t *testing.T) {
 	go func() {
 		<-asked
 		blocking <- c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+			if err := tx.ChangeAudience(ctx); err != nil {
+				return err
+			}
 			if err := tx.AddBlock(ctx, block(carol, db.Outbound), time.Now()); err != nil {
 				return err
 			}
@@ -65,6 +91,9 @@ func TestNothingSlipsInBesideABlock(t *testing.T) {
 		})
 	}()
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		if _, err := tx.ClaimAhead(ctx, nil, []vocab.ID{carol}, nil); err != nil {
+			return err
+		}
 		if blocked, err := tx.Blocked(ctx, []vocab.ID{carol}); err != nil || blocked[carol] {
 			t.Errorf("blocked = %v, %v; want nobody yet", blocked, err)
 		}

@@ -111,6 +111,22 @@ func (t *Tx) GroupRecipients(ctx context.Context, groups []vocab.ID) (members []
 	return members, found, err
 }
 
+// StillMembers returns those of the recipients who are in the group by which they are reached, whatever it was when they
+// were found.
+func (t *Tx) StillMembers(ctx context.Context, recipients []Unnamed) ([]Unnamed, error) {
+	if len(recipients) == 0 {
+		return nil, nil
+	}
+	groups, actors := make([]string, len(recipients)), make([]string, len(recipients))
+	for n, r := range recipients {
+		groups[n], actors[n] = string(r.Group), string(r.Actor)
+	}
+	return collect[Unnamed](ctx, t, "list members", `SELECT g.uri, a.uri, a.inbox, true
+		FROM unnest($1::text[], $2::text[]) AS r (group_uri, actor_uri) JOIN groups g ON g.uri = r.group_uri
+		JOIN group_members m ON m.group_id = g.id AND m.actor_uri = r.actor_uri JOIN actors a ON a.uri = m.actor_uri
+		ORDER BY a.uri, g.uri`, groups, actors)
+}
+
 // AddUnnamed remembers by which groups an object of the user's is for whom.
 func (t *Tx) AddUnnamed(ctx context.Context, object vocab.ID, recipients []Unnamed) error {
 	if len(recipients) == 0 {

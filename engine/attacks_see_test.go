@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -268,4 +269,79 @@ var see05 = attack{id: "SEE-05", sends: "a reply to a post of alice's, for her f
 	}
 }}
 
-var see06 = attack{id: "SEE-06", sends: "a block, or a removal from followers or a group, between the choice of recipients and the commit of a post", later: "the next release"}
+var see06 = attack{id: "SEE-06", sends: "a block, or a removal from followers or a group, while a post waits for a server that does not answer", happens: "who is blocked or out when the post is stored gets nothing of it, now or later; the others do. A letter that names an actor who is blocked by then is refused with 409", changes: true, asks: 40, play: func(s *siege) {
+	named, meanwhile := s.follower("named"), make(chan struct{})
+	friend, blocked, rejected, removed := s.follower("friend"), s.follower("blocked"), s.follower("rejected"), s.q.Actor("/users/see-06-removed")
+	group := enginetest.ObjectOf(s, s.alice, s.alice.Do(s, "CreateGroup", map[string]any{"name": "see-06"}).ActivityID)
+	for _, member := range []*peertest.Actor{friend, removed} {
+		s.alice.Do(s, "AddToGroup", map[string]any{"name": "see-06", "actorUri": string(member.ID)})
+	}
+	answers := make(chan enginetest.Answer, 2)
+	for _, post := range []struct {
+		late   string
+		params map[string]any
+	}{
+		{"late-1", map[string]any{"content": "the meeting is at six", "to": []any{s.alice.ID + "/followers", group}}},
+		{"late-2", map[string]any{"content": "the letter is in the safe", "visibility": "direct", "to": []any{string(named.ID)}}},
+	} {
+		late, asked := s.stalls(post.late, meanwhile)
+		post.params["to"] = append(post.params["to"].([]any), string(late.ID))
+		go func() { answers <- s.alice.Try(s, "CreateNote", post.params) }()
+		enginetest.Eventually(s, "the engine asks for "+post.late, asked.Load)
+	}
+	for _, a := range []*peertest.Actor{blocked, named} {
+		s.alice.Do(s, "Block", map[string]any{"actorUri": string(a.ID)})
+	}
+	s.alice.Do(s, "RejectFollow", map[string]any{"actorUri": string(rejected.ID)})
+	s.alice.Do(s, "RemoveFromGroup", map[string]any{"name": "see-06", "actorUri": string(removed.ID)})
+	close(meanwhile)
+	statuses := []int{(<-answers).Status, (<-answers).Status}
+	slices.Sort(statuses)
+	if !slices.Equal(statuses, []int{http.StatusCreated, http.StatusConflict}) {
+		s.Errorf("the post and the letter were answered %v", statuses)
+	}
+	s.settle()
+	if sentTo(s.q, "the letter is in the safe") || !s.got(friend, "the meeting is at six") {
+		s.Error("the letter was sent, or the post was not sent to those who are still followers")
+	}
+	for _, a := range []*peertest.Actor{blocked, rejected, removed, named} {
+		if s.got(a, "the meeting is at six") {
+			s.Errorf("%s got the post", a.ID)
+		}
+	}
+}}
+
+// stalls returns a follower of alice's that has said that it changed, and whose server answers nothing until then; and
+// whether it was asked.
+func (s *siege) stalls(name string, until <-chan struct{}) (a *peertest.Actor, asked *atomic.Bool) {
+	s.Helper()
+	a, asked = s.follower(name), &atomic.Bool{}
+	path := strings.TrimPrefix(string(a.ID), s.q.Origin)
+	s.q.Answer(path, http.StatusServiceUnavailable)
+	s.accepted(s.post(a, s.alice.ID+"/inbox", vocab.Doc{"id": s.id(a, "update"), "type": "Update", "actor": string(a.ID), "object": a.Doc, "to": []any{string(vocab.Public)}}))
+	s.q.Handle(path, func(w http.ResponseWriter, r *http.Request) {
+		asked.Store(true)
+		select {
+		case <-until:
+		case <-r.Context().Done():
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	return a, asked
+}
+
+// follower returns a new actor at q that follows alice.
+func (s *siege) follower(name string) *peertest.Actor {
+	s.Helper()
+	a := s.q.Actor("/users/" + strings.ToLower(s.row.id) + "-" + name)
+	s.accepted(s.post(a, s.alice.ID+"/inbox", vocab.Doc{"id": s.id(a, "follow"), "type": "Follow", "actor": string(a.ID), "object": s.alice.ID}))
+	return a
+}
+
+// got tells whether an actor's inbox was sent what holds a text.
+func (s *siege) got(a *peertest.Actor, text string) bool {
+	s.Helper()
+	return slices.ContainsFunc(s.q.Posted(), func(p peertest.Posted) bool {
+		return s.q.Origin+p.URL.Path == a.Doc.Text("inbox") && bytes.Contains(p.Content, []byte(text))
+	})
+}

@@ -41,12 +41,21 @@ func (s *staleActors) has(id vocab.ID) bool {
 	return is
 }
 
+func (s *staleActors) any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.all) > 0
+}
+
 // isStale tells whether the actor itself has said since that it changed. When a stale copy was fetched is not known.
 func isStale(a *db.RemoteActor) bool { return a.FetchedAt.Unix() <= 0 }
 
 // IsStale tells whether an actor has said that it changed, and users may still have old copies of it: before something is
 // sent to it, Resolve says where to.
 func (r *Resolver) IsStale(id vocab.ID) bool { return r.stale.has(id.Canonical()) }
+
+// AnyStale tells whether any actor has said so.
+func (r *Resolver) AnyStale() bool { return r.stale.any() }
 
 // Renewed ends that users have old copies of an actor.
 func (r *Resolver) Renewed(id vocab.ID) { r.stale.remove(id.Canonical()) }

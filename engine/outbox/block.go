@@ -105,7 +105,7 @@ func (p *unblock) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID
 	return "", err
 }
 
-// blocks is what Blocks change one after another, whomever they are about: db.AddBlock wants it so.
+// blocks is what Blocks and their ends change one after another.
 const blocks = "blocks"
 
 // apart refuses what cannot be between the user and an actor one of whom blocks the other.

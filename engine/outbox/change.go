@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/lightweb/lightweb/db"
@@ -68,23 +67,7 @@ func (p *updateObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err
 	if err := o.reachAll(ctx, x, p.object.Addressing); err != nil {
 		return err
 	}
-	if err := o.addressMembers(ctx, x, p.object.ID); err != nil || audience.IsPublic(p.object.Addressing) {
-		return err
-	}
-	return o.leaveOutBlocked(ctx, x)
-}
-
-// leaveOutBlocked reaches none of those named whom the user blocks.
-func (o *Outbox) leaveOutBlocked(ctx context.Context, x *exchange) error {
-	ids := make([]vocab.ID, len(x.named))
-	for n, a := range x.named {
-		ids[n] = a.ID
-	}
-	return o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		blocked, err := tx.Blocked(ctx, ids)
-		x.named = slices.DeleteFunc(x.named, func(a *vocab.Actor) bool { return blocked[a.ID] })
-		return err
-	})
+	return o.addressMembers(ctx, x, p.object.ID)
 }
 
 // construct keeps when the object was published, and says when it was changed: without that Mastodon takes an Update for

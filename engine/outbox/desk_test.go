@@ -53,10 +53,12 @@ type world struct {
 	objects     map[vocab.ID]string
 	fails       map[vocab.ID]error
 	asked       int
-	objectAsked func() // is called while an object is asked for; may be nil
+	objectAsked func()   // is called while an object is asked for; may be nil
+	stale       vocab.ID // has said that it changed; empty for nobody
 }
 
-func (w *world) IsStale(vocab.ID) bool { return false }
+func (w *world) AnyStale() bool           { return w.stale != "" }
+func (w *world) IsStale(id vocab.ID) bool { return id == w.stale }
 
 func (w *world) Resolve(_ context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if u, ok := w.local.Owner(id); ok {

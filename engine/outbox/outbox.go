@@ -30,8 +30,10 @@ type Store interface {
 // Actors finds actors and objects of other servers.
 type Actors interface {
 	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
-	// IsStale tells whether the actor has said that it changed, and the user's copy of it may be old.
+	// IsStale tells whether the actor has said that it changed, and the user's copy of it may be old; AnyStale, whether that
+	// is so of any actor.
 	IsStale(id vocab.ID) bool
+	AnyStale() bool
 	Handle(ctx context.Context, handle string) (*vocab.Actor, error)
 	// Known and KnownHandle ask nobody, and return nil for those that are not remembered.
 	Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
@@ -134,22 +136,24 @@ type exchange struct {
 	intent intent // validateAction
 
 	// resolveRecipients
-	actor    *vocab.Actor    // who acts
-	target   *vocab.Actor    // the actor a Follow, an answer to one, a Block or an Add is about
-	to, cc   []vocab.ID      // the addressing
-	named    []*vocab.Actor  // who is addressed by name, or was, without the one who acts
-	spelling vocab.Spelling  // how peers write what is named, beside actors
-	unnamed  []db.Unnamed    // who is addressed by a group, or was
-	request  vocab.ID        // the stranger whose messages are accepted or declined
-	group    *db.Group       // that is made, changed or deleted
-	fetched  []*vocab.Object // to be kept, so that the feed can show them
-	before   *db.Object      // the stored object that an Update or Delete is about
-	earlier  []db.Inbox      // where it went before
-	inboxes  []db.Inbox
-	told     []db.Inbox // of relays that take an Announce by the instance actor
+	actor    *vocab.Actor              // who acts
+	target   *vocab.Actor              // the actor a Follow, an answer to one, a Block or an Add is about
+	to, cc   []vocab.ID                // the addressing
+	named    []*vocab.Actor            // who is addressed by name, or was, without the one who acts
+	spelling vocab.Spelling            // how peers write what is named, beside actors
+	unnamed  []db.Unnamed              // who is addressed by a group, or was
+	request  vocab.ID                  // the stranger whose messages are accepted or declined
+	group    *db.Group                 // that is made, changed or deleted
+	fetched  []*vocab.Object           // to be kept, so that the feed can show them
+	before   *db.Object                // the stored object that an Update or Delete is about
+	earlier  []db.Inbox                // where it went before
+	renewed  map[vocab.ID]*vocab.Actor // who have changed, as they are now
 
 	activity *vocab.Activity // constructActivity
 	body     json.RawMessage // constructActivity: the activity as it is sent
+	members  []db.Unnamed    // persist: of those unnamed, who are in the groups
+	inboxes  []db.Inbox      // persist
+	told     []db.Inbox      // persist: of relays that take an Announce by the instance actor
 	result   Result          // persist
 	queued   bool            // persist: something is to be delivered
 	leases   db.DeliveryLeases

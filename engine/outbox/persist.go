@@ -35,6 +35,9 @@ func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) e
 
 // store runs in the transaction, and tells whether an earlier activity did the same.
 func (o *Outbox) store(ctx context.Context, tx *db.Tx, x *exchange) (settled bool, err error) {
+	if err := lockAudience(ctx, tx, x); err != nil {
+		return false, err
+	}
 	if s := x.intent.subject(); s != "" {
 		if err := tx.Lock(ctx, s); err != nil {
 			return false, err
@@ -44,8 +47,8 @@ func (o *Outbox) store(ctx context.Context, tx *db.Tx, x *exchange) (settled boo
 	if err != nil {
 		return false, err
 	}
-	if x.Assistant && earlier == "" {
-		if err := o.restrain(ctx, tx, x); err != nil {
+	if earlier == "" {
+		if err := o.admit(ctx, tx, x); err != nil {
 			return false, err
 		}
 	}
@@ -64,6 +67,16 @@ func (o *Outbox) store(ctx context.Context, tx *db.Tx, x *exchange) (settled boo
 		}
 	}
 	return earlier != "", tx.AddAudit(ctx, audit(x, "ok"))
+}
+
+// admit refuses what the token may not do now, and chooses where the activity goes.
+func (o *Outbox) admit(ctx context.Context, tx *db.Tx, x *exchange) error {
+	if x.Assistant {
+		if err := o.restrain(ctx, tx, x); err != nil {
+			return err
+		}
+	}
+	return o.chooseInboxes(ctx, tx, x)
 }
 
 func newJob(id uuid.UUID, inboxes []db.Inbox) *Job {
@@ -122,7 +135,7 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *db.Tx, x *exchange, job 
 		return err
 	}
 	if a.Type == "Create" {
-		if err := tx.AddUnnamed(ctx, a.Object.ID, x.unnamed); err != nil {
+		if err := tx.AddUnnamed(ctx, a.Object.ID, x.members); err != nil {
 			return err
 		}
 	}

@@ -4,16 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/lightweb/lightweb/db"
-	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// resolveRecipients finds what the action is about, who is addressed, and the inboxes through which they are reached.
-// The user's own actor comes first: its document holds its keys, so what could never be signed ends here, before
+// resolveRecipients finds what the action is about and who is addressed. Through which inboxes they are reached is chosen
+// when the activity is stored. The user's own actor comes first: its document holds its keys, so what could never be signed ends here, before
 // anything is stored.
 func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error) {
 	if x.actor, err = o.Local.Actor(x.User); err != nil {
@@ -34,81 +32,7 @@ func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error)
 			return err
 		}
 	}
-	return o.destinations(ctx, x)
-}
-
-// destinations chooses the inboxes. Followers are reached where their collection is addressed, others where they are
-// named or in a group; nobody is delivered to for Public (ActivityPub §5.6) but relays, the one who acts is left out (§7.1),
-// and whom the policy refuses is skipped, which the job shows.
-func (o *Outbox) destinations(ctx context.Context, x *exchange) error {
-	var followers []db.Destination
-	all := o.Local.Followers(x.User)
-	toFollowers := slices.Contains(x.to, all) || slices.Contains(x.cc, all)
-	if toFollowers {
-		err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
-			followers, err = tx.FollowerDestinations(ctx)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		o.renew(ctx, followers)
-	}
-	var named []db.Destination
-	for _, a := range x.named {
-		if a.Inbox != "" {
-			named = append(named, db.Destination{Actor: a.ID, Inbox: a.Inbox})
-		}
-	}
-	for _, m := range x.unnamed {
-		named = append(named, db.Destination{Actor: m.Actor, Inbox: m.Inbox})
-	}
-	o.renew(ctx, named)
-	relays, told := o.relays(x)
-	inboxes := delivery.Merge(delivery.Destinations(followers, named, o.Local.InboxOwner), slices.Concat(x.earlier, relays))
-	if toFollowers {
-		delivery.Synchronize(inboxes, followers)
-	}
-	x.inboxes, x.told = o.permitted(x, inboxes), o.permitted(x, told)
-	return nil
-}
-
-// renewTime bounds how long a dispatch waits for recipients that have changed.
-const renewTime = 5 * time.Second
-
-// renew asks where recipients take deliveries now who have said that they changed, and were not asked since. When that
-// cannot be told in time, they are reached as they are known.
-func (o *Outbox) renew(ctx context.Context, to []db.Destination) {
-	ctx, cancel := context.WithTimeout(ctx, renewTime)
-	defer cancel()
-	for n, d := range to {
-		if !o.Actors.IsStale(d.Actor) {
-			continue
-		}
-		a, err := o.Actors.Resolve(ctx, d.Actor)
-		if err != nil {
-			o.Log.DebugContext(ctx, "old copy of a recipient used", "actor", d.Actor, "err", err)
-			continue
-		}
-		to[n].Inbox = a.Inbox
-		if d.SharedInbox != "" {
-			to[n].SharedInbox = a.SharedInbox
-		}
-	}
-}
-
-// permitted leaves out the user's own inbox, and says of those that the policy refuses that they are skipped.
-func (o *Outbox) permitted(x *exchange, inboxes []db.Inbox) []db.Inbox {
-	inboxes = slices.DeleteFunc(inboxes, func(i db.Inbox) bool { return i.Host == "" && i.URL.Same(o.Local.Inbox(x.User)) })
-	for n, i := range inboxes {
-		if i.Host == "" {
-			continue
-		}
-		if err := delivery.Permitted(o.Gate, i.Host, i.Targets); err != nil {
-			inboxes[n].Skip = fault.Public(err)
-		}
-	}
-	return inboxes
+	return o.renew(ctx, x)
 }
 
 // findActor returns the actor that a parameter names by its id or handle.

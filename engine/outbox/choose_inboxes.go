@@ -1,0 +1,133 @@
+package outbox
+
+import (
+	"context"
+	"slices"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/delivery"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// lockAudience lets nobody be blocked, taken out of followers or groups, or added, while an activity is stored that relies
+// on it, and the other way round: an actor who is blocked or out when an activity commits gets nothing of it.
+func lockAudience(ctx context.Context, tx *db.Tx, x *exchange) error {
+	switch x.activity.Type {
+	case "Block", "Reject", "Add", "Remove":
+		return tx.ChangeAudience(ctx)
+	case "Delete":
+		if x.group != nil {
+			return tx.ChangeAudience(ctx)
+		}
+	}
+	return tx.HoldAudience(ctx)
+}
+
+// chooseInboxes chooses where the activity goes, in the transaction that stores it. Followers are reached where their
+// collection is addressed, others where they are named or in a group; nobody is delivered to for Public (ActivityPub §5.6)
+// but relays, the one who acts is left out (§7.1), and an actor whom the policy refuses is skipped, which the job shows.
+func (o *Outbox) chooseInboxes(ctx context.Context, tx *db.Tx, x *exchange) error {
+	named, earlier, err := o.admitted(ctx, tx, x)
+	if err != nil {
+		return err
+	}
+	var followers []db.Destination
+	if o.forFollowers(x) {
+		if followers, err = tx.FollowerDestinations(ctx); err != nil {
+			return err
+		}
+	}
+	followers, named = x.asRenewed(followers), x.asRenewed(named)
+	relays, told := o.relays(x)
+	inboxes := delivery.Merge(delivery.Destinations(followers, named, o.Local.InboxOwner), slices.Concat(earlier, relays))
+	if o.forFollowers(x) {
+		delivery.Synchronize(inboxes, followers)
+	}
+	x.inboxes, x.told = o.permitted(x, inboxes), o.permitted(x, told)
+	return nil
+}
+
+func (o *Outbox) forFollowers(x *exchange) bool {
+	all := o.Local.Followers(x.User)
+	return slices.Contains(x.to, all) || slices.Contains(x.cc, all)
+}
+
+// admitted returns those to whom the activity may go who are named or in a group, and where it went before. What takes
+// something back goes to everybody who had that. Nothing else goes to an actor who is in the group no more, or whom the
+// user blocks: an action that names one is refused, while new words of an old object leave one out.
+func (o *Outbox) admitted(ctx context.Context, tx *db.Tx, x *exchange) (to []db.Destination, earlier []db.Inbox, err error) {
+	if slices.Contains([]string{"Delete", "Undo", "Reject", "Remove", "Block"}, x.activity.Type) {
+		return destinations(x.named, x.unnamed, nil), x.earlier, nil
+	}
+	blocked, err := tx.Blocked(ctx, x.targets())
+	if err != nil {
+		return nil, nil, err
+	}
+	if x.activity.Type != "Update" {
+		for _, a := range x.named {
+			if blocked[a.ID] {
+				return nil, nil, shutOut()
+			}
+		}
+	}
+	x.members, err = tx.StillMembers(ctx, x.unnamed)
+	return destinations(x.named, x.members, blocked), without(x.earlier, blocked), err
+}
+
+func shutOut() error {
+	return fault.New(fault.Conflict, "the user blocks an actor to whom this would go: unblock it first").WithCode("blocked")
+}
+
+// targets returns everybody but followers to whom the activity would go.
+func (x *exchange) targets() (ids []vocab.ID) {
+	for _, a := range x.named {
+		ids = append(ids, a.ID)
+	}
+	for _, i := range x.earlier {
+		ids = append(ids, i.Targets...)
+	}
+	return ids
+}
+
+func destinations(named []*vocab.Actor, members []db.Unnamed, but map[vocab.ID]bool) (all []db.Destination) {
+	for _, a := range named {
+		if a.Inbox != "" && !but[a.ID] {
+			all = append(all, db.Destination{Actor: a.ID, Inbox: a.Inbox})
+		}
+	}
+	for _, m := range members {
+		all = append(all, db.Destination{Actor: m.Actor, Inbox: m.Inbox})
+	}
+	return all
+}
+
+// without leaves actors out of inboxes, and inboxes that are nobody else's.
+func without(inboxes []db.Inbox, but map[vocab.ID]bool) (left []db.Inbox) {
+	for _, i := range inboxes {
+		var targets []vocab.ID
+		for _, t := range i.Targets {
+			if !but[t] {
+				targets = append(targets, t)
+			}
+		}
+		if i.Targets = targets; len(targets) > 0 {
+			left = append(left, i)
+		}
+	}
+	return left
+}
+
+// permitted leaves out the user's own inbox, and says of those that the policy refuses that they are skipped.
+func (o *Outbox) permitted(x *exchange, inboxes []db.Inbox) []db.Inbox {
+	inboxes = slices.DeleteFunc(inboxes, func(i db.Inbox) bool { return i.Host == "" && i.URL.Same(o.Local.Inbox(x.User)) })
+	for n, i := range inboxes {
+		if i.Host == "" {
+			continue
+		}
+		if err := delivery.Permitted(o.Gate, i.Host, i.Targets); err != nil {
+			inboxes[n].Skip = fault.Public(err)
+		}
+	}
+	return inboxes
+}
