@@ -25,6 +25,8 @@ type Actor struct {
 	ApprovesFollowers          bool     // manuallyApprovesFollowers
 	Implements                 []string // generator.implements (FEP-844e): URIs of what the server understands
 	Raw                        json.RawMessage
+
+	reduced bool // Raw is what Reduced has written
 }
 
 // ActorKey is a public key that an actor lists.
