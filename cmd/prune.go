@@ -23,7 +23,8 @@ func newPrune(a *app) *cobra.Command {
 			"What the user has to do with stays: the user's own posts, what the user liked, boosted or answered, what names or\n" +
 			"answers the user, private messages, relationships, posts that somebody whom the user follows shows first, and\n" +
 			"whatever any of these answers. Ids stay taken: what was pruned does not come back. With --all the reports go that\n" +
-			"were resolved as long ago.\n\n" +
+			"were resolved as long ago, and what the instance keeps of actors of other servers whom nobody here knows and who\n" +
+			"had nothing to do with anybody here for 30 days; that one is deleted is remembered for a year.\n\n" +
 			"Deliveries that got through over a week ago are pruned to whom they reached, what became of an activity's goes after\n" +
 			"delivery.retention, and those to hosts that stayed away for 8 days are given up; 30 for a Delete, Undo or Move.\n\n" +
 			"It works in small steps beside a running server, and rests between them. Stopped, it has done what it has done. One\n" +
@@ -81,6 +82,7 @@ func (a *app) showPruned(r engine.PruneReport) error {
 		{key: "failed_deliveries", value: strconv.Itoa(r.Lapsed), titled: r.Lapsed == 0},
 		{key: "pruned_audit", value: strconv.Itoa(r.Audits), titled: r.Audits == 0},
 		{key: "pruned_reports", value: strconv.Itoa(r.Reports), titled: true},
+		{key: "forgotten_actors", value: strconv.Itoa(r.Forgotten), titled: r.Forgotten == 0},
 		{key: "failed", value: strconv.Itoa(r.Failed), titled: true},
 		{key: "days", value: strconv.Itoa(r.Days), titled: true},
 		{key: "elapsed_ms", value: strconv.FormatInt(r.Millis, 10), titled: true},

@@ -37,7 +37,7 @@ func TestWhoHoldsAUsersConnectionGetsNoOther(t *testing.T) {
 		{"rows of the instance's", func(ctx context.Context) error { _, err := c.Users(ctx); return err }},
 		{"to change the instance's", func(ctx context.Context) error { return c.Acquaint(ctx, carol, nil, false) }},
 		{"to change it in a transaction", func(ctx context.Context) error {
-			return c.SaveRemoteActor(ctx, db.RemoteActor{Actor: &vocab.Actor{ID: bob, Raw: []byte("{}")}, FetchedAt: now})
+			return c.SaveRemoteActor(ctx, db.RemoteActor{Actor: actorOf(t, bob, ""), FetchedAt: now})
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,10 +1,8 @@
 package db
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -118,8 +116,12 @@ func (t *Tx) FollowersOf(ctx context.Context, origin string, n int) (ids []strin
 	return ids, err
 }
 
-// SaveActor keeps the user's own copy of an actor it knows.
+// SaveActor keeps the user's own copy of an actor it knows: what the engine reads of it, ids in canonical form.
 func (t *Tx) SaveActor(ctx context.Context, a *vocab.Actor, now time.Time) error {
+	a, err := a.Reduced()
+	if err != nil {
+		return fmt.Errorf("save actor: %w", err)
+	}
 	pem := ""
 	for _, k := range a.Keys {
 		if k.PEM != "" {
@@ -127,17 +129,13 @@ func (t *Tx) SaveActor(ctx context.Context, a *vocab.Actor, now time.Time) error
 			break
 		}
 	}
-	raw, err := actorAsStored(a)
-	if err != nil {
-		return err
-	}
 	_, err = t.execBeside(ctx, "save actor", `INSERT INTO actors (uri, type, preferred_username, inbox, outbox, shared_inbox, public_key_pem, raw, fetched_at, written)
 		VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7, $8, $9, nullif($10, $1))
 		ON CONFLICT (uri) DO UPDATE SET type = excluded.type, preferred_username = excluded.preferred_username, inbox = excluded.inbox,
 			outbox = excluded.outbox, shared_inbox = excluded.shared_inbox, public_key_pem = excluded.public_key_pem,
 			raw = excluded.raw, fetched_at = excluded.fetched_at, written = excluded.written
 		WHERE actors.raw <> excluded.raw`,
-		a.ID, a.Type, a.PreferredUsername, a.Inbox, a.Outbox, a.SharedInbox, pem, raw, now, cmp.Or(a.Written, string(a.ID)))
+		a.ID, a.Type, a.PreferredUsername, a.Inbox, a.Outbox, a.SharedInbox, pem, a.Raw, now, cmp.Or(a.Written, string(a.ID)))
 	return err
 }
 
@@ -147,20 +145,6 @@ func (t *Tx) RenewActor(ctx context.Context, a *vocab.Actor, now time.Time) erro
 		return err
 	}
 	return t.SaveActor(ctx, a, now)
-}
-
-// actorAsStored returns the document of an actor with the id of its followers, for which the database looks in what the
-// actor wrote, in canonical form.
-func actorAsStored(a *vocab.Actor) (json.RawMessage, error) {
-	if a.Followers == "" || bytes.Contains(a.Raw, []byte(`"`+a.Followers+`"`)) {
-		return a.Raw, nil
-	}
-	d, err := vocab.ParseDoc(a.Raw)
-	if err != nil {
-		return nil, fmt.Errorf("save actor: %w", err)
-	}
-	d["followers"] = string(a.Followers)
-	return d.JSON(), nil
 }
 
 // Actor returns the user's own copy of an actor, nil when it has none.

@@ -48,34 +48,98 @@ func (c *Cluster) remoteActor(ctx context.Context, query string, arg any) (*Remo
 	if r.Actor, err = vocab.ParseActor(raw); err != nil {
 		return nil, fmt.Errorf("read remote actor: %w", err)
 	}
+	if r.Actor, err = r.Actor.Reduced(); err != nil {
+		return nil, fmt.Errorf("read remote actor: %w", err)
+	}
 	return &r, nil
 }
 
-// SaveRemoteActor remembers an actor as its own server describes it, and which keys it lists. A key of another server is
-// nobody's to list, and one that another actor lists already stays that actor's.
+// SaveRemoteActor remembers what the engine reads of an actor as its own server describes it, and which keys it lists. A
+// key of another server is nobody's to list, and one that another actor lists already stays that actor's.
 func (c *Cluster) SaveRemoteActor(ctx context.Context, r RemoteActor) error {
-	keys := make([]string, 0, len(r.Actor.Keys))
-	for _, k := range r.Actor.Keys {
-		if k.ID.SameOrigin(r.Actor.ID) {
+	return c.writeRemoteActor(ctx, r, `INSERT INTO actors (uri, host, handle, raw, fetched_at) VALUES ($1, $2, nullif($3, ''), $4, $5)
+		ON CONFLICT (uri) DO UPDATE SET raw = excluded.raw, fetched_at = excluded.fetched_at, gone_at = NULL,
+			handle = coalesce(excluded.handle, actors.handle)`)
+}
+
+// RenewRemoteActor is SaveRemoteActor for an actor that is remembered, and does nothing for others.
+func (c *Cluster) RenewRemoteActor(ctx context.Context, r RemoteActor) error {
+	return c.writeRemoteActor(ctx, r, `UPDATE actors SET host = $2, handle = coalesce(nullif($3, ''), handle), raw = $4, fetched_at = $5, gone_at = NULL WHERE uri = $1`)
+}
+
+func (c *Cluster) writeRemoteActor(ctx context.Context, r RemoteActor, write string) error {
+	a, err := r.Actor.Reduced()
+	if err != nil {
+		return fmt.Errorf("save remote actor: %w", err)
+	}
+	keys := make([]string, 0, len(a.Keys))
+	for _, k := range a.Keys {
+		if k.ID.SameOrigin(a.ID) {
 			keys = append(keys, string(k.ID))
 		}
 	}
-	err := pgx.BeginFunc(ctx, c.instance, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `INSERT INTO actors (uri, host, handle, raw, fetched_at) VALUES ($1, $2, nullif($3, ''), $4, $5)
-			ON CONFLICT (uri) DO UPDATE SET raw = excluded.raw, fetched_at = excluded.fetched_at, gone_at = NULL,
-				handle = coalesce(excluded.handle, actors.handle)`,
-			r.Actor.ID, r.Actor.ID.Host(), r.Handle, r.Actor.Raw, r.FetchedAt)
-		if err != nil {
+	err = pgx.BeginFunc(ctx, c.instance, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, write, a.ID, a.ID.Host(), r.Handle, a.Raw, r.FetchedAt)
+		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `DELETE FROM actor_keys WHERE actor_uri = $1 AND key_id <> ALL($2)`, r.Actor.ID, keys); err != nil {
+		if _, err := tx.Exec(ctx, `DELETE FROM actor_keys WHERE actor_uri = $1 AND key_id <> ALL($2)`, a.ID, keys); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO actor_keys (key_id, actor_uri) SELECT DISTINCT k, $1 FROM unnest($2::text[]) k ORDER BY k
-			ON CONFLICT (key_id) DO NOTHING`, r.Actor.ID, keys)
+			ON CONFLICT (key_id) DO NOTHING`, a.ID, keys)
 		return err
 	})
 	return storeFault("save remote actor", err)
+}
+
+// UseRemoteActor notes that a remembered actor is used, unless that was noted since a time, and reports whether it is
+// remembered. From then on PruneRemoteActors leaves it alone.
+func (c *Cluster) UseRemoteActor(ctx context.Context, id vocab.ID, now, since time.Time) (remembered bool, err error) {
+	err = c.instance.QueryRow(ctx, `WITH used AS (UPDATE actors SET used_at = $2 WHERE uri = $1 AND used_at < $3 RETURNING uri)
+		SELECT EXISTS (SELECT FROM used) OR EXISTS (SELECT FROM actors WHERE uri = $1 AND used_at >= $3)`, id, now, since).Scan(&remembered)
+	return remembered, storeFault("note use of remote actor", err)
+}
+
+// Remote actors are forgotten after a time.
+const (
+	actorUnused = 30 * 24 * time.Hour  // since it was used, when nobody here knows it
+	actorGone   = 365 * 24 * time.Hour // since it was deleted
+)
+
+// PruneRemoteActors forgets the actors that nobody here is acquainted with and that were not used for 30 days, or that were
+// deleted a year ago, in statements of bounded size with rests between them. It returns how many they are; with dryRun they
+// stay.
+func (c *Cluster) PruneRemoteActors(ctx context.Context, now time.Time, dryRun bool) (n int, err error) {
+	const old = `uri = ANY($1) AND CASE WHEN gone_at IS NULL THEN used_at < $2 ELSE gone_at < $3 END
+		AND NOT EXISTS (SELECT FROM acquaintances q WHERE q.actor_uri = a.uri)`
+	query := `WITH gone AS (DELETE FROM actors a WHERE ` + old + ` RETURNING 1) SELECT count(*) FROM gone`
+	if dryRun {
+		query = `SELECT count(*) FROM actors a WHERE ` + old
+	}
+	for last := ""; ; {
+		began := time.Now()
+		rows, err := c.instance.Query(ctx, `SELECT uri FROM actors WHERE uri > $1 ORDER BY uri LIMIT $2`, last, pruneBatch)
+		if err != nil {
+			return n, storeFault("list remote actors", err)
+		}
+		page, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil || len(page) == 0 {
+			return n, storeFault("list remote actors", err)
+		}
+		var some int
+		if err := c.instance.QueryRow(ctx, query, page, now.Add(-actorUnused), now.Add(-actorGone)).Scan(&some); err != nil {
+			return n, storeFault("prune remote actors", err)
+		}
+		n += some
+		if len(page) < pruneBatch {
+			return n, nil
+		}
+		last = page[len(page)-1]
+		if err := rest(ctx, time.Since(began)); err != nil {
+			return n, err
+		}
+	}
 }
 
 // MarkActorGone remembers that the actor's server, or it itself, said that it was deleted. Its keys verify nothing any

@@ -13,8 +13,6 @@ var pay01 = attack{id: "PAY-01", sends: "forged requests that name actors of a l
 
 var pay02 = attack{id: "PAY-02", sends: "32 requests of 1 MiB, signed by keys whose server stalls, beside those of a known sender", later: "the next release"}
 
-var pay04 = attack{id: "PAY-04", sends: "posts for nobody by thousands of invented actors with documents of 256 KiB", later: "the next release"}
-
 var pay05 = attack{id: "PAY-05", sends: "activities to the shared inbox that name 1,000 users each and are kept for none", later: "the next release"}
 
 var pay06 = attack{id: "PAY-06", sends: "50 activities of 1 MiB a second by one domain, for a user whose database is down", later: "the next release"}

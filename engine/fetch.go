@@ -27,7 +27,7 @@ type ActorFetch struct {
 // FetchedActor is a remote actor with how it was come by.
 type FetchedActor struct {
 	Handle      string          `json:"handle,omitempty"`
-	Actor       json.RawMessage `json:"actor"` // as received
+	Actor       json.RawMessage `json:"actor"` // as received, or from the store what is kept of it
 	ID          vocab.ID        `json:"id"`
 	Type        string          `json:"type"`
 	Name        string          `json:"name,omitempty"`

@@ -48,11 +48,12 @@ func (c *PruneCounts) add(more PruneCounts) {
 type PruneReport struct {
 	Users []PrunedUser `json:"users"` // in the order in which they were pruned
 	PruneCounts
-	Reports int   `json:"pruned_reports"` // resolved so long ago; only when everybody is pruned
-	Failed  int   `json:"failed"`
-	Days    int   `json:"days"`
-	Millis  int64 `json:"elapsed_ms"`
-	DryRun  bool  `json:"dry_run"`
+	Reports   int   `json:"pruned_reports"`   // resolved so long ago; only when everybody is pruned
+	Forgotten int   `json:"forgotten_actors"` // of other servers, of whom the instance keeps nothing any more; only when everybody is pruned
+	Failed    int   `json:"failed"`
+	Days      int   `json:"days"`
+	Millis    int64 `json:"elapsed_ms"`
+	DryRun    bool  `json:"dry_run"`
 }
 
 // PrunedUser is what was removed from one user's database.
@@ -64,7 +65,8 @@ type PrunedUser struct {
 }
 
 // Prune removes from users' databases what others sent long ago and the user had nothing to do with, as db.Cluster.Prune
-// decides, and what became of deliveries long ago; when it is everybody's, also the reports that were resolved as long ago.
+// decides, and what became of deliveries long ago; when it is everybody's, also the reports that were resolved as long ago, and
+// actors that nobody needs, as db.Cluster.PruneRemoteActors decides.
 // One that fails does not keep the others from it. The fault is Busy when another process does the same, NoUser when
 // somebody named is no user, Usage for a number of days out of bounds.
 func (e *Engine) Prune(ctx context.Context, p Pruning) (r PruneReport, err error) {
@@ -105,6 +107,11 @@ func (e *Engine) Prune(ctx context.Context, p Pruning) (r PruneReport, err error
 		r.add(one)
 		if p.Progress != nil {
 			p.Progress(n+1, len(users))
+		}
+	}
+	if len(p.Users) == 0 {
+		if r.Forgotten, err = e.db.PruneRemoteActors(ctx, e.now(), p.DryRun); err != nil {
+			return r, err
 		}
 	}
 	r.Millis = time.Since(began).Milliseconds()

@@ -46,6 +46,8 @@ var playedBy = []struct{ says, tests string }{
 	{"Bodies are bounded before they are read", "engine/server.TestBodiesAreBoundedTogether engine/server.TestBodiesThatAreSentSlowlyDoNotFillTheMemory PAR-01 PAR-02 PAR-03 PAR-05 PAR-06 PAR-07"},
 	{"Connections, bodies under way, requests to inboxes", "engine/server.TestNobodyTakesAllConnections engine/server.TestInboxRefusesWhoComesTooOften engine/actor.TestFetchesAreBudgeted " +
 		"engine/inbox.TestStrangersHaveSoMuchStoredADay engine/inbox.TestWhoSendsTooMuchTakesNothingFromOthersOfItsHost"},
+	{"Of an actor whose activities concern nobody here nothing is stored", "PAY-04 engine/actor.TestActorsOfNobodyAreInMemoryAlone"},
+	{"Of others at most 16 KiB are kept", "PAY-04 engine/vocab.TestReducedActorsAreBounded db.TestUnusedRemoteActorsAreForgotten"},
 	{"Who is here is told over connections of its own", "db.TestWhoIsHereIsToldWhateverElseIsDone"},
 	{"What is private does not exist", "PRV-01 PRV-13 engine/server.TestPostsAreReadByThoseWhomTheyAreFor"},
 	{"It takes nearly the same time", "engine.BenchmarkPrivateAndUnknownObjects"},

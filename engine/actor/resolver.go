@@ -21,6 +21,8 @@ type Store interface {
 	RemoteActorByKey(ctx context.Context, key vocab.ID) (*db.RemoteActor, error)
 	RemoteActorByHandle(ctx context.Context, handle string) (*db.RemoteActor, error)
 	SaveRemoteActor(ctx context.Context, r db.RemoteActor) error
+	RenewRemoteActor(ctx context.Context, r db.RemoteActor) error
+	UseRemoteActor(ctx context.Context, id vocab.ID, now, since time.Time) (remembered bool, err error)
 	MarkActorGone(ctx context.Context, id vocab.ID, now time.Time) error
 	MarkActorStale(ctx context.Context, id vocab.ID) error
 }
@@ -67,6 +69,7 @@ type Resolver struct {
 	claims   *lru[vocab.ID, claim]           // by key id, of keys that lie outside the document of their actor
 	handles  *lru[string, confirmed]
 	failures *lru[string, failure]
+	used     *lru[vocab.ID, time.Time] // by canonical id: since when an actor is stored and noted as used
 	stale    staleActors
 }
 
@@ -92,6 +95,7 @@ func NewResolver(d ResolverDeps) *Resolver {
 		claims:       newLRU[vocab.ID, claim](remembered, 0, nil),
 		handles:      newLRU[string, confirmed](remembered, 0, nil),
 		failures:     newLRU[string, failure](remembered, 0, nil),
+		used:         newLRU[vocab.ID, time.Time](remembered, 0, nil),
 	}
 }
 
@@ -147,8 +151,17 @@ func (r *Resolver) Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	return have.Actor, nil
 }
 
-// resolve returns the actor, of which a copy that is younger than age counts.
+// resolve returns the actor, of which a copy that is younger than age counts. Those whom this server's own users ask for
+// are stored.
 func (r *Resolver) resolve(ctx context.Context, id vocab.ID, age time.Duration) (*vocab.Actor, error) {
+	a, err := r.find(ctx, id, age)
+	if err == nil && policy.PayerOf(ctx) == "" {
+		err = r.Keep(ctx, a, func(int) error { return nil })
+	}
+	return a, err
+}
+
+func (r *Resolver) find(ctx context.Context, id vocab.ID, age time.Duration) (*vocab.Actor, error) {
 	if r.Local.owns(id) {
 		return r.Local.at(id)
 	}
@@ -276,13 +289,17 @@ func actorOf(d document) (*vocab.Actor, error) {
 }
 
 // keep remembers an actor that was asked for at a time, under its id and the one it was asked for by. An answer to a later
-// question counts more.
+// question counts more. An actor that is not stored yet is only in memory, until Keep.
 func (r *Resolver) keep(ctx context.Context, id vocab.ID, a *vocab.Actor, asked time.Time) (*db.RemoteActor, error) {
 	if later, ok := r.actors.get(id.Canonical()); ok && later.FetchedAt.After(asked) {
 		return later, nil
 	}
+	a, err := a.Reduced()
+	if err != nil {
+		return nil, fault.Wrap(fault.Protocol, "what the peer shows is no actor that can be kept", err)
+	}
 	row := &db.RemoteActor{Actor: a, FetchedAt: asked}
-	if err := r.Store.SaveRemoteActor(ctx, *row); err != nil {
+	if err := r.Store.RenewRemoteActor(ctx, *row); err != nil {
 		return nil, err
 	}
 	r.actors.put(id.Canonical(), row)

@@ -19,7 +19,11 @@ func (forgetful) RemoteActorByKey(context.Context, vocab.ID) (*db.RemoteActor, e
 func (forgetful) RemoteActorByHandle(context.Context, string) (*db.RemoteActor, error) {
 	return nil, nil
 }
-func (forgetful) SaveRemoteActor(context.Context, db.RemoteActor) error    { return nil }
+func (forgetful) SaveRemoteActor(context.Context, db.RemoteActor) error  { return nil }
+func (forgetful) RenewRemoteActor(context.Context, db.RemoteActor) error { return nil }
+func (forgetful) UseRemoteActor(context.Context, vocab.ID, time.Time, time.Time) (bool, error) {
+	return true, nil
+}
 func (forgetful) MarkActorGone(context.Context, vocab.ID, time.Time) error { return nil }
 func (forgetful) MarkActorStale(context.Context, vocab.ID) error           { return nil }
 
@@ -36,7 +40,7 @@ func (f *failing) set(err error) {
 	f.err = err
 }
 
-func (f *failing) SaveRemoteActor(context.Context, db.RemoteActor) error {
+func (f *failing) RenewRemoteActor(context.Context, db.RemoteActor) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err

@@ -11,7 +11,7 @@ import (
 // pass on without a proof the actor's server is asked, and so it is for each post that a relay passes on, and what anybody
 // sends to users who never asked for it is stored. knocks are the requests counted just now.
 type bounds struct {
-	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, fannedOut, announced, fetchedForRelay, knocks *policy.Limiter
+	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, newActors, fannedOut, announced, fetchedForRelay, knocks *policy.Limiter
 
 	events, idleEvents *policy.Shares // per user, of strangers
 }
@@ -26,6 +26,7 @@ func newBounds(now func() time.Time) bounds {
 		reportsOfDomain: policy.Reports.Limiter(now),
 		askedForDomain:  policy.Vouching.Limiter(now),
 		storedOfDomain:  policy.StrangersStorage.Limiter(now),
+		newActors:       policy.NewActors.Limiter(now),
 		fannedOut:       policy.FanOut.Limiter(now),
 		fetchedForRelay: policy.RelayFetches.Limiter(now),
 		announced:       policy.AnnouncedKeys.Limiter(now),

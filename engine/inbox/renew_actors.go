@@ -73,13 +73,15 @@ func (r *renewer) isDone() bool {
 // renew asks for one actor, and writes what its server says into the databases of those who have a copy of it.
 func (r *renewer) renew(ctx context.Context, id vocab.ID) error {
 	i := r.inbox
-	a, err := i.Actors.Resolve(ctx, id)
-	if err != nil {
-		return err
-	}
 	users, err := i.Store.Acquainted(ctx, id, false)
 	if err != nil {
 		return err
+	}
+	var a *vocab.Actor
+	if len(users) > 0 {
+		if a, err = i.Actors.Resolve(ctx, id); err != nil {
+			return err
+		}
 	}
 	for _, u := range users {
 		err := i.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.RenewActor(ctx, a, i.Now()) })

@@ -13,6 +13,9 @@ import (
 // respond makes the activity durable: what is acknowledged is never lost. For one recipient it waits for the commit in
 // that user's database; for several, or for one who cannot take it now, for that of the intake journal.
 func (i *Inbox) respond(ctx context.Context, x *receiving) error {
+	if err := i.keepActors(ctx, x); err != nil {
+		return err
+	}
 	if err := i.acquaint(ctx, x); err != nil {
 		return err
 	}

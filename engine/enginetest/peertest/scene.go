@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/proof"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/signature"
@@ -221,6 +223,9 @@ func (s *Scene) Proven(by, body string) []byte {
 	return d.JSON()
 }
 
+// client is the address that requests of other servers come from.
+var client = netip.MustParsePrefix("192.0.2.1/32")
+
 // Receive hands a request over as the server does, and waits until what was accepted has taken effect for everybody who
 // can take it.
 func (s *Scene) Receive(r *http.Request, inbox, body string) error {
@@ -229,7 +234,7 @@ func (s *Scene) Receive(r *http.Request, inbox, body string) error {
 
 func (s *Scene) receive(r *http.Request, inbox string, raw []byte) error {
 	u, _ := s.Local.InboxOwner(s.ID(inbox))
-	err := s.Inbox.Receive(s.t.Context(), r, raw, u)
+	err := s.Inbox.Receive(policy.PaidByAddress(s.t.Context(), client), r, raw, u)
 	if err == nil {
 		s.settle(raw)
 	}

@@ -1,0 +1,49 @@
+package actor
+
+import (
+	"context"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// usedEvery is how often it is noted of a stored actor that it is used.
+const usedEvery = 24 * time.Hour
+
+// Keep stores an actor of another server that users of this server have to do with, and notes once a day that it is used.
+// An actor that nobody here has to do with is in memory alone: whoever invents actors stores nothing. pay is told how many
+// bytes an actor takes that is not stored yet, and may refuse it.
+func (r *Resolver) Keep(ctx context.Context, a *vocab.Actor, pay func(bytes int) error) error {
+	id, now := a.ID.Canonical(), r.Now()
+	if r.Local.owns(id) || len(a.Raw) == 0 { // nothing is known of an actor that is gone
+		return nil
+	}
+	if at, ok := r.used.get(id); ok && now.Sub(at) < usedEvery {
+		return nil
+	}
+	stored, err := r.Store.UseRemoteActor(ctx, id, now, now.Add(-usedEvery))
+	if err != nil {
+		return err
+	}
+	if !stored {
+		if err := r.store(ctx, a, pay); err != nil {
+			return err
+		}
+	}
+	r.used.put(id, now)
+	return nil
+}
+
+// store stores an actor as it is in memory. When it was fetched is not known of one that is not there any more: it is
+// asked for again at its next use.
+func (r *Resolver) store(ctx context.Context, a *vocab.Actor, pay func(bytes int) error) error {
+	row := db.RemoteActor{Actor: a, FetchedAt: time.Unix(0, 0)}
+	if have, ok := r.actors.get(a.ID.Canonical()); ok && !have.Gone {
+		row = *have
+	}
+	if err := pay(len(row.Actor.Raw)); err != nil {
+		return err
+	}
+	return r.Store.SaveRemoteActor(ctx, row)
+}

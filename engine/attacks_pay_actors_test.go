@@ -1,0 +1,115 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// invented returns the nth of many actors of mallory's server, whose document is as large as is read of one.
+func (s *siege) invented(n int) *peertest.Actor {
+	s.Helper()
+	a := s.p.Actor(fmt.Sprint("/users/invented-", n))
+	a.Doc["attachment"] = strings.Repeat("x", 250<<10)
+	a.Show()
+	return a
+}
+
+// knownActors are the rows that the instance has of actors of a server, and how many bytes they take.
+type knownActors struct{ actors, keys, bytes, largest, acquaintances int }
+
+func (s *siege) known(origin string) (k knownActors) {
+	s.Helper()
+	err := s.home.SQL(s, "lightweb").QueryRowContext(s.Context(), `SELECT count(*), (SELECT count(*) FROM actor_keys WHERE actor_uri LIKE $1), coalesce(sum(octet_length(raw::text)), 0),
+		coalesce(max(octet_length(raw::text)), 0), (SELECT count(*) FROM acquaintances WHERE actor_uri LIKE $1) FROM actors WHERE uri LIKE $1`, origin+"/%").
+		Scan(&k.actors, &k.keys, &k.bytes, &k.largest, &k.acquaintances)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return k
+}
+
+// pruneLater prunes as of 40 days later.
+func (s *siege) pruneLater() (forgotten int) {
+	s.Helper()
+	if _, err := s.home.SQL(s, "lightweb").ExecContext(s.Context(), `UPDATE actors SET used_at = used_at - interval '40 days'`); err != nil {
+		s.Fatal(err)
+	}
+	var r struct {
+		Forgotten int `json:"forgotten_actors"`
+	}
+	s.home.Run(s, "prune", "--all", "--json").Decode(s, &r)
+	return r.Forgotten
+}
+
+var pay04 = attack{id: "PAY-04", sends: "posts for nobody by thousands of invented actors with documents of 256 KiB, then posts to alice by as many",
+	happens: "202: of those that are for nobody nothing is stored; of an actor who wrote to somebody here at most 16 KiB, counted against its domain, until nobody here has anything of it and 30 days have passed",
+	asks:    210, changes: true, play: func(s *siege) {
+		const many = 100
+		honest := s.guest(s.q, "reads")
+		s.accepted(s.post(honest, s.alice.ID+"/inbox", s.does(honest, "Like", s.note)))
+		friends, before := s.known(s.q.Origin), s.known(s.p.Origin)
+		held := s.count("lightweb_alice", `SELECT count(*) FROM activities`)
+		for n := range many {
+			a := s.invented(n)
+			s.accepted(s.post(a, s.home.URL+"/inbox", but(but(s.create(a, "for-nobody"), "to", []any{everybody}), "object", vocab.Doc{
+				"id": s.id(a, "note"), "type": "Note", "attributedTo": string(a.ID), "content": "to nobody", "to": []any{everybody}})))
+		}
+		s.settle()
+		if after := s.known(s.p.Origin); after != before {
+			s.Errorf("posts for nobody leave %+v, before it was %+v", after, before)
+		}
+		if n := s.count("lightweb_alice", `SELECT count(*) FROM activities`); n != held {
+			s.Errorf("alice has %d activities, before it was %d", n, held)
+		}
+
+		for n := range many {
+			a := s.invented(many + n)
+			s.accepted(s.post(a, s.alice.ID+"/inbox", s.create(a, "for-alice")))
+		}
+		s.settle()
+		after := s.known(s.p.Origin)
+		if after.actors != before.actors+many || after.largest > 16<<10 || after.bytes-before.bytes > many*4<<10 {
+			s.Errorf("posts to alice leave %+v, before it was %+v; want %d small documents", after, before, many)
+		}
+		if n := s.count("lightweb_alice", `SELECT max(octet_length(raw::text)) FROM actors`); n > 16<<10 {
+			s.Errorf("alice has a copy of an actor with %d bytes", n)
+		}
+
+		if n := s.pruneLater(); n != 0 {
+			s.Errorf("%d actors are forgotten of whom alice has posts", n)
+		}
+		for _, table := range []string{"feed", "activities", "actors"} {
+			column := map[string]string{"actors": "uri"}[table]
+			if column == "" {
+				column = "actor_uri"
+			}
+			s.alice.Column(s, fmt.Sprintf(`DELETE FROM %s WHERE %s LIKE '%%/users/invented-%%' RETURNING ''`, table, column))
+		}
+		s.alice.Column(s, `DELETE FROM objects WHERE raw ->> 'attributedTo' LIKE '%/users/invented-%' RETURNING ''`)
+		if _, err := s.home.SQL(s, "lightweb").ExecContext(s.Context(), `DELETE FROM acquaintances WHERE actor_uri LIKE '%/users/invented-%'`); err != nil {
+			s.Fatal(err)
+		}
+		if n := s.pruneLater(); n != many {
+			s.Errorf("%d actors are forgotten of whom nobody has anything, want %d", n, many)
+		}
+		if left := s.known(s.p.Origin); left != before {
+			s.Errorf("in the end there is left %+v, before it was %+v", left, before)
+		}
+		if got := s.known(s.q.Origin); got != friends {
+			s.Errorf("of those who are known there is %+v, before it was %+v", got, friends)
+		}
+		create, _ := s.alice.Post(s, map[string]any{"content": "still there", "visibility": "public"})
+		s.settle()
+		enginetest.Eventually(s, "carol gets what alice writes", func() bool {
+			for _, p := range s.q.Posted() {
+				if strings.Contains(string(p.Content), create) {
+					return true
+				}
+			}
+			return false
+		})
+	}}

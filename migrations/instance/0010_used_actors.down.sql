@@ -1,0 +1,1 @@
+ALTER TABLE actors DROP COLUMN used_at;
