@@ -23,6 +23,7 @@ type Intake struct {
 	Waiting    []vocab.Username // those who cannot take it now
 	Named      []vocab.Username // those of both whose own inbox it came to, or who are addressed
 	Forwarders []vocab.ID       // who sent it, when that is not its actor
+	Payer      string           // who caused it; empty for this server itself
 }
 
 // IntakeKey stands for an activity of an actor: nobody can occupy another's id. Ids can be long, so it holds digests.
@@ -80,17 +81,17 @@ func (c *Cluster) Resubmit(ctx context.Context, in Intake) error {
 
 func (c *Cluster) accept(ctx context.Context, in Intake, condition string, epoch any) (row IntakeRow, err error) {
 	err = c.instance.QueryRow(ctx, `WITH taken AS (
-			INSERT INTO intake (seq, uri_digest, actor_digest, raw, fetched, recipients, named, received_at, forwarders) OVERRIDING SYSTEM VALUE
-			SELECT coalesce(nullif($9::bigint, 0), nextval(pg_get_serial_sequence('intake', 'seq'))), $2, $3, $4, $5, $6, $7, coalesce($10::timestamptz, now()), $11 WHERE `+condition+`
+			INSERT INTO intake (seq, uri_digest, actor_digest, raw, fetched, recipients, named, received_at, forwarders, payer) OVERRIDING SYSTEM VALUE
+			SELECT coalesce(nullif($9::bigint, 0), nextval(pg_get_serial_sequence('intake', 'seq'))), $2, $3, $4, $5, $6, $7, coalesce($10::timestamptz, now()), $11, $12 WHERE `+condition+`
 			ON CONFLICT (uri_digest, actor_digest) DO UPDATE SET rev = intake.rev + 1,
 				fetched = CASE intake.fetched WHEN '{}' THEN excluded.fetched ELSE intake.fetched END,
 				recipients = ARRAY(SELECT unnest(intake.recipients) UNION SELECT unnest(excluded.recipients)),
 				named = ARRAY(SELECT unnest(intake.named) UNION SELECT unnest(excluded.named)),
 				forwarders = nullif(ARRAY(SELECT unnest(intake.forwarders) UNION SELECT unnest(excluded.forwarders)), '{}')
-			RETURNING seq, rev),
-		waiting AS (INSERT INTO intake_waiting (username, seq) SELECT u, seq FROM taken, unnest($8::text[]) u ON CONFLICT DO NOTHING)
+			RETURNING seq, rev, payer, `+intakeBytes+` AS bytes),
+		waiting AS (INSERT INTO intake_waiting (username, seq, payer, bytes) SELECT u, seq, payer, bytes FROM taken, unnest($8::text[]) u ON CONFLICT DO NOTHING)
 		SELECT seq, rev FROM taken`,
-		epoch, in.Key.URI[:], in.Key.Actor[:], string(in.Raw), string(in.Fetched), names(in.Recipients), names(in.Named), names(in.Waiting), in.Number, orNull(in.ReceivedAt), idsOrNull(in.Forwarders)).Scan(&row.Seq, &row.Rev)
+		epoch, in.Key.URI[:], in.Key.Actor[:], string(in.Raw), string(in.Fetched), names(in.Recipients), names(in.Named), names(in.Waiting), in.Number, orNull(in.ReceivedAt), idsOrNull(in.Forwarders), in.Payer).Scan(&row.Seq, &row.Rev)
 	if isNoRows(err) {
 		return row, errFenced
 	}
@@ -125,6 +126,9 @@ func columnsOf(rows []IntakeRow) (seqs []int64, revs []int32) {
 	return seqs, revs
 }
 
+// intakeBytes is what a row counts for whoever caused it. Neither value is read for that.
+const intakeBytes = `octet_length(raw) + octet_length(fetched)`
+
 // lockIntake is the first statement of every transaction that may remove rows: what the next ones see is then settled,
 // and of two that remove the last two claims to a row the second one removes the row.
 const lockIntake = `SELECT FROM intake WHERE seq = ANY($1) ORDER BY seq FOR UPDATE`
@@ -135,8 +139,8 @@ const forsaken = `DELETE FROM intake i WHERE seq = ANY($1) AND recipients = '{}'
 // Park makes rows wait for u. The fault is Unavailable when another process has begun to serve the instance.
 func (c *Cluster) Park(ctx context.Context, u vocab.Username, seqs []int64) error {
 	var serving bool // as of this very statement: between two the epoch could change
-	err := c.instance.QueryRow(ctx, `WITH there AS MATERIALIZED (SELECT seq FROM intake WHERE seq = ANY($3) ORDER BY seq FOR KEY SHARE),
-		waiting AS (INSERT INTO intake_waiting (username, seq) SELECT $2, seq FROM there WHERE `+fenced+` ON CONFLICT DO NOTHING)
+	err := c.instance.QueryRow(ctx, `WITH there AS MATERIALIZED (SELECT seq, payer, `+intakeBytes+` AS bytes FROM intake WHERE seq = ANY($3) ORDER BY seq FOR KEY SHARE),
+		waiting AS (INSERT INTO intake_waiting (username, seq, payer, bytes) SELECT $2, seq, payer, bytes FROM there WHERE `+fenced+` ON CONFLICT DO NOTHING)
 		SELECT `+fenced, c.epoch.Load(), u, seqs).Scan(&serving)
 	if err == nil && !serving {
 		return errFenced
@@ -147,18 +151,18 @@ func (c *Cluster) Park(ctx context.Context, u vocab.Username, seqs []int64) erro
 // TakeOver makes every row wait that the writers of an earlier process drove, and returns how many there were. It must
 // be called before this process accepts anything.
 func (c *Cluster) TakeOver(ctx context.Context) (int, error) {
-	return c.release(ctx, `SELECT seq, recipients FROM intake WHERE recipients <> '{}' ORDER BY seq FOR UPDATE`)
+	return c.release(ctx, `recipients <> '{}' ORDER BY seq FOR UPDATE`)
 }
 
 // Release makes rows wait for those whom no writer drives any more, which are all their recipients.
 func (c *Cluster) Release(ctx context.Context, seqs []int64) error {
-	_, err := c.release(ctx, `SELECT seq, recipients FROM intake WHERE recipients <> '{}' AND seq = ANY($2) ORDER BY seq FOR UPDATE`, seqs)
+	_, err := c.release(ctx, `recipients <> '{}' AND seq = ANY($2) ORDER BY seq FOR UPDATE`, seqs)
 	return err
 }
 
 func (c *Cluster) release(ctx context.Context, which string, args ...any) (int, error) {
-	tag, err := c.instance.Exec(ctx, `WITH held AS MATERIALIZED (`+which+`),
-		waiting AS (INSERT INTO intake_waiting (username, seq) SELECT u, seq FROM held, unnest(recipients) u WHERE `+fenced+` ON CONFLICT DO NOTHING)
+	tag, err := c.instance.Exec(ctx, `WITH held AS MATERIALIZED (SELECT seq, recipients, payer, `+intakeBytes+` AS bytes FROM intake WHERE `+which+`),
+		waiting AS (INSERT INTO intake_waiting (username, seq, payer, bytes) SELECT u, seq, payer, bytes FROM held, unnest(recipients) u WHERE `+fenced+` ON CONFLICT DO NOTHING)
 		UPDATE intake i SET recipients = '{}', rev = rev + 1 FROM held WHERE i.seq = held.seq AND `+fenced, append([]any{c.epoch.Load()}, args...)...)
 	return int(tag.RowsAffected()), storeFault("take over rows of the intake journal", err)
 }
@@ -204,14 +208,16 @@ type Waiting struct {
 	Named      bool // the user's own inbox was addressed, or the user
 	ReceivedAt time.Time
 	Forwarders []vocab.ID // who sent it, when that is not its actor
+	Payer      string     // who caused it
+	Bytes      int64      // of its body and of what was fetched for it, when it began to wait
 }
 
 // WaitingFor returns up to n activities that wait for u after a number, in the order they came: as many as have up to
 // size bytes together, and one at least.
 func (c *Cluster) WaitingFor(ctx context.Context, u vocab.Username, after int64, n, size int) ([]Waiting, error) {
-	rows, err := c.instance.Query(ctx, `SELECT seq, rev, convert_to(raw, 'UTF8'), convert_to(fetched, 'UTF8'), $1 = ANY(named), received_at, forwarders FROM (
-			SELECT i.*, sum(octet_length(raw) + octet_length(fetched)) OVER before AS size, row_number() OVER before AS place
-			FROM (SELECT seq FROM intake_waiting WHERE username = $1 AND seq > $2 ORDER BY seq LIMIT $3) w JOIN intake i USING (seq)
+	rows, err := c.instance.Query(ctx, `SELECT seq, rev, convert_to(raw, 'UTF8'), convert_to(fetched, 'UTF8'), $1 = ANY(named), received_at, forwarders, payer, bytes FROM (
+			SELECT seq, rev, raw, fetched, named, received_at, forwarders, w.payer, w.bytes, sum(octet_length(raw) + octet_length(fetched)) OVER before AS size, row_number() OVER before AS place
+			FROM (SELECT seq, payer, bytes FROM intake_waiting WHERE username = $1 AND seq > $2 ORDER BY seq LIMIT $3) w JOIN intake i USING (seq)
 			WINDOW before AS (ORDER BY i.seq)) page
 		WHERE size <= $4 OR place = 1 ORDER BY seq`, u, after, n, size)
 	if err != nil {
@@ -256,6 +262,24 @@ func (c *Cluster) DropWaiting(ctx context.Context, u vocab.Username) (int, error
 			return dropped, err
 		}
 	}
+}
+
+// Backlog is how much of one payer's waits for a user.
+type Backlog struct {
+	User       vocab.Username
+	Payer      string
+	Activities int64
+	Bytes      int64
+}
+
+// Backlogs returns how much waits for whom, and who caused it.
+func (c *Cluster) Backlogs(ctx context.Context) ([]Backlog, error) {
+	rows, err := c.instance.Query(ctx, `SELECT username, payer, count(*), sum(bytes)::bigint FROM intake_waiting GROUP BY username, payer`)
+	if err != nil {
+		return nil, storeFault("count what waits", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Backlog])
+	return all, storeFault("count what waits", err)
 }
 
 // CountWaiting returns how many activities wait for u.

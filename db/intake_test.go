@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"cmp"
 	"database/sql"
 	"slices"
 	"strings"
@@ -73,6 +74,43 @@ func TestARowThatGrewIsNotEnded(t *testing.T) {
 	lies(t, c, 0, 0)
 	if again := accept(t, c, intake("1", u, nil)); again.Rev != 0 || again.Seq <= merged.Seq {
 		t.Errorf("afterwards it is %+v, want a new row", again)
+	}
+}
+
+func TestWhoCausedWhatWaitsIsCounted(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	u := users(t, c, "anna", "ben", "cleo")
+	paid := func(id, payer string, recipients, waiting []vocab.Username) db.IntakeRow {
+		in := intake(id, recipients, waiting)
+		in.Payer = payer
+		return accept(t, c, in)
+	}
+	paid("1", "peer.example", nil, u[:2])
+	paid("1", "other.example", nil, u[:2]) // merged
+	paid("2", "other.example", nil, u[:1])
+	parked := paid("3", "peer.example", u[:1], nil)
+	if err := c.Park(t.Context(), u[0], []int64{parked.Seq}); err != nil {
+		t.Fatal(err)
+	}
+	held := paid("4", "peer.example", u[1:2], nil)
+	if err := c.Release(t.Context(), []int64{held.Seq}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Resubmit(t.Context(), intake("5", nil, u[2:])); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Backlogs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	each := int64(len(`{"id":"1"}` + `{}`))
+	want := []db.Backlog{{u[0], "other.example", 1, each}, {u[0], "peer.example", 2, 2 * each}, {u[1], "peer.example", 2, 2 * each}, {u[2], "", 1, each}}
+	slices.SortFunc(got, func(a, b db.Backlog) int {
+		return cmp.Or(cmp.Compare(a.User.String(), b.User.String()), cmp.Compare(a.Payer, b.Payer))
+	})
+	if !slices.Equal(got, want) {
+		t.Errorf("counted are %+v, want %+v", got, want)
 	}
 }
 

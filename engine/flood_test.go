@@ -101,15 +101,10 @@ func (f *flood) play(t *testing.T, inbox string) {
 }
 
 // away makes the users' databases refuse connections, or take them again.
-func (f *flood) away(t *testing.T, away bool) {
+func (f *flood) away(t *testing.T, is bool) {
 	t.Helper()
 	for _, u := range f.users {
-		for _, q := range []string{`ALTER DATABASE lightweb_` + u.Name + ` ALLOW_CONNECTIONS ` + strconv.FormatBool(!away),
-			`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'lightweb_` + u.Name + `'`} {
-			if _, err := f.home.SQL(t, "postgres").ExecContext(t.Context(), q); err != nil {
-				t.Fatal(err)
-			}
-		}
+		away(t, f.home, u, is)
 	}
 }
 

@@ -43,7 +43,7 @@ func (i *Inbox) again(ctx context.Context, u vocab.Username, w db.Waiting) (*app
 	if err != nil {
 		return nil, err
 	}
-	return &applying{raw: asStored(a), Received: handler.Received{Forwarders: forwarders, User: u, Me: i.Local.ID(u), Activity: a, Actor: sender, Fetched: fetched,
+	return &applying{raw: asStored(a), payer: w.Payer, Received: handler.Received{Forwarders: forwarders, User: u, Me: i.Local.ID(u), Activity: a, Actor: sender, Fetched: fetched,
 		Target: target, Named: w.Named, Now: w.ReceivedAt}}, nil
 }
 

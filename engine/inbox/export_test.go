@@ -29,6 +29,14 @@ func (i *Inbox) Limit(n int, bytes int64) {
 	i.writers.places, i.writers.memory = policy.Queue.PoolOf(int64(n)), policy.QueueBytes.PoolOf(bytes)
 }
 
+// Backlog returns how many activities wait for u in the journal, and how many bytes, as the writers count.
+func (i *Inbox) Backlog(u vocab.Username) (activities, bytes int64) {
+	i.writers.mu.Lock()
+	defer i.writers.mu.Unlock()
+	b := i.writers.backlog(u)
+	return b.activities.Used(), b.bytes.Used()
+}
+
 // Backoff sets how long a parked user is left alone at first, and at most. It must be called before anything is received.
 func (i *Inbox) Backoff(least, most time.Duration) { i.writers.backoff = backoff{least, most} }
 
@@ -46,6 +54,9 @@ func (i *Inbox) Tend() error {
 	}
 	return i.writers.tendOnce(false)
 }
+
+// Recount reads from the journal what waits.
+func (i *Inbox) Recount() error { return i.writers.recount(context.Background()) }
 
 // Compared waits until nobody's followers are being compared.
 func (i *Inbox) Compared() { i.followers.running.Wait() }

@@ -22,6 +22,7 @@ type row struct {
 	left    int // entries
 	at      db.IntakeRow
 	size    int64 // bytes of bodies
+	bytes   int64 // of the body and of what was fetched, as it was first written
 
 	kept         bool // somebody keeps the activity, or may yet
 	activity, by vocab.ID
@@ -29,14 +30,15 @@ type row struct {
 }
 
 // keep makes the activity durable for its recipients in one row of the journal, and hands it to their writers. It waits
-// there for those who are parked; refused is the entry of the one recipient who could not take it, and nil for several.
+// there for those who are parked; refused is the entry of the one recipient who could not take it, and nil for several. When
+// too much waits for some of them already, the fault is errBacklog, and the others have it.
 func (w *writers) keep(ctx context.Context, x *receiving, raw json.RawMessage, refused *entry) error {
 	in := w.inbox.intake(x)
 	in.ReceivedAt = w.inbox.Now()
 	if refused != nil {
 		in.ReceivedAt = refused.x.Now
 	}
-	r, places, err := w.begin(&in, x.pays(), refused)
+	r, places, err := w.begin(&in, refused)
 	if err != nil {
 		return err
 	}
@@ -53,6 +55,9 @@ func (w *writers) keep(ctx context.Context, x *receiving, raw json.RawMessage, r
 	if err == nil && (at.Seq > r.at.Seq || at.Seq == r.at.Seq && at.Rev > r.at.Rev) {
 		r.at = at
 	}
+	if err != nil {
+		w.unreserve(&in, in.Waiting)
+	}
 	w.drive(r, in.Recipients, places, err)
 	for _, u := range in.Waiting {
 		w.remove(u, places[u])
@@ -60,6 +65,9 @@ func (w *writers) keep(ctx context.Context, x *receiving, raw json.RawMessage, r
 		w.start(u)
 	}
 	w.settleRow(r)
+	if err == nil && len(in.Recipients)+len(in.Waiting) < len(x.Recipients) {
+		return errBacklog
+	}
 	return err
 }
 
@@ -80,20 +88,30 @@ func (w *writers) drive(r *row, recipients []vocab.Username, places map[vocab.Us
 
 // begin sorts out which recipients it waits for, gives it its place in every recipient's queue, counts those who will be
 // queued, and announces the row: it is not ended while somebody writes it, and the writers are not closed.
-func (w *writers) begin(in *db.Intake, payer string, refused *entry) (*row, map[vocab.Username]*entry, error) {
+func (w *writers) begin(in *db.Intake, refused *entry) (*row, map[vocab.Username]*entry, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.rows[in.Key]
 	if r == nil {
-		r = &row{key: in.Key, payer: payer}
+		r = &row{key: in.Key, payer: in.Payer, bytes: bytesOf(in)}
 	}
+	all := in.Recipients
+	reserved := w.reserve(in, refused)
 	queued, size := w.countQueued(in, refused)
-	if w.closed || !w.takePlaces(r.payer, queued, size) {
+	var err error
+	switch {
+	case len(in.Recipients) == 0:
+		err = errBacklog
+	case w.closed || !w.takePlaces(r.payer, queued, size):
+		w.unreserve(in, reserved)
+		err = errFull
+	}
+	if err != nil {
 		if refused != nil {
-			w.remove(in.Recipients[0], refused)
-			w.start(in.Recipients[0])
+			w.remove(all[0], refused)
+			w.start(all[0])
 		}
-		return nil, nil, errFull
+		return nil, nil, err
 	}
 	w.rows[in.Key] = r
 	places := w.occupy(in, r, refused)
@@ -143,7 +161,7 @@ func (w *writers) occupy(in *db.Intake, r *row, refused *entry) map[vocab.Userna
 
 // intake returns the activity as the journal keeps it: with all that applying it needs later, when nobody can be asked.
 func (i *Inbox) intake(x *receiving) db.Intake {
-	in := db.Intake{Key: db.KeyOf(x.Activity.ID, x.Actor.ID), Raw: x.Activity.Raw, Recipients: x.Recipients}
+	in := db.Intake{Key: db.KeyOf(x.Activity.ID, x.Actor.ID), Raw: x.Activity.Raw, Recipients: x.Recipients, Payer: x.pays()}
 	in.Named = slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !x.meant[u] })
 	if x.passer != nil {
 		in.Forwarders = []vocab.ID{x.passer.ID}

@@ -205,6 +205,9 @@ func TestNothingIsLostWhenTheJournalCannotBeWrittenEither(t *testing.T) {
 	}
 	alice.Instance(t, `ALTER TABLE intake_waiting DROP CONSTRAINT ill`)
 	eventually(t, "all wait in the journal", func() bool { return bob.Inbox.Waiting() == 0 && journal(t, bob).Waiting == 20 })
+	if n, bytes := bob.Inbox.Backlog(bob.Alice); n != 20 || bytes == 0 {
+		t.Errorf("%d wait with %d bytes as far as is counted, want all 20", n, bytes)
+	}
 	bob.Up(t, bob.Alice)
 	settled(t, bob)
 	if got := created(t, bob); !slices.Equal(got, numbers(20)) {

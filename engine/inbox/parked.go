@@ -113,7 +113,8 @@ func (w *writers) spilled(u vocab.Username, kept []*entry, err error) time.Durat
 	if err == nil {
 		p.spills = 0
 		for _, e := range kept {
-			e.x.outcome = "" // of a transaction that failed
+			e.x.outcome = ""                                // of a transaction that failed
+			w.backlog(u).spend(e.row.payer, 1, e.row.bytes) // it was accepted: nobody is asked whether it may
 		}
 		w.letGo(u, kept, nil)
 		return 0
@@ -181,6 +182,7 @@ func (w *writers) unpark(u vocab.Username, p *parked, arrivals, drained int) boo
 		return false
 	}
 	delete(w.parked, u)
+	delete(w.backlogs, u)
 	if p.told || drained > 0 {
 		w.inbox.Log.Info("user drained", "user", u, "activities", drained, "took", time.Since(p.since))
 	}
@@ -271,5 +273,6 @@ func (w *writers) drainPage(u vocab.Username) (drained int, more bool, err error
 	if _, err := w.inbox.Store.FinishWaiting(finishing, u, ended); err != nil {
 		return 0, false, err
 	}
+	w.shorten(u, page, ended)
 	return len(ended), more, cause
 }

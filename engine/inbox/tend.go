@@ -23,6 +23,9 @@ func (i *Inbox) Start(ctx context.Context) error {
 	if n > 0 {
 		i.Log.InfoContext(ctx, "intake journal taken over", "activities", n)
 	}
+	if err := i.writers.recount(ctx); err != nil {
+		return err
+	}
 	if err := i.writers.meet(ctx); err != nil {
 		return err
 	}
@@ -64,6 +67,9 @@ func (w *writers) tendOnce(strays bool) error {
 	}
 	if strays {
 		if err := w.takeStrays(ctx, strayAge); err != nil {
+			return err
+		}
+		if err := w.recount(ctx); err != nil {
 			return err
 		}
 	}

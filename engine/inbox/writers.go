@@ -28,20 +28,21 @@ type writers struct {
 	backoff backoff
 	drains  drains
 
-	mu      sync.Mutex
-	queues  map[vocab.Username]*queue // none for who has nothing in memory
-	parked  map[vocab.Username]*parked
-	rows    map[db.IntakeKey]*row // what the journal holds for entries that are queued or about to be
-	done    []db.IntakeRow        // of which the last entry has ended
-	closed  bool
-	closing chan struct{} // closed with it
-	running sync.WaitGroup
-	ending  sync.Mutex // held by who ends rows of the journal
+	mu       sync.Mutex
+	queues   map[vocab.Username]*queue // none for who has nothing in memory
+	parked   map[vocab.Username]*parked
+	backlogs map[vocab.Username]*backlog // none for whom nothing waits in the journal
+	rows     map[db.IntakeKey]*row       // what the journal holds for entries that are queued or about to be
+	done     []db.IntakeRow              // of which the last entry has ended
+	closed   bool
+	closing  chan struct{} // closed with it
+	running  sync.WaitGroup
+	ending   sync.Mutex // held by who ends rows of the journal
 }
 
 func newWriters(i *Inbox) *writers {
 	return &writers{inbox: i, places: policy.Queue.NewPool(), memory: policy.QueueBytes.NewPool(), backoff: backoff{time.Second, time.Minute}, drains: newDrains(),
-		queues: map[vocab.Username]*queue{}, parked: map[vocab.Username]*parked{}, rows: map[db.IntakeKey]*row{}, closing: make(chan struct{})}
+		queues: map[vocab.Username]*queue{}, parked: map[vocab.Username]*parked{}, backlogs: map[vocab.Username]*backlog{}, rows: map[db.IntakeKey]*row{}, closing: make(chan struct{})}
 }
 
 var (

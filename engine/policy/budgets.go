@@ -32,6 +32,10 @@ var (
 		Note: "16 bytes for each byte of a body; none is held while an unproven request waits for a key"})
 	Queue      = budget(Budget{Bounds: "activities that wait for users' databases", Payer: Domain, Pool: 50_000, Beyond: "503"})
 	QueueBytes = budget(Budget{Bounds: "bodies that wait for users' databases", Payer: Domain, Pool: 32 << 20, Bytes: true, Beyond: "503"})
+	Journal    = budget(Budget{Bounds: "activities that wait in the journal while a user's database cannot be used", Payer: Domain, Pool: 200_000, Per: "user",
+		Beyond: "503; its other recipients get it"})
+	JournalBytes = budget(Budget{Bounds: "bodies that wait in the journal while a user's database cannot be used", Payer: Domain, Pool: 64 << 20, Bytes: true, Per: "user",
+		Beyond: "503; its other recipients get it"})
 
 	FanOut = budget(Budget{Bounds: "recipients who do not follow the sender, beyond the first of an activity", Payer: Domain,
 		Rate: Rate{PerSecond: 20, Burst: 2000}, Note: "kept or ignored", Beyond: "429"})

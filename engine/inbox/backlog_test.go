@@ -1,0 +1,110 @@
+package inbox_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/inbox"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// bulk returns an activity of 4 MiB by an actor, to somebody.
+func bulk(by, to string, n int) string {
+	return fmt.Sprintf(`{"id":"%[1]s/listens/%[3]d","type":"Listen","actor":"%[1]s","to":"%[2]s","object":"p:/songs/1","song":"%[4]s"}`, by, to, n, strings.Repeat("x", 4<<20))
+}
+
+// fill sends such activities until one is refused, and returns how many were taken.
+func fill(t *testing.T, s *peertest.Scene, by string) (taken int) {
+	t.Helper()
+	for ; ; taken++ {
+		err := s.Send(by, mine, bulk(by, "us:/alice", taken))
+		if err == nil && taken < 20 {
+			continue
+		}
+		if fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0 {
+			t.Fatalf("after %d: %v; want to be told to come again", taken, err)
+		}
+		return taken
+	}
+}
+
+// PAY-06: a domain that fills the journal for a user is refused, and nobody else is.
+func TestWhatWaitsForAUserIsShared(t *testing.T) {
+	alice, bob := two(t)
+	bob.Follows("p:/carol")
+	bob.Down(t, bob.Alice)
+	taken := fill(t, bob, "p:/carol")
+	if taken != 11 {
+		t.Errorf("%d were taken, want less than 48 MiB", taken)
+	}
+	if err := bob.Send("q:/dave", mine, bulk("q:/dave", "us:/alice", 0)); err != nil {
+		t.Errorf("another domain is refused: %v", err)
+	}
+	both := bulk("p:/carol", string(alice.ID("us:/alice"))+`","cc":"`+string(bob.ID("us:/alice")), 100)
+	if err := alice.Send("p:/carol", shared, both); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("what is for somebody else, too: %v; want to be told to come again", err)
+	}
+	has := func(s *peertest.Scene) bool {
+		return len(s.Column(t, s.Alice, `SELECT id FROM activities WHERE uri = $1`, s.ID("p:/carol/listens/100"))) == 1
+	}
+	eventually(t, "alice has what bob cannot take", func() bool { return has(alice) })
+	want := journal(t, bob).Waiting
+	if n, bytes := bob.Inbox.Backlog(bob.Alice); int(n) != want || want != taken+1 || bytes < int64(want)*4<<20 {
+		t.Errorf("counted are %d with %d bytes, and %d wait; want %d", n, bytes, want, taken+1)
+	}
+
+	if err := bob.Inbox.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	next := inbox.New(bob.Deps) // counts what is there
+	if err := next.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := next.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	send := func() error {
+		return next.Receive(t.Context(), alice.Request("p:/carol", shared, both), []byte(alice.Long(both)), vocab.Username{})
+	}
+	if err := send(); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("after a restart: %v; want to be told to come again", err)
+	}
+	dropFor(t, bob, 2)
+	if err := next.Recount(); err != nil {
+		t.Fatal(err)
+	}
+	if err := send(); err != nil {
+		t.Errorf("after an administrator has made room: %v", err)
+	}
+	bob.Up(t, bob.Alice)
+	eventually(t, "the journal is empty", func() bool { return !next.Parked(bob.Alice) && journal(t, bob).Rows == 0 })
+	if n, bytes := next.Backlog(bob.Alice); n != 0 || bytes != 0 || !has(bob) {
+		t.Errorf("afterwards %d with %d bytes are counted, want none; bob has the last: %t", n, bytes, has(bob))
+	}
+	if got := bob.Column(t, bob.Alice, `SELECT id FROM activities WHERE type = 'Listen'`); len(got) != taken-2+2 {
+		t.Errorf("bob has %d, want all that were taken but the two that were dropped", len(got))
+	}
+}
+
+// dropFor ends the wait of the scene's user for the first activities.
+func dropFor(t *testing.T, s *peertest.Scene, n int) {
+	t.Helper()
+	page, err := s.Store.WaitingFor(t.Context(), s.Alice, 0, n, 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []db.IntakeRow
+	for _, w := range page {
+		rows = append(rows, w.IntakeRow)
+	}
+	if got, err := s.Store.FinishWaiting(t.Context(), s.Alice, rows); got != n || err != nil {
+		t.Fatalf("FinishWaiting = %d, %v", got, err)
+	}
+}
