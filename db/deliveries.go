@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -66,8 +67,11 @@ type Delivery struct {
 	Created         time.Time
 }
 
-// IdempotencyKey is the same at every attempt.
-func (d Delivery) IdempotencyKey() string { return fmt.Sprintf("%s-%d", d.Job, d.ID) }
+// IdempotencyKey is the same at every attempt, and tells nothing of what else the user sends.
+func (d Delivery) IdempotencyKey() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s-%d", d.Job, d.ID))
+	return hex.EncodeToString(sum[:16])
+}
 
 // The states of a delivery. One that is pending is being delivered while a process holds a lease on it.
 const (

@@ -46,7 +46,7 @@ func (a Arrival) Reach() Reach {
 		r.Followers = append(r.Followers, a.Forwarder.ID)
 	}
 	toFollowers := a.isForFollowers()
-	letter := a.Activity.Type == "Update" && a.Inbox != "" && !toFollowers && len(a.Activity.All()) > 0 // its other recipients get it, too
+	letter := a.Activity.Type == "Update" && a.Inbox != "" && !toFollowers // its other recipients get it, too
 	switch kind := a.Activity.Type; {
 	case kind != "Move" && Spreads(kind) && !letter:
 		r.Acquainted = true

@@ -85,18 +85,40 @@ func votes(x *applying) bool {
 	return err == nil && o != nil && handler.Votes(o)
 }
 
+// brought returns for which audience the post is that an activity brings to its readers, nil when it brings none: what the
+// object says, for that is shown, or the activity, when the object says nothing.
+func brought(x *applying) *audience.Audience {
+	o := x.Fetched[x.Activity.Object.ID]
+	if o == nil && x.Activity.Type != "Announce" {
+		o, _ = vocab.ObjectOf(x.Activity.Object.Doc) // which validateSchema has read
+	}
+	var post audience.Audience
+	switch kind := x.Activity.Type; {
+	case kind != "Create" && kind != "Update" && kind != "Announce" || handler.UpdatesItself(x.Activity) || kind == "Announce" && o == nil:
+		return nil
+	case o != nil && len(o.All()) > 0:
+		post = audience.OfObject(o, x.Actor.Followers)
+	default:
+		post = audience.OfActivity(x.Activity, x.Actor.Followers)
+	}
+	return &post
+}
+
 // permitted drops posts that are for followers of which the user is none. A private one of a stranger becomes a request, unless
 // it writes back, or the user has accepted its sender or settled otherwise (messaging.strangers).
 func (i *Inbox) permitted(ctx context.Context, x *applying) error {
-	post := audience.OfActivity(x.Activity, x.Actor.Followers)
-	if x.Activity.Type != "Create" || x.Follows || post.IsPublic() || votes(x) {
+	post := brought(x)
+	if post == nil || x.Follows || post.IsPublic() || votes(x) {
 		return nil
+	}
+	if x.Activity.Type == "Update" {
+		return i.remainsPublic(ctx, x, *post)
 	}
 	r, err := i.recipient(ctx, x)
 	if err != nil {
 		return err
 	}
-	if !audience.IsLetterOfStranger(post, r) {
+	if !audience.IsLetterOfStranger(*post, r) {
 		if post.MaySee(r.Viewer) {
 			return nil
 		}
@@ -104,6 +126,28 @@ func (i *Inbox) permitted(ctx context.Context, x *applying) error {
 		return handler.ErrIgnored
 	}
 	return i.receiveStranger(ctx, x)
+}
+
+// remainsPublic ignores that a stranger makes a letter of a post that everybody could see: it would stand where letters of
+// strangers do not.
+func (i *Inbox) remainsPublic(ctx context.Context, x *applying, post audience.Audience) error {
+	held, err := x.tx.Object(ctx, x.Activity.Object.ID)
+	if err != nil || held == nil || post.IsUnaddressed() {
+		return err
+	}
+	before, err := held.Parse()
+	if err != nil || !audience.IsPublic(before.Addressing) {
+		return err
+	}
+	r, err := i.recipient(ctx, x)
+	if err != nil || !audience.IsLetterOfStranger(post, r) {
+		return err
+	}
+	if err := i.receiveStranger(ctx, x); err != nil || !x.Request {
+		return err
+	}
+	x.outcome, x.reason = outcomeStranger, IgnoredStranger
+	return handler.ErrIgnored
 }
 
 // Bounds of requests.

@@ -12,6 +12,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func TestABlockEndsTheFollowsAndTellsNoMore(t *testing.T) {
@@ -82,6 +83,30 @@ func TestAnAnswerToTheUsersOwnLetterDoesNotGoToWhomTheUserBlocks(t *testing.T) {
 		t.Errorf("bob is named: %s", got)
 	}
 	d.refused("CreateNote", map[string]any{"content": "but this", "inReplyTo": letter, "visibility": "direct", "to": []string{bob}}, fault.Conflict, "blocked")
+}
+
+func TestAnAnswerThatNamesItsRecipientsGoesToNobodyElse(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	public := d.note(map[string]any{"content": "bob says so", "to": []string{bob}, "visibility": "public"})
+	letter := d.note(map[string]any{"content": "psst", "to": []string{bob, dan}, "visibility": "direct"})
+	friends, family := d.group("friends", bob), d.group("family", carol)
+	toFriends := d.note(map[string]any{"content": "hi", "to": []string{string(friends)}})
+	d.owed()
+	for _, c := range []struct {
+		parent vocab.ID
+		to     string
+	}{{public, carol}, {letter, carol}, {toFriends, string(family)}} {
+		a := d.must("CreateNote", map[string]any{"content": "between us", "visibility": "direct", "to": []string{c.to}, "inReplyTo": c.parent})
+		if got := inboxes(d.owed()); !slices.Equal(got, []string{carol + "/inbox"}) || strings.Contains(string(a.Raw), bob) {
+			t.Errorf("the answer goes to %q, want carol alone: %s", got, a.Raw)
+		}
+	}
+	d.refused("Reply", map[string]any{"objectId": public, "content": "between us", "visibility": "direct"}, fault.Unprocessable, "invalid_parameter")
+	d.must("Reply", map[string]any{"objectId": letter, "content": "and"})
+	if got := inboxes(d.owed()); !slices.Equal(got, []string{bob + "/inbox", dan + "/inbox"}) {
+		t.Errorf("an answer to all goes to %q", got)
+	}
 }
 
 func TestNobodyFollowsWhereABlockStands(t *testing.T) {

@@ -90,6 +90,11 @@ func (p *createNote) resolve(ctx context.Context, o *Outbox, x *exchange) error 
 		if err := p.note.answer(ctx, o, x, "inReplyTo", p.InReplyTo); err != nil {
 			return err
 		}
+		if len(p.To)+len(p.Cc) == 0 {
+			if err := p.note.goOn(ctx, o, x); err != nil {
+				return err
+			}
+		}
 	}
 	if err := o.addressGroups(ctx, x, groups); err != nil {
 		return err
@@ -145,6 +150,9 @@ func (p *reply) check() error {
 func (p *reply) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 	p.note = note{content: p.Content, visibility: p.Visibility}
 	if err := p.note.answer(ctx, o, x, "objectId", p.ObjectID); err != nil {
+		return err
+	}
+	if err := p.note.goOn(ctx, o, x); err != nil {
 		return err
 	}
 	return p.note.address(o, x)
@@ -210,16 +218,21 @@ func (n *note) answer(ctx context.Context, o *Outbox, x *exchange, name, value s
 	if n.visibility == "" {
 		n.visibility = audience.OfObject(parent, author.Followers).Visibility()
 	}
-	if !author.ID.Same(x.actor.ID) {
+	return nil
+}
+
+// goOn addresses an answer that names nobody itself to the recipients of the user's own note that it answers, when that is
+// private: those whom the note names, and the members of its groups as they are now.
+func (n *note) goOn(ctx context.Context, o *Outbox, x *exchange) error {
+	if !n.parent.AttributedTo.Same(x.actor.ID) {
 		return nil
 	}
-	// An answer to one's own private note goes to those who got that, and one to a group to who is in it now.
-	if n.visibility == audience.Direct {
-		if err := o.writeAgain(ctx, x, parent.All()); err != nil {
+	if n.visibility == audience.Direct && audience.OfObject(n.parent, x.actor.Followers).IsPrivate() {
+		if err := o.writeAgain(ctx, x, n.parent.All()); err != nil {
 			return err
 		}
 	}
-	return o.addressMembers(ctx, x, parent.ID)
+	return o.addressMembers(ctx, x, n.parent.ID)
 }
 
 // writeAgain names those whom the user wrote to before, and does not block since.

@@ -178,11 +178,11 @@ type asker struct {
 
 func (s *Server) prove(a *answer, r *http.Request) (vocab.ID, error) {
 	if _, given := bearer(r); given {
-		u, err := s.reader(a, r)
+		t, err := s.authorize(a, r, db.ScopeRead) // not an LLM engine's, which is shown feeds and groups alone
 		if err != nil {
 			return "", err
 		}
-		return s.Local.ID(u), nil
+		return s.Local.ID(t.User), nil
 	}
 	claims, err := s.Verifier.Claims(r, nil)
 	if err != nil {

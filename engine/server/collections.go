@@ -139,10 +139,11 @@ func (s *Server) viewerOf(a *answer, r *http.Request, c collection) (vocab.ID, e
 func (s *Server) getInbox(a *answer, r *http.Request, p httprouter.Params) error {
 	a.cache(cachePrivate)
 	a.vary("Authorization")
-	u, err := s.reader(a, r)
+	t, err := s.authorize(a, r, db.ScopeRead)
 	if err != nil {
 		return err
 	}
+	u := t.User
 	if p.ByName("user") != u.String() {
 		return fault.New(fault.Forbidden, "the inbox is another user's")
 	}

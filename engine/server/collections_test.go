@@ -233,7 +233,7 @@ func TestInboxIsItsOwnersAlone(t *testing.T) {
 	if diff := cmp.Diff(want, f.walk(origin+"/users/alice/inbox", nil, bearer(f.token(f.alice, "read")))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	r := f.get("/users/alice/inbox?page=true", bearer(f.token(f.alice, "llm"))).want(t, 200)
+	r := f.get("/users/alice/inbox?page=true", bearer(f.token(f.alice, "read"))).want(t, 200)
 	if strings.Contains(string(r.body), "hidden.example") || !strings.Contains(string(r.body), "https://peer.example/context") {
 		t.Errorf("OB-09: %s, want activities with their own context and without hidden recipients", r.body)
 	}
@@ -247,6 +247,8 @@ func TestInboxIsItsOwnersAlone(t *testing.T) {
 		"CO-03 somebody signed": {"/users/alice/inbox", []asking{f.signed(f.carolKey, signature.RFC9421)}, 401},
 		"another user":          {"/users/alice/inbox", []asking{bearer(f.token(f.bob, "read"))}, 403},
 		"for writing only":      {"/users/alice/inbox", []asking{bearer(f.token(f.alice, "write"))}, 403},
+		"an LLM engine":         {"/users/alice/inbox?page=true", []asking{bearer(f.token(f.alice, "llm"))}, 403},
+		"an LLM engine, sent":   {"/users/alice/outbox?page=true", []asking{bearer(f.token(f.alice, "llm"))}, 403},
 		"AC-07 the shared one":  {"/inbox", []asking{bearer(f.token(f.alice, "read"))}, 405},
 	} {
 		r := f.get(c.path, c.how...)

@@ -1,6 +1,9 @@
 package vocab
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Show returns an object as its readers are shown it. Its words are those of readable, in the first of the reader's
 // languages that there is; source.content is its text as plain text. It is attributed to actors of its own server alone.
@@ -55,19 +58,31 @@ func showAuthors(out, d Doc) {
 }
 
 // ShowActivity returns an activity as readers are shown it: what it is about stands there by its id, unless it is the
-// actor's own and not stored. What was written is shown by Show, so that an activity that brings it has no words.
+// actor's own and not stored. What was written is shown by Show: an activity has no words but the emoji of a reaction.
 func ShowActivity(d Doc, stored bool) Doc {
 	out := reduced(d)
-	content := out["content"] // of a Like: an emoji
+	emoji := out.Text("content")
 	dropWords(out)
-	if kind, _ := d.Type(); content != nil && kind != "Create" && kind != "Update" && kind != "Announce" {
-		out["content"] = content
+	if kind, _ := d.Type(); emoji != "" && slices.Contains(reactions, kind) {
+		out["content"] = clip(emoji, maxEmoji)
 	}
 	actor, _ := d.Ref("actor")
 	if object := d.Sub("object"); object != nil && !stored && belongsTo(object, actor.ID) {
 		out["object"] = part(object)
 	}
 	return out
+}
+
+// reactions are the activities whose content is an emoji or the name of one, of which maxEmoji characters are shown.
+var reactions = []string{"Like", "Dislike", "EmojiReact"}
+
+const maxEmoji = 64
+
+func clip(s string, characters int) string {
+	if r := []rune(s); len(r) > characters {
+		return string(r[:characters])
+	}
+	return s
 }
 
 // belongsTo reports whether an embedded object with an id is the actor's own: on its server, and by nobody else.

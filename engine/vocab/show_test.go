@@ -65,6 +65,18 @@ func TestShow(t *testing.T) {
 	}
 }
 
+func TestShowActivityHasNoWordsButAnEmoji(t *testing.T) {
+	for _, kind := range []string{"Follow", "Offer", "Create", "Accept", "Flag"} {
+		if got := ShowActivity(parse(t, `{"type":"`+kind+`","actor":"https://p.example/bob","content":"psst","summary":"psst","name":"psst"}`), false); strings.Contains(string(got.JSON()), "psst") {
+			t.Errorf("%s is shown with words: %s", kind, got.JSON())
+		}
+	}
+	got := ShowActivity(parse(t, `{"type":"Like","actor":"https://p.example/bob","content":":`+strings.Repeat("x", 100)+`:"}`), false)
+	if said := got.Text("content"); len(said) != 64 {
+		t.Errorf("the emoji of a Like has %d characters, want 64", len(said))
+	}
+}
+
 func TestShowActivity(t *testing.T) {
 	const own, foreign = `"https://p.example/1"`, `"https://q.example/1"`
 	for _, tt := range []struct {
