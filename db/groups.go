@@ -54,10 +54,10 @@ func (t *Tx) Membership(ctx context.Context, group uuid.UUID, actor vocab.ID) (v
 	return r.Activity, nil
 }
 
-// Grouped tells whether an actor is a member of any group.
-func (t *Tx) Grouped(ctx context.Context, actor vocab.ID) (is bool, err error) {
-	err = t.row(ctx, "read groups", `SELECT EXISTS (SELECT FROM group_members WHERE actor_uri = $1)`, []any{string(actor)}, &is)
-	return is, err
+// GroupsOf returns the groups of which an actor is a member.
+func (t *Tx) GroupsOf(ctx context.Context, actor vocab.ID) (groups []vocab.ID, err error) {
+	err = t.query(ctx, "read groups", column(&groups), `SELECT g.uri FROM groups g JOIN group_members m ON m.group_id = g.id WHERE m.actor_uri = $1`, actor)
+	return groups, err
 }
 
 // AddMember makes an actor a member of a group, unless it is one; activity is the Add.

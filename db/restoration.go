@@ -245,7 +245,8 @@ func (r *Restoration) finish(ctx context.Context) error {
 	return r.fence(ctx, b.name)
 }
 
-// fence keeps what was owed to other servers from being sent by itself: most of it was sent after the backup was taken.
+// fence keeps what was owed to other servers from being sent by itself: most of it was sent after the backup was taken, and
+// counts as tried, so that a Delete goes where it went.
 // What is owed to a user of this instance stays: it takes effect once, however often it comes.
 func (r *Restoration) fence(ctx context.Context, database string) error {
 	conn, err := pgx.ConnectConfig(ctx, r.c.config(database))
@@ -253,7 +254,7 @@ func (r *Restoration) fence(ctx context.Context, database string) error {
 		return storeFault("open database "+database, err)
 	}
 	defer shut(conn)
-	tag, err := conn.Exec(ctx, `UPDATE deliveries SET status = 'skipped', lease_owner = NULL, last_error = $1, updated_at = now()
+	tag, err := conn.Exec(ctx, `UPDATE deliveries SET status = 'skipped', attempts = greatest(attempts, 1), lease_owner = NULL, last_error = $1, updated_at = now()
 		WHERE status IN ('pending', 'parked') AND host <> ''`, "not sent: restored from the backup of "+r.of.UTC().Format(time.RFC3339))
 	if err == nil {
 		r.fenced += tag.RowsAffected()

@@ -164,7 +164,7 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO unnamed_recipients VALUES ('https://o', 'https://g', ARRAY[` + hard + `])`,
 		`INSERT INTO delivery_jobs (id, activity_uri, type, body, created_at, dedupe_hash) VALUES ('00000000-0000-7000-8000-000000000001', 'a', 'Create', '\x00', now(), '\x01')`,
 		`INSERT INTO deliveries (job_id, inbox, host, targets, status, attempts, next_at, lease_owner, last_answer) VALUES
-			('00000000-0000-7000-8000-000000000001', 'remote', 'a.example', ARRAY['', NULL, '{",', ` + hard + `], 'pending', 2, now() + interval '1 hour', 'a process', '\x00ff0a'),
+			('00000000-0000-7000-8000-000000000001', 'remote', 'a.example', ARRAY['', NULL, '{",', ` + hard + `], 'pending', 0, now() + interval '1 hour', 'a process', '\x00ff0a'),
 			('00000000-0000-7000-8000-000000000001', 'local', '', '{}', 'pending', 0, now() + interval '1 hour', 'a process', ''),
 			('00000000-0000-7000-8000-000000000001', 'sent', 'a.example', '{}', 'delivered', 1, now(), NULL, NULL)`,
 		`INSERT INTO event_outbox (type, source, payload, created_at) SELECT 'create.received', 'ap', '{}', now() FROM generate_series(1, 42)`,
@@ -291,7 +291,7 @@ func TestEveryTableComesBackAsItWas(t *testing.T) {
 	// Nothing is sent by itself, and no number is handed out again.
 	database := databaseOf(t, to, alice)
 	for query, want := range map[string]int64{
-		`SELECT count(*) FROM deliveries WHERE inbox = 'remote' AND status = 'skipped' AND lease_owner IS NULL AND attempts = 2 AND last_error LIKE '%2026-03-01T12:00:00Z'`: 1,
+		`SELECT count(*) FROM deliveries WHERE inbox = 'remote' AND status = 'skipped' AND lease_owner IS NULL AND attempts = 1 AND last_error LIKE '%2026-03-01T12:00:00Z'`: 1,
 		`SELECT count(*) FROM deliveries WHERE inbox = 'local' AND status = 'pending' AND lease_owner IS NULL AND next_at <= now()`:                                          1,
 		`SELECT count(*) FROM deliveries WHERE inbox = 'sent' AND status = 'delivered' AND last_error IS NULL`:                                                               1,
 		`INSERT INTO event_outbox (type, source, payload, created_at) VALUES ('t', 's', '{}', now()) RETURNING (seq > 1000000000 AND seq < 2000000000)::integer`:             1,

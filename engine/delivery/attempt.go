@@ -132,10 +132,12 @@ func (d *Dispatcher) keys(r *row) (transport.Keys, error) {
 	return d.Keys.Keys(r.user.name)
 }
 
-// moved returns where the targets take deliveries now, when that is elsewhere: what is shared stays shared, what is meant
-// for one goes to that one.
+// moved returns where the targets take deliveries now, when that is elsewhere: what is for followers stays shared, what is meant
+// for one goes to that one. Several who are not reached as followers had one inbox; where each has it now, one delivery
+// cannot tell.
 func (d *Dispatcher) moved(ctx context.Context, r *row) (vocab.ID, bool) {
-	if len(r.Targets) == 0 {
+	shared := len(r.Targets) > 1
+	if len(r.Targets) == 0 || shared && len(r.FollowersDigest) == 0 {
 		return "", false
 	}
 	a, err := d.Actors.Fresh(ctx, r.Targets[0])
@@ -143,7 +145,7 @@ func (d *Dispatcher) moved(ctx context.Context, r *row) (vocab.ID, bool) {
 		return "", false // the attempt will tell
 	}
 	inbox := a.Inbox
-	if len(r.Targets) > 1 {
+	if shared {
 		inbox = a.SharedInbox
 	}
 	return inbox, inbox != ""

@@ -40,8 +40,14 @@ func reject() Handler {
 			if s.Request != "" {
 				return tx.RemoveRequests(ctx, s.Request)
 			}
-			_, err := tx.EndRelationship(ctx, db.Follower, s.Target.ID)
-			return err
+			if _, err := tx.EndRelationship(ctx, db.Follower, s.Target.ID); err != nil {
+				return err
+			}
+			groups, err := tx.GroupsOf(ctx, s.Target.ID)
+			if err != nil {
+				return err
+			}
+			return tx.Withdraw(ctx, s.Target.ID, []vocab.ID{s.Actor.Followers}, groups, s.Now)
 		},
 	}
 }

@@ -31,6 +31,9 @@ func block(local *actor.Local) Handler {
 			if err := tx.AddBlock(ctx, db.Block{Actor: s.Target.ID, Direction: db.Outbound, Activity: s.Activity.ID}, s.Now); err != nil {
 				return err
 			}
+			if err := tx.Withdraw(ctx, s.Target.ID, nil, nil, s.Now); err != nil {
+				return err
+			}
 			if err := part(ctx, tx, local, s); err != nil {
 				return err
 			}

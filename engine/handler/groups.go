@@ -1,6 +1,10 @@
 package handler
 
-import "context"
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
 
 // addGroup keeps a group that the user makes. No activity about groups leaves.
 func addGroup(ctx context.Context, tx Tx, s *Sent) error {
@@ -17,6 +21,15 @@ func addMember(ctx context.Context, tx Tx, s *Sent) error {
 	return tx.AddMember(ctx, s.Group.ID, s.Target.ID, s.Activity.ID, s.Now)
 }
 
+// removeMember lets what was written to the group and waits for the actor's server not go there any more.
 func removeMember(ctx context.Context, tx Tx, s *Sent) error {
-	return tx.RemoveMember(ctx, s.Group.ID, s.Activity.Object.ID)
+	member := s.Activity.Object.ID
+	if err := tx.RemoveMember(ctx, s.Group.ID, member); err != nil {
+		return err
+	}
+	left, err := tx.GroupsOf(ctx, member)
+	if err != nil {
+		return err
+	}
+	return tx.Withdraw(ctx, member, []vocab.ID{s.Group.URI}, append(left, s.Actor.Followers), s.Now)
 }

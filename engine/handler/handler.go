@@ -60,7 +60,7 @@ type Tx interface {
 	AddMember(ctx context.Context, group uuid.UUID, actor, activity vocab.ID, now time.Time) error
 	RemoveMember(ctx context.Context, group uuid.UUID, actor vocab.ID) error
 	MoveMember(ctx context.Context, from, to vocab.ID) error
-	Grouped(ctx context.Context, actor vocab.ID) (bool, error)
+	GroupsOf(ctx context.Context, actor vocab.ID) ([]vocab.ID, error)
 	Unnamed(ctx context.Context, object vocab.ID) ([]db.Unnamed, error)
 	LeaveFeed(ctx context.Context, actor vocab.ID, objects []vocab.ID) error
 	AddMove(ctx context.Context, account, target vocab.ID, now time.Time) (bool, error)
@@ -71,6 +71,7 @@ type Tx interface {
 	RemoveVotes(ctx context.Context, actor vocab.ID) ([]db.Vote, error)
 
 	Enqueue(ctx context.Context, j db.Job, inboxes []db.Inbox, due time.Time) error
+	Withdraw(ctx context.Context, actor vocab.ID, of, but []vocab.ID, now time.Time) error
 	AddEvent(ctx context.Context, e db.Event) error
 }
 

@@ -132,7 +132,7 @@ func updateActor(ctx context.Context, tx Tx, r *Received) error {
 			return tx.SaveActor(ctx, r.Actor, r.Now)
 		}
 	}
-	if grouped, err := tx.Grouped(ctx, r.Actor.ID); err != nil || !grouped {
+	if groups, err := tx.GroupsOf(ctx, r.Actor.ID); err != nil || len(groups) == 0 {
 		return ignoredUnless(err)
 	}
 	return tx.SaveActor(ctx, r.Actor, r.Now)
