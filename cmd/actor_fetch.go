@@ -22,7 +22,8 @@ func newActorFetch(a *app) *cobra.Command {
 		Short: "Fetch a remote actor",
 		Long: "fetch asks another server for an actor as federation does, and shows what it answered: WebFinger for a handle, a\n" +
 			"signed request for the actor, every check included. Asked by the instance actor unless --signed-as names a user.\n\n" +
-			"With --raw the actor is written byte for byte as it was received.",
+			"With --raw the actor is written byte for byte as it was received. A stored copy holds what the engine reads of it and no\n" +
+			"more: --refresh asks again.",
 		Example: "  lightweb actor fetch @bob@remote.example\n  lightweb actor fetch https://remote.example/users/bob --refresh --raw",
 		Args:    takes("HANDLE|URL"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {

@@ -22,7 +22,8 @@ func newDBAcquaint(a *app) *cobra.Command {
 			"there does not reach the user.\n\n" +
 			"What is missing is added, beside a running server too. What is superfluous does no harm, and is removed only while\n" +
 			"no server runs and none has left anything to be applied: a server notes an acquaintance before it stores what asks\n" +
-			"for it. While it removes, no server can start. One runs at a time: another one ends with 75.",
+			"for it. While it removes, no server can start. A running server removes what two nights find superfluous: see prune.\n" +
+			"One runs at a time: another one ends with 75.",
 		Example: "  lightweb db acquaint alice --dry-run\n  lightweb db acquaint --all",
 		Args:    takes("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {

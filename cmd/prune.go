@@ -25,6 +25,8 @@ func newPrune(a *app) *cobra.Command {
 			"whatever any of these answers. Ids stay taken: what was pruned does not come back. With --all the reports go that\n" +
 			"were resolved as long ago, and what the instance keeps of actors of other servers whom nobody here knows and who\n" +
 			"had nothing to do with anybody here for 30 days; that one is deleted is remembered for a year.\n\n" +
+			"An acquaintance with an actor of whom the user's database holds nothing is marked, and removed when the database\n" +
+			"still holds nothing 12 hours later or more.\n\n" +
 			"Deliveries that got through over a week ago are pruned to whom they reached, what became of an activity's goes after\n" +
 			"delivery.retention, and those to hosts that stayed away for 8 days are given up; 30 for a Delete, Undo or Move.\n\n" +
 			"It works in small steps beside a running server, and rests between them. Stopped, it has done what it has done. One\n" +
@@ -81,6 +83,7 @@ func (a *app) showPruned(r engine.PruneReport) error {
 		{key: "pruned_jobs", value: strconv.Itoa(r.Jobs), titled: true},
 		{key: "failed_deliveries", value: strconv.Itoa(r.Lapsed), titled: r.Lapsed == 0},
 		{key: "pruned_audit", value: strconv.Itoa(r.Audits), titled: r.Audits == 0},
+		{key: "pruned_acquaintances", value: strconv.Itoa(r.Strangers), titled: r.Strangers == 0},
 		{key: "pruned_reports", value: strconv.Itoa(r.Reports), titled: true},
 		{key: "forgotten_actors", value: strconv.Itoa(r.Forgotten), titled: r.Forgotten == 0},
 		{key: "failed", value: strconv.Itoa(r.Failed), titled: true},

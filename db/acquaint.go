@@ -81,8 +81,14 @@ func (c *Cluster) quiet(ctx context.Context) (release func(), is bool, err error
 	return release, is, nil
 }
 
-// knownActors are the actors of whom anything is in a user's database. $1 is the user's own.
-const knownActors = `SELECT actor, bool_or(follows) FROM (
+// knownActors are the actors of whom anything is in a user's database of whatever version. $1 is the user's own.
+const knownActors = `SELECT actor, bool_or(follows) FROM (` + actorsOfRows + `) AS k WHERE actor <> '' AND actor <> $1 GROUP BY actor`
+
+// acquaintedActors are knownActors, and those whose private messages the user takes.
+const acquaintedActors = `SELECT actor, bool_or(follows) FROM (` + actorsOfRows + ` UNION ALL SELECT actor_uri, false FROM correspondents) AS k
+	WHERE actor <> '' AND actor <> $1 GROUP BY actor`
+
+const actorsOfRows = `
 		SELECT actor_uri AS actor, type = 'following' AND status <> 'rejected' AS follows FROM relationships
 		UNION ALL SELECT DISTINCT actor_uri, false FROM activities
 		UNION ALL SELECT DISTINCT CASE jsonb_typeof(by) WHEN 'string' THEN by #>> '{}' ELSE by ->> 'id' END, false FROM objects, jsonb_path_query(raw, '$.attributedTo[*]') AS by
@@ -90,8 +96,7 @@ const knownActors = `SELECT actor, bool_or(follows) FROM (
 		UNION ALL SELECT DISTINCT actor_uri, false FROM votes
 		UNION ALL SELECT DISTINCT actor_uri, false FROM pins
 		UNION ALL SELECT actor_uri, false FROM blocks
-		UNION ALL SELECT uri, false FROM actors
-	) AS k WHERE actor <> '' AND actor <> $1 GROUP BY actor`
+		UNION ALL SELECT uri, false FROM actors`
 
 func (c *Cluster) makeAcquaintances(ctx context.Context, a Acquainting, u vocab.Username, removes bool) AcquaintedUser {
 	out := AcquaintedUser{User: u}
@@ -101,7 +106,7 @@ func (c *Cluster) makeAcquaintances(ctx context.Context, a Acquainting, u vocab.
 	}
 	var known []row
 	out.Err = c.Read(ctx, u, func(ctx context.Context, tx *Tx) (err error) {
-		known, err = collect[row](ctx, tx, "list actors", knownActors, a.ID(u))
+		known, err = collect[row](ctx, tx, "list actors", acquaintedActors, a.ID(u))
 		return err
 	})
 	if out.Err != nil {

@@ -9,12 +9,17 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// AcquaintanceBelieved is how long after Acquaint a caller may rely on it for the same actor and users.
+const AcquaintanceBelieved = 6 * time.Hour
+
 // Acquaint commits that the actor may concern these users, and with follows that they may follow it. It must be called
-// before anything of the actor enters a user's database, and before a Follow leaves.
+// before anything of the actor enters a user's database, and before a Follow leaves. A night that is about to remove the row
+// leaves it alone then.
 func (c *Cluster) Acquaint(ctx context.Context, actor vocab.ID, users []vocab.Username, follows bool) error {
-	_, err := c.instance.Exec(ctx, `INSERT INTO acquaintances (actor_uri, username, follows)
+	_, err := c.instance.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows)
 		SELECT DISTINCT $1, u, $3::boolean FROM unnest($2::text[]) u ORDER BY u
-		ON CONFLICT (actor_uri, username) DO UPDATE SET follows = true WHERE excluded.follows AND NOT acquaintances.follows`,
+		ON CONFLICT (actor_uri, username) DO UPDATE SET follows = a.follows OR excluded.follows, idle_at = NULL
+			WHERE excluded.follows AND NOT a.follows OR a.idle_at IS NOT NULL`,
 		actor, names(users), follows)
 	return storeFault("remember acquaintance", err)
 }

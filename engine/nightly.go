@@ -66,7 +66,7 @@ func (e *Engine) pruneTonight(ctx context.Context) {
 			}
 		}
 		e.log.InfoContext(ctx, "databases pruned", "users", len(r.Users), "failed", r.Failed, "activities", r.Activities, "objects", r.Objects, "reports", r.Reports, "forgotten_actors", r.Forgotten,
-			"deliveries", r.Deliveries, "jobs", r.Jobs, "failed_deliveries", r.Lapsed, "audit", r.Audits,
+			"deliveries", r.Deliveries, "jobs", r.Jobs, "failed_deliveries", r.Lapsed, "audit", r.Audits, "acquaintances", r.Strangers,
 			"took", time.Duration(r.Millis)*time.Millisecond)
 	}
 }

@@ -25,12 +25,13 @@ type Pruning struct {
 type PruneCounts struct {
 	Activities int `json:"pruned_activities"` // with their places in the feed
 	Objects    int `json:"pruned_objects"`
-	Reactions  int `json:"pruned_reactions"`  // by those activities, or to those objects
-	Actors     int `json:"pruned_actors"`     // copies of actors that nothing refers to any more
-	Deliveries int `json:"pruned_deliveries"` // done over a week ago: their jobs remember whom they reached
-	Jobs       int `json:"pruned_jobs"`       // fan-outs made delivery.retention ago, with their deliveries
-	Lapsed     int `json:"failed_deliveries"` // given up: their hosts were inactive for too long
-	Audits     int `json:"pruned_audit"`      // records of actions dispatched half a year ago
+	Reactions  int `json:"pruned_reactions"`     // by those activities, or to those objects
+	Actors     int `json:"pruned_actors"`        // copies of actors that nothing refers to any more
+	Deliveries int `json:"pruned_deliveries"`    // done over a week ago: their jobs remember whom they reached
+	Jobs       int `json:"pruned_jobs"`          // fan-outs made delivery.retention ago, with their deliveries
+	Lapsed     int `json:"failed_deliveries"`    // given up: their hosts were inactive for too long
+	Audits     int `json:"pruned_audit"`         // records of actions dispatched half a year ago
+	Strangers  int `json:"pruned_acquaintances"` // actors of whom two nights found nothing in the user's database
 }
 
 func (c *PruneCounts) add(more PruneCounts) {
@@ -42,6 +43,7 @@ func (c *PruneCounts) add(more PruneCounts) {
 	c.Jobs += more.Jobs
 	c.Lapsed += more.Lapsed
 	c.Audits += more.Audits
+	c.Strangers += more.Strangers
 }
 
 // PruneReport says what became of a pruning.
@@ -129,12 +131,21 @@ func (r *PruneReport) add(u PrunedUser) {
 func (e *Engine) pruneUser(ctx context.Context, u vocab.Username, old db.Pruning) PrunedUser {
 	old.Me = e.local.ID(u)
 	did, err := e.db.Prune(ctx, u, old)
+	strangers := 0
+	if err == nil {
+		strangers, err = e.db.PruneAcquaintances(ctx, u, e.now(), old.DryRun)
+	}
 	if err == nil && !old.DryRun {
 		err = e.db.MarkPruned(ctx, u, e.now())
 	}
-	out := PrunedUser{User: u, PruneCounts: PruneCounts(did)}
+	out := PrunedUser{User: u, PruneCounts: pruneCounts(did, strangers)}
 	if err != nil {
 		out.Error, out.Hint = err.Error(), fault.Hint(err)
 	}
 	return out
+}
+
+func pruneCounts(did db.Pruned, strangers int) PruneCounts {
+	return PruneCounts{Activities: did.Activities, Objects: did.Objects, Reactions: did.Reactions, Actors: did.Actors, Deliveries: did.Deliveries,
+		Jobs: did.Jobs, Lapsed: did.Lapsed, Audits: did.Audits, Strangers: strangers}
 }

@@ -48,6 +48,7 @@ var playedBy = []struct{ says, tests string }{
 		"engine/inbox.TestStrangersHaveSoMuchStoredADay engine/inbox.TestWhoSendsTooMuchTakesNothingFromOthersOfItsHost"},
 	{"Of an actor whose activities concern nobody here nothing is stored", "PAY-04 engine/actor.TestActorsOfNobodyAreInMemoryAlone"},
 	{"Of others at most 16 KiB are kept", "PAY-04 engine/vocab.TestReducedActorsAreBounded db.TestUnusedRemoteActorsAreForgotten"},
+	{"An acquaintance is charged to the domain", "PAY-04 engine/inbox.TestNewAcquaintancesHaveABudget db.TestIdleAcquaintancesGoAfterTwoNights db.TestNoAcquaintanceGoesUnderAnArrival"},
 	{"Who is here is told over connections of its own", "db.TestWhoIsHereIsToldWhateverElseIsDone"},
 	{"What is private does not exist", "PRV-01 PRV-13 engine/server.TestPostsAreReadByThoseWhomTheyAreFor"},
 	{"It takes nearly the same time", "engine.BenchmarkPrivateAndUnknownObjects"},

@@ -11,6 +11,9 @@ import (
 // usedEvery is how often it is noted of a stored actor that it is used.
 const usedEvery = 24 * time.Hour
 
+// maxUsed bounds of how many actors memory says that they are stored.
+const maxUsed = 50_000
+
 // Keep stores an actor of another server that users of this server have to do with, and notes once a day that it is used.
 // An actor that nobody here has to do with is in memory alone: whoever invents actors stores nothing. pay is told how many
 // bytes an actor takes that is not stored yet, and may refuse it.

@@ -95,7 +95,7 @@ func NewResolver(d ResolverDeps) *Resolver {
 		claims:       newLRU[vocab.ID, claim](remembered, 0, nil),
 		handles:      newLRU[string, confirmed](remembered, 0, nil),
 		failures:     newLRU[string, failure](remembered, 0, nil),
-		used:         newLRU[vocab.ID, time.Time](remembered, 0, nil),
+		used:         newLRU[vocab.ID, time.Time](maxUsed, 0, nil),
 	}
 }
 

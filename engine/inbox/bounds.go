@@ -11,7 +11,7 @@ import (
 // pass on without a proof the actor's server is asked, and so it is for each post that a relay passes on, and what anybody
 // sends to users who never asked for it is stored. knocks are the requests counted just now.
 type bounds struct {
-	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, newActors, fannedOut, announced, fetchedForRelay, knocks *policy.Limiter
+	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, newActors, newAcquaintances, fannedOut, announced, fetchedForRelay, knocks *policy.Limiter
 
 	events, idleEvents *policy.Shares // per user, of strangers
 }
@@ -21,17 +21,18 @@ const perStored = 2 << 10
 
 func newBounds(now func() time.Time) bounds {
 	return bounds{
-		passedOfSender:  policy.ActorForwards.Limiter(now),
-		passedOfDomain:  policy.DomainForwards.Limiter(now),
-		reportsOfDomain: policy.Reports.Limiter(now),
-		askedForDomain:  policy.Vouching.Limiter(now),
-		storedOfDomain:  policy.StrangersStorage.Limiter(now),
-		newActors:       policy.NewActors.Limiter(now),
-		fannedOut:       policy.FanOut.Limiter(now),
-		fetchedForRelay: policy.RelayFetches.Limiter(now),
-		announced:       policy.AnnouncedKeys.Limiter(now),
-		events:          policy.NewShares(dailyEvents, eventsFor, now, maxSharing),
-		idleEvents:      policy.NewShares(dailyIdleEvents, eventsFor, now, maxSharing),
-		knocks:          policy.SecondKnocks.Limiter(now),
+		passedOfSender:   policy.ActorForwards.Limiter(now),
+		passedOfDomain:   policy.DomainForwards.Limiter(now),
+		reportsOfDomain:  policy.Reports.Limiter(now),
+		askedForDomain:   policy.Vouching.Limiter(now),
+		storedOfDomain:   policy.StrangersStorage.Limiter(now),
+		newActors:        policy.NewActors.Limiter(now),
+		newAcquaintances: policy.NewAcquaintances.Limiter(now),
+		fannedOut:        policy.FanOut.Limiter(now),
+		fetchedForRelay:  policy.RelayFetches.Limiter(now),
+		announced:        policy.AnnouncedKeys.Limiter(now),
+		events:           policy.NewShares(dailyEvents, eventsFor, now, maxSharing),
+		idleEvents:       policy.NewShares(dailyIdleEvents, eventsFor, now, maxSharing),
+		knocks:           policy.SecondKnocks.Limiter(now),
 	}
 }

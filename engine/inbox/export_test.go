@@ -78,5 +78,10 @@ func (i *Inbox) NewActorsDaily(n int) {
 	i.bounds.newActors = policy.NewActors.LimiterAt(policy.Daily(n), i.Now)
 }
 
+// NewAcquaintancesDaily bounds how many users who do not follow its actors a domain may be new to in a day.
+func (i *Inbox) NewAcquaintancesDaily(n int) {
+	i.bounds.newAcquaintances = policy.NewAcquaintances.LimiterAt(policy.Daily(n), i.Now)
+}
+
 // FlushIgnored writes what was kept for nobody.
 func (i *Inbox) FlushIgnored(ctx context.Context) error { return i.ignored.flush(ctx) }

@@ -2,14 +2,17 @@ package inbox
 
 import (
 	"sync"
+	"time"
 
+	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// known remembers which acquaintances are committed, so that not every activity writes them again.
+// known remembers which acquaintances are committed, so that not every activity writes them again. It forgets them before
+// a night can have removed them (db.Cluster.PruneAcquaintances).
 type known struct {
 	mu    sync.Mutex
-	pairs map[acquaintance]struct{}
+	pairs map[acquaintance]time.Time // when the row was about to be committed
 }
 
 type acquaintance struct {
@@ -20,26 +23,27 @@ type acquaintance struct {
 // maxKnown bounds the memory; beyond it, everything is forgotten and learnt again.
 const maxKnown = 100_000
 
-func newKnown() *known { return &known{pairs: map[acquaintance]struct{}{}} }
+func newKnown() *known { return &known{pairs: map[acquaintance]time.Time{}} }
 
-func (k *known) all(actor vocab.ID, users []vocab.Username) bool {
+func (k *known) all(actor vocab.ID, users []vocab.Username, now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, u := range users {
-		if _, ok := k.pairs[acquaintance{actor, u}]; !ok {
+		at, ok := k.pairs[acquaintance{actor, u}]
+		if !ok || now.Sub(at) >= db.AcquaintanceBelieved {
 			return false
 		}
 	}
 	return true
 }
 
-func (k *known) add(actor vocab.ID, users []vocab.Username) {
+func (k *known) add(actor vocab.ID, users []vocab.Username, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.pairs)+len(users) > maxKnown {
 		clear(k.pairs)
 	}
 	for _, u := range users {
-		k.pairs[acquaintance{actor, u}] = struct{}{}
+		k.pairs[acquaintance{actor, u}] = at
 	}
 }

@@ -87,19 +87,19 @@ func votes(x *applying) bool {
 
 // brought returns for which audience the post is that an activity brings to its readers, nil when it brings none: what the
 // object says, for that is shown, or the activity, when the object says nothing.
-func brought(x *applying) *audience.Audience {
-	o := x.Fetched[x.Activity.Object.ID]
-	if o == nil && x.Activity.Type != "Announce" {
-		o, _ = vocab.ObjectOf(x.Activity.Object.Doc) // which validateSchema has read
+func brought(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID]*vocab.Object) *audience.Audience {
+	o := fetched[a.Object.ID]
+	if o == nil && a.Type != "Announce" {
+		o, _ = vocab.ObjectOf(a.Object.Doc) // which validateSchema has read
 	}
 	var post audience.Audience
-	switch kind := x.Activity.Type; {
-	case kind != "Create" && kind != "Update" && kind != "Announce" || handler.UpdatesItself(x.Activity) || kind == "Announce" && o == nil:
+	switch kind := a.Type; {
+	case kind != "Create" && kind != "Update" && kind != "Announce" || handler.UpdatesItself(a) || kind == "Announce" && o == nil:
 		return nil
 	case o != nil && len(o.All()) > 0:
-		post = audience.OfObject(o, x.Actor.Followers)
+		post = audience.OfObject(o, sender.Followers)
 	default:
-		post = audience.OfActivity(x.Activity, x.Actor.Followers)
+		post = audience.OfActivity(a, sender.Followers)
 	}
 	return &post
 }
@@ -107,7 +107,7 @@ func brought(x *applying) *audience.Audience {
 // permitted drops posts that are for followers of which the user is none. A private one of a stranger becomes a request, unless
 // it writes back, or the user has accepted its sender or settled otherwise (messaging.strangers).
 func (i *Inbox) permitted(ctx context.Context, x *applying) error {
-	post := brought(x)
+	post := brought(x.Activity, x.Actor, x.Fetched)
 	if post == nil || x.Follows || post.IsPublic() || votes(x) {
 		return nil
 	}

@@ -76,7 +76,7 @@ func (i *Inbox) chargeFanOut(ctx context.Context, x *receiving) error {
 	if len(x.Recipients) < 2 || x.pays() == "" {
 		return nil
 	}
-	strangers, err := i.countStrangers(ctx, x)
+	strangers, err := i.countStrangers(ctx, x, x.Recipients)
 	if err != nil || strangers < 2 {
 		return err
 	}
@@ -87,8 +87,8 @@ func (i *Inbox) chargeFanOut(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// countStrangers returns how many recipients follow neither the actor nor the actor who passes the activity on.
-func (i *Inbox) countStrangers(ctx context.Context, x *receiving) (int, error) {
+// countStrangers returns how many of the recipients follow neither the actor nor the actor who passes the activity on.
+func (i *Inbox) countStrangers(ctx context.Context, x *receiving, recipients []vocab.Username) (int, error) {
 	senders := []vocab.ID{x.Actor.ID}
 	if x.passer != nil {
 		senders = append(senders, x.passer.ID)
@@ -104,7 +104,7 @@ func (i *Inbox) countStrangers(ctx context.Context, x *receiving) (int, error) {
 		}
 	}
 	n := 0
-	for _, u := range x.Recipients {
+	for _, u := range recipients {
 		if !follow[u] {
 			n++
 		}

@@ -13,10 +13,10 @@ import (
 // respond makes the activity durable: what is acknowledged is never lost. For one recipient it waits for the commit in
 // that user's database; for several, or for one who cannot take it now, for that of the intake journal.
 func (i *Inbox) respond(ctx context.Context, x *receiving) error {
-	if err := i.keepActors(ctx, x); err != nil {
+	if err := i.acquaint(ctx, x); err != nil || len(x.Recipients) == 0 {
 		return err
 	}
-	if err := i.acquaint(ctx, x); err != nil {
+	if err := i.keepActors(ctx, x); err != nil {
 		return err
 	}
 	x.meant = i.meant(x)
@@ -69,22 +69,4 @@ func (i *Inbox) apply(x *receiving, u vocab.Username, raw json.RawMessage) *appl
 		r.Forwarders = []*vocab.Actor{x.passer}
 	}
 	return &applying{raw: raw, payer: x.pays(), Received: r}
-}
-
-// acquaint commits, before anything of these actors enters a user's database, that they may concern the user.
-func (i *Inbox) acquaint(ctx context.Context, x *receiving) error {
-	actors := []vocab.ID{x.Actor.ID}
-	for _, o := range x.fetched {
-		actors = append(actors, o.AttributedTo)
-	}
-	for _, a := range actors {
-		if i.known.all(a, x.Recipients) {
-			continue
-		}
-		if err := i.Store.Acquaint(ctx, a, x.Recipients, false); err != nil {
-			return err
-		}
-		i.known.add(a, x.Recipients)
-	}
-	return nil
 }

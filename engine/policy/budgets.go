@@ -42,7 +42,8 @@ var (
 	StrangersStorage = budget(Budget{Bounds: "storage for users who do not follow the sender", Payer: Domain, Rate: Daily(256 << 20), Bytes: true, Beyond: "429"})
 	NewActors        = budget(Budget{Bounds: "documents of actors whom nobody here knew yet", Payer: Domain, Rate: Daily(64 << 20), Bytes: true,
 		Note: "those that concern nobody here are not stored", Beyond: "429"})
-	Vouching = budget(Budget{Bounds: "activities of others that are passed on without a proof, for which their server is asked", Payer: Domain,
+	NewAcquaintances = budget(Budget{Bounds: "users with whom an actor has to do for the first time, who do not follow the sender", Payer: Domain, Rate: Daily(50_000), Beyond: "429"})
+	Vouching         = budget(Budget{Bounds: "activities of others that are passed on without a proof, for which their server is asked", Payer: Domain,
 		Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "429"})
 	RelayFetches = budget(Budget{Bounds: "posts fetched for a relay", Payer: Sender, Rate: Rate{PerSecond: 2, Burst: 200}, Beyond: "passed over"})
 	Reports      = budget(Budget{Bounds: "reports for the operator", Payer: Domain, Rate: Rate{PerSecond: 1.0 / 60, Burst: 100}, Beyond: "429"})

@@ -1,0 +1,125 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// idleFor is how long a row must have been idle to be removed. It is longer than anybody relies on a row without looking
+// (AcquaintanceBelieved), by more than clocks differ, and shorter than a day: what one night marks, the next one removes.
+const idleFor = 2 * AcquaintanceBelieved
+
+// acquaintancePage is how many rows are looked at together: with many that are idle, tenths of a second of a user's database.
+const acquaintancePage = 200
+
+// PruneAcquaintances removes the user's acquaintances of whom nothing is in the user's database, and returns how many; with
+// dryRun they stay. A row is removed by the second night that finds nothing, unless Acquaint was called since the first. It
+// works in pages and rests between them, and leaves the user to another night while anything of the user's waits in the
+// journal: that may be of anybody.
+//
+// That is safe beside a server. Whatever enters the user's database after a page was looked at came by a call of Acquaint,
+// not longer ago than it is believed unless it waited in the journal. Either that call came after the row was marked, and
+// took the mark away, or it makes the row again.
+func (c *Cluster) PruneAcquaintances(ctx context.Context, u vocab.Username, now time.Time, dryRun bool) (n int, err error) {
+	for last := vocab.ID(""); ; {
+		began := time.Now()
+		page, err := c.acquaintancesOf(ctx, u, last)
+		if err != nil || len(page) == 0 {
+			return n, err
+		}
+		idle, held, err := c.idleAmong(ctx, u, page)
+		if err != nil {
+			return n, err
+		}
+		removed, err := c.removeIdle(ctx, u, idle, held, now, dryRun)
+		if err != nil {
+			return n, err
+		}
+		n += removed
+		if len(page) < acquaintancePage {
+			return n, nil
+		}
+		last = page[len(page)-1]
+		if err := rest(ctx, time.Since(began)); err != nil {
+			return n, err
+		}
+	}
+}
+
+// acquaintancesOf returns the actors of one page of a user's acquaintances, none while anything of the user's waits in the
+// journal.
+func (c *Cluster) acquaintancesOf(ctx context.Context, u vocab.Username, after vocab.ID) ([]vocab.ID, error) {
+	rows, err := c.instance.Query(ctx, `SELECT actor_uri FROM acquaintances WHERE username = $1 AND actor_uri > $2
+			AND NOT EXISTS (SELECT FROM intake_waiting WHERE username = $1) AND NOT EXISTS (SELECT FROM intake WHERE $1 = ANY(recipients))
+		ORDER BY actor_uri LIMIT $3`, u, after, acquaintancePage)
+	if err != nil {
+		return nil, storeFault("list acquaintances", err)
+	}
+	page, err := pgx.CollectRows(rows, pgx.RowTo[vocab.ID])
+	return page, storeFault("list acquaintances", err)
+}
+
+// heldActors are those of the actors $1 of whom anything is in a user's database. The few whom no plain index knows are
+// looked up among authors as a whole: one by one, the planner would rather read the objects through.
+const heldActors = `WITH few AS MATERIALIZED (SELECT k.uri FROM unnest($1::text[]) AS k (uri)
+		WHERE NOT EXISTS (SELECT FROM relationships r WHERE r.actor_uri = k.uri)
+		AND NOT EXISTS (SELECT FROM actors a WHERE a.uri = k.uri)
+		AND NOT EXISTS (SELECT FROM activities a WHERE a.actor_uri = k.uri)
+		AND NOT EXISTS (SELECT FROM group_members g WHERE g.actor_uri = k.uri)
+		AND NOT EXISTS (SELECT FROM reactions r WHERE r.actor_uri = k.uri)
+		AND NOT EXISTS (SELECT FROM votes v WHERE v.actor_uri = k.uri)
+		AND NOT EXISTS (SELECT FROM pins p WHERE p.actor_uri = k.uri)
+		AND NOT EXISTS (SELECT FROM feed f WHERE f.actor_uri = k.uri)
+		AND NOT EXISTS (SELECT FROM requests q WHERE q.actor_uri = k.uri)
+		AND NOT EXISTS (SELECT FROM correspondents c WHERE c.actor_uri = k.uri)
+		AND k.uri NOT IN (SELECT actor_uri FROM blocks)),
+	idle AS (SELECT uri FROM few
+		EXCEPT SELECT few.uri FROM few JOIN unnamed_recipients n ON n.actors @> ARRAY[few.uri]
+		EXCEPT SELECT few.uri FROM few JOIN objects o ON o.raw -> 'attributedTo' @> to_jsonb(few.uri)
+		EXCEPT SELECT few.uri FROM few JOIN objects o ON o.raw -> 'attributedTo' @> jsonb_build_object('id', few.uri)
+		EXCEPT SELECT few.uri FROM few JOIN objects o ON o.raw -> 'attributedTo' @> jsonb_build_array(jsonb_build_object('id', few.uri)))
+	SELECT k.uri, k.uri IN (SELECT uri FROM idle) FROM unnest($1::text[]) AS k (uri)`
+
+// idleAmong divides actors into those of whom nothing is in the user's database, and the others.
+func (c *Cluster) idleAmong(ctx context.Context, u vocab.Username, actors []vocab.ID) (idle, held []string, err error) {
+	type row struct {
+		URI  string
+		Idle bool
+	}
+	err = c.Read(ctx, u, func(ctx context.Context, tx *Tx) error {
+		rows, err := collect[row](ctx, tx, "look for what is of actors", heldActors, texts(actors))
+		idle, held = nil, nil
+		for _, r := range rows {
+			if r.Idle {
+				idle = append(idle, r.URI)
+			} else {
+				held = append(held, r.URI)
+			}
+		}
+		return err
+	})
+	return idle, held, err
+}
+
+// removeIdle removes the rows that were idle the night before, too, and marks what is idle for the next night.
+func (c *Cluster) removeIdle(ctx context.Context, u vocab.Username, idle, held []string, now time.Time, dryRun bool) (n int, err error) {
+	if dryRun {
+		err = c.instance.QueryRow(ctx, `SELECT count(*) FROM acquaintances WHERE username = $1 AND actor_uri = ANY($2) AND idle_at < $3`, u, idle, now.Add(-idleFor)).Scan(&n)
+		return n, storeFault("count idle acquaintances", err)
+	}
+	err = pgx.BeginFunc(ctx, c.instance, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `DELETE FROM acquaintances WHERE username = $1 AND actor_uri = ANY($2) AND idle_at < $3`, u, idle, now.Add(-idleFor))
+		if err != nil {
+			return err
+		}
+		n = int(tag.RowsAffected())
+		_, err = tx.Exec(ctx, `UPDATE acquaintances SET idle_at = CASE WHEN actor_uri = ANY($2) THEN $4::timestamptz END
+			WHERE username = $1 AND (actor_uri = ANY($2) AND idle_at IS NULL OR actor_uri = ANY($3) AND idle_at IS NOT NULL)`, u, idle, held, now)
+		return err
+	})
+	return n, storeFault("prune acquaintances", err)
+}

@@ -1,0 +1,113 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// acquaint commits, before anything of these actors enters a user's database, that they may concern the user. Recipients
+// who will certainly keep nothing are left out of x before; when nobody remains, x says why.
+func (i *Inbox) acquaint(ctx context.Context, x *receiving) error {
+	if err := i.acquaintWith(ctx, x, x.Actor.ID, true); err != nil || len(x.Recipients) == 0 {
+		return err
+	}
+	for _, o := range x.fetched {
+		if err := i.acquaintWith(ctx, x, o.AttributedTo, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// acquaintWith commits that an actor may concern the recipients. The domain that caused the request pays for those for whom
+// that is new and who do not follow the sender.
+func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
+	now := i.Now() // before the rows are committed: they are believed no longer than from here
+	if i.known.all(a, x.Recipients, now) {
+		return nil
+	}
+	if x.signer != nil {
+		err := i.meet(ctx, x, a, sends)
+		if err != nil || len(x.Recipients) == 0 {
+			return err
+		}
+	}
+	if err := i.Store.Acquaint(ctx, a, x.Recipients, false); err != nil {
+		return err
+	}
+	i.known.add(a, x.Recipients, now)
+	return nil
+}
+
+// meet leaves out recipients who have had nothing to do with the sender and will certainly keep nothing, and charges for
+// the others who have had nothing to do with the actor.
+func (i *Inbox) meet(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
+	met, err := i.Store.Acquainted(ctx, a, false)
+	if err != nil {
+		return fmt.Errorf("find acquaintances: %w", err)
+	}
+	recipients := x.Recipients[:0:0]
+	var fresh []vocab.Username
+	for _, u := range x.Recipients {
+		if slices.Contains(met, u) {
+			recipients = append(recipients, u)
+			continue
+		}
+		reason := ""
+		if sends {
+			if reason, err = i.refusedUnread(x, u); err != nil {
+				return err
+			}
+		}
+		if reason != "" {
+			x.unkept = reason
+			continue
+		}
+		recipients, fresh = append(recipients, u), append(fresh, u)
+	}
+	if x.Recipients = recipients; len(recipients) > 0 {
+		x.unkept = ""
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	strangers, err := i.countStrangers(ctx, x, fresh)
+	if err != nil || strangers == 0 {
+		return err
+	}
+	return spend(i.bounds.newAcquaintances, x.pays(), strangers)
+}
+
+// refusedUnread tells why a user who has had nothing to do with the sender will not keep a private post, as far as that is
+// certain without the user's database; empty when that one decides, as permitted does.
+func (i *Inbox) refusedUnread(x *receiving, u vocab.Username) (string, error) {
+	doc := x.Activity.Object.Doc
+	if x.Activity.Type != "Create" || x.passer != nil || doc == nil || doc["inReplyTo"] != nil {
+		return "", nil
+	}
+	post := brought(x.Activity, x.Actor, x.fetched)
+	if post == nil || post.IsPublic() {
+		return "", nil
+	}
+	circle := i.Local.Followers(u)
+	if post.Names(circle) {
+		return "", nil
+	}
+	r := audience.Recipient{Viewer: audience.Viewer{ID: i.Local.ID(u), Circles: []vocab.ID{circle}}}
+	if !audience.IsLetterOfStranger(*post, r) {
+		if post.MaySee(r.Viewer) {
+			return "", nil
+		}
+		return IgnoredFollowers, nil
+	}
+	profile, err := i.Profiles.User(u)
+	if err == nil && profile.Messaging.TakesStrangers() == registry.DropStrangers {
+		return IgnoredStranger, nil
+	}
+	return "", err
+}
