@@ -54,22 +54,6 @@ func (a Addressing) All() []ID {
 	return out
 }
 
-// Public tells whether everybody is named, openly or in cc. Hidden recipients never make anything public.
-func (a Addressing) Public() bool {
-	return slices.Contains(a.To, Public) || slices.Contains(a.Cc, Public)
-}
-
-// Names tells whether id is named.
-func (a Addressing) Names(id ID) bool {
-	id = id.Canonical()
-	for _, ids := range [][]ID{a.To, a.Cc, a.Audience, a.Bto, a.Bcc} {
-		if slices.Contains(ids, id) {
-			return true
-		}
-	}
-	return false
-}
-
 // maxValues bounds the lists that are searched by or gone through wherever a document is used. What is in none of them is
 // bounded by the size of the document.
 var maxValues = []struct {

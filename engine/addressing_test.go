@@ -1,0 +1,121 @@
+package engine_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Who something is for is decided in one place: elsewhere the members that address somebody are written, and not read.
+var (
+	decides = []string{"engine/vocab/", "engine/audience/", "db/audience.go", "engine/bench/", "engine/enginetest/"}
+	members = []string{"to", "cc", "bto", "bcc", "audience"}
+	inSQL   = regexp.MustCompile(`'\{?(to|cc|bto|bcc|audience)[',}]`)
+)
+
+// readers are the other places that read them, and why.
+var readers = map[string]string{
+	"engine/outbox/note.go To":               "the parameters of CreateNote",
+	"engine/outbox/note.go Cc":               "the parameters of CreateNote",
+	"engine/outbox/note.go to":               "the parameters of CreateNote, for what is wrong with them",
+	"engine/outbox/note.go cc":               "the parameters of CreateNote, for what is wrong with them",
+	"engine/outbox/group.go to":              "the parameters of CreateNote, for what is wrong with them",
+	"engine/outbox/block.go to":              "an Undo is for whoever the Block was for",
+	"engine/outbox/construct_activity.go to": "written",
+	"engine/outbox/construct_activity.go cc": "written",
+	"engine/outbox/resolve_recipients.go To": "what changes or ends something is for whoever that was for",
+	"engine/outbox/resolve_recipients.go Cc": "what changes or ends something is for whoever that was for",
+	"engine/inbox/relayed.go to":             "copied into the Announce's post",
+	"engine/inbox/relayed.go cc":             "copied into the Announce's post",
+	"db/snapshot.go To":                      "a table that a foreign key points to",
+	"db/deliveries.go Audience":              "stored, for who asks where a post went",
+	"db/respell.go audience":                 "the column of that",
+}
+
+func TestOneRoomDecidesWhoSomethingIsFor(t *testing.T) {
+	found := map[string]token.Position{}
+	files := token.NewFileSet()
+	for _, root := range []string{"../db", "../engine", "../cmd"} {
+		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			name := strings.TrimPrefix(filepath.ToSlash(path), "../")
+			if err != nil || e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") ||
+				slices.ContainsFunc(decides, func(place string) bool { return strings.HasPrefix(name, place) }) {
+				return err
+			}
+			f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+			if err == nil {
+				for what, at := range readings(f) {
+					found[name+" "+what] = files.Position(at)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, at := range found {
+		if readers[what] == "" {
+			t.Errorf("%s reads %q: engine/audience decides who something is for", at, what)
+		}
+	}
+	for what := range readers {
+		if _, there := found[what]; !there {
+			t.Errorf("nothing is at %s any more", what)
+		}
+	}
+}
+
+// readings returns the members of an addressing that a file reads, as fields or by their names, with where it does.
+func readings(f *ast.File) map[string]token.Pos {
+	read, written := map[string]token.Pos{}, map[ast.Node]bool{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for _, left := range n.Lhs {
+				if at, ok := left.(*ast.IndexExpr); ok {
+					written[at.Index] = true
+				}
+			}
+		case *ast.CompositeLit:
+			for _, part := range n.Elts {
+				if pair, ok := part.(*ast.KeyValueExpr); ok && !isMap(n) {
+					written[pair.Key] = true
+				}
+			}
+		case *ast.Field:
+			written[n.Tag] = n.Tag != nil
+		case *ast.SelectorExpr:
+			package_, _ := n.X.(*ast.Ident)
+			if slices.Contains(members, strings.ToLower(n.Sel.Name)) && ast.IsExported(n.Sel.Name) && (package_ == nil || package_.Name != "audience") {
+				read[n.Sel.Name] = n.Pos()
+			}
+		case *ast.BasicLit:
+			text, err := strconv.Unquote(n.Value)
+			if n.Kind != token.STRING || err != nil || written[n] {
+				return true
+			}
+			if slices.Contains(members, text) {
+				read[text] = n.Pos()
+			}
+			if m := inSQL.FindStringSubmatch(text); m != nil {
+				read[m[1]] = n.Pos()
+			}
+		}
+		return true
+	})
+	return read
+}
+
+// isMap reports whether a literal is a map that is gone through, as opposed to a document that is written.
+func isMap(l *ast.CompositeLit) bool {
+	_, is := l.Type.(*ast.MapType)
+	return is
+}
