@@ -1,13 +1,14 @@
 package vocab
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
 
 // Show returns an object as its readers are shown it. Its words are those of readable, in the first of the reader's
-// languages that there is; source.content is its text as plain text. It is attributed to actors of its own server alone.
-// Things of others that it holds, and their copies, stand there by their ids. No other text in it holds HTML.
+// languages that there is; source.content is its text as plain text. It is attributed to the one author for whom its server
+// speaks, if there is one. Things of others that it holds, and their copies, stand there by their ids. No other text in it holds HTML.
 func Show(d, readable Doc, languages []string) Doc {
 	out := reduced(d)
 	dropWords(out)
@@ -34,31 +35,38 @@ func Show(d, readable Doc, languages []string) Doc {
 	if text != "" {
 		out["source"] = Doc{"content": text, "mediaType": PlainMedia}
 	}
-	showAuthors(out, d)
+	id, _ := d.ID()
+	if by, err := author(d, id); err == nil && by.SameOrigin(id) { // FEP-fe34
+		out["attributedTo"] = string(by)
+	}
 	return out
 }
 
-// showAuthors keeps those of attributedTo the object's server speaks for (FEP-fe34).
-func showAuthors(out, d Doc) {
+// WithOwnAuthors returns a document that is attributed to actors of its own server alone, for no server speaks for others
+// (FEP-fe34). It is d itself if that is.
+func (d Doc) WithOwnAuthors() Doc {
 	id, _ := d.ID()
-	named, _ := d.IDs("attributedTo")
-	var own []any
-	for _, a := range named {
-		if a.SameOrigin(id) {
-			own = append(own, string(a))
-		}
+	named := d.list("attributedTo")
+	own := slices.DeleteFunc(slices.Clone(named), func(v any) bool {
+		r, err := toRef(v)
+		return err != nil || !r.ID.SameOrigin(id)
+	})
+	if len(own) == len(named) {
+		return d
 	}
-	switch delete(out, "attributedTo"); len(own) {
+	d = maps.Clone(d)
+	switch d["attributedTo"] = own; len(own) {
 	case 0:
+		delete(d, "attributedTo")
 	case 1:
-		out["attributedTo"] = own[0]
-	default:
-		out["attributedTo"] = own
+		d["attributedTo"] = own[0]
 	}
+	return d
 }
 
 // ShowActivity returns an activity as readers are shown it: what it is about stands there by its id, unless it is the
-// actor's own and not stored. What was written is shown by Show: an activity has no words but the emoji of a reaction.
+// actor's own and not stored. Of makers, nobody is named but the actor. What was written is shown by Show: an activity has no
+// words but the emoji of a reaction.
 func ShowActivity(d Doc, stored bool) Doc {
 	out := reduced(d)
 	emoji := out.Text("content")
@@ -68,7 +76,13 @@ func ShowActivity(d Doc, stored bool) Doc {
 	}
 	actor, _ := d.Ref("actor")
 	if object := d.Sub("object"); object != nil && !stored && belongsTo(object, actor.ID) {
-		out["object"] = part(object)
+		own := part(object)
+		for _, by := range makers {
+			if ids, err := object.IDs(by); err == nil && len(ids) > 0 { // belongsTo has seen that there is no other
+				own[by] = string(actor.ID)
+			}
+		}
+		out["object"] = own
 	}
 	return out
 }
@@ -85,13 +99,16 @@ func clip(s string, characters int) string {
 	return s
 }
 
+// makers are the members that say who made a thing.
+var makers = []string{"attributedTo", "actor"}
+
 // belongsTo reports whether an embedded object with an id is the actor's own: on its server, and by nobody else.
 func belongsTo(object Doc, actor ID) bool {
 	id, err := object.ID()
 	if err != nil || id == "" || !id.SameOrigin(actor) {
 		return false
 	}
-	for _, by := range []string{"attributedTo", "actor"} {
+	for _, by := range makers {
 		ids, err := object.IDs(by)
 		if err != nil || len(ids) > 1 || len(ids) == 1 && !ids[0].Same(actor) {
 			return false
@@ -100,10 +117,11 @@ func belongsTo(object Doc, actor ID) bool {
 	return true
 }
 
-// envelope are the members that serve the way of a document and not its readers.
-var envelope = map[string]bool{"@context": true, "proof": true, "signature": true}
+// envelope are the members that serve the way of a document and not its readers, and the one whose word for it has to be
+// proven.
+var envelope = map[string]bool{"@context": true, "proof": true, "signature": true, "attributedTo": true}
 
-// reduced returns a document with no HTML in its texts, and what it embeds of others by id alone.
+// reduced returns a document with no HTML in its texts, and what it embeds of others by id alone. It names no author.
 func reduced(d Doc) Doc {
 	out := make(Doc, len(d))
 	for name, v := range d {
@@ -160,6 +178,7 @@ func isWork(d Doc) bool { return d["attributedTo"] != nil || d["actor"] != nil }
 
 func part(d Doc) Doc {
 	out := reduced(d)
+	delete(out, "actor")
 	name := out["name"]
 	if dropWords(out); name != nil {
 		out["name"] = name

@@ -43,6 +43,10 @@ func TestShow(t *testing.T) {
 			readable: `{}`, want: `"oneOf":[{"name":"yes","replies":{"totalItems":1,"type":"Collection"},"type":"Note"}],"tag":[{"icon":{"url":"https://p.example/x.png"},"id":"https://p.example/e","name":":x:","type":"Emoji"}]`},
 		{name: "IDN-04 authors of other servers", object: `"attributedTo":["1","https://p.example/bob",{"id":"https://q.example/carol","type":"Person","name":"carol"}]`,
 			readable: `{}`, want: `"attributedTo":"https://p.example/bob"`},
+		{name: "IDN-04 a neighbour before the author", object: `"attributedTo":["https://p.example/dan",{"id":"https://p.example/bob","type":"Person","name":"The Pope"}]`,
+			readable: `{}`, want: `"attributedTo":"https://p.example/bob"`},
+		{name: "IDN-04 authors who are none", object: `"attributedTo":["1","alice"],"attachment":[{"type":"Image","url":"https://p.example/i","attributedTo":"alice"}]`,
+			readable: `{}`, want: `"attachment":[{"type":"Image","url":"https://p.example/i"}]`},
 		{name: "what serves its way", object: `"@context":["x"],"proof":{},"signature":{},"bto":["x"],"_misskey_content":"<small>x</small>","x<b>":1`, readable: `{}`, want: `"_misskey_content":"x"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -86,6 +90,8 @@ func TestShowActivity(t *testing.T) {
 	}{
 		{name: "an object that is stored", activity: `"type":"Create","object":{"id":` + own + `,"content":"x"},"content":"x","summary":"bob wrote x"`, stored: true, want: `"object":` + own + `,"type":"Create"`},
 		{name: "one of the actor's own that is not", activity: `"type":"Offer","object":{"id":` + own + `,"type":"Thing","name":"<b>n</b>","content":"x"}`, want: `"object":{"id":` + own + `,"name":"n","type":"Thing"},"type":"Offer"`},
+		{name: "IDN-04 makers of an activity and of what it brings", activity: `"type":"Offer","attributedTo":"https://q.example/carol","object":{"id":` + own + `,"type":"Thing","attributedTo":["alice"],"actor":"https://p.example/bob","tag":[{"type":"Tag","actor":"alice"}]}`,
+			want: `"object":{"actor":"https://p.example/bob","id":` + own + `,"tag":[{"type":"Tag"}],"type":"Thing"},"type":"Offer"`},
 		{name: "SEE-03 another's", activity: `"type":"Announce","object":{"id":` + foreign + `,"type":"Note","content":"altered"}`, want: `"object":` + foreign + `,"type":"Announce"`},
 		{name: "SEE-03 a neighbour's", activity: `"type":"Like","content":"👍","object":[{"id":` + own + `,"attributedTo":"https://p.example/dan","content":"altered"}]`, want: `"content":"👍","object":[` + own + `],"type":"Like"`},
 		{name: "SEE-03 a copy without an id", activity: `"type":"Like","object":{"attributedTo":"https://q.example/carol","content":"altered"}`, want: `"type":"Like"`},
@@ -97,6 +103,25 @@ func TestShowActivity(t *testing.T) {
 				t.Errorf("ShowActivity =\n%s, want\n%s", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestWithOwnAuthors(t *testing.T) {
+	const id = `"id":"https://p.example/1"`
+	for authors, want := range map[string]string{
+		`"https://p.example/bob"`:                                                     `"https://p.example/bob"`,
+		`["https://p.example/bob","https://p.example/dan"]`:                           `["https://p.example/bob","https://p.example/dan"]`,
+		`["1","https://p.example/bob"]`:                                               `"https://p.example/bob"`,
+		`["alice",{"id":"https://p.example/bob"},"https://q.example/carol"]`:          `{"id":"https://p.example/bob"}`,
+		`["https://q.example/carol","https://p.example/dan","https://P.example/bob"]`: `["https://p.example/dan","https://P.example/bob"]`,
+	} {
+		d := parse(t, `{"attributedTo":`+authors+`,`+id+`}`)
+		if got := string(d.WithOwnAuthors().JSON()); got != `{"attributedTo":`+want+`,`+id+`}` {
+			t.Errorf("%s becomes %s, want %s", authors, got, want)
+		}
+	}
+	if got := string(parse(t, `{"attributedTo":["1","https://q.example/carol"],`+id+`}`).WithOwnAuthors().JSON()); got != `{`+id+`}` {
+		t.Errorf("what nobody proven wrote becomes %s", got)
 	}
 }
 
