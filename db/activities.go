@@ -30,40 +30,42 @@ type Activity struct {
 
 const activityColumns = `id, uri, direction, type, actor_uri, coalesce(object_uri, ''), published, raw`
 
-// Claim takes the ids for good and returns those that were not taken before: only these may take effect. Of several
-// spellings of one id the first counts.
-func (t *Tx) Claim(ctx context.Context, ids []vocab.ID) (fresh map[vocab.ID]bool, err error) {
+// Claim takes the ids of activities for their actors and for good, and returns those that were not taken before: only these
+// may take effect. An id that was taken before actors were remembered is nobody's to take again. Of several spellings of one
+// id the first counts.
+func (t *Tx) Claim(ctx context.Context, all []Owned) (fresh map[Owned]bool, err error) {
 	var won [][]byte
-	if err := t.query(ctx, "claim activities", column(&won), claim, digests(ids)); err != nil {
+	if err := t.query(ctx, "claim activities", column(&won), claim, keys(all), everybodys(all)); err != nil {
 		return nil, err
 	}
-	return firstOf(ids, won), nil
+	return firstOf(all, won), nil
 }
 
-const claim = `INSERT INTO seen (digest) SELECT DISTINCT d FROM unnest($1::bytea[]) d ORDER BY d ON CONFLICT DO NOTHING RETURNING digest`
+const claim = `INSERT INTO seen (digest) SELECT DISTINCT k FROM unnest($1::bytea[], $2::bytea[]) AS c (k, before)
+	WHERE (SELECT true FROM seen WHERE digest = c.before) IS NULL ORDER BY k ON CONFLICT DO NOTHING RETURNING digest`
 
-// firstOf returns for each digest the first id that has it.
-func firstOf(ids []vocab.ID, won [][]byte) map[vocab.ID]bool {
+// firstOf returns for each key the first that has it.
+func firstOf(all []Owned, won [][]byte) map[Owned]bool {
 	left := map[string]bool{}
-	for _, d := range won {
-		left[string(d)] = true
+	for _, k := range won {
+		left[string(k)] = true
 	}
-	fresh := map[vocab.ID]bool{}
-	for _, id := range ids {
-		if d := string(digest(id)); left[d] {
-			fresh[id] = true
-			delete(left, d)
+	fresh := map[Owned]bool{}
+	for _, o := range all {
+		if k := string(o.key()); left[k] {
+			fresh[o] = true
+			delete(left, k)
 		}
 	}
 	return fresh
 }
 
-// Unclaim gives ids back that this transaction claimed for activities that turned out not to be for the user.
-func (t *Tx) Unclaim(ctx context.Context, ids []vocab.ID) error {
-	if len(ids) == 0 {
+// Unclaim gives ids back whose activities turned out not to be for the user, or are to be applied again.
+func (t *Tx) Unclaim(ctx context.Context, all []Owned) error {
+	if len(all) == 0 {
 		return nil
 	}
-	_, err := t.execBeside(ctx, "give ids back", `DELETE FROM seen WHERE digest = ANY($1)`, digests(ids))
+	_, err := t.execBeside(ctx, "give ids back", `DELETE FROM seen WHERE digest = ANY($1)`, append(keys(all), everybodys(all)...))
 	return err
 }
 
@@ -73,9 +75,15 @@ func (t *Tx) AddActivity(ctx context.Context, a Activity) error {
 	return t.added(ctx, len(a.Raw))
 }
 
-// Activity returns the activity with this uri, nil when there is none.
+// Activity returns the activity with this uri, nil when there is none. Where two actors of one server use the same, it is
+// the one that came first.
 func (t *Tx) Activity(ctx context.Context, uri vocab.ID) (*Activity, error) {
-	return one[Activity](ctx, t, "read activity", `SELECT `+activityColumns+` FROM activities WHERE uri = $1`, uri)
+	return one[Activity](ctx, t, "read activity", `SELECT `+activityColumns+` FROM activities WHERE uri = $1 ORDER BY id LIMIT 1`, uri)
+}
+
+// ActivityBy returns the activity with this uri of that actor, nil when there is none.
+func (t *Tx) ActivityBy(ctx context.Context, a Owned) (*Activity, error) {
+	return one[Activity](ctx, t, "read activity", `SELECT `+activityColumns+` FROM activities WHERE uri = $1 AND actor_uri = $2`, a.ID, a.Actor)
 }
 
 // PublicActivity returns the activity with this uri if it addresses everybody. Of all others, nothing is read.
@@ -97,11 +105,11 @@ func (t *Tx) CreatedBefore(ctx context.Context, create, actor, object vocab.ID) 
 }
 
 // RemoveActivity removes an activity with its place in the feed; its id stays taken.
-func (t *Tx) RemoveActivity(ctx context.Context, uri vocab.ID) error {
-	if _, err := t.exec(ctx, "remove from feed", `DELETE FROM feed WHERE activity_uri = $1`, uri); err != nil {
+func (t *Tx) RemoveActivity(ctx context.Context, a Owned) error {
+	if _, err := t.exec(ctx, "remove from feed", `DELETE FROM feed WHERE actor_uri = $2 AND activity_uri = $1`, a.ID, a.Actor); err != nil {
 		return err
 	}
-	_, err := t.exec(ctx, "remove activity", `DELETE FROM activities WHERE uri = $1`, uri)
+	_, err := t.exec(ctx, "remove activity", `DELETE FROM activities WHERE uri = $1 AND actor_uri = $2`, a.ID, a.Actor)
 	return err
 }
 

@@ -33,9 +33,9 @@ func TestOneOfManyConcurrentClaimsWins(t *testing.T) {
 			if n%2 == 0 {
 				slices.Reverse(mine)
 			}
-			var fresh map[vocab.ID]bool
+			var fresh map[db.Owned]bool
 			write(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) {
-				fresh, err = tx.Claim(ctx, mine)
+				fresh, err = tx.Claim(ctx, by(bob, mine...))
 				return err
 			})
 			won.Add(int64(len(fresh)))
@@ -63,10 +63,10 @@ func TestClaimCountsAnIDOnce(t *testing.T) {
 		{"paths are not folded", []vocab.ID{"https://a.example/x", "https://a.example/X"}, []vocab.ID{"https://a.example/X", "https://a.example/x"}},
 	} {
 		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-			fresh, err := tx.Claim(ctx, tt.ids)
+			fresh, err := tx.Claim(ctx, by(bob, tt.ids...))
 			var got []vocab.ID
 			for id := range fresh {
-				got = append(got, id)
+				got = append(got, id.ID)
 			}
 			slices.Sort(got)
 			if !slices.Equal(got, tt.want) {
@@ -112,7 +112,7 @@ func TestAnActivityComesBackAsItWasStored(t *testing.T) {
 		if err := addNote(ctx, tx, carol, 1, now); err != nil {
 			return err
 		}
-		if err := tx.RemoveActivity(ctx, carol+"/notes/1/activity"); err != nil {
+		if err := tx.RemoveActivity(ctx, db.Owned{ID: carol + "/notes/1/activity", Actor: carol}); err != nil {
 			return err
 		}
 		if got, err := tx.Activity(ctx, carol+"/notes/1/activity"); got != nil || err != nil {
@@ -277,7 +277,7 @@ func TestOnlyWhatIsPublicIsReadForThePublic(t *testing.T) {
 				Object: object, Published: now, Raw: []byte(tt.raw)}); err != nil || !tt.deleted {
 				return err
 			}
-			_, err := tx.BuryObject(ctx, object, []byte(`{"type":"Tombstone"}`), now)
+			_, err := tx.BuryObject(ctx, db.Grave{URI: object, Author: bob, Tombstone: []byte(`{"type":"Tombstone"}`)}, now)
 			return err
 		})
 		read(t, c, u, func(ctx context.Context, tx *db.Tx) error {

@@ -16,7 +16,7 @@ type ahead struct {
 	relationships map[relation]Relationship
 	uris          map[vocab.ID]bool // of the objects that were read
 	objects       map[vocab.ID]Object
-	buried        map[vocab.ID]bool
+	buried        map[Owned]bool // whether their authors deleted them
 }
 
 type relation struct {
@@ -25,30 +25,48 @@ type relation struct {
 }
 
 // ClaimAhead claims ids as Claim does, and reads in the same round trip what the claimed activities will ask for: which
-// of the actors behind them the user blocks, which HoldAudience keeps so, the follows between them and the user, and the objects they are about.
-func (t *Tx) ClaimAhead(ctx context.Context, ids, actors, objects []vocab.ID) (fresh map[vocab.ID]bool, err error) {
+// of the actors behind them the user blocks, which HoldAudience keeps so, the follows between them and the user, and the
+// objects they are about.
+func (t *Tx) ClaimAhead(ctx context.Context, all []Owned, actors []vocab.ID, objects []Owned) (fresh map[Owned]bool, err error) {
 	var won, shut, buried [][]byte
+	uris := make([]vocab.ID, len(objects))
+	for n, o := range objects {
+		uris[n] = o.ID
+	}
 	var relationships []Relationship
 	var stored []Object
 	b := t.unsent.batch()
 	b.Queue(holdAudience, audienceLock)
-	b.Queue(claim, digests(ids)).Query(column(&won))
+	b.Queue(claim, keys(all), everybodys(all)).Query(column(&won))
 	b.Queue(blocked, digests(actors)).Query(column(&shut))
 	b.Queue(`SELECT `+relationshipColumns+` FROM relationships WHERE actor_uri = ANY($1) AND relation = ''`, texts(actors)).Query(into(&relationships))
-	b.Queue(`SELECT `+objectColumns+` FROM objects WHERE uri = ANY($1)`, texts(objects)).Query(into(&stored))
-	b.Queue(`SELECT digest FROM tombstones WHERE digest = ANY($1)`, digests(objects)).Query(column(&buried))
+	b.Queue(`SELECT `+objectColumns+` FROM objects WHERE uri = ANY($1)`, texts(uris)).Query(into(&stored))
+	b.Queue(`SELECT digest FROM tombstones WHERE digest = ANY($1)`, append(keys(objects), everybodys(objects)...)).Query(column(&buried))
 	if err := t.send(ctx, "claim activities", b); err != nil {
 		return nil, err
 	}
 	t.ahead = ahead{actors: set(actors), blocked: having(actors, shut), relationships: map[relation]Relationship{},
-		uris: set(objects), objects: map[vocab.ID]Object{}, buried: having(objects, buried)}
+		uris: set(uris), objects: map[vocab.ID]Object{}, buried: amongGraves(objects, buried)}
 	for _, r := range relationships {
 		t.ahead.relationships[relation{r.Type, r.Actor}] = r
 	}
 	for _, o := range stored {
 		t.ahead.objects[o.URI] = o
 	}
-	return firstOf(ids, won), nil
+	return firstOf(all, won), nil
+}
+
+// amongGraves tells of each object whether its author deleted it, or somebody of whom nothing is known.
+func amongGraves(objects []Owned, found [][]byte) map[Owned]bool {
+	there := map[string]bool{}
+	for _, k := range found {
+		there[string(k)] = true
+	}
+	buried := map[Owned]bool{}
+	for _, o := range objects {
+		buried[o] = there[string(o.key())] || there[string(digest(o.ID))]
+	}
+	return buried
 }
 
 // blockedOf returns which of the actors the user blocks, nil when that was not read of all of them.

@@ -27,7 +27,7 @@ func benchmarkWrite(b *testing.B, batch int) {
 				a, o, _ := note(bob, first+i, now)
 				ids[i], objects[i] = a.URI, o.URI
 			}
-			if _, err := tx.ClaimAhead(ctx, ids, []vocab.ID{bob}, objects); err != nil {
+			if _, err := tx.ClaimAhead(ctx, by(bob, ids...), []vocab.ID{bob}, by(bob, objects...)); err != nil {
 				return err
 			}
 			for i := range batch {

@@ -193,7 +193,7 @@ func TestCloseWaitsForTransactionsAndRefusesNewOnes(t *testing.T) {
 		written <- c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
 			close(inside)
 			<-finish
-			_, err := tx.Claim(ctx, []vocab.ID{"https://a.example/1"})
+			_, err := tx.Claim(ctx, by(bob, "https://a.example/1"))
 			return err
 		})
 	}()
@@ -216,7 +216,7 @@ func TestWriteRollsBackAndKeepsTheErrorOfItsWork(t *testing.T) {
 	ids := []vocab.ID{"https://a.example/1"}
 	mine := errors.New("mine")
 	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		if _, err := tx.Claim(ctx, ids); err != nil {
+		if _, err := tx.Claim(ctx, by(bob, ids...)); err != nil {
 			return err
 		}
 		return fault.Wrap(fault.Conflict, "taken", mine)
@@ -225,8 +225,8 @@ func TestWriteRollsBackAndKeepsTheErrorOfItsWork(t *testing.T) {
 		t.Errorf("Write = %v, want its work's error and kind", err)
 	}
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		fresh, err := tx.Claim(ctx, ids)
-		if !fresh[ids[0]] {
+		fresh, err := tx.Claim(ctx, by(bob, ids...))
+		if !fresh[db.Owned{ID: ids[0], Actor: bob}] {
 			t.Error("the claim of a transaction that failed holds")
 		}
 		return err
@@ -242,7 +242,7 @@ func TestReadChangesNothing(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
 	err := c.Read(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.Claim(ctx, []vocab.ID{"https://a.example/1"})
+		_, err := tx.Claim(ctx, by(bob, "https://a.example/1"))
 		return err
 	})
 	if err == nil {

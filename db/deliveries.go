@@ -20,6 +20,7 @@ import (
 type Job struct {
 	ID       uuid.UUID
 	Activity vocab.ID
+	Actor    vocab.ID // of one that is forwarded: others of its server may use the same id
 	Object   vocab.ID // empty when it is about nothing that has an id
 	Type     string
 	Body     []byte
@@ -35,7 +36,11 @@ func (j Job) dedupe(inboxes []Inbox) []byte {
 	}
 	slices.Sort(urls)
 	h := sha256.New()
-	for _, s := range append([]string{string(j.Activity.Canonical())}, urls...) {
+	names := []string{string(j.Activity.Canonical())}
+	if j.Actor != "" {
+		names = append(names, string(j.Actor))
+	}
+	for _, s := range append(names, urls...) {
 		_, _ = io.WriteString(h, s+"\n") // a hash takes everything, and no id holds a line break
 	}
 	return h.Sum(nil)

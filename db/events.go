@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-
-	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // keptEvents is how many events stay in the outbox at least. Once in trimEvery events the others are dropped.
@@ -47,14 +45,15 @@ func (t *Tx) Events(ctx context.Context, after int64, n int) ([]Event, error) {
 	return collect[Event](ctx, t, "read events", `SELECT seq, type, source, payload, created_at FROM event_outbox WHERE seq > $1 ORDER BY seq LIMIT $2`, after, n)
 }
 
-// Poison sets an activity aside that could not be applied, with those who forwarded it, and takes its id.
-func (t *Tx) Poison(ctx context.Context, uri vocab.ID, raw []byte, reason string, forwarders ...vocab.ID) error {
-	if _, err := t.Claim(ctx, []vocab.ID{uri}); err != nil {
+// Poison sets an activity aside that could not be applied, and takes its id.
+func (t *Tx) Poison(ctx context.Context, p Poisoned) error {
+	if _, err := t.Claim(ctx, []Owned{{p.URI, p.Actor}}); err != nil {
 		return err
 	}
-	reason = strings.ReplaceAll(strings.ToValidUTF8(reason, "?"), "\x00", "?") // it may quote what could not be stored
-	_, err := t.exec(ctx, "set poison aside", `INSERT INTO poison (uri, raw, reason, forwarders) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (uri) DO UPDATE SET reason = excluded.reason, created_at = excluded.created_at, forwarders = excluded.forwarders`, uri, raw, reason, idsOrNull(forwarders))
+	reason := strings.ReplaceAll(strings.ToValidUTF8(p.Reason, "?"), "\x00", "?") // it may quote what could not be stored
+	_, err := t.exec(ctx, "set poison aside", `INSERT INTO poison (uri, actor_uri, raw, reason, forwarders) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (uri, actor_uri) DO UPDATE SET reason = excluded.reason, created_at = excluded.created_at, forwarders = excluded.forwarders`,
+		p.URI, p.Actor, p.Raw, reason, idsOrNull(p.Forwarders))
 	return err
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
-	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func event(n int) db.Event {
@@ -224,11 +223,11 @@ func TestPoisonIsSetAsideForItsLatestReasonAndItsIDTaken(t *testing.T) {
 	raw := []byte("{\"not\": json")
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
 		for _, reason := range []string{"first", "second"} {
-			if err := tx.Poison(ctx, bob, raw, reason); err != nil {
+			if err := tx.Poison(ctx, db.Poisoned{URI: bob, Actor: bob, Raw: raw, Reason: reason}); err != nil {
 				return err
 			}
 		}
-		fresh, err := tx.Claim(ctx, []vocab.ID{bob})
+		fresh, err := tx.Claim(ctx, by(bob, bob))
 		if len(fresh) != 0 {
 			t.Error("the id can be claimed again")
 		}
@@ -245,7 +244,7 @@ func TestPoisonThatNoTextCanHoldIsSetAsideToo(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		return tx.Poison(ctx, bob, []byte("a\x00b\xffc"), "reason\x00\xff")
+		return tx.Poison(ctx, db.Poisoned{URI: bob, Actor: bob, Raw: []byte("a\x00b\xffc"), Reason: "reason\x00\xff"})
 	})
 }
 

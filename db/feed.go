@@ -41,7 +41,7 @@ const (
 	activityObjects = `activities a LEFT JOIN objects o ON o.uri = a.object_uri`
 )
 
-const feedTables = `feed f JOIN activities a ON a.uri = f.activity_uri LEFT JOIN objects o ON o.uri = a.object_uri`
+const feedTables = `feed f JOIN activities a ON a.uri = f.activity_uri AND a.actor_uri = f.actor_uri LEFT JOIN objects o ON o.uri = a.object_uri`
 
 // AddFeedEntry gives an activity its place in the feed. One that has it keeps it.
 func (t *Tx) AddFeedEntry(ctx context.Context, e FeedEntry) error {

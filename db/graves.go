@@ -14,6 +14,7 @@ import (
 // Grave is a deleted object's id, and the Tombstone that stands where it was.
 type Grave struct {
 	URI       vocab.ID
+	Author    vocab.ID // who deleted it: nobody else's object of that id stays away for it
 	Tombstone json.RawMessage
 }
 
@@ -22,8 +23,8 @@ const buriedAtOnce = 5000
 
 // BuryObject remembers for good that an object is deleted: what is stored of it becomes the Tombstone, and it leaves the
 // feed. It tells whether anything was stored.
-func (t *Tx) BuryObject(ctx context.Context, uri vocab.ID, tombstone json.RawMessage, now time.Time) (bool, error) {
-	n, err := t.BuryObjects(ctx, []Grave{{uri, tombstone}}, now)
+func (t *Tx) BuryObject(ctx context.Context, g Grave, now time.Time) (bool, error) {
+	n, err := t.BuryObjects(ctx, []Grave{g}, now)
 	return n == 1, err
 }
 
@@ -40,16 +41,16 @@ func (t *Tx) BuryObjects(ctx context.Context, graves []Grave, now time.Time) (st
 }
 
 func (t *Tx) bury(ctx context.Context, graves []Grave, now time.Time) (stored int64, err error) {
-	ids, tombstones := make([]vocab.ID, len(graves)), make([]string, len(graves))
+	ids, authored, tombstones := make([]vocab.ID, len(graves)), make([]Owned, len(graves)), make([]string, len(graves))
 	for n, g := range graves {
-		ids[n], tombstones[n] = g.URI, string(g.Tombstone)
+		ids[n], authored[n], tombstones[n] = g.URI, Owned{g.URI, g.Author}, string(g.Tombstone)
 		t.ahead.forgetObject(g.URI)
 	}
 	uris := texts(ids)
 	b := t.unsent.batch()
 	b.Queue(`INSERT INTO tombstones (digest, deleted_at) SELECT DISTINCT d, $2::timestamptz FROM unnest($1::bytea[]) d ORDER BY d
-		ON CONFLICT DO NOTHING`, digests(ids), now)
-	b.Queue(`DELETE FROM feed WHERE activity_uri IN (SELECT uri FROM activities WHERE object_uri = ANY($1) AND type IN ('Create', 'Announce'))`, uris)
+		ON CONFLICT DO NOTHING`, keys(authored), now)
+	b.Queue(`DELETE FROM feed WHERE (actor_uri, activity_uri) IN (SELECT actor_uri, uri FROM activities WHERE object_uri = ANY($1) AND type IN ('Create', 'Announce'))`, uris)
 	b.Queue(`DELETE FROM reactions WHERE object_uri = ANY($1)`, uris)
 	b.Queue(`DELETE FROM pins WHERE object_uri = ANY($1)`, uris)
 	b.Queue(`DELETE FROM votes WHERE question_uri = ANY($1)`, uris)

@@ -33,7 +33,7 @@ func BenchmarkBuryAnActor(b *testing.B) {
 			}
 			graves := make([]db.Grave, len(ids))
 			for i, id := range ids {
-				graves[i] = db.Grave{URI: id, Tombstone: []byte(headline)}
+				graves[i] = db.Grave{URI: id, Author: bob, Tombstone: []byte(headline)}
 			}
 			if stored, err := tx.BuryObjects(ctx, graves, now); err != nil || stored != notes {
 				b.Errorf("BuryObjects = %d, %v; want %d", stored, err, notes)

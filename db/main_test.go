@@ -143,7 +143,7 @@ func note(actor vocab.ID, n int, published time.Time) (db.Activity, db.Object, d
 	raw := map[string]any{"id": object, "type": "Note", "attributedTo": actor, "content": fmt.Sprintf("<p>note %d</p>", n), "to": []vocab.ID{vocab.Public}}
 	return db.Activity{ID: uuid.Must(uuid.NewV7()), URI: activity, Direction: db.Inbound, Type: "Create", Actor: actor, Object: object, Published: published,
 			Raw: mustJSON(map[string]any{"id": activity, "type": "Create", "actor": actor, "object": raw, "to": []vocab.ID{vocab.Public}})},
-		db.Object{ID: uuid.Must(uuid.NewV7()), URI: object, Published: published, Raw: mustJSON(raw)},
+		db.Object{ID: uuid.Must(uuid.NewV7()), URI: object, Published: published, Raw: mustJSON(raw), Author: actor},
 		db.FeedEntry{ID: uuid.Must(uuid.NewV7()), Activity: activity, Actor: actor, Published: published}
 }
 
@@ -157,6 +157,14 @@ func addNote(ctx context.Context, tx *db.Tx, actor vocab.ID, n int, published ti
 		return err
 	}
 	return tx.AddFeedEntry(ctx, f)
+}
+
+// by returns ids as those of one actor.
+func by(actor vocab.ID, ids ...vocab.ID) (all []db.Owned) {
+	for _, id := range ids {
+		all = append(all, db.Owned{ID: id, Actor: actor})
+	}
+	return all
 }
 
 func mustJSON(v any) json.RawMessage {

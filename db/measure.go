@@ -57,7 +57,7 @@ func (c *Cluster) Waits(ctx context.Context) (map[string]int, error) {
 func (c *Cluster) Received(ctx context.Context, u vocab.Username, from vocab.ID) (activities, shown int, err error) {
 	type row struct{ Activities, Shown int }
 	err = c.Read(ctx, u, func(ctx context.Context, tx *Tx) error {
-		r, err := one[row](ctx, tx, "count activities", `SELECT count(*), count(f.id) FROM activities a LEFT JOIN feed f ON f.activity_uri = a.uri
+		r, err := one[row](ctx, tx, "count activities", `SELECT count(*), count(f.id) FROM activities a LEFT JOIN feed f ON f.activity_uri = a.uri AND f.actor_uri = a.actor_uri
 			WHERE a.direction = 'inbound' AND a.actor_uri = $1`, from)
 		if err == nil {
 			activities, shown = r.Activities, r.Shown
@@ -183,6 +183,6 @@ var copies = func() []string {
 		`INSERT INTO feed (id, activity_uri, actor_uri, published)
 			SELECT ` + id + `, ` + renamed("activity_uri") + `, actor_uri, ` + older + ` FROM feed` + numbers + `WHERE activity_uri = @activity`,
 		`INSERT INTO seen (digest)
-			SELECT sha256(convert_to(` + renamed("uri") + `, 'UTF8')) FROM activities` + numbers + `WHERE uri = @activity`,
+			SELECT substring(sha256(convert_to(` + renamed("uri") + `, 'UTF8')) FOR 16) || substring(sha256(convert_to(actor_uri, 'UTF8')) FOR 16) FROM activities` + numbers + `WHERE uri = @activity`,
 	}
 }()

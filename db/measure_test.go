@@ -18,7 +18,7 @@ func TestMultiplyMakesWhatTheEngineWouldHaveStored(t *testing.T) {
 	c, u := alice(t)
 	a, o, _ := note(bob, 1, now)
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		if _, err := tx.Claim(ctx, []vocab.ID{a.URI}); err != nil {
+		if _, err := tx.Claim(ctx, by(bob, a.URI)); err != nil {
 			return err
 		}
 		return addNote(ctx, tx, bob, 1, now)
@@ -37,7 +37,7 @@ func TestMultiplyMakesWhatTheEngineWouldHaveStored(t *testing.T) {
 		if object, err := tx.Object(ctx, last); err != nil || object == nil {
 			t.Errorf("the last copy of the object is %v (%v)", object, err)
 		}
-		fresh, err := tx.Claim(ctx, []vocab.ID{last + "/activity"})
+		fresh, err := tx.Claim(ctx, by(bob, last+"/activity"))
 		if len(fresh) != 0 {
 			t.Error("the id of a copy can be claimed again")
 		}

@@ -23,6 +23,7 @@ type Object struct {
 	UpdatedAt *time.Time // as its author says; nil: never changed
 	DeletedAt *time.Time
 	Readable  json.RawMessage // what vocab.Readable makes of it; nil: not made yet
+	Author    vocab.ID        `db:"-"` // of one that is added
 }
 
 // Parse reads the stored document. That it cannot be read is a fault of ours and never of who asked for it.
@@ -40,10 +41,12 @@ func (o Object) Parse() (*vocab.Object, error) {
 
 const objectColumns = `id, uri, published, raw, updated_at, deleted_at, readable`
 
-// AddObject stores an object, unless it is there or was deleted before it came, and tells whether it did.
+// AddObject stores an object, unless it is there or its author deleted it before it came, and tells whether it did.
 func (t *Tx) AddObject(ctx context.Context, o Object) (bool, error) {
-	if there, read := t.readAhead(o.URI); read {
-		if there != nil || t.ahead.buried[o.URI] {
+	own := Owned{o.URI, o.Author}
+	there, read := t.readAhead(o.URI)
+	if buried, known := t.ahead.buried[own]; read && (known || there != nil) {
+		if there != nil || buried {
 			return false, nil
 		}
 		t.unsent.objects = append(t.unsent.objects, o)
@@ -51,9 +54,35 @@ func (t *Tx) AddObject(ctx context.Context, o Object) (bool, error) {
 		return true, t.added(ctx, len(o.Raw)+len(o.Readable))
 	}
 	n, err := t.execBeside(ctx, "store object", `INSERT INTO objects (id, uri, published, raw, updated_at, readable)
-		SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT FROM tombstones WHERE digest = $7) ON CONFLICT (uri) DO NOTHING`,
-		o.ID, o.URI, o.Published, o.Raw, o.UpdatedAt, o.Readable, digest(o.URI))
+		SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT FROM tombstones WHERE digest = ANY($7)) ON CONFLICT (uri) DO NOTHING`,
+		o.ID, o.URI, o.Published, o.Raw, o.UpdatedAt, o.Readable, [][]byte{own.key(), digest(o.URI)})
 	return n == 1, err
+}
+
+// IsBuried reports whether the author of an object deleted it, or somebody of whom nothing is known.
+func (t *Tx) IsBuried(ctx context.Context, o Owned) (buried bool, err error) {
+	err = t.row(ctx, "look for tombstone", `SELECT EXISTS (SELECT FROM tombstones WHERE digest = ANY($1))`, []any{[][]byte{o.key(), digest(o.ID)}}, &buried)
+	return buried, err
+}
+
+// DisplaceObject stores an object whose id somebody else of its server used: what that one wrote under it goes, with its
+// activities that say so.
+func (t *Tx) DisplaceObject(ctx context.Context, o Object) error {
+	const squatting = ` USING activities a WHERE a.object_uri = $1 AND a.actor_uri <> $2 AND a.type IN ('Create', 'Update', 'Delete', 'Add')
+		AND t.activity_uri = a.uri AND t.actor_uri = a.actor_uri`
+	for _, q := range []string{
+		`DELETE FROM feed t` + squatting,
+		`DELETE FROM requests t` + squatting,
+		`DELETE FROM activities a WHERE a.object_uri = $1 AND a.actor_uri <> $2 AND a.type IN ('Create', 'Update', 'Delete', 'Add')`,
+		`DELETE FROM pins WHERE object_uri = $1 AND actor_uri <> $2`,
+	} {
+		if _, err := t.exec(ctx, "displace object", q, o.URI, o.Author); err != nil {
+			return err
+		}
+	}
+	_, err := t.exec(ctx, "displace object", `UPDATE objects SET id = $2, published = $3, raw = $4, updated_at = $5, readable = $6, deleted_at = NULL, created_at = now() WHERE uri = $1`,
+		o.URI, o.ID, o.Published, o.Raw, o.UpdatedAt, o.Readable)
+	return err
 }
 
 // Object returns the object with this uri, nil when there is none.

@@ -27,7 +27,7 @@ func TestADeletedObjectStaysDeletedWheneverItComes(t *testing.T) {
 	c, u := alice(t)
 	_, o, _ := note(bob, 1, now)
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		if had, err := tx.BuryObject(ctx, "https://PEER.example/users/bob/notes/1", []byte(headline), now); had || err != nil {
+		if had, err := tx.BuryObject(ctx, db.Grave{URI: "https://PEER.example/users/bob/notes/1", Author: bob, Tombstone: []byte(headline)}, now); had || err != nil {
 			t.Errorf("BuryObject of what never came = %t, %v", had, err)
 		}
 		if added, err := tx.AddObject(ctx, o); added || err != nil {
@@ -119,14 +119,14 @@ func TestBuryingAnObjectLeavesNoneOfItsWords(t *testing.T) {
 				return err
 			}
 		}
-		had, err := tx.BuryObject(ctx, post, []byte(headline), now)
+		had, err := tx.BuryObject(ctx, db.Grave{URI: post, Author: bob, Tombstone: []byte(headline)}, now)
 		if !had {
 			t.Error("BuryObject says that nothing was stored")
 		}
 		return err
 	})
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		if had, err := tx.BuryObject(ctx, post, []byte(headline), now.Add(time.Hour)); had || err != nil {
+		if had, err := tx.BuryObject(ctx, db.Grave{URI: post, Author: bob, Tombstone: []byte(headline)}, now.Add(time.Hour)); had || err != nil {
 			t.Errorf("BuryObject again = %t, %v", had, err)
 		}
 		o, err := tx.Object(ctx, post)
@@ -194,7 +194,7 @@ func TestObjectsOfAnAuthorInEverySpelling(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if _, err := tx.BuryObject(ctx, want[0], []byte(`{"attributedTo":"`+string(bob)+`"}`), now); err != nil {
+		if _, err := tx.BuryObject(ctx, db.Grave{URI: want[0], Author: bob, Tombstone: []byte(`{"attributedTo":"` + string(bob) + `"}`)}, now); err != nil {
 			return err
 		}
 		if got, err = tx.ObjectsBy(ctx, bob); err != nil || !slices.Equal(got, want[1:]) {

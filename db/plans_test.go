@@ -27,7 +27,7 @@ func TestANewUsersTablesAreNotReadWholeWhileTheyGrow(t *testing.T) {
 				a, o, _ := note(bob, batch*50+n, now)
 				ids, objects = append(ids, a.URI), append(objects, o.URI)
 			}
-			if _, err := tx.ClaimAhead(ctx, ids, []vocab.ID{bob}, objects); err != nil {
+			if _, err := tx.ClaimAhead(ctx, by(bob, ids...), []vocab.ID{bob}, by(bob, objects...)); err != nil {
 				return err
 			}
 			for n := range 50 {

@@ -122,7 +122,7 @@ func arrivedBy(t time.Time) (id uuid.UUID) {
 var (
 	oldActivities = `WITH a AS MATERIALIZED (SELECT id, uri, type, actor_uri, object_uri, raw FROM activities
 			WHERE direction = 'inbound' AND id < $3 AND id >= $4 AND created_at < $2 ORDER BY id DESC LIMIT $5)
-		SELECT a.id, a.uri, coalesce(a.object_uri, ''), NOT (` + involves("a.raw") + ` OR o.uri IS NOT NULL AND ` + involves("o.raw") + `
+		SELECT a.id, coalesce(a.object_uri, ''), NOT (` + involves("a.raw") + ` OR o.uri IS NOT NULL AND ` + involves("o.raw") + `
 			OR (a.type IN ('Create', 'Update') OR ` + saysAudience("a.raw") + `) AND ` + privateIn("a.raw", authorFollowers) + `
 			OR a.type IN ('Follow', 'Accept', 'Reject', 'Offer') AND EXISTS (SELECT FROM relationships r WHERE r.actor_uri = a.actor_uri)
 			OR ` + touched("a.uri") + ` OR a.object_uri IS NOT NULL AND (` + touched("a.object_uri") + ` OR ` + answered("a.object_uri") + ` OR ` + shown("a.object_uri") + `))
@@ -164,9 +164,9 @@ func shown(uri string) string {
 // has a reason to stay: a thread that lies in one batch goes as a whole.
 func pruneActivities(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
 	type row struct {
-		ID          uuid.UUID
-		URI, Object string
-		Goes        bool
+		ID     uuid.UUID
+		Object string
+		Goes   bool
 	}
 	for last := (uuid.UUID{}); ; {
 		rows, err := collect[row](ctx, t, "find old activities", oldActivities, p.Me, p.Before, at.id, last, pruneBatch)
@@ -179,10 +179,11 @@ func pruneActivities(ctx context.Context, t *Tx, p Pruning, at reached) (did Pru
 		if len(rows) > 0 {
 			last = rows[len(rows)-1].ID
 		}
-		var going, about []string
+		var going []uuid.UUID
+		var about []string
 		for _, r := range rows {
 			if r.Goes {
-				going, about = append(going, r.URI), append(about, r.Object)
+				going, about = append(going, r.ID), append(about, r.Object)
 			}
 		}
 		gone, err := t.removeActivities(ctx, going)
@@ -201,18 +202,19 @@ func pruneActivities(ctx context.Context, t *Tx, p Pruning, at reached) (did Pru
 	}
 }
 
-func (t *Tx) removeActivities(ctx context.Context, uris []string) (did Pruned, err error) {
-	if len(uris) == 0 {
+func (t *Tx) removeActivities(ctx context.Context, ids []uuid.UUID) (did Pruned, err error) {
+	const of = ` t USING activities a WHERE a.id = ANY($1) AND t.activity_uri = a.uri AND t.actor_uri = a.actor_uri`
+	if len(ids) == 0 {
 		return Pruned{}, nil
 	}
-	if _, err := t.exec(ctx, "prune feed", `DELETE FROM feed WHERE activity_uri = ANY($1)`, uris); err != nil {
+	if _, err := t.exec(ctx, "prune feed", `DELETE FROM feed`+of, ids); err != nil {
 		return Pruned{}, err
 	}
-	reactions, err := t.exec(ctx, "prune reactions", `DELETE FROM reactions WHERE activity_uri = ANY($1)`, uris)
+	reactions, err := t.exec(ctx, "prune reactions", `DELETE FROM reactions`+of, ids)
 	if err != nil {
 		return Pruned{}, err
 	}
-	activities, err := t.exec(ctx, "prune activities", `DELETE FROM activities WHERE uri = ANY($1)`, uris)
+	activities, err := t.exec(ctx, "prune activities", `DELETE FROM activities WHERE id = ANY($1)`, ids)
 	return Pruned{Activities: int(activities), Reactions: int(reactions)}, err
 }
 

@@ -39,7 +39,7 @@ func (h *history) arrives(ago time.Duration, kind string, actor, uri, object voc
 		direction = db.Outbound
 	}
 	write(h.t, h.c, h.u, func(ctx context.Context, tx *db.Tx) error {
-		if _, err := tx.Claim(ctx, []vocab.ID{uri}); err != nil {
+		if _, err := tx.Claim(ctx, by(actor, uri)); err != nil {
 			return err
 		}
 		err := tx.AddActivity(ctx, db.Activity{ID: h.id(ago), URI: uri, Direction: direction, Type: kind, Actor: actor, Object: object, Published: now, Raw: mustJSON(raw)})
@@ -344,7 +344,7 @@ func TestPrunedActivitiesDoNotComeBack(t *testing.T) {
 	h.posts(old, bob, "1", nil)
 	h.prune(false)
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		fresh, err := tx.Claim(ctx, []vocab.ID{bob + "/1/create"})
+		fresh, err := tx.Claim(ctx, by(bob, bob+"/1/create"))
 		if len(fresh) > 0 {
 			t.Error("the id of a pruned activity can be taken again")
 		}

@@ -46,9 +46,10 @@ func (t *Tx) Relationship(ctx context.Context, kind string, actor vocab.ID) (*Re
 		WHERE actor_uri = $1 AND type = $2 AND relation = ''`, actor, kind)
 }
 
-// RelationshipBy returns the follow of a type that this Follow made, nil when there is none.
-func (t *Tx) RelationshipBy(ctx context.Context, kind string, activity vocab.ID) (*Relationship, error) {
-	return one[Relationship](ctx, t, "read relationship", `SELECT `+relationshipColumns+` FROM relationships
+// RelationshipsBy returns the follows of a type that a Follow with this uri made: more than one where two actors of one
+// server use the same.
+func (t *Tx) RelationshipsBy(ctx context.Context, kind string, activity vocab.ID) ([]Relationship, error) {
+	return collect[Relationship](ctx, t, "read relationship", `SELECT `+relationshipColumns+` FROM relationships
 		WHERE activity_uri = $1 AND type = $2 AND relation = ''`, activity, kind)
 }
 
@@ -171,10 +172,10 @@ func (t *Tx) ActorCalled(ctx context.Context, name, host string) (*vocab.Actor, 
 	return vocab.ParseActor(found[0].Raw)
 }
 
-// HoldsOf tells whether anything of the actor is here: a relationship, an activity, or an object that it wrote.
-func (t *Tx) HoldsOf(ctx context.Context, actor vocab.ID) (holds bool, err error) {
-	err = t.row(ctx, "look for what is of an actor", `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = $1) OR EXISTS (SELECT FROM activities WHERE actor_uri = $1)
-		OR EXISTS (SELECT FROM objects WHERE raw -> 'attributedTo' @> to_jsonb($1::text))`, []any{string(actor)}, &holds)
+// HoldsOf tells whether anything of the actor is here: a relationship, an activity but one, or an object that it wrote.
+func (t *Tx) HoldsOf(ctx context.Context, actor, but vocab.ID) (holds bool, err error) {
+	err = t.row(ctx, "look for what is of an actor", `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = $1) OR EXISTS (SELECT FROM activities WHERE actor_uri = $1 AND uri <> $2)
+		OR EXISTS (SELECT FROM objects WHERE raw -> 'attributedTo' @> to_jsonb($1::text))`, []any{string(actor), string(but)}, &holds)
 	return holds, err
 }
 

@@ -49,9 +49,9 @@ func (c *Cluster) AddReport(ctx context.Context, r Report, forInstance bool) (ad
 	}
 	tag, err := c.instance.Exec(ctx, `WITH here AS (SELECT array_agg(username ORDER BY username) AS names FROM users WHERE username = ANY($6) AND state <> 'creating')
 		INSERT INTO reports (digest, activity, actor, host, objects, users, content, received_at)
-		SELECT $1, $2, $3, $4, $5, coalesce(names, '{}'), $7, $8 FROM here WHERE names IS NOT NULL OR $9
+		SELECT $1, $2, $3, $4, $5, coalesce(names, '{}'), $7, $8 FROM here WHERE (names IS NOT NULL OR $9) AND NOT EXISTS (SELECT FROM reports WHERE digest = $10)
 		ON CONFLICT (digest) DO NOTHING`,
-		digest(r.Activity), r.Activity, r.Actor, host, texts(r.Objects), r.Users, r.Content, r.ReceivedAt, forInstance)
+		Owned{r.Activity, r.Actor}.key(), r.Activity, r.Actor, host, texts(r.Objects), r.Users, r.Content, r.ReceivedAt, forInstance, digest(r.Activity))
 	return tag.RowsAffected() == 1, storeFault("store report", err)
 }
 

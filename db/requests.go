@@ -42,13 +42,11 @@ func (t *Tx) AddRequest(ctx context.Context, r Request, now time.Time) error {
 	return err
 }
 
-// RequestedBy returns the sender of a request, empty when the activity is none.
-func (t *Tx) RequestedBy(ctx context.Context, activity vocab.ID) (vocab.ID, error) {
-	by, err := one[struct{ Actor vocab.ID }](ctx, t, "read request", `SELECT actor_uri FROM requests WHERE activity_uri = $1`, activity)
-	if err != nil || by == nil {
-		return "", err
-	}
-	return by.Actor, nil
+// RequestedBy returns the senders of the requests with this activity's uri: more than one where two actors of one server use
+// the same.
+func (t *Tx) RequestedBy(ctx context.Context, activity vocab.ID) (senders []vocab.ID, err error) {
+	err = t.query(ctx, "read request", column(&senders), `SELECT actor_uri FROM requests WHERE activity_uri = $1 ORDER BY actor_uri`, activity)
+	return senders, err
 }
 
 // AcceptRequests gives an actor's requests their places in the feed, and lets its private messages come as others do.
@@ -56,26 +54,26 @@ func (t *Tx) AcceptRequests(ctx context.Context, actor vocab.ID, now time.Time) 
 	if _, err := t.execBeside(ctx, "remember correspondent", `INSERT INTO correspondents VALUES ($1, $2) ON CONFLICT DO NOTHING`, actor, now); err != nil {
 		return err
 	}
-	_, err := t.execBeside(ctx, "accept requests", `WITH accepted AS (DELETE FROM requests WHERE actor_uri = $1 RETURNING activity_uri)
+	_, err := t.execBeside(ctx, "accept requests", `WITH accepted AS (DELETE FROM requests WHERE actor_uri = $1 RETURNING activity_uri, actor_uri)
 		INSERT INTO feed (id, activity_uri, actor_uri, published) SELECT gen_random_uuid(), a.uri, a.actor_uri, a.published
-		FROM accepted JOIN activities a ON a.uri = accepted.activity_uri ON CONFLICT DO NOTHING`, actor)
+		FROM accepted JOIN activities a ON a.uri = accepted.activity_uri AND a.actor_uri = accepted.actor_uri ON CONFLICT DO NOTHING`, actor)
 	return err
 }
 
 // removed removes the activities and objects of requests that a WITH query named gone has removed.
-const removed = `, acts AS (DELETE FROM activities a USING gone WHERE a.uri = gone.activity_uri RETURNING a.object_uri, a.actor_uri)
+const removed = `, acts AS (DELETE FROM activities a USING gone WHERE a.uri = gone.activity_uri AND a.actor_uri = gone.actor_uri RETURNING a.object_uri, a.actor_uri)
 	DELETE FROM objects o USING acts WHERE o.uri = acts.object_uri AND o.raw ->> 'attributedTo' = acts.actor_uri`
 
 // RemoveRequests removes an actor's requests, with what they are about.
 func (t *Tx) RemoveRequests(ctx context.Context, actor vocab.ID) error {
-	_, err := t.exec(ctx, "remove requests", `WITH gone AS (DELETE FROM requests WHERE actor_uri = $1 RETURNING activity_uri)`+removed, actor)
+	_, err := t.exec(ctx, "remove requests", `WITH gone AS (DELETE FROM requests WHERE actor_uri = $1 RETURNING activity_uri, actor_uri)`+removed, actor)
 	return err
 }
 
 // pruneRequests removes the requests that waited too long.
 func pruneRequests(ctx context.Context, t *Tx, p Pruning, _ reached) (did Pruned, next *reached, err error) {
-	n, err := t.exec(ctx, "prune requests", `WITH gone AS (DELETE FROM requests WHERE activity_uri IN
-		(SELECT activity_uri FROM requests WHERE requested_at < $1 ORDER BY requested_at LIMIT $2) RETURNING activity_uri)`+removed,
+	n, err := t.exec(ctx, "prune requests", `WITH gone AS (DELETE FROM requests WHERE (activity_uri, actor_uri) IN
+		(SELECT activity_uri, actor_uri FROM requests WHERE requested_at < $1 ORDER BY requested_at LIMIT $2) RETURNING activity_uri, actor_uri)`+removed,
 		p.Deliveries.Now.Add(-keptRequest), pruneBatch)
 	if n == pruneBatch && !p.DryRun {
 		next = &reached{}
@@ -84,7 +82,7 @@ func pruneRequests(ctx context.Context, t *Tx, p Pruning, _ reached) (did Pruned
 }
 
 // isRequest holds for an activity that waits among the requests.
-const isRequest = `EXISTS (SELECT FROM requests q WHERE q.activity_uri = a.uri)`
+const isRequest = `EXISTS (SELECT FROM requests q WHERE q.activity_uri = a.uri AND q.actor_uri = a.actor_uri)`
 
 // Requests returns up to n requests after a place, the newest first, and large ones as Feed does.
 func (t *Tx) Requests(ctx context.Context, after *Place, n int) ([]FeedItem, error) {

@@ -59,7 +59,7 @@ type TracedJob struct {
 func (t *Tx) Trace(ctx context.Context, id, me vocab.ID) (r Trace, err error) {
 	r.Activities, err = collect[TracedActivity](ctx, t, "trace activity", `SELECT a.uri, a.type, a.direction, a.actor_uri, a.created_at, f.id IS NOT NULL, `+
 		strings.ReplaceAll(involves("a.raw"), "$1", "$2")+`
-		FROM activities a LEFT JOIN feed f ON f.activity_uri = a.uri WHERE a.uri = $1 OR a.object_uri = $1 ORDER BY a.uri = $1 DESC, a.id DESC LIMIT $3`, id, me, maxTraced)
+		FROM activities a LEFT JOIN feed f ON f.activity_uri = a.uri AND f.actor_uri = a.actor_uri WHERE a.uri = $1 OR a.object_uri = $1 ORDER BY a.uri = $1 DESC, a.id DESC LIMIT $3`, id, me, maxTraced)
 	if err != nil {
 		return r, err
 	}
@@ -70,8 +70,9 @@ func (t *Tx) Trace(ctx context.Context, id, me vocab.ID) (r Trace, err error) {
 	if r.Poison, err = one[TracedPoison](ctx, t, "trace poison", `SELECT created_at, reason FROM poison WHERE uri = $1`, id); err != nil {
 		return r, err
 	}
-	err = t.row(ctx, "trace id", `SELECT (SELECT seen_at FROM seen WHERE digest = $1), (SELECT deleted_at FROM tombstones WHERE digest = $1)`,
-		[]any{digest(id)}, &r.SeenAt, &r.DeletedAt)
+	from, to := keysOf(id)
+	err = t.row(ctx, "trace id", `SELECT (SELECT min(seen_at) FROM seen WHERE digest BETWEEN $1 AND $2), (SELECT min(deleted_at) FROM tombstones WHERE digest BETWEEN $1 AND $2)`,
+		[]any{from, to}, &r.SeenAt, &r.DeletedAt)
 	if err != nil {
 		return r, err
 	}

@@ -116,8 +116,8 @@ func (u *unsent) queueActivities(b *pgx.Batch) {
 	b.Queue(`INSERT INTO activities (id, uri, direction, type, actor_uri, object_uri, published, raw)
 		SELECT id, uri, direction, type, actor_uri, nullif(object_uri, ''), published, raw::jsonb
 		FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::text[])
-			AS a (id, uri, direction, type, actor_uri, object_uri, published, raw) ORDER BY uri
-		ON CONFLICT (uri) DO NOTHING`, ids, uris, directions, types, actors, objects, published, raws)
+			AS a (id, uri, direction, type, actor_uri, object_uri, published, raw) ORDER BY uri, actor_uri
+		ON CONFLICT (uri, actor_uri) DO NOTHING`, ids, uris, directions, types, actors, objects, published, raws)
 }
 
 func (u *unsent) queueFeed(b *pgx.Batch) {
@@ -130,8 +130,8 @@ func (u *unsent) queueFeed(b *pgx.Batch) {
 		ids[i], activities[i], actors[i], published[i] = e.ID, string(e.Activity), string(e.Actor), e.Published
 	}
 	b.Queue(`INSERT INTO feed (id, activity_uri, actor_uri, published)
-		SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::timestamptz[]) AS f (id, activity_uri, actor_uri, published) ORDER BY activity_uri
-		ON CONFLICT (activity_uri) DO NOTHING`, ids, activities, actors, published)
+		SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::timestamptz[]) AS f (id, activity_uri, actor_uri, published) ORDER BY actor_uri, activity_uri
+		ON CONFLICT (actor_uri, activity_uri) DO NOTHING`, ids, activities, actors, published)
 }
 
 func (u *unsent) queueReactions(b *pgx.Batch) {

@@ -18,7 +18,7 @@ func TestATransactionReadsWhatItHasJustAdded(t *testing.T) {
 	c, u := alice(t)
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
 		a, o, e := note(bob, 1, now)
-		if _, err := tx.ClaimAhead(ctx, []vocab.ID{a.URI}, []vocab.ID{bob}, []vocab.ID{o.URI}); err != nil {
+		if _, err := tx.ClaimAhead(ctx, by(bob, a.URI), []vocab.ID{bob}, by(bob, o.URI)); err != nil {
 			return err
 		}
 		if there, err := tx.Object(ctx, o.URI); there != nil || err != nil {
@@ -53,7 +53,7 @@ func TestAnObjectThatWasAddedAndSentIsThereForTheRestOfTheTransaction(t *testing
 	c, u := alice(t)
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
 		a, o, _ := note(bob, 1, now)
-		if _, err := tx.ClaimAhead(ctx, []vocab.ID{a.URI}, []vocab.ID{bob}, []vocab.ID{o.URI}); err != nil {
+		if _, err := tx.ClaimAhead(ctx, by(bob, a.URI), []vocab.ID{bob}, by(bob, o.URI)); err != nil {
 			return err
 		}
 		if added, err := tx.AddObject(ctx, o); !added || err != nil {
@@ -77,7 +77,7 @@ func TestWhatWasReadAheadIsForgottenWhenItChanges(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.ClaimAhead(ctx, []vocab.ID{bob + "/1"}, []vocab.ID{bob, carol}, []vocab.ID{post})
+		_, err := tx.ClaimAhead(ctx, by(bob, bob+"/1"), []vocab.ID{bob, carol}, by(bob, post))
 		if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func TestWhatWasReadAheadIsForgottenWhenItChanges(t *testing.T) {
 		if err := addNote(ctx, tx, bob, 1, now); err != nil {
 			return err
 		}
-		if _, err := tx.BuryObject(ctx, post, []byte(headline), now); err != nil {
+		if _, err := tx.BuryObject(ctx, db.Grave{URI: post, Author: bob, Tombstone: []byte(headline)}, now); err != nil {
 			return err
 		}
 		if o, err := tx.Object(ctx, post); o == nil || o.DeletedAt == nil || err != nil {
@@ -120,8 +120,8 @@ func TestAnObjectThatAnotherTransactionStoredMeanwhileIsSeenByTheNextRun(t *test
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
 		runs++
 		a, o, _ := note(bob, 1, now)
-		fresh, err := tx.ClaimAhead(ctx, []vocab.ID{a.URI}, nil, []vocab.ID{o.URI})
-		if err != nil || !fresh[a.URI] {
+		fresh, err := tx.ClaimAhead(ctx, by(bob, a.URI), nil, by(bob, o.URI))
+		if err != nil || !fresh[db.Owned{ID: a.URI, Actor: bob}] {
 			t.Errorf("run %d: ClaimAhead = %v, %v", runs, fresh, err)
 		}
 		if runs == 1 {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -206,8 +207,336 @@ func (m *manyNames) saysOf(p peertest.Posted, follows bool) {
 	}
 }
 
-var idn02 = attack{id: "IDN-02", sends: "an id that mallory has used, undone, deleted or written under before, in the next activity of somebody else on that server", later: "the next release"}
+var idn02 = attack{id: "IDN-02", sends: "mallory uses, undoes, deletes and writes under ids; then somebody else on that server uses them: in a Follow, a Like, and in notes for one and for two users, also while the engine restarts",
+	happens: "what the other one does takes effect and is shown, as if mallory had never been: claims, undone ids, tombstones and activities are an actor's. Whose an object is says its server, asked once for each activity; nobody takes back by the same way what it shows as another's",
+	changes: true, asks: 20, play: func(s *siege) {
+		q := newSquat(s)
+		q.follows()
+		q.likes()
+		q.writes()
+		q.overwrites()
+		q.restarts()
+	}}
 
-var idn03 = attack{id: "IDN-03", sends: "Undo and Delete of thousands of invented ids, to many users", later: "the next release"}
+// squat is mallory's server with carol, who is honest, and whose ids mallory uses before her. dave on the same server has
+// nothing to do with it.
+type squat struct {
+	*siege
+	carol, dave *peertest.Actor
+}
 
-var idn04 = attack{id: "IDN-04", sends: "notes whose author is a number, a bare name, or somebody of another server inside a list", later: "the next release"}
+func newSquat(s *siege) *squat {
+	return &squat{siege: s, carol: s.p.Actor("/users/carol"), dave: s.p.Actor("/users/dave")}
+}
+
+// by returns an activity of a's under an id of anybody's.
+func (q *squat) by(a *peertest.Actor, id, kind string, object any) vocab.Doc {
+	return vocab.Doc{"id": id, "type": kind, "actor": string(a.ID), "object": object, "to": []any{q.alice.ID, everybody}}
+}
+
+// noteBy returns a note of a's under an id of anybody's.
+func (q *squat) noteBy(a *peertest.Actor, id, content string) vocab.Doc {
+	return vocab.Doc{"id": id, "type": "Note", "attributedTo": string(a.ID), "content": content, "to": []any{q.alice.ID, everybody}}
+}
+
+func (q *squat) sends(a *peertest.Actor, activity vocab.Doc) {
+	q.Helper()
+	q.accepted(q.post(a, q.alice.ID+"/inbox", activity))
+}
+
+// shown wants a feed of a user's to show an activity as that actor's, once, and as nobody else's on the server unless they
+// are named.
+func (q *squat) shown(u *enginetest.User, feed string, a *peertest.Actor, activity string, others ...*peertest.Actor) {
+	q.Helper()
+	q.settle()
+	var by []string
+	for _, item := range u.Feed(q, feed) {
+		if item.ActivityURI == activity {
+			by = append(by, item.ActorURI)
+		}
+	}
+	want := []string{string(a.ID)}
+	for _, o := range others {
+		want = append(want, string(o.ID))
+	}
+	slices.Sort(by)
+	slices.Sort(want)
+	if !slices.Equal(by, want) {
+		q.Errorf("%s of %s shows %s by %q, want %q", feed, u.Name, activity, by, want)
+	}
+}
+
+// follows: an id that mallory liked under.
+func (q *squat) follows() {
+	q.Helper()
+	id := q.id(q.carol, "follow")
+	q.sends(q.mallory, q.by(q.mallory, id, "Like", q.note))
+	before := len(q.p.Posted())
+	q.sends(q.carol, q.by(q.carol, id, "Follow", q.alice.ID))
+	q.sends(q.dave, q.by(q.dave, q.id(q.dave, "follow"), "Follow", q.alice.ID))
+	q.shown(q.alice, "notifications", q.carol, id, q.mallory)
+	q.shown(q.alice, "notifications", q.dave, q.id(q.dave, "follow"))
+	answered := map[string]int{}
+	for _, p := range q.p.Posted()[before:] {
+		d, err := vocab.ParseDoc(p.Content)
+		if err != nil {
+			q.Fatal(err)
+		}
+		answered[p.URL.Path+" "+d.Text("type")+" "+d.Sub("object").Text("id")]++
+	}
+	if len(answered) != 2 || answered["/users/carol/inbox Accept "+id] != 1 {
+		q.Errorf("it was answered %v, want an Accept of each Follow", answered)
+	}
+}
+
+// likes: an id that mallory took back before it came.
+func (q *squat) likes() {
+	q.Helper()
+	id := q.id(q.carol, "like")
+	q.sends(q.mallory, q.by(q.mallory, q.id(q.mallory, "undo"), "Undo", id))
+	q.sends(q.carol, q.by(q.carol, id, "Like", q.note))
+	q.sends(q.dave, q.by(q.dave, q.id(q.dave, "like"), "Like", q.note))
+	q.shown(q.alice, "notifications", q.carol, id)
+	q.shown(q.alice, "notifications", q.dave, q.id(q.dave, "like"))
+	for _, a := range []*peertest.Actor{q.carol, q.dave} {
+		if n := len(q.alice.Column(q, `SELECT activity_uri FROM reactions WHERE actor_uri = $1`, string(a.ID))); n != 1 {
+			q.Errorf("%s likes %d notes, want 1", a.ID, n)
+		}
+	}
+	// What carol takes back herself stays taken back.
+	q.sends(q.carol, q.by(q.carol, q.id(q.carol, "undo"), "Undo", q.id(q.carol, "like2")))
+	q.sends(q.carol, q.by(q.carol, q.id(q.carol, "like2"), "Dislike", q.note))
+	if kinds := q.alice.Column(q, `SELECT type FROM reactions WHERE actor_uri = $1`, string(q.carol.ID)); !slices.Equal(kinds, []string{"Like"}) {
+		q.Errorf("carol's reactions are %q, want the Like alone", kinds)
+	}
+}
+
+// writes: an id that mallory created something else under, of a note that mallory deleted before it came.
+func (q *squat) writes() {
+	q.Helper()
+	create, note := q.id(q.carol, "create"), q.id(q.carol, "note")
+	q.sends(q.mallory, q.by(q.mallory, create, "Create", q.noteBy(q.mallory, q.id(q.mallory, "note"), "mallory's own")))
+	q.sends(q.mallory, q.by(q.mallory, q.id(q.mallory, "delete"), "Delete", note))
+	asked := len(q.p.Asked())
+	q.sends(q.carol, q.by(q.carol, create, "Create", q.noteBy(q.carol, note, "carol's words")))
+	q.shown(q.alice, "main", q.carol, create, q.mallory)
+	q.holds(q.alice, note, q.carol, "carol's words")
+	q.holds(q.alice, q.id(q.mallory, "note"), q.mallory, "mallory's own")
+	if n := len(q.p.Asked()) - asked; n != 0 {
+		q.Errorf("their server was asked %d times, and nobody needed to know", n)
+	}
+	q.sends(q.mallory, q.by(q.mallory, q.id(q.mallory, "undo2"), "Undo", create)) // mallory's own is nothing that can be undone
+	q.shown(q.alice, "main", q.carol, create, q.mallory)
+}
+
+// holds wants a user to have an object as an actor's.
+func (q *squat) holds(u *enginetest.User, id string, a *peertest.Actor, content string) {
+	q.Helper()
+	got := u.Column(q, `SELECT concat(raw ->> 'attributedTo', ' ', raw ->> 'content') FROM objects WHERE uri = $1`, id)
+	if !slices.Equal(got, []string{string(a.ID) + " " + content}) {
+		q.Errorf("%s has %q of %s, want %q by %s", u.Name, got, id, content, a.ID)
+	}
+}
+
+// overwrites: a note that mallory wrote under the same id, for one user and for two, and one that mallory wrote and deleted.
+func (q *squat) overwrites() {
+	q.Helper()
+	for _, way := range []string{"one", "both", "deleted"} {
+		create, note := q.id(q.carol, way+"-create"), q.id(q.carol, way+"-note")
+		users, inbox := []*enginetest.User{q.alice}, q.alice.ID+"/inbox"
+		if way == "both" {
+			users, inbox = append(users, q.bob), q.home.URL+"/inbox"
+		}
+		var to []any
+		for _, u := range users {
+			to = append(to, u.ID)
+		}
+		to = append(to, everybody)
+		q.accepted(q.post(q.mallory, inbox, but(q.by(q.mallory, create, "Create", q.noteBy(q.mallory, note, "a lie")), "to", to)))
+		q.settle()
+		if way == "deleted" {
+			q.sends(q.mallory, q.by(q.mallory, note+"-delete", "Delete", note))
+		} else {
+			q.holds(q.alice, note, q.mallory, "a lie")
+		}
+		q.brought(q.mallory, note) // which is not there yet, as the engine may remember
+		q.shows(q.p, q.noteBy(q.carol, note, "carol's words"))
+		asked := len(q.p.Asked())
+		q.accepted(q.post(q.carol, inbox, but(q.by(q.carol, create, "Create", q.noteBy(q.carol, note, "carol's words")), "to", to)))
+		q.sends(q.dave, q.by(q.dave, q.id(q.dave, way+"-create"), "Create", q.noteBy(q.dave, q.id(q.dave, way+"-note"), "as ever")))
+		for _, u := range users {
+			q.shown(u, "main", q.carol, create)
+			q.holds(u, note, q.carol, "carol's words")
+		}
+		q.shown(q.alice, "main", q.dave, q.id(q.dave, way+"-create"))
+		q.askedOnce(asked, note)
+
+		// Nor does mallory get it by the way that carol did.
+		asked = len(q.p.Asked())
+		again := q.id(q.mallory, way+"-again")
+		q.sends(q.mallory, q.by(q.mallory, again, "Create", q.noteBy(q.mallory, note, "a lie")))
+		q.settle()
+		q.holds(q.alice, note, q.carol, "carol's words")
+		q.askedOnce(asked, note)
+		enginetest.Eventually(q, "mallory's is remembered as ignored", func() bool {
+			return q.count("lightweb", `SELECT count(*) FROM ignored WHERE reason = 'contested' AND digest = sha256(convert_to($1, 'UTF8'))`, again) == 1
+		})
+	}
+}
+
+// askedOnce wants the server to have been asked for one thing once, and for nothing else.
+func (q *squat) askedOnce(before int, id string) {
+	q.Helper()
+	known := []string{"/users/mallory", "/users/carol", "/users/dave"}
+	asked := slices.DeleteFunc(q.p.Asked()[before:], func(path string) bool { return slices.Contains(known, path) })
+	if want := strings.TrimPrefix(id, q.p.Origin); !slices.Equal(asked, []string{want}) {
+		q.Errorf("their server was asked for %q, want %s once", asked, want)
+	}
+}
+
+// restarts: the engine dies while their server, which is down, is asked.
+func (q *squat) restarts() {
+	q.Helper()
+	create, note := q.id(q.carol, "late-create"), q.id(q.carol, "late-note")
+	q.sends(q.mallory, q.by(q.mallory, create, "Create", q.noteBy(q.mallory, note, "a lie")))
+	q.settle()
+	path := strings.TrimPrefix(note, q.p.Origin)
+	q.p.Answer(path, http.StatusServiceUnavailable)
+	q.sends(q.carol, q.by(q.carol, create, "Create", q.noteBy(q.carol, note, "carol's words")))
+	enginetest.Eventually(q, "their server is asked", func() bool { return slices.Contains(q.p.Asked(), path) })
+	q.sends(q.dave, q.by(q.dave, q.id(q.dave, "late-create"), "Create", q.noteBy(q.dave, q.id(q.dave, "late-note"), "as ever")))
+	enginetest.Eventually(q, "nobody waits for carol's", func() bool {
+		return slices.ContainsFunc(q.alice.Feed(q, "main"), func(i enginetest.Item) bool { return i.ActivityURI == q.id(q.dave, "late-create") })
+	})
+	q.home.Kill()
+	q.shows(q.p, q.noteBy(q.carol, note, "carol's words"))
+	q.home.Start(q)
+	q.shown(q.alice, "main", q.carol, create)
+	q.holds(q.alice, note, q.carol, "carol's words")
+}
+
+var idn03 = attack{id: "IDN-03", sends: "somebody who has nothing to do with anybody here undoes and deletes 400 things that never came, naming alice and bob; carol, whom alice follows, does so with two of hers, which come later",
+	happens: "the stranger's leave no row; carol's are remembered, and what comes of them later takes no effect", changes: true, asks: 5, play: func(s *siege) {
+		stranger := s.p.Actor("/users/idn-03-nobody")
+		s.accepted(s.post(stranger, s.home.URL+"/inbox", s.openly(s.does(stranger, "Undo", s.id(stranger, "thing")))))
+		s.settle()
+		s.untouched(func() {
+			s.at32(400, func(n int) {
+				thing, kind := s.id(stranger, fmt.Sprint("thing-", n)), []string{"Undo", "Delete"}[n%2]
+				d := vocab.Doc{"id": thing + "/gone", "type": kind, "actor": string(stranger.ID), "object": thing, "to": []any{s.alice.ID, s.bob.ID}}
+				if n%4 == 0 {
+					d["object"] = vocab.Doc{"id": thing, "type": "Like", "actor": string(stranger.ID), "object": s.note}
+				}
+				s.answered(s.post(stranger, s.home.URL+"/inbox", d), 202, 429)
+			})
+		})
+		if n := s.count("lightweb", `SELECT count(*) FROM acquaintances WHERE actor_uri = $1`, string(stranger.ID)); n != 0 {
+			s.Errorf("%d users are said to know the stranger", n)
+		}
+		like, create := s.like(s.carol, "like"), s.create(s.carol, "create")
+		s.accepted(s.post(s.carol, s.home.URL+"/inbox", s.openly(s.does(s.carol, "Undo", like["id"]))))
+		s.accepted(s.post(s.carol, s.home.URL+"/inbox", s.openly(s.does(s.carol, "Delete", create.Sub("object")["id"]))))
+		s.settle()
+		s.unchanged(func() {
+			s.accepted(s.post(s.carol, s.alice.ID+"/inbox", like))
+			s.accepted(s.post(s.carol, s.alice.ID+"/inbox", create))
+			s.settle()
+		})
+	}}
+
+var idn04 = attack{id: "IDN-04", sends: "notes whose author is a number, a bare name, a neighbour, or somebody of another server inside a list, created and boosted, and embedded in a Like; carol, who is one of those named, writes beside it",
+	happens: "400 where somebody of another server is said to have written; else the sender is the author, and nobody else is named as one, in `activity` and `object` alike", changes: true, asks: 12, play: func(s *siege) {
+		me, dan := string(s.mallory.ID), s.p.Origin+"/users/dan"
+		person := vocab.Doc{"id": me, "type": "Person", "name": "The Pope"}
+		for n, by := range []any{1, true, string(s.carol.ID), []any{me, string(s.carol.ID)}, []any{person, vocab.Doc{"id": string(s.carol.ID), "type": "Person"}}, []any{dan, me}} {
+			d := s.create(s.mallory, fmt.Sprint("refused-", n))
+			d.Sub("object")["attributedTo"] = by
+			s.refused(s.mallory, d)
+		}
+		var notes []string
+		for n, by := range []any{"1", "alice", []any{"alice", me}, []any{"1", person}, []any{dan, person}, []any{me, dan}, nil} {
+			d := s.create(s.mallory, fmt.Sprint("taken-", n))
+			d["attributedTo"] = string(s.carol.ID)
+			d.Sub("object")["attributedTo"] = by
+			d.Sub("object")["attachment"] = []any{vocab.Doc{"type": "Image", "url": "https://p.example/i", "attributedTo": "alice", "actor": string(s.carol.ID)}}
+			s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", d))
+			notes = append(notes, d.Sub("object").Text("id"))
+			s.shows(s.p, but(d.Sub("object"), "id", d.Sub("object").Text("id")+"-boosted"))
+			s.brought(s.mallory, d.Sub("object").Text("id")+"-boosted")
+		}
+		like := s.like(s.mallory, "like")
+		like["instrument"] = vocab.Doc{"id": s.id(s.mallory, "x"), "type": "Note", "attributedTo": "alice", "actor": "carol"}
+		s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", like))
+		offer := s.does(s.mallory, "Offer", vocab.Doc{"id": s.id(s.mallory, "offered"), "type": "Thing", "attributedTo": "alice", "actor": "carol"})
+		s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", s.openly(offer)))
+		honest := s.create(s.carol, "honest")
+		s.accepted(s.post(s.carol, s.alice.ID+"/inbox", honest))
+		s.settle()
+		for _, id := range notes {
+			if by := s.alice.Column(s, `SELECT raw ->> 'attributedTo' FROM objects WHERE uri = $1`, id); len(by) != 1 || strings.Contains(by[0], "alice") || strings.Contains(by[0], `"1"`) {
+				s.Errorf("%s is stored as by %q", id, by)
+			}
+		}
+		s.namesOnlyAuthors(honest.Sub("object").Text("id"))
+	}}
+
+// brought boosts something.
+func (s *siege) brought(a *peertest.Actor, id string) {
+	s.Helper()
+	s.answered(s.post(a, s.alice.ID+"/inbox", s.openly(s.does(a, "Announce", id))), 202)
+}
+
+// namesOnlyAuthors wants alice's feeds to name nobody of mallory's as an author but mallory, and carol of what is hers.
+func (s *siege) namesOnlyAuthors(honest string) {
+	s.Helper()
+	seen := map[string]bool{}
+	for _, feed := range []string{"main", "notifications"} {
+		s.pages("/api/feed?limit=100&feed="+feed, func(page vocab.Doc) string {
+			for _, item := range page.Subs("items") {
+				if !strings.Contains(string(item.JSON()), "idn-04") {
+					continue
+				}
+				want := string(s.mallory.ID)
+				if strings.Contains(string(item.JSON()), honest) {
+					want = string(s.carol.ID)
+				}
+				seen[want] = true
+				liked := item.Text("type") == "Like" // what alice wrote
+				for _, by := range authors(item) {
+					if by != want && !(liked && by == s.alice.ID) {
+						s.Errorf("the feed names %s in %s", by, item.JSON())
+					}
+				}
+				if o := item.Sub("object"); o != nil && !liked && (o.Text("attributedTo") != item.Text("authorUri") || item.Text("authorUri") != want) {
+					s.Errorf("the author is %s in the item and %s in the object", item.Text("authorUri"), o.Text("attributedTo"))
+				}
+			}
+			if page.Text("next") == "" {
+				return ""
+			}
+			return "/api/feed?limit=100&feed=" + feed + "&cursor=" + url.QueryEscape(page.Text("next"))
+		})
+	}
+	if len(seen) != 2 {
+		s.Errorf("the feeds show things by %v, want mallory's and carol's", seen)
+	}
+}
+
+// authors returns all that a document says of who made it or anything in it.
+func authors(v any) (all []string) {
+	switch v := v.(type) {
+	case []any:
+		for _, one := range v {
+			all = append(all, authors(one)...)
+		}
+	case vocab.Doc:
+		for name, value := range v {
+			if name == "attributedTo" || name == "actor" || name == "authorUri" || name == "actorUri" {
+				all = append(all, fmt.Sprint(value))
+				continue
+			}
+			all = append(all, authors(value)...)
+		}
+	}
+	return all
+}

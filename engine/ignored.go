@@ -19,6 +19,7 @@ var ignoredBecause = map[string]string{
 	inbox.IgnoredNoEffect:   "it changes nothing here: what it is about is not here, or is newer already",
 	inbox.IgnoredRelay:      "a relay passed it on, and nobody here follows its author, or its author's server does not show it",
 	inbox.IgnoredUnproven:   "somebody passed it on without a proof by its author, and its author's server does not confirm it",
+	inbox.IgnoredContested:  "another actor of that server uses the id of what it brings, and that server does not show it as the sender's",
 	inbox.IgnoredSenderGone: "it waited for a user's database until its sender was deleted",
 	inbox.IgnoredReport:     "it is a report that is about nobody here",
 }

@@ -39,6 +39,10 @@ var playedBy = []struct{ says, tests string }{
 	{"A Delete or Undo is always passed on", "engine/inbox.TestForwarding engine/inbox.TestForwardingHasAnEndForEachSender"},
 	{"An activity, object or key of another server's origin", "ORG-01 ORG-02 ORG-04 ORG-10 SIG-05"},
 	{"What is embedded in an Announce", "ORG-16 ORG-17"},
+	{"What somebody does under an id takes nothing", "IDN-02 db.TestAnIDThatOneActorTookIsFreeForAnother db.TestADeletionKeepsNobodyElsesObjectAway"},
+	{"Whose an object is says its server", "IDN-02 engine/inbox.TestWhoseAnObjectIsSaysItsServer"},
+	{"What strangers undo or delete", "IDN-03 engine/inbox.TestWhatStrangersTakeAwayIsChargedToTheirDomain"},
+	{"Nobody is shown as an author", "IDN-04 engine/vocab.TestShow engine/vocab.TestWithOwnAuthors"},
 	{"A relay is believed no more", "engine/inbox.TestWhatRelaysPassOn engine.TestRelays"},
 	{"Only the relay's own actor answers", "engine/inbox.TestAnswersOfRelays"},
 	{"Requests to other servers go through one door", "engine.TestEveryPackageKeepsToItsFloorAndDoors engine/transport.TestGuardStandsAtTheDialer engine/transport.TestGuardRefusesAddresses engine/transport.TestGuardURL " +

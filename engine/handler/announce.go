@@ -19,7 +19,7 @@ func announce() Handler {
 			if o == nil || !passable(o, r.Actor.ID) || !r.reached() && !r.Mine(o.ID) {
 				return ErrIgnored
 			}
-			if kept, err := keep(ctx, tx, o, r.Now); err != nil || !kept {
+			if kept, err := keep(ctx, tx, o, true, r.Now); err != nil || !kept {
 				return ignoredUnless(err)
 			}
 			err := tx.SetReaction(ctx, db.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: db.Announce, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)

@@ -67,7 +67,7 @@ func part(ctx context.Context, tx Tx, local *actor.Local, s *Sent) error {
 	if _, err := tx.EndRelationship(ctx, db.Follower, s.Target.ID); err != nil {
 		return err
 	}
-	written, err := Written(ctx, tx, follower.Activity)
+	written, err := Written(ctx, tx, db.Owned{ID: follower.Activity, Actor: follower.Actor})
 	if err != nil {
 		return err
 	}

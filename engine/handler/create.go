@@ -32,7 +32,7 @@ func create(local *actor.Local) Handler {
 					return ignoredUnless(err)
 				}
 			}
-			added, err := tx.AddObject(ctx, Stored(o, r.Now))
+			added, err := put(ctx, tx, o, r.isShown(o), r.Now)
 			if err != nil {
 				return err
 			}
@@ -51,7 +51,7 @@ func create(local *actor.Local) Handler {
 			if err != nil {
 				return err
 			}
-			if _, err := keep(ctx, tx, o, s.Now); err != nil {
+			if _, err := keep(ctx, tx, o, false, s.Now); err != nil {
 				return err
 			}
 			return enterFeed(ctx, tx, s.Activity, s.Actor.ID, s.Now)
@@ -97,10 +97,10 @@ func news(ctx context.Context, tx Tx, r *Received, o *vocab.Object) (bool, error
 	return !created, err
 }
 
-// keep stores an object and tells whether it is there and lives, as this author's: one that was deleted before it came
-// does not, and nobody takes over what another one wrote.
-func keep(ctx context.Context, tx Tx, o *vocab.Object, now time.Time) (bool, error) {
-	added, err := tx.AddObject(ctx, Stored(o, now))
+// keep stores an object and tells whether it is there and lives, as this author's: one that its author deleted before it
+// came does not.
+func keep(ctx context.Context, tx Tx, o *vocab.Object, shown bool, now time.Time) (bool, error) {
+	added, err := put(ctx, tx, o, shown, now)
 	if added || err != nil {
 		return added, err
 	}
@@ -116,15 +116,58 @@ func living(ctx context.Context, tx Tx, o *vocab.Object) (bool, error) {
 	return wrote(o.AttributedTo, there)
 }
 
-// asStored writes an object as users' databases hold it: without hidden recipients, with what it names in canonical form.
+// put stores an object and tells whether it did: it was not there, or as somebody else's of the same server, which shows it
+// as this author's. The fault is ErrContested when that server has not been asked.
+func put(ctx context.Context, tx Tx, o *vocab.Object, shown bool, now time.Time) (bool, error) {
+	row := Stored(o, now)
+	added, err := tx.AddObject(ctx, row)
+	if added || err != nil {
+		return added, err
+	}
+	contested, err := isContested(ctx, tx, o)
+	switch {
+	case err != nil || !contested:
+		return false, err
+	case !shown:
+		return false, ErrContested
+	}
+	return true, tx.DisplaceObject(ctx, row)
+}
+
+// isContested tells whether somebody else's object stands, or stood, under the id of one that its author has not deleted.
+func isContested(ctx context.Context, tx Tx, o *vocab.Object) (bool, error) {
+	there, err := tx.Object(ctx, o.ID)
+	if err != nil || there == nil {
+		return false, err
+	}
+	if there.DeletedAt == nil {
+		theirs, err := wrote(o.AttributedTo, there)
+		return !theirs, err
+	}
+	buried, err := tx.IsBuried(ctx, db.Owned{ID: o.ID, Actor: o.AttributedTo})
+	return !buried, err
+}
+
+// isShown tells whether the server of an object shows it as its author's.
+func (r *Received) isShown(o *vocab.Object) bool {
+	for _, f := range r.Fetched {
+		if f.ID == o.ID && f.AttributedTo == o.AttributedTo {
+			return true
+		}
+	}
+	return false
+}
+
+// asStored writes an object as users' databases hold it: without hidden recipients and authors of other servers, with what it
+// names in canonical form.
 func asStored(d vocab.Doc) json.RawMessage {
 	d, _ = d.WithCanonicalIDs()
-	return d.WithoutHidden().JSON()
+	return d.WithOwnAuthors().WithoutHidden().JSON()
 }
 
 // Stored returns an object as it is stored now, for the first time.
 func Stored(o *vocab.Object, now time.Time) db.Object {
-	row := db.Object{ID: uuid.Must(uuid.NewV7()), URI: o.ID, Published: NotAfter(o.Published, now), Raw: asStored(o.Doc), Readable: o.Readable()}
+	row := db.Object{ID: uuid.Must(uuid.NewV7()), URI: o.ID, Author: o.AttributedTo, Published: NotAfter(o.Published, now), Raw: asStored(o.Doc), Readable: o.Readable()}
 	if !o.Updated.IsZero() {
 		at := NotAfter(o.Updated, now)
 		row.UpdatedAt = &at

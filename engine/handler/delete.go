@@ -10,7 +10,7 @@ import (
 )
 
 // remove: an author deleted what it wrote, or an actor itself (ActivityPub §7.4). The object's id is remembered, also
-// when the object never came: it cannot come back.
+// when the object never came, if the user has to do with its author: as that one's it cannot come back.
 func remove() Handler {
 	return Handler{
 		Check: checkDeletable,
@@ -34,7 +34,18 @@ func remove() Handler {
 				}
 				former = o.Type
 			}
-			if _, err := tx.BuryObject(ctx, id, Tombstone(id, former, r.Now), r.Now); err != nil || stored == nil {
+			if stored == nil {
+				known, err := r.remembers(ctx, tx)
+				if err != nil {
+					return err
+				}
+				if !known {
+					r.Unmarked = id
+					return ErrIgnored
+				}
+			}
+			r.Marked = true
+			if _, err := tx.BuryObject(ctx, grave(id, r.Actor.ID, former, r.Now), r.Now); err != nil || stored == nil {
 				return ignoredUnless(err)
 			}
 			return nil
@@ -43,7 +54,7 @@ func remove() Handler {
 			if s.Group != nil {
 				return tx.RemoveGroup(ctx, s.Group.ID)
 			}
-			_, err := tx.BuryObject(ctx, s.Object.URI, s.Activity.Object.Doc.JSON(), s.Now)
+			_, err := tx.BuryObject(ctx, db.Grave{URI: s.Object.URI, Author: s.Actor.ID, Tombstone: s.Activity.Object.Doc.JSON()}, s.Now)
 			return err
 		},
 	}
@@ -80,7 +91,7 @@ func forget(ctx context.Context, tx Tx, r *Received) error {
 	}
 	graves := make([]db.Grave, len(objects))
 	for n, id := range objects {
-		graves[n] = db.Grave{URI: id, Tombstone: Tombstone(id, "", r.Now)}
+		graves[n] = grave(id, r.Actor.ID, "", r.Now)
 	}
 	if _, err := tx.BuryObjects(ctx, graves, r.Now); err != nil {
 		return err
@@ -89,6 +100,10 @@ func forget(ctx context.Context, tx Tx, r *Received) error {
 		return ErrIgnored
 	}
 	return nil
+}
+
+func grave(id, author vocab.ID, formerType string, now time.Time) db.Grave {
+	return db.Grave{URI: id, Author: author, Tombstone: Tombstone(id, formerType, now)}
 }
 
 // Tombstone returns what stands where a deleted object was (ActivityPub §6.4). formerType may be empty.

@@ -94,7 +94,7 @@ func pin(ctx context.Context, tx Tx, r *Received) error {
 		if !follows || o == nil || !readable(o) || !audience.IsPublic(o.Addressing) || !o.AttributedTo.Same(r.Actor.ID) {
 			return ErrIgnored
 		}
-		if kept, err := keep(ctx, tx, o, r.Now); err != nil || !kept {
+		if kept, err := keep(ctx, tx, o, true, r.Now); err != nil || !kept {
 			return ignoredUnless(err)
 		}
 	}

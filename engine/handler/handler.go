@@ -22,18 +22,21 @@ import (
 
 // Tx is what handlers need of the transaction on the user's database. It is valid only during the call.
 type Tx interface {
-	Claim(ctx context.Context, ids []vocab.ID) (map[vocab.ID]bool, error)
+	Claim(ctx context.Context, all []db.Owned) (map[db.Owned]bool, error)
 	AddActivity(ctx context.Context, a db.Activity) error
 	Activity(ctx context.Context, uri vocab.ID) (*db.Activity, error)
+	ActivityBy(ctx context.Context, a db.Owned) (*db.Activity, error)
 	LatestActivity(ctx context.Context, kind string, actor, object vocab.ID) (*db.Activity, error)
-	RemoveActivity(ctx context.Context, uri vocab.ID) error
+	RemoveActivity(ctx context.Context, a db.Owned) error
 	CreatedBefore(ctx context.Context, create, actor, object vocab.ID) (bool, error)
 
 	AddObject(ctx context.Context, o db.Object) (bool, error)
 	Object(ctx context.Context, uri vocab.ID) (*db.Object, error)
 	ReplaceObject(ctx context.Context, uri vocab.ID, raw, readable json.RawMessage, updated time.Time) (bool, error)
 	RecountObject(ctx context.Context, uri vocab.ID, raw json.RawMessage) error
-	BuryObject(ctx context.Context, uri vocab.ID, tombstone json.RawMessage, now time.Time) (bool, error)
+	IsBuried(ctx context.Context, o db.Owned) (bool, error)
+	DisplaceObject(ctx context.Context, o db.Object) error
+	BuryObject(ctx context.Context, g db.Grave, now time.Time) (bool, error)
 	BuryObjects(ctx context.Context, graves []db.Grave, now time.Time) (int64, error)
 	ObjectsBy(ctx context.Context, actor vocab.ID) ([]vocab.ID, error)
 	AddFeedEntry(ctx context.Context, e db.FeedEntry) error
@@ -46,6 +49,7 @@ type Tx interface {
 	EndRelationship(ctx context.Context, kind string, actor vocab.ID) (bool, error)
 	Actor(ctx context.Context, uri vocab.ID) (*vocab.Actor, error)
 	SaveActor(ctx context.Context, a *vocab.Actor, now time.Time) error
+	HoldsOf(ctx context.Context, actor, but vocab.ID) (bool, error)
 	ForgetActor(ctx context.Context, actor vocab.ID) (bool, error)
 
 	SetReaction(ctx context.Context, r db.Reaction, now time.Time) error
@@ -91,6 +95,10 @@ type Handler struct {
 // wrote stays, such as that something was deleted before it came.
 var ErrIgnored = errors.New("the activity is not for this user")
 
+// ErrContested says that somebody else on the sender's server uses the id of the object: only that server can say whose it
+// is. Nothing was done; with the object as its server shows it in Fetched, it will be.
+var ErrContested = errors.New("somebody else of that server uses the id")
+
 // Received is an activity that reached a user.
 type Received struct {
 	User       vocab.Username
@@ -104,12 +112,15 @@ type Received struct {
 	Follows    bool                       // the user follows the sender
 	Request    bool                       // it is a private message of a stranger, which waits among the requests
 	Now        time.Time                  // when it came
+	Remembers  bool                       // there is room for what the user is to remember of the sender, if it is a stranger
 	Applied    time.Time                  // when it takes effect, maybe long after: what the user owes for it is owed from then on
 
-	Changed bool     // set by a handler: a relationship is not what it was
-	Queued  bool     // set by a handler: something is to be delivered
-	Silent  bool     // set by a handler: it took effect, and no event tells of it
-	Undone  vocab.ID // set by a handler: this activity must take no effect any more; it is claimed
+	Changed  bool     // set by a handler: a relationship is not what it was
+	Queued   bool     // set by a handler: something is to be delivered
+	Silent   bool     // set by a handler: it took effect, and no event tells of it
+	Undone   vocab.ID // set by a handler: this activity of the sender's must take no effect any more; it is claimed
+	Marked   bool     // set by a handler: the user remembers an id of the sender's
+	Unmarked vocab.ID // set by a handler: an id that the sender, a stranger, took away before it came, and that the user does not remember
 }
 
 // reached tells whether the activity was meant for the user, and did not merely concern something of the user's.
@@ -122,6 +133,9 @@ func (r *Received) IsSealed() bool {
 	}
 	return r.Activity.Object.Doc.Sealed() != ""
 }
+
+// own returns an id with the sender, whose it is.
+func (r *Received) own(id vocab.ID) db.Owned { return db.Owned{ID: id, Actor: r.Actor.ID} }
 
 // Mine tells whether id is the user's, or of something that the user made.
 func (r *Received) Mine(id vocab.ID) bool {

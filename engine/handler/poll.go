@@ -149,7 +149,7 @@ func vote(ctx context.Context, tx Tx, local *actor.Local, r *Received, v *vocab.
 		return err
 	}
 	r.Silent = true
-	return tx.RemoveActivity(ctx, r.Activity.ID)
+	return tx.RemoveActivity(ctx, r.own(r.Activity.ID))
 }
 
 // takeBackVotes uncounts the votes of an actor.

@@ -79,9 +79,9 @@ func (s sender) store(ctx context.Context, d vocab.Doc, object, ordered vocab.ID
 // Written returns the id of an activity that came as its server writes it, for documents that answer it; the canonical
 // form when the activity is not stored any more.
 func Written(ctx context.Context, tx interface {
-	Activity(ctx context.Context, uri vocab.ID) (*db.Activity, error)
-}, activity vocab.ID) (string, error) {
-	stored, err := tx.Activity(ctx, activity)
+	ActivityBy(ctx context.Context, a db.Owned) (*db.Activity, error)
+}, activity db.Owned) (string, error) {
+	stored, err := tx.ActivityBy(ctx, activity)
 	if err != nil || stored == nil {
 		return "", err
 	}

@@ -47,8 +47,8 @@ type doing struct {
 	stored bool // kind, about and target are as it once arrived, not as the Undo says
 }
 
-// undone takes back what there is to take back. When there is nothing, only the id is remembered: an Undo goes to
-// everybody who knows the actor, and is nobody's business but of those who have what it undoes.
+// undone takes back what there is to take back. When there is nothing, only the id is remembered, and of a stranger not even
+// that: an Undo goes to everybody who knows the actor, and is nobody's business but of those who have what it undoes.
 func undone(ctx context.Context, tx Tx, r *Received) error {
 	d, err := findDoing(ctx, tx, r)
 	if err != nil {
@@ -56,12 +56,6 @@ func undone(ctx context.Context, tx Tx, r *Received) error {
 	}
 	if slices.Contains(lasting, d.kind) {
 		return ErrIgnored
-	}
-	if d.id != "" {
-		if _, err := tx.Claim(ctx, []vocab.ID{d.id}); err != nil {
-			return err
-		}
-		r.Undone = d.id
 	}
 	var did bool
 	switch d.kind {
@@ -85,8 +79,11 @@ func undone(ctx context.Context, tx Tx, r *Received) error {
 	if err != nil {
 		return err
 	}
+	if err := r.disable(ctx, tx, d.id, did || d.stored); err != nil {
+		return err
+	}
 	if d.stored {
-		return tx.RemoveActivity(ctx, d.id)
+		return tx.RemoveActivity(ctx, r.own(d.id))
 	}
 	if !did {
 		return ErrIgnored
@@ -94,20 +91,49 @@ func undone(ctx context.Context, tx Tx, r *Received) error {
 	return nil
 }
 
+// disable lets an activity of the sender's take no effect any more, if the user has to do with it or with the sender.
+func (r *Received) disable(ctx context.Context, tx Tx, id vocab.ID, concerned bool) (err error) {
+	if id == "" {
+		return nil
+	}
+	if !concerned {
+		if concerned, err = r.remembers(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if !concerned {
+		r.Unmarked = id
+		return nil
+	}
+	r.Undone, r.Marked = id, true
+	_, err = tx.Claim(ctx, []db.Owned{r.own(id)})
+	return err
+}
+
+// remembers tells whether the user is to remember an id of the sender's that means nothing to it yet: one follows the
+// other, or the user holds something of the sender's, for which there is room.
+func (r *Received) remembers(ctx context.Context, tx Tx) (bool, error) {
+	for _, kind := range []string{db.Following, db.Follower} {
+		if rel, err := tx.Relationship(ctx, kind, r.Actor.ID); err != nil || rel != nil {
+			return err == nil, err
+		}
+	}
+	if !r.Remembers {
+		return false, nil
+	}
+	return tx.HoldsOf(ctx, r.Actor.ID, r.Activity.ID)
+}
+
 // lasting are the types whose effect is not undone, but changed, deleted or answered anew.
 var lasting = []string{"Create", "Update", "Delete", "Undo", "Reject", "Move", "Flag"}
 
-// findDoing returns what is taken back: as it is stored here, else as the Undo embeds it. The fault is ErrIgnored when
-// somebody else did it.
+// findDoing returns what is taken back: as it is stored here, else as the Undo embeds it.
 func findDoing(ctx context.Context, tx Tx, r *Received) (doing, error) {
 	o := r.Activity.Object
 	if o.ID != "" {
-		stored, err := tx.Activity(ctx, o.ID)
+		stored, err := tx.ActivityBy(ctx, r.own(o.ID))
 		if err != nil {
 			return doing{}, err
-		}
-		if stored != nil && !stored.Actor.Same(r.Actor.ID) {
-			return doing{}, ErrIgnored
 		}
 		if stored != nil {
 			d, err := vocab.ParseDoc(stored.Raw)
@@ -151,7 +177,7 @@ func unreact(ctx context.Context, tx Tx, actor vocab.ID, d doing) (bool, error) 
 	if _, err := tx.RemoveReaction(ctx, there.Activity, actor); err != nil {
 		return false, err
 	}
-	return true, tx.RemoveActivity(ctx, there.Activity)
+	return true, tx.RemoveActivity(ctx, db.Owned{ID: there.Activity, Actor: actor})
 }
 
 // unblock forgets that the actor blocks the user, if that is the block which is taken back.
@@ -181,12 +207,12 @@ func unsent(ctx context.Context, tx Tx, s *Sent) error {
 		if _, err := tx.RemoveReaction(ctx, id, s.Actor.ID); err != nil {
 			return err
 		}
-		return tx.RemoveActivity(ctx, id)
+		return tx.RemoveActivity(ctx, db.Owned{ID: id, Actor: s.Actor.ID})
 	case "Block":
 		if _, err := tx.RemoveBlock(ctx, db.Outbound, s.Target.ID); err != nil {
 			return err
 		}
-		return tx.RemoveActivity(ctx, id)
+		return tx.RemoveActivity(ctx, db.Owned{ID: id, Actor: s.Actor.ID})
 	}
 	return nil
 }

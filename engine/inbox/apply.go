@@ -21,6 +21,7 @@ const (
 	outcomeIgnored   = "ignored"
 	outcomeStranger  = "private_from_stranger" // ignored, too
 	outcomePoison    = "poison"
+	outcomeContested = "contested" // somebody else of its server uses the id of its object: it waits for that server's word
 )
 
 // applyBatch runs the Apply half for a batch in one transaction. The claim is first: a duplicate ends there, within the
@@ -28,12 +29,16 @@ const (
 // in the other, and nobody spoils an id with a forgery. It is run again when the transaction is, so nothing of an earlier
 // run may count.
 func (i *Inbox) applyBatch(ctx context.Context, tx *db.Tx, batch []*entry) error {
-	ids := make([]vocab.ID, len(batch))
-	var actors, objects []vocab.ID
+	ids := make([]db.Owned, len(batch))
+	var actors []vocab.ID
+	var objects []db.Owned
 	for n, e := range batch {
-		ids[n] = e.x.Activity.ID.Canonical() // two ways to write one id are one activity
+		ids[n] = e.x.own()
 		actors = append(actors, behind(e.x)...)
-		objects = slices.AppendSeq(append(objects, e.x.Activity.Object.ID), maps.Keys(e.x.Fetched))
+		objects = append(objects, db.Owned{ID: e.x.Activity.Object.ID, Actor: e.x.Actor.ID})
+		for id, o := range e.x.Fetched {
+			objects = append(objects, db.Owned{ID: id, Actor: o.AttributedTo})
+		}
 	}
 	fresh, err := tx.ClaimAhead(ctx, ids, actors, objects)
 	if err != nil {
@@ -44,17 +49,23 @@ func (i *Inbox) applyBatch(ctx context.Context, tx *db.Tx, batch []*entry) error
 	}
 	for n, e := range batch {
 		e.x.begin(tx, i.Now())
+		e.x.Remembers, _ = i.bounds.storedOfDomain.Ready(e.x.payer)
 		if !fresh[ids[n]] {
 			e.x.outcome = outcomeDuplicate
+			continue
+		}
+		if i.takenAway.holds(e.x) {
+			e.x.outcome, e.x.reason = outcomeIgnored, IgnoredNoEffect
 			continue
 		}
 		if err := i.survive(ctx, e.x); err != nil {
 			return err
 		}
-		if !e.x.ignored() {
+		i.takenAway.add(e.x)
+		if e.x.outcome == outcomeApplied {
 			delete(fresh, ids[n])
 		}
-		delete(fresh, e.x.Undone.Canonical()) // it may be in this very batch
+		delete(fresh, db.Owned{ID: e.x.Undone, Actor: e.x.Actor.ID}) // it may be in this very batch
 	}
 	return tx.Unclaim(ctx, slices.Collect(maps.Keys(fresh)))
 }
@@ -74,29 +85,34 @@ func (i *Inbox) survive(ctx context.Context, x *applying) (err error) {
 // begin forgets what an earlier run learnt.
 func (x *applying) begin(tx *db.Tx, now time.Time) {
 	x.tx, x.stored, x.outcome, x.reason, x.Applied = tx, false, outcomeApplied, "", now
-	x.Follows, x.Changed, x.Queued, x.Silent, x.Undone = false, false, false, false, ""
+	x.Follows, x.Changed, x.Queued, x.Silent, x.Undone, x.Unmarked, x.Marked = false, false, false, false, "", "", false
 	x.Request = false
 }
+
+// own returns the activity's id with its actor: two ways to write one id are one activity.
+func (x *applying) own() db.Owned { return db.Owned{ID: x.Activity.ID.Canonical(), Actor: x.Actor.ID} }
 
 func (x *applying) ignored() bool { return x.outcome == outcomeIgnored || x.outcome == outcomeStranger }
 
 // applyOne takes one activity through the steps. One that is ignored is not kept.
 func (i *Inbox) applyOne(ctx context.Context, x *applying) error {
 	err := i.applying.Run(ctx, x)
-	if !errors.Is(err, handler.ErrIgnored) {
+	switch {
+	case errors.Is(err, handler.ErrContested):
+		x.outcome = outcomeContested
+	case !errors.Is(err, handler.ErrIgnored):
 		return err
-	}
-	if x.outcome == outcomeApplied {
+	case x.outcome == outcomeApplied:
 		x.outcome = outcomeIgnored
 	}
-	if x.reason == "" {
+	if x.ignored() && x.reason == "" {
 		x.reason = IgnoredNoEffect
 	}
 	x.Changed, x.Queued = false, false
 	if !x.stored {
 		return nil
 	}
-	return x.tx.RemoveActivity(ctx, x.Activity.ID)
+	return x.tx.RemoveActivity(ctx, x.own())
 }
 
 // applied records what became of an activity, once that is committed.

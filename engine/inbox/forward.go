@@ -145,5 +145,5 @@ func (i *Inbox) forward(ctx context.Context, x *applying) error {
 	inboxes := delivery.Destinations(followers, nil, i.Local.InboxOwner)
 	delivery.Synchronize(inboxes, all)
 	x.Queued = x.Queued || len(inboxes) > 0
-	return x.tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Object: delivery.Ordered(a), Type: a.Type, Body: a.Raw}, inboxes, x.Applied)
+	return x.tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: a.Actor, Object: delivery.Ordered(a), Type: a.Type, Body: a.Raw}, inboxes, x.Applied)
 }

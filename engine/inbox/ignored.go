@@ -20,6 +20,7 @@ const (
 	IgnoredRelay      = "relay"        // a relay passed it on, and nobody here has to do with it
 	IgnoredUnproven   = "unproven"     // somebody passed it on without a proof, and its author's server does not show it
 	IgnoredSenderGone = "sender_gone"  // waited until its sender was deleted
+	IgnoredContested  = "contested"    // brings an object whose id somebody else on its server uses here, and that server does not show it as the sender's
 	IgnoredReport     = "report_empty" // a report that is about nobody here
 )
 

@@ -50,6 +50,8 @@ type Inbox struct {
 	known     *known
 	followers *synchronizer
 	renewer   *renewer
+	rivals    *rivals
+	takenAway *takenAway
 	room      *policy.Pool // bytes of memory for requests under way
 	bounds    bounds
 	ignored   *ignored
@@ -115,6 +117,8 @@ func New(d Deps) *Inbox {
 	i.writers = newWriters(i)
 	i.followers = newSynchronizer(i)
 	i.renewer = newRenewer(i)
+	i.rivals = newRivals(i)
+	i.takenAway = newTakenAway(d.Now)
 	return i
 }
 

@@ -232,47 +232,80 @@ func (w *writers) drainPage(u vocab.Username) (drained int, more bool, err error
 	ctx, cancel := context.WithTimeout(context.Background(), applyTime)
 	defer cancel()
 	oldest := w.oldest(u) // before the journal is read: what is older waits there by then, or has taken effect
-	page, err := w.inbox.Store.WaitingFor(ctx, u, 0, maxBatch, pageBytes)
-	if err != nil {
-		return 0, false, err
-	}
-	found := len(page)
-	page = slices.DeleteFunc(page, func(waiting db.Waiting) bool { return waiting.Seq >= oldest })
-	if more = len(page) < found; len(page) == 0 {
-		return 0, more, nil
+	page, more, err := w.page(ctx, u, oldest)
+	if err != nil || len(page) == 0 {
+		return 0, more, err
 	}
 	var batch []*entry
 	var of, ended []db.IntakeRow // of the batch, and done with
 	for _, waiting := range page {
-		x, err := w.inbox.again(ctx, u, waiting)
-		if passing(err) {
+		x, err := w.resume(ctx, u, waiting)
+		switch {
+		case err != nil:
 			return 0, false, err
-		}
-		if err != nil && !errors.Is(err, errSenderGone) {
-			if err := w.poison(u, idOf(waiting.Raw), waiting.Raw, err, waiting.Forwarders...); err != nil {
-				return 0, false, err
-			}
-		}
-		if errors.Is(err, errSenderGone) {
-			w.inbox.ignored.lost(waiting.Raw)
-		}
-		if err != nil {
+		case x == nil:
 			ended = append(ended, waiting.IntakeRow)
-			continue
+		default:
+			batch, of = append(batch, &entry{x: x}), append(of, waiting.IntakeRow)
 		}
-		batch, of = append(batch, &entry{x: x}), append(of, waiting.IntakeRow)
 	}
 	var left []*entry
 	var cause error
 	if len(batch) > 0 {
 		left, cause = w.settle(u, batch, w.commit(u, func() []*entry { return batch }))
 	}
-	ended = append(ended, of[:len(of)-len(left)]...)
+	for n, e := range batch[:len(batch)-len(left)] {
+		if e.x.outcome == outcomeContested {
+			if w.inbox.rivals.ask(u, of[n].Seq, e.x) {
+				continue
+			}
+			w.inbox.rivals.lose(e.x)
+		}
+		ended = append(ended, of[n])
+	}
 	finishing, stop := context.WithTimeout(context.Background(), journalTime)
 	defer stop()
 	if _, err := w.inbox.Store.FinishWaiting(finishing, u, ended); err != nil {
 		return 0, false, err
 	}
 	w.shorten(u, page, ended)
+	for _, row := range ended {
+		w.inbox.rivals.forget(u, row.Seq)
+	}
 	return len(ended), more, cause
+}
+
+// resume makes of what waits what is to be applied; nil when nothing is left to do about it. What cannot be read any more is
+// set aside.
+func (w *writers) resume(ctx context.Context, u vocab.Username, waiting db.Waiting) (*applying, error) {
+	x, err := w.inbox.again(ctx, u, waiting)
+	switch {
+	case passing(err):
+		return nil, err
+	case errors.Is(err, errSenderGone):
+		w.inbox.ignored.lost(waiting.Raw)
+		return nil, nil
+	case err != nil:
+		return nil, w.poison(u, db.Poisoned{URI: idOf(waiting.Raw), Raw: waiting.Raw, Forwarders: waiting.Forwarders}, err)
+	case !w.inbox.rivals.take(waiting.Seq, x):
+		w.inbox.rivals.lose(x)
+		return nil, nil
+	}
+	return x, nil
+}
+
+// page returns the first of what waits for u and came before a number, without that about which its server is being asked,
+// and whether more waits that is newer.
+func (w *writers) page(ctx context.Context, u vocab.Username, before int64) (page []db.Waiting, more bool, err error) {
+	for after := int64(0); len(page) == 0 && !more; {
+		if page, err = w.inbox.Store.WaitingFor(ctx, u, after, maxBatch, pageBytes); err != nil || len(page) == 0 {
+			return nil, false, err
+		}
+		after = page[len(page)-1].Seq
+		more = after >= before
+		page = slices.DeleteFunc(page, func(waiting db.Waiting) bool {
+			return waiting.Seq >= before || w.inbox.rivals.isOpen(u, waiting.Seq)
+		})
+	}
+	return page, more, nil
 }

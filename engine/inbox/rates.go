@@ -126,9 +126,15 @@ func (i *Inbox) mayStore(ctx context.Context, x *receiving) error {
 	return fault.New(fault.RateLimited, "too much of that domain was stored for users who follow nobody there").After(after)
 }
 
-// charge counts what was stored for a user who does not follow the sender.
+// charge counts what was stored for a user who does not follow the sender, also when that was no more than an id.
 func (i *Inbox) charge(x *applying) {
-	if x.outcome != outcomeApplied || !x.stored || x.Follows || i.Local.IsLocal(x.Actor.ID) {
+	if x.Follows || i.Local.IsLocal(x.Actor.ID) {
+		return
+	}
+	if x.Marked {
+		i.bounds.storedOfDomain.Spend(x.payer, perStored)
+	}
+	if x.outcome != outcomeApplied || !x.stored {
 		return
 	}
 	n := perStored + len(x.raw)

@@ -43,14 +43,14 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p db.Poisoned) erro
 	in.Recipients, in.Waiting = nil, in.Recipients
 	applied := false // by an earlier retry that did not come to its end
 	err = i.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		there, err := tx.Activity(ctx, p.URI)
+		there, err := tx.ActivityBy(ctx, db.Owned{ID: a.ID, Actor: a.Actor})
 		if err != nil {
 			return err
 		}
 		if applied = there != nil; applied {
 			return tx.DropPoison(ctx, p)
 		}
-		return tx.Unclaim(ctx, []vocab.ID{p.URI})
+		return tx.Unclaim(ctx, []db.Owned{{ID: a.ID, Actor: a.Actor}})
 	})
 	if err != nil || applied {
 		return err

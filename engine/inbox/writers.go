@@ -238,18 +238,19 @@ func (w *writers) setAside(u vocab.Username, x *applying, cause error) error {
 	for _, f := range x.Forwarders {
 		forwarders = append(forwarders, f.ID)
 	}
-	if err := w.poison(u, x.Activity.ID, openly(x.Activity), cause, forwarders...); err != nil {
+	if err := w.poison(u, db.Poisoned{URI: x.Activity.ID, Actor: x.Actor.ID, Raw: openly(x.Activity), Forwarders: forwarders}, cause); err != nil {
 		return err
 	}
 	x.outcome, x.Queued = outcomePoison, false
 	return nil
 }
 
-func (w *writers) poison(u vocab.Username, activity vocab.ID, raw []byte, cause error, forwarders ...vocab.ID) error {
+func (w *writers) poison(u vocab.Username, p db.Poisoned, cause error) error {
+	p.Reason = cause.Error()
 	ctx, cancel := context.WithTimeout(context.Background(), applyTime)
 	defer cancel()
 	err := w.inbox.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		return tx.Poison(ctx, activity, raw, cause.Error(), forwarders...)
+		return tx.Poison(ctx, p)
 	})
 	if err != nil {
 		return fmt.Errorf("set activity aside: %w", err)
@@ -257,8 +258,11 @@ func (w *writers) poison(u vocab.Username, activity vocab.ID, raw []byte, cause 
 	return nil
 }
 
-// finish tells those who wait that their activities were committed, and ends the journal's rows.
+// finish tells those who wait that their activities were committed, and ends the journal's rows. What is contested goes to
+// the journal, where it waits until its server has said whose it is.
 func (w *writers) finish(u vocab.Username, batch []*entry) {
+	all := len(batch)
+	batch = slices.DeleteFunc(slices.Clone(batch), func(e *entry) bool { return e.x.outcome == outcomeContested })
 	queued := false
 	for _, e := range batch {
 		queued = queued || e.x.Queued
@@ -273,6 +277,9 @@ func (w *writers) finish(u vocab.Username, batch []*entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.letGo(u, batch, nil)
+	if len(batch) < all {
+		w.park(u, 0)
+	}
 }
 
 // letGo lets go of entries: they are committed, wait in the journal, or are somebody else's again. The caller holds mu.

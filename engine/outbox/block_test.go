@@ -137,7 +137,9 @@ func TestABlockWhoseActivityWasPrunedCanBeTakenBack(t *testing.T) {
 	t.Parallel()
 	d := town(t)
 	b := d.must("Block", map[string]any{"actorUri": bob})
-	d.write(func(ctx context.Context, tx *db.Tx) error { return tx.RemoveActivity(ctx, b.URI) })
+	d.write(func(ctx context.Context, tx *db.Tx) error {
+		return tx.RemoveActivity(ctx, db.Owned{ID: b.URI, Actor: b.Actor})
+	})
 	undo := mustDoc(t, d.must("Unblock", map[string]any{"actorUri": bob}).Raw)
 	if o := undo.Sub("object"); o.Text("id") != string(b.URI) || o.Text("type") != "Block" || o.Text("object") != bob {
 		t.Errorf("Undo of %s, want it to say what it takes back", o.JSON())

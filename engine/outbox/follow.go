@@ -134,7 +134,7 @@ func (p *answerFollow) resolve(ctx context.Context, o *Outbox, x *exchange) erro
 		if p.rel, err = p.follower(ctx, tx, by); err != nil {
 			return err
 		}
-		written, err := handler.Written(ctx, tx, p.rel.Activity)
+		written, err := handler.Written(ctx, tx, db.Owned{ID: p.rel.Activity, Actor: p.rel.Actor})
 		x.spelling = x.spelling.Add(p.rel.Activity, written)
 		return err
 	})
@@ -163,12 +163,29 @@ func (p *answerFollow) follower(ctx context.Context, tx *db.Tx, by vocab.ID) (re
 	if by != "" {
 		rel, err = tx.Relationship(ctx, db.Follower, by)
 	} else {
-		rel, err = tx.RelationshipBy(ctx, db.Follower, vocab.IDOf(p.ActivityID))
+		rel, err = p.made(ctx, tx)
 	}
 	if err == nil && rel == nil {
 		err = fault.New(fault.NotFound, "there is no such Follow to answer").WithCode("not_followed").At("/params")
 	}
 	return rel, err
+}
+
+// made returns the follow that the named Follow made.
+func (p *answerFollow) made(ctx context.Context, tx *db.Tx) (*db.Relationship, error) {
+	all, err := tx.RelationshipsBy(ctx, db.Follower, vocab.IDOf(p.ActivityID))
+	switch {
+	case err != nil || len(all) == 0:
+		return nil, err
+	case len(all) > 1:
+		return nil, ambiguous()
+	}
+	return &all[0], nil
+}
+
+// ambiguous says that several actors of one server use an id.
+func ambiguous() error {
+	return fault.New(fault.Conflict, "several actors of that server use this id: give actorUri instead").WithCode("ambiguous_id").At("/params/activityId")
 }
 
 func (p *answerFollow) subject() string { return "follower " + string(p.rel.Actor) }

@@ -72,7 +72,7 @@ func (h held) copied(ctx context.Context, id vocab.ID) (a *vocab.Actor, err erro
 		if a, err = tx.Actor(ctx, id); err != nil || a != nil {
 			return err
 		}
-		holds, err := tx.HoldsOf(ctx, id)
+		holds, err := tx.HoldsOf(ctx, id, "")
 		if err == nil && !holds {
 			err = errUnheld
 		}

@@ -39,10 +39,17 @@ func (p *answerRequest) resolve(ctx context.Context, o *Outbox, x *exchange) (er
 		return err
 	}
 	return o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		if x.request, err = tx.RequestedBy(ctx, id.Canonical()); err == nil && x.request == "" {
-			err = noRequest()
+		senders, err := tx.RequestedBy(ctx, id.Canonical())
+		switch {
+		case err != nil:
+			return err
+		case len(senders) == 0:
+			return noRequest()
+		case len(senders) > 1:
+			return ambiguous()
 		}
-		return err
+		x.request = senders[0]
+		return nil
 	})
 }
 

@@ -45,6 +45,11 @@ var (
 	NewAcquaintances = budget(Budget{Bounds: "users with whom an actor has to do for the first time, who do not follow the sender", Payer: Domain, Rate: Daily(50_000), Beyond: "429"})
 	Vouching         = budget(Budget{Bounds: "activities of others that are passed on without a proof, for which their server is asked", Payer: Domain,
 		Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "429"})
+	TakenAway = budget(Budget{Bounds: "ids that strangers undid or deleted before they came, remembered for 12 h or more and until the next start", Payer: Domain, Pool: 50_000,
+		Beyond: "not remembered"})
+	Rivals = budget(Budget{Bounds: "objects whose id another actor of the same server uses here, about which that server is asked", Payer: Sender,
+		Rate: Rate{PerSecond: 1.0 / 60, Burst: 10}, Beyond: "ignored"})
+	OpenRivals   = budget(Budget{Bounds: "such questions, and their answers for a minute", Payer: Domain, Pool: 100, Beyond: "ignored"})
 	RelayFetches = budget(Budget{Bounds: "posts fetched for a relay", Payer: Sender, Rate: Rate{PerSecond: 2, Burst: 200}, Beyond: "passed over"})
 	Reports      = budget(Budget{Bounds: "reports for the operator", Payer: Domain, Rate: Rate{PerSecond: 1.0 / 60, Burst: 100}, Beyond: "429"})
 

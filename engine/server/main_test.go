@@ -197,8 +197,8 @@ func (f *fixture) post(u vocab.Username, text string, at time.Time, to ...vocab.
 func (f *fixture) bury(u vocab.Username, object vocab.ID) {
 	f.Helper()
 	f.write(u, func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.BuryObject(ctx, object, vocab.Doc{"id": string(object), "type": "Tombstone", "formerType": "Note",
-			"deleted": start.Format(time.RFC3339)}.JSON(), start)
+		_, err := tx.BuryObject(ctx, db.Grave{URI: object, Author: f.local.ID(u), Tombstone: vocab.Doc{"id": string(object), "type": "Tombstone",
+			"formerType": "Note", "deleted": start.Format(time.RFC3339)}.JSON()}, start)
 		return err
 	})
 }

@@ -1,0 +1,163 @@
+package inbox_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/inbox"
+)
+
+// written is a note by somebody under an id.
+func written(by, id, content string) string {
+	return fmt.Sprintf(`{"id":%q,"type":"Note","attributedTo":%q,"to":["as:Public","us:/alice"],"content":%q}`, id, by, content)
+}
+
+// create is the Create of a note by somebody.
+func create(by, name, note string) string {
+	return fmt.Sprintf(`{"id":"%s/creates/%s","type":"Create","actor":%[1]q,"to":["as:Public","us:/alice"],"object":%[3]s}`, by, name, note)
+}
+
+// holds returns what alice has under an id: by whom, and the words.
+func holds(t *testing.T, s *peertest.Scene, id string) string {
+	t.Helper()
+	return strings.Join(s.Column(t, s.Alice, `SELECT concat(raw ->> 'attributedTo', ' says ', raw ->> 'content') FROM objects WHERE uri = $1`, string(s.ID(id))), "\n")
+}
+
+func TestWhoseAnObjectIsSaysItsServer(t *testing.T) {
+	t.Parallel()
+	in := peertest.NewInbound(t)
+	in.Inbox.Backoff(5*time.Millisecond, 50*time.Millisecond)
+	stage := peertest.NewStage(t, in)
+	const id = "p:/notes/1"
+	for _, tt := range []struct {
+		name  string
+		shows func(s *peertest.Scene)
+		asked int
+		carol bool
+	}{
+		{"the sender's", func(s *peertest.Scene) { s.Serve(id, written("p:/carol", id, "true")) }, 1, true},
+		{"the other one's", func(s *peertest.Scene) { s.Serve(id, written("p:/mallory", id, "true")) }, 1, false},
+		{"somebody else's", func(s *peertest.Scene) { s.Serve(id, written("q:/carol", id, "true")) }, 1, false},
+		{"another object", func(s *peertest.Scene) { s.Serve(id, written("p:/carol", "p:/notes/2", "true")) }, 2, false}, // once at its own id
+		{"nothing", func(s *peertest.Scene) {}, 2, false},                                                                // once for alice
+		{"a deleted one", func(s *peertest.Scene) { s.Answer(id, http.StatusGone) }, 1, false},
+		{"the sender's, after a while", func(s *peertest.Scene) {
+			n := 0
+			s.Handle(id, func(w http.ResponseWriter, r *http.Request) {
+				if n++; n < 3 {
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				w.Header().Set("Content-Type", "application/activity+json")
+				_, _ = w.Write([]byte(s.Long(written("p:/carol", id, "true"))))
+			})
+		}, 3, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := stage.Scene(t)
+			tt.shows(s)
+			s.MustSend("p:/mallory", mine, create("p:/mallory", "1", written("p:/mallory", id, "a lie")))
+			s.MustSend("p:/carol", mine, create("p:/carol", "1", written("p:/carol", id, "true")))
+			settled(t, s)
+			want, reason := s.Long("p:/mallory says a lie"), inbox.IgnoredContested
+			if tt.carol {
+				want, reason = s.Long("p:/carol says true"), ""
+			}
+			if got := holds(t, s, id); got != want {
+				t.Errorf("alice has %q, want %q", got, want)
+			}
+			if got := why(t, s, "p:/carol/creates/1"); got != reason {
+				t.Errorf("carol's Create is remembered as %q, want %q", got, reason)
+			}
+			if n := s.Asked(id); n > tt.asked || n == 0 {
+				t.Errorf("the server was asked %d times, want %d at most", n, tt.asked)
+			}
+			if got := s.Column(t, s.Alice, `SELECT activity_uri FROM feed`); len(got) != 1 || strings.Contains(got[0], "carol") != tt.carol {
+				t.Errorf("the feed holds %q", got)
+			}
+		})
+	}
+}
+
+// One who contests what others wrote has so many questions, and takes none from the next one.
+func TestWhoContestsMuchPaysForIt(t *testing.T) {
+	s := newScene(t)
+	s.Inbox.Backoff(5*time.Millisecond, 50*time.Millisecond)
+	asked := func(by string) (n int) {
+		for i := range 14 {
+			n += s.Asked(fmt.Sprintf("p:/notes/%s-%d", strings.TrimPrefix(by, "p:/"), i))
+		}
+		return n
+	}
+	for _, by := range []string{"p:/mallory", "p:/dave"} {
+		for n := range 14 {
+			id := fmt.Sprintf("p:/notes/%s-%d", strings.TrimPrefix(by, "p:/"), n)
+			s.Serve(id, written("p:/carol", id, "true"))
+			s.MustSend("p:/carol", mine, create("p:/carol", id[2:], written("p:/carol", id, "true")))
+			s.MustSend(by, mine, create(by, fmt.Sprint(n), written(by, id, "a lie")))
+		}
+		settled(t, s)
+		if n := asked(by); n < 9 || n > 11 {
+			t.Errorf("for %s the server was asked %d times, want about 10", by, n)
+		}
+		if got := why(t, s, by+"/creates/13"); got != inbox.IgnoredContested {
+			t.Errorf("the last one is remembered as %q", got)
+		}
+	}
+	if lies := s.Column(t, s.Alice, `SELECT uri FROM objects WHERE raw ->> 'content' <> 'true'`); len(lies) != 0 {
+		t.Errorf("alice has lies: %q", lies)
+	}
+}
+
+// undoes takes something back that never came.
+func undoes(by string, n int) string {
+	return fmt.Sprintf(`{"id":"%s/undos/%d","type":"Undo","actor":%[1]q,"to":"us:/alice","object":"%[1]s/waves/%[2]d"}`, by, n)
+}
+
+func wave(by string, n int) string {
+	return fmt.Sprintf(`{"id":"%s/waves/%d","type":"Wave","actor":%[1]q,"to":"us:/alice"}`, by, n)
+}
+
+func TestWhatStrangersTakeAwayIsChargedToTheirDomain(t *testing.T) {
+	s := newScene(t)
+	s.Inbox.StoreDaily(20 << 10)
+	marks := func() int {
+		return len(s.Column(t, s.Alice, `SELECT 'x' FROM seen`)) + len(s.Column(t, s.Alice, `SELECT 'x' FROM tombstones`))
+	}
+	before := marks()
+	s.MustSend("p:/dave", mine, undoes("p:/dave", 1))
+	s.MustSend("p:/dave", mine, `{"id":"p:/dave/deletes/1","type":"Delete","actor":"p:/dave","to":"us:/alice","object":"p:/notes/1"}`)
+	if n := marks() - before; n != 0 {
+		t.Errorf("%d ids are remembered of somebody of whom alice has nothing", n)
+	}
+	expect(t, s, nil, accepted, func() error { return s.Send("p:/dave", mine, wave("p:/dave", 1)) })
+	expect(t, s, nil, accepted, func() error {
+		return s.Send("p:/dave", mine, create("p:/dave", "1", written("p:/dave", "p:/notes/1", "hi")))
+	})
+
+	s.MustSend("p:/mallory", mine, wave("p:/mallory", 0)) // of whom alice has something from here on
+	before = marks()
+	for n := range 30 {
+		s.MustSend("p:/mallory", mine, undoes("p:/mallory", n+1))
+	}
+	if n := marks() - before; n < 5 || n > 10 {
+		t.Errorf("%d ids are remembered, want those that 20 KiB a day pay for", n)
+	}
+	for _, n := range []int{1, 30} { // remembered by alice, and in memory alone
+		if err := s.Send("q:/carol", mine, wave("q:/carol", n)); err != nil {
+			t.Errorf("another domain pays: %v", err)
+		}
+	}
+	s.Later(25 * time.Hour)
+	for _, n := range []int{1, 30} {
+		expect(t, s, nil, accepted, func() error { return s.Send("p:/mallory", mine, wave("p:/mallory", n)) })
+	}
+
+	s.Follows("p:/carol")
+	s.MustSend("p:/carol", mine, undoes("p:/carol", 1))
+	expect(t, s, nil, accepted, func() error { return s.Send("p:/carol", mine, wave("p:/carol", 1)) })
+}
