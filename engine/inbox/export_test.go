@@ -85,3 +85,6 @@ func (i *Inbox) NewAcquaintancesDaily(n int) {
 
 // FlushIgnored writes what was kept for nobody.
 func (i *Inbox) FlushIgnored(ctx context.Context) error { return i.ignored.flush(ctx) }
+
+// Room returns how many bytes of memory are held for requests that are being read.
+func (i *Inbox) Room() int64 { return i.room.Used() }

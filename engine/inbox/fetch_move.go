@@ -14,11 +14,11 @@ func (i *Inbox) fetchMove(ctx context.Context, x *receiving) error {
 	if x.Activity.Type != "Move" {
 		return nil
 	}
-	old, err := i.Actors.Fresh(ctx, x.Actor.ID)
+	old, err := i.fresh(ctx, x, x.Actor.ID)
 	if err != nil {
 		return fmt.Errorf("fetch %s: %w", x.Actor.ID, unresolved(err))
 	}
-	target, err := i.fetchTarget(ctx, x.Activity)
+	target, err := i.fetchTarget(ctx, x)
 	if err != nil || target == nil || !handler.Moved(old, target) {
 		return err
 	}
@@ -28,11 +28,12 @@ func (i *Inbox) fetchMove(ctx context.Context, x *receiving) error {
 
 // fetchTarget returns the target of a Move, nil when its server does not show it. Only a server that cannot be asked now
 // is reason to have the peer come again.
-func (i *Inbox) fetchTarget(ctx context.Context, a *vocab.Activity) (*vocab.Actor, error) {
-	target, err := i.Actors.Fresh(ctx, a.Target.ID)
+func (i *Inbox) fetchTarget(ctx context.Context, x *receiving) (*vocab.Actor, error) {
+	id := x.Activity.Target.ID
+	target, err := i.fresh(ctx, x, id)
 	if err == nil {
 		return target, nil
 	}
-	i.Log.InfoContext(ctx, "target not fetched", "activity", a.ID, "host", a.Target.ID.Host(), "err", err)
+	i.Log.InfoContext(ctx, "target not fetched", "move", x.Actor.ID, "host", id.Host(), "err", err)
 	return nil, unanswered(err, "the target's server does not answer")
 }

@@ -32,13 +32,14 @@ func (i *Inbox) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) error 
 	if i.Local.IsLocal(id) {
 		return i.localObject(ctx, x, id)
 	}
-	o, _, err := i.Actors.Object(ctx, id, nil)
+	activity := x.Activity.ID
+	o, _, err := i.object(ctx, x, id)
 	if err != nil {
-		i.Log.InfoContext(ctx, "object not fetched", "activity", x.Activity.ID, "host", id.Host(), "err", err)
+		i.Log.InfoContext(ctx, "object not fetched", "activity", activity, "host", id.Host(), "err", err)
 		return unanswered(err, "the object's server does not answer")
 	}
 	if err := conversation.CheckCiphertext(o.Doc); err != nil {
-		i.Log.InfoContext(ctx, "object not taken", "activity", x.Activity.ID, "host", id.Host(), "err", err)
+		i.Log.InfoContext(ctx, "object not taken", "activity", activity, "host", id.Host(), "err", err)
 		return nil
 	}
 	if o.OwnAuthors() { // a server speaks for its own actors only
@@ -54,7 +55,11 @@ func (i *Inbox) fetchSender(ctx context.Context, x *receiving) error {
 	if came.IsZero() { // it did not come by a request
 		came = i.Now()
 	}
-	a, err := i.Actors.Changed(ctx, x.Actor.ID, came)
+	var a *vocab.Actor
+	err := i.aside(ctx, x, func(ctx context.Context) (err error) {
+		a, err = i.Actors.Changed(ctx, x.Actor.ID, came)
+		return err
+	})
 	if err != nil {
 		return unresolved(err)
 	}

@@ -71,6 +71,8 @@ type receiving struct {
 	claims  []signature.Claim
 	payer   string                     // for the memory it takes
 	room    int64                      // bytes of memory it holds
+	roomOf  string                     // who pays for that
+	parsed  *vocab.Activity            // what the body holds, while it is in memory
 	foreign bool                       // parseBody: no claim is by a key of the actor's server
 	signer  *vocab.Actor               // verifySignature: who made the request
 	passer  *vocab.Actor               // verifySignature: who made the request, when that is not the activity's actor

@@ -2,42 +2,69 @@ package inbox
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// takeRoom reserves memory for a parsed request.
+// takeRoom reserves memory for a parsed request: for its client address, or its signer's domain once that is proven.
 func (i *Inbox) takeRoom(x *receiving) error {
 	n := min(perRequest+perByte*int64(len(x.Body)), policy.Memory.Pool)
-	if !i.room.Take(x.payer, n) {
+	if !i.room.Take(x.pays(), n) {
 		return errFull
 	}
-	x.room = n
+	x.room, x.roomOf = n, x.pays()
 	return nil
 }
 
 // giveRoom gives back what a request has reserved.
 func (i *Inbox) giveRoom(x *receiving) {
-	i.room.Give(x.payer, x.room)
+	i.room.Give(x.roomOf, x.room)
 	x.room = 0
 }
 
-// aside runs work that may have to wait for a key before the sender is proven. While it waits the request holds its body
-// alone: the parsed activity, which takes many times the memory, is let go of and parsed again afterwards. Otherwise senders
-// whose servers stall would take the memory of everybody else.
+// aside runs work that may have to wait for another server, and does not look at the activity. While it waits the request
+// holds its body alone: the parsed activity, which takes many times the memory, is let go of and parsed again afterwards,
+// unless another one stands in its place, or the work failed before the sender was proven. Otherwise senders whose servers
+// stall would take the memory of everybody else.
 func (i *Inbox) aside(ctx context.Context, x *receiving, work func(context.Context) error) error {
+	if x.Activity != x.parsed {
+		return work(ctx)
+	}
 	err := work(actor.BeforeWaiting(ctx, func() {
-		x.Activity = nil
+		x.Activity, x.parsed = nil, nil
 		i.giveRoom(x)
 	}))
-	if err != nil || x.Activity != nil {
+	if x.Activity != nil || err != nil && x.signer == nil {
 		return err
 	}
-	if err := i.takeRoom(x); err != nil {
-		return err
+	if full := i.takeRoom(x); full != nil {
+		return full // and that is the end of the request
 	}
-	x.Activity, err = vocab.ParseActivity(x.Body)
+	a, unread := vocab.ParseActivity(x.Body)
+	if unread != nil {
+		return unread
+	}
+	x.Activity, x.parsed = a, a
 	return err
+}
+
+// object fetches an object from its own server, aside.
+func (i *Inbox) object(ctx context.Context, x *receiving, id vocab.ID) (o *vocab.Object, raw json.RawMessage, err error) {
+	err = i.aside(ctx, x, func(ctx context.Context) (err error) {
+		o, raw, err = i.Actors.Object(ctx, id, nil)
+		return err
+	})
+	return o, raw, err
+}
+
+// fresh asks an actor's server for the actor, aside.
+func (i *Inbox) fresh(ctx context.Context, x *receiving, id vocab.ID) (a *vocab.Actor, err error) {
+	err = i.aside(ctx, x, func(ctx context.Context) (err error) {
+		a, err = i.Actors.Fresh(ctx, id)
+		return err
+	})
+	return a, err
 }

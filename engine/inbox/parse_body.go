@@ -16,6 +16,7 @@ func (i *Inbox) parseBody(_ context.Context, x *receiving) error {
 	if x.Activity, err = vocab.ParseActivity(x.Body); err != nil {
 		return err
 	}
+	x.parsed = x.Activity
 	actor := x.Activity.Actor
 	if err := i.Verifier.Admits(actor); err != nil {
 		return err

@@ -112,16 +112,26 @@ func (i *Inbox) countStrangers(ctx context.Context, x *receiving, recipients []v
 	return n, nil
 }
 
-// mayStore refuses what would be stored for users of whom none follows the sender, when the sender's domain has had much
-// stored in that way lately.
+// mayStore keeps an activity from recipients who do not follow the sender, when the sender's domain has had much stored
+// for such users lately. When nobody is left it is refused.
 func (i *Inbox) mayStore(ctx context.Context, x *receiving) error {
 	ok, after := i.bounds.storedOfDomain.Ready(x.pays())
 	if ok || takesAway[x.Activity.Type] {
 		return nil
 	}
 	followers, err := i.Store.Acquainted(ctx, x.Actor.ID, true)
-	if err != nil || slices.ContainsFunc(followers, func(u vocab.Username) bool { return slices.Contains(x.Recipients, u) }) {
+	if err != nil {
 		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !slices.Contains(followers, u) })
+	switch len(left) {
+	case len(x.Recipients):
+		return nil
+	default:
+		x.Recipients = left
+		i.ignored.add(x.Activity.ID, x.Activity.Type, x.Actor.ID, IgnoredOverBudget)
+		return nil
+	case 0:
 	}
 	return fault.New(fault.RateLimited, "too much of that domain was stored for users who follow nobody there").After(after)
 }

@@ -162,3 +162,21 @@ func TestWhoDoesNotSignLearnsOfNobody(t *testing.T) {
 		t.Errorf("%q, want one answer", answers)
 	}
 }
+
+// One follower does not let a domain store what it likes for everybody else.
+func TestBeyondTheBudgetOnlyThoseWhoFollowAreSentMore(t *testing.T) {
+	alice := newScene(t)
+	bob := alice.With("bob")
+	alice.Inbox.StoreDaily(1)
+	alice.Follows("p:/carol")
+	to := func(n int) string {
+		return fmt.Sprintf(`{"id":"p:/creates/%03[1]d","type":"Create","actor":"p:/carol","to":["as:Public","us:/alice","BOB"],"object":{"id":"p:/notes/%03[1]d","type":"Note","attributedTo":"p:/carol","to":"as:Public","content":"hi"}}`, n)
+	}
+	for n := range 2 {
+		alice.MustSend("p:/carol", shared, strings.ReplaceAll(to(n), "BOB", bob.Long("us:/alice")))
+		settled(t, alice, bob)
+	}
+	if a, b := alice.Column(t, alice.Alice, `SELECT uri FROM objects`), bob.Column(t, bob.Alice, `SELECT uri FROM objects`); len(a) != 2 || len(b) != 1 {
+		t.Errorf("alice, who follows, has %d and bob %d, want 2 and 1", len(a), len(b))
+	}
+}

@@ -45,12 +45,17 @@ func (i *Inbox) proven(ctx context.Context, x *receiving) (bool, error) {
 	if err != nil || p == nil {
 		return false, err
 	}
-	author, err := i.Verifier.Prover(ctx, p, x.Activity.Actor)
+	var author *vocab.Actor
+	by := x.Activity.Actor
+	err = i.aside(ctx, x, func(ctx context.Context) (err error) {
+		author, err = i.Verifier.Prover(ctx, p, by)
+		return err
+	})
 	if fault.KindOf(err) == fault.NotFound {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("verify proof of %s: %w", x.Activity.Actor, err)
+		return false, fmt.Errorf("verify proof of %s: %w", by, err)
 	}
 	x.Actor = author
 	return true, nil
@@ -60,6 +65,9 @@ func (i *Inbox) proven(ctx context.Context, x *receiving) (bool, error) {
 // that can be told now does not matter.
 func (i *Inbox) notDisproven(ctx context.Context, x *receiving) error {
 	_, err := i.proven(ctx, x)
+	if x.Activity == nil { // there is no room for it any more
+		return err
+	}
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Busy, fault.RateLimited:
 		return nil
@@ -72,7 +80,7 @@ func (i *Inbox) fetchActivity(ctx context.Context, x *receiving) error {
 	if !x.Activity.ID.SameOrigin(x.Activity.Actor) {
 		return i.unvouched(ctx, x, fault.New(fault.Protocol, "its id is not on its actor's server"))
 	}
-	o, raw, err := i.Actors.Object(ctx, x.Activity.ID, nil)
+	o, raw, err := i.object(ctx, x, x.Activity.ID)
 	if err != nil {
 		return i.unvouched(ctx, x, err)
 	}
@@ -95,7 +103,7 @@ func (i *Inbox) fetchActivity(ctx context.Context, x *receiving) error {
 // that nothing is there, the Delete is dropped, as one that an actor signs itself.
 func (i *Inbox) confirmDelete(ctx context.Context, x *receiving) error {
 	actor, object := x.Activity.Actor, x.Activity.Object.ID
-	err := i.deleted(ctx, actor, object)
+	err := i.deleted(ctx, x, actor, object)
 	switch kind := fault.KindOf(err); {
 	case kind == fault.NotFound:
 		return errDropped
@@ -124,14 +132,14 @@ func (x *receiving) rewriteDelete() (err error) {
 }
 
 // deleted returns Gone when the server of an object says that it was deleted, else why that is not known.
-func (i *Inbox) deleted(ctx context.Context, actor, object vocab.ID) error {
+func (i *Inbox) deleted(ctx context.Context, x *receiving, actor, object vocab.ID) error {
 	if !object.SameOrigin(actor) || object != object.Document() {
 		return fault.New(fault.Protocol, "it is no document of the actor's server")
 	}
 	var err error
 	if object.Same(actor) {
-		_, err = i.Actors.Fresh(ctx, actor)
-	} else if o, _, fail := i.Actors.Object(ctx, object, nil); fail != nil {
+		_, err = i.fresh(ctx, x, actor)
+	} else if o, _, fail := i.object(ctx, x, object); fail != nil {
 		err = fail
 	} else if o.Type == "Tombstone" && o.ID.Same(object) {
 		err = fault.New(fault.Gone, "it was deleted")
