@@ -309,7 +309,7 @@ var originAttacks = []attack{
 			s.Errorf("what is for ann goes to %q", got)
 		}
 	}},
-	{id: "ORG-07", sends: "a private post of carol's or alice's, named by somebody else in a Create, Update or Announce to everybody", happens: "400, or 202 and it is dropped: nobody widens who may read it", asks: 5, changes: true, play: func(s *siege) {
+	{id: "ORG-07", sends: "a private post of carol's or alice's, named by somebody else in a Create, Update or Announce to everybody", happens: "400, or 202 and it is dropped: nobody widens who may read it", asks: 7, changes: true, play: func(s *siege) {
 		note := s.writes(s.carol, "note", s.alice.ID)
 		s.brings(s.carol, note)
 		dave := s.guest(s.q, "dave")

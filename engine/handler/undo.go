@@ -127,7 +127,8 @@ func (r *Received) remembers(ctx context.Context, tx Tx) (bool, error) {
 // lasting are the types whose effect is not undone, but changed, deleted or answered anew.
 var lasting = []string{"Create", "Update", "Delete", "Undo", "Reject", "Move", "Flag"}
 
-// findDoing returns what is taken back: as it is stored here, else as the Undo embeds it.
+// findDoing returns what is taken back: as it is stored here, else as the Undo embeds it. The fault is ErrIgnored when that is
+// stored as somebody else's alone.
 func findDoing(ctx context.Context, tx Tx, r *Received) (doing, error) {
 	o := r.Activity.Object
 	if o.ID != "" {
@@ -142,6 +143,12 @@ func findDoing(ctx context.Context, tx Tx, r *Received) (doing, error) {
 			}
 			target, err := d.Ref("target")
 			return doing{o.ID, stored.Type, stored.Object, target.ID, true}, err
+		}
+	}
+	if o.ID != "" {
+		if other, err := tx.Activity(ctx, o.ID); err != nil || other != nil {
+			r.Unmarked = o.ID
+			return doing{}, ignoredUnless(err)
 		}
 	}
 	if slices.Contains(lasting, o.Type()) {
