@@ -26,6 +26,8 @@ type Job struct {
 	Body     []byte
 	Audience []vocab.ID // whom the activity addresses
 	Instance bool       // the instance actor sends it, not the user
+
+	Forwarded bool // somebody else said it: it waits behind the user's own
 }
 
 // dedupe returns the hash under which a fan-out happens once: of the activity to these inboxes, in whatever order.
@@ -70,6 +72,7 @@ type Delivery struct {
 	FollowersDigest []byte
 	Attempts        int // made before
 	Created         time.Time
+	Forwarded       bool
 }
 
 // IdempotencyKey is the same at every attempt, and tells nothing of what else the user sends.
@@ -131,9 +134,9 @@ func (t *Tx) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, due time
 			INSERT INTO delivery_jobs (id, activity_uri, object_uri, type, body, created_at, audience, signer, dedupe_hash)
 			VALUES ($1, $2, nullif($3, ''), $4, $5, $6, $7, $8, $9) ON CONFLICT (dedupe_hash) DO NOTHING RETURNING id, object_uri
 		), stored AS (
-			INSERT INTO deliveries (job_id, inbox, host, targets, followers_digest, status, last_error, lease_owner, next_at, created_at, updated_at)
+			INSERT INTO deliveries (job_id, inbox, host, targets, followers_digest, status, last_error, lease_owner, next_at, created_at, updated_at, forwarded)
 			SELECT job.id, inbox, host, ARRAY(SELECT jsonb_array_elements_text(targets::jsonb)), digest, CASE skip WHEN '' THEN 'pending' ELSE 'skipped' END, nullif(skip, ''),
-				CASE WHEN leased THEN $15 END, CASE WHEN leased THEN $16 ELSE $6 END, $6, $6
+				CASE WHEN leased THEN $15 END, CASE WHEN leased THEN $16 ELSE $6 END, $6, $6, $19
 			FROM job, unnest($10::text[], $11::text[], $12::text[], $13::bytea[], $14::text[]) WITH ORDINALITY AS i (inbox, host, targets, digest, skip, place),
 				LATERAL (SELECT skip = '' AND $15 <> '' AND place <= $17 AND host <> ALL(coalesce($18, '{}'::text[])) AND NOT EXISTS (
 					SELECT FROM delivery_jobs k WHERE k.object_uri = job.object_uri AND EXISTS (SELECT FROM deliveries e
@@ -142,12 +145,12 @@ func (t *Tx) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, due time
 		)
 		SELECT id, inbox FROM stored WHERE lease_owner IS NOT NULL ORDER BY id`,
 		j.ID, j.Activity, j.Object, j.Type, j.Body, due, texts(j.Audience), signer, j.dedupe(inboxes),
-		urls, hosts, targets, digests, skips, l.Owner, l.Until, l.Most, l.Except)
+		urls, hosts, targets, digests, skips, l.Owner, l.Until, l.Most, l.Except, j.Forwarded)
 	leased := make([]Delivery, len(rows))
 	for n, r := range rows {
 		i := inboxes[at[r.Inbox]]
 		leased[n] = Delivery{ID: r.ID, Job: j.ID, Activity: j.Activity, Object: j.Object, Type: j.Type, Body: j.Body, Instance: j.Instance,
-			Inbox: i.URL, Host: i.Host, Targets: i.Targets, FollowersDigest: i.FollowersDigest, Created: due}
+			Inbox: i.URL, Host: i.Host, Targets: i.Targets, FollowersDigest: i.FollowersDigest, Created: due, Forwarded: j.Forwarded}
 	}
 	return leased, err
 }
@@ -161,21 +164,32 @@ const unblocked = `NOT EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = 
 	WHERE e.job_id = k.id AND e.host = d.host AND e.status NOT IN ('delivered', 'failed', 'skipped') AND e.id < d.id
 	AND (e.inbox = d.inbox OR e.attempts = 0) OFFSET 0) OFFSET 0)`
 
-// ClaimDeliveries leases up to n due deliveries to owner until the lease ends, the oldest first: with local only those to
-// inboxes of this server, and none to the hosts in except.
-func (t *Tx) ClaimDeliveries(ctx context.Context, owner string, now time.Time, lease time.Duration, n int, local bool, except ...string) ([]Delivery, error) {
-	return collect[Delivery](ctx, t, "claim deliveries", `
-		WITH due AS (
-			SELECT d.id FROM deliveries d
+// ClaimBounds say which due deliveries may be claimed.
+type ClaimBounds struct {
+	Most      int      // of the user's own
+	Forwarded int      // of what others said, at most
+	Local     bool     // only those to inboxes of this server
+	Except    []string // hosts that nothing is sent to now
+	Crowded   []string // hosts for which enough waits of what others said
+}
+
+// ClaimDeliveries leases due deliveries to owner until the lease ends, the oldest first, of the user's own and of what is
+// forwarded.
+func (t *Tx) ClaimDeliveries(ctx context.Context, owner string, now time.Time, lease time.Duration, b ClaimBounds) ([]Delivery, error) {
+	const due = `SELECT d.id FROM deliveries d
 			WHERE d.status = 'pending' AND d.next_at <= $2 AND d.host <> ALL(coalesce($5, '{}'::text[])) AND (d.host = '' OR NOT $6)
-				AND EXISTS (SELECT FROM delivery_jobs j WHERE j.id = d.job_id AND `+unblocked+` OFFSET 0)
+				AND EXISTS (SELECT FROM delivery_jobs j WHERE j.id = d.job_id AND ` + unblocked + ` OFFSET 0)`
+	return collect[Delivery](ctx, t, "claim deliveries", `
+		WITH own AS (`+due+` AND NOT d.forwarded
 			ORDER BY d.next_at, d.id LIMIT $4 FOR UPDATE SKIP LOCKED
+		), forwarded AS (`+due+` AND d.forwarded AND d.host <> ALL(coalesce($8, '{}'::text[]))
+			ORDER BY d.next_at, d.id LIMIT $7 FOR UPDATE SKIP LOCKED
 		), taken AS (
-			UPDATE deliveries d SET next_at = $3, lease_owner = $1, updated_at = $2 FROM due WHERE d.id = due.id
-			RETURNING d.id, d.job_id, d.inbox, d.host, d.targets, d.followers_digest, d.attempts, d.created_at
+			UPDATE deliveries d SET next_at = $3, lease_owner = $1, updated_at = $2 WHERE d.id = ANY(ARRAY(SELECT id FROM own UNION ALL SELECT id FROM forwarded))
+			RETURNING d.id, d.job_id, d.inbox, d.host, d.targets, d.followers_digest, d.attempts, d.created_at, d.forwarded
 		)
-		SELECT t.id, t.job_id, j.activity_uri, coalesce(j.object_uri, ''), j.type, j.body, j.signer = 'instance', t.inbox, t.host, t.targets, t.followers_digest, t.attempts, t.created_at
-		FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, owner, now, now.Add(lease), n, except, local)
+		SELECT t.id, t.job_id, j.activity_uri, coalesce(j.object_uri, ''), j.type, j.body, j.signer = 'instance', t.inbox, t.host, t.targets, t.followers_digest, t.attempts, t.created_at, t.forwarded
+		FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, owner, now, now.Add(lease), b.Most, b.Except, b.Local, b.Forwarded, b.Crowded)
 }
 
 // Outcome is how an attempt at a delivery ended.
@@ -333,7 +347,9 @@ func (t *Tx) PutOffDeliveries(ctx context.Context, host string, until time.Time,
 // A lease is over then at the latest.
 func (t *Tx) NextDeliveryAfter(ctx context.Context, now time.Time) (*time.Time, error) {
 	var at *time.Time
-	err := t.row(ctx, "read next delivery", `SELECT min(next_at) FROM deliveries WHERE status = 'pending' AND next_at > $1`, []any{now}, &at)
+	err := t.row(ctx, "read next delivery", `SELECT least(
+		(SELECT min(next_at) FROM deliveries WHERE status = 'pending' AND NOT forwarded AND next_at > $1),
+		(SELECT min(next_at) FROM deliveries WHERE status = 'pending' AND forwarded AND next_at > $1))`, []any{now}, &at)
 	return at, err
 }
 

@@ -35,7 +35,7 @@ func enqueue(t testing.TB, c *db.Cluster, u vocab.Username, j db.Job, due time.T
 func claim(t testing.TB, c *db.Cluster, u vocab.Username, owner string, at time.Time, n int, except ...string) (rows []db.Delivery) {
 	t.Helper()
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		rows, err = tx.ClaimDeliveries(ctx, owner, at, lease, n, false, except...)
+		rows, err = tx.ClaimDeliveries(ctx, owner, at, lease, db.ClaimBounds{Most: n, Forwarded: n, Except: except})
 		return err
 	})
 	return rows
@@ -75,7 +75,7 @@ func TestDeliveriesToThisServerAreClaimedAlone(t *testing.T) {
 	here := inboxOn("", 1)
 	enqueue(t, c, u, job("Create", post), now, inboxOn("p.example", 1), here)
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		rows, err := tx.ClaimDeliveries(ctx, "me", now, lease, 10, true)
+		rows, err := tx.ClaimDeliveries(ctx, "me", now, lease, db.ClaimBounds{Most: 10, Forwarded: 10, Local: true})
 		if len(rows) != 1 || rows[0].Inbox != here.URL {
 			t.Errorf("claimed %+v, want the local one alone", rows)
 		}
@@ -83,6 +83,42 @@ func TestDeliveriesToThisServerAreClaimedAlone(t *testing.T) {
 	})
 	if rows := claim(t, c, u, "me", now, 10); len(rows) != 1 || rows[0].Host != "p.example" {
 		t.Errorf("then claimed %+v, want the other", rows)
+	}
+}
+
+func TestForwardedDeliveriesAreClaimedWithinTheirBounds(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	forwarded := job("Create", "https://p.example/1")
+	forwarded.Forwarded = true
+	enqueue(t, c, u, forwarded, now, inboxOn("p.example", 1), inboxOn("q.example", 1), inboxOn("r.example", 1))
+	enqueue(t, c, u, job("Create", post), now, inboxOn("p.example", 1))
+	later := job("Create", "https://p.example/2")
+	later.Forwarded = true
+	enqueue(t, c, u, later, now.Add(time.Minute), inboxOn("p.example", 1))
+	for _, tt := range []struct {
+		bounds         db.ClaimBounds
+		own, forwarded int
+	}{
+		{db.ClaimBounds{Most: 10}, 1, 0},
+		{db.ClaimBounds{Most: 10, Forwarded: 1, Crowded: []string{"p.example"}}, 0, 1},
+		{db.ClaimBounds{Most: 10, Forwarded: 10, Except: []string{"p.example"}}, 0, 1},
+		{db.ClaimBounds{Most: 10, Forwarded: 10}, 0, 1},
+	} {
+		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			rows, err := tx.ClaimDeliveries(ctx, "me", now, lease, tt.bounds)
+			n := map[bool]int{}
+			for _, r := range rows {
+				n[r.Forwarded]++
+			}
+			if n[false] != tt.own || n[true] != tt.forwarded {
+				t.Errorf("within %+v claimed %d of one's own and %d forwarded, want %d and %d", tt.bounds, n[false], n[true], tt.own, tt.forwarded)
+			}
+			return err
+		})
+	}
+	if got := next(t, c, u, now); got != min(lease, time.Minute) {
+		t.Errorf("the next is due in %v, want the first of both kinds", got)
 	}
 }
 

@@ -89,9 +89,9 @@ func (t *Tx) ClaimChosen(ctx context.Context, c DeliveryChoice, reset bool, owne
 			FOR UPDATE OF d SKIP LOCKED FOR KEY SHARE OF j SKIP LOCKED
 		), taken AS (
 			UPDATE deliveries d SET `+requeue+`, next_at = $4, lease_owner = $3 FROM due WHERE d.id = due.id
-			RETURNING d.id, d.job_id, d.inbox, d.host, d.targets, d.followers_digest, d.attempts, d.created_at
+			RETURNING d.id, d.job_id, d.inbox, d.host, d.targets, d.followers_digest, d.attempts, d.created_at, d.forwarded
 		)
-		SELECT t.id, t.job_id, j.activity_uri, coalesce(j.object_uri, ''), j.type, j.body, j.signer = 'instance', t.inbox, t.host, t.targets, t.followers_digest, t.attempts, t.created_at
+		SELECT t.id, t.job_id, j.activity_uri, coalesce(j.object_uri, ''), j.type, j.body, j.signer = 'instance', t.inbox, t.host, t.targets, t.followers_digest, t.attempts, t.created_at, t.forwarded
 		FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, q.args...)
 }
 

@@ -101,8 +101,11 @@ func TestOutcomesAreFoundByTheirIDs(t *testing.T) {
 // were owed or from after.
 func TestAClaimReadsLittleMoreThanItTakes(t *testing.T) {
 	t.Parallel()
-	for name, refresh := range map[string]string{"statistics from before": ``, "statistics from after": `ANALYZE`} {
-		t.Run(name, func(t *testing.T) {
+	for _, tt := range []struct {
+		name, refresh string
+		forwarded     bool
+	}{{"statistics from before", ``, false}, {"statistics from after", `ANALYZE`, false}, {"forwarded", ``, true}, {"forwarded, statistics from after", `ANALYZE`, true}} {
+		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := destroyed(t, dbtest.Config(t))
 			c := open(t, cfg)
@@ -116,20 +119,22 @@ func TestAClaimReadsLittleMoreThanItTakes(t *testing.T) {
 			}
 			write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
 				for n := range jobs {
-					if err := tx.Enqueue(ctx, job("Create", vocab.ID(fmt.Sprintf("https://here.example/%d", n))), inboxes, now.Add(-time.Duration(n)*time.Second)); err != nil {
+					j := job("Create", vocab.ID(fmt.Sprintf("https://here.example/%d", n)))
+					j.Forwarded = tt.forwarded
+					if err := tx.Enqueue(ctx, j, inboxes, now.Add(-time.Duration(n)*time.Second)); err != nil {
 						return err
 					}
 				}
 				return nil
 			})
-			if refresh != "" {
-				run(t, databaseOf(t, c, u), refresh)
+			if tt.refresh != "" {
+				run(t, databaseOf(t, c, u), tt.refresh)
 			}
 			c.Close() // with the session its counts are published
 			before := rowsRead(t, conn, "deliveries", "delivery_jobs")
 			c = open(t, cfg)
 			write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-				rows, err := tx.ClaimDeliveries(ctx, "me", now, lease, claimed, false)
+				rows, err := tx.ClaimDeliveries(ctx, "me", now, lease, db.ClaimBounds{Most: claimed, Forwarded: claimed})
 				if len(rows) != claimed {
 					t.Errorf("%d are claimed, want %d", len(rows), claimed)
 				}

@@ -3,8 +3,10 @@ package engine_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
@@ -85,4 +87,72 @@ var pay06 = attack{id: "PAY-06", sends: "activities of 1 MiB by one domain, with
 		})
 	}}
 
-var pay08 = attack{id: "PAY-08", sends: "a mention of alice every second that names her 2,000 followers, to be forwarded", later: "the next release"}
+// follow gives alice so many followers on h, each with an inbox of its own.
+func (s *siege) follow(h *hostile, followers int) {
+	s.Helper()
+	s.alice.Column(s, `WITH f AS (SELECT n, $1 || '/users/f' || n AS uri FROM generate_series(1, $2::int) n), a AS (
+			INSERT INTO actors (uri, type, inbox, raw, fetched_at) SELECT uri, 'Person', $3 || '?f=' || n, '{}', now() FROM f)
+		INSERT INTO relationships (id, actor_uri, type, status, activity_uri) SELECT gen_random_uuid(), uri, 'follower', 'accepted', uri || '/follow' FROM f`,
+		strings.TrimSuffix(h.inbox, "/users/h/inbox"), followers, h.inbox)
+}
+
+var pay08 = attack{id: "PAY-08", sends: "answers to alice by two strangers that name her 2,000 followers, 60 of them at once, to be forwarded",
+	happens: "202, and they are kept; their deliveries end with a share of alice's budget of 20,000, and her own posts go out before those that wait", changes: true, asks: 20, play: func(s *siege) {
+		const followers = 2000
+		h := s.against(func(w http.ResponseWriter, _ *http.Request) {
+			time.Sleep(5 * time.Millisecond) // as over a network
+			w.WriteHeader(http.StatusAccepted)
+		})
+		s.follow(h, followers)
+		defer s.alice.Column(s, `DELETE FROM relationships WHERE actor_uri LIKE $1 || '%'`, strings.TrimSuffix(h.inbox, "h/inbox"))
+		answer := func(a *peertest.Actor, name string) vocab.Doc {
+			d := s.create(a, name)
+			d.Sub("object")["inReplyTo"] = s.note
+			d["cc"] = []any{s.alice.ID + "/followers"}
+			return d
+		}
+		evils := []*peertest.Actor{s.mallory, s.p.Actor("/users/minion")}
+		for n := range 60 {
+			s.accepted(s.post(evils[n%2], s.alice.ID+"/inbox", answer(evils[n%2], fmt.Sprint(n))))
+		}
+		if n := s.count("lightweb_alice", `SELECT count(*) FROM activities WHERE uri LIKE '%/pay-08-%'`); n != 60 {
+			s.Errorf("%d are kept, want all 60", n)
+		}
+		forwarded := s.count("lightweb_alice", `SELECT count(*) FROM deliveries d JOIN delivery_jobs j ON j.id = job_id WHERE j.activity_uri LIKE '%/pay-08-%'`)
+		if forwarded == 0 || forwarded > 16_000 {
+			s.Errorf("%d deliveries are forwarded, want three quarters of 20,000 at most", forwarded)
+		}
+		before := len(h.posted())
+		for range 2 {
+			s.alice.Post(s, map[string]any{"content": "my own", "visibility": "public"})
+		}
+		enginetest.Eventually(s, "alice's own posts have gone out", func() bool {
+			return s.count("lightweb_alice", `SELECT count(*) FROM deliveries d JOIN delivery_jobs j ON j.id = job_id
+				WHERE convert_from(body, 'UTF8') LIKE '%my own%' AND status = 'delivered'`) >= 2*followers
+		})
+		waits := s.count("lightweb_alice", `SELECT count(*) FROM deliveries WHERE status = 'pending' AND host = $1`, h.host)
+		var order []bool // of what has come to the followers since: whether it is alice's own
+		for _, p := range h.posted()[before:] {
+			order = append(order, strings.Contains(string(p.Content), "my own"))
+		}
+		first := slices.Index(order, true)
+		last := len(order) - 1
+		for last > 0 && !order[last] {
+			last--
+		}
+		others := 0
+		for _, mine := range order[max(first, 0) : last+1] {
+			if !mine {
+				others++
+			}
+		}
+		s.Logf("%d were forwarded, of which %d wait; alice's own posts began after %d and went out with %d between", forwarded, waits, first, others)
+		if waits < 1000 || others > 100 {
+			s.Errorf("%d forwarded deliveries went out among alice's own, and %d wait; want hers first", others, waits)
+		}
+		s.accepted(s.post(s.carol, s.alice.ID+"/inbox", answer(s.carol, "honest")))
+		if n := s.count("lightweb_alice", `SELECT count(*) FROM deliveries d JOIN delivery_jobs j ON j.id = job_id WHERE j.activity_uri = $1`, s.id(s.carol, "honest")); n < followers {
+			s.Errorf("of carol's answer %d deliveries are owed, want it forwarded to all", n)
+		}
+		s.over()
+	}}

@@ -14,10 +14,12 @@ import (
 )
 
 const (
-	batch    = 200              // deliveries claimed in one turn
-	maxHeld  = 8192             // deliveries in memory
-	maxTurns = 8                // turns at once, each of which holds a database connection
-	margin   = 30 * time.Second // of its lease that a delivery must still have when its attempt starts
+	batch              = 200         // deliveries claimed in one turn
+	maxHeld            = 8192        // deliveries in memory
+	maxForwarded       = maxHeld / 4 // of them, of what others said
+	maxForwardedOfUser = 256
+	maxTurns           = 8                // turns at once, each of which holds a database connection
+	margin             = 30 * time.Second // of its lease that a delivery must still have when its attempt starts
 
 	crowded  = time.Second            // until the next turn of a user who found no room
 	brokenAt = 5 * time.Second        // until the next turn of a user whose database failed, doubled each time
@@ -43,16 +45,19 @@ type Dispatcher struct {
 	news     chan struct{}  // something is to be remembered
 	under    sync.WaitGroup // turns and attempts under way
 
-	mu       sync.Mutex
-	users    map[vocab.Username]*user
-	due      users            // who wait for a turn
-	turns    int              // under way
-	hosts    map[string]*host // who have something waiting or something to remember
-	ready    []*host          // who may start an attempt, in turn
-	parked   map[string]map[vocab.Username]bool
-	inflight int
-	held     int
-	leaves   bool // nothing new starts
+	mu         sync.Mutex
+	users      map[vocab.Username]*user
+	due        users            // who wait for a turn
+	turns      int              // under way
+	hosts      map[string]*host // who have something waiting or something to remember
+	ready      []*host          // who may start an attempt at something of users' own, in turn
+	passing    []*host          // who may start one at what others said, in turn
+	forwarding int              // of the attempts under way, those
+	forwarded  int              // of what is held, that
+	parked     map[string]map[vocab.Username]bool
+	inflight   int
+	held       int
+	leaves     bool // nothing new starts
 
 	// What is to be remembered in the instance database.
 	changed       map[string]bool // hosts
@@ -64,19 +69,20 @@ type Dispatcher struct {
 
 // user is a user with deliveries.
 type user struct {
-	name     vocab.Username
-	due      time.Time // of the next turn; zero: none is needed
-	place    int       // in Dispatcher.due, -1: not there
-	busy     bool      // a turn is under way
-	again    bool      // another turn is needed right after it
-	tookBack bool
-	failures int // turns in a row that failed
-	ended    []ended
-	held     map[int64]*row
-	resume   map[string]bool // hosts whose deliveries are to be made due again
-	marked   *time.Time      // what the instance database says of when this user is due
-	open     []db.OpenDeliveries
-	counted  time.Time
+	name      vocab.Username
+	due       time.Time // of the next turn; zero: none is needed
+	place     int       // in Dispatcher.due, -1: not there
+	busy      bool      // a turn is under way
+	again     bool      // another turn is needed right after it
+	tookBack  bool
+	failures  int // turns in a row that failed
+	ended     []ended
+	held      map[int64]*row
+	forwarded int             // of them, what others said
+	resume    map[string]bool // hosts whose deliveries are to be made due again
+	marked    *time.Time      // what the instance database says of when this user is due
+	open      []db.OpenDeliveries
+	counted   time.Time
 }
 
 // row is a delivery on which this process holds a lease.
@@ -224,6 +230,9 @@ func (d *Dispatcher) start(ctx context.Context) time.Duration {
 			break
 		}
 		d.inflight++
+		if r.Forwarded {
+			d.forwarding++
+		}
 		d.metrics.inflight.Inc()
 		d.under.Add(1)
 		go d.attempt(ctx, r)
@@ -234,13 +243,22 @@ func (d *Dispatcher) start(ctx context.Context) time.Duration {
 	return d.due[0].due.Sub(now)
 }
 
-// next returns the delivery to attempt next, going round the hosts. The caller holds mu.
+// next returns the delivery to attempt next: what others said while no host may be sent something of users' own, and with at
+// most half of the attempts at once. The caller holds mu.
 func (d *Dispatcher) next(now time.Time) *row {
-	for len(d.ready) > 0 {
-		h := d.ready[0]
-		d.ready[0] = nil
-		d.ready = d.ready[1:]
-		h.listed = false
+	if r := d.nextOf(&d.ready, now); r != nil || d.forwarding >= max(1, d.Concurrency/2) {
+		return r
+	}
+	return d.nextOf(&d.passing, now)
+}
+
+// nextOf goes round the hosts of one list. The caller holds mu.
+func (d *Dispatcher) nextOf(list *[]*host, now time.Time) *row {
+	for len(*list) > 0 {
+		h := (*list)[0]
+		(*list)[0] = nil
+		*list = (*list)[1:]
+		delete(h.listed, list)
 		r := h.pop()
 		d.list(h)
 		if r == nil {
@@ -258,9 +276,16 @@ func (d *Dispatcher) next(now time.Time) *row {
 
 // list puts h into the round if it may start an attempt. The caller holds mu.
 func (d *Dispatcher) list(h *host) {
-	if _, ok := h.ready(); ok && !h.listed {
-		h.listed = true
-		d.ready = append(d.ready, h)
+	list := &d.ready
+	switch h.ready() {
+	case nil:
+		return
+	case &h.forwarded:
+		list = &d.passing
+	}
+	if !h.listed[list] {
+		h.listed[list] = true
+		*list = append(*list, h)
 	}
 }
 
@@ -276,6 +301,9 @@ func (d *Dispatcher) finish(r *row, res result) {
 	defer d.mu.Unlock()
 	now := d.Now()
 	d.inflight--
+	if r.Forwarded {
+		d.forwarding--
+	}
 	d.metrics.inflight.Dec()
 	h := d.hosts[r.Host]
 	if away := h.away(); h.ended(r, res, now) {

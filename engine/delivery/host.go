@@ -1,9 +1,13 @@
 package delivery
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	full             = 256 // deliveries waiting for a host, from which on no more are claimed for it
+	fullForwarded    = 64  // of them of what others said
 	localConcurrency = 16  // attempts at once at inboxes of this server
 )
 
@@ -13,31 +17,39 @@ type host struct {
 	name               string
 	limit              int
 	fresh, retries     []*row // first attempts and later ones, in the order of claiming
+	forwarded          []*row // of what others said: attempted when nothing of users' own can be
 	inflight, retrying int
-	listed             bool           // in the round of hosts that may start an attempt
-	waiters            map[*user]bool // whose deliveries wait until it is no longer left alone
+	forwarding         int               // of those in flight, of what others said
+	listed             map[*[]*host]bool // in which rounds of hosts that may start an attempt
+	waiters            map[*user]bool    // whose deliveries wait until it is no longer left alone
 }
 
 func newHost(name string, limit int) *host {
 	if name == "" {
 		limit = localConcurrency
 	}
-	return &host{name: name, limit: limit}
+	return &host{name: name, limit: limit, listed: map[*[]*host]bool{}}
 }
 
 func (h *host) push(r *row) {
-	if r.Attempts == 0 {
+	switch {
+	case r.Forwarded:
+		h.forwarded = append(h.forwarded, r)
+	case r.Attempts == 0:
 		h.fresh = append(h.fresh, r)
-	} else {
+	default:
 		h.retries = append(h.retries, r)
 	}
 }
 
-func (h *host) waiting() int { return len(h.fresh) + len(h.retries) }
+func (h *host) waiting() int { return len(h.fresh) + len(h.retries) + len(h.forwarded) }
+
+// crowded tells whether no more of what others said may be claimed for h.
+func (h *host) crowded() bool { return len(h.forwarded) >= fullForwarded }
 
 // refuses tells whether no more may be claimed for h.
 func (h *host) refuses(now time.Time) bool {
-	return h.waiting() >= full || h.inactive.IsZero() && h.rests(now) || h.paused
+	return len(h.fresh)+len(h.retries) >= full || h.inactive.IsZero() && h.rests(now) || h.paused
 }
 
 // idle tells whether nothing has to be remembered of h.
@@ -45,46 +57,54 @@ func (h *host) idle(now time.Time) bool {
 	return h.waiting() == 0 && h.inflight == 0 && !h.remembered(now)
 }
 
-// ready tells whether an attempt may start, and whether it is a retry.
-func (h *host) ready() (retry, ok bool) {
+// ready returns the queue whose first delivery may be attempted, nil when none may.
+func (h *host) ready() *[]*row {
 	all, retries := h.slots(h.limit)
-	if h.inflight >= all {
-		return false, false
+	switch again := h.retrying < retries; {
+	case h.inflight >= all:
+		return nil
+	case len(h.retries) > 0 && again:
+		return &h.retries
+	case len(h.fresh) > 0:
+		return &h.fresh
+	case len(h.forwarded) > 0 && h.forwarding < max(1, all/2) && (again || h.forwarded[0].Attempts == 0):
+		return &h.forwarded
 	}
-	if len(h.retries) > 0 && h.retrying < retries {
-		return true, true
-	}
-	return false, len(h.fresh) > 0
+	return nil
 }
 
 // pop starts an attempt at the next delivery, nil when none may start.
 func (h *host) pop() *row {
-	retry, ok := h.ready()
-	if !ok {
+	from := h.ready()
+	if from == nil {
 		return nil
-	}
-	from := &h.fresh
-	if retry {
-		from = &h.retries
-		h.retrying++
 	}
 	r := (*from)[0]
 	(*from)[0] = nil
 	*from = (*from)[1:]
 	h.inflight++
+	if r.Attempts > 0 {
+		h.retrying++
+	}
+	if r.Forwarded {
+		h.forwarding++
+	}
 	return r
 }
 
 // flush returns everything that waits, and forgets it.
 func (h *host) flush() []*row {
-	all := append(h.fresh, h.retries...)
-	h.fresh, h.retries = nil, nil
+	all := slices.Concat(h.fresh, h.retries, h.forwarded)
+	h.fresh, h.retries, h.forwarded = nil, nil, nil
 	return all
 }
 
 // ended takes the end of an attempt into account, and tells whether it taught something worth remembering.
 func (h *host) ended(r *row, res result, now time.Time) (news bool) {
 	h.inflight--
+	if r.Forwarded {
+		h.forwarding--
+	}
 	if r.Attempts > 0 {
 		h.retrying--
 	}

@@ -176,11 +176,13 @@ func (m *memory) turn(_ context.Context, _ vocab.Username, t turn) (taken, error
 		}
 	}
 	var next *time.Time
+	left := map[bool]int{false: t.claim.Most, true: t.claim.Forwarded}
 	for _, r := range m.rows {
 		switch due := r.status == db.DeliveryPending && !r.next.After(t.now); {
-		case due && slices.Contains(t.except, r.Host):
+		case due && (slices.Contains(t.claim.Except, r.Host) || r.Forwarded && slices.Contains(t.claim.Crowded, r.Host)):
 			got.passed = append(got.passed, r.Host)
-		case due && len(got.rows) < t.claim && (r.Host == "" || !t.local):
+		case due && left[r.Forwarded] > 0 && t.claim.Most > 0 && (r.Host == "" || !t.claim.Local):
+			left[r.Forwarded]--
 			r.next, r.leased = t.now.Add(deliveryLease), true
 			got.rows = append(got.rows, r.Delivery)
 		}

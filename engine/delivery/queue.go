@@ -20,9 +20,7 @@ type turn struct {
 	ended    []ended
 	unpark   map[string]int       // how many deliveries to a host are made due: one that is parked, or as many that are parked or wait
 	putOff   map[string]time.Time // until when deliveries to a host wait
-	claim    int                  // how many deliveries at most
-	local    bool                 // only those to inboxes of this server
-	except   []string
+	claim    db.ClaimBounds
 	count    bool // what is open
 }
 
@@ -30,7 +28,7 @@ type turn struct {
 type taken struct {
 	rows     []db.Delivery  // claimed
 	next     *time.Time     // when the next delivery is due that is not due now; nil: never
-	passed   []string       // the hosts in except for which something is due
+	passed   []string       // the hosts that were left out for which something is due
 	unparked map[string]int // how many there were
 	open     []db.OpenDeliveries
 	waited   []time.Time // since when jobs had waited for the first inbox that took them now
@@ -79,13 +77,13 @@ func (s stored) turn(ctx context.Context, u vocab.Username, t turn) (got taken, 
 				return err
 			}
 		}
-		if t.claim > 0 {
-			if got.rows, err = tx.ClaimDeliveries(ctx, s.owner, t.now, deliveryLease, t.claim, t.local, t.except...); err != nil {
+		if t.claim.Most > 0 {
+			if got.rows, err = tx.ClaimDeliveries(ctx, s.owner, t.now, deliveryLease, t.claim); err != nil {
 				return err
 			}
 		}
-		if len(t.except) > 0 {
-			if got.passed, err = tx.DueHosts(ctx, t.now, t.except); err != nil {
+		if except := slices.Concat(t.claim.Except, t.claim.Crowded); len(except) > 0 {
+			if got.passed, err = tx.DueHosts(ctx, t.now, except); err != nil {
 				return err
 			}
 			for _, host := range got.passed {

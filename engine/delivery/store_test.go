@@ -127,7 +127,7 @@ func TestARestartTakesBackWhatAKilledProcessHeld(t *testing.T) {
 	now := time.Now()
 	owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
 	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		rows, err := tx.ClaimDeliveries(ctx, Serving+"killed", now, deliveryLease, 10, false)
+		rows, err := tx.ClaimDeliveries(ctx, Serving+"killed", now, deliveryLease, db.ClaimBounds{Most: 10, Forwarded: 10})
 		if len(rows) != 1 {
 			t.Errorf("the first process claimed %d deliveries, want 1", len(rows))
 		}
@@ -158,7 +158,7 @@ func TestStopGivesBackLeasesAtOnce(t *testing.T) {
 		t.Fatalf("counts = %+v, want 1 pending", got)
 	}
 	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		rows, err := tx.ClaimDeliveries(ctx, "other", time.Now(), deliveryLease, 10, false)
+		rows, err := tx.ClaimDeliveries(ctx, "other", time.Now(), deliveryLease, db.ClaimBounds{Most: 10, Forwarded: 10})
 		if len(rows) != 1 || rows[0].Attempts != 0 {
 			t.Errorf("claimed %+v after the stop, want the delivery without an attempt", rows)
 		}
@@ -178,7 +178,7 @@ func TestWhatFailsIsTriedAgainAndAtLastReported(t *testing.T) {
 	q := stored{c, "one"}
 	var done []ended
 	for attempt := range maxRefusals {
-		got, err := q.turn(t.Context(), u, turn{now: now, ended: done, claim: 10})
+		got, err := q.turn(t.Context(), u, turn{now: now, ended: done, claim: db.ClaimBounds{Most: 10}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,12 +214,12 @@ func TestWhoLostItsLeaseReportsNothing(t *testing.T) {
 	now := time.Now()
 	job := owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
 	late := stored{c, "late"}
-	got, err := late.turn(t.Context(), u, turn{now: now, claim: 10})
+	got, err := late.turn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10}})
 	if err != nil || len(got.rows) != 1 {
 		t.Fatalf("claimed %+v, %v", got.rows, err)
 	}
 	now = now.Add(2 * deliveryLease)
-	if again, err := (stored{c, "next"}).turn(t.Context(), u, turn{now: now, claim: 10}); err != nil || len(again.rows) != 1 {
+	if again, err := (stored{c, "next"}).turn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10}}); err != nil || len(again.rows) != 1 {
 		t.Fatalf("claimed %+v after the lease, %v", again.rows, err)
 	}
 	failed := ended{delivery: got.rows[0], outcome: db.Outcome{Delivery: got.rows[0].ID, Status: db.DeliveryFailed, Spent: true}}
@@ -249,7 +249,7 @@ func TestHostsThatAreExceptedAreNotClaimed(t *testing.T) {
 	owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
 	owe(t, c, u, "Create", "https://here.example/2", "q.example", now)
 	q := stored{c, "one"}
-	got, err := q.turn(t.Context(), u, turn{now: now, claim: 10, except: []string{"p.example", "r.example"}})
+	got, err := q.turn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10, Except: []string{"p.example", "r.example"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func TestItIsOverWithWhoIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := stored{c, "one"}
-	got, err := q.turn(t.Context(), u, turn{now: now, claim: 10})
+	got, err := q.turn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10}})
 	if err != nil || len(got.rows) != 1 {
 		t.Fatalf("claimed %+v, %v", got.rows, err)
 	}

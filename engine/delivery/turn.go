@@ -17,24 +17,43 @@ const recount = 10 * time.Second
 func (d *Dispatcher) plan(u *user, now time.Time) turn {
 	u.busy, u.again = true, false
 	d.turns++
-	t := turn{now: now, takeBack: !u.tookBack, ended: u.ended, unpark: d.unparks(u), claim: min(batch, maxHeld-d.held), local: d.Paused,
+	t := turn{now: now, takeBack: !u.tookBack, ended: u.ended, unpark: d.unparks(u), claim: db.ClaimBounds{Most: max(0, min(batch, maxHeld-d.held)), Forwarded: d.mayForward(u), Local: d.Paused},
 		putOff: map[string]time.Time{}, count: now.Sub(u.counted) >= recount}
 	u.ended = nil
 	u.due = time.Time{}
 	for _, h := range d.hosts {
+		if h.crowded() {
+			t.claim.Crowded = append(t.claim.Crowded, h.name)
+		}
 		if !h.refuses(now) {
 			continue
 		}
-		t.except = append(t.except, h.name)
+		t.claim.Except = append(t.claim.Except, h.name)
 		if h.rests(now) {
 			t.putOff[h.name] = d.opens(h.name, now)
 		}
 	}
-	if t.claim <= 0 {
-		t.claim = 0
+	if t.claim.Most == 0 || t.claim.Forwarded == 0 {
 		u.by(now.Add(crowded))
 	}
 	return t
+}
+
+// mayForward returns how many more deliveries of what others said may be claimed for u. They never take the places of
+// users' own. The caller holds mu.
+func (d *Dispatcher) mayForward(u *user) int {
+	return max(0, min(batch/4, maxForwardedOfUser-u.forwarded, maxForwarded-d.forwarded))
+}
+
+// full tells whether a turn claimed as many as it might, so that there may be more.
+func (t turn) full(claimed []db.Delivery) bool {
+	forwarded := 0
+	for _, r := range claimed {
+		if r.Forwarded {
+			forwarded++
+		}
+	}
+	return t.claim.Most > 0 && (len(claimed)-forwarded == t.claim.Most || forwarded > 0 && forwarded == t.claim.Forwarded)
 }
 
 // unparks takes what is to come back of the parked deliveries of u: one to find out whether a host is back, then as many
@@ -99,7 +118,7 @@ func (d *Dispatcher) turn(ctx context.Context, u *user, t turn) {
 			u.by(d.opens(host, t.now))
 			d.waits(host, u)
 		}
-		if u.again || t.claim > 0 && len(got.rows) == t.claim || len(u.ended) > 0 {
+		if u.again || t.full(got.rows) || len(u.ended) > 0 {
 			u.due = atOnce
 		}
 	}
@@ -174,9 +193,13 @@ func (d *Dispatcher) opens(host string, now time.Time) time.Time {
 
 // forget ends the hold on a delivery whose outcome is stored. The caller holds mu.
 func (d *Dispatcher) forget(u *user, id int64) {
-	if _, held := u.held[id]; held {
+	if r, held := u.held[id]; held {
 		delete(u.held, id)
 		d.held--
+		if r.Forwarded {
+			u.forwarded--
+			d.forwarded--
+		}
 	}
 }
 
@@ -197,6 +220,10 @@ func (d *Dispatcher) take(u *user, rows []db.Delivery, now, until time.Time) {
 		r := &row{Delivery: delivery, user: u, lease: until}
 		u.held[r.ID] = r
 		d.held++
+		if r.Forwarded {
+			u.forwarded++
+			d.forwarded++
+		}
 		h := d.hosts[r.Host]
 		if h == nil {
 			h = newHost(r.Host, d.HostConcurrency)

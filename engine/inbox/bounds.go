@@ -13,7 +13,8 @@ import (
 type bounds struct {
 	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, newActors, newAcquaintances, fannedOut, announced, fetchedForRelay, knocks *policy.Limiter
 
-	events, idleEvents *policy.Shares // per user, of strangers
+	events, idleEvents *policy.Shares        // per user, of strangers
+	forwarded          *policy.SharedLimiter // deliveries, per user
 }
 
 // perStored is what a row takes beside the document in it, in bytes.
@@ -23,6 +24,7 @@ func newBounds(now func() time.Time) bounds {
 	return bounds{
 		passedOfSender:   policy.ActorForwards.Limiter(now),
 		passedOfDomain:   policy.DomainForwards.Limiter(now),
+		forwarded:        policy.ForwardedDeliveries.Shared(now),
 		reportsOfDomain:  policy.Reports.Limiter(now),
 		askedForDomain:   policy.Vouching.Limiter(now),
 		storedOfDomain:   policy.StrangersStorage.Limiter(now),

@@ -13,7 +13,7 @@ func (i *Inbox) executeSideEffects(ctx context.Context, x *applying) error {
 		return err
 	}
 	if !i.mayForward(x) {
-		i.Log.InfoContext(ctx, "activity not passed on", "user", x.User, "activity", x.Activity.ID, "actor", x.Actor.ID, "err", "its sender had too much passed on lately")
+		i.notForwarded(ctx, x)
 		return nil
 	}
 	return i.forward(ctx, x)

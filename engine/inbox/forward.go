@@ -24,12 +24,27 @@ const (
 // mayForward tells whether the sender has not had too much passed on lately. What takes back is always passed on: there
 // is no more of it than of what was.
 func (i *Inbox) mayForward(x *applying) bool {
-	if x.Activity.Type == "Delete" || x.Activity.Type == "Undo" {
+	if x.takesBack() {
 		return true
 	}
 	host, sender := policy.RegistrableDomain(x.Actor.ID.Host()), string(x.Actor.ID.Canonical())
 	return limit(i.bounds.passedOfSender, sender) == nil && limit(i.bounds.passedOfDomain, host) == nil
 }
+
+// maxForwardCost is what forwarding one activity counts at most, so that a user with very many followers has some forwarded, too.
+const maxForwardCost = 5000
+
+// mayForwardTo tells whether the user's budget has room for so many deliveries of one activity.
+func (i *Inbox) mayForwardTo(x *applying, inboxes int) bool {
+	if x.takesBack() {
+		return true
+	}
+	ok, _ := i.bounds.forwarded.AllowMany(x.User.String(), policy.RegistrableDomain(x.Actor.ID.Host()), min(inboxes, maxForwardCost), 0)
+	return ok
+}
+
+// takesBack tells whether the activity only takes back what was said.
+func (x *applying) takesBack() bool { return x.Activity.Type == "Delete" || x.Activity.Type == "Undo" }
 
 // forwards tells whether the user owes the activity to its followers: it names their collection and is linked to something of
 // the user's (ActivityPub §7.1.2): something that everybody may see, or, of a follower's, the user or anything that the follower
@@ -143,7 +158,15 @@ func (i *Inbox) forward(ctx context.Context, x *applying) error {
 		return audience.Names(a.Addressing, d.Actor) || d.Actor.SameOrigin(a.Actor) && !i.Local.IsLocal(a.Actor)
 	})
 	inboxes := delivery.Destinations(followers, nil, i.Local.InboxOwner)
+	if !i.mayForwardTo(x, len(inboxes)) {
+		i.notForwarded(ctx, x)
+		return nil
+	}
 	delivery.Synchronize(inboxes, all)
 	x.Queued = x.Queued || len(inboxes) > 0
-	return x.tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: a.Actor, Object: delivery.Ordered(a), Type: a.Type, Body: a.Raw}, inboxes, x.Applied)
+	return x.tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: a.Actor, Object: delivery.Ordered(a), Type: a.Type, Body: a.Raw, Forwarded: true}, inboxes, x.Applied)
+}
+
+func (i *Inbox) notForwarded(ctx context.Context, x *applying) {
+	i.Log.InfoContext(ctx, "activity not passed on", "user", x.User, "activity", x.Activity.ID, "actor", x.Actor.ID, "err", "its sender had too much passed on lately")
 }

@@ -321,7 +321,7 @@ func (d *desk) owed() (rows []db.Delivery) {
 	d.write(func(ctx context.Context, tx *db.Tx) (err error) {
 		now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 		for rows = nil; ; {
-			claimed, err := tx.ClaimDeliveries(ctx, "test", now, time.Hour, 100, false)
+			claimed, err := tx.ClaimDeliveries(ctx, "test", now, time.Hour, db.ClaimBounds{Most: 100, Forwarded: 100})
 			if err != nil || len(claimed) == 0 {
 				return err
 			}

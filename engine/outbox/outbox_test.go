@@ -343,7 +343,7 @@ func TestUndoWaitsForWhatItTakesBack(t *testing.T) {
 	d.must("Like", map[string]any{"objectId": bobsPost})
 	d.must("Unlike", map[string]any{"objectId": bobsPost})
 	d.write(func(ctx context.Context, tx *db.Tx) error {
-		rows, err := tx.ClaimDeliveries(ctx, "test", d.Now(), 0, 10, false)
+		rows, err := tx.ClaimDeliveries(ctx, "test", d.Now(), 0, db.ClaimBounds{Most: 10, Forwarded: 10})
 		if len(rows) != 1 || rows[0].Type != "Like" {
 			t.Errorf("claimed %d deliveries at once, want the Like alone", len(rows))
 		}

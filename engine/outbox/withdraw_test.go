@@ -78,7 +78,7 @@ func TestOneOfTwoBehindAnInboxIsShutOut(t *testing.T) {
 	d.must("CreateNote", map[string]any{"content": "hi", "visibility": "followers"})
 	d.must("Block", map[string]any{"actorUri": bob})
 	d.write(func(ctx context.Context, tx *db.Tx) error {
-		rows, err := tx.ClaimDeliveries(ctx, "test", time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), time.Hour, 100, false)
+		rows, err := tx.ClaimDeliveries(ctx, "test", time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), time.Hour, db.ClaimBounds{Most: 100})
 		for _, r := range rows {
 			if r.Inbox == "https://p.example/inbox" && (len(r.Targets) != 1 || r.Targets[0] != carol) {
 				t.Errorf("it goes to %q, want carol alone", r.Targets)

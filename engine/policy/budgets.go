@@ -56,6 +56,9 @@ var (
 	ActorForwards  = budget(Budget{Bounds: "activities forwarded to users' followers", Payer: Sender, Rate: Rate{PerSecond: 1.0 / 60, Burst: 30}, Beyond: "not forwarded"})
 	DomainForwards = budget(Budget{Bounds: "activities forwarded to users' followers", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 300}, Beyond: "not forwarded"})
 
+	ForwardedDeliveries = budget(Budget{Bounds: "deliveries of activities forwarded to a user's followers", Payer: Domain, Rate: Rate{PerSecond: 10, Burst: 20_000}, Per: "user",
+		Note: "an activity counts as 5,000 at most; they go out when nothing of users' own waits", Beyond: "not forwarded"})
+
 	Comparisons   = budget(Budget{Bounds: "comparisons of followers (FEP-8fcf)", Payer: Sender, Rate: Rate{PerSecond: 1.0 / 60, Burst: 3}, Beyond: "passed over"})
 	FollowerLists = budget(Budget{Bounds: "lists of followers fetched to compare", Payer: Sender, Rate: Rate{PerSecond: 1 / time.Hour.Seconds(), Burst: 1}, Beyond: "passed over"})
 	UndoneFollows = budget(Budget{Bounds: "follows taken back after a comparison", Payer: Domain, Rate: Rate{PerSecond: 1.0 / 60, Burst: 100}, Beyond: "passed over"})

@@ -100,6 +100,11 @@ func newSharedLimiter(r Rate, now func() time.Time, keys int) *SharedLimiter {
 // kept is the part of the bucket that is not for this payer. The empty payer is this server itself, which is held to no
 // share.
 func (l *SharedLimiter) Allow(key, payer string, kept float64) (ok bool, retryAfter time.Duration) {
+	return l.AllowMany(key, payer, 1, kept)
+}
+
+// AllowMany is Allow for n tokens at once, all or none.
+func (l *SharedLimiter) AllowMany(key, payer string, n int, kept float64) (ok bool, retryAfter time.Duration) {
 	if l.rate.PerSecond <= 0 {
 		return true, 0
 	}
@@ -113,12 +118,13 @@ func (l *SharedLimiter) Allow(key, payer string, kept float64) (ok bool, retryAf
 		mine = 0
 	}
 	free := float64(l.rate.Burst) - b.used - float64(int(kept*float64(l.rate.Burst)))
-	if mayTake(mine, 1, free) {
-		b.used++
-		b.payers[payer]++
+	take := float64(n)
+	if mayTake(mine, take, free) {
+		b.used += take
+		b.payers[payer] += take
 		return true, 0
 	}
-	lacks := max(1-free, min((mine+1-generosity*(free-1))/generosity, mine))
+	lacks := max(take-free, min((mine+take-generosity*(free-take))/generosity, mine))
 	return false, max(time.Duration(lacks/l.rate.PerSecond*float64(time.Second)), time.Millisecond)
 }
 

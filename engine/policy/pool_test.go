@@ -100,6 +100,19 @@ func TestAPartOfARateIsKept(t *testing.T) {
 	}
 }
 
+func TestManyTokensAreTakenAllOrNone(t *testing.T) {
+	l := newSharedLimiter(Rate{PerSecond: 1, Burst: 20}, newClock().now, 10)
+	for _, tt := range []struct {
+		payer string
+		n     int
+		want  bool
+	}{{"1", 14, true}, {"1", 2, false}, {"1", 1, true}, {"2", 5, true}, {"2", 1, false}} {
+		if ok, wait := l.AllowMany("k", tt.payer, tt.n, 0); ok != tt.want || ok == (wait > 0) {
+			t.Errorf("payer %s is given %d: %t after %v, want %t", tt.payer, tt.n, ok, wait, tt.want)
+		}
+	}
+}
+
 func TestASharedLimiterOfNoRateIsOff(t *testing.T) {
 	l := newSharedLimiter(Rate{}, newClock().now, 10)
 	for range 1000 {

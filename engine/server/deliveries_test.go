@@ -33,7 +33,7 @@ func (f *fixture) owe(u vocab.Username, n int, hosts ...string) db.Job {
 func (f *fixture) tried(u vocab.Username, ends map[string]db.Outcome) {
 	f.Helper()
 	f.write(u, func(ctx context.Context, tx *db.Tx) error {
-		rows, err := tx.ClaimDeliveries(ctx, "me", start, time.Minute, 100, false)
+		rows, err := tx.ClaimDeliveries(ctx, "me", start, time.Minute, db.ClaimBounds{Most: 100, Forwarded: 100})
 		var outcomes []db.Outcome
 		for _, d := range rows {
 			if o, ends := ends[d.Host]; ends {

@@ -1,0 +1,92 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/transport"
+)
+
+// forward owes n deliveries to a host of what others said.
+func (m *memory) forward(host string, n int) {
+	first := m.add("Create", host, n, 0)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.rows[first:] {
+		r.Forwarded = true
+	}
+}
+
+func (m *memory) delivered(forwarded bool) int {
+	return m.count(func(r *remembered) bool { return r.Forwarded == forwarded && r.status == db.DeliveryDelivered })
+}
+
+func after(d time.Duration) func(context.Context, transport.Post) (transport.Attempt, error) {
+	return func(context.Context, transport.Post) (transport.Attempt, error) {
+		time.Sleep(d)
+		return transport.Attempt{Status: 202}, nil
+	}
+}
+
+// PAY-08: a thousand deliveries of what others said wait for a host, and the user's own go first.
+func TestForwardedDeliveriesWaitBehindOnesOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, after(100*time.Millisecond))
+		b.m.forward("p.example", 1000)
+		b.run(t)
+		time.Sleep(time.Second)
+		before := b.m.delivered(true)
+		b.m.add("Create", "p.example", 40, 0)
+		b.Wake(alice)
+		time.Sleep(1300 * time.Millisecond)
+		synctest.Wait()
+		if own, forwarded := b.m.delivered(false), b.m.delivered(true)-before; own != 40 || forwarded > 10 {
+			t.Errorf("%d of 40 of one's own and %d forwarded were delivered, want one's own first", own, forwarded)
+		}
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if n := b.m.delivered(true); n != 1000 {
+			t.Errorf("%d of 1,000 forwarded were delivered in the end", n)
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.forwarded != 0 || b.forwarding != 0 || b.held != 0 {
+			t.Errorf("%d are held, %d of others, %d under way; want none", b.held, b.forwarded, b.forwarding)
+		}
+	})
+}
+
+// Slow hosts of followers hold up only what is forwarded to them.
+func TestForwardedDeliveriesLeaveRoomForOnesOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, after(30*time.Second))
+		for n := range 300 {
+			b.m.forward(fmt.Sprintf("slow%d.example", n), 1)
+		}
+		b.run(t)
+		time.Sleep(time.Second)
+		b.mu.Lock()
+		if b.inflight != 64 || b.forwarded > maxForwardedOfUser {
+			t.Errorf("%d attempts are under way and %d deliveries held, want half of all attempts and %d at most", b.inflight, b.forwarded, maxForwardedOfUser)
+		}
+		b.mu.Unlock()
+		b.m.add("Create", "q.example", 1, 0)
+		b.Wake(alice)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := b.peers.count("q.example"); n != 1 {
+			t.Errorf("%d attempts at one's own, want 1 at once", n)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := b.m.delivered(true); n != 300 {
+			t.Errorf("%d of 300 forwarded were delivered in the end", n)
+		}
+	})
+}
