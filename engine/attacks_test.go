@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -146,6 +147,8 @@ type siege struct {
 	secret         string // one that only carol may read
 	circle         string // a group of alice's: carol and bob
 
+	slowOnes  []*peertest.Peer
+	client    *http.Client    // sends requests; nil: besieger
 	authority *authority      // signs certificates that the engine takes, if any
 	names     *dnstest.Server // the engine's own, if any
 }
@@ -239,10 +242,19 @@ func (s *siege) forge(f peertest.Forgery) enginetest.Answer {
 var besieger = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableCompression: true},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
+// from returns the siege as somebody at another address of this machine lays it.
+func (s *siege) from(address string) *siege {
+	dial := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	other := *s
+	other.client = &http.Client{Timeout: time.Minute, CheckRedirect: besieger.CheckRedirect, Transport: &http.Transport{DisableCompression: true, DialContext: dial.DialContext}}
+	s.Cleanup(other.client.CloseIdleConnections)
+	return &other
+}
+
 // send sends a request. When the engine hangs up without an answer the status is 0.
 func (s *siege) send(r *http.Request) enginetest.Answer {
 	s.Helper()
-	resp, err := besieger.Do(r)
+	resp, err := cmp.Or(s.client, besieger).Do(r)
 	if err != nil {
 		s.Logf("%s %s: %v", r.Method, r.URL, err)
 		return enginetest.Answer{}

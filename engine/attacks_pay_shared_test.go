@@ -1,0 +1,114 @@
+package engine_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// sharedAttacks are those on what all clients share. They are laid from several addresses, with the rates of production.
+var sharedAttacks = []attack{pay01, pay02, pay05}
+
+func TestAttacksOnWhatAllShare(t *testing.T) {
+	t.Parallel()
+	newSiege(t, "LIGHTWEB_LIMITS_KEY_FETCH_RATE=20/min").play(sharedAttacks)
+}
+
+var pay01 = attack{id: "PAY-01", sends: "25 forged requests that name actors of a large server, then a Follow by an actor of that server whom nobody knows yet",
+	happens: "the forger's address uses up its part of what is fetched from that server; the Follow, from another address, is answered 202 and accepted",
+	asks:    20, changes: true, play: func(s *siege) {
+		forger, honest, asked := s.from("127.1.0.1"), s.from("127.2.0.1"), s.asked()
+		for n := range 25 {
+			id := fmt.Sprintf("%s/users/made-up-%d", s.q.Origin, n)
+			like := vocab.Doc{"id": id + "/likes/1", "type": "Like", "actor": id, "object": s.note}
+			forger.answered(forger.forge(peertest.Forgery{Body: string(like.JSON()), Key: signature.Key{ID: id + "#main-key", Private: s.mallory.Keys.RSA.Private}, Dialect: signature.RFC9421}),
+				http.StatusUnauthorized, http.StatusTooManyRequests)
+		}
+		if n := s.asked() - asked; n > 12 {
+			s.Errorf("the forger caused %d fetches", n)
+		}
+		a := s.q.Actor("/users/pay-01")
+		honest.accepted(honest.post(a, s.alice.ID+"/inbox", vocab.Doc{"id": s.id(a, "follow"), "type": "Follow", "actor": string(a.ID), "object": s.alice.ID}))
+		if got := s.count("lightweb_alice", `SELECT count(*) FROM relationships WHERE type = 'follower' AND status = 'accepted' AND actor_uri = $1`, string(a.ID)); got != 1 {
+			s.Error("the honest actor does not follow alice")
+		}
+	}}
+
+var pay02 = attack{id: "PAY-02", sends: "32 requests of 1 MiB from two addresses, signed by keys whose servers stall, beside those of a known sender",
+	happens: "they hold their bodies and no more; the known sender is answered 202 while all of them wait",
+	asks:    33, changes: true, play: func(s *siege) {
+		var stalled atomic.Int32
+		release := make(chan struct{})
+		var all sync.WaitGroup
+		for n := range 32 {
+			slow := s.slow(n % 8)
+			path := fmt.Sprint("/users/slow-", n)
+			a := slow.Actor(path)
+			slow.Handle(path, func(w http.ResponseWriter, r *http.Request) {
+				stalled.Add(1)
+				select {
+				case <-release:
+				case <-r.Context().Done():
+				}
+				w.WriteHeader(http.StatusNotFound)
+			})
+			by := s.from([]string{"127.1.0.2", "127.2.0.2"}[n%2])
+			like := vocab.Doc{"id": string(a.ID) + "/likes/1", "type": "Like", "actor": string(a.ID), "object": s.note, "x": strings.Repeat("x", 1<<20-2000)}
+			all.Go(func() {
+				by.answered(by.post(a, s.alice.ID+"/inbox", like), http.StatusUnauthorized)
+			})
+		}
+		enginetest.Eventually(s, "all of them wait for their keys", func() bool { return stalled.Load() == 32 })
+		known := s.from("127.3.0.2")
+		known.accepted(known.post(s.carol, s.alice.ID+"/inbox", s.like(s.carol, "known")))
+		close(release)
+		all.Wait()
+	}}
+
+// slow returns one of eight servers, each at an address of its own.
+func (s *siege) slow(n int) *peertest.Peer {
+	s.Helper()
+	for len(s.slowOnes) <= n {
+		s.slowOnes = append(s.slowOnes, peertest.New(s, fmt.Sprint("127.0.0.", 20+len(s.slowOnes))))
+	}
+	return s.slowOnes[n]
+}
+
+var pay05 = attack{id: "PAY-05", sends: "130 activities to the shared inbox that name 20 users each and are kept for none",
+	happens: "429 once 2,000 recipients who do not follow the sender were charged to its domain; another domain is answered 202, and so are posts to those who follow their sender, however many these are",
+	asks:    40, changes: true, play: func(s *siege) {
+		to := []any{s.alice.ID, s.bob.ID}
+		for n := range 18 {
+			to = append(to, s.home.CreateUser(s, fmt.Sprint("reader", n)).ID)
+		}
+		unknown := func(a *peertest.Actor, n int) vocab.Doc {
+			return vocab.Doc{"id": s.id(a, fmt.Sprint("like-", n)), "type": "Like", "actor": string(a.ID), "object": s.home.URL + "/users/nobody/objects/1", "to": to}
+		}
+		taken, refused := 0, 0
+		for n := range 130 {
+			a := s.post(s.mallory, s.home.URL+"/inbox", unknown(s.mallory, n))
+			s.answered(a, http.StatusAccepted, http.StatusTooManyRequests)
+			if a.Status == http.StatusAccepted {
+				taken++
+			} else if refused++; a.Header.Get("Retry-After") == "" {
+				s.Error("the 429 does not say when to come again")
+			}
+		}
+		if taken < 100 || refused == 0 {
+			s.Errorf("%d were taken and %d refused", taken, refused)
+		}
+		s.accepted(s.post(s.carol, s.home.URL+"/inbox", unknown(s.carol, 0)))
+		s.accepted(s.post(s.carol, s.home.URL+"/inbox", s.create(s.carol, "post")))
+		s.settle()
+		if !fed(s, s.alice, s.id(s.carol, "post-note")) {
+			s.Error("alice does not see the post of carol, whom she follows")
+		}
+	}}
