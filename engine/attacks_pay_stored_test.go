@@ -52,11 +52,11 @@ var pay03 = attack{id: "PAY-03", sends: "100 dispatches of 1 MiB that are refuse
 		}
 	}}
 
-var pay07 = attack{id: "PAY-07", sends: "1,000 small activities of strangers and of unknown types, while the consumer of the user's events is away",
-	happens: "202, and they are stored; 100 of them are told, and one event counts the others: what really happened is there still", changes: true, play: func(s *siege) {
+var pay07 = attack{id: "PAY-07", sends: "300 small activities of strangers and of unknown types, while the consumer of the user's events is away",
+	happens: "202, and they are stored; at most three quarters of 200 are told, and one event counts the others: what really happened is there still", changes: true, play: func(s *siege) {
 		last := int64(s.count("lightweb_alice", `SELECT coalesce(max(seq), 0) FROM event_outbox`))
 		s.accepted(s.post(s.carol, s.alice.ID+"/inbox", s.like(s.carol, "before")))
-		s.at32(200, func(n int) {
+		s.at32(300, func(n int) {
 			wave := vocab.Doc{"id": s.id(s.mallory, fmt.Sprint("wave-", n)), "type": "Wave", "actor": string(s.mallory.ID), "to": s.alice.ID}
 			s.answered(s.post(s.mallory, s.alice.ID+"/inbox", wave), 202, 429)
 		})
@@ -73,8 +73,9 @@ var pay07 = attack{id: "PAY-07", sends: "1,000 small activities of strangers and
 			}
 		}
 		stored := s.count("lightweb_alice", `SELECT count(*) FROM activities WHERE type = 'Wave'`)
-		if told["wave.received"] != 100 || told["events.withheld"] != 1 || withheld != stored-100 || stored <= 150 {
-			s.Errorf("told %v, %d of %d withheld; want 100 told and the others in one event", told, withheld, stored)
+		waves := told["wave.received"]
+		if waves < 100 || waves > 151 || told["events.withheld"] != 1 || withheld != stored-waves || stored <= 200 {
+			s.Errorf("told %v, %d of %d withheld; want 150 told at most, and the others in one event", told, withheld, stored)
 		}
 		if told["like.received"] != 2 || told["create.received"] != 1 {
 			s.Errorf("told %v, want two likes and a note", told)

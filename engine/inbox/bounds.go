@@ -13,7 +13,7 @@ import (
 type bounds struct {
 	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, newActors, newAcquaintances, fannedOut, announced, fetchedForRelay, knocks *policy.Limiter
 
-	events, idleEvents *policy.Shares        // per user, of strangers
+	events, idleEvents *policy.SharedLimiter // per user, of strangers
 	forwarded          *policy.SharedLimiter // deliveries, per user
 }
 
@@ -33,8 +33,8 @@ func newBounds(now func() time.Time) bounds {
 		fannedOut:        policy.FanOut.Limiter(now),
 		fetchedForRelay:  policy.RelayFetches.Limiter(now),
 		announced:        policy.AnnouncedKeys.Limiter(now),
-		events:           policy.NewShares(dailyEvents, eventsFor, now, maxSharing),
-		idleEvents:       policy.NewShares(dailyIdleEvents, eventsFor, now, maxSharing),
+		events:           policy.StrangersEvents.Shared(now),
+		idleEvents:       policy.IdleEvents.Shared(now),
 		knocks:           policy.SecondKnocks.Limiter(now),
 	}
 }

@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"context"
-	"time"
 
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -44,17 +43,8 @@ func (i *Inbox) mayTell(x *applying) bool {
 		if !i.Handlers.Knows(x.Activity) {
 			share = i.bounds.idleEvents
 		}
-		may := share.Take(x.User.String(), policy.RegistrableDomain(x.Actor.ID.Host()))
+		may, _ := share.Allow(x.User.String(), policy.RegistrableDomain(x.Actor.ID.Host()), 0)
 		x.told = &may
 	}
 	return *x.told
 }
-
-// Strangers cause so many events for one user a day, and so many of them by activities that do nothing here. A domain may use
-// as much as is left for others.
-const (
-	dailyEvents     = 2000
-	dailyIdleEvents = 200
-	eventsFor       = 24 * time.Hour
-	maxSharing      = 10_000 // users whose budgets are remembered
-)

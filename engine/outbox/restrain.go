@@ -7,18 +7,13 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
-)
-
-// How many actions an LLM engine may try in the user's name, whatever comes of them.
-const (
-	assistantHourly = 60
-	assistantDaily  = 500
+	"github.com/lightweb/lightweb/engine/policy"
 )
 
 // countAttempt counts what an LLM engine tries before anything is looked up for it, and refuses more than so much.
 func (o *Outbox) countAttempt(ctx context.Context, x *exchange) error {
 	return o.Store.Write(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		may, err := tx.CountAttempt(ctx, x.Token, x.now, assistantHourly, assistantDaily)
+		may, err := tx.CountAttempt(ctx, x.Token, x.now, policy.Attempts.Hourly, policy.Attempts.Daily)
 		if err == nil && !may {
 			err = fault.New(fault.RateLimited, "the token may try 60 actions an hour and 500 a day").WithCode("assistant_limit").After(10 * time.Minute)
 		}

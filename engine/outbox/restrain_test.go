@@ -8,6 +8,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -103,8 +104,8 @@ func TestAnAssistantsAttemptsAreCounted(t *testing.T) {
 	t.Parallel()
 	d := town(t)
 	last := ""
-	for n := range assistantHourly + 1 {
-		if last = codeOf(d.assist(d.token, "Like", vocab.Doc{"objectId": "https://evil.example/x"})); last != "not_known_here" && n < assistantHourly {
+	for n := range policy.Attempts.Hourly + 1 {
+		if last = codeOf(d.assist(d.token, "Like", vocab.Doc{"objectId": "https://evil.example/x"})); last != "not_known_here" && n < policy.Attempts.Hourly {
 			t.Fatalf("attempt %d: %s", n+1, last)
 		}
 	}
@@ -117,7 +118,7 @@ func TestAnAssistantDoesSixtyActionsAnHour(t *testing.T) {
 	t.Parallel()
 	d := town(t)
 	token := uuid.Must(uuid.NewV7())
-	for n := range assistantHourly {
+	for n := range policy.Attempts.Hourly {
 		if err := d.assist(token, "CreateNote", vocab.Doc{"content": "Hello"}); err != nil {
 			t.Fatalf("action %d: %v", n+1, err)
 		}

@@ -21,7 +21,7 @@ const (
 )
 
 // Budget is one row of the table of budgets: what others can make this server do or keep, who pays for it, and how far.
-// It has exactly one of Rate, Setting, Pool and Each. docs/operations.md is written from the rows, and a test spends the
+// It has exactly one of Rate, Setting, Pool, Hourly (with Daily) and Each. docs/operations.md is written from the rows, and a test spends the
 // share of one payer of each.
 type Budget struct {
 	Bounds string // what is counted
@@ -33,6 +33,8 @@ type Budget struct {
 	Pool    int64  // shared by all payers; see Pool
 	Bytes   bool   // what is counted are bytes
 	Each    string // bound of one thing
+
+	Hourly, Daily int // of each payer, counted in the user's database and not in memory
 
 	Per  string // the pool or the rate is one of many: each such thing has its own, which the payers share
 	Note string // for operators: what is kept back, or what does not count
@@ -96,6 +98,8 @@ func (b *Budget) Share() string {
 		words = append(words, fmt.Sprintf("%s for each %s; one payer at most three quarters of what is left", b.rate(), b.Per))
 	case b.Rate != (Rate{}):
 		words = append(words, b.rate())
+	case b.Hourly > 0:
+		words = append(words, fmt.Sprintf("%d an hour and %d a day", b.Hourly, b.Daily))
 	default:
 		words = append(words, b.Each)
 	}

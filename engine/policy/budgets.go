@@ -68,7 +68,11 @@ var (
 		Each: "64 levels, 50,000 values; 1,000 addressed, 256 tags, 64 attachments, 50 options; an id of 1 KiB; content of 128 KiB (an Article: 512 KiB), name and summary of 4 KiB", Beyond: "400"})
 	StrangersReads = budget(Budget{Bounds: "users' databases read by strangers", Payer: Request, Each: "all together a quarter of the connections, 20 opened a second", Beyond: "503"})
 
+	StrangersEvents = budget(Budget{Bounds: "events that strangers cause", Payer: Domain, Rate: Daily(2000), Per: "user", Beyond: "counted in one event an hour"})
+	IdleEvents      = budget(Budget{Bounds: "events that strangers cause by activities that do nothing here", Payer: Domain, Rate: Daily(200), Per: "user", Beyond: "counted in one event an hour"})
+
 	// Of this server's own users.
+	Attempts        = budget(Budget{Bounds: "actions that a token of scope `llm` tries", Payer: Token, Hourly: 60, Daily: 500, Beyond: "429"})
 	IgnoredLines    = budget(Budget{Bounds: "log lines about ignored activities", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "not logged"})
 	WrittenRefusals = budget(Budget{Bounds: "records of refused actions", Payer: Token, Rate: Rate{PerSecond: 1.0 / 60, Burst: 10},
 		Beyond: "counted, and written with a later one"})
