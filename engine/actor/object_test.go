@@ -2,11 +2,14 @@ package actor
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -54,6 +57,41 @@ func TestObjectsComeFromTheirOwnServer(t *testing.T) {
 				t.Errorf("Object = %+v, %s", o, raw)
 			}
 		})
+	}
+}
+
+// The other server is asked for nothing, nothing of what may be asked of it is used up, and no failure is remembered as its.
+func TestARedirectSpendsNothingOfAnotherServer(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	n, p, other := newNode(t, settings{rate: policy.Rate{PerSecond: 1.0 / 3600, Burst: 3}}), newPeer(t), newPeer(t)
+	slow := make(chan struct{})
+	defer close(slow)
+	other.say("/notes/1", func(http.ResponseWriter, *http.Request) { <-slow })
+	other.show("/users/bob", other.person(t, "bob", 0))
+	for i := range 9 {
+		path := fmt.Sprint("/away/", i)
+		p.say(path, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL+"/notes/1", http.StatusFound)
+		})
+		within, cancel := context.WithTimeout(ctx, 5*time.Second)
+		_, _, err := n.Object(within, p.id(path), nil)
+		cancel()
+		checkKind(t, "Object", err, fault.Protocol)
+	}
+	p.say("/users/away", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+"/users/bob", http.StatusFound)
+	})
+	_, err := n.Resolve(ctx, p.id("/users/away"))
+	checkKind(t, "Resolve", err, fault.Protocol)
+	if asked := other.all(); asked != 0 {
+		t.Errorf("the other server was asked %d times, want never", asked)
+	}
+	if _, err := n.Resolve(ctx, other.id("/users/bob")); err != nil {
+		t.Errorf("its own actor cannot be resolved afterwards: %v", err)
+	}
+	if err := n.failed("object " + string(other.id("/notes/1"))); err != nil {
+		t.Errorf("a failure is remembered as the other server's: %v", err)
 	}
 }
 

@@ -25,6 +25,9 @@ type Request struct {
 	Accept  string // the media types of ActivityPub when empty
 	Limit   int64  // bytes of the body, unpacked; 1 MiB when zero
 	Ed25519 bool   // the peer advertises that it takes Ed25519 signatures: use that key
+	// SameOrigin refuses a redirect to another origin before anybody there is asked: what is fetched is that server's word
+	// only, and no other server's connections and patience are to be spent on it.
+	SameOrigin bool
 	// Check, if set, tells that a 200 is no real answer, such as an actor without inbox or key: some servers strip those
 	// when they cannot read the signature. It is the reason for a second knock, and then the error.
 	Check func(*Response) error
@@ -99,6 +102,9 @@ func (x *contact) get(ctx context.Context, r Request) (*Response, error) {
 			return nil, err
 		}
 		if next != "" {
+			if r.SameOrigin && !next.SameOrigin(r.URL) {
+				return nil, fault.Wrap(fault.Protocol, "the peer leads to another server", fmt.Errorf("redirected to %s", next))
+			}
 			visited[x.at.Canonical()] = true
 			redirects++
 			if redirects > maxRedirects || visited[next.Canonical()] {
