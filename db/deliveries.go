@@ -95,8 +95,26 @@ type DeliveryLeases struct {
 	Owner  string    // empty: none
 	Until  time.Time // they end
 	Most   int       // of one job
-	Except []string  // hosts that nothing is sent to now
+	Except []string  // hosts that nothing is sent to now; see AllHostsOf
 }
+
+// AllHostsOf begins an entry of a list of hosts that stands for a domain and every host below it.
+const AllHostsOf = "*."
+
+// hostPatterns returns the single hosts of a list, and the domains of it with patterns for a host with a dot before it.
+func hostPatterns(list []string) (hosts, domains, patterns []string) {
+	for _, entry := range list {
+		if domain, ok := strings.CutPrefix(entry, AllHostsOf); ok {
+			domains, patterns = append(domains, entry), append(patterns, "%."+literally.Replace(domain))
+		} else {
+			hosts = append(hosts, entry)
+		}
+	}
+	return hosts, domains, patterns
+}
+
+// literally escapes what LIKE takes for wildcards.
+var literally = strings.NewReplacer(`\`, `\\`, `_`, `\_`, `%`, `\%`)
 
 // Enqueue owes a job to inboxes from due on. In the transaction that stores the activity it makes sure that what is
 // saved will be sent. The same job again to the same inboxes is owed once.
@@ -129,6 +147,7 @@ func (t *Tx) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, due time
 		ID    int64
 		Inbox vocab.ID
 	}
+	except, _, patterns := hostPatterns(l.Except)
 	rows, err := collect[row](ctx, t, "store deliveries", `
 		WITH job AS (
 			INSERT INTO delivery_jobs (id, activity_uri, object_uri, type, body, created_at, audience, signer, dedupe_hash)
@@ -138,14 +157,14 @@ func (t *Tx) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, due time
 			SELECT job.id, inbox, host, ARRAY(SELECT jsonb_array_elements_text(targets::jsonb)), digest, CASE skip WHEN '' THEN 'pending' ELSE 'skipped' END, nullif(skip, ''),
 				CASE WHEN leased THEN $15 END, CASE WHEN leased THEN $16 ELSE $6 END, $6, $6, $19
 			FROM job, unnest($10::text[], $11::text[], $12::text[], $13::bytea[], $14::text[]) WITH ORDINALITY AS i (inbox, host, targets, digest, skip, place),
-				LATERAL (SELECT skip = '' AND $15 <> '' AND place <= $17 AND host <> ALL(coalesce($18, '{}'::text[])) AND NOT EXISTS (
+				LATERAL (SELECT skip = '' AND $15 <> '' AND place <= $17 AND host <> ALL(coalesce($18, '{}'::text[])) AND '.' || host NOT LIKE ALL(coalesce($20, '{}'::text[])) AND NOT EXISTS (
 					SELECT FROM delivery_jobs k WHERE k.object_uri = job.object_uri AND EXISTS (SELECT FROM deliveries e
 					WHERE e.job_id = k.id AND e.host = i.host AND e.status NOT IN ('delivered', 'failed', 'skipped') OFFSET 0) OFFSET 0)) AS l (leased)
 			ON CONFLICT (job_id, inbox) DO NOTHING RETURNING id, inbox, lease_owner
 		)
 		SELECT id, inbox FROM stored WHERE lease_owner IS NOT NULL ORDER BY id`,
 		j.ID, j.Activity, j.Object, j.Type, j.Body, due, texts(j.Audience), signer, j.dedupe(inboxes),
-		urls, hosts, targets, digests, skips, l.Owner, l.Until, l.Most, l.Except, j.Forwarded)
+		urls, hosts, targets, digests, skips, l.Owner, l.Until, l.Most, except, j.Forwarded, patterns)
 	leased := make([]Delivery, len(rows))
 	for n, r := range rows {
 		i := inboxes[at[r.Inbox]]
@@ -169,15 +188,16 @@ type ClaimBounds struct {
 	Most      int      // of the user's own
 	Forwarded int      // of what others said, at most
 	Local     bool     // only those to inboxes of this server
-	Except    []string // hosts that nothing is sent to now
+	Except    []string // hosts that nothing is sent to now; see AllHostsOf
 	Crowded   []string // hosts for which enough waits of what others said
 }
 
 // ClaimDeliveries leases due deliveries to owner until the lease ends, the oldest first, of the user's own and of what is
 // forwarded.
 func (t *Tx) ClaimDeliveries(ctx context.Context, owner string, now time.Time, lease time.Duration, b ClaimBounds) ([]Delivery, error) {
+	hosts, _, patterns := hostPatterns(b.Except)
 	const due = `SELECT d.id FROM deliveries d
-			WHERE d.status = 'pending' AND d.next_at <= $2 AND d.host <> ALL(coalesce($5, '{}'::text[])) AND (d.host = '' OR NOT $6)
+			WHERE d.status = 'pending' AND d.next_at <= $2 AND d.host <> ALL(coalesce($5, '{}'::text[])) AND '.' || d.host NOT LIKE ALL(coalesce($9, '{}'::text[])) AND (d.host = '' OR NOT $6)
 				AND EXISTS (SELECT FROM delivery_jobs j WHERE j.id = d.job_id AND ` + unblocked + ` OFFSET 0)`
 	return collect[Delivery](ctx, t, "claim deliveries", `
 		WITH own AS (`+due+` AND NOT d.forwarded
@@ -189,7 +209,7 @@ func (t *Tx) ClaimDeliveries(ctx context.Context, owner string, now time.Time, l
 			RETURNING d.id, d.job_id, d.inbox, d.host, d.targets, d.followers_digest, d.attempts, d.created_at, d.forwarded
 		)
 		SELECT t.id, t.job_id, j.activity_uri, coalesce(j.object_uri, ''), j.type, j.body, j.signer = 'instance', t.inbox, t.host, t.targets, t.followers_digest, t.attempts, t.created_at, t.forwarded
-		FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, owner, now, now.Add(lease), b.Most, b.Except, b.Local, b.Forwarded, b.Crowded)
+		FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, owner, now, now.Add(lease), b.Most, hosts, b.Local, b.Forwarded, b.Crowded, patterns)
 }
 
 // Outcome is how an attempt at a delivery ended.
@@ -353,11 +373,15 @@ func (t *Tx) NextDeliveryAfter(ctx context.Context, now time.Time) (*time.Time, 
 	return at, err
 }
 
-// DueHosts returns which of the hosts something is due for.
-func (t *Tx) DueHosts(ctx context.Context, now time.Time, hosts []string) ([]string, error) {
+// DueHosts returns which of the hosts something is due for; see AllHostsOf.
+func (t *Tx) DueHosts(ctx context.Context, now time.Time, list []string) ([]string, error) {
 	type row struct{ Host string }
-	rows, err := collect[row](ctx, t, "list hosts", `SELECT h FROM unnest($2::text[]) h WHERE EXISTS (
-		SELECT FROM deliveries WHERE status = 'pending' AND host = h AND next_at <= $1) ORDER BY h`, now, hosts)
+	hosts, domains, patterns := hostPatterns(list)
+	rows, err := collect[row](ctx, t, "list hosts", `
+		SELECT h FROM unnest($2::text[]) h WHERE EXISTS (SELECT FROM deliveries WHERE status = 'pending' AND host = h AND next_at <= $1)
+		UNION ALL SELECT domain FROM unnest($3::text[], $4::text[]) AS d (domain, pattern) WHERE EXISTS (
+			SELECT FROM deliveries WHERE status = 'pending' AND '.' || host LIKE pattern AND next_at <= $1)
+		ORDER BY 1`, now, hosts, domains, patterns)
 	due := make([]string, len(rows))
 	for i, r := range rows {
 		due[i] = r.Host

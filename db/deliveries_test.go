@@ -345,6 +345,33 @@ func TestTwoClaimersNeverGetTheSameDelivery(t *testing.T) {
 	all.Wait()
 }
 
+func TestADomainIsLeftOutWithAllItsHosts(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	except := []string{"p.example", db.AllHostsOf + "e_il.example"}
+	all := []db.Inbox{inboxOn("e_il.example", 1), inboxOn("a.e_il.example", 1), inboxOn("b.a.e_il.example", 1), inboxOn("p.example", 1),
+		inboxOn("evil.example", 1), inboxOn("a.evil.example", 1), inboxOn("note_il.example", 1), inboxOn("sub.p.example", 1)}
+	want := []string{"a.evil.example", "evil.example", "note_il.example", "sub.p.example"}
+	if got := leased(t, c, u, job("Create", "https://here.example/1"), db.DeliveryLeases{Most: 9, Except: except}, all...); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+		t.Errorf("leased for %v, want %v", got, want)
+	}
+	leased(t, c, u, job("Create", "https://here.example/2"), db.DeliveryLeases{}, all...)
+	var got []string
+	for _, r := range claim(t, c, u, "other", now, 20, except...) {
+		got = append(got, r.Host)
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("claimed for %v, want %v", got, want)
+	}
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		due, err := tx.DueHosts(ctx, now, append(except, "q.example", db.AllHostsOf+"q.example"))
+		if want := []string{"*.e_il.example", "p.example"}; !slices.Equal(due, want) {
+			t.Errorf("something is due for %v, want %v", due, want)
+		}
+		return err
+	})
+}
+
 // leased stores a job under leases of "me" and returns the hosts of what was leased.
 func leased(t *testing.T, c *db.Cluster, u vocab.Username, j db.Job, l db.DeliveryLeases, inboxes ...db.Inbox) (hosts []string) {
 	t.Helper()

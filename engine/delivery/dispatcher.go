@@ -10,13 +10,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 const (
-	batch              = 200         // deliveries claimed in one turn
-	maxHeld            = 8192        // deliveries in memory
-	maxForwarded       = maxHeld / 4 // of them, of what others said
+	batch              = 200  // deliveries claimed in one turn
+	handful            = 8    // deliveries at least that are claimed in one turn
+	maxForwarded       = 2048 // deliveries in memory of what others said
 	maxForwardedOfUser = 256
 	maxTurns           = 8                // turns at once, each of which holds a database connection
 	margin             = 30 * time.Second // of its lease that a delivery must still have when its attempt starts
@@ -33,7 +34,8 @@ const (
 )
 
 // Dispatcher makes the attempts at all users' deliveries. What is owed lies in the users' databases; in memory are only
-// rows it holds a lease on, one queue per host, so that a host that fails holds up nobody else's.
+// rows it holds a lease on, one queue per host, so that a host that fails holds up nobody else's. Attempts and memory are
+// shared by the registrable domains of the inboxes; what users of this server get has attempts of its own.
 type Dispatcher struct {
 	Deps
 	queue    queue
@@ -50,13 +52,13 @@ type Dispatcher struct {
 	due        users            // who wait for a turn
 	turns      int              // under way
 	hosts      map[string]*host // who have something waiting or something to remember
-	ready      []*host          // who may start an attempt at something of users' own, in turn
-	passing    []*host          // who may start one at what others said, in turn
+	ready      *rotation        // who may start an attempt at something of users' own
+	passing    *rotation        // who may start one at what others said
+	attempts   *policy.Pool     // under way to other servers, by domain
+	rows       *policy.Pool     // held, by domain
 	forwarding int              // of the attempts under way, those
 	forwarded  int              // of what is held, that
 	parked     map[string]map[vocab.Username]bool
-	inflight   int
-	held       int
 	leaves     bool // nothing new starts
 
 	// What is to be remembered in the instance database.
@@ -88,8 +90,9 @@ type user struct {
 // row is a delivery on which this process holds a lease.
 type row struct {
 	db.Delivery
-	user  *user
-	lease time.Time // its end
+	user   *user
+	domain string
+	lease  time.Time // its end
 }
 
 // New returns a dispatcher. Nothing happens before Run.
@@ -101,6 +104,7 @@ func New(deps Deps) *Dispatcher {
 		deps.HostConcurrency = 4
 	}
 	d := &Dispatcher{Deps: deps, queue: stored{deps.Store, deps.Owner}, ledger: deps.Store, poll: polled, kick: make(chan struct{}, 1), news: make(chan struct{}, 1),
+		attempts: policy.DeliveryAttempts.PoolOf(int64(deps.Concurrency)), rows: policy.HeldDeliveries.NewPool(), ready: newRotation(), passing: newRotation(),
 		users: map[vocab.Username]*user{}, hosts: map[string]*host{}, parked: map[string]map[vocab.Username]bool{},
 		changed: map[string]bool{}, park: map[db.Parked]bool{}, resumed: map[db.Parked]bool{}, unmarked: map[*user]bool{}}
 	d.metrics = newMetrics(deps.Metrics, d)
@@ -135,11 +139,12 @@ func (d *Dispatcher) user(name vocab.Username) *user {
 func (d *Dispatcher) Leases() db.DeliveryLeases {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.leaves || d.Paused || d.held >= maxHeld {
+	most := d.rows.Share()
+	if d.leaves || d.Paused || most < handful {
 		return db.DeliveryLeases{}
 	}
 	now := d.Now()
-	l := db.DeliveryLeases{Owner: d.Owner, Until: now.Add(deliveryLease), Most: maxHeld - d.held}
+	l := db.DeliveryLeases{Owner: d.Owner, Until: now.Add(deliveryLease), Most: int(most), Except: d.fullDomains(1)}
 	for _, h := range d.hosts {
 		if h.refuses(now) || !h.inactive.IsZero() {
 			l.Except = append(l.Except, h.name)
@@ -224,12 +229,11 @@ func (d *Dispatcher) start(ctx context.Context) time.Duration {
 		d.under.Add(1)
 		go d.turn(ctx, u, t)
 	}
-	for d.inflight < d.Concurrency {
+	for {
 		r := d.next(now)
 		if r == nil {
 			break
 		}
-		d.inflight++
 		if r.Forwarded {
 			d.forwarding++
 		}
@@ -243,49 +247,57 @@ func (d *Dispatcher) start(ctx context.Context) time.Duration {
 	return d.due[0].due.Sub(now)
 }
 
-// next returns the delivery to attempt next: what others said while no host may be sent something of users' own, and with at
-// most half of the attempts at once. The caller holds mu.
+// next returns the delivery to attempt next: one to a user of this server, or else of the host whose turn it is, and of what
+// others said while no host may be sent something of users' own, with at most half of the attempts at once. The caller holds
+// mu.
 func (d *Dispatcher) next(now time.Time) *row {
-	if r := d.nextOf(&d.ready, now); r != nil || d.forwarding >= max(1, d.Concurrency/2) {
+	if h := d.hosts[""]; h != nil {
+		if r := d.popRow(h, now); r != nil {
+			return r
+		}
+	}
+	if d.attempts.Used() >= int64(d.Concurrency) {
+		return nil
+	}
+	if r := d.nextOf(d.ready, now); r != nil || d.forwarding >= max(1, d.Concurrency/2) {
 		return r
 	}
-	return d.nextOf(&d.passing, now)
+	return d.nextOf(d.passing, now)
 }
 
-// nextOf goes round the hosts of one list. The caller holds mu.
-func (d *Dispatcher) nextOf(list *[]*host, now time.Time) *row {
-	for len(*list) > 0 {
-		h := (*list)[0]
-		(*list)[0] = nil
-		*list = (*list)[1:]
-		delete(h.listed, list)
-		r := h.pop()
+// nextOf goes round the hosts of one round. The caller holds mu.
+func (d *Dispatcher) nextOf(hosts *rotation, now time.Time) *row {
+	for h := hosts.next(d.attempts); h != nil; h = hosts.next(d.attempts) {
+		r := d.popRow(h, now)
 		d.list(h)
-		if r == nil {
-			continue
+		if r != nil {
+			return r
 		}
+		d.attempts.Give(h.domain, 1)
+	}
+	return nil
+}
+
+// popRow starts an attempt at the next delivery of h, nil when none may start. The caller holds mu.
+func (d *Dispatcher) popRow(h *host, now time.Time) *row {
+	for r := h.pop(); r != nil; r = h.pop() {
 		if r.lease.Sub(now) >= margin {
 			return r
 		}
 		h.ended(r, result{}, now) // it waited too long: its lease could end during the attempt
 		d.settle(r, put(r.Delivery, now, "", now))
-		d.list(h)
 	}
 	return nil
 }
 
-// list puts h into the round if it may start an attempt. The caller holds mu.
+// list puts h into a round if it may start an attempt; this server needs none. The caller holds mu.
 func (d *Dispatcher) list(h *host) {
-	list := &d.ready
-	switch h.ready() {
-	case nil:
-		return
-	case &h.forwarded:
-		list = &d.passing
-	}
-	if !h.listed[list] {
-		h.listed[list] = true
-		*list = append(*list, h)
+	switch from := h.ready(); {
+	case from == nil || h.name == "":
+	case from == &h.forwarded:
+		d.passing.add(h)
+	default:
+		d.ready.add(h)
 	}
 }
 
@@ -300,12 +312,14 @@ func (d *Dispatcher) finish(r *row, res result) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.Now()
-	d.inflight--
 	if r.Forwarded {
 		d.forwarding--
 	}
 	d.metrics.inflight.Dec()
 	h := d.hosts[r.Host]
+	if h.name != "" {
+		d.attempts.Give(h.domain, 1)
+	}
 	if away := h.away(); h.ended(r, res, now) {
 		d.remember(h.name)
 		if away && !h.away() {

@@ -55,8 +55,8 @@ func TestForwardedDeliveriesWaitBehindOnesOwn(t *testing.T) {
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.forwarded != 0 || b.forwarding != 0 || b.held != 0 {
-			t.Errorf("%d are held, %d of others, %d under way; want none", b.held, b.forwarded, b.forwarding)
+		if b.forwarded != 0 || b.forwarding != 0 || b.rows.Used() != 0 {
+			t.Errorf("%d are held, %d of others, %d under way; want none", b.rows.Used(), b.forwarded, b.forwarding)
 		}
 	})
 }
@@ -72,8 +72,8 @@ func TestForwardedDeliveriesLeaveRoomForOnesOwn(t *testing.T) {
 		b.run(t)
 		time.Sleep(time.Second)
 		b.mu.Lock()
-		if b.inflight != 64 || b.forwarded > maxForwardedOfUser {
-			t.Errorf("%d attempts are under way and %d deliveries held, want half of all attempts and %d at most", b.inflight, b.forwarded, maxForwardedOfUser)
+		if b.attempts.Used() != 64 || b.forwarded > maxForwardedOfUser {
+			t.Errorf("%d attempts are under way and %d deliveries held, want half of all attempts and %d at most", b.attempts.Used(), b.forwarded, maxForwardedOfUser)
 		}
 		b.mu.Unlock()
 		b.m.add("Create", "q.example", 1, 0)

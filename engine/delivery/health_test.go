@@ -372,9 +372,8 @@ func TestWhatIsResumedDuringATurnIsNotForgotten(t *testing.T) {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	h := newHost("p.example", 4)
+	h := b.host("p.example")
 	h.inactive, h.failures, h.failed = now.Add(-day), 9, now.Add(-day)
-	b.hosts[h.name] = h
 	u := b.user(alice)
 	b.isParked(h.name, alice)
 	u.resume[h.name] = true

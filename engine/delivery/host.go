@@ -15,20 +15,14 @@ const (
 type host struct {
 	health
 	name               string
+	domain             string // registrable, which its attempts and rows are counted for; empty for this server
 	limit              int
 	fresh, retries     []*row // first attempts and later ones, in the order of claiming
 	forwarded          []*row // of what others said: attempted when nothing of users' own can be
 	inflight, retrying int
-	forwarding         int               // of those in flight, of what others said
-	listed             map[*[]*host]bool // in which rounds of hosts that may start an attempt
-	waiters            map[*user]bool    // whose deliveries wait until it is no longer left alone
-}
-
-func newHost(name string, limit int) *host {
-	if name == "" {
-		limit = localConcurrency
-	}
-	return &host{name: name, limit: limit, listed: map[*[]*host]bool{}}
+	forwarding         int                // of those in flight, of what others said
+	listed             map[*rotation]bool // in which rounds of hosts that may start an attempt
+	waiters            map[*user]bool     // whose deliveries wait until it is no longer left alone
 }
 
 func (h *host) push(r *row) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -179,7 +180,7 @@ func (m *memory) turn(_ context.Context, _ vocab.Username, t turn) (taken, error
 	left := map[bool]int{false: t.claim.Most, true: t.claim.Forwarded}
 	for _, r := range m.rows {
 		switch due := r.status == db.DeliveryPending && !r.next.After(t.now); {
-		case due && (slices.Contains(t.claim.Except, r.Host) || r.Forwarded && slices.Contains(t.claim.Crowded, r.Host)):
+		case due && (slices.Contains(t.claim.Except, r.Host) || slices.Contains(t.claim.Except, "*."+policy.RegistrableDomain(r.Host)) || r.Forwarded && slices.Contains(t.claim.Crowded, r.Host)):
 			got.passed = append(got.passed, r.Host)
 		case due && left[r.Forwarded] > 0 && t.claim.Most > 0 && (r.Host == "" || !t.claim.Local):
 			left[r.Forwarded]--

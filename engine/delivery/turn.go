@@ -17,7 +17,8 @@ const recount = 10 * time.Second
 func (d *Dispatcher) plan(u *user, now time.Time) turn {
 	u.busy, u.again = true, false
 	d.turns++
-	t := turn{now: now, takeBack: !u.tookBack, ended: u.ended, unpark: d.unparks(u), claim: db.ClaimBounds{Most: max(0, min(batch, maxHeld-d.held)), Forwarded: d.mayForward(u), Local: d.Paused},
+	most := d.mayClaim()
+	t := turn{now: now, takeBack: !u.tookBack, ended: u.ended, unpark: d.unparks(u), claim: db.ClaimBounds{Most: most, Forwarded: d.mayForward(u, most), Local: d.Paused},
 		putOff: map[string]time.Time{}, count: now.Sub(u.counted) >= recount}
 	u.ended = nil
 	u.due = time.Time{}
@@ -36,13 +37,26 @@ func (d *Dispatcher) plan(u *user, now time.Time) turn {
 	if t.claim.Most == 0 || t.claim.Forwarded == 0 {
 		u.by(now.Add(crowded))
 	}
+	if most > 0 {
+		t.claim.Except = append(t.claim.Except, d.fullDomains(most)...)
+	}
 	return t
 }
 
-// mayForward returns how many more deliveries of what others said may be claimed for u. They never take the places of
+// mayClaim returns how many deliveries of a user's own a turn may claim: so few that all turns under way leave something. The
+// caller holds mu.
+func (d *Dispatcher) mayClaim() int {
+	n := min(batch, int(d.rows.Share())/maxTurns)
+	if n < handful {
+		return 0
+	}
+	return n
+}
+
+// mayForward returns how many more deliveries of what others said may be claimed for u, beside most of its own. They never take the places of
 // users' own. The caller holds mu.
-func (d *Dispatcher) mayForward(u *user) int {
-	return max(0, min(batch/4, maxForwardedOfUser-u.forwarded, maxForwarded-d.forwarded))
+func (d *Dispatcher) mayForward(u *user, most int) int {
+	return max(0, min(most/4, maxForwardedOfUser-u.forwarded, maxForwarded-d.forwarded))
 }
 
 // full tells whether a turn claimed as many as it might, so that there may be more.
@@ -195,7 +209,7 @@ func (d *Dispatcher) opens(host string, now time.Time) time.Time {
 func (d *Dispatcher) forget(u *user, id int64) {
 	if r, held := u.held[id]; held {
 		delete(u.held, id)
-		d.held--
+		d.rows.Give(r.domain, 1)
 		if r.Forwarded {
 			u.forwarded--
 			d.forwarded--
@@ -217,17 +231,13 @@ func (d *Dispatcher) take(u *user, rows []db.Delivery, now, until time.Time) {
 		} else {
 			bodies[delivery.Job] = delivery.Body
 		}
-		r := &row{Delivery: delivery, user: u, lease: until}
+		h := d.host(delivery.Host)
+		r := &row{Delivery: delivery, user: u, domain: h.domain, lease: until}
 		u.held[r.ID] = r
-		d.held++
+		d.rows.Spend(r.domain, 1)
 		if r.Forwarded {
 			u.forwarded++
 			d.forwarded++
-		}
-		h := d.hosts[r.Host]
-		if h == nil {
-			h = newHost(r.Host, d.HostConcurrency)
-			d.hosts[r.Host] = h
 		}
 		if h.parks(now, h.waiting()+h.inflight) {
 			d.set(r, h, now)

@@ -64,11 +64,7 @@ func (d *Dispatcher) warn(ctx context.Context, what string, err error) {
 
 // adopt takes in what is remembered of a host. The caller holds mu.
 func (d *Dispatcher) adopt(stored db.Host) {
-	h := d.hosts[stored.Host]
-	if h == nil {
-		h = newHost(stored.Host, d.HostConcurrency)
-		d.hosts[stored.Host] = h
-	}
+	h := d.host(stored.Host)
 	h.health = healthOf(stored)
 	if stored.ChangedAt != nil && stored.ChangedAt.After(d.seen) {
 		d.seen = *stored.ChangedAt

@@ -64,6 +64,11 @@ var (
 	UndoneFollows = budget(Budget{Bounds: "follows taken back after a comparison", Payer: Domain, Rate: Rate{PerSecond: 1.0 / 60, Burst: 100}, Beyond: "passed over"})
 	Offers        = budget(Budget{Bounds: "comparisons of followers that wait, two being made at once", Payer: Domain, Pool: 1000, Beyond: "passed over"})
 
+	DeliveryAttempts = budget(Budget{Bounds: "attempts at deliveries under way", Payer: Domain, Pool: 128, Beyond: "the next one waits",
+		Note: "the domain of the inbox pays; `delivery.concurrency` says another size; 16 more are for users of this server"})
+	HeldDeliveries = budget(Budget{Bounds: "deliveries in memory", Payer: Domain, Pool: 8192, Beyond: "the others wait in the users' databases",
+		Note: "the domain of the inbox pays"})
+
 	Documents = budget(Budget{Bounds: "a document", Payer: Request,
 		Each: "64 levels, 50,000 values; 1,000 addressed, 256 tags, 64 attachments, 50 options; an id of 1 KiB; content of 128 KiB (an Article: 512 KiB), name and summary of 4 KiB", Beyond: "400"})
 	StrangersReads = budget(Budget{Bounds: "users' databases read by strangers", Payer: Request, Each: "all together a quarter of the connections, 20 opened a second", Beyond: "503"})

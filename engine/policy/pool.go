@@ -65,6 +65,29 @@ func (p *Pool) Used() int64 {
 	return p.used
 }
 
+// Share returns how much a payer who holds nothing may have. It is never all that is free.
+func (p *Pool) Share() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(p.all-p.used, 0) * generosity / (generosity + 1)
+}
+
+// Full returns the payers who hold something and may not have n more.
+func (p *Pool) Full(n int64) (payers []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	free := float64(p.all - p.used)
+	if mayTake(float64(p.used), float64(n), free) { // as nobody holds more than all do
+		return nil
+	}
+	for payer, mine := range p.payers {
+		if payer != "" && !mayTake(float64(mine), float64(n), free) {
+			payers = append(payers, payer)
+		}
+	}
+	return payers
+}
+
 func (p *Pool) add(payer string, n int64) {
 	p.used += n
 	if p.payers[payer] += n; p.payers[payer] == 0 {

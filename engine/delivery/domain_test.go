@@ -1,0 +1,100 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/transport"
+)
+
+// slowDomain answers after nine seconds on every host below evil.example, and everywhere else at once.
+func slowDomain(ctx context.Context, p transport.Post) (transport.Attempt, error) {
+	if strings.HasSuffix(p.Inbox.Host(), ".evil.example") {
+		select {
+		case <-time.After(9 * time.Second):
+		case <-ctx.Done():
+			return transport.Attempt{}, ctx.Err()
+		}
+	}
+	return transport.Attempt{Status: 202}, nil
+}
+
+// addWildcard owes a delivery to each of n hosts below evil.example.
+func (b *bench) addWildcard(n int) {
+	for i := range n {
+		b.m.add("Create", fmt.Sprintf("h%d.evil.example", i), 1, 0)
+	}
+}
+
+func TestAWildcardDomainHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, slowDomain)
+		b.addWildcard(9000)
+		honest, local := b.m.add("Create", "honest.example", 1, 0), b.m.add("Create", "", 1, 0)
+		b.run(t)
+		delivered := func(when string, places ...int) {
+			t.Helper()
+			time.Sleep(2 * time.Second) // the most that a turn waits for
+			synctest.Wait()
+			for _, place := range places {
+				if r := b.m.row(place); r.status != db.DeliveryDelivered {
+					t.Errorf("%s, the delivery to %s is %s while another domain is slow", when, r.Inbox, r.status)
+				}
+			}
+		}
+		delivered("at first", honest, local)
+		if n := b.attempts.Used(); n < 90 || n > 96 {
+			t.Errorf("%d attempts are under way, want three quarters of 128: nobody else asks for them", n)
+		}
+		if n := b.rows.Used(); n < 4096 || n > 6144 {
+			t.Errorf("%d deliveries are in memory, want more than half and less than three quarters of 8,192", n)
+		}
+		time.Sleep(time.Minute)
+		honest, local = b.m.add("Create", "other.example", 1, 0), b.m.add("Create", "", 1, 0)
+		b.Wake(alice)
+		delivered("a minute later", honest, local)
+		time.Sleep(20 * time.Minute)
+		synctest.Wait()
+		if n := b.m.in(db.DeliveryDelivered); n != 9004 {
+			t.Errorf("%d are delivered in the end, want all 9,004", n)
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.attempts.Used() != 0 || b.rows.Used() != 0 || len(b.ready.domains) != 0 {
+			t.Errorf("%d attempts, %d rows and %d domains are left over", b.attempts.Used(), b.rows.Used(), len(b.ready.domains))
+		}
+	})
+}
+
+// A job may be leased as a whole only as far as it leaves something to the next one.
+func TestNoJobIsLeasedEverything(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, slowDomain)
+		b.m.nobody = true
+		b.run(t)
+		time.Sleep(time.Second)
+		for round, want := range []int{6144, 1536} {
+			l := b.Leases()
+			if l.Most != want {
+				t.Errorf("lease %d is of %d deliveries, want %d", round, l.Most, want)
+			}
+			var rows []db.Delivery
+			for range l.Most {
+				rows = append(rows, db.Delivery{ID: int64(len(rows) + 1 + round*10_000), Host: fmt.Sprintf("h%d.evil.example", len(rows))})
+			}
+			b.mu.Lock()
+			b.take(b.user(alice), rows, time.Now(), l.Until)
+			b.mu.Unlock()
+		}
+		if l := b.Leases(); len(l.Except) != 1 || l.Except[0] != "*.evil.example" {
+			t.Errorf("the next lease leaves out %v, want the domain", l.Except)
+		}
+	})
+}
