@@ -124,16 +124,14 @@ func (i *Inbox) mayStore(ctx context.Context, x *receiving) error {
 		return err
 	}
 	left := slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !slices.Contains(followers, u) })
-	switch len(left) {
-	case len(x.Recipients):
-		return nil
-	default:
+	if len(left) == 0 {
+		return fault.New(fault.RateLimited, "too much of that domain was stored for users who follow nobody there").After(after)
+	}
+	if len(left) < len(x.Recipients) {
 		x.Recipients = left
 		i.ignored.add(x.Activity.ID, x.Activity.Type, x.Actor.ID, IgnoredOverBudget)
-		return nil
-	case 0:
 	}
-	return fault.New(fault.RateLimited, "too much of that domain was stored for users who follow nobody there").After(after)
+	return nil
 }
 
 // charge counts what was stored for a user who does not follow the sender, also when that was no more than an id.
