@@ -63,6 +63,8 @@ var playedBy = []struct{ says, tests string }{
 	{"What it sends, and what others pass on of it", "MOD-07 engine/handler.TestWhomAliceBlocks engine/inbox.TestABlockedActorIsNotHeardThroughOthers"},
 	{"It is told that the follows end", "engine/outbox.TestABlockEndsTheFollowsAndTellsNoMore"},
 	{"What was for it and is not public it can fetch no more", "engine/server.TestSecureModeShowsUsersOnlyToWhoProvesWhoItIs engine/server.TestPostsAreReadByThoseWhomTheyAreFor PRV-02"},
+	{"Recipients are chosen when a post is stored", "SEE-06 engine/outbox.TestWhoIsOutAtTheCommitOfAPostDoesNotGetIt engine/outbox.TestWhatIsOwedToAnActorWhoIsShutOutIsNotSent"},
+	{"A private message of a stranger waits among the requests", "engine/inbox.TestAStrangersMessageWaitsAmongTheRequests engine/inbox.TestAStrangersWordsComeInNoDisguise engine/server.TestInboxIsItsOwnersAlone"},
 	{"A blocked domain or suspended actor is refused before", "MOD-01 MOD-02 MOD-02b engine/inbox.TestWhoIsRefusedIsRefusedInOneVoice engine/inbox.TestThePolicyHoldsForWhatWaited " +
 		"engine/inbox.TestBlockedHostsAreRefusedBeforeAnythingIsFetched engine/transport.TestGetAsksTheGate"},
 	{"With an allowlist secure mode holds", "MOD-06 engine.TestPolicy"},
