@@ -37,13 +37,12 @@ func (a Audience) MayList(v Viewer) bool {
 func Lists(v Viewer) []vocab.ID { return append([]vocab.ID{vocab.Public}, v.Circles...) }
 
 // MayReplace reports whether the holder of something may have it as its author changed it. An edit that narrows the
-// audience leaves those who are outside of it with what they have. One that addresses nobody changes no audience: of what
-// never addressed anybody it is for those whom the author sends it.
+// audience leaves those who are outside of it with what they have. One that addresses nobody changes no audience.
 func MayReplace(before, after Audience, holder Viewer) bool {
 	if !after.IsUnaddressed() {
 		return after.MaySee(holder)
 	}
-	return before.MaySee(holder)
+	return before.IsUnaddressed() || before.MaySee(holder)
 }
 
 // Recipient is a local user who received somebody else's post.

@@ -104,7 +104,7 @@ func (i *Inbox) refusedUnread(x *receiving, u vocab.Username) (string, error) {
 	}
 	r := audience.Recipient{Viewer: audience.Viewer{ID: i.Local.ID(u), Circles: []vocab.ID{circle}}}
 	if !audience.IsLetterOfStranger(*post, r) {
-		if post.MaySee(r.Viewer) {
+		if post.With(x.Activity.Addressing).MaySee(r.Viewer) {
 			return "", nil
 		}
 		return IgnoredFollowers, nil

@@ -119,7 +119,7 @@ func (i *Inbox) permitted(ctx context.Context, x *applying) error {
 		return err
 	}
 	if !audience.IsLetterOfStranger(*post, r) {
-		if post.MaySee(r.Viewer) {
+		if post.With(x.Activity.Addressing).MaySee(r.Viewer) {
 			return nil
 		}
 		x.reason = IgnoredFollowers

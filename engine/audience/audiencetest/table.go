@@ -87,7 +87,7 @@ var Edits = []Edit{
 	{"bob", "nobody said", "nnyy"},
 	{"the author alone, as to a group", "the author alone, as to a group", "nnny"},
 	{"the author alone, as to a group", "somebody else", "nnny"},
-	{"nobody said", "nobody said", "nnny"},
+	{"nobody said", "nobody said", "yyyy"},
 	{"nobody said", "somebody else", "nnny"},
 }
 
