@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -233,12 +234,18 @@ func (i *Instance) Postmaster() int {
 	return pid
 }
 
-// freeAddress returns a loopback address nobody listens on. It is below the ports that outgoing connections are given,
-// so that none of those takes it while a process restarts.
+// given are the addresses that freeAddress has returned: nobody may listen there yet.
+var given sync.Map
+
+// freeAddress returns a loopback address nobody listens on, each once. It is below the ports that outgoing connections are
+// given, so that none of those takes it while a process restarts.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	for range 100 {
+	for range 1000 {
 		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
+		if _, before := given.LoadOrStore(address, true); before {
+			continue
+		}
 		if l, err := net.Listen("tcp", address); err == nil {
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
