@@ -81,7 +81,7 @@ func (c *Cluster) quiet(ctx context.Context) (release func(), is bool, err error
 	return release, is, nil
 }
 
-// knownActors are the actors of whom anything is in a user's database of whatever version. $1 is the user's own.
+// knownActors are the actors that anything is in a user's database of of whatever version. $1 is the user's own.
 const knownActors = `SELECT actor, bool_or(follows) FROM (` + actorsOfRows + `) AS k WHERE actor <> '' AND actor <> $1 GROUP BY actor`
 
 // acquaintedActors are knownActors, and those whose private messages the user takes.

@@ -16,7 +16,7 @@ const idleFor = 2 * AcquaintanceBelieved
 // acquaintancePage is how many rows are looked at together: with many that are idle, tenths of a second of a user's database.
 const acquaintancePage = 200
 
-// PruneAcquaintances removes the user's acquaintances of whom nothing is in the user's database, and returns how many; with
+// PruneAcquaintances removes the user's acquaintances that the user's database holds nothing of, and returns how many; with
 // dryRun they stay. A row is removed by the second night that finds nothing, unless Acquaint was called since the first. It
 // works in pages and rests between them, and leaves the user to another night while anything of the user's waits in the
 // journal: that may be of anybody.
@@ -63,7 +63,7 @@ func (c *Cluster) acquaintancesOf(ctx context.Context, u vocab.Username, after v
 	return page, storeFault("list acquaintances", err)
 }
 
-// heldActors are those of the actors $1 of whom anything is in a user's database. The few whom no plain index knows are
+// heldActors are those of the actors $1 that a user's database holds anything of. The few that no plain index knows are
 // looked up among authors as a whole: one by one, the planner would rather read the objects through.
 const heldActors = `WITH few AS MATERIALIZED (SELECT k.uri FROM unnest($1::text[]) AS k (uri)
 		WHERE NOT EXISTS (SELECT FROM relationships r WHERE r.actor_uri = k.uri)
@@ -84,7 +84,7 @@ const heldActors = `WITH few AS MATERIALIZED (SELECT k.uri FROM unnest($1::text[
 		EXCEPT SELECT few.uri FROM few JOIN objects o ON o.raw -> 'attributedTo' @> jsonb_build_array(jsonb_build_object('id', few.uri)))
 	SELECT k.uri, k.uri IN (SELECT uri FROM idle) FROM unnest($1::text[]) AS k (uri)`
 
-// idleAmong divides actors into those of whom nothing is in the user's database, and the others.
+// idleAmong divides actors into those that the user's database holds nothing of, and the others.
 func (c *Cluster) idleAmong(ctx context.Context, u vocab.Username, actors []vocab.ID) (idle, held []string, err error) {
 	type row struct {
 		URI  string

@@ -73,7 +73,7 @@ func TestIdleAcquaintancesGoAfterTwoNights(t *testing.T) {
 	if !isAcquainted(t, c, other, id("idle")) {
 		t.Error("another user's row is removed")
 	}
-	night(t, c, u, now.Add(48*time.Hour), 2) // called, to whom the call gave a day, and ended
+	night(t, c, u, now.Add(48*time.Hour), 2) // called, given a day by the call, and ended
 }
 
 // What waits in the journal may be of anybody.

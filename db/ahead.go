@@ -56,7 +56,7 @@ func (t *Tx) ClaimAhead(ctx context.Context, all []Owned, actors []vocab.ID, obj
 	return firstOf(all, won), nil
 }
 
-// amongGraves tells of each object whether its author deleted it, or somebody of whom nothing is known.
+// amongGraves tells of each object whether its author deleted it, or somebody that nothing is known of.
 func amongGraves(objects []Owned, found [][]byte) map[Owned]bool {
 	there := map[string]bool{}
 	for _, k := range found {

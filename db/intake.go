@@ -272,7 +272,7 @@ type Backlog struct {
 	Bytes      int64
 }
 
-// Backlogs returns how much waits for whom, and who caused it.
+// Backlogs returns how much waits for each user, and who caused it.
 func (c *Cluster) Backlogs(ctx context.Context) ([]Backlog, error) {
 	rows, err := c.instance.Query(ctx, `SELECT username, payer, count(*), sum(bytes)::bigint FROM intake_waiting GROUP BY username, payer`)
 	if err != nil {

@@ -59,7 +59,7 @@ func (t *Tx) AddObject(ctx context.Context, o Object) (bool, error) {
 	return n == 1, err
 }
 
-// IsBuried reports whether the author of an object deleted it, or somebody of whom nothing is known.
+// IsBuried reports whether the author of an object deleted it, or somebody that nothing is known of.
 func (t *Tx) IsBuried(ctx context.Context, o Owned) (buried bool, err error) {
 	err = t.row(ctx, "look for tombstone", `SELECT EXISTS (SELECT FROM tombstones WHERE digest = ANY($1))`, []any{[][]byte{o.key(), digest(o.ID)}}, &buried)
 	return buried, err

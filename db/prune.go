@@ -29,7 +29,7 @@ type Pruned struct {
 	Objects    int
 	Reactions  int // by those activities, or to those objects
 	Actors     int // copies of actors that nothing refers to any more; a block does, and a vote
-	Deliveries int // done long ago: their jobs remember whom they reached
+	Deliveries int // done long ago: their jobs remember the actors they reached
 	Jobs       int // with their deliveries
 	Lapsed     int // deliveries given up that were parked for too long
 	Audits     int // records of actions

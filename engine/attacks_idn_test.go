@@ -415,7 +415,7 @@ func (q *squat) restarts() {
 	q.holds(q.alice, note, q.carol, "carol's words")
 }
 
-var idn03 = attack{id: "IDN-03", sends: "somebody who has nothing to do with anybody here undoes and deletes 400 things that never came, naming alice and bob; carol, whom alice follows, does so with two of hers, which come later",
+var idn03 = attack{id: "IDN-03", sends: "somebody who has nothing to do with anybody here undoes and deletes 400 things that never came, naming alice and bob; carol, followed by alice, does so with two of hers, which come later",
 	happens: "the stranger's leave no row; carol's are remembered, and what comes of them later takes no effect", changes: true, asks: 5, play: func(s *siege) {
 		stranger := s.p.Actor("/users/idn-03-nobody")
 		s.accepted(s.post(stranger, s.home.URL+"/inbox", s.openly(s.does(stranger, "Undo", s.id(stranger, "thing")))))

@@ -82,7 +82,7 @@ var pay04 = attack{id: "PAY-04", sends: "posts for nobody by thousands of invent
 		}
 
 		if n := s.pruneLater(); n != 0 {
-			s.Errorf("%d actors are forgotten of whom alice has posts", n)
+			s.Errorf("%d actors are forgotten that alice has posts of", n)
 		}
 		for _, table := range []string{"feed", "activities", "actors"} {
 			column := map[string]string{"actors": "uri"}[table]
@@ -96,7 +96,7 @@ var pay04 = attack{id: "PAY-04", sends: "posts for nobody by thousands of invent
 			s.Errorf("%d actors are forgotten by the first night that finds nothing of them", n)
 		}
 		if n := s.pruneLater(); n != many {
-			s.Errorf("%d actors are forgotten of whom nobody has anything, want %d", n, many)
+			s.Errorf("%d actors are forgotten that nobody has anything of, want %d", n, many)
 		}
 		if left := s.known(s.p.Origin); left != before {
 			s.Errorf("in the end there is left %+v, before it was %+v", left, before)

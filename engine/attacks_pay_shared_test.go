@@ -22,7 +22,7 @@ func TestAttacksOnWhatAllShare(t *testing.T) {
 	newSiege(t, "LIGHTWEB_LIMITS_KEY_FETCH_RATE=20/min").play(sharedAttacks)
 }
 
-var pay01 = attack{id: "PAY-01", sends: "25 forged requests that name actors of a large server, then a Follow by an actor of that server whom nobody knows yet",
+var pay01 = attack{id: "PAY-01", sends: "25 forged requests that name actors of a large server, then a Follow by an actor of that server that nobody knows yet",
 	happens: "the forger's address uses up its part of what is fetched from that server; the Follow, from another address, is answered 202 and accepted",
 	asks:    20, changes: true, play: func(s *siege) {
 		forger, honest, asked := s.from("127.1.0.1"), s.from("127.2.0.1"), s.asked()
@@ -109,6 +109,6 @@ var pay05 = attack{id: "PAY-05", sends: "130 activities to the shared inbox that
 		s.accepted(s.post(s.carol, s.home.URL+"/inbox", s.create(s.carol, "post")))
 		s.settle()
 		if !fed(s, s.alice, s.id(s.carol, "post-note")) {
-			s.Error("alice does not see the post of carol, whom she follows")
+			s.Error("alice does not see the post of carol, followed by her")
 		}
 	}}

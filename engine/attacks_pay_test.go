@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
@@ -96,7 +95,6 @@ var pay08 = attack{id: "PAY-08", sends: "answers to alice by two strangers that 
 	happens: "202, and they are kept; their deliveries end with a share of alice's budget of 20,000, and her own posts go out before those that wait", changes: true, asks: 20, play: func(s *siege) {
 		const followers = 2000
 		h := s.against(func(w http.ResponseWriter, _ *http.Request) {
-			time.Sleep(5 * time.Millisecond) // as over a network
 			w.WriteHeader(http.StatusAccepted)
 		})
 		s.follow(h, followers)

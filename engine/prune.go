@@ -27,11 +27,11 @@ type PruneCounts struct {
 	Objects    int `json:"pruned_objects"`
 	Reactions  int `json:"pruned_reactions"`     // by those activities, or to those objects
 	Actors     int `json:"pruned_actors"`        // copies of actors that nothing refers to any more
-	Deliveries int `json:"pruned_deliveries"`    // done over a week ago: their jobs remember whom they reached
+	Deliveries int `json:"pruned_deliveries"`    // done over a week ago: their jobs remember the actors they reached
 	Jobs       int `json:"pruned_jobs"`          // fan-outs made delivery.retention ago, with their deliveries
 	Lapsed     int `json:"failed_deliveries"`    // given up: their hosts were inactive for too long
 	Audits     int `json:"pruned_audit"`         // records of actions dispatched half a year ago
-	Strangers  int `json:"pruned_acquaintances"` // actors of whom two nights found nothing in the user's database
+	Strangers  int `json:"pruned_acquaintances"` // actors that two nights found nothing of in the user's database
 }
 
 func (c *PruneCounts) add(more PruneCounts) {
@@ -51,7 +51,7 @@ type PruneReport struct {
 	Users []PrunedUser `json:"users"` // in the order in which they were pruned
 	PruneCounts
 	Reports   int   `json:"pruned_reports"`   // resolved so long ago; only when everybody is pruned
-	Forgotten int   `json:"forgotten_actors"` // of other servers, of whom the instance keeps nothing any more; only when everybody is pruned
+	Forgotten int   `json:"forgotten_actors"` // of other servers that the instance keeps nothing of any more; only when everybody is pruned
 	Failed    int   `json:"failed"`
 	Days      int   `json:"days"`
 	Millis    int64 `json:"elapsed_ms"`

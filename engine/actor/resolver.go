@@ -151,7 +151,7 @@ func (r *Resolver) Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	return have.Actor, nil
 }
 
-// resolve returns the actor, of which a copy that is younger than age counts. Those whom this server's own users ask for
+// resolve returns the actor, of which a copy that is younger than age counts. Those that this server's own users ask for
 // are stored.
 func (r *Resolver) resolve(ctx context.Context, id vocab.ID, age time.Duration) (*vocab.Actor, error) {
 	a, err := r.find(ctx, id, age)

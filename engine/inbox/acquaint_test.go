@@ -12,7 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// acquainted counts the users whom an actor may concern.
+// acquainted counts the users that an actor may concern.
 func acquainted(t *testing.T, s *peertest.Scene, name string) int {
 	t.Helper()
 	users, err := s.Store.Acquainted(t.Context(), s.ID(name), false)
@@ -84,7 +84,7 @@ func TestNewAcquaintancesHaveABudget(t *testing.T) {
 		t.Errorf("err = %v, want RateLimited", err)
 	}
 	if acquainted(t, s, "p:/erin") != 0 {
-		t.Error("alice is acquainted with whom the budget refuses")
+		t.Error("alice is acquainted with an actor that the budget refuses")
 	}
 	for _, name := range []string{"p:/carol", "p:/dave", "q:/mallory"} {
 		if err := s.Send(name, mine, liked(name)); err != nil {

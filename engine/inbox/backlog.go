@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// errBacklog refuses an activity for a user for whom too much of its sender's domain waits. Its server sends it again.
+// errBacklog refuses an activity for a user with too much of its sender's domain waiting. Its server sends it again.
 var errBacklog = fault.New(fault.Unavailable, "no more can wait for the user now").After(time.Minute)
 
 // backlog is how much waits in the journal for one user, by who caused it.
@@ -51,7 +51,7 @@ func (b *backlog) give(payer string, bytes int64) {
 	b.bytes.Give(payer, bytes)
 }
 
-// reserve counts an activity for those of its recipients who are parked, or about to be, and takes those out for whom it may
+// reserve counts an activity for those of its recipients who are parked, or about to be, and takes those out that it may
 // not wait: their part is refused. The caller holds mu.
 func (w *writers) reserve(in *db.Intake, refused *entry) (reserved []vocab.Username) {
 	in.Recipients = slices.DeleteFunc(slices.Clone(in.Recipients), func(u vocab.Username) bool {

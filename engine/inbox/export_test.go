@@ -73,7 +73,7 @@ func (i *Inbox) StoreDaily(n int) {
 	i.bounds.storedOfDomain = policy.StrangersStorage.LimiterAt(policy.Daily(n), i.Now)
 }
 
-// NewActorsDaily bounds how many bytes of actors whom nobody here knew yet a domain may have stored a day.
+// NewActorsDaily bounds how many bytes of actors that nobody here knew yet a domain may have stored a day.
 func (i *Inbox) NewActorsDaily(n int) {
 	i.bounds.newActors = policy.NewActors.LimiterAt(policy.Daily(n), i.Now)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// keepActors stores, before anything of an activity is durable, the actors without whom nobody could apply it later. Those
-// whom nobody here knew yet are paid for by the domain that sent it.
+// keepActors stores, before anything of an activity is durable, the actors that nobody could apply it without later. Those
+// that nobody here knew yet are paid for by the domain that sent it.
 func (i *Inbox) keepActors(ctx context.Context, x *receiving) error {
 	for _, a := range []*vocab.Actor{x.Actor, x.passer, x.target} {
 		if a == nil {

@@ -132,14 +132,14 @@ func TestWhatStrangersTakeAwayIsChargedToTheirDomain(t *testing.T) {
 	s.MustSend("p:/dave", mine, undoes("p:/dave", 1))
 	s.MustSend("p:/dave", mine, `{"id":"p:/dave/deletes/1","type":"Delete","actor":"p:/dave","to":"us:/alice","object":"p:/notes/1"}`)
 	if n := marks() - before; n != 0 {
-		t.Errorf("%d ids are remembered of somebody of whom alice has nothing", n)
+		t.Errorf("%d ids are remembered of somebody that alice has nothing of", n)
 	}
 	expect(t, s, nil, accepted, func() error { return s.Send("p:/dave", mine, wave("p:/dave", 1)) })
 	expect(t, s, nil, accepted, func() error {
 		return s.Send("p:/dave", mine, create("p:/dave", "1", written("p:/dave", "p:/notes/1", "hi")))
 	})
 
-	s.MustSend("p:/mallory", mine, wave("p:/mallory", 0)) // of whom alice has something from here on
+	s.MustSend("p:/mallory", mine, wave("p:/mallory", 0)) // alice has something of hers from here on
 	before = marks()
 	for n := range 30 {
 		s.MustSend("p:/mallory", mine, undoes("p:/mallory", n+1))

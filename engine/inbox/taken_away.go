@@ -14,7 +14,7 @@ import (
 const keptTakenAway = 12 * time.Hour
 
 // takenAway remembers, in memory alone, what strangers undid and deleted before it came: a user's database keeps no rows for
-// somebody with whom the user has nothing to do. There are two generations; the older one is dropped as a whole.
+// somebody that the user has nothing to do with. There are two generations; the older one is dropped as a whole.
 type takenAway struct {
 	now func() time.Time
 

@@ -31,7 +31,7 @@ type writers struct {
 	mu       sync.Mutex
 	queues   map[vocab.Username]*queue // none for who has nothing in memory
 	parked   map[vocab.Username]*parked
-	backlogs map[vocab.Username]*backlog // none for whom nothing waits in the journal
+	backlogs map[vocab.Username]*backlog // none while nothing waits in the journal
 	rows     map[db.IntakeKey]*row       // what the journal holds for entries that are queued or about to be
 	done     []db.IntakeRow              // of which the last entry has ended
 	closed   bool

@@ -26,7 +26,7 @@ func lockAudience(ctx context.Context, tx *db.Tx, x *exchange) error {
 
 // chooseInboxes chooses where the activity goes, in the transaction that stores it. Followers are reached where their
 // collection is addressed, others where they are named or in a group; nobody is delivered to for Public (ActivityPub §5.6)
-// but relays, the one who acts is left out (§7.1), and an actor whom the policy refuses is skipped, which the job shows.
+// but relays, the one who acts is left out (§7.1), and an actor that the policy refuses is skipped, which the job shows.
 func (o *Outbox) chooseInboxes(ctx context.Context, tx *db.Tx, x *exchange) error {
 	named, earlier, err := o.admitted(ctx, tx, x)
 	if err != nil {
@@ -53,8 +53,8 @@ func (o *Outbox) forFollowers(x *exchange) bool {
 	return slices.Contains(x.to, all) || slices.Contains(x.cc, all)
 }
 
-// admitted returns those to whom the activity may go who are named or in a group, and where it went before. What takes
-// something back goes to everybody who had that. Nothing else goes to an actor who is in the group no more, or whom the
+// admitted returns those named or in a group that the activity may go to, and where it went before. What takes
+// something back goes to everybody who had that. Nothing else goes to an actor that is in the group no more, or that the
 // user blocks: an action that names one is refused, while new words of an old object leave one out.
 func (o *Outbox) admitted(ctx context.Context, tx *db.Tx, x *exchange) (to []db.Destination, earlier []db.Inbox, err error) {
 	if slices.Contains([]string{"Delete", "Undo", "Reject", "Remove", "Block"}, x.activity.Type) {
@@ -76,10 +76,10 @@ func (o *Outbox) admitted(ctx context.Context, tx *db.Tx, x *exchange) (to []db.
 }
 
 func shutOut() error {
-	return fault.New(fault.Conflict, "the user blocks an actor to whom this would go: unblock it first").WithCode("blocked")
+	return fault.New(fault.Conflict, "this would go to an actor that the user blocks: unblock it first").WithCode("blocked")
 }
 
-// targets returns everybody but followers to whom the activity would go.
+// targets returns everybody but followers that the activity would go to.
 func (x *exchange) targets() (ids []vocab.ID) {
 	for _, a := range x.named {
 		ids = append(ids, a.ID)

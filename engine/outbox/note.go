@@ -222,7 +222,7 @@ func (n *note) answer(ctx context.Context, o *Outbox, x *exchange, name, value s
 }
 
 // goOn addresses an answer that names nobody itself to the recipients of the user's own note that it answers, when that is
-// private: those whom the note names, and the members of its groups as they are now.
+// private: those that the note names, and the members of its groups as they are now.
 func (n *note) goOn(ctx context.Context, o *Outbox, x *exchange) error {
 	if !n.parent.AttributedTo.Same(x.actor.ID) {
 		return nil

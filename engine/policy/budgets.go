@@ -40,9 +40,9 @@ var (
 	FanOut = budget(Budget{Bounds: "recipients who do not follow the sender, beyond the first of an activity", Payer: Domain,
 		Rate: Rate{PerSecond: 20, Burst: 2000}, Note: "kept or ignored", Beyond: "429"})
 	StrangersStorage = budget(Budget{Bounds: "storage for users who do not follow the sender", Payer: Domain, Rate: Daily(256 << 20), Bytes: true, Beyond: "429"})
-	NewActors        = budget(Budget{Bounds: "documents of actors whom nobody here knew yet", Payer: Domain, Rate: Daily(64 << 20), Bytes: true,
+	NewActors        = budget(Budget{Bounds: "documents of actors that nobody here knew yet", Payer: Domain, Rate: Daily(64 << 20), Bytes: true,
 		Note: "those that concern nobody here are not stored", Beyond: "429"})
-	NewAcquaintances = budget(Budget{Bounds: "users with whom an actor has to do for the first time, who do not follow the sender", Payer: Domain, Rate: Daily(50_000), Beyond: "429"})
+	NewAcquaintances = budget(Budget{Bounds: "users that an actor has to do with for the first time, who do not follow the sender", Payer: Domain, Rate: Daily(50_000), Beyond: "429"})
 	Vouching         = budget(Budget{Bounds: "activities of others that are passed on without a proof, for which their server is asked", Payer: Domain,
 		Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "429"})
 	TakenAway = budget(Budget{Bounds: "ids that strangers undid or deleted before they came, remembered for 12 h or more and until the next start", Payer: Domain, Pool: 50_000,

@@ -7,7 +7,7 @@ import (
 )
 
 // Show returns an object as its readers are shown it. Its words are those of readable, in the first of the reader's
-// languages that there is; source.content is its text as plain text. It is attributed to the one author for whom its server
+// languages that there is; source.content is its text as plain text. It is attributed to the one author that its server
 // speaks, if there is one. Things of others that it holds, and their copies, stand there by their ids. No other text in it holds HTML.
 func Show(d, readable Doc, languages []string) Doc {
 	out := reduced(d)
