@@ -81,22 +81,11 @@ func (c *Cluster) quiet(ctx context.Context) (release func(), is bool, err error
 	return release, is, nil
 }
 
-// knownActors are the actors that anything is in a user's database of of whatever version. $1 is the user's own.
-const knownActors = `SELECT actor, bool_or(follows) FROM (` + actorsOfRows + `) AS k WHERE actor <> '' AND actor <> $1 GROUP BY actor`
-
-// acquaintedActors are knownActors, and those whose private messages the user takes.
-const acquaintedActors = `SELECT actor, bool_or(follows) FROM (` + actorsOfRows + ` UNION ALL SELECT actor_uri, false FROM correspondents) AS k
-	WHERE actor <> '' AND actor <> $1 GROUP BY actor`
-
-const actorsOfRows = `
-		SELECT actor_uri AS actor, type = 'following' AND status <> 'rejected' AS follows FROM relationships
-		UNION ALL SELECT DISTINCT actor_uri, false FROM activities
-		UNION ALL SELECT DISTINCT CASE jsonb_typeof(by) WHEN 'string' THEN by #>> '{}' ELSE by ->> 'id' END, false FROM objects, jsonb_path_query(raw, '$.attributedTo[*]') AS by
-		UNION ALL SELECT DISTINCT actor_uri, false FROM reactions
-		UNION ALL SELECT DISTINCT actor_uri, false FROM votes
-		UNION ALL SELECT DISTINCT actor_uri, false FROM pins
-		UNION ALL SELECT actor_uri, false FROM blocks
-		UNION ALL SELECT uri, false FROM actors`
+// knownActors selects the actors that a user's database of a schema holds anything of, and whether the user may follow
+// them. $1 is the user's own.
+func knownActors(schema int) string {
+	return `SELECT actor, bool_or(follows) FROM (` + heldIn(schema) + `) AS k WHERE actor <> '' AND actor <> $1 GROUP BY actor`
+}
 
 func (c *Cluster) makeAcquaintances(ctx context.Context, a Acquainting, u vocab.Username, removes bool) AcquaintedUser {
 	out := AcquaintedUser{User: u}
@@ -106,7 +95,7 @@ func (c *Cluster) makeAcquaintances(ctx context.Context, a Acquainting, u vocab.
 	}
 	var known []row
 	out.Err = c.Read(ctx, u, func(ctx context.Context, tx *Tx) (err error) {
-		known, err = collect[row](ctx, tx, "list actors", acquaintedActors, a.ID(u))
+		known, err = collect[row](ctx, tx, "list actors", knownActors(latest(c.migrations, userSet)), a.ID(u))
 		return err
 	})
 	if out.Err != nil {

@@ -63,26 +63,10 @@ func (c *Cluster) acquaintancesOf(ctx context.Context, u vocab.Username, after v
 	return page, storeFault("list acquaintances", err)
 }
 
-// heldActors are those of the actors $1 that a user's database holds anything of. The few that no plain index knows are
-// looked up among authors as a whole: one by one, the planner would rather read the objects through.
-const heldActors = `WITH few AS MATERIALIZED (SELECT k.uri FROM unnest($1::text[]) AS k (uri)
-		WHERE NOT EXISTS (SELECT FROM relationships r WHERE r.actor_uri = k.uri)
-		AND NOT EXISTS (SELECT FROM actors a WHERE a.uri = k.uri)
-		AND NOT EXISTS (SELECT FROM activities a WHERE a.actor_uri = k.uri)
-		AND NOT EXISTS (SELECT FROM group_members g WHERE g.actor_uri = k.uri)
-		AND NOT EXISTS (SELECT FROM reactions r WHERE r.actor_uri = k.uri)
-		AND NOT EXISTS (SELECT FROM votes v WHERE v.actor_uri = k.uri)
-		AND NOT EXISTS (SELECT FROM pins p WHERE p.actor_uri = k.uri)
-		AND NOT EXISTS (SELECT FROM feed f WHERE f.actor_uri = k.uri)
-		AND NOT EXISTS (SELECT FROM requests q WHERE q.actor_uri = k.uri)
-		AND NOT EXISTS (SELECT FROM correspondents c WHERE c.actor_uri = k.uri)
-		AND k.uri NOT IN (SELECT actor_uri FROM blocks)),
-	idle AS (SELECT uri FROM few
-		EXCEPT SELECT few.uri FROM few JOIN unnamed_recipients n ON n.actors @> ARRAY[few.uri]
-		EXCEPT SELECT few.uri FROM few JOIN objects o ON o.raw -> 'attributedTo' @> to_jsonb(few.uri)
-		EXCEPT SELECT few.uri FROM few JOIN objects o ON o.raw -> 'attributedTo' @> jsonb_build_object('id', few.uri)
-		EXCEPT SELECT few.uri FROM few JOIN objects o ON o.raw -> 'attributedTo' @> jsonb_build_array(jsonb_build_object('id', few.uri)))
-	SELECT k.uri, k.uri IN (SELECT uri FROM idle) FROM unnest($1::text[]) AS k (uri)`
+// idleActors tells of each of the actors $1 whether a user's database holds nothing of it.
+var idleActors = `WITH few AS MATERIALIZED (SELECT k.uri FROM unnest($1::text[]) AS k (uri) WHERE ` + heldNowhere("k.uri", "") + `),
+	held AS MATERIALIZED (` + heldElsewhere("few") + `)
+	SELECT k.uri, k.uri IN (SELECT uri FROM few EXCEPT SELECT uri FROM held) FROM unnest($1::text[]) AS k (uri)`
 
 // idleAmong divides actors into those that the user's database holds nothing of, and the others.
 func (c *Cluster) idleAmong(ctx context.Context, u vocab.Username, actors []vocab.ID) (idle, held []string, err error) {
@@ -91,7 +75,7 @@ func (c *Cluster) idleAmong(ctx context.Context, u vocab.Username, actors []voca
 		Idle bool
 	}
 	err = c.Read(ctx, u, func(ctx context.Context, tx *Tx) error {
-		rows, err := collect[row](ctx, tx, "look for what is of actors", heldActors, texts(actors))
+		rows, err := collect[row](ctx, tx, "look for what is of actors", idleActors, texts(actors))
 		idle, held = nil, nil
 		for _, r := range rows {
 			if r.Idle {

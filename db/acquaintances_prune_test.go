@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -95,37 +94,6 @@ func TestNoAcquaintanceGoesWhileSomethingWaits(t *testing.T) {
 			night(t, c, u, now.Add(24*time.Hour), want)
 		})
 	}
-}
-
-// Whatever is in a user's database of an actor keeps the acquaintance.
-func TestAnythingOfAnActorKeepsTheAcquaintance(t *testing.T) {
-	t.Parallel()
-	c := open(t, destroyed(t, dbtest.Config(t)))
-	u := dbtest.User(t, c, "alice")
-	holds := map[string]string{
-		"relationships":      `INSERT INTO relationships VALUES (gen_random_uuid(), $a, 'friend', 'x', 'pending', 'f')`,
-		"actors":             `INSERT INTO actors VALUES ($a, 'Person', 'x', 'i', '', NULL, '', '{}', now(), now())`,
-		"activities":         `INSERT INTO activities VALUES (gen_random_uuid(), $a || '/act', 'inbound', 'Create', $a, NULL, now(), '{}')`,
-		"group_members":      `WITH g AS (INSERT INTO groups VALUES (gen_random_uuid(), 'g', 'https://g', now(), 'https://a') RETURNING id) INSERT INTO group_members SELECT id, $a, now(), 'https://a' FROM g`,
-		"reactions":          `INSERT INTO reactions VALUES ('o', $a, 'review', 'Like', 'l')`,
-		"votes":              `INSERT INTO votes VALUES ('q', $a, 1, now())`,
-		"pins":               `INSERT INTO pins VALUES ($a, 'o', 'a', now())`,
-		"feed":               `INSERT INTO feed VALUES (gen_random_uuid(), 'x', $a, now())`,
-		"requests":           `INSERT INTO requests VALUES ('r', $a, 'h', now())`,
-		"correspondents":     `INSERT INTO correspondents VALUES ($a, now())`,
-		"blocks":             `INSERT INTO blocks VALUES ('\x01', 'outbound', $a, 'b', now())`,
-		"unnamed_recipients": `INSERT INTO unnamed_recipients VALUES ('https://o', 'https://g', ARRAY[$a])`,
-		"objects":            `INSERT INTO objects (id, uri, raw, published) VALUES (gen_random_uuid(), $a || '/o', jsonb_build_object('attributedTo', $a), now())`,
-		"objects, embedded":  `INSERT INTO objects (id, uri, raw, published) VALUES (gen_random_uuid(), $a || '/o', jsonb_build_object('attributedTo', jsonb_build_array(jsonb_build_object('id', $a))), now())`,
-	}
-	for name, query := range holds {
-		actor := vocab.ID("https://peer.example/" + name[:4] + fmt.Sprint(len(name)))
-		acquaint(t, c, u, actor)
-		run(t, databaseOf(t, c, u), strings.ReplaceAll(query, "$a", "'"+string(actor)+"'::text"))
-	}
-	acquaint(t, c, u, "https://peer.example/nothing")
-	night(t, c, u, now, 0)
-	night(t, c, u, now.Add(24*time.Hour), 1)
 }
 
 // An arrival meets the night that is about to remove its row: whatever was applied has one.

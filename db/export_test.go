@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 
 	"github.com/golang-migrate/migrate/v4"
 	pgxmigrate "github.com/golang-migrate/migrate/v4/database/pgx/v5"
@@ -136,4 +137,24 @@ var (
 func Holds(ctx context.Context, t *Tx, predicate string, raw []byte, args ...any) (is bool, err error) {
 	err = t.row(ctx, "test", `SELECT coalesce(`+predicate+`, false) FROM (SELECT $1::jsonb AS raw) d`, append([]any{raw}, args...), &is)
 	return is, err
+}
+
+// HeldColumns returns the columns of users' databases by which a user holds something of an actor, as table.column.
+func HeldColumns() (all []string) {
+	for _, h := range heldColumns {
+		all = append(all, h.table+"."+h.column)
+	}
+	return all
+}
+
+// UnspelledColumns returns those of them that are older than canonical ids, and that are not brought to that form.
+func UnspelledColumns() (all []string) {
+	before := versionOf(migrations.FS, userSet, "written_ids")
+	for _, h := range heldColumns {
+		spelled := slices.ContainsFunc(spelledByUsers(), func(s spelled) bool { return s.table == h.table && s.column == h.column })
+		if h.since < before && !spelled {
+			all = append(all, h.table+"."+h.column)
+		}
+	}
+	return all
 }

@@ -174,7 +174,7 @@ func (c *Cluster) migrateUser(ctx context.Context, u User, m Migration) (changed
 // upgrade brings a user's database from a schema to that of this binary.
 func (c *Cluster) upgrade(ctx context.Context, conn *pgx.Conn, u User, from schema) error {
 	if c.lacks(from, userSet, "written_ids") {
-		if err := c.acquaintSpelled(ctx, conn, u.Name); err != nil {
+		if err := c.acquaintSpelled(ctx, conn, u.Name, from); err != nil {
 			return storeFault("make acquaintances of "+u.Name.String(), err)
 		}
 	}

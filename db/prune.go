@@ -265,21 +265,14 @@ func pruneOrphans(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned
 	return did, next, err
 }
 
-// oldActors removes those of the actors $3 of whom nothing is left but the copy. The few whom no plain index knows are
-// looked up in the others as a whole: one by one, the planner would rather read the tables through.
+// oldActors removes those of the copies of actors $3 that are all that the database holds of the actor, and that no activity
+// of the user's is about or for.
 var oldActors = `WITH few AS MATERIALIZED (SELECT uri FROM actors WHERE uri = ANY($3) AND uri <> $1 AND created_at < $2
-		AND NOT EXISTS (SELECT FROM relationships r WHERE r.actor_uri = actors.uri)
-		AND NOT EXISTS (SELECT FROM group_members g WHERE g.actor_uri = actors.uri)
-		AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = actors.uri)
-		AND NOT EXISTS (SELECT FROM votes v WHERE v.actor_uri = actors.uri)
-		AND NOT EXISTS (SELECT FROM reactions r WHERE r.actor_uri = actors.uri)
-		AND NOT EXISTS (SELECT FROM feed f WHERE f.actor_uri = actors.uri)
-		AND NOT EXISTS (SELECT FROM activities a WHERE a.actor_uri = actors.uri)
+		AND ` + heldNowhere("actors.uri", "actors") + `
 		AND NOT EXISTS (SELECT FROM activities a WHERE a.object_uri = actors.uri)),
 	needed AS MATERIALIZED (
 		` + addressedIn("few") + `
-		UNION SELECT few.uri FROM few JOIN unnamed_recipients u ON u.actors @> ARRAY[few.uri]
-		UNION SELECT few.uri FROM few JOIN objects o ON o.raw -> 'attributedTo' @> to_jsonb(few.uri))
+		UNION ` + heldElsewhere("few") + `)
 	DELETE FROM actors WHERE uri IN (SELECT uri FROM few EXCEPT SELECT uri FROM needed)`
 
 // pruneActors takes one batch of the user's copies of actors. They are locked before it is looked who needs them: a

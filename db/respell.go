@@ -254,10 +254,10 @@ func respellDocuments(ctx context.Context, conn *pgx.Conn, table string) error {
 	}
 }
 
-// acquaintSpelled commits, before a user's database is brought to canonical ids, that the actors it holds under other
+// acquaintSpelled commits, before a user's database of a schema is brought to canonical ids, that the actors it holds under other
 // spellings may concern the user. An engine of before may have said so of a spelling alone.
-func (c *Cluster) acquaintSpelled(ctx context.Context, conn *pgx.Conn, u vocab.Username) error {
-	rows, err := conn.Query(ctx, `SELECT actor, follows FROM (`+knownActors+`) AS k (actor, follows) WHERE `+unusual("actor"), "")
+func (c *Cluster) acquaintSpelled(ctx context.Context, conn *pgx.Conn, u vocab.Username, from schema) error {
+	rows, err := conn.Query(ctx, `SELECT actor, follows FROM (`+knownActors(from.version)+`) AS k (actor, follows) WHERE `+unusual("actor"), "")
 	if err != nil {
 		return fmt.Errorf("list actors: %w", err)
 	}

@@ -188,31 +188,6 @@ func TestAcquaintancesMaySayTooMuchNeverTooLittle(t *testing.T) {
 	}
 }
 
-func TestAcquaintancesAreMadeAgainOfWhoIsBlockedPinsOrVotes(t *testing.T) {
-	t.Parallel()
-	cfg := destroyed(t, dbtest.Config(t))
-	c := open(t, cfg)
-	u := dbtest.User(t, c, "a")
-	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		if err := tx.AddBlock(ctx, db.Block{Actor: bob, Direction: db.Outbound, Activity: aliceID + "/activities/1"}, now); err != nil {
-			return err
-		}
-		if err := tx.SetPin(ctx, db.Pin{Actor: carol, Object: carol + "/1", Activity: carol + "/add"}, now); err != nil {
-			return err
-		}
-		_, _, err := tx.AddVote(ctx, db.Vote{Question: aliceID + "/objects/1", Actor: dave}, true, now)
-		return err
-	})
-	if _, err := c.MakeAcquaintances(t.Context(), db.Acquainting{ID: func(vocab.Username) vocab.ID { return aliceID }}); err != nil {
-		t.Fatal(err)
-	}
-	for _, who := range []vocab.ID{bob, carol, dave} {
-		if got, err := c.Acquainted(t.Context(), who, false); err != nil || !slices.Equal(got, []vocab.Username{u}) {
-			t.Errorf("%s is acquainted with %v, %v; want a", who, got, err)
-		}
-	}
-}
-
 func TestAcquaintWithTheSameUsersFromManySides(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
