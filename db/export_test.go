@@ -24,9 +24,6 @@ func Schema() int { return latest(migrations.FS, userSet) }
 // WithMigrations returns c with other migrations than those of this binary.
 func (c Config) WithMigrations(all fs.FS) Config { c.migrations = all; return c }
 
-// MaxOpenReports is how many open reports one host may have.
-const MaxOpenReports = maxOpenReports
-
 // Exec runs any statement in a transaction.
 func Exec(ctx context.Context, t *Tx, query string) error {
 	_, err := t.exec(ctx, "test", query)

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,30 +30,68 @@ type Report struct {
 	State      string
 	ResolvedAt *time.Time
 	Note       string // the operator's
+	Domain     string // the reporter's registrable domain, which pays
 }
 
-const reportColumns = `id, activity, actor, objects, users, content, received_at, state, resolved_at, note`
+const reportColumns = `id, activity, actor, objects, users, content, received_at, state, resolved_at, note, domain`
 
-// maxOpenReports bounds how many open reports one host may have here.
-const maxOpenReports = 1000
+// ReportBounds is how many reports may be open: in all, of one domain, and of one actor.
+type ReportBounds struct{ All, Domain, Actor int }
+
+// errReportsFull refuses a report of a reporter who has its share of the open ones.
+var errReportsFull = fault.New(fault.RateLimited, "too many reports of this server are open").After(time.Hour)
 
 // AddReport keeps a report, and tells whether it is new and about anything here: about one of its Users who exists, or
-// meant for the instance as a whole. The fault is RateLimited when its host has too many open ones.
-func (c *Cluster) AddReport(ctx context.Context, r Report, forInstance bool) (added bool, err error) {
-	host := r.Actor.Host()
-	var open int
-	if err := c.instance.QueryRow(ctx, `SELECT count(*) FROM reports WHERE host = $1 AND state = 'open'`, host).Scan(&open); err != nil {
-		return false, storeFault("count reports", err)
+// meant for the instance as a whole. The fault is RateLimited when its actor or domain has too many open ones. When there are
+// too many in all, the newest one of the domain that has most gives way to a domain that has fewer, and is returned.
+func (c *Cluster) AddReport(ctx context.Context, r Report, forInstance bool, most ReportBounds) (added bool, displaced *Report, err error) {
+	err = pgx.BeginFunc(ctx, c.instance, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `LOCK TABLE reports IN SHARE ROW EXCLUSIVE MODE`); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `WITH here AS (SELECT array_agg(username ORDER BY username) AS names FROM users WHERE username = ANY($6) AND state <> 'creating')
+			INSERT INTO reports (digest, activity, actor, host, objects, users, content, received_at, domain)
+			SELECT $1, $2, $3, $4, $5, coalesce(names, '{}'), $7, $8, $11 FROM here WHERE (names IS NOT NULL OR $9) AND NOT EXISTS (SELECT FROM reports WHERE digest = $10)
+			ON CONFLICT (digest) DO NOTHING`,
+			Owned{r.Activity, r.Actor}.key(), r.Activity, r.Actor, r.Actor.Host(), texts(r.Objects), r.Users, r.Content, r.ReceivedAt, forInstance, digest(r.Activity), r.Domain)
+		if added = err == nil && tag.RowsAffected() == 1; !added {
+			return err
+		}
+		displaced, err = displaceReport(ctx, tx, r, most)
+		return err
+	})
+	if err != nil {
+		return false, nil, storeFault("store report", err)
 	}
-	if open >= maxOpenReports {
-		return false, fault.New(fault.RateLimited, "too many reports of this server are open").After(time.Hour)
+	return added, displaced, nil
+}
+
+// displaceReport holds the bounds once a report is added: it removes one when there are too many in all, and refuses a
+// reporter who has too many.
+func displaceReport(ctx context.Context, tx pgx.Tx, r Report, most ReportBounds) (*Report, error) {
+	var all, ofDomain, ofActor int
+	err := tx.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE domain = $1), count(*) FILTER (WHERE actor = $2) FROM reports WHERE state = 'open'`,
+		r.Domain, r.Actor).Scan(&all, &ofDomain, &ofActor)
+	if err != nil {
+		return nil, err
 	}
-	tag, err := c.instance.Exec(ctx, `WITH here AS (SELECT array_agg(username ORDER BY username) AS names FROM users WHERE username = ANY($6) AND state <> 'creating')
-		INSERT INTO reports (digest, activity, actor, host, objects, users, content, received_at)
-		SELECT $1, $2, $3, $4, $5, coalesce(names, '{}'), $7, $8 FROM here WHERE (names IS NOT NULL OR $9) AND NOT EXISTS (SELECT FROM reports WHERE digest = $10)
-		ON CONFLICT (digest) DO NOTHING`,
-		Owned{r.Activity, r.Actor}.key(), r.Activity, r.Actor, host, texts(r.Objects), r.Users, r.Content, r.ReceivedAt, forInstance, digest(r.Activity))
-	return tag.RowsAffected() == 1, storeFault("store report", err)
+	if ofDomain > most.Domain || ofActor > most.Actor {
+		return nil, errReportsFull
+	}
+	if all <= most.All {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, `WITH largest AS (SELECT domain, count(*) AS n FROM reports WHERE state = 'open' GROUP BY domain ORDER BY n DESC, max(id) DESC LIMIT 1)
+		DELETE FROM reports WHERE id = (SELECT max(id) FROM reports JOIN largest USING (domain) WHERE state = 'open' AND largest.n > $1)
+		RETURNING `+reportColumns, ofDomain)
+	if err != nil {
+		return nil, err
+	}
+	gone, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByPos[Report])
+	if err != nil || len(gone) == 0 {
+		return nil, errors.Join(err, errReportsFull)
+	}
+	return gone[0], nil
 }
 
 // Reports returns the open reports, or all of them, the newest first.

@@ -3,6 +3,7 @@ package db_test
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 
 func report(n int, users ...string) db.Report {
 	return db.Report{Activity: vocab.ID(fmt.Sprintf("https://peer.example/flags/%d", n)), Actor: "https://peer.example/actor",
-		Objects: []vocab.ID{"https://us.example/users/alice", "https://us.example/users/alice/objects/1"}, Users: users, Content: "spam\nand eggs",
+		Objects: []vocab.ID{"https://us.example/users/alice", "https://us.example/users/alice/objects/1"}, Users: users, Content: "spam\nand eggs", Domain: "peer.example",
 		ReceivedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 }
 
@@ -34,7 +35,7 @@ func TestAReportIsKeptOnceAndStaysResolved(t *testing.T) {
 		{report(3), false, false},
 		{report(3), true, true},
 	} {
-		added, err := c.AddReport(t.Context(), r.report, r.instance)
+		added, _, err := c.AddReport(t.Context(), r.report, r.instance, db.ReportBounds{All: 10, Domain: 10, Actor: 10})
 		if err != nil || added != r.want {
 			t.Errorf("AddReport %s about %v: %v, %v; want %v", r.report.Activity, r.report.Users, added, err, r.want)
 		}
@@ -73,21 +74,75 @@ func TestAReportIsKeptOnceAndStaysResolved(t *testing.T) {
 	}
 }
 
-func TestNoHostFillsTheDatabaseWithReports(t *testing.T) {
+// Hosts below one domain are one reporter, and all domains together do not fill the database: an honest one gets in.
+func TestNoDomainFillsTheDatabaseWithReports(t *testing.T) {
 	t.Parallel()
 	c, _ := alice(t)
-	for n := range db.MaxOpenReports {
-		if added, err := c.AddReport(t.Context(), report(n, "alice"), false); err != nil || !added {
-			t.Fatal(n, added, err)
+	most, n := db.ReportBounds{All: 10, Domain: 6, Actor: 4}, 0
+	reports := func(domain, host, actor string) (displaced vocab.ID, err error) {
+		t.Helper()
+		n++
+		r := report(n, "alice")
+		r.Actor, r.Domain = vocab.ID("https://"+host+"/"+actor), domain
+		r.Activity = r.Actor + vocab.ID(fmt.Sprintf("/flags/%d", n))
+		added, gone, err := c.AddReport(t.Context(), r, false, most)
+		if added != (err == nil) {
+			t.Errorf("report %d is added: %t, %v", n, added, err)
+		}
+		if gone != nil {
+			displaced = gone.Activity
+		}
+		return displaced, err
+	}
+	taken := func(domain, host, actor string, displaces vocab.ID) {
+		t.Helper()
+		if displaced, err := reports(domain, host, actor); err != nil || displaced != displaces {
+			t.Errorf("the report of %s at %s displaces %q, %v; want %q", actor, host, displaced, err, displaces)
 		}
 	}
-	if _, err := c.AddReport(t.Context(), report(db.MaxOpenReports, "alice"), false); fault.KindOf(err) != fault.RateLimited {
-		t.Errorf("one more: %v, want RateLimited", err)
+	refused := func(domain, host, actor string) {
+		t.Helper()
+		if _, err := reports(domain, host, actor); fault.KindOf(err) != fault.RateLimited || fault.Of(err).RetryAfter == 0 {
+			t.Errorf("the report of %s at %s: %v, want RateLimited with a time to wait", actor, host, err)
+		}
 	}
-	other := report(db.MaxOpenReports, "alice")
-	other.Actor = "https://other.example/actor"
-	if added, err := c.AddReport(t.Context(), other, false); err != nil || !added {
-		t.Errorf("of another host: %v, %v", added, err)
+	for range most.Actor {
+		taken("evil.example", "a.evil.example", "mallory", "")
+	}
+	refused("evil.example", "a.evil.example", "mallory")
+	taken("evil.example", "b.evil.example", "actor", "")
+	taken("evil.example", "c.evil.example", "actor", "")
+	refused("evil.example", "d.evil.example", "actor")
+	for range most.Actor {
+		taken("other.example", "other.example", "actor", "") // ten in all
+	}
+	taken("honest.example", "honest.example", "actor", "https://c.evil.example/actor/flags/7")
+	taken("honest.example", "honest.example", "actor", "https://b.evil.example/actor/flags/6")
+	refused("evil.example", "b.evil.example", "actor") // it has as many as anybody
+	open, err := c.Reports(t.Context(), false)
+	of := map[string]int{}
+	for _, r := range open {
+		of[r.Domain]++
+	}
+	if err != nil || of["evil.example"] != 4 || of["other.example"] != 4 || of["honest.example"] != 2 {
+		t.Errorf("open are %v, %v; want 4, 4 and the 2 of the honest domain", of, err)
+	}
+}
+
+func TestReportsAtOnceKeepWithinTheBounds(t *testing.T) {
+	t.Parallel()
+	c, _ := alice(t)
+	var all sync.WaitGroup
+	for n := range 8 {
+		all.Go(func() {
+			if _, _, err := c.AddReport(t.Context(), report(n, "alice"), false, db.ReportBounds{All: 10, Domain: 3, Actor: 3}); err != nil && fault.KindOf(err) != fault.RateLimited {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n, err := c.CountOpenReports(t.Context()); err != nil || n != 3 {
+		t.Errorf("%d are open, %v; want 3", n, err)
 	}
 }
 
@@ -96,11 +151,11 @@ func TestReportsResolvedLongAgoAreForgotten(t *testing.T) {
 	cfg := destroyed(t, dbtest.Config(t))
 	c := open(t, cfg)
 	const many = 1100 // three batches
-	run(t, cfg.Name, `INSERT INTO reports (digest, activity, actor, host, objects, users, content, received_at, state, resolved_at)
-		SELECT int4send(i), '', '', '', '{}', '{}', '', now(), 'resolved', $1::timestamptz - interval '1 second' FROM generate_series(1, $2::int) i`, now, many)
+	run(t, cfg.Name, `INSERT INTO reports (digest, activity, actor, host, objects, users, content, received_at, domain, state, resolved_at)
+		SELECT int4send(i), '', '', '', '{}', '{}', '', now(), '', 'resolved', $1::timestamptz - interval '1 second' FROM generate_series(1, $2::int) i`, now, many)
 	for n, state := range map[int]string{-1: db.ReportResolved, -2: db.ReportOpen} {
-		run(t, cfg.Name, `INSERT INTO reports (digest, activity, actor, host, objects, users, content, received_at, state, resolved_at)
-			VALUES (int4send($1), '', '', '', '{}', '{}', '', '2001-01-01', $2, CASE $2 WHEN 'resolved' THEN $3::timestamptz END)`, n, state, now)
+		run(t, cfg.Name, `INSERT INTO reports (digest, activity, actor, host, objects, users, content, received_at, domain, state, resolved_at)
+			VALUES (int4send($1), '', '', '', '{}', '{}', '', '2001-01-01', '', $2, CASE $2 WHEN 'resolved' THEN $3::timestamptz END)`, n, state, now)
 	}
 	for _, tt := range []struct {
 		dryRun bool

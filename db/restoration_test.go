@@ -191,8 +191,8 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO intake (uri_digest, actor_digest, raw, recipients, named) VALUES (sha256('` + u.String() + `'), '\x00', ` + hard + `, '{alice,bob}', '{bob}')`,
 		`INSERT INTO intake_waiting SELECT '` + u.String() + `', max(seq) FROM intake`,
 		`INSERT INTO ignored VALUES (sha256('` + u.String() + `'), 'nobody', ` + hard + `, now())`,
-		`INSERT INTO reports (digest, activity, actor, host, objects, users, content, received_at)
-			VALUES (sha256('` + u.String() + `'), 'f', 'a', 'h', '{o}', '{alice}', ` + hard + `, now())`,
+		`INSERT INTO reports (digest, activity, actor, host, objects, users, content, received_at, domain)
+			VALUES (sha256('` + u.String() + `'), 'f', 'a', 'h', '{o}', '{alice}', ` + hard + `, now(), 'h')`,
 	} {
 		run(t, name, q)
 	}

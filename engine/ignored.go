@@ -22,6 +22,7 @@ var ignoredBecause = map[string]string{
 	inbox.IgnoredContested:  "another actor of that server uses the id of what it brings, and that server does not show it as the sender's",
 	inbox.IgnoredSenderGone: "it waited for a user's database until its sender was deleted",
 	inbox.IgnoredReport:     "it is a report that is about nobody here",
+	inbox.IgnoredDisplaced:  "it is a report that gave way to one of a domain with fewer open reports",
 	inbox.IgnoredOverBudget: "too much of its sender's domain was stored that day, so that it was kept for those alone who follow its sender",
 }
 

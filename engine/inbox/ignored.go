@@ -22,6 +22,7 @@ const (
 	IgnoredSenderGone = "sender_gone"  // waited until its sender was deleted
 	IgnoredContested  = "contested"    // brings an object whose id somebody else on its server uses here, and that server does not show it as the sender's
 	IgnoredReport     = "report_empty" // a report that is about nobody here
+	IgnoredDisplaced  = "displaced"    // a report that gave way to one of a domain with fewer
 	IgnoredOverBudget = "over_budget"  // kept for users who follow its sender alone: too much of its domain was stored for others
 )
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -16,14 +17,14 @@ const (
 )
 
 // report keeps a Flag for the operator: it is about local users, or meant for the instance. It reaches no user's
-// database. What concerns nobody here is dropped. The fault is RateLimited when its domain reports too much.
+// database. What concerns nobody here is dropped. The fault is RateLimited when its domain reports too much, or too much of it is open.
 func (i *Inbox) report(ctx context.Context, x *receiving) error {
 	a := x.Activity
 	objects, err := a.Doc.IDs("object")
 	if err != nil {
 		return err
 	}
-	r := db.Report{Activity: a.ID, Actor: x.Actor.ID, Objects: objects[:min(len(objects), maxReported)], Content: reported(a.Doc), ReceivedAt: i.Now()}
+	r := db.Report{Activity: a.ID, Actor: x.Actor.ID, Objects: objects[:min(len(objects), maxReported)], Content: reported(a.Doc), ReceivedAt: i.Now(), Domain: x.pays()}
 	instance := audience.Names(a.Addressing, i.Local.InstanceID())
 	for _, id := range r.Objects {
 		if u, _, ok := i.Local.Holder(id); ok {
@@ -38,9 +39,12 @@ func (i *Inbox) report(ctx context.Context, x *receiving) error {
 	if err := limit(i.bounds.reportsOfDomain, x.pays()); err != nil {
 		return err
 	}
-	added, err := i.Store.AddReport(ctx, r, instance)
+	added, displaced, err := i.Store.AddReport(ctx, r, instance, db.ReportBounds{All: policy.OpenReports, Domain: policy.OpenReportsOfDomain, Actor: policy.OpenReportsOfActor})
 	if err != nil {
 		return fmt.Errorf("keep report: %w", err)
+	}
+	if displaced != nil {
+		i.ignored.add(displaced.Activity, "Flag", displaced.Actor, IgnoredDisplaced)
 	}
 	if added {
 		i.Log.InfoContext(ctx, "report received", "activity", a.ID, "actor", r.Actor, "host", r.Actor.Host())

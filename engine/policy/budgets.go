@@ -1,6 +1,16 @@
 package policy
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
+
+// Reports that may be open: in all, of one domain, and of one actor. A row's note says so: they are counted in the database.
+const (
+	OpenReports         = 10_000
+	OpenReportsOfDomain = 1000
+	OpenReportsOfActor  = 750
+)
 
 // The table of budgets. To bound one more thing, add a row here and take a Limiter, a SharedLimiter or a Pool from it: the
 // documentation and the test that one payer leaves something to the next one follow by themselves.
@@ -51,7 +61,8 @@ var (
 		Rate: Rate{PerSecond: 1.0 / 60, Burst: 10}, Beyond: "ignored"})
 	OpenRivals   = budget(Budget{Bounds: "such questions, and their answers for a minute", Payer: Domain, Pool: 100, Beyond: "ignored"})
 	RelayFetches = budget(Budget{Bounds: "posts fetched for a relay", Payer: Sender, Rate: Rate{PerSecond: 2, Burst: 200}, Beyond: "passed over"})
-	Reports      = budget(Budget{Bounds: "reports for the operator", Payer: Domain, Rate: Rate{PerSecond: 1.0 / 60, Burst: 100}, Beyond: "429"})
+	Reports      = budget(Budget{Bounds: "reports for the operator", Payer: Domain, Rate: Rate{PerSecond: 1.0 / 60, Burst: 100}, Beyond: "429",
+		Note: fmt.Sprintf("at most %d open ones, of one actor %d; of %d in all the domain that has most gives way to others", OpenReportsOfDomain, OpenReportsOfActor, OpenReports)})
 
 	ActorForwards  = budget(Budget{Bounds: "activities forwarded to users' followers", Payer: Sender, Rate: Rate{PerSecond: 1.0 / 60, Burst: 30}, Beyond: "not forwarded"})
 	DomainForwards = budget(Budget{Bounds: "activities forwarded to users' followers", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 300}, Beyond: "not forwarded"})
