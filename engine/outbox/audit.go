@@ -17,7 +17,6 @@ const (
 	maxAuditedParams = 4<<10 - 512        // bytes of all of them: with the rest, a record has 4 KiB at most
 	auditedPart      = 12                 // bytes that each part of a document takes beside its text when it is stored
 	leftOut          = "lightweb:leftOut" // how many parameters are not in the record
-	maxAuditedName   = 64                 // bytes of an action's name
 	auditTime        = 5 * time.Second
 )
 
@@ -94,8 +93,9 @@ func code(err error) string {
 	return "internal_error"
 }
 
-// auditedParams returns the parameters with long texts cut, and without those for which there is no room then, in the
-// order of their names; none when they are no JSON object that can be stored.
+// auditedParams returns the parameters that an audit record keeps, in the order of their names, as far as there is room:
+// those that say what an action was about and for which actors. Of the words it keeps their size alone, so that they are gone with
+// the post, and of parameters that no action has their number; none when raw is no JSON object that can be stored.
 func auditedParams(raw []byte) []byte {
 	d, err := vocab.ParseDoc(raw)
 	if err != nil {
@@ -103,8 +103,12 @@ func auditedParams(raw []byte) []byte {
 	}
 	out, room, left := vocab.Doc{}, maxAuditedParams-len(leftOut)-2*auditedPart, 0
 	for _, name := range slices.Sorted(maps.Keys(d)) {
+		whole, known := audited[name]
 		part := short(d[name])
-		if size := len(name) + auditedPart + weigh(part); len(name) <= maxAuditedName && size <= room {
+		if !whole {
+			part = vocab.Doc{"bytes": textSize(d[name])}
+		}
+		if size := len(name) + auditedPart + weigh(part); known && size <= room {
 			out[name], room = part, room-size
 		} else {
 			left++
@@ -115,6 +119,20 @@ func auditedParams(raw []byte) []byte {
 	}
 	return out.JSON()
 }
+
+// audited are the parameters of actions: whether an audit record has them as they are, or the size of their words.
+var audited = map[string]bool{"actorUri": true, "objectId": true, "activityId": true, "recipientUri": true, "inReplyTo": true, "to": true, "cc": true,
+	"visibility": true, "sensitive": true, "name": true, "content": false, "summary": false, "tags": false}
+
+// textSize returns how many bytes a text has, or what else stands in its place when it is written as JSON.
+func textSize(v any) int {
+	if s, ok := v.(string); ok {
+		return len(s)
+	}
+	return jsonSize(v)
+}
+
+func jsonSize(v any) int { return len(vocab.Doc{"": v}.JSON()) - len(`{"":}`) }
 
 // short cuts the texts in v.
 func short(v any) any {
@@ -150,7 +168,7 @@ func weigh(v any) int {
 			n += weigh(part)
 		}
 	default:
-		n += len(vocab.Doc{"": v}.JSON()) - len(`{"":}`)
+		n += jsonSize(v)
 	}
 	return n
 }

@@ -75,12 +75,14 @@ func TestAuditedParametersSayWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 1000)
 	for _, c := range []struct{ name, params, want string }{
-		{"short", `{"content":"hi","tags":["a"]}`, `{"content":"hi","tags":["a"]}`},
+		{"short", `{"objectId":"hi","to":["a"],"sensitive":true}`, `{"objectId":"hi","sensitive":true,"to":["a"]}`},
+		{"words", `{"content":"hé","summary":"x","tags":["a"]}`, `{"content":{"bytes":3},"summary":{"bytes":1},"tags":{"bytes":5}}`},
+		{"a parameter that no action has", `{"objectId":"hi","text":"secret","Content":"secret"}`, `{"lightweb:leftOut":2,"objectId":"hi"}`},
 		{"nothing", ``, `{}`},
 		{"no object", `[1]`, `{}`},
-		{"a long text", `{"content":"` + long + `"}`, `{"content":"` + strings.Repeat("é", 512) + `"}`},
-		{"long texts", `{"a":"` + long + `","b":"` + long + `","c":"` + long + `","d":"` + long + `","e":1}`,
-			`{"a":"` + long[:1024] + `","b":"` + long[:1024] + `","c":"` + long[:1024] + `","e":1,"lightweb:leftOut":1}`},
+		{"a long text", `{"objectId":"` + long + `"}`, `{"objectId":"` + strings.Repeat("é", 512) + `"}`},
+		{"long texts", `{"activityId":"` + long + `","actorUri":"` + long + `","inReplyTo":"` + long + `","objectId":"` + long + `","sensitive":true}`,
+			`{"activityId":"` + long[:1024] + `","actorUri":"` + long[:1024] + `","inReplyTo":"` + long[:1024] + `","lightweb:leftOut":1,"sensitive":true}`},
 	} {
 		if got := string(auditedParams([]byte(c.params))); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)

@@ -1,0 +1,1 @@
+-- The words do not come back.
