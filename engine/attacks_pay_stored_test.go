@@ -74,7 +74,7 @@ var pay07 = attack{id: "PAY-07", sends: "300 small activities of strangers and o
 		}
 		stored := s.count("lightweb_alice", `SELECT count(*) FROM activities WHERE type = 'Wave'`)
 		waves := told["wave.received"]
-		if waves < 100 || waves > 151 || told["events.withheld"] != 1 || withheld != stored-waves || stored <= 200 {
+		if waves < 90 || waves > 151 || told["events.withheld"] != 1 || withheld != stored-waves || stored <= 200 {
 			s.Errorf("told %v, %d of %d withheld; want 150 told at most, and the others in one event", told, withheld, stored)
 		}
 		if told["like.received"] != 2 || told["create.received"] != 1 {

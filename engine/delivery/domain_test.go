@@ -80,7 +80,7 @@ func TestNoJobIsLeasedEverything(t *testing.T) {
 		b.m.nobody = true
 		b.run(t)
 		time.Sleep(time.Second)
-		for round, want := range []int{6144, 1536} {
+		for round, want := range []int{6144, 768} {
 			l := b.Leases()
 			if l.Most != want {
 				t.Errorf("lease %d is of %d deliveries, want %d", round, l.Most, want)

@@ -43,14 +43,11 @@ func (d *Dispatcher) plan(u *user, now time.Time) turn {
 	return t
 }
 
-// mayClaim returns how many deliveries of a user's own a turn may claim: so few that all turns under way leave something. The
-// caller holds mu.
+// mayClaim returns how many deliveries of a user's own a turn may claim: all turns under way as many as one domain may have
+// which has none, and each a handful. The caller holds mu.
 func (d *Dispatcher) mayClaim() int {
-	n := min(batch, int(d.rows.Share())/maxTurns)
-	if n < handful {
-		return 0
-	}
-	return n
+	share := int(d.rows.Share())
+	return min(batch, max(share/maxTurns, min(share, handful)))
 }
 
 // mayForward returns how many more deliveries of what others said may be claimed for u, beside most of its own. They never take the places of

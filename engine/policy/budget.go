@@ -12,7 +12,7 @@ type Payer string
 
 // Payers. Before a signature is verified only the client address is known; afterwards the signer's domain pays.
 const (
-	Address Payer = "client address"     // of IPv6 the network of 64 bits
+	Address Payer = "client address"     // of IPv6 the network of 64 bits; what is shared its networks pay, too
 	Domain  Payer = "registrable domain" // of the actor who signed
 	Sender  Payer = "actor"              // who signed
 	User    Payer = "user"               // of this server
@@ -87,15 +87,15 @@ func (b *Budget) Share() string {
 	var words []string
 	switch {
 	case b.Setting != "" && b.Per != "":
-		words = append(words, fmt.Sprintf("`%s` for each %s; one payer at most three quarters of what is left", b.Setting, b.Per))
+		words = append(words, fmt.Sprintf("`%s` for each %s; one payer at most three quarters", b.Setting, b.Per))
 	case b.Setting != "":
 		words = append(words, "`"+b.Setting+"`")
 	case b.Pool > 0 && b.Per != "":
-		words = append(words, fmt.Sprintf("%s for each %s; one payer at most three quarters of what is left", b.count(b.Pool), b.Per))
+		words = append(words, fmt.Sprintf("%s for each %s; one payer at most three quarters", b.count(b.Pool), b.Per))
 	case b.Pool > 0:
-		words = append(words, "all together "+b.count(b.Pool)+"; one payer at most three quarters of what is left")
+		words = append(words, "all together "+b.count(b.Pool)+"; one payer at most three quarters")
 	case b.Rate != (Rate{}) && b.Per != "":
-		words = append(words, fmt.Sprintf("%s for each %s; one payer at most three quarters of what is left", b.rate(), b.Per))
+		words = append(words, fmt.Sprintf("%s for each %s; one payer at most three quarters", b.rate(), b.Per))
 	case b.Rate != (Rate{}):
 		words = append(words, b.rate())
 	case b.Hourly > 0:

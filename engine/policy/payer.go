@@ -8,9 +8,15 @@ import (
 // payerKey is where a context holds who pays.
 type payerKey struct{}
 
+// addressPayer begins the names of payers that are client addresses.
+const addressPayer = "address "
+
+// NameAddress returns the client of an address as a payer: its networks pay with it.
+func NameAddress(client netip.Prefix) string { return addressPayer + client.String() }
+
 // PaidByAddress returns ctx for work that the client of an address causes, which nobody has proven to be anybody yet.
 func PaidByAddress(ctx context.Context, client netip.Prefix) context.Context {
-	return context.WithValue(ctx, payerKey{}, "address "+client.String())
+	return context.WithValue(ctx, payerKey{}, NameAddress(client))
 }
 
 // PaidByDomain returns ctx for work that an actor of a host causes who has proven to be that actor.

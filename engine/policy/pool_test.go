@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Each payer takes what it gets, one after the other: alone most of the pool, and never what the next one needs.
+// Each payer takes what it gets, one after the other: alone most of the pool, and never what the next ones need.
 func TestAPoolIsShared(t *testing.T) {
 	p := NewPool(100)
-	for n, want := range []int64{75, 18, 5, 1} {
+	for n, want := range []int64{75, 9, 2, 1, 1} {
 		payer, took := fmt.Sprint(n), int64(0)
 		for p.Take(payer, 1) {
 			took++
@@ -18,8 +18,13 @@ func TestAPoolIsShared(t *testing.T) {
 			t.Errorf("payer %d took %d, want %d", n, took, want)
 		}
 	}
-	if !p.Take("late", 1) || p.Take("later", 1) {
-		t.Error("what was left is not what the next payer takes")
+	for n := range 12 {
+		if !p.Take(fmt.Sprint("late ", n), 1) {
+			t.Errorf("late payer %d is refused", n)
+		}
+	}
+	if p.Take("later", 1) {
+		t.Error("more was taken than there is")
 	}
 	p.Give("0", 75)
 	if !p.Take("later", 10) || p.Used() != 35 {
@@ -28,6 +33,27 @@ func TestAPoolIsShared(t *testing.T) {
 	p.Give("later", 1000)
 	if p.Used() != 25 {
 		t.Errorf("%d are used after one payer gave back more than it had, want 25", p.Used())
+	}
+}
+
+// Many payers who come by turns have the same each, and leave the last eighth to those who come then.
+func TestManyPayersShareAPool(t *testing.T) {
+	p := NewPool(1000)
+	for range 1000 {
+		for payer := range 50 {
+			p.Take(fmt.Sprint(payer), 1)
+		}
+	}
+	for payer := range 50 {
+		if n := p.held(fmt.Sprint(payer)); n < 14 || n > 15 {
+			t.Errorf("payer %d has %v, want a fiftieth of three quarters of 1,000", payer, n)
+		}
+	}
+	if full := p.Full(1); len(full) != 50 {
+		t.Errorf("%d are full, want all", len(full))
+	}
+	if n := p.Share(); n < 8 || n > 16 || !p.Take("late", 100) {
+		t.Errorf("a newcomer may have %d bit by bit, and then nothing of 100", n)
 	}
 }
 
@@ -106,7 +132,7 @@ func TestManyTokensAreTakenAllOrNone(t *testing.T) {
 		payer string
 		n     int
 		want  bool
-	}{{"1", 14, true}, {"1", 2, false}, {"1", 1, true}, {"2", 5, true}, {"2", 1, false}} {
+	}{{"1", 14, true}, {"1", 2, false}, {"1", 1, true}, {"2", 5, false}, {"2", 2, true}, {"2", 1, false}} {
 		if ok, wait := l.AllowMany("k", tt.payer, tt.n, 0); ok != tt.want || ok == (wait > 0) {
 			t.Errorf("payer %s is given %d: %t after %v, want %t", tt.payer, tt.n, ok, wait, tt.want)
 		}

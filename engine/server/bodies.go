@@ -48,7 +48,7 @@ func (s *Server) body(a *answer, r *http.Request, client netip.Prefix, limit int
 	if err := control.SetReadDeadline(time.Now().Add(bodyTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return nil, err
 	}
-	a.held = &held{Reader: http.MaxBytesReader(a.ResponseWriter, r.Body, limit), of: s.bodies, client: client.String()}
+	a.held = &held{Reader: http.MaxBytesReader(a.ResponseWriter, r.Body, limit), of: s.bodies, client: policy.NameAddress(client)}
 	body, err := io.ReadAll(a.held)
 	var tooLarge *http.MaxBytesError
 	switch {

@@ -1,6 +1,9 @@
 package server
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestBodiesAreBoundedTogether(t *testing.T) {
 	t.Parallel()
@@ -15,11 +18,13 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 	if n := take("slow"); n != most*3/4 {
 		t.Errorf("PAR-01: one client holds %d bytes, want three quarters of all when nobody else sends", n)
 	}
-	if n := take("other"); n < most/8 {
-		t.Errorf("PAR-01: another client holds %d bytes, want most of what is left", n)
+	if n := take("other"); n != most*3/32 {
+		t.Errorf("PAR-01: another client holds %d bytes, want three quarters of what is left above the last eighth", n)
 	}
-	if !b.Take("honest", 1<<20) {
-		t.Error("PAY-02: nothing is left for one body of a third client")
+	for n := range 10 {
+		if !b.Take(fmt.Sprint("honest ", n), 128<<10) {
+			t.Errorf("PAY-02: nothing is left for a body of honest client %d", n)
+		}
 	}
 	if large := newBodies(64 << 20); !large.Take("1", 64<<20) {
 		t.Error("one body that may be sent is not taken")

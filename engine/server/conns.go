@@ -54,7 +54,7 @@ func (c *conns) note(conn net.Conn, state http.ConnState) (welcome bool) {
 	case http.StateNew:
 		from, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // zero, and so counted together, for what has no address
 		addr := from.Addr().Unmap()
-		payer := network(addr).String()
+		payer := policy.NameAddress(network(addr))
 		if among(c.proxies, addr) {
 			payer = ""
 		}

@@ -98,11 +98,12 @@ func TestNobodyTakesAllConnections(t *testing.T) {
 		name, from string
 		come, want int
 	}{
-		{"PAR-14 one client", "192.0.2.1:1", 20, 12},
-		{"CLI-05 a network", "[2001:db8::1]:1", 3, 3},
+		{"PAR-14 one client", "192.0.2.1:1", 20, 11},
+		{"a neighbour", "192.0.2.2:1", 20, 1},
+		{"CLI-05 a network", "[2001:db8::1]:1", 3, 1},
 		{"CLI-05 the same one", "[2001:db8::2]:1", 3, 0},
-		{"a proxy", "10.0.0.1:1", 20, 1},
-		{"PAR-14 anybody, when all are taken", "192.0.2.9:1", 1, 0},
+		{"a proxy", "10.0.0.1:1", 20, 3},
+		{"PAR-14 anybody, when all are taken", "198.51.100.9:1", 1, 0},
 	} {
 		if got := come(tt.come, tt.from); got != tt.want {
 			t.Errorf("%s: %d of %d were taken, want %d", tt.name, got, tt.come, tt.want)
@@ -113,7 +114,7 @@ func TestNobodyTakesAllConnections(t *testing.T) {
 			c.note(conn, state)
 		}
 	}
-	if got := come(5, "192.0.2.9:1"); got != 1 {
+	if got := come(5, "198.51.100.9:1"); got != 1 {
 		t.Errorf("%d were taken after others have gone, want 1", got)
 	}
 	if got := come(1, "192.0.2.1:2"); got != 0 {
