@@ -31,6 +31,8 @@ var playedBy = []struct{ says, tests string }{
 	{"What is passed on reaches those whom", "engine/inbox.TestAThreadIsCompletedByWhoIsFollowed engine/inbox.TestALetterIsNotPassedOn"},
 	{"A private post is stored for those whom", "engine/inbox.TestALetterIsNotPassedOn engine/inbox.TestAPrivateAnswerToSomebodyElseDoesNotReachWhomItAnswers engine/inbox.TestAddressing"},
 	{"An Update changes a post for whom", "engine/inbox.TestNewWordsAreForWhomTheyAddress"},
+	{"A post that comes as an id", "NET-19 engine/inbox.TestAPrivatePostThatComesByReferenceReachesItsReaders engine/inbox.TestNobodyLetsAUserAskForWhatItWasNotSent " +
+		"engine/inbox.TestAUserWhoWasNotSentAPostDoesNotAskForIt"},
 	{"Every activity bears the user's proof", "engine/outbox.TestWhatLeavesKeepsToTheProtocol engine/server.TestProofsAreShownWithWhatTheyCover engine/actor.TestKeysOfProofsRotate"},
 	{"After an actor's own Delete nothing", "engine/handler.TestAnActorThatDeletedItselfIsRefused engine/inbox.TestActorsWhoseDeletionIsPassedOn"},
 	{"Of a vote in a poll the user's database keeps", "engine/handler.TestNothingKeepsTheNameOfAVoterButTheVote engine/handler.TestVote"},

@@ -12,23 +12,24 @@ import (
 
 // Object fetches an object or activity from its own server, with its bytes. It is asked for by the instance actor, and,
 // when that is refused and as is given, once more by that user: only for an id that the user was sent, since it tells
-// the server that this user is interested. The fault is Forbidden when the policy refuses its server, or who wrote it.
+// the server that this user is interested. The second request counts like the first. The fault is Forbidden when the policy
+// refuses its server, or who wrote it.
 func (r *Resolver) Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error) {
-	return r.object(ctx, id, as, func(work func(context.Context) (document, error)) (document, error) {
-		return share(ctx, r, "object", id, work)
+	return r.object(ctx, id, as, func(what string, work func(context.Context) (document, error)) (document, error) {
+		return share(ctx, r, what, id, work)
 	})
 }
 
 // ObjectNow is Object, also for an id of which nothing could be fetched a moment ago: others may have asked for it before it
 // was there. The caller bounds how often it asks.
 func (r *Resolver) ObjectNow(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error) {
-	return r.object(ctx, id, as, func(work func(context.Context) (document, error)) (document, error) {
+	return r.object(ctx, id, as, func(_ string, work func(context.Context) (document, error)) (document, error) {
 		return survive(ctx, work)
 	})
 }
 
-// object fetches an object; ask does the work of the first try.
-func (r *Resolver) object(ctx context.Context, id vocab.ID, as *vocab.Username, ask func(func(context.Context) (document, error)) (document, error)) (*vocab.Object, json.RawMessage, error) {
+// object fetches an object; ask does the work of one try, which has a name.
+func (r *Resolver) object(ctx context.Context, id vocab.ID, as *vocab.Username, ask func(string, func(context.Context) (document, error)) (document, error)) (*vocab.Object, json.RawMessage, error) {
 	if r.Local.owns(id) {
 		return nil, nil, fault.New(fault.NotFound, "nothing of our own is fetched")
 	}
@@ -36,19 +37,20 @@ func (r *Resolver) object(ctx context.Context, id vocab.ID, as *vocab.Username, 
 		return nil, nil, err
 	}
 	req := transport.Request{URL: id}
-	d, err := ask(func(ctx context.Context) (document, error) {
+	try := func(ctx context.Context) (document, error) {
 		if err := r.spend(ctx, r.objectRate, id); err != nil {
 			return document{}, err
 		}
 		return r.own(ctx, req)
-	})
+	}
+	d, err := ask("object", try)
 	if fault.KindOf(err) == fault.NotFound && as != nil {
 		keys, fail := r.Local.keys.Keys(*as)
 		if fail != nil {
 			return nil, nil, fail
 		}
 		req.As = &keys
-		d, err = r.own(ctx, req)
+		d, err = ask("object for "+as.String(), try)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("fetch object %s: %w", id, err)

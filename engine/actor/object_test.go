@@ -136,3 +136,23 @@ func TestPrivateObjectsAreAskedForByTheUser(t *testing.T) {
 		})
 	}
 }
+
+// A request in the name of a user counts like the one of the instance actor before it.
+func TestThePrivateObjectsOfADomainAreBudgeted(t *testing.T) {
+	t.Parallel()
+	alice := username(t, "alice")
+	n, p := newNode(t, settings{store: forgetful{}}), newPeer(t)
+	n.objectRate = policy.ObjectFetches.SharedAt(policy.Rate{PerSecond: 1.0 / 3600, Burst: 5}, n.Now)
+	for i, want := range []fault.Kind{0, 0, fault.RateLimited, fault.RateLimited} {
+		path := fmt.Sprint("/notes/", i)
+		p.say(path, func(w http.ResponseWriter, r *http.Request) {
+			if !strings.Contains(r.Header.Get("Signature-Input")+r.Header.Get("Signature"), "/users/alice#") {
+				w.WriteHeader(http.StatusNotFound)
+				return
+			}
+			activity(vocab.Doc{"id": p.URL + path, "type": "Note"})(w, r)
+		})
+		_, _, err := n.Object(context.Background(), p.id(path), &alice)
+		checkKind(t, fmt.Sprintf("Object %d, of two requests each", i), err, want)
+	}
+}

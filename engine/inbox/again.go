@@ -31,7 +31,7 @@ func (i *Inbox) again(ctx context.Context, u vocab.Username, w db.Waiting) (*app
 	case sender == nil:
 		return nil, errSenderGone
 	}
-	fetched, err := objects(w.Fetched)
+	fetched, reader, err := readFetched(w.Fetched)
 	if err != nil {
 		return nil, fmt.Errorf("read what was fetched again: %w", err)
 	}
@@ -43,7 +43,7 @@ func (i *Inbox) again(ctx context.Context, u vocab.Username, w db.Waiting) (*app
 	if err != nil {
 		return nil, err
 	}
-	return &applying{raw: asStored(a), payer: w.Payer, Received: handler.Received{Forwarders: forwarders, User: u, Me: i.Local.ID(u), Activity: a, Actor: sender, Fetched: fetched,
+	return &applying{raw: asStored(a), payer: w.Payer, fetched: fetched, reader: reader, Received: handler.Received{Forwarders: forwarders, User: u, Me: i.Local.ID(u), Activity: a, Actor: sender,
 		Target: target, Named: w.Named, Now: w.ReceivedAt}}, nil
 }
 
@@ -84,26 +84,6 @@ func (i *Inbox) movedTo(ctx context.Context, u vocab.Username, a *vocab.Activity
 		return nil, err
 	}
 	return target, i.Store.Acquaint(ctx, target.ID, []vocab.Username{u}, true)
-}
-
-// objects reads what was fetched for a handler.
-func objects(fetched []byte) (map[vocab.ID]*vocab.Object, error) {
-	var docs map[string]json.RawMessage
-	if err := json.Unmarshal(fetched, &docs); err != nil {
-		return nil, err
-	}
-	all := make(map[vocab.ID]*vocab.Object, len(docs))
-	for asked, raw := range docs {
-		id := vocab.IDOf(asked)
-		d, err := vocab.ParseDoc(raw)
-		if err != nil {
-			return nil, err
-		}
-		if all[id], err = vocab.ObjectOf(d); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }
 
 // idOf returns the id that an activity nobody can read seems to have.

@@ -36,7 +36,7 @@ func (i *Inbox) applyBatch(ctx context.Context, tx *db.Tx, batch []*entry) error
 		ids[n] = e.x.own()
 		actors = append(actors, behind(e.x)...)
 		objects = append(objects, db.Owned{ID: e.x.Activity.Object.ID, Actor: e.x.Actor.ID})
-		for id, o := range e.x.Fetched {
+		for id, o := range e.x.fetched {
 			objects = append(objects, db.Owned{ID: id, Actor: o.AttributedTo})
 		}
 	}

@@ -32,7 +32,7 @@ func (i *Inbox) markBlocked(ctx context.Context, tx *db.Tx, batch []*entry) erro
 // behind returns whose activity it is, and whose objects it brings.
 func behind(x *applying) []vocab.ID {
 	ids := []vocab.ID{x.Actor.ID}
-	for _, o := range x.Fetched {
+	for _, o := range x.fetched {
 		ids = append(ids, o.AttributedTo)
 	}
 	return ids
@@ -42,7 +42,7 @@ func behind(x *applying) []vocab.ID {
 // may be younger than what waited in the journal, and who wrote what is embedded may be several.
 func (i *Inbox) refused(x *applying) bool {
 	ids := []vocab.ID{x.Actor.ID}
-	for _, o := range x.Fetched {
+	for _, o := range x.fetched {
 		ids = append(ids, o.Authors()...)
 	}
 	if x.Target != nil {

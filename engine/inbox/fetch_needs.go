@@ -33,7 +33,10 @@ func (i *Inbox) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) error 
 		return i.localObject(ctx, x, id)
 	}
 	activity := x.Activity.ID
-	o, _, err := i.object(ctx, x, id)
+	o, _, err := i.object(ctx, x, id, nil)
+	if fault.KindOf(err) == fault.NotFound {
+		o, err = i.objectForReader(ctx, x, id, err)
+	}
 	if err != nil {
 		i.Log.InfoContext(ctx, "object not fetched", "activity", activity, "host", id.Host(), "err", err)
 		return unanswered(err, "the object's server does not answer")

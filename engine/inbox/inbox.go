@@ -78,6 +78,7 @@ type receiving struct {
 	passer  *vocab.Actor               // verifySignature: who made the request, when that is not the activity's actor
 	relay   bool                       // verifySignature: a relay made it, and passes a post on
 	fetched map[vocab.ID]*vocab.Object // resolveAddressing: what the handler needs, from its origin
+	reader  vocab.Username             // resolveAddressing: the user its origin showed that to; zero: the instance actor
 	target  *vocab.Actor               // resolveAddressing: of a Move that both accounts confirm
 	unkept  string                     // why the activity is kept for nobody, when it ended before respond
 	gone    bool                       // resolveActor, verifySignature: the actor's server says that it was deleted
@@ -87,8 +88,10 @@ type receiving struct {
 // applying is one activity on its way through Apply, for one recipient.
 type applying struct {
 	handler.Received
-	raw     json.RawMessage // the activity as it is stored
-	payer   string          // who caused it: see receiving.pays
+	raw     json.RawMessage            // the activity as it is stored
+	payer   string                     // who caused it: see receiving.pays
+	fetched map[vocab.ID]*vocab.Object // what Receive fetched; Fetched holds what the user may read of it, from persist on
+	reader  vocab.Username             // the user its origin showed that to; zero: the instance actor
 	tx      *db.Tx
 	blocked bool  // the user blocks, or the policy refuses, who is behind it
 	stored  bool  // persist: the activity is in the user's database

@@ -166,11 +166,7 @@ func (i *Inbox) intake(x *receiving) db.Intake {
 	if x.passer != nil {
 		in.Forwarders = []vocab.ID{x.passer.ID}
 	}
-	fetched := make(map[vocab.ID]json.RawMessage, len(x.fetched))
-	for id, o := range x.fetched {
-		fetched[id] = o.Doc.JSON()
-	}
-	in.Fetched, _ = json.Marshal(fetched) // of documents that were parsed
+	in.Fetched = writeFetched(x.fetched, x.reader)
 	return in
 }
 

@@ -51,10 +51,10 @@ func (i *Inbox) aside(ctx context.Context, x *receiving, work func(context.Conte
 	return err
 }
 
-// object fetches an object from its own server, aside.
-func (i *Inbox) object(ctx context.Context, x *receiving, id vocab.ID) (o *vocab.Object, raw json.RawMessage, err error) {
+// object fetches an object from its own server, aside; see actor.Resolver.Object.
+func (i *Inbox) object(ctx context.Context, x *receiving, id vocab.ID, as *vocab.Username) (o *vocab.Object, raw json.RawMessage, err error) {
 	err = i.aside(ctx, x, func(ctx context.Context) (err error) {
-		o, raw, err = i.Actors.Object(ctx, id, nil)
+		o, raw, err = i.Actors.Object(ctx, id, as)
 		return err
 	})
 	return o, raw, err

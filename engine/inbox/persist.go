@@ -31,6 +31,9 @@ func (i *Inbox) persist(ctx context.Context, x *applying) error {
 			return ignoredUnless(err)
 		}
 	}
+	if x.Fetched, err = i.readable(ctx, x); err != nil {
+		return err
+	}
 	if err := i.permitted(ctx, x); err != nil {
 		return err
 	}

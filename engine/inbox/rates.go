@@ -146,7 +146,7 @@ func (i *Inbox) charge(x *applying) {
 		return
 	}
 	n := perStored + len(x.raw)
-	for id, o := range x.Fetched {
+	for id, o := range x.fetched {
 		if !i.Local.IsLocal(id) {
 			n += perStored + len(o.Doc.JSON())
 		}

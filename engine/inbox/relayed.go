@@ -84,7 +84,7 @@ func (i *Inbox) wanted(ctx context.Context, x *receiving) (bool, error) {
 // under the id, or one made for the post that is there, which must be public. That has the post's id with a fragment, so that
 // it comes once, whichever relay it comes by.
 func (i *Inbox) fetchPost(ctx context.Context, x *receiving) error {
-	o, raw, err := i.object(ctx, x, x.Activity.Object.ID)
+	o, raw, err := i.object(ctx, x, x.Activity.Object.ID, nil)
 	if err != nil {
 		return err
 	}

@@ -63,10 +63,10 @@ func (i *Inbox) meant(x *receiving) map[vocab.Username]bool {
 }
 
 func (i *Inbox) apply(x *receiving, u vocab.Username, raw json.RawMessage) *applying {
-	r := handler.Received{User: u, Me: i.Local.ID(u), Activity: x.Activity, Actor: x.Actor, Fetched: x.fetched,
+	r := handler.Received{User: u, Me: i.Local.ID(u), Activity: x.Activity, Actor: x.Actor,
 		Target: x.target, Named: x.meant[u], Now: i.Now()}
 	if x.passer != nil {
 		r.Forwarders = []*vocab.Actor{x.passer}
 	}
-	return &applying{raw: raw, payer: x.pays(), Received: r}
+	return &applying{raw: raw, payer: x.pays(), fetched: x.fetched, reader: x.reader, Received: r}
 }

@@ -134,7 +134,7 @@ func (r *rivals) take(seq int64, x *applying) bool {
 		return true
 	}
 	if q.shown != nil {
-		x.Fetched[q.object] = q.shown
+		x.fetched[q.object] = q.shown
 	}
 	return q.shown != nil
 }

@@ -80,7 +80,7 @@ func (i *Inbox) fetchActivity(ctx context.Context, x *receiving) error {
 	if !x.Activity.ID.SameOrigin(x.Activity.Actor) {
 		return i.unvouched(ctx, x, fault.New(fault.Protocol, "its id is not on its actor's server"))
 	}
-	o, raw, err := i.object(ctx, x, x.Activity.ID)
+	o, raw, err := i.object(ctx, x, x.Activity.ID, nil)
 	if err != nil {
 		return i.unvouched(ctx, x, err)
 	}
@@ -139,7 +139,7 @@ func (i *Inbox) deleted(ctx context.Context, x *receiving, actor, object vocab.I
 	var err error
 	if object.Same(actor) {
 		_, err = i.fresh(ctx, x, actor)
-	} else if o, _, fail := i.object(ctx, x, object); fail != nil {
+	} else if o, _, fail := i.object(ctx, x, object, nil); fail != nil {
 		err = fail
 	} else if o.Type == "Tombstone" && o.ID.Same(object) {
 		err = fault.New(fault.Gone, "it was deleted")
