@@ -20,10 +20,11 @@ func newPrune(a *app) *cobra.Command {
 		Short: "Remove what others sent long ago",
 		Long: "prune removes posts and reactions of others that arrived more than retention.remote_days ago from the databases of\n" +
 			"the USERs, with their places in the feed; of everybody with --all. A running server does so every night.\n\n" +
-			"What the user has to do with stays: the user's own posts, what the user liked, boosted or answered, what names or\n" +
-			"answers the user, private messages, relationships, posts that an actor that the user follows shows first, and\n" +
-			"whatever any of these answers. Ids stay taken: what was pruned does not come back. With --all the reports go that\n" +
-			"were resolved as long ago, and what the instance keeps of actors of other servers that nobody here knows and who\n" +
+			"What the user has to do with stays: the user's own posts, what the user liked, boosted or answered, what contacts\n" +
+			"say to the user, relationships, posts that an actor that the user follows shows first, and whatever any of these\n" +
+			"answers. Contacts are the actors that the user follows, is friends with, has in a group, wrote to, or takes private\n" +
+			"messages of. Ids stay taken: what was pruned does not come back. With --all the reports go that were resolved\n" +
+			"as long ago, and what the instance keeps of actors of other servers that nobody here knows and who\n" +
 			"had nothing to do with anybody here for 30 days; that one is deleted is remembered for a year.\n\n" +
 			"An acquaintance with an actor that the user's database holds nothing of is marked, and removed when the database\n" +
 			"still holds nothing 12 hours later or more.\n\n" +

@@ -63,10 +63,13 @@ func privateIn(raw, followers string) string {
 // wroteTo holds where the user, whose followers $1 is, has written to $2 in private.
 var wroteTo = `EXISTS (SELECT FROM activities WHERE type = 'Create' AND direction = 'outbound' AND raw -> 'to' ? $2 AND ` + privateIn("raw", "$1") + `)`
 
-// addressedIn selects the uris of a table that activities of the user's address; the engine addresses by to and cc alone, for
-// which there are indexes.
-func addressedIn(table string) string {
+// addressedIn selects the uris of a table that activities of the user's address, of one type or of any; the engine addresses
+// by to and cc alone, for which there are indexes.
+func addressedIn(table, kind string) string {
 	of := `SELECT ` + table + `.uri FROM ` + table + ` JOIN activities a ON a.raw -> `
-	const outbound = `.uri WHERE a.direction = 'outbound'`
+	outbound := `.uri WHERE a.direction = 'outbound'`
+	if kind != "" {
+		outbound += ` AND a.type = '` + kind + `'`
+	}
 	return of + `'to' ? ` + table + outbound + ` UNION ` + of + `'cc' ? ` + table + outbound
 }

@@ -86,6 +86,9 @@ func (t *Tx) CountReactions(ctx context.Context, object vocab.ID, kind, reaction
 // Unsent counts the activities that wait to be sent.
 func Unsent(t *Tx) int { return len(t.unsent.activities) }
 
+// KeptOfFollower is how many activities are kept of a follower that is no contact.
+const KeptOfFollower = keptOfFollower
+
 // ArrivedBy returns the id that rows have which arrived before t.
 var ArrivedBy = arrivedBy
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -47,12 +48,19 @@ func (p *Pruned) add(q Pruned) {
 }
 
 // Prune removes what others sent long ago and the user had nothing to do with. An activity stays, with its object, when
-//   - the id of the user, or of anything of the user's, is in either: the user is named, answered, liked;
-//   - the user reacted to the object, or sent any activity about it;
-//   - it is private: it addresses neither everybody nor the followers of its actor;
+//   - its actor is a contact of the user's, and the id of the user, or of anything of the user's, is in either: the user is
+//     named, answered, liked;
+//   - its actor is a contact, and it is private: it addresses neither everybody nor the followers of its actor;
+//   - it is such an activity of a follower, and one of the newest keptOfFollower of that actor;
+//   - the user reacted to the object, or sent any activity about it but to accept or reject it;
 //   - an answer to the object is stored: threads go from their ends;
 //   - its author shows the object first, and the user follows the author;
-//   - it is a Follow, or answers one, and there is a relationship with its actor.
+//   - it is a Follow, or answers one, and there is a relationship with its actor;
+//   - it waits among the requests, which have bounds of their own.
+//
+// Contacts are the actors that the user chose: it follows them, is friends with them, has them in a group, wrote to them, or
+// takes their private messages. To mention or to follow the user is anybody's own doing. Of the likes and boosts of the user's own
+// objects the reactions stay.
 //
 // Ids stay taken, and deletions remembered; moves are, as long as they keep an account from moving again. What became of
 // the user's own activities is forgotten as p.Deliveries says, and what was dispatched half a year ago. It works in
@@ -118,21 +126,52 @@ func arrivedBy(t time.Time) (id uuid.UUID) {
 	return id
 }
 
+// keptOfFollower is how many activities stay of a follower that is no contact: a follow is the follower's own doing, and what
+// it brings must not grow without end.
+const keptOfFollower = 100
+
 // In these queries $1 is the user's actor, $2 when what is old has arrived; author is the copy of an actor.
 var (
 	oldActivities = `WITH a AS MATERIALIZED (SELECT id, uri, type, actor_uri, object_uri, raw FROM activities
-			WHERE direction = 'inbound' AND id < $3 AND id >= $4 AND created_at < $2 ORDER BY id DESC LIMIT $5)
-		SELECT a.id, coalesce(a.object_uri, ''), NOT (` + involves("a.raw") + ` OR o.uri IS NOT NULL AND ` + involves("o.raw") + `
-			OR (a.type IN ('Create', 'Update') OR ` + saysAudience("a.raw") + `) AND ` + privateIn("a.raw", authorFollowers) + `
+			WHERE direction = 'inbound' AND id < $3 AND id >= $4 AND created_at < $2 ORDER BY id DESC LIMIT $5),
+		who AS MATERIALIZED (SELECT DISTINCT actor_uri AS uri FROM a), ` + contactsAmong("who") + `
+		SELECT a.id, coalesce(a.object_uri, ''), NOT (
+			(a.actor_uri IN (SELECT uri FROM contacts) OR ` + newestOfFollower("a") + `)
+				AND (` + involves("a.raw") + ` OR o.uri IS NOT NULL AND ` + involves("o.raw") + `
+					OR (a.type IN ('Create', 'Update') OR ` + saysAudience("a.raw") + `) AND ` + privateIn("a.raw", authorFollowers) + `)
 			OR a.type IN ('Follow', 'Accept', 'Reject', 'Offer') AND EXISTS (SELECT FROM relationships r WHERE r.actor_uri = a.actor_uri)
-			OR ` + touched("a.uri") + ` OR a.object_uri IS NOT NULL AND (` + touched("a.object_uri") + ` OR ` + answered("a.object_uri") + ` OR ` + shown("a.object_uri") + `))
+			OR ` + isRequest + ` OR ` + touched("a.uri") + ` OR a.object_uri IS NOT NULL AND NOT ` + own("a.object_uri") + `
+				AND (` + touched("a.object_uri") + ` OR ` + answered("a.object_uri") + ` OR ` + shown("a.object_uri") + `))
 		FROM a LEFT JOIN objects o ON o.uri = a.object_uri LEFT JOIN actors author ON author.uri = a.actor_uri ORDER BY a.id DESC`
 
 	// Those of the objects $3 that go.
-	oldObjects = `SELECT o.uri FROM objects o LEFT JOIN actors author ON author.uri = o.raw ->> 'attributedTo'
-		WHERE o.uri = ANY($3) AND o.created_at < $2 AND NOT (` + involves("o.raw") + ` OR ` + saysAudience("o.raw") + ` AND ` + privateIn("o.raw", authorFollowers) + `
+	oldObjects = `WITH old AS MATERIALIZED (SELECT uri, raw FROM objects WHERE uri = ANY($3) AND created_at < $2),
+		by AS MATERIALIZED (SELECT old.uri AS object, coalesce(b ->> 'id', b #>> '{}') AS uri FROM old, jsonb_path_query(old.raw, '$.attributedTo[*]') AS b),
+		who AS MATERIALIZED (SELECT DISTINCT uri FROM by), ` + contactsAmong("who") + `
+		SELECT o.uri FROM old o LEFT JOIN actors author ON author.uri = o.raw ->> 'attributedTo'
+		WHERE NOT (` + own("o.uri") + ` OR EXISTS (SELECT FROM by WHERE by.object = o.uri AND by.uri = $1)
+			OR EXISTS (SELECT FROM by JOIN contacts ON contacts.uri = by.uri WHERE by.object = o.uri)
+				AND (` + involves("o.raw") + ` OR ` + saysAudience("o.raw") + ` AND ` + privateIn("o.raw", authorFollowers) + `)
 			OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + touched("o.uri") + ` OR ` + answered("o.uri") + ` OR ` + shown("o.uri") + `)`
 )
+
+// contactsAmong names as contacts those of the uris of a small table that are contacts of the user's.
+func contactsAmong(few string) string {
+	uri := few + `.uri`
+	return `contacts AS MATERIALIZED (SELECT uri FROM ` + few + ` WHERE EXISTS (SELECT FROM relationships r WHERE r.actor_uri = ` + uri + ` AND r.type IN ('following', 'friend') AND r.status <> 'rejected')
+			OR EXISTS (SELECT FROM group_members g WHERE g.actor_uri = ` + uri + `) OR EXISTS (SELECT FROM correspondents c WHERE c.actor_uri = ` + uri + `)
+			UNION ` + addressedIn(few, "Create") + `)`
+}
+
+// newestOfFollower holds for an activity of a follower, one of the newest keptOfFollower.
+func newestOfFollower(a string) string {
+	return `CASE WHEN EXISTS (SELECT FROM relationships r WHERE r.actor_uri = ` + a + `.actor_uri AND r.type = 'follower' AND r.status = 'accepted')
+		THEN (SELECT count(*) FROM (SELECT FROM activities n WHERE n.actor_uri = ` + a + `.actor_uri AND n.direction = 'inbound' AND n.id > ` + a + `.id LIMIT ` + strconv.Itoa(keptOfFollower) + `) newer) < ` + strconv.Itoa(keptOfFollower) + `
+		ELSE false END`
+}
+
+// own holds for the uri of something of the user's.
+func own(uri string) string { return `starts_with(` + uri + `, $1 || '/')` }
 
 // involves holds for a document in which the user's id is, or one of something of the user's.
 func involves(raw string) string {
@@ -142,10 +181,10 @@ func involves(raw string) string {
 // authorFollowers is the collection of the author's followers, as the copy of the author names it.
 const authorFollowers = `(author.raw ->> 'followers')`
 
-// touched holds for a uri that the user reacted to, or sent something about.
+// touched holds for a uri that the user reacted to, or sent something about. Follows are accepted without the user's doing.
 func touched(uri string) string {
 	return `(EXISTS (SELECT FROM reactions r WHERE r.object_uri = ` + uri + ` AND r.actor_uri = $1)
-		OR 'outbound' IN (SELECT x.direction FROM activities x WHERE x.object_uri = ` + uri + `))`
+		OR 'outbound' IN (SELECT x.direction FROM activities x WHERE x.object_uri = ` + uri + ` AND x.type NOT IN ('Accept', 'Reject')))`
 }
 
 // answered holds for the uri of an object to which an answer is stored.
@@ -186,7 +225,7 @@ func pruneActivities(ctx context.Context, t *Tx, p Pruning, at reached) (did Pru
 				going, about = append(going, r.ID), append(about, r.Object)
 			}
 		}
-		gone, err := t.removeActivities(ctx, going)
+		gone, err := t.removeActivities(ctx, p.Me, going)
 		if err != nil {
 			return did, nil, err
 		}
@@ -202,7 +241,8 @@ func pruneActivities(ctx context.Context, t *Tx, p Pruning, at reached) (did Pru
 	}
 }
 
-func (t *Tx) removeActivities(ctx context.Context, ids []uuid.UUID) (did Pruned, err error) {
+// removeActivities removes activities with their places in the feed, and with their reactions but to the user's own objects.
+func (t *Tx) removeActivities(ctx context.Context, me vocab.ID, ids []uuid.UUID) (did Pruned, err error) {
 	const of = ` t USING activities a WHERE a.id = ANY($1) AND t.activity_uri = a.uri AND t.actor_uri = a.actor_uri`
 	if len(ids) == 0 {
 		return Pruned{}, nil
@@ -210,7 +250,7 @@ func (t *Tx) removeActivities(ctx context.Context, ids []uuid.UUID) (did Pruned,
 	if _, err := t.exec(ctx, "prune feed", `DELETE FROM feed`+of, ids); err != nil {
 		return Pruned{}, err
 	}
-	reactions, err := t.exec(ctx, "prune reactions", `DELETE FROM reactions`+of, ids)
+	reactions, err := t.exec(ctx, "prune reactions", `DELETE FROM reactions`+of+` AND NOT starts_with(t.object_uri, $2 || '/')`, ids, me)
 	if err != nil {
 		return Pruned{}, err
 	}
@@ -271,7 +311,7 @@ var oldActors = `WITH few AS MATERIALIZED (SELECT uri FROM actors WHERE uri = AN
 		AND ` + heldNowhere("actors.uri", "actors") + `
 		AND NOT EXISTS (SELECT FROM activities a WHERE a.object_uri = actors.uri)),
 	needed AS MATERIALIZED (
-		` + addressedIn("few") + `
+		` + addressedIn("few", "") + `
 		UNION ` + heldElsewhere("few") + `)
 	DELETE FROM actors WHERE uri IN (SELECT uri FROM few EXCEPT SELECT uri FROM needed)`
 

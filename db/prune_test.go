@@ -166,14 +166,9 @@ func TestPruneRemovesWhatIsOldAndNobodysBusiness(t *testing.T) {
 			h.knows(dave, time.Hour)
 			h.posts(old, dave, "1", map[string]any{"to": dave + "/followers"})
 		}, 1},
-		{"one for followers of somebody unknown, which may be private", func(h *history) { h.posts(old, bob, "1", map[string]any{"to": bob + "/followers"}) }, 0},
-		{"a private one that hides whom it was for", func(h *history) { h.posts(old, bob, "1", map[string]any{"to": nil}) }, 0},
-		{"one that names alice", func(h *history) { h.posts(old, bob, "1", map[string]any{"cc": []vocab.ID{carol, aliceID}}) }, 0},
-		{"one that mentions alice", func(h *history) {
-			h.posts(old, bob, "1", map[string]any{"tag": map[string]any{"type": "Mention", "href": aliceID}})
-		}, 0},
+		{"one for followers of somebody unknown, which may be private", func(h *history) { h.posts(old, bob, "1", map[string]any{"to": bob + "/followers"}) }, 1},
+		{"a private one that hides whom it was for", func(h *history) { h.posts(old, bob, "1", map[string]any{"to": nil}) }, 1},
 		{"one that names somebody whose name begins as hers", func(h *history) { h.posts(old, bob, "1", map[string]any{"cc": aliceID + "2"}) }, 1},
-		{"an answer to alice", func(h *history) { h.posts(old, bob, "1", map[string]any{"inReplyTo": aliceID + "/objects/1"}) }, 0},
 		{"what alice likes", func(h *history) {
 			h.posts(old, bob, "1", nil)
 			h.reacts(aliceID, db.Review, aliceID+"/activities/1", bob+"/1")
@@ -216,8 +211,19 @@ func TestPruneRemovesWhatIsOldAndNobodysBusiness(t *testing.T) {
 			h.posts(old, bob, "1", nil)
 			h.pins(bob, "1")
 		}, 1},
-		{"an answer that alice passed on to those who follow her", func(h *history) {
-			h.posts(old, bob, "1", map[string]any{"cc": aliceID + "/followers"})
+		{"a stranger's answer that alice answered", func(h *history) {
+			h.posts(old, bob, "1", map[string]any{"inReplyTo": aliceID + "/objects/1"})
+			h.posts(old, aliceID, "2", map[string]any{"inReplyTo": bob + "/1"})
+		}, 0},
+		{"a stranger's old thread that names alice", func(h *history) {
+			h.posts(old+time.Minute, bob, "1", map[string]any{"to": aliceID})
+			h.posts(old, carol, "2", map[string]any{"cc": aliceID, "inReplyTo": bob + "/1"})
+		}, 2},
+		{"a stranger's letter that waits among the requests", func(h *history) {
+			h.posts(old, bob, "1", map[string]any{"to": aliceID})
+			write(h.t, h.c, h.u, func(ctx context.Context, tx *db.Tx) error {
+				return tx.AddRequest(ctx, db.Request{Activity: bob + "/1/create", Actor: bob, Host: "peer.example"}, time.Now())
+			})
 		}, 0},
 		{"an object without any activity", func(h *history) {
 			h.stored(old, bob+"/1", map[string]any{"id": bob + "/1", "type": "Note", "attributedTo": bob, "to": vocab.Public})
@@ -244,6 +250,119 @@ func TestPruneRemovesWhatIsOldAndNobodysBusiness(t *testing.T) {
 				t.Errorf("the second time it is %+v, want nothing", again)
 			}
 		})
+	}
+}
+
+// Anybody may name the user, write to it, and follow it: only of those that the user chose this stays for good.
+func TestPruneKeepsWhatNamesTheUserOfContactsAlone(t *testing.T) {
+	t.Parallel()
+	relates := func(kind, status string) func(h *history) {
+		return func(h *history) {
+			write(h.t, h.c, h.u, func(ctx context.Context, tx *db.Tx) error {
+				return tx.SetRelationship(ctx, db.Relationship{Actor: bob, Type: kind, Status: status, Activity: aliceID + "/activities/follow"}, now)
+			})
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		ties  func(h *history)
+		stays bool
+	}{
+		{"a stranger", func(*history) {}, false},
+		{"one whom alice follows", relates(db.Following, db.Accepted), true},
+		{"one whom alice asked to follow", relates(db.Following, db.Pending), true},
+		{"one who refused that alice follows", relates(db.Following, db.Rejected), false},
+		{"a friend", relates("friend", db.Accepted), true},
+		{"a follower", relates(db.Follower, db.Accepted), true}, // few
+		{"one who asks to follow", relates(db.Follower, db.Pending), false},
+		{"one in a group of alice's", func(h *history) {
+			write(h.t, h.c, h.u, func(ctx context.Context, tx *db.Tx) error {
+				g := db.Group{ID: uuid.New(), Name: "friends", URI: aliceID + "/groups/1", Activity: aliceID + "/activities/1"}
+				if err := tx.AddGroup(ctx, g, now); err != nil {
+					return err
+				}
+				return tx.AddMember(ctx, g.ID, bob, aliceID+"/activities/2", now)
+			})
+		}, true},
+		{"one whose letters alice takes", func(h *history) {
+			write(h.t, h.c, h.u, func(ctx context.Context, tx *db.Tx) error { return tx.AcceptRequests(ctx, bob, now) })
+		}, true},
+		{"one to whom alice wrote", func(h *history) { h.posts(old, aliceID, "9", map[string]any{"to": []vocab.ID{bob}}) }, true},
+		{"one whose follow alice's server accepted", func(h *history) {
+			h.arrives(old, "Accept", aliceID, aliceID+"/activities/accept", bob+"/follow", map[string]any{"to": []vocab.ID{bob}})
+		}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, u := alice(t)
+			h := &history{t, c, u}
+			tt.ties(h)
+			before := h.left()
+			named := []map[string]any{
+				{"cc": []vocab.ID{carol, aliceID}},
+				{"tag": map[string]any{"type": "Mention", "href": aliceID}},
+				{"inReplyTo": aliceID + "/objects/1"},
+				{"cc": aliceID + "/followers"},
+				{"to": aliceID},
+				{"attributedTo": []any{map[string]any{"type": "Person", "id": bob}}, "to": []vocab.ID{aliceID, vocab.Public}},
+			}
+			for n, more := range named {
+				h.posts(old, bob, fmt.Sprint(n), more)
+			}
+			stored := h.left()
+			if tt.stays {
+				before = stored
+			}
+			h.prune(false)
+			if got := h.left(); !slices.Equal(got, before) {
+				t.Errorf("prune leaves\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(before, "\n"))
+			}
+		})
+	}
+}
+
+// A follow is the follower's own doing: of what a follower says to the user, the newest stays.
+func TestPruneKeepsTheNewestThatAFollowerSaysToTheUser(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	h := &history{t, c, u}
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.SetRelationship(ctx, db.Relationship{Actor: bob, Type: db.Follower, Status: db.Accepted, Activity: bob + "/follow"}, now)
+	})
+	const more = 3
+	database := databaseOf(t, c, u)
+	run(t, database, `INSERT INTO activities (id, uri, direction, type, actor_uri, published, raw, created_at)
+		SELECT overlay($1::text placing lpad(i::text, 12, '0') from 25)::uuid, 'https://peer.example/' || i, 'inbound', 'Listen', $3::text, now(),
+			jsonb_build_object('to', 'as:Public', 'cc', $4::text), now() - interval '200 days' FROM generate_series(1, $2::int) i`,
+		h.id(old).String(), db.KeptOfFollower+more, string(bob), string(aliceID))
+	if did := h.prune(false); did.Activities != more {
+		t.Errorf("prune = %+v, want %d activities to go", did, more)
+	}
+	if n := number(t, database, `SELECT count(*) FROM activities WHERE uri IN ('https://peer.example/1', 'https://peer.example/2', 'https://peer.example/3')`); n != 0 {
+		t.Errorf("%d of the oldest are kept", n)
+	}
+	if again := h.prune(false); again != (db.Pruned{}) {
+		t.Errorf("the second time it is %+v, want nothing", again)
+	}
+}
+
+// A stranger's like of a post of the user's counts for good, and the activity goes.
+func TestPruneKeepsTheReactionsOfStrangersToTheUsersPosts(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	h := &history{t, c, u}
+	h.posts(old, aliceID, "1", nil)
+	for _, kind := range []string{db.Review, db.Announce} {
+		h.arrives(old, "Like", bob, bob+"/"+vocab.ID(kind), aliceID+"/1", nil)
+		h.reacts(bob, kind, bob+"/"+vocab.ID(kind), aliceID+"/1")
+	}
+	if did := h.prune(false); did != (db.Pruned{Activities: 2}) {
+		t.Errorf("prune = %+v, want both activities to go", did)
+	}
+	want := []string{"activity alice/1/create", "feed alice/1/create", "object alice/1", "reaction bob alice/1", "reaction bob alice/1"}
+	slices.Sort(want)
+	if got := h.left(); !slices.Equal(got, want) {
+		t.Errorf("left %q, want %q", got, want)
 	}
 }
 
