@@ -19,7 +19,7 @@ var (
 		Note: "fewer where `ulimit -n` is low: three quarters of a quarter of it; one of `trusted_proxies` may have all"})
 	Headers = budget(Budget{Bounds: "headers of a request", Payer: Request, Each: "32 KiB, 10 s", Beyond: "431, closed"})
 	Body    = budget(Budget{Bounds: "a body", Payer: Request, Each: "`limits.body`, 10 s", Beyond: "413, closed"})
-	Bodies  = budget(Budget{Bounds: "bodies of requests under way", Payer: Address, Pool: 64 << 20, Bytes: true, Beyond: "503"})
+	Bodies  = budget(Budget{Bounds: "bodies of requests to inboxes under way", Payer: Address, Pool: 64 << 20, Bytes: true, Beyond: "503"})
 
 	InboxRequests = budget(Budget{Bounds: "requests to inboxes", Payer: Address, Setting: "limits.inbox_address_rate", Beyond: "429"})
 	HostRequests  = budget(Budget{Bounds: "requests to inboxes that are proven", Payer: Domain, Setting: "limits.inbox_host_rate", Beyond: "429"})
@@ -88,6 +88,7 @@ var (
 	IdleEvents      = budget(Budget{Bounds: "events that strangers cause by activities that do nothing here", Payer: Domain, Rate: Daily(200), Per: "user", Beyond: "counted in one event an hour"})
 
 	// Of this server's own users.
+	ActionBodies    = budget(Budget{Bounds: "bodies of users' actions under way", Payer: User, Pool: 64 << 20, Bytes: true, Beyond: "503"})
 	Attempts        = budget(Budget{Bounds: "actions that a token of scope `llm` tries", Payer: Token, Hourly: 60, Daily: 500, Beyond: "429"})
 	IgnoredLines    = budget(Budget{Bounds: "log lines about ignored activities", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "not logged"})
 	WrittenRefusals = budget(Budget{Bounds: "records of refused actions", Payer: Token, Rate: Rate{PerSecond: 1.0 / 60, Burst: 10},

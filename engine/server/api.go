@@ -133,7 +133,7 @@ func (s *Server) postActivity(a *answer, r *http.Request, _ httprouter.Params) e
 	if err != nil {
 		return err
 	}
-	action, err := s.action(a, r)
+	action, err := s.action(a, r, t.User)
 	if err != nil {
 		return err
 	}
@@ -176,15 +176,16 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return keys[0], nil
 }
 
-// action reads what is to be done: exactly {"action", "params"}.
-func (s *Server) action(a *answer, r *http.Request) (pipeline.Action, error) {
+// action reads what a user is to do: exactly {"action", "params"}. The user pays for the body,
+// whoever else comes from the same address.
+func (s *Server) action(a *answer, r *http.Request, u vocab.Username) (pipeline.Action, error) {
 	var none pipeline.Action
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset, given := params["charset"]; err != nil || mediaType != apiJSON || given && !strings.EqualFold(charset, "utf-8") ||
 		r.Header.Get("Content-Encoding") != "" {
 		return none, fault.New(fault.Unsupported, "send application/json")
 	}
-	body, err := s.body(a, r, s.client(r), maxAction)
+	body, err := readBody(a, r, s.actionBodies, u.String(), maxAction)
 	if err != nil {
 		return none, err
 	}

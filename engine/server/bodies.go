@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
@@ -14,41 +13,41 @@ import (
 // bodyTime is how long a client may take to send a body.
 const bodyTime = 10 * time.Second
 
-// newBodies returns what of bodies of up to limit bytes may be in memory for requests under way: nobody fills it by sending
-// much at once, or by sending slowly.
-func newBodies(limit int64) *policy.Pool {
-	return policy.Bodies.PoolOf(max(policy.Bodies.Pool, 4*limit))
+// newBodies returns what of bodies of up to limit bytes may be in memory for requests under way:
+// nobody fills it by sending much at once, or by sending slowly.
+func newBodies(b *policy.Budget, limit int64) *policy.Pool {
+	return b.PoolOf(max(b.Pool, 4*limit))
 }
 
 // held is a body that is counted as it is read, until close.
 type held struct {
 	io.Reader
-	of     *policy.Pool
-	client string
-	n      int64
+	of    *policy.Pool
+	payer string
+	n     int64
 }
 
 var errBodies = fault.New(fault.Unavailable, "too much is being sent at once").After(10 * time.Second)
 
 func (h *held) Read(p []byte) (int, error) {
 	n, err := h.Reader.Read(p)
-	if !h.of.Take(h.client, int64(n)) {
+	if !h.of.Take(h.payer, int64(n)) {
 		return 0, errBodies
 	}
 	h.n += int64(n)
 	return n, err
 }
 
-func (h *held) close() { h.of.Give(h.client, h.n) }
+func (h *held) close() { h.of.Give(h.payer, h.n) }
 
-// body reads the whole body of a request: up to limit bytes, and not for ever. It counts as long as the request is under
-// way.
-func (s *Server) body(a *answer, r *http.Request, client netip.Prefix, limit int64) ([]byte, error) {
+// readBody reads the whole body of a request: up to limit bytes, and not for ever. A payer pays for
+// it out of a pool as long as the request is under way.
+func readBody(a *answer, r *http.Request, of *policy.Pool, payer string, limit int64) ([]byte, error) {
 	control := http.NewResponseController(a)
 	if err := control.SetReadDeadline(time.Now().Add(bodyTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return nil, err
 	}
-	a.held = &held{Reader: http.MaxBytesReader(a.ResponseWriter, r.Body, limit), of: s.bodies, client: policy.NameAddress(client)}
+	a.held = &held{Reader: http.MaxBytesReader(a.ResponseWriter, r.Body, limit), of: of, payer: payer}
 	body, err := io.ReadAll(a.held)
 	var tooLarge *http.MaxBytesError
 	switch {

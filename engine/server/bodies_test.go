@@ -3,11 +3,13 @@ package server
 import (
 	"fmt"
 	"testing"
+
+	"github.com/lightweb/lightweb/engine/policy"
 )
 
 func TestBodiesAreBoundedTogether(t *testing.T) {
 	t.Parallel()
-	b := newBodies(1 << 20)
+	b := newBodies(policy.Bodies, 1<<20)
 	const most = 64 << 20
 	take := func(client string) (n int64) {
 		for b.Take(client, 64<<10) {
@@ -26,7 +28,7 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 			t.Errorf("PAY-02: nothing is left for a body of honest client %d", n)
 		}
 	}
-	if large := newBodies(64 << 20); !large.Take("1", 64<<20) {
+	if large := newBodies(policy.Bodies, 64<<20); !large.Take("1", 64<<20) {
 		t.Error("one body that may be sent is not taken")
 	}
 }

@@ -29,5 +29,7 @@ func (s *Server) Routes() (all []Route) {
 // Held returns how many bytes of bodies count as in memory.
 func (s *Server) Held() int64 { return s.bodies.Used() }
 
-// HoldAtMost bounds them. It must be called before anything is asked.
-func (s *Server) HoldAtMost(bytes int64) { s.bodies = policy.Bodies.PoolOf(bytes) }
+// HoldAtMost bounds them, and those of actions. It must be called before anything is asked.
+func (s *Server) HoldAtMost(bytes int64) {
+	s.bodies, s.actionBodies = policy.Bodies.PoolOf(bytes), policy.ActionBodies.PoolOf(bytes)
+}

@@ -25,7 +25,7 @@ func (s *Server) postInbox(a *answer, r *http.Request, p httprouter.Params) erro
 			return errNothing
 		}
 	}
-	body, err := s.body(a, r, client, s.BodyLimit)
+	body, err := readBody(a, r, s.bodies, policy.NameAddress(client), s.BodyLimit)
 	if err != nil {
 		return err
 	}

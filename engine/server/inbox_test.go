@@ -172,6 +172,42 @@ func TestBodiesThatAreSentSlowlyDoNotFillTheMemory(t *testing.T) {
 	}
 }
 
+// Programs of two users come through one proxy: one user's fill what there is for their user, and
+// nothing that another user's need.
+func TestBodiesOfOneUsersProgramsLeaveRoomForAnothers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.server.HoldAtMost(1500)
+	by := func(u vocab.Username) asking {
+		token := bearer(f.token(u, "write"))
+		return func(r *http.Request) {
+			token(r)
+			r.RemoteAddr = "192.0.2.1:5"
+			r.Header.Set("Content-Type", "application/json")
+		}
+	}
+	alice, bob := by(f.alice), by(f.bob)
+	body, slow := io.Pipe()
+	answered := make(chan response, 1)
+	go func() {
+		answered <- ask(t, f.public, http.MethodPost, "/api/activity", "", alice, func(r *http.Request) { r.Body = body })
+	}()
+	for _, sent := range []string{strings.Repeat(" ", 1000), " "} { // the second is read when the first one counts
+		if _, err := io.WriteString(slow, sent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	action := `{"action":"CreateNote"` + strings.Repeat(" ", 150) + `}`
+	f.send("/api/activity", action, alice).want(t, http.StatusServiceUnavailable)
+	f.send("/api/activity", action, bob).want(t, http.StatusCreated)
+	f.send("/inbox", action, func(r *http.Request) { r.RemoteAddr = "192.0.2.1:5" }).want(t, http.StatusAccepted)
+	if err := slow.Close(); err != nil {
+		t.Fatal(err)
+	}
+	(<-answered).want(t, http.StatusBadRequest) // it holds nothing, and nothing of it is held any more
+	f.send("/api/activity", action, alice).want(t, http.StatusCreated)
+}
+
 func TestHardenBoundsWhatAClientMayTake(t *testing.T) {
 	t.Parallel()
 	var srv http.Server
