@@ -88,3 +88,12 @@ func (i *Inbox) FlushIgnored(ctx context.Context) error { return i.ignored.flush
 
 // Room returns how many bytes of memory are held for requests that are being read.
 func (i *Inbox) Room() int64 { return i.room.Used() }
+
+// Renew lets an actor be asked again with the next round.
+func (i *Inbox) Renew(id vocab.ID) { i.renewer.add(id) }
+
+// RenewAll makes a round of what is to be asked again.
+func (i *Inbox) RenewAll() { i.renewer.renewAll() }
+
+// Renewing returns how many actors wait to be asked again.
+func (i *Inbox) Renewing() int64 { return i.renewer.room.Used() }

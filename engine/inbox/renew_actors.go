@@ -5,34 +5,48 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// renewEvery is how long an actor that changes too often waits until it is asked again.
-const renewEvery = 20 * time.Second
+const (
+	renewEvery  = 20 * time.Second // how long an actor that changes too often waits until it is asked again
+	renewTime   = 10 * time.Second // of a round, in which actors of one domain are begun
+	maxRenewing = 8                // domains at once
+)
 
-// maxRenewals bounds how many actors wait to be asked again.
-const maxRenewals = 10_000
-
-// renewer brings the users' copies of actors up to date that changed more often than they are asked at once.
+// renewer brings the users' copies of actors up to date that changed more often than they are asked at once. The actors of
+// a domain wait in a line of their own: a domain that does not answer holds up no other.
 type renewer struct {
 	inbox *Inbox
-	mu    sync.Mutex
-	due   map[vocab.ID]struct{}
+	room  *policy.Pool
+
+	mu      sync.Mutex
+	lines   map[string][]vocab.ID // by registrable domain, in the order in which they are asked
+	waiting map[vocab.ID]bool     // all that are in a line, or being asked
+	running bool
 }
 
-func newRenewer(i *Inbox) *renewer { return &renewer{inbox: i, due: map[vocab.ID]struct{}{}} }
+func newRenewer(i *Inbox) *renewer {
+	return &renewer{inbox: i, room: policy.Renewals.NewPool(), lines: map[string][]vocab.ID{}, waiting: map[vocab.ID]bool{}}
+}
 
 // add lets an actor be asked after a while.
 func (r *renewer) add(id vocab.ID) {
+	id = id.Canonical()
+	domain := policy.RegistrableDomain(id.Host())
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.due) >= maxRenewals {
+	if r.waiting[id] || !r.room.Take(domain, 1) {
 		return // it is asked when something is sent to it
 	}
-	r.due[id.Canonical()] = struct{}{}
-	if len(r.due) == 1 {
+	r.waiting[id] = true
+	r.lines[domain] = append(r.lines[domain], id)
+	if !r.running {
+		r.running = true
 		w := r.inbox.writers
 		w.running.Add(1)
 		go func() { defer w.running.Done(); r.run() }()
@@ -42,32 +56,78 @@ func (r *renewer) add(id vocab.ID) {
 // run renews until nothing is due, or the writers are closed.
 func (r *renewer) run() {
 	for r.inbox.writers.pause(renewEvery) {
-		for _, id := range r.list() {
-			ctx, cancel := context.WithTimeout(context.Background(), applyTime)
-			if err := r.renew(ctx, id); err != nil {
-				r.inbox.Log.InfoContext(ctx, "actor not renewed", "actor", id, "err", err)
-			}
-			cancel()
-		}
+		r.renewAll()
 		if r.isDone() {
 			return
 		}
 	}
 }
 
-func (r *renewer) list() (all []vocab.ID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for id := range r.due {
-		all = append(all, id)
-	}
-	return all
-}
-
+// isDone reports whether no actor waits, which ends the run.
 func (r *renewer) isDone() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.due) == 0
+	r.running = len(r.waiting) > 0
+	return !r.running
+}
+
+// renewAll is one round: each domain has some time for its actors.
+func (r *renewer) renewAll() {
+	var round errgroup.Group
+	round.SetLimit(maxRenewing)
+	for domain, n := range r.countLines() {
+		round.Go(func() error { r.renewLine(domain, n); return nil })
+	}
+	_ = round.Wait() // which no line fails
+}
+
+func (r *renewer) countLines() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	counts := make(map[string]int, len(r.lines))
+	for domain, line := range r.lines {
+		counts[domain] = len(line)
+	}
+	return counts
+}
+
+// renewLine renews the first n actors of a domain's line, as many as are begun in time.
+func (r *renewer) renewLine(domain string, n int) {
+	i := r.inbox
+	until := i.Now().Add(renewTime)
+	for ; n > 0 && i.Now().Before(until) && i.writers.pause(0); n-- {
+		id := r.next(domain)
+		ctx, cancel := context.WithTimeout(context.Background(), applyTime)
+		err := r.renew(ctx, id)
+		cancel()
+		if err != nil {
+			i.Log.Info("actor not renewed", "actor", id, "err", err)
+		}
+		r.finish(domain, id, err == nil || unanswered(err, "its server does not answer") == nil)
+	}
+}
+
+// next takes the first actor out of a line.
+func (r *renewer) next(domain string) vocab.ID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	line := r.lines[domain]
+	if r.lines[domain] = line[1:]; len(line) == 1 {
+		delete(r.lines, domain)
+	}
+	return line[0]
+}
+
+// finish lets go of an actor, or puts it at the end of its domain's line.
+func (r *renewer) finish(domain string, id vocab.ID, done bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if done {
+		delete(r.waiting, id)
+		r.room.Give(domain, 1)
+	} else {
+		r.lines[domain] = append(r.lines[domain], id)
+	}
 }
 
 // renew asks for one actor, and writes what its server says into the databases of those who have a copy of it.
@@ -89,9 +149,6 @@ func (r *renewer) renew(ctx context.Context, id vocab.ID) error {
 			return err
 		}
 	}
-	r.mu.Lock()
-	delete(r.due, id)
-	r.mu.Unlock()
 	i.Actors.Renewed(id)
 	return nil
 }

@@ -35,6 +35,8 @@ var (
 
 	OwnUpdates = budget(Budget{Bounds: "fetches of an actor that says of itself that it changed", Payer: Domain, Rate: Rate{PerSecond: 3.0 / 60, Burst: 3}, Per: "actor",
 		Beyond: "its copy is stale, and asked for again when something is sent to it, at its next request, or after 20 s"})
+	Renewals = budget(Budget{Bounds: "actors with stale copies that wait to be asked again", Payer: Domain, Pool: 10_000,
+		Note: "8 domains are asked at once, 10 s each every 20 s", Beyond: "asked when something is sent to it"})
 	AnnouncedKeys = budget(Budget{Bounds: "Updates of an actor that its known keys do not verify, for which it is asked", Payer: Address, Rate: Rate{PerSecond: 1.0 / 60, Burst: 1},
 		Note: "for each actor", Beyond: "401"})
 

@@ -1,0 +1,105 @@
+package inbox_test
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+)
+
+// ages lets alice know an actor, whose copy is too old then.
+func ages(s *peertest.Scene, names ...string) {
+	for n, name := range names {
+		s.MustSend(name, mine, fmt.Sprintf(`{"id":"%s/waves/%d","type":"Wave","actor":%[1]q}`, name, n))
+	}
+	s.Later(25 * time.Hour)
+	for _, name := range names {
+		s.Inbox.Renew(s.ID(name))
+	}
+}
+
+// A domain whose server never answers takes nothing of the round of another one.
+func TestADomainThatNeverAnswersHoldsUpNoOthersRenewal(t *testing.T) {
+	s := newScene(t)
+	var silent []string
+	for n := range 12 {
+		silent = append(silent, fmt.Sprintf("p:/carol%d", n))
+	}
+	ages(s, append(silent, "q:/mallory")...)
+	stop, asked := make(chan struct{}), make(chan struct{}, 100)
+	for _, name := range silent {
+		s.Handle(name, func(http.ResponseWriter, *http.Request) { asked <- struct{}{}; <-stop })
+	}
+	before := s.Asked("q:/mallory")
+	round := make(chan struct{})
+	go func() { defer close(round); s.Inbox.RenewAll() }()
+	<-asked
+	eventually(t, "the other one is renewed while they are silent", func() bool { return s.Inbox.Renewing() == int64(len(silent)) })
+	if n := len(asked); n > 1 {
+		t.Errorf("%d more of the silent ones were asked before the other one was renewed", n)
+	}
+	if n := s.Asked("q:/mallory") - before; n != 1 {
+		t.Errorf("the other one was asked %d times, want once", n)
+	}
+	close(stop)
+	<-round
+}
+
+// A domain has some time of each round, and goes on with the next actor in the following one.
+func TestADomainHasSoMuchTimeOfARound(t *testing.T) {
+	s := newScene(t)
+	names := []string{"p:/carol", "p:/dave", "p:/erin"}
+	ages(s, names...)
+	var total atomic.Int64
+	for _, name := range names {
+		s.Handle(name, func(w http.ResponseWriter, _ *http.Request) {
+			total.Add(1)
+			s.Later(11 * time.Second)
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})
+	}
+	for round := 1; round <= len(names); round++ {
+		s.Inbox.RenewAll()
+		if n := total.Load(); n != int64(round) {
+			t.Fatalf("after round %d %d actors were asked, want one each", round, n)
+		}
+	}
+	for _, name := range names {
+		if s.Asked(name) == 0 {
+			t.Errorf("%s was not asked", name)
+		}
+	}
+}
+
+// An actor that is deleted, or that nobody shows any more, waits no longer.
+func TestAnActorThatIsGoneIsNotAskedForEver(t *testing.T) {
+	s := newScene(t)
+	ages(s, "p:/carol", "p:/dave")
+	s.Answer("p:/carol", http.StatusGone)
+	s.Answer("p:/dave", http.StatusNotFound)
+	s.Inbox.RenewAll()
+	if n := s.Inbox.Renewing(); n != 0 {
+		t.Errorf("%d actors wait, want none", n)
+	}
+}
+
+// One domain's actors leave room for another's, and each waits once.
+func TestRenewalsHaveShares(t *testing.T) {
+	s := newScene(t)
+	for n := range 10_000 {
+		s.Inbox.Renew(s.ID(fmt.Sprintf("p:/actors/%d", n)))
+	}
+	took := s.Inbox.Renewing()
+	if took >= 10_000 {
+		t.Errorf("one domain has all %d places", took)
+	}
+	for range 2 {
+		s.Inbox.Renew(s.ID("q:/mallory"))
+	}
+	if n := s.Inbox.Renewing() - took; n != 1 {
+		t.Errorf("another domain's actor has %d places, want one", n)
+	}
+}
