@@ -73,6 +73,11 @@ func (i *Inbox) StoreDaily(n int) {
 	i.bounds.storedOfDomain = policy.StrangersStorage.LimiterAt(policy.Daily(n), i.Now)
 }
 
+// StoreDailyForFollower bounds how many bytes a domain may have stored a day for one user who follows the sender.
+func (i *Inbox) StoreDailyForFollower(n int) {
+	i.bounds.storedForFollower = policy.FollowersStorage.LimiterAt(policy.Daily(n), i.Now)
+}
+
 // NewActorsDaily bounds how many bytes of actors that nobody here knew yet a domain may have stored a day.
 func (i *Inbox) NewActorsDaily(n int) {
 	i.bounds.newActors = policy.NewActors.LimiterAt(policy.Daily(n), i.Now)

@@ -112,11 +112,44 @@ func (i *Inbox) countStrangers(ctx context.Context, x *receiving, recipients []v
 	return n, nil
 }
 
-// mayStore keeps an activity from recipients who do not follow the sender, when the sender's domain has had much stored
-// for such users lately. When nobody is left it is refused.
+// mayStore keeps an activity from recipients for which the sender's domain has had much stored lately. When nobody is left
+// it is refused.
 func (i *Inbox) mayStore(ctx context.Context, x *receiving) error {
+	if takesAway[x.Activity.Type] {
+		return nil
+	}
+	if err := i.mayStoreForFollowers(x); err != nil {
+		return err
+	}
+	return i.mayStoreForStrangers(ctx, x)
+}
+
+// mayStoreForFollowers leaves out users for which much was stored of actors that they follow at the domain. Its answer is a
+// refusal then, also when others get the activity: the peer sends it again, and they have it already.
+func (i *Inbox) mayStoreForFollowers(x *receiving) error {
+	left := x.Recipients[:0:0]
+	var full error
+	for _, u := range x.Recipients {
+		if ok, after := i.bounds.storedForFollower.Ready(followed(x.pays(), u)); !ok {
+			full = fault.New(fault.RateLimited, "too much of that domain was stored for a user who follows somebody there").After(after)
+			continue
+		}
+		left = append(left, u)
+	}
+	if len(left) == 0 {
+		return full
+	}
+	x.Recipients, x.refused = left, full
+	return nil
+}
+
+// followed is the key of what a domain has stored for one user, of actors that the user follows there.
+func followed(payer string, u vocab.Username) string { return u.String() + " " + payer }
+
+// mayStoreForStrangers leaves out users who do not follow the sender once much was stored of its domain for such users.
+func (i *Inbox) mayStoreForStrangers(ctx context.Context, x *receiving) error {
 	ok, after := i.bounds.storedOfDomain.Ready(x.pays())
-	if ok || takesAway[x.Activity.Type] {
+	if ok {
 		return nil
 	}
 	followers, err := i.Store.Acquainted(ctx, x.Actor.ID, true)
@@ -134,13 +167,18 @@ func (i *Inbox) mayStore(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// charge counts what was stored for a user who does not follow the sender, also when that was no more than an id.
+// charge counts what was stored against the sender's domain, also when that was no more than an id: for a user who follows the
+// sender by itself, for all others together.
 func (i *Inbox) charge(x *applying) {
-	if x.Follows || i.Local.IsLocal(x.Actor.ID) {
+	if i.Local.IsLocal(x.Actor.ID) {
 		return
 	}
+	spend := func(n int) { i.bounds.storedOfDomain.Spend(x.payer, n) }
+	if x.Follows {
+		spend = func(n int) { i.bounds.storedForFollower.Spend(followed(x.payer, x.User), n) }
+	}
 	if x.Marked {
-		i.bounds.storedOfDomain.Spend(x.payer, perStored)
+		spend(perStored)
 	}
 	if x.outcome != outcomeApplied || !x.stored {
 		return
@@ -151,5 +189,5 @@ func (i *Inbox) charge(x *applying) {
 			n += perStored + len(o.Doc.JSON())
 		}
 	}
-	i.bounds.storedOfDomain.Spend(x.payer, n)
+	spend(n)
 }

@@ -180,3 +180,48 @@ func TestBeyondTheBudgetOnlyThoseWhoFollowAreSentMore(t *testing.T) {
 		t.Errorf("alice, who follows, has %d and bob %d, want 2 and 1", len(a), len(b))
 	}
 }
+
+// A follow is no leave to fill the follower's database. The peer is told to come again; other users get what is for them.
+func TestAFollowedDomainHasSoMuchStoredADayForEachFollower(t *testing.T) {
+	alice := newScene(t)
+	bob := alice.With("bob")
+	const day = 20 << 10
+	alice.Inbox.StoreDailyForFollower(day)
+	alice.Follows("p:/carol")
+	alice.Follows("q:/mallory")
+	long := strings.Repeat("x", 6<<10)
+	note := func(by string, n int) string {
+		return strings.NewReplacer("p:/carol", by, "BOB", bob.Long("us:/alice")).Replace(fmt.Sprintf(`{"id":"p:/carol/creates/%[1]d","type":"Create","actor":"p:/carol","to":["as:Public","p:/carol/followers"],
+			"object":{"id":"p:/carol/notes/%[1]d","type":"Note","attributedTo":"p:/carol","to":"as:Public","content":"%[2]s"}}`, n, long))
+	}
+	n := 0
+	for n < 20 && alice.Send("p:/carol", shared, note("p:/carol", n)) == nil {
+		settled(t, alice, bob)
+		n++
+	}
+	if n < 2 || n > 4 {
+		t.Fatalf("%d posts of 8 KiB were stored, want what is in %d bytes", n, day)
+	}
+	if err := alice.Send("p:/carol", shared, note("p:/carol", n)); fault.KindOf(err) != fault.RateLimited || fault.Of(err).RetryAfter < time.Minute {
+		t.Errorf("err = %v, want RateLimited with a time to wait", err)
+	}
+	if err := alice.Send("q:/mallory", shared, note("q:/mallory", 1)); err != nil {
+		t.Errorf("another domain that alice follows pays for it: %v", err)
+	}
+	bob.Follows("p:/carol")
+	for range 2 {
+		if err := alice.Send("p:/carol", shared, note("p:/carol", n)); fault.KindOf(err) != fault.RateLimited {
+			t.Errorf("for bob, too: %v, want RateLimited: alice does not have it", err)
+		}
+		settled(t, alice, bob)
+	}
+	if got := bob.Column(t, bob.Alice, `SELECT uri FROM objects`); len(got) != 1 {
+		t.Errorf("bob has %q, want the last post once", got)
+	}
+	alice.Later(24 * time.Hour)
+	alice.MustSend("p:/carol", shared, note("p:/carol", n))
+	settled(t, alice, bob)
+	if a, b := alice.Column(t, alice.Alice, `SELECT uri FROM objects`), bob.Column(t, bob.Alice, `SELECT uri FROM objects`); len(a) != n+2 || len(b) != 1 {
+		t.Errorf("a day later alice has %d posts and bob %d, want %d and 1", len(a), len(b), n+2)
+	}
+}

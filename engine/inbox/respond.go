@@ -10,9 +10,17 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// respond makes the activity durable: what is acknowledged is never lost. For one recipient it waits for the commit in
-// that user's database; for several, or for one who cannot take it now, for that of the intake journal.
+// respond makes the activity durable for its recipients, and answers.
 func (i *Inbox) respond(ctx context.Context, x *receiving) error {
+	if err := i.commit(ctx, x); err != nil {
+		return err
+	}
+	return x.refused
+}
+
+// commit makes the activity durable: what is acknowledged is never lost. For one recipient it waits for the commit in
+// that user's database; for several, or for one who cannot take it now, for that of the intake journal.
+func (i *Inbox) commit(ctx context.Context, x *receiving) error {
 	if err := i.acquaint(ctx, x); err != nil || len(x.Recipients) == 0 {
 		return err
 	}

@@ -52,7 +52,9 @@ var (
 	FanOut = budget(Budget{Bounds: "recipients who do not follow the sender, beyond the first of an activity", Payer: Domain,
 		Rate: Rate{PerSecond: 20, Burst: 2000}, Note: "kept or ignored", Beyond: "429"})
 	StrangersStorage = budget(Budget{Bounds: "storage for users who do not follow the sender", Payer: Domain, Rate: Daily(256 << 20), Bytes: true, Beyond: "429"})
-	NewActors        = budget(Budget{Bounds: "documents of actors that nobody here knew yet", Payer: Domain, Rate: Daily(64 << 20), Bytes: true,
+	FollowersStorage = budget(Budget{Bounds: "storage for a user who follows the sender", Payer: Domain, Rate: Daily(2 << 30), Bytes: true,
+		Note: "for each user; it is 400,000 posts of 5 KiB, more than the largest server's users write in public a day: an honest one does not meet it", Beyond: "429; other recipients get it"})
+	NewActors = budget(Budget{Bounds: "documents of actors that nobody here knew yet", Payer: Domain, Rate: Daily(64 << 20), Bytes: true,
 		Note: "those that concern nobody here are not stored", Beyond: "429"})
 	NewAcquaintances = budget(Budget{Bounds: "users that an actor has to do with for the first time, who do not follow the sender", Payer: Domain, Rate: Daily(50_000), Beyond: "429"})
 	Vouching         = budget(Budget{Bounds: "activities of others that are passed on without a proof, for which their server is asked", Payer: Domain,
