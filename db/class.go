@@ -1,5 +1,7 @@
 package db
 
+import "context"
+
 // Class says for whom a user's database is used. Each class has a share of the connections, so that none can starve
 // another.
 type Class uint8
@@ -19,6 +21,14 @@ func (c *Cluster) As(class Class) *Cluster {
 	view := *c
 	view.class = class
 	return &view
+}
+
+// ForStrangers returns c for those who are nobody here. mayOpen says whether the work of a context
+// may open a connection, which costs fifteen times a write; to use an open one it is not asked.
+func (c *Cluster) ForStrangers(mayOpen func(context.Context) bool) *Cluster {
+	view := c.As(Stranger)
+	view.mayOpen = mayOpen
+	return view
 }
 
 // kept returns how many of limit connections no other class may take: of 64 eight for owners and four for work. Below

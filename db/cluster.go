@@ -55,9 +55,10 @@ type Cluster struct {
 	lookups    instance // the same, for State
 	users      *conns
 	active     *active
-	epoch      *atomic.Int64 // the one LockServe took; 0 in a process that does not serve
-	arrivals   *atomic.Int64 // the number of the last activity that arrived
-	class      Class         // for whom this Cluster is used
+	epoch      *atomic.Int64              // the one LockServe took; 0 in a process that does not serve
+	arrivals   *atomic.Int64              // the number of the last activity that arrived
+	class      Class                      // for whom this Cluster is used
+	mayOpen    func(context.Context) bool // of strangers' work; nil: always
 	log        *slog.Logger
 }
 

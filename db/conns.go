@@ -39,8 +39,7 @@ type conns struct {
 	idle      *list.List        // of *lease, the least recently used first
 	databases map[string]*place // those of which anything is held, idle or waited for
 	waiters   [classes]*list.List
-	came      uint64        // how many have asked so far
-	opens     *rate.Limiter // connections opened for strangers
+	came      uint64 // how many have asked so far
 	broken    broken
 	closed    bool
 	out       sync.WaitGroup // held slots
@@ -70,7 +69,7 @@ type lease struct {
 
 func newConns(limit int, connect func(context.Context, string) (*pgx.Conn, error), log *slog.Logger, reg prometheus.Registerer) *conns {
 	c := &conns{connect: connect, usable: settled, shut: shut, log: log, limit: limit, ceiling: limit, idle: list.New(),
-		databases: map[string]*place{}, opens: rate.NewLimiter(strangerOpens, strangerOpens), broken: broken{}, toldFull: rate.Sometimes{Interval: time.Minute}}
+		databases: map[string]*place{}, broken: broken{}, toldFull: rate.Sometimes{Interval: time.Minute}}
 	for class := range c.waiters {
 		c.waiters[class] = list.New()
 	}
@@ -103,13 +102,14 @@ func shut(conn *pgx.Conn) {
 	}
 }
 
-// acquire returns a connection to the database, waiting for its turn while none may be had.
-func (c *conns) acquire(ctx context.Context, class Class, database string) (*lease, error) {
+// acquire returns a connection to the database, waiting for its turn while none may be had. mayOpen
+// says whether one may be opened for it; nil: always. It is called with mu held.
+func (c *conns) acquire(ctx context.Context, class Class, database string, mayOpen func(context.Context) bool) (*lease, error) {
 	if err := holding.Check(ctx, "a connection to a user's database"); err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	w, err := c.arrive(class, database)
+	w, err := c.arrive(class, database, func() bool { return mayOpen == nil || mayOpen(ctx) })
 	if err != nil {
 		return nil, err
 	}

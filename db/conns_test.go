@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"golang.org/x/time/rate"
 	"pgregory.net/rapid"
 
 	"github.com/lightweb/lightweb/engine/fault"
@@ -82,7 +81,6 @@ func managed(limit int) (*conns, *server) {
 	s := newServer()
 	c := newConns(limit, s.connect, slog.New(slog.DiscardHandler), nil)
 	c.shut, c.usable = s.shut, s.usable
-	c.opens.SetLimit(rate.Inf)
 	return c, s
 }
 
@@ -90,7 +88,7 @@ func managed(limit int) (*conns, *server) {
 func hold(t *testing.T, c *conns, class Class, n int) (all []*lease) {
 	t.Helper()
 	for i := range n {
-		l, err := c.acquire(t.Context(), class, fmt.Sprint(class, i))
+		l, err := c.acquire(t.Context(), class, fmt.Sprint(class, i), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +101,7 @@ func hold(t *testing.T, c *conns, class Class, n int) (all []*lease) {
 func now(c *conns, class Class, database string) bool {
 	ended, end := context.WithCancel(context.Background())
 	end()
-	l, err := c.acquire(ended, class, database)
+	l, err := c.acquire(ended, class, database, nil)
 	if err == nil {
 		c.release(l)
 	}
@@ -112,7 +110,7 @@ func now(c *conns, class Class, database string) bool {
 
 func mustAcquire(t *testing.T, c *conns, database string) *lease {
 	t.Helper()
-	l, err := c.acquire(t.Context(), Work, database)
+	l, err := c.acquire(t.Context(), Work, database, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +132,7 @@ func available(t interface {
 		if n >= limit-kept(Owner, limit) {
 			class = Owner
 		}
-		l, err := c.acquire(ended, class, fmt.Sprint("fresh", n))
+		l, err := c.acquire(ended, class, fmt.Sprint("fresh", n), nil)
 		if (err == nil) != (n < limit) {
 			t.Errorf("connection %d of %d: %v", n+1, limit, err)
 		}
@@ -174,7 +172,7 @@ func TestWhoWaitsIsServedInOrder(t *testing.T) {
 		var all sync.WaitGroup
 		for _, database := range []string{"c", "x", "a", "b", "x"} {
 			all.Go(func() {
-				l, err := c.acquire(t.Context(), Work, database)
+				l, err := c.acquire(t.Context(), Work, database, nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -200,7 +198,7 @@ func TestWhoStopsWaitingLeavesItsPlaceToTheNext(t *testing.T) {
 		held := mustAcquire(t, c, "a")
 		brief, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := c.acquire(brief, Work, "b")
+		_, err := c.acquire(brief, Work, "b", nil)
 		if f := fault.Of(err); f == nil || f.Kind != fault.Unavailable || f.RetryAfter == 0 {
 			t.Errorf("acquire = %v, want Unavailable with a time to come again", err)
 		}
@@ -223,7 +221,7 @@ func TestAConnectionGivenWhileTheWaiterLeavesIsNotLost(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				var waiting sync.WaitGroup
 				waiting.Go(func() {
-					if l, err := c.acquire(ctx, Work, wants); err == nil {
+					if l, err := c.acquire(ctx, Work, wants, nil); err == nil {
 						c.release(l)
 					}
 				})
@@ -247,7 +245,7 @@ func TestAFailedConnectLeaksNoSlot(t *testing.T) {
 		c, s := managed(1)
 		s.refuses = errors.New("no")
 		for range 3 {
-			if _, err := c.acquire(t.Context(), Work, "a"); !errors.Is(err, s.refuses) {
+			if _, err := c.acquire(t.Context(), Work, "a", nil); !errors.Is(err, s.refuses) {
 				t.Errorf("acquire = %v, want the reason", err)
 			}
 		}
@@ -258,7 +256,7 @@ func TestAFailedConnectLeaksNoSlot(t *testing.T) {
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
-				if _, err := c.acquire(t.Context(), Work, "b"); err == nil {
+				if _, err := c.acquire(t.Context(), Work, "b", nil); err == nil {
 					t.Error("a refused connection was given out")
 				}
 			})
@@ -303,7 +301,7 @@ func TestCloseTurnsAwayWhoWaitsAndWaitsForWhoWorks(t *testing.T) {
 		held := mustAcquire(t, c, "a")
 		var waiting, closing sync.WaitGroup
 		waiting.Go(func() {
-			if _, err := c.acquire(t.Context(), Work, "b"); fault.KindOf(err) != fault.Unavailable {
+			if _, err := c.acquire(t.Context(), Work, "b", nil); fault.KindOf(err) != fault.Unavailable {
 				t.Errorf("acquire = %v, want Unavailable", err)
 			}
 		})
@@ -320,7 +318,7 @@ func TestCloseTurnsAwayWhoWaitsAndWaitsForWhoWorks(t *testing.T) {
 		if len(s.open) != 0 {
 			t.Errorf("%d connections are open after close", len(s.open))
 		}
-		if _, err := c.acquire(t.Context(), Work, "a"); fault.KindOf(err) != fault.Unavailable {
+		if _, err := c.acquire(t.Context(), Work, "a", nil); fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("acquire after close = %v, want Unavailable", err)
 		}
 		c.close() // again is nothing
@@ -382,7 +380,7 @@ func TestTheSharesHoldUnderLoad(t *testing.T) {
 					go cancel()
 				}
 				class, database := Class((n+i)%int(classes)), fmt.Sprint((n*i)%11)
-				l, err := c.acquire(ctx, class, database)
+				l, err := c.acquire(ctx, class, database, nil)
 				switch {
 				case err == nil:
 					book.add(class, database, 1)
@@ -422,7 +420,7 @@ func TestClosingUnderLoadServesOrTurnsAwayEverybody(t *testing.T) {
 		for n := range 40 {
 			all.Go(func() {
 				for {
-					l, err := c.acquire(t.Context(), Class(n%int(classes)), fmt.Sprint(n%7))
+					l, err := c.acquire(t.Context(), Class(n%int(classes)), fmt.Sprint(n%7), nil)
 					if errors.Is(err, errStopping) {
 						return
 					}
@@ -454,7 +452,7 @@ func TestNoSequenceOfEventsLosesASlot(t *testing.T) {
 				class := rapid.SampledFrom([]Class{Work, Owner, Stranger}).Draw(t, "class")
 				database := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f", "g", "h"}).Draw(t, "database")
 				may := book.mayHave(class, database, limit)
-				l, err := c.acquire(ended, class, database)
+				l, err := c.acquire(ended, class, database, nil)
 				if (err == nil) != may {
 					t.Fatalf("with %v of %d in use acquire for %s = %v", book.class, limit, class, err)
 				}
@@ -469,7 +467,7 @@ func TestNoSequenceOfEventsLosesASlot(t *testing.T) {
 			"fail to connect": func(t *rapid.T) {
 				s.refuses = errors.New("no")
 				defer func() { s.refuses = nil }()
-				if l, err := c.acquire(ended, Work, rapid.StringMatching(`new[0-9]{9}`).Draw(t, "database")); err == nil {
+				if l, err := c.acquire(ended, Work, rapid.StringMatching(`new[0-9]{9}`).Draw(t, "database"), nil); err == nil {
 					t.Fatalf("got %v from a server that refuses", l)
 				}
 			},

@@ -34,7 +34,7 @@ func TestWhoFindsTheServerFullWaitsForAConnectionThereIs(t *testing.T) {
 		var all sync.WaitGroup
 		for n := range 40 {
 			all.Go(func() {
-				l, err := c.acquire(t.Context(), Class(n%2), string(rune('a'+n)))
+				l, err := c.acquire(t.Context(), Class(n%2), string(rune('a'+n)), nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -67,7 +67,7 @@ func TestAFullServerIsTriedAgainSparingly(t *testing.T) {
 		for n := range 10 {
 			all.Go(func() {
 				for time.Now().Before(over) {
-					l, err := c.acquire(t.Context(), Work, string(rune('a'+n)))
+					l, err := c.acquire(t.Context(), Work, string(rune('a'+n)), nil)
 					if err != nil {
 						t.Error(err)
 						return
@@ -93,7 +93,7 @@ func TestAServerWithoutAnyRoomIsUnavailableAndSaysWhatToDo(t *testing.T) {
 		var all sync.WaitGroup
 		for range 5 {
 			all.Go(func() {
-				_, err := c.acquire(t.Context(), Work, "alice")
+				_, err := c.acquire(t.Context(), Work, "alice", nil)
 				f := fault.Of(err)
 				if f == nil || f.Kind != fault.Unavailable || f.Code != "database_full" || f.RetryAfter == 0 || !strings.Contains(f.Hint, "max_connections") {
 					t.Errorf("acquire = %v, want database_full", err)
@@ -115,7 +115,7 @@ func TestADatabaseThatCannotBeUsedIsTriedOnceASecond(t *testing.T) {
 		began := time.Now().UTC().Format(time.RFC3339)
 		s.refuses = userFault(errors.New("it is behind"), "migrate")
 		for range 10_000 {
-			_, err := c.acquire(t.Context(), Work, "alice")
+			_, err := c.acquire(t.Context(), Work, "alice", nil)
 			if f := fault.Of(err); f == nil || f.Code != codeUser || f.Hint != "migrate" {
 				t.Fatalf("acquire = %v, want what is wrong with the database", err)
 			}
@@ -124,11 +124,11 @@ func TestADatabaseThatCannotBeUsedIsTriedOnceASecond(t *testing.T) {
 		if s.refused < 8 || s.refused > 13 {
 			t.Errorf("in 10 seconds it was tried %d times, want about 10", s.refused)
 		}
-		if _, err := c.acquire(t.Context(), Work, "alice"); err == nil || !strings.Contains(err.Error(), "known since "+began) {
+		if _, err := c.acquire(t.Context(), Work, "alice", nil); err == nil || !strings.Contains(err.Error(), "known since "+began) {
 			t.Errorf("acquire = %v, want since when: %s", err, began)
 		}
 		for n := range 3000 {
-			_, _ = c.acquire(t.Context(), Work, "user"+string(rune(0x4e00+n))) // refused
+			_, _ = c.acquire(t.Context(), Work, "user"+string(rune(0x4e00+n)), nil) // refused
 		}
 		if len(c.broken) != maxBroken {
 			t.Errorf("%d databases are remembered, want %d", len(c.broken), maxBroken)

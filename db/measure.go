@@ -154,7 +154,7 @@ var owing = func() string {
 
 // tidy does what autovacuum would have done, had the rows come one by one.
 func (c *Cluster) tidy(ctx context.Context, u vocab.Username) error {
-	l, err := c.users.acquire(ctx, c.class, c.userDatabase(u))
+	l, err := c.users.acquire(ctx, c.class, c.userDatabase(u), c.mayOpen)
 	if err != nil {
 		return err
 	}

@@ -11,10 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-const (
-	strangerOpens = 20              // connections a second that are opened for strangers
-	strangerTime  = 2 * time.Second // that a stranger waits for a turn
-)
+// strangerTime is how long a stranger waits for a turn.
+const strangerTime = 2 * time.Second
 
 var (
 	errStopping = fault.New(fault.Unavailable, "the engine is stopping")
@@ -27,7 +25,8 @@ type waiter struct {
 	database string
 	came     uint64     // who came first has the lowest
 	ready    chan grant // holds one
-	place    *place     // while it is in the queue
+	mayOpen  func() bool
+	place    *place // while it is in the queue
 	elem     *list.Element
 }
 
@@ -40,7 +39,7 @@ type grant struct {
 
 // arrive puts who comes into the queue, and serves at once whom that can be. What cannot be had is refused: it would be
 // no better after the wait.
-func (c *conns) arrive(class Class, database string) (*waiter, error) {
+func (c *conns) arrive(class Class, database string, mayOpen func() bool) (*waiter, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -49,12 +48,8 @@ func (c *conns) arrive(class Class, database string) (*waiter, error) {
 	if err := c.broken.known(database); err != nil {
 		return nil, err
 	}
-	if class == Stranger && c.waiters[class].Len() >= c.limit {
-		c.metrics.crowded.Inc()
-		return nil, errCrowded
-	}
 	c.came++
-	w := &waiter{class: class, database: database, came: c.came, ready: make(chan grant, 1)}
+	w := &waiter{class: class, database: database, came: c.came, ready: make(chan grant, 1), mayOpen: mayOpen}
 	c.enqueue(w)
 	c.serve()
 	return w, nil
@@ -189,7 +184,7 @@ func (c *conns) grant(w *waiter) grant {
 		c.take(l)
 		return grant{lease: l}
 	}
-	if w.class == Stranger && !c.opens.Allow() {
+	if !w.mayOpen() {
 		c.metrics.crowded.Inc()
 		return grant{err: errCrowded}
 	}

@@ -68,7 +68,7 @@ func (c *Cluster) once(ctx context.Context, u vocab.Username, begin string, work
 
 // over runs work in t over a connection of u's, and tells whether that one had died before.
 func (c *Cluster) over(ctx context.Context, u vocab.Username, t *Tx, work func(context.Context, *Tx) error) (died bool, err error) {
-	l, err := c.users.acquire(ctx, c.class, c.userDatabase(u))
+	l, err := c.users.acquire(ctx, c.class, c.userDatabase(u), c.mayOpen)
 	if err != nil {
 		return false, err
 	}

@@ -86,7 +86,9 @@ var (
 
 	Documents = budget(Budget{Bounds: "a document", Payer: Request,
 		Each: "64 levels, 50,000 values; 1,000 addressed, 256 tags, 64 attachments, 50 options; an id of 1 KiB; content of 128 KiB (an Article: 512 KiB), name and summary of 4 KiB", Beyond: "400"})
-	StrangersReads = budget(Budget{Bounds: "users' databases read by strangers", Payer: Request, Each: "all together a quarter of the connections, 20 opened a second", Beyond: "503"})
+	StrangersReads = budget(Budget{Bounds: "reads of users' databases by strangers under way", Payer: Address, Pool: 256, Beyond: "503",
+		Note: "they use a quarter of the connections, and wait 2 s for one"})
+	StrangersOpens = budget(Budget{Bounds: "users' databases opened for strangers", Payer: Address, Rate: Rate{PerSecond: 20, Burst: 20}, Per: "process", Beyond: "503"})
 
 	StrangersEvents = budget(Budget{Bounds: "events that strangers cause", Payer: Domain, Rate: Daily(2000), Per: "user", Beyond: "counted in one event an hour"})
 	IdleEvents      = budget(Budget{Bounds: "events that strangers cause by activities that do nothing here", Payer: Domain, Rate: Daily(200), Per: "user", Beyond: "counted in one event an hour"})

@@ -157,10 +157,6 @@ func (s *Server) getInbox(a *answer, r *http.Request, p httprouter.Params) error
 // serve answers with the collection, or with the page of it that is asked for. Other parameters are ignored: peers add
 // their own.
 func (s *Server) serve(a *answer, r *http.Request, contentType string, c collection, u vocab.Username, viewer vocab.ID) error {
-	store := s.strangers
-	if viewer == s.Local.ID(u) {
-		store = s.owners
-	}
 	id := s.Local.ID(u) + "/" + vocab.ID(c.name)
 	cursor := r.URL.Query().Get("cursor")
 	after, err := feed.DecodeCursor(scope(c, u), cursor)
@@ -168,7 +164,7 @@ func (s *Server) serve(a *answer, r *http.Request, contentType string, c collect
 		return err
 	}
 	var doc vocab.Doc
-	err = store.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+	read := func(ctx context.Context, tx *db.Tx) error {
 		to, err := s.audience(ctx, tx, u, viewer)
 		if err != nil {
 			return err
@@ -180,7 +176,12 @@ func (s *Server) serve(a *answer, r *http.Request, contentType string, c collect
 		total, err := c.count(ctx, tx, to)
 		doc = vocab.Collection{ID: id, Total: total, First: id + "?" + firstPage}.Doc()
 		return err
-	})
+	}
+	if viewer == s.Local.ID(u) {
+		err = s.owners.Read(r.Context(), u, read)
+	} else {
+		err = s.readAsStranger(r, u, read)
+	}
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"net/netip"
 
 	"github.com/lightweb/lightweb/engine/policy"
 )
@@ -28,6 +29,15 @@ func (s *Server) Routes() (all []Route) {
 
 // Held returns how many bytes of bodies count as in memory.
 func (s *Server) Held() int64 { return s.bodies.Used() }
+
+// HoldReads takes all places for reads that strangers at an address may have, until release.
+func (s *Server) HoldReads(address netip.Addr) (release func()) {
+	payer, n := policy.NameAddress(network(address)), int64(0)
+	for s.strangers.reads.Take(payer, 1) {
+		n++
+	}
+	return func() { s.strangers.reads.Give(payer, n) }
+}
 
 // HoldAtMost bounds them, and those of actions. It must be called before anything is asked.
 func (s *Server) HoldAtMost(bytes int64) {

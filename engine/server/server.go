@@ -84,7 +84,7 @@ type Server struct {
 	unproven                *rate.Limiter // the same, of signatures
 	failures                *rate.Limiter // failures that are no bugs and that it shows at level Warn
 	owners                  *db.Cluster   // the store, for users
-	strangers               *db.Cluster   // the store, for everybody else
+	strangers               strangers     // the store, for everybody else
 	users                   userCount
 	bodies                  *policy.Pool // sent to inboxes
 	actionBodies            *policy.Pool
@@ -95,7 +95,7 @@ type Server struct {
 // New returns a server.
 func New(d Deps) *Server {
 	return &Server{Deps: d, metrics: newMetrics(d.Metrics), told: rate.NewLimiter(1, 20), unproven: rate.NewLimiter(1, 20), failures: rate.NewLimiter(1, 20),
-		owners: d.Store.As(db.Owner), strangers: d.Store.As(db.Stranger), bodies: newBodies(policy.Bodies, d.BodyLimit), actionBodies: newBodies(policy.ActionBodies, maxAction), home: homePage(d.Local.Host())}
+		owners: d.Store.As(db.Owner), strangers: newStrangers(d.Store, d.Now), bodies: newBodies(policy.Bodies, d.BodyLimit), actionBodies: newBodies(policy.ActionBodies, maxAction), home: homePage(d.Local.Host())}
 }
 
 // What a connection may cost before a request is understood, and how long one request may take.

@@ -74,7 +74,7 @@ func (s *Server) forAll(r *http.Request, u vocab.Username, id vocab.ID, find fin
 	if s.SecureMode {
 		return stored{}, nil
 	}
-	err = s.strangers.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
+	err = s.readAsStranger(r, u, func(ctx context.Context, tx *db.Tx) (err error) {
 		found, err = find(ctx, tx, s.Local.ID(u), id, true)
 		return err
 	})
@@ -91,7 +91,7 @@ func (s *Server) forViewer(a *answer, r *http.Request, u vocab.Username, id voca
 		return stored{}, errNothing
 	}
 	var is standing
-	err = s.strangers.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
+	err = s.readAsStranger(r, u, func(ctx context.Context, tx *db.Tx) (err error) {
 		if found, err = find(ctx, tx, s.Local.ID(u), id, false); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -178,6 +179,39 @@ func TestStrangersCannotTakeAllConnections(t *testing.T) {
 	if refused.Load() == 0 {
 		t.Error("strangers were let into a hundred cold databases at once")
 	}
+}
+
+// One address reads as fast as it can: another one is let in, warm and cold.
+func TestOneAddressThatReadsLeavesRoomForAnother(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, object := f.post(f.alice, "x", start, vocab.Public)
+	from := func(address string) asking { return func(r *http.Request) { r.RemoteAddr = address + ":1" } }
+	crowded := func(target, address string) bool {
+		r := f.get(target, from(address))
+		return r.StatusCode == http.StatusServiceUnavailable && strings.Contains(string(r.body), "crowded")
+	}
+	refused := 0
+	for range 40 {
+		if crowded(string(f.local.ID(f.coldUser()))+"/outbox", "192.0.2.1") {
+			refused++
+		}
+	}
+	if refused < 20 {
+		t.Errorf("%d of 40 cold databases were refused to one address, want most", refused)
+	}
+	if crowded(string(f.local.ID(f.coldUser()))+"/outbox", "198.51.100.1") {
+		t.Error("no database is opened for another address")
+	}
+	f.get(string(object), from("198.51.100.1")).want(t, 200)
+	release := f.server.HoldReads(netip.MustParseAddr("192.0.2.1"))
+	if !crowded(string(object), "192.0.2.1") || !crowded(string(f.local.Outbox(f.alice)), "192.0.2.1") {
+		t.Error("an address that has its part of the reads gets more")
+	}
+	f.get(string(object), from("198.51.100.1")).want(t, 200)
+	f.get(string(f.local.Outbox(f.alice)), from("198.51.100.1")).want(t, 200)
+	release()
+	f.get(string(object), from("192.0.2.1")).want(t, 200)
 }
 
 // coldUser returns a new user without a database that could be opened.

@@ -29,7 +29,7 @@ func (s *Server) getSynchronization(a *answer, r *http.Request, p httprouter.Par
 		return err
 	}
 	var followers []string
-	err = s.strangers.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
+	err = s.readAsStranger(r, u, func(ctx context.Context, tx *db.Tx) (err error) {
 		followers, err = tx.FollowersOf(ctx, signer.Origin(), vocab.MaxSynchronized+1)
 		return err
 	})

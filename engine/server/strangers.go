@@ -1,0 +1,41 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// strangers are the users' databases, for everybody but their users.
+type strangers struct {
+	store *db.Cluster
+	reads *policy.Pool // that wait for a connection, or have one
+}
+
+func newStrangers(store *db.Cluster, now func() time.Time) strangers {
+	opens := policy.StrangersOpens.Shared(now)
+	mayOpen := func(ctx context.Context) bool {
+		ok, _ := opens.Allow("", policy.PayerOf(ctx), 0)
+		return ok
+	}
+	return strangers{store.ForStrangers(mayOpen), policy.StrangersReads.NewPool()}
+}
+
+var errCrowded = fault.New(fault.Unavailable, "too many are asking: try again later").WithCode("crowded").After(time.Second)
+
+// readAsStranger reads a user's database for somebody else. The client's address pays: one that reads
+// as fast as it can leaves places and connections to others.
+func (s *Server) readAsStranger(r *http.Request, u vocab.Username, read func(context.Context, *db.Tx) error) error {
+	ctx := policy.PaidByAddress(r.Context(), s.client(r))
+	payer := policy.PayerOf(ctx)
+	if !s.strangers.reads.Take(payer, 1) {
+		return errCrowded
+	}
+	defer s.strangers.reads.Give(payer, 1)
+	return s.strangers.store.Read(ctx, u, read)
+}
