@@ -183,6 +183,14 @@ const unblocked = `NOT EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = 
 	WHERE e.job_id = k.id AND e.host = d.host AND e.status NOT IN ('delivered', 'failed', 'skipped') AND e.id < d.id
 	AND (e.inbox = d.inbox OR e.attempts = 0) OFFSET 0) OFFSET 0)`
 
+// leaseLost makes a delivery d on which a process has a lease one that was tried: of an attempt whose end nobody recorded,
+// the outcome is unknown.
+const leaseLost = `tried = d.tried OR d.lease_owner IS NOT NULL`
+
+// withdrawn holds for a delivery d of a job whose body is gone, with the words of a post that was deleted or edited since. No
+// attempt at it is made any more.
+const withdrawn = `(SELECT octet_length(j.body) = 0 FROM delivery_jobs j WHERE j.id = d.job_id)`
+
 // ClaimBounds say which due deliveries may be claimed.
 type ClaimBounds struct {
 	Most      int      // of the user's own
@@ -205,7 +213,7 @@ func (t *Tx) ClaimDeliveries(ctx context.Context, owner string, now time.Time, l
 		), forwarded AS (`+due+` AND d.forwarded AND d.host <> ALL(coalesce($8, '{}'::text[]))
 			ORDER BY d.next_at, d.id LIMIT $7 FOR UPDATE SKIP LOCKED
 		), taken AS (
-			UPDATE deliveries d SET next_at = $3, lease_owner = $1, updated_at = $2 WHERE d.id = ANY(ARRAY(SELECT id FROM own UNION ALL SELECT id FROM forwarded))
+			UPDATE deliveries d SET next_at = $3, `+leaseLost+`, lease_owner = $1, updated_at = $2 WHERE d.id = ANY(ARRAY(SELECT id FROM own UNION ALL SELECT id FROM forwarded))
 			RETURNING d.id, d.job_id, d.inbox, d.host, d.targets, d.followers_digest, d.attempts, d.created_at, d.forwarded
 		)
 		SELECT t.id, t.job_id, j.activity_uri, coalesce(j.object_uri, ''), j.type, j.body, j.signer = 'instance', t.inbox, t.host, t.targets, t.followers_digest, t.attempts, t.created_at, t.forwarded
@@ -283,8 +291,10 @@ func (t *Tx) finishDeliveries(ctx context.Context, owner string, all []Outcome, 
 				$10::bigint[], $11::bigint[], $12::text[], $13::int[], $14::text[], $15::text[], $16::text[])
 				AS o (id, status, next_at, spent, code, answer, error, latency, bytes_out, bytes_in, location, wait, remote, inbox, host)
 		), done AS (
-			UPDATE deliveries d SET status = o.status, next_at = CASE o.status WHEN 'pending' THEN o.next_at ELSE d.next_at END, attempts = attempts + o.spent,
-				last_status = CASE o.spent WHEN 1 THEN nullif(o.code, 0) ELSE last_status END, last_answer = CASE o.spent WHEN 1 THEN o.answer ELSE last_answer END,
+			UPDATE deliveries d SET status = CASE WHEN o.status = 'pending' AND `+withdrawn+` THEN 'skipped' ELSE o.status END,
+				next_at = CASE o.status WHEN 'pending' THEN o.next_at ELSE d.next_at END, attempts = attempts + o.spent, tried = d.tried OR o.spent = 1,
+				last_status = CASE o.spent WHEN 1 THEN nullif(o.code, 0) ELSE last_status END,
+				last_answer = CASE WHEN o.spent = 0 THEN last_answer WHEN o.answer IS NOT NULL AND NOT `+withdrawn+` THEN o.answer END,
 				last_error = nullif(o.error, ''), latency_ms = CASE o.spent WHEN 1 THEN o.latency ELSE latency_ms END,
 				bytes_out = d.bytes_out + o.bytes_out, bytes_in = d.bytes_in + o.bytes_in, last_location = nullif(o.location, ''),
 				retry_after_s = nullif(o.wait, 0), remote_id = nullif(o.remote, ''),
@@ -330,7 +340,7 @@ func text(s string) string {
 
 // ReleaseDeliveries gives back what owner holds, due at once.
 func (t *Tx) ReleaseDeliveries(ctx context.Context, owner string, now time.Time) error {
-	_, err := t.exec(ctx, "release deliveries", `UPDATE deliveries SET lease_owner = NULL, next_at = $2
+	_, err := t.exec(ctx, "release deliveries", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $2
 		WHERE status = 'pending' AND lease_owner = $1`, owner, now)
 	return err
 }
@@ -338,7 +348,7 @@ func (t *Tx) ReleaseDeliveries(ctx context.Context, owner string, now time.Time)
 // TakeOverDeliveries gives back, due at once, what earlier processes of a kind hold whose names begin with it: right once
 // they are known to be gone. What others hold they give back themselves, or their leases end.
 func (t *Tx) TakeOverDeliveries(ctx context.Context, kind, owner string, now time.Time) error {
-	_, err := t.exec(ctx, "take over deliveries", `UPDATE deliveries SET lease_owner = NULL, next_at = $3
+	_, err := t.exec(ctx, "take over deliveries", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $3
 		WHERE status = 'pending' AND starts_with(lease_owner, $1) AND lease_owner <> $2`, kind, owner, now)
 	return err
 }
@@ -412,7 +422,7 @@ func (t *Tx) SentTo(ctx context.Context, object vocab.ID) ([]Inbox, error) {
 	rows, err := collect[row](ctx, t, "list inboxes of object", `
 		WITH j AS (SELECT id, reached FROM delivery_jobs WHERE object_uri = $1 AND type IN ('Create', 'Update', 'Like', 'Dislike', 'Announce', 'Block') AND signer = 'user')
 		SELECT r.inbox, r.host, r.targets FROM j, jsonb_to_recordset(j.reached) AS r (inbox text, host text, targets text[])
-		UNION ALL (SELECT d.inbox, d.host, d.targets FROM j JOIN deliveries d ON d.job_id = j.id WHERE d.status <> 'skipped' OR d.attempts > 0 ORDER BY d.id)`, object)
+		UNION ALL (SELECT d.inbox, d.host, d.targets FROM j JOIN deliveries d ON d.job_id = j.id WHERE d.status <> 'skipped' OR d.tried ORDER BY d.id)`, object)
 	out := make([]Inbox, len(rows))
 	for n, r := range rows {
 		out[n] = Inbox{URL: r.URL, Host: r.Host, Targets: r.Targets}

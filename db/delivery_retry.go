@@ -76,7 +76,7 @@ func (t *Tx) RequeueDeliveries(ctx context.Context, c DeliveryChoice, reset bool
 }
 
 // requeue makes a delivery pending at the time $1, and with $2 one that was never tried.
-const requeue = `status = 'pending', attempts = CASE WHEN $2 THEN 0 ELSE attempts END, created_at = CASE WHEN $2 THEN $1 ELSE d.created_at END, updated_at = $1`
+const requeue = `status = 'pending', attempts = CASE WHEN $2 THEN 0 ELSE attempts END, created_at = CASE WHEN $2 THEN $1 ELSE d.created_at END, updated_at = $1, ` + leaseLost
 
 // ClaimChosen leases up to n of the chosen deliveries to owner until the lease ends, the oldest first; those are passed
 // over that an earlier one must come before.
@@ -104,7 +104,7 @@ func (t *Tx) DropDeliveries(ctx context.Context, c DeliveryChoice, why string, a
 		WITH due AS (
 			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE d.id > $3 AND `+q.String()+` ORDER BY d.id LIMIT $4 FOR UPDATE OF d SKIP LOCKED
 		), done AS (
-			UPDATE deliveries d SET status = 'skipped', last_error = $2, lease_owner = NULL, updated_at = $1 FROM due WHERE d.id = due.id RETURNING d.id
+			UPDATE deliveries d SET status = 'skipped', last_error = $2, `+leaseLost+`, lease_owner = NULL, updated_at = $1 FROM due WHERE d.id = due.id RETURNING d.id
 		)
 		SELECT coalesce(max(id), 0), count(*) FROM done`, q.args, &last, &dropped)
 	return last, dropped, err

@@ -58,6 +58,9 @@ func (t *Tx) bury(ctx context.Context, graves []Grave, now time.Time) (stored in
 	// The activities that carried them held their words too.
 	b.Queue(`UPDATE activities a SET raw = jsonb_set(a.raw, '{object}', g.tombstone::jsonb) FROM unnest($1::text[], $2::text[]) AS g (uri, tombstone)
 		WHERE a.object_uri = g.uri AND jsonb_typeof(a.raw -> 'object') IN ('object', 'array')`, uris, tombstones)
+	b.Queue(`UPDATE activities a SET raw = jsonb_set(a.raw, '{object,object}', g.tombstone::jsonb) FROM unnest($1::text[], $2::text[]) AS g (uri, tombstone)
+		WHERE a.raw -> 'object' @> jsonb_build_object('object', jsonb_build_object('id', g.uri))`, uris, tombstones)
+	queueWithdrawal(b, uris, now)
 	b.Queue(`UPDATE objects o SET raw = g.tombstone::jsonb, readable = '{}', deleted_at = $3 FROM unnest($1::text[], $2::text[]) AS g (uri, tombstone)
 		WHERE o.uri = g.uri AND o.deleted_at IS NULL`, uris, tombstones, now).
 		Exec(func(tag pgconn.CommandTag) error { stored = tag.RowsAffected(); return nil })

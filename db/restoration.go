@@ -254,7 +254,7 @@ func (r *Restoration) fence(ctx context.Context, database string) error {
 		return storeFault("open database "+database, err)
 	}
 	defer shut(conn)
-	tag, err := conn.Exec(ctx, `UPDATE deliveries SET status = 'skipped', attempts = greatest(attempts, 1), lease_owner = NULL, last_error = $1, updated_at = now()
+	tag, err := conn.Exec(ctx, `UPDATE deliveries SET status = 'skipped', tried = true, lease_owner = NULL, last_error = $1, updated_at = now()
 		WHERE status IN ('pending', 'parked') AND host <> ''`, "not sent: restored from the backup of "+r.of.UTC().Format(time.RFC3339))
 	if err == nil {
 		r.fenced += tag.RowsAffected()

@@ -2,7 +2,10 @@ package db
 
 import (
 	"context"
+	"encoding/json"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -14,8 +17,7 @@ func (t *Tx) Withdraw(ctx context.Context, actor vocab.ID, of, but []vocab.ID, n
 	_, err := t.execBeside(ctx, "withdraw deliveries", `
 		UPDATE deliveries d SET updated_at = $5, last_error = 'the user shares it with the recipient no more',
 			status = CASE WHEN d.targets <@ ARRAY[$1] THEN 'skipped' ELSE d.status END,
-			attempts = CASE WHEN d.targets <@ ARRAY[$1] AND d.lease_owner IS NOT NULL THEN greatest(d.attempts, 1) ELSE d.attempts END,
-			lease_owner = CASE WHEN d.targets <@ ARRAY[$1] THEN NULL ELSE d.lease_owner END,
+			`+leaseLost+`, lease_owner = CASE WHEN d.targets <@ ARRAY[$1] THEN NULL ELSE d.lease_owner END,
 			targets = CASE WHEN d.targets <@ ARRAY[$1] THEN d.targets ELSE array_remove(d.targets, $1) END
 		FROM delivery_jobs j
 		WHERE j.id = d.job_id AND j.type IN ('Create', 'Update') AND d.status IN ('pending', 'parked', 'failed') AND $1 = ANY(d.targets)
@@ -23,3 +25,69 @@ func (t *Tx) Withdraw(ctx context.Context, actor vocab.ID, of, but []vocab.ID, n
 		actor, vocab.Public, listed(of), texts(but), now)
 	return err
 }
+
+// WithdrawUntried skips the deliveries of an object of the user's that were surely never tried, and returns their inboxes.
+func (t *Tx) WithdrawUntried(ctx context.Context, object vocab.ID, now time.Time) ([]vocab.ID, error) {
+	type row struct{ Inbox vocab.ID }
+	rows, err := collect[row](ctx, t, "withdraw deliveries", `
+		UPDATE deliveries d SET status = 'skipped', last_error = $3, updated_at = $2 FROM delivery_jobs j
+		WHERE j.id = d.job_id AND j.object_uri = $1 AND `+ofWords+` AND d.status IN ('pending', 'parked', 'failed') AND NOT d.tried AND d.lease_owner IS NULL
+		RETURNING d.inbox`, object, now, wasDeleted)
+	inboxes := make([]vocab.ID, len(rows))
+	for n, r := range rows {
+		inboxes[n] = r.Inbox
+	}
+	return inboxes, err
+}
+
+// ofWords holds for a job j whose body holds the words of its object.
+const ofWords = `j.type IN ('Create', 'Update')`
+
+const (
+	wasDeleted = "the post was deleted since"
+	wasEdited  = "the post was edited since"
+)
+
+// queueWithdrawal removes the words of deleted objects from what is owed and was delivered of them. A delivery that is being
+// made this moment is the last one, and what is sent next waits for its end.
+func queueWithdrawal(b *pgx.Batch, uris []string, now time.Time) {
+	b.Queue(`UPDATE deliveries d SET last_answer = NULL, updated_at = $2,
+			status = CASE WHEN `+isOwed+` AND d.lease_owner IS NULL THEN 'skipped' ELSE d.status END,
+			last_error = CASE WHEN `+isOwed+` AND d.lease_owner IS NULL THEN $3 ELSE d.last_error END
+		FROM delivery_jobs j WHERE j.id = d.job_id AND j.object_uri = ANY($1) AND `+ofWords+` AND (`+isOwed+` OR d.last_answer IS NOT NULL)`, uris, now, wasDeleted)
+	b.Queue(`UPDATE delivery_jobs j SET body = '' WHERE j.object_uri = ANY($1) AND `+ofWords, uris)
+}
+
+// isOwed holds for a delivery d that is or may be made.
+const isOwed = `d.status IN ('pending', 'parked', 'failed')`
+
+// Revision is an edit of an object of the user's, with what takes the place of its old words.
+type Revision struct {
+	Object   vocab.ID
+	Document json.RawMessage // the object as it is now
+	Update   vocab.ID        // the edit's activity
+	Targets  []vocab.ID      // to which it goes
+	Create   vocab.ID        // the activity that created the object; empty when that is unknown
+	Raw      json.RawMessage // the Create with the object as it is now, as it is stored
+	Body     []byte          // and as it is sent
+}
+
+// Revise removes the old words of an object from its activities and from what was delivered of it. A Create that is still
+// owed brings the object as it is now to those the edit goes to, and nothing to others; an older edit is not sent any more.
+func (t *Tx) Revise(ctx context.Context, r Revision, now time.Time) error {
+	b := t.unsent.batch()
+	b.Queue(`UPDATE deliveries d SET status = 'skipped', last_error = $4, updated_at = $3, `+leaseLost+`, lease_owner = NULL FROM delivery_jobs j
+		WHERE j.id = d.job_id AND j.object_uri = $1 AND `+ofWords+` AND `+isOwed+`
+			AND (NOT d.targets && $2 OR j.activity_uri <> $5 AND d.lease_owner IS NULL)`, r.Object, texts(r.Targets), now, wasEdited, r.Create)
+	b.Queue(`UPDATE deliveries d SET last_answer = NULL FROM delivery_jobs j
+		WHERE j.id = d.job_id AND j.object_uri = $1 AND `+ofWords+` AND d.last_answer IS NOT NULL`, r.Object)
+	b.Queue(`UPDATE delivery_jobs j SET body = CASE WHEN j.activity_uri = $2 AND EXISTS (SELECT FROM deliveries d WHERE d.job_id = j.id AND `+isOwed+` OFFSET 0) THEN $3::bytea ELSE '' END
+		WHERE j.object_uri = $1 AND `+ofWords, r.Object, r.Create, r.Body)
+	b.Queue(`UPDATE activities SET raw = CASE uri WHEN $2 THEN $3::jsonb ELSE jsonb_set(raw - 'proof', '{object}', $4::jsonb) END
+		WHERE object_uri = $1 AND uri <> $5 AND jsonb_typeof(raw -> 'object') IN ('object', 'array')`, r.Object, r.Create, r.Raw, r.Document, r.Update)
+	b.Queue(`UPDATE activities SET raw = jsonb_set(raw, '{object,object}', $2::jsonb) WHERE `+carriesInside, r.Object, r.Document)
+	return t.send(ctx, "revise object", b)
+}
+
+// carriesInside holds for an activity about an activity that carries the object $1, as groups announce it (FEP-1b12).
+const carriesInside = `raw -> 'object' @> jsonb_build_object('object', jsonb_build_object('id', $1::text))`

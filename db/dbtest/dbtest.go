@@ -183,7 +183,22 @@ func SQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := sql.Open("pgx", URL(t)+" database="+row.Database)
+	return openDatabase(t, row.Database)
+}
+
+// InstanceSQL returns the instance database of a cluster that has the user u.
+func InstanceSQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
+	t.Helper()
+	row, err := c.User(t.Context(), u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return openDatabase(t, strings.TrimSuffix(row.Database, "_"+u.String()))
+}
+
+func openDatabase(t testing.TB, database string) *sql.DB {
+	t.Helper()
+	d, err := sql.Open("pgx", URL(t)+" database="+database)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,6 +55,9 @@ func (d *Dispatcher) try(ctx context.Context, r *row) (res result) {
 			res = result{outcome: db.Outcome{Delivery: r.ID, Status: db.DeliveryFailed, Spent: true, Error: fmt.Sprint("panic: ", p)}}
 		}
 	}()
+	if len(r.Body) == 0 { // withdrawn while a process had its lease
+		return result{outcome: db.Outcome{Delivery: r.ID, Status: db.DeliverySkipped, Error: "the post was deleted or edited since"}}
+	}
 	if r.Host == "" {
 		return d.hand(ctx, r)
 	}

@@ -137,7 +137,7 @@ func (m *memory) add(kind, host string, n, attempts int) int {
 		if host == "" {
 			inbox = "https://here.example/users/bob/inbox"
 		}
-		r := &remembered{Delivery: db.Delivery{ID: id, Job: uuid.New(), Type: kind, Activity: "https://here.example/a", Host: host, Inbox: inbox,
+		r := &remembered{Delivery: db.Delivery{ID: id, Job: uuid.New(), Body: []byte("{}"), Type: kind, Activity: "https://here.example/a", Host: host, Inbox: inbox,
 			Targets: []vocab.ID{"https://" + vocab.ID(host) + "/u"}, Created: now, Attempts: attempts}, status: db.DeliveryPending, next: now}
 		m.rows = append(m.rows, r)
 	}

@@ -45,6 +45,9 @@ func (o *Outbox) chooseInboxes(ctx context.Context, tx *db.Tx, x *exchange) erro
 		delivery.Synchronize(inboxes, followers)
 	}
 	x.inboxes, x.told = o.permitted(x, inboxes), o.permitted(x, told)
+	if x.activity.Type == "Delete" && x.before != nil {
+		return o.withdraw(ctx, tx, x)
+	}
 	return nil
 }
 

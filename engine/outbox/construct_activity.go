@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -21,20 +22,26 @@ func (o *Outbox) constructActivity(_ context.Context, x *exchange) error {
 	if kind == "Add" || kind == "Remove" {
 		d["target"] = string(x.group.URI)
 	}
-	raw, err := o.Local.Prove(x.User, d, o.Now()) // not x.now, which may be ahead of the clock
+	raw, body, err := o.proven(d, x)
 	if err != nil {
 		return fmt.Errorf("prove %s: %w", kind, err)
 	}
 	if x.activity, err = vocab.ParseActivity(raw); err != nil {
 		return fmt.Errorf("construct %s: %w", kind, err)
 	}
-	x.body = raw
-	if s := x.spellings(); len(s) > 0 {
-		if x.body, err = o.Local.Prove(x.User, d.Spelled(s), o.Now()); err != nil {
-			return fmt.Errorf("prove %s: %w", kind, err)
-		}
-	}
+	x.body = body
 	return nil
+}
+
+// proven returns an activity with the user's proof, as it is stored and as it is sent.
+func (o *Outbox) proven(d vocab.Doc, x *exchange) (raw, body json.RawMessage, err error) {
+	raw, err = o.Local.Prove(x.User, d, o.Now()) // not x.now, which may be ahead of the clock
+	s := x.spellings()
+	if err != nil || len(s) == 0 {
+		return raw, raw, err
+	}
+	body, err = o.Local.Prove(x.User, d.Spelled(s), o.Now())
+	return raw, body, err
 }
 
 // spellings returns how peers write what the activity may name.
