@@ -61,15 +61,23 @@ func concerns(x *applying) bool {
 	return x.Named || found[a.Type] || x.Follows && toFollowers || slices.ContainsFunc(audience.About(a), x.Mine)
 }
 
-// continues tells whether the activity answers a post that the user holds: it came because somebody whom the user follows
-// passes on what is said to it, so that threads are whole.
+// continues tells whether the activity answers a post that the user holds: it came because somebody passes on what is said
+// to it, so that threads are whole. A forwarder that the user blocks completes none.
 func continues(ctx context.Context, x *applying) (bool, error) {
 	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
 	if err != nil || parent.ID == "" || x.Activity.Type != "Create" {
 		return false, nil
 	}
 	held, err := x.tx.Object(ctx, parent.ID)
-	return held != nil && held.DeletedAt == nil, err
+	if err != nil || held == nil || held.DeletedAt != nil {
+		return false, err
+	}
+	var forwarders []vocab.ID
+	for _, f := range x.Forwarders {
+		forwarders = append(forwarders, f.ID)
+	}
+	blocked, err := x.tx.Blocked(ctx, forwarders)
+	return !slices.ContainsFunc(forwarders, func(id vocab.ID) bool { return blocked[id] }), err
 }
 
 func ignoredUnless(err error) error {

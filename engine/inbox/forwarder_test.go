@@ -1,0 +1,88 @@
+package inbox_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/inbox"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// A local hand-over keeps its forwarder while it waits in the journal, over a restart, and when it is given back: an answer
+// for alice's followers is in bob's thread because he follows her, and not any more when he blocks her meanwhile.
+func TestALocalHandOverKeepsItsForwarder(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		retried, blocked bool
+		want             int // answers that bob holds
+	}{
+		{"after a restart", false, false, 1},
+		{"after a restart, blocked", false, true, 0},
+		{"given back", true, false, 1},
+		{"given back, blocked", true, true, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newScene(t)
+			s.Inbox.Backoff(5*time.Millisecond, 50*time.Millisecond)
+			bob, alice := s.With("bob"), string(s.Local.ID(s.Alice))
+			s.Posts("us:/alice/objects/1", "as:Public")
+			hand := func(body string) {
+				t.Helper()
+				if err := s.Inbox.Deliver(t.Context(), s.Alice, bob.Alice, []byte(s.Long(body))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			me := string(bob.ID("us:/alice"))
+			if err := s.Store.Write(t.Context(), bob.Alice, func(ctx context.Context, tx *db.Tx) error {
+				return tx.SetRelationship(ctx, db.Relationship{Actor: vocab.ID(alice), Type: db.Following, Status: db.Accepted, Activity: vocab.ID(me + "/activities/f")}, s.Now())
+			}); err != nil {
+				t.Fatal(err)
+			}
+			hand(`{"id":"us:/alice/objects/1/create","type":"Create","actor":"us:/alice","to":"as:Public",
+				"object":{"id":"us:/alice/objects/1","type":"Note","attributedTo":"us:/alice","to":"as:Public"}}`)
+			const answer = `{"id":"p:/replies/1/create","type":"Create","actor":"p:/carol","to":["us:/alice","us:/alice/followers"],
+				"object":{"id":"p:/replies/1","type":"Note","attributedTo":"p:/carol","to":["us:/alice","us:/alice/followers"],"content":"hi","inReplyTo":"us:/alice/objects/1"}}`
+			s.MustSend("p:/carol", mine, answer)
+			if tt.retried {
+				p := db.Poisoned{URI: s.ID("p:/replies/1/create"), Raw: []byte(s.Long(answer)), Forwarders: []vocab.ID{vocab.ID(alice)}}
+				if err := s.Inbox.Retry(t.Context(), bob.Alice, p); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				bob.Down(t, bob.Alice)
+				hand(answer)
+			}
+			if err := s.Inbox.Close(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			bob.Up(t, bob.Alice)
+			if tt.blocked {
+				err := s.Store.Write(t.Context(), bob.Alice, func(ctx context.Context, tx *db.Tx) error {
+					if _, err := tx.EndRelationship(ctx, db.Following, vocab.ID(alice)); err != nil {
+						return err
+					}
+					return tx.AddBlock(ctx, db.Block{Actor: vocab.ID(alice), Direction: db.Outbound, Activity: vocab.ID(me + "/activities/b")}, s.Now())
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			next := inbox.New(s.Deps)
+			if err := next.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the journal is empty", func() bool { return !next.Parked(bob.Alice) && journal(t, s).Rows == 0 })
+			if err := next.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+			if got := bob.Column(t, bob.Alice, `SELECT uri FROM objects WHERE uri = $1`, string(s.ID("p:/replies/1"))); len(got) != tt.want {
+				t.Errorf("bob holds the answers %q, want %d", got, tt.want)
+			}
+			if got := bob.Column(t, bob.Alice, `SELECT activity_uri FROM requests`); len(got) != 0 {
+				t.Errorf("the answer is among bob's requests: %q", got)
+			}
+		})
+	}
+}
