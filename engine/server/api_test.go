@@ -72,6 +72,8 @@ func TestAPIAnswersOnlyToTokens(t *testing.T) {
 			t.Errorf("%s: WWW-Authenticate %q, want Bearer with %s", c.name, r.Header.Get("WWW-Authenticate"), c.want)
 		}
 	}
+	f.get("/api/feed?feed=requests", bearer(f.token(f.alice, "llm"))).want(t, 403) // letters of strangers are for the user alone
+	f.get("/api/feed?feed=requests", bearer(alices)).want(t, 200)
 	if two := f.get("/api/feed", bearer(alices), func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+alices) }); two.StatusCode != 401 {
 		t.Errorf("two tokens: %d, want 401", two.StatusCode)
 	}
