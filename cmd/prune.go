@@ -87,6 +87,7 @@ func (a *app) showPruned(r engine.PruneReport) error {
 		{key: "pruned_acquaintances", value: strconv.Itoa(r.Strangers), titled: r.Strangers == 0},
 		{key: "pruned_reports", value: strconv.Itoa(r.Reports), titled: true},
 		{key: "forgotten_actors", value: strconv.Itoa(r.Forgotten), titled: r.Forgotten == 0},
+		{key: "forgotten_hosts", value: strconv.Itoa(r.Hosts), titled: r.Hosts == 0},
 		{key: "failed", value: strconv.Itoa(r.Failed), titled: true},
 		{key: "days", value: strconv.Itoa(r.Days), titled: true},
 		{key: "elapsed_ms", value: strconv.FormatInt(r.Millis, 10), titled: true},

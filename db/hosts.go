@@ -77,7 +77,7 @@ func (c *Cluster) SaveHosts(ctx context.Context, all []Host, seen time.Time) err
 			AS n (host, count, since, failed, failure, delivered, closed, probes, inactive)
 		ON CONFLICT (host) DO UPDATE SET failures = excluded.failures, failing_since = excluded.failing_since, failed_at = excluded.failed_at,
 			failure = excluded.failure, delivered_at = coalesce(excluded.delivered_at, h.delivered_at), closed_until = excluded.closed_until,
-			probes = excluded.probes, inactive_at = excluded.inactive_at
+			probes = excluded.probes, inactive_at = excluded.inactive_at, heard_at = now()
 		WHERE h.changed_at IS NULL OR h.changed_at <= $10`,
 		names, counts, since, failed, failures, delivered, closed, probes, inactive, seen)
 	return storeFault("remember hosts", err)
@@ -112,7 +112,7 @@ func (c *Cluster) ProbeHosts(ctx context.Context, hosts []string) error {
 // LearnHostSoftware remembers what the software of a host calls itself.
 func (c *Cluster) LearnHostSoftware(ctx context.Context, host, software string) error {
 	_, err := c.instance.Exec(ctx, `INSERT INTO hosts (host, software) VALUES ($1, $2)
-		ON CONFLICT (host) DO UPDATE SET software = excluded.software`, host, text(software))
+		ON CONFLICT (host) DO UPDATE SET software = excluded.software, heard_at = now()`, host, text(software))
 	return storeFault("remember host", err)
 }
 
@@ -146,19 +146,45 @@ func (c *Cluster) MarkParked(ctx context.Context, all []Parked, resumed bool) er
 	return storeFault("remember parked deliveries", err)
 }
 
-// HostDialect returns the signature dialect that a host took last, empty when none was remembered since then.
+// HostDialect returns the signature dialect that a host took last, empty when none was remembered since then. It notes, once
+// a day, that the host is in use: PruneHosts leaves it alone then.
 func (c *Cluster) HostDialect(ctx context.Context, host string, since time.Time) (string, error) {
 	var d string
-	err := c.instance.QueryRow(ctx, `SELECT coalesce(dialect, '') FROM hosts WHERE host = $1 AND learned_at >= $2`, host, since).Scan(&d)
+	err := c.instance.QueryRow(ctx, `WITH heard AS (UPDATE hosts SET heard_at = now() WHERE host = $1 AND heard_at < now() - interval '1 day')
+		SELECT coalesce(dialect, '') FROM hosts WHERE host = $1 AND learned_at >= $2`, host, since).Scan(&d)
 	if isNoRows(err) {
 		return "", nil
 	}
 	return d, storeFault("read host", err)
 }
 
+// hostUnheard is how long a host is remembered that nobody has to do with.
+const hostUnheard = 90 * 24 * time.Hour
+
+// PruneHosts forgets the hosts that were not heard of for 90 days, some at a time, and returns how many; with dryRun it only
+// counts them. Those stay that the operator holds back, that are left alone now, or for which deliveries are parked.
+func (c *Cluster) PruneHosts(ctx context.Context, now time.Time, dryRun bool) (n int, err error) {
+	const old = `SELECT h.host FROM hosts h WHERE heard_at < $1 AND paused_at IS NULL AND (closed_until IS NULL OR closed_until < $2)
+		AND NOT EXISTS (SELECT FROM parked p WHERE p.host = h.host)`
+	if dryRun {
+		err = c.instance.QueryRow(ctx, `SELECT count(*) FROM (`+old+`) o`, now.Add(-hostUnheard), now).Scan(&n)
+		return n, storeFault("count old hosts", err)
+	}
+	for {
+		began := time.Now()
+		tag, err := c.instance.Exec(ctx, `DELETE FROM hosts WHERE heard_at < $1 AND host IN (`+old+` ORDER BY heard_at LIMIT $3)`, now.Add(-hostUnheard), now, pruneBatch)
+		if n += int(tag.RowsAffected()); err != nil || tag.RowsAffected() < pruneBatch {
+			return n, storeFault("prune hosts", err)
+		}
+		if err := rest(ctx, time.Since(began)); err != nil {
+			return n, err
+		}
+	}
+}
+
 // LearnHostDialect remembers the signature dialect that a host took.
 func (c *Cluster) LearnHostDialect(ctx context.Context, host, dialect string, now time.Time) error {
 	_, err := c.instance.Exec(ctx, `INSERT INTO hosts (host, dialect, learned_at) VALUES ($1, $2, $3)
-		ON CONFLICT (host) DO UPDATE SET dialect = excluded.dialect, learned_at = excluded.learned_at`, host, dialect, now)
+		ON CONFLICT (host) DO UPDATE SET dialect = excluded.dialect, learned_at = excluded.learned_at, heard_at = now()`, host, dialect, now)
 	return storeFault("remember host", err)
 }

@@ -163,3 +163,33 @@ func TestWhoseDeliveriesAreParked(t *testing.T) {
 		t.Errorf("parked: %v, %v", got, err)
 	}
 }
+
+func TestHostsNobodyHearsOfAreForgotten(t *testing.T) {
+	t.Parallel()
+	c, cfg := named(t)
+	ctx := t.Context()
+	u := dbtest.User(t, c, "anna")
+	run(t, cfg.Name, `INSERT INTO hosts (host, dialect, learned_at, heard_at) SELECT n || '.evil.example', 'cavage', now(), now() - interval '91 days' FROM generate_series(1, 1100) n`)
+	run(t, cfg.Name, `INSERT INTO hosts (host, dialect, learned_at, heard_at) SELECT n || '.example', 'cavage', now(), now() - interval '91 days'
+		FROM unnest('{asked,learnt,named,delivered,paused,parked,closed}'::text[]) n`)
+	run(t, cfg.Name, `UPDATE hosts SET closed_until = now() + interval '1 hour' WHERE host = 'closed.example'`)
+	if d, err := c.HostDialect(ctx, "asked.example", time.Now().Add(-time.Hour)); err != nil || d != "cavage" {
+		t.Errorf("the dialect is %q, %v", d, err)
+	}
+	for _, err := range []error{c.LearnHostDialect(ctx, "learnt.example", "rfc9421", time.Now()), c.LearnHostSoftware(ctx, "named.example", "x"),
+		c.SaveHosts(ctx, []db.Host{{Host: "delivered.example"}}, time.Time{}), c.PauseHost(ctx, "paused.example"),
+		c.MarkParked(ctx, []db.Parked{{Host: "parked.example", User: u}}, false)} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for _, dryRun := range []bool{true, false} {
+		if n, err := c.PruneHosts(ctx, time.Now(), dryRun); err != nil || n != 1100 {
+			t.Errorf("PruneHosts with dryRun %t = %d, %v, want 1100", dryRun, n, err)
+		}
+	}
+	want := []string{"asked.example", "closed.example", "delivered.example", "learnt.example", "named.example", "parked.example", "paused.example"}
+	if all, err := c.Hosts(ctx, false); err != nil || !slices.Equal(hostsNamed(all), want) {
+		t.Errorf("left are %v, %v", hostsNamed(all), err)
+	}
+}

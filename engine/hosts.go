@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/signature"
 )
 
@@ -34,6 +35,8 @@ type hosts struct {
 	log *slog.Logger
 	now func() time.Time
 
+	stored *policy.Limiter // what is written, per domain
+
 	mu       sync.Mutex
 	known    map[string]taken
 	software map[string]named
@@ -52,7 +55,7 @@ type taken struct {
 }
 
 func newHosts(db dialects, log *slog.Logger, now func() time.Time) *hosts {
-	return &hosts{db: db, log: log.With("component", "hosts"), now: now, known: map[string]taken{}, software: map[string]named{}}
+	return &hosts{db: db, log: log.With("component", "hosts"), now: now, stored: policy.StoredHosts.Limiter(now), known: map[string]taken{}, software: map[string]named{}}
 }
 
 // Dialect returns what host took last. When that cannot be read now, nothing is known: the second knock finds it out.
@@ -79,7 +82,7 @@ func (h *hosts) Dialect(ctx context.Context, host string) (signature.Dialect, bo
 
 // Learn remembers what host took. Losing that costs a second knock, no more.
 func (h *hosts) Learn(ctx context.Context, host string, d signature.Dialect) {
-	if !h.keep(host, d) {
+	if !h.keep(host, d) || !h.mayStore(host) {
 		return
 	}
 	if err := h.db.LearnHostDialect(ctx, host, d.String(), h.now()); err != nil {
@@ -90,17 +93,21 @@ func (h *hosts) Learn(ctx context.Context, host string, d signature.Dialect) {
 // Heard is told that host signs in this dialect, and what its software calls itself. That it takes RFC 9421 when it signs
 // so is news only of a host of which nothing is known; everybody takes the other.
 func (h *hosts) Heard(ctx context.Context, host string, d signature.Dialect, software string) {
-	if d == signature.RFC9421 {
-		if _, known := h.Dialect(ctx, host); !known {
-			h.Learn(ctx, host, d)
-		}
+	if _, known := h.Dialect(ctx, host); d == signature.RFC9421 && !known { // asked of every host: it is in use
+		h.Learn(ctx, host, d)
 	}
-	if software = printable(software); software == "" || !h.renames(host, software) {
+	if software = printable(software); software == "" || !h.renames(host, software) || !h.mayStore(host) {
 		return
 	}
 	if err := h.db.LearnHostSoftware(ctx, host, software); err != nil {
 		h.log.WarnContext(ctx, "host not remembered", "host", host, "err", err)
 	}
+}
+
+// mayStore tells whether more may be stored of the hosts of a domain now.
+func (h *hosts) mayStore(host string) bool {
+	ok, _ := h.stored.Allow(policy.RegistrableDomain(host))
+	return ok
 }
 
 // printable returns what can be shown of what a peer says, up to maxSoftware bytes.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/signature"
 )
 
@@ -81,4 +83,22 @@ func TestWhatAHostTookIsForgottenAfterAMonth(t *testing.T) {
 	is("learnt again", signature.Cavage, 2)
 	h = newHosts(s, slog.New(slog.DiscardHandler), func() time.Time { return now })
 	is("in another process", signature.Cavage, 2)
+}
+
+// A wildcard in somebody's DNS makes names without end: its domain pays for the rows.
+func TestADomainHasSoManyHostsWrittenDown(t *testing.T) {
+	t.Parallel()
+	s := &stored{}
+	h := newHosts(s, slog.New(slog.DiscardHandler), func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) })
+	for n := range policy.StoredHosts.Rate.Burst + 1000 {
+		h.Learn(t.Context(), strconv.Itoa(n)+".evil.example", signature.Cavage)
+	}
+	h.Heard(t.Context(), "heard.evil.example", signature.Cavage, "x")
+	if s.writes != policy.StoredHosts.Rate.Burst || len(s.software) != 0 {
+		t.Errorf("%d dialects and %d names are written, want %d and none", s.writes, len(s.software), policy.StoredHosts.Rate.Burst)
+	}
+	h.Learn(t.Context(), "honest.example", signature.Cavage)
+	if s.writes != policy.StoredHosts.Rate.Burst+1 {
+		t.Error("another domain's host is not written")
+	}
 }

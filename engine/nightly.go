@@ -65,7 +65,7 @@ func (e *Engine) pruneTonight(ctx context.Context) {
 				e.log.WarnContext(ctx, "database not pruned", "user", u.User, "err", u.Error)
 			}
 		}
-		e.log.InfoContext(ctx, "databases pruned", "users", len(r.Users), "failed", r.Failed, "activities", r.Activities, "objects", r.Objects, "reports", r.Reports, "forgotten_actors", r.Forgotten,
+		e.log.InfoContext(ctx, "databases pruned", "users", len(r.Users), "failed", r.Failed, "activities", r.Activities, "objects", r.Objects, "reports", r.Reports, "forgotten_actors", r.Forgotten, "forgotten_hosts", r.Hosts,
 			"deliveries", r.Deliveries, "jobs", r.Jobs, "failed_deliveries", r.Lapsed, "audit", r.Audits, "acquaintances", r.Strangers,
 			"took", time.Duration(r.Millis)*time.Millisecond)
 	}

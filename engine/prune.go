@@ -52,6 +52,7 @@ type PruneReport struct {
 	PruneCounts
 	Reports   int   `json:"pruned_reports"`   // resolved so long ago; only when everybody is pruned
 	Forgotten int   `json:"forgotten_actors"` // of other servers that the instance keeps nothing of any more; only when everybody is pruned
+	Hosts     int   `json:"forgotten_hosts"`  // not heard of for 90 days; only when everybody is pruned
 	Failed    int   `json:"failed"`
 	Days      int   `json:"days"`
 	Millis    int64 `json:"elapsed_ms"`
@@ -113,6 +114,9 @@ func (e *Engine) Prune(ctx context.Context, p Pruning) (r PruneReport, err error
 	}
 	if len(p.Users) == 0 {
 		if r.Forgotten, err = e.db.PruneRemoteActors(ctx, e.now(), p.DryRun); err != nil {
+			return r, err
+		}
+		if r.Hosts, err = e.db.PruneHosts(ctx, e.now(), p.DryRun); err != nil {
 			return r, err
 		}
 	}

@@ -79,6 +79,8 @@ var (
 	UndoneFollows = budget(Budget{Bounds: "follows taken back after a comparison", Payer: Domain, Rate: Rate{PerSecond: 1.0 / 60, Burst: 100}, Beyond: "passed over"})
 	Offers        = budget(Budget{Bounds: "comparisons of followers that wait, two being made at once", Payer: Domain, Pool: 1000, Beyond: "passed over"})
 
+	StoredHosts = budget(Budget{Bounds: "names of hosts of which dialect or software is written down", Payer: Domain, Rate: Daily(5000), Beyond: "not remembered"})
+
 	DeliveryAttempts = budget(Budget{Bounds: "attempts at deliveries under way", Payer: Domain, Pool: 128, Beyond: "the next one waits",
 		Note: "the domain of the inbox pays; `delivery.concurrency` says another size; 16 more are for users of this server"})
 	HeldDeliveries = budget(Budget{Bounds: "deliveries in memory", Payer: Domain, Pool: 8192, Beyond: "the others wait in the users' databases",
