@@ -102,3 +102,11 @@ func (i *Inbox) RenewAll() { i.renewer.renewAll() }
 
 // Renewing returns how many actors wait to be asked again.
 func (i *Inbox) Renewing() int64 { return i.renewer.room.Used() }
+
+// RivalTime returns for how long a server that cannot be asked whose an object is, is tried.
+func (i *Inbox) RivalTime() (all time.Duration) {
+	for try := 1; try < rivalTries; try++ {
+		all += i.writers.backoff.after(try - 1)
+	}
+	return all
+}

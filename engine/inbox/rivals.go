@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	rivalTries  = 6           // until a server that cannot be asked has not said whose an object is
+	rivalTries  = 7           // until a server that cannot be asked has not said whose an object is
 	keptAnswers = time.Minute // that everybody has taken who waited: the activity may be on its way to others
 	leftAnswers = time.Hour   // that somebody has not
 )

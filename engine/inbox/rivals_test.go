@@ -161,3 +161,11 @@ func TestWhatStrangersTakeAwayIsChargedToTheirDomain(t *testing.T) {
 	s.MustSend("p:/carol", mine, undoes("p:/carol", 1))
 	expect(t, s, nil, accepted, func() error { return s.Send("p:/carol", mine, wave("p:/carol", 1)) })
 }
+
+// Decision 29: a server that cannot be asked is tried for a minute.
+func TestAServerThatCannotBeAskedIsTriedForAMinute(t *testing.T) {
+	s := newScene(t)
+	if d := s.Inbox.RivalTime(); d < time.Minute || d > 2*time.Minute {
+		t.Errorf("it is tried for %v, want about a minute", d)
+	}
+}
