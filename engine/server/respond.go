@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -72,7 +73,7 @@ const problems = "https://lightwebbrowser.org/problems/"
 // refuse answers with what went wrong, in words that may be shown, and logs the rest.
 func (s *Server) refuse(a *answer, r *http.Request, err error) {
 	known := refusals[fault.KindOf(err)]
-	s.logRefusal(r.Context(), a, known.status, err)
+	s.logRefusal(a, r, known.status, err)
 	if a.status != 0 {
 		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 	}
@@ -124,10 +125,29 @@ func problemOf(status int, code string, of *fault.Error, err error) problem {
 	return p
 }
 
+// lines are the samples of refusals and failures that the log shows.
+type lines struct {
+	told     *policy.SharedLimiter // refusals, at level Info
+	unproven *policy.SharedLimiter // the same, of signatures
+	failures *policy.SharedLimiter // failures that are no bugs, at level Warn
+}
+
+func newLines(now func() time.Time) lines {
+	return lines{policy.RefusedLines.Shared(now), policy.UnprovenLines.Shared(now), policy.FailureLines.Shared(now)}
+}
+
+// mayLog reports whether the log shows one more line of a kind about a client.
+func (s *Server) mayLog(l *policy.SharedLimiter, r *http.Request) bool {
+	ok, _ := l.Allow("", policy.NameAddress(s.client(r)), 0)
+	return ok
+}
+
 // logRefusal writes down, once, why a request was not answered as asked, and what the operator can do about it. All but
 // bugs are told in samples: whoever can make us refuse, or keep us busy, cannot fill the log. Signatures that are refused
-// have samples of their own: whoever looks for what is not here cannot hide them.
-func (s *Server) logRefusal(ctx context.Context, a *answer, status int, err error) {
+// have samples of their own: whoever looks for what is not here cannot hide them. The client's address pays: one that is refused
+// much hides nobody else.
+func (s *Server) logRefusal(a *answer, r *http.Request, status int, err error) {
+	ctx := r.Context()
 	level, message := slog.LevelDebug, "request refused"
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -138,15 +158,15 @@ func (s *Server) logRefusal(ctx context.Context, a *answer, status int, err erro
 		level, message = slog.LevelError, "request failed"
 	case status > http.StatusInternalServerError:
 		message = "request failed"
-		if s.failures.Allow() {
+		if s.mayLog(s.lines.failures, r) {
 			level = slog.LevelWarn
 		}
 	case status == http.StatusUnauthorized && strings.HasSuffix(a.route, "/inbox"):
 		message = "signature refused"
-		if s.unproven.Allow() {
+		if s.mayLog(s.lines.unproven, r) {
 			level = slog.LevelInfo
 		}
-	case s.told.Allow():
+	case s.mayLog(s.lines.told, r):
 		level = slog.LevelInfo
 	}
 	log := s.Log

@@ -15,9 +15,9 @@ import (
 	"github.com/julienschmidt/httprouter"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"golang.org/x/time/rate"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
 )
 
 func TestEveryKindOfFaultHasAStatus(t *testing.T) {
@@ -32,11 +32,16 @@ func TestEveryKindOfFaultHasAStatus(t *testing.T) {
 	}
 }
 
+// linesAt returns samples of so many lines each.
+func linesAt(r policy.Rate) lines {
+	return lines{policy.RefusedLines.SharedAt(r, time.Now), policy.UnprovenLines.SharedAt(r, time.Now), policy.FailureLines.SharedAt(r, time.Now)}
+}
+
 // bare is a server of one route, which fails in a given way.
 func bare(path string, fail func() error) (http.Handler, *Server, *bytes.Buffer) {
 	var logged bytes.Buffer
 	s := &Server{Deps: Deps{Log: slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: time.Now},
-		metrics: newMetrics(prometheus.NewRegistry()), told: rate.NewLimiter(1, 1), unproven: rate.NewLimiter(1, 1), failures: rate.NewLimiter(1, 1)}
+		metrics: newMetrics(prometheus.NewRegistry()), lines: linesAt(policy.Rate{PerSecond: 1, Burst: 1})}
 	r := s.router()
 	s.route(r, http.MethodGet, path, func(*answer, *http.Request, httprouter.Params) error { return fail() })
 	return s.observe(r), s, &logged
@@ -116,6 +121,35 @@ func TestLogOfRefusalsCannotBeFlooded(t *testing.T) {
 	}
 }
 
+// One client is refused without end: the log still shows what another one is refused.
+func TestARefusedClientHidesNobodyElseFromTheLog(t *testing.T) {
+	t.Parallel()
+	for path, err := range map[string]error{
+		"/x":           fault.New(fault.Invalid, "no"),
+		"/users/inbox": fault.New(fault.Unauthenticated, "the signature does not verify"),
+		"/y":           fault.New(fault.Unavailable, "later"),
+	} {
+		h, s, logged := bare(path, func() error { return err })
+		s.lines = newLines(func() time.Time { return time.Time{} })
+		ask := func(address string) (shown bool) {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.RemoteAddr = address + ":1"
+			logged.Reset()
+			h.ServeHTTP(httptest.NewRecorder(), r)
+			return strings.Contains(logged.String(), `"level":"INFO"`) || strings.Contains(logged.String(), `"level":"WARN"`)
+		}
+		shown := 0
+		for n := range 50 {
+			if ask(fmt.Sprint("192.0.2.", n%5)) {
+				shown++
+			}
+		}
+		if shown < 10 || shown > 15 || !ask("198.51.100.1") {
+			t.Errorf("%s: of 50 refusals of one network %d are shown, want 15 at most, and then one of another", path, shown)
+		}
+	}
+}
+
 // The peer is told the id of its request; with it the operator finds why it was refused.
 func TestARefusedSignatureIsFoundInTheLog(t *testing.T) {
 	t.Parallel()
@@ -175,7 +209,7 @@ func TestPanicAnswersOneRequestAndStopsNothing(t *testing.T) {
 
 func TestHalfAnAnswerIsCutOff(t *testing.T) {
 	t.Parallel()
-	s := &Server{Deps: Deps{Log: slog.New(slog.DiscardHandler)}, metrics: newMetrics(prometheus.NewRegistry()), told: rate.NewLimiter(1, 1), failures: rate.NewLimiter(1, 1)}
+	s := &Server{Deps: Deps{Log: slog.New(slog.DiscardHandler)}, metrics: newMetrics(prometheus.NewRegistry()), lines: linesAt(policy.Rate{PerSecond: 1, Burst: 1})}
 	r := s.router()
 	s.route(r, http.MethodGet, "/", func(a *answer, _ *http.Request, _ httprouter.Params) error {
 		a.send(http.StatusOK, "text/plain", []byte("half"))

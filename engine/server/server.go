@@ -12,7 +12,6 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/time/rate"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
@@ -80,11 +79,9 @@ type Deps struct {
 type Server struct {
 	Deps
 	metrics                 metrics
-	told                    *rate.Limiter // refusals that the log shows at level Info
-	unproven                *rate.Limiter // the same, of signatures
-	failures                *rate.Limiter // failures that are no bugs and that it shows at level Warn
-	owners                  *db.Cluster   // the store, for users
-	strangers               strangers     // the store, for everybody else
+	lines                   lines
+	owners                  *db.Cluster // the store, for users
+	strangers               strangers   // the store, for everybody else
 	users                   userCount
 	bodies                  *policy.Pool // sent to inboxes
 	actionBodies            *policy.Pool
@@ -94,7 +91,7 @@ type Server struct {
 
 // New returns a server.
 func New(d Deps) *Server {
-	return &Server{Deps: d, metrics: newMetrics(d.Metrics), told: rate.NewLimiter(1, 20), unproven: rate.NewLimiter(1, 20), failures: rate.NewLimiter(1, 20),
+	return &Server{Deps: d, metrics: newMetrics(d.Metrics), lines: newLines(d.Now),
 		owners: d.Store.As(db.Owner), strangers: newStrangers(d.Store, d.Now), bodies: newBodies(policy.Bodies, d.BodyLimit), actionBodies: newBodies(policy.ActionBodies, maxAction), home: homePage(d.Local.Host())}
 }
 
