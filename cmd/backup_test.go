@@ -56,10 +56,10 @@ failure: bob: there is no database
 
 func TestARestoreIsReported(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	r := engine.RestoreReport{File: "b.tar.gz", CreatedAt: at, Version: "0.1.0", PublicURL: "https://example.org", Keys: true, Users: 1, Rows: 30, Fenced: 4,
+	r := engine.RestoreReport{File: "b.tar.gz", CreatedAt: at, Version: "0.1.0", PublicURL: "https://example.org", Keys: true, Users: 1, Rows: 30, Fenced: 4, Blocks: 2,
 		Kept: []string{"/etc/rsa.pem"}, PutAside: "lightweb_alice-replaced-1", Without: []string{}, Millis: 90}
 	would := r
-	would.DryRun, would.PutAside, would.Kept, would.Refusal = true, "", []string{}, "there are users"
+	would.DryRun, would.Blocks, would.PutAside, would.Kept, would.Refusal = true, 0, "", []string{}, "there are users"
 	for _, tt := range []struct {
 		name           string
 		report         engine.RestoreReport
@@ -75,6 +75,7 @@ func TestARestoreIsReported(t *testing.T) {
   rows        30
   fenced      4 deliveries to other servers that are not sent by themselves
   kept        /etc/rsa.pem — as it was, not as in the backup
+  blocks      2 newer than the backup, taken over from the database that was put aside
   put_aside   lightweb_alice-replaced-1 — drop it when you are sure
 `},
 		{"what would be done, to a pipe", would, false, false, `file: b.tar.gz
@@ -90,7 +91,7 @@ refusal: there are users
 dry_run: true
 elapsed_ms: 90
 `},
-		{"to programs", r, false, true, `{"file":"b.tar.gz","created_at":"2026-03-01T12:00:00Z","lightweb":"0.1.0","public_url":"https://example.org","whole":false,"keys":true,"users":1,"rows":30,"fenced":4,"kept":["/etc/rsa.pem"],"without_database":[],"put_aside":"lightweb_alice-replaced-1","refusal":"","dry_run":false,"elapsed_ms":90}` + "\n"},
+		{"to programs", r, false, true, `{"file":"b.tar.gz","created_at":"2026-03-01T12:00:00Z","lightweb":"0.1.0","public_url":"https://example.org","whole":false,"keys":true,"users":1,"rows":30,"fenced":4,"kept":["/etc/rsa.pem"],"without_database":[],"blocks":2,"put_aside":"lightweb_alice-replaced-1","refusal":"","dry_run":false,"elapsed_ms":90}` + "\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, out := screen(tt.terminal)

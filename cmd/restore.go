@@ -97,9 +97,14 @@ func (a *app) showRestore(r engine.RestoreReport) error {
 		{key: "rows", value: strconv.FormatInt(r.Rows, 10)},
 		{key: "fenced", value: strconv.FormatInt(r.Fenced, 10), note: " deliveries to other servers that are not sent by themselves"},
 	}
+	blocks := ""
+	if r.Blocks > 0 {
+		blocks = strconv.Itoa(r.Blocks)
+	}
 	for _, f := range []fact{
 		{key: "kept", value: strings.Join(r.Kept, ", "), note: " — as it was, not as in the backup"},
 		{key: "without_database", value: strings.Join(r.Without, ", ")},
+		{key: "blocks", value: blocks, note: " newer than the backup, taken over from the database that was put aside"},
 		{key: "put_aside", value: r.PutAside, note: " — drop it when you are sure"},
 		{key: "refusal", value: r.Refusal, note: " — so nothing could be put in place now"},
 	} {

@@ -27,6 +27,7 @@ type Restoration struct {
 	current  *building // of the user whose rows are being copied
 	built    []vocab.Username
 	fenced   int64
+	blocks   int // taken over from the database that is put aside
 }
 
 // building is a database that is being filled, in one transaction.

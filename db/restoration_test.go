@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lightweb/lightweb/db"
@@ -527,4 +528,83 @@ func TestOneProcessRestoresAtATime(t *testing.T) {
 		}
 	})
 	restoring(t, c, func(*db.Restoration) {})
+}
+
+// A backup does not know of a later block. The actor that is blocked by then neither follows nor reads nor gets anything
+// once the backup is in place.
+func TestBlocksAfterTheBackupOutliveIt(t *testing.T) {
+	t.Parallel()
+	const mallory, eve, carol = vocab.ID("https://a.example/mallory"), vocab.ID("https://a.example/eve"), vocab.ID("https://a.example/carol")
+	c, cfg := named(t)
+	alice := dbtest.User(t, c, "alice")
+	write := func(work func(context.Context, *db.Tx) error) {
+		t.Helper()
+		serving, err := db.Open(t.Context(), cfg, quiet) // which ends before the restore
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer serving.Close()
+		if err := serving.Write(t.Context(), alice, work); err != nil {
+			t.Fatal(err)
+		}
+	}
+	group := db.Group{ID: uuid.New(), Name: "friends", URI: "https://here.example/users/alice/groups/1", Activity: "https://here.example/1"}
+	write(func(ctx context.Context, tx *db.Tx) error {
+		if err := tx.AddGroup(ctx, group, now); err != nil {
+			return err
+		}
+		for _, a := range []vocab.ID{mallory, eve, carol} {
+			for _, kind := range []string{db.Follower, db.Following} {
+				if err := tx.SetRelationship(ctx, db.Relationship{Actor: a, Type: kind, Status: db.Accepted, Activity: a + "/follow"}, now); err != nil {
+					return err
+				}
+			}
+			if err := tx.AddMember(ctx, group.ID, a, "https://here.example/2", now); err != nil {
+				return err
+			}
+			local := db.Inbox{URL: a + "/inbox", Targets: []vocab.ID{a}} // no fence keeps it back
+			err := tx.Enqueue(ctx, db.Job{ID: uuid.New(), Activity: "https://here.example/create" + a, Type: "Create", Body: []byte("{}"),
+				Audience: []vocab.ID{"https://here.example/users/alice/followers"}}, []db.Inbox{local}, now)
+			if err != nil {
+				return err
+			}
+			if err := tx.AddFeedEntry(ctx, db.FeedEntry{ID: uuid.New(), Activity: a + "/1", Actor: a, Published: now}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	b := take(t, c)
+	write(func(ctx context.Context, tx *db.Tx) error {
+		if err := tx.AddBlock(ctx, db.Block{Actor: mallory, Direction: db.Outbound, Activity: "https://here.example/3"}, now); err != nil {
+			return err
+		}
+		return tx.AddBlock(ctx, db.Block{Actor: eve, Direction: db.Inbound, Activity: "https://a.example/3"}, now)
+	})
+	restoring(t, c, func(r *db.Restoration) {
+		build(t, r, b, alice)
+		aside, err := r.Commit(t.Context(), alice, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { run(t, "postgres", `DROP DATABASE "`+aside+`"`) })
+		if r.Blocks() != 2 {
+			t.Errorf("%d blocks were taken over, want 2", r.Blocks())
+		}
+	})
+	for query, want := range map[string]int{
+		`SELECT count(*) FROM blocks WHERE actor_uri = '` + string(mallory) + `' AND direction = 'outbound' AND activity_uri = 'https://here.example/3'`: 1,
+		`SELECT count(*) FROM blocks WHERE actor_uri = '` + string(eve) + `' AND direction = 'inbound'`:                                                  1,
+		`SELECT count(*) FROM relationships WHERE actor_uri <> '` + string(carol) + `'`:                                                                  0,
+		`SELECT count(*) FROM relationships WHERE actor_uri = '` + string(carol) + `'`:                                                                   2,
+		`SELECT count(*) FROM group_members WHERE actor_uri <> '` + string(carol) + `'`:                                                                  0,
+		`SELECT count(*) FROM group_members WHERE actor_uri = '` + string(carol) + `'`:                                                                   1,
+		`SELECT count(*) FROM deliveries WHERE status = 'pending' AND '` + string(mallory) + `' = ANY(targets)`:                                          0,
+		`SELECT count(*) FROM deliveries WHERE status = 'pending' AND '` + string(carol) + `' = ANY(targets)`:                                            1,
+		`SELECT count(*) FROM feed WHERE actor_uri = '` + string(mallory) + `'`:                                                                          0,
+	} {
+		if got := number(t, cfg.Name+"_alice", query); got != int64(want) {
+			t.Errorf("%s: %d, want %d", query, got, want)
+		}
+	}
 }

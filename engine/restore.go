@@ -41,6 +41,7 @@ type RestoreReport struct {
 	Fenced    int64     `json:"fenced"`           // deliveries to other servers that are not sent by themselves
 	Kept      []string  `json:"kept"`             // files that are as they were, although the backup holds others
 	Without   []string  `json:"without_database"` // users whose database the backup does not hold
+	Blocks    int       `json:"blocks"`           // newer than the backup, taken over from the database that was replaced
 	PutAside  string    `json:"put_aside"`        // the new name of the database that was replaced
 	Refusal   string    `json:"refusal"`          // with DryRun: why nothing could be put in place now
 	DryRun    bool      `json:"dry_run"`
@@ -161,6 +162,7 @@ func (p *puttingBack) run(ctx context.Context) (err error) {
 	default:
 	}
 	p.report.PutAside, err = building.Commit(ctx, p.ask.User, p.ask.Replace)
+	p.report.Blocks = building.Blocks()
 	return err
 }
 
