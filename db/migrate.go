@@ -42,26 +42,28 @@ func latest(all fs.FS, set string) int {
 // prepareInstance makes the instance database and the template of users' databases when they are missing. With migrate
 // unset an instance database whose schema is behind is refused.
 func (c *Cluster) prepareInstance(ctx context.Context, cfg Config) error {
-	if err := c.ensureTemplate(ctx, c.template, userSet); err != nil {
-		return err
-	}
-	create := func(ctx context.Context, conn *pgx.Conn) error { return c.build(ctx, conn, c.name, instanceSet) }
-	if cfg.InstanceTemplate != "" {
-		if err := c.ensureTemplate(ctx, cfg.InstanceTemplate, instanceSet); err != nil {
+	return c.maintain(ctx, func(conn *pgx.Conn) error {
+		if err := c.ensureTemplate(ctx, conn, c.template, userSet); err != nil {
 			return err
 		}
-		create = func(ctx context.Context, conn *pgx.Conn) error { return clone(ctx, conn, c.name, cfg.InstanceTemplate) }
-	}
-	made, err := c.ensure(ctx, c.name, create)
-	if err != nil || made {
-		return err
-	}
-	return c.locked(ctx, c.name, func(ctx context.Context, _ *pgx.Conn) error { return c.checkInstance(ctx, cfg) })
+		create := func() error { return c.build(ctx, conn, c.name, instanceSet) }
+		if cfg.InstanceTemplate != "" {
+			if err := c.ensureTemplate(ctx, conn, cfg.InstanceTemplate, instanceSet); err != nil {
+				return err
+			}
+			create = func() error { return clone(ctx, conn, c.name, cfg.InstanceTemplate) }
+		}
+		made, err := c.ensure(ctx, conn, c.name, create)
+		if err != nil || made {
+			return err
+		}
+		return alone(ctx, conn, c.name, func() error { return c.checkInstance(ctx, cfg) })
+	})
 }
 
 // ensureTemplate makes a migrated database to clone others from, unless it is there.
-func (c *Cluster) ensureTemplate(ctx context.Context, name, set string) error {
-	_, err := c.ensure(ctx, name, func(ctx context.Context, conn *pgx.Conn) error {
+func (c *Cluster) ensureTemplate(ctx context.Context, conn *pgx.Conn, name, set string) error {
+	_, err := c.ensure(ctx, conn, name, func() error {
 		return c.build(ctx, conn, name, set, `ALTER DATABASE `+quoted(half(name))+` WITH ALLOW_CONNECTIONS false`) // one in use cannot be cloned
 	})
 	return err
@@ -70,32 +72,49 @@ func (c *Cluster) ensureTemplate(ctx context.Context, name, set string) error {
 // lockSpace keeps the advisory locks of this package apart from those of other programs.
 const lockSpace = 7305808869232651
 
-// locked runs work on a connection to the maintenance database while no other process makes, changes or drops the named
-// database. A lock goes with its session, however that ends.
-func (c *Cluster) locked(ctx context.Context, database string, work func(context.Context, *pgx.Conn) error) error {
+// maintain runs work on a connection to the maintenance database.
+func (c *Cluster) maintain(ctx context.Context, work func(*pgx.Conn) error) error {
 	conn, err := pgx.ConnectConfig(ctx, c.config("postgres"))
 	if err != nil {
 		return storeFault("reach PostgreSQL", err)
 	}
 	defer shut(conn)
+	return work(conn)
+}
+
+// alone runs work while no other process makes, changes or drops the named database. The lock goes with the session of
+// conn, however that ends.
+func alone(ctx context.Context, conn *pgx.Conn, database string, work func() error) error {
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtextextended($1, $2))`, database, lockSpace); err != nil {
 		return storeFault("wait for another process at database "+database, err)
 	}
-	return work(ctx, conn)
+	err := work()
+	if ctx.Err() != nil || conn.IsClosed() {
+		return err
+	}
+	_, unlocked := conn.Exec(ctx, `SELECT pg_advisory_unlock(hashtextextended($1, $2))`, database, lockSpace)
+	return errors.Join(err, storeFault("let other processes at database "+database, unlocked))
+}
+
+// locked is alone on a connection of its own.
+func (c *Cluster) locked(ctx context.Context, database string, work func(*pgx.Conn) error) error {
+	return c.maintain(ctx, func(conn *pgx.Conn) error {
+		return alone(ctx, conn, database, func() error { return work(conn) })
+	})
 }
 
 func quoted(database string) string { return pgx.Identifier{database}.Sanitize() }
 
 // ensure lets create make a database unless it is there, and tells whether it did.
-func (c *Cluster) ensure(ctx context.Context, database string, create func(context.Context, *pgx.Conn) error) (made bool, err error) {
-	err = c.locked(ctx, database, func(ctx context.Context, conn *pgx.Conn) error {
+func (c *Cluster) ensure(ctx context.Context, conn *pgx.Conn, database string, create func() error) (made bool, err error) {
+	err = alone(ctx, conn, database, func() error {
 		var there bool
 		err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, database).Scan(&there)
 		if err != nil || there {
 			return storeFault("look for database "+database, err)
 		}
 		made = true
-		err = create(ctx, conn)
+		err = create()
 		if hasCode(err, "42501") { // insufficient privilege
 			err = fault.Wrap(fault.Config, "the database role may not make databases", err).
 				WithHint("ALTER ROLE " + quoted(conn.Config().User) + " CREATEDB")

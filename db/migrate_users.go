@@ -149,7 +149,7 @@ func (c *Cluster) migrateUser(ctx context.Context, u User, m Migration) (changed
 	}
 	known := latest(c.migrations, userSet)
 	defer c.users.retry(u.Database)
-	err = c.locked(ctx, u.Database, func(ctx context.Context, _ *pgx.Conn) error {
+	err = c.locked(ctx, u.Database, func(*pgx.Conn) error {
 		conn, err := c.reachUser(ctx, u.Database)
 		if err != nil {
 			return err

@@ -99,14 +99,14 @@ func (c *Cluster) ReserveUser(ctx context.Context, u vocab.Username) (User, erro
 func (c *Cluster) CreateUserDatabase(ctx context.Context, u vocab.Username) error {
 	database := c.userDatabase(u)
 	defer c.users.retry(database)
-	made, err := c.ensure(ctx, database, func(ctx context.Context, conn *pgx.Conn) error {
-		return clone(ctx, conn, database, c.template)
+	return c.maintain(ctx, func(conn *pgx.Conn) error {
+		made, err := c.ensure(ctx, conn, database, func() error { return clone(ctx, conn, database, c.template) })
+		if err != nil || made {
+			return err
+		}
+		// It may have been cloned by an older lightweb.
+		return alone(ctx, conn, database, func() error { return c.migrateUp(ctx, database, userSet) })
 	})
-	if err != nil || made {
-		return err
-	}
-	// It may have been cloned by an older lightweb.
-	return c.locked(ctx, database, func(ctx context.Context, _ *pgx.Conn) error { return c.migrateUp(ctx, database, userSet) })
 }
 
 // ActivateUser publishes a user whose parts are all made. The fault is Conflict when somebody else has: the user is theirs.
@@ -138,7 +138,7 @@ func (c *Cluster) Destroy(ctx context.Context) error {
 		return err
 	}
 	c.Close()
-	return c.locked(ctx, c.name, func(ctx context.Context, conn *pgx.Conn) error {
+	return c.locked(ctx, c.name, func(conn *pgx.Conn) error {
 		databases := []string{c.name}
 		for _, u := range users {
 			databases = append(databases, u.Database)
