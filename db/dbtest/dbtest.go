@@ -27,6 +27,9 @@ import (
 	"github.com/lightweb/lightweb/migrations"
 )
 
+// buffers is what PostgreSQL holds in memory: to drop a table or a database it walks over all of it.
+const buffers = 64 << 20
+
 var (
 	once   sync.Once
 	server *embedded.Cluster
@@ -73,7 +76,7 @@ func open() (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	server, err = embedded.Open(ctx, embedded.Config{Dir: dir, Log: slog.New(slog.DiscardHandler)})
+	server, err = embedded.Open(ctx, embedded.Config{Dir: dir, Buffers: buffers, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return "", err
 	}
@@ -176,6 +179,14 @@ func User(t testing.TB, c *db.Cluster, name string) vocab.Username {
 	return u
 }
 
+// handles are the databases that tests have open through SQL.
+var handles sync.Map
+
+type handle struct {
+	test     testing.TB
+	database string
+}
+
 // SQL returns u's database, for what db has no words for.
 func SQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 	t.Helper()
@@ -198,11 +209,17 @@ func InstanceSQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 
 func openDatabase(t testing.TB, database string) *sql.DB {
 	t.Helper()
+	key := handle{t, database}
+	if d, is := handles.Load(key); is {
+		return d.(*sql.DB)
+	}
 	d, err := sql.Open("pgx", URL(t)+" database="+database)
 	if err != nil {
 		t.Fatal(err)
 	}
+	handles.Store(key, d)
 	t.Cleanup(func() {
+		handles.Delete(key)
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}

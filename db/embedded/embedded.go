@@ -10,6 +10,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ const closeLimit = time.Minute
 type Config struct {
 	Dir         string // the data directory, e.g. /var/lib/lightweb; made if missing. The cluster lies in Dir/pg
 	Connections int    // for which there must be room; there is for 297 in any case
+	Buffers     int64  // PostgreSQL's shared_buffers, in bytes; 0: a quarter of the memory, between 128 MiB and 2 GiB
 	Log         *slog.Logger
 }
 
@@ -44,6 +46,7 @@ type Cluster struct {
 	bin               installation
 	as                account
 	connections       int
+	buffers           int64
 	log               *slog.Logger
 
 	mu      sync.Mutex
@@ -54,7 +57,7 @@ type Cluster struct {
 // Open makes sure that the private cluster of cfg.Dir runs, and holds it for this process. When ctx ends, so does any
 // waiting for others and for PostgreSQL, and what was half started is stopped again.
 func Open(ctx context.Context, cfg Config) (*Cluster, error) {
-	c := &Cluster{connections: cfg.Connections, log: cfg.Log}
+	c := &Cluster{connections: cfg.Connections, buffers: cmp.Or(cfg.Buffers, buffers()), log: cfg.Log}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
