@@ -60,7 +60,9 @@ func start(t testing.TB, n int, settings []string) []*Instance {
 // Make makes an instance that nobody serves yet.
 func Make(t testing.TB, settings ...string) *Instance {
 	t.Helper()
-	return MakeIn(t, Dir(t), settings...)
+	dir := Dir(t)
+	furnish(t, dir)
+	return MakeIn(t, dir, settings...)
 }
 
 // MakeIn is Make for a data directory that is there.

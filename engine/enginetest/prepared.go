@@ -1,0 +1,64 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/embedded"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// thrifty lets the PostgreSQL of a test take little: many run at once, and none has to outlast a power failure.
+const thrifty = "shared_buffers = 64MB\nfsync = off\n"
+
+// prepared makes a data directory as the first start of an engine leaves it, but for the keys of the instance: a cluster
+// with the instance database and the template of users' databases. It returns the cluster's folder, and none where there
+// is no PostgreSQL.
+var prepared = sync.OnceValues(func() (pg string, err error) {
+	dir := filepath.Join(folder, "prepared")
+	ctx, log := context.Background(), slog.New(slog.DiscardHandler)
+	server, err := embedded.Open(ctx, embedded.Config{Dir: dir, Log: log})
+	if fault.KindOf(err) == fault.Unavailable {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	c, err := db.Open(ctx, db.Config{URL: server.ConnString(), Migrate: true}, log)
+	if err == nil {
+		c.Close()
+	}
+	if err := errors.Join(err, server.Close(ctx)); err != nil {
+		return "", err
+	}
+	pg = filepath.Join(dir, "pg")
+	conf, err := os.OpenFile(filepath.Join(pg, "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return "", err
+	}
+	_, err = conf.WriteString(thrifty)
+	return pg, errors.Join(err, conf.Close())
+})
+
+// furnish gives a data directory a copy of the prepared cluster: to make one takes longer than most tests.
+func furnish(t testing.TB, dir string) {
+	t.Helper()
+	pg, err := prepared()
+	if err != nil {
+		t.Fatal("prepare a PostgreSQL cluster: ", err)
+	}
+	if pg == "" {
+		return // as the start of the engine will say
+	}
+	if out, err := exec.Command("cp", "-a", pg, dir).CombinedOutput(); err != nil {
+		t.Fatal(fmt.Errorf("copy the prepared PostgreSQL cluster: %w\n%s", err, out))
+	}
+}
