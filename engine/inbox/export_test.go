@@ -110,3 +110,12 @@ func (i *Inbox) RivalTime() (all time.Duration) {
 	}
 	return all
 }
+
+// AskAfterAnswer lets a drain of u's ask about an activity whose answer came while u's database was applying it, and
+// reports whether the drain looks into the journal again before it leaves.
+func (i *Inbox) AskAfterAnswer(u vocab.Username) (again bool) {
+	p := &parked{since: i.Now()}
+	i.writers.parked[u] = p
+	i.rivals.questions[1] = &question{waiting: map[vocab.Username]bool{}, answered: i.Now()}
+	return i.rivals.ask(u, 1, nil) && !i.writers.unpark(u, p, 0, 0)
+}

@@ -47,6 +47,9 @@ func (r *rivals) ask(u vocab.Username, seq int64, x *applying) bool {
 	defer r.mu.Unlock()
 	if q := r.questions[seq]; q != nil {
 		q.waiting[u] = true
+		if !q.answered.IsZero() { // while u's database was applying the activity
+			r.wake(u)
+		}
 		return true
 	}
 	r.forgetAnswers()
@@ -101,19 +104,20 @@ func (r *rivals) find(q *question, u vocab.Username) *vocab.Object {
 
 // answer lets those take up the activity who wait.
 func (r *rivals) answer(q *question, shown *vocab.Object) {
-	w := r.inbox.writers
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	q.answered, q.shown = r.inbox.Now(), shown
-	users := make([]vocab.Username, 0, len(q.waiting))
 	for u := range q.waiting {
-		users = append(users, u)
+		r.wake(u)
 	}
-	r.mu.Unlock()
+}
+
+// wake lets a drain of u's that is about to leave look into the journal again. The caller holds mu.
+func (r *rivals) wake(u vocab.Username) {
+	w := r.inbox.writers
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, u := range users {
-		w.park(u, 0).arrivals++ // a drain that is about to leave looks again
-	}
+	w.park(u, 0).arrivals++
 }
 
 // isOpen reports whether u waits for what is said about an activity.

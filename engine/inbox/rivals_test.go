@@ -83,6 +83,13 @@ func TestWhoseAnObjectIsSaysItsServer(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatComesMeanwhileLeavesNoRowBehind(t *testing.T) {
+	s := newScene(t)
+	if !s.Inbox.AskAfterAnswer(s.Alice) {
+		t.Error("the drain leaves, and alice's row stays in the journal")
+	}
+}
+
 // One who contests what others wrote has so many questions, and takes none from the next one.
 func TestWhoContestsMuchPaysForIt(t *testing.T) {
 	s := newScene(t)
