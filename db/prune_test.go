@@ -269,8 +269,8 @@ func TestPruneKeepsWhatNamesTheUserOfContactsAlone(t *testing.T) {
 		stays bool
 	}{
 		{"a stranger", func(*history) {}, false},
-		{"one whom alice follows", relates(db.Following, db.Accepted), true},
-		{"one whom alice asked to follow", relates(db.Following, db.Pending), true},
+		{"one that alice follows", relates(db.Following, db.Accepted), true},
+		{"one that alice asked to follow", relates(db.Following, db.Pending), true},
 		{"one who refused that alice follows", relates(db.Following, db.Rejected), false},
 		{"a friend", relates("friend", db.Accepted), true},
 		{"a follower", relates(db.Follower, db.Accepted), true}, // few
@@ -287,7 +287,7 @@ func TestPruneKeepsWhatNamesTheUserOfContactsAlone(t *testing.T) {
 		{"one whose letters alice takes", func(h *history) {
 			write(h.t, h.c, h.u, func(ctx context.Context, tx *db.Tx) error { return tx.AcceptRequests(ctx, bob, now) })
 		}, true},
-		{"one to whom alice wrote", func(h *history) { h.posts(old, aliceID, "9", map[string]any{"to": []vocab.ID{bob}}) }, true},
+		{"one that alice wrote to", func(h *history) { h.posts(old, aliceID, "9", map[string]any{"to": []vocab.ID{bob}}) }, true},
 		{"one whose follow alice's server accepted", func(h *history) {
 			h.arrives(old, "Accept", aliceID, aliceID+"/activities/accept", bob+"/follow", map[string]any{"to": []vocab.ID{bob}})
 		}, false},

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -40,6 +41,25 @@ func TestEd25519IsUsedWhereItIsKnownToBeTaken(t *testing.T) {
 					t.Errorf("posted with Ed25519 %v, want %v once", got, tt.want)
 				}
 			})
+		})
+	}
+}
+
+// A process may have leased the delivery before the post was deleted, and read its body after.
+func TestAWithdrawnPostIsNotSent(t *testing.T) {
+	t.Parallel()
+	for _, host := range []string{"p.example", ""} {
+		synctest.Test(t, func(t *testing.T) {
+			posts := 0
+			b := newBench(t, func(context.Context, transport.Post) (transport.Attempt, error) {
+				posts++
+				return transport.Attempt{Status: 202}, nil
+			})
+			b.m.rows[b.m.add("Create", host, 1, 0)].Body = nil
+			b.run(t)
+			if got := b.m.row(0).status; posts != 0 || got != db.DeliverySkipped {
+				t.Errorf("to %q: %d posts, and the delivery is %s, want none and skipped", host, posts, got)
+			}
 		})
 	}
 }

@@ -80,7 +80,7 @@ type receiving struct {
 	fetched map[vocab.ID]*vocab.Object // resolveAddressing: what the handler needs, from its origin
 	reader  vocab.Username             // resolveAddressing: the user its origin showed that to; zero: the instance actor
 	target  *vocab.Actor               // resolveAddressing: of a Move that both accounts confirm
-	refused error                      // resolveAddressing: the answer when some recipients are left out, to whom it is to come again
+	refused error                      // resolveAddressing: the answer when some recipients are left out, for which it is to come again
 	unkept  string                     // why the activity is kept for nobody, when it ended before respond
 	gone    bool                       // resolveActor, verifySignature: the actor's server says that it was deleted
 	meant   map[vocab.Username]bool    // respond: whose own inbox it came to, and who is addressed
