@@ -18,10 +18,12 @@ type offer struct {
 	send      string // as Content-Type
 }
 
-// documents are the two names of the one form of ActivityPub (§3.2). The first is for those who have no preference.
+// documents are the two names of the one form of ActivityPub (§3.2), and JSON, which it is, for clients that know no
+// other name. The first is for those who have no preference.
 var documents = []offer{
 	{mediaType: vocab.ActivityJSON, send: vocab.ActivityJSON},
 	{mediaType: "application/ld+json", profile: vocab.ContextAS, send: vocab.MediaType},
+	{mediaType: "application/json", send: vocab.ActivityJSON},
 }
 
 // document returns the Content-Type in which the client wants an ActivityStreams document. Only who accepts something,

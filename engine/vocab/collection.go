@@ -26,13 +26,12 @@ type Page struct {
 	Items      []any
 }
 
-// Doc returns the page as a document.
+// Doc returns the page as a document. An empty page has no orderedItems: to JSON-LD an empty list is none.
 func (p Page) Doc() Doc {
-	items := p.Items
-	if items == nil {
-		items = []any{}
+	d := Doc{"@context": Context(), "id": string(p.ID), "type": "OrderedCollectionPage", "partOf": string(p.PartOf)}
+	if len(p.Items) > 0 {
+		d["orderedItems"] = p.Items
 	}
-	d := Doc{"@context": Context(), "id": string(p.ID), "type": "OrderedCollectionPage", "partOf": string(p.PartOf), "orderedItems": items}
 	if p.Next != "" {
 		d["next"] = string(p.Next)
 	}
