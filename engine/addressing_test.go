@@ -26,6 +26,8 @@ var readers = map[string]string{
 	"engine/outbox/note.go Cc":               "the parameters of CreateNote",
 	"engine/outbox/note.go to":               "the parameters of CreateNote, for what is wrong with them",
 	"engine/outbox/note.go cc":               "the parameters of CreateNote, for what is wrong with them",
+	"engine/outbox/audit.go to":              "the parameters of CreateNote, which the audit keeps",
+	"engine/outbox/audit.go cc":              "the parameters of CreateNote, which the audit keeps",
 	"engine/outbox/group.go to":              "the parameters of CreateNote, for what is wrong with them",
 	"engine/outbox/block.go to":              "an Undo is for whoever the Block was for",
 	"engine/outbox/construct_activity.go to": "written",
