@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,8 +37,9 @@ func (i *Inbox) objectForReader(ctx context.Context, x *receiving, id vocab.ID, 
 }
 
 // chooseReader returns a recipient that the activity is meant for in person, else one who follows the sender when the
-// activity is for followers. It is zero when there is none.
-func (i *Inbox) chooseReader(ctx context.Context, x *receiving) (none vocab.Username, err error) {
+// activity is for followers, and at last one who asked to and whose database cannot say now whether the sender accepted. It
+// is zero when there is none.
+func (i *Inbox) chooseReader(ctx context.Context, x *receiving) (reader vocab.Username, err error) {
 	meant := i.meant(x)
 	if meant[x.User] && slices.Contains(x.Recipients, x.User) {
 		return x.User, nil
@@ -46,29 +48,32 @@ func (i *Inbox) chooseReader(ctx context.Context, x *receiving) (none vocab.User
 		return x.Recipients[n], nil
 	}
 	if !audience.IsForFollowers(x.Activity, x.Actor.Followers) {
-		return none, nil
+		return reader, nil
 	}
 	known, err := i.Store.Acquainted(ctx, x.Actor.ID, true)
 	if err != nil {
-		return none, fmt.Errorf("find followers of %s: %w", x.Actor.ID, err)
+		return reader, fmt.Errorf("find followers of %s: %w", x.Actor.ID, err)
 	}
 	known = slices.DeleteFunc(known, func(u vocab.Username) bool { return !slices.Contains(x.Recipients, u) })
 	for _, u := range known[:min(len(known), maxReaders)] {
-		if i.isAccepted(ctx, u, x.Actor.ID) {
+		switch accepted, err := i.isAccepted(ctx, u, x.Actor.ID); {
+		case err != nil: // the sender's server decides what it shows
+			reader = cmp.Or(reader, u)
+		case accepted:
 			return u, nil
 		}
 	}
-	return none, nil
+	return reader, nil
 }
 
-// isAccepted reports whether an actor has accepted that u follows it, as far as u's database can be read now.
-func (i *Inbox) isAccepted(ctx context.Context, u vocab.Username, actor vocab.ID) (accepted bool) {
-	err := i.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+// isAccepted reports whether an actor has accepted that u follows it.
+func (i *Inbox) isAccepted(ctx context.Context, u vocab.Username, actor vocab.ID) (accepted bool, err error) {
+	err = i.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
 		following, err := tx.Relationship(ctx, db.Following, actor)
 		accepted = following != nil && following.Status == db.Accepted
 		return err
 	})
-	return err == nil && accepted
+	return accepted, err
 }
 
 // readable returns what the user may read of what was fetched. What its origin showed to one user alone is for others as far

@@ -84,6 +84,7 @@ func TestAPrivatePostThatComesByReferenceReachesItsReaders(t *testing.T) {
 		{"a direct one to both", "Create", "ab", both, both, shared, 401, "ab", got, got, false},
 		{"for followers", "Create", "ab", followers, followers, shared, 404, "ab", got, got, false},
 		{"for followers, while bob is parked", "Create", "ab", followers, followers, shared, 404, "ab", got, got, true},
+		{"for followers, while the only one is parked", "Create", "b", followers, followers, shared, 404, "b", nil, got, true},
 		{"for followers, while bob follows nobody", "Create", "a", followers, followers, shared, 404, "a", got, nil, false},
 		{"for followers, while carol has not accepted bob", "Create", "pa", followers, followers, shared, 404, "a", got, nil, false},
 		{"for followers, with bob named in the activity alone", "Create", "pa", `,"to":["p:/carol/followers","us:/alice","BOB"]`, followers, shared, 403, "a", got, nil, false},
