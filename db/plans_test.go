@@ -157,3 +157,58 @@ func rowsRead(t *testing.T, conn *pgx.Conn, tables ...string) (n int64) {
 	}
 	return n
 }
+
+// However much a user holds, a deletion or an edit reads little more than what it removes.
+func TestADeletionReadsLittleMoreThanItRemoves(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		do   func(ctx context.Context, tx *db.Tx, objects []vocab.ID) error
+	}{
+		{"one deletion", func(ctx context.Context, tx *db.Tx, objects []vocab.ID) error {
+			_, err := tx.BuryObject(ctx, db.Grave{URI: objects[0], Author: bob, Tombstone: []byte(headline)}, now)
+			return err
+		}},
+		{"the deletions of an actor", func(ctx context.Context, tx *db.Tx, objects []vocab.ID) error {
+			var graves []db.Grave
+			for _, id := range objects[:100] {
+				graves = append(graves, db.Grave{URI: id, Author: bob, Tombstone: []byte(headline)})
+			}
+			_, err := tx.BuryObjects(ctx, graves, now)
+			return err
+		}},
+		{"an edit", func(ctx context.Context, tx *db.Tx, objects []vocab.ID) error {
+			return tx.Revise(ctx, db.Revision{Object: objects[0], Document: []byte(`{}`), Update: "https://here.example/update"}, now)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := destroyed(t, dbtest.Config(t))
+			c := open(t, cfg)
+			u := dbtest.User(t, c, "alice")
+			conn := session(t, databaseOf(t, c, u))
+			const held = 5000
+			var objects []vocab.ID
+			write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+				for n := range held {
+					if err := addNote(ctx, tx, bob, n, now); err != nil {
+						return err
+					}
+					_, o, _ := note(bob, n, now)
+					objects = append(objects, o.URI)
+				}
+				return nil
+			})
+			run(t, databaseOf(t, c, u), `ANALYZE`)
+			c.Close() // with the session its counts are published
+			tables := []string{"activities", "deliveries", "delivery_jobs"}
+			before := rowsRead(t, conn, tables...)
+			c = open(t, cfg)
+			write(t, c, u, func(ctx context.Context, tx *db.Tx) error { return tt.do(ctx, tx, objects) })
+			c.Close()
+			if n := rowsRead(t, conn, tables...) - before; n > held/2 {
+				t.Errorf("%d rows and entries of indexes were read, of %d activities", n, held)
+			}
+		})
+	}
+}
