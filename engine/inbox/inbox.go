@@ -101,6 +101,14 @@ type applying struct {
 	reason  string // why it is ignored
 }
 
+// forwarders returns the ids of those who sent the activity and are not its actor.
+func (x *applying) forwarders() (ids []vocab.ID) {
+	for _, f := range x.Forwarders {
+		ids = append(ids, f.ID)
+	}
+	return ids
+}
+
 // New returns an inbox. It holds the table of contents of both halves.
 func New(d Deps) *Inbox {
 	i := &Inbox{Deps: d, known: newKnown(), room: policy.Memory.NewPool(), bounds: newBounds(d.Now), metrics: newMetrics(d.Metrics)}

@@ -72,10 +72,7 @@ func continues(ctx context.Context, x *applying) (bool, error) {
 	if err != nil || held == nil || held.DeletedAt != nil {
 		return false, err
 	}
-	var forwarders []vocab.ID
-	for _, f := range x.Forwarders {
-		forwarders = append(forwarders, f.ID)
-	}
+	forwarders := x.forwarders()
 	blocked, err := x.tx.Blocked(ctx, forwarders)
 	return !slices.ContainsFunc(forwarders, func(id vocab.ID) bool { return blocked[id] }), err
 }

@@ -234,11 +234,7 @@ func passing(err error) bool {
 func (w *writers) setAside(u vocab.Username, x *applying, cause error) error {
 	w.inbox.Log.Error("activity set aside", "user", u, "activity", x.Activity.ID, "type", x.Activity.Type, "err", cause,
 		"hint", "lightweb inbox list "+u.String())
-	var forwarders []vocab.ID
-	for _, f := range x.Forwarders {
-		forwarders = append(forwarders, f.ID)
-	}
-	if err := w.poison(u, db.Poisoned{URI: x.Activity.ID, Actor: x.Actor.ID, Raw: openly(x.Activity), Forwarders: forwarders}, cause); err != nil {
+	if err := w.poison(u, db.Poisoned{URI: x.Activity.ID, Actor: x.Actor.ID, Raw: openly(x.Activity), Forwarders: x.forwarders()}, cause); err != nil {
 		return err
 	}
 	x.outcome, x.Queued = outcomePoison, false
