@@ -34,10 +34,14 @@ func two(t *testing.T, change ...func(*inbox.Deps)) (alice, bob *peertest.Scene)
 	return alice, bob
 }
 
+// patience is how long the inbox may take for what it does on its own: a journal of 48 MiB is drained within it on a busy
+// machine, too, and with the race detector.
+const patience = 2 * time.Minute
+
 // eventually waits for what goroutines of the engine are to bring about.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	tick, limit := time.NewTicker(2*time.Millisecond), time.NewTimer(20*time.Second)
+	tick, limit := time.NewTicker(2*time.Millisecond), time.NewTimer(patience)
 	defer tick.Stop()
 	defer limit.Stop()
 	for !is() {
