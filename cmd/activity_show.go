@@ -17,9 +17,9 @@ func newActivityShow(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show URI [flags]",
 		Short: "Show what became of an activity or a post",
-		Long: "show tells for every user whom an activity or post may concern whether it came, where it is now, and why it is not\n" +
+		Long: "show tells for every user that an activity or post may concern whether it came, where it is now, and why it is not\n" +
 			"there; of a user's own, how far its deliveries are. It looks at the user whose id it is under, at those who are\n" +
-			"acquainted with anybody on the server that gave the id, and at those for whom it waits: nobody else has anything of\n" +
+			"acquainted with anybody on the server that gave the id, and at those it waits for: nobody else has anything of\n" +
 			"that server. With --user it looks at that one. Exit code 66 says that nothing is known of it.\n\n" +
 			"In a pipe: a line per user with name, outcome and a sentence, then one for each delivery that is not done, separated\n" +
 			"by tabs. Outcomes are sent, feed, stored, object, deleted, poison, waiting, not_kept, ignored, blocked, never\n" +

@@ -27,7 +27,7 @@ func (f *inboxFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.activity, "activity", "", "only the activity with the id `URI`")
 }
 
-// choose reads whom and what is meant: users by name, or all.
+// choose reads which users, named or all, and which activities are meant.
 func (f *inboxFlags) choose(a *app, args []string) (engine.InboxChoice, error) {
 	c := f.choice
 	var err error

@@ -28,7 +28,7 @@ func newPrune(a *app) *cobra.Command {
 			"had nothing to do with anybody here for 30 days; that one is deleted is remembered for a year.\n\n" +
 			"An acquaintance with an actor that the user's database holds nothing of is marked, and removed when the database\n" +
 			"still holds nothing 12 hours later or more.\n\n" +
-			"Deliveries that got through over a week ago are pruned to whom they reached, what became of an activity's goes after\n" +
+			"Deliveries that got through over a week ago are pruned to their recipients, what became of an activity's goes after\n" +
 			"delivery.retention, and those to hosts that stayed away for 8 days are given up; 30 for a Delete, Undo or Move.\n\n" +
 			"It works in small steps beside a running server, and rests between them. Stopped, it has done what it has done. One\n" +
 			"runs at a time: another one ends with 75. With --dry-run what goes only because something else is gone is not\n" +

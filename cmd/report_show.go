@@ -14,7 +14,7 @@ func newReportShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show a report",
-		Long:    "show tells all there is of a report: who reports whom, which objects, and what the reporter says.",
+		Long:    "show tells all there is of a report: the reporter, the actor and objects reported, and what the reporter says.",
 		Example: "  lightweb report show 12",
 		Args:    takes("ID"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

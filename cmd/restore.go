@@ -26,7 +26,7 @@ func newRestore(a *app) *cobra.Command {
 			"must not be serving: exit code 75.\n\n" +
 			"The whole of a backup is restored into an instance without users and with the same public_url. With --user one user\n" +
 			"is restored, out of a backup of that user or of the instance, into an instance that lacks the user or its database;\n" +
-			"--replace renames the database that is there. Of a user whom the instance knows it keeps state and tokens.\n\n" +
+			"--replace renames the database that is there. Of a user that the instance knows it keeps state and tokens.\n\n" +
 			"What the backup owed to other servers is not sent by itself, since most of it was sent after the backup was taken:\n" +
 			"such deliveries are skipped, and counted. Files that are there are never replaced: where a key differs from the\n" +
 			"backup's nothing is restored unless --keep-keys says that the one here is to be used. Tokens that were revoked\n" +

@@ -80,7 +80,7 @@ var settings = []setting{
 	{key: "federation.mode", at: func(c *config) pflag.Value { return (*text)(&c.Engine.Federation.Mode) },
 		help: "`open`: every domain that is not blocked; `allowlist`: allowed domains only; `paused`: nothing is taken from other servers, or sent to them, for now"},
 	{key: "federation.secure_mode", at: func(c *config) pflag.Value { return (*truth)(&c.Engine.Federation.SecureMode) },
-		help: "show users, what they wrote and whom they know only to who signs the request; mode `allowlist` does that too"},
+		help: "show users, what they wrote and who they know only to who signs the request; mode `allowlist` does that too"},
 	{key: "federation.signature_first", at: func(c *config) pflag.Value { return (*text)(&c.Engine.Federation.SignatureFirst) },
 		help: "signature tried first on an unknown host: `rfc9421` or `cavage`"},
 	{key: "federation.deliver_blocks", at: func(c *config) pflag.Value { return (*truth)(&c.Engine.Federation.DeliverBlocks) },

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Acquainting says for whom acquaintances are made again, and how.
+// Acquainting says for which users acquaintances are made again, and how.
 type Acquainting struct {
 	Users    []vocab.Username              // nobody named: everybody who is not deleted
 	DryRun   bool                          // only count
@@ -27,7 +27,7 @@ type AcquaintReport struct {
 // AcquaintedUser counts the rows of one user.
 type AcquaintedUser struct {
 	User        vocab.Username
-	Known       int // actors of whom anything is in the user's database
+	Known       int // actors that have anything in the user's database
 	Added       int // rows that were missing, or did not say that the user may follow the actor
 	Superfluous int // rows that nothing in the user's database asks for, or that say too much
 	Err         error

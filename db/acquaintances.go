@@ -24,7 +24,7 @@ func (c *Cluster) Acquaint(ctx context.Context, actor vocab.ID, users []vocab.Us
 	return storeFault("remember acquaintance", err)
 }
 
-// Acquainted returns the active users whom the actor may concern; with follows only those who may follow it.
+// Acquainted returns the active users that the actor may concern; with follows only those who may follow it.
 func (c *Cluster) Acquainted(ctx context.Context, actor vocab.ID, follows bool) ([]vocab.Username, error) {
 	now := time.Now()
 	rows, err := c.instance.Query(ctx, `SELECT username FROM acquaintances JOIN users USING (username)

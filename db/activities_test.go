@@ -223,7 +223,7 @@ func TestPagesHoldEveryRowOnceWhateverIsAddedMeanwhile(t *testing.T) {
 	}
 }
 
-func TestActivitiesAreListedForThoseWhomTheyAddress(t *testing.T) {
+func TestActivitiesAreListedForTheirRecipients(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
 	for n, raw := range []string{`{"to":["` + string(vocab.Public) + `"]}`, `{"to":"` + string(vocab.Public) + `"}`, `{"cc":["https://x.example/","` + string(vocab.Public) + `"]}`,

@@ -2,7 +2,7 @@ package db
 
 import "context"
 
-// Class says for whom a user's database is used. Each class has a share of the connections, so that none can starve
+// Class says what a user's database is used for. Each class has a share of the connections, so that none can starve
 // another.
 type Class uint8
 

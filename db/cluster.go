@@ -57,7 +57,7 @@ type Cluster struct {
 	active     *active
 	epoch      *atomic.Int64              // the one LockServe took; 0 in a process that does not serve
 	arrivals   *atomic.Int64              // the number of the last activity that arrived
-	class      Class                      // for whom this Cluster is used
+	class      Class                      // what this Cluster is used for
 	mayOpen    func(context.Context) bool // of strangers' work; nil: always
 	log        *slog.Logger
 }

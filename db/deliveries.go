@@ -24,7 +24,7 @@ type Job struct {
 	Object   vocab.ID // empty when it is about nothing that has an id
 	Type     string
 	Body     []byte
-	Audience []vocab.ID // whom the activity addresses
+	Audience []vocab.ID // the recipients that the activity addresses
 	Instance bool       // the instance actor sends it, not the user
 
 	Forwarded bool // somebody else said it: it waits behind the user's own

@@ -128,7 +128,7 @@ func (t *Tx) DeliveryJob(ctx context.Context, id uuid.UUID, now time.Time) (*Del
 
 // DeliveryReport is what is known of one delivery.
 type DeliveryReport struct {
-	ID                int64 // below 0: done long ago, and no more is known than whom it reached
+	ID                int64 // below 0: done long ago, and no more is known than its recipients
 	Job               uuid.UUID
 	Inbox             vocab.ID
 	Host              string // empty for a local inbox

@@ -237,7 +237,7 @@ func TestWhatBecameOfDeliveriesIsForgottenInTime(t *testing.T) {
 		t.Errorf("then %+v", did)
 	}
 	if d := cmp.Diff(before, sent()); d != "" || len(before) != 2 {
-		t.Errorf("whom the post went to (-before +after):\n%s", d)
+		t.Errorf("recipients of the post (-before +after):\n%s", d)
 	}
 	if d := cmp.Diff(was, jobReport(t, c, u, done, now)); d != "" {
 		t.Errorf("the job (-before +after):\n%s", d)

@@ -16,7 +16,7 @@ const shrinkBatch = 5000
 // DeliveryRetention says how long it is remembered what became of deliveries.
 type DeliveryRetention struct {
 	Now       time.Time
-	Delivered time.Duration                                     // then of a delivery that got through no more is kept than whom it reached
+	Delivered time.Duration                                     // then of a delivery that got through no more is kept than its recipients
 	Jobs      time.Duration                                     // then a job goes with its deliveries, unless any of them is tried again
 	Parked    time.Duration                                     // then a delivery is given up whose host is inactive
 	Lasting   time.Duration                                     // the same, of the types that take something back
@@ -59,7 +59,7 @@ func lapseDeliveries(ctx context.Context, t *Tx, p Pruning, at reached) (did Pru
 	return Pruned{Lapsed: len(rows)}, next, nil
 }
 
-// shrinkDeliveries keeps of what got through long ago only whom it reached, in its job.
+// shrinkDeliveries keeps of deliveries that got through long ago only the recipients, in their job.
 func shrinkDeliveries(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
 	var last int64
 	err = t.row(ctx, "shrink deliveries", `

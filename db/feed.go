@@ -74,7 +74,7 @@ func (t *Tx) ActivityItem(ctx context.Context, id uuid.UUID, requests bool) (*Fe
 }
 
 // notifications are the activities that tell the user something: what others do to the user or to something of the
-// user's, and every Accept; but nothing of whom the user blocks. Create counts when it names the user or answers one of
+// user's, and every Accept; but nothing of actors that the user blocks. Create counts when it names the user or answers one of
 // the user's objects. $4 is the user's actor, $5 what the ids of the user's objects begin with, $6 the types whose objects are in no feed.
 var notifications = `a.direction = 'inbound' AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')
 	AND NOT ` + isRequest + ` AND NOT coalesce(a.raw -> 'object' -> 'type' ?| $6, false) AND NOT coalesce(o.raw -> 'type' ?| $6, false)

@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Group is a set of actors whom the user addresses together.
+// Group is a set of actors that the user addresses together.
 type Group struct {
 	ID       uuid.UUID
 	Name     string
@@ -38,7 +38,7 @@ func (t *Tx) AddGroup(ctx context.Context, g Group, now time.Time) error {
 	return err
 }
 
-// RemoveGroup removes a group. What was written to it is from then on for nobody but those whom it names.
+// RemoveGroup removes a group. From then on a post to the group is for nobody but the actors that the post names.
 func (t *Tx) RemoveGroup(ctx context.Context, id uuid.UUID) error {
 	_, err := t.execBeside(ctx, "remove group", `DELETE FROM groups WHERE id = $1`, id)
 	return err
@@ -127,7 +127,7 @@ func (t *Tx) StillMembers(ctx context.Context, recipients []Unnamed) ([]Unnamed,
 		ORDER BY a.uri, g.uri`, groups, actors)
 }
 
-// AddUnnamed remembers by which groups an object of the user's is for whom.
+// AddUnnamed stores the recipients that groups give an object of the user's.
 func (t *Tx) AddUnnamed(ctx context.Context, object vocab.ID, recipients []Unnamed) error {
 	if len(recipients) == 0 {
 		return nil
@@ -141,7 +141,7 @@ func (t *Tx) AddUnnamed(ctx context.Context, object vocab.ID, recipients []Unnam
 	return err
 }
 
-// Unnamed returns whom an object of the user's is for by a group.
+// Unnamed returns the recipients that groups gave an object of the user's.
 func (t *Tx) Unnamed(ctx context.Context, object vocab.ID) ([]Unnamed, error) {
 	return collect[Unnamed](ctx, t, "read recipients", `SELECT u.group_uri, a.uri, a.inbox,
 			EXISTS (SELECT FROM groups g JOIN group_members m ON m.group_id = g.id WHERE g.uri = u.group_uri AND m.actor_uri = a.uri)

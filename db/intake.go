@@ -19,7 +19,7 @@ type Intake struct {
 	ReceivedAt time.Time        // zero for now
 	Raw        []byte           // the activity as it came
 	Fetched    []byte           // what its handler needs from other servers: a JSON object, by id
-	Recipients []vocab.Username // those whom the writers of this process drive
+	Recipients []vocab.Username // those that the writers of this process drive
 	Waiting    []vocab.Username // those who cannot take it now
 	Named      []vocab.Username // those of both whose own inbox it came to, or who are addressed
 	Forwarders []vocab.ID       // who sent it, when that is not its actor
@@ -154,7 +154,7 @@ func (c *Cluster) TakeOver(ctx context.Context) (int, error) {
 	return c.release(ctx, `recipients <> '{}' ORDER BY seq FOR UPDATE`)
 }
 
-// Release makes rows wait for those whom no writer drives any more, which are all their recipients.
+// Release makes rows wait for the users that no writer drives any more: all the recipients of the rows.
 func (c *Cluster) Release(ctx context.Context, seqs []int64) error {
 	_, err := c.release(ctx, `recipients <> '{}' AND seq = ANY($2) ORDER BY seq FOR UPDATE`, seqs)
 	return err
@@ -190,7 +190,7 @@ func (c *Cluster) HeldIntake(ctx context.Context, age time.Duration, after int64
 	return held, storeFault("read the intake journal", err)
 }
 
-// ParkedUsers returns the users for whom something waits.
+// ParkedUsers returns the users that something waits for.
 func (c *Cluster) ParkedUsers(ctx context.Context) ([]vocab.Username, error) {
 	rows, err := c.instance.Query(ctx, `SELECT username FROM users u WHERE EXISTS (SELECT FROM intake_waiting w WHERE w.username = u.username) ORDER BY username`)
 	if err != nil {

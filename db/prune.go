@@ -192,7 +192,7 @@ func answered(uri string) string {
 	return `EXISTS (SELECT FROM objects c WHERE c.raw ->> 'inReplyTo' = ` + uri + `)`
 }
 
-// shown holds for the uri of an object that an actor shows first whom the user follows. After the follow nobody tells what
+// shown holds for the uri of an object that a followed actor shows first. After the follow nobody tells what
 // becomes of a pin, and it keeps nothing here.
 func shown(uri string) string {
 	return `EXISTS (SELECT FROM pins p JOIN relationships r ON r.actor_uri = p.actor_uri AND r.type = 'following' AND r.status = 'accepted'

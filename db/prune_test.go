@@ -18,7 +18,7 @@ import (
 
 const (
 	aliceID vocab.ID = "https://here.example/users/alice"
-	dave    vocab.ID = "https://peer.example/users/dave" // of whom alice has a copy
+	dave    vocab.ID = "https://peer.example/users/dave" // alice has a copy of him
 	old              = 200 * 24 * time.Hour
 )
 
@@ -167,7 +167,7 @@ func TestPruneRemovesWhatIsOldAndNobodysBusiness(t *testing.T) {
 			h.posts(old, dave, "1", map[string]any{"to": dave + "/followers"})
 		}, 1},
 		{"one for followers of somebody unknown, which may be private", func(h *history) { h.posts(old, bob, "1", map[string]any{"to": bob + "/followers"}) }, 1},
-		{"a private one that hides whom it was for", func(h *history) { h.posts(old, bob, "1", map[string]any{"to": nil}) }, 1},
+		{"a private one that hides its recipients", func(h *history) { h.posts(old, bob, "1", map[string]any{"to": nil}) }, 1},
 		{"one that names somebody whose name begins as hers", func(h *history) { h.posts(old, bob, "1", map[string]any{"cc": aliceID + "2"}) }, 1},
 		{"what alice likes", func(h *history) {
 			h.posts(old, bob, "1", nil)
@@ -202,12 +202,12 @@ func TestPruneRemovesWhatIsOldAndNobodysBusiness(t *testing.T) {
 			h.stored(old, bob+"/1", map[string]any{"id": bob + "/1", "type": "Note", "attributedTo": bob, "to": vocab.Public})
 			h.arrives(time.Hour, "Announce", carol, carol+"/boost", bob+"/1", nil)
 		}, 0},
-		{"what its author shows first, whom alice follows", func(h *history) {
+		{"what a followed author shows first", func(h *history) {
 			h.follows(bob)
 			h.posts(old, bob, "1", nil)
 			h.pins(bob, "1")
 		}, 0},
-		{"what its author shows first, whom alice does not follow any more", func(h *history) {
+		{"what an author that alice does not follow any more shows first", func(h *history) {
 			h.posts(old, bob, "1", nil)
 			h.pins(bob, "1")
 		}, 1},

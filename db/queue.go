@@ -37,8 +37,8 @@ type grant struct {
 	err     error
 }
 
-// arrive puts who comes into the queue, and serves at once whom that can be. What cannot be had is refused: it would be
-// no better after the wait.
+// arrive puts a waiter into the queue, and serves at once the waiters that can be served. A connection that cannot be had
+// is refused: the wait would change nothing.
 func (c *conns) arrive(class Class, database string, mayOpen func() bool) (*waiter, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The styles of relays (FEP-ae0c): whom the Follow is of, and in which form posts are sent to them.
+// The styles of relays (FEP-ae0c): the object of the Follow, and in which form posts are sent to them.
 const (
 	RelayMastodon = "mastodon" // follows everybody; takes activities as they are
 	RelayLitePub  = "litepub"  // follows the relay's actor; takes an Announce by the instance actor

@@ -383,7 +383,7 @@ func TestOneUserIsRestoredBesideTheOthers(t *testing.T) {
 	}
 }
 
-func TestAUserWhomTheInstanceDoesNotKnowIsRestored(t *testing.T) {
+func TestAUserUnknownToTheInstanceIsRestored(t *testing.T) {
 	t.Parallel()
 	from, fromCfg := named(t)
 	alice := dbtest.User(t, from, "alice")

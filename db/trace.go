@@ -21,8 +21,8 @@ type Trace struct {
 	DeletedAt  *time.Time // it is remembered as deleted
 	Poison     *TracedPoison
 	Jobs       []TracedJob
-	Follows    []vocab.ID // actors on the server that issued the id whom the user follows, or asked to
-	Blocks     []vocab.ID // and those whom the user blocks
+	Follows    []vocab.ID // actors of the server that issued the id that the user follows, or asked to
+	Blocks     []vocab.ID // and those that the user blocks
 }
 
 // TracedActivity is a stored activity.
@@ -120,7 +120,7 @@ func within(id vocab.ID) (from, to string) {
 	return origin + "/", origin + "0" // what comes after the slash
 }
 
-// AcquaintedWithServer returns the users, deleted ones too, whom any actor on the server that issued the id may concern: nobody
+// AcquaintedWithServer returns the users, deleted ones too, that any actor on the server that issued the id may concern: nobody
 // else has anything that was issued there.
 func (c *Cluster) AcquaintedWithServer(ctx context.Context, id vocab.ID) ([]vocab.Username, error) {
 	from, to := within(id)

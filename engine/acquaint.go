@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Acquainting says for whom acquaintances are made again.
+// Acquainting says for which users acquaintances are made again.
 type Acquainting struct {
 	Users    []vocab.Username    // nobody named: everybody
 	DryRun   bool                // only count
@@ -30,7 +30,7 @@ type AcquaintReport struct {
 // AcquaintedUser counts the acquaintances of one user.
 type AcquaintedUser struct {
 	User        vocab.Username `json:"user"`
-	Known       int            `json:"known"`       // actors of whom anything is in the user's database
+	Known       int            `json:"known"`       // actors that have anything in the user's database
 	Added       int            `json:"added"`       // that were missing, or did not say that the user may follow the actor
 	Superfluous int            `json:"superfluous"` // that nothing in the user's database asks for, or that say too much
 	Error       string         `json:"error,omitempty"`

@@ -40,7 +40,7 @@ func TestAcquaintancesAreMadeAgainByTheCommandLine(t *testing.T) {
 	acquaint(1, 1, false, "--all", "--dry-run")
 	acquaint(0, 1, false, "bob")
 	acquaint(1, 1, false, "--all")
-	create, _ := bob.Post(t, map[string]any{"content": "to whom I am acquainted with"})
+	create, _ := bob.Post(t, map[string]any{"content": "to my acquaintances"})
 	alice.Await(t, "main", create, func(i enginetest.Item) bool { return i.ActivityURI == create })
 
 	home.Stop(t)

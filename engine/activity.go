@@ -17,7 +17,7 @@ type ActivityTrace struct {
 	Actor   vocab.ID    `json:"actor,omitempty"` // who sent or wrote it, when anybody here has it
 	Local   bool        `json:"local"`           // the id was given here
 	Blocked bool        `json:"blocked"`         // the policy refuses the server that gave it
-	Users   []UserTrace `json:"users"`           // whom it may concern
+	Users   []UserTrace `json:"users"`           // those that it may concern
 	Known   bool        `json:"known"`           // something is known of it
 	Ignored *Ignored    `json:"ignored,omitempty"`
 }
@@ -95,8 +95,8 @@ type TracedDelivery struct {
 	Error      string     `json:"error,omitempty"`
 }
 
-// ShowActivity tells what became of an activity or object for the users whom it may concern: the one whose id it is under,
-// those who are acquainted with anybody on the server that gave the id, and those for whom it waits. Nobody else has
+// ShowActivity tells what became of an activity or object for the users that it may concern: the one whose id it is under,
+// those who are acquainted with anybody on the server that gave the id, and those that it waits for. Nobody else has
 // anything of that server, so no other database is opened. With a user, only that one is looked at. The fault is Invalid
 // for what is no id, NoUser when there is no such user.
 func (e *Engine) ShowActivity(ctx context.Context, uri string, only vocab.Username) (ActivityTrace, error) {

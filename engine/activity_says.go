@@ -101,7 +101,7 @@ var conclusions = []struct {
 		return "It did not come to the user: the one whose id it is under has no such thing, it was not meant for this user, or this user blocks that one."
 	}},
 	{TraceNever, func(s sight) bool { return len(s.Blocks) > 0 }, func(s sight) string {
-		return fmt.Sprintf("It is not here, and leaves no trace if it is of %s, whom the user blocks: nothing is kept of who is blocked. Sent again after an Unblock, it is taken.", someOf(s.Blocks))
+		return fmt.Sprintf("It is not here, and leaves no trace if it is of %s, blocked by the user: nothing is kept of who is blocked. Sent again after an Unblock, it is taken.", someOf(s.Blocks))
 	}},
 	{TraceNever, func(s sight) bool { return len(s.Follows) == 0 }, func(sight) string {
 		return "It never came, or did not concern the user, who follows nobody on that server: only what names or answers the user is taken from there."

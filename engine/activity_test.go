@@ -88,7 +88,7 @@ func TestActivityShowTellsWhatBecameOfIt(t *testing.T) {
 		return len(bob.Column(t, `SELECT 1 FROM deliveries WHERE status = 'pending'`)) == 0
 	})
 	if s := show(66, map[string]string{"dave": engine.TraceNever}, unseen, "--user", "dave"); len(s.Users) != 1 || !slices.Equal(s.Users[0].Blocks, []string{bob.ID}) {
-		t.Errorf("activity show tells %+v, want whom dave blocks", s)
+		t.Errorf("activity show tells %+v, want bob, blocked by dave", s)
 	}
 
 	alice.Column(t, `UPDATE schema_migrations SET dirty = true RETURNING ''`)

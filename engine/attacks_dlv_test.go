@@ -410,7 +410,7 @@ var deliveryAttacks = []attack{
 			s.Errorf("%d requests at once", most)
 		}
 	}, asks: 1},
-	{id: "DLV-13", sends: "one shared delivery that shows who else got it", happens: "each gets the same bytes in the own inbox, with those in it whom the author named, and no `bto` or `bcc`", changes: true, asks: 1, play: func(s *siege) {
+	{id: "DLV-13", sends: "one shared delivery that shows who else got it", happens: "each gets the same bytes in the own inbox, with those in it that the author named, and no `bto` or `bcc`", changes: true, asks: 1, play: func(s *siege) {
 		h, other := s.against(answers(http.StatusAccepted)), s.against(answers(http.StatusAccepted))
 		create, _ := s.alice.Post(s, map[string]any{"content": "for you", "visibility": "direct", "to": []any{string(h.ID), string(other.ID)}})
 		hidden := s.alice.Try(s, "CreateNote", map[string]any{"content": "for you", "visibility": "direct", "to": []any{string(h.ID)}, "bcc": []any{string(other.ID)}, "bto": []any{string(other.ID)}})

@@ -42,7 +42,7 @@ func (s *siege) dropped(a *peertest.Actor, activity vocab.Doc) {
 	s.everywhere(a, activity, http.StatusAccepted)
 }
 
-// untouched wants do to leave every database as it is, but for who may know whom, which may say too much.
+// untouched wants do to leave every database as it is, but for who may know which actors, which may say too much.
 func (s *siege) untouched(do func()) {
 	s.Helper()
 	s.settle()
@@ -56,7 +56,7 @@ func (s *siege) untouched(do func()) {
 	}
 }
 
-// guest is somebody new on a peer whom alice has heard of.
+// guest is somebody new on a peer, known to alice.
 func (s *siege) guest(p *peertest.Peer, name string) *peertest.Actor {
 	s.Helper()
 	a := p.Actor("/users/" + strings.ToLower(s.row.id) + "-" + name)
@@ -387,7 +387,7 @@ var originAttacks = []attack{
 			}
 		})
 	}},
-	{id: "ORG-12", sends: "an Accept of alice's Follow of somebody else, of a Follow that she never sent, or of a made-up one with an id of hers", happens: "202 and it is dropped: only whom she asked can answer", asks: 3, changes: true, play: func(s *siege) {
+	{id: "ORG-12", sends: "an Accept of alice's Follow of somebody else, of a Follow that she never sent, or of a made-up one with an id of hers", happens: "202 and it is dropped: only an actor that she asked can answer", asks: 3, changes: true, play: func(s *siege) {
 		dave, erin := s.guest(s.q, "dave"), s.guest(s.q, "erin")
 		asked := s.wants(erin)
 		follow := func(id any, of string) vocab.Doc {
@@ -687,7 +687,7 @@ var originAttacks = []attack{
 		}
 	}},
 	{id: "ORG-27", sends: "a forged stamp for a quote, one for another post, one that was taken back", later: "quotes"},
-	{id: "ORG-28", sends: "what somebody whom alice blocks does: by itself, boosted by another, passed on in another's name", happens: "202 and it is dropped, or 401; no event tells of it", asks: 11, changes: true, play: func(s *siege) {
+	{id: "ORG-28", sends: "what an actor that alice blocks does: by itself, boosted by another, passed on in another's name", happens: "202 and it is dropped, or 401; no event tells of it", asks: 11, changes: true, play: func(s *siege) {
 		mean, dave := s.guest(s.p, "mean"), s.guest(s.q, "dave")
 		s.follows(dave)
 		s.alice.Do(s, "Block", map[string]any{"actorUri": string(mean.ID)})

@@ -81,7 +81,7 @@ var privacyAttacks = []attack{
 				}
 			}
 			if got := s.get(s.carol, url); got.Status != http.StatusOK {
-				s.Errorf("whom it is for was answered %d", got.Status)
+				s.Errorf("a recipient was answered %d", got.Status)
 			}
 		}
 	}},
@@ -256,7 +256,7 @@ var privacyAttacks = []attack{
 			}
 		}
 		if got := s.get(s.carol, note); got.Status != http.StatusGone || bytes.Contains(got.Body, []byte("soon gone")) {
-			s.Errorf("whom it was for was answered %d %s", got.Status, got.Body)
+			s.Errorf("a recipient was answered %d %s", got.Status, got.Body)
 		}
 	}},
 	{id: "PRV-14", sends: "a Follow that is not approved yet, and a request for what followers may read", happens: "404, and nothing is delivered: pending is not following", changes: true, asks: 6, play: func(s *siege) {

@@ -252,7 +252,7 @@ func (s *siege) pages(path string, next func(page vocab.Doc) string) string {
 	return all.String()
 }
 
-var see05 = attack{id: "SEE-05", sends: "a reply to a post of alice's, for her followers and not for everybody, by somebody whom she does not follow", happens: "it is forwarded and stands in the thread, here and elsewhere (ActivityPub 7.1.2); the same words about nothing of hers are a letter of a stranger, and are not", changes: true, asks: 8, play: func(s *siege) {
+var see05 = attack{id: "SEE-05", sends: "a reply to a post of alice's, for her followers and not for everybody, by somebody that she does not follow", happens: "it is forwarded and stands in the thread, here and elsewhere (ActivityPub 7.1.2); the same words about nothing of hers are a letter of a stranger, and are not", changes: true, asks: 8, play: func(s *siege) {
 	create, post := s.alice.Post(s, map[string]any{"content": "and you?", "visibility": "public"})
 	s.bob.Await(s, "main", "alice's post", func(i enginetest.Item) bool { return i.ActivityURI == create })
 	to := vocab.Doc{"to": []any{s.alice.ID, s.alice.ID + "/followers"}}

@@ -147,7 +147,7 @@ func (t *taking) instance(ctx context.Context, to io.Writer) error {
 	return t.files(nobody)
 }
 
-// begin finds out whom the backup is of, and says so.
+// begin finds out which users the backup is of, and says so.
 func (t *taking) begin(ctx context.Context, s *db.Snapshot, to io.Writer) error {
 	all, err := s.Users(ctx)
 	if err != nil {

@@ -44,7 +44,7 @@ type Config struct {
 		AllowAddresses []netip.Prefix // addresses beyond the public internet that may be contacted, at any port
 		AllowHTTP      bool           // peers without TLS, and a public_url without it
 		Mode           string         // open: all but blocked domains; allowlist: only allowed domains; paused: nobody, for now
-		SecureMode     bool           // show users, what they wrote and whom they know only to who signs; so does the mode allowlist
+		SecureMode     bool           // show users, what they wrote and who they know only to who signs; so does the mode allowlist
 		DeliverBlocks  bool           // tell an actor that a user blocks it
 		SignatureFirst string         // dialect of the first knock at an unknown host: rfc9421 or cavage
 		PageSize       int            // items in a page of a collection: 1 to 100

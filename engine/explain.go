@@ -36,7 +36,7 @@ type Explanation struct {
 	URL        string               `json:"url"` // as it must be signed here
 	Host       string               `json:"host"`
 	At         time.Time            `json:"at"`
-	Actor      vocab.ID             `json:"actor,omitempty"` // whom the body says it is from
+	Actor      vocab.ID             `json:"actor,omitempty"` // the actor in the body
 	BodyBytes  int                  `json:"body_bytes"`
 	Checks     []ExplainedCheck     `json:"checks"` // of the request as a whole
 	Signatures []ExplainedSignature `json:"signatures"`

@@ -37,7 +37,7 @@ func TestAFloodForOneUserWhoseDatabaseIsAway(t *testing.T) {
 	f.play(t, f.users[0].ID+"/inbox")
 }
 
-// The same for many users at once, each of whom gets everything. LIGHTWEB_FLOOD_USERS says how many users, 10 unless it
+// The same for many users at once, where each user gets everything. LIGHTWEB_FLOOD_USERS says how many users, 10 unless it
 // says otherwise, and LIGHTWEB_FLOOD_EACH how many activities for each, 200.
 func TestAFloodForManyUsersWhoseDatabasesAreAway(t *testing.T) {
 	t.Parallel()

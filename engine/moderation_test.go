@@ -44,7 +44,7 @@ func blockBetweenEngines(t *testing.T, a, b *enginetest.Instance) {
 	awaitFollows(t, troll, "following rejected")
 	for _, feed := range []string{"main", "notifications"} {
 		if items := alice.Feed(t, feed); slices.ContainsFunc(items, func(i enginetest.Item) bool { return i.ActorURI == troll.ID }) {
-			t.Errorf("%s still shows whom she blocks", feed)
+			t.Errorf("%s still shows the actor that she blocks", feed)
 		}
 	}
 	if got := troll.Column(t, `SELECT count(*) FROM activities WHERE type = 'Block'`); got[0] != "0" {
@@ -57,10 +57,10 @@ func blockBetweenEngines(t *testing.T, a, b *enginetest.Instance) {
 	reply, _ := troll.Post(t, map[string]any{"content": "why?", "to": []string{alice.ID}})
 	delivered(t, troll, reply, false)
 	if got := alice.Events(t, 0); len(got) != events {
-		t.Errorf("%d events of whom she blocks, want none", len(got)-events)
+		t.Errorf("%d events of an actor that she blocks, want none", len(got)-events)
 	}
 	if got := alice.Try(t, "Follow", map[string]any{"actorUri": troll.ID}); got.Status != http.StatusConflict {
-		t.Errorf("following whom she blocks was answered %d, want 409", got.Status)
+		t.Errorf("following an actor that she blocks was answered %d, want 409", got.Status)
 	}
 
 	alice.Do(t, "Unblock", map[string]any{"actorUri": troll.ID})

@@ -91,7 +91,7 @@ func (s *siege) blockedDomain() {
 	}
 	after := boost("after")
 	s.accepted(s.post(s.mallory, s.alice.ID+"/inbox", after))
-	for _, action := range []string{"Follow", "Block"} { // whom she cannot talk to she may still block
+	for _, action := range []string{"Follow", "Block"} { // an actor that she cannot talk to she may still block
 		want := map[string]int{"Follow": http.StatusForbidden, "Block": http.StatusCreated}[action]
 		if got := s.alice.Try(s, action, map[string]any{"actorUri": string(s.carol.ID) + "-other"}); got.Status != want {
 			s.Errorf("%s of somebody there is answered %d %s, want %d", action, got.Status, got.Body, want)
@@ -123,7 +123,7 @@ func (s *siege) suspendedActor() {
 	post := s.create(s.carol, "post")
 	s.accepted(s.post(s.carol, s.home.URL+"/inbox", post))
 	if c := s.change("actor", "suspend", string(s.carol.ID), "--comment", "rude"); !slices.Equal(c.Changed, []string{string(s.carol.ID)}) || len(c.Unconfirmed) != 0 || c.Users != 1 || c.Following != 1 {
-		s.Errorf("suspend reports %+v, want carol, whom alice follows", c)
+		s.Errorf("suspend reports %+v, want carol, followed by alice", c)
 	}
 	s.becomes(s.carol, http.StatusForbidden)
 	s.becomes(dave, http.StatusAccepted)

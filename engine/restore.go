@@ -100,7 +100,7 @@ type writing struct {
 	data []byte
 }
 
-// fits refuses a backup that is not of this instance, or not of whom it is to be.
+// fits refuses a backup that is not of this instance, or not of the user that is to be restored.
 func (p *puttingBack) fits() error {
 	m := p.archive.Manifest
 	if m.PublicURL != p.e.cfg.PublicURL {

@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// SuspendedActor is an actor whom this server does not hear.
+// SuspendedActor is an actor that this server does not hear.
 type SuspendedActor struct {
 	ID      vocab.ID `json:"id"`
 	Handle  string   `json:"handle,omitempty"` // when it was ever confirmed

@@ -35,7 +35,7 @@ func drift(t *testing.T, home, away *enginetest.Instance) {
 		}
 	}
 
-	note := map[string]any{"content": "to whom it may concern", "visibility": "followers"}
+	note := map[string]any{"content": "to my followers", "visibility": "followers"}
 	author.Do(t, "CreateNote", note)
 	enginetest.Eventually(t, "the forgotten one follows no more", func() bool { return followStatus(t, forgotten, author) == "" })
 	enginetest.Eventually(t, "the author has one follower", func() bool {
@@ -66,7 +66,7 @@ func drift(t *testing.T, home, away *enginetest.Instance) {
 }
 
 // followStatus returns the state of u's follow of somebody, empty when there is none.
-func followStatus(t *testing.T, u, whom *enginetest.User) string {
+func followStatus(t *testing.T, u, followed *enginetest.User) string {
 	t.Helper()
-	return strings.Join(u.Column(t, `SELECT status FROM relationships WHERE type = 'following' AND actor_uri = $1`, whom.ID), ",")
+	return strings.Join(u.Column(t, `SELECT status FROM relationships WHERE type = 'following' AND actor_uri = $1`, followed.ID), ",")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// account is whom PostgreSQL runs as: the user of this process, except for root, whom PostgreSQL refuses.
+// account is the system user that PostgreSQL runs as: that of this process, except for root, which PostgreSQL refuses.
 type account struct {
 	name     string
 	uid, gid int

@@ -75,7 +75,7 @@ func TestActorsOfNobodyAreInMemoryAlone(t *testing.T) {
 }
 
 // What users of this server ask for is stored, also when it is in memory for a stranger.
-func TestActorsWhomUsersAskForAreStored(t *testing.T) {
+func TestActorsThatUsersAskForAreStored(t *testing.T) {
 	t.Parallel()
 	n, p := newNode(t, settings{}), newPeer(t)
 	p.show("/users/bob", p.person(t, "bob", 0))

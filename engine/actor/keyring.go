@@ -179,7 +179,7 @@ func unusable(u vocab.Username, dir string, err error) *fault.Error {
 	}
 	if errors.Is(err, fs.ErrNotExist) && !u.IsZero() {
 		return fault.Wrap(fault.NoUser, fmt.Sprintf("there are no keys of a user %q", u), err).
-			WithHint("restore " + dir + " from a backup: peers know these keys; 'lightweb user create' only finishes a user whom it began")
+			WithHint("restore " + dir + " from a backup: peers know these keys; 'lightweb user create' only finishes a user that it began")
 	}
 	return fault.Wrap(fault.Config, "the keys cannot be read", err).WithHint("restore the readable files of " + dir + " from a backup: peers know these keys")
 }

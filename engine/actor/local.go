@@ -51,7 +51,7 @@ func (l *Local) Outbox(u vocab.Username) vocab.ID { return l.ID(u) + "/outbox" }
 // Followers returns the collection of those who follow u.
 func (l *Local) Followers(u vocab.Username) vocab.ID { return l.ID(u) + "/followers" }
 
-// Following returns the collection of those whom u follows.
+// Following returns the collection of the actors that u follows.
 func (l *Local) Following(u vocab.Username) vocab.ID { return l.ID(u) + "/following" }
 
 // Groups is what the ids of u's groups begin with. There is nothing behind them: groups are shown to nobody.

@@ -108,8 +108,8 @@ func weight(a *db.RemoteActor) int {
 
 // Resolve returns the actor of that id: from here, from memory, as it is stored, or from its own server. A copy that is
 // too old is used all the same when the server does not answer. The fault is Gone once the server, or the actor itself,
-// has said so, until the server shows the actor again: it is asked as often as of the living. It is Forbidden for whom
-// the policy refuses.
+// has said so, until the server shows the actor again: it is asked as often as of the living. It is Forbidden for an
+// actor that the policy refuses.
 func (r *Resolver) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return r.resolve(ctx, id, r.TTL)
 }

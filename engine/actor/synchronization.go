@@ -21,7 +21,7 @@ func (l *Local) Synchronization(u vocab.Username, digest vocab.FollowersDigest) 
 	return vocab.Synchronization{Collection: l.Followers(u), URL: l.FollowersAt(u), Digest: digest}
 }
 
-// FollowersHere fetches, as the instance actor, the list of those whom a server takes for followers of an actor of its
+// FollowersHere fetches, as the instance actor, the list of those that a server takes for followers of an actor of its
 // own: up to vocab.MaxSynchronized ids in at most 1 MiB, each once and of whatever server. The fault is Protocol for
 // anything but a whole collection in one document.
 func (r *Resolver) FollowersHere(ctx context.Context, url vocab.ID) ([]vocab.ID, error) {

@@ -38,12 +38,12 @@ func (v *Verifier) Claims(req *http.Request, body []byte) ([]signature.Claim, er
 	return signature.Parse(req, body, signature.Options{Origin: v.origin, Now: v.now()})
 }
 
-// Admits refuses an actor from whom nothing is taken, before anything is fetched: it is one of ours, or blocked.
+// Admits refuses an actor from which nothing is taken, before anything is fetched: it is one of ours, or blocked.
 func (v *Verifier) Admits(actor vocab.ID) error {
 	return signature.First(&sender{v, actor}, senderChecks)
 }
 
-// sender is whom a request says to be from.
+// sender is the actor that a request says to be from.
 type sender struct {
 	*Verifier
 	id vocab.ID

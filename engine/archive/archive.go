@@ -32,7 +32,7 @@ type Manifest struct {
 	Users     []User    `json:"users"`
 }
 
-// User is a user of whom an archive holds something.
+// User is a user with something in an archive.
 type User struct {
 	Name          vocab.Username `json:"user"`
 	State         string         `json:"state"`

@@ -145,7 +145,7 @@ func render() string {
 	section(&b, "What is a private message of a stranger", append([]string{"for"}, Strangers...), func(c Case) []string {
 		return append([]string{c.Name}, words(c.Letter)...)
 	})
-	b.WriteString("## Who gets new words\n\nAn edit is for those whom it addresses. Others keep what they have.\n\n")
+	b.WriteString("## Who gets new words\n\nAn edit is for the recipients that it addresses. Others keep what they have.\n\n")
 	row(&b, append([]string{"was for", "is for"}, Holders...))
 	line(&b, 2+len(Holders))
 	for _, e := range Edits {

@@ -120,7 +120,7 @@ func (l InboxLoad) measure(ctx context.Context, i *instance, users []user, a *ac
 	return m, nil
 }
 
-// author makes a remote actor whom all users follow, on a peer of its own.
+// author makes a remote actor that all users follow, on a peer of its own.
 func (i *instance) author(ctx context.Context, users []user, key string) (*peer, *actor, error) {
 	k, err := newKeys(key)
 	if err != nil {

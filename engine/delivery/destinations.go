@@ -37,8 +37,8 @@ func Destinations(followers, named []db.Destination, owner func(vocab.ID) (vocab
 	return out.list
 }
 
-// Permitted returns nil when the gate lets an activity go to an inbox on host: for somebody at least whom it is meant for,
-// where that is known.
+// Permitted returns nil when the gate lets an activity go to an inbox on host: for at least one of
+// its targets, where they are known.
 func Permitted(g Gate, host string, targets []vocab.ID) error {
 	err := g.Check(host)
 	if err != nil {

@@ -38,7 +38,7 @@ type taken struct {
 type ended struct {
 	delivery db.Delivery
 	outcome  db.Outcome
-	gone     []vocab.ID // targets with whom it is over
+	gone     []vocab.ID // targets that are gone for good
 }
 
 // queue is the deliveries in the users' databases.

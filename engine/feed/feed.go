@@ -57,7 +57,7 @@ type Reader struct {
 	profiles Profiles
 }
 
-// New returns a reader of the feeds in store. What comes from an actor whom gate refuses, and what others pass on of such
+// New returns a reader of the feeds in store. What comes from an actor that gate refuses, and what others pass on of such
 // an actor's, stays there and is not shown.
 func New(store Store, local Local, gate Gate, profiles Profiles) *Reader {
 	return &Reader{store, local, gate, profiles}

@@ -75,8 +75,8 @@ func answered(status string) func(context.Context, Tx, *Received) error {
 	}
 }
 
-// answers tells whether the object is the Follow that made rel: by its id, or, where servers leave that out, by who
-// follows whom.
+// answers tells whether the object is the Follow that made rel: by its id, or, where servers leave that out, by its
+// actor and object.
 func answers(r *Received, rel *db.Relationship) bool {
 	o := r.Activity.Object
 	if o.ID != "" {

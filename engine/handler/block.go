@@ -46,7 +46,7 @@ func block(local *actor.Local) Handler {
 	}
 }
 
-// part ends the follows between the user and an actor, and tells the actor, to whom a Block need not be shown.
+// part ends the follows between the user and an actor, and tells the actor, which need not be shown a Block.
 func part(ctx context.Context, tx Tx, local *actor.Local, s *Sent) error {
 	out := sender{tx: tx, local: local, user: s.User, now: s.Now}
 	following, err := tx.Relationship(ctx, db.Following, s.Target.ID)

@@ -68,7 +68,7 @@ func TestUndoOfBlock(t *testing.T) {
 }
 
 // Whatever a blocked actor sends, nothing of it is seen; what it takes away is taken away all the same.
-func TestWhomAliceBlocks(t *testing.T) {
+func TestBlockedActorsAreNotHeard(t *testing.T) {
 	announce := `{"id":"p:/boosts/1","type":"Announce","actor":"p:/carol",` + toAll + `,"object":"q:/notes/1"}`
 	evesNote := func(s *peertest.Scene) {
 		s.Serve("q:/notes/1", `{"id":"q:/notes/1","type":"Note","attributedTo":"q:/eve",`+toAll+`}`)
@@ -85,7 +85,7 @@ func TestWhomAliceBlocks(t *testing.T) {
 			s.Act("p:/carol", `{"id":"us:/alice/activities/u","type":"Undo","actor":"us:/alice","object":`+aliceFollows+`}`)
 		}, shutOut), inbox: "us:/inbox", body: `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol","object":"p:/notes/1"}`, want: []string{
 			"- object p:/notes/1 Note hi", "+ object p:/notes/1 Tombstone", "+ tombstones 1"}},
-		{name: "Announce by a friend of what eve wrote, whom she blocks", given: both(follows, evesNote, func(s *peertest.Scene) {
+		{name: "Announce by a friend of what eve, blocked by her, wrote", given: both(follows, evesNote, func(s *peertest.Scene) {
 			s.Act("q:/eve", strings.ReplaceAll(blocks, "p:/carol", "q:/eve"))
 		}), inbox: "us:/inbox", body: announce},
 		{name: "Follow after she took it back", given: both(shutOut, func(s *peertest.Scene) {

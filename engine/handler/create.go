@@ -175,7 +175,7 @@ func Stored(o *vocab.Object, now time.Time) db.Object {
 	return row
 }
 
-// appear gives a received activity its place in the feed of a user whom it reached. Others it only concerns: they see it
+// appear gives a received activity its place in the feed of a user that it reached. Others it only concerns: they see it
 // among their notifications.
 func appear(ctx context.Context, tx Tx, r *Received) error {
 	switch {

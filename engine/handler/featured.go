@@ -52,7 +52,7 @@ func isFeatured(r *Received, target vocab.ID) bool {
 	return r.Actor.Featured != "" && target.Same(r.Actor.Featured)
 }
 
-// collected does what a change of the featured collection does. Changes of other collections are kept by whom they reach.
+// collected does what a change of the featured collection does. Changes of other collections are kept by the users that they reach.
 func collected(featured func(context.Context, Tx, *Received) error) func(context.Context, Tx, *Received) error {
 	return func(ctx context.Context, tx Tx, r *Received) error {
 		switch {

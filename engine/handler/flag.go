@@ -7,7 +7,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// flag: somebody reports users or their objects to the operator, for whom Receive keeps it. It is nothing to any user,
+// flag: somebody reports users or their objects to the operator, and Receive keeps it. It is nothing to any user,
 // least of all to the one who is reported.
 func flag() Handler {
 	return Handler{

@@ -50,7 +50,7 @@ func Moved(old, now *vocab.Actor) bool {
 }
 
 // swap lets the user follow the new account in place of the old one, which it replaces in groups too. The old one's server
-// gets an Undo, as Mastodon sends it: it would go on delivering to a follower who is none. Whom the user has asked to
+// gets an Undo, as Mastodon sends it: it would go on delivering to a follower who is none. An actor that the user has asked to
 // follow before is not asked again, whatever was answered.
 func swap(ctx context.Context, out sender, rel *db.Relationship, old, now *vocab.Actor) error {
 	if err := unfollow(ctx, out, rel, old); err != nil {

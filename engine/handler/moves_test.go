@@ -147,7 +147,7 @@ func TestAMoveWhoseTargetDoesNotAnswerComesAgain(t *testing.T) {
 		t.Errorf("she follows %q, want the new account", got)
 	}
 	if got, err := s.Store.Acquainted(t.Context(), s.ID("q:/carol"), true); err != nil || len(got) != 1 {
-		t.Errorf("whom the new account may concern: %v, %v; want alice", got, err)
+		t.Errorf("users that the new account may concern: %v, %v; want alice", got, err)
 	}
 }
 

@@ -97,11 +97,11 @@ func TestUpdate(t *testing.T) {
 			"+ event update.received p:/updates/1 p:/notes/1 by contact p:/carol"},
 			forged: strings.ReplaceAll(`{"id":"p:/updates/2","type":"Update","actor":"p:/carol","object":`+newer+`}`, "p:/carol", "p:/dave")},
 		{name: "of a post for somebody else that is not here", given: follows, inbox: "us:/inbox", body: update(strings.Replace(newer, toAll, `"to":"p:/dave"`, 1))},
-		{name: "of a post of somebody whom alice does not follow", body: update(newer)},
+		{name: "of a post of somebody that alice does not follow", body: update(newer)},
 		{name: "of a deleted post", given: both(wrote, func(s *peertest.Scene) {
 			s.MustSend("p:/carol", "us:/inbox", `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol","object":"p:/notes/1"}`)
 		}), inbox: "us:/inbox", body: update(newer)},
-		{name: "of an actor whom alice does not know", body: update(`{"id":"p:/carol","type":"Person"}`)},
+		{name: "of an actor that alice does not know", body: update(`{"id":"p:/carol","type":"Person"}`)},
 	})
 }
 

@@ -28,8 +28,8 @@ func (s sender) spelled(id vocab.ID, written string) sender {
 	return s
 }
 
-// send stores an activity about a Follow, and owes it to one actor. To one of whom nothing is known but its id, nothing
-// is sent.
+// send stores an activity about a Follow, and owes it to one actor. To an actor known by its id alone, nothing is
+// sent.
 func (s sender) send(ctx context.Context, kind string, follow vocab.Doc, to *vocab.Actor) error {
 	about := vocab.ID(follow.Text("id"))
 	id := s.local.NewActivityID(s.user)

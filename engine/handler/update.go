@@ -105,7 +105,7 @@ func (r *Received) viewer() audience.Viewer {
 	return v
 }
 
-// foresee stores a post of somebody whom the user follows although its Create has not come: a server that delivers again
+// foresee stores a post of an actor that the user follows although its Create has not come: a server that delivers again
 // what it could not may send the change first. The Create will find it here, and give it its place in the feed. What is
 // for others alone came because others here have it.
 func foresee(ctx context.Context, tx Tx, r *Received, o *vocab.Object) error {

@@ -28,8 +28,8 @@ func (i *Inbox) acquaint(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// acquaintWith commits that an actor may concern the recipients. The domain that caused the request pays for those for whom
-// that is new and who do not follow the sender.
+// acquaintWith commits that an actor may concern the recipients. The domain that caused the request pays for the recipients
+// that neither knew the actor nor follow the sender.
 func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
 	now := i.Now() // before the rows are committed: they are believed no longer than from here
 	if i.known.all(a, x.Recipients, now) {

@@ -93,7 +93,7 @@ func TestNewAcquaintancesHaveABudget(t *testing.T) {
 	}
 	s.Follows("p:/erin")
 	if err := s.Send("p:/erin", mine, liked("p:/erin")); err != nil {
-		t.Errorf("whom alice follows: %v", err)
+		t.Errorf("an actor that alice follows: %v", err)
 	}
 }
 

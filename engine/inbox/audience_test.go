@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// A private answer in bob's thread is for whom it names, whatever bob has to do with its author.
-func TestAPrivateAnswerToSomebodyElseDoesNotReachWhomItAnswers(t *testing.T) {
+// A private answer in bob's thread is for those that it names, whatever bob has to do with its author.
+func TestAPrivateAnswerToSomebodyElseDoesNotReachTheAuthorItAnswers(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
 	lets := func(s *peertest.Scene) {
@@ -24,7 +24,7 @@ func TestAPrivateAnswerToSomebodyElseDoesNotReachWhomItAnswers(t *testing.T) {
 	for n, tt := range []struct {
 		name  string
 		given func(bob *peertest.Scene)
-		to    string // whom bob's post is for
+		to    string // recipients of bob's post
 	}{
 		{"bob follows her", func(bob *peertest.Scene) { bob.Follows("p:/carol") }, "as:Public"},
 		{"bob lets everybody write", lets, "as:Public"},
@@ -50,8 +50,8 @@ func TestAPrivateAnswerToSomebodyElseDoesNotReachWhomItAnswers(t *testing.T) {
 	}
 }
 
-// An Update goes to everybody who holds something of its author, and changes it for whom the new words are for.
-func TestNewWordsAreForWhomTheyAddress(t *testing.T) {
+// An Update goes to everybody who holds something of its author, and changes it for the recipients of the new words.
+func TestNewWordsAreForTheirRecipients(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
 	note := func(words, to string) string {
@@ -77,9 +77,9 @@ func TestNewWordsAreForWhomTheyAddress(t *testing.T) {
 		want      string
 	}{
 		{"for everybody", all, shared, true, all, mine, "new"},
-		{"for followers, of whom bob is one", fans, shared, false, fans, mine, "new"},
-		{"for followers, of whom bob is none any more", fans, shared, true, fans, shared, "old"},
-		{"for followers, of whom bob is none any more, to the inbox of one who is", fans, shared, true, fans, mine, "old"},
+		{"for followers, and bob is one", fans, shared, false, fans, mine, "new"},
+		{"for followers, and bob is none any more", fans, shared, true, fans, shared, "old"},
+		{"for followers, and bob is none any more, to the inbox of one who is", fans, shared, true, fans, mine, "old"},
 		{"for followers, and bob besides", bobToo, shared, true, bobToo, shared, "new"},
 		{"for somebody else, of what was for everybody", all, shared, false, alice, mine, "old"},
 		{"for somebody else, of what was for followers", fans, shared, false, alice, shared, "old"},

@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// markBlocked marks, before anything of a batch is done, what comes from actors whom the user blocks or the policy refuses,
+// markBlocked marks, before anything of a batch is done, what comes from actors that the user blocks or the policy refuses,
 // and what others pass on of theirs.
 func (i *Inbox) markBlocked(ctx context.Context, tx *db.Tx, batch []*entry) error {
 	var all []vocab.ID
@@ -38,7 +38,7 @@ func behind(x *applying) []vocab.ID {
 	return ids
 }
 
-// refused tells whether the policy refuses anybody whom the activity brings in. Receive has asked before; but the policy
+// refused tells whether the policy refuses any actor that the activity brings in. Receive has asked before; but the policy
 // may be younger than what waited in the journal, and who wrote what is embedded may be several.
 func (i *Inbox) refused(x *applying) bool {
 	ids := []vocab.ID{x.Actor.ID}

@@ -146,7 +146,7 @@ func (s *search) held(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	return vocab.ParseDoc(raw)
 }
 
-// forward owes the activity, in the bytes it came in, to the followers whom the sender could not reach. Its signature is
+// forward owes the activity, in the bytes it came in, to the followers that the sender could not reach. Its signature is
 // the user's; what proves its author stays in the bytes.
 func (i *Inbox) forward(ctx context.Context, x *applying) error {
 	a := x.Activity

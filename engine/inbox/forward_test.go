@@ -40,7 +40,7 @@ func with(before ...string) func(*peertest.Scene) {
 	}
 }
 
-// FE-08: who passes on says who follows, and leaves nobody out whom the activity does not go to.
+// FE-08: who passes on says who follows, and leaves out no actor that the activity does not go to.
 func TestForwardingSaysWhoFollows(t *testing.T) {
 	s := newScene(t)
 	author(s)

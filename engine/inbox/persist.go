@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// persist stores the activity for a user whom it concerns, unless who is behind it is blocked. The claim of its id was made
+// persist stores the activity for a user that it concerns, unless who is behind it is blocked. The claim of its id was made
 // for the whole batch; object and feed entry are the handler's.
 func (i *Inbox) persist(ctx context.Context, x *applying) error {
 	if x.blocked {

@@ -123,7 +123,7 @@ func TestStrangersHaveSoMuchStoredADay(t *testing.T) {
 	}
 	s.Follows("p:/dave")
 	if err := send(21); err != nil {
-		t.Errorf("whom alice follows: %v", err)
+		t.Errorf("an actor that alice follows: %v", err)
 	}
 	s.Later(24 * time.Hour)
 	if err := send(22); err != nil {

@@ -57,7 +57,7 @@ func (i *Inbox) relayed(ctx context.Context, x *receiving, relay *vocab.Actor) e
 }
 
 // wanted tells whether what a relay passes on may concern anybody here. Of an Announce nothing is known but from which
-// server the post is: somebody here must follow somebody there. Whom else the post addresses gets it from its author.
+// server the post is: somebody here must follow somebody there. Others that the post addresses get it from its author.
 func (i *Inbox) wanted(ctx context.Context, x *receiving) (bool, error) {
 	a := x.Activity
 	if a.Type == "Announce" {

@@ -60,7 +60,7 @@ func TestWhatRelaysPassOn(t *testing.T) {
 			shown: strings.Replace(post, `"cc":"`, `"cc":["us:/alice"],"x":"`, 1), want: []string{"+ object p:/notes/1 Note hi", "+ activity inbound Create p:/notes/1#create p:/notes/1",
 				"+ feed p:/notes/1#create by p:/carol", "+ event create.received p:/notes/1#create p:/notes/1 by stranger p:/carol"}},
 		{name: "that says to address her, and does not", send: strings.Replace(handedOn, `"as:Public","object"`, `["as:Public","us:/alice"],"object"`, 1)},
-		{name: "ORG-28 of whom she blocks", before: func(s *peertest.Scene) {
+		{name: "ORG-28 of an actor that she blocks", before: func(s *peertest.Scene) {
 			follows(s)
 			s.Act("p:/carol", `{"id":"us:/alice/activities/b","type":"Block","actor":"us:/alice","object":"p:/carol"}`)
 		}, want: nil},

@@ -21,7 +21,7 @@ func create(by, name, note string) string {
 	return fmt.Sprintf(`{"id":"%s/creates/%s","type":"Create","actor":%[1]q,"to":["as:Public","us:/alice"],"object":%[3]s}`, by, name, note)
 }
 
-// holds returns what alice has under an id: by whom, and the words.
+// holds returns what alice has under an id: its author, and the words.
 func holds(t *testing.T, s *peertest.Scene, id string) string {
 	t.Helper()
 	return strings.Join(s.Column(t, s.Alice, `SELECT concat(raw ->> 'attributedTo', ' says ', raw ->> 'content') FROM objects WHERE uri = $1`, string(s.ID(id))), "\n")

@@ -28,7 +28,7 @@ const (
 // synchronizationField is the field in which a sender says who follows it here (FEP-8fcf).
 const synchronizationField = "Collection-Synchronization"
 
-// What came of comparing whom a sender takes for its followers with those who follow it.
+// Outcomes of comparing the users that a sender takes for its followers with those who follow it.
 const (
 	followersEqual    = "equal"
 	followersHealed   = "healed"
@@ -37,7 +37,7 @@ const (
 	followersFailed   = "failed"
 )
 
-// synchronizer compares whom senders take for their followers here with those who follow them, one sender at a time, and
+// synchronizer compares the users that senders take for their followers with those who follow them, one sender at a time, and
 // heals what differs. Its goroutines run while there is something to compare. What it has not come to is lost at the end:
 // the next post says it again.
 type synchronizer struct {
@@ -163,7 +163,7 @@ func (s *synchronizer) settle(o offer) {
 	s.Log.DebugContext(ctx, "followers compared", "actor", o.by.ID, "outcome", outcome, "err", err)
 }
 
-// compare finds out whether those who follow the sender are those whom it takes for its followers, and if not, asks its
+// compare finds out whether those who follow the sender are those that it takes for its followers, and if not, asks its
 // server for their names. The answer counts when it bears out what was said: a part of it, a list of another time, and
 // one that is empty change nothing. The outcome is empty when nobody here may follow the sender: what it says then is
 // nobody's business.

@@ -34,7 +34,7 @@ func (i *Inbox) Start(ctx context.Context) error {
 	return nil
 }
 
-// meet parks the users for whom something waits: left by an earlier process, or given back by an administrator.
+// meet parks the users that something waits for: left by an earlier process, or given back by an administrator.
 func (w *writers) meet(ctx context.Context) error {
 	users, err := w.inbox.Store.ParkedUsers(ctx)
 	if err != nil {

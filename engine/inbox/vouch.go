@@ -38,7 +38,7 @@ func (i *Inbox) vouch(ctx context.Context, x *receiving, passer *vocab.Actor) er
 	return i.fetchActivity(ctx, x)
 }
 
-// proven tells whether the activity has a proof of its actor's, whom it finds. One that does not hold is refused; one
+// proven tells whether the activity has a proof of its actor's, and finds that actor. One that does not hold is refused; one
 // that cannot be verified, or whose key cannot be found, says nothing.
 func (i *Inbox) proven(ctx context.Context, x *receiving) (bool, error) {
 	p, err := proof.Parse(x.Activity.Doc, i.Now())

@@ -29,8 +29,8 @@ func (idle) Leases() db.DeliveryLeases { return db.DeliveryLeases{} }
 // Take is outbox.Queue's.
 func (idle) Take(context.Context, vocab.Username, []db.Delivery, time.Time) {}
 
-// Whatever users and actors do to each other, the acquaintances know of everybody of whom anything is in a user's
-// database, and of everybody whom a user follows or has asked to.
+// Whatever users and actors do to each other, the acquaintances know every actor that has anything in a user's
+// database, and every actor that a user follows or has asked to follow.
 func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 	t.Parallel()
 	in := peertest.NewInbound(t)

@@ -108,7 +108,7 @@ func (p *unblock) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID
 // blocks is what Blocks and their ends change one after another.
 const blocks = "blocks"
 
-// apart refuses what cannot be between the user and an actor one of whom blocks the other.
+// apart refuses what cannot be between the user and an actor when one blocks the other.
 func apart(ctx context.Context, tx *db.Tx, actor vocab.ID) error {
 	mine, err := tx.Block(ctx, db.Outbound, actor)
 	if err != nil {

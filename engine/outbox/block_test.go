@@ -53,7 +53,7 @@ func TestABlockEndsTheFollowsAndTellsNoMore(t *testing.T) {
 	}
 }
 
-func TestNewWordsOfAPrivatePostDoNotGoToWhomTheUserBlocks(t *testing.T) {
+func TestNewWordsOfAPrivatePostDoNotGoToBlockedActors(t *testing.T) {
 	t.Parallel()
 	d := town(t)
 	message := d.must("SendMessage", map[string]any{"recipientUri": bob, "content": "psst"}).Object
@@ -69,7 +69,7 @@ func TestNewWordsOfAPrivatePostDoNotGoToWhomTheUserBlocks(t *testing.T) {
 	}
 }
 
-func TestAnAnswerToTheUsersOwnLetterDoesNotGoToWhomTheUserBlocks(t *testing.T) {
+func TestAnAnswerToTheUsersOwnLetterDoesNotGoToBlockedActors(t *testing.T) {
 	t.Parallel()
 	d := town(t)
 	letter := d.must("CreateNote", map[string]any{"content": "psst", "visibility": "direct", "to": []string{bob, carol}}).Object

@@ -95,7 +95,7 @@ func TestNothingThatNamesAnActorIsStoredOnceTheUserBlocksIt(t *testing.T) {
 	}
 }
 
-func TestAnEditDoesNotReachAnActorWhomTheUserBlocksMeanwhile(t *testing.T) {
+func TestAnEditDoesNotReachAnActorBlockedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, visibility := range []string{"direct", "public"} {
 		t.Run(visibility, func(t *testing.T) {

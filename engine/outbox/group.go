@@ -215,7 +215,7 @@ func (o *Outbox) addressGroups(ctx context.Context, x *exchange, groups []vocab.
 	return nil
 }
 
-// addressMembers makes those recipients for whom an object of the user's was by a group in which they are still. As of
+// addressMembers adds the recipients that a group gave the object, if they are still in the group. Like those of
 // addressGroups, they are looked up last.
 func (o *Outbox) addressMembers(ctx context.Context, x *exchange, object vocab.ID) error {
 	var all []db.Unnamed
@@ -227,7 +227,7 @@ func (o *Outbox) addressMembers(ctx context.Context, x *exchange, object vocab.I
 	return err
 }
 
-// audience returns whom the activity addresses, for the user alone: also by which groups.
+// audience returns the recipients that the activity addresses and, for the user alone, the groups that made them so.
 func (x *exchange) audience() []vocab.ID {
 	all := x.activity.All()
 	for _, r := range x.unnamed {

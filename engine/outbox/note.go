@@ -235,7 +235,7 @@ func (n *note) goOn(ctx context.Context, o *Outbox, x *exchange) error {
 	return o.addressMembers(ctx, x, n.parent.ID)
 }
 
-// writeAgain names those whom the user wrote to before, and does not block since.
+// writeAgain names the actors that the user wrote to before, and does not block since.
 func (o *Outbox) writeAgain(ctx context.Context, x *exchange, ids []vocab.ID) error {
 	var blocked map[vocab.ID]bool
 	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {

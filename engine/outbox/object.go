@@ -80,7 +80,7 @@ func (o *Outbox) storedObject(ctx context.Context, u vocab.Username, id vocab.ID
 }
 
 // neighbours returns an object of another user of this server, if the user may see it: what is private is shown no more to
-// whom its author blocks.
+// a user that its author blocks.
 func (o *Outbox) neighbours(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
 	hidden := fault.New(fault.NotFound, "there is no such object here")
 	owner, _, ok := o.Local.Holder(id)

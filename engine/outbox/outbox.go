@@ -75,7 +75,7 @@ type Deps struct {
 	Gate          Gate
 	Relays        Relays
 	Handlers      *handler.Registry
-	DeliverBlocks bool // deliver a Block to whom it is about
+	DeliverBlocks bool // deliver a Block to its object
 	Queue         Queue
 	Log           *slog.Logger
 	Metrics       prometheus.Registerer
@@ -124,7 +124,7 @@ type Result struct {
 // Job is the fan-out of an activity.
 type Job struct {
 	JobID      string       `json:"jobId"`
-	Recipients int          `json:"recipients"` // actors whom it will reach
+	Recipients int          `json:"recipients"` // actors that it will reach
 	Counts     db.JobCounts `json:"counts"`     // of deliveries: several recipients may share one
 }
 

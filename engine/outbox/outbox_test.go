@@ -112,14 +112,14 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 			return params{"objectId": articleID}
 		}, kind: "Undo", object: "Dislike", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
 		{name: "Block", action: "Block", before: func(*desk) params { return params{"actorUri": "@bob@p.example"} }, kind: "Block"},
-		{name: "Block of whom nobody knows", action: "Block", before: func(*desk) params { return params{"actorUri": "https://down.example/users/x"} }, kind: "Block"},
+		{name: "Block of an actor that nobody knows", action: "Block", before: func(*desk) params { return params{"actorUri": "https://down.example/users/x"} }, kind: "Block"},
 		{name: "Unblock", action: "Unblock", before: func(d *desk) params {
 			d.must("Block", params{"actorUri": bob})
 			return params{"actorUri": bob}
 		}, kind: "Undo", object: "Block"},
 		{name: "Block that is delivered", action: "Block", before: func(d *desk) params { d.DeliverBlocks = true; return params{"actorUri": bob} },
 			kind: "Block", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
-		{name: "Unblock of whom was told", action: "Unblock", before: func(d *desk) params {
+		{name: "Unblock of an actor that was told", action: "Unblock", before: func(d *desk) params {
 			d.DeliverBlocks = true
 			d.must("Block", params{"actorUri": bob})
 			d.DeliverBlocks = false

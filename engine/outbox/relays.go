@@ -36,7 +36,7 @@ func (o *Outbox) relays(x *exchange) (take, told []db.Inbox) {
 	return take, told
 }
 
-// tellRelays owes LitePub relays an Announce of what the user wrote. It is the instance actor's, whom they know, and is
+// tellRelays owes LitePub relays an Announce of what the user wrote. It is by the instance actor, which they know, and is
 // about the post, so that no Delete of that overtakes it.
 func (o *Outbox) tellRelays(ctx context.Context, tx *db.Tx, x *exchange) error {
 	if len(x.told) == 0 {

@@ -29,11 +29,11 @@ func TestAnAssistantWritesInPrivateOnlyToThoseTheUserTalksWith(t *testing.T) {
 		params       vocab.Doc
 		code         string // empty: it may
 	}{
-		{"a message to a follower whom the user does not follow", "SendMessage", vocab.Doc{"recipientUri": carol, "content": "Hello"}, "stranger"},
+		{"a message to a follower that the user does not follow", "SendMessage", vocab.Doc{"recipientUri": carol, "content": "Hello"}, "stranger"},
 		{"a message to a stranger", "SendMessage", vocab.Doc{"recipientUri": bob, "content": "Hello"}, "stranger"},
 		{"a direct note to a stranger", "CreateNote", vocab.Doc{"content": "Hello", "visibility": "direct", "to": []any{bob}}, "stranger"},
 		{"a note to followers that names a stranger", "CreateNote", vocab.Doc{"content": "Hello", "visibility": "followers", "to": []any{bob}}, "stranger"},
-		{"a note to a group of strangers, whom the user has chosen", "CreateNote", vocab.Doc{"content": "Hello", "to": []any{friends}}, ""},
+		{"a note to a group of strangers that the user has chosen", "CreateNote", vocab.Doc{"content": "Hello", "to": []any{friends}}, ""},
 		{"a note to a group that names a stranger", "CreateNote", vocab.Doc{"content": "Hello", "to": []any{friends, carol}}, "stranger"},
 		{"an answer to a stranger, for a group", "CreateNote", vocab.Doc{"content": "Hello", "to": []any{friends}, "inReplyTo": bobsPost}, "stranger"},
 		{"a note to followers", "CreateNote", vocab.Doc{"content": "Hello", "visibility": "followers"}, ""},

@@ -56,7 +56,7 @@ const (
 	Owner  Visibility = "owner"
 )
 
-// Collections says who may read whom the user follows, and by whom it is followed.
+// Collections says who may read the user's followers and the actors that the user follows.
 type Collections struct {
 	Followers Visibility `json:"followers"`
 	Following Visibility `json:"following"`

@@ -27,7 +27,7 @@ func (s *Server) present(r *http.Request, u vocab.Username) error {
 	return nil
 }
 
-// resident returns the user whom the path names, as present does.
+// resident returns the user that the path names, as present does.
 func (s *Server) resident(r *http.Request, p httprouter.Params) (vocab.Username, error) {
 	u, err := vocab.ParseUsername(p.ByName("user"))
 	if err != nil {

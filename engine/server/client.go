@@ -8,8 +8,8 @@ import (
 )
 
 // client returns what a request is counted under: the address it comes from, and of IPv6 the network of 64 bits, all of
-// whose addresses are one client's. Of what proxies say of whom they ask for, only that of trusted ones is believed: the
-// last address in X-Forwarded-For that is none of theirs.
+// whose addresses are one client's. Proxies say which client they ask for, and only trusted ones are believed: the client is
+// the last address in X-Forwarded-For that is none of theirs.
 func (s *Server) client(r *http.Request) netip.Prefix {
 	from, _ := netip.ParseAddrPort(r.RemoteAddr) // zero, and so counted together, for what has no address
 	addr := from.Addr().Unmap()

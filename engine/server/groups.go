@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// group is a set of actors whom the user addresses together.
+// group is a set of actors that the user addresses together.
 type group struct {
 	ID      vocab.ID   `json:"id"` // what to and cc name it by
 	Name    string     `json:"name"`

@@ -143,7 +143,7 @@ var remoteKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return k
 })
 
-// remote returns an actor of another server whom the instance knows.
+// remote returns an actor of another server that the instance knows.
 func (f *fixture) remote(id string) (*vocab.Actor, signature.Key) {
 	f.Helper()
 	der, err := x509.MarshalPKIXPublicKey(&remoteKey().PublicKey)

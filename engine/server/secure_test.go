@@ -51,7 +51,7 @@ func TestSecureModeShowsUsersOnlyToWhoProvesWhoItIs(t *testing.T) {
 	forged := []asking{f.signed(f.carolKey, signature.RFC9421), header("Signature", "sig1=:AAAA:")}
 	for _, c := range []struct {
 		name, path string
-		enemy      int // what whom alice blocks is answered
+		enemy      int // the answer to an actor that alice blocks
 		there      bool
 	}{
 		{"the outbox", outbox, 403, true},
@@ -79,7 +79,7 @@ func TestSecureModeShowsUsersOnlyToWhoProvesWhoItIs(t *testing.T) {
 			{"AC-10 a forged signature", forged, 401, "Signature"},
 			{"AC-10 no signature at all", []asking{header("Signature", "x")}, 401, "Signature"},
 			{"SG-21 a blocked host", []asking{f.signed(f.blockedKey(), signature.RFC9421)}, 403, ""},
-			{"SG-21 whom alice blocks", []asking{f.signed(enemyKey, signature.RFC9421)}, c.enemy, ""},
+			{"SG-21 an actor that alice blocks", []asking{f.signed(enemyKey, signature.RFC9421)}, c.enemy, ""},
 			{"carol", []asking{f.signed(f.carolKey, signature.RFC9421)}, shown, ""},
 			{"carol, the other way", []asking{f.signed(f.carolKey, signature.Cavage)}, shown, ""},
 			{"CO-11 carol, without the query", []asking{f.signedWithoutQuery(f.carolKey)}, shown, ""},
@@ -120,7 +120,7 @@ func TestSecureModeShowsActorsToWhoSigns(t *testing.T) {
 		{"carol, of nobody", "/users/nobody", nil, []asking{f.signed(f.carolKey, signature.Cavage)}, 404},
 		{"bob", "/users/alice", nil, []asking{bearer(f.token(f.bob, "read"))}, 200},
 		{"a stranger whose server waits for us", "/users/alice", fault.New(fault.Unavailable, "it does not answer"), []asking{f.signed(stranger, signature.RFC9421)}, 200},
-		{"a stranger of whom we ask too much", "/users/alice", fault.New(fault.RateLimited, "slow down"), []asking{f.signed(stranger, signature.RFC9421)}, 200},
+		{"a stranger that we ask too much of", "/users/alice", fault.New(fault.RateLimited, "slow down"), []asking{f.signed(stranger, signature.RFC9421)}, 200},
 		{"the same, for what is no actor", "/users/alice/outbox", fault.New(fault.Unavailable, "it does not answer"), []asking{f.signed(stranger, signature.RFC9421)}, 503},
 		{"SG-21 a blocked host", "/users/alice", nil, []asking{f.signed(f.blockedKey(), signature.RFC9421)}, 403},
 		{"AC-05 the instance, to anybody", "/actor", nil, nil, 200},

@@ -69,7 +69,7 @@ type Deps struct {
 
 	BodyLimit      int64          // bytes of one activity from another server
 	PageSize       int            // items in a page of a collection
-	SecureMode     bool           // what users wrote, and whom they know, is shown only to who proves who it is
+	SecureMode     bool           // what users wrote, and who they know, is shown only to who proves who it is
 	CORSOrigins    []string       // of pages that may use the client API
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For and X-Forwarded-Proto are believed
 	Paused         bool           // inboxes take nothing

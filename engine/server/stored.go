@@ -104,9 +104,9 @@ func (s *Server) forViewer(a *answer, r *http.Request, u vocab.Username, id voca
 	return found, err
 }
 
-// mayRead tells whether viewer may read something of u's: u itself, an actor whom it names, an accepted follower when it
+// mayRead tells whether viewer may read something of u's: u itself, an actor that it names, an accepted follower when it
 // names u's followers, or anybody when it is public. Who is named by a group, or asks from the same server, may not, and
-// whom u blocks may no longer.
+// actors that u blocks may no longer.
 func (s *Server) mayRead(u vocab.Username, viewer vocab.ID, is standing, to vocab.Addressing) bool {
 	return audience.Of(to, s.Local.ID(u), s.Local.Followers(u)).MaySee(s.viewerOfUser(u, viewer, is))
 }
@@ -148,7 +148,7 @@ func (a *answer) sendStored(r *http.Request, contentType string, found stored) e
 	return nil
 }
 
-// findObject returns an object of the user's. Of a deleted one only the Create still tells whom it was for.
+// findObject returns an object of the user's. Of a deleted one only the Create still tells the recipients.
 func findObject(ctx context.Context, tx *db.Tx, me, id vocab.ID, public bool) (stored, error) {
 	look := tx.Object
 	if public {

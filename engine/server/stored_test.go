@@ -27,7 +27,7 @@ func (r response) anonymous() string {
 	return fmt.Sprint(r.StatusCode, strings.ReplaceAll(fmt.Sprint(r.Header), id, ""), strings.ReplaceAll(string(r.body), id, ""))
 }
 
-func TestPostsAreReadByThoseWhomTheyAreFor(t *testing.T) {
+func TestPostsAreReadByTheirRecipients(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	follower, followerKey := f.remote("https://peer.example/users/follower")

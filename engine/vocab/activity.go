@@ -70,7 +70,7 @@ func checkLists(d Doc) error {
 	return nil
 }
 
-// Activity is the envelope: who did what to which object, and for whom. Only ParseActivity makes one.
+// Activity is the envelope: actor, type, object and recipients. Only ParseActivity makes one.
 type Activity struct {
 	ID, Actor ID
 	Written   string // the id as the sender's server writes it
@@ -219,13 +219,13 @@ func (o *Object) OwnAuthors() bool {
 	return err == nil && len(authors) > 0 && !slices.ContainsFunc(authors, foreign)
 }
 
-// Authors returns everybody to whom the object is attributed.
+// Authors returns every actor that the object is attributed to.
 func (o *Object) Authors() []ID {
 	ids, _ := o.Doc.IDs("attributedTo") // which ObjectOf has read
 	return ids
 }
 
-// author picks one of the actors to whom the object of this id is attributed. PeerTube names a channel (Group) beside
+// author picks one of the actors that the object of this id is attributed to. PeerTube names a channel (Group) beside
 // the Person.
 func author(d Doc, id ID) (ID, error) {
 	named, err := d.IDs("attributedTo")

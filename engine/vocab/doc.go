@@ -272,7 +272,7 @@ func hides(v any) bool {
 	switch v := v.(type) {
 	case Doc:
 		for name, part := range v {
-			if hidesWhom(name) || hides(part) {
+			if isBlindAddress(name) || hides(part) {
 				return true
 			}
 		}
@@ -287,7 +287,7 @@ func opened(v any) any {
 	case Doc:
 		open := make(Doc, len(v))
 		for name, part := range v {
-			if !hidesWhom(name) {
+			if !isBlindAddress(name) {
 				open[name] = opened(part)
 			}
 		}
@@ -302,7 +302,7 @@ func opened(v any) any {
 	return v
 }
 
-func hidesWhom(name string) bool { return name == "bto" || name == "bcc" }
+func isBlindAddress(name string) bool { return name == "bto" || name == "bcc" }
 
 // timeForms are the ways ActivityStreams §2.3 and its errata let a time be written.
 var timeForms = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05.999999999", "2006-01-02T15:04"}

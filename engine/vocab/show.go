@@ -125,7 +125,7 @@ var envelope = map[string]bool{"@context": true, "proof": true, "signature": tru
 func reduced(d Doc) Doc {
 	out := make(Doc, len(d))
 	for name, v := range d {
-		if envelope[name] || hidesWhom(name) || strings.ContainsRune(name, '<') {
+		if envelope[name] || isBlindAddress(name) || strings.ContainsRune(name, '<') {
 			continue
 		}
 		if v = reduce(name, v); v != nil {

@@ -11,7 +11,7 @@ CREATE TABLE users (
     deleted_at     timestamptz
 );
 
--- Who in the world may concern whom here. It may say too much, never too little: a row is committed before the actor's
+-- Which actors may concern which users here. It may say too much, never too little: a row is committed before the actor's
 -- first item enters the user's database, and with follows before a Follow is sent.
 CREATE TABLE acquaintances (
     actor_uri text NOT NULL,

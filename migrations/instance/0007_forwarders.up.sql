@@ -1,2 +1,2 @@
--- Who forwarded an activity that waits: what somebody else passes on is not in person for those to whom it comes.
+-- Who forwarded an activity that waits: what somebody else passes on is not addressed to its recipients in person.
 ALTER TABLE intake ADD COLUMN forwarders text[]; -- null: its actor sent it

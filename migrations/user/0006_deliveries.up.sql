@@ -1,6 +1,6 @@
 -- What was learnt of each delivery, for whoever asks where a post went.
 ALTER TABLE delivery_jobs
-    ADD COLUMN audience    text[] NOT NULL DEFAULT '{}', -- whom the activity addresses: actors, collections, everybody
+    ADD COLUMN audience    text[] NOT NULL DEFAULT '{}', -- what the activity addresses: actors, collections, everybody
     ADD COLUMN signer      text NOT NULL DEFAULT 'user' CONSTRAINT delivery_jobs_signer_check CHECK (signer IN ('user', 'instance')),
     ADD COLUMN dedupe_hash bytea, -- SHA-256 over the activity's id and the inboxes: a fan-out happens once
     ADD COLUMN reached     jsonb NOT NULL DEFAULT '[]', -- deliveries done long ago, whose rows are gone: inbox, host, targets

@@ -3,7 +3,7 @@ ALTER TABLE groups ADD COLUMN activity_uri text NOT NULL; -- the Create
 ALTER TABLE group_members ADD COLUMN activity_uri text NOT NULL; -- the Add
 CREATE INDEX group_members_actor ON group_members (actor_uri);
 
--- Whom an object of the user's is for although it does not name them: who was in the group then.
+-- Recipients that an object of the user's does not name: the members that the group had then.
 CREATE TABLE unnamed_recipients (
     object_uri text NOT NULL,
     group_uri  text NOT NULL,

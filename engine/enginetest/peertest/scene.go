@@ -340,7 +340,7 @@ func (s *Scene) Followed(name string) {
 	s.MustSend(name, "us:/alice/inbox", `{"id":"`+name+`/follows/f","type":"Follow","actor":"`+name+`","object":"us:/alice"}`)
 }
 
-// Posts lets alice write a note under an id of hers, to whom it names.
+// Posts lets alice write a note under an id of hers, to the recipients that it names.
 func (s *Scene) Posts(id, to string) {
 	s.t.Helper()
 	s.Act("", `{"id":"`+id+`/create","type":"Create","actor":"us:/alice","to":"`+to+`","object":{"id":"`+id+`","type":"Note","attributedTo":"us:/alice","to":"`+to+`","content":"mine"}}`)
