@@ -3,11 +3,8 @@ package db_test
 import (
 	"context"
 	"fmt"
-	"io/fs"
-	"path"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -15,31 +12,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/vocab"
-	"github.com/lightweb/lightweb/migrations"
 )
-
-// before returns the migrations as they were before each of these changes, by set.
-func before(t *testing.T, changes map[string]string) fs.FS {
-	t.Helper()
-	all := fstest.MapFS{}
-	for set, change := range changes {
-		names, err := fs.Glob(migrations.FS, set+"/*.sql")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range names {
-			if strings.Contains(name, change+".down.sql") {
-				break
-			}
-			b, err := migrations.FS.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all[path.Clean(name)] = &fstest.MapFile{Data: b}
-		}
-	}
-	return all
-}
 
 // spelledRows are one actor under four spellings, and one under two, in every table of a user, as an engine of before
 // could write them. {i} is the spelling, {n} its number, from 0: what is newest comes last.
@@ -93,22 +66,9 @@ func held(t *testing.T, database, query string) (lines []string) {
 // spelled returns a cluster as this engine opens it, whose one user has rows of an engine of before.
 func spelled(t *testing.T) (c *db.Cluster, alice vocab.Username, instance, user string) {
 	t.Helper()
-	cfg := destroyed(t, dbtest.Config(t))
-	now := cfg
-	cfg.Template, cfg.InstanceTemplate = "", ""
-	cfg = cfg.WithMigrations(before(t, map[string]string{"user": "written_ids", "instance": "canonical_ids"}))
-	old := open(t, cfg)
+	old, now := openBefore(t, map[string]string{"user": "written_ids", "instance": "canonical_ids"})
 	alice = dbtest.User(t, old, "alice")
-	instance, user = cfg.Name, databaseOf(t, old, alice)
-	template := number(t, "postgres", `SELECT count(*) FROM pg_database WHERE datname LIKE '`+cfg.Name+`-template-%'`)
-	if template != 1 {
-		t.Fatalf("%d templates of before, want 1", template)
-	}
-	t.Cleanup(func() {
-		for _, name := range held(t, "postgres", `SELECT datname FROM pg_database WHERE datname LIKE '`+cfg.Name+`-template-%'`) {
-			run(t, "postgres", `DROP DATABASE "`+strings.Trim(name, `()"`)+`"`)
-		}
-	})
+	instance, user = now.Name, databaseOf(t, old, alice)
 	rows := []string{`INSERT INTO groups (id, name, uri, activity_uri) VALUES (gen_random_uuid(), 'g', 'https://us.example/g', 'https://us.example/a')`,
 		`INSERT INTO unnamed_recipients VALUES ('https://us.example/1', 'https://us.example/g', '{}')`,
 		`INSERT INTO relationships (id, actor_uri, type, status, activity_uri) VALUES (gen_random_uuid(), 'HTTPS://Late.example/u', 'following', 'accepted', 'https://us.example/f')`,
