@@ -52,10 +52,11 @@ func (c *Cluster) RelayByFollow(ctx context.Context, follow vocab.ID) (*Relay, e
 	return oneRelay(c.relays(ctx, `SELECT `+relayColumns+` FROM relays WHERE follow_uri = $1`, follow))
 }
 
-// SetRelayState records what became of a Follow, and tells whether it is the one that this actor was sent last.
+// SetRelayState records what became of a Follow, and tells whether it is the one that this actor was sent last. A Follow
+// that was rejected stays so: AddRelay sends another.
 func (c *Cluster) SetRelayState(ctx context.Context, actor, follow vocab.ID, state string, now time.Time) (bool, error) {
 	tag, err := c.instance.Exec(ctx, `UPDATE relays SET state = $3, updated_at = CASE state WHEN $3 THEN updated_at ELSE $4 END
-		WHERE actor_uri = $1 AND follow_uri = $2`, actor, follow, state, now)
+		WHERE actor_uri = $1 AND follow_uri = $2 AND (state <> 'rejected' OR $3 = 'rejected')`, actor, follow, state, now)
 	return tag.RowsAffected() == 1, storeFault("set state of relay", err)
 }
 

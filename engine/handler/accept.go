@@ -9,7 +9,7 @@ import (
 )
 
 // accept: an actor lets the user follow it. It counts only as the answer to a Follow that the user sent to that very
-// actor (ActivityPub §7.6).
+// actor (ActivityPub §7.6), and that the actor has not rejected: after a Reject only another Follow makes a new request.
 func accept() Handler {
 	return Handler{
 		Check:    checkAnswer,
@@ -62,7 +62,7 @@ func checkAnswer(a *vocab.Activity) error {
 func answered(status string) func(context.Context, Tx, *Received) error {
 	return func(ctx context.Context, tx Tx, r *Received) error {
 		rel, err := tx.Relationship(ctx, db.Following, r.Actor.ID)
-		if err != nil || rel == nil || !answers(r, rel) {
+		if err != nil || rel == nil || !answers(r, rel) || !mayAnswer(rel, status) {
 			return ignoredUnless(err)
 		}
 		r.Changed = rel.Status != status
@@ -73,6 +73,12 @@ func answered(status string) func(context.Context, Tx, *Received) error {
 		}
 		return tx.SetRelationship(ctx, *rel, r.Now)
 	}
+}
+
+// mayAnswer reports whether an answer with this status still counts. A Reject is final for its Follow: servers send
+// again in no order, so an Accept that comes after it may well be the older one.
+func mayAnswer(rel *db.Relationship, status string) bool {
+	return rel.Status != db.Rejected || status == db.Rejected
 }
 
 // answers tells whether the object is the Follow that made rel: by its id, or, where servers leave that out, by its

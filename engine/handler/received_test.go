@@ -148,6 +148,18 @@ func TestFollow(t *testing.T) {
 	})
 }
 
+// asksAgain is a second Follow, under an id of its own.
+const asksAgain = `{"id":"us:/alice/activities/g","type":"Follow","actor":"us:/alice","object":"p:/carol"}`
+
+func rejects(s *peertest.Scene) {
+	s.MustSend("p:/carol", "us:/alice/inbox", `{"id":"p:/rejects/1","type":"Reject","actor":"p:/carol","object":"us:/alice/activities/f"}`)
+}
+
+func rejected(s *peertest.Scene) {
+	asked(s)
+	rejects(s)
+}
+
 func TestAnswersToFollow(t *testing.T) {
 	accept := func(object string) string {
 		return `{"id":"p:/answers/1","type":"Accept","actor":"p:/carol","object":` + object + `}`
@@ -190,6 +202,17 @@ func TestAnswersToFollow(t *testing.T) {
 				"+ activity inbound Reject p:/answers/1 us:/alice/activities/f",
 				"+ event reject.received p:/answers/1 us:/alice/activities/f by stranger p:/carol",
 				"+ event relationship.changed p:/answers/1 us:/alice/activities/f by stranger p:/carol"}},
+		{name: "Accept after a Reject of the same Follow", given: rejected, body: accept(`"us:/alice/activities/f"`)},
+		{name: "Accept after a Reject, of a Follow without id", given: rejected, body: accept(`{"type":"Follow","actor":"us:/alice","object":"p:/carol"}`)},
+		{name: "Accept after the end of an accepted Follow", given: both(func(s *peertest.Scene) { s.Follows("p:/carol") }, rejects), body: accept(`"us:/alice/activities/f"`)},
+		{name: "Accept after a Reject, of a Follow that was sent again", given: both(rejected, func(s *peertest.Scene) { s.Act("p:/carol", asksAgain) }), body: accept(`"us:/alice/activities/g"`),
+			want: []string{
+				"- relationship following p:/carol pending us:/alice/activities/g",
+				"+ relationship following p:/carol accepted us:/alice/activities/g",
+				"+ activity inbound Accept p:/answers/1 us:/alice/activities/g",
+				"+ event accept.received p:/answers/1 us:/alice/activities/g by contact p:/carol",
+				"+ event relationship.changed p:/answers/1 us:/alice/activities/g by contact p:/carol"}},
+		{name: "Accept after a Reject, of the Follow before the one that was sent again", given: both(rejected, func(s *peertest.Scene) { s.Act("p:/carol", asksAgain) }), body: accept(`"us:/alice/activities/f"`)},
 		{name: "ORG-14 Reject by a stranger", body: `{"id":"p:/answers/1","type":"Reject","actor":"p:/carol","object":"us:/alice/activities/f"}`},
 	})
 }

@@ -239,6 +239,7 @@ func TestAnswersOfRelays(t *testing.T) {
 		{"an Accept that embeds the Follow", "q:/relay", "Accept", `{"id":"FOLLOW","type":"Follow","actor":"us:/actor","object":"as:Public"}`, db.Pending, db.Accepted},
 		{"a Reject", "q:/relay", "Reject", `"FOLLOW"`, db.Pending, db.Rejected},
 		{"a Reject later", "q:/relay", "Reject", `"FOLLOW"`, db.Accepted, db.Rejected},
+		{"an Accept after a Reject", "q:/relay", "Accept", `"FOLLOW"`, db.Rejected, db.Rejected},
 		{"somebody else's Accept", "q:/mallory", "Accept", `"FOLLOW"`, db.Pending, db.Pending},
 		{"somebody else's Reject", "q:/mallory", "Reject", `"FOLLOW"`, db.Accepted, db.Accepted},
 		{"an Accept of something else", "q:/relay", "Accept", `"us:/actor#follows/other"`, db.Pending, db.Pending},
