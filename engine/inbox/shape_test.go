@@ -2,11 +2,13 @@ package inbox_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // IN-18, IN-20: this engine takes activities of one actor about one thing. Others are refused with a pointer to what is
@@ -30,6 +32,9 @@ func TestShapesOfActivities(t *testing.T) {
 			s := stage.Scene(t)
 			for _, tt := range shapes {
 				refused(t, s, tt.name, tt.pointer, fmt.Sprintf(`{"id":"p:/acts/1","type":"%s","actor":"p:/carol","target":"p:/carol/featured",%s}`, kind, tt.fields))
+			}
+			for _, actors := range severalActors {
+				refused(t, s, "actors "+actors, "/actor", fmt.Sprintf(`{"id":"p:/acts/1","type":"%s","actor":%s,"target":"p:/carol/featured","object":"p:/notes/1"}`, kind, actors))
 			}
 		})
 	}
@@ -59,6 +64,38 @@ func TestShapesOfActivities(t *testing.T) {
 			})
 		}
 	})
+}
+
+// severalActors are values of actor that name the sender among others, or twice.
+var severalActors = []string{
+	`["p:/carol","p:/dave"]`,
+	`["p:/dave","p:/carol"]`,
+	`["q:/mallory","p:/carol"]`,
+	`["us:/alice","p:/carol"]`,
+	`["p:/carol","p:/carol"]`,
+	`["p:/carol",{"id":"p:/dave","type":"Person"}]`,
+	`[{"id":"p:/carol","type":"Person"},{"type":"Person"}]`,
+}
+
+// What has one value in a list is about that one: JSON-LD makes no difference between the two.
+func TestAListOfOneIsThatOne(t *testing.T) {
+	s := newScene(t)
+	expect(t, s, listened, accepted, func() error {
+		return s.Send("p:/carol", mine, `{"id":"p:/listens/1","type":["Listen"],"actor":["p:/carol"],"object":["p:/songs/1"]}`)
+	})
+}
+
+// Who is refused for two objects sends two activities: nothing of the refused one stands in their way.
+func TestWhatIsRefusedForSeveralObjectsMayComeAsSeveral(t *testing.T) {
+	s := newScene(t)
+	refused(t, s, "two objects", "/object", `{"id":"p:/likes/1","type":"Like","actor":"p:/carol","object":["us:/alice/objects/1","us:/alice/objects/2"]}`)
+	s.Posts("us:/alice/objects/1", string(vocab.Public))
+	changes := s.Changes(func() {
+		s.MustSend("p:/carol", mine, `{"id":"p:/likes/1","type":"Like","actor":"p:/carol","object":"us:/alice/objects/1"}`)
+	})
+	if !slices.Contains(changes, "+ reaction p:/carol Like us:/alice/objects/1 p:/likes/1") {
+		t.Errorf("the Like of one object made %q", changes)
+	}
 }
 
 func refused(t *testing.T, s *peertest.Scene, what, pointer, body string) {

@@ -217,7 +217,8 @@ func (d Doc) isLink() bool {
 	return err == nil && d.Text("href") != "" && (t == "" || t == "Link" || t == "Mention" || t == "Hashtag")
 }
 
-// Ref returns the only value of a property. Two values are refused: this engine takes activities about one thing.
+// Ref returns the only value of a property. Two values are refused: this engine takes activities of one actor about one
+// thing (decision 33).
 func (d Doc) Ref(name string) (Ref, error) {
 	refs, err := d.Refs(name)
 	if err != nil || len(refs) == 0 {
