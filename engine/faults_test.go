@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"errors"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,4 +73,46 @@ func TestNothingAcceptedIsLostWhenPostgreSQLIsStopped(t *testing.T) {
 			t.Errorf("PostgreSQL is process %d after %d was sent %v, want a new one", now, pid, signals)
 		}
 	}
+}
+
+// hang stops every process of the instance's PostgreSQL where it is, until resume: connections stay open, and nothing answers.
+func hang(t *testing.T, home *enginetest.Instance) (resume func()) {
+	t.Helper()
+	pids := []int{home.Postmaster()}
+	rows, err := home.SQL(t, "lightweb").QueryContext(t.Context(), `SELECT pid FROM pg_stat_activity`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var pid int
+		if err := rows.Scan(&pid); err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		t.Fatal(err)
+	}
+	signal := func(s syscall.Signal) {
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+				t.Errorf("%v to process %d: %v", s, pid, err)
+			}
+		}
+	}
+	t.Cleanup(func() { signal(syscall.SIGCONT) })
+	signal(syscall.SIGSTOP)
+	return func() { signal(syscall.SIGCONT) }
+}
+
+// PostgreSQL hangs: who asks whether the engine is ready is told so, and told again when it goes on.
+func TestReadinessIsAnsweredWhilePostgreSQLHangs(t *testing.T) {
+	t.Parallel()
+	home := enginetest.Start(t)
+	resume := hang(t, home)
+	if status := home.Ready(t); status != http.StatusServiceUnavailable {
+		t.Errorf("ready: %d while PostgreSQL hangs, want 503", status)
+	}
+	resume()
+	enginetest.Eventually(t, "the engine is ready again", func() bool { return home.Ready(t) == http.StatusOK })
 }

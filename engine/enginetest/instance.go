@@ -173,6 +173,12 @@ func (i *Instance) Metrics(t testing.TB) string {
 	return string(ask(t, http.MethodGet, "http://"+i.admin+"/metrics", nil, nil).Body)
 }
 
+// Ready returns how the running process answers who asks whether it is ready.
+func (i *Instance) Ready(t testing.TB) int {
+	t.Helper()
+	return ask(t, http.MethodGet, "http://"+i.admin+"/readyz", nil, nil).Status
+}
+
 // Metric returns what the process counts, by the name and labels it is shown with; 0 while it is not shown.
 func (i *Instance) Metric(t testing.TB, name string) float64 {
 	t.Helper()

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/julienschmidt/httprouter"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -76,9 +78,15 @@ func (s *Server) getHealth(a *answer, _ *http.Request, _ httprouter.Params) erro
 	return nil
 }
 
+// readyTime is how long the engine may take to find out whether it is ready: who asks is answered within two seconds,
+// whatever hangs.
+const readyTime = 1500 * time.Millisecond
+
 // getReady says whether requests can be served now.
 func (s *Server) getReady(a *answer, r *http.Request, _ httprouter.Params) error {
-	if err := s.Ready(r.Context()); err != nil {
+	ctx, cancel := context.WithTimeout(r.Context(), readyTime)
+	defer cancel()
+	if err := s.Ready(ctx); err != nil {
 		return fault.Wrap(fault.Unavailable, "the engine is not ready", err).WithCode("not_ready")
 	}
 	words := "ready\n"

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -69,4 +71,27 @@ func TestAdminTellsHealth(t *testing.T) {
 	if strings.Contains(m, "alice") {
 		t.Error("metrics name a user")
 	}
+}
+
+// A load balancer that asks must not hang with the database.
+func TestReadinessIsAnsweredWithinTwoSeconds(t *testing.T) {
+	t.Parallel()
+	hangs := func(d *server.Deps) {
+		d.Ready = func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Hour):
+				return nil
+			}
+		}
+	}
+	f := newFixture(t, hangs)
+	synctest.Test(t, func(t *testing.T) {
+		asked := time.Now()
+		r := ask(t, f.admin, http.MethodGet, "/readyz", "", func(r *http.Request) { r.Host = "localhost" }).want(t, http.StatusServiceUnavailable)
+		if took := time.Since(asked); took >= 2*time.Second || !strings.Contains(string(r.body), "the engine is not ready") {
+			t.Errorf("after %v: %s, want within two seconds that it is not ready", took, r.body)
+		}
+	})
 }
