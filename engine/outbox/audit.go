@@ -22,7 +22,7 @@ const (
 
 // audit returns the record of a dispatch that ended like this.
 func audit(x *exchange, outcome string) db.Audit {
-	return db.Audit{At: x.now, Token: x.Token, Action: x.Action.Name, Params: auditedParams(x.Action.Params), Outcome: outcome, Activity: x.result.ActivityID}
+	return db.Audit{At: x.now, Token: x.Token, Action: x.Action.Name, Params: auditedParams(x.Action.Params), Outcome: outcome, Activity: x.answer.Activity}
 }
 
 // auditRefusal counts a dispatch that came to nothing. It is answered all the same when that fails: the record of a

@@ -101,6 +101,7 @@ func New(d Deps) *Outbox {
 		pipeline.Do("signRequest", o.signRequest),
 		pipeline.Do("deliver", o.deliver),
 		pipeline.Do("emitEvents", o.emitEvents),
+		pipeline.Do("respond", o.respond),
 	)
 	return o
 }
@@ -154,7 +155,9 @@ type exchange struct {
 	members  []db.Unnamed    // persist: of those unnamed, who are in the groups
 	inboxes  []db.Inbox      // persist
 	told     []db.Inbox      // persist: of relays that take an Announce by the instance actor
-	result   Result          // persist
+	answer   answer          // persist: as it is stored; validateAction: as it was stored by an earlier dispatch
+	replayed bool            // validateAction: the answer is an earlier one's
+	result   Result          // respond
 	queued   bool            // persist: something is to be delivered
 	leases   db.DeliveryLeases
 	leased   []db.Delivery

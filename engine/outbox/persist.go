@@ -27,8 +27,11 @@ func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) e
 	if db.TakenKey(err) {
 		return fault.Wrap(fault.Busy, "the Idempotency-Key is in use", err).After(time.Second)
 	}
-	if err != nil || settled {
+	if err != nil {
 		return err
+	}
+	if settled {
+		return o.respond(ctx, x)
 	}
 	return next(context.WithoutCancel(ctx)) // it is done, whoever has hung up
 }
@@ -54,9 +57,9 @@ func (o *Outbox) store(ctx context.Context, tx *db.Tx, x *exchange) (settled boo
 	}
 	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: delivery.Ordered(x.activity), Type: x.activity.Type, Body: x.body, Audience: x.audience()}
 	if earlier != "" {
-		x.result = Result{ActivityID: earlier}
+		x.answer = answer{Activity: earlier}
 	} else {
-		x.result = Result{ActivityID: x.activity.ID, Job: newJob(job.ID, x.inboxes)}
+		x.answer = answer{Activity: x.activity.ID, Job: newJob(job.ID, x.inboxes)}
 	}
 	if err := o.keepAnswer(ctx, tx, x); err != nil {
 		return false, err
@@ -103,7 +106,7 @@ func (o *Outbox) keepAnswer(ctx context.Context, tx *db.Tx, x *exchange) error {
 	if x.IdempotencyKey == "" {
 		return nil
 	}
-	stored, err := vocab.Marshal(answer{x.result.ActivityID, x.result.Job})
+	stored, err := vocab.Marshal(x.answer)
 	if err != nil {
 		return fmt.Errorf("write answer: %w", err)
 	}

@@ -67,10 +67,10 @@ func (o *Outbox) replay(ctx context.Context, x *exchange) (bool, error) {
 	if !bytes.Equal(stored.Digest, x.digest) {
 		return false, fault.New(fault.Unprocessable, "the Idempotency-Key was used for another action").WithCode("idempotency_key_reuse")
 	}
-	var a answer
-	if err := json.Unmarshal(stored.Answer, &a); err != nil {
+	x.answer = answer{}
+	if err := json.Unmarshal(stored.Answer, &x.answer); err != nil {
 		return false, fmt.Errorf("read stored answer: %w", err)
 	}
-	x.result = Result{ActivityID: a.Activity, Job: a.Job, Replayed: true}
-	return true, nil
+	x.replayed = true
+	return true, o.respond(ctx, x)
 }
