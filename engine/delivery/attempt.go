@@ -177,7 +177,7 @@ func (d *Dispatcher) takesEd25519(ctx context.Context, r *row) bool {
 	return a != nil && a.TakesEd25519()
 }
 
-// report counts an outcome, and logs it where its delivery ends.
+// report counts an outcome, and logs a sample.
 func (d *Dispatcher) report(ctx context.Context, r *row, o db.Outcome) {
 	name := o.Status
 	if o.Status == db.DeliveryPending {
@@ -190,13 +190,5 @@ func (d *Dispatcher) report(ctx context.Context, r *row, o db.Outcome) {
 	if o.Spent {
 		d.metrics.took.Observe(o.Latency.Seconds())
 	}
-	facts := []any{"activity", r.Activity, "type", r.Type, "user", r.user.name, "inbox", r.Inbox, "attempt", r.Attempts + 1, "took", o.Latency, "err", o.Error}
-	switch o.Status {
-	case db.DeliveryDelivered:
-		d.Log.DebugContext(ctx, "activity delivered", facts...)
-	case db.DeliveryFailed, db.DeliverySkipped:
-		d.Log.InfoContext(ctx, "delivery given up", facts...)
-	default:
-		d.Log.DebugContext(ctx, "delivery put off", facts...)
-	}
+	d.log(ctx, r, o)
 }

@@ -41,6 +41,7 @@ type Dispatcher struct {
 	queue    queue
 	ledger   ledger
 	metrics  metrics
+	lines    lines
 	unsigned unsigned
 	poll     time.Duration
 	kick     chan struct{}  // something may start
@@ -103,7 +104,7 @@ func New(deps Deps) *Dispatcher {
 	if deps.HostConcurrency == 0 {
 		deps.HostConcurrency = 4
 	}
-	d := &Dispatcher{Deps: deps, queue: stored{deps.Store, deps.Owner}, ledger: deps.Store, poll: polled, kick: make(chan struct{}, 1), news: make(chan struct{}, 1),
+	d := &Dispatcher{Deps: deps, lines: newLines(deps.Now), queue: stored{deps.Store, deps.Owner}, ledger: deps.Store, poll: polled, kick: make(chan struct{}, 1), news: make(chan struct{}, 1),
 		attempts: policy.DeliveryAttempts.PoolOf(int64(deps.Concurrency)), rows: policy.HeldDeliveries.NewPool(), ready: newRotation(), passing: newRotation(),
 		users: map[vocab.Username]*user{}, hosts: map[string]*host{}, parked: map[string]map[vocab.Username]bool{},
 		changed: map[string]bool{}, park: map[db.Parked]bool{}, resumed: map[db.Parked]bool{}, unmarked: map[*user]bool{}}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -18,7 +19,7 @@ type Attempted struct {
 // Attempt makes one attempt at a delivery of u's that the caller has leased as the dispatcher's owner, beside Run or
 // without it. It tells false when ctx ended meanwhile: nothing is known of the outcome then.
 func (d *Dispatcher) Attempt(ctx context.Context, u vocab.Username, delivery db.Delivery) (Attempted, bool) {
-	r := &row{Delivery: delivery, user: &user{name: u}}
+	r := &row{Delivery: delivery, user: &user{name: u}, domain: policy.RegistrableDomain(delivery.Host)}
 	res := d.try(ctx, r)
 	if res.cut {
 		return Attempted{}, false

@@ -96,12 +96,16 @@ var (
 	IdleEvents      = budget(Budget{Bounds: "events that strangers cause by activities that do nothing here", Payer: Domain, Rate: Daily(200), Per: "user", Beyond: "counted in one event an hour"})
 
 	// Of this server's own users.
-	ActionBodies    = budget(Budget{Bounds: "bodies of users' actions under way", Payer: User, Pool: 64 << 20, Bytes: true, Beyond: "503"})
-	Attempts        = budget(Budget{Bounds: "actions that a token of scope `llm` tries", Payer: Token, Hourly: 60, Daily: 500, Beyond: "429"})
-	RefusedLines    = budget(Budget{Bounds: "log lines about refused requests", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})
-	UnprovenLines   = budget(Budget{Bounds: "log lines about refused signatures", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})
-	FailureLines    = budget(Budget{Bounds: "log lines about requests that failed and are no bugs", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})
-	IgnoredLines    = budget(Budget{Bounds: "log lines about ignored activities", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "not logged"})
+	ActionBodies   = budget(Budget{Bounds: "bodies of users' actions under way", Payer: User, Pool: 64 << 20, Bytes: true, Beyond: "503"})
+	Attempts       = budget(Budget{Bounds: "actions that a token of scope `llm` tries", Payer: Token, Hourly: 60, Daily: 500, Beyond: "429"})
+	RefusedLines   = budget(Budget{Bounds: "log lines about refused requests", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})
+	UnprovenLines  = budget(Budget{Bounds: "log lines about refused signatures", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})
+	FailureLines   = budget(Budget{Bounds: "log lines about requests that failed and are no bugs", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})
+	IgnoredLines   = budget(Budget{Bounds: "log lines about ignored activities", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "not logged"})
+	DeliveredLines = budget(Budget{Bounds: "log lines about deliveries that got through", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged",
+		Note: "the domain of the inbox pays"})
+	PutOffLines = budget(Budget{Bounds: "log lines about deliveries put off or given up", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 100}, Per: "process", Beyond: "not logged",
+		Note: "the domain of the inbox pays"})
 	WrittenRefusals = budget(Budget{Bounds: "records of refused actions", Payer: Token, Rate: Rate{PerSecond: 1.0 / 60, Burst: 10},
 		Beyond: "counted, and written with a later one"})
 )
