@@ -137,7 +137,7 @@ func (e *Engine) build() error {
 	e.verifier = actor.NewVerifier(e.actors, e.gate, c.PublicURL, e.now)
 	e.relays = relay.NewList(relay.Deps{Store: e.db, Actor: e.local.InstanceID(), Keys: e.keys.Instance, Poster: e.client, Gate: e.gate,
 		Log: e.log.With("component", "relay"), Now: e.now})
-	e.metrics.MustRegister(e.openReports(), e.pausedGauge())
+	e.metrics.MustRegister(openReports{e}, e.pausedGauge())
 	return nil
 }
 

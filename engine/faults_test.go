@@ -116,3 +116,24 @@ func TestReadinessIsAnsweredWhilePostgreSQLHangs(t *testing.T) {
 	resume()
 	enginetest.Eventually(t, "the engine is ready again", func() bool { return home.Ready(t) == http.StatusOK })
 }
+
+// PostgreSQL hangs: gauges of what lies in it are not shown until they can be read again.
+func TestGaugesThatCannotBeReadAreAbsent(t *testing.T) {
+	t.Parallel()
+	home := enginetest.Start(t)
+	gauges := []string{"lightweb_reports_open ", "lightweb_inbox_journal_rows ", "lightweb_inbox_journal_oldest_seconds "}
+	shown := func() (n int) {
+		page := home.Metrics(t)
+		for _, name := range gauges {
+			if strings.Contains(page, "\n"+name) {
+				n++
+			}
+		}
+		return n
+	}
+	enginetest.Eventually(t, "all are shown", func() bool { return shown() == len(gauges) })
+	resume := hang(t, home)
+	enginetest.Eventually(t, "none is shown", func() bool { return shown() == 0 })
+	resume()
+	enginetest.Eventually(t, "all are shown again", func() bool { return shown() == len(gauges) })
+}

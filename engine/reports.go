@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,19 +78,22 @@ func (e *Engine) ResolveReports(ctx context.Context, ids []int64, note string) (
 // countTime bounds the look at the database that a scrape of the metrics takes.
 const countTime = 2 * time.Second
 
-// openReports is how many reports wait for the operator.
-func (e *Engine) openReports() prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "lightweb_reports_open",
-		Help: "Reports by other servers that are not resolved; NaN when the database does not tell.",
-	}, func() float64 {
-		ctx, cancel := context.WithTimeout(context.Background(), countTime)
-		defer cancel()
-		n, err := e.db.CountOpenReports(ctx)
-		if err != nil {
-			e.log.Warn("reports not counted", "err", err)
-			return math.NaN()
-		}
-		return float64(n)
-	})
+var openReportsDesc = prometheus.NewDesc("lightweb_reports_open", "Reports by other servers that are not resolved.", nil, nil)
+
+// openReports shows how many reports wait for the operator; nothing when the database does not tell.
+type openReports struct{ e *Engine }
+
+// Describe is prometheus.Collector's.
+func (openReports) Describe(to chan<- *prometheus.Desc) { to <- openReportsDesc }
+
+// Collect is prometheus.Collector's.
+func (o openReports) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), countTime)
+	defer cancel()
+	n, err := o.e.db.CountOpenReports(ctx)
+	if err != nil {
+		o.e.log.Warn("reports not counted", "err", err)
+		return
+	}
+	to <- prometheus.MustNewConstMetric(openReportsDesc, prometheus.GaugeValue, float64(n))
 }

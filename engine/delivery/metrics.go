@@ -45,7 +45,7 @@ func newMetrics(reg prometheus.Registerer, d *Dispatcher) metrics {
 
 var (
 	hostsDesc    = prometheus.NewDesc("lightweb_delivery_hosts", "Other servers with something the matter, by state of their breaker.", []string{"state"}, nil)
-	openDesc     = prometheus.NewDesc("lightweb_deliveries_open", "Deliveries that are not at an end, as counted within the last seconds.", []string{"status"}, nil)
+	openDesc     = prometheus.NewDesc("lightweb_deliveries_open", "Deliveries that are not at an end, as counted within the last seconds, of users whose databases can be read.", []string{"status"}, nil)
 	oldestDesc   = prometheus.NewDesc("lightweb_deliveries_oldest_seconds", "Age of the oldest delivery that is not at an end.", []string{"status"}, nil)
 	unsignedDesc = prometheus.NewDesc("lightweb_delivery_keys_unreadable", "Users whose deliveries wait because their keys cannot be read.", nil, nil)
 )
@@ -60,7 +60,8 @@ func (s state) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect is prometheus.Collector's.
+// Collect is prometheus.Collector's. A user whose database cannot be read is not counted, and when that is everybody
+// there is no count.
 func (s state) Collect(to chan<- prometheus.Metric) {
 	hosts := map[string]int{HostFailing: 0, HostOpen: 0, HostHalfOpen: 0, HostInactive: 0, HostPaused: 0}
 	open := map[string]int{db.DeliveryPending: 0, db.DeliveryParked: 0}
@@ -72,7 +73,12 @@ func (s state) Collect(to chan<- prometheus.Metric) {
 			hosts[name]++
 		}
 	}
+	readable := len(s.d.users) == 0
 	for _, u := range s.d.users {
+		if u.failures > 0 {
+			continue
+		}
+		readable = true
 		for _, o := range u.open {
 			open[o.Status] += o.Count
 			if first, ok := oldest[o.Status]; !ok || o.Oldest.Before(first) {
@@ -83,6 +89,9 @@ func (s state) Collect(to chan<- prometheus.Metric) {
 	s.d.mu.Unlock()
 	for name, n := range hosts {
 		to <- prometheus.MustNewConstMetric(hostsDesc, prometheus.GaugeValue, float64(n), name)
+	}
+	if !readable { // what was true once is not shown
+		open = nil
 	}
 	for name, n := range open {
 		age := 0.0

@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lightweb/lightweb/engine/policy"
@@ -49,10 +50,7 @@ func (i *Inbox) Parked(u vocab.Username) bool {
 
 // Tend looks after the journal once; rows that no entry stands for are taken up however young they are.
 func (i *Inbox) Tend() error {
-	if err := i.writers.takeStrays(context.Background(), 0); err != nil {
-		return err
-	}
-	return i.writers.tendOnce(false)
+	return errors.Join(i.writers.takeStrays(context.Background(), 0), i.writers.tendOnce(false))
 }
 
 // Recount reads from the journal what waits.

@@ -488,6 +488,30 @@ func TestTheJournalIsMeasured(t *testing.T) {
 	settled(t, bob)
 }
 
+func TestAJournalThatCannotBeReadIsNotMeasured(t *testing.T) {
+	metrics := prometheus.NewRegistry()
+	alice, bob := two(t, func(d *inbox.Deps) { d.Metrics = metrics })
+	bob.Down(t, bob.Alice)
+	alice.MustSend("p:/carol", shared, note(0, "hi"))
+	gauges := []string{"lightweb_inbox_journal_rows", "lightweb_inbox_journal_oldest_seconds", "lightweb_inbox_waiting", "lightweb_inbox_parked_users"}
+	shows := func(readable bool, want int) {
+		t.Helper()
+		if err := alice.Inbox.Tend(); (err == nil) != readable {
+			t.Errorf("the journal is looked after: %v", err)
+		}
+		if n, err := testutil.GatherAndCount(metrics, gauges...); n != want || err != nil {
+			t.Errorf("%d gauges, %v, want %d", n, err, want)
+		}
+	}
+	shows(true, 5)
+	alice.Instance(t, `ALTER TABLE intake RENAME TO intake_away`)
+	shows(false, 2) // what is in memory: the queue, and who is parked
+	alice.Instance(t, `ALTER TABLE intake_away RENAME TO intake`)
+	shows(true, 5)
+	bob.Up(t, bob.Alice)
+	settled(t, bob)
+}
+
 // What waits for a user who is deleted is dropped.
 func TestNothingWaitsForAUserWhoIsDeleted(t *testing.T) {
 	alice, bob := two(t)

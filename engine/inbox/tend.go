@@ -58,7 +58,12 @@ func (w *writers) tend() {
 	}
 }
 
-func (w *writers) tendOnce(strays bool) error {
+func (w *writers) tendOnce(strays bool) (err error) {
+	defer func() {
+		if err != nil {
+			w.inbox.metrics.unread()
+		}
+	}()
 	ctx, cancel := context.WithTimeout(context.Background(), journalTime)
 	defer cancel()
 	w.endRows()
@@ -117,7 +122,7 @@ func (w *writers) observe(n db.IntakeCounts) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	m := w.inbox.metrics
-	m.journal.Set(float64(n.Rows))
+	m.journal.WithLabelValues().Set(float64(n.Rows))
 	m.waiting.WithLabelValues("queued").Set(float64(w.places.Used()))
 	m.waiting.WithLabelValues("parked").Set(float64(n.Waiting))
 	m.parked.Set(float64(len(w.parked)))
@@ -125,5 +130,5 @@ func (w *writers) observe(n db.IntakeCounts) {
 	if !n.Oldest.IsZero() {
 		age = w.inbox.Now().Sub(n.Oldest).Seconds()
 	}
-	m.oldest.Set(age)
+	m.oldest.WithLabelValues().Set(age)
 }
