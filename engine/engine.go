@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"time"
@@ -86,10 +87,21 @@ func open(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*En
 	return e, nil
 }
 
+// makeDataDir makes the data directory where there is none. Others may pass through it, as the account must that PostgreSQL
+// runs as, and see nothing of what is in it. A folder that is there is left as its owner wants it.
+func makeDataDir(dir string) error {
+	_, err := os.Stat(dir)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err := os.MkdirAll(dir, 0o711); err != nil || !missing {
+		return err
+	}
+	return os.Chmod(dir, 0o711) // whatever the umask took away
+}
+
 // openStore starts the private cluster unless a server is configured, and opens the databases on it: c says what is done
 // about the instance schema.
 func (e *Engine) openStore(ctx context.Context, c db.Config) error {
-	if err := os.MkdirAll(e.cfg.DataDir, 0o755); err != nil {
+	if err := makeDataDir(e.cfg.DataDir); err != nil {
 		return fault.New(fault.Config, "data_dir: "+err.Error()).WithHint("set data_dir to a folder you may write to")
 	}
 	c.URL, c.Name, c.Template = e.cfg.Database.URL.Reveal(), e.cfg.Database.Name, e.cfg.Database.Template
