@@ -19,8 +19,8 @@ func newDeliverShow(a *app) *cobra.Command {
 			"delivery stands: a line for each inbox, under one for the job. Exit code 66 says that nothing is known of it.\n\n" +
 			"In a pipe: a line with user, job, activity, type, time, status, and the numbers of deliveries in all, pending,\n" +
 			"delivered, failed and skipped; then one for each inbox with status, inbox, number of attempts, status of the last\n" +
-			"answer, time of the next attempt and the last error, separated by tabs. The JSON document has everything: the answers,\n" +
-			"what the attempts took, and the key under which they are made.",
+			"answer, time of the next attempt and the last error, separated by tabs. The JSON document has everything: the beginning\n" +
+			"of the last answer and what is kept of its header, what the attempts took, and the key under which they are made.",
 		Example: "  lightweb deliver show https://example.org/users/alice/activities/1\n  lightweb deliver show 0192d3a4-0000-7000-8000-000000000000 --json | jq '.jobs[].deliveries[] | select(.status == \"failed\")'",
 		Args:    takes("ACTIVITY|JOB"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -227,7 +227,8 @@ type Outcome struct {
 	NextAt            time.Time // when Status is pending
 	Spent             bool      // an attempt was made
 	HTTPStatus        int       // 0: no answer
-	Answer            []byte    // the first 1 KiB of it, for failures
+	Headers           string    // of it, at most 1 KiB: a line for each field that is kept
+	Answer            []byte    // the first 1 KiB of it
 	Location          string    // where a failure pointed to
 	RetryAfter        time.Duration
 	RemoteID          string // what the host calls what it made of it
@@ -268,6 +269,7 @@ func (t *Tx) finishDeliveries(ctx context.Context, owner string, all []Outcome, 
 	type column struct {
 		ids, latencies, out, in            []int64
 		status, errors, locations, remotes []string
+		headers                            []string
 		inboxes, hosts                     []string
 		nexts                              []time.Time
 		spent, codes, waits                []int
@@ -283,18 +285,20 @@ func (t *Tx) finishDeliveries(ctx context.Context, owner string, all []Outcome, 
 		c.answers, c.errors, c.latencies = append(c.answers, o.Answer), append(c.errors, text(o.Error)), append(c.latencies, o.Latency.Milliseconds())
 		c.out, c.in, c.locations = append(c.out, o.BytesOut), append(c.in, o.BytesIn), append(c.locations, text(o.Location))
 		c.waits, c.remotes = append(c.waits, int(o.RetryAfter/time.Second)), append(c.remotes, text(o.RemoteID))
+		c.headers = append(c.headers, text(o.Headers))
 		c.inboxes, c.hosts = append(c.inboxes, string(o.Inbox)), append(c.hosts, o.Inbox.Host())
 	}
 	return collect[Finished](ctx, t, "finish deliveries", `
 		WITH o AS (
 			SELECT * FROM unnest($2::bigint[], $3::text[], $4::timestamptz[], $5::int[], $6::int[], $7::bytea[], $8::text[], $9::bigint[],
-				$10::bigint[], $11::bigint[], $12::text[], $13::int[], $14::text[], $15::text[], $16::text[])
-				AS o (id, status, next_at, spent, code, answer, error, latency, bytes_out, bytes_in, location, wait, remote, inbox, host)
+				$10::bigint[], $11::bigint[], $12::text[], $13::int[], $14::text[], $15::text[], $16::text[], $18::text[])
+				AS o (id, status, next_at, spent, code, answer, error, latency, bytes_out, bytes_in, location, wait, remote, inbox, host, headers)
 		), done AS (
 			UPDATE deliveries d SET status = CASE WHEN o.status = 'pending' AND `+withdrawn+` THEN 'skipped' ELSE o.status END,
 				next_at = CASE o.status WHEN 'pending' THEN o.next_at ELSE d.next_at END, attempts = attempts + o.spent, tried = d.tried OR o.spent = 1,
 				last_status = CASE o.spent WHEN 1 THEN nullif(o.code, 0) ELSE last_status END,
 				last_answer = CASE WHEN o.spent = 0 THEN last_answer WHEN o.answer IS NOT NULL AND NOT `+withdrawn+` THEN o.answer END,
+				last_headers = CASE o.spent WHEN 1 THEN nullif(o.headers, '') ELSE last_headers END,
 				last_error = nullif(o.error, ''), latency_ms = CASE o.spent WHEN 1 THEN o.latency ELSE latency_ms END,
 				bytes_out = d.bytes_out + o.bytes_out, bytes_in = d.bytes_in + o.bytes_in, last_location = nullif(o.location, ''),
 				retry_after_s = nullif(o.wait, 0), remote_id = nullif(o.remote, ''),
@@ -306,7 +310,7 @@ func (t *Tx) finishDeliveries(ctx context.Context, owner string, all []Outcome, 
 			WHERE j.id = f.job_id AND j.first_at IS NULL RETURNING f.id, j.created_at
 		)
 		SELECT done.id, reached.created_at FROM done LEFT JOIN reached USING (id)`,
-		owner, c.ids, c.status, c.nexts, c.spent, c.codes, c.answers, c.errors, c.latencies, c.out, c.in, c.locations, c.waits, c.remotes, c.inboxes, c.hosts, now)
+		owner, c.ids, c.status, c.nexts, c.spent, c.codes, c.answers, c.errors, c.latencies, c.out, c.in, c.locations, c.waits, c.remotes, c.inboxes, c.hosts, now, c.headers)
 }
 
 // withoutDoubles skips those deliveries that were to go to another inbox to which one of the same job goes already.

@@ -469,7 +469,7 @@ func TestAnOutcomeSaysEverything(t *testing.T) {
 		finished, err = tx.FinishDeliveries(ctx, "me", []db.Outcome{
 			{Delivery: rows[0].ID, Status: db.DeliveryPending, NextAt: now.Add(time.Hour), Spent: true, HTTPStatus: 503, Answer: []byte("busy"), RetryAfter: time.Minute, Location: "https://a.example/else", Error: "busy\x00"},
 			{Delivery: rows[1].ID, Status: db.DeliveryPending, NextAt: now, Inbox: inboxOn("b.example", 1).URL}, // where another delivery of the job goes
-			{Delivery: rows[2].ID, Status: db.DeliveryDelivered, Spent: true, HTTPStatus: 201, RemoteID: "https://b.example/inbox/7", BytesOut: 5, BytesIn: 2, Latency: 3 * time.Millisecond},
+			{Delivery: rows[2].ID, Status: db.DeliveryDelivered, Spent: true, HTTPStatus: 201, Headers: "Server: b\n", Answer: []byte("thanks"), RemoteID: "https://b.example/inbox/7", BytesOut: 5, BytesIn: 2, Latency: 3 * time.Millisecond},
 			{Delivery: 4711, Status: db.DeliveryDelivered},
 		}, now.Add(time.Second))
 		return err
@@ -484,9 +484,9 @@ func TestAnOutcomeSaysEverything(t *testing.T) {
 	}
 	database := databaseOf(t, c, u)
 	for query, want := range map[string]int64{
-		`SELECT count(*) FROM deliveries WHERE status = 'pending' AND attempts = 1 AND last_status = 503 AND last_answer = 'busy' AND retry_after_s = 60 AND last_location = 'https://a.example/else'`: 1,
-		`SELECT count(*) FROM deliveries WHERE status = 'skipped' AND attempts = 0 AND host = 'a.example' AND last_error LIKE '%another delivery'`:                                                     1,
-		`SELECT count(*) FROM deliveries WHERE status = 'delivered' AND remote_id = 'https://b.example/inbox/7' AND bytes_out = 5 AND bytes_in = 2 AND latency_ms = 3`:                                 1,
+		`SELECT count(*) FROM deliveries WHERE status = 'pending' AND attempts = 1 AND last_status = 503 AND last_answer = 'busy' AND retry_after_s = 60 AND last_location = 'https://a.example/else'`:                              1,
+		`SELECT count(*) FROM deliveries WHERE status = 'skipped' AND attempts = 0 AND host = 'a.example' AND last_error LIKE '%another delivery'`:                                                                                  1,
+		`SELECT count(*) FROM deliveries WHERE status = 'delivered' AND remote_id = 'https://b.example/inbox/7' AND bytes_out = 5 AND bytes_in = 2 AND latency_ms = 3 AND last_answer = 'thanks' AND last_headers = E'Server: b\n'`: 1,
 		`SELECT count(*) FROM delivery_jobs WHERE first_at IS NOT NULL`: 1,
 	} {
 		if got := number(t, database, query); got != want {

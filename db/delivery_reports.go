@@ -137,7 +137,8 @@ type DeliveryReport struct {
 	Attempts          int
 	NextAt            *time.Time // when it is tried again; nil when it is not, or is being tried
 	LastStatus        int        // of the last answer; 0: none
-	Answer            []byte     // the first 1 KiB of it, for failures: as the host sent it
+	Headers           string     // of it, a line for each field that is kept
+	Answer            []byte     // the first 1 KiB of it: as the host sent it
 	Location          string     // where a failure pointed to
 	RetryAfter        int        // seconds that the host asked for; 0: it did not
 	Error             string
@@ -159,6 +160,22 @@ func (r DeliveryReport) IdempotencyKey() string {
 // Says is the answer as text, without anything that a terminal would obey.
 func (r DeliveryReport) Says() string { return Printable(string(r.Answer)) }
 
+// Fields are the header fields of the answer that are kept, as text like Says; nil when there are none.
+func (r DeliveryReport) Fields() map[string]string {
+	var fields map[string]string
+	for line := range strings.Lines(r.Headers) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		if fields == nil {
+			fields = map[string]string{}
+		}
+		if before, again := fields[name]; again {
+			value = before + ", " + value
+		}
+		fields[name] = Printable(value)
+	}
+	return fields
+}
+
 // Printable is what another server said, as text of which a terminal obeys nothing but the ends of lines.
 func Printable(s string) string {
 	return strings.Map(func(c rune) rune {
@@ -171,7 +188,7 @@ func Printable(s string) string {
 
 // deliveryColumns are those of DeliveryReport, of a delivery d, $1 being now.
 var deliveryColumns = `d.id, d.job_id, d.inbox, d.host, d.targets, CASE WHEN ` + isLeased + ` THEN 'delivering' ELSE d.status END, d.attempts,
-	CASE WHEN d.status = 'pending' AND NOT (` + isLeased + `) THEN d.next_at END, coalesce(d.last_status, 0), d.last_answer, coalesce(d.last_location, ''),
+	CASE WHEN d.status = 'pending' AND NOT (` + isLeased + `) THEN d.next_at END, coalesce(d.last_status, 0), coalesce(d.last_headers, ''), d.last_answer, coalesce(d.last_location, ''),
 	coalesce(d.retry_after_s, 0), coalesce(d.last_error, ''), coalesce(d.remote_id, ''), coalesce(d.latency_ms, 0), d.bytes_out, d.bytes_in, d.created_at, d.updated_at`
 
 var isLeased = strings.ReplaceAll(leased, "?", "$1")
@@ -180,7 +197,7 @@ var isLeased = strings.ReplaceAll(leased, "?", "$1")
 // were done long ago.
 func (t *Tx) JobDeliveries(ctx context.Context, job uuid.UUID, after int64, n int, now time.Time) ([]DeliveryReport, error) {
 	return collect[DeliveryReport](ctx, t, "list deliveries", `
-		(SELECT -r.place AS id, j.id AS job, r.inbox, r.host, r.targets, 'delivered' AS status, 0 AS attempts, NULL::timestamptz AS next, 0 AS code, NULL::bytea AS answer,
+		(SELECT -r.place AS id, j.id AS job, r.inbox, r.host, r.targets, 'delivered' AS status, 0 AS attempts, NULL::timestamptz AS next, 0 AS code, '' AS headers, NULL::bytea AS answer,
 			'' AS location, 0 AS wait, '' AS error, '' AS remote, 0 AS latency, 0 AS bytes_out, 0 AS bytes_in, j.created_at, NULL::timestamptz AS updated
 		FROM delivery_jobs j, ROWS FROM (jsonb_to_recordset(j.reached) AS (inbox text, host text, targets text[])) WITH ORDINALITY AS r (inbox, host, targets, place)
 		WHERE j.id = $2 AND -r.place > $3 ORDER BY 1 LIMIT $4)

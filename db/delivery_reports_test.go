@@ -162,7 +162,7 @@ func TestADeliveryIsReportedWithEverything(t *testing.T) {
 	enqueue(t, c, u, j, now, inboxOn("p.example", 0), inboxOn("q.example", 1), inboxOn("r.example", 2))
 	rows := claim(t, c, u, "me", now, 2)
 	finish(t, c, u, "me", db.Outcome{Delivery: rows[0].ID, Status: db.DeliveryPending, NextAt: now.Add(time.Hour), Spent: true, HTTPStatus: 503,
-		Answer: []byte("bad\x00\x1b[31m\xff\nline"), Location: "https://p.example/else", RetryAfter: time.Minute, RemoteID: "https://p.example/1", Error: "busy",
+		Headers: "Server: x\xff\x1b[31m\nVia: 1.1 one\nVia: 1.1 two\n", Answer: []byte("bad\x00\x1b[31m\xff\nline"), Location: "https://p.example/else", RetryAfter: time.Minute, RemoteID: "https://p.example/1", Error: "busy",
 		Latency: 40 * time.Millisecond, BytesOut: 100, BytesIn: 7})
 	park(t, c, u, "r.example")
 	got := rowsOf(t, c, u, j)
@@ -171,10 +171,13 @@ func TestADeliveryIsReportedWithEverything(t *testing.T) {
 	}
 	r, next := got[0], now.Add(time.Hour)
 	want := db.DeliveryReport{ID: rows[0].ID, Job: j.ID, Inbox: rows[0].Inbox, Host: "p.example", Targets: rows[0].Targets, Status: db.DeliveryPending, Attempts: 1,
-		NextAt: &next, LastStatus: 503, Answer: r.Answer, Location: "https://p.example/else", RetryAfter: 60, Error: "busy", RemoteID: "https://p.example/1",
+		NextAt: &next, LastStatus: 503, Headers: r.Headers, Answer: r.Answer, Location: "https://p.example/else", RetryAfter: 60, Error: "busy", RemoteID: "https://p.example/1",
 		LatencyMS: 40, BytesOut: 100, BytesIn: 7, CreatedAt: &now, UpdatedAt: &now}
 	if d := cmp.Diff(want, r); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(map[string]string{"Server": "x\ufffd\ufffd[31m", "Via": "1.1 one, 1.1 two"}, r.Fields()); d != "" {
+		t.Errorf("fields (-want +got):\n%s", d)
 	}
 	if r.Says() != "bad\ufffd\ufffd[31m\ufffd\nline" || r.IdempotencyKey() != rows[0].IdempotencyKey() {
 		t.Errorf("says %q under %q", r.Says(), r.IdempotencyKey())

@@ -164,10 +164,10 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`WITH g AS (INSERT INTO groups VALUES (gen_random_uuid(), 'g', 'https://g', now(), 'https://a') RETURNING id) INSERT INTO group_members SELECT id, ` + hard + `, now(), 'https://a' FROM g`,
 		`INSERT INTO unnamed_recipients VALUES ('https://o', 'https://g', ARRAY[` + hard + `])`,
 		`INSERT INTO delivery_jobs (id, activity_uri, type, body, created_at, dedupe_hash) VALUES ('00000000-0000-7000-8000-000000000001', 'a', 'Create', '\x00', now(), '\x01')`,
-		`INSERT INTO deliveries (job_id, inbox, host, targets, status, attempts, next_at, lease_owner, last_answer) VALUES
-			('00000000-0000-7000-8000-000000000001', 'remote', 'a.example', ARRAY['', NULL, '{",', ` + hard + `], 'pending', 0, now() + interval '1 hour', 'a process', '\x00ff0a'),
-			('00000000-0000-7000-8000-000000000001', 'local', '', '{}', 'pending', 0, now() + interval '1 hour', 'a process', ''),
-			('00000000-0000-7000-8000-000000000001', 'sent', 'a.example', '{}', 'delivered', 1, now(), NULL, NULL)`,
+		`INSERT INTO deliveries (job_id, inbox, host, targets, status, attempts, next_at, lease_owner, last_answer, last_headers) VALUES
+			('00000000-0000-7000-8000-000000000001', 'remote', 'a.example', ARRAY['', NULL, '{",', ` + hard + `], 'pending', 0, now() + interval '1 hour', 'a process', '\x00ff0a', 'Server: ' || ` + hard + `),
+			('00000000-0000-7000-8000-000000000001', 'local', '', '{}', 'pending', 0, now() + interval '1 hour', 'a process', '', NULL),
+			('00000000-0000-7000-8000-000000000001', 'sent', 'a.example', '{}', 'delivered', 1, now(), NULL, NULL, NULL)`,
 		`INSERT INTO event_outbox (type, source, payload, created_at) SELECT 'create.received', 'ap', '{}', now() FROM generate_series(1, 42)`,
 		`INSERT INTO audit (at, action, params, outcome) VALUES (now(), 'CreateNote', '{}', 'ok')`,
 		`INSERT INTO idempotency_keys VALUES ('key', '\x01', '{}', now())`,

@@ -241,7 +241,7 @@ var deliveryAttacks = []attack{
 			{"nothing", 1, func(w http.ResponseWriter, _ *http.Request) { hangUp(w, "") }, "pending 1 true"},
 			{"a circle", 2, func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, r.URL.Path, http.StatusPermanentRedirect)
-			}, "pending 1 308 0 true"},
+			}, "pending 1 308 true"},
 		} {
 			h := s.against(tt.answer)
 			s.flood(tt.what, func() {

@@ -114,6 +114,9 @@ func (e *Engine) deliveryJobs(ctx context.Context, u vocab.Username, c DeliveryC
 	return jobs, err
 }
 
+// Fields are header fields by their names.
+type Fields map[string]string
+
 // DeliveryDetail is a delivery to one inbox. Of one that got through over a week ago only inbox, host and targets are known.
 type DeliveryDetail struct {
 	Inbox          vocab.ID   `json:"inbox"`
@@ -123,7 +126,8 @@ type DeliveryDetail struct {
 	Attempts       int        `json:"attempts"`
 	NextAt         *time.Time `json:"next_attempt_at,omitempty"`
 	LastStatus     int        `json:"last_status,omitempty"` // of HTTP
-	Answer         string     `json:"answer,omitempty"`      // the first 1 KiB, for failures
+	Answer         string     `json:"answer,omitempty"`      // the first 1 KiB
+	Headers        Fields     `json:"headers,omitempty"`     // of the answer: those that help to find out why
 	Location       string     `json:"location,omitempty"`
 	RetryAfter     int        `json:"retry_after_seconds,omitempty"`
 	Error          string     `json:"error,omitempty"`
@@ -137,7 +141,7 @@ type DeliveryDetail struct {
 
 func deliveryDetail(r db.DeliveryReport) DeliveryDetail {
 	return DeliveryDetail{Inbox: r.Inbox, Host: r.Host, Targets: append([]vocab.ID{}, r.Targets...), Status: r.Status, Attempts: r.Attempts, NextAt: utc(r.NextAt),
-		LastStatus: r.LastStatus, Answer: r.Says(), Location: r.Location, RetryAfter: r.RetryAfter, Error: r.Error, IdempotencyKey: r.IdempotencyKey(), RemoteID: r.RemoteID,
+		LastStatus: r.LastStatus, Answer: r.Says(), Headers: r.Fields(), Location: r.Location, RetryAfter: r.RetryAfter, Error: r.Error, IdempotencyKey: r.IdempotencyKey(), RemoteID: r.RemoteID,
 		LatencyMS: r.LatencyMS, BytesOut: r.BytesOut, BytesIn: r.BytesIn, UpdatedAt: utc(r.UpdatedAt)}
 }
 

@@ -23,12 +23,15 @@ func newShaky(t *testing.T, address, actor string) (*shaky, *peertest.Actor) {
 	p := &shaky{Peer: peertest.New(t, address)}
 	who := p.Actor(actor)
 	p.Handle(actor+"/inbox", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Server", "Shaky/1.0")
+		w.Header().Set("Set-Cookie", "session=secret")
 		if p.down.Load() {
 			http.Error(w, "\x1b[2J out for lunch", http.StatusInternalServerError)
 			return
 		}
 		p.taken.Add(1)
 		w.WriteHeader(http.StatusAccepted)
+		_, _ = w.Write([]byte("queued")) // the engine may have hung up
 	})
 	return p, who
 }
@@ -53,6 +56,7 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 		Deliveries    []struct {
 			InboxURL, Status, ResponseBody string
 			Attempts, ResponseStatus       int
+			ResponseHeaders                map[string]string
 		}
 	}
 	see := func(activity string) (j job) {
@@ -80,6 +84,15 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 		t.Errorf("to the one that is down: %+v", d)
 	}
 
+	if d := j.Deliveries[0]; d.ResponseStatus != 202 || d.ResponseBody != "queued" {
+		t.Errorf("to the one that has it: %+v", d)
+	}
+	for _, d := range j.Deliveries {
+		if h := d.ResponseHeaders; h["Server"] != "Shaky/1.0" || h["Content-Type"] != "text/plain; charset=utf-8" || h["Set-Cookie"] != "" || h["Date"] == "" {
+			t.Errorf("of the answer of %s the header %v is kept", d.InboxURL, h)
+		}
+	}
+
 	var traced struct{ Users []engine.UserTrace }
 	home.Run(t, "activity", "show", first, "--json").Decode(t, &traced)
 	if len(traced.Users) != 1 || len(traced.Users[0].Jobs) != 1 || traced.Users[0].Jobs[0].Status != db.JobPartial || traced.Users[0].Jobs[0].Counts != j.Counts ||
@@ -100,6 +113,9 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 		if len(shown.Jobs) != 1 || len(shown.Jobs[0].Deliveries) != 2 || shown.Jobs[0].Deliveries[0].Status != "delivered" || shown.Jobs[0].Deliveries[1].LastStatus != 500 ||
 			len(shown.Jobs[0].Deliveries[1].IdempotencyKey) != 32 {
 			t.Errorf("deliver show %s tells %+v", id, shown)
+		}
+		if out := home.Run(t, "deliver", "show", id, "--json").Stdout; !strings.Contains(out, `"answer":"queued"`) || strings.Count(out, `"Server":"Shaky/1.0"`) != 2 || strings.Contains(out, "secret") {
+			t.Errorf("deliver show %s --json wrote %s", id, out)
 		}
 	}
 	var status engine.DeliveryStatus

@@ -51,7 +51,7 @@ func lapsed(d db.Delivery, now time.Time) bool {
 
 // judge says what becomes of d after an attempt that had this answer, or this error in place of one.
 func judge(d db.Delivery, a transport.Attempt, err error, now time.Time) db.Outcome {
-	o := db.Outcome{Delivery: d.ID, Status: db.DeliveryPending, Spent: true, HTTPStatus: a.Status, Answer: a.Excerpt,
+	o := db.Outcome{Delivery: d.ID, Status: db.DeliveryPending, Spent: true, HTTPStatus: a.Status, Headers: a.Headers, Answer: a.Excerpt,
 		Location: a.Location, RetryAfter: a.RetryAfter, Latency: a.Took, BytesOut: a.BytesOut, BytesIn: a.BytesIn}
 	if err != nil {
 		o.Error = err.Error()
@@ -73,7 +73,7 @@ func judge(d db.Delivery, a transport.Attempt, err error, now time.Time) db.Outc
 	}
 	switch {
 	case a.Status/100 == 2:
-		o.Status, o.Answer, o.Location, o.RemoteID = db.DeliveryDelivered, nil, "", a.Location
+		o.Status, o.Location, o.RemoteID = db.DeliveryDelivered, "", a.Location
 	case a.Status == http.StatusNotFound, a.Status == http.StatusGone:
 		o.Status, o.Error = db.DeliverySkipped, "the inbox is gone"
 	case a.Status == http.StatusTooManyRequests, a.Status == http.StatusRequestTimeout, a.Status/100 != 4:

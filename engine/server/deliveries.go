@@ -46,25 +46,29 @@ type deliveryJobs struct {
 	Next  string        `json:"next,omitempty"`
 }
 
+// fields are header fields by their names.
+type fields map[string]string
+
 // delivery is one to an inbox. Of one that got through over a week ago only inbox, host and targets are known.
 type delivery struct {
-	InboxURL       vocab.ID   `json:"inboxUrl"`
-	Host           string     `json:"host"` // empty: this server
-	Targets        []vocab.ID `json:"targets"`
-	Status         string     `json:"status"`
-	Attempts       int        `json:"attempts"`
-	NextAttemptAt  *time.Time `json:"nextAttemptAt,omitempty"`
-	ResponseStatus int        `json:"responseStatus,omitempty"`
-	ResponseBody   string     `json:"responseBody,omitempty"`
-	Location       string     `json:"location,omitempty"`
-	RetryAfter     int        `json:"retryAfter,omitempty"` // seconds
-	Error          string     `json:"error,omitempty"`
-	IdempotencyKey string     `json:"idempotencyKey,omitempty"`
-	RemoteID       string     `json:"remoteActivityId,omitempty"`
-	LatencyMS      int64      `json:"latencyMs"`
-	BytesSent      int64      `json:"bytesSent"`
-	BytesReceived  int64      `json:"bytesReceived"`
-	UpdatedAt      *time.Time `json:"updatedAt,omitempty"`
+	InboxURL        vocab.ID   `json:"inboxUrl"`
+	Host            string     `json:"host"` // empty: this server
+	Targets         []vocab.ID `json:"targets"`
+	Status          string     `json:"status"`
+	Attempts        int        `json:"attempts"`
+	NextAttemptAt   *time.Time `json:"nextAttemptAt,omitempty"`
+	ResponseStatus  int        `json:"responseStatus,omitempty"`
+	ResponseBody    string     `json:"responseBody,omitempty"`
+	ResponseHeaders fields     `json:"responseHeaders,omitempty"`
+	Location        string     `json:"location,omitempty"`
+	RetryAfter      int        `json:"retryAfter,omitempty"` // seconds
+	Error           string     `json:"error,omitempty"`
+	IdempotencyKey  string     `json:"idempotencyKey,omitempty"`
+	RemoteID        string     `json:"remoteActivityId,omitempty"`
+	LatencyMS       int64      `json:"latencyMs"`
+	BytesSent       int64      `json:"bytesSent"`
+	BytesReceived   int64      `json:"bytesReceived"`
+	UpdatedAt       *time.Time `json:"updatedAt,omitempty"`
 }
 
 // deliveryReport is a job with a page of its deliveries.
@@ -192,7 +196,7 @@ func jobOf(j db.DeliveryJob) deliveryJob {
 
 func deliveryOf(r db.DeliveryReport) delivery {
 	return delivery{InboxURL: r.Inbox, Host: r.Host, Targets: append([]vocab.ID{}, r.Targets...), Status: r.Status, Attempts: r.Attempts, NextAttemptAt: inUTC(r.NextAt),
-		ResponseStatus: r.LastStatus, ResponseBody: r.Says(), Location: r.Location, RetryAfter: r.RetryAfter, Error: r.Error, IdempotencyKey: r.IdempotencyKey(),
+		ResponseStatus: r.LastStatus, ResponseBody: r.Says(), ResponseHeaders: r.Fields(), Location: r.Location, RetryAfter: r.RetryAfter, Error: r.Error, IdempotencyKey: r.IdempotencyKey(),
 		RemoteID: r.RemoteID, LatencyMS: r.LatencyMS, BytesSent: r.BytesOut, BytesReceived: r.BytesIn, UpdatedAt: inUTC(r.UpdatedAt)}
 }
 

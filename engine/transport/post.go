@@ -35,7 +35,8 @@ type Attempt struct {
 	Status     int               // of the answer that counts; zero when there was none
 	RetryAfter time.Duration     // what the peer asked for, at most 24 h
 	Location   string            // where a redirect that was not followed leads; of what was made, in an answer that says so
-	Excerpt    []byte            // of the answer, up to 1 KiB, when it is a failure
+	Headers    string            // of the answer, up to 1 KiB: a line for each field that is kept
+	Excerpt    []byte            // of the answer, up to 1 KiB; nil when it is empty
 	Dialect    signature.Dialect // of the signature that was so answered
 	Took       time.Duration     // from the beginning of the first request
 	BytesOut   int64             // bodies of the requests that were answered
@@ -115,16 +116,16 @@ func (x *contact) post(ctx context.Context, inbox vocab.ID, a *Attempt) error {
 func (x *contact) result(answer *http.Response, a *Attempt) (next vocab.ID) {
 	a.Status = answer.StatusCode
 	a.BytesOut += int64(len(x.body))
+	a.Headers = keptHeaders(answer.Header)
+	a.Excerpt = excerpt(answer)
+	a.BytesIn += int64(len(a.Excerpt)) + drain(answer.Body)
 	if a.Status/100 == 2 {
-		a.BytesIn += drain(answer.Body)
 		if made, err := x.location(answer); err == nil {
 			a.Location = string(made)
 		}
 		return ""
 	}
 	a.RetryAfter = retryAfter(answer.Header.Get("Retry-After"), x.cfg.Now())
-	a.Excerpt, _ = io.ReadAll(io.LimitReader(answer.Body, maxExcerpt)) // what came of it is enough: the status is the answer
-	a.BytesIn += int64(len(a.Excerpt)) + drain(answer.Body)
 	if !redirected(a.Status) {
 		return ""
 	}
@@ -137,6 +138,18 @@ func (x *contact) result(answer *http.Response, a *Attempt) (next vocab.ID) {
 		return to
 	}
 	return ""
+}
+
+// excerpt reads the beginning of an answer's body. What came of it is enough: the status is the answer.
+func excerpt(answer *http.Response) []byte {
+	if answer.ContentLength == 0 { // as most answers are that take a delivery
+		return nil
+	}
+	read, _ := io.ReadAll(io.LimitReader(answer.Body, maxExcerpt))
+	if len(read) == 0 {
+		return nil
+	}
+	return read
 }
 
 // retryAfter returns the wait that a Retry-After field asks for, in either of its forms (RFC 9110 §10.2.3).

@@ -97,7 +97,7 @@ func TestEveryAttemptIsSignedAnew(t *testing.T) {
 	}
 }
 
-func TestPostKeepsAnExcerptOfFailures(t *testing.T) {
+func TestPostKeepsAnExcerptOfEveryAnswer(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 100_000)
 	for _, tt := range []struct {
@@ -106,7 +106,9 @@ func TestPostKeepsAnExcerptOfFailures(t *testing.T) {
 		body    string
 		excerpt string
 	}{
-		{"a success", 202, "thanks", ""},
+		{"a success", 202, "thanks", "thanks"},
+		{"a success without a body", 202, "", ""},
+		{"a long success", 200, long, long[:1024]},
 		{"a short refusal", 404, "no such inbox", "no such inbox"},
 		{"a long refusal", 500, long, long[:1024]},
 	} {
@@ -124,6 +126,45 @@ func TestPostKeepsAnExcerptOfFailures(t *testing.T) {
 				t.Errorf("%d bytes were read", a.BytesIn)
 			}
 		})
+	}
+}
+
+// What is kept of an answer's header is of a closed list, and bounded.
+func TestPostKeepsWhatHelpsOfTheHeader(t *testing.T) {
+	t.Parallel()
+	secret := map[string]string{"Set-Cookie": "session=secret", "Set-Cookie2": "secret", "Authentication-Info": "secret", "Proxy-Authenticate": "secret",
+		"X-Auth-Token": "secret", "X-Invented": "secret", "Location": "/made?token=secret"}
+	for _, status := range []int{202, 401, 503} {
+		p := newPeer(t, nil, func(w http.ResponseWriter, _ *http.Request, _ seen) {
+			for name, value := range secret {
+				w.Header().Set(name, value)
+			}
+			w.Header().Set("Server", "Example/1.0")
+			w.Header().Add("Via", "1.1 one")
+			w.Header().Add("Via", "1.1 two")
+			w.Header().Set("X-Request-Id", strings.Repeat("x", 10_000))
+			w.Header().Set("Content-Type", "text/plain")
+			w.Header().Set("Date", "Thu, 01 Jan 2026 12:00:00 GMT")
+			w.WriteHeader(status)
+		})
+		c, _ := newClient(t, loopback(), closed(""))
+		a, err := c.Post(context.Background(), Post{Inbox: p.id("/"), Body: []byte(note), As: *testKeys()})
+		want := "Content-Type: text/plain\nServer: Example/1.0\nVia: 1.1 one\nVia: 1.1 two\nX-Request-Id: " + strings.Repeat("x", 200) + "\nDate: Thu, 01 Jan 2026 12:00:00 GMT\n"
+		if err != nil || a.Status != status || a.Headers != want {
+			t.Errorf("of the answer %d, %v, this is kept:\n%s\nwant\n%s", a.Status, err, a.Headers, want)
+		}
+	}
+}
+
+func TestWhatIsKeptOfAHeaderIsBounded(t *testing.T) {
+	h := http.Header{}
+	for _, name := range kept {
+		for range 100 {
+			h.Add(name, strings.Repeat("x", 1000))
+		}
+	}
+	if n := len(keptHeaders(h)); n == 0 || n > maxHeaders {
+		t.Errorf("%d bytes are kept, want at most %d", n, maxHeaders)
 	}
 }
 
