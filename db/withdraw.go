@@ -43,6 +43,12 @@ func (t *Tx) WithdrawUntried(ctx context.Context, object vocab.ID, now time.Time
 // ofWords holds for a job j whose body holds the words of its object.
 const ofWords = `j.type IN ('Create', 'Update')`
 
+// A host may answer with the words that it was sent.
+const (
+	isAnswered   = `(d.last_answer IS NOT NULL OR d.last_headers IS NOT NULL)`
+	forgetAnswer = `last_answer = NULL, last_headers = NULL`
+)
+
 const (
 	wasDeleted = "the post was deleted since"
 	wasEdited  = "the post was edited since"
@@ -51,10 +57,10 @@ const (
 // queueWithdrawal removes the words of deleted objects from what is owed and was delivered of them. A delivery that is being
 // made this moment is the last one, and what is sent next waits for its end.
 func queueWithdrawal(b *pgx.Batch, uris []string, now time.Time) {
-	b.Queue(`UPDATE deliveries d SET last_answer = NULL, updated_at = $2,
+	b.Queue(`UPDATE deliveries d SET `+forgetAnswer+`, updated_at = $2,
 			status = CASE WHEN `+isOwed+` AND d.lease_owner IS NULL THEN 'skipped' ELSE d.status END,
 			last_error = CASE WHEN `+isOwed+` AND d.lease_owner IS NULL THEN $3 ELSE d.last_error END
-		FROM delivery_jobs j WHERE j.id = d.job_id AND j.object_uri = ANY($1) AND `+ofWords+` AND (`+isOwed+` OR d.last_answer IS NOT NULL)`, uris, now, wasDeleted)
+		FROM delivery_jobs j WHERE j.id = d.job_id AND j.object_uri = ANY($1) AND `+ofWords+` AND (`+isOwed+` OR `+isAnswered+`)`, uris, now, wasDeleted)
 	b.Queue(`UPDATE delivery_jobs j SET body = '' WHERE j.object_uri = ANY($1) AND `+ofWords, uris)
 }
 
@@ -79,8 +85,8 @@ func (t *Tx) Revise(ctx context.Context, r Revision, now time.Time) error {
 	b.Queue(`UPDATE deliveries d SET status = 'skipped', last_error = $4, updated_at = $3, `+leaseLost+`, lease_owner = NULL FROM delivery_jobs j
 		WHERE j.id = d.job_id AND j.object_uri = $1 AND `+ofWords+` AND `+isOwed+`
 			AND (NOT d.targets && $2 OR j.activity_uri <> $5 AND d.lease_owner IS NULL)`, r.Object, texts(r.Targets), now, wasEdited, r.Create)
-	b.Queue(`UPDATE deliveries d SET last_answer = NULL FROM delivery_jobs j
-		WHERE j.id = d.job_id AND j.object_uri = $1 AND `+ofWords+` AND d.last_answer IS NOT NULL`, r.Object)
+	b.Queue(`UPDATE deliveries d SET `+forgetAnswer+` FROM delivery_jobs j
+		WHERE j.id = d.job_id AND j.object_uri = $1 AND `+ofWords+` AND `+isAnswered, r.Object)
 	b.Queue(`UPDATE delivery_jobs j SET body = CASE WHEN j.activity_uri = $2 AND EXISTS (SELECT FROM deliveries d WHERE d.job_id = j.id AND `+isOwed+` OFFSET 0) THEN $3::bytea ELSE '' END
 		WHERE j.object_uri = $1 AND `+ofWords, r.Object, r.Create, r.Body)
 	b.Queue(`UPDATE activities SET raw = CASE uri WHEN $2 THEN $3::jsonb ELSE jsonb_set(raw - 'proof', '{object}', $4::jsonb) END

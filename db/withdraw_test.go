@@ -112,7 +112,7 @@ func TestAttemptDuringDeleteIsTheLast(t *testing.T) {
 		},
 		func(ctx context.Context, tx *db.Tx) error {
 			_, err := tx.FinishDeliveries(ctx, "serve 1", []db.Outcome{{Delivery: 1, Status: db.DeliveryPending, NextAt: now.Add(time.Hour), Spent: true,
-				HTTPStatus: 503, Answer: []byte("no: secret")}}, now)
+				HTTPStatus: 503, Answer: []byte("no: secret"), Headers: "server: secret"}}, now)
 			return err
 		},
 		func(ctx context.Context, tx *db.Tx) (err error) {
@@ -129,7 +129,7 @@ func TestAttemptDuringDeleteIsTheLast(t *testing.T) {
 	}
 	var status string
 	var answered bool
-	err := dbtest.SQL(t, c, alice).QueryRowContext(t.Context(), `SELECT status, last_answer IS NOT NULL FROM deliveries WHERE id = 1`).Scan(&status, &answered)
+	err := dbtest.SQL(t, c, alice).QueryRowContext(t.Context(), `SELECT status, coalesce(last_answer::text, last_headers) IS NOT NULL FROM deliveries WHERE id = 1`).Scan(&status, &answered)
 	if err != nil || status != db.DeliverySkipped || answered {
 		t.Errorf("the Create is %s, its answer kept: %t (%v), want skipped without an answer", status, answered, err)
 	}

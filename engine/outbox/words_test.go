@@ -57,8 +57,8 @@ func pairs(t *testing.T, db *sql.DB, query string) (all [][2]string) {
 	return all
 }
 
-// written posts a note with a word, and leaves that wherever it can stand: answered with an echo by one server, delivered to
-// another, dispatched under a key, announced by a group, edited, and liked.
+// written posts a note with a word, and leaves that wherever it can stand: answered with an echo by servers that take it and
+// refuse it, dispatched under a key, announced by a group, edited, and liked.
 func (d *desk) written(word string) vocab.ID {
 	d.t.Helper()
 	r, err := d.keyed("a key", "CreateNote", map[string]any{"content": word, "summary": word, "tags": []string{word}, "visibility": "public"})
@@ -89,8 +89,11 @@ func (d *desk) written(word string) vocab.ID {
 		}
 		for _, r := range rows {
 			o := db.Outcome{Delivery: r.ID, Status: db.DeliveryDelivered, Spent: true}
+			if r.Type == "Create" {
+				o.HTTPStatus, o.Headers = 202, "server: "+word
+			}
 			if r.Host == "q.example" && r.Type == "Create" {
-				o = db.Outcome{Delivery: r.ID, Status: db.DeliveryFailed, Spent: true, HTTPStatus: 400, Answer: []byte("refused: " + word)}
+				o.Status, o.HTTPStatus, o.Answer = db.DeliveryFailed, 400, []byte("refused: "+word)
 			}
 			if _, err := tx.FinishDeliveries(ctx, "test", []db.Outcome{o}, now); err != nil {
 				return err
