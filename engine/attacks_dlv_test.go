@@ -130,7 +130,7 @@ func (s *siege) multiply(activity string, n int) {
 // due makes everything due that alice owes and nobody tries at the moment.
 func (s *siege) due() {
 	s.Helper()
-	s.alice.Column(s, `UPDATE deliveries SET next_at = now() WHERE status = 'pending' AND lease_owner IS NULL`)
+	s.changeDeliveries(`UPDATE deliveries SET next_at = now() WHERE status = 'pending' AND lease_owner IS NULL`)
 	if _, err := s.home.SQL(s, "lightweb").ExecContext(s.Context(), `UPDATE users SET next_due = date_trunc('milliseconds', now()) WHERE username = 'alice'`); err != nil {
 		s.Fatal(err)
 	}
@@ -139,7 +139,16 @@ func (s *siege) due() {
 // over gives up what alice still owes.
 func (s *siege) over() {
 	s.Helper()
-	s.alice.Column(s, `UPDATE deliveries SET status = 'failed', lease_owner = NULL WHERE status = 'pending'`)
+	s.changeDeliveries(`UPDATE deliveries SET status = 'failed', lease_owner = NULL WHERE status = 'pending'`)
+}
+
+// changeDeliveries changes alice's deliveries while the engine writes none of them: two that change the same rows, each in its
+// own order, would wait for each other.
+func (s *siege) changeDeliveries(statement string) {
+	s.Helper()
+	if _, err := s.home.SQL(s, "lightweb_alice").ExecContext(s.Context(), `LOCK TABLE deliveries IN EXCLUSIVE MODE; `+statement); err != nil {
+		s.Fatalf("%s: %v", statement, err)
+	}
 }
 
 // one wants that everything that was posted is one thing: under one id, with one body and one key.
