@@ -114,29 +114,26 @@ func (e *Engine) deliveryJobs(ctx context.Context, u vocab.Username, c DeliveryC
 	return jobs, err
 }
 
-// Fields are header fields by their names.
-type Fields map[string]string
-
 // DeliveryDetail is a delivery to one inbox. Of one that got through over a week ago only inbox, host and targets are known.
 type DeliveryDetail struct {
-	Inbox          vocab.ID   `json:"inbox"`
-	Host           string     `json:"host"` // empty: this server
-	Targets        []vocab.ID `json:"targets"`
-	Status         string     `json:"status"` // pending, delivering, parked, delivered, failed or skipped
-	Attempts       int        `json:"attempts"`
-	NextAt         *time.Time `json:"next_attempt_at,omitempty"`
-	LastStatus     int        `json:"last_status,omitempty"` // of HTTP
-	Answer         string     `json:"answer,omitempty"`      // the first 1 KiB
-	Headers        Fields     `json:"headers,omitempty"`     // of the answer: those that help to find out why
-	Location       string     `json:"location,omitempty"`
-	RetryAfter     int        `json:"retry_after_seconds,omitempty"`
-	Error          string     `json:"error,omitempty"`
-	IdempotencyKey string     `json:"idempotency_key,omitempty"`
-	RemoteID       string     `json:"remote_id,omitempty"` // what the host calls it
-	LatencyMS      int64      `json:"latency_ms,omitempty"`
-	BytesOut       int64      `json:"bytes_out"`
-	BytesIn        int64      `json:"bytes_in"`
-	UpdatedAt      *time.Time `json:"updated_at,omitempty"`
+	Inbox          vocab.ID          `json:"inbox"`
+	Host           string            `json:"host"` // empty: this server
+	Targets        []vocab.ID        `json:"targets"`
+	Status         string            `json:"status"` // pending, delivering, parked, delivered, failed or skipped
+	Attempts       int               `json:"attempts"`
+	NextAt         *time.Time        `json:"next_attempt_at,omitempty"`
+	LastStatus     int               `json:"last_status,omitempty"` // of HTTP
+	Answer         string            `json:"answer,omitempty"`      // the first 1 KiB
+	Headers        map[string]string `json:"headers,omitempty"`     // of the answer, by name: those that help to find out why
+	Location       string            `json:"location,omitempty"`
+	RetryAfter     int               `json:"retry_after_seconds,omitempty"`
+	Error          string            `json:"error,omitempty"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty"`
+	RemoteID       string            `json:"remote_id,omitempty"` // what the host calls it
+	LatencyMS      int64             `json:"latency_ms,omitempty"`
+	BytesOut       int64             `json:"bytes_out"`
+	BytesIn        int64             `json:"bytes_in"`
+	UpdatedAt      *time.Time        `json:"updated_at,omitempty"`
 }
 
 func deliveryDetail(r db.DeliveryReport) DeliveryDetail {

@@ -46,29 +46,26 @@ type deliveryJobs struct {
 	Next  string        `json:"next,omitempty"`
 }
 
-// fields are header fields by their names.
-type fields map[string]string
-
 // delivery is one to an inbox. Of one that got through over a week ago only inbox, host and targets are known.
 type delivery struct {
-	InboxURL        vocab.ID   `json:"inboxUrl"`
-	Host            string     `json:"host"` // empty: this server
-	Targets         []vocab.ID `json:"targets"`
-	Status          string     `json:"status"`
-	Attempts        int        `json:"attempts"`
-	NextAttemptAt   *time.Time `json:"nextAttemptAt,omitempty"`
-	ResponseStatus  int        `json:"responseStatus,omitempty"`
-	ResponseBody    string     `json:"responseBody,omitempty"`
-	ResponseHeaders fields     `json:"responseHeaders,omitempty"`
-	Location        string     `json:"location,omitempty"`
-	RetryAfter      int        `json:"retryAfter,omitempty"` // seconds
-	Error           string     `json:"error,omitempty"`
-	IdempotencyKey  string     `json:"idempotencyKey,omitempty"`
-	RemoteID        string     `json:"remoteActivityId,omitempty"`
-	LatencyMS       int64      `json:"latencyMs"`
-	BytesSent       int64      `json:"bytesSent"`
-	BytesReceived   int64      `json:"bytesReceived"`
-	UpdatedAt       *time.Time `json:"updatedAt,omitempty"`
+	InboxURL        vocab.ID          `json:"inboxUrl"`
+	Host            string            `json:"host"` // empty: this server
+	Targets         []vocab.ID        `json:"targets"`
+	Status          string            `json:"status"`
+	Attempts        int               `json:"attempts"`
+	NextAttemptAt   *time.Time        `json:"nextAttemptAt,omitempty"`
+	ResponseStatus  int               `json:"responseStatus,omitempty"`
+	ResponseBody    string            `json:"responseBody,omitempty"`
+	ResponseHeaders map[string]string `json:"responseHeaders,omitempty"`
+	Location        string            `json:"location,omitempty"`
+	RetryAfter      int               `json:"retryAfter,omitempty"` // seconds
+	Error           string            `json:"error,omitempty"`
+	IdempotencyKey  string            `json:"idempotencyKey,omitempty"`
+	RemoteID        string            `json:"remoteActivityId,omitempty"`
+	LatencyMS       int64             `json:"latencyMs"`
+	BytesSent       int64             `json:"bytesSent"`
+	BytesReceived   int64             `json:"bytesReceived"`
+	UpdatedAt       *time.Time        `json:"updatedAt,omitempty"`
 }
 
 // deliveryReport is a job with a page of its deliveries.
