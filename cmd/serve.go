@@ -120,11 +120,12 @@ func (a *app) ready(s engine.Serving, log *slog.Logger) {
 
 // demo runs the demonstration in a folder that is gone afterwards.
 func (a *app) demo(ctx context.Context, once bool) error {
-	a.serving.Store(!once)
 	c, err := a.config()
 	if err != nil {
 		return err
 	}
+	log := a.logger(c) // the story tells what happens: warnings alone stand between its lines
+	a.serving.Store(!once)
 	dir, err := os.MkdirTemp("", "lightweb-demo-")
 	if err != nil {
 		return fault.Wrap(fault.Conflict, "cannot make a temporary folder: "+reason(err), err)
@@ -136,7 +137,7 @@ func (a *app) demo(ctx context.Context, once bool) error {
 		story = io.Discard
 	}
 	if err == nil {
-		err = engine.Demo(ctx, dir, c.Engine.Version, story, once, a.logger(c))
+		err = engine.Demo(ctx, dir, c.Engine.Version, story, once, log)
 	}
 	if err != nil && fault.KindOf(err) == fault.Internal && !errors.Is(err, context.Canceled) {
 		err = &exitError{exitFailed, fmt.Errorf("show the demonstration: %w", err)}
