@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,6 +29,7 @@ import (
 // it was asked for and sent.
 type Peer struct {
 	Origin string
+	actors *atomic.Uint32 // the count of its test's actors
 
 	mu     sync.Mutex
 	pages  map[string]page
@@ -70,7 +72,7 @@ func serve(t testing.TB, scheme, address string) (*Peer, *httptest.Server) {
 	if err != nil {
 		t.Skip("this machine has no such address: ", err)
 	}
-	p := &Peer{Origin: scheme + "://" + listener.Addr().String(), pages: map[string]page{}}
+	p := &Peer{Origin: scheme + "://" + listener.Addr().String(), actors: actorsOf(t), pages: map[string]page{}}
 	s := &httptest.Server{Listener: listener, Config: &http.Server{Handler: p, ErrorLog: log.New(io.Discard, "", 0)}}
 	t.Cleanup(s.Close)
 	return p, s
@@ -147,7 +149,7 @@ type Actor struct {
 // Actor makes an actor whose document lies under path, with an RSA key and an Ed25519 key, and shows it.
 func (p *Peer) Actor(path string) *Actor {
 	id := p.Origin + path
-	a := &Actor{ID: vocab.ID(id), peer: p, path: path, Keys: newKeys(id)}
+	a := &Actor{ID: vocab.ID(id), peer: p, path: path, Keys: newKeys(id, p.actors.Add(1))}
 	a.Doc = vocab.Doc{"@context": vocab.ActorContext(), "id": id, "type": "Person", "preferredUsername": path[len(path)-1:],
 		"inbox": id + "/inbox", "followers": id + "/followers", "manuallyApprovesFollowers": false,
 		"publicKey": vocab.Doc{"id": a.Keys.RSA.ID, "owner": id,
@@ -175,7 +177,8 @@ func (a *Actor) Post(t testing.TB, inbox, mediaType string, body []byte, d signa
 	return r
 }
 
-// rsaKeys are few, since making one takes long; actors made one after the other have different ones.
+// rsaKeys are few, since making one takes long; actors that a test makes one after the other have different ones, whatever
+// tests run beside it.
 var rsaKeys = sync.OnceValue(func() []*rsa.PrivateKey {
 	keys := make([]*rsa.PrivateKey, 4)
 	for i := range keys {
@@ -188,16 +191,26 @@ var rsaKeys = sync.OnceValue(func() []*rsa.PrivateKey {
 	return keys
 })
 
-var nextKey atomic.Uint32
+var actorsByTest sync.Map // of the name of a test, the count of its actors
 
-func newKeys(id string) transport.Keys {
+// actorsOf returns the count of actors of a test, which all its peers share: that of the test around it, if this has peers too.
+func actorsOf(t testing.TB) *atomic.Uint32 {
+	for outer := t.Name(); outer != ""; outer = outer[:max(strings.LastIndexByte(outer, '/'), 0)] {
+		if n, ok := actorsByTest.Load(outer); ok {
+			return n.(*atomic.Uint32)
+		}
+	}
+	n, _ := actorsByTest.LoadOrStore(t.Name(), new(atomic.Uint32))
+	return n.(*atomic.Uint32)
+}
+
+func newKeys(id string, n uint32) transport.Keys {
 	_, e, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		panic("peertest: make a key: " + err.Error())
 	}
-	n := int(nextKey.Add(1)) % len(rsaKeys())
 	return transport.Keys{
-		RSA:     signature.Key{ID: id + "#main-key", Private: rsaKeys()[n]},
+		RSA:     signature.Key{ID: id + "#main-key", Private: rsaKeys()[int(n)%len(rsaKeys())]},
 		Ed25519: signature.Key{ID: id + "#ed25519-key", Private: e},
 	}
 }
