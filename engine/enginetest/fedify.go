@@ -58,8 +58,12 @@ func StartFedify(t testing.TB, firstKnock string) *Fedify {
 	}
 	c := exec.Command(node, filepath.Join(fedifyFolder(), "peer.mjs"))
 	c.Env = append(os.Environ(), "PORT=0", "FIRST_KNOCK="+firstKnock, "EXIT_WITH_STDIN=1")
-	log := &journal{ready: make(chan struct{})}
-	c.Stderr = log
+	log, err := openJournal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.close(t) })
+	c.Stderr = log.file
 	stdin, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

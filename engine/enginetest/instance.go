@@ -145,7 +145,7 @@ func (i *Instance) HangUp(t testing.TB) {
 	if err := i.process.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	Eventually(t, "an answer to SIGHUP", func() bool { return strings.Contains(i.process.log.String(), "nothing to be read again") })
+	Eventually(t, "an answer to SIGHUP", func() bool { return i.process.log.tells("nothing to be read again") })
 }
 
 // Running tells whether the process still lives.
@@ -221,10 +221,11 @@ func (i *Instance) close(t testing.TB) {
 	if i.Postmaster() != 0 {
 		t.Errorf("PostgreSQL of %s was left running", i.DataDir)
 	}
-	if t.Failed() {
-		for n, log := range i.logs {
+	for n, log := range i.logs {
+		if t.Failed() {
 			t.Logf("log of %s, process %d:\n%s", i.URL, n+1, log)
 		}
+		log.close(t)
 	}
 }
 

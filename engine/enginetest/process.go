@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
+	"os"
 	"os/exec"
-	"sync"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,16 +19,19 @@ import (
 type process struct {
 	cmd   *exec.Cmd
 	log   *journal
-	ended chan struct{} // closed when it is over and its log complete
+	ended chan struct{} // closed when it is over
 }
 
 func startProcess(serve *exec.Cmd, env []string) (*process, error) {
-	p := &process{cmd: serve, log: &journal{ready: make(chan struct{})}, ended: make(chan struct{})}
-	p.cmd.Env = env
-	p.cmd.Stderr = p.log
-	p.cmd.WaitDelay = time.Second // should a child of it hold its standard error
-	if err := p.cmd.Start(); err != nil {
+	log, err := openJournal()
+	if err != nil {
 		return nil, err
+	}
+	p := &process{cmd: serve, log: log, ended: make(chan struct{})}
+	p.cmd.Env = env
+	p.cmd.Stderr = log.file
+	if err := p.cmd.Start(); err != nil {
+		return nil, errors.Join(err, log.file.Close())
 	}
 	go func() {
 		defer close(p.ended)
@@ -38,14 +44,18 @@ func startProcess(serve *exec.Cmd, env []string) (*process, error) {
 func (p *process) await() error {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
-	select {
-	case <-p.log.ready:
-		return nil
-	case <-p.ended:
-		return &exitError{p.cmd.ProcessState.ExitCode()}
-	case <-limit.C:
-		return errors.New("it was not ready in time")
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for !p.log.tells(`"msg":"ready"`) {
+		select {
+		case <-look.C:
+		case <-p.ended:
+			return &exitError{p.cmd.ProcessState.ExitCode()}
+		case <-limit.C:
+			return errors.New("it was not ready in time")
+		}
 	}
+	return nil
 }
 
 // exitError says that a process ended instead of becoming ready.
@@ -68,40 +78,34 @@ func (p *process) end(s syscall.Signal) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// journal keeps what a process writes to its log, and notices when it is ready.
-type journal struct {
-	ready chan struct{}
+// journal is what a process writes to its standard error: a file without a name, not a pipe, so that a line which the
+// process wrote before it answered is there when the answer is.
+type journal struct{ file *os.File }
 
-	mu      sync.Mutex
-	all     bytes.Buffer
-	partial []byte // of a line
-	told    bool
-}
-
-// Write is io.Writer's.
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.all.Write(b)
-	j.partial = append(j.partial, b...)
-	for {
-		line, rest, whole := bytes.Cut(j.partial, []byte("\n"))
-		if !whole {
-			return len(b), nil
-		}
-		j.partial = rest
-		var entry struct{ Msg string }
-		if !j.told && json.Unmarshal(line, &entry) == nil && entry.Msg == "ready" {
-			j.told = true
-			close(j.ready)
-		}
+func openJournal() (*journal, error) {
+	f, err := os.CreateTemp("", "log")
+	if err != nil {
+		return nil, err
 	}
+	return &journal{f}, os.Remove(f.Name())
 }
 
+func (j *journal) tells(words string) bool { return strings.Contains(j.String(), words) }
+
+// String returns what stands in the journal so far, and the error in its place when that cannot be read.
 func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.all.String()
+	all, err := io.ReadAll(io.NewSectionReader(j.file, 0, math.MaxInt64))
+	if err != nil {
+		return "the log cannot be read: " + err.Error()
+	}
+	return string(all)
+}
+
+func (j *journal) close(t testing.TB) {
+	t.Helper()
+	if err := j.file.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // Ran is how a command ended.
