@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine"
 )
 
 // checkedConfig is the result of config check.
@@ -14,14 +16,18 @@ type checkedConfig struct {
 
 func newConfigCheck(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "check",
-		Short:   "Check the settings",
-		Long:    "check reads the settings as serve would and tells what is wrong. Exit code 0: nothing; 78: something.",
+		Use:   "check",
+		Short: "Check the settings",
+		Long: "check reads the settings, the policy and the users' profiles as serve would and tells what is wrong. Exit code 0:\n" +
+			"nothing; 78: something.",
 		Example: "  lightweb config check --config /etc/lightweb/lightweb.toml",
 		Args:    takes(),
 		RunE: a.action(func(context.Context, []string) error {
 			c, err := a.config()
 			if err != nil {
+				return err
+			}
+			if err := engine.CheckFiles(c.Engine); err != nil {
 				return err
 			}
 			words := "the settings can be used"

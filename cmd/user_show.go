@@ -11,9 +11,10 @@ import (
 
 func newUserShow(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show NAME",
-		Short:   "Show a user",
-		Long:    "show tells what there is of a user: its actor, its database and its keys.",
+		Use:   "show NAME",
+		Short: "Show a user",
+		Long: "show tells what there is of a user: its actor, its database and its keys. config_error says why the user's config.json\n" +
+			"cannot be used as it is: the last good one holds meanwhile, and after a restart the user is closed to others.",
 		Example: "  lightweb user show alice",
 		Args:    takes("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
@@ -28,6 +29,9 @@ func newUserShow(a *app) *cobra.Command {
 				}
 				facts := append(userFacts(u),
 					fact{key: "keys_dir", value: u.KeysDir}, fact{key: "state", value: u.State}, fact{key: "created_at", value: stamp(u.CreatedAt)})
+				if u.Refused != "" {
+					facts = append(facts, fact{key: "config_error", value: u.Refused})
+				}
 				return a.out.facts(a.out.style().Bold(true).Render(u.Name.String()), facts, u)
 			})
 		}),

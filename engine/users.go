@@ -12,6 +12,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -27,6 +28,7 @@ type User struct {
 	Keys          []string       `json:"keys"` // "ed25519", "rsa"
 	KeysDir       string         `json:"keys_dir"`
 	CreatedAt     time.Time      `json:"created_at"`
+	Refused       string         `json:"config_error,omitempty"` // why the configuration cannot be used as it is; of one user alone
 }
 
 func (e *Engine) user(row db.User) User {
@@ -75,12 +77,7 @@ func (e *Engine) makeUser(ctx context.Context, n NewUser) error {
 		return fmt.Errorf("make keys: %w", err)
 	}
 	if n.DisplayName != "" {
-		c, err := e.profiles.User(n.Name)
-		if err != nil {
-			return err
-		}
-		c.Profile.Name = n.DisplayName
-		if err := e.profiles.SetUser(n.Name, c); err != nil {
+		if err := e.profiles.UpdateUser(n.Name, func(c *registry.User) { c.Profile.Name = n.DisplayName }); err != nil {
 			return err
 		}
 	}
@@ -109,7 +106,11 @@ func (e *Engine) User(ctx context.Context, name vocab.Username) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	return e.user(row), nil
+	u := e.user(row)
+	if err := e.profiles.Problem(name); err != nil {
+		u.Refused = err.Error()
+	}
+	return u, nil
 }
 
 // Token is an API token as it can be shown: never its secret.

@@ -65,10 +65,7 @@ func (l *Local) describe(u vocab.Username) (*described, error) {
 	if err != nil {
 		return nil, err
 	}
-	user, err := l.profiles.User(u)
-	if err != nil {
-		return nil, fmt.Errorf("read profile of %s: %w", u, err)
-	}
+	user := l.profiles.User(u)
 	if d, ok := l.documents.get(u); ok && d.keys == keys && reflect.DeepEqual(d.user, user) {
 		return d, nil
 	}

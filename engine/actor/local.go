@@ -15,7 +15,7 @@ const remembered = 4096
 
 // Profiles is where the people behind local actors describe themselves.
 type Profiles interface {
-	User(u vocab.Username) (registry.User, error)
+	User(u vocab.Username) registry.User
 }
 
 // Local is the actors of this server: their ids, documents and handles. It opens no database, so it answers for users

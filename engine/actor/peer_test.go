@@ -53,13 +53,13 @@ type people struct {
 	of map[vocab.Username]registry.User
 }
 
-func (p *people) User(u vocab.Username) (registry.User, error) {
+func (p *people) User(u vocab.Username) registry.User {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c, ok := p.of[u]; ok {
-		return c, nil
+		return c
 	}
-	return registry.DefaultUser(), nil
+	return registry.DefaultUser()
 }
 
 func (p *people) set(u vocab.Username, c registry.User) {

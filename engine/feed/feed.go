@@ -41,7 +41,7 @@ type Local interface {
 
 // Profiles tells which languages a user reads.
 type Profiles interface {
-	User(u vocab.Username) (registry.User, error)
+	User(u vocab.Username) registry.User
 }
 
 // Gate says whether an actor may be heard: nil, or why not.
@@ -117,12 +117,8 @@ func cut(scope string, rows []db.FeedItem, limit int) (kept []db.FeedItem, next 
 // read makes items of the rows that find returns, and collects the actors of those that are shown. What it had to make for
 // readers because it was stored before that was done, it keeps afterwards.
 func (r *Reader) read(ctx context.Context, u vocab.Username, page *Page, find func(context.Context, *db.Tx) ([]db.FeedItem, error)) error {
-	profile, err := r.profiles.User(u)
-	if err != nil {
-		return err
-	}
 	var entries []entry
-	err = r.store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+	err := r.store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
 		rows, err := find(ctx, tx)
 		if err != nil {
 			return err
@@ -134,9 +130,10 @@ func (r *Reader) read(ctx context.Context, u vocab.Username, page *Page, find fu
 	if err != nil {
 		return err
 	}
+	languages := r.profiles.User(u).Languages
 	page.Items = make([]Item, len(entries))
 	for n, e := range entries {
-		page.Items[n] = e.item(profile.Languages, page.Actors[e.authorOrActor()].Followers)
+		page.Items[n] = e.item(languages, page.Actors[e.authorOrActor()].Followers)
 	}
 	if made := unmade(entries); len(made) > 0 {
 		// What is not kept is made again by the next reader.

@@ -17,17 +17,13 @@ func follow(local *actor.Local, profiles Profiles) Handler {
 			if !r.Activity.Object.ID.Same(r.Me) {
 				return ErrIgnored
 			}
-			profile, err := profiles.User(r.User)
-			if err != nil {
-				return err
-			}
 			before, err := tx.Relationship(ctx, db.Follower, r.Actor.ID)
 			if err != nil {
 				return err
 			}
 			rel := db.Relationship{Actor: r.Actor.ID, Type: db.Follower, Status: db.Accepted, Activity: r.Activity.ID}
 			known := before != nil && before.Status == db.Accepted
-			if profile.FollowPolicy == registry.ApprovalRequired && !known {
+			if profiles.User(r.User).FollowPolicy == registry.ApprovalRequired && !known {
 				rel.Status = db.Pending
 			}
 			if err := tx.SaveActor(ctx, r.Actor, r.Now); err != nil { // it is where posts for the follower go

@@ -170,7 +170,7 @@ type Registry struct {
 
 // Profiles tells how a user wants to be met.
 type Profiles interface {
-	User(u vocab.Username) (registry.User, error)
+	User(u vocab.Username) registry.User
 }
 
 // New returns a registry of all handlers this engine has.

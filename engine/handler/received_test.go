@@ -86,7 +86,7 @@ func play(t *testing.T, rows []row) {
 func approving(s *peertest.Scene) {
 	c := registry.DefaultUser()
 	c.FollowPolicy = registry.ApprovalRequired
-	if err := s.Registry.SetUser(s.Alice, c); err != nil {
+	if err := s.Registry.UpdateUser(s.Alice, func(now *registry.User) { *now = c }); err != nil {
 		panic(err)
 	}
 }
@@ -236,7 +236,7 @@ func follows(s *peertest.Scene) { s.Follows("p:/carol") }
 func lets(s *peertest.Scene) {
 	c := registry.DefaultUser()
 	c.Messaging.AllowInsecureDM = true
-	if err := s.Registry.SetUser(s.Alice, c); err != nil {
+	if err := s.Registry.UpdateUser(s.Alice, func(now *registry.User) { *now = c }); err != nil {
 		panic(err)
 	}
 }

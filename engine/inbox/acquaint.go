@@ -64,9 +64,7 @@ func (i *Inbox) meet(ctx context.Context, x *receiving, a vocab.ID, sends bool) 
 		}
 		reason := ""
 		if sends {
-			if reason, err = i.refusedUnread(x, u); err != nil {
-				return err
-			}
+			reason = i.refusedUnread(x, u)
 		}
 		if reason != "" {
 			x.unkept = reason
@@ -89,29 +87,28 @@ func (i *Inbox) meet(ctx context.Context, x *receiving, a vocab.ID, sends bool) 
 
 // refusedUnread tells why a user who has had nothing to do with the sender will not keep a private post, as far as that is
 // certain without the user's database; empty when that one decides, as permitted does.
-func (i *Inbox) refusedUnread(x *receiving, u vocab.Username) (string, error) {
+func (i *Inbox) refusedUnread(x *receiving, u vocab.Username) string {
 	doc := x.Activity.Object.Doc
 	if x.Activity.Type != "Create" || x.passer != nil || doc == nil || doc["inReplyTo"] != nil {
-		return "", nil
+		return ""
 	}
 	post := brought(x.Activity, x.Actor, x.fetched)
 	if post == nil || post.IsPublic() {
-		return "", nil
+		return ""
 	}
 	circle := i.Local.Followers(u)
 	if post.Names(circle) {
-		return "", nil
+		return ""
 	}
 	r := audience.Recipient{Viewer: audience.Viewer{ID: i.Local.ID(u), Circles: []vocab.ID{circle}}}
 	if !audience.IsLetterOfStranger(*post, r) {
 		if post.With(x.Activity.Addressing).MaySee(r.Viewer) {
-			return "", nil
+			return ""
 		}
-		return IgnoredFollowers, nil
+		return IgnoredFollowers
 	}
-	profile, err := i.Profiles.User(u)
-	if err == nil && profile.Messaging.TakesStrangers() == registry.DropStrangers {
-		return IgnoredStranger, nil
+	if i.Profiles.User(u).Messaging.TakesStrangers() == registry.DropStrangers {
+		return IgnoredStranger
 	}
-	return "", err
+	return ""
 }

@@ -17,7 +17,7 @@ func TestAPrivateAnswerToSomebodyElseDoesNotReachTheAuthorItAnswers(t *testing.T
 	lets := func(s *peertest.Scene) {
 		c := registry.DefaultUser()
 		c.Messaging.AllowInsecureDM = true
-		if err := s.Registry.SetUser(s.Alice, c); err != nil {
+		if err := s.Registry.UpdateUser(s.Alice, func(now *registry.User) { *now = c }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -167,11 +167,7 @@ const (
 
 // receiveStranger decides what becomes of a private message of a stranger.
 func (i *Inbox) receiveStranger(ctx context.Context, x *applying) error {
-	profile, err := i.Profiles.User(x.User)
-	if err != nil {
-		return err
-	}
-	takes := profile.Messaging.TakesStrangers()
+	takes := i.Profiles.User(x.User).Messaging.TakesStrangers()
 	if takes == registry.AllowStrangers || takes == registry.RequestStrangers && x.IsSealed() { // of which nobody reads a word
 		return nil
 	}

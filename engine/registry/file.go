@@ -32,6 +32,9 @@ type file[T any] struct {
 	decode func([]byte) (T, error) // of nothing: the defaults
 	in     *Registry
 
+	// unusable is logged when there is no good value; empty: get tells everybody who asks.
+	unusable string
+
 	mu      sync.Mutex // held while looking and writing
 	ours    bool       // what is looked at was just written here: nobody needs to be told of it
 	current atomic.Pointer[reading[T]]
@@ -80,13 +83,6 @@ func (f *file[T]) stale(c *reading[T]) bool {
 	return c == nil || f.in.now().Sub(c.looked) >= lookEvery
 }
 
-// set writes the value and makes it the current one.
-func (f *file[T]) set(v T) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.write(v)
-}
-
 // update writes what change makes of the value in the file, if it is to be written. Nobody else updates meanwhile.
 func (f *file[T]) update(change func(T) (T, bool, error)) error {
 	unlock, err := lockFolder(filepath.Dir(f.path))
@@ -107,7 +103,7 @@ func (f *file[T]) update(change func(T) (T, bool, error)) error {
 	return f.write(v)
 }
 
-// write is set for who holds mu. What could not be read again is not written.
+// write writes the value and makes it the current one, for whoever holds mu. What could not be read again is not written.
 func (f *file[T]) write(v T) error {
 	var doc bytes.Buffer
 	e := json.NewEncoder(&doc)
@@ -129,10 +125,8 @@ func (f *file[T]) write(v T) error {
 
 // problem returns why the file as it is now cannot be used.
 func (f *file[T]) problem() error {
-	if c := f.current.Load(); c != nil {
-		return c.err
-	}
-	return nil
+	_, _ = f.get() // looks
+	return f.current.Load().err
 }
 
 // absent tells whether there was no file at the last look, and the look before it.
@@ -201,8 +195,12 @@ func (f *file[T]) take(next *reading[T], data []byte, info fs.FileInfo) {
 // refuse keeps the last good value and says why, once. While there is none, get gives the reason to everybody who asks.
 func (f *file[T]) refuse(next *reading[T], err error) {
 	err = fmt.Errorf("read %s: %w", f.path, withoutPath(err))
-	if next.good && (next.err == nil || next.err.Error() != err.Error()) {
-		f.in.log.Error("configuration file refused: the last good one holds", "file", f.path, "err", err)
+	words := f.unusable
+	if next.good {
+		words = "configuration file refused: the last good one holds"
+	}
+	if words != "" && (next.err == nil || next.err.Error() != err.Error()) {
+		f.in.log.Error(words, "file", f.path, "err", err)
 	}
 	next.err = err
 }

@@ -3,11 +3,9 @@
 package registry
 
 import (
-	"errors"
 	"log/slog"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -37,22 +35,35 @@ func New(dataDir, usersDir string, log *slog.Logger) *Registry {
 }
 
 // Server returns the current policy. The slices in it are shared: they must not be changed. While the file is broken
-// the last good policy is returned and Err says why; the error here is for a file of which nothing good was ever read.
+// the last good policy is returned and Problem says why; the error here is for a file of which nothing good was ever read.
 func (r *Registry) Server() (Server, error) {
 	return r.server.get()
 }
 
 // User returns the configuration of u, the defaults when there is no file. The slices in it are shared: they must not
-// be changed. A broken file is treated as Server does.
-func (r *Registry) User(u vocab.Username) (User, error) {
+// be changed. While the file is broken the last good one is returned, ClosedUser when there was none, and Problem says why.
+func (r *Registry) User(u vocab.Username) User {
 	f := r.userFile(u)
 	c, err := f.get()
-	if err == nil && f.absent() {
+	if err != nil {
+		return ClosedUser()
+	}
+	if f.absent() {
 		r.mu.Lock()
 		delete(r.users, u)
 		r.mu.Unlock()
 	}
-	return c, err
+	return c
+}
+
+// Problem returns why the configuration of u, for nobody the policy, cannot be used as it is now; nil when it can.
+func (r *Registry) Problem(u vocab.Username) error {
+	if u.IsZero() {
+		return r.server.problem()
+	}
+	f := r.userFile(u)
+	r.User(u) // forgets a file that is not there
+	return f.problem()
 }
 
 // File returns the path of the configuration of u, for nobody of the policy. The file need not be there.
@@ -69,6 +80,7 @@ func (r *Registry) userFile(u vocab.Username) *file[User] {
 	f := r.users[u]
 	if f == nil {
 		f = newFile(r, r.File(u), maxUserFile, decodeUser)
+		f.unusable = "configuration file refused: the user is closed to others"
 		r.users[u] = f
 	}
 	return f
@@ -89,27 +101,13 @@ func (r *Registry) UpdateServer(change func(*Server) (replace bool, err error)) 
 	})
 }
 
-// SetUser replaces the configuration of u. Readers see the old one or the new one, whole. The folder is made when there is
-// none.
-func (r *Registry) SetUser(u vocab.Username, c User) error {
-	if err := c.validate(); err != nil {
-		return err
-	}
-	return r.userFile(u).set(c)
-}
-
-// Err returns what is wrong with the files that were asked for and are broken now, joined; nil when all are good.
-func (r *Registry) Err() error {
-	r.mu.Lock()
-	files := make([]*file[User], 0, len(r.users))
-	for _, f := range r.users {
-		files = append(files, f)
-	}
-	r.mu.Unlock()
-	slices.SortFunc(files, func(a, b *file[User]) int { return strings.Compare(a.path, b.path) })
-	errs := []error{r.server.problem()}
-	for _, f := range files {
-		errs = append(errs, f.problem())
-	}
-	return errors.Join(errs...)
+// UpdateUser replaces the configuration of u by what change makes of the one in the file, as UpdateServer does. The folder
+// is made when there is none.
+func (r *Registry) UpdateUser(u vocab.Username, change func(*User)) error {
+	return r.userFile(u).update(func(c User) (User, bool, error) {
+		c.Profile.Fields, c.Languages = slices.Clone(c.Profile.Fields), slices.Clone(c.Languages)
+		change(&c)
+		err := c.validate()
+		return c, true, err
+	})
 }

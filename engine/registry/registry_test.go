@@ -52,6 +52,11 @@ func (f *fixture) SetServer(s Server) error {
 	return f.UpdateServer(func(now *Server) (bool, error) { *now = s; return true, nil })
 }
 
+// SetUser replaces the whole configuration of u.
+func (f *fixture) SetUser(u vocab.Username, c User) error {
+	return f.UpdateUser(u, func(now *User) { *now = c })
+}
+
 // wait lets as much time pass as a look may take to be due.
 func (f *fixture) wait() { f.at = f.at.Add(lookEvery) }
 
@@ -78,15 +83,14 @@ func TestWithoutFilesTheDefaultsHold(t *testing.T) {
 	if got := f.blocked(t); got != "" {
 		t.Errorf("blocked = %q, want none", got)
 	}
-	u, err := f.User(username(t, "alice"))
-	if err != nil || !reflect.DeepEqual(u, DefaultUser()) {
-		t.Errorf("User = %+v, %v, want the defaults", u, err)
+	if u := f.User(username(t, "alice")); !reflect.DeepEqual(u, DefaultUser()) {
+		t.Errorf("User = %+v, want the defaults", u)
 	}
 	if len(f.users) != 0 {
 		t.Errorf("%d users are kept, want none for those without a file", len(f.users))
 	}
-	if err := f.Err(); err != nil {
-		t.Errorf("Err = %v, want nil", err)
+	if err := f.Problem(vocab.Username{}); err != nil {
+		t.Errorf("Problem = %v, want nil", err)
 	}
 }
 
@@ -106,8 +110,8 @@ func TestWhatIsSetIsReadBack(t *testing.T) {
 	if err := f.SetUser(alice, c); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := f.User(alice); err != nil || !reflect.DeepEqual(got, c) {
-		t.Errorf("User = %+v, %v, want %+v", got, err, c)
+	if got := f.User(alice); !reflect.DeepEqual(got, c) {
+		t.Errorf("User = %+v, want %+v", got, c)
 	}
 }
 
@@ -211,8 +215,8 @@ func TestABrokenFileKeepsTheLastGoodValue(t *testing.T) {
 				}
 				f.wait()
 			}
-			if err := f.Err(); err == nil || !strings.Contains(err.Error(), f.serverFile()) {
-				t.Errorf("Err = %v, want the file's trouble", err)
+			if err := f.Problem(vocab.Username{}); err == nil || !strings.Contains(err.Error(), f.serverFile()) {
+				t.Errorf("Problem = %v, want the file's trouble", err)
 			}
 			if n := strings.Count(f.log.String(), "configuration file refused"); n != 1 {
 				t.Errorf("logged %d times, want once: %s", n, f.log.String())
@@ -222,8 +226,8 @@ func TestABrokenFileKeepsTheLastGoodValue(t *testing.T) {
 			}
 			f.server.limit = maxServerFile
 			f.write(t, good)
-			if got := f.blocked(t); got != "a.example" || f.Err() != nil {
-				t.Errorf("mended: blocked = %q, Err = %v, want a.example and nil", got, f.Err())
+			if got := f.blocked(t); got != "a.example" || f.Problem(vocab.Username{}) != nil {
+				t.Errorf("mended: blocked = %q, Problem = %v, want a.example and nil", got, f.Problem(vocab.Username{}))
 			}
 		})
 	}
@@ -252,6 +256,62 @@ func TestAFileThatWasNeverGoodIsAnError(t *testing.T) {
 	f.write(t, `{"blocked_domains":[]}`)
 	if got := f.blocked(t); got != "" {
 		t.Errorf("blocked = %q, want none", got)
+	}
+}
+
+// Nobody is kept out by a slip in a profile, and nothing is opened by it that the profile may have closed.
+func TestAUserWhoseFileWasNeverGoodIsClosed(t *testing.T) {
+	f := newFixture(t)
+	alice := username(t, "alice")
+	c := DefaultUser()
+	c.Discoverable, c.Profile.Name = true, "Alice"
+	if err := f.SetUser(alice, c); err != nil {
+		t.Fatal(err)
+	}
+	write := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(f.File(alice), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f.wait()
+	}
+	write(`{"follow_policy":"aproval_required"}`)
+	if got := f.User(alice); got.Profile.Name != "Alice" {
+		t.Errorf("User = %+v, want the last good one", got)
+	}
+	f.Registry = New(f.dir, filepath.Join(f.dir, "users"), slog.New(slog.NewTextHandler(&f.log, nil))) // as after a restart
+	f.now = func() time.Time { return f.at }
+	f.log.Reset()
+	for range 3 {
+		if got := f.User(alice); !reflect.DeepEqual(got, ClosedUser()) {
+			t.Errorf("User = %+v, want a closed one", got)
+		}
+		f.wait()
+	}
+	if err := f.Problem(alice); fault.KindOf(err) != fault.Config || !strings.Contains(err.Error(), "aproval_required") {
+		t.Errorf("Problem = %v", err)
+	}
+	if n := strings.Count(f.log.String(), "configuration file refused: the user is closed to others"); n != 1 || !strings.Contains(f.log.String(), "aproval_required") {
+		t.Errorf("logged %d times, want once and why: %s", n, f.log.String())
+	}
+	if err := f.UpdateUser(alice, func(c *User) { c.Profile.Name = "other" }); fault.KindOf(err) != fault.Config {
+		t.Errorf("UpdateUser = %v, want the broken file refused", err)
+	}
+	write(`{"follow_policy":"approval_required","collections":{"followers":"public"}}`)
+	if got := f.User(alice); got.Collections.Followers != Public || f.Problem(alice) != nil {
+		t.Errorf("mended: User = %+v, Problem = %v", got, f.Problem(alice))
+	}
+}
+
+func TestAClosedUserTellsNothingThatAFileCanKeepBack(t *testing.T) {
+	c := ClosedUser()
+	if c.FollowPolicy != ApprovalRequired || c.Collections != (Collections{Owner, Owner}) || c.Messaging.TakesStrangers() == AllowStrangers ||
+		c.Discoverable || c.Indexable || !reflect.DeepEqual(c.Profile, Profile{Fields: []Field{}}) || c.validate() != nil {
+		t.Errorf("ClosedUser = %+v, which a file could close further", c)
+	}
+	// Whoever adds a setting decides here whether ClosedUser has to close it.
+	if n := reflect.TypeFor[User]().NumField() + reflect.TypeFor[Messaging]().NumField() + reflect.TypeFor[Collections]().NumField(); n != 11 {
+		t.Errorf("User, Messaging and Collections have %d fields: is the new one closed in ClosedUser?", n)
 	}
 }
 
@@ -346,8 +406,8 @@ func TestReadersSeeWholePoliciesWhileTheyAreWritten(t *testing.T) {
 					t.Errorf("Server = %v, %v, want 100 domains of one policy", s, err)
 					return
 				}
-				if u, err := r.User(alice); err != nil || u.Profile.Name != u.Profile.Summary {
-					t.Errorf("User = %v, %v, want name and summary of one write", u, err)
+				if u := r.User(alice); u.Profile.Name != u.Profile.Summary {
+					t.Errorf("User = %v, want name and summary of one write", u)
 					return
 				}
 			}
@@ -378,15 +438,13 @@ func TestOneRegistryIsSharedByManyGoroutines(t *testing.T) {
 				if _, err := f.Server(); err != nil {
 					t.Error(err)
 				}
-				if _, err := f.User(bob); err != nil {
-					t.Error(err)
-				}
+				f.User(bob)
 				if i == 0 {
 					if err := f.SetUser(bob, DefaultUser()); err != nil {
 						t.Error(err)
 					}
 				}
-				if err := f.Err(); err != nil {
+				if err := f.Problem(vocab.Username{}); err != nil {
 					t.Error(err)
 				}
 			}

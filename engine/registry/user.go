@@ -97,6 +97,15 @@ func DefaultUser() User {
 	}
 }
 
+// ClosedUser returns what holds for a user whose file cannot be used and was never seen good: nothing is told and nothing let
+// in that a file could keep back. Private messages of strangers wait among the requests, for those dropped are lost.
+func ClosedUser() User {
+	c := DefaultUser()
+	c.FollowPolicy = ApprovalRequired
+	c.Collections = Collections{Followers: Owner, Following: Owner}
+	return c
+}
+
 func decodeUser(data []byte) (User, error) {
 	c := DefaultUser()
 	if len(data) > 0 {

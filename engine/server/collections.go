@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/julienschmidt/httprouter"
@@ -104,11 +103,7 @@ func (s *Server) getCollection(c collection) handle {
 			return err
 		}
 		if viewer != s.Local.ID(u) && c.shown != nil {
-			profile, err := s.Profiles.User(u)
-			if err != nil {
-				return fmt.Errorf("read who may see %s of %s: %w", c.name, u, err)
-			}
-			if c.shown(profile.Collections) != registry.Public {
+			if c.shown(s.Profiles.User(u).Collections) != registry.Public {
 				return s.hide(a, r, contentType, c, u)
 			}
 		}

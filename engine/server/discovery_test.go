@@ -250,9 +250,6 @@ func TestAUserWhoseFilesAreDamagedIsNotGone(t *testing.T) {
 		"a key is no key": func(f *fixture) error {
 			return os.WriteFile(filepath.Join(f.keys.Dir(f.alice), "rsa.pem"), []byte("no key"), 0o600)
 		},
-		"the configuration is broken": func(f *fixture) error {
-			return os.WriteFile(filepath.Join(filepath.Dir(f.keys.Dir(f.alice)), "config.json"), []byte("{"), 0o600)
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -266,6 +263,23 @@ func TestAUserWhoseFilesAreDamagedIsNotGone(t *testing.T) {
 			}
 			f.get("/users/bob").want(t, http.StatusOK)
 		})
+	}
+}
+
+// A slip in a profile keeps nobody from the user; others see what they would see of a user who closed everything.
+func TestAUserWhoseProfileIsBrokenIsServedClosed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	if err := os.WriteFile(f.registry.File(f.alice), []byte(`{"profile":{"name":"Alice"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := f.get("/users/alice").want(t, 200).doc(t)
+	if d["name"] != nil || d["manuallyApprovesFollowers"] != true || d["discoverable"] != false {
+		t.Errorf("the actor is %v, want one that is closed", d)
+	}
+	f.get("/users/alice/outbox").want(t, 200)
+	if d := f.get("/users/alice/followers").want(t, 200).doc(t); d["first"] != nil {
+		t.Errorf("the followers are %v, want none shown", d)
 	}
 }
 
@@ -289,7 +303,7 @@ func TestAnswersAreNotSentAgainToWhoHasThem(t *testing.T) {
 	before := f.get("/users/alice").Header.Get("ETag")
 	p := registry.DefaultUser()
 	p.Profile.Name = "Alice"
-	if err := f.registry.SetUser(f.alice, p); err != nil {
+	if err := f.registry.UpdateUser(f.alice, func(now *registry.User) { *now = p }); err != nil {
 		t.Fatal(err)
 	}
 	f.get("/users/alice", header("If-None-Match", before)).want(t, 200)

@@ -47,7 +47,7 @@ type Gate interface {
 
 // Profiles tells who may read a user's collections.
 type Profiles interface {
-	User(u vocab.Username) (registry.User, error)
+	User(u vocab.Username) registry.User
 }
 
 // Deps is what a server works with.

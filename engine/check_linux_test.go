@@ -1,0 +1,32 @@
+package engine_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/enginetest"
+)
+
+// users_dir may be /home, where people live who are no users of the engine.
+func TestFoldersThatTheEngineMayNotEnterAreNobodysProfiles(t *testing.T) {
+	t.Parallel()
+	users := filepath.Join(enginetest.Dir(t), "home")
+	if err := errors.Join(os.Mkdir(users, 0o755), os.Mkdir(filepath.Join(users, "person"), 0)); err != nil {
+		t.Fatal(err)
+	}
+	runtime.LockOSThread() // for good: root reads everything, and this thread is root no more
+	if err := syscall.Setfsuid(65534); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(users, "person", "config.json")); !os.IsPermission(err) {
+		t.Fatalf("look into somebody's home: %v, want that it may not be entered", err)
+	}
+	if err := engine.CheckFiles(engine.Config{DataDir: users, UsersDir: users}); err != nil {
+		t.Errorf("CheckFiles = %v, want nothing wrong", err)
+	}
+}
