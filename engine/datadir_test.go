@@ -1,10 +1,14 @@
 package engine_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
@@ -43,5 +47,81 @@ func TestTheDataDirectoryIsPassedThroughAndNotListed(t *testing.T) {
 				t.Errorf("the data directory has mode %04o, want %04o", got, tt.want)
 			}
 		})
+	}
+}
+
+// The keys of the instance are made by what makes the instance: a folder in which commands have only looked about can be
+// restored into.
+func TestKeysOfTheInstanceAreMadeOnce(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(enginetest.Dir(t), "data")
+	keys := filepath.Join(dir, "instance", "keys")
+	i := enginetest.MakeIn(t, dir)
+	list := i.Run(t, "user", "list")
+	if list.Code == 69 {
+		enginetest.Skip(t, "no PostgreSQL to test with:\n"+list.Stderr)
+	}
+	if _, err := os.Stat(keys); list.Code != 0 || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("user list ended with %d (%s), and of the keys is known: %v; want 0, and that there are none", list.Code, list.Stderr, err)
+	}
+	if fetch := i.Run(t, "actor", "fetch", "http://127.0.0.1:1/nobody"); fetch.Code != 78 || !strings.Contains(fetch.Stderr, "no keys of the instance") {
+		t.Errorf("actor fetch without keys ended with %d: %s", fetch.Code, fetch.Stderr)
+	}
+	if made := i.Run(t, "user", "create", "alice"); made.Code != 0 {
+		t.Fatalf("user create ended with %d: %s", made.Code, made.Stderr)
+	}
+	before, err := os.ReadDir(keys)
+	if err != nil || len(before) == 0 {
+		t.Fatalf("user create left %v of keys, %v", before, err)
+	}
+	if err := os.RemoveAll(keys); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"user create bob", "serve"} {
+		ran := i.Run(t, strings.Fields(line)...)
+		if ran.Code != 78 || !strings.Contains(ran.Stderr, "no keys of the instance") || !strings.Contains(ran.Stderr, keys+" from a backup") {
+			t.Errorf("%s without the keys that peers know ended with %d: %s", line, ran.Code, ran.Stderr)
+		}
+	}
+	if _, err := os.Stat(keys); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("keys were made in place of those that peers know: %v", err)
+	}
+	if list := i.Run(t, "user", "list"); list.Code != 0 || !strings.Contains(list.Stdout, "alice") || strings.Contains(list.Stdout, "bob") {
+		t.Errorf("user list ended with %d: %s%s", list.Code, list.Stdout, list.Stderr)
+	}
+}
+
+// Of two commands that make the first users at once each finds the keys that the other one made.
+func TestKeysThatAnotherCommandMadeMeanwhileAreUsed(t *testing.T) {
+	t.Parallel()
+	i := enginetest.Make(t)
+	runAll(t, i, []command{{"user list", 0, ""}})
+	instance, look := i.SQL(t, "lightweb"), i.SQL(t, "postgres")
+	tx, err := instance.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }() // which lets go of what it holds
+	if _, err := tx.ExecContext(t.Context(), `LOCK TABLE users IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	made := make(chan enginetest.Ran)
+	go func() { made <- i.Run(t, "user", "create", "bob") }()
+	enginetest.Eventually(t, "the command looks for users", func() bool {
+		var waits int
+		err := look.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FROM users ORDER BY username'`).Scan(&waits)
+		return err == nil && waits == 1
+	})
+	if err := actor.NewKeyring("", i.DataDir, i.URL).CreateInstance(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), `INSERT INTO users (username, state, database) VALUES ('alice', 'creating', 'lightweb_alice')`); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if ran := <-made; ran.Code != 0 {
+		t.Errorf("user create bob, while alice was made, ended with %d: %s", ran.Code, ran.Stderr)
 	}
 }

@@ -50,23 +50,17 @@ type Engine struct {
 // maxLimited is how many hosts, and how many actors, a rate limit tells apart.
 const maxLimited = 50_000
 
-// Open makes the engine ready: stores reached, the embedded ones started and migrated, the instance's keys made.
+// Open makes the engine ready: stores reached, the embedded ones started and migrated.
 func Open(ctx context.Context, c Config, log *slog.Logger) (*Engine, error) {
-	return openWithKeys(ctx, c, db.Config{}, log)
+	return openAtOrigin(ctx, c, db.Config{}, log)
 }
 
-func openWithKeys(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*Engine, error) {
+func openAtOrigin(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*Engine, error) {
 	e, err := open(ctx, c, store, log)
 	if err != nil {
 		return nil, err
 	}
-	err = e.keepOrigin(ctx)
-	if err == nil {
-		if _, err = e.keys.Instance(); err != nil {
-			err = fmt.Errorf("load the instance's keys: %w", err)
-		}
-	}
-	if err != nil {
+	if err := e.keepOrigin(ctx); err != nil {
 		return nil, errors.Join(err, e.Close(context.WithoutCancel(ctx)))
 	}
 	return e, nil

@@ -38,7 +38,7 @@ type MigrationFailure struct {
 // OpenToMigrate is Open for an instance whose own schema may be behind: it is brought up to date, with repair also when
 // an earlier change of it did not end. With look it is left as it is, and refused when it is behind; Behind tells.
 func OpenToMigrate(ctx context.Context, c Config, look, repair bool, log *slog.Logger) (*Engine, error) {
-	return openWithKeys(ctx, c, db.Config{Migrate: !look, Repair: repair && !look}, log)
+	return openAtOrigin(ctx, c, db.Config{Migrate: !look, Repair: repair && !look}, log)
 }
 
 // Behind tells whether an engine was not opened because the instance database is behind, or a change of it did not end.

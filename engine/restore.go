@@ -48,7 +48,7 @@ type RestoreReport struct {
 	Millis    int64     `json:"elapsed_ms"`
 }
 
-// OpenToRestore is Open for an instance that has no keys yet: it is not given new ones, for the backup may hold them.
+// OpenToRestore is Open for an instance that has no origin yet: it is not given one, for the backup brings its own.
 func OpenToRestore(ctx context.Context, c Config, log *slog.Logger) (*Engine, error) {
 	return open(ctx, c, db.Config{}, log)
 }
@@ -215,17 +215,24 @@ func (p *puttingBack) obstacle(ctx context.Context) error {
 	return p.keysMissing()
 }
 
-// keysMissing refuses to restore a user who would have no keys: those of a backup without keys are put in place first.
+// keysMissing refuses to restore a user who, or whose instance, would have no keys: those that the backup lacks are put in
+// place first.
 func (p *puttingBack) keysMissing() error {
+	if len(p.users) == 0 {
+		return nil
+	}
 	written := map[string]bool{}
 	for _, w := range p.write {
 		written[w.path] = true
 	}
+	owners := []vocab.Username{{}} // nobody's keys are the instance's
 	for _, u := range p.users {
-		if u.State == db.UserDeleted {
-			continue
+		if u.State != db.UserDeleted {
+			owners = append(owners, u.Name)
 		}
-		for _, path := range p.e.keys.Files(u.Name) {
+	}
+	for _, u := range owners {
+		for _, path := range p.e.keys.Files(u) {
 			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !written[path] {
 				return fault.New(fault.Config, "the backup does not hold the key "+path).WithHint("put the key there first: other servers know it")
 			}

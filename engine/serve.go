@@ -99,6 +99,9 @@ func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener
 		err = e.db.Fit(ctx)
 	}
 	if err == nil {
+		err = e.makeInstanceKeys(ctx)
+	}
+	if err == nil {
 		err = e.relays.Refresh(ctx)
 	}
 	if err == nil {

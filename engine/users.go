@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -47,6 +48,9 @@ type NewUser struct {
 // completed; for a whole user it returns the user and fault.Conflict, for a deleted one fault.Conflict alone. The token
 // is empty unless asked for. A serving engine knows the user at once.
 func (e *Engine) CreateUser(ctx context.Context, n NewUser) (u User, token string, err error) {
+	if err := e.makeInstanceKeys(ctx); err != nil {
+		return User{}, "", err
+	}
 	row, err := e.db.ReserveUser(ctx, n.Name)
 	if err != nil {
 		return User{}, "", err
@@ -69,6 +73,24 @@ func (e *Engine) CreateUser(ctx context.Context, n NewUser) (u User, token strin
 		_, token, err = e.CreateToken(ctx, n.Name, "", []string{db.ScopeRead, db.ScopeWrite}, 0)
 	}
 	return u, token, err
+}
+
+// makeInstanceKeys makes the keys of the instance, if they are missing and it has never had a user: once it had one, peers
+// know them. The fault is Config then.
+func (e *Engine) makeInstanceKeys(ctx context.Context) error {
+	_, err := e.keys.Instance()
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	users, err := e.db.Users(ctx)
+	if err != nil {
+		return err
+	}
+	if len(users) == 0 {
+		return e.keys.CreateInstance()
+	}
+	_, err = e.keys.Instance() // whoever made a user since the first look has made them
+	return err
 }
 
 // makeUser makes what a user consists of. Each part is left as it is when an earlier call made it.

@@ -73,7 +73,7 @@ func (l *Local) describe(u vocab.Username) (*described, error) {
 }
 
 func (l *Local) describeInstance() (*described, error) {
-	keys, err := l.keys.instance()
+	keys, err := l.keys.set(vocab.Username{})
 	if err != nil {
 		return nil, err
 	}

@@ -85,26 +85,23 @@ func (k *Keyring) Keys(u vocab.Username) (transport.Keys, error) {
 	return set.Keys, nil
 }
 
-// Instance returns the keys of the instance actor, and makes them when they are asked for first.
+// CreateInstance makes the keys of the instance actor that are missing. What is there is left as it is.
+func (k *Keyring) CreateInstance() error {
+	k.making.Lock()
+	defer k.making.Unlock()
+	if err := makeKeys(k.instanceDir); err != nil {
+		return fmt.Errorf("make keys of the instance: %w", err)
+	}
+	return nil
+}
+
+// Instance returns the keys of the instance actor. The fault is Config, and wraps fs.ErrNotExist, when there are none.
 func (k *Keyring) Instance() (transport.Keys, error) {
-	set, err := k.instance()
+	set, err := k.set(vocab.Username{})
 	if err != nil {
 		return transport.Keys{}, err
 	}
 	return set.Keys, nil
-}
-
-func (k *Keyring) instance() (*keyset, error) {
-	set, err := k.set(vocab.Username{})
-	if !errors.Is(err, fs.ErrNotExist) {
-		return set, err
-	}
-	k.making.Lock()
-	defer k.making.Unlock()
-	if err := makeKeys(k.instanceDir); err != nil {
-		return nil, fmt.Errorf("make keys of the instance: %w", err)
-	}
-	return k.set(vocab.Username{})
 }
 
 // Dir returns the folder of u's keys.
@@ -180,6 +177,10 @@ func unusable(u vocab.Username, dir string, err error) *fault.Error {
 	if errors.Is(err, fs.ErrNotExist) && !u.IsZero() {
 		return fault.Wrap(fault.NoUser, fmt.Sprintf("there are no keys of a user %q", u), err).
 			WithHint("restore " + dir + " from a backup: peers know these keys; 'lightweb user create' only finishes a user that it began")
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.Wrap(fault.Config, "there are no keys of the instance", err).
+			WithHint("restore " + dir + " from a backup: peers know these keys; before there is a user, 'lightweb serve' makes them")
 	}
 	return fault.Wrap(fault.Config, "the keys cannot be read", err).WithHint("restore the readable files of " + dir + " from a backup: peers know these keys")
 }

@@ -72,7 +72,7 @@ func TestKeysAreMadeOnce(t *testing.T) {
 func TestNobodyHasNoKeys(t *testing.T) {
 	t.Parallel()
 	k := NewKeyring(t.TempDir(), t.TempDir(), "https://us.example")
-	if _, err := k.Instance(); err != nil {
+	if err := k.CreateInstance(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := k.Keys(vocab.Username{}); fault.KindOf(err) != fault.NoUser {
@@ -80,6 +80,18 @@ func TestNobodyHasNoKeys(t *testing.T) {
 	}
 	if err := k.Create(vocab.Username{}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("Create of nobody = %v", err)
+	}
+}
+
+func TestKeysOfTheInstanceAreNotMadeByWhoReadsThem(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	_, err := NewKeyring(t.TempDir(), data, "https://us.example").Instance()
+	if fault.KindOf(err) != fault.Config || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(fault.Hint(err), "from a backup") {
+		t.Errorf("Instance = %v, hint %q, want none, and where they are from", err, fault.Hint(err))
+	}
+	if left, err := os.ReadDir(data); err != nil || len(left) > 0 {
+		t.Errorf("%v in the data directory, %v, want nothing", left, err)
 	}
 }
 
@@ -92,6 +104,10 @@ func TestRacingProcessesAgreeOnTheKeys(t *testing.T) {
 	for i := range keys {
 		wg.Go(func() {
 			k := NewKeyring(users, data, "https://us.example") // each stands for a process
+			if err := k.CreateInstance(); err != nil {
+				t.Error(err)
+				return
+			}
 			instance, err := k.Instance()
 			if err != nil {
 				t.Error(err)
@@ -243,6 +259,14 @@ func TestKeyFilesThatOthersCanReachAreRefused(t *testing.T) {
 			}
 		}, "the key file rsa.pem is not a file"},
 		{"of another account", func(_ *testing.T, k *Keyring) { k.uid++ }, "the key file ed25519.pem belongs to another account"},
+		{"of a third account, read by root", func(t *testing.T, k *Keyring) {
+			if os.Geteuid() != 0 {
+				t.Skip("needs root to give files away")
+			}
+			if err := os.Chown(path(k), 54321, 54321); err != nil {
+				t.Fatal(err)
+			}
+		}, "the key file rsa.pem belongs to another account"},
 		{"of the owner of users_dir, read by root", func(_ *testing.T, k *Keyring) { k.uid = 0 }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

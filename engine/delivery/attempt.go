@@ -94,11 +94,10 @@ func (d *Dispatcher) post(ctx context.Context, r *row) result {
 		return result{outcome: judge(r.Delivery, transport.Attempt{}, err, d.Now())}
 	}
 	keys, err := d.keys(r)
-	d.unsigned.set(r.user.name, err != nil)
+	if d.unsigned.change(signer(r), err) && err != nil && !fault.IsLogged(err) {
+		d.Log.ErrorContext(ctx, "keys could not be read", "user", signer(r), "err", err, "hint", "lightweb deliver status "+r.user.name.String()+" shows what waits for them")
+	}
 	if err != nil {
-		if !fault.IsLogged(err) {
-			d.Log.ErrorContext(ctx, "keys could not be read", "user", r.user.name, "err", err, "hint", "lightweb deliver status "+r.user.name.String()+" shows what waits for them")
-		}
 		return result{outcome: put(r.Delivery, d.Now().Add(keysWait), "the keys that sign it cannot be read: "+fault.Public(err), d.Now())}
 	}
 	a, err := d.Poster.Post(ctx, transport.Post{Inbox: r.Inbox, Body: r.Body, As: keys, Ed25519: d.takesEd25519(ctx, r),
@@ -128,11 +127,19 @@ func hears(a transport.Attempt, err error) heard {
 	return answered
 }
 
-func (d *Dispatcher) keys(r *row) (transport.Keys, error) {
+// signer returns the user who signs r, nobody when that is the instance.
+func signer(r *row) vocab.Username {
 	if r.Instance {
-		return d.Keys.Instance()
+		return vocab.Username{}
 	}
-	return d.Keys.Keys(r.user.name)
+	return r.user.name
+}
+
+func (d *Dispatcher) keys(r *row) (transport.Keys, error) {
+	if u := signer(r); !u.IsZero() {
+		return d.Keys.Keys(u)
+	}
+	return d.Keys.Instance()
 }
 
 // moved returns where the targets take deliveries now, when that is elsewhere: what is for followers stays shared, what is meant

@@ -1,8 +1,12 @@
 package delivery
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -209,6 +213,55 @@ func TestUnreadableKeysSpendNoAttempt(t *testing.T) {
 			t.Errorf("%s once the keys could be read, want delivered", r.status)
 		}
 	})
+}
+
+// Every delivery asks for the keys, again and again: the log shows each state of them once.
+func TestKeysThatAreMissingAreLoggedOncePerState(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(202))
+		var log bytes.Buffer
+		b.Log = slog.New(slog.NewTextHandler(&log, nil))
+		for n := range 3 {
+			b.m.add("Create", fmt.Sprintf("p%d.example", n), 1, 0)
+		}
+		missing, closed := errors.New("no such file"), errors.New("permission denied")
+		b.deps.keys.Store(&missing)
+		b.run(t)
+		for n, err := range []*error{&missing, &closed, nil} {
+			b.deps.keys.Store(err)
+			time.Sleep(3 * keysWait)
+			synctest.Wait()
+			if got, want := strings.Count(log.String(), "keys could not be read"), min(n+1, 2); got != want {
+				t.Errorf("the log tells of the keys %d times in %d states, want %d:\n%s", got, n+1, want, &log)
+			}
+		}
+		b.deps.keys.Store(&closed)
+		b.m.add("Create", "q.example", 1, 0)
+		b.Wake(alice)
+		synctest.Wait()
+		if got := strings.Count(log.String(), "keys could not be read"); got != 3 {
+			t.Errorf("keys that were read in between are told of %d times, want 3:\n%s", got, &log)
+		}
+	})
+}
+
+// The instance's keys and a user's are two states, though the same user's deliveries ask for both.
+func TestKeysOfTheInstanceAreNotTheUsers(t *testing.T) {
+	t.Parallel()
+	var n unsigned
+	missing := errors.New("no such file")
+	user, instance := &row{user: &user{name: alice}}, &row{user: &user{name: alice}}
+	instance.Instance = true
+	for i, want := range []bool{true, false, false} {
+		n.change(signer(instance), nil)
+		if got := n.change(signer(user), missing); got != want {
+			t.Errorf("time %d: news %t, want %t", i+1, got, want)
+		}
+	}
+	if n.count() != 1 {
+		t.Errorf("%d have keys that cannot be read, want 1", n.count())
+	}
 }
 
 func TestABlockedHostIsSkipped(t *testing.T) {

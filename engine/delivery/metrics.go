@@ -47,7 +47,7 @@ var (
 	hostsDesc    = prometheus.NewDesc("lightweb_delivery_hosts", "Other servers with something the matter, by state of their breaker.", []string{"state"}, nil)
 	openDesc     = prometheus.NewDesc("lightweb_deliveries_open", "Deliveries that are not at an end, as counted within the last seconds, of users whose databases can be read.", []string{"status"}, nil)
 	oldestDesc   = prometheus.NewDesc("lightweb_deliveries_oldest_seconds", "Age of the oldest delivery that is not at an end.", []string{"status"}, nil)
-	unsignedDesc = prometheus.NewDesc("lightweb_delivery_keys_unreadable", "Users whose deliveries wait because their keys cannot be read.", nil, nil)
+	unsignedDesc = prometheus.NewDesc("lightweb_delivery_keys_unreadable", "Users, the instance counted as one, whose deliveries wait because their keys cannot be read.", nil, nil)
 )
 
 // state shows how the dispatcher is when somebody looks.
@@ -104,27 +104,30 @@ func (s state) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(unsignedDesc, prometheus.GaugeValue, float64(s.d.unsigned.count()))
 }
 
-// unsigned are the users whose keys could not be read when they were wanted last.
+// unsigned says of users, for nobody of the instance, why their keys could not be read when they were wanted last.
 type unsigned struct {
-	mu    sync.Mutex
-	users map[vocab.Username]bool
+	mu  sync.Mutex
+	why map[vocab.Username]string
 }
 
-func (n *unsigned) set(u vocab.Username, failed bool) {
+// change takes down whether u's keys could be read now, and reports whether that is news.
+func (n *unsigned) change(u vocab.Username, err error) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !failed {
-		delete(n.users, u)
-		return
+	before, failed := n.why[u]
+	if err == nil {
+		delete(n.why, u)
+		return failed
 	}
-	if n.users == nil {
-		n.users = map[vocab.Username]bool{}
+	if n.why == nil {
+		n.why = map[vocab.Username]string{}
 	}
-	n.users[u] = true
+	n.why[u] = err.Error()
+	return !failed || before != err.Error()
 }
 
 func (n *unsigned) count() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return len(n.users)
+	return len(n.why)
 }

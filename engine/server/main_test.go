@@ -107,6 +107,9 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 	log := slog.New(slog.DiscardHandler)
 	f := &fixture{T: t, store: store, keys: actor.NewKeyring(users, data, origin), registry: registry.New(data, users, log),
 		others: &world{}, inbox: &inbox{}, outbox: &dispatcher{}, policy: policy.Lists{Blocked: []string{"blocked.example"}}}
+	if err := f.keys.CreateInstance(); err != nil {
+		t.Fatal(err)
+	}
 	f.local = actor.NewLocal(origin, f.keys, f.registry, "Lightweb")
 	f.alice, f.bob = f.user("alice"), f.user("bob")
 	f.carol, f.carolKey = f.remote("https://peer.example/users/carol")

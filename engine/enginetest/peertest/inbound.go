@@ -159,7 +159,7 @@ var keyFiles = sync.OnceValue(func() map[string][]byte {
 		panic("peertest: " + err.Error())
 	}
 	defer os.RemoveAll(dir)
-	if _, err := actor.NewKeyring(dir, dir, Origin).Instance(); err != nil {
+	if err := actor.NewKeyring(dir, dir, Origin).CreateInstance(); err != nil {
 		panic("peertest: " + err.Error())
 	}
 	files := map[string][]byte{}
