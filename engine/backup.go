@@ -50,10 +50,11 @@ func (e *Engine) BackupFile(ctx context.Context, path string, b Backup) (BackupR
 	if _, err := os.Lstat(path); err == nil {
 		return BackupReport{}, fault.New(fault.Conflict, path+" is there already").WithHint("a backup never replaces a file: take another name")
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.partial") // mode 0600
+	f, err := createUnfinished(path)
 	if err != nil {
 		return BackupReport{}, fault.Wrap(fault.Conflict, "the backup "+path+" cannot be written", err).WithHint("is the folder there, and may you write into it?")
 	}
+	e.sweepUnfinished(ctx, filepath.Dir(path))
 	r, err := e.Backup(ctx, f, b)
 	if err == nil {
 		err = f.Sync()

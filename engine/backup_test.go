@@ -40,6 +40,7 @@ func TestBackupAndRestore(t *testing.T) {
 	t.Run("beside an engine that serves", s.besideServe)
 	t.Run("on a server that is configured", s.configured)
 	t.Run("of an instance that is busy", s.busy)
+	t.Run("killed while it is made", s.killedBackup)
 	a.Stop(t)
 	t.Run("killed at any moment", s.killed)
 	t.Run("what is not taken", s.refusals)
@@ -275,6 +276,34 @@ func (s *lost) same(t *testing.T, database string) {
 	}
 }
 
+// killedBackup makes backups with processes that are killed on the way, and one that finishes.
+func (s *lost) killedBackup(t *testing.T) {
+	dir := t.TempDir()
+	began := time.Now()
+	s.from.Run(t, "backup", filepath.Join(dir, "first.tar.gz"))
+	whole := time.Since(began)
+	const parts = 4
+	for n := range parts {
+		s.from.RunUntil(t, whole*time.Duration(n+1)/parts, "backup", filepath.Join(dir, fmt.Sprint(n, ".tar.gz")))
+	}
+	if last := s.from.Run(t, "backup", filepath.Join(dir, "last.tar.gz")); last.Code != 0 {
+		t.Errorf("a backup after killed ones ended with %d: %s", last.Code, last.Stderr)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range left {
+		if !strings.HasSuffix(f.Name(), ".tar.gz") {
+			t.Errorf("%s was left behind", f.Name())
+			continue
+		}
+		if tried := s.from.Run(t, "restore", filepath.Join(dir, f.Name()), "--dry-run"); tried.Code != 0 {
+			t.Errorf("%s is not whole: restore --dry-run ended with %d: %s", f.Name(), tried.Code, tried.Stderr)
+		}
+	}
+}
+
 // killed restores with a process that is killed on the way, and another one that finishes.
 func (s *lost) killed(t *testing.T) {
 	to := s.place(t)
@@ -284,14 +313,14 @@ func (s *lost) killed(t *testing.T) {
 	whole := time.Since(began)
 	const parts = 4
 	for n := range parts {
-		to.RunUntil(t, whole*time.Duration(n+1)/parts, "restore", s.file, "--keep-keys")
+		to.RunUntil(t, whole*time.Duration(n+1)/parts, "restore", s.file)
 		var list struct{ Users []fields }
 		to.Run(t, "user", "list", "--json").Decode(t, &list)
 		if len(list.Users) != 0 && len(list.Users) != 2 {
 			t.Errorf("after a restore was killed at %d/%d there are %+v, want nobody or all", n+1, parts, list.Users)
 		}
 	}
-	last := to.Run(t, "restore", s.file, "--keep-keys")
+	last := to.Run(t, "restore", s.file)
 	if last.Code != 0 && last.Code != 73 {
 		t.Errorf("the last restore ended with %d: %s", last.Code, last.Stderr)
 	}
@@ -354,9 +383,13 @@ func (s *lost) refusals(t *testing.T) {
 		{"restore " + bare + " --user alice", 67, "holds nothing"},
 		{"restore " + bare + " --user bob", 78, "does not hold the key"},
 	})
-	keys := filepath.Join(empty.DataDir, "users", "bob")
-	if err := os.CopyFS(keys, os.DirFS(filepath.Join(s.from.DataDir, "users", "bob"))); err != nil {
-		t.Fatal(err)
+	for _, folder := range []string{"users/bob", "instance"} {
+		if err := os.CopyFS(filepath.Join(empty.DataDir, folder), os.DirFS(filepath.Join(s.from.DataDir, folder))); err != nil {
+			t.Fatal(err)
+		}
+		if folder == "users/bob" {
+			runAll(t, empty, []command{{"restore " + bare + " --user bob", 78, "does not hold the key " + empty.DataDir + "/instance/keys/"}})
+		}
 	}
 	runAll(t, empty, []command{{"restore " + bare + " --user bob -q", 0, ""}, {"user show bob -q", 0, ""}})
 }
