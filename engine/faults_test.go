@@ -54,6 +54,19 @@ func TestNothingAcceptedIsLostWhenTheDiskIsFull(t *testing.T) {
 	t.Logf("%d activities accepted, %d requests refused or unanswered and made again", c.accepted.Load(), c.again.Load())
 }
 
+// The engine that is started on a full disk says what to do, and starts when it is done.
+func TestServeOnAFullDiskSaysToMakeRoom(t *testing.T) {
+	t.Parallel()
+	disk := enginetest.NewDisk(t, 256)
+	i := enginetest.MakeIn(t, disk.Dir)
+	i.Start(t)
+	i.Stop(t)
+	disk.Fill(t)
+	runAll(t, i, []command{{"serve", 69, "hint: make room for at least 64 MB in " + disk.Dir}})
+	disk.Free(t)
+	i.Start(t)
+}
+
 // PostgreSQL is stopped under load in each way it knows, and started again by the engine.
 func TestNothingAcceptedIsLostWhenPostgreSQLIsStopped(t *testing.T) {
 	t.Parallel()
@@ -83,6 +96,7 @@ func hang(t *testing.T, home *enginetest.Instance) (resume func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer rows.Close()
 	for rows.Next() {
 		var pid int
 		if err := rows.Scan(&pid); err != nil {
@@ -90,7 +104,7 @@ func hang(t *testing.T, home *enginetest.Instance) (resume func()) {
 		}
 		pids = append(pids, pid)
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
 	signal := func(s syscall.Signal) {

@@ -21,15 +21,19 @@ type account struct {
 	name     string
 	uid, gid int
 	drop     bool // this process is root and the children are not
+	shared   bool // it is nobody, as which many programs run: all of them can read what it owns
 }
 
+// accounts looks users up by name, as user.Lookup does.
+type accounts func(name string) (*user.User, error)
+
 // chooseAccount returns this process's own account. For root it is the owner of the cluster, else of the data
-// directory, else lightweb, postgres or nobody.
+// directory unless that is nobody, else lightweb or postgres.
 func chooseAccount(ctx context.Context, dir, data string) (account, error) {
 	a := account{uid: os.Geteuid(), gid: os.Getegid()}
 	if a.uid == 0 {
 		var err error
-		if a, err = unprivileged(dir, data); err != nil {
+		if a, err = accounts(user.Lookup).unprivileged(dir, data); err != nil {
 			return account{}, err
 		}
 	}
@@ -42,33 +46,54 @@ func chooseAccount(ctx context.Context, dir, data string) (account, error) {
 	return a, nil
 }
 
-func unprivileged(dir, data string) (account, error) {
+func (look accounts) unprivileged(dir, data string) (account, error) {
 	a := account{drop: true}
+	nobody, _, known := look.named("nobody")
 	if st, err := os.Stat(filepath.Join(data, "PG_VERSION")); err == nil {
 		if a.uid, a.gid = ownerOf(st); a.uid == 0 {
 			return a, fault.New(fault.Config, "the database belongs to root, and PostgreSQL refuses to run as root").
 				WithHint("'chown -R postgres " + data + "', or whoever is to run it")
 		}
+		a.shared = known && a.uid == nobody
 		return a, nil
 	}
 	if st, err := os.Stat(dir); err == nil {
-		if a.uid, a.gid = ownerOf(st); a.uid != 0 {
+		if a.uid, a.gid = ownerOf(st); a.uid != 0 && !(known && a.uid == nobody) {
 			return a, nil
 		}
 	}
-	for _, name := range []string{"lightweb", "postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, err1 := strconv.Atoi(u.Uid)
-		gid, err2 := strconv.Atoi(u.Gid)
-		if err1 == nil && err2 == nil && uid != 0 {
+	for _, name := range []string{"lightweb", "postgres"} {
+		if uid, gid, ok := look.named(name); ok && uid != 0 {
 			return account{uid: uid, gid: gid, drop: true}, nil
 		}
 	}
-	return a, fault.New(fault.Config, "PostgreSQL refuses to run as root, and there is no user lightweb, postgres or nobody").
+	return a, fault.New(fault.Config, "PostgreSQL refuses to run as root, and there is no user lightweb or postgres").
 		WithHint("'useradd --system lightweb'")
+}
+
+// named returns the numbers of the user of that name, and whether there is one.
+func (look accounts) named(name string) (uid, gid int, ok bool) {
+	u, err := look(name)
+	if err != nil {
+		return 0, 0, false
+	}
+	uid, err1 := strconv.Atoi(u.Uid)
+	gid, err2 := strconv.Atoi(u.Gid)
+	return uid, gid, err1 == nil && err2 == nil
+}
+
+// wayFromNobody returns the commands that give a cluster of nobody's at the paths to an account of its own.
+func (look accounts) wayFromNobody(paths ...string) string {
+	to := "lightweb"
+	first := ""
+	if _, _, ok := look.named("lightweb"); !ok {
+		if _, _, ok := look.named("postgres"); ok {
+			to = "postgres"
+		} else {
+			first = "useradd --system lightweb && "
+		}
+	}
+	return "stop every lightweb, then '" + first + "chown -R " + to + ": " + strings.Join(paths, " ") + "'"
 }
 
 func ownerOf(st os.FileInfo) (uid, gid int) {

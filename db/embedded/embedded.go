@@ -61,20 +61,27 @@ func Open(ctx context.Context, cfg Config) (*Cluster, error) {
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
-	if err := c.place(ctx, cfg.Dir); err != nil {
-		return nil, err
+	if err := c.open(ctx, cfg.Dir); err != nil {
+		return nil, c.explain(err)
+	}
+	return c, nil
+}
+
+func (c *Cluster) open(ctx context.Context, dir string) error {
+	if err := c.place(ctx, dir); err != nil {
+		return err
 	}
 	start, err := c.lock(ctx, "start.lock", syscall.LOCK_EX)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer start.release()
 	made, err := c.prepare(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if c.users, err = c.lock(ctx, "users.lock", syscall.LOCK_SH); err != nil {
-		return nil, err
+		return err
 	}
 	if !made {
 		err = c.initialise(ctx)
@@ -83,9 +90,9 @@ func Open(ctx context.Context, cfg Config) (*Cluster, error) {
 		err = c.raise(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, c.abandon(ctx))
+		return errors.Join(err, c.abandon(ctx))
 	}
-	return c, nil
+	return nil
 }
 
 // place settles the directory and the account, which the locks need already.
@@ -94,6 +101,7 @@ func (c *Cluster) place(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("find the data directory: %w", err)
 	}
+	c.dir = dir
 	mode := os.FileMode(0o700)
 	if os.Geteuid() == 0 {
 		mode = 0o711 // PostgreSQL runs as somebody else, who has to get through
@@ -163,7 +171,7 @@ func (c *Cluster) Ensure(ctx context.Context) error {
 	if closed {
 		return fmt.Errorf("ensure that the private cluster runs: %w", os.ErrClosed)
 	}
-	return c.raise(ctx)
+	return c.explain(c.raise(ctx))
 }
 
 // Supervise starts the cluster again whenever its server has died, until ctx ends or c is closed.

@@ -1,7 +1,9 @@
 package embedded
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,6 +62,9 @@ func TestAPlaceThatWillNotDoIsExplained(t *testing.T) {
 		{"a disk that is full", true, false, func(t *testing.T, dir string) {
 			mount(t, dir, "size=12m")
 		}, fault.Unavailable, "the disk of the data directory is full", "make room"},
+		{"a disk that has no room for another file", true, false, func(t *testing.T, dir string) {
+			mount(t, dir, "nr_inodes=1")
+		}, fault.Unavailable, "the disk of the data directory is full", "make room"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -85,6 +90,50 @@ func TestAPlaceThatWillNotDoIsExplained(t *testing.T) {
 		})
 	}
 }
+
+// The disk of a cluster that was used has run full: neither can its settings be written, nor what a dead server left be
+// cleared away. With room again it starts.
+func TestAClusterOnAFullDiskIsExplained(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to mount a disk")
+	}
+	for _, tt := range []struct {
+		name string
+		died bool // the server
+	}{{"after it was stopped", false}, {"after it died", true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := testDir(t, "data")
+			mount(t, dir, "size=256m")
+			c := mustOpen(t, dir)
+			mustClose(t, c)
+			if tt.died {
+				must(t, c.put(c.data, "postmaster.pid", "1\n")) // a number that has passed to another process
+			}
+			ballast, err := os.Create(filepath.Join(dir, "ballast"))
+			must(t, err)
+			if _, err := io.Copy(ballast, zeros{}); !errors.Is(err, syscall.ENOSPC) {
+				t.Fatalf("fill the disk: %v", err)
+			}
+			must(t, ballast.Close())
+			again, err := Open(t.Context(), Config{Dir: dir})
+			if err == nil {
+				mustClose(t, again)
+			}
+			if fault.KindOf(err) != fault.Unavailable || fault.Public(err) != "the disk of the data directory is full" || !strings.Contains(fault.Hint(err), "make room") {
+				t.Errorf("Open = %v, hint %q, want that the disk is full", err, fault.Hint(err))
+			}
+			must(t, os.Remove(ballast.Name()))
+			mustAnswer(t, mustOpen(t, dir))
+		})
+	}
+}
+
+// zeros never end.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
 func TestAStalePIDFileIsNoObstacle(t *testing.T) {
 	t.Parallel()
@@ -215,7 +264,7 @@ func mount(t *testing.T, dir, options string) {
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=711,"+options, "tmpfs", dir).CombinedOutput(); err != nil {
 		t.Skipf("cannot mount a disk: %v: %s", err, out)
 	}
-	t.Cleanup(func() { must(t, exec.Command("umount", dir).Run()) })
+	t.Cleanup(func() { must(t, exec.Command("umount", "--lazy", dir).Run()) }) // a process of the server may be about to end
 }
 
 func must(t *testing.T, err error) {

@@ -40,7 +40,7 @@ func (c *Cluster) initialise(ctx context.Context) error {
 	_, err = c.as.run(ctx, tmp, c.bin.path("initdb"), "-D", ".", "-U", superuser, "-A", "peer", "-E", "UTF8", "--locale=C",
 		"--data-checksums", "--wal-segsize=4", "--no-instructions")
 	if err != nil {
-		return c.explain("make the private cluster", err)
+		return fmt.Errorf("make the private cluster: %w", err)
 	}
 	if err := c.adapt(tmp); err != nil {
 		return err
@@ -113,7 +113,7 @@ log_min_messages = warning
 func (c *Cluster) put(dir, name, content string) error {
 	f, err := os.CreateTemp(dir, name+".")
 	if err != nil {
-		return c.explain("write "+name, err)
+		return fmt.Errorf("write %s: %w", name, err)
 	}
 	defer func() { _ = os.Remove(f.Name()) }() // nothing once it is renamed
 	_, err = f.WriteString(content)
@@ -123,10 +123,10 @@ func (c *Cluster) put(dir, name, content string) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return c.explain("write "+name, err)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, name))
 	}
-	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
+	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
@@ -157,15 +157,20 @@ func (c *Cluster) clearLeftovers(ctx context.Context) {
 	}
 }
 
-// explain says that the disk is full where that is why.
-func (c *Cluster) explain(what string, err error) error {
-	err = fmt.Errorf("%s: %w", what, err)
+// explain says that the disk is full where that is why. PostgreSQL's programs tell it in words alone: where nothing else is
+// known of a failure, the room that is left decides.
+func (c *Cluster) explain(err error) error {
+	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 	var st syscall.Statfs_t
-	if syscall.Statfs(c.dir, &st) == nil && float64(st.Bavail)*float64(st.Bsize) < initdbSpace {
-		return fault.Wrap(fault.Unavailable, "the disk of the data directory is full", err).
-			WithHint(fmt.Sprintf("make room for at least %d MB in %s", initdbSpace>>20, c.dir))
+	unknown := err != nil && fault.Of(err) == nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	if !full && unknown && syscall.Statfs(c.dir, &st) == nil {
+		full = float64(st.Bavail)*float64(st.Bsize) < initdbSpace
 	}
-	return err
+	if !full || fault.KindOf(err) == fault.Unavailable {
+		return err
+	}
+	return fault.Wrap(fault.Unavailable, "the disk of the data directory is full", err).
+		WithHint(fmt.Sprintf("make room for at least %d MB in %s", initdbSpace>>20, c.dir))
 }
 
 // socketDir returns the folder of the cluster's socket: in dir, unless the path to it is longer than every Unix takes

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -131,12 +132,15 @@ func (c *Cluster) start(ctx context.Context) error {
 	_, err := os.Stat(filepath.Join(c.data, "postmaster.pid"))
 	crashed := err == nil
 	if err := errors.Join(c.clearRemains(), c.configure(ctx), c.rotateLog()); err != nil {
-		return err
+		return fmt.Errorf("prepare the private cluster: %w", err)
 	}
 	for {
 		running, err := c.attempt(ctx)
 		if running {
 			c.log.InfoContext(ctx, "private PostgreSQL started", "version", c.Version(), "took", time.Since(began))
+			if c.as.shared {
+				c.log.WarnContext(ctx, "private PostgreSQL runs as nobody: other programs that do can read the data", "hint", accounts(user.Lookup).wayFromNobody(c.data, c.socket))
+			}
 			return nil
 		}
 		// After a crash PostgreSQL refuses to start as long as a query of the dead server has not noticed.
@@ -164,7 +168,7 @@ func (c *Cluster) attempt(ctx context.Context) (running bool, err error) {
 	if running, err = c.settle(ctx); err != nil || running {
 		return running, err
 	}
-	err = c.explain("start the private cluster", fmt.Errorf("%w\n%s", errors.Join(failed, errors.New("it stopped")), c.lastWords()))
+	err = c.explain(fmt.Errorf("start the private cluster: %w\n%s", errors.Join(failed, errors.New("it stopped")), c.lastWords()))
 	if fault.Of(err) != nil {
 		return false, err
 	}
