@@ -243,25 +243,7 @@ func (r *Restoration) finish(ctx context.Context) error {
 		return err
 	}
 	r.current = nil
-	return r.fence(ctx, b.name)
-}
-
-// fence keeps what was owed to other servers from being sent by itself: most of it was sent after the backup was taken, and
-// counts as tried, so that a Delete goes where it went.
-// What is owed to a user of this instance stays: it takes effect once, however often it comes.
-func (r *Restoration) fence(ctx context.Context, database string) error {
-	conn, err := pgx.ConnectConfig(ctx, r.c.config(database))
-	if err != nil {
-		return storeFault("open database "+database, err)
-	}
-	defer shut(conn)
-	tag, err := conn.Exec(ctx, `UPDATE deliveries SET status = 'skipped', tried = true, lease_owner = NULL, last_error = $1, updated_at = now()
-		WHERE status IN ('pending', 'parked') AND host <> ''`, "not sent: restored from the backup of "+r.of.UTC().Format(time.RFC3339))
-	if err == nil {
-		r.fenced += tag.RowsAffected()
-		_, err = conn.Exec(ctx, `UPDATE deliveries SET lease_owner = NULL, next_at = now() WHERE status = 'pending'`)
-	}
-	return storeFault("fence deliveries", err)
+	return r.settleDeliveries(ctx, b.name)
 }
 
 // Finish completes what was begun, and returns how many deliveries to other servers will not be sent by themselves. The

@@ -1,0 +1,87 @@
+package engine_test
+
+import (
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/enginetest"
+)
+
+// A post reaches two readers while a backup runs: after the snapshot of one, before those of the other and of the author.
+// Restored, both readers have it once.
+func TestARestoreRepeatsHandOversBetweenTwoSnapshots(t *testing.T) {
+	t.Parallel()
+	i := enginetest.Start(t)
+	early, late, author := i.CreateUser(t, "alice"), i.CreateUser(t, "bob"), i.CreateUser(t, "zoe") // snapshots come by name
+	befriend(t, early, author)
+	befriend(t, late, author)
+	before, _ := author.Post(t, map[string]any{"content": "before the backup"})
+	reached(t, author, before)
+	author.Column(t, `UPDATE deliveries SET updated_at = updated_at - interval '1 hour' RETURNING ''`)
+	var between string
+	file := backUp(t, i, sync.OnceFunc(func() {
+		between, _ = author.Post(t, map[string]any{"content": "between two snapshots"})
+		reached(t, author, between)
+	}))
+	i.Stop(t)
+	to := (&lost{from: i}).place(t)
+	if got := to.Run(t, "restore", file); got.Code != 0 {
+		t.Fatalf("restore ended with %d: %s", got.Code, got.Stderr)
+	}
+	in := func(u *enginetest.User) *enginetest.User {
+		return &enginetest.User{Home: to, Name: u.Name, ID: u.ID, Token: u.Token}
+	}
+	if got := in(author).Column(t, `SELECT j.activity_uri FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE d.status = 'pending'`); !slices.Equal(got, []string{between, between}) {
+		t.Errorf("owed after the restore: %q, want the post between two snapshots to both readers, and nothing else", got)
+	}
+	for u, want := range map[*enginetest.User]string{early: "0", late: "1"} {
+		if got := in(u).Column(t, `SELECT count(*) FROM feed WHERE activity_uri = $1`, between); !slices.Equal(got, []string{want}) {
+			t.Fatalf("the backup of %s holds the post %s times, want %s: the test shows nothing", u.Name, got, want)
+		}
+	}
+	to.Start(t)
+	reached(t, in(author), between)
+	for _, u := range []*enginetest.User{in(early), in(late)} {
+		for _, query := range []string{
+			`SELECT count(*) FROM feed WHERE activity_uri = $1`,
+			`SELECT count(*) FROM event_outbox WHERE type = 'create.received' AND payload ->> 'activityUri' = $1`,
+		} {
+			if got := u.Column(t, query, between); !slices.Equal(got, []string{"1"}) {
+				t.Errorf("%s: %s is %s after the restore, want 1", u.Name, query, got)
+			}
+		}
+	}
+}
+
+// backUp backs an instance up while it serves, and calls meanwhile after the snapshot of its first user.
+func backUp(t *testing.T, i *enginetest.Instance, meanwhile func()) (file string) {
+	t.Helper()
+	c := engine.DefaultConfig(i.DataDir)
+	c.PublicURL = i.URL
+	e, err := engine.Open(t.Context(), c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	file = filepath.Join(enginetest.Dir(t), "backup.tar.gz")
+	if _, err := e.BackupFile(t.Context(), file, engine.Backup{Progress: func(int, int) { meanwhile() }}); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// reached waits until an activity was delivered to everybody it is for.
+func reached(t *testing.T, author *enginetest.User, activity string) {
+	t.Helper()
+	enginetest.Eventually(t, activity+" is delivered", func() bool {
+		return slices.Equal(author.Column(t, `SELECT DISTINCT d.status FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE j.activity_uri = $1`, activity), []string{"delivered"})
+	})
+}
