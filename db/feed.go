@@ -74,10 +74,11 @@ func (t *Tx) ActivityItem(ctx context.Context, id uuid.UUID, requests bool) (*Fe
 }
 
 // notifications are the activities that tell the user something: what others do to the user or to something of the
-// user's, and every Accept; but nothing of actors that the user blocks. Create counts when it names the user or answers one of
-// the user's objects. $4 is the user's actor, $5 what the ids of the user's objects begin with, $6 the types whose objects are in no feed.
+// user's, and every Accept; but nothing about an object that was deleted, or of actors that the user blocks. Create counts
+// when it names the user or answers one of the user's objects. $4 is the user's actor, $5 what the ids of the user's objects
+// begin with, $6 the types whose objects are in no feed.
 var notifications = `a.direction = 'inbound' AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')
-	AND NOT ` + isRequest + ` AND NOT coalesce(a.raw -> 'object' -> 'type' ?| $6, false) AND NOT coalesce(o.raw -> 'type' ?| $6, false)
+	AND o.deleted_at IS NULL AND NOT ` + isRequest + ` AND NOT coalesce(a.raw -> 'object' -> 'type' ?| $6, false) AND NOT coalesce(o.raw -> 'type' ?| $6, false)
 	AND (a.type = 'Accept'
 	OR a.type IN ('Follow', 'Like', 'Dislike', 'Announce', 'Offer') AND (a.object_uri IS NULL OR a.object_uri = $4 OR starts_with(a.object_uri, $5))
 	OR a.type = 'Create' AND (` + namedIn("a.raw", "$4") + `

@@ -134,3 +134,48 @@ func TestNotificationsAreWhatOthersDoTowardsTheUser(t *testing.T) {
 		return err
 	})
 }
+
+// What is told of an object ends with the object, whoever deletes it.
+func TestNotificationsAboutADeletedObjectEnd(t *testing.T) {
+	t.Parallel()
+	const me vocab.ID = "https://here.example/users/alice"
+	const mine, theirs, other vocab.ID = me + "/objects/1", bob + "/notes/1", bob + "/notes/2"
+	c, u := alice(t)
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		for n, o := range []vocab.ID{mine, theirs, other} {
+			if _, err := tx.AddObject(ctx, db.Object{ID: uuid.New(), URI: o, Published: now, Raw: []byte(`{"type":"Note"}`)}); err != nil {
+				return err
+			}
+			kind := []string{"Like", "Create", "Create"}[n]
+			err := tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: o + "/" + vocab.ID(kind), Direction: db.Inbound, Type: kind, Actor: bob,
+				Object: o, Published: now, Raw: []byte(`{"to":["` + string(me) + `"],"object":{"id":"` + string(o) + `"}}`)})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	told := func(want ...vocab.ID) {
+		t.Helper()
+		read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			var got []vocab.ID
+			items, err := tx.Notifications(ctx, me, nil, 10)
+			for _, i := range items {
+				got = append(got, i.ObjectURI)
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("told of %q, want %q", got, want)
+			}
+			return err
+		})
+	}
+	told(mine, theirs, other)
+	for n, o := range []vocab.ID{mine, theirs} {
+		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			_, err := tx.BuryObject(ctx, db.Grave{URI: o, Author: []vocab.ID{me, bob}[n], Tombstone: []byte(`{"type":"Tombstone"}`)}, now)
+			return err
+		})
+	}
+	told(other)
+}
