@@ -97,6 +97,24 @@ func (t *Tx) LatestActivity(ctx context.Context, kind string, actor, object voca
 		WHERE object_uri = $3 AND type = $1 AND actor_uri = $2 ORDER BY created_at DESC, id DESC LIMIT 1`, kind, actor, object)
 }
 
+// ObjectsOf returns what the activities with this uri and of these types are about, unless it is that of an object itself: two
+// objects stand for all where actors of one server use the same id. With an actor only those of its own count, and without
+// requests none that waits among these.
+func (t *Tx) ObjectsOf(ctx context.Context, uri vocab.ID, types []string, by vocab.ID, requests bool) (objects []vocab.ID, err error) {
+	err = t.query(ctx, "read activity", column(&objects), `SELECT DISTINCT a.object_uri FROM activities a WHERE a.uri = $1 AND a.type = ANY($2)
+		AND a.object_uri IS NOT NULL AND ($3 = '' OR a.actor_uri = $3) AND ($4 OR NOT `+isRequest+`)
+		AND NOT EXISTS (SELECT FROM objects WHERE uri = $1) LIMIT 2`, uri, types, by, requests)
+	return objects, err
+}
+
+// LatestUndo returns the newest Undo of the actor's that takes back an activity of a type about the object, nil when there is
+// none.
+func (t *Tx) LatestUndo(ctx context.Context, kind string, actor, object vocab.ID) (*Activity, error) {
+	return one[Activity](ctx, t, "read activity", `SELECT `+activityColumns+` FROM activities
+		WHERE raw -> 'object' @> jsonb_build_object('type', $1::text, 'object', $3::text) AND type = 'Undo' AND actor_uri = $2
+		ORDER BY created_at DESC, id DESC LIMIT 1`, kind, actor, object)
+}
+
 // CreatedBefore tells whether there is another Create of the object by the actor than this one.
 func (t *Tx) CreatedBefore(ctx context.Context, create, actor, object vocab.ID) (there bool, err error) {
 	err = t.row(ctx, "look for Create", `SELECT EXISTS (SELECT FROM activities WHERE object_uri = $3 AND type = 'Create' AND actor_uri = $2 AND uri <> $1)`,

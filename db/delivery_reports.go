@@ -126,6 +126,22 @@ func (t *Tx) DeliveryJob(ctx context.Context, id uuid.UUID, now time.Time) (*Del
 	return one[DeliveryJob](ctx, t, "read delivery job", `SELECT `+jobColumns+` FROM delivery_jobs j, `+tally+` WHERE j.id = $2`, now, id)
 }
 
+// SentJob is the fan-out of an activity of the user's, as it stands.
+type SentJob struct {
+	ID         uuid.UUID
+	Recipients int // actors that it reaches, or is to
+	JobCounts
+}
+
+// SentJob returns the fan-out of an activity of the user's, nil when nothing left for it, or that was long ago.
+func (t *Tx) SentJob(ctx context.Context, activity vocab.ID, now time.Time) (*SentJob, error) {
+	return one[SentJob](ctx, t, "read delivery job", `SELECT j.id, (SELECT count(DISTINCT target) FROM (
+			SELECT unnest(d.targets) AS target FROM deliveries d WHERE d.job_id = j.id AND d.status <> 'skipped'
+			UNION ALL SELECT jsonb_array_elements_text(r -> 'targets') FROM jsonb_array_elements(j.reached) r) reached),
+		c.total, c.pending, c.delivered, c.failed, c.skipped
+		FROM delivery_jobs j, `+tally+` WHERE j.activity_uri = $2 AND j.signer = 'user' ORDER BY j.id LIMIT 1`, now, activity)
+}
+
 // DeliveryReport is what is known of one delivery.
 type DeliveryReport struct {
 	ID                int64 // below 0: done long ago, and no more is known than its recipients

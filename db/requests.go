@@ -42,10 +42,12 @@ func (t *Tx) AddRequest(ctx context.Context, r Request, now time.Time) error {
 	return err
 }
 
-// RequestedBy returns the senders of the requests with this activity's uri: more than one where two actors of one server use
-// the same.
-func (t *Tx) RequestedBy(ctx context.Context, activity vocab.ID) (senders []vocab.ID, err error) {
-	err = t.query(ctx, "read request", column(&senders), `SELECT actor_uri FROM requests WHERE activity_uri = $1 ORDER BY actor_uri`, activity)
+// RequestedBy returns the senders of the requests whose activity, or what that is about, has this uri: more than one where
+// two actors of one server use the same.
+func (t *Tx) RequestedBy(ctx context.Context, uri vocab.ID) (senders []vocab.ID, err error) {
+	err = t.query(ctx, "read request", column(&senders), `SELECT actor_uri FROM requests WHERE activity_uri = $1
+		UNION SELECT q.actor_uri FROM requests q JOIN activities a ON a.uri = q.activity_uri AND a.actor_uri = q.actor_uri WHERE a.object_uri = $1
+		ORDER BY actor_uri`, uri)
 	return senders, err
 }
 

@@ -101,8 +101,11 @@ func (r *Resolver) owned(ctx context.Context, req transport.Request) (document, 
 	return document{}, fault.Wrap(fault.Protocol, "the document does not bear its own id", fmt.Errorf("last seen at %s", req.URL))
 }
 
+// PeerRefused is the code of a fault when a server refuses to answer this one, and does not say that there is nothing.
+const PeerRefused = "peer_refused"
+
 // answered returns what a status other than 200 means for who asked. Servers do not tell what is not there from what is
-// not shown, and neither do we.
+// not shown, and neither does the kind: only the code says that the server refused.
 func answered(status int) error {
 	why := fmt.Errorf("status %d", status)
 	switch {
@@ -110,10 +113,14 @@ func answered(status int) error {
 		return nil
 	case status == http.StatusGone:
 		return fault.Wrap(fault.Gone, "it was deleted", why)
-	case status == http.StatusNotFound, status == http.StatusUnauthorized, status == http.StatusForbidden:
+	case status == http.StatusNotFound:
 		return fault.Wrap(fault.NotFound, "its server does not show it", why)
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return fault.Wrap(fault.NotFound, "its server does not show it", why).WithCode(PeerRefused)
 	case status == http.StatusTooManyRequests, status == http.StatusRequestTimeout, status >= 500:
 		return fault.Wrap(fault.Unavailable, "its server cannot answer now", why)
+	case status >= 400:
+		return fault.Wrap(fault.Protocol, "its server gives no answer", why).WithCode(PeerRefused)
 	default:
 		return fault.Wrap(fault.Protocol, "its server gives no answer", why)
 	}

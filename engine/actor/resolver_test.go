@@ -99,15 +99,16 @@ func TestFailuresAreRemembered(t *testing.T) {
 		name   string
 		status int
 		want   fault.Kind
+		code   string
 		asked  int // knocks of one try
 	}{
-		{"400", 400, fault.Protocol, 2},
-		{"401", 401, fault.NotFound, 2},
-		{"403", 403, fault.NotFound, 2},
-		{"404", 404, fault.NotFound, 1},
-		{"429", 429, fault.Unavailable, 1},
-		{"500", 500, fault.Unavailable, 1},
-		{"204", 204, fault.Protocol, 1},
+		{"400", 400, fault.Protocol, PeerRefused, 2},
+		{"401", 401, fault.NotFound, PeerRefused, 2},
+		{"403", 403, fault.NotFound, PeerRefused, 2},
+		{"404", 404, fault.NotFound, "", 1},
+		{"429", 429, fault.Unavailable, "", 1},
+		{"500", 500, fault.Unavailable, "", 1},
+		{"204", 204, fault.Protocol, "", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -116,6 +117,9 @@ func TestFailuresAreRemembered(t *testing.T) {
 			for range 5 {
 				_, err := n.Resolve(context.Background(), p.id("/users/bob"))
 				checkKind(t, "Resolve", err, tt.want)
+				if e := fault.Of(err); e != nil && e.Code != tt.code {
+					t.Errorf("Resolve: code %q, want %q", e.Code, tt.code)
+				}
 			}
 			if got := p.asked("/users/bob"); got != tt.asked {
 				t.Errorf("asked %d times, want %d", got, tt.asked)

@@ -3,12 +3,12 @@ package outbox
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
-	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func TestWhatIsDoneBeforeIsNotDoneAgain(t *testing.T) {
@@ -31,6 +31,12 @@ func TestWhatIsDoneBeforeIsNotDoneAgain(t *testing.T) {
 			d.befriend(d.world.actors[bob], db.Pending)
 			return map[string]any{"actorUri": bob}
 		}},
+		{"Unlike", func(d *desk) map[string]any { d.must("Like", naming(bobsPost)); return naming(bobsPost) }},
+		{"Unboost", func(d *desk) map[string]any { d.must("Boost", naming(bobsPost)); return naming(bobsPost) }},
+		{"UndoDislike", func(d *desk) map[string]any {
+			d.must("Dislike", naming(d.world.article(bob)))
+			return naming(articleID)
+		}},
 		{"DeleteObject", func(d *desk) map[string]any {
 			return map[string]any{"objectId": d.note(map[string]any{"content": "hi"})}
 		}},
@@ -40,27 +46,96 @@ func TestWhatIsDoneBeforeIsNotDoneAgain(t *testing.T) {
 			d := town(t)
 			p := c.params(d)
 			before := len(d.events())
-			var mu sync.Mutex
-			ids := map[vocab.ID]bool{}
+			results := make([]Result, 5) // four at once, and one later
 			var all sync.WaitGroup
-			for range 4 {
+			for n := range results[:4] {
 				all.Go(func() {
-					r, err := d.dispatch(c.action, p)
-					if err != nil {
+					var err error
+					if results[n], err = d.dispatch(c.action, p); err != nil {
 						t.Error(err)
 					}
-					mu.Lock()
-					defer mu.Unlock()
-					ids[r.ActivityID] = true
 				})
 			}
 			all.Wait()
-			if sent := len(d.events()) - before; len(ids) != 1 || sent != 1 {
-				t.Errorf("4 dispatches were answered %v, and %d activities sent", ids, sent)
+			var err error
+			if results[4], err = d.dispatch(c.action, p); err != nil {
+				t.Error(err)
+			}
+			for _, r := range results {
+				if diff := cmp.Diff(results[0], r); diff != "" {
+					t.Error("the same is answered in two ways: ", diff)
+				}
+			}
+			if sent := len(d.events()) - before; sent != 1 {
+				t.Errorf("%d activities were sent for 5 dispatches, want 1", sent)
+			}
+			if answered := results[0].Job != nil; answered != (len(d.owed()) > 0) {
+				t.Errorf("the answer has a job: %t", answered)
 			}
 		})
 	}
 }
+
+// Taking back again names the last Undo, while what was never done, or what takes its place, is nothing to take back.
+func TestTakingBackAgain(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	article := naming(d.world.article(bob))
+	d.refused("Unlike", article, fault.NotFound, "not_reacted")
+	d.must("Dislike", article)
+	d.refused("Unlike", article, fault.NotFound, "not_reacted")
+	d.must("UndoDislike", article)
+	d.refused("Unlike", article, fault.NotFound, "not_reacted")
+	d.must("Like", article)
+	first := d.must("Unlike", article)
+	d.must("Like", article)
+	second := d.must("Unlike", article)
+	if again := d.must("Unlike", article); first.URI == second.URI || again.URI != second.URI {
+		t.Errorf("taken back by %s and %s, and again answered with %s; want the last", first.URI, second.URI, again.URI)
+	}
+	d.must("Like", article)
+	d.must("Dislike", article)
+	if again := d.must("Unlike", article); again.URI != second.URI {
+		t.Errorf("with a Dislike in its place Unlike is answered with %s, want the last Undo of a Like", again.URI)
+	}
+}
+
+// An answer given again has the fan-out as it stands by then, also when most of what is known of that is pruned.
+func TestAnsweringAgainShowsWhatBecameOfIt(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	note := naming(d.note(map[string]any{"content": "hi"}))
+	first, err := d.dispatch("DeleteObject", note)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.owed()
+	again := func(counts db.JobCounts) {
+		t.Helper()
+		want := Result{ActivityID: first.ActivityID, ObjectID: first.ObjectID, Job: &Job{JobID: first.Job.JobID, Recipients: first.Job.Recipients, Counts: counts}}
+		if got, err := d.dispatch("DeleteObject", note); err != nil {
+			t.Error(err)
+		} else if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	delivered := db.JobCounts{Total: 2, Delivered: 2}
+	again(delivered)
+	_, err = d.c.Prune(t.Context(), d.alice, db.Pruning{Me: me, Deliveries: db.DeliveryRetention{Now: d.Now().AddDate(2, 0, 0), Delivered: time.Hour, Jobs: 9999 * time.Hour * 24}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := d.measured(`SELECT count(*) FROM deliveries`); n > 0 {
+		t.Fatalf("%d deliveries are left: the test proves nothing", n)
+	}
+	again(delivered)
+	d.exec(`DELETE FROM delivery_jobs`)
+	if got, err := d.dispatch("DeleteObject", note); err != nil || got.Job != nil || got.ActivityID != first.ActivityID {
+		t.Errorf("answered %+v, %v", got, err)
+	}
+}
+
+func naming(object any) map[string]any { return map[string]any{"objectId": object} }
 
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()

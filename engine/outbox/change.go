@@ -48,7 +48,7 @@ func (p *updateObject) check() error {
 }
 
 func (p *updateObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
-	if p.object, err = o.ownObject(ctx, x, vocab.IDOf(p.ObjectID)); err != nil {
+	if p.object, err = o.ownObject(ctx, x, &p.about); err != nil {
 		return err
 	}
 	if x.before.DeletedAt != nil {
@@ -123,7 +123,7 @@ type deleteObject struct {
 }
 
 func (p *deleteObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
-	if p.object, err = o.ownObject(ctx, x, vocab.IDOf(p.ObjectID)); err != nil {
+	if p.object, err = o.ownObject(ctx, x, &p.about); err != nil {
 		return err
 	}
 	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
@@ -164,7 +164,12 @@ func (p *deleteObject) settled(ctx context.Context, tx *db.Tx, x *exchange) (voc
 }
 
 // ownObject returns a stored object of the user's, and remembers as what and where it went before.
-func (o *Outbox) ownObject(ctx context.Context, x *exchange, id vocab.ID) (obj *vocab.Object, err error) {
+func (o *Outbox) ownObject(ctx context.Context, x *exchange, p *about) (obj *vocab.Object, err error) {
+	id, err := o.meant(ctx, x, "objectId", vocab.IDOf(p.ObjectID), x.actor.ID, "Create", "Update") // by what others did nothing is deleted
+	if err != nil {
+		return nil, err
+	}
+	p.ObjectID = string(id)
 	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
 		if x.before, err = tx.Object(ctx, id); err != nil {
 			return err

@@ -117,12 +117,29 @@ func TestAnEditDoesNotReachAnActorBlockedMeanwhile(t *testing.T) {
 
 func TestAFollowerThatChangedIsReachedWhereItIsNow(t *testing.T) {
 	t.Parallel()
-	d := town(t)
-	moved := d.world.person(t, "q.example", "dan", false)
-	moved.Inbox = "https://q.example/new-inbox"
-	d.world.stale = dan
-	d.must("CreateNote", map[string]any{"content": "hi", "visibility": "followers"})
-	if diff := cmp.Diff([]string{"https://p.example/inbox", "https://q.example/new-inbox"}, inboxes(d.owed())); diff != "" {
-		t.Error(diff)
+	const there = "/new-inbox"
+	for _, tt := range []struct {
+		name string
+		move func(d *desk)
+		want []string
+	}{
+		{"shared inbox", func(d *desk) {
+			d.world.person(t, "p.example", "carol", true).SharedInbox = "https://p.example" + there
+			d.world.stale = carol
+		}, []string{"https://p.example" + there, dan + "/inbox"}},
+		{"inbox", func(d *desk) {
+			d.world.person(t, "q.example", "dan", false).Inbox = "https://q.example" + there
+			d.world.stale = dan
+		}, []string{"https://p.example/inbox", "https://q.example" + there}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			d := town(t)
+			tt.move(d)
+			d.must("CreateNote", map[string]any{"content": "hi", "visibility": "followers"})
+			if diff := cmp.Diff(tt.want, inboxes(d.owed())); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

@@ -27,7 +27,7 @@ func leaves(d *desk) (all []db.Delivery) {
 		{"Unfollow", map[string]any{"actorUri": bob}},
 		{"AcceptFollow", map[string]any{"actorUri": "https://q.example/users/pam"}},
 		{"RejectFollow", map[string]any{"actorUri": "https://q.example/users/pam"}},
-		{"CreateNote", map[string]any{"content": "for all", "tags": []string{"a"}, "to": []string{bob, bob, string(me)}, "cc": []string{dan}}},
+		{"CreateNote", map[string]any{"content": "for all", "visibility": "public", "tags": []string{"a"}, "to": []string{bob, bob, string(me)}, "cc": []string{dan}}},
 		{"UpdateObject", map[string]any{"objectId": &mine, "content": "new"}},
 		{"Reply", map[string]any{"objectId": bobsPost, "content": "yes"}},
 		{"SendMessage", map[string]any{"recipientUri": bob, "content": "psst"}},

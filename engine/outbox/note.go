@@ -86,20 +86,31 @@ func (p *createNote) resolve(ctx context.Context, o *Outbox, x *exchange) error 
 		return bad("visibility", "visibility is not what to and cc say")
 	}
 	p.note.visibility = wider(said, p.Visibility)
-	if p.InReplyTo != "" {
-		if err := p.note.answer(ctx, o, x, "inReplyTo", p.InReplyTo); err != nil {
-			return err
-		}
-		if len(p.To)+len(p.Cc) == 0 {
-			if err := p.note.goOn(ctx, o, x); err != nil {
-				return err
-			}
-		}
+	if p.note.visibility == "" && p.namesRecipients() {
+		p.note.visibility = audience.Direct // as in ActivityPub: for the actors that to and cc name, and nobody else
+	}
+	p.note.exact = p.note.visibility == audience.Direct && len(p.To)+len(p.Cc) > len(groups)
+	if err := p.answer(ctx, o, x); err != nil {
+		return err
 	}
 	if err := o.addressGroups(ctx, x, groups); err != nil {
 		return err
 	}
 	return p.note.address(o, x)
+}
+
+// namesRecipients reports whether to or cc says who the note is for.
+func (p *createNote) namesRecipients() bool { return len(p.To)+len(p.Cc) > 0 }
+
+// answer makes the note a reply, if it is to be one.
+func (p *createNote) answer(ctx context.Context, o *Outbox, x *exchange) error {
+	if p.InReplyTo == "" {
+		return nil
+	}
+	if err := p.note.answer(ctx, o, x, "inReplyTo", p.InReplyTo); err != nil || p.namesRecipients() {
+		return err
+	}
+	return p.note.goOn(ctx, o, x)
 }
 
 // meaning returns the visibility that a collection stands for in to or cc, empty when id is none of the two that can be
@@ -203,6 +214,7 @@ func (*sendMessage) settled(context.Context, *db.Tx, *exchange) (vocab.ID, error
 type note struct {
 	content, summary, visibility string
 	sensitive                    bool
+	exact                        bool // for the actors it names: the author of its parent is one of them, or gets nothing
 	tags                         []string
 	parent                       *vocab.Object
 }
@@ -214,7 +226,9 @@ func (n *note) answer(ctx context.Context, o *Outbox, x *exchange, name, value s
 		return err
 	}
 	n.parent = parent
-	x.name(author)
+	if !n.exact {
+		x.name(author)
+	}
 	if n.visibility == "" {
 		n.visibility = audience.OfObject(parent, author.Followers).Visibility()
 	}

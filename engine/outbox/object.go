@@ -18,6 +18,9 @@ func (o *Outbox) findObject(ctx context.Context, x *exchange, name, value string
 	if err != nil {
 		return nil, nil, err
 	}
+	if id, err = o.meant(ctx, x, name, id, "", "Create", "Update", "Announce"); err != nil {
+		return nil, nil, err
+	}
 	obj, err := o.lookUp(ctx, x, id)
 	if isUnheld(err) {
 		return nil, nil, unheld(name)
@@ -46,6 +49,23 @@ func (o *Outbox) findObject(ctx context.Context, x *exchange, name, value string
 		return nil, nil, fmt.Errorf("find author of %s: %w", id, err)
 	}
 	return obj, author, nil
+}
+
+// meant returns the id of the object that a parameter means: the one it names, or what a stored activity of these types is
+// about that it names. With an actor only that one's own activities count.
+func (o *Outbox) meant(ctx context.Context, x *exchange, name string, id, by vocab.ID, types ...string) (vocab.ID, error) {
+	var objects []vocab.ID
+	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		objects, err = tx.ObjectsOf(ctx, id, types, by, !x.Assistant)
+		return err
+	})
+	switch {
+	case err != nil || len(objects) == 0:
+		return id, err
+	case len(objects) > 1:
+		return "", fault.New(fault.Conflict, "several actors of that server use this id: give that of the object").WithCode("ambiguous_id").At("/params/" + name)
+	}
+	return objects[0], nil
 }
 
 func (o *Outbox) lookUp(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
@@ -88,6 +108,9 @@ func (o *Outbox) neighbours(ctx context.Context, x *exchange, id vocab.ID) (*voc
 		return nil, hidden
 	}
 	obj, err := o.storedObject(ctx, owner, id)
+	if err == nil && obj == nil {
+		obj, err = o.created(ctx, owner, id)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +131,27 @@ func (o *Outbox) neighbours(ctx context.Context, x *exchange, id vocab.ID) (*voc
 	return obj, err
 }
 
+// created returns the object that a Create of the user's with this id made, nil when there is none.
+func (o *Outbox) created(ctx context.Context, u vocab.Username, create vocab.ID) (*vocab.Object, error) {
+	var objects []vocab.ID
+	err := o.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		objects, err = tx.ObjectsOf(ctx, create, []string{"Create"}, o.Local.ID(u), false)
+		return err
+	})
+	if err != nil || len(objects) == 0 {
+		return nil, err
+	}
+	return o.storedObject(ctx, u, objects[0])
+}
+
+// fetch asks the server of an object for it. A Create leads to what it made.
 func (o *Outbox) fetch(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
 	obj, _, err := o.Actors.Object(ctx, id, &x.User)
+	if err == nil && obj.Type == "Create" {
+		if made, bad := obj.Doc.Ref("object"); bad == nil && made.ID.SameOrigin(id) {
+			obj, _, err = o.Actors.Object(ctx, made.ID, &x.User)
+		}
+	}
 	switch fault.KindOf(err) {
 	case fault.Invalid, fault.Protocol, fault.NoHost, fault.NotAcceptable:
 		return nil, fault.Wrap(fault.NotFound, "no object is there", err)

@@ -118,8 +118,9 @@ type Dispatch struct {
 // Result is what came of a Dispatch.
 type Result struct {
 	ActivityID vocab.ID
-	Job        *Job // nil when nothing leaves
-	Replayed   bool // the answer is an earlier one's, to the same Idempotency-Key
+	ObjectID   vocab.ID // the object or group that it makes, changes or is about; empty when that is an actor
+	Job        *Job     // nil when nothing leaves
+	Replayed   bool     // the answer is an earlier one's, to the same Idempotency-Key
 }
 
 // Job is the fan-out of an activity.

@@ -70,7 +70,9 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 		{name: "CreateNote to everybody", action: "CreateNote", before: func(*desk) params { return params{"content": "hi"} },
 			kind: "Create", object: "Note", to: []string{public}, cc: []string{followers},
 			inboxes: []string{"https://p.example/inbox", dan + "/inbox"}, feed: 1},
-		{name: "CreateNote to everybody, naming bob", action: "CreateNote", before: func(*desk) params { return params{"content": "hi", "to": []string{"@bob@p.example"}} },
+		{name: "CreateNote to everybody, naming bob", action: "CreateNote", before: func(*desk) params {
+			return params{"content": "hi", "visibility": "public", "to": []string{"@bob@p.example"}}
+		},
 			kind: "Create", object: "Note", to: []string{public}, cc: []string{followers, bob},
 			inboxes: []string{"https://p.example/inbox", bob + "/inbox", dan + "/inbox"}, feed: 1},
 		{name: "CreateNote by collections", action: "CreateNote", before: func(*desk) params {
@@ -190,6 +192,42 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 	}
 }
 
+// The answer names the object that an action makes or is about, so that no client has to fetch the activity for it.
+func TestAnswersNameTheObject(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	d.befriend(d.world.actors[bob], db.Pending)
+	own, article := d.note(map[string]any{"content": "hi"}), d.world.article(bob)
+	friends := d.group("friends")
+	member := map[string]any{"name": "friends", "actorUri": bob}
+	const made = "made" // what the activity is about
+	for _, c := range []struct {
+		action string
+		params map[string]any
+		want   vocab.ID
+	}{
+		{"CreateNote", map[string]any{"content": "hi"}, made}, {"Reply", map[string]any{"objectId": bobsPost, "content": "yes"}, made},
+		{"SendMessage", map[string]any{"recipientUri": bob, "content": "psst"}, made}, {"CreateGroup", map[string]any{"name": "family"}, made},
+		{"Like", naming(bobsPost), bobsPost}, {"Unlike", naming(bobsPost), bobsPost}, {"Boost", naming(bobsPost), bobsPost}, {"Unboost", naming(bobsPost), bobsPost},
+		{"Dislike", naming(article), article}, {"UndoDislike", naming(article), article},
+		{"UpdateObject", map[string]any{"objectId": own, "content": "ho"}, own}, {"DeleteObject", naming(own), own},
+		{"AddToGroup", member, friends}, {"RemoveFromGroup", member, friends}, {"DeleteGroup", map[string]any{"name": "friends"}, friends},
+		{"AcceptFollow", map[string]any{"actorUri": bob}, ""}, {"Follow", map[string]any{"actorUri": bob}, ""}, {"Unfollow", map[string]any{"actorUri": bob}, ""},
+		{"Block", map[string]any{"actorUri": bob}, ""}, {"Unblock", map[string]any{"actorUri": bob}, ""},
+	} {
+		r, err := d.dispatch(c.action, c.params)
+		if err != nil {
+			t.Fatalf("%s: %v", c.action, err)
+		}
+		if c.want == made {
+			c.want = d.activity(r.ActivityID).Object
+		}
+		if r.ObjectID != c.want {
+			t.Errorf("%s is answered with the object %q, want %q", c.action, r.ObjectID, c.want)
+		}
+	}
+}
+
 func (d *desk) feed() (n int) {
 	d.t.Helper()
 	d.read(func(ctx context.Context, tx *db.Tx) error {
@@ -239,7 +277,7 @@ func TestNoteOnTheWire(t *testing.T) {
 	t.Parallel()
 	d := town(t)
 	a := d.must("CreateNote", map[string]any{"content": "a < b\nc", "tags": []string{"#go", "two words", "go"}, "summary": "maths", "sensitive": true,
-		"to": []string{bob}, "inReplyTo": bobsPost})
+		"to": []string{bob}, "visibility": "public", "inReplyTo": bobsPost})
 	body, err := vocab.ParseActivity(d.owed()[0].Body)
 	if err != nil {
 		t.Fatal(err)

@@ -56,10 +56,11 @@ func (o *Outbox) store(ctx context.Context, tx *db.Tx, x *exchange) (settled boo
 		}
 	}
 	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: delivery.Ordered(x.activity), Type: x.activity.Type, Body: x.body, Audience: x.audience()}
+	x.answer = answer{Activity: x.activity.ID, Object: objectOf(x.activity), Job: newJob(job.ID, x.inboxes)}
 	if earlier != "" {
-		x.answer = answer{Activity: earlier}
-	} else {
-		x.answer = answer{Activity: x.activity.ID, Job: newJob(job.ID, x.inboxes)}
+		if x.answer, err = answerAgain(ctx, tx, earlier, x.now); err != nil {
+			return false, err
+		}
 	}
 	if err := o.keepAnswer(ctx, tx, x); err != nil {
 		return false, err
@@ -99,6 +100,27 @@ func newJob(id uuid.UUID, inboxes []db.Inbox) *Job {
 		}
 	}
 	return &Job{JobID: id.String(), Recipients: len(targets), Counts: counts}
+}
+
+// answerAgain returns the answer to an action that an earlier activity did: that activity's, with its fan-out as it stands.
+func answerAgain(ctx context.Context, tx *db.Tx, earlier vocab.ID, now time.Time) (answer, error) {
+	a := answer{Activity: earlier}
+	stored, err := tx.Activity(ctx, earlier)
+	if err != nil {
+		return a, err
+	}
+	if stored != nil {
+		did, err := vocab.ParseActivity(stored.Raw)
+		if err != nil {
+			return a, fmt.Errorf("read stored %s: %w", stored.Type, err)
+		}
+		a.Object = objectOf(did)
+	}
+	sent, err := tx.SentJob(ctx, earlier, now)
+	if sent != nil {
+		a.Job = &Job{JobID: sent.ID.String(), Recipients: sent.Recipients, Counts: sent.JobCounts}
+	}
+	return a, err
 }
 
 // keepAnswer stores the answer first of all: a second dispatch with the key waits here for the first one's end.

@@ -35,7 +35,7 @@ func (p *like) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 	if err != nil {
 		return err
 	}
-	p.object, p.kind = obj.ID, obj.Type
+	p.ObjectID, p.object, p.kind = string(obj.ID), obj.ID, obj.Type
 	x.to = []vocab.ID{author.ID}
 	x.name(author)
 	return nil
@@ -81,7 +81,7 @@ func (p *boost) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 	if !audience.IsPublic(obj.Addressing) {
 		return fault.New(fault.Forbidden, "only what everybody may see is passed on").WithCode("not_public").At("/params/objectId")
 	}
-	p.object = obj.ID
+	p.ObjectID, p.object = string(obj.ID), obj.ID
 	x.to, x.cc = []vocab.ID{vocab.Public}, []vocab.ID{o.Local.Followers(x.User)}
 	if !author.ID.Same(x.actor.ID) {
 		x.cc = append(x.cc, author.ID)
@@ -130,10 +130,19 @@ func (p *unboost) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 }
 
 func (p *takeBack) find(ctx context.Context, o *Outbox, x *exchange, kind, reaction string) error {
-	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		id, err := standing(ctx, tx, vocab.IDOf(p.ObjectID), kind, reaction, x.actor.ID)
+	object, err := o.meant(ctx, x, "objectId", vocab.IDOf(p.ObjectID), "", "Create", "Update", "Announce", reaction)
+	if err != nil {
+		return err
+	}
+	p.ObjectID = string(object)
+	var stands bool
+	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+		id, err := standing(ctx, tx, object, kind, reaction, x.actor.ID)
 		if err != nil {
 			return err
+		}
+		if stands = id != ""; !stands {
+			return p.findUndone(ctx, tx, x, reaction)
 		}
 		stored, err := tx.Activity(ctx, id)
 		if err != nil {
@@ -151,10 +160,29 @@ func (p *takeBack) find(ctx context.Context, o *Outbox, x *exchange, kind, react
 		x.earlier, err = tx.SentTo(ctx, p.undone.ID) // who was told is told, follower no more or not
 		return err
 	})
-	if err != nil {
+	if err != nil || !stands {
 		return err
 	}
 	return o.reachAll(ctx, x, p.undone.Addressing)
+}
+
+// findUndone finds the reaction that was taken back last, as its Undo embeds it: taking back again is answered with that Undo.
+func (p *takeBack) findUndone(ctx context.Context, tx *db.Tx, x *exchange, reaction string) error {
+	stored, err := tx.LatestUndo(ctx, reaction, x.actor.ID, vocab.IDOf(p.ObjectID))
+	if err != nil {
+		return err
+	}
+	if stored == nil {
+		return unreacted()
+	}
+	undo, err := vocab.ParseActivity(stored.Raw)
+	if err == nil {
+		p.undone, err = vocab.ParseActivity(undo.Object.Doc.JSON())
+	}
+	if err != nil {
+		return fmt.Errorf("read stored Undo: %w", err)
+	}
+	return nil
 }
 
 func unreacted() error {
@@ -163,10 +191,17 @@ func unreacted() error {
 
 func (p *takeBack) construct(*Outbox, *exchange) (string, any) { return "Undo", embedded(p.undone.Doc) }
 
-func (p *takeBack) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+func (p *takeBack) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
 	there, err := tx.Activity(ctx, p.undone.ID)
-	if err == nil && there == nil {
+	if err != nil || there != nil {
+		return "", err
+	}
+	before, err := tx.LatestActivity(ctx, "Undo", x.actor.ID, p.undone.ID)
+	if err == nil && before == nil {
 		err = unreacted()
 	}
-	return "", err
+	if err != nil {
+		return "", err
+	}
+	return before.URI, nil
 }

@@ -8,7 +8,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/transport"
 )
 
 func TestRefusals(t *testing.T) {
@@ -18,6 +20,13 @@ func TestRefusals(t *testing.T) {
 	d.world.post("https://p.example/notes/forged", "https://victim.example/users/eve", public)
 	d.world.fails["https://down.example/users/x"] = fault.New(fault.Unavailable, "down")
 	d.world.fails["https://blocked.example/users/x"] = fault.New(fault.Forbidden, "blocked")
+	d.world.fails["https://gone.example/users/x"] = fault.New(fault.Gone, "the actor was deleted")
+	d.world.fails["https://page.example/users/x"] = fault.New(fault.Protocol, "no actor")
+	d.world.fails["https://nowhere.example/users/x"] = fault.New(fault.NoHost, "does not resolve")
+	d.world.fails["https://secret.example/users/x"] = fault.New(fault.NotFound, "not shown").WithCode(actor.PeerRefused)
+	d.world.fails["https://stored.example/users/x"] = fault.New(fault.Unavailable, "down").WithCode("database_unavailable")
+	d.world.fails["https://paused.example/users/x"] = transport.ErrPaused
+	d.world.fails["https://often.example/users/x"] = fault.New(fault.RateLimited, "too much").WithCode("key_fetch_rate")
 	d.must("Like", map[string]any{"objectId": theirs})
 	for _, c := range []struct {
 		name, action, params string
@@ -46,11 +55,21 @@ func TestRefusals(t *testing.T) {
 		{"visibility against to", "CreateNote", `{"content":"x","visibility":"direct","to":["` + public + `","` + bob + `"]}`, fault.Unprocessable, "invalid_parameter", "/params/visibility"},
 		{"direct to nobody", "CreateNote", `{"content":"x","visibility":"direct"}`, fault.Unprocessable, "invalid_parameter", "/params/to"},
 		{"direct to herself", "CreateNote", `{"content":"x","visibility":"direct","to":["` + string(me) + `"]}`, fault.Unprocessable, "invalid_parameter", "/params/to"},
-		{"to another's collection", "CreateNote", `{"content":"x","to":["` + here + `/users/zoe/groups/1"]}`, fault.Unprocessable, "invalid_parameter", "/params/to"},
-		{"to nobody who is there", "CreateNote", `{"content":"x","cc":["@nobody@p.example"]}`, fault.Unprocessable, "invalid_parameter", "/params/cc"},
-		{"to a server that is down", "CreateNote", `{"content":"x","to":["https://down.example/users/x"]}`, fault.Unavailable, "", ""},
+		{"to another's collection", "CreateNote", `{"content":"x","to":["` + here + `/users/zoe/groups/1"]}`, fault.Unprocessable, "no_such_user", "/params/to"},
+		{"to nobody who is there", "CreateNote", `{"content":"x","cc":["@nobody@p.example"]}`, fault.Unprocessable, "no_such_user", "/params/cc"},
+		{"to a server that is down", "CreateNote", `{"content":"x","to":["https://down.example/users/x"]}`, fault.Unavailable, "unreachable", "/params/to"},
 		{"follow of herself", "Follow", `{"actorUri":"` + string(me) + `"}`, fault.Unprocessable, "invalid_parameter", "/params/actorUri"},
-		{"follow of a local nobody", "Follow", `{"actorUri":"` + here + `/users/zoe"}`, fault.Unprocessable, "invalid_parameter", "/params/actorUri"},
+		{"follow of a local nobody", "Follow", `{"actorUri":"` + here + `/users/zoe"}`, fault.Unprocessable, "no_such_user", "/params/actorUri"},
+		{"follow of what is no handle", "Follow", `{"actorUri":"bob"}`, fault.Unprocessable, "invalid_parameter", "/params/actorUri"},
+		{"follow of nobody there", "Follow", `{"actorUri":"@nobody@p.example"}`, fault.Unprocessable, "no_such_user", "/params/actorUri"},
+		{"follow of an actor who is gone", "Follow", `{"actorUri":"https://gone.example/users/x"}`, fault.Unprocessable, "no_such_user", "/params/actorUri"},
+		{"follow of a page", "Follow", `{"actorUri":"https://page.example/users/x"}`, fault.Unprocessable, "no_such_user", "/params/actorUri"},
+		{"follow on no host", "Follow", `{"actorUri":"@x@nowhere.example"}`, fault.Unprocessable, "no_such_host", "/params/actorUri"},
+		{"follow of who is not shown", "Follow", `{"actorUri":"https://secret.example/users/x"}`, fault.Unprocessable, "peer_refused", "/params/actorUri"},
+		{"follow on a server that is down", "Follow", `{"actorUri":"@x@down.example"}`, fault.Unavailable, "unreachable", "/params/actorUri"},
+		{"follow while the database is down", "Follow", `{"actorUri":"https://stored.example/users/x"}`, fault.Unavailable, "database_unavailable", ""},
+		{"follow while federation is paused", "Follow", `{"actorUri":"https://paused.example/users/x"}`, fault.Unavailable, "federation_paused", ""},
+		{"follow on a domain of which too much was asked", "Follow", `{"actorUri":"https://often.example/users/x"}`, fault.RateLimited, "key_fetch_rate", ""},
 		{"follow of a blocked domain", "Follow", `{"actorUri":"https://blocked.example/users/x"}`, fault.Forbidden, "", ""},
 		{"unfollow of somebody who is not followed", "Unfollow", `{"actorUri":"` + bob + `"}`, fault.NotFound, "not_following", "/params/actorUri"},
 		{"answer to no Follow", "AcceptFollow", `{"actorUri":"` + bob + `"}`, fault.NotFound, "not_followed", "/params"},
@@ -65,13 +84,14 @@ func TestRefusals(t *testing.T) {
 		{"dislike of a note", "Dislike", `{"objectId":"` + bobsPost + `"}`, fault.Unprocessable, "not_reviewable", "/params/objectId"},
 		{"taking back a dislike of what is liked", "UndoDislike", `{"objectId":"` + string(theirs) + `"}`, fault.NotFound, "not_reacted", "/params/objectId"},
 		{"block of herself", "Block", `{"actorUri":"` + string(me) + `"}`, fault.Unprocessable, "invalid_parameter", "/params/actorUri"},
-		{"block of a handle that is nobody's", "Block", `{"actorUri":"@nobody@p.example"}`, fault.Unprocessable, "invalid_parameter", "/params/actorUri"},
+		{"block of a handle that is nobody's", "Block", `{"actorUri":"@nobody@p.example"}`, fault.Unprocessable, "no_such_user", "/params/actorUri"},
 		{"unblock of who is not blocked", "Unblock", `{"actorUri":"` + bob + `"}`, fault.NotFound, "not_blocked", "/params/actorUri"},
 		{"group without a name", "CreateGroup", `{}`, fault.Unprocessable, "invalid_parameter", "/params/name"},
 		{"group whose name is no word", "CreateGroup", `{"name":"close friends"}`, fault.Unprocessable, "invalid_parameter", "/params/name"},
 		{"group with a long name", "CreateGroup", `{"name":"` + strings.Repeat("ä", maxGroupName+1) + `"}`, fault.Unprocessable, "invalid_parameter", "/params/name"},
 		{"deletion of no group", "DeleteGroup", `{"name":"friends"}`, fault.NotFound, "no_group", "/params/name"},
 		{"adding nobody", "AddToGroup", `{"name":"friends"}`, fault.Unprocessable, "invalid_parameter", "/params/actorUri"},
+		{"adding to a group without a name", "AddToGroup", `{"actorUri":"` + bob + `"}`, fault.Unprocessable, "invalid_parameter", "/params/name"},
 		{"adding to no group", "AddToGroup", `{"name":"friends","actorUri":"` + bob + `"}`, fault.NotFound, "no_group", "/params/name"},
 		{"taking out of no group", "RemoveFromGroup", `{"name":"friends","actorUri":"` + bob + `"}`, fault.NotFound, "no_group", "/params/name"},
 		{"to no group", "CreateNote", `{"content":"x","to":["` + string(me) + `/groups/019c8052-5f00-4000-8000-000000000001"]}`, fault.Unprocessable, "invalid_parameter", "/params/to"},

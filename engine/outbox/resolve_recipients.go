@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -53,14 +54,37 @@ func (o *Outbox) findActor(ctx context.Context, x *exchange, name, value string)
 	if isUnheld(err) {
 		return nil, unheld(name)
 	}
-	switch fault.KindOf(err) {
-	case fault.Invalid, fault.NotFound, fault.Gone, fault.NoUser, fault.NoHost, fault.Protocol, fault.NotAcceptable:
-		return nil, fault.Wrap(fault.Unprocessable, name+" names no actor that can be found", err).WithCode("invalid_parameter").At("/params/" + name)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("find actor %.100s: %w", value, err)
+		return nil, fmt.Errorf("find actor %.100s: %w", value, unfound(name, err))
 	}
 	return a, nil
+}
+
+// unfound names the cause for which no actor was found under the parameter of that name, if that lies with the parameter or
+// with another server. The policy's refusal, and what is wrong here, keep their own words.
+func unfound(name string, err error) error {
+	e := fault.Of(err)
+	if e == nil {
+		return err
+	}
+	refuse := func(kind fault.Kind, code, words string) error {
+		return fault.Wrap(kind, words, err).WithCode(code).At("/params/" + name).After(e.RetryAfter)
+	}
+	switch {
+	case e.Kind == fault.Invalid:
+		return refuse(fault.Unprocessable, "invalid_parameter", name+" names no actor")
+	case e.Kind == fault.NoHost:
+		return refuse(fault.Unprocessable, "no_such_host", name+" names a host that there is not")
+	case e.Code == actor.PeerRefused:
+		return refuse(fault.Unprocessable, actor.PeerRefused, "the server of "+name+" refuses to show the actor")
+	case e.Kind == fault.Unavailable && e.Code == "": // with a code it is this server that cannot ask now
+		return refuse(fault.Unavailable, "unreachable", "the server of "+name+" does not answer")
+	}
+	switch e.Kind {
+	case fault.NotFound, fault.Gone, fault.NoUser, fault.Protocol, fault.NotAcceptable:
+		return refuse(fault.Unprocessable, "no_such_user", name+" names nobody that its server shows as an actor")
+	}
+	return err
 }
 
 // active refuses an actor of this server who is no active user.

@@ -32,6 +32,8 @@ func TestAnAssistantWritesInPrivateOnlyToThoseTheUserTalksWith(t *testing.T) {
 		{"a message to a follower that the user does not follow", "SendMessage", vocab.Doc{"recipientUri": carol, "content": "Hello"}, "stranger"},
 		{"a message to a stranger", "SendMessage", vocab.Doc{"recipientUri": bob, "content": "Hello"}, "stranger"},
 		{"a direct note to a stranger", "CreateNote", vocab.Doc{"content": "Hello", "visibility": "direct", "to": []any{bob}}, "stranger"},
+		{"a note to a stranger alone", "CreateNote", vocab.Doc{"content": "Hello", "to": []any{bob}}, "stranger"},
+		{"a public note that names a stranger", "CreateNote", vocab.Doc{"content": "Hello", "visibility": "public", "to": []any{bob}}, ""},
 		{"a note to followers that names a stranger", "CreateNote", vocab.Doc{"content": "Hello", "visibility": "followers", "to": []any{bob}}, "stranger"},
 		{"a note to a group of strangers that the user has chosen", "CreateNote", vocab.Doc{"content": "Hello", "to": []any{friends}}, ""},
 		{"a note to a group that names a stranger", "CreateNote", vocab.Doc{"content": "Hello", "to": []any{friends, carol}}, "stranger"},
@@ -94,7 +96,7 @@ func TestAnAssistantNamesOnlyWhatIsHere(t *testing.T) {
 	if err := d.assist(d.token, "Reply", vocab.Doc{"objectId": evil, "content": "x"}); err != nil {
 		t.Errorf("an answer to what the user likes: %v", err)
 	}
-	if err := d.assist(d.token, "CreateNote", vocab.Doc{"content": "x", "cc": []any{"@Mallory@evil.example"}}); err != nil {
+	if err := d.assist(d.token, "CreateNote", vocab.Doc{"content": "x", "visibility": "public", "cc": []any{"@Mallory@evil.example"}}); err != nil {
 		t.Errorf("a note that names an actor the user has here: %v", err)
 	}
 }

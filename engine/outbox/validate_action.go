@@ -51,6 +51,7 @@ func digest(a pipeline.Action) []byte {
 // answer is a Result as it is stored.
 type answer struct {
 	Activity vocab.ID `json:"activityId"`
+	Object   vocab.ID `json:"objectId,omitempty"`
 	Job      *Job     `json:"job,omitempty"`
 }
 

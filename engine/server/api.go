@@ -117,6 +117,7 @@ func query(r *http.Request, known ...string) (url.Values, error) {
 type dispatched struct {
 	Success       bool        `json:"success"`
 	ActivityID    vocab.ID    `json:"activityId,omitempty"`
+	ObjectID      vocab.ID    `json:"objectId,omitempty"`      // that is made, changed or meant, unless it is an actor
 	FederationJob *outbox.Job `json:"federationJob,omitempty"` // when anything leaves
 }
 
@@ -144,7 +145,7 @@ func (s *Server) postActivity(a *answer, r *http.Request, _ httprouter.Params) e
 	if err != nil {
 		return err
 	}
-	body, err := vocab.Marshal(dispatched{true, result.ActivityID, result.Job})
+	body, err := vocab.Marshal(dispatched{true, result.ActivityID, result.ObjectID, result.Job})
 	if err != nil {
 		return err
 	}
