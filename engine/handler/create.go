@@ -2,7 +2,6 @@ package handler
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"time"
 
@@ -158,16 +157,10 @@ func (r *Received) isShown(o *vocab.Object) bool {
 	return false
 }
 
-// asStored writes an object as users' databases hold it: without hidden recipients and authors of other servers, with what it
-// names in canonical form.
-func asStored(d vocab.Doc) json.RawMessage {
-	d, _ = d.WithCanonicalIDs()
-	return d.WithOwnAuthors().WithoutHidden().JSON()
-}
-
 // Stored returns an object as it is stored now, for the first time.
 func Stored(o *vocab.Object, now time.Time) db.Object {
-	row := db.Object{ID: uuid.Must(uuid.NewV7()), URI: o.ID, Author: o.AttributedTo, Published: NotAfter(o.Published, now), Raw: asStored(o.Doc), Readable: o.Readable()}
+	doc, readable := o.Stored()
+	row := db.Object{ID: uuid.Must(uuid.NewV7()), URI: o.ID, Author: o.AttributedTo, Published: NotAfter(o.Published, now), Raw: doc, Readable: readable}
 	if !o.Updated.IsZero() {
 		at := NotAfter(o.Updated, now)
 		row.UpdatedAt = &at

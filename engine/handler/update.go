@@ -39,7 +39,8 @@ func update() Handler {
 			if err != nil {
 				return err
 			}
-			changed, err := tx.ReplaceObject(ctx, s.Object.URI, asStored(o.Doc), o.Readable(), s.Now)
+			doc, readable := o.Stored()
+			changed, err := tx.ReplaceObject(ctx, s.Object.URI, doc, readable, s.Now)
 			if err == nil && !changed {
 				return fault.New(fault.Conflict, "the object was changed or deleted meanwhile")
 			}
@@ -83,7 +84,8 @@ func updateObject(ctx context.Context, tx Tx, r *Received) error {
 	if at.IsZero() {
 		at = r.Activity.Published
 	}
-	changed, err := tx.ReplaceObject(ctx, o.ID, asStored(o.Doc), o.Readable(), NotAfter(at, r.Now))
+	doc, readable := o.Stored()
+	changed, err := tx.ReplaceObject(ctx, o.ID, doc, readable, NotAfter(at, r.Now))
 	if err != nil || !changed {
 		return ignoredUnless(err)
 	}

@@ -2,8 +2,6 @@ package inbox
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/registry"
@@ -51,14 +49,14 @@ func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, send
 // meet leaves out recipients who have had nothing to do with the sender and will certainly keep nothing, and charges for
 // the others who have had nothing to do with the actor.
 func (i *Inbox) meet(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
-	met, err := i.Store.Acquainted(ctx, a, false)
+	met, err := i.acquaintedWith(ctx, a)
 	if err != nil {
-		return fmt.Errorf("find acquaintances: %w", err)
+		return err
 	}
 	recipients := x.Recipients[:0:0]
 	var fresh []vocab.Username
 	for _, u := range x.Recipients {
-		if slices.Contains(met, u) {
+		if met[u] {
 			recipients = append(recipients, u)
 			continue
 		}

@@ -2,12 +2,15 @@ package inbox_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,15 +21,21 @@ import (
 	"github.com/lightweb/lightweb/engine/inbox"
 )
 
-// What a note to one user costs at most, when the user's database is in use. A change that needs more says why.
+// A note costs this at most, when the databases are in use. A change that needs more says why.
 const (
-	mostTrips = 2       // to the database of the user: claim and read ahead, then store and commit
-	mostWAL   = 8 << 10 // bytes
+	mostTrips  = 2       // to the database of each user: claim and read ahead, then store and commit
+	mostShared = 3       // to that of the instance, for several users: who follows, the journal, and its end after the answer
+	mostWAL    = 8 << 10 // bytes, for one user
 )
+
+// trips counts round trips to databases of users and to that of the instance.
+type trips struct{ users, instance atomic.Int64 }
+
+func (n *trips) reset() { n.users.Store(0); n.instance.Store(0) }
 
 // The test is not parallel: what others write would be counted.
 func TestWhatANoteCosts(t *testing.T) {
-	var trips atomic.Int64
+	var trips trips
 	in := peertest.NewInbound(t, func(d *inbox.Deps) { d.Store = throughProxy(t, d.Store, &trips) })
 	s := peertest.NewStage(t, in).Scene(t)
 	s.Follows("p:/carol")
@@ -41,13 +50,13 @@ func TestWhatANoteCosts(t *testing.T) {
 		return bytes
 	}
 	before := written()
-	trips.Store(0)
+	trips.reset()
 	for n := range notes {
 		s.MustSend("p:/carol", mine, note(warm+n, "hi"))
 	}
 	wal := (written() - before) / notes
-	t.Logf("%d round trips for %d notes, %d bytes of WAL each", trips.Load(), notes, wal)
-	if got := trips.Load(); got == 0 || got > mostTrips*notes {
+	t.Logf("%d round trips for %d notes, %d bytes of WAL each", trips.users.Load(), notes, wal)
+	if got := trips.users.Load(); got == 0 || got > mostTrips*notes {
 		t.Errorf("%d round trips for %d notes, want %d each at most", got, notes, mostTrips)
 	}
 	if wal > mostWAL {
@@ -55,8 +64,37 @@ func TestWhatANoteCosts(t *testing.T) {
 	}
 }
 
-// throughProxy opens the databases of a cluster again, through a proxy that counts round trips to those of users.
-func throughProxy(t *testing.T, c *db.Cluster, trips *atomic.Int64) *db.Cluster {
+// The test is not parallel, as above. Now and then a note renews what is believed of the instance for some seconds.
+func TestWhatANoteForSeveralCosts(t *testing.T) {
+	var trips trips
+	in := peertest.NewInbound(t, func(d *inbox.Deps) { d.Store = throughProxy(t, d.Store, &trips) })
+	s := peertest.NewStage(t, in).Scene(t)
+	for _, fan := range []*peertest.Scene{s, s.With("fan")} {
+		fan.Follows("p:/carol")
+	}
+	send := func(n int) {
+		s.MustSend("p:/carol", shared, fmt.Sprintf(`{"id":"p:/notes/%d/create","type":"Create","actor":"p:/carol","to":"as:Public","object":{"id":"p:/notes/%[1]d","type":"Note"}}`, n))
+	}
+	const warm, notes = 5, 20
+	for n := range warm {
+		send(n)
+	}
+	users, instance := make([]int64, notes), make([]int64, notes)
+	for n := range notes {
+		trips.reset()
+		send(warm + n)
+		users[n], instance[n] = trips.users.Load(), trips.instance.Load()
+	}
+	if got := slices.Max(users); got > 2*mostTrips {
+		t.Errorf("%d round trips to two users, want %d to each at most", users, mostTrips)
+	}
+	if got := slices.Min(instance); got == 0 || got > mostShared {
+		t.Errorf("%d round trips to the instance, want %d at most where nothing is renewed", instance, mostShared)
+	}
+}
+
+// throughProxy opens the databases of a cluster again, through a proxy that counts round trips.
+func throughProxy(t *testing.T, c *db.Cluster, trips *trips) *db.Cluster {
 	t.Helper()
 	probe, err := c.User(t.Context(), dbtest.User(t, c, "probe"))
 	if err != nil {
@@ -75,10 +113,17 @@ func throughProxy(t *testing.T, c *db.Cluster, trips *atomic.Int64) *db.Cluster 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() }) // which ends the proxy
-	go proxy(listener, filepath.Join(settings["host"], ".s.PGSQL."+settings["port"]), trips)
+	instance := strings.TrimSuffix(probe.Database, "_probe")
+	counter := func(startup []byte) *atomic.Int64 {
+		if bytes.Contains(startup, []byte("\x00"+instance+"\x00")) {
+			return &trips.instance
+		}
+		return &trips.users
+	}
+	go proxy(listener, filepath.Join(settings["host"], ".s.PGSQL."+settings["port"]), counter)
 	host, port, _ := net.SplitHostPort(listener.Addr().String())
 	url := "host=" + host + " port=" + port + " sslmode=disable user=" + settings["user"]
-	again, err := db.Open(t.Context(), db.Config{URL: url, Name: strings.TrimSuffix(probe.Database, "_probe"), MaxConnections: 8}, slog.New(slog.DiscardHandler))
+	again, err := db.Open(t.Context(), db.Config{URL: url, Name: instance, MaxConnections: 8}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +131,9 @@ func throughProxy(t *testing.T, c *db.Cluster, trips *atomic.Int64) *db.Cluster 
 	return again
 }
 
-func proxy(listener net.Listener, socket string, trips *atomic.Int64) {
+// proxy passes on what clients and the server say; counter chooses by a connection's first message where its round trips
+// are counted.
+func proxy(listener net.Listener, socket string, counter func(startup []byte) *atomic.Int64) {
 	for {
 		client, err := listener.Accept()
 		if err != nil {
@@ -102,21 +149,21 @@ func proxy(listener net.Listener, socket string, trips *atomic.Int64) {
 			_ = client.Close()
 		}()
 		go func() {
-			_ = count(client, server, trips) // as above
+			_ = count(client, server, counter) // as above
 			_ = server.Close()
 		}()
 	}
 }
 
 // count passes on what a client sends, and counts how often it waits for an answer: after a Sync or a Query (PostgreSQL
-// documentation, Message Formats).
-func count(client io.Reader, server io.Writer, trips *atomic.Int64) error {
+// documentation, Message Formats). A pool that was idle for a second asks first whether its connection lives: not counted.
+func count(client io.Reader, server io.Writer, counter func(startup []byte) *atomic.Int64) error {
 	r := bufio.NewReader(client)
 	startup, err := message(r, 0)
 	if err != nil {
 		return err
 	}
-	users := strings.Contains(string(startup), "_alice")
+	trips := counter(startup)
 	for at := startup; ; {
 		if _, err := server.Write(at); err != nil {
 			return err
@@ -124,7 +171,7 @@ func count(client io.Reader, server io.Writer, trips *atomic.Int64) error {
 		if at, err = message(r, 1); err != nil {
 			return err
 		}
-		if users && (at[0] == 'S' || at[0] == 'Q') {
+		if at[0] == 'S' || at[0] == 'Q' && !bytes.Contains(at, []byte("-- ping")) {
 			trips.Add(1)
 		}
 	}

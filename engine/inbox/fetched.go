@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/lightweb/lightweb/db"
@@ -50,11 +49,11 @@ func (i *Inbox) chooseReader(ctx context.Context, x *receiving) (reader vocab.Us
 	if !audience.IsForFollowers(x.Activity, x.Actor.Followers) {
 		return reader, nil
 	}
-	known, err := i.Store.Acquainted(ctx, x.Actor.ID, true)
+	followers, err := i.followersOf(ctx, x, x.Actor.ID)
 	if err != nil {
-		return reader, fmt.Errorf("find followers of %s: %w", x.Actor.ID, err)
+		return reader, err
 	}
-	known = slices.DeleteFunc(known, func(u vocab.Username) bool { return !slices.Contains(x.Recipients, u) })
+	known := slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !followers[u] })
 	for _, u := range known[:min(len(known), maxReaders)] {
 		switch accepted, err := i.isAccepted(ctx, u, x.Actor.ID); {
 		case err != nil: // the sender's server decides what it shows

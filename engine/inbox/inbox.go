@@ -67,23 +67,24 @@ const (
 // receiving is one request on its way through Receive.
 type receiving struct {
 	pipeline.Inbound
-	came    time.Time
-	claims  []signature.Claim
-	payer   string                     // for the memory it takes
-	room    int64                      // bytes of memory it holds
-	roomOf  string                     // who pays for that
-	parsed  *vocab.Activity            // what the body holds, while it is in memory
-	foreign bool                       // parseBody: no claim is by a key of the actor's server
-	signer  *vocab.Actor               // verifySignature: who made the request
-	passer  *vocab.Actor               // verifySignature: who made the request, when that is not the activity's actor
-	relay   bool                       // verifySignature: a relay made it, and passes a post on
-	fetched map[vocab.ID]*vocab.Object // resolveAddressing: what the handler needs, from its origin
-	reader  vocab.Username             // resolveAddressing: the user its origin showed that to; zero: the instance actor
-	target  *vocab.Actor               // resolveAddressing: of a Move that both accounts confirm
-	refused error                      // resolveAddressing: the answer when some recipients are left out, for which it is to come again
-	unkept  string                     // why the activity is kept for nobody, when it ended before respond
-	gone    bool                       // resolveActor, verifySignature: the actor's server says that it was deleted
-	meant   map[vocab.Username]bool    // respond: whose own inbox it came to, and who is addressed
+	came      time.Time
+	claims    []signature.Claim
+	payer     string                               // for the memory it takes
+	room      int64                                // bytes of memory it holds
+	roomOf    string                               // who pays for that
+	parsed    *vocab.Activity                      // what the body holds, while it is in memory
+	foreign   bool                                 // parseBody: no claim is by a key of the actor's server
+	signer    *vocab.Actor                         // verifySignature: who made the request
+	passer    *vocab.Actor                         // verifySignature: who made the request, when that is not the activity's actor
+	relay     bool                                 // verifySignature: a relay made it, and passes a post on
+	fetched   map[vocab.ID]*vocab.Object           // resolveAddressing: what the handler needs, from its origin
+	reader    vocab.Username                       // resolveAddressing: the user its origin showed that to; zero: the instance actor
+	followers map[vocab.ID]map[vocab.Username]bool // resolveAddressing: the users who may follow an actor, as far as that was asked
+	target    *vocab.Actor                         // resolveAddressing: of a Move that both accounts confirm
+	refused   error                                // resolveAddressing: the answer when some recipients are left out, for which it is to come again
+	unkept    string                               // why the activity is kept for nobody, when it ended before respond
+	gone      bool                                 // resolveActor, verifySignature: the actor's server says that it was deleted
+	meant     map[vocab.Username]bool              // respond: whose own inbox it came to, and who is addressed
 }
 
 // applying is one activity on its way through Apply, for one recipient.

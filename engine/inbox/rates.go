@@ -3,7 +3,6 @@ package inbox
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"slices"
 	"time"
 
@@ -89,23 +88,19 @@ func (i *Inbox) chargeFanOut(ctx context.Context, x *receiving) error {
 
 // countStrangers returns how many of the recipients follow neither the actor nor the actor who passes the activity on.
 func (i *Inbox) countStrangers(ctx context.Context, x *receiving, recipients []vocab.Username) (int, error) {
-	senders := []vocab.ID{x.Actor.ID}
-	if x.passer != nil {
-		senders = append(senders, x.passer.ID)
+	followers, err := i.followersOf(ctx, x, x.Actor.ID)
+	if err != nil {
+		return 0, err
 	}
-	follow := map[vocab.Username]bool{}
-	for _, s := range senders {
-		users, err := i.Store.Acquainted(ctx, s, true)
-		if err != nil {
-			return 0, fmt.Errorf("find followers: %w", err)
-		}
-		for _, u := range users {
-			follow[u] = true
+	var passed map[vocab.Username]bool
+	if x.passer != nil {
+		if passed, err = i.followersOf(ctx, x, x.passer.ID); err != nil {
+			return 0, err
 		}
 	}
 	n := 0
 	for _, u := range recipients {
-		if !follow[u] {
+		if !followers[u] && !passed[u] {
 			n++
 		}
 	}
@@ -152,11 +147,11 @@ func (i *Inbox) mayStoreForStrangers(ctx context.Context, x *receiving) error {
 	if ok {
 		return nil
 	}
-	followers, err := i.Store.Acquainted(ctx, x.Actor.ID, true)
+	followers, err := i.followersOf(ctx, x, x.Actor.ID)
 	if err != nil {
 		return err
 	}
-	left := slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !slices.Contains(followers, u) })
+	left := slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !followers[u] })
 	if len(left) == 0 {
 		return fault.New(fault.RateLimited, "too much of that domain was stored for users who follow nobody there").After(after)
 	}

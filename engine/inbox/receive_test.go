@@ -302,6 +302,9 @@ func TestDeliverHandsOverWhatLocalActorsSend(t *testing.T) {
 		}
 		return u.Inbox.Deliver(t.Context(), from, u.Alice, []byte(bob.Long(body)))
 	}
+	if err := deliver(s, `{"id":"us:/alice/activities/0","type":"Follow","actor":"us:/alice","object":"as:Public"}`); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("a Follow of everybody: %v, want it refused, as from another server", err)
+	}
 	follow := `{"id":"us:/alice/activities/1","type":"Follow","actor":"us:/alice","object":"` + string(s.Local.ID(s.Alice)) + `"}`
 	if err := deliver(s, follow); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeli
 		_, err := i.Relays.FollowedBack(ctx, x.Actor, x.Activity.ID)
 		return err
 	}
-	users, err := i.reached(ctx, i.arrival(x).Reach())
+	users, err := i.reached(ctx, x, i.arrival(x).Reach())
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (i *Inbox) arrival(x *receiving) audience.Arrival {
 }
 
 // reached returns the local users of a reach.
-func (i *Inbox) reached(ctx context.Context, r audience.Reach) (map[vocab.Username]bool, error) {
+func (i *Inbox) reached(ctx context.Context, x *receiving, r audience.Reach) (map[vocab.Username]bool, error) {
 	users := map[vocab.Username]bool{}
 	for _, id := range r.Owners {
 		if u, _, ok := i.Local.Holder(id); ok {
@@ -68,24 +68,51 @@ func (i *Inbox) reached(ctx context.Context, r audience.Reach) (map[vocab.Userna
 		}
 	}
 	for _, actor := range r.Followers {
-		if err := i.add(ctx, users, actor, true); err != nil {
+		follow, err := i.followersOf(ctx, x, actor)
+		if err != nil {
 			return nil, err
 		}
+		maps.Copy(users, follow)
 	}
 	if r.Acquainted {
-		return users, i.add(ctx, users, r.Sender, false)
+		known, err := i.acquaintedWith(ctx, r.Sender)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(users, known)
 	}
 	return users, nil
 }
 
-// add adds the users who know an actor, or only those who follow it.
-func (i *Inbox) add(ctx context.Context, users map[vocab.Username]bool, actor vocab.ID, follow bool) error {
-	known, err := i.Store.Acquainted(ctx, actor, follow)
+// followersOf returns the users who may follow an actor, read once for a request.
+func (i *Inbox) followersOf(ctx context.Context, x *receiving, actor vocab.ID) (map[vocab.Username]bool, error) {
+	if follow, read := x.followers[actor]; read {
+		return follow, nil
+	}
+	users, err := i.Store.Acquainted(ctx, actor, true)
 	if err != nil {
-		return fmt.Errorf("find recipients: %w", err)
+		return nil, fmt.Errorf("find followers of %s: %w", actor, err)
 	}
-	for _, u := range known {
-		users[u] = true
+	if x.followers == nil {
+		x.followers = map[vocab.ID]map[vocab.Username]bool{}
 	}
-	return nil
+	x.followers[actor] = setOf(users)
+	return x.followers[actor], nil
+}
+
+// acquaintedWith returns the users that an actor may concern.
+func (i *Inbox) acquaintedWith(ctx context.Context, actor vocab.ID) (map[vocab.Username]bool, error) {
+	users, err := i.Store.Acquainted(ctx, actor, false)
+	if err != nil {
+		return nil, fmt.Errorf("find acquaintances of %s: %w", actor, err)
+	}
+	return setOf(users), nil
+}
+
+func setOf(users []vocab.Username) map[vocab.Username]bool {
+	set := make(map[vocab.Username]bool, len(users))
+	for _, u := range users {
+		set[u] = true
+	}
+	return set
 }

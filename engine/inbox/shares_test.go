@@ -1,10 +1,16 @@
 package inbox
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // PAY-02: senders whose keys stall hold no memory but their bodies' while they wait, and leave room when they do not.
@@ -33,6 +39,48 @@ func TestMemoryHasSharesByClient(t *testing.T) {
 	}
 	if n := i.room.Used(); n != 0 {
 		t.Errorf("%d bytes are held at the end", n)
+	}
+}
+
+// PAY-07: what strangers cause tells a user so much and no more, least of all what does nothing here; followed actors
+// are heard all the same.
+func TestEventsOfStrangersHaveABudget(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	i := &Inbox{Deps: Deps{Handlers: handler.New(nil, nil)}, bounds: newBounds(func() time.Time { return now })}
+	from := func(host, kind string, follows bool) *applying {
+		return &applying{Received: handler.Received{Activity: &vocab.Activity{Type: kind},
+			Actor: &vocab.Actor{ID: vocab.ID("https://" + host + "/users/carol")}, Follows: follows}}
+	}
+	told := func(host, kind string) (n int) {
+		for n < 5000 && i.mayTell(from(host, kind, false)) {
+			n++
+		}
+		return n
+	}
+	idle, likes := told("evil.example", "Listen"), told("evil.example", "Like")
+	if idle == 0 || likes <= idle || likes == 5000 {
+		t.Errorf("strangers are heard %d times by what does nothing, %d times by likes", idle, likes)
+	}
+	if !i.mayTell(from("evil.example", "Like", true)) {
+		t.Error("a followed actor pays for what strangers of its domain did")
+	}
+	if !i.mayTell(from("good.example", "Like", false)) {
+		t.Error("another domain pays for it")
+	}
+}
+
+// A flood of what is kept for nobody takes bounded memory until it is written.
+func TestWhatIsIgnoredTakesBoundedMemory(t *testing.T) {
+	t.Parallel()
+	i := &Inbox{Deps: Deps{Local: actor.NewLocal("https://us.example", nil, nil, ""), Now: time.Now, Log: slog.New(slog.DiscardHandler)},
+		metrics: newMetrics(prometheus.NewRegistry())}
+	g := newIgnored(i)
+	for range mostUnwritten + 1 {
+		g.add("https://evil.example/1", "Create", "https://evil.example/users/carol", IgnoredNobody)
+	}
+	if n := len(g.unwritten); n != mostUnwritten {
+		t.Errorf("%d activities wait to be written, want %d", n, mostUnwritten)
 	}
 }
 

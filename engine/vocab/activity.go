@@ -82,20 +82,20 @@ type Activity struct {
 	Doc       Doc             // the whole document
 	Raw       json.RawMessage // as received or as built: the stored truth
 
-	readable *readable // of the object
+	stored *stored // the object
 }
 
-// readable is what readers are shown of an object's words, made once for all who store it.
-type readable struct {
-	once sync.Once
-	made json.RawMessage
+// stored is how an object is stored, made once for all who store it.
+type stored struct {
+	once          sync.Once
+	doc, readable json.RawMessage
 }
 
-// Embedded returns the object that the activity brings. What readers are shown of it is made once, however many hold it.
+// Embedded returns the object that the activity brings. What is stored of it is made once, however many store it.
 func (a *Activity) Embedded() (*Object, error) {
 	o, err := ObjectOf(a.Object.Doc)
-	if err == nil && a.readable != nil {
-		o.readable, o.raw, o.at = a.readable, a.Raw, []string{"object"}
+	if err == nil && a.stored != nil {
+		o.stored, o.raw, o.at = a.stored, a.Raw, []string{"object"}
 	}
 	return o, err
 }
@@ -112,7 +112,7 @@ func ParseActivity(raw []byte) (*Activity, error) {
 
 // ActivityOf reads an activity out of a parsed document, whose bytes are raw.
 func ActivityOf(d Doc, raw []byte) (*Activity, error) {
-	a := &Activity{Doc: d, Raw: raw, readable: &readable{}}
+	a := &Activity{Doc: d, Raw: raw, stored: &stored{}}
 	err := checkLists(d)
 	if err != nil {
 		return nil, err
@@ -166,20 +166,25 @@ type Object struct {
 	Published, Updated time.Time
 	Doc                Doc
 
-	readable *readable
-	raw      json.RawMessage // the document as it came, if that is known
-	at       []string        // where the object stands in it
+	stored *stored
+	raw    json.RawMessage // the document as it came, if that is known
+	at     []string        // where the object stands in it
 }
 
-// Readable returns what readers are shown of the object's words, as it is stored.
-func (o *Object) Readable() json.RawMessage {
-	o.readable.once.Do(func() { o.readable.made = Readable(o.Doc, o.raw, o.at...).JSON() })
-	return o.readable.made
+// Stored returns the object as users' databases hold it: without hidden recipients and authors of other servers, with what it
+// names in canonical form; and beside it what readers are shown of its words.
+func (o *Object) Stored() (doc, readable json.RawMessage) {
+	o.stored.once.Do(func() {
+		d, _ := o.Doc.WithCanonicalIDs()
+		o.stored.doc = d.WithOwnAuthors().WithoutHidden().JSON()
+		o.stored.readable = Readable(o.Doc, o.raw, o.at...).JSON()
+	})
+	return o.stored.doc, o.stored.readable
 }
 
 // ObjectOf reads an object out of a parsed document. It must have an id and a type.
 func ObjectOf(d Doc) (*Object, error) {
-	o := &Object{Doc: d, readable: &readable{}}
+	o := &Object{Doc: d, stored: &stored{}}
 	err := checkLists(d)
 	if err != nil {
 		return nil, err
