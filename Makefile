@@ -5,8 +5,10 @@ SHELL := bash
 FUZZTIME ?= 15s
 ROUNDS ?= 100
 DELIVERY_ROUNDS ?= 20
+PAIRS ?= 105
+MUTANTS ?= 7
 
-.PHONY: help run test lint bench gobench crash fuzz docs
+.PHONY: help run test lint bench gobench crash faults fuzz mutate docs
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,8 +33,14 @@ gobench: ## run the benchmarks of single packages
 crash: ## kill engine and PostgreSQL under load, ROUNDS times (100), and the sender in DELIVERY_ROUNDS rounds (20)
 	LIGHTWEB_CRASH_ROUNDS=$(ROUNDS) LIGHTWEB_CRASH_DELIVERY_ROUNDS=$(DELIVERY_ROUNDS) .ci/bootstrap go test ./engine -count 1 -timeout 2h -v -run Killed
 
+faults: ## break two things at once under load, each of 21 pairs in turn until PAIRS (105) were played
+	LIGHTWEB_FAULT_PAIRS=$(PAIRS) .ci/bootstrap go test ./engine -count 1 -timeout 2h -v -run WhateverTwoThingsFail
+
 fuzz: ## fuzz each target for FUZZTIME (15s)
 	.ci/bootstrap .ci/fuzz $(FUZZTIME)
+
+mutate: ## put mistakes into the code, and count those that no test sees (an hour; PACKAGES, MUTANTS each, SEED)
+	.ci/bootstrap go run ./cmd/mutate $(if $(SEED),-seed $(SEED)) -n $(MUTANTS) $(PACKAGES)
 
 docs: ## write manual pages and shell completions to .lightweb/docs
 	mkdir -p .lightweb/docs/man .lightweb/docs/completion

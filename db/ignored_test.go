@@ -49,4 +49,24 @@ func TestNoDomainPushesOutWhatOthersHadIgnored(t *testing.T) {
 	if err := c.TrimIgnored(t.Context(), 100); err != nil {
 		t.Fatal(err)
 	}
+
+	// With more domains than room, the bound holds all the same.
+	if err := c.TrimIgnored(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	left := 0
+	for host, n := range map[string]int{"small.example": 5, "other.example": 10, "flood.example": 500} {
+		for i := range n {
+			got, err := c.IgnoredActivity(t.Context(), id(host, i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != nil {
+				left++
+			}
+		}
+	}
+	if left > 2 {
+		t.Errorf("%d rows of three domains are left, want at most 2", left)
+	}
 }

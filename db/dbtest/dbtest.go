@@ -76,11 +76,22 @@ func open() (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	server, err = embedded.Open(ctx, embedded.Config{Dir: dir, Buffers: buffers, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
+	if server, err = Start(ctx, dir); err != nil {
 		return "", err
 	}
-	return server.ConnString(), hurry(ctx, server.ConnString())
+	return server.ConnString(), nil
+}
+
+// Start runs a private cluster for tests in dir, for a program that runs tests and names it to them.
+func Start(ctx context.Context, dir string) (*embedded.Cluster, error) {
+	c, err := embedded.Open(ctx, embedded.Config{Dir: dir, Buffers: buffers, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	if err := hurry(ctx, c.ConnString()); err != nil {
+		return nil, errors.Join(err, c.Close(ctx))
+	}
+	return c, nil
 }
 
 // hurry lets the shared server forget what a power failure interrupts: waiting for the disk is most of the time that

@@ -169,6 +169,9 @@ func TestActorDocumentFollowsTheProfile(t *testing.T) {
 	if again, err := l.Actor(alice); err != nil || again != first {
 		t.Errorf("an actor that did not change was made anew, or %v", err)
 	}
+	if bytes.Contains(first.Raw, []byte(`"attachment"`)) {
+		t.Error("a profile without fields has an empty list of them")
+	}
 	user := registry.DefaultUser()
 	user.Profile.Fields = []registry.Field{{Name: "a", Value: "b"}}
 	people.set(alice, user)

@@ -178,6 +178,26 @@ func TestParkedDeliveriesAreResumedByTheNextProcess(t *testing.T) {
 	})
 }
 
+// A process that was killed may not have resumed everything that was parked for a host that is back.
+func TestWhatIsParkedForAHostThatIsBackIsResumedAtTheStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, status(202))
+		b.m.hosts["q.example"] = db.Host{Host: "q.example", Failures: 1, FailingSince: pointer(time.Now().Add(-time.Minute))}
+		for _, host := range []string{"p.example", "q.example"} { // of the first nothing is remembered
+			b.m.parked[db.Parked{Host: host, User: alice}] = true
+			b.m.add("Create", host, 1, 0)
+		}
+		for _, r := range b.m.rows {
+			r.status = db.DeliveryParked
+		}
+		b.run(t)
+		if n := b.m.in(db.DeliveryDelivered); n != 2 {
+			t.Errorf("%d of 2 parked deliveries are delivered", n)
+		}
+	})
+}
+
 func TestTheOperatorHoldsAHostBackAndResumesIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

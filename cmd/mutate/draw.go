@@ -1,0 +1,43 @@
+package main
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"strings"
+)
+
+// draw puts the places of a package into the order in which a seed plays them: in turn one of each operator, so that few
+// mutants are of many kinds. The order depends on the seed and the package alone, not on which others are played.
+func draw(places []mutant, seed uint64, name string) []mutant {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name)) // a hash takes everything
+	random := rand.New(rand.NewPCG(seed, h.Sum64()))
+	places = append([]mutant(nil), places...)
+	random.Shuffle(len(places), func(a, b int) { places[a], places[b] = places[b], places[a] })
+	of := map[string][]mutant{}
+	for _, m := range places {
+		of[m.Operator] = append(of[m.Operator], m)
+	}
+	order := random.Perm(len(operators))
+	drawn := make([]mutant, 0, len(places))
+	for len(drawn) < len(places) {
+		for _, n := range order {
+			if left := of[operators[n].name]; len(left) > 0 {
+				drawn = append(drawn, left[0])
+				of[operators[n].name] = left[1:]
+			}
+		}
+	}
+	return drawn
+}
+
+// at returns the mutants at a place, file:line or file:line:column.
+func at(places []mutant, place string) []mutant {
+	var there []mutant
+	for _, m := range places {
+		if m.Place == place || strings.HasPrefix(m.Place, place+":") {
+			there = append(there, m)
+		}
+	}
+	return there
+}

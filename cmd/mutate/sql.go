@@ -1,0 +1,83 @@
+package main
+
+import (
+	"go/ast"
+	"go/token"
+	"regexp"
+	"strings"
+)
+
+// removeConjunct makes a condition of an SQL statement true: what follows a WHERE or an AND, up to the next AND or the
+// end of the clause. It stays in the statement, so that its parameters keep their types.
+func removeConjunct(s source, n ast.Node) []edit {
+	literal, ok := n.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return nil
+	}
+	start, end := s.offset(literal.Pos()), s.offset(literal.End())
+	continued := strings.HasPrefix(strings.TrimLeft(s.text[end:], " \t\n"), "+")
+	var edits []edit
+	for _, c := range conjuncts(s.text[start+1:end-1], continued) {
+		from, to := start+1+c[0], start+1+c[1]
+		edits = append(edits, edit{from, to, "(" + s.text[from:to] + " OR true)"})
+	}
+	return edits
+}
+
+// sqlToken is a word, a bracket, a string, or anything else that is not blank.
+var sqlToken = regexp.MustCompile(`'[^']*'|\w+|\S`)
+
+// clauseEnds are the words that no condition goes beyond.
+var clauseEnds = map[string]bool{"AND": true, "OR": true, "ORDER": true, "GROUP": true, "LIMIT": true, "OFFSET": true,
+	"RETURNING": true, "FOR": true, "ON": true, "UNION": true, "EXCEPT": true, "INTERSECT": true, "WINDOW": true,
+	"HAVING": true, "THEN": true, "WHEN": true, "ELSE": true, "SET": true, "DO": true, "JOIN": true, "LEFT": true, ";": true}
+
+// conjuncts returns where the conjuncts of an SQL text begin and end. With continued the text goes on elsewhere, and a
+// conjunct that reaches its end is not whole.
+func conjuncts(text string, continued bool) [][2]int {
+	tokens := sqlToken.FindAllStringIndex(text, -1)
+	var found [][2]int
+	between := false
+	for i, t := range tokens {
+		switch word := text[t[0]:t[1]]; {
+		case word == "BETWEEN":
+			between = true
+		case word == "AND" && between:
+			between = false
+		case word == "WHERE", word == "AND":
+			n, whole := conjunctLength(text, tokens[i+1:])
+			if n > 0 && (whole || !continued) {
+				found = append(found, [2]int{tokens[i+1][0], tokens[i+n][1]})
+			}
+		}
+	}
+	return found
+}
+
+// conjunctLength returns how many tokens the conjunct at the beginning of tokens has, and whether something ends it
+// before the text does. It has none when the text ends inside of a bracket.
+func conjunctLength(text string, tokens [][]int) (n int, whole bool) {
+	depth, between := 0, false
+	for i, t := range tokens {
+		word := text[t[0]:t[1]]
+		switch {
+		case word == "(" || word == "CASE":
+			depth++
+		case depth == 0 && (word == ")" || word == "END"):
+			return i, true
+		case word == ")" || word == "END":
+			depth--
+		case depth > 0:
+		case word == "BETWEEN":
+			between = true
+		case word == "AND" && between:
+			between = false
+		case clauseEnds[word]:
+			return i, true
+		}
+	}
+	if depth > 0 {
+		return 0, false
+	}
+	return len(tokens), false
+}

@@ -1,0 +1,37 @@
+package db_test
+
+import (
+	"testing"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+)
+
+// Two processes that both saw no origin, or the same, must not both be told that theirs stands.
+func TestTheOriginIsSetByWhoSawWhatStoodThere(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	is := func(want string) {
+		t.Helper()
+		if got, err := c.Origin(t.Context()); err != nil || got != want {
+			t.Errorf("Origin() = %q, %v, want %q", got, err, want)
+		}
+	}
+	const first, second = "https://first.example", "https://second.example"
+	is("")
+	for _, tt := range []struct {
+		old, origin string
+		want        bool
+		then        string
+	}{
+		{first, second, false, ""},
+		{"", first, true, first},
+		{"", second, false, first},
+		{second, second, false, first},
+		{first, second, true, second},
+	} {
+		if set, err := c.SetOrigin(t.Context(), tt.old, tt.origin); err != nil || set != tt.want {
+			t.Errorf("SetOrigin(%q, %q) = %t, %v, want %t", tt.old, tt.origin, set, err, tt.want)
+		}
+		is(tt.then)
+	}
+}
