@@ -183,7 +183,8 @@ func (in *Inbound) DB(t testing.TB, u vocab.Username) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.SetMaxIdleConns(0) // scenes are many
+	d.SetMaxIdleConns(1)                  // opening one takes longer than most that is asked
+	d.SetConnMaxIdleTime(5 * time.Second) // scenes are many
 	in.databases[u] = d
 	return d
 }
@@ -208,6 +209,8 @@ func (in *Inbound) SQL(t testing.TB) *sql.DB {
 func (in *Inbound) Down(t testing.TB, u vocab.Username) {
 	t.Helper()
 	database := in.config.Name + "_" + u.String()
+	in.DB(t, u).SetMaxIdleConns(0) // closes what is open
+	in.DB(t, u).SetMaxIdleConns(1)
 	in.exec(t, "postgres", `ALTER DATABASE `+database+` ALLOW_CONNECTIONS false`) // by itself: it holds once it is committed
 	in.exec(t, "postgres", `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '`+database+`'`)
 }
@@ -221,7 +224,9 @@ func (in *Inbound) Up(t testing.TB, u vocab.Username) {
 // Instance runs a command on the instance database.
 func (in *Inbound) Instance(t testing.TB, command string) {
 	t.Helper()
-	in.exec(t, in.config.Name, command)
+	if _, err := in.SQL(t).ExecContext(t.Context(), command); err != nil {
+		t.Error(err)
+	}
 }
 
 func (in *Inbound) exec(t testing.TB, database, command string) {

@@ -35,6 +35,7 @@ type Peer struct {
 	pages  map[string]page
 	asked  []string
 	posted []Posted
+	gate   chan struct{} // nil, or closed when answers may leave
 }
 
 // Posted is a request that brought something.
@@ -107,8 +108,41 @@ func (p *Peer) Posted() []Posted {
 	return slices.Clone(p.posted)
 }
 
+// Stall makes the peer take what is posted and answer nothing at all, until resume is called.
+func (p *Peer) Stall() (resume func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	gate := make(chan struct{})
+	p.gate = gate
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		close(gate)
+		p.gate = nil
+	}
+}
+
+// stalled is an answer that does not leave until the gate is open, or the client has hung up.
+type stalled struct {
+	http.ResponseWriter
+	request *http.Request
+	gate    <-chan struct{}
+}
+
+// WriteHeader is http.ResponseWriter's.
+func (s stalled) WriteHeader(status int) {
+	select {
+	case <-s.gate:
+	case <-s.request.Context().Done():
+	}
+	s.ResponseWriter.WriteHeader(status)
+}
+
 func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
+	if p.gate != nil {
+		w = stalled{w, r, p.gate}
+	}
 	s, ok := p.pages[r.URL.Path]
 	if r.Method != http.MethodPost {
 		p.asked = append(p.asked, r.URL.Path)

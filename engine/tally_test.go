@@ -1,0 +1,30 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// tally names what should have happened once and did not happen, or happened more often.
+type tally struct{ lost, doubled []string }
+
+// once counts how often something happened that should have happened once.
+func (y *tally) once(times int, what string) {
+	switch {
+	case times == 0:
+		y.lost = append(y.lost, what)
+	case times > 1:
+		y.doubled = append(y.doubled, fmt.Sprintf("%s: %d times", what, times))
+	}
+}
+
+// report fails the test when anything was lost or doubled.
+func (y *tally) report(t *testing.T) {
+	t.Helper()
+	for _, what := range y.lost {
+		t.Errorf("lost: %s: never", what)
+	}
+	for _, what := range y.doubled {
+		t.Error("doubled: ", what)
+	}
+}

@@ -1,0 +1,206 @@
+package engine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// twoFaults is an engine whose users follow the authors of a peer and each other, and are followed by somebody on that peer
+// and by somebody on another one.
+type twoFaults struct {
+	*crash
+	out    *senderCrash
+	disk   *enginetest.Disk // nil: one with room
+	isFull bool             // the disk
+	isDown bool             // the engine, until there is room
+
+	round  int // pairs that were begun
+	made   int // activities of this one
+	going  sync.WaitGroup
+	posted atomic.Int64 // answered, well or not
+
+	mu     sync.Mutex
+	all    []sending // that were made
+	leaves []leaving
+}
+
+// leaving is a post of a user that must leave.
+type leaving struct{ name, id string }
+
+func newTwoFaults(t *testing.T, random *rand.Rand, home *enginetest.Instance, disk *enginetest.Disk) *twoFaults {
+	home.Start(t)
+	c := &twoFaults{crash: newCrash(t, random, home), out: &senderCrash{home: home, taken: map[owed]taken{}}, disk: disk}
+	c.rest = 100 * time.Millisecond
+	for _, p := range []*peertest.Peer{c.peer, peertest.New(t, "127.0.0.3")} {
+		watcher := p.Actor("/watcher")
+		inbox := string(watcher.ID) + "/inbox"
+		c.out.inboxes = append(c.out.inboxes, inbox)
+		p.Handle("/watcher/inbox", func(w http.ResponseWriter, r *http.Request) { c.out.take(w, r, inbox) })
+		for n, u := range c.users {
+			follow := vocab.Doc{"id": fmt.Sprint(watcher.ID, "/follows/", n), "type": "Follow", "actor": string(watcher.ID), "object": u.ID}
+			if status := c.post(t, watcher, u.ID+"/inbox", follow.JSON()); status != http.StatusAccepted {
+				t.Fatalf("the Follow was answered %d", status)
+			}
+		}
+	}
+	for n, u := range c.users {
+		befriend(t, c.users[c.friend(n)], u)
+	}
+	c.settle(t)
+	return c
+}
+
+// friend returns which user follows another one.
+func (c *twoFaults) friend(of int) int { return (of + 1) % len(c.users) }
+
+// begin forgets what was sent for the pair before.
+func (c *twoFaults) begin() {
+	c.round++
+	c.made, c.all, c.leaves = 0, nil, nil
+}
+
+// traffic makes activities, each sent by somebody of its own, and waits until the engine answered as many requests, or did not.
+// Something else happens before they all are.
+func (c *twoFaults) traffic(t *testing.T, n int, meanwhile func()) {
+	t.Helper()
+	tries := func() int64 { return c.requests.Load() + c.posted.Load() + c.out.again.Load() }
+	before := tries()
+	for range n {
+		c.made++
+		kind := c.made % 4
+		if kind == 0 {
+			c.leave(t, c.made)
+			continue
+		}
+		var chain []sending
+		if kind == 1 {
+			chain = c.edited(c.made)
+		} else {
+			chain = []sending{c.invent(t, c.round, 4+c.made*8+c.random.IntN(4))}
+		}
+		c.mu.Lock()
+		c.all = append(c.all, chain...)
+		c.mu.Unlock()
+		c.going.Go(func() {
+			for _, s := range chain {
+				c.send(t, s)
+				c.accepted.Add(1)
+			}
+		})
+	}
+	some := before + c.random.Int64N(int64(n))
+	enginetest.Eventually(t, "some requests are answered, or not", func() bool { return tries() >= some })
+	meanwhile()
+	enginetest.Eventually(t, "requests are answered, or not", func() bool { return tries() >= before+int64(n) })
+}
+
+// edited is a public post that is edited twice, each time when what came before was accepted.
+func (c *twoFaults) edited(k int) (chain []sending) {
+	a, began, name := c.authors[c.random.IntN(len(c.authors))], time.Now().Add(-time.Hour), fmt.Sprint(c.round, "-edited", k)
+	note := c.note(a, name, string(vocab.Public))
+	note["published"] = began.UTC().Format(time.RFC3339)
+	for n, kind := range []string{"Create", "Update", "Update"} {
+		s := sending{actor: a, id: fmt.Sprint(a.ID, "/activities/", name, "-", n), inboxes: []string{c.home.URL + "/inbox"},
+			readers: []int{0, 1, 2, 3, 4}, event: strings.ToLower(kind) + ".received", effect: `SELECT count(*) FROM feed WHERE activity_uri = $1`, args: []any{fmt.Sprint(a.ID, "/activities/", name, "-0")}}
+		if n > 0 {
+			note["content"], note["updated"] = fmt.Sprint("version ", n), began.Add(time.Duration(n)*time.Minute).UTC().Format(time.RFC3339)
+			s.effect, s.args = `SELECT count(*) FROM objects WHERE uri = $1 AND raw ->> 'content' = 'version 2'`, []any{note["id"]}
+		}
+		s.body = vocab.Doc{"id": s.id, "type": kind, "actor": string(a.ID), "to": []any{string(vocab.Public)}, "object": note}.JSON()
+		chain = append(chain, s)
+	}
+	return chain
+}
+
+// leave has a user post something, which goes to both peers and to another user.
+func (c *twoFaults) leave(t *testing.T, k int) {
+	author, name := k/4%len(c.users), fmt.Sprint("out-", c.round, "-", k, ".")
+	c.going.Go(func() {
+		id := c.out.post(t, c.users[author], name)
+		c.posted.Add(1)
+		c.accepted.Add(1)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.leaves = append(c.leaves, leaving{name, id})
+		c.all = append(c.all, sending{id: id, readers: []int{c.friend(author)}, event: "create.received",
+			effect: `SELECT count(*) FROM feed WHERE activity_uri = $1`, args: []any{id}})
+	})
+}
+
+// settle waits until nothing is owed to anybody. What failed is due again in a minute, or now when the operator says so.
+func (c *twoFaults) settle(t *testing.T) {
+	t.Helper()
+	enginetest.Eventually(t, "the engine is ready", func() bool { return c.home.Ready(t) == http.StatusOK })
+	var retried time.Time
+	for _, u := range c.users {
+		enginetest.Eventually(t, "nothing is owed by "+u.Name, func() bool {
+			if time.Since(retried) > 5*time.Second {
+				c.home.Run(t, "deliver", "retry", "--all", "--quiet")
+				retried = time.Now()
+			}
+			return slices.Equal(u.Column(t, `SELECT count(*) FROM deliveries WHERE status IN ('pending', 'parked')`), []string{"0"})
+		})
+	}
+}
+
+// find counts what became of everything that was accepted since begin.
+func (c *twoFaults) find(t *testing.T) *tally {
+	t.Helper()
+	c.settle(t)
+	found := c.look(t, c.round, c.all)
+	c.findPosts(t, found)
+	c.findAnswers(t, found)
+	return found
+}
+
+// findPosts counts under how many ids each post came to each inbox.
+func (c *twoFaults) findPosts(t *testing.T, found *tally) {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	for _, s := range c.out.strange {
+		t.Error("delivered in two ways: ", s)
+	}
+	for _, p := range c.leaves {
+		for _, inbox := range c.out.inboxes {
+			ids := 0
+			for at, what := range c.out.taken {
+				if at.inbox == inbox && strings.Contains(what.body, p.name) {
+					ids++
+				}
+			}
+			found.once(ids, p.id+" came to "+inbox)
+		}
+	}
+}
+
+// findAnswers counts under how many ids each Follow was answered.
+func (c *twoFaults) findAnswers(t *testing.T, found *tally) {
+	answers := map[string]map[vocab.ID]bool{}
+	for _, p := range c.peer.Posted() {
+		a, err := vocab.ParseActivity(p.Content)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if follow := string(a.Object.ID); answers[follow] == nil {
+			answers[follow] = map[vocab.ID]bool{}
+		}
+		answers[string(a.Object.ID)][a.ID] = true
+	}
+	for _, s := range c.all {
+		if s.event == "follow.received" {
+			found.once(len(answers[s.id]), s.id+" was answered")
+		}
+	}
+}
