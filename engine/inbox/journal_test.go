@@ -129,6 +129,7 @@ func TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			alice, bob := two(t)
 			way.breaks(t, bob)
+			bob.Unable(bob.Alice)
 			const all = 30
 			for n := range all {
 				to := shared // one row for both
@@ -149,6 +150,7 @@ func TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater(t *testing.T) {
 				t.Error("bob is not parked")
 			}
 			way.mends(t, bob)
+			bob.Able(bob.Alice)
 			settled(t, bob)
 			if got := created(t, bob); !slices.Equal(got, numbers(all)) {
 				t.Errorf("bob got %q, want all once and in order", got)
@@ -557,6 +559,7 @@ func TestAFollowThatCannotBeAnsweredNowIsAnsweredLater(t *testing.T) {
 	if err := os.Rename(keys, keys+"-away"); err != nil {
 		t.Fatal(err)
 	}
+	s.Unable(s.Alice)
 	expect(t, s, nil, accepted, func() error { return s.Send("p:/carol", mine, follow) })
 	if !s.Inbox.Parked(s.Alice) {
 		t.Error("alice is not parked")

@@ -47,13 +47,14 @@ type Inbound struct {
 	woken  []vocab.Username
 
 	databases map[vocab.Username]*sql.DB
+	unable    map[vocab.Username]bool
 	instance  *sql.DB // nil until somebody looks
 }
 
 // NewInbound makes an engine's inbound half. change may alter what it is made from.
 func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 	t.Helper()
-	in := &Inbound{config: dbtest.Config(t), folder: t.TempDir(), databases: map[vocab.Username]*sql.DB{}}
+	in := &Inbound{config: dbtest.Config(t), folder: t.TempDir(), databases: map[vocab.Username]*sql.DB{}, unable: map[vocab.Username]bool{}}
 	in.policy.Store(&policy.Lists{})
 	log := slog.New(slog.DiscardHandler)
 	store, err := db.Open(t.Context(), in.config, log)
@@ -205,9 +206,34 @@ func (in *Inbound) SQL(t testing.TB) *sql.DB {
 	return in.instance
 }
 
+// Unable says that u can take nothing, since the test has broken something of u's, until Able.
+func (in *Inbound) Unable(u vocab.Username) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.unable[u] = true
+}
+
+// Able says that u can take again what comes.
+func (in *Inbound) Able(u vocab.Username) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	delete(in.unable, u)
+}
+
+func (in *Inbound) whoIsUnable() []string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	names := []string{} // not null
+	for u := range in.unable {
+		names = append(names, u.String())
+	}
+	return names
+}
+
 // Down makes u's database refuse connections until Up.
 func (in *Inbound) Down(t testing.TB, u vocab.Username) {
 	t.Helper()
+	in.Unable(u)
 	database := in.config.Name + "_" + u.String()
 	in.DB(t, u).SetMaxIdleConns(0) // closes what is open
 	in.DB(t, u).SetMaxIdleConns(1)
@@ -218,6 +244,7 @@ func (in *Inbound) Down(t testing.TB, u vocab.Username) {
 // Up makes u's database take connections again.
 func (in *Inbound) Up(t testing.TB, u vocab.Username) {
 	t.Helper()
+	in.Able(u)
 	in.exec(t, "postgres", fmt.Sprintf(`ALTER DATABASE %s_%s ALLOW_CONNECTIONS true`, in.config.Name, u))
 }
 
