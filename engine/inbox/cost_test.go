@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"path/filepath"
 	"slices"
@@ -33,7 +34,8 @@ type trips struct{ users, instance atomic.Int64 }
 
 func (n *trips) reset() { n.users.Store(0); n.instance.Store(0) }
 
-// The test is not parallel: what others write would be counted.
+// The test is not parallel: round trips of others would be counted. What tests of other packages write to the same server is
+// counted, so that the note counts that cost least.
 func TestWhatANoteCosts(t *testing.T) {
 	var trips trips
 	in := peertest.NewInbound(t, func(d *inbox.Deps) { d.Store = throughProxy(t, d.Store, &trips) })
@@ -49,13 +51,14 @@ func TestWhatANoteCosts(t *testing.T) {
 		}
 		return bytes
 	}
-	before := written()
 	trips.reset()
+	wal := int64(math.MaxInt64)
 	for n := range notes {
+		before := written()
 		s.MustSend("p:/carol", mine, note(warm+n, "hi"))
+		wal = min(wal, written()-before)
 	}
-	wal := (written() - before) / notes
-	t.Logf("%d round trips for %d notes, %d bytes of WAL each", trips.users.Load(), notes, wal)
+	t.Logf("%d round trips for %d notes, from %d bytes of WAL each", trips.users.Load(), notes, wal)
 	if got := trips.users.Load(); got == 0 || got > mostTrips*notes {
 		t.Errorf("%d round trips for %d notes, want %d each at most", got, notes, mostTrips)
 	}
