@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -210,7 +211,7 @@ func TestAnOutcomeIsRecorded(t *testing.T) {
 	}
 	var answer []byte
 	var status, latency, out int
-	err := session(t, databaseOf(t, c, u)).QueryRow(t.Context(), `SELECT last_answer, last_status, latency_ms, bytes_out FROM deliveries WHERE id = $1`, rows[0].ID).Scan(&answer, &status, &latency, &out)
+	err := dbtest.Database(t, databaseOf(t, c, u)).QueryRowContext(t.Context(), `SELECT last_answer, last_status, latency_ms, bytes_out FROM deliveries WHERE id = $1`, rows[0].ID).Scan(&answer, &status, &latency, &out)
 	if err != nil || string(answer) != "down" || status != 503 || latency != 20 || out != 100 {
 		t.Errorf("recorded %q %d %d ms %d bytes, %v", answer, status, latency, out, err)
 	}

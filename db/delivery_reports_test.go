@@ -481,7 +481,7 @@ func TestAPageOfJobsIsReadByTheIndexWhateverTheirNumber(t *testing.T) {
 	})
 	c.Close() // with the session its counts are published
 	var read int64
-	if err := session(t, database).QueryRow(t.Context(), `SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname IN ('deliveries', 'delivery_jobs')`).Scan(&read); err != nil || read > 100 {
+	if err := dbtest.Database(t, database).QueryRowContext(t.Context(), `SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname IN ('deliveries', 'delivery_jobs')`).Scan(&read); err != nil || read > 100 {
 		t.Errorf("%d rows were read in scans of whole tables, %v", read, err)
 	}
 }

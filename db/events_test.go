@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
 )
 
 func event(n int) db.Event {
@@ -136,7 +137,7 @@ func TestTheNewestEventsAreKeptAllTheTime(t *testing.T) {
 			})
 		}
 		var n int
-		if err := session(t, database).QueryRow(t.Context(), `SELECT count(*) FROM event_outbox`).Scan(&n); err != nil || n < 10_000 || n > 11_000 {
+		if err := dbtest.Database(t, database).QueryRowContext(t.Context(), `SELECT count(*) FROM event_outbox`).Scan(&n); err != nil || n < 10_000 || n > 11_000 {
 			t.Errorf("round %d: %d events are left, %v; want 10,000 to 11,000", round, n, err)
 		}
 	}
@@ -235,7 +236,7 @@ func TestPoisonIsSetAsideForItsLatestReasonAndItsIDTaken(t *testing.T) {
 	})
 	var reason string
 	var kept []byte
-	if err := session(t, databaseOf(t, c, u)).QueryRow(t.Context(), `SELECT reason, raw FROM poison`).Scan(&reason, &kept); err != nil || reason != "second" || string(kept) != string(raw) {
+	if err := dbtest.Database(t, databaseOf(t, c, u)).QueryRowContext(t.Context(), `SELECT reason, raw FROM poison`).Scan(&reason, &kept); err != nil || reason != "second" || string(kept) != string(raw) {
 		t.Errorf("set aside %q for %q, %v", kept, reason, err)
 	}
 }
@@ -259,7 +260,7 @@ func TestAnActionIsRecorded(t *testing.T) {
 		return tx.AddAudit(ctx, db.Audit{At: now, Action: "create", Params: []byte(`{}`), Outcome: "invalid"})
 	})
 	var tokens, activities int
-	if err := session(t, databaseOf(t, c, u)).QueryRow(t.Context(), `SELECT count(token_id), count(activity_uri) FROM audit`).Scan(&tokens, &activities); err != nil || tokens != 1 || activities != 1 {
+	if err := dbtest.Database(t, databaseOf(t, c, u)).QueryRowContext(t.Context(), `SELECT count(token_id), count(activity_uri) FROM audit`).Scan(&tokens, &activities); err != nil || tokens != 1 || activities != 1 {
 		t.Errorf("%d tokens and %d activities recorded, %v; want one each", tokens, activities, err)
 	}
 }

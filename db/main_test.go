@@ -116,12 +116,7 @@ func session(t testing.TB, database string) *pgx.Conn {
 // run executes a statement in a database, beside the cluster.
 func run(t testing.TB, database, query string, args ...any) {
 	t.Helper()
-	conn := session(t, database)
-	ctx := context.WithoutCancel(t.Context())
-	if _, err := conn.Exec(ctx, query, args...); err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.Close(ctx); err != nil {
+	if _, err := dbtest.Database(t, database).ExecContext(context.WithoutCancel(t.Context()), query, args...); err != nil { // also while cleaning up
 		t.Fatal(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -153,7 +154,7 @@ func TestBuryingAnObjectLeavesNoneOfItsWords(t *testing.T) {
 	})
 	for _, table := range []string{"activities", "objects"} {
 		var left string
-		if err := session(t, database).QueryRow(t.Context(), `SELECT coalesce(string_agg(raw::text, ' '), '') FROM `+table+` WHERE uri NOT LIKE '%/notes/2%'`).Scan(&left); err != nil {
+		if err := dbtest.Database(t, database).QueryRowContext(t.Context(), `SELECT coalesce(string_agg(raw::text, ' '), '') FROM `+table+` WHERE uri NOT LIKE '%/notes/2%'`).Scan(&left); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(left, "note 1") {

@@ -20,7 +20,7 @@ func TestRemoteActorsAreReduced(t *testing.T) {
 		t.Fatal(err)
 	}
 	var size int
-	if err := session(t, cfg.Name).QueryRow(t.Context(), `SELECT octet_length(raw::text) FROM actors`).Scan(&size); err != nil || size > 16<<10 {
+	if err := dbtest.Database(t, cfg.Name).QueryRowContext(t.Context(), `SELECT octet_length(raw::text) FROM actors`).Scan(&size); err != nil || size > 16<<10 {
 		t.Errorf("stored are %d bytes, %v; want 16 KiB at most", size, err)
 	}
 	run(t, cfg.Name, `UPDATE actors SET raw = raw || '{`+long[1:]+`}'`)
@@ -109,7 +109,7 @@ func TestUseIsNotedOnceADay(t *testing.T) {
 		if known, err := c.UseRemoteActor(t.Context(), bob, at, at.Add(-24*time.Hour)); err != nil || !known {
 			t.Fatalf("UseRemoteActor = %t, %v", known, err)
 		}
-		if err := session(t, cfg.Name).QueryRow(t.Context(), `SELECT xmin::text FROM actors`).Scan(&xmin); err != nil {
+		if err := dbtest.Database(t, cfg.Name).QueryRowContext(t.Context(), `SELECT xmin::text FROM actors`).Scan(&xmin); err != nil {
 			t.Fatal(err)
 		}
 		return xmin

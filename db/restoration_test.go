@@ -348,13 +348,14 @@ func TestOneUserIsRestoredBesideTheOthers(t *testing.T) {
 		if d := cmp.Diff(before, contents(t, databaseOf(t, c, alice))); d != "" {
 			t.Errorf("what was refused changed the database: %.1000s", d)
 		}
-		holding := session(t, databaseOf(t, c, alice))
+		holding := dbtest.Database(t, databaseOf(t, c, alice))
+		if err := holding.PingContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := r.Commit(t.Context(), alice, true); fault.KindOf(err) != fault.Busy {
 			t.Fatalf("while somebody uses the database: %v, want Busy", err)
 		}
-		if err := holding.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		holding.SetMaxIdleConns(0) // closes what is open
 		var err error
 		aside, err = r.Commit(t.Context(), alice, true)
 		if err != nil || !strings.HasPrefix(aside, cfg.Name+"_alice-replaced-") {

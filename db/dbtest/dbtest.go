@@ -205,7 +205,7 @@ func SQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return openDatabase(t, row.Database)
+	return Database(t, row.Database)
 }
 
 // InstanceSQL returns the instance database of a cluster that has the user u.
@@ -215,10 +215,12 @@ func InstanceSQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return openDatabase(t, strings.TrimSuffix(row.Database, "_"+u.String()))
+	return Database(t, strings.TrimSuffix(row.Database, "_"+u.String()))
 }
 
-func openDatabase(t testing.TB, database string) *sql.DB {
+// Database returns a database by its name, over connections that the test keeps: to start one costs the server more than most of
+// what is asked of it.
+func Database(t testing.TB, database string) *sql.DB {
 	t.Helper()
 	key := handle{t, database}
 	if d, is := handles.Load(key); is {
