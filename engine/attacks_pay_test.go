@@ -131,8 +131,8 @@ var pay08 = attack{id: "PAY-08", sends: "answers to alice by two strangers that 
 		}
 		came := h.posted()[before:]
 		for _, content := range own { // between the two there may be a while in which nothing of hers waits
-			if n := forwardedAmong(came, content); n > 100 {
-				s.Errorf("%d forwarded deliveries went out among those of %q, want hers first", n, content)
+			if n := forwardedAmong(came, content); n > followers/4 { // that many are claimed beside hers, and go while more of hers are read
+				s.Errorf("%d forwarded deliveries went out among %d of %q, want a quarter at most", n, followers, content)
 			}
 		}
 		s.accepted(s.post(s.carol, s.alice.ID+"/inbox", answer(s.carol, "honest")))
