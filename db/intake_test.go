@@ -2,7 +2,6 @@ package db_test
 
 import (
 	"cmp"
-	"database/sql"
 	"slices"
 	"strings"
 	"sync"
@@ -271,7 +270,7 @@ func TestParkingBetweenTwoEpochsIsNotTakenForDone(t *testing.T) {
 	}
 	defer release()
 	row := accept(t, c, intake("1", u, nil))
-	beside, err := sql.Open("pgx", cfg.URL+" database="+cfg.Name)
+	beside, err := dbtest.Open(cfg.URL, cfg.Name)
 	if err != nil {
 		t.Fatal(err)
 	}

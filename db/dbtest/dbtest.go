@@ -20,6 +20,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/embedded"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -97,7 +100,7 @@ func Start(ctx context.Context, dir string) (*embedded.Cluster, error) {
 // hurry lets the shared server forget what a power failure interrupts: waiting for the disk is most of the time that
 // making and dropping databases takes.
 func hurry(ctx context.Context, url string) error {
-	conn, err := sql.Open("pgx", url+" database=postgres") // package db links the driver in
+	conn, err := Open(url, "postgres")
 	if err != nil {
 		return err
 	}
@@ -218,6 +221,17 @@ func InstanceSQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 	return Database(t, strings.TrimSuffix(row.Database, "_"+u.String()))
 }
 
+// Open returns a database of the server at url. Tests kill that server: a connection is pinged before each use, and replaced
+// when it is dead.
+func Open(url, database string) (*sql.DB, error) {
+	config, err := pgx.ParseConfig(url + " database=" + database)
+	if err != nil {
+		return nil, err
+	}
+	ping := stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return true })
+	return stdlib.OpenDB(*config, ping), nil
+}
+
 // Database returns a database by its name, over connections that the test keeps: to start one costs the server more than most of
 // what is asked of it.
 func Database(t testing.TB, database string) *sql.DB {
@@ -226,7 +240,7 @@ func Database(t testing.TB, database string) *sql.DB {
 	if d, is := handles.Load(key); is {
 		return d.(*sql.DB)
 	}
-	d, err := sql.Open("pgx", URL(t)+" database="+database)
+	d, err := Open(URL(t), database)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/embedded"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -78,7 +79,7 @@ func (i *Instance) SQL(t testing.TB, database string) *sql.DB {
 	d := r.databases[database]
 	if d == nil {
 		var err error
-		if d, err = sql.Open("pgx", r.server.ConnString()+" database="+database); err != nil { // package db links the driver in
+		if d, err = dbtest.Open(r.server.ConnString(), database); err != nil {
 			t.Fatal(err)
 		}
 		d.SetMaxOpenConns(1)

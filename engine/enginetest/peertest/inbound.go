@@ -180,7 +180,7 @@ func (in *Inbound) DB(t testing.TB, u vocab.Username) *sql.DB {
 	if d := in.databases[u]; d != nil {
 		return d
 	}
-	d, err := sql.Open("pgx", fmt.Sprintf("%s database=%s_%s", in.config.URL, in.config.Name, u)) // package db links the driver in
+	d, err := dbtest.Open(in.config.URL, in.config.Name+"_"+u.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func (in *Inbound) SQL(t testing.TB) *sql.DB {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.instance == nil {
-		d, err := sql.Open("pgx", fmt.Sprintf("%s database=%s", in.config.URL, in.config.Name))
+		d, err := dbtest.Open(in.config.URL, in.config.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +258,7 @@ func (in *Inbound) Instance(t testing.TB, command string) {
 
 func (in *Inbound) exec(t testing.TB, database, command string) {
 	t.Helper()
-	d, err := sql.Open("pgx", in.config.URL+" database="+database)
+	d, err := dbtest.Open(in.config.URL, database)
 	if err != nil {
 		t.Fatal(err)
 	}
