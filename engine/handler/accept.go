@@ -59,19 +59,19 @@ func checkAnswer(a *vocab.Activity) error {
 	return nil
 }
 
-func answered(status string) func(context.Context, Tx, *Received) error {
-	return func(ctx context.Context, tx Tx, r *Received) error {
+func answered(status string) func(context.Context, Tx, *Received) (Effects, error) {
+	return func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 		rel, err := tx.Relationship(ctx, db.Following, r.Actor.ID)
 		if err != nil || rel == nil || !answers(r, rel) || !mayAnswer(rel, status) {
-			return ignoredUnless(err)
+			return Effects{}, ignoredUnless(err)
 		}
-		r.Changed = rel.Status != status
-		r.Follows = status == db.Accepted
+		accepted := status == db.Accepted
+		e := Effects{Changed: rel.Status != status, Followed: accepted, Unfollowed: !accepted}
 		rel.Status = status
 		if err := tx.SaveActor(ctx, r.Actor, r.Now); err != nil {
-			return err
+			return e, err
 		}
-		return tx.SetRelationship(ctx, *rel, r.Now)
+		return e, tx.SetRelationship(ctx, *rel, r.Now)
 	}
 }
 

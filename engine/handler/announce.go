@@ -14,19 +14,19 @@ func announce() Handler {
 	return Handler{
 		Check: checkObject,
 		Needs: func(a *vocab.Activity) []vocab.ID { return []vocab.ID{a.Object.ID} },
-		Received: func(ctx context.Context, tx Tx, r *Received) error {
+		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			o := r.Fetched[r.Activity.Object.ID]
 			if o == nil || !passable(o, r.Actor.ID) || !r.reached() && !r.Mine(o.ID) {
-				return ErrIgnored
+				return Effects{}, ErrIgnored
 			}
 			if kept, err := keep(ctx, tx, o, true, r.Now); err != nil || !kept {
-				return ignoredUnless(err)
+				return Effects{}, ignoredUnless(err)
 			}
 			err := tx.SetReaction(ctx, db.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: db.Announce, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
 			if err != nil {
-				return err
+				return Effects{}, err
 			}
-			return appear(ctx, tx, r)
+			return Effects{}, appear(ctx, tx, r)
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			err := tx.SetReaction(ctx, db.Reaction{Object: s.Activity.Object.ID, Actor: s.Actor.ID, Kind: db.Announce, Type: s.Activity.Type, Activity: s.Activity.ID}, s.Now)

@@ -13,19 +13,19 @@ import (
 func block(local *actor.Local) Handler {
 	return Handler{
 		Check: checkObject,
-		Received: func(ctx context.Context, tx Tx, r *Received) error {
+		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			if !r.Activity.Object.ID.Same(r.Me) {
-				return ErrIgnored
+				return Effects{}, ErrIgnored
 			}
+			e := Effects{Unfollowed: true}
 			for _, kind := range []string{db.Follower, db.Following} {
 				ended, err := tx.EndRelationship(ctx, kind, r.Actor.ID)
 				if err != nil {
-					return err
+					return e, err
 				}
-				r.Changed = r.Changed || ended
+				e.Changed = e.Changed || ended
 			}
-			r.Follows = false
-			return tx.AddBlock(ctx, db.Block{Actor: r.Actor.ID, Direction: db.Inbound, Activity: r.Activity.ID}, r.Now)
+			return e, tx.AddBlock(ctx, db.Block{Actor: r.Actor.ID, Direction: db.Inbound, Activity: r.Activity.ID}, r.Now)
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			if err := tx.AddBlock(ctx, db.Block{Actor: s.Target.ID, Direction: db.Outbound, Activity: s.Activity.ID}, s.Now); err != nil {

@@ -18,29 +18,29 @@ func create(local *actor.Local) Handler {
 	return Handler{
 		Check: checkAuthored,
 		Needs: needsUnlessEmbedded,
-		Received: func(ctx context.Context, tx Tx, r *Received) error {
+		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			o, err := authored(r)
 			if err != nil {
-				return err
+				return Effects{}, err
 			}
 			if Votes(o) {
-				return vote(ctx, tx, local, r, o)
+				return Effects{Silent: true}, vote(ctx, tx, local, r, o)
 			}
 			if !r.reached() { // it only answers something of the user's
 				if parent, err := shown(ctx, tx, local, r, o.InReplyTo); err != nil || parent == nil {
-					return ignoredUnless(err)
+					return Effects{}, ignoredUnless(err)
 				}
 			}
 			added, err := put(ctx, tx, o, r.isShown(o), r.Now)
 			if err != nil {
-				return err
+				return Effects{}, err
 			}
 			if !added {
 				if news, err := news(ctx, tx, r, o); err != nil || !news {
-					return ignoredUnless(err)
+					return Effects{}, ignoredUnless(err)
 				}
 			}
-			return appear(ctx, tx, r)
+			return Effects{}, appear(ctx, tx, r)
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			if s.Group != nil {

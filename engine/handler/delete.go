@@ -14,41 +14,40 @@ import (
 func remove() Handler {
 	return Handler{
 		Check: checkDeletable,
-		Received: func(ctx context.Context, tx Tx, r *Received) error {
+		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			id := r.Activity.Object.ID
 			if id.Same(r.Actor.ID) {
 				return forget(ctx, tx, r)
 			}
 			if other, err := tx.Actor(ctx, id); err != nil || other != nil {
-				return ignoredUnless(err) // nobody deletes another actor
+				return Effects{}, ignoredUnless(err) // nobody deletes another actor
 			}
 			stored, err := tx.Object(ctx, id)
 			if err != nil {
-				return err
+				return Effects{}, err
 			}
 			former := ""
 			if stored != nil {
 				o, err := stored.Parse()
 				if err != nil || !o.AttributedTo.Same(r.Actor.ID) {
-					return ignoredUnless(err)
+					return Effects{}, ignoredUnless(err)
 				}
 				former = o.Type
 			}
 			if stored == nil {
 				known, err := r.remembers(ctx, tx)
 				if err != nil {
-					return err
+					return Effects{}, err
 				}
 				if !known {
-					r.Unmarked = id
-					return ErrIgnored
+					return Effects{TakenAway: id}, ErrIgnored
 				}
 			}
-			r.Marked = true
+			e := Effects{Remembered: true}
 			if _, err := tx.BuryObject(ctx, grave(id, r.Actor.ID, former, r.Now), r.Now); err != nil || stored == nil {
-				return ignoredUnless(err)
+				return e, ignoredUnless(err)
 			}
-			return nil
+			return e, nil
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			if s.Group != nil {
@@ -70,36 +69,36 @@ func checkDeletable(a *vocab.Activity) error {
 
 // forget removes what an actor that is gone left with the user, in a few statements however much it wrote. Its own
 // activities go first, so that they need not be emptied of its objects.
-func forget(ctx context.Context, tx Tx, r *Received) error {
+func forget(ctx context.Context, tx Tx, r *Received) (e Effects, err error) {
 	for _, kind := range []string{db.Follower, db.Following} {
 		rel, err := tx.Relationship(ctx, kind, r.Actor.ID)
 		if err != nil {
-			return err
+			return e, err
 		}
-		r.Changed = r.Changed || rel != nil
+		e.Changed = e.Changed || rel != nil
 	}
 	knew, err := tx.ForgetActor(ctx, r.Actor.ID)
 	if err != nil {
-		return err
+		return e, err
 	}
 	if err := takeBackVotes(ctx, tx, r.Actor.ID); err != nil {
-		return err
+		return e, err
 	}
 	objects, err := tx.ObjectsBy(ctx, r.Actor.ID)
 	if err != nil {
-		return err
+		return e, err
 	}
 	graves := make([]db.Grave, len(objects))
 	for n, id := range objects {
 		graves[n] = grave(id, r.Actor.ID, "", r.Now)
 	}
 	if _, err := tx.BuryObjects(ctx, graves, r.Now); err != nil {
-		return err
+		return e, err
 	}
 	if !knew && len(objects) == 0 {
-		return ErrIgnored
+		return e, ErrIgnored
 	}
-	return nil
+	return e, nil
 }
 
 func grave(id, author vocab.ID, formerType string, now time.Time) db.Grave {

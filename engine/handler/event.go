@@ -51,17 +51,17 @@ func EventType(activityType, direction string) string {
 // aliases are further events that some received activities are.
 var aliases = []struct {
 	event string
-	when  func(r *Received) bool
+	when  func(r *Received, e Effects) bool
 }{
-	{"dm.received", func(r *Received) bool {
+	{"dm.received", func(r *Received, _ Effects) bool {
 		return r.Activity.Type == "Create" && r.Named && audience.OfActivity(r.Activity, r.Actor.Followers).IsPrivate()
 	}},
 	{"mention.received", mentioned},
-	{"relationship.changed", func(r *Received) bool { return r.Changed }},
+	{"relationship.changed", func(_ *Received, e Effects) bool { return e.Changed }},
 }
 
 // EventTypes returns the names of the events that a received activity is.
-func EventTypes(r *Received) []string {
+func EventTypes(r *Received, e Effects) []string {
 	switch {
 	case r.Request:
 		return []string{"request.received"}
@@ -70,7 +70,7 @@ func EventTypes(r *Received) []string {
 	}
 	types := []string{EventType(r.Activity.Type, "received")}
 	for _, a := range aliases {
-		if a.when(r) {
+		if a.when(r, e) {
 			types = append(types, a.event)
 		}
 	}
@@ -78,7 +78,7 @@ func EventTypes(r *Received) []string {
 }
 
 // mentioned tells whether a post names the user in its tags and its addressing alike.
-func mentioned(r *Received) bool {
+func mentioned(r *Received, _ Effects) bool {
 	if r.Activity.Type != "Create" || !audience.Names(r.Activity.Addressing, r.Me) {
 		return false
 	}

@@ -40,7 +40,7 @@ func TestEventTypes(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := handler.EventTypes(&handler.Received{Me: me, Activity: a, Actor: &vocab.Actor{ID: carol, Followers: carol + "/followers"},
-				Named: c.named, Request: c.request, Changed: c.changed})
+				Named: c.named, Request: c.request}, handler.Effects{Changed: c.changed})
 			if !slices.Equal(got, c.want) {
 				t.Errorf("EventTypes() = %q, want %q", got, c.want)
 			}

@@ -53,17 +53,17 @@ func isFeatured(r *Received, target vocab.ID) bool {
 }
 
 // collected does what a change of the featured collection does. Changes of other collections are kept by the users that they reach.
-func collected(featured func(context.Context, Tx, *Received) error) func(context.Context, Tx, *Received) error {
-	return func(ctx context.Context, tx Tx, r *Received) error {
+func collected(featured func(context.Context, Tx, *Received) error) func(context.Context, Tx, *Received) (Effects, error) {
+	return func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 		switch {
 		case !ownTarget(r.Activity):
-			return ErrIgnored
+			return Effects{}, ErrIgnored
 		case isFeatured(r, r.Activity.Target.ID):
-			return featured(ctx, tx, r)
+			return Effects{}, featured(ctx, tx, r)
 		case r.Named || r.Follows && open(r):
-			return nil
+			return Effects{}, nil
 		}
-		return ErrIgnored
+		return Effects{}, ErrIgnored
 	}
 }
 

@@ -18,6 +18,6 @@ func flag() Handler {
 			}
 			return err
 		},
-		Received: func(context.Context, Tx, *Received) error { return ErrIgnored },
+		Received: func(context.Context, Tx, *Received) (Effects, error) { return Effects{}, ErrIgnored },
 	}
 }

@@ -13,13 +13,13 @@ import (
 func follow(local *actor.Local, profiles Profiles) Handler {
 	return Handler{
 		Check: checkObject,
-		Received: func(ctx context.Context, tx Tx, r *Received) error {
+		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			if !r.Activity.Object.ID.Same(r.Me) {
-				return ErrIgnored
+				return Effects{}, ErrIgnored
 			}
 			before, err := tx.Relationship(ctx, db.Follower, r.Actor.ID)
 			if err != nil {
-				return err
+				return Effects{}, err
 			}
 			rel := db.Relationship{Actor: r.Actor.ID, Type: db.Follower, Status: db.Accepted, Activity: r.Activity.ID}
 			known := before != nil && before.Status == db.Accepted
@@ -27,17 +27,17 @@ func follow(local *actor.Local, profiles Profiles) Handler {
 				rel.Status = db.Pending
 			}
 			if err := tx.SaveActor(ctx, r.Actor, r.Now); err != nil { // it is where posts for the follower go
-				return err
+				return Effects{}, err
 			}
 			if err := tx.SetRelationship(ctx, rel, r.Now); err != nil {
-				return err
+				return Effects{}, err
 			}
-			r.Changed = before == nil || before.Status != rel.Status
+			e := Effects{Changed: before == nil || before.Status != rel.Status}
 			if rel.Status == db.Pending {
-				return nil
+				return e, nil
 			}
-			r.Queued = true
-			return sendAccept(ctx, tx, local, r)
+			e.Queued = true
+			return e, sendAccept(ctx, tx, local, r)
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			if err := tx.SaveActor(ctx, s.Target, s.Now); err != nil {

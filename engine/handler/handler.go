@@ -86,7 +86,7 @@ type Handler struct {
 	// Needs names what must be fetched from its own origin before Received.
 	Needs func(a *vocab.Activity) []vocab.ID
 	// Received does what the activity does to the user who received it.
-	Received func(ctx context.Context, tx Tx, r *Received) error
+	Received func(ctx context.Context, tx Tx, r *Received) (Effects, error)
 	// Sent does what the activity does to the user who sends it.
 	Sent func(ctx context.Context, tx Tx, s *Sent) error
 }
@@ -114,13 +114,19 @@ type Received struct {
 	Now        time.Time                  // when it came
 	Remembers  bool                       // there is room for what the user is to remember of the sender, if it is a stranger
 	Applied    time.Time                  // when it takes effect, maybe long after: what the user owes for it is owed from then on
+}
 
-	Changed  bool     // set by a handler: a relationship is not what it was
-	Queued   bool     // set by a handler: something is to be delivered
-	Silent   bool     // set by a handler: it took effect, and no event tells of it
-	Undone   vocab.ID // set by a handler: this activity of the sender's must take no effect any more; it is claimed
-	Marked   bool     // set by a handler: the user remembers an id of the sender's
-	Unmarked vocab.ID // set by a handler: an id that the sender, a stranger, took away before it came, and that the user does not remember
+// Effects is what a handler decided about an activity that a user received. The steps after it act on that, also when the
+// activity was ignored.
+type Effects struct {
+	Changed    bool     // a relationship is not what it was
+	Followed   bool     // the user follows the sender from now on
+	Unfollowed bool     // the user follows the sender no longer
+	Queued     bool     // something is to be delivered
+	Silent     bool     // no event tells of the activity
+	Disabled   vocab.ID // an activity of the sender's that must take no effect any more; its id is claimed
+	Remembered bool     // the user's database keeps an id of the sender's
+	TakenAway  vocab.ID // an id that the sender, a stranger, took away before it came, and that the user's database does not keep
 }
 
 // reached tells whether the activity was meant for the user, and did not merely concern something of the user's.
@@ -240,11 +246,11 @@ func (r *Registry) Needs(a *vocab.Activity) []vocab.ID {
 }
 
 // Received does what the activity does to the user who received it.
-func (r *Registry) Received(ctx context.Context, tx Tx, x *Received) error {
+func (r *Registry) Received(ctx context.Context, tx Tx, x *Received) (Effects, error) {
 	if h := r.Lookup(x.Activity); h.Received != nil {
 		return h.Received(ctx, tx, x)
 	}
-	return nil
+	return Effects{}, nil
 }
 
 // Sent does what the activity does to the user who sends it.

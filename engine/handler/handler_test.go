@@ -46,7 +46,7 @@ func TestAnUnknownTypeIsLeftAlone(t *testing.T) {
 	if err := r.Check(a); err != nil || r.Needs(a) != nil {
 		t.Errorf("Check = %v, Needs = %v; want neither", err, r.Needs(a))
 	}
-	if err := r.Received(t.Context(), nil, &handler.Received{Activity: a}); err != nil {
+	if _, err := r.Received(t.Context(), nil, &handler.Received{Activity: a}); err != nil {
 		t.Error(err)
 	}
 	if err := r.Sent(t.Context(), nil, &handler.Sent{Activity: a}); err != nil {
@@ -129,7 +129,8 @@ func TestHandlersLeaveAloneWhatRecipientsShare(t *testing.T) {
 		}
 		before := string(a.Doc.JSON())
 		err = s.Store.Write(t.Context(), s.Alice, func(ctx context.Context, tx *db.Tx) error {
-			return s.Handlers.Received(ctx, tx, &handler.Received{User: s.Alice, Me: s.Local.ID(s.Alice), Activity: a, Actor: sender, Named: true, Now: s.Now(), Applied: s.Now()})
+			_, err := s.Handlers.Received(ctx, tx, &handler.Received{User: s.Alice, Me: s.Local.ID(s.Alice), Activity: a, Actor: sender, Named: true, Now: s.Now(), Applied: s.Now()})
+			return err
 		})
 		if err != nil {
 			t.Fatal(err)

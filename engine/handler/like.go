@@ -26,13 +26,13 @@ func dislike(local *actor.Local) Handler {
 func review(local *actor.Local, takes func(*vocab.Object) bool) Handler {
 	return Handler{
 		Check: checkObject,
-		Received: func(ctx context.Context, tx Tx, r *Received) error {
+		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			o, err := shown(ctx, tx, local, r, r.Activity.Object.ID)
 			if err != nil || o == nil || !takes(o) {
-				return ignoredUnless(err)
+				return Effects{}, ignoredUnless(err)
 			}
 			err = tx.SetReaction(ctx, db.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: db.Review, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
-			return err
+			return Effects{}, err
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			err := tx.SetReaction(ctx, db.Reaction{Object: s.Activity.Object.ID, Actor: s.Actor.ID, Kind: db.Review, Type: s.Activity.Type, Activity: s.Activity.ID}, s.Now)

@@ -23,22 +23,22 @@ func move(local *actor.Local) Handler {
 			}
 			return nil
 		},
-		Received: func(ctx context.Context, tx Tx, r *Received) error {
+		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			if r.Target == nil || r.Target.ID.Same(r.Me) {
-				return ErrIgnored
+				return Effects{}, ErrIgnored
 			}
 			old, err := tx.Relationship(ctx, db.Following, r.Actor.ID)
 			if err != nil || old == nil || old.Status == db.Rejected {
-				return ignoredUnless(err)
+				return Effects{}, ignoredUnless(err)
 			}
 			if blocked, err := tx.Block(ctx, db.Outbound, r.Target.ID); err != nil || blocked != nil {
-				return ignoredUnless(err)
+				return Effects{}, ignoredUnless(err)
 			}
 			if first, err := tx.AddMove(ctx, r.Actor.ID, r.Target.ID, r.Now); err != nil || !first {
-				return ignoredUnless(err)
+				return Effects{}, ignoredUnless(err)
 			}
-			r.Changed, r.Queued, r.Follows = true, true, false
-			return swap(ctx, sender{tx: tx, local: local, user: r.User, now: r.Applied}, old, r.Actor, r.Target)
+			e := Effects{Changed: true, Unfollowed: true, Queued: true}
+			return e, swap(ctx, sender{tx: tx, local: local, user: r.User, now: r.Applied}, old, r.Actor, r.Target)
 		},
 	}
 }

@@ -148,7 +148,6 @@ func vote(ctx context.Context, tx Tx, local *actor.Local, r *Received, v *vocab.
 	if err := tx.RecountObject(ctx, o.ID, o.Doc.JSON()); err != nil {
 		return err
 	}
-	r.Silent = true
 	return tx.RemoveActivity(ctx, r.own(r.Activity.ID))
 }
 

@@ -45,17 +45,20 @@ type doing struct {
 	about  vocab.ID
 	target vocab.ID
 	stored bool // kind, about and target are as it once arrived, not as the Undo says
+	others bool // the id is that of another actor's activity; nothing else is known
 }
 
 // undone takes back what there is to take back. When there is nothing, only the id is remembered, and of a stranger not even
 // that: an Undo goes to everybody who knows the actor, and is nobody's business but of those who have what it undoes.
-func undone(ctx context.Context, tx Tx, r *Received) error {
+func undone(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 	d, err := findDoing(ctx, tx, r)
-	if err != nil {
-		return err
-	}
-	if slices.Contains(lasting, d.kind) {
-		return ErrIgnored
+	switch {
+	case err != nil:
+		return Effects{}, err
+	case d.others:
+		return Effects{TakenAway: d.id}, ErrIgnored
+	case slices.Contains(lasting, d.kind):
+		return Effects{}, ErrIgnored
 	}
 	var did bool
 	switch d.kind {
@@ -77,37 +80,38 @@ func undone(ctx context.Context, tx Tx, r *Received) error {
 		did, err = repin(ctx, tx, r, d)
 	}
 	if err != nil {
-		return err
+		return Effects{}, err
 	}
-	if err := r.disable(ctx, tx, d.id, did || d.stored); err != nil {
-		return err
+	e, err := r.disable(ctx, tx, d.id, did || d.stored)
+	if err != nil {
+		return Effects{}, err
 	}
+	e.Changed = did && (d.kind == "Follow" || d.kind == "Accept")
 	if d.stored {
-		return tx.RemoveActivity(ctx, r.own(d.id))
+		return e, tx.RemoveActivity(ctx, r.own(d.id))
 	}
 	if !did {
-		return ErrIgnored
+		return e, ErrIgnored
 	}
-	return nil
+	return e, nil
 }
 
 // disable lets an activity of the sender's take no effect any more, if the user has to do with it or with the sender.
-func (r *Received) disable(ctx context.Context, tx Tx, id vocab.ID, concerned bool) (err error) {
+func (r *Received) disable(ctx context.Context, tx Tx, id vocab.ID, concerned bool) (Effects, error) {
 	if id == "" {
-		return nil
+		return Effects{}, nil
 	}
 	if !concerned {
+		var err error
 		if concerned, err = r.remembers(ctx, tx); err != nil {
-			return err
+			return Effects{}, err
 		}
 	}
 	if !concerned {
-		r.Unmarked = id
-		return nil
+		return Effects{TakenAway: id}, nil
 	}
-	r.Undone, r.Marked = id, true
-	_, err = tx.Claim(ctx, []db.Owned{r.own(id)})
-	return err
+	_, err := tx.Claim(ctx, []db.Owned{r.own(id)})
+	return Effects{Disabled: id, Remembered: true}, err
 }
 
 // remembers tells whether the user is to remember an id of the sender's that means nothing to it yet: one follows the
@@ -127,8 +131,7 @@ func (r *Received) remembers(ctx context.Context, tx Tx) (bool, error) {
 // lasting are the types whose effect is not undone, but changed, deleted or answered anew.
 var lasting = []string{"Create", "Update", "Delete", "Undo", "Reject", "Move", "Flag"}
 
-// findDoing returns what is taken back: as it is stored here, else as the Undo embeds it. The fault is ErrIgnored when that is
-// stored as somebody else's alone.
+// findDoing returns what is taken back: as it is stored here, else as the Undo embeds it.
 func findDoing(ctx context.Context, tx Tx, r *Received) (doing, error) {
 	o := r.Activity.Object
 	if o.ID != "" {
@@ -142,13 +145,12 @@ func findDoing(ctx context.Context, tx Tx, r *Received) (doing, error) {
 				return doing{}, fault.Wrap(fault.Internal, "a stored document cannot be read", err)
 			}
 			target, err := d.Ref("target")
-			return doing{o.ID, stored.Type, stored.Object, target.ID, true}, err
+			return doing{id: o.ID, kind: stored.Type, about: stored.Object, target: target.ID, stored: true}, err
 		}
 	}
 	if o.ID != "" {
 		if other, err := tx.Activity(ctx, o.ID); err != nil || other != nil {
-			r.Unmarked = o.ID
-			return doing{}, ignoredUnless(err)
+			return doing{id: o.ID, others: other != nil}, err
 		}
 	}
 	if slices.Contains(lasting, o.Type()) {
@@ -159,7 +161,7 @@ func findDoing(ctx context.Context, tx Tx, r *Received) (doing, error) {
 		return doing{}, err
 	}
 	target, err := o.Doc.Ref("target")
-	return doing{o.ID, o.Type(), about.ID, target.ID, false}, err
+	return doing{id: o.ID, kind: o.Type(), about: about.ID, target: target.ID}, err
 }
 
 // endFollow ends a follow if that is the one which is taken back: a late Undo must not end a newer one.
@@ -168,8 +170,7 @@ func endFollow(ctx context.Context, tx Tx, r *Received, kind string, is func(*db
 	if err != nil || rel == nil || !is(rel) {
 		return false, err
 	}
-	r.Changed, err = tx.EndRelationship(ctx, kind, r.Actor.ID)
-	return r.Changed, err
+	return tx.EndRelationship(ctx, kind, r.Actor.ID)
 }
 
 // unreact removes a reaction: by the id of its activity, or, when that never arrived, by what it is about.

@@ -25,11 +25,11 @@ func update() Handler {
 			}
 			return needsUnlessEmbedded(a)
 		},
-		Received: func(ctx context.Context, tx Tx, r *Received) error {
+		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			if ofActor(r.Activity) {
-				return updateActor(ctx, tx, r)
+				return Effects{}, updateActor(ctx, tx, r)
 			}
-			return updateObject(ctx, tx, r)
+			return Effects{}, updateObject(ctx, tx, r)
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			if ofActor(s.Activity) {

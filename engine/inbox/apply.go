@@ -61,11 +61,11 @@ func (i *Inbox) applyBatch(ctx context.Context, tx *db.Tx, batch []*entry) error
 		if err := i.survive(ctx, e.x); err != nil {
 			return err
 		}
-		i.takenAway.add(e.x)
+		i.takenAway.add(e.x, e.x.effects.TakenAway)
 		if e.x.outcome == outcomeApplied {
 			delete(fresh, ids[n])
 		}
-		delete(fresh, db.Owned{ID: e.x.Undone, Actor: e.x.Actor.ID}) // it may be in this very batch
+		delete(fresh, db.Owned{ID: e.x.effects.Disabled, Actor: e.x.Actor.ID}) // it may be in this very batch
 	}
 	return tx.Unclaim(ctx, slices.Collect(maps.Keys(fresh)))
 }
@@ -85,8 +85,7 @@ func (i *Inbox) survive(ctx context.Context, x *applying) (err error) {
 // begin forgets what an earlier run learnt.
 func (x *applying) begin(tx *db.Tx, now time.Time) {
 	x.tx, x.stored, x.outcome, x.reason, x.Applied = tx, false, outcomeApplied, "", now
-	x.Follows, x.Changed, x.Queued, x.Silent, x.Undone, x.Unmarked, x.Marked = false, false, false, false, "", "", false
-	x.Request = false
+	x.Follows, x.Request, x.effects = false, false, handler.Effects{}
 }
 
 // own returns the activity's id with its actor: two ways to write one id are one activity.
@@ -108,7 +107,7 @@ func (i *Inbox) applyOne(ctx context.Context, x *applying) error {
 	if x.ignored() && x.reason == "" {
 		x.reason = IgnoredNoEffect
 	}
-	x.Changed, x.Queued = false, false
+	x.effects.Changed, x.effects.Queued = false, false
 	if !x.stored {
 		return nil
 	}

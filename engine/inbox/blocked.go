@@ -62,7 +62,7 @@ var takesAway = map[string]bool{"Delete": true, "Undo": true, "Block": true}
 // dismiss ends what comes from a blocked actor.
 func (i *Inbox) dismiss(ctx context.Context, x *applying) error {
 	if takesAway[x.Activity.Type] {
-		if err := i.Handlers.Received(ctx, x.tx, &x.Received); err != nil {
+		if err := i.handle(ctx, x); err != nil {
 			return err
 		}
 	}

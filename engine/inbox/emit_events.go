@@ -10,7 +10,7 @@ import (
 // emitEvents adds the activity's events to the user's outbox, to be committed with it, unless it is to be kept quiet. Those
 // of strangers who have used up their budget are only counted.
 func (i *Inbox) emitEvents(ctx context.Context, x *applying) error {
-	if x.Silent {
+	if x.effects.Silent {
 		return nil
 	}
 	if !i.mayTell(x) {
@@ -18,7 +18,7 @@ func (i *Inbox) emitEvents(ctx context.Context, x *applying) error {
 		return nil
 	}
 	p := handler.Payload{Activity: x.Activity.ID, Type: x.Activity.Type, Actor: x.Actor.ID, Object: x.Activity.Object.ID, Trust: trust(x)}
-	for _, kind := range handler.EventTypes(&x.Received) {
+	for _, kind := range handler.EventTypes(&x.Received, x.effects) {
 		if err := x.tx.AddEvent(ctx, handler.NewEvent(kind, p, x.Now)); err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ func (i *Inbox) executeSideEffects(ctx context.Context, x *applying) error {
 	if err != nil {
 		return err
 	}
-	if err := i.Handlers.Received(ctx, x.tx, &x.Received); err != nil || !forwards {
+	if err := i.handle(ctx, x); err != nil || !forwards {
 		return err
 	}
 	if !i.mayForward(x) {
@@ -17,4 +17,11 @@ func (i *Inbox) executeSideEffects(ctx context.Context, x *applying) error {
 		return nil
 	}
 	return i.forward(ctx, x)
+}
+
+// handle runs the activity's handler and keeps what it decided.
+func (i *Inbox) handle(ctx context.Context, x *applying) (err error) {
+	x.effects, err = i.Handlers.Received(ctx, x.tx, &x.Received)
+	x.Follows = (x.Follows || x.effects.Followed) && !x.effects.Unfollowed
+	return err
 }

@@ -163,7 +163,7 @@ func (i *Inbox) forward(ctx context.Context, x *applying) error {
 		return nil
 	}
 	delivery.Synchronize(inboxes, all)
-	x.Queued = x.Queued || len(inboxes) > 0
+	x.effects.Queued = x.effects.Queued || len(inboxes) > 0
 	return x.tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: a.Actor, Object: delivery.Ordered(a), Type: a.Type, Body: a.Raw, Forwarded: true}, inboxes, x.Applied)
 }
 

@@ -95,9 +95,10 @@ type applying struct {
 	fetched map[vocab.ID]*vocab.Object // what Receive fetched; Fetched holds what the user may read of it, from persist on
 	reader  vocab.Username             // the user its origin showed that to; zero: the instance actor
 	tx      *db.Tx
-	blocked bool  // the user blocks, or the policy refuses, who is behind it
-	stored  bool  // persist: the activity is in the user's database
-	told    *bool // emitEvents: whether the budget of strangers has room for its events; nil until that is asked
+	effects handler.Effects // executeSideEffects: what the handler decided
+	blocked bool            // the user blocks, or the policy refuses, who is behind it
+	stored  bool            // persist: the activity is in the user's database
+	told    *bool           // emitEvents: whether the budget of strangers has room for its events; nil until that is asked
 	outcome string
 	reason  string // why it is ignored
 }

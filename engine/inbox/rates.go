@@ -172,7 +172,7 @@ func (i *Inbox) charge(x *applying) {
 	if x.Follows {
 		spend = func(n int) { i.bounds.storedForFollower.Spend(followed(x.payer, x.User), n) }
 	}
-	if x.Marked {
+	if x.effects.Remembered {
 		spend(perStored)
 	}
 	if x.outcome != outcomeApplied || !x.stored {

@@ -30,11 +30,11 @@ func poisoned(t *testing.T, s *peertest.Scene) (all []db.Poisoned) {
 // healable fails for activities of type Sicken until it is healed.
 func healable(ill *bool) func(*inbox.Deps) {
 	return func(d *inbox.Deps) {
-		d.Handlers.Register(handler.Key{Type: "Sicken"}, handler.Handler{Received: func(context.Context, handler.Tx, *handler.Received) error {
+		d.Handlers.Register(handler.Key{Type: "Sicken"}, handler.Handler{Received: func(context.Context, handler.Tx, *handler.Received) (handler.Effects, error) {
 			if *ill {
-				return errors.New("a bug that the next release mends")
+				return handler.Effects{}, errors.New("a bug that the next release mends")
 			}
-			return nil
+			return handler.Effects{}, nil
 		}})
 	}
 }

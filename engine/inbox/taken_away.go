@@ -33,9 +33,9 @@ func mark(u vocab.Username, id, actor vocab.ID) [sha256.Size]byte {
 	return sha256.Sum256([]byte(u.String() + "\n" + string(id) + "\n" + string(actor)))
 }
 
-// add remembers what x took away of its sender's, if its domain has room.
-func (t *takenAway) add(x *applying) {
-	if x.Unmarked == "" {
+// add remembers an id that the sender of x took away, if the sender's domain has room.
+func (t *takenAway) add(x *applying, id vocab.ID) {
+	if id == "" {
 		return
 	}
 	t.mu.Lock()
@@ -43,7 +43,7 @@ func (t *takenAway) add(x *applying) {
 	if t.now().Sub(t.since) > keptTakenAway {
 		t.since, t.old, t.young, t.room = t.now(), t.young, map[[sha256.Size]byte]struct{}{}, policy.TakenAway.NewPool()
 	}
-	m := mark(x.User, x.Unmarked, x.Actor.ID)
+	m := mark(x.User, id, x.Actor.ID)
 	if _, there := t.young[m]; there || !t.room.Take(policy.RegistrableDomain(x.Actor.ID.Host()), 1) {
 		return
 	}

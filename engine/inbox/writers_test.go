@@ -153,10 +153,10 @@ func TestWhatIsIgnoredFromOneInboxMayBeMeantForTheOther(t *testing.T) {
 
 // broken makes activities of some types fail as an error of ours would.
 func broken(d *inbox.Deps) {
-	d.Handlers.Register(handler.Key{Type: "Explode"}, handler.Handler{Received: func(ctx context.Context, tx handler.Tx, r *handler.Received) error {
-		return tx.AddActivity(ctx, db.Activity{URI: r.Activity.ID + "/x", Direction: "sideways", Raw: r.Activity.Raw})
+	d.Handlers.Register(handler.Key{Type: "Explode"}, handler.Handler{Received: func(ctx context.Context, tx handler.Tx, r *handler.Received) (handler.Effects, error) {
+		return handler.Effects{}, tx.AddActivity(ctx, db.Activity{URI: r.Activity.ID + "/x", Direction: "sideways", Raw: r.Activity.Raw})
 	}})
-	d.Handlers.Register(handler.Key{Type: "Panic"}, handler.Handler{Received: func(context.Context, handler.Tx, *handler.Received) error {
+	d.Handlers.Register(handler.Key{Type: "Panic"}, handler.Handler{Received: func(context.Context, handler.Tx, *handler.Received) (handler.Effects, error) {
 		panic("a handler that nobody tested")
 	}})
 }
