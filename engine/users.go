@@ -14,7 +14,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/registry"
-	"github.com/lightweb/lightweb/engine/server"
+	"github.com/lightweb/lightweb/engine/token"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -146,7 +146,7 @@ type Token struct {
 	ExpiresAt  *time.Time     `json:"expires_at,omitempty"`
 }
 
-func token(t db.Token) Token {
+func shownToken(t db.Token) Token {
 	return Token{ID: t.ID.String(), User: t.User, Name: t.Name, Scopes: t.Scopes, CreatedAt: t.CreatedAt, LastUsedAt: t.LastUsedAt, ExpiresAt: t.ExpiresAt}
 }
 
@@ -173,7 +173,7 @@ func (e *Engine) CreateToken(ctx context.Context, u vocab.Username, name string,
 	if err := CheckScopes(scopes); err != nil {
 		return Token{}, "", err
 	}
-	secret, digest := server.MintToken(u)
+	secret, digest := token.New(u)
 	t := db.Token{ID: uuid.Must(uuid.NewV7()), User: u, Name: name, Scopes: scopes, CreatedAt: e.now().UTC().Truncate(time.Second)}
 	if ttl > 0 {
 		at := t.CreatedAt.Add(ttl)
@@ -182,7 +182,7 @@ func (e *Engine) CreateToken(ctx context.Context, u vocab.Username, name string,
 	if err := e.db.AddToken(ctx, t, digest); err != nil {
 		return Token{}, "", err
 	}
-	return token(t), secret, nil
+	return shownToken(t), secret, nil
 }
 
 // Tokens returns the tokens of u, the oldest first; the fault is NoUser when there is no such user.
@@ -196,7 +196,7 @@ func (e *Engine) Tokens(ctx context.Context, u vocab.Username) ([]Token, error) 
 	}
 	tokens := make([]Token, len(rows))
 	for i, r := range rows {
-		tokens[i] = token(r)
+		tokens[i] = shownToken(r)
 	}
 	return tokens, nil
 }

@@ -19,13 +19,14 @@ import (
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/token"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func TestAPIAnswersOnlyToTokens(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	expired, digest := server.MintToken(f.alice)
+	expired, digest := token.New(f.alice)
 	past := start.Add(-time.Hour)
 	if err := f.store.AddToken(t.Context(), db.Token{ID: uuid.New(), User: f.alice, Scopes: []string{"read"}, CreatedAt: past, ExpiresAt: &past}, digest); err != nil {
 		t.Fatal(err)

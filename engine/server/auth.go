@@ -10,6 +10,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/token"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -40,7 +41,7 @@ func (s *Server) findToken(r *http.Request) (db.Token, error) {
 	if !given {
 		return db.Token{}, fault.New(fault.Unauthenticated, "send a token as Authorization: Bearer").WithCode("invalid_token")
 	}
-	u, digest, err := ParseToken(secret)
+	u, digest, err := token.Parse(secret)
 	if err != nil {
 		return db.Token{}, err
 	}

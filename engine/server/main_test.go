@@ -31,6 +31,7 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/token"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -216,7 +217,7 @@ func (f *fixture) relate(u vocab.Username, kind, status string, who vocab.ID, at
 // token returns a new token of u.
 func (f *fixture) token(u vocab.Username, scopes ...string) string {
 	f.Helper()
-	secret, digest := server.MintToken(u)
+	secret, digest := token.New(u)
 	if err := f.store.AddToken(f.Context(), db.Token{ID: uuid.New(), User: u, Scopes: scopes, CreatedAt: start}, digest); err != nil {
 		f.Fatal(err)
 	}

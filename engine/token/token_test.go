@@ -1,4 +1,4 @@
-package server
+package token
 
 import (
 	"crypto/sha256"
@@ -9,25 +9,25 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-func TestTokenNamesItsUser(t *testing.T) {
+func TestTokensNameTheirUser(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"alice", "a", "al_ice", "_", "a__", strings.Repeat("z", 30)} {
 		u, err := vocab.ParseUsername(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		secret, digest := MintToken(u)
+		secret, digest := New(u)
 		if digest != sha256.Sum256([]byte(secret)) {
-			t.Errorf("MintToken(%s): the digest is not the token's", u)
+			t.Errorf("New(%s): the digest is not the token's", u)
 		}
-		got, gotDigest, err := ParseToken(secret)
+		got, gotDigest, err := Parse(secret)
 		if err != nil || got != u || gotDigest != digest {
-			t.Errorf("ParseToken(%q) = %s, %v, want %s", secret, got, err, u)
+			t.Errorf("Parse(%q) = %s, %v, want %s", secret, got, err, u)
 		}
 	}
 }
 
-func TestTokensAreNotGuessed(t *testing.T) {
+func TestTokensCannotBeGuessed(t *testing.T) {
 	t.Parallel()
 	u, err := vocab.ParseUsername("alice")
 	if err != nil {
@@ -35,7 +35,7 @@ func TestTokensAreNotGuessed(t *testing.T) {
 	}
 	seen := map[rune]int{}
 	for range 500 {
-		secret, _ := MintToken(u)
+		secret, _ := New(u)
 		for _, c := range secret[len("lw_alice_"):] {
 			seen[c]++
 		}
@@ -50,14 +50,14 @@ func TestTokensAreNotGuessed(t *testing.T) {
 	}
 }
 
-func TestParseTokenRefuses(t *testing.T) {
+func TestParseRefusesOtherText(t *testing.T) {
 	t.Parallel()
 	secret := strings.Repeat("x", 43)
 	for _, s := range []string{"", "lw_", "lw_alice", "lw_alice_", "alice_" + secret, "lw_" + secret, "lw__" + secret, "lw_Alice_" + secret,
 		"lw_admin_" + secret, "lw_alice_" + secret[1:], "lw_alice_" + secret + "x", "lw_alice_" + secret[1:] + "-", "LW_alice_" + secret,
 		" lw_alice_" + secret, "lw_alice_" + secret + "\n", "lw_al/ice_" + secret} {
-		if u, _, err := ParseToken(s); fault.KindOf(err) != fault.Unauthenticated || err == nil || !u.IsZero() {
-			t.Errorf("ParseToken(%q) = %s, %v, want Unauthenticated", s, u, err)
+		if u, _, err := Parse(s); fault.KindOf(err) != fault.Unauthenticated || err == nil || !u.IsZero() {
+			t.Errorf("Parse(%q) = %s, %v, want Unauthenticated", s, u, err)
 		}
 	}
 }

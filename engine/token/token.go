@@ -1,0 +1,49 @@
+// Package token makes and checks API tokens. A token is lw_<username>_<43 characters of base62>; only its digest is stored.
+package token
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"strings"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	prefix       = "lw_"
+	secretLength = 43 // characters: 256 bits
+	base62       = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
+
+// New returns a new token of u, such as lw_alice_…, and its digest. The caller stores the digest and shows the token once;
+// the token itself is never stored.
+func New(u vocab.Username) (secret string, digest [32]byte) {
+	b := make([]byte, 0, secretLength)
+	for len(b) < secretLength {
+		var random [64]byte
+		_, _ = rand.Read(random[:]) // crypto/rand never fails
+		for _, r := range random {
+			if r < 4*62 && len(b) < secretLength { // higher bytes would make some characters likelier than others
+				b = append(b, base62[r%62])
+			}
+		}
+	}
+	secret = prefix + u.String() + "_" + string(b)
+	return secret, sha256.Sum256([]byte(secret))
+}
+
+// Parse returns the user that the token names and the digest to look it up by. A text that is not a token is refused with
+// fault.Unauthenticated, in the same words as an unknown token.
+func Parse(s string) (u vocab.Username, digest [32]byte, err error) {
+	bad := fault.New(fault.Unauthenticated, "the token is not valid").WithCode("invalid_token")
+	name, prefixed := strings.CutPrefix(s, prefix)
+	end := strings.LastIndexByte(name, '_') // a name may contain an underscore, a secret may not
+	if !prefixed || end < 0 || len(name)-end-1 != secretLength || strings.Trim(name[end+1:], base62) != "" {
+		return u, digest, bad
+	}
+	if u, err = vocab.ParseUsername(name[:end]); err != nil {
+		return vocab.Username{}, digest, bad
+	}
+	return u, sha256.Sum256([]byte(s)), nil
+}
