@@ -111,13 +111,13 @@ func (t *Tx) ObjectsOf(ctx context.Context, uri vocab.ID, types []string, by voc
 // none.
 func (t *Tx) LatestUndo(ctx context.Context, kind string, actor, object vocab.ID) (*Activity, error) {
 	return one[Activity](ctx, t, "read activity", `SELECT `+activityColumns+` FROM activities
-		WHERE raw -> 'object' @> jsonb_build_object('type', $1::text, 'object', $3::text) AND type = 'Undo' AND actor_uri = $2
+		WHERE raw -> 'object' @> jsonb_build_object('type', $1::text, 'object', $3::text) AND type = '`+vocab.Undo+`' AND actor_uri = $2
 		ORDER BY created_at DESC, id DESC LIMIT 1`, kind, actor, object)
 }
 
 // CreatedBefore tells whether there is another Create of the object by the actor than this one.
 func (t *Tx) CreatedBefore(ctx context.Context, create, actor, object vocab.ID) (there bool, err error) {
-	err = t.row(ctx, "look for Create", `SELECT EXISTS (SELECT FROM activities WHERE object_uri = $3 AND type = 'Create' AND actor_uri = $2 AND uri <> $1)`,
+	err = t.row(ctx, "look for Create", `SELECT EXISTS (SELECT FROM activities WHERE object_uri = $3 AND type = '`+vocab.Create+`' AND actor_uri = $2 AND uri <> $1)`,
 		[]any{create, actor, object}, &there)
 	return there, err
 }
@@ -136,18 +136,18 @@ func (t *Tx) RemoveActivity(ctx context.Context, a Owned) error {
 func (t *Tx) Activities(ctx context.Context, direction string, to []vocab.ID, after *Place, n int) ([]Activity, error) {
 	p := after.orFirst()
 	return collect[Activity](ctx, t, "list activities", `SELECT `+activityColumns+` FROM activities
-		WHERE direction = $1 AND (published, id) < ($3, $4) AND `+addressesAny+` AND `+aboutLiving+`
-		ORDER BY published DESC, id DESC LIMIT $5`, direction, listed(to), p.At, p.ID, n)
+		WHERE direction = $1 AND (published, id) < ($4, $5) AND `+addressesAny+` AND `+aboutLiving+`
+		ORDER BY published DESC, id DESC LIMIT $6`, direction, listed(to), t.types.ShowObject, p.At, p.ID, n)
 }
 
 // CountActivities counts what Activities lists.
 func (t *Tx) CountActivities(ctx context.Context, direction string, to []vocab.ID) (int, error) {
 	return t.count(ctx, `SELECT count(*) FROM activities
-		WHERE direction = $1 AND `+addressesAny+` AND `+aboutLiving, direction, listed(to))
+		WHERE direction = $1 AND `+addressesAny+` AND `+aboutLiving, direction, listed(to), t.types.ShowObject)
 }
 
-// aboutLiving does not hold for rows whose activity showed an object that was deleted since.
-const aboutLiving = `(type NOT IN ('Create', 'Update', 'Announce', 'Like', 'Dislike')
+// aboutLiving does not hold for rows whose activity, of the types $3, showed an object that was deleted since.
+const aboutLiving = `(type <> ALL($3)
 	OR NOT EXISTS (SELECT FROM objects o WHERE o.uri = activities.object_uri AND o.deleted_at IS NOT NULL))`
 
 func (t *Tx) count(ctx context.Context, query string, args ...any) (n int, err error) {

@@ -61,7 +61,7 @@ func privateIn(raw, followers string) string {
 }
 
 // wroteTo holds where the user, whose followers $1 is, has written to $2 in private.
-var wroteTo = `EXISTS (SELECT FROM activities WHERE type = 'Create' AND direction = 'outbound' AND raw -> 'to' ? $2 AND ` + privateIn("raw", "$1") + `)`
+var wroteTo = `EXISTS (SELECT FROM activities WHERE type = '` + vocab.Create + `' AND direction = 'outbound' AND raw -> 'to' ? $2 AND ` + privateIn("raw", "$1") + `)`
 
 // addressedIn selects the uris of a table that activities of the user's address, of one type or of any; the engine addresses
 // by to and cc alone, for which there are indexes.

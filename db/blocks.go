@@ -67,6 +67,6 @@ func having(ids []vocab.ID, found [][]byte) map[vocab.ID]bool {
 // LeaveFeed takes out of the feed what an actor wrote or passed on, and what others passed on of these objects.
 func (t *Tx) LeaveFeed(ctx context.Context, actor vocab.ID, objects []vocab.ID) error {
 	_, err := t.exec(ctx, "remove from feed", `DELETE FROM feed WHERE actor_uri = $1 OR (actor_uri, activity_uri) IN
-		(SELECT actor_uri, uri FROM activities WHERE object_uri = ANY($2) AND type = 'Announce')`, actor, texts(objects))
+		(SELECT actor_uri, uri FROM activities WHERE object_uri = ANY($2))`, actor, texts(objects))
 	return err
 }

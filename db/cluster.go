@@ -33,6 +33,7 @@ type Config struct {
 	MaxConnections   int    // to users' databases, all together; 64 when 0
 	Migrate          bool   // bring the instance schema up to date at Open instead of refusing one that is behind
 	Repair           bool   // with Migrate: make a change of the instance schema again that did not end
+	Types            Types  // of activities
 	Metrics          prometheus.Registerer
 
 	migrations fs.FS // those of this binary when nil
@@ -55,6 +56,7 @@ type Cluster struct {
 	lookups    instance // the same, for State
 	users      *conns
 	active     *active
+	types      Types
 	epoch      *atomic.Int64              // the one LockServe took; 0 in a process that does not serve
 	arrivals   *atomic.Int64              // the number of the last activity that arrived
 	class      Class                      // what this Cluster is used for
@@ -87,7 +89,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 	}
 	base.RuntimeParams["application_name"] = "lightweb"
 	base.RuntimeParams["timezone"] = "UTC"
-	cl := &Cluster{name: c.Name, template: c.Template, migrations: c.migrations, base: base, active: &active{}, epoch: &atomic.Int64{}, arrivals: &atomic.Int64{}, log: log}
+	cl := &Cluster{name: c.Name, types: c.Types, template: c.Template, migrations: c.migrations, base: base, active: &active{}, epoch: &atomic.Int64{}, arrivals: &atomic.Int64{}, log: log}
 	cl.arrivals.Store(firstArrival)
 	if err := cl.prepareInstance(ctx, c); err != nil {
 		return nil, err

@@ -424,9 +424,9 @@ func (t *Tx) SentTo(ctx context.Context, object vocab.ID) ([]Inbox, error) {
 		Targets []vocab.ID
 	}
 	rows, err := collect[row](ctx, t, "list inboxes of object", `
-		WITH j AS (SELECT id, reached FROM delivery_jobs WHERE object_uri = $1 AND type IN ('Create', 'Update', 'Like', 'Dislike', 'Announce', 'Block') AND signer = 'user')
+		WITH j AS (SELECT id, reached FROM delivery_jobs WHERE object_uri = $1 AND type = ANY($2) AND signer = 'user')
 		SELECT r.inbox, r.host, r.targets FROM j, jsonb_to_recordset(j.reached) AS r (inbox text, host text, targets text[])
-		UNION ALL (SELECT d.inbox, d.host, d.targets FROM j JOIN deliveries d ON d.job_id = j.id WHERE d.status <> 'skipped' OR d.tried ORDER BY d.id)`, object)
+		UNION ALL (SELECT d.inbox, d.host, d.targets FROM j JOIN deliveries d ON d.job_id = j.id WHERE d.status <> 'skipped' OR d.tried ORDER BY d.id)`, object, slices.Concat(t.types.Words, t.types.Ordered))
 	out := make([]Inbox, len(rows))
 	for n, r := range rows {
 		out[n] = Inbox{URL: r.URL, Host: r.Host, Targets: r.Targets}

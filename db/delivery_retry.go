@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// superseded holds for a delivery d of job j that was given up and must not be made up for: what it says was taken back
-// since, and who was told so would show it again.
-const superseded = `d.status = 'failed' AND EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = j.object_uri AND k.type IN ('Delete', 'Undo')
+// superseded holds for a delivery d of job j that was given up and must not be made up for: what it says was taken back since,
+// by one of the types ?, and who was told so would show it again.
+const superseded = `d.status = 'failed' AND EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = j.object_uri AND k.type = ANY(?)
 	AND k.created_at >= j.created_at AND k.id <> j.id)`
 
 // DeliveryChoice says which deliveries are to be tried now, or dropped. What another process has a lease on is left to it.
@@ -19,7 +19,7 @@ type DeliveryChoice struct {
 }
 
 // of adds what c says of deliveries d of jobs j.
-func (c DeliveryChoice) of(t *terms, now time.Time) {
+func (c DeliveryChoice) of(t *terms, types Types, now time.Time) {
 	t.and(`d.status = ANY(?)`, c.States)
 	t.and(`NOT (`+leased+`)`, now)
 	c.ofJob(t)
@@ -35,7 +35,7 @@ func (c DeliveryChoice) of(t *terms, now time.Time) {
 	if !c.Before.IsZero() {
 		t.and(`d.updated_at < ?`, c.Before)
 	}
-	t.where = append(t.where, `NOT (`+superseded+`)`)
+	t.and(`NOT (`+superseded+`)`, types.TakeBack)
 }
 
 // ChosenHost says how many of the chosen deliveries go to a host.
@@ -49,7 +49,7 @@ type ChosenHost struct {
 // ChosenDeliveries counts the deliveries that are chosen, by host.
 func (t *Tx) ChosenDeliveries(ctx context.Context, c DeliveryChoice, now time.Time) ([]ChosenHost, error) {
 	var q terms
-	c.of(&q, now)
+	c.of(&q, t.types, now)
 	return collect[ChosenHost](ctx, t, "count deliveries", `SELECT d.host, count(*), count(*) FILTER (WHERE d.status = 'parked'), coalesce(max(d.last_error), '')
 		FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE `+q.String()+` GROUP BY d.host ORDER BY d.host`, q.args...)
 }
@@ -64,7 +64,7 @@ type Requeued struct {
 // they begin anew, as if they were owed from now on and never tried. Their jobs are locked: they are not forgotten meanwhile.
 func (t *Tx) RequeueDeliveries(ctx context.Context, c DeliveryChoice, reset bool, after int64, n int, now time.Time) ([]Requeued, error) {
 	q := terms{args: []any{now, reset, after, n}}
-	c.of(&q, now)
+	c.of(&q, t.types, now)
 	return collect[Requeued](ctx, t, "retry deliveries", `
 		WITH due AS (
 			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE d.id > $3 AND `+q.String()+` ORDER BY d.id LIMIT $4
@@ -82,7 +82,7 @@ const requeue = `status = 'pending', attempts = CASE WHEN $2 THEN 0 ELSE attempt
 // over that an earlier one must come before.
 func (t *Tx) ClaimChosen(ctx context.Context, c DeliveryChoice, reset bool, owner string, lease time.Duration, n int, now time.Time) ([]Delivery, error) {
 	q := terms{args: []any{now, reset, owner, now.Add(lease), n}}
-	c.of(&q, now)
+	c.of(&q, t.types, now)
 	return collect[Delivery](ctx, t, "claim deliveries", `
 		WITH due AS (
 			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE `+q.String()+` AND `+unblocked+` ORDER BY d.id LIMIT $5
@@ -99,7 +99,7 @@ func (t *Tx) ClaimChosen(ctx context.Context, c DeliveryChoice, reset bool, owne
 // last one's id and how many there were.
 func (t *Tx) DropDeliveries(ctx context.Context, c DeliveryChoice, why string, after int64, n int, now time.Time) (last int64, dropped int, err error) {
 	q := terms{args: []any{now, why, after, n}}
-	c.of(&q, now)
+	c.of(&q, t.types, now)
 	err = t.row(ctx, "drop deliveries", `
 		WITH due AS (
 			SELECT d.id FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE d.id > $3 AND `+q.String()+` ORDER BY d.id LIMIT $4 FOR UPDATE OF d SKIP LOCKED

@@ -50,7 +50,7 @@ func (t *Tx) bury(ctx context.Context, graves []Grave, now time.Time) (stored in
 	b := t.unsent.batch()
 	b.Queue(`INSERT INTO tombstones (digest, deleted_at) SELECT DISTINCT d, $2::timestamptz FROM unnest($1::bytea[]) d ORDER BY d
 		ON CONFLICT DO NOTHING`, keys(authored), now)
-	b.Queue(`DELETE FROM feed WHERE (actor_uri, activity_uri) IN (SELECT actor_uri, uri FROM activities WHERE object_uri = ANY($1) AND type IN ('Create', 'Announce'))`, uris)
+	b.Queue(`DELETE FROM feed WHERE (actor_uri, activity_uri) IN (SELECT actor_uri, uri FROM activities WHERE object_uri = ANY($1))`, uris)
 	b.Queue(`DELETE FROM reactions WHERE object_uri = ANY($1)`, uris)
 	b.Queue(`DELETE FROM pins WHERE object_uri = ANY($1)`, uris)
 	b.Queue(`DELETE FROM votes WHERE question_uri = ANY($1)`, uris)
@@ -60,7 +60,7 @@ func (t *Tx) bury(ctx context.Context, graves []Grave, now time.Time) (stored in
 		WHERE a.object_uri = g.uri AND jsonb_typeof(a.raw -> 'object') IN ('object', 'array')`, uris, tombstones)
 	b.Queue(`UPDATE activities a SET raw = jsonb_set(a.raw, '{object,object}', g.tombstone::jsonb) FROM unnest($1::text[], $2::text[]) AS g (uri, tombstone)
 		WHERE a.raw -> 'object' @> jsonb_build_object('object', jsonb_build_object('id', g.uri))`, uris, tombstones)
-	queueWithdrawal(b, uris, now)
+	t.queueWithdrawal(b, uris, now)
 	b.Queue(`UPDATE objects o SET raw = g.tombstone::jsonb, readable = '{}', deleted_at = $3 FROM unnest($1::text[], $2::text[]) AS g (uri, tombstone)
 		WHERE o.uri = g.uri AND o.deleted_at IS NULL`, uris, tombstones, now).
 		Exec(func(tag pgconn.CommandTag) error { stored = tag.RowsAffected(); return nil })

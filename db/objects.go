@@ -68,17 +68,19 @@ func (t *Tx) IsBuried(ctx context.Context, o Owned) (buried bool, err error) {
 // DisplaceObject stores an object whose id somebody else of its server used: what that one wrote under it goes, with its
 // activities that say so.
 func (t *Tx) DisplaceObject(ctx context.Context, o Object) error {
-	const squatting = ` USING activities a WHERE a.object_uri = $1 AND a.actor_uri <> $2 AND a.type IN ('Create', 'Update', 'Delete', 'Add')
+	const squatting = ` USING activities a WHERE a.object_uri = $1 AND a.actor_uri <> $2 AND a.type = ANY($3)
 		AND t.activity_uri = a.uri AND t.actor_uri = a.actor_uri`
 	for _, q := range []string{
 		`DELETE FROM feed t` + squatting,
 		`DELETE FROM requests t` + squatting,
-		`DELETE FROM activities a WHERE a.object_uri = $1 AND a.actor_uri <> $2 AND a.type IN ('Create', 'Update', 'Delete', 'Add')`,
-		`DELETE FROM pins WHERE object_uri = $1 AND actor_uri <> $2`,
+		`DELETE FROM activities a WHERE a.object_uri = $1 AND a.actor_uri <> $2 AND a.type = ANY($3)`,
 	} {
-		if _, err := t.exec(ctx, "displace object", q, o.URI, o.Author); err != nil {
+		if _, err := t.exec(ctx, "displace object", q, o.URI, o.Author, t.types.Authored); err != nil {
 			return err
 		}
+	}
+	if _, err := t.exec(ctx, "displace object", `DELETE FROM pins WHERE object_uri = $1 AND actor_uri <> $2`, o.URI, o.Author); err != nil {
+		return err
 	}
 	_, err := t.exec(ctx, "displace object", `UPDATE objects SET id = $2, published = $3, raw = $4, updated_at = $5, readable = $6, deleted_at = NULL, created_at = now() WHERE uri = $1`,
 		o.URI, o.ID, o.Published, o.Raw, o.UpdatedAt, o.Readable)
@@ -97,7 +99,7 @@ func (t *Tx) Object(ctx context.Context, uri vocab.ID) (*Object, error) {
 // since. Of all others, nothing is read.
 func (t *Tx) PublicObject(ctx context.Context, uri vocab.ID) (*Object, error) {
 	return one[Object](ctx, t, "read object", `SELECT `+objectColumns+` FROM objects WHERE uri = $1 AND CASE WHEN deleted_at IS NULL THEN `+addressesPublic+`
-		ELSE EXISTS (SELECT FROM activities WHERE object_uri = $1 AND type = 'Create' AND direction = $2 AND `+addressesPublic+`) END`, uri, Outbound)
+		ELSE EXISTS (SELECT FROM activities WHERE object_uri = $1 AND type = '`+vocab.Create+`' AND direction = $2 AND `+addressesPublic+`) END`, uri, Outbound)
 }
 
 // Objects returns the objects with these uris, in no order.

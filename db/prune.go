@@ -130,7 +130,8 @@ func arrivedBy(t time.Time) (id uuid.UUID) {
 // it brings must not grow without end.
 const keptOfFollower = 100
 
-// In these queries $1 is the user's actor, $2 when what is old has arrived; author is the copy of an actor.
+// In these queries $1 is the user's actor, $2 when what is old has arrived; author is the copy of an actor. In the first one $6
+// to $8 are the types of Types.Words, Relate and Answer.
 var (
 	oldActivities = `WITH a AS MATERIALIZED (SELECT id, uri, type, actor_uri, object_uri, raw FROM activities
 			WHERE direction = 'inbound' AND id < $3 AND id >= $4 AND created_at < $2 ORDER BY id DESC LIMIT $5),
@@ -138,13 +139,13 @@ var (
 		SELECT a.id, coalesce(a.object_uri, ''), NOT (
 			(a.actor_uri IN (SELECT uri FROM contacts) OR ` + newestOfFollower("a") + `)
 				AND (` + involves("a.raw") + ` OR o.uri IS NOT NULL AND ` + involves("o.raw") + `
-					OR (a.type IN ('Create', 'Update') OR ` + saysAudience("a.raw") + `) AND ` + privateIn("a.raw", authorFollowers) + `)
-			OR a.type IN ('Follow', 'Accept', 'Reject', 'Offer') AND EXISTS (SELECT FROM relationships r WHERE r.actor_uri = a.actor_uri)
-			OR ` + isRequest + ` OR ` + touched("a.uri") + ` OR a.object_uri IS NOT NULL AND NOT ` + own("a.object_uri") + `
-				AND (` + touched("a.object_uri") + ` OR ` + answered("a.object_uri") + ` OR ` + shown("a.object_uri") + `))
+					OR (a.type = ANY($6) OR ` + saysAudience("a.raw") + `) AND ` + privateIn("a.raw", authorFollowers) + `)
+			OR a.type = ANY($7) AND EXISTS (SELECT FROM relationships r WHERE r.actor_uri = a.actor_uri)
+			OR ` + isRequest + ` OR ` + touched("a.uri", "$8") + ` OR a.object_uri IS NOT NULL AND NOT ` + own("a.object_uri") + `
+				AND (` + touched("a.object_uri", "$8") + ` OR ` + answered("a.object_uri") + ` OR ` + shown("a.object_uri") + `))
 		FROM a LEFT JOIN objects o ON o.uri = a.object_uri LEFT JOIN actors author ON author.uri = a.actor_uri ORDER BY a.id DESC`
 
-	// Those of the objects $3 that go.
+	// Those of the objects $3 that go; $4 are the types of Types.Answer.
 	oldObjects = `WITH old AS MATERIALIZED (SELECT uri, raw FROM objects WHERE uri = ANY($3) AND created_at < $2),
 		by AS MATERIALIZED (SELECT old.uri AS object, coalesce(b ->> 'id', b #>> '{}') AS uri FROM old, jsonb_path_query(old.raw, '$.attributedTo[*]') AS b),
 		who AS MATERIALIZED (SELECT DISTINCT uri FROM by), ` + contactsAmong("who") + `
@@ -152,7 +153,7 @@ var (
 		WHERE NOT (` + own("o.uri") + ` OR EXISTS (SELECT FROM by WHERE by.object = o.uri AND by.uri = $1)
 			OR EXISTS (SELECT FROM by JOIN contacts ON contacts.uri = by.uri WHERE by.object = o.uri)
 				AND (` + involves("o.raw") + ` OR ` + saysAudience("o.raw") + ` AND ` + privateIn("o.raw", authorFollowers) + `)
-			OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + touched("o.uri") + ` OR ` + answered("o.uri") + ` OR ` + shown("o.uri") + `)`
+			OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + touched("o.uri", "$4") + ` OR ` + answered("o.uri") + ` OR ` + shown("o.uri") + `)`
 )
 
 // contactsAmong names as contacts those of the uris of a small table that are contacts of the user's.
@@ -160,7 +161,7 @@ func contactsAmong(few string) string {
 	uri := few + `.uri`
 	return `contacts AS MATERIALIZED (SELECT uri FROM ` + few + ` WHERE EXISTS (SELECT FROM relationships r WHERE r.actor_uri = ` + uri + ` AND r.type IN ('following', 'friend') AND r.status <> 'rejected')
 			OR EXISTS (SELECT FROM group_members g WHERE g.actor_uri = ` + uri + `) OR EXISTS (SELECT FROM correspondents c WHERE c.actor_uri = ` + uri + `)
-			UNION ` + addressedIn(few, "Create") + `)`
+			UNION ` + addressedIn(few, vocab.Create) + `)`
 }
 
 // newestOfFollower holds for an activity of a follower, one of the newest keptOfFollower.
@@ -181,10 +182,11 @@ func involves(raw string) string {
 // authorFollowers is the collection of the author's followers, as the copy of the author names it.
 const authorFollowers = `(author.raw ->> 'followers')`
 
-// touched holds for a uri that the user reacted to, or sent something about. Follows are accepted without the user's doing.
-func touched(uri string) string {
+// touched holds for a uri that the user reacted to, or sent something about that is none of the answers: Follows are accepted
+// without the user's doing.
+func touched(uri, answers string) string {
 	return `(EXISTS (SELECT FROM reactions r WHERE r.object_uri = ` + uri + ` AND r.actor_uri = $1)
-		OR 'outbound' IN (SELECT x.direction FROM activities x WHERE x.object_uri = ` + uri + ` AND x.type NOT IN ('Accept', 'Reject')))`
+		OR 'outbound' IN (SELECT x.direction FROM activities x WHERE x.object_uri = ` + uri + ` AND x.type <> ALL(` + answers + `)))`
 }
 
 // answered holds for the uri of an object to which an answer is stored.
@@ -208,7 +210,7 @@ func pruneActivities(ctx context.Context, t *Tx, p Pruning, at reached) (did Pru
 		Goes   bool
 	}
 	for last := (uuid.UUID{}); ; {
-		rows, err := collect[row](ctx, t, "find old activities", oldActivities, p.Me, p.Before, at.id, last, pruneBatch)
+		rows, err := collect[row](ctx, t, "find old activities", oldActivities, p.Me, p.Before, at.id, last, pruneBatch, t.types.Words, t.types.Relate, t.types.Answer)
 		if err != nil {
 			return did, nil, err
 		}
@@ -264,7 +266,7 @@ func pruneObjects(ctx context.Context, t *Tx, p Pruning, uris []string) (Pruned,
 		return Pruned{}, nil
 	}
 	type row struct{ URI string }
-	rows, err := collect[row](ctx, t, "find old objects", oldObjects, p.Me, p.Before, uris)
+	rows, err := collect[row](ctx, t, "find old objects", oldObjects, p.Me, p.Before, uris, t.types.Answer)
 	if err != nil || len(rows) == 0 {
 		return Pruned{}, err
 	}

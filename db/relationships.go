@@ -189,7 +189,7 @@ func (t *Tx) ForgetActor(ctx context.Context, actor vocab.ID) (knew bool, err er
 		`DELETE FROM group_members WHERE actor_uri = $1`,
 		`UPDATE unnamed_recipients SET actors = array_remove(actors, $1) WHERE actors @> ARRAY[$1::text]`,
 		`DELETE FROM pins WHERE actor_uri = $1`,
-		`DELETE FROM activities WHERE actor_uri = $1 AND direction = 'inbound' AND type <> 'Delete'`,
+		`DELETE FROM activities WHERE actor_uri = $1 AND direction = 'inbound' AND type <> '` + vocab.Delete + `'`,
 		`DELETE FROM actors WHERE uri = $1`,
 	} {
 		n, err := t.exec(ctx, "forget actor", q, actor)

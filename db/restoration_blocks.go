@@ -23,7 +23,7 @@ func (r *Restoration) keepBlocks(ctx context.Context, database string) error {
 	}
 	defer shut(conn)
 	copied := 0
-	err = (&Tx{conn: conn, unsent: unsent{begin: beginWrite}}).run(ctx, func(ctx context.Context, tx *Tx) error {
+	err = (&Tx{conn: conn, types: r.c.types, unsent: unsent{begin: beginWrite}}).run(ctx, func(ctx context.Context, tx *Tx) error {
 		for _, b := range newer {
 			there, err := tx.Block(ctx, b.Direction, b.Actor)
 			if err != nil {

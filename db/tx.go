@@ -22,6 +22,7 @@ type Tx struct {
 	heard  bool // the server has answered
 	unsent unsent
 	ahead  ahead
+	types  Types
 	events int64 // the number of the last one that was added
 }
 
@@ -60,7 +61,7 @@ func (c *Cluster) inTx(ctx context.Context, u vocab.Username, mode, begin string
 // when the server restarts, is replaced: nothing was done over it yet.
 func (c *Cluster) once(ctx context.Context, u vocab.Username, begin string, work func(context.Context, *Tx) error) error {
 	for {
-		if died, err := c.over(ctx, u, &Tx{unsent: unsent{begin: begin}}, work); !died {
+		if died, err := c.over(ctx, u, &Tx{types: c.types, unsent: unsent{begin: begin}}, work); !died {
 			return err
 		}
 	}

@@ -20,9 +20,9 @@ func (t *Tx) Withdraw(ctx context.Context, actor vocab.ID, of, but []vocab.ID, n
 			`+leaseLost+`, lease_owner = CASE WHEN d.targets <@ ARRAY[$1] THEN NULL ELSE d.lease_owner END,
 			targets = CASE WHEN d.targets <@ ARRAY[$1] THEN d.targets ELSE array_remove(d.targets, $1) END
 		FROM delivery_jobs j
-		WHERE j.id = d.job_id AND j.type IN ('Create', 'Update') AND d.status IN ('pending', 'parked', 'failed') AND $1 = ANY(d.targets)
+		WHERE j.id = d.job_id AND j.type = ANY($6) AND d.status IN ('pending', 'parked', 'failed') AND $1 = ANY(d.targets)
 			AND NOT $2 = ANY(j.audience) AND ($3::text[] IS NULL OR j.audience && $3 AND NOT j.audience && ($4::text[] || $1))`,
-		actor, vocab.Public, listed(of), texts(but), now)
+		actor, vocab.Public, listed(of), texts(but), now, t.types.Words)
 	return err
 }
 
@@ -31,8 +31,8 @@ func (t *Tx) WithdrawUntried(ctx context.Context, object vocab.ID, now time.Time
 	type row struct{ Inbox vocab.ID }
 	rows, err := collect[row](ctx, t, "withdraw deliveries", `
 		UPDATE deliveries d SET status = 'skipped', last_error = $3, updated_at = $2 FROM delivery_jobs j
-		WHERE j.id = d.job_id AND j.object_uri = $1 AND `+ofWords+` AND d.status IN ('pending', 'parked', 'failed') AND NOT d.tried AND d.lease_owner IS NULL
-		RETURNING d.inbox`, object, now, wasDeleted)
+		WHERE j.id = d.job_id AND j.object_uri = $1 AND `+ofWords(`$4`)+` AND d.status IN ('pending', 'parked', 'failed') AND NOT d.tried AND d.lease_owner IS NULL
+		RETURNING d.inbox`, object, now, wasDeleted, t.types.Words)
 	inboxes := make([]vocab.ID, len(rows))
 	for n, r := range rows {
 		inboxes[n] = r.Inbox
@@ -40,8 +40,8 @@ func (t *Tx) WithdrawUntried(ctx context.Context, object vocab.ID, now time.Time
 	return inboxes, err
 }
 
-// ofWords holds for a job j whose body holds the words of its object.
-const ofWords = `j.type IN ('Create', 'Update')`
+// ofWords holds for a job j whose body holds the words of its object: one of these types.
+func ofWords(types string) string { return `j.type = ANY(` + types + `)` }
 
 // A host may answer with the words that it was sent.
 const (
@@ -56,12 +56,12 @@ const (
 
 // queueWithdrawal removes the words of deleted objects from what is owed and was delivered of them. A delivery that is being
 // made this moment is the last one, and what is sent next waits for its end.
-func queueWithdrawal(b *pgx.Batch, uris []string, now time.Time) {
+func (t *Tx) queueWithdrawal(b *pgx.Batch, uris []string, now time.Time) {
 	b.Queue(`UPDATE deliveries d SET `+forgetAnswer+`, updated_at = $2,
 			status = CASE WHEN `+isOwed+` AND d.lease_owner IS NULL THEN 'skipped' ELSE d.status END,
 			last_error = CASE WHEN `+isOwed+` AND d.lease_owner IS NULL THEN $3 ELSE d.last_error END
-		FROM delivery_jobs j WHERE j.id = d.job_id AND j.object_uri = ANY($1) AND `+ofWords+` AND (`+isOwed+` OR `+isAnswered+`)`, uris, now, wasDeleted)
-	b.Queue(`UPDATE delivery_jobs j SET body = '' WHERE j.object_uri = ANY($1) AND `+ofWords, uris)
+		FROM delivery_jobs j WHERE j.id = d.job_id AND j.object_uri = ANY($1) AND `+ofWords(`$4`)+` AND (`+isOwed+` OR `+isAnswered+`)`, uris, now, wasDeleted, t.types.Words)
+	b.Queue(`UPDATE delivery_jobs j SET body = '' WHERE j.object_uri = ANY($1) AND `+ofWords(`$2`), uris, t.types.Words)
 }
 
 // isOwed holds for a delivery d that is or may be made.
@@ -83,12 +83,12 @@ type Revision struct {
 func (t *Tx) Revise(ctx context.Context, r Revision, now time.Time) error {
 	b := t.unsent.batch()
 	b.Queue(`UPDATE deliveries d SET status = 'skipped', last_error = $4, updated_at = $3, `+leaseLost+`, lease_owner = NULL FROM delivery_jobs j
-		WHERE j.id = d.job_id AND j.object_uri = $1 AND `+ofWords+` AND `+isOwed+`
-			AND (NOT d.targets && $2 OR j.activity_uri <> $5 AND d.lease_owner IS NULL)`, r.Object, texts(r.Targets), now, wasEdited, r.Create)
+		WHERE j.id = d.job_id AND j.object_uri = $1 AND `+ofWords(`$6`)+` AND `+isOwed+`
+			AND (NOT d.targets && $2 OR j.activity_uri <> $5 AND d.lease_owner IS NULL)`, r.Object, texts(r.Targets), now, wasEdited, r.Create, t.types.Words)
 	b.Queue(`UPDATE deliveries d SET `+forgetAnswer+` FROM delivery_jobs j
-		WHERE j.id = d.job_id AND j.object_uri = $1 AND `+ofWords+` AND `+isAnswered, r.Object)
+		WHERE j.id = d.job_id AND j.object_uri = $1 AND `+ofWords(`$2`)+` AND `+isAnswered, r.Object, t.types.Words)
 	b.Queue(`UPDATE delivery_jobs j SET body = CASE WHEN j.activity_uri = $2 AND EXISTS (SELECT FROM deliveries d WHERE d.job_id = j.id AND `+isOwed+` OFFSET 0) THEN $3::bytea ELSE '' END
-		WHERE j.object_uri = $1 AND `+ofWords, r.Object, r.Create, r.Body)
+		WHERE j.object_uri = $1 AND `+ofWords(`$4`), r.Object, r.Create, r.Body, t.types.Words)
 	b.Queue(`UPDATE activities SET raw = CASE uri WHEN $2 THEN $3::jsonb ELSE jsonb_set(raw - 'proof', '{object}', $4::jsonb) END
 		WHERE object_uri = $1 AND uri <> $5 AND jsonb_typeof(raw -> 'object') IN ('object', 'array')`, r.Object, r.Create, r.Raw, r.Document, r.Update)
 	b.Queue(`UPDATE activities SET raw = jsonb_set(raw, '{object,object}', $2::jsonb) WHERE `+carriesInside, r.Object, r.Document)

@@ -18,6 +18,7 @@ import (
 	"github.com/lightweb/lightweb/db/embedded"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/relay"
@@ -99,6 +100,7 @@ func (e *Engine) openStore(ctx context.Context, c db.Config) error {
 		return fault.New(fault.Config, "data_dir: "+err.Error()).WithHint("set data_dir to a folder you may write to")
 	}
 	c.URL, c.Name, c.Template = e.cfg.Database.URL.Reveal(), e.cfg.Database.Name, e.cfg.Database.Template
+	c.Types = handler.StoredTypes()
 	c.MaxConnections, c.Metrics = e.cfg.Database.MaxConnections, e.metrics
 	if c.URL == "" {
 		var err error

@@ -143,7 +143,7 @@ func New(t testing.TB) *db.Cluster {
 // Config returns how to open a cluster whose databases nobody else has. Who opens it drops them.
 func Config(t testing.TB) db.Config {
 	t.Helper()
-	return db.Config{URL: URL(t), Name: "t" + strings.ToLower(rand.Text()[:10]), Template: "lwtest-template-" + schema(),
+	return db.Config{URL: URL(t), Types: types, Name: "t" + strings.ToLower(rand.Text()[:10]), Template: "lwtest-template-" + schema(),
 		InstanceTemplate: "lwtest-instance-" + schema(), MaxConnections: 8, Migrate: true}
 }
 
@@ -252,4 +252,14 @@ func Database(t testing.TB, database string) *sql.DB {
 		}
 	})
 	return d
+}
+
+// types are what the registry of handlers says. It stands on a floor above packages whose tests need a database; its own
+// tests compare the two.
+var types = db.Types{
+	Words: []string{"Create", "Update"}, Authored: []string{"Add", "Create", "Delete", "Update"},
+	ShowObject: []string{"Announce", "Create", "Dislike", "Like", "Update"},
+	Ordered:    []string{"Announce", "Block", "Dislike", "Follow", "Like"}, TakeBack: []string{"Delete", "Undo"},
+	Relate: []string{"Accept", "Follow", "Offer", "Reject"}, Answer: []string{"Accept", "Reject"},
+	Notify: []string{"Accept"}, NotifyOwner: []string{"Announce", "Dislike", "Follow", "Like", "Offer"}, NotifyNamed: []string{"Create"},
 }

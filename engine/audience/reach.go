@@ -1,24 +1,23 @@
 package audience
 
-import (
-	"slices"
+import "github.com/lightweb/lightweb/engine/vocab"
 
-	"github.com/lightweb/lightweb/engine/vocab"
-)
-
-// spread are the activities that concern whoever holds something of their actor, addressed or not.
-var spread = []string{"Update", "Delete", "Undo", "Move", "Block", "Add", "Remove"}
-
-// concerning are the activities that concern the local owner of what they are about, addressed or not. A post concerns the
-// owner of what it answers only when it is for everybody: a private one is for those it names.
-var concerning = []string{"Follow", "Accept", "Reject", "Undo", "Block", "Like", "Dislike", "Announce", "Create"}
-
-// Spreads reports whether activities of a type concern everybody who holds something of their actor.
-func Spreads(activity string) bool { return slices.Contains(spread, activity) }
+// Concern says which users a type of activity concerns although it does not address them, and what kind of activity that
+// makes it. The handler of the type declares it.
+type Concern struct {
+	Holders       bool // users who hold something of its actor
+	FollowersOnly bool // of these, the followers of its actor alone
+	Owner         bool // the owner of what it is about
+	PublicOnly    bool // that owner only when it is for everybody: a private one is for those it names
+	Circle        bool // the followers of its actor when it names nobody: some servers send it so
+	Post          bool // it brings a new post: a private one is not forwarded to others
+	Edit          bool // it changes a post: one that is sent to a user's own inbox is for that user
+}
 
 // Arrival is an activity that came to this server, and how.
 type Arrival struct {
 	Activity  *vocab.Activity
+	Concern   Concern      // of its type
 	Sender    *vocab.Actor // its actor
 	Forwarder *vocab.Actor // who sent it, when that is not its actor; else nil
 	Inbox     vocab.ID     // the actor of the user whose own inbox it came to; empty: it came to the shared one
@@ -37,7 +36,7 @@ type Reach struct {
 func (a Arrival) Reach() Reach {
 	r := Reach{Owners: a.named(), Sender: a.Sender.ID}
 	if !a.Relayed {
-		r.Owners = append(r.Owners, About(a.Activity)...)
+		r.Owners = append(r.Owners, About(a.Activity, a.Concern)...)
 		if a.Inbox != "" && !a.IsLeaked() {
 			r.Owners = append(r.Owners, a.Inbox)
 		}
@@ -46,11 +45,11 @@ func (a Arrival) Reach() Reach {
 		r.Followers = append(r.Followers, a.Forwarder.ID)
 	}
 	toFollowers := a.isForFollowers()
-	letter := a.Activity.Type == "Update" && a.Inbox != "" && !toFollowers // its other recipients get it, too
-	switch kind := a.Activity.Type; {
-	case kind != "Move" && Spreads(kind) && !letter:
+	letter := a.Concern.Edit && a.Inbox != "" && !toFollowers // its other recipients get it, too
+	switch c := a.Concern; {
+	case c.Holders && !c.FollowersOnly && !letter:
 		r.Acquainted = true
-	case kind == "Move", a.Inbox == "" && toFollowers: // a follow is all that moves
+	case c.FollowersOnly, a.Inbox == "" && toFollowers:
 		r.Followers = append(r.Followers, a.Sender.ID)
 	}
 	return r
@@ -74,26 +73,27 @@ func (a Arrival) named() []vocab.ID {
 }
 
 // isForFollowers reports whether it is for the followers of its actor, which the shared inbox stands for.
-func (a Arrival) isForFollowers() bool { return IsForFollowers(a.Activity, a.Sender.Followers) }
+func (a Arrival) isForFollowers() bool {
+	return IsForFollowers(a.Activity, a.Concern, a.Sender.Followers)
+}
 
 // IsLeaked reports whether a private post was forwarded to the inbox of a user it does not address, nor the followers
 // of its forwarder.
 func (a Arrival) IsLeaked() bool {
 	post := OfActivity(a.Activity, a.Sender.Followers)
-	return a.Forwarder != nil && a.Activity.Type == "Create" && post.IsPrivate() && !post.Names(a.Forwarder.Followers) && !post.Names(a.Inbox)
+	return a.Forwarder != nil && a.Concern.Post && post.IsPrivate() && !post.Names(a.Forwarder.Followers) && !post.Names(a.Inbox)
 }
 
-// IsForFollowers reports whether an activity is for those who follow its actor. A boost that names nobody is: some servers
-// send it to those who follow.
-func IsForFollowers(a *vocab.Activity, followers vocab.ID) bool {
+// IsForFollowers reports whether an activity is for the followers of its actor.
+func IsForFollowers(a *vocab.Activity, c Concern, followers vocab.ID) bool {
 	to := OfActivity(a, followers)
-	return !to.IsPrivate() || a.Type == "Announce" && to.IsUnaddressed()
+	return !to.IsPrivate() || c.Circle && to.IsUnaddressed()
 }
 
 // About returns what an activity is about, down to the object of an embedded activity and the parent of a reply: its local
 // owner is concerned, addressed or not.
-func About(a *vocab.Activity) []vocab.ID {
-	if !slices.Contains(concerning, a.Type) || a.Type == "Create" && !IsPublic(a.Addressing) {
+func About(a *vocab.Activity, c Concern) []vocab.ID {
+	if !c.Owner || c.PublicOnly && !IsPublic(a.Addressing) {
 		return nil
 	}
 	ids := []vocab.ID{a.Object.ID}

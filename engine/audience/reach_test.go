@@ -10,6 +10,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// concerns are what the handlers of some types say.
+var concerns = map[string]audience.Concern{
+	"Create":   {Owner: true, PublicOnly: true, Post: true},
+	"Update":   {Holders: true, Edit: true},
+	"Like":     {Owner: true},
+	"Announce": {Owner: true, Circle: true},
+	"Move":     {Holders: true, FollowersOnly: true},
+}
+
 // arrived returns an activity of carol's with these members, as it came.
 func arrived(t *testing.T, members string) audience.Arrival {
 	t.Helper()
@@ -17,7 +26,7 @@ func arrived(t *testing.T, members string) audience.Arrival {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return audience.Arrival{Activity: a, Sender: &vocab.Actor{ID: Carol, Followers: Circle}}
+	return audience.Arrival{Activity: a, Concern: concerns[a.Type], Sender: &vocab.Actor{ID: Carol, Followers: Circle}}
 }
 
 // Dave forwards what carol said; local users own notes below Us.

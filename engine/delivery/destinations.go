@@ -63,16 +63,6 @@ func Merge(a, b []db.Inbox) []db.Inbox {
 	return out.list
 }
 
-// Ordered returns what deliveries to one inbox keep their order by: an Undo never overtakes what it takes back, and
-// nothing overtakes the Create of its object.
-func Ordered(a *vocab.Activity) vocab.ID {
-	switch a.Type {
-	case "Follow", "Like", "Dislike", "Announce", "Block":
-		return a.ID
-	}
-	return a.Object.ID
-}
-
 // inboxes is a list in the order of adding.
 type inboxes struct {
 	list []db.Inbox

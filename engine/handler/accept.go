@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -12,8 +13,17 @@ import (
 // actor (ActivityPub §7.6), and that the actor has not rejected: after a Reject only another Follow makes a new request.
 func accept() Handler {
 	return Handler{
+		Concern:  audience.Concern{Owner: true},
+		Notifies: NoticeAlways,
+		Relates:  true,
+		Answers:  true,
 		Check:    checkAnswer,
 		Received: answered(db.Accepted),
+		Undone: func(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
+			return endFollow(ctx, tx, r, db.Following, func(rel *db.Relationship) bool {
+				return rel.Activity.Same(d.about) || d.about == "" && (d.stored || r.Named)
+			})
+		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			if s.Request != "" {
 				return tx.AcceptRequests(ctx, s.Request, s.Now)
@@ -34,8 +44,14 @@ func accept() Handler {
 // reject: an actor does not, or no longer, let the user follow it (ActivityPub §7.7).
 func reject() Handler {
 	return Handler{
-		Check:    checkAnswer,
-		Received: answered(db.Rejected),
+		Concern:    audience.Concern{Owner: true},
+		Final:      true,
+		Ends:       true,
+		ChangesWho: true,
+		Relates:    true,
+		Answers:    true,
+		Check:      checkAnswer,
+		Received:   answered(db.Rejected),
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			if s.Request != "" {
 				return tx.RemoveRequests(ctx, s.Request)
@@ -93,5 +109,5 @@ func answers(r *Received, rel *db.Relationship) bool {
 		return false
 	}
 	object, err := o.Doc.Ref("object")
-	return err == nil && o.Type() == "Follow" && actor.ID.Same(r.Me) && object.ID.Same(r.Actor.ID)
+	return err == nil && o.Type() == vocab.Follow && actor.ID.Same(r.Me) && object.ID.Same(r.Actor.ID)
 }

@@ -12,8 +12,16 @@ import (
 // from its own origin.
 func announce() Handler {
 	return Handler{
-		Check: checkObject,
-		Needs: func(a *vocab.Activity) []vocab.ID { return []vocab.ID{a.Object.ID} },
+		Concern:     audience.Concern{Owner: true, Circle: true},
+		Notifies:    NoticeOfOwn,
+		Ordered:     true,
+		InFeed:      true,
+		ShowsObject: true,
+		About:       object,
+		Check:       checkObject,
+		Undone:      unreact,
+		SentUndone:  unsendReaction,
+		Needs:       func(a *vocab.Activity) []vocab.ID { return []vocab.ID{a.Object.ID} },
 		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			o := r.Fetched[r.Activity.Object.ID]
 			if o == nil || !passable(o, r.Actor.ID) || !r.reached() && !r.Mine(o.ID) {

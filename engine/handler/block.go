@@ -5,6 +5,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -12,7 +13,19 @@ import (
 // end, and an Undo does not bring them back. What a blocked actor does later never gets past persist.
 func block(local *actor.Local) Handler {
 	return Handler{
-		Check: checkObject,
+		Concern:    audience.Concern{Holders: true, Owner: true},
+		TakesAway:  true,
+		Ends:       true,
+		Ordered:    true,
+		ChangesWho: true,
+		Check:      checkObject,
+		Undone:     unblock,
+		SentUndone: func(ctx context.Context, tx Tx, s *Sent) error {
+			if _, err := tx.RemoveBlock(ctx, db.Outbound, s.Target.ID); err != nil {
+				return err
+			}
+			return tx.RemoveActivity(ctx, db.Owned{ID: s.Activity.Object.ID, Actor: s.Actor.ID})
+		},
 		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			if !r.Activity.Object.ID.Same(r.Me) {
 				return Effects{}, ErrIgnored
@@ -71,7 +84,7 @@ func part(ctx context.Context, tx Tx, local *actor.Local, s *Sent) error {
 	if err != nil {
 		return err
 	}
-	return out.spelled(follower.Activity, written).send(ctx, "Reject", followDoc(follower.Activity, s.Target.ID, s.Actor.ID), s.Target)
+	return out.spelled(follower.Activity, written).send(ctx, vocab.Reject, followDoc(follower.Activity, s.Target.ID, s.Actor.ID), s.Target)
 }
 
 // unfollow ends that the user follows an actor, and takes the Follow back.
@@ -79,5 +92,14 @@ func unfollow(ctx context.Context, out sender, rel *db.Relationship, from *vocab
 	if _, err := out.tx.EndRelationship(ctx, db.Following, rel.Actor); err != nil {
 		return err
 	}
-	return out.send(ctx, "Undo", followDoc(rel.Activity, out.local.ID(out.user), rel.Actor), from)
+	return out.send(ctx, vocab.Undo, followDoc(rel.Activity, out.local.ID(out.user), rel.Actor), from)
+}
+
+// unblock forgets that the actor blocks the user, if that is the block which is taken back.
+func unblock(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
+	b, err := tx.Block(ctx, db.Inbound, r.Actor.ID)
+	if err != nil || b == nil || !b.Activity.Same(d.id) && (d.stored || !d.about.Same(r.Me)) {
+		return false, err
+	}
+	return tx.RemoveBlock(ctx, db.Inbound, r.Actor.ID)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -16,8 +17,17 @@ import (
 // create: somebody wrote something (ActivityPub §7.2). It appears in the feed of those it reached, unless it is a vote.
 func create(local *actor.Local) Handler {
 	return Handler{
-		Check: checkAuthored,
-		Needs: needsUnlessEmbedded,
+		Concern:     audience.Concern{Owner: true, PublicOnly: true, Post: true},
+		Notifies:    NoticeOfNamed,
+		Aliases:     []Alias{{"dm.received", isLetter}, {"mention.received", mentions}},
+		Final:       true,
+		InFeed:      true,
+		Words:       true,
+		Authored:    true,
+		ShowsObject: true,
+		About:       object,
+		Check:       checkAuthored,
+		Needs:       needsUnlessEmbedded,
 		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			o, err := authored(r)
 			if err != nil {
@@ -197,4 +207,26 @@ func ignoredUnless(err error) error {
 		return err
 	}
 	return ErrIgnored
+}
+
+// isLetter reports whether it brings a private post that is meant for the user in person.
+func isLetter(r *Received) bool {
+	return r.Named && audience.OfActivity(r.Activity, r.Actor.Followers).IsPrivate()
+}
+
+// mentions reports whether a post names the user in its tags and its addressing alike.
+func mentions(r *Received) bool {
+	if !audience.Names(r.Activity.Addressing, r.Me) {
+		return false
+	}
+	post := r.Activity.Object.Doc
+	if o := r.Fetched[r.Activity.Object.ID]; o != nil {
+		post = o.Doc
+	}
+	for _, tag := range post.Subs("tag") {
+		if kind, err := tag.Type(); err == nil && kind == "Mention" && vocab.IDOf(tag.Text("href")) == r.Me {
+			return true
+		}
+	}
+	return false
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -13,7 +14,15 @@ import (
 // when the object never came, if the user has to do with its author: as that one's it cannot come back.
 func remove() Handler {
 	return Handler{
-		Check: checkDeletable,
+		Concern:   audience.Concern{Holders: true},
+		Final:     true,
+		TakesAway: true,
+		TakesBack: true,
+		Ends:      true,
+		Lasting:   true,
+		Authored:  true,
+		About:     object,
+		Check:     checkDeletable,
 		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			id := r.Activity.Object.ID
 			if id.Same(r.Actor.ID) {

@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
-	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -48,48 +47,22 @@ func EventType(activityType, direction string) string {
 	return strings.ToLower(activityType) + "." + direction
 }
 
-// aliases are further events that some received activities are.
-var aliases = []struct {
-	event string
-	when  func(r *Received, e Effects) bool
-}{
-	{"dm.received", func(r *Received, _ Effects) bool {
-		return r.Activity.Type == "Create" && r.Named && audience.OfActivity(r.Activity, r.Actor.Followers).IsPrivate()
-	}},
-	{"mention.received", mentioned},
-	{"relationship.changed", func(_ *Received, e Effects) bool { return e.Changed }},
-}
-
 // EventTypes returns the names of the events that a received activity is.
-func EventTypes(r *Received, e Effects) []string {
+func (r *Registry) EventTypes(x *Received, e Effects) []string {
 	switch {
-	case r.Request:
+	case x.Request:
 		return []string{"request.received"}
-	case r.Activity.Type == "Create" && r.IsSealed():
+	case x.Activity.Type == vocab.Create && x.IsSealed():
 		return []string{"chatmessage.received"}
 	}
-	types := []string{EventType(r.Activity.Type, "received")}
-	for _, a := range aliases {
-		if a.when(r, e) {
-			types = append(types, a.event)
+	types := []string{EventType(x.Activity.Type, "received")}
+	for _, a := range r.Lookup(x.Activity).Aliases {
+		if a.Is(x) {
+			types = append(types, a.Event)
 		}
+	}
+	if e.Changed {
+		types = append(types, "relationship.changed")
 	}
 	return types
-}
-
-// mentioned tells whether a post names the user in its tags and its addressing alike.
-func mentioned(r *Received, _ Effects) bool {
-	if r.Activity.Type != "Create" || !audience.Names(r.Activity.Addressing, r.Me) {
-		return false
-	}
-	post := r.Activity.Object.Doc
-	if o := r.Fetched[r.Activity.Object.ID]; o != nil {
-		post = o.Doc
-	}
-	for _, tag := range post.Subs("tag") {
-		if kind, err := tag.Type(); err == nil && kind == "Mention" && vocab.IDOf(tag.Text("href")) == r.Me {
-			return true
-		}
-	}
-	return false
 }

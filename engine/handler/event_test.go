@@ -39,7 +39,7 @@ func TestEventTypes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := handler.EventTypes(&handler.Received{Me: me, Activity: a, Actor: &vocab.Actor{ID: carol, Followers: carol + "/followers"},
+			got := handler.New(nil, nil).EventTypes(&handler.Received{Me: me, Activity: a, Actor: &vocab.Actor{ID: carol, Followers: carol + "/followers"},
 				Named: c.named, Request: c.request}, handler.Effects{Changed: c.changed})
 			if !slices.Equal(got, c.want) {
 				t.Errorf("EventTypes() = %q, want %q", got, c.want)

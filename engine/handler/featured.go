@@ -12,18 +12,37 @@ import (
 // add: an actor puts an object into a collection of its own (ActivityPub §7.8). What it puts into its featured collection
 // is pinned; nothing is known of others. The user's own are its groups.
 func add() Handler {
-	return Handler{Check: checkCollected, Needs: needsPinned, Received: collected(pin), Sent: addMember}
+	return Handler{
+		Concern:    audience.Concern{Holders: true},
+		ChangesWho: true,
+		Authored:   true,
+		About:      target,
+		Check:      checkCollected,
+		Needs:      needsPinned,
+		Received:   collected(pin),
+		Undone:     unpin,
+		Sent:       addMember,
+	}
 }
 
 // takeOut: an actor removes an object from a collection of its own (ActivityPub §7.9).
 func takeOut() Handler {
-	return Handler{Check: checkCollected, Received: collected(func(ctx context.Context, tx Tx, r *Received) error {
-		did, err := tx.RemovePin(ctx, r.Actor.ID, r.Activity.Object.ID)
-		if err != nil || !did {
-			return ignoredUnless(err)
-		}
-		return nil
-	}), Sent: removeMember}
+	return Handler{
+		Concern:    audience.Concern{Holders: true},
+		Ends:       true,
+		ChangesWho: true,
+		About:      target,
+		Check:      checkCollected,
+		Received: collected(func(ctx context.Context, tx Tx, r *Received) error {
+			did, err := tx.RemovePin(ctx, r.Actor.ID, r.Activity.Object.ID)
+			if err != nil || !did {
+				return ignoredUnless(err)
+			}
+			return nil
+		}),
+		Undone: repin,
+		Sent:   removeMember,
+	}
 }
 
 // checkCollected requires an object and a target (ActivityPub §7).

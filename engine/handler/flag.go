@@ -11,6 +11,7 @@ import (
 // least of all to the one who is reported.
 func flag() Handler {
 	return Handler{
+		Final: true,
 		Check: func(a *vocab.Activity) error {
 			objects, err := a.Doc.IDs("object")
 			if err == nil && len(objects) == 0 {

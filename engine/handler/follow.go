@@ -5,6 +5,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -12,7 +13,20 @@ import (
 // follow: an actor wants the user's posts (ActivityPub §7.5). A Follow that comes again is answered again.
 func follow(local *actor.Local, profiles Profiles) Handler {
 	return Handler{
-		Check: checkObject,
+		Concern:  audience.Concern{Owner: true},
+		Notifies: NoticeOfOwn,
+		Ordered:  true,
+		Relates:  true,
+		Check:    checkObject,
+		Undone: func(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
+			return endFollow(ctx, tx, r, db.Follower, func(rel *db.Relationship) bool {
+				return rel.Activity.Same(d.id) || !d.stored && (d.about.Same(r.Me) || d.about == "" && r.Named)
+			})
+		},
+		SentUndone: func(ctx context.Context, tx Tx, s *Sent) error {
+			_, err := tx.EndRelationship(ctx, db.Following, s.Target.ID)
+			return err
+		},
 		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			if !r.Activity.Object.ID.Same(r.Me) {
 				return Effects{}, ErrIgnored
@@ -59,10 +73,19 @@ func follow(local *actor.Local, profiles Profiles) Handler {
 // sendAccept answers a Follow in the transaction that stores it, so that no accepted follower is left without answer.
 func sendAccept(ctx context.Context, tx Tx, local *actor.Local, r *Received) error {
 	f := r.Activity
-	return sender{tx: tx, local: local, user: r.User, now: r.Applied}.spelled(f.ID, f.Written).send(ctx, "Accept", followDoc(f.ID, f.Actor, f.Object.ID), r.Actor)
+	return sender{tx: tx, local: local, user: r.User, now: r.Applied}.spelled(f.ID, f.Written).send(ctx, vocab.Accept, followDoc(f.ID, f.Actor, f.Object.ID), r.Actor)
 }
 
 // followDoc returns a Follow as its Accept, Reject or Undo carries it: what identifies it, and no more.
 func followDoc(id, actor, object vocab.ID) vocab.Doc {
-	return vocab.Doc{"id": string(id), "type": "Follow", "actor": string(actor), "object": string(object)}
+	return vocab.Doc{"id": string(id), "type": vocab.Follow, "actor": string(actor), "object": string(object)}
+}
+
+// endFollow ends a follow if that is the one which is taken back: a late Undo must not end a newer one.
+func endFollow(ctx context.Context, tx Tx, r *Received, kind string, is func(*db.Relationship) bool) (bool, error) {
+	rel, err := tx.Relationship(ctx, kind, r.Actor.ID)
+	if err != nil || rel == nil || !is(rel) {
+		return false, err
+	}
+	return tx.EndRelationship(ctx, kind, r.Actor.ID)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -79,7 +80,8 @@ type Tx interface {
 	AddEvent(ctx context.Context, e db.Event) error
 }
 
-// Handler is what one type of activity does. Each of its functions may be nil.
+// Handler holds all that the engine knows of one type of activity: its functions, each of which may be nil, and its data.
+// Whatever treats some types differently from others asks the registry which ones they are.
 type Handler struct {
 	// Check refuses, once per request, an activity whose shape or origins do not let it take effect.
 	Check func(a *vocab.Activity) error
@@ -87,8 +89,50 @@ type Handler struct {
 	Needs func(a *vocab.Activity) []vocab.ID
 	// Received does what the activity does to the user who received it.
 	Received func(ctx context.Context, tx Tx, r *Received) (Effects, error)
+	// Undone takes back what an actor did, and reports whether there was anything to take back.
+	Undone func(ctx context.Context, tx Tx, r *Received, d doing) (bool, error)
 	// Sent does what the activity does to the user who sends it.
 	Sent func(ctx context.Context, tx Tx, s *Sent) error
+	// SentUndone takes back what the user did.
+	SentUndone func(ctx context.Context, tx Tx, s *Sent) error
+	// About names the object or group that an activity of the user's makes, changes or is about; nil: that is an actor.
+	About func(a *vocab.Activity) vocab.ID
+
+	Concern  audience.Concern // the users it concerns although it does not address them
+	Notifies Notice           // when it is in the feed of notifications
+	Aliases  []Alias          // further events that it is when it is received
+
+	Final       bool // Undo has no effect on it: it is changed, deleted or answered anew
+	TakesAway   bool // of an actor whom the user blocks it still takes effect, unseen
+	TakesBack   bool // it takes back what its actor sent before: nobody is to see that any more
+	Ends        bool // it goes to all who had what it ends, also to actors that the user blocks
+	Lasting     bool // its deliveries are tried for a month
+	Ordered     bool // deliveries of it and of its Undo keep their order; those of others keep it by their object
+	ChangesWho  bool // it changes who the user's followers or the members of its groups are
+	InFeed      bool // it has a place in the feed of the users it reached
+	Words       bool // it brings the words of an object that its actor wrote
+	Authored    bool // it is about an object of its actor's own
+	ShowsObject bool // whoever is shown it is shown its object
+	Emoji       bool // its content is an emoji
+	Relates     bool // it is kept as long as there is a relationship with its actor
+	Answers     bool // it answers a Follow or a request, maybe without the user's doing
+}
+
+// Notice says when an activity is in the feed of notifications.
+type Notice uint8
+
+// The notices.
+const (
+	Unnoticed     Notice = iota
+	NoticeAlways         // whatever it is about
+	NoticeOfOwn          // when it is about the user, something of the user's, or nothing that has an id
+	NoticeOfNamed        // when it names the user, or answers something of the user's
+)
+
+// Alias is a further event that some received activities of a type are.
+type Alias struct {
+	Event string
+	Is    func(r *Received) bool
 }
 
 // ErrIgnored says that an activity has no business with the user: it is not kept, and nobody is told. What the handler
@@ -182,21 +226,22 @@ type Profiles interface {
 // New returns a registry of all handlers this engine has.
 func New(local *actor.Local, profiles Profiles) *Registry {
 	r := &Registry{handlers: map[Key]Handler{}}
-	r.Register(Key{Type: "Follow"}, follow(local, profiles))
-	r.Register(Key{Type: "Accept"}, accept())
-	r.Register(Key{Type: "Reject"}, reject())
-	r.Register(Key{Type: "Create"}, create(local))
-	r.Register(Key{Type: "Update"}, update())
-	r.Register(Key{Type: "Delete"}, remove())
-	r.Register(Key{Type: "Like"}, like(local))
-	r.Register(Key{Type: "Dislike"}, dislike(local))
-	r.Register(Key{Type: "Announce"}, announce())
-	r.Register(Key{Type: "Add"}, add())
-	r.Register(Key{Type: "Remove"}, takeOut())
-	r.Register(Key{Type: "Undo"}, undo())
-	r.Register(Key{Type: "Block"}, block(local))
-	r.Register(Key{Type: "Move"}, move(local))
-	r.Register(Key{Type: "Flag"}, flag())
+	r.Register(Key{Type: vocab.Follow}, follow(local, profiles))
+	r.Register(Key{Type: vocab.Accept}, accept())
+	r.Register(Key{Type: vocab.Reject}, reject())
+	r.Register(Key{Type: vocab.Offer}, offer())
+	r.Register(Key{Type: vocab.Create}, create(local))
+	r.Register(Key{Type: vocab.Update}, update())
+	r.Register(Key{Type: vocab.Delete}, remove())
+	r.Register(Key{Type: vocab.Like}, like(local))
+	r.Register(Key{Type: vocab.Dislike}, dislike(local))
+	r.Register(Key{Type: vocab.Announce}, announce())
+	r.Register(Key{Type: vocab.Add}, add())
+	r.Register(Key{Type: vocab.Remove}, takeOut())
+	r.Register(Key{Type: vocab.Undo}, undo(r))
+	r.Register(Key{Type: vocab.Block}, block(local))
+	r.Register(Key{Type: vocab.Move}, move(local))
+	r.Register(Key{Type: vocab.Flag}, flag())
 	return r
 }
 

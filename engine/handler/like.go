@@ -25,7 +25,15 @@ func dislike(local *actor.Local) Handler {
 // ignored, which tells nobody what exists.
 func review(local *actor.Local, takes func(*vocab.Object) bool) Handler {
 	return Handler{
-		Check: checkObject,
+		Concern:     audience.Concern{Owner: true},
+		Notifies:    NoticeOfOwn,
+		Ordered:     true,
+		ShowsObject: true,
+		Emoji:       true,
+		About:       object,
+		Check:       checkObject,
+		Undone:      unreact,
+		SentUndone:  unsendReaction,
 		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			o, err := shown(ctx, tx, local, r, r.Activity.Object.ID)
 			if err != nil || o == nil || !takes(o) {
@@ -85,4 +93,35 @@ func Sees(ctx context.Context, tx Tx, local *actor.Local, r *Received, o *vocab.
 func IsFollower(ctx context.Context, tx Tx, actor vocab.ID) (bool, error) {
 	follower, err := tx.Relationship(ctx, db.Follower, actor)
 	return follower != nil && follower.Status == db.Accepted, err
+}
+
+// unreact removes a reaction: by the id of its activity, or, when that never arrived, by what it is about.
+func unreact(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
+	if d.stored {
+		return tx.RemoveReaction(ctx, d.id, r.Actor.ID)
+	}
+	there, err := tx.Reaction(ctx, d.about, reactionKind(d.kind), r.Actor.ID)
+	if err != nil || there == nil || there.Type != d.kind {
+		return false, err
+	}
+	if _, err := tx.RemoveReaction(ctx, there.Activity, r.Actor.ID); err != nil {
+		return false, err
+	}
+	return true, tx.RemoveActivity(ctx, db.Owned{ID: there.Activity, Actor: r.Actor.ID})
+}
+
+func reactionKind(activityType string) string {
+	if activityType == vocab.Announce {
+		return db.Announce
+	}
+	return db.Review
+}
+
+// unsendReaction takes back a reaction of the user's.
+func unsendReaction(ctx context.Context, tx Tx, s *Sent) error {
+	id := s.Activity.Object.ID
+	if _, err := tx.RemoveReaction(ctx, id, s.Actor.ID); err != nil {
+		return err
+	}
+	return tx.RemoveActivity(ctx, db.Owned{ID: id, Actor: s.Actor.ID})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -14,6 +15,9 @@ import (
 // accounts have confirmed it. Who follows the user and moves, follows anew by itself.
 func move(local *actor.Local) Handler {
 	return Handler{
+		Concern: audience.Concern{Holders: true, FollowersOnly: true}, // a follow is all that moves
+		Final:   true,
+		Lasting: true,
 		Check: func(a *vocab.Activity) error {
 			if !a.Object.ID.Same(a.Actor) {
 				return fault.New(fault.Invalid, "an actor can only move itself").WithCode("foreign_object").At("/object")

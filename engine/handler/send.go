@@ -39,7 +39,7 @@ func (s sender) send(ctx context.Context, kind string, follow vocab.Doc, to *voc
 // follow asks an actor for its posts, and returns the Follow.
 func (s sender) follow(ctx context.Context, to *vocab.Actor) (vocab.ID, error) {
 	id := s.local.NewActivityID(s.user)
-	return id, s.store(ctx, vocab.Doc{"id": string(id), "type": "Follow", "object": string(to.ID)}, to.ID, id, to)
+	return id, s.store(ctx, vocab.Doc{"id": string(id), "type": vocab.Follow, "object": string(to.ID)}, to.ID, id, to)
 }
 
 // store stores d, which is about an object and whose delivery is ordered by another one or itself.

@@ -21,7 +21,7 @@ func Unlisted(ctx context.Context, tx Tx, l Listing, follow vocab.ID) error {
 	if _, err := tx.EndRelationship(ctx, db.Following, l.By.ID); err != nil {
 		return err
 	}
-	p := Payload{Activity: follow, Type: "Follow", Actor: l.By.ID, Object: l.By.ID, Trust: TrustStranger}
+	p := Payload{Activity: follow, Type: vocab.Follow, Actor: l.By.ID, Object: l.By.ID, Trust: TrustStranger}
 	return tx.AddEvent(ctx, NewEvent("relationship.changed", p, l.Now))
 }
 
@@ -40,12 +40,12 @@ func Listed(ctx context.Context, tx Tx, l Listing) (queued bool, err error) {
 	follow := named(me, "follow", l.By.ID) // nothing is known of it but that it is none
 	if rel != nil {
 		follow = rel.Activity
-	} else if sent, err := tx.LatestActivity(ctx, "Follow", me, l.By.ID); err != nil {
+	} else if sent, err := tx.LatestActivity(ctx, vocab.Follow, me, l.By.ID); err != nil {
 		return false, err
 	} else if sent != nil {
 		follow = sent.URI
 	}
-	own, err := tx.LatestActivity(ctx, "Undo", me, follow)
+	own, err := tx.LatestActivity(ctx, vocab.Undo, me, follow)
 	if err != nil || own != nil && l.Now.Sub(own.Published) < underWay {
 		return false, err
 	}
@@ -54,7 +54,7 @@ func Listed(ctx context.Context, tx Tx, l Listing) (queued bool, err error) {
 		return false, err
 	}
 	out := sender{tx: tx, local: l.Local, user: l.User, now: l.Now}
-	return true, out.store(ctx, vocab.Doc{"id": string(undo), "type": "Undo", "object": followDoc(follow, me, l.By.ID)}, follow, follow, l.By)
+	return true, out.store(ctx, vocab.Doc{"id": string(undo), "type": vocab.Undo, "object": followDoc(follow, me, l.By.ID)}, follow, follow, l.By)
 }
 
 // Listing is what an actor's server says of a user of ours.

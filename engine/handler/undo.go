@@ -2,20 +2,47 @@ package handler
 
 import (
 	"context"
-	"slices"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // undo: an actor takes back what it did (ActivityPub §7.12). Only its own doings; one that has not arrived yet never will
 // take effect.
-func undo() Handler {
-	return Handler{Check: checkUndo, Received: undone, Sent: unsent}
+func undo(types *Registry) Handler {
+	u := undoer{types}
+	return Handler{
+		Concern:   audience.Concern{Holders: true, Owner: true},
+		Final:     true,
+		TakesAway: true,
+		TakesBack: true,
+		Ends:      true,
+		Lasting:   true,
+		About: func(a *vocab.Activity) vocab.ID {
+			if types.OfType(a.Object.Type()).About == nil {
+				return ""
+			}
+			return vocab.IDOf(a.Object.Doc.Text("object"))
+		},
+		Check:    u.check,
+		Received: u.received,
+		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
+			if takeBack := types.OfType(s.Activity.Object.Type()).SentUndone; takeBack != nil {
+				return takeBack(ctx, tx, s)
+			}
+			return nil
+		},
+	}
 }
 
-func checkUndo(a *vocab.Activity) error {
+// undoer takes activities back: the handler of each type says how.
+type undoer struct{ types *Registry }
+
+func (u undoer) isFinal(kind string) bool { return u.types.OfType(kind).Final }
+
+func (u undoer) check(a *vocab.Activity) error {
 	o := a.Object
 	if o.IsZero() {
 		return fault.New(fault.Invalid, "the activity needs an object").At("/object")
@@ -31,7 +58,7 @@ func checkUndo(a *vocab.Activity) error {
 		return fault.New(fault.Invalid, "an actor can only undo what it did").WithCode("foreign_object").At("/object/actor")
 	}
 	for _, name := range []string{"object", "target"} {
-		if _, err := o.Doc.Ref(name); err != nil && !slices.Contains(lasting, o.Type()) {
+		if _, err := o.Doc.Ref(name); err != nil && !u.isFinal(o.Type()) {
 			return fault.Wrap(fault.Invalid, "several things cannot be undone at once", err).At("/object/" + name)
 		}
 	}
@@ -48,45 +75,30 @@ type doing struct {
 	others bool // the id is that of another actor's activity; nothing else is known
 }
 
-// undone takes back what there is to take back. When there is nothing, only the id is remembered, and of a stranger not even
+// received takes back what there is to take back. When there is nothing, only the id is remembered, and of a stranger not even
 // that: an Undo goes to everybody who knows the actor, and is nobody's business but of those who have what it undoes.
-func undone(ctx context.Context, tx Tx, r *Received) (Effects, error) {
-	d, err := findDoing(ctx, tx, r)
+func (u undoer) received(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+	d, err := u.findDoing(ctx, tx, r)
+	done := u.types.OfType(d.kind)
 	switch {
 	case err != nil:
 		return Effects{}, err
 	case d.others:
 		return Effects{TakenAway: d.id}, ErrIgnored
-	case slices.Contains(lasting, d.kind):
+	case done.Final:
 		return Effects{}, ErrIgnored
 	}
-	var did bool
-	switch d.kind {
-	case "Follow":
-		did, err = endFollow(ctx, tx, r, db.Follower, func(rel *db.Relationship) bool {
-			return rel.Activity.Same(d.id) || !d.stored && (d.about.Same(r.Me) || d.about == "" && r.Named)
-		})
-	case "Accept":
-		did, err = endFollow(ctx, tx, r, db.Following, func(rel *db.Relationship) bool {
-			return rel.Activity.Same(d.about) || d.about == "" && (d.stored || r.Named)
-		})
-	case "Like", "Dislike", "Announce":
-		did, err = unreact(ctx, tx, r.Actor.ID, d)
-	case "Block":
-		did, err = unblock(ctx, tx, r, d)
-	case "Add":
-		did, err = unpin(ctx, tx, r, d)
-	case "Remove":
-		did, err = repin(ctx, tx, r, d)
-	}
-	if err != nil {
-		return Effects{}, err
+	did := false
+	if done.Undone != nil {
+		if did, err = done.Undone(ctx, tx, r, d); err != nil {
+			return Effects{}, err
+		}
 	}
 	e, err := r.disable(ctx, tx, d.id, did || d.stored)
 	if err != nil {
 		return Effects{}, err
 	}
-	e.Changed = did && (d.kind == "Follow" || d.kind == "Accept")
+	e.Changed = did && done.Relates
 	if d.stored {
 		return e, tx.RemoveActivity(ctx, r.own(d.id))
 	}
@@ -128,11 +140,8 @@ func (r *Received) remembers(ctx context.Context, tx Tx) (bool, error) {
 	return tx.HoldsOf(ctx, r.Actor.ID, r.Activity.ID)
 }
 
-// lasting are the types whose effect is not undone, but changed, deleted or answered anew.
-var lasting = []string{"Create", "Update", "Delete", "Undo", "Reject", "Move", "Flag"}
-
 // findDoing returns what is taken back: as it is stored here, else as the Undo embeds it.
-func findDoing(ctx context.Context, tx Tx, r *Received) (doing, error) {
+func (u undoer) findDoing(ctx context.Context, tx Tx, r *Received) (doing, error) {
 	o := r.Activity.Object
 	if o.ID != "" {
 		stored, err := tx.ActivityBy(ctx, r.own(o.ID))
@@ -153,7 +162,7 @@ func findDoing(ctx context.Context, tx Tx, r *Received) (doing, error) {
 			return doing{id: o.ID, others: other != nil}, err
 		}
 	}
-	if slices.Contains(lasting, o.Type()) {
+	if u.isFinal(o.Type()) {
 		return doing{kind: o.Type()}, nil
 	}
 	about, err := o.Doc.Ref("object")
@@ -162,65 +171,4 @@ func findDoing(ctx context.Context, tx Tx, r *Received) (doing, error) {
 	}
 	target, err := o.Doc.Ref("target")
 	return doing{id: o.ID, kind: o.Type(), about: about.ID, target: target.ID}, err
-}
-
-// endFollow ends a follow if that is the one which is taken back: a late Undo must not end a newer one.
-func endFollow(ctx context.Context, tx Tx, r *Received, kind string, is func(*db.Relationship) bool) (bool, error) {
-	rel, err := tx.Relationship(ctx, kind, r.Actor.ID)
-	if err != nil || rel == nil || !is(rel) {
-		return false, err
-	}
-	return tx.EndRelationship(ctx, kind, r.Actor.ID)
-}
-
-// unreact removes a reaction: by the id of its activity, or, when that never arrived, by what it is about.
-func unreact(ctx context.Context, tx Tx, actor vocab.ID, d doing) (bool, error) {
-	if d.stored {
-		return tx.RemoveReaction(ctx, d.id, actor)
-	}
-	there, err := tx.Reaction(ctx, d.about, reactionKind(d.kind), actor)
-	if err != nil || there == nil || there.Type != d.kind {
-		return false, err
-	}
-	if _, err := tx.RemoveReaction(ctx, there.Activity, actor); err != nil {
-		return false, err
-	}
-	return true, tx.RemoveActivity(ctx, db.Owned{ID: there.Activity, Actor: actor})
-}
-
-// unblock forgets that the actor blocks the user, if that is the block which is taken back.
-func unblock(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
-	b, err := tx.Block(ctx, db.Inbound, r.Actor.ID)
-	if err != nil || b == nil || !b.Activity.Same(d.id) && (d.stored || !d.about.Same(r.Me)) {
-		return false, err
-	}
-	return tx.RemoveBlock(ctx, db.Inbound, r.Actor.ID)
-}
-
-func reactionKind(activityType string) string {
-	if activityType == "Announce" {
-		return db.Announce
-	}
-	return db.Review
-}
-
-// unsent takes back what the user did. The Undo embeds it.
-func unsent(ctx context.Context, tx Tx, s *Sent) error {
-	id := s.Activity.Object.ID
-	switch s.Activity.Object.Type() {
-	case "Follow":
-		_, err := tx.EndRelationship(ctx, db.Following, s.Target.ID)
-		return err
-	case "Like", "Dislike", "Announce":
-		if _, err := tx.RemoveReaction(ctx, id, s.Actor.ID); err != nil {
-			return err
-		}
-		return tx.RemoveActivity(ctx, db.Owned{ID: id, Actor: s.Actor.ID})
-	case "Block":
-		if _, err := tx.RemoveBlock(ctx, db.Outbound, s.Target.ID); err != nil {
-			return err
-		}
-		return tx.RemoveActivity(ctx, db.Owned{ID: id, Actor: s.Actor.ID})
-	}
-	return nil
 }

@@ -13,6 +13,12 @@ import (
 // replaces a newer one. A poll without the time of a change only counts its votes. Or an actor changed itself.
 func update() Handler {
 	return Handler{
+		Concern:     audience.Concern{Holders: true, Edit: true},
+		Final:       true,
+		Words:       true,
+		Authored:    true,
+		ShowsObject: true,
+		About:       object,
 		Check: func(a *vocab.Activity) error {
 			if ofActor(a) {
 				return nil
@@ -50,7 +56,7 @@ func update() Handler {
 }
 
 // UpdatesItself tells whether an activity says that its actor changed.
-func UpdatesItself(a *vocab.Activity) bool { return a.Type == "Update" && ofActor(a) }
+func UpdatesItself(a *vocab.Activity) bool { return a.Type == vocab.Update && ofActor(a) }
 
 // ofActor tells whether an actor updates itself.
 func ofActor(a *vocab.Activity) bool {

@@ -12,7 +12,7 @@ import (
 // who will certainly keep nothing are left out of x before; when nobody remains, x says why. An Undo or Delete brings nothing to
 // a user who has nothing of its actor's.
 func (i *Inbox) acquaint(ctx context.Context, x *receiving) error {
-	if x.Activity.Type == "Undo" || x.Activity.Type == "Delete" {
+	if i.Handlers.Lookup(x.Activity).TakesBack {
 		return nil
 	}
 	if err := i.acquaintWith(ctx, x, x.Actor.ID, true); err != nil || len(x.Recipients) == 0 {

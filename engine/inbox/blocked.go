@@ -48,20 +48,16 @@ func (i *Inbox) refused(x *applying) bool {
 	if x.Target != nil {
 		ids = append(ids, x.Target.ID)
 	}
-	if x.Activity.Type == "Create" || x.Activity.Type == "Update" {
+	if i.Handlers.Lookup(x.Activity).Words {
 		authors, _ := x.Activity.Object.Doc.IDs("attributedTo") // which validateSchema has read
 		ids = append(ids, authors...)
 	}
 	return slices.ContainsFunc(ids, func(id vocab.ID) bool { return i.Gate.CheckActor(id) != nil })
 }
 
-// takesAway are the activities of a blocked actor that still take effect, unseen: what their author takes back does not
-// stay here for being blocked.
-var takesAway = map[string]bool{"Delete": true, "Undo": true, "Block": true}
-
-// dismiss ends what comes from a blocked actor.
+// dismiss ends what comes from a blocked actor. What its author takes back does not stay here for being blocked.
 func (i *Inbox) dismiss(ctx context.Context, x *applying) error {
-	if takesAway[x.Activity.Type] {
+	if i.Handlers.Lookup(x.Activity).TakesAway {
 		if err := i.handle(ctx, x); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ func (i *Inbox) emitEvents(ctx context.Context, x *applying) error {
 		return nil
 	}
 	p := handler.Payload{Activity: x.Activity.ID, Type: x.Activity.Type, Actor: x.Actor.ID, Object: x.Activity.Object.ID, Trust: trust(x)}
-	for _, kind := range handler.EventTypes(&x.Received, x.effects) {
+	for _, kind := range i.Handlers.EventTypes(&x.Received, x.effects) {
 		if err := x.tx.AddEvent(ctx, handler.NewEvent(kind, p, x.Now)); err != nil {
 			return err
 		}

@@ -46,7 +46,7 @@ func (i *Inbox) chooseReader(ctx context.Context, x *receiving) (reader vocab.Us
 	if n := slices.IndexFunc(x.Recipients, func(u vocab.Username) bool { return meant[u] }); n >= 0 {
 		return x.Recipients[n], nil
 	}
-	if !audience.IsForFollowers(x.Activity, x.Actor.Followers) {
+	if !audience.IsForFollowers(x.Activity, i.Handlers.Lookup(x.Activity).Concern, x.Actor.Followers) {
 		return reader, nil
 	}
 	followers, err := i.followersOf(ctx, x, x.Actor.ID)

@@ -24,7 +24,7 @@ const (
 // mayForward tells whether the sender has not had too much passed on lately. What takes back is always passed on: there
 // is no more of it than of what was.
 func (i *Inbox) mayForward(x *applying) bool {
-	if x.takesBack() {
+	if i.takesBack(x) {
 		return true
 	}
 	host, sender := policy.RegistrableDomain(x.Actor.ID.Host()), string(x.Actor.ID.Canonical())
@@ -36,7 +36,7 @@ const maxForwardCost = 5000
 
 // mayForwardTo tells whether the user's budget has room for so many deliveries of one activity.
 func (i *Inbox) mayForwardTo(x *applying, inboxes int) bool {
-	if x.takesBack() {
+	if i.takesBack(x) {
 		return true
 	}
 	ok, _ := i.bounds.forwarded.AllowMany(x.User.String(), policy.RegistrableDomain(x.Actor.ID.Host()), min(inboxes, maxForwardCost), 0)
@@ -44,7 +44,7 @@ func (i *Inbox) mayForwardTo(x *applying, inboxes int) bool {
 }
 
 // takesBack tells whether the activity only takes back what was said.
-func (x *applying) takesBack() bool { return x.Activity.Type == "Delete" || x.Activity.Type == "Undo" }
+func (i *Inbox) takesBack(x *applying) bool { return i.Handlers.Lookup(x.Activity).TakesBack }
 
 // forwards tells whether the user owes the activity to its followers: it names their collection and is linked to something of
 // the user's (ActivityPub §7.1.2): something that everybody may see, or, of a follower's, the user or anything that the follower
@@ -164,7 +164,7 @@ func (i *Inbox) forward(ctx context.Context, x *applying) error {
 	}
 	delivery.Synchronize(inboxes, all)
 	x.effects.Queued = x.effects.Queued || len(inboxes) > 0
-	return x.tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: a.Actor, Object: delivery.Ordered(a), Type: a.Type, Body: a.Raw, Forwarded: true}, inboxes, x.Applied)
+	return x.tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: a.Actor, Object: i.Handlers.OrderOf(a), Type: a.Type, Body: a.Raw, Forwarded: true}, inboxes, x.Applied)
 }
 
 func (i *Inbox) notForwarded(ctx context.Context, x *applying) {

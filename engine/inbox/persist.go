@@ -25,7 +25,7 @@ func (i *Inbox) persist(ctx context.Context, x *applying) error {
 		return err
 	}
 	x.Follows = following != nil && following.Status == db.Accepted
-	if !concerns(x) {
+	if !i.concerns(x) {
 		if continues, err := continues(ctx, x); err != nil || !continues {
 			x.reason = IgnoredUnrelated
 			return ignoredUnless(err)
@@ -50,22 +50,19 @@ func objectID(x *applying) vocab.ID {
 	return x.Activity.Object.ID
 }
 
-// found are the activities whose handlers find out themselves whether the user holds what they are about.
-var found = map[string]bool{"Update": true, "Delete": true, "Undo": true, "Move": true, "Add": true, "Remove": true}
-
 // concerns tells whether the user has to do with the activity: it is named, follows a sender who speaks to followers or
-// everybody, or the activity is about something of the user's or that the user may hold.
-func concerns(x *applying) bool {
-	a := x.Activity
-	toFollowers := audience.IsForFollowers(a, x.Actor.Followers)
-	return x.Named || found[a.Type] || x.Follows && toFollowers || slices.ContainsFunc(audience.About(a), x.Mine)
+// everybody, or the activity is about something of the user's. What concerns holders, its handler looks for.
+func (i *Inbox) concerns(x *applying) bool {
+	a, c := x.Activity, i.Handlers.Lookup(x.Activity).Concern
+	toFollowers := audience.IsForFollowers(a, c, x.Actor.Followers)
+	return x.Named || c.Holders || x.Follows && toFollowers || slices.ContainsFunc(audience.About(a, c), x.Mine)
 }
 
 // continues tells whether the activity answers a post that the user holds: it came because somebody passes on what is said
 // to it, so that threads are whole. A forwarder that the user blocks completes none.
 func continues(ctx context.Context, x *applying) (bool, error) {
 	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
-	if err != nil || parent.ID == "" || x.Activity.Type != "Create" {
+	if err != nil || parent.ID == "" || x.Activity.Type != vocab.Create {
 		return false, nil
 	}
 	held, err := x.tx.Object(ctx, parent.ID)
@@ -97,12 +94,12 @@ func votes(x *applying) bool {
 // object says, for that is shown, or the activity, when the object says nothing.
 func brought(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID]*vocab.Object) *audience.Audience {
 	o := fetched[a.Object.ID]
-	if o == nil && a.Type != "Announce" {
+	if o == nil && a.Type != vocab.Announce {
 		o, _ = vocab.ObjectOf(a.Object.Doc) // which validateSchema has read
 	}
 	var post audience.Audience
 	switch kind := a.Type; {
-	case kind != "Create" && kind != "Update" && kind != "Announce" || handler.UpdatesItself(a) || kind == "Announce" && o == nil:
+	case kind != vocab.Create && kind != vocab.Update && kind != vocab.Announce || handler.UpdatesItself(a) || kind == vocab.Announce && o == nil:
 		return nil
 	case o != nil && len(o.All()) > 0:
 		post = audience.OfObject(o, sender.Followers)
@@ -119,7 +116,7 @@ func (i *Inbox) permitted(ctx context.Context, x *applying) error {
 	if post == nil || x.Follows || post.IsPublic() || votes(x) {
 		return nil
 	}
-	if x.Activity.Type == "Update" {
+	if x.Activity.Type == vocab.Update {
 		return i.remainsPublic(ctx, x, *post)
 	}
 	r, err := i.recipient(ctx, x)

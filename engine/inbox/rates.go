@@ -110,7 +110,7 @@ func (i *Inbox) countStrangers(ctx context.Context, x *receiving, recipients []v
 // mayStore keeps an activity from recipients for which the sender's domain has had much stored lately. When nobody is left
 // it is refused.
 func (i *Inbox) mayStore(ctx context.Context, x *receiving) error {
-	if takesAway[x.Activity.Type] {
+	if i.Handlers.Lookup(x.Activity).TakesAway {
 		return nil
 	}
 	if err := i.mayStoreForFollowers(x); err != nil {

@@ -70,7 +70,7 @@ func (i *Inbox) wanted(ctx context.Context, x *receiving) (bool, error) {
 	if a.Type == "Create" && !a.Object.ID.SameOrigin(a.Actor) {
 		return false, nil
 	}
-	known, err := i.Store.Acquainted(ctx, a.Actor, !audience.Spreads(a.Type))
+	known, err := i.Store.Acquainted(ctx, a.Actor, !i.Handlers.Lookup(a).Concern.Holders)
 	if err != nil {
 		return false, err
 	}

@@ -52,7 +52,7 @@ func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeli
 
 // arrival returns the activity with how it came.
 func (i *Inbox) arrival(x *receiving) audience.Arrival {
-	a := audience.Arrival{Activity: x.Activity, Sender: x.Actor, Forwarder: x.passer, Relayed: x.relay}
+	a := audience.Arrival{Activity: x.Activity, Concern: i.Handlers.Lookup(x.Activity).Concern, Sender: x.Actor, Forwarder: x.passer, Relayed: x.relay}
 	if !x.User.IsZero() {
 		a.Inbox = i.Local.ID(x.User)
 	}

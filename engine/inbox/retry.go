@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/lightweb/lightweb/db"
-	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -34,7 +33,7 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p db.Poisoned) erro
 	if err := i.acquaint(ctx, x); err != nil {
 		return err
 	}
-	if audience.Spreads(a.Type) { // which may have come for who merely holds something of its actor
+	if i.Handlers.Lookup(a).Concern.Holders { // which may have come for who merely holds something of its actor
 		x.User = vocab.Username{}
 	}
 	x.meant = i.meant(x)

@@ -12,14 +12,10 @@ import (
 
 // lockAudience lets nobody be blocked, taken out of followers or groups, or added, while an activity is stored that relies
 // on it, and the other way round: an actor who is blocked or out when an activity commits gets nothing of it.
-func lockAudience(ctx context.Context, tx *db.Tx, x *exchange) error {
-	switch x.activity.Type {
-	case "Block", "Reject", "Add", "Remove":
+func (o *Outbox) lockAudience(ctx context.Context, tx *db.Tx, x *exchange) error {
+	endsGroup := x.activity.Type == vocab.Delete && x.group != nil
+	if endsGroup || o.Handlers.Lookup(x.activity).ChangesWho {
 		return tx.ChangeAudience(ctx)
-	case "Delete":
-		if x.group != nil {
-			return tx.ChangeAudience(ctx)
-		}
 	}
 	return tx.HoldAudience(ctx)
 }
@@ -60,7 +56,7 @@ func (o *Outbox) forFollowers(x *exchange) bool {
 // something back goes to everybody who had that. Nothing else goes to an actor that is in the group no more, or that the
 // user blocks: an action that names one is refused, while new words of an old object leave one out.
 func (o *Outbox) admitted(ctx context.Context, tx *db.Tx, x *exchange) (to []db.Destination, earlier []db.Inbox, err error) {
-	if slices.Contains([]string{"Delete", "Undo", "Reject", "Remove", "Block"}, x.activity.Type) {
+	if o.Handlers.Lookup(x.activity).Ends {
 		return destinations(x.named, x.unnamed, nil), x.earlier, nil
 	}
 	blocked, err := tx.Blocked(ctx, x.targets())

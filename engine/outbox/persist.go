@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
-	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/pipeline"
@@ -38,7 +37,7 @@ func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) e
 
 // store runs in the transaction, and tells whether an earlier activity did the same.
 func (o *Outbox) store(ctx context.Context, tx *db.Tx, x *exchange) (settled bool, err error) {
-	if err := lockAudience(ctx, tx, x); err != nil {
+	if err := o.lockAudience(ctx, tx, x); err != nil {
 		return false, err
 	}
 	if s := x.intent.subject(); s != "" {
@@ -55,10 +54,10 @@ func (o *Outbox) store(ctx context.Context, tx *db.Tx, x *exchange) (settled boo
 			return false, err
 		}
 	}
-	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: delivery.Ordered(x.activity), Type: x.activity.Type, Body: x.body, Audience: x.audience()}
-	x.answer = answer{Activity: x.activity.ID, Object: objectOf(x.activity), Job: newJob(job.ID, x.inboxes)}
+	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: o.Handlers.OrderOf(x.activity), Type: x.activity.Type, Body: x.body, Audience: x.audience()}
+	x.answer = answer{Activity: x.activity.ID, Object: o.Handlers.ObjectOf(x.activity), Job: newJob(job.ID, x.inboxes)}
 	if earlier != "" {
-		if x.answer, err = answerAgain(ctx, tx, earlier, x.now); err != nil {
+		if x.answer, err = o.answerAgain(ctx, tx, earlier, x.now); err != nil {
 			return false, err
 		}
 	}
@@ -103,7 +102,7 @@ func newJob(id uuid.UUID, inboxes []db.Inbox) *Job {
 }
 
 // answerAgain returns the answer to an action that an earlier activity did: that activity's, with its fan-out as it stands.
-func answerAgain(ctx context.Context, tx *db.Tx, earlier vocab.ID, now time.Time) (answer, error) {
+func (o *Outbox) answerAgain(ctx context.Context, tx *db.Tx, earlier vocab.ID, now time.Time) (answer, error) {
 	a := answer{Activity: earlier}
 	stored, err := tx.Activity(ctx, earlier)
 	if err != nil {
@@ -114,7 +113,7 @@ func answerAgain(ctx context.Context, tx *db.Tx, earlier vocab.ID, now time.Time
 		if err != nil {
 			return a, fmt.Errorf("read stored %s: %w", stored.Type, err)
 		}
-		a.Object = objectOf(did)
+		a.Object = o.Handlers.ObjectOf(did)
 	}
 	sent, err := tx.SentJob(ctx, earlier, now)
 	if sent != nil {

@@ -1,0 +1,71 @@
+package handler
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// OfType returns the handler of a type, whatever its object; the zero Handler when there is none.
+func (r *Registry) OfType(kind string) Handler { return r.handlers[Key{Type: kind}] }
+
+// Types returns the names of the types of which something is true, in order.
+func (r *Registry) Types(is func(Handler) bool) []string {
+	types := map[string]bool{}
+	for k, h := range r.handlers {
+		if is(h) {
+			types[k.Type] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(types))
+}
+
+// StoredTypes returns what Registry.Stored does: it depends on no user.
+func StoredTypes() db.Types { return New(nil, nil).Stored() }
+
+// Stored returns the types that the queries on users' databases tell apart.
+func (r *Registry) Stored() db.Types {
+	notice := func(n Notice) []string { return r.Types(func(h Handler) bool { return h.Notifies == n }) }
+	return db.Types{
+		Words:       r.Types(func(h Handler) bool { return h.Words }),
+		Authored:    r.Types(func(h Handler) bool { return h.Authored }),
+		ShowObject:  r.Types(func(h Handler) bool { return h.ShowsObject }),
+		Ordered:     r.Types(func(h Handler) bool { return h.Ordered }),
+		TakeBack:    r.Types(func(h Handler) bool { return h.TakesBack }),
+		Relate:      r.Types(func(h Handler) bool { return h.Relates }),
+		Answer:      r.Types(func(h Handler) bool { return h.Answers }),
+		Notify:      notice(NoticeAlways),
+		NotifyOwner: notice(NoticeOfOwn),
+		NotifyNamed: notice(NoticeOfNamed),
+	}
+}
+
+// IsLasting reports whether deliveries of a type are tried for a month.
+func (r *Registry) IsLasting(kind string) bool { return r.OfType(kind).Lasting }
+
+// HasEmoji reports whether the content of a type is an emoji.
+func (r *Registry) HasEmoji(kind string) bool { return r.OfType(kind).Emoji }
+
+// OrderOf returns what deliveries of an activity to one inbox keep their order by: an Undo never overtakes what it takes
+// back, and nothing overtakes the Create of its object.
+func (r *Registry) OrderOf(a *vocab.Activity) vocab.ID {
+	if r.Lookup(a).Ordered {
+		return a.ID
+	}
+	return a.Object.ID
+}
+
+// ObjectOf returns the object or group that an activity of the user's makes, changes or is about, empty when that is an
+// actor.
+func (r *Registry) ObjectOf(a *vocab.Activity) vocab.ID {
+	if about := r.Lookup(a).About; about != nil {
+		return about(a)
+	}
+	return ""
+}
+
+// The two forms of About.
+func object(a *vocab.Activity) vocab.ID { return a.Object.ID }
+func target(a *vocab.Activity) vocab.ID { return a.Target.ID }

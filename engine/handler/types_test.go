@@ -1,0 +1,18 @@
+package handler_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/handler"
+)
+
+// The tests of lower floors work with a copy of what the registry says.
+func TestDatabasesOfTestsKnowTheTypesOfTheRegistry(t *testing.T) {
+	t.Parallel()
+	if d := cmp.Diff(handler.StoredTypes(), dbtest.Config(t).Types); d != "" {
+		t.Errorf("types of the registry (-) and of dbtest (+):\n%s", d)
+	}
+}
