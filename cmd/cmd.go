@@ -20,6 +20,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
@@ -158,7 +159,7 @@ func (a *app) engine(ctx context.Context, f func(e *engine.Engine) error) error 
 }
 
 // opened is engine with a way to open of its own.
-func (a *app) opened(ctx context.Context, open func(context.Context, engine.Config, *slog.Logger) (*engine.Engine, error), f func(e *engine.Engine) error) error {
+func (a *app) opened(ctx context.Context, open func(context.Context, instance.Config, *slog.Logger) (*engine.Engine, error), f func(e *engine.Engine) error) error {
 	c, err := a.config()
 	if err != nil {
 		return err

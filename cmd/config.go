@@ -12,8 +12,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/lightweb/lightweb/engine"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
@@ -73,7 +73,7 @@ func (a *app) settle(file string, values map[string]written) (*config, error) {
 		}
 	}
 	err := c.Engine.Validate()
-	var wrong *engine.SettingError
+	var wrong *instance.SettingError
 	if errors.As(err, &wrong) {
 		return nil, wrongSetting(wrong, c.originOf(wrong.Key))
 	}
@@ -87,7 +87,7 @@ func (c *config) originOf(key string) origin {
 	return byDefault
 }
 
-func wrongSetting(e *engine.SettingError, from origin) error {
+func wrongSetting(e *instance.SettingError, from origin) error {
 	return fault.New(fault.Config, fmt.Sprintf("%s (%s)", e.Error(), from)).WithHint(e.Hint)
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/instance"
 )
 
 // checkedConfig is the result of config check.
@@ -27,7 +27,7 @@ func newConfigCheck(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := engine.CheckFiles(c.Engine); err != nil {
+			if err := instance.CheckFiles(c.Engine); err != nil {
 				return err
 			}
 			words := "the settings can be used"

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/engine"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 )
 
 // load returns the configuration that file, env and flags come to.
@@ -80,7 +80,7 @@ inbox_host_rate = "off"
 	}
 	e := c.Engine
 	if e.PublicURL != "https://example.org" || e.UsersDir != "/srv/lightweb/users" || e.Database.URL.Reveal() != "postgres://lightweb@db" ||
-		e.Database.MaxConnections != 16 || !e.Federation.AllowHTTP || !e.Federation.SecureMode || len(e.API.CORSOrigins) != 2 || e.Cache.ActorTTL != 168*time.Hour || e.Limits.Body != 2048 || e.Limits.InboxHostRate != (engine.Rate{}) {
+		e.Database.MaxConnections != 16 || !e.Federation.AllowHTTP || !e.Federation.SecureMode || len(e.API.CORSOrigins) != 2 || e.Cache.ActorTTL != 168*time.Hour || e.Limits.Body != 2048 || e.Limits.InboxHostRate != (instance.Rate{}) {
 		t.Errorf("got %+v", e)
 	}
 	if want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}; !slices.Equal(e.TrustedProxies, want) {
@@ -174,7 +174,7 @@ func TestInboxRatesCanBeTakenAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := c.Engine.Limits
-	if l.InboxAddressRate != (engine.Rate{}) || l.InboxHostRate != (engine.Rate{}) || l.InboxActorRate != (engine.Rate{}) || l.KeyFetchRate == (engine.Rate{}) {
+	if l.InboxAddressRate != (instance.Rate{}) || l.InboxHostRate != (instance.Rate{}) || l.InboxActorRate != (instance.Rate{}) || l.KeyFetchRate == (instance.Rate{}) {
 		t.Errorf("limits %+v, want the inbox rates off and the other as it was", l)
 	}
 }

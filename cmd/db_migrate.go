@@ -11,6 +11,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -56,7 +57,7 @@ func newDBMigrate(a *app) *cobra.Command {
 
 // migrate runs m and says what became of it.
 func (a *app) migrate(ctx context.Context, m engine.Migration, check bool) error {
-	open := func(ctx context.Context, c engine.Config, log *slog.Logger) (*engine.Engine, error) {
+	open := func(ctx context.Context, c instance.Config, log *slog.Logger) (*engine.Engine, error) {
 		return engine.OpenToMigrate(ctx, c, m.DryRun, m.Repair, log)
 	}
 	err := a.opened(ctx, open, func(e *engine.Engine) error {

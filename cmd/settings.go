@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/instance"
 )
 
 // config is what flags, environment and file have settled.
 type config struct {
-	Engine    engine.Config
+	Engine    instance.Config
 	LogLevel  slog.Level
 	LogFormat string // auto, text or json
 
@@ -21,7 +21,7 @@ type config struct {
 }
 
 func defaultConfig(dataDir string) *config {
-	return &config{Engine: engine.DefaultConfig(dataDir), LogFormat: "auto", origins: map[string]origin{}}
+	return &config{Engine: instance.DefaultConfig(dataDir), LogFormat: "auto", origins: map[string]origin{}}
 }
 
 // setting is one thing that can be settled. Everything about it is derived from its row: how it is read and shown, its
@@ -44,8 +44,8 @@ func (s *setting) env() string {
 }
 
 // wrong says that a value of the setting cannot be read, and what the setting is.
-func (s *setting) wrong(err error) *engine.SettingError {
-	return &engine.SettingError{Key: s.key, Problem: err.Error(), Hint: s.key + ": " + strings.ReplaceAll(s.help, "`", "'")}
+func (s *setting) wrong(err error) *instance.SettingError {
+	return &instance.SettingError{Key: s.key, Problem: err.Error(), Hint: s.key + ": " + strings.ReplaceAll(s.help, "`", "'")}
 }
 
 // settings is every setting there is, in the order of the documentation.

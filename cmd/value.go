@@ -9,19 +9,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/instance"
 )
 
 // The forms of values. Set reads what a person wrote, String writes it so that Set reads it again.
 type (
 	text     string
 	path     string
-	secret   engine.Secret
+	secret   instance.Secret
 	whole    int
 	truth    bool
 	span     time.Duration
 	size     int64
-	rate     engine.Rate
+	rate     instance.Rate
 	prefixes []netip.Prefix
 	words    []string
 	level    slog.Level
@@ -46,7 +46,7 @@ func (v *path) String() string { return string(*v) }
 func (v *path) Type() string   { return "PATH" }
 
 func (v *secret) Set(s string) error { *v = secret(s); return nil }
-func (v *secret) String() string     { return engine.Secret(*v).String() }
+func (v *secret) String() string     { return instance.Secret(*v).String() }
 func (v *secret) Type() string       { return "SECRET" }
 
 func (v *whole) Set(s string) error {
@@ -127,11 +127,11 @@ func (v *size) String() string {
 func (v *size) Type() string { return "SIZE" }
 
 func (v *rate) Set(s string) error {
-	r, err := engine.ParseRate(s)
+	r, err := instance.ParseRate(s)
 	*v = rate(r)
 	return err
 }
-func (v *rate) String() string { return engine.Rate(*v).String() }
+func (v *rate) String() string { return instance.Rate(*v).String() }
 func (v *rate) Type() string   { return "RATE" }
 
 // Set takes networks and single addresses, separated by commas.

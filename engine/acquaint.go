@@ -42,7 +42,7 @@ type AcquaintedUser struct {
 // named is no user.
 func (e *Engine) Acquaint(ctx context.Context, a Acquainting) (AcquaintReport, error) {
 	began := time.Now()
-	made, err := e.db.MakeAcquaintances(ctx, db.Acquainting{Users: a.Users, DryRun: a.DryRun, ID: e.local.ID, Progress: a.Progress})
+	made, err := e.in.DB.MakeAcquaintances(ctx, db.Acquainting{Users: a.Users, DryRun: a.DryRun, ID: e.in.Local.ID, Progress: a.Progress})
 	r := AcquaintReport{Users: make([]AcquaintedUser, len(made.Users)), Removed: made.Removes, Millis: time.Since(began).Milliseconds(), DryRun: a.DryRun}
 	for i, u := range made.Users {
 		r.Users[i] = AcquaintedUser{User: u.User, Known: u.Known, Added: u.Added, Superfluous: u.Superfluous}

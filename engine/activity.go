@@ -104,13 +104,13 @@ func (e *Engine) ShowActivity(ctx context.Context, uri string, only vocab.Userna
 	if err != nil {
 		return ActivityTrace{}, err
 	}
-	out := ActivityTrace{URI: id, Local: e.local.IsLocal(id), Users: []UserTrace{}}
-	out.Blocked = !out.Local && e.gate.Check(id.Host()) != nil
-	waiting, err := e.db.WaitingIn(ctx, id)
+	out := ActivityTrace{URI: id, Local: e.in.Local.IsLocal(id), Users: []UserTrace{}}
+	out.Blocked = !out.Local && e.in.Gate.Check(id.Host()) != nil
+	waiting, err := e.in.DB.WaitingIn(ctx, id)
 	if err != nil {
 		return out, err
 	}
-	acquainted, err := e.db.AcquaintedWithServer(ctx, id)
+	acquainted, err := e.in.DB.AcquaintedWithServer(ctx, id)
 	if err != nil {
 		return out, err
 	}
@@ -145,33 +145,33 @@ func (e *Engine) ShowActivity(ctx context.Context, uri string, only vocab.Userna
 // concerned returns the users to look at.
 func (e *Engine) concerned(ctx context.Context, id vocab.ID, only vocab.Username, waiting *db.Journaled, acquainted []vocab.Username) ([]vocab.Username, error) {
 	if !only.IsZero() {
-		row, err := e.db.User(ctx, only)
+		row, err := e.in.DB.User(ctx, only)
 		if err == nil && row.State == db.UserDeleted {
 			err = fault.New(fault.NoUser, fmt.Sprintf("the user %q is deleted", only)).WithHint("lightweb user list")
 		}
 		return []vocab.Username{only}, err
 	}
 	users := slices.Clone(acquainted)
-	if u, _, ok := e.local.Holder(id); ok {
+	if u, _, ok := e.in.Local.Holder(id); ok {
 		users = append(users, u)
 	}
 	if waiting != nil {
 		users = append(users, waiting.Users...)
 	}
-	return e.db.ActiveUsers(ctx, users)
+	return e.in.DB.ActiveUsers(ctx, users)
 }
 
 // holds tells whether the id is of something of the user's.
 func (e *Engine) holds(u vocab.Username, id vocab.ID) bool {
-	owner, _, ok := e.local.Holder(id)
+	owner, _, ok := e.in.Local.Holder(id)
 	return ok && owner == u
 }
 
 type traced struct{ db.Trace }
 
 func (e *Engine) trace(ctx context.Context, id vocab.ID, u vocab.Username) (t traced, err error) {
-	err = e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		t.Trace, err = tx.Trace(ctx, id, e.local.ID(u))
+	err = e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		t.Trace, err = tx.Trace(ctx, id, e.in.Local.ID(u))
 		return err
 	})
 	return t, err

@@ -85,7 +85,7 @@ func (e *Engine) Backup(ctx context.Context, to io.Writer, b Backup) (BackupRepo
 	began := time.Now()
 	count := &counter{to: to}
 	t := &taking{e: e, ask: b, report: BackupReport{
-		CreatedAt: e.now().UTC().Truncate(time.Second), Whole: b.User.IsZero(), Keys: !b.NoKeys, Failures: []BackupFailure{}}}
+		CreatedAt: e.in.Now().UTC().Truncate(time.Second), Whole: b.User.IsZero(), Keys: !b.NoKeys, Failures: []BackupFailure{}}}
 	if err := t.instance(ctx, count); err != nil {
 		return BackupReport{}, err
 	}
@@ -128,7 +128,7 @@ type taking struct {
 // instance begins the archive and writes what belongs to no user, of which a backup of one user has nothing but its row.
 func (t *taking) instance(ctx context.Context, to io.Writer) error {
 	nobody := vocab.Username{}
-	err := t.e.db.SnapshotInstance(ctx, func(ctx context.Context, s *db.Snapshot) error {
+	err := t.e.in.DB.SnapshotInstance(ctx, func(ctx context.Context, s *db.Snapshot) error {
 		if err := t.begin(ctx, s, to); err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (t *taking) begin(ctx context.Context, s *db.Snapshot, to io.Writer) error 
 	if err != nil {
 		return err
 	}
-	m := archive.Manifest{Version: t.e.cfg.Version, CreatedAt: t.report.CreatedAt, PublicURL: t.e.cfg.PublicURL, Whole: t.report.Whole, Keys: t.report.Keys, Users: []archive.User{}}
+	m := archive.Manifest{Version: t.e.in.Config.Version, CreatedAt: t.report.CreatedAt, PublicURL: t.e.in.Config.PublicURL, Whole: t.report.Whole, Keys: t.report.Keys, Users: []archive.User{}}
 	for _, u := range all {
 		if u.State == db.UserCreating || !t.ask.User.IsZero() && t.ask.User != u.Name {
 			continue
@@ -204,7 +204,7 @@ func (t *taking) user(ctx context.Context, u db.User) error {
 			return err
 		}
 	}
-	return t.e.db.SnapshotInstance(ctx, func(ctx context.Context, s *db.Snapshot) error {
+	return t.e.in.DB.SnapshotInstance(ctx, func(ctx context.Context, s *db.Snapshot) error {
 		for _, table := range s.Shape.Tables {
 			if table.Owner == "" || table.Name == "users" {
 				continue
@@ -224,7 +224,7 @@ func (t *taking) user(ctx context.Context, u db.User) error {
 // else's from being written.
 func (t *taking) database(ctx context.Context, u db.User) error {
 	opened := false
-	err := t.e.db.SnapshotUser(ctx, u, func(ctx context.Context, s *db.Snapshot) error {
+	err := t.e.in.DB.SnapshotUser(ctx, u, func(ctx context.Context, s *db.Snapshot) error {
 		opened = true
 		return t.tables(u.Name, s.Shape, func(table db.Table, w io.Writer) (int64, error) { return s.Copy(ctx, table, vocab.Username{}, w) })
 	})
@@ -266,8 +266,8 @@ type file struct {
 
 // filesOf returns the files there may be of u, or for nobody of the instance.
 func (e *Engine) filesOf(u vocab.Username) []file {
-	files := []file{{archive.Name{User: u, Kind: archive.Config}, e.profiles.File(u)}}
-	for _, path := range e.keys.Files(u) {
+	files := []file{{archive.Name{User: u, Kind: archive.Config}, e.in.Registry.File(u)}}
+	for _, path := range e.in.Keys.Files(u) {
 		files = append(files, file{archive.Name{User: u, Kind: archive.Key, Item: filepath.Base(path)}, path})
 	}
 	return files
@@ -276,7 +276,7 @@ func (e *Engine) filesOf(u vocab.Username) []file {
 // readFile returns the content of a configuration or key.
 func (e *Engine) readFile(f file) ([]byte, error) {
 	if f.name.Kind == archive.Key {
-		return e.keys.ReadFile(f.path)
+		return e.in.Keys.ReadFile(f.path)
 	}
 	return readFile(f.path)
 }

@@ -46,7 +46,7 @@ func (e *Engine) sweepUnfinished(ctx context.Context, dir string) {
 		}
 	}
 	if err != nil {
-		e.log.WarnContext(ctx, "what killed backups left could not be removed", "err", err)
+		e.in.Log.WarnContext(ctx, "what killed backups left could not be removed", "err", err)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/lightweb/lightweb/engine/instance"
 )
 
 func TestABackupRemovesWhatKilledOnesLeft(t *testing.T) {
@@ -32,7 +34,7 @@ func TestABackupRemovesWhatKilledOnesLeft(t *testing.T) {
 	if err := os.Symlink(others, filepath.Join(dir, "link"+unfinished)); err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{log: slog.New(slog.DiscardHandler)}
+	e := &Engine{&instance.Instance{Log: slog.New(slog.DiscardHandler)}}
 	e.sweepUnfinished(t.Context(), dir)
 	for path, stays := range map[string]bool{written.Name(): true, killed.Name(): false, others: true} {
 		if _, err := os.Lstat(path); (err == nil) != stays {

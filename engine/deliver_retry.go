@@ -58,13 +58,13 @@ func (e *Engine) RetryDeliveries(ctx context.Context, c RetryChoice) (r RetryRep
 		return r, err
 	}
 	if !c.DryRun {
-		release, err := e.db.LockRetry(ctx, c.WaitLock)
+		release, err := e.in.DB.LockRetry(ctx, c.WaitLock)
 		if err != nil {
 			return r, err
 		}
 		defer release()
 	}
-	run := retry{e: e, c: c, r: &r, began: e.now()}
+	run := retry{e: e, c: c, r: &r, began: e.in.Now()}
 	for _, u := range users {
 		if c.Most > 0 && r.Matched-r.SkippedBlocked >= c.Most {
 			break
@@ -96,12 +96,12 @@ type retry struct {
 // match looks for what is meant of one user's.
 func (t *retry) match(ctx context.Context, u vocab.Username) error {
 	var chosen []db.ChosenHost
-	err := t.e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+	err := t.e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
 		chosen, err = tx.ChosenDeliveries(ctx, db.DeliveryChoice{DeliveryFilter: t.c.filter(), States: t.c.States}, t.began)
 		return err
 	})
 	for _, h := range chosen {
-		blocked := h.Host != "" && t.e.gate.Check(h.Host) != nil
+		blocked := h.Host != "" && t.e.in.Gate.Check(h.Host) != nil
 		n := h.Count
 		if left := t.c.Most - (t.r.Matched - t.r.SkippedBlocked); t.c.Most > 0 && !blocked {
 			n = min(n, left)
@@ -144,8 +144,8 @@ func (t *retry) choice(h *RetriedHost) db.DeliveryChoice {
 func (t *retry) requeue(ctx context.Context, h *RetriedHost) error {
 	for left := h.Matched; left > 0; {
 		var rows []db.Requeued
-		err := t.e.db.Write(ctx, h.User, func(ctx context.Context, tx *db.Tx) (err error) {
-			rows, err = tx.RequeueDeliveries(ctx, t.choice(h), t.c.ResetAttempts, 0, min(left, deliveryPage), t.e.now())
+		err := t.e.in.DB.Write(ctx, h.User, func(ctx context.Context, tx *db.Tx) (err error) {
+			rows, err = tx.RequeueDeliveries(ctx, t.choice(h), t.c.ResetAttempts, 0, min(left, deliveryPage), t.e.in.Now())
 			return err
 		})
 		if err != nil {
@@ -159,8 +159,8 @@ func (t *retry) requeue(ctx context.Context, h *RetriedHost) error {
 			break
 		}
 	}
-	if err := t.e.db.ProbeHosts(ctx, []string{h.Host}); err != nil {
+	if err := t.e.in.DB.ProbeHosts(ctx, []string{h.Host}); err != nil {
 		return err
 	}
-	return t.e.db.WantDeliveries(ctx, []vocab.Username{h.User})
+	return t.e.in.DB.WantDeliveries(ctx, []vocab.Username{h.User})
 }

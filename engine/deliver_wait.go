@@ -24,12 +24,12 @@ const (
 // wait sends what was matched to other servers, and makes the rest due. One user has its turn after the other, so that no
 // more than retryAtOnce go to a host at once.
 func (t *retry) wait(ctx context.Context) error {
-	if t.e.paused() {
+	if t.e.in.IsPaused() {
 		return fault.New(fault.Unavailable, "federation is paused: nothing is sent to other servers").WithHint("set federation.mode to open")
 	}
 	t.sender = delivery.New(delivery.Deps{
-		Store: t.e.db, Poster: t.e.client, Keys: t.e.keys, Actors: t.e.actors, InboxOwner: t.e.local.InboxOwner, Gate: t.e.gate,
-		Owner: "cli:" + rand.Text(), Log: t.e.log.With("component", "delivery"), Now: t.e.now,
+		Store: t.e.in.DB, Poster: t.e.in.Client, Keys: t.e.in.Keys, Actors: t.e.in.Actors, InboxOwner: t.e.in.Local.InboxOwner, Gate: t.e.in.Gate,
+		Owner: "cli:" + rand.Text(), Log: t.e.in.Log.With("component", "delivery"), Now: t.e.in.Now,
 	})
 	for from := 0; from < len(t.r.Hosts); {
 		to := from
@@ -60,11 +60,11 @@ func (t *retry) hosts(ctx context.Context, all []RetriedHost) error {
 		}
 	}
 	err := g.Wait()
-	back := t.e.db.Write(context.WithoutCancel(ctx), u, func(ctx context.Context, tx *db.Tx) error {
-		return tx.ReleaseDeliveries(ctx, t.sender.Owner, t.e.now())
+	back := t.e.in.DB.Write(context.WithoutCancel(ctx), u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.ReleaseDeliveries(ctx, t.sender.Owner, t.e.in.Now())
 	})
 	if err == nil {
-		err = t.failed(ctx, u, errors.Join(back, t.e.db.WantDeliveries(context.WithoutCancel(ctx), []vocab.Username{u}))) // it learns when the rest is due
+		err = t.failed(ctx, u, errors.Join(back, t.e.in.DB.WantDeliveries(context.WithoutCancel(ctx), []vocab.Username{u}))) // it learns when the rest is due
 	}
 	return err
 }
@@ -89,7 +89,7 @@ func (t *retry) deliver(ctx context.Context, h *RetriedHost) error {
 			return err
 		}
 		ends, err := t.attempt(ctx, h.User, rows)
-		if err := t.sender.Record(context.WithoutCancel(ctx), h.User, ends, t.e.now()); err != nil {
+		if err := t.sender.Record(context.WithoutCancel(ctx), h.User, ends, t.e.in.Now()); err != nil {
 			return err
 		}
 		through := t.take(h, ends)
@@ -106,7 +106,7 @@ func (t *retry) deliver(ctx context.Context, h *RetriedHost) error {
 			return nil
 		}
 		if probe = false; through && h.parked { // the process that serves finds out for itself
-			if err := t.e.db.ProbeHosts(ctx, []string{h.Host}); err != nil {
+			if err := t.e.in.DB.ProbeHosts(ctx, []string{h.Host}); err != nil {
 				return err
 			}
 			h.parked = false
@@ -117,9 +117,9 @@ func (t *retry) deliver(ctx context.Context, h *RetriedHost) error {
 
 // claim leases deliveries for as long as the attempts at them can take: two knocks each.
 func (t *retry) claim(ctx context.Context, h *RetriedHost, n int) (rows []db.Delivery, err error) {
-	lease := time.Minute + 2*t.e.cfg.Delivery.Timeout*retryBatch/retryAtOnce
-	err = t.e.db.Write(ctx, h.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		rows, err = tx.ClaimChosen(ctx, t.choice(h), t.c.ResetAttempts, t.sender.Owner, lease, n, t.e.now())
+	lease := time.Minute + 2*t.e.in.Config.Delivery.Timeout*retryBatch/retryAtOnce
+	err = t.e.in.DB.Write(ctx, h.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		rows, err = tx.ClaimChosen(ctx, t.choice(h), t.c.ResetAttempts, t.sender.Owner, lease, n, t.e.in.Now())
 		return err
 	})
 	return rows, err

@@ -104,8 +104,8 @@ func (e *Engine) ListDeliveries(ctx context.Context, c DeliveryChoice) (Delivery
 
 func (e *Engine) deliveryJobs(ctx context.Context, u vocab.Username, c DeliveryChoice) (jobs []DeliveryJob, err error) {
 	var found []db.DeliveryJob
-	err = e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		found, err = tx.DeliveryJobs(ctx, c.filter(), c.Status, nil, c.Limit, e.now())
+	err = e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		found, err = tx.DeliveryJobs(ctx, c.filter(), c.Status, nil, c.Limit, e.in.Now())
 		return err
 	})
 	for _, j := range found {
@@ -195,7 +195,7 @@ func unknownDelivery(c DeliveryChoice) error {
 // concernedWith returns whose deliveries to look at.
 func (e *Engine) concernedWith(ctx context.Context, c DeliveryChoice) ([]vocab.Username, error) {
 	users, err := e.chosen(ctx, InboxChoice{All: true})
-	if u, _, ok := e.local.Holder(c.Activity); ok && c.Activity != "" {
+	if u, _, ok := e.in.Local.Holder(c.Activity); ok && c.Activity != "" {
 		users = slices.DeleteFunc(users, func(v vocab.Username) bool { return v != u })
 	}
 	return users, err
@@ -203,10 +203,10 @@ func (e *Engine) concernedWith(ctx context.Context, c DeliveryChoice) ([]vocab.U
 
 // deliveriesOf reads all deliveries of a fan-out.
 func (e *Engine) deliveriesOf(ctx context.Context, u vocab.Username, job uuid.UUID) (all []DeliveryDetail, err error) {
-	err = e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+	err = e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
 		all = []DeliveryDetail{}
 		for after := int64(math.MinInt64); ; {
-			rows, err := tx.JobDeliveries(ctx, job, after, deliveryPage, e.now())
+			rows, err := tx.JobDeliveries(ctx, job, after, deliveryPage, e.in.Now())
 			if err != nil {
 				return err
 			}
@@ -250,7 +250,7 @@ func (e *Engine) Deliveries(ctx context.Context, c DeliveryChoice) (DeliveryStat
 	if err != nil {
 		return s, err
 	}
-	hosts, err := e.db.Hosts(ctx, true)
+	hosts, err := e.in.DB.Hosts(ctx, true)
 	if err != nil {
 		return s, err
 	}
@@ -263,8 +263,8 @@ func (e *Engine) Deliveries(ctx context.Context, c DeliveryChoice) (DeliveryStat
 	at := map[place]*DeliveryState{}
 	for _, u := range users {
 		var states []db.DeliveryState
-		err := e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-			states, err = tx.DeliveryStates(ctx, e.now())
+		err := e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+			states, err = tx.DeliveryStates(ctx, e.in.Now())
 			return err
 		})
 		if err := s.Failures.note(ctx, u, err); err != nil {
@@ -275,7 +275,7 @@ func (e *Engine) Deliveries(ctx context.Context, c DeliveryChoice) (DeliveryStat
 			if at[key] == nil {
 				h := troubled[d.Host]
 				at[key] = &DeliveryState{Host: d.Host, Status: d.Status, OldestAt: d.Oldest.UTC(), Inactive: h.InactiveAt, Paused: h.PausedAt}
-				if h.NextAttempt != nil && h.NextAttempt.After(e.now()) {
+				if h.NextAttempt != nil && h.NextAttempt.After(e.in.Now()) {
 					at[key].Closed = h.NextAttempt
 				}
 			}
@@ -361,16 +361,16 @@ func (e *Engine) dropOf(ctx context.Context, u vocab.Username, c DeliveryChoice,
 	choice := db.DeliveryChoice{DeliveryFilter: c.filter(), States: stillOwed}
 	var chosen []db.ChosenHost
 	var under int
-	err = e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		jobs, err := tx.DeliveryJobs(ctx, choice.DeliveryFilter, "", nil, 1, e.now())
+	err = e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		jobs, err := tx.DeliveryJobs(ctx, choice.DeliveryFilter, "", nil, 1, e.in.Now())
 		if err != nil {
 			return err
 		}
 		found = len(jobs) > 0
-		if under, err = tx.CountLeased(ctx, choice.DeliveryFilter, e.now()); err != nil {
+		if under, err = tx.CountLeased(ctx, choice.DeliveryFilter, e.in.Now()); err != nil {
 			return err
 		}
-		chosen, err = tx.ChosenDeliveries(ctx, choice, e.now())
+		chosen, err = tx.ChosenDeliveries(ctx, choice, e.in.Now())
 		return err
 	})
 	r.Delivering += under
@@ -381,8 +381,8 @@ func (e *Engine) dropOf(ctx context.Context, u vocab.Username, c DeliveryChoice,
 		return found, err
 	}
 	for after, n := int64(0), deliveryPage; n == deliveryPage; {
-		err := e.db.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-			after, n, err = tx.DropDeliveries(ctx, choice, dropped, after, deliveryPage, e.now())
+		err := e.in.DB.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+			after, n, err = tx.DropDeliveries(ctx, choice, dropped, after, deliveryPage, e.in.Now())
 			return err
 		})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -78,7 +79,7 @@ func settle(ctx context.Context, dir, name, version string, log *slog.Logger) (*
 	if p.admin, err = listen(ctx, "admin_listen", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
-	c := DefaultConfig(dir)
+	c := instance.DefaultConfig(dir)
 	c.Version, c.PublicURL = version, "http://"+p.public.Addr().String()
 	c.Federation.AllowAddresses = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	c.Federation.AllowHTTP = true
@@ -93,7 +94,7 @@ func settle(ctx context.Context, dir, name, version string, log *slog.Logger) (*
 	return p, err
 }
 
-func (p *person) handle() string { return p.engine.local.Handle(p.name) }
+func (p *person) handle() string { return p.engine.in.Local.Handle(p.name) }
 
 // do dispatches an action in the person's name and returns the id of its activity.
 func (p *person) do(ctx context.Context, action string, params vocab.Doc) (vocab.ID, error) {
@@ -160,7 +161,7 @@ func (s *story) follow(ctx context.Context) error {
 	if _, err := s.alice.do(ctx, "Follow", vocab.Doc{"actorUri": s.bob.handle()}); err != nil {
 		return err
 	}
-	_, err := s.alice.sees(ctx, "notifications", "Accept", s.bob.engine.id(s.bob.name))
+	_, err := s.alice.sees(ctx, "notifications", "Accept", s.bob.engine.in.Local.ID(s.bob.name))
 	return err
 }
 
@@ -168,7 +169,7 @@ func (s *story) post(ctx context.Context) error {
 	if _, err := s.bob.do(ctx, "CreateNote", vocab.Doc{"content": "Hello from the other side."}); err != nil {
 		return err
 	}
-	item, err := s.alice.sees(ctx, "main", "Create", s.bob.engine.id(s.bob.name))
+	item, err := s.alice.sees(ctx, "main", "Create", s.bob.engine.in.Local.ID(s.bob.name))
 	if err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ func (s *story) like(ctx context.Context) error {
 	if _, err := s.alice.do(ctx, "Like", vocab.Doc{"objectId": string(s.note)}); err != nil {
 		return err
 	}
-	_, err := s.bob.sees(ctx, "notifications", "Like", s.alice.engine.id(s.alice.name))
+	_, err := s.bob.sees(ctx, "notifications", "Like", s.alice.engine.in.Local.ID(s.alice.name))
 	return err
 }
 
@@ -188,7 +189,7 @@ func (s *story) answer(ctx context.Context) error {
 	if _, err := s.alice.do(ctx, "Reply", vocab.Doc{"objectId": string(s.note), "content": "Hello back."}); err != nil {
 		return err
 	}
-	_, err := s.bob.sees(ctx, "notifications", "Create", s.alice.engine.id(s.alice.name))
+	_, err := s.bob.sees(ctx, "notifications", "Create", s.alice.engine.in.Local.ID(s.alice.name))
 	return err
 }
 
@@ -202,5 +203,5 @@ both keep serving until Ctrl-C. try:
   curl -s -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
     -d '{"action":"Reply","params":{"objectId":"%s","content":"Nice to meet you."}}' '%s/api/activity'
   curl -s -H 'Accept: application/activity+json' '%s'
-`, s.alice.token, s.alice.engine.cfg.PublicURL, s.note, s.alice.engine.cfg.PublicURL, s.bob.engine.id(s.bob.name))
+`, s.alice.token, s.alice.engine.in.Config.PublicURL, s.note, s.alice.engine.in.Config.PublicURL, s.bob.engine.in.Local.ID(s.bob.name))
 }

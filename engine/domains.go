@@ -29,7 +29,7 @@ type DomainEntry struct {
 
 // Domains returns the domains that the policy names: the blocked ones, then the allowed ones, each by name.
 func (e *Engine) Domains() ([]DomainEntry, error) {
-	s, err := e.profiles.Server()
+	s, err := e.in.Registry.Server()
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (e *Engine) ChangeDomains(ctx context.Context, c DomainChange) (DomainRepor
 	if err := checkComment(c.Comment); err != nil {
 		return r, err
 	}
-	err := e.profiles.UpdateServer(func(s *registry.Server) (bool, error) {
+	err := e.in.Registry.UpdateServer(func(s *registry.Server) (bool, error) {
 		list := &s.BlockedDomains
 		if c.List == DomainAllowed {
 			list = &s.AllowedDomains
@@ -131,7 +131,7 @@ func (e *Engine) listed(written string, list []string, c DomainChange) (string, 
 
 // ours tells whether a list with d on it would concern this server.
 func (e *Engine) ours(d string) bool {
-	return policy.NewDomains([]string{d}, nil, policy.Open).Blocking(e.local.Host()) != ""
+	return policy.NewDomains([]string{d}, nil, policy.Open).Blocking(e.in.Local.Host()) != ""
 }
 
 // ties finds out who here has to do with domains.
@@ -142,7 +142,7 @@ func (e *Engine) ties(ctx context.Context, domains []string) (Ties, error) {
 	}
 	type known map[vocab.Username]bool // and whether the user may follow somebody there
 	blocked, all, each := policy.NewDomains(domains, nil, policy.Open), known{}, map[string]known{}
-	err := e.db.EachKnownHost(ctx, func(host string, u vocab.Username, follows bool) {
+	err := e.in.DB.EachKnownHost(ctx, func(host string, u vocab.Username, follows bool) {
 		d := blocked.Blocking(host)
 		if d == "" {
 			return
@@ -200,7 +200,7 @@ func (e *Engine) ImportDomains(ctx context.Context, list io.Reader, dryRun bool)
 	if len(blocks)+r.Skipped == 0 {
 		return r, fault.New(fault.Invalid, "the list has no line that can be taken"+r.first())
 	}
-	err = e.profiles.UpdateServer(func(s *registry.Server) (bool, error) {
+	err = e.in.Registry.UpdateServer(func(s *registry.Server) (bool, error) {
 		there := make(map[string]bool, len(s.BlockedDomains))
 		for _, d := range s.BlockedDomains {
 			there[d] = true
@@ -261,7 +261,7 @@ func cut(text string, n int) string {
 
 // ExportDomains writes the blocked domains in Mastodon's format.
 func (e *Engine) ExportDomains(w io.Writer) error {
-	s, err := e.profiles.Server()
+	s, err := e.in.Registry.Server()
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/transport"
@@ -91,14 +92,14 @@ func (x Explanation) Err() error {
 // ExplainSignature goes through all that the engine checks of a signed request, and stops at nothing. Keys are found as
 // in earnest, and what is fetched is remembered. The fault is Usage for an origin that is none.
 func (e *Engine) ExplainSignature(ctx context.Context, x Explain) (Explanation, error) {
-	actors, shows := e.actors, objects(e.actors)
+	actors, shows := e.in.Actors, objects(e.in.Actors)
 	if x.Offline {
 		shows = nil
 		deps := actors.ResolverDeps
 		deps.Fetch = nobody{}
 		actors = actor.NewResolver(deps)
 	}
-	out, err := x.explain(ctx, e.cfg, nil, shows, func(origin string) *actor.Verifier { return actor.NewVerifier(actors, e.gate, origin, e.now) })
+	out, err := x.explain(ctx, e.in.Config, nil, shows, func(origin string) *actor.Verifier { return actor.NewVerifier(actors, e.in.Gate, origin, e.in.Now) })
 	if err == nil {
 		out.Ignored, err = e.ignoredIn(ctx, x.Body)
 	}
@@ -107,8 +108,8 @@ func (e *Engine) ExplainSignature(ctx context.Context, x Explain) (Explanation, 
 
 // ExplainSignature is that of an engine for a request with its key at hand: it needs no databases. The fault is Invalid
 // for a key that cannot be read.
-func ExplainSignature(ctx context.Context, c Config, x Explain, log *slog.Logger) (Explanation, error) {
-	gate, err := newGate(c, registry.New(c.DataDir, c.UsersDir, log), log)
+func ExplainSignature(ctx context.Context, c instance.Config, x Explain, log *slog.Logger) (Explanation, error) {
+	gate, err := instance.NewGate(c, registry.New(c.DataDir, c.UsersDir, log), log)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -141,7 +142,7 @@ func (nobody) Get(context.Context, transport.Request) (*transport.Response, erro
 	return nil, fault.New(fault.Unavailable, "the key is not remembered, and nobody is to be asked").WithCode("offline")
 }
 
-func (x Explain) explain(ctx context.Context, c Config, key crypto.PublicKey, shows objects, verifier func(origin string) *actor.Verifier) (Explanation, error) {
+func (x Explain) explain(ctx context.Context, c instance.Config, key crypto.PublicKey, shows objects, verifier func(origin string) *actor.Verifier) (Explanation, error) {
 	if x.Origin == "" {
 		x.Origin = c.PublicURL
 	}

@@ -62,15 +62,15 @@ func (e *Engine) FetchActor(ctx context.Context, f ActorFetch) (FetchedActor, er
 	if err != nil {
 		return FetchedActor{}, err
 	}
-	if e.local.IsLocal(id) {
+	if e.in.Local.IsLocal(id) {
 		return FetchedActor{}, fault.New(fault.Usage, fmt.Sprintf("%s is an actor of this instance", id)).WithHint("lightweb user show NAME")
 	}
 	asked := f.Refresh || f.Unsigned || !f.As.IsZero()
-	have, err := e.db.RemoteActor(ctx, id)
+	have, err := e.in.DB.RemoteActor(ctx, id)
 	if err != nil {
 		return FetchedActor{}, err
 	}
-	if have != nil && !asked && (f.Cached || e.now().Sub(have.FetchedAt) < e.cfg.Cache.ActorTTL) {
+	if have != nil && !asked && (f.Cached || e.in.Now().Sub(have.FetchedAt) < e.in.Config.Cache.ActorTTL) {
 		return e.shown(have, nil), nil
 	}
 	row, over, err := e.ask(ctx, f, id)
@@ -81,7 +81,7 @@ func (e *Engine) FetchActor(ctx context.Context, f ActorFetch) (FetchedActor, er
 		row.Handle = have.Handle // what WebFinger confirmed, whatever was asked for
 	}
 	if !f.Unsigned { // what a server shows strangers may lack what it shows others
-		if err := e.db.SaveRemoteActor(ctx, *row); err != nil {
+		if err := e.in.DB.SaveRemoteActor(ctx, *row); err != nil {
 			return FetchedActor{}, err
 		}
 	}
@@ -94,7 +94,7 @@ func (e *Engine) locate(ctx context.Context, f ActorFetch) (vocab.ID, error) {
 		id, err := vocab.ParseID(f.Resource)
 		return id.Document(), err
 	}
-	a, err := e.actors.Handle(ctx, f.Resource)
+	a, err := e.in.Actors.Handle(ctx, f.Resource)
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +111,7 @@ func (e *Engine) ask(ctx context.Context, f ActorFetch, id vocab.ID) (*db.Remote
 		}
 		as = &keys
 	}
-	a, res, err := e.actors.Ask(ctx, id, as)
+	a, res, err := e.in.Actors.Ask(ctx, id, as)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -119,23 +119,23 @@ func (e *Engine) ask(ctx context.Context, f ActorFetch, id vocab.ID) (*db.Remote
 	if res.Dialect != 0 {
 		over.Signature = res.Dialect.String()
 	}
-	return &db.RemoteActor{Actor: a, FetchedAt: e.now().UTC()}, over, nil
+	return &db.RemoteActor{Actor: a, FetchedAt: e.in.Now().UTC()}, over, nil
 }
 
 func (e *Engine) signer(ctx context.Context, u vocab.Username) (transport.Keys, error) {
 	if u.IsZero() {
-		return e.keys.Instance()
+		return e.in.Keys.Instance()
 	}
-	if _, err := e.db.User(ctx, u); err != nil {
+	if _, err := e.in.DB.User(ctx, u); err != nil {
 		return transport.Keys{}, err
 	}
-	return e.keys.Keys(u)
+	return e.in.Keys.Keys(u)
 }
 
 func (e *Engine) shown(row *db.RemoteActor, over *FetchedOver) FetchedActor {
 	a := row.Actor
 	s := FetchedActor{Actor: a.Raw, ID: a.ID, Type: a.Type, Name: a.Name, Inbox: a.Inbox, SharedInbox: a.SharedInbox,
-		Keys: []FetchedKey{}, HTTP: over, FetchedAt: row.FetchedAt, StaleAt: row.FetchedAt.Add(e.cfg.Cache.ActorTTL), FromCache: over == nil}
+		Keys: []FetchedKey{}, HTTP: over, FetchedAt: row.FetchedAt, StaleAt: row.FetchedAt.Add(e.in.Config.Cache.ActorTTL), FromCache: over == nil}
 	if row.Handle != "" {
 		s.Handle = "@" + row.Handle
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine"
 	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/instance"
 )
 
 // A post reaches two readers while a backup runs: after the snapshot of one, before those of the other and of the author.
@@ -60,7 +61,7 @@ func TestARestoreRepeatsHandOversBetweenTwoSnapshots(t *testing.T) {
 // backUp backs an instance up while it serves, and calls meanwhile after the snapshot of its first user.
 func backUp(t *testing.T, i *enginetest.Instance, meanwhile func()) (file string) {
 	t.Helper()
-	c := engine.DefaultConfig(i.DataDir)
+	c := instance.DefaultConfig(i.DataDir)
 	c.PublicURL = i.URL
 	e, err := engine.Open(t.Context(), c, slog.New(slog.DiscardHandler))
 	if err != nil {

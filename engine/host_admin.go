@@ -29,7 +29,7 @@ type HostReport struct {
 }
 
 func (e *Engine) hostReport(h db.Host) HostReport {
-	r := HostReport{Host: h.Host, State: delivery.HostState(h, e.now()), Software: h.Software, Dialect: h.Dialect, Failures: h.Failures,
+	r := HostReport{Host: h.Host, State: delivery.HostState(h, e.in.Now()), Software: h.Software, Dialect: h.Dialect, Failures: h.Failures,
 		FailingSince: utc(h.FailingSince), LastFailure: utc(h.FailedAt), LastError: h.Failure, DeliveredAt: utc(h.DeliveredAt),
 		NextAttempt: utc(h.ClosedUntil), InactiveAt: utc(h.InactiveAt), PausedAt: utc(h.PausedAt)}
 	if h.PausedAt != nil {
@@ -40,7 +40,7 @@ func (e *Engine) hostReport(h db.Host) HostReport {
 
 // Hosts returns what is known of other servers, by name: those that something is the matter with, or all.
 func (e *Engine) Hosts(ctx context.Context, all bool) ([]HostReport, error) {
-	hosts, err := e.db.Hosts(ctx, !all)
+	hosts, err := e.in.DB.Hosts(ctx, !all)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (e *Engine) Host(ctx context.Context, name string) (HostReport, error) {
 	if err != nil {
 		return HostReport{}, err
 	}
-	h, err := e.db.Host(ctx, host)
+	h, err := e.in.DB.Host(ctx, host)
 	if err != nil {
 		return HostReport{}, err
 	}
@@ -66,13 +66,13 @@ func (e *Engine) Host(ctx context.Context, name string) (HostReport, error) {
 
 // PauseHost holds back what is owed to a server until ResumeHost. A serving engine follows within seconds.
 func (e *Engine) PauseHost(ctx context.Context, name string) (HostReport, error) {
-	return e.changeHost(ctx, name, e.db.PauseHost)
+	return e.changeHost(ctx, name, e.in.DB.PauseHost)
 }
 
 // ResumeHost lets deliveries to a server go on at once: it forgets a pause, and what failed. The fault is NotFound when
 // nothing is known of it.
 func (e *Engine) ResumeHost(ctx context.Context, name string) (HostReport, error) {
-	return e.changeHost(ctx, name, e.db.ResumeHost)
+	return e.changeHost(ctx, name, e.in.DB.ResumeHost)
 }
 
 // ProbeHost lets one delivery find out at once how a server is that is left alone. The faults are NotFound when nothing is
@@ -88,7 +88,7 @@ func (e *Engine) ProbeHost(ctx context.Context, name string) (HostReport, error)
 		case h.State != delivery.HostOpen && h.State != delivery.HostInactive:
 			return fault.New(fault.Conflict, fmt.Sprintf("%s is not left alone: it is %s", host, h.State)).WithHint("lightweb deliver retry --all --host " + host)
 		}
-		return e.db.ProbeHosts(ctx, []string{host})
+		return e.in.DB.ProbeHosts(ctx, []string{host})
 	})
 }
 
@@ -97,7 +97,7 @@ func (e *Engine) changeHost(ctx context.Context, name string, change func(contex
 	if err != nil {
 		return HostReport{}, err
 	}
-	if host == vocab.ID(e.cfg.PublicURL).Host() {
+	if host == vocab.ID(e.in.Config.PublicURL).Host() {
 		return HostReport{}, fault.New(fault.Invalid, host+" is this server")
 	}
 	if err := change(ctx, host); err != nil {

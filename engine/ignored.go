@@ -28,7 +28,7 @@ var ignoredBecause = map[string]string{
 
 // ignored returns what is remembered of an activity that was kept for nobody, nil when that is nothing.
 func (e *Engine) ignored(ctx context.Context, id vocab.ID) (*Ignored, error) {
-	g, err := e.db.IgnoredActivity(ctx, id)
+	g, err := e.in.DB.IgnoredActivity(ctx, id)
 	if err != nil || g == nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
-	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -75,7 +74,7 @@ func (e *Engine) ListInbox(ctx context.Context, c InboxChoice) (InboxList, error
 		return l, err
 	}
 	for _, u := range users {
-		err := e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		err := e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
 			n, err := tx.CountPoison(ctx)
 			if err != nil {
 				return err
@@ -93,7 +92,7 @@ func (e *Engine) ListInbox(ctx context.Context, c InboxChoice) (InboxList, error
 		if err != nil {
 			l.Failures = append(l.Failures, InboxFailure{User: u, Error: err.Error(), Hint: fault.Hint(err)})
 		}
-		n, err := e.db.CountWaiting(ctx, u)
+		n, err := e.in.DB.CountWaiting(ctx, u)
 		if err != nil {
 			return l, err
 		}
@@ -125,13 +124,13 @@ func item(u vocab.Username, state string, id vocab.ID, raw []byte, since time.Ti
 func (e *Engine) chosen(ctx context.Context, c InboxChoice) ([]vocab.Username, error) {
 	if !c.All {
 		for _, u := range c.Users {
-			if _, err := e.db.User(ctx, u); err != nil {
+			if _, err := e.in.DB.User(ctx, u); err != nil {
 				return nil, err
 			}
 		}
 		return c.Users, nil
 	}
-	rows, err := e.db.Users(ctx)
+	rows, err := e.in.DB.Users(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +145,7 @@ func (e *Engine) chosen(ctx context.Context, c InboxChoice) ([]vocab.Username, e
 // eachWaiting shows what waits for u, in order, until see has seen enough.
 func (e *Engine) eachWaiting(ctx context.Context, u vocab.Username, only vocab.ID, see func(db.Waiting) (more bool, err error)) error {
 	for after := int64(0); ; {
-		page, err := e.db.WaitingFor(ctx, u, after, inboxPage, 16<<20)
+		page, err := e.in.DB.WaitingFor(ctx, u, after, inboxPage, 16<<20)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -170,7 +169,7 @@ func (e *Engine) RetryInbox(ctx context.Context, c InboxChoice) (InboxReport, er
 	if err != nil {
 		return r, err
 	}
-	in := e.newInbox(handler.New(e.local, e.profiles), func(vocab.Username) {}, nil)
+	in := e.in.NewInbox(func(vocab.Username) {}, nil)
 	for _, u := range users {
 		e.eachPoison(ctx, u, c, &r, func(p db.Poisoned) error {
 			err := in.Retry(ctx, u, p)
@@ -193,7 +192,7 @@ func (e *Engine) DropInbox(ctx context.Context, c InboxChoice) (InboxReport, err
 	for _, u := range users {
 		if c.State != InboxWaiting {
 			e.eachPoison(ctx, u, c, &r, func(p db.Poisoned) error {
-				err := e.db.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.DropPoison(ctx, p) })
+				err := e.in.DB.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.DropPoison(ctx, p) })
 				if err == nil {
 					r.Dropped++
 				}
@@ -216,7 +215,7 @@ func (e *Engine) eachPoison(ctx context.Context, u vocab.Username, c InboxChoice
 		r.Failures = append(r.Failures, InboxFailure{User: u, Activity: id, Error: err.Error(), Hint: fault.Hint(err)})
 	}
 	var left int
-	err := e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+	err := e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
 		left, err = tx.CountPoison(ctx)
 		return err
 	})
@@ -225,7 +224,7 @@ func (e *Engine) eachPoison(ctx context.Context, u vocab.Username, c InboxChoice
 	}
 	for last := (db.Poisoned{}); left > 0 && err == nil; {
 		var page []db.Poisoned
-		err = e.db.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		err = e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
 			page, err = tx.Poisoned(ctx, c.Activity, last, min(left, inboxPage))
 			return err
 		})
@@ -254,7 +253,7 @@ func (e *Engine) dropWaiting(ctx context.Context, u vocab.Username, c InboxChoic
 		if c.DryRun {
 			return true, nil
 		}
-		n, err := e.db.FinishWaiting(ctx, u, []db.IntakeRow{w.IntakeRow})
+		n, err := e.in.DB.FinishWaiting(ctx, u, []db.IntakeRow{w.IntakeRow})
 		r.Dropped += n
 		return true, err
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -37,19 +38,19 @@ type MigrationFailure struct {
 
 // OpenToMigrate is Open for an instance whose own schema may be behind: it is brought up to date, with repair also when
 // an earlier change of it did not end. With look it is left as it is, and refused when it is behind; Behind tells.
-func OpenToMigrate(ctx context.Context, c Config, look, repair bool, log *slog.Logger) (*Engine, error) {
-	return openAtOrigin(ctx, c, db.Config{Migrate: !look, Repair: repair && !look}, log)
+func OpenToMigrate(ctx context.Context, c instance.Config, look, repair bool, log *slog.Logger) (*Engine, error) {
+	return wrap(instance.OpenToMigrate(ctx, c, look, repair, log))
 }
 
 // Behind tells whether an engine was not opened because the instance database is behind, or a change of it did not end.
-func Behind(err error) bool { return db.Behind(err) }
+func Behind(err error) bool { return instance.IsBehind(err) }
 
 // Migrate brings users' databases to the schema of this binary; one that fails does not keep the others from it.
 // The fault is Busy when another process does the same, NoUser when somebody named is no user, Config when a database
 // is known to have a newer schema.
 func (e *Engine) Migrate(ctx context.Context, m Migration) (MigrationReport, error) {
 	began := time.Now()
-	r, err := e.db.MigrateUsers(ctx, m)
+	r, err := e.in.DB.MigrateUsers(ctx, m)
 	out := MigrationReport{Target: r.Target, Databases: r.Databases, Migrated: r.Migrated, Unchanged: r.Unchanged, Failed: len(r.Failures),
 		Millis: time.Since(began).Milliseconds(), Failures: make([]MigrationFailure, len(r.Failures)), DryRun: m.DryRun}
 	for i, f := range r.Failures {
@@ -88,7 +89,7 @@ type DatabaseOfUser struct {
 // DatabaseStatus looks at every user's database; what is wrong with one is said there.
 func (e *Engine) DatabaseStatus(ctx context.Context) (DatabaseStatus, error) {
 	const atOnce = 4
-	st, err := e.db.Status(ctx, atOnce)
+	st, err := e.in.DB.Status(ctx, atOnce)
 	if err != nil {
 		return DatabaseStatus{}, err
 	}

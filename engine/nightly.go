@@ -18,7 +18,7 @@ const (
 // nightly prunes once a night until ctx ends. A night that was missed, or cut short, is made up for by the next one, which
 // begins with whoever waits longest.
 func (e *Engine) nightly(ctx context.Context) {
-	everyNight(ctx, e.now, e.cfg.PublicURL, e.pruneTonight)
+	everyNight(ctx, e.in.Now, e.in.Config.PublicURL, e.pruneTonight)
 }
 
 // everyNight does the work of an instance at its time of every night.
@@ -51,21 +51,21 @@ func nextNight(now time.Time, instance string) time.Time {
 }
 
 func (e *Engine) pruneTonight(ctx context.Context) {
-	r, err := e.Prune(ctx, Pruning{since: e.now().Add(-fresh)})
+	r, err := e.Prune(ctx, Pruning{since: e.in.Now().Add(-fresh)})
 	switch {
 	case ctx.Err() != nil:
 		return // the engine stops
 	case fault.KindOf(err) == fault.Busy:
-		e.log.InfoContext(ctx, "pruning left to another process", "err", err)
+		e.in.Log.InfoContext(ctx, "pruning left to another process", "err", err)
 	case err != nil:
-		e.log.ErrorContext(ctx, "pruning did not begin", "err", err)
+		e.in.Log.ErrorContext(ctx, "pruning did not begin", "err", err)
 	default:
 		for _, u := range r.Users {
 			if u.Error != "" {
-				e.log.WarnContext(ctx, "database not pruned", "user", u.User, "err", u.Error)
+				e.in.Log.WarnContext(ctx, "database not pruned", "user", u.User, "err", u.Error)
 			}
 		}
-		e.log.InfoContext(ctx, "databases pruned", "users", len(r.Users), "failed", r.Failed, "activities", r.Activities, "objects", r.Objects, "reports", r.Reports, "forgotten_actors", r.Forgotten, "forgotten_hosts", r.Hosts,
+		e.in.Log.InfoContext(ctx, "databases pruned", "users", len(r.Users), "failed", r.Failed, "activities", r.Activities, "objects", r.Objects, "reports", r.Reports, "forgotten_actors", r.Forgotten, "forgotten_hosts", r.Hosts,
 			"deliveries", r.Deliveries, "jobs", r.Jobs, "failed_deliveries", r.Lapsed, "audit", r.Audits, "acquaintances", r.Strangers,
 			"took", time.Duration(r.Millis)*time.Millisecond)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -76,12 +77,12 @@ func (e *Engine) Prune(ctx context.Context, p Pruning) (r PruneReport, err error
 	began := time.Now()
 	r = PruneReport{Users: []PrunedUser{}, Days: p.Days, DryRun: p.DryRun}
 	if r.Days == 0 {
-		r.Days = e.cfg.Retention.RemoteDays
+		r.Days = e.in.Config.Retention.RemoteDays
 	}
-	if r.Days < 0 || r.Days > maxDays {
-		return r, fault.New(fault.Usage, fmt.Sprintf("%d days are not from 1 to %d", r.Days, maxDays))
+	if r.Days < 0 || r.Days > instance.MaxDays {
+		return r, fault.New(fault.Usage, fmt.Sprintf("%d days are not from 1 to %d", r.Days, instance.MaxDays))
 	}
-	release, err := e.db.LockPrune(ctx)
+	release, err := e.in.DB.LockPrune(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -89,16 +90,16 @@ func (e *Engine) Prune(ctx context.Context, p Pruning) (r PruneReport, err error
 	if p.since.IsZero() {
 		p.since = began.Add(time.Hour)
 	}
-	old := db.Pruning{DryRun: p.DryRun, Deliveries: delivery.Retention(e.now(), e.cfg.Delivery.Retention)}
+	old := db.Pruning{DryRun: p.DryRun, Deliveries: delivery.Retention(e.in.Now(), e.in.Config.Delivery.Retention)}
 	if r.Days > 0 {
-		old.Before = e.now().AddDate(0, 0, -r.Days)
+		old.Before = e.in.Now().AddDate(0, 0, -r.Days)
 	}
 	if len(p.Users) == 0 && r.Days > 0 {
-		if r.Reports, err = e.db.PruneReports(ctx, old.Before, p.DryRun); err != nil {
+		if r.Reports, err = e.in.DB.PruneReports(ctx, old.Before, p.DryRun); err != nil {
 			return r, err
 		}
 	}
-	users, err := e.db.ToPrune(ctx, p.Users, p.since)
+	users, err := e.in.DB.ToPrune(ctx, p.Users, p.since)
 	if err != nil {
 		return r, err
 	}
@@ -113,10 +114,10 @@ func (e *Engine) Prune(ctx context.Context, p Pruning) (r PruneReport, err error
 		}
 	}
 	if len(p.Users) == 0 {
-		if r.Forgotten, err = e.db.PruneRemoteActors(ctx, e.now(), p.DryRun); err != nil {
+		if r.Forgotten, err = e.in.DB.PruneRemoteActors(ctx, e.in.Now(), p.DryRun); err != nil {
 			return r, err
 		}
-		if r.Hosts, err = e.db.PruneHosts(ctx, e.now(), p.DryRun); err != nil {
+		if r.Hosts, err = e.in.DB.PruneHosts(ctx, e.in.Now(), p.DryRun); err != nil {
 			return r, err
 		}
 	}
@@ -133,14 +134,14 @@ func (r *PruneReport) add(u PrunedUser) {
 }
 
 func (e *Engine) pruneUser(ctx context.Context, u vocab.Username, old db.Pruning) PrunedUser {
-	old.Me = e.local.ID(u)
-	did, err := e.db.Prune(ctx, u, old)
+	old.Me = e.in.Local.ID(u)
+	did, err := e.in.DB.Prune(ctx, u, old)
 	strangers := 0
 	if err == nil {
-		strangers, err = e.db.PruneAcquaintances(ctx, u, e.now(), old.DryRun)
+		strangers, err = e.in.DB.PruneAcquaintances(ctx, u, e.in.Now(), old.DryRun)
 	}
 	if err == nil && !old.DryRun {
-		err = e.db.MarkPruned(ctx, u, e.now())
+		err = e.in.DB.MarkPruned(ctx, u, e.in.Now())
 	}
 	out := PrunedUser{User: u, PruneCounts: pruneCounts(did, strangers)}
 	if err != nil {

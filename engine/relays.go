@@ -29,7 +29,7 @@ func relayOf(r db.Relay) Relay {
 
 // Relays returns the relays, by their actors' ids.
 func (e *Engine) Relays(ctx context.Context) ([]Relay, error) {
-	found, err := e.db.Relays(ctx)
+	found, err := e.in.DB.Relays(ctx)
 	all := make([]Relay, len(found))
 	for i, r := range found {
 		all[i] = relayOf(r)
@@ -60,12 +60,12 @@ func (e *Engine) AddRelay(ctx context.Context, address, style string) (Relay, er
 	if style != "" {
 		r.Style = style
 	}
-	before, err := e.db.Relay(ctx, r.Actor)
+	before, err := e.in.DB.Relay(ctx, r.Actor)
 	if err != nil {
 		return Relay{}, err
 	}
-	now := e.now().UTC().Truncate(time.Microsecond)
-	r.State, r.Follow, r.CreatedAt, r.UpdatedAt = db.Pending, e.relays.NewFollow(), now, now
+	now := e.in.Now().UTC().Truncate(time.Microsecond)
+	r.State, r.Follow, r.CreatedAt, r.UpdatedAt = db.Pending, e.in.Relays.NewFollow(), now, now
 	if before != nil {
 		same := before.Inbox == r.Inbox && before.Style == r.Style
 		if same && before.State == db.Accepted {
@@ -76,17 +76,17 @@ func (e *Engine) AddRelay(ctx context.Context, address, style string) (Relay, er
 		}
 		r.CreatedAt = before.CreatedAt
 	}
-	if err := e.db.SaveRelay(ctx, r, now); err != nil {
+	if err := e.in.DB.SaveRelay(ctx, r, now); err != nil {
 		return Relay{}, err
 	}
-	if err := e.relays.Send(ctx, r, e.relays.Follow(r)); err != nil {
+	if err := e.in.Relays.Send(ctx, r, e.in.Relays.Follow(r)); err != nil {
 		if fault.Of(err) == nil {
 			return relayOf(r), err
 		}
 		return relayOf(r), fault.Wrap(fault.KindOf(err), fmt.Sprintf("send Follow to %s: %s", r.Inbox, fault.Public(err)), err).
 			WithHint("the relay stays pending: the same command sends the Follow again")
 	}
-	if sent, err := e.db.Relay(ctx, r.Actor); err == nil && sent != nil { // it may have answered at once
+	if sent, err := e.in.DB.Relay(ctx, r.Actor); err == nil && sent != nil { // it may have answered at once
 		r = *sent
 	}
 	return relayOf(r), nil
@@ -98,31 +98,31 @@ func (e *Engine) relayAddress(address string) (vocab.ID, error) {
 	if err != nil {
 		return "", err
 	}
-	if id.Host() == e.local.Host() {
+	if id.Host() == e.in.Local.Host() {
 		return "", fault.New(fault.Invalid, fmt.Sprintf("%s is this server", id))
 	}
-	return id.Canonical(), e.gate.Check(id.Host())
+	return id.Canonical(), e.in.Gate.Check(id.Host())
 }
 
 // findRelay asks the relay's server for its actor, who is there or named after the inbox, and tells the style.
 func (e *Engine) findRelay(ctx context.Context, id vocab.ID) (db.Relay, error) {
 	base, isInbox := strings.CutSuffix(string(id), "/inbox")
 	if !isInbox {
-		a, err := e.actors.Fresh(ctx, id)
+		a, err := e.in.Actors.Fresh(ctx, id)
 		if err != nil {
 			return db.Relay{}, err
 		}
 		if a.Inbox == "" {
 			return db.Relay{}, fault.New(fault.Protocol, fmt.Sprintf("%s has no inbox", a.ID))
 		}
-		return db.Relay{Actor: a.ID.Canonical(), Inbox: a.Inbox, Style: db.RelayLitePub}, e.gate.Check(a.Inbox.Host())
+		return db.Relay{Actor: a.ID.Canonical(), Inbox: a.Inbox, Style: db.RelayLitePub}, e.in.Gate.Check(a.Inbox.Host())
 	}
 	var failed error
 	for _, at := range []string{base + "/actor", id.Origin() + "/actor", base, id.Origin() + "/relay"} {
 		if at == id.Origin() {
 			continue
 		}
-		a, err := e.actors.Fresh(ctx, vocab.ID(at))
+		a, err := e.in.Actors.Fresh(ctx, vocab.ID(at))
 		switch {
 		case err == nil && (a.Inbox.Same(id) || a.SharedInbox.Same(id)):
 			return db.Relay{Actor: a.ID.Canonical(), Inbox: id, Style: db.RelayMastodon}, nil
@@ -150,7 +150,7 @@ type RelayRemoval struct {
 // RemoveRelay ends the subscription to the relay with that actor or inbox: its server is sent the Undo of the Follow, and
 // whatever becomes of that, the relay is forgotten. The fault is NotFound when there is no such relay.
 func (e *Engine) RemoveRelay(ctx context.Context, address string) (RelayRemoval, error) {
-	all, err := e.db.Relays(ctx)
+	all, err := e.in.DB.Relays(ctx)
 	if err != nil {
 		return RelayRemoval{}, err
 	}
@@ -164,13 +164,13 @@ func (e *Engine) RemoveRelay(ctx context.Context, address string) (RelayRemoval,
 	}
 	r := all[n]
 	removal := RelayRemoval{Relay: relayOf(r), Undone: true}
-	if err := e.relays.Send(ctx, r, e.relays.Undo(r)); err != nil {
+	if err := e.in.Relays.Send(ctx, r, e.in.Relays.Undo(r)); err != nil {
 		if ctx.Err() != nil {
 			return RelayRemoval{}, err
 		}
 		removal.Undone, removal.Problem = false, fault.Public(err)
-		e.log.DebugContext(ctx, "relay not told", "actor", r.Actor, "err", err)
+		e.in.Log.DebugContext(ctx, "relay not told", "actor", r.Actor, "err", err)
 	}
-	_, err = e.db.RemoveRelay(ctx, r.Actor)
+	_, err = e.in.DB.RemoveRelay(ctx, r.Actor)
 	return removal, err
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -37,7 +35,7 @@ func reportOf(r db.Report) Report {
 
 // Reports returns the open reports, or all of them, the newest first.
 func (e *Engine) Reports(ctx context.Context, all bool) ([]Report, error) {
-	rows, err := e.db.Reports(ctx, all)
+	rows, err := e.in.DB.Reports(ctx, all)
 	out := make([]Report, len(rows))
 	for i, r := range rows {
 		out[i] = reportOf(r)
@@ -47,14 +45,14 @@ func (e *Engine) Reports(ctx context.Context, all bool) ([]Report, error) {
 
 // Report returns one report; the fault is NotFound when there is none.
 func (e *Engine) Report(ctx context.Context, id int64) (Report, error) {
-	r, err := e.db.Report(ctx, id)
+	r, err := e.in.DB.Report(ctx, id)
 	return reportOf(r), err
 }
 
 // ResolveReports closes reports, with a note unless that is empty, and returns those that there are. The fault is
 // NotFound when there is none of them, Partial when some are missing.
 func (e *Engine) ResolveReports(ctx context.Context, ids []int64, note string) ([]int64, error) {
-	resolved, err := e.db.ResolveReports(ctx, ids, note, e.now())
+	resolved, err := e.in.DB.ResolveReports(ctx, ids, note, e.in.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -73,27 +71,4 @@ func (e *Engine) ResolveReports(ctx context.Context, ids []int64, note string) (
 		kind = fault.NotFound
 	}
 	return resolved, fault.New(kind, fmt.Sprintf("there is no report %s", strings.Join(missing, ", "))).WithHint("lightweb report list --all")
-}
-
-// countTime bounds the look at the database that a scrape of the metrics takes.
-const countTime = 2 * time.Second
-
-var openReportsDesc = prometheus.NewDesc("lightweb_reports_open", "Reports by other servers that are not resolved.", nil, nil)
-
-// openReports shows how many reports wait for the operator; nothing when the database does not tell.
-type openReports struct{ e *Engine }
-
-// Describe is prometheus.Collector's.
-func (openReports) Describe(to chan<- *prometheus.Desc) { to <- openReportsDesc }
-
-// Collect is prometheus.Collector's.
-func (o openReports) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), countTime)
-	defer cancel()
-	n, err := o.e.db.CountOpenReports(ctx)
-	if err != nil {
-		o.e.log.Warn("reports not counted", "err", err)
-		return
-	}
-	to <- prometheus.MustNewConstMetric(openReportsDesc, prometheus.GaugeValue, float64(n))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/archive"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -49,8 +50,8 @@ type RestoreReport struct {
 }
 
 // OpenToRestore is Open for an instance that has no origin yet: it is not given one, for the backup brings its own.
-func OpenToRestore(ctx context.Context, c Config, log *slog.Logger) (*Engine, error) {
-	return open(ctx, c, db.Config{}, log)
+func OpenToRestore(ctx context.Context, c instance.Config, log *slog.Logger) (*Engine, error) {
+	return wrap(instance.OpenToRestore(ctx, c, log))
 }
 
 // Restore puts what a backup holds in its place, at once or not at all. The fault is Invalid when the archive is none or is
@@ -69,7 +70,7 @@ func (e *Engine) Restore(ctx context.Context, path string, r Restore) (RestoreRe
 		return RestoreReport{}, err
 	}
 	if !r.User.IsZero() { // a whole backup brings its origin
-		if err := e.keepOrigin(ctx); err != nil {
+		if err := e.in.KeepOrigin(ctx); err != nil {
 			return RestoreReport{}, err
 		}
 	}
@@ -103,8 +104,8 @@ type writing struct {
 // fits refuses a backup that is not of this instance, or not of the user that is to be restored.
 func (p *puttingBack) fits() error {
 	m := p.archive.Manifest
-	if m.PublicURL != p.e.cfg.PublicURL {
-		return fault.New(fault.Config, fmt.Sprintf("the backup is of %s and this instance is %s: every id in it would be another server's", m.PublicURL, p.e.cfg.PublicURL)).
+	if m.PublicURL != p.e.in.Config.PublicURL {
+		return fault.New(fault.Config, fmt.Sprintf("the backup is of %s and this instance is %s: every id in it would be another server's", m.PublicURL, p.e.in.Config.PublicURL)).
 			WithHint("set public_url to " + m.PublicURL)
 	}
 	for _, u := range m.Users {
@@ -136,13 +137,13 @@ func (p *puttingBack) run(ctx context.Context) (err error) {
 		}
 		p.report.Refusal = err.Error()
 	}
-	building, err := p.e.db.BeginRestoration(ctx, p.report.CreatedAt)
+	building, err := p.e.in.DB.BeginRestoration(ctx, p.report.CreatedAt)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if left := building.Close(ctx); left != nil {
-			p.e.log.WarnContext(ctx, "unfinished databases not dropped, the next restore does", "err", left)
+			p.e.in.Log.WarnContext(ctx, "unfinished databases not dropped, the next restore does", "err", left)
 		}
 	}()
 	if err := p.build(ctx, building); err != nil {
@@ -171,7 +172,7 @@ func (p *puttingBack) lock(ctx context.Context) (lost <-chan struct{}, release f
 	if p.ask.DryRun {
 		return nil, func() {}, nil
 	}
-	release, lost, err = p.e.db.LockServe(ctx, "lightweb restore")
+	release, lost, err = p.e.in.DB.LockServe(ctx, "lightweb restore")
 	if fault.KindOf(err) == fault.Conflict {
 		err = fault.Wrap(fault.Busy, fault.Public(err), err).WithHint("stop it first; --dry-run can run beside it")
 	}
@@ -184,7 +185,7 @@ func (p *puttingBack) obstacle(ctx context.Context) error {
 	for i, u := range p.users {
 		names[i] = u.Name
 	}
-	if err := p.e.db.Obstacle(ctx, p.ask.User, names, p.ask.Replace); err != nil {
+	if err := p.e.in.DB.Obstacle(ctx, p.ask.User, names, p.ask.Replace); err != nil {
 		return err
 	}
 	paths := map[archive.Name]string{}
@@ -232,7 +233,7 @@ func (p *puttingBack) keysMissing() error {
 		}
 	}
 	for _, u := range owners {
-		for _, path := range p.e.keys.Files(u) {
+		for _, path := range p.e.in.Keys.Files(u) {
 			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !written[path] {
 				return fault.New(fault.Config, "the backup does not hold the key "+path).WithHint("put the key there first: other servers know it")
 			}

@@ -16,7 +16,7 @@ var playedBy = []struct{ says, tests string }{
 	{"a user's posts, messages, follows", "db.TestEveryTableComesBackAsItWas engine.TestADatabaseThatIsGoneConcernsItsUserOnly TEN-06"},
 	{"who knows which actors", "db.TestAcquaintancesMaySayTooMuchNeverTooLittle engine.TestAcquaintancesAreMadeAgainByTheCommandLine"},
 	{"activities on their way to several users", "engine/inbox.TestOneRowForOneActivity engine/inbox.TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater db.TestARowStaysForThoseWhoWait"},
-	{"remote actors and their public keys", "db.TestEveryTableComesBackAsItWas engine/token.TestTokensNameTheirUser engine.TestWhatAHostTookIsForgottenAfterAMonth"},
+	{"remote actors and their public keys", "db.TestEveryTableComesBackAsItWas engine/token.TestTokensNameTheirUser engine/instance.TestWhatAHostTookIsForgottenAfterAMonth"},
 	{"what other servers report", "engine/inbox.TestAReportIsKeptForTheOperator ORG-24"},
 	{"private keys", "TEN-12 FRS-05 engine/actor.TestKeysAreMadeOnce"},
 	{"all of this in one file", "engine.TestBackupAndRestore"},

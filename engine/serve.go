@@ -14,16 +14,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
-	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/outbox"
-	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -52,20 +48,20 @@ type parts struct {
 // Serve runs until ctx ends, then drains within the configured time. ready is called once, when requests are answered.
 // The first part to end ends all. One process serves an instance: fault.Conflict when another one does.
 func (e *Engine) Serve(ctx context.Context, ready func(Serving)) error {
-	if e.cfg.isForTrying() {
-		e.log.InfoContext(ctx, "public_url is for trying only: no other machine reaches it", "public_url", e.cfg.PublicURL,
+	if e.in.Config.IsLocalOnly() {
+		e.in.Log.InfoContext(ctx, "public_url is for trying only: no other machine reaches it", "public_url", e.in.Config.PublicURL,
 			"hint", "set public_url before anybody writes anything: then it is for good")
 	}
-	if c := e.cfg.TLS; c.Cert != "" {
+	if c := e.in.Config.TLS; c.Cert != "" {
 		if _, err := tls.LoadX509KeyPair(c.Cert, c.Key); err != nil {
 			return fault.New(fault.Config, "tls.cert and tls.key: "+err.Error()).WithHint("both are PEM files that lightweb may read, and belong together")
 		}
 	}
-	public, err := listen(ctx, "listen", e.cfg.Listen)
+	public, err := listen(ctx, "listen", e.in.Config.Listen)
 	if err != nil {
 		return err
 	}
-	admin, err := listen(ctx, "admin_listen", e.cfg.AdminListen)
+	admin, err := listen(ctx, "admin_listen", e.in.Config.AdminListen)
 	if err != nil {
 		return errors.Join(err, public.Close())
 	}
@@ -91,18 +87,18 @@ func listen(ctx context.Context, key, address string) (net.Listener, error) {
 
 // serve starts the parts in order, waits, and stops them in reverse.
 func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener, ready func(Serving)) error {
-	release, lost, err := e.db.LockServe(ctx, "lightweb serve")
+	release, lost, err := e.in.DB.LockServe(ctx, "lightweb serve")
 	if err != nil {
 		return errors.Join(err, public.Close(), admin.Close())
 	}
-	if err = e.checkOrigin(ctx); err == nil { // from now on nobody changes it
-		err = e.db.Fit(ctx)
+	if err = e.in.CheckOrigin(ctx); err == nil { // from now on nobody changes it
+		err = e.in.DB.Fit(ctx)
 	}
 	if err == nil {
-		err = e.makeInstanceKeys(ctx)
+		err = e.in.MakeKeys(ctx)
 	}
 	if err == nil {
-		err = e.relays.Refresh(ctx)
+		err = e.in.Relays.Refresh(ctx)
 	}
 	if err == nil {
 		err = p.inbox.Start(ctx)
@@ -119,19 +115,19 @@ func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener
 	defer letGo()
 	var running sync.WaitGroup
 	running.Go(func() { e.keepLock(holding, release, lost, end) })
-	if e.postgres != nil {
-		running.Go(func() { e.postgres.Supervise(ctx) })
+	if e.in.Postgres != nil {
+		running.Go(func() { e.in.Postgres.Supervise(ctx) })
 	}
 	running.Go(func() { e.nightly(ctx) })
-	running.Go(func() { e.relays.Run(ctx) })
+	running.Go(func() { e.in.Relays.Run(ctx) })
 	delivering, stopDelivering := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopDelivering()
 	delivered := make(chan error, 1)
 	go func() { delivered <- p.dispatcher.Run(delivering) }()
 	running.Go(func() { ended(end, admin, p.admin.Serve(admin)) })
 	running.Go(func() {
-		if e.cfg.TLS.Cert != "" {
-			ended(end, public, p.public.ServeTLS(public, e.cfg.TLS.Cert, e.cfg.TLS.Key))
+		if e.in.Config.TLS.Cert != "" {
+			ended(end, public, p.public.ServeTLS(public, e.in.Config.TLS.Cert, e.in.Config.TLS.Key))
 			return
 		}
 		ended(end, public, p.public.Serve(public))
@@ -158,22 +154,22 @@ func ended(end context.CancelCauseFunc, l net.Listener, err error) {
 
 // announce says that requests are answered.
 func (e *Engine) announce(ctx context.Context, public, admin net.Listener, ready func(Serving)) error {
-	s := Serving{Version: e.cfg.Version, PublicURL: e.cfg.PublicURL, Listen: public.Addr().String(), AdminListen: admin.Addr().String(),
-		Mode: "configured", DataDir: e.cfg.DataDir, Startup: time.Since(e.opened)}
-	version, err := e.db.ServerVersion(ctx)
+	s := Serving{Version: e.in.Config.Version, PublicURL: e.in.Config.PublicURL, Listen: public.Addr().String(), AdminListen: admin.Addr().String(),
+		Mode: "configured", DataDir: e.in.Config.DataDir, Startup: time.Since(e.in.OpenedAt)}
+	version, err := e.in.DB.ServerVersion(ctx)
 	if err != nil {
 		return err
 	}
 	s.Database = "PostgreSQL " + version
-	if e.postgres != nil {
+	if e.in.Postgres != nil {
 		s.Mode = "embedded"
 		s.Database += ", private"
 	}
-	if s.Users, err = e.db.CountUsers(ctx); err != nil {
+	if s.Users, err = e.in.DB.CountUsers(ctx); err != nil {
 		return err
 	}
-	if e.paused() {
-		e.log.WarnContext(ctx, "federation is paused", "hint", "set federation.mode to open, and start again, to take and send activities")
+	if e.in.IsPaused() {
+		e.in.Log.WarnContext(ctx, "federation is paused", "hint", "set federation.mode to open, and start again, to take and send activities")
 	}
 	if ready != nil {
 		ready(s)
@@ -184,7 +180,7 @@ func (e *Engine) announce(ctx context.Context, public, admin net.Listener, ready
 // drain stops the parts: no new requests, those under way end, then the writers, then deliveries. What is owed to others
 // lies in the databases.
 func (e *Engine) drain(p *parts, stopDelivering func(), delivered <-chan error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), e.cfg.DrainTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), e.in.Config.DrainTimeout)
 	defer cancel()
 	stopDelivering()
 	var errs []error
@@ -214,10 +210,10 @@ func (e *Engine) keepLock(ctx context.Context, release func(), lost <-chan struc
 			return
 		case <-lost:
 		}
-		e.log.WarnContext(ctx, "database connection lost")
+		e.in.Log.WarnContext(ctx, "database connection lost")
 		var err error
 		for {
-			if release, lost, err = e.db.LockServe(ctx, "lightweb serve"); err == nil || ctx.Err() != nil {
+			if release, lost, err = e.in.DB.LockServe(ctx, "lightweb serve"); err == nil || ctx.Err() != nil {
 				break
 			}
 			if fault.KindOf(err) == fault.Conflict {
@@ -232,50 +228,39 @@ func (e *Engine) keepLock(ctx context.Context, release func(), lost <-chan struc
 		if err != nil {
 			return
 		}
-		e.log.InfoContext(ctx, "database reached again")
+		e.in.Log.InfoContext(ctx, "database reached again")
 	}
 }
 
 // parts makes what serves, wired together.
 func (e *Engine) parts() *parts {
+	e.in.Metrics.MustRegister(openReports{e.in}, newPausedGauge(e.in))
 	p := &parts{}
-	owners := e.db.As(db.Owner) // the inbox and the deliveries are db.Work, and the server knows who asks
-	handlers := handler.New(e.local, e.profiles)
-	p.inbox = e.newInbox(handlers, func(u vocab.Username) { p.dispatcher.Wake(u) }, e.metrics)
+	owners := e.in.DB.As(db.Owner) // the inbox and the deliveries are db.Work, and the server knows who asks
+	p.inbox = e.in.NewInbox(func(u vocab.Username) { p.dispatcher.Wake(u) }, e.in.Metrics)
 	p.dispatcher = delivery.New(delivery.Deps{
-		Store: e.db, Poster: e.client, Keys: e.keys, Actors: e.actors, Local: p.inbox, InboxOwner: e.local.InboxOwner, Gate: e.gate,
-		Synchronization: e.local.Synchronization,
-		Paused:          e.paused(), Owner: delivery.Serving + rand.Text(), Concurrency: e.cfg.Delivery.Concurrency, HostConcurrency: e.cfg.Delivery.HostConcurrency, Drain: e.cfg.DrainTimeout,
-		Log: e.log.With("component", "delivery"), Metrics: e.metrics, Now: e.now,
+		Store: e.in.DB, Poster: e.in.Client, Keys: e.in.Keys, Actors: e.in.Actors, Local: p.inbox, InboxOwner: e.in.Local.InboxOwner, Gate: e.in.Gate,
+		Synchronization: e.in.Local.Synchronization,
+		Paused:          e.in.IsPaused(), Owner: delivery.Serving + rand.Text(), Concurrency: e.in.Config.Delivery.Concurrency, HostConcurrency: e.in.Config.Delivery.HostConcurrency, Drain: e.in.Config.DrainTimeout,
+		Log: e.in.Log.With("component", "delivery"), Metrics: e.in.Metrics, Now: e.in.Now,
 	})
-	p.feed = feed.New(owners, e.local, e.gate, e.profiles)
+	p.feed = feed.New(owners, e.in.Local, e.in.Gate, e.in.Registry)
 	p.outbox = outbox.New(outbox.Deps{
-		Store: owners, Local: e.local, Actors: e.actors, Handlers: handlers, Gate: e.gate, Keys: e.keys, Relays: e.relays, Queue: p.dispatcher,
-		DeliverBlocks: e.cfg.Federation.DeliverBlocks,
-		Log:           e.log.With("component", "outbox"), Metrics: e.metrics, Now: e.now,
+		Store: owners, Local: e.in.Local, Actors: e.in.Actors, Handlers: e.in.Handlers, Gate: e.in.Gate, Keys: e.in.Keys, Relays: e.in.Relays, Queue: p.dispatcher,
+		DeliverBlocks: e.in.Config.Federation.DeliverBlocks,
+		Log:           e.in.Log.With("component", "outbox"), Metrics: e.in.Metrics, Now: e.in.Now,
 	})
 	s := server.New(server.Deps{
-		Store: e.db, Local: e.local, Verifier: e.verifier, Clients: policy.InboxRequests.LimiterAt(limit(e.cfg.Limits.InboxAddressRate), e.now), Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed,
-		Profiles: e.profiles, Gate: e.gate, Version: e.cfg.Version, BodyLimit: e.cfg.Limits.Body, PageSize: e.cfg.Federation.PageSize,
-		CORSOrigins:    e.cfg.API.CORSOrigins,
-		SecureMode:     e.cfg.Federation.SecureMode || e.cfg.Federation.Mode == "allowlist",
-		TrustedProxies: e.cfg.TrustedProxies, Paused: e.paused(), Ready: e.db.Ping, Log: e.log.With("component", "server"), Metrics: e.metrics, Now: e.now,
+		Store: e.in.DB, Local: e.in.Local, Verifier: e.in.Verifier, Clients: e.in.AddressLimiter(), Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed,
+		Profiles: e.in.Registry, Gate: e.in.Gate, Version: e.in.Config.Version, BodyLimit: e.in.Config.Limits.Body, PageSize: e.in.Config.Federation.PageSize,
+		CORSOrigins:    e.in.Config.API.CORSOrigins,
+		SecureMode:     e.in.Config.Federation.SecureMode || e.in.Config.Federation.Mode == "allowlist",
+		TrustedProxies: e.in.Config.TrustedProxies, Paused: e.in.IsPaused(), Ready: e.in.DB.Ping, Log: e.in.Log.With("component", "server"), Metrics: e.in.Metrics, Now: e.in.Now,
 	})
-	broken := slog.NewLogLogger(e.log.With("component", "server").Handler(), slog.LevelDebug) // what connections do wrong
+	broken := slog.NewLogLogger(e.in.Log.With("component", "server").Handler(), slog.LevelDebug) // what connections do wrong
 	p.public = &http.Server{Handler: s.Public(), ErrorLog: broken}
-	p.admin = &http.Server{Handler: s.Admin(e.cfg.AdminPprof), ErrorLog: broken}
-	server.Harden(p.public, e.cfg.TrustedProxies)
+	p.admin = &http.Server{Handler: s.Admin(e.in.Config.AdminPprof), ErrorLog: broken}
+	server.Harden(p.public, e.in.Config.TrustedProxies)
 	server.Harden(p.admin, nil)
 	return p
-}
-
-// newInbox makes the inbound pipeline. wake is told of users who have something to deliver; reg may be nil.
-func (e *Engine) newInbox(handlers *handler.Registry, wake func(vocab.Username), reg prometheus.Registerer) *inbox.Inbox {
-	return inbox.New(inbox.Deps{
-		Store: e.db, Local: e.local, Actors: e.actors, Verifier: e.verifier, Gate: e.gate,
-		Hosts:    policy.HostRequests.LimiterAt(limit(e.cfg.Limits.InboxHostRate), e.now),
-		Senders:  policy.ActorRequests.LimiterAt(limit(e.cfg.Limits.InboxActorRate), e.now),
-		Handlers: handlers, Profiles: e.profiles, Relays: e.relays, Wake: wake, Heard: e.hosts.Heard,
-		Log: e.log.With("component", "inbox"), Metrics: reg, Now: e.now,
-	})
 }

@@ -20,14 +20,14 @@ type SuspendedActor struct {
 
 // SuspendedActors returns the actors that are suspended, by id.
 func (e *Engine) SuspendedActors(ctx context.Context) ([]SuspendedActor, error) {
-	s, err := e.profiles.Server()
+	s, err := e.in.Registry.Server()
 	if err != nil {
 		return nil, err
 	}
 	out := make([]SuspendedActor, len(s.SuspendedActors))
 	for i, id := range s.SuspendedActors {
 		out[i] = SuspendedActor{ID: id, Comment: s.Comments[string(id)]}
-		known, err := e.db.RemoteActor(ctx, id)
+		known, err := e.in.DB.RemoteActor(ctx, id)
 		if err != nil && fault.KindOf(err) != fault.Invalid { // an old copy that nobody reads any more
 			return nil, err
 		}
@@ -71,7 +71,7 @@ func (e *Engine) Suspend(ctx context.Context, c Suspension) (SuspensionReport, e
 		}
 		ids[i], unconfirmed[id] = id, !confirmed
 	}
-	err := e.profiles.UpdateServer(func(s *registry.Server) (bool, error) {
+	err := e.in.Registry.UpdateServer(func(s *registry.Server) (bool, error) {
 		for _, id := range ids {
 			if changeList(s, &s.SuspendedActors, id, c.Remove, c.Comment) {
 				r.Changed = append(r.Changed, id)
@@ -101,7 +101,7 @@ func (e *Engine) suspect(ctx context.Context, written string, remove bool) (id v
 		id, err = e.suspectByHandle(ctx, written, remove)
 		confirmed = err == nil
 	}
-	if err == nil && e.local.IsLocal(id) {
+	if err == nil && e.in.Local.IsLocal(id) {
 		err = fault.New(fault.Invalid, fmt.Sprintf("%s is an actor of this server", id))
 	}
 	return id.Canonical(), confirmed, err
@@ -112,9 +112,9 @@ func (e *Engine) suspectByID(ctx context.Context, written string, remove bool) (
 	if err != nil || remove {
 		return id, true, err
 	}
-	a, err := e.actors.Resolve(ctx, id)
+	a, err := e.in.Actors.Resolve(ctx, id)
 	if err != nil {
-		e.log.DebugContext(ctx, "actor not looked up", "actor", id, "err", err)
+		e.in.Log.DebugContext(ctx, "actor not looked up", "actor", id, "err", err)
 		return id, false, nil // nobody escapes by a server that does not answer
 	}
 	return a.ID, true, nil
@@ -122,14 +122,14 @@ func (e *Engine) suspectByID(ctx context.Context, written string, remove bool) (
 
 // suspectByHandle asks others only when nobody here knows who it is: they may not be asked about who is suspended.
 func (e *Engine) suspectByHandle(ctx context.Context, handle string, remove bool) (vocab.ID, error) {
-	a, err := e.actors.KnownHandle(ctx, handle)
+	a, err := e.in.Actors.KnownHandle(ctx, handle)
 	switch {
 	case err != nil:
 		return "", err
 	case a == nil && remove:
 		return "", fault.New(fault.NotFound, fmt.Sprintf("nobody is known as %.100q", handle)).WithHint("lightweb actor list --suspended shows ids, which will do")
 	case a == nil:
-		a, err = e.actors.Handle(ctx, handle)
+		a, err = e.in.Actors.Handle(ctx, handle)
 	}
 	if err != nil {
 		return "", err
@@ -142,7 +142,7 @@ func (e *Engine) acquainted(ctx context.Context, actors []vocab.ID) (users, foll
 	known := map[bool]map[vocab.Username]bool{false: {}, true: {}}
 	for _, id := range actors {
 		for follows, found := range known {
-			names, err := e.db.Acquainted(ctx, id, follows)
+			names, err := e.in.DB.Acquainted(ctx, id, follows)
 			if err != nil {
 				return 0, 0, err
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -33,8 +32,8 @@ type User struct {
 }
 
 func (e *Engine) user(row db.User) User {
-	return User{Name: row.Name, Actor: e.local.ID(row.Name), Handle: e.local.Handle(row.Name), State: row.State, Database: row.Database,
-		SchemaVersion: row.SchemaVersion, Keys: e.keys.Kinds(row.Name), KeysDir: e.keys.Dir(row.Name), CreatedAt: row.CreatedAt}
+	return User{Name: row.Name, Actor: e.in.Local.ID(row.Name), Handle: e.in.Local.Handle(row.Name), State: row.State, Database: row.Database,
+		SchemaVersion: row.SchemaVersion, Keys: e.in.Keys.Kinds(row.Name), KeysDir: e.in.Keys.Dir(row.Name), CreatedAt: row.CreatedAt}
 }
 
 // NewUser is what CreateUser needs to know.
@@ -48,10 +47,10 @@ type NewUser struct {
 // completed; for a whole user it returns the user and fault.Conflict, for a deleted one fault.Conflict alone. The token
 // is empty unless asked for. A serving engine knows the user at once.
 func (e *Engine) CreateUser(ctx context.Context, n NewUser) (u User, token string, err error) {
-	if err := e.makeInstanceKeys(ctx); err != nil {
+	if err := e.in.MakeKeys(ctx); err != nil {
 		return User{}, "", err
 	}
-	row, err := e.db.ReserveUser(ctx, n.Name)
+	row, err := e.in.DB.ReserveUser(ctx, n.Name)
 	if err != nil {
 		return User{}, "", err
 	}
@@ -75,43 +74,25 @@ func (e *Engine) CreateUser(ctx context.Context, n NewUser) (u User, token strin
 	return u, token, err
 }
 
-// makeInstanceKeys makes the keys of the instance, if they are missing and it has never had a user: once it had one, peers
-// know them. The fault is Config then.
-func (e *Engine) makeInstanceKeys(ctx context.Context) error {
-	_, err := e.keys.Instance()
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	users, err := e.db.Users(ctx)
-	if err != nil {
-		return err
-	}
-	if len(users) == 0 {
-		return e.keys.CreateInstance()
-	}
-	_, err = e.keys.Instance() // whoever made a user since the first look has made them
-	return err
-}
-
 // makeUser makes what a user consists of. Each part is left as it is when an earlier call made it.
 func (e *Engine) makeUser(ctx context.Context, n NewUser) error {
-	if err := e.keys.Create(n.Name); err != nil {
+	if err := e.in.Keys.Create(n.Name); err != nil {
 		return fmt.Errorf("make keys: %w", err)
 	}
 	if n.DisplayName != "" {
-		if err := e.profiles.UpdateUser(n.Name, func(c *registry.User) { c.Profile.Name = n.DisplayName }); err != nil {
+		if err := e.in.Registry.UpdateUser(n.Name, func(c *registry.User) { c.Profile.Name = n.DisplayName }); err != nil {
 			return err
 		}
 	}
-	if err := e.db.CreateUserDatabase(ctx, n.Name); err != nil {
+	if err := e.in.DB.CreateUserDatabase(ctx, n.Name); err != nil {
 		return err
 	}
-	return e.db.ActivateUser(ctx, n.Name)
+	return e.in.DB.ActivateUser(ctx, n.Name)
 }
 
 // Users returns every user, deleted ones too, by name.
 func (e *Engine) Users(ctx context.Context) ([]User, error) {
-	rows, err := e.db.Users(ctx)
+	rows, err := e.in.DB.Users(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -124,12 +105,12 @@ func (e *Engine) Users(ctx context.Context) ([]User, error) {
 
 // User returns one user; the fault is NoUser when there is none.
 func (e *Engine) User(ctx context.Context, name vocab.Username) (User, error) {
-	row, err := e.db.User(ctx, name)
+	row, err := e.in.DB.User(ctx, name)
 	if err != nil {
 		return User{}, err
 	}
 	u := e.user(row)
-	if err := e.profiles.Problem(name); err != nil {
+	if err := e.in.Registry.Problem(name); err != nil {
 		u.Refused = err.Error()
 	}
 	return u, nil
@@ -163,7 +144,7 @@ func CheckScopes(scopes []string) error {
 // CreateToken returns a new token and its secret, which is not stored. Scopes are read, write, admin and llm; with a ttl
 // of zero the token does not expire.
 func (e *Engine) CreateToken(ctx context.Context, u vocab.Username, name string, scopes []string, ttl time.Duration) (Token, string, error) {
-	row, err := e.db.User(ctx, u)
+	row, err := e.in.DB.User(ctx, u)
 	if err != nil {
 		return Token{}, "", err
 	}
@@ -174,12 +155,12 @@ func (e *Engine) CreateToken(ctx context.Context, u vocab.Username, name string,
 		return Token{}, "", err
 	}
 	secret, digest := token.New(u)
-	t := db.Token{ID: uuid.Must(uuid.NewV7()), User: u, Name: name, Scopes: scopes, CreatedAt: e.now().UTC().Truncate(time.Second)}
+	t := db.Token{ID: uuid.Must(uuid.NewV7()), User: u, Name: name, Scopes: scopes, CreatedAt: e.in.Now().UTC().Truncate(time.Second)}
 	if ttl > 0 {
 		at := t.CreatedAt.Add(ttl)
 		t.ExpiresAt = &at
 	}
-	if err := e.db.AddToken(ctx, t, digest); err != nil {
+	if err := e.in.DB.AddToken(ctx, t, digest); err != nil {
 		return Token{}, "", err
 	}
 	return shownToken(t), secret, nil
@@ -187,10 +168,10 @@ func (e *Engine) CreateToken(ctx context.Context, u vocab.Username, name string,
 
 // Tokens returns the tokens of u, the oldest first; the fault is NoUser when there is no such user.
 func (e *Engine) Tokens(ctx context.Context, u vocab.Username) ([]Token, error) {
-	if _, err := e.db.User(ctx, u); err != nil {
+	if _, err := e.in.DB.User(ctx, u); err != nil {
 		return nil, err
 	}
-	rows, err := e.db.Tokens(ctx, u)
+	rows, err := e.in.DB.Tokens(ctx, u)
 	if err != nil {
 		return nil, err
 	}
@@ -203,12 +184,12 @@ func (e *Engine) Tokens(ctx context.Context, u vocab.Username) ([]Token, error) 
 
 // RevokeToken ends a token at once, in a serving engine too; the fault is NotFound when u has no such token.
 func (e *Engine) RevokeToken(ctx context.Context, u vocab.Username, id string) error {
-	if _, err := e.db.User(ctx, u); err != nil {
+	if _, err := e.in.DB.User(ctx, u); err != nil {
 		return err
 	}
 	parsed, err := uuid.Parse(id)
 	if err != nil {
 		return fault.New(fault.Invalid, fmt.Sprintf("%.64q is not the id of a token", id)).WithHint("lightweb user token list " + u.String())
 	}
-	return e.db.RemoveToken(ctx, u, parsed)
+	return e.in.DB.RemoveToken(ctx, u, parsed)
 }

@@ -69,7 +69,7 @@ func (f *flood) wait(ctx context.Context) error {
 }
 
 // backlog dispatches many posts as fast as they are answered, and waits until all have arrived and are settled.
-func (l DeliverLoad) backlog(ctx context.Context, i *instance, c *crowd) ([]Measurement, error) {
+func (l DeliverLoad) backlog(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
 	if _, err := c.posts(ctx, i, 1, 0, "before-the-backlog", nil); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // once sends one request to the engine.
-func (i *instance) once(ctx context.Context, request []byte, want int) ([]byte, error) {
+func (i *testbed) once(ctx context.Context, request []byte, want int) ([]byte, error) {
 	c, err := dial(ctx, i.setup.Listen)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (i *instance) once(ctx context.Context, request []byte, want int) ([]byte, 
 }
 
 // befriend lets every user follow a, by Follows that the engine delivers and a accepts.
-func (i *instance) befriend(ctx context.Context, users []user, p *peer, a *actor) error {
+func (i *testbed) befriend(ctx context.Context, users []user, p *peer, a *actor) error {
 	step, end := i.Progress("following")
 	defer end()
 	arrived := make(chan []byte, len(users))
@@ -76,7 +76,7 @@ func await[T any](ctx context.Context, arrived <-chan T, what string) (T, error)
 }
 
 // accept answers a Follow.
-func (i *instance) accept(ctx context.Context, a *actor, n int, follow []byte) error {
+func (i *testbed) accept(ctx context.Context, a *actor, n int, follow []byte) error {
 	var f struct{ ID, Actor, Object, Type string }
 	if err := json.Unmarshal(follow, &f); err != nil || f.Type != "Follow" {
 		return fault.New(fault.Protocol, fmt.Sprintf("what came is no Follow: %.200s", follow))
@@ -93,7 +93,7 @@ func (i *instance) accept(ctx context.Context, a *actor, n int, follow []byte) e
 }
 
 // attract lets actors follow a user and waits until every one was accepted.
-func (i *instance) attract(ctx context.Context, u user, peers []*peer, followers []*actor) error {
+func (i *testbed) attract(ctx context.Context, u user, peers []*peer, followers []*actor) error {
 	step, end := i.Progress("being followed")
 	defer end()
 	arrived := make(chan struct{}, len(followers))
@@ -124,7 +124,7 @@ func (i *instance) attract(ctx context.Context, u user, peers []*peer, followers
 }
 
 // sendAll makes requests and sends them, and wants every one to be answered so.
-func (i *instance) sendAll(ctx context.Context, n, want int, request func(n int) ([]byte, error)) error {
+func (i *testbed) sendAll(ctx context.Context, n, want int, request func(n int) ([]byte, error)) error {
 	requests, err := prepare(ctx, n, func(int, int) {}, request)
 	if err != nil {
 		return err

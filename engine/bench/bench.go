@@ -106,7 +106,7 @@ const longest = 30 * time.Minute
 type load interface {
 	name() string
 	check() error
-	run(ctx context.Context, i *instance, r *Report) error
+	run(ctx context.Context, i *testbed, r *Report) error
 }
 
 // bench makes an instance, runs l on it and throws it away.
@@ -118,7 +118,7 @@ func bench(ctx context.Context, c Config, setup engineSetup, l load) (r Report, 
 	defer cancel()
 	r = Report{Bench: l.name(), Command: c.Command, Version: c.Version, Commit: c.Commit, Started: time.Now().UTC().Truncate(time.Second), Machine: machine(), Setup: settings(l)}
 	began := time.Now()
-	i, err := makeInstance(ctx, c, setup)
+	i, err := makeTestbed(ctx, c, setup)
 	if err != nil {
 		return Report{}, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 )
 
 // engineSetup is how the engine under test is set. It crosses to its process as JSON.
@@ -28,10 +29,10 @@ type engineSetup struct {
 }
 
 // config returns the settings of the engine: those of its first start, with what loopback and measuring need.
-func (s engineSetup) config() engine.Config {
-	c := engine.DefaultConfig(s.DataDir)
+func (s engineSetup) config() instance.Config {
+	c := instance.DefaultConfig(s.DataDir)
 	c.Version, c.PublicURL, c.Listen, c.AdminListen = s.Version, s.PublicURL, s.Listen, s.Admin
-	c.Database.URL, c.Database.Name = engine.Secret(s.DatabaseURL), s.DatabaseName
+	c.Database.URL, c.Database.Name = instance.Secret(s.DatabaseURL), s.DatabaseName
 	if s.Connections > 0 {
 		c.Database.MaxConnections = s.Connections
 	}
@@ -44,7 +45,7 @@ func (s engineSetup) config() engine.Config {
 	c.Federation.AllowAddresses = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	c.Federation.AllowHTTP = true
 	l := &c.Limits // all peers are one host
-	l.InboxAddressRate, l.InboxHostRate, l.InboxActorRate, l.KeyFetchRate = engine.Rate{}, engine.Rate{}, engine.Rate{}, engine.Rate{}
+	l.InboxAddressRate, l.InboxHostRate, l.InboxActorRate, l.KeyFetchRate = instance.Rate{}, instance.Rate{}, instance.Rate{}, instance.Rate{}
 	return c
 }
 

@@ -24,7 +24,7 @@ type clock struct {
 }
 
 // time runs work with the clock, and with the profile if one is wanted.
-func (i *instance) time(ctx context.Context, work func(context.Context) error) (*clock, error) {
+func (i *testbed) time(ctx context.Context, work func(context.Context) error) (*clock, error) {
 	if i.Profile != "" {
 		if err := i.child.tell(wordProfile+i.Profile, wordDone); err != nil {
 			return nil, err
@@ -64,7 +64,7 @@ func (c *clock) add(round *clock) {
 }
 
 // watch looks at what sessions wait for until ctx ends.
-func (c *clock) watch(ctx context.Context, i *instance) {
+func (c *clock) watch(ctx context.Context, i *testbed) {
 	defer close(c.watching)
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

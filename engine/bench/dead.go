@@ -18,7 +18,7 @@ const (
 )
 
 // dead owes very many deliveries to one host that is dead, posts to the others, and lets the host come back.
-func (l DeliverLoad) dead(ctx context.Context, i *instance, c *crowd) ([]Measurement, error) {
+func (l DeliverLoad) dead(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
 	gone := c.peers[0]
 	all, err := c.posts(ctx, i, 1, 0, "before-the-death", nil)
 	if err != nil {
@@ -49,7 +49,7 @@ func (l DeliverLoad) dead(ctx context.Context, i *instance, c *crowd) ([]Measure
 }
 
 // owe kills a host, and lets the engine find what it would owe to it after days.
-func (l DeliverLoad) owe(ctx context.Context, i *instance, c *crowd, gone *peer, activity vocab.ID) error {
+func (l DeliverLoad) owe(ctx context.Context, i *testbed, c *crowd, gone *peer, activity vocab.ID) error {
 	if err := i.stop(ctx); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (l DeliverLoad) owe(ctx context.Context, i *instance, c *crowd, gone *peer,
 
 // waiting posts while all that waits. Twice an attempt finds out whether the host is back: when the engine starts, and when
 // half of the posts are out, for which it is asked.
-func (l DeliverLoad) waiting(ctx context.Context, i *instance, c *crowd, gone *peer) (Measurement, error) {
+func (l DeliverLoad) waiting(ctx context.Context, i *testbed, c *crowd, gone *peer) (Measurement, error) {
 	if err := i.probed(ctx, gone, 1); err != nil {
 		return Measurement{}, err
 	}
@@ -110,7 +110,7 @@ func (l DeliverLoad) waiting(ctx context.Context, i *instance, c *crowd, gone *p
 }
 
 // probed waits until so many attempts have found a host dead, and the engine leaves it alone.
-func (i *instance) probed(ctx context.Context, gone *peer, n int64) error {
+func (i *testbed) probed(ctx context.Context, gone *peer, n int64) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	for {
@@ -128,7 +128,7 @@ func (i *instance) probed(ctx context.Context, gone *peer, n int64) error {
 }
 
 // back lets the host take deliveries again, as the operator tells the engine, and waits until many have arrived.
-func (l DeliverLoad) back(ctx context.Context, i *instance, c *crowd, gone *peer) (Measurement, error) {
+func (l DeliverLoad) back(ctx context.Context, i *testbed, c *crowd, gone *peer) (Measurement, error) {
 	owed, err := i.facade.Owed(ctx, c.user.name)
 	if err != nil {
 		return Measurement{}, err

@@ -64,7 +64,7 @@ func Deliver(ctx context.Context, c Config, l DeliverLoad) (Report, error) {
 	return bench(ctx, c, engineSetup{}, l)
 }
 
-func (l DeliverLoad) run(ctx context.Context, i *instance, r *Report) error {
+func (l DeliverLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	users, err := i.createUsers(ctx, 4)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (l DeliverLoad) run(ctx context.Context, i *instance, r *Report) error {
 	for _, part := range []struct {
 		name    string
 		crowd   *crowd
-		measure func(context.Context, *instance, *crowd) ([]Measurement, error)
+		measure func(context.Context, *testbed, *crowd) ([]Measurement, error)
 	}{
 		{PartReach, shared, l.reach},
 		{PartReach, personal, l.reach},
@@ -113,7 +113,7 @@ type crowd struct {
 }
 
 // gather makes the followers, unless that was done.
-func (c *crowd) gather(ctx context.Context, i *instance, l DeliverLoad) error {
+func (c *crowd) gather(ctx context.Context, i *testbed, l DeliverLoad) error {
 	if c.peers != nil {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (c *crowd) kind(l DeliverLoad) string {
 
 // posts posts notes, each once the one before has arrived at all inboxes of all peers but the first few. Between does
 // something before a post; it may be nil.
-func (c *crowd) posts(ctx context.Context, i *instance, n, but int, mark string, between func(n int) error) (all []dispatched, err error) {
+func (c *crowd) posts(ctx context.Context, i *testbed, n, but int, mark string, between func(n int) error) (all []dispatched, err error) {
 	inboxes := 0
 	for _, k := range c.inboxes[but:] {
 		inboxes += k
@@ -182,7 +182,7 @@ func (c *crowd) posts(ctx context.Context, i *instance, n, but int, mark string,
 }
 
 // settled waits until no more than so many deliveries of the user are open.
-func (c *crowd) settled(ctx context.Context, i *instance, most int) error {
+func (c *crowd) settled(ctx context.Context, i *testbed, most int) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	for {
@@ -223,7 +223,7 @@ func (c *clock) counted(name string, all []dispatched) Measurement {
 }
 
 // timed posts with the clock.
-func (c *crowd) timed(ctx context.Context, i *instance, n, but int, mark string, between func(n int) error) (k *clock, all []dispatched, err error) {
+func (c *crowd) timed(ctx context.Context, i *testbed, n, but int, mark string, between func(n int) error) (k *clock, all []dispatched, err error) {
 	k, err = i.time(ctx, func(ctx context.Context) (err error) {
 		all, err = c.posts(ctx, i, n, but, mark, between)
 		return err
@@ -231,7 +231,7 @@ func (c *crowd) timed(ctx context.Context, i *instance, n, but int, mark string,
 	return k, all, err
 }
 
-func (l DeliverLoad) reach(ctx context.Context, i *instance, c *crowd) ([]Measurement, error) {
+func (l DeliverLoad) reach(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
 	if _, err := c.posts(ctx, i, 1, 0, "warm-up", nil); err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func (l DeliverLoad) reach(ctx context.Context, i *instance, c *crowd) ([]Measur
 	return []Measurement{m}, c.settled(ctx, i, 0)
 }
 
-func (l DeliverLoad) stall(ctx context.Context, i *instance, c *crowd) ([]Measurement, error) {
+func (l DeliverLoad) stall(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
 	if _, err := c.posts(ctx, i, 1, 0, "before-stalling", nil); err != nil {
 		return nil, err
 	}

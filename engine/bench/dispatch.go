@@ -32,7 +32,7 @@ func Dispatch(ctx context.Context, c Config, l DispatchLoad) (Report, error) {
 	return bench(ctx, c, engineSetup{DrainTime: time.Second}, l) // nobody waits for hosts that stall
 }
 
-func (l DispatchLoad) run(ctx context.Context, i *instance, r *Report) error {
+func (l DispatchLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	users, err := i.createUsers(ctx, 1)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (l DispatchLoad) inboxes() int {
 	return n
 }
 
-func (l DispatchLoad) measure(ctx context.Context, i *instance, u user, peers []*peer) (Measurement, error) {
+func (l DispatchLoad) measure(ctx context.Context, i *testbed, u user, peers []*peer) (Measurement, error) {
 	step, end := i.Progress("posting")
 	defer end()
 	if _, err := i.post(ctx, u, peers[l.Stall:], l.inboxes(), "the-first-note"); err != nil { // to warm up
@@ -153,7 +153,7 @@ type dispatched struct {
 }
 
 // post posts a note and waits until it has arrived at so many inboxes of the peers.
-func (i *instance) post(ctx context.Context, u user, peers []*peer, inboxes int, mark string) (d dispatched, err error) {
+func (i *testbed) post(ctx context.Context, u user, peers []*peer, inboxes int, mark string) (d dispatched, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	arrived := make(chan arrival, 2*inboxes)

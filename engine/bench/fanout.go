@@ -41,7 +41,7 @@ func Fanout(ctx context.Context, c Config, l FanoutLoad) (Report, error) {
 	return bench(ctx, c, engineSetup{Connections: most + spare}, l) // a private server takes as many as it is started for
 }
 
-func (l FanoutLoad) run(ctx context.Context, i *instance, r *Report) error {
+func (l FanoutLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	var users []user
 	made, err := i.time(ctx, func(ctx context.Context) (err error) {
 		users, err = i.createUsers(ctx, l.Users)
@@ -72,7 +72,7 @@ func (l FanoutLoad) run(ctx context.Context, i *instance, r *Report) error {
 type spreading struct{ answered, first, all time.Duration }
 
 // measure posts with so many connections.
-func (l FanoutLoad) measure(ctx context.Context, i *instance, users []user, a *actor, connections int) (Measurement, error) {
+func (l FanoutLoad) measure(ctx context.Context, i *testbed, users []user, a *actor, connections int) (Measurement, error) {
 	if err := i.restart(ctx, connections); err != nil {
 		return Measurement{}, err
 	}
@@ -144,7 +144,7 @@ func (l FanoutLoad) figures(all []spreading, connections int) []Figure {
 }
 
 // posts sends notes, each once the one before has reached everybody.
-func (l FanoutLoad) posts(ctx context.Context, i *instance, users []user, a *actor, n int) ([]spreading, error) {
+func (l FanoutLoad) posts(ctx context.Context, i *testbed, users []user, a *actor, n int) ([]spreading, error) {
 	batch := time.Now().UnixNano()
 	requests, err := prepare(ctx, n, func(int, int) {}, func(k int) ([]byte, error) {
 		_, _, body := a.note(fmt.Sprintf("%d-%d", batch, k))
@@ -212,7 +212,7 @@ type meter struct {
 	request []byte
 }
 
-func (i *instance) meter(ctx context.Context) (*meter, error) {
+func (i *testbed) meter(ctx context.Context) (*meter, error) {
 	c, err := dial(ctx, i.setup.Admin)
 	if err != nil {
 		return nil, err

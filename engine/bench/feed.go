@@ -39,7 +39,7 @@ func Feed(ctx context.Context, c Config, l FeedLoad) (Report, error) {
 	return bench(ctx, c, engineSetup{}, l)
 }
 
-func (l FeedLoad) run(ctx context.Context, i *instance, r *Report) error {
+func (l FeedLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	users, err := i.createUsers(ctx, 1)
 	if err != nil {
 		return err

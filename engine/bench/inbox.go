@@ -41,7 +41,7 @@ func Inbox(ctx context.Context, c Config, l InboxLoad) (Report, error) {
 	return bench(ctx, c, engineSetup{}, l)
 }
 
-func (l InboxLoad) run(ctx context.Context, i *instance, r *Report) error {
+func (l InboxLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	users, err := i.createUsers(ctx, l.Users)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (l InboxLoad) run(ctx context.Context, i *instance, r *Report) error {
 const activityRate = "stored and handled"
 
 // measure sends the activities, and counts what the users have of them afterwards.
-func (l InboxLoad) measure(ctx context.Context, i *instance, users []user, a *actor, name string, rate float64) (Measurement, error) {
+func (l InboxLoad) measure(ctx context.Context, i *testbed, users []user, a *actor, name string, rate float64) (Measurement, error) {
 	requests, err := i.notes(ctx, users, a, l.Activities)
 	if err != nil {
 		return Measurement{}, err
@@ -121,7 +121,7 @@ func (l InboxLoad) measure(ctx context.Context, i *instance, users []user, a *ac
 }
 
 // author makes a remote actor that all users follow, on a peer of its own.
-func (i *instance) author(ctx context.Context, users []user, key string) (*peer, *actor, error) {
+func (i *testbed) author(ctx context.Context, users []user, key string) (*peer, *actor, error) {
 	k, err := newKeys(key)
 	if err != nil {
 		return nil, nil, err
@@ -139,7 +139,7 @@ func (i *instance) author(ctx context.Context, users []user, key string) (*peer,
 }
 
 // notes makes signed requests, each with a new note to the inbox of the next user.
-func (i *instance) notes(ctx context.Context, users []user, a *actor, n int) ([][]byte, error) {
+func (i *testbed) notes(ctx context.Context, users []user, a *actor, n int) ([][]byte, error) {
 	step, end := i.Progress("signing")
 	defer end()
 	batch := time.Now().UnixNano()
@@ -150,7 +150,7 @@ func (i *instance) notes(ctx context.Context, users []user, a *actor, n int) ([]
 }
 
 // fill gives a user n activities: one comes as all do, and is copied in the database.
-func (i *instance) fill(ctx context.Context, u user, a *actor, n int) error {
+func (i *testbed) fill(ctx context.Context, u user, a *actor, n int) error {
 	step, end := i.Progress("filling")
 	defer end()
 	activity, object, body := a.note("filled")

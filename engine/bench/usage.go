@@ -19,7 +19,7 @@ type usage struct {
 }
 
 // usage reads what was taken until now; false where the system does not tell.
-func (i *instance) usage() (u usage, ok bool) {
+func (i *testbed) usage() (u usage, ok bool) {
 	u.engine, ok = processTime(i.child.cmd.Process.Pid)
 	if !ok {
 		return usage{}, false

@@ -119,7 +119,7 @@ func apiRequest(ctx context.Context, method, url, token string, body any) ([]byt
 }
 
 // dispatch makes an action of the client API.
-func (i *instance) dispatch(ctx context.Context, u user, action string, params map[string]any) ([]byte, error) {
+func (i *testbed) dispatch(ctx context.Context, u user, action string, params map[string]any) ([]byte, error) {
 	return apiRequest(ctx, http.MethodPost, i.setup.PublicURL+"/api/activity", u.token, map[string]any{"action": action, "params": params})
 }
 

@@ -1,9 +1,7 @@
-package engine
+package instance
 
 import (
 	"fmt"
-	"io"
-	"log/slog"
 	"math"
 	"net"
 	"net/netip"
@@ -18,8 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Config holds what is settled before the engine starts. What changes while it serves is in the registry.
-// Start from DefaultConfig; Validate tells whether the result can be used.
+// Config holds the settings, which are read before the instance is opened. Configuration that changes while serving is in
+// the registry. Start from DefaultConfig; Validate checks the result.
 type Config struct {
 	Version string // of this program, for NodeInfo and User-Agent; not a setting
 
@@ -69,12 +67,12 @@ type Config struct {
 		KeyFetchRate     Rate  // actors fetched for their key, per registrable domain
 	}
 	Retention struct {
-		RemoteDays int // after so many days what others sent is pruned, unless the user has to do with it: 0 to 36500; 0: never
+		RemoteDays int // days until activities from other servers are pruned, unless the user interacted: 0 to 36500; 0: never
 	}
 	DrainTimeout time.Duration // how long requests and deliveries under way may still take at the end: 0 to 10m
 }
 
-// DefaultConfig returns the settings of an engine of which nothing but its folder is known.
+// DefaultConfig returns the default settings of an instance in dataDir.
 func DefaultConfig(dataDir string) Config {
 	c := Config{
 		PublicURL:    "http://127.0.0.1:8080",
@@ -102,10 +100,10 @@ func DefaultConfig(dataDir string) Config {
 	return c
 }
 
-// SettingError says which setting cannot be used, and why. It is a fault.Config.
+// SettingError names a setting that cannot be used, and says why. It is a fault.Config.
 type SettingError struct {
 	Key     string // as in the configuration file, such as federation.page_size
-	Problem string // the value and what is wrong with it; of a secret never the value
+	Problem string // the value and what is wrong with it; never the value of a secret
 	Hint    string
 }
 
@@ -116,7 +114,8 @@ func (e *SettingError) Unwrap() error { return fault.New(fault.Config, e.Error()
 // Validate returns a *SettingError about the first setting that cannot be used, or nil.
 func (c Config) Validate() error {
 	for _, check := range []func(Config) error{
-		Config.checkAddresses, Config.checkOrigins, Config.checkFolders, Config.checkDatabase, Config.checkTLS, Config.checkChoices, Config.checkBounds, Config.checkRates,
+		Config.checkAddresses, Config.checkOrigins, Config.checkFolders, Config.checkDatabase, Config.checkTLS,
+		Config.checkChoices, Config.checkBounds, Config.checkRates,
 	} {
 		if err := check(c); err != nil {
 			return err
@@ -156,13 +155,13 @@ func (c Config) checkPublicURL() error {
 		wrong.Problem, wrong.Hint = fmt.Sprintf("%q is not in canonical form", c.PublicURL), "write "+origin
 		return wrong
 	}
-	if u.Scheme == "http" && !loopback(u.Hostname()) && !c.Federation.AllowHTTP {
+	if u.Scheme == "http" && !isLoopback(u.Hostname()) && !c.Federation.AllowHTTP {
 		return &SettingError{key, fmt.Sprintf("%q: peers take ids of a public host only with https", c.PublicURL), "write https://" + u.Host + ", or set federation.allow_http for a private network"}
 	}
 	return nil
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
@@ -181,7 +180,7 @@ func checkListen(key, address string) error {
 	return nil
 }
 
-// checkOrigins refuses what no browser sends as the origin of a page.
+// checkOrigins refuses a text that no browser sends as the origin of a page.
 func (c Config) checkOrigins() error {
 	for _, o := range c.API.CORSOrigins {
 		u, err := url.Parse(o)
@@ -252,7 +251,7 @@ func (c Config) checkBounds() error {
 		{"delivery.timeout", int64(c.Delivery.Timeout), int64(10 * time.Millisecond), int64(5 * time.Minute), duration},
 		{"delivery.retention", int64(c.Delivery.Retention), int64(240 * time.Hour), int64(87_600 * time.Hour), duration},
 		{"limits.body", c.Limits.Body, 1 << 10, 64 << 20, plain},
-		{"retention.remote_days", int64(c.Retention.RemoteDays), 0, maxDays, plain},
+		{"retention.remote_days", int64(c.Retention.RemoteDays), 0, MaxDays, plain},
 		{"drain_timeout", int64(c.DrainTimeout), 0, int64(10 * time.Minute), duration},
 	} {
 		if f.value < f.min || f.value > f.to {
@@ -262,8 +261,8 @@ func (c Config) checkBounds() error {
 	return nil
 }
 
-// maxDays is the longest that anything is said to be kept in days: a hundred years.
-const maxDays = 36_500
+// MaxDays bounds settings that are a number of days: a hundred years.
+const MaxDays = 36_500
 
 func plain(n int64) string    { return strconv.FormatInt(n, 10) }
 func duration(n int64) string { return time.Duration(n).String() }
@@ -284,89 +283,3 @@ func (c Config) checkRates() error {
 	}
 	return nil
 }
-
-// Rate is how often something may happen. The zero Rate is no limit.
-type Rate struct {
-	Events float64 // a second, in the long run
-	Burst  int     // at once
-}
-
-var rateUnits = []struct {
-	name    string
-	seconds float64
-}{{"s", 1}, {"min", 60}, {"h", 3600}}
-
-// ParseRate reads a rate as it is written in the configuration: 50/s burst 1000, 20/min or off. Units are s, min and
-// h; a burst that is left out is the number of events.
-func ParseRate(s string) (Rate, error) {
-	if s == "off" {
-		return Rate{}, nil
-	}
-	wrong := fmt.Errorf("%q is not a rate such as '50/s burst 1000', '20/min' or 'off'", s)
-	words := strings.Fields(s)
-	if len(words) != 1 && (len(words) != 3 || words[1] != "burst") {
-		return Rate{}, wrong
-	}
-	number, unit, _ := strings.Cut(words[0], "/")
-	events, err := strconv.ParseUint(number, 10, 31)
-	if err != nil || events == 0 {
-		return Rate{}, wrong
-	}
-	burst := events
-	if len(words) == 3 {
-		if burst, err = strconv.ParseUint(words[2], 10, 31); err != nil || burst == 0 {
-			return Rate{}, wrong
-		}
-	}
-	for _, u := range rateUnits {
-		if u.name == unit {
-			return Rate{Events: float64(events) / u.seconds, Burst: int(burst)}, nil
-		}
-	}
-	return Rate{}, wrong
-}
-
-// String returns the rate as ParseRate reads it.
-func (r Rate) String() string {
-	if r == (Rate{}) {
-		return "off"
-	}
-	for _, u := range rateUnits {
-		n := r.Events * u.seconds
-		if whole := math.Round(n); whole >= 1 && math.Abs(n-whole) < 1e-6 {
-			s := fmt.Sprintf("%.0f/%s", whole, u.name)
-			if int(whole) != r.Burst {
-				s += fmt.Sprintf(" burst %d", r.Burst)
-			}
-			return s
-		}
-	}
-	return fmt.Sprintf("%g/s burst %d", r.Events, r.Burst)
-}
-
-// Secret is a string that no log and no message shows.
-type Secret string
-
-const redacted = "REDACTED"
-
-// Reveal returns the secret itself.
-func (s Secret) Reveal() string { return string(s) }
-
-// String returns REDACTED, or nothing for no secret.
-func (s Secret) String() string {
-	if s == "" {
-		return ""
-	}
-	return redacted
-}
-
-// Format writes REDACTED whatever the verb: fmt would show a string's own bytes for a verb that does not suit it.
-func (s Secret) Format(f fmt.State, _ rune) {
-	io.WriteString(f, s.String()) //nolint:errcheck // fmt.Formatter has no way to report it
-}
-
-// LogValue keeps the secret out of logs.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
-
-// MarshalText keeps the secret out of JSON.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

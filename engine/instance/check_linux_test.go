@@ -1,4 +1,4 @@
-package engine_test
+package instance_test
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lightweb/lightweb/engine"
 	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/instance"
 )
 
 // users_dir may be /home, where people live who are no users of the engine.
@@ -26,7 +26,7 @@ func TestFoldersThatTheEngineMayNotEnterAreNobodysProfiles(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(users, "person", "config.json")); !os.IsPermission(err) {
 		t.Fatalf("look into somebody's home: %v, want that it may not be entered", err)
 	}
-	if err := engine.CheckFiles(engine.Config{DataDir: users, UsersDir: users}); err != nil {
+	if err := instance.CheckFiles(instance.Config{DataDir: users, UsersDir: users}); err != nil {
 		t.Errorf("CheckFiles = %v, want nothing wrong", err)
 	}
 }

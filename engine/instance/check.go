@@ -1,4 +1,4 @@
-package engine
+package instance
 
 import (
 	"errors"
@@ -11,9 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// CheckFiles returns why files that change while the engine serves, the policy and the users' profiles, cannot be used as
-// they are now; nil when all can. The fault is Config. It opens no database, so that it takes every folder in users_dir that
-// this account may enter for a user's: others, below /home, are homes of people.
+// CheckFiles checks the files that may change while the engine serves: the policy and the users' profiles. The fault is
+// Config and says what is wrong with all of them. CheckFiles opens no database, so it takes every folder in users_dir that
+// this account may enter for a user's. Folders that it may not enter, below /home, are homes of people.
 func CheckFiles(c Config) error {
 	r := registry.New(c.DataDir, c.UsersDir, slog.New(slog.DiscardHandler))
 	errs := []error{r.Problem(vocab.Username{})}
@@ -22,7 +22,7 @@ func CheckFiles(c Config) error {
 		errs = append(errs, err)
 	}
 	for _, f := range folders {
-		if u, err := vocab.ParseUsername(f.Name()); err == nil { // other folders are nobody's
+		if u, err := vocab.ParseUsername(f.Name()); err == nil { // other names are not of users
 			if _, err := os.Stat(r.File(u)); !errors.Is(err, fs.ErrPermission) {
 				errs = append(errs, r.Problem(u))
 			}

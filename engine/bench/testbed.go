@@ -32,9 +32,9 @@ type Database struct {
 	Embedded bool `json:"embedded"`
 }
 
-// instance is an engine to measure: a process that serves, and beside it the engine of this process, which makes users
+// testbed is an engine to measure: a process that serves, and beside it the engine of this process, which makes users
 // and counts rows.
-type instance struct {
+type testbed struct {
 	Config
 	setup  engineSetup
 	server Database
@@ -46,13 +46,13 @@ type instance struct {
 // besides is how many connections this process may hold to users' databases.
 const besides = 4
 
-// makeInstance finds the instance a folder, a place to listen and a name for its databases.
-func makeInstance(ctx context.Context, c Config, s engineSetup) (*instance, error) {
+// makeTestbed gives the engine a folder, a place to listen and a name for its databases.
+func makeTestbed(ctx context.Context, c Config, s engineSetup) (*testbed, error) {
 	dir, err := os.MkdirTemp("", "lightweb-bench-")
 	if err != nil {
 		return nil, fault.Wrap(fault.Conflict, "cannot make a temporary folder", err)
 	}
-	i := &instance{Config: c, setup: s}
+	i := &testbed{Config: c, setup: s}
 	i.setup.Version, i.setup.DataDir, i.setup.DatabaseURL = c.Version, dir, c.DatabaseURL
 	if c.DatabaseURL != "" {
 		i.setup.DatabaseName = "lightweb-bench-" + strings.ToLower(rand.Text()[:8])
@@ -90,7 +90,7 @@ func freeAddress(ctx context.Context) (string, error) {
 }
 
 // start starts the process of the engine, and opens the other one beside it the first time.
-func (i *instance) start(ctx context.Context) (err error) {
+func (i *testbed) start(ctx context.Context) (err error) {
 	if i.child, err = startChild(ctx, i.Executable, i.setup); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (i *instance) start(ctx context.Context) (err error) {
 const spare = 40
 
 // restart ends the process of the engine, if it runs, and starts another one with so many connections.
-func (i *instance) restart(ctx context.Context, connections int) error {
+func (i *testbed) restart(ctx context.Context, connections int) error {
 	if err := i.stop(ctx); err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (i *instance) restart(ctx context.Context, connections int) error {
 }
 
 // stop ends the process of the engine.
-func (i *instance) stop(context.Context) error {
+func (i *testbed) stop(context.Context) error {
 	c := i.child
 	if c == nil {
 		return nil
@@ -139,7 +139,7 @@ func (i *instance) stop(context.Context) error {
 }
 
 // close throws the instance away.
-func (i *instance) close(ctx context.Context) error {
+func (i *testbed) close(ctx context.Context) error {
 	errs := []error{i.stop(ctx)}
 	if i.facade != nil {
 		if i.setup.DatabaseName != "" {
@@ -160,7 +160,7 @@ type user struct {
 func (u user) inbox() string { return string(u.id) + "/inbox" }
 
 // createUsers makes n users, several at once.
-func (i *instance) createUsers(ctx context.Context, n int) ([]user, error) {
+func (i *testbed) createUsers(ctx context.Context, n int) ([]user, error) {
 	step, end := i.Progress("creating users")
 	defer end()
 	users := make([]user, n)
@@ -186,7 +186,7 @@ func (i *instance) createUsers(ctx context.Context, n int) ([]user, error) {
 type received struct{ stored, shown int }
 
 // count adds up what all users have of an actor.
-func (i *instance) count(ctx context.Context, users []user, from vocab.ID) (sum received, err error) {
+func (i *testbed) count(ctx context.Context, users []user, from vocab.ID) (sum received, err error) {
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(besides)

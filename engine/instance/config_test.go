@@ -1,11 +1,7 @@
-package engine
+package instance
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -96,55 +92,5 @@ func TestValidateNamesTheSettingThatCannotBeUsed(t *testing.T) {
 				t.Errorf("%v shows the password", err)
 			}
 		})
-	}
-}
-
-func TestRatesAreReadAsTheyAreWritten(t *testing.T) {
-	tests := []struct {
-		text string
-		want Rate
-		ok   bool
-	}{
-		{"50/s burst 1000", Rate{50, 1000}, true},
-		{"20/min", Rate{20.0 / 60, 20}, true},
-		{"7/h burst 3", Rate{7.0 / 3600, 3}, true},
-		{"off", Rate{}, true},
-		{"", Rate{}, false},
-		{"0/s", Rate{}, false},
-		{"-1/s", Rate{}, false},
-		{"1.5/s", Rate{}, false},
-		{"10", Rate{}, false},
-		{"10/day", Rate{}, false},
-		{"10/s burst", Rate{}, false},
-		{"10/s burst 0", Rate{}, false},
-		{"10/s upto 5", Rate{}, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.text, func(t *testing.T) {
-			r, err := ParseRate(tt.text)
-			if r != tt.want || (err == nil) != tt.ok {
-				t.Fatalf("ParseRate(%q) = %v, %v, want %v, ok %t", tt.text, r, err, tt.want, tt.ok)
-			}
-			if tt.ok && r.String() != tt.text {
-				t.Errorf("String = %q, want %q", r, tt.text)
-			}
-		})
-	}
-}
-
-func TestSecretsAreShownNowhere(t *testing.T) {
-	s := Secret("hunter2")
-	var log bytes.Buffer
-	slog.New(slog.NewJSONHandler(&log, nil)).Info("opened", "url", s)
-	doc, err := json.Marshal(map[string]any{"url": s})
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown := fmt.Sprintf("%v %s %q %x %d %+v %#v", s, s, s, s, s, struct{ U Secret }{s}, s) + log.String() + string(doc)
-	if strings.Contains(shown, "hunter2") || strings.Contains(shown, "68756e74657232") {
-		t.Errorf("%s shows the secret", shown)
-	}
-	if s.Reveal() != "hunter2" {
-		t.Errorf("Reveal = %q, want the secret", s.Reveal())
 	}
 }

@@ -1,0 +1,157 @@
+package instance
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/signature"
+)
+
+const (
+	// maxHosts bounds the hosts that are remembered in memory.
+	maxHosts = 50_000
+	// dialectTime is how long a learned dialect is trusted. The host's software may be newer after it.
+	dialectTime = 30 * 24 * time.Hour
+	// dialectCached is how long the stored dialect is not read again.
+	dialectCached = 24 * time.Hour
+	// softwareStored is how long the stored name of a host's software is kept, even if the host names another one.
+	softwareStored = time.Hour
+	// maxSoftware bounds the name, in bytes.
+	maxSoftware = 120
+)
+
+// hostStore stores what hosts accept and run.
+type hostStore interface {
+	HostDialect(ctx context.Context, host string, since time.Time) (string, error)
+	LearnHostDialect(ctx context.Context, host, dialect string, now time.Time) error
+	LearnHostSoftware(ctx context.Context, host, software string) error
+}
+
+// hosts remembers the signature dialect that each host accepts and the name of its software. It keeps both in memory, and
+// in the instance database for the next start.
+type hosts struct {
+	db  hostStore
+	log *slog.Logger
+	now func() time.Time
+
+	stored *policy.Limiter // of rows written, per domain
+
+	mu       sync.Mutex
+	known    map[string]dialect
+	software map[string]software
+}
+
+// software is the name of a host's software.
+type software struct {
+	name  string
+	until time.Time // until then no other name is stored
+}
+
+// dialect is the dialect that a host accepts; zero when none is stored.
+type dialect struct {
+	accepted signature.Dialect
+	until    time.Time // until then it is not looked up again
+}
+
+func newHosts(db hostStore, log *slog.Logger, now func() time.Time) *hosts {
+	return &hosts{db: db, log: log.With("component", "hosts"), now: now, stored: policy.StoredHosts.Limiter(now),
+		known: map[string]dialect{}, software: map[string]software{}}
+}
+
+// Dialect returns the dialect that host accepted last. It reports false when that cannot be read now: the second knock
+// finds it out.
+func (h *hosts) Dialect(ctx context.Context, host string) (signature.Dialect, bool) {
+	h.mu.Lock()
+	k := h.known[host]
+	h.mu.Unlock()
+	now := h.now()
+	if now.Before(k.until) {
+		return k.accepted, k.accepted != 0
+	}
+	name, err := h.db.HostDialect(ctx, host, now.Add(-dialectTime))
+	if err != nil {
+		h.log.WarnContext(ctx, "host not read", "host", host, "err", err)
+		return 0, false
+	}
+	d, err := signature.ParseDialect(name)
+	if err != nil {
+		d = 0 // none is stored
+	}
+	h.remember(host, d)
+	return d, d != 0
+}
+
+// Learn remembers that host accepted d. A lost entry costs a second knock, no more.
+func (h *hosts) Learn(ctx context.Context, host string, d signature.Dialect) {
+	if !h.remember(host, d) || !h.chargeDomain(host) {
+		return
+	}
+	if err := h.db.LearnHostDialect(ctx, host, d.String(), h.now()); err != nil {
+		h.log.WarnContext(ctx, "host not remembered", "host", host, "err", err)
+	}
+}
+
+// Heard learns from a request of host: the dialect of its signature and the name of its software. A host that signs with
+// RFC 9421 accepts it too, which is news only of a host that is not known yet. Every host accepts the other dialect.
+func (h *hosts) Heard(ctx context.Context, host string, d signature.Dialect, name string) {
+	if _, known := h.Dialect(ctx, host); d == signature.RFC9421 && !known { // every request reads the entry, so that it stays in memory
+		h.Learn(ctx, host, d)
+	}
+	if name = printable(name); name == "" || !h.renameSoftware(host, name) || !h.chargeDomain(host) {
+		return
+	}
+	if err := h.db.LearnHostSoftware(ctx, host, name); err != nil {
+		h.log.WarnContext(ctx, "host not remembered", "host", host, "err", err)
+	}
+}
+
+// chargeDomain counts a row against the domain of host, and reports whether the domain may have it.
+func (h *hosts) chargeDomain(host string) bool {
+	ok, _ := h.stored.Allow(policy.RegistrableDomain(host))
+	return ok
+}
+
+// printable returns the printable characters of s, up to maxSoftware bytes.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return -1
+		}
+		return r
+	}, s[:min(len(s), maxSoftware)])
+}
+
+// renameSoftware remembers the name of a host's software, and reports whether it has to be stored: it is a new name, and
+// the host's last one was not stored just now.
+func (h *hosts) renameSoftware(host, name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now()
+	if k := h.software[host]; k.name == name || now.Before(k.until) {
+		return false
+	}
+	if len(h.software) >= maxHosts {
+		clear(h.software)
+	}
+	h.software[host] = software{name, now.Add(softwareStored)}
+	return true
+}
+
+// remember keeps d in memory and reports whether it is new.
+func (h *hosts) remember(host string, d signature.Dialect) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now()
+	if k := h.known[host]; now.Before(k.until) && (d == k.accepted || d == 0) { // a dialect that was learned meanwhile stays
+		return false
+	}
+	if len(h.known) >= maxHosts {
+		clear(h.known)
+	}
+	h.known[host] = dialect{d, now.Add(dialectCached)}
+	return true
+}

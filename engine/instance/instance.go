@@ -1,0 +1,129 @@
+// Package instance opens an instance: its databases, keys, policy, client and resolver. Serving and the operator's tasks
+// share what it makes.
+package instance
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/embedded"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/inbox"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/relay"
+	"github.com/lightweb/lightweb/engine/transport"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Instance is an opened instance. Its fields are set by Open and not changed after it.
+type Instance struct {
+	Config   Config
+	Log      *slog.Logger
+	Metrics  *prometheus.Registry
+	OpenedAt time.Time
+	Now      func() time.Time
+
+	Postgres *embedded.Cluster // nil when database.url is set
+	DB       *db.Cluster
+	Keys     *actor.Keyring
+	Local    *actor.Local
+	Registry *registry.Registry
+	Gate     *policy.Gate
+	Client   *transport.Client
+	Actors   *actor.Resolver
+	Verifier *actor.Verifier
+	Relays   *relay.List
+	Handlers *handler.Registry
+
+	hosts *hosts
+}
+
+// Open opens an instance. It starts and migrates the private database server unless database.url names another one, and
+// refuses a public_url that is not the origin of the instance.
+func Open(ctx context.Context, c Config, log *slog.Logger) (*Instance, error) {
+	return openAtOrigin(ctx, c, db.Config{}, log)
+}
+
+// OpenToMigrate opens an instance whose own schema may be behind. It brings that schema up to date; with repair also when
+// an earlier change of it did not finish. With checkOnly it changes nothing and refuses a schema that is behind: see
+// IsBehind.
+func OpenToMigrate(ctx context.Context, c Config, checkOnly, repair bool, log *slog.Logger) (*Instance, error) {
+	return openAtOrigin(ctx, c, db.Config{Migrate: !checkOnly, Repair: repair && !checkOnly}, log)
+}
+
+// IsBehind reports whether an instance was not opened because its own schema is behind, or a change of it did not finish.
+func IsBehind(err error) bool { return db.Behind(err) }
+
+// OpenToRestore opens an instance without giving it an origin: a backup brings its own.
+func OpenToRestore(ctx context.Context, c Config, log *slog.Logger) (*Instance, error) {
+	return open(ctx, c, db.Config{}, log)
+}
+
+func openAtOrigin(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*Instance, error) {
+	in, err := open(ctx, c, store, log)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.KeepOrigin(ctx); err != nil {
+		return nil, errors.Join(err, in.Close(context.WithoutCancel(ctx)))
+	}
+	return in, nil
+}
+
+func open(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*Instance, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	in := &Instance{Config: c, Log: log, Metrics: prometheus.NewRegistry(), OpenedAt: time.Now(), Now: time.Now}
+	in.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	err := in.openDatabases(ctx, store)
+	if err == nil {
+		err = in.build()
+	}
+	if err != nil {
+		return nil, errors.Join(err, in.Close(context.WithoutCancel(ctx)))
+	}
+	return in, nil
+}
+
+// Close releases everything that Open took. It stops the private database server unless another process uses it.
+func (in *Instance) Close(ctx context.Context) error {
+	if in.Client != nil {
+		in.Client.Close()
+	}
+	if in.DB != nil {
+		in.DB.Close()
+	}
+	if in.Postgres != nil {
+		return in.Postgres.Close(ctx)
+	}
+	return nil
+}
+
+// IsPaused reports whether federation is paused: the instance neither accepts activities nor sends any, and fetches
+// nothing.
+func (in *Instance) IsPaused() bool { return in.Config.Federation.Mode == "paused" }
+
+// NewInbox makes the inbound pipeline. The pipeline calls wake for a user who has deliveries to send; reg may be nil.
+func (in *Instance) NewInbox(wake func(vocab.Username), reg prometheus.Registerer) *inbox.Inbox {
+	return inbox.New(inbox.Deps{
+		Store: in.DB, Local: in.Local, Actors: in.Actors, Verifier: in.Verifier, Gate: in.Gate,
+		Hosts:    policy.HostRequests.LimiterAt(in.Config.Limits.InboxHostRate.policy(), in.Now),
+		Senders:  policy.ActorRequests.LimiterAt(in.Config.Limits.InboxActorRate.policy(), in.Now),
+		Handlers: in.Handlers, Profiles: in.Registry, Relays: in.Relays, Wake: wake, Heard: in.hosts.Heard,
+		Log: in.Log.With("component", "inbox"), Metrics: reg, Now: in.Now,
+	})
+}
+
+// AddressLimiter makes the limiter of inbox requests from one address.
+func (in *Instance) AddressLimiter() *policy.Limiter {
+	return policy.InboxRequests.LimiterAt(in.Config.Limits.InboxAddressRate.policy(), in.Now)
+}

@@ -1,0 +1,72 @@
+package instance
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/lightweb/lightweb/engine/policy"
+)
+
+// Rate is how often something may happen. The zero Rate is no limit.
+type Rate struct {
+	Events float64 // a second, in the long run
+	Burst  int     // at once
+}
+
+var rateUnits = []struct {
+	name    string
+	seconds float64
+}{{"s", 1}, {"min", 60}, {"h", 3600}}
+
+// ParseRate reads a rate as it is written in the configuration: 50/s burst 1000, 20/min or off. Units are s, min and
+// h; a burst that is left out is the number of events.
+func ParseRate(s string) (Rate, error) {
+	if s == "off" {
+		return Rate{}, nil
+	}
+	wrong := fmt.Errorf("%q is not a rate such as '50/s burst 1000', '20/min' or 'off'", s)
+	words := strings.Fields(s)
+	if len(words) != 1 && (len(words) != 3 || words[1] != "burst") {
+		return Rate{}, wrong
+	}
+	number, unit, _ := strings.Cut(words[0], "/")
+	events, err := strconv.ParseUint(number, 10, 31)
+	if err != nil || events == 0 {
+		return Rate{}, wrong
+	}
+	burst := events
+	if len(words) == 3 {
+		if burst, err = strconv.ParseUint(words[2], 10, 31); err != nil || burst == 0 {
+			return Rate{}, wrong
+		}
+	}
+	for _, u := range rateUnits {
+		if u.name == unit {
+			return Rate{Events: float64(events) / u.seconds, Burst: int(burst)}, nil
+		}
+	}
+	return Rate{}, wrong
+}
+
+// String returns the rate as ParseRate reads it.
+func (r Rate) String() string {
+	if r == (Rate{}) {
+		return "off"
+	}
+	for _, u := range rateUnits {
+		n := r.Events * u.seconds
+		if whole := math.Round(n); whole >= 1 && math.Abs(n-whole) < 1e-6 {
+			s := fmt.Sprintf("%.0f/%s", whole, u.name)
+			if int(whole) != r.Burst {
+				s += fmt.Sprintf(" burst %d", r.Burst)
+			}
+			return s
+		}
+	}
+	return fmt.Sprintf("%g/s burst %d", r.Events, r.Burst)
+}
+
+// policy returns the rate as limiters take it.
+func (r Rate) policy() policy.Rate { return policy.Rate{PerSecond: r.Events, Burst: r.Burst} }
