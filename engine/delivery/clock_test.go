@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/db"
 )
 
-// The clock is set while attempts are due, an hour forward, two back, and right again: none is skipped, no host is hammered,
-// and no wait is off by more than the clock was.
+// The clock is set while attempts are due, an hour forward, two back, and right again: none is
+// skipped, no host is hammered, and no wait is off by more than the clock was.
 func TestAClockThatIsSetSkipsAndHammersNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,5 +1,6 @@
-// Package delivery takes activities to the inboxes they are owed to: it chooses the destinations, and its dispatcher
-// claims what is due in the users' databases, attempts it, and tries again later what did not get through.
+// Package delivery takes activities to the inboxes they are owed to: it chooses the destinations,
+// and its dispatcher claims what is due in the users' databases, attempts it, and tries again later
+// what did not get through.
 package delivery
 
 import (
@@ -14,15 +15,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Serving begins the name of a process that serves, in the leases it takes. One serves at a time: what others hold under
-// such a name is nobody's.
+// Serving begins the name of a process that serves, in the leases it takes. One serves at a time:
+// what others hold under such a name is nobody's.
 const Serving = "serve:"
 
 // Store is what the dispatcher needs of db.Cluster.
 type Store interface {
 	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
 	Users(ctx context.Context) ([]db.User, error)
-	ledger
+	instanceStore
 }
 
 // Poster sends an activity to an inbox of another server.
@@ -66,7 +67,8 @@ type Deps struct {
 	Local      Local
 	InboxOwner func(inbox vocab.ID) (vocab.Username, bool) // whose a local inbox is
 
-	// Synchronization returns what is said of u's followers on a server when this is their digest; nil: nothing is.
+	// Synchronization returns what is said of u's followers on a server when this is their digest;
+	// nil: nothing is.
 	Synchronization func(u vocab.Username, digest vocab.FollowersDigest) vocab.Synchronization
 
 	Owner           string        // names this process in leases, after Serving: no other, before or beside it, has the same

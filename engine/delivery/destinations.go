@@ -7,9 +7,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Destinations returns the inboxes through which an activity reaches its recipients, each once. Followers behind one
-// shared inbox get it there, in one delivery (ActivityPub §7.1.3); who is named without being a follower gets it in the
-// personal inbox. owner tells whose a local inbox is: a user of this server is handed the activity and not posted to.
+// Destinations returns the inboxes through which an activity reaches its recipients, each once.
+// Followers behind one shared inbox get it there, in one delivery (ActivityPub §7.1.3); who is
+// named without being a follower gets it in the personal inbox. owner tells whose a local inbox is:
+// a user of this server is handed the activity and not posted to.
 func Destinations(followers, named []db.Destination, owner func(vocab.ID) (vocab.Username, bool)) []db.Inbox {
 	var out inboxes
 	covered := map[vocab.ID]bool{}

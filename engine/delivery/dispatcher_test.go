@@ -84,7 +84,7 @@ func TestSweepFindsWhatNobodyWokeFor(t *testing.T) {
 		b := newBench(t, status(202))
 		b.run(t)
 		b.m.add("Create", "p.example", 1, 0)
-		time.Sleep(2 * round)
+		time.Sleep(2 * sweepRound)
 		synctest.Wait()
 		if n := b.m.in(db.DeliveryDelivered); n != 1 {
 			t.Errorf("%d delivered after a round, want 1", n)
@@ -109,7 +109,7 @@ func TestAStallingHostHoldsUpNobodyElse(t *testing.T) {
 		b.m.add("Create", "quick.example", 50, 0)
 		start := time.Now()
 		b.run(t)
-		time.Sleep(3 * crowded / 2)
+		time.Sleep(3 * crowdedWait / 2)
 		synctest.Wait()
 		if n := b.m.in(db.DeliveryDelivered); n != 50 {
 			t.Errorf("%d of 50 delivered to the quick host after %v", n, time.Since(start))
@@ -153,8 +153,8 @@ func TestAHostThatDoesNotAnswerIsProbedByOne(t *testing.T) {
 		})
 		b.m.add("Create", "p.example", 100, 0)
 		b.run(t)
-		if n := b.peers.count("p.example"); n > breakAfter+3 {
-			t.Errorf("%d attempts before the host was left alone, want about %d", n, breakAfter)
+		if n := b.peers.count("p.example"); n > openAfter+3 {
+			t.Errorf("%d attempts before the host was left alone, want about %d", n, openAfter)
 		}
 		if n := b.m.count(func(r *remembered) bool { return r.Attempts == 0 }); n < 90 {
 			t.Errorf("%d deliveries spent no attempt, want more than 90", n)
@@ -251,11 +251,11 @@ func TestKeysOfTheInstanceAreNotTheUsers(t *testing.T) {
 	t.Parallel()
 	var n unsigned
 	missing := errors.New("no such file")
-	user, instance := &row{user: &user{name: alice}}, &row{user: &user{name: alice}}
+	user, instance := &row{user: alice}, &row{user: alice}
 	instance.Instance = true
 	for i, want := range []bool{true, false, false} {
-		n.change(signer(instance), nil)
-		if got := n.change(signer(user), missing); got != want {
+		n.record(signerOf(instance), nil)
+		if got := n.record(signerOf(user), missing); got != want {
 			t.Errorf("time %d: news %t, want %t", i+1, got, want)
 		}
 	}

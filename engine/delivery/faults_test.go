@@ -30,9 +30,10 @@ import (
 // scheduled says that attempts come as Backoff has them, with nothing in between.
 const scheduled = time.Duration(0)
 
-// fates is what becomes of a delivery whose host always answers so: after how many requests an attempt ends, how many
-// attempts are made at a post and at a Delete, how far apart at least, how both end, and how the host is thought of after
-// the first attempt and after four weeks of attempts at a Delete.
+// fates is what becomes of a delivery whose host always answers so: after how many requests an
+// attempt ends, how many attempts are made at a post and at a Delete, how far apart at least, how
+// both end, and how the host is thought of after the first attempt and after four weeks of attempts
+// at a Delete.
 var fates = []struct {
 	answers       string // statuses, or failures by their names
 	retryAfter    string
@@ -68,8 +69,8 @@ var fates = []struct {
 	{"refused nohost reset silent closed garbage untls selfsigned headers interim", "", 1, 7, daily, scheduled, db.DeliveryFailed, HostFailing, HostInactive},
 }
 
-// How many attempts are made at a Delete: as at anything else for two days, then one a day until thirty are over; or one a
-// day from the first. A wait may be a tenth longer or shorter.
+// How many attempts are made at a Delete: as at anything else for two days, then one a day until
+// thirty are over; or one a day from the first. A wait may be a tenth longer or shorter.
 const (
 	daily   = 35
 	monthly = 30
@@ -273,8 +274,8 @@ func apart(t *testing.T, what string, at []time.Time, atLeast time.Duration) {
 	}
 }
 
-// states returns how every host is thought of that is thought of.
-// opened returns the state of a host at a time, if after each attempt it wants to be left alone for wait.
+// opened returns the state of a host at a time, if after each attempt it wants to be left alone for
+// wait.
 func opened(attempts []time.Time, at time.Time, wait time.Duration) string {
 	for _, a := range attempts {
 		if !a.After(at) && at.Sub(a) < wait {
@@ -284,6 +285,7 @@ func opened(attempts []time.Time, at time.Time, wait time.Duration) string {
 	return HostOK
 }
 
+// states returns the state of every host.
 func (b *bench) states() map[string]string {
 	all := map[string]string{}
 	b.m.mu.Lock()
@@ -291,10 +293,10 @@ func (b *bench) states() map[string]string {
 		all[r.Host] = HostOK
 	}
 	b.m.mu.Unlock()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for name, h := range b.hosts {
-		all[name] = h.state(b.Now())
-	}
+	b.look(func(l *loop) {
+		for name, h := range l.queues.hosts {
+			all[name] = h.stateName(b.Now())
+		}
+	})
 	return all
 }

@@ -53,11 +53,11 @@ func TestForwardedDeliveriesWaitBehindOnesOwn(t *testing.T) {
 		if n := b.m.delivered(true); n != 1000 {
 			t.Errorf("%d of 1,000 forwarded were delivered in the end", n)
 		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.forwarded != 0 || b.forwarding != 0 || b.rows.Used() != 0 {
-			t.Errorf("%d are held, %d of others, %d under way; want none", b.rows.Used(), b.forwarded, b.forwarding)
-		}
+		b.look(func(l *loop) {
+			if l.leases.forwarded != 0 || l.queues.forwarding != 0 || l.leases.pool.Used() != 0 {
+				t.Errorf("%d are held, %d of others, %d under way; want none", l.leases.pool.Used(), l.leases.forwarded, l.queues.forwarding)
+			}
+		})
 	})
 }
 
@@ -71,11 +71,11 @@ func TestForwardedDeliveriesLeaveRoomForOnesOwn(t *testing.T) {
 		}
 		b.run(t)
 		time.Sleep(time.Second)
-		b.mu.Lock()
-		if b.attempts.Used() != 64 || b.forwarded > maxForwardedOfUser {
-			t.Errorf("%d attempts are under way and %d deliveries held, want half of all attempts and %d at most", b.attempts.Used(), b.forwarded, maxForwardedOfUser)
-		}
-		b.mu.Unlock()
+		b.look(func(l *loop) {
+			if n := l.queues.attempts.Used(); n != 64 || l.leases.forwarded > maxUserForwarded {
+				t.Errorf("%d attempts are under way and %d deliveries held, want half of all attempts and %d at most", n, l.leases.forwarded, maxUserForwarded)
+			}
+		})
 		b.m.add("Create", "q.example", 1, 0)
 		b.Wake(alice)
 		time.Sleep(time.Second)

@@ -19,7 +19,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// memory is a queue of one user that keeps to what the queries of db do, with the clock of the test.
+// memory is a queue of one user that keeps to what the queries of db do, with the clock of the
+// test.
 type memory struct {
 	mu    sync.Mutex
 	owner vocab.Username
@@ -37,7 +38,7 @@ type memory struct {
 	parked map[db.Parked]bool
 }
 
-// Owing is the ledger's.
+// Owing is instanceStore's.
 func (m *memory) Owing(_ context.Context, by time.Time) ([]db.Due, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,7 +48,7 @@ func (m *memory) Owing(_ context.Context, by time.Time) ([]db.Due, error) {
 	return []db.Due{{User: m.owner, At: m.due, Was: m.due}}, nil
 }
 
-// MarkDue is the ledger's.
+// MarkDue is instanceStore's.
 func (m *memory) MarkDue(_ context.Context, all []db.Due) ([]db.Due, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,12 +61,12 @@ func (m *memory) MarkDue(_ context.Context, all []db.Due) ([]db.Due, error) {
 	return nil, m.lost
 }
 
-// Hosts is the ledger's.
+// Hosts is instanceStore's.
 func (m *memory) Hosts(context.Context, bool) ([]db.Host, error) {
 	return m.known(func(db.Host) bool { return true })
 }
 
-// HostsChanged is the ledger's. Nobody changes a host but as a test says.
+// HostsChanged is instanceStore's. Nobody changes a host but as a test says.
 func (m *memory) HostsChanged(_ context.Context, since time.Time) ([]db.Host, error) {
 	return m.known(func(h db.Host) bool { return h.ChangedAt != nil && h.ChangedAt.After(since) })
 }
@@ -81,7 +82,7 @@ func (m *memory) known(which func(db.Host) bool) (all []db.Host, err error) {
 	return all, m.away
 }
 
-// SaveHosts is the ledger's.
+// SaveHosts is instanceStore's.
 func (m *memory) SaveHosts(_ context.Context, all []db.Host, _ time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,7 +94,7 @@ func (m *memory) SaveHosts(_ context.Context, all []db.Host, _ time.Time) error 
 	return nil
 }
 
-// Parked is the ledger's.
+// Parked is instanceStore's.
 func (m *memory) Parked(context.Context) (all []db.Parked, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +107,7 @@ func (m *memory) Parked(context.Context) (all []db.Parked, err error) {
 	return all, nil
 }
 
-// MarkParked is the ledger's.
+// MarkParked is instanceStore's.
 func (m *memory) MarkParked(_ context.Context, all []db.Parked, resumed bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -156,23 +157,23 @@ func (m *memory) breakWith(err error) {
 	m.fail = err
 }
 
-func (m *memory) turn(_ context.Context, _ vocab.Username, t turn) (taken, error) {
+func (m *memory) runTurn(_ context.Context, _ vocab.Username, t turn) (turnResult, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turns++
 	if m.fail != nil {
-		return taken{}, m.fail
+		return turnResult{}, m.fail
 	}
-	if t.takeBack {
-		m.release(t.now)
+	if t.takeOver {
+		m.takeOver(t.now)
 	}
-	m.settle(t.ended)
-	got := taken{unparked: map[string]int{}}
-	for host, n := range t.unpark {
+	m.write(t.entries)
+	got := turnResult{resumed: map[string]int{}}
+	for host, n := range t.resume {
 		for _, r := range m.rows {
-			if waits := r.status == db.DeliveryParked || n > 1 && r.status == db.DeliveryPending && r.next.After(t.now); waits && !r.leased && r.Host == host && got.unparked[host] < n {
+			if waits := r.status == db.DeliveryParked || n > 1 && r.status == db.DeliveryPending && r.next.After(t.now); waits && !r.leased && r.Host == host && got.resumed[host] < n {
 				r.status, r.next = db.DeliveryPending, t.now
-				got.unparked[host]++
+				got.resumed[host]++
 			}
 		}
 	}
@@ -184,7 +185,7 @@ func (m *memory) turn(_ context.Context, _ vocab.Username, t turn) (taken, error
 			got.passed = append(got.passed, r.Host)
 		case due && left[r.Forwarded] > 0 && t.claim.Most > 0 && (r.Host == "" || !t.claim.Local):
 			left[r.Forwarded]--
-			r.next, r.leased = t.now.Add(deliveryLease), true
+			r.next, r.leased = t.now.Add(leaseTime), true
 			got.rows = append(got.rows, r.Delivery)
 		}
 		if r.status == db.DeliveryPending && r.next.After(t.now) && (next == nil || r.next.Before(*next)) {
@@ -198,7 +199,7 @@ func (m *memory) turn(_ context.Context, _ vocab.Username, t turn) (taken, error
 	return got, nil
 }
 
-func (m *memory) settle(all []ended) {
+func (m *memory) write(all []entry) {
 	for _, e := range all {
 		r := m.rows[e.delivery.ID-1]
 		r.last, r.status, r.leased = e.outcome, e.outcome.Status, false
@@ -212,7 +213,7 @@ func (m *memory) settle(all []ended) {
 	}
 }
 
-func (m *memory) release(now time.Time) {
+func (m *memory) takeOver(now time.Time) {
 	for _, r := range m.rows {
 		if r.leased && r.status == db.DeliveryPending {
 			r.leased, r.next = false, now
@@ -220,15 +221,15 @@ func (m *memory) release(now time.Time) {
 	}
 }
 
-func (m *memory) leave(_ context.Context, _ vocab.Username, all []ended, now time.Time) error {
+func (m *memory) release(_ context.Context, _ vocab.Username, all []entry, now time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.settle(all)
-	m.release(now)
+	m.write(all)
+	m.takeOver(now)
 	return nil
 }
 
-func (m *memory) users(context.Context) ([]vocab.Username, error) {
+func (m *memory) activeUsers(context.Context) ([]vocab.Username, error) {
 	if m.nobody {
 		return nil, nil
 	}
@@ -367,9 +368,14 @@ func newBench(t *testing.T, answer func(context.Context, transport.Post) (transp
 	b.Dispatcher = New(Deps{Poster: b.peers, Keys: b.deps, Actors: b.deps, Gate: b.deps, Local: b.deps, Owner: "me",
 		InboxOwner: func(id vocab.ID) (vocab.Username, bool) { return alice, id.Host() == "here.example" },
 		Drain:      20 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
-	b.queue, b.ledger = b.m, b.m
+	b.users, b.instance = b.m, b.m
 	b.poll = time.Minute // of a clock that is played for weeks
 	return b
+}
+
+// look calls f with what the running dispatcher knows.
+func (b *bench) look(f func(l *loop)) {
+	ask(b.mail, func() bool { f(b.loop); return true })
 }
 
 func (b *bench) run(t *testing.T) {

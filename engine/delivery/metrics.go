@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -38,7 +37,7 @@ func newMetrics(reg prometheus.Registerer, d *Dispatcher) metrics {
 		}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.attempts, m.inflight, m.took, m.first, state{d})
+		reg.MustRegister(m.attempts, m.inflight, m.took, m.first, collector{d})
 	}
 	return m
 }
@@ -50,68 +49,41 @@ var (
 	unsignedDesc = prometheus.NewDesc("lightweb_delivery_keys_unreadable", "Users, the instance counted as one, whose deliveries wait because their keys cannot be read.", nil, nil)
 )
 
-// state shows how the dispatcher is when somebody looks.
-type state struct{ d *Dispatcher }
+// collector shows how the dispatcher is when somebody looks.
+type collector struct{ d *Dispatcher }
 
 // Describe is prometheus.Collector's.
-func (s state) Describe(to chan<- *prometheus.Desc) {
+func (c collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{hostsDesc, openDesc, oldestDesc, unsignedDesc} {
 		to <- d
 	}
 }
 
-// Collect is prometheus.Collector's. A user whose database cannot be read is not counted, and when that is everybody
-// there is no count.
-func (s state) Collect(to chan<- prometheus.Metric) {
-	hosts := map[string]int{HostFailing: 0, HostOpen: 0, HostHalfOpen: 0, HostInactive: 0, HostPaused: 0}
-	open := map[string]int{db.DeliveryPending: 0, db.DeliveryParked: 0}
-	oldest := map[string]time.Time{}
-	s.d.mu.Lock()
-	now := s.d.Now()
-	for _, h := range s.d.hosts {
-		if name := h.state(now); name != HostOK {
-			hosts[name]++
+// Collect is prometheus.Collector's. While no user's database can be read, how many deliveries are
+// open is not shown as it was.
+func (c collector) Collect(to chan<- prometheus.Metric) {
+	s, running := ask(c.d.mail, func() snapshot { return c.d.loop.snapshot(c.d.Now()) })
+	for _, name := range []string{HostFailing, HostOpen, HostHalfOpen, HostInactive, HostPaused} {
+		to <- prometheus.MustNewConstMetric(hostsDesc, prometheus.GaugeValue, float64(s.hosts[name]), name)
+	}
+	if !running || s.open != nil {
+		for _, name := range []string{db.DeliveryPending, db.DeliveryParked} {
+			to <- prometheus.MustNewConstMetric(openDesc, prometheus.GaugeValue, float64(s.open[name]), name)
+			to <- prometheus.MustNewConstMetric(oldestDesc, prometheus.GaugeValue, s.oldest[name].Seconds(), name)
 		}
 	}
-	readable := len(s.d.users) == 0
-	for _, u := range s.d.users {
-		if u.failures > 0 {
-			continue
-		}
-		readable = true
-		for _, o := range u.open {
-			open[o.Status] += o.Count
-			if first, ok := oldest[o.Status]; !ok || o.Oldest.Before(first) {
-				oldest[o.Status] = o.Oldest
-			}
-		}
-	}
-	s.d.mu.Unlock()
-	for name, n := range hosts {
-		to <- prometheus.MustNewConstMetric(hostsDesc, prometheus.GaugeValue, float64(n), name)
-	}
-	if !readable { // what was true once is not shown
-		open = nil
-	}
-	for name, n := range open {
-		age := 0.0
-		if since, ok := oldest[name]; ok {
-			age = now.Sub(since).Seconds()
-		}
-		to <- prometheus.MustNewConstMetric(openDesc, prometheus.GaugeValue, float64(n), name)
-		to <- prometheus.MustNewConstMetric(oldestDesc, prometheus.GaugeValue, age, name)
-	}
-	to <- prometheus.MustNewConstMetric(unsignedDesc, prometheus.GaugeValue, float64(s.d.unsigned.count()))
+	to <- prometheus.MustNewConstMetric(unsignedDesc, prometheus.GaugeValue, float64(c.d.sender.unsigned.count()))
 }
 
-// unsigned says of users, for nobody of the instance, why their keys could not be read when they were wanted last.
+// unsigned says why the keys of users, of the instance for the zero user, could not be read when
+// they were wanted last.
 type unsigned struct {
 	mu  sync.Mutex
 	why map[vocab.Username]string
 }
 
-// change takes down whether u's keys could be read now, and reports whether that is news.
-func (n *unsigned) change(u vocab.Username, err error) bool {
+// record takes in whether u's keys could be read now, and reports whether that is news.
+func (n *unsigned) record(u vocab.Username, err error) (isNews bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before, failed := n.why[u]

@@ -19,7 +19,7 @@ func TestWhatCannotBeCountedIsNotShown(t *testing.T) {
 		b.run(t)
 		shows := func(want int) {
 			t.Helper()
-			if n := testutil.CollectAndCount(state{b.Dispatcher}, "lightweb_deliveries_open", "lightweb_deliveries_oldest_seconds"); n != want {
+			if n := testutil.CollectAndCount(collector{b.Dispatcher}, "lightweb_deliveries_open", "lightweb_deliveries_oldest_seconds"); n != want {
 				t.Errorf("%d gauges, want %d", n, want)
 			}
 		}

@@ -12,7 +12,7 @@ func TestWhatIsForOneMovesToThatOneAlone(t *testing.T) {
 	const old, own, shared = vocab.ID("https://p.example/in"), vocab.ID("https://p.example/bob/inbox"), vocab.ID("https://p.example/inbox")
 	deps := &deps{}
 	deps.known.Store(&vocab.Actor{ID: "https://p.example/bob", Inbox: own, SharedInbox: shared})
-	d := &Dispatcher{Deps: Deps{Actors: deps}}
+	s := &sender{Deps: &Deps{Actors: deps}}
 	one, two := []vocab.ID{"https://p.example/bob"}, []vocab.ID{"https://p.example/bob", "https://p.example/eve"}
 	for _, c := range []struct {
 		name    string
@@ -24,7 +24,7 @@ func TestWhatIsForOneMovesToThatOneAlone(t *testing.T) {
 		{"a letter to two behind one inbox", two, nil, ""},
 		{"a post for followers", two, make([]byte, 32), shared},
 	} {
-		got, _ := d.moved(t.Context(), &row{Delivery: db.Delivery{Inbox: old, Targets: c.targets, FollowersDigest: c.digest}})
+		got, _ := s.findMovedInbox(t.Context(), &row{Delivery: db.Delivery{Inbox: old, Targets: c.targets, FollowersDigest: c.digest}})
 		if got != c.want {
 			t.Errorf("%s moves to %q, want %q", c.name, got, c.want)
 		}

@@ -69,7 +69,7 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got := judge(c.d, c.a, c.err, now)
+			got := judgeAttempt(c.d, c.a, c.err, now)
 			if got.Status != c.want {
 				t.Fatalf("status = %s, want %s", got.Status, c.want)
 			}

@@ -1,178 +1,134 @@
 package delivery
 
 import (
-	"context"
-	"maps"
 	"slices"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// turn is what one transaction of a user's database does for its deliveries: it settles what ended, then claims what is
-// due. A user has one turn at a time.
-type turn struct {
-	now      time.Time
-	takeBack bool // leases of processes that are gone are over
-	ended    []ended
-	unpark   map[string]int       // how many deliveries to a host are made due: one that is parked, or as many that are parked or wait
-	putOff   map[string]time.Time // until when deliveries to a host wait
-	claim    db.ClaimBounds
-	count    bool // what is open
+const (
+	maxQueued          = 256 // deliveries in the queue of a host, from which on no more are claimed for it
+	maxQueuedForwarded = 64  // forwarded ones among them
+	localConcurrency   = 16  // attempts at once at inboxes of this server
+)
+
+// hostQueue is the queue of one host, "" being this server, behind the host's breaker.
+type hostQueue struct {
+	breaker
+	name               string
+	domain             string // registrable, which pays for its attempts and leases; empty for this server
+	limit              int    // attempts at once
+	fresh, retries     []*row // first attempts and later ones, in the order of claiming
+	forwarded          []*row // attempted when none of the users' own can be
+	inflight, retrying int
+	forwarding         int                // forwarded ones in flight
+	listed             map[*rotation]bool // the rotations it stands in
 }
 
-// taken is what a turn found.
-type taken struct {
-	rows     []db.Delivery  // claimed
-	next     *time.Time     // when the next delivery is due that is not due now; nil: never
-	passed   []string       // the hosts that were left out for which something is due
-	unparked map[string]int // how many there were
-	open     []db.OpenDeliveries
-	waited   []time.Time // since when jobs had waited for the first inbox that took them now
+// row is a delivery that this process has leased.
+type row struct {
+	db.Delivery
+	user   vocab.Username
+	domain string
+	until  time.Time // the end of the lease
 }
 
-// ended is a delivery with what became of it.
-type ended struct {
-	delivery db.Delivery
-	outcome  db.Outcome
-	gone     []vocab.ID // targets that are gone for good
-}
-
-// queue is the deliveries in the users' databases.
-type queue interface {
-	turn(ctx context.Context, u vocab.Username, t turn) (taken, error)
-	// leave settles what ended and gives back every lease.
-	leave(ctx context.Context, u vocab.Username, e []ended, now time.Time) error
-	// users returns whose deliveries there are.
-	users(ctx context.Context) ([]vocab.Username, error)
-}
-
-// stored is the queue in PostgreSQL.
-type stored struct {
-	store Store
-	owner string
-}
-
-func (s stored) turn(ctx context.Context, u vocab.Username, t turn) (got taken, err error) {
-	err = s.store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		if t.takeBack {
-			if err := tx.TakeOverDeliveries(ctx, Serving, s.owner, t.now); err != nil {
-				return err
-			}
-		}
-		got = taken{unparked: map[string]int{}}
-		if got.waited, err = s.settle(ctx, tx, t.ended, t.now); err != nil {
-			return err
-		}
-		for _, host := range slices.Sorted(maps.Keys(t.unpark)) {
-			if got.unparked[host], err = tx.ResumeDeliveries(ctx, host, t.unpark[host], t.unpark[host] > 1, t.now); err != nil {
-				return err
-			}
-		}
-		if t.count {
-			if got.open, err = tx.OpenDeliveries(ctx); err != nil {
-				return err
-			}
-		}
-		if t.claim.Most > 0 {
-			if got.rows, err = tx.ClaimDeliveries(ctx, s.owner, t.now, deliveryLease, t.claim); err != nil {
-				return err
-			}
-		}
-		if except := slices.Concat(t.claim.Except, t.claim.Crowded); len(except) > 0 {
-			if got.passed, err = tx.DueHosts(ctx, t.now, except); err != nil {
-				return err
-			}
-			for _, host := range got.passed {
-				if until, rests := t.putOff[host]; rests {
-					if err := tx.PutOffDeliveries(ctx, host, until, unpark, t.now); err != nil {
-						return err
-					}
-				}
-			}
-		}
-		got.next, err = tx.NextDeliveryAfter(ctx, t.now)
-		return err
-	})
-	return got, err
-}
-
-func (s stored) leave(ctx context.Context, u vocab.Username, e []ended, now time.Time) error {
-	return s.store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		if _, err := s.settle(ctx, tx, e, now); err != nil {
-			return err
-		}
-		return tx.ReleaseDeliveries(ctx, s.owner, now)
-	})
-}
-
-func (s stored) settle(ctx context.Context, tx *db.Tx, all []ended, now time.Time) (waited []time.Time, err error) {
-	outcomes := make([]db.Outcome, len(all))
-	for n, e := range all {
-		outcomes[n] = e.outcome
+func (h *hostQueue) push(r *row) {
+	switch {
+	case r.Forwarded:
+		h.forwarded = append(h.forwarded, r)
+	case r.Attempts == 0:
+		h.fresh = append(h.fresh, r)
+	default:
+		h.retries = append(h.retries, r)
 	}
-	finished, err := tx.FinishDeliveries(ctx, s.owner, outcomes, now)
-	if err != nil {
-		return nil, err
-	}
-	recorded := make(map[int64]bool, len(finished))
-	for _, f := range finished {
-		recorded[f.Delivery] = true
-		if f.Waited != nil {
-			waited = append(waited, *f.Waited)
-		}
-	}
-	for _, e := range all {
-		if !recorded[e.outcome.Delivery] {
-			continue // without the lease another process tells how the delivery ends
-		}
-		if e.outcome.Status == db.DeliveryFailed {
-			if err := tx.AddEvent(ctx, FailedEvent(e.delivery, e.outcome.Error, now)); err != nil {
-				return nil, err
-			}
-		}
-		for _, actor := range e.gone {
-			if err := leave(ctx, tx, e, actor, now); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return waited, nil
 }
 
-// leave ends what there is between the user and an actor who is gone.
-func leave(ctx context.Context, tx *db.Tx, e ended, actor vocab.ID, now time.Time) error {
-	changed := false
-	for _, kind := range []string{db.Follower, db.Following} {
-		ended, err := tx.EndRelationship(ctx, kind, actor)
-		if err != nil {
-			return err
-		}
-		changed = changed || ended
+func (h *hostQueue) waiting() int { return len(h.fresh) + len(h.retries) + len(h.forwarded) }
+
+// isCrowded reports whether no more forwarded deliveries may be claimed for h.
+func (h *hostQueue) isCrowded() bool { return len(h.forwarded) >= maxQueuedForwarded }
+
+// isRefusing reports whether nothing may be claimed for h.
+func (h *hostQueue) isRefusing(now time.Time) bool {
+	return len(h.fresh)+len(h.retries) >= maxQueued || !h.isInactive() && h.isOpen(now) || h.paused
+}
+
+// isParking reports whether a delivery that comes is parked: of those to an inactive host all but
+// the probe.
+func (h *hostQueue) isParking(now time.Time) bool {
+	return h.isInactive() && (h.isOpen(now) || h.waiting()+h.inflight > 0)
+}
+
+// isIdle reports whether nothing has to be remembered of h.
+func (h *hostQueue) isIdle(now time.Time) bool {
+	return h.waiting() == 0 && h.inflight == 0 && !h.isKnown(now)
+}
+
+// line returns the line whose first delivery may be attempted, nil when none may.
+func (h *hostQueue) line() *[]*row {
+	all, retries := h.limitAttempts(h.limit)
+	switch mayRetry := h.retrying < retries; {
+	case h.inflight >= all:
+		return nil
+	case len(h.retries) > 0 && mayRetry:
+		return &h.retries
+	case len(h.fresh) > 0:
+		return &h.fresh
+	case len(h.forwarded) > 0 && h.forwarding < max(1, all/2) && (mayRetry || h.forwarded[0].Attempts == 0):
+		return &h.forwarded
 	}
-	if err := tx.LeaveGroups(ctx, actor); err != nil {
-		return err
-	}
-	if !changed {
+	return nil
+}
+
+// beginAttempt takes the next delivery out of its line, nil when no attempt may begin.
+func (h *hostQueue) beginAttempt() *row {
+	line := h.line()
+	if line == nil {
 		return nil
 	}
-	return tx.AddEvent(ctx, db.Event{Type: "relationship.changed", Source: "ap", At: now, Payload: vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(),
-		"activityUri": string(e.delivery.Activity), "actorUri": string(actor), "error": "the actor is gone", "trust": "self"}.JSON()})
+	r := (*line)[0]
+	(*line)[0] = nil
+	*line = (*line)[1:]
+	h.countAttempt(r, 1)
+	return r
 }
 
-func (s stored) users(ctx context.Context) ([]vocab.Username, error) {
-	all, err := s.store.Users(ctx)
-	if err != nil {
-		return nil, err
+func (h *hostQueue) endAttempt(r *row) { h.countAttempt(r, -1) }
+
+func (h *hostQueue) countAttempt(r *row, n int) {
+	h.inflight += n
+	if r.Attempts > 0 {
+		h.retrying += n
 	}
-	active := make([]vocab.Username, 0, len(all))
-	for _, u := range all {
-		if u.State == db.UserActive {
-			active = append(active, u.Name)
-		}
+	if r.Forwarded {
+		h.forwarding += n
 	}
-	return active, nil
+}
+
+// removeAll empties the queue, and returns its deliveries.
+func (h *hostQueue) removeAll() []*row {
+	all := slices.Concat(h.fresh, h.retries, h.forwarded)
+	h.fresh, h.retries, h.forwarded = nil, nil, nil
+	return all
+}
+
+// recordReaction takes in what an attempt tells about the host, and reports whether the ledger has
+// to know.
+func (h *hostQueue) recordReaction(res result, now time.Time) (isNews bool) {
+	if h.name == "" {
+		return false
+	}
+	switch res.reaction {
+	case answered:
+		return h.recordAnswer(h.limit, now)
+	case silent:
+		return h.recordFailure(res.outcome.Error, now)
+	case deferring:
+		h.askedTill = now.Add(res.pause)
+		return true
+	}
+	return false
 }

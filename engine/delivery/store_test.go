@@ -127,7 +127,7 @@ func TestARestartTakesBackWhatAKilledProcessHeld(t *testing.T) {
 	now := time.Now()
 	owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
 	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		rows, err := tx.ClaimDeliveries(ctx, Serving+"killed", now, deliveryLease, db.ClaimBounds{Most: 10, Forwarded: 10})
+		rows, err := tx.ClaimDeliveries(ctx, Serving+"killed", now, leaseTime, db.ClaimBounds{Most: 10, Forwarded: 10})
 		if len(rows) != 1 {
 			t.Errorf("the first process claimed %d deliveries, want 1", len(rows))
 		}
@@ -158,7 +158,7 @@ func TestStopGivesBackLeasesAtOnce(t *testing.T) {
 		t.Fatalf("counts = %+v, want 1 pending", got)
 	}
 	err := c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
-		rows, err := tx.ClaimDeliveries(ctx, "other", time.Now(), deliveryLease, db.ClaimBounds{Most: 10, Forwarded: 10})
+		rows, err := tx.ClaimDeliveries(ctx, "other", time.Now(), leaseTime, db.ClaimBounds{Most: 10, Forwarded: 10})
 		if len(rows) != 1 || rows[0].Attempts != 0 {
 			t.Errorf("claimed %+v after the stop, want the delivery without an attempt", rows)
 		}
@@ -175,10 +175,10 @@ func TestWhatFailsIsTriedAgainAndAtLastReported(t *testing.T) {
 	u := dbtest.User(t, c, "alice")
 	now := time.Now()
 	job := owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
-	q := stored{c, "one"}
-	var done []ended
+	q := postgres{c, "one"}
+	var done []entry
 	for attempt := range maxRefusals {
-		got, err := q.turn(t.Context(), u, turn{now: now, ended: done, claim: db.ClaimBounds{Most: 10}})
+		got, err := q.runTurn(t.Context(), u, turn{now: now, entries: done, claim: db.ClaimBounds{Most: 10}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,10 +186,10 @@ func TestWhatFailsIsTriedAgainAndAtLastReported(t *testing.T) {
 		if len(rows) != 1 || rows[0].Attempts != attempt {
 			t.Fatalf("claimed %+v, want the delivery after %d attempts", rows, attempt)
 		}
-		done = []ended{{delivery: rows[0], outcome: judge(rows[0], transport.Attempt{Status: 401, Excerpt: []byte("who are you?")}, nil, now)}}
+		done = []entry{{delivery: rows[0], outcome: judgeAttempt(rows[0], transport.Attempt{Status: 401, Excerpt: []byte("who are you?")}, nil, now)}}
 		now = now.Add(time.Hour)
 	}
-	if err := q.leave(t.Context(), u, done, now); err != nil {
+	if err := q.release(t.Context(), u, done, now); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := counts(t, c, u, job), (db.JobCounts{Total: 1, Failed: 1}); got != want {
@@ -213,17 +213,17 @@ func TestWhoLostItsLeaseReportsNothing(t *testing.T) {
 	u := dbtest.User(t, c, "alice")
 	now := time.Now()
 	job := owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
-	late := stored{c, "late"}
-	got, err := late.turn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10}})
+	late := postgres{c, "late"}
+	got, err := late.runTurn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10}})
 	if err != nil || len(got.rows) != 1 {
 		t.Fatalf("claimed %+v, %v", got.rows, err)
 	}
-	now = now.Add(2 * deliveryLease)
-	if again, err := (stored{c, "next"}).turn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10}}); err != nil || len(again.rows) != 1 {
+	now = now.Add(2 * leaseTime)
+	if again, err := (postgres{c, "next"}).runTurn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10}}); err != nil || len(again.rows) != 1 {
 		t.Fatalf("claimed %+v after the lease, %v", again.rows, err)
 	}
-	failed := ended{delivery: got.rows[0], outcome: db.Outcome{Delivery: got.rows[0].ID, Status: db.DeliveryFailed, Spent: true}}
-	if _, err := late.turn(t.Context(), u, turn{now: now, ended: []ended{failed}}); err != nil {
+	failed := entry{delivery: got.rows[0], outcome: db.Outcome{Delivery: got.rows[0].ID, Status: db.DeliveryFailed, Spent: true}}
+	if _, err := late.runTurn(t.Context(), u, turn{now: now, entries: []entry{failed}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := counts(t, c, u, job); got.Pending != 1 {
@@ -248,8 +248,8 @@ func TestHostsThatAreExceptedAreNotClaimed(t *testing.T) {
 	now := time.Now()
 	owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
 	owe(t, c, u, "Create", "https://here.example/2", "q.example", now)
-	q := stored{c, "one"}
-	got, err := q.turn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10, Except: []string{"p.example", "r.example"}}})
+	q := postgres{c, "one"}
+	got, err := q.runTurn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10, Except: []string{"p.example", "r.example"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestHostsThatAreExceptedAreNotClaimed(t *testing.T) {
 	if !slices.Equal(got.passed, []string{"p.example"}) {
 		t.Errorf("passed over %v, want p.example, for which something is due", got.passed)
 	}
-	if want := now.Add(deliveryLease); got.next == nil || got.next.Sub(want).Abs() > time.Millisecond {
+	if want := now.Add(leaseTime); got.next == nil || got.next.Sub(want).Abs() > time.Millisecond {
 		t.Errorf("next turn at %v, want the end of the lease %v", got.next, want)
 	}
 }
@@ -284,13 +284,13 @@ func TestItIsOverWithWhoIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := stored{c, "one"}
-	got, err := q.turn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10}})
+	q := postgres{c, "one"}
+	got, err := q.runTurn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10}})
 	if err != nil || len(got.rows) != 1 {
 		t.Fatalf("claimed %+v, %v", got.rows, err)
 	}
-	done := ended{delivery: got.rows[0], outcome: judge(got.rows[0], transport.Attempt{Status: 410}, nil, now), gone: []vocab.ID{gone, "https://p.example/stranger"}}
-	if _, err := q.turn(t.Context(), u, turn{now: now, ended: []ended{done}}); err != nil {
+	done := entry{delivery: got.rows[0], outcome: judgeAttempt(got.rows[0], transport.Attempt{Status: 410}, nil, now), gone: []vocab.ID{gone, "https://p.example/stranger"}}
+	if _, err := q.runTurn(t.Context(), u, turn{now: now, entries: []entry{done}}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := counts(t, c, u, job), (db.JobCounts{Total: 1, Skipped: 1}); got != want {

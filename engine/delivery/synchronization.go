@@ -7,9 +7,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Synchronize gives each inbox on another server the digest of those followers whose ids are of that server, whatever
-// inbox they have (FEP-8fcf). followers are all that the user has. A server with more than vocab.MaxSynchronized of them is
-// told nothing.
+// Synchronize gives each inbox on another server the digest of those followers whose ids are of
+// that server, whatever inbox they have (FEP-8fcf). followers are all that the user has. A server
+// with more than vocab.MaxSynchronized of them is told nothing.
 func Synchronize(inboxes []db.Inbox, followers []db.Destination) {
 	parts := map[string]*part{}
 	for _, i := range inboxes {
@@ -36,11 +36,11 @@ type part struct {
 	n      int
 }
 
-// synchronization returns what an attempt says of the followers on the inbox's server, empty for nothing. A retry says
-// nothing: followers have come and gone since.
-func (d *Dispatcher) synchronization(u vocab.Username, owed db.Delivery) string {
-	if d.Synchronization == nil || owed.Attempts > 0 || owed.Instance || len(owed.FollowersDigest) != len(vocab.FollowersDigest{}) {
+// synchronizationField returns what an attempt says of the followers on the inbox's server, empty
+// for nothing. A retry says nothing: followers have come and gone since.
+func (s *sender) synchronizationField(r *row) string {
+	if s.Synchronization == nil || r.Attempts > 0 || r.Instance || len(r.FollowersDigest) != len(vocab.FollowersDigest{}) {
 		return ""
 	}
-	return d.Synchronization(u, vocab.FollowersDigest(owed.FollowersDigest)).String()
+	return s.Synchronization(r.user, vocab.FollowersDigest(r.FollowersDigest)).String()
 }

@@ -80,7 +80,8 @@ func TestOnlyTheFirstAttemptSaysWhoFollows(t *testing.T) {
 		if tt.want {
 			want = said(alice, digest).String()
 		}
-		if got := (&Dispatcher{Deps: Deps{Synchronization: tt.with}}).synchronization(alice, tt.owed); got != want {
+		s := &sender{Deps: &Deps{Synchronization: tt.with}}
+		if got := s.synchronizationField(&row{Delivery: tt.owed, user: alice}); got != want {
 			t.Errorf("%s says %q, want %q", tt.name, got, want)
 		}
 	}

@@ -20,13 +20,13 @@ type line struct {
 	Next                               time.Time
 }
 
-// reporter is a dispatcher at one moment, that writes its log of level Info down.
-func reporter(t *testing.T, now time.Time) (d *Dispatcher, read func() []line) {
+// reporter is a sender at one moment, that writes its log of level Info down.
+func reporter(t *testing.T, now time.Time) (s *sender, read func() []line) {
 	t.Helper()
 	var log bytes.Buffer
 	deps := newBench(t, nil).Deps
 	deps.Now, deps.Log = func() time.Time { return now }, slog.New(slog.NewJSONHandler(&log, nil))
-	return New(deps), func() (all []line) {
+	return New(deps).sender, func() (all []line) {
 		for lines := bufio.NewScanner(&log); lines.Scan(); {
 			var l line
 			if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
@@ -39,22 +39,22 @@ func reporter(t *testing.T, now time.Time) (d *Dispatcher, read func() []line) {
 }
 
 func rowTo(n int, domain string) *row {
-	r := &row{user: &user{name: alice}, domain: domain}
+	r := &row{user: alice, domain: domain}
 	r.Delivery = db.Delivery{ID: int64(n), Type: "Create", Activity: "https://here.example/1", Host: "h." + domain, Inbox: "https://h.p.example/inbox", Created: time.Unix(1e9, 0)}
 	return r
 }
 
 func TestOutcomesAreLoggedWithTheNextAttempt(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	d, read := reporter(t, now)
+	s, read := reporter(t, now)
 	r := rowTo(1, "p.example")
 	var retried db.Outcome
 	for _, status := range []int{202, 503, 404} {
-		o := judge(r.Delivery, transport.Attempt{Status: status}, nil, now)
+		o := judgeAttempt(r.Delivery, transport.Attempt{Status: status}, nil, now)
 		if status == 503 {
 			retried = o
 		}
-		d.report(t.Context(), r, o)
+		s.logOutcome(t.Context(), r, o)
 	}
 	want := []line{
 		{Level: "INFO", Msg: "activity delivered", Host: "h.p.example", Attempt: 1, Status: 202},
@@ -67,13 +67,14 @@ func TestOutcomesAreLoggedWithTheNextAttempt(t *testing.T) {
 	}
 }
 
-// A post to thousands does not fill the log, does not hide what is put off, and a domain that fails hides no other.
+// A post to thousands does not fill the log, does not hide what is put off, and a domain that fails
+// hides no other.
 func TestOutcomesAreLoggedInSamples(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	d, read := reporter(t, now)
+	s, read := reporter(t, now)
 	report := func(n int, domain string, status int) {
 		r := rowTo(n, domain)
-		d.report(t.Context(), r, judge(r.Delivery, transport.Attempt{Status: status}, nil, now))
+		s.logOutcome(t.Context(), r, judgeAttempt(r.Delivery, transport.Attempt{Status: status}, nil, now))
 	}
 	for n := range 5000 {
 		report(n, fmt.Sprintf("p%d.example", n), 202)

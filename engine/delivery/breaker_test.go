@@ -30,16 +30,16 @@ func TestTheBreakerOpensAfterFiveFailuresWithinTenMinutes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var h health
+			var h breaker
 			now := start
-			for n := range breakAfter {
+			for n := range openAfter {
 				if n > 0 && n == tt.through {
-					h.through(4, now)
+					h.recordAnswer(4, now)
 				}
-				h.lost("no answer", now)
+				h.recordFailure("no answer", now)
 				now = now.Add(tt.between)
 			}
-			if got := h.state(now.Add(-tt.between)); got != tt.want {
+			if got := h.stateName(now.Add(-tt.between)); got != tt.want {
 				t.Errorf("the host is %s, want %s", got, tt.want)
 			}
 		})
@@ -48,54 +48,54 @@ func TestTheBreakerOpensAfterFiveFailuresWithinTenMinutes(t *testing.T) {
 
 func TestAnOpenBreakerDoublesItsRestUpToHalfAnHour(t *testing.T) {
 	t.Parallel()
-	var h health
+	var h breaker
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for range breakAfter {
-		h.lost("no answer", now)
+	for range openAfter {
+		h.recordFailure("no answer", now)
 	}
 	for _, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
 		want *= time.Minute
-		if got := h.until().Sub(now); got < want*9/10 || got > want*11/10 {
+		if got := h.closesAt().Sub(now); got < want*9/10 || got > want*11/10 {
 			t.Fatalf("it rests for %v, want %v give or take a tenth", got, want)
 		}
-		now = h.until()
-		if all, retries := h.slots(4); all != 1 || retries != 1 || h.state(now) != HostHalfOpen {
-			t.Errorf("after the rest it is %s with %d attempts at once, want half open with one", h.state(now), all)
+		now = h.closesAt()
+		if all, retries := h.limitAttempts(4); all != 1 || retries != 1 || h.stateName(now) != HostHalfOpen {
+			t.Errorf("after the rest it is %s with %d attempts at once, want half open with one", h.stateName(now), all)
 		}
-		h.lost("no answer", now)
+		h.recordFailure("no answer", now)
 	}
-	h.through(4, now)
-	if got := h.state(now); got != HostOK {
+	h.recordAnswer(4, now)
+	if got := h.stateName(now); got != HostOK {
 		t.Errorf("after something got through it is %s", got)
 	}
 }
 
 func TestWhatIsStoredOfAHostIsWhatWasKnown(t *testing.T) {
 	t.Parallel()
-	var h health
+	var h breaker
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for range 2 * breakAfter {
-		h.lost("no answer", now)
+	for range 2 * openAfter {
+		h.recordFailure("no answer", now)
 		now = now.Add(day)
 	}
-	again := healthOf(h.stored("p.example"))
-	if again.state(now) != HostInactive || !again.until().Equal(h.until()) || again.failures != h.failures || !again.since.Equal(h.since) || again.why != "no answer" {
+	again := newBreaker(h.storedHost("p.example"))
+	if again.stateName(now) != HostInactive || !again.closesAt().Equal(h.closesAt()) || again.failures != h.failures || !again.since.Equal(h.since) || again.why != "no answer" {
 		t.Errorf("stored and read again it is %+v, was %+v", again, h)
 	}
 }
 
 func TestAHostThatIsBackIsGivenMoreAndMore(t *testing.T) {
 	t.Parallel()
-	var h health
+	var h breaker
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for range breakAfter {
-		h.lost("no answer", now)
+	for range openAfter {
+		h.recordFailure("no answer", now)
 	}
-	now = h.until()
+	now = h.closesAt()
 	var got []int
 	for range 4 * rampStep {
-		h.through(4, now)
-		all, _ := h.slots(4)
+		h.recordAnswer(4, now)
+		all, _ := h.limitAttempts(4)
 		if len(got) == 0 || got[len(got)-1] != all {
 			got = append(got, all)
 		}
@@ -158,7 +158,7 @@ func TestParkedDeliveriesAreResumedByTheNextProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, status(202))
 		now := time.Now()
-		b.m.hosts["p.example"] = db.Host{Host: "p.example", Failures: 9, FailingSince: pointer(now.Add(-8 * day)), InactiveAt: pointer(now.Add(-day)), ClosedUntil: pointer(now.Add(time.Hour))}
+		b.m.hosts["p.example"] = db.Host{Host: "p.example", Failures: 9, FailingSince: timePointer(now.Add(-8 * day)), InactiveAt: timePointer(now.Add(-day)), ClosedUntil: timePointer(now.Add(time.Hour))}
 		b.m.parked[db.Parked{Host: "p.example", User: alice}] = true
 		place := b.m.add("Create", "p.example", 3, 0)
 		for _, r := range b.m.rows {
@@ -178,12 +178,13 @@ func TestParkedDeliveriesAreResumedByTheNextProcess(t *testing.T) {
 	})
 }
 
-// A process that was killed may not have resumed everything that was parked for a host that is back.
+// A process that was killed may not have resumed everything that was parked for a host that is
+// back.
 func TestWhatIsParkedForAHostThatIsBackIsResumedAtTheStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, status(202))
-		b.m.hosts["q.example"] = db.Host{Host: "q.example", Failures: 1, FailingSince: pointer(time.Now().Add(-time.Minute))}
+		b.m.hosts["q.example"] = db.Host{Host: "q.example", Failures: 1, FailingSince: timePointer(time.Now().Add(-time.Minute))}
 		for _, host := range []string{"p.example", "q.example"} { // of the first nothing is remembered
 			b.m.parked[db.Parked{Host: host, User: alice}] = true
 			b.m.add("Create", host, 1, 0)
@@ -238,7 +239,7 @@ func TestWhoOwesSomethingIsRememberedForTheNextProcess(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		next := b.m.row(place).next
-		if m := marked(); m == nil || m.After(next.Add(deliveryLease)) {
+		if m := marked(); m == nil || m.After(next.Add(leaseTime)) {
 			t.Errorf("due by %v, want by the next attempt at %v", m, next)
 		}
 		time.Sleep(9 * day)
@@ -277,7 +278,7 @@ func TestWhatIsStoredUnderALeaseBeginsAtOnce(t *testing.T) {
 		b.run(t)
 		time.Sleep(time.Second)
 		l := b.Leases()
-		if l.Owner != "me" || l.Most == 0 || !l.Until.Equal(time.Now().Add(deliveryLease)) {
+		if l.Owner != "me" || l.Most == 0 || !l.Until.Equal(time.Now().Add(leaseTime)) {
 			t.Fatalf("leases %+v", l)
 		}
 		place := b.m.add("Create", "p.example", 1, 0)
@@ -333,22 +334,22 @@ func TestWhatAHostSaysDecidesItsHealth(t *testing.T) {
 		name string
 		a    transport.Attempt
 		err  error
-		want heard
+		want reaction
 	}{
 		{"taken", transport.Attempt{Status: 202}, nil, answered},
 		{"refused", transport.Attempt{Status: 403}, nil, answered},
 		{"gone", transport.Attempt{Status: 410}, nil, answered},
 		{"too many, without a time", transport.Attempt{Status: 429}, nil, answered},
-		{"too many", transport.Attempt{Status: 429, RetryAfter: time.Hour}, nil, asked},
-		{"unavailable, with a time", transport.Attempt{Status: 503, RetryAfter: time.Hour}, nil, asked},
-		{"unavailable", transport.Attempt{Status: 503}, nil, silence},
-		{"broken", transport.Attempt{Status: 500}, nil, silence},
-		{"no answer", transport.Attempt{}, fault.New(fault.Unavailable, "timeout"), silence},
-		{"no such host", transport.Attempt{}, fault.New(fault.NoHost, "no such host"), silence},
-		{"blocked by us", transport.Attempt{}, fault.New(fault.Forbidden, "blocked"), nothing},
-		{"paused by us", transport.Attempt{}, transport.ErrPaused, nothing},
+		{"too many", transport.Attempt{Status: 429, RetryAfter: time.Hour}, nil, deferring},
+		{"unavailable, with a time", transport.Attempt{Status: 503, RetryAfter: time.Hour}, nil, deferring},
+		{"unavailable", transport.Attempt{Status: 503}, nil, silent},
+		{"broken", transport.Attempt{Status: 500}, nil, silent},
+		{"no answer", transport.Attempt{}, fault.New(fault.Unavailable, "timeout"), silent},
+		{"no such host", transport.Attempt{}, fault.New(fault.NoHost, "no such host"), silent},
+		{"blocked by us", transport.Attempt{}, fault.New(fault.Forbidden, "blocked"), noReaction},
+		{"paused by us", transport.Attempt{}, transport.ErrPaused, noReaction},
 	} {
-		if got := hears(tt.a, tt.err); got != tt.want {
+		if got := judgeHost(tt.a, tt.err); got != tt.want {
 			t.Errorf("%s: heard %d, want %d", tt.name, got, tt.want)
 		}
 	}
@@ -365,7 +366,7 @@ func TestWhatIsLeftInMemoryOfManyHostsIsForgotten(t *testing.T) {
 		})
 		b.m.nobody = true
 		b.poll = 10 * time.Minute
-		known := func() int { b.mu.Lock(); defer b.mu.Unlock(); return len(b.hosts) }
+		known := func() (n int) { b.look(func(l *loop) { n = len(l.queues.hosts) }); return n }
 		for n := range 50 {
 			b.m.add("Create", fmt.Sprintf("up%d.example", n), 1, 0)
 			b.m.add("Create", fmt.Sprintf("dead%d.example", n), 1, 6)
@@ -385,31 +386,29 @@ func TestWhatIsLeftInMemoryOfManyHostsIsForgotten(t *testing.T) {
 	})
 }
 
-// One of the deliveries finds a host back while another turn brings back the one that was to find it out.
+// One of the deliveries finds a host back while another turn brings back the one that was to find
+// it out.
 func TestWhatIsResumedDuringATurnIsNotForgotten(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, status(202))
+	l := newLoop(&newBench(t, status(202)).Deps)
 	now := time.Now()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	h := b.host("p.example")
+	h := l.queues.host("p.example")
 	h.inactive, h.failures, h.failed = now.Add(-day), 9, now.Add(-day)
-	u := b.user(alice)
-	b.isParked(h.name, alice)
-	u.resume[h.name] = true
-	turn := b.plan(u, now)
-	if turn.unpark[h.name] != 1 {
-		t.Fatalf("the turn brings back %v, want one", turn.unpark)
+	l.parking.addParked(h.name, alice)
+	l.resumeForUser(h.name, alice)
+	u, turn := l.beginTurn(now)
+	if turn.resume[h.name] != 1 {
+		t.Fatalf("the turn brings back %v, want one", turn.resume)
 	}
-	h.through(4, now)
-	b.resume(h.name)
-	b.unparked(u, turn, taken{unparked: map[string]int{h.name: 1}})
-	if turn = b.plan(u, now); turn.unpark[h.name] != unpark {
-		t.Errorf("the next turn brings back %v, want all", turn.unpark)
+	h.recordAnswer(4, now)
+	l.resumeHost(h.name)
+	l.endTurn(alice, turn, turnResult{resumed: map[string]int{h.name: 1}}, nil, now)
+	if u, turn = l.beginTurn(now); turn.resume[h.name] != resumeBatch {
+		t.Errorf("the next turn brings back %v, want all", turn.resume)
 	}
-	u.ended = append(u.ended, ended{delivery: db.Delivery{Host: h.name}, outcome: db.Outcome{Status: db.DeliveryParked}})
-	b.unparked(u, turn, taken{unparked: map[string]int{}})
-	if !b.parked[h.name][alice] {
+	l.ledger.addEntry(alice, entry{delivery: db.Delivery{Host: h.name}, outcome: db.Outcome{Status: db.DeliveryParked}})
+	l.recordResumed(u, turn, turnResult{})
+	if !l.parking.parked[h.name][alice] {
 		t.Error("that something is parked is forgotten while it is about to be")
 	}
 }
@@ -420,7 +419,7 @@ func TestWhatCouldNotBeReadAtTheBeginningIsReadLater(t *testing.T) {
 		b := newBench(t, status(202))
 		b.m.nobody = true
 		now := time.Now()
-		b.m.hosts["p.example"] = db.Host{Host: "p.example", Failures: 9, FailingSince: pointer(now.Add(-8 * day)), FailedAt: &now, InactiveAt: pointer(now.Add(-day)), ClosedUntil: pointer(now)}
+		b.m.hosts["p.example"] = db.Host{Host: "p.example", Failures: 9, FailingSince: timePointer(now.Add(-8 * day)), FailedAt: &now, InactiveAt: timePointer(now.Add(-day)), ClosedUntil: timePointer(now)}
 		b.m.parked[db.Parked{Host: "p.example", User: alice}] = true
 		b.m.add("Create", "p.example", 3, 0)
 		for _, r := range b.m.rows {
@@ -485,12 +484,12 @@ func TestTheFirstRoundAfterAStartIsQuick(t *testing.T) {
 			b.m.others = append(b.m.others, u)
 		}
 		b.run(t)
-		time.Sleep(600*hurry + time.Second)
+		time.Sleep(600*firstPace + time.Second)
 		synctest.Wait()
 		if n := b.m.taken(); n < 601 {
 			t.Errorf("%d of 601 users had a turn", n)
 		}
-		time.Sleep(100 * pace)
+		time.Sleep(100 * sweepPace)
 		synctest.Wait()
 		if n := b.m.taken(); n > 601+120 {
 			t.Errorf("%d turns, want the second round to cost next to nothing", n)
@@ -504,7 +503,7 @@ func TestAHostThatTheOperatorLetsGoOnDoesSoAtOnce(t *testing.T) {
 		name   string
 		change func(*db.Host)
 	}{
-		{"probed", func(h *db.Host) { h.ClosedUntil = pointer(time.Now()) }},
+		{"probed", func(h *db.Host) { h.ClosedUntil = timePointer(time.Now()) }},
 		{"resumed", func(h *db.Host) { *h = db.Host{Host: h.Host} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -524,7 +523,7 @@ func TestAHostThatTheOperatorLetsGoOnDoesSoAtOnce(t *testing.T) {
 				up.Store(true)
 				h := b.m.host("p.example")
 				tt.change(&h)
-				h.ChangedAt = pointer(time.Now())
+				h.ChangedAt = timePointer(time.Now())
 				b.m.mu.Lock()
 				b.m.hosts["p.example"] = h
 				b.m.mu.Unlock()

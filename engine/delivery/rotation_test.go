@@ -12,7 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/transport"
 )
 
-// slowDomain answers after nine seconds on every host below evil.example, and everywhere else at once.
+// slowDomain answers after nine seconds on every host below evil.example, and everywhere else at
+// once.
 func slowDomain(ctx context.Context, p transport.Post) (transport.Attempt, error) {
 	if strings.HasSuffix(p.Inbox.Host(), ".evil.example") {
 		select {
@@ -49,10 +50,10 @@ func TestAWildcardDomainHoldsUpNobody(t *testing.T) {
 			}
 		}
 		delivered("at first", honest, local)
-		if n := b.attempts.Used(); n < 90 || n > 96 {
+		if n := b.loop.queues.attempts.Used(); n < 90 || n > 96 {
 			t.Errorf("%d attempts are under way, want three quarters of 128: nobody else asks for them", n)
 		}
-		if n := b.rows.Used(); n < 4096 || n > 6144 {
+		if n := b.loop.leases.pool.Used(); n < 4096 || n > 6144 {
 			t.Errorf("%d deliveries are in memory, want more than half and less than three quarters of 8,192", n)
 		}
 		time.Sleep(time.Minute)
@@ -64,37 +65,30 @@ func TestAWildcardDomainHoldsUpNobody(t *testing.T) {
 		if n := b.m.in(db.DeliveryDelivered); n != 9004 {
 			t.Errorf("%d are delivered in the end, want all 9,004", n)
 		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.attempts.Used() != 0 || b.rows.Used() != 0 || len(b.ready.domains) != 0 {
-			t.Errorf("%d attempts, %d rows and %d domains are left over", b.attempts.Used(), b.rows.Used(), len(b.ready.domains))
-		}
+		b.look(func(l *loop) {
+			if attempts, rows := l.queues.attempts.Used(), l.leases.pool.Used(); attempts != 0 || rows != 0 || len(l.queues.own.domains) != 0 {
+				t.Errorf("%d attempts, %d rows and %d domains are left over", attempts, rows, len(l.queues.own.domains))
+			}
+		})
 	})
 }
 
 // A job may be leased as a whole only as far as it leaves something to the next one.
 func TestNoJobIsLeasedEverything(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, slowDomain)
-		b.m.nobody = true
-		b.run(t)
-		time.Sleep(time.Second)
-		for round, want := range []int{6144, 768} {
-			l := b.Leases()
-			if l.Most != want {
-				t.Errorf("lease %d is of %d deliveries, want %d", round, l.Most, want)
-			}
-			var rows []db.Delivery
-			for range l.Most {
-				rows = append(rows, db.Delivery{ID: int64(len(rows) + 1 + round*10_000), Host: fmt.Sprintf("h%d.evil.example", len(rows))})
-			}
-			b.mu.Lock()
-			b.take(b.user(alice), rows, time.Now(), l.Until)
-			b.mu.Unlock()
+	l, now := newLoop(&newBench(t, nil).Deps), time.Now()
+	for round, want := range []int{6144, 768} {
+		got := l.leaseInAdvance(now)
+		if got.Most != want {
+			t.Errorf("lease %d is of %d deliveries, want %d", round, got.Most, want)
 		}
-		if l := b.Leases(); len(l.Except) != 1 || l.Except[0] != "*.evil.example" {
-			t.Errorf("the next lease leaves out %v, want the domain", l.Except)
+		var rows []db.Delivery
+		for range got.Most {
+			rows = append(rows, db.Delivery{ID: int64(len(rows) + 1 + round*10_000), Host: fmt.Sprintf("h%d.evil.example", len(rows))})
 		}
-	})
+		l.queueRows(alice, rows, now, got.Until)
+	}
+	if got := l.leaseInAdvance(now); len(got.Except) != 1 || got.Except[0] != "*.evil.example" {
+		t.Errorf("the next lease leaves out %v, want the domain", got.Except)
+	}
 }

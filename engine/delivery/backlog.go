@@ -1,0 +1,68 @@
+package delivery
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// recountAfter is how long the count of a user's open deliveries is believed.
+const recountAfter = 10 * time.Second
+
+// backlog is how many deliveries are open, as the users' turns have counted them.
+type backlog struct {
+	open    map[vocab.Username][]db.OpenDeliveries
+	counted map[vocab.Username]time.Time
+}
+
+func newBacklog() backlog {
+	return backlog{open: map[vocab.Username][]db.OpenDeliveries{}, counted: map[vocab.Username]time.Time{}}
+}
+
+// isOutdated reports whether the next turn of u has to count.
+func (b *backlog) isOutdated(u vocab.Username, now time.Time) bool {
+	return now.Sub(b.counted[u]) >= recountAfter
+}
+
+// record takes in how many deliveries a turn of u found open; held are in memory.
+func (b *backlog) record(u vocab.Username, t turn, got turnResult, held int) {
+	switch {
+	case t.count:
+		b.open[u], b.counted[u] = got.open, t.now
+	case got.next == nil && len(got.rows) == 0 && len(got.passed) == 0 && held == 0:
+		b.open[u] = slices.DeleteFunc(b.open[u], func(o db.OpenDeliveries) bool { return o.Status == db.DeliveryPending })
+	}
+}
+
+// snapshot is how hosts and users are at one moment, for the metrics.
+type snapshot struct {
+	hosts  map[string]int           // by state, those with something the matter
+	open   map[string]int           // deliveries by status; nil when no user's database can be read
+	oldest map[string]time.Duration // of them
+}
+
+// snapshot counts. A user whose database cannot be read is not counted.
+func (l *loop) snapshot(now time.Time) snapshot {
+	s := snapshot{hosts: map[string]int{}, oldest: map[string]time.Duration{}}
+	for _, h := range l.queues.hosts {
+		s.hosts[h.stateName(now)]++
+	}
+	if len(l.schedule.users) == 0 {
+		s.open = map[string]int{}
+	}
+	for name, u := range l.schedule.users {
+		if u.failures > 0 {
+			continue
+		}
+		if s.open == nil {
+			s.open = map[string]int{}
+		}
+		for _, o := range l.backlog.open[name] {
+			s.open[o.Status] += o.Count
+			s.oldest[o.Status] = max(s.oldest[o.Status], now.Sub(o.Oldest))
+		}
+	}
+	return s
+}

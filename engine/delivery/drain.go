@@ -1,0 +1,57 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// releaseTime bounds the end, when leases are given back.
+const releaseTime = 5 * time.Second
+
+// drain waits for what is under way, no longer than the drain time, and gives back everything else.
+func (d *Dispatcher) drain(ctx context.Context, cancel func()) {
+	d.loop.isDraining = true
+	over := time.NewTimer(d.Drain)
+	defer over.Stop()
+	for d.loop.beside > 0 {
+		select {
+		case <-d.mail.arrived:
+			d.mail.deliver()
+		case <-over.C:
+			cancel() // what is under way notices, and ends
+		}
+	}
+	d.mail.close()
+	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer end()
+	d.releaseAll(ctx)
+	d.writeBatch(ctx, d.loop.takeBatch(d.Now()))
+}
+
+// releaseAll writes the outcomes that no turn has written, and gives back every lease.
+func (d *Dispatcher) releaseAll(ctx context.Context) {
+	users := userSet{}
+	for u := range d.loop.ledger.entries {
+		users[u] = true
+	}
+	for u := range d.loop.leases.rows {
+		users[u] = true
+	}
+	var g errgroup.Group
+	g.SetLimit(maxTurns)
+	for u := range users {
+		entries := d.loop.ledger.takeEntries(u)
+		g.Go(func() error { d.releaseUser(ctx, u, entries); return nil })
+	}
+	_ = g.Wait() // every error was logged
+}
+
+func (d *Dispatcher) releaseUser(ctx context.Context, u vocab.Username, entries []entry) {
+	if err := d.users.release(ctx, u, entries, d.Now()); err != nil { // the next process takes them over
+		d.Log.WarnContext(ctx, "deliveries could not be given back", "user", u, "err", err)
+	}
+}

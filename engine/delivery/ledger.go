@@ -1,0 +1,154 @@
+package delivery
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// soon is how near a mark must be that may be too early: whoever looks for due users finds a nearer
+// one in vain.
+const soon = ledgerPoll + time.Second
+
+// ledger holds what has to be written: the outcomes of each user's deliveries until the user's next
+// turn writes them, and until the next batch what the instance database remembers of deliveries.
+type ledger struct {
+	entries map[vocab.Username][]entry
+	marks   map[vocab.Username]*time.Time // by when the instance database has a user due
+
+	// The next batch holds these.
+	users   userSet            // their marks
+	hosts   map[string]bool    // their breakers
+	parking map[db.Parked]bool // whether a user has parked deliveries to a host
+
+	news chan struct{} // there is something for the next batch
+	seen time.Time     // the last change by the operator that was read
+}
+
+// entry is a delivery with its outcome, and those of its targets that are gone for good.
+type entry struct {
+	delivery db.Delivery
+	outcome  db.Outcome
+	gone     []vocab.ID
+}
+
+// batch is what is written to the instance database at once.
+type batch struct {
+	due             []db.Due
+	hosts           []db.Host
+	parked, resumed []db.Parked
+	seen            time.Time
+}
+
+func newLedger() ledger {
+	return ledger{entries: map[vocab.Username][]entry{}, marks: map[vocab.Username]*time.Time{}, users: userSet{},
+		hosts: map[string]bool{}, parking: map[db.Parked]bool{}, news: make(chan struct{}, 1)}
+}
+
+func (l *ledger) addEntry(u vocab.Username, e entry) { l.entries[u] = append(l.entries[u], e) }
+
+// takeEntries returns what a turn of u has to write.
+func (l *ledger) takeEntries(u vocab.Username) []entry {
+	all := l.entries[u]
+	delete(l.entries, u)
+	return all
+}
+
+// returnEntries puts back what a turn of u could not write, before what has come since.
+func (l *ledger) returnEntries(u vocab.Username, all []entry) {
+	if len(all) > 0 {
+		l.entries[u] = append(all, l.entries[u]...)
+	}
+}
+
+// isParking reports whether the next turn of u parks a delivery to a host.
+func (l *ledger) isParking(u vocab.Username, host string) bool {
+	return slices.ContainsFunc(l.entries[u], func(e entry) bool {
+		return e.outcome.Status == db.DeliveryParked && e.delivery.Host == host
+	})
+}
+
+func (l *ledger) noteHost(name string) {
+	l.hosts[name] = true
+	l.announceNews()
+}
+
+func (l *ledger) noteUser(name vocab.Username) {
+	l.users[name] = true
+	l.announceNews()
+}
+
+func (l *ledger) noteParked(host string, u vocab.Username, isParked bool) {
+	l.parking[db.Parked{Host: host, User: u}] = isParked
+	l.announceNews()
+}
+
+func (l *ledger) announceNews() {
+	select {
+	case l.news <- struct{}{}:
+	default: // it is known that there is some
+	}
+}
+
+// takeBatch returns what is to be written now. mark says by when a user is due, host how a host is.
+func (l *ledger) takeBatch(now time.Time, mark func(vocab.Username) *time.Time, host func(string) db.Host) batch {
+	b := batch{seen: l.seen}
+	for u := range l.users {
+		if at := mark(u); !mayStay(l.marks[u], at, now) {
+			b.due = append(b.due, db.Due{User: u, At: at, Was: l.marks[u]})
+		}
+	}
+	slices.SortFunc(b.due, func(a, b db.Due) int { return strings.Compare(a.User.String(), b.User.String()) })
+	for name := range l.hosts {
+		b.hosts = append(b.hosts, host(name))
+	}
+	for p, isParked := range l.parking {
+		if isParked {
+			b.parked = append(b.parked, p)
+		} else {
+			b.resumed = append(b.resumed, p)
+		}
+	}
+	clear(l.users)
+	clear(l.hosts)
+	clear(l.parking)
+	return b
+}
+
+// mayStay reports whether a mark is still good enough: one that is too early does no harm as long
+// as nobody looks in vain.
+func mayStay(marked, mark *time.Time, now time.Time) bool {
+	if marked == nil || mark == nil {
+		return marked == mark
+	}
+	return !marked.After(*mark) && (marked.After(now.Add(soon)) || !mark.After(now.Add(soon)))
+}
+
+// setMark says by when the instance database has a user due.
+func (l *ledger) setMark(u vocab.Username, at *time.Time) {
+	if l.marks[u] = at; at == nil {
+		delete(l.marks, u)
+	}
+}
+
+// returnBatch leaves to the next batch what could not be written. Changes since then count.
+func (l *ledger) returnBatch(b batch) {
+	for _, d := range b.due {
+		l.users[d.User] = true
+	}
+	for _, h := range b.hosts {
+		l.hosts[h.Host] = true
+	}
+	later := maps.Clone(l.parking)
+	for _, p := range b.parked {
+		l.parking[p] = true
+	}
+	for _, p := range b.resumed {
+		l.parking[p] = false
+	}
+	maps.Copy(l.parking, later)
+}

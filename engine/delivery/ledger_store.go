@@ -1,0 +1,125 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+)
+
+const (
+	ledgerPoll  = 2 * time.Second        // how late a change by another process is noticed
+	ledgerDelay = 250 * time.Millisecond // how late a batch is written
+)
+
+// instanceStore is what the instance database remembers of deliveries: who owes any, how the hosts
+// are, and whose are parked.
+type instanceStore interface {
+	Owing(ctx context.Context, by time.Time) ([]db.Due, error)
+	MarkDue(ctx context.Context, all []db.Due) ([]db.Due, error)
+	Hosts(ctx context.Context, troubled bool) ([]db.Host, error)
+	HostsChanged(ctx context.Context, since time.Time) ([]db.Host, error)
+	SaveHosts(ctx context.Context, all []db.Host, seen time.Time) error
+	Parked(ctx context.Context) ([]db.Parked, error)
+	MarkParked(ctx context.Context, all []db.Parked, resumed bool) error
+}
+
+// keepLedger reads what is remembered. Then it writes batches when there is news, and reads what
+// other processes change, until ctx ends.
+func (d *Dispatcher) keepLedger(ctx context.Context, news <-chan struct{}) {
+	d.readLedger(ctx)
+	poll := time.NewTicker(d.poll)
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-poll.C:
+			d.readChanges(ctx)
+		case <-news:
+			if !sleep(ctx, ledgerDelay) {
+				return
+			}
+		}
+		if b, ok := ask(d.mail, func() batch { return d.loop.takeBatch(d.Now()) }); ok {
+			failed, marked := d.writeBatch(ctx, b)
+			d.mail.post(func() { d.loop.endBatch(b, failed, marked) })
+		}
+	}
+}
+
+// readLedger reads what is remembered. A part that cannot be read now is read later, and nothing
+// waits for it.
+func (d *Dispatcher) readLedger(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	var m memories
+	var errs [3]error
+	m.hosts, errs[0] = d.instance.Hosts(ctx, true)
+	d.warn(ctx, "hosts not read", errs[0])
+	m.parked, errs[1] = d.instance.Parked(ctx)
+	d.warn(ctx, "parked deliveries not read", errs[1])
+	m.owing, errs[2] = d.instance.Owing(ctx, time.Time{})
+	d.warn(ctx, "users who owe deliveries not read", errs[2])
+	m.isAll = errors.Join(errs[:]...) == nil
+	d.mail.post(func() { d.loop.recall(m, d.Now()) })
+}
+
+func (d *Dispatcher) warn(ctx context.Context, message string, err error) {
+	if err != nil && ctx.Err() == nil {
+		d.Log.WarnContext(ctx, message, "err", err)
+	}
+}
+
+// readChanges reads what other processes have changed.
+func (d *Dispatcher) readChanges(ctx context.Context) {
+	type known struct {
+		seen   time.Time
+		hasAll bool
+	}
+	k, ok := ask(d.mail, func() known { return known{d.loop.ledger.seen, d.loop.hasAll} })
+	if !ok {
+		return
+	}
+	if !k.hasAll {
+		d.readLedger(ctx)
+	}
+	now := d.Now()
+	changed, err := d.instance.HostsChanged(ctx, k.seen)
+	d.warn(ctx, "hosts not read", err)
+	owing, err := d.instance.Owing(ctx, now)
+	d.warn(ctx, "users who owe deliveries not read", err)
+	d.mail.post(func() { d.loop.recallChanges(changed, owing, now) })
+}
+
+// writeBatch writes a batch, and returns the parts of it that could not be written, and which users
+// somebody else has marked since.
+func (d *Dispatcher) writeBatch(ctx context.Context, b batch) (failed batch, marked []db.Due) {
+	var err error
+	if len(b.due) > 0 {
+		if marked, err = d.instance.MarkDue(ctx, b.due); err != nil {
+			d.warn(ctx, "who owes deliveries is not remembered", err)
+			failed.due = b.due
+		}
+	}
+	if len(b.hosts) > 0 {
+		if err := d.instance.SaveHosts(ctx, b.hosts, b.seen); err != nil {
+			d.warn(ctx, "hosts not remembered", err)
+			failed.hosts = b.hosts
+		}
+	}
+	if len(b.parked) > 0 {
+		if err := d.instance.MarkParked(ctx, b.parked, false); err != nil {
+			d.warn(ctx, "parked deliveries not remembered", err)
+			failed.parked = b.parked
+		}
+	}
+	if len(b.resumed) > 0 {
+		if err := d.instance.MarkParked(ctx, b.resumed, true); err != nil {
+			d.warn(ctx, "parked deliveries not remembered", err)
+			failed.resumed = b.resumed
+		}
+	}
+	return failed, marked
+}

@@ -1,0 +1,221 @@
+package delivery
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	crowdedWait = time.Second      // until the next turn of a user for whose deliveries there was no room
+	turnTime    = 30 * time.Second // for one turn, with waiting for a connection
+)
+
+// loop is what a dispatcher knows, and what follows from each thing that happens. It neither waits
+// nor asks anybody: it is told the time, and its dispatcher does what it decides.
+type loop struct {
+	deps     *Deps
+	schedule schedule
+	queues   queues
+	leases   leases
+	parking  parking
+	ledger   ledger
+	backlog  backlog
+
+	beside      int  // goroutines
+	hasRecalled bool // the ledger was read, or could not be: turns and attempts may begin
+	hasAll      bool // all of it was read
+	isDraining  bool // nothing new begins
+}
+
+func newLoop(deps *Deps) *loop {
+	return &loop{deps: deps, schedule: newSchedule(), queues: newQueues(deps), leases: newLeases(), parking: newParking(),
+		ledger: newLedger(), backlog: newBacklog()}
+}
+
+// requestTurn makes sure that u has a turn by then.
+func (l *loop) requestTurn(u vocab.Username, at time.Time) {
+	l.schedule.requestTurn(u, at)
+	l.ledger.noteUser(u)
+}
+
+// leaseInAdvance returns the leases that whoever stores a job may take.
+func (l *loop) leaseInAdvance(now time.Time) db.DeliveryLeases {
+	if l.deps.Paused || l.isDraining {
+		return db.DeliveryLeases{}
+	}
+	return l.leases.inAdvance(l.deps.Owner, l.queues.unavailable(now), now)
+}
+
+// beginTurn returns the user whose turn begins, with what it has to do; nil when none may begin.
+func (l *loop) beginTurn(now time.Time) (*scheduledUser, turn) {
+	u := l.schedule.beginTurn(now)
+	if u == nil {
+		return nil, turn{}
+	}
+	own := l.leases.maxOwn()
+	t := turn{now: now, takeOver: !u.hadTurn, entries: l.ledger.takeEntries(u.name), resume: l.planResume(u.name, now),
+		claim:    db.ClaimBounds{Most: own, Forwarded: l.leases.maxForwarded(u.name, own), Local: l.deps.Paused},
+		postpone: map[string]time.Time{}, count: l.backlog.isOutdated(u.name, now)}
+	for _, h := range l.queues.hosts {
+		if h.isCrowded() {
+			t.claim.Crowded = append(t.claim.Crowded, h.name)
+		}
+		if !h.isRefusing(now) {
+			continue
+		}
+		t.claim.Except = append(t.claim.Except, h.name)
+		if h.isOpen(now) {
+			t.postpone[h.name] = l.claimableAt(h.name, now)
+		}
+	}
+	if t.claim.Most == 0 || t.claim.Forwarded == 0 {
+		u.dueBy(now.Add(crowdedWait))
+	}
+	if own > 0 {
+		t.claim.Except = append(t.claim.Except, l.leases.fullDomains(own)...)
+	}
+	return u, t
+}
+
+// claimableAt returns when more can be claimed for a host that a turn passed over.
+func (l *loop) claimableAt(host string, now time.Time) time.Time {
+	h := l.queues.hosts[host]
+	switch {
+	case h == nil || !h.isOpen(now):
+		return now.Add(crowdedWait)
+	case h.paused:
+		return now.Add(pausedWait)
+	}
+	return h.closesAt()
+}
+
+// endTurn takes in how a turn of a user ended, and queues what it claimed.
+func (l *loop) endTurn(name vocab.Username, t turn, got turnResult, err error, now time.Time) {
+	u := l.schedule.user(name)
+	defer l.ledger.noteUser(name)
+	if err != nil {
+		l.ledger.returnEntries(name, t.entries)
+		for host := range t.resume {
+			l.parking.askBack(host, name)
+		}
+		l.schedule.failTurn(u, now)
+		return
+	}
+	for _, e := range t.entries {
+		l.leases.remove(name, e.delivery.ID)
+	}
+	l.backlog.record(name, t, got, len(l.leases.rows[name]))
+	l.recordResumed(u, t, got)
+	l.queueRows(name, got.rows, t.now, t.now.Add(leaseTime))
+	if got.next != nil {
+		u.dueBy(*got.next)
+	}
+	for _, host := range got.passed {
+		u.dueBy(l.claimableAt(host, t.now))
+		l.awaitHost(host, name, now)
+	}
+	l.schedule.endTurn(u, t.hasMore(got.rows) || len(l.ledger.entries[name]) > 0)
+}
+
+// queueRows queues deliveries of u that were leased. One that is held already had outlived its
+// lease, which this claim renewed.
+func (l *loop) queueRows(u vocab.Username, rows []db.Delivery, now, until time.Time) {
+	bodies := map[uuid.UUID][]byte{}
+	for _, delivery := range rows {
+		if r := l.leases.rows[u][delivery.ID]; r != nil {
+			r.until = until
+			continue
+		}
+		if body, known := bodies[delivery.Job]; known {
+			delivery.Body = body // one copy for all inboxes
+		} else {
+			bodies[delivery.Job] = delivery.Body
+		}
+		h := l.queues.host(delivery.Host)
+		r := &row{Delivery: delivery, user: u, domain: h.domain, until: until}
+		l.leases.add(r)
+		if h.isParking(now) {
+			l.postpone(r, h, now)
+			continue
+		}
+		h.push(r)
+		l.emptyIfOpen(h, now)
+		l.queues.list(h)
+	}
+}
+
+// beginAttempt returns the delivery to attempt next, nil when no attempt may begin.
+func (l *loop) beginAttempt(now time.Time) *row {
+	for r := l.queues.beginAttempt(); r != nil; r = l.queues.beginAttempt() {
+		if r.until.Sub(now) >= margin {
+			return r
+		}
+		l.queues.list(l.queues.endAttempt(r)) // it waited too long: its lease could end during the attempt
+		l.record(r, postponeDelivery(r.Delivery, now, "", now))
+	}
+	return nil
+}
+
+// endAttempt takes in how an attempt ended.
+func (l *loop) endAttempt(r *row, res result, now time.Time) {
+	h := l.queues.endAttempt(r)
+	wasAway := h.isAway()
+	if h.recordReaction(res, now) {
+		l.ledger.noteHost(h.name)
+		if wasAway && !h.isAway() {
+			l.resumeHost(h.name)
+		}
+	}
+	if !res.cut {
+		l.record(r, res.outcome, res.gone...)
+	}
+	l.emptyIfOpen(h, now)
+	l.queues.list(h)
+	l.forgetIdle(h, now)
+}
+
+// record leaves an outcome, and which targets are gone, to the user's next turn.
+func (l *loop) record(r *row, o db.Outcome, gone ...vocab.ID) {
+	l.ledger.addEntry(r.user, entry{r.Delivery, o, gone})
+	l.requestTurn(r.user, atOnce)
+}
+
+// emptyIfOpen postpones the deliveries in the queue of a host whose breaker is open.
+func (l *loop) emptyIfOpen(h *hostQueue, now time.Time) {
+	if !h.isOpen(now) {
+		return
+	}
+	for _, r := range h.removeAll() {
+		l.postpone(r, h, now)
+	}
+}
+
+// postpone gives up the attempt at a delivery that its host may not be sent now.
+func (l *loop) postpone(r *row, h *hostQueue, now time.Time) {
+	switch {
+	case h.paused:
+		l.record(r, postponeDelivery(r.Delivery, now, "the operator holds back deliveries to the host", now))
+	case h.isInactive():
+		l.record(r, parkDelivery(r.Delivery, h.inactive, now))
+		if l.parking.addParked(h.name, r.user) {
+			l.ledger.noteParked(h.name, r.user, true)
+		}
+	default:
+		l.awaitHost(h.name, r.user, now)
+		why := "the host is left alone for a while: " + cmp.Or(h.why, "it asked for that")
+		l.record(r, postponeDelivery(r.Delivery, h.closesAt(), why, now))
+	}
+}
+
+// forgetIdle forgets a host of which nothing has to be remembered.
+func (l *loop) forgetIdle(h *hostQueue, now time.Time) {
+	if h.isIdle(now) && len(l.parking.parked[h.name]) == 0 {
+		delete(l.queues.hosts, h.name)
+		delete(l.parking.waiting, h.name)
+	}
+}

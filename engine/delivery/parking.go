@@ -1,0 +1,86 @@
+package delivery
+
+import (
+	"maps"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// resumeBatch is how many deliveries of a user to one host come back in one turn.
+const resumeBatch = 1000
+
+// parking knows whose deliveries do not move until a host is back, and which of them are asked
+// back.
+type parking struct {
+	parked  map[string]userSet // by host: who has parked deliveries to it
+	waiting map[string]userSet // by host whose breaker is open: who has deliveries that wait for it
+	asked   map[vocab.Username]map[string]bool
+}
+
+type userSet map[vocab.Username]bool
+
+func newParking() parking {
+	return parking{parked: map[string]userSet{}, waiting: map[string]userSet{}, asked: map[vocab.Username]map[string]bool{}}
+}
+
+// addParked reports whether it is news that u has parked deliveries to a host.
+func (p *parking) addParked(host string, u vocab.Username) (isNews bool) {
+	return addUser(p.parked, host, u)
+}
+
+func (p *parking) removeParked(host string, u vocab.Username) {
+	if delete(p.parked[host], u); len(p.parked[host]) == 0 {
+		delete(p.parked, host)
+	}
+}
+
+// addWaiting says that deliveries of u wait until a host's breaker closes.
+func (p *parking) addWaiting(host string, u vocab.Username) { addUser(p.waiting, host, u) }
+
+func addUser(sets map[string]userSet, host string, u vocab.Username) (isNew bool) {
+	if sets[host] == nil {
+		sets[host] = userSet{}
+	}
+	isNew = !sets[host][u]
+	sets[host][u] = true
+	return isNew
+}
+
+// askBack asks for u's deliveries to a host in the user's next turn.
+func (p *parking) askBack(host string, u vocab.Username) {
+	if p.asked[u] == nil {
+		p.asked[u] = map[string]bool{}
+	}
+	p.asked[u][host] = true
+}
+
+// askAllBack asks for everybody's deliveries to a host, and returns whose there are.
+func (p *parking) askAllBack(host string) userSet {
+	owners := maps.Clone(p.parked[host])
+	if owners == nil {
+		owners = userSet{}
+	}
+	maps.Copy(owners, p.waiting[host])
+	delete(p.waiting, host)
+	for u := range owners {
+		p.askBack(host, u)
+	}
+	return owners
+}
+
+func (p *parking) isAsked(u vocab.Username) bool { return len(p.asked[u]) > 0 }
+
+// takeAsked takes the hosts of which u's deliveries are asked back, as far as they may come. A
+// request that is made from now on is for another turn.
+func (p *parking) takeAsked(u vocab.Username, mayCome func(host string) bool) (hosts []string) {
+	for host := range p.asked[u] {
+		if mayCome(host) {
+			hosts = append(hosts, host)
+			delete(p.asked[u], host)
+		}
+	}
+	if len(p.asked[u]) == 0 {
+		delete(p.asked, u)
+	}
+	return hosts
+}

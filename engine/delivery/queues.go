@@ -1,0 +1,116 @@
+package delivery
+
+import (
+	"time"
+
+	"github.com/lightweb/lightweb/engine/policy"
+)
+
+// queues decides which delivery is attempted next. There is a queue per host, so that a host that
+// fails holds up nobody else's; registrable domains share the attempts, and users' own deliveries
+// go before forwarded ones.
+type queues struct {
+	deps       *Deps
+	hosts      map[string]*hostQueue
+	own        *rotation    // hosts that may be sent something of users' own
+	passing    *rotation    // hosts that may be sent something forwarded
+	attempts   *policy.Pool // under way to other servers, by domain
+	underWay   int          // of all attempts
+	forwarding int          // of attempts at forwarded deliveries
+}
+
+func newQueues(deps *Deps) queues {
+	return queues{deps: deps, hosts: map[string]*hostQueue{}, own: newRotation(), passing: newRotation(),
+		attempts: policy.DeliveryAttempts.PoolOf(int64(deps.Concurrency))}
+}
+
+// host returns the queue of a host.
+func (q *queues) host(name string) *hostQueue {
+	h := q.hosts[name]
+	if h == nil {
+		h = &hostQueue{name: name, domain: policy.RegistrableDomain(name), limit: q.deps.HostConcurrency, listed: map[*rotation]bool{}}
+		if name == "" {
+			h.limit = localConcurrency
+		}
+		q.hosts[name] = h
+	}
+	return h
+}
+
+// beginAttempt returns the delivery to attempt next, nil when no attempt may begin: one to a user
+// of this server, else of the host whose turn it is. Forwarded deliveries come last, and have at
+// most half of the attempts at once.
+func (q *queues) beginAttempt() *row {
+	r := q.nextDelivery()
+	if r != nil {
+		q.underWay++
+		if r.Forwarded {
+			q.forwarding++
+		}
+	}
+	return r
+}
+
+func (q *queues) nextDelivery() *row {
+	if h := q.hosts[""]; h != nil {
+		if r := h.beginAttempt(); r != nil {
+			return r
+		}
+	}
+	if q.attempts.Used() >= int64(q.deps.Concurrency) {
+		return nil
+	}
+	if r := q.nextOf(q.own); r != nil || q.forwarding >= max(1, q.deps.Concurrency/2) {
+		return r
+	}
+	return q.nextOf(q.passing)
+}
+
+// nextOf goes round the hosts of a rotation.
+func (q *queues) nextOf(hosts *rotation) *row {
+	for h := hosts.next(q.attempts); h != nil; h = hosts.next(q.attempts) {
+		r := h.beginAttempt()
+		q.list(h)
+		if r != nil {
+			return r
+		}
+		q.attempts.Give(h.domain, 1)
+	}
+	return nil
+}
+
+// endAttempt makes room for another attempt. The caller lists the host again when it has recorded
+// how the attempt ended.
+func (q *queues) endAttempt(r *row) *hostQueue {
+	h := q.hosts[r.Host]
+	h.endAttempt(r)
+	q.underWay--
+	if r.Forwarded {
+		q.forwarding--
+	}
+	if h.name != "" {
+		q.attempts.Give(h.domain, 1)
+	}
+	return h
+}
+
+// list puts h into a rotation if an attempt at it may begin. This server stands in none.
+func (q *queues) list(h *hostQueue) {
+	switch line := h.line(); {
+	case line == nil || h.name == "":
+	case line == &h.forwarded:
+		q.passing.add(h)
+	default:
+		q.own.add(h)
+	}
+}
+
+// unavailable returns the hosts for which nothing is leased in advance.
+func (q *queues) unavailable(now time.Time) (names []string) {
+	for _, h := range q.hosts {
+		if h.isRefusing(now) || h.isInactive() {
+			names = append(names, h.name)
+		}
+	}
+	return names
+}

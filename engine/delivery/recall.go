@@ -1,0 +1,108 @@
+package delivery
+
+import (
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// memories is what the instance database remembers of deliveries.
+type memories struct {
+	hosts  []db.Host
+	parked []db.Parked
+	owing  []db.Due
+	isAll  bool // all of it could be read
+}
+
+// recall takes in what is remembered, at the beginning or as soon as it can be read.
+func (l *loop) recall(m memories, now time.Time) {
+	l.hasRecalled, l.hasAll = true, m.isAll
+	for _, h := range m.hosts {
+		l.recallHost(h, now)
+	}
+	for _, p := range m.parked {
+		l.parking.addParked(p.Host, p.User)
+	}
+	for host := range l.parking.parked { // those of a host that is back were not all resumed
+		if h := l.queues.hosts[host]; h == nil || !h.isInactive() {
+			l.resumeHost(host)
+		}
+	}
+	l.recallOwing(m.owing)
+}
+
+// recallHost takes in how a host is.
+func (l *loop) recallHost(stored db.Host, now time.Time) {
+	h := l.queues.host(stored.Host)
+	h.breaker = newBreaker(stored)
+	if stored.ChangedAt != nil && stored.ChangedAt.After(l.ledger.seen) {
+		l.ledger.seen = *stored.ChangedAt
+	}
+	l.emptyIfOpen(h, now)
+	l.queues.list(h)
+}
+
+// recallOwing takes in who owes something.
+func (l *loop) recallOwing(owing []db.Due) {
+	for _, o := range owing {
+		l.ledger.setMark(o.User, o.Was)
+		l.requestTurn(o.User, atOnce)
+	}
+}
+
+// recallChanges takes in which hosts other processes have changed, and who is due, and has a look
+// at every host.
+func (l *loop) recallChanges(changed []db.Host, owing []db.Due, now time.Time) {
+	for _, h := range changed {
+		l.recallHost(h, now)
+		if h.InactiveAt == nil && h.PausedAt == nil {
+			l.resumeHost(h.Host)
+			l.resumeForAll(h.Host)
+		}
+	}
+	for _, h := range l.queues.hosts {
+		l.forgetIdle(h, now)
+	}
+	l.probeInactiveHosts(now)
+	l.recallOwing(owing)
+}
+
+// takeBatch returns what is to be written to the instance database now.
+func (l *loop) takeBatch(now time.Time) batch {
+	return l.ledger.takeBatch(now, func(u vocab.Username) *time.Time { return l.markOf(u, now) }, l.storedHost)
+}
+
+// markOf returns by when somebody has to look at what u owes: while this process does, in case that
+// it is killed.
+func (l *loop) markOf(name vocab.Username, now time.Time) *time.Time {
+	at := now.Add(leaseTime)
+	switch u := l.schedule.user(name); {
+	case u.isRunning || len(l.leases.rows[name]) > 0 || u.place >= 0 && !u.due.After(now):
+	case u.due.IsZero():
+		return nil
+	default:
+		at = u.due
+	}
+	at = at.UTC().Truncate(time.Millisecond)
+	return &at
+}
+
+func (l *loop) storedHost(name string) db.Host {
+	if h := l.queues.hosts[name]; h != nil {
+		return h.storedHost(name)
+	}
+	return db.Host{Host: name}
+}
+
+// endBatch takes in which parts of a batch could not be written, and which users somebody else has
+// marked.
+func (l *loop) endBatch(b, failed batch, marked []db.Due) {
+	if failed.due == nil {
+		for _, d := range b.due {
+			l.ledger.setMark(d.User, d.At)
+		}
+	}
+	l.ledger.returnBatch(failed)
+	l.recallOwing(marked) // somebody wants them looked at, or the answer to an earlier change was lost
+}

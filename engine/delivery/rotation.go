@@ -1,0 +1,56 @@
+package delivery
+
+import "github.com/lightweb/lightweb/engine/policy"
+
+// rotation goes round the registrable domains, and the hosts of each, that may start an attempt.
+// The hosts of a domain share its part of the attempts, so that a wildcard in somebody's DNS buys
+// nothing.
+type rotation struct {
+	domains []string
+	hosts   map[string][]*hostQueue // by domain
+}
+
+func newRotation() *rotation { return &rotation{hosts: map[string][]*hostQueue{}} }
+
+// add puts h at the end of its domain's hosts, once.
+func (r *rotation) add(h *hostQueue) {
+	if h.listed[r] {
+		return
+	}
+	h.listed[r] = true
+	if len(r.hosts[h.domain]) == 0 {
+		r.domains = append(r.domains, h.domain)
+	}
+	r.hosts[h.domain] = append(r.hosts[h.domain], h)
+}
+
+// next takes an attempt for the domain whose turn it is and returns its next host, nil when no
+// domain may have one. It passes over few: what is left of the attempts is refused only to domains
+// that have some under way.
+func (r *rotation) next(attempts *policy.Pool) *hostQueue {
+	for range len(r.domains) {
+		domain := r.domains[0]
+		r.domains = r.domains[1:]
+		if attempts.Take(domain, 1) {
+			return r.removeFirst(domain)
+		}
+		r.domains = append(r.domains, domain)
+	}
+	return nil
+}
+
+// removeFirst removes the first host of a domain, which goes to the end of the domains if it has
+// more.
+func (r *rotation) removeFirst(domain string) *hostQueue {
+	hosts := r.hosts[domain]
+	h := hosts[0]
+	hosts[0] = nil
+	if len(hosts) > 1 {
+		r.hosts[domain] = hosts[1:]
+		r.domains = append(r.domains, domain)
+	} else {
+		delete(r.hosts, domain)
+	}
+	delete(h.listed, r)
+	return h
+}

@@ -1,0 +1,137 @@
+package delivery
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	maxTurns      = 8               // at once, each of which holds a database connection
+	firstTurnWait = 5 * time.Second // until the next turn of a user whose database failed, doubled each time
+	maxTurnWait   = 5 * time.Minute // at most
+)
+
+// atOnce is before every other time.
+var atOnce = time.Unix(0, 0)
+
+// schedule decides which user has a turn next: a transaction of the user's database that writes
+// outcomes and claims what is due. A user has one turn at a time.
+type schedule struct {
+	users   map[vocab.Username]*scheduledUser
+	due     turnHeap // users who wait for a turn
+	running int      // turns
+}
+
+type scheduledUser struct {
+	name      vocab.Username
+	due       time.Time // when the next turn is due; zero: none is needed
+	place     int       // in schedule.due; -1: not there
+	isRunning bool      // a turn
+	again     bool      // another turn is needed right after it
+	failures  int       // turns in a row that failed
+	hadTurn   bool      // that succeeded
+}
+
+func newSchedule() schedule { return schedule{users: map[vocab.Username]*scheduledUser{}} }
+
+func (s *schedule) user(name vocab.Username) *scheduledUser {
+	u := s.users[name]
+	if u == nil {
+		u = &scheduledUser{name: name, place: -1}
+		s.users[name] = u
+	}
+	return u
+}
+
+// requestTurn makes sure that a user has a turn by then.
+func (s *schedule) requestTurn(name vocab.Username, at time.Time) {
+	u := s.user(name)
+	switch {
+	case u.isRunning:
+		u.again = true
+	case u.place < 0:
+		u.due = at
+		heap.Push(&s.due, u)
+	case at.Before(u.due):
+		u.due = at
+		heap.Fix(&s.due, u.place)
+	}
+}
+
+// beginTurn returns the user whose turn begins, nil when none may begin now.
+func (s *schedule) beginTurn(now time.Time) *scheduledUser {
+	if s.running >= maxTurns || len(s.due) == 0 || s.due[0].due.After(now) {
+		return nil
+	}
+	u := heap.Pop(&s.due).(*scheduledUser)
+	u.isRunning, u.again, u.due = true, false, time.Time{}
+	s.running++
+	return u
+}
+
+// dueBy makes u, whose turn runs, due again by then.
+func (u *scheduledUser) dueBy(at time.Time) {
+	if u.due.IsZero() || at.Before(u.due) {
+		u.due = at
+	}
+}
+
+// endTurn ends a turn that succeeded. more says that the user needs another one at once.
+func (s *schedule) endTurn(u *scheduledUser, more bool) {
+	u.failures, u.hadTurn = 0, true
+	if u.again || more {
+		u.due = atOnce
+	}
+	s.leaveTurn(u)
+}
+
+// failTurn ends a turn that failed.
+func (s *schedule) failTurn(u *scheduledUser, now time.Time) {
+	u.due = now.Add(min(maxTurnWait, firstTurnWait<<min(u.failures, 10)))
+	u.failures++
+	s.leaveTurn(u)
+}
+
+func (s *schedule) leaveTurn(u *scheduledUser) {
+	s.running--
+	if u.isRunning = false; !u.due.IsZero() {
+		heap.Push(&s.due, u)
+	}
+}
+
+// untilNext returns how long no turn becomes due by itself.
+func (s *schedule) untilNext(now time.Time) time.Duration {
+	if s.running == maxTurns || len(s.due) == 0 {
+		return time.Hour // the end of a turn, or a request for one, comes as a message
+	}
+	return s.due[0].due.Sub(now)
+}
+
+// turnHeap is a heap of users, the first due on top.
+type turnHeap []*scheduledUser
+
+func (q turnHeap) Len() int           { return len(q) }
+func (q turnHeap) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+func (q turnHeap) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].place, q[j].place = i, j
+}
+
+// Push is heap.Interface's.
+func (q *turnHeap) Push(x any) {
+	u := x.(*scheduledUser)
+	u.place = len(*q)
+	*q = append(*q, u)
+}
+
+// Pop is heap.Interface's.
+func (q *turnHeap) Pop() any {
+	last := len(*q) - 1
+	u := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	u.place = -1
+	return u
+}
