@@ -44,6 +44,11 @@ func (t *Tx) Claim(ctx context.Context, all []Owned) (fresh map[Owned]bool, err 
 const claim = `INSERT INTO seen (digest) SELECT DISTINCT k FROM unnest($1::bytea[], $2::bytea[]) AS c (k, before)
 	WHERE (SELECT true FROM seen WHERE digest = c.before) IS NULL ORDER BY k ON CONFLICT DO NOTHING RETURNING digest`
 
+// holdAndClaim holds the audience, and claims once it has it. It is one statement: each costs a connection that is new its plan.
+const holdAndClaim = `WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared($3))
+	INSERT INTO seen (digest) SELECT DISTINCT k FROM held, unnest($1::bytea[], $2::bytea[]) AS c (k, before)
+	WHERE (SELECT true FROM seen WHERE digest = c.before) IS NULL ORDER BY k ON CONFLICT DO NOTHING RETURNING digest`
+
 // firstOf returns for each key the first that has it.
 func firstOf(all []Owned, won [][]byte) map[Owned]bool {
 	left := map[string]bool{}

@@ -36,8 +36,7 @@ func (t *Tx) ClaimAhead(ctx context.Context, all []Owned, actors []vocab.ID, obj
 	var relationships []Relationship
 	var stored []Object
 	b := t.unsent.batch()
-	b.Queue(holdAudience, audienceLock)
-	b.Queue(claim, keys(all), everybodys(all)).Query(column(&won))
+	b.Queue(holdAndClaim, keys(all), everybodys(all), audienceLock).Query(column(&won)) // before the rest: what it reads is held
 	b.Queue(blocked, digests(actors)).Query(column(&shut))
 	b.Queue(`SELECT `+relationshipColumns+` FROM relationships WHERE actor_uri = ANY($1) AND relation = ''`, texts(actors)).Query(into(&relationships))
 	b.Queue(`SELECT `+objectColumns+` FROM objects WHERE uri = ANY($1)`, texts(uris)).Query(into(&stored))
