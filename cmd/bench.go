@@ -40,8 +40,8 @@ func (a *app) measured(ctx context.Context, profile string, run func(context.Con
 	return a.showReports([]bench.Report{r}, r)
 }
 
-// benchConfig is what the command line says to every benchmark. Of the configuration nothing is used: it is another
-// instance's.
+// benchConfig is what the command line says to every benchmark. Of the configuration nothing is
+// used: it is another instance's.
 func (a *app) benchConfig(profile string) (bench.Config, error) {
 	c, err := a.config()
 	if err != nil {

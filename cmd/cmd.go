@@ -1,4 +1,5 @@
-// Package cmd is the command line of lightweb: flags, environment and files in, text out. What is done, the engine does.
+// Package cmd is the command line of lightweb: flags, environment and files in, text out. What is
+// done, the engine does.
 package cmd
 
 import (
@@ -24,16 +25,17 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// Main runs the command that args name and returns the exit code of the process. The first SIGINT or SIGTERM ends ctx
-// for the command; at the second Main returns at once, whatever the command is still doing.
+// Main runs the command that args name and returns the exit code of the process. The first SIGINT
+// or SIGTERM ends ctx for the command; at the second Main returns at once, whatever the command is
+// still doing.
 func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	// Asking for SIGPIPE makes a write to a closed pipe fail instead of killing us; ignoring it would be inherited by
-	// the database we start.
+	// Asking for SIGPIPE makes a write to a closed pipe fail instead of killing us; ignoring it
+	// would be inherited by the database we start.
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 	defer signal.Stop(pipes)
@@ -44,7 +46,8 @@ func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stde
 	return a.await(done, signals, cancel)
 }
 
-// await returns the exit code of the command, or that of being stopped when a second signal comes first.
+// await returns the exit code of the command, or that of being stopped when a second signal comes
+// first.
 func (a *app) await(done <-chan int, signals <-chan os.Signal, cancel context.CancelCauseFunc) int {
 	for first := true; ; first = false {
 		select {
@@ -236,7 +239,8 @@ func group(use, short, long string, subs ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// subcommand answers for a command that needs another: cobra would print help and call that a success.
+// subcommand answers for a command that needs another: cobra would print help and call that a
+// success.
 func subcommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		if !c.HasParent() {
@@ -265,8 +269,8 @@ func (a *app) exclusive(one, other string) error {
 	return nil
 }
 
-// takes returns the check for a command with these arguments; one in brackets may be left out, and the
-// last one given many times when its name ends in "…]".
+// takes returns the check for a command with these arguments; one in brackets may be left out, and
+// the last one given many times when its name ends in "…]".
 func takes(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		hint := c.CommandPath() + " --help"

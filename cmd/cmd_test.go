@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 	}})
 }
 
-// TestScripts runs the command line as a shell would. "exits 64 lightweb …" runs a command and wants that exit code.
+// TestScripts runs the command line as a shell would. "exits 64 lightweb …" runs a command and
+// wants that exit code.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",

@@ -173,8 +173,9 @@ func (a *app) readInboxRatesOff(values map[string]written) error {
 	return nil
 }
 
-// notASetting tells which variables have our prefix and another reader: the engine's parts, our tests, and Kubernetes,
-// which tells every container of a service called lightweb where that service is.
+// notASetting tells which variables have our prefix and another reader: the engine's parts, our
+// tests, and Kubernetes, which tells every container of a service called lightweb where that
+// service is.
 func notASetting(name string) bool {
 	switch name {
 	case configEnv, inboxRatesOff, "LIGHTWEB_PG_BIN", "LIGHTWEB_VECTORS", "LIGHTWEB_FEDIFY_DIR", "LIGHTWEB_PORT":
@@ -196,7 +197,8 @@ func unknownVariable(name string, known []string) error {
 	return err.WithHint("lightweb config show lists the settings; the variable of log.level is LIGHTWEB_LOG_LEVEL")
 }
 
-// readFile takes what the configuration file settles, and returns the file's name; nothing when there is none.
+// readFile takes what the configuration file settles, and returns the file's name; nothing when
+// there is none.
 func (a *app) readFile(values map[string]written) (string, error) {
 	name, content, err := a.findFile()
 	if err != nil || name == "" {
@@ -312,7 +314,8 @@ func unknownKey(key string, from origin) error {
 
 func lastPart(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
-// lineOf returns the line of content that settles key, or 0 when it is written in a way that is not understood here.
+// lineOf returns the line of content that settles key, or 0 when it is written in a way that is not
+// understood here.
 func lineOf(content, key string) int {
 	table, n := "", 0
 	for line := range strings.Lines(content) {

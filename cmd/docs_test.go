@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestDocumentationIsWhatTheProgramSays renders the commands to docs/cli.md, and settings and exit codes into
-// docs/operations.md. Rewrite them with: go test ./cmd -update
+// TestDocumentationIsWhatTheProgramSays renders the commands to docs/cli.md, and settings and exit
+// codes into docs/operations.md. Rewrite them with: go test ./cmd -update
 func TestDocumentationIsWhatTheProgramSays(t *testing.T) {
 	operations, err := os.ReadFile(filepath.Join("..", "docs", "operations.md"))
 	if err != nil {

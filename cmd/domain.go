@@ -25,7 +25,8 @@ func addDomainFlags(c *cobra.Command, change *engine.DomainChange) {
 	}
 }
 
-// changeDomains changes a list of domains and says what became of it: what is done is done in those words.
+// changeDomains changes a list of domains and says what became of it: what is done is done in those
+// words.
 func (a *app) changeDomains(ctx context.Context, change engine.DomainChange, done string) error {
 	return a.engine(ctx, func(e *engine.Engine) error {
 		r, err := e.ChangeDomains(ctx, change)

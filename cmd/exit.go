@@ -15,7 +15,8 @@ const exitFailed = 1
 // exitPending is for a --check that found something to do.
 const exitPending = 4
 
-// exitCodes gives each kind of failure its exit code, from sysexits.h where that has one, and its name in JSON.
+// exitCodes gives each kind of failure its exit code, from sysexits.h where that has one, and its
+// name in JSON.
 var exitCodes = map[fault.Kind]struct {
 	exit int
 	name string
@@ -105,7 +106,8 @@ func failureOf(err error) failure {
 	return f
 }
 
-// message returns what was attempted and why it failed, without the cause that an understood failure stands for.
+// message returns what was attempted and why it failed, without the cause that an understood
+// failure stands for.
 func message(err error) string {
 	text := err.Error()
 	if e := fault.Of(err); e != nil && e.Kind != fault.Internal && e.Public != "" {

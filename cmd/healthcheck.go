@@ -48,7 +48,8 @@ func newHealthcheck(a *app) *cobra.Command {
 	}
 }
 
-// reachable returns where to reach a listener from this machine: one on all addresses is on loopback too.
+// reachable returns where to reach a listener from this machine: one on all addresses is on
+// loopback too.
 func reachable(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {

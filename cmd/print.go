@@ -20,7 +20,8 @@ const (
 	green = lipgloss.Color("2")
 )
 
-// printer writes results to one writer: for people on a terminal, as plain lines into a pipe, or as JSON.
+// printer writes results to one writer: for people on a terminal, as plain lines into a pipe, or as
+// JSON.
 type printer struct {
 	w           io.Writer
 	terminal    bool
@@ -77,7 +78,8 @@ func (p *printer) facts(title string, facts []fact, doc any) error {
 	return p.write(b.String())
 }
 
-// table writes a line per row: under a heading and in columns for people, separated by tabs and bare in a pipe.
+// table writes a line per row: under a heading and in columns for people, separated by tabs and
+// bare in a pipe.
 func (p *printer) table(heading []string, rows [][]string, doc any) error {
 	if p.quiet || p.json {
 		return p.document(doc)
@@ -156,7 +158,8 @@ func (p *printer) write(s string) error {
 	return err
 }
 
-// clean makes s one line without anything that a terminal would obey: names come from other servers.
+// clean makes s one line without anything that a terminal would obey: names come from other
+// servers.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -10,8 +10,8 @@ import (
 // progressEvery is how often what takes long says so where no terminal shows a bar.
 const progressEvery = 10 * time.Second
 
-// progress returns what is to be told how far something has come, and what takes a bar off the screen at the end. A
-// terminal shows a bar; elsewhere a line is written now and then.
+// progress returns what is to be told how far something has come, and what takes a bar off the
+// screen at the end. A terminal shows a bar; elsewhere a line is written now and then.
 func (a *app) progress(what string) (step func(done, all int), end func()) {
 	if a.quiet {
 		return func(int, int) {}, func() {}

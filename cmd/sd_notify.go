@@ -40,7 +40,8 @@ func (n notifier) send(state string) error {
 	return nil
 }
 
-// watch keeps the watchdog quiet until ctx ends. A beat that is not heard is the watchdog's to act on.
+// watch keeps the watchdog quiet until ctx ends. A beat that is not heard is the watchdog's to act
+// on.
 func (n notifier) watch(ctx context.Context) {
 	if n.every <= 0 {
 		return

@@ -75,8 +75,8 @@ func (a *app) serve(ctx context.Context) error {
 	return errors.Join(err, closeEngine(ctx, e))
 }
 
-// heedHangups answers SIGHUP, by which some ask a server to read its configuration again, until the function it returns is
-// called: what may change while serving is followed without it.
+// heedHangups answers SIGHUP, by which some ask a server to read its configuration again, until the
+// function it returns is called: what may change while serving is followed without it.
 func heedHangups(log *slog.Logger) func() {
 	hangups, over := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(hangups, syscall.SIGHUP)

@@ -24,8 +24,8 @@ func defaultConfig(dataDir string) *config {
 	return &config{Engine: instance.DefaultConfig(dataDir), LogFormat: "auto", origins: map[string]origin{}}
 }
 
-// setting is one thing that can be settled. Everything about it is derived from its row: how it is read and shown, its
-// environment variable, its flag and its line in the documentation.
+// setting is one thing that can be settled. Everything about it is derived from its row: how it is
+// read and shown, its environment variable, its flag and its line in the documentation.
 type setting struct {
 	key     string
 	help    string

@@ -94,8 +94,9 @@ func actorOf(multibase string) []byte {
 // age is how long ago something was, which changes.
 var age = regexp.MustCompile(`, \S+( days)? (ago|from now)`)
 
-// TestExplanations shows for a good request in both dialects, and for every check, what is explained of it. What is
-// written is kept in testdata/golden/sig_explain; rewrite it with: go test ./cmd -update
+// TestExplanations shows for a good request in both dialects, and for every check, what is
+// explained of it. What is written is kept in testdata/golden/sig_explain; rewrite it with: go test
+// ./cmd -update
 func TestExplanations(t *testing.T) {
 	weak, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {

@@ -1,8 +1,10 @@
-// Command mutate asks how much the tests see: it puts one small mistake after another into the packages that decide most,
-// runs the tests of the package alone, and counts the mistakes that a test notices. `make mutate` runs it.
+// Command mutate asks how much the tests see: it puts one small mistake after another into the
+// packages that decide most, runs the tests of the package alone, and counts the mistakes that a
+// test notices. `make mutate` runs it.
 //
-// The source tree is never written to: a mutant reaches the compiler as an overlay, so a round that is killed leaves
-// nothing behind but a temporary folder. The places are drawn by a seed, so a round can be repeated.
+// The source tree is never written to: a mutant reaches the compiler as an overlay, so a round that
+// is killed leaves nothing behind but a temporary folder. The places are drawn by a seed, so a
+// round can be repeated.
 package main
 
 import (

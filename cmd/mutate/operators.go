@@ -14,7 +14,8 @@ type edit struct {
 	text       string
 }
 
-// operator is one kind of mistake: the edits that make it at a node of a source, none where it does not apply.
+// operator is one kind of mistake: the edits that make it at a node of a source, none where it does
+// not apply.
 type operator struct {
 	name  string
 	edits func(s source, n ast.Node) []edit
@@ -32,7 +33,8 @@ func (s source) edit(n ast.Node, text string) []edit {
 	return []edit{{start: s.offset(n.Pos()), end: s.offset(n.End()), text: text}}
 }
 
-// negateCondition turns the condition of an if around. That of `err != nil` alone is none: every test would notice.
+// negateCondition turns the condition of an if around. That of `err != nil` alone is none: every
+// test would notice.
 func negateCondition(s source, n ast.Node) []edit {
 	branch, ok := n.(*ast.IfStmt)
 	if !ok || s.of(branch.Cond) == "err != nil" {
@@ -51,13 +53,15 @@ func shiftBound(s source, n ast.Node) []edit {
 	return s.edit(comparison, s.of(comparison.X)+" "+shifted[comparison.Op]+" "+s.of(comparison.Y))
 }
 
-// held are the calls whose loss a test sees by chance: what is held longer or shorter than it should be.
+// held are the calls whose loss a test sees by chance: what is held longer or shorter than it
+// should be.
 var held = regexp.MustCompile(`\b(Lock|Unlock|RLock|RUnlock|Close|Stop|Release|Wait|cancel|close)\(\)$`)
 
 // logged is a log line.
 var logged = regexp.MustCompile(`(?i)\blog(ger)?(\([^()]*\))?\.\w+\(`)
 
-// dropStatement leaves out a statement of a block. Deferred ones, log lines, and what locks and releases stay.
+// dropStatement leaves out a statement of a block. Deferred ones, log lines, and what locks and
+// releases stay.
 func dropStatement(s source, n ast.Node) []edit {
 	var statements []ast.Stmt
 	switch n := n.(type) {
@@ -93,7 +97,8 @@ func (s source) mayDrop(st ast.Stmt) bool {
 // asks are the names of calls that decide whether something may be done.
 var asks = regexp.MustCompile(`^(?i:is|has|may|can|allow|check|verify|validate|limit|spend|block|refuse|authorize)(ed|s)?([A-Z].*)?$`)
 
-// skipPolicyCall makes a guard let everything through: an if that asks a policy and does nothing but leave.
+// skipPolicyCall makes a guard let everything through: an if that asks a policy and does nothing
+// but leave.
 func skipPolicyCall(s source, n ast.Node) []edit {
 	guard, ok := n.(*ast.IfStmt)
 	if !ok || guard.Else != nil || !leaves(guard.Body) {
@@ -127,7 +132,8 @@ func leaves(b *ast.BlockStmt) bool {
 	return false
 }
 
-// isPolicy reports whether a call is to one of the packages that decide, or to a function of ours that asks.
+// isPolicy reports whether a call is to one of the packages that decide, or to a function of ours
+// that asks.
 func (s source) isPolicy(call *ast.CallExpr) bool {
 	switch f := call.Fun.(type) {
 	case *ast.Ident:

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// found returns what an operator finds in a source, as "before => after", or those of all operators for "".
+// found returns what an operator finds in a source, as "before => after", or those of all operators
+// for "".
 func found(t *testing.T, operator, text string) []string {
 	t.Helper()
 	s, err := parse("p/a.go", text)

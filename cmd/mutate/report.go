@@ -22,7 +22,8 @@ func (r *round) share() int {
 	return 100 * (len(r.Verdicts) - len(r.survivors(""))) / len(r.Verdicts)
 }
 
-// survivors returns the verdicts of those that no test noticed, of one package or, with no name, of all.
+// survivors returns the verdicts of those that no test noticed, of one package or, with no name, of
+// all.
 func (r *round) survivors(name string) []verdict {
 	var alive []verdict
 	for _, v := range r.Verdicts {

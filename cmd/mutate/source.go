@@ -46,7 +46,8 @@ func packageOf(place string) string {
 	return path.Dir(file)
 }
 
-// readPackage reads the files that are compiled here. Generated ones are left out: their generator has the tests.
+// readPackage reads the files that are compiled here. Generated ones are left out: their generator
+// has the tests.
 func readPackage(root, name string) (*pkg, error) {
 	found, err := build.ImportDir(filepath.Join(root, filepath.FromSlash(name)), 0)
 	if err != nil {
@@ -136,8 +137,9 @@ func (p *pkg) apply(m mutant) string {
 	panic("mutate: " + m.path + " is no file of " + p.name)
 }
 
-// near returns the tests that probably reach the mutant: those of the test file that has the name of its file, those that
-// have this name in their own, and those that name its function. Played first, they end most mutants soon.
+// near returns the tests that probably reach the mutant: those of the test file that has the name
+// of its file, those that have this name in their own, and those that name its function. Played
+// first, they end most mutants soon.
 func (p *pkg) near(m mutant) []string {
 	mention := regexp.MustCompile(`\b` + regexp.QuoteMeta(m.Function) + `\b`)
 	file := strings.TrimSuffix(m.path, ".go")

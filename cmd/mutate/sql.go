@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// removeConjunct makes a condition of an SQL statement true: what follows a WHERE or an AND, up to the next AND or the
-// end of the clause. It stays in the statement, so that its parameters keep their types.
+// removeConjunct makes a condition of an SQL statement true: what follows a WHERE or an AND, up to
+// the next AND or the end of the clause. It stays in the statement, so that its parameters keep
+// their types.
 func removeConjunct(s source, n ast.Node) []edit {
 	literal, ok := n.(*ast.BasicLit)
 	if !ok || literal.Kind != token.STRING {
@@ -32,8 +33,8 @@ var clauseEnds = map[string]bool{"AND": true, "OR": true, "ORDER": true, "GROUP"
 	"RETURNING": true, "FOR": true, "ON": true, "UNION": true, "EXCEPT": true, "INTERSECT": true, "WINDOW": true,
 	"HAVING": true, "THEN": true, "WHEN": true, "ELSE": true, "SET": true, "DO": true, "JOIN": true, "LEFT": true, ";": true}
 
-// conjuncts returns where the conjuncts of an SQL text begin and end. With continued the text goes on elsewhere, and a
-// conjunct that reaches its end is not whole.
+// conjuncts returns where the conjuncts of an SQL text begin and end. With continued the text goes
+// on elsewhere, and a conjunct that reaches its end is not whole.
 func conjuncts(text string, continued bool) [][2]int {
 	tokens := sqlToken.FindAllStringIndex(text, -1)
 	var found [][2]int
@@ -54,8 +55,8 @@ func conjuncts(text string, continued bool) [][2]int {
 	return found
 }
 
-// conjunctLength returns how many tokens the conjunct at the beginning of tokens has, and whether something ends it
-// before the text does. It has none when the text ends inside of a bracket.
+// conjunctLength returns how many tokens the conjunct at the beginning of tokens has, and whether
+// something ends it before the text does. It has none when the text ends inside of a bracket.
 func conjunctLength(text string, tokens [][]int) (n int, whole bool) {
 	depth, between := 0, false
 	for i, t := range tokens {

@@ -37,8 +37,9 @@ func (l *Local) Actor(u vocab.Username) (*vocab.Actor, error) {
 	return d.actor, nil
 }
 
-// InstanceDocument returns the document of the instance actor. It is shared: it must not be changed. It is served to
-// everybody and without checking a signature, or two servers could wait for each other.
+// InstanceDocument returns the document of the instance actor. It is shared: it must not be
+// changed. It is served to everybody and without checking a signature, or two servers could wait
+// for each other.
 func (l *Local) InstanceDocument() (vocab.Doc, error) {
 	d, err := l.describeInstance()
 	if err != nil {
@@ -159,7 +160,8 @@ func (l *Local) actorDoc(id, kind, name string, keys *keyset) vocab.Doc {
 	}
 }
 
-// fields returns the lines of a profile in the form that Mastodon made known. A value that is an address is a link.
+// fields returns the lines of a profile in the form that Mastodon made known. A value that is an
+// address is a link.
 func fields(lines []registry.Field) []any {
 	out := make([]any, 0, len(lines))
 	for _, f := range lines {

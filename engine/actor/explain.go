@@ -19,8 +19,8 @@ type Explained struct {
 	Renewed  bool                // the key was another one before its server was asked again
 }
 
-// Explain goes through the checks of Signer and stops at none. It must be want who signed, unless that is empty. With a
-// key the claim is held against that one, and nobody is asked whose it is.
+// Explain goes through the checks of Signer and stops at none. It must be want who signed, unless
+// that is empty. With a key the claim is held against that one, and nobody is asked whose it is.
 func (v *Verifier) Explain(ctx context.Context, s signature.Examined, want vocab.ID, key crypto.PublicKey) Explained {
 	x := Explained{Claim: s.Claim, Findings: slices.Clone(s.Findings), Key: key}
 	named := slices.ContainsFunc(s.Findings, func(f signature.Finding) bool { return f.Check == "key_id" && f.Reached && f.Err == nil })

@@ -9,7 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// explained returns what is explained of a request, and what its signature is refused with, signed with k.
+// explained returns what is explained of a request, and what its signature is refused with, signed
+// with k.
 func (n *node) explained(t *testing.T, k signature.Key, want vocab.ID) (Explained, error) {
 	t.Helper()
 	r, body := n.signed(t, k, signature.RFC9421)

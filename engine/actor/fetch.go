@@ -18,9 +18,9 @@ type document struct {
 	answer *transport.Response
 }
 
-// Ask fetches an actor from its own id now, signing with these keys, or not at all without any, and returns the answer it
-// came in too. What its server may say is what Resolve believes; but whatever is remembered does not count, and nothing
-// comes to be.
+// Ask fetches an actor from its own id now, signing with these keys, or not at all without any, and
+// returns the answer it came in too. What its server may say is what Resolve believes; but whatever
+// is remembered does not count, and nothing comes to be.
 func (r *Resolver) Ask(ctx context.Context, id vocab.ID, as *transport.Keys) (*vocab.Actor, *transport.Response, error) {
 	if err := r.Gate.Check(id.Host()); err != nil {
 		return nil, nil, err
@@ -47,8 +47,8 @@ func (r *Resolver) signed(req transport.Request) (transport.Request, error) {
 	return req, err
 }
 
-// get fetches an ActivityStreams document. It comes from the origin it was asked from: a redirect to another server would
-// let that one speak for this (FEP-fe34), and is not followed.
+// get fetches an ActivityStreams document. It comes from the origin it was asked from: a redirect
+// to another server would let that one speak for this (FEP-fe34), and is not followed.
 func (r *Resolver) get(ctx context.Context, req transport.Request) (document, error) {
 	if r.Local.owns(req.URL) {
 		return document{}, fault.New(fault.NotFound, "there is no such document here")
@@ -81,8 +81,8 @@ func (r *Resolver) own(ctx context.Context, req transport.Request) (document, er
 	return r.owned(ctx, req)
 }
 
-// owned fetches the document whose id is req.URL. One that bears another id of the same origin says where it lies, and is
-// fetched from there, once.
+// owned fetches the document whose id is req.URL. One that bears another id of the same origin says
+// where it lies, and is fetched from there, once.
 func (r *Resolver) owned(ctx context.Context, req transport.Request) (document, error) {
 	for range 2 {
 		d, err := r.get(ctx, req)
@@ -101,11 +101,13 @@ func (r *Resolver) owned(ctx context.Context, req transport.Request) (document, 
 	return document{}, fault.Wrap(fault.Protocol, "the document does not bear its own id", fmt.Errorf("last seen at %s", req.URL))
 }
 
-// PeerRefused is the code of a fault when a server refuses to answer this one, and does not say that there is nothing.
+// PeerRefused is the code of a fault when a server refuses to answer this one, and does not say
+// that there is nothing.
 const PeerRefused = "peer_refused"
 
-// answered returns what a status other than 200 means for who asked. Servers do not tell what is not there from what is
-// not shown, and neither does the kind: only the code says that the server refused.
+// answered returns what a status other than 200 means for who asked. Servers do not tell what is
+// not there from what is not shown, and neither does the kind: only the code says that the server
+// refused.
 func answered(status int) error {
 	why := fmt.Errorf("status %d", status)
 	switch {

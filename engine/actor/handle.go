@@ -22,9 +22,9 @@ type confirmed struct {
 	at time.Time
 }
 
-// Handle returns the actor called user@host, with or without @ or acct: before it. The host must name the actor, and the
-// actor, by the handle of its own server, the handle: each alone could lie about the other. When the host does not answer,
-// the actor that it named last is returned.
+// Handle returns the actor called user@host, with or without @ or acct: before it. The host must
+// name the actor, and the actor, by the handle of its own server, the handle: each alone could lie
+// about the other. When the host does not answer, the actor that it named last is returned.
 func (r *Resolver) Handle(ctx context.Context, s string) (*vocab.Actor, error) {
 	h, err := parseHandle(strings.TrimSpace(s), "https")
 	if err != nil {
@@ -59,7 +59,8 @@ func (r *Resolver) Handle(ctx context.Context, s string) (*vocab.Actor, error) {
 	return r.Resolve(ctx, row.Actor.ID)
 }
 
-// KnownHandle returns the actor that was last confirmed to be called so, nil when none was. Nobody is asked.
+// KnownHandle returns the actor that was last confirmed to be called so, nil when none was. Nobody
+// is asked.
 func (r *Resolver) KnownHandle(ctx context.Context, s string) (*vocab.Actor, error) {
 	h, err := parseHandle(strings.TrimSpace(s), "https")
 	if err != nil {
@@ -72,7 +73,8 @@ func (r *Resolver) KnownHandle(ctx context.Context, s string) (*vocab.Actor, err
 	return row.Actor, nil
 }
 
-// localHost tells whether the handle is of this server, also when its port is the usual one of http.
+// localHost tells whether the handle is of this server, also when its port is the usual one of
+// http.
 func (r *Resolver) localHost(h handle) bool {
 	return vocab.ID(r.Local.scheme()+"://"+h.host+"/").Host() == r.Local.host
 }
@@ -88,7 +90,8 @@ func (r *Resolver) localHandle(h handle) (*vocab.Actor, error) {
 	return r.Local.Actor(u)
 }
 
-// finger finds the actor of a handle over the network, and remembers the handle under which it is really known.
+// finger finds the actor of a handle over the network, and remembers the handle under which it is
+// really known.
 func (r *Resolver) finger(ctx context.Context, asked handle) (*vocab.Actor, error) {
 	f := fingers{r, map[handle]found{}}
 	known, err := f.follow(ctx, asked)
@@ -128,8 +131,9 @@ type found struct {
 	id      vocab.ID
 }
 
-// follow asks about h, and, when that account is really called otherwise, once more about that name. Then both answers
-// must name the same actor: neither host can give away a name of the other's.
+// follow asks about h, and, when that account is really called otherwise, once more about that
+// name. Then both answers must name the same actor: neither host can give away a name of the
+// other's.
 func (f fingers) follow(ctx context.Context, h handle) (found, error) {
 	first, err := f.ask(ctx, h)
 	if err != nil || first.subject.is(h) {
@@ -186,7 +190,8 @@ func (f fingers) query(ctx context.Context, scheme string, h handle) (*transport
 	return f.Fetch.Get(ctx, transport.Request{URL: id, Accept: "application/jrd+json, application/json;q=0.9", Limit: maxJRD})
 }
 
-// readJRD reads the answer about h (RFC 7033 §4.4). One without a subject that is a handle is about what was asked.
+// readJRD reads the answer about h (RFC 7033 §4.4). One without a subject that is a handle is about
+// what was asked.
 func readJRD(body []byte, h handle) (found, error) {
 	d, err := vocab.ParseDoc(body)
 	if err != nil {

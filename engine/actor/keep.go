@@ -14,9 +14,10 @@ const usedEvery = 24 * time.Hour
 // maxUsed bounds of how many actors memory says that they are stored.
 const maxUsed = 50_000
 
-// Keep stores an actor of another server that users of this server have to do with, and notes once a day that it is used.
-// An actor that nobody here has to do with is in memory alone: whoever invents actors stores nothing. pay is told how many
-// bytes an actor takes that is not stored yet, and may refuse it.
+// Keep stores an actor of another server that users of this server have to do with, and notes once
+// a day that it is used. An actor that nobody here has to do with is in memory alone: whoever
+// invents actors stores nothing. pay is told how many bytes an actor takes that is not stored yet,
+// and may refuse it.
 func (r *Resolver) Keep(ctx context.Context, a *vocab.Actor, pay func(bytes int) error) error {
 	id, now := a.ID.Canonical(), r.Now()
 	if r.Local.owns(id) || len(a.Raw) == 0 { // nothing is known of an actor that is gone
@@ -38,8 +39,8 @@ func (r *Resolver) Keep(ctx context.Context, a *vocab.Actor, pay func(bytes int)
 	return nil
 }
 
-// store stores an actor as it is in memory. When it was fetched is not known of one that is not there any more: it is
-// asked for again at its next use.
+// store stores an actor as it is in memory. When it was fetched is not known of one that is not
+// there any more: it is asked for again at its next use.
 func (r *Resolver) store(ctx context.Context, a *vocab.Actor, pay func(bytes int) error) error {
 	row := db.RemoteActor{Actor: a, FetchedAt: time.Unix(0, 0)}
 	if have, ok := r.actors.get(a.ID.Canonical()); ok && !have.Gone {

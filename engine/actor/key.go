@@ -13,7 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// claim is what the document of a key says: whose it is. It is worth something only when that actor lists the key.
+// claim is what the document of a key says: whose it is. It is worth something only when that actor
+// lists the key.
 type claim struct {
 	owner vocab.ID
 	key   vocab.ActorKey
@@ -40,8 +41,9 @@ func listed(a *vocab.Actor, keyID vocab.ID) int {
 	return slices.IndexFunc(a.Keys, func(k vocab.ActorKey) bool { return k.ID == keyID })
 }
 
-// ByKey returns the actor whose key this is. The document at the key's id is that actor, or names it; in both cases the
-// actor, under its own id on the same server, must list the key. What a key says of its owner proves nothing by itself.
+// ByKey returns the actor whose key this is. The document at the key's id is that actor, or names
+// it; in both cases the actor, under its own id on the same server, must list the key. What a key
+// says of its owner proves nothing by itself.
 func (r *Resolver) ByKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor, error) {
 	at := keyID.Document()
 	if r.Local.owns(keyID) {
@@ -115,8 +117,9 @@ func (r *Resolver) owner(ctx context.Context, id, keyID vocab.ID) (*vocab.Actor,
 	return nil, fault.New(fault.NotFound, "the actor does not list that key")
 }
 
-// withKey returns a if it lists the key, nil if not. An actor may list no more than the id of a key that lies in a
-// document of its own: then the key is taken from there, if that document names the actor in turn.
+// withKey returns a if it lists the key, nil if not. An actor may list no more than the id of a key
+// that lies in a document of its own: then the key is taken from there, if that document names the
+// actor in turn.
 func (r *Resolver) withKey(a *vocab.Actor, keyID vocab.ID) *vocab.Actor {
 	i := listed(a, keyID)
 	if i < 0 {
@@ -176,8 +179,8 @@ func (r *Resolver) fetchKey(ctx context.Context, keyID vocab.ID) (claim, error) 
 	return c, nil
 }
 
-// keyIn returns the key of that id which d is, or, like GoToSocial's stub of an actor, holds. Its owner is of the same
-// server.
+// keyIn returns the key of that id which d is, or, like GoToSocial's stub of an actor, holds. Its
+// owner is of the same server.
 func keyIn(d vocab.Doc, keyID vocab.ID) (vocab.ActorKey, error) {
 	for _, of := range append([]vocab.Doc{d}, slices.Concat(d.Subs("publicKey"), d.Subs("assertionMethod"))...) {
 		if k := vocab.KeyOf(of); k.ID == keyID && k.Owner.SameOrigin(keyID) {
@@ -187,7 +190,8 @@ func keyIn(d vocab.Doc, keyID vocab.ID) (vocab.ActorKey, error) {
 	return vocab.ActorKey{}, fault.New(fault.Protocol, "what the peer shows is not that key with an owner of its own server")
 }
 
-// renewKey returns the actor that lists the key, after its server was asked again, if that was not done just now.
+// renewKey returns the actor that lists the key, after its server was asked again, if that was not
+// done just now.
 func (r *Resolver) renewKey(ctx context.Context, a *vocab.Actor, keyID vocab.ID) (*vocab.Actor, error) {
 	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) >= refreshEvery {
 		r.claims.drop(keyID)

@@ -102,7 +102,8 @@ func TestAKeyMustBeListedByItsOwner(t *testing.T) {
 	p.say("/keys/away", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, victim.URL+"/users/carol", http.StatusFound)
 	})
-	// An actor that lists a key of somebody else as its own, and one that lists a key of its own as somebody else's.
+	// An actor that lists a key of somebody else as its own, and one that lists a key of its own as
+	// somebody else's.
 	p.show("/users/mallory", with(p.person(t, "mallory", 0), vocab.Doc{"publicKey": vocab.Doc{"id": victim.URL + "/users/carol#main-key",
 		"owner": p.URL + "/users/mallory", "publicKeyPem": public}}))
 	p.show("/users/trent", with(p.person(t, "trent", 0), vocab.Doc{"publicKey": vocab.Doc{"id": p.URL + "/users/trent#main-key",

@@ -20,7 +20,8 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// rsaBits is the size of the RSA keys that are made: what every peer takes, and the cheapest to sign with.
+// rsaBits is the size of the RSA keys that are made: what every peer takes, and the cheapest to
+// sign with.
 const rsaBits = 2048
 
 // maxKeyFile is the largest key file read, in bytes.
@@ -40,7 +41,8 @@ var kinds = []struct {
 
 func keyFile(dir, kind string) string { return filepath.Join(dir, kind+".pem") }
 
-// makeKeys makes the keys that are missing in dir. Of several processes that make the same key one wins, whole.
+// makeKeys makes the keys that are missing in dir. Of several processes that make the same key one
+// wins, whole.
 func makeKeys(dir string) error {
 	for _, k := range kinds {
 		err := registry.CreateFile(keyFile(dir, k.name), func() ([]byte, error) {
@@ -127,8 +129,8 @@ func refuseFile(path, why, hint string) error {
 	return fault.New(fault.Config, "the key file "+filepath.Base(path)+" "+why).WithHint(hint)
 }
 
-// isOwner reports whether the file belongs to the account of this process. Commands that root runs also take the files
-// of the account that users_dir belongs to: the engine runs as that one.
+// isOwner reports whether the file belongs to the account of this process. Commands that root runs
+// also take the files of the account that users_dir belongs to: the engine runs as that one.
 func (k *Keyring) isOwner(file fs.FileInfo) bool {
 	owner := ownerOf(file)
 	if owner == k.uid || k.uid != 0 {

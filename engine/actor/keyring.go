@@ -18,18 +18,19 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The fragments of key ids. HTTP signatures are looked up under the first one everywhere; the second is a Multikey
-// (FEP-521a) and is named only to peers that say they take Ed25519.
+// The fragments of key ids. HTTP signatures are looked up under the first one everywhere; the
+// second is a Multikey (FEP-521a) and is named only to peers that say they take Ed25519.
 const (
 	rsaFragment     = "#main-key"
 	ed25519Fragment = "#ed25519-key"
 )
 
-// lookEvery bounds how often the files of one actor's keys are looked at: another process may have changed them.
+// lookEvery bounds how often the files of one actor's keys are looked at: another process may have
+// changed them.
 const lookEvery = time.Second
 
-// Keyring holds the private keys of the users and of the instance actor. It may be used by many goroutines, and beside
-// other processes that use the same folders.
+// Keyring holds the private keys of the users and of the instance actor. It may be used by many
+// goroutines, and beside other processes that use the same folders.
 type Keyring struct {
 	Log *slog.Logger // where refused files are told of; discards unless set before the first use
 
@@ -56,7 +57,8 @@ type keyset struct {
 	since time.Time     // when the older of the two was made
 }
 
-// NewKeyring returns the keyring of <usersDir>/<username>/keys and <dataDir>/instance/keys, for actors at origin.
+// NewKeyring returns the keyring of <usersDir>/<username>/keys and <dataDir>/instance/keys, for
+// actors at origin.
 func NewKeyring(usersDir, dataDir, origin string) *Keyring {
 	return &Keyring{Log: slog.New(slog.DiscardHandler), usersDir: usersDir, instanceDir: filepath.Join(dataDir, "instance", "keys"), origin: origin,
 		uid: os.Geteuid(), now: time.Now, sets: newLRU[vocab.Username, looked](remembered, 0, nil)}
@@ -85,7 +87,8 @@ func (k *Keyring) Keys(u vocab.Username) (transport.Keys, error) {
 	return set.Keys, nil
 }
 
-// CreateInstance makes the keys of the instance actor that are missing. What is there is left as it is.
+// CreateInstance makes the keys of the instance actor that are missing. What is there is left as it
+// is.
 func (k *Keyring) CreateInstance() error {
 	k.making.Lock()
 	defer k.making.Unlock()
@@ -95,7 +98,8 @@ func (k *Keyring) CreateInstance() error {
 	return nil
 }
 
-// Instance returns the keys of the instance actor. The fault is Config, and wraps fs.ErrNotExist, when there are none.
+// Instance returns the keys of the instance actor. The fault is Config, and wraps fs.ErrNotExist,
+// when there are none.
 func (k *Keyring) Instance() (transport.Keys, error) {
 	set, err := k.set(vocab.Username{})
 	if err != nil {
@@ -153,8 +157,8 @@ func (k *Keyring) set(u vocab.Username) (*keyset, error) {
 	return known.set, nil
 }
 
-// refuse returns why the keys of u cannot be used. The log shows each refusal once, until it changes or the keys can be
-// used; that somebody has no keys at all is for the caller to tell.
+// refuse returns why the keys of u cannot be used. The log shows each refusal once, until it
+// changes or the keys can be used; that somebody has no keys at all is for the caller to tell.
 func (k *Keyring) refuse(u vocab.Username, dir string, err error) error {
 	refusal := unusable(u, dir, err)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -225,7 +225,8 @@ func TestReplacedKeysAreNoticed(t *testing.T) {
 	}
 }
 
-// FRS-05: only this account may be able to read a private key, and a link could lead to anybody's file.
+// FRS-05: only this account may be able to read a private key, and a link could lead to anybody's
+// file.
 func TestKeyFilesThatOthersCanReachAreRefused(t *testing.T) {
 	t.Parallel()
 	alice := username(t, "alice")
@@ -294,7 +295,8 @@ func TestKeyFilesThatOthersCanReachAreRefused(t *testing.T) {
 	}
 }
 
-// A refused key is asked for by every request that would use it: the log shows each state of it once.
+// A refused key is asked for by every request that would use it: the log shows each state of it
+// once.
 func TestRefusedKeysAreLoggedOncePerState(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder

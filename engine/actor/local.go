@@ -18,8 +18,8 @@ type Profiles interface {
 	User(u vocab.Username) registry.User
 }
 
-// Local is the actors of this server: their ids, documents and handles. It opens no database, so it answers for users
-// that are not there, too: whether they are is the caller's to know.
+// Local is the actors of this server: their ids, documents and handles. It opens no database, so it
+// answers for users that are not there, too: whether they are is the caller's to know.
 type Local struct {
 	origin, host, software string
 	keys                   *Keyring
@@ -27,7 +27,8 @@ type Local struct {
 	documents              *lru[vocab.Username, *described]
 }
 
-// NewLocal returns the actors at origin, such as "https://example.org". software names the program to peers.
+// NewLocal returns the actors at origin, such as "https://example.org". software names the program
+// to peers.
 func NewLocal(origin string, keys *Keyring, profiles Profiles, software string) *Local {
 	return &Local{origin: origin, host: vocab.ID(origin).Host(), software: software, keys: keys, profiles: profiles,
 		documents: newLRU[vocab.Username](remembered, 64<<20, func(d *described) int { return len(d.actor.Raw) })}
@@ -54,7 +55,8 @@ func (l *Local) Followers(u vocab.Username) vocab.ID { return l.ID(u) + "/follow
 // Following returns the collection of the actors that u follows.
 func (l *Local) Following(u vocab.Username) vocab.ID { return l.ID(u) + "/following" }
 
-// Groups is what the ids of u's groups begin with. There is nothing behind them: groups are shown to nobody.
+// Groups is what the ids of u's groups begin with. There is nothing behind them: groups are shown
+// to nobody.
 func (l *Local) Groups(u vocab.Username) vocab.ID { return l.ID(u) + "/groups" }
 
 // SharedInbox returns the inbox of all users together (ActivityPub §7.1.3).
@@ -110,7 +112,8 @@ func (l *Local) exactly(id vocab.ID, want string) (vocab.Username, bool) {
 	return u, true
 }
 
-// owns tells whether a request for id would reach this server, under whatever scheme: it is never made.
+// owns tells whether a request for id would reach this server, under whatever scheme: it is never
+// made.
 func (l *Local) owns(id vocab.ID) bool { return id.Host() == l.host }
 
 // at returns the local actor of that id.

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// lru remembers what was used last: at most so many entries, and at most so much in all by weight, so that neither many
-// strangers nor large ones can fill the memory. It is safe for concurrent use.
+// lru remembers what was used last: at most so many entries, and at most so much in all by weight,
+// so that neither many strangers nor large ones can fill the memory. It is safe for concurrent use.
 type lru[K comparable, V any] struct {
 	entries, room int
 	weigh         func(V) int // nil: nothing weighs anything

@@ -10,18 +10,19 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Object fetches an object or activity from its own server, with its bytes. It is asked for by the instance actor, and,
-// when that is refused and as is given, once more by that user: only for an id that the user was sent, since it tells
-// the server that this user is interested. The second request counts like the first. The fault is Forbidden when the policy
-// refuses its server, or who wrote it.
+// Object fetches an object or activity from its own server, with its bytes. It is asked for by the
+// instance actor, and, when that is refused and as is given, once more by that user: only for an id
+// that the user was sent, since it tells the server that this user is interested. The second
+// request counts like the first. The fault is Forbidden when the policy refuses its server, or who
+// wrote it.
 func (r *Resolver) Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error) {
 	return r.object(ctx, id, as, func(what string, work func(context.Context) (document, error)) (document, error) {
 		return share(ctx, r, what, id, work)
 	})
 }
 
-// ObjectNow is Object, also for an id of which nothing could be fetched a moment ago: others may have asked for it before it
-// was there. The caller bounds how often it asks.
+// ObjectNow is Object, also for an id of which nothing could be fetched a moment ago: others may
+// have asked for it before it was there. The caller bounds how often it asks.
 func (r *Resolver) ObjectNow(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error) {
 	return r.object(ctx, id, as, func(_ string, work func(context.Context) (document, error)) (document, error) {
 		return survive(ctx, work)

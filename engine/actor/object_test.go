@@ -60,7 +60,8 @@ func TestObjectsComeFromTheirOwnServer(t *testing.T) {
 	}
 }
 
-// The other server is asked for nothing, nothing of what may be asked of it is used up, and no failure is remembered as its.
+// The other server is asked for nothing, nothing of what may be asked of it is used up, and no
+// failure is remembered as its.
 func TestARedirectSpendsNothingOfAnotherServer(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

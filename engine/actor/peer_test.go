@@ -136,7 +136,8 @@ func username(t testing.TB, s string) vocab.Username {
 	return u
 }
 
-// peer is another server on loopback. It answers what it was given to say, counts, and keeps how requests were signed.
+// peer is another server on loopback. It answers what it was given to say, counts, and keeps how
+// requests were signed.
 type peer struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -185,7 +186,8 @@ func (p *peer) status(path string, status int) {
 	p.say(path, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 }
 
-// finger makes the peer say in WebFinger that the handle is that actor's, and really called subject.
+// finger makes the peer say in WebFinger that the handle is that actor's, and really called
+// subject.
 func (p *peer) finger(handle, subject string, id vocab.ID) {
 	d := vocab.Doc{"subject": "acct:" + subject, "links": []any{
 		vocab.Doc{"rel": "http://webfinger.net/rel/profile-page", "type": "text/html", "href": string(id)},

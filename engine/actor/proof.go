@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Prove returns an activity of u's as it is stored and sent: with a proof by u's Ed25519 key (FEP-8b32). The fault is
-// Unavailable while the keys cannot be read.
+// Prove returns an activity of u's as it is stored and sent: with a proof by u's Ed25519 key
+// (FEP-8b32). The fault is Unavailable while the keys cannot be read.
 func (l *Local) Prove(u vocab.Username, d vocab.Doc, now time.Time) (json.RawMessage, error) {
 	keys, err := l.keys.Keys(u)
 	if err != nil {
@@ -26,9 +26,10 @@ func (l *Local) Prove(u vocab.Username, d vocab.Doc, now time.Time) (json.RawMes
 	return d.JSON(), nil
 }
 
-// Prover returns the actor who made the proof, which must be want: its own document lists the key among its assertion
-// methods (FEP-521a). What does not hold, or is somebody else's, is Unauthenticated. The fault is NotFound when there is
-// no such key, which says nothing against the document (FEP-8b32), and one of passing when nobody can tell now.
+// Prover returns the actor who made the proof, which must be want: its own document lists the key
+// among its assertion methods (FEP-521a). What does not hold, or is somebody else's, is
+// Unauthenticated. The fault is NotFound when there is no such key, which says nothing against the
+// document (FEP-8b32), and one of passing when nobody can tell now.
 func (v *Verifier) Prover(ctx context.Context, p *proof.Proof, want vocab.ID) (*vocab.Actor, error) {
 	if !p.Method.SameOrigin(want) {
 		return nil, unproven("foreign_proof", "the proof is not by a key of the actor's server", nil)

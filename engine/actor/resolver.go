@@ -32,7 +32,8 @@ type Fetcher interface {
 	Get(ctx context.Context, r transport.Request) (*transport.Response, error)
 }
 
-// Gate says whether a host, and whether an actor, may be heard and contacted at all: nil, or why not.
+// Gate says whether a host, and whether an actor, may be heard and contacted at all: nil, or why
+// not.
 type Gate interface {
 	Check(host string) error
 	CheckActor(id vocab.ID) error
@@ -51,11 +52,11 @@ type ResolverDeps struct {
 	Log       *slog.Logger
 }
 
-// Resolver finds actors, whose key a key is, and objects. Whatever it says of another server comes from that server
-// itself, fetched under its own id. It is safe for concurrent use.
+// Resolver finds actors, whose key a key is, and objects. Whatever it says of another server comes
+// from that server itself, fetched under its own id. It is safe for concurrent use.
 //
-// Every fetch is signed by the instance actor, whose own document is served without checking a signature: a server that
-// fetches our key while we fetch its, waits for nothing.
+// Every fetch is signed by the instance actor, whose own document is served without checking a
+// signature: a server that fetches our key while we fetch its, waits for nothing.
 type Resolver struct {
 	ResolverDeps
 	rate       *policy.SharedLimiter // of actors and keys
@@ -106,16 +107,16 @@ func weight(a *db.RemoteActor) int {
 	return len(a.Actor.Raw)
 }
 
-// Resolve returns the actor of that id: from here, from memory, as it is stored, or from its own server. A copy that is
-// too old is used all the same when the server does not answer. The fault is Gone once the server, or the actor itself,
-// has said so, until the server shows the actor again: it is asked as often as of the living. It is Forbidden for an
-// actor that the policy refuses.
+// Resolve returns the actor of that id: from here, from memory, as it is stored, or from its own
+// server. A copy that is too old is used all the same when the server does not answer. The fault is
+// Gone once the server, or the actor itself, has said so, until the server shows the actor again:
+// it is asked as often as of the living. It is Forbidden for an actor that the policy refuses.
 func (r *Resolver) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return r.resolve(ctx, id, r.TTL)
 }
 
-// Refresh returns the actor as its server describes it now, or did within the last minute; as it was remembered when
-// the server does not answer.
+// Refresh returns the actor as its server describes it now, or did within the last minute; as it
+// was remembered when the server does not answer.
 func (r *Resolver) Refresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return r.resolve(ctx, id, refreshEvery)
 }
@@ -139,7 +140,8 @@ func (r *Resolver) Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	return r.present(got)
 }
 
-// Known returns the actor as it is remembered, however old that is; nil when it is not, or was deleted. Nobody is asked.
+// Known returns the actor as it is remembered, however old that is; nil when it is not, or was
+// deleted. Nobody is asked.
 func (r *Resolver) Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if r.Local.owns(id) {
 		return r.Local.at(id)
@@ -151,8 +153,8 @@ func (r *Resolver) Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	return have.Actor, nil
 }
 
-// resolve returns the actor, of which a copy that is younger than age counts. Those that this server's own users ask for
-// are stored.
+// resolve returns the actor, of which a copy that is younger than age counts. Those that this
+// server's own users ask for are stored.
 func (r *Resolver) resolve(ctx context.Context, id vocab.ID, age time.Duration) (*vocab.Actor, error) {
 	a, err := r.find(ctx, id, age)
 	if err == nil && policy.PayerOf(ctx) == "" {
@@ -203,7 +205,8 @@ func (r *Resolver) present(a *db.RemoteActor) (*vocab.Actor, error) {
 	return a.Actor, nil
 }
 
-// passing tells whether an error says nothing about the actor, only that its server cannot be asked now.
+// passing tells whether an error says nothing about the actor, only that its server cannot be asked
+// now.
 func passing(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.NoHost, fault.RateLimited, fault.Busy:
@@ -264,8 +267,8 @@ func (r *Resolver) fetchActor(ctx context.Context, id vocab.ID, have *db.RemoteA
 	return actorOf(d)
 }
 
-// whole refuses an actor without inbox or key. Some servers strip them when they cannot read the signature: then the
-// other dialect may bring the real document.
+// whole refuses an actor without inbox or key. Some servers strip them when they cannot read the
+// signature: then the other dialect may bring the real document.
 func whole(res *transport.Response) error {
 	if !transport.MediaTypeIsActivity(res.Header.Get("Content-Type")) {
 		return nil // no document at all, so none that was stripped
@@ -288,8 +291,9 @@ func actorOf(d document) (*vocab.Actor, error) {
 	return a, nil
 }
 
-// keep remembers an actor that was asked for at a time, under its id and the one it was asked for by. An answer to a later
-// question counts more. An actor that is not stored yet is only in memory, until Keep.
+// keep remembers an actor that was asked for at a time, under its id and the one it was asked for
+// by. An answer to a later question counts more. An actor that is not stored yet is only in memory,
+// until Keep.
 func (r *Resolver) keep(ctx context.Context, id vocab.ID, a *vocab.Actor, asked time.Time) (*db.RemoteActor, error) {
 	if later, ok := r.actors.get(id.Canonical()); ok && later.FetchedAt.After(asked) {
 		return later, nil
@@ -307,7 +311,8 @@ func (r *Resolver) keep(ctx context.Context, id vocab.ID, a *vocab.Actor, asked 
 	return row, nil
 }
 
-// Bury remembers that the actor deleted itself: nothing of it is believed until its server shows it again.
+// Bury remembers that the actor deleted itself: nothing of it is believed until its server shows it
+// again.
 func (r *Resolver) Bury(ctx context.Context, id vocab.ID) error {
 	_, err := r.markGone(ctx, id)
 	return err

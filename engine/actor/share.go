@@ -22,7 +22,8 @@ const (
 	flightTime = time.Minute
 )
 
-// queue counts who waits for which host: what a peer that never answers can take from everybody else.
+// queue counts who waits for which host: what a peer that never answers can take from everybody
+// else.
 type queue struct {
 	all *policy.Pool
 
@@ -66,7 +67,8 @@ var errWaiting = fault.New(fault.Unavailable, "too many requests wait for that s
 // waitKey is where a context holds what to do before waiting.
 type waitKey struct{}
 
-// BeforeWaiting returns ctx for work before which do is called when it has to wait for another server.
+// BeforeWaiting returns ctx for work before which do is called when it has to wait for another
+// server.
 func BeforeWaiting(ctx context.Context, do func()) context.Context {
 	return context.WithValue(ctx, waitKey{}, do)
 }
@@ -85,8 +87,9 @@ type failure struct {
 	until time.Time
 }
 
-// share does work, which fetches id, once for everybody who asks for it meanwhile. What fails for a reason of the peer's
-// is remembered for a while, and every try is counted against the peer's domain.
+// share does work, which fetches id, once for everybody who asks for it meanwhile. What fails for a
+// reason of the peer's is remembered for a while, and every try is counted against the peer's
+// domain.
 func share[T any](ctx context.Context, r *Resolver, what string, id vocab.ID, work func(context.Context) (T, error)) (T, error) {
 	var none T
 	name := what + " " + string(id.Canonical())
@@ -119,8 +122,8 @@ func share[T any](ctx context.Context, r *Resolver, what string, id vocab.ID, wo
 	}
 }
 
-// survive does work and turns a panic into an error: nobody is there to catch it, and what comes from one peer must not
-// end the process.
+// survive does work and turns a panic into an error: nobody is there to catch it, and what comes
+// from one peer must not end the process.
 func survive[T any](ctx context.Context, work func(context.Context) (T, error)) (v T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -153,7 +156,8 @@ func (r *Resolver) note(name string, err error) {
 	r.failures.put(name, failure{err, pause, r.Now().Add(pause)})
 }
 
-// blamesPeer tells whether an error is what the peer did, or did not: not our own limits, nor our own store.
+// blamesPeer tells whether an error is what the peer did, or did not: not our own limits, nor our
+// own store.
 func blamesPeer(err error) bool {
 	if e := fault.Of(err); e == nil || strings.HasPrefix(e.Code, codesOfDatabase) {
 		return false

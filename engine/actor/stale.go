@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// staleActors are the actors that have said of themselves that they changed, and whose old copies users may still have.
+// staleActors are the actors that have said of themselves that they changed, and whose old copies
+// users may still have.
 type staleActors struct {
 	mu  sync.Mutex
 	all map[vocab.ID]struct{} // by canonical id
@@ -47,11 +48,12 @@ func (s *staleActors) any() bool {
 	return len(s.all) > 0
 }
 
-// isStale tells whether the actor itself has said since that it changed. When a stale copy was fetched is not known.
+// isStale tells whether the actor itself has said since that it changed. When a stale copy was
+// fetched is not known.
 func isStale(a *db.RemoteActor) bool { return a.FetchedAt.Unix() <= 0 }
 
-// IsStale tells whether an actor has said that it changed, and users may still have old copies of it: before something is
-// sent to it, Resolve says where to.
+// IsStale tells whether an actor has said that it changed, and users may still have old copies of
+// it: before something is sent to it, Resolve says where to.
 func (r *Resolver) IsStale(id vocab.ID) bool { return r.stale.has(id.Canonical()) }
 
 // AnyStale tells whether any actor has said so.
@@ -60,8 +62,8 @@ func (r *Resolver) AnyStale() bool { return r.stale.any() }
 // Renewed ends that users have old copies of an actor.
 func (r *Resolver) Renewed(id vocab.ID) { r.stale.remove(id.Canonical()) }
 
-// Current is Resolve, but takes a stale copy as it is: an actor that keeps on saying that it changed causes no more
-// fetches than its budget allows.
+// Current is Resolve, but takes a stale copy as it is: an actor that keeps on saying that it
+// changed causes no more fetches than its budget allows.
 func (r *Resolver) Current(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if !r.Local.owns(id) && r.Gate.CheckActor(id) == nil {
 		if have, err := r.known(ctx, id); err == nil && have != nil && isStale(have) {
@@ -71,9 +73,10 @@ func (r *Resolver) Current(ctx context.Context, id vocab.ID) (*vocab.Actor, erro
 	return r.Resolve(ctx, id)
 }
 
-// Changed returns the actor as its server describes it now, since it has said of itself that it changed; a copy that was
-// asked for after came is as good. Each actor has a small budget for that, within its domain's. Beyond it, and while its
-// server does not answer, Changed returns the copy as it is, which is stale from then on.
+// Changed returns the actor as its server describes it now, since it has said of itself that it
+// changed; a copy that was asked for after came is as good. Each actor has a small budget for that,
+// within its domain's. Beyond it, and while its server does not answer, Changed returns the copy as
+// it is, which is stale from then on.
 func (r *Resolver) Changed(ctx context.Context, id vocab.ID, came time.Time) (*vocab.Actor, error) {
 	if r.Local.owns(id) {
 		return r.Local.at(id)
@@ -98,8 +101,8 @@ func (r *Resolver) Changed(ctx context.Context, id vocab.ID, came time.Time) (*v
 	return r.present(got)
 }
 
-// askAgain asks for an actor that was asked for just now. What is known of its keys from elsewhere is forgotten: it may
-// have announced another one.
+// askAgain asks for an actor that was asked for just now. What is known of its keys from elsewhere
+// is forgotten: it may have announced another one.
 func (r *Resolver) askAgain(ctx context.Context, id vocab.ID, have *db.RemoteActor) (*db.RemoteActor, error) {
 	if ok, after := r.ownRate.Allow(string(id.Canonical()), policy.PayerOf(ctx), 0); !ok {
 		return nil, fault.New(fault.RateLimited, "the actor changed too often").After(after)

@@ -20,8 +20,9 @@ const (
 	provenTime = 24 * time.Hour   // after which one that was is
 )
 
-// standings remember which client addresses have sent proven requests of which domains, and which could not prove theirs.
-// A part of each domain's fetch budget is kept for the former: whoever forges requests in a domain's name uses up the rest.
+// standings remember which client addresses have sent proven requests of which domains, and which
+// could not prove theirs. A part of each domain's fetch budget is kept for the former: whoever
+// forges requests in a domain's name uses up the rest.
 type standings struct {
 	now    func() time.Time
 	proven *lru[string, time.Time] // by address and domain
@@ -64,8 +65,8 @@ func (s standings) isProven(payer, domain string) bool {
 	return ok && s.now().Sub(at) < provenTime
 }
 
-// NoteProof remembers of the client address that sent the request of ctx whether the request was proven to be an actor's of
-// that host.
+// NoteProof remembers of the client address that sent the request of ctx whether the request was
+// proven to be an actor's of that host.
 func (r *Resolver) NoteProof(ctx context.Context, host string, proven bool) {
 	r.standings.note(ctx, host, proven)
 }

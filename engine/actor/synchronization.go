@@ -13,7 +13,8 @@ import (
 // maxListed bounds the list of an actor's followers here, in bytes.
 const maxListed = 1 << 20
 
-// FollowersAt returns where a server that signs is shown the followers of u that are its own (FEP-8fcf).
+// FollowersAt returns where a server that signs is shown the followers of u that are its own
+// (FEP-8fcf).
 func (l *Local) FollowersAt(u vocab.Username) vocab.ID { return l.Followers(u) + "_synchronization" }
 
 // Synchronization returns what is said of u's followers on a server when this is their digest.
@@ -21,9 +22,9 @@ func (l *Local) Synchronization(u vocab.Username, digest vocab.FollowersDigest) 
 	return vocab.Synchronization{Collection: l.Followers(u), URL: l.FollowersAt(u), Digest: digest}
 }
 
-// FollowersHere fetches, as the instance actor, the list of those that a server takes for followers of an actor of its
-// own: up to vocab.MaxSynchronized ids in at most 1 MiB, each once and of whatever server. The fault is Protocol for
-// anything but a whole collection in one document.
+// FollowersHere fetches, as the instance actor, the list of those that a server takes for followers
+// of an actor of its own: up to vocab.MaxSynchronized ids in at most 1 MiB, each once and of
+// whatever server. The fault is Protocol for anything but a whole collection in one document.
 func (r *Resolver) FollowersHere(ctx context.Context, url vocab.ID) ([]vocab.ID, error) {
 	if err := r.Gate.Check(url.Host()); err != nil {
 		return nil, err

@@ -33,12 +33,14 @@ func NewVerifier(r *Resolver, gate Gate, origin string, now func() time.Time) *V
 	return &Verifier{r, gate, origin, now}
 }
 
-// Claims returns the signatures of the request that are worth verifying. Nothing in them is proven yet.
+// Claims returns the signatures of the request that are worth verifying. Nothing in them is proven
+// yet.
 func (v *Verifier) Claims(req *http.Request, body []byte) ([]signature.Claim, error) {
 	return signature.Parse(req, body, signature.Options{Origin: v.origin, Now: v.now()})
 }
 
-// Admits refuses an actor from which nothing is taken, before anything is fetched: it is one of ours, or blocked.
+// Admits refuses an actor from which nothing is taken, before anything is fetched: it is one of
+// ours, or blocked.
 func (v *Verifier) Admits(actor vocab.ID) error {
 	return signature.First(&sender{v, actor}, senderChecks)
 }
@@ -59,9 +61,9 @@ var senderChecks = []signature.Check[*sender]{
 	{Name: "sender_policy", Run: func(s *sender) error { return s.gate.CheckActor(s.id) }},
 }
 
-// Signer returns the actor who made one of the claims: want, if it made one. What is wrong with the claims is
-// Unauthenticated, a blocked host Forbidden. The fault is Gone when the actor was deleted, and one of passing when nobody
-// can tell now: the request may then come again.
+// Signer returns the actor who made one of the claims: want, if it made one. What is wrong with the
+// claims is Unauthenticated, a blocked host Forbidden. The fault is Gone when the actor was
+// deleted, and one of passing when nobody can tell now: the request may then come again.
 func (v *Verifier) Signer(ctx context.Context, claims []signature.Claim, want vocab.ID) (*vocab.Actor, error) {
 	a, err := v.findSigner(ctx, claims, want)
 	switch {
@@ -126,7 +128,8 @@ type claimed struct {
 	key   crypto.PublicKey
 }
 
-// ownerChecks find out whose key it is, and keyChecks what the key is. The claim is held against it then.
+// ownerChecks find out whose key it is, and keyChecks what the key is. The claim is held against it
+// then.
 var (
 	ownerChecks = []signature.Check[*claimed]{
 		{Name: "policy", Run: (*claimed).checkPolicy},
@@ -186,7 +189,8 @@ func (p *claimed) holds() error {
 	return p.claim.Verify(p.key)
 }
 
-// renew asks for the key again, in case that it is another one than was remembered, and tells whether it is.
+// renew asks for the key again, in case that it is another one than was remembered, and tells
+// whether it is.
 func (p *claimed) renew() (renewed bool, err error) {
 	if p.actors.owns(p.keyID) {
 		return false, nil

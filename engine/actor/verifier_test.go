@@ -228,8 +228,8 @@ func TestOneGoodSignatureIsEnough(t *testing.T) {
 	}
 }
 
-// Two servers that both ask who is asking, before they show an actor, would wait for each other if the instance actor
-// were not shown to everybody.
+// Two servers that both ask who is asking, before they show an actor, would wait for each other if
+// the instance actor were not shown to everybody.
 func TestTwoServersDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	type server struct {

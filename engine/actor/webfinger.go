@@ -31,7 +31,8 @@ func (h handle) is(other handle) bool {
 	return h.host == other.host && strings.EqualFold(h.user, other.user)
 }
 
-// parseHandle reads user@host, @user@host and acct:user@host (RFC 7565). scheme decides which port is the usual one.
+// parseHandle reads user@host, @user@host and acct:user@host (RFC 7565). scheme decides which port
+// is the usual one.
 func parseHandle(s, scheme string) (handle, error) {
 	bad := fault.New(fault.Invalid, "that is not a handle such as @alice@example.org")
 	if len(s) >= 5 && strings.EqualFold(s[:5], "acct:") {
@@ -49,14 +50,16 @@ func parseHandle(s, scheme string) (handle, error) {
 	return handle{user, id.Host()}, nil
 }
 
-// notInHandle tells characters that stand in no name: all but letters, digits and RFC 3986's other unreserved ones.
+// notInHandle tells characters that stand in no name: all but letters, digits and RFC 3986's other
+// unreserved ones.
 func notInHandle(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._~+", r)
 }
 
-// WebFinger answers who resource is (RFC 7033): a user, or nobody for the instance, with the document to serve. The
-// fault is Invalid for what no URI or handle looks like, NotFound for what is not ours. Whether there is such a user is
-// the caller's to find out; nothing but a well-formed name is passed on.
+// WebFinger answers who resource is (RFC 7033): a user, or nobody for the instance, with the
+// document to serve. The fault is Invalid for what no URI or handle looks like, NotFound for what
+// is not ours. Whether there is such a user is the caller's to find out; nothing but a well-formed
+// name is passed on.
 func (l *Local) WebFinger(resource string) (vocab.Username, vocab.Doc, error) {
 	s, err := decoded(resource)
 	if err != nil {
@@ -114,7 +117,8 @@ func (l *Local) scheme() string {
 	return scheme
 }
 
-// jrd returns a JSON Resource Descriptor (RFC 7033 §4.4): self in both media types, since peers look for either.
+// jrd returns a JSON Resource Descriptor (RFC 7033 §4.4): self in both media types, since peers
+// look for either.
 func (l *Local) jrd(name string, id vocab.ID, aliases ...any) vocab.Doc {
 	return vocab.Doc{
 		"subject": "acct:" + name + "@" + l.host,

@@ -1,5 +1,6 @@
-// Package archive writes and reads the file that a backup is: a tar, packed with gzip, that begins with a manifest and
-// ends with the SHA-256 sums of everything before. It holds rows and files, never a statement or a path to obey.
+// Package archive writes and reads the file that a backup is: a tar, packed with gzip, that begins
+// with a manifest and ends with the SHA-256 sums of everything before. It holds rows and files,
+// never a statement or a path to obey.
 package archive
 
 import (
@@ -42,7 +43,8 @@ type User struct {
 // Kind is what an entry holds.
 type Kind string
 
-// The kinds of entries. Those of one user, or of the instance, come together, and the shape before any rows.
+// The kinds of entries. Those of one user, or of the instance, come together, and the shape before
+// any rows.
 const (
 	Shape  Kind = "database.json" // what the tables are that follow
 	Rows   Kind = "database"      // rows of one table of the user's database, or of the instance's
@@ -51,7 +53,8 @@ const (
 	Key    Kind = "keys"          // a private key
 )
 
-// Name is what an entry is called. Only names of this form are read, and none is ever used as a path.
+// Name is what an entry is called. Only names of this form are read, and none is ever used as a
+// path.
 type Name struct {
 	User vocab.Username // whose it is; nobody: the instance's
 	Kind Kind

@@ -36,8 +36,9 @@ type Reader struct {
 	f *os.File
 }
 
-// Open reads the whole archive and proves its sums. The fault is Invalid when it is none, or damaged, and Config when a
-// newer lightweb wrote it. The sums tell what has decayed or was cut off, not who wrote it.
+// Open reads the whole archive and proves its sums. The fault is Invalid when it is none, or
+// damaged, and Config when a newer lightweb wrote it. The sums tell what has decayed or was cut
+// off, not who wrote it.
 func Open(ctx context.Context, path string) (*Reader, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // without waiting for a writer, should it be a pipe
 	if err != nil {
@@ -60,7 +61,8 @@ func Open(ctx context.Context, path string) (*Reader, error) {
 // Close lets go of the file.
 func (r *Reader) Close() error { return r.f.Close() }
 
-// Each hands over the shapes and rows in the order in which they were written; what visit leaves unread is skipped.
+// Each hands over the shapes and rows in the order in which they were written; what visit leaves
+// unread is skipped.
 func (r *Reader) Each(ctx context.Context, visit func(n Name, content io.Reader) error) error {
 	s, err := r.stream(ctx)
 	if err != nil {

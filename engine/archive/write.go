@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// chunk is how many bytes of rows one entry holds at most: a tar says the size of an entry before its content, and
-// this much is kept in memory to know it.
+// chunk is how many bytes of rows one entry holds at most: a tar says the size of an entry before
+// its content, and this much is kept in memory to know it.
 const chunk = 4 << 20
 
-// Writer writes an archive as a stream. Nobody may take what was written for a backup before Close has returned nil.
+// Writer writes an archive as a stream. Nobody may take what was written for a backup before Close
+// has returned nil.
 type Writer struct {
 	gz   *gzip.Writer
 	tar  *tar.Writer
@@ -42,7 +43,8 @@ func NewWriter(w io.Writer, m Manifest) (*Writer, error) {
 // Add writes a file.
 func (w *Writer) Add(n Name, content []byte) error { return w.entry(n.String(), content) }
 
-// Rows returns where the rows of a table are written to; it is closed before anything else is written.
+// Rows returns where the rows of a table are written to; it is closed before anything else is
+// written.
 func (w *Writer) Rows(n Name) io.WriteCloser {
 	return &rows{to: w, name: n}
 }

@@ -1,6 +1,7 @@
-// Package audience decides who an activity or object is for: whether a viewer may see it, which local users it reaches,
-// who may have the new words of an edit, and what is a private message of a stranger. Nothing else reads to, cc, audience,
-// bto and bcc to decide anything; docs/audience.md shows the decisions, and db holds their SQL form in one file.
+// Package audience decides who an activity or object is for: whether a viewer may see it, which
+// local users it reaches, who may have the new words of an edit, and what is a private message of a
+// stranger. Nothing else reads to, cc, audience, bto and bcc to decide anything; docs/audience.md
+// shows the decisions, and db holds their SQL form in one file.
 //
 // It is pure: it asks no database and no server.
 package audience
@@ -29,8 +30,8 @@ type Audience struct {
 	to        vocab.Addressing
 }
 
-// Of returns the audience that an addressing says. With the collection of the author's followers unknown, nothing counts
-// as being for followers: the most private that it can be.
+// Of returns the audience that an addressing says. With the collection of the author's followers
+// unknown, nothing counts as being for followers: the most private that it can be.
 func Of(to vocab.Addressing, author, followers vocab.ID) Audience {
 	return Audience{author: author, followers: followers, to: to}
 }
@@ -53,7 +54,8 @@ func (a Audience) With(to vocab.Addressing) Audience {
 	return a
 }
 
-// IsPublic reports whether everybody is addressed, in to or cc. Hidden recipients and audience make nothing public.
+// IsPublic reports whether everybody is addressed, in to or cc. Hidden recipients and audience make
+// nothing public.
 func (a Audience) IsPublic() bool { return IsPublic(a.to) }
 
 // IsPublic reports whether an addressing is for everybody, whoever wrote it.
@@ -94,7 +96,8 @@ func contains(ids []vocab.ID, id vocab.ID) bool {
 // Open returns everybody who is addressed where all can read it.
 func Open(to vocab.Addressing) []vocab.ID { return slices.Concat(to.To, to.Cc, to.Audience) }
 
-// Visibility returns the word for the audience. One that is only for the followers of somebody else is Direct.
+// Visibility returns the word for the audience. One that is only for the followers of somebody else
+// is Direct.
 func (a Audience) Visibility() string {
 	switch {
 	case IsListed(a.to):

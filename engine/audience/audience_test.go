@@ -100,7 +100,8 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// With the followers of the author unknown, what is for them is for nobody: the most private that it can be.
+// With the followers of the author unknown, what is for them is for nobody: the most private that
+// it can be.
 func TestUnknownFollowers(t *testing.T) {
 	t.Parallel()
 	a := audience.OfObject(Named(t, "followers").Object(t), "")

@@ -2,8 +2,8 @@ package audience
 
 import "github.com/lightweb/lightweb/engine/vocab"
 
-// Concern says which users a type of activity concerns although it does not address them, and what kind of activity that
-// makes it. The handler of the type declares it.
+// Concern says which users a type of activity concerns although it does not address them, and what
+// kind of activity that makes it. The handler of the type declares it.
 type Concern struct {
 	Holders       bool // users who hold something of its actor
 	FollowersOnly bool // of these, the followers of its actor alone
@@ -55,8 +55,8 @@ func (a Arrival) Reach() Reach {
 	return r
 }
 
-// InPerson returns the users the arrival is meant for in person: its actor sent it to their own inbox, or it names them.
-// Where others forward it to is not for them to say.
+// InPerson returns the users the arrival is meant for in person: its actor sent it to their own
+// inbox, or it names them. Where others forward it to is not for them to say.
 func (a Arrival) InPerson() []vocab.ID {
 	if a.Forwarder == nil && a.Inbox != "" {
 		return append(a.Activity.All(), a.Inbox)
@@ -72,13 +72,14 @@ func (a Arrival) named() []vocab.ID {
 	return Open(a.Activity.Addressing)
 }
 
-// isForFollowers reports whether it is for the followers of its actor, which the shared inbox stands for.
+// isForFollowers reports whether it is for the followers of its actor, which the shared inbox
+// stands for.
 func (a Arrival) isForFollowers() bool {
 	return IsForFollowers(a.Activity, a.Concern, a.Sender.Followers)
 }
 
-// IsLeaked reports whether a private post was forwarded to the inbox of a user it does not address, nor the followers
-// of its forwarder.
+// IsLeaked reports whether a private post was forwarded to the inbox of a user it does not address,
+// nor the followers of its forwarder.
 func (a Arrival) IsLeaked() bool {
 	post := OfActivity(a.Activity, a.Sender.Followers)
 	return a.Forwarder != nil && a.Concern.Post && post.IsPrivate() && !post.Names(a.Forwarder.Followers) && !post.Names(a.Inbox)
@@ -90,8 +91,8 @@ func IsForFollowers(a *vocab.Activity, c Concern, followers vocab.ID) bool {
 	return !to.IsPrivate() || c.Circle && to.IsUnaddressed()
 }
 
-// About returns what an activity is about, down to the object of an embedded activity and the parent of a reply: its local
-// owner is concerned, addressed or not.
+// About returns what an activity is about, down to the object of an embedded activity and the
+// parent of a reply: its local owner is concerned, addressed or not.
 func About(a *vocab.Activity, c Concern) []vocab.ID {
 	if !c.Owner || c.PublicOnly && !IsPublic(a.Addressing) {
 		return nil

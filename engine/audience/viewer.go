@@ -15,8 +15,9 @@ type Viewer struct {
 	Blocked bool       // the author blocks the viewer
 }
 
-// MaySee reports whether the viewer may see it: its author, and, unless the author blocks them, everybody when it is public,
-// whoever it names, who is in a collection of followers that it names, and who got it from its author.
+// MaySee reports whether the viewer may see it: its author, and, unless the author blocks them,
+// everybody when it is public, whoever it names, who is in a collection of followers that it names,
+// and who got it from its author.
 func (a Audience) MaySee(v Viewer) bool {
 	if v.ID != "" && v.ID.Same(a.author) {
 		return true
@@ -24,8 +25,8 @@ func (a Audience) MaySee(v Viewer) bool {
 	return !v.Blocked && (v.ByGroup || v.Sent || a.IsPublic() || a.Names(v.ID) || slices.ContainsFunc(v.Circles, a.Names))
 }
 
-// MayList reports whether the viewer finds it in the author's collections: nobody but the author finds there what names
-// the viewer alone, however much the viewer may read it.
+// MayList reports whether the viewer finds it in the author's collections: nobody but the author
+// finds there what names the viewer alone, however much the viewer may read it.
 func (a Audience) MayList(v Viewer) bool {
 	if v.ID != "" && v.ID.Same(a.author) {
 		return true
@@ -36,8 +37,9 @@ func (a Audience) MayList(v Viewer) bool {
 // Lists returns what must be addressed in to or cc by what a viewer finds in collections.
 func Lists(v Viewer) []vocab.ID { return append([]vocab.ID{vocab.Public}, v.Circles...) }
 
-// MayReplace reports whether the holder of something may have it as its author changed it. An edit that narrows the
-// audience leaves those who are outside of it with what they have. One that addresses nobody changes no audience.
+// MayReplace reports whether the holder of something may have it as its author changed it. An edit
+// that narrows the audience leaves those who are outside of it with what they have. One that
+// addresses nobody changes no audience.
 func MayReplace(before, after Audience, holder Viewer) bool {
 	if !after.IsUnaddressed() {
 		return after.MaySee(holder)
@@ -52,9 +54,9 @@ type Recipient struct {
 	Answers bool // the post answers something that the user holds and its author may see
 }
 
-// IsLetterOfStranger reports whether a post is a private message to a user by somebody the user does not follow. An
-// answer for the followers of the user, or of a followed actor who forwards it, belongs to the thread
-// that it answers and is none (ActivityPub §7.1.2).
+// IsLetterOfStranger reports whether a post is a private message to a user by somebody the user
+// does not follow. An answer for the followers of the user, or of a followed actor who forwards it,
+// belongs to the thread that it answers and is none (ActivityPub §7.1.2).
 func IsLetterOfStranger(post Audience, r Recipient) bool {
 	inThread := r.Answers && slices.ContainsFunc(r.Circles, post.Names)
 	return post.IsPrivate() && !r.Follows && !inThread

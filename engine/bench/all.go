@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// All measures everything that has a target, at the sizes of the targets. Dispatch is part of Deliver.
+// All measures everything that has a target, at the sizes of the targets. Dispatch is part of
+// Deliver.
 func All(ctx context.Context, c Config) ([]Report, error) {
 	inbox := InboxLoad{Users: 1, Activities: 10_000, Clients: 16, Key: KeyRSA, Half: true}
 	stored := InboxLoad{Users: 1, Activities: 5000, Clients: 16, Key: KeyRSA, Stored: 1_000_000}

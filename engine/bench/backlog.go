@@ -68,7 +68,8 @@ func (f *flood) wait(ctx context.Context) error {
 	}
 }
 
-// backlog dispatches many posts as fast as they are answered, and waits until all have arrived and are settled.
+// backlog dispatches many posts as fast as they are answered, and waits until all have arrived and
+// are settled.
 func (l DeliverLoad) backlog(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
 	if _, err := c.posts(ctx, i, 1, 0, "before-the-backlog", nil); err != nil {
 		return nil, err
@@ -129,8 +130,8 @@ func (l DeliverLoad) backlog(ctx context.Context, i *testbed, c *crowd) ([]Measu
 	return []Measurement{m}, nil
 }
 
-// signing measures the processor time of one signature as the engine makes them, of digest, base and key, while nothing
-// else happens; and tells how long the body was.
+// signing measures the processor time of one signature as the engine makes them, of digest, base
+// and key, while nothing else happens; and tells how long the body was.
 func (c *crowd) signing() (time.Duration, int, error) {
 	k, err := newKeys(c.key)
 	if err != nil {

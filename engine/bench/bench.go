@@ -1,6 +1,6 @@
-// Package bench measures an engine the way its users and its peers meet it: over HTTP, in a process of its own, on real
-// databases, under signed requests. It makes an instance for the purpose and throws it away afterwards; what it loads are
-// addresses of this machine's loopback only.
+// Package bench measures an engine the way its users and its peers meet it: over HTTP, in a process
+// of its own, on real databases, under signed requests. It makes an instance for the purpose and
+// throws it away afterwards; what it loads are addresses of this machine's loopback only.
 package bench
 
 import (
@@ -23,7 +23,8 @@ type Config struct {
 	Commit      string // it was built from; may be unknown
 	Command     string // as it is shown in the report
 	Log         *slog.Logger
-	// Progress returns what is to be told how far something has come, and what is called at its end.
+	// Progress returns what is to be told how far something has come, and what is called at its
+	// end.
 	Progress func(what string) (step func(done, all int), end func())
 }
 

@@ -193,7 +193,8 @@ func TestFeedReadsWholePages(t *testing.T) {
 	figures(t, r, "pages", "page p50")
 }
 
-// With a server of somebody's, nothing stays on it. For people there are lines in place of a document.
+// With a server of somebody's, nothing stays on it. For people there are lines in place of a
+// document.
 func TestAServerIsLeftAsItWas(t *testing.T) {
 	t.Parallel()
 	conn := dbtest.URL(t)

@@ -28,7 +28,8 @@ type engineSetup struct {
 	DeliveryTimeout, DrainTime time.Duration // the engine's defaults when 0
 }
 
-// config returns the settings of the engine: those of its first start, with what loopback and measuring need.
+// config returns the settings of the engine: those of its first start, with what loopback and
+// measuring need.
 func (s engineSetup) config() instance.Config {
 	c := instance.DefaultConfig(s.DataDir)
 	c.Version, c.PublicURL, c.Listen, c.AdminListen = s.Version, s.PublicURL, s.Listen, s.Admin
@@ -49,7 +50,8 @@ func (s engineSetup) config() instance.Config {
 	return c
 }
 
-// What the process that measures writes to that of the engine after its setup, a line each, and what it is answered.
+// What the process that measures writes to that of the engine after its setup, a line each, and
+// what it is answered.
 const (
 	wordProfile = "profile " // and the file: begin to profile
 	wordEnough  = "enough"   // end profiling
@@ -57,7 +59,8 @@ const (
 	wordDone    = "done"     // answered to the others
 )
 
-// Serve is the engine under test: it reads its setup from in, says on out when it serves, obeys, and ends when in does.
+// Serve is the engine under test: it reads its setup from in, says on out when it serves, obeys,
+// and ends when in does.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, log *slog.Logger) (err error) {
 	lines := bufio.NewReader(in)
 	first, err := lines.ReadBytes('\n')

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// lookEvery is how often the sessions of PostgreSQL are asked what they wait for while the clock runs.
+// lookEvery is how often the sessions of PostgreSQL are asked what they wait for while the clock
+// runs.
 const lookEvery = 100 * time.Millisecond
 
 // clock measures while something is done.
@@ -84,7 +85,8 @@ func (c *clock) watch(ctx context.Context, i *testbed) {
 	}
 }
 
-// measurement begins what is reported of the time the clock ran; operations is what processor time is divided by.
+// measurement begins what is reported of the time the clock ran; operations is what processor time
+// is divided by.
 func (c *clock) measurement(name string, operations int) Measurement {
 	m := Measurement{Name: name, Seconds: c.took.Seconds(), Counts: map[string]int{}, Limits: c.limits(runtime.NumCPU())}
 	if c.known {

@@ -17,7 +17,8 @@ const (
 	parkedFor = 7*24*time.Hour + 12*time.Hour
 )
 
-// dead owes very many deliveries to one host that is dead, posts to the others, and lets the host come back.
+// dead owes very many deliveries to one host that is dead, posts to the others, and lets the host
+// come back.
 func (l DeliverLoad) dead(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
 	gone := c.peers[0]
 	all, err := c.posts(ctx, i, 1, 0, "before-the-death", nil)
@@ -72,8 +73,8 @@ func (l DeliverLoad) owe(ctx context.Context, i *testbed, c *crowd, gone *peer, 
 	return i.start(ctx)
 }
 
-// waiting posts while all that waits. Twice an attempt finds out whether the host is back: when the engine starts, and when
-// half of the posts are out, for which it is asked.
+// waiting posts while all that waits. Twice an attempt finds out whether the host is back: when the
+// engine starts, and when half of the posts are out, for which it is asked.
 func (l DeliverLoad) waiting(ctx context.Context, i *testbed, c *crowd, gone *peer) (Measurement, error) {
 	if err := i.probed(ctx, gone, 1); err != nil {
 		return Measurement{}, err
@@ -127,7 +128,8 @@ func (i *testbed) probed(ctx context.Context, gone *peer, n int64) error {
 	}
 }
 
-// back lets the host take deliveries again, as the operator tells the engine, and waits until many have arrived.
+// back lets the host take deliveries again, as the operator tells the engine, and waits until many
+// have arrived.
 func (l DeliverLoad) back(ctx context.Context, i *testbed, c *crowd, gone *peer) (Measurement, error) {
 	owed, err := i.facade.Owed(ctx, c.user.name)
 	if err != nil {

@@ -55,8 +55,8 @@ func (l DeliverLoad) check() error {
 		within("owed", l.Owed, 1, 1_000_000), within("back", l.Back, 1, back))
 }
 
-// putOff is how many deliveries the engine may have put off, for half an hour, when it found out twice that their host is dead:
-// these are not waited for when it is back.
+// putOff is how many deliveries the engine may have put off, for half an hour, when it found out
+// twice that their host is dead: these are not waited for when it is back.
 const putOff = 1000
 
 // Deliver measures how what a user posts goes out to other servers, in good times and in bad ones.
@@ -156,8 +156,8 @@ func (c *crowd) kind(l DeliverLoad) string {
 	return fmt.Sprintf("%d followers on %d hosts, %s inboxes, %s", l.Followers, l.Hosts, inboxes, c.key)
 }
 
-// posts posts notes, each once the one before has arrived at all inboxes of all peers but the first few. Between does
-// something before a post; it may be nil.
+// posts posts notes, each once the one before has arrived at all inboxes of all peers but the first
+// few. Between does something before a post; it may be nil.
 func (c *crowd) posts(ctx context.Context, i *testbed, n, but int, mark string, between func(n int) error) (all []dispatched, err error) {
 	inboxes := 0
 	for _, k := range c.inboxes[but:] {

@@ -13,7 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// FanoutLoad is public notes of one remote actor, each sent once to the shared inbox and due to every local user.
+// FanoutLoad is public notes of one remote actor, each sent once to the shared inbox and due to
+// every local user.
 type FanoutLoad struct {
 	Users       int   `json:"users"`
 	Posts       int   `json:"posts"`
@@ -174,7 +175,8 @@ func (l FanoutLoad) posts(ctx context.Context, i *testbed, users []user, a *acto
 	return took, nil
 }
 
-// glance is how often the engine is asked how many users have a post: it takes time from what is measured.
+// glance is how often the engine is asked how many users have a post: it takes time from what is
+// measured.
 const glance = 10 * time.Millisecond
 
 // reach sends one note and waits until everybody has it.

@@ -100,7 +100,8 @@ func (l InboxLoad) measure(ctx context.Context, i *testbed, users []user, a *act
 	m := c.measurement(name, len(requests))
 	m.Counts["sent"] = len(requests)
 	s.count(m.Counts, http.StatusAccepted)
-	// With one recipient 202 says that the activity is committed and handled: so the clock has stopped at the right moment.
+	// With one recipient 202 says that the activity is committed and handled: so the clock has
+	// stopped at the right moment.
 	after, err := i.count(ctx, users, a.id)
 	if err != nil {
 		return Measurement{}, err

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// percentile returns the latency that share of all, such as 0.99, do not exceed: by nearest rank, so always one that was
-// measured. 0 when there is none.
+// percentile returns the latency that share of all, such as 0.99, do not exceed: by nearest rank,
+// so always one that was measured. 0 when there is none.
 func percentile(latencies []time.Duration, share float64) time.Duration {
 	if len(latencies) == 0 {
 		return 0

@@ -31,8 +31,8 @@ type arrival struct {
 	body  []byte
 }
 
-// peer is another server: actors with keys, and inboxes that read, tell and answer 202. It is not net/http's, which would take
-// more of the processors than an engine that signs with Ed25519.
+// peer is another server: actors with keys, and inboxes that read, tell and answer 202. It is not
+// net/http's, which would take more of the processors than an engine that signs with Ed25519.
 type peer struct {
 	origin   string
 	listener net.Listener
@@ -154,7 +154,8 @@ func (p *peer) document(path string) []byte {
 	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", vocab.ActivityJSON, len(doc), doc)
 }
 
-// keys are what every actor of a benchmark signs with: making them takes long, and whose they are costs nobody time.
+// keys are what every actor of a benchmark signs with: making them takes long, and whose they are
+// costs nobody time.
 type keys struct {
 	rsa     *rsa.PrivateKey
 	ed25519 ed25519.PrivateKey
@@ -191,8 +192,8 @@ type actor struct {
 	keys keys
 }
 
-// actor makes an actor and shows its document, which may name a shared inbox. With keys of the kind Ed25519 it says that its server takes such signatures
-// (FEP-844e).
+// actor makes an actor and shows its document, which may name a shared inbox. With keys of the kind
+// Ed25519 it says that its server takes such signatures (FEP-844e).
 func (p *peer) actor(name string, k keys, shared bool) *actor {
 	id := p.origin + "/users/" + name
 	doc := vocab.Doc{"@context": vocab.ActorContext(), "id": id, "type": "Person", "preferredUsername": name,
@@ -235,7 +236,8 @@ func (a *actor) signed(inbox string, body []byte) (*http.Request, error) {
 	return r, signature.Sign(r, body, key, signature.RFC9421, time.Now())
 }
 
-// note is a public Create of a note that nobody has seen, of about 1.2 KB. Its id begins with that of its object.
+// note is a public Create of a note that nobody has seen, of about 1.2 KB. Its id begins with that
+// of its object.
 func (a *actor) note(name string, to ...string) (activity, object vocab.ID, body []byte) {
 	o := string(a.id) + "/notes/" + name
 	now := time.Now().UTC().Format(time.RFC3339)

@@ -32,8 +32,8 @@ type Database struct {
 	Embedded bool `json:"embedded"`
 }
 
-// testbed is an engine to measure: a process that serves, and beside it the engine of this process, which makes users
-// and counts rows.
+// testbed is an engine to measure: a process that serves, and beside it the engine of this process,
+// which makes users and counts rows.
 type testbed struct {
 	Config
 	setup  engineSetup
@@ -72,8 +72,8 @@ func makeTestbed(ctx context.Context, c Config, s engineSetup) (*testbed, error)
 	return i, nil
 }
 
-// freeAddress returns a loopback address nobody listens on. It is below the ports that outgoing connections are given,
-// so that none of those takes it while the engine restarts.
+// freeAddress returns a loopback address nobody listens on. It is below the ports that outgoing
+// connections are given, so that none of those takes it while the engine restarts.
 func freeAddress(ctx context.Context) (string, error) {
 	var lc net.ListenConfig
 	for range 100 {
@@ -115,11 +115,12 @@ func (i *testbed) start(ctx context.Context) (err error) {
 	return err
 }
 
-// spare is how many connections there must be beside those to users' databases: to the instance database, of this
-// process and of PostgreSQL's own.
+// spare is how many connections there must be beside those to users' databases: to the instance
+// database, of this process and of PostgreSQL's own.
 const spare = 40
 
-// restart ends the process of the engine, if it runs, and starts another one with so many connections.
+// restart ends the process of the engine, if it runs, and starts another one with so many
+// connections.
 func (i *testbed) restart(ctx context.Context, connections int) error {
 	if err := i.stop(ctx); err != nil {
 		return err

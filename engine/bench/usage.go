@@ -12,7 +12,8 @@ type CPU struct {
 	PerOp   float64 `json:"ms_per_operation"`
 }
 
-// usage is the processor time taken so far by each kind of process, and by everything on the machine together.
+// usage is the processor time taken so far by each kind of process, and by everything on the
+// machine together.
 type usage struct {
 	engine, postgres, client time.Duration
 	busy                     time.Duration // of all processors, whoever it was

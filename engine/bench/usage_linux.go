@@ -43,8 +43,9 @@ func processTime(pid int) (time.Duration, bool) {
 	return s.own, ok
 }
 
-// familyTime returns what a PostgreSQL server has taken of which backend is a process: the server, those of its processes
-// that live and those that have ended. 0 when that process is not one of PostgreSQL's here.
+// familyTime returns what a PostgreSQL server has taken of which backend is a process: the server,
+// those of its processes that live and those that have ended. 0 when that process is not one of
+// PostgreSQL's here.
 func familyTime(backend int) time.Duration {
 	b, ok := readStat(backend)
 	if !ok || !strings.HasPrefix(b.name, "postgres") {
@@ -65,8 +66,8 @@ func familyTime(backend int) time.Duration {
 	return sum
 }
 
-// exact returns what a process of one thread has taken to the nanosecond: of a thousand sessions, ticks cut off would
-// matter. rough is returned where the kernel does not keep that.
+// exact returns what a process of one thread has taken to the nanosecond: of a thousand sessions,
+// ticks cut off would matter. rough is returned where the kernel does not keep that.
 func exact(pid int, rough time.Duration) time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
 	if err != nil {

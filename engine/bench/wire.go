@@ -21,14 +21,15 @@ import (
 // answerTime bounds one request with its answer.
 const answerTime = time.Minute
 
-// conn is a connection over which one request goes after the other, written as bytes that were made before.
+// conn is a connection over which one request goes after the other, written as bytes that were made
+// before.
 type conn struct {
 	net.Conn
 	answers *bufio.Reader
 }
 
-// dial connects to an address of loopback. It is the only way out of this package, so that no benchmark can be turned
-// against anybody else.
+// dial connects to an address of loopback. It is the only way out of this package, so that no
+// benchmark can be turned against anybody else.
 func dial(ctx context.Context, address string) (*conn, error) {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !at.Addr().Unmap().IsLoopback() {
@@ -152,8 +153,8 @@ type traffic struct {
 	progress func(done, all int) // may be nil
 }
 
-// send sends the requests and waits for every answer. At a rate, latency counts from when a request was due, so that an
-// engine that lags behind does not look better for it.
+// send sends the requests and waits for every answer. At a rate, latency counts from when a request
+// was due, so that an engine that lags behind does not look better for it.
 func send(ctx context.Context, t traffic) (*sent, error) {
 	conns := make([]*conn, min(t.clients, t.n))
 	for k := range conns {

@@ -8,11 +8,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// mls10 is the protocol version that every message of RFC 9420 begins with, and every key package (§6, §10).
+// mls10 is the protocol version that every message of RFC 9420 begins with, and every key package
+// (§6, §10).
 const mls10 = "\x00\x01"
 
-// CheckCiphertext refuses an object of a type that must be encrypted whose words stand in the open. Nothing is decrypted: what
-// is base64 of what begins as an MLS message passes for one. A message without content, such as the receipt of a failure, says nothing.
+// CheckCiphertext refuses an object of a type that must be encrypted whose words stand in the open.
+// Nothing is decrypted: what is base64 of what begins as an MLS message passes for one. A message
+// without content, such as the receipt of a failure, says nothing.
 func CheckCiphertext(d vocab.Doc) error {
 	if ManifestOf(d.Sealed()).Encryption != EncryptionRequired {
 		return nil

@@ -22,7 +22,8 @@ var manifests = map[string]Manifest{
 	"Audio":   {Reviewable: true},
 	"Video":   {Reviewable: true},
 	"Product": {Reviewable: true},
-	// RFC 9420's messages, as peers name them. They are handed to the clients of a conversation as they came.
+	// RFC 9420's messages, as peers name them. They are handed to the clients of a conversation as
+	// they came.
 	"ChatMessage":    {Encryption: EncryptionRequired},
 	"PrivateMessage": {Encryption: EncryptionRequired},
 	"PublicMessage":  {Encryption: EncryptionRequired},

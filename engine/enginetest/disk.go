@@ -12,7 +12,8 @@ import (
 // Disk is a small disk of its own, which can be filled.
 type Disk struct{ Dir string }
 
-// NewDisk makes a disk of so many MiB, which is there until the test ends. The test is skipped where none can be made.
+// NewDisk makes a disk of so many MiB, which is there until the test ends. The test is skipped
+// where none can be made.
 func NewDisk(t testing.TB, size int) *Disk {
 	t.Helper()
 	d := &Disk{Dir(t)}

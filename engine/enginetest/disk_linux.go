@@ -5,7 +5,8 @@ import (
 	"syscall"
 )
 
-// mount puts an empty disk of so many MiB, which lies in memory, in the place of a folder. All users can pass through it.
+// mount puts an empty disk of so many MiB, which lies in memory, in the place of a folder. All
+// users can pass through it.
 func mount(dir string, size int) (unmount func() error, err error) {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=0711", size)); err != nil {
 		return nil, err

@@ -1,5 +1,6 @@
-// Package enginetest runs real engines for tests: processes of the real binary, each with a PostgreSQL of its own, and
-// the peer made with Fedify. What a test learns of them it learns from outside: command line, HTTP and database rows.
+// Package enginetest runs real engines for tests: processes of the real binary, each with a
+// PostgreSQL of its own, and the peer made with Fedify. What a test learns of them it learns from
+// outside: command line, HTTP and database rows.
 package enginetest
 
 import (
@@ -13,12 +14,13 @@ import (
 	"testing"
 	"time"
 
-	// What the go command builds for us is unknown to the test cache; imported here, its source makes a cached result
-	// stale when it changes.
+	// What the go command builds for us is unknown to the test cache; imported here, its source
+	// makes a cached result stale when it changes.
 	_ "github.com/lightweb/lightweb/cmd"
 )
 
-// folder is where everything of a test run lies; every user can pass through it, as the one PostgreSQL runs as must.
+// folder is where everything of a test run lies; every user can pass through it, as the one
+// PostgreSQL runs as must.
 var folder string
 
 // Main runs a package's tests and removes what they made. Every package that uses enginetest has
@@ -76,8 +78,8 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
-// patience is how long anything may take that other processes are to bring about: what fails they try again every minute
-// at the latest.
+// patience is how long anything may take that other processes are to bring about: what fails they
+// try again every minute at the latest.
 const patience = 2 * time.Minute
 
 // Eventually waits for what other processes are to bring about.

@@ -30,7 +30,8 @@ func fedifyFolder() string {
 	return filepath.Join(filepath.Dir(file), "fedify")
 }
 
-// installed puts Node and the packages where the peer finds them, once, and returns the path of that Node.
+// installed puts Node and the packages where the peer finds them, once, and returns the path of
+// that Node.
 var installed = sync.OnceValues(func() (node string, err error) {
 	var out, errs bytes.Buffer
 	install := exec.Command(filepath.Join(fedifyFolder(), "install"))
@@ -115,7 +116,8 @@ func (f *Fedify) Look(t testing.TB, name string) vocab.Doc {
 	return document(t, name, ask(t, http.MethodGet, f.Origin+"/control/"+name, nil, nil))
 }
 
-// Expect waits for the next activity that the peer receives, which must be of this type: nothing comes twice.
+// Expect waits for the next activity that the peer receives, which must be of this type: nothing
+// comes twice.
 func (f *Fedify) Expect(t testing.TB, kind string) Heard {
 	t.Helper()
 	a := ask(t, http.MethodGet, f.Origin+"/control/wait?after="+fmt.Sprint(f.seen)+"&type="+url.QueryEscape(kind), nil, nil)

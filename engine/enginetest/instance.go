@@ -17,7 +17,8 @@ import (
 	"testing"
 )
 
-// Instance is an engine with its own data directory, ports and PostgreSQL. Its data outlive its process.
+// Instance is an engine with its own data directory, ports and PostgreSQL. Its data outlive its
+// process.
 type Instance struct {
 	URL     string // the public origin
 	DataDir string
@@ -31,7 +32,8 @@ type Instance struct {
 }
 
 // Start makes an instance and waits until it serves. Settings are environment variables, such as
-// LIGHTWEB_LOG_LEVEL=info. It is stopped when the test ends; its log is shown when the test has failed.
+// LIGHTWEB_LOG_LEVEL=info. It is stopped when the test ends; its log is shown when the test has
+// failed.
 func Start(t testing.TB, settings ...string) *Instance {
 	t.Helper()
 	return start(t, 1, settings)[0]
@@ -103,7 +105,8 @@ func (i *Instance) launch(t testing.TB) {
 	i.logs = append(i.logs, p.log)
 }
 
-// await waits until the process is ready, and skips the test where there is no PostgreSQL to be ready with.
+// await waits until the process is ready, and skips the test where there is no PostgreSQL to be
+// ready with.
 func (i *Instance) await(t testing.TB) {
 	t.Helper()
 	p := i.process
@@ -120,7 +123,8 @@ func (i *Instance) await(t testing.TB) {
 	t.Fatalf("start the engine: %v\n%s", err, p.log)
 }
 
-// Stop tells the process to end, and wants it to do so well: with exit code 0, and no PostgreSQL left behind.
+// Stop tells the process to end, and wants it to do so well: with exit code 0, and no PostgreSQL
+// left behind.
 func (i *Instance) Stop(t testing.TB) {
 	t.Helper()
 	i.detach(t)
@@ -179,7 +183,8 @@ func (i *Instance) Ready(t testing.TB) int {
 	return ask(t, http.MethodGet, "http://"+i.admin+"/readyz", nil, nil).Status
 }
 
-// Metric returns what the process counts, by the name and labels it is shown with; 0 while it is not shown.
+// Metric returns what the process counts, by the name and labels it is shown with; 0 while it is
+// not shown.
 func (i *Instance) Metric(t testing.TB, name string) float64 {
 	t.Helper()
 	for line := range strings.Lines(i.Metrics(t)) {
@@ -246,8 +251,8 @@ func (i *Instance) Postmaster() int {
 // given are the addresses that freeAddress has returned: nobody may listen there yet.
 var given sync.Map
 
-// freeAddress returns a loopback address nobody listens on, each once. It is below the ports that outgoing connections are
-// given, so that none of those takes it while a process restarts.
+// freeAddress returns a loopback address nobody listens on, each once. It is below the ports that
+// outgoing connections are given, so that none of those takes it while a process restarts.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	for range 1000 {

@@ -16,12 +16,13 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// thrifty lets the PostgreSQL of a test take little: many run at once, and none has to outlast a power failure.
+// thrifty lets the PostgreSQL of a test take little: many run at once, and none has to outlast a
+// power failure.
 const thrifty = "shared_buffers = 64MB\nfsync = off\n"
 
-// prepared makes a data directory as the first start of an engine leaves it, but for the keys of the instance: a cluster
-// with the instance database and the template of users' databases. It returns the cluster's folder, and none where there
-// is no PostgreSQL.
+// prepared makes a data directory as the first start of an engine leaves it, but for the keys of
+// the instance: a cluster with the instance database and the template of users' databases. It
+// returns the cluster's folder, and none where there is no PostgreSQL.
 var prepared = sync.OnceValues(func() (pg string, err error) {
 	dir := filepath.Join(folder, "prepared")
 	ctx, log := context.Background(), slog.New(slog.DiscardHandler)
@@ -48,7 +49,8 @@ var prepared = sync.OnceValues(func() (pg string, err error) {
 	return pg, errors.Join(err, conf.Close())
 })
 
-// furnish gives a data directory a copy of the prepared cluster: to make one takes longer than most tests.
+// furnish gives a data directory a copy of the prepared cluster: to make one takes longer than most
+// tests.
 func furnish(t testing.TB, dir string) {
 	t.Helper()
 	pg, err := prepared()

@@ -63,8 +63,8 @@ type exitError struct{ code int }
 
 func (e *exitError) Error() string { return fmt.Sprintf("it ended with exit code %d", e.code) }
 
-// end sends a signal and waits for the end of the process; after a minute it is killed. It returns the exit code, -1
-// for a process that a signal killed.
+// end sends a signal and waits for the end of the process; after a minute it is killed. It returns
+// the exit code, -1 for a process that a signal killed.
 func (p *process) end(s syscall.Signal) int {
 	_ = p.cmd.Process.Signal(s) // it may be over
 	limit := time.NewTimer(time.Minute)
@@ -78,8 +78,8 @@ func (p *process) end(s syscall.Signal) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// journal is what a process writes to its standard error: a file without a name, not a pipe, so that a line which the
-// process wrote before it answered is there when the answer is.
+// journal is what a process writes to its standard error: a file without a name, not a pipe, so
+// that a line which the process wrote before it answered is there when the answer is.
 type journal struct{ file *os.File }
 
 func openJournal() (*journal, error) {
@@ -92,7 +92,8 @@ func openJournal() (*journal, error) {
 
 func (j *journal) tells(words string) bool { return strings.Contains(j.String(), words) }
 
-// String returns what stands in the journal so far, and the error in its place when that cannot be read.
+// String returns what stands in the journal so far, and the error in its place when that cannot be
+// read.
 func (j *journal) String() string {
 	all, err := io.ReadAll(io.NewSectionReader(j.file, 0, math.MaxInt64))
 	if err != nil {

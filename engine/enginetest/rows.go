@@ -72,7 +72,8 @@ func (i *Instance) DB(t testing.TB) *db.Cluster {
 	return r.cluster
 }
 
-// SQL returns one of the instance's databases: "lightweb", or "lightweb_alice". It is for what db has no words for.
+// SQL returns one of the instance's databases: "lightweb", or "lightweb_alice". It is for what db
+// has no words for.
 func (i *Instance) SQL(t testing.TB, database string) *sql.DB {
 	t.Helper()
 	r := i.attach(t)

@@ -33,7 +33,8 @@ func (i *Instance) CreateUser(t testing.TB, name string) *User {
 	return u
 }
 
-// Configure writes the user's configuration file, as JSON. A serving engine follows within a second.
+// Configure writes the user's configuration file, as JSON. A serving engine follows within a
+// second.
 func (u *User) Configure(t testing.TB, config string) {
 	t.Helper()
 	path := filepath.Join(u.Home.DataDir, "users", u.Name, "config.json")

@@ -1,7 +1,8 @@
 // Package fault says what kind of failure an error is, and which of its words may be shown outside.
 //
-// An error is given a kind once, where its cause is understood. Every border maps kinds in one table: the server to a
-// status, the command line to an exit code, delivery to a retry. An error without a kind is Internal.
+// An error is given a kind once, where its cause is understood. Every border maps kinds in one
+// table: the server to a status, the command line to an exit code, delivery to a retry. An error
+// without a kind is Internal.
 package fault
 
 import (

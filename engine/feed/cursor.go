@@ -1,4 +1,5 @@
-// Package feed reads a user's feeds page by page, and writes places in them and in collections as opaque cursors.
+// Package feed reads a user's feeds page by page, and writes places in them and in collections as
+// opaque cursors.
 package feed
 
 import (
@@ -12,9 +13,10 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// A cursor is base64url of: a byte for the version, the microseconds of the place since 1970, the id of the row, and
-// the beginning of a SHA-256 over all that and the scope. The checksum keeps no secret: it keeps a cursor from being
-// used where it was not given out, such as in the feed of somebody else.
+// A cursor is base64url of: a byte for the version, the microseconds of the place since 1970, the
+// id of the row, and the beginning of a SHA-256 over all that and the scope. The checksum keeps no
+// secret: it keeps a cursor from being used where it was not given out, such as in the feed of
+// somebody else.
 const (
 	cursorVersion  = 1
 	cursorChecksum = 8
@@ -25,7 +27,8 @@ const (
 // latest is beyond every place that PostgreSQL returns for a row of ours: the end of the year 9999.
 var latest = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// EncodeCursor returns the text of a place. scope names what it is a place in, such as "alice/feed/main".
+// EncodeCursor returns the text of a place. scope names what it is a place in, such as
+// "alice/feed/main".
 func EncodeCursor(scope string, p db.Place) string {
 	b := make([]byte, 0, cursorBytes)
 	b = append(b, cursorVersion)
@@ -34,8 +37,9 @@ func EncodeCursor(scope string, p db.Place) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, checksum(scope, b)...))
 }
 
-// DecodeCursor returns the place that EncodeCursor wrote for the same scope, and nil, the beginning, for no text. The
-// fault is Invalid for any other text: there is exactly one for each place.
+// DecodeCursor returns the place that EncodeCursor wrote for the same scope, and nil, the
+// beginning, for no text. The fault is Invalid for any other text: there is exactly one for each
+// place.
 func DecodeCursor(scope, s string) (*db.Place, error) {
 	if s == "" {
 		return nil, nil

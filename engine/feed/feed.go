@@ -57,16 +57,17 @@ type Reader struct {
 	profiles Profiles
 }
 
-// New returns a reader of the feeds in store. What comes from an actor that gate refuses, and what others pass on of such
-// an actor's, stays there and is not shown.
+// New returns a reader of the feeds in store. What comes from an actor that gate refuses, and what
+// others pass on of such an actor's, stays there and is not shown.
 func New(store Store, local Local, gate Gate, profiles Profiles) *Reader {
 	return &Reader{store, local, gate, profiles}
 }
 
-// Page returns up to limit entries of a feed after a cursor, the newest first, and fewer when they are large; with an empty
-// cursor those at its beginning, and with limit 0 as many as DefaultLimit. Entries that are added meanwhile move no place.
-// Those that are not shown leave the page shorter. The fault is
-// NotFound for a feed there is not, Invalid for a limit out of bounds or a cursor of another feed or user.
+// Page returns up to limit entries of a feed after a cursor, the newest first, and fewer when they
+// are large; with an empty cursor those at its beginning, and with limit 0 as many as DefaultLimit.
+// Entries that are added meanwhile move no place. Those that are not shown leave the page shorter.
+// The fault is NotFound for a feed there is not, Invalid for a limit out of bounds or a cursor of
+// another feed or user.
 func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string, limit int) (Page, error) {
 	if feed != Main && feed != Notifications && feed != Requests {
 		return Page{}, fault.New(fault.NotFound, "there is no such feed").WithCode("no_such_feed")
@@ -101,8 +102,8 @@ func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string
 	return page, nil
 }
 
-// cut returns up to limit rows, and no more than db.MaxFeed bytes unless one row alone is larger. One row more tells that
-// another page follows, after the cursor that it returns.
+// cut returns up to limit rows, and no more than db.MaxFeed bytes unless one row alone is larger.
+// One row more tells that another page follows, after the cursor that it returns.
 func cut(scope string, rows []db.FeedItem, limit int) (kept []db.FeedItem, next string) {
 	all := 0
 	for n, row := range rows {
@@ -114,8 +115,8 @@ func cut(scope string, rows []db.FeedItem, limit int) (kept []db.FeedItem, next 
 	return rows, ""
 }
 
-// read makes items of the rows that find returns, and collects the actors of those that are shown. What it had to make for
-// readers because it was stored before that was done, it keeps afterwards.
+// read makes items of the rows that find returns, and collects the actors of those that are shown.
+// What it had to make for readers because it was stored before that was done, it keeps afterwards.
 func (r *Reader) read(ctx context.Context, u vocab.Username, page *Page, find func(context.Context, *db.Tx) ([]db.FeedItem, error)) error {
 	var entries []entry
 	err := r.store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
@@ -152,8 +153,8 @@ func (r *Reader) entries(rows []db.FeedItem) []entry {
 	return shown
 }
 
-// cards returns how the actors and authors of the entries are shown: local users as they are now, others as the user's
-// copies say, and those without a copy by nothing.
+// cards returns how the actors and authors of the entries are shown: local users as they are now,
+// others as the user's copies say, and those without a copy by nothing.
 func (r *Reader) cards(ctx context.Context, tx *db.Tx, entries []entry) (map[vocab.ID]vocab.Card, error) {
 	cards := map[vocab.ID]vocab.Card{}
 	var others []vocab.ID

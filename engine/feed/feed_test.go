@@ -72,7 +72,8 @@ func newFixture(t *testing.T) *fixture {
 	return &fixture{t, c, dbtest.User(t, c, "alice"), g, reads, feed.New(c, local{}, g, reads)}
 }
 
-// receive stores an activity of bob's that arrived at a time, and gives it a place in the feed when it is a Create.
+// receive stores an activity of bob's that arrived at a time, and gives it a place in the feed when
+// it is a Create.
 func (f *fixture) receive(name, kind string, object vocab.ID, to string, at time.Time) db.Activity {
 	f.Helper()
 	a := db.Activity{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID("https://peer.example/" + name), Direction: db.Inbound, Type: kind,
@@ -340,7 +341,8 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// SEE-03, SEE-04: the words of a post stand in the object alone, and are those that its author's server last said.
+// SEE-03, SEE-04: the words of a post stand in the object alone, and are those that its author's
+// server last said.
 func TestAnItemShowsEachTextOnceAndAsItIsNow(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

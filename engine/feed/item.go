@@ -46,8 +46,8 @@ type entry struct {
 	to                         vocab.Addressing
 }
 
-// parseItem reads the documents of a row. One bad object must not take the whole feed away: one that cannot be read any
-// more is not shown.
+// parseItem reads the documents of a row. One bad object must not take the whole feed away: one
+// that cannot be read any more is not shown.
 func parseItem(row db.FeedItem) (entry, bool) {
 	e := entry{FeedItem: row}
 	var err error
@@ -78,7 +78,8 @@ func addressingOf(e entry) (vocab.Addressing, error) {
 	return vocab.AddressingOf(e.activity)
 }
 
-// authorOf returns the actor the object's server speaks for, or who sent the Create of an object that names nobody.
+// authorOf returns the actor the object's server speaks for, or who sent the Create of an object
+// that names nobody.
 func authorOf(e entry) vocab.ID {
 	if o, err := vocab.ObjectOf(e.object); err == nil && o.AttributedTo != "" && o.AttributedTo.SameOrigin(o.ID) {
 		return o.AttributedTo
@@ -106,7 +107,8 @@ func (r *Reader) isShown(e entry) bool {
 	return !slices.ContainsFunc(by, func(id vocab.ID) bool { return r.gate.CheckActor(id) != nil })
 }
 
-// item returns an entry as it is shown to a reader of these languages. followers is the collection of the author's.
+// item returns an entry as it is shown to a reader of these languages. followers is the collection
+// of the author's.
 func (e entry) item(languages []string, followers vocab.ID) Item {
 	i := Item{ID: e.ID, ActivityURI: e.FeedEntry.Activity, Type: e.Type, ActorURI: e.Actor, Published: e.Published.UTC(),
 		Visibility: audience.Of(e.to, e.authorOrActor(), followers).Visibility(), AuthorURI: e.author,

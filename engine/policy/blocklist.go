@@ -33,12 +33,14 @@ type Row struct {
 	Err      error  // why the line cannot be taken
 }
 
-// ErrObfuscated is of a line that hides a part of its domain behind asterisks, or stands for more than one.
+// ErrObfuscated is of a line that hides a part of its domain behind asterisks, or stands for more
+// than one.
 var ErrObfuscated = fault.New(fault.Invalid, "a part of the domain is hidden")
 
-// ParseDomain returns what somebody calls a domain in the form in which lists hold it: lower case, A-labels, without port;
-// or an IP address, in brackets when it has colons. The fault is Invalid for what is none, and for what nobody means to
-// list: one who lists a public suffix such as co.uk lists a country.
+// ParseDomain returns what somebody calls a domain in the form in which lists hold it: lower case,
+// A-labels, without port; or an IP address, in brackets when it has colons. The fault is Invalid
+// for what is none, and for what nobody means to list: one who lists a public suffix such as co.uk
+// lists a country.
 func ParseDomain(written string) (string, error) {
 	bad := func(why string) error {
 		return fault.New(fault.Invalid, fmt.Sprintf("%.60q %s", written, why))
@@ -64,9 +66,10 @@ func ParseDomain(written string) (string, error) {
 	return id.Host(), nil
 }
 
-// ReadBlocklist reads a list of domains: in Mastodon's format, whose first line names its columns, or with a domain on each
-// line and notes after #. Lines that cannot be taken are returned with the reason. The fault is TooLarge beyond the bounds,
-// Invalid for what is no such list: then nothing of it can be relied on.
+// ReadBlocklist reads a list of domains: in Mastodon's format, whose first line names its columns,
+// or with a domain on each line and notes after #. Lines that cannot be taken are returned with the
+// reason. The fault is TooLarge beyond the bounds, Invalid for what is no such list: then nothing
+// of it can be relied on.
 func ReadBlocklist(r io.Reader) ([]Row, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBlocklist+1))
 	if err != nil {
@@ -169,7 +172,8 @@ func oneLine(words string) string {
 	return strings.Join(strings.FieldsFunc(words, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError }), " ")
 }
 
-// computed begin what a spreadsheet computes, or takes away: with a quote before them they are text.
+// computed begin what a spreadsheet computes, or takes away: with a quote before them they are
+// text.
 const computed = "=+-@'"
 
 func quoted(text string) string {

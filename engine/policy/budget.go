@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// Payer names the party whose share of a budget a piece of work uses up: the party that caused the work, as far as that is
-// proven when it is counted.
+// Payer names the party whose share of a budget a piece of work uses up: the party that caused the
+// work, as far as that is proven when it is counted.
 type Payer string
 
-// Payers. Before a signature is verified only the client address is known; afterwards the signer's domain pays.
+// Payers. Before a signature is verified only the client address is known; afterwards the signer's
+// domain pays.
 const (
 	Address Payer = "client address"     // of IPv6 the network of 64 bits; what is shared its networks pay, too
 	Domain  Payer = "registrable domain" // of the actor who signed
@@ -20,9 +21,9 @@ const (
 	Request Payer = "each request"       // bounded by itself; nothing is shared
 )
 
-// Budget is one row of the table of budgets: what others can make this server do or keep, who pays for it, and how far.
-// It has exactly one of Rate, Setting, Pool, Hourly (with Daily) and Each. docs/operations.md is written from the rows, and a test spends the
-// share of one payer of each.
+// Budget is one row of the table of budgets: what others can make this server do or keep, who pays
+// for it, and how far. It has exactly one of Rate, Setting, Pool, Hourly (with Daily) and Each.
+// docs/operations.md is written from the rows, and a test spends the share of one payer of each.
 type Budget struct {
 	Bounds string // what is counted
 	Payer  Payer
@@ -134,8 +135,8 @@ var units = []struct {
 	name    string
 }{{1, "a second"}, {60, "a minute"}, {3600, "an hour"}, {86400, "a day"}}
 
-// rate writes the rate in the unit in which all of it may be spent at once, or else in the shortest in which it is a whole
-// number.
+// rate writes the rate in the unit in which all of it may be spent at once, or else in the shortest
+// in which it is a whole number.
 func (b *Budget) rate() string {
 	in := func(n int) float64 { return b.Rate.PerSecond * units[n].seconds }
 	often := 0

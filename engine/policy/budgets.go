@@ -5,15 +5,17 @@ import (
 	"time"
 )
 
-// Reports that may be open: in all, of one domain, and of one actor. A row's note says so: they are counted in the database.
+// Reports that may be open: in all, of one domain, and of one actor. A row's note says so: they are
+// counted in the database.
 const (
 	OpenReports         = 10_000
 	OpenReportsOfDomain = 1000
 	OpenReportsOfActor  = 750
 )
 
-// The table of budgets. To bound one more thing, add a row here and take a Limiter, a SharedLimiter or a Pool from it: the
-// documentation and the test that one payer leaves something to the next one follow by themselves.
+// The table of budgets. To bound one more thing, add a row here and take a Limiter, a SharedLimiter
+// or a Pool from it: the documentation and the test that one payer leaves something to the next one
+// follow by themselves.
 var (
 	Connections = budget(Budget{Bounds: "connections", Payer: Address, Pool: 8192, Beyond: "closed",
 		Note: "fewer where `ulimit -n` is low: three quarters of a quarter of it; one of `trusted_proxies` may have all"})

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Payer 1 spends everything that it may, and then tries a thousand times more: payer 2 is served. A row that is bounded in
-// a way for which there is no test fails.
+// Payer 1 spends everything that it may, and then tries a thousand times more: payer 2 is served. A
+// row that is bounded in a way for which there is no test fails.
 func TestEveryBudgetLeavesSomethingToTheNextPayer(t *testing.T) {
 	for _, b := range Budgets() {
 		t.Run(fmt.Sprintf("%s by %s", b.Bounds, b.Payer), func(t *testing.T) {
@@ -45,7 +45,8 @@ func TestEveryBudgetLeavesSomethingToTheNextPayer(t *testing.T) {
 	}
 }
 
-// taker returns a function that takes one unit of a budget for a payer, or nil where nothing is taken.
+// taker returns a function that takes one unit of a budget for a payer, or nil where nothing is
+// taken.
 func taker(b *Budget) func(payer string) bool {
 	r := b.Rate
 	if b.Setting != "" {

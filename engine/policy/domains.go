@@ -19,20 +19,21 @@ const (
 	Allowlist             // only hosts that are allowed, and not blocked, may
 )
 
-// Domains is a compiled policy. A domain on a list stands for itself and everything below it; a host on both lists is
-// blocked. The zero Domains allows every well-formed host.
+// Domains is a compiled policy. A domain on a list stands for itself and everything below it; a
+// host on both lists is blocked. The zero Domains allows every well-formed host.
 type Domains struct {
 	blocked, allowed map[string]bool
 	mode             Mode
 }
 
-// NewDomains compiles a policy from lists of domains or IP addresses. *.example.org is taken for example.org; entries
-// that can name no host are passed over.
+// NewDomains compiles a policy from lists of domains or IP addresses. *.example.org is taken for
+// example.org; entries that can name no host are passed over.
 func NewDomains(blocked, allowed []string, mode Mode) *Domains {
 	return &Domains{set(blocked), set(allowed), mode}
 }
 
-// Allows tells whether host, with or without a port, may talk to us and be contacted. What is no host never may.
+// Allows tells whether host, with or without a port, may talk to us and be contacted. What is no
+// host never may.
 func (d *Domains) Allows(host string) bool {
 	name := normalize(host)
 	if name == "" || match(d.blocked, name) != "" {
@@ -44,9 +45,10 @@ func (d *Domains) Allows(host string) bool {
 // Blocking returns the blocked domain that host is, or is below; nothing when there is none.
 func (d *Domains) Blocking(host string) string { return match(d.blocked, normalize(host)) }
 
-// RegistrableDomain returns what limits are keyed by, so that a wildcard in somebody's DNS buys nothing: the name below
-// the public suffix under which host was registered. IP literals and single labels such as localhost:8080, which are
-// met only where addresses beyond the public internet are allowed, are returned as they are, with their port.
+// RegistrableDomain returns what limits are keyed by, so that a wildcard in somebody's DNS buys
+// nothing: the name below the public suffix under which host was registered. IP literals and single
+// labels such as localhost:8080, which are met only where addresses beyond the public internet are
+// allowed, are returned as they are, with their port.
 func RegistrableDomain(host string) string {
 	name := normalize(host)
 	if name == "" || isAddress(name) || !strings.Contains(name, ".") {
@@ -59,7 +61,8 @@ func RegistrableDomain(host string) string {
 	return registered
 }
 
-// maxName is the longest name there can be in the DNS (RFC 1035 §2.3.4). It keeps the work on a hostile one small.
+// maxName is the longest name there can be in the DNS (RFC 1035 §2.3.4). It keeps the work on a
+// hostile one small.
 const maxName = 253
 
 func set(list []string) map[string]bool {
@@ -85,8 +88,9 @@ func match(names map[string]bool, name string) string {
 	return ""
 }
 
-// normalize returns host as it is compared: A-labels in lower case, or an IP address in its one canonical form, without
-// port, brackets or trailing dots. It is empty for what no host can be called.
+// normalize returns host as it is compared: A-labels in lower case, or an IP address in its one
+// canonical form, without port, brackets or trailing dots. It is empty for what no host can be
+// called.
 func normalize(host string) string {
 	if plain(host) {
 		return host
@@ -94,7 +98,8 @@ func normalize(host string) string {
 	return normalizeAny(host)
 }
 
-// plain tells whether host is a name that is compared as it is, as nearly all are: every request asks for a few.
+// plain tells whether host is a name that is compared as it is, as nearly all are: every request
+// asks for a few.
 func plain(host string) bool {
 	letters, last := false, byte('.')
 	for i := range len(host) {

@@ -25,22 +25,23 @@ type Gate struct {
 	mu   sync.Mutex // held while compiling: long lists are compiled once, and meanwhile the last ones hold
 }
 
-// compiled is a policy with the lists it was made from. It holds on to them, so that no new list can lie where an old
-// one lay and be taken for it.
+// compiled is a policy with the lists it was made from. It holds on to them, so that no new list
+// can lie where an old one lay and be taken for it.
 type compiled struct {
 	Lists
 	domains   *Domains
 	suspended map[vocab.ID]bool // by canonical id
 }
 
-// NewGate returns a gate over the lists that load returns. load is called for every check, so it must be cheap, and it
-// must not change a list it has returned: a change is a new list. own is the host of this server, which no list concerns.
+// NewGate returns a gate over the lists that load returns. load is called for every check, so it
+// must be cheap, and it must not change a list it has returned: a change is a new list. own is the
+// host of this server, which no list concerns.
 func NewGate(load func() Lists, mode Mode, own string) *Gate {
 	return &Gate{load: load, mode: mode, own: own}
 }
 
-// Check returns nil when host may talk to us and be contacted, and fault.Forbidden in words that do not tell a block
-// from a missing permission.
+// Check returns nil when host may talk to us and be contacted, and fault.Forbidden in words that do
+// not tell a block from a missing permission.
 func (g *Gate) Check(host string) error {
 	if host == g.own || g.policy().domains.Allows(host) {
 		return nil
@@ -48,8 +49,8 @@ func (g *Gate) Check(host string) error {
 	return refused(host)
 }
 
-// CheckActor is Check for an actor, who is refused in the same words when its host is, and when it is suspended. The id
-// of a key will do, where that is the actor's with a fragment.
+// CheckActor is Check for an actor, who is refused in the same words when its host is, and when it
+// is suspended. The id of a key will do, where that is the actor's with a fragment.
 func (g *Gate) CheckActor(id vocab.ID) error {
 	if err := g.Check(id.Host()); err != nil {
 		return err

@@ -7,32 +7,36 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Rate is how often something may happen: so often a second in the long run, and so often at once. The zero Rate is no
-// limit.
+// Rate is how often something may happen: so often a second in the long run, and so often at once.
+// The zero Rate is no limit.
 type Rate struct {
 	PerSecond float64
 	Burst     int // at least 1
 }
 
-// Limiter keeps one token bucket for each key, and remembers only so many keys. It is safe for concurrent use.
+// Limiter keeps one token bucket for each key, and remembers only so many keys. It is safe for
+// concurrent use.
 type Limiter struct {
 	rate Rate
 	now  func() time.Time
 	half int
 
 	mu sync.Mutex
-	// Two generations: when young is full it becomes old, and what nobody asked for since is forgotten. A flood of new
-	// keys can thus make the limiter forget, which gives back at most one burst, but cannot make it grow.
+	// Two generations: when young is full it becomes old, and what nobody asked for since is
+	// forgotten. A flood of new keys can thus make the limiter forget, which gives back at most one
+	// burst, but cannot make it grow.
 	young, old map[string]*rate.Limiter
 }
 
-// NewLimiter returns a limiter of r that remembers so many of the keys used last, and at least half as many.
+// NewLimiter returns a limiter of r that remembers so many of the keys used last, and at least half
+// as many.
 func NewLimiter(r Rate, now func() time.Time, keys int) *Limiter {
 	r.Burst = max(r.Burst, 1)
 	return &Limiter{rate: r, now: now, half: max(keys/2, 1), young: map[string]*rate.Limiter{}}
 }
 
-// Allow takes a token for key and reports whether there was one, or else after how long there will be.
+// Allow takes a token for key and reports whether there was one, or else after how long there will
+// be.
 func (l *Limiter) Allow(key string) (ok bool, retryAfter time.Duration) {
 	if l.rate.PerSecond <= 0 {
 		return true, 0
@@ -62,7 +66,8 @@ func (l *Limiter) Ready(key string) (ok bool, retryAfter time.Duration) {
 	return false, l.until(b, now)
 }
 
-// Spend takes n tokens for key, up to a burst, whether they are there or not: key may owe them then.
+// Spend takes n tokens for key, up to a burst, whether they are there or not: key may owe them
+// then.
 func (l *Limiter) Spend(key string, n int) {
 	if l.rate.PerSecond <= 0 {
 		return

@@ -14,7 +14,8 @@ const addressPayer = "address "
 // NameAddress returns the client of an address as a payer: its networks pay with it.
 func NameAddress(client netip.Prefix) string { return addressPayer + client.String() }
 
-// PaidByAddress returns ctx for work that the client of an address causes, which nobody has proven to be anybody yet.
+// PaidByAddress returns ctx for work that the client of an address causes, which nobody has proven
+// to be anybody yet.
 func PaidByAddress(ctx context.Context, client netip.Prefix) context.Context {
 	return context.WithValue(ctx, payerKey{}, NameAddress(client))
 }

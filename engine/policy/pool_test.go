@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Each payer takes what it gets, one after the other: alone most of the pool, and never what the next ones need.
+// Each payer takes what it gets, one after the other: alone most of the pool, and never what the
+// next ones need.
 func TestAPoolIsShared(t *testing.T) {
 	p := NewPool(100)
 	for n, want := range []int64{75, 9, 2, 1, 1} {
@@ -36,7 +37,8 @@ func TestAPoolIsShared(t *testing.T) {
 	}
 }
 
-// Many payers who come by turns have the same each, and leave the last eighth to those who come then.
+// Many payers who come by turns have the same each, and leave the last eighth to those who come
+// then.
 func TestManyPayersShareAPool(t *testing.T) {
 	p := NewPool(1000)
 	for range 1000 {

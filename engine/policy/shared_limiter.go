@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// SharedLimiter keeps one token bucket for each key, whose tokens payers share. What comes back into a bucket comes back to
-// all who took of it, so that each of several eager payers gets the same of it in the long run. It is safe for concurrent
-// use, and remembers only so many keys.
+// SharedLimiter keeps one token bucket for each key, whose tokens payers share. What comes back
+// into a bucket comes back to all who took of it, so that each of several eager payers gets the
+// same of it in the long run. It is safe for concurrent use, and remembers only so many keys.
 type SharedLimiter struct {
 	rate Rate
 	now  func() time.Time
@@ -28,9 +28,9 @@ func newSharedLimiter(r Rate, now func() time.Time, keys int) *SharedLimiter {
 	return &SharedLimiter{rate: r, now: now, half: max(keys/2, 1), young: map[string]*sharedBucket{}}
 }
 
-// Allow takes a token of key's for a payer and reports whether there was one for it, or else after how long there may be.
-// kept is the part of the bucket that is not for this payer. The empty payer is this server itself, which is held to no
-// share.
+// Allow takes a token of key's for a payer and reports whether there was one for it, or else after
+// how long there may be. kept is the part of the bucket that is not for this payer. The empty payer
+// is this server itself, which is held to no share.
 func (l *SharedLimiter) Allow(key, payer string, kept float64) (ok bool, retryAfter time.Duration) {
 	return l.AllowMany(key, payer, 1, kept)
 }

@@ -1,9 +1,10 @@
-// Package proof signs and verifies documents: object integrity proofs (FEP-8b32) of the cryptosuite eddsa-jcs-2022; pure
-// functions, no network, no storage.
+// Package proof signs and verifies documents: object integrity proofs (FEP-8b32) of the cryptosuite
+// eddsa-jcs-2022; pure functions, no network, no storage.
 //
-// Verifying has two halves, because the key has to be found between them. Parse refuses everything that the document alone
-// can get wrong; the caller decides whose key the proof names, and Proof.Verify does the mathematics. Every refusal is
-// fault.Unauthenticated, with a code that names the check that failed.
+// Verifying has two halves, because the key has to be found between them. Parse refuses everything
+// that the document alone can get wrong; the caller decides whose key the proof names, and
+// Proof.Verify does the mathematics. Every refusal is fault.Unauthenticated, with a code that names
+// the check that failed.
 package proof
 
 import (
@@ -35,14 +36,14 @@ const (
 	maxEncoded = 88
 )
 
-// Sign returns d with a proof by the Ed25519 key that peers find under the id method, in place of any that it has. The
-// @context of d should have the terms of proofs.
+// Sign returns d with a proof by the Ed25519 key that peers find under the id method, in place of
+// any that it has. The @context of d should have the terms of proofs.
 func Sign(d vocab.Doc, method vocab.ID, key crypto.Signer, now time.Time) (vocab.Doc, error) {
 	if _, ok := key.Public().(ed25519.PublicKey); !ok {
 		return nil, errors.New("sign document: the key is not an Ed25519 key")
 	}
-	// Some peers write the options anew before they hash them: whole seconds, and no more options than these, look the
-	// same everywhere.
+	// Some peers write the options anew before they hash them: whole seconds, and no more options
+	// than these, look the same everywhere.
 	options := vocab.Doc{"type": kind, "cryptosuite": suite, "verificationMethod": string(method), "proofPurpose": purpose,
 		"created": now.UTC().Format(time.RFC3339)}
 	if context := d["@context"]; context != nil {
@@ -62,8 +63,8 @@ func Sign(d vocab.Doc, method vocab.ID, key crypto.Signer, now time.Time) (vocab
 	return signed, nil
 }
 
-// digests returns what is signed: the digest of the options, then that of the document without what signs it. A Linked
-// Data signature is made after the proof, which does not cover it.
+// digests returns what is signed: the digest of the options, then that of the document without what
+// signs it. A Linked Data signature is made after the proof, which does not cover it.
 func digests(d, options vocab.Doc) ([]byte, error) {
 	options, d = maps.Clone(options), maps.Clone(d)
 	delete(options, "proofValue")
@@ -81,17 +82,18 @@ func digests(d, options vocab.Doc) ([]byte, error) {
 	return both, nil
 }
 
-// Proof is the proof that a document carries, parsed and found worth verifying: nothing in it is trusted yet.
+// Proof is the proof that a document carries, parsed and found worth verifying: nothing in it is
+// trusted yet.
 type Proof struct {
 	Method vocab.ID // the id of the key; whose that is, is for the caller to find out
 
 	covered, value []byte
 }
 
-// Parse returns the proof of d, nil when it has none, or one that this engine cannot verify: of another cryptosuite, or by
-// a key that is not on the web (FEP-8b32 has those ignored). A proof that is malformed, has expired or was made later than
-// an hour from now is refused, as are several, and one with an option that binds it to something that this engine knows
-// nothing of.
+// Parse returns the proof of d, nil when it has none, or one that this engine cannot verify: of
+// another cryptosuite, or by a key that is not on the web (FEP-8b32 has those ignored). A proof
+// that is malformed, has expired or was made later than an hour from now is refused, as are
+// several, and one with an option that binds it to something that this engine knows nothing of.
 func Parse(d vocab.Doc, now time.Time) (*Proof, error) {
 	if d["proof"] == nil {
 		return nil, nil
@@ -136,7 +138,8 @@ func valueOf(o vocab.Doc) ([]byte, error) {
 	return nil, refuse("proof_value", "the proofValue is no signature in base58btc")
 }
 
-// checkOptions refuses options with which a proof does not hold for us here and now. All of them are signed, known or not.
+// checkOptions refuses options with which a proof does not hold for us here and now. All of them
+// are signed, known or not.
 func checkOptions(d, o vocab.Doc, now time.Time) error {
 	if o["proofPurpose"] != purpose {
 		return refuse("proof_purpose", "the proofPurpose must be assertionMethod")
@@ -162,8 +165,8 @@ func checkOptions(d, o vocab.Doc, now time.Time) error {
 	return nil
 }
 
-// Verify tells whether the key made the proof. Keys of small order, with which there are proofs of anything, are refused
-// where keys are parsed.
+// Verify tells whether the key made the proof. Keys of small order, with which there are proofs of
+// anything, are refused where keys are parsed.
 func (p *Proof) Verify(key ed25519.PublicKey) error {
 	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, p.covered, p.value) {
 		return refuse("proof_wrong", "the proof does not hold")

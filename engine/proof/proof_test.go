@@ -62,7 +62,8 @@ func resigned(t testing.TB, change func(options vocab.Doc)) vocab.Doc {
 	return d
 }
 
-// verify parses and verifies; it tells the code of a refusal, "none" when there is no proof, "" when it holds.
+// verify parses and verifies; it tells the code of a refusal, "none" when there is no proof, ""
+// when it holds.
 func verify(t testing.TB, d vocab.Doc, key ed25519.PublicKey) string {
 	t.Helper()
 	p, err := Parse(d, now)
@@ -231,7 +232,8 @@ func TestSignaturesThatAreNotCanonical(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// RFC 8032 §5.1.7: S is below the order of the group. S plus the order would verify too, if nobody looked.
+	// RFC 8032 §5.1.7: S is below the order of the group. S plus the order would verify too, if
+	// nobody looked.
 	order := []byte{0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 31: 0x10}
 	carry := 0
 	for i, b := range order {
@@ -269,7 +271,8 @@ func TestAProofByFedify(t *testing.T) {
 	}
 }
 
-// Whatever byte of a document or of its proof is changed, the proof does not hold for what it has become.
+// Whatever byte of a document or of its proof is changed, the proof does not hold for what it has
+// become.
 func TestAnyChangeBreaksTheProof(t *testing.T) {
 	raw := signed(t).JSON()
 	was, err := read(t, string(raw)).Canonical()

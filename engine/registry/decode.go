@@ -12,8 +12,9 @@ import (
 	"strings"
 )
 
-// decode reads data into v, a pointer to a struct, as a person should be told about it: unlike encoding/json it refuses
-// unknown keys, keys in other capitals, repeated keys, null and trailing text, and says where.
+// decode reads data into v, a pointer to a struct, as a person should be told about it: unlike
+// encoding/json it refuses unknown keys, keys in other capitals, repeated keys, null and trailing
+// text, and says where.
 func decode(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	w := &walker{data: data, d: d}
@@ -163,7 +164,8 @@ func (w *walker) place(offset int64) string {
 	return fmt.Sprintf("line %d column %d", line, max(column, 1))
 }
 
-// Nearest returns the one of names that word was most likely meant to be, or nothing when none is near.
+// Nearest returns the one of names that word was most likely meant to be, or nothing when none is
+// near.
 func Nearest(word string, names []string) string {
 	best, distance := "", min(max(2, len(word)/3), len(word)-1)+1
 	if len(word) > 100 { // nobody's slip of the pen
@@ -177,7 +179,8 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
-// edits counts the bytes to add, drop or replace and the neighbours to swap to turn a into b (optimal string alignment).
+// edits counts the bytes to add, drop or replace and the neighbours to swap to turn a into b
+// (optimal string alignment).
 func edits(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

@@ -20,8 +20,8 @@ import (
 const (
 	// lookEvery bounds how often the file system is asked about one file.
 	lookEvery = 200 * time.Millisecond
-	// settledAfter is how old a file must have been when it was read for its time and size to tell whether it changed
-	// since: some file systems count in steps of two seconds.
+	// settledAfter is how old a file must have been when it was read for its time and size to tell
+	// whether it changed since: some file systems count in steps of two seconds.
 	settledAfter = 2 * time.Second
 )
 
@@ -57,8 +57,8 @@ func newFile[T any](r *Registry, path string, limit int64, decode func([]byte) (
 	return &file[T]{path: path, limit: limit, decode: decode, in: r}
 }
 
-// get returns the value; an error only when there is no good value. While somebody reads a file that changed, which takes
-// seconds when it is long, the others go on with what they have.
+// get returns the value; an error only when there is no good value. While somebody reads a file
+// that changed, which takes seconds when it is long, the others go on with what they have.
 func (f *file[T]) get() (T, error) {
 	c := f.current.Load()
 	if f.stale(c) {
@@ -83,7 +83,8 @@ func (f *file[T]) stale(c *reading[T]) bool {
 	return c == nil || f.in.now().Sub(c.looked) >= lookEvery
 }
 
-// update writes what change makes of the value in the file, if it is to be written. Nobody else updates meanwhile.
+// update writes what change makes of the value in the file, if it is to be written. Nobody else
+// updates meanwhile.
 func (f *file[T]) update(change func(T) (T, bool, error)) error {
 	unlock, err := lockFolder(filepath.Dir(f.path))
 	if err != nil {
@@ -103,7 +104,8 @@ func (f *file[T]) update(change func(T) (T, bool, error)) error {
 	return f.write(v)
 }
 
-// write writes the value and makes it the current one, for whoever holds mu. What could not be read again is not written.
+// write writes the value and makes it the current one, for whoever holds mu. What could not be read
+// again is not written.
 func (f *file[T]) write(v T) error {
 	var doc bytes.Buffer
 	e := json.NewEncoder(&doc)
@@ -135,7 +137,8 @@ func (f *file[T]) absent() bool {
 	return c != nil && c.info == nil && c.err == nil
 }
 
-// look compares the file with what was read of it, reads it when it differs, and publishes what it found.
+// look compares the file with what was read of it, reads it when it differs, and publishes what it
+// found.
 func (f *file[T]) look() *reading[T] {
 	old := f.current.Load()
 	if old == nil {
@@ -146,7 +149,8 @@ func (f *file[T]) look() *reading[T] {
 	info, err := os.Stat(f.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && old.good && old.info != nil && !old.missing:
-		// Many editors move the old file away before they write the new one: a policy must not vanish meanwhile.
+		// Many editors move the old file away before they write the new one: a policy must not
+		// vanish meanwhile.
 		next.missing = true
 	case errors.Is(err, fs.ErrNotExist) && old.good && old.info == nil && old.err == nil:
 	case errors.Is(err, fs.ErrNotExist):
@@ -192,7 +196,8 @@ func (f *file[T]) take(next *reading[T], data []byte, info fs.FileInfo) {
 	next.value, next.good, next.err, next.info = v, true, nil, info
 }
 
-// refuse keeps the last good value and says why, once. While there is none, get gives the reason to everybody who asks.
+// refuse keeps the last good value and says why, once. While there is none, get gives the reason to
+// everybody who asks.
 func (f *file[T]) refuse(next *reading[T], err error) {
 	err = fmt.Errorf("read %s: %w", f.path, withoutPath(err))
 	words := f.unusable

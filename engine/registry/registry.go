@@ -1,5 +1,6 @@
-// Package registry holds the configuration that may change while the engine serves: the server's policy and a file
-// per user. The files are the truth. They may be edited by hand, and what was written is followed within a second.
+// Package registry holds the configuration that may change while the engine serves: the server's
+// policy and a file per user. The files are the truth. They may be edited by hand, and what was
+// written is followed within a second.
 package registry
 
 import (
@@ -12,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Registry reads and writes the configuration files of one instance. It may be used by many goroutines, and beside
-// other processes that use the same folders.
+// Registry reads and writes the configuration files of one instance. It may be used by many
+// goroutines, and beside other processes that use the same folders.
 type Registry struct {
 	usersDir   string
 	serverFile string
@@ -25,8 +26,8 @@ type Registry struct {
 	users map[vocab.Username]*file[User] // of those who have a file; the others cost nothing
 }
 
-// New returns the registry of <dataDir>/registry/server.json and <usersDir>/<username>/config.json. Nothing is read
-// before it is asked for, and a file that is not there stands for the defaults.
+// New returns the registry of <dataDir>/registry/server.json and <usersDir>/<username>/config.json.
+// Nothing is read before it is asked for, and a file that is not there stands for the defaults.
 func New(dataDir, usersDir string, log *slog.Logger) *Registry {
 	r := &Registry{usersDir: usersDir, log: log.With("component", "registry"), now: time.Now, users: map[vocab.Username]*file[User]{}}
 	r.serverFile = filepath.Join(dataDir, "registry", "server.json")
@@ -34,14 +35,16 @@ func New(dataDir, usersDir string, log *slog.Logger) *Registry {
 	return r
 }
 
-// Server returns the current policy. The slices in it are shared: they must not be changed. While the file is broken
-// the last good policy is returned and Problem says why; the error here is for a file of which nothing good was ever read.
+// Server returns the current policy. The slices in it are shared: they must not be changed. While
+// the file is broken the last good policy is returned and Problem says why; the error here is for a
+// file of which nothing good was ever read.
 func (r *Registry) Server() (Server, error) {
 	return r.server.get()
 }
 
-// User returns the configuration of u, the defaults when there is no file. The slices in it are shared: they must not
-// be changed. While the file is broken the last good one is returned, ClosedUser when there was none, and Problem says why.
+// User returns the configuration of u, the defaults when there is no file. The slices in it are
+// shared: they must not be changed. While the file is broken the last good one is returned,
+// ClosedUser when there was none, and Problem says why.
 func (r *Registry) User(u vocab.Username) User {
 	f := r.userFile(u)
 	c, err := f.get()
@@ -56,7 +59,8 @@ func (r *Registry) User(u vocab.Username) User {
 	return c
 }
 
-// Problem returns why the configuration of u, for nobody the policy, cannot be used as it is now; nil when it can.
+// Problem returns why the configuration of u, for nobody the policy, cannot be used as it is now;
+// nil when it can.
 func (r *Registry) Problem(u vocab.Username) error {
 	if u.IsZero() {
 		return r.server.problem()
@@ -66,7 +70,8 @@ func (r *Registry) Problem(u vocab.Username) error {
 	return f.problem()
 }
 
-// File returns the path of the configuration of u, for nobody of the policy. The file need not be there.
+// File returns the path of the configuration of u, for nobody of the policy. The file need not be
+// there.
 func (r *Registry) File(u vocab.Username) string {
 	if u.IsZero() {
 		return r.serverFile
@@ -86,9 +91,10 @@ func (r *Registry) userFile(u vocab.Username) *file[User] {
 	return f
 }
 
-// UpdateServer replaces the policy by what change makes of the one in the file, if change says so and does not fail, and the
-// file is not broken. Who updates meanwhile, in other processes too, waits. Readers see the old policy or the new one, whole;
-// once it returns, every reader here sees the new one.
+// UpdateServer replaces the policy by what change makes of the one in the file, if change says so
+// and does not fail, and the file is not broken. Who updates meanwhile, in other processes too,
+// waits. Readers see the old policy or the new one, whole; once it returns, every reader here sees
+// the new one.
 func (r *Registry) UpdateServer(change func(*Server) (replace bool, err error)) error {
 	return r.server.update(func(s Server) (Server, bool, error) {
 		s = s.clone()
@@ -101,8 +107,8 @@ func (r *Registry) UpdateServer(change func(*Server) (replace bool, err error)) 
 	})
 }
 
-// UpdateUser replaces the configuration of u by what change makes of the one in the file, as UpdateServer does. The folder
-// is made when there is none.
+// UpdateUser replaces the configuration of u by what change makes of the one in the file, as
+// UpdateServer does. The folder is made when there is none.
 func (r *Registry) UpdateUser(u vocab.Username, change func(*User)) error {
 	return r.userFile(u).update(func(c User) (User, bool, error) {
 		c.Profile.Fields, c.Languages = slices.Clone(c.Profile.Fields), slices.Clone(c.Languages)

@@ -166,7 +166,8 @@ func TestAChangedFileIsSeenWithinASecond(t *testing.T) {
 	if got := f.blocked(t); got != "a.example" {
 		t.Fatalf("blocked = %q, want a.example", got)
 	}
-	// The same size within the file system's tick: neither size nor, perhaps, time tells the change.
+	// The same size within the file system's tick: neither size nor, perhaps, time tells the
+	// change.
 	f.write(t, `{"blocked_domains":["b.example"]}`)
 	if got := f.blocked(t); got != "b.example" {
 		t.Errorf("blocked = %q, want b.example", got)
@@ -259,7 +260,8 @@ func TestAFileThatWasNeverGoodIsAnError(t *testing.T) {
 	}
 }
 
-// Nobody is kept out by a slip in a profile, and nothing is opened by it that the profile may have closed.
+// Nobody is kept out by a slip in a profile, and nothing is opened by it that the profile may have
+// closed.
 func TestAUserWhoseFileWasNeverGoodIsClosed(t *testing.T) {
 	f := newFixture(t)
 	alice := username(t, "alice")

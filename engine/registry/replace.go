@@ -17,8 +17,8 @@ func open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// replace makes data the whole content of path. Whatever happens meanwhile, path holds the old content or the new, and
-// when replace has returned the new content survives a power cut.
+// replace makes data the whole content of path. Whatever happens meanwhile, path holds the old
+// content or the new, and when replace has returned the new content survives a power cut.
 func replace(path string, data []byte) error {
 	dir := filepath.Dir(path)
 	if err := makeFolder(dir); err != nil {
@@ -34,9 +34,10 @@ func replace(path string, data []byte) error {
 	return syncFolder(dir)
 }
 
-// CreateFile makes what content returns the content of path, with the care that a configuration is written with, unless
-// there is a file already: that one then stays, and of several that create the same file at once one wins, whole. When
-// it has returned nil the file, whoever made it, survives a power cut. Nobody but its owner can read it.
+// CreateFile makes what content returns the content of path, with the care that a configuration is
+// written with, unless there is a file already: that one then stays, and of several that create the
+// same file at once one wins, whole. When it has returned nil the file, whoever made it, survives a
+// power cut. Nobody but its owner can read it.
 func CreateFile(path string, content func() ([]byte, error)) error {
 	dir := filepath.Dir(path)
 	if err := makeFolder(dir); err != nil {
@@ -78,7 +79,8 @@ func prepare(path string, data []byte) (temp string, err error) {
 	return f.Name(), nil
 }
 
-// removeAbandoned clears away what writes that were killed have left. It is housekeeping: the next write tries again.
+// removeAbandoned clears away what writes that were killed have left. It is housekeeping: the next
+// write tries again.
 func removeAbandoned(dir, base string) {
 	left, _ := filepath.Glob(filepath.Join(dir, "."+base+".*.tmp")) // the only error is of the pattern
 	for _, name := range left {
@@ -107,8 +109,8 @@ func makeFolder(dir string) error {
 	return errors.Join(adopt(f, parent), f.Close(), syncFolder(parent))
 }
 
-// lockFolder waits until no other process holds dir, and holds it until unlock, or the end of this process. The folder is
-// made when there is none.
+// lockFolder waits until no other process holds dir, and holds it until unlock, or the end of this
+// process. The folder is made when there is none.
 func lockFolder(dir string) (unlock func(), err error) {
 	if err := makeFolder(dir); err != nil {
 		return nil, err
@@ -126,8 +128,8 @@ func lockFolder(dir string) (unlock func(), err error) {
 	return func() { _ = d.Close() }, nil // which unlocks; nothing was written that could be lost
 }
 
-// adopt gives f to the owner of dir when root wrote it: an administrator's command must not leave files that the
-// engine, which runs as another user, cannot read.
+// adopt gives f to the owner of dir when root wrote it: an administrator's command must not leave
+// files that the engine, which runs as another user, cannot read.
 func adopt(f *os.File, dir string) error {
 	if os.Geteuid() != 0 {
 		return nil

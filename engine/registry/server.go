@@ -17,7 +17,8 @@ const maxServerFile = 64 << 20
 // MaxComment is the longest comment on a domain or actor, in characters.
 const MaxComment = 500
 
-// Server is the policy of the whole instance. Domains are written as vocab.ID.Host returns them, actors in canonical form.
+// Server is the policy of the whole instance. Domains are written as vocab.ID.Host returns them,
+// actors in canonical form.
 type Server struct {
 	BlockedDomains  []string          `json:"blocked_domains"`  // neither heard nor contacted
 	AllowedDomains  []string          `json:"allowed_domains"`  // the only ones, when federation.mode is allowlist
@@ -35,7 +36,8 @@ func decodeServer(data []byte) (Server, error) {
 	return s.canonical()
 }
 
-// canonical returns s with its domains and actors in canonical form, sorted, each once, and never null in JSON.
+// canonical returns s with its domains and actors in canonical form, sorted, each once, and never
+// null in JSON.
 func (s Server) canonical() (Server, error) {
 	var err error
 	if s.BlockedDomains, err = each("blocked_domains", s.BlockedDomains, domain); err != nil {

@@ -68,7 +68,8 @@ type Messaging struct {
 	AllowInsecureDM bool      `json:"allow_insecure_dm,omitempty"` // of before Strangers: true is AllowStrangers for good
 }
 
-// Strangers says what becomes of private messages of actors the user neither follows nor has written to in private.
+// Strangers says what becomes of private messages of actors the user neither follows nor has
+// written to in private.
 type Strangers string
 
 // The ways to receive strangers.
@@ -97,8 +98,9 @@ func DefaultUser() User {
 	}
 }
 
-// ClosedUser returns what holds for a user whose file cannot be used and was never seen good: nothing is told and nothing let
-// in that a file could keep back. Private messages of strangers wait among the requests, for those dropped are lost.
+// ClosedUser returns what holds for a user whose file cannot be used and was never seen good:
+// nothing is told and nothing let in that a file could keep back. Private messages of strangers
+// wait among the requests, for those dropped are lost.
 func ClosedUser() User {
 	c := DefaultUser()
 	c.FollowPolicy = ApprovalRequired
@@ -119,7 +121,8 @@ func decodeUser(data []byte) (User, error) {
 	return c, nil
 }
 
-// validate tells whether c can be used, and makes empty what is nil, so that a file shows where things go.
+// validate tells whether c can be used, and makes empty what is nil, so that a file shows where
+// things go.
 func (c *User) validate() error {
 	p := &c.Profile
 	if p.Fields == nil {

@@ -1,5 +1,5 @@
-// Package relay knows the servers that pass public posts on to all who subscribed to them (FEP-ae0c), and what the instance
-// actor sends them.
+// Package relay knows the servers that pass public posts on to all who subscribed to them
+// (FEP-ae0c), and what the instance actor sends them.
 package relay
 
 import (
@@ -50,8 +50,8 @@ type Deps struct {
 	Now    func() time.Time
 }
 
-// List is the relays of this server, in memory as they were stored a second ago at most while Run runs. It is safe for
-// concurrent use.
+// List is the relays of this server, in memory as they were stored a second ago at most while Run
+// runs. It is safe for concurrent use.
 type List struct {
 	Deps
 
@@ -116,8 +116,8 @@ func (l *List) Accepted(actor vocab.ID) bool {
 	return l.accepted[actor.Canonical()]
 }
 
-// Answered records a relay's answer to a Follow of the instance actor's, and tells whether the Follow was for that very
-// actor, and the last one.
+// Answered records a relay's answer to a Follow of the instance actor's, and tells whether the
+// Follow was for that very actor, and the last one.
 func (l *List) Answered(ctx context.Context, actor, follow vocab.ID, state string) (bool, error) {
 	known, err := l.Store.SetRelayState(ctx, actor.Canonical(), follow.Canonical(), state, l.Now())
 	if err != nil || !known {
@@ -127,9 +127,10 @@ func (l *List) Answered(ctx context.Context, actor, follow vocab.ID, state strin
 	return true, l.Refresh(ctx)
 }
 
-// FollowedBack accepts the Follow of a LitePub relay that this server subscribed to: such relays want to follow their
-// subscribers, too. It tells whether the actor is one. The answer is sent before FollowedBack returns: when that fails the
-// fault is Unavailable, and the relay is to come again.
+// FollowedBack accepts the Follow of a LitePub relay that this server subscribed to: such relays
+// want to follow their subscribers, too. It tells whether the actor is one. The answer is sent
+// before FollowedBack returns: when that fails the fault is Unavailable, and the relay is to come
+// again.
 func (l *List) FollowedBack(ctx context.Context, by *vocab.Actor, follow vocab.ID) (bool, error) {
 	r, err := l.Store.Relay(ctx, by.ID.Canonical())
 	if err != nil || r == nil || r.Style != db.RelayLitePub || r.State == db.Rejected {
@@ -145,12 +146,14 @@ func (l *List) FollowedBack(ctx context.Context, by *vocab.Actor, follow vocab.I
 // NewFollow returns an id for a Follow of a relay.
 func (l *List) NewFollow() vocab.ID { return l.newID("follows") }
 
-// newID returns an id of a thing of the instance actor's, which is not kept: asked for, its document shows the actor.
+// newID returns an id of a thing of the instance actor's, which is not kept: asked for, its
+// document shows the actor.
 func (l *List) newID(kind string) vocab.ID {
 	return l.Actor + "#" + vocab.ID(kind) + "/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
 }
 
-// Answers tells whether an activity answers a Follow of the instance actor's: whose, Answered finds out.
+// Answers tells whether an activity answers a Follow of the instance actor's: whose, Answered finds
+// out.
 func (l *List) Answers(a *vocab.Activity) bool {
 	return (a.Type == "Accept" || a.Type == "Reject") && a.Object.ID != l.Actor && a.Object.ID.Document().Same(l.Actor)
 }
@@ -173,8 +176,8 @@ func (l *List) follow(r db.Relay) vocab.Doc {
 // Undo is the activity that takes the Follow back.
 func (l *List) Undo(r db.Relay) vocab.Doc { return l.activity("undos", "Undo", l.follow(r), r.Actor) }
 
-// Announce returns the activity by which a LitePub relay is told of a public object, with its id. It addresses everybody:
-// some relays pass on nothing else.
+// Announce returns the activity by which a LitePub relay is told of a public object, with its id.
+// It addresses everybody: some relays pass on nothing else.
 func (l *List) Announce(object vocab.ID) (vocab.ID, vocab.Doc) {
 	d := l.activity("announces", "Announce", string(object), vocab.Public)
 	return vocab.ID(d["id"].(string)), d
@@ -185,8 +188,8 @@ func (l *List) activity(kind, of string, object any, to vocab.ID) vocab.Doc {
 		"to": []any{string(to)}, "published": l.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00")}
 }
 
-// Send posts an activity to a relay, as the instance actor. The fault says what its server made of it, or why it was not
-// asked.
+// Send posts an activity to a relay, as the instance actor. The fault says what its server made of
+// it, or why it was not asked.
 func (l *List) Send(ctx context.Context, r db.Relay, d vocab.Doc) error {
 	host := r.Inbox.Host()
 	for _, err := range []error{l.Gate.Check(host), l.Gate.CheckActor(r.Actor)} {

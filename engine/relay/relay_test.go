@@ -42,8 +42,8 @@ func (s *store) SetRelayState(context.Context, vocab.ID, vocab.ID, string, time.
 	return false, s.err
 }
 
-// What another process changes is seen within two seconds, for one query a second; while nothing can be read, what was
-// known holds.
+// What another process changes is seen within two seconds, for one query a second; while nothing
+// can be read, what was known holds.
 func TestTheListFollowsWhatIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}

@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// present tells whether u is somebody here, without opening u's database. The fault is NotFound for nobody, who is
-// half-made or suspended, Gone for who was deleted: the name is never used again.
+// present tells whether u is somebody here, without opening u's database. The fault is NotFound for
+// nobody, who is half-made or suspended, Gone for who was deleted: the name is never used again.
 func (s *Server) present(r *http.Request, u vocab.Username) error {
 	state, err := s.Store.State(r.Context(), u)
 	switch {
@@ -36,8 +36,9 @@ func (s *Server) resident(r *http.Request, p httprouter.Params) (vocab.Username,
 	return u, s.present(r, u)
 }
 
-// getActor serves an actor document. Nothing it does waits for a user's database, for what inboxes are at, or, but for a
-// moment in secure mode, for the network: a peer may ask while we wait for an answer of that peer.
+// getActor serves an actor document. Nothing it does waits for a user's database, for what inboxes
+// are at, or, but for a moment in secure mode, for the network: a peer may ask while we wait for an
+// answer of that peer.
 func (s *Server) getActor(a *answer, r *http.Request, p httprouter.Params) error {
 	contentType, err := a.document(r)
 	if err != nil {
@@ -68,8 +69,8 @@ func (s *Server) getActor(a *answer, r *http.Request, p httprouter.Params) error
 	return nil
 }
 
-// getInstanceActor serves the actor that signs our own requests, to everybody: two servers that first wanted to know
-// each other's key would wait for ever.
+// getInstanceActor serves the actor that signs our own requests, to everybody: two servers that
+// first wanted to know each other's key would wait for ever.
 func (s *Server) getInstanceActor(a *answer, r *http.Request, _ httprouter.Params) error {
 	contentType, err := a.document(r)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// guarded refuses requests to a name that is not this machine's own address: a page somebody visits could otherwise make
-// its own name lead here, and read what the operator may (DNS rebinding).
+// guarded refuses requests to a name that is not this machine's own address: a page somebody visits
+// could otherwise make its own name lead here, and read what the operator may (DNS rebinding).
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !addressed(r) {
@@ -27,7 +27,8 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// addressed tells whether the request names localhost, a loopback address, or the address it arrived at.
+// addressed tells whether the request names localhost, a loopback address, or the address it
+// arrived at.
 func addressed(r *http.Request) bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -52,8 +53,9 @@ func (s *Server) getMetrics() handle {
 	}
 }
 
-// getProfile answers with a profile of this process, or the list of what there is. A profile of the processor or a trace
-// takes ?seconds=, which net/http/pprof adds to the time that an answer may take.
+// getProfile answers with a profile of this process, or the list of what there is. A profile of the
+// processor or a trace takes ?seconds=, which net/http/pprof adds to the time that an answer may
+// take.
 func getProfile(a *answer, r *http.Request, p httprouter.Params) error {
 	a.cache("no-store")
 	switch p.ByName("profile") {
@@ -78,8 +80,8 @@ func (s *Server) getHealth(a *answer, _ *http.Request, _ httprouter.Params) erro
 	return nil
 }
 
-// readyTime is how long the engine may take to find out whether it is ready: who asks is answered within two seconds,
-// whatever hangs.
+// readyTime is how long the engine may take to find out whether it is ready: who asks is answered
+// within two seconds, whatever hangs.
 const readyTime = 1500 * time.Millisecond
 
 // getReady says whether requests can be served now.

@@ -98,8 +98,8 @@ func (a *answer) sendJSON(r *http.Request, v any) error {
 	return nil
 }
 
-// query returns the parameters of the request. One that is not known, or given twice, is refused: a client that is
-// mistaken about what it asks for should hear of it.
+// query returns the parameters of the request. One that is not known, or given twice, is refused: a
+// client that is mistaken about what it asks for should hear of it.
 func query(r *http.Request, known ...string) (url.Values, error) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// bearer returns the token that the request carries. Tokens in the address are never looked at: addresses are logged.
+// bearer returns the token that the request carries. Tokens in the address are never looked at:
+// addresses are logged.
 func bearer(r *http.Request) (string, bool) {
 	lines := r.Header.Values("Authorization")
 	if len(lines) != 1 {
@@ -52,7 +53,8 @@ func (s *Server) findToken(r *http.Request) (db.Token, error) {
 	return t, err
 }
 
-// authorize returns the token of the request, if it has one of the scopes. The fault is Unauthenticated or Forbidden.
+// authorize returns the token of the request, if it has one of the scopes. The fault is
+// Unauthenticated or Forbidden.
 func (s *Server) authorize(a *answer, r *http.Request, scopes ...string) (db.Token, error) {
 	t, err := s.authenticate(a, r)
 	if err != nil {
@@ -70,8 +72,8 @@ func insufficient(a *answer, scope string) error {
 	return fault.New(fault.Forbidden, "the token is not for that").WithCode("insufficient_scope")
 }
 
-// reader returns the actor of the local user whose token the request carries, if it may read: the LLM engine, too,
-// answers what it has read.
+// reader returns the actor of the local user whose token the request carries, if it may read: the
+// LLM engine, too, answers what it has read.
 func (s *Server) reader(a *answer, r *http.Request) (vocab.Username, error) {
 	t, err := s.authorize(a, r, db.ScopeRead, db.ScopeLLM)
 	return t.User, err
@@ -91,8 +93,8 @@ func (s *Server) shared() string {
 // isSigned tells whether the request carries an HTTP signature, in whichever dialect.
 func isSigned(r *http.Request) bool { return len(r.Header.Values("Signature")) > 0 }
 
-// checkSigner refuses a request that is signed with a key of a blocked host. A signature that cannot hold says nothing
-// about who asks.
+// checkSigner refuses a request that is signed with a key of a blocked host. A signature that
+// cannot hold says nothing about who asks.
 func (s *Server) checkSigner(r *http.Request) error {
 	if !isSigned(r) {
 		return nil
@@ -114,8 +116,8 @@ func (s *Server) checkSigner(r *http.Request) error {
 // wantsSignature asks for a signed request (draft-cavage-http-signatures-12 §3.1.1).
 const wantsSignature = `Signature realm="lightweb",headers="(request-target) host date"`
 
-// admit refuses who may read nothing of any user: who signs with a key of a blocked host, and in secure mode whoever has
-// not proven who it is.
+// admit refuses who may read nothing of any user: who signs with a key of a blocked host, and in
+// secure mode whoever has not proven who it is.
 func (s *Server) admit(a *answer, r *http.Request) error {
 	if !s.SecureMode {
 		return s.checkSigner(r)
@@ -127,11 +129,13 @@ func (s *Server) admit(a *answer, r *http.Request) error {
 	return err
 }
 
-// patience is how long an answer waits for the server of who asks to show its key, when it need not.
+// patience is how long an answer waits for the server of who asks to show its key, when it need
+// not.
 const patience = 2 * time.Second
 
-// introduce admits who asks for an actor. A server that does not show its key now may be waiting for this very document,
-// without which it cannot know ours: it gets it, or the two would wait for each other.
+// introduce admits who asks for an actor. A server that does not show its key now may be waiting
+// for this very document, without which it cannot know ours: it gets it, or the two would wait for
+// each other.
 func (s *Server) introduce(a *answer, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
@@ -151,8 +155,8 @@ func passing(err error) bool {
 	return false
 }
 
-// viewer returns the actor who asks. Who cannot prove to be anybody is nobody, the empty id; a fault means that it cannot
-// be told now, or that the asker is not welcome.
+// viewer returns the actor who asks. Who cannot prove to be anybody is nobody, the empty id; a
+// fault means that it cannot be told now, or that the asker is not welcome.
 func (s *Server) viewer(a *answer, r *http.Request) (vocab.ID, error) {
 	id, err := s.asker(a, r)
 	if _, given := bearer(r); !given && err != nil && fault.KindOf(err) == fault.Unauthenticated {
@@ -161,8 +165,8 @@ func (s *Server) viewer(a *answer, r *http.Request) (vocab.ID, error) {
 	return id, err
 }
 
-// asker returns the actor who asks: a local user by its token, or whoever signed the request. The fault is
-// Unauthenticated when nobody can be proven to. It is found out once.
+// asker returns the actor who asks: a local user by its token, or whoever signed the request. The
+// fault is Unauthenticated when nobody can be proven to. It is found out once.
 func (s *Server) asker(a *answer, r *http.Request) (vocab.ID, error) {
 	if a.asker == nil {
 		id, err := s.prove(a, r)

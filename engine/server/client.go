@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// client returns what a request is counted under: the address it comes from, and of IPv6 the network of 64 bits, all of
-// whose addresses are one client's. Proxies say which client they ask for, and only trusted ones are believed: the client is
-// the last address in X-Forwarded-For that is none of theirs.
+// client returns what a request is counted under: the address it comes from, and of IPv6 the
+// network of 64 bits, all of whose addresses are one client's. Proxies say which client they ask
+// for, and only trusted ones are believed: the client is the last address in X-Forwarded-For that
+// is none of theirs.
 func (s *Server) client(r *http.Request) netip.Prefix {
 	from, _ := netip.ParseAddrPort(r.RemoteAddr) // zero, and so counted together, for what has no address
 	addr := from.Addr().Unmap()
@@ -30,8 +31,8 @@ func (s *Server) client(r *http.Request) netip.Prefix {
 	return network(addr)
 }
 
-// warnUntrusted tells the operator once that requests come through what may be a proxy of theirs: once for an address nearby,
-// and once for any other, since any stranger can send the header.
+// warnUntrusted tells the operator once that requests come through what may be a proxy of theirs:
+// once for an address nearby, and once for any other, since any stranger can send the header.
 func (s *Server) warnUntrusted(addr netip.Addr) {
 	once := &s.untrustedFar
 	if addr.IsLoopback() || addr.IsPrivate() {

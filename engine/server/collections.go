@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// collection is one of the collections that every user has. Its owner sees all of it, others what they may: what addresses
-// any of to, all of it when that is nil.
+// collection is one of the collections that every user has. Its owner sees all of it, others what
+// they may: what addresses any of to, all of it when that is nil.
 type collection struct {
 	name  string                                         // the last part of its id
 	shown func(registry.Collections) registry.Visibility // who may read it at all; nil: everybody, and followers more of it
@@ -111,8 +111,8 @@ func (s *Server) getCollection(c collection) handle {
 	}
 }
 
-// viewerOf returns who asks for a collection, the empty id when that is nobody or makes no difference. What everybody may see
-// is not refused for a signature that nobody can verify.
+// viewerOf returns who asks for a collection, the empty id when that is nobody or makes no
+// difference. What everybody may see is not refused for a signature that nobody can verify.
 func (s *Server) viewerOf(a *answer, r *http.Request, c collection) (vocab.ID, error) {
 	if _, given := bearer(r); given || s.SecureMode {
 		return s.viewer(a, r)
@@ -129,8 +129,8 @@ func (s *Server) viewerOf(a *answer, r *http.Request, c collection) (vocab.ID, e
 	return viewer, err
 }
 
-// getInbox serves what a user received, to that user only (ActivityPub §5.2). Others learn nothing, not even whether
-// there is such a user.
+// getInbox serves what a user received, to that user only (ActivityPub §5.2). Others learn nothing,
+// not even whether there is such a user.
 func (s *Server) getInbox(a *answer, r *http.Request, p httprouter.Params) error {
 	a.cache(cachePrivate)
 	a.vary("Authorization")
@@ -149,8 +149,8 @@ func (s *Server) getInbox(a *answer, r *http.Request, p httprouter.Params) error
 	return s.serve(a, r, contentType, inboxCollection, u, s.Local.ID(u))
 }
 
-// serve answers with the collection, or with the page of it that is asked for. Other parameters are ignored: peers add
-// their own.
+// serve answers with the collection, or with the page of it that is asked for. Other parameters are
+// ignored: peers add their own.
 func (s *Server) serve(a *answer, r *http.Request, contentType string, c collection, u vocab.Username, viewer vocab.ID) error {
 	id := s.Local.ID(u) + "/" + vocab.ID(c.name)
 	cursor := r.URL.Query().Get("cursor")
@@ -189,8 +189,8 @@ func (s *Server) serve(a *answer, r *http.Request, contentType string, c collect
 	return nil
 }
 
-// audience returns whose part of u's collections viewer sees: what addresses any of them, nil for all. Nobody finds direct
-// messages there, however much they may be read one by one.
+// audience returns whose part of u's collections viewer sees: what addresses any of them, nil for
+// all. Nobody finds direct messages there, however much they may be read one by one.
 func (s *Server) audience(ctx context.Context, tx *db.Tx, u vocab.Username, viewer vocab.ID) ([]vocab.ID, error) {
 	if viewer == s.Local.ID(u) {
 		return nil, nil
@@ -238,7 +238,8 @@ func (s *Server) page(ctx context.Context, tx *db.Tx, c collection, u vocab.User
 	return p.Doc(), nil
 }
 
-// hide answers for a collection that is its owner's alone: it is there, and nothing in it is told, not even how much.
+// hide answers for a collection that is its owner's alone: it is there, and nothing in it is told,
+// not even how much.
 func (s *Server) hide(a *answer, r *http.Request, contentType string, c collection, u vocab.Username) error {
 	if wantsPage(r) {
 		return errNothing

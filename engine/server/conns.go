@@ -11,8 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// newcomerTime is how long a connection over which no request has come may still bring one when the server shuts down.
-// Shutdown itself waits five seconds for such a connection: browsers and proxies open them in advance.
+// newcomerTime is how long a connection over which no request has come may still bring one when the
+// server shuts down. Shutdown itself waits five seconds for such a connection: browsers and proxies
+// open them in advance.
 const newcomerTime = time.Second
 
 // conns are the connections to one listener that speak HTTP.
@@ -29,8 +30,8 @@ func newConns(proxies []netip.Prefix) *conns {
 	return &conns{all: policy.Connections.PoolOf(mostConns()), proxies: proxies, open: map[net.Conn]string{}, silent: map[net.Conn]struct{}{}}
 }
 
-// mostConns returns how many connections a listener holds, where the system allows the process so many: of what it allows a
-// quarter is for databases and other servers.
+// mostConns returns how many connections a listener holds, where the system allows the process so
+// many: of what it allows a quarter is for databases and other servers.
 func mostConns() int64 {
 	most := policy.Connections.Pool
 	var files syscall.Rlimit

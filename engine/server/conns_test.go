@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// Browsers and proxies open connections before they have anything to ask: a stop must not wait for them, and must wait
-// for who has asked.
+// Browsers and proxies open connections before they have anything to ask: a stop must not wait for
+// them, and must wait for who has asked.
 func TestSilentConnectionsDoNotHoldUpAStop(t *testing.T) {
 	t.Parallel()
 	asked, stopping := make(chan struct{}), make(chan struct{})

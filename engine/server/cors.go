@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// What a page of an allowed origin may send, and read of an answer, beside what every page may (Fetch standard §3.3).
+// What a page of an allowed origin may send, and read of an answer, beside what every page may
+// (Fetch standard §3.3).
 const (
 	corsMethods = "GET, HEAD, POST"
 	corsSends   = "Authorization, Content-Type, Idempotency-Key, If-None-Match"
@@ -14,8 +15,8 @@ const (
 	corsSeconds = "600" // for which a browser remembers what it was told
 )
 
-// cors lets pages of the origins that the operator named use the client API. They send a token of their own: no browser is
-// ever told to send credentials along.
+// cors lets pages of the origins that the operator named use the client API. They send a token of
+// their own: no browser is ever told to send credentials along.
 func (s *Server) cors(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(s.CORSOrigins) == 0 || !strings.HasPrefix(r.URL.Path, apiPrefix) {

@@ -46,7 +46,8 @@ type deliveryJobs struct {
 	Next  string        `json:"next,omitempty"`
 }
 
-// delivery is one to an inbox. Of one that got through over a week ago only inbox, host and targets are known.
+// delivery is one to an inbox. Of one that got through over a week ago only inbox, host and targets
+// are known.
 type delivery struct {
 	InboxURL        vocab.ID          `json:"inboxUrl"`
 	Host            string            `json:"host"` // empty: this server
@@ -129,8 +130,8 @@ func (s *Server) getDeliveries(a *answer, r *http.Request, _ httprouter.Params) 
 	return a.sendJSON(r, page)
 }
 
-// getDeliveryJob serves one fan-out with a page of its deliveries. One of somebody else's is answered as one that there is
-// not: it lies in another database.
+// getDeliveryJob serves one fan-out with a page of its deliveries. One of somebody else's is
+// answered as one that there is not: it lies in another database.
 func (s *Server) getDeliveryJob(a *answer, r *http.Request, p httprouter.Params) error {
 	t, err := s.authorize(a, r, db.ScopeRead)
 	if err != nil {

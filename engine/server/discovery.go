@@ -16,7 +16,8 @@ import (
 // open lets pages of any origin read the answer (RFC 7033 §5).
 func (a *answer) open() { a.Header().Set("Access-Control-Allow-Origin", "*") }
 
-// getWebFinger answers who an account or URI is (RFC 7033). It ignores Accept (§4.2) and parameters it does not know.
+// getWebFinger answers who an account or URI is (RFC 7033). It ignores Accept (§4.2) and parameters
+// it does not know.
 func (s *Server) getWebFinger(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.open()
 	if s.unencrypted(r) {
@@ -52,8 +53,8 @@ func (s *Server) getWebFinger(a *answer, r *http.Request, _ httprouter.Params) e
 	return nil
 }
 
-// unencrypted tells whether a proxy that is trusted says that it was asked without TLS, although that is how our origin
-// is reached. WebFinger must not answer then (RFC 7033 §4).
+// unencrypted tells whether a proxy that is trusted says that it was asked without TLS, although
+// that is how our origin is reached. WebFinger must not answer then (RFC 7033 §4).
 func (s *Server) unencrypted(r *http.Request) bool {
 	if !strings.HasPrefix(s.Local.Origin(), "https://") || !strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "http") {
 		return false

@@ -266,7 +266,8 @@ func TestAUserWhoseFilesAreDamagedIsNotGone(t *testing.T) {
 	}
 }
 
-// A slip in a profile keeps nobody from the user; others see what they would see of a user who closed everything.
+// A slip in a profile keeps nobody from the user; others see what they would see of a user who
+// closed everything.
 func TestAUserWhoseProfileIsBrokenIsServedClosed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// postInbox takes an activity from another server, for one user or, without a name in the path, for all. Who comes too
-// often is told so before anything is read.
+// postInbox takes an activity from another server, for one user or, without a name in the path, for
+// all. Who comes too often is told so before anything is read.
 func (s *Server) postInbox(a *answer, r *http.Request, p httprouter.Params) error {
 	client := s.client(r)
 	if ok, after := s.Clients.Allow(client.String()); !ok {
@@ -40,8 +40,8 @@ func (s *Server) postInbox(a *answer, r *http.Request, p httprouter.Params) erro
 	return nil
 }
 
-// pausedInbox takes nothing from other servers, which come again later (ActivityPub §5.2). Of a user's own inbox the owner
-// may still read.
+// pausedInbox takes nothing from other servers, which come again later (ActivityPub §5.2). Of a
+// user's own inbox the owner may still read.
 func pausedInbox(a *answer, _ *http.Request, p httprouter.Params) error {
 	allow := ""
 	if p.ByName("user") != "" {

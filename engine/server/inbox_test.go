@@ -136,7 +136,8 @@ func TestInboxRefusesWhoComesTooOften(t *testing.T) {
 	f.get("/users/alice", from("192.0.2.1:5")).want(t, 200)
 }
 
-// More than may be in memory is being sent, slowly: others are told to come again, and who sends it can go on.
+// More than may be in memory is being sent, slowly: others are told to come again, and who sends it
+// can go on.
 func TestBodiesThatAreSentSlowlyDoNotFillTheMemory(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

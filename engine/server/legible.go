@@ -9,8 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// legible refuses an address that holds NUL or bytes that are no UTF-8, however they are escaped. No statement and no
-// document could hold them, so each handler would have to refuse them for itself.
+// legible refuses an address that holds NUL or bytes that are no UTF-8, however they are escaped.
+// No statement and no document could hold them, so each handler would have to refuse them for
+// itself.
 func (s *Server) legible(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isText(r.URL.Path) || !isLegible(r.URL.RawQuery) {
@@ -32,5 +33,6 @@ func isLegible(query string) bool {
 	return true
 }
 
-// isText reports whether s may be stored: PostgreSQL takes no NUL. A half of a surrogate is no UTF-8 (RFC 3629 §3).
+// isText reports whether s may be stored: PostgreSQL takes no NUL. A half of a surrogate is no
+// UTF-8 (RFC 3629 §3).
 func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }

@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/server"
 )
 
-// illegible is what no address may hold: NUL, bytes that begin no character, halves of surrogates, an overlong slash, a
-// character that is cut off.
+// illegible is what no address may hold: NUL, bytes that begin no character, halves of surrogates,
+// an overlong slash, a character that is cut off.
 var illegible = []string{"%00", "a%00b", "%ff", "%fe%ff", "%ed%a0%80", "%ed%bf%bf", "%c0%af", "%e2%82"}
 
 // parameters are those that some address knows, and one that none does.

@@ -9,7 +9,8 @@ type metrics struct {
 	seconds  *prometheus.HistogramVec
 }
 
-// newMetrics declares what is counted. A route is labelled as it is registered, so that no path, user or host is.
+// newMetrics declares what is counted. A route is labelled as it is registered, so that no path,
+// user or host is.
 func newMetrics(reg prometheus.Registerer) metrics {
 	m := metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -18,16 +18,17 @@ type offer struct {
 	send      string // as Content-Type
 }
 
-// documents are the two names of the one form of ActivityPub (§3.2), and JSON, which it is, for clients that know no
-// other name. The first is for those who have no preference.
+// documents are the two names of the one form of ActivityPub (§3.2), and JSON, which it is, for
+// clients that know no other name. The first is for those who have no preference.
 var documents = []offer{
 	{mediaType: vocab.ActivityJSON, send: vocab.ActivityJSON},
 	{mediaType: "application/ld+json", profile: vocab.ContextAS, send: vocab.MediaType},
 	{mediaType: "application/json", send: vocab.ActivityJSON},
 }
 
-// document returns the Content-Type in which the client wants an ActivityStreams document. Only who accepts something,
-// and nothing that we have, is refused: a browser's */* and no Accept at all get the document, too.
+// document returns the Content-Type in which the client wants an ActivityStreams document. Only who
+// accepts something, and nothing that we have, is refused: a browser's */* and no Accept at all get
+// the document, too.
 func (a *answer) document(r *http.Request) (string, error) {
 	a.vary("Accept")
 	o, ok := choose(r.Header.Values("Accept"), documents)
@@ -37,8 +38,8 @@ func (a *answer) document(r *http.Request) (string, error) {
 	return o.send, nil
 }
 
-// choose returns the offer that the Accept header prefers, the first of equals. Ranges that are malformed are passed
-// over; without any other, every offer is acceptable (RFC 9110 §12.5.1).
+// choose returns the offer that the Accept header prefers, the first of equals. Ranges that are
+// malformed are passed over; without any other, every offer is acceptable (RFC 9110 §12.5.1).
 func choose(accept []string, offers []offer) (offer, bool) {
 	ranges := parseAccept(accept)
 	if len(ranges) == 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// refusals maps what kind of failure it was to the status that says so, and to the name that programs know it by when
-// the fault has none of its own.
+// refusals maps what kind of failure it was to the status that says so, and to the name that
+// programs know it by when the fault has none of its own.
 var refusals = map[fault.Kind]struct {
 	status int
 	code   string
@@ -49,7 +49,8 @@ var refusals = map[fault.Kind]struct {
 // retryAfter is what a client is told to wait when nobody knows better.
 const retryAfter = 5 * time.Second
 
-// problem is a refusal as programs read it (RFC 9457). To clients of ours it is the result of an action, too.
+// problem is a refusal as programs read it (RFC 9457). To clients of ours it is the result of an
+// action, too.
 type problem struct {
 	Type      string    `json:"type"`
 	Title     string    `json:"title"`
@@ -142,10 +143,11 @@ func (s *Server) mayLog(l *policy.SharedLimiter, r *http.Request) bool {
 	return ok
 }
 
-// logRefusal writes down, once, why a request was not answered as asked, and what the operator can do about it. All but
-// bugs are told in samples: whoever can make us refuse, or keep us busy, cannot fill the log. Signatures that are refused
-// have samples of their own: whoever looks for what is not here cannot hide them. The client's address pays: one that is refused
-// much hides nobody else.
+// logRefusal writes down, once, why a request was not answered as asked, and what the operator can
+// do about it. All but bugs are told in samples: whoever can make us refuse, or keep us busy,
+// cannot fill the log. Signatures that are refused have samples of their own: whoever looks for
+// what is not here cannot hide them. The client's address pays: one that is refused much hides
+// nobody else.
 func (s *Server) logRefusal(a *answer, r *http.Request, status int, err error) {
 	ctx := r.Context()
 	level, message := slog.LevelDebug, "request refused"

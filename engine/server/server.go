@@ -75,7 +75,8 @@ type Deps struct {
 	Paused         bool           // inboxes take nothing
 }
 
-// Server answers requests. Public and Admin return its two sides, for listeners that are somebody else's.
+// Server answers requests. Public and Admin return its two sides, for listeners that are somebody
+// else's.
 type Server struct {
 	Deps
 	metrics                 metrics
@@ -104,9 +105,9 @@ const (
 	maxHeader   = 32 << 10
 )
 
-// Harden bounds what a client can take of srv: time for headers, for the whole request and between two, the size of
-// headers, how many connections it holds unless it is one of the proxies, and how long one that never asks for anything
-// can delay a Shutdown.
+// Harden bounds what a client can take of srv: time for headers, for the whole request and between
+// two, the size of headers, how many connections it holds unless it is one of the proxies, and how
+// long one that never asks for anything can delay a Shutdown.
 func Harden(srv *http.Server, proxies []netip.Prefix) {
 	srv.ReadHeaderTimeout = headerTime
 	srv.ReadTimeout = requestTime
@@ -169,8 +170,8 @@ func (s *Server) reads() map[string]handle {
 	}
 }
 
-// Admin returns what the operator may ask, with profiles of this process when profiles is set. It must not be reachable
-// from outside.
+// Admin returns what the operator may ask, with profiles of this process when profiles is set. It
+// must not be reachable from outside.
 func (s *Server) Admin(profiles bool) http.Handler {
 	r := s.router()
 	for path, h := range s.watches(profiles) {

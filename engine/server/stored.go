@@ -33,8 +33,9 @@ func (s *Server) getObject(a *answer, r *http.Request, p httprouter.Params) erro
 // finding looks for a thing of me; with public only for one that is for everybody.
 type finding func(ctx context.Context, tx *db.Tx, me, id vocab.ID, public bool) (stored, error)
 
-// getStored serves one thing of a user's to those who may read it. To others it is not there, and they can tell neither
-// by the answer nor by what is done for it: what is not for everybody is looked for only once it is known who asks.
+// getStored serves one thing of a user's to those who may read it. To others it is not there, and
+// they can tell neither by the answer nor by what is done for it: what is not for everybody is
+// looked for only once it is known who asks.
 func (s *Server) getStored(a *answer, r *http.Request, p httprouter.Params, folder string, find finding) error {
 	contentType, err := a.document(r)
 	if err != nil {
@@ -104,9 +105,9 @@ func (s *Server) forViewer(a *answer, r *http.Request, u vocab.Username, id voca
 	return found, err
 }
 
-// mayRead tells whether viewer may read something of u's: u itself, an actor that it names, an accepted follower when it
-// names u's followers, or anybody when it is public. Who is named by a group, or asks from the same server, may not, and
-// actors that u blocks may no longer.
+// mayRead tells whether viewer may read something of u's: u itself, an actor that it names, an
+// accepted follower when it names u's followers, or anybody when it is public. Who is named by a
+// group, or asks from the same server, may not, and actors that u blocks may no longer.
 func (s *Server) mayRead(u vocab.Username, viewer vocab.ID, is standing, to vocab.Addressing) bool {
 	return audience.Of(to, s.Local.ID(u), s.Local.Followers(u)).MaySee(s.viewerOfUser(u, viewer, is))
 }
@@ -148,7 +149,8 @@ func (a *answer) sendStored(r *http.Request, contentType string, found stored) e
 	return nil
 }
 
-// findObject returns an object of the user's. Of a deleted one only the Create still tells the recipients.
+// findObject returns an object of the user's. Of a deleted one only the Create still tells the
+// recipients.
 func findObject(ctx context.Context, tx *db.Tx, me, id vocab.ID, public bool) (stored, error) {
 	look := tx.Object
 	if public {
@@ -200,9 +202,9 @@ func findActivity(ctx context.Context, tx *db.Tx, _, id vocab.ID, public bool) (
 	return stored{Addressing: a.Addressing, doc: docs[0]}, nil
 }
 
-// activityDocs returns activities as they are to be shown. The object that a Create or Update carries is the one stored
-// now: words that its author took back are not served from the past. A proof that does not cover what is shown is left out.
-// What others sent is shown as in feeds.
+// activityDocs returns activities as they are to be shown. The object that a Create or Update
+// carries is the one stored now: words that its author took back are not served from the past. A
+// proof that does not cover what is shown is left out. What others sent is shown as in feeds.
 func activityDocs(ctx context.Context, tx *db.Tx, rows []db.Activity) ([]vocab.Doc, error) {
 	docs := make([]vocab.Doc, len(rows))
 	var brought []vocab.ID
@@ -267,7 +269,8 @@ func carriedNow(ctx context.Context, tx *db.Tx, ids []vocab.ID) (map[vocab.ID]ca
 	return now, nil
 }
 
-// received returns an activity of somebody else's as the user is shown it, with the object that it brought as that is now.
+// received returns an activity of somebody else's as the user is shown it, with the object that it
+// brought as that is now.
 func received(d vocab.Doc, now carried, carries bool) vocab.Doc {
 	out := vocab.ShowActivity(d, now.doc != nil)
 	if d["@context"] != nil {

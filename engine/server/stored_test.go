@@ -21,7 +21,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// anonymous returns what of an answer must not tell two cases apart: everything but the request's id.
+// anonymous returns what of an answer must not tell two cases apart: everything but the request's
+// id.
 func (r response) anonymous() string {
 	id := r.Header.Get("X-Request-Id")
 	return fmt.Sprint(r.StatusCode, strings.ReplaceAll(fmt.Sprint(r.Header), id, ""), strings.ReplaceAll(string(r.body), id, ""))

@@ -28,8 +28,8 @@ func newStrangers(store *db.Cluster, now func() time.Time) strangers {
 
 var errCrowded = fault.New(fault.Unavailable, "too many are asking: try again later").WithCode("crowded").After(time.Second)
 
-// readAsStranger reads a user's database for somebody else. The client's address pays: one that reads
-// as fast as it can leaves places and connections to others.
+// readAsStranger reads a user's database for somebody else. The client's address pays: one that
+// reads as fast as it can leaves places and connections to others.
 func (s *Server) readAsStranger(r *http.Request, u vocab.Username, read func(context.Context, *db.Tx) error) error {
 	ctx := policy.PaidByAddress(r.Context(), s.client(r))
 	payer := policy.PayerOf(ctx)

@@ -11,8 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// getSynchronization shows whoever signs the request those followers of a user that are of the signer's own server, and
-// never any other (FEP-8fcf). A list that is too long is not shown at all: who took a part for the whole would end the rest.
+// getSynchronization shows whoever signs the request those followers of a user that are of the
+// signer's own server, and never any other (FEP-8fcf). A list that is too long is not shown at all:
+// who took a part for the whole would end the rest.
 func (s *Server) getSynchronization(a *answer, r *http.Request, p httprouter.Params) error {
 	a.vary(whoAsks...)
 	a.cache(cachePrivate)
@@ -48,7 +49,8 @@ func (s *Server) getSynchronization(a *answer, r *http.Request, p httprouter.Par
 	return nil
 }
 
-// signer returns the actor who signed the request: a token says for which user a program asks, not for which server.
+// signer returns the actor who signed the request: a token says for which user a program asks, not
+// for which server.
 func (s *Server) signer(a *answer, r *http.Request) (vocab.ID, error) {
 	_, given := bearer(r)
 	if !given {

@@ -10,7 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// FE-08, PRV-05: a server that signs is shown its own part of the followers, and nobody anything else.
+// FE-08, PRV-05: a server that signs is shown its own part of the followers, and nobody anything
+// else.
 func TestFollowersAreShownToTheirOwnServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

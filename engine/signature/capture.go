@@ -16,10 +16,10 @@ const (
 	maxCaptureBody = 1 << 20
 )
 
-// ReadCapture returns the request that somebody wrote down, and its body: raw HTTP, with lines that end as on the wire or
-// as in a text file, or what `curl -v` shows, with the body after it. Where there is a Content-Length, what the capture
-// has beyond it is cut off: editors and terminals add a line break. The fault is Invalid, or TooLarge for more than 64 KiB
-// of headers or 1 MiB of body.
+// ReadCapture returns the request that somebody wrote down, and its body: raw HTTP, with lines that
+// end as on the wire or as in a text file, or what `curl -v` shows, with the body after it. Where
+// there is a Content-Length, what the capture has beyond it is cut off: editors and terminals add a
+// line break. The fault is Invalid, or TooLarge for more than 64 KiB of headers or 1 MiB of body.
 func ReadCapture(in io.Reader) (*http.Request, []byte, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxCaptureHead+maxCaptureBody+1))
 	if err != nil {
@@ -70,7 +70,8 @@ func whole(r *http.Request, rest []byte) []byte {
 var (
 	headEnd = regexp.MustCompile(`\r?\n\r?\n`)
 	hosts   = regexp.MustCompile(`(?mi)^host[ \t]*:`)
-	// multiplexed is the end of the request line as programs show it that sent the request over HTTP/2 or HTTP/3.
+	// multiplexed is the end of the request line as programs show it that sent the request over
+	// HTTP/2 or HTTP/3.
 	multiplexed = regexp.MustCompile(`^([^\r\n]* )HTTP/[23](?:\.0)?(\r?\n)`)
 )
 
@@ -84,10 +85,12 @@ func behead(text []byte) (head, rest []byte) {
 	return multiplexed.ReplaceAll(head, []byte("${1}HTTP/1.1$2")), rest
 }
 
-// notSent are lines of curl -v that are not of a request: its own words, the answer, and how much data went.
+// notSent are lines of curl -v that are not of a request: its own words, the answer, and how much
+// data went.
 var notSent = regexp.MustCompile(`^(?:[*<](?: |\r?\n)|[{}] \[\d+ bytes data\])`)
 
-// uncurl returns the first request in the output of curl -v, and whatever is not curl's as its body.
+// uncurl returns the first request in the output of curl -v, and whatever is not curl's as its
+// body.
 func uncurl(text []byte) []byte {
 	var head, body bytes.Buffer
 	ended := false

@@ -21,8 +21,9 @@ const (
 
 // readCavage finds the field that carries the signature.
 //
-// Verifying does not go through httpsig, which signs and is fine for that: its verifier takes the time from the wall
-// clock, divides parameters at commas within quotes, and covers the decoded path instead of the one that was sent.
+// Verifying does not go through httpsig, which signs and is fine for that: its verifier takes the
+// time from the wall clock, divides parameters at commas within quotes, and covers the decoded path
+// instead of the one that was sent.
 func (q *request) readCavage() error {
 	if scheme, _, _ := strings.Cut(q.header.Get("Authorization"), " "); strings.EqualFold(scheme, "Signature") {
 		return refuse("authorization_signature", "signatures are taken from the signature header only")
@@ -92,8 +93,9 @@ func (s *reading) makeCavageBases() (err error) {
 	return err
 }
 
-// parseCavageHeader reads the parameters of a Signature header (draft-cavage-12 §4.1), quoted or bare, in any order.
-// Unknown ones are kept, as the draft has them ignored, but none may come twice.
+// parseCavageHeader reads the parameters of a Signature header (draft-cavage-12 §4.1), quoted or
+// bare, in any order. Unknown ones are kept, as the draft has them ignored, but none may come
+// twice.
 func parseCavageHeader(s string) (map[string]string, error) {
 	malformed := refuse("malformed_signature", "the signature header is malformed")
 	params := map[string]string{}
@@ -222,8 +224,8 @@ func unix(params map[string]string, name string) (int64, error) {
 	return t, nil
 }
 
-// cavageBases returns the strings that may have been signed (draft-cavage-12 §2.3). There are two when the target has
-// a query: Fedify leaves it out, and others have done so.
+// cavageBases returns the strings that may have been signed (draft-cavage-12 §2.3). There are two
+// when the target has a query: Fedify leaves it out, and others have done so.
 func (m *message) cavageBases(covered []string, params map[string]string) ([]string, error) {
 	targets := []string{m.target}
 	if path, _, ok := strings.Cut(m.target, "?"); ok {
@@ -275,8 +277,8 @@ func signCavage(m *message, body []byte, k Key, algorithm string) error {
 	if len(body) > 0 && m.header.Get(synchronization) != "" {
 		covered = append(covered, synchronization)
 	}
-	// httpsig signs URL.Path, which net/http decodes before anybody sees it, and looks for Host among the headers. So it
-	// gets a request of its own with the target as it will be sent.
+	// httpsig signs URL.Path, which net/http decodes before anybody sees it, and looks for Host
+	// among the headers. So it gets a request of its own with the target as it will be sent.
 	stub := &http.Request{Method: m.method, URL: &url.URL{Path: m.target}, Header: m.header.Clone()}
 	stub.Header.Set("Host", m.host)
 	signer, _, err := httpsig.NewSigner([]httpsig.Algorithm{scheme}, httpsig.DigestSha256, covered, httpsig.Signature, 0)
@@ -286,8 +288,8 @@ func signCavage(m *message, body []byte, k Key, algorithm string) error {
 	if err := signer.SignRequest(k.Private, k.ID, stub, nil); err != nil {
 		return err
 	}
-	// It writes hs2019 whatever the key is; some peers only know the name of what is really done. The parameter is not
-	// covered by the signature.
+	// It writes hs2019 whatever the key is; some peers only know the name of what is really done.
+	// The parameter is not covered by the signature.
 	header := strings.Replace(stub.Header.Get("Signature"), `algorithm="hs2019"`, `algorithm="`+written+`"`, 1)
 	m.header.Set("Signature", header)
 	return nil

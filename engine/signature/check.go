@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Check is one thing that must hold of a request, judged by a T: what was learnt of it so far, to which it may add.
+// Check is one thing that must hold of a request, judged by a T: what was learnt of it so far, to
+// which it may add.
 type Check[T any] struct {
 	Name  string
 	Needs []string // the checks before it without which it cannot be made
@@ -19,7 +20,8 @@ type Finding struct {
 	Err     error // why it does not hold
 }
 
-// First makes checks in order until one does not hold, and returns why, with its name. It is how requests are verified.
+// First makes checks in order until one does not hold, and returns why, with its name. It is how
+// requests are verified.
 func First[T any](of T, checks []Check[T]) error {
 	for _, c := range checks {
 		if err := c.Run(of); err != nil {
@@ -29,8 +31,8 @@ func First[T any](of T, checks []Check[T]) error {
 	return nil
 }
 
-// All makes every one of the checks that can be made. It is how they are explained: the same checks, none of them left
-// out because another one failed.
+// All makes every one of the checks that can be made. It is how they are explained: the same
+// checks, none of them left out because another one failed.
 func All[T any](of T, checks []Check[T]) []Finding {
 	found := make([]Finding, 0, len(checks))
 	var missing []string

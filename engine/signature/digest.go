@@ -11,8 +11,9 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// sum returns the digest of body by the algorithm of that name in lower case, or nil for one that is not used here.
-// The older ones are unknown on purpose: MD5 and SHA-1 can be made to fit two bodies.
+// sum returns the digest of body by the algorithm of that name in lower case, or nil for one that
+// is not used here. The older ones are unknown on purpose: MD5 and SHA-1 can be made to fit two
+// bodies.
 func sum(algorithm string, body []byte) []byte {
 	switch algorithm {
 	case "sha-256":
@@ -33,7 +34,8 @@ func digest(body []byte) string {
 	return "SHA-256=" + base64.StdEncoding.EncodeToString(sum("sha-256", body))
 }
 
-// checkContentDigest compares Content-Digest (RFC 9530 §2) with body: every digest we know must fit, and one must be known.
+// checkContentDigest compares Content-Digest (RFC 9530 §2) with body: every digest we know must
+// fit, and one must be known.
 func checkContentDigest(h http.Header, body []byte) error {
 	if len(h["Content-Digest"]) == 0 {
 		return refuse("no_digest", "the request has no content-digest")
@@ -68,8 +70,8 @@ func checkContentDigest(h http.Header, body []byte) error {
 	return nil
 }
 
-// checkDigest compares the only line of Digest (RFC 3230 §4.3.2) with body: SHA-256 must be there, and it and SHA-512,
-// if that is there too, must fit.
+// checkDigest compares the only line of Digest (RFC 3230 §4.3.2) with body: SHA-256 must be there,
+// and it and SHA-512, if that is there too, must fit.
 func checkDigest(h http.Header, body []byte) error {
 	if len(h["Digest"]) == 0 {
 		return refuse("no_digest", "the request has no digest")

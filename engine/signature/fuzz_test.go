@@ -10,8 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// parseFuzzed parses a POST with these headers: nothing may panic, every refusal has its kind and code, and every claim
-// has a key id and can be verified.
+// parseFuzzed parses a POST with these headers: nothing may panic, every refusal has its kind and
+// code, and every claim has a key id and can be verified.
 func parseFuzzed(t *testing.T, headers map[string]string) {
 	r := httptest.NewRequest(http.MethodPost, "/inbox?a=b", strings.NewReader(note))
 	r.Host = "example.org"

@@ -27,7 +27,8 @@ const (
 	edwards   = "ed25519"
 )
 
-// The bounds of RSA keys, checked before any mathematics: below they can be broken, above they only cost time.
+// The bounds of RSA keys, checked before any mathematics: below they can be broken, above they only
+// cost time.
 const (
 	minBits     = 2048
 	maxBits     = 8192
@@ -57,7 +58,8 @@ func sign(private crypto.Signer, base string) ([]byte, error) {
 	return private.Sign(rand.Reader, []byte(base), crypto.Hash(0))
 }
 
-// verify tells whether signature is one over base by the named algorithm; not if key is none of that algorithm's.
+// verify tells whether signature is one over base by the named algorithm; not if key is none of
+// that algorithm's.
 func verify(algorithm string, key crypto.PublicKey, base string, signature []byte) bool {
 	if algorithm == edwards {
 		k, ok := key.(ed25519.PublicKey)
@@ -81,8 +83,8 @@ func verify(algorithm string, key crypto.PublicKey, base string, signature []byt
 	return false
 }
 
-// ParsePublicKeyPEM returns the RSA key in s, written as SPKI or PKCS#1. A publicKeyPem of another type is refused:
-// peers read that property as RSA, and Ed25519 keys are Multikeys.
+// ParsePublicKeyPEM returns the RSA key in s, written as SPKI or PKCS#1. A publicKeyPem of another
+// type is refused: peers read that property as RSA, and Ed25519 keys are Multikeys.
 func ParsePublicKeyPEM(s string) (*rsa.PublicKey, error) {
 	if len(s) > maxPEM {
 		return nil, badKey("the key is too large")
@@ -177,8 +179,8 @@ func checkRSA(k *rsa.PublicKey) error {
 	return nil
 }
 
-// smallOrder are the y coordinates of the points of order 1, 2, 4 and 8. With such a key there are signatures that fit
-// any message, made by nobody.
+// smallOrder are the y coordinates of the points of order 1, 2, 4 and 8. With such a key there are
+// signatures that fit any message, made by nobody.
 var smallOrder = [][]byte{
 	unhex("0100000000000000000000000000000000000000000000000000000000000000"),
 	unhex("ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"),
@@ -195,8 +197,8 @@ func unhex(s string) []byte {
 	return b
 }
 
-// checkEd25519 refuses keys of the wrong size, of small order, and points written in a second way (RFC 8032 §5.1.3:
-// y is below 2^255-19).
+// checkEd25519 refuses keys of the wrong size, of small order, and points written in a second way
+// (RFC 8032 §5.1.3: y is below 2^255-19).
 func checkEd25519(k ed25519.PublicKey) error {
 	if len(k) != ed25519.PublicKeySize {
 		return badKey("an Ed25519 key has 32 bytes")

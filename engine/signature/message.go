@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// message is what both dialects see of a request. It is derived in one place, so that signing and verifying cannot read
-// the same request in two ways.
+// message is what both dialects see of a request. It is derived in one place, so that signing and
+// verifying cannot read the same request in two ways.
 type message struct {
 	header    http.Header
 	method    string
@@ -42,8 +42,9 @@ func outgoing(r *http.Request) (*message, error) {
 
 // incoming returns the message of a request that was received.
 //
-// RFC 9421 §2.2.2: @target-uri is the URI as the client knows it. A proxy may have changed scheme and address, and
-// anybody can send forwarding headers, so it is built from the configured origin, which the Host field must agree with.
+// RFC 9421 §2.2.2: @target-uri is the URI as the client knows it. A proxy may have changed scheme
+// and address, and anybody can send forwarding headers, so it is built from the configured origin,
+// which the Host field must agree with.
 func incoming(r *http.Request, origin string) (*message, error) {
 	scheme, host, ok := strings.Cut(origin, "://")
 	if !ok || host == "" || strings.ContainsAny(host, "/?#@") {
@@ -69,8 +70,8 @@ func (m *message) checkHost() error {
 	return nil
 }
 
-// originForm takes scheme and authority off a request target in absolute form (RFC 9112 §3.2.2); the server has
-// already made its authority the request's host.
+// originForm takes scheme and authority off a request target in absolute form (RFC 9112 §3.2.2);
+// the server has already made its authority the request's host.
 func originForm(target string) string {
 	if strings.HasPrefix(target, "/") {
 		return target
@@ -112,8 +113,8 @@ func authority(scheme, host string) string {
 // folding is an obsolete line fold (RFC 9112 §5.2).
 var folding = regexp.MustCompile(`[ \t]*\r?\n[ \t]+`)
 
-// field returns the value of a header field as both dialects sign it (RFC 9421 §2.1, draft-cavage-12 §2.3): its lines
-// trimmed and joined with ", ". name is in lower case.
+// field returns the value of a header field as both dialects sign it (RFC 9421 §2.1,
+// draft-cavage-12 §2.3): its lines trimmed and joined with ", ". name is in lower case.
 func (m *message) field(name string) (string, error) {
 	if name == "host" {
 		return m.host, nil
@@ -135,7 +136,8 @@ func (m *message) field(name string) (string, error) {
 	return strings.Join(trimmed, ", "), nil
 }
 
-// single refuses a field that came more than once: two readers could take two different lines for the true one.
+// single refuses a field that came more than once: two readers could take two different lines for
+// the true one.
 func (m *message) single(name string) error {
 	if len(m.header[name]) > 1 {
 		return refuse("duplicate_header", "the request has more than one %s header", strings.ToLower(name))

@@ -13,9 +13,10 @@ type Options struct {
 	Now    time.Time // what the times of signatures are compared with
 }
 
-// Parse returns the signatures of r worth verifying, at least one: those of RFC 9421 (at most three) if there is a
-// Signature-Input field, else the one of draft-cavage. Never both: whoever can break one must not get another try.
-// The digest of body is checked here too, so a claim that verifies vouches for body.
+// Parse returns the signatures of r worth verifying, at least one: those of RFC 9421 (at most
+// three) if there is a Signature-Input field, else the one of draft-cavage. Never both: whoever can
+// break one must not get another try. The digest of body is checked here too, so a claim that
+// verifies vouches for body.
 func Parse(r *http.Request, body []byte, o Options) ([]Claim, error) {
 	q, err := readRequest(r, body, o)
 	if err != nil {
@@ -47,7 +48,8 @@ type Examination struct {
 	Signatures []Examined
 }
 
-// Examined is one signature of a request. Its claim is worth something only when all findings are good.
+// Examined is one signature of a request. Its claim is worth something only when all findings are
+// good.
 type Examined struct {
 	Claim
 	Findings []Finding

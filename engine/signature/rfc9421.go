@@ -60,8 +60,8 @@ var rfc9421Checks = []Check[*reading]{
 	{"base", []string{"components"}, (*reading).makeBase},
 }
 
-// readMembers takes one label's members of Signature-Input and Signature for what they should be. Parameters of another
-// type than they should have are as good as absent.
+// readMembers takes one label's members of Signature-Input and Signature for what they should be.
+// Parameters of another type than they should have are as good as absent.
 func (s *reading) readMembers() error {
 	var ok bool
 	if s.list, ok = s.input.(httpsfv.InnerList); !ok {
@@ -78,8 +78,8 @@ func (s *reading) readMembers() error {
 	return nil
 }
 
-// parameter returns a parameter of the signature (RFC 9421 §2.3), nil if it is absent. Those that nobody asks for are
-// signed like others, and otherwise without effect.
+// parameter returns a parameter of the signature (RFC 9421 §2.3), nil if it is absent. Those that
+// nobody asks for are signed like others, and otherwise without effect.
 func (s *reading) parameter(name string) any {
 	v, _ := s.list.Params.Get(name)
 	return v
@@ -90,8 +90,8 @@ func (s *reading) readComponents() (err error) {
 	return err
 }
 
-// components returns the names of the covered components. Those with parameters are refused: peers do not send them,
-// and ;req, ;bs, ;key and the like each change what a component means.
+// components returns the names of the covered components. Those with parameters are refused: peers
+// do not send them, and ;req, ;bs, ;key and the like each change what a component means.
 func components(list httpsfv.InnerList) ([]string, error) {
 	names := make([]string, 0, len(list.Items))
 	seen := make(map[string]bool, len(list.Items))
@@ -112,7 +112,8 @@ func components(list httpsfv.InnerList) ([]string, error) {
 	return names, nil
 }
 
-// componentName tells whether s is a field name in lower case (RFC 9421 §2.1), or one with an @ before it.
+// componentName tells whether s is a field name in lower case (RFC 9421 §2.1), or one with an @
+// before it.
 func componentName(s string) bool {
 	s = strings.TrimPrefix(s, "@")
 	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"

@@ -1,9 +1,10 @@
-// Package signature signs and verifies HTTP requests, in two dialects: RFC 9421 and draft-cavage-12; pure functions, no
-// network, no storage.
+// Package signature signs and verifies HTTP requests, in two dialects: RFC 9421 and
+// draft-cavage-12; pure functions, no network, no storage.
 //
-// Verifying has two halves, because the key has to be found between them. Parse refuses everything that the request
-// alone can get wrong and returns claims; the caller decides whose key a claim names, and Claim.Verify does the
-// mathematics. Every refusal is fault.Unauthenticated, with a code that names the check that failed.
+// Verifying has two halves, because the key has to be found between them. Parse refuses everything
+// that the request alone can get wrong and returns claims; the caller decides whose key a claim
+// names, and Claim.Verify does the mathematics. Every refusal is fault.Unauthenticated, with a code
+// that names the check that failed.
 package signature
 
 import (
@@ -21,13 +22,15 @@ import (
 )
 
 const (
-	// window is how far a signature's time may be from ours, either way: what most peers allow each other.
+	// window is how far a signature's time may be from ours, either way: what most peers allow each
+	// other.
 	window = time.Hour
 	// maxHeader bounds the fields that carry and describe signatures, in bytes, all together.
 	maxHeader = 8 << 10
 	// maxKeyID is the longest key id taken, in bytes.
 	maxKeyID = 1024
-	// synchronization is the field by which servers compare followers (FEP-8fcf). It counts only when it is covered.
+	// synchronization is the field by which servers compare followers (FEP-8fcf). It counts only
+	// when it is covered.
 	synchronization = "collection-synchronization"
 )
 
@@ -74,8 +77,9 @@ func (Key) LogValue() slog.Value { return slog.StringValue("REDACTED") }
 // String keeps the key out of messages.
 func (Key) String() string { return "REDACTED" }
 
-// Sign adds a signature in dialect d to r, whose host, method and URL are as they will be sent; body is empty for a GET.
-// It sets Date and the digest of a body, and replaces a signature that is there: a second knock signs again.
+// Sign adds a signature in dialect d to r, whose host, method and URL are as they will be sent;
+// body is empty for a GET. It sets Date and the digest of a body, and replaces a signature that is
+// there: a second knock signs again.
 func Sign(r *http.Request, body []byte, k Key, d Dialect, now time.Time) error {
 	if err := checkKeyID(k.ID); err != nil {
 		return fmt.Errorf("sign request: %w", err)
@@ -110,7 +114,8 @@ func Sign(r *http.Request, body []byte, k Key, d Dialect, now time.Time) error {
 	return nil
 }
 
-// Claim is one signature that a request carries. Parse has found it worth verifying; nothing in it is trusted yet.
+// Claim is one signature that a request carries. Parse has found it worth verifying; nothing in it
+// is trusted yet.
 type Claim struct {
 	Dialect   Dialect
 	Label     string    // of RFC 9421
@@ -129,7 +134,8 @@ func (c Claim) String() string { return fmt.Sprintf("%s signature by %.200q", c.
 
 func (c Claim) refused(err error) error { return fmt.Errorf("%s: %w", c, err) }
 
-// checkKeyID refuses ids that are no absolute http or https URL, or that two readers could read in two ways.
+// checkKeyID refuses ids that are no absolute http or https URL, or that two readers could read in
+// two ways.
 func checkKeyID(s string) error {
 	bad := func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`"<>\`, c) }
 	if s == "" || len(s) > maxKeyID || !utf8.ValidString(s) || strings.ContainsFunc(s, bad) {
@@ -153,7 +159,8 @@ func checkWindow(t, now time.Time) error {
 	return nil
 }
 
-// checkExpires refuses a signature that is over at now, or was over before it was made; created is nil when unknown.
+// checkExpires refuses a signature that is over at now, or was over before it was made; created is
+// nil when unknown.
 func checkExpires(expires int64, created *int64, now time.Time) error {
 	if created != nil && expires < *created {
 		return refuse("expires_before_created", "the signature expires before it was created")
@@ -164,7 +171,8 @@ func checkExpires(expires int64, created *int64, now time.Time) error {
 	return nil
 }
 
-// needsDigest tells whether the signature must cover a digest: a POST always, as it has effects, and every body.
+// needsDigest tells whether the signature must cover a digest: a POST always, as it has effects,
+// and every body.
 func needsDigest(method string, body []byte) bool {
 	return method == http.MethodPost || len(body) > 0
 }

@@ -79,7 +79,8 @@ func codeOf(err error) string {
 	return ""
 }
 
-// TestSignedRequestsVerifyAtAServer sends real requests, so Host and RequestURI are as in production.
+// TestSignedRequestsVerifyAtAServer sends real requests, so Host and RequestURI are as in
+// production.
 func TestSignedRequestsVerifyAtAServer(t *testing.T) {
 	type result struct {
 		claims []Claim

@@ -76,8 +76,8 @@ func labelled(t *testing.T, r *http.Request) (httpsfv.InnerList, []byte) {
 	return list.(httpsfv.InnerList), sig.(httpsfv.Item).Value.([]byte)
 }
 
-// The requests of RFC 9421 cover less than we ask for and use key ids that are no URLs, so these tests enter below
-// Parse.
+// The requests of RFC 9421 cover less than we ask for and use key ids that are no URLs, so these
+// tests enter below Parse.
 func TestPublishedRFC9421SignaturesVerify(t *testing.T) {
 	tests := []struct{ name, key, algorithm string }{
 		{"b21", "test-key-rsa-pss", rsaPSS},

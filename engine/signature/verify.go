@@ -7,13 +7,15 @@ import (
 	"strings"
 )
 
-// Verify checks the claim with the public half of the key that KeyID names: an *rsa.PublicKey or ed25519.PublicKey.
-// The type of the key decides how; an algorithm named in the request can only disagree with it.
+// Verify checks the claim with the public half of the key that KeyID names: an *rsa.PublicKey or
+// ed25519.PublicKey. The type of the key decides how; an algorithm named in the request can only
+// disagree with it.
 func (c Claim) Verify(key crypto.PublicKey) error {
 	return First(&against{Claim: c, key: key}, keyChecks)
 }
 
-// Examine goes through the checks of Verify and stops at none. Without a key, or a base, it can make none.
+// Examine goes through the checks of Verify and stops at none. Without a key, or a base, it can
+// make none.
 func (c Claim) Examine(key crypto.PublicKey) []Finding {
 	if key == nil || len(c.Bases) == 0 {
 		return None(keyChecks)
@@ -56,7 +58,8 @@ func (a *against) readKey() error {
 	return nil
 }
 
-// agree refuses an algorithm that is none of the key's. In draft-cavage its name says no more than that.
+// agree refuses an algorithm that is none of the key's. In draft-cavage its name says no more than
+// that.
 func (a *against) agree() error {
 	if a.Algorithm == "" || a.Algorithm == "hs2019" {
 		return nil

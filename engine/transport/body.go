@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// maxDrain is what is read of a body that nobody wants: enough for the connection to be used again after an honest
-// answer.
+// maxDrain is what is read of a body that nobody wants: enough for the connection to be used again
+// after an honest answer.
 const maxDrain = 4 << 10
 
 // drain reads a little of a body that nobody wants, and returns how much.
@@ -23,7 +23,8 @@ func drain(body io.Reader) int64 {
 	return n
 }
 
-// decode returns the body of answer, unpacked. It holds at most limit bytes both packed and unpacked.
+// decode returns the body of answer, unpacked. It holds at most limit bytes both packed and
+// unpacked.
 func decode(ctx context.Context, answer *http.Response, limit int64) ([]byte, error) {
 	if answer.ContentLength > limit {
 		return nil, tooLarge(limit)

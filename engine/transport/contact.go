@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// contact is one Get or Post under way: the requests that make it up differ in where they go and how they are signed.
+// contact is one Get or Post under way: the requests that make it up differ in where they go and
+// how they are signed.
 type contact struct {
 	*Client
 	pool    *http.Transport
@@ -33,7 +34,8 @@ type knock struct {
 	key     signature.Key
 }
 
-// newContact returns a contact with the host of id. advertised says that it takes Ed25519 signatures.
+// newContact returns a contact with the host of id. advertised says that it takes Ed25519
+// signatures.
 func (c *Client) newContact(method string, id vocab.ID, keys *Keys, advertised bool, header http.Header) *contact {
 	x := &contact{Client: c, pool: c.reads, method: method, header: header, keys: keys}
 	if method == http.MethodPost {
@@ -71,8 +73,8 @@ func (x *contact) visit(ctx context.Context, id vocab.ID) {
 	}
 }
 
-// again turns to the other way to sign if the answer says that the first was not understood, and reports whether there
-// was one left.
+// again turns to the other way to sign if the answer says that the first was not understood, and
+// reports whether there was one left.
 func (x *contact) again(status int, stripped bool) bool {
 	if !refused(status) && !stripped || x.second == nil {
 		return false
@@ -81,14 +83,14 @@ func (x *contact) again(status int, stripped bool) bool {
 	return true
 }
 
-// refused tells whether a status may be about the signature: peers answer 400, 401 or 403 to one they cannot read; what
-// else they say is about the request.
+// refused tells whether a status may be about the signature: peers answer 400, 401 or 403 to one
+// they cannot read; what else they say is about the request.
 func refused(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// took remembers that the host took the last request as it was signed. That a host refused Ed25519 is no news about
-// what it does with RSA, so a known dialect is then left as it is.
+// took remembers that the host took the last request as it was signed. That a host refused Ed25519
+// is no news about what it does with RSA, so a known dialect is then left as it is.
 func (x *contact) took(ctx context.Context) {
 	host := x.at.Host()
 	if x.keys == nil || x.knock.dialect == x.known || x.known != 0 && host == x.ed25519 {
@@ -100,8 +102,8 @@ func (x *contact) took(ctx context.Context) {
 	x.hosts.Learn(ctx, host, x.knock.dialect)
 }
 
-// ask makes one request and has read read the answer. Everything a request must pass is passed here: what the URL may
-// be, the gate, the signature, and at dialing the guard.
+// ask makes one request and has read read the answer. Everything a request must pass is passed
+// here: what the URL may be, the gate, the signature, and at dialing the guard.
 func (x *contact) ask(ctx context.Context, read func(*http.Response) error) (err error) {
 	status := 0
 	defer func() { x.count(x.method, status, err) }()

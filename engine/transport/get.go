@@ -25,11 +25,13 @@ type Request struct {
 	Accept  string // the media types of ActivityPub when empty
 	Limit   int64  // bytes of the body, unpacked; 1 MiB when zero
 	Ed25519 bool   // the peer advertises that it takes Ed25519 signatures: use that key
-	// SameOrigin refuses a redirect to another origin before anybody there is asked: what is fetched is that server's word
-	// only, and no other server's connections and patience are to be spent on it.
+	// SameOrigin refuses a redirect to another origin before anybody there is asked: what is
+	// fetched is that server's word only, and no other server's connections and patience are to be
+	// spent on it.
 	SameOrigin bool
-	// Check, if set, tells that a 200 is no real answer, such as an actor without inbox or key: some servers strip those
-	// when they cannot read the signature. It is the reason for a second knock, and then the error.
+	// Check, if set, tells that a 200 is no real answer, such as an actor without inbox or key:
+	// some servers strip those when they cannot read the signature. It is the reason for a second
+	// knock, and then the error.
 	Check func(*Response) error
 }
 
@@ -44,8 +46,9 @@ type Response struct {
 	Took      time.Duration     // from the beginning of the first request
 }
 
-// Get fetches r.URL, following up to three redirects. Whatever status the last answer has, it is returned; an error
-// means that there was none, that it could not be read, or that r.Check refused it.
+// Get fetches r.URL, following up to three redirects. Whatever status the last answer has, it is
+// returned; an error means that there was none, that it could not be read, or that r.Check refused
+// it.
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	if err := holding.Check(ctx, "the network"); err != nil {
 		return nil, err

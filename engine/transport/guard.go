@@ -17,8 +17,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// guard keeps requests on the public internet and in the addresses that were allowed beside it. A URL is judged before
-// it is used, and every address it resolves to when it is dialed: what was resolved earlier proves nothing.
+// guard keeps requests on the public internet and in the addresses that were allowed beside it. A
+// URL is judged before it is used, and every address it resolves to when it is dialed: what was
+// resolved earlier proves nothing.
 type guard struct {
 	allow     []netip.Prefix
 	allowHTTP bool
@@ -37,14 +38,15 @@ func newGuard(cfg Config) *guard {
 	return g
 }
 
-// refuse returns the guard's error. Its public words do not tell a peer what its URL resolved to here.
+// refuse returns the guard's error. Its public words do not tell a peer what its URL resolved to
+// here.
 func refuse(format string, args ...any) error {
 	return fault.Wrap(fault.Forbidden, "the address may not be contacted", fmt.Errorf(format, args...)).
 		WithHint("addresses beyond the public internet are allowed by federation.allow_addresses, plain http by federation.allow_http")
 }
 
-// url returns id as the URL to request, its host as it will be sent and signed. Where only the address can tell whether
-// a host is allowed, dial has the last word.
+// url returns id as the URL to request, its host as it will be sent and signed. Where only the
+// address can tell whether a host is allowed, dial has the last word.
 func (g *guard) url(id vocab.ID) (*url.URL, error) {
 	id, err := vocab.ParseID(string(id.Document()))
 	if err != nil {
@@ -96,7 +98,8 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, address)
 }
 
-// check judges an address as it is dialed. Unless the name it came from is public, only allowed addresses pass.
+// check judges an address as it is dialed. Unless the name it came from is public, only allowed
+// addresses pass.
 func (g *guard) check(network, address string, public bool) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {
@@ -122,7 +125,8 @@ func (g *guard) allowed(addr netip.Addr) bool {
 	return slices.ContainsFunc(g.allow, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// reserved are the names below which the public DNS has nothing (RFC 6761, 6762, 7686, 8375, 9476; .internal by ICANN).
+// reserved are the names below which the public DNS has nothing (RFC 6761, 6762, 7686, 8375, 9476;
+// .internal by ICANN).
 var reserved = []string{"localhost", "local", "internal", "onion", "alt", "home.arpa"}
 
 // isPublicName tells whether name can be one of the public DNS.
@@ -133,8 +137,8 @@ func isPublicName(name string) bool {
 	})
 }
 
-// endsInNumber tells whether name is one that some resolvers take for an IPv4 address, such as 2130706433, 0x7f.1 or
-// 0177.0.0.1 (WHATWG URL §3.5): no top level domain is a number.
+// endsInNumber tells whether name is one that some resolvers take for an IPv4 address, such as
+// 2130706433, 0x7f.1 or 0177.0.0.1 (WHATWG URL §3.5): no top level domain is a number.
 func endsInNumber(name string) bool {
 	name = strings.TrimSuffix(name, ".")
 	last := strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
@@ -148,7 +152,8 @@ func endsInNumber(name string) bool {
 	return last != "" && strings.Trim(last, digits) == ""
 }
 
-// classes name the networks that refusals are about. Whether an address is refused is not decided by them.
+// classes name the networks that refusals are about. Whether an address is refused is not decided
+// by them.
 var classes = []struct {
 	network netip.Prefix
 	name    string

@@ -10,8 +10,9 @@ const (
 	maxHeaderValue = 200     // bytes of one value
 )
 
-// kept are the header fields of an answer that help to find out why it is as it is, the most telling first. The list is
-// closed: a cookie, a token, or a field that somebody invents tomorrow is in no database and on no screen.
+// kept are the header fields of an answer that help to find out why it is as it is, the most
+// telling first. The list is closed: a cookie, a token, or a field that somebody invents tomorrow
+// is in no database and on no screen.
 var kept = []string{"Content-Type", "Server", "Via", "Www-Authenticate", "Accept-Signature", "Retry-After", "Allow",
 	"X-Request-Id", "Cf-Ray", "Ratelimit", "Ratelimit-Policy", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Date"}
 

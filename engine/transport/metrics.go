@@ -26,7 +26,8 @@ func requestsTotal(reg prometheus.Registerer) *prometheus.CounterVec {
 	return v
 }
 
-// outcomes name the ways in which a request fails without an answer, or with one that cannot be taken.
+// outcomes name the ways in which a request fails without an answer, or with one that cannot be
+// taken.
 var outcomes = map[fault.Kind]string{
 	fault.Forbidden:   "refused",
 	fault.NoHost:      "no_host",

@@ -43,8 +43,9 @@ type Attempt struct {
 	BytesIn    int64             // what was read of the answers' bodies
 }
 
-// Post delivers p.Body. It follows one redirect that keeps the method and stays on the host (307, 308), no other. An
-// error means that the last request had no answer; an answer of whatever status is in the Attempt.
+// Post delivers p.Body. It follows one redirect that keeps the method and stays on the host (307, 308),
+// no other. An error means that the last request had no answer; an answer of whatever status is in
+// the Attempt.
 func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	if err := holding.Check(ctx, "the network"); err != nil {
 		return Attempt{}, err
@@ -78,8 +79,8 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	return a, nil
 }
 
-// post knocks until the second knock. What a host says of a signature that it is not known to read does not hide why it
-// refused one that it reads.
+// post knocks until the second knock. What a host says of a signature that it is not known to read
+// does not hide why it refused one that it reads.
 func (x *contact) post(ctx context.Context, inbox vocab.ID, a *Attempt) error {
 	x.visit(ctx, inbox)
 	var reason Attempt
@@ -112,7 +113,8 @@ func (x *contact) post(ctx context.Context, inbox vocab.ID, a *Attempt) error {
 	}
 }
 
-// result fills a from the answer, and returns where the same request should be sent instead, if anywhere.
+// result fills a from the answer, and returns where the same request should be sent instead, if
+// anywhere.
 func (x *contact) result(answer *http.Response, a *Attempt) (next vocab.ID) {
 	a.Status = answer.StatusCode
 	a.BytesOut += int64(len(x.body))
@@ -140,7 +142,8 @@ func (x *contact) result(answer *http.Response, a *Attempt) (next vocab.ID) {
 	return ""
 }
 
-// excerpt reads the beginning of an answer's body. What came of it is enough: the status is the answer.
+// excerpt reads the beginning of an answer's body. What came of it is enough: the status is the
+// answer.
 func excerpt(answer *http.Response) []byte {
 	if answer.ContentLength == 0 { // as most answers are that take a delivery
 		return nil
@@ -152,7 +155,8 @@ func excerpt(answer *http.Response) []byte {
 	return read
 }
 
-// retryAfter returns the wait that a Retry-After field asks for, in either of its forms (RFC 9110 §10.2.3).
+// retryAfter returns the wait that a Retry-After field asks for, in either of its forms (RFC 9110
+// §10.2.3).
 func retryAfter(field string, now time.Time) time.Duration {
 	var wait time.Duration
 	if seconds, err := strconv.ParseUint(field, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {

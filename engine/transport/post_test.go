@@ -65,7 +65,8 @@ func TestPostSignsWhatItSaysOfFollowers(t *testing.T) {
 	}
 }
 
-// Each attempt sends the bytes that are stored, and says when it is made: a retry after half a day is no replay.
+// Each attempt sends the bytes that are stored, and says when it is made: a retry after half a day
+// is no replay.
 func TestEveryAttemptIsSignedAnew(t *testing.T) {
 	t.Parallel()
 	const body = `{ "type":"Create",  "id":"https:\/\/us.example\/1" }`

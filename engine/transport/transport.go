@@ -1,5 +1,5 @@
-// Package transport is the only door to other servers: signed GET and POST with size and time limits and a guard
-// against being sent where only we can reach.
+// Package transport is the only door to other servers: signed GET and POST with size and time
+// limits and a guard against being sent where only we can reach.
 package transport
 
 import (
@@ -17,8 +17,8 @@ import (
 
 // Config says where requests may go and how long they may take.
 type Config struct {
-	// AllowAddresses may be contacted beyond the public internet: at any port, as literals, and under names that the
-	// public DNS does not have.
+	// AllowAddresses may be contacted beyond the public internet: at any port, as literals, and
+	// under names that the public DNS does not have.
 	AllowAddresses []netip.Prefix
 	AllowHTTP      bool                  // plain http too, at port 80
 	UserAgent      string                // such as "Lightweb/0.1 (+https://example.org)"
@@ -57,12 +57,12 @@ type Client struct {
 	guard   *guard
 	metrics *prometheus.CounterVec
 
-	// signing holds a place per processor: an RSA signature is a millisecond of work, and a burst of deliveries must leave
-	// room for what comes in.
+	// signing holds a place per processor: an RSA signature is a millisecond of work, and a burst
+	// of deliveries must leave room for what comes in.
 	signing chan struct{}
 
-	// GET and POST have connections of their own: a host that answers our POST only after it has fetched from us must not
-	// keep us from fetching from it the key that its own POST waits for.
+	// GET and POST have connections of their own: a host that answers our POST only after it has
+	// fetched from us must not keep us from fetching from it the key that its own POST waits for.
 	reads, writes *http.Transport
 }
 
@@ -88,8 +88,9 @@ func New(cfg Config, gate Gate, hosts Hosts) *Client {
 	return c
 }
 
-// pool returns connections that are made through the guard only. They speak HTTP/1.1: one request at a time, so a limit
-// on connections limits the work a peer can make, and a stalled answer holds up nobody else's.
+// pool returns connections that are made through the guard only. They speak HTTP/1.1: one request
+// at a time, so a limit on connections limits the work a peer can make, and a stalled answer holds
+// up nobody else's.
 func (c *Client) pool() *http.Transport {
 	var only http.Protocols
 	only.SetHTTP1(true)

@@ -54,8 +54,8 @@ func (a Addressing) All() []ID {
 	return out
 }
 
-// maxValues bounds the lists that are searched by or gone through wherever a document is used. What is in none of them is
-// bounded by the size of the document.
+// maxValues bounds the lists that are searched by or gone through wherever a document is used. What
+// is in none of them is bounded by the size of the document.
 var maxValues = []struct {
 	name   string
 	values int
@@ -91,7 +91,8 @@ type stored struct {
 	doc, readable json.RawMessage
 }
 
-// Embedded returns the object that the activity brings. What is stored of it is made once, however many store it.
+// Embedded returns the object that the activity brings. What is stored of it is made once, however
+// many store it.
 func (a *Activity) Embedded() (*Object, error) {
 	o, err := ObjectOf(a.Object.Doc)
 	if err == nil && a.stored != nil {
@@ -100,8 +101,8 @@ func (a *Activity) Embedded() (*Object, error) {
 	return o, err
 }
 
-// ParseActivity reads an activity. It must be one JSON object with an id, a type and exactly one actor; everything else
-// is for the one who handles it.
+// ParseActivity reads an activity. It must be one JSON object with an id, a type and exactly one
+// actor; everything else is for the one who handles it.
 func ParseActivity(raw []byte) (*Activity, error) {
 	d, err := ParseDoc(raw)
 	if err != nil {
@@ -171,8 +172,9 @@ type Object struct {
 	at     []string        // where the object stands in it
 }
 
-// Stored returns the object as users' databases hold it: without hidden recipients and authors of other servers, with what it
-// names in canonical form; and beside it what readers are shown of its words.
+// Stored returns the object as users' databases hold it: without hidden recipients and authors of
+// other servers, with what it names in canonical form; and beside it what readers are shown of its
+// words.
 func (o *Object) Stored() (doc, readable json.RawMessage) {
 	o.stored.once.Do(func() {
 		d, _ := o.Doc.WithCanonicalIDs()
@@ -216,8 +218,8 @@ func ObjectOf(d Doc) (*Object, error) {
 	return o, nil
 }
 
-// OwnAuthors tells whether the object is attributed to actors of its own server, and to nobody else: a server speaks for
-// its own actors only (FEP-fe34).
+// OwnAuthors tells whether the object is attributed to actors of its own server, and to nobody
+// else: a server speaks for its own actors only (FEP-fe34).
 func (o *Object) OwnAuthors() bool {
 	authors, err := o.Doc.IDs("attributedTo")
 	foreign := func(id ID) bool { return !id.SameOrigin(o.ID) }
@@ -230,8 +232,8 @@ func (o *Object) Authors() []ID {
 	return ids
 }
 
-// author picks one of the actors that the object of this id is attributed to. PeerTube names a channel (Group) beside
-// the Person.
+// author picks one of the actors that the object of this id is attributed to. PeerTube names a
+// channel (Group) beside the Person.
 func author(d Doc, id ID) (ID, error) {
 	named, err := d.IDs("attributedTo")
 	if err != nil || len(named) == 0 {

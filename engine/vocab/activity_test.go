@@ -16,7 +16,8 @@ import (
 
 const habits = "../../testdata/activities"
 
-// readCase reads a document written by hand in the shape that some software sends, such as "mastodon/create_note".
+// readCase reads a document written by hand in the shape that some software sends, such as
+// "mastodon/create_note".
 func readCase(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(habits, name+".json"))
@@ -26,7 +27,8 @@ func readCase(t testing.TB, name string) []byte {
 	return b
 }
 
-// activity returns an activity whose properties are changed by changes, in the form of a JSON object's inside.
+// activity returns an activity whose properties are changed by changes, in the form of a JSON
+// object's inside.
 func activity(changes string) []byte {
 	return []byte(`{"id":"https://peer.example/1","type":"Like","actor":"https://peer.example/carol",` + changes + `}`)
 }

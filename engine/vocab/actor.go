@@ -47,14 +47,15 @@ const (
 	implementsEd25519 = implementsRFC9421 + "#name-eddsa-using-curve-edwards25"
 )
 
-// TakesEd25519 tells whether the actor's server says that it verifies RFC 9421 signatures made with Ed25519 (FEP-844e).
+// TakesEd25519 tells whether the actor's server says that it verifies RFC 9421 signatures made with
+// Ed25519 (FEP-844e).
 func (a *Actor) TakesEd25519() bool { return slices.Contains(a.Implements, implementsEd25519) }
 
 // maxKeys bounds how many keys of one actor are looked at.
 const maxKeys = 8
 
-// ParseActor reads an actor document. It must have an id, an actor type and an inbox; its inboxes and collections must
-// be of its own origin, or they could direct our deliveries at somebody else.
+// ParseActor reads an actor document. It must have an id, an actor type and an inbox; its inboxes
+// and collections must be of its own origin, or they could direct our deliveries at somebody else.
 func ParseActor(raw []byte) (*Actor, error) {
 	d, err := ParseDoc(raw)
 	if err != nil {
@@ -123,7 +124,8 @@ const (
 	maxName       = 1000
 )
 
-// handleName returns s when it can stand before the @ of a handle (RFC 7565 §7, and letters beyond ASCII).
+// handleName returns s when it can stand before the @ of a handle (RFC 7565 §7, and letters beyond
+// ASCII).
 func handleName(s string) string {
 	if len(s) > maxHandleName || strings.ContainsFunc(s, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._~+", r)
@@ -133,8 +135,8 @@ func handleName(s string) string {
 	return s
 }
 
-// oneLine returns s as it can be shown beside other words: spaces in place of controls, no change of direction, cut
-// between characters.
+// oneLine returns s as it can be shown beside other words: spaces in place of controls, no change
+// of direction, cut between characters.
 func oneLine(s string) string {
 	s = strings.ToValidUTF8(s[:min(len(s), maxName)], "")
 	s = strings.Map(func(r rune) rune {

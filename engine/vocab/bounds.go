@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Bounds of what is taken from other servers: of texts in bytes, each language for itself, and of lists in values. What
-// was stored before they held is still read.
+// Bounds of what is taken from other servers: of texts in bytes, each language for itself, and of
+// lists in values. What was stored before they held is still read.
 const (
 	maxContent     = 128 << 10
 	maxArticle     = 512 << 10
@@ -18,9 +18,9 @@ const (
 	maxAttachments = 64
 )
 
-// CheckBounds refuses an object or activity from another server with texts or lists beyond what is taken, and points to
-// what is too much. at is where it stands in the document that came. Actors describe themselves at more length: they are
-// not stored as posts.
+// CheckBounds refuses an object or activity from another server with texts or lists beyond what is
+// taken, and points to what is too much. at is where it stands in the document that came. Actors
+// describe themselves at more length: they are not stored as posts.
 func CheckBounds(d Doc, at string) error {
 	kind, _ := d.Type() // who parses it refuses a malformed one
 	if IsActorType(kind) {

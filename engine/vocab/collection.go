@@ -26,7 +26,8 @@ type Page struct {
 	Items      []any
 }
 
-// Doc returns the page as a document. An empty page has no orderedItems: to JSON-LD an empty list is none.
+// Doc returns the page as a document. An empty page has no orderedItems: to JSON-LD an empty list
+// is none.
 func (p Page) Doc() Doc {
 	d := Doc{"@context": Context(), "id": string(p.ID), "type": "OrderedCollectionPage", "partOf": string(p.PartOf)}
 	if len(p.Items) > 0 {

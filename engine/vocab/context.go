@@ -16,18 +16,20 @@ const MediaType = `application/ld+json; profile="https://www.w3.org/ns/activitys
 // ActivityJSON is the short media type, which is to be treated the same.
 const ActivityJSON = "application/activity+json"
 
-// Context returns the @context of objects and collections. Terms of our own stand in it inline: a context behind a URL of
-// ours would stop federation whenever that URL does not answer.
+// Context returns the @context of objects and collections. Terms of our own stand in it inline: a
+// context behind a URL of ours would stop federation whenever that URL does not answer.
 func Context() []any { return []any{ContextAS, terms()} }
 
-// ActivityContext returns the @context of activities: proofs are only seen under the context of data integrity.
+// ActivityContext returns the @context of activities: proofs are only seen under the context of
+// data integrity.
 func ActivityContext() []any { return []any{ContextAS, contextProof, terms()} }
 
 func terms() Doc {
 	return Doc{"lw": Lightweb, "lwTags": "lw:tags", "lwMetadata": "lw:metadata", "Hashtag": "as:Hashtag", "sensitive": "as:sensitive"}
 }
 
-// ActorContext returns the @context of actors: assertionMethod is only seen under the did and multikey contexts.
+// ActorContext returns the @context of actors: assertionMethod is only seen under the did and
+// multikey contexts.
 func ActorContext() []any {
 	return []any{ContextAS, contextSecurity, contextDID, contextMultikey, Doc{
 		"manuallyApprovesFollowers": "as:manuallyApprovesFollowers",

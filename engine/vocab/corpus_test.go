@@ -27,7 +27,8 @@ func corpus(t *testing.T) string {
 	return dir
 }
 
-// noJSON names the document outside fail/ that is not JSON: there is a line end in one of its texts.
+// noJSON names the document outside fail/ that is not JSON: there is a line end in one of its
+// texts.
 const noJSON = "vocabulary-ex196-jsonld.json"
 
 func TestDocumentsOfTheW3CParse(t *testing.T) {
@@ -71,7 +72,8 @@ func TestDocumentsOfTheW3CParse(t *testing.T) {
 	}
 }
 
-// What the corpus says must fail is refused where this engine would act on it, and read as absent where it would not.
+// What the corpus says must fail is refused where this engine would act on it, and read as absent
+// where it would not.
 func TestDocumentsOfTheW3CThatMustFail(t *testing.T) {
 	const (
 		document = "the document is refused"

@@ -60,8 +60,9 @@ func (d Doc) Subs(name string) []Doc {
 	return out
 }
 
-// Words returns a natural-language property as text: the plain value, or, when that is absent, the one that comes first
-// in its language map (ActivityStreams §4.7) by the tags in order; what no language is called is passed over.
+// Words returns a natural-language property as text: the plain value, or, when that is absent, the
+// one that comes first in its language map (ActivityStreams §4.7) by the tags in order; what no
+// language is called is passed over.
 func (d Doc) Words(name string) string {
 	if d[name] != nil {
 		return d.Text(name)
@@ -96,8 +97,8 @@ func values(v any) []any {
 	}
 }
 
-// aliased returns the property that JSON-LD also knows by its keyword: id as @id, type as @type. Only one of the two
-// may be there, unless they say the same.
+// aliased returns the property that JSON-LD also knows by its keyword: id as @id, type as @type.
+// Only one of the two may be there, unless they say the same.
 func (d Doc) aliased(name string) (any, error) {
 	v, keyword := d[name], d["@"+name]
 	if v != nil && keyword != nil && !reflect.DeepEqual(v, keyword) {
@@ -109,11 +110,13 @@ func (d Doc) aliased(name string) (any, error) {
 	return v, nil
 }
 
-// maxType is the longest type taken, in bytes. Like MaxID it keeps rows within what an index can hold.
+// maxType is the longest type taken, in bytes. Like MaxID it keeps rows within what an index can
+// hold.
 const maxType = 255
 
-// Type returns the type of the document in its short form; absent is empty. Of several types the most telling one
-// counts, and of those the first: a name of ActivityStreams (no colon), then one of the base types, then any.
+// Type returns the type of the document in its short form; absent is empty. Of several types the
+// most telling one counts, and of those the first: a name of ActivityStreams (no colon), then one
+// of the base types, then any.
 func (d Doc) Type() (string, error) {
 	v, err := d.aliased("type")
 	if err != nil {
@@ -169,7 +172,8 @@ type Ref struct {
 // IsZero tells whether nothing is mentioned.
 func (r Ref) IsZero() bool { return r.ID == "" && r.Doc == nil }
 
-// Type returns the type of what is embedded, empty when only the id is known or the type is malformed.
+// Type returns the type of what is embedded, empty when only the id is known or the type is
+// malformed.
 func (r Ref) Type() string {
 	t, err := r.Doc.Type()
 	if err != nil {
@@ -178,7 +182,8 @@ func (r Ref) Type() string {
 	return t
 }
 
-// Refs returns the values of a property as mentions. A number or a truth value there is refused (ActivityStreams §4).
+// Refs returns the values of a property as mentions. A number or a truth value there is refused
+// (ActivityStreams §4).
 func (d Doc) Refs(name string) ([]Ref, error) {
 	var out []Ref
 	for _, v := range d.list(name) {
@@ -211,14 +216,15 @@ func toRef(v any) (Ref, error) {
 	}
 }
 
-// isLink tells a Link (ActivityStreams vocabulary §3.4) that leads somewhere from an object without id.
+// isLink tells a Link (ActivityStreams vocabulary §3.4) that leads somewhere from an object without
+// id.
 func (d Doc) isLink() bool {
 	t, err := d.Type()
 	return err == nil && d.Text("href") != "" && (t == "" || t == "Link" || t == "Mention" || t == "Hashtag")
 }
 
-// Ref returns the only value of a property. Two values are refused: this engine takes activities of one actor about one
-// thing (decision 33).
+// Ref returns the only value of a property. Two values are refused: this engine takes activities of
+// one actor about one thing (decision 33).
 func (d Doc) Ref(name string) (Ref, error) {
 	refs, err := d.Refs(name)
 	if err != nil || len(refs) == 0 {
@@ -230,8 +236,9 @@ func (d Doc) Ref(name string) (Ref, error) {
 	return refs[0], nil
 }
 
-// IDs returns the ids a property mentions, Public in its full form, each once and in order. Texts that are no id this
-// engine can use (did:, acct:) are passed over; numbers and truth values are refused.
+// IDs returns the ids a property mentions, Public in its full form, each once and in order. Texts
+// that are no id this engine can use (did:, acct:) are passed over; numbers and truth values are
+// refused.
 func (d Doc) IDs(name string) ([]ID, error) {
 	var out []ID
 	seen := map[ID]bool{}
@@ -260,8 +267,8 @@ func parseAddress(s string) (ID, error) {
 // Hides tells whether the document names hidden recipients, wherever in it.
 func (d Doc) Hides() bool { return hides(d) }
 
-// WithoutHidden returns the document without hidden recipients: nothing that is stored or shown may tell who they were
-// (ActivityPub §6, B.11). It is d itself when there are none.
+// WithoutHidden returns the document without hidden recipients: nothing that is stored or shown may
+// tell who they were (ActivityPub §6, B.11). It is d itself when there are none.
 func (d Doc) WithoutHidden() Doc {
 	if !d.Hides() {
 		return d

@@ -13,19 +13,21 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// MaxID is the longest id taken, in bytes. It keeps every id within what a PostgreSQL index row can hold.
+// MaxID is the longest id taken, in bytes. It keeps every id within what a PostgreSQL index row can
+// hold.
 const MaxID = 1024
 
-// ID is the URI that names an object, activity, actor or collection, in canonical form: two ids are of one thing if and
-// only if they are equal. Only ParseID makes one out of words from outside.
+// ID is the URI that names an object, activity, actor or collection, in canonical form: two ids are
+// of one thing if and only if they are equal. Only ParseID makes one out of words from outside.
 type ID string
 
 // Public addresses everybody (ActivityPub §5.6). Parsing turns its short forms into this one.
 const Public ID = "https://www.w3.org/ns/activitystreams#Public"
 
-// ParseID returns s as an id: an absolute http or https URI of at most MaxID bytes, without user info, whose host is a
-// name that can be compared or an IP literal. Scheme, host and port are brought to their canonical form, the rest stays
-// as written. Whether plain http is allowed is for the one who fetches it.
+// ParseID returns s as an id: an absolute http or https URI of at most MaxID bytes, without user
+// info, whose host is a name that can be compared or an IP literal. Scheme, host and port are
+// brought to their canonical form, the rest stays as written. Whether plain http is allowed is for
+// the one who fetches it.
 func ParseID(s string) (ID, error) {
 	if plain(s) > 0 {
 		return ID(s), nil
@@ -40,7 +42,8 @@ func ParseID(s string) (ID, error) {
 	return id, nil
 }
 
-// IDOf is ParseID for words that may be no id: then it returns them as they are, and nothing is found under them.
+// IDOf is ParseID for words that may be no id: then it returns them as they are, and nothing is
+// found under them.
 func IDOf(s string) ID {
 	if id, err := ParseID(s); err == nil {
 		return id
@@ -48,7 +51,8 @@ func IDOf(s string) ID {
 	return ID(s)
 }
 
-// parseURI returns scheme and authority of an id in canonical form: lower case, A-labels, no default port.
+// parseURI returns scheme and authority of an id in canonical form: lower case, A-labels, no
+// default port.
 func parseURI(s string) (scheme, authority string, err error) {
 	if n := plain(s); n > 0 {
 		scheme, authority, _ = strings.Cut(s[:n], "://")
@@ -57,8 +61,9 @@ func parseURI(s string) (scheme, authority string, err error) {
 	return parseAnyURI(s)
 }
 
-// plain returns how long the origin of an id is that is written in canonical form, with nothing in it that needs a second
-// look, as nearly all are: ids are compared many times on the way of an activity. It returns 0 of all others.
+// plain returns how long the origin of an id is that is written in canonical form, with nothing in
+// it that needs a second look, as nearly all are: ids are compared many times on the way of an
+// activity. It returns 0 of all others.
 func plain(s string) int {
 	rest, secure := strings.CutPrefix(s, "https://")
 	if !secure {
@@ -121,8 +126,9 @@ func parseAnyURI(s string) (scheme, authority string, err error) {
 	return u.Scheme, host + ":" + port, nil
 }
 
-// notInURI tells characters that would make an id read as another one: controls, spaces, what a browser or a header
-// reads in its own way, and those that turn the direction of writing (RFC 3987 §4.1).
+// notInURI tells characters that would make an id read as another one: controls, spaces, what a
+// browser or a header reads in its own way, and those that turn the direction of writing (RFC 3987
+// §4.1).
 func notInURI(r rune) bool {
 	return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r) || strings.ContainsRune(`\"<>`, r)
 }
@@ -165,23 +171,23 @@ func canonicalHost(u *url.URL) string {
 	return name
 }
 
-// validLabel tells whether s can stand between the dots of a host name (RFC 1123 §2.1). The underscore is not in the
-// rules, but in names that are in use.
+// validLabel tells whether s can stand between the dots of a host name (RFC 1123 §2.1). The
+// underscore is not in the rules, but in names that are in use.
 func validLabel(s string) bool {
 	return s != "" && len(s) <= 63 && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
 	})
 }
 
-// Host returns the authority of id in lower case, as A-labels, without a default port: what block lists, limits and
-// per-host memory are keyed by. It is empty for an id that ParseID would refuse.
+// Host returns the authority of id in lower case, as A-labels, without a default port: what block
+// lists, limits and per-host memory are keyed by. It is empty for an id that ParseID would refuse.
 func (id ID) Host() string {
 	_, authority, _ := parseURI(string(id)) // empty on an error, as promised
 	return authority
 }
 
-// Origin returns scheme and authority of id in canonical form (RFC 6454), such as https://example.org. It is empty for
-// an id that ParseID would refuse.
+// Origin returns scheme and authority of id in canonical form (RFC 6454), such as
+// https://example.org. It is empty for an id that ParseID would refuse.
 func (id ID) Origin() string {
 	if n := plain(string(id)); n > 0 {
 		return string(id[:n])
@@ -193,13 +199,15 @@ func (id ID) Origin() string {
 	return scheme + "://" + authority
 }
 
-// SameOrigin tells whether both ids were issued by the same server (FEP-fe34). Ids without an origin never match.
+// SameOrigin tells whether both ids were issued by the same server (FEP-fe34). Ids without an
+// origin never match.
 func (id ID) SameOrigin(other ID) bool {
 	o := id.Origin()
 	return o != "" && o == other.Origin()
 }
 
-// Canonical returns id in canonical form, which ParseID has given it: origin in canonical form, the rest as written.
+// Canonical returns id in canonical form, which ParseID has given it: origin in canonical form, the
+// rest as written.
 func (id ID) Canonical() ID {
 	if plain(string(id)) > 0 {
 		return id

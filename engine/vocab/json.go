@@ -25,8 +25,9 @@ const (
 // Doc is a JSON object as it was read: names are exact, numbers keep their digits (json.Number).
 type Doc map[string]any
 
-// ParseDoc reads exactly one JSON object. Names given twice, invalid UTF-8, lone surrogates, NUL (which PostgreSQL
-// cannot hold), numbers beyond a double, deeper nesting than 64 and words after the object are refused.
+// ParseDoc reads exactly one JSON object. Names given twice, invalid UTF-8, lone surrogates, NUL
+// (which PostgreSQL cannot hold), numbers beyond a double, deeper nesting than 64 and words after
+// the object are refused.
 func ParseDoc(b []byte) (Doc, error) {
 	r := reader{Decoder: jsontext.NewDecoder(bytes.NewBuffer(b))}
 	v, err := r.value(0)
@@ -126,7 +127,8 @@ func (r *reader) count(depth int) error {
 	return nil
 }
 
-// number takes a number, and counts what it becomes where it is stored: a few bytes may stand for hundreds.
+// number takes a number, and counts what it becomes where it is stored: a few bytes may stand for
+// hundreds.
 func (r *reader) number(s string) (json.Number, error) {
 	out := len(s)
 	if i := strings.IndexAny(s, "eE"); i >= 0 {

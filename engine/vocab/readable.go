@@ -11,17 +11,17 @@ import (
 // PlainMedia is the media type of plain text.
 const PlainMedia = "text/plain"
 
-// wordings are the properties that hold text to be read (ActivityStreams §4.7), and what makes it harmless. Beside each of
-// them its language map may stand.
+// wordings are the properties that hold text to be read (ActivityStreams §4.7), and what makes it
+// harmless. Beside each of them its language map may stand.
 var wordings = []struct {
 	name  string
 	clean func(string) string
 }{{"content", Sanitize}, {"name", PlainText}, {"summary", PlainText}}
 
-// Readable returns the words of an object as readers are shown them, where these differ from what came: content as
-// harmless HTML, name and summary as plain text, "text" for content as plain text, and a language map that says more than
-// one thing. A member that is not shown is empty. raw is the document as it came, in which languages stand in an order; at
-// is where the object stands in it.
+// Readable returns the words of an object as readers are shown them, where these differ from what
+// came: content as harmless HTML, name and summary as plain text, "text" for content as plain text,
+// and a language map that says more than one thing. A member that is not shown is empty. raw is the
+// document as it came, in which languages stand in an order; at is where the object stands in it.
 //
 // It takes a while, so that it is made once, when the object is stored. Show puts it in its place.
 func Readable(d Doc, raw []byte, at ...string) Doc {
@@ -46,7 +46,8 @@ func Readable(d Doc, raw []byte, at ...string) Doc {
 	return out
 }
 
-// translations cleans the texts of a language map, one of which is clean already, and tells whether any says more.
+// translations cleans the texts of a language map, one of which is clean already, and tells whether
+// any says more.
 func translations(languages Doc, text, clean string, cleaned func(string) string) (out Doc, differs bool) {
 	out = Doc{}
 	for tag := range languages {
@@ -77,7 +78,8 @@ func authorsText(d Doc) string {
 	return source.Text("content")
 }
 
-// languagesOf returns the texts of a language map by their tags; those that no language is called are left out.
+// languagesOf returns the texts of a language map by their tags; those that no language is called
+// are left out.
 func languagesOf(d Doc, name string) Doc {
 	out := Doc{}
 	all, _ := d[name+"Map"].(Doc)
@@ -89,7 +91,8 @@ func languagesOf(d Doc, name string) Doc {
 	return out
 }
 
-// firstLanguage returns the tag that comes first in the document, or in the order of tags when that cannot be told.
+// firstLanguage returns the tag that comes first in the document, or in the order of tags when that
+// cannot be told.
 func firstLanguage(languages Doc, raw []byte, at []string) string {
 	for _, tag := range membersAt(raw, at) {
 		if languages[tag] != nil {
@@ -105,7 +108,8 @@ func firstLanguage(languages Doc, raw []byte, at []string) string {
 	return first
 }
 
-// membersAt returns the names of an object inside a JSON document, in their order; nil when there is no such object.
+// membersAt returns the names of an object inside a JSON document, in their order; nil when there
+// is no such object.
 func membersAt(raw []byte, at []string) (names []string) {
 	if len(raw) == 0 {
 		return nil
@@ -140,7 +144,8 @@ func membersAt(raw []byte, at []string) (names []string) {
 	return names
 }
 
-// enter moves into the object that comes next, to the value of that name, and tells whether it is there.
+// enter moves into the object that comes next, to the value of that name, and tells whether it is
+// there.
 func enter(d *jsontext.Decoder, name string) bool {
 	if d.PeekKind() != '{' {
 		return false
@@ -163,7 +168,8 @@ func enter(d *jsontext.Decoder, name string) bool {
 	return false
 }
 
-// language returns which tag of a language map a reader of these languages wants, empty when it is none of them.
+// language returns which tag of a language map a reader of these languages wants, empty when it is
+// none of them.
 func language(tags Doc, languages []string) string {
 	for _, wanted := range languages {
 		best := ""

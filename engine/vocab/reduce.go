@@ -20,13 +20,13 @@ const (
 	maxImplements = 16
 )
 
-// dispensable are the members without which an actor can do, in the order in which they are left out of a document that is
-// too large with them.
+// dispensable are the members without which an actor can do, in the order in which they are left
+// out of a document that is too large with them.
 var dispensable = []string{"summary", "url", "published", "discoverable", "icon", "generator", "alsoKnownAs", "name"}
 
-// Reduced returns the actor with no more of its document than the engine reads, in at most 16 KiB: what is kept of an
-// actor of another server. One whose document is larger even without what is dispensable is refused. Reducing it again
-// changes nothing.
+// Reduced returns the actor with no more of its document than the engine reads, in at most 16 KiB:
+// what is kept of an actor of another server. One whose document is larger even without what is
+// dispensable is refused. Reducing it again changes nothing.
 func (a *Actor) Reduced() (*Actor, error) {
 	if a.reduced {
 		return a, nil
@@ -93,8 +93,8 @@ func (a *Actor) reduce(d Doc) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// keysListed returns the keys that stand in assertionMethod, or those in publicKey, as ActorOf reads them. One that is too
-// long for a key verifies nothing.
+// keysListed returns the keys that stand in assertionMethod, or those in publicKey, as ActorOf
+// reads them. One that is too long for a key verifies nothing.
 func (a *Actor) keysListed(asserts bool) []any {
 	list := []any{}
 	for _, k := range a.Keys {

@@ -10,10 +10,12 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxNesting bounds how deep elements stand in sanitized HTML: browsers take time that grows with it.
+// maxNesting bounds how deep elements stand in sanitized HTML: browsers take time that grows with
+// it.
 const maxNesting = 32
 
-// harmless is the HTML that posts of other servers are made of (Mastodon's and those of the editors of articles).
+// harmless is the HTML that posts of other servers are made of (Mastodon's and those of the editors
+// of articles).
 var harmless = newHarmless()
 
 func newHarmless() *bluemonday.Policy {
@@ -37,16 +39,16 @@ func newHarmless() *bluemonday.Policy {
 // webLink is what the links lead to: another server, or a mailbox.
 var webLink = regexp.MustCompile(`(?i)^(https?://[^/?#]|mailto:.)`)
 
-// classes are the names by which posts tell mentions, hashtags and the parts of a link from other words; those of
-// microformats begin with one of classPrefixes.
+// classes are the names by which posts tell mentions, hashtags and the parts of a link from other
+// words; those of microformats begin with one of classPrefixes.
 var (
 	classes       = []string{"mention", "hashtag", "invisible", "ellipsis", "quote-inline"}
 	classPrefixes = regexp.MustCompile(`^(h|p|u|dt|e)-[a-z-]{1,30}$`)
 )
 
-// Sanitize returns HTML of others as it can stand in a page: only the elements of text, no scripts and styles, links of
-// the web and mail alone, every element closed, none nested deeper than 32. It takes linear time. HTML that the
-// sanitizer cannot get through becomes nothing.
+// Sanitize returns HTML of others as it can stand in a page: only the elements of text, no scripts
+// and styles, links of the web and mail alone, every element closed, none nested deeper than 32. It
+// takes linear time. HTML that the sanitizer cannot get through becomes nothing.
 func Sanitize(s string) (clean string) {
 	if isSimple(s) {
 		return s
@@ -62,8 +64,8 @@ func Sanitize(s string) (clean string) {
 // cutText returns what is read of a text: maxText bytes of it, cut between characters.
 func cutText(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxText)], "") }
 
-// isSimple reports whether HTML holds no elements but paragraphs, closed one after the other, and line breaks: most posts
-// do, and are harmless as they are.
+// isSimple reports whether HTML holds no elements but paragraphs, closed one after the other, and
+// line breaks: most posts do, and are harmless as they are.
 func isSimple(s string) bool {
 	if len(s) > maxText {
 		return false
@@ -97,9 +99,10 @@ func isSimple(s string) bool {
 // void are the elements allowed that have no end.
 var void = map[string]bool{"br": true, "hr": true}
 
-// closeElements closes the elements of sanitized HTML that are not closed, leaves out the ends of those that were not
-// begun and elements nested too deep, and keeps the known classes: what stands around it in a page stays as it is. The
-// sanitizer has written the links anew: those that lead nowhere any more go.
+// closeElements closes the elements of sanitized HTML that are not closed, leaves out the ends of
+// those that were not begun and elements nested too deep, and keeps the known classes: what stands
+// around it in a page stays as it is. The sanitizer has written the links anew: those that lead
+// nowhere any more go.
 func closeElements(s string) string {
 	var b strings.Builder
 	var open []string
@@ -164,8 +167,8 @@ func keepClasses(value string) string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(value), unknown), " ")
 }
 
-// PlainText returns a text that should hold no HTML: as it is when it has none, else the words a reader sees. Angles that
-// are no markup, as in Vec<T>, stay.
+// PlainText returns a text that should hold no HTML: as it is when it has none, else the words a
+// reader sees. Angles that are no markup, as in Vec<T>, stay.
 func PlainText(s string) (text string) {
 	if !strings.ContainsRune(s, '<') || !hasMarkup(s) {
 		return s
@@ -178,7 +181,8 @@ func PlainText(s string) (text string) {
 	return HTMLToText(s)
 }
 
-// hasMarkup reports whether a text holds an element of HTML, or anything of its form that has attributes.
+// hasMarkup reports whether a text holds an element of HTML, or anything of its form that has
+// attributes.
 func hasMarkup(s string) bool {
 	z := nethtml.NewTokenizer(strings.NewReader(cutText(s)))
 	for {

@@ -83,7 +83,8 @@ func TestPlainText(t *testing.T) {
 	}
 }
 
-// checkHarmless fails the test when HTML holds more than what may stand in a page, or elements that are not closed.
+// checkHarmless fails the test when HTML holds more than what may stand in a page, or elements that
+// are not closed.
 func checkHarmless(t *testing.T, from, clean string) {
 	t.Helper()
 	depth := 0

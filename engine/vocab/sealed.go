@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// SealedTypes are the types of objects whose content is MLS messages: they travel as ciphertext and are in no feed.
+// SealedTypes are the types of objects whose content is MLS messages: they travel as ciphertext and
+// are in no feed.
 var SealedTypes = []string{"ChatMessage", "PrivateMessage", "PublicMessage", "Welcome", "GroupInfo", "KeyPackage"}
 
 // SealedSpellings are the ways in which peers write them.
@@ -20,7 +21,8 @@ func spellings() (all []string) {
 	return all
 }
 
-// Sealed returns the name of the sealed type that a document has among others, empty when that is none.
+// Sealed returns the name of the sealed type that a document has among others, empty when that is
+// none.
 func (d Doc) Sealed() string {
 	v, err := d.aliased("type")
 	if err != nil {

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Show returns an object as its readers are shown it. Its words are those of readable, in the first of the reader's
-// languages that there is; source.content is its text as plain text. It is attributed to the one author that its server
-// speaks, if there is one. Things of others that it holds, and their copies, stand there by their ids. No other text in it holds HTML.
+// Show returns an object as its readers are shown it. Its words are those of readable, in the first
+// of the reader's languages that there is; source.content is its text as plain text. It is
+// attributed to the one author that its server speaks, if there is one. Things of others that it
+// holds, and their copies, stand there by their ids. No other text in it holds HTML.
 func Show(d, readable Doc, languages []string) Doc {
 	out := reduced(d)
 	dropWords(out)
@@ -42,8 +43,8 @@ func Show(d, readable Doc, languages []string) Doc {
 	return out
 }
 
-// WithOwnAuthors returns a document that is attributed to actors of its own server alone, for no server speaks for others
-// (FEP-fe34). It is d itself if that is.
+// WithOwnAuthors returns a document that is attributed to actors of its own server alone, for no
+// server speaks for others (FEP-fe34). It is d itself if that is.
 func (d Doc) WithOwnAuthors() Doc {
 	id, _ := d.ID()
 	named := d.list("attributedTo")
@@ -64,9 +65,9 @@ func (d Doc) WithOwnAuthors() Doc {
 	return d
 }
 
-// ShowActivity returns an activity as readers are shown it: what it is about stands there by its id, unless it is the
-// actor's own and not stored. Of makers, nobody is named but the actor. What was written is shown by Show: an activity has no
-// words but the emoji of a reaction.
+// ShowActivity returns an activity as readers are shown it: what it is about stands there by its
+// id, unless it is the actor's own and not stored. Of makers, nobody is named but the actor. What
+// was written is shown by Show: an activity has no words but the emoji of a reaction.
 func ShowActivity(d Doc, stored bool) Doc {
 	out := reduced(d)
 	emoji := out.Text("content")
@@ -87,7 +88,8 @@ func ShowActivity(d Doc, stored bool) Doc {
 	return out
 }
 
-// reactions are the activities whose content is an emoji or the name of one, of which maxEmoji characters are shown.
+// reactions are the activities whose content is an emoji or the name of one, of which maxEmoji
+// characters are shown.
 var reactions = []string{"Like", "Dislike", "EmojiReact"}
 
 const maxEmoji = 64
@@ -102,7 +104,8 @@ func clip(s string, characters int) string {
 // makers are the members that say who made a thing.
 var makers = []string{"attributedTo", "actor"}
 
-// belongsTo reports whether an embedded object with an id is the actor's own: on its server, and by nobody else.
+// belongsTo reports whether an embedded object with an id is the actor's own: on its server, and by
+// nobody else.
 func belongsTo(object Doc, actor ID) bool {
 	id, err := object.ID()
 	if err != nil || id == "" || !id.SameOrigin(actor) {
@@ -117,11 +120,12 @@ func belongsTo(object Doc, actor ID) bool {
 	return true
 }
 
-// envelope are the members that serve the way of a document and not its readers, and the one whose word for it has to be
-// proven.
+// envelope are the members that serve the way of a document and not its readers, and the one whose
+// word for it has to be proven.
 var envelope = map[string]bool{"@context": true, "proof": true, "signature": true, "attributedTo": true}
 
-// reduced returns a document with no HTML in its texts, and what it embeds of others by id alone. It names no author.
+// reduced returns a document with no HTML in its texts, and what it embeds of others by id alone.
+// It names no author.
 func reduced(d Doc) Doc {
 	out := make(Doc, len(d))
 	for name, v := range d {
@@ -156,8 +160,9 @@ func reduce(name string, v any) any {
 	return v
 }
 
-// embedded returns what is shown of a thing within another: its id when it has one and is no part. A copy of what somebody
-// wrote is not shown at all when nobody can ask for it by an id. Of words, only names are.
+// embedded returns what is shown of a thing within another: its id when it has one and is no part.
+// A copy of what somebody wrote is not shown at all when nobody can ask for it by an id. Of words,
+// only names are.
 func embedded(name string, d Doc) any {
 	id, err := d.ID()
 	switch {

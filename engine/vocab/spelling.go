@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// Spelling says how peers write those of their ids that they do not write in canonical form. Peers compare ids as texts:
-// a document that leaves names things as their own servers do.
+// Spelling says how peers write those of their ids that they do not write in canonical form. Peers
+// compare ids as texts: a document that leaves names things as their own servers do.
 type Spelling map[ID]string
 
-// Add notes how an id is written, if that is not its canonical form, and returns the spelling, which may be nil before.
+// Add notes how an id is written, if that is not its canonical form, and returns the spelling,
+// which may be nil before.
 func (s Spelling) Add(id ID, written string) Spelling {
 	if written == "" || written == string(id) {
 		return s
@@ -32,8 +33,9 @@ func (d Doc) writtenID() string {
 // naming are the properties that name something by its id, or embed it.
 var naming = []string{"actor", "object", "target", "attributedTo", "inReplyTo", "to", "cc", "bto", "bcc", "audience", "tag"}
 
-// WithCanonicalIDs returns the document with what it names in canonical form, as it is stored: the database looks for ids
-// as texts. Its own id stays as written. It is d itself, unchanged, when nothing is written otherwise, as in nearly all.
+// WithCanonicalIDs returns the document with what it names in canonical form, as it is stored: the
+// database looks for ids as texts. Its own id stays as written. It is d itself, unchanged, when
+// nothing is written otherwise, as in nearly all.
 func (d Doc) WithCanonicalIDs() (_ Doc, changed bool) {
 	return d.respelled(func(s string) string {
 		if plain(s) > 0 {
@@ -61,7 +63,8 @@ func (d Doc) Spelled(s Spelling) Doc {
 	return out
 }
 
-// respelled changes the ids that d names; with depth also within what it embeds, whose own ids are changed in any case.
+// respelled changes the ids that d names; with depth also within what it embeds, whose own ids are
+// changed in any case.
 func (d Doc) respelled(change func(string) string, depth int) (_ Doc, changed bool) {
 	var out Doc
 	for _, name := range naming {
@@ -80,7 +83,8 @@ func (d Doc) respelled(change func(string) string, depth int) (_ Doc, changed bo
 	return out, true
 }
 
-// respelled changes one value of such a property, and tells whether it is another one then. It copies what it changes.
+// respelled changes one value of such a property, and tells whether it is another one then. It
+// copies what it changes.
 func respelled(v any, change func(string) string, depth int) (any, bool) {
 	switch v := v.(type) {
 	case string:

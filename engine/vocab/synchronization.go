@@ -8,15 +8,17 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// MaxSynchronized is how many followers on one server are compared and listed at most (FEP-8fcf). Of more nothing is said:
-// whoever was shown a part of them would end the rest.
+// MaxSynchronized is how many followers on one server are compared and listed at most (FEP-8fcf).
+// Of more nothing is said: whoever was shown a part of them would end the rest.
 const MaxSynchronized = 10_000
 
-// maxSynchronization bounds the field in bytes: two ids, a digest, and room for parameters that nobody here knows.
+// maxSynchronization bounds the field in bytes: two ids, a digest, and room for parameters that
+// nobody here knows.
 const maxSynchronization = 4 << 10
 
-// FollowersDigest stands for a set of actors, in whatever order they are added (FEP-8fcf, partial follower collection
-// digest): the exclusive or of the SHA-256 digests of their ids, as their server writes these.
+// FollowersDigest stands for a set of actors, in whatever order they are added (FEP-8fcf, partial
+// follower collection digest): the exclusive or of the SHA-256 digests of their ids, as their
+// server writes these.
 type FollowersDigest [sha256.Size]byte
 
 // Add adds an id, as it is written, that is not in the set yet.
@@ -34,8 +36,8 @@ func DigestOf(ids ...ID) (d FollowersDigest) {
 	return d
 }
 
-// Synchronization is what the field Collection-Synchronization says of an actor's followers on the receiver's server
-// (FEP-8fcf).
+// Synchronization is what the field Collection-Synchronization says of an actor's followers on the
+// receiver's server (FEP-8fcf).
 type Synchronization struct {
 	Collection ID // the actor's followers
 	URL        ID // where those on the receiver's server are listed
@@ -47,8 +49,8 @@ func (s Synchronization) String() string {
 	return `collectionId="` + string(s.Collection) + `", url="` + string(s.URL) + `", digest="` + hex.EncodeToString(s.Digest[:]) + `"`
 }
 
-// ParseSynchronization reads the value of the field: at most 4 KiB, each parameter in quotes and once, the three that
-// count among them. Nothing in it is trusted yet.
+// ParseSynchronization reads the value of the field: at most 4 KiB, each parameter in quotes and
+// once, the three that count among them. Nothing in it is trusted yet.
 func ParseSynchronization(field string) (Synchronization, error) {
 	malformed := fault.New(fault.Invalid, "Collection-Synchronization is malformed")
 	if len(field) > maxSynchronization {

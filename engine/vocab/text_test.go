@@ -107,8 +107,8 @@ func TestHTMLToTextReadsSoMuchAndNoMore(t *testing.T) {
 	}
 }
 
-// normalized is text as TextToHTML promises to keep it: words with single spaces, lines, and paragraphs between which
-// there is one empty line.
+// normalized is text as TextToHTML promises to keep it: words with single spaces, lines, and
+// paragraphs between which there is one empty line.
 func normalized(text string) string {
 	var paragraphs, lines []string
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")

@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Username is the checked name of a local user. It becomes part of a database name, of keys and of paths, so it is
-// never a bare string: only ParseUsername makes one. The zero Username is nobody.
+// Username is the checked name of a local user. It becomes part of a database name, of keys and of
+// paths, so it is never a bare string: only ParseUsername makes one. The zero Username is nobody.
 type Username struct{ name string }
 
 var usernameForm = regexp.MustCompile(`^[a-z0-9_]{1,30}$`)

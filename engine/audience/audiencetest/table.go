@@ -1,5 +1,5 @@
-// Package audiencetest holds the truth table of audiences: which there are, and who may do what with each. engine/audience
-// and the SQL form in db must both agree with it.
+// Package audiencetest holds the truth table of audiences: which there are, and who may do what
+// with each. engine/audience and the SQL form in db must both agree with it.
 package audiencetest
 
 import (
@@ -20,10 +20,12 @@ const (
 // Viewers are the columns of the table, in order.
 var Viewers = []string{"nobody known", "stranger", "follower", "bob", "bob, who follows", "member by a group", "blocked follower", "blocked bob", "author"}
 
-// Holders are who holds what is edited, in order. Its own inbox: the author sent the edit to the holder in person.
+// Holders are who holds what is edited, in order. Its own inbox: the author sent the edit to the
+// holder in person.
 var Holders = []string{"stranger", "follower", "bob", "by own inbox"}
 
-// Case is one audience, and what is true of it. Of the texts each letter stands for a column: y for yes, n for no.
+// Case is one audience, and what is true of it. Of the texts each letter stands for a column: y for
+// yes, n for no.
 type Case struct {
 	Name       string
 	To         string // the members of the document that address somebody, as JSON
@@ -35,7 +37,8 @@ type Case struct {
 	Letter     string // by Strangers: it is a private message of a stranger
 }
 
-// Strangers are the users who receive a post, as far as they matter for whether it is a stranger's private message.
+// Strangers are the users who receive a post, as far as they matter for whether it is a stranger's
+// private message.
 var Strangers = []string{"follows nobody", "follows carol", "is answered, in a circle of dave's"}
 
 // Public is how everybody is addressed.
@@ -67,8 +70,8 @@ type Edit struct {
 	Replaces      string // by Holders
 }
 
-// Edits are the changes of the table. Every audience but one decides alone who gets new words; where the edit addresses
-// nobody, the audience from before does.
+// Edits are the changes of the table. Every audience but one decides alone who gets new words;
+// where the edit addresses nobody, the audience from before does.
 var Edits = []Edit{
 	{"everybody, listed", "everybody, unlisted", "yyyy"},
 	{"everybody, listed", "followers", "nyny"},

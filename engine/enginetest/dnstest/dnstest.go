@@ -1,4 +1,5 @@
-// Package dnstest is a name server for tests: it says of names what a test wants, and something else the next time.
+// Package dnstest is a name server for tests: it says of names what a test wants, and something
+// else the next time.
 package dnstest
 
 import (
@@ -39,7 +40,8 @@ func Start(t testing.TB, address string) (*Server, error) {
 	return s, nil
 }
 
-// Say lets name have addresses: turn by turn, the last for good. *.example stands for all names below example.
+// Say lets name have addresses: turn by turn, the last for good. *.example stands for all names
+// below example.
 func (s *Server) Say(name string, turns ...[]netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +106,8 @@ func (s *Server) answer(query []byte) ([]byte, error) {
 	return m.Pack()
 }
 
-// lookUp returns what is said of name now. A resolver asks for both kinds of address at once; that for IPv4 ends a turn.
+// lookUp returns what is said of name now. A resolver asks for both kinds of address at once; that
+// for IPv4 ends a turn.
 func (s *Server) lookUp(name string, ends bool) ([]netip.Addr, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Forgery is a request whose signature is put together by hand, and not by the engine's own signer, so that each of its
-// parts can lie. A part that is not given tells the truth.
+// Forgery is a request whose signature is put together by hand, and not by the engine's own signer,
+// so that each of its parts can lie. A part that is not given tells the truth.
 type Forgery struct {
 	Method  string // POST
 	URL     string

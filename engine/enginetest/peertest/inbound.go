@@ -141,7 +141,8 @@ func (in *Inbound) User(t testing.TB, name string) vocab.Username {
 	return u
 }
 
-// copyKeys puts keys into a folder, the same everywhere: no test tells users apart by them, and making them takes long.
+// copyKeys puts keys into a folder, the same everywhere: no test tells users apart by them, and
+// making them takes long.
 func (in *Inbound) copyKeys(t testing.TB, dir string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {

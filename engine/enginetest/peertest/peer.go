@@ -1,5 +1,6 @@
-// Package peertest plays other servers to the inbound half of an engine: actors with real keys on loopback, whose
-// documents are fetched and whose requests are signed as on the open network, and real databases to look at afterwards.
+// Package peertest plays other servers to the inbound half of an engine: actors with real keys on
+// loopback, whose documents are fetched and whose requests are signed as on the open network, and
+// real databases to look at afterwards.
 package peertest
 
 import (
@@ -25,8 +26,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Peer is another server. It serves what it was given, answers 404 to the rest, takes whatever is posted, and keeps what
-// it was asked for and sent.
+// Peer is another server. It serves what it was given, answers 404 to the rest, takes whatever is
+// posted, and keeps what it was asked for and sent.
 type Peer struct {
 	Origin string
 	actors *atomic.Uint32 // the count of its test's actors
@@ -50,7 +51,8 @@ type page struct {
 	handle http.HandlerFunc // answers in place of both
 }
 
-// New starts a peer on an address of loopback, such as 127.0.0.2: each address is an origin and a domain of its own.
+// New starts a peer on an address of loopback, such as 127.0.0.2: each address is an origin and a
+// domain of its own.
 func New(t testing.TB, address string) *Peer {
 	t.Helper()
 	p, s := serve(t, "http", address)
@@ -180,7 +182,8 @@ type Actor struct {
 	path string
 }
 
-// Actor makes an actor whose document lies under path, with an RSA key and an Ed25519 key, and shows it.
+// Actor makes an actor whose document lies under path, with an RSA key and an Ed25519 key, and
+// shows it.
 func (p *Peer) Actor(path string) *Actor {
 	id := p.Origin + path
 	a := &Actor{ID: vocab.ID(id), peer: p, path: path, Keys: newKeys(id, p.actors.Add(1))}
@@ -211,8 +214,8 @@ func (a *Actor) Post(t testing.TB, inbox, mediaType string, body []byte, d signa
 	return r
 }
 
-// rsaKeys are few, since making one takes long; actors that a test makes one after the other have different ones, whatever
-// tests run beside it.
+// rsaKeys are few, since making one takes long; actors that a test makes one after the other have
+// different ones, whatever tests run beside it.
 var rsaKeys = sync.OnceValue(func() []*rsa.PrivateKey {
 	keys := make([]*rsa.PrivateKey, 4)
 	for i := range keys {
@@ -227,7 +230,8 @@ var rsaKeys = sync.OnceValue(func() []*rsa.PrivateKey {
 
 var actorsByTest sync.Map // of the name of a test, the count of its actors
 
-// actorsOf returns the count of actors of a test, which all its peers share: that of the test around it, if this has peers too.
+// actorsOf returns the count of actors of a test, which all its peers share: that of the test
+// around it, if this has peers too.
 func actorsOf(t testing.TB) *atomic.Uint32 {
 	for outer := t.Name(); outer != ""; outer = outer[:max(strings.LastIndexByte(outer, '/'), 0)] {
 		if n, ok := actorsByTest.Load(outer); ok {

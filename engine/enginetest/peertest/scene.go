@@ -21,8 +21,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Scene is a user, alice, and what happens to her, in short names: "us:/alice" is her actor, "p:/carol" and "q:/mallory"
-// are actors on two peers. No scene meets another one, so many can play on one engine at once.
+// Scene is a user, alice, and what happens to her, in short names: "us:/alice" is her actor,
+// "p:/carol" and "q:/mallory" are actors on two peers. No scene meets another one, so many can play
+// on one engine at once.
 type Scene struct {
 	*Inbound
 	t      testing.TB
@@ -191,7 +192,8 @@ func (s *Scene) PostedTo(inbox string) (bodies [][]byte) {
 	return bodies
 }
 
-// Request returns a request by an actor to an inbox: "us:/alice/inbox", or "us:/inbox" for the shared one.
+// Request returns a request by an actor to an inbox: "us:/alice/inbox", or "us:/inbox" for the
+// shared one.
 func (s *Scene) Request(from, inbox, body string) *http.Request {
 	s.t.Helper()
 	return s.Actor(from).Post(s.t, s.Long(inbox), s.MediaType, []byte(s.Long(body)), s.Dialect, s.Now())
@@ -226,8 +228,8 @@ func (s *Scene) Proven(by, body string) []byte {
 // client is the address that requests of other servers come from.
 var client = netip.MustParsePrefix("192.0.2.1/32")
 
-// Receive hands a request over as the server does, and waits until what was accepted has taken effect for everybody who
-// can take it.
+// Receive hands a request over as the server does, and waits until what was accepted has taken
+// effect for everybody who can take it.
 func (s *Scene) Receive(r *http.Request, inbox, body string) error {
 	return s.receive(r, inbox, []byte(s.Long(body)))
 }
@@ -241,8 +243,8 @@ func (s *Scene) receive(r *http.Request, inbox string, raw []byte) error {
 	return err
 }
 
-// settle waits until no writer drives the activity any more, and nobody waits for it but who is unable to take it: under load
-// a database that is only slow makes its user wait, too.
+// settle waits until no writer drives the activity any more, and nobody waits for it but who is
+// unable to take it: under load a database that is only slow makes its user wait, too.
 func (s *Scene) settle(body []byte) {
 	s.t.Helper()
 	a, err := vocab.ParseActivity(body)
@@ -275,8 +277,8 @@ func (s *Scene) MustSend(from, inbox, body string) {
 	}
 }
 
-// Act lets alice send an activity, as her outbox would commit it: with its effects in one transaction, after it is known
-// who may concern her. target is the actor it is about, if any.
+// Act lets alice send an activity, as her outbox would commit it: with its effects in one
+// transaction, after it is known who may concern her. target is the actor it is about, if any.
 func (s *Scene) Act(target, body string) {
 	s.t.Helper()
 	if err := s.Try(target, body); err != nil {
@@ -371,7 +373,8 @@ var (
 	proofs = regexp.MustCompile(`,"proof":\{"@context":\[[^]]*\],[^}]*\}`)
 )
 
-// Rows returns what alice's database holds, in short names; ids made here are stars, and proofs are left out.
+// Rows returns what alice's database holds, in short names; ids made here are stars, and proofs are
+// left out.
 func (s *Scene) Rows() []string {
 	s.t.Helper()
 	all := s.Column(s.t, s.Alice, `SELECT line FROM (`+rows+`) AS r ORDER BY part, seq, line COLLATE "C"`)
