@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -56,7 +58,7 @@ func (c *Cluster) MakeAcquaintances(ctx context.Context, a Acquainting) (r Acqua
 	for n, u := range users {
 		r.Users = append(r.Users, c.makeAcquaintances(ctx, a, u.Name, removes))
 		if err := ctx.Err(); err != nil {
-			return r, storeFault("make acquaintances", err)
+			return r, postgres.Fault("make acquaintances", err)
 		}
 		if a.Progress != nil {
 			a.Progress(n+1, len(users))
@@ -76,15 +78,9 @@ func (c *Cluster) quiet(ctx context.Context) (release func(), is bool, err error
 	}
 	if err := c.instance.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM intake)`).Scan(&is); err != nil {
 		release()
-		return nil, false, storeFault("look into the journal", err)
+		return nil, false, postgres.Fault("look into the journal", err)
 	}
 	return release, is, nil
-}
-
-// knownActors selects the actors that a user's database of a schema holds anything of, and whether the user may follow
-// them. $1 is the user's own.
-func knownActors(schema int) string {
-	return `SELECT actor, bool_or(follows) FROM (` + heldIn(schema) + `) AS k WHERE actor <> '' AND actor <> $1 GROUP BY actor`
 }
 
 func (c *Cluster) makeAcquaintances(ctx context.Context, a Acquainting, u vocab.Username, removes bool) AcquaintedUser {
@@ -95,7 +91,7 @@ func (c *Cluster) makeAcquaintances(ctx context.Context, a Acquainting, u vocab.
 	}
 	var known []row
 	out.Err = c.Read(ctx, u, func(ctx context.Context, tx *Tx) (err error) {
-		known, err = collect[row](ctx, tx, "list actors", knownActors(latest(c.migrations, userSet)), a.ID(u))
+		known, err = collect[row](ctx, tx, "list actors", schema.KnownActors(c.schema.Latest(schema.User)), a.ID(u))
 		return err
 	})
 	if out.Err != nil {
@@ -120,7 +116,7 @@ func (c *Cluster) makeAcquaintances(ctx context.Context, a Acquainting, u vocab.
 		return err
 	})
 	if !errors.Is(err, errTakenBack) {
-		out.Err = storeFault("make acquaintances of "+u.String(), err)
+		out.Err = postgres.Fault("make acquaintances of "+u.String(), err)
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -21,7 +22,7 @@ func (c *Cluster) Acquaint(ctx context.Context, actor vocab.ID, users []vocab.Us
 		ON CONFLICT (actor_uri, username) DO UPDATE SET follows = a.follows OR excluded.follows, idle_at = NULL
 			WHERE excluded.follows AND NOT a.follows OR a.idle_at IS NOT NULL`,
 		actor, names(users), follows)
-	return storeFault("remember acquaintance", err)
+	return postgres.Fault("remember acquaintance", err)
 }
 
 // Acquainted returns the active users that the actor may concern; with follows only those who may follow it.
@@ -30,13 +31,13 @@ func (c *Cluster) Acquainted(ctx context.Context, actor vocab.ID, follows bool) 
 	rows, err := c.instance.Query(ctx, `SELECT username FROM acquaintances JOIN users USING (username)
 		WHERE actor_uri = $1 AND (follows OR NOT $2) AND state = 'active' ORDER BY username`, actor, follows)
 	if err != nil {
-		return nil, storeFault("read acquaintances", err)
+		return nil, postgres.Fault("read acquaintances", err)
 	}
 	users, err := pgx.CollectRows(rows, pgx.RowTo[vocab.Username])
 	if err == nil {
 		c.active.add(users, now.Add(believed))
 	}
-	return users, storeFault("read acquaintances", err)
+	return users, postgres.Fault("read acquaintances", err)
 }
 
 // EachKnownHost tells for every host and every active user who is acquainted with somebody there, and whether the user may
@@ -45,7 +46,7 @@ func (c *Cluster) EachKnownHost(ctx context.Context, see func(host string, u voc
 	rows, err := c.instance.Query(ctx, `SELECT split_part(actor_uri, '/', 3), username, bool_or(follows)
 		FROM acquaintances JOIN users USING (username) WHERE state = 'active' GROUP BY 1, 2`)
 	if err != nil {
-		return storeFault("read acquaintances", err)
+		return postgres.Fault("read acquaintances", err)
 	}
 	var host string
 	var u vocab.Username
@@ -54,7 +55,7 @@ func (c *Cluster) EachKnownHost(ctx context.Context, see func(host string, u voc
 		see(host, u, follows)
 		return nil
 	})
-	return storeFault("read acquaintances", err)
+	return postgres.Fault("read acquaintances", err)
 }
 
 func names(users []vocab.Username) []string {

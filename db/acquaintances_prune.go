@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -57,15 +59,15 @@ func (c *Cluster) acquaintancesOf(ctx context.Context, u vocab.Username, after v
 			AND NOT EXISTS (SELECT FROM intake_waiting WHERE username = $1) AND NOT EXISTS (SELECT FROM intake WHERE $1 = ANY(recipients))
 		ORDER BY actor_uri LIMIT $3`, u, after, acquaintancePage)
 	if err != nil {
-		return nil, storeFault("list acquaintances", err)
+		return nil, postgres.Fault("list acquaintances", err)
 	}
 	page, err := pgx.CollectRows(rows, pgx.RowTo[vocab.ID])
-	return page, storeFault("list acquaintances", err)
+	return page, postgres.Fault("list acquaintances", err)
 }
 
 // idleActors tells of each of the actors $1 whether a user's database holds nothing of it.
-var idleActors = `WITH few AS MATERIALIZED (SELECT k.uri FROM unnest($1::text[]) AS k (uri) WHERE ` + heldNowhere("k.uri", "") + `),
-	held AS MATERIALIZED (` + heldElsewhere("few") + `)
+var idleActors = `WITH few AS MATERIALIZED (SELECT k.uri FROM unnest($1::text[]) AS k (uri) WHERE ` + schema.HeldNowhere("k.uri", "") + `),
+	held AS MATERIALIZED (` + schema.HeldElsewhere("few") + `)
 	SELECT k.uri, k.uri IN (SELECT uri FROM few EXCEPT SELECT uri FROM held) FROM unnest($1::text[]) AS k (uri)`
 
 // idleAmong divides actors into those that the user's database holds nothing of, and the others.
@@ -93,7 +95,7 @@ func (c *Cluster) idleAmong(ctx context.Context, u vocab.Username, actors []voca
 func (c *Cluster) removeIdle(ctx context.Context, u vocab.Username, idle, held []string, now time.Time, dryRun bool) (n int, err error) {
 	if dryRun {
 		err = c.instance.QueryRow(ctx, `SELECT count(*) FROM acquaintances WHERE username = $1 AND actor_uri = ANY($2) AND idle_at < $3`, u, idle, now.Add(-idleFor)).Scan(&n)
-		return n, storeFault("count idle acquaintances", err)
+		return n, postgres.Fault("count idle acquaintances", err)
 	}
 	err = pgx.BeginFunc(ctx, c.instance, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `DELETE FROM acquaintances WHERE username = $1 AND actor_uri = ANY($2) AND idle_at < $3`, u, idle, now.Add(-idleFor))
@@ -105,5 +107,5 @@ func (c *Cluster) removeIdle(ctx context.Context, u vocab.Username, idle, held [
 			WHERE username = $1 AND (actor_uri = ANY($2) AND idle_at IS NULL OR actor_uri = ANY($3) AND idle_at IS NOT NULL)`, u, idle, held, now)
 		return err
 	})
-	return n, storeFault("prune acquaintances", err)
+	return n, postgres.Fault("prune acquaintances", err)
 }

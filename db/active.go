@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -60,11 +61,11 @@ func (c *Cluster) ActiveUsers(ctx context.Context, users []vocab.Username) ([]vo
 	if len(ask) > 0 {
 		rows, err := c.instance.Query(ctx, `SELECT username FROM users WHERE username = ANY($1) AND state = 'active'`, names(ask))
 		if err != nil {
-			return nil, storeFault("read users", err)
+			return nil, postgres.Fault("read users", err)
 		}
 		found, err := pgx.CollectRows(rows, pgx.RowTo[vocab.Username])
 		if err != nil {
-			return nil, storeFault("read users", err)
+			return nil, postgres.Fault("read users", err)
 		}
 		c.active.add(found, now.Add(believed))
 		there = append(there, found...)

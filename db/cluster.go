@@ -4,43 +4,39 @@ package db
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lightweb/lightweb/db/pool"
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/fault"
-	"github.com/lightweb/lightweb/engine/vocab"
-	"github.com/lightweb/lightweb/migrations"
 )
 
 // Config says which server the databases lie on, and how they are named.
 type Config struct {
 	URL              string // of the server, as pgx reads it; a database named in it is ignored
 	Name             string // of the instance database and prefix of all others; "lightweb" when empty
-	Template         string // what users' databases are cloned from; Name and the schema's version when empty
-	InstanceTemplate string // what the instance database is cloned from; empty: it is made by its migrations
+	Template         string // from which users' databases are cloned; Name and the schema's version when empty
+	InstanceTemplate string // from which the instance database is cloned; empty: its migrations make it
 	MaxConnections   int    // to users' databases, all together; 64 when 0
 	Migrate          bool   // bring the instance schema up to date at Open instead of refusing one that is behind
 	Repair           bool   // with Migrate: make a change of the instance schema again that did not end
 	Types            Types  // of activities
 	Metrics          prometheus.Registerer
-
-	migrations fs.FS // those of this binary when nil
+	Migrations       fs.FS // those of this binary when nil
 }
 
-// instanceConns bounds the connections to the instance database, beside those to users' databases. lookupConns of them do
-// nothing but tell who is here: other servers wait for that, some of them while we wait for them.
+// instanceConns bounds the connections to the instance database, beside those to users' databases. lookupConns of them serve
+// State alone: other servers wait for its answer, some of them while this one waits for them.
 const (
 	instanceConns = 12
 	lookupConns   = 2
@@ -48,50 +44,35 @@ const (
 
 // Cluster is one PostgreSQL server with the instance database and the users' databases on it.
 type Cluster struct {
-	name       string
-	template   string
-	migrations fs.FS
-	base       *pgx.ConnConfig
-	instance   instance
-	lookups    instance // the same, for State
-	users      *conns
-	active     *active
-	types      Types
-	epoch      *atomic.Int64              // the one LockServe took; 0 in a process that does not serve
-	arrivals   *atomic.Int64              // the number of the last activity that arrived
-	class      Class                      // what this Cluster is used for
-	mayOpen    func(context.Context) bool // of strangers' work; nil: always
-	log        *slog.Logger
+	server   *postgres.Server
+	schema   *schema.Databases
+	pool     *pool.Pool
+	instance instance
+	lookups  instance // the same, for State
+	active   *active
+	types    Types
+	epoch    *atomic.Int64              // the one LockServe took; 0 in a process that does not serve
+	arrivals *atomic.Int64              // the number of the last activity that arrived
+	class    pool.Class                 // the use of this Cluster
+	mayOpen  func(context.Context) bool // of strangers' work; nil: always
+	took     *prometheus.HistogramVec   // by transactions
+	log      *slog.Logger
 }
 
 // Open reaches the server, makes the instance database when there is none, and checks its schema. The fault is
 // Unavailable when the server does not answer, Config when the schema is behind or ahead.
 func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
-	base, err := pgx.ParseConfig(c.URL)
+	server, err := postgres.Parse(c.URL)
 	if err != nil {
-		return nil, fault.New(fault.Config, "database.url is not a PostgreSQL URL").
-			WithHint("use postgres://user@host:5432/ or leave it empty for the embedded default")
-	}
-	if c.Name == "" {
-		c.Name = "lightweb"
-	}
-	if c.migrations == nil {
-		c.migrations = migrations.FS
-	}
-	if c.Template == "" {
-		c.Template = fmt.Sprintf("%s-template-%d", c.Name, latest(c.migrations, userSet))
+		return nil, err
 	}
 	if c.MaxConnections == 0 {
 		c.MaxConnections = 64
 	}
-	if base.ConnectTimeout == 0 {
-		base.ConnectTimeout = 5 * time.Second
-	}
-	base.RuntimeParams["application_name"] = "lightweb"
-	base.RuntimeParams["timezone"] = "UTC"
-	cl := &Cluster{name: c.Name, types: c.Types, template: c.Template, migrations: c.migrations, base: base, active: &active{}, epoch: &atomic.Int64{}, arrivals: &atomic.Int64{}, log: log}
+	databases := schema.New(server, schema.Config{Name: c.Name, Template: c.Template, Migrations: c.Migrations})
+	cl := &Cluster{server: server, schema: databases, active: &active{}, types: c.Types, epoch: &atomic.Int64{}, arrivals: &atomic.Int64{}, log: log}
 	cl.arrivals.Store(firstArrival)
-	if err := cl.prepareInstance(ctx, c); err != nil {
+	if err := databases.Prepare(ctx, schema.Preparing{Template: c.InstanceTemplate, Migrate: c.Migrate, Repair: c.Repair}); err != nil {
 		return nil, err
 	}
 	if cl.instance.pool, err = cl.openInstance(ctx, c.URL, instanceConns-lookupConns); err != nil {
@@ -101,8 +82,37 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 		cl.instance.pool.Close()
 		return nil, err
 	}
-	cl.users = newConns(c.MaxConnections, cl.connectUser, log, c.Metrics)
+	if c.Metrics == nil {
+		c.Metrics = prometheus.NewRegistry() // nobody reads it
+	}
+	cl.took = newTransactionMetric(c.Metrics)
+	cl.pool = pool.New(c.MaxConnections, databases.Connect, log, c.Metrics)
 	return cl, nil
+}
+
+func newTransactionMetric(reg prometheus.Registerer) *prometheus.HistogramVec {
+	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "lightweb_db_transaction_seconds",
+		Help:    "Time of a transaction on a user's database, with the wait for a connection.",
+		Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
+	}, []string{"mode"})
+	reg.MustRegister(took)
+	return took
+}
+
+// As returns c for the use of a class; a Cluster that Open returned is for Work. Closing either closes both.
+func (c *Cluster) As(class pool.Class) *Cluster {
+	view := *c
+	view.class = class
+	return &view
+}
+
+// ForStrangers returns c for strangers. mayOpen says whether the work of a context may open a connection, which costs fifteen
+// times a write; to use an open one it is not asked.
+func (c *Cluster) ForStrangers(mayOpen func(context.Context) bool) *Cluster {
+	view := c.As(pool.Stranger)
+	view.mayOpen = mayOpen
+	return view
 }
 
 // openInstance returns a pool of up to so many connections to the instance database.
@@ -111,16 +121,16 @@ func (c *Cluster) openInstance(ctx context.Context, url string, conns int32) (*p
 	if err != nil {
 		return nil, fmt.Errorf("configure instance pool: %w", err)
 	}
-	cfg.ConnConfig = c.config(c.name)
+	cfg.ConnConfig = c.server.Config(c.schema.Name())
 	cfg.MaxConns = conns
-	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { readAsWritten(conn); return nil }
+	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { postgres.ReadAsWritten(conn); return nil }
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
-	return pool, storeFault("open instance database", err)
+	return pool, postgres.Fault("open instance database", err)
 }
 
 // Close closes every connection. Queries under way are waited for.
 func (c *Cluster) Close() {
-	c.users.close()
+	c.pool.Close()
 	c.lookups.pool.Close()
 	c.instance.pool.Close()
 }
@@ -128,7 +138,7 @@ func (c *Cluster) Close() {
 // Ping asks the server for a sign of life.
 func (c *Cluster) Ping(ctx context.Context) error {
 	if err := c.instance.pool.Ping(ctx); err != nil {
-		return storeFault("reach PostgreSQL", err)
+		return postgres.Fault("reach PostgreSQL", err)
 	}
 	return nil
 }
@@ -137,65 +147,10 @@ func (c *Cluster) Ping(ctx context.Context) error {
 func (c *Cluster) ServerVersion(ctx context.Context) (string, error) {
 	var v string
 	if err := c.instance.QueryRow(ctx, `SHOW server_version`).Scan(&v); err != nil {
-		return "", storeFault("ask for the server's version", err)
+		return "", postgres.Fault("ask for the server's version", err)
 	}
 	v, _, _ = strings.Cut(v, " ")
 	return v, nil
-}
-
-// config returns how to connect to one database.
-func (c *Cluster) config(database string) *pgx.ConnConfig {
-	cfg := c.base.Copy()
-	cfg.Database = database
-	return cfg
-}
-
-// readAsWritten lets the connection return times in UTC, whatever the zone of this machine is, and documents as they
-// are: the server has checked them.
-func readAsWritten(conn *pgx.Conn) {
-	types := conn.TypeMap()
-	types.RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
-	types.RegisterType(&pgtype.Type{Name: "jsonb", OID: pgtype.JSONBOID, Codec: &pgtype.JSONBCodec{Marshal: json.Marshal, Unmarshal: readJSON}})
-}
-
-func readJSON(data []byte, into any) error {
-	if raw, ok := into.(*json.RawMessage); ok {
-		*raw = slices.Clone(data)
-		return nil
-	}
-	return json.Unmarshal(data, into)
-}
-
-// userDatabase names the database of u. No username holds a hyphen, so no user can be given the template or another's.
-func (c *Cluster) userDatabase(u vocab.Username) string { return c.name + "_" + u.String() }
-
-// connectUser opens a connection to a user's database and refuses one whose schema this binary does not know.
-func (c *Cluster) connectUser(ctx context.Context, database string) (*pgx.Conn, error) {
-	conn, err := c.reachUser(ctx, database)
-	if err != nil {
-		return nil, err
-	}
-	readAsWritten(conn)
-	if err := c.checkUserSchema(ctx, conn); err != nil {
-		_ = conn.Close(ctx) // it is given up anyway; err says why
-		return nil, err
-	}
-	return conn, nil
-}
-
-// reachUser opens a connection to a user's database, whatever its schema.
-func (c *Cluster) reachUser(ctx context.Context, database string) (*pgx.Conn, error) {
-	cfg := c.config(database)
-	// A plan that was made while a new user's tables were empty would go on reading them whole long after they have grown:
-	// the statistics are the template's until autovacuum comes by.
-	cfg.RuntimeParams["enable_seqscan"] = "off"
-	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan" // which is the same one, but made once
-	cfg.RuntimeParams["jit"] = "off"                            // what must be read whole now looks as dear as if compiling it paid
-	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if hasCode(err, "3D000") { // no such database
-		return nil, userFault(err, restore)
-	}
-	return conn, storeFault("open database "+database, err)
 }
 
 // serveLock is the key of the advisory lock that one serving process per instance holds.
@@ -234,7 +189,7 @@ func (c *Cluster) LockServe(ctx context.Context, command string) (release func()
 func (c *Cluster) beginEpoch(ctx context.Context, conn *pgx.Conn) error {
 	var epoch int64
 	if err := conn.QueryRow(ctx, `UPDATE serving SET epoch = epoch + 1 RETURNING epoch`).Scan(&epoch); err != nil {
-		return storeFault("begin an epoch", err)
+		return postgres.Fault("begin an epoch", err)
 	}
 	if err := c.continueArrivals(ctx, conn); err != nil {
 		return err
@@ -243,4 +198,30 @@ func (c *Cluster) beginEpoch(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
+// Beside is how many connections an instance may use beside those to users' databases: to the instance database, for the
+// lock of who serves, and of commands that run meanwhile.
+const Beside = instanceConns + 8
+
+// leastConns is how many connections to users' databases an instance needs for its classes of use.
+const leastConns = 4
+
+// Fit makes sure that the server has room for the connections that are configured: it warns when not, and uses fewer.
+func (c *Cluster) Fit(ctx context.Context) error {
+	var takes, reserved, ofRole int
+	err := c.instance.QueryRow(ctx, `SELECT current_setting('max_connections')::int, current_setting('superuser_reserved_connections')::int +
+		coalesce(current_setting('reserved_connections', true)::int, 0), rolconnlimit FROM pg_roles WHERE rolname = current_user`).
+		Scan(&takes, &reserved, &ofRole) // what is reserved is for whoever must mend the server, be we superuser or not
+	if err != nil {
+		return postgres.Fault("ask how many connections the server takes", err)
+	}
+	room := takes - reserved
+	if ofRole >= 0 {
+		room = min(room, ofRole)
+	}
+	used := max(leastConns, room-Beside)
+	if wanted := c.pool.LowerLimit(used); wanted > used {
+		c.log.WarnContext(ctx, "server takes fewer connections than configured", "max_connections", takes, "reserved", reserved, "role_limit", ofRole,
+			"database.max_connections", wanted, "beside", Beside, "used", used, "hint", "raise max_connections of PostgreSQL, or lower database.max_connections")
+	}
+	return nil
+}

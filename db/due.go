@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -22,10 +23,10 @@ func (c *Cluster) Owing(ctx context.Context, by time.Time) ([]Due, error) {
 	rows, err := c.instance.Query(ctx, `SELECT username, next_due, next_due FROM users
 		WHERE state = 'active' AND next_due IS NOT NULL AND ($1::timestamptz IS NULL OR next_due <= $1) ORDER BY next_due, username LIMIT 10000`, orNull(by))
 	if err != nil {
-		return nil, storeFault("list who owes deliveries", err)
+		return nil, postgres.Fault("list who owes deliveries", err)
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Due])
-	return all, storeFault("list who owes deliveries", err)
+	return all, postgres.Fault("list who owes deliveries", err)
 }
 
 func orNull(t time.Time) *time.Time {
@@ -49,10 +50,10 @@ func (c *Cluster) MarkDue(ctx context.Context, all []Due) ([]Due, error) {
 		)
 		SELECT username, next_due, next_due FROM users JOIN d USING (username) WHERE username NOT IN (SELECT username FROM marked)`, users, at, was)
 	if err != nil {
-		return nil, storeFault("remember who owes deliveries", err)
+		return nil, postgres.Fault("remember who owes deliveries", err)
 	}
 	changed, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Due])
-	return changed, storeFault("remember who owes deliveries", err)
+	return changed, postgres.Fault("remember who owes deliveries", err)
 }
 
 // WantDeliveries makes whoever serves look at the deliveries of these users at once.
@@ -62,5 +63,5 @@ func (c *Cluster) WantDeliveries(ctx context.Context, users []vocab.Username) er
 		names[n] = u.String()
 	}
 	_, err := c.instance.Exec(ctx, `UPDATE users SET next_due = date_trunc('milliseconds', now()) WHERE username = ANY($1)`, names)
-	return storeFault("ask for deliveries", err)
+	return postgres.Fault("ask for deliveries", err)
 }

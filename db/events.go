@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/lightweb/lightweb/db/postgres"
 )
 
 // keptEvents is how many events stay in the outbox at least. Once in trimEvery events the others are dropped.
@@ -82,4 +84,4 @@ func (t *Tx) StoreAnswer(ctx context.Context, key string, a Answer, now time.Tim
 }
 
 // TakenKey tells whether err is that an Idempotency-Key was used meanwhile.
-func TakenKey(err error) bool { return violates(err, "idempotency_keys_pkey") }
+func TakenKey(err error) bool { return postgres.Violates(err, "idempotency_keys_pkey") }

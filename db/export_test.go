@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"slices"
 
 	"github.com/golang-migrate/migrate/v4"
 	pgxmigrate "github.com/golang-migrate/migrate/v4/database/pgx/v5"
@@ -14,15 +13,17 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/vocab"
 	"github.com/lightweb/lightweb/migrations"
 )
 
 // Schema returns the version of users' databases that this binary knows.
-func Schema() int { return latest(migrations.FS, userSet) }
+func Schema() int { return schema.New(nil, schema.Config{}).Latest(schema.User) }
 
 // WithMigrations returns c with other migrations than those of this binary.
-func (c Config) WithMigrations(all fs.FS) Config { c.migrations = all; return c }
+func (c Config) WithMigrations(all fs.FS) Config { c.Migrations = all; return c }
 
 // Exec runs any statement in a transaction.
 func Exec(ctx context.Context, t *Tx, query string) error {
@@ -50,7 +51,7 @@ func (c *Cluster) MigrateDown(database, set string) error {
 	if err != nil {
 		return err
 	}
-	driver, err := pgxmigrate.WithInstance(stdlib.OpenDB(*c.config(database)), &pgxmigrate.Config{})
+	driver, err := pgxmigrate.WithInstance(stdlib.OpenDB(*c.server.Config(database)), &pgxmigrate.Config{})
 	if err != nil {
 		return err
 	}
@@ -63,9 +64,9 @@ func (c *Cluster) MigrateDown(database, set string) error {
 	return errors.Join(err, srcErr, dbErr)
 }
 
-// MigrateUp is migrateUp.
+// MigrateUp brings a database to the latest version of a set.
 func (c *Cluster) MigrateUp(ctx context.Context, database, set string) error {
-	return c.migrateUp(ctx, database, set)
+	return c.schema.MigrateUp(ctx, database, set)
 }
 
 // JobCounts counts the deliveries of a job by state.
@@ -116,12 +117,12 @@ func (c *Cluster) TakeInstance(ctx context.Context) (release func(), err error) 
 
 // RespellUser does again what was done before the change that relies on canonical ids.
 func (c *Cluster) RespellUser(ctx context.Context, database string) error {
-	conn, err := pgx.ConnectConfig(ctx, c.config(database))
+	conn, err := pgx.ConnectConfig(ctx, c.server.Config(database))
 	if err != nil {
 		return err
 	}
-	defer shut(conn)
-	return respellUser(ctx, conn)
+	defer postgres.Shut(conn)
+	return schema.RespellUser(ctx, conn)
 }
 
 // The SQL form of audiences, over a document in raw.
@@ -137,24 +138,4 @@ var (
 func Holds(ctx context.Context, t *Tx, predicate string, raw []byte, args ...any) (is bool, err error) {
 	err = t.row(ctx, "test", `SELECT coalesce(`+predicate+`, false) FROM (SELECT $1::jsonb AS raw) d`, append([]any{raw}, args...), &is)
 	return is, err
-}
-
-// HeldColumns returns the columns of users' databases by which a user holds something of an actor, as table.column.
-func HeldColumns() (all []string) {
-	for _, h := range heldColumns {
-		all = append(all, h.table+"."+h.column)
-	}
-	return all
-}
-
-// UnspelledColumns returns those of them that are older than canonical ids, and that are not brought to that form.
-func UnspelledColumns() (all []string) {
-	before := versionOf(migrations.FS, userSet, "written_ids")
-	for _, h := range heldColumns {
-		spelled := slices.ContainsFunc(spelledByUsers(), func(s spelled) bool { return s.table == h.table && s.column == h.column })
-		if h.since < before && !spelled {
-			all = append(all, h.table+"."+h.column)
-		}
-	}
-	return all
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -55,10 +56,10 @@ func (c *Cluster) Host(ctx context.Context, host string) (Host, error) {
 func (c *Cluster) hosts(ctx context.Context, which string, args ...any) ([]Host, error) {
 	rows, err := c.instance.Query(ctx, `SELECT `+hostColumns+` FROM hosts `+which, args...)
 	if err != nil {
-		return nil, storeFault("read hosts", err)
+		return nil, postgres.Fault("read hosts", err)
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Host])
-	return all, storeFault("read hosts", err)
+	return all, postgres.Fault("read hosts", err)
 }
 
 // SaveHosts remembers how deliveries to hosts go: everything but what the operator sets. A host that the operator changed
@@ -80,14 +81,14 @@ func (c *Cluster) SaveHosts(ctx context.Context, all []Host, seen time.Time) err
 			probes = excluded.probes, inactive_at = excluded.inactive_at, heard_at = now()
 		WHERE h.changed_at IS NULL OR h.changed_at <= $10`,
 		names, counts, since, failed, failures, delivered, closed, probes, inactive, seen)
-	return storeFault("remember hosts", err)
+	return postgres.Fault("remember hosts", err)
 }
 
 // PauseHost holds back what is owed to a host until it is resumed.
 func (c *Cluster) PauseHost(ctx context.Context, host string) error {
 	_, err := c.instance.Exec(ctx, `INSERT INTO hosts (host, paused_at, changed_at) VALUES ($1, now(), clock_timestamp())
 		ON CONFLICT (host) DO UPDATE SET paused_at = coalesce(hosts.paused_at, now()), changed_at = clock_timestamp()`, host)
-	return storeFault("pause host", err)
+	return postgres.Fault("pause host", err)
 }
 
 // ResumeHost forgets what holds back deliveries to a host: the operator's pause, and the failures. The fault is NotFound
@@ -98,7 +99,7 @@ func (c *Cluster) ResumeHost(ctx context.Context, host string) error {
 	if err == nil && tag.RowsAffected() == 0 {
 		return fault.New(fault.NotFound, "nothing is known of the host "+host).WithHint("lightweb host list")
 	}
-	return storeFault("resume host", err)
+	return postgres.Fault("resume host", err)
 }
 
 // ProbeHosts lets one attempt find out at once how each of the hosts is that is left alone. Those stay alone that the operator
@@ -106,14 +107,14 @@ func (c *Cluster) ResumeHost(ctx context.Context, host string) error {
 func (c *Cluster) ProbeHosts(ctx context.Context, hosts []string) error {
 	_, err := c.instance.Exec(ctx, `UPDATE hosts SET closed_until = now(), changed_at = clock_timestamp()
 		WHERE host = ANY($1) AND closed_until > now() AND paused_at IS NULL`, hosts)
-	return storeFault("probe hosts", err)
+	return postgres.Fault("probe hosts", err)
 }
 
 // LearnHostSoftware remembers what the software of a host calls itself.
 func (c *Cluster) LearnHostSoftware(ctx context.Context, host, software string) error {
 	_, err := c.instance.Exec(ctx, `INSERT INTO hosts (host, software) VALUES ($1, $2)
 		ON CONFLICT (host) DO UPDATE SET software = excluded.software, heard_at = now()`, host, text(software))
-	return storeFault("remember host", err)
+	return postgres.Fault("remember host", err)
 }
 
 // Parked says that deliveries of a user to a host are parked.
@@ -126,10 +127,10 @@ type Parked struct {
 func (c *Cluster) Parked(ctx context.Context) ([]Parked, error) {
 	rows, err := c.instance.Query(ctx, `SELECT host, username FROM parked ORDER BY host, username`)
 	if err != nil {
-		return nil, storeFault("read parked deliveries", err)
+		return nil, postgres.Fault("read parked deliveries", err)
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Parked])
-	return all, storeFault("read parked deliveries", err)
+	return all, postgres.Fault("read parked deliveries", err)
 }
 
 // MarkParked remembers that the users' deliveries are parked, or with resumed that they are no more.
@@ -143,7 +144,7 @@ func (c *Cluster) MarkParked(ctx context.Context, all []Parked, resumed bool) er
 		query = `DELETE FROM parked p USING unnest($1::text[], $2::text[]) AS r (host, username) WHERE p.host = r.host AND p.username = r.username`
 	}
 	_, err := c.instance.Exec(ctx, query, hosts, users)
-	return storeFault("remember parked deliveries", err)
+	return postgres.Fault("remember parked deliveries", err)
 }
 
 // HostDialect returns the signature dialect that a host took last, empty when none was remembered since then. It notes, once
@@ -152,10 +153,10 @@ func (c *Cluster) HostDialect(ctx context.Context, host string, since time.Time)
 	var d string
 	err := c.instance.QueryRow(ctx, `WITH heard AS (UPDATE hosts SET heard_at = now() WHERE host = $1 AND heard_at < now() - interval '1 day')
 		SELECT coalesce(dialect, '') FROM hosts WHERE host = $1 AND learned_at >= $2`, host, since).Scan(&d)
-	if isNoRows(err) {
+	if postgres.IsNoRows(err) {
 		return "", nil
 	}
-	return d, storeFault("read host", err)
+	return d, postgres.Fault("read host", err)
 }
 
 // hostUnheard is how long a host is remembered that nobody has to do with.
@@ -168,13 +169,13 @@ func (c *Cluster) PruneHosts(ctx context.Context, now time.Time, dryRun bool) (n
 		AND NOT EXISTS (SELECT FROM parked p WHERE p.host = h.host)`
 	if dryRun {
 		err = c.instance.QueryRow(ctx, `SELECT count(*) FROM (`+old+`) o`, now.Add(-hostUnheard), now).Scan(&n)
-		return n, storeFault("count old hosts", err)
+		return n, postgres.Fault("count old hosts", err)
 	}
 	for {
 		began := time.Now()
 		tag, err := c.instance.Exec(ctx, `DELETE FROM hosts WHERE heard_at < $1 AND host IN (`+old+` ORDER BY heard_at LIMIT $3)`, now.Add(-hostUnheard), now, pruneBatch)
 		if n += int(tag.RowsAffected()); err != nil || tag.RowsAffected() < pruneBatch {
-			return n, storeFault("prune hosts", err)
+			return n, postgres.Fault("prune hosts", err)
 		}
 		if err := rest(ctx, time.Since(began)); err != nil {
 			return n, err
@@ -186,5 +187,5 @@ func (c *Cluster) PruneHosts(ctx context.Context, now time.Time, dryRun bool) (n
 func (c *Cluster) LearnHostDialect(ctx context.Context, host, dialect string, now time.Time) error {
 	_, err := c.instance.Exec(ctx, `INSERT INTO hosts (host, dialect, learned_at) VALUES ($1, $2, $3)
 		ON CONFLICT (host) DO UPDATE SET dialect = excluded.dialect, learned_at = excluded.learned_at, heard_at = now()`, host, dialect, now)
-	return storeFault("remember host", err)
+	return postgres.Fault("remember host", err)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -32,17 +33,17 @@ func (c *Cluster) AddIgnored(ctx context.Context, all []Ignored) error {
 	}
 	_, err := c.instance.Exec(ctx, `INSERT INTO ignored (digest, reason, host, ignored_at) SELECT * FROM unnest($1::bytea[], $2::text[], $3::text[], $4::timestamptz[])
 		ON CONFLICT (digest) DO UPDATE SET reason = excluded.reason, host = excluded.host, ignored_at = excluded.ignored_at`, digests, reasons, hosts, at)
-	return storeFault("remember what was ignored", err)
+	return postgres.Fault("remember what was ignored", err)
 }
 
 // IgnoredActivity returns what is remembered of an activity that was ignored, nil when that is nothing.
 func (c *Cluster) IgnoredActivity(ctx context.Context, id vocab.ID) (*Ignored, error) {
 	g := Ignored{Activity: id}
 	err := c.instance.QueryRow(ctx, `SELECT reason, host, ignored_at FROM ignored WHERE digest = $1`, digest(id.Canonical())).Scan(&g.Reason, &g.Host, &g.At)
-	if isNoRows(err) {
+	if postgres.IsNoRows(err) {
 		return nil, nil
 	}
-	return &g, storeFault("read what was ignored", err)
+	return &g, postgres.Fault("read what was ignored", err)
 }
 
 // TrimIgnored keeps at most so many rows, the newest of each domain: one that has more than its share loses its oldest, and a
@@ -50,11 +51,11 @@ func (c *Cluster) IgnoredActivity(ctx context.Context, id vocab.ID) (*Ignored, e
 func (c *Cluster) TrimIgnored(ctx context.Context, most int) error {
 	rows, err := c.instance.Query(ctx, `SELECT count(*)::integer FROM ignored GROUP BY host`)
 	if err != nil {
-		return storeFault("count what was ignored", err)
+		return postgres.Fault("count what was ignored", err)
 	}
 	counts, err := pgx.CollectRows(rows, pgx.RowTo[int])
 	if err != nil {
-		return storeFault("count what was ignored", err)
+		return postgres.Fault("count what was ignored", err)
 	}
 	share := shareOf(counts, most)
 	if share < 0 {
@@ -62,7 +63,7 @@ func (c *Cluster) TrimIgnored(ctx context.Context, most int) error {
 	}
 	_, err = c.instance.Exec(ctx, `DELETE FROM ignored WHERE digest IN (
 		SELECT digest FROM (SELECT digest, row_number() OVER (PARTITION BY host ORDER BY ignored_at DESC) AS place FROM ignored) ranked WHERE place > $1)`, share)
-	return storeFault("trim what was ignored", err)
+	return postgres.Fault("trim what was ignored", err)
 }
 
 // shareOf returns how much each may have so that all together have no more than most; -1 when nobody need give up anything.

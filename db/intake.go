@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -61,7 +62,7 @@ func (c *Cluster) NextArrival() int64 { return c.arrivals.Load() + 1 }
 func (c *Cluster) continueArrivals(ctx context.Context, conn *pgx.Conn) error {
 	var last int64
 	if err := conn.QueryRow(ctx, `SELECT coalesce(max(seq), 0) FROM intake`).Scan(&last); err != nil {
-		return storeFault("read the last arrival", err)
+		return postgres.Fault("read the last arrival", err)
 	}
 	c.arrivals.Store(max(c.arrivals.Load(), last+arrivalGap))
 	return nil
@@ -92,10 +93,10 @@ func (c *Cluster) accept(ctx context.Context, in Intake, condition string, epoch
 		waiting AS (INSERT INTO intake_waiting (username, seq, payer, bytes) SELECT u, seq, payer, bytes FROM taken, unnest($8::text[]) u ON CONFLICT DO NOTHING)
 		SELECT seq, rev FROM taken`,
 		epoch, in.Key.URI[:], in.Key.Actor[:], string(in.Raw), string(in.Fetched), names(in.Recipients), names(in.Named), names(in.Waiting), in.Number, orNull(in.ReceivedAt), idsOrNull(in.Forwarders), in.Payer).Scan(&row.Seq, &row.Rev)
-	if isNoRows(err) {
+	if postgres.IsNoRows(err) {
 		return row, errFenced
 	}
-	return row, storeFault("write the intake journal", err)
+	return row, postgres.Fault("write the intake journal", err)
 }
 
 // FinishIntake ends rows that no writer drives any more. A row that others wait for stays for them, and one that was
@@ -108,7 +109,7 @@ func (c *Cluster) FinishIntake(ctx context.Context, rows []IntakeRow) error {
 	b.Queue(lockIntake, seqs)
 	b.Queue(`DELETE FROM intake i USING `+done+` AND NOT EXISTS (SELECT FROM intake_waiting w WHERE w.seq = i.seq)`, epoch, seqs, revs)
 	b.Queue(`UPDATE intake i SET recipients = '{}' FROM `+done, epoch, seqs, revs)
-	return storeFault("end rows of the intake journal", c.instance.send(ctx, &b))
+	return postgres.Fault("end rows of the intake journal", c.instance.send(ctx, &b))
 }
 
 // idsOrNull returns ids for a column that is null where there are none: nearly everywhere, and null takes no room.
@@ -145,7 +146,7 @@ func (c *Cluster) Park(ctx context.Context, u vocab.Username, seqs []int64) erro
 	if err == nil && !serving {
 		return errFenced
 	}
-	return storeFault("park what a user cannot take", err)
+	return postgres.Fault("park what a user cannot take", err)
 }
 
 // TakeOver makes every row wait that the writers of an earlier process drove, and returns how many there were. It must
@@ -164,7 +165,7 @@ func (c *Cluster) release(ctx context.Context, which string, args ...any) (int, 
 	tag, err := c.instance.Exec(ctx, `WITH held AS MATERIALIZED (SELECT seq, recipients, payer, `+intakeBytes+` AS bytes FROM intake WHERE `+which+`),
 		waiting AS (INSERT INTO intake_waiting (username, seq, payer, bytes) SELECT u, seq, payer, bytes FROM held, unnest(recipients) u WHERE `+fenced+` ON CONFLICT DO NOTHING)
 		UPDATE intake i SET recipients = '{}', rev = rev + 1 FROM held WHERE i.seq = held.seq AND `+fenced, append([]any{c.epoch.Load()}, args...)...)
-	return int(tag.RowsAffected()), storeFault("take over rows of the intake journal", err)
+	return int(tag.RowsAffected()), postgres.Fault("take over rows of the intake journal", err)
 }
 
 // HeldIntake is a row that some writer is to drive.
@@ -178,7 +179,7 @@ func (c *Cluster) HeldIntake(ctx context.Context, age time.Duration, after int64
 	rows, err := c.instance.Query(ctx, `SELECT seq, uri_digest, actor_digest FROM intake
 		WHERE recipients <> '{}' AND received_at < now() - $1::interval AND seq > $2 ORDER BY seq LIMIT $3`, age, after, n)
 	if err != nil {
-		return nil, storeFault("read the intake journal", err)
+		return nil, postgres.Fault("read the intake journal", err)
 	}
 	held, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h HeldIntake, err error) {
 		var uri, actor []byte
@@ -187,17 +188,17 @@ func (c *Cluster) HeldIntake(ctx context.Context, age time.Duration, after int64
 		}
 		return h, err
 	})
-	return held, storeFault("read the intake journal", err)
+	return held, postgres.Fault("read the intake journal", err)
 }
 
 // ParkedUsers returns the users that something waits for.
 func (c *Cluster) ParkedUsers(ctx context.Context) ([]vocab.Username, error) {
 	rows, err := c.instance.Query(ctx, `SELECT username FROM users u WHERE EXISTS (SELECT FROM intake_waiting w WHERE w.username = u.username) ORDER BY username`)
 	if err != nil {
-		return nil, storeFault("read who waits", err)
+		return nil, postgres.Fault("read who waits", err)
 	}
 	users, err := pgx.CollectRows(rows, pgx.RowTo[vocab.Username])
-	return users, storeFault("read who waits", err)
+	return users, postgres.Fault("read who waits", err)
 }
 
 // Waiting is an activity that waits for a user.
@@ -221,10 +222,10 @@ func (c *Cluster) WaitingFor(ctx context.Context, u vocab.Username, after int64,
 			WINDOW before AS (ORDER BY i.seq)) page
 		WHERE size <= $4 OR place = 1 ORDER BY seq`, u, after, n, size)
 	if err != nil {
-		return nil, storeFault("read what waits for "+u.String(), err)
+		return nil, postgres.Fault("read what waits for "+u.String(), err)
 	}
 	page, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Waiting])
-	return page, storeFault("read what waits for "+u.String(), err)
+	return page, postgres.Fault("read what waits for "+u.String(), err)
 }
 
 // FinishWaiting ends the wait of u for these rows, and returns for how many u waited. For one that was merged with since,
@@ -243,7 +244,7 @@ func (c *Cluster) FinishWaiting(ctx context.Context, u vocab.Username, rows []In
 		return nil
 	})
 	b.Queue(forsaken, seqs)
-	return n, storeFault("end what waited for "+u.String(), c.instance.send(ctx, &b))
+	return n, postgres.Fault("end what waited for "+u.String(), c.instance.send(ctx, &b))
 }
 
 // DropWaiting ends the wait of u for everything, a thousand at a time.
@@ -251,11 +252,11 @@ func (c *Cluster) DropWaiting(ctx context.Context, u vocab.Username) (int, error
 	for dropped := 0; ; {
 		rows, err := c.instance.Query(ctx, `SELECT seq, rev FROM intake_waiting JOIN intake USING (seq) WHERE username = $1 ORDER BY seq LIMIT 1000`, u)
 		if err != nil {
-			return dropped, storeFault("read what waits for "+u.String(), err)
+			return dropped, postgres.Fault("read what waits for "+u.String(), err)
 		}
 		waiting, err := pgx.CollectRows(rows, pgx.RowToStructByPos[IntakeRow])
 		if err != nil || len(waiting) == 0 {
-			return dropped, storeFault("read what waits for "+u.String(), err)
+			return dropped, postgres.Fault("read what waits for "+u.String(), err)
 		}
 		n, err := c.FinishWaiting(ctx, u, waiting)
 		if dropped += n; err != nil {
@@ -276,16 +277,16 @@ type Backlog struct {
 func (c *Cluster) Backlogs(ctx context.Context) ([]Backlog, error) {
 	rows, err := c.instance.Query(ctx, `SELECT username, payer, count(*), sum(bytes)::bigint FROM intake_waiting GROUP BY username, payer`)
 	if err != nil {
-		return nil, storeFault("count what waits", err)
+		return nil, postgres.Fault("count what waits", err)
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Backlog])
-	return all, storeFault("count what waits", err)
+	return all, postgres.Fault("count what waits", err)
 }
 
 // CountWaiting returns how many activities wait for u.
 func (c *Cluster) CountWaiting(ctx context.Context, u vocab.Username) (n int, err error) {
 	err = c.instance.QueryRow(ctx, `SELECT count(*) FROM intake_waiting WHERE username = $1`, u).Scan(&n)
-	return n, storeFault("count what waits for "+u.String(), err)
+	return n, postgres.Fault("count what waits for "+u.String(), err)
 }
 
 // IntakeCounts is how much lies in the journal.
@@ -304,5 +305,5 @@ func (c *Cluster) CountIntake(ctx context.Context) (IntakeCounts, error) {
 	if oldest != nil {
 		n.Oldest = *oldest
 	}
-	return n, storeFault("count the intake journal", err)
+	return n, postgres.Fault("count the intake journal", err)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -40,7 +41,7 @@ func (c *Cluster) lockJob(ctx context.Context, j job) (release func(), err error
 	}
 	return func() {
 		_, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock_all()`) // so that who comes next need not wait for the session's end
-		shut(conn)
+		postgres.Shut(conn)
 	}, nil
 }
 
@@ -51,26 +52,26 @@ func (c *Cluster) tryLock(ctx context.Context, j job) (conn *pgx.Conn, holder st
 	if err != nil {
 		host = "an unknown host"
 	}
-	cfg := c.config(c.name)
+	cfg := c.server.Config(c.schema.Name())
 	cfg.RuntimeParams["application_name"] = fmt.Sprintf("%s, process %d on %s", j.name, os.Getpid(), host)
 	if conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
-		return nil, "", storeFault("open instance database", err)
+		return nil, "", postgres.Fault("open instance database", err)
 	}
 	var got bool
 	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, j.key).Scan(&got); err != nil {
-		shut(conn)
-		return nil, "", storeFault("lock instance", err)
+		postgres.Shut(conn)
+		return nil, "", postgres.Fault("lock instance", err)
 	}
 	if !got && j.wait > 0 {
 		if got, err = awaitLock(ctx, conn, j); err != nil {
-			shut(conn)
-			return nil, "", storeFault("lock instance", err)
+			postgres.Shut(conn)
+			return nil, "", postgres.Fault("lock instance", err)
 		}
 	}
 	if got {
 		return conn, "", nil
 	}
-	defer shut(conn)
+	defer postgres.Shut(conn)
 	var application, since string
 	err = conn.QueryRow(ctx, `SELECT coalesce(application_name, ''), coalesce(to_char(backend_start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'long ago')
 		FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND granted AND objsubid = 1
@@ -93,7 +94,7 @@ func awaitLock(ctx context.Context, conn *pgx.Conn, j job) (bool, error) {
 		return false, err
 	}
 	_, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, j.key)
-	if hasCode(err, "55P03") { // lock_not_available
+	if postgres.HasCode(err, "55P03") { // lock_not_available
 		return false, nil
 	}
 	return err == nil, err

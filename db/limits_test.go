@@ -17,6 +17,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/embedded"
+	"github.com/lightweb/lightweb/db/pool"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -32,7 +33,7 @@ func TestWhoHoldsAUsersConnectionGetsNoOther(t *testing.T) {
 		ask  func(context.Context) error
 	}{
 		{"another user's", func(ctx context.Context) error { return c.Read(ctx, other, nothing) }},
-		{"one more of its own", func(ctx context.Context) error { return c.As(db.Owner).Write(ctx, alice, nothing) }},
+		{"one more of its own", func(ctx context.Context) error { return c.As(pool.Owner).Write(ctx, alice, nothing) }},
 		{"a row of the instance's", func(ctx context.Context) error { _, err := c.CountUsers(ctx); return err }},
 		{"rows of the instance's", func(ctx context.Context) error { _, err := c.Users(ctx); return err }},
 		{"to change the instance's", func(ctx context.Context) error { return c.Acquaint(ctx, carol, nil, false) }},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -28,14 +29,14 @@ func (c *Cluster) Server(ctx context.Context) (Server, error) {
 	rows, err := c.instance.Query(ctx, `SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY($1)`,
 		[]string{"fsync", "synchronous_commit", "full_page_writes", "shared_buffers", "max_connections", "max_wal_size", "wal_compression"})
 	if err != nil {
-		return Server{}, storeFault("ask for the server's settings", err)
+		return Server{}, postgres.Fault("ask for the server's settings", err)
 	}
 	var name, value string
 	if _, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error { s.Settings[name] = value; return nil }); err != nil {
-		return Server{}, storeFault("ask for the server's settings", err)
+		return Server{}, postgres.Fault("ask for the server's settings", err)
 	}
 	err = c.instance.QueryRow(ctx, `SELECT pg_backend_pid(), coalesce(inet_server_addr() <<= ANY('{127.0.0.0/8,::1}'::inet[]), true)`).Scan(&s.Backend, &s.Local)
-	return s, storeFault("ask for the server's process", err)
+	return s, postgres.Fault("ask for the server's process", err)
 }
 
 // Waits counts what the sessions of Lightweb that are at work right now wait for, such as "IO/WALSync"; those that wait
@@ -44,13 +45,13 @@ func (c *Cluster) Waits(ctx context.Context) (map[string]int, error) {
 	rows, err := c.instance.Query(ctx, `SELECT coalesce(wait_event_type || '/' || wait_event, 'CPU'), count(*) FROM pg_stat_activity
 		WHERE application_name = 'lightweb' AND state = 'active' AND pid <> pg_backend_pid() GROUP BY 1`)
 	if err != nil {
-		return nil, storeFault("ask what sessions wait for", err)
+		return nil, postgres.Fault("ask what sessions wait for", err)
 	}
 	waits := map[string]int{}
 	var event string
 	var n int
 	_, err = pgx.ForEachRow(rows, []any{&event, &n}, func() error { waits[event] = n; return nil })
-	return waits, storeFault("ask what sessions wait for", err)
+	return waits, postgres.Fault("ask what sessions wait for", err)
 }
 
 // Received counts what u has of an actor: activities from outside, and those of them that the feed shows.
@@ -154,13 +155,13 @@ var owing = func() string {
 
 // tidy does what autovacuum would have done, had the rows come one by one.
 func (c *Cluster) tidy(ctx context.Context, u vocab.Username) error {
-	l, err := c.users.acquire(ctx, c.class, c.userDatabase(u), c.mayOpen)
+	l, err := c.pool.Acquire(ctx, c.class, c.schema.OfUser(u), c.mayOpen)
 	if err != nil {
 		return err
 	}
-	defer c.users.release(l)
-	_, err = l.conn.Exec(ctx, `VACUUM (ANALYZE)`)
-	return storeFault("tidy database of "+u.String(), err)
+	defer c.pool.Release(l)
+	_, err = l.Conn().Exec(ctx, `VACUUM (ANALYZE)`)
+	return postgres.Fault("tidy database of "+u.String(), err)
 }
 
 // copies are the statements of Multiply, which name numbers from @first to @last. A copied row keeps the shape of the

@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -47,7 +49,7 @@ type MigrationFailure struct {
 // The fault is Busy when another process does the same on this instance, NoUser when somebody named is no user, Config
 // when a database is known to have a newer schema than this binary.
 func (c *Cluster) MigrateUsers(ctx context.Context, m Migration) (MigrationReport, error) {
-	report := MigrationReport{Target: latest(c.migrations, userSet)}
+	report := MigrationReport{Target: c.schema.Latest(schema.User)}
 	users, err := c.withDatabase(ctx, m.Users)
 	if err != nil {
 		return report, err
@@ -74,24 +76,24 @@ func (c *Cluster) MigrateUsers(ctx context.Context, m Migration) (MigrationRepor
 		if stop {
 			return
 		}
-		changed, s, err := c.migrateUser(ctx, u, m)
+		changed, v, err := c.migrateUser(ctx, u, m)
 		mu.Lock()
 		defer mu.Unlock()
-		report.add(u.Name, changed, s, err)
+		report.add(u.Name, changed, v, err)
 		if m.Progress != nil {
 			m.Progress(report.done(), len(users))
 		}
 	})
 	slices.SortFunc(report.Failures, func(a, b MigrationFailure) int { return cmp.Compare(a.User.String(), b.User.String()) })
-	return report, storeFault(fmt.Sprintf("migrate: %d of %d databases were done", report.done(), len(users)), ctx.Err())
+	return report, postgres.Fault(fmt.Sprintf("migrate: %d of %d databases were done", report.done(), len(users)), ctx.Err())
 }
 
 func (r *MigrationReport) done() int { return r.Migrated + r.Unchanged + len(r.Failures) }
 
-func (r *MigrationReport) add(u vocab.Username, changed bool, s schema, err error) {
+func (r *MigrationReport) add(u vocab.Username, changed bool, v schema.Version, err error) {
 	switch {
 	case err != nil:
-		f := MigrationFailure{User: u, Version: s.version, Dirty: s.dirty, Err: err}
+		f := MigrationFailure{User: u, Version: v.Number, Dirty: v.Dirty, Err: err}
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) {
 			f.SQLState = pg.Code
@@ -133,80 +135,46 @@ func (c *Cluster) withDatabase(ctx context.Context, names []vocab.Username) ([]U
 	rows, err := c.instance.Query(ctx, `SELECT `+userColumns+` FROM users WHERE state <> 'deleted'
 		AND (state <> 'creating' OR EXISTS (SELECT FROM pg_database WHERE datname = database)) ORDER BY username`)
 	if err != nil {
-		return nil, storeFault("list users", err)
+		return nil, postgres.Fault("list users", err)
 	}
 	users, err := pgx.CollectRows(rows, pgx.RowToStructByPos[User])
 	if len(names) > 0 {
 		users = slices.DeleteFunc(users, func(u User) bool { return !slices.Contains(names, u.Name) })
 	}
-	return users, storeFault("list users", err)
+	return users, postgres.Fault("list users", err)
 }
 
 // migrateUser brings one database to the schema, and returns the one it then has.
-func (c *Cluster) migrateUser(ctx context.Context, u User, m Migration) (changed bool, s schema, err error) {
+func (c *Cluster) migrateUser(ctx context.Context, u User, m Migration) (changed bool, v schema.Version, err error) {
 	if m.DryRun {
-		return c.wouldMigrate(ctx, u, m.Repair)
+		return c.schema.WouldMigrateUser(ctx, u.Database, m.Repair)
 	}
-	known := latest(c.migrations, userSet)
-	defer c.users.retry(u.Database)
-	err = c.locked(ctx, u.Database, func(*pgx.Conn) error {
-		conn, err := c.reachUser(ctx, u.Database)
-		if err != nil {
-			return err
-		}
-		defer shut(conn)
-		if s, err = untouched(ctx, conn, repairable(m.Repair, known)); err != nil {
-			return storeFault("read schema of "+u.Database, err)
-		}
-		misfit := c.fits(u.Database, s)
-		if changed = misfit != nil && !s.dirty && s.version < known; changed {
-			misfit = c.upgrade(ctx, conn, u, s)
-			ctx := context.WithoutCancel(ctx) // what was done is reported although time ran out
-			if s, err = schemaOf(ctx, conn); err != nil {
-				return errors.Join(misfit, storeFault("read schema of "+u.Database, err))
-			}
-		}
-		return errors.Join(misfit, c.noteSchema(context.WithoutCancel(ctx), u.Name, s))
+	defer c.pool.Retry(u.Database)
+	changed, v, err = c.schema.MigrateUser(ctx, u.Database, m.Repair, func(ctx context.Context, conn *pgx.Conn, from schema.Version) error {
+		return postgres.Fault("make acquaintances of "+u.Name.String(), c.acquaintSpelled(ctx, conn, u.Name, from))
 	})
-	return changed, s, err
+	if v != (schema.Version{}) {
+		err = errors.Join(err, c.noteSchema(context.WithoutCancel(ctx), u.Name, v))
+	}
+	return changed, v, err
 }
 
-// upgrade brings a user's database from a schema to that of this binary.
-func (c *Cluster) upgrade(ctx context.Context, conn *pgx.Conn, u User, from schema) error {
-	if c.lacks(from, userSet, "written_ids") {
-		if err := c.acquaintSpelled(ctx, conn, u.Name, from); err != nil {
-			return storeFault("make acquaintances of "+u.Name.String(), err)
-		}
+// acquaintSpelled commits, before a user's database is brought to canonical ids, that the actors it holds under other
+// spellings may concern the user.
+func (c *Cluster) acquaintSpelled(ctx context.Context, conn *pgx.Conn, u vocab.Username, from schema.Version) error {
+	known, err := c.schema.SpelledActors(ctx, conn, from)
+	for follows, actors := range known {
+		_, failed := c.instance.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows) SELECT DISTINCT k, $1, $3::boolean FROM unnest($2::text[]) AS k ORDER BY k
+			ON CONFLICT (actor_uri, username) DO UPDATE SET follows = true WHERE excluded.follows AND NOT a.follows`, u, texts(actors), follows)
+		err = errors.Join(err, failed)
 	}
-	return c.migrateUp(ctx, u.Database, userSet)
-}
-
-// wouldMigrate tells what migrateUser would do.
-func (c *Cluster) wouldMigrate(ctx context.Context, u User, repair bool) (changed bool, s schema, err error) {
-	if s, err = c.look(ctx, u.Database); err != nil {
-		return false, s, err
-	}
-	misfit := c.fits(u.Database, s)
-	if s.version <= latest(c.migrations, userSet) && (!s.dirty || repair) {
-		return misfit != nil, s, nil
-	}
-	return false, s, misfit
-}
-
-// look reads the schema of a user's database.
-func (c *Cluster) look(ctx context.Context, database string) (schema, error) {
-	conn, err := c.reachUser(ctx, database)
-	if err != nil {
-		return schema{}, err
-	}
-	defer shut(conn)
-	return userSchema(ctx, conn)
+	return err
 }
 
 // noteSchema keeps what the instance knows of a user's schema true.
-func (c *Cluster) noteSchema(ctx context.Context, u vocab.Username, s schema) error {
-	_, err := c.instance.Exec(ctx, `UPDATE users SET schema_version = $2 WHERE username = $1 AND schema_version <> $2`, u, s.whole())
-	return storeFault("note schema of "+u.String(), err)
+func (c *Cluster) noteSchema(ctx context.Context, u vocab.Username, v schema.Version) error {
+	_, err := c.instance.Exec(ctx, `UPDATE users SET schema_version = $2 WHERE username = $1 AND schema_version <> $2`, u, v.Whole())
+	return postgres.Fault("note schema of "+u.String(), err)
 }
 
 // UserSchema is the schema of one user's database.
@@ -230,30 +198,30 @@ type Status struct {
 
 // Status looks at every database, at n of them at once. What is wrong with one is said there.
 func (c *Cluster) Status(ctx context.Context, n int) (Status, error) {
-	st := Status{InstanceDatabase: c.name, Template: c.template, Target: latest(c.migrations, userSet)}
+	st := Status{InstanceDatabase: c.schema.Name(), Template: c.schema.Template(), Target: c.schema.Latest(schema.User)}
 	var err error
 	if st.Server, err = c.ServerVersion(ctx); err != nil {
 		return st, err
 	}
-	s, err := schemaOf(ctx, c.instance)
+	v, err := schema.Read(ctx, c.instance)
 	if err != nil {
-		return st, storeFault("read the instance schema", err)
+		return st, postgres.Fault("read the instance schema", err)
 	}
-	st.InstanceSchema = s.version
+	st.InstanceSchema = v.Number
 	users, err := c.withDatabase(ctx, nil)
 	if err != nil {
 		return st, err
 	}
 	var mu sync.Mutex
 	each(users, n, func(u User) {
-		s, err := c.look(ctx, u.Database)
+		v, err := c.schema.Look(ctx, u.Database)
 		if err == nil {
-			err = c.fits(u.Database, s)
+			err = c.schema.Check(u.Database, v)
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		st.Users = append(st.Users, UserSchema{u.Name, u.Database, s.version, s.dirty, err})
+		st.Users = append(st.Users, UserSchema{u.Name, u.Database, v.Number, v.Dirty, err})
 	})
 	slices.SortFunc(st.Users, func(a, b UserSchema) int { return cmp.Compare(a.User.String(), b.User.String()) })
-	return st, storeFault("look at databases", ctx.Err())
+	return st, postgres.Fault("look at databases", ctx.Err())
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 	"github.com/lightweb/lightweb/migrations"
@@ -373,7 +374,7 @@ func TestADirtyInstanceIsRepairedWhenAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, cfg.Name, `INSERT INTO schema_migrations VALUES (1, true)`)
-	if _, err := db.Open(t.Context(), cfg, quiet); !db.Behind(err) {
+	if _, err := db.Open(t.Context(), cfg, quiet); !schema.IsBehind(err) {
 		t.Errorf("Open without repair = %v", err)
 	}
 	cfg.Repair = true

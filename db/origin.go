@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -14,10 +15,10 @@ import (
 func (c *Cluster) Origin(ctx context.Context) (string, error) {
 	var origin string
 	err := c.instance.QueryRow(ctx, `SELECT public_url FROM origin`).Scan(&origin)
-	if isNoRows(err) {
+	if postgres.IsNoRows(err) {
 		return "", nil
 	}
-	return origin, storeFault("read the origin", err)
+	return origin, postgres.Fault("read the origin", err)
 }
 
 // SetOrigin remembers the origin in place of old, which is empty for none, and reports whether old still stood there.
@@ -27,7 +28,7 @@ func (c *Cluster) SetOrigin(ctx context.Context, old, origin string) (bool, erro
 		query, args = `INSERT INTO origin (public_url) VALUES ($1) ON CONFLICT DO NOTHING`, []any{origin}
 	}
 	tag, err := c.instance.Exec(ctx, query, args...)
-	return tag.RowsAffected() == 1, storeFault("remember the origin", err)
+	return tag.RowsAffected() == 1, postgres.Fault("remember the origin", err)
 }
 
 // FindSent returns the id of an activity that a user, or the instance to a relay, has made; empty when there is none. It
@@ -35,8 +36,8 @@ func (c *Cluster) SetOrigin(ctx context.Context, old, origin string) (bool, erro
 func (c *Cluster) FindSent(ctx context.Context) (vocab.ID, error) {
 	var id vocab.ID
 	err := c.instance.QueryRow(ctx, `SELECT follow_uri FROM relays LIMIT 1`).Scan(&id)
-	if err == nil || !isNoRows(err) {
-		return id, storeFault("look at the relays", err)
+	if err == nil || !postgres.IsNoRows(err) {
+		return id, postgres.Fault("look at the relays", err)
 	}
 	users, err := c.Users(ctx)
 	if err != nil {
@@ -59,14 +60,14 @@ func (c *Cluster) FindSent(ctx context.Context) (vocab.ID, error) {
 }
 
 func (c *Cluster) findSentBy(ctx context.Context, u User) (id vocab.ID, err error) {
-	conn, err := c.reachUser(ctx, u.Database)
+	conn, err := c.schema.Reach(ctx, u.Database)
 	if err != nil {
 		return "", err
 	}
-	defer shut(conn)
+	defer postgres.Shut(conn)
 	err = conn.QueryRow(ctx, `SELECT uri FROM activities WHERE direction = 'outbound' LIMIT 1`).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
 	}
-	return id, storeFault("look for activities", err)
+	return id, postgres.Fault("look for activities", err)
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -106,7 +108,7 @@ func rest(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return storeFault("prune", ctx.Err())
+		return postgres.Fault("prune", ctx.Err())
 	}
 }
 
@@ -310,11 +312,11 @@ func pruneOrphans(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned
 // oldActors removes those of the copies of actors $3 that are all that the database holds of the actor, and that no activity
 // of the user's is about or for.
 var oldActors = `WITH few AS MATERIALIZED (SELECT uri FROM actors WHERE uri = ANY($3) AND uri <> $1 AND created_at < $2
-		AND ` + heldNowhere("actors.uri", "actors") + `
+		AND ` + schema.HeldNowhere("actors.uri", "actors") + `
 		AND NOT EXISTS (SELECT FROM activities a WHERE a.object_uri = actors.uri)),
 	needed AS MATERIALIZED (
 		` + addressedIn("few", "") + `
-		UNION ` + heldElsewhere("few") + `)
+		UNION ` + schema.HeldElsewhere("few") + `)
 	DELETE FROM actors WHERE uri IN (SELECT uri FROM few EXCEPT SELECT uri FROM needed)`
 
 // pruneActors takes one batch of the user's copies of actors. They are locked before it is looked who needs them: a
@@ -362,14 +364,14 @@ func (c *Cluster) ToPrune(ctx context.Context, names []vocab.Username, since tim
 	rows, err := c.instance.Query(ctx, `SELECT username FROM users WHERE username = ANY($1) AND state <> 'creating'
 		AND (pruned_at IS NULL OR pruned_at < $2) ORDER BY pruned_at NULLS FIRST, username`, all, since)
 	if err != nil {
-		return nil, storeFault("list users to prune", err)
+		return nil, postgres.Fault("list users to prune", err)
 	}
 	due, err := pgx.CollectRows(rows, pgx.RowTo[vocab.Username])
-	return due, storeFault("list users to prune", err)
+	return due, postgres.Fault("list users to prune", err)
 }
 
 // MarkPruned remembers that the user's database was pruned as a whole.
 func (c *Cluster) MarkPruned(ctx context.Context, u vocab.Username, now time.Time) error {
 	_, err := c.instance.Exec(ctx, `UPDATE users SET pruned_at = $2 WHERE username = $1`, u, now)
-	return storeFault("remember pruning", err)
+	return postgres.Fault("remember pruning", err)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -34,7 +35,7 @@ func (c *Cluster) SaveRelay(ctx context.Context, r Relay, now time.Time) error {
 	_, err := c.instance.Exec(ctx, `INSERT INTO relays (actor_uri, inbox, style, state, follow_uri, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $6)
 		ON CONFLICT (actor_uri) DO UPDATE SET inbox = excluded.inbox, style = excluded.style, state = excluded.state, follow_uri = excluded.follow_uri, updated_at = excluded.updated_at`,
 		r.Actor, r.Inbox, r.Style, r.State, r.Follow, now)
-	return storeFault("keep relay", err)
+	return postgres.Fault("keep relay", err)
 }
 
 // Relays returns all relays, by their actors' ids.
@@ -57,22 +58,22 @@ func (c *Cluster) RelayByFollow(ctx context.Context, follow vocab.ID) (*Relay, e
 func (c *Cluster) SetRelayState(ctx context.Context, actor, follow vocab.ID, state string, now time.Time) (bool, error) {
 	tag, err := c.instance.Exec(ctx, `UPDATE relays SET state = $3, updated_at = CASE state WHEN $3 THEN updated_at ELSE $4 END
 		WHERE actor_uri = $1 AND follow_uri = $2 AND (state <> 'rejected' OR $3 = 'rejected')`, actor, follow, state, now)
-	return tag.RowsAffected() == 1, storeFault("set state of relay", err)
+	return tag.RowsAffected() == 1, postgres.Fault("set state of relay", err)
 }
 
 // RemoveRelay removes a relay and tells whether there was one.
 func (c *Cluster) RemoveRelay(ctx context.Context, actor vocab.ID) (bool, error) {
 	tag, err := c.instance.Exec(ctx, `DELETE FROM relays WHERE actor_uri = $1`, actor)
-	return tag.RowsAffected() == 1, storeFault("remove relay", err)
+	return tag.RowsAffected() == 1, postgres.Fault("remove relay", err)
 }
 
 func (c *Cluster) relays(ctx context.Context, query string, args ...any) ([]Relay, error) {
 	rows, err := c.instance.Query(ctx, query, args...)
 	if err != nil {
-		return nil, storeFault("read relays", err)
+		return nil, postgres.Fault("read relays", err)
 	}
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Relay])
-	return found, storeFault("read relays", err)
+	return found, postgres.Fault("read relays", err)
 }
 
 func oneRelay(found []Relay, err error) (*Relay, error) {
@@ -87,5 +88,5 @@ func oneRelay(found []Relay, err error) (*Relay, error) {
 func (c *Cluster) FollowedOn(ctx context.Context, origin string) (follows bool, err error) {
 	err = c.instance.QueryRow(ctx, `SELECT EXISTS (SELECT FROM acquaintances JOIN users USING (username)
 		WHERE actor_uri >= $1 || '/' AND actor_uri < $1 || '0' AND follows AND state = 'active')`, origin).Scan(&follows)
-	return follows, storeFault("read acquaintances", err)
+	return follows, postgres.Fault("read acquaintances", err)
 }

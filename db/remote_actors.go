@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -39,11 +40,11 @@ func (c *Cluster) remoteActor(ctx context.Context, query string, arg any) (*Remo
 	var raw []byte
 	var r RemoteActor
 	err := c.instance.QueryRow(ctx, query, arg).Scan(&raw, &r.Handle, &r.FetchedAt, &r.Gone)
-	if isNoRows(err) {
+	if postgres.IsNoRows(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, storeFault("read remote actor", err)
+		return nil, postgres.Fault("read remote actor", err)
 	}
 	if r.Actor, err = vocab.ParseActor(raw); err != nil {
 		return nil, fmt.Errorf("read remote actor: %w", err)
@@ -90,7 +91,7 @@ func (c *Cluster) writeRemoteActor(ctx context.Context, r RemoteActor, write str
 			ON CONFLICT (key_id) DO NOTHING`, a.ID, keys)
 		return err
 	})
-	return storeFault("save remote actor", err)
+	return postgres.Fault("save remote actor", err)
 }
 
 // UseRemoteActor notes that a remembered actor is used, unless that was noted since a time, and reports whether it is
@@ -98,7 +99,7 @@ func (c *Cluster) writeRemoteActor(ctx context.Context, r RemoteActor, write str
 func (c *Cluster) UseRemoteActor(ctx context.Context, id vocab.ID, now, since time.Time) (remembered bool, err error) {
 	err = c.instance.QueryRow(ctx, `WITH used AS (UPDATE actors SET used_at = $2 WHERE uri = $1 AND used_at < $3 RETURNING uri)
 		SELECT EXISTS (SELECT FROM used) OR EXISTS (SELECT FROM actors WHERE uri = $1 AND used_at >= $3)`, id, now, since).Scan(&remembered)
-	return remembered, storeFault("note use of remote actor", err)
+	return remembered, postgres.Fault("note use of remote actor", err)
 }
 
 // Remote actors are forgotten after a time.
@@ -121,15 +122,15 @@ func (c *Cluster) PruneRemoteActors(ctx context.Context, now time.Time, dryRun b
 		began := time.Now()
 		rows, err := c.instance.Query(ctx, `SELECT uri FROM actors WHERE uri > $1 ORDER BY uri LIMIT $2`, last, pruneBatch)
 		if err != nil {
-			return n, storeFault("list remote actors", err)
+			return n, postgres.Fault("list remote actors", err)
 		}
 		page, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil || len(page) == 0 {
-			return n, storeFault("list remote actors", err)
+			return n, postgres.Fault("list remote actors", err)
 		}
 		var some int
 		if err := c.instance.QueryRow(ctx, query, page, now.Add(-actorUnused), now.Add(-actorGone)).Scan(&some); err != nil {
-			return n, storeFault("prune remote actors", err)
+			return n, postgres.Fault("prune remote actors", err)
 		}
 		n += some
 		if len(page) < pruneBatch {
@@ -146,11 +147,11 @@ func (c *Cluster) PruneRemoteActors(ctx context.Context, now time.Time, dryRun b
 // more.
 func (c *Cluster) MarkActorGone(ctx context.Context, id vocab.ID, now time.Time) error {
 	_, err := c.instance.Exec(ctx, `UPDATE actors SET gone_at = $2 WHERE uri = $1`, id, now)
-	return storeFault("mark actor gone", err)
+	return postgres.Fault("mark actor gone", err)
 }
 
 // MarkActorStale remembers that the actor has changed since it was fetched, whenever that was.
 func (c *Cluster) MarkActorStale(ctx context.Context, id vocab.ID) error {
 	_, err := c.instance.Exec(ctx, `UPDATE actors SET fetched_at = 'epoch' WHERE uri = $1`, id)
-	return storeFault("mark actor stale", err)
+	return postgres.Fault("mark actor stale", err)
 }

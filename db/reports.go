@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -61,7 +62,7 @@ func (c *Cluster) AddReport(ctx context.Context, r Report, forInstance bool, mos
 		return err
 	})
 	if err != nil {
-		return false, nil, storeFault("store report", err)
+		return false, nil, postgres.Fault("store report", err)
 	}
 	return added, displaced, nil
 }
@@ -114,10 +115,10 @@ func (c *Cluster) Report(ctx context.Context, id int64) (Report, error) {
 func (c *Cluster) reports(ctx context.Context, query string, args ...any) ([]Report, error) {
 	rows, err := c.instance.Query(ctx, query, args...)
 	if err != nil {
-		return nil, storeFault("read reports", err)
+		return nil, postgres.Fault("read reports", err)
 	}
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Report])
-	return found, storeFault("read reports", err)
+	return found, postgres.Fault("read reports", err)
 }
 
 // ResolveReports closes reports, with a note for the operator unless that is empty, and returns which of them there are.
@@ -126,16 +127,16 @@ func (c *Cluster) ResolveReports(ctx context.Context, ids []int64, note string, 
 	rows, err := c.instance.Query(ctx, `UPDATE reports SET state = 'resolved', resolved_at = coalesce(resolved_at, $3),
 		note = CASE WHEN $2 = '' THEN note ELSE $2 END WHERE id = ANY($1) RETURNING id`, ids, note, now)
 	if err != nil {
-		return nil, storeFault("resolve reports", err)
+		return nil, postgres.Fault("resolve reports", err)
 	}
 	found, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return found, storeFault("resolve reports", err)
+	return found, postgres.Fault("resolve reports", err)
 }
 
 // CountOpenReports returns how many reports wait for the operator.
 func (c *Cluster) CountOpenReports(ctx context.Context) (n int, err error) {
 	err = c.instance.QueryRow(ctx, `SELECT count(*) FROM reports WHERE state = 'open'`).Scan(&n)
-	return n, storeFault("count reports", err)
+	return n, postgres.Fault("count reports", err)
 }
 
 // PruneReports forgets the reports that were resolved before then, some at a time, and returns how many. With dryRun it only
@@ -143,13 +144,13 @@ func (c *Cluster) CountOpenReports(ctx context.Context) (n int, err error) {
 func (c *Cluster) PruneReports(ctx context.Context, before time.Time, dryRun bool) (n int, err error) {
 	if dryRun {
 		err = c.instance.QueryRow(ctx, `SELECT count(*) FROM reports WHERE state = 'resolved' AND resolved_at < $1`, before).Scan(&n)
-		return n, storeFault("count old reports", err)
+		return n, postgres.Fault("count old reports", err)
 	}
 	for {
 		tag, err := c.instance.Exec(ctx, `DELETE FROM reports WHERE id IN
 			(SELECT id FROM reports WHERE state = 'resolved' AND resolved_at < $1 ORDER BY id LIMIT $2)`, before, pruneBatch)
 		if n += int(tag.RowsAffected()); err != nil || tag.RowsAffected() < pruneBatch {
-			return n, storeFault("prune reports", err)
+			return n, postgres.Fault("prune reports", err)
 		}
 	}
 }

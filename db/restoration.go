@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -47,10 +49,10 @@ func (c *Cluster) BeginRestoration(ctx context.Context, backupOf time.Time) (*Re
 	if err != nil {
 		return nil, err
 	}
-	server, err := pgx.ConnectConfig(ctx, c.config("postgres"))
+	server, err := pgx.ConnectConfig(ctx, c.server.Config("postgres"))
 	if err != nil {
 		release()
-		return nil, storeFault("reach PostgreSQL", err)
+		return nil, postgres.Fault("reach PostgreSQL", err)
 	}
 	r := &Restoration{c: c, of: backupOf, release: release, server: server}
 	if err := r.sweep(ctx); err != nil {
@@ -65,11 +67,11 @@ func (r *Restoration) Close(ctx context.Context) error {
 	defer cancel()
 	for _, b := range []*building{r.instance, r.current} {
 		if b != nil && b.conn != nil {
-			shut(b.conn)
+			postgres.Shut(b.conn)
 		}
 	}
 	err := r.sweep(ctx)
-	shut(r.server)
+	postgres.Shut(r.server)
 	r.release()
 	return err
 }
@@ -77,17 +79,17 @@ func (r *Restoration) Close(ctx context.Context) error {
 // sweep drops the databases that are being built, or were when a process was killed.
 func (r *Restoration) sweep(ctx context.Context) error {
 	rows, err := r.server.Query(ctx, `SELECT datname FROM pg_database WHERE datname = $1 || $2
-		OR starts_with(datname, $1 || '_') AND right(datname, length($2)) = $2`, r.c.name, unfinished)
+		OR starts_with(datname, $1 || '_') AND right(datname, length($2)) = $2`, r.c.schema.Name(), unfinished)
 	if err != nil {
-		return storeFault("look for unfinished databases", err)
+		return postgres.Fault("look for unfinished databases", err)
 	}
 	left, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return storeFault("look for unfinished databases", err)
+		return postgres.Fault("look for unfinished databases", err)
 	}
 	for _, name := range left {
-		if _, err := r.server.Exec(ctx, drop(name)); err != nil {
-			return storeFault("drop database "+name, err)
+		if err := schema.Drop(ctx, r.server, name); err != nil {
+			return postgres.Fault("drop database "+name, err)
 		}
 	}
 	return nil
@@ -99,18 +101,18 @@ func (r *Restoration) Begin(ctx context.Context, u vocab.Username, shape Shape) 
 	if err := r.finish(ctx); err != nil {
 		return err
 	}
-	b := &building{user: u, name: r.c.name + unfinished, set: instanceSet, shape: shape}
+	b := &building{user: u, name: r.c.schema.Name() + unfinished, set: schema.Instance, shape: shape}
 	if !u.IsZero() {
-		b.name, b.set = r.c.userDatabase(u)+unfinished, userSet
+		b.name, b.set = r.c.schema.OfUser(u)+unfinished, schema.User
 	}
-	if known := latest(r.c.migrations, b.set); shape.SchemaVersion < 1 || shape.SchemaVersion > known {
+	if known := r.c.schema.Latest(b.set); shape.SchemaVersion < 1 || shape.SchemaVersion > known {
 		return fault.New(fault.Config, fmt.Sprintf("the backup holds a database with schema %d; this lightweb knows 1 to %d", shape.SchemaVersion, known)).
 			WithHint("restore it with the lightweb that wrote it, or a newer one")
 	}
 	if err := r.create(ctx, b); err != nil {
-		return storeFault("make database "+b.name, err)
+		return postgres.Fault("make database "+b.name, err)
 	}
-	if b.set == instanceSet {
+	if b.set == schema.Instance {
 		r.instance = b
 	} else {
 		r.current, r.built = b, append(r.built, u)
@@ -119,29 +121,23 @@ func (r *Restoration) Begin(ctx context.Context, u vocab.Username, shape Shape) 
 }
 
 func (r *Restoration) create(ctx context.Context, b *building) error {
-	if _, err := r.server.Exec(ctx, drop(b.name)); err != nil {
+	if err := schema.Drop(ctx, r.server, b.name); err != nil {
 		return err
 	}
-	if b.set == userSet && b.shape.SchemaVersion == latest(r.c.migrations, userSet) {
-		return clone(ctx, r.server, b.name, r.c.template)
-	}
-	if _, err := r.server.Exec(ctx, blank(b.name)); err != nil {
-		return err
-	}
-	return r.c.migrateTo(ctx, b.name, b.set, b.shape.SchemaVersion)
+	return r.c.schema.CreateAt(ctx, r.server, b.name, b.set, b.shape.SchemaVersion)
 }
 
 // open begins the transaction in which the database is filled.
 func (r *Restoration) open(ctx context.Context, b *building) (err error) {
-	if b.conn, err = pgx.ConnectConfig(ctx, r.c.config(b.name)); err != nil {
-		return storeFault("open database "+b.name, err)
+	if b.conn, err = pgx.ConnectConfig(ctx, r.c.server.Config(b.name)); err != nil {
+		return postgres.Fault("open database "+b.name, err)
 	}
 	if _, err := b.conn.Exec(ctx, `BEGIN; `+copyForm); err != nil {
-		return storeFault("fill database "+b.name, err)
+		return postgres.Fault("fill database "+b.name, err)
 	}
 	has, err := shapeOf(ctx, b.conn)
 	if err != nil {
-		return storeFault("read what "+b.name+" holds", err)
+		return postgres.Fault("read what "+b.name+" holds", err)
 	}
 	for _, t := range b.shape.Tables {
 		real := has.table(t.Name)
@@ -206,7 +202,7 @@ func (b *building) fill(ctx context.Context, table string, rows io.Reader) (int6
 	if errors.As(err, &pg) && (pg.Code[:2] == "22" || pg.Code[:2] == "23") { // data exception, violated constraint
 		return 0, fault.Wrap(fault.Invalid, "the backup holds rows that table "+table+" does not take", err)
 	}
-	return tag.RowsAffected(), storeFault("fill table "+table, err)
+	return tag.RowsAffected(), postgres.Fault("fill table "+table, err)
 }
 
 func copyIn(t Table) string { return `COPY ` + t.quoted() + ` (` + t.columns() + `) FROM STDIN` }
@@ -222,15 +218,15 @@ func (b *building) commit(ctx context.Context, c *Cluster) error {
 			return fault.New(fault.Invalid, fmt.Sprintf("the backup says that sequence %s is at %d", s.Name, s.Last))
 		}
 		if _, err := b.conn.Exec(ctx, `SELECT setval($1::text::regclass, $2)`, pgx.Identifier{"public", s.Name}.Sanitize(), s.Last+numberGap); err != nil {
-			return storeFault("move sequence "+s.Name, err)
+			return postgres.Fault("move sequence "+s.Name, err)
 		}
 	}
 	if _, err := b.conn.Exec(ctx, `COMMIT`); err != nil {
-		return storeFault("fill database "+b.name, err)
+		return postgres.Fault("fill database "+b.name, err)
 	}
-	shut(b.conn)
+	postgres.Shut(b.conn)
 	b.conn = nil
-	return c.migrateUp(ctx, b.name, b.set)
+	return c.schema.MigrateUp(ctx, b.name, b.set)
 }
 
 // finish completes the user's database that is being filled, if one is.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/db/postgres"
 )
 
 // Blocks returns how many blocks Commit took over from the database that it put aside.
@@ -13,15 +15,15 @@ func (r *Restoration) Blocks() int { return r.blocks }
 // keepBlocks takes over the blocks that the database in use has and the backup lacks, with all that a Block ends, before
 // anybody uses the restored database: an actor that was blocked after the backup sees nothing again.
 func (r *Restoration) keepBlocks(ctx context.Context, database string) error {
-	newer, err := blocksOf(ctx, r.c.config(database))
+	newer, err := blocksOf(ctx, r.c.server.Config(database))
 	if err != nil || len(newer) == 0 {
 		return err
 	}
-	conn, err := pgx.ConnectConfig(ctx, r.c.config(database+unfinished))
+	conn, err := pgx.ConnectConfig(ctx, r.c.server.Config(database+unfinished))
 	if err != nil {
 		return err
 	}
-	defer shut(conn)
+	defer postgres.Shut(conn)
 	copied := 0
 	err = (&Tx{conn: conn, types: r.c.types, unsent: unsent{begin: beginWrite}}).run(ctx, func(ctx context.Context, tx *Tx) error {
 		for _, b := range newer {
@@ -80,7 +82,7 @@ func blocksOf(ctx context.Context, cfg *pgx.ConnConfig) ([]datedBlock, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer shut(conn)
+	defer postgres.Shut(conn)
 	rows, err := conn.Query(ctx, `SELECT actor_uri, direction, activity_uri, created_at FROM blocks ORDER BY created_at, digest`)
 	if err != nil {
 		return nil, err

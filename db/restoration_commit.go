@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -19,7 +21,7 @@ import (
 func (c *Cluster) Obstacle(ctx context.Context, u vocab.Username, users []vocab.Username, replace bool) error {
 	conn, err := c.instance.Acquire(ctx)
 	if err != nil {
-		return storeFault("look at what is there", err)
+		return postgres.Fault("look at what is there", err)
 	}
 	defer conn.Release()
 	return c.obstacle(ctx, conn.Conn(), u, users, replace)
@@ -30,7 +32,7 @@ func (c *Cluster) obstacle(ctx context.Context, conn *pgx.Conn, u vocab.Username
 	var state string
 	err := conn.QueryRow(ctx, `SELECT count(*), coalesce(max(state) FILTER (WHERE username = $1), '') FROM users`, u).Scan(&count, &state)
 	if err != nil {
-		return storeFault("look at the users", err)
+		return postgres.Fault("look at the users", err)
 	}
 	switch {
 	case u.IsZero() && count > 0:
@@ -43,12 +45,12 @@ func (c *Cluster) obstacle(ctx context.Context, conn *pgx.Conn, u vocab.Username
 	}
 	names := make([]string, len(users))
 	for i, u := range users {
-		names[i] = c.userDatabase(u)
+		names[i] = c.schema.OfUser(u)
 	}
 	var there string
 	err = conn.QueryRow(ctx, `SELECT coalesce(min(datname), '') FROM pg_database WHERE datname = ANY($1)`, names).Scan(&there)
 	if err != nil || there == "" || replace {
-		return storeFault("look for databases", err)
+		return postgres.Fault("look for databases", err)
 	}
 	hint := "--replace puts it aside; it is not dropped"
 	if u.IsZero() {
@@ -61,16 +63,16 @@ func (c *Cluster) obstacle(ctx context.Context, conn *pgx.Conn, u vocab.Username
 // database that is in the way is renamed, and its new name returned. The fault is Conflict as Obstacle's, Busy when
 // somebody uses a database that is to be renamed.
 func (r *Restoration) Commit(ctx context.Context, u vocab.Username, replace bool) (aside string, err error) {
-	scratch, err := pgx.ConnectConfig(ctx, r.c.config(r.instance.name))
+	scratch, err := pgx.ConnectConfig(ctx, r.c.server.Config(r.instance.name))
 	if err != nil {
-		return "", storeFault("open database "+r.instance.name, err)
+		return "", postgres.Fault("open database "+r.instance.name, err)
 	}
-	defer shut(scratch)
-	live, err := pgx.ConnectConfig(ctx, r.c.config(r.c.name))
+	defer postgres.Shut(scratch)
+	live, err := pgx.ConnectConfig(ctx, r.c.server.Config(r.c.schema.Name()))
 	if err != nil {
-		return "", storeFault("open the instance database", err)
+		return "", postgres.Fault("open the instance database", err)
 	}
-	defer shut(live)
+	defer postgres.Shut(live)
 	err = pgx.BeginFunc(ctx, live, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, copyForm+`; LOCK TABLE users IN EXCLUSIVE MODE`); err != nil {
 			return err
@@ -86,19 +88,19 @@ func (r *Restoration) Commit(ctx context.Context, u vocab.Username, replace bool
 		}
 		return r.place(ctx, live)
 	})
-	if hasCode(err, "55006") { // object in use
+	if postgres.HasCode(err, "55006") { // object in use
 		err = fault.Wrap(fault.Busy, "a database that is to be renamed is in use", err).WithHint("end what uses it, then restore again")
 	}
-	return aside, storeFault("put the restored databases in place", err)
+	return aside, postgres.Fault("put the restored databases in place", err)
 }
 
 // rename gives the databases that were built the names of those in use.
 func (r *Restoration) rename(ctx context.Context, live *pgx.Conn, replace bool) (aside string, err error) {
 	for _, u := range r.built {
-		name := r.c.userDatabase(u)
+		name := r.c.schema.OfUser(u)
 		if replace {
-			var there bool
-			if err := live.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, name).Scan(&there); err != nil {
+			there, err := schema.Exists(ctx, live, name)
+			if err != nil {
 				return "", err
 			}
 			if there {
@@ -107,12 +109,12 @@ func (r *Restoration) rename(ctx context.Context, live *pgx.Conn, replace bool) 
 						WithHint("rename or drop the database " + name + " yourself to restore without them")
 				}
 				aside = name + "-replaced-" + time.Now().UTC().Format("20060102150405")
-				if _, err := live.Exec(ctx, `ALTER DATABASE `+quoted(name)+` RENAME TO `+quoted(aside)); err != nil {
+				if err := schema.Rename(ctx, live, name, aside); err != nil {
 					return "", err
 				}
 			}
 		}
-		if _, err := live.Exec(ctx, `ALTER DATABASE `+quoted(name+unfinished)+` RENAME TO `+quoted(name)); err != nil {
+		if err := schema.Rename(ctx, live, name+unfinished, name); err != nil {
 			return "", err
 		}
 	}
@@ -121,10 +123,10 @@ func (r *Restoration) rename(ctx context.Context, live *pgx.Conn, replace bool) 
 
 // place says where the databases lie, whatever the instance was called that the backup is of.
 func (r *Restoration) place(ctx context.Context, live *pgx.Conn) error {
-	if _, err := live.Exec(ctx, `UPDATE users SET database = $1 || '_' || username WHERE database <> $1 || '_' || username`, r.c.name); err != nil {
+	if _, err := live.Exec(ctx, `UPDATE users SET database = $1 || '_' || username WHERE database <> $1 || '_' || username`, r.c.schema.Name()); err != nil {
 		return err
 	}
-	_, err := live.Exec(ctx, `UPDATE users SET schema_version = $1 WHERE username = ANY($2)`, latest(r.c.migrations, userSet), names(r.built))
+	_, err := live.Exec(ctx, `UPDATE users SET schema_version = $1 WHERE username = ANY($2)`, r.c.schema.Latest(schema.User), names(r.built))
 	return err
 }
 

@@ -5,19 +5,21 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/db/postgres"
 )
 
 // settleDeliveries decides what is sent out of a restored database.
 func (r *Restoration) settleDeliveries(ctx context.Context, database string) error {
-	conn, err := pgx.ConnectConfig(ctx, r.c.config(database))
+	conn, err := pgx.ConnectConfig(ctx, r.c.server.Config(database))
 	if err != nil {
-		return storeFault("open database "+database, err)
+		return postgres.Fault("open database "+database, err)
 	}
-	defer shut(conn)
+	defer postgres.Shut(conn)
 	if err := r.fence(ctx, conn); err != nil {
-		return storeFault("fence deliveries", err)
+		return postgres.Fault("fence deliveries", err)
 	}
-	return storeFault("hand over again", r.handOverAgain(ctx, conn))
+	return postgres.Fault("hand over again", r.handOverAgain(ctx, conn))
 }
 
 // fence keeps what was owed to other servers from being sent by itself: most of it was sent after the backup was taken, and

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -52,19 +54,19 @@ type Snapshot struct {
 // SnapshotInstance runs work on one state of the instance database.
 func (c *Cluster) SnapshotInstance(ctx context.Context, work func(context.Context, *Snapshot) error) error {
 	err := pgx.BeginTxFunc(ctx, c.instance, snapshotTx, func(tx pgx.Tx) error { return snapshot(ctx, tx, work) })
-	return storeFault("read the instance database", err)
+	return postgres.Fault("read the instance database", err)
 }
 
 // SnapshotUser runs work on one state of u's database, whatever schema that has. The fault is Unavailable when it cannot
 // be opened.
 func (c *Cluster) SnapshotUser(ctx context.Context, u User, work func(context.Context, *Snapshot) error) error {
-	conn, err := c.reachUser(ctx, u.Database)
+	conn, err := c.schema.Reach(ctx, u.Database)
 	if err != nil {
 		return err
 	}
-	defer shut(conn)
+	defer postgres.Shut(conn)
 	err = pgx.BeginTxFunc(ctx, conn, snapshotTx, func(tx pgx.Tx) error { return snapshot(ctx, tx, work) })
-	return storeFault("read the database of "+u.Name.String(), err)
+	return postgres.Fault("read the database of "+u.Name.String(), err)
 }
 
 var snapshotTx = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
@@ -99,10 +101,10 @@ func (s *Snapshot) Copy(ctx context.Context, t Table, u vocab.Username, to io.Wr
 func copyOut(ctx context.Context, conn *pgx.Conn, t Table, u vocab.Username, to io.Writer) (int64, error) {
 	what := fmt.Sprintf(`(SELECT %s FROM %s)`, t.columns(), t.quoted())
 	if !u.IsZero() { // COPY takes no parameters; a username has no quote
-		what = fmt.Sprintf(`(SELECT %s FROM %s WHERE %s = '%s')`, t.columns(), t.quoted(), quoted(t.Owner), u)
+		what = fmt.Sprintf(`(SELECT %s FROM %s WHERE %s = '%s')`, t.columns(), t.quoted(), postgres.Quote(t.Owner), u)
 	}
 	tag, err := conn.PgConn().CopyTo(ctx, to, `COPY `+what+` TO STDOUT`)
-	return tag.RowsAffected(), storeFault("copy table "+t.Name, err)
+	return tag.RowsAffected(), postgres.Fault("copy table "+t.Name, err)
 }
 
 func (t Table) quoted() string { return pgx.Identifier{"public", t.Name}.Sanitize() }
@@ -110,18 +112,18 @@ func (t Table) quoted() string { return pgx.Identifier{"public", t.Name}.Sanitiz
 func (t Table) columns() string {
 	names := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
-		names[i] = quoted(c)
+		names[i] = postgres.Quote(c)
 	}
 	return strings.Join(names, ", ")
 }
 
 // shapeOf reads what the database of a connection holds. Columns that are computed are none to copy.
 func shapeOf(ctx context.Context, conn *pgx.Conn) (s Shape, err error) {
-	version, err := schemaOf(ctx, conn)
+	version, err := schema.Read(ctx, conn)
 	if err != nil {
 		return s, err
 	}
-	s.SchemaVersion = version.whole()
+	s.SchemaVersion = version.Whole()
 	rows, err := conn.Query(ctx, `SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum), ''
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
 		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relname NOT IN ('schema_migrations', 'serving') GROUP BY c.relname ORDER BY c.relname`)

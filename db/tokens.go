@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -39,7 +40,7 @@ const tokenColumns = `id, username, name, scopes, created_at, last_used_at, expi
 func (c *Cluster) AddToken(ctx context.Context, t Token, digest [32]byte) error {
 	_, err := c.instance.Exec(ctx, `INSERT INTO tokens (id, digest, username, name, scopes, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		t.ID, digest[:], t.User, t.Name, t.Scopes, t.CreatedAt, t.ExpiresAt)
-	return storeFault("store token", err)
+	return postgres.Fault("store token", err)
 }
 
 // FindToken returns the token with this digest, if it has not expired and its user is active; the fault is
@@ -55,30 +56,30 @@ func (c *Cluster) FindToken(ctx context.Context, digest [32]byte, now time.Time)
 		)
 		SELECT * FROM found`, digest[:], now)
 	if err != nil {
-		return Token{}, storeFault("find token", err)
+		return Token{}, postgres.Fault("find token", err)
 	}
 	t, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Token])
-	if isNoRows(err) {
+	if postgres.IsNoRows(err) {
 		return Token{}, fault.New(fault.Unauthenticated, "the token is not valid").WithCode("invalid_token")
 	}
-	return t, storeFault("find token", err)
+	return t, postgres.Fault("find token", err)
 }
 
 // Tokens returns the tokens of u, the oldest first.
 func (c *Cluster) Tokens(ctx context.Context, u vocab.Username) ([]Token, error) {
 	rows, err := c.instance.Query(ctx, `SELECT `+tokenColumns+` FROM tokens WHERE username = $1 ORDER BY created_at, id`, u)
 	if err != nil {
-		return nil, storeFault("list tokens", err)
+		return nil, postgres.Fault("list tokens", err)
 	}
 	tokens, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Token])
-	return tokens, storeFault("list tokens", err)
+	return tokens, postgres.Fault("list tokens", err)
 }
 
 // RemoveToken revokes a token at once; the fault is NotFound when u has no such token.
 func (c *Cluster) RemoveToken(ctx context.Context, u vocab.Username, id uuid.UUID) error {
 	tag, err := c.instance.Exec(ctx, `DELETE FROM tokens WHERE username = $1 AND id = $2`, u, id)
 	if err != nil {
-		return storeFault("revoke token", err)
+		return postgres.Fault("revoke token", err)
 	}
 	if tag.RowsAffected() == 0 {
 		return fault.New(fault.NotFound, "the user has no such token").WithHint("lightweb user token list " + u.String())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -126,10 +127,10 @@ func (c *Cluster) AcquaintedWithServer(ctx context.Context, id vocab.ID) ([]voca
 	from, to := within(id)
 	rows, err := c.instance.Query(ctx, `SELECT DISTINCT username FROM acquaintances WHERE actor_uri >= $1 AND actor_uri < $2 ORDER BY username`, from, to)
 	if err != nil {
-		return nil, storeFault("read acquaintances", err)
+		return nil, postgres.Fault("read acquaintances", err)
 	}
 	users, err := pgx.CollectRows(rows, pgx.RowTo[vocab.Username])
-	return users, storeFault("read acquaintances", err)
+	return users, postgres.Fault("read acquaintances", err)
 }
 
 // Journaled is an activity in the intake journal.
@@ -144,11 +145,11 @@ func (c *Cluster) WaitingIn(ctx context.Context, id vocab.ID) (*Journaled, error
 		ARRAY(SELECT unnest(recipients) UNION SELECT username FROM intake_waiting w WHERE w.seq = i.seq ORDER BY 1)
 		FROM intake i WHERE uri_digest = $1 ORDER BY received_at`, digest(id))
 	if err != nil {
-		return nil, storeFault("look into the journal", err)
+		return nil, postgres.Fault("look into the journal", err)
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Journaled])
 	if err != nil || len(all) == 0 {
-		return nil, storeFault("look into the journal", err)
+		return nil, postgres.Fault("look into the journal", err)
 	}
 	w := all[0]
 	for _, more := range all[1:] {

@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/holding"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -46,13 +48,26 @@ func (c *Cluster) Read(ctx context.Context, u vocab.Username, work func(context.
 	return c.inTx(ctx, u, "read", beginRead, work)
 }
 
+// isConflict reports whether a transaction lost against another one, and may succeed when it is run again.
+func isConflict(err error) bool {
+	return postgres.IsConflict(err) || postgres.Violates(err, "objects_uri_key")
+}
+
+// txFault is postgres.Fault for a transaction that lost against others as often as it was run.
+func txFault(attempt string, err error) error {
+	if err != nil && fault.Of(err) == nil && isConflict(err) {
+		err = fault.Wrap(fault.Busy, "others changed the same at the same time", err)
+	}
+	return postgres.Fault(attempt, err)
+}
+
 func (c *Cluster) inTx(ctx context.Context, u vocab.Username, mode, begin string, work func(context.Context, *Tx) error) error {
 	start := time.Now()
-	defer func() { c.users.metrics.took.WithLabelValues(mode).Observe(time.Since(start).Seconds()) }()
+	defer func() { c.took.WithLabelValues(mode).Observe(time.Since(start).Seconds()) }()
 	for try := 1; ; try++ {
 		err := c.once(ctx, u, begin, work)
-		if err == nil || !again(err) || try == maxTries {
-			return storeFault(mode+" in database of "+u.String(), err)
+		if err == nil || !isConflict(err) || try == maxTries {
+			return txFault(mode+" in database of "+u.String(), err)
 		}
 	}
 }
@@ -69,16 +84,16 @@ func (c *Cluster) once(ctx context.Context, u vocab.Username, begin string, work
 
 // over runs work in t over a connection of u's, and tells whether that one had died before.
 func (c *Cluster) over(ctx context.Context, u vocab.Username, t *Tx, work func(context.Context, *Tx) error) (died bool, err error) {
-	l, err := c.users.acquire(ctx, c.class, c.userDatabase(u), c.mayOpen)
+	l, err := c.pool.Acquire(ctx, c.class, c.schema.OfUser(u), c.mayOpen)
 	if err != nil {
 		return false, err
 	}
-	defer c.users.release(l)
-	t.conn = l.conn
+	defer c.pool.Release(l)
+	t.conn = l.Conn()
 	if err = t.run(ctx, work); err == nil {
 		c.trim(ctx, u, t)
 	}
-	return err != nil && !t.heard && l.reused && l.conn.IsClosed() && ctx.Err() == nil, err
+	return err != nil && !t.heard && l.IsReused() && l.Conn().IsClosed() && ctx.Err() == nil, err
 }
 
 // run does the work and commits, or leaves nothing of it.
@@ -87,7 +102,7 @@ func (t *Tx) run(ctx context.Context, work func(context.Context, *Tx) error) err
 	if err == nil {
 		err = t.commit(ctx)
 	}
-	if err != nil && !settled(t.conn) {
+	if err != nil && !postgres.IsSettled(t.conn) {
 		_, _ = t.conn.Exec(ctx, `rollback`) // release drops a connection it fails on
 	}
 	return err
@@ -138,7 +153,7 @@ func (t *Tx) row(ctx context.Context, attempt, query string, args []any, into ..
 func (t *Tx) send(ctx context.Context, attempt string, b *pgx.Batch) error {
 	err := t.conn.SendBatch(ctx, b).Close()
 	t.heard = t.heard || !t.conn.IsClosed()
-	return storeFault(attempt, err)
+	return txFault(attempt, err)
 }
 
 // Lock makes the transaction wait for every other one on this database that locked the same thing, until they have ended;

@@ -3,11 +3,12 @@ package db
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -53,13 +54,13 @@ func (c *Cluster) State(ctx context.Context, u vocab.Username) (string, error) {
 func user(ctx context.Context, on instance, u vocab.Username) (User, error) {
 	rows, err := on.Query(ctx, `SELECT `+userColumns+` FROM users WHERE username = $1`, u)
 	if err != nil {
-		return User{}, storeFault("read user", err)
+		return User{}, postgres.Fault("read user", err)
 	}
 	row, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[User])
-	if isNoRows(err) {
+	if postgres.IsNoRows(err) {
 		return User{}, fault.New(fault.NoUser, fmt.Sprintf("there is no user %q", u)).WithHint("lightweb user list")
 	}
-	return row, storeFault("read user", err)
+	return row, postgres.Fault("read user", err)
 }
 
 // Users returns every user's row, deleted ones too, by name.
@@ -72,50 +73,42 @@ func users(ctx context.Context, on interface {
 }) ([]User, error) {
 	rows, err := on.Query(ctx, `SELECT `+userColumns+` FROM users ORDER BY username`)
 	if err != nil {
-		return nil, storeFault("list users", err)
+		return nil, postgres.Fault("list users", err)
 	}
 	users, err := pgx.CollectRows(rows, pgx.RowToStructByPos[User])
-	return users, storeFault("list users", err)
+	return users, postgres.Fault("list users", err)
 }
 
 // CountUsers returns how many users are active.
 func (c *Cluster) CountUsers(ctx context.Context) (n int, err error) {
 	err = c.instance.QueryRow(ctx, `SELECT count(*) FROM users WHERE state = 'active'`).Scan(&n)
-	return n, storeFault("count users", err)
+	return n, postgres.Fault("count users", err)
 }
 
 // ReserveUser takes the name for a user that is about to be made, and returns its row. A row that is there is left as
 // it is: the caller looks at its state.
 func (c *Cluster) ReserveUser(ctx context.Context, u vocab.Username) (User, error) {
 	_, err := c.instance.Exec(ctx, `INSERT INTO users (username, state, database) VALUES ($1, 'creating', $2)
-		ON CONFLICT DO NOTHING`, u, c.userDatabase(u))
+		ON CONFLICT DO NOTHING`, u, c.schema.OfUser(u))
 	if err != nil {
-		return User{}, storeFault("reserve user", err)
+		return User{}, postgres.Fault("reserve user", err)
 	}
 	return c.User(ctx, u)
 }
 
 // CreateUserDatabase clones the template for u, unless that was done before; then it brings the database up to date.
 func (c *Cluster) CreateUserDatabase(ctx context.Context, u vocab.Username) error {
-	database := c.userDatabase(u)
-	defer c.users.retry(database)
-	return c.maintain(ctx, func(conn *pgx.Conn) error {
-		made, err := c.ensure(ctx, conn, database, func() error { return clone(ctx, conn, database, c.template) })
-		if err != nil || made {
-			return err
-		}
-		// It may have been cloned by an older lightweb.
-		return alone(ctx, conn, database, func() error { return c.migrateUp(ctx, database, userSet) })
-	})
+	defer c.pool.Retry(c.schema.OfUser(u))
+	return c.schema.CreateUser(ctx, u)
 }
 
 // ActivateUser publishes a user whose parts are all made. The fault is Conflict when somebody else has: the user is theirs.
 func (c *Cluster) ActivateUser(ctx context.Context, u vocab.Username) error {
-	tag, err := c.instance.Exec(ctx, `UPDATE users SET state = 'active', schema_version = $2 WHERE username = $1 AND state = 'creating'`, u, latest(c.migrations, userSet))
+	tag, err := c.instance.Exec(ctx, `UPDATE users SET state = 'active', schema_version = $2 WHERE username = $1 AND state = 'creating'`, u, c.schema.Latest(schema.User))
 	if err == nil && tag.RowsAffected() == 0 {
 		return fault.New(fault.Conflict, fmt.Sprintf("the user %q exists already", u)).WithHint("lightweb user show " + u.String())
 	}
-	return storeFault("activate user", err)
+	return postgres.Fault("activate user", err)
 }
 
 // SetUserState suspends a whole user, lets one act again, or leaves its tombstone: what is deleted stays so. The fault is
@@ -127,7 +120,7 @@ func (c *Cluster) SetUserState(ctx context.Context, u vocab.Username, state stri
 	if err == nil && tag.RowsAffected() == 0 {
 		return fault.New(fault.NoUser, fmt.Sprintf("there is no user %q to change", u)).WithHint("lightweb user list")
 	}
-	return storeFault("change the state of a user", err)
+	return postgres.Fault("change the state of a user", err)
 }
 
 // Destroy drops the instance database, every user's, with all they hold, and the template that has this instance's name.
@@ -138,19 +131,9 @@ func (c *Cluster) Destroy(ctx context.Context) error {
 		return err
 	}
 	c.Close()
-	return c.locked(ctx, c.name, func(conn *pgx.Conn) error {
-		databases := []string{c.name}
-		for _, u := range users {
-			databases = append(databases, u.Database)
-		}
-		if strings.HasPrefix(c.template, c.name+"-template-") {
-			databases = append(databases, c.template)
-		}
-		for _, d := range databases {
-			if _, err := conn.Exec(ctx, `DROP DATABASE IF EXISTS `+quoted(d)+` WITH (FORCE)`); err != nil {
-				return storeFault("drop database "+d, err)
-			}
-		}
-		return nil
-	})
+	databases := make([]string, len(users))
+	for n, u := range users {
+		databases[n] = u.Database
+	}
+	return c.schema.Destroy(ctx, databases)
 }

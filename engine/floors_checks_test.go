@@ -18,10 +18,10 @@ func TestBreaches(t *testing.T) {
 	}{
 		{"a lower floor is imported", goPackage{ImportPath: in("engine/inbox"), Imports: []string{in("engine/handler"), "context"}}, ""},
 		{"main imports cmd", goPackage{ImportPath: module, Imports: []string{in("cmd")}}, ""},
-		{"an arrow points up", goPackage{ImportPath: in("db"), Imports: []string{in("engine/handler")}}, "db (floor 2) imports engine/handler (floor 6)"},
+		{"an arrow points up", goPackage{ImportPath: in("db"), Imports: []string{in("engine/handler")}}, "db (floor 4) imports engine/handler (floor 6)"},
 		{"an arrow stays on its floor", goPackage{ImportPath: in("engine/inbox"), Imports: []string{in("engine/outbox")}}, "engine/inbox (floor 7) imports engine/outbox (floor 7)"},
 		{"a package has no floor", goPackage{ImportPath: in("engine/util")}, "engine/util has no floor"},
-		{"a test file points up", goPackage{ImportPath: in("db"), TestImports: []string{in("engine/event")}}, "db (floor 2) imports engine/event (floor 4) in a test"},
+		{"a test file points up", goPackage{ImportPath: in("db"), TestImports: []string{in("engine/event")}}, "db (floor 4) imports engine/event (floor 4) in a test"},
 		{"an external test imports its package", goPackage{ImportPath: in("db"), XTestImports: []string{in("db")}}, ""},
 		{"a test file uses a test package", goPackage{ImportPath: in("engine/server"), XTestImports: []string{in("engine/enginetest")}}, ""},
 		{"production code uses a test package", goPackage{ImportPath: in("engine"), Imports: []string{in("db/dbtest")}}, "engine imports db/dbtest, which is for tests"},

@@ -55,12 +55,12 @@ var floors = map[string]int{
 	"engine/transport": 4,
 	"engine/event":     4,
 	"engine/cache":     4,
+	"db":               4,
 	"db/dump":          4,
 
 	"db/user":     3,
 	"db/instance": 3,
 
-	"db":               2,
 	"db/pool":          2,
 	"db/schema":        2,
 	"engine/keyspace":  2,
@@ -77,6 +77,7 @@ var floors = map[string]int{
 	"engine/vocab":             1,
 	"engine/mailbox":           1,
 	"engine/holding":           1,
+	"db/postgres":              1,
 	"db/embedded":              1,
 	"engine/keyspace/embedded": 1,
 

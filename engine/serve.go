@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/pool"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
@@ -236,7 +236,7 @@ func (e *Engine) keepLock(ctx context.Context, release func(), lost <-chan struc
 func (e *Engine) parts() *parts {
 	e.in.Metrics.MustRegister(openReports{e.in}, newPausedGauge(e.in))
 	p := &parts{}
-	owners := e.in.DB.As(db.Owner) // the inbox and the deliveries are db.Work, and the server knows who asks
+	owners := e.in.DB.As(pool.Owner) // the inbox and the deliveries are pool.Work, and the server knows who asks
 	p.inbox = e.in.NewInbox(func(u vocab.Username) { p.dispatcher.Wake(u) }, e.in.Metrics)
 	p.dispatcher = delivery.New(delivery.Deps{
 		Store: e.in.DB, Poster: e.in.Client, Keys: e.in.Keys, Actors: e.in.Actors, Local: p.inbox, InboxOwner: e.in.Local.InboxOwner, Gate: e.in.Gate,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/embedded"
+	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/inbox"
@@ -60,7 +61,7 @@ func OpenToMigrate(ctx context.Context, c Config, checkOnly, repair bool, log *s
 }
 
 // IsBehind reports whether an instance was not opened because its own schema is behind, or a change of it did not finish.
-func IsBehind(err error) bool { return db.Behind(err) }
+func IsBehind(err error) bool { return schema.IsBehind(err) }
 
 // OpenToRestore opens an instance without giving it an origin: a backup brings its own.
 func OpenToRestore(ctx context.Context, c Config, log *slog.Logger) (*Instance, error) {

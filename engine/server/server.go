@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/pool"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/outbox"
@@ -93,7 +94,7 @@ type Server struct {
 // New returns a server.
 func New(d Deps) *Server {
 	return &Server{Deps: d, metrics: newMetrics(d.Metrics), lines: newLines(d.Now),
-		owners: d.Store.As(db.Owner), strangers: newStrangers(d.Store, d.Now), bodies: newBodies(policy.Bodies, d.BodyLimit), actionBodies: newBodies(policy.ActionBodies, maxAction), home: homePage(d.Local.Host())}
+		owners: d.Store.As(pool.Owner), strangers: newStrangers(d.Store, d.Now), bodies: newBodies(policy.Bodies, d.BodyLimit), actionBodies: newBodies(policy.ActionBodies, maxAction), home: homePage(d.Local.Host())}
 }
 
 // What a connection may cost before a request is understood, and how long one request may take.

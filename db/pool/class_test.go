@@ -1,4 +1,4 @@
-package db
+package pool
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func TestEachClassHasItsShare(t *testing.T) {
 		t.Run(fmt.Sprintf("%s of %d", tt.first, tt.limit), func(t *testing.T) {
 			t.Parallel()
 			c, _ := managed(tt.limit)
-			defer c.close()
+			defer c.Close()
 			held := hold(t, c, tt.first, tt.has)
 			for class := range classes {
 				if got := now(c, class, "another"); got != slices.Contains(tt.others, class) {
@@ -47,7 +47,7 @@ func TestEachClassHasItsShare(t *testing.T) {
 				}
 			}
 			for _, l := range held {
-				c.release(l)
+				c.Release(l)
 			}
 		})
 	}
@@ -61,13 +61,13 @@ func TestOneUserHasFourConnectionsAndHoldsUpNobodyElse(t *testing.T) {
 		enough := make(chan struct{})
 		for range 64 {
 			greedy.Go(func() {
-				l, err := c.acquire(t.Context(), Owner, "alice", nil)
+				l, err := c.Acquire(t.Context(), Owner, "alice", nil)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				<-enough
-				c.release(l)
+				c.Release(l)
 			})
 		}
 		synctest.Wait()
@@ -84,20 +84,20 @@ func TestOneUserHasFourConnectionsAndHoldsUpNobodyElse(t *testing.T) {
 		if n := s.is("alice"); n != 4 {
 			t.Errorf("alice had up to %d connections, want 4", n)
 		}
-		c.close()
+		c.Close()
 	})
 }
 
 func TestStrangersLeaveAUserHalfOfItsConnections(t *testing.T) {
 	t.Parallel()
 	c, _ := managed(64)
-	defer c.close()
+	defer c.Close()
 	for range 2 {
-		l, err := c.acquire(t.Context(), Stranger, "alice", nil)
+		l, err := c.Acquire(t.Context(), Stranger, "alice", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.release(l)
+		defer c.Release(l)
 	}
 	if now(c, Stranger, "alice") || !now(c, Owner, "alice") || !now(c, Work, "alice") {
 		t.Error("with two strangers there a third was let in, or alice or her writer was not")
@@ -108,28 +108,28 @@ func TestTheOldestOfAllClassesIsServedFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := managed(2)
-		held := []*lease{mustAcquire(t, c, "x"), mustAcquire(t, c, "y")}
+		held := []*Lease{mustAcquire(t, c, "x"), mustAcquire(t, c, "y")}
 		var served []string
 		var all sync.WaitGroup
 		for n, class := range []Class{Work, Stranger, Owner, Work, Owner} {
 			all.Go(func() {
-				l, err := c.acquire(t.Context(), class, fmt.Sprint(n), nil)
+				l, err := c.Acquire(t.Context(), class, fmt.Sprint(n), nil)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				served = append(served, fmt.Sprint(n))
-				c.release(l)
+				c.Release(l)
 			})
 			synctest.Wait() // it stands in the queue
 		}
-		c.release(held[0])
+		c.Release(held[0])
 		all.Wait()
-		c.release(held[1])
+		c.Release(held[1])
 		if want := []string{"0", "1", "2", "3", "4"}; !slices.Equal(served, want) {
 			t.Errorf("served %v, want %v", served, want)
 		}
-		c.close()
+		c.Close()
 	})
 }
 
@@ -145,7 +145,7 @@ func TestAConnectionIsHandedToWhoCameFirstAndNotToItsOwnUser(t *testing.T) {
 		all.Go(func() {
 			l := mustAcquire(t, c, "other")
 			other = true
-			c.release(l)
+			c.Release(l)
 		})
 		synctest.Wait()
 		for range 3 { // always somebody wants the connection that is there
@@ -155,17 +155,17 @@ func TestAConnectionIsHandedToWhoCameFirstAndNotToItsOwnUser(t *testing.T) {
 					if other {
 						cancel()
 					}
-					c.release(l)
+					c.Release(l)
 				}
 			})
 		}
 		synctest.Wait()
-		c.release(held)
+		c.Release(held)
 		all.Wait()
 		if s.opened > 3 {
 			t.Errorf("%d connections were opened for two users in turn, want 3", s.opened)
 		}
-		c.close()
+		c.Close()
 	})
 }
 
@@ -177,7 +177,7 @@ func TestStrangersOpenAsManyConnectionsAsTheyMayAndIdleOnesCostNothing(t *testin
 		mayOpen := func(context.Context) bool { return opens.Allow() }
 		burst := func(from int) (refused int) {
 			for n := range 50 {
-				l, err := c.acquire(t.Context(), Stranger, fmt.Sprint(from+n), mayOpen)
+				l, err := c.Acquire(t.Context(), Stranger, fmt.Sprint(from+n), mayOpen)
 				if f := fault.Of(err); err != nil && (f.Kind != fault.Unavailable || f.Code != "crowded" || f.RetryAfter != time.Second) {
 					t.Errorf("acquire = %v, want crowded", err)
 				}
@@ -185,7 +185,7 @@ func TestStrangersOpenAsManyConnectionsAsTheyMayAndIdleOnesCostNothing(t *testin
 					refused++
 					continue
 				}
-				c.release(l)
+				c.Release(l)
 			}
 			return refused
 		}
@@ -202,7 +202,7 @@ func TestStrangersOpenAsManyConnectionsAsTheyMayAndIdleOnesCostNothing(t *testin
 		if got := burst(1000); got != 30 {
 			t.Errorf("of 50 others a second later %d were refused, want 30", got)
 		}
-		c.close()
+		c.Close()
 	})
 }
 
@@ -216,7 +216,7 @@ func TestAStrangerDoesNotWaitLong(t *testing.T) {
 		start := time.Now()
 		for range limit {
 			go func() {
-				_, err := c.acquire(t.Context(), Stranger, "alice", nil)
+				_, err := c.Acquire(t.Context(), Stranger, "alice", nil)
 				crowded <- err
 			}()
 		}
@@ -226,23 +226,23 @@ func TestAStrangerDoesNotWaitLong(t *testing.T) {
 			}
 		}
 		for _, l := range held {
-			c.release(l)
+			c.Release(l)
 		}
 		available(t, c, limit)
-		c.close()
+		c.Close()
 	})
 }
 
 func TestConnectionsOpenedTogetherDoNotEndTogether(t *testing.T) {
 	t.Parallel()
 	c, _ := managed(60)
-	defer c.close()
+	defer c.Close()
 	now := time.Now()
 	first, last := lifeTime*2, time.Duration(0)
 	for _, l := range hold(t, c, Owner, 50) {
 		age := l.until.Sub(now)
 		first, last = min(first, age), max(last, age)
-		c.release(l)
+		c.Release(l)
 	}
 	if first < lifeTime*4/5 || last > lifeTime*6/5+time.Minute || last-first < lifeTime/10 {
 		t.Errorf("they live from %s to %s, want %s give or take a fifth", first, last, lifeTime)

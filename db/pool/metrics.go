@@ -1,15 +1,14 @@
-package db
+package pool
 
 import "github.com/prometheus/client_golang/prometheus"
 
 type connMetrics struct {
 	opened, failed, evicted, full, crowded prometheus.Counter
 	waited                                 [classes]prometheus.Observer
-	took                                   *prometheus.HistogramVec
 }
 
 // newConnMetrics returns the metrics of c. What c is at a moment is read when it is asked for.
-func newConnMetrics(reg prometheus.Registerer, c *conns) connMetrics {
+func newConnMetrics(reg prometheus.Registerer, c *Pool) connMetrics {
 	if reg == nil {
 		reg = prometheus.NewRegistry() // nobody reads it
 	}
@@ -31,18 +30,13 @@ func newConnMetrics(reg prometheus.Registerer, c *conns) connMetrics {
 		evicted: counter("evicted_total", "Idle connections to users' databases that were closed to open another."),
 		full:    counter("full_total", "Connections to users' databases that the server had no room for."),
 		crowded: counter("crowded_total", "Reads by strangers that were refused because too many asked."),
-		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "lightweb_db_transaction_seconds",
-			Help:    "Time of a transaction on a user's database, with the wait for a connection.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
-		}, []string{"mode"}),
 	}
 	waited := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "lightweb_db_user_connections_wait_seconds",
 		Help:    "Time until a connection to a user's database could be had or opened.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
 	}, []string{"class"})
-	reg.MustRegister(m.took, waited)
+	reg.MustRegister(waited)
 	const now = "lightweb_db_user_connections"
 	gauge(now, "Connections to users' databases.", prometheus.Labels{"state": "in_use"}, c.inUse)
 	gauge(now, "Connections to users' databases.", prometheus.Labels{"state": "idle"}, func() int { return c.idle.Len() })

@@ -1,8 +1,8 @@
-package db
+package schema
 
 import "strings"
 
-// heldColumn is a column of users' databases that names actors: by a row there the user holds something of the actor's.
+// heldColumn is a column of users' databases that names actors: a row there holds something of the actor.
 type heldColumn struct {
 	table, column string
 	since         int  // the schema that has it first
@@ -10,8 +10,8 @@ type heldColumn struct {
 	follows       string
 }
 
-// heldColumns are all such columns, besides the authors of objects. To name actors in another column, add it here, or to the
-// exceptions of the test with a reason.
+// heldColumns are all such columns, besides the authors of objects. A new column that names actors belongs here, or among the
+// exceptions of the test, with a reason.
 var heldColumns = []heldColumn{
 	{table: "relationships", column: "actor_uri", since: 1, follows: `type = 'following' AND status <> 'rejected'`},
 	{table: "actors", column: "uri", since: 1},
@@ -27,13 +27,28 @@ var heldColumns = []heldColumn{
 	{table: "correspondents", column: "actor_uri", since: 14},
 }
 
-// heldIn selects every actor that a database of a schema holds anything of, and whether the user may follow it: once or more
-// often.
-func heldIn(schema int) string {
+// HeldColumns returns the columns by which a user's database holds something of an actor, as table.column; authors of objects
+// are not among them.
+func HeldColumns() (all []string) {
+	for _, h := range heldColumns {
+		all = append(all, h.table+"."+h.column)
+	}
+	return all
+}
+
+// KnownActors selects the actors of which a user's database of a version holds anything, and whether the user may follow
+// them. $1 is the user's own actor.
+func KnownActors(version int) string {
+	return `SELECT actor, bool_or(follows) FROM (` + heldIn(version) + `) AS k WHERE actor <> '' AND actor <> $1 GROUP BY actor`
+}
+
+// heldIn selects every actor of which a user's database of a version holds anything, and whether the user may follow it:
+// once or more often.
+func heldIn(version int) string {
 	all := []string{`SELECT DISTINCT CASE jsonb_typeof(by) WHEN 'string' THEN by #>> '{}' ELSE by ->> 'id' END AS actor, false AS follows
 		FROM objects, jsonb_path_query(raw, '$.attributedTo[*]') AS by`}
 	for _, h := range heldColumns {
-		if h.since > schema {
+		if h.since > version {
 			continue
 		}
 		actor, follows := h.column, `false`
@@ -48,8 +63,8 @@ func heldIn(schema int) string {
 	return strings.Join(all, "\n\t\tUNION ALL ")
 }
 
-// heldNowhere holds for an actor that no plain column names, but for those of one table.
-func heldNowhere(actor, but string) string {
+// HeldNowhere returns the condition that no plain column names an actor, apart from the columns of one table.
+func HeldNowhere(actor, but string) string {
 	var none []string
 	for _, h := range heldColumns {
 		if !h.array && h.table != but {
@@ -59,9 +74,9 @@ func heldNowhere(actor, but string) string {
 	return strings.Join(none, "\n\t\tAND ")
 }
 
-// heldElsewhere selects those of the uris of a small table that are in no plain column but in an array, or are authors. They
-// are looked up as a whole: one by one, the planner would rather read the tables through.
-func heldElsewhere(few string) string {
+// HeldElsewhere selects those uris of a small table that stand in an array, or are those of authors. They are looked up
+// together: for one at a time the planner would read the whole tables.
+func HeldElsewhere(few string) string {
 	uri := few + `.uri`
 	from := `SELECT ` + uri + ` FROM ` + few + ` JOIN `
 	var all []string

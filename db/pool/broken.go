@@ -1,11 +1,11 @@
-package db
+package pool
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"time"
 
-	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/db/postgres"
 )
 
 const (
@@ -13,8 +13,8 @@ const (
 	maxBroken  = 1024        // databases of which that is remembered
 )
 
-// broken remembers the databases that cannot be used, missing, dirty or of another schema, so that work that waits for
-// one does not connect to it thousands of times a second.
+// broken remembers the databases that cannot be used: missing, dirty or of another schema. Else the work that waits for such
+// a database would connect to it thousands of times a second.
 type broken map[string]failure
 
 type failure struct {
@@ -23,8 +23,8 @@ type failure struct {
 	until time.Time
 }
 
-// known returns why a database cannot be used, nil when that has to be tried.
-func (b broken) known(database string) error {
+// failureOf returns why a database cannot be used, nil when that has to be tried.
+func (b broken) failureOf(database string) error {
 	f, ok := b[database]
 	if !ok || !time.Now().Before(f.until) {
 		return nil
@@ -32,42 +32,42 @@ func (b broken) known(database string) error {
 	return fmt.Errorf("known since %s: %w", f.since.UTC().Format(time.RFC3339), f.err)
 }
 
-// note remembers how the last try of a database ended.
-func (b broken) note(database string, err error) {
+// noteResult remembers how the last try of a database ended.
+func (b broken) noteResult(database string, err error) {
 	if err == nil {
 		delete(b, database)
 		return
 	}
-	if f := fault.Of(err); f == nil || f.Code != codeUser {
+	if !postgres.IsUserFault(err) {
 		return // it says nothing about this database
 	}
 	now := time.Now()
 	f, again := b[database]
 	if !again {
 		if f.since = now; len(b) >= maxBroken {
-			b.forget()
+			b.forgetOne()
 		}
 	}
 	f.err, f.until = err, now.Add(jittered(brokenTime))
 	b[database] = f
 }
 
-// retry lets a database be tried again at once that could not be used.
-func (c *conns) retry(database string) {
+// Retry forgets that a database could not be used: the next call tries it at once.
+func (c *Pool) Retry(database string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.broken, database)
 }
 
-// forget makes room for another database.
-func (b broken) forget() {
+// forgetOne makes room for another database.
+func (b broken) forgetOne() {
 	for database := range b { // whichever comes: it is only tried once more
 		delete(b, database)
 		return
 	}
 }
 
-// jittered returns d, give or take a fifth: what began together shall not end together.
+// jittered returns d, give or take a fifth: connections opened together do not end together.
 func jittered(d time.Duration) time.Duration {
 	return d*4/5 + rand.N(d*2/5)
 }

@@ -1,4 +1,4 @@
-package db
+package pool
 
 import (
 	"context"
@@ -77,18 +77,18 @@ func (s *server) is(database string) int {
 	return n
 }
 
-func managed(limit int) (*conns, *server) {
+func managed(limit int) (*Pool, *server) {
 	s := newServer()
-	c := newConns(limit, s.connect, slog.New(slog.DiscardHandler), nil)
+	c := New(limit, s.connect, slog.New(slog.DiscardHandler), nil)
 	c.shut, c.usable = s.shut, s.usable
 	return c, s
 }
 
 // hold takes n connections to databases of their own, which nobody else asks for.
-func hold(t *testing.T, c *conns, class Class, n int) (all []*lease) {
+func hold(t *testing.T, c *Pool, class Class, n int) (all []*Lease) {
 	t.Helper()
 	for i := range n {
-		l, err := c.acquire(t.Context(), class, fmt.Sprint(class, i), nil)
+		l, err := c.Acquire(t.Context(), class, fmt.Sprint(class, i), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,19 +98,19 @@ func hold(t *testing.T, c *conns, class Class, n int) (all []*lease) {
 }
 
 // now tells whether a class can have a connection to the database without waiting, and gives it back.
-func now(c *conns, class Class, database string) bool {
+func now(c *Pool, class Class, database string) bool {
 	ended, end := context.WithCancel(context.Background())
 	end()
-	l, err := c.acquire(ended, class, database, nil)
+	l, err := c.Acquire(ended, class, database, nil)
 	if err == nil {
-		c.release(l)
+		c.Release(l)
 	}
 	return err == nil
 }
 
-func mustAcquire(t *testing.T, c *conns, database string) *lease {
+func mustAcquire(t *testing.T, c *Pool, database string) *Lease {
 	t.Helper()
-	l, err := c.acquire(t.Context(), Work, database, nil)
+	l, err := c.Acquire(t.Context(), Work, database, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,17 +122,17 @@ func mustAcquire(t *testing.T, c *conns, database string) *lease {
 func available(t interface {
 	Helper()
 	Errorf(string, ...any)
-}, c *conns, limit int) {
+}, c *Pool, limit int) {
 	t.Helper()
 	ended, end := context.WithCancel(context.Background())
 	end()
-	var all []*lease
+	var all []*Lease
 	for n := range limit + 1 {
 		class := Work
-		if n >= limit-kept(Owner, limit) {
+		if n >= limit-keptFor(Owner, limit) {
 			class = Owner
 		}
-		l, err := c.acquire(ended, class, fmt.Sprint("fresh", n), nil)
+		l, err := c.Acquire(ended, class, fmt.Sprint("fresh", n), nil)
 		if (err == nil) != (n < limit) {
 			t.Errorf("connection %d of %d: %v", n+1, limit, err)
 		}
@@ -141,7 +141,7 @@ func available(t interface {
 		}
 	}
 	for _, l := range all {
-		c.release(l)
+		c.Release(l)
 	}
 	if len(c.databases) != c.idle.Len() {
 		t.Errorf("%d databases are remembered with %d connections", len(c.databases), c.idle.Len())
@@ -152,12 +152,12 @@ func TestTheLeastRecentlyUsedConnectionMakesWay(t *testing.T) {
 	t.Parallel()
 	c, s := managed(2)
 	for _, database := range []string{"a", "b", "a", "c"} {
-		c.release(mustAcquire(t, c, database))
+		c.Release(mustAcquire(t, c, database))
 	}
 	if s.is("a") != 1 || s.is("b") != 0 || s.is("c") != 1 || s.opened != 3 {
 		t.Errorf("open: a %d, b %d, c %d after %d openings; want b gone after 3", s.is("a"), s.is("b"), s.is("c"), s.opened)
 	}
-	c.close()
+	c.Close()
 	if len(s.open) != 0 {
 		t.Errorf("%d connections are open after close", len(s.open))
 	}
@@ -172,22 +172,22 @@ func TestWhoWaitsIsServedInOrder(t *testing.T) {
 		var all sync.WaitGroup
 		for _, database := range []string{"c", "x", "a", "b", "x"} {
 			all.Go(func() {
-				l, err := c.acquire(t.Context(), Work, database, nil)
+				l, err := c.Acquire(t.Context(), Work, database, nil)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				served = append(served, database)
-				c.release(l)
+				c.Release(l)
 			})
 			synctest.Wait() // it stands in the queue
 		}
-		c.release(held)
+		c.Release(held)
 		all.Wait()
 		if want := []string{"c", "x", "a", "b", "x"}; !slices.Equal(served, want) {
 			t.Errorf("served %v, want %v", served, want)
 		}
-		c.close()
+		c.Close()
 	})
 }
 
@@ -198,13 +198,13 @@ func TestWhoStopsWaitingLeavesItsPlaceToTheNext(t *testing.T) {
 		held := mustAcquire(t, c, "a")
 		brief, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := c.acquire(brief, Work, "b", nil)
+		_, err := c.Acquire(brief, Work, "b", nil)
 		if f := fault.Of(err); f == nil || f.Kind != fault.Unavailable || f.RetryAfter == 0 {
 			t.Errorf("acquire = %v, want Unavailable with a time to come again", err)
 		}
-		c.release(held)
+		c.Release(held)
 		available(t, c, 1)
-		c.close()
+		c.Close()
 		if len(s.open) != 0 {
 			t.Errorf("%d connections are open after close", len(s.open))
 		}
@@ -221,16 +221,16 @@ func TestAConnectionGivenWhileTheWaiterLeavesIsNotLost(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				var waiting sync.WaitGroup
 				waiting.Go(func() {
-					if l, err := c.acquire(ctx, Work, wants, nil); err == nil {
-						c.release(l)
+					if l, err := c.Acquire(ctx, Work, wants, nil); err == nil {
+						c.Release(l)
 					}
 				})
 				synctest.Wait()
 				cancel()
-				c.release(held)
+				c.Release(held)
 				waiting.Wait()
 				available(t, c, 1)
-				c.close()
+				c.Close()
 				if len(s.open) != 0 {
 					t.Errorf("%d connections are open after close", len(s.open))
 				}
@@ -245,7 +245,7 @@ func TestAFailedConnectLeaksNoSlot(t *testing.T) {
 		c, s := managed(1)
 		s.refuses = errors.New("no")
 		for range 3 {
-			if _, err := c.acquire(t.Context(), Work, "a", nil); !errors.Is(err, s.refuses) {
+			if _, err := c.Acquire(t.Context(), Work, "a", nil); !errors.Is(err, s.refuses) {
 				t.Errorf("acquire = %v, want the reason", err)
 			}
 		}
@@ -256,17 +256,17 @@ func TestAFailedConnectLeaksNoSlot(t *testing.T) {
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
-				if _, err := c.acquire(t.Context(), Work, "b", nil); err == nil {
+				if _, err := c.Acquire(t.Context(), Work, "b", nil); err == nil {
 					t.Error("a refused connection was given out")
 				}
 			})
 		}
 		synctest.Wait()
-		c.release(held)
+		c.Release(held)
 		all.Wait()
 		s.refuses = nil
 		available(t, c, 1)
-		c.close()
+		c.Close()
 	})
 }
 
@@ -274,23 +274,23 @@ func TestUnusedAndOldConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, s := managed(4)
-		c.release(mustAcquire(t, c, "idle"))
+		c.Release(mustAcquire(t, c, "idle"))
 		for range 7 {
 			time.Sleep(idleTime / 4) // of the test's own clock
 			synctest.Wait()
-			c.release(mustAcquire(t, c, "busy"))
+			c.Release(mustAcquire(t, c, "busy"))
 		}
 		if s.is("idle") != 0 || s.is("busy") != 1 {
 			t.Errorf("open: idle %d, busy %d; want only the busy one", s.is("idle"), s.is("busy"))
 		}
 		held := mustAcquire(t, c, "busy")
 		time.Sleep(lifeTime)
-		c.release(held)
+		c.Release(held)
 		if s.is("busy") != 0 {
 			t.Error("a connection outlived its time")
 		}
 		available(t, c, 4)
-		c.close()
+		c.Close()
 	})
 }
 
@@ -301,27 +301,27 @@ func TestCloseTurnsAwayWhoWaitsAndWaitsForWhoWorks(t *testing.T) {
 		held := mustAcquire(t, c, "a")
 		var waiting, closing sync.WaitGroup
 		waiting.Go(func() {
-			if _, err := c.acquire(t.Context(), Work, "b", nil); fault.KindOf(err) != fault.Unavailable {
+			if _, err := c.Acquire(t.Context(), Work, "b", nil); fault.KindOf(err) != fault.Unavailable {
 				t.Errorf("acquire = %v, want Unavailable", err)
 			}
 		})
 		synctest.Wait()
 		var closed atomic.Bool
-		closing.Go(func() { c.close(); closed.Store(true) })
+		closing.Go(func() { c.Close(); closed.Store(true) })
 		waiting.Wait()
 		synctest.Wait()
 		if closed.Load() {
 			t.Error("close did not wait for the connection in use")
 		}
-		c.release(held)
+		c.Release(held)
 		closing.Wait()
 		if len(s.open) != 0 {
 			t.Errorf("%d connections are open after close", len(s.open))
 		}
-		if _, err := c.acquire(t.Context(), Work, "a", nil); fault.KindOf(err) != fault.Unavailable {
+		if _, err := c.Acquire(t.Context(), Work, "a", nil); fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("acquire after close = %v, want Unavailable", err)
 		}
-		c.close() // again is nothing
+		c.Close() // again is nothing
 	})
 }
 
@@ -348,7 +348,7 @@ func (l *ledger) exceeded(limit int) string {
 	defer l.mu.Unlock()
 	sum := func(n [classes]int) int { return n[Work] + n[Owner] + n[Stranger] }
 	switch {
-	case sum(l.class) > limit, l.class[Stranger] > max(1, limit/4), sum(l.class)-l.class[Owner] > limit-kept(Owner, limit), sum(l.class)-l.class[Work] > limit-kept(Work, limit):
+	case sum(l.class) > limit, l.class[Stranger] > max(1, limit/4), sum(l.class)-l.class[Owner] > limit-keptFor(Owner, limit), sum(l.class)-l.class[Work] > limit-keptFor(Work, limit):
 		return fmt.Sprintf("%v of %d are in use", l.class, limit)
 	}
 	for database, n := range l.at {
@@ -380,7 +380,7 @@ func TestTheSharesHoldUnderLoad(t *testing.T) {
 					go cancel()
 				}
 				class, database := Class((n+i)%int(classes)), fmt.Sprint((n*i)%11)
-				l, err := c.acquire(ctx, class, database, nil)
+				l, err := c.Acquire(ctx, class, database, nil)
 				switch {
 				case err == nil:
 					book.add(class, database, 1)
@@ -393,7 +393,7 @@ func TestTheSharesHoldUnderLoad(t *testing.T) {
 						s.mu.Unlock()
 					}
 					book.add(class, database, -1)
-					c.release(l)
+					c.Release(l)
 				case ctx.Err() == nil && class != Stranger:
 					t.Errorf("acquire for %s = %v, and nobody had called it off", class, err)
 				}
@@ -406,7 +406,7 @@ func TestTheSharesHoldUnderLoad(t *testing.T) {
 		t.Errorf("%d connections were open at once, want at most %d", s.most, limit)
 	}
 	available(t, c, limit)
-	c.close()
+	c.Close()
 	if len(s.open) != 0 {
 		t.Errorf("%d connections are open after close", len(s.open))
 	}
@@ -420,17 +420,17 @@ func TestClosingUnderLoadServesOrTurnsAwayEverybody(t *testing.T) {
 		for n := range 40 {
 			all.Go(func() {
 				for {
-					l, err := c.acquire(t.Context(), Class(n%int(classes)), fmt.Sprint(n%7), nil)
+					l, err := c.Acquire(t.Context(), Class(n%int(classes)), fmt.Sprint(n%7), nil)
 					if errors.Is(err, errStopping) {
 						return
 					}
 					if err == nil {
-						c.release(l)
+						c.Release(l)
 					}
 				}
 			})
 		}
-		all.Go(c.close)
+		all.Go(c.Close)
 		all.Wait()
 		if len(s.open) != 0 || len(c.databases) != 0 {
 			t.Errorf("after close %d connections are open, %d databases remembered", len(s.open), len(c.databases))
@@ -444,7 +444,7 @@ func TestNoSequenceOfEventsLosesASlot(t *testing.T) {
 		limit := rapid.IntRange(1, 20).Draw(t, "limit")
 		c, s := managed(limit)
 		book := &ledger{at: map[string]*[classes]int{}}
-		var held []*lease
+		var held []*Lease
 		ended, end := context.WithCancel(context.Background())
 		end()
 		t.Repeat(map[string]func(*rapid.T){
@@ -452,7 +452,7 @@ func TestNoSequenceOfEventsLosesASlot(t *testing.T) {
 				class := rapid.SampledFrom([]Class{Work, Owner, Stranger}).Draw(t, "class")
 				database := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f", "g", "h"}).Draw(t, "database")
 				may := book.mayHave(class, database, limit)
-				l, err := c.acquire(ended, class, database, nil)
+				l, err := c.Acquire(ended, class, database, nil)
 				if (err == nil) != may {
 					t.Fatalf("with %v of %d in use acquire for %s = %v", book.class, limit, class, err)
 				}
@@ -467,7 +467,7 @@ func TestNoSequenceOfEventsLosesASlot(t *testing.T) {
 			"fail to connect": func(t *rapid.T) {
 				s.refuses = errors.New("no")
 				defer func() { s.refuses = nil }()
-				if l, err := c.acquire(ended, Work, rapid.StringMatching(`new[0-9]{9}`).Draw(t, "database"), nil); err == nil {
+				if l, err := c.Acquire(ended, Work, rapid.StringMatching(`new[0-9]{9}`).Draw(t, "database"), nil); err == nil {
 					t.Fatalf("got %v from a server that refuses", l)
 				}
 			},
@@ -477,11 +477,11 @@ func TestNoSequenceOfEventsLosesASlot(t *testing.T) {
 				}
 				n := rapid.IntRange(0, len(held)-1).Draw(t, "which")
 				s.broken[held[n].conn] = rapid.Bool().Draw(t, "broken")
-				book.add(held[n].class, held[n].place.database, -1)
-				c.release(held[n])
+				book.add(held[n].class, held[n].of.database, -1)
+				c.Release(held[n])
 				held = slices.Delete(held, n, n+1)
 			},
-			"close all idle": func(*rapid.T) { c.closeIdle(func(*lease) bool { return true }) },
+			"close all idle": func(*rapid.T) { c.closeIdle(func(*Lease) bool { return true }) },
 			"": func(t *rapid.T) {
 				if s.most > limit {
 					t.Fatalf("%d connections were open at once, want at most %d", s.most, limit)
@@ -492,10 +492,10 @@ func TestNoSequenceOfEventsLosesASlot(t *testing.T) {
 			},
 		})
 		for _, l := range held {
-			c.release(l)
+			c.Release(l)
 		}
 		available(t, c, limit)
-		c.close()
+		c.Close()
 		if len(s.open) != 0 {
 			t.Fatalf("%d connections are open after close", len(s.open))
 		}

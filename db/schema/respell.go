@@ -1,8 +1,7 @@
-package db
+package schema
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -12,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Databases from before hold ids as these were written. They are brought to canonical form page by page, each page in a
-// transaction of its own. A page that is done has nothing left to do, so the next run makes good one that was killed.
+// Older databases hold ids as peers wrote them. They are brought to canonical form page by page, each page in a transaction of
+// its own. A page that is done has nothing left to do, so the next run completes one that was killed.
 
 // Bounds of one transaction.
 const (
@@ -25,20 +24,21 @@ const (
 type spelled struct {
 	table, column string
 	array         bool
-	by            []string // what brings the rows under the id $1 to the id $2; nil: any number of rows may have the same id
+	by            []string // the statements that bring the rows under the id $1 to the id $2; nil: any number of rows may have the same id
 }
 
-// unusual holds for a text whose scheme, host or port may not be in canonical form. It holds for some that are, too.
+// unusual is the condition that the scheme, host or port of a text may not be in canonical form. It holds for some that are,
+// too.
 func unusual(id string) string {
 	return `(` + id + ` !~ '^https?://[a-z0-9_-]+(\.[a-z0-9_-]+)*(:[0-9]+)?([/?#]|$)' OR ` + id + ` ~ '^(https://[^/?#]*:443|http://[^/?#]*:80)([/?#]|$)')`
 }
 
-// unusualWithin holds for a row whose document may hold such a text.
+// unusualWithin is the condition that the document of a row may hold such a text.
 const unusualWithin = `(raw::text ~ '"(?!https?://[a-z0-9_-]+(\.[a-z0-9_-]+)*(:[0-9]+)?[/?#"])[hH][tT][tT][pP][sS]?://'
 	OR raw::text ~ '"(https://[^/?#"]*:443|http://[^/?#"]*:80)[/?#"]')`
 
-// unique returns the column of a table whose rows are unique by it and by those beside. Where there are rows under both ids,
-// merge lets r, under $2, take over from w, under $1; empty: r stays as it is.
+// unique returns a column of a table whose rows are unique by it and by the columns beside. Where there are rows under both
+// ids, merge changes r, under $2, by the values of w, under $1; empty: r stays as it is.
 func unique(table, column, merge string, beside ...string) spelled {
 	both, same := `w.`+column+` = $1 AND r.`+column+` = $2`, ``
 	for _, b := range beside {
@@ -56,7 +56,7 @@ func unique(table, column, merge string, beside ...string) spelled {
 	return spelled{table: table, column: column, by: append(by, `DELETE FROM `+table+` WHERE `+column+` = $1 AND $1 <> $2::text`)}
 }
 
-// taking sets columns to those of w.
+// taking sets columns to the values of w.
 func taking(columns ...string) string {
 	sets := make([]string, len(columns))
 	for i, c := range columns {
@@ -114,8 +114,8 @@ func spelledByInstance() []spelled {
 	}
 }
 
-// respellUser brings a user's database to canonical ids. A Block of one spelling ends follows and memberships under all.
-func respellUser(ctx context.Context, conn *pgx.Conn) error {
+// RespellUser brings a user's database to canonical ids. A Block of one spelling ends follows and memberships under all.
+func RespellUser(ctx context.Context, conn *pgx.Conn) error {
 	for _, s := range spelledByUsers() {
 		if err := s.respell(ctx, conn); err != nil {
 			return err
@@ -146,7 +146,7 @@ func respellInstance(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// respell brings the column to canonical ids, those in order by which it has found them.
+// respell brings the column to canonical ids, in the order of the written ones.
 func (s spelled) respell(ctx context.Context, conn *pgx.Conn) error {
 	from := s.table + ` CROSS JOIN LATERAL (SELECT ` + s.column + `) AS v (spelling)`
 	if s.array {
@@ -157,28 +157,28 @@ func (s spelled) respell(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		rows, err := conn.Query(ctx, list, last, respellPage)
 		if err != nil {
-			return s.failed(err)
+			return s.wrapError(err)
 		}
 		ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil || len(ids) == 0 {
-			return s.failed(err)
+			return s.wrapError(err)
 		}
-		if err := s.page(ctx, conn, ids); err != nil {
-			return s.failed(err)
+		if err := s.respellRows(ctx, conn, ids); err != nil {
+			return s.wrapError(err)
 		}
 		last = ids[len(ids)-1]
 	}
 }
 
-func (s spelled) failed(err error) error {
+func (s spelled) wrapError(err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("bring ids of %s.%s to canonical form: %w", s.table, s.column, err)
 }
 
-// page brings those rows to canonical ids that have one of these.
-func (s spelled) page(ctx context.Context, conn *pgx.Conn, ids []string) error {
+// respellRows brings the rows that have one of these ids to its canonical form.
+func (s spelled) respellRows(ctx context.Context, conn *pgx.Conn, ids []string) error {
 	var written, canonical []string
 	for _, id := range ids {
 		if c := string(vocab.IDOf(id)); c != id {
@@ -189,7 +189,7 @@ func (s spelled) page(ctx context.Context, conn *pgx.Conn, ids []string) error {
 		return nil
 	}
 	if s.by == nil {
-		return s.each(ctx, conn, written, canonical)
+		return s.respellColumn(ctx, conn, written, canonical)
 	}
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		for i := range written {
@@ -203,8 +203,8 @@ func (s spelled) page(ctx context.Context, conn *pgx.Conn, ids []string) error {
 	})
 }
 
-// each changes row by row where rows need not be unique.
-func (s spelled) each(ctx context.Context, conn *pgx.Conn, written, canonical []string) error {
+// respellColumn changes all rows that have one of the ids, where rows need not be unique.
+func (s spelled) respellColumn(ctx context.Context, conn *pgx.Conn, written, canonical []string) error {
 	t, c := s.table, s.column
 	q := `UPDATE ` + t + ` SET ` + c + ` = m.canonical FROM unnest($1::text[], $2::text[]) AS m (written, canonical)
 		WHERE m.written = ` + c + ` AND ` + t + `.ctid = ANY(ARRAY(SELECT ctid FROM ` + t + ` WHERE ` + c + ` = ANY($1) LIMIT $3))`
@@ -221,7 +221,7 @@ func (s spelled) each(ctx context.Context, conn *pgx.Conn, written, canonical []
 	}
 }
 
-// respellDocuments brings what the documents of a table name to canonical form.
+// respellDocuments brings the ids in the documents of a table to canonical form.
 func respellDocuments(ctx context.Context, conn *pgx.Conn, table string) error {
 	type row struct {
 		ID  uuid.UUID
@@ -241,7 +241,7 @@ func respellDocuments(ctx context.Context, conn *pgx.Conn, table string) error {
 		for _, r := range page {
 			d, err := vocab.ParseDoc(r.Raw)
 			if err != nil {
-				continue // an earlier version took what this one does not
+				continue // an earlier version stored a document that this one cannot read
 			}
 			if d, changed := d.WithCanonicalIDs(); changed {
 				b.Queue(`UPDATE `+table+` SET raw = $2 WHERE id = $1`, r.ID, d.JSON())
@@ -254,29 +254,28 @@ func respellDocuments(ctx context.Context, conn *pgx.Conn, table string) error {
 	}
 }
 
-// acquaintSpelled commits, before a user's database of a schema is brought to canonical ids, that the actors it holds under other
-// spellings may concern the user. An engine of before may have said so of a spelling alone.
-func (c *Cluster) acquaintSpelled(ctx context.Context, conn *pgx.Conn, u vocab.Username, from schema) error {
-	rows, err := conn.Query(ctx, `SELECT actor, follows FROM (`+knownActors(from.version)+`) AS k (actor, follows) WHERE `+unusual("actor"), "")
-	if err != nil {
-		return fmt.Errorf("list actors: %w", err)
+// SpelledActors returns, by whether the user may follow them, the actors that a user's database holds under an id that is not
+// canonical, by their canonical ids; none for a version that has canonical ids. They have to be acquaintances before the
+// database is brought to canonical ids: an older engine may have stored that of the other spelling alone.
+func (d *Databases) SpelledActors(ctx context.Context, conn *pgx.Conn, from Version) (map[bool][]vocab.ID, error) {
+	if !d.lacks(from, User, writtenIDs) {
+		return nil, nil
 	}
-	known := map[bool][]string{}
+	rows, err := conn.Query(ctx, `SELECT actor, follows FROM (`+KnownActors(from.Number)+`) AS k (actor, follows) WHERE `+unusual("actor"), "")
+	if err != nil {
+		return nil, fmt.Errorf("list actors: %w", err)
+	}
+	known := map[bool][]vocab.ID{}
 	var written string
 	var follows bool
 	_, err = pgx.ForEachRow(rows, []any{&written, &follows}, func() error {
 		if id, err := vocab.ParseID(written); err == nil {
-			known[follows] = append(known[follows], string(id))
+			known[follows] = append(known[follows], id)
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("list actors: %w", err)
+		return nil, fmt.Errorf("list actors: %w", err)
 	}
-	for follows, actors := range known {
-		_, failed := c.instance.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows) SELECT DISTINCT k, $1, $3::boolean FROM unnest($2::text[]) AS k ORDER BY k
-			ON CONFLICT (actor_uri, username) DO UPDATE SET follows = true WHERE excluded.follows AND NOT a.follows`, u, actors, follows)
-		err = errors.Join(err, failed)
-	}
-	return err
+	return known, nil
 }

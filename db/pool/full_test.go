@@ -1,4 +1,4 @@
-package db
+package pool
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -22,7 +23,7 @@ func (s *server) fullAt(n int) {
 	s.room = n
 }
 
-var errFull = storeFault("open database", &pgconn.PgError{Code: "53300", Message: "sorry, too many clients already"})
+var errFull = postgres.Fault("open database", &pgconn.PgError{Code: "53300", Message: "sorry, too many clients already"})
 
 func TestWhoFindsTheServerFullWaitsForAConnectionThereIs(t *testing.T) {
 	t.Parallel()
@@ -34,13 +35,13 @@ func TestWhoFindsTheServerFullWaitsForAConnectionThereIs(t *testing.T) {
 		var all sync.WaitGroup
 		for n := range 40 {
 			all.Go(func() {
-				l, err := c.acquire(t.Context(), Class(n%2), string(rune('a'+n)), nil)
+				l, err := c.Acquire(t.Context(), Class(n%2), string(rune('a'+n)), nil)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				time.Sleep(10 * time.Millisecond) // of the test's own clock
-				c.release(l)
+				c.Release(l)
 			})
 		}
 		all.Wait()
@@ -53,7 +54,7 @@ func TestWhoFindsTheServerFullWaitsForAConnectionThereIs(t *testing.T) {
 		s.fullAt(0)
 		time.Sleep(time.Minute)
 		available(t, c, 64) // it has found out that there is room again
-		c.close()
+		c.Close()
 	})
 }
 
@@ -67,13 +68,13 @@ func TestAFullServerIsTriedAgainSparingly(t *testing.T) {
 		for n := range 10 {
 			all.Go(func() {
 				for time.Now().Before(over) {
-					l, err := c.acquire(t.Context(), Work, string(rune('a'+n)), nil)
+					l, err := c.Acquire(t.Context(), Work, string(rune('a'+n)), nil)
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					time.Sleep(time.Millisecond)
-					c.release(l)
+					c.Release(l)
 				}
 			})
 		}
@@ -81,7 +82,7 @@ func TestAFullServerIsTriedAgainSparingly(t *testing.T) {
 		if s.refused > 10+20*64/16 {
 			t.Errorf("in 20 seconds %d connections were refused, want at most 4 a second", s.refused)
 		}
-		c.close()
+		c.Close()
 	})
 }
 
@@ -93,7 +94,7 @@ func TestAServerWithoutAnyRoomIsUnavailableAndSaysWhatToDo(t *testing.T) {
 		var all sync.WaitGroup
 		for range 5 {
 			all.Go(func() {
-				_, err := c.acquire(t.Context(), Work, "alice", nil)
+				_, err := c.Acquire(t.Context(), Work, "alice", nil)
 				f := fault.Of(err)
 				if f == nil || f.Kind != fault.Unavailable || f.Code != "database_full" || f.RetryAfter == 0 || !strings.Contains(f.Hint, "max_connections") {
 					t.Errorf("acquire = %v, want database_full", err)
@@ -104,7 +105,7 @@ func TestAServerWithoutAnyRoomIsUnavailableAndSaysWhatToDo(t *testing.T) {
 		s.refuses = nil
 		time.Sleep(time.Minute)
 		available(t, c, 8)
-		c.close()
+		c.Close()
 	})
 }
 
@@ -113,10 +114,10 @@ func TestADatabaseThatCannotBeUsedIsTriedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := managed(8)
 		began := time.Now().UTC().Format(time.RFC3339)
-		s.refuses = userFault(errors.New("it is behind"), "migrate")
+		s.refuses = postgres.UserFault(errors.New("it is behind"), "migrate")
 		for range 10_000 {
-			_, err := c.acquire(t.Context(), Work, "alice", nil)
-			if f := fault.Of(err); f == nil || f.Code != codeUser || f.Hint != "migrate" {
+			_, err := c.Acquire(t.Context(), Work, "alice", nil)
+			if f := fault.Of(err); !postgres.IsUserFault(err) || f.Hint != "migrate" {
 				t.Fatalf("acquire = %v, want what is wrong with the database", err)
 			}
 			time.Sleep(time.Millisecond)
@@ -124,11 +125,11 @@ func TestADatabaseThatCannotBeUsedIsTriedOnceASecond(t *testing.T) {
 		if s.refused < 8 || s.refused > 13 {
 			t.Errorf("in 10 seconds it was tried %d times, want about 10", s.refused)
 		}
-		if _, err := c.acquire(t.Context(), Work, "alice", nil); err == nil || !strings.Contains(err.Error(), "known since "+began) {
+		if _, err := c.Acquire(t.Context(), Work, "alice", nil); err == nil || !strings.Contains(err.Error(), "known since "+began) {
 			t.Errorf("acquire = %v, want since when: %s", err, began)
 		}
 		for n := range 3000 {
-			_, _ = c.acquire(t.Context(), Work, "user"+string(rune(0x4e00+n)), nil) // refused
+			_, _ = c.Acquire(t.Context(), Work, "user"+string(rune(0x4e00+n)), nil) // refused
 		}
 		if len(c.broken) != maxBroken {
 			t.Errorf("%d databases are remembered, want %d", len(c.broken), maxBroken)
@@ -141,23 +142,23 @@ func TestADatabaseThatCannotBeUsedIsTriedOnceASecond(t *testing.T) {
 		if !now(c, Work, "alice") {
 			t.Error("the database was not tried again")
 		}
-		s.refuses = userFault(errors.New("it is behind"), "migrate")
-		c.closeIdle(func(*lease) bool { return true })
+		s.refuses = postgres.UserFault(errors.New("it is behind"), "migrate")
+		c.closeIdle(func(*Lease) bool { return true })
 		_ = now(c, Work, "alice") // refused
 		s.refuses = nil
-		c.retry("alice")
+		c.Retry("alice")
 		if !now(c, Work, "alice") {
 			t.Error("the database was not tried again when that was asked for")
 		}
-		c.close()
+		c.Close()
 	})
 }
 
 func TestAFailureThatIsNotTheDatabasesIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	c, s := managed(8)
-	defer c.close()
-	s.refuses = storeFault("open", errors.New("no"))
+	defer c.Close()
+	s.refuses = postgres.Fault("open", errors.New("no"))
 	for range 3 {
 		_ = now(c, Work, "alice") // refused
 	}

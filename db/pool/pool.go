@@ -1,0 +1,270 @@
+// Package pool holds the connections to users' databases, under one limit for the process. It knows no table.
+package pool
+
+import (
+	"container/list"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/holding"
+)
+
+const (
+	idleTime = 10 * time.Minute // after which an unused connection is closed
+	lifeTime = time.Hour        // after which a connection is not used again, give or take a fifth
+)
+
+// Pool holds the connections to users' databases. Each class has a share of the limit. A new connection takes the slot of
+// the connection that was idle for longest. Waiters are served in order of arrival, as far as the shares of their class
+// and of their user allow. To open a connection costs about fifteen times a write.
+type Pool struct {
+	connect func(ctx context.Context, database string) (*pgx.Conn, error)
+	usable  func(*pgx.Conn) bool // whether it can serve another transaction
+	shut    func(*pgx.Conn)
+	log     *slog.Logger
+	metrics connMetrics
+
+	mu        sync.Mutex
+	limit     int                       // of connections
+	ceiling   int                       // of connections, less than limit for a while after the server was full
+	held      [classes]int              // slots in use, by class; a connection that is being opened is in use
+	shutting  int                       // slots whose connection is being closed
+	idle      *list.List                // of *Lease, the least recently used first
+	databases map[string]*databaseConns // those with a connection or a waiter
+	waiters   [classes]*list.List
+	arrivals  uint64 // how many have asked so far
+	broken    broken
+	closed    bool
+	out       sync.WaitGroup // held slots
+	reaper    *time.Timer
+	grower    *time.Timer // runs while ceiling is below limit
+	toldFull  rate.Sometimes
+}
+
+// databaseConns counts the connections to one database, and the waiters for one.
+type databaseConns struct {
+	database string
+	held     [classes]int
+	idle     []*Lease // the most recently used last
+	waiting  int
+}
+
+// Lease is a slot in use, and the connection that fills it.
+type Lease struct {
+	conn   *pgx.Conn // nil: one has yet to be opened
+	of     *databaseConns
+	class  Class
+	until  time.Time // when it is too old to be used again
+	at     time.Time // since when it is idle
+	reused bool
+	elem   *list.Element
+}
+
+// Conn returns the connection. It may be used until Release.
+func (l *Lease) Conn() *pgx.Conn { return l.conn }
+
+// IsReused reports whether the connection was idle before: it may have died meanwhile.
+func (l *Lease) IsReused() bool { return l.reused }
+
+// New returns a pool of up to limit connections, which connect opens.
+func New(limit int, connect func(context.Context, string) (*pgx.Conn, error), log *slog.Logger, reg prometheus.Registerer) *Pool {
+	c := &Pool{connect: connect, usable: postgres.IsSettled, shut: postgres.Shut, log: log, limit: limit, ceiling: limit, idle: list.New(),
+		databases: map[string]*databaseConns{}, broken: broken{}, toldFull: rate.Sometimes{Interval: time.Minute}}
+	for class := range c.waiters {
+		c.waiters[class] = list.New()
+	}
+	c.metrics = newConnMetrics(reg, c)
+	c.reaper = time.AfterFunc(idleTime/2, c.closeOld)
+	c.grower = time.AfterFunc(growTime, c.raiseCeiling)
+	c.grower.Stop()
+	return c
+}
+
+// Acquire returns a connection to the database, and waits for its turn while there is none for it. mayOpen says whether a
+// connection may be opened for this use; nil: always. It is called with mu held.
+func (c *Pool) Acquire(ctx context.Context, class Class, database string, mayOpen func(context.Context) bool) (*Lease, error) {
+	if err := holding.Check(ctx, "a connection to a user's database"); err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	w, err := c.enterQueue(class, database, func() bool { return mayOpen == nil || mayOpen(ctx) })
+	if err != nil {
+		return nil, err
+	}
+	for {
+		g := c.awaitGrant(ctx, w)
+		c.metrics.waited[class].Observe(time.Since(start).Seconds())
+		if g.err != nil || g.lease.conn != nil {
+			return g.lease, g.err
+		}
+		err := c.open(ctx, g)
+		if err == nil {
+			return g.lease, nil
+		}
+		if ctx.Err() == nil {
+			c.metrics.failed.Inc()
+		}
+		if start = time.Now(); !c.giveBackSlot(g.lease, w, err) {
+			return nil, err
+		}
+	}
+}
+
+// open fills the slot of a grant with a connection.
+func (c *Pool) open(ctx context.Context, g grant) (err error) {
+	if g.evicted != nil {
+		c.shut(g.evicted)
+	}
+	l := g.lease
+	if l.conn, err = c.connect(ctx, l.of.database); err != nil {
+		return err
+	}
+	c.metrics.opened.Inc()
+	l.until = time.Now().Add(jittered(lifeTime))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.broken.noteResult(l.of.database, nil)
+	return nil
+}
+
+// giveBackSlot frees the slot of w, in which no connection could be opened. When only the server had no room for it, w
+// returns to its place in the queue, and is served when one of the other connections is free.
+func (c *Pool) giveBackSlot(l *Lease, w *waiter, err error) (again bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.broken.noteResult(l.of.database, err)
+	c.vacateSlot(l)
+	if again = postgres.IsFull(err) && !c.closed && c.lowerCeiling(); again {
+		c.enqueue(w)
+	}
+	c.serveWaiters()
+	return again
+}
+
+// Release gives a connection back. It is not used again when it is closed, old, or in an unfinished transaction.
+func (c *Pool) Release(l *Lease) {
+	keep := c.usable(l.conn) && time.Now().Before(l.until)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if keep && !c.closed {
+		l.reused, l.at = true, time.Now()
+		l.elem = c.idle.PushBack(l)
+		l.of.idle = append(l.of.idle, l)
+	} else {
+		c.mu.Unlock()
+		c.shut(l.conn)
+		c.mu.Lock()
+	}
+	c.vacateSlot(l)
+	c.serveWaiters()
+}
+
+// inUse counts the slots that are held. The caller holds mu.
+func (c *Pool) inUse() int {
+	n := 0
+	for _, held := range c.held {
+		n += held
+	}
+	return n
+}
+
+// connsOf returns the entry of a database, and makes it when there is none. The caller holds mu.
+func (c *Pool) connsOf(database string) *databaseConns {
+	p := c.databases[database]
+	if p == nil {
+		p = &databaseConns{database: database}
+		c.databases[database] = p
+	}
+	return p
+}
+
+// forgetUnused removes the entry of a database that nobody uses. The caller holds mu.
+func (c *Pool) forgetUnused(p *databaseConns) {
+	if p.held == [classes]int{} && len(p.idle) == 0 && p.waiting == 0 {
+		delete(c.databases, p.database)
+	}
+}
+
+// occupySlot counts a slot as in use. The caller holds mu.
+func (c *Pool) occupySlot(l *Lease) {
+	c.out.Add(1)
+	c.held[l.class]++
+	l.of.held[l.class]++
+}
+
+// vacateSlot undoes occupySlot. The caller holds mu.
+func (c *Pool) vacateSlot(l *Lease) {
+	c.held[l.class]--
+	l.of.held[l.class]--
+	c.forgetUnused(l.of)
+	c.out.Done()
+}
+
+// takeIdle takes a connection from the idle ones. The caller holds mu.
+func (c *Pool) takeIdle(l *Lease) {
+	c.idle.Remove(l.elem)
+	l.of.idle = slices.DeleteFunc(l.of.idle, func(x *Lease) bool { return x == l })
+	c.forgetUnused(l.of)
+}
+
+// closeOld closes connections that were idle for long, or are old.
+func (c *Pool) closeOld() {
+	now := time.Now()
+	c.closeIdle(func(l *Lease) bool { return now.Sub(l.at) >= idleTime || !now.Before(l.until) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.reaper.Reset(idleTime / 2)
+	}
+}
+
+func (c *Pool) closeIdle(which func(*Lease) bool) {
+	var old []*Lease
+	c.mu.Lock()
+	for el := c.idle.Front(); el != nil; {
+		l := el.Value.(*Lease)
+		el = el.Next()
+		if which(l) {
+			c.takeIdle(l)
+			c.shutting++
+			old = append(old, l)
+		}
+	}
+	c.mu.Unlock()
+	for _, l := range old {
+		c.shut(l.conn)
+		c.mu.Lock()
+		c.shutting--
+		c.serveWaiters()
+		c.mu.Unlock()
+	}
+}
+
+// Close refuses waiters and new calls, waits until every connection is given back, and closes them all.
+func (c *Pool) Close() {
+	c.mu.Lock()
+	if !c.closed {
+		c.closed = true
+		c.reaper.Stop()
+		c.grower.Stop()
+		for _, queue := range c.waiters {
+			for el := queue.Front(); el != nil; el = queue.Front() {
+				w := el.Value.(*waiter)
+				c.dequeue(w)
+				w.ready <- grant{err: errStopping}
+				c.forgetUnused(w.of)
+			}
+		}
+	}
+	c.mu.Unlock()
+	c.closeIdle(func(*Lease) bool { return true })
+	c.out.Wait()
+}

@@ -1,0 +1,200 @@
+package pool
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// strangerTime is how long a stranger waits for a connection.
+const strangerTime = 2 * time.Second
+
+var (
+	errStopping = fault.New(fault.Unavailable, "the engine is stopping")
+	errCrowded  = fault.New(fault.Unavailable, "too many are asking: try again later").WithCode("crowded").After(time.Second)
+)
+
+// waiter is a call of Acquire that waits for a connection to a database.
+type waiter struct {
+	class    Class
+	database string
+	arrival  uint64     // its number: lower ones are served first
+	ready    chan grant // holds one
+	mayOpen  func() bool
+	of       *databaseConns // while it is in the queue
+	elem     *list.Element
+}
+
+// grant is the answer to a waiter: a lease, or the error for which there is none.
+type grant struct {
+	lease   *Lease
+	evicted *pgx.Conn // fills the slot, and has to be closed before another one is opened
+	err     error
+}
+
+// enterQueue puts a waiter into the queue, and serves at once the waiters that can be served. It refuses a database that
+// is known to be broken: to wait would change nothing.
+func (c *Pool) enterQueue(class Class, database string, mayOpen func() bool) (*waiter, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, errStopping
+	}
+	if err := c.broken.failureOf(database); err != nil {
+		return nil, err
+	}
+	c.arrivals++
+	w := &waiter{class: class, database: database, arrival: c.arrivals, ready: make(chan grant, 1), mayOpen: mayOpen}
+	c.enqueue(w)
+	c.serveWaiters()
+	return w, nil
+}
+
+// enqueue puts w into the queue of its class, in order of arrival. The caller holds mu.
+func (c *Pool) enqueue(w *waiter) {
+	w.of = c.connsOf(w.database)
+	w.of.waiting++
+	queue := c.waiters[w.class]
+	el := queue.Back()
+	for el != nil && el.Value.(*waiter).arrival > w.arrival {
+		el = el.Prev()
+	}
+	if el == nil {
+		w.elem = queue.PushFront(w)
+		return
+	}
+	w.elem = queue.InsertAfter(w, el)
+}
+
+// dequeue undoes enqueue. The caller holds mu.
+func (c *Pool) dequeue(w *waiter) {
+	c.waiters[w.class].Remove(w.elem)
+	w.of.waiting--
+}
+
+// awaitGrant returns the grant of w: a slot, or the error for which there is none.
+func (c *Pool) awaitGrant(ctx context.Context, w *waiter) grant {
+	select {
+	case g := <-w.ready: // also when ctx has ended
+		return g
+	default:
+	}
+	if w.class == Stranger {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, strangerTime, errCrowded)
+		defer cancel()
+	}
+	select {
+	case g := <-w.ready:
+		return g
+	case <-ctx.Done():
+		return c.giveUp(ctx, w)
+	}
+}
+
+// giveUp takes w out of the queue, unless it was served in the same moment.
+func (c *Pool) giveUp(ctx context.Context, w *waiter) grant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case g := <-w.ready:
+		return g
+	default:
+	}
+	c.dequeue(w)
+	c.forgetUnused(w.of)
+	if errors.Is(context.Cause(ctx), errCrowded) {
+		c.metrics.crowded.Inc()
+		return grant{err: errCrowded}
+	}
+	return grant{err: fault.Wrap(fault.Unavailable, "all database connections are in use", ctx.Err()).After(time.Second)}
+}
+
+// serveWaiters gives free slots to waiters. Every change calls it, so that nobody waits for a free slot.
+// The caller holds mu.
+func (c *Pool) serveWaiters() {
+	for w := c.nextWaiter(); w != nil; w = c.nextWaiter() {
+		c.dequeue(w)
+		w.ready <- c.grantSlot(w)
+		c.forgetUnused(w.of)
+	}
+}
+
+// nextWaiter returns the first waiter that may have a slot now. A waiter whose user or class has used up its share holds up
+// nobody else. The caller holds mu.
+func (c *Pool) nextWaiter() *waiter {
+	var first *waiter
+	for class := range classes {
+		if !c.hasRoom(class) {
+			continue
+		}
+		for el := c.waiters[class].Front(); el != nil; el = el.Next() {
+			w := el.Value.(*waiter)
+			if first != nil && w.arrival > first.arrival {
+				break
+			}
+			if c.hasRoomAt(w.of, class) {
+				first = w
+				break
+			}
+		}
+	}
+	return first
+}
+
+// hasRoom reports whether a class may have one slot more: its own share is not used up, and the slots kept for the other
+// classes stay free. The caller holds mu.
+func (c *Pool) hasRoom(class Class) bool {
+	if c.held[class] >= classShare(class, c.ceiling) {
+		return false
+	}
+	free := c.ceiling - c.shutting - c.held[class]
+	for other := range classes {
+		if other != class {
+			free -= max(c.held[other], keptFor(other, c.ceiling))
+		}
+	}
+	return free > 0
+}
+
+// hasRoomAt reports whether a class may have one slot more for this database. The caller holds mu.
+func (c *Pool) hasRoomAt(p *databaseConns, class Class) bool {
+	all := 0
+	for _, n := range p.held {
+		all += n
+	}
+	return all < databaseShare(Work, c.ceiling) && p.held[class] < databaseShare(class, c.ceiling)
+}
+
+// grantSlot gives w a slot. An idle connection to its database costs nothing. Else a connection will be opened, in place of
+// the least recently used one when there is no free slot. The caller holds mu.
+func (c *Pool) grantSlot(w *waiter) grant {
+	if err := c.broken.failureOf(w.of.database); err != nil {
+		return grant{err: err}
+	}
+	if own := w.of.idle; len(own) > 0 {
+		l := own[len(own)-1]
+		l.class = w.class
+		c.occupySlot(l)
+		c.takeIdle(l)
+		return grant{lease: l}
+	}
+	if !w.mayOpen() {
+		c.metrics.crowded.Inc()
+		return grant{err: errCrowded}
+	}
+	g := grant{lease: &Lease{of: w.of, class: w.class}}
+	if c.inUse()+c.shutting+c.idle.Len() >= c.ceiling {
+		oldest := c.idle.Front().Value.(*Lease)
+		c.takeIdle(oldest)
+		g.evicted = oldest.conn
+		c.metrics.evicted.Inc()
+	}
+	c.occupySlot(g.lease)
+	return g
+}

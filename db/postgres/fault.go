@@ -1,0 +1,99 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// Fault adds to err the work that was attempted. It gives err the kind Unavailable when the server, or one of its
+// databases, cannot be used now, and Busy when another try may succeed. All other errors are bugs, and stay Internal.
+func Fault(attempt string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case fault.Of(err) != nil:
+		return fmt.Errorf("%s: %w", attempt, err)
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) && !isRefused(err):
+		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Busy, "time ran out", err))
+	case IsFull(err):
+		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Unavailable, "the database takes no more connections", err).
+			WithCode("database_full").WithHint("raise max_connections of PostgreSQL, or lower database.max_connections").After(time.Second))
+	case HasCode(err, "53100"):
+		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Unavailable, "the database has no room on its disk", err).
+			WithCode("database_disk_full").WithHint("make room on the disk of PostgreSQL"))
+	case IsConflict(err):
+		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Busy, "others changed the same at the same time", err))
+	case isUnavailable(err):
+		return fmt.Errorf("%s: %w", attempt, fault.Wrap(fault.Unavailable, "the database cannot be reached", err).
+			WithCode("database_unavailable").WithHint("is PostgreSQL running, and database.url right?"))
+	}
+	return fmt.Errorf("%s: %w", attempt, err)
+}
+
+// isUnavailable reports whether err is about the way to the server, or about a server that is full, starting or stopping.
+func isUnavailable(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch pg.Code[:2] {
+		case "08", // connection exception
+			"28", // invalid authorization
+			"53", // insufficient resources: connections, disk, memory
+			"57", // operator intervention: shutting down, starting up, crashed
+			"58": // system error: I/O
+			return true
+		}
+		return pg.Code == "3D000" || pg.Code == "55000" || isRefused(err) // no such database; not accepting connections
+	}
+	var network net.Error
+	return isRefused(err) || errors.As(err, &network) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err) ||
+		strings.Contains(err.Error(), "conn closed") // pgx has no value for it
+}
+
+// isRefused reports whether no connection could be opened, also because the server was silent for too long.
+func isRefused(err error) bool {
+	var connect *pgconn.ConnectError
+	return errors.As(err, &connect)
+}
+
+// IsFull reports whether the server, the role or the database has all the connections it may have.
+func IsFull(err error) bool { return HasCode(err, "53300") }
+
+// IsConflict reports whether err is a conflict between transactions: the transaction may succeed when it is run again.
+func IsConflict(err error) bool { return HasCode(err, "40001") || HasCode(err, "40P01") }
+
+// IsNoRows reports whether a query returned no row where one was expected.
+func IsNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
+
+// codeUser marks a fault of one user's database.
+const codeUser = "user_unavailable"
+
+// UserFault says that one user's database cannot be used. It makes that user unavailable, and nobody else.
+func UserFault(err error, hint string) error {
+	return fault.Wrap(fault.Unavailable, "the user's data cannot be used", err).WithCode(codeUser).WithHint(hint)
+}
+
+// IsUserFault reports whether UserFault made err.
+func IsUserFault(err error) bool { f := fault.Of(err); return f != nil && f.Code == codeUser }
+
+// HasCode reports whether err is the server's error with this SQLSTATE.
+func HasCode(err error, state string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == state
+}
+
+// Violates reports whether err is about the named constraint.
+func Violates(err error, constraint string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.ConstraintName == constraint
+}

@@ -1,0 +1,98 @@
+// Package postgres reaches the databases of one PostgreSQL server, and says what the server's errors mean.
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// Server is a PostgreSQL server.
+type Server struct{ base *pgx.ConnConfig }
+
+// Parse returns the server of a URL. A database named in the URL is ignored. The fault is Config, and does not repeat the
+// URL: it may hold a password.
+func Parse(url string) (*Server, error) {
+	base, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, fault.New(fault.Config, "database.url is not a PostgreSQL URL").
+			WithHint("use postgres://user@host:5432/ or leave it empty for the embedded default")
+	}
+	if base.ConnectTimeout == 0 {
+		base.ConnectTimeout = 5 * time.Second
+	}
+	base.RuntimeParams["application_name"] = "lightweb"
+	base.RuntimeParams["timezone"] = "UTC"
+	return &Server{base}, nil
+}
+
+// Config returns how to connect to a database of the server. The caller may change it.
+func (s *Server) Config(database string) *pgx.ConnConfig {
+	c := s.base.Copy()
+	c.Database = database
+	return c
+}
+
+// Connect opens a connection to a database. Shut closes it.
+func (s *Server) Connect(ctx context.Context, database string) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, s.Config(database))
+	return conn, Fault("open database "+database, err)
+}
+
+// Maintain runs work on a connection to the maintenance database, over which databases are made and dropped.
+func (s *Server) Maintain(ctx context.Context, work func(*pgx.Conn) error) error {
+	conn, err := pgx.ConnectConfig(ctx, s.Config("postgres"))
+	if err != nil {
+		return Fault("reach PostgreSQL", err)
+	}
+	defer Shut(conn)
+	return work(conn)
+}
+
+// Quote returns the name of a database as SQL writes it.
+func Quote(database string) string { return pgx.Identifier{database}.Sanitize() }
+
+// IsSettled reports whether a connection lives and is in no transaction.
+func IsSettled(conn *pgx.Conn) bool { return !conn.IsClosed() && conn.PgConn().TxStatus() == 'I' }
+
+// Shut closes a connection. It returns when the server has closed it too: until then the server counts it.
+func Shut(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if IsSettled(conn) {
+		wire, terminate := conn.PgConn().Conn(), []byte{'X', 0, 0, 0, 4}
+		deadline, _ := ctx.Deadline()
+		if wire.SetDeadline(deadline) == nil {
+			_, _ = wire.Write(terminate)     // the server itself notices a lost connection
+			_, _ = io.Copy(io.Discard, wire) // until its end, or the deadline
+		}
+	}
+	_ = conn.Close(ctx) // nothing is pending on it
+	select {
+	case <-conn.PgConn().CleanupDone(): // pgx closes a cancelled connection in the background
+	case <-ctx.Done():
+	}
+}
+
+// ReadAsWritten makes the connection return times in UTC, whatever the zone of this machine, and JSON documents as they
+// are stored: the server has checked them.
+func ReadAsWritten(conn *pgx.Conn) {
+	types := conn.TypeMap()
+	types.RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+	types.RegisterType(&pgtype.Type{Name: "jsonb", OID: pgtype.JSONBOID, Codec: &pgtype.JSONBCodec{Marshal: json.Marshal, Unmarshal: readJSON}})
+}
+
+func readJSON(data []byte, into any) error {
+	if raw, ok := into.(*json.RawMessage); ok {
+		*raw = slices.Clone(data)
+		return nil
+	}
+	return json.Unmarshal(data, into)
+}

@@ -1,0 +1,19 @@
+package schema
+
+import (
+	"slices"
+
+	"github.com/lightweb/lightweb/migrations"
+)
+
+// UnspelledColumns returns those of HeldColumns that are older than canonical ids, and that are not brought to that form.
+func UnspelledColumns() (all []string) {
+	before := versionOf(migrations.FS, User, writtenIDs)
+	for _, h := range heldColumns {
+		spelled := slices.ContainsFunc(spelledByUsers(), func(s spelled) bool { return s.table == h.table && s.column == h.column })
+		if h.since < before && !spelled {
+			all = append(all, h.table+"."+h.column)
+		}
+	}
+	return all
+}

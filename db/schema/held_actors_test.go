@@ -1,0 +1,76 @@
+package schema_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/schema"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// namesNoHeldActor are the columns of users' databases that may hold ids or documents, and by which the user holds nothing of
+// an actor, by the reason.
+var namesNoHeldActor = map[string][]string{
+	"no actor": {"actors.type", "actors.preferred_username", "actors.inbox", "actors.outbox", "actors.shared_inbox", "actors.public_key_pem",
+		"activities.direction", "activities.type", "feed.activity_uri", "reactions.object_uri", "reactions.kind", "reactions.type", "reactions.activity_uri",
+		"relationships.type", "relationships.relation", "relationships.status", "relationships.activity_uri", "group_members.activity_uri",
+		"groups.name", "groups.uri", "groups.activity_uri", "blocks.direction", "blocks.activity_uri", "pins.object_uri", "pins.activity_uri",
+		"votes.question_uri", "requests.activity_uri", "requests.host", "unnamed_recipients.object_uri", "unnamed_recipients.group_uri",
+		"objects.uri", "activities.uri", "delivery_jobs.activity_uri", "delivery_jobs.object_uri", "delivery_jobs.type",
+		"delivery_jobs.signer", "deliveries.inbox", "deliveries.host", "deliveries.status", "deliveries.lease_owner", "deliveries.last_error",
+		"deliveries.last_location", "deliveries.remote_id", "event_outbox.type", "event_outbox.source", "idempotency_keys.key",
+		"audit.action", "audit.outcome", "audit.activity_uri", "poison.uri", "poison.reason"},
+	"in the same row as the column that counts":                                                        {"actors.raw", "actors.written", "activities.raw", "objects.readable", "blocks.digest"},
+	"the copy of an actor that the user did something about is kept by pruneActors, and counts itself": {"activities.object_uri"},
+	"of the user's own activities, whose addressing keeps the copies of actors": {"delivery_jobs.audience", "delivery_jobs.body", "delivery_jobs.reached",
+		"delivery_jobs.dedupe_hash", "deliveries.targets", "deliveries.followers_digest", "deliveries.last_answer", "deliveries.last_headers"},
+	"nothing is held any more":                     {"seen.digest", "tombstones.digest"},
+	"remembered for 30 days, about a follow":       {"moves.digest", "moves.target_digest"},
+	"becomes an acquaintance when it is retried":   {"poison.actor_uri", "poison.raw", "poison.forwarders"},
+	"records for the user's programs and the user": {"event_outbox.payload", "audit.params", "idempotency_keys.answer", "idempotency_keys.digest"},
+}
+
+// A column that may hold an id or a document, and is in neither list, is one of which nobody has decided whether the user
+// holds something of an actor by it.
+func TestEveryColumnIsKnownToHoldSomethingOfActorsOrNot(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	rows, err := dbtest.SQL(t, c, dbtest.User(t, c, "alice")).QueryContext(t.Context(), `SELECT table_name || '.' || column_name FROM information_schema.columns
+		WHERE table_schema = 'public' AND table_name <> 'schema_migrations' AND data_type IN ('text', 'ARRAY', 'jsonb', 'bytea', 'character varying')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var columns []string
+	for rows.Next() {
+		var column string
+		if err := rows.Scan(&column); err != nil {
+			t.Fatal(err)
+		}
+		columns = append(columns, column)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	decided := map[string]int{"objects.raw": 1} // authors
+	for _, list := range append(slices.Collect(maps.Values(namesNoHeldActor)), schema.HeldColumns()) {
+		for _, column := range list {
+			decided[column]++
+		}
+	}
+	for _, column := range columns {
+		if n := decided[column]; n != 1 {
+			t.Errorf("%s is decided %d times: add it to heldColumns, or here to the exceptions with a reason", column, n)
+		}
+		delete(decided, column)
+	}
+	for column := range decided {
+		t.Errorf("%s is decided, and there is no such column", column)
+	}
+	if left := schema.UnspelledColumns(); len(left) > 0 {
+		t.Errorf("%q name actors and are not brought to canonical ids", left)
+	}
+}

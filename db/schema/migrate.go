@@ -1,0 +1,128 @@
+package schema
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/golang-migrate/migrate/v4"
+	migratedb "github.com/golang-migrate/migrate/v4/database"
+	pgxmigrate "github.com/golang-migrate/migrate/v4/database/pgx/v5"
+	"github.com/golang-migrate/migrate/v4/source"
+	"github.com/golang-migrate/migrate/v4/source/iofs"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/lightweb/lightweb/db/postgres"
+)
+
+// MigrateUser brings a user's database to the version of this binary, and returns the version that it then has. With repair
+// it makes a change again that did not end. It calls before ahead of the first change, with the version from which it starts.
+func (d *Databases) MigrateUser(ctx context.Context, database string, repair bool,
+	before func(ctx context.Context, conn *pgx.Conn, from Version) error) (changed bool, v Version, err error) {
+	known := d.Latest(User)
+	err = d.locked(ctx, database, func(*pgx.Conn) error {
+		conn, err := d.Reach(ctx, database)
+		if err != nil {
+			return err
+		}
+		defer postgres.Shut(conn)
+		if v, err = settle(ctx, conn, repairable(repair, known)); err != nil {
+			return postgres.Fault("read schema of "+database, err)
+		}
+		misfit := d.Check(database, v)
+		if changed = misfit != nil && !v.Dirty && v.Number < known; !changed {
+			return misfit
+		}
+		if misfit = before(ctx, conn, v); misfit == nil {
+			misfit = d.MigrateUp(ctx, database, User)
+		}
+		if v, err = Read(context.WithoutCancel(ctx), conn); err != nil { // also when time ran out: the caller reports it
+			return errors.Join(misfit, postgres.Fault("read schema of "+database, err))
+		}
+		return misfit
+	})
+	return changed, v, err
+}
+
+// WouldMigrateUser returns what MigrateUser would return.
+func (d *Databases) WouldMigrateUser(ctx context.Context, database string, repair bool) (changed bool, v Version, err error) {
+	if v, err = d.Look(ctx, database); err != nil {
+		return false, v, err
+	}
+	misfit := d.Check(database, v)
+	if v.Number <= d.Latest(User) && (!v.Dirty || repair) {
+		return misfit != nil, v, nil
+	}
+	return false, v, misfit
+}
+
+// MigrateUp brings a database to the latest version of a set, and does the work that must be done before on the way.
+func (d *Databases) MigrateUp(ctx context.Context, database, set string) error {
+	if err := d.prepare(ctx, database, set); err != nil {
+		return err
+	}
+	return d.migrate(ctx, database, set, (*migrate.Migrate).Up)
+}
+
+// migrateTo brings a database, whose version is not higher, to a version of a set.
+func (d *Databases) migrateTo(ctx context.Context, database, set string, version int) error {
+	return d.migrate(ctx, database, set, func(m *migrate.Migrate) error { return m.Migrate(uint(version)) })
+}
+
+func (d *Databases) migrate(ctx context.Context, database, set string, run func(*migrate.Migrate) error) (err error) {
+	defer func() { err = postgres.Fault("migrate database "+database, err) }()
+	src, err := iofs.New(d.migrations, set)
+	if err != nil {
+		return err
+	}
+	pool := stdlib.OpenDB(*d.server.Config(database))
+	pool.SetMaxOpenConns(2)
+	driver, err := pgxmigrate.WithInstance(pool, &pgxmigrate.Config{})
+	if err != nil {
+		return errors.Join(err, pool.Close())
+	}
+	m, err := migrate.NewWithInstance("iofs", whole{src}, "pgx5", driver)
+	if err != nil {
+		return errors.Join(err, driver.Close())
+	}
+	stop := context.AfterFunc(ctx, func() { m.GracefulStop <- true }) // between two files; its buffer holds one
+	defer stop()
+	if err = run(m); errors.Is(err, migrate.ErrNoChange) {
+		err = nil
+	}
+	srcErr, dbErr := m.Close()
+	return errors.Join(serverError(err), ctx.Err(), srcErr, dbErr)
+}
+
+// serverError takes the server's error out of golang-migrate's, which quotes the whole file.
+func serverError(err error) error {
+	var quoting migratedb.Error
+	if errors.As(err, &quoting) && quoting.OrigErr != nil {
+		return quoting.OrigErr
+	}
+	var pointer *migratedb.Error
+	if errors.As(err, &pointer) && pointer.OrigErr != nil {
+		return pointer.OrigErr
+	}
+	return err
+}
+
+// whole is a source whose files end by clearing the mark that they are being run. PostgreSQL runs a file as one transaction,
+// so a database with the mark holds nothing of the change that did not end, and a database with the change has no mark,
+// whenever a process was killed. A file therefore neither ends a transaction nor holds a statement that runs in none, such as
+// CREATE INDEX CONCURRENTLY.
+type whole struct{ source.Driver }
+
+func (w whole) ReadUp(version uint) (io.ReadCloser, string, error) {
+	r, name, err := w.Driver.ReadUp(version)
+	if err != nil {
+		return nil, "", err // as it is: golang-migrate looks for fs.ErrNotExist at the end of the set
+	}
+	unmark := strings.NewReader("\n;UPDATE schema_migrations SET dirty = false")
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(r, unmark), r}, name, nil
+}
