@@ -12,6 +12,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -29,7 +30,7 @@ func (t *retry) wait(ctx context.Context) error {
 	}
 	t.sender = delivery.New(delivery.Deps{
 		Store: t.e.in.DB, Poster: t.e.in.Client, Keys: t.e.in.Keys, Actors: t.e.in.Actors, InboxOwner: t.e.in.Local.InboxOwner, Gate: t.e.in.Gate,
-		Owner: "cli:" + rand.Text(), Log: t.e.in.Log.With("component", "delivery"), Now: t.e.in.Now,
+		Lasting: handler.LastingTypes(), Owner: "cli:" + rand.Text(), Log: t.e.in.Log.With("component", "delivery"), Now: t.e.in.Now,
 	})
 	for from := 0; from < len(t.r.Hosts); {
 		to := from

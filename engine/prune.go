@@ -8,6 +8,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -90,7 +91,7 @@ func (e *Engine) Prune(ctx context.Context, p Pruning) (r PruneReport, err error
 	if p.since.IsZero() {
 		p.since = began.Add(time.Hour)
 	}
-	old := db.Pruning{DryRun: p.DryRun, Deliveries: delivery.Retention(e.in.Now(), e.in.Config.Delivery.Retention)}
+	old := db.Pruning{DryRun: p.DryRun, Deliveries: delivery.Retention(e.in.Now(), e.in.Config.Delivery.Retention, handler.LastingTypes())}
 	if r.Days > 0 {
 		old.Before = e.in.Now().AddDate(0, 0, -r.Days)
 	}

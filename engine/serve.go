@@ -18,6 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/server"
@@ -241,7 +242,7 @@ func (e *Engine) parts() *parts {
 	p.dispatcher = delivery.New(delivery.Deps{
 		Store: e.in.DB, Poster: e.in.Client, Keys: e.in.Keys, Actors: e.in.Actors, Local: p.inbox, InboxOwner: e.in.Local.InboxOwner, Gate: e.in.Gate,
 		Synchronization: e.in.Local.Synchronization,
-		Paused:          e.in.IsPaused(), Owner: delivery.Serving + rand.Text(), Concurrency: e.in.Config.Delivery.Concurrency, HostConcurrency: e.in.Config.Delivery.HostConcurrency, Drain: e.in.Config.DrainTimeout,
+		Paused:          e.in.IsPaused(), Lasting: handler.LastingTypes(), Owner: delivery.Serving + rand.Text(), Concurrency: e.in.Config.Delivery.Concurrency, HostConcurrency: e.in.Config.Delivery.HostConcurrency, Drain: e.in.Config.DrainTimeout,
 		Log: e.in.Log.With("component", "delivery"), Metrics: e.in.Metrics, Now: e.in.Now,
 	})
 	p.feed = feed.New(owners, e.in.Local, e.in.Gate, e.in.Registry)

@@ -41,13 +41,14 @@ type result struct {
 // sender makes attempts.
 type sender struct {
 	*Deps
+	backoff  backoff
 	metrics  metrics
 	samples  logSamples
 	unsigned unsigned
 }
 
 func newSender(deps *Deps, m metrics) *sender {
-	return &sender{Deps: deps, metrics: m, samples: newLogSamples(deps.Now)}
+	return &sender{Deps: deps, backoff: backoff{deps.Lasting}, metrics: m, samples: newLogSamples(deps.Now)}
 }
 
 // attempt makes one attempt at r. A panic in it ends this delivery only.
@@ -75,7 +76,7 @@ func (s *sender) attemptUnreported(ctx context.Context, r *row) (res result) {
 	}
 	if r.Attempts >= lookAfter {
 		if inbox, moved := s.findMovedInbox(ctx, r); moved {
-			o := postponeDelivery(r.Delivery, s.Now(), "the inbox is another one now", s.Now())
+			o := s.backoff.postponeDelivery(r.Delivery, s.Now(), "the inbox is another one now", s.Now())
 			o.Inbox = inbox
 			return result{outcome: o}
 		}
@@ -98,13 +99,13 @@ func (s *sender) handOver(ctx context.Context, r *row) result {
 	if err == nil {
 		took.Status = http.StatusAccepted
 	}
-	return result{outcome: judgeAttempt(r.Delivery, took, err, s.Now())}
+	return result{outcome: s.backoff.judgeAttempt(r.Delivery, took, err, s.Now())}
 }
 
 // post sends the activity to another server.
 func (s *sender) post(ctx context.Context, r *row) result {
 	if err := Permitted(s.Gate, r.Host, r.Targets); err != nil {
-		return result{outcome: judgeAttempt(r.Delivery, transport.Attempt{}, err, s.Now())}
+		return result{outcome: s.backoff.judgeAttempt(r.Delivery, transport.Attempt{}, err, s.Now())}
 	}
 	keys, err := s.loadKeys(r)
 	if s.unsigned.record(signerOf(r), err) && err != nil && !fault.IsLogged(err) {
@@ -112,14 +113,14 @@ func (s *sender) post(ctx context.Context, r *row) result {
 	}
 	if err != nil {
 		why := "the keys that sign it cannot be read: " + fault.Public(err)
-		return result{outcome: postponeDelivery(r.Delivery, s.Now().Add(keysWait), why, s.Now())}
+		return result{outcome: s.backoff.postponeDelivery(r.Delivery, s.Now().Add(keysWait), why, s.Now())}
 	}
 	a, err := s.Poster.Post(ctx, transport.Post{Inbox: r.Inbox, Body: r.Body, As: keys, Ed25519: s.mayUseEd25519(ctx, r),
 		IdempotencyKey: r.IdempotencyKey(), Synchronization: s.synchronizationField(r)})
 	if err != nil && ctx.Err() != nil {
 		return result{cut: true}
 	}
-	res := result{outcome: judgeAttempt(r.Delivery, a, err, s.Now()), reaction: judgeHost(a, err), pause: a.RetryAfter}
+	res := result{outcome: s.backoff.judgeAttempt(r.Delivery, a, err, s.Now()), reaction: judgeHost(a, err), pause: a.RetryAfter}
 	if err == nil && a.Status == http.StatusGone {
 		res.gone = s.findGoneTargets(ctx, r)
 	}

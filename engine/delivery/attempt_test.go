@@ -4,8 +4,10 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -61,5 +63,32 @@ func TestAWithdrawnPostIsNotSent(t *testing.T) {
 				t.Errorf("to %q: %d posts, and the delivery is %s, want none and skipped", host, posts, got)
 			}
 		})
+	}
+}
+
+func TestWhatAHostSaysDecidesItsHealth(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		a    transport.Attempt
+		err  error
+		want reaction
+	}{
+		{"taken", transport.Attempt{Status: 202}, nil, answered},
+		{"refused", transport.Attempt{Status: 403}, nil, answered},
+		{"gone", transport.Attempt{Status: 410}, nil, answered},
+		{"too many, without a time", transport.Attempt{Status: 429}, nil, answered},
+		{"too many", transport.Attempt{Status: 429, RetryAfter: time.Hour}, nil, deferring},
+		{"unavailable, with a time", transport.Attempt{Status: 503, RetryAfter: time.Hour}, nil, deferring},
+		{"unavailable", transport.Attempt{Status: 503}, nil, silent},
+		{"broken", transport.Attempt{Status: 500}, nil, silent},
+		{"no answer", transport.Attempt{}, fault.New(fault.Unavailable, "timeout"), silent},
+		{"no such host", transport.Attempt{}, fault.New(fault.NoHost, "no such host"), silent},
+		{"blocked by us", transport.Attempt{}, fault.New(fault.Forbidden, "blocked"), noReaction},
+		{"paused by us", transport.Attempt{}, transport.ErrPaused, noReaction},
+	} {
+		if got := judgeHost(tt.a, tt.err); got != tt.want {
+			t.Errorf("%s: heard %d, want %d", tt.name, got, tt.want)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/lightweb/lightweb/db"
@@ -11,7 +12,7 @@ const (
 	day = 24 * time.Hour
 
 	lifetime     = 8 * day  // of a delivery that never gets through
-	longLifetime = 30 * day // of a retraction
+	longLifetime = 30 * day // of a lasting one
 	jitter       = 0.1
 )
 
@@ -27,28 +28,33 @@ func Backoff(attempt int) (wait time.Duration, again bool) {
 	return waits[attempt-1], true
 }
 
-// retractions are the types that take something back. While one is owed, a host shows a post that
-// its author wants gone: it is tried for longer than others, daily at the end.
-var retractions = map[string]bool{"Delete": true, "Undo": true, "Move": true}
+// backoff decides when a delivery is tried again. One of a lasting type, which takes something back,
+// is tried for longer than others, daily at the end: while it is owed, a host shows a post that its
+// author wants gone.
+type backoff struct {
+	lasting []string // types
+}
 
 // nextWait returns how long d waits after one more attempt that failed, and whether it is tried
 // again at all.
-func nextWait(d db.Delivery, now time.Time) (wait time.Duration, again bool) {
+func (b backoff) nextWait(d db.Delivery, now time.Time) (wait time.Duration, again bool) {
 	wait, again = Backoff(d.Attempts + 1)
-	if !again && retractions[d.Type] {
+	if !again && b.isLasting(d) {
 		wait, again = day, true
 	}
-	return spreadWait(wait), again && !isTooOld(d, now)
+	return spreadWait(wait), again && !b.isTooOld(d, now)
 }
 
 // isTooOld reports whether d has been owed for too long.
-func isTooOld(d db.Delivery, now time.Time) bool {
+func (b backoff) isTooOld(d db.Delivery, now time.Time) bool {
 	life := lifetime
-	if retractions[d.Type] {
+	if b.isLasting(d) {
 		life = longLifetime
 	}
 	return now.Sub(d.Created) >= life
 }
+
+func (b backoff) isLasting(d db.Delivery) bool { return slices.Contains(b.lasting, d.Type) }
 
 // spreadWait returns wait give or take a tenth: deliveries that failed together do not come back
 // together.

@@ -71,6 +71,7 @@ type Deps struct {
 	// nil: nothing is.
 	Synchronization func(u vocab.Username, digest vocab.FollowersDigest) vocab.Synchronization
 
+	Lasting         []string      // types that take something back: their deliveries are tried for 30 days
 	Owner           string        // names this process in leases, after Serving: no other, before or beside it, has the same
 	Paused          bool          // deliveries to other servers wait in the database
 	Concurrency     int           // attempts at once; 128 when 0

@@ -78,20 +78,6 @@ func TestWakeIsImmediate(t *testing.T) {
 	})
 }
 
-func TestSweepFindsWhatNobodyWokeFor(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, status(202))
-		b.run(t)
-		b.m.add("Create", "p.example", 1, 0)
-		time.Sleep(2 * sweepRound)
-		synctest.Wait()
-		if n := b.m.in(db.DeliveryDelivered); n != 1 {
-			t.Errorf("%d delivered after a round, want 1", n)
-		}
-	})
-}
-
 func TestAStallingHostHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -361,50 +347,6 @@ func TestAPanicEndsOneDeliveryOnly(t *testing.T) {
 		b.run(t)
 		if failed, delivered := b.m.in(db.DeliveryFailed), b.m.in(db.DeliveryDelivered); failed != 1 || delivered != 2 {
 			t.Errorf("%d failed and %d delivered, want 1 and 2", failed, delivered)
-		}
-	})
-}
-
-func TestStopLetsAttemptsEndAndGivesTheRestBack(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(context.Context, transport.Post) (transport.Attempt, error) {
-			time.Sleep(5 * time.Second)
-			return transport.Attempt{Status: 202}, nil
-		})
-		b.m.add("Create", "p.example", 10, 0)
-		b.run(t)
-		b.stop()
-		if n := b.m.in(db.DeliveryDelivered); n != 4 {
-			t.Errorf("%d delivered, want the 4 under way", n)
-		}
-		if n := b.m.count(func(r *remembered) bool {
-			return r.status == db.DeliveryPending && !r.leased && !r.next.After(time.Now())
-		}); n != 6 {
-			t.Errorf("%d given back, want 6", n)
-		}
-		if n := b.peers.count("p.example"); n != 4 {
-			t.Errorf("%d attempts, want none after the stop", n)
-		}
-	})
-}
-
-func TestStopCutsWhatDoesNotEnd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(ctx context.Context, _ transport.Post) (transport.Attempt, error) {
-			<-ctx.Done()
-			return transport.Attempt{}, fault.Wrap(fault.Busy, "given up", ctx.Err())
-		})
-		place := b.m.add("Create", "p.example", 1, 0)
-		b.run(t)
-		start := time.Now()
-		b.stop()
-		if took := time.Since(start); took != b.Drain {
-			t.Errorf("stopped after %v, want the drain time %v", took, b.Drain)
-		}
-		if r := b.m.row(place); r.status != db.DeliveryPending || r.leased || r.Attempts != 0 {
-			t.Errorf("%s, leased %v, after %d attempts; want given back without one", r.status, r.leased, r.Attempts)
 		}
 	})
 }

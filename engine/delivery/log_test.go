@@ -50,7 +50,7 @@ func TestOutcomesAreLoggedWithTheNextAttempt(t *testing.T) {
 	r := rowTo(1, "p.example")
 	var retried db.Outcome
 	for _, status := range []int{202, 503, 404} {
-		o := judgeAttempt(r.Delivery, transport.Attempt{Status: status}, nil, now)
+		o := backoff{lastingTypes}.judgeAttempt(r.Delivery, transport.Attempt{Status: status}, nil, now)
 		if status == 503 {
 			retried = o
 		}
@@ -74,7 +74,7 @@ func TestOutcomesAreLoggedInSamples(t *testing.T) {
 	s, read := reporter(t, now)
 	report := func(n int, domain string, status int) {
 		r := rowTo(n, domain)
-		s.logOutcome(t.Context(), r, judgeAttempt(r.Delivery, transport.Attempt{Status: status}, nil, now))
+		s.logOutcome(t.Context(), r, backoff{lastingTypes}.judgeAttempt(r.Delivery, transport.Attempt{Status: status}, nil, now))
 	}
 	for n := range 5000 {
 		report(n, fmt.Sprintf("p%d.example", n), 202)

@@ -19,6 +19,7 @@ const (
 // nor asks anybody: it is told the time, and its dispatcher does what it decides.
 type loop struct {
 	deps     *Deps
+	backoff  backoff
 	schedule schedule
 	queues   queues
 	leases   leases
@@ -33,7 +34,7 @@ type loop struct {
 }
 
 func newLoop(deps *Deps) *loop {
-	return &loop{deps: deps, schedule: newSchedule(), queues: newQueues(deps), leases: newLeases(), parking: newParking(),
+	return &loop{deps: deps, backoff: backoff{deps.Lasting}, schedule: newSchedule(), queues: newQueues(deps), leases: newLeases(), parking: newParking(),
 		ledger: newLedger(), backlog: newBacklog()}
 }
 
@@ -156,7 +157,7 @@ func (l *loop) beginAttempt(now time.Time) *row {
 			return r
 		}
 		l.queues.list(l.queues.endAttempt(r)) // it waited too long: its lease could end during the attempt
-		l.record(r, postponeDelivery(r.Delivery, now, "", now))
+		l.record(r, l.backoff.postponeDelivery(r.Delivery, now, "", now))
 	}
 	return nil
 }
@@ -199,16 +200,16 @@ func (l *loop) emptyIfOpen(h *hostQueue, now time.Time) {
 func (l *loop) postpone(r *row, h *hostQueue, now time.Time) {
 	switch {
 	case h.paused:
-		l.record(r, postponeDelivery(r.Delivery, now, "the operator holds back deliveries to the host", now))
+		l.record(r, l.backoff.postponeDelivery(r.Delivery, now, "the operator holds back deliveries to the host", now))
 	case h.isInactive():
-		l.record(r, parkDelivery(r.Delivery, h.inactive, now))
+		l.record(r, l.backoff.parkDelivery(r.Delivery, h.inactive, now))
 		if l.parking.addParked(h.name, r.user) {
 			l.ledger.noteParked(h.name, r.user, true)
 		}
 	default:
 		l.awaitHost(h.name, r.user, now)
 		why := "the host is left alone for a while: " + cmp.Or(h.why, "it asked for that")
-		l.record(r, postponeDelivery(r.Delivery, h.closesAt(), why, now))
+		l.record(r, l.backoff.postponeDelivery(r.Delivery, h.closesAt(), why, now))
 	}
 }
 

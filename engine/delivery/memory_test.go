@@ -354,6 +354,8 @@ type bench struct {
 	stop  func() // and wait for the end of Run
 }
 
+var lastingTypes = []string{"Delete", "Move", "Undo"}
+
 var alice = func() vocab.Username {
 	u, err := vocab.ParseUsername("alice")
 	if err != nil {
@@ -365,7 +367,7 @@ var alice = func() vocab.Username {
 func newBench(t *testing.T, answer func(context.Context, transport.Post) (transport.Attempt, error)) *bench {
 	t.Helper()
 	b := &bench{m: &memory{owner: alice, hosts: map[string]db.Host{}, parked: map[db.Parked]bool{}}, peers: &peers{answer: answer}, deps: &deps{}}
-	b.Dispatcher = New(Deps{Poster: b.peers, Keys: b.deps, Actors: b.deps, Gate: b.deps, Local: b.deps, Owner: "me",
+	b.Dispatcher = New(Deps{Lasting: lastingTypes, Poster: b.peers, Keys: b.deps, Actors: b.deps, Gate: b.deps, Local: b.deps, Owner: "me",
 		InboxOwner: func(id vocab.ID) (vocab.Username, bool) { return alice, id.Host() == "here.example" },
 		Drain:      20 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	b.users, b.instance = b.m, b.m

@@ -1,9 +1,13 @@
 package delivery
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -29,4 +33,24 @@ func TestWhatIsForOneMovesToThatOneAlone(t *testing.T) {
 			t.Errorf("%s moves to %q, want %q", c.name, got, c.want)
 		}
 	}
+}
+
+func TestAnInboxThatMovedIsFoundAfterThreeFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(_ context.Context, p transport.Post) (transport.Attempt, error) {
+			if p.Inbox == "https://p.example/new" {
+				return transport.Attempt{Status: 202}, nil
+			}
+			return transport.Attempt{Status: 500}, nil
+		})
+		b.deps.known.Store(&vocab.Actor{ID: "https://p.example/u", Inbox: "https://p.example/new"})
+		place := b.m.add("Create", "p.example", 1, 0)
+		b.run(t)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if r := b.m.row(place); r.status != db.DeliveryDelivered || r.Inbox != "https://p.example/new" || b.peers.count("p.example") != 4 {
+			t.Errorf("%s at %s after %d attempts, want delivered at the new inbox by the fourth", r.status, r.Inbox, b.peers.count("p.example"))
+		}
+	})
 }

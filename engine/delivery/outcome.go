@@ -20,11 +20,11 @@ const (
 
 // judgeAttempt returns what becomes of d after an attempt that had this answer, or this error in
 // place of one.
-func judgeAttempt(d db.Delivery, a transport.Attempt, err error, now time.Time) db.Outcome {
+func (b backoff) judgeAttempt(d db.Delivery, a transport.Attempt, err error, now time.Time) db.Outcome {
 	o := db.Outcome{Delivery: d.ID, Status: db.DeliveryPending, Spent: true, HTTPStatus: a.Status, Headers: a.Headers,
 		Answer: a.Excerpt, Location: a.Location, RetryAfter: a.RetryAfter, Latency: a.Took, BytesOut: a.BytesOut, BytesIn: a.BytesIn}
 	if err != nil {
-		judgeError(&o, d, err, now)
+		b.judgeError(&o, d, err, now)
 		return o
 	}
 	switch {
@@ -34,18 +34,18 @@ func judgeAttempt(d db.Delivery, a transport.Attempt, err error, now time.Time) 
 		o.Status, o.Error = db.DeliverySkipped, "the inbox is gone"
 	case a.Status == http.StatusTooManyRequests, a.Status == http.StatusRequestTimeout, a.Status/100 != 4:
 		o.Error = "the host answered " + statusText(a.Status)
-		retryLater(&o, d, a.RetryAfter, now)
+		b.retryLater(&o, d, a.RetryAfter, now)
 	case d.Attempts+1 >= maxRefusals: // a clock, a key or a cache may have been wrong for a while, but not for ever
 		o.Status, o.Error = db.DeliveryFailed, "the host refused it: "+statusText(a.Status)
 	default:
 		o.Error = "the host refused it: " + statusText(a.Status)
-		retryLater(&o, d, a.RetryAfter, now)
+		b.retryLater(&o, d, a.RetryAfter, now)
 	}
 	return o
 }
 
 // judgeError completes the outcome of an attempt that had no answer.
-func judgeError(o *db.Outcome, d db.Delivery, err error, now time.Time) {
+func (b backoff) judgeError(o *db.Outcome, d db.Delivery, err error, now time.Time) {
 	o.Error = err.Error()
 	if errors.Is(err, transport.ErrPaused) { // by us: however long that lasts, nothing is lost by it
 		o.Spent, o.NextAt = false, now.Add(pausedWait)
@@ -59,7 +59,7 @@ func judgeError(o *db.Outcome, d db.Delivery, err error, now time.Time) {
 	case fault.Invalid: // no URL, or a body that the local inbox does not take: another try changes nothing
 		o.Status = db.DeliveryFailed
 	default:
-		retryLater(o, d, 0, now)
+		b.retryLater(o, d, 0, now)
 	}
 }
 
@@ -69,8 +69,8 @@ func statusText(status int) string {
 }
 
 // retryLater sets when d is tried again, not before atLeast has passed; or that it is given up.
-func retryLater(o *db.Outcome, d db.Delivery, atLeast time.Duration, now time.Time) {
-	wait, again := nextWait(d, now)
+func (b backoff) retryLater(o *db.Outcome, d db.Delivery, atLeast time.Duration, now time.Time) {
+	wait, again := b.nextWait(d, now)
 	if !again {
 		o.Status = db.DeliveryFailed
 		return
@@ -79,8 +79,8 @@ func retryLater(o *db.Outcome, d db.Delivery, atLeast time.Duration, now time.Ti
 }
 
 // parkDelivery returns the outcome of an attempt that was not made because the host is inactive.
-func parkDelivery(d db.Delivery, since, now time.Time) db.Outcome {
-	o := postponeDelivery(d, now, "the host has been inactive since "+since.UTC().Format(time.RFC3339), now)
+func (b backoff) parkDelivery(d db.Delivery, since, now time.Time) db.Outcome {
+	o := b.postponeDelivery(d, now, "the host has been inactive since "+since.UTC().Format(time.RFC3339), now)
 	if o.Status == db.DeliveryPending {
 		o.Status = db.DeliveryParked
 	}
@@ -89,9 +89,9 @@ func parkDelivery(d db.Delivery, since, now time.Time) db.Outcome {
 
 // postponeDelivery returns the outcome of an attempt that was not made: the delivery waits until
 // then.
-func postponeDelivery(d db.Delivery, until time.Time, why string, now time.Time) db.Outcome {
+func (b backoff) postponeDelivery(d db.Delivery, until time.Time, why string, now time.Time) db.Outcome {
 	o := db.Outcome{Delivery: d.ID, Status: db.DeliveryPending, NextAt: until, Error: why}
-	if isTooOld(d, now) {
+	if b.isTooOld(d, now) {
 		o.Status = db.DeliveryFailed
 	}
 	return o

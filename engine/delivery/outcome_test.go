@@ -11,20 +11,6 @@ import (
 	"github.com/lightweb/lightweb/engine/transport"
 )
 
-func TestBackoff(t *testing.T) {
-	t.Parallel()
-	for attempt, want := range map[int]time.Duration{1: time.Minute, 2: 5 * time.Minute, 3: 30 * time.Minute, 4: 2 * time.Hour, 5: 12 * time.Hour, 6: 24 * time.Hour} {
-		if got, again := Backoff(attempt); got != want || !again {
-			t.Errorf("Backoff(%d) = %v, %v; want %v, true", attempt, got, again, want)
-		}
-	}
-	for _, attempt := range []int{-1, 0, 7, 100} {
-		if _, again := Backoff(attempt); again {
-			t.Errorf("Backoff(%d) goes on, want stop", attempt)
-		}
-	}
-}
-
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -69,7 +55,7 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got := judgeAttempt(c.d, c.a, c.err, now)
+			got := backoff{lastingTypes}.judgeAttempt(c.d, c.a, c.err, now)
 			if got.Status != c.want {
 				t.Fatalf("status = %s, want %s", got.Status, c.want)
 			}

@@ -1,8 +1,6 @@
 package delivery
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,11 +12,11 @@ import (
 // rowsKept is how long a delivery that got through has a row of its own.
 const rowsKept = 7 * day
 
-// Retention says for how long it is remembered what became of deliveries, and that jobs are for so
-// long.
-func Retention(now time.Time, jobs time.Duration) db.DeliveryRetention {
-	return db.DeliveryRetention{Now: now, Delivered: rowsKept, Jobs: jobs, Parked: lifetime, Lasting: longLifetime,
-		Types: slices.Sorted(maps.Keys(retractions)), Failed: FailedEvent}
+// Retention returns for how long deliveries are kept, by how they ended, and jobs. lasting are the
+// types that take something back.
+func Retention(now time.Time, jobs time.Duration, lasting []string) db.DeliveryRetention {
+	return db.DeliveryRetention{Now: now, Delivered: rowsKept, Jobs: jobs, Parked: lifetime,
+		Lasting: longLifetime, Types: lasting, Failed: FailedEvent}
 }
 
 // FailedEvent tells a user that a delivery was given up.

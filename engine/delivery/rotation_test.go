@@ -72,23 +72,3 @@ func TestAWildcardDomainHoldsUpNobody(t *testing.T) {
 		})
 	})
 }
-
-// A job may be leased as a whole only as far as it leaves something to the next one.
-func TestNoJobIsLeasedEverything(t *testing.T) {
-	t.Parallel()
-	l, now := newLoop(&newBench(t, nil).Deps), time.Now()
-	for round, want := range []int{6144, 768} {
-		got := l.leaseInAdvance(now)
-		if got.Most != want {
-			t.Errorf("lease %d is of %d deliveries, want %d", round, got.Most, want)
-		}
-		var rows []db.Delivery
-		for range got.Most {
-			rows = append(rows, db.Delivery{ID: int64(len(rows) + 1 + round*10_000), Host: fmt.Sprintf("h%d.evil.example", len(rows))})
-		}
-		l.queueRows(alice, rows, now, got.Until)
-	}
-	if got := l.leaseInAdvance(now); len(got.Except) != 1 || got.Except[0] != "*.evil.example" {
-		t.Errorf("the next lease leaves out %v, want the domain", got.Except)
-	}
-}

@@ -186,7 +186,7 @@ func TestWhatFailsIsTriedAgainAndAtLastReported(t *testing.T) {
 		if len(rows) != 1 || rows[0].Attempts != attempt {
 			t.Fatalf("claimed %+v, want the delivery after %d attempts", rows, attempt)
 		}
-		done = []entry{{delivery: rows[0], outcome: judgeAttempt(rows[0], transport.Attempt{Status: 401, Excerpt: []byte("who are you?")}, nil, now)}}
+		done = []entry{{delivery: rows[0], outcome: backoff{lastingTypes}.judgeAttempt(rows[0], transport.Attempt{Status: 401, Excerpt: []byte("who are you?")}, nil, now)}}
 		now = now.Add(time.Hour)
 	}
 	if err := q.release(t.Context(), u, done, now); err != nil {
@@ -289,7 +289,7 @@ func TestItIsOverWithWhoIsGone(t *testing.T) {
 	if err != nil || len(got.rows) != 1 {
 		t.Fatalf("claimed %+v, %v", got.rows, err)
 	}
-	done := entry{delivery: got.rows[0], outcome: judgeAttempt(got.rows[0], transport.Attempt{Status: 410}, nil, now), gone: []vocab.ID{gone, "https://p.example/stranger"}}
+	done := entry{delivery: got.rows[0], outcome: backoff{lastingTypes}.judgeAttempt(got.rows[0], transport.Attempt{Status: 410}, nil, now), gone: []vocab.ID{gone, "https://p.example/stranger"}}
 	if _, err := q.runTurn(t.Context(), u, turn{now: now, entries: []entry{done}}); err != nil {
 		t.Fatal(err)
 	}

@@ -69,3 +69,6 @@ func (r *Registry) ObjectOf(a *vocab.Activity) vocab.ID {
 // The two forms of About.
 func object(a *vocab.Activity) vocab.ID { return a.Object.ID }
 func target(a *vocab.Activity) vocab.ID { return a.Target.ID }
+
+// LastingTypes returns the types whose deliveries are tried for a month: they take something back.
+func LastingTypes() []string { return New(nil, nil).Types(func(h Handler) bool { return h.Lasting }) }

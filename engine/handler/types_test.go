@@ -16,3 +16,10 @@ func TestDatabasesOfTestsKnowTheTypesOfTheRegistry(t *testing.T) {
 		t.Errorf("types of the registry (-) and of dbtest (+):\n%s", d)
 	}
 }
+
+func TestTypesThatTakeSomethingBackLast(t *testing.T) {
+	t.Parallel()
+	if d := cmp.Diff([]string{"Delete", "Move", "Undo"}, handler.LastingTypes()); d != "" {
+		t.Errorf("types that are tried for a month, wanted (-) and of the registry (+):\n%s", d)
+	}
+}
