@@ -1,6 +1,7 @@
 package db
 
-// Types names the types of activities that queries on users' databases tell apart. The registry of handlers knows them.
+// Types names the types of activities that queries on users' databases tell apart. The registry of
+// handlers knows them.
 type Types struct {
 	Words       []string // bring the words of an object that their actor wrote
 	Authored    []string // are about an object of their actor's own

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -78,7 +79,7 @@ var conclusions = []struct {
 	}},
 	{TraceStored, func(s sight) bool { return s.first() != nil }, func(s sight) string {
 		a := s.first()
-		if a.Type == "Create" || a.Type == "Announce" {
+		if handler.IsInFeed(a.Type) {
 			return fmt.Sprintf("It came on %s as %s and is not in the feed: the user neither followed the sender nor was named, and sees it among the notifications; or blocked the sender since.", day(a.StoredAt), a.Type)
 		}
 		return fmt.Sprintf("It came on %s as %s, which is stored and in no feed.", day(a.StoredAt), a.Type)
@@ -114,7 +115,7 @@ var conclusions = []struct {
 // first returns the activity with the id itself, else the newest about it that brought it.
 func (s sight) first() *db.TracedActivity {
 	for i, a := range s.Activities {
-		if a.URI == s.id || a.Direction == db.Inbound && (a.Type == "Create" || a.Type == "Announce") {
+		if a.URI == s.id || a.Direction == db.Inbound && handler.IsInFeed(a.Type) {
 			return &s.Activities[i]
 		}
 	}

@@ -161,7 +161,7 @@ func (s *story) follow(ctx context.Context) error {
 	if _, err := s.alice.do(ctx, "Follow", vocab.Doc{"actorUri": s.bob.handle()}); err != nil {
 		return err
 	}
-	_, err := s.alice.sees(ctx, "notifications", "Accept", s.bob.engine.in.Local.ID(s.bob.name))
+	_, err := s.alice.sees(ctx, "notifications", vocab.Accept, s.bob.engine.in.Local.ID(s.bob.name))
 	return err
 }
 
@@ -169,7 +169,7 @@ func (s *story) post(ctx context.Context) error {
 	if _, err := s.bob.do(ctx, "CreateNote", vocab.Doc{"content": "Hello from the other side."}); err != nil {
 		return err
 	}
-	item, err := s.alice.sees(ctx, "main", "Create", s.bob.engine.in.Local.ID(s.bob.name))
+	item, err := s.alice.sees(ctx, "main", vocab.Create, s.bob.engine.in.Local.ID(s.bob.name))
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (s *story) like(ctx context.Context) error {
 	if _, err := s.alice.do(ctx, "Like", vocab.Doc{"objectId": string(s.note)}); err != nil {
 		return err
 	}
-	_, err := s.bob.sees(ctx, "notifications", "Like", s.alice.engine.in.Local.ID(s.alice.name))
+	_, err := s.bob.sees(ctx, "notifications", vocab.Like, s.alice.engine.in.Local.ID(s.alice.name))
 	return err
 }
 
@@ -189,7 +189,7 @@ func (s *story) answer(ctx context.Context) error {
 	if _, err := s.alice.do(ctx, "Reply", vocab.Doc{"objectId": string(s.note), "content": "Hello back."}); err != nil {
 		return err
 	}
-	_, err := s.bob.sees(ctx, "notifications", "Create", s.alice.engine.in.Local.ID(s.alice.name))
+	_, err := s.bob.sees(ctx, "notifications", vocab.Create, s.alice.engine.in.Local.ID(s.alice.name))
 	return err
 }
 

@@ -26,7 +26,7 @@ func (t *telling) vouch(ctx context.Context, v *actor.Verifier, a *vocab.Activit
 	origin := ExplainedCheck{Check: "origin", Result: CheckNotReached}
 	switch {
 	case proven.Result != CheckNotReached: // which decides
-	case a.Type == "Delete":
+	case a.Type == vocab.Delete:
 		origin.Says = "whether what it deletes is gone is asked for when it comes"
 	case objects != nil:
 		origin = shown(ctx, a, objects)

@@ -245,7 +245,7 @@ func (e *Engine) parts() *parts {
 		Paused:          e.in.IsPaused(), Lasting: handler.LastingTypes(), Owner: delivery.Serving + rand.Text(), Concurrency: e.in.Config.Delivery.Concurrency, HostConcurrency: e.in.Config.Delivery.HostConcurrency, Drain: e.in.Config.DrainTimeout,
 		Log: e.in.Log.With("component", "delivery"), Metrics: e.in.Metrics, Now: e.in.Now,
 	})
-	p.feed = feed.New(owners, e.in.Local, e.in.Gate, e.in.Registry)
+	p.feed = feed.New(owners, e.in.Local, e.in.Gate, e.in.Registry, handler.HasEmoji)
 	p.outbox = outbox.New(outbox.Deps{
 		Store: owners, Local: e.in.Local, Actors: e.in.Actors, Handlers: e.in.Handlers, Gate: e.in.Gate, Keys: e.in.Keys, Relays: e.in.Relays, Queue: p.dispatcher,
 		DeliverBlocks: e.in.Config.Federation.DeliverBlocks,

@@ -32,7 +32,8 @@ type Reach struct {
 	Sender     vocab.ID
 }
 
-// Reach returns which local users the arrival may concern. Groups are never expanded on the way in.
+// Reach returns which local users the arrival may concern. Groups are never expanded on the way
+// in.
 func (a Arrival) Reach() Reach {
 	r := Reach{Owners: a.named(), Sender: a.Sender.ID}
 	if !a.Relayed {
@@ -64,7 +65,8 @@ func (a Arrival) InPerson() []vocab.ID {
 	return a.Activity.All()
 }
 
-// named returns everybody the activity names. In one user's own inbox hidden names reach no others.
+// named returns everybody the activity names. In one user's own inbox hidden names reach no
+// others.
 func (a Arrival) named() []vocab.ID {
 	if a.Inbox == "" {
 		return a.Activity.All()
@@ -78,8 +80,8 @@ func (a Arrival) isForFollowers() bool {
 	return IsForFollowers(a.Activity, a.Concern, a.Sender.Followers)
 }
 
-// IsLeaked reports whether a private post was forwarded to the inbox of a user it does not address,
-// nor the followers of its forwarder.
+// IsLeaked reports whether a private post was forwarded to the inbox of a user it does not
+// address, nor the followers of its forwarder.
 func (a Arrival) IsLeaked() bool {
 	post := OfActivity(a.Activity, a.Sender.Followers)
 	return a.Forwarder != nil && a.Concern.Post && post.IsPrivate() && !post.Names(a.Forwarder.Followers) && !post.Names(a.Inbox)

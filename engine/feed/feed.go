@@ -55,19 +55,21 @@ type Reader struct {
 	local    Local
 	gate     Gate
 	profiles Profiles
+	hasEmoji func(kind string) bool
 }
 
 // New returns a reader of the feeds in store. What comes from an actor that gate refuses, and what
-// others pass on of such an actor's, stays there and is not shown.
-func New(store Store, local Local, gate Gate, profiles Profiles) *Reader {
-	return &Reader{store, local, gate, profiles}
+// others pass on of such an actor's, stays there and is not shown. hasEmoji reports whether the
+// content of a type of activity is an emoji.
+func New(store Store, local Local, gate Gate, profiles Profiles, hasEmoji func(kind string) bool) *Reader {
+	return &Reader{store, local, gate, profiles, hasEmoji}
 }
 
 // Page returns up to limit entries of a feed after a cursor, the newest first, and fewer when they
-// are large; with an empty cursor those at its beginning, and with limit 0 as many as DefaultLimit.
-// Entries that are added meanwhile move no place. Those that are not shown leave the page shorter.
-// The fault is NotFound for a feed there is not, Invalid for a limit out of bounds or a cursor of
-// another feed or user.
+// are large; with an empty cursor those at its beginning, and with limit 0 as many as
+// DefaultLimit. Entries that are added meanwhile move no place. Those that are not shown leave the
+// page shorter. The fault is NotFound for a feed there is not, Invalid for a limit out of bounds
+// or a cursor of another feed or user.
 func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string, limit int) (Page, error) {
 	if feed != Main && feed != Notifications && feed != Requests {
 		return Page{}, fault.New(fault.NotFound, "there is no such feed").WithCode("no_such_feed")
@@ -134,7 +136,7 @@ func (r *Reader) read(ctx context.Context, u vocab.Username, page *Page, find fu
 	languages := r.profiles.User(u).Languages
 	page.Items = make([]Item, len(entries))
 	for n, e := range entries {
-		page.Items[n] = e.item(languages, page.Actors[e.authorOrActor()].Followers)
+		page.Items[n] = e.item(languages, page.Actors[e.authorOrActor()].Followers, r.hasEmoji(e.Type))
 	}
 	if made := unmade(entries); len(made) > 0 {
 		// What is not kept is made again by the next reader.

@@ -72,7 +72,7 @@ func parseItem(row db.FeedItem) (entry, bool) {
 // addressingOf returns what the object says, or its Create when it says nothing.
 func addressingOf(e entry) (vocab.Addressing, error) {
 	to, err := vocab.AddressingOf(e.object)
-	if err != nil || len(to.All()) > 0 || e.Type != "Create" {
+	if err != nil || len(to.All()) > 0 || e.Type != vocab.Create {
 		return to, err
 	}
 	return vocab.AddressingOf(e.activity)
@@ -84,7 +84,7 @@ func authorOf(e entry) vocab.ID {
 	if o, err := vocab.ObjectOf(e.object); err == nil && o.AttributedTo != "" && o.AttributedTo.SameOrigin(o.ID) {
 		return o.AttributedTo
 	}
-	if e.Type == "Create" && e.object["type"] != "Tombstone" {
+	if e.Type == vocab.Create && e.object["type"] != "Tombstone" {
 		return e.Actor
 	}
 	return ""
@@ -109,10 +109,10 @@ func (r *Reader) isShown(e entry) bool {
 
 // item returns an entry as it is shown to a reader of these languages. followers is the collection
 // of the author's.
-func (e entry) item(languages []string, followers vocab.ID) Item {
+func (e entry) item(languages []string, followers vocab.ID, hasEmoji bool) Item {
 	i := Item{ID: e.ID, ActivityURI: e.FeedEntry.Activity, Type: e.Type, ActorURI: e.Actor, Published: e.Published.UTC(),
 		Visibility: audience.Of(e.to, e.authorOrActor(), followers).Visibility(), AuthorURI: e.author,
-		Activity: vocab.ShowActivity(e.activity, e.object != nil)}
+		Activity: vocab.ShowActivity(e.activity, e.object != nil, hasEmoji)}
 	if e.object != nil {
 		i.Object = vocab.Show(e.object, e.readable, languages)
 	}

@@ -8,6 +8,33 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// data are the handlers as far as they depend on no user.
+var data = New(nil, nil)
+
+// StoredTypes returns the types that the queries on users' databases tell apart.
+func StoredTypes() db.Types { return data.stored() }
+
+// IsLasting reports whether deliveries of a type are tried for a month.
+func IsLasting(kind string) bool { return data.OfType(kind).Lasting }
+
+// HasEmoji reports whether the content of a type is an emoji.
+func HasEmoji(kind string) bool { return data.OfType(kind).Emoji }
+
+// HasWords reports whether a type brings the words of an object that its actor wrote.
+func HasWords(kind string) bool { return data.OfType(kind).Words }
+
+// IsInFeed reports whether a type has a place in the feed of the users it reached.
+func IsInFeed(kind string) bool { return data.OfType(kind).InFeed }
+
+// Brings reports whether a type brings an object to its readers.
+func Brings(kind string) bool { return data.OfType(kind).Brings() }
+
+// BringingTypes returns the types that bring an object to their readers.
+func BringingTypes() []string { return data.Types(Handler.Brings) }
+
+// Brings reports whether it brings an object to its readers.
+func (h Handler) Brings() bool { return h.Words || h.InFeed }
+
 // OfType returns the handler of a type, whatever its object; the zero Handler when there is none.
 func (r *Registry) OfType(kind string) Handler { return r.handlers[Key{Type: kind}] }
 
@@ -22,11 +49,7 @@ func (r *Registry) Types(is func(Handler) bool) []string {
 	return slices.Sorted(maps.Keys(types))
 }
 
-// StoredTypes returns what Registry.Stored does: it depends on no user.
-func StoredTypes() db.Types { return New(nil, nil).Stored() }
-
-// Stored returns the types that the queries on users' databases tell apart.
-func (r *Registry) Stored() db.Types {
+func (r *Registry) stored() db.Types {
 	notice := func(n Notice) []string { return r.Types(func(h Handler) bool { return h.Notifies == n }) }
 	return db.Types{
 		Words:       r.Types(func(h Handler) bool { return h.Words }),
@@ -42,14 +65,8 @@ func (r *Registry) Stored() db.Types {
 	}
 }
 
-// IsLasting reports whether deliveries of a type are tried for a month.
-func (r *Registry) IsLasting(kind string) bool { return r.OfType(kind).Lasting }
-
-// HasEmoji reports whether the content of a type is an emoji.
-func (r *Registry) HasEmoji(kind string) bool { return r.OfType(kind).Emoji }
-
-// OrderOf returns what deliveries of an activity to one inbox keep their order by: an Undo never overtakes what it takes
-// back, and nothing overtakes the Create of its object.
+// OrderOf returns what deliveries of an activity to one inbox keep their order by: an Undo never
+// overtakes what it takes back, and nothing overtakes the Create of its object.
 func (r *Registry) OrderOf(a *vocab.Activity) vocab.ID {
 	if r.Lookup(a).Ordered {
 		return a.ID
@@ -57,8 +74,8 @@ func (r *Registry) OrderOf(a *vocab.Activity) vocab.ID {
 	return a.Object.ID
 }
 
-// ObjectOf returns the object or group that an activity of the user's makes, changes or is about, empty when that is an
-// actor.
+// ObjectOf returns the object or group that an activity of the user's makes, changes or is about,
+// empty when that is an actor.
 func (r *Registry) ObjectOf(a *vocab.Activity) vocab.ID {
 	if about := r.Lookup(a).About; about != nil {
 		return about(a)

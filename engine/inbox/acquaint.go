@@ -87,7 +87,7 @@ func (i *Inbox) meet(ctx context.Context, x *receiving, a vocab.ID, sends bool) 
 // certain without the user's database; empty when that one decides, as permitted does.
 func (i *Inbox) refusedUnread(x *receiving, u vocab.Username) string {
 	doc := x.Activity.Object.Doc
-	if x.Activity.Type != "Create" || x.passer != nil || doc == nil || doc["inReplyTo"] != nil {
+	if x.Activity.Type != vocab.Create || x.passer != nil || doc == nil || doc["inReplyTo"] != nil {
 		return ""
 	}
 	post := brought(x.Activity, x.Actor, x.fetched)

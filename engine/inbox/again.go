@@ -26,7 +26,7 @@ func (i *Inbox) again(ctx context.Context, u vocab.Username, w db.Waiting) (*app
 	switch {
 	case err != nil:
 		return nil, err
-	case sender == nil && a.Type == "Delete":
+	case sender == nil && a.Type == vocab.Delete:
 		sender = &vocab.Actor{ID: a.Actor} // as Receive takes it from one who is gone
 	case sender == nil:
 		return nil, errSenderGone
@@ -76,7 +76,7 @@ func (i *Inbox) remembered(ctx context.Context, id vocab.ID) (*vocab.Actor, erro
 
 // movedTo returns the target of a Move that both accounts have confirmed, as they were when it came.
 func (i *Inbox) movedTo(ctx context.Context, u vocab.Username, a *vocab.Activity, old *vocab.Actor) (*vocab.Actor, error) {
-	if a.Type != "Move" {
+	if a.Type != vocab.Move {
 		return nil, nil
 	}
 	target, err := i.remembered(ctx, a.Target.ID)

@@ -11,7 +11,7 @@ import (
 // fetchMove asks the servers of both accounts of a Move what they say of it now: what is remembered proves nothing. The
 // target is there for the handler when both confirm the Move; that the recipients may follow it is committed before.
 func (i *Inbox) fetchMove(ctx context.Context, x *receiving) error {
-	if x.Activity.Type != "Move" {
+	if x.Activity.Type != vocab.Move {
 		return nil
 	}
 	old, err := i.fresh(ctx, x, x.Actor.ID)

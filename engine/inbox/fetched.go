@@ -89,7 +89,7 @@ func (i *Inbox) readable(ctx context.Context, x *applying) (map[vocab.ID]*vocab.
 		}
 	}
 	id := x.Activity.Object.ID
-	if x.Activity.Type != "Announce" || all[id] != nil {
+	if x.Activity.Type != vocab.Announce || all[id] != nil {
 		return all, nil
 	}
 	held, err := x.tx.Object(ctx, id)

@@ -98,8 +98,8 @@ func brought(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID]*vocab
 		o, _ = vocab.ObjectOf(a.Object.Doc) // which validateSchema has read
 	}
 	var post audience.Audience
-	switch kind := a.Type; {
-	case kind != vocab.Create && kind != vocab.Update && kind != vocab.Announce || handler.UpdatesItself(a) || kind == vocab.Announce && o == nil:
+	switch {
+	case !handler.Brings(a.Type) || handler.UpdatesItself(a) || a.Type == vocab.Announce && o == nil:
 		return nil
 	case o != nil && len(o.All()) > 0:
 		post = audience.OfObject(o, sender.Followers)

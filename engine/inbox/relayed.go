@@ -40,7 +40,7 @@ func (i *Inbox) relayed(ctx context.Context, x *receiving, relay *vocab.Actor) e
 	if !wanted {
 		return errStranger
 	}
-	if x.Activity.Type != "Announce" && !deletesItself(x.Activity) {
+	if x.Activity.Type != vocab.Announce && !deletesItself(x.Activity) {
 		x.passer = relay
 		if proven, err := i.proven(ctx, x); err != nil || proven {
 			return dropped(err)
@@ -49,7 +49,7 @@ func (i *Inbox) relayed(ctx context.Context, x *receiving, relay *vocab.Actor) e
 	if err := limit(i.bounds.fetchedForRelay, string(relay.ID)); err != nil {
 		return dropped(err)
 	}
-	if x.Activity.Type != "Announce" && x.Activity.Type != "Create" {
+	if !i.Handlers.Lookup(x.Activity).InFeed {
 		return dropped(i.vouch(ctx, x, relay))
 	}
 	x.passer = relay
@@ -60,14 +60,14 @@ func (i *Inbox) relayed(ctx context.Context, x *receiving, relay *vocab.Actor) e
 // server the post is: somebody here must follow somebody there. Others that the post addresses get it from its author.
 func (i *Inbox) wanted(ctx context.Context, x *receiving) (bool, error) {
 	a := x.Activity
-	if a.Type == "Announce" {
+	if a.Type == vocab.Announce {
 		id := a.Object.ID
 		if id == "" || i.Local.Host() == id.Host() || id != id.Document() {
 			return false, nil
 		}
 		return i.Store.FollowedOn(ctx, id.Origin())
 	}
-	if a.Type == "Create" && !a.Object.ID.SameOrigin(a.Actor) {
+	if a.Type == vocab.Create && !a.Object.ID.SameOrigin(a.Actor) {
 		return false, nil
 	}
 	known, err := i.Store.Acquainted(ctx, a.Actor, !i.Handlers.Lookup(a).Concern.Holders)
@@ -94,7 +94,7 @@ func (i *Inbox) fetchPost(ctx context.Context, x *receiving) error {
 	} else if o.OwnAuthors() {
 		a, err = created(o)
 	}
-	if err == nil && (a.Type != "Create" || !audience.IsPublic(a.Addressing) || !a.Actor.SameOrigin(o.ID)) {
+	if err == nil && (a.Type != vocab.Create || !audience.IsPublic(a.Addressing) || !a.Actor.SameOrigin(o.ID)) {
 		err = fault.New(fault.Protocol, "it is no public post by an actor of its server")
 	}
 	if err != nil {
@@ -112,7 +112,7 @@ func (i *Inbox) fetchPost(ctx context.Context, x *receiving) error {
 
 // created returns the Create of a post that its server shows.
 func created(o *vocab.Object) (*vocab.Activity, error) {
-	d := vocab.Doc{"@context": vocab.ContextAS, "id": string(o.ID.Document()) + "#create", "type": "Create", "actor": string(o.AttributedTo), "object": o.Doc}
+	d := vocab.Doc{"@context": vocab.ContextAS, "id": string(o.ID.Document()) + "#create", "type": vocab.Create, "actor": string(o.AttributedTo), "object": o.Doc}
 	for _, name := range []string{"@context", "to", "cc", "published"} {
 		if v, there := o.Doc[name]; there {
 			d[name] = v
@@ -141,7 +141,7 @@ func dropped(err error) error {
 // relayAnswer takes a relay's answer to the instance actor's Follow. It counts from the relay's own actor alone.
 func (i *Inbox) relayAnswer(ctx context.Context, x *receiving) error {
 	state := db.Accepted
-	if x.Activity.Type == "Reject" {
+	if x.Activity.Type == vocab.Reject {
 		state = db.Rejected
 	}
 	if x.passer != nil {

@@ -44,7 +44,7 @@ func (i *Inbox) report(ctx context.Context, x *receiving) error {
 		return fmt.Errorf("keep report: %w", err)
 	}
 	if displaced != nil {
-		i.ignored.add(displaced.Activity, "Flag", displaced.Actor, IgnoredDisplaced)
+		i.ignored.add(displaced.Activity, vocab.Flag, displaced.Actor, IgnoredDisplaced)
 	}
 	if added {
 		i.Log.InfoContext(ctx, "report received", "activity", a.ID, "actor", r.Actor, "host", r.Actor.Host())

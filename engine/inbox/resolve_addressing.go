@@ -17,13 +17,13 @@ import (
 // and so does what relays and the instance actor have between them.
 func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeline.Next) error {
 	ctx = paidBySigner(ctx, x)
-	if x.Activity.Type == "Flag" {
+	if x.Activity.Type == vocab.Flag {
 		return i.report(ctx, x)
 	}
 	if i.Relays.Answers(x.Activity) {
 		return i.relayAnswer(ctx, x)
 	}
-	if x.Activity.Type == "Follow" && x.Activity.Object.ID.Same(i.Local.InstanceID()) && x.passer == nil {
+	if x.Activity.Type == vocab.Follow && x.Activity.Object.ID.Same(i.Local.InstanceID()) && x.passer == nil {
 		_, err := i.Relays.FollowedBack(ctx, x.Actor, x.Activity.ID)
 		return err
 	}

@@ -57,7 +57,7 @@ func (t *takenAway) holds(x *applying) bool {
 	if len(t.young)+len(t.old) == 0 {
 		return false
 	}
-	return t.has(mark(x.User, x.Activity.ID, x.Actor.ID)) || x.Activity.Type == "Create" && t.has(mark(x.User, x.Activity.Object.ID, x.Actor.ID))
+	return t.has(mark(x.User, x.Activity.ID, x.Actor.ID)) || x.Activity.Type == vocab.Create && t.has(mark(x.User, x.Activity.Object.ID, x.Actor.ID))
 }
 
 func (t *takenAway) has(m [sha256.Size]byte) bool {

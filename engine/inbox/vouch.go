@@ -32,7 +32,7 @@ func (i *Inbox) vouch(ctx context.Context, x *receiving, passer *vocab.Actor) er
 	if err := limit(i.bounds.askedForDomain, policy.RegistrableDomain(passer.ID.Host())); err != nil {
 		return err
 	}
-	if x.Activity.Type == "Delete" {
+	if x.Activity.Type == vocab.Delete {
 		return i.confirmDelete(ctx, x)
 	}
 	return i.fetchActivity(ctx, x)
@@ -115,7 +115,7 @@ func (i *Inbox) confirmDelete(ctx context.Context, x *receiving) error {
 }
 
 func deletesItself(a *vocab.Activity) bool {
-	return a.Type == "Delete" && a.Object.ID.Same(a.Actor)
+	return a.Type == vocab.Delete && a.Object.ID.Same(a.Actor)
 }
 
 // rewriteDelete puts a Delete that says no more than that in the place of one that nobody signed. An object is deleted
@@ -126,7 +126,7 @@ func (x *receiving) rewriteDelete() (err error) {
 	if object.Same(actor) {
 		id += fmt.Sprintf("-%.8x", sha256.Sum256([]byte(x.Activity.ID)))
 	}
-	d := vocab.Doc{"@context": vocab.ContextAS, "id": id, "type": "Delete", "actor": string(actor), "object": string(object)}
+	d := vocab.Doc{"@context": vocab.ContextAS, "id": id, "type": vocab.Delete, "actor": string(actor), "object": string(object)}
 	x.Activity, err = vocab.ParseActivity(d.JSON())
 	return err
 }

@@ -37,7 +37,7 @@ func (p *block) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 	return o.Store.Acquaint(ctx, p.actor, []vocab.Username{x.User}, false)
 }
 
-func (p *block) construct(*Outbox, *exchange) (string, any) { return "Block", string(p.actor) }
+func (p *block) construct(*Outbox, *exchange) (string, any) { return vocab.Block, string(p.actor) }
 
 func (p *block) subject() string { return blocks }
 
@@ -71,7 +71,7 @@ func (p *unblock) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 		if p.block == nil {
 			return unblocked()
 		}
-		if p.undone, err = storedDoing(ctx, tx, "Block", p.block.Activity, x.actor.ID, p.block.Actor); err != nil {
+		if p.undone, err = storedDoing(ctx, tx, vocab.Block, p.block.Activity, x.actor.ID, p.block.Actor); err != nil {
 			return err
 		}
 		x.earlier, err = tx.SentTo(ctx, p.block.Activity)
@@ -93,7 +93,7 @@ func unblocked() error {
 	return fault.New(fault.NotFound, "the actor is not blocked").WithCode("not_blocked").At("/params/actorUri")
 }
 
-func (p *unblock) construct(*Outbox, *exchange) (string, any) { return "Undo", p.undone }
+func (p *unblock) construct(*Outbox, *exchange) (string, any) { return vocab.Undo, p.undone }
 
 func (p *unblock) subject() string { return blocks }
 

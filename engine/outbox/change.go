@@ -87,7 +87,7 @@ func (p *updateObject) construct(_ *Outbox, x *exchange) (string, any) {
 	if p.Tags != nil {
 		setTags(d, *p.Tags, mentioned(d))
 	}
-	return "Update", d
+	return vocab.Update, d
 }
 
 // mentioned returns the Mention tags that the document has.
@@ -137,7 +137,7 @@ func (p *deleteObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err
 }
 
 func (p *deleteObject) construct(_ *Outbox, x *exchange) (string, any) {
-	return "Delete", tombstone(p.object.ID, p.object.Type, x.now)
+	return vocab.Delete, tombstone(p.object.ID, p.object.Type, x.now)
 }
 
 func tombstone(id vocab.ID, former string, now time.Time) vocab.Doc {
@@ -153,7 +153,7 @@ func (p *deleteObject) settled(ctx context.Context, tx *db.Tx, x *exchange) (voc
 	if err != nil || there != nil && there.DeletedAt == nil {
 		return "", err
 	}
-	before, err := tx.LatestActivity(ctx, "Delete", x.actor.ID, x.before.URI)
+	before, err := tx.LatestActivity(ctx, vocab.Delete, x.actor.ID, x.before.URI)
 	if err == nil && before == nil {
 		err = fault.New(fault.Gone, "the object was deleted").At("/params/objectId")
 	}
@@ -165,7 +165,7 @@ func (p *deleteObject) settled(ctx context.Context, tx *db.Tx, x *exchange) (voc
 
 // ownObject returns a stored object of the user's, and remembers as what and where it went before.
 func (o *Outbox) ownObject(ctx context.Context, x *exchange, p *about) (obj *vocab.Object, err error) {
-	id, err := o.meant(ctx, x, "objectId", vocab.IDOf(p.ObjectID), x.actor.ID, "Create", "Update") // by what others did nothing is deleted
+	id, err := o.meant(ctx, x, "objectId", vocab.IDOf(p.ObjectID), x.actor.ID, handler.StoredTypes().Words...) // by what others did nothing is deleted
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (o *Outbox) chooseInboxes(ctx context.Context, tx *db.Tx, x *exchange) erro
 		delivery.Synchronize(inboxes, followers)
 	}
 	x.inboxes, x.told = o.permitted(x, inboxes), o.permitted(x, told)
-	if x.activity.Type == "Delete" && x.before != nil {
+	if x.activity.Type == vocab.Delete && x.before != nil {
 		return o.withdraw(ctx, tx, x)
 	}
 	return nil
@@ -63,7 +63,7 @@ func (o *Outbox) admitted(ctx context.Context, tx *db.Tx, x *exchange) (to []db.
 	if err != nil {
 		return nil, nil, err
 	}
-	if x.activity.Type != "Update" {
+	if x.activity.Type != vocab.Update {
 		for _, a := range x.named {
 			if blocked[a.ID] {
 				return nil, nil, shutOut()

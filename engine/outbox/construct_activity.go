@@ -19,7 +19,7 @@ func (o *Outbox) constructActivity(_ context.Context, x *exchange) error {
 	d := vocab.Doc{"@context": vocab.ActivityContext(), "id": string(o.Local.NewActivityID(x.User)), "type": kind, "actor": string(x.actor.ID),
 		"object": object, "published": written(x.now)}
 	address(d, x.to, x.cc)
-	if kind == "Add" || kind == "Remove" {
+	if kind == vocab.Add || kind == vocab.Remove {
 		d["target"] = string(x.group.URI)
 	}
 	raw, body, err := o.proven(d, x)

@@ -33,7 +33,7 @@ func (p *follow) resolve(ctx context.Context, o *Outbox, x *exchange) (err error
 	return o.Store.Acquaint(ctx, p.actor, []vocab.Username{x.User}, true)
 }
 
-func (p *follow) construct(*Outbox, *exchange) (string, any) { return "Follow", string(p.actor) }
+func (p *follow) construct(*Outbox, *exchange) (string, any) { return vocab.Follow, string(p.actor) }
 
 func (p *follow) subject() string { return followingOf(p.actor) }
 
@@ -69,7 +69,7 @@ func (p *unfollow) resolve(ctx context.Context, o *Outbox, x *exchange) (err err
 			return err
 		}
 		p.actor = rel.Actor
-		p.undone, err = storedDoing(ctx, tx, "Follow", rel.Activity, x.actor.ID, rel.Actor)
+		p.undone, err = storedDoing(ctx, tx, vocab.Follow, rel.Activity, x.actor.ID, rel.Actor)
 		return err
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *unfollow) following(ctx context.Context, tx *db.Tx, actor vocab.ID) (*d
 	return rel, nil
 }
 
-func (p *unfollow) construct(*Outbox, *exchange) (string, any) { return "Undo", p.undone }
+func (p *unfollow) construct(*Outbox, *exchange) (string, any) { return vocab.Undo, p.undone }
 
 func (p *unfollow) subject() string { return followingOf(p.actor) }
 
@@ -141,7 +141,7 @@ func (p *answerFollow) resolve(ctx context.Context, o *Outbox, x *exchange) erro
 	if err != nil {
 		return err
 	}
-	p.answered = doing("Follow", p.rel.Activity, p.rel.Actor, x.actor.ID) // not as it came: what others write may be nothing to prove
+	p.answered = doing(vocab.Follow, p.rel.Activity, p.rel.Actor, x.actor.ID) // not as it came: what others write may be nothing to prove
 	if x.target, err = o.reach(ctx, x, p.rel.Actor); err != nil {
 		return err
 	}
@@ -190,8 +190,8 @@ func ambiguous() error {
 
 func (p *answerFollow) subject() string { return "follower " + string(p.rel.Actor) }
 
-func (p *acceptFollow) construct(*Outbox, *exchange) (string, any) { return "Accept", p.answered }
-func (p *rejectFollow) construct(*Outbox, *exchange) (string, any) { return "Reject", p.answered }
+func (p *acceptFollow) construct(*Outbox, *exchange) (string, any) { return vocab.Accept, p.answered }
+func (p *rejectFollow) construct(*Outbox, *exchange) (string, any) { return vocab.Reject, p.answered }
 
 func (p *acceptFollow) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
 	rel, err := p.follower(ctx, tx, p.rel.Actor)
@@ -204,7 +204,7 @@ func (p *acceptFollow) settled(ctx context.Context, tx *db.Tx, x *exchange) (voc
 	if rel.Status != db.Accepted {
 		return "", nil
 	}
-	before, err := tx.LatestActivity(ctx, "Accept", x.actor.ID, rel.Activity)
+	before, err := tx.LatestActivity(ctx, vocab.Accept, x.actor.ID, rel.Activity)
 	if err != nil || before == nil {
 		return "", err
 	}

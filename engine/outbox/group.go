@@ -73,7 +73,7 @@ func (p *createGroup) resolve(_ context.Context, o *Outbox, x *exchange) error {
 }
 
 func (p *createGroup) construct(_ *Outbox, x *exchange) (string, any) {
-	return "Create", vocab.Doc{"id": string(x.group.URI), "type": "Collection", "name": p.Name, "attributedTo": string(x.actor.ID)}
+	return vocab.Create, vocab.Doc{"id": string(x.group.URI), "type": "Collection", "name": p.Name, "attributedTo": string(x.actor.ID)}
 }
 
 func (p *createGroup) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
@@ -100,7 +100,7 @@ func (p *deleteGroup) resolve(ctx context.Context, o *Outbox, x *exchange) error
 }
 
 func (p *deleteGroup) construct(_ *Outbox, x *exchange) (string, any) {
-	return "Delete", tombstone(x.group.URI, "Collection", x.now)
+	return vocab.Delete, tombstone(x.group.URI, "Collection", x.now)
 }
 
 func (p *deleteGroup) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
@@ -135,7 +135,7 @@ func (p *addToGroup) resolve(ctx context.Context, o *Outbox, x *exchange) (err e
 }
 
 func (p *addToGroup) construct(_ *Outbox, x *exchange) (string, any) {
-	return "Add", string(x.target.ID)
+	return vocab.Add, string(x.target.ID)
 }
 
 func (p *addToGroup) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
@@ -174,7 +174,7 @@ func (p *removeFromGroup) resolve(ctx context.Context, o *Outbox, x *exchange) (
 }
 
 func (p *removeFromGroup) construct(*Outbox, *exchange) (string, any) {
-	return "Remove", string(p.member)
+	return vocab.Remove, string(p.member)
 }
 
 func (p *removeFromGroup) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {

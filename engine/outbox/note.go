@@ -308,7 +308,7 @@ func (n *note) construct(o *Outbox, x *exchange) (string, any) {
 		d["inReplyTo"] = string(n.parent.ID)
 	}
 	setTags(d, n.tags, mentions(x.named))
-	return "Create", d
+	return vocab.Create, d
 }
 
 // mentions returns the Mention tags (ActivityStreams vocabulary §3.4) of those who are named.

@@ -7,6 +7,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -18,7 +19,7 @@ func (o *Outbox) findObject(ctx context.Context, x *exchange, name, value string
 	if err != nil {
 		return nil, nil, err
 	}
-	if id, err = o.meant(ctx, x, name, id, "", "Create", "Update", "Announce"); err != nil {
+	if id, err = o.meant(ctx, x, name, id, "", handler.BringingTypes()...); err != nil {
 		return nil, nil, err
 	}
 	obj, err := o.lookUp(ctx, x, id)
@@ -135,7 +136,7 @@ func (o *Outbox) neighbours(ctx context.Context, x *exchange, id vocab.ID) (*voc
 func (o *Outbox) created(ctx context.Context, u vocab.Username, create vocab.ID) (*vocab.Object, error) {
 	var objects []vocab.ID
 	err := o.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		objects, err = tx.ObjectsOf(ctx, create, []string{"Create"}, o.Local.ID(u), false)
+		objects, err = tx.ObjectsOf(ctx, create, []string{vocab.Create}, o.Local.ID(u), false)
 		return err
 	})
 	if err != nil || len(objects) == 0 {
@@ -147,7 +148,7 @@ func (o *Outbox) created(ctx context.Context, u vocab.Username, create vocab.ID)
 // fetch asks the server of an object for it. A Create leads to what it made.
 func (o *Outbox) fetch(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
 	obj, _, err := o.Actors.Object(ctx, id, &x.User)
-	if err == nil && obj.Type == "Create" {
+	if err == nil && obj.Type == vocab.Create {
 		if made, bad := obj.Doc.Ref("object"); bad == nil && made.ID.SameOrigin(id) {
 			obj, _, err = o.Actors.Object(ctx, made.ID, &x.User)
 		}

@@ -158,12 +158,12 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *db.Tx, x *exchange, job 
 	if err := o.Handlers.Sent(ctx, tx, sent); err != nil { // object and feed entry are the handler's
 		return err
 	}
-	if a.Type == "Update" {
+	if a.Type == vocab.Update {
 		if err := o.revise(ctx, tx, x); err != nil {
 			return err
 		}
 	}
-	if a.Type == "Create" {
+	if a.Type == vocab.Create {
 		if err := tx.AddUnnamed(ctx, a.Object.ID, x.members); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -41,10 +42,10 @@ func (p *like) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 	return nil
 }
 
-func (p *like) construct(*Outbox, *exchange) (string, any) { return "Like", string(p.object) }
+func (p *like) construct(*Outbox, *exchange) (string, any) { return vocab.Like, string(p.object) }
 
 func (p *like) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	return standing(ctx, tx, p.object, db.Review, "Like", x.actor.ID)
+	return standing(ctx, tx, p.object, db.Review, vocab.Like, x.actor.ID)
 }
 
 // dislike tells the author of an object of a type that can be disliked that the user dislikes it. It takes the place of a
@@ -61,10 +62,10 @@ func (p *dislike) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 	return nil
 }
 
-func (p *dislike) construct(*Outbox, *exchange) (string, any) { return "Dislike", string(p.object) }
+func (p *dislike) construct(*Outbox, *exchange) (string, any) { return vocab.Dislike, string(p.object) }
 
 func (p *dislike) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	return standing(ctx, tx, p.object, db.Review, "Dislike", x.actor.ID)
+	return standing(ctx, tx, p.object, db.Review, vocab.Dislike, x.actor.ID)
 }
 
 // boost passes an object on to the user's followers, if everybody may see it.
@@ -90,10 +91,10 @@ func (p *boost) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 	return nil
 }
 
-func (p *boost) construct(*Outbox, *exchange) (string, any) { return "Announce", string(p.object) }
+func (p *boost) construct(*Outbox, *exchange) (string, any) { return vocab.Announce, string(p.object) }
 
 func (p *boost) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	return standing(ctx, tx, p.object, db.Announce, "Announce", x.actor.ID)
+	return standing(ctx, tx, p.object, db.Announce, vocab.Announce, x.actor.ID)
 }
 
 // standing returns the activity of the reaction that the actor has to the object, empty when it has none of this type.
@@ -118,19 +119,19 @@ type takeBack struct {
 }
 
 func (p *unlike) resolve(ctx context.Context, o *Outbox, x *exchange) error {
-	return p.find(ctx, o, x, db.Review, "Like")
+	return p.find(ctx, o, x, db.Review, vocab.Like)
 }
 
 func (p *undoDislike) resolve(ctx context.Context, o *Outbox, x *exchange) error {
-	return p.find(ctx, o, x, db.Review, "Dislike")
+	return p.find(ctx, o, x, db.Review, vocab.Dislike)
 }
 
 func (p *unboost) resolve(ctx context.Context, o *Outbox, x *exchange) error {
-	return p.find(ctx, o, x, db.Announce, "Announce")
+	return p.find(ctx, o, x, db.Announce, vocab.Announce)
 }
 
 func (p *takeBack) find(ctx context.Context, o *Outbox, x *exchange, kind, reaction string) error {
-	object, err := o.meant(ctx, x, "objectId", vocab.IDOf(p.ObjectID), "", "Create", "Update", "Announce", reaction)
+	object, err := o.meant(ctx, x, "objectId", vocab.IDOf(p.ObjectID), "", append(handler.BringingTypes(), reaction)...)
 	if err != nil {
 		return err
 	}
@@ -189,14 +190,16 @@ func unreacted() error {
 	return fault.New(fault.NotFound, "there is nothing to take back").WithCode("not_reacted").At("/params/objectId")
 }
 
-func (p *takeBack) construct(*Outbox, *exchange) (string, any) { return "Undo", embedded(p.undone.Doc) }
+func (p *takeBack) construct(*Outbox, *exchange) (string, any) {
+	return vocab.Undo, embedded(p.undone.Doc)
+}
 
 func (p *takeBack) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
 	there, err := tx.Activity(ctx, p.undone.ID)
 	if err != nil || there != nil {
 		return "", err
 	}
-	before, err := tx.LatestActivity(ctx, "Undo", x.actor.ID, p.undone.ID)
+	before, err := tx.LatestActivity(ctx, vocab.Undo, x.actor.ID, p.undone.ID)
 	if err == nil && before == nil {
 		err = unreacted()
 	}

@@ -60,11 +60,11 @@ func noRequest() error {
 func (p *answerRequest) subject() string { return "requests" }
 
 func (p *acceptRequest) construct(_ *Outbox, x *exchange) (string, any) {
-	return "Accept", string(x.request)
+	return vocab.Accept, string(x.request)
 }
 
 func (p *declineRequest) construct(_ *Outbox, x *exchange) (string, any) {
-	return "Reject", string(x.request)
+	return vocab.Reject, string(x.request)
 }
 
 // settled returns the earlier answer to who was accepted before.
@@ -76,7 +76,7 @@ func (p *acceptRequest) settled(ctx context.Context, tx *db.Tx, x *exchange) (vo
 	case !n.Accepted:
 		return "", noRequest()
 	}
-	before, err := tx.LatestActivity(ctx, "Accept", x.actor.ID, x.request)
+	before, err := tx.LatestActivity(ctx, vocab.Accept, x.actor.ID, x.request)
 	if err != nil || before == nil {
 		return "", err
 	}

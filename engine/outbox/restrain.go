@@ -8,6 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // countAttempt counts what an LLM engine tries before anything is looked up for it, and refuses more than so much.
@@ -24,7 +25,7 @@ func (o *Outbox) countAttempt(ctx context.Context, x *exchange) error {
 // restrain refuses what an LLM engine may not do although its scope has the action: words that are not public to somebody
 // the user does not talk with.
 func (o *Outbox) restrain(ctx context.Context, tx *db.Tx, x *exchange) error {
-	if x.activity.Type != "Create" || audience.IsPublic(x.activity.Addressing) {
+	if x.activity.Type != vocab.Create || audience.IsPublic(x.activity.Addressing) {
 		return nil
 	}
 	for _, a := range x.named {

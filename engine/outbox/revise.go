@@ -20,7 +20,7 @@ func (o *Outbox) revise(ctx context.Context, tx *db.Tx, x *exchange) error {
 			r.Targets = append(r.Targets, i.Targets...)
 		}
 	}
-	create, err := tx.LatestActivity(ctx, "Create", x.actor.ID, x.before.URI)
+	create, err := tx.LatestActivity(ctx, vocab.Create, x.actor.ID, x.before.URI)
 	if err != nil {
 		return err
 	}

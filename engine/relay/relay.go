@@ -136,8 +136,8 @@ func (l *List) FollowedBack(ctx context.Context, by *vocab.Actor, follow vocab.I
 	if err != nil || r == nil || r.Style != db.RelayLitePub || r.State == db.Rejected {
 		return false, err
 	}
-	object := vocab.Doc{"id": string(follow), "type": "Follow", "actor": string(by.ID), "object": string(l.Actor)}
-	if err := l.Send(ctx, *r, l.activity("accepts", "Accept", object, r.Actor)); err != nil {
+	object := vocab.Doc{"id": string(follow), "type": vocab.Follow, "actor": string(by.ID), "object": string(l.Actor)}
+	if err := l.Send(ctx, *r, l.activity("accepts", vocab.Accept, object, r.Actor)); err != nil {
 		return true, fault.Wrap(fault.Unavailable, "the relay does not take the answer", err)
 	}
 	return true, nil
@@ -155,7 +155,7 @@ func (l *List) newID(kind string) vocab.ID {
 // Answers tells whether an activity answers a Follow of the instance actor's: whose, Answered finds
 // out.
 func (l *List) Answers(a *vocab.Activity) bool {
-	return (a.Type == "Accept" || a.Type == "Reject") && a.Object.ID != l.Actor && a.Object.ID.Document().Same(l.Actor)
+	return (a.Type == vocab.Accept || a.Type == vocab.Reject) && a.Object.ID != l.Actor && a.Object.ID.Document().Same(l.Actor)
 }
 
 // Follow is the activity by which this server subscribes.
@@ -170,16 +170,18 @@ func (l *List) follow(r db.Relay) vocab.Doc {
 	if r.Style == db.RelayMastodon {
 		object = vocab.Public
 	}
-	return vocab.Doc{"id": string(r.Follow), "type": "Follow", "actor": string(l.Actor), "object": string(object)}
+	return vocab.Doc{"id": string(r.Follow), "type": vocab.Follow, "actor": string(l.Actor), "object": string(object)}
 }
 
 // Undo is the activity that takes the Follow back.
-func (l *List) Undo(r db.Relay) vocab.Doc { return l.activity("undos", "Undo", l.follow(r), r.Actor) }
+func (l *List) Undo(r db.Relay) vocab.Doc {
+	return l.activity("undos", vocab.Undo, l.follow(r), r.Actor)
+}
 
 // Announce returns the activity by which a LitePub relay is told of a public object, with its id.
 // It addresses everybody: some relays pass on nothing else.
 func (l *List) Announce(object vocab.ID) (vocab.ID, vocab.Doc) {
-	d := l.activity("announces", "Announce", string(object), vocab.Public)
+	d := l.activity("announces", vocab.Announce, string(object), vocab.Public)
 	return vocab.ID(d["id"].(string)), d
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -166,7 +167,7 @@ func findObject(ctx context.Context, tx *db.Tx, me, id vocab.ID, public bool) (s
 	}
 	found := stored{doc: o.Doc, deleted: row.DeletedAt != nil}
 	if found.deleted {
-		create, err := tx.LatestActivity(ctx, "Create", me, id)
+		create, err := tx.LatestActivity(ctx, vocab.Create, me, id)
 		if err != nil || create == nil {
 			return found, err
 		}
@@ -202,9 +203,9 @@ func findActivity(ctx context.Context, tx *db.Tx, _, id vocab.ID, public bool) (
 	return stored{Addressing: a.Addressing, doc: docs[0]}, nil
 }
 
-// activityDocs returns activities as they are to be shown. The object that a Create or Update
-// carries is the one stored now: words that its author took back are not served from the past. A
-// proof that does not cover what is shown is left out. What others sent is shown as in feeds.
+// activityDocs returns activities as they are to be shown. The object that an activity carries is
+// the one stored now: words that its author took back are not served from the past. A proof that
+// does not cover what is shown is left out. What others sent is shown as in feeds.
 func activityDocs(ctx context.Context, tx *db.Tx, rows []db.Activity) ([]vocab.Doc, error) {
 	docs := make([]vocab.Doc, len(rows))
 	var brought []vocab.ID
@@ -272,7 +273,8 @@ func carriedNow(ctx context.Context, tx *db.Tx, ids []vocab.ID) (map[vocab.ID]ca
 // received returns an activity of somebody else's as the user is shown it, with the object that it
 // brought as that is now.
 func received(d vocab.Doc, now carried, carries bool) vocab.Doc {
-	out := vocab.ShowActivity(d, now.doc != nil)
+	kind, _ := d.Type()
+	out := vocab.ShowActivity(d, now.doc != nil, handler.HasEmoji(kind))
 	if d["@context"] != nil {
 		out["@context"] = d["@context"]
 	}
@@ -283,7 +285,7 @@ func received(d vocab.Doc, now carried, carries bool) vocab.Doc {
 }
 
 func carries(row db.Activity, d vocab.Doc) bool {
-	return row.Object != "" && (row.Type == "Create" || row.Type == "Update") && d.Sub("object") != nil
+	return row.Object != "" && handler.HasWords(row.Type) && d.Sub("object") != nil
 }
 
 // internal keeps what is wrong with our own rows from being told as a fault of the request.

@@ -138,7 +138,7 @@ func ActivityOf(d Doc, raw []byte) (*Activity, error) {
 	if a.Actor = actor.ID; a.Actor == "" || a.Actor == Public {
 		return nil, fault.New(fault.Invalid, "an activity needs an actor").At("/actor")
 	}
-	if a.Type != "Flag" { // a report names everything that is reported: no one thing
+	if a.Type != Flag { // a report names everything that is reported: no one thing
 		if a.Object, err = d.Ref("object"); err != nil {
 			return nil, err
 		}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Show returns an object as its readers are shown it. Its words are those of readable, in the first
-// of the reader's languages that there is; source.content is its text as plain text. It is
+// Show returns an object as its readers are shown it. Its words are those of readable, in the
+// first of the reader's languages that there is; source.content is its text as plain text. It is
 // attributed to the one author that its server speaks, if there is one. Things of others that it
 // holds, and their copies, stand there by their ids. No other text in it holds HTML.
 func Show(d, readable Doc, languages []string) Doc {
@@ -67,12 +67,13 @@ func (d Doc) WithOwnAuthors() Doc {
 
 // ShowActivity returns an activity as readers are shown it: what it is about stands there by its
 // id, unless it is the actor's own and not stored. Of makers, nobody is named but the actor. What
-// was written is shown by Show: an activity has no words but the emoji of a reaction.
-func ShowActivity(d Doc, stored bool) Doc {
+// was written is shown by Show: an activity has no words but the emoji of a reaction, when its
+// type has one.
+func ShowActivity(d Doc, stored, hasEmoji bool) Doc {
 	out := reduced(d)
 	emoji := out.Text("content")
 	dropWords(out)
-	if kind, _ := d.Type(); emoji != "" && slices.Contains(reactions, kind) {
+	if emoji != "" && hasEmoji {
 		out["content"] = clip(emoji, maxEmoji)
 	}
 	actor, _ := d.Ref("actor")
@@ -88,10 +89,7 @@ func ShowActivity(d Doc, stored bool) Doc {
 	return out
 }
 
-// reactions are the activities whose content is an emoji or the name of one, of which maxEmoji
-// characters are shown.
-var reactions = []string{"Like", "Dislike", "EmojiReact"}
-
+// maxEmoji is how many characters are shown of an emoji or the name of one.
 const maxEmoji = 64
 
 func clip(s string, characters int) string {
@@ -104,8 +102,8 @@ func clip(s string, characters int) string {
 // makers are the members that say who made a thing.
 var makers = []string{"attributedTo", "actor"}
 
-// belongsTo reports whether an embedded object with an id is the actor's own: on its server, and by
-// nobody else.
+// belongsTo reports whether an embedded object with an id is the actor's own: on its server, and
+// by nobody else.
 func belongsTo(object Doc, actor ID) bool {
 	id, err := object.ID()
 	if err != nil || id == "" || !id.SameOrigin(actor) {

@@ -71,11 +71,11 @@ func TestShow(t *testing.T) {
 
 func TestShowActivityHasNoWordsButAnEmoji(t *testing.T) {
 	for _, kind := range []string{"Follow", "Offer", "Create", "Accept", "Flag"} {
-		if got := ShowActivity(parse(t, `{"type":"`+kind+`","actor":"https://p.example/bob","content":"psst","summary":"psst","name":"psst"}`), false); strings.Contains(string(got.JSON()), "psst") {
+		if got := ShowActivity(parse(t, `{"type":"`+kind+`","actor":"https://p.example/bob","content":"psst","summary":"psst","name":"psst"}`), false, false); strings.Contains(string(got.JSON()), "psst") {
 			t.Errorf("%s is shown with words: %s", kind, got.JSON())
 		}
 	}
-	got := ShowActivity(parse(t, `{"type":"Like","actor":"https://p.example/bob","content":":`+strings.Repeat("x", 100)+`:"}`), false)
+	got := ShowActivity(parse(t, `{"type":"Like","actor":"https://p.example/bob","content":":`+strings.Repeat("x", 100)+`:"}`), false, true)
 	if said := got.Text("content"); len(said) != 64 {
 		t.Errorf("the emoji of a Like has %d characters, want 64", len(said))
 	}
@@ -98,7 +98,7 @@ func TestShowActivity(t *testing.T) {
 		{name: "SEE-03 copies elsewhere", activity: `"type":"Like","target":{"id":` + foreign + `,"content":"altered"},"instrument":{"actor":"https://q.example/carol","content":"altered"}`, want: `"target":` + foreign + `,"type":"Like"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := ShowActivity(parse(t, `{"@context":"x","proof":{},"actor":"https://p.example/bob",`+tt.activity+`}`), tt.stored)
+			got := ShowActivity(parse(t, `{"@context":"x","proof":{},"actor":"https://p.example/bob",`+tt.activity+`}`), tt.stored, strings.Contains(tt.activity, `"Like"`))
 			if got := string(got.JSON()); got != `{"actor":"https://p.example/bob",`+tt.want+`}` {
 				t.Errorf("ShowActivity =\n%s, want\n%s", got, tt.want)
 			}
@@ -147,7 +147,7 @@ func FuzzShow(f *testing.F) {
 		checkHarmless(t, string(raw), shown.Text("content"))
 		delete(shown, "content")
 		delete(shown, "source")
-		if _, err := ParseDoc(ShowActivity(d, false).JSON()); err != nil {
+		if _, err := ParseDoc(ShowActivity(d, false, true).JSON()); err != nil {
 			t.Error(err)
 		}
 		if s := string(shown.JSON()); strings.Contains(s, "<script") && !strings.Contains(string(raw), "&") {

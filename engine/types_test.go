@@ -1,0 +1,146 @@
+package engine_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Everything that several types of activities share is said by their handlers. Elsewhere a type is
+// named where one activity is built or looked for, by its constant, and no two types stand
+// together.
+var (
+	typeRooms = []string{"engine/handler/", "engine/vocab/types.go", "engine/bench/", "engine/enginetest/", "engine/audience/audiencetest/",
+		"db/dbtest/", "cmd/mutate/"}
+	typeNames = []string{vocab.Accept, vocab.Add, vocab.Announce, vocab.Block, vocab.Create, vocab.Delete, vocab.Dislike, vocab.EmojiReact, vocab.Flag,
+		vocab.Follow, vocab.Like, vocab.Move, vocab.Offer, vocab.Reject, vocab.Remove, vocab.Undo, vocab.Update}
+	typeInSQL = regexp.MustCompile(`'(` + strings.Join(typeNames, "|") + `)'`)
+)
+
+// namedTypes are the other places where the name of a type stands as text, or where two types
+// stand together, and why.
+var namedTypes = map[string]string{
+	"engine/server/negotiate.go Accept":               "the field of a request",
+	"engine/server/discovery.go Accept":               "the field of a request",
+	"engine/transport/get.go Accept":                  "the field of a request",
+	"engine/signature/cavage.go Accept":               "the field of a request",
+	"engine/outbox/vocabulary.go Follow":              "an action",
+	"engine/outbox/vocabulary.go Like":                "an action",
+	"engine/outbox/vocabulary.go Dislike":             "an action",
+	"engine/outbox/vocabulary.go Block":               "an action",
+	"engine/delivery/backoff.go Delete":               "its deliveries are tried for a month",
+	"engine/delivery/backoff.go Undo":                 "its deliveries are tried for a month",
+	"engine/delivery/backoff.go Move":                 "its deliveries are tried for a month",
+	"engine/demo.go Follow":                           "an action",
+	"engine/demo.go Like":                             "an action",
+	"engine/outbox/construct_activity.go Add, Remove": "written: these have a target",
+	"engine/relay/relay.go Accept, Reject":            "the two answers that FEP-ae0c has",
+}
+
+func TestOneRoomKnowsWhatATypeIs(t *testing.T) {
+	found := map[string]token.Position{}
+	files := token.NewFileSet()
+	for _, root := range []string{"../db", "../engine", "../cmd"} {
+		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			name := strings.TrimPrefix(filepath.ToSlash(path), "../")
+			if err != nil || e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") ||
+				slices.ContainsFunc(typeRooms, func(room string) bool { return strings.HasPrefix(name, room) }) {
+				return err
+			}
+			f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+			if err == nil {
+				for what, at := range typesIn(f) {
+					found[name+" "+what] = files.Position(at)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, at := range found {
+		if namedTypes[what] == "" {
+			t.Errorf("%s names %s: the handlers say what a type is", at, what)
+		}
+	}
+	for what := range namedTypes {
+		if _, there := found[what]; !there {
+			t.Errorf("nothing is at %s any more", what)
+		}
+	}
+}
+
+// typesIn returns the types that a file names as text, and those that stand together: in a list,
+// in the cases of a switch, or in the terms of one condition.
+func typesIn(f *ast.File) map[string]token.Pos {
+	in := map[string]token.Pos{}
+	together := func(parts []ast.Expr) {
+		var names []string
+		for _, e := range parts {
+			if s, ok := e.(*ast.SelectorExpr); ok && slices.Contains(typeNames, s.Sel.Name) {
+				if p, ok := s.X.(*ast.Ident); ok && p.Name == "vocab" {
+					names = append(names, s.Sel.Name)
+				}
+			}
+		}
+		if slices.Sort(names); len(names) > 1 {
+			in[strings.Join(names, ", ")] = parts[0].Pos()
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			text, err := strconv.Unquote(n.Value)
+			if n.Kind != token.STRING || err != nil {
+				return true
+			}
+			if slices.Contains(typeNames, text) {
+				in[text] = n.Pos()
+			}
+			if m := typeInSQL.FindStringSubmatch(text); m != nil {
+				in[m[1]] = n.Pos()
+			}
+		case *ast.CompositeLit:
+			together(n.Elts)
+		case *ast.CallExpr:
+			together(n.Args)
+		case *ast.SwitchStmt:
+			var cases []ast.Expr
+			for _, c := range n.Body.List {
+				cases = append(cases, c.(*ast.CaseClause).List...)
+			}
+			together(cases)
+		case *ast.BinaryExpr:
+			together(terms(n))
+			return n.Op != token.LOR && n.Op != token.LAND
+		}
+		return true
+	})
+	return in
+}
+
+// terms returns what the comparisons of one condition compare.
+func terms(e ast.Expr) []ast.Expr {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return terms(e.X)
+	case *ast.UnaryExpr:
+		return terms(e.X)
+	case *ast.BinaryExpr:
+		if e.Op == token.LOR || e.Op == token.LAND {
+			return append(terms(e.X), terms(e.Y)...)
+		}
+		return []ast.Expr{e.X, e.Y}
+	}
+	return nil
+}
