@@ -77,7 +77,16 @@ func (t *Tx) Unclaim(ctx context.Context, all []Owned) error {
 // AddActivity stores an activity. One that is there is left as it was.
 func (t *Tx) AddActivity(ctx context.Context, a Activity) error {
 	t.unsent.activities = append(t.unsent.activities, a)
+	t.touched.touch(pagesOf(a.Direction), a.URI)
 	return t.added(ctx, len(a.Raw))
+}
+
+// pagesOf returns the pages that may show activities of a direction.
+func pagesOf(direction string) Pages {
+	if direction == Outbound {
+		return OutboxPages
+	}
+	return NotificationsFeed
 }
 
 // Activity returns the activity with this uri, nil when there is none. Where two actors of one server use the same, it is
@@ -129,10 +138,11 @@ func (t *Tx) CreatedBefore(ctx context.Context, create, actor, object vocab.ID) 
 
 // RemoveActivity removes an activity with its place in the feed; its id stays taken.
 func (t *Tx) RemoveActivity(ctx context.Context, a Owned) error {
-	if _, err := t.exec(ctx, "remove from feed", `DELETE FROM feed WHERE actor_uri = $2 AND activity_uri = $1`, a.ID, a.Actor); err != nil {
+	t.touched.touch(feeds|OutboxPages, a.ID)
+	if _, err := t.execBeside(ctx, "remove from feed", `DELETE FROM feed WHERE actor_uri = $2 AND activity_uri = $1`, a.ID, a.Actor); err != nil {
 		return err
 	}
-	_, err := t.exec(ctx, "remove activity", `DELETE FROM activities WHERE uri = $1 AND actor_uri = $2`, a.ID, a.Actor)
+	_, err := t.execBeside(ctx, "remove activity", `DELETE FROM activities WHERE uri = $1 AND actor_uri = $2`, a.ID, a.Actor)
 	return err
 }
 

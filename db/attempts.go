@@ -13,7 +13,7 @@ func (t *Tx) CountAttempt(ctx context.Context, token uuid.UUID, now time.Time, h
 	if err := t.Lock(ctx, "attempts "+token.String()); err != nil {
 		return false, err
 	}
-	n, err := t.exec(ctx, "count attempt", `WITH old AS (DELETE FROM attempts WHERE token_id = $1 AND minute <= $2::timestamptz - interval '24 hours 1 minute'),
+	n, err := t.execBeside(ctx, "count attempt", `WITH old AS (DELETE FROM attempts WHERE token_id = $1 AND minute <= $2::timestamptz - interval '24 hours 1 minute'),
 		tried AS (SELECT coalesce(sum(times) FILTER (WHERE minute > $2::timestamptz - interval '1 hour 1 minute'), 0) AS hour,
 			coalesce(sum(times), 0) AS day FROM attempts WHERE token_id = $1 AND minute > $2::timestamptz - interval '24 hours 1 minute')
 		INSERT INTO attempts (token_id, minute) SELECT $1, date_trunc('minute', $2::timestamptz) FROM tried WHERE hour < $3 AND day < $4

@@ -18,6 +18,7 @@ func (t *Tx) HoldAudience(ctx context.Context) error {
 // ChangeAudience waits for all transactions that hold the audience, and lets later ones wait for this one. A transaction
 // that holds it already must not ask for it: two of these wait for each other.
 func (t *Tx) ChangeAudience(ctx context.Context) error {
-	_, err := t.exec(ctx, "change audience", `SELECT pg_advisory_xact_lock($1)`, audienceLock)
+	t.ahead = ahead{}
+	_, err := t.execBeside(ctx, "change audience", `SELECT pg_advisory_xact_lock($1)`, audienceLock)
 	return err
 }

@@ -26,7 +26,7 @@ type Audit struct {
 
 // AddAudit records an action that was done.
 func (t *Tx) AddAudit(ctx context.Context, a Audit) error {
-	_, err := t.exec(ctx, "record action", `INSERT INTO audit (at, token_id, action, params, outcome, activity_uri) VALUES ($1, nullif($2, '00000000-0000-0000-0000-000000000000'::uuid), $3, $4, $5, nullif($6, ''))`,
+	_, err := t.execBeside(ctx, "record action", `INSERT INTO audit (at, token_id, action, params, outcome, activity_uri) VALUES ($1, nullif($2, '00000000-0000-0000-0000-000000000000'::uuid), $3, $4, $5, nullif($6, ''))`,
 		a.At, a.Token, a.Action, a.Params, a.Outcome, a.Activity)
 	return err
 }
@@ -34,7 +34,7 @@ func (t *Tx) AddAudit(ctx context.Context, a Audit) error {
 // AddRefusal counts a refused action: within an hour a token has one row for each action and outcome, with the parameters
 // of the first.
 func (t *Tx) AddRefusal(ctx context.Context, a Audit) error {
-	_, err := t.exec(ctx, "count refusal", `INSERT INTO audit (at, token_id, action, params, outcome, times, hour)
+	_, err := t.execBeside(ctx, "count refusal", `INSERT INTO audit (at, token_id, action, params, outcome, times, hour)
 		VALUES ($1, nullif($2, '00000000-0000-0000-0000-000000000000'::uuid), $3, $4, $5, $6, date_trunc('hour', $1::timestamptz, 'UTC'))
 		ON CONFLICT (coalesce(token_id, '00000000-0000-0000-0000-000000000000'::uuid), action, outcome, hour) WHERE hour IS NOT NULL
 		DO UPDATE SET times = audit.times + excluded.times`,
@@ -44,7 +44,7 @@ func (t *Tx) AddRefusal(ctx context.Context, a Audit) error {
 
 // pruneAudit removes one batch of records, the oldest first.
 func pruneAudit(ctx context.Context, t *Tx, p Pruning, _ reached) (did Pruned, next *reached, err error) {
-	n, err := t.exec(ctx, "prune audit", `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT $2)`,
+	n, err := t.execBeside(ctx, "prune audit", `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT $2)`,
 		p.Deliveries.Now.Add(-keptAudit), pruneBatch)
 	if n == pruneBatch && !p.DryRun {
 		next = &reached{}

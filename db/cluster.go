@@ -44,19 +44,20 @@ const (
 
 // Cluster is one PostgreSQL server with the instance database and the users' databases on it.
 type Cluster struct {
-	server   *postgres.Server
-	schema   *schema.Databases
-	pool     *pool.Pool
-	instance instance
-	lookups  instance // the same, for State
-	active   *active
-	types    Types
-	epoch    *atomic.Int64              // the one LockServe took; 0 in a process that does not serve
-	arrivals *atomic.Int64              // the number of the last activity that arrived
-	class    pool.Class                 // the use of this Cluster
-	mayOpen  func(context.Context) bool // of strangers' work; nil: always
-	took     *prometheus.HistogramVec   // by transactions
-	log      *slog.Logger
+	server      *postgres.Server
+	schema      *schema.Databases
+	pool        *pool.Pool
+	instance    instance
+	lookups     instance // the same, for State
+	active      *active
+	subscribers *subscribers // of commits in users' databases
+	types       Types
+	epoch       *atomic.Int64              // the one LockServe took; 0 in a process that does not serve
+	arrivals    *atomic.Int64              // the number of the last activity that arrived
+	class       pool.Class                 // the use of this Cluster
+	mayOpen     func(context.Context) bool // of strangers' work; nil: always
+	took        *prometheus.HistogramVec   // by transactions
+	log         *slog.Logger
 }
 
 // Open reaches the server, makes the instance database when there is none, and checks its schema. The fault is
@@ -70,7 +71,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 		c.MaxConnections = 64
 	}
 	databases := schema.New(server, schema.Config{Name: c.Name, Template: c.Template, Migrations: c.Migrations})
-	cl := &Cluster{server: server, schema: databases, active: &active{}, types: c.Types, epoch: &atomic.Int64{}, arrivals: &atomic.Int64{}, log: log}
+	cl := &Cluster{server: server, schema: databases, active: &active{}, subscribers: &subscribers{log: log}, types: c.Types, epoch: &atomic.Int64{}, arrivals: &atomic.Int64{}, log: log}
 	cl.arrivals.Store(firstArrival)
 	if err := databases.Prepare(ctx, schema.Preparing{Template: c.InstanceTemplate, Migrate: c.Migrate, Repair: c.Repair}); err != nil {
 		return nil, err

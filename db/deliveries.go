@@ -119,14 +119,14 @@ var literally = strings.NewReplacer(`\`, `\\`, `_`, `\_`, `%`, `\%`)
 // Enqueue owes a job to inboxes from due on. In the transaction that stores the activity it makes sure that what is
 // saved will be sent. The same job again to the same inboxes is owed once.
 func (t *Tx) Enqueue(ctx context.Context, j Job, inboxes []Inbox, due time.Time) error {
-	_, err := t.EnqueueLeased(ctx, j, inboxes, due, DeliveryLeases{})
-	return err
+	return t.EnqueueLeased(ctx, j, inboxes, due, DeliveryLeases{})
 }
 
-// EnqueueLeased is Enqueue that leases those deliveries which may be attempted at once, and returns them.
-func (t *Tx) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, due time.Time, l DeliveryLeases) ([]Delivery, error) {
+// EnqueueLeased is Enqueue that leases those deliveries which may be attempted at once. The commit hands them to the
+// dispatcher.
+func (t *Tx) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, due time.Time, l DeliveryLeases) error {
 	if len(inboxes) == 0 {
-		return nil, nil
+		return nil
 	}
 	signer := "user"
 	if j.Instance {
@@ -138,7 +138,7 @@ func (t *Tx) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, due time
 	for n, i := range inboxes {
 		list, err := json.Marshal(texts(i.Targets)) // arrays of different lengths make no array
 		if err != nil {
-			return nil, fmt.Errorf("store deliveries: %w", err)
+			return fmt.Errorf("store deliveries: %w", err)
 		}
 		urls[n], hosts[n], targets[n], digests[n], skips[n] = string(i.URL), i.Host, string(list), i.FollowersDigest, i.Skip
 		at[i.URL] = n
@@ -165,13 +165,14 @@ func (t *Tx) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, due time
 		SELECT id, inbox FROM stored WHERE lease_owner IS NOT NULL ORDER BY id`,
 		j.ID, j.Activity, j.Object, j.Type, j.Body, due, texts(j.Audience), signer, j.dedupe(inboxes),
 		urls, hosts, targets, digests, skips, l.Owner, l.Until, l.Most, except, j.Forwarded, patterns)
-	leased := make([]Delivery, len(rows))
-	for n, r := range rows {
+	t.owes = true
+	for _, r := range rows {
+		t.leasedUntil = l.Until
 		i := inboxes[at[r.Inbox]]
-		leased[n] = Delivery{ID: r.ID, Job: j.ID, Activity: j.Activity, Object: j.Object, Type: j.Type, Body: j.Body, Instance: j.Instance,
-			Inbox: i.URL, Host: i.Host, Targets: i.Targets, FollowersDigest: i.FollowersDigest, Created: due, Forwarded: j.Forwarded}
+		t.leased = append(t.leased, Delivery{ID: r.ID, Job: j.ID, Activity: j.Activity, Object: j.Object, Type: j.Type, Body: j.Body, Instance: j.Instance,
+			Inbox: i.URL, Host: i.Host, Targets: i.Targets, FollowersDigest: i.FollowersDigest, Created: due, Forwarded: j.Forwarded})
 	}
-	return leased, err
+	return err
 }
 
 // unblocked holds for a delivery d of job j unless an earlier one about the same object is still open that must come
@@ -344,7 +345,7 @@ func text(s string) string {
 
 // ReleaseDeliveries gives back what owner holds, due at once.
 func (t *Tx) ReleaseDeliveries(ctx context.Context, owner string, now time.Time) error {
-	_, err := t.exec(ctx, "release deliveries", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $2
+	_, err := t.execBeside(ctx, "release deliveries", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $2
 		WHERE status = 'pending' AND lease_owner = $1`, owner, now)
 	return err
 }
@@ -352,7 +353,7 @@ func (t *Tx) ReleaseDeliveries(ctx context.Context, owner string, now time.Time)
 // TakeOverDeliveries gives back, due at once, what earlier processes of a kind hold whose names begin with it: right once
 // they are known to be gone. What others hold they give back themselves, or their leases end.
 func (t *Tx) TakeOverDeliveries(ctx context.Context, kind, owner string, now time.Time) error {
-	_, err := t.exec(ctx, "take over deliveries", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $3
+	_, err := t.execBeside(ctx, "take over deliveries", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $3
 		WHERE status = 'pending' AND starts_with(lease_owner, $1) AND lease_owner <> $2`, kind, owner, now)
 	return err
 }
@@ -360,7 +361,7 @@ func (t *Tx) TakeOverDeliveries(ctx context.Context, kind, owner string, now tim
 // ResumeDeliveries makes up to n deliveries to a host due that are parked, and with waiting those that wait for another
 // time, the longest due first. It tells how many there were.
 func (t *Tx) ResumeDeliveries(ctx context.Context, host string, n int, waiting bool, now time.Time) (int, error) {
-	count, err := t.exec(ctx, "resume deliveries", `UPDATE deliveries SET status = 'pending', next_at = $2, updated_at = $2 WHERE id IN (
+	count, err := t.execBeside(ctx, "resume deliveries", `UPDATE deliveries SET status = 'pending', next_at = $2, updated_at = $2 WHERE id IN (
 		SELECT id FROM deliveries WHERE status IN ('pending', 'parked') AND host = $1 AND (status = 'parked' OR $4 AND next_at > $2) AND lease_owner IS NULL
 		ORDER BY next_at LIMIT $3 FOR UPDATE SKIP LOCKED)`, host, now, n, waiting)
 	return int(count), err
@@ -371,7 +372,7 @@ const many = 500
 
 // PutOffDeliveries puts off up to n of the due deliveries to a host until then, when there are many.
 func (t *Tx) PutOffDeliveries(ctx context.Context, host string, until time.Time, n int, now time.Time) error {
-	_, err := t.exec(ctx, "put off deliveries", `UPDATE deliveries SET next_at = $2, updated_at = $3 WHERE id IN (
+	_, err := t.execBeside(ctx, "put off deliveries", `UPDATE deliveries SET next_at = $2, updated_at = $3 WHERE id IN (
 		SELECT id FROM deliveries WHERE status = 'pending' AND host = $1 AND next_at <= $3 AND lease_owner IS NULL ORDER BY next_at LIMIT $4 FOR UPDATE SKIP LOCKED)
 		AND (SELECT count(*) FROM (SELECT FROM deliveries WHERE status = 'pending' AND host = $1 AND next_at <= $3 LIMIT $5) AS first) = $5`, host, until, now, n, many)
 	return err

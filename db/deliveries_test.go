@@ -376,13 +376,11 @@ func TestADomainIsLeftOutWithAllItsHosts(t *testing.T) {
 // leased stores a job under leases of "me" and returns the hosts of what was leased.
 func leased(t *testing.T, c *db.Cluster, u vocab.Username, j db.Job, l db.DeliveryLeases, inboxes ...db.Inbox) (hosts []string) {
 	t.Helper()
-	var rows []db.Delivery
-	write(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) {
+	commit := committed(t, c, u, func(ctx context.Context, tx *db.Tx) error {
 		l.Owner, l.Until = "me", now.Add(lease)
-		rows, err = tx.EnqueueLeased(ctx, j, inboxes, now, l)
-		return err
+		return tx.EnqueueLeased(ctx, j, inboxes, now, l)
 	})
-	for _, r := range rows {
+	for _, r := range commit.Leased {
 		if r.ID == 0 || r.Job != j.ID || r.Type != j.Type || string(r.Body) != string(j.Body) || r.Inbox.Host() != r.Host || r.Attempts != 0 || r.Created.IsZero() {
 			t.Errorf("leased %+v", r)
 		}

@@ -53,7 +53,7 @@ func (t *Tx) Poison(ctx context.Context, p Poisoned) error {
 		return err
 	}
 	reason := strings.ReplaceAll(strings.ToValidUTF8(p.Reason, "?"), "\x00", "?") // it may quote what could not be stored
-	_, err := t.exec(ctx, "set poison aside", `INSERT INTO poison (uri, actor_uri, raw, reason, forwarders) VALUES ($1, $2, $3, $4, $5)
+	_, err := t.execBeside(ctx, "set poison aside", `INSERT INTO poison (uri, actor_uri, raw, reason, forwarders) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (uri, actor_uri) DO UPDATE SET reason = excluded.reason, created_at = excluded.created_at, forwarders = excluded.forwarders`,
 		p.URI, p.Actor, p.Raw, reason, idsOrNull(p.Forwarders))
 	return err
@@ -70,7 +70,7 @@ const keptAnswers = 24 * time.Hour
 
 // StoredAnswer returns what the key was answered within the last day, nil when it is new.
 func (t *Tx) StoredAnswer(ctx context.Context, key string, now time.Time) (*Answer, error) {
-	if _, err := t.exec(ctx, "drop old answers", `DELETE FROM idempotency_keys WHERE created_at < $1`, now.Add(-keptAnswers)); err != nil {
+	if _, err := t.execBeside(ctx, "drop old answers", `DELETE FROM idempotency_keys WHERE created_at < $1`, now.Add(-keptAnswers)); err != nil {
 		return nil, err
 	}
 	return one[Answer](ctx, t, "read answer", `SELECT digest, answer FROM idempotency_keys WHERE key = $1`, key)
@@ -79,7 +79,7 @@ func (t *Tx) StoredAnswer(ctx context.Context, key string, now time.Time) (*Answ
 // StoreAnswer keeps the answer for a day. Of two dispatches with one key the second waits for the first, and then its
 // transaction fails with TakenKey.
 func (t *Tx) StoreAnswer(ctx context.Context, key string, a Answer, now time.Time) error {
-	_, err := t.exec(ctx, "store answer", `INSERT INTO idempotency_keys (key, digest, answer, created_at) VALUES ($1, $2, $3, $4)`, key, a.Digest, a.Answer, now)
+	_, err := t.execBeside(ctx, "store answer", `INSERT INTO idempotency_keys (key, digest, answer, created_at) VALUES ($1, $2, $3, $4)`, key, a.Digest, a.Answer, now)
 	return err
 }
 

@@ -139,3 +139,11 @@ func Holds(ctx context.Context, t *Tx, predicate string, raw []byte, args ...any
 	err = t.row(ctx, "test", `SELECT coalesce(`+predicate+`, false) FROM (SELECT $1::jsonb AS raw) d`, append([]any{raw}, args...), &is)
 	return is, err
 }
+
+// WriteTold is Write that returns what subscribers are to be told, instead of telling them.
+func (c *Cluster) WriteTold(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) (*Commit, error) {
+	return c.write(ctx, u, work)
+}
+
+// SubscriberTime is how long a writer waits for one subscriber.
+const SubscriberTime = subscriberTime

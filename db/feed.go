@@ -46,6 +46,7 @@ const feedTables = `feed f JOIN activities a ON a.uri = f.activity_uri AND a.act
 // AddFeedEntry gives an activity its place in the feed. One that has it keeps it.
 func (t *Tx) AddFeedEntry(ctx context.Context, e FeedEntry) error {
 	t.unsent.feed = append(t.unsent.feed, e)
+	t.touched.touch(MainFeed)
 	return t.added(ctx, 0)
 }
 

@@ -46,6 +46,7 @@ func (t *Tx) bury(ctx context.Context, graves []Grave, now time.Time) (stored in
 		ids[n], authored[n], tombstones[n] = g.URI, Owned{g.URI, g.Author}, string(g.Tombstone)
 		t.ahead.forgetObject(g.URI)
 	}
+	t.touched.touch(feeds|OutboxPages|FeaturedPages, ids...)
 	uris := texts(ids)
 	b := t.unsent.batch()
 	b.Queue(`INSERT INTO tombstones (digest, deleted_at) SELECT DISTINCT d, $2::timestamptz FROM unnest($1::bytea[]) d ORDER BY d
@@ -57,9 +58,9 @@ func (t *Tx) bury(ctx context.Context, graves []Grave, now time.Time) (stored in
 	b.Queue(`DELETE FROM unnamed_recipients WHERE object_uri = ANY($1)`, uris)
 	// The activities that carried them held their words too.
 	b.Queue(`UPDATE activities a SET raw = jsonb_set(a.raw, '{object}', g.tombstone::jsonb) FROM unnest($1::text[], $2::text[]) AS g (uri, tombstone)
-		WHERE a.object_uri = g.uri AND jsonb_typeof(a.raw -> 'object') IN ('object', 'array')`, uris, tombstones)
+		WHERE a.object_uri = g.uri AND jsonb_typeof(a.raw -> 'object') IN ('object', 'array') RETURNING a.uri`, uris, tombstones).Query(t.touchRows)
 	b.Queue(`UPDATE activities a SET raw = jsonb_set(a.raw, '{object,object}', g.tombstone::jsonb) FROM unnest($1::text[], $2::text[]) AS g (uri, tombstone)
-		WHERE a.raw -> 'object' @> jsonb_build_object('object', jsonb_build_object('id', g.uri))`, uris, tombstones)
+		WHERE a.raw -> 'object' @> jsonb_build_object('object', jsonb_build_object('id', g.uri)) RETURNING a.uri`, uris, tombstones).Query(t.touchRows)
 	t.queueWithdrawal(b, uris, now)
 	b.Queue(`UPDATE objects o SET raw = g.tombstone::jsonb, readable = '{}', deleted_at = $3 FROM unnest($1::text[], $2::text[]) AS g (uri, tombstone)
 		WHERE o.uri = g.uri AND o.deleted_at IS NULL`, uris, tombstones, now).

@@ -33,14 +33,14 @@ func (t *Tx) Group(ctx context.Context, name string) (*Group, error) {
 
 // AddGroup makes a group without members.
 func (t *Tx) AddGroup(ctx context.Context, g Group, now time.Time) error {
-	_, err := t.execBeside(ctx, "add group", `INSERT INTO groups (id, name, uri, activity_uri, created_at) VALUES ($1, $2, $3, $4, $5)`,
+	_, err := t.exec(ctx, "add group", `INSERT INTO groups (id, name, uri, activity_uri, created_at) VALUES ($1, $2, $3, $4, $5)`,
 		g.ID, g.Name, g.URI, g.Activity, now)
 	return err
 }
 
 // RemoveGroup removes a group. From then on a post to the group is for nobody but the actors that the post names.
 func (t *Tx) RemoveGroup(ctx context.Context, id uuid.UUID) error {
-	_, err := t.execBeside(ctx, "remove group", `DELETE FROM groups WHERE id = $1`, id)
+	_, err := t.exec(ctx, "remove group", `DELETE FROM groups WHERE id = $1`, id)
 	return err
 }
 
@@ -62,27 +62,27 @@ func (t *Tx) GroupsOf(ctx context.Context, actor vocab.ID) (groups []vocab.ID, e
 
 // AddMember makes an actor a member of a group, unless it is one; activity is the Add.
 func (t *Tx) AddMember(ctx context.Context, group uuid.UUID, actor, activity vocab.ID, now time.Time) error {
-	_, err := t.execBeside(ctx, "add member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
+	_, err := t.exec(ctx, "add member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
 		group, actor, activity, now)
 	return err
 }
 
 // RemoveMember takes an actor out of a group.
 func (t *Tx) RemoveMember(ctx context.Context, group uuid.UUID, actor vocab.ID) error {
-	_, err := t.execBeside(ctx, "remove member", `DELETE FROM group_members WHERE group_id = $1 AND actor_uri = $2`, group, actor)
+	_, err := t.exec(ctx, "remove member", `DELETE FROM group_members WHERE group_id = $1 AND actor_uri = $2`, group, actor)
 	return err
 }
 
 // LeaveGroups takes an actor out of all groups.
 func (t *Tx) LeaveGroups(ctx context.Context, actor vocab.ID) error {
-	_, err := t.execBeside(ctx, "remove member", `DELETE FROM group_members WHERE actor_uri = $1`, actor)
+	_, err := t.exec(ctx, "remove member", `DELETE FROM group_members WHERE actor_uri = $1`, actor)
 	return err
 }
 
 // MoveMember puts an actor in the place of another one in all groups where that is, but for those that are being deleted;
 // in none if it blocks the user or is blocked.
 func (t *Tx) MoveMember(ctx context.Context, from, to vocab.ID) error {
-	_, err := t.execBeside(ctx, "move member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at)
+	_, err := t.exec(ctx, "move member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at)
 		SELECT m.group_id, $2, m.activity_uri, m.added_at FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.actor_uri = $1
 			AND NOT EXISTS (SELECT FROM blocks WHERE digest = $3)
 		FOR KEY SHARE OF g ON CONFLICT DO NOTHING`, from, to, digest(to))
@@ -136,6 +136,7 @@ func (t *Tx) AddUnnamed(ctx context.Context, object vocab.ID, recipients []Unnam
 	for n, r := range recipients {
 		groups[n], actors[n] = string(r.Group), string(r.Actor)
 	}
+	t.touched.touch(0, object)
 	_, err := t.execBeside(ctx, "store recipients", `INSERT INTO unnamed_recipients (object_uri, group_uri, actors)
 		SELECT $1, g, array_agg(DISTINCT a ORDER BY a) FROM unnest($2::text[], $3::text[]) AS r (g, a) GROUP BY g`, object, groups, actors)
 	return err

@@ -89,6 +89,16 @@ func write(t testing.TB, c *db.Cluster, u vocab.Username, work func(context.Cont
 	}
 }
 
+// committed runs work in a transaction that must succeed, and returns what subscribers are to be told of it.
+func committed(t testing.TB, c *db.Cluster, u vocab.Username, work func(context.Context, *db.Tx) error) db.Commit {
+	t.Helper()
+	commit, err := c.WriteTold(t.Context(), u, work)
+	if err != nil || commit == nil {
+		t.Fatalf("committed %v, %v", commit, err)
+	}
+	return *commit
+}
+
 // read is write for what changes nothing.
 func read(t testing.TB, c *db.Cluster, u vocab.Username, work func(context.Context, *db.Tx) error) {
 	t.Helper()

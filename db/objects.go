@@ -50,12 +50,16 @@ func (t *Tx) AddObject(ctx context.Context, o Object) (bool, error) {
 			return false, nil
 		}
 		t.unsent.objects = append(t.unsent.objects, o)
+		t.touched.touch(feeds, o.URI)
 		t.ahead.forgetObject(o.URI) // once it is sent, the database knows it
 		return true, t.added(ctx, len(o.Raw)+len(o.Readable))
 	}
 	n, err := t.execBeside(ctx, "store object", `INSERT INTO objects (id, uri, published, raw, updated_at, readable)
 		SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT FROM tombstones WHERE digest = ANY($7)) ON CONFLICT (uri) DO NOTHING`,
 		o.ID, o.URI, o.Published, o.Raw, o.UpdatedAt, o.Readable, [][]byte{own.key(), digest(o.URI)})
+	if n == 1 {
+		t.touched.touch(feeds, o.URI)
+	}
 	return n == 1, err
 }
 
@@ -113,6 +117,7 @@ func (t *Tx) ReplaceObject(ctx context.Context, uri vocab.ID, raw, readable json
 	t.ahead.forgetObject(uri)
 	n, err := t.execBeside(ctx, "replace object", `UPDATE objects SET raw = $2, readable = $3, updated_at = $4
 		WHERE uri = $1 AND deleted_at IS NULL AND coalesce(updated_at, published) <= $4`, uri, raw, readable, updated)
+	t.touched.touch(feeds, uri)
 	return n == 1, err
 }
 
@@ -124,6 +129,7 @@ func (t *Tx) SetReadable(ctx context.Context, made map[vocab.ID]json.RawMessage)
 	for n, id := range ids {
 		texts[n] = string(made[id])
 	}
+	t.touched.touch(0, ids...)
 	_, err := t.execBeside(ctx, "keep what readers are shown", `UPDATE objects o SET readable = r.readable::jsonb
 		FROM unnest($1::text[], $2::text[]) AS r (uri, readable) WHERE o.uri = r.uri AND o.readable IS NULL`, ids, texts)
 	return err

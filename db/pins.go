@@ -19,6 +19,7 @@ const maxPins = 20
 
 // SetPin pins an object. One that is pinned keeps its place.
 func (t *Tx) SetPin(ctx context.Context, p Pin, now time.Time) error {
+	t.touched.touch(FeaturedPages)
 	_, err := t.execBeside(ctx, "pin object", `INSERT INTO pins (actor_uri, object_uri, activity_uri, pinned_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (actor_uri, object_uri) DO UPDATE SET activity_uri = excluded.activity_uri`, p.Actor, p.Object, p.Activity, now)
 	if err != nil {
@@ -31,12 +32,14 @@ func (t *Tx) SetPin(ctx context.Context, p Pin, now time.Time) error {
 
 // RemovePin takes back that the actor pinned the object, and tells whether it had.
 func (t *Tx) RemovePin(ctx context.Context, actor, object vocab.ID) (bool, error) {
+	t.touched.touch(FeaturedPages)
 	n, err := t.execBeside(ctx, "remove pin", `DELETE FROM pins WHERE actor_uri = $1 AND object_uri = $2`, actor, object)
 	return n == 1, err
 }
 
 // RemovePinBy removes the pin that this Add of the actor made, and tells whether there was one.
 func (t *Tx) RemovePinBy(ctx context.Context, activity, actor vocab.ID) (bool, error) {
+	t.touched.touch(FeaturedPages)
 	n, err := t.execBeside(ctx, "remove pin", `DELETE FROM pins WHERE actor_uri = $1 AND activity_uri = $2`, actor, activity)
 	return n > 0, err
 }

@@ -71,11 +71,9 @@ func TestOutcomesAreFoundByTheirIDs(t *testing.T) {
 	for n := range inboxes {
 		inboxes[n] = inboxOn("p.example", n)
 	}
-	var rows []db.Delivery
-	write(t, c, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		rows, err = tx.EnqueueLeased(ctx, job("Create", ""), inboxes, now, db.DeliveryLeases{Owner: "me", Until: now.Add(lease), Most: many})
-		return err
-	})
+	rows := committed(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.EnqueueLeased(ctx, job("Create", ""), inboxes, now, db.DeliveryLeases{Owner: "me", Until: now.Add(lease), Most: many})
+	}).Leased
 	outcomes := make([]db.Outcome, len(rows))
 	for n, r := range rows {
 		outcomes[n] = db.Outcome{Delivery: r.ID, Status: db.DeliveryDelivered, Spent: true}

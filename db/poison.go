@@ -31,6 +31,6 @@ func (t *Tx) CountPoison(ctx context.Context) (int, error) {
 
 // DropPoison forgets an activity that was set aside, unless it was set aside again since. Its id stays taken.
 func (t *Tx) DropPoison(ctx context.Context, p Poisoned) error {
-	_, err := t.exec(ctx, "drop poison", `DELETE FROM poison WHERE uri = $1 AND actor_uri = $2 AND created_at = $3`, p.URI, p.Actor, p.CreatedAt)
+	_, err := t.execBeside(ctx, "drop poison", `DELETE FROM poison WHERE uri = $1 AND actor_uri = $2 AND created_at = $3`, p.URI, p.Actor, p.CreatedAt)
 	return err
 }

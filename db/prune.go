@@ -340,7 +340,7 @@ func pruneActors(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned,
 
 // pruneMoves removes the moves that decide nothing any more, of which there are few.
 func pruneMoves(ctx context.Context, t *Tx, _ Pruning, _ reached) (Pruned, *reached, error) {
-	_, err := t.exec(ctx, "prune moves", `DELETE FROM moves WHERE moved_at <= $1`, time.Now().Add(-MoveAgain))
+	_, err := t.execBeside(ctx, "prune moves", `DELETE FROM moves WHERE moved_at <= $1`, time.Now().Add(-MoveAgain))
 	return Pruned{}, nil, err
 }
 

@@ -25,6 +25,7 @@ type Reaction struct {
 // SetReaction keeps a reaction in place of the one that the actor had of this kind.
 func (t *Tx) SetReaction(ctx context.Context, r Reaction, now time.Time) error {
 	t.unsent.react(reactionRow{r, now})
+	t.touched.touch(0, r.Object)
 	return t.added(ctx, 0)
 }
 
@@ -38,6 +39,8 @@ func (t *Tx) Reaction(ctx context.Context, object vocab.ID, kind string, actor v
 
 // RemoveReaction removes the reaction that this activity of the actor made, and tells whether there was one.
 func (t *Tx) RemoveReaction(ctx context.Context, activity, actor vocab.ID) (bool, error) {
-	n, err := t.execBeside(ctx, "remove reaction", `DELETE FROM reactions WHERE activity_uri = $1 AND actor_uri = $2`, activity, actor)
-	return n > 0, err
+	var objects []vocab.ID
+	err := t.query(ctx, "remove reaction", column(&objects), `DELETE FROM reactions WHERE activity_uri = $1 AND actor_uri = $2 RETURNING object_uri`, activity, actor)
+	t.touched.touch(0, objects...)
+	return len(objects) > 0, err
 }

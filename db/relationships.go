@@ -56,6 +56,7 @@ func (t *Tx) RelationshipsBy(ctx context.Context, kind string, activity vocab.ID
 // SetRelationship makes a follow, or gives the one that is there a new status and Follow.
 func (t *Tx) SetRelationship(ctx context.Context, r Relationship, now time.Time) error {
 	t.ahead.forgetActor(r.Actor)
+	t.touched.touchActor(pagesOfRelationship(r.Type), r.Actor)
 	_, err := t.execBeside(ctx, "set relationship", `INSERT INTO relationships (id, actor_uri, type, status, activity_uri, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $6)
 		ON CONFLICT (actor_uri, type, relation) DO UPDATE SET status = excluded.status, activity_uri = excluded.activity_uri, updated_at = excluded.updated_at`,
@@ -63,9 +64,18 @@ func (t *Tx) SetRelationship(ctx context.Context, r Relationship, now time.Time)
 	return err
 }
 
+// pagesOfRelationship returns the collection that lists follows of a type.
+func pagesOfRelationship(kind string) Pages {
+	if kind == Follower {
+		return FollowersPages
+	}
+	return FollowingPages
+}
+
 // EndRelationship removes a follow and tells whether there was one.
 func (t *Tx) EndRelationship(ctx context.Context, kind string, actor vocab.ID) (bool, error) {
 	t.ahead.forgetActor(actor)
+	t.touched.touchActor(pagesOfRelationship(kind), actor)
 	n, err := t.execBeside(ctx, "end relationship", `DELETE FROM relationships WHERE actor_uri = $1 AND type = $2 AND relation = ''`, actor, kind)
 	return n == 1, err
 }
@@ -130,13 +140,16 @@ func (t *Tx) SaveActor(ctx context.Context, a *vocab.Actor, now time.Time) error
 			break
 		}
 	}
-	_, err = t.execBeside(ctx, "save actor", `INSERT INTO actors (uri, type, preferred_username, inbox, outbox, shared_inbox, public_key_pem, raw, fetched_at, written)
+	n, err := t.execBeside(ctx, "save actor", `INSERT INTO actors (uri, type, preferred_username, inbox, outbox, shared_inbox, public_key_pem, raw, fetched_at, written)
 		VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7, $8, $9, nullif($10, $1))
 		ON CONFLICT (uri) DO UPDATE SET type = excluded.type, preferred_username = excluded.preferred_username, inbox = excluded.inbox,
 			outbox = excluded.outbox, shared_inbox = excluded.shared_inbox, public_key_pem = excluded.public_key_pem,
 			raw = excluded.raw, fetched_at = excluded.fetched_at, written = excluded.written
 		WHERE actors.raw <> excluded.raw`,
 		a.ID, a.Type, a.PreferredUsername, a.Inbox, a.Outbox, a.SharedInbox, pem, a.Raw, now, cmp.Or(a.Written, string(a.ID)))
+	if n > 0 {
+		t.touched.touchActor(0, a.ID)
+	}
 	return err
 }
 

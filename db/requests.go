@@ -37,6 +37,7 @@ func (t *Tx) CountRequests(ctx context.Context, actor vocab.ID, host string) (Re
 
 // AddRequest makes a stored activity a request.
 func (t *Tx) AddRequest(ctx context.Context, r Request, now time.Time) error {
+	t.touched.touch(RequestsFeed|NotificationsFeed, r.Activity)
 	_, err := t.execBeside(ctx, "store request", `INSERT INTO requests (activity_uri, actor_uri, host, requested_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT DO NOTHING`, r.Activity, r.Actor, r.Host, now)
 	return err
@@ -56,6 +57,7 @@ func (t *Tx) AcceptRequests(ctx context.Context, actor vocab.ID, now time.Time) 
 	if _, err := t.execBeside(ctx, "remember correspondent", `INSERT INTO correspondents VALUES ($1, $2) ON CONFLICT DO NOTHING`, actor, now); err != nil {
 		return err
 	}
+	t.touched.touchActor(feeds, actor)
 	_, err := t.execBeside(ctx, "accept requests", `WITH accepted AS (DELETE FROM requests WHERE actor_uri = $1 RETURNING activity_uri, actor_uri)
 		INSERT INTO feed (id, activity_uri, actor_uri, published) SELECT gen_random_uuid(), a.uri, a.actor_uri, a.published
 		FROM accepted JOIN activities a ON a.uri = accepted.activity_uri AND a.actor_uri = accepted.actor_uri ON CONFLICT DO NOTHING`, actor)

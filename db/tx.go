@@ -26,6 +26,14 @@ type Tx struct {
 	ahead  ahead
 	types  Types
 	events int64 // the number of the last one that was added
+
+	// What subscribers are told of it.
+	touched     Touched
+	numbered    []Event
+	owes        bool // deliveries were added
+	leased      []Delivery
+	leasedUntil time.Time
+	outcome     outcome
 }
 
 // maxTries bounds how often a transaction is run that loses against another one.
@@ -38,14 +46,26 @@ const (
 )
 
 // Write runs work in one transaction of u's database. It is run again when it loses against another transaction, so it
-// must change nothing else. The fault is Unavailable when the database cannot be used.
+// must change nothing else. The fault is Unavailable when the database cannot be used. Before Write returns, the
+// subscribers have heard what it committed.
 func (c *Cluster) Write(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) error {
-	return c.inTx(ctx, u, "write", beginWrite, work)
+	commit, err := c.write(ctx, u, work)
+	if commit != nil {
+		c.subscribers.tell(ctx, *commit)
+	}
+	return err
+}
+
+// write is Write that returns what subscribers are to be told, nil when nothing was committed.
+func (c *Cluster) write(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) (*Commit, error) {
+	t, err := c.inTx(ctx, u, "write", beginWrite, work)
+	return t.commitOf(u), err
 }
 
 // Read runs work on one consistent state of u's database, which it cannot change.
 func (c *Cluster) Read(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) error {
-	return c.inTx(ctx, u, "read", beginRead, work)
+	_, err := c.inTx(ctx, u, "read", beginRead, work)
+	return err
 }
 
 // isConflict reports whether a transaction lost against another one, and may succeed when it is run again.
@@ -61,23 +81,25 @@ func txFault(attempt string, err error) error {
 	return postgres.Fault(attempt, err)
 }
 
-func (c *Cluster) inTx(ctx context.Context, u vocab.Username, mode, begin string, work func(context.Context, *Tx) error) error {
+// inTx runs work in transactions until one ends otherwise than by losing against another one, and returns that one.
+func (c *Cluster) inTx(ctx context.Context, u vocab.Username, mode, begin string, work func(context.Context, *Tx) error) (*Tx, error) {
 	start := time.Now()
 	defer func() { c.took.WithLabelValues(mode).Observe(time.Since(start).Seconds()) }()
 	for try := 1; ; try++ {
-		err := c.once(ctx, u, begin, work)
+		t, err := c.once(ctx, u, begin, work)
 		if err == nil || !isConflict(err) || try == maxTries {
-			return txFault(mode+" in database of "+u.String(), err)
+			return t, txFault(mode+" in database of "+u.String(), err)
 		}
 	}
 }
 
 // once runs work in a transaction, which does not outlive the call. A connection that died while it was idle, as all do
 // when the server restarts, is replaced: nothing was done over it yet.
-func (c *Cluster) once(ctx context.Context, u vocab.Username, begin string, work func(context.Context, *Tx) error) error {
+func (c *Cluster) once(ctx context.Context, u vocab.Username, begin string, work func(context.Context, *Tx) error) (*Tx, error) {
 	for {
-		if died, err := c.over(ctx, u, &Tx{types: c.types, unsent: unsent{begin: begin}}, work); !died {
-			return err
+		t := &Tx{types: c.types, unsent: unsent{begin: begin}}
+		if died, err := c.over(ctx, u, t, work); !died {
+			return t, err
 		}
 	}
 }
@@ -122,13 +144,15 @@ func digests(ids []vocab.ID) [][]byte {
 	return out
 }
 
-// exec runs a statement that may change anything: what was read ahead counts no more.
+// exec runs a statement that may change anything: what was read ahead counts no more, and readers may see everything
+// otherwise.
 func (t *Tx) exec(ctx context.Context, attempt, query string, args ...any) (int64, error) {
-	t.ahead = ahead{}
+	t.ahead, t.touched.Everything = ahead{}, true
 	return t.execBeside(ctx, attempt, query, args...)
 }
 
-// execBeside runs a statement that changes nothing of what is read ahead: no relationship, no object.
+// execBeside runs a statement that changes nothing of what is read ahead, no relationship and no object, and nothing that
+// a reader may see, but what its caller forgets and touches.
 func (t *Tx) execBeside(ctx context.Context, attempt, query string, args ...any) (n int64, err error) {
 	b := t.unsent.batch()
 	b.Queue(query, args...).Exec(func(tag pgconn.CommandTag) error { n = tag.RowsAffected(); return nil })
@@ -159,7 +183,8 @@ func (t *Tx) send(ctx context.Context, attempt string, b *pgx.Batch) error {
 // Lock makes the transaction wait for every other one on this database that locked the same thing, until they have ended;
 // what it reads from then on holds what they wrote.
 func (t *Tx) Lock(ctx context.Context, thing string) error {
-	_, err := t.exec(ctx, "lock", `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, thing)
+	t.ahead = ahead{}
+	_, err := t.execBeside(ctx, "lock", `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, thing)
 	return err
 }
 

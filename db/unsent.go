@@ -82,7 +82,9 @@ func (t *Tx) commit(ctx context.Context) error {
 		}
 		return nil
 	})
-	return t.send(ctx, "commit", b)
+	err := t.send(ctx, "commit", b)
+	t.outcome = outcomeOf(err)
+	return err
 }
 
 // queueObjects stores objects that were not there when they were added. One that another transaction has stored since
@@ -164,7 +166,18 @@ func (t *Tx) queueEvents(b *pgx.Batch) {
 			INSERT INTO event_outbox (type, source, payload, created_at) SELECT type, source, payload::jsonb, created_at
 			FROM turn, unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) WITH ORDINALITY AS e (type, source, payload, created_at, n) ORDER BY n
 			RETURNING seq)
-		SELECT max(seq) FROM added`, types, sources, payloads, at, eventLock).QueryRow(func(r pgx.Row) error { return r.Scan(&t.events) })
+		SELECT seq FROM added ORDER BY seq`, types, sources, payloads, at, eventLock).Query(t.numberEvents)
+}
+
+// numberEvents reads the numbers that the events were given.
+func (t *Tx) numberEvents(rows pgx.Rows) error {
+	numbers, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	for n, seq := range numbers {
+		e := t.unsent.events[n]
+		e.Seq = seq
+		t.numbered, t.events = append(t.numbered, e), seq
+	}
+	return err
 }
 
 // queueWithheld counts events that are withheld, under the lock of those that are not.
@@ -180,10 +193,18 @@ func (t *Tx) queueWithheld(b *pgx.Batch) {
 			FROM event_window w WHERE e.seq = w.withheld AND e.created_at > $2 RETURNING e.seq
 		), added AS (
 			INSERT INTO event_outbox (type, source, payload, created_at)
-			SELECT $3, $4, jsonb_set($5::jsonb, '{count}', to_jsonb($1::bigint)), $6 WHERE NOT EXISTS (SELECT FROM open) RETURNING seq
+			SELECT $3, $4, jsonb_set($5::jsonb, '{count}', to_jsonb($1::bigint)), $6 WHERE NOT EXISTS (SELECT FROM open)
+			RETURNING seq, type, source, payload, created_at
+		), marked AS (
+			INSERT INTO event_window (up_to, kept, withheld) SELECT 0, 0, seq FROM added
+			ON CONFLICT (one) DO UPDATE SET withheld = excluded.withheld
 		)
-		INSERT INTO event_window (up_to, kept, withheld) SELECT 0, 0, seq FROM added
-		ON CONFLICT (one) DO UPDATE SET withheld = excluded.withheld`, int64(n), e.At.Add(-withheldFor), e.Type, e.Source, string(e.Payload), e.At)
+		SELECT * FROM added`, int64(n), e.At.Add(-withheldFor), e.Type, e.Source, string(e.Payload), e.At).
+		Query(func(rows pgx.Rows) error {
+			added, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Event])
+			t.numbered = append(t.numbered, added...)
+			return err
+		})
 }
 
 // trim drops the oldest events beyond those that are kept, once a transaction has added the one at which that is done.

@@ -90,8 +90,8 @@ func (t *Tx) Revise(ctx context.Context, r Revision, now time.Time) error {
 	b.Queue(`UPDATE delivery_jobs j SET body = CASE WHEN j.activity_uri = $2 AND EXISTS (SELECT FROM deliveries d WHERE d.job_id = j.id AND `+isOwed+` OFFSET 0) THEN $3::bytea ELSE '' END
 		WHERE j.object_uri = $1 AND `+ofWords(`$4`), r.Object, r.Create, r.Body, t.types.Words)
 	b.Queue(`UPDATE activities SET raw = CASE uri WHEN $2 THEN $3::jsonb ELSE jsonb_set(raw - 'proof', '{object}', $4::jsonb) END
-		WHERE object_uri = $1 AND uri <> $5 AND jsonb_typeof(raw -> 'object') IN ('object', 'array')`, r.Object, r.Create, r.Raw, r.Document, r.Update)
-	b.Queue(`UPDATE activities SET raw = jsonb_set(raw, '{object,object}', $2::jsonb) WHERE `+carriesInside, r.Object, r.Document)
+		WHERE object_uri = $1 AND uri <> $5 AND jsonb_typeof(raw -> 'object') IN ('object', 'array') RETURNING uri`, r.Object, r.Create, r.Raw, r.Document, r.Update).Query(t.touchRows)
+	b.Queue(`UPDATE activities SET raw = jsonb_set(raw, '{object,object}', $2::jsonb) WHERE `+carriesInside+` RETURNING uri`, r.Object, r.Document).Query(t.touchRows)
 	return t.send(ctx, "revise object", b)
 }
 

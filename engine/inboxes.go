@@ -169,7 +169,7 @@ func (e *Engine) RetryInbox(ctx context.Context, c InboxChoice) (InboxReport, er
 	if err != nil {
 		return r, err
 	}
-	in := e.in.NewInbox(func(vocab.Username) {}, nil)
+	in := e.in.NewInbox(nil)
 	for _, u := range users {
 		e.eachPoison(ctx, u, c, &r, func(p db.Poisoned) error {
 			err := in.Retry(ctx, u, p)

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/pool"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -22,7 +23,6 @@ import (
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/server"
-	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Serving says what a server that is ready stands for.
@@ -238,16 +238,17 @@ func (e *Engine) parts() *parts {
 	e.in.Metrics.MustRegister(openReports{e.in}, newPausedGauge(e.in))
 	p := &parts{}
 	owners := e.in.DB.As(pool.Owner) // the inbox and the deliveries are pool.Work, and the server knows who asks
-	p.inbox = e.in.NewInbox(func(u vocab.Username) { p.dispatcher.Wake(u) }, e.in.Metrics)
+	p.inbox = e.in.NewInbox(e.in.Metrics)
 	p.dispatcher = delivery.New(delivery.Deps{
 		Store: e.in.DB, Poster: e.in.Client, Keys: e.in.Keys, Actors: e.in.Actors, Local: p.inbox, InboxOwner: e.in.Local.InboxOwner, Gate: e.in.Gate,
 		Synchronization: e.in.Local.Synchronization,
 		Paused:          e.in.IsPaused(), Lasting: handler.LastingTypes(), Owner: delivery.Serving + rand.Text(), Concurrency: e.in.Config.Delivery.Concurrency, HostConcurrency: e.in.Config.Delivery.HostConcurrency, Drain: e.in.Config.DrainTimeout,
 		Log: e.in.Log.With("component", "delivery"), Metrics: e.in.Metrics, Now: e.in.Now,
 	})
+	e.in.DB.Subscribe(db.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed})
 	p.feed = feed.New(owners, e.in.Local, e.in.Gate, e.in.Registry, handler.HasEmoji)
 	p.outbox = outbox.New(outbox.Deps{
-		Store: owners, Local: e.in.Local, Actors: e.in.Actors, Handlers: e.in.Handlers, Gate: e.in.Gate, Keys: e.in.Keys, Relays: e.in.Relays, Queue: p.dispatcher,
+		Store: owners, Local: e.in.Local, Actors: e.in.Actors, Handlers: e.in.Handlers, Gate: e.in.Gate, Keys: e.in.Keys, Relays: e.in.Relays, Dispatcher: p.dispatcher,
 		DeliverBlocks: e.in.Config.Federation.DeliverBlocks,
 		Log:           e.in.Log.With("component", "outbox"), Metrics: e.in.Metrics, Now: e.in.Now,
 	})

@@ -37,30 +37,15 @@ func New(deps Deps) *Dispatcher {
 	return d
 }
 
-// Wake says that u owes something new. It does not wait.
-func (d *Dispatcher) Wake(u vocab.Username) { d.requestTurn(u, atOnce) }
-
 func (d *Dispatcher) requestTurn(u vocab.Username, at time.Time) {
 	d.mail.post(func() { d.loop.requestTurn(u, at) })
 }
 
-// Leases returns the leases that whoever stores a job may take for this dispatcher, and then hands
-// over with Take.
+// Leases returns the leases that whoever stores a job may take for this dispatcher. The commit hands
+// them over.
 func (d *Dispatcher) Leases() db.DeliveryLeases {
 	leases, _ := ask(d.mail, func() db.DeliveryLeases { return d.loop.leaseInAdvance(d.Now()) })
 	return leases
-}
-
-// Take begins with deliveries of u that are leased to this dispatcher until then, and says that u
-// may owe more. It waits for nothing while the dispatcher runs.
-func (d *Dispatcher) Take(ctx context.Context, u vocab.Username, rows []db.Delivery, until time.Time) {
-	taken := d.mail.post(func() {
-		d.loop.queueRows(u, rows, until.Add(-leaseTime), until)
-		d.loop.requestTurn(u, atOnce)
-	})
-	if !taken && len(rows) > 0 { // the next process would take them over, too
-		d.releaseUser(ctx, u, nil)
-	}
 }
 
 // Run delivers until ctx ends. Then nothing new starts, attempts under way may end within the drain

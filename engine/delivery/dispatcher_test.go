@@ -70,7 +70,7 @@ func TestWakeIsImmediate(t *testing.T) {
 		time.Sleep(time.Second)
 		b.m.add("Create", "p.example", 1, 0)
 		start := time.Now()
-		b.Wake(alice)
+		b.wake(alice)
 		synctest.Wait()
 		if n := b.m.in(db.DeliveryDelivered); n != 1 || !time.Now().Equal(start) {
 			t.Errorf("%d delivered %v after the wake, want 1 at once", n, time.Since(start))
@@ -119,7 +119,7 @@ func TestHalfOfTheAttemptsAtAHostMayBeRetries(t *testing.T) {
 			t.Errorf("%d retries at once, want 2", n)
 		}
 		b.m.add("Create", "p.example", 10, 0)
-		b.Wake(alice)
+		b.wake(alice)
 		synctest.Wait()
 		if n := b.peers.count("p.example"); n != 4 {
 			t.Errorf("%d attempts at once, want 4", n)
@@ -224,7 +224,7 @@ func TestKeysThatAreMissingAreLoggedOncePerState(t *testing.T) {
 		}
 		b.deps.keys.Store(&closed)
 		b.m.add("Create", "q.example", 1, 0)
-		b.Wake(alice)
+		b.wake(alice)
 		synctest.Wait()
 		if got := strings.Count(log.String(), "keys could not be read"); got != 3 {
 			t.Errorf("keys that were read in between are told of %d times, want 3:\n%s", got, &log)

@@ -207,7 +207,7 @@ func TestWhatBecomesOfADelivery(t *testing.T) {
 			places[host] = b.m.add(kind, host, 1, 0)
 		}
 		b.run(t)
-		b.Wake(alice)
+		b.wake(alice)
 		synctest.Wait()
 		first := b.states()
 		time.Sleep(29 * day)

@@ -42,7 +42,7 @@ func TestForwardedDeliveriesWaitBehindOnesOwn(t *testing.T) {
 		time.Sleep(time.Second)
 		before := b.m.delivered(true)
 		b.m.add("Create", "p.example", 40, 0)
-		b.Wake(alice)
+		b.wake(alice)
 		time.Sleep(1300 * time.Millisecond)
 		synctest.Wait()
 		if own, forwarded := b.m.delivered(false), b.m.delivered(true)-before; own != 40 || forwarded > 10 {
@@ -77,7 +77,7 @@ func TestForwardedDeliveriesLeaveRoomForOnesOwn(t *testing.T) {
 			}
 		})
 		b.m.add("Create", "q.example", 1, 0)
-		b.Wake(alice)
+		b.wake(alice)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if n := b.peers.count("q.example"); n != 1 {

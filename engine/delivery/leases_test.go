@@ -23,7 +23,7 @@ func TestWhatIsStoredUnderALeaseBeginsAtOnce(t *testing.T) {
 		}
 		place := b.m.add("Create", "p.example", 1, 0)
 		b.m.rows[place].leased, b.m.rows[place].next = true, l.Until
-		b.Take(t.Context(), alice, []db.Delivery{b.m.rows[place].Delivery}, l.Until)
+		b.Committed(t.Context(), db.Commit{User: alice, Owes: true, Leased: []db.Delivery{b.m.rows[place].Delivery}, LeasedUntil: l.Until})
 		synctest.Wait()
 		if n := b.peers.count("p.example"); n != 1 || b.m.row(place).status != db.DeliveryDelivered {
 			t.Errorf("%d attempts, and it is %s", n, b.m.row(place).status)

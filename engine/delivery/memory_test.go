@@ -375,6 +375,11 @@ func newBench(t *testing.T, answer func(context.Context, transport.Post) (transp
 	return b
 }
 
+// wake tells the dispatcher that a user owes something new.
+func (b *bench) wake(u vocab.Username) {
+	b.Committed(context.Background(), db.Commit{User: u, Owes: true})
+}
+
 // look calls f with what the running dispatcher knows.
 func (b *bench) look(f func(l *loop)) {
 	ask(b.mail, func() bool { f(b.loop); return true })

@@ -24,7 +24,7 @@ func TestWhoOwesSomethingIsRememberedForTheNextProcess(t *testing.T) {
 			t.Errorf("due by %v although nothing is owed", m)
 		}
 		place := b.m.add("Create", "p.example", 1, 0)
-		b.Wake(alice)
+		b.wake(alice)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		next := b.m.row(place).next
@@ -98,7 +98,7 @@ func TestALostAnswerLosesNoMark(t *testing.T) {
 		b.run(t)
 		for n, answer := range []error{errors.New("connection lost"), nil} {
 			b.m.add("Create", "p.example", 1, 0)
-			b.Wake(alice)
+			b.wake(alice)
 			time.Sleep(time.Second / 2)
 			synctest.Wait()
 			if !marked() {
@@ -134,7 +134,7 @@ func TestWhatIsLeftInMemoryOfManyHostsIsForgotten(t *testing.T) {
 			b.m.add("Create", fmt.Sprintf("dead%d.example", n), 1, 6)
 		}
 		b.run(t)
-		b.Wake(alice)
+		b.wake(alice)
 		time.Sleep(2 * deliveredNews)
 		synctest.Wait()
 		if n := known(); n != 50 {

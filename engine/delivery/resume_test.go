@@ -41,7 +41,7 @@ func TestAHostThatFailsForAWeekIsInactiveUntilSomethingGetsThroughToIt(t *testin
 		}
 		before := b.peers.count("p.example")
 		b.m.add("Create", "p.example", 1, 0) // new ones are parked at once
-		b.Wake(alice)
+		b.wake(alice)
 		time.Sleep(10 * day)
 		synctest.Wait()
 		if n := b.peers.count("p.example") - before; n < 8 || n > 12 {

@@ -58,7 +58,7 @@ func TestAWildcardDomainHoldsUpNobody(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		honest, local = b.m.add("Create", "other.example", 1, 0), b.m.add("Create", "", 1, 0)
-		b.Wake(alice)
+		b.wake(alice)
 		delivered("a minute later", honest, local)
 		time.Sleep(20 * time.Minute)
 		synctest.Wait()

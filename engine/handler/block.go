@@ -67,7 +67,6 @@ func part(ctx context.Context, tx Tx, local *actor.Local, s *Sent) error {
 		return err
 	}
 	if following != nil {
-		s.Queued = true
 		if err := unfollow(ctx, out, following, s.Target); err != nil {
 			return err
 		}
@@ -76,7 +75,6 @@ func part(ctx context.Context, tx Tx, local *actor.Local, s *Sent) error {
 	if err != nil || follower == nil {
 		return err
 	}
-	s.Queued = true
 	if _, err := tx.EndRelationship(ctx, db.Follower, s.Target.ID); err != nil {
 		return err
 	}

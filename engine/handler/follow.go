@@ -50,7 +50,6 @@ func follow(local *actor.Local, profiles Profiles) Handler {
 			if rel.Status == db.Pending {
 				return e, nil
 			}
-			e.Queued = true
 			return e, sendAccept(ctx, tx, local, r)
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {

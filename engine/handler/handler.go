@@ -166,7 +166,6 @@ type Effects struct {
 	Changed    bool     // a relationship is not what it was
 	Followed   bool     // the user follows the sender from now on
 	Unfollowed bool     // the user follows the sender no longer
-	Queued     bool     // something is to be delivered
 	Silent     bool     // no event tells of the activity
 	Disabled   vocab.ID // an activity of the sender's that must take no effect any more; its id is claimed
 	Remembered bool     // the user's database keeps an id of the sender's
@@ -203,8 +202,6 @@ type Sent struct {
 	Request  vocab.ID     // the stranger whose messages an Accept or Reject is about
 	Group    *db.Group    // the group that a Create, Delete, Add or Remove is about
 	Now      time.Time
-
-	Queued bool // set by a handler: more is to be delivered than the activity
 }
 
 // Key is what a handler is registered under.

@@ -41,7 +41,7 @@ func move(local *actor.Local) Handler {
 			if first, err := tx.AddMove(ctx, r.Actor.ID, r.Target.ID, r.Now); err != nil || !first {
 				return Effects{}, ignoredUnless(err)
 			}
-			e := Effects{Changed: true, Unfollowed: true, Queued: true}
+			e := Effects{Changed: true, Unfollowed: true}
 			return e, swap(ctx, sender{tx: tx, local: local, user: r.User, now: r.Applied}, old, r.Actor, r.Target)
 		},
 	}

@@ -107,7 +107,7 @@ func (i *Inbox) applyOne(ctx context.Context, x *applying) error {
 	if x.ignored() && x.reason == "" {
 		x.reason = IgnoredNoEffect
 	}
-	x.effects.Changed, x.effects.Queued = false, false
+	x.effects.Changed = false
 	if !x.stored {
 		return nil
 	}

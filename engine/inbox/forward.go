@@ -163,7 +163,6 @@ func (i *Inbox) forward(ctx context.Context, x *applying) error {
 		return nil
 	}
 	delivery.Synchronize(inboxes, all)
-	x.effects.Queued = x.effects.Queued || len(inboxes) > 0
 	return x.tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: a.Actor, Object: i.Handlers.OrderOf(a), Type: a.Type, Body: a.Raw, Forwarded: true}, inboxes, x.Applied)
 }
 

@@ -34,7 +34,6 @@ type Deps struct {
 	Handlers *handler.Registry
 	Profiles handler.Profiles
 	Relays   Relays
-	Wake     func(vocab.Username)                                                         // something is to be delivered
 	Heard    func(ctx context.Context, host string, d signature.Dialect, software string) // a host signs in this dialect, and calls its software so
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer

@@ -273,7 +273,6 @@ func (s *synchronizer) disown(ctx context.Context, by *vocab.Actor, strangers []
 		failures = append(failures, err)
 		if queued && err == nil {
 			s.undone.Spend(domain, 1)
-			s.Wake(u)
 		}
 	}
 	return errors.Join(failures...)

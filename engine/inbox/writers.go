@@ -237,7 +237,7 @@ func (w *writers) setAside(u vocab.Username, x *applying, cause error) error {
 	if err := w.poison(u, db.Poisoned{URI: x.Activity.ID, Actor: x.Actor.ID, Raw: openly(x.Activity), Forwarders: x.forwarders()}, cause); err != nil {
 		return err
 	}
-	x.outcome, x.effects.Queued = outcomePoison, false
+	x.outcome = outcomePoison
 	return nil
 }
 
@@ -259,16 +259,11 @@ func (w *writers) poison(u vocab.Username, p db.Poisoned, cause error) error {
 func (w *writers) finish(u vocab.Username, batch []*entry) {
 	all := len(batch)
 	batch = slices.DeleteFunc(slices.Clone(batch), func(e *entry) bool { return e.x.outcome == outcomeContested })
-	queued := false
 	for _, e := range batch {
-		queued = queued || e.x.effects.Queued
 		w.inbox.applied(e.x)
 		if e.row == nil {
 			w.inbox.ignored.noted(e.x)
 		}
-	}
-	if queued {
-		w.inbox.Wake(u)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,7 +21,6 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/relay"
 	"github.com/lightweb/lightweb/engine/transport"
-	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Instance is an opened instance. Its fields are set by Open and not changed after it.
@@ -113,13 +112,13 @@ func (in *Instance) Close(ctx context.Context) error {
 // nothing.
 func (in *Instance) IsPaused() bool { return in.Config.Federation.Mode == "paused" }
 
-// NewInbox makes the inbound pipeline. The pipeline calls wake for a user who has deliveries to send; reg may be nil.
-func (in *Instance) NewInbox(wake func(vocab.Username), reg prometheus.Registerer) *inbox.Inbox {
+// NewInbox makes the inbound pipeline; reg may be nil.
+func (in *Instance) NewInbox(reg prometheus.Registerer) *inbox.Inbox {
 	return inbox.New(inbox.Deps{
 		Store: in.DB, Local: in.Local, Actors: in.Actors, Verifier: in.Verifier, Gate: in.Gate,
 		Hosts:    policy.HostRequests.LimiterAt(in.Config.Limits.InboxHostRate.policy(), in.Now),
 		Senders:  policy.ActorRequests.LimiterAt(in.Config.Limits.InboxActorRate.policy(), in.Now),
-		Handlers: in.Handlers, Profiles: in.Registry, Relays: in.Relays, Wake: wake, Heard: in.hosts.Heard,
+		Handlers: in.Handlers, Profiles: in.Registry, Relays: in.Relays, Heard: in.hosts.Heard,
 		Log: in.Log.With("component", "inbox"), Metrics: reg, Now: in.Now,
 	})
 }

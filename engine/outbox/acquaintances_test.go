@@ -1,7 +1,6 @@
 package outbox_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
@@ -23,11 +21,8 @@ import (
 // idle delivers nothing.
 type idle struct{}
 
-// Leases is outbox.Queue's.
+// Leases is outbox.Dispatcher's.
 func (idle) Leases() db.DeliveryLeases { return db.DeliveryLeases{} }
-
-// Take is outbox.Queue's.
-func (idle) Take(context.Context, vocab.Username, []db.Delivery, time.Time) {}
 
 // Whatever users and actors do to each other, the acquaintances know every actor that has anything in a user's
 // database, and every actor that a user follows or has asked to follow.
@@ -35,7 +30,7 @@ func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 	t.Parallel()
 	in := peertest.NewInbound(t)
 	w := &town{in: in, t: t, outbox: outbox.New(outbox.Deps{Store: in.Store, Local: in.Local, Actors: in.Actors, Keys: in.Keys, Relays: relay.NewList(relay.Deps{}),
-		Gate: in.Gate, Handlers: in.Handlers, Queue: idle{}, Log: slog.New(slog.DiscardHandler), Now: in.Now})}
+		Gate: in.Gate, Handlers: in.Handlers, Dispatcher: idle{}, Log: slog.New(slog.DiscardHandler), Now: in.Now})}
 	for n, address := range []string{"127.0.0.2", "127.0.0.3"} {
 		w.peers = append(w.peers, peertest.New(t, address))
 		for i := range 2 {

@@ -2,10 +2,8 @@ package outbox
 
 import "context"
 
-// deliver hands over what is to be delivered. Nobody waits for the world.
+// deliver has nothing left to do: before persist returned, its commit handed the deliveries to the dispatcher.
 func (o *Outbox) deliver(ctx context.Context, x *exchange) error {
-	if x.queued {
-		o.Queue.Take(ctx, x.User, x.leased, x.leases.Until)
-	}
+	o.Log.DebugContext(ctx, "deliveries handed over", "user", x.User, "activity", x.activity.ID)
 	return nil
 }

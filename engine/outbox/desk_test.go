@@ -33,11 +33,10 @@ const (
 	me   = vocab.ID(here + "/users/alice")
 )
 
-// queue counts what is handed to it.
-type queue struct{ wakes *atomic.Int32 }
+// dispatcher takes no leases.
+type dispatcher struct{}
 
-func (queue) Leases() db.DeliveryLeases                                        { return db.DeliveryLeases{} }
-func (q queue) Take(context.Context, vocab.Username, []db.Delivery, time.Time) { q.wakes.Add(1) }
+func (dispatcher) Leases() db.DeliveryLeases { return db.DeliveryLeases{} }
 
 // profiles is a server on which everybody has left the defaults.
 type profiles struct{}
@@ -188,7 +187,7 @@ type desk struct {
 	gate    gate
 	relays  *relay.List
 	alice   vocab.Username
-	wakes   atomic.Int32
+	wakes   atomic.Int32 // commits that owe deliveries
 	clock   atomic.Int64 // milliseconds since 2026
 	token   uuid.UUID
 }
@@ -199,12 +198,17 @@ func newDesk(t *testing.T) *desk {
 	dir := t.TempDir()
 	keyring := actor.NewKeyring(dir, dir, here)
 	d := &desk{t: t, c: c, keyring: keyring, gate: gate{}, token: uuid.New()}
+	c.Subscribe(db.Subscriber{Name: "desk", Committed: func(_ context.Context, commit db.Commit) {
+		if commit.Owes {
+			d.wakes.Add(1)
+		}
+	}})
 	d.alice = d.user("alice")
 	local := actor.NewLocal(here, keyring, profiles{}, "test")
 	d.world = &world{local: local, actors: map[vocab.ID]*vocab.Actor{}, objects: map[vocab.ID]string{}, fails: map[vocab.ID]error{}}
 	d.relays = relay.NewList(relay.Deps{Store: c, Actor: local.InstanceID(), Now: time.Now})
 	d.Outbox = New(Deps{Store: c, Local: local, Actors: d.world, Keys: keyring, Gate: d.gate, Relays: d.relays, Handlers: handler.New(local, profiles{}),
-		Queue: queue{&d.wakes}, Log: slog.New(slog.DiscardHandler),
+		Dispatcher: dispatcher{}, Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time {
 			return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(d.clock.Add(1000)) * time.Millisecond)
 		}})

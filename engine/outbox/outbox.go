@@ -52,10 +52,9 @@ type Gate interface {
 	CheckActor(id vocab.ID) error
 }
 
-// Queue is whoever delivers: it is handed what was stored under its leases, and then looks for what else there is.
-type Queue interface {
+// Dispatcher makes the deliveries. The commit hands it what is stored under its leases.
+type Dispatcher interface {
 	Leases() db.DeliveryLeases
-	Take(ctx context.Context, u vocab.Username, rows []db.Delivery, until time.Time)
 }
 
 // Relays are the servers that pass public posts on.
@@ -76,7 +75,7 @@ type Deps struct {
 	Relays        Relays
 	Handlers      *handler.Registry
 	DeliverBlocks bool // deliver a Block to its object
-	Queue         Queue
+	Dispatcher    Dispatcher
 	Log           *slog.Logger
 	Metrics       prometheus.Registerer
 	Now           func() time.Time
@@ -159,9 +158,7 @@ type exchange struct {
 	answer   answer          // persist: as it is stored; validateAction: as it was stored by an earlier dispatch
 	replayed bool            // validateAction: the answer is an earlier one's
 	result   Result          // respond
-	queued   bool            // persist: something is to be delivered
 	leases   db.DeliveryLeases
-	leased   []db.Delivery
 }
 
 // Dispatch does what d asks for. With a nil error everything that follows from it is stored and will be delivered.

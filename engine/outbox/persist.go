@@ -18,7 +18,7 @@ import (
 // that has nothing left to do ends here.
 func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) error {
 	settled := false
-	x.leases = o.Queue.Leases()
+	x.leases = o.Dispatcher.Leases()
 	err := o.Store.Write(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
 		settled, err = o.store(ctx, tx, x)
 		return err
@@ -168,8 +168,7 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *db.Tx, x *exchange, job 
 			return err
 		}
 	}
-	x.queued = len(x.inboxes)+len(x.told) > 0 || sent.Queued
-	if x.leased, err = tx.EnqueueLeased(ctx, job, x.inboxes, x.now, x.leases); err != nil {
+	if err := tx.EnqueueLeased(ctx, job, x.inboxes, x.now, x.leases); err != nil {
 		return err
 	}
 	if err := o.tellRelays(ctx, tx, x); err != nil {

@@ -61,6 +61,7 @@ func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 	if err != nil {
 		t.Fatal("open test databases: ", err)
 	}
+	store.Subscribe(db.Subscriber{Name: "inbound", Committed: in.noteOwing})
 	users := filepath.Join(in.folder, "users")
 	in.copyKeys(t, filepath.Join(in.folder, "instance", "keys"))
 	in.Registry = registry.New(in.folder, users, log)
@@ -74,7 +75,7 @@ func NewInbound(t testing.TB, change ...func(*inbox.Deps)) *Inbound {
 	in.Deps = inbox.Deps{Store: store, Local: local, Actors: resolver, Verifier: actor.NewVerifier(resolver, gate, Origin, in.now), Gate: gate,
 		Hosts: policy.NewLimiter(policy.Rate{}, in.now, 1000), Senders: policy.NewLimiter(policy.Rate{}, in.now, 1000),
 		Relays:   relay.NewList(relay.Deps{Store: store, Actor: local.InstanceID(), Keys: in.Keys.Instance, Poster: client, Gate: gate, Log: log, Now: in.now}),
-		Handlers: handler.New(local, in.Registry), Profiles: in.Registry, Wake: in.wake, Heard: in.Dialects.Heard, Log: log, Now: in.now}
+		Handlers: handler.New(local, in.Registry), Profiles: in.Registry, Heard: in.Dialects.Heard, Log: log, Now: in.now}
 	for _, c := range change {
 		c(&in.Deps)
 	}
@@ -120,13 +121,16 @@ func (in *Inbound) Suspend(actors ...vocab.ID) {
 	in.policy.Store(&l)
 }
 
-func (in *Inbound) wake(u vocab.Username) {
+// noteOwing notes whose commits owe deliveries.
+func (in *Inbound) noteOwing(_ context.Context, c db.Commit) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.woken = append(in.woken, u)
+	if c.Owes {
+		in.woken = append(in.woken, c.User)
+	}
 }
 
-// Woken tells whether somebody was told that u has something to deliver.
+// Woken reports whether the dispatcher would have been told that u owes something.
 func (in *Inbound) Woken(u vocab.Username) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
