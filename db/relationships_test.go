@@ -197,10 +197,10 @@ func TestAnActorHasOneReactionOfAKind(t *testing.T) {
 				t.Errorf("RemoveReaction(%s) by %s = %t, %v; want %t", tt.activity, tt.actor, had, err, tt.want)
 			}
 		}
-		if r, err := tx.Reaction(ctx, post, db.Review, bob); r != nil || err != nil {
+		if r, err := tx.Reaction(ctx, db.Reaction{Object: post, Actor: bob, Kind: db.Review}); r != nil || err != nil {
 			t.Errorf("Reaction = %+v, %v", r, err)
 		}
-		if r, err := tx.Reaction(ctx, post, db.Announce, bob); err != nil || r == nil || r.Activity != bob+"/4" {
+		if r, err := tx.Reaction(ctx, db.Reaction{Object: post, Actor: bob, Kind: db.Announce}); err != nil || r == nil || r.Activity != bob+"/4" {
 			t.Errorf("Reaction = %+v, %v", r, err)
 		}
 		return nil

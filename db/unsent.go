@@ -32,7 +32,7 @@ type reactionRow struct {
 // react keeps a reaction in place of the one before.
 func (u *unsent) react(r reactionRow) {
 	for n, before := range u.reactions {
-		if before.Object == r.Object && before.Actor == r.Actor && before.Kind == r.Kind {
+		if before.Object == r.Object && before.Actor == r.Actor && before.Kind == r.Kind && before.Emoji == r.Emoji {
 			u.reactions[n] = r
 			return
 		}
@@ -141,15 +141,15 @@ func (u *unsent) queueReactions(b *pgx.Batch) {
 		return
 	}
 	n := len(u.reactions)
-	objects, actors, kinds, types, activities, at := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]time.Time, n)
+	objects, actors, kinds, emojis, types, activities, at := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]time.Time, n)
 	for i, r := range u.reactions {
-		objects[i], actors[i], kinds[i], types[i], activities[i], at[i] = string(r.Object), string(r.Actor), r.Kind, r.Type, string(r.Activity), r.at
+		objects[i], actors[i], kinds[i], emojis[i], types[i], activities[i], at[i] = string(r.Object), string(r.Actor), r.Kind, r.Emoji, r.Type, string(r.Activity), r.at
 	}
-	b.Queue(`INSERT INTO reactions (object_uri, actor_uri, kind, type, activity_uri, created_at)
-		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])
-			AS r (object_uri, actor_uri, kind, type, activity_uri, created_at) ORDER BY object_uri, kind, actor_uri
-		ON CONFLICT (object_uri, kind, actor_uri) DO UPDATE SET type = excluded.type, activity_uri = excluded.activity_uri, created_at = excluded.created_at`,
-		objects, actors, kinds, types, activities, at)
+	b.Queue(`INSERT INTO reactions (object_uri, actor_uri, kind, emoji, type, activity_uri, created_at)
+		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[])
+			AS r (object_uri, actor_uri, kind, emoji, type, activity_uri, created_at) ORDER BY object_uri, kind, actor_uri, emoji
+		ON CONFLICT (object_uri, kind, actor_uri, emoji) DO UPDATE SET type = excluded.type, activity_uri = excluded.activity_uri, created_at = excluded.created_at`,
+		objects, actors, kinds, emojis, types, activities, at)
 }
 
 // queueEvents numbers the events in their order, under a lock that holds until the commit.

@@ -258,8 +258,8 @@ func Database(t testing.TB, database string) *sql.DB {
 // tests compare the two.
 var types = db.Types{
 	Words: []string{"Create", "Update"}, Authored: []string{"Add", "Create", "Delete", "Update"},
-	ShowObject: []string{"Announce", "Create", "Dislike", "Like", "Update"},
-	Ordered:    []string{"Announce", "Block", "Dislike", "Follow", "Like"}, TakeBack: []string{"Delete", "Undo"},
+	ShowObject: []string{"Announce", "Create", "Dislike", "EmojiReact", "Like", "Update"},
+	Ordered:    []string{"Announce", "Block", "Dislike", "EmojiReact", "Follow", "Like"}, TakeBack: []string{"Delete", "Undo"},
 	Relate: []string{"Accept", "Follow", "Offer", "Reject"}, Answer: []string{"Accept", "Reject"},
-	Notify: []string{"Accept"}, NotifyOwner: []string{"Announce", "Dislike", "Follow", "Like", "Offer"}, NotifyNamed: []string{"Create"},
+	Notify: []string{"Accept"}, NotifyOwner: []string{"Announce", "Dislike", "EmojiReact", "Follow", "Like", "Offer"}, NotifyNamed: []string{"Create"},
 }

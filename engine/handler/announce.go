@@ -19,9 +19,11 @@ func announce() Handler {
 		ShowsObject: true,
 		About:       object,
 		Check:       checkObject,
-		Undone:      unreact,
-		SentUndone:  unsendReaction,
-		Needs:       func(a *vocab.Activity) []vocab.ID { return []vocab.ID{a.Object.ID} },
+		Undone: func(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
+			return unreact(ctx, tx, r, d, db.Announce, "")
+		},
+		SentUndone: unsendReaction,
+		Needs:      func(a *vocab.Activity) []vocab.ID { return []vocab.ID{a.Object.ID} },
 		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			o := r.Fetched[r.Activity.Object.ID]
 			if o == nil || !passable(o, r.Actor.ID) || !r.reached() && !r.Mine(o.ID) {

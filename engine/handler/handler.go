@@ -54,7 +54,7 @@ type Tx interface {
 	ForgetActor(ctx context.Context, actor vocab.ID) (bool, error)
 
 	SetReaction(ctx context.Context, r db.Reaction, now time.Time) error
-	Reaction(ctx context.Context, object vocab.ID, kind string, actor vocab.ID) (*db.Reaction, error)
+	Reaction(ctx context.Context, like db.Reaction) (*db.Reaction, error)
 	RemoveReaction(ctx context.Context, activity, actor vocab.ID) (bool, error)
 
 	AddBlock(ctx context.Context, b db.Block, now time.Time) error
@@ -232,6 +232,7 @@ func New(local *actor.Local, profiles Profiles) *Registry {
 	r.Register(Key{Type: vocab.Delete}, remove())
 	r.Register(Key{Type: vocab.Like}, like(local))
 	r.Register(Key{Type: vocab.Dislike}, dislike(local))
+	r.Register(Key{Type: vocab.EmojiReact}, emojiReact(local))
 	r.Register(Key{Type: vocab.Announce}, announce())
 	r.Register(Key{Type: vocab.Add}, add())
 	r.Register(Key{Type: vocab.Remove}, takeOut())

@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// like: an actor likes an object. One review per actor and object; a new one takes the place of the old.
+// like: an actor likes an object. One review per actor and object; a new one takes the place of the old. With an emoji it is a
+// reaction, as Misskey sends it, and no review.
 func like(local *actor.Local) Handler {
 	return review(local, func(*vocab.Object) bool { return true })
 }
@@ -32,19 +33,17 @@ func review(local *actor.Local, takes func(*vocab.Object) bool) Handler {
 		Emoji:       true,
 		About:       object,
 		Check:       checkObject,
-		Undone:      unreact,
+		Undone:      unreview,
 		SentUndone:  unsendReaction,
 		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			o, err := shown(ctx, tx, local, r, r.Activity.Object.ID)
 			if err != nil || o == nil || !takes(o) {
 				return Effects{}, ignoredUnless(err)
 			}
-			err = tx.SetReaction(ctx, db.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: db.Review, Type: r.Activity.Type, Activity: r.Activity.ID}, r.Now)
-			return Effects{}, err
+			return Effects{}, tx.SetReaction(ctx, reactionOf(r.Activity, o.ID, r.Actor.ID), r.Now)
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
-			err := tx.SetReaction(ctx, db.Reaction{Object: s.Activity.Object.ID, Actor: s.Actor.ID, Kind: db.Review, Type: s.Activity.Type, Activity: s.Activity.ID}, s.Now)
-			return err
+			return tx.SetReaction(ctx, reactionOf(s.Activity, s.Activity.Object.ID, s.Actor.ID), s.Now)
 		},
 	}
 }
@@ -96,11 +95,11 @@ func IsFollower(ctx context.Context, tx Tx, actor vocab.ID) (bool, error) {
 }
 
 // unreact removes a reaction: by the id of its activity, or, when that never arrived, by what it is about.
-func unreact(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
+func unreact(ctx context.Context, tx Tx, r *Received, d doing, kind, emoji string) (bool, error) {
 	if d.stored {
 		return tx.RemoveReaction(ctx, d.id, r.Actor.ID)
 	}
-	there, err := tx.Reaction(ctx, d.about, reactionKind(d.kind), r.Actor.ID)
+	there, err := tx.Reaction(ctx, db.Reaction{Object: d.about, Actor: r.Actor.ID, Kind: kind, Emoji: emoji})
 	if err != nil || there == nil || there.Type != d.kind {
 		return false, err
 	}
@@ -108,13 +107,6 @@ func unreact(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
 		return false, err
 	}
 	return true, tx.RemoveActivity(ctx, db.Owned{ID: there.Activity, Actor: r.Actor.ID})
-}
-
-func reactionKind(activityType string) string {
-	if activityType == vocab.Announce {
-		return db.Announce
-	}
-	return db.Review
 }
 
 // unsendReaction takes back a reaction of the user's.

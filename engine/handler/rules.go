@@ -66,7 +66,7 @@ func readable(o *vocab.Object) bool {
 }
 
 // notObjects are types whose things are not posts: activities, collections and links.
-var notObjects = []string{"Create", "Update", "Delete", "Follow", "Accept", "Reject", "Add", "Remove", "Like", "Dislike", "Announce",
+var notObjects = []string{"Create", "Update", "Delete", "Follow", "Accept", "Reject", "Add", "Remove", "Like", "Dislike", "EmojiReact", "Announce",
 	"Undo", "Block", "Flag", "Move", "Offer", "Invite", "Collection", "OrderedCollection", "CollectionPage", "OrderedCollectionPage",
 	"Link", "Mention", "Tombstone", "Relationship"}
 

@@ -99,7 +99,7 @@ func (p *boost) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, 
 
 // standing returns the activity of the reaction that the actor has to the object, empty when it has none of this type.
 func standing(ctx context.Context, tx *db.Tx, object vocab.ID, kind, reaction string, actor vocab.ID) (vocab.ID, error) {
-	r, err := tx.Reaction(ctx, object, kind, actor)
+	r, err := tx.Reaction(ctx, db.Reaction{Object: object, Actor: actor, Kind: kind})
 	if err != nil || r == nil || r.Type != reaction {
 		return "", err
 	}

@@ -355,7 +355,7 @@ const rows = `
 	SELECT 1 AS part, 0 AS seq, concat_ws(' ', 'relationship', type, actor_uri, status, activity_uri) AS line FROM relationships
 	UNION ALL SELECT 2, 0, concat_ws(' ', 'object', uri, raw ->> 'type', raw ->> 'content') FROM objects
 	UNION ALL SELECT 3, 0, concat_ws(' ', 'activity', direction, type, uri, object_uri) FROM activities
-	UNION ALL SELECT 4, 0, concat_ws(' ', 'reaction', actor_uri, type, object_uri, activity_uri) FROM reactions
+	UNION ALL SELECT 4, 0, concat_ws(' ', 'reaction', actor_uri, type, object_uri, activity_uri, nullif(emoji, '')) FROM reactions
 	UNION ALL SELECT 5, 0, concat_ws(' ', 'feed', activity_uri, 'by', actor_uri) FROM feed
 	UNION ALL SELECT 6, 0, concat_ws(' ', 'actor', uri, raw ->> 'name') FROM actors
 	UNION ALL SELECT 7, seq, concat_ws(' ', 'event', type, payload ->> 'activityUri', payload ->> 'objectUri', 'by', payload ->> 'trust', payload ->> 'actorUri') FROM event_outbox
