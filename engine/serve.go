@@ -246,7 +246,7 @@ func (e *Engine) parts() *parts {
 		Log: e.in.Log.With("component", "delivery"), Metrics: e.in.Metrics, Now: e.in.Now,
 	})
 	e.in.DB.Subscribe(db.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed})
-	p.feed = feed.New(owners, e.in.Local, e.in.Gate, e.in.Registry, handler.HasEmoji)
+	p.feed = feed.New(feed.NewDatabase(owners, e.in.Local.ID), e.in.Local, e.in.Gate, e.in.Registry, handler.HasEmoji)
 	p.outbox = outbox.New(outbox.Deps{
 		Store: owners, Local: e.in.Local, Actors: e.in.Actors, Handlers: e.in.Handlers, Gate: e.in.Gate, Keys: e.in.Keys, Relays: e.in.Relays, Dispatcher: p.dispatcher,
 		DeliverBlocks: e.in.Config.Federation.DeliverBlocks,

@@ -3,7 +3,7 @@ package feed
 import (
 	"context"
 	"fmt"
-	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -26,15 +26,25 @@ const (
 	MaxLimit     = 100
 )
 
-// Store reads one consistent state of a user's database, and writes to it.
+// Store holds the entries of users' feeds. A cache can stand before the database.
 type Store interface {
-	Read(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
-	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+	// Page returns up to limit entries of a feed after a place, the newest first, and fewer when
+	// they are large.
+	Page(ctx context.Context, u vocab.Username, feed string, after *db.Place, limit int) (Stored, error)
+	// Item returns one entry of any feed, of the requests only with requests; none when there is
+	// no such entry.
+	Item(ctx context.Context, u vocab.Username, id uuid.UUID, requests bool) (Stored, error)
+}
+
+// Stored is a part of a feed as it is stored.
+type Stored struct {
+	Rows  []Row
+	Next  *db.Place               // where the page that follows begins; nil: nothing follows
+	Cards map[vocab.ID]vocab.Card // of actors and authors of whom the user has a copy
 }
 
 // Local knows the users.
 type Local interface {
-	ID(u vocab.Username) vocab.ID
 	Owner(id vocab.ID) (vocab.Username, bool)
 	Document(u vocab.Username) (vocab.Doc, error)
 }
@@ -85,118 +95,62 @@ func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string
 	if err != nil {
 		return Page{}, err
 	}
-	var page Page
-	err = r.read(ctx, u, &page, func(ctx context.Context, tx *db.Tx) (rows []db.FeedItem, err error) {
-		switch feed {
-		case Notifications:
-			rows, err = tx.Notifications(ctx, r.local.ID(u), after, limit+1)
-		case Requests:
-			rows, err = tx.Requests(ctx, after, limit+1)
-		default:
-			rows, err = tx.Feed(ctx, after, limit+1)
-		}
-		rows, page.Next = cut(scope, rows, limit)
-		return rows, err
-	})
+	stored, err := r.store.Page(ctx, u, feed, after, limit)
 	if err != nil {
 		return Page{}, fmt.Errorf("read feed %s: %w", feed, err)
+	}
+	page := r.showPage(u, stored)
+	if stored.Next != nil {
+		page.Next = EncodeCursor(scope, *stored.Next)
 	}
 	return page, nil
 }
 
-// cut returns up to limit rows, and no more than db.MaxFeed bytes unless one row alone is larger.
-// One row more tells that another page follows, after the cursor that it returns.
-func cut(scope string, rows []db.FeedItem, limit int) (kept []db.FeedItem, next string) {
-	all := 0
-	for n, row := range rows {
-		if all += row.Bytes(); n == limit || n > 0 && all > db.MaxFeed {
-			last := rows[n-1]
-			return rows[:n], EncodeCursor(scope, db.Place{At: last.Published, ID: last.ID})
-		}
-	}
-	return rows, ""
-}
-
-// read makes items of the rows that find returns, and collects the actors of those that are shown.
-// What it had to make for readers because it was stored before that was done, it keeps afterwards.
-func (r *Reader) read(ctx context.Context, u vocab.Username, page *Page, find func(context.Context, *db.Tx) ([]db.FeedItem, error)) error {
-	var entries []entry
-	err := r.store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		rows, err := find(ctx, tx)
-		if err != nil {
-			return err
-		}
-		entries = r.entries(rows)
-		page.Actors, err = r.cards(ctx, tx, entries)
-		return err
-	})
-	if err != nil {
-		return err
-	}
+// showPage makes items of the rows that the gate lets through, and collects their actors.
+func (r *Reader) showPage(u vocab.Username, stored Stored) Page {
+	rows := slices.DeleteFunc(stored.Rows, func(row Row) bool { return !r.isShown(row) })
+	page := Page{Items: make([]Item, len(rows)), Actors: r.collectCards(rows, stored.Cards)}
 	languages := r.profiles.User(u).Languages
-	page.Items = make([]Item, len(entries))
-	for n, e := range entries {
-		page.Items[n] = e.item(languages, page.Actors[e.authorOrActor()].Followers, r.hasEmoji(e.Type))
+	for n, row := range rows {
+		page.Items[n] = row.showItem(languages, page.Actors[row.authorOrActor()].Followers, r.hasEmoji(row.Type))
 	}
-	if made := unmade(entries); len(made) > 0 {
-		// What is not kept is made again by the next reader.
-		_ = r.store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.SetReadable(ctx, made) })
-	}
-	return nil
+	return page
 }
 
-func (r *Reader) entries(rows []db.FeedItem) []entry {
-	shown := make([]entry, 0, len(rows))
-	for _, row := range rows {
-		if e, readable := parseItem(row); readable && r.isShown(e) {
-			shown = append(shown, e)
-		}
+// isShown reports whether the gate lets everybody be heard who sent or wrote this.
+func (r *Reader) isShown(row Row) bool {
+	by := []vocab.ID{row.Actor}
+	if authors, err := row.object.IDs("attributedTo"); err == nil {
+		by = append(by, authors...)
 	}
-	return shown
+	return !slices.ContainsFunc(by, func(id vocab.ID) bool { return r.gate.CheckActor(id) != nil })
 }
 
-// cards returns how the actors and authors of the entries are shown: local users as they are now,
-// others as the user's copies say, and those without a copy by nothing.
-func (r *Reader) cards(ctx context.Context, tx *db.Tx, entries []entry) (map[vocab.ID]vocab.Card, error) {
+// collectCards returns how the actors and authors of the rows are shown: local users as they are
+// now, others as the user's copies say, and those without a copy by nothing.
+func (r *Reader) collectCards(rows []Row, copies map[vocab.ID]vocab.Card) map[vocab.ID]vocab.Card {
 	cards := map[vocab.ID]vocab.Card{}
-	var others []vocab.ID
-	for _, e := range entries {
-		for _, id := range []vocab.ID{e.Actor, e.author} {
-			if _, known := cards[id]; known || id == "" {
-				continue
-			}
-			cards[id] = vocab.Card{}
-			if u, local := r.local.Owner(id); !local {
-				others = append(others, id)
-			} else if d, err := r.local.Document(u); err == nil { // one whose account is gone has none
-				cards[id] = vocab.CardOf(id, d)
-			}
+	for _, id := range actorsOf(rows) {
+		u, isLocal := r.local.Owner(id)
+		if !isLocal {
+			cards[id] = copies[id]
+			continue
+		}
+		cards[id] = vocab.Card{}
+		if d, err := r.local.Document(u); err == nil { // an account that is gone has none
+			cards[id] = vocab.CardOf(id, d)
 		}
 	}
-	if len(others) == 0 {
-		return cards, nil
-	}
-	copies, err := tx.Cards(ctx, others)
-	maps.Copy(cards, copies)
-	return cards, err
+	return cards
 }
 
 // Item returns one entry of any feed, of the requests only with requests; the fault is NotFound.
 func (r *Reader) Item(ctx context.Context, u vocab.Username, id uuid.UUID, requests bool) (Entry, error) {
-	var page Page
-	err := r.read(ctx, u, &page, func(ctx context.Context, tx *db.Tx) ([]db.FeedItem, error) {
-		row, err := tx.FeedByID(ctx, id)
-		if row == nil && err == nil {
-			row, err = tx.ActivityItem(ctx, id, requests) // a notification is known by its activity
-		}
-		if row == nil || err != nil {
-			return nil, err
-		}
-		return []db.FeedItem{*row}, nil
-	})
+	stored, err := r.store.Item(ctx, u, id, requests)
 	if err != nil {
 		return Entry{}, fmt.Errorf("read feed entry: %w", err)
 	}
+	page := r.showPage(u, stored)
 	if len(page.Items) == 0 {
 		return Entry{}, fault.New(fault.NotFound, "there is no such entry")
 	}

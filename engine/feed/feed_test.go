@@ -69,7 +69,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	c, g, reads := dbtest.New(t), gate{}, &profiles{}
-	return &fixture{t, c, dbtest.User(t, c, "alice"), g, reads, feed.New(c, local{}, g, reads, func(kind string) bool { return kind == "Like" })}
+	return &fixture{t, c, dbtest.User(t, c, "alice"), g, reads, feed.New(feed.NewDatabase(c, local{}.ID), local{}, g, reads, func(kind string) bool { return kind == "Like" })}
 }
 
 // receive stores an activity of bob's that arrived at a time, and gives it a place in the feed when

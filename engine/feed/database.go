@@ -1,0 +1,110 @@
+package feed
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Transactor runs transactions on users' databases.
+type Transactor interface {
+	Read(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+}
+
+// Database is the Store in users' databases.
+type Database struct {
+	databases Transactor
+	actorOf   func(u vocab.Username) vocab.ID
+}
+
+// NewDatabase returns the feeds in users' databases. actorOf returns a user's actor.
+func NewDatabase(databases Transactor, actorOf func(u vocab.Username) vocab.ID) *Database {
+	return &Database{databases, actorOf}
+}
+
+// Page is Store's.
+func (d *Database) Page(ctx context.Context, u vocab.Username, feed string, after *db.Place, limit int) (stored Stored, err error) {
+	return d.read(ctx, u, func(ctx context.Context, tx *db.Tx) ([]db.FeedItem, *db.Place, error) {
+		items, err := d.list(ctx, tx, u, feed, after, limit+1)
+		kept, next := cutPage(items, limit)
+		return kept, next, err
+	})
+}
+
+// list returns entries of one feed.
+func (d *Database) list(ctx context.Context, tx *db.Tx, u vocab.Username, feed string, after *db.Place, n int) ([]db.FeedItem, error) {
+	switch feed {
+	case Notifications:
+		return tx.Notifications(ctx, d.actorOf(u), after, n)
+	case Requests:
+		return tx.Requests(ctx, after, n)
+	}
+	return tx.Feed(ctx, after, n)
+}
+
+// cutPage returns up to limit items, and no more than db.MaxFeed bytes unless one item alone is
+// larger. One item more tells that another page follows, after the place that it returns.
+func cutPage(items []db.FeedItem, limit int) (kept []db.FeedItem, next *db.Place) {
+	all := 0
+	for n, item := range items {
+		if all += item.Bytes(); n == limit || n > 0 && all > db.MaxFeed {
+			last := items[n-1]
+			return items[:n], &db.Place{At: last.Published, ID: last.ID}
+		}
+	}
+	return items, nil
+}
+
+// Item is Store's.
+func (d *Database) Item(ctx context.Context, u vocab.Username, id uuid.UUID, requests bool) (Stored, error) {
+	return d.read(ctx, u, func(ctx context.Context, tx *db.Tx) ([]db.FeedItem, *db.Place, error) {
+		item, err := tx.FeedByID(ctx, id)
+		if item == nil && err == nil {
+			item, err = tx.ActivityItem(ctx, id, requests) // a notification is known by its activity
+		}
+		if item == nil || err != nil {
+			return nil, nil, err
+		}
+		return []db.FeedItem{*item}, nil, nil
+	})
+}
+
+// read parses the items that find returns, and reads the user's copies of their actors in the same
+// transaction. It makes what readers are shown of an object that was stored without it, and keeps
+// that afterwards.
+func (d *Database) read(ctx context.Context, u vocab.Username, find func(context.Context, *db.Tx) ([]db.FeedItem, *db.Place, error)) (stored Stored, err error) {
+	err = d.databases.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		items, next, err := find(ctx, tx)
+		if err != nil {
+			return err
+		}
+		stored = Stored{Rows: parseRows(items), Next: next}
+		if actors := actorsOf(stored.Rows); len(actors) > 0 {
+			stored.Cards, err = tx.Cards(ctx, actors)
+		}
+		return err
+	})
+	if err != nil {
+		return Stored{}, err
+	}
+	if made := collectMade(stored.Rows); len(made) > 0 {
+		// The next reader makes again what is not kept.
+		_ = d.databases.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.SetReadable(ctx, made) })
+	}
+	return stored, nil
+}
+
+// parseRows returns the items that can be read.
+func parseRows(items []db.FeedItem) []Row {
+	rows := make([]Row, 0, len(items))
+	for _, item := range items {
+		if row, isReadable := ParseRow(item); isReadable {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
