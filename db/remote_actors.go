@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -24,6 +25,35 @@ const remoteActorColumns = `a.raw, coalesce(a.handle, ''), coalesce(a.gone_at, a
 // RemoteActor returns what is remembered of an actor, nil when nothing is.
 func (c *Cluster) RemoteActor(ctx context.Context, id vocab.ID) (*RemoteActor, error) {
 	return c.remoteActor(ctx, `SELECT `+remoteActorColumns+` FROM actors a WHERE a.uri = $1`, id)
+}
+
+// RemoteActors returns what is remembered of actors, by id. Those that an earlier version took and this one does not are left
+// out.
+func (c *Cluster) RemoteActors(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*RemoteActor, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := c.instance.Query(ctx, `SELECT a.uri, `+remoteActorColumns+` FROM actors a WHERE a.uri = ANY($1)`, texts(ids))
+	if err != nil {
+		return nil, postgres.Fault("read remote actors", err)
+	}
+	defer rows.Close()
+	found := make(map[vocab.ID]*RemoteActor, len(ids))
+	for rows.Next() {
+		var id vocab.ID
+		var raw []byte
+		var r RemoteActor
+		if err := rows.Scan(&id, &raw, &r.Handle, &r.FetchedAt, &r.Gone); err != nil {
+			return nil, postgres.Fault("read remote actors", err)
+		}
+		if err := r.parse(raw); fault.KindOf(err) == fault.Invalid {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		found[id] = &r
+	}
+	return found, postgres.Fault("read remote actors", rows.Err())
 }
 
 // RemoteActorByKey returns the actor that lists the key, nil when none is remembered.
@@ -46,13 +76,22 @@ func (c *Cluster) remoteActor(ctx context.Context, query string, arg any) (*Remo
 	if err != nil {
 		return nil, postgres.Fault("read remote actor", err)
 	}
-	if r.Actor, err = vocab.ParseActor(raw); err != nil {
-		return nil, fmt.Errorf("read remote actor: %w", err)
-	}
-	if r.Actor, err = r.Actor.Reduced(); err != nil {
-		return nil, fmt.Errorf("read remote actor: %w", err)
+	if err := r.parse(raw); err != nil {
+		return nil, err
 	}
 	return &r, nil
+}
+
+// parse reads the actor as its row holds it.
+func (r *RemoteActor) parse(raw []byte) error {
+	a, err := vocab.ParseActor(raw)
+	if err == nil {
+		r.Actor, err = a.Reduced()
+	}
+	if err != nil {
+		return fmt.Errorf("read remote actor: %w", err)
+	}
+	return nil
 }
 
 // SaveRemoteActor remembers what the engine reads of an actor as its own server describes it, and which keys it lists. A

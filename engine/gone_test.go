@@ -52,7 +52,7 @@ func TestADatabaseThatIsGoneConcernsItsUserOnly(t *testing.T) {
 	if got := lost.Ask(t, http.MethodGet, "/api/feed?feed=main", nil); got.Status != http.StatusServiceUnavailable || got.Header.Get("Retry-After") == "" {
 		t.Errorf("the user's feed was answered %d, want 503 with Retry-After", got.Status)
 	}
-	if log := c.home.Log(); !strings.Contains(log, `"msg":"user parked"`) || !strings.Contains(log, "restore") {
+	if log := c.home.Log(); !strings.Contains(log, `"msg":"user stalled"`) || !strings.Contains(log, "restore") {
 		t.Error("the log does not say that the user is parked, and that the database has to be restored")
 	}
 	dropped := c.home.Run(t, "inbox", "drop", lost.Name, "--state", "waiting", "--yes")

@@ -18,6 +18,7 @@ import (
 // Store is what the instance remembers of remote actors.
 type Store interface {
 	RemoteActor(ctx context.Context, id vocab.ID) (*db.RemoteActor, error)
+	RemoteActors(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*db.RemoteActor, error)
 	RemoteActorByKey(ctx context.Context, key vocab.ID) (*db.RemoteActor, error)
 	RemoteActorByHandle(ctx context.Context, handle string) (*db.RemoteActor, error)
 	SaveRemoteActor(ctx context.Context, r db.RemoteActor) error
@@ -151,6 +152,42 @@ func (r *Resolver) Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 		return nil, err
 	}
 	return have.Actor, nil
+}
+
+// KnownAll returns those of the actors that are remembered, by canonical id, as Known does. It needs one query at most.
+func (r *Resolver) KnownAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*vocab.Actor, error) {
+	known := make(map[vocab.ID]*vocab.Actor, len(ids))
+	var asked []vocab.ID
+	for _, id := range ids {
+		id = id.Canonical()
+		if _, done := known[id]; done || id == "" {
+			continue
+		}
+		known[id] = nil
+		have, ok := r.actors.get(id)
+		switch {
+		case r.Local.owns(id):
+			a, err := r.Local.at(id)
+			if kind := fault.KindOf(err); err != nil && kind != fault.NotFound && kind != fault.NoUser {
+				return nil, err
+			}
+			known[id] = a
+		case ok && !have.Gone:
+			known[id] = have.Actor
+		case !ok:
+			asked = append(asked, id)
+		}
+	}
+	rows, err := r.Store.RemoteActors(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	for id, row := range rows {
+		if row = r.actors.getOrPut(id, row); !row.Gone { // a fetch may have been faster than the store
+			known[id] = row.Actor
+		}
+	}
+	return known, nil
 }
 
 // resolve returns the actor, of which a copy that is younger than age counts. Those that this

@@ -13,6 +13,9 @@ import (
 type forgetful struct{}
 
 func (forgetful) RemoteActor(context.Context, vocab.ID) (*db.RemoteActor, error) { return nil, nil }
+func (forgetful) RemoteActors(context.Context, []vocab.ID) (map[vocab.ID]*db.RemoteActor, error) {
+	return nil, nil
+}
 func (forgetful) RemoteActorByKey(context.Context, vocab.ID) (*db.RemoteActor, error) {
 	return nil, nil
 }

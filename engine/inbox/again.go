@@ -2,97 +2,78 @@ package inbox
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/lightweb/lightweb/db"
-	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/intake"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// errSenderGone says that an activity waited until its sender was deleted: nothing of it is kept.
-var errSenderGone = fault.New(fault.Gone, "the sender is not known any more")
-
-// again makes of what the journal holds what Receive had made of the request, as of then: what carries no date has that of
-// its arrival, however long it waited. Nobody is asked for anything. An error that is not passing says that it cannot be
-// done.
-func (i *Inbox) again(ctx context.Context, u vocab.Username, w db.Waiting) (*applying, error) {
-	a, err := vocab.ParseActivity(w.Raw)
-	if err != nil {
-		return nil, fmt.Errorf("read the activity again: %w", err)
-	}
-	sender, err := i.remembered(ctx, a.Actor)
-	switch {
-	case err != nil:
-		return nil, err
-	case sender == nil && a.Type == vocab.Delete:
-		sender = &vocab.Actor{ID: a.Actor} // as Receive takes it from one who is gone
-	case sender == nil:
-		return nil, errSenderGone
-	}
-	fetched, reader, err := readFetched(w.Fetched)
-	if err != nil {
-		return nil, fmt.Errorf("read what was fetched again: %w", err)
-	}
-	target, err := i.movedTo(ctx, u, a, sender)
-	if err != nil {
-		return nil, err
-	}
-	forwarders, err := i.forwarders(ctx, w.Forwarders)
-	if err != nil {
-		return nil, err
-	}
-	return &applying{raw: asStored(a), payer: w.Payer, fetched: fetched, reader: reader, Received: handler.Received{Forwarders: forwarders, User: u, Me: i.Local.ID(u), Activity: a, Actor: sender,
-		Target: target, Named: w.Named, Now: w.ReceivedAt}}, nil
-}
-
-// forwarders returns those of the actors that the instance knows.
-func (i *Inbox) forwarders(ctx context.Context, ids []vocab.ID) (all []*vocab.Actor, err error) {
-	for _, id := range ids {
-		a, err := i.remembered(ctx, id)
+// Resume makes of what waits in the journal what Receive had made of the requests, as of then: an activity without a date has
+// that of its arrival, however long it waited. No other server is asked. Rows whose activity cannot be read have an error.
+func (p *applier) Resume(ctx context.Context, u vocab.Username, page []db.Waiting) ([]intake.Resumed, error) {
+	resumed := make([]intake.Resumed, len(page))
+	activities := make([]*vocab.Activity, len(page))
+	var named []vocab.ID
+	for n, w := range page {
+		a, err := vocab.ParseActivity(w.Raw)
 		if err != nil {
+			resumed[n].Err = fmt.Errorf("read the activity again: %w", err)
+			continue
+		}
+		activities[n] = a
+		named = append(append(named, a.Actor, a.Target.ID), w.Forwarders...)
+	}
+	known, err := p.Actors.KnownAll(ctx, named)
+	if err != nil {
+		return nil, err
+	}
+	for n, w := range page {
+		if activities[n] == nil {
+			continue
+		}
+		if resumed[n], err = p.resume(ctx, u, w, activities[n], known); err != nil {
 			return nil, err
 		}
-		if a != nil {
-			all = append(all, a)
-		}
 	}
-	return all, nil
+	return resumed, nil
 }
 
-// remembered returns an actor as the instance knows it, nil when it knows none, or there is none here.
-func (i *Inbox) remembered(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
-	a, err := i.Actors.Known(ctx, id)
-	switch fault.KindOf(err) {
-	case fault.NotFound, fault.NoUser:
-		return nil, nil
+// resume makes an item of one row. There is none when the sender was deleted meanwhile, or when the object is not the sender's.
+func (p *applier) resume(ctx context.Context, u vocab.Username, w db.Waiting, a *vocab.Activity, known map[vocab.ID]*vocab.Actor) (r intake.Resumed, err error) {
+	sender := known[a.Actor.Canonical()]
+	if sender == nil && a.Type == vocab.Delete {
+		sender = &vocab.Actor{ID: a.Actor} // as Receive takes it from one who is gone
 	}
-	if err != nil {
-		return nil, fmt.Errorf("look up actor %s: %w", id, err)
+	if sender == nil {
+		p.ignored.add(a.ID, a.Type, a.Actor, IgnoredSenderGone)
+		return r, nil
 	}
-	return a, nil
+	x := &applying{raw: asStored(a), payer: w.Payer, Received: handler.Received{User: u, Me: p.Local.ID(u), Activity: a, Actor: sender,
+		Named: w.Named, Now: w.ReceivedAt}}
+	if x.fetched, x.reader, err = readFetched(w.Fetched); err != nil {
+		return intake.Resumed{Err: fmt.Errorf("read what was fetched again: %w", err)}, nil
+	}
+	for _, id := range w.Forwarders {
+		if f := known[id.Canonical()]; f != nil {
+			x.Forwarders = append(x.Forwarders, f)
+		}
+	}
+	if x.Target, err = p.movedTo(ctx, u, a, sender, known[a.Target.ID.Canonical()]); err != nil {
+		return r, err
+	}
+	if !p.rivals.take(w.Seq, x) {
+		p.lose(x)
+		return r, nil
+	}
+	return intake.Resumed{Item: x}, nil
 }
 
 // movedTo returns the target of a Move that both accounts have confirmed, as they were when it came.
-func (i *Inbox) movedTo(ctx context.Context, u vocab.Username, a *vocab.Activity, old *vocab.Actor) (*vocab.Actor, error) {
-	if a.Type != vocab.Move {
+func (p *applier) movedTo(ctx context.Context, u vocab.Username, a *vocab.Activity, old, target *vocab.Actor) (*vocab.Actor, error) {
+	if a.Type != vocab.Move || target == nil || !handler.Moved(old, target) {
 		return nil, nil
 	}
-	target, err := i.remembered(ctx, a.Target.ID)
-	if err != nil || target == nil || !handler.Moved(old, target) {
-		return nil, err
-	}
-	return target, i.Store.Acquaint(ctx, target.ID, []vocab.Username{u}, true)
-}
-
-// idOf returns the id that an activity nobody can read seems to have.
-func idOf(raw []byte) vocab.ID {
-	var a struct {
-		ID string `json:"id"`
-	}
-	if err := json.Unmarshal(raw, &a); err != nil || a.ID == "" {
-		return "about:unreadable"
-	}
-	return vocab.IDOf(a.ID)
+	return target, p.Store.Acquaint(ctx, target.ID, []vocab.Username{u}, true)
 }

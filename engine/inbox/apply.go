@@ -11,10 +11,11 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/handler"
-	"github.com/lightweb/lightweb/engine/vocab"
+	"github.com/lightweb/lightweb/engine/intake"
+	"github.com/lightweb/lightweb/engine/pipeline"
 )
 
-// What became of an activity for one user.
+// Outcomes of an activity for one user.
 const (
 	outcomeApplied   = "applied"
 	outcomeDuplicate = "duplicate"
@@ -24,62 +25,82 @@ const (
 	outcomeContested = "contested" // somebody else of its server uses the id of its object: it waits for that server's word
 )
 
-// applyBatch runs the Apply half for a batch in one transaction. The claim is first: a duplicate ends there, within the
-// batch too. The ids of what was ignored are given back: what does not concern the user in one inbox may be meant for it
-// in the other, and nobody spoils an id with a forgery. It is run again when the transaction is, so nothing of an earlier
-// run may count.
-func (i *Inbox) applyBatch(ctx context.Context, tx *db.Tx, batch []*entry) error {
-	ids := make([]db.Owned, len(batch))
-	var actors []vocab.ID
-	var objects []db.Owned
-	for n, e := range batch {
-		ids[n] = e.x.own()
-		actors = append(actors, behind(e.x)...)
-		objects = append(objects, db.Owned{ID: e.x.Activity.Object.ID, Actor: e.x.Actor.ID})
-		for id, o := range e.x.fetched {
-			objects = append(objects, db.Owned{ID: id, Actor: o.AttributedTo})
-		}
+// applier is the Apply half of the pipeline.
+type applier struct {
+	Deps
+	steps     *pipeline.Pipeline[*applying]
+	bounds    *bounds
+	ignored   *ignored
+	rivals    *rivals
+	takenAway *takenAway
+	metrics   metrics
+}
+
+func newApplier(i *Inbox) *applier {
+	p := &applier{Deps: i.Deps, bounds: i.bounds, ignored: i.ignored, rivals: newRivals(i), takenAway: newTakenAway(i.Now), metrics: i.metrics}
+	p.rivals.lose = p.lose
+	p.steps = pipeline.New("apply", i.Log, i.Deps.Metrics,
+		pipeline.Do("decryptContent", p.decryptContent),
+		pipeline.Do("persist", p.persist),
+		pipeline.Do("executeSideEffects", p.executeSideEffects),
+		pipeline.Do("emitEvents", p.emitEvents),
+	)
+	return p
+}
+
+// Apply runs the Apply half for a batch in one transaction of the user's database. It is run again when the transaction is,
+// so nothing of an earlier run may count. The ids of activities that were ignored are given back: an activity that does not
+// concern the user in one inbox may be meant for the user in the other, and nobody spoils an id with a forgery.
+func (p *applier) Apply(ctx context.Context, tx *db.Tx, items []intake.Item) error {
+	batch := make([]*applying, len(items))
+	for n, item := range items {
+		batch[n] = item.(*applying)
+		batch[n].begin(tx, p.Now())
 	}
-	fresh, err := tx.ClaimAhead(ctx, ids, actors, objects)
+	claimed, err := p.claim(ctx, tx, batch)
 	if err != nil {
 		return err
 	}
-	if err := i.markBlocked(ctx, tx, batch); err != nil {
-		return err
-	}
-	for n, e := range batch {
-		e.x.begin(tx, i.Now())
-		e.x.Remembers, _ = i.bounds.storedOfDomain.Ready(e.x.payer)
-		if !fresh[ids[n]] {
-			e.x.outcome = outcomeDuplicate
-			continue
-		}
-		if i.takenAway.holds(e.x) {
-			e.x.outcome, e.x.reason = outcomeIgnored, IgnoredNoEffect
-			continue
-		}
-		if err := i.survive(ctx, e.x); err != nil {
+	for _, x := range batch {
+		if err := p.applyClaimed(ctx, x, claimed); err != nil {
 			return err
 		}
-		i.takenAway.add(e.x, e.x.effects.TakenAway)
-		if e.x.outcome == outcomeApplied {
-			delete(fresh, ids[n])
-		}
-		delete(fresh, db.Owned{ID: e.x.effects.Disabled, Actor: e.x.Actor.ID}) // it may be in this very batch
 	}
-	return tx.Unclaim(ctx, slices.Collect(maps.Keys(fresh)))
+	return tx.Unclaim(ctx, slices.Collect(maps.Keys(claimed)))
+}
+
+// applyClaimed takes one activity through the steps if its id was claimed. What remains in claimed at the end is given back.
+func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[db.Owned]bool) error {
+	x.Remembers, _ = p.bounds.storedOfDomain.Ready(x.payer)
+	switch {
+	case !claimed[x.own()]:
+		x.outcome = outcomeDuplicate
+		return nil
+	case p.takenAway.holds(x):
+		x.outcome, x.reason = outcomeIgnored, IgnoredNoEffect
+		return nil
+	}
+	if err := p.survive(ctx, x); err != nil {
+		return err
+	}
+	p.takenAway.add(x, x.effects.TakenAway)
+	if x.outcome == outcomeApplied {
+		delete(claimed, x.own())
+	}
+	delete(claimed, db.Owned{ID: x.effects.Disabled, Actor: x.Actor.ID}) // it may be in this very batch
+	return nil
 }
 
 // survive lets a panic in a step cost the activity that made it, and not the process, which nobody else stands behind
 // here as net/http does behind handlers.
-func (i *Inbox) survive(ctx context.Context, x *applying) (err error) {
+func (p *applier) survive(ctx context.Context, x *applying) (err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			i.Log.ErrorContext(ctx, "step panicked", "activity", x.Activity.ID, "type", x.Activity.Type, "err", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("panic: %v", p)
+		if value := recover(); value != nil {
+			p.Log.ErrorContext(ctx, "step panicked", "activity", x.Activity.ID, "type", x.Activity.Type, "err", value, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", value)
 		}
 	}()
-	return i.applyOne(ctx, x)
+	return p.applyOne(ctx, x)
 }
 
 // begin forgets what an earlier run learnt.
@@ -94,8 +115,8 @@ func (x *applying) own() db.Owned { return db.Owned{ID: x.Activity.ID.Canonical(
 func (x *applying) ignored() bool { return x.outcome == outcomeIgnored || x.outcome == outcomeStranger }
 
 // applyOne takes one activity through the steps. One that is ignored is not kept.
-func (i *Inbox) applyOne(ctx context.Context, x *applying) error {
-	err := i.applying.Run(ctx, x)
+func (p *applier) applyOne(ctx context.Context, x *applying) error {
+	err := p.steps.Run(ctx, x)
 	switch {
 	case errors.Is(err, handler.ErrContested):
 		x.outcome = outcomeContested
@@ -112,10 +133,4 @@ func (i *Inbox) applyOne(ctx context.Context, x *applying) error {
 		return nil
 	}
 	return x.tx.RemoveActivity(ctx, x.own())
-}
-
-// applied records what became of an activity, once that is committed.
-func (i *Inbox) applied(x *applying) {
-	i.metrics.activities.WithLabelValues(x.outcome).Inc()
-	i.charge(x)
 }

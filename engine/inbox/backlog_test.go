@@ -85,7 +85,7 @@ func TestWhatWaitsForAUserIsShared(t *testing.T) {
 		t.Errorf("after an administrator has made room: %v", err)
 	}
 	bob.Up(t, bob.Alice)
-	eventually(t, "the journal is empty", func() bool { return !next.Parked(bob.Alice) && journal(t, bob).Rows == 0 })
+	eventually(t, "the journal is empty", func() bool { return !next.Stalled(bob.Alice) && journal(t, bob).Rows == 0 })
 	if n, bytes := next.Backlog(bob.Alice); n != 0 || bytes != 0 || !has(bob) {
 		t.Errorf("afterwards %d with %d bytes are counted, want none; bob has the last: %t", n, bytes, has(bob))
 	}

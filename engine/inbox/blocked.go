@@ -11,19 +11,19 @@ import (
 
 // markBlocked marks, before anything of a batch is done, what comes from actors that the user blocks or the policy refuses,
 // and what others pass on of theirs.
-func (i *Inbox) markBlocked(ctx context.Context, tx *db.Tx, batch []*entry) error {
+func (p *applier) markBlocked(ctx context.Context, tx *db.Tx, batch []*applying) error {
 	var all []vocab.ID
-	for _, e := range batch {
-		all = append(all, behind(e.x)...)
+	for _, x := range batch {
+		all = append(all, behind(x)...)
 	}
 	blocked, err := tx.Blocked(ctx, all)
 	if err != nil {
 		return err
 	}
-	for _, e := range batch {
-		e.x.blocked = i.refused(e.x)
-		for _, id := range behind(e.x) {
-			e.x.blocked = e.x.blocked || blocked[id]
+	for _, x := range batch {
+		x.blocked = p.refused(x)
+		for _, id := range behind(x) {
+			x.blocked = x.blocked || blocked[id]
 		}
 	}
 	return nil
@@ -40,7 +40,7 @@ func behind(x *applying) []vocab.ID {
 
 // refused tells whether the policy refuses any actor that the activity brings in. Receive has asked before; but the policy
 // may be younger than what waited in the journal, and who wrote what is embedded may be several.
-func (i *Inbox) refused(x *applying) bool {
+func (p *applier) refused(x *applying) bool {
 	ids := []vocab.ID{x.Actor.ID}
 	for _, o := range x.fetched {
 		ids = append(ids, o.Authors()...)
@@ -48,17 +48,17 @@ func (i *Inbox) refused(x *applying) bool {
 	if x.Target != nil {
 		ids = append(ids, x.Target.ID)
 	}
-	if i.Handlers.Lookup(x.Activity).Words {
+	if p.Handlers.Lookup(x.Activity).Words {
 		authors, _ := x.Activity.Object.Doc.IDs("attributedTo") // which validateSchema has read
 		ids = append(ids, authors...)
 	}
-	return slices.ContainsFunc(ids, func(id vocab.ID) bool { return i.Gate.CheckActor(id) != nil })
+	return slices.ContainsFunc(ids, func(id vocab.ID) bool { return p.Gate.CheckActor(id) != nil })
 }
 
 // dismiss ends what comes from a blocked actor. What its author takes back does not stay here for being blocked.
-func (i *Inbox) dismiss(ctx context.Context, x *applying) error {
-	if i.Handlers.Lookup(x.Activity).TakesAway {
-		if err := i.handle(ctx, x); err != nil {
+func (p *applier) dismiss(ctx context.Context, x *applying) error {
+	if p.Handlers.Lookup(x.Activity).TakesAway {
+		if err := p.handle(ctx, x); err != nil {
 			return err
 		}
 	}

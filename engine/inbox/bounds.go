@@ -20,8 +20,8 @@ type bounds struct {
 // perStored is what a row takes beside the document in it, in bytes.
 const perStored = 2 << 10
 
-func newBounds(now func() time.Time) bounds {
-	return bounds{
+func newBounds(now func() time.Time) *bounds {
+	return &bounds{
 		passedOfSender:    policy.ActorForwards.Limiter(now),
 		passedOfDomain:    policy.DomainForwards.Limiter(now),
 		forwarded:         policy.ForwardedDeliveries.Shared(now),

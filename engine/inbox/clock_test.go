@@ -14,7 +14,7 @@ func dated(create string) string {
 	return strings.Replace(create, `"type":"Note"`, `"type":"Note","published":"`+time.Now().UTC().Format(time.RFC3339Nano)+`"`, 1)
 }
 
-// The clock is set forward and back by an hour, with a user parked and with requests on their way: nothing is lost,
+// The clock is set forward and back by an hour, with a user stalled and with requests on their way: nothing is lost,
 // doubled or out of order.
 func TestAClockThatIsSetLosesNothing(t *testing.T) {
 	alice, bob := two(t)

@@ -9,17 +9,17 @@ import (
 
 // emitEvents adds the activity's events to the user's outbox, to be committed with it, unless it is to be kept quiet. Those
 // of strangers who have used up their budget are only counted.
-func (i *Inbox) emitEvents(ctx context.Context, x *applying) error {
+func (p *applier) emitEvents(ctx context.Context, x *applying) error {
 	if x.effects.Silent {
 		return nil
 	}
-	if !i.mayTell(x) {
+	if !p.mayTell(x) {
 		x.tx.WithholdEvent(handler.Withheld(x.Now))
 		return nil
 	}
-	p := handler.Payload{Activity: x.Activity.ID, Type: x.Activity.Type, Actor: x.Actor.ID, Object: x.Activity.Object.ID, Trust: trust(x)}
-	for _, kind := range i.Handlers.EventTypes(&x.Received, x.effects) {
-		if err := x.tx.AddEvent(ctx, handler.NewEvent(kind, p, x.Now)); err != nil {
+	told := handler.Payload{Activity: x.Activity.ID, Type: x.Activity.Type, Actor: x.Actor.ID, Object: x.Activity.Object.ID, Trust: trust(x)}
+	for _, kind := range p.Handlers.EventTypes(&x.Received, x.effects) {
+		if err := x.tx.AddEvent(ctx, handler.NewEvent(kind, told, x.Now)); err != nil {
 			return err
 		}
 	}
@@ -34,14 +34,14 @@ func trust(x *applying) string {
 }
 
 // mayTell tells whether the activity's events are added: once for all tries to apply it.
-func (i *Inbox) mayTell(x *applying) bool {
+func (p *applier) mayTell(x *applying) bool {
 	if x.Follows {
 		return true
 	}
 	if x.told == nil {
-		share := i.bounds.events
-		if !i.Handlers.Knows(x.Activity) {
-			share = i.bounds.idleEvents
+		share := p.bounds.events
+		if !p.Handlers.Knows(x.Activity) {
+			share = p.bounds.idleEvents
 		}
 		may, _ := share.Allow(x.User.String(), policy.RegistrableDomain(x.Actor.ID.Host()), 0)
 		x.told = &may

@@ -3,58 +3,45 @@ package inbox
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
+	"github.com/lightweb/lightweb/engine/mailbox"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Waiting returns how many activities are queued or being committed.
-func (i *Inbox) Waiting() int {
-	i.writers.mu.Lock()
-	defer i.writers.mu.Unlock()
-	return int(i.writers.places.Used())
-}
+func (i *Inbox) Waiting() int { return int(i.intake.Places.Used()) }
 
 // Held returns how many bytes of bodies the writers hold.
-func (i *Inbox) Held() int64 {
-	i.writers.mu.Lock()
-	defer i.writers.mu.Unlock()
-	return i.writers.memory.Used()
-}
+func (i *Inbox) Held() int64 { return i.intake.Memory.Used() }
 
 // Limit bounds how many activities may wait, and how many bytes their bodies may have.
 func (i *Inbox) Limit(n int, bytes int64) {
-	i.writers.mu.Lock()
-	defer i.writers.mu.Unlock()
-	i.writers.places, i.writers.memory = policy.Queue.PoolOf(int64(n)), policy.QueueBytes.PoolOf(bytes)
+	i.intake.Places, i.intake.Memory = policy.Queue.PoolOf(int64(n)), policy.QueueBytes.PoolOf(bytes)
 }
 
-// Backlog returns how many activities wait for u in the journal, and how many bytes, as the writers count.
+// Backlog returns how many activities wait for u in the journal, and how many bytes, as the intake counts.
 func (i *Inbox) Backlog(u vocab.Username) (activities, bytes int64) {
-	i.writers.mu.Lock()
-	defer i.writers.mu.Unlock()
-	b := i.writers.backlog(u)
-	return b.activities.Used(), b.bytes.Used()
+	b := i.intake.Backlogs.Of(u)
+	return b.Activities.Used(), b.Bytes.Used()
 }
 
-// Backoff sets how long a parked user is left alone at first, and at most. It must be called before anything is received.
-func (i *Inbox) Backoff(least, most time.Duration) { i.writers.backoff = backoff{least, most} }
-
-// Parked tells whether u is.
-func (i *Inbox) Parked(u vocab.Username) bool {
-	i.writers.mu.Lock()
-	defer i.writers.mu.Unlock()
-	return i.writers.parked[u] != nil
+// Backoff sets how long a stalled user is left alone at first, and at most. It must be called before anything is received.
+func (i *Inbox) Backoff(least, most time.Duration) {
+	i.intake.Backoff = mailbox.Backoff{Min: least, Max: most}
+	i.applier.rivals.backoff = i.intake.Backoff
 }
+
+// Stalled reports whether u is.
+func (i *Inbox) Stalled(u vocab.Username) bool { return slices.Contains(i.intake.Stalled(), u) }
 
 // Tend looks after the journal once; rows that no entry stands for are taken up however young they are.
-func (i *Inbox) Tend() error {
-	return errors.Join(i.writers.takeStrays(context.Background(), 0), i.writers.tendOnce(false))
-}
+func (i *Inbox) Tend() error { return errors.Join(i.intake.TakeStrays(0), i.intake.Tend()) }
 
 // Recount reads from the journal what waits.
-func (i *Inbox) Recount() error { return i.writers.recount(context.Background()) }
+func (i *Inbox) Recount() error { return i.intake.Recount(context.Background()) }
 
 // Compared waits until nobody's followers are being compared.
 func (i *Inbox) Compared() { i.followers.running.Wait() }
@@ -104,7 +91,7 @@ func (i *Inbox) Renewing() int64 { return i.renewer.room.Used() }
 // RivalTime returns for how long a server that cannot be asked whose an object is, is tried.
 func (i *Inbox) RivalTime() (all time.Duration) {
 	for try := 1; try < rivalTries; try++ {
-		all += i.writers.backoff.after(try - 1)
+		all += i.applier.rivals.backoff.After(try - 1)
 	}
 	return all
 }
@@ -112,8 +99,8 @@ func (i *Inbox) RivalTime() (all time.Duration) {
 // AskAfterAnswer lets a drain of u's ask about an activity whose answer came while u's database was applying it, and
 // reports whether the drain looks into the journal again before it leaves.
 func (i *Inbox) AskAfterAnswer(u vocab.Username) (again bool) {
-	p := &parked{since: i.Now()}
-	i.writers.parked[u] = p
-	i.rivals.questions[1] = &question{waiting: map[vocab.Username]bool{}, answered: i.Now()}
-	return i.rivals.ask(u, 1, nil) && !i.writers.unpark(u, p, 0, 0)
+	r := i.applier.rivals
+	r.revisit = func(vocab.Username) { again = true }
+	r.questions[1] = &question{waiting: map[vocab.Username]bool{}, answered: i.Now()}
+	return r.ask(u, 1, nil) && again
 }

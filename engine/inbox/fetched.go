@@ -78,7 +78,7 @@ func (i *Inbox) isAccepted(ctx context.Context, u vocab.Username, actor vocab.ID
 // readable returns what the user may read of what was fetched. What its origin showed to one user alone is for others as far
 // as it addresses them itself. The object of an Announce that is not among it may be in the user's database, as the
 // sender's own.
-func (i *Inbox) readable(ctx context.Context, x *applying) (map[vocab.ID]*vocab.Object, error) {
+func (p *applier) readable(ctx context.Context, x *applying) (map[vocab.ID]*vocab.Object, error) {
 	all := x.fetched
 	if !x.reader.IsZero() && x.reader != x.User {
 		all = map[vocab.ID]*vocab.Object{}

@@ -23,36 +23,36 @@ const (
 
 // mayForward tells whether the sender has not had too much passed on lately. What takes back is always passed on: there
 // is no more of it than of what was.
-func (i *Inbox) mayForward(x *applying) bool {
-	if i.takesBack(x) {
+func (p *applier) mayForward(x *applying) bool {
+	if p.takesBack(x) {
 		return true
 	}
 	host, sender := policy.RegistrableDomain(x.Actor.ID.Host()), string(x.Actor.ID.Canonical())
-	return limit(i.bounds.passedOfSender, sender) == nil && limit(i.bounds.passedOfDomain, host) == nil
+	return limit(p.bounds.passedOfSender, sender) == nil && limit(p.bounds.passedOfDomain, host) == nil
 }
 
 // maxForwardCost is what forwarding one activity counts at most, so that a user with very many followers has some forwarded, too.
 const maxForwardCost = 5000
 
 // mayForwardTo tells whether the user's budget has room for so many deliveries of one activity.
-func (i *Inbox) mayForwardTo(x *applying, inboxes int) bool {
-	if i.takesBack(x) {
+func (p *applier) mayForwardTo(x *applying, inboxes int) bool {
+	if p.takesBack(x) {
 		return true
 	}
-	ok, _ := i.bounds.forwarded.AllowMany(x.User.String(), policy.RegistrableDomain(x.Actor.ID.Host()), min(inboxes, maxForwardCost), 0)
+	ok, _ := p.bounds.forwarded.AllowMany(x.User.String(), policy.RegistrableDomain(x.Actor.ID.Host()), min(inboxes, maxForwardCost), 0)
 	return ok
 }
 
 // takesBack tells whether the activity only takes back what was said.
-func (i *Inbox) takesBack(x *applying) bool { return i.Handlers.Lookup(x.Activity).TakesBack }
+func (p *applier) takesBack(x *applying) bool { return p.Handlers.Lookup(x.Activity).TakesBack }
 
 // forwards tells whether the user owes the activity to its followers: it names their collection and is linked to something of
 // the user's (ActivityPub §7.1.2): something that everybody may see, or, of a follower's, the user or anything that the follower
 // may see. Strangers who merely mention the user reach no followers by that. What names hidden recipients cannot be passed on
 // as it came, and a vote is nobody else's business.
-func (i *Inbox) forwards(ctx context.Context, x *applying) (bool, error) {
+func (p *applier) forwards(ctx context.Context, x *applying) (bool, error) {
 	a := x.Activity
-	followers := i.Local.Followers(x.User)
+	followers := p.Local.Followers(x.User)
 	if !audience.NamesOpenly(a.Addressing, followers) || a.Doc.Hides() || votes(x) {
 		return false, nil
 	}
@@ -60,7 +60,7 @@ func (i *Inbox) forwards(ctx context.Context, x *applying) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	s := search{x: x, local: i.Local, follower: follower, left: maxAsked}
+	s := search{x: x, local: p.Local, follower: follower, left: maxAsked}
 	return s.finds(ctx, a.Doc, maxLinks)
 }
 
@@ -148,24 +148,24 @@ func (s *search) held(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 
 // forward owes the activity, in the bytes it came in, to the followers that the sender could not reach. Its signature is
 // the user's; what proves its author stays in the bytes.
-func (i *Inbox) forward(ctx context.Context, x *applying) error {
+func (p *applier) forward(ctx context.Context, x *applying) error {
 	a := x.Activity
 	all, err := x.tx.FollowerDestinations(ctx)
 	if err != nil {
 		return err
 	}
 	followers := slices.DeleteFunc(slices.Clone(all), func(d db.Destination) bool {
-		return audience.Names(a.Addressing, d.Actor) || d.Actor.SameOrigin(a.Actor) && !i.Local.IsLocal(a.Actor)
+		return audience.Names(a.Addressing, d.Actor) || d.Actor.SameOrigin(a.Actor) && !p.Local.IsLocal(a.Actor)
 	})
-	inboxes := delivery.Destinations(followers, nil, i.Local.InboxOwner)
-	if !i.mayForwardTo(x, len(inboxes)) {
-		i.notForwarded(ctx, x)
+	inboxes := delivery.Destinations(followers, nil, p.Local.InboxOwner)
+	if !p.mayForwardTo(x, len(inboxes)) {
+		p.notForwarded(ctx, x)
 		return nil
 	}
 	delivery.Synchronize(inboxes, all)
-	return x.tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: a.Actor, Object: i.Handlers.OrderOf(a), Type: a.Type, Body: a.Raw, Forwarded: true}, inboxes, x.Applied)
+	return x.tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: a.Actor, Object: p.Handlers.OrderOf(a), Type: a.Type, Body: a.Raw, Forwarded: true}, inboxes, x.Applied)
 }
 
-func (i *Inbox) notForwarded(ctx context.Context, x *applying) {
-	i.Log.InfoContext(ctx, "activity not passed on", "user", x.User, "activity", x.Activity.ID, "actor", x.Actor.ID, "err", "its sender had too much passed on lately")
+func (p *applier) notForwarded(ctx context.Context, x *applying) {
+	p.Log.InfoContext(ctx, "activity not passed on", "user", x.User, "activity", x.Activity.ID, "actor", x.Actor.ID, "err", "its sender had too much passed on lately")
 }

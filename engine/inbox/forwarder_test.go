@@ -73,7 +73,7 @@ func TestALocalHandOverKeepsItsForwarder(t *testing.T) {
 			if err := next.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the journal is empty", func() bool { return !next.Parked(bob.Alice) && journal(t, s).Rows == 0 })
+			eventually(t, "the journal is empty", func() bool { return !next.Stalled(bob.Alice) && journal(t, s).Rows == 0 })
 			if err := next.Close(context.Background()); err != nil {
 				t.Error(err)
 			}

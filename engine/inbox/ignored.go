@@ -3,8 +3,10 @@ package inbox
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/intake"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -30,6 +32,9 @@ const (
 	mostIgnored   = 200_000 // remembered in all
 	mostUnwritten = 10_000  // in memory; beyond, they are only counted
 	trimEvery     = 1_000   // written between two looks at how many there are
+
+	flushEvery = 5 * time.Second
+	flushTime  = 10 * time.Second
 )
 
 // ignored remembers what is kept for nobody. It is written behind: a crash may lose what came in the last seconds.
@@ -67,6 +72,17 @@ func (g *ignored) add(id vocab.ID, kind string, by vocab.ID, reason string) {
 	g.unlogged = 0
 }
 
+// flushOften writes what came, every few seconds.
+func (g *ignored) flushOften(work *intake.Background) {
+	for work.Pause(flushEvery) {
+		ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+		if err := g.flush(ctx); err != nil {
+			g.inbox.Log.Warn("ignored activities not written", "err", err)
+		}
+		cancel()
+	}
+}
+
 // flush writes what came since the last time. What cannot be written now is tried again.
 func (g *ignored) flush(ctx context.Context) error {
 	g.mu.Lock()
@@ -99,23 +115,6 @@ func (g *ignored) trim(ctx context.Context, written int) error {
 		return nil
 	}
 	return g.inbox.Store.TrimIgnored(ctx, mostIgnored)
-}
-
-// note remembers what became of an entry of a row: the activity is ignored when none of its recipients keeps it. One whose
-// entry waits in the journal may keep it yet.
-func (r *row) note(x *applying) {
-	if !x.ignored() {
-		r.kept = true
-		return
-	}
-	r.activity, r.kind, r.by, r.reason = x.Activity.ID, x.Activity.Type, x.Actor.ID, x.reason
-}
-
-// noted remembers an activity that was ignored for one recipient without a row in memory.
-func (g *ignored) noted(x *applying) {
-	if x.ignored() {
-		g.add(x.Activity.ID, x.Activity.Type, x.Actor.ID, x.reason)
-	}
 }
 
 // unkept says that a request was answered 202 and went no further.

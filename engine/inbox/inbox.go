@@ -16,6 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/intake"
+	"github.com/lightweb/lightweb/engine/mailbox"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/signature"
@@ -44,15 +46,14 @@ type Deps struct {
 type Inbox struct {
 	Deps
 	receiving *pipeline.Pipeline[*receiving]
-	applying  *pipeline.Pipeline[*applying]
-	writers   *writers
+	applier   *applier
+	intake    *intake.Intake
+	beside    *intake.Background // work beside requests
 	known     *known
 	followers *synchronizer
 	renewer   *renewer
-	rivals    *rivals
-	takenAway *takenAway
 	room      *policy.Pool // bytes of memory for requests under way
-	bounds    bounds
+	bounds    *bounds
 	ignored   *ignored
 	metrics   metrics
 }
@@ -112,7 +113,8 @@ func (x *applying) forwarders() (ids []vocab.ID) {
 
 // New returns an inbox. It holds the table of contents of both halves.
 func New(d Deps) *Inbox {
-	i := &Inbox{Deps: d, known: newKnown(), room: policy.Memory.NewPool(), bounds: newBounds(d.Now), metrics: newMetrics(d.Metrics)}
+	i := &Inbox{Deps: d, known: newKnown(), room: policy.Memory.NewPool(), bounds: newBounds(d.Now), metrics: newMetrics(d.Metrics),
+		beside: intake.NewBackground()}
 	i.receiving = pipeline.New("receive", d.Log, d.Metrics,
 		pipeline.Do("receive", i.receive),
 		pipeline.Do("parseBody", i.parseBody),
@@ -122,18 +124,13 @@ func New(d Deps) *Inbox {
 		pipeline.Step[*receiving]{Name: "resolveAddressing", Run: i.resolveAddressing},
 		pipeline.Do("respond", i.respond),
 	)
-	i.applying = pipeline.New("apply", d.Log, d.Metrics,
-		pipeline.Do("decryptContent", i.decryptContent),
-		pipeline.Do("persist", i.persist),
-		pipeline.Do("executeSideEffects", i.executeSideEffects),
-		pipeline.Do("emitEvents", i.emitEvents),
-	)
 	i.ignored = newIgnored(i)
-	i.writers = newWriters(i)
+	i.applier = newApplier(i)
+	i.intake = intake.New(intake.Deps{Store: d.Store, Pipeline: i.applier, Rivals: i.applier.rivals, Places: policy.Queue.NewPool(),
+		Memory: policy.QueueBytes.NewPool(), Backoff: mailbox.Backoff{Min: time.Second, Max: time.Minute}, Log: d.Log, Metrics: d.Metrics, Now: d.Now})
+	i.applier.rivals.revisit = i.intake.Revisit
 	i.followers = newSynchronizer(i)
 	i.renewer = newRenewer(i)
-	i.rivals = newRivals(i)
-	i.takenAway = newTakenAway(d.Now)
 	return i
 }
 
@@ -216,8 +213,18 @@ func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byt
 	return i.respond(ctx, x)
 }
 
+// Start takes over what an earlier process left in the intake journal, and goes on with it until Close. It must be called
+// once this process alone serves the instance, and before the first request.
+func (i *Inbox) Start(ctx context.Context) error {
+	if err := i.intake.Start(ctx); err != nil {
+		return err
+	}
+	i.beside.Go(func() { i.ignored.flushOften(i.beside) })
+	return nil
+}
+
 // Close takes nothing more and lets the writers finish what they are at. What is left lies in the journal, for the next
 // process. The fault is Busy when ctx ends first.
 func (i *Inbox) Close(ctx context.Context) error {
-	return errors.Join(i.followers.close(ctx), i.writers.close(ctx), i.ignored.flush(ctx))
+	return errors.Join(i.followers.close(ctx), i.beside.Close(ctx), i.intake.Close(ctx), i.ignored.flush(ctx))
 }

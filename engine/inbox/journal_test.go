@@ -67,7 +67,7 @@ func journal(t *testing.T, s *peertest.Scene) (n db.IntakeCounts) {
 func settled(t *testing.T, scenes ...*peertest.Scene) {
 	t.Helper()
 	for _, s := range scenes {
-		eventually(t, "the journal is empty", func() bool { return !s.Inbox.Parked(s.Alice) && journal(t, s).Rows == 0 })
+		eventually(t, "the journal is empty", func() bool { return !s.Inbox.Stalled(s.Alice) && journal(t, s).Rows == 0 })
 	}
 }
 
@@ -146,7 +146,7 @@ func TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater(t *testing.T) {
 			if got := created(t, alice); !slices.Equal(got, numbers(all)) {
 				t.Errorf("while bob cannot take anything alice got %q, want all", got)
 			}
-			if !bob.Inbox.Parked(bob.Alice) {
+			if !bob.Inbox.Stalled(bob.Alice) {
 				t.Error("bob is not parked")
 			}
 			way.mends(t, bob)
@@ -205,7 +205,7 @@ func TestNothingIsLostWhenTheJournalCannotBeWrittenEither(t *testing.T) {
 	eventually(t, "alice has all", func() bool { return len(created(t, alice)) == 20 })
 	alice.Instance(t, `ALTER TABLE intake_waiting ADD CONSTRAINT ill CHECK (seq < 0)`)
 	bob.Down(t, bob.Alice)
-	eventually(t, "bob is parked", func() bool { return bob.Inbox.Parked(bob.Alice) })
+	eventually(t, "bob is parked", func() bool { return bob.Inbox.Stalled(bob.Alice) })
 	if got := bob.Inbox.Waiting(); got != 20 {
 		t.Errorf("%d are in memory, want 20", got)
 	}
@@ -561,7 +561,7 @@ func TestAFollowThatCannotBeAnsweredNowIsAnsweredLater(t *testing.T) {
 	}
 	s.Unable(s.Alice)
 	expect(t, s, nil, accepted, func() error { return s.Send("p:/carol", mine, follow) })
-	if !s.Inbox.Parked(s.Alice) {
+	if !s.Inbox.Stalled(s.Alice) {
 		t.Error("alice is not parked")
 	}
 	if err := os.Rename(keys+"-away", keys); err != nil {

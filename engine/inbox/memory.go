@@ -3,11 +3,16 @@ package inbox
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
+
+// errFull asks a peer to come again when the memory is taken.
+var errFull = fault.New(fault.Unavailable, "the engine is overloaded; try again later").After(5 * time.Second)
 
 // takeRoom reserves memory for a parsed request: for its client address, or its signer's domain once that is proven.
 func (i *Inbox) takeRoom(x *receiving) error {

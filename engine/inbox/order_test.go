@@ -157,7 +157,7 @@ func TestADrainTakesNothingNewerThanWhatIsQueued(t *testing.T) {
 	eventually(t, "alice has it", func() bool { return len(created(t, alice)) == 1 })
 	alice.Instance(t, `DO $$ BEGIN EXECUTE 'ALTER TABLE intake_waiting ADD CONSTRAINT ill CHECK (seq <> ' || (SELECT max(seq) FROM intake) || ')'; END $$`)
 	bob.Down(t, bob.Alice)
-	eventually(t, "bob is parked", func() bool { return bob.Inbox.Parked(bob.Alice) })
+	eventually(t, "bob is parked", func() bool { return bob.Inbox.Stalled(bob.Alice) })
 	giveBack(t, bob, note(0, "given back"))
 	if err := take(t.Context(), alice, shared, correction(1, "second")); err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func TestWhoGivesUpHoldsNoPlace(t *testing.T) {
 		t.Error("the request that gave up was answered 202")
 	}
 	alice.Down(t, alice.Alice)
-	eventually(t, "alice is parked", func() bool { return alice.Inbox.Parked(alice.Alice) })
+	eventually(t, "alice is parked", func() bool { return alice.Inbox.Stalled(alice.Alice) })
 	alice.MustSend("p:/carol", mine, note(1, "second"))
 	alice.Up(t, alice.Alice)
 	settled(t, alice)

@@ -14,27 +14,48 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// claim is the first part of persist: it claims the ids of a batch for their actors, and returns those that were free. What
+// the steps will read of the user's database is read ahead, and activities behind which a blocked actor stands are marked.
+func (p *applier) claim(ctx context.Context, tx *db.Tx, batch []*applying) (map[db.Owned]bool, error) {
+	ids := make([]db.Owned, len(batch))
+	var actors []vocab.ID
+	var objects []db.Owned
+	for n, x := range batch {
+		ids[n] = x.own()
+		actors = append(actors, behind(x)...)
+		objects = append(objects, db.Owned{ID: x.Activity.Object.ID, Actor: x.Actor.ID})
+		for id, o := range x.fetched {
+			objects = append(objects, db.Owned{ID: id, Actor: o.AttributedTo})
+		}
+	}
+	claimed, err := tx.ClaimAhead(ctx, ids, actors, objects)
+	if err != nil {
+		return nil, err
+	}
+	return claimed, p.markBlocked(ctx, tx, batch)
+}
+
 // persist stores the activity for a user that it concerns, unless who is behind it is blocked. The claim of its id was made
 // for the whole batch; object and feed entry are the handler's.
-func (i *Inbox) persist(ctx context.Context, x *applying) error {
+func (p *applier) persist(ctx context.Context, x *applying) error {
 	if x.blocked {
-		return i.dismiss(ctx, x)
+		return p.dismiss(ctx, x)
 	}
 	following, err := x.tx.Relationship(ctx, db.Following, x.Actor.ID)
 	if err != nil {
 		return err
 	}
 	x.Follows = following != nil && following.Status == db.Accepted
-	if !i.concerns(x) {
+	if !p.concerns(x) {
 		if continues, err := continues(ctx, x); err != nil || !continues {
 			x.reason = IgnoredUnrelated
 			return ignoredUnless(err)
 		}
 	}
-	if x.Fetched, err = i.readable(ctx, x); err != nil {
+	if x.Fetched, err = p.readable(ctx, x); err != nil {
 		return err
 	}
-	if err := i.permitted(ctx, x); err != nil {
+	if err := p.permitted(ctx, x); err != nil {
 		return err
 	}
 	x.stored = true
@@ -52,8 +73,8 @@ func objectID(x *applying) vocab.ID {
 
 // concerns tells whether the user has to do with the activity: it is named, follows a sender who speaks to followers or
 // everybody, or the activity is about something of the user's. What concerns holders, its handler looks for.
-func (i *Inbox) concerns(x *applying) bool {
-	a, c := x.Activity, i.Handlers.Lookup(x.Activity).Concern
+func (p *applier) concerns(x *applying) bool {
+	a, c := x.Activity, p.Handlers.Lookup(x.Activity).Concern
 	toFollowers := audience.IsForFollowers(a, c, x.Actor.Followers)
 	return x.Named || c.Holders || x.Follows && toFollowers || slices.ContainsFunc(audience.About(a, c), x.Mine)
 }
@@ -111,15 +132,15 @@ func brought(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID]*vocab
 
 // permitted drops posts that are for followers of which the user is none. A private one of a stranger becomes a request, unless
 // it writes back, or the user has accepted its sender or settled otherwise (messaging.strangers).
-func (i *Inbox) permitted(ctx context.Context, x *applying) error {
+func (p *applier) permitted(ctx context.Context, x *applying) error {
 	post := brought(x.Activity, x.Actor, x.Fetched)
 	if post == nil || x.Follows || post.IsPublic() || votes(x) {
 		return nil
 	}
 	if x.Activity.Type == vocab.Update {
-		return i.remainsPublic(ctx, x, *post)
+		return p.remainsPublic(ctx, x, *post)
 	}
-	r, err := i.recipient(ctx, x)
+	r, err := p.recipient(ctx, x)
 	if err != nil {
 		return err
 	}
@@ -130,12 +151,12 @@ func (i *Inbox) permitted(ctx context.Context, x *applying) error {
 		x.reason = IgnoredFollowers
 		return handler.ErrIgnored
 	}
-	return i.receiveStranger(ctx, x)
+	return p.receiveStranger(ctx, x)
 }
 
 // remainsPublic ignores that a stranger makes a letter of a post that everybody could see: it would stand where letters of
 // strangers do not.
-func (i *Inbox) remainsPublic(ctx context.Context, x *applying, post audience.Audience) error {
+func (p *applier) remainsPublic(ctx context.Context, x *applying, post audience.Audience) error {
 	held, err := x.tx.Object(ctx, x.Activity.Object.ID)
 	if err != nil || held == nil || post.IsUnaddressed() {
 		return err
@@ -144,11 +165,11 @@ func (i *Inbox) remainsPublic(ctx context.Context, x *applying, post audience.Au
 	if err != nil || !audience.IsPublic(before.Addressing) {
 		return err
 	}
-	r, err := i.recipient(ctx, x)
+	r, err := p.recipient(ctx, x)
 	if err != nil || !audience.IsLetterOfStranger(post, r) {
 		return err
 	}
-	if err := i.receiveStranger(ctx, x); err != nil || !x.Request {
+	if err := p.receiveStranger(ctx, x); err != nil || !x.Request {
 		return err
 	}
 	x.outcome, x.reason = outcomeStranger, IgnoredStranger
@@ -163,8 +184,8 @@ const (
 )
 
 // receiveStranger decides what becomes of a private message of a stranger.
-func (i *Inbox) receiveStranger(ctx context.Context, x *applying) error {
-	takes := i.Profiles.User(x.User).Messaging.TakesStrangers()
+func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
+	takes := p.Profiles.User(x.User).Messaging.TakesStrangers()
 	if takes == registry.AllowStrangers || takes == registry.RequestStrangers && x.IsSealed() { // of which nobody reads a word
 		return nil
 	}
@@ -184,8 +205,8 @@ func (i *Inbox) receiveStranger(ctx context.Context, x *applying) error {
 }
 
 // recipient returns how the user stands to a stranger's post.
-func (i *Inbox) recipient(ctx context.Context, x *applying) (r audience.Recipient, err error) {
-	r.ID, r.Circles = x.Me, []vocab.ID{i.Local.Followers(x.User)}
+func (p *applier) recipient(ctx context.Context, x *applying) (r audience.Recipient, err error) {
+	r.ID, r.Circles = x.Me, []vocab.ID{p.Local.Followers(x.User)}
 	for _, f := range x.Forwarders {
 		following, err := x.tx.Relationship(ctx, db.Following, f.ID)
 		if err != nil {
@@ -196,14 +217,14 @@ func (i *Inbox) recipient(ctx context.Context, x *applying) (r audience.Recipien
 		}
 	}
 	if slices.ContainsFunc(r.Circles, func(id vocab.ID) bool { return audience.Names(x.Activity.Addressing, id) }) {
-		r.Answers, err = i.inThread(ctx, x)
+		r.Answers, err = p.inThread(ctx, x)
 	}
 	return r, err
 }
 
 // inThread tells whether a post answers what the user holds: something of the user's that the sender may see, or what the
 // user got from somebody else.
-func (i *Inbox) inThread(ctx context.Context, x *applying) (bool, error) {
+func (p *applier) inThread(ctx context.Context, x *applying) (bool, error) {
 	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
 	if err != nil || parent.ID == "" {
 		return false, nil
@@ -219,7 +240,7 @@ func (i *Inbox) inThread(ctx context.Context, x *applying) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return handler.Sees(ctx, x.tx, i.Local, &x.Received, o)
+	return handler.Sees(ctx, x.tx, p.Local, &x.Received, o)
 }
 
 // writesBack tells whether a post answers a private one of the user's own that was for its author, by name or by a group.

@@ -164,13 +164,13 @@ func (i *Inbox) mayStoreForStrangers(ctx context.Context, x *receiving) error {
 
 // charge counts what was stored against the sender's domain, also when that was no more than an id: for a user who follows the
 // sender by itself, for all others together.
-func (i *Inbox) charge(x *applying) {
-	if i.Local.IsLocal(x.Actor.ID) {
+func (p *applier) charge(x *applying) {
+	if p.Local.IsLocal(x.Actor.ID) {
 		return
 	}
-	spend := func(n int) { i.bounds.storedOfDomain.Spend(x.payer, n) }
+	spend := func(n int) { p.bounds.storedOfDomain.Spend(x.payer, n) }
 	if x.Follows {
-		spend = func(n int) { i.bounds.storedForFollower.Spend(followed(x.payer, x.User), n) }
+		spend = func(n int) { p.bounds.storedForFollower.Spend(followed(x.payer, x.User), n) }
 	}
 	if x.effects.Remembered {
 		spend(perStored)
@@ -180,7 +180,7 @@ func (i *Inbox) charge(x *applying) {
 	}
 	n := perStored + len(x.raw)
 	for id, o := range x.fetched {
-		if !i.Local.IsLocal(id) {
+		if !p.Local.IsLocal(id) {
 			n += perStored + len(o.Doc.JSON())
 		}
 	}

@@ -47,15 +47,13 @@ func (r *renewer) add(id vocab.ID) {
 	r.lines[domain] = append(r.lines[domain], id)
 	if !r.running {
 		r.running = true
-		w := r.inbox.writers
-		w.running.Add(1)
-		go func() { defer w.running.Done(); r.run() }()
+		r.inbox.beside.Go(r.run)
 	}
 }
 
-// run renews until nothing is due, or the writers are closed.
+// run renews until nothing is due, or the inbox is closed.
 func (r *renewer) run() {
-	for r.inbox.writers.pause(renewEvery) {
+	for r.inbox.beside.Pause(renewEvery) {
 		r.renewAll()
 		if r.isDone() {
 			return
@@ -95,9 +93,9 @@ func (r *renewer) countLines() map[string]int {
 func (r *renewer) renewLine(domain string, n int) {
 	i := r.inbox
 	until := i.Now().Add(renewTime)
-	for ; n > 0 && i.Now().Before(until) && i.writers.pause(0); n-- {
+	for ; n > 0 && i.Now().Before(until) && i.beside.Pause(0); n-- {
 		id := r.next(domain)
-		ctx, cancel := context.WithTimeout(context.Background(), applyTime)
+		ctx, cancel := context.WithTimeout(context.Background(), askTime)
 		err := r.renew(ctx, id)
 		cancel()
 		if err != nil {

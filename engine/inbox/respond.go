@@ -3,10 +3,11 @@ package inbox
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
+	"slices"
 
+	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/intake"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -29,18 +30,9 @@ func (i *Inbox) commit(ctx context.Context, x *receiving) error {
 	}
 	x.meant = i.meant(x)
 	raw := asStored(x.Activity)
-	if len(x.Recipients) > 1 {
-		return i.writers.keep(ctx, x, raw, nil)
-	}
-	u := x.Recipients[0]
-	e, err := i.writers.submit(ctx, u, i.apply(x, u, raw))
-	if errors.Is(err, errParked) {
-		return i.writers.keep(ctx, x, raw, e)
-	}
-	if err != nil {
-		return fmt.Errorf("apply for %s: %w", u, err)
-	}
-	return nil
+	return i.intake.Accept(ctx, intake.Arrival{Recipients: x.Recipients,
+		Item: func(u vocab.Username) intake.Item { return i.itemFor(x, u, raw) },
+		Row:  func() db.Intake { return i.rowOf(x) }})
 }
 
 // openly writes the activity without hidden recipients, and as it came when it has none.
@@ -70,11 +62,23 @@ func (i *Inbox) meant(x *receiving) map[vocab.Username]bool {
 	return users
 }
 
-func (i *Inbox) apply(x *receiving, u vocab.Username, raw json.RawMessage) *applying {
+// itemFor returns the activity as it is applied for one recipient.
+func (i *Inbox) itemFor(x *receiving, u vocab.Username, raw json.RawMessage) *applying {
 	r := handler.Received{User: u, Me: i.Local.ID(u), Activity: x.Activity, Actor: x.Actor,
 		Target: x.target, Named: x.meant[u], Now: i.Now()}
 	if x.passer != nil {
 		r.Forwarders = []*vocab.Actor{x.passer}
 	}
 	return &applying{raw: raw, payer: x.pays(), fetched: x.fetched, reader: x.reader, Received: r}
+}
+
+// rowOf returns the activity as the journal keeps it: with all that applying it needs later, when nobody can be asked.
+func (i *Inbox) rowOf(x *receiving) db.Intake {
+	in := db.Intake{Key: db.KeyOf(x.Activity.ID, x.Actor.ID), Raw: x.Activity.Raw, Recipients: x.Recipients, Payer: x.pays()}
+	in.Named = slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !x.meant[u] })
+	if x.passer != nil {
+		in.Forwarders = []vocab.ID{x.passer.ID}
+	}
+	in.Fetched = writeFetched(x.fetched, x.reader)
+	return in
 }

@@ -37,7 +37,7 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p db.Poisoned) erro
 		x.User = vocab.Username{}
 	}
 	x.meant = i.meant(x)
-	in := i.intake(x)
+	in := i.rowOf(x)
 	in.Forwarders = p.Forwarders
 	in.Recipients, in.Waiting = nil, in.Recipients
 	applied := false // by an earlier retry that did not come to its end

@@ -47,7 +47,7 @@ func TestMemoryHasSharesByClient(t *testing.T) {
 func TestEventsOfStrangersHaveABudget(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	i := &Inbox{Deps: Deps{Handlers: handler.New(nil, nil)}, bounds: newBounds(func() time.Time { return now })}
+	i := &applier{Deps: Deps{Handlers: handler.New(nil, nil)}, bounds: newBounds(func() time.Time { return now })}
 	from := func(host, kind string, follows bool) *applying {
 		return &applying{Received: handler.Received{Activity: &vocab.Activity{Type: kind},
 			Actor: &vocab.Actor{ID: vocab.ID("https://" + host + "/users/carol")}, Follows: follows}}

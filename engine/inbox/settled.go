@@ -1,0 +1,63 @@
+package inbox
+
+import (
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/intake"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Payer returns the domain that caused the activity.
+func (x *applying) Payer() string { return x.payer }
+
+// ArrivedAt returns when the activity came to this server.
+func (x *applying) ArrivedAt() time.Time { return x.Now }
+
+// Size returns the size of the activity as it is stored.
+func (x *applying) Size() int64 { return int64(len(x.raw)) }
+
+// Outcome returns what became of the activity.
+func (x *applying) Outcome() intake.Outcome {
+	switch x.outcome {
+	case outcomeContested:
+		return intake.Contested
+	case outcomeIgnored, outcomeStranger:
+		return intake.Ignored
+	}
+	return intake.Kept
+}
+
+// Settled counts activities whose transaction is committed, and charges for them.
+func (p *applier) Settled(items []intake.Item) {
+	for _, item := range items {
+		p.count(item.(*applying))
+	}
+}
+
+func (p *applier) count(x *applying) {
+	p.metrics.activities.WithLabelValues(x.outcome).Inc()
+	p.charge(x)
+}
+
+// Ignored remembers an activity that none of its recipients keeps.
+func (p *applier) Ignored(item intake.Item) {
+	x := item.(*applying)
+	p.ignored.add(x.Activity.ID, x.Activity.Type, x.Actor.ID, x.reason)
+}
+
+// lose ends an activity whose object stays somebody else's.
+func (p *applier) lose(x *applying) {
+	x.outcome, x.reason = outcomeIgnored, IgnoredContested
+	p.count(x)
+	p.Ignored(x)
+}
+
+// SetAside returns the row that keeps an activity which cannot be applied, and tells the operator.
+func (p *applier) SetAside(u vocab.Username, item intake.Item, cause error) db.Poisoned {
+	x := item.(*applying)
+	p.Log.Error("activity set aside", "user", u, "activity", x.Activity.ID, "type", x.Activity.Type, "err", cause,
+		"hint", "lightweb inbox list "+u.String())
+	x.outcome = outcomePoison
+	return db.Poisoned{URI: x.Activity.ID, Actor: x.Actor.ID, Raw: openly(x.Activity), Forwarders: x.forwarders()}
+}

@@ -1,0 +1,59 @@
+package intake
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// Background runs what goes on beside requests, until Close.
+type Background struct {
+	closing chan struct{}
+	once    sync.Once
+	running sync.WaitGroup
+}
+
+// NewBackground returns a background in which nothing runs.
+func NewBackground() *Background { return &Background{closing: make(chan struct{})} }
+
+// Go runs f; Close waits for it.
+func (b *Background) Go(f func()) { b.running.Go(f) }
+
+// Pause waits, and reports whether work goes on: not after Close.
+func (b *Background) Pause(d time.Duration) bool { return b.pauseOr(d, nil) }
+
+// pauseOr is Pause that a message on wake ends.
+func (b *Background) pauseOr(d time.Duration, wake <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-b.closing:
+		return false
+	default:
+	}
+	select {
+	case <-b.closing:
+		return false
+	case <-wake:
+	case <-t.C:
+	}
+	return true
+}
+
+// stop ends every pause.
+func (b *Background) stop() { b.once.Do(func() { close(b.closing) }) }
+
+// Close ends every pause and waits for what runs. The fault is Busy when ctx ends first.
+func (b *Background) Close(ctx context.Context) error {
+	b.stop()
+	ended := make(chan struct{})
+	go func() { b.running.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fault.Wrap(fault.Busy, "inbound work did not end in time", ctx.Err())
+	}
+}

@@ -1,0 +1,137 @@
+package intake
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Why an activity is refused for a user. Its server sends it again.
+var (
+	errBacklog = fault.New(fault.Unavailable, "too much of that domain waits for the user; try again later").After(time.Minute)
+	errOverdue = fault.New(fault.Unavailable, "the user is catching up with what waits; try again later").After(30 * time.Second)
+)
+
+// Backlogs counts what waits in the journal for each user, by who caused it. It is safe for concurrent use.
+type Backlogs struct {
+	mu    sync.Mutex
+	users map[vocab.Username]*Backlog // none for users for whom nothing waits
+}
+
+// Backlog is how much waits for one user: how many activities, and their bytes.
+type Backlog struct{ Activities, Bytes *policy.Pool }
+
+func newBacklogs() *Backlogs { return &Backlogs{users: map[vocab.Username]*Backlog{}} }
+
+// Of returns a user's backlog.
+func (b *Backlogs) Of(u vocab.Username) *Backlog {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.of(u)
+}
+
+func (b *Backlogs) of(u vocab.Username) *Backlog {
+	if b.users[u] == nil {
+		b.users[u] = &Backlog{policy.Journal.NewPool(), policy.JournalBytes.NewPool()}
+	}
+	return b.users[u]
+}
+
+// take counts an activity that is about to wait, and reports whether it may.
+func (b *Backlog) take(payer string, bytes int64) bool {
+	if !b.Activities.Take(payer, 1) {
+		return false
+	}
+	if !b.Bytes.Take(payer, bytes) {
+		b.Activities.Give(payer, 1)
+		return false
+	}
+	return true
+}
+
+// spend counts activities that wait already.
+func (b *Backlog) spend(payer string, activities, bytes int64) {
+	b.Activities.Spend(payer, activities)
+	b.Bytes.Spend(payer, bytes)
+}
+
+// give says that an activity waits no more.
+func (b *Backlog) give(payer string, bytes int64) {
+	b.Activities.Give(payer, 1)
+	b.Bytes.Give(payer, bytes)
+}
+
+// forget drops the count of a user for whom nothing waits.
+func (b *Backlogs) forget(u vocab.Username) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.users, u)
+}
+
+// give says that an activity does not wait for users after all.
+func (b *Backlogs) give(in *db.Intake, users []vocab.Username) {
+	for _, u := range users {
+		b.Of(u).give(in.Payer, bytesOf(in))
+	}
+}
+
+// end says that rows of a page wait for u no more.
+func (b *Backlogs) end(u vocab.Username, page []db.Waiting, ended []db.IntakeRow) {
+	for _, w := range page {
+		if slices.Contains(ended, w.IntakeRow) {
+			b.Of(u).give(w.Payer, w.Bytes)
+		}
+	}
+}
+
+// recount takes over what the journal holds: an earlier process and administrators have their part in it, and what came
+// twice was counted twice. What is on its way meanwhile counts from the next time on.
+func (b *Backlogs) recount(all []db.Backlog) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.users)
+	for _, n := range all {
+		b.of(n.User).spend(n.Payer, n.Activities, n.Bytes)
+	}
+}
+
+// Recount reads from the journal how much waits.
+func (i *Intake) Recount(ctx context.Context) error {
+	all, err := i.Store.Backlogs(ctx)
+	if err != nil {
+		return err
+	}
+	i.Backlogs.recount(all)
+	return nil
+}
+
+// reserveBacklogs counts an activity for those of its recipients for whom it is to wait, and takes out those for whom it may
+// not; refusal says why. The caller holds mu.
+func (i *Intake) reserveBacklogs(in *db.Intake, refused *entry) (reserved []vocab.Username, refusal error) {
+	in.Recipients = slices.DeleteFunc(slices.Clone(in.Recipients), func(u vocab.Username) bool {
+		w := i.writer(u)
+		if refused == nil && !w.defers() {
+			return false
+		}
+		switch {
+		case w.isOverdue():
+			refusal = errOverdue
+			return true
+		case !i.Backlogs.Of(u).take(in.Payer, bytesOf(in)):
+			refusal = errBacklog
+			return true
+		}
+		reserved = append(reserved, u)
+		return false
+	})
+	return reserved, refusal
+}
+
+// bytesOf is what an activity counts in the journal.
+func bytesOf(in *db.Intake) int64 { return int64(len(in.Raw) + len(in.Fetched)) }

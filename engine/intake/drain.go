@@ -1,0 +1,293 @@
+package intake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	pageBytes = 4 << 20               // of what waits for one user, in memory at once
+	lull      = 20 * time.Millisecond // until a drain looks again that found nothing while something is on its way
+)
+
+// slots bounds how many users are looked after at once.
+type slots struct{ probes, pages chan struct{} }
+
+func newSlots() slots { return slots{make(chan struct{}, 16), make(chan struct{}, 8)} }
+
+// drain applies what waits in the journal for one user, page by page and in order, until the user is stalled no more. It
+// tries again for as long as it takes.
+type drain struct {
+	intake   *Intake
+	writer   *writer
+	stall    *stall
+	limit    int // activities in a page; halved when time runs out
+	failures int // in a row
+	applied  int
+	usable   bool // the user's database, as far as is known
+}
+
+// page is what a drain found in the journal.
+type page struct {
+	rows  []db.Waiting
+	newer bool // what waits is not older than everything in memory
+	short bool // less than a page waits
+}
+
+func (d *drain) run(wait time.Duration) {
+	for d.intake.work.pauseOr(wait, d.stall.wake) {
+		arrivals := d.arrivals()
+		p, n, err := d.next()
+		d.applied += n
+		switch {
+		case err != nil:
+			wait = d.fail(err)
+		case d.leave(p, arrivals):
+			return
+		default:
+			wait = d.proceed(p, n)
+		}
+	}
+	d.letGo()
+}
+
+// letGo releases what is held back when the intake closes.
+func (d *drain) letGo() {
+	d.intake.mu.Lock()
+	defer d.intake.mu.Unlock()
+	d.stall.letGo()
+}
+
+// next applies the next page.
+func (d *drain) next() (p page, n int, err error) {
+	if !d.usable {
+		if err := d.probe(); err != nil {
+			return p, 0, err
+		}
+		d.noteUsable()
+	}
+	return d.drainPage()
+}
+
+func (d *drain) arrivals() int {
+	d.intake.mu.Lock()
+	defer d.intake.mu.Unlock()
+	return d.stall.arrivals
+}
+
+func (d *drain) noteUsable() {
+	d.intake.mu.Lock()
+	defer d.intake.mu.Unlock()
+	d.usable, d.stall.usableSince = true, time.Now()
+}
+
+// fail returns how long the drain waits after a failure. What was held back in memory goes to the journal.
+func (d *drain) fail(cause error) time.Duration {
+	d.intake.mu.Lock()
+	defer d.intake.mu.Unlock()
+	if errors.Is(cause, context.DeadlineExceeded) {
+		d.limit = max(1, d.limit/2)
+	}
+	d.usable, d.stall.usableSince = false, time.Time{}
+	d.stall.letGo()
+	d.writer.reportStall(cause)
+	d.failures++
+	return d.intake.Backoff.After(d.failures - 1)
+}
+
+// proceed returns how long the drain waits before the next page, after one of which n activities have ended. When less than a
+// page waits, it begins to catch up.
+func (d *drain) proceed(p page, n int) time.Duration {
+	d.intake.mu.Lock()
+	defer d.intake.mu.Unlock()
+	d.failures, d.limit = 0, min(2*d.limit, maxBatch)
+	if p.short && !d.stall.catchingUp {
+		d.stall.catchingUp, d.stall.from = true, d.intake.Store.NextArrival()
+		return 0
+	}
+	if n == 0 {
+		return lull // something is on its way
+	}
+	return 0
+}
+
+// leave ends the stall, unless something waits in the journal, or is about to.
+func (d *drain) leave(p page, arrivals int) bool {
+	i, s := d.intake, d.stall
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !s.catchingUp || len(p.rows) > 0 || p.newer || s.arrivals != arrivals {
+		return false
+	}
+	if first, ok := d.writer.box.First(); ok && first.number < s.from {
+		return false
+	}
+	d.writer.stall = nil
+	s.letGo()
+	i.Backlogs.forget(d.writer.user)
+	if s.reported || d.applied > 0 {
+		i.Log.Info("user drained", "user", d.writer.user, "activities", d.applied, "took", time.Since(s.since))
+	}
+	return true
+}
+
+// hold takes a slot, and reports whether work goes on. The slot is to be given back.
+func (i *Intake) hold(slots chan struct{}) bool {
+	select {
+	case slots <- struct{}{}:
+		return true
+	case <-i.work.closing:
+		return false
+	}
+}
+
+// probe returns why the user can take nothing now. What waits for a user who was deleted is dropped.
+func (d *drain) probe() error {
+	i, u := d.intake, d.writer.user
+	if !i.hold(i.slots.probes) {
+		return errClosing
+	}
+	defer func() { <-i.slots.probes }()
+	ctx, cancel := context.WithTimeout(context.Background(), applyTime)
+	defer cancel()
+	row, err := i.Store.User(ctx, u)
+	i.noteInstance(err)
+	switch {
+	case err != nil:
+		return err
+	case row.State == db.UserDeleted:
+		_, err := i.Store.DropWaiting(ctx, u)
+		return err
+	case row.State != db.UserActive:
+		return fault.New(fault.Unavailable, "the user is "+row.State)
+	}
+	return i.Store.Read(ctx, u, func(context.Context, *db.Tx) error { return nil })
+}
+
+// drainPage applies the first of what waits, up to what is older than everything in memory, and returns it with how many
+// activities wait no more.
+func (d *drain) drainPage() (p page, n int, err error) {
+	i, u := d.intake, d.writer.user
+	if !i.hold(i.slots.pages) {
+		return p, 0, errClosing
+	}
+	defer func() { <-i.slots.pages }()
+	ctx, cancel := context.WithTimeout(context.Background(), applyTime)
+	defer cancel()
+	if p, err = d.read(ctx); err != nil || len(p.rows) == 0 {
+		return p, 0, err
+	}
+	resumed, err := i.Pipeline.Resume(ctx, u, p.rows)
+	if err != nil {
+		return p, 0, err
+	}
+	ended, err := d.applyPage(p.rows, resumed)
+	finishing, stop := context.WithTimeout(context.Background(), journalTime)
+	defer stop()
+	if _, err := i.Store.FinishWaiting(finishing, u, ended); err != nil {
+		return p, 0, err
+	}
+	i.Backlogs.end(u, p.rows, ended)
+	for _, row := range ended {
+		i.Rivals.Forget(u, row.Seq)
+	}
+	return p, len(ended), err
+}
+
+// applyPage applies what was made of a page, and returns the rows that wait no more. A row that cannot be read is set aside.
+func (d *drain) applyPage(rows []db.Waiting, resumed []Resumed) (ended []db.IntakeRow, err error) {
+	i, u := d.intake, d.writer.user
+	var batch []*entry
+	var of []db.IntakeRow
+	for n, row := range rows {
+		switch r := resumed[n]; {
+		case r.Err != nil:
+			if err := i.poison(u, db.Poisoned{URI: idOf(row.Raw), Raw: row.Raw, Forwarders: row.Forwarders}, r.Err); err != nil {
+				return nil, err
+			}
+			ended = append(ended, row.IntakeRow)
+		case r.Item == nil:
+			ended = append(ended, row.IntakeRow)
+		default:
+			batch, of = append(batch, &entry{item: r.Item}), append(of, row.IntakeRow)
+		}
+	}
+	if len(batch) == 0 {
+		return ended, nil
+	}
+	left, cause := i.settle(u, batch, i.commit(u, batch))
+	for n, e := range batch[:len(batch)-len(left)] {
+		if e.item.Outcome() == Contested && i.Rivals.Ask(u, of[n].Seq, e.item) {
+			continue
+		}
+		ended = append(ended, of[n])
+	}
+	return ended, cause
+}
+
+// read returns the first of what waits and came before everything in memory, without rows about which another server is
+// being asked.
+func (d *drain) read(ctx context.Context) (p page, err error) {
+	before := d.oldest() // before the journal is read: what is older waits there by then, or has taken effect
+	for after := int64(0); len(p.rows) == 0 && !p.newer; {
+		rows, err := d.intake.Store.WaitingFor(ctx, d.writer.user, after, d.limit, pageBytes*d.limit/maxBatch)
+		if err != nil {
+			return p, err
+		}
+		p.short = len(rows) < d.limit && sizeOf(rows) < pageBytes/2
+		if len(rows) == 0 {
+			break
+		}
+		after = rows[len(rows)-1].Seq
+		p.newer = after >= before
+		p.rows = slices.DeleteFunc(rows, func(w db.Waiting) bool {
+			return w.Seq >= before || d.intake.Rivals.IsOpen(d.writer.user, w.Seq)
+		})
+	}
+	d.noteOldest(p.rows)
+	return p, nil
+}
+
+// oldest returns the number of the oldest activity in memory for the user, or one above all that have arrived.
+func (d *drain) oldest() int64 {
+	d.intake.mu.Lock()
+	defer d.intake.mu.Unlock()
+	if first, ok := d.writer.box.First(); ok {
+		return first.number
+	}
+	return d.intake.Store.NextArrival()
+}
+
+func (d *drain) noteOldest(rows []db.Waiting) {
+	d.intake.mu.Lock()
+	defer d.intake.mu.Unlock()
+	d.stall.oldest = time.Time{}
+	if len(rows) > 0 {
+		d.stall.oldest = rows[0].ReceivedAt
+	}
+}
+
+func sizeOf(rows []db.Waiting) (bytes int) {
+	for _, w := range rows {
+		bytes += len(w.Raw) + len(w.Fetched)
+	}
+	return bytes
+}
+
+// idOf returns the id that an activity which cannot be read seems to have.
+func idOf(raw []byte) vocab.ID {
+	var a struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal(raw, &a); err != nil || a.ID == "" {
+		return "about:unreadable"
+	}
+	return vocab.IDOf(a.ID)
+}

@@ -1,0 +1,206 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/mailbox"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// spillEvery is how often the journal is tried at least while it cannot take over what is in memory.
+const spillEvery = 5 * time.Second
+
+type letter = mailbox.Letter[*entry]
+
+// writer commits what is queued for one user, in order and in batches. For a user who is stalled it commits nothing: it
+// brings what is queued to the journal, from which the user's drain applies it.
+type writer struct {
+	intake *Intake
+	user   vocab.Username
+	box    *mailbox.Mailbox[*db.Tx, *entry]
+	stall  *stall // guarded by the intake's mu; nil while the user's database can be used and nothing waits
+}
+
+func newWriter(i *Intake, u vocab.Username) *writer {
+	w := &writer{intake: i, user: u}
+	w.box = mailbox.New(mailbox.Owner[*db.Tx, *entry]{Slot: w.connect, Handle: w.apply, Settle: w.settle, Panicked: w.reportPanic},
+		mailbox.Limits{Letters: int(policy.Queue.Pool), Batch: maxBatch, Backoff: mailbox.Backoff{Min: i.Backoff.Min, Max: min(i.Backoff.Max, spillEvery)}})
+	return w
+}
+
+// reserve gives an entry the next place in the queue. The caller holds the intake's mu.
+func (w *writer) reserve(e *entry) (err error) {
+	e.letter, err = w.box.Reserve(e, func(err error) {
+		if e.row == nil {
+			w.intake.uncount(e)
+			e.answer <- err
+			return
+		}
+		w.intake.Places.Give(e.row.payer, 1)
+		w.intake.journal.letGo(e, err)
+	})
+	return err
+}
+
+// release lets the writer commit an entry. The caller holds the intake's mu.
+func (w *writer) release(e *entry) {
+	if w.stall != nil && w.stall.holdsBack(e) {
+		return
+	}
+	e.letter.Release()
+}
+
+// withdraw gives up the place of an entry that waits in the journal, or could not be brought there. The caller holds the
+// intake's mu.
+func (w *writer) withdraw(e *entry) {
+	if w.stall != nil {
+		w.stall.arrivals++
+	}
+	e.letter.Withdraw()
+}
+
+// connect begins a transaction of the user's database.
+func (w *writer) connect(use func(context.Context, *db.Tx) error) error {
+	if err := w.mayConnect(); err != nil {
+		return err
+	}
+	return w.intake.write(w.user, use)
+}
+
+// mayConnect returns why the writer commits nothing now. When the intake is closed, the next process applies what lies in
+// the journal.
+func (w *writer) mayConnect() error {
+	w.intake.mu.Lock()
+	defer w.intake.mu.Unlock()
+	if first, ok := w.box.First(); ok && first.row != nil && w.intake.closed {
+		return errClosing
+	}
+	if w.stall != nil {
+		return errStalled
+	}
+	return nil
+}
+
+func (w *writer) apply(ctx context.Context, tx *db.Tx, batch []*letter) error {
+	return w.intake.Pipeline.Apply(ctx, tx, itemsOf(entriesOf(batch)))
+}
+
+// settle answers a batch that is committed, and decides what becomes of one that is not.
+func (w *writer) settle(batch []*letter, err error) error {
+	switch {
+	case errors.Is(err, errClosing):
+		w.leave(batch)
+		return nil
+	case errors.Is(err, errStalled):
+		return w.spill(batch)
+	}
+	if left, cause := w.intake.settle(w.user, entriesOf(batch), err); cause != nil {
+		w.putOff(left, cause)
+	}
+	return nil
+}
+
+// leave lets the next process apply what lies in the journal. Requests that queued behind it are asked to come again.
+func (w *writer) leave(batch []*letter) {
+	for _, l := range batch {
+		if l.Value.row == nil {
+			l.Answer(errFull)
+		} else {
+			l.Answer(errClosing)
+		}
+	}
+}
+
+// putOff stalls the user, because the entries that are left cannot be applied now; they stay first in the queue. An activity
+// that could not even be set aside is not taken from a peer that can send it again.
+func (w *writer) putOff(left []*entry, cause error) {
+	if !isPassing(cause) && left[0].row == nil {
+		left[0].letter.Answer(cause)
+		return
+	}
+	w.intake.mu.Lock()
+	defer w.intake.mu.Unlock()
+	w.beginStall(w.intake.Backoff.Min)
+	w.reportStall(cause)
+}
+
+// spill brings a batch to the journal, where it waits, and tells requests to bring theirs. While the journal cannot be
+// written either, everything stays in memory.
+func (w *writer) spill(batch []*letter) error {
+	kept := w.refuse(entriesOf(batch))
+	if len(kept) == 0 {
+		return nil
+	}
+	i := w.intake
+	seqs := make([]int64, len(kept))
+	for n, e := range kept {
+		seqs[n] = i.journal.at(e.row).Seq
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), journalTime)
+	defer cancel()
+	err := i.Store.Park(ctx, w.user, seqs)
+	i.noteInstance(err)
+	if err != nil {
+		i.Log.Warn("intake journal not written", "user", w.user, "err", err)
+		return err
+	}
+	w.countArrival()
+	for _, e := range kept {
+		i.Backlogs.Of(w.user).spend(e.row.payer, 1, e.row.bytes) // it was accepted: nobody is asked whether it may wait
+		i.journal.letWait(e.row)
+		e.letter.Answer(nil)
+	}
+	return nil
+}
+
+// refuse lets requests bring their entries to the journal, where they keep their places, and returns the entries that lie there.
+func (w *writer) refuse(batch []*entry) (kept []*entry) {
+	w.intake.mu.Lock()
+	defer w.intake.mu.Unlock()
+	for _, e := range batch {
+		if e.row != nil {
+			kept = append(kept, e)
+			continue
+		}
+		w.intake.uncount(e)
+		e.letter.Withhold()
+		if e.given {
+			e.letter.Withdraw()
+		}
+		e.answer <- errStalled
+	}
+	return kept
+}
+
+// countArrival lets the user's drain look into the journal again before it leaves.
+func (w *writer) countArrival() {
+	w.intake.mu.Lock()
+	defer w.intake.mu.Unlock()
+	if w.stall != nil {
+		w.stall.arrivals++
+	}
+}
+
+func (w *writer) reportPanic(value any, stack []byte) {
+	w.intake.Log.Error("writer panicked", "user", w.user, "err", value, "stack", string(stack))
+}
+
+func entriesOf(batch []*letter) []*entry {
+	entries := make([]*entry, len(batch))
+	for n, l := range batch {
+		entries[n] = l.Value
+	}
+	return entries
+}
+
+func itemsOf(batch []*entry) []Item {
+	items := make([]Item, len(batch))
+	for n, e := range batch {
+		items[n] = e.item
+	}
+	return items
+}
