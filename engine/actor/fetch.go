@@ -62,7 +62,7 @@ func (r *Resolver) get(ctx context.Context, req transport.Request) (document, er
 		return document{}, err
 	}
 	// A file that somebody uploaded to an honest server is not that server's word.
-	if t := res.Header.Get("Content-Type"); !transport.MediaTypeIsActivity(t) {
+	if t := res.Header.Get("Content-Type"); !transport.IsActivityMediaType(t) {
 		return document{}, fault.Wrap(fault.Protocol, "what the peer shows is no ActivityStreams document", fmt.Errorf("content-type %.80q", t))
 	}
 	d, err := vocab.ParseDoc(res.Body)

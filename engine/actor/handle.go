@@ -202,7 +202,7 @@ func readJRD(body []byte, h handle) (found, error) {
 		got.subject = subject
 	}
 	for _, link := range d.Subs("links") {
-		if link.Text("rel") != "self" || !transport.MediaTypeIsActivity(link.Text("type")) {
+		if link.Text("rel") != "self" || !transport.IsActivityMediaType(link.Text("type")) {
 			continue
 		}
 		if got.id, err = vocab.ParseID(link.Text("href")); err == nil {

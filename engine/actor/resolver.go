@@ -307,7 +307,7 @@ func (r *Resolver) fetchActor(ctx context.Context, id vocab.ID, have *db.RemoteA
 // whole refuses an actor without inbox or key. Some servers strip them when they cannot read the
 // signature: then the other dialect may bring the real document.
 func whole(res *transport.Response) error {
-	if !transport.MediaTypeIsActivity(res.Header.Get("Content-Type")) {
+	if !transport.IsActivityMediaType(res.Header.Get("Content-Type")) {
 		return nil // no document at all, so none that was stripped
 	}
 	a, err := vocab.ParseActor(res.Body)

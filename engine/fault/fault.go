@@ -1,4 +1,4 @@
-// Package fault says what kind of failure an error is, and which of its words may be shown outside.
+// Package fault gives errors a kind, and words that may be shown outside.
 //
 // An error is given a kind once, where its cause is understood. Every border maps kinds in one
 // table: the server to a status, the command line to an exit code, delivery to a retry. An error

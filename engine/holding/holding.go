@@ -1,6 +1,6 @@
-// Package holding keeps those who hold a connection to a user's database from asking for what may
-// be long in coming: another connection, or the network. Who waits for such a thing with a
-// connection in hand can wait for somebody who waits for that connection.
+// Package holding keeps code that holds a connection to a user's database from waiting for another
+// connection, or for the network. That is how a deadlock comes about: the holder may wait for
+// somebody who waits for the holder's connection.
 package holding
 
 import (
@@ -10,12 +10,12 @@ import (
 
 type key struct{}
 
-// Mark returns a context that says of those who are given it that they hold a connection.
+// Mark returns a context for code that holds a connection.
 func Mark(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, true) }
 
-// Check refuses to give what is asked for to who holds a connection: that is a bug of the caller's,
-// an Internal error. In a build with the race detector, which is the one that tests are run in to
-// find bugs, it panics.
+// Check returns an Internal error if the caller holds a connection, which is a bug. wanted names
+// the thing that the caller is about to wait for. In a build with the race detector, in which
+// tests look for bugs, Check panics.
 func Check(ctx context.Context, wanted string) error {
 	if ctx.Value(key{}) == nil {
 		return nil

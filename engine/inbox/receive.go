@@ -18,7 +18,7 @@ func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 	if h.Get("Content-Encoding") != "" {
 		return fault.New(fault.Unsupported, "a Content-Encoding is not taken")
 	}
-	if types := h.Values("Content-Type"); len(types) != 1 || !transport.MediaTypeIsActivity(types[0]) {
+	if types := h.Values("Content-Type"); len(types) != 1 || !transport.IsActivityMediaType(types[0]) {
 		return fault.New(fault.Unsupported, "send application/activity+json or application/ld+json with the ActivityStreams profile")
 	}
 	var err error

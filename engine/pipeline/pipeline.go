@@ -1,4 +1,4 @@
-// Package pipeline runs ordered steps over one exchange, and wraps, times and logs them in one place.
+// Package pipeline runs ordered steps over one exchange. It wraps, times and logs each step.
 package pipeline
 
 import (
@@ -22,8 +22,8 @@ type Action struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// Next runs the steps that follow. A step that does not call it ends the exchange: with its error, or, when it returns
-// nil, with success.
+// Next runs the steps that follow. A step that does not call it ends the exchange: with its error,
+// or, when it returns nil, with success.
 type Next func(ctx context.Context) error
 
 // Step is one part of the work on an exchange of type X.
@@ -32,7 +32,7 @@ type Step[X any] struct {
 	Run  func(ctx context.Context, x X, next Next) error
 }
 
-// Do makes a step out of work that always goes on when it succeeds.
+// Do returns a step that does work, and goes on to the next step if that succeeds.
 func Do[X any](name string, work func(context.Context, X) error) Step[X] {
 	return Step[X]{name, func(ctx context.Context, x X, next Next) error {
 		if err := work(ctx, x); err != nil {
@@ -60,11 +60,12 @@ func New[X any](name string, log *slog.Logger, reg prometheus.Registerer, steps 
 	return p
 }
 
-// Run takes x through the steps until one ends the exchange. An error carries the name of the step that made it, or
-// that could not start because ctx had ended; a step that hands on the error of a later one adds no name.
-func (p *Pipeline[X]) Run(ctx context.Context, x X) error { return p.run(ctx, x, 0) }
+// Run takes x through the steps until one ends the exchange. An error carries the name of the step
+// that made it, or that could not start because ctx had ended; a step that hands on the error of a
+// later one adds no name.
+func (p *Pipeline[X]) Run(ctx context.Context, x X) error { return p.runFrom(ctx, x, 0) }
 
-func (p *Pipeline[X]) run(ctx context.Context, x X, i int) error {
+func (p *Pipeline[X]) runFrom(ctx context.Context, x X, i int) error {
 	if i == len(p.steps) {
 		return nil
 	}
@@ -72,12 +73,12 @@ func (p *Pipeline[X]) run(ctx context.Context, x X, i int) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", step.Name, fault.Wrap(fault.Busy, "time ran out", err))
 	}
-	var below error // what the steps after this one made of it: named already
+	var below error // of the steps after this one: named already
 	var after time.Duration
 	start := time.Now()
 	err := step.Run(ctx, x, func(ctx context.Context) error {
 		began := time.Now()
-		below = p.run(ctx, x, i+1)
+		below = p.runFrom(ctx, x, i+1)
 		after += time.Since(began)
 		return below
 	})
@@ -93,8 +94,8 @@ func (p *Pipeline[X]) run(ctx context.Context, x X, i int) error {
 	return nil
 }
 
-// Inbound is one activity on its way in, with what the steps of Receive have learnt so far. Each field names the step
-// that sets it; there is no map for anything else.
+// Inbound is one activity on its way in, with everything that the steps of Receive know so far.
+// Each field names the step that sets it; there is no map for anything else.
 type Inbound struct {
 	Request    *http.Request    // what the peer sent; its body is read already
 	Body       []byte           // the bytes the signature covers

@@ -1,10 +1,10 @@
-// Package proof signs and verifies documents: object integrity proofs (FEP-8b32) of the cryptosuite
-// eddsa-jcs-2022; pure functions, no network, no storage.
+// Package proof signs and verifies documents: object integrity proofs (FEP-8b32) of the
+// cryptosuite eddsa-jcs-2022; pure functions, no network, no storage.
 //
 // Verifying has two halves, because the key has to be found between them. Parse refuses everything
 // that the document alone can get wrong; the caller decides whose key the proof names, and
-// Proof.Verify does the mathematics. Every refusal is fault.Unauthenticated, with a code that names
-// the check that failed.
+// Proof.Verify does the mathematics. Every refusal is fault.Unauthenticated, with a code that
+// names the check that failed.
 package proof
 
 import (
@@ -30,7 +30,7 @@ const (
 	suite   = "eddsa-jcs-2022"
 	purpose = "assertionMethod"
 
-	// ahead is how far the clock of who made a proof may be ahead of ours.
+	// ahead is how far the clock of a proof's author may be ahead of ours.
 	ahead = time.Hour
 	// maxEncoded is how long a signature can be in base58, in bytes.
 	maxEncoded = 88
@@ -49,7 +49,7 @@ func Sign(d vocab.Doc, method vocab.ID, key crypto.Signer, now time.Time) (vocab
 	if context := d["@context"]; context != nil {
 		options["@context"] = context
 	}
-	covered, err := digests(d, options)
+	covered, err := hashParts(d, options)
 	if err != nil {
 		return nil, fmt.Errorf("sign document: %w", err)
 	}
@@ -63,9 +63,9 @@ func Sign(d vocab.Doc, method vocab.ID, key crypto.Signer, now time.Time) (vocab
 	return signed, nil
 }
 
-// digests returns what is signed: the digest of the options, then that of the document without what
-// signs it. A Linked Data signature is made after the proof, which does not cover it.
-func digests(d, options vocab.Doc) ([]byte, error) {
+// hashParts returns the bytes that are signed: the hash of the options, then the hash of the
+// document without its proof and its Linked Data signature, which is made after the proof.
+func hashParts(d, options vocab.Doc) ([]byte, error) {
 	options, d = maps.Clone(options), maps.Clone(d)
 	delete(options, "proofValue")
 	delete(d, "proof")
@@ -85,7 +85,7 @@ func digests(d, options vocab.Doc) ([]byte, error) {
 // Proof is the proof that a document carries, parsed and found worth verifying: nothing in it is
 // trusted yet.
 type Proof struct {
-	Method vocab.ID // the id of the key; whose that is, is for the caller to find out
+	Method vocab.ID // the id of the key; the caller finds out whose key it is
 
 	covered, value []byte
 }
@@ -93,21 +93,21 @@ type Proof struct {
 // Parse returns the proof of d, nil when it has none, or one that this engine cannot verify: of
 // another cryptosuite, or by a key that is not on the web (FEP-8b32 has those ignored). A proof
 // that is malformed, has expired or was made later than an hour from now is refused, as are
-// several, and one with an option that binds it to something that this engine knows nothing of.
+// several, and one with an option that binds it to something unknown to this engine.
 func Parse(d vocab.Doc, now time.Time) (*Proof, error) {
 	if d["proof"] == nil {
 		return nil, nil
 	}
 	o := d.Sub("proof")
 	if o == nil {
-		return nil, refuse("proof_not_one", "there must be one proof, and it an object")
+		return nil, refuseProof("proof_not_one", "there must be one proof, and it an object")
 	}
 	if t := o.Text("type"); t != "" && t != kind {
 		return nil, nil
 	}
 	for _, name := range []string{"type", "cryptosuite", "verificationMethod"} {
 		if o.Text(name) == "" {
-			return nil, refuse("proof_malformed", "a proof needs a "+name)
+			return nil, refuseProof("proof_malformed", "a proof needs a "+name)
 		}
 	}
 	method, err := vocab.ParseID(o.Text("verificationMethod"))
@@ -121,9 +121,9 @@ func Parse(d vocab.Doc, now time.Time) (*Proof, error) {
 	if err != nil {
 		return nil, err
 	}
-	covered, err := digests(d, o)
+	covered, err := hashParts(d, o)
 	if err != nil {
-		return nil, fault.Wrap(fault.Unauthenticated, "what is proven has no canonical form", err).WithCode("proof_form")
+		return nil, fault.Wrap(fault.Unauthenticated, "the proof covers a document that has no canonical form", err).WithCode("proof_form")
 	}
 	return &Proof{method, covered, value}, nil
 }
@@ -135,45 +135,45 @@ func valueOf(o vocab.Doc) ([]byte, error) {
 			return value, nil
 		}
 	}
-	return nil, refuse("proof_value", "the proofValue is no signature in base58btc")
+	return nil, refuseProof("proof_value", "the proofValue is no signature in base58btc")
 }
 
-// checkOptions refuses options with which a proof does not hold for us here and now. All of them
-// are signed, known or not.
+// checkOptions refuses a proof by its options: all of them are signed, known or not.
 func checkOptions(d, o vocab.Doc, now time.Time) error {
 	if o["proofPurpose"] != purpose {
-		return refuse("proof_purpose", "the proofPurpose must be assertionMethod")
+		return refuseProof("proof_purpose", "the proofPurpose must be assertionMethod")
 	}
 	created, err := time.Parse(time.RFC3339, o.Text("created"))
 	if err != nil || created.After(now.Add(ahead)) {
-		return refuse("proof_created", "a proof needs the time when it was created, and not one to come")
+		return refuseProof("proof_created", "a proof needs the time when it was created, and not one to come")
 	}
 	if o["expires"] != nil {
 		if expires, err := time.Parse(time.RFC3339, o.Text("expires")); err != nil || !expires.After(now) {
-			return refuse("proof_expired", "the proof has expired")
+			return refuseProof("proof_expired", "the proof has expired")
 		}
 	}
 	for _, name := range []string{"domain", "challenge", "previousProof"} {
 		if _, there := o[name]; there {
-			return refuse("proof_bound", "a proof with a "+name+" is not taken")
+			return refuseProof("proof_bound", "a proof with a "+name+" is not taken")
 		}
 	}
-	// A context that was added later could give the words another meaning for those who process it.
+	// A context that was added later could give the words another meaning for those who process
+	// it.
 	if context := o["@context"]; context != nil && !reflect.DeepEqual(context, d["@context"]) {
-		return refuse("proof_context", "the @context is not the one that was proven")
+		return refuseProof("proof_context", "the @context is not the one that the proof covers")
 	}
 	return nil
 }
 
-// Verify tells whether the key made the proof. Keys of small order, with which there are proofs of
-// anything, are refused where keys are parsed.
+// Verify returns nil if the key made the proof. Keys of small order, which prove anything, are
+// refused where keys are parsed.
 func (p *Proof) Verify(key ed25519.PublicKey) error {
 	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, p.covered, p.value) {
-		return refuse("proof_wrong", "the proof does not hold")
+		return refuseProof("proof_wrong", "the proof does not hold")
 	}
 	return nil
 }
 
-func refuse(code, public string) error {
+func refuseProof(code, public string) error {
 	return fault.New(fault.Unauthenticated, public).WithCode(code)
 }

@@ -54,7 +54,7 @@ func resigned(t testing.TB, change func(options vocab.Doc)) vocab.Doc {
 	d := signed(t)
 	o := d.Sub("proof")
 	change(o)
-	covered, err := digests(d, o)
+	covered, err := hashParts(d, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package relay knows the servers that pass public posts on to all who subscribed to them
-// (FEP-ae0c), and what the instance actor sends them.
+// Package relay keeps the list of relays, servers that pass public posts on to their subscribers
+// (FEP-ae0c), and makes the activities that the instance actor sends them.
 package relay
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// refreshEvery is how soon a serving process sees what another one changed.
+// refreshEvery is how soon a serving process sees changes by another one.
 const refreshEvery = time.Second
 
 // Store is where the relays are kept.
@@ -50,8 +50,8 @@ type Deps struct {
 	Now    func() time.Time
 }
 
-// List is the relays of this server, in memory as they were stored a second ago at most while Run
-// runs. It is safe for concurrent use.
+// List is the relays of this server. While Run runs it is at most a second old. It is safe for
+// concurrent use.
 type List struct {
 	Deps
 
@@ -83,7 +83,7 @@ func (l *List) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Run follows changes until ctx ends. What cannot be read now stays as it was.
+// Run follows changes until ctx ends. A list that cannot be read stays as it was.
 func (l *List) Run(ctx context.Context) {
 	tick := time.NewTicker(refreshEvery)
 	defer tick.Stop()
@@ -109,15 +109,15 @@ func (l *List) Active() []db.Relay {
 	return l.active
 }
 
-// Accepted tells whether this is the actor of a relay that has accepted this server.
+// Accepted reports whether actor is a relay that has accepted this server.
 func (l *List) Accepted(actor vocab.ID) bool {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.accepted[actor.Canonical()]
 }
 
-// Answered records a relay's answer to a Follow of the instance actor's, and tells whether the
-// Follow was for that very actor, and the last one.
+// Answered records a relay's answer to a Follow by the instance actor, and reports whether it
+// answers the last Follow of that very relay.
 func (l *List) Answered(ctx context.Context, actor, follow vocab.ID, state string) (bool, error) {
 	known, err := l.Store.SetRelayState(ctx, actor.Canonical(), follow.Canonical(), state, l.Now())
 	if err != nil || !known {
@@ -127,17 +127,16 @@ func (l *List) Answered(ctx context.Context, actor, follow vocab.ID, state strin
 	return true, l.Refresh(ctx)
 }
 
-// FollowedBack accepts the Follow of a LitePub relay that this server subscribed to: such relays
-// want to follow their subscribers, too. It tells whether the actor is one. The answer is sent
-// before FollowedBack returns: when that fails the fault is Unavailable, and the relay is to come
-// again.
+// FollowedBack accepts a Follow by a LitePub relay that this server subscribed to, and reports
+// whether by is one: such relays follow their subscribers. It returns when the Accept is sent. If
+// that fails the fault is Unavailable, and the relay is to send its Follow again.
 func (l *List) FollowedBack(ctx context.Context, by *vocab.Actor, follow vocab.ID) (bool, error) {
 	r, err := l.Store.Relay(ctx, by.ID.Canonical())
 	if err != nil || r == nil || r.Style != db.RelayLitePub || r.State == db.Rejected {
 		return false, err
 	}
 	object := vocab.Doc{"id": string(follow), "type": vocab.Follow, "actor": string(by.ID), "object": string(l.Actor)}
-	if err := l.Send(ctx, *r, l.activity("accepts", vocab.Accept, object, r.Actor)); err != nil {
+	if err := l.Send(ctx, *r, l.newActivity("accepts", vocab.Accept, object, r.Actor)); err != nil {
 		return true, fault.Wrap(fault.Unavailable, "the relay does not take the answer", err)
 	}
 	return true, nil
@@ -146,26 +145,26 @@ func (l *List) FollowedBack(ctx context.Context, by *vocab.Actor, follow vocab.I
 // NewFollow returns an id for a Follow of a relay.
 func (l *List) NewFollow() vocab.ID { return l.newID("follows") }
 
-// newID returns an id of a thing of the instance actor's, which is not kept: asked for, its
-// document shows the actor.
+// newID returns an id for an activity of the instance actor's. The activity is not stored: a
+// request for the id gets the actor's document.
 func (l *List) newID(kind string) vocab.ID {
 	return l.Actor + "#" + vocab.ID(kind) + "/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
 }
 
-// Answers tells whether an activity answers a Follow of the instance actor's: whose, Answered finds
-// out.
+// Answers reports whether an activity answers a Follow by the instance actor. Only Answered knows
+// whether it comes from the relay that was followed.
 func (l *List) Answers(a *vocab.Activity) bool {
 	return (a.Type == vocab.Accept || a.Type == vocab.Reject) && a.Object.ID != l.Actor && a.Object.ID.Document().Same(l.Actor)
 }
 
-// Follow is the activity by which this server subscribes.
+// Follow returns the activity by which this server subscribes.
 func (l *List) Follow(r db.Relay) vocab.Doc {
-	d := l.follow(r)
+	d := l.followObject(r)
 	d["@context"], d["to"] = vocab.ContextAS, []any{string(r.Actor)}
 	return d
 }
 
-func (l *List) follow(r db.Relay) vocab.Doc {
+func (l *List) followObject(r db.Relay) vocab.Doc {
 	object := r.Actor
 	if r.Style == db.RelayMastodon {
 		object = vocab.Public
@@ -173,25 +172,25 @@ func (l *List) follow(r db.Relay) vocab.Doc {
 	return vocab.Doc{"id": string(r.Follow), "type": vocab.Follow, "actor": string(l.Actor), "object": string(object)}
 }
 
-// Undo is the activity that takes the Follow back.
+// Undo returns the activity that takes the Follow back.
 func (l *List) Undo(r db.Relay) vocab.Doc {
-	return l.activity("undos", vocab.Undo, l.follow(r), r.Actor)
+	return l.newActivity("undos", vocab.Undo, l.followObject(r), r.Actor)
 }
 
-// Announce returns the activity by which a LitePub relay is told of a public object, with its id.
-// It addresses everybody: some relays pass on nothing else.
+// Announce returns the activity that tells a LitePub relay of a public object, with its id. It
+// addresses everybody: some relays pass on nothing else.
 func (l *List) Announce(object vocab.ID) (vocab.ID, vocab.Doc) {
-	d := l.activity("announces", vocab.Announce, string(object), vocab.Public)
+	d := l.newActivity("announces", vocab.Announce, string(object), vocab.Public)
 	return vocab.ID(d["id"].(string)), d
 }
 
-func (l *List) activity(kind, of string, object any, to vocab.ID) vocab.Doc {
+func (l *List) newActivity(kind, of string, object any, to vocab.ID) vocab.Doc {
 	return vocab.Doc{"@context": vocab.ContextAS, "id": string(l.newID(kind)), "type": of, "actor": string(l.Actor), "object": object,
 		"to": []any{string(to)}, "published": l.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00")}
 }
 
-// Send posts an activity to a relay, as the instance actor. The fault says what its server made of
-// it, or why it was not asked.
+// Send posts an activity to a relay, as the instance actor. The fault says how the relay refused
+// it, or why it was not sent.
 func (l *List) Send(ctx context.Context, r db.Relay, d vocab.Doc) error {
 	host := r.Inbox.Host()
 	for _, err := range []error{l.Gate.Check(host), l.Gate.CheckActor(r.Actor)} {
@@ -207,11 +206,11 @@ func (l *List) Send(ctx context.Context, r db.Relay, d vocab.Doc) error {
 	if err != nil {
 		return err
 	}
-	return answer(host, a.Status)
+	return checkStatus(host, a.Status)
 }
 
-// answer returns what a status other than 2xx says.
-func answer(host string, status int) error {
+// checkStatus returns the fault of a status other than 2xx.
+func checkStatus(host string, status int) error {
 	kind := fault.Protocol
 	switch {
 	case status/100 == 2:

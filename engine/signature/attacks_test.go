@@ -86,7 +86,7 @@ func (p *probe) request(t *testing.T) (*http.Request, []byte) {
 func (p *probe) resign(t *testing.T, r *http.Request) {
 	t.Helper()
 	params := strings.ReplaceAll(p.sign, "$now", strconv.FormatInt(now.Unix(), 10))
-	m, err := incoming(r, origin)
+	m, err := newIncoming(r, origin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +96,8 @@ func (p *probe) resign(t *testing.T, r *http.Request) {
 		if d, err := httpsfv.UnmarshalDictionary([]string{"sig1=" + params}); err == nil {
 			member, _ := d.Get("sig1")
 			if list, ok := member.(httpsfv.InnerList); ok {
-				if covered, err := components(list); err == nil {
-					if b, err := m.base(list, covered); err == nil {
+				if covered, err := componentNames(list); err == nil {
+					if b, err := m.signatureBase(list, covered); err == nil {
 						base = b
 					}
 				}
@@ -108,7 +108,7 @@ func (p *probe) resign(t *testing.T, r *http.Request) {
 			base = b[len(b)-1] // without the query, if there is one
 		}
 	}
-	sig, err := sign(p.key, base)
+	sig, err := signBase(p.key, base)
 	if p.hash == crypto.SHA512 {
 		h := sha512.Sum512([]byte(base))
 		sig, err = rsa.SignPKCS1v15(nil, rsaKey(), crypto.SHA512, h[:])
@@ -177,7 +177,7 @@ func host(h string) func(*http.Request)    { return func(r *http.Request) { r.Ho
 func date(t time.Time) string { return t.UTC().Format(http.TimeFormat) }
 
 func sum256(body string) string {
-	return base64.StdEncoding.EncodeToString(sum("sha-256", []byte(body)))
+	return base64.StdEncoding.EncodeToString(hashBody("sha-256", []byte(body)))
 }
 
 // keyed returns good parameters of dialect d, naming another key.
@@ -258,7 +258,7 @@ func TestSmallOrderKeysVerifyNothing(t *testing.T) {
 	}
 	identity := make(ed25519.PublicKey, ed25519.PublicKeySize)
 	identity[0] = 1
-	if !verify(edwards, identity, claims[0].Bases[0], forged) {
+	if !isSignature(edwards, identity, claims[0].Bases[0], forged) {
 		t.Fatal("the forgery is not one: this test proves nothing")
 	}
 	if err := claims[0].Verify(identity); codeOf(err) != "weak_key" {
@@ -333,7 +333,8 @@ func disagreement(x Examination, claims []Claim, err error) string {
 	return ""
 }
 
-// refusalIn returns the first refusal among what was found; something was not reached for one only.
+// refusalIn returns the first refusal among what was found; something was not reached for one
+// only.
 func refusalIn(found []Finding) error {
 	for _, f := range found {
 		if f.Err != nil {

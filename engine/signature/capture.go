@@ -16,10 +16,10 @@ const (
 	maxCaptureBody = 1 << 20
 )
 
-// ReadCapture returns the request that somebody wrote down, and its body: raw HTTP, with lines that
-// end as on the wire or as in a text file, or what `curl -v` shows, with the body after it. Where
-// there is a Content-Length, what the capture has beyond it is cut off: editors and terminals add a
-// line break. The fault is Invalid, or TooLarge for more than 64 KiB of headers or 1 MiB of body.
+// ReadCapture returns a captured request and its body: raw HTTP, with lines that end as on the
+// wire or as in a text file, or the output of `curl -v`, with the body after it. A body longer
+// than its Content-Length is cut off: editors and terminals add a line break. The fault is
+// Invalid, or TooLarge for more than 64 KiB of headers or 1 MiB of body.
 func ReadCapture(in io.Reader) (*http.Request, []byte, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxCaptureHead+maxCaptureBody+1))
 	if err != nil {
@@ -30,9 +30,9 @@ func ReadCapture(in io.Reader) (*http.Request, []byte, error) {
 	}
 	text = bytes.TrimLeft(text, "\r\n")
 	if len(text) > 0 && bytes.IndexByte([]byte("*<>{}"), text[0]) >= 0 {
-		text = uncurl(text)
+		text = readCurl(text)
 	}
-	head, rest := behead(text)
+	head, rest := splitHead(text)
 	if len(head) > maxCaptureHead || len(rest) > maxCaptureBody {
 		return nil, nil, errCaptureTooLarge
 	}
@@ -45,7 +45,7 @@ func ReadCapture(in io.Reader) (*http.Request, []byte, error) {
 		return nil, nil, fault.Wrap(fault.Invalid, "the capture does not begin with the request line and the headers of an HTTP request", err)
 	}
 	if len(r.TransferEncoding) == 0 {
-		return r, whole(r, rest), nil
+		return r, cutBody(r, rest), nil
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -56,8 +56,8 @@ func ReadCapture(in io.Reader) (*http.Request, []byte, error) {
 
 var errCaptureTooLarge = fault.New(fault.TooLarge, "a captured request is at most 64 KiB of headers and 1 MiB of body")
 
-// whole returns the body out of what comes after the headers.
-func whole(r *http.Request, rest []byte) []byte {
+// cutBody returns the body out of the text after the headers.
+func cutBody(r *http.Request, rest []byte) []byte {
 	if r.Header.Get("Content-Length") != "" {
 		return rest[:min(int64(len(rest)), r.ContentLength)]
 	}
@@ -70,13 +70,13 @@ func whole(r *http.Request, rest []byte) []byte {
 var (
 	headEnd = regexp.MustCompile(`\r?\n\r?\n`)
 	hosts   = regexp.MustCompile(`(?mi)^host[ \t]*:`)
-	// multiplexed is the end of the request line as programs show it that sent the request over
-	// HTTP/2 or HTTP/3.
+	// multiplexed matches the request line as programs show one that was sent over HTTP/2 or
+	// HTTP/3.
 	multiplexed = regexp.MustCompile(`^([^\r\n]* )HTTP/[23](?:\.0)?(\r?\n)`)
 )
 
-// behead divides text after its headers, which it ends if nothing does.
-func behead(text []byte) (head, rest []byte) {
+// splitHead divides text after its headers. Headers without an end are given one.
+func splitHead(text []byte) (head, rest []byte) {
 	if at := headEnd.FindIndex(text); at != nil {
 		head, rest = text[:at[1]], text[at[1]:]
 	} else {
@@ -85,13 +85,12 @@ func behead(text []byte) (head, rest []byte) {
 	return multiplexed.ReplaceAll(head, []byte("${1}HTTP/1.1$2")), rest
 }
 
-// notSent are lines of curl -v that are not of a request: its own words, the answer, and how much
-// data went.
+// notSent matches lines of curl -v that are not part of the request: its own words, the answer,
+// and counts of bytes.
 var notSent = regexp.MustCompile(`^(?:[*<](?: |\r?\n)|[{}] \[\d+ bytes data\])`)
 
-// uncurl returns the first request in the output of curl -v, and whatever is not curl's as its
-// body.
-func uncurl(text []byte) []byte {
+// readCurl returns the first request in the output of curl -v, and every other line as its body.
+func readCurl(text []byte) []byte {
 	var head, body bytes.Buffer
 	ended := false
 	for line := range bytes.Lines(text) {

@@ -22,8 +22,8 @@ const (
 // readCavage finds the field that carries the signature.
 //
 // Verifying does not go through httpsig, which signs and is fine for that: its verifier takes the
-// time from the wall clock, divides parameters at commas within quotes, and covers the decoded path
-// instead of the one that was sent.
+// time from the wall clock, divides parameters at commas within quotes, and covers the decoded
+// path instead of the one that was sent.
 func (q *request) readCavage() error {
 	if scheme, _, _ := strings.Cut(q.header.Get("Authorization"), " "); strings.EqualFold(scheme, "Signature") {
 		return refuse("authorization_signature", "signatures are taken from the signature header only")
@@ -32,7 +32,7 @@ func (q *request) readCavage() error {
 		return refuse("not_signed", "the request carries no signature")
 	}
 	for _, name := range []string{"Signature", "Date", "Digest"} {
-		if err := q.single(name); err != nil {
+		if err := q.checkSingle(name); err != nil {
 			return err
 		}
 	}
@@ -44,7 +44,7 @@ var cavageChecks = []Check[*reading]{
 	{"form", nil, (*reading).readParameters},
 	{"algorithm", []string{"form"}, (*reading).checkCavageAlgorithm},
 	{"components", []string{"form"}, (*reading).readCavageComponents},
-	{"coverage", []string{"components"}, func(s *reading) error { return checkCavageCoverage(s.Covered, needsDigest(s.method, s.body)) }},
+	{"coverage", []string{"components"}, func(s *reading) error { return checkCavageCoverage(s.Covered, isDigestNeeded(s.method, s.body)) }},
 	{"time", []string{"components"}, (*reading).checkCavageTime},
 	{"key_id", []string{"form"}, (*reading).checkCavageKeyID},
 	{"digest", []string{"components"}, (*reading).checkCavageDigest},
@@ -154,7 +154,7 @@ func cavageCovered(params map[string]string, algorithm string) ([]string, error)
 				return nil, refuse("created_with_rsa", "%s may not be covered with the algorithm %s", name, algorithm)
 			}
 		default:
-			if !componentName(name) || strings.HasPrefix(name, "@") {
+			if !isComponentName(name) || strings.HasPrefix(name, "@") {
 				return nil, refuse("unknown_component", "the component %q is not supported", clip(name))
 			}
 		}
@@ -192,7 +192,7 @@ func (s *reading) checkCavageTime() error {
 	}
 	var created *int64
 	if slices.Contains(s.Covered, createdField) {
-		t, err := unix(s.params, "created")
+		t, err := parseUnix(s.params, "created")
 		if err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func (s *reading) checkCavageTime() error {
 	}
 	// An end that is not covered may be forged, but nobody can gain by an earlier one.
 	if _, ok := s.params["expires"]; ok || slices.Contains(s.Covered, expiresField) {
-		t, err := unix(s.params, "expires")
+		t, err := parseUnix(s.params, "expires")
 		if err != nil {
 			return err
 		}
@@ -214,8 +214,8 @@ func (s *reading) checkCavageTime() error {
 	return nil
 }
 
-// unix returns the parameter as seconds since 1970: digits only, no sign and no fraction.
-func unix(params map[string]string, name string) (int64, error) {
+// parseUnix returns the parameter as seconds since 1970: digits only, no sign and no fraction.
+func parseUnix(params map[string]string, name string) (int64, error) {
 	s := params[name]
 	t, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || strings.Trim(s, "0123456789") != "" {
@@ -245,7 +245,7 @@ func (m *message) cavageBases(covered []string, params map[string]string) ([]str
 			case expiresField:
 				value = params["expires"]
 			default:
-				value, err = m.field(name)
+				value, err = m.fieldValue(name)
 			}
 			if err != nil {
 				return nil, err
@@ -267,7 +267,7 @@ func signCavage(m *message, body []byte, k Key, algorithm string) error {
 	covered := []string{requestTarget, "host", "date"}
 	optional := "Accept"
 	if len(body) > 0 {
-		m.header.Set("Digest", digest(body))
+		m.header.Set("Digest", digestField(body))
 		covered = append(covered, "digest")
 		optional = "Content-Type"
 	}

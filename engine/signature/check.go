@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// Check is one thing that must hold of a request, judged by a T: what was learnt of it so far, to
-// which it may add.
+// Check is one thing that must hold of a request. Run judges it by a T, the facts that earlier
+// checks have found, and may add to them.
 type Check[T any] struct {
 	Name  string
 	Needs []string // the checks before it without which it cannot be made
 	Run   func(T) error
 }
 
-// Finding is what came of a check.
+// Finding is the result of a check.
 type Finding struct {
 	Check   string
 	Reached bool  // false: what it needs did not hold
 	Err     error // why it does not hold
 }
 
-// First makes checks in order until one does not hold, and returns why, with its name. It is how
-// requests are verified.
+// First makes checks in order until one fails, and returns why, with its name. Requests are
+// verified so.
 func First[T any](of T, checks []Check[T]) error {
 	for _, c := range checks {
 		if err := c.Run(of); err != nil {
@@ -31,8 +31,8 @@ func First[T any](of T, checks []Check[T]) error {
 	return nil
 }
 
-// All makes every one of the checks that can be made. It is how they are explained: the same
-// checks, none of them left out because another one failed.
+// All makes every check that can be made. Refusals are explained so: by the same checks, none left
+// out because another one failed.
 func All[T any](of T, checks []Check[T]) []Finding {
 	found := make([]Finding, 0, len(checks))
 	var missing []string
@@ -49,7 +49,7 @@ func All[T any](of T, checks []Check[T]) []Finding {
 	return found
 }
 
-// None returns the findings of checks of which none could be made.
+// None returns the findings when no check could be made.
 func None[T any](checks []Check[T]) []Finding {
 	found := make([]Finding, len(checks))
 	for i, c := range checks {

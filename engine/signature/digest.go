@@ -11,10 +11,10 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// sum returns the digest of body by the algorithm of that name in lower case, or nil for one that
-// is not used here. The older ones are unknown on purpose: MD5 and SHA-1 can be made to fit two
-// bodies.
-func sum(algorithm string, body []byte) []byte {
+// hashBody returns the digest of body by the algorithm of that name in lower case, or nil for one
+// that is not used here. The older ones are unknown on purpose: MD5 and SHA-1 can be made to fit
+// two bodies.
+func hashBody(algorithm string, body []byte) []byte {
 	switch algorithm {
 	case "sha-256":
 		s := sha256.Sum256(body)
@@ -26,12 +26,12 @@ func sum(algorithm string, body []byte) []byte {
 	return nil
 }
 
-func contentDigest(body []byte) string {
-	return "sha-256=:" + base64.StdEncoding.EncodeToString(sum("sha-256", body)) + ":"
+func contentDigestField(body []byte) string {
+	return "sha-256=:" + base64.StdEncoding.EncodeToString(hashBody("sha-256", body)) + ":"
 }
 
-func digest(body []byte) string {
-	return "SHA-256=" + base64.StdEncoding.EncodeToString(sum("sha-256", body))
+func digestField(body []byte) string {
+	return "SHA-256=" + base64.StdEncoding.EncodeToString(hashBody("sha-256", body))
 }
 
 // checkContentDigest compares Content-Digest (RFC 9530 §2) with body: every digest we know must
@@ -40,7 +40,7 @@ func checkContentDigest(h http.Header, body []byte) error {
 	if len(h["Content-Digest"]) == 0 {
 		return refuse("no_digest", "the request has no content-digest")
 	}
-	d, err := dictionary(h, "Content-Digest")
+	d, err := parseDictionary(h, "Content-Digest")
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func checkContentDigest(h http.Header, body []byte) error {
 		if !ok {
 			return refuse("malformed_content_digest", "content-digest is malformed")
 		}
-		want := sum(name, body)
+		want := hashBody(name, body)
 		if want == nil {
 			continue
 		}
@@ -90,7 +90,7 @@ func checkDigest(h http.Header, body []byte) error {
 			continue
 		}
 		seen[name] = value
-		want := sum(name, body)
+		want := hashBody(name, body)
 		if want == nil {
 			continue
 		}

@@ -16,8 +16,8 @@ func parseFuzzed(t *testing.T, headers map[string]string) {
 	r := httptest.NewRequest(http.MethodPost, "/inbox?a=b", strings.NewReader(note))
 	r.Host = "example.org"
 	r.Header.Set("Date", now.Format(http.TimeFormat))
-	r.Header.Set("Digest", digest([]byte(note)))
-	r.Header.Set("Content-Digest", contentDigest([]byte(note)))
+	r.Header.Set("Digest", digestField([]byte(note)))
+	r.Header.Set("Content-Digest", contentDigestField([]byte(note)))
 	for k, v := range headers {
 		r.Header.Set(k, v)
 	}

@@ -27,8 +27,8 @@ const (
 	edwards   = "ed25519"
 )
 
-// The bounds of RSA keys, checked before any mathematics: below they can be broken, above they only
-// cost time.
+// The bounds of RSA keys, checked before any mathematics: below they can be broken, above they
+// only cost time.
 const (
 	minBits     = 2048
 	maxBits     = 8192
@@ -50,7 +50,7 @@ func algorithmOf(private crypto.Signer) (string, error) {
 	return "", errors.New("the private key is neither an RSA nor an Ed25519 key")
 }
 
-func sign(private crypto.Signer, base string) ([]byte, error) {
+func signBase(private crypto.Signer, base string) ([]byte, error) {
 	if _, ok := private.(*rsa.PrivateKey); ok {
 		hash := sha256.Sum256([]byte(base))
 		return private.Sign(rand.Reader, hash[:], crypto.SHA256)
@@ -58,9 +58,8 @@ func sign(private crypto.Signer, base string) ([]byte, error) {
 	return private.Sign(rand.Reader, []byte(base), crypto.Hash(0))
 }
 
-// verify tells whether signature is one over base by the named algorithm; not if key is none of
-// that algorithm's.
-func verify(algorithm string, key crypto.PublicKey, base string, signature []byte) bool {
+// isSignature reports whether signature is one over base by the named algorithm and its key.
+func isSignature(algorithm string, key crypto.PublicKey, base string, signature []byte) bool {
 	if algorithm == edwards {
 		k, ok := key.(ed25519.PublicKey)
 		return ok && ed25519.Verify(k, []byte(base), signature)
@@ -136,7 +135,8 @@ var (
 	codecRSA     = []byte{0x85, 0x24}
 )
 
-// ParseMultikey returns the key in a publicKeyMultibase (FEP-521a): an ed25519.PublicKey or *rsa.PublicKey.
+// ParseMultikey returns the key in a publicKeyMultibase (FEP-521a): an ed25519.PublicKey or
+// *rsa.PublicKey.
 func ParseMultikey(s string) (crypto.PublicKey, error) {
 	encoded, ok := strings.CutPrefix(s, "z")
 	if !ok || encoded == "" || len(encoded) > maxMultikey {
@@ -182,14 +182,14 @@ func checkRSA(k *rsa.PublicKey) error {
 // smallOrder are the y coordinates of the points of order 1, 2, 4 and 8. With such a key there are
 // signatures that fit any message, made by nobody.
 var smallOrder = [][]byte{
-	unhex("0100000000000000000000000000000000000000000000000000000000000000"),
-	unhex("ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"),
-	unhex("0000000000000000000000000000000000000000000000000000000000000000"),
-	unhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"),
-	unhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"),
+	decodeHex("0100000000000000000000000000000000000000000000000000000000000000"),
+	decodeHex("ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"),
+	decodeHex("0000000000000000000000000000000000000000000000000000000000000000"),
+	decodeHex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"),
+	decodeHex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"),
 }
 
-func unhex(s string) []byte {
+func decodeHex(s string) []byte {
 	b, err := hex.DecodeString(s)
 	if err != nil {
 		panic(err) // the table above is wrong

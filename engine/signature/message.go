@@ -20,8 +20,8 @@ type message struct {
 	target    string // the same in origin form: path and query, neither decoded nor cleaned
 }
 
-// outgoing returns the message of a request that will be sent.
-func outgoing(r *http.Request) (*message, error) {
+// newOutgoing returns the message of a request that will be sent.
+func newOutgoing(r *http.Request) (*message, error) {
 	u := r.URL
 	if u == nil || u.Opaque != "" || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, errors.New("the URL is not an absolute http or https URL")
@@ -36,21 +36,21 @@ func outgoing(r *http.Request) (*message, error) {
 	if strings.ContainsFunc(m.host, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
 		return nil, fmt.Errorf("host %q is not written in ASCII", m.host) // net/http would send other bytes than we sign
 	}
-	m.authority, m.target = authority(m.scheme, m.host), m.raw
+	m.authority, m.target = canonicalHost(m.scheme, m.host), m.raw
 	return m, checkTarget(m.target)
 }
 
-// incoming returns the message of a request that was received.
+// newIncoming returns the message of a request that was received.
 //
 // RFC 9421 §2.2.2: @target-uri is the URI as the client knows it. A proxy may have changed scheme
 // and address, and anybody can send forwarding headers, so it is built from the configured origin,
 // which the Host field must agree with.
-func incoming(r *http.Request, origin string) (*message, error) {
+func newIncoming(r *http.Request, origin string) (*message, error) {
 	scheme, host, ok := strings.Cut(origin, "://")
 	if !ok || host == "" || strings.ContainsAny(host, "/?#@") {
 		return nil, fmt.Errorf("parse signature: origin %q is not scheme://host", origin)
 	}
-	m := &message{header: r.Header, method: r.Method, scheme: scheme, authority: authority(scheme, host), host: r.Host, raw: r.RequestURI}
+	m := &message{header: r.Header, method: r.Method, scheme: scheme, authority: canonicalHost(scheme, host), host: r.Host, raw: r.RequestURI}
 	if m.raw == "" && r.URL != nil {
 		m.raw = r.URL.RequestURI()
 	}
@@ -60,7 +60,7 @@ func incoming(r *http.Request, origin string) (*message, error) {
 
 // checkHost refuses a request that was meant for another host.
 func (m *message) checkHost() error {
-	if authority(m.scheme, m.host) != m.authority {
+	if canonicalHost(m.scheme, m.host) != m.authority {
 		return refuseFor("wrong_host", "the request is for another host", "Host is %.100q, not %q", m.host, m.authority)
 	}
 	// net/http moves the Host field to r.Host; HTTP/2 can leave a second one behind.
@@ -98,8 +98,8 @@ func checkTarget(target string) error {
 	return nil
 }
 
-// authority returns host in lower case without the default port of scheme.
-func authority(scheme, host string) string {
+// canonicalHost returns host in lower case without the default port of scheme.
+func canonicalHost(scheme, host string) string {
 	host = strings.ToLower(host)
 	switch scheme {
 	case "https":
@@ -113,9 +113,9 @@ func authority(scheme, host string) string {
 // folding is an obsolete line fold (RFC 9112 §5.2).
 var folding = regexp.MustCompile(`[ \t]*\r?\n[ \t]+`)
 
-// field returns the value of a header field as both dialects sign it (RFC 9421 §2.1,
+// fieldValue returns the value of a header field as both dialects sign it (RFC 9421 §2.1,
 // draft-cavage-12 §2.3): its lines trimmed and joined with ", ". name is in lower case.
-func (m *message) field(name string) (string, error) {
+func (m *message) fieldValue(name string) (string, error) {
 	if name == "host" {
 		return m.host, nil
 	}
@@ -136,9 +136,9 @@ func (m *message) field(name string) (string, error) {
 	return strings.Join(trimmed, ", "), nil
 }
 
-// single refuses a field that came more than once: two readers could take two different lines for
-// the true one.
-func (m *message) single(name string) error {
+// checkSingle refuses a field that came more than once: two readers could take two different lines
+// for the true one.
+func (m *message) checkSingle(name string) error {
 	if len(m.header[name]) > 1 {
 		return refuse("duplicate_header", "the request has more than one %s header", strings.ToLower(name))
 	}

@@ -7,15 +7,15 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// Options is what Parse must know besides the request.
+// Options are the facts that Parse needs besides the request.
 type Options struct {
 	Origin string    // our public origin, such as "https://example.org": forwarded headers never have a say in it
 	Now    time.Time // what the times of signatures are compared with
 }
 
 // Parse returns the signatures of r worth verifying, at least one: those of RFC 9421 (at most
-// three) if there is a Signature-Input field, else the one of draft-cavage. Never both: whoever can
-// break one must not get another try. The digest of body is checked here too, so a claim that
+// three) if there is a Signature-Input field, else the one of draft-cavage. Never both: whoever
+// can break one must not get another try. The digest of body is checked here too, so a claim that
 // verifies vouches for body.
 func Parse(r *http.Request, body []byte, o Options) ([]Claim, error) {
 	q, err := readRequest(r, body, o)
@@ -33,7 +33,7 @@ func Parse(r *http.Request, body []byte, o Options) ([]Claim, error) {
 		case err == nil:
 			claims = append(claims, s.Claim)
 		case first == nil:
-			first = s.refused(err)
+			first = s.wrapRefusal(err)
 		}
 	}
 	if len(claims) == 0 {
@@ -42,14 +42,13 @@ func Parse(r *http.Request, body []byte, o Options) ([]Claim, error) {
 	return claims, nil
 }
 
-// Examination is what Parse would find, with nothing left out.
+// Examination is all that the checks of Parse find, with none left out.
 type Examination struct {
 	Findings   []Finding // of the request as a whole
 	Signatures []Examined
 }
 
-// Examined is one signature of a request. Its claim is worth something only when all findings are
-// good.
+// Examined is one signature of a request. Its claim counts only when all findings are good.
 type Examined struct {
 	Claim
 	Findings []Finding
@@ -69,7 +68,7 @@ func Examine(r *http.Request, body []byte, o Options) (Examination, error) {
 	return x, nil
 }
 
-// request is a message with what its signatures are read from.
+// request is a message with the fields that its signatures are read from.
 type request struct {
 	*message
 	body   []byte
@@ -82,7 +81,7 @@ type request struct {
 }
 
 func readRequest(r *http.Request, body []byte, o Options) (*request, error) {
-	m, err := incoming(r, o.Origin)
+	m, err := newIncoming(r, o.Origin)
 	return &request{message: m, body: body, now: o.Now}, err
 }
 
@@ -121,14 +120,14 @@ func (q *request) dialect() Dialect {
 func (q *request) readings() []*reading {
 	switch {
 	case q.inputs != nil:
-		return q.labelled()
+		return q.labelledReadings()
 	case q.line != nil:
 		return []*reading{{request: q, Claim: Claim{Dialect: Cavage}}}
 	}
 	return nil
 }
 
-// reading is a signature as it is read, with what the checks have made of it so far.
+// reading is a signature while the checks read it, with their results so far.
 type reading struct {
 	Claim
 	*request
@@ -137,7 +136,7 @@ type reading struct {
 	list         httpsfv.InnerList // RFC 9421: input, when it is one
 }
 
-// checks are those of the dialect. They have the same names in both.
+// checks returns the checks of the dialect. They have the same names in both.
 func (s *reading) checks() []Check[*reading] {
 	if s.Dialect == RFC9421 {
 		return rfc9421Checks

@@ -15,11 +15,11 @@ const maxLabels = 3
 
 // readRFC9421 reads the fields that carry the signatures, and finds that their labels agree.
 func (q *request) readRFC9421() error {
-	inputs, err := dictionary(q.header, "Signature-Input")
+	inputs, err := parseDictionary(q.header, "Signature-Input")
 	if err != nil {
 		return err
 	}
-	signatures, err := dictionary(q.header, "Signature")
+	signatures, err := parseDictionary(q.header, "Signature")
 	if err != nil {
 		return err
 	}
@@ -36,8 +36,8 @@ func (q *request) readRFC9421() error {
 	return nil
 }
 
-// labelled returns the signature of each label.
-func (q *request) labelled() []*reading {
+// labelledReadings returns the signature of each label.
+func (q *request) labelledReadings() []*reading {
 	all := make([]*reading, len(q.inputs.Names()))
 	for i, label := range q.inputs.Names() {
 		s := &reading{request: q, Claim: Claim{Dialect: RFC9421, Label: label}}
@@ -52,7 +52,7 @@ func (q *request) labelled() []*reading {
 var rfc9421Checks = []Check[*reading]{
 	{"form", nil, (*reading).readMembers},
 	{"components", []string{"form"}, (*reading).readComponents},
-	{"coverage", []string{"components"}, func(s *reading) error { return s.checkCoverage(s.Covered, needsDigest(s.method, s.body)) }},
+	{"coverage", []string{"components"}, func(s *reading) error { return s.checkCoverage(s.Covered, isDigestNeeded(s.method, s.body)) }},
 	{"digest", []string{"components"}, (*reading).checkContentDigest},
 	{"time", []string{"form"}, (*reading).checkTime},
 	{"algorithm", []string{"form"}, (*reading).checkAlgorithm},
@@ -60,8 +60,8 @@ var rfc9421Checks = []Check[*reading]{
 	{"base", []string{"components"}, (*reading).makeBase},
 }
 
-// readMembers takes one label's members of Signature-Input and Signature for what they should be.
-// Parameters of another type than they should have are as good as absent.
+// readMembers reads one label's members of Signature-Input and Signature. A parameter of the wrong
+// type counts as absent.
 func (s *reading) readMembers() error {
 	var ok bool
 	if s.list, ok = s.input.(httpsfv.InnerList); !ok {
@@ -86,18 +86,18 @@ func (s *reading) parameter(name string) any {
 }
 
 func (s *reading) readComponents() (err error) {
-	s.Covered, err = components(s.list)
+	s.Covered, err = componentNames(s.list)
 	return err
 }
 
-// components returns the names of the covered components. Those with parameters are refused: peers
-// do not send them, and ;req, ;bs, ;key and the like each change what a component means.
-func components(list httpsfv.InnerList) ([]string, error) {
+// componentNames returns the names of the covered components. Those with parameters are refused:
+// peers do not send them, and ;req, ;bs, ;key and the like each change what a component means.
+func componentNames(list httpsfv.InnerList) ([]string, error) {
 	names := make([]string, 0, len(list.Items))
 	seen := make(map[string]bool, len(list.Items))
 	for _, item := range list.Items {
 		name, ok := item.Value.(string)
-		if !ok || !componentName(name) {
+		if !ok || !isComponentName(name) {
 			return nil, refuse("malformed_signature", "signature-input does not list the covered components")
 		}
 		if len(item.Params.Names()) > 0 {
@@ -112,9 +112,9 @@ func components(list httpsfv.InnerList) ([]string, error) {
 	return names, nil
 }
 
-// componentName tells whether s is a field name in lower case (RFC 9421 §2.1), or one with an @
-// before it.
-func componentName(s string) bool {
+// isComponentName reports whether s is a field name in lower case (RFC 9421 §2.1), or one with an
+// @ before it.
+func isComponentName(s string) bool {
 	s = strings.TrimPrefix(s, "@")
 	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
 	return s != "" && strings.Trim(s, token) == ""
@@ -183,18 +183,19 @@ func (s *reading) checkKeyID() error {
 }
 
 func (s *reading) makeBase() error {
-	base, err := s.base(s.list, s.Covered)
+	base, err := s.signatureBase(s.list, s.Covered)
 	if err == nil {
 		s.Bases = []string{base}
 	}
 	return err
 }
 
-// base returns the signature base (RFC 9421 §2.5) for the components of list, whose names are covered.
-func (m *message) base(list httpsfv.InnerList, covered []string) (string, error) {
+// signatureBase returns the signature base (RFC 9421 §2.5) for the components of list, whose names
+// are covered.
+func (m *message) signatureBase(list httpsfv.InnerList, covered []string) (string, error) {
 	var b strings.Builder
 	for _, name := range covered {
-		value, err := m.component(name)
+		value, err := m.componentValue(name)
 		if err != nil {
 			return "", err
 		}
@@ -208,8 +209,8 @@ func (m *message) base(list httpsfv.InnerList, covered []string) (string, error)
 	return b.String(), nil
 }
 
-// component returns the value of one component (RFC 9421 §2.1 and §2.2).
-func (m *message) component(name string) (string, error) {
+// componentValue returns the value of one component (RFC 9421 §2.1 and §2.2).
+func (m *message) componentValue(name string) (string, error) {
 	path, query, _ := strings.Cut(m.target, "?")
 	switch name {
 	case "@method":
@@ -230,12 +231,12 @@ func (m *message) component(name string) (string, error) {
 	if strings.HasPrefix(name, "@") {
 		return "", refuse("unknown_component", "the component %q is not supported", clip(name))
 	}
-	return m.field(name)
+	return m.fieldValue(name)
 }
 
-// dictionary parses all lines of a field as one dictionary (RFC 8941 §3.2). A key that comes twice is refused: by the
-// letter the last one counts, but not every reader keeps to the letter.
-func dictionary(h http.Header, name string) (*httpsfv.Dictionary, error) {
+// parseDictionary parses all lines of a field as one dictionary (RFC 8941 §3.2). A key that comes
+// twice is refused: by the letter the last one counts, but not every reader keeps to the letter.
+func parseDictionary(h http.Header, name string) (*httpsfv.Dictionary, error) {
 	d, err := httpsfv.UnmarshalDictionary(h[name])
 	if err != nil {
 		return nil, refuse("malformed_"+strings.ReplaceAll(strings.ToLower(name), "-", "_"), "%s is malformed", strings.ToLower(name))
@@ -259,11 +260,12 @@ func dictionary(h http.Header, name string) (*httpsfv.Dictionary, error) {
 	return d, nil
 }
 
-// signRFC9421 covers no @query and no @request-target: @target-uri says the same, and peers read those two differently.
+// signRFC9421 covers no @query and no @request-target: @target-uri says the same, and peers read
+// those two differently.
 func signRFC9421(m *message, body []byte, k Key, algorithm string, now time.Time) error {
 	covered := []string{"@method", "@target-uri", "@authority"}
 	if len(body) > 0 {
-		m.header.Set("Content-Digest", contentDigest(body))
+		m.header.Set("Content-Digest", contentDigestField(body))
 		covered = append(covered, "content-digest")
 		if m.header.Get("Content-Type") != "" {
 			covered = append(covered, "content-type")
@@ -279,11 +281,11 @@ func signRFC9421(m *message, body []byte, k Key, algorithm string, now time.Time
 	list.Params.Add("created", now.Unix())
 	list.Params.Add("keyid", k.ID)
 	list.Params.Add("alg", algorithm)
-	base, err := m.base(list, covered)
+	base, err := m.signatureBase(list, covered)
 	if err != nil {
 		return err
 	}
-	signature, err := sign(k.Private, base)
+	signature, err := signBase(k.Private, base)
 	if err != nil {
 		return err
 	}

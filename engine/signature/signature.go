@@ -3,8 +3,8 @@
 //
 // Verifying has two halves, because the key has to be found between them. Parse refuses everything
 // that the request alone can get wrong and returns claims; the caller decides whose key a claim
-// names, and Claim.Verify does the mathematics. Every refusal is fault.Unauthenticated, with a code
-// that names the check that failed.
+// names, and Claim.Verify does the mathematics. Every refusal is fault.Unauthenticated, with a
+// code that names the check that failed.
 package signature
 
 import (
@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// window is how far a signature's time may be from ours, either way: what most peers allow each
-	// other.
+	// window is how far a signature's time may be from ours, either way: what most peers allow
+	// each other.
 	window = time.Hour
 	// maxHeader bounds the fields that carry and describe signatures, in bytes, all together.
 	maxHeader = 8 << 10
@@ -88,7 +88,7 @@ func Sign(r *http.Request, body []byte, k Key, d Dialect, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("sign request: %w", err)
 	}
-	m, err := outgoing(r)
+	m, err := newOutgoing(r)
 	if err != nil {
 		return fmt.Errorf("sign request: %w", err)
 	}
@@ -132,7 +132,7 @@ type Claim struct {
 // String names the claim in errors.
 func (c Claim) String() string { return fmt.Sprintf("%s signature by %.200q", c.Dialect, c.KeyID) }
 
-func (c Claim) refused(err error) error { return fmt.Errorf("%s: %w", c, err) }
+func (c Claim) wrapRefusal(err error) error { return fmt.Errorf("%s: %w", c, err) }
 
 // checkKeyID refuses ids that are no absolute http or https URL, or that two readers could read in
 // two ways.
@@ -171,9 +171,9 @@ func checkExpires(expires int64, created *int64, now time.Time) error {
 	return nil
 }
 
-// needsDigest tells whether the signature must cover a digest: a POST always, as it has effects,
-// and every body.
-func needsDigest(method string, body []byte) bool {
+// isDigestNeeded reports whether the signature must cover a digest: a POST always, as it has
+// effects, and every body.
+func isDigestNeeded(method string, body []byte) bool {
 	return method == http.MethodPost || len(body) > 0
 }
 
@@ -181,7 +181,7 @@ func refuse(code, format string, args ...any) error {
 	return fault.New(fault.Unauthenticated, fmt.Sprintf(format, args...)).WithCode(code)
 }
 
-// refuseFor is refuse with what only the operator is told.
+// refuseFor is refuse with words for the operator alone.
 func refuseFor(code, public, format string, args ...any) error {
 	return fault.Wrap(fault.Unauthenticated, public, fmt.Errorf(format, args...)).WithCode(code)
 }

@@ -63,11 +63,11 @@ func publishedKey(t *testing.T, name string) crypto.PublicKey {
 // labelled returns a request's only label with its covered components and its signature.
 func labelled(t *testing.T, r *http.Request) (httpsfv.InnerList, []byte) {
 	t.Helper()
-	in, err := dictionary(r.Header, "Signature-Input")
+	in, err := parseDictionary(r.Header, "Signature-Input")
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := dictionary(r.Header, "Signature")
+	out, err := parseDictionary(r.Header, "Signature")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,24 +88,24 @@ func TestPublishedRFC9421SignaturesVerify(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := published(t, "rfc9421/"+tt.name+".http")
-			m, err := incoming(r, "https://"+r.Host)
+			m, err := newIncoming(r, "https://"+r.Host)
 			if err != nil {
 				t.Fatal(err)
 			}
 			list, sig := labelled(t, r)
-			covered, err := components(list)
+			covered, err := componentNames(list)
 			if err != nil {
 				t.Fatal(err)
 			}
-			base, err := m.base(list, covered)
+			base, err := m.signatureBase(list, covered)
 			if err != nil {
 				t.Fatal(err)
 			}
 			key := publishedKey(t, "rfc9421/"+tt.key+".pem")
-			if !verify(tt.algorithm, key, base, sig) {
+			if !isSignature(tt.algorithm, key, base, sig) {
 				t.Errorf("does not verify over\n%s", base)
 			}
-			if verify(tt.algorithm, key, base+" ", sig) {
+			if isSignature(tt.algorithm, key, base+" ", sig) {
 				t.Error("verifies over another base")
 			}
 			if err := checkContentDigest(r.Header, []byte(`{"hello": "world"}`)); err != nil {
@@ -117,16 +117,16 @@ func TestPublishedRFC9421SignaturesVerify(t *testing.T) {
 
 func TestPublishedSignatureBaseOfB26(t *testing.T) {
 	r := published(t, "rfc9421/b26.http")
-	m, err := incoming(r, "https://example.com")
+	m, err := newIncoming(r, "https://example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
 	list, sig := labelled(t, r)
-	covered, err := components(list)
+	covered, err := componentNames(list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	base, err := m.base(list, covered)
+	base, err := m.signatureBase(list, covered)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestPublishedSignatureBaseOfB26(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := sign(private.(ed25519.PrivateKey), base)
+	got, err := signBase(private.(ed25519.PrivateKey), base)
 	if err != nil || string(got) != string(sig) {
 		t.Errorf("signature = %x, %v, want %x", got, err, sig)
 	}
@@ -170,7 +170,7 @@ func TestPublishedSignaturesThatCoverTooLittleAreRefused(t *testing.T) {
 // Appendix C.2 of draft-cavage-12. Its key has 1,024 bits, so this test enters below Claim.Verify.
 func TestPublishedCavageSignatureVerifies(t *testing.T) {
 	r := published(t, "cavage/c2.http")
-	m, err := incoming(r, "https://example.com")
+	m, err := newIncoming(r, "https://example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestPublishedCavageSignatureVerifies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !verify(rsaSHA256, publishedKey(t, "cavage/Test.pem"), bases[0], sig) {
+	if !isSignature(rsaSHA256, publishedKey(t, "cavage/Test.pem"), bases[0], sig) {
 		t.Errorf("does not verify over\n%s", bases[0])
 	}
 	if err := checkDigest(r.Header, []byte(`{"hello": "world"}`)); err != nil {

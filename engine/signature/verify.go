@@ -23,7 +23,7 @@ func (c Claim) Examine(key crypto.PublicKey) []Finding {
 	return All(&against{Claim: c, key: key}, keyChecks)
 }
 
-// against is a claim with the key it is held against.
+// against is a claim with the key that it is checked against.
 type against struct {
 	Claim
 	key        crypto.PublicKey
@@ -33,8 +33,8 @@ type against struct {
 
 var keyChecks = []Check[*against]{
 	{"strength", nil, (*against).readKey},
-	{"agreement", []string{"strength"}, (*against).agree},
-	{"verified", []string{"strength"}, (*against).verify},
+	{"agreement", []string{"strength"}, (*against).checkAgreement},
+	{"verified", []string{"strength"}, (*against).checkSignature},
 }
 
 func (a *against) readKey() error {
@@ -58,9 +58,9 @@ func (a *against) readKey() error {
 	return nil
 }
 
-// agree refuses an algorithm that is none of the key's. In draft-cavage its name says no more than
-// that.
-func (a *against) agree() error {
+// checkAgreement refuses an algorithm that does not fit the key. In draft-cavage the name says no
+// more.
+func (a *against) checkAgreement() error {
 	if a.Algorithm == "" || a.Algorithm == "hs2019" {
 		return nil
 	}
@@ -73,10 +73,10 @@ func (a *against) agree() error {
 	return nil
 }
 
-func (a *against) verify() error {
+func (a *against) checkSignature() error {
 	for _, base := range a.Bases {
 		for _, algorithm := range a.algorithms {
-			if verify(algorithm, a.key, base, a.signature) {
+			if isSignature(algorithm, a.key, base, a.signature) {
 				return nil
 			}
 		}

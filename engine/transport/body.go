@@ -13,19 +13,19 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// maxDrain is what is read of a body that nobody wants: enough for the connection to be used again
-// after an honest answer.
+// maxDrain is how much is read of a body that nobody wants: after an honest answer enough to use
+// the connection again.
 const maxDrain = 4 << 10
 
-// drain reads a little of a body that nobody wants, and returns how much.
-func drain(body io.Reader) int64 {
+// discardBody reads a little of a body that nobody wants, and returns how much.
+func discardBody(body io.Reader) int64 {
 	n, _ := io.Copy(io.Discard, io.LimitReader(body, maxDrain)) // if this fails the connection is not used again
 	return n
 }
 
-// decode returns the body of answer, unpacked. It holds at most limit bytes both packed and
+// readBody returns the body of answer, unpacked. It holds at most limit bytes both packed and
 // unpacked.
-func decode(ctx context.Context, answer *http.Response, limit int64) ([]byte, error) {
+func readBody(ctx context.Context, answer *http.Response, limit int64) ([]byte, error) {
 	if answer.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
@@ -36,7 +36,7 @@ func decode(ctx context.Context, answer *http.Response, limit int64) ([]byte, er
 	case "gzip", "x-gzip": // RFC 9110 §8.4.1.3
 		z, err := gzip.NewReader(wire)
 		if err != nil {
-			return nil, unreadable(ctx, err)
+			return nil, classifyReadError(ctx, err)
 		}
 		body = io.LimitReader(z, limit+1)
 	default:
@@ -47,7 +47,7 @@ func decode(ctx context.Context, answer *http.Response, limit int64) ([]byte, er
 	case wire.N == 0, int64(len(b)) > limit:
 		return nil, tooLarge(limit)
 	case err != nil:
-		return nil, unreadable(ctx, err)
+		return nil, classifyReadError(ctx, err)
 	}
 	return b, nil
 }
@@ -56,11 +56,12 @@ func tooLarge(limit int64) error {
 	return fault.Wrap(fault.Protocol, "the peer's answer is too large", fmt.Errorf("body over %d bytes", limit))
 }
 
-// unreadable tells a body that is wrong from one that did not come.
-func unreadable(ctx context.Context, err error) error {
+// classifyReadError gives its kind to an error in reading a body: the body is wrong, or it did not
+// come.
+func classifyReadError(ctx context.Context, err error) error {
 	var corrupt flate.CorruptInputError
 	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt) || errors.Is(err, io.EOF) {
 		return fault.Wrap(fault.Protocol, "the peer's answer cannot be unpacked", err)
 	}
-	return unanswered(ctx, err)
+	return classifyError(ctx, err)
 }

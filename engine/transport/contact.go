@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// contact is one Get or Post under way: the requests that make it up differ in where they go and
-// how they are signed.
+// contact is one Get or Post under way. Its requests differ in where they go and how they are
+// signed.
 type contact struct {
 	*Client
 	pool    *http.Transport
@@ -34,8 +34,8 @@ type knock struct {
 	key     signature.Key
 }
 
-// newContact returns a contact with the host of id. advertised says that it takes Ed25519
-// signatures.
+// newContact returns a contact with the host of id, which may have advertised that it takes
+// Ed25519 signatures.
 func (c *Client) newContact(method string, id vocab.ID, keys *Keys, advertised bool, header http.Header) *contact {
 	x := &contact{Client: c, pool: c.reads, method: method, header: header, keys: keys}
 	if method == http.MethodPost {
@@ -48,8 +48,8 @@ func (c *Client) newContact(method string, id vocab.ID, keys *Keys, advertised b
 	return x
 }
 
-// visit makes id the place where the next request goes, and chooses how it will be signed there.
-func (x *contact) visit(ctx context.Context, id vocab.ID) {
+// moveTo makes id the place where the next request goes, and chooses how it will be signed there.
+func (x *contact) moveTo(ctx context.Context, id vocab.ID) {
 	knocked := x.at != "" && x.second == nil
 	x.at = id.Document()
 	if x.keys == nil {
@@ -73,25 +73,25 @@ func (x *contact) visit(ctx context.Context, id vocab.ID) {
 	}
 }
 
-// again turns to the other way to sign if the answer says that the first was not understood, and
-// reports whether there was one left.
-func (x *contact) again(status int, stripped bool) bool {
-	if !refused(status) && !stripped || x.second == nil {
+// knockAgain chooses the other way to sign if the answer says that the host did not understand the
+// first one. It reports whether there was one left.
+func (x *contact) knockAgain(status int, stripped bool) bool {
+	if !isSignatureRefusal(status) && !stripped || x.second == nil {
 		return false
 	}
 	x.knock, x.second = *x.second, nil
 	return true
 }
 
-// refused tells whether a status may be about the signature: peers answer 400, 401 or 403 to one
-// they cannot read; what else they say is about the request.
-func refused(status int) bool {
+// isSignatureRefusal reports whether a status may be about the signature: peers answer 400, 401 or
+// 403 to one that they cannot read. Any other status is about the request.
+func isSignatureRefusal(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// took remembers that the host took the last request as it was signed. That a host refused Ed25519
-// is no news about what it does with RSA, so a known dialect is then left as it is.
-func (x *contact) took(ctx context.Context) {
+// rememberDialect remembers that the host took the last request as it was signed. A host that
+// refused Ed25519 may take RSA as before, so a known dialect is then left as it is.
+func (x *contact) rememberDialect(ctx context.Context) {
 	host := x.at.Host()
 	if x.keys == nil || x.knock.dialect == x.known || x.known != 0 && host == x.ed25519 {
 		return
@@ -102,26 +102,26 @@ func (x *contact) took(ctx context.Context) {
 	x.hosts.Learn(ctx, host, x.knock.dialect)
 }
 
-// ask makes one request and has read read the answer. Everything a request must pass is passed
-// here: what the URL may be, the gate, the signature, and at dialing the guard.
-func (x *contact) ask(ctx context.Context, read func(*http.Response) error) (err error) {
+// sendRequest sends one request, and calls read with the answer. Every request passes all checks
+// here: the URL, the gate, the signature, and at dialing the guard.
+func (x *contact) sendRequest(ctx context.Context, read func(*http.Response) error) (err error) {
 	status := 0
-	defer func() { x.count(x.method, status, err) }()
-	r, err := x.request(ctx)
+	defer func() { x.countRequest(x.method, status, err) }()
+	r, err := x.newRequest(ctx)
 	if err != nil {
 		return err
 	}
 	answer, err := x.pool.RoundTrip(r)
 	if err != nil {
-		return unanswered(ctx, err)
+		return classifyError(ctx, err)
 	}
 	defer func() { _ = answer.Body.Close() }() // reading is over, whether it went well or not
 	status = answer.StatusCode
 	return read(answer)
 }
 
-func (x *contact) request(ctx context.Context) (*http.Request, error) {
-	u, err := x.guard.url(x.at)
+func (x *contact) newRequest(ctx context.Context) (*http.Request, error) {
+	u, err := x.guard.checkURL(x.at)
 	if err != nil {
 		return nil, err
 	}
@@ -136,14 +136,14 @@ func (x *contact) request(ctx context.Context) (*http.Request, error) {
 	if x.keys == nil {
 		return r, nil
 	}
-	if err := x.sign(ctx, r); err != nil {
+	if err := x.signRequest(ctx, r); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// sign signs r when its turn has come.
-func (x *contact) sign(ctx context.Context, r *http.Request) error {
+// signRequest signs r as soon as there is a place.
+func (x *contact) signRequest(ctx context.Context, r *http.Request) error {
 	select {
 	case x.signing <- struct{}{}:
 		defer func() { <-x.signing }()

@@ -8,11 +8,11 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// ErrPaused is of a request that is not made because the operator has paused federation.
+// ErrPaused means that the operator has paused federation: the request was not made.
 var ErrPaused error = fault.New(fault.Unavailable, "federation is paused on this server").WithCode("federation_paused")
 
-// unanswered gives its kind to an error that came in place of an answer, or of the whole of it.
-func unanswered(ctx context.Context, err error) error {
+// classifyError gives its kind to an error that came in place of an answer, or of the end of one.
+func classifyError(ctx context.Context, err error) error {
 	var dns *net.DNSError
 	var timeout net.Error
 	switch {

@@ -18,20 +18,19 @@ const (
 	defaultLimit = 1 << 20
 )
 
-// Request is what to fetch.
+// Request is a document to fetch.
 type Request struct {
 	URL     vocab.ID
 	As      *Keys  // who signs; nil: unsigned
 	Accept  string // the media types of ActivityPub when empty
 	Limit   int64  // bytes of the body, unpacked; 1 MiB when zero
 	Ed25519 bool   // the peer advertises that it takes Ed25519 signatures: use that key
-	// SameOrigin refuses a redirect to another origin before anybody there is asked: what is
-	// fetched is that server's word only, and no other server's connections and patience are to be
-	// spent on it.
+	// SameOrigin refuses a redirect to another origin before a request is sent there: only the
+	// server asked may vouch for the document, and no other one shall be bothered.
 	SameOrigin bool
-	// Check, if set, tells that a 200 is no real answer, such as an actor without inbox or key:
-	// some servers strip those when they cannot read the signature. It is the reason for a second
-	// knock, and then the error.
+	// Check, if set, returns why a 200 is no real answer, such as an actor without inbox or key:
+	// some servers strip those when they cannot read the signature. The error leads to a second
+	// knock, and is returned if that brings no better answer.
 	Check func(*Response) error
 }
 
@@ -46,9 +45,9 @@ type Response struct {
 	Took      time.Duration     // from the beginning of the first request
 }
 
-// Get fetches r.URL, following up to three redirects. Whatever status the last answer has, it is
-// returned; an error means that there was none, that it could not be read, or that r.Check refused
-// it.
+// Get fetches r.URL, following up to three redirects. It returns the last answer, with whatever
+// status. An error means that there was no answer, that it could not be read, or that r.Check
+// refused it.
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	if err := holding.Check(ctx, "the network"); err != nil {
 		return nil, err
@@ -69,38 +68,23 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 		"Accept":          {r.Accept},
 		"Accept-Encoding": {"gzip"},
 	})
-	res, err := x.get(within, r)
+	res, err := x.getFinal(within, r)
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", r.URL, err)
 	}
 	res.Took = c.cfg.Now().Sub(start)
 	if res.Status == http.StatusOK {
-		x.took(ctx)
+		x.rememberDialect(ctx)
 	}
 	return res, nil
 }
 
-func (x *contact) get(ctx context.Context, r Request) (*Response, error) {
-	x.visit(ctx, r.URL)
+// getFinal follows redirects and knocks again until there is an answer that counts.
+func (x *contact) getFinal(ctx context.Context, r Request) (*Response, error) {
+	x.moveTo(ctx, r.URL)
 	visited := map[vocab.ID]bool{}
 	for redirects := 0; ; {
-		res := &Response{URL: x.at, Redirects: redirects}
-		if x.keys != nil {
-			res.Dialect = x.knock.dialect
-		}
-		var next vocab.ID
-		err := x.ask(ctx, func(answer *http.Response) (err error) {
-			res.Status, res.Header = answer.StatusCode, answer.Header
-			switch {
-			case redirected(answer.StatusCode):
-				next, err = x.location(answer)
-			case answer.StatusCode == http.StatusOK:
-				res.Body, err = decode(ctx, answer, r.Limit)
-				return err
-			}
-			drain(answer.Body)
-			return err
-		})
+		res, next, err := x.getOnce(ctx, r.Limit)
 		if err != nil {
 			return nil, err
 		}
@@ -113,11 +97,12 @@ func (x *contact) get(ctx context.Context, r Request) (*Response, error) {
 			if redirects > maxRedirects || visited[next.Canonical()] {
 				return nil, fault.Wrap(fault.Protocol, "too many redirects", fmt.Errorf("redirect %d leads to %s", redirects, next))
 			}
-			x.visit(ctx, next)
+			x.moveTo(ctx, next)
 			continue
 		}
-		stripped := checked(r.Check, res)
-		if x.again(res.Status, stripped != nil) {
+		res.Redirects = redirects
+		stripped := checkAnswer(r.Check, res)
+		if x.knockAgain(res.Status, stripped != nil) {
 			continue
 		}
 		if stripped != nil {
@@ -127,8 +112,29 @@ func (x *contact) get(ctx context.Context, r Request) (*Response, error) {
 	}
 }
 
-// checked returns why a 200 is no real answer, or nil.
-func checked(check func(*Response) error, res *Response) error {
+// getOnce makes one request, and returns the answer and where it redirects to, empty for nowhere.
+func (x *contact) getOnce(ctx context.Context, limit int64) (res *Response, next vocab.ID, err error) {
+	res = &Response{URL: x.at}
+	if x.keys != nil {
+		res.Dialect = x.knock.dialect
+	}
+	err = x.sendRequest(ctx, func(answer *http.Response) (err error) {
+		res.Status, res.Header = answer.StatusCode, answer.Header
+		if res.Status == http.StatusOK {
+			res.Body, err = readBody(ctx, answer, limit)
+			return err
+		}
+		if isRedirect(res.Status) {
+			next, err = x.redirectTarget(answer)
+		}
+		discardBody(answer.Body)
+		return err
+	})
+	return res, next, err
+}
+
+// checkAnswer returns why a 200 is no real answer, or nil.
+func checkAnswer(check func(*Response) error, res *Response) error {
 	if check == nil || res.Status != http.StatusOK {
 		return nil
 	}
@@ -139,7 +145,7 @@ func checked(check func(*Response) error, res *Response) error {
 	return err
 }
 
-func redirected(status int) bool {
+func isRedirect(status int) bool {
 	switch status {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
 		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -148,8 +154,8 @@ func redirected(status int) bool {
 	return false
 }
 
-// location returns where a redirect leads. It never leads from https to http.
-func (x *contact) location(answer *http.Response) (vocab.ID, error) {
+// redirectTarget returns where a redirect leads. It never leads from https to http.
+func (x *contact) redirectTarget(answer *http.Response) (vocab.ID, error) {
 	bad := func(err error) error { return fault.Wrap(fault.Protocol, "a redirect leads nowhere", err) }
 	base, err := url.Parse(string(x.at))
 	if err != nil {
@@ -166,7 +172,7 @@ func (x *contact) location(answer *http.Response) (vocab.ID, error) {
 		return "", bad(err)
 	}
 	if base.Scheme == "https" && to.Scheme != "https" {
-		return "", refuse("redirect from https to %s", id)
+		return "", refuseAddress("redirect from https to %s", id)
 	}
 	return id, nil
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// guard keeps requests on the public internet and in the addresses that were allowed beside it. A
-// URL is judged before it is used, and every address it resolves to when it is dialed: what was
-// resolved earlier proves nothing.
+// guard keeps requests on the public internet and in the addresses that were allowed beside it. It
+// checks a URL before it is used, and every address when it is dialed: an earlier resolution
+// proves nothing.
 type guard struct {
 	allow     []netip.Prefix
 	allowHTTP bool
@@ -38,16 +38,16 @@ func newGuard(cfg Config) *guard {
 	return g
 }
 
-// refuse returns the guard's error. Its public words do not tell a peer what its URL resolved to
+// refuseAddress returns the guard's error. Its public words keep from a peer where its URL leads
 // here.
-func refuse(format string, args ...any) error {
+func refuseAddress(format string, args ...any) error {
 	return fault.Wrap(fault.Forbidden, "the address may not be contacted", fmt.Errorf(format, args...)).
 		WithHint("addresses beyond the public internet are allowed by federation.allow_addresses, plain http by federation.allow_http")
 }
 
-// url returns id as the URL to request, its host as it will be sent and signed. Where only the
-// address can tell whether a host is allowed, dial has the last word.
-func (g *guard) url(id vocab.ID) (*url.URL, error) {
+// checkURL returns id as the URL to request, its host as it will be sent and signed. Some hosts
+// are allowed or refused by their addresses alone: that is left to dial.
+func (g *guard) checkURL(id vocab.ID) (*url.URL, error) {
 	id, err := vocab.ParseID(string(id.Document()))
 	if err != nil {
 		return nil, err
@@ -58,31 +58,31 @@ func (g *guard) url(id vocab.ID) (*url.URL, error) {
 	}
 	u.Host = id.Host()
 	if u.Scheme == "http" && !g.allowHTTP {
-		return nil, refuse("plain http to %s", u.Host)
+		return nil, refuseAddress("plain http to %s", u.Host)
 	}
 	name := u.Hostname()
 	if addr, err := netip.ParseAddr(name); err == nil {
-		if !g.allowed(addr.Unmap()) {
-			return nil, refuse("an address in place of a name: %s (%s)", addr, g.class(addr.Unmap()))
+		if !g.isAllowed(addr.Unmap()) {
+			return nil, refuseAddress("an address in place of a name: %s (%s)", addr, g.className(addr.Unmap()))
 		}
 		return u, nil
 	}
-	if endsInNumber(name) {
-		return nil, refuse("an address in disguise: %s", name)
+	if hasNumericEnd(name) {
+		return nil, refuseAddress("an address in disguise: %s", name)
 	}
 	if len(g.allow) > 0 {
 		return u, nil
 	}
 	if !isPublicName(name) {
-		return nil, refuse("no name of the public internet: %s", name)
+		return nil, refuseAddress("no name of the public internet: %s", name)
 	}
 	if u.Port() != "" { // vocab.ID.Host leaves out the scheme's own
-		return nil, refuse("port %s of %s", u.Port(), name)
+		return nil, refuseAddress("port %s of %s", u.Port(), name)
 	}
 	return u, nil
 }
 
-// dial connects to one of the addresses that address resolves to, of those that pass.
+// dial connects to one of the IP addresses of address that pass the guard.
 func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	name, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -93,35 +93,37 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	d := net.Dialer{
 		Timeout:  g.timeout,
 		Resolver: g.resolver,
-		Control:  func(network, address string, _ syscall.RawConn) error { return g.check(network, address, public) },
+		Control: func(network, address string, _ syscall.RawConn) error {
+			return g.checkAddress(network, address, public)
+		},
 	}
 	return d.DialContext(ctx, network, address)
 }
 
-// check judges an address as it is dialed. Unless the name it came from is public, only allowed
-// addresses pass.
-func (g *guard) check(network, address string, public bool) error {
+// checkAddress judges an address as it is dialed. Unless the name it came from is public, only
+// allowed addresses pass.
+func (g *guard) checkAddress(network, address string, public bool) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {
-		return refuse("%s is no address that is dialed over %s", address, network)
+		return refuseAddress("%s is no address that is dialed over %s", address, network)
 	}
 	addr := to.Addr().Unmap()
-	if g.allowed(addr) {
+	if g.isAllowed(addr) {
 		return nil
 	}
 	if err := g.public.SafeAddr(addr); err != nil {
-		return refuse("%s address: %w", g.class(addr), err)
+		return refuseAddress("%s address: %w", g.className(addr), err)
 	}
 	if !public {
-		return refuse("a public address under a name that is none: %s", address)
+		return refuseAddress("a public address under a name that is none: %s", address)
 	}
 	if !slices.Contains(g.ports, to.Port()) {
-		return refuse("port of a public address: %s", address)
+		return refuseAddress("port of a public address: %s", address)
 	}
 	return nil
 }
 
-func (g *guard) allowed(addr netip.Addr) bool {
+func (g *guard) isAllowed(addr netip.Addr) bool {
 	return slices.ContainsFunc(g.allow, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
@@ -129,17 +131,17 @@ func (g *guard) allowed(addr netip.Addr) bool {
 // .internal by ICANN).
 var reserved = []string{"localhost", "local", "internal", "onion", "alt", "home.arpa"}
 
-// isPublicName tells whether name can be one of the public DNS.
+// isPublicName reports whether name can be one of the public DNS.
 func isPublicName(name string) bool {
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
-	return strings.Contains(name, ".") && !endsInNumber(name) && !slices.ContainsFunc(reserved, func(top string) bool {
+	return strings.Contains(name, ".") && !hasNumericEnd(name) && !slices.ContainsFunc(reserved, func(top string) bool {
 		return strings.HasSuffix(name, "."+top)
 	})
 }
 
-// endsInNumber tells whether name is one that some resolvers take for an IPv4 address, such as
+// hasNumericEnd reports whether some resolvers take name for an IPv4 address, such as
 // 2130706433, 0x7f.1 or 0177.0.0.1 (WHATWG URL §3.5): no top level domain is a number.
-func endsInNumber(name string) bool {
+func hasNumericEnd(name string) bool {
 	name = strings.TrimSuffix(name, ".")
 	last := strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
 	digits := "0123456789"
@@ -152,8 +154,7 @@ func endsInNumber(name string) bool {
 	return last != "" && strings.Trim(last, digits) == ""
 }
 
-// classes name the networks that refusals are about. Whether an address is refused is not decided
-// by them.
+// classes name networks in refusals. They decide nothing.
 var classes = []struct {
 	network netip.Prefix
 	name    string
@@ -185,8 +186,8 @@ var classes = []struct {
 	{netip.MustParsePrefix("ff00::/8"), "multicast"},
 }
 
-// class names the kind of addr, for the operator who reads why something was refused.
-func (g *guard) class(addr netip.Addr) string {
+// className names the kind of addr, for the operator who reads why something was refused.
+func (g *guard) className(addr netip.Addr) string {
 	for _, c := range classes {
 		if c.network.Contains(addr.WithZone("")) {
 			return c.name

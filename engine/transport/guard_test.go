@@ -69,7 +69,7 @@ func TestGuardRefusesAddresses(t *testing.T) {
 			if strings.Contains(tt.address, ":") {
 				network = "tcp6"
 			}
-			err := g.check(network, net.JoinHostPort(tt.address, "443"), true)
+			err := g.checkAddress(network, net.JoinHostPort(tt.address, "443"), true)
 			if fault.KindOf(err) != fault.Forbidden || !strings.Contains(err.Error(), tt.class+" address") {
 				t.Errorf("check(%s) = %v, want Forbidden naming a %s address", tt.address, err, tt.class)
 			}
@@ -116,7 +116,7 @@ func TestGuardAllowsAddresses(t *testing.T) {
 			if tt.network == "" {
 				tt.network = "tcp4"
 			}
-			err := g.check(tt.network, tt.address, !tt.private)
+			err := g.checkAddress(tt.network, tt.address, !tt.private)
 			if (err == nil) != tt.want || err != nil && fault.KindOf(err) != fault.Forbidden {
 				t.Errorf("check(%s) = %v, want allowed: %v", tt.address, err, tt.want)
 			}
@@ -179,7 +179,7 @@ func TestGuardURL(t *testing.T) {
 		{"a public address where others are allowed", allow, "https://8.8.8.8/a", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			u, err := tt.guard.url(tt.url)
+			u, err := tt.guard.checkURL(tt.url)
 			if tt.want == "" {
 				if k := fault.KindOf(err); k != fault.Forbidden && k != fault.Invalid {
 					t.Errorf("url(%s) = %v, %v, want refused", tt.url, u, err)

@@ -10,13 +10,12 @@ const (
 	maxHeaderValue = 200     // bytes of one value
 )
 
-// kept are the header fields of an answer that help to find out why it is as it is, the most
-// telling first. The list is closed: a cookie, a token, or a field that somebody invents tomorrow
-// is in no database and on no screen.
+// kept are the header fields of an answer that help to explain it, the most telling first. The
+// list is closed: no cookie, token or field invented tomorrow is stored or shown.
 var kept = []string{"Content-Type", "Server", "Via", "Www-Authenticate", "Accept-Signature", "Retry-After", "Allow",
 	"X-Request-Id", "Cf-Ray", "Ratelimit", "Ratelimit-Policy", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Date"}
 
-// keptHeaders writes the fields that are kept of an answer, a line each.
+// keptHeaders returns the fields of an answer that are kept, a line each.
 func keptHeaders(h http.Header) string {
 	var b strings.Builder
 	for _, name := range kept {

@@ -94,8 +94,8 @@ func TestKnocks(t *testing.T) {
 	}
 }
 
-// A host that reads draft-cavage alone refuses for a reason of its own, such as a block, and then a
-// signature that it cannot read. The reason is what the operator needs.
+// A host that reads draft-cavage alone refuses for a reason of its own, such as a block, and then
+// a signature that it cannot read. The reason is what the operator needs.
 func TestARefusalInTheKnownDialectCounts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

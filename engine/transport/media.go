@@ -9,11 +9,10 @@ import (
 // acceptTypes are the media types of ActivityPub.
 const acceptTypes = vocab.MediaType + ", " + vocab.ActivityJSON
 
-// MediaTypeIsActivity tells whether contentType is one of the two media types that ActivityPub §3.2
-// names: any other document, such as a file somebody uploaded to an honest server, is not that
-// server's word. What is not exactly one well-formed type, or names another profile or several, is
-// refused.
-func MediaTypeIsActivity(contentType string) bool {
+// IsActivityMediaType reports whether contentType is one of the two media types of ActivityPub
+// §3.2. An honest server does not vouch for a document of any other type, such as a file that
+// somebody uploaded. A malformed type, several types, and another profile are refused.
+func IsActivityMediaType(contentType string) bool {
 	t, params, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		return false

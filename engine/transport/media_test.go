@@ -31,7 +31,7 @@ func TestMediaTypeIsActivity(t *testing.T) {
 		{`application/activity+json; ;`, false},
 		{``, false},
 	} {
-		if got := MediaTypeIsActivity(tt.contentType); got != tt.want {
+		if got := IsActivityMediaType(tt.contentType); got != tt.want {
 			t.Errorf("MediaTypeIsActivity(%q) = %v, want %v", tt.contentType, got, tt.want)
 		}
 	}

@@ -26,8 +26,8 @@ func requestsTotal(reg prometheus.Registerer) *prometheus.CounterVec {
 	return v
 }
 
-// outcomes name the ways in which a request fails without an answer, or with one that cannot be
-// taken.
+// outcomes name the ways in which a request fails: without an answer, or with one that cannot be
+// used.
 var outcomes = map[fault.Kind]string{
 	fault.Forbidden:   "refused",
 	fault.NoHost:      "no_host",
@@ -36,7 +36,7 @@ var outcomes = map[fault.Kind]string{
 	fault.Protocol:    "protocol",
 }
 
-func (c *Client) count(method string, status int, err error) {
+func (c *Client) countRequest(method string, status int, err error) {
 	outcome := "error"
 	if err != nil {
 		if o, ok := outcomes[fault.KindOf(err)]; ok {

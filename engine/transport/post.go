@@ -30,7 +30,7 @@ type Post struct {
 	Synchronization string // what the signed field Collection-Synchronization says (FEP-8fcf); empty: it is left out
 }
 
-// Attempt is what became of a Post.
+// Attempt is the result of a Post.
 type Attempt struct {
 	Status     int               // of the answer that counts; zero when there was none
 	RetryAfter time.Duration     // what the peer asked for, at most 24 h
@@ -43,9 +43,9 @@ type Attempt struct {
 	BytesIn    int64             // what was read of the answers' bodies
 }
 
-// Post delivers p.Body. It follows one redirect that keeps the method and stays on the host (307, 308),
-// no other. An error means that the last request had no answer; an answer of whatever status is in
-// the Attempt.
+// Post delivers p.Body. It follows one redirect that keeps the method and stays on the host (307,
+// 308), no other. An error means that the last request had no answer; the Attempt has an answer of
+// any status.
 func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 	if err := holding.Check(ctx, "the network"); err != nil {
 		return Attempt{}, err
@@ -68,27 +68,27 @@ func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
 		x.header.Set("Collection-Synchronization", p.Synchronization)
 	}
 	var a Attempt
-	err := x.post(within, p.Inbox, &a)
+	err := x.postFinal(within, p.Inbox, &a)
 	a.Took = c.cfg.Now().Sub(start)
 	if err != nil {
 		return a, fmt.Errorf("post to %s: %w", p.Inbox, err)
 	}
 	if a.Status/100 == 2 {
-		x.took(ctx)
+		x.rememberDialect(ctx)
 	}
 	return a, nil
 }
 
-// post knocks until the second knock. What a host says of a signature that it is not known to read
-// does not hide why it refused one that it reads.
-func (x *contact) post(ctx context.Context, inbox vocab.ID, a *Attempt) error {
-	x.visit(ctx, inbox)
+// postFinal posts until there is an answer that counts, with at most one second knock. When the
+// host refuses both, the answer counts that it gave to the dialect it is known to read.
+func (x *contact) postFinal(ctx context.Context, inbox vocab.ID, a *Attempt) error {
+	x.moveTo(ctx, inbox)
 	var reason Attempt
 	for moved := false; ; {
 		*a = Attempt{Dialect: x.knock.dialect, BytesOut: a.BytesOut, BytesIn: a.BytesIn}
 		var next vocab.ID
-		err := x.ask(ctx, func(answer *http.Response) error {
-			next = x.result(answer, a)
+		err := x.sendRequest(ctx, func(answer *http.Response) error {
+			next = x.readAttempt(answer, a)
 			return nil
 		})
 		if err != nil {
@@ -99,13 +99,13 @@ func (x *contact) post(ctx context.Context, inbox vocab.ID, a *Attempt) error {
 			continue
 		}
 		known := x.knock.dialect == x.known
-		if x.again(a.Status, false) {
+		if x.knockAgain(a.Status, false) {
 			if known {
 				reason = *a
 			}
 			continue
 		}
-		if reason.Status != 0 && refused(a.Status) {
+		if reason.Status != 0 && isSignatureRefusal(a.Status) {
 			reason.BytesOut, reason.BytesIn = a.BytesOut, a.BytesIn
 			*a = reason
 		}
@@ -113,25 +113,25 @@ func (x *contact) post(ctx context.Context, inbox vocab.ID, a *Attempt) error {
 	}
 }
 
-// result fills a from the answer, and returns where the same request should be sent instead, if
-// anywhere.
-func (x *contact) result(answer *http.Response, a *Attempt) (next vocab.ID) {
+// readAttempt fills a from the answer, and returns where the same request should be sent instead,
+// empty for nowhere.
+func (x *contact) readAttempt(answer *http.Response, a *Attempt) (next vocab.ID) {
 	a.Status = answer.StatusCode
 	a.BytesOut += int64(len(x.body))
 	a.Headers = keptHeaders(answer.Header)
-	a.Excerpt = excerpt(answer)
-	a.BytesIn += int64(len(a.Excerpt)) + drain(answer.Body)
+	a.Excerpt = readExcerpt(answer)
+	a.BytesIn += int64(len(a.Excerpt)) + discardBody(answer.Body)
 	if a.Status/100 == 2 {
-		if made, err := x.location(answer); err == nil {
+		if made, err := x.redirectTarget(answer); err == nil {
 			a.Location = string(made)
 		}
 		return ""
 	}
 	a.RetryAfter = retryAfter(answer.Header.Get("Retry-After"), x.cfg.Now())
-	if !redirected(a.Status) {
+	if !isRedirect(a.Status) {
 		return ""
 	}
-	to, err := x.location(answer)
+	to, err := x.redirectTarget(answer)
 	if err != nil {
 		return "" // the status says that it moved; where to is no use
 	}
@@ -142,9 +142,8 @@ func (x *contact) result(answer *http.Response, a *Attempt) (next vocab.ID) {
 	return ""
 }
 
-// excerpt reads the beginning of an answer's body. What came of it is enough: the status is the
-// answer.
-func excerpt(answer *http.Response) []byte {
+// readExcerpt reads the beginning of an answer's body, as much as comes: the status is the answer.
+func readExcerpt(answer *http.Response) []byte {
 	if answer.ContentLength == 0 { // as most answers are that take a delivery
 		return nil
 	}

@@ -1,5 +1,5 @@
 // Package transport is the only door to other servers: signed GET and POST with size and time
-// limits and a guard against being sent where only we can reach.
+// limits and a guard that keeps peers from sending us to addresses that only we can reach.
 package transport
 
 import (
@@ -17,12 +17,12 @@ import (
 
 // Config says where requests may go and how long they may take.
 type Config struct {
-	// AllowAddresses may be contacted beyond the public internet: at any port, as literals, and
-	// under names that the public DNS does not have.
+	// AllowAddresses may be contacted beside the public internet: at any port, as literals, and
+	// under names that are not in the public DNS.
 	AllowAddresses []netip.Prefix
 	AllowHTTP      bool                  // plain http too, at port 80
 	UserAgent      string                // such as "Lightweb/0.1 (+https://example.org)"
-	First          signature.Dialect     // for hosts nothing is known of; RFC9421 when zero
+	First          signature.Dialect     // for unknown hosts; RFC9421 when zero
 	Timeout        time.Duration         // of one Get or Post with its redirects and second knock; 10 s when zero
 	HostConns      int                   // connections per host for each of GET and POST; 4 when zero
 	Paused         bool                  // nobody is contacted: every Get and Post is ErrPaused
@@ -36,11 +36,11 @@ type Keys struct {
 	Ed25519 signature.Key // may be zero
 }
 
-// Hosts is what is remembered of hosts, each named by the authority of its URLs (vocab.ID.Host).
+// Hosts remembers hosts, each named by the authority of its URLs (vocab.ID.Host).
 type Hosts interface {
-	// Dialect returns the dialect that host took.
+	// Dialect returns the dialect that host took last.
 	Dialect(ctx context.Context, host string) (d signature.Dialect, known bool)
-	// Learn is told which dialect host took, when that is news.
+	// Learn remembers the dialect that host took, when it is another one than before.
 	Learn(ctx context.Context, host string, d signature.Dialect)
 }
 
@@ -84,14 +84,14 @@ func New(cfg Config, gate Gate, hosts Hosts) *Client {
 		cfg.Now = time.Now
 	}
 	c := &Client{cfg: cfg, gate: gate, hosts: hosts, guard: newGuard(cfg), metrics: requestsTotal(cfg.Registerer), signing: make(chan struct{}, runtime.GOMAXPROCS(0))}
-	c.reads, c.writes = c.pool(), c.pool()
+	c.reads, c.writes = c.newPool(), c.newPool()
 	return c
 }
 
-// pool returns connections that are made through the guard only. They speak HTTP/1.1: one request
-// at a time, so a limit on connections limits the work a peer can make, and a stalled answer holds
-// up nobody else's.
-func (c *Client) pool() *http.Transport {
+// newPool returns connections that go through the guard. They speak HTTP/1.1, one request at a
+// time: a limit on connections limits the work a peer can make, and a stalled answer holds up no
+// other.
+func (c *Client) newPool() *http.Transport {
 	var only http.Protocols
 	only.SetHTTP1(true)
 	return &http.Transport{
@@ -100,7 +100,7 @@ func (c *Client) pool() *http.Transport {
 		Protocols:              &only,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    c.cfg.Timeout,
-		DisableCompression:     true, // decode unpacks, under its own limit
+		DisableCompression:     true, // readBody unpacks, under its own limit
 		MaxConnsPerHost:        c.cfg.HostConns,
 		MaxIdleConnsPerHost:    c.cfg.HostConns,
 		MaxIdleConns:           256,
@@ -109,7 +109,7 @@ func (c *Client) pool() *http.Transport {
 	}
 }
 
-// Close lets go of idle connections. Requests under way end by themselves.
+// Close closes idle connections. Requests under way end by themselves.
 func (c *Client) Close() {
 	c.reads.CloseIdleConnections()
 	c.writes.CloseIdleConnections()
