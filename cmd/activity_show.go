@@ -7,8 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/explain"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -33,8 +34,8 @@ func newActivityShow(a *app) *cobra.Command {
 					return err
 				}
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				t, err := e.ShowActivity(ctx, args[0], only)
+			return a.instance(ctx, instance.Open, func(in *instance.Instance) error {
+				t, err := explain.Activity(ctx, in, args[0], only)
 				if err != nil {
 					return err
 				}
@@ -50,7 +51,7 @@ func newActivityShow(a *app) *cobra.Command {
 }
 
 // unknown is the failure that nothing is known of an id.
-func unknown(t engine.ActivityTrace) error {
+func unknown(t explain.Trace) error {
 	err := fault.New(fault.NotFound, fmt.Sprintf("nothing is known of %s", t.URI))
 	switch {
 	case t.Blocked:
@@ -61,10 +62,10 @@ func unknown(t engine.ActivityTrace) error {
 	return err
 }
 
-func (a *app) showActivity(t engine.ActivityTrace) error {
+func (a *app) showActivity(t explain.Trace) error {
 	var rows [][]string
 	if t.Ignored != nil && len(t.Users) == 0 {
-		rows = append(rows, []string{"-", engine.TraceIgnored, t.Ignored.Says})
+		rows = append(rows, []string{"-", explain.TraceIgnored, t.Ignored.Says})
 	}
 	for _, u := range t.Users {
 		rows = append(rows, []string{u.User.String(), u.Outcome, u.Says})
@@ -80,7 +81,7 @@ func (a *app) showActivity(t engine.ActivityTrace) error {
 }
 
 // undelivered tells why a delivery is not done.
-func undelivered(j engine.TracedJob, d engine.TracedDelivery) string {
+func undelivered(j explain.TracedJob, d explain.TracedDelivery) string {
 	s := fmt.Sprintf("%s to %s, %d attempts", j.Type, d.Inbox, d.Attempts)
 	if d.LastStatus != 0 {
 		s += ", answered " + strconv.Itoa(d.LastStatus)

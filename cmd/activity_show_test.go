@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/explain"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -15,9 +15,9 @@ func TestATraceIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	trace := engine.ActivityTrace{URI: "https://here.example/users/alice/activities/1", Local: true, Known: true, Users: []engine.UserTrace{{
-		User: alice, Outcome: engine.TraceSent, Says: "It is the user's own.", Follows: []vocab.ID{}, Activities: []engine.TracedActivity{},
-		Jobs: []engine.TracedJob{{ID: "x", Type: "Create", CreatedAt: at, Counts: db.JobCounts{Total: 2, Pending: 1, Delivered: 1}, Deliveries: []engine.TracedDelivery{
+	trace := explain.Trace{URI: "https://here.example/users/alice/activities/1", Local: true, Known: true, Users: []explain.UserTrace{{
+		User: alice, Outcome: explain.TraceSent, Says: "It is the user's own.", Follows: []vocab.ID{}, Activities: []explain.TracedActivity{},
+		Jobs: []explain.TracedJob{{ID: "x", Type: "Create", CreatedAt: at, Counts: db.JobCounts{Total: 2, Pending: 1, Delivered: 1}, Deliveries: []explain.TracedDelivery{
 			{Inbox: "https://a.example/inbox", Status: "pending", Attempts: 2, NextAt: &at, LastStatus: 503, Error: "unavailable\x1b[31m"},
 			{Inbox: "https://b.example/inbox", Status: "delivered", Attempts: 1}}}}}}}
 	for _, tt := range []struct {
@@ -40,12 +40,12 @@ func TestATraceIsShown(t *testing.T) {
 func TestThatNothingIsKnownIsExplained(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		trace engine.ActivityTrace
+		trace explain.Trace
 		hint  string
 	}{
-		{"a blocked server", engine.ActivityTrace{URI: "https://bad.example/1", Blocked: true}, "the policy in registry/server.json refuses bad.example"},
-		{"a server nobody has to do with", engine.ActivityTrace{URI: "https://far.example/1"}, "nobody here has to do with anybody on far.example: 'lightweb actor fetch' tells whether it answers"},
-		{"something of ours", engine.ActivityTrace{URI: "https://here.example/1", Local: true}, ""},
+		{"a blocked server", explain.Trace{URI: "https://bad.example/1", Blocked: true}, "the policy in registry/server.json refuses bad.example"},
+		{"a server nobody has to do with", explain.Trace{URI: "https://far.example/1"}, "nobody here has to do with anybody on far.example: 'lightweb actor fetch' tells whether it answers"},
+		{"something of ours", explain.Trace{URI: "https://here.example/1", Local: true}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if f := failureOf(unknown(tt.trace)); f.Exit != 66 || f.Hint != tt.hint {

@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func newActorFetch(a *app) *cobra.Command {
-	var f engine.ActorFetch
+	var f admin.ActorFetch
 	var as string
 	var raw bool
 	c := &cobra.Command{
@@ -36,8 +36,8 @@ func newActorFetch(a *app) *cobra.Command {
 					return err
 				}
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				got, err := e.FetchActor(ctx, f)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				got, err := t.Actors.Fetch(ctx, f)
 				if err != nil {
 					return err
 				}
@@ -53,7 +53,7 @@ func newActorFetch(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) showActor(got engine.FetchedActor, raw bool, now time.Time) error {
+func (a *app) showActor(got admin.FetchedActor, raw bool, now time.Time) error {
 	if raw {
 		if a.quiet {
 			return nil

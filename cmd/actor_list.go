@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -22,8 +22,8 @@ func newActorList(a *app) *cobra.Command {
 			if !suspended {
 				return fault.New(fault.Usage, "say which actors: --suspended").WithHint("lightweb actor list --suspended")
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				actors, err := e.SuspendedActors(ctx)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				actors, err := t.Actors.Suspended(ctx)
 				if err != nil {
 					return err
 				}
@@ -32,7 +32,7 @@ func newActorList(a *app) *cobra.Command {
 					rows[i] = []string{string(s.ID), s.Handle, s.Comment}
 				}
 				return a.out.table([]string{"ID", "HANDLE", "COMMENT"}, rows, struct {
-					Actors []engine.SuspendedActor `json:"actors"`
+					Actors []admin.SuspendedActor `json:"actors"`
 				}{actors})
 			})
 		}),

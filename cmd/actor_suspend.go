@@ -6,13 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func newActorSuspend(a *app) *cobra.Command {
-	var s engine.Suspension
+	var s admin.Suspension
 	c := &cobra.Command{
 		Use:   "suspend URI|HANDLE [URI|HANDLE…] [flags]",
 		Short: "Suspend actors of other servers",
@@ -34,9 +34,9 @@ func newActorSuspend(a *app) *cobra.Command {
 }
 
 // changeSuspended suspends actors, or ends that, and says so in the words of done.
-func (a *app) changeSuspended(ctx context.Context, s engine.Suspension, done string) error {
-	return a.engine(ctx, func(e *engine.Engine) error {
-		r, err := e.Suspend(ctx, s)
+func (a *app) changeSuspended(ctx context.Context, s admin.Suspension, done string) error {
+	return a.admin(ctx, func(t *admin.Tasks) error {
+		r, err := t.Actors.Suspend(ctx, s)
 		if len(r.Changed) == 0 || err != nil && fault.KindOf(err) != fault.Partial {
 			return err
 		}

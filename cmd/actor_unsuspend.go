@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newActorUnsuspend(a *app) *cobra.Command {
@@ -18,7 +18,7 @@ func newActorUnsuspend(a *app) *cobra.Command {
 		Example: "  lightweb actor unsuspend @troll@good.example",
 		Args:    takes("URI|HANDLE", "[URI|HANDLE…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
-			return a.changeSuspended(ctx, engine.Suspension{Actors: args, Remove: true}, "unsuspended")
+			return a.changeSuspended(ctx, admin.Suspension{Actors: args, Remove: true}, "unsuspended")
 		}),
 	}
 }

@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func newBackup(a *app) *cobra.Command {
 	var user string
-	var b engine.Backup
+	var b admin.BackupOptions
 	c := &cobra.Command{
 		Use:   "backup FILE [flags]",
 		Short: "Write a backup of the instance, or of one user",
@@ -46,7 +46,7 @@ func newBackup(a *app) *cobra.Command {
 }
 
 // backup writes a backup and says what is in it.
-func (a *app) backup(ctx context.Context, path string, b engine.Backup) error {
+func (a *app) backup(ctx context.Context, path string, b admin.BackupOptions) error {
 	streamed := path == "-"
 	switch {
 	case streamed && a.json:
@@ -54,10 +54,10 @@ func (a *app) backup(ctx context.Context, path string, b engine.Backup) error {
 	case streamed && isTerminal(a.stdout):
 		return fault.New(fault.Usage, "the archive is not written to a terminal").WithHint("lightweb backup - > FILE")
 	}
-	return a.engine(ctx, func(e *engine.Engine) error {
+	return a.admin(ctx, func(t *admin.Tasks) error {
 		var end func()
 		b.Progress, end = a.progress("backing up users")
-		r, err := a.takeBackup(ctx, e, path, b)
+		r, err := a.takeBackup(ctx, t, path, b)
 		end()
 		if err != nil {
 			return err
@@ -75,11 +75,11 @@ func (a *app) backup(ctx context.Context, path string, b engine.Backup) error {
 	})
 }
 
-func (a *app) takeBackup(ctx context.Context, e *engine.Engine, path string, b engine.Backup) (engine.BackupReport, error) {
+func (a *app) takeBackup(ctx context.Context, t *admin.Tasks, path string, b admin.BackupOptions) (admin.BackupReport, error) {
 	if path != "-" {
-		return e.BackupFile(ctx, path, b)
+		return t.Backups.WriteFile(ctx, path, b)
 	}
-	return e.Backup(ctx, wholly{a.stdout}, b)
+	return t.Backups.Write(ctx, wholly{a.stdout}, b)
 }
 
 // wholly makes a closed standard output a failure: a backup that was cut off is none.
@@ -93,7 +93,7 @@ func (w wholly) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func (a *app) showBackup(r engine.BackupReport) error {
+func (a *app) showBackup(r admin.BackupReport) error {
 	keys := "in it: keep the file secret"
 	if !r.Keys {
 		keys = "not in it"

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -16,12 +16,12 @@ func TestABackupIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	whole := engine.BackupReport{File: "b.tar.gz", Bytes: 6780, CreatedAt: at, Whole: true, Keys: true, Users: 2, Rows: 30, Millis: 417, Failures: []engine.BackupFailure{}}
+	whole := admin.BackupReport{File: "b.tar.gz", Bytes: 6780, CreatedAt: at, Whole: true, Keys: true, Users: 2, Rows: 30, Millis: 417, Failures: []admin.BackupFailure{}}
 	lacking := whole
-	lacking.Keys, lacking.Failures = false, []engine.BackupFailure{{User: bob, Error: "there is no database"}}
+	lacking.Keys, lacking.Failures = false, []admin.BackupFailure{{User: bob, Error: "there is no database"}}
 	for _, tt := range []struct {
 		name           string
-		report         engine.BackupReport
+		report         admin.BackupReport
 		terminal, json bool
 		want           string
 	}{
@@ -56,13 +56,13 @@ failure: bob: there is no database
 
 func TestARestoreIsReported(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	r := engine.RestoreReport{File: "b.tar.gz", CreatedAt: at, Version: "0.1.0", PublicURL: "https://example.org", Keys: true, Users: 1, Rows: 30, Fenced: 4, Blocks: 2,
+	r := admin.RestoreReport{File: "b.tar.gz", CreatedAt: at, Version: "0.1.0", PublicURL: "https://example.org", Keys: true, Users: 1, Rows: 30, Fenced: 4, Blocks: 2,
 		Kept: []string{"/etc/rsa.pem"}, PutAside: "lightweb_alice-replaced-1", Without: []string{}, Millis: 90}
 	would := r
 	would.DryRun, would.Blocks, would.PutAside, would.Kept, would.Refusal = true, 0, "", []string{}, "there are users"
 	for _, tt := range []struct {
 		name           string
-		report         engine.RestoreReport
+		report         admin.RestoreReport
 		terminal, json bool
 		want           string
 	}{

@@ -19,7 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/registry"
@@ -156,32 +156,35 @@ func (a *app) action(f func(ctx context.Context, args []string) error) func(*cob
 	}
 }
 
-// engine runs f with the engine of the configuration, and closes it.
-func (a *app) engine(ctx context.Context, f func(e *engine.Engine) error) error {
-	return a.opened(ctx, engine.Open, f)
+// admin runs f with the operator's tasks on the configured instance.
+func (a *app) admin(ctx context.Context, f func(t *admin.Tasks) error) error {
+	return a.instance(ctx, instance.Open, func(in *instance.Instance) error { return f(admin.New(in)) })
 }
 
-// opened is engine with a way to open of its own.
-func (a *app) opened(ctx context.Context, open func(context.Context, instance.Config, *slog.Logger) (*engine.Engine, error), f func(e *engine.Engine) error) error {
+// opener opens an instance.
+type opener func(context.Context, instance.Config, *slog.Logger) (*instance.Instance, error)
+
+// instance opens the configured instance, runs f with it, and closes it.
+func (a *app) instance(ctx context.Context, open opener, f func(in *instance.Instance) error) error {
 	c, err := a.config()
 	if err != nil {
 		return err
 	}
-	e, err := open(ctx, c.Engine, a.logger(c))
+	in, err := open(ctx, c.Engine, a.logger(c))
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(e), closeEngine(ctx, e))
+	return errors.Join(f(in), closeInstance(ctx, in))
 }
 
-// closeTimeout is how long letting go may take: the private cluster writes a checkpoint first.
+// closeTimeout bounds closing: a private database server writes a checkpoint first.
 const closeTimeout = time.Minute
 
-// closeEngine closes e although ctx may have ended.
-func closeEngine(ctx context.Context, e *engine.Engine) error {
+// closeInstance closes an instance although ctx may have ended.
+func closeInstance(ctx context.Context, in interface{ Close(context.Context) error }) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	return e.Close(ctx)
+	return in.Close(ctx)
 }
 
 func newRoot(a *app) *cobra.Command {

@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
 func newDBAcquaint(a *app) *cobra.Command {
-	var p engine.Acquainting
+	var p admin.AcquaintOptions
 	var all bool
 	c := &cobra.Command{
 		Use:   "acquaint [USER…] [flags]",
@@ -30,10 +30,10 @@ func newDBAcquaint(a *app) *cobra.Command {
 			if p.Users, err = a.usersOrAll(args, all); err != nil {
 				return err
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
+			return a.admin(ctx, func(t *admin.Tasks) error {
 				var end func()
 				p.Progress, end = a.progress("reading databases")
-				r, err := e.Acquaint(ctx, p)
+				r, err := t.Databases.Acquaint(ctx, p)
 				end()
 				if err != nil {
 					return err
@@ -50,7 +50,7 @@ func newDBAcquaint(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) showAcquainted(r engine.AcquaintReport) error {
+func (a *app) showAcquainted(r admin.AcquaintReport) error {
 	added, removed := "added", "removed"
 	switch {
 	case r.DryRun && r.Removed:

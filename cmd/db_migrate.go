@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -19,7 +19,7 @@ import (
 const maxMigrating = 64
 
 func newDBMigrate(a *app) *cobra.Command {
-	var m engine.Migration
+	var m admin.Migration
 	var check bool
 	c := &cobra.Command{
 		Use:   "migrate [USER…] [flags]",
@@ -56,14 +56,14 @@ func newDBMigrate(a *app) *cobra.Command {
 }
 
 // migrate runs m and says what became of it.
-func (a *app) migrate(ctx context.Context, m engine.Migration, check bool) error {
-	open := func(ctx context.Context, c instance.Config, log *slog.Logger) (*engine.Engine, error) {
-		return engine.OpenToMigrate(ctx, c, m.DryRun, m.Repair, log)
+func (a *app) migrate(ctx context.Context, m admin.Migration, check bool) error {
+	open := func(ctx context.Context, c instance.Config, log *slog.Logger) (*instance.Instance, error) {
+		return instance.OpenToMigrate(ctx, c, m.DryRun, m.Repair, log)
 	}
-	err := a.opened(ctx, open, func(e *engine.Engine) error {
+	err := a.instance(ctx, open, func(in *instance.Instance) error {
 		var end func()
 		m.Progress, end = a.progress("migrating databases")
-		r, err := e.Migrate(ctx, m)
+		r, err := admin.New(in).Databases.Migrate(ctx, m)
 		end()
 		if err != nil {
 			return err
@@ -73,14 +73,14 @@ func (a *app) migrate(ctx context.Context, m engine.Migration, check bool) error
 		}
 		return migrated(r, check)
 	})
-	if check && engine.Behind(err) {
+	if check && instance.IsBehind(err) {
 		return &exitError{exitPending, err}
 	}
 	return err
 }
 
 // migrated returns the failure that a report amounts to, or nil.
-func migrated(r engine.MigrationReport, check bool) error {
+func migrated(r admin.MigrationReport, check bool) error {
 	todo := r.Migrated + r.Failed
 	switch {
 	case check && todo > 0:
@@ -96,7 +96,7 @@ func migrated(r engine.MigrationReport, check bool) error {
 	return nil
 }
 
-func (a *app) showMigration(r engine.MigrationReport) error {
+func (a *app) showMigration(r admin.MigrationReport) error {
 	took := time.Duration(r.Millis) * time.Millisecond
 	title := fmt.Sprintf("%d migrated to schema %d, %d already there, %d failed in %s", r.Migrated, r.Target, r.Unchanged, r.Failed, took)
 	switch {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newDBStatus(a *app) *cobra.Command {
@@ -19,8 +19,8 @@ func newDBStatus(a *app) *cobra.Command {
 		Example: "  lightweb db status\n  lightweb db status --json | jq -r '.users[] | select(.usable | not) | .hint'",
 		Args:    takes(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
-			return a.engine(ctx, func(e *engine.Engine) error {
-				st, err := e.DatabaseStatus(ctx)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				st, err := t.Databases.Status(ctx)
 				if err != nil {
 					return err
 				}

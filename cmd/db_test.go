@@ -6,28 +6,28 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // partly is the report of a migration in which one of three databases failed.
-func partly(t *testing.T) engine.MigrationReport {
+func partly(t *testing.T) admin.MigrationReport {
 	t.Helper()
 	carol, err := vocab.ParseUsername("carol")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return engine.MigrationReport{Target: 12, Databases: 214, Migrated: 211, Unchanged: 2, Failed: 1, Millis: 14210, Failures: []engine.MigrationFailure{{
+	return admin.MigrationReport{Target: 12, Databases: 214, Migrated: 211, Unchanged: 2, Failed: 1, Millis: 14210, Failures: []admin.MigrationFailure{{
 		User: carol, Version: 12, Dirty: true, SQLState: "42P07", Error: `relation "x" already exists (SQLSTATE 42P07)`, Hint: "lightweb db migrate carol --repair"}}}
 }
 
 func TestAMigrationIsReported(t *testing.T) {
-	whole := engine.MigrationReport{Target: 12, Databases: 2, Migrated: 2, Millis: 90, Failures: []engine.MigrationFailure{}}
+	whole := admin.MigrationReport{Target: 12, Databases: 2, Migrated: 2, Millis: 90, Failures: []admin.MigrationFailure{}}
 	would := whole
 	would.DryRun = true
 	for _, tt := range []struct {
 		name           string
-		report         engine.MigrationReport
+		report         admin.MigrationReport
 		terminal, json bool
 		want           string
 	}{
@@ -62,13 +62,13 @@ failure: carol, schema 12: relation "x" already exists (SQLSTATE 42P07)
 func TestAMigrationsReportDecidesTheExitCode(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		report engine.MigrationReport
+		report admin.MigrationReport
 		check  bool
 		want   string // of the failure, as JSON; empty for success
 	}{
-		{"nothing to do", engine.MigrationReport{Databases: 2, Unchanged: 2}, true, ""},
-		{"all migrated", engine.MigrationReport{Databases: 2, Migrated: 2}, false, ""},
-		{"something to do", engine.MigrationReport{Target: 12, Databases: 3, Migrated: 2, Unchanged: 1}, true,
+		{"nothing to do", admin.MigrationReport{Databases: 2, Unchanged: 2}, true, ""},
+		{"all migrated", admin.MigrationReport{Databases: 2, Migrated: 2}, false, ""},
+		{"something to do", admin.MigrationReport{Target: 12, Databases: 3, Migrated: 2, Unchanged: 1}, true,
 			`{"code":"pending","message":"2 of 3 databases are not at schema 12","hint":"lightweb db migrate","exit":4}`},
 		{"some failed", partly(t), false,
 			`{"code":"partial","message":"1 of 214 databases could not be migrated","hint":"lightweb db migrate carol --repair","exit":3}`},

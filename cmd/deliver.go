@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lightweb/lightweb/db"
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -37,7 +37,7 @@ func (f *deliverFlags) add(c *cobra.Command) {
 }
 
 // choose reads what is meant: of users by name, or of all.
-func (f *deliverFlags) choose(a *app, args []string) (c engine.DeliveryChoice, err error) {
+func (f *deliverFlags) choose(a *app, args []string) (c admin.DeliveryChoice, err error) {
 	c.All, c.Hosts = f.all, lower(f.hosts)
 	if c.Users, err = a.usersOrAll(args, f.all); err != nil {
 		return c, err
@@ -52,7 +52,7 @@ func (f *deliverFlags) choose(a *app, args []string) (c engine.DeliveryChoice, e
 }
 
 // deliverFailed returns the failure that users whose databases could not be used amount to, or nil.
-func deliverFailed(failures []engine.DeliveryFailure) error {
+func deliverFailed(failures []admin.DeliveryFailure) error {
 	if len(failures) == 0 {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -24,7 +24,7 @@ func newDeliverDrop(a *app) *cobra.Command {
 		Example: "  lightweb deliver drop --host dead.example --dry-run\n  lightweb deliver drop --activity https://example.org/users/alice/activities/1 --yes",
 		Args:    takes("[JOB]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
-			c := engine.DeliveryChoice{Hosts: lower(hosts)}
+			c := admin.DeliveryChoice{Hosts: lower(hosts)}
 			what := "drop what is owed"
 			if len(args) > 0 {
 				if c.Job, c.Activity, err = jobOrActivity(args[0]); err != nil {
@@ -47,8 +47,8 @@ func newDeliverDrop(a *app) *cobra.Command {
 			if err := a.confirm(what, yes || dryRun); err != nil {
 				return err
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				r, err := e.DropDeliveries(ctx, c, dryRun)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				r, err := t.Deliveries.Drop(ctx, c, dryRun)
 				if err != nil {
 					return err
 				}
@@ -66,7 +66,7 @@ func newDeliverDrop(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) showDropped(r engine.DropReport) error {
+func (a *app) showDropped(r admin.DropReport) error {
 	title := fmt.Sprintf("%d deliveries dropped", r.Dropped)
 	switch {
 	case r.DryRun:

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lightweb/lightweb/db"
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -42,8 +42,8 @@ func newDeliverList(a *app) *cobra.Command {
 					return err
 				}
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				l, err := e.ListDeliveries(ctx, choice)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				l, err := t.Deliveries.List(ctx, choice)
 				if err != nil {
 					return err
 				}
@@ -83,7 +83,7 @@ func (v *jsonLines) String() string { return strconv.FormatBool(v.app != nil && 
 // Type is empty: help shows the flag as that of every command.
 func (v *jsonLines) Type() string { return "" }
 
-func (a *app) showDeliveryList(l engine.DeliveryList, lines bool) error {
+func (a *app) showDeliveryList(l admin.DeliveryList, lines bool) error {
 	if lines {
 		for _, j := range l.Jobs {
 			if err := a.out.line(j); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lightweb/lightweb/db"
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -18,7 +18,7 @@ var retried = []string{db.DeliveryFailed, db.DeliveryParked, db.DeliveryPending}
 
 func newDeliverRetry(a *app) *cobra.Command {
 	var f deliverFlags
-	var r engine.RetryChoice
+	var r admin.RetryChoice
 	var waitLock span
 	c := &cobra.Command{
 		Use:   "retry [USER…|--all] [flags]",
@@ -50,10 +50,10 @@ func newDeliverRetry(a *app) *cobra.Command {
 				return fault.New(fault.Usage, fmt.Sprintf("--concurrency %d is not from 1 to %d", r.Concurrency, maxRetryHosts))
 			}
 			r.WaitLock = time.Duration(waitLock)
-			return a.engine(ctx, func(e *engine.Engine) error {
+			return a.admin(ctx, func(t *admin.Tasks) error {
 				var end func()
 				r.Progress, end = a.progress("delivering")
-				report, err := e.RetryDeliveries(ctx, r)
+				report, err := t.Deliveries.Retry(ctx, r)
 				end()
 				if err != nil {
 					return err
@@ -83,7 +83,7 @@ func newDeliverRetry(a *app) *cobra.Command {
 // maxRetryHosts bounds --concurrency.
 const maxRetryHosts = 64
 
-func (a *app) showRetried(r engine.RetryReport, waited bool) error {
+func (a *app) showRetried(r admin.RetryReport, waited bool) error {
 	rows := make([][]string, len(r.Hosts))
 	var next *time.Time
 	for n, h := range r.Hosts {

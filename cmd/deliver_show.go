@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newDeliverShow(a *app) *cobra.Command {
@@ -28,8 +28,8 @@ func newDeliverShow(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				jobs, failures, err := e.ShowDeliveries(ctx, job, id)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				jobs, failures, err := t.Deliveries.Show(ctx, job, id)
 				if err != nil {
 					return err
 				}
@@ -42,9 +42,9 @@ func newDeliverShow(a *app) *cobra.Command {
 	}
 }
 
-func (a *app) showDeliveries(jobs []engine.ShownDeliveries) error {
+func (a *app) showDeliveries(jobs []admin.ShownDeliveries) error {
 	doc := struct {
-		Jobs []engine.ShownDeliveries `json:"jobs"`
+		Jobs []admin.ShownDeliveries `json:"jobs"`
 	}{notNil(jobs)}
 	if a.out.quiet || a.out.json {
 		return a.out.document(doc)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newDeliverStatus(a *app) *cobra.Command {
@@ -21,12 +21,12 @@ func newDeliverStatus(a *app) *cobra.Command {
 		Example: "  lightweb deliver status --all\n  lightweb deliver status alice --json | jq .counts",
 		Args:    takes("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
-			c := engine.DeliveryChoice{All: all}
+			c := admin.DeliveryChoice{All: all}
 			if c.Users, err = a.usersOrAll(args, all); err != nil {
 				return err
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				s, err := e.Deliveries(ctx, c)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				s, err := t.Deliveries.Status(ctx, c)
 				if err != nil {
 					return err
 				}
@@ -41,7 +41,7 @@ func newDeliverStatus(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) showDeliveryStatus(s engine.DeliveryStatus) error {
+func (a *app) showDeliveryStatus(s admin.DeliveryStatus) error {
 	rows := make([][]string, len(s.States))
 	for n, d := range s.States {
 		next := ""
@@ -54,7 +54,7 @@ func (a *app) showDeliveryStatus(s engine.DeliveryStatus) error {
 }
 
 // heldBack says why nothing is sent to a host now.
-func heldBack(d engine.DeliveryState) string {
+func heldBack(d admin.DeliveryState) string {
 	switch {
 	case d.Paused != nil:
 		return "paused since " + stamp(*d.Paused)

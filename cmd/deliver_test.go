@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -16,11 +16,11 @@ func TestDeliveriesAreReported(t *testing.T) {
 	}
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	next := at.Add(2 * time.Hour)
-	job := engine.DeliveryJob{User: alice, Job: "0192d3a4-0000-7000-8000-000000000000", Activity: "https://here.example/1", Type: "Create", Status: db.JobPartial,
+	job := admin.DeliveryJob{User: alice, Job: "0192d3a4-0000-7000-8000-000000000000", Activity: "https://here.example/1", Type: "Create", Status: db.JobPartial,
 		Counts: db.JobCounts{Total: 2, Pending: 1, Delivered: 1}, CreatedAt: at}
-	shown := []engine.ShownDeliveries{{DeliveryJob: job, Deliveries: []engine.DeliveryDetail{{Inbox: "https://up.example/inbox", Host: "up.example", Status: "delivered", Attempts: 1, LastStatus: 202},
+	shown := []admin.ShownDeliveries{{DeliveryJob: job, Deliveries: []admin.DeliveryDetail{{Inbox: "https://up.example/inbox", Host: "up.example", Status: "delivered", Attempts: 1, LastStatus: 202},
 		{Inbox: "https://down.example/inbox", Host: "down.example", Status: "pending", Attempts: 2, NextAt: &next, Error: "no \x1b route"}}}}
-	retried := engine.RetryReport{Matched: 15, Requeued: 15, Delivered: 12, Failed: 3, Hosts: []engine.RetriedHost{{User: alice, Host: "up.example", Matched: 12, Delivered: 12},
+	retried := admin.RetryReport{Matched: 15, Requeued: 15, Delivered: 12, Failed: 3, Hosts: []admin.RetriedHost{{User: alice, Host: "up.example", Matched: 12, Delivered: 12},
 		{User: alice, Host: "down.example", Matched: 3, Failed: 3, Error: "no such host", NextAt: &next}}}
 	for _, tt := range []struct {
 		name           string
@@ -29,11 +29,11 @@ func TestDeliveriesAreReported(t *testing.T) {
 		want           string
 	}{
 		{"a list, to a pipe", false, false, func(a *app) error {
-			return a.showDeliveryList(engine.DeliveryList{Jobs: []engine.DeliveryJob{job}}, false)
+			return a.showDeliveryList(admin.DeliveryList{Jobs: []admin.DeliveryJob{job}}, false)
 		},
 			"alice\t0192d3a4-0000-7000-8000-000000000000\thttps://here.example/1\tCreate\t2026-03-01T12:00:00Z\tpartial\t2\t1\t1\t0\t0\n"},
 		{"a list, line by line", true, true, func(a *app) error {
-			return a.showDeliveryList(engine.DeliveryList{Jobs: []engine.DeliveryJob{job}}, true)
+			return a.showDeliveryList(admin.DeliveryList{Jobs: []admin.DeliveryJob{job}}, true)
 		},
 			`{"user":"alice","job":"0192d3a4-0000-7000-8000-000000000000","activity":"https://here.example/1","type":"Create","status":"partial",` +
 				`"counts":{"total":2,"pending":1,"delivered":1,"failed":0,"skipped":0},"created_at":"2026-03-01T12:00:00Z"}` + "\n"},
@@ -55,15 +55,15 @@ func TestDeliveriesAreReported(t *testing.T) {
 			`{"matched":15,"requeued":15,"delivered":12,"failed":3,"skipped_blocked":0,"hosts":[{"user":"alice","host":"up.example","matched":12,"delivered":12,"failed":0},` +
 				`{"user":"alice","host":"down.example","matched":3,"delivered":0,"failed":3,"last_error":"no such host","next_attempt_at":"2026-03-01T14:00:00Z"}],"failures":null,"dry_run":false}` + "\n"},
 		{"a retry that was not made", true, false, func(a *app) error {
-			return a.showRetried(engine.RetryReport{Matched: 3, SkippedBlocked: 1, DryRun: true}, false)
+			return a.showRetried(admin.RetryReport{Matched: 3, SkippedBlocked: 1, DryRun: true}, false)
 		}, "USER  HOST  DUE  SENT  FAILED  LAST ERROR\n2 deliveries would be tried again\n"},
 		{"how they stand", true, false, func(a *app) error {
-			return a.showDeliveryStatus(engine.DeliveryStatus{States: []engine.DeliveryState{{Status: "delivered", Count: 4, OldestAt: at},
+			return a.showDeliveryStatus(admin.DeliveryStatus{States: []admin.DeliveryState{{Status: "delivered", Count: 4, OldestAt: at},
 				{Host: "down.example", Status: "parked", Count: 3, OldestAt: at, Error: "no such host", Inactive: &next, Closed: &next}}})
 		}, "HOST           STATE      COUNT  OLDEST                NEXT  HELD BACK                            LAST ERROR\n" +
 			"(this server)  delivered  4      2026-03-01T12:00:00Z\n" +
 			"down.example   parked     3      2026-03-01T12:00:00Z        inactive since 2026-03-01T14:00:00Z  no such host\n"},
-		{"what was dropped", true, false, func(a *app) error { return a.showDropped(engine.DropReport{Matched: 2, Dropped: 2, Delivering: 1}) },
+		{"what was dropped", true, false, func(a *app) error { return a.showDropped(admin.DropReport{Matched: 2, Dropped: 2, Delivering: 1}) },
 			"✓ 2 deliveries dropped; 1 are being tried now and were left alone\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

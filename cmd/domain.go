@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -18,18 +18,17 @@ func newDomain(a *app) *cobra.Command {
 }
 
 // addDomainFlags adds those that every change has.
-func addDomainFlags(c *cobra.Command, change *engine.DomainChange) {
+func addDomainFlags(c *cobra.Command, change *admin.DomainChange) {
 	c.Flags().BoolVarP(&change.DryRun, "dry-run", "n", false, "change nothing, and report what would be changed")
 	if !change.Remove {
 		c.Flags().StringVar(&change.Comment, "comment", "", "keep `TEXT` with the domains")
 	}
 }
 
-// changeDomains changes a list of domains and says what became of it: what is done is done in those
-// words.
-func (a *app) changeDomains(ctx context.Context, change engine.DomainChange, done string) error {
-	return a.engine(ctx, func(e *engine.Engine) error {
-		r, err := e.ChangeDomains(ctx, change)
+// changeDomains changes a list of domains and says what became of it: what is done is done in those words.
+func (a *app) changeDomains(ctx context.Context, change admin.DomainChange, done string) error {
+	return a.admin(ctx, func(t *admin.Tasks) error {
+		r, err := t.Domains.Change(ctx, change)
 		if len(r.Changed) == 0 || err != nil && fault.KindOf(err) != fault.Partial {
 			return err
 		}
@@ -45,7 +44,7 @@ func (a *app) changeDomains(ctx context.Context, change engine.DomainChange, don
 }
 
 // warnTies says who here has to do with what is blocked now.
-func (a *app) warnTies(t engine.Ties) {
+func (a *app) warnTies(t admin.Ties) {
 	if t.Users > 0 {
 		a.warn("users here who know somebody there: %d; who may follow somebody there: %d", t.Users, t.Following)
 	}

@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newDomainAllow(a *app) *cobra.Command {
-	change := engine.DomainChange{List: engine.DomainAllowed}
+	change := admin.DomainChange{List: admin.DomainAllowed}
 	c := &cobra.Command{
 		Use:   "allow DOMAIN [DOMAIN…] [flags]",
 		Short: "Allow domains, where only allowed ones may talk to this server",

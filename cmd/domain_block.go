@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newDomainBlock(a *app) *cobra.Command {
-	change := engine.DomainChange{List: engine.DomainBlocked}
+	change := admin.DomainChange{List: admin.DomainBlocked}
 	c := &cobra.Command{
 		Use:   "block DOMAIN [DOMAIN…] [flags]",
 		Short: "Block domains",

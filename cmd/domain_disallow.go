@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newDomainDisallow(a *app) *cobra.Command {
-	change := engine.DomainChange{List: engine.DomainAllowed, Remove: true}
+	change := admin.DomainChange{List: admin.DomainAllowed, Remove: true}
 	c := &cobra.Command{
 		Use:     "disallow DOMAIN [DOMAIN…] [flags]",
 		Short:   "Take domains off the list of allowed ones",

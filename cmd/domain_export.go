@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newDomainExport(a *app) *cobra.Command {
@@ -18,15 +18,15 @@ func newDomainExport(a *app) *cobra.Command {
 		Example: "  lightweb domain export > blocklist.csv",
 		Args:    takes(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
-			return a.engine(ctx, func(e *engine.Engine) error {
+			return a.admin(ctx, func(t *admin.Tasks) error {
 				if !a.json && !a.quiet {
-					return e.ExportDomains(a.out.w)
+					return t.Domains.Export(a.out.w)
 				}
-				domains, err := e.Domains()
+				domains, err := t.Domains.List()
 				if err != nil {
 					return err
 				}
-				blocked := slices.DeleteFunc(domains, func(d engine.DomainEntry) bool { return d.State != engine.DomainBlocked })
+				blocked := slices.DeleteFunc(domains, func(d admin.Domain) bool { return d.State != admin.DomainBlocked })
 				return a.out.document(domainList{blocked})
 			})
 		}),

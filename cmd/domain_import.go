@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -41,8 +41,8 @@ func newDomainImport(a *app) *cobra.Command {
 				defer f.Close()
 				list = f
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				r, err := e.ImportDomains(ctx, list, dryRun)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				r, err := t.Domains.Import(ctx, list, dryRun)
 				if err != nil {
 					return err
 				}
@@ -57,7 +57,7 @@ func newDomainImport(a *app) *cobra.Command {
 // maxNamed is how many of many things people are told by name. JSON has all.
 const maxNamed = 20
 
-func (a *app) showImport(r engine.DomainImport) error {
+func (a *app) showImport(r admin.DomainImport) error {
 	blocked := "blocked"
 	if r.DryRun {
 		blocked = "to block"

@@ -5,12 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 // domainList is the result of domain list, and of domain export --json.
 type domainList struct {
-	Domains []engine.DomainEntry `json:"domains"`
+	Domains []admin.Domain `json:"domains"`
 }
 
 func newDomainList(a *app) *cobra.Command {
@@ -22,8 +22,8 @@ func newDomainList(a *app) *cobra.Command {
 		Example: "  lightweb domain list\n  lightweb domain list --json | jq -r '.domains[] | select(.state == \"blocked\").domain'",
 		Args:    takes(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
-			return a.engine(ctx, func(e *engine.Engine) error {
-				domains, err := e.Domains()
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				domains, err := t.Domains.List()
 				if err != nil {
 					return err
 				}

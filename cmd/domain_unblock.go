@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newDomainUnblock(a *app) *cobra.Command {
-	change := engine.DomainChange{List: engine.DomainBlocked, Remove: true}
+	change := admin.DomainChange{List: admin.DomainBlocked, Remove: true}
 	c := &cobra.Command{
 		Use:   "unblock DOMAIN [DOMAIN…] [flags]",
 		Short: "Unblock domains",

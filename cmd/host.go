@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newHost(a *app) *cobra.Command {
@@ -19,7 +19,7 @@ func newHost(a *app) *cobra.Command {
 }
 
 // hostFacts are what people and programs read of a host.
-func hostFacts(h engine.HostReport) []fact {
+func hostFacts(h admin.Host) []fact {
 	return []fact{{key: "host", value: h.Host, titled: true}, {key: "state", value: h.State}, {key: "software", value: h.Software},
 		{key: "dialect", value: h.Dialect}, {key: "failures", value: strconv.Itoa(h.Failures)}, {key: "failing_since", value: when(h.FailingSince)},
 		{key: "last_failure_at", value: when(h.LastFailure)}, {key: "last_error", value: h.LastError}, {key: "delivered_at", value: when(h.DeliveredAt)},
@@ -34,7 +34,7 @@ func when(t *time.Time) string {
 }
 
 // hostChange is a command that changes one host, and says so in the word of done.
-func (a *app) hostChange(name, short, long, done string, change func(*engine.Engine, context.Context, string) (engine.HostReport, error)) *cobra.Command {
+func (a *app) hostChange(name, short, long, done string, change func(admin.Hosts, context.Context, string) (admin.Host, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:     name + " HOST [flags]",
 		Short:   short,
@@ -42,8 +42,8 @@ func (a *app) hostChange(name, short, long, done string, change func(*engine.Eng
 		Example: "  lightweb host " + name + " social.example",
 		Args:    takes("HOST"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
-			return a.engine(ctx, func(e *engine.Engine) error {
-				h, err := change(e, ctx, args[0])
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				h, err := change(t.Hosts, ctx, args[0])
 				if err != nil {
 					return err
 				}
@@ -55,15 +55,15 @@ func (a *app) hostChange(name, short, long, done string, change func(*engine.Eng
 
 func newHostProbe(a *app) *cobra.Command {
 	return a.hostChange("probe", "Find out now whether a host is back", "probe lets one of the deliveries that wait for a host go at once, which is left alone or inactive. When it gets through,\n"+
-		"the others follow; 'host show' tells. Exit code 73 says that the host is not left alone, or paused.", "probing", (*engine.Engine).ProbeHost)
+		"the others follow; 'host show' tells. Exit code 73 says that the host is not left alone, or paused.", "probing", admin.Hosts.Probe)
 }
 
 func newHostPause(a *app) *cobra.Command {
 	return a.hostChange("pause", "Hold back deliveries to a host", "pause holds back what is owed to a host until 'host resume'. What waits spends no attempt, but grows old: after eight days\n"+
-		"it is given up, and what takes something back after thirty.", "paused", (*engine.Engine).PauseHost)
+		"it is given up, and what takes something back after thirty.", "paused", admin.Hosts.Pause)
 }
 
 func newHostResume(a *app) *cobra.Command {
 	return a.hostChange("resume", "Let deliveries to a host go on", "resume lets deliveries to a host go on at once: it ends a pause, closes the breaker, and brings back what is parked.",
-		"resumed", (*engine.Engine).ResumeHost)
+		"resumed", admin.Hosts.Resume)
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newHostList(a *app) *cobra.Command {
@@ -20,8 +20,8 @@ func newHostList(a *app) *cobra.Command {
 		Example: "  lightweb host list\n  lightweb host list --all --json | jq -r '.hosts[] | select(.state == \"inactive\").host'",
 		Args:    takes(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
-			return a.engine(ctx, func(e *engine.Engine) error {
-				hosts, err := e.Hosts(ctx, all)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				hosts, err := t.Hosts.List(ctx, all)
 				if err != nil {
 					return err
 				}
@@ -30,7 +30,7 @@ func newHostList(a *app) *cobra.Command {
 					rows[i] = []string{h.Host, h.State, strconv.Itoa(h.Failures), when(h.NextAttempt), h.Software, h.LastError}
 				}
 				return a.out.table([]string{"HOST", "STATE", "FAILURES", "NEXT ATTEMPT", "SOFTWARE", "LAST ERROR"}, rows, struct {
-					Hosts []engine.HostReport `json:"hosts"`
+					Hosts []admin.Host `json:"hosts"`
 				}{hosts})
 			})
 		}),

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newHostShow(a *app) *cobra.Command {
@@ -16,8 +16,8 @@ func newHostShow(a *app) *cobra.Command {
 		Example: "  lightweb host show social.example",
 		Args:    takes("HOST"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
-			return a.engine(ctx, func(e *engine.Engine) error {
-				h, err := e.Host(ctx, args[0])
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				h, err := t.Hosts.Find(ctx, args[0])
 				if err != nil {
 					return err
 				}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -18,7 +18,7 @@ func newInbox(a *app) *cobra.Command {
 
 // inboxFlags are those of all subcommands of inbox.
 type inboxFlags struct {
-	choice   engine.InboxChoice
+	choice   admin.InboxChoice
 	activity string
 }
 
@@ -28,7 +28,7 @@ func (f *inboxFlags) add(c *cobra.Command) {
 }
 
 // choose reads which users, named or all, and which activities are meant.
-func (f *inboxFlags) choose(a *app, args []string) (engine.InboxChoice, error) {
+func (f *inboxFlags) choose(a *app, args []string) (admin.InboxChoice, error) {
 	c := f.choice
 	var err error
 	if c.Users, err = a.usersOrAll(args, c.All); err != nil {
@@ -41,7 +41,7 @@ func (f *inboxFlags) choose(a *app, args []string) (engine.InboxChoice, error) {
 }
 
 // inboxFailed returns the failure that a report's failures amount to, or nil.
-func inboxFailed(what string, failures []engine.InboxFailure) error {
+func inboxFailed(what string, failures []admin.InboxFailure) error {
 	if len(failures) == 0 {
 		return nil
 	}

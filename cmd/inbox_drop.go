@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -27,7 +27,7 @@ func newInboxDrop(a *app) *cobra.Command {
 				return err
 			}
 			switch choice.State {
-			case "", engine.InboxPoison, engine.InboxWaiting:
+			case "", admin.InboxPoison, admin.InboxWaiting:
 			default:
 				return fault.New(fault.Usage, fmt.Sprintf("--state %.40q is not poison or waiting", choice.State))
 			}
@@ -38,8 +38,8 @@ func newInboxDrop(a *app) *cobra.Command {
 			if err := a.confirm("drop what "+whose+" should get", yes || choice.DryRun); err != nil {
 				return err
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				r, err := e.DropInbox(ctx, choice)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				r, err := t.Inboxes.Drop(ctx, choice)
 				if err != nil {
 					return err
 				}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -31,8 +31,8 @@ func newInboxList(a *app) *cobra.Command {
 			if choice.Limit < 1 || choice.Limit > maxListed {
 				return fault.New(fault.Usage, fmt.Sprintf("--limit %d is not from 1 to %d", choice.Limit, maxListed))
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				l, err := e.ListInbox(ctx, choice)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				l, err := t.Inboxes.List(ctx, choice)
 				if err != nil {
 					return err
 				}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newInboxRetry(a *app) *cobra.Command {
@@ -25,8 +25,8 @@ func newInboxRetry(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				r, err := e.RetryInbox(ctx, choice)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				r, err := t.Inboxes.Retry(ctx, choice)
 				if err != nil {
 					return err
 				}
@@ -43,7 +43,7 @@ func newInboxRetry(a *app) *cobra.Command {
 }
 
 // showInbox writes what became of activities.
-func (a *app) showInbox(what string, done int, r engine.InboxReport) error {
+func (a *app) showInbox(what string, done int, r admin.InboxReport) error {
 	title := fmt.Sprintf("%d %s, %d failed", done, what, len(r.Failures))
 	switch {
 	case r.DryRun:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -27,11 +28,11 @@ func screen(terminal bool) (*app, *bytes.Buffer) {
 
 func TestAFetchedActorIsShown(t *testing.T) {
 	now := time.Date(2026, 2, 21, 12, 0, 0, 0, time.UTC)
-	got := engine.FetchedActor{
+	got := admin.FetchedActor{
 		Handle: "@bob@remote.example", ID: "https://remote.example/users/bob", Type: "Person", Name: "Bob \x1b[31m\u202e",
 		Inbox: "https://remote.example/users/bob/inbox", SharedInbox: "https://remote.example/inbox",
-		Keys: []engine.FetchedKey{{ID: "https://remote.example/users/bob#main-key", Type: "RSA", Bits: 2048}, {ID: "https://remote.example/users/bob#ed25519-key", Type: "Ed25519"}},
-		HTTP: &engine.FetchedOver{Status: 200, Millis: 148, Signature: "rfc9421"}, FetchedAt: now.Add(-2 * time.Hour), StaleAt: now.Add(22 * time.Hour),
+		Keys: []admin.FetchedKey{{ID: "https://remote.example/users/bob#main-key", Type: "RSA", Bits: 2048}, {ID: "https://remote.example/users/bob#ed25519-key", Type: "Ed25519"}},
+		HTTP: &admin.FetchedOver{Status: 200, Millis: 148, Signature: "rfc9421"}, FetchedAt: now.Add(-2 * time.Hour), StaleAt: now.Add(22 * time.Hour),
 		Actor: []byte(`{"id":"https://remote.example/users/bob"}`),
 	}
 	const onTerminal = `@bob@remote.example  Person  “Bob �[31m�”

@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
 func newPrune(a *app) *cobra.Command {
-	var p engine.Pruning
+	var p admin.PruneOptions
 	var all bool
 	c := &cobra.Command{
 		Use:   "prune [USER…] [flags]",
@@ -42,10 +42,10 @@ func newPrune(a *app) *cobra.Command {
 			if p.Users, err = a.usersOrAll(args, all); err != nil {
 				return err
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
+			return a.admin(ctx, func(t *admin.Tasks) error {
 				var end func()
 				p.Progress, end = a.progress("pruning databases")
-				r, err := e.Prune(ctx, p)
+				r, err := t.Databases.Prune(ctx, p)
 				end()
 				if err != nil {
 					return err
@@ -63,7 +63,7 @@ func newPrune(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) showPruned(r engine.PruneReport) error {
+func (a *app) showPruned(r admin.PruneReport) error {
 	words := "pruned"
 	if r.DryRun {
 		words = "to prune"

@@ -3,7 +3,7 @@ package cmd
 import (
 	"testing"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -12,15 +12,15 @@ func TestAPruningIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts := engine.PruneCounts{Activities: 3, Objects: 2, Reactions: 1, Deliveries: 4}
-	whole := engine.PruneReport{Users: []engine.PrunedUser{{User: carol, PruneCounts: counts}}, PruneCounts: counts, Days: 180, Millis: 90}
+	counts := admin.PruneCounts{Activities: 3, Objects: 2, Reactions: 1, Deliveries: 4}
+	whole := admin.PruneReport{Users: []admin.PrunedUser{{User: carol, PruneCounts: counts}}, PruneCounts: counts, Days: 180, Millis: 90}
 	would, failed := whole, whole
 	would.DryRun = true
-	failed.Users = []engine.PrunedUser{{User: carol, Error: "the database cannot be reached", Hint: "is PostgreSQL running?"}}
-	failed.PruneCounts, failed.Failed = engine.PruneCounts{}, 1
+	failed.Users = []admin.PrunedUser{{User: carol, Error: "the database cannot be reached", Hint: "is PostgreSQL running?"}}
+	failed.PruneCounts, failed.Failed = admin.PruneCounts{}, 1
 	for _, tt := range []struct {
 		name           string
-		report         engine.PruneReport
+		report         admin.PruneReport
 		terminal, json bool
 		want           string
 	}{

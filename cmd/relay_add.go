@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newRelayAdd(a *app) *cobra.Command {
@@ -24,8 +24,8 @@ func newRelayAdd(a *app) *cobra.Command {
 		Example: "  lightweb relay add https://relay.example/inbox\n  lightweb relay add https://relay.example/actor --style mastodon",
 		Args:    takes("URL|ACTOR"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
-			return a.engine(ctx, func(e *engine.Engine) error {
-				r, err := e.AddRelay(ctx, args[0], style)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				r, err := t.Relays.Add(ctx, args[0], style)
 				if err != nil {
 					return err
 				}

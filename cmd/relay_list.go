@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newRelayList(a *app) *cobra.Command {
@@ -17,8 +17,8 @@ func newRelayList(a *app) *cobra.Command {
 		Example: "  lightweb relay list\n  lightweb relay list --json | jq -r '.relays[] | select(.state == \"pending\").actor'",
 		Args:    takes(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
-			return a.engine(ctx, func(e *engine.Engine) error {
-				relays, err := e.Relays(ctx)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				relays, err := t.Relays.List(ctx)
 				if err != nil {
 					return err
 				}
@@ -27,7 +27,7 @@ func newRelayList(a *app) *cobra.Command {
 					rows[i] = []string{string(r.Actor), r.Style, r.State, stamp(r.UpdatedAt), string(r.Inbox)}
 				}
 				doc := struct {
-					Relays []engine.Relay `json:"relays"`
+					Relays []admin.Relay `json:"relays"`
 				}{relays}
 				return a.out.table([]string{"ACTOR", "STYLE", "STATE", "SINCE", "INBOX"}, rows, doc)
 			})

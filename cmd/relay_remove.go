@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newRelayRemove(a *app) *cobra.Command {
@@ -18,8 +18,8 @@ func newRelayRemove(a *app) *cobra.Command {
 		Example: "  lightweb relay remove https://relay.example/inbox",
 		Args:    takes("URL|ACTOR"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
-			return a.engine(ctx, func(e *engine.Engine) error {
-				r, err := e.RemoveRelay(ctx, args[0])
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				r, err := t.Relays.Remove(ctx, args[0])
 				if err != nil {
 					return err
 				}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newReportList(a *app) *cobra.Command {
@@ -20,8 +20,8 @@ func newReportList(a *app) *cobra.Command {
 		Example: "  lightweb report list\n  lightweb report list --all --json | jq '.reports[] | {id, users}'",
 		Args:    takes(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
-			return a.engine(ctx, func(e *engine.Engine) error {
-				reports, err := e.Reports(ctx, all)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				reports, err := t.Reports.List(ctx, all)
 				if err != nil {
 					return err
 				}
@@ -30,7 +30,7 @@ func newReportList(a *app) *cobra.Command {
 					rows[i] = []string{strconv.FormatInt(r.ID, 10), r.State, stamp(r.ReceivedAt), r.Host, strings.Join(r.Users, ","), strconv.Itoa(len(r.Objects)), begin(r.Content)}
 				}
 				doc := struct {
-					Reports []engine.Report `json:"reports"`
+					Reports []admin.Report `json:"reports"`
 				}{notNil(reports)}
 				return a.out.table([]string{"ID", "STATE", "RECEIVED", "HOST", "USERS", "OBJECTS", "CONTENT"}, rows, doc)
 			})

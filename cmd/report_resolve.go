@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newReportResolve(a *app) *cobra.Command {
@@ -24,8 +24,8 @@ func newReportResolve(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				resolved, missing := e.ResolveReports(ctx, ids, note)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				resolved, missing := t.Reports.Resolve(ctx, ids, note)
 				if len(resolved) == 0 {
 					return missing
 				}

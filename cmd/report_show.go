@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newReportShow(a *app) *cobra.Command {
@@ -22,8 +22,8 @@ func newReportShow(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				r, err := e.Report(ctx, ids[0])
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				r, err := t.Reports.Find(ctx, ids[0])
 				if err != nil {
 					return err
 				}
@@ -34,7 +34,7 @@ func newReportShow(a *app) *cobra.Command {
 }
 
 // reportFacts returns what there is to say of a report, under the keys that JSON has.
-func reportFacts(r engine.Report) []fact {
+func reportFacts(r admin.Report) []fact {
 	facts := []fact{
 		{key: "id", value: strconv.FormatInt(r.ID, 10), titled: true},
 		{key: "state", value: r.State},

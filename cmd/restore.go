@@ -9,14 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func newRestore(a *app) *cobra.Command {
 	var user string
-	var r engine.Restore
+	var r admin.RestoreOptions
 	var yes bool
 	c := &cobra.Command{
 		Use:   "restore FILE [flags]",
@@ -64,11 +65,11 @@ func newRestore(a *app) *cobra.Command {
 }
 
 // restore restores r and says what became of it.
-func (a *app) restore(ctx context.Context, path string, r engine.Restore) error {
-	return a.opened(ctx, engine.OpenToRestore, func(e *engine.Engine) error {
+func (a *app) restore(ctx context.Context, path string, r admin.RestoreOptions) error {
+	return a.instance(ctx, instance.OpenToRestore, func(in *instance.Instance) error {
 		var end func()
 		r.Progress, end = a.progress("restoring users")
-		report, err := e.Restore(ctx, path, r)
+		report, err := admin.New(in).Backups.Restore(ctx, path, r)
 		end()
 		if err != nil && fault.KindOf(err) != fault.Partial {
 			return err
@@ -80,7 +81,7 @@ func (a *app) restore(ctx context.Context, path string, r engine.Restore) error 
 	})
 }
 
-func (a *app) showRestore(r engine.RestoreReport) error {
+func (a *app) showRestore(r admin.RestoreReport) error {
 	took := time.Duration(r.Millis) * time.Millisecond
 	title := fmt.Sprintf("%s restored the backup of %s in %s", a.out.tick(), stamp(r.CreatedAt), took)
 	if r.DryRun {

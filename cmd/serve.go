@@ -72,7 +72,7 @@ func (a *app) serve(ctx context.Context) error {
 		tell("READY=1\nSTATUS=serving " + s.PublicURL)
 		a.ready(s, log)
 	})
-	return errors.Join(err, closeEngine(ctx, e))
+	return errors.Join(err, closeInstance(ctx, e))
 }
 
 // heedHangups answers SIGHUP, by which some ask a server to read its configuration again, until the

@@ -11,8 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/explain"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/signature"
 )
 
@@ -20,7 +21,7 @@ import (
 const maxKeyFile = 256 << 10
 
 func newSigExplain(a *app) *cobra.Command {
-	var x engine.Explain
+	var x explain.SignedRequest
 	var at, key string
 	c := &cobra.Command{
 		Use:   "explain FILE [flags]",
@@ -94,8 +95,8 @@ func (a *app) read(file string, from func(io.Reader) error) error {
 	return nil
 }
 
-func (a *app) explain(ctx context.Context, x engine.Explain) error {
-	show := func(e engine.Explanation, err error) error {
+func (a *app) explain(ctx context.Context, x explain.SignedRequest) error {
+	show := func(e explain.SignatureReport, err error) error {
 		if err == nil {
 			err = a.showExplanation(e)
 		}
@@ -105,18 +106,18 @@ func (a *app) explain(ctx context.Context, x engine.Explain) error {
 		return e.Err()
 	}
 	if x.Key == nil {
-		return a.engine(ctx, func(e *engine.Engine) error { return show(e.ExplainSignature(ctx, x)) })
+		return a.instance(ctx, instance.Open, func(in *instance.Instance) error { return show(explain.Signature(ctx, in, x)) })
 	}
 	c, err := a.config()
 	if err != nil {
 		return err
 	}
-	return show(engine.ExplainSignature(ctx, c.Engine, x, a.logger(c)))
+	return show(explain.SignatureWithKey(ctx, c.Engine, x, a.logger(c)))
 }
 
-func (a *app) showExplanation(e engine.Explanation) error {
+func (a *app) showExplanation(e explain.SignatureReport) error {
 	var rows [][]string
-	add := func(label string, checks []engine.ExplainedCheck) {
+	add := func(label string, checks []explain.Check) {
 		for _, c := range checks {
 			rows = append(rows, []string{strings.TrimSpace(label + " " + c.Check), c.Result, c.Says})
 		}
@@ -133,7 +134,7 @@ func (a *app) showExplanation(e engine.Explanation) error {
 		}
 	}
 	if e.Ignored != nil {
-		rows = append(rows, []string{"activity", engine.TraceIgnored, e.Ignored.Says})
+		rows = append(rows, []string{"activity", explain.TraceIgnored, e.Ignored.Says})
 	}
 	return a.out.table([]string{"CHECK", "RESULT", "WHAT WAS FOUND"}, rows, e)
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newUser(a *app) *cobra.Command {
@@ -17,7 +17,7 @@ func newUser(a *app) *cobra.Command {
 }
 
 // userFacts returns what there is to say of a user, under the keys that JSON has.
-func userFacts(u engine.User) []fact {
+func userFacts(u admin.User) []fact {
 	return []fact{
 		{key: "user", value: u.Name.String(), titled: true},
 		{key: "actor", value: string(u.Actor)},

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -24,7 +24,7 @@ type createdUser struct {
 }
 
 func newUserCreate(a *app) *cobra.Command {
-	var n engine.NewUser
+	var n admin.NewUser
 	var ifNotExists bool
 	c := &cobra.Command{
 		Use:   "create NAME [flags]",
@@ -41,7 +41,7 @@ func newUserCreate(a *app) *cobra.Command {
 			if n.Name, err = vocab.ParseUsername(args[0]); err != nil {
 				return err
 			}
-			return a.engine(ctx, func(e *engine.Engine) error { return a.createUser(ctx, e, n, ifNotExists) })
+			return a.admin(ctx, func(t *admin.Tasks) error { return a.createUser(ctx, t, n, ifNotExists) })
 		}),
 	}
 	c.Flags().StringVar(&n.DisplayName, "display-name", "", "the `NAME` that people see")
@@ -50,8 +50,8 @@ func newUserCreate(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) createUser(ctx context.Context, e *engine.Engine, n engine.NewUser, ifNotExists bool) error {
-	u, token, err := e.CreateUser(ctx, n)
+func (a *app) createUser(ctx context.Context, t *admin.Tasks, n admin.NewUser, ifNotExists bool) error {
+	u, token, err := t.Users.Create(ctx, n)
 	created := err == nil
 	if err != nil && !(ifNotExists && fault.KindOf(err) == fault.Conflict && !u.Name.IsZero()) {
 		return err

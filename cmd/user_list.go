@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 )
 
 func newUserList(a *app) *cobra.Command {
@@ -19,8 +19,8 @@ func newUserList(a *app) *cobra.Command {
 		Example: "  lightweb user list\n  lightweb user list --json | jq -r '.users[].handle'",
 		Args:    takes(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
-			return a.engine(ctx, func(e *engine.Engine) error {
-				users, err := e.Users(ctx)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				users, err := t.Users.List(ctx)
 				if err != nil {
 					return err
 				}
@@ -29,7 +29,7 @@ func newUserList(a *app) *cobra.Command {
 					rows[i] = []string{u.Name.String(), u.Handle, u.State, strconv.Itoa(u.SchemaVersion), stamp(u.CreatedAt)}
 				}
 				doc := struct {
-					Users []engine.User `json:"users"`
+					Users []admin.User `json:"users"`
 				}{notNil(users)}
 				return a.out.table([]string{"USER", "HANDLE", "STATE", "SCHEMA", "CREATED"}, rows, doc)
 			})

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -22,8 +22,8 @@ func newUserShow(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				u, err := e.User(ctx, name)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				u, err := t.Users.Find(ctx, name)
 				if err != nil {
 					return err
 				}

@@ -8,14 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // createdToken is the result of user token create: the only time that the secret is seen.
 type createdToken struct {
-	engine.Token
+	admin.Token
 	Secret string `json:"token"`
 }
 
@@ -37,21 +37,21 @@ func newUserTokenCreate(a *app) *cobra.Command {
 			if expires == 0 && a.command.Flags().Changed("expires") {
 				return fault.New(fault.Usage, "a token that expires at once is of no use").WithHint("leave --expires out for one that is good until it is revoked")
 			}
-			if err := engine.CheckScopes(scope); err != nil {
+			if err := admin.CheckScopes(scope); err != nil {
 				return err
 			}
 			user, err := vocab.ParseUsername(args[0])
 			if err != nil {
 				return err
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				t, secret, err := e.CreateToken(ctx, user, name, scope, expires)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				made, secret, err := t.Tokens.Create(ctx, user, name, scope, expires)
 				if err != nil {
 					return err
 				}
-				facts := append(tokenFacts(t), fact{key: "token", value: secret, note: " — shown once; use it as 'Authorization: Bearer …'"})
+				facts := append(tokenFacts(made), fact{key: "token", value: secret, note: " — shown once; use it as 'Authorization: Bearer …'"})
 				title := fmt.Sprintf("%s made a token of %s", a.out.tick(), a.out.style().Bold(true).Render(user.String()))
-				return a.out.facts(title, facts, createdToken{t, secret})
+				return a.out.facts(title, facts, createdToken{made, secret})
 			})
 		}),
 	}
@@ -62,7 +62,7 @@ func newUserTokenCreate(a *app) *cobra.Command {
 	return c
 }
 
-func tokenFacts(t engine.Token) []fact {
+func tokenFacts(t admin.Token) []fact {
 	facts := []fact{
 		{key: "id", value: t.ID},
 		{key: "user", value: t.User.String(), titled: true},

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -24,8 +24,8 @@ func newUserTokenList(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				tokens, err := e.Tokens(ctx, user)
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				tokens, err := t.Tokens.List(ctx, user)
 				if err != nil {
 					return err
 				}
@@ -34,7 +34,7 @@ func newUserTokenList(a *app) *cobra.Command {
 					rows[i] = []string{t.ID, t.Name, strings.Join(t.Scopes, ","), stamp(t.CreatedAt), maybe(t.LastUsedAt, "never"), maybe(t.ExpiresAt, "never")}
 				}
 				doc := struct {
-					Tokens []engine.Token `json:"tokens"`
+					Tokens []admin.Token `json:"tokens"`
 				}{notNil(tokens)}
 				return a.out.table([]string{"ID", "NAME", "SCOPES", "CREATED", "LAST USED", "EXPIRES"}, rows, doc)
 			})

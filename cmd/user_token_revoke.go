@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -31,8 +31,8 @@ func newUserTokenRevoke(a *app) *cobra.Command {
 			if err := a.confirm(fmt.Sprintf("revoke the token %s of %s", args[1], user), yes); err != nil {
 				return err
 			}
-			return a.engine(ctx, func(e *engine.Engine) error {
-				if err := e.RevokeToken(ctx, user, args[1]); err != nil {
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				if err := t.Tokens.Revoke(ctx, user, args[1]); err != nil {
 					return err
 				}
 				return a.out.done("revoked "+args[1], map[string]any{"user": user, "id": args[1], "revoked": true})

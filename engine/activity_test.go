@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lightweb/lightweb/engine"
 	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/explain"
 )
 
 func TestActivityShowTellsWhatBecameOfIt(t *testing.T) {
@@ -31,8 +31,8 @@ func TestActivityShowTellsWhatBecameOfIt(t *testing.T) {
 			User, Outcome, Says string
 			Acquainted          bool
 			Blocks              []string
-			Activities          []engine.TracedActivity
-			Jobs                []engine.TracedJob
+			Activities          []explain.TracedActivity
+			Jobs                []explain.TracedJob
 		}
 	}
 	show := func(code int, want map[string]string, args ...string) (s shown) {
@@ -60,7 +60,7 @@ func TestActivityShowTellsWhatBecameOfIt(t *testing.T) {
 		return s
 	}
 	for _, id := range []string{create, post} {
-		s := show(0, map[string]string{"alice": engine.TraceFeed, "bob": engine.TraceSent}, id)
+		s := show(0, map[string]string{"alice": explain.TraceFeed, "bob": explain.TraceSent}, id)
 		if s.Actor != bob.ID || !s.Local || !s.Users[0].Acquainted || len(s.Users[0].Activities) != 1 || !s.Users[0].Activities[0].InFeed {
 			t.Errorf("activity show %s tells %+v", id, s)
 		}
@@ -68,18 +68,18 @@ func TestActivityShowTellsWhatBecameOfIt(t *testing.T) {
 			t.Errorf("activity show %s tells of deliveries %+v, want the one to alice", id, jobs)
 		}
 	}
-	show(0, map[string]string{"alice": engine.TraceFeed}, post, "--user", "alice")
-	show(66, map[string]string{"carol": engine.TraceNever}, post, "--user", "carol")
+	show(0, map[string]string{"alice": explain.TraceFeed}, post, "--user", "alice")
+	show(66, map[string]string{"carol": explain.TraceNever}, post, "--user", "carol")
 	show(66, map[string]string{}, "https://far.example/notes/1")
-	show(66, map[string]string{"alice": engine.TraceNever, "bob": engine.TraceNever}, post+"x")
+	show(66, map[string]string{"alice": explain.TraceNever, "bob": explain.TraceNever}, post+"x")
 	show(67, nil, post, "--user", "nobody_here")
 	show(65, nil, "not an id")
 
 	alice.Column(t, `WITH f AS (DELETE FROM feed), o AS (DELETE FROM objects) DELETE FROM activities WHERE uri = $1`, create)
-	show(0, map[string]string{"alice": engine.TraceNotKept, "bob": engine.TraceSent}, create)
+	show(0, map[string]string{"alice": explain.TraceNotKept, "bob": explain.TraceSent}, create)
 	bob.Do(t, "DeleteObject", map[string]any{"objectId": post})
 	enginetest.Eventually(t, "alice knows that it was deleted", func() bool { return len(alice.Column(t, `SELECT 1 FROM tombstones`)) == 1 })
-	show(0, map[string]string{"alice": engine.TraceDeleted, "bob": engine.TraceDeleted}, post)
+	show(0, map[string]string{"alice": explain.TraceDeleted, "bob": explain.TraceDeleted}, post)
 
 	dave := home.CreateUser(t, "dave")
 	dave.Do(t, "Block", map[string]any{"actorUri": bob.ID})
@@ -87,7 +87,7 @@ func TestActivityShowTellsWhatBecameOfIt(t *testing.T) {
 	enginetest.Eventually(t, "the delivery is done", func() bool {
 		return len(bob.Column(t, `SELECT 1 FROM deliveries WHERE status = 'pending'`)) == 0
 	})
-	if s := show(66, map[string]string{"dave": engine.TraceNever}, unseen, "--user", "dave"); len(s.Users) != 1 || !slices.Equal(s.Users[0].Blocks, []string{bob.ID}) {
+	if s := show(66, map[string]string{"dave": explain.TraceNever}, unseen, "--user", "dave"); len(s.Users) != 1 || !slices.Equal(s.Users[0].Blocks, []string{bob.ID}) {
 		t.Errorf("activity show tells %+v, want bob, blocked by dave", s)
 	}
 
@@ -95,7 +95,7 @@ func TestActivityShowTellsWhatBecameOfIt(t *testing.T) {
 	alice.Column(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 	parked, _ := bob.Post(t, map[string]any{"content": "to who cannot take it now"})
 	enginetest.Eventually(t, "it waits", func() bool { return inboxList(t, home, "alice").Waiting == 1 })
-	if s := show(0, map[string]string{"alice": engine.TraceWaiting}, parked, "--user", "alice"); !strings.Contains(s.Users[0].Says, "waits until the user's database can be used: ") {
+	if s := show(0, map[string]string{"alice": explain.TraceWaiting}, parked, "--user", "alice"); !strings.Contains(s.Users[0].Says, "waits until the user's database can be used: ") {
 		t.Errorf("activity show says %q", s.Users[0].Says)
 	}
 	alice.Column(t, `UPDATE schema_migrations SET dirty = false RETURNING ''`)

@@ -7,9 +7,10 @@ import (
 	"testing"
 
 	"github.com/lightweb/lightweb/db"
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/explain"
 )
 
 // shaky is a peer that is down while it is told to be.
@@ -93,13 +94,13 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 		}
 	}
 
-	var traced struct{ Users []engine.UserTrace }
+	var traced struct{ Users []explain.UserTrace }
 	home.Run(t, "activity", "show", first, "--json").Decode(t, &traced)
 	if len(traced.Users) != 1 || len(traced.Users[0].Jobs) != 1 || traced.Users[0].Jobs[0].Status != db.JobPartial || traced.Users[0].Jobs[0].Counts != j.Counts ||
 		string(traced.Users[0].Jobs[0].Deliveries[1].Inbox) != string(bob.ID)+"/inbox" {
 		t.Errorf("activity show tells %+v, want that bob has it", traced)
 	}
-	var list engine.DeliveryList
+	var list admin.DeliveryList
 	home.Run(t, "deliver", "list", "--all", "--host", illHost, "--status", "partial", "--since", "1h", "--json").Decode(t, &list)
 	if len(list.Jobs) != 1 || list.Jobs[0].Job != j.JobID || string(list.Jobs[0].Activity) != first || list.Jobs[0].User.String() != "alice" || list.Jobs[0].Counts != j.Counts {
 		t.Errorf("deliver list tells %+v", list)
@@ -107,7 +108,7 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 	if lines := home.Run(t, "deliver", "list", "alice", "--json=lines"); strings.Count(lines.Stdout, "\n") != 1 || !strings.HasPrefix(lines.Stdout, `{"user":"alice","job":"`+j.JobID) {
 		t.Errorf("deliver list --json=lines wrote %s", lines.Stdout)
 	}
-	var shown struct{ Jobs []engine.ShownDeliveries }
+	var shown struct{ Jobs []admin.ShownDeliveries }
 	for _, id := range []string{first, j.JobID} {
 		home.Run(t, "deliver", "show", id, "--json").Decode(t, &shown)
 		if len(shown.Jobs) != 1 || len(shown.Jobs[0].Deliveries) != 2 || shown.Jobs[0].Deliveries[0].Status != "delivered" || shown.Jobs[0].Deliveries[1].LastStatus != 500 ||
@@ -118,13 +119,13 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 			t.Errorf("deliver show %s --json wrote %s", id, out)
 		}
 	}
-	var status engine.DeliveryStatus
+	var status admin.DeliveryStatus
 	home.Run(t, "deliver", "status", "alice", "carol", "--json").Decode(t, &status)
 	if status.Users != 2 || status.Counts != j.Counts || len(status.States) != 2 || status.States[1].Host != illHost || status.States[1].Status != "pending" || status.States[1].NextAt == nil || status.States[1].Error == "" {
 		t.Errorf("deliver status tells %+v", status)
 	}
 
-	retry := func(code int, args ...string) (r engine.RetryReport) {
+	retry := func(code int, args ...string) (r admin.RetryReport) {
 		t.Helper()
 		ran := home.Run(t, append([]string{"deliver", "retry", "--json"}, args...)...)
 		if ran.Code != code {
@@ -170,7 +171,7 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 	third := post().ActivityID
 	await(third, db.JobPartial)
 	alice.Column(t, `UPDATE deliveries SET lease_owner = 'serve:other', next_at = now() + interval '1 minute' WHERE status = 'pending' RETURNING ''`)
-	var drop engine.DropReport
+	var drop admin.DropReport
 	home.Run(t, "deliver", "drop", "--activity", third, "--yes", "--json").Decode(t, &drop)
 	if drop.Matched != 0 || drop.Delivering != 1 || see(third).Status != db.DeliveryDelivering {
 		t.Errorf("of what another process sends deliver drop tells %+v", drop)

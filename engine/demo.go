@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/instance"
@@ -90,7 +91,7 @@ func settle(ctx context.Context, dir, name, version string, log *slog.Logger) (*
 	if p.name, err = vocab.ParseUsername(name); err != nil {
 		return p, err
 	}
-	_, p.token, err = p.engine.CreateUser(ctx, NewUser{Name: p.name, Token: true})
+	_, p.token, err = admin.New(p.engine.in).Users.Create(ctx, admin.NewUser{Name: p.name, Token: true})
 	return p, err
 }
 

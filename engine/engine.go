@@ -15,10 +15,7 @@ type Engine struct {
 
 // Open opens the instance that c describes.
 func Open(ctx context.Context, c instance.Config, log *slog.Logger) (*Engine, error) {
-	return wrap(instance.Open(ctx, c, log))
-}
-
-func wrap(in *instance.Instance, err error) (*Engine, error) {
+	in, err := instance.Open(ctx, c, log)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/instance"
 )
@@ -63,17 +63,17 @@ func backUp(t *testing.T, i *enginetest.Instance, meanwhile func()) (file string
 	t.Helper()
 	c := instance.DefaultConfig(i.DataDir)
 	c.PublicURL = i.URL
-	e, err := engine.Open(t.Context(), c, slog.New(slog.DiscardHandler))
+	in, err := instance.Open(t.Context(), c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := e.Close(t.Context()); err != nil {
+		if err := in.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}()
 	file = filepath.Join(enginetest.Dir(t), "backup.tar.gz")
-	if _, err := e.BackupFile(t.Context(), file, engine.Backup{Progress: func(int, int) { meanwhile() }}); err != nil {
+	if _, err := admin.New(in).Backups.WriteFile(t.Context(), file, admin.BackupOptions{Progress: func(int, int) { meanwhile() }}); err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"time"
 
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -51,7 +52,7 @@ func nextNight(now time.Time, instance string) time.Time {
 }
 
 func (e *Engine) pruneTonight(ctx context.Context) {
-	r, err := e.Prune(ctx, Pruning{since: e.in.Now().Add(-fresh)})
+	r, err := admin.New(e.in).Databases.Prune(ctx, admin.PruneOptions{NotSince: e.in.Now().Add(-fresh)})
 	switch {
 	case ctx.Err() != nil:
 		return // the engine stops

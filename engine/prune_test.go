@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
@@ -37,7 +37,7 @@ func TestPruneBesideAServerRemovesWhatIsOldAndKeepsTheUsersOwn(t *testing.T) {
 	}
 
 	type report struct {
-		engine.PruneCounts
+		admin.PruneCounts
 		Users  []struct{ User string }
 		Failed int
 	}
@@ -101,7 +101,7 @@ func TestPruneForgetsWhatBecameOfDeliveries(t *testing.T) {
 	alice.Column(t, `UPDATE deliveries SET updated_at = updated_at - interval '8 days', created_at = created_at - interval '8 days' RETURNING ''`)
 	alice.Column(t, `WITH j AS (SELECT id FROM delivery_jobs WHERE activity_uri = $1)
 		INSERT INTO deliveries (job_id, inbox, host, targets, status, next_at, created_at) SELECT id, 'https://away.example/inbox', 'away.example', '{}', 'parked', now(), now() - interval '9 days' FROM j RETURNING ''`, post)
-	prune := func() (r engine.PruneReport) {
+	prune := func() (r admin.PruneReport) {
 		t.Helper()
 		ran := home.Run(t, "prune", "alice", "--json")
 		if ran.Code != 0 {
@@ -117,7 +117,7 @@ func TestPruneForgetsWhatBecameOfDeliveries(t *testing.T) {
 	if got := alice.Events(t, 0); got[len(got)-1].Type != "delivery.failed" {
 		t.Errorf("the last event is %+v, want that a delivery failed", got[len(got)-1])
 	}
-	var shown struct{ Jobs []engine.ShownDeliveries }
+	var shown struct{ Jobs []admin.ShownDeliveries }
 	home.Run(t, "deliver", "show", post, "--json").Decode(t, &shown)
 	if len(shown.Jobs) != 1 || shown.Jobs[0].Status != "partial" || shown.Jobs[0].Counts.Delivered != 1 || string(shown.Jobs[0].Deliveries[0].Inbox) != bob.ID+"/inbox" {
 		t.Errorf("then deliver show tells %+v", shown)

@@ -67,7 +67,7 @@ func (l DeliverLoad) owe(ctx context.Context, i *testbed, c *crowd, gone *peer, 
 	}
 	step, end := i.Progress("owing")
 	defer end()
-	if err := i.facade.Owe(ctx, c.user.name, activity, h, l.Owed, step); err != nil {
+	if err := i.beside.DB.Owe(ctx, c.user.name, activity, h, l.Owed, i.beside.Now(), step); err != nil {
 		return err
 	}
 	return i.start(ctx)
@@ -86,7 +86,7 @@ func (l DeliverLoad) waiting(ctx context.Context, i *testbed, c *crowd, gone *pe
 		if n != l.Posts/2 {
 			return nil
 		}
-		if _, err := i.facade.ProbeHost(ctx, gone.host()); err != nil {
+		if _, err := i.tasks.Hosts.Probe(ctx, gone.host()); err != nil {
 			return err
 		}
 		return i.probed(ctx, gone, 2)
@@ -103,7 +103,7 @@ func (l DeliverLoad) waiting(ctx context.Context, i *testbed, c *crowd, gone *pe
 	if err := c.settled(ctx, i, l.Owed+(l.Posts+1)*l.Followers/l.Hosts); err != nil { // what the others took is recorded a moment later
 		return Measurement{}, err
 	}
-	if m.Counts["owed"], err = i.facade.Owed(ctx, c.user.name); err != nil {
+	if m.Counts["owed"], err = i.countOwed(ctx, c.user); err != nil {
 		return Measurement{}, err
 	}
 	m.Figures = append(reached(all, 50), m.Figures...)
@@ -115,7 +115,7 @@ func (i *testbed) probed(ctx context.Context, gone *peer, n int64) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	for {
-		h, err := i.facade.Host(ctx, gone.host())
+		h, err := i.tasks.Hosts.Find(ctx, gone.host())
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (i *testbed) probed(ctx context.Context, gone *peer, n int64) error {
 // back lets the host take deliveries again, as the operator tells the engine, and waits until many
 // have arrived.
 func (l DeliverLoad) back(ctx context.Context, i *testbed, c *crowd, gone *peer) (Measurement, error) {
-	owed, err := i.facade.Owed(ctx, c.user.name)
+	owed, err := i.countOwed(ctx, c.user)
 	if err != nil {
 		return Measurement{}, err
 	}
@@ -141,7 +141,7 @@ func (l DeliverLoad) back(ctx context.Context, i *testbed, c *crowd, gone *peer)
 	var began time.Time
 	k, err := i.time(ctx, func(ctx context.Context) error {
 		gone.dead.Store(false)
-		if _, err := i.facade.ResumeHost(ctx, gone.host()); err != nil {
+		if _, err := i.tasks.Hosts.Resume(ctx, gone.host()); err != nil {
 			return err
 		}
 		began = time.Now()

@@ -186,7 +186,7 @@ func (c *crowd) settled(ctx context.Context, i *testbed, most int) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	for {
-		owed, err := i.facade.Owed(ctx, c.user.name)
+		owed, err := i.countOwed(ctx, c.user)
 		if err != nil || owed <= most {
 			return err
 		}

@@ -162,10 +162,10 @@ func (i *testbed) fill(ctx context.Context, u user, a *actor, n int) error {
 	if _, err := i.once(ctx, request, http.StatusAccepted); err != nil {
 		return fmt.Errorf("fill: %w", err)
 	}
-	if err := i.facade.Multiply(ctx, u.name, activity, object, n, step); err != nil {
+	if err := i.beside.DB.Multiply(ctx, u.name, activity, object, n, step); err != nil {
 		return err
 	}
-	stored, _, err := i.facade.Received(ctx, u.name, a.id)
+	stored, _, err := i.beside.DB.Received(ctx, u.name, a.id)
 	if err == nil && stored < n {
 		err = fault.New(fault.Internal, fmt.Sprintf("the user has %d activities, not %d", stored, n))
 	}

@@ -21,8 +21,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightweb/lightweb/db"
-	"github.com/lightweb/lightweb/engine"
+	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -32,14 +33,15 @@ type Database struct {
 	Embedded bool `json:"embedded"`
 }
 
-// testbed is an engine to measure: a process that serves, and beside it the engine of this process,
-// which makes users and counts rows.
+// testbed is an engine to measure: a process that serves, and beside it the same instance opened by this process, which
+// makes users and counts rows.
 type testbed struct {
 	Config
 	setup  engineSetup
 	server Database
 
-	facade *engine.Engine
+	beside *instance.Instance // nil before the first start
+	tasks  *admin.Tasks       // on beside
 	child  *child
 }
 
@@ -89,21 +91,22 @@ func freeAddress(ctx context.Context) (string, error) {
 	return "", fault.New(fault.Busy, "no free port was found on loopback")
 }
 
-// start starts the process of the engine, and opens the other one beside it the first time.
+// start starts the process of the engine, and opens the instance beside it the first time.
 func (i *testbed) start(ctx context.Context) (err error) {
 	if i.child, err = startChild(ctx, i.Executable, i.setup); err != nil {
 		return err
 	}
-	if i.facade != nil {
+	if i.beside != nil {
 		return nil
 	}
 	c := i.setup.config()
 	c.Database.MaxConnections = besides
-	if i.facade, err = engine.Open(ctx, c, i.Log); err != nil {
+	if i.beside, err = instance.Open(ctx, c, i.Log); err != nil {
 		return err
 	}
+	i.tasks = admin.New(i.beside)
 	i.server.Embedded = i.setup.DatabaseURL == ""
-	i.server.Server, err = i.facade.DatabaseServer(ctx)
+	i.server.Server, err = i.beside.DB.Server(ctx)
 	if err != nil {
 		return err
 	}
@@ -142,11 +145,13 @@ func (i *testbed) stop(context.Context) error {
 // close throws the instance away.
 func (i *testbed) close(ctx context.Context) error {
 	errs := []error{i.stop(ctx)}
-	if i.facade != nil {
+	if i.beside != nil {
 		if i.setup.DatabaseName != "" {
-			errs = append(errs, i.facade.Destroy(ctx))
+			store := i.beside.DB
+			i.beside.DB = nil // Destroy closes it
+			errs = append(errs, store.Destroy(ctx))
 		}
-		errs = append(errs, i.facade.Close(ctx))
+		errs = append(errs, i.beside.Close(ctx))
 	}
 	return errors.Join(append(errs, os.RemoveAll(i.setup.DataDir))...)
 }
@@ -174,13 +179,25 @@ func (i *testbed) createUsers(ctx context.Context, n int) ([]user, error) {
 			if err != nil {
 				return err
 			}
-			u, token, err := i.facade.CreateUser(ctx, engine.NewUser{Name: name, Token: true})
+			u, token, err := i.tasks.Users.Create(ctx, admin.NewUser{Name: name, Token: true})
 			users[k] = user{name: name, id: u.Actor, token: token}
 			made()
 			return err
 		})
 	}
 	return users, g.Wait()
+}
+
+// countOwed counts the deliveries of u that have not ended.
+func (i *testbed) countOwed(ctx context.Context, u user) (n int, err error) {
+	err = i.beside.DB.Read(ctx, u.name, func(ctx context.Context, tx *db.Tx) error {
+		open, err := tx.OpenDeliveries(ctx)
+		for _, o := range open {
+			n += o.Count
+		}
+		return err
+	})
+	return n, err
 }
 
 // received is what users have of an actor: activities, and those of them that their feeds show.
@@ -193,7 +210,7 @@ func (i *testbed) count(ctx context.Context, users []user, from vocab.ID) (sum r
 	g.SetLimit(besides)
 	for _, u := range users {
 		g.Go(func() error {
-			stored, shown, err := i.facade.Received(ctx, u.name, from)
+			stored, shown, err := i.beside.DB.Received(ctx, u.name, from)
 			mu.Lock()
 			defer mu.Unlock()
 			sum.stored, sum.shown = sum.stored+stored, sum.shown+shown

@@ -1,8 +1,7 @@
-package engine
+package admin
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/lightweb/lightweb/db"
@@ -10,6 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
+
+// Databases are the databases of the instance and its users.
+type Databases struct{ in *instance.Instance }
 
 // Migration says which users' databases are brought to the schema of this binary, and how.
 type Migration = db.Migration
@@ -36,21 +38,12 @@ type MigrationFailure struct {
 	Hint     string         `json:"-"`
 }
 
-// OpenToMigrate is Open for an instance whose own schema may be behind: it is brought up to date, with repair also when
-// an earlier change of it did not end. With look it is left as it is, and refused when it is behind; Behind tells.
-func OpenToMigrate(ctx context.Context, c instance.Config, look, repair bool, log *slog.Logger) (*Engine, error) {
-	return wrap(instance.OpenToMigrate(ctx, c, look, repair, log))
-}
-
-// Behind tells whether an engine was not opened because the instance database is behind, or a change of it did not end.
-func Behind(err error) bool { return instance.IsBehind(err) }
-
 // Migrate brings users' databases to the schema of this binary; one that fails does not keep the others from it.
 // The fault is Busy when another process does the same, NoUser when somebody named is no user, Config when a database
 // is known to have a newer schema.
-func (e *Engine) Migrate(ctx context.Context, m Migration) (MigrationReport, error) {
+func (dbs Databases) Migrate(ctx context.Context, m Migration) (MigrationReport, error) {
 	began := time.Now()
-	r, err := e.in.DB.MigrateUsers(ctx, m)
+	r, err := dbs.in.DB.MigrateUsers(ctx, m)
 	out := MigrationReport{Target: r.Target, Databases: r.Databases, Migrated: r.Migrated, Unchanged: r.Unchanged, Failed: len(r.Failures),
 		Millis: time.Since(began).Milliseconds(), Failures: make([]MigrationFailure, len(r.Failures)), DryRun: m.DryRun}
 	for i, f := range r.Failures {
@@ -86,10 +79,10 @@ type DatabaseOfUser struct {
 	Hint     string         `json:"hint,omitempty"`
 }
 
-// DatabaseStatus looks at every user's database; what is wrong with one is said there.
-func (e *Engine) DatabaseStatus(ctx context.Context) (DatabaseStatus, error) {
+// Status looks at every user's database; what is wrong with one is said there.
+func (dbs Databases) Status(ctx context.Context) (DatabaseStatus, error) {
 	const atOnce = 4
-	st, err := e.in.DB.Status(ctx, atOnce)
+	st, err := dbs.in.DB.Status(ctx, atOnce)
 	if err != nil {
 		return DatabaseStatus{}, err
 	}

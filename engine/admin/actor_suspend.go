@@ -1,4 +1,4 @@
-package engine
+package admin
 
 import (
 	"context"
@@ -18,16 +18,16 @@ type SuspendedActor struct {
 	Comment string   `json:"comment"`
 }
 
-// SuspendedActors returns the actors that are suspended, by id.
-func (e *Engine) SuspendedActors(ctx context.Context) ([]SuspendedActor, error) {
-	s, err := e.in.Registry.Server()
+// Suspended returns the actors that are suspended, by id.
+func (as Actors) Suspended(ctx context.Context) ([]SuspendedActor, error) {
+	s, err := as.in.Registry.Server()
 	if err != nil {
 		return nil, err
 	}
 	out := make([]SuspendedActor, len(s.SuspendedActors))
 	for i, id := range s.SuspendedActors {
 		out[i] = SuspendedActor{ID: id, Comment: s.Comments[string(id)]}
-		known, err := e.in.DB.RemoteActor(ctx, id)
+		known, err := as.in.DB.RemoteActor(ctx, id)
 		if err != nil && fault.KindOf(err) != fault.Invalid { // an old copy that nobody reads any more
 			return nil, err
 		}
@@ -56,8 +56,8 @@ type SuspensionReport struct {
 
 // Suspend changes the policy; a serving engine follows within a second. Handles are looked up, and so are ids, which may be
 // the address of a page about the actor; an id that cannot be looked up is taken as it is. The faults are those of
-// ChangeDomains, and of looking up.
-func (e *Engine) Suspend(ctx context.Context, c Suspension) (SuspensionReport, error) {
+// Domains.Change, and of looking up.
+func (as Actors) Suspend(ctx context.Context, c Suspension) (SuspensionReport, error) {
 	r := SuspensionReport{Changed: []vocab.ID{}, Unchanged: []vocab.ID{}, Unconfirmed: []vocab.ID{}}
 	if err := checkComment(c.Comment); err != nil {
 		return r, err
@@ -65,13 +65,13 @@ func (e *Engine) Suspend(ctx context.Context, c Suspension) (SuspensionReport, e
 	ids := make([]vocab.ID, len(c.Actors))
 	unconfirmed := map[vocab.ID]bool{}
 	for i, written := range c.Actors {
-		id, confirmed, err := e.suspect(ctx, written, c.Remove)
+		id, confirmed, err := as.findSuspect(ctx, written, c.Remove)
 		if err != nil {
 			return r, err
 		}
 		ids[i], unconfirmed[id] = id, !confirmed
 	}
-	err := e.in.Registry.UpdateServer(func(s *registry.Server) (bool, error) {
+	err := as.in.Registry.UpdateServer(func(s *registry.Server) (bool, error) {
 		for _, id := range ids {
 			if changeList(s, &s.SuspendedActors, id, c.Remove, c.Comment) {
 				r.Changed = append(r.Changed, id)
@@ -84,7 +84,7 @@ func (e *Engine) Suspend(ctx context.Context, c Suspension) (SuspensionReport, e
 		}
 		r.Unconfirmed = slices.DeleteFunc(slices.Clone(r.Changed), func(id vocab.ID) bool { return !unconfirmed[id] })
 		var err error
-		r.Users, r.Following, err = e.acquainted(ctx, r.Changed)
+		r.Users, r.Following, err = as.countAcquainted(ctx, r.Changed)
 		return len(r.Changed) > 0, err
 	})
 	if err != nil {
@@ -93,43 +93,43 @@ func (e *Engine) Suspend(ctx context.Context, c Suspension) (SuspensionReport, e
 	return r, leftAsWas(r.Unchanged, len(r.Changed), c.Remove, "suspended", "lightweb actor list --suspended")
 }
 
-// suspect returns the id of an actor by which others know it, and whether anybody has ever confirmed that it is one.
-func (e *Engine) suspect(ctx context.Context, written string, remove bool) (id vocab.ID, confirmed bool, err error) {
+// findSuspect returns the id of an actor by which others know it, and whether anybody has ever confirmed that it is one.
+func (as Actors) findSuspect(ctx context.Context, written string, remove bool) (id vocab.ID, confirmed bool, err error) {
 	if strings.Contains(written, "://") {
-		id, confirmed, err = e.suspectByID(ctx, written, remove)
+		id, confirmed, err = as.findByID(ctx, written, remove)
 	} else {
-		id, err = e.suspectByHandle(ctx, written, remove)
+		id, err = as.findByHandle(ctx, written, remove)
 		confirmed = err == nil
 	}
-	if err == nil && e.in.Local.IsLocal(id) {
+	if err == nil && as.in.Local.IsLocal(id) {
 		err = fault.New(fault.Invalid, fmt.Sprintf("%s is an actor of this server", id))
 	}
 	return id.Canonical(), confirmed, err
 }
 
-func (e *Engine) suspectByID(ctx context.Context, written string, remove bool) (vocab.ID, bool, error) {
+func (as Actors) findByID(ctx context.Context, written string, remove bool) (vocab.ID, bool, error) {
 	id, err := vocab.ParseID(written)
 	if err != nil || remove {
 		return id, true, err
 	}
-	a, err := e.in.Actors.Resolve(ctx, id)
+	a, err := as.in.Actors.Resolve(ctx, id)
 	if err != nil {
-		e.in.Log.DebugContext(ctx, "actor not looked up", "actor", id, "err", err)
+		as.in.Log.DebugContext(ctx, "actor not looked up", "actor", id, "err", err)
 		return id, false, nil // nobody escapes by a server that does not answer
 	}
 	return a.ID, true, nil
 }
 
-// suspectByHandle asks others only when nobody here knows who it is: they may not be asked about who is suspended.
-func (e *Engine) suspectByHandle(ctx context.Context, handle string, remove bool) (vocab.ID, error) {
-	a, err := e.in.Actors.KnownHandle(ctx, handle)
+// findByHandle asks others only when nobody here knows who it is: they may not be asked about who is suspended.
+func (as Actors) findByHandle(ctx context.Context, handle string, remove bool) (vocab.ID, error) {
+	a, err := as.in.Actors.KnownHandle(ctx, handle)
 	switch {
 	case err != nil:
 		return "", err
 	case a == nil && remove:
 		return "", fault.New(fault.NotFound, fmt.Sprintf("nobody is known as %.100q", handle)).WithHint("lightweb actor list --suspended shows ids, which will do")
 	case a == nil:
-		a, err = e.in.Actors.Handle(ctx, handle)
+		a, err = as.in.Actors.Handle(ctx, handle)
 	}
 	if err != nil {
 		return "", err
@@ -137,12 +137,12 @@ func (e *Engine) suspectByHandle(ctx context.Context, handle string, remove bool
 	return a.ID, nil
 }
 
-// acquainted counts the users who know one of these actors, and those of them who may follow one.
-func (e *Engine) acquainted(ctx context.Context, actors []vocab.ID) (users, following int, err error) {
+// countAcquainted counts the users who know one of these actors, and those of them who may follow one.
+func (as Actors) countAcquainted(ctx context.Context, actors []vocab.ID) (users, following int, err error) {
 	known := map[bool]map[vocab.Username]bool{false: {}, true: {}}
 	for _, id := range actors {
 		for follows, found := range known {
-			names, err := e.in.DB.Acquainted(ctx, id, follows)
+			names, err := as.in.DB.Acquainted(ctx, id, follows)
 			if err != nil {
 				return 0, 0, err
 			}

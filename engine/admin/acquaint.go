@@ -1,4 +1,4 @@
-package engine
+package admin
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Acquainting says for which users acquaintances are made again.
-type Acquainting struct {
+// AcquaintOptions says for which users acquaintances are made again.
+type AcquaintOptions struct {
 	Users    []vocab.Username    // nobody named: everybody
 	DryRun   bool                // only count
 	Progress func(done, all int) // told after each user; may be nil
@@ -40,9 +40,9 @@ type AcquaintedUser struct {
 // Acquaint makes the acquaintances again from the users' databases, as db.Cluster.MakeAcquaintances does; one user that
 // fails does not keep the others from it. The fault is Busy when another process does the same, NoUser when somebody
 // named is no user.
-func (e *Engine) Acquaint(ctx context.Context, a Acquainting) (AcquaintReport, error) {
+func (dbs Databases) Acquaint(ctx context.Context, a AcquaintOptions) (AcquaintReport, error) {
 	began := time.Now()
-	made, err := e.in.DB.MakeAcquaintances(ctx, db.Acquainting{Users: a.Users, DryRun: a.DryRun, ID: e.in.Local.ID, Progress: a.Progress})
+	made, err := dbs.in.DB.MakeAcquaintances(ctx, db.Acquainting{Users: a.Users, DryRun: a.DryRun, ID: dbs.in.Local.ID, Progress: a.Progress})
 	r := AcquaintReport{Users: make([]AcquaintedUser, len(made.Users)), Removed: made.Removes, Millis: time.Since(began).Milliseconds(), DryRun: a.DryRun}
 	for i, u := range made.Users {
 		r.Users[i] = AcquaintedUser{User: u.User, Known: u.Known, Added: u.Added, Superfluous: u.Superfluous}

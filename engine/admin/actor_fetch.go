@@ -1,4 +1,4 @@
-package engine
+package admin
 
 import (
 	"context"
@@ -11,11 +11,15 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ActorFetch says how FetchActor should ask.
+// Actors are the actors of other servers.
+type Actors struct{ in *instance.Instance }
+
+// ActorFetch says how Fetch should ask.
 type ActorFetch struct {
 	Resource string         // @user@host, acct:…, or a URL
 	As       vocab.Username // sign as this user; zero: as the instance actor
@@ -55,25 +59,25 @@ type FetchedOver struct {
 	Signature string `json:"signature"` // rfc9421, cavage, none
 }
 
-// FetchActor finds an actor of another server as federation does, with every check on the way. The faults are those of
+// Fetch finds an actor of another server as federation does, with every check on the way. The faults are those of
 // the command line: NotFound and Gone, NoHost, Unavailable, Protocol, Forbidden.
-func (e *Engine) FetchActor(ctx context.Context, f ActorFetch) (FetchedActor, error) {
-	id, err := e.locate(ctx, f)
+func (as Actors) Fetch(ctx context.Context, f ActorFetch) (FetchedActor, error) {
+	id, err := as.findID(ctx, f)
 	if err != nil {
 		return FetchedActor{}, err
 	}
-	if e.in.Local.IsLocal(id) {
+	if as.in.Local.IsLocal(id) {
 		return FetchedActor{}, fault.New(fault.Usage, fmt.Sprintf("%s is an actor of this instance", id)).WithHint("lightweb user show NAME")
 	}
 	asked := f.Refresh || f.Unsigned || !f.As.IsZero()
-	have, err := e.in.DB.RemoteActor(ctx, id)
+	have, err := as.in.DB.RemoteActor(ctx, id)
 	if err != nil {
 		return FetchedActor{}, err
 	}
-	if have != nil && !asked && (f.Cached || e.in.Now().Sub(have.FetchedAt) < e.in.Config.Cache.ActorTTL) {
-		return e.shown(have, nil), nil
+	if have != nil && !asked && (f.Cached || as.in.Now().Sub(have.FetchedAt) < as.in.Config.Cache.ActorTTL) {
+		return as.describe(have, nil), nil
 	}
-	row, over, err := e.ask(ctx, f, id)
+	row, over, err := as.request(ctx, f, id)
 	if err != nil {
 		return FetchedActor{}, fmt.Errorf("fetch actor %s: %w", id, err)
 	}
@@ -81,37 +85,37 @@ func (e *Engine) FetchActor(ctx context.Context, f ActorFetch) (FetchedActor, er
 		row.Handle = have.Handle // what WebFinger confirmed, whatever was asked for
 	}
 	if !f.Unsigned { // what a server shows strangers may lack what it shows others
-		if err := e.in.DB.SaveRemoteActor(ctx, *row); err != nil {
+		if err := as.in.DB.SaveRemoteActor(ctx, *row); err != nil {
 			return FetchedActor{}, err
 		}
 	}
-	return e.shown(row, over), nil
+	return as.describe(row, over), nil
 }
 
-// locate returns the id of the actor.
-func (e *Engine) locate(ctx context.Context, f ActorFetch) (vocab.ID, error) {
+// findID returns the id of the actor.
+func (as Actors) findID(ctx context.Context, f ActorFetch) (vocab.ID, error) {
 	if strings.HasPrefix(f.Resource, "http://") || strings.HasPrefix(f.Resource, "https://") {
 		id, err := vocab.ParseID(f.Resource)
 		return id.Document(), err
 	}
-	a, err := e.in.Actors.Handle(ctx, f.Resource)
+	a, err := as.in.Actors.Handle(ctx, f.Resource)
 	if err != nil {
 		return "", err
 	}
 	return a.ID, nil
 }
 
-// ask fetches the actor now.
-func (e *Engine) ask(ctx context.Context, f ActorFetch, id vocab.ID) (*db.RemoteActor, *FetchedOver, error) {
-	var as *transport.Keys
+// request fetches the actor now.
+func (as Actors) request(ctx context.Context, f ActorFetch, id vocab.ID) (*db.RemoteActor, *FetchedOver, error) {
+	var signer *transport.Keys
 	if !f.Unsigned {
-		keys, err := e.signer(ctx, f.As)
+		keys, err := as.signingKeys(ctx, f.As)
 		if err != nil {
 			return nil, nil, err
 		}
-		as = &keys
+		signer = &keys
 	}
-	a, res, err := e.in.Actors.Ask(ctx, id, as)
+	a, res, err := as.in.Actors.Ask(ctx, id, signer)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -119,23 +123,23 @@ func (e *Engine) ask(ctx context.Context, f ActorFetch, id vocab.ID) (*db.Remote
 	if res.Dialect != 0 {
 		over.Signature = res.Dialect.String()
 	}
-	return &db.RemoteActor{Actor: a, FetchedAt: e.in.Now().UTC()}, over, nil
+	return &db.RemoteActor{Actor: a, FetchedAt: as.in.Now().UTC()}, over, nil
 }
 
-func (e *Engine) signer(ctx context.Context, u vocab.Username) (transport.Keys, error) {
+func (as Actors) signingKeys(ctx context.Context, u vocab.Username) (transport.Keys, error) {
 	if u.IsZero() {
-		return e.in.Keys.Instance()
+		return as.in.Keys.Instance()
 	}
-	if _, err := e.in.DB.User(ctx, u); err != nil {
+	if _, err := as.in.DB.User(ctx, u); err != nil {
 		return transport.Keys{}, err
 	}
-	return e.in.Keys.Keys(u)
+	return as.in.Keys.Keys(u)
 }
 
-func (e *Engine) shown(row *db.RemoteActor, over *FetchedOver) FetchedActor {
+func (as Actors) describe(row *db.RemoteActor, over *FetchedOver) FetchedActor {
 	a := row.Actor
 	s := FetchedActor{Actor: a.Raw, ID: a.ID, Type: a.Type, Name: a.Name, Inbox: a.Inbox, SharedInbox: a.SharedInbox,
-		Keys: []FetchedKey{}, HTTP: over, FetchedAt: row.FetchedAt, StaleAt: row.FetchedAt.Add(e.in.Config.Cache.ActorTTL), FromCache: over == nil}
+		Keys: []FetchedKey{}, HTTP: over, FetchedAt: row.FetchedAt, StaleAt: row.FetchedAt.Add(as.in.Config.Cache.ActorTTL), FromCache: over == nil}
 	if row.Handle != "" {
 		s.Handle = "@" + row.Handle
 	}

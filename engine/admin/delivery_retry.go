@@ -1,4 +1,4 @@
-package engine
+package admin
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/delivery"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -49,27 +50,27 @@ type RetriedHost struct {
 	parked bool // some of them are, so the host is tried with one first
 }
 
-// RetryDeliveries makes deliveries due now, which the process that serves finds within seconds; or sends them itself. The
+// Retry makes deliveries due now, which the process that serves finds within seconds; or sends them itself. The
 // faults are Busy when another process does the same, and NoUser when somebody named is no user.
-func (e *Engine) RetryDeliveries(ctx context.Context, c RetryChoice) (r RetryReport, err error) {
+func (ds Deliveries) Retry(ctx context.Context, c RetryChoice) (r RetryReport, err error) {
 	r = RetryReport{Hosts: []RetriedHost{}, Failures: deliveryFailures{}, DryRun: c.DryRun}
-	users, err := e.chosen(ctx, InboxChoice{Users: c.Users, All: c.All})
+	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)
 	if err != nil {
 		return r, err
 	}
 	if !c.DryRun {
-		release, err := e.in.DB.LockRetry(ctx, c.WaitLock)
+		release, err := ds.in.DB.LockRetry(ctx, c.WaitLock)
 		if err != nil {
 			return r, err
 		}
 		defer release()
 	}
-	run := retry{e: e, c: c, r: &r, began: e.in.Now()}
+	run := retry{in: ds.in, c: c, r: &r, began: ds.in.Now()}
 	for _, u := range users {
 		if c.Most > 0 && r.Matched-r.SkippedBlocked >= c.Most {
 			break
 		}
-		if err := r.Failures.note(ctx, u, run.match(ctx, u)); err != nil {
+		if err := r.Failures.record(ctx, u, run.match(ctx, u)); err != nil {
 			return r, err
 		}
 	}
@@ -82,9 +83,9 @@ func (e *Engine) RetryDeliveries(ctx context.Context, c RetryChoice) (r RetryRep
 	return r, run.send(ctx)
 }
 
-// retry is one run of RetryDeliveries.
+// retry is one run of Deliveries.Retry.
 type retry struct {
-	e     *Engine
+	in    *instance.Instance
 	c     RetryChoice
 	r     *RetryReport
 	began time.Time
@@ -96,12 +97,12 @@ type retry struct {
 // match looks for what is meant of one user's.
 func (t *retry) match(ctx context.Context, u vocab.Username) error {
 	var chosen []db.ChosenHost
-	err := t.e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+	err := t.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
 		chosen, err = tx.ChosenDeliveries(ctx, db.DeliveryChoice{DeliveryFilter: t.c.filter(), States: t.c.States}, t.began)
 		return err
 	})
 	for _, h := range chosen {
-		blocked := h.Host != "" && t.e.in.Gate.Check(h.Host) != nil
+		blocked := h.Host != "" && t.in.Gate.Check(h.Host) != nil
 		n := h.Count
 		if left := t.c.Most - (t.r.Matched - t.r.SkippedBlocked); t.c.Most > 0 && !blocked {
 			n = min(n, left)
@@ -125,7 +126,7 @@ func (t *retry) send(ctx context.Context) error {
 		if h.Blocked {
 			continue
 		}
-		if err := t.r.Failures.note(ctx, h.User, t.requeue(ctx, h)); err != nil {
+		if err := t.r.Failures.record(ctx, h.User, t.requeue(ctx, h)); err != nil {
 			return err
 		}
 	}
@@ -144,8 +145,8 @@ func (t *retry) choice(h *RetriedHost) db.DeliveryChoice {
 func (t *retry) requeue(ctx context.Context, h *RetriedHost) error {
 	for left := h.Matched; left > 0; {
 		var rows []db.Requeued
-		err := t.e.in.DB.Write(ctx, h.User, func(ctx context.Context, tx *db.Tx) (err error) {
-			rows, err = tx.RequeueDeliveries(ctx, t.choice(h), t.c.ResetAttempts, 0, min(left, deliveryPage), t.e.in.Now())
+		err := t.in.DB.Write(ctx, h.User, func(ctx context.Context, tx *db.Tx) (err error) {
+			rows, err = tx.RequeueDeliveries(ctx, t.choice(h), t.c.ResetAttempts, 0, min(left, deliveryPage), t.in.Now())
 			return err
 		})
 		if err != nil {
@@ -159,8 +160,8 @@ func (t *retry) requeue(ctx context.Context, h *RetriedHost) error {
 			break
 		}
 	}
-	if err := t.e.in.DB.ProbeHosts(ctx, []string{h.Host}); err != nil {
+	if err := t.in.DB.ProbeHosts(ctx, []string{h.Host}); err != nil {
 		return err
 	}
-	return t.e.in.DB.WantDeliveries(ctx, []vocab.Username{h.User})
+	return t.in.DB.WantDeliveries(ctx, []vocab.Username{h.User})
 }

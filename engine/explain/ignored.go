@@ -1,4 +1,4 @@
-package engine
+package explain
 
 import (
 	"context"
@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/engine/inbox"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ignoredBecause says for each reason why an activity was kept for nobody, and what can be done.
+// ignoredBecause explains the reasons why an activity is kept for nobody.
 var ignoredBecause = map[string]string{
 	inbox.IgnoredNobody:     "it names nobody here, and nobody here follows its sender",
 	inbox.IgnoredUnrelated:  "its recipients here neither follow its sender, nor are named, nor have what it is about",
@@ -26,28 +27,28 @@ var ignoredBecause = map[string]string{
 	inbox.IgnoredOverBudget: "too much of its sender's domain was stored that day, so that it was kept for those alone who follow its sender",
 }
 
-// ignored returns what is remembered of an activity that was kept for nobody, nil when that is nothing.
-func (e *Engine) ignored(ctx context.Context, id vocab.ID) (*Ignored, error) {
-	g, err := e.in.DB.IgnoredActivity(ctx, id)
+// findIgnored returns the record of an activity that was accepted and kept for nobody, or nil.
+func findIgnored(ctx context.Context, in *instance.Instance, id vocab.ID) (*Ignored, error) {
+	g, err := in.DB.IgnoredActivity(ctx, id)
 	if err != nil || g == nil {
 		return nil, err
 	}
-	return &Ignored{At: g.At, Reason: g.Reason, Says: ignoredSays(g.At, g.Reason)}, nil
+	return &Ignored{At: g.At, Reason: g.Reason, Says: describeIgnored(g.At, g.Reason)}, nil
 }
 
-func ignoredSays(at time.Time, reason string) string {
+func describeIgnored(at time.Time, reason string) string {
 	because := ignoredBecause[reason]
 	if because == "" {
-		because = reason // of a newer version
+		because = reason // a newer version wrote it
 	}
-	return fmt.Sprintf("It was answered 202 on %s and kept for nobody: %s.", day(at), because)
+	return fmt.Sprintf("It was answered 202 on %s and kept for nobody: %s.", stamp(at), because)
 }
 
-// ignoredIn returns what is remembered of the activity in a request's body, nil for what is no activity.
-func (e *Engine) ignoredIn(ctx context.Context, body []byte) (*Ignored, error) {
+// findIgnoredBody is findIgnored for the activity in a request's body. It returns nil for a body that is no activity.
+func findIgnoredBody(ctx context.Context, in *instance.Instance, body []byte) (*Ignored, error) {
 	a, err := vocab.ParseActivity(body)
 	if err != nil {
 		return nil, nil
 	}
-	return e.ignored(ctx, a.ID)
+	return findIgnored(ctx, in, a.ID)
 }

@@ -1,4 +1,4 @@
-package engine
+package explain
 
 import (
 	"net/http"
@@ -16,7 +16,7 @@ func TestEveryRefusalOfASignatureHasAHint(t *testing.T) {
 	t.Parallel()
 	codes := map[string]bool{}
 	for dir, call := range map[string]string{"signature": "refuse", "actor": "unproven"} {
-		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatal("no source", err)
 		}
@@ -40,8 +40,8 @@ func TestEveryRefusalOfASignatureHasAHint(t *testing.T) {
 		t.Errorf("found %d codes, want all of them", len(codes))
 	}
 	for code := range codes {
-		x := telling{Explain: Explain{Request: &http.Request{Host: "example.org"}, Origin: "https://example.org"}}
-		x.out.Code, x.out.Signatures = code, []ExplainedSignature{{KeyID: "https://peer.example/users/bob#main-key"}}
+		x := explainer{SignedRequest: SignedRequest{Request: &http.Request{Host: "example.org"}, Origin: "https://example.org"}}
+		x.out.Code, x.out.Signatures = code, []CheckedSignature{{KeyID: "https://peer.example/users/bob#main-key"}}
 		x.out.Actor = vocab.ID("https://peer.example/users/bob")
 		if x.hint() == "" {
 			t.Errorf("there is no hint for %s", code)

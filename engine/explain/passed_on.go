@@ -1,4 +1,4 @@
-package engine
+package explain
 
 import (
 	"context"
@@ -10,29 +10,29 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// objects shows what a server has under an id.
+// objects fetches an object from its server.
 type objects interface {
 	Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error)
 }
 
-// vouch goes through what makes good that somebody else signed what an actor did: a proof of the actor's own, else that the
-// actor's server shows the activity. Without objects that server is not asked.
-func (t *telling) vouch(ctx context.Context, v *actor.Verifier, a *vocab.Activity, objects objects) {
-	if t.out.Code != "foreign_key" || a == nil || !t.passed(ctx, v) {
+// checkPassedOn checks an activity that somebody else signed. It is accepted with a proof by its actor, or when the actor's
+// server shows it. Without objects that server is not asked.
+func (t *explainer) checkPassedOn(ctx context.Context, v *actor.Verifier, a *vocab.Activity, objects objects) {
+	if t.out.Code != "foreign_key" || a == nil || !t.hasGoodSignature(ctx, v) {
 		return
 	}
-	proven := t.proven(ctx, v, a)
+	proven := t.checkProof(ctx, v, a)
 	t.out.Checks = append(t.out.Checks, proven)
-	origin := ExplainedCheck{Check: "origin", Result: CheckNotReached}
+	origin := Check{Check: "origin", Result: CheckNotReached}
 	switch {
-	case proven.Result != CheckNotReached: // which decides
+	case proven.Result != CheckNotReached: // the proof decides
 	case a.Type == vocab.Delete:
 		origin.Says = "whether what it deletes is gone is asked for when it comes"
 	case objects != nil:
-		origin = shown(ctx, a, objects)
+		origin = checkOrigin(ctx, a, objects)
 	}
 	t.out.Checks = append(t.out.Checks, origin)
-	for _, c := range []ExplainedCheck{proven, origin} {
+	for _, c := range []Check{proven, origin} {
 		switch c.Result {
 		case CheckPassed:
 			t.out.Verified, t.out.Code, t.out.Hint, t.out.failure = true, "", "", nil
@@ -44,8 +44,8 @@ func (t *telling) vouch(ctx context.Context, v *actor.Verifier, a *vocab.Activit
 	}
 }
 
-// passed tells whether one of the signatures is good, whoever made it.
-func (t *telling) passed(ctx context.Context, v *actor.Verifier) bool {
+// hasGoodSignature reports whether one of the signatures verifies, whoever made it.
+func (t *explainer) hasGoodSignature(ctx context.Context, v *actor.Verifier) bool {
 	for i := range t.signatures {
 		if refusal(v.Explain(ctx, t.seen.Signatures[i], "", nil).Findings) == nil {
 			return true
@@ -54,8 +54,8 @@ func (t *telling) passed(ctx context.Context, v *actor.Verifier) bool {
 	return false
 }
 
-func (t *telling) proven(ctx context.Context, v *actor.Verifier, a *vocab.Activity) ExplainedCheck {
-	c := ExplainedCheck{Check: "proof", Result: CheckNotReached, Says: "there is none that can be verified"}
+func (t *explainer) checkProof(ctx context.Context, v *actor.Verifier, a *vocab.Activity) Check {
+	c := Check{Check: "proof", Result: CheckNotReached, Says: "there is none that can be verified"}
 	p, err := proof.Parse(a.Doc, t.At)
 	if err == nil && p != nil {
 		_, err = v.Prover(ctx, p, a.Actor)
@@ -69,8 +69,8 @@ func (t *telling) proven(ctx context.Context, v *actor.Verifier, a *vocab.Activi
 	return c
 }
 
-func shown(ctx context.Context, a *vocab.Activity, objects objects) ExplainedCheck {
-	c := ExplainedCheck{Check: "origin", Result: CheckFailed, Code: "foreign_key"}
+func checkOrigin(ctx context.Context, a *vocab.Activity, objects objects) Check {
+	c := Check{Check: "origin", Result: CheckFailed, Code: "foreign_key"}
 	if !a.ID.SameOrigin(a.Actor) {
 		c.Says = "its id is not on its actor's server"
 		return c
@@ -84,5 +84,5 @@ func shown(ctx context.Context, a *vocab.Activity, objects objects) ExplainedChe
 		c.Says = "its actor's server shows something else under its id"
 		return c
 	}
-	return ExplainedCheck{Check: "origin", Result: CheckPassed, Says: a.Actor.Host() + " shows it, and what it shows is taken"}
+	return Check{Check: "origin", Result: CheckPassed, Says: a.Actor.Host() + " shows it, and what it shows is taken"}
 }

@@ -1,4 +1,4 @@
-package engine
+package admin
 
 import (
 	"context"
@@ -14,11 +14,15 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/archive"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Backup says what a backup holds.
-type Backup struct {
+// Backups write backups and restore them.
+type Backups struct{ in *instance.Instance }
+
+// BackupOptions says what a backup holds.
+type BackupOptions struct {
 	User     vocab.Username      // the one user it is of; nobody: the whole instance
 	NoKeys   bool                // leave the private keys out
 	Progress func(done, all int) // told after each user; may be nil
@@ -44,9 +48,9 @@ type BackupFailure struct {
 	Hint  string         `json:"-"`
 }
 
-// BackupFile writes a backup to a file that only its owner can read. There is no file until it is whole. The fault is
+// WriteFile writes a backup to a file that only its owner can read. There is no file until it is whole. The fault is
 // Conflict when there is one already.
-func (e *Engine) BackupFile(ctx context.Context, path string, b Backup) (BackupReport, error) {
+func (bs Backups) WriteFile(ctx context.Context, path string, b BackupOptions) (BackupReport, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return BackupReport{}, fault.New(fault.Conflict, path+" is there already").WithHint("a backup never replaces a file: take another name")
 	}
@@ -54,8 +58,8 @@ func (e *Engine) BackupFile(ctx context.Context, path string, b Backup) (BackupR
 	if err != nil {
 		return BackupReport{}, fault.Wrap(fault.Conflict, "the backup "+path+" cannot be written", err).WithHint("is the folder there, and may you write into it?")
 	}
-	e.sweepUnfinished(ctx, filepath.Dir(path))
-	r, err := e.Backup(ctx, f, b)
+	sweepUnfinished(ctx, bs.in.Log, filepath.Dir(path))
+	r, err := bs.Write(ctx, f, b)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -78,19 +82,19 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Backup writes a backup, beside a serving engine too. The instance's database is read first, and each user's after it: an
+// Write writes a backup, beside a serving engine too. The instance's database is read first, and each user's after it: an
 // activity that was accepted before is in the journal, or in its recipient's database by then. A user's acquaintances are
 // read last, so that there are never too few. The fault is NoUser when the one user is not there.
-func (e *Engine) Backup(ctx context.Context, to io.Writer, b Backup) (BackupReport, error) {
+func (bs Backups) Write(ctx context.Context, to io.Writer, b BackupOptions) (BackupReport, error) {
 	began := time.Now()
 	count := &counter{to: to}
-	t := &taking{e: e, ask: b, report: BackupReport{
-		CreatedAt: e.in.Now().UTC().Truncate(time.Second), Whole: b.User.IsZero(), Keys: !b.NoKeys, Failures: []BackupFailure{}}}
-	if err := t.instance(ctx, count); err != nil {
+	t := &backupRun{in: bs.in, ask: b, report: BackupReport{
+		CreatedAt: bs.in.Now().UTC().Truncate(time.Second), Whole: b.User.IsZero(), Keys: !b.NoKeys, Failures: []BackupFailure{}}}
+	if err := t.writeInstance(ctx, count); err != nil {
 		return BackupReport{}, err
 	}
 	for i, u := range t.users {
-		if err := t.user(ctx, u); err != nil {
+		if err := t.writeUser(ctx, u); err != nil {
 			return BackupReport{}, fmt.Errorf("back up %s: %w", u.Name, err)
 		}
 		if b.Progress != nil {
@@ -116,23 +120,23 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// taking is a backup that is being taken.
-type taking struct {
-	e      *Engine
-	ask    Backup
+// backupRun is a backup that is being taken.
+type backupRun struct {
+	in     *instance.Instance
+	ask    BackupOptions
 	report BackupReport
 	w      *archive.Writer
 	users  []db.User
 }
 
 // instance begins the archive and writes what belongs to no user, of which a backup of one user has nothing but its row.
-func (t *taking) instance(ctx context.Context, to io.Writer) error {
+func (t *backupRun) writeInstance(ctx context.Context, to io.Writer) error {
 	nobody := vocab.Username{}
-	err := t.e.in.DB.SnapshotInstance(ctx, func(ctx context.Context, s *db.Snapshot) error {
+	err := t.in.DB.SnapshotInstance(ctx, func(ctx context.Context, s *db.Snapshot) error {
 		if err := t.begin(ctx, s, to); err != nil {
 			return err
 		}
-		return t.tables(nobody, s.Shape, func(table db.Table, w io.Writer) (int64, error) {
+		return t.writeTables(nobody, s.Shape, func(table db.Table, w io.Writer) (int64, error) {
 			switch {
 			case table.Name == "users":
 				return s.Copy(ctx, table, t.ask.User, w)
@@ -145,16 +149,16 @@ func (t *taking) instance(ctx context.Context, to io.Writer) error {
 	if err != nil || !t.report.Whole {
 		return err
 	}
-	return t.files(nobody)
+	return t.writeFiles(nobody)
 }
 
 // begin finds out which users the backup is of, and says so.
-func (t *taking) begin(ctx context.Context, s *db.Snapshot, to io.Writer) error {
+func (t *backupRun) begin(ctx context.Context, s *db.Snapshot, to io.Writer) error {
 	all, err := s.Users(ctx)
 	if err != nil {
 		return err
 	}
-	m := archive.Manifest{Version: t.e.in.Config.Version, CreatedAt: t.report.CreatedAt, PublicURL: t.e.in.Config.PublicURL, Whole: t.report.Whole, Keys: t.report.Keys, Users: []archive.User{}}
+	m := archive.Manifest{Version: t.in.Config.Version, CreatedAt: t.report.CreatedAt, PublicURL: t.in.Config.PublicURL, Whole: t.report.Whole, Keys: t.report.Keys, Users: []archive.User{}}
 	for _, u := range all {
 		if u.State == db.UserCreating || !t.ask.User.IsZero() && t.ask.User != u.Name {
 			continue
@@ -170,7 +174,7 @@ func (t *taking) begin(ctx context.Context, s *db.Snapshot, to io.Writer) error 
 }
 
 // tables writes a shape, and of each table in it the rows that copy finds.
-func (t *taking) tables(u vocab.Username, shape db.Shape, copyRows func(db.Table, io.Writer) (int64, error)) error {
+func (t *backupRun) writeTables(u vocab.Username, shape db.Shape, copyRows func(db.Table, io.Writer) (int64, error)) error {
 	data, err := json.MarshalIndent(shape, "", "  ")
 	if err != nil {
 		return err
@@ -179,7 +183,7 @@ func (t *taking) tables(u vocab.Username, shape db.Shape, copyRows func(db.Table
 		return err
 	}
 	for _, table := range shape.Tables {
-		err := t.rows(archive.Name{User: u, Kind: archive.Rows, Item: table.Name}, func(w io.Writer) (int64, error) { return copyRows(table, w) })
+		err := t.writeRows(archive.Name{User: u, Kind: archive.Rows, Item: table.Name}, func(w io.Writer) (int64, error) { return copyRows(table, w) })
 		if err != nil {
 			return err
 		}
@@ -187,7 +191,7 @@ func (t *taking) tables(u vocab.Username, shape db.Shape, copyRows func(db.Table
 	return nil
 }
 
-func (t *taking) rows(n archive.Name, write func(io.Writer) (int64, error)) error {
+func (t *backupRun) writeRows(n archive.Name, write func(io.Writer) (int64, error)) error {
 	w := t.w.Rows(n)
 	rows, err := write(w)
 	t.report.Rows += rows
@@ -195,21 +199,21 @@ func (t *taking) rows(n archive.Name, write func(io.Writer) (int64, error)) erro
 }
 
 // user writes what there is of one user. Of a deleted one only what the instance knows is left.
-func (t *taking) user(ctx context.Context, u db.User) error {
+func (t *backupRun) writeUser(ctx context.Context, u db.User) error {
 	if u.State != db.UserDeleted {
-		if err := t.database(ctx, u); err != nil {
+		if err := t.writeDatabase(ctx, u); err != nil {
 			return err
 		}
-		if err := t.files(u.Name); err != nil {
+		if err := t.writeFiles(u.Name); err != nil {
 			return err
 		}
 	}
-	return t.e.in.DB.SnapshotInstance(ctx, func(ctx context.Context, s *db.Snapshot) error {
+	return t.in.DB.SnapshotInstance(ctx, func(ctx context.Context, s *db.Snapshot) error {
 		for _, table := range s.Shape.Tables {
 			if table.Owner == "" || table.Name == "users" {
 				continue
 			}
-			err := t.rows(archive.Name{User: u.Name, Kind: archive.Known, Item: table.Name}, func(w io.Writer) (int64, error) {
+			err := t.writeRows(archive.Name{User: u.Name, Kind: archive.Known, Item: table.Name}, func(w io.Writer) (int64, error) {
 				return s.Copy(ctx, table, u.Name, w)
 			})
 			if err != nil {
@@ -222,11 +226,11 @@ func (t *taking) user(ctx context.Context, u db.User) error {
 
 // database writes a user's database. In a backup of the instance one that cannot be opened is reported, and keeps nobody
 // else's from being written.
-func (t *taking) database(ctx context.Context, u db.User) error {
+func (t *backupRun) writeDatabase(ctx context.Context, u db.User) error {
 	opened := false
-	err := t.e.in.DB.SnapshotUser(ctx, u, func(ctx context.Context, s *db.Snapshot) error {
+	err := t.in.DB.SnapshotUser(ctx, u, func(ctx context.Context, s *db.Snapshot) error {
 		opened = true
-		return t.tables(u.Name, s.Shape, func(table db.Table, w io.Writer) (int64, error) { return s.Copy(ctx, table, vocab.Username{}, w) })
+		return t.writeTables(u.Name, s.Shape, func(table db.Table, w io.Writer) (int64, error) { return s.Copy(ctx, table, vocab.Username{}, w) })
 	})
 	if err != nil && t.report.Whole && !opened && ctx.Err() == nil && fault.KindOf(err) == fault.Unavailable {
 		t.report.Failures = append(t.report.Failures, BackupFailure{u.Name, err.Error(), fault.Hint(err)})
@@ -239,12 +243,12 @@ func (t *taking) database(ctx context.Context, u db.User) error {
 const maxFile = 16 << 20
 
 // files writes the configuration and keys of u, or for nobody those of the instance.
-func (t *taking) files(u vocab.Username) error {
-	for _, f := range t.e.filesOf(u) {
+func (t *backupRun) writeFiles(u vocab.Username) error {
+	for _, f := range filesOf(t.in, u) {
 		if t.ask.NoKeys && f.name.Kind == archive.Key {
 			continue
 		}
-		data, err := t.e.readFile(f)
+		data, err := readUserFile(t.in, f)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -265,18 +269,18 @@ type file struct {
 }
 
 // filesOf returns the files there may be of u, or for nobody of the instance.
-func (e *Engine) filesOf(u vocab.Username) []file {
-	files := []file{{archive.Name{User: u, Kind: archive.Config}, e.in.Registry.File(u)}}
-	for _, path := range e.in.Keys.Files(u) {
+func filesOf(in *instance.Instance, u vocab.Username) []file {
+	files := []file{{archive.Name{User: u, Kind: archive.Config}, in.Registry.File(u)}}
+	for _, path := range in.Keys.Files(u) {
 		files = append(files, file{archive.Name{User: u, Kind: archive.Key, Item: filepath.Base(path)}, path})
 	}
 	return files
 }
 
 // readFile returns the content of a configuration or key.
-func (e *Engine) readFile(f file) ([]byte, error) {
+func readUserFile(in *instance.Instance, f file) ([]byte, error) {
 	if f.name.Kind == archive.Key {
-		return e.in.Keys.ReadFile(f.path)
+		return in.Keys.ReadFile(f.path)
 	}
 	return readFile(f.path)
 }

@@ -1,4 +1,4 @@
-package engine
+package admin
 
 import (
 	"context"
@@ -25,12 +25,12 @@ const (
 // wait sends what was matched to other servers, and makes the rest due. One user has its turn after the other, so that no
 // more than retryAtOnce go to a host at once.
 func (t *retry) wait(ctx context.Context) error {
-	if t.e.in.IsPaused() {
+	if t.in.IsPaused() {
 		return fault.New(fault.Unavailable, "federation is paused: nothing is sent to other servers").WithHint("set federation.mode to open")
 	}
 	t.sender = delivery.New(delivery.Deps{
-		Store: t.e.in.DB, Poster: t.e.in.Client, Keys: t.e.in.Keys, Actors: t.e.in.Actors, InboxOwner: t.e.in.Local.InboxOwner, Gate: t.e.in.Gate,
-		Lasting: handler.LastingTypes(), Owner: "cli:" + rand.Text(), Log: t.e.in.Log.With("component", "delivery"), Now: t.e.in.Now,
+		Store: t.in.DB, Poster: t.in.Client, Keys: t.in.Keys, Actors: t.in.Actors, InboxOwner: t.in.Local.InboxOwner, Gate: t.in.Gate,
+		Lasting: handler.LastingTypes(), Owner: "cli:" + rand.Text(), Log: t.in.Log.With("component", "delivery"), Now: t.in.Now,
 	})
 	for from := 0; from < len(t.r.Hosts); {
 		to := from
@@ -61,11 +61,11 @@ func (t *retry) hosts(ctx context.Context, all []RetriedHost) error {
 		}
 	}
 	err := g.Wait()
-	back := t.e.in.DB.Write(context.WithoutCancel(ctx), u, func(ctx context.Context, tx *db.Tx) error {
-		return tx.ReleaseDeliveries(ctx, t.sender.Owner, t.e.in.Now())
+	back := t.in.DB.Write(context.WithoutCancel(ctx), u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.ReleaseDeliveries(ctx, t.sender.Owner, t.in.Now())
 	})
 	if err == nil {
-		err = t.failed(ctx, u, errors.Join(back, t.e.in.DB.WantDeliveries(context.WithoutCancel(ctx), []vocab.Username{u}))) // it learns when the rest is due
+		err = t.failed(ctx, u, errors.Join(back, t.in.DB.WantDeliveries(context.WithoutCancel(ctx), []vocab.Username{u}))) // it learns when the rest is due
 	}
 	return err
 }
@@ -73,7 +73,7 @@ func (t *retry) hosts(ctx context.Context, all []RetriedHost) error {
 func (t *retry) failed(ctx context.Context, u vocab.Username, err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.r.Failures.note(ctx, u, err)
+	return t.r.Failures.record(ctx, u, err)
 }
 
 // deliver sends a user's deliveries to a host until there is none left that it matched, or no hope. When some of them are
@@ -90,7 +90,7 @@ func (t *retry) deliver(ctx context.Context, h *RetriedHost) error {
 			return err
 		}
 		ends, err := t.attempt(ctx, h.User, rows)
-		if err := t.sender.Record(context.WithoutCancel(ctx), h.User, ends, t.e.in.Now()); err != nil {
+		if err := t.sender.Record(context.WithoutCancel(ctx), h.User, ends, t.in.Now()); err != nil {
 			return err
 		}
 		through := t.take(h, ends)
@@ -107,7 +107,7 @@ func (t *retry) deliver(ctx context.Context, h *RetriedHost) error {
 			return nil
 		}
 		if probe = false; through && h.parked { // the process that serves finds out for itself
-			if err := t.e.in.DB.ProbeHosts(ctx, []string{h.Host}); err != nil {
+			if err := t.in.DB.ProbeHosts(ctx, []string{h.Host}); err != nil {
 				return err
 			}
 			h.parked = false
@@ -118,9 +118,9 @@ func (t *retry) deliver(ctx context.Context, h *RetriedHost) error {
 
 // claim leases deliveries for as long as the attempts at them can take: two knocks each.
 func (t *retry) claim(ctx context.Context, h *RetriedHost, n int) (rows []db.Delivery, err error) {
-	lease := time.Minute + 2*t.e.in.Config.Delivery.Timeout*retryBatch/retryAtOnce
-	err = t.e.in.DB.Write(ctx, h.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		rows, err = tx.ClaimChosen(ctx, t.choice(h), t.c.ResetAttempts, t.sender.Owner, lease, n, t.e.in.Now())
+	lease := time.Minute + 2*t.in.Config.Delivery.Timeout*retryBatch/retryAtOnce
+	err = t.in.DB.Write(ctx, h.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		rows, err = tx.ClaimChosen(ctx, t.choice(h), t.c.ResetAttempts, t.sender.Owner, lease, n, t.in.Now())
 		return err
 	})
 	return rows, err

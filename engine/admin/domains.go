@@ -1,4 +1,4 @@
-package engine
+package admin
 
 import (
 	"context"
@@ -9,10 +9,14 @@ import (
 	"strings"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
+
+// Domains are the domains that the policy names.
+type Domains struct{ in *instance.Instance }
 
 // The lists of domains in the policy.
 const (
@@ -20,25 +24,25 @@ const (
 	DomainAllowed = "allowed" // they count when federation.mode is allowlist
 )
 
-// DomainEntry is a domain that the policy names.
-type DomainEntry struct {
+// Domain is a domain that the policy names.
+type Domain struct {
 	Domain  string `json:"domain"`
 	State   string `json:"state"` // blocked or allowed
 	Comment string `json:"comment"`
 }
 
-// Domains returns the domains that the policy names: the blocked ones, then the allowed ones, each by name.
-func (e *Engine) Domains() ([]DomainEntry, error) {
-	s, err := e.in.Registry.Server()
+// List returns the domains that the policy names: the blocked ones, then the allowed ones, each by name.
+func (ds Domains) List() ([]Domain, error) {
+	s, err := ds.in.Registry.Server()
 	if err != nil {
 		return nil, err
 	}
-	out := make([]DomainEntry, 0, len(s.BlockedDomains)+len(s.AllowedDomains))
+	out := make([]Domain, 0, len(s.BlockedDomains)+len(s.AllowedDomains))
 	for _, d := range s.BlockedDomains {
-		out = append(out, DomainEntry{d, DomainBlocked, s.Comments[d]})
+		out = append(out, Domain{d, DomainBlocked, s.Comments[d]})
 	}
 	for _, d := range s.AllowedDomains {
-		out = append(out, DomainEntry{d, DomainAllowed, s.Comments[d]})
+		out = append(out, Domain{d, DomainAllowed, s.Comments[d]})
 	}
 	return out, nil
 }
@@ -74,21 +78,21 @@ type DomainTies struct {
 	Following int    `json:"following"`
 }
 
-// ChangeDomains changes the policy; a serving engine follows within a second. Nothing is changed when one of the domains is
+// Change changes the policy; a serving engine follows within a second. Nothing is changed when one of the domains is
 // none, or our own: fault.Invalid. When nothing is left to do the fault is Conflict, or NotFound for what was to be taken
 // off; Partial when that is so for some.
-func (e *Engine) ChangeDomains(ctx context.Context, c DomainChange) (DomainReport, error) {
+func (ds Domains) Change(ctx context.Context, c DomainChange) (DomainReport, error) {
 	r := DomainReport{Changed: []string{}, Unchanged: []string{}, Ties: Ties{Affected: []DomainTies{}}, DryRun: c.DryRun}
 	if err := checkComment(c.Comment); err != nil {
 		return r, err
 	}
-	err := e.in.Registry.UpdateServer(func(s *registry.Server) (bool, error) {
+	err := ds.in.Registry.UpdateServer(func(s *registry.Server) (bool, error) {
 		list := &s.BlockedDomains
 		if c.List == DomainAllowed {
 			list = &s.AllowedDomains
 		}
 		for _, written := range c.Domains {
-			d, err := e.listed(written, *list, c)
+			d, err := ds.parseEntry(written, *list, c)
 			if err != nil {
 				return false, err
 			}
@@ -100,7 +104,7 @@ func (e *Engine) ChangeDomains(ctx context.Context, c DomainChange) (DomainRepor
 		}
 		if c.List == DomainBlocked && !c.Remove {
 			var err error
-			if r.Ties, err = e.ties(ctx, r.Changed); err != nil {
+			if r.Ties, err = ds.findTies(ctx, r.Changed); err != nil {
 				return false, err
 			}
 		}
@@ -112,8 +116,8 @@ func (e *Engine) ChangeDomains(ctx context.Context, c DomainChange) (DomainRepor
 	return r, leftAsWas(r.Unchanged, len(r.Changed), c.Remove, c.List, "lightweb domain list")
 }
 
-// listed returns a domain as lists hold it. What is to be taken off a list may be anything that somebody put there by hand.
-func (e *Engine) listed(written string, list []string, c DomainChange) (string, error) {
+// parseEntry returns a domain as lists hold it. What is to be taken off a list may be anything that somebody put there by hand.
+func (ds Domains) parseEntry(written string, list []string, c DomainChange) (string, error) {
 	if name := strings.ToLower(strings.TrimSpace(written)); c.Remove && slices.Contains(list, name) {
 		return name, nil
 	}
@@ -123,26 +127,26 @@ func (e *Engine) listed(written string, list []string, c DomainChange) (string, 
 		return "", fault.Wrap(fault.Invalid, fmt.Sprintf("%.60q: a domain is written without *", written), err).WithHint("a domain stands for everything below it, too")
 	case err != nil:
 		return "", err
-	case c.List == DomainBlocked && !c.Remove && e.ours(d):
+	case c.List == DomainBlocked && !c.Remove && ds.isOurs(d):
 		return "", fault.New(fault.Invalid, fmt.Sprintf("%.60q is this server's own domain, or above it", written))
 	}
 	return d, nil
 }
 
-// ours tells whether a list with d on it would concern this server.
-func (e *Engine) ours(d string) bool {
-	return policy.NewDomains([]string{d}, nil, policy.Open).Blocking(e.in.Local.Host()) != ""
+// isOurs tells whether a list with d on it would concern this server.
+func (ds Domains) isOurs(d string) bool {
+	return policy.NewDomains([]string{d}, nil, policy.Open).Blocking(ds.in.Local.Host()) != ""
 }
 
-// ties finds out who here has to do with domains.
-func (e *Engine) ties(ctx context.Context, domains []string) (Ties, error) {
+// findTies finds out who here has to do with domains.
+func (ds Domains) findTies(ctx context.Context, domains []string) (Ties, error) {
 	t := Ties{Affected: []DomainTies{}}
 	if len(domains) == 0 {
 		return t, nil
 	}
 	type known map[vocab.Username]bool // and whether the user may follow somebody there
 	blocked, all, each := policy.NewDomains(domains, nil, policy.Open), known{}, map[string]known{}
-	err := e.in.DB.EachKnownHost(ctx, func(host string, u vocab.Username, follows bool) {
+	err := ds.in.DB.EachKnownHost(ctx, func(host string, u vocab.Username, follows bool) {
 		d := blocked.Blocking(host)
 		if d == "" {
 			return
@@ -188,19 +192,19 @@ type RefusedRow struct {
 	Problem string `json:"problem"`
 }
 
-// ImportDomains blocks the domains of a list, as policy.ReadBlocklist reads it. Lines that cannot be taken are reported, and
+// Import blocks the domains of a list, as policy.ReadBlocklist reads it. Lines that cannot be taken are reported, and
 // the others are taken all at once. The faults are those of ReadBlocklist, and Invalid when no line can be taken.
-func (e *Engine) ImportDomains(ctx context.Context, list io.Reader, dryRun bool) (DomainImport, error) {
+func (ds Domains) Import(ctx context.Context, list io.Reader, dryRun bool) (DomainImport, error) {
 	rows, err := policy.ReadBlocklist(list)
 	if err != nil {
 		return DomainImport{}, err
 	}
 	r := DomainImport{Rows: len(rows), Changed: []string{}, Refused: []RefusedRow{}, DryRun: dryRun}
-	blocks := slices.DeleteFunc(rows, func(row policy.Row) bool { return !e.takes(&row, &r) })
+	blocks := slices.DeleteFunc(rows, func(row policy.Row) bool { return !ds.takeRow(&row, &r) })
 	if len(blocks)+r.Skipped == 0 {
-		return r, fault.New(fault.Invalid, "the list has no line that can be taken"+r.first())
+		return r, fault.New(fault.Invalid, "the list has no line that can be taken"+r.firstProblem())
 	}
-	err = e.in.Registry.UpdateServer(func(s *registry.Server) (bool, error) {
+	err = ds.in.Registry.UpdateServer(func(s *registry.Server) (bool, error) {
 		there := make(map[string]bool, len(s.BlockedDomains))
 		for _, d := range s.BlockedDomains {
 			there[d] = true
@@ -213,21 +217,21 @@ func (e *Engine) ImportDomains(ctx context.Context, list io.Reader, dryRun bool)
 			there[row.Domain] = true
 			r.Changed = append(r.Changed, row.Domain)
 			if _, commented := s.Comments[row.Domain]; row.Comment != "" && !commented {
-				s.Comments[row.Domain] = cut(row.Comment, registry.MaxComment)
+				s.Comments[row.Domain] = truncate(row.Comment, registry.MaxComment)
 			}
 		}
 		slices.Sort(r.Changed)
 		s.BlockedDomains = append(s.BlockedDomains, r.Changed...)
 		var err error
-		r.Ties, err = e.ties(ctx, r.Changed)
+		r.Ties, err = ds.findTies(ctx, r.Changed)
 		return len(r.Changed) > 0 && !dryRun, err
 	})
 	return r, err
 }
 
-// takes tells whether a line blocks a domain, and counts it when it does not.
-func (e *Engine) takes(row *policy.Row, r *DomainImport) bool {
-	if row.Err == nil && row.Severity == policy.Suspend && e.ours(row.Domain) {
+// takeRow tells whether a line blocks a domain, and counts it when it does not.
+func (ds Domains) takeRow(row *policy.Row, r *DomainImport) bool {
+	if row.Err == nil && row.Severity == policy.Suspend && ds.isOurs(row.Domain) {
 		row.Err = fault.New(fault.Invalid, "it is this server's own domain, or above it")
 	}
 	switch {
@@ -235,7 +239,7 @@ func (e *Engine) takes(row *policy.Row, r *DomainImport) bool {
 		if errors.Is(row.Err, policy.ErrObfuscated) {
 			r.Obfuscated++
 		}
-		r.Refused = append(r.Refused, RefusedRow{row.Line, cut(row.Text, 200), row.Err.Error()})
+		r.Refused = append(r.Refused, RefusedRow{row.Line, truncate(row.Text, 200), row.Err.Error()})
 		return false
 	case row.Severity != policy.Suspend:
 		r.Skipped++
@@ -244,24 +248,24 @@ func (e *Engine) takes(row *policy.Row, r *DomainImport) bool {
 	return true
 }
 
-// first says what is wrong with the first line that is refused.
-func (r DomainImport) first() string {
+// firstProblem says what is wrong with the first line that is refused.
+func (r DomainImport) firstProblem() string {
 	if len(r.Refused) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("; the first one: line %d: %s", r.Refused[0].Line, r.Refused[0].Problem)
 }
 
-func cut(text string, n int) string {
+func truncate(text string, n int) string {
 	if r := []rune(text); len(r) > n {
 		return string(r[:n])
 	}
 	return text
 }
 
-// ExportDomains writes the blocked domains in Mastodon's format.
-func (e *Engine) ExportDomains(w io.Writer) error {
-	s, err := e.in.Registry.Server()
+// Export writes the blocked domains in Mastodon's format.
+func (ds Domains) Export(w io.Writer) error {
+	s, err := ds.in.Registry.Server()
 	if err != nil {
 		return err
 	}

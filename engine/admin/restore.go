@@ -1,4 +1,4 @@
-package engine
+package admin
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"time"
 
@@ -20,8 +19,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Restore says what is restored from a backup.
-type Restore struct {
+// RestoreOptions says what is restored from a backup.
+type RestoreOptions struct {
 	User     vocab.Username      // the one user, out of a backup of the instance too; nobody: the instance
 	Replace  bool                // rename that user's database when there is one
 	KeepKeys bool                // use the keys that are here although the backup holds others
@@ -49,28 +48,23 @@ type RestoreReport struct {
 	Millis    int64     `json:"elapsed_ms"`
 }
 
-// OpenToRestore is Open for an instance that has no origin yet: it is not given one, for the backup brings its own.
-func OpenToRestore(ctx context.Context, c instance.Config, log *slog.Logger) (*Engine, error) {
-	return wrap(instance.OpenToRestore(ctx, c, log))
-}
-
 // Restore puts what a backup holds in its place, at once or not at all. The fault is Invalid when the archive is none or is
 // damaged, Config when it is of another origin or of a newer lightweb, Conflict when something is in the way, Busy while
 // an engine serves or another process restores, Partial when it was done but for a database that the backup lacks.
-func (e *Engine) Restore(ctx context.Context, path string, r Restore) (RestoreReport, error) {
+func (bs Backups) Restore(ctx context.Context, path string, r RestoreOptions) (RestoreReport, error) {
 	began := time.Now()
 	a, err := archive.Open(ctx, path)
 	if err != nil {
 		return RestoreReport{}, err
 	}
 	defer a.Close()
-	p := &puttingBack{e: e, ask: r, archive: a, report: RestoreReport{File: path, CreatedAt: a.Manifest.CreatedAt, Version: a.Manifest.Version,
+	p := &restoreRun{in: bs.in, ask: r, archive: a, report: RestoreReport{File: path, CreatedAt: a.Manifest.CreatedAt, Version: a.Manifest.Version,
 		PublicURL: a.Manifest.PublicURL, Whole: r.User.IsZero(), Keys: a.Manifest.Keys, DryRun: r.DryRun, Kept: []string{}, Without: []string{}}}
-	if err := p.fits(); err != nil {
+	if err := p.checkManifest(); err != nil {
 		return RestoreReport{}, err
 	}
 	if !r.User.IsZero() { // a whole backup brings its origin
-		if err := e.in.KeepOrigin(ctx); err != nil {
+		if err := bs.in.KeepOrigin(ctx); err != nil {
 			return RestoreReport{}, err
 		}
 	}
@@ -85,27 +79,27 @@ func (e *Engine) Restore(ctx context.Context, path string, r Restore) (RestoreRe
 	return p.report, nil
 }
 
-// puttingBack is a restore under way.
-type puttingBack struct {
-	e       *Engine
-	ask     Restore
+// restoreRun is a restore under way.
+type restoreRun struct {
+	in      *instance.Instance
+	ask     RestoreOptions
 	archive *archive.Reader
 	users   []archive.User // who are restored
-	write   []writing
+	write   []newFile
 	report  RestoreReport
 }
 
-// writing is a file that is to be made.
-type writing struct {
+// newFile is a file that is to be made.
+type newFile struct {
 	path string
 	data []byte
 }
 
-// fits refuses a backup that is not of this instance, or not of the user that is to be restored.
-func (p *puttingBack) fits() error {
+// checkManifest refuses a backup that is not of this instance, or not of the user that is to be restored.
+func (p *restoreRun) checkManifest() error {
 	m := p.archive.Manifest
-	if m.PublicURL != p.e.in.Config.PublicURL {
-		return fault.New(fault.Config, fmt.Sprintf("the backup is of %s and this instance is %s: every id in it would be another server's", m.PublicURL, p.e.in.Config.PublicURL)).
+	if m.PublicURL != p.in.Config.PublicURL {
+		return fault.New(fault.Config, fmt.Sprintf("the backup is of %s and this instance is %s: every id in it would be another server's", m.PublicURL, p.in.Config.PublicURL)).
 			WithHint("set public_url to " + m.PublicURL)
 	}
 	for _, u := range m.Users {
@@ -125,28 +119,28 @@ func (p *puttingBack) fits() error {
 }
 
 // run builds the databases and puts them in place.
-func (p *puttingBack) run(ctx context.Context) (err error) {
+func (p *restoreRun) run(ctx context.Context) (err error) {
 	lost, release, err := p.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := p.obstacle(ctx); err != nil {
+	if err := p.findObstacle(ctx); err != nil {
 		if k := fault.KindOf(err); !p.ask.DryRun || k != fault.Conflict && k != fault.Config {
 			return err
 		}
 		p.report.Refusal = err.Error()
 	}
-	building, err := p.e.in.DB.BeginRestoration(ctx, p.report.CreatedAt)
+	building, err := p.in.DB.BeginRestoration(ctx, p.report.CreatedAt)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if left := building.Close(ctx); left != nil {
-			p.e.in.Log.WarnContext(ctx, "unfinished databases not dropped, the next restore does", "err", left)
+			p.in.Log.WarnContext(ctx, "unfinished databases not dropped, the next restore does", "err", left)
 		}
 	}()
-	if err := p.build(ctx, building); err != nil {
+	if err := p.fillDatabases(ctx, building); err != nil {
 		return err
 	}
 	if p.ask.DryRun {
@@ -168,29 +162,29 @@ func (p *puttingBack) run(ctx context.Context) (err error) {
 }
 
 // lock keeps engines from serving the instance meanwhile. Building alone does not disturb one.
-func (p *puttingBack) lock(ctx context.Context) (lost <-chan struct{}, release func(), err error) {
+func (p *restoreRun) lock(ctx context.Context) (lost <-chan struct{}, release func(), err error) {
 	if p.ask.DryRun {
 		return nil, func() {}, nil
 	}
-	release, lost, err = p.e.in.DB.LockServe(ctx, "lightweb restore")
+	release, lost, err = p.in.DB.LockServe(ctx, "lightweb restore")
 	if fault.KindOf(err) == fault.Conflict {
 		err = fault.Wrap(fault.Busy, fault.Public(err), err).WithHint("stop it first; --dry-run can run beside it")
 	}
 	return lost, release, err
 }
 
-// obstacle finds out what is in the way, and which files are to be written. A file that is there is never replaced.
-func (p *puttingBack) obstacle(ctx context.Context) error {
+// findObstacle finds out what is in the way, and which files are to be written. A file that is there is never replaced.
+func (p *restoreRun) findObstacle(ctx context.Context) error {
 	names := make([]vocab.Username, len(p.users))
 	for i, u := range p.users {
 		names[i] = u.Name
 	}
-	if err := p.e.in.DB.Obstacle(ctx, p.ask.User, names, p.ask.Replace); err != nil {
+	if err := p.in.DB.Obstacle(ctx, p.ask.User, names, p.ask.Replace); err != nil {
 		return err
 	}
 	paths := map[archive.Name]string{}
 	for _, u := range append(names, vocab.Username{}) {
-		for _, f := range p.e.filesOf(u) {
+		for _, f := range filesOf(p.in, u) {
 			paths[f.name] = f.path
 		}
 	}
@@ -199,10 +193,10 @@ func (p *puttingBack) obstacle(ctx context.Context) error {
 		if !wanted || f.Name.User.IsZero() && !p.report.Whole {
 			continue
 		}
-		have, err := p.e.readFile(file{f.Name, path})
+		have, err := readUserFile(p.in, file{f.Name, path})
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			p.write = append(p.write, writing{path, f.Data})
+			p.write = append(p.write, newFile{path, f.Data})
 		case err != nil:
 			return err
 		case bytes.Equal(have, f.Data):
@@ -213,12 +207,12 @@ func (p *puttingBack) obstacle(ctx context.Context) error {
 			p.report.Kept = append(p.report.Kept, path)
 		}
 	}
-	return p.keysMissing()
+	return p.checkKeys()
 }
 
-// keysMissing refuses to restore a user who, or whose instance, would have no keys: those that the backup lacks are put in
+// checkKeys refuses to restore a user who, or whose instance, would have no keys: those that the backup lacks are put in
 // place first.
-func (p *puttingBack) keysMissing() error {
+func (p *restoreRun) checkKeys() error {
 	if len(p.users) == 0 {
 		return nil
 	}
@@ -233,7 +227,7 @@ func (p *puttingBack) keysMissing() error {
 		}
 	}
 	for _, u := range owners {
-		for _, path := range p.e.in.Keys.Files(u) {
+		for _, path := range p.in.Keys.Files(u) {
 			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !written[path] {
 				return fault.New(fault.Config, "the backup does not hold the key "+path).WithHint("put the key there first: other servers know it")
 			}
@@ -242,8 +236,8 @@ func (p *puttingBack) keysMissing() error {
 	return nil
 }
 
-// build fills the databases with the rows of the archive.
-func (p *puttingBack) build(ctx context.Context, to *db.Restoration) error {
+// fillDatabases fills the databases with the rows of the archive.
+func (p *restoreRun) fillDatabases(ctx context.Context, to *db.Restoration) error {
 	with := map[vocab.Username]bool{}
 	err := p.archive.Each(ctx, func(n archive.Name, content io.Reader) error {
 		if !n.User.IsZero() && !p.ask.User.IsZero() && n.User != p.ask.User {
@@ -255,9 +249,9 @@ func (p *puttingBack) build(ctx context.Context, to *db.Restoration) error {
 		case archive.Shape:
 			if !n.User.IsZero() {
 				with[n.User] = true
-				p.step(len(with) - 1)
+				p.tellProgress(len(with) - 1)
 			}
-			err = begin(ctx, to, n.User, content)
+			err = beginDatabase(ctx, to, n.User, content)
 		case archive.Rows:
 			if p.ask.User.IsZero() || !n.User.IsZero() || n.Item == "users" { // of one user's instance the row in users is enough
 				rows, err = to.Copy(ctx, n.User, n.Item, content)
@@ -274,7 +268,7 @@ func (p *puttingBack) build(ctx context.Context, to *db.Restoration) error {
 	if p.report.Fenced, err = to.Finish(ctx); err != nil {
 		return err
 	}
-	p.step(len(p.users))
+	p.tellProgress(len(p.users))
 	for _, u := range p.users {
 		switch {
 		case u.State == db.UserDeleted || with[u.Name]:
@@ -287,13 +281,13 @@ func (p *puttingBack) build(ctx context.Context, to *db.Restoration) error {
 	return nil
 }
 
-func (p *puttingBack) step(done int) {
+func (p *restoreRun) tellProgress(done int) {
 	if p.ask.Progress != nil {
 		p.ask.Progress(done, len(p.users))
 	}
 }
 
-func begin(ctx context.Context, to *db.Restoration, u vocab.Username, content io.Reader) error {
+func beginDatabase(ctx context.Context, to *db.Restoration, u vocab.Username, content io.Reader) error {
 	data, err := io.ReadAll(content)
 	if err != nil {
 		return err

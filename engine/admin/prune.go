@@ -1,4 +1,4 @@
-package engine
+package admin
 
 import (
 	"context"
@@ -13,14 +13,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Pruning says whose databases are pruned, and of what.
-type Pruning struct {
+// PruneOptions says whose databases are pruned, and of what.
+type PruneOptions struct {
 	Users    []vocab.Username    // nobody named: everybody
 	Days     int                 // what arrived so long ago is old; 0: retention.remote_days, and nothing when that is 0
 	DryRun   bool                // only count
 	Progress func(done, all int) // told after each user; may be nil
-
-	since time.Time // leave out who was pruned since; zero: nobody
+	NotSince time.Time           // leave out users who were pruned since then; zero: nobody
 }
 
 // PruneCounts counts what was removed, or with DryRun what would be.
@@ -74,38 +73,38 @@ type PrunedUser struct {
 // actors that nobody needs, as db.Cluster.PruneRemoteActors decides.
 // One that fails does not keep the others from it. The fault is Busy when another process does the same, NoUser when
 // somebody named is no user, Usage for a number of days out of bounds.
-func (e *Engine) Prune(ctx context.Context, p Pruning) (r PruneReport, err error) {
+func (dbs Databases) Prune(ctx context.Context, p PruneOptions) (r PruneReport, err error) {
 	began := time.Now()
 	r = PruneReport{Users: []PrunedUser{}, Days: p.Days, DryRun: p.DryRun}
 	if r.Days == 0 {
-		r.Days = e.in.Config.Retention.RemoteDays
+		r.Days = dbs.in.Config.Retention.RemoteDays
 	}
 	if r.Days < 0 || r.Days > instance.MaxDays {
 		return r, fault.New(fault.Usage, fmt.Sprintf("%d days are not from 1 to %d", r.Days, instance.MaxDays))
 	}
-	release, err := e.in.DB.LockPrune(ctx)
+	release, err := dbs.in.DB.LockPrune(ctx)
 	if err != nil {
 		return r, err
 	}
 	defer release()
-	if p.since.IsZero() {
-		p.since = began.Add(time.Hour)
+	if p.NotSince.IsZero() {
+		p.NotSince = began.Add(time.Hour)
 	}
-	old := db.Pruning{DryRun: p.DryRun, Deliveries: delivery.Retention(e.in.Now(), e.in.Config.Delivery.Retention, handler.LastingTypes())}
+	old := db.Pruning{DryRun: p.DryRun, Deliveries: delivery.Retention(dbs.in.Now(), dbs.in.Config.Delivery.Retention, handler.LastingTypes())}
 	if r.Days > 0 {
-		old.Before = e.in.Now().AddDate(0, 0, -r.Days)
+		old.Before = dbs.in.Now().AddDate(0, 0, -r.Days)
 	}
 	if len(p.Users) == 0 && r.Days > 0 {
-		if r.Reports, err = e.in.DB.PruneReports(ctx, old.Before, p.DryRun); err != nil {
+		if r.Reports, err = dbs.in.DB.PruneReports(ctx, old.Before, p.DryRun); err != nil {
 			return r, err
 		}
 	}
-	users, err := e.in.DB.ToPrune(ctx, p.Users, p.since)
+	users, err := dbs.in.DB.ToPrune(ctx, p.Users, p.NotSince)
 	if err != nil {
 		return r, err
 	}
 	for n, u := range users {
-		one := e.pruneUser(ctx, u, old)
+		one := dbs.pruneUser(ctx, u, old)
 		if err := ctx.Err(); err != nil {
 			return r, fault.Wrap(fault.Busy, fmt.Sprintf("time ran out when %d of %d users were pruned", n, len(users)), err)
 		}
@@ -115,10 +114,10 @@ func (e *Engine) Prune(ctx context.Context, p Pruning) (r PruneReport, err error
 		}
 	}
 	if len(p.Users) == 0 {
-		if r.Forgotten, err = e.in.DB.PruneRemoteActors(ctx, e.in.Now(), p.DryRun); err != nil {
+		if r.Forgotten, err = dbs.in.DB.PruneRemoteActors(ctx, dbs.in.Now(), p.DryRun); err != nil {
 			return r, err
 		}
-		if r.Hosts, err = e.in.DB.PruneHosts(ctx, e.in.Now(), p.DryRun); err != nil {
+		if r.Hosts, err = dbs.in.DB.PruneHosts(ctx, dbs.in.Now(), p.DryRun); err != nil {
 			return r, err
 		}
 	}
@@ -134,15 +133,15 @@ func (r *PruneReport) add(u PrunedUser) {
 	}
 }
 
-func (e *Engine) pruneUser(ctx context.Context, u vocab.Username, old db.Pruning) PrunedUser {
-	old.Me = e.in.Local.ID(u)
-	did, err := e.in.DB.Prune(ctx, u, old)
+func (dbs Databases) pruneUser(ctx context.Context, u vocab.Username, old db.Pruning) PrunedUser {
+	old.Me = dbs.in.Local.ID(u)
+	did, err := dbs.in.DB.Prune(ctx, u, old)
 	strangers := 0
 	if err == nil {
-		strangers, err = e.in.DB.PruneAcquaintances(ctx, u, e.in.Now(), old.DryRun)
+		strangers, err = dbs.in.DB.PruneAcquaintances(ctx, u, dbs.in.Now(), old.DryRun)
 	}
 	if err == nil && !old.DryRun {
-		err = e.in.DB.MarkPruned(ctx, u, e.in.Now())
+		err = dbs.in.DB.MarkPruned(ctx, u, dbs.in.Now())
 	}
 	out := PrunedUser{User: u, PruneCounts: pruneCounts(did, strangers)}
 	if err != nil {

@@ -1,10 +1,11 @@
-package engine
+package admin
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +23,7 @@ func createUnfinished(path string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		held, err := hold(f)
+		held, err := lockFile(f)
 		if err != nil {
 			return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 		}
@@ -38,20 +39,20 @@ func createUnfinished(path string) (*os.File, error) {
 
 // sweepUnfinished removes from a folder what backups left there whose processes were killed. The log tells of what it cannot
 // remove: that is no reason to make no backup.
-func (e *Engine) sweepUnfinished(ctx context.Context, dir string) {
+func sweepUnfinished(ctx context.Context, log *slog.Logger, dir string) {
 	names, err := os.ReadDir(dir)
 	for _, n := range names {
 		if strings.HasSuffix(n.Name(), unfinished) && n.Type().IsRegular() {
-			err = errors.Join(err, removeForsaken(filepath.Join(dir, n.Name())))
+			err = errors.Join(err, removeAbandoned(filepath.Join(dir, n.Name())))
 		}
 	}
 	if err != nil {
-		e.in.Log.WarnContext(ctx, "what killed backups left could not be removed", "err", err)
+		log.WarnContext(ctx, "what killed backups left could not be removed", "err", err)
 	}
 }
 
-// removeForsaken removes a file that nobody writes.
-func removeForsaken(path string) error {
+// removeAbandoned removes a file that nobody writes.
+func removeAbandoned(path string) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) { // it was finished, or swept by somebody else
 		return nil
@@ -59,15 +60,15 @@ func removeForsaken(path string) error {
 	if err != nil {
 		return err
 	}
-	held, err := hold(f)
+	held, err := lockFile(f)
 	if held {
 		err = os.Remove(path)
 	}
 	return errors.Join(err, f.Close())
 }
 
-// hold locks f as long as it is open, and reports whether it is ours: nobody else has it locked, or has renamed or removed it.
-func hold(f *os.File) (bool, error) {
+// lockFile locks f as long as it is open, and reports whether it is ours: nobody else has it locked, or has renamed or removed it.
+func lockFile(f *os.File) (bool, error) {
 	err := error(syscall.EINTR)
 	for errors.Is(err, syscall.EINTR) {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

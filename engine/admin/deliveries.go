@@ -1,4 +1,4 @@
-package engine
+package admin
 
 import (
 	"cmp"
@@ -12,8 +12,12 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
+
+// Deliveries are the deliveries of users' activities.
+type Deliveries struct{ in *instance.Instance }
 
 // DeliveryChoice says which deliveries are meant, or which fan-outs of activities: those of which everything is true that
 // it says.
@@ -42,8 +46,8 @@ type DeliveryFailure struct {
 // deliveryFailures are the users whose databases could not be used.
 type deliveryFailures []DeliveryFailure
 
-// note takes an error down, of one user. It returns the error when it is time to stop.
-func (f *deliveryFailures) note(ctx context.Context, u vocab.Username, err error) error {
+// record takes an error down, of one user. It returns the error when it is time to stop.
+func (f *deliveryFailures) record(ctx context.Context, u vocab.Username, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -64,7 +68,7 @@ type DeliveryJob struct {
 	FirstAt   *time.Time     `json:"first_delivered_at,omitempty"`
 }
 
-func deliveryJob(u vocab.Username, j db.DeliveryJob) DeliveryJob {
+func describeJob(u vocab.Username, j db.DeliveryJob) DeliveryJob {
 	return DeliveryJob{User: u, Job: j.ID.String(), Activity: j.Activity, Object: j.Object, Type: j.Type, Status: j.Status, Counts: j.JobCounts,
 		CreatedAt: j.CreatedAt.UTC(), FirstAt: utc(j.FirstAt)}
 }
@@ -83,16 +87,16 @@ type DeliveryList struct {
 	Failures deliveryFailures `json:"failures"`
 }
 
-// ListDeliveries lists the newest fan-outs of the users' activities. The fault is NoUser when somebody named is no user.
-func (e *Engine) ListDeliveries(ctx context.Context, c DeliveryChoice) (DeliveryList, error) {
+// List lists the newest fan-outs of the users' activities. The fault is NoUser when somebody named is no user.
+func (ds Deliveries) List(ctx context.Context, c DeliveryChoice) (DeliveryList, error) {
 	l := DeliveryList{Jobs: []DeliveryJob{}, Failures: deliveryFailures{}}
-	users, err := e.chosen(ctx, InboxChoice{Users: c.Users, All: c.All})
+	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)
 	if err != nil {
 		return l, err
 	}
 	for _, u := range users {
-		jobs, err := e.deliveryJobs(ctx, u, c)
-		if err := l.Failures.note(ctx, u, err); err != nil {
+		jobs, err := ds.findJobs(ctx, u, c)
+		if err := l.Failures.record(ctx, u, err); err != nil {
 			return l, err
 		}
 		l.Jobs = append(l.Jobs, jobs...)
@@ -102,14 +106,14 @@ func (e *Engine) ListDeliveries(ctx context.Context, c DeliveryChoice) (Delivery
 	return l, nil
 }
 
-func (e *Engine) deliveryJobs(ctx context.Context, u vocab.Username, c DeliveryChoice) (jobs []DeliveryJob, err error) {
+func (ds Deliveries) findJobs(ctx context.Context, u vocab.Username, c DeliveryChoice) (jobs []DeliveryJob, err error) {
 	var found []db.DeliveryJob
-	err = e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		found, err = tx.DeliveryJobs(ctx, c.filter(), c.Status, nil, c.Limit, e.in.Now())
+	err = ds.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		found, err = tx.DeliveryJobs(ctx, c.filter(), c.Status, nil, c.Limit, ds.in.Now())
 		return err
 	})
 	for _, j := range found {
-		jobs = append(jobs, deliveryJob(u, j))
+		jobs = append(jobs, describeJob(u, j))
 	}
 	return jobs, err
 }
@@ -136,7 +140,7 @@ type DeliveryDetail struct {
 	UpdatedAt      *time.Time        `json:"updated_at,omitempty"`
 }
 
-func deliveryDetail(r db.DeliveryReport) DeliveryDetail {
+func describeDelivery(r db.DeliveryReport) DeliveryDetail {
 	return DeliveryDetail{Inbox: r.Inbox, Host: r.Host, Targets: append([]vocab.ID{}, r.Targets...), Status: r.Status, Attempts: r.Attempts, NextAt: utc(r.NextAt),
 		LastStatus: r.LastStatus, Answer: r.Says(), Headers: r.Fields(), Location: r.Location, RetryAfter: r.RetryAfter, Error: r.Error, IdempotencyKey: r.IdempotencyKey(), RemoteID: r.RemoteID,
 		LatencyMS: r.LatencyMS, BytesOut: r.BytesOut, BytesIn: r.BytesIn, UpdatedAt: utc(r.UpdatedAt)}
@@ -153,25 +157,25 @@ const (
 	maxShown     = 20   // fan-outs about one activity or object
 )
 
-// ShowDeliveries shows the fan-out with this id, or those of an activity or about an object, the newest first. An id that
+// Show shows the fan-out with this id, or those of an activity or about an object, the newest first. An id that
 // was given here is looked up at its user, every other at all. The fault is NotFound when there is none.
-func (e *Engine) ShowDeliveries(ctx context.Context, job uuid.UUID, id vocab.ID) (all []ShownDeliveries, failures []DeliveryFailure, err error) {
+func (ds Deliveries) Show(ctx context.Context, job uuid.UUID, id vocab.ID) (all []ShownDeliveries, failures []DeliveryFailure, err error) {
 	c := DeliveryChoice{Job: job, Activity: id, Limit: maxShown}
-	users, err := e.concernedWith(ctx, c)
+	users, err := ds.chooseOwners(ctx, c)
 	if err != nil {
 		return nil, nil, err
 	}
 	var failed deliveryFailures
 	for _, u := range users {
-		jobs, err := e.deliveryJobs(ctx, u, c)
+		jobs, err := ds.findJobs(ctx, u, c)
 		for _, j := range jobs {
 			shown := ShownDeliveries{DeliveryJob: j, Deliveries: []DeliveryDetail{}}
-			if shown.Deliveries, err = e.deliveriesOf(ctx, u, uuid.MustParse(j.Job)); err != nil {
+			if shown.Deliveries, err = ds.readDeliveries(ctx, u, uuid.MustParse(j.Job)); err != nil {
 				break
 			}
 			all = append(all, shown)
 		}
-		if err := failed.note(ctx, u, err); err != nil {
+		if err := failed.record(ctx, u, err); err != nil {
 			return all, failed, err
 		}
 		if job != (uuid.UUID{}) && len(all) > 0 {
@@ -192,26 +196,26 @@ func unknownDelivery(c DeliveryChoice) error {
 	return fault.New(fault.NotFound, what).WithHint("lightweb deliver list --all")
 }
 
-// concernedWith returns whose deliveries to look at.
-func (e *Engine) concernedWith(ctx context.Context, c DeliveryChoice) ([]vocab.Username, error) {
-	users, err := e.chosen(ctx, InboxChoice{All: true})
-	if u, _, ok := e.in.Local.Holder(c.Activity); ok && c.Activity != "" {
+// chooseOwners returns whose deliveries to look at.
+func (ds Deliveries) chooseOwners(ctx context.Context, c DeliveryChoice) ([]vocab.Username, error) {
+	users, err := chooseUsers(ctx, ds.in, nil, true)
+	if u, _, ok := ds.in.Local.Holder(c.Activity); ok && c.Activity != "" {
 		users = slices.DeleteFunc(users, func(v vocab.Username) bool { return v != u })
 	}
 	return users, err
 }
 
-// deliveriesOf reads all deliveries of a fan-out.
-func (e *Engine) deliveriesOf(ctx context.Context, u vocab.Username, job uuid.UUID) (all []DeliveryDetail, err error) {
-	err = e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+// readDeliveries reads all deliveries of a fan-out.
+func (ds Deliveries) readDeliveries(ctx context.Context, u vocab.Username, job uuid.UUID) (all []DeliveryDetail, err error) {
+	err = ds.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
 		all = []DeliveryDetail{}
 		for after := int64(math.MinInt64); ; {
-			rows, err := tx.JobDeliveries(ctx, job, after, deliveryPage, e.in.Now())
+			rows, err := tx.JobDeliveries(ctx, job, after, deliveryPage, ds.in.Now())
 			if err != nil {
 				return err
 			}
 			for _, r := range rows {
-				all, after = append(all, deliveryDetail(r)), r.ID
+				all, after = append(all, describeDelivery(r)), r.ID
 			}
 			if len(rows) < deliveryPage {
 				return nil
@@ -242,32 +246,32 @@ type DeliveryStatus struct {
 	Failures deliveryFailures `json:"failures"`
 }
 
-// Deliveries counts the users' deliveries by host and state. What was delivered over a week ago is not counted any more.
+// Status counts the users' deliveries by host and state. What was delivered over a week ago is not counted any more.
 // The fault is NoUser when somebody named is no user.
-func (e *Engine) Deliveries(ctx context.Context, c DeliveryChoice) (DeliveryStatus, error) {
+func (ds Deliveries) Status(ctx context.Context, c DeliveryChoice) (DeliveryStatus, error) {
 	s := DeliveryStatus{States: []DeliveryState{}, Failures: deliveryFailures{}}
-	users, err := e.chosen(ctx, InboxChoice{Users: c.Users, All: c.All})
+	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)
 	if err != nil {
 		return s, err
 	}
-	hosts, err := e.in.DB.Hosts(ctx, true)
+	hosts, err := ds.in.DB.Hosts(ctx, true)
 	if err != nil {
 		return s, err
 	}
-	troubled := make(map[string]HostReport, len(hosts))
+	troubled := make(map[string]Host, len(hosts))
 	for _, h := range hosts {
-		troubled[h.Host] = e.hostReport(h)
+		troubled[h.Host] = describeHost(h, ds.in.Now())
 	}
 	s.Users = len(users)
 	type place struct{ host, status string }
 	at := map[place]*DeliveryState{}
 	for _, u := range users {
 		var states []db.DeliveryState
-		err := e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-			states, err = tx.DeliveryStates(ctx, e.in.Now())
+		err := ds.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+			states, err = tx.DeliveryStates(ctx, ds.in.Now())
 			return err
 		})
-		if err := s.Failures.note(ctx, u, err); err != nil {
+		if err := s.Failures.record(ctx, u, err); err != nil {
 			return s, err
 		}
 		for _, d := range states {
@@ -275,12 +279,12 @@ func (e *Engine) Deliveries(ctx context.Context, c DeliveryChoice) (DeliveryStat
 			if at[key] == nil {
 				h := troubled[d.Host]
 				at[key] = &DeliveryState{Host: d.Host, Status: d.Status, OldestAt: d.Oldest.UTC(), Inactive: h.InactiveAt, Paused: h.PausedAt}
-				if h.NextAttempt != nil && h.NextAttempt.After(e.in.Now()) {
+				if h.NextAttempt != nil && h.NextAttempt.After(ds.in.Now()) {
 					at[key].Closed = h.NextAttempt
 				}
 			}
 			at[key].add(d)
-			count(&s.Counts, d)
+			addCounts(&s.Counts, d)
 		}
 	}
 	for _, d := range at {
@@ -305,7 +309,7 @@ func (s *DeliveryState) add(d db.DeliveryState) {
 	}
 }
 
-func count(c *db.JobCounts, d db.DeliveryState) {
+func addCounts(c *db.JobCounts, d db.DeliveryState) {
 	c.Total += d.Count
 	switch d.Status {
 	case db.DeliveryDelivered:
@@ -317,78 +321,4 @@ func count(c *db.JobCounts, d db.DeliveryState) {
 	default:
 		c.Pending += d.Count
 	}
-}
-
-// DropReport says what became of deliveries that were to be dropped.
-type DropReport struct {
-	Matched    int              `json:"matched"`
-	Dropped    int              `json:"dropped"`
-	Delivering int              `json:"delivering"` // left alone, because an attempt is under way
-	Failures   deliveryFailures `json:"failures"`
-	DryRun     bool             `json:"dry_run"`
-}
-
-// dropped is why a delivery is skipped that the operator dropped.
-const dropped = "dropped by the operator"
-
-// stillOwed are the states of deliveries that are tried again.
-var stillOwed = []string{db.DeliveryPending, db.DeliveryParked}
-
-// DropDeliveries skips what is still owed, to everybody's hosts, of an activity or of one fan-out. What another process is
-// sending now is left alone. The fault is NotFound when there is no such fan-out.
-func (e *Engine) DropDeliveries(ctx context.Context, c DeliveryChoice, dryRun bool) (DropReport, error) {
-	r := DropReport{Failures: deliveryFailures{}, DryRun: dryRun}
-	users, err := e.concernedWith(ctx, c)
-	if err != nil {
-		return r, err
-	}
-	known := c.Job == (uuid.UUID{}) && c.Activity == ""
-	for _, u := range users {
-		found, err := e.dropOf(ctx, u, c, &r)
-		if err := r.Failures.note(ctx, u, err); err != nil {
-			return r, err
-		}
-		known = known || found
-	}
-	if !known && len(r.Failures) == 0 {
-		return r, unknownDelivery(c)
-	}
-	return r, nil
-}
-
-// dropOf drops deliveries of one user, and tells whether any fan-out was meant.
-func (e *Engine) dropOf(ctx context.Context, u vocab.Username, c DeliveryChoice, r *DropReport) (found bool, err error) {
-	choice := db.DeliveryChoice{DeliveryFilter: c.filter(), States: stillOwed}
-	var chosen []db.ChosenHost
-	var under int
-	err = e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		jobs, err := tx.DeliveryJobs(ctx, choice.DeliveryFilter, "", nil, 1, e.in.Now())
-		if err != nil {
-			return err
-		}
-		found = len(jobs) > 0
-		if under, err = tx.CountLeased(ctx, choice.DeliveryFilter, e.in.Now()); err != nil {
-			return err
-		}
-		chosen, err = tx.ChosenDeliveries(ctx, choice, e.in.Now())
-		return err
-	})
-	r.Delivering += under
-	for _, h := range chosen {
-		r.Matched += h.Count
-	}
-	if err != nil || r.DryRun {
-		return found, err
-	}
-	for after, n := int64(0), deliveryPage; n == deliveryPage; {
-		err := e.in.DB.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-			after, n, err = tx.DropDeliveries(ctx, choice, dropped, after, deliveryPage, e.in.Now())
-			return err
-		})
-		if err != nil {
-			return found, err
-		}
-		r.Dropped += n
-	}
-	return found, nil
 }

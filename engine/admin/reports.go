@@ -1,4 +1,4 @@
-package engine
+package admin
 
 import (
 	"context"
@@ -10,8 +10,12 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
+
+// Reports are the reports that other servers send to the operator.
+type Reports struct{ in *instance.Instance }
 
 // Report is what another server reports to the operator.
 type Report struct {
@@ -28,31 +32,31 @@ type Report struct {
 	Note       string     `json:"note"`
 }
 
-func reportOf(r db.Report) Report {
+func describeReport(r db.Report) Report {
 	return Report{ID: r.ID, State: r.State, Activity: r.Activity, Actor: r.Actor, Host: r.Actor.Host(), Users: r.Users, Objects: r.Objects,
 		Content: r.Content, ReceivedAt: r.ReceivedAt, ResolvedAt: r.ResolvedAt, Note: r.Note}
 }
 
-// Reports returns the open reports, or all of them, the newest first.
-func (e *Engine) Reports(ctx context.Context, all bool) ([]Report, error) {
-	rows, err := e.in.DB.Reports(ctx, all)
+// List returns the open reports, or all of them, the newest first.
+func (rs Reports) List(ctx context.Context, all bool) ([]Report, error) {
+	rows, err := rs.in.DB.Reports(ctx, all)
 	out := make([]Report, len(rows))
 	for i, r := range rows {
-		out[i] = reportOf(r)
+		out[i] = describeReport(r)
 	}
 	return out, err
 }
 
-// Report returns one report; the fault is NotFound when there is none.
-func (e *Engine) Report(ctx context.Context, id int64) (Report, error) {
-	r, err := e.in.DB.Report(ctx, id)
-	return reportOf(r), err
+// Find returns one report; the fault is NotFound when there is none.
+func (rs Reports) Find(ctx context.Context, id int64) (Report, error) {
+	r, err := rs.in.DB.Report(ctx, id)
+	return describeReport(r), err
 }
 
-// ResolveReports closes reports, with a note unless that is empty, and returns those that there are. The fault is
+// Resolve closes reports, with a note unless that is empty, and returns those that there are. The fault is
 // NotFound when there is none of them, Partial when some are missing.
-func (e *Engine) ResolveReports(ctx context.Context, ids []int64, note string) ([]int64, error) {
-	resolved, err := e.in.DB.ResolveReports(ctx, ids, note, e.in.Now())
+func (rs Reports) Resolve(ctx context.Context, ids []int64, note string) ([]int64, error) {
+	resolved, err := rs.in.DB.ResolveReports(ctx, ids, note, rs.in.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package engine
+package explain
 
 import (
 	"fmt"
@@ -11,20 +11,20 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// sight is everything that is known of an id with regard to one user.
-type sight struct {
+// userFacts is everything that is known of an id for one user.
+type userFacts struct {
 	id vocab.ID
 	traced
 	u       vocab.Username
 	err     error      // why the user's database could not be read
-	owner   bool       // the id is of something of the user's
-	local   bool       // the id was given here
-	blocked bool       // the policy refuses the server that gave it
-	waits   *time.Time // since when it is in the journal for the user
-	ignored *Ignored   // what is remembered of it
+	owner   bool       // the id is of something that belongs to the user
+	local   bool       // the id is of this server
+	blocked bool       // the policy refuses the server of the id
+	waits   *time.Time // in the journal for the user since then
+	ignored *Ignored   // nil unless it was kept for nobody
 }
 
-func (s sight) show() UserTrace {
+func (s userFacts) describe() UserTrace {
 	out := UserTrace{User: s.u, Follows: []vocab.ID{}, Blocks: []vocab.ID{}, Activities: make([]TracedActivity, len(s.Activities)), Jobs: make([]TracedJob, len(s.Jobs)),
 		SeenAt: s.SeenAt, DeletedAt: s.DeletedAt, WaitsSince: s.waits}
 	out.Follows = append(out.Follows, s.Follows...)
@@ -53,67 +53,67 @@ func (s sight) show() UserTrace {
 	return out
 }
 
-// conclusions are what the facts can mean, the first that holds.
+// conclusions say what the facts mean. The first one that holds counts.
 var conclusions = []struct {
 	outcome string
-	when    func(s sight) bool
-	says    func(s sight) string
+	when    func(s userFacts) bool
+	says    func(s userFacts) string
 }{
-	{TraceWaiting, func(s sight) bool { return s.err != nil && s.waits != nil }, func(s sight) string {
-		return fmt.Sprintf("It came on %s and waits until the user's database can be used: %v; %s.", day(*s.waits), s.err, s.remedy())
+	{TraceWaiting, func(s userFacts) bool { return s.err != nil && s.waits != nil }, func(s userFacts) string {
+		return fmt.Sprintf("It came on %s and waits until the user's database can be used: %v; %s.", stamp(*s.waits), s.err, s.remedy())
 	}},
-	{TraceUnreadable, func(s sight) bool { return s.err != nil }, func(s sight) string {
+	{TraceUnreadable, func(s userFacts) bool { return s.err != nil }, func(s userFacts) string {
 		return fmt.Sprintf("The database cannot be read: %v; %s. What came meanwhile waits, or is sent again.", s.err, s.remedy())
 	}},
-	{TraceDeleted, func(s sight) bool { return s.DeletedAt != nil }, func(s sight) string {
-		return fmt.Sprintf("Its author deleted it; known since %s. It does not come back.", day(*s.DeletedAt))
+	{TraceDeleted, func(s userFacts) bool { return s.DeletedAt != nil }, func(s userFacts) string {
+		return fmt.Sprintf("Its author deleted it; known since %s. It does not come back.", stamp(*s.DeletedAt))
 	}},
-	{TraceSent, func(s sight) bool { return s.owner && (len(s.Activities) > 0 || s.Object != nil) }, sight.sent},
-	{TracePoison, func(s sight) bool { return s.Poison != nil }, func(s sight) string {
+	{TraceSent, func(s userFacts) bool { return s.owner && (len(s.Activities) > 0 || s.Object != nil) }, userFacts.describeDeliveries},
+	{TracePoison, func(s userFacts) bool { return s.Poison != nil }, func(s userFacts) string {
 		return fmt.Sprintf("It came on %s and was set aside, because it could not be applied: %s. 'lightweb inbox retry %s --activity %s' tries it again, 'lightweb inbox drop' forgets it.",
-			day(s.Poison.At), s.Poison.Reason, s.u, s.id)
+			stamp(s.Poison.At), s.Poison.Reason, s.u, s.id)
 	}},
-	{TraceFeed, func(s sight) bool { a := s.first(); return a != nil && a.InFeed }, func(s sight) string {
+	{TraceFeed, func(s userFacts) bool { a := s.first(); return a != nil && a.InFeed }, func(s userFacts) string {
 		a := s.first()
-		return fmt.Sprintf("It came on %s as %s and is in the feed.", day(a.StoredAt), a.Type)
+		return fmt.Sprintf("It came on %s as %s and is in the feed.", stamp(a.StoredAt), a.Type)
 	}},
-	{TraceStored, func(s sight) bool { return s.first() != nil }, func(s sight) string {
+	{TraceStored, func(s userFacts) bool { return s.first() != nil }, func(s userFacts) string {
 		a := s.first()
 		if handler.IsInFeed(a.Type) {
-			return fmt.Sprintf("It came on %s as %s and is not in the feed: the user neither followed the sender nor was named, and sees it among the notifications; or blocked the sender since.", day(a.StoredAt), a.Type)
+			return fmt.Sprintf("It came on %s as %s and is not in the feed: the user neither followed the sender nor was named, and sees it among the notifications; or blocked the sender since.", stamp(a.StoredAt), a.Type)
 		}
-		return fmt.Sprintf("It came on %s as %s, which is stored and in no feed.", day(a.StoredAt), a.Type)
+		return fmt.Sprintf("It came on %s as %s, which is stored and in no feed.", stamp(a.StoredAt), a.Type)
 	}},
-	{TraceObject, func(s sight) bool { return s.Object != nil }, func(s sight) string {
-		return fmt.Sprintf("The post was fetched on %s because of something else, such as an answer to it; it was not sent to the user.", day(s.Object.StoredAt))
+	{TraceObject, func(s userFacts) bool { return s.Object != nil }, func(s userFacts) string {
+		return fmt.Sprintf("The post was fetched on %s because of something else, such as an answer to it; it was not sent to the user.", stamp(s.Object.StoredAt))
 	}},
-	{TraceWaiting, func(s sight) bool { return s.waits != nil }, func(s sight) string {
-		return fmt.Sprintf("It came on %s and waits to be applied, which a running engine does by itself: see 'lightweb inbox list %s'.", day(*s.waits), s.u)
+	{TraceWaiting, func(s userFacts) bool { return s.waits != nil }, func(s userFacts) string {
+		return fmt.Sprintf("It came on %s and waits to be applied, which a running engine does by itself: see 'lightweb inbox list %s'.", stamp(*s.waits), s.u)
 	}},
-	{TraceNotKept, func(s sight) bool { return s.SeenAt != nil }, func(s sight) string {
-		return fmt.Sprintf("Its id was taken on %s, but it is not kept: it was undone, its actor was deleted, or it was pruned because it was old. It does not come back.", day(*s.SeenAt))
+	{TraceNotKept, func(s userFacts) bool { return s.SeenAt != nil }, func(s userFacts) string {
+		return fmt.Sprintf("Its id was taken on %s, but it is not kept: it was undone, its actor was deleted, or it was pruned because it was old. It does not come back.", stamp(*s.SeenAt))
 	}},
-	{TraceIgnored, func(s sight) bool { return s.ignored != nil }, func(s sight) string { return s.ignored.Says }},
-	{TraceBlocked, func(s sight) bool { return s.blocked }, func(sight) string {
+	{TraceIgnored, func(s userFacts) bool { return s.ignored != nil }, func(s userFacts) string { return s.ignored.Says }},
+	{TraceBlocked, func(s userFacts) bool { return s.blocked }, func(userFacts) string {
 		return "It never got in: the policy of this server refuses that domain. 'lightweb domain list' shows it, 'lightweb domain unblock' or 'allow' lets it in; then ask for it to be sent again."
 	}},
-	{TraceNever, func(s sight) bool { return s.owner }, func(sight) string { return "The user has no such activity or object." }},
-	{TraceNever, func(s sight) bool { return s.local }, func(sight) string {
+	{TraceNever, func(s userFacts) bool { return s.owner }, func(userFacts) string { return "The user has no such activity or object." }},
+	{TraceNever, func(s userFacts) bool { return s.local }, func(userFacts) string {
 		return "It did not come to the user: the one whose id it is under has no such thing, it was not meant for this user, or this user blocks that one."
 	}},
-	{TraceNever, func(s sight) bool { return len(s.Blocks) > 0 }, func(s sight) string {
+	{TraceNever, func(s userFacts) bool { return len(s.Blocks) > 0 }, func(s userFacts) string {
 		return fmt.Sprintf("It is not here, and leaves no trace if it is of %s, blocked by the user: nothing is kept of who is blocked. Sent again after an Unblock, it is taken.", someOf(s.Blocks))
 	}},
-	{TraceNever, func(s sight) bool { return len(s.Follows) == 0 }, func(sight) string {
+	{TraceNever, func(s userFacts) bool { return len(s.Follows) == 0 }, func(userFacts) string {
 		return "It never came, or did not concern the user, who follows nobody on that server: only what names or answers the user is taken from there."
 	}},
-	{TraceNever, func(sight) bool { return true }, func(s sight) string {
+	{TraceNever, func(userFacts) bool { return true }, func(s userFacts) string {
 		return fmt.Sprintf("It never reached this server, although the user follows %s there: ask for it to be sent again, and see with 'lightweb actor fetch %[1]s --refresh' whether that server answers.", s.Follows[0])
 	}},
 }
 
-// first returns the activity with the id itself, else the newest about it that brought it.
-func (s sight) first() *db.TracedActivity {
+// first returns the activity with the id, or else the newest activity that brought the object with it.
+func (s userFacts) first() *db.TracedActivity {
 	for i, a := range s.Activities {
 		if a.URI == s.id || a.Direction == db.Inbound && handler.IsInFeed(a.Type) {
 			return &s.Activities[i]
@@ -122,8 +122,8 @@ func (s sight) first() *db.TracedActivity {
 	return nil
 }
 
-// sent says how far the deliveries of the user's own doing are.
-func (s sight) sent() string {
+// describeDeliveries says how far the deliveries of the user's activity are.
+func (s userFacts) describeDeliveries() string {
 	var c db.JobCounts
 	for _, j := range s.Jobs {
 		c.Total += j.Total
@@ -143,15 +143,15 @@ func (s sight) sent() string {
 	return fmt.Sprintf("It is the user's own: %d of %d inboxes took it, and %d are not sent to any more.", c.Delivered, c.Total, c.Skipped)
 }
 
-// remedy says what helps a database that cannot be used.
-func (s sight) remedy() string {
+// remedy says how to repair a database that cannot be used.
+func (s userFacts) remedy() string {
 	if hint := fault.Hint(s.err); hint != "" {
 		return hint
 	}
 	return "see 'lightweb db status'"
 }
 
-// someOf names a few actors, and says when there are more.
+// someOf names up to three actors, and says when there are more.
 func someOf(ids []vocab.ID) string {
 	var names []string
 	for _, id := range ids[:min(len(ids), 3)] {
@@ -163,4 +163,4 @@ func someOf(ids []vocab.ID) string {
 	return strings.Join(names, " or ")
 }
 
-func day(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,4 +1,4 @@
-package engine
+package explain
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// hint says what to do about the first check that failed.
-func (t *telling) hint() string {
-	if words := t.otherwise(); words != "" {
+// hint says what to do about the first failed check.
+func (t *explainer) hint() string {
+	if words := t.hintFromVariants(); words != "" {
 		return words
 	}
 	if n := t.Request.ContentLength; n > int64(len(t.Body)) {
@@ -26,13 +26,13 @@ func (t *telling) hint() string {
 	if words, ok := hints[t.out.Code]; ok {
 		return words
 	}
-	if slices.Contains(othersFault, t.out.Code) {
+	if slices.Contains(senderFaults, t.out.Code) {
 		return "the software that sent it has to sign otherwise: nothing can be set here"
 	}
 	return ""
 }
 
-// hints are what to do about refusals of that code.
+// hints say what to do about a refusal, by its code.
 var hints = map[string]string{
 	"forbidden":         "the policy in registry/server.json refuses the host",
 	"invalid":           "the body is no activity that can be read: whoever signs it is answered 400",
@@ -52,8 +52,8 @@ var hints = map[string]string{
 	"key_fetch_rate":    "limits.key_fetch_rate was reached for that domain: try again in a minute",
 }
 
-// othersFault are the codes of what only the sender's software can do right.
-var othersFault = []string{
+// senderFaults are the codes of mistakes that only the sender's software can fix.
+var senderFaults = []string{
 	"algorithm_mismatch", "authorization_signature", "bad_created", "bad_date", "bad_expires", "bad_key_id", "component_parameter", "created_with_rsa",
 	"date_not_covered", "digest_not_covered", "duplicate_component", "duplicate_header", "duplicate_label", "duplicate_parameter",
 	"expires_before_created", "header_too_large", "host_not_covered", "label_mismatch", "malformed_content_digest", "malformed_digest", "malformed_field",
@@ -61,25 +61,25 @@ var othersFault = []string{
 	"too_many_signatures", "unknown_algorithm", "unknown_component", "unknown_digest", "unknown_key_type",
 }
 
-// otherwise finds out whether a signature would be right if the request had come in another way, and says what that
-// means: the usual reason why everything is refused.
-func (t *telling) otherwise() string {
+// hintFromVariants checks whether a signature would verify if the request had arrived in another way, and says what that
+// means. It is the usual reason why everything is refused.
+func (t *explainer) hintFromVariants() string {
 	scheme, ours, _ := strings.Cut(t.Origin, "://")
 	theirs, other := t.Request.Host, map[string]string{"https": "http", "http": "https"}[scheme]
 	switch {
-	case t.out.Code == "wrong_host" && t.right(t.Origin, ours):
+	case t.out.Code == "wrong_host" && t.verifiesAt(t.Origin, ours):
 		return fmt.Sprintf("it was signed for %s and came with Host: %s, which a proxy has rewritten: let it pass the header on (nginx: proxy_set_header Host $host)", ours, theirs)
-	case t.out.Code == "wrong_host" && t.right(scheme+"://"+theirs, theirs):
+	case t.out.Code == "wrong_host" && t.verifiesAt(scheme+"://"+theirs, theirs):
 		return fmt.Sprintf("it was signed for %s, not for %s: somebody passed it on, or public_url is wrong", theirs, ours)
-	case t.out.Code == "bad_signature" && t.right(other+"://"+ours, theirs):
+	case t.out.Code == "bad_signature" && t.verifiesAt(other+"://"+ours, theirs):
 		return fmt.Sprintf("it was signed for %s://%s: the sender knows this server by another URL than public_url", other, ours)
 	}
 	return ""
 }
 
-// right tells whether one of the signatures would hold, but for what else is wrong, if the request had come to origin
-// with that Host.
-func (t *telling) right(origin, host string) bool {
+// verifiesAt reports whether one of the signatures would verify, whatever else is wrong, if the request had been sent to
+// origin with that Host.
+func (t *explainer) verifiesAt(origin, host string) bool {
 	r := new(http.Request)
 	*r = *t.Request
 	r.Host = host

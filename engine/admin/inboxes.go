@@ -1,15 +1,18 @@
-package engine
+package admin
 
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
+
+// Inboxes are the activities that were accepted for users who do not have them yet.
+type Inboxes struct{ in *instance.Instance }
 
 // The states of an accepted activity that a user does not have.
 const (
@@ -65,16 +68,16 @@ type InboxReport struct {
 
 const inboxPage = 100 // activities in memory at once
 
-// ListInbox lists what was accepted for users that they do not have, per user: what was set aside, then what waits, each
+// List lists what was accepted for users that they do not have, per user: what was set aside, then what waits, each
 // the oldest first. The fault is NoUser when somebody named is no user.
-func (e *Engine) ListInbox(ctx context.Context, c InboxChoice) (InboxList, error) {
+func (ib Inboxes) List(ctx context.Context, c InboxChoice) (InboxList, error) {
 	l := InboxList{Items: []InboxItem{}, Failures: []InboxFailure{}}
-	users, err := e.chosen(ctx, c)
+	users, err := chooseUsers(ctx, ib.in, c.Users, c.All)
 	if err != nil {
 		return l, err
 	}
 	for _, u := range users {
-		err := e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		err := ib.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
 			n, err := tx.CountPoison(ctx)
 			if err != nil {
 				return err
@@ -85,23 +88,23 @@ func (e *Engine) ListInbox(ctx context.Context, c InboxChoice) (InboxList, error
 			}
 			l.Poison += n
 			for _, p := range found {
-				l.Items = append(l.Items, item(u, InboxPoison, p.URI, p.Raw, p.CreatedAt, p.Reason))
+				l.Items = append(l.Items, describeItem(u, InboxPoison, p.URI, p.Raw, p.CreatedAt, p.Reason))
 			}
 			return nil
 		})
 		if err != nil {
 			l.Failures = append(l.Failures, InboxFailure{User: u, Error: err.Error(), Hint: fault.Hint(err)})
 		}
-		n, err := e.in.DB.CountWaiting(ctx, u)
+		n, err := ib.in.DB.CountWaiting(ctx, u)
 		if err != nil {
 			return l, err
 		}
 		l.Waiting += n
-		err = e.eachWaiting(ctx, u, c.Activity, func(w db.Waiting) (bool, error) {
+		err = ib.eachWaiting(ctx, u, c.Activity, func(w db.Waiting) (bool, error) {
 			if len(l.Items) >= c.Limit {
 				return false, nil
 			}
-			l.Items = append(l.Items, item(u, InboxWaiting, "", w.Raw, w.ReceivedAt, ""))
+			l.Items = append(l.Items, describeItem(u, InboxWaiting, "", w.Raw, w.ReceivedAt, ""))
 			return true, nil
 		})
 		if err != nil {
@@ -111,8 +114,8 @@ func (e *Engine) ListInbox(ctx context.Context, c InboxChoice) (InboxList, error
 	return l, nil
 }
 
-// item shows an activity as far as it can be read.
-func item(u vocab.Username, state string, id vocab.ID, raw []byte, since time.Time, reason string) InboxItem {
+// describeItem shows an activity as far as it can be read.
+func describeItem(u vocab.Username, state string, id vocab.ID, raw []byte, since time.Time, reason string) InboxItem {
 	i := InboxItem{User: u, State: state, Activity: id, Since: since.UTC(), Reason: reason}
 	if a, err := vocab.ParseActivity(raw); err == nil {
 		i.Activity, i.Type, i.Actor = a.ID, a.Type, a.Actor
@@ -120,32 +123,10 @@ func item(u vocab.Username, state string, id vocab.ID, raw []byte, since time.Ti
 	return i
 }
 
-// chosen returns the users who are meant.
-func (e *Engine) chosen(ctx context.Context, c InboxChoice) ([]vocab.Username, error) {
-	if !c.All {
-		for _, u := range c.Users {
-			if _, err := e.in.DB.User(ctx, u); err != nil {
-				return nil, err
-			}
-		}
-		return c.Users, nil
-	}
-	rows, err := e.in.DB.Users(ctx)
-	if err != nil {
-		return nil, err
-	}
-	rows = slices.DeleteFunc(rows, func(r db.User) bool { return r.State == db.UserDeleted || r.State == db.UserCreating })
-	users := make([]vocab.Username, len(rows))
-	for i, r := range rows {
-		users[i] = r.Name
-	}
-	return users, nil
-}
-
 // eachWaiting shows what waits for u, in order, until see has seen enough.
-func (e *Engine) eachWaiting(ctx context.Context, u vocab.Username, only vocab.ID, see func(db.Waiting) (more bool, err error)) error {
+func (ib Inboxes) eachWaiting(ctx context.Context, u vocab.Username, only vocab.ID, see func(db.Waiting) (more bool, err error)) error {
 	for after := int64(0); ; {
-		page, err := e.in.DB.WaitingFor(ctx, u, after, inboxPage, 16<<20)
+		page, err := ib.in.DB.WaitingFor(ctx, u, after, inboxPage, 16<<20)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -161,17 +142,17 @@ func (e *Engine) eachWaiting(ctx context.Context, u vocab.Username, only vocab.I
 	}
 }
 
-// RetryInbox gives back what was set aside: it waits in the journal until the engine that serves, now or later, applies
+// Retry gives back what was set aside: it waits in the journal until the engine that serves, now or later, applies
 // it. What fails stays set aside. What waits anyway is not touched: it is tried again by itself.
-func (e *Engine) RetryInbox(ctx context.Context, c InboxChoice) (InboxReport, error) {
+func (ib Inboxes) Retry(ctx context.Context, c InboxChoice) (InboxReport, error) {
 	r := InboxReport{Failures: []InboxFailure{}, DryRun: c.DryRun}
-	users, err := e.chosen(ctx, c)
+	users, err := chooseUsers(ctx, ib.in, c.Users, c.All)
 	if err != nil {
 		return r, err
 	}
-	in := e.in.NewInbox(nil)
+	in := ib.in.NewInbox(nil)
 	for _, u := range users {
-		e.eachPoison(ctx, u, c, &r, func(p db.Poisoned) error {
+		ib.eachPoison(ctx, u, c, &r, func(p db.Poisoned) error {
 			err := in.Retry(ctx, u, p)
 			if err == nil {
 				r.Retried++
@@ -179,20 +160,20 @@ func (e *Engine) RetryInbox(ctx context.Context, c InboxChoice) (InboxReport, er
 			return err
 		})
 	}
-	return r, missing(c, r)
+	return r, checkMatched(c, r)
 }
 
-// DropInbox forgets activities for good. The ids of what was set aside stay taken: it is not accepted again.
-func (e *Engine) DropInbox(ctx context.Context, c InboxChoice) (InboxReport, error) {
+// Drop forgets activities for good. The ids of what was set aside stay taken: it is not accepted again.
+func (ib Inboxes) Drop(ctx context.Context, c InboxChoice) (InboxReport, error) {
 	r := InboxReport{Failures: []InboxFailure{}, DryRun: c.DryRun}
-	users, err := e.chosen(ctx, c)
+	users, err := chooseUsers(ctx, ib.in, c.Users, c.All)
 	if err != nil {
 		return r, err
 	}
 	for _, u := range users {
 		if c.State != InboxWaiting {
-			e.eachPoison(ctx, u, c, &r, func(p db.Poisoned) error {
-				err := e.in.DB.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.DropPoison(ctx, p) })
+			ib.eachPoison(ctx, u, c, &r, func(p db.Poisoned) error {
+				err := ib.in.DB.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.DropPoison(ctx, p) })
 				if err == nil {
 					r.Dropped++
 				}
@@ -200,22 +181,22 @@ func (e *Engine) DropInbox(ctx context.Context, c InboxChoice) (InboxReport, err
 			})
 		}
 		if c.State != InboxPoison {
-			if err := e.dropWaiting(ctx, u, c, &r); err != nil {
+			if err := ib.dropWaiting(ctx, u, c, &r); err != nil {
 				return r, err
 			}
 		}
 	}
-	return r, missing(c, r)
+	return r, checkMatched(c, r)
 }
 
 // eachPoison does something with what was set aside of u, and notes in r what failed. What is set aside meanwhile, such
 // as what fails once more, is not looked at.
-func (e *Engine) eachPoison(ctx context.Context, u vocab.Username, c InboxChoice, r *InboxReport, do func(db.Poisoned) error) {
+func (ib Inboxes) eachPoison(ctx context.Context, u vocab.Username, c InboxChoice, r *InboxReport, do func(db.Poisoned) error) {
 	failed := func(id vocab.ID, err error) {
 		r.Failures = append(r.Failures, InboxFailure{User: u, Activity: id, Error: err.Error(), Hint: fault.Hint(err)})
 	}
 	var left int
-	err := e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+	err := ib.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
 		left, err = tx.CountPoison(ctx)
 		return err
 	})
@@ -224,7 +205,7 @@ func (e *Engine) eachPoison(ctx context.Context, u vocab.Username, c InboxChoice
 	}
 	for last := (db.Poisoned{}); left > 0 && err == nil; {
 		var page []db.Poisoned
-		err = e.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		err = ib.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
 			page, err = tx.Poisoned(ctx, c.Activity, last, min(left, inboxPage))
 			return err
 		})
@@ -247,20 +228,20 @@ func (e *Engine) eachPoison(ctx context.Context, u vocab.Username, c InboxChoice
 	}
 }
 
-func (e *Engine) dropWaiting(ctx context.Context, u vocab.Username, c InboxChoice, r *InboxReport) error {
-	return e.eachWaiting(ctx, u, c.Activity, func(w db.Waiting) (bool, error) {
+func (ib Inboxes) dropWaiting(ctx context.Context, u vocab.Username, c InboxChoice, r *InboxReport) error {
+	return ib.eachWaiting(ctx, u, c.Activity, func(w db.Waiting) (bool, error) {
 		r.Matched++
 		if c.DryRun {
 			return true, nil
 		}
-		n, err := e.in.DB.FinishWaiting(ctx, u, []db.IntakeRow{w.IntakeRow})
+		n, err := ib.in.DB.FinishWaiting(ctx, u, []db.IntakeRow{w.IntakeRow})
 		r.Dropped += n
 		return true, err
 	})
 }
 
-// missing returns the fault NotFound when one activity was meant and there is none.
-func missing(c InboxChoice, r InboxReport) error {
+// checkMatched returns the fault NotFound when one activity was meant and there is none.
+func checkMatched(c InboxChoice, r InboxReport) error {
 	if c.Activity == "" || r.Matched > 0 || len(r.Failures) > 0 {
 		return nil
 	}

@@ -1,12 +1,10 @@
-package engine
+package admin
 
 import (
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/lightweb/lightweb/engine/instance"
 )
 
 func TestABackupRemovesWhatKilledOnesLeft(t *testing.T) {
@@ -34,8 +32,7 @@ func TestABackupRemovesWhatKilledOnesLeft(t *testing.T) {
 	if err := os.Symlink(others, filepath.Join(dir, "link"+unfinished)); err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{&instance.Instance{Log: slog.New(slog.DiscardHandler)}}
-	e.sweepUnfinished(t.Context(), dir)
+	sweepUnfinished(t.Context(), slog.New(slog.DiscardHandler), dir)
 	for path, stays := range map[string]bool{written.Name(): true, killed.Name(): false, others: true} {
 		if _, err := os.Lstat(path); (err == nil) != stays {
 			t.Errorf("%s: %v, want it there: %t", filepath.Base(path), err, stays)

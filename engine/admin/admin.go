@@ -1,0 +1,54 @@
+// Package admin holds the tasks of an operator, a small struct for each noun. The command line calls it; what a command
+// can do, a test and a console can do too.
+package admin
+
+import (
+	"context"
+	"slices"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/instance"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Tasks are the operator's tasks on one instance.
+type Tasks struct {
+	Users      Users
+	Tokens     Tokens
+	Actors     Actors
+	Domains    Domains
+	Hosts      Hosts
+	Relays     Relays
+	Reports    Reports
+	Deliveries Deliveries
+	Inboxes    Inboxes
+	Databases  Databases
+	Backups    Backups
+}
+
+// New returns the tasks on an instance.
+func New(in *instance.Instance) *Tasks {
+	return &Tasks{Users{in}, Tokens{in}, Actors{in}, Domains{in}, Hosts{in}, Relays{in}, Reports{in}, Deliveries{in}, Inboxes{in}, Databases{in}, Backups{in}}
+}
+
+// chooseUsers returns the named users, or all that have a database. The fault is NoUser when a named one does not exist.
+func chooseUsers(ctx context.Context, in *instance.Instance, named []vocab.Username, all bool) ([]vocab.Username, error) {
+	if !all {
+		for _, u := range named {
+			if _, err := in.DB.User(ctx, u); err != nil {
+				return nil, err
+			}
+		}
+		return named, nil
+	}
+	rows, err := in.DB.Users(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows = slices.DeleteFunc(rows, func(r db.User) bool { return r.State == db.UserDeleted || r.State == db.UserCreating })
+	users := make([]vocab.Username, len(rows))
+	for i, r := range rows {
+		users[i] = r.Name
+	}
+	return users, nil
+}

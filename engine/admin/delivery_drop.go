@@ -1,0 +1,84 @@
+package admin
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// DropReport says what became of deliveries that were to be dropped.
+type DropReport struct {
+	Matched    int              `json:"matched"`
+	Dropped    int              `json:"dropped"`
+	Delivering int              `json:"delivering"` // left alone, because an attempt is under way
+	Failures   deliveryFailures `json:"failures"`
+	DryRun     bool             `json:"dry_run"`
+}
+
+// dropped is why a delivery is skipped that the operator dropped.
+const dropped = "dropped by the operator"
+
+// stillOwed are the states of deliveries that are tried again.
+var stillOwed = []string{db.DeliveryPending, db.DeliveryParked}
+
+// Drop skips what is still owed, to everybody's hosts, of an activity or of one fan-out. What another process is
+// sending now is left alone. The fault is NotFound when there is no such fan-out.
+func (ds Deliveries) Drop(ctx context.Context, c DeliveryChoice, dryRun bool) (DropReport, error) {
+	r := DropReport{Failures: deliveryFailures{}, DryRun: dryRun}
+	users, err := ds.chooseOwners(ctx, c)
+	if err != nil {
+		return r, err
+	}
+	known := c.Job == (uuid.UUID{}) && c.Activity == ""
+	for _, u := range users {
+		found, err := ds.dropUser(ctx, u, c, &r)
+		if err := r.Failures.record(ctx, u, err); err != nil {
+			return r, err
+		}
+		known = known || found
+	}
+	if !known && len(r.Failures) == 0 {
+		return r, unknownDelivery(c)
+	}
+	return r, nil
+}
+
+// dropUser drops deliveries of one user, and tells whether any fan-out was meant.
+func (ds Deliveries) dropUser(ctx context.Context, u vocab.Username, c DeliveryChoice, r *DropReport) (found bool, err error) {
+	choice := db.DeliveryChoice{DeliveryFilter: c.filter(), States: stillOwed}
+	var chosen []db.ChosenHost
+	var under int
+	err = ds.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		jobs, err := tx.DeliveryJobs(ctx, choice.DeliveryFilter, "", nil, 1, ds.in.Now())
+		if err != nil {
+			return err
+		}
+		found = len(jobs) > 0
+		if under, err = tx.CountLeased(ctx, choice.DeliveryFilter, ds.in.Now()); err != nil {
+			return err
+		}
+		chosen, err = tx.ChosenDeliveries(ctx, choice, ds.in.Now())
+		return err
+	})
+	r.Delivering += under
+	for _, h := range chosen {
+		r.Matched += h.Count
+	}
+	if err != nil || r.DryRun {
+		return found, err
+	}
+	for after, n := int64(0), deliveryPage; n == deliveryPage; {
+		err := ds.in.DB.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+			after, n, err = tx.DropDeliveries(ctx, choice, dropped, after, deliveryPage, ds.in.Now())
+			return err
+		})
+		if err != nil {
+			return found, err
+		}
+		r.Dropped += n
+	}
+	return found, nil
+}

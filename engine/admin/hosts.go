@@ -1,0 +1,120 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/delivery"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Hosts are the other servers that the instance delivers to.
+type Hosts struct{ in *instance.Instance }
+
+// Host is what is known of another server. Times that are nil never were.
+type Host struct {
+	Host         string     `json:"host"`
+	State        string     `json:"state"` // ok, failing, open, half_open, inactive or paused
+	Software     string     `json:"software"`
+	Dialect      string     `json:"dialect"` // of signatures, as last taken
+	Failures     int        `json:"failures"`
+	FailingSince *time.Time `json:"failing_since"`
+	LastFailure  *time.Time `json:"last_failure_at"`
+	LastError    string     `json:"last_error"`
+	DeliveredAt  *time.Time `json:"delivered_at"` // when something last got through, to the hour
+	NextAttempt  *time.Time `json:"next_attempt_at"`
+	InactiveAt   *time.Time `json:"inactive_at"`
+	PausedAt     *time.Time `json:"paused_at"`
+}
+
+func describeHost(h db.Host, now time.Time) Host {
+	r := Host{Host: h.Host, State: delivery.HostState(h, now), Software: h.Software, Dialect: h.Dialect, Failures: h.Failures,
+		FailingSince: utc(h.FailingSince), LastFailure: utc(h.FailedAt), LastError: h.Failure, DeliveredAt: utc(h.DeliveredAt),
+		NextAttempt: utc(h.ClosedUntil), InactiveAt: utc(h.InactiveAt), PausedAt: utc(h.PausedAt)}
+	if h.PausedAt != nil {
+		r.NextAttempt = nil
+	}
+	return r
+}
+
+// List returns what is known of other servers, by name: those that something is the matter with, or all.
+func (hs Hosts) List(ctx context.Context, all bool) ([]Host, error) {
+	hosts, err := hs.in.DB.Hosts(ctx, !all)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Host, len(hosts))
+	for i, h := range hosts {
+		out[i] = describeHost(h, hs.in.Now())
+	}
+	return out, nil
+}
+
+// Find returns what is known of another server. The fault is NotFound when nothing is, and Usage when that is no host.
+func (hs Hosts) Find(ctx context.Context, name string) (Host, error) {
+	host, err := parseHost(name)
+	if err != nil {
+		return Host{}, err
+	}
+	h, err := hs.in.DB.Host(ctx, host)
+	if err != nil {
+		return Host{}, err
+	}
+	return describeHost(h, hs.in.Now()), nil
+}
+
+// Pause holds back what is owed to a server until Resume. A serving engine follows within seconds.
+func (hs Hosts) Pause(ctx context.Context, name string) (Host, error) {
+	return hs.change(ctx, name, hs.in.DB.PauseHost)
+}
+
+// Resume lets deliveries to a server go on at once: it forgets a pause, and what failed. The fault is NotFound when
+// nothing is known of it.
+func (hs Hosts) Resume(ctx context.Context, name string) (Host, error) {
+	return hs.change(ctx, name, hs.in.DB.ResumeHost)
+}
+
+// Probe lets one delivery find out at once how a server is that is left alone. The faults are NotFound when nothing is
+// known of it, and Conflict when it is not left alone, or by the operator.
+func (hs Hosts) Probe(ctx context.Context, name string) (Host, error) {
+	return hs.change(ctx, name, func(ctx context.Context, host string) error {
+		h, err := hs.Find(ctx, host)
+		switch {
+		case err != nil:
+			return err
+		case h.State == delivery.HostPaused:
+			return fault.New(fault.Conflict, host+" is paused").WithHint("lightweb host resume " + host)
+		case h.State != delivery.HostOpen && h.State != delivery.HostInactive:
+			return fault.New(fault.Conflict, fmt.Sprintf("%s is not left alone: it is %s", host, h.State)).WithHint("lightweb deliver retry --all --host " + host)
+		}
+		return hs.in.DB.ProbeHosts(ctx, []string{host})
+	})
+}
+
+func (hs Hosts) change(ctx context.Context, name string, do func(context.Context, string) error) (Host, error) {
+	host, err := parseHost(name)
+	if err != nil {
+		return Host{}, err
+	}
+	if host == vocab.ID(hs.in.Config.PublicURL).Host() {
+		return Host{}, fault.New(fault.Invalid, host+" is this server")
+	}
+	if err := do(ctx, host); err != nil {
+		return Host{}, err
+	}
+	return hs.Find(ctx, host)
+}
+
+// parseHost returns a host as it stands in deliveries: in ASCII, with the port when that is not the usual one.
+func parseHost(written string) (string, error) {
+	id, err := vocab.ParseID("https://" + written + "/")
+	if err != nil || id.Host() == "" || strings.ContainsAny(written, "/?#@") {
+		return "", fault.New(fault.Usage, fmt.Sprintf("%.100q is no host", written)).WithHint("lightweb host list --all")
+	}
+	return id.Canonical().Host(), nil
+}

@@ -1,0 +1,98 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
+	"github.com/lightweb/lightweb/engine/token"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Tokens are the API tokens of users.
+type Tokens struct{ in *instance.Instance }
+
+// Token is an API token as it can be shown: never its secret.
+type Token struct {
+	ID         string         `json:"id"`
+	User       vocab.Username `json:"user"`
+	Name       string         `json:"name,omitempty"`
+	Scopes     []string       `json:"scopes"`
+	CreatedAt  time.Time      `json:"created_at"`
+	LastUsedAt *time.Time     `json:"last_used_at,omitempty"` // to the hour
+	ExpiresAt  *time.Time     `json:"expires_at,omitempty"`
+}
+
+func describeToken(t db.Token) Token {
+	return Token{ID: t.ID.String(), User: t.User, Name: t.Name, Scopes: t.Scopes, CreatedAt: t.CreatedAt, LastUsedAt: t.LastUsedAt, ExpiresAt: t.ExpiresAt}
+}
+
+// CheckScopes refuses what is no scope of a token.
+func CheckScopes(scopes []string) error {
+	for _, s := range scopes {
+		if !slices.Contains(db.Scopes(), s) {
+			return fault.New(fault.Usage, fmt.Sprintf("%.40q is not a scope", s)).WithHint("scopes are " + strings.Join(db.Scopes(), ", "))
+		}
+	}
+	return nil
+}
+
+// Create returns a new token and its secret, which is not stored. Scopes are read, write, admin and llm; with a ttl
+// of zero the token does not expire.
+func (ts Tokens) Create(ctx context.Context, u vocab.Username, name string, scopes []string, ttl time.Duration) (Token, string, error) {
+	row, err := ts.in.DB.User(ctx, u)
+	if err != nil {
+		return Token{}, "", err
+	}
+	if row.State != db.UserActive {
+		return Token{}, "", fault.New(fault.NoUser, fmt.Sprintf("the user %q is %s", u, row.State)).WithHint("lightweb user list")
+	}
+	if err := CheckScopes(scopes); err != nil {
+		return Token{}, "", err
+	}
+	secret, digest := token.New(u)
+	t := db.Token{ID: uuid.Must(uuid.NewV7()), User: u, Name: name, Scopes: scopes, CreatedAt: ts.in.Now().UTC().Truncate(time.Second)}
+	if ttl > 0 {
+		at := t.CreatedAt.Add(ttl)
+		t.ExpiresAt = &at
+	}
+	if err := ts.in.DB.AddToken(ctx, t, digest); err != nil {
+		return Token{}, "", err
+	}
+	return describeToken(t), secret, nil
+}
+
+// List returns the tokens of u, the oldest first; the fault is NoUser when there is no such user.
+func (ts Tokens) List(ctx context.Context, u vocab.Username) ([]Token, error) {
+	if _, err := ts.in.DB.User(ctx, u); err != nil {
+		return nil, err
+	}
+	rows, err := ts.in.DB.Tokens(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	tokens := make([]Token, len(rows))
+	for i, r := range rows {
+		tokens[i] = describeToken(r)
+	}
+	return tokens, nil
+}
+
+// Revoke ends a token at once, in a serving engine too; the fault is NotFound when u has no such token.
+func (ts Tokens) Revoke(ctx context.Context, u vocab.Username, id string) error {
+	if _, err := ts.in.DB.User(ctx, u); err != nil {
+		return err
+	}
+	parsed, err := uuid.Parse(id)
+	if err != nil {
+		return fault.New(fault.Invalid, fmt.Sprintf("%.64q is not the id of a token", id)).WithHint("lightweb user token list " + u.String())
+	}
+	return ts.in.DB.RemoveToken(ctx, u, parsed)
+}

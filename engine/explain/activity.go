@@ -1,0 +1,193 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/instance"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Trace says what became of an activity, or of an object and the activities about it.
+type Trace struct {
+	URI     vocab.ID    `json:"uri"`
+	Actor   vocab.ID    `json:"actor,omitempty"` // its sender or author, when a user here has it
+	Local   bool        `json:"local"`           // its id is of this server
+	Blocked bool        `json:"blocked"`         // the policy refuses the server of its id
+	Users   []UserTrace `json:"users"`           // it may concern
+	Known   bool        `json:"known"`           // this server knows something of it
+	Ignored *Ignored    `json:"ignored,omitempty"`
+}
+
+// Outcomes of an activity for one user.
+const (
+	TraceSent       = "sent" // by the user
+	TraceFeed       = "feed"
+	TraceStored     = "stored"
+	TraceObject     = "object" // stored because of another activity
+	TraceDeleted    = "deleted"
+	TracePoison     = "poison"
+	TraceWaiting    = "waiting"
+	TraceNotKept    = "not_kept"
+	TraceBlocked    = "blocked"
+	TraceNever      = "never"
+	TraceUnreadable = "unreadable"
+	TraceIgnored    = "ignored" // answered 202 and kept for nobody
+)
+
+// Ignored records that an activity was answered 202 and kept for nobody. The record is deleted after a while.
+type Ignored struct {
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
+	Says   string    `json:"says"`
+}
+
+// UserTrace shows what one user's database holds of an activity, and what that means.
+type UserTrace struct {
+	User       vocab.Username   `json:"user"`
+	Outcome    string           `json:"outcome"`
+	Says       string           `json:"says"` // one sentence, with what to do
+	Acquainted bool             `json:"acquainted"`
+	Follows    []vocab.ID       `json:"follows"` // actors on the server of the id
+	Blocks     []vocab.ID       `json:"blocks"`  // the same; nothing that they send is kept
+	Activities []TracedActivity `json:"activities"`
+	StoredAt   *time.Time       `json:"object_stored_at,omitempty"`
+	SeenAt     *time.Time       `json:"seen_at,omitempty"` // the id was claimed
+	DeletedAt  *time.Time       `json:"deleted_at,omitempty"`
+	PoisonAt   *time.Time       `json:"poison_at,omitempty"`
+	Reason     string           `json:"reason,omitempty"` // it was set aside
+	WaitsSince *time.Time       `json:"waits_since,omitempty"`
+	Jobs       []TracedJob      `json:"jobs"`
+}
+
+// TracedActivity is a stored activity with the id, or about it.
+type TracedActivity struct {
+	URI       vocab.ID  `json:"uri"`
+	Type      string    `json:"type"`
+	Direction string    `json:"direction"`
+	Actor     vocab.ID  `json:"actor"`
+	StoredAt  time.Time `json:"stored_at"`
+	InFeed    bool      `json:"in_feed"`
+	Names     bool      `json:"names_user"` // it contains an id of the user's
+}
+
+// TracedJob is the fan-out of one of the user's activities.
+type TracedJob struct {
+	ID         string           `json:"id"`
+	Activity   vocab.ID         `json:"activity"`
+	Type       string           `json:"type"`
+	CreatedAt  time.Time        `json:"created_at"`
+	Status     string           `json:"status"` // pending, delivering, partial, delivered or error
+	Counts     db.JobCounts     `json:"counts"`
+	Deliveries []TracedDelivery `json:"deliveries"` // at most 50, undelivered ones first
+}
+
+// TracedDelivery is a delivery to one inbox.
+type TracedDelivery struct {
+	Inbox      vocab.ID   `json:"inbox"`
+	Status     string     `json:"status"`
+	Attempts   int        `json:"attempts"`
+	NextAt     *time.Time `json:"next_at,omitempty"`
+	LastStatus int        `json:"last_status,omitempty"` // of HTTP
+	Error      string     `json:"error,omitempty"`
+}
+
+// Activity says what became of an activity or object for the users that it may concern: its owner, the users who are
+// acquainted with an actor on the server of the id, and the users that it waits for. No other user has anything of that
+// server, so no other database is opened. With only set, it looks at that user alone. The fault is Invalid for a malformed
+// id, NoUser when the user does not exist.
+func Activity(ctx context.Context, in *instance.Instance, uri string, only vocab.Username) (Trace, error) {
+	id, err := vocab.ParseID(uri)
+	if err != nil {
+		return Trace{}, err
+	}
+	out := Trace{URI: id, Local: in.Local.IsLocal(id), Users: []UserTrace{}}
+	out.Blocked = !out.Local && in.Gate.Check(id.Host()) != nil
+	waiting, err := in.DB.WaitingIn(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	acquainted, err := in.DB.AcquaintedWithServer(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	if out.Ignored, err = findIgnored(ctx, in, id); err != nil {
+		return out, err
+	}
+	users, err := concernedUsers(ctx, in, id, only, waiting, acquainted)
+	if err != nil {
+		return out, err
+	}
+	out.Known = out.Ignored != nil
+	for _, u := range users {
+		t, err := readTrace(ctx, in, id, u)
+		if ctx.Err() != nil {
+			return out, err
+		}
+		seen := userFacts{id: id, traced: t, u: u, err: err, owner: isOwner(in, u, id), local: out.Local, blocked: out.Blocked, ignored: out.Ignored}
+		if waiting != nil && slices.Contains(waiting.Users, u) {
+			seen.waits = &waiting.Since
+		}
+		shown := seen.describe()
+		shown.Acquainted = slices.Contains(acquainted, u)
+		out.Users = append(out.Users, shown)
+		out.Known = out.Known || !slices.Contains([]string{TraceNever, TraceBlocked, TraceUnreadable}, shown.Outcome)
+		if out.Actor == "" {
+			out.Actor = t.author(id)
+		}
+	}
+	return out, nil
+}
+
+// concernedUsers returns the users to look at.
+func concernedUsers(
+	ctx context.Context, in *instance.Instance, id vocab.ID, only vocab.Username, waiting *db.Journaled, acquainted []vocab.Username,
+) ([]vocab.Username, error) {
+	if !only.IsZero() {
+		row, err := in.DB.User(ctx, only)
+		if err == nil && row.State == db.UserDeleted {
+			err = fault.New(fault.NoUser, fmt.Sprintf("the user %q is deleted", only)).WithHint("lightweb user list")
+		}
+		return []vocab.Username{only}, err
+	}
+	users := slices.Clone(acquainted)
+	if u, _, ok := in.Local.Holder(id); ok {
+		users = append(users, u)
+	}
+	if waiting != nil {
+		users = append(users, waiting.Users...)
+	}
+	return in.DB.ActiveUsers(ctx, users)
+}
+
+// isOwner reports whether the id is of something that belongs to u.
+func isOwner(in *instance.Instance, u vocab.Username, id vocab.ID) bool {
+	owner, _, ok := in.Local.Holder(id)
+	return ok && owner == u
+}
+
+// traced is what a user's database holds of an id.
+type traced struct{ db.Trace }
+
+func readTrace(ctx context.Context, in *instance.Instance, id vocab.ID, u vocab.Username) (t traced, err error) {
+	err = in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		t.Trace, err = tx.Trace(ctx, id, in.Local.ID(u))
+		return err
+	})
+	return t, err
+}
+
+// author returns the sender or author of what has the id, or nothing when it is not stored.
+func (t traced) author(id vocab.ID) vocab.ID {
+	if len(t.Activities) > 0 && t.Activities[0].URI == id {
+		return t.Activities[0].Actor
+	}
+	if t.Object != nil {
+		return t.Object.Author
+	}
+	return ""
+}
