@@ -20,8 +20,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Demo runs two engines below dir that federate over loopback with signed requests, and tells the story on out. Once it
-// has happened it keeps serving until ctx ends, or returns when once is set; the error says what did not happen.
+// Demo runs two engines below dir that federate over loopback with signed requests, and tells the
+// story on out. Once it has happened it keeps serving until ctx ends, or returns when once is set;
+// the error says what did not happen.
 func Demo(ctx context.Context, dir, version string, out io.Writer, once bool, log *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

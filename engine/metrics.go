@@ -14,7 +14,8 @@ const countTimeout = 2 * time.Second
 
 var openReportsDesc = prometheus.NewDesc("lightweb_reports_open", "Reports by other servers that are not resolved.", nil, nil)
 
-// openReports counts the reports that wait for the operator. It has no value while the database does not answer.
+// openReports counts the reports that wait for the operator. It has no value while the database
+// does not answer.
 type openReports struct{ in *instance.Instance }
 
 // Describe is prometheus.Collector's.

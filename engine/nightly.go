@@ -16,8 +16,8 @@ const (
 	nap       = 5 * time.Minute // after which the clock is looked at again: machines sleep, and clocks are set
 )
 
-// nightly prunes once a night until ctx ends. A night that was missed, or cut short, is made up for by the next one, which
-// begins with whoever waits longest.
+// nightly prunes once a night until ctx ends. A night that was missed, or cut short, is made up
+// for by the next one, which begins with whoever waits longest.
 func (e *Engine) nightly(ctx context.Context) {
 	everyNight(ctx, e.in.Now, e.in.Config.PublicURL, e.pruneTonight)
 }

@@ -46,8 +46,9 @@ type parts struct {
 	admin      *http.Server
 }
 
-// Serve runs until ctx ends, then drains within the configured time. ready is called once, when requests are answered.
-// The first part to end ends all. One process serves an instance: fault.Conflict when another one does.
+// Serve runs until ctx ends, then drains within the configured time. ready is called once, when
+// requests are answered. The first part to end ends all. One process serves an instance:
+// fault.Conflict when another one does.
 func (e *Engine) Serve(ctx context.Context, ready func(Serving)) error {
 	if e.in.Config.IsLocalOnly() {
 		e.in.Log.InfoContext(ctx, "public_url is for trying only: no other machine reaches it", "public_url", e.in.Config.PublicURL,
@@ -178,8 +179,8 @@ func (e *Engine) announce(ctx context.Context, public, admin net.Listener, ready
 	return nil
 }
 
-// drain stops the parts: no new requests, those under way end, then the writers, then deliveries. What is owed to others
-// lies in the databases.
+// drain stops the parts: no new requests, those under way end, then the writers, then deliveries.
+// What is owed to others lies in the databases.
 func (e *Engine) drain(p *parts, stopDelivering func(), delivered <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), e.in.Config.DrainTimeout)
 	defer cancel()
@@ -201,8 +202,9 @@ func (e *Engine) drain(p *parts, stopDelivering func(), delivered <-chan error) 
 	return errors.Join(append(errs, p.admin.Close())...)
 }
 
-// keepLock holds the serve lock until ctx ends. When the database restarts the lock is lost with its session, and taken
-// again as soon as it answers; when another process was faster, this one ends.
+// keepLock holds the serve lock until ctx ends. When the database restarts the lock is lost with
+// its session, and taken again as soon as it answers; when another process was faster, this one
+// ends.
 func (e *Engine) keepLock(ctx context.Context, release func(), lost <-chan struct{}, end context.CancelCauseFunc) {
 	for {
 		select {

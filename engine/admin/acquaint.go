@@ -37,9 +37,9 @@ type AcquaintedUser struct {
 	Hint        string         `json:"hint,omitempty"`
 }
 
-// Acquaint makes the acquaintances again from the users' databases, as db.Cluster.MakeAcquaintances does; one user that
-// fails does not keep the others from it. The fault is Busy when another process does the same, NoUser when somebody
-// named is no user.
+// Acquaint makes the acquaintances again from the users' databases, as
+// db.Cluster.MakeAcquaintances does; one user that fails does not keep the others from it. The
+// fault is Busy when another process does the same, NoUser when somebody named is no user.
 func (dbs Databases) Acquaint(ctx context.Context, a AcquaintOptions) (AcquaintReport, error) {
 	began := time.Now()
 	made, err := dbs.in.DB.MakeAcquaintances(ctx, db.Acquainting{Users: a.Users, DryRun: a.DryRun, ID: dbs.in.Local.ID, Progress: a.Progress})

@@ -59,8 +59,9 @@ type FetchedOver struct {
 	Signature string `json:"signature"` // rfc9421, cavage, none
 }
 
-// Fetch finds an actor of another server as federation does, with every check on the way. The faults are those of
-// the command line: NotFound and Gone, NoHost, Unavailable, Protocol, Forbidden.
+// Fetch finds an actor of another server as federation does, with every check on the way. The
+// faults are those of the command line: NotFound and Gone, NoHost, Unavailable, Protocol,
+// Forbidden.
 func (as Actors) Fetch(ctx context.Context, f ActorFetch) (FetchedActor, error) {
 	id, err := as.findID(ctx, f)
 	if err != nil {

@@ -54,9 +54,9 @@ type SuspensionReport struct {
 	Following   int        `json:"following"`   // those of them who may follow somebody
 }
 
-// Suspend changes the policy; a serving engine follows within a second. Handles are looked up, and so are ids, which may be
-// the address of a page about the actor; an id that cannot be looked up is taken as it is. The faults are those of
-// Domains.Change, and of looking up.
+// Suspend changes the policy; a serving engine follows within a second. Handles are looked up, and
+// so are ids, which may be the address of a page about the actor; an id that cannot be looked up
+// is taken as it is. The faults are those of Domains.Change, and of looking up.
 func (as Actors) Suspend(ctx context.Context, c Suspension) (SuspensionReport, error) {
 	r := SuspensionReport{Changed: []vocab.ID{}, Unchanged: []vocab.ID{}, Unconfirmed: []vocab.ID{}}
 	if err := checkComment(c.Comment); err != nil {
@@ -93,7 +93,8 @@ func (as Actors) Suspend(ctx context.Context, c Suspension) (SuspensionReport, e
 	return r, leftAsWas(r.Unchanged, len(r.Changed), c.Remove, "suspended", "lightweb actor list --suspended")
 }
 
-// findSuspect returns the id of an actor by which others know it, and whether anybody has ever confirmed that it is one.
+// findSuspect returns the id of an actor by which others know it, and whether anybody has ever
+// confirmed that it is one.
 func (as Actors) findSuspect(ctx context.Context, written string, remove bool) (id vocab.ID, confirmed bool, err error) {
 	if strings.Contains(written, "://") {
 		id, confirmed, err = as.findByID(ctx, written, remove)
@@ -120,7 +121,8 @@ func (as Actors) findByID(ctx context.Context, written string, remove bool) (voc
 	return a.ID, true, nil
 }
 
-// findByHandle asks others only when nobody here knows who it is: they may not be asked about who is suspended.
+// findByHandle asks others only when nobody here knows who it is: they may not be asked about who
+// is suspended.
 func (as Actors) findByHandle(ctx context.Context, handle string, remove bool) (vocab.ID, error) {
 	a, err := as.in.Actors.KnownHandle(ctx, handle)
 	switch {
@@ -137,7 +139,8 @@ func (as Actors) findByHandle(ctx context.Context, handle string, remove bool) (
 	return a.ID, nil
 }
 
-// countAcquainted counts the users who know one of these actors, and those of them who may follow one.
+// countAcquainted counts the users who know one of these actors, and those of them who may follow
+// one.
 func (as Actors) countAcquainted(ctx context.Context, actors []vocab.ID) (users, following int, err error) {
 	known := map[bool]map[vocab.Username]bool{false: {}, true: {}}
 	for _, id := range actors {

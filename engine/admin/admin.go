@@ -1,5 +1,5 @@
-// Package admin holds the tasks of an operator, a small struct for each noun. The command line calls it; what a command
-// can do, a test and a console can do too.
+// Package admin holds the tasks of an operator, a small struct for each noun. The command line
+// calls it; what a command can do, a test and a console can do too.
 package admin
 
 import (
@@ -31,7 +31,8 @@ func New(in *instance.Instance) *Tasks {
 	return &Tasks{Users{in}, Tokens{in}, Actors{in}, Domains{in}, Hosts{in}, Relays{in}, Reports{in}, Deliveries{in}, Inboxes{in}, Databases{in}, Backups{in}}
 }
 
-// chooseUsers returns the named users, or all that have a database. The fault is NoUser when a named one does not exist.
+// chooseUsers returns the named users, or all that have a database. The fault is NoUser when a
+// named one does not exist.
 func chooseUsers(ctx context.Context, in *instance.Instance, named []vocab.Username, all bool) ([]vocab.Username, error) {
 	if !all {
 		for _, u := range named {

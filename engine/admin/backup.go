@@ -41,15 +41,16 @@ type BackupReport struct {
 	Failures  []BackupFailure `json:"failures"` // users whose database is not in it
 }
 
-// BackupFailure is a user whose database could not be opened. What else there is of the user is in the backup.
+// BackupFailure is a user whose database could not be opened. What else there is of the user is in
+// the backup.
 type BackupFailure struct {
 	User  vocab.Username `json:"user"`
 	Error string         `json:"error"`
 	Hint  string         `json:"-"`
 }
 
-// WriteFile writes a backup to a file that only its owner can read. There is no file until it is whole. The fault is
-// Conflict when there is one already.
+// WriteFile writes a backup to a file that only its owner can read. There is no file until it is
+// whole. The fault is Conflict when there is one already.
 func (bs Backups) WriteFile(ctx context.Context, path string, b BackupOptions) (BackupReport, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return BackupReport{}, fault.New(fault.Conflict, path+" is there already").WithHint("a backup never replaces a file: take another name")
@@ -82,9 +83,10 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Write writes a backup, beside a serving engine too. The instance's database is read first, and each user's after it: an
-// activity that was accepted before is in the journal, or in its recipient's database by then. A user's acquaintances are
-// read last, so that there are never too few. The fault is NoUser when the one user is not there.
+// Write writes a backup, beside a serving engine too. The instance's database is read first, and
+// each user's after it: an activity that was accepted before is in the journal, or in its
+// recipient's database by then. A user's acquaintances are read last, so that there are never too
+// few. The fault is NoUser when the one user is not there.
 func (bs Backups) Write(ctx context.Context, to io.Writer, b BackupOptions) (BackupReport, error) {
 	began := time.Now()
 	count := &counter{to: to}
@@ -129,7 +131,8 @@ type backupRun struct {
 	users  []db.User
 }
 
-// instance begins the archive and writes what belongs to no user, of which a backup of one user has nothing but its row.
+// instance begins the archive and writes what belongs to no user, of which a backup of one user
+// has nothing but its row.
 func (t *backupRun) writeInstance(ctx context.Context, to io.Writer) error {
 	nobody := vocab.Username{}
 	err := t.in.DB.SnapshotInstance(ctx, func(ctx context.Context, s *db.Snapshot) error {
@@ -224,8 +227,8 @@ func (t *backupRun) writeUser(ctx context.Context, u db.User) error {
 	})
 }
 
-// database writes a user's database. In a backup of the instance one that cannot be opened is reported, and keeps nobody
-// else's from being written.
+// database writes a user's database. In a backup of the instance one that cannot be opened is
+// reported, and keeps nobody else's from being written.
 func (t *backupRun) writeDatabase(ctx context.Context, u db.User) error {
 	opened := false
 	err := t.in.DB.SnapshotUser(ctx, u, func(ctx context.Context, s *db.Snapshot) error {

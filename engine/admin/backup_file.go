@@ -12,11 +12,12 @@ import (
 	"syscall"
 )
 
-// unfinished is how the names of files end that backups are written to. Who writes one holds its lock until it is renamed, or
-// the process ends, however that comes.
+// unfinished is how the names of files end that backups are written to. Who writes one holds its
+// lock until it is renamed, or the process ends, however that comes.
 const unfinished = ".lightweb-unfinished"
 
-// createUnfinished makes and locks the file that the backup path is written to. Only its owner can read it.
+// createUnfinished makes and locks the file that the backup path is written to. Only its owner can
+// read it.
 func createUnfinished(path string) (*os.File, error) {
 	for range 10 {
 		f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+unfinished) // mode 0600
@@ -37,8 +38,8 @@ func createUnfinished(path string) (*os.File, error) {
 	return nil, fmt.Errorf("no file in %s could be locked", filepath.Dir(path))
 }
 
-// sweepUnfinished removes from a folder what backups left there whose processes were killed. The log tells of what it cannot
-// remove: that is no reason to make no backup.
+// sweepUnfinished removes from a folder what backups left there whose processes were killed. The
+// log tells of what it cannot remove: that is no reason to make no backup.
 func sweepUnfinished(ctx context.Context, log *slog.Logger, dir string) {
 	names, err := os.ReadDir(dir)
 	for _, n := range names {
@@ -67,7 +68,8 @@ func removeAbandoned(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// lockFile locks f as long as it is open, and reports whether it is ours: nobody else has it locked, or has renamed or removed it.
+// lockFile locks f as long as it is open, and reports whether it is ours: nobody else has it
+// locked, or has renamed or removed it.
 func lockFile(f *os.File) (bool, error) {
 	err := error(syscall.EINTR)
 	for errors.Is(err, syscall.EINTR) {

@@ -38,9 +38,9 @@ type MigrationFailure struct {
 	Hint     string         `json:"-"`
 }
 
-// Migrate brings users' databases to the schema of this binary; one that fails does not keep the others from it.
-// The fault is Busy when another process does the same, NoUser when somebody named is no user, Config when a database
-// is known to have a newer schema.
+// Migrate brings users' databases to the schema of this binary; one that fails does not keep the
+// others from it. The fault is Busy when another process does the same, NoUser when somebody named
+// is no user, Config when a database is known to have a newer schema.
 func (dbs Databases) Migrate(ctx context.Context, m Migration) (MigrationReport, error) {
 	began := time.Now()
 	r, err := dbs.in.DB.MigrateUsers(ctx, m)

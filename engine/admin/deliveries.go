@@ -19,8 +19,8 @@ import (
 // Deliveries are the deliveries of users' activities.
 type Deliveries struct{ in *instance.Instance }
 
-// DeliveryChoice says which deliveries are meant, or which fan-outs of activities: those of which everything is true that
-// it says.
+// DeliveryChoice says which deliveries are meant, or which fan-outs of activities: those of which
+// everything is true that it says.
 type DeliveryChoice struct {
 	Users    []vocab.Username
 	All      bool      // users, but those deleted
@@ -87,7 +87,8 @@ type DeliveryList struct {
 	Failures deliveryFailures `json:"failures"`
 }
 
-// List lists the newest fan-outs of the users' activities. The fault is NoUser when somebody named is no user.
+// List lists the newest fan-outs of the users' activities. The fault is NoUser when somebody named
+// is no user.
 func (ds Deliveries) List(ctx context.Context, c DeliveryChoice) (DeliveryList, error) {
 	l := DeliveryList{Jobs: []DeliveryJob{}, Failures: deliveryFailures{}}
 	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)
@@ -118,7 +119,8 @@ func (ds Deliveries) findJobs(ctx context.Context, u vocab.Username, c DeliveryC
 	return jobs, err
 }
 
-// DeliveryDetail is a delivery to one inbox. Of one that got through over a week ago only inbox, host and targets are known.
+// DeliveryDetail is a delivery to one inbox. Of one that got through over a week ago only inbox,
+// host and targets are known.
 type DeliveryDetail struct {
 	Inbox          vocab.ID          `json:"inbox"`
 	Host           string            `json:"host"` // empty: this server
@@ -157,8 +159,9 @@ const (
 	maxShown     = 20   // fan-outs about one activity or object
 )
 
-// Show shows the fan-out with this id, or those of an activity or about an object, the newest first. An id that
-// was given here is looked up at its user, every other at all. The fault is NotFound when there is none.
+// Show shows the fan-out with this id, or those of an activity or about an object, the newest
+// first. An id that was given here is looked up at its user, every other at all. The fault is
+// NotFound when there is none.
 func (ds Deliveries) Show(ctx context.Context, job uuid.UUID, id vocab.ID) (all []ShownDeliveries, failures []DeliveryFailure, err error) {
 	c := DeliveryChoice{Job: job, Activity: id, Limit: maxShown}
 	users, err := ds.chooseOwners(ctx, c)
@@ -246,8 +249,8 @@ type DeliveryStatus struct {
 	Failures deliveryFailures `json:"failures"`
 }
 
-// Status counts the users' deliveries by host and state. What was delivered over a week ago is not counted any more.
-// The fault is NoUser when somebody named is no user.
+// Status counts the users' deliveries by host and state. What was delivered over a week ago is not
+// counted any more. The fault is NoUser when somebody named is no user.
 func (ds Deliveries) Status(ctx context.Context, c DeliveryChoice) (DeliveryStatus, error) {
 	s := DeliveryStatus{States: []DeliveryState{}, Failures: deliveryFailures{}}
 	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)

@@ -24,8 +24,9 @@ const dropped = "dropped by the operator"
 // stillOwed are the states of deliveries that are tried again.
 var stillOwed = []string{db.DeliveryPending, db.DeliveryParked}
 
-// Drop skips what is still owed, to everybody's hosts, of an activity or of one fan-out. What another process is
-// sending now is left alone. The fault is NotFound when there is no such fan-out.
+// Drop skips what is still owed, to everybody's hosts, of an activity or of one fan-out. What
+// another process is sending now is left alone. The fault is NotFound when there is no such
+// fan-out.
 func (ds Deliveries) Drop(ctx context.Context, c DeliveryChoice, dryRun bool) (DropReport, error) {
 	r := DropReport{Failures: deliveryFailures{}, DryRun: dryRun}
 	users, err := ds.chooseOwners(ctx, c)

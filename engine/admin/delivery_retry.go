@@ -50,8 +50,9 @@ type RetriedHost struct {
 	parked bool // some of them are, so the host is tried with one first
 }
 
-// Retry makes deliveries due now, which the process that serves finds within seconds; or sends them itself. The
-// faults are Busy when another process does the same, and NoUser when somebody named is no user.
+// Retry makes deliveries due now, which the process that serves finds within seconds; or sends
+// them itself. The faults are Busy when another process does the same, and NoUser when somebody
+// named is no user.
 func (ds Deliveries) Retry(ctx context.Context, c RetryChoice) (r RetryReport, err error) {
 	r = RetryReport{Hosts: []RetriedHost{}, Failures: deliveryFailures{}, DryRun: c.DryRun}
 	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)
@@ -140,8 +141,8 @@ func (t *retry) choice(h *RetriedHost) db.DeliveryChoice {
 	return c
 }
 
-// requeue makes a user's deliveries to a host due, and tells the process that serves. Should it not hear of it, it looks at
-// everybody now and then.
+// requeue makes a user's deliveries to a host due, and tells the process that serves. Should it
+// not hear of it, it looks at everybody now and then.
 func (t *retry) requeue(ctx context.Context, h *RetriedHost) error {
 	for left := h.Matched; left > 0; {
 		var rows []db.Requeued

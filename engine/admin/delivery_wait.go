@@ -22,8 +22,8 @@ const (
 	hopeless    = 5 // attempts in a row without an answer, after which a host is left alone
 )
 
-// wait sends what was matched to other servers, and makes the rest due. One user has its turn after the other, so that no
-// more than retryAtOnce go to a host at once.
+// wait sends what was matched to other servers, and makes the rest due. One user has its turn
+// after the other, so that no more than retryAtOnce go to a host at once.
 func (t *retry) wait(ctx context.Context) error {
 	if t.in.IsPaused() {
 		return fault.New(fault.Unavailable, "federation is paused: nothing is sent to other servers").WithHint("set federation.mode to open")
@@ -76,8 +76,9 @@ func (t *retry) failed(ctx context.Context, u vocab.Username, err error) error {
 	return t.r.Failures.record(ctx, u, err)
 }
 
-// deliver sends a user's deliveries to a host until there is none left that it matched, or no hope. When some of them are
-// parked the host is tried with one first: only something that gets through to it makes the others due.
+// deliver sends a user's deliveries to a host until there is none left that it matched, or no
+// hope. When some of them are parked the host is tried with one first: only something that gets
+// through to it makes the others due.
 func (t *retry) deliver(ctx context.Context, h *RetriedHost) error {
 	silent, probe := 0, h.parked
 	for left := h.Matched; left > 0 && silent < hopeless; {
@@ -126,7 +127,8 @@ func (t *retry) claim(ctx context.Context, h *RetriedHost, n int) (rows []db.Del
 	return rows, err
 }
 
-// attempt makes an attempt at each of the deliveries, and returns those of which it is known how they ended.
+// attempt makes an attempt at each of the deliveries, and returns those of which it is known how
+// they ended.
 func (t *retry) attempt(ctx context.Context, u vocab.Username, rows []db.Delivery) (ends []delivery.Attempted, err error) {
 	var mu sync.Mutex
 	var g errgroup.Group

@@ -31,7 +31,8 @@ type Domain struct {
 	Comment string `json:"comment"`
 }
 
-// List returns the domains that the policy names: the blocked ones, then the allowed ones, each by name.
+// List returns the domains that the policy names: the blocked ones, then the allowed ones, each by
+// name.
 func (ds Domains) List() ([]Domain, error) {
 	s, err := ds.in.Registry.Server()
 	if err != nil {
@@ -64,7 +65,8 @@ type DomainReport struct {
 	DryRun bool `json:"dry_run"`
 }
 
-// Ties say who here has to do with domains that have been blocked now. Acquaintances may say too much, never too little.
+// Ties say who here has to do with domains that have been blocked now. Acquaintances may say too
+// much, never too little.
 type Ties struct {
 	Affected  []DomainTies `json:"affected"`
 	Users     int          `json:"users"`     // who know somebody there
@@ -78,9 +80,9 @@ type DomainTies struct {
 	Following int    `json:"following"`
 }
 
-// Change changes the policy; a serving engine follows within a second. Nothing is changed when one of the domains is
-// none, or our own: fault.Invalid. When nothing is left to do the fault is Conflict, or NotFound for what was to be taken
-// off; Partial when that is so for some.
+// Change changes the policy; a serving engine follows within a second. Nothing is changed when one
+// of the domains is none, or our own: fault.Invalid. When nothing is left to do the fault is
+// Conflict, or NotFound for what was to be taken off; Partial when that is so for some.
 func (ds Domains) Change(ctx context.Context, c DomainChange) (DomainReport, error) {
 	r := DomainReport{Changed: []string{}, Unchanged: []string{}, Ties: Ties{Affected: []DomainTies{}}, DryRun: c.DryRun}
 	if err := checkComment(c.Comment); err != nil {
@@ -116,7 +118,8 @@ func (ds Domains) Change(ctx context.Context, c DomainChange) (DomainReport, err
 	return r, leftAsWas(r.Unchanged, len(r.Changed), c.Remove, c.List, "lightweb domain list")
 }
 
-// parseEntry returns a domain as lists hold it. What is to be taken off a list may be anything that somebody put there by hand.
+// parseEntry returns a domain as lists hold it. What is to be taken off a list may be anything
+// that somebody put there by hand.
 func (ds Domains) parseEntry(written string, list []string, c DomainChange) (string, error) {
 	if name := strings.ToLower(strings.TrimSpace(written)); c.Remove && slices.Contains(list, name) {
 		return name, nil
@@ -192,8 +195,9 @@ type RefusedRow struct {
 	Problem string `json:"problem"`
 }
 
-// Import blocks the domains of a list, as policy.ReadBlocklist reads it. Lines that cannot be taken are reported, and
-// the others are taken all at once. The faults are those of ReadBlocklist, and Invalid when no line can be taken.
+// Import blocks the domains of a list, as policy.ReadBlocklist reads it. Lines that cannot be
+// taken are reported, and the others are taken all at once. The faults are those of ReadBlocklist,
+// and Invalid when no line can be taken.
 func (ds Domains) Import(ctx context.Context, list io.Reader, dryRun bool) (DomainImport, error) {
 	rows, err := policy.ReadBlocklist(list)
 	if err != nil {

@@ -42,7 +42,8 @@ func describeHost(h db.Host, now time.Time) Host {
 	return r
 }
 
-// List returns what is known of other servers, by name: those that something is the matter with, or all.
+// List returns what is known of other servers, by name: those that something is the matter with,
+// or all.
 func (hs Hosts) List(ctx context.Context, all bool) ([]Host, error) {
 	hosts, err := hs.in.DB.Hosts(ctx, !all)
 	if err != nil {
@@ -55,7 +56,8 @@ func (hs Hosts) List(ctx context.Context, all bool) ([]Host, error) {
 	return out, nil
 }
 
-// Find returns what is known of another server. The fault is NotFound when nothing is, and Usage when that is no host.
+// Find returns what is known of another server. The fault is NotFound when nothing is, and Usage
+// when that is no host.
 func (hs Hosts) Find(ctx context.Context, name string) (Host, error) {
 	host, err := parseHost(name)
 	if err != nil {
@@ -73,14 +75,15 @@ func (hs Hosts) Pause(ctx context.Context, name string) (Host, error) {
 	return hs.change(ctx, name, hs.in.DB.PauseHost)
 }
 
-// Resume lets deliveries to a server go on at once: it forgets a pause, and what failed. The fault is NotFound when
-// nothing is known of it.
+// Resume lets deliveries to a server go on at once: it forgets a pause, and what failed. The fault
+// is NotFound when nothing is known of it.
 func (hs Hosts) Resume(ctx context.Context, name string) (Host, error) {
 	return hs.change(ctx, name, hs.in.DB.ResumeHost)
 }
 
-// Probe lets one delivery find out at once how a server is that is left alone. The faults are NotFound when nothing is
-// known of it, and Conflict when it is not left alone, or by the operator.
+// Probe lets one delivery find out at once how a server is that is left alone. The faults are
+// NotFound when nothing is known of it, and Conflict when it is not left alone, or by the
+// operator.
 func (hs Hosts) Probe(ctx context.Context, name string) (Host, error) {
 	return hs.change(ctx, name, func(ctx context.Context, host string) error {
 		h, err := hs.Find(ctx, host)
@@ -110,7 +113,8 @@ func (hs Hosts) change(ctx context.Context, name string, do func(context.Context
 	return hs.Find(ctx, host)
 }
 
-// parseHost returns a host as it stands in deliveries: in ASCII, with the port when that is not the usual one.
+// parseHost returns a host as it stands in deliveries: in ASCII, with the port when that is not
+// the usual one.
 func parseHost(written string) (string, error) {
 	id, err := vocab.ParseID("https://" + written + "/")
 	if err != nil || id.Host() == "" || strings.ContainsAny(written, "/?#@") {

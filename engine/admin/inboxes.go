@@ -20,7 +20,8 @@ const (
 	InboxWaiting = "waiting" // it is in the journal until the user's database can be used
 )
 
-// InboxChoice says which activities are meant, of those that were accepted and that users do not have.
+// InboxChoice says which activities are meant, of those that were accepted and that users do not
+// have.
 type InboxChoice struct {
 	Users    []vocab.Username
 	All      bool // users, but those deleted
@@ -68,8 +69,8 @@ type InboxReport struct {
 
 const inboxPage = 100 // activities in memory at once
 
-// List lists what was accepted for users that they do not have, per user: what was set aside, then what waits, each
-// the oldest first. The fault is NoUser when somebody named is no user.
+// List lists what was accepted for users that they do not have, per user: what was set aside, then
+// what waits, each the oldest first. The fault is NoUser when somebody named is no user.
 func (ib Inboxes) List(ctx context.Context, c InboxChoice) (InboxList, error) {
 	l := InboxList{Items: []InboxItem{}, Failures: []InboxFailure{}}
 	users, err := chooseUsers(ctx, ib.in, c.Users, c.All)
@@ -142,8 +143,9 @@ func (ib Inboxes) eachWaiting(ctx context.Context, u vocab.Username, only vocab.
 	}
 }
 
-// Retry gives back what was set aside: it waits in the journal until the engine that serves, now or later, applies
-// it. What fails stays set aside. What waits anyway is not touched: it is tried again by itself.
+// Retry gives back what was set aside: it waits in the journal until the engine that serves, now
+// or later, applies it. What fails stays set aside. What waits anyway is not touched: it is tried
+// again by itself.
 func (ib Inboxes) Retry(ctx context.Context, c InboxChoice) (InboxReport, error) {
 	r := InboxReport{Failures: []InboxFailure{}, DryRun: c.DryRun}
 	users, err := chooseUsers(ctx, ib.in, c.Users, c.All)
@@ -163,7 +165,8 @@ func (ib Inboxes) Retry(ctx context.Context, c InboxChoice) (InboxReport, error)
 	return r, checkMatched(c, r)
 }
 
-// Drop forgets activities for good. The ids of what was set aside stay taken: it is not accepted again.
+// Drop forgets activities for good. The ids of what was set aside stay taken: it is not accepted
+// again.
 func (ib Inboxes) Drop(ctx context.Context, c InboxChoice) (InboxReport, error) {
 	r := InboxReport{Failures: []InboxFailure{}, DryRun: c.DryRun}
 	users, err := chooseUsers(ctx, ib.in, c.Users, c.All)
@@ -189,8 +192,8 @@ func (ib Inboxes) Drop(ctx context.Context, c InboxChoice) (InboxReport, error) 
 	return r, checkMatched(c, r)
 }
 
-// eachPoison does something with what was set aside of u, and notes in r what failed. What is set aside meanwhile, such
-// as what fails once more, is not looked at.
+// eachPoison does something with what was set aside of u, and notes in r what failed. What is set
+// aside meanwhile, such as what fails once more, is not looked at.
 func (ib Inboxes) eachPoison(ctx context.Context, u vocab.Username, c InboxChoice, r *InboxReport, do func(db.Poisoned) error) {
 	failed := func(id vocab.ID, err error) {
 		r.Failures = append(r.Failures, InboxFailure{User: u, Activity: id, Error: err.Error(), Hint: fault.Hint(err)})

@@ -17,8 +17,9 @@ func checkComment(words string) error {
 	return nil
 }
 
-// changeList puts an entry on a list of s with a comment, or takes both off, and tells whether anything is not as it was. A
-// comment goes when no list has its entry any more; an empty one leaves what is there.
+// changeList puts an entry on a list of s with a comment, or takes both off, and tells whether
+// anything is not as it was. A comment goes when no list has its entry any more; an empty one
+// leaves what is there.
 func changeList[T ~string](s *registry.Server, list *[]T, entry T, remove bool, comment string) bool {
 	place := slices.Index(*list, entry)
 	name := string(entry)
@@ -42,8 +43,8 @@ func changeList[T ~string](s *registry.Server, list *[]T, entry T, remove bool, 
 	return true
 }
 
-// leftAsWas returns what it means that entries were, or were not, on a list before: Conflict, or NotFound for what was to be
-// taken off; Partial when others were changed.
+// leftAsWas returns what it means that entries were, or were not, on a list before: Conflict, or
+// NotFound for what was to be taken off; Partial when others were changed.
 func leftAsWas[T ~string](same []T, changed int, remove bool, state, hint string) error {
 	if len(same) == 0 {
 		return nil

@@ -68,11 +68,12 @@ type PrunedUser struct {
 	Hint  string `json:"hint,omitempty"`
 }
 
-// Prune removes from users' databases what others sent long ago and the user had nothing to do with, as db.Cluster.Prune
-// decides, and what became of deliveries long ago; when it is everybody's, also the reports that were resolved as long ago, and
-// actors that nobody needs, as db.Cluster.PruneRemoteActors decides.
-// One that fails does not keep the others from it. The fault is Busy when another process does the same, NoUser when
-// somebody named is no user, Usage for a number of days out of bounds.
+// Prune removes from users' databases what others sent long ago and the user had nothing to do
+// with, as db.Cluster.Prune decides, and what became of deliveries long ago; when it is
+// everybody's, also the reports that were resolved as long ago, and actors that nobody needs, as
+// db.Cluster.PruneRemoteActors decides. One that fails does not keep the others from it. The fault
+// is Busy when another process does the same, NoUser when somebody named is no user, Usage for a
+// number of days out of bounds.
 func (dbs Databases) Prune(ctx context.Context, p PruneOptions) (r PruneReport, err error) {
 	began := time.Now()
 	r = PruneReport{Users: []PrunedUser{}, Days: p.Days, DryRun: p.DryRun}

@@ -44,11 +44,12 @@ func (rs Relays) List(ctx context.Context) ([]Relay, error) {
 // RelayStyles are the styles that Add takes.
 var RelayStyles = []string{db.RelayMastodon, db.RelayLitePub}
 
-// Add subscribes to the relay with that actor or inbox: it is kept as pending, and its server is sent a Follow by the
-// instance actor. An empty style is guessed: an actor is followed itself, at an inbox everybody is. One that is pending or
-// was rejected is sent a Follow again. When the Follow cannot be sent, what was kept is returned with the fault, which is
-// that of asking another server; the fault is Conflict for a relay that has accepted, Invalid for this server, Forbidden for
-// one that the policy refuses.
+// Add subscribes to the relay with that actor or inbox: it is kept as pending, and its server is
+// sent a Follow by the instance actor. An empty style is guessed: an actor is followed itself, at
+// an inbox everybody is. One that is pending or was rejected is sent a Follow again. When the
+// Follow cannot be sent, what was kept is returned with the fault, which is that of asking another
+// server; the fault is Conflict for a relay that has accepted, Invalid for this server, Forbidden
+// for one that the policy refuses.
 func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) {
 	if style != "" && !slices.Contains(RelayStyles, style) {
 		return Relay{}, fault.New(fault.Usage, fmt.Sprintf("%.40q is no style of relays", style)).WithHint("--style is " + strings.Join(RelayStyles, " or "))
@@ -96,7 +97,8 @@ func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) 
 	return describeRelay(r), nil
 }
 
-// parseAddress reads what names a relay, which must be another server that the policy lets be contacted.
+// parseAddress reads what names a relay, which must be another server that the policy lets be
+// contacted.
 func (rs Relays) parseAddress(address string) (vocab.ID, error) {
 	id, err := vocab.ParseID(address)
 	if err != nil {
@@ -108,7 +110,8 @@ func (rs Relays) parseAddress(address string) (vocab.ID, error) {
 	return id.Canonical(), rs.in.Gate.Check(id.Host())
 }
 
-// lookUp asks the relay's server for its actor, who is there or named after the inbox, and tells the style.
+// lookUp asks the relay's server for its actor, who is there or named after the inbox, and tells
+// the style.
 func (rs Relays) lookUp(ctx context.Context, id vocab.ID) (db.Relay, error) {
 	base, isInbox := strings.CutSuffix(string(id), "/inbox")
 	if !isInbox {
@@ -151,8 +154,9 @@ type RelayRemoval struct {
 	Problem string `json:"problem,omitempty"` // why not
 }
 
-// Remove ends the subscription to the relay with that actor or inbox: its server is sent the Undo of the Follow, and
-// whatever becomes of that, the relay is forgotten. The fault is NotFound when there is no such relay.
+// Remove ends the subscription to the relay with that actor or inbox: its server is sent the Undo
+// of the Follow, and whatever becomes of that, the relay is forgotten. The fault is NotFound when
+// there is no such relay.
 func (rs Relays) Remove(ctx context.Context, address string) (RelayRemoval, error) {
 	all, err := rs.in.DB.Relays(ctx)
 	if err != nil {

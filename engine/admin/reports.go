@@ -53,8 +53,8 @@ func (rs Reports) Find(ctx context.Context, id int64) (Report, error) {
 	return describeReport(r), err
 }
 
-// Resolve closes reports, with a note unless that is empty, and returns those that there are. The fault is
-// NotFound when there is none of them, Partial when some are missing.
+// Resolve closes reports, with a note unless that is empty, and returns those that there are. The
+// fault is NotFound when there is none of them, Partial when some are missing.
 func (rs Reports) Resolve(ctx context.Context, ids []int64, note string) ([]int64, error) {
 	resolved, err := rs.in.DB.ResolveReports(ctx, ids, note, rs.in.Now())
 	if err != nil {

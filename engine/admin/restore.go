@@ -48,9 +48,10 @@ type RestoreReport struct {
 	Millis    int64     `json:"elapsed_ms"`
 }
 
-// Restore puts what a backup holds in its place, at once or not at all. The fault is Invalid when the archive is none or is
-// damaged, Config when it is of another origin or of a newer lightweb, Conflict when something is in the way, Busy while
-// an engine serves or another process restores, Partial when it was done but for a database that the backup lacks.
+// Restore puts what a backup holds in its place, at once or not at all. The fault is Invalid when
+// the archive is none or is damaged, Config when it is of another origin or of a newer lightweb,
+// Conflict when something is in the way, Busy while an engine serves or another process restores,
+// Partial when it was done but for a database that the backup lacks.
 func (bs Backups) Restore(ctx context.Context, path string, r RestoreOptions) (RestoreReport, error) {
 	began := time.Now()
 	a, err := archive.Open(ctx, path)
@@ -95,7 +96,8 @@ type newFile struct {
 	data []byte
 }
 
-// checkManifest refuses a backup that is not of this instance, or not of the user that is to be restored.
+// checkManifest refuses a backup that is not of this instance, or not of the user that is to be
+// restored.
 func (p *restoreRun) checkManifest() error {
 	m := p.archive.Manifest
 	if m.PublicURL != p.in.Config.PublicURL {
@@ -173,7 +175,8 @@ func (p *restoreRun) lock(ctx context.Context) (lost <-chan struct{}, release fu
 	return lost, release, err
 }
 
-// findObstacle finds out what is in the way, and which files are to be written. A file that is there is never replaced.
+// findObstacle finds out what is in the way, and which files are to be written. A file that is
+// there is never replaced.
 func (p *restoreRun) findObstacle(ctx context.Context) error {
 	names := make([]vocab.Username, len(p.users))
 	for i, u := range p.users {
@@ -210,8 +213,8 @@ func (p *restoreRun) findObstacle(ctx context.Context) error {
 	return p.checkKeys()
 }
 
-// checkKeys refuses to restore a user who, or whose instance, would have no keys: those that the backup lacks are put in
-// place first.
+// checkKeys refuses to restore a user who, or whose instance, would have no keys: those that the
+// backup lacks are put in place first.
 func (p *restoreRun) checkKeys() error {
 	if len(p.users) == 0 {
 		return nil

@@ -44,8 +44,8 @@ func CheckScopes(scopes []string) error {
 	return nil
 }
 
-// Create returns a new token and its secret, which is not stored. Scopes are read, write, admin and llm; with a ttl
-// of zero the token does not expire.
+// Create returns a new token and its secret, which is not stored. Scopes are read, write, admin
+// and llm; with a ttl of zero the token does not expire.
 func (ts Tokens) Create(ctx context.Context, u vocab.Username, name string, scopes []string, ttl time.Duration) (Token, string, error) {
 	row, err := ts.in.DB.User(ctx, u)
 	if err != nil {
@@ -85,7 +85,8 @@ func (ts Tokens) List(ctx context.Context, u vocab.Username) ([]Token, error) {
 	return tokens, nil
 }
 
-// Revoke ends a token at once, in a serving engine too; the fault is NotFound when u has no such token.
+// Revoke ends a token at once, in a serving engine too; the fault is NotFound when u has no such
+// token.
 func (ts Tokens) Revoke(ctx context.Context, u vocab.Username, id string) error {
 	if _, err := ts.in.DB.User(ctx, u); err != nil {
 		return err

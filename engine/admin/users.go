@@ -42,9 +42,10 @@ type NewUser struct {
 	Token       bool // make a token with scopes read and write too
 }
 
-// Create makes a user whole: name taken, keys, profile, database, published. What an earlier call left half-made is
-// completed; for a whole user it returns the user and fault.Conflict, for a deleted one fault.Conflict alone. The token
-// is empty unless asked for. A serving engine knows the user at once.
+// Create makes a user whole: name taken, keys, profile, database, published. What an earlier call
+// left half-made is completed; for a whole user it returns the user and fault.Conflict, for a
+// deleted one fault.Conflict alone. The token is empty unless asked for. A serving engine knows
+// the user at once.
 func (us Users) Create(ctx context.Context, n NewUser) (u User, token string, err error) {
 	if err := us.in.MakeKeys(ctx); err != nil {
 		return User{}, "", err

@@ -39,7 +39,8 @@ const (
 	TraceIgnored    = "ignored" // answered 202 and kept for nobody
 )
 
-// Ignored records that an activity was answered 202 and kept for nobody. The record is deleted after a while.
+// Ignored records that an activity was answered 202 and kept for nobody. The record is deleted
+// after a while.
 type Ignored struct {
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason"`
@@ -96,10 +97,11 @@ type TracedDelivery struct {
 	Error      string     `json:"error,omitempty"`
 }
 
-// Activity says what became of an activity or object for the users that it may concern: its owner, the users who are
-// acquainted with an actor on the server of the id, and the users that it waits for. No other user has anything of that
-// server, so no other database is opened. With only set, it looks at that user alone. The fault is Invalid for a malformed
-// id, NoUser when the user does not exist.
+// Activity says what became of an activity or object for the users that it may concern: its owner,
+// the users who are acquainted with an actor on the server of the id, and the users that it waits
+// for. No other user has anything of that server, so no other database is opened. With only set,
+// it looks at that user alone. The fault is Invalid for a malformed id, NoUser when the user does
+// not exist.
 func Activity(ctx context.Context, in *instance.Instance, uri string, only vocab.Username) (Trace, error) {
 	id, err := vocab.ParseID(uri)
 	if err != nil {

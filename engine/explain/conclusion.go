@@ -112,7 +112,8 @@ var conclusions = []struct {
 	}},
 }
 
-// first returns the activity with the id, or else the newest activity that brought the object with it.
+// first returns the activity with the id, or else the newest activity that brought the object with
+// it.
 func (s userFacts) first() *db.TracedActivity {
 	for i, a := range s.Activities {
 		if a.URI == s.id || a.Direction == db.Inbound && handler.IsInFeed(a.Type) {

@@ -61,8 +61,8 @@ var senderFaults = []string{
 	"too_many_signatures", "unknown_algorithm", "unknown_component", "unknown_digest", "unknown_key_type",
 }
 
-// hintFromVariants checks whether a signature would verify if the request had arrived in another way, and says what that
-// means. It is the usual reason why everything is refused.
+// hintFromVariants checks whether a signature would verify if the request had arrived in another
+// way, and says what that means. It is the usual reason why everything is refused.
 func (t *explainer) hintFromVariants() string {
 	scheme, ours, _ := strings.Cut(t.Origin, "://")
 	theirs, other := t.Request.Host, map[string]string{"https": "http", "http": "https"}[scheme]
@@ -77,8 +77,8 @@ func (t *explainer) hintFromVariants() string {
 	return ""
 }
 
-// verifiesAt reports whether one of the signatures would verify, whatever else is wrong, if the request had been sent to
-// origin with that Host.
+// verifiesAt reports whether one of the signatures would verify, whatever else is wrong, if the
+// request had been sent to origin with that Host.
 func (t *explainer) verifiesAt(origin, host string) bool {
 	r := new(http.Request)
 	*r = *t.Request

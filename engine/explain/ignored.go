@@ -44,7 +44,8 @@ func describeIgnored(at time.Time, reason string) string {
 	return fmt.Sprintf("It was answered 202 on %s and kept for nobody: %s.", stamp(at), because)
 }
 
-// findIgnoredBody is findIgnored for the activity in a request's body. It returns nil for a body that is no activity.
+// findIgnoredBody is findIgnored for the activity in a request's body. It returns nil for a body
+// that is no activity.
 func findIgnoredBody(ctx context.Context, in *instance.Instance, body []byte) (*Ignored, error) {
 	a, err := vocab.ParseActivity(body)
 	if err != nil {

@@ -15,8 +15,8 @@ type objects interface {
 	Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error)
 }
 
-// checkPassedOn checks an activity that somebody else signed. It is accepted with a proof by its actor, or when the actor's
-// server shows it. Without objects that server is not asked.
+// checkPassedOn checks an activity that somebody else signed. It is accepted with a proof by its
+// actor, or when the actor's server shows it. Without objects that server is not asked.
 func (t *explainer) checkPassedOn(ctx context.Context, v *actor.Verifier, a *vocab.Activity, objects objects) {
 	if t.out.Code != "foreign_key" || a == nil || !t.hasGoodSignature(ctx, v) {
 		return

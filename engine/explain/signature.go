@@ -1,4 +1,5 @@
-// Package explain explains what the engine did: why it refuses a signature, and what became of an activity.
+// Package explain explains what the engine did: why it refuses a signature, and what became of an
+// activity.
 package explain
 
 import (
@@ -76,8 +77,9 @@ const (
 	CheckNotReached = "not_reached" // an earlier check that it needs failed
 )
 
-// Err returns nil when the request verifies. Its kind is Protocol for a mistake of the peer, Forbidden when the policy
-// refuses the request, and the kind of the failure when the key could not be fetched.
+// Err returns nil when the request verifies. Its kind is Protocol for a mistake of the peer,
+// Forbidden when the policy refuses the request, and the kind of the failure when the key could
+// not be fetched.
 func (x SignatureReport) Err() error {
 	if x.Verified {
 		return nil
@@ -90,8 +92,9 @@ func (x SignatureReport) Err() error {
 	return fault.Wrap(kind, "the request does not verify: "+fault.Public(x.failure), x.failure).WithCode(x.Code).WithHint(x.Hint)
 }
 
-// Signature makes every check that the engine makes of a signed request, and goes on after a failure. It finds keys as the
-// engine does, and stores the actors that it fetches. The fault is Usage for a malformed origin.
+// Signature makes every check that the engine makes of a signed request, and goes on after a
+// failure. It finds keys as the engine does, and stores the actors that it fetches. The fault is
+// Usage for a malformed origin.
 func Signature(ctx context.Context, in *instance.Instance, x SignedRequest) (SignatureReport, error) {
 	actors, shows := in.Actors, objects(in.Actors)
 	if x.Offline {
@@ -109,8 +112,8 @@ func Signature(ctx context.Context, in *instance.Instance, x SignedRequest) (Sig
 	return out, err
 }
 
-// SignatureWithKey is Signature for a request whose key is given. It opens no database. The fault is Invalid for a key that
-// cannot be read.
+// SignatureWithKey is Signature for a request whose key is given. It opens no database. The fault
+// is Invalid for a key that cannot be read.
 func SignatureWithKey(ctx context.Context, c instance.Config, x SignedRequest, log *slog.Logger) (SignatureReport, error) {
 	gate, err := instance.NewGate(c, registry.New(c.DataDir, c.UsersDir, log), log)
 	if err != nil {
@@ -147,8 +150,8 @@ func (offline) Get(context.Context, transport.Request) (*transport.Response, err
 	return nil, fault.New(fault.Unavailable, "the key is not remembered, and nobody is to be asked").WithCode("offline")
 }
 
-// explain makes the checks with the verifier of the request's origin. A key overrides the one that the verifier finds;
-// without shows the actor's server is not asked for the activity.
+// explain makes the checks with the verifier of the request's origin. A key overrides the one that
+// the verifier finds; without shows the actor's server is not asked for the activity.
 func (x SignedRequest) explain(
 	ctx context.Context, c instance.Config, key crypto.PublicKey, shows objects, verifier func(origin string) *actor.Verifier,
 ) (SignatureReport, error) {
@@ -185,7 +188,8 @@ func (x SignedRequest) explain(
 	return t.out, nil
 }
 
-// madeAt returns when a request was made: the time of its newest signature, or now when none has a time.
+// madeAt returns when a request was made: the time of its newest signature, or now when none has a
+// time.
 func madeAt(seen signature.Examination) time.Time {
 	var at time.Time
 	for _, s := range seen.Signatures {

@@ -36,8 +36,8 @@ func (t *explainer) fillReport() {
 	}
 }
 
-// firstFailure returns the error that the engine would refuse the request with: that of the first failed check, in the
-// order of the engine. One good signature is enough.
+// firstFailure returns the error that the engine would refuse the request with: that of the first
+// failed check, in the order of the engine. One good signature is enough.
 func (t *explainer) firstFailure() error {
 	var read, held []error
 	for i, s := range t.signatures {
@@ -134,7 +134,8 @@ func codeOf(err error) string {
 	return "unavailable"
 }
 
-// facts describe the value that a check looked at, whatever its result. They are empty when the value could not be read.
+// facts describe the value that a check looked at, whatever its result. They are empty when the
+// value could not be read.
 var facts = map[string]func(*explainer, actor.Explained) string{
 	"target":     func(t *explainer, _ actor.Explained) string { return t.Request.RequestURI },
 	"algorithm":  func(_ *explainer, s actor.Explained) string { return cmp.Or(s.Algorithm, "left to the key") },

@@ -11,9 +11,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// CheckFiles checks the files that may change while the engine serves: the policy and the users' profiles. The fault is
-// Config and says what is wrong with all of them. CheckFiles opens no database, so it takes every folder in users_dir that
-// this account may enter for a user's. Folders that it may not enter, below /home, are homes of people.
+// CheckFiles checks the files that may change while the engine serves: the policy and the users'
+// profiles. The fault is Config and says what is wrong with all of them. CheckFiles opens no
+// database, so it takes every folder in users_dir that this account may enter for a user's.
+// Folders that it may not enter, below /home, are homes of people.
 func CheckFiles(c Config) error {
 	r := registry.New(c.DataDir, c.UsersDir, slog.New(slog.DiscardHandler))
 	errs := []error{r.Problem(vocab.Username{})}

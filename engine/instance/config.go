@@ -16,8 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Config holds the settings, which are read before the instance is opened. Configuration that changes while serving is in
-// the registry. Start from DefaultConfig; Validate checks the result.
+// Config holds the settings, which are read before the instance is opened. Configuration that
+// changes while serving is in the registry. Start from DefaultConfig; Validate checks the result.
 type Config struct {
 	Version string // of this program, for NodeInfo and User-Agent; not a setting
 
@@ -150,7 +150,8 @@ func (c Config) checkPublicURL() error {
 	if err != nil || u.Path != "" || u.RawQuery != "" || u.ForceQuery || strings.Contains(c.PublicURL, "#") {
 		return wrong
 	}
-	// Ids are compared as text by many peers, so the origin must be in the one form they all write.
+	// Ids are compared as text by many peers, so the origin must be in the one form they all
+	// write.
 	if origin := id.Origin(); origin != c.PublicURL {
 		wrong.Problem, wrong.Hint = fmt.Sprintf("%q is not in canonical form", c.PublicURL), "write "+origin
 		return wrong

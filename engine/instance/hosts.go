@@ -14,11 +14,13 @@ import (
 const (
 	// maxHosts bounds the hosts that are remembered in memory.
 	maxHosts = 50_000
-	// dialectTime is how long a learned dialect is trusted. The host's software may be newer after it.
+	// dialectTime is how long a learned dialect is trusted. The host's software may be newer after
+	// it.
 	dialectTime = 30 * 24 * time.Hour
 	// dialectCached is how long the stored dialect is not read again.
 	dialectCached = 24 * time.Hour
-	// softwareStored is how long the stored name of a host's software is kept, even if the host names another one.
+	// softwareStored is how long the stored name of a host's software is kept, even if the host
+	// names another one.
 	softwareStored = time.Hour
 	// maxSoftware bounds the name, in bytes.
 	maxSoftware = 120
@@ -31,8 +33,8 @@ type hostStore interface {
 	LearnHostSoftware(ctx context.Context, host, software string) error
 }
 
-// hosts remembers the signature dialect that each host accepts and the name of its software. It keeps both in memory, and
-// in the instance database for the next start.
+// hosts remembers the signature dialect that each host accepts and the name of its software. It
+// keeps both in memory, and in the instance database for the next start.
 type hosts struct {
 	db  hostStore
 	log *slog.Logger
@@ -62,8 +64,8 @@ func newHosts(db hostStore, log *slog.Logger, now func() time.Time) *hosts {
 		known: map[string]dialect{}, software: map[string]software{}}
 }
 
-// Dialect returns the dialect that host accepted last. It reports false when that cannot be read now: the second knock
-// finds it out.
+// Dialect returns the dialect that host accepted last. It reports false when that cannot be read
+// now: the second knock finds it out.
 func (h *hosts) Dialect(ctx context.Context, host string) (signature.Dialect, bool) {
 	h.mu.Lock()
 	k := h.known[host]
@@ -95,8 +97,9 @@ func (h *hosts) Learn(ctx context.Context, host string, d signature.Dialect) {
 	}
 }
 
-// Heard learns from a request of host: the dialect of its signature and the name of its software. A host that signs with
-// RFC 9421 accepts it too, which is news only of a host that is not known yet. Every host accepts the other dialect.
+// Heard learns from a request of host: the dialect of its signature and the name of its software.
+// A host that signs with RFC 9421 accepts it too, which is news only of a host that is not known
+// yet. Every host accepts the other dialect.
 func (h *hosts) Heard(ctx context.Context, host string, d signature.Dialect, name string) {
 	if _, known := h.Dialect(ctx, host); d == signature.RFC9421 && !known { // every request reads the entry, so that it stays in memory
 		h.Learn(ctx, host, d)
@@ -109,7 +112,8 @@ func (h *hosts) Heard(ctx context.Context, host string, d signature.Dialect, nam
 	}
 }
 
-// chargeDomain counts a row against the domain of host, and reports whether the domain may have it.
+// chargeDomain counts a row against the domain of host, and reports whether the domain may have
+// it.
 func (h *hosts) chargeDomain(host string) bool {
 	ok, _ := h.stored.Allow(policy.RegistrableDomain(host))
 	return ok
@@ -125,8 +129,8 @@ func printable(s string) string {
 	}, s[:min(len(s), maxSoftware)])
 }
 
-// renameSoftware remembers the name of a host's software, and reports whether it has to be stored: it is a new name, and
-// the host's last one was not stored just now.
+// renameSoftware remembers the name of a host's software, and reports whether it has to be stored:
+// it is a new name, and the host's last one was not stored just now.
 func (h *hosts) renameSoftware(host, name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -57,7 +57,8 @@ func TestWhatAHostCallsItsSoftwareIsStoredOnceAnHour(t *testing.T) {
 	}
 }
 
-// MS-13: what a host took is remembered, and found out again after a month: its software may have learnt more.
+// MS-13: what a host took is remembered, and found out again after a month: its software may have
+// learnt more.
 func TestWhatAHostTookIsForgottenAfterAMonth(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -1,5 +1,5 @@
-// Package instance opens an instance: its databases, keys, policy, client and resolver. Serving and the operator's tasks
-// share what it makes.
+// Package instance opens an instance: its databases, keys, policy, client and resolver. Serving
+// and the operator's tasks share what it makes.
 package instance
 
 import (
@@ -46,20 +46,21 @@ type Instance struct {
 	hosts *hosts
 }
 
-// Open opens an instance. It starts and migrates the private database server unless database.url names another one, and
-// refuses a public_url that is not the origin of the instance.
+// Open opens an instance. It starts and migrates the private database server unless database.url
+// names another one, and refuses a public_url that is not the origin of the instance.
 func Open(ctx context.Context, c Config, log *slog.Logger) (*Instance, error) {
 	return openAtOrigin(ctx, c, db.Config{}, log)
 }
 
-// OpenToMigrate opens an instance whose own schema may be behind. It brings that schema up to date; with repair also when
-// an earlier change of it did not finish. With checkOnly it changes nothing and refuses a schema that is behind: see
-// IsBehind.
+// OpenToMigrate opens an instance whose own schema may be behind. It brings that schema up to
+// date; with repair also when an earlier change of it did not finish. With checkOnly it changes
+// nothing and refuses a schema that is behind: see IsBehind.
 func OpenToMigrate(ctx context.Context, c Config, checkOnly, repair bool, log *slog.Logger) (*Instance, error) {
 	return openAtOrigin(ctx, c, db.Config{Migrate: !checkOnly, Repair: repair && !checkOnly}, log)
 }
 
-// IsBehind reports whether an instance was not opened because its own schema is behind, or a change of it did not finish.
+// IsBehind reports whether an instance was not opened because its own schema is behind, or a
+// change of it did not finish.
 func IsBehind(err error) bool { return schema.IsBehind(err) }
 
 // OpenToRestore opens an instance without giving it an origin: a backup brings its own.
@@ -94,7 +95,8 @@ func open(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*In
 	return in, nil
 }
 
-// Close releases everything that Open took. It stops the private database server unless another process uses it.
+// Close releases everything that Open took. It stops the private database server unless another
+// process uses it.
 func (in *Instance) Close(ctx context.Context) error {
 	if in.Client != nil {
 		in.Client.Close()
@@ -108,8 +110,8 @@ func (in *Instance) Close(ctx context.Context) error {
 	return nil
 }
 
-// IsPaused reports whether federation is paused: the instance neither accepts activities nor sends any, and fetches
-// nothing.
+// IsPaused reports whether federation is paused: the instance neither accepts activities nor sends
+// any, and fetches nothing.
 func (in *Instance) IsPaused() bool { return in.Config.Federation.Mode == "paused" }
 
 // NewInbox makes the inbound pipeline; reg may be nil.

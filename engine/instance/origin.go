@@ -9,9 +9,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// KeepOrigin compares public_url with the stored origin of the instance, and stores the first one. The origin may change
-// while no user has made an activity and no process serves; after that the fault is Config. An instance of an earlier
-// lightweb has the origin of the activities that it holds.
+// KeepOrigin compares public_url with the stored origin of the instance, and stores the first one.
+// The origin may change while no user has made an activity and no process serves; after that the
+// fault is Config. An instance of an earlier lightweb has the origin of the activities that it
+// holds.
 func (in *Instance) KeepOrigin(ctx context.Context) error {
 	has, err := in.DB.Origin(ctx)
 	if err != nil || has == in.Config.PublicURL {
@@ -31,8 +32,8 @@ func (in *Instance) KeepOrigin(ctx context.Context) error {
 	return in.changeOrigin(ctx, has)
 }
 
-// storeOrigin stores the first origin. While users' databases cannot be read, which is what unread says, it leaves that to
-// a later start.
+// storeOrigin stores the first origin. While users' databases cannot be read, which is what unread
+// says, it leaves that to a later start.
 func (in *Instance) storeOrigin(ctx context.Context, sent vocab.ID, unread error) error {
 	origin := in.Config.PublicURL
 	if sent != "" {
@@ -47,7 +48,8 @@ func (in *Instance) storeOrigin(ctx context.Context, sent vocab.ID, unread error
 	return in.CheckOrigin(ctx)
 }
 
-// changeOrigin replaces the origin with public_url. No process may serve meanwhile: its next id would have the old origin.
+// changeOrigin replaces the origin with public_url. No process may serve meanwhile: its next id
+// would have the old origin.
 func (in *Instance) changeOrigin(ctx context.Context, has string) error {
 	release, _, err := in.DB.LockServe(ctx, "a change of public_url")
 	if fault.KindOf(err) == fault.Conflict {

@@ -20,8 +20,8 @@ var rateUnits = []struct {
 	seconds float64
 }{{"s", 1}, {"min", 60}, {"h", 3600}}
 
-// ParseRate reads a rate as it is written in the configuration: 50/s burst 1000, 20/min or off. Units are s, min and
-// h; a burst that is left out is the number of events.
+// ParseRate reads a rate as it is written in the configuration: 50/s burst 1000, 20/min or off.
+// Units are s, min and h; a burst that is left out is the number of events.
 func ParseRate(s string) (Rate, error) {
 	if s == "off" {
 		return Rate{}, nil

@@ -22,7 +22,8 @@ func (s Secret) String() string {
 	return redacted
 }
 
-// Format writes REDACTED for every verb. Without it fmt shows the bytes of the string for a verb that does not suit one.
+// Format writes REDACTED for every verb. Without it fmt shows the bytes of the string for a verb
+// that does not suit one.
 func (s Secret) Format(f fmt.State, _ rune) {
 	io.WriteString(f, s.String()) //nolint:errcheck // fmt.Formatter cannot report it
 }

@@ -1,4 +1,5 @@
-// Package token makes and checks API tokens. A token is lw_<username>_<43 characters of base62>; only its digest is stored.
+// Package token makes and checks API tokens. A token is lw_<username>_<43 characters of base62>;
+// only its digest is stored.
 package token
 
 import (
@@ -16,8 +17,8 @@ const (
 	base62       = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// New returns a new token of u, such as lw_alice_…, and its digest. The caller stores the digest and shows the token once;
-// the token itself is never stored.
+// New returns a new token of u, such as lw_alice_…, and its digest. The caller stores the digest
+// and shows the token once; the token itself is never stored.
 func New(u vocab.Username) (secret string, digest [32]byte) {
 	b := make([]byte, 0, secretLength)
 	for len(b) < secretLength {
@@ -33,8 +34,8 @@ func New(u vocab.Username) (secret string, digest [32]byte) {
 	return secret, sha256.Sum256([]byte(secret))
 }
 
-// Parse returns the user that the token names and the digest to look it up by. A text that is not a token is refused with
-// fault.Unauthenticated, in the same words as an unknown token.
+// Parse returns the user that the token names and the digest to look it up by. A text that is not
+// a token is refused with fault.Unauthenticated, in the same words as an unknown token.
 func Parse(s string) (u vocab.Username, digest [32]byte, err error) {
 	bad := fault.New(fault.Unauthenticated, "the token is not valid").WithCode("invalid_token")
 	name, prefixed := strings.CutPrefix(s, prefix)
