@@ -48,7 +48,7 @@ func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 		w.done = nil
 		for range 60 {
 			w.step()
-			w.check(fmt.Sprintf("seed %d, after %s", seed, strings.Join(w.done, ", ")))
+			w.checkParams(fmt.Sprintf("seed %d, after %s", seed, strings.Join(w.done, ", ")))
 		}
 	}
 	if len(w.refused)*2 > 240 {
@@ -67,7 +67,7 @@ func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 	if err != nil || !r.Removes {
 		t.Fatalf("made again: %+v, %v", r, err)
 	}
-	w.check("made again from the users' databases")
+	w.checkParams("made again from the users' databases")
 }
 
 // town is two users and the actors around them.
@@ -272,8 +272,8 @@ func (w *town) receive(a *peertest.Actor, u vocab.Username, kind string, object 
 	return what, nil
 }
 
-// check fails the test when anybody is unknown who must be known.
-func (w *town) check(when string) {
+// checkParams fails the test when anybody is unknown who must be known.
+func (w *town) checkParams(when string) {
 	w.t.Helper()
 	for _, u := range w.users {
 		for query, follows := range map[string]bool{

@@ -20,19 +20,19 @@ const (
 	auditTime        = 5 * time.Second
 )
 
-// audit returns the record of a dispatch that ended like this.
-func audit(x *exchange, outcome string) db.Audit {
+// newAudit returns the record of a dispatch that ended like this.
+func newAudit(x *exchange, outcome string) db.Audit {
 	return db.Audit{At: x.now, Token: x.Token, Action: x.Action.Name, Params: auditedParams(x.Action.Params), Outcome: outcome, Activity: x.answer.Activity}
 }
 
 // auditRefusal counts a dispatch that came to nothing. It is answered all the same when that fails: the record of a
 // refusal is not worth another one.
 func (o *Outbox) auditRefusal(ctx context.Context, x *exchange, refusal error) {
-	kind := refused{token: x.Token, outcome: code(refusal), hour: x.now.Truncate(time.Hour)}
+	kind := refused{token: x.Token, outcome: refusalCode(refusal), hour: x.now.Truncate(time.Hour)}
 	if _, known := vocabulary[x.Action.Name]; known { // else names could be invented without end
 		kind.action = x.Action.Name
 	}
-	counted := o.refusals.count(x.User, kind)
+	counted := o.refusals.countRefusal(x.User, kind)
 	if len(counted) == 0 {
 		return
 	}
@@ -62,7 +62,7 @@ func (o *Outbox) storeRefusals(ctx context.Context, u vocab.Username, counted ma
 
 // Flush stores what was refused and only counted.
 func (o *Outbox) Flush(ctx context.Context) {
-	for u, counted := range o.refusals.all() {
+	for u, counted := range o.refusals.takeAll() {
 		if err := o.storeRefusals(ctx, u, counted, refused{}, nil); err != nil {
 			o.Log.WarnContext(ctx, "refusals could not be audited", "user", u, "err", err)
 		}
@@ -83,7 +83,7 @@ var codes = map[fault.Kind]string{
 	fault.Busy:          "busy",
 }
 
-func code(err error) string {
+func refusalCode(err error) string {
 	if e := fault.Of(err); e != nil && e.Code != "" {
 		return e.Code
 	}
@@ -104,11 +104,11 @@ func auditedParams(raw []byte) []byte {
 	out, room, left := vocab.Doc{}, maxAuditedParams-len(leftOut)-2*auditedPart, 0
 	for _, name := range slices.Sorted(maps.Keys(d)) {
 		whole, known := audited[name]
-		part := short(d[name])
+		part := shortenTexts(d[name])
 		if !whole {
 			part = vocab.Doc{"bytes": textSize(d[name])}
 		}
-		if size := len(name) + auditedPart + weigh(part); known && size <= room {
+		if size := len(name) + auditedPart + weighJSON(part); known && size <= room {
 			out[name], room = part, room-size
 		} else {
 			left++
@@ -134,38 +134,38 @@ func textSize(v any) int {
 
 func jsonSize(v any) int { return len(vocab.Doc{"": v}.JSON()) - len(`{"":}`) }
 
-// short cuts the texts in v.
-func short(v any) any {
+// shortenTexts cuts the texts in v.
+func shortenTexts(v any) any {
 	switch v := v.(type) {
 	case string:
-		return clip(v, maxAudited)
+		return clipText(v, maxAudited)
 	case vocab.Doc:
 		out := vocab.Doc{}
 		for name, part := range v {
-			out[name] = short(part)
+			out[name] = shortenTexts(part)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, part := range v {
-			out[i] = short(part)
+			out[i] = shortenTexts(part)
 		}
 		return out
 	}
 	return v
 }
 
-// weigh returns about how many bytes v takes when it is stored, and not less than it is written with.
-func weigh(v any) int {
+// weighJSON returns about how many bytes v takes when it is stored, and not less than it is written with.
+func weighJSON(v any) int {
 	n := auditedPart
 	switch v := v.(type) {
 	case vocab.Doc:
 		for name, part := range v {
-			n += auditedPart + len(name) + weigh(part)
+			n += auditedPart + len(name) + weighJSON(part)
 		}
 	case []any:
 		for _, part := range v {
-			n += weigh(part)
+			n += weighJSON(part)
 		}
 	default:
 		n += jsonSize(v)
@@ -173,4 +173,4 @@ func weigh(v any) int {
 	return n
 }
 
-func clip(s string, n int) string { return strings.ToValidUTF8(s[:min(len(s), n)], "") }
+func clipText(s string, n int) string { return strings.ToValidUTF8(s[:min(len(s), n)], "") }

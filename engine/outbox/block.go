@@ -16,32 +16,34 @@ type block struct {
 	actor vocab.ID
 }
 
-func (p *block) check() error { return present("actorUri", p.ActorURI) }
+func (p *block) checkParams() error { return checkPresent("actorUri", p.ActorURI) }
 
-func (p *block) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+func (p *block) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
 	id, err := o.actorID(ctx, x, p.ActorURI)
 	if err != nil {
 		return err
 	}
-	if x.target, err = o.reach(ctx, x, id); err != nil { // an id is enough: nobody escapes by a server that does not answer
+	if x.target, err = o.reachActor(ctx, x, id); err != nil { // an id is enough: nobody escapes by a server that does not answer
 		return err
 	}
 	if x.target.ID.Same(x.actor.ID) {
-		return bad("actorUri", "nobody blocks themselves")
+		return badParam("actorUri", "nobody blocks themselves")
 	}
 	p.actor = x.target.ID
 	if o.DeliverBlocks {
 		x.to = []vocab.ID{p.actor}
-		x.name(x.target)
+		x.addNamed(x.target)
 	}
 	return o.Store.Acquaint(ctx, p.actor, []vocab.Username{x.User}, false)
 }
 
-func (p *block) construct(*Outbox, *exchange) (string, any) { return vocab.Block, string(p.actor) }
+func (p *block) constructObject(*Outbox, *exchange) (string, any) {
+	return vocab.Block, string(p.actor)
+}
 
-func (p *block) subject() string { return blocks }
+func (p *block) lockName() string { return blocks }
 
-func (p *block) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+func (p *block) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
 	b, err := tx.Block(ctx, db.Outbound, p.actor)
 	if err != nil || b == nil {
 		return "", err
@@ -57,9 +59,9 @@ type unblock struct {
 	undone vocab.Doc
 }
 
-func (p *unblock) check() error { return present("actorUri", p.ActorURI) }
+func (p *unblock) checkParams() error { return checkPresent("actorUri", p.ActorURI) }
 
-func (p *unblock) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+func (p *unblock) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
 	id, err := o.actorID(ctx, x, p.ActorURI)
 	if err != nil {
 		return err
@@ -69,9 +71,9 @@ func (p *unblock) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 			return err
 		}
 		if p.block == nil {
-			return unblocked()
+			return refuseNotBlocked()
 		}
-		if p.undone, err = storedDoing(ctx, tx, vocab.Block, p.block.Activity, x.actor.ID, p.block.Actor); err != nil {
+		if p.undone, err = readStoredActivity(ctx, tx, vocab.Block, p.block.Activity, x.actor.ID, p.block.Actor); err != nil {
 			return err
 		}
 		x.earlier, err = tx.SentTo(ctx, p.block.Activity)
@@ -80,27 +82,27 @@ func (p *unblock) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if x.target, err = o.reach(ctx, x, p.block.Actor); err != nil {
+	if x.target, err = o.reachActor(ctx, x, p.block.Actor); err != nil {
 		return err
 	}
 	if x.to, err = p.undone.IDs("to"); err == nil && len(x.to) > 0 {
-		x.name(x.target)
+		x.addNamed(x.target)
 	}
 	return err
 }
 
-func unblocked() error {
+func refuseNotBlocked() error {
 	return fault.New(fault.NotFound, "the actor is not blocked").WithCode("not_blocked").At("/params/actorUri")
 }
 
-func (p *unblock) construct(*Outbox, *exchange) (string, any) { return vocab.Undo, p.undone }
+func (p *unblock) constructObject(*Outbox, *exchange) (string, any) { return vocab.Undo, p.undone }
 
-func (p *unblock) subject() string { return blocks }
+func (p *unblock) lockName() string { return blocks }
 
-func (p *unblock) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+func (p *unblock) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
 	b, err := tx.Block(ctx, db.Outbound, p.block.Actor)
 	if err == nil && (b == nil || b.Activity != p.block.Activity) {
-		err = unblocked()
+		err = refuseNotBlocked()
 	}
 	return "", err
 }
@@ -108,8 +110,8 @@ func (p *unblock) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID
 // blocks is what Blocks and their ends change one after another.
 const blocks = "blocks"
 
-// apart refuses what cannot be between the user and an actor when one blocks the other.
-func apart(ctx context.Context, tx *db.Tx, actor vocab.ID) error {
+// checkNotBlocked refuses what cannot be between the user and an actor when one blocks the other.
+func checkNotBlocked(ctx context.Context, tx *db.Tx, actor vocab.ID) error {
 	mine, err := tx.Block(ctx, db.Outbound, actor)
 	if err != nil {
 		return err

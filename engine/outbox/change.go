@@ -22,8 +22,8 @@ type updateObject struct {
 	object *vocab.Object
 }
 
-func (p *updateObject) check() error {
-	if err := p.about.check(); err != nil {
+func (p *updateObject) checkParams() error {
+	if err := p.about.checkParams(); err != nil {
 		return err
 	}
 	if p.Content == nil && p.Summary == nil && p.Sensitive == nil && p.Tags == nil {
@@ -47,7 +47,7 @@ func (p *updateObject) check() error {
 	return err
 }
 
-func (p *updateObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
+func (p *updateObject) findRecipients(ctx context.Context, o *Outbox, x *exchange) (err error) {
 	if p.object, err = o.ownObject(ctx, x, &p.about); err != nil {
 		return err
 	}
@@ -70,11 +70,11 @@ func (p *updateObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err
 	return o.addressMembers(ctx, x, p.object.ID)
 }
 
-// construct keeps when the object was published, and says when it was changed: without that Mastodon takes an Update for
+// constructObject keeps when the object was published, and says when it was changed: without that Mastodon takes an Update for
 // a count of votes, and throws the new text away.
-func (p *updateObject) construct(_ *Outbox, x *exchange) (string, any) {
+func (p *updateObject) constructObject(_ *Outbox, x *exchange) (string, any) {
 	d := p.object.Doc
-	d["updated"] = written(x.now)
+	d["updated"] = formatTime(x.now)
 	if p.Content != nil {
 		setContent(d, *p.Content)
 	}
@@ -85,13 +85,13 @@ func (p *updateObject) construct(_ *Outbox, x *exchange) (string, any) {
 		setSensitive(d, *p.Sensitive)
 	}
 	if p.Tags != nil {
-		setTags(d, *p.Tags, mentioned(d))
+		setTags(d, *p.Tags, keepMentions(d))
 	}
 	return vocab.Update, d
 }
 
-// mentioned returns the Mention tags that the document has.
-func mentioned(d vocab.Doc) []any {
+// keepMentions returns the Mention tags that the document has.
+func keepMentions(d vocab.Doc) []any {
 	var out []any
 	for _, tag := range d.Subs("tag") {
 		if kind, err := tag.Type(); err == nil && kind == "Mention" {
@@ -101,18 +101,18 @@ func mentioned(d vocab.Doc) []any {
 	return out
 }
 
-func (p *updateObject) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+func (p *updateObject) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
 	there, err := tx.Object(ctx, x.before.URI)
 	if err != nil {
 		return "", err
 	}
-	if there == nil || there.DeletedAt != nil || !sameTime(there.UpdatedAt, x.before.UpdatedAt) {
+	if there == nil || there.DeletedAt != nil || !isSameTime(there.UpdatedAt, x.before.UpdatedAt) {
 		return "", fault.New(fault.Conflict, "the object was changed or deleted meanwhile").WithCode("changed_meanwhile")
 	}
 	return "", nil
 }
 
-func sameTime(a, b *time.Time) bool {
+func isSameTime(a, b *time.Time) bool {
 	return a == nil && b == nil || a != nil && b != nil && a.Equal(*b)
 }
 
@@ -122,7 +122,7 @@ type deleteObject struct {
 	object *vocab.Object
 }
 
-func (p *deleteObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
+func (p *deleteObject) findRecipients(ctx context.Context, o *Outbox, x *exchange) (err error) {
 	if p.object, err = o.ownObject(ctx, x, &p.about); err != nil {
 		return err
 	}
@@ -136,11 +136,11 @@ func (p *deleteObject) resolve(ctx context.Context, o *Outbox, x *exchange) (err
 	return o.reachAll(ctx, x, p.object.Addressing)
 }
 
-func (p *deleteObject) construct(_ *Outbox, x *exchange) (string, any) {
-	return vocab.Delete, tombstone(p.object.ID, p.object.Type, x.now)
+func (p *deleteObject) constructObject(_ *Outbox, x *exchange) (string, any) {
+	return vocab.Delete, buildTombstone(p.object.ID, p.object.Type, x.now)
 }
 
-func tombstone(id vocab.ID, former string, now time.Time) vocab.Doc {
+func buildTombstone(id vocab.ID, former string, now time.Time) vocab.Doc {
 	d, err := vocab.ParseDoc(handler.Tombstone(id, former, now))
 	if err != nil {
 		panic("outbox: the Tombstone that was written cannot be read: " + err.Error())
@@ -148,7 +148,7 @@ func tombstone(id vocab.ID, former string, now time.Time) vocab.Doc {
 	return d
 }
 
-func (p *deleteObject) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+func (p *deleteObject) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
 	there, err := tx.Object(ctx, x.before.URI)
 	if err != nil || there != nil && there.DeletedAt == nil {
 		return "", err
@@ -165,7 +165,7 @@ func (p *deleteObject) settled(ctx context.Context, tx *db.Tx, x *exchange) (voc
 
 // ownObject returns a stored object of the user's, and remembers as what and where it went before.
 func (o *Outbox) ownObject(ctx context.Context, x *exchange, p *about) (obj *vocab.Object, err error) {
-	id, err := o.meant(ctx, x, "objectId", vocab.IDOf(p.ObjectID), x.actor.ID, handler.StoredTypes().Words...) // by what others did nothing is deleted
+	id, err := o.findMeantID(ctx, x, "objectId", vocab.IDOf(p.ObjectID), x.actor.ID, handler.StoredTypes().Words...) // by what others did nothing is deleted
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (o *Outbox) ownObject(ctx context.Context, x *exchange, p *about) (obj *voc
 		if obj, err = x.before.Parse(); err != nil {
 			return err
 		}
-		if err := x.spell(ctx, tx, obj.InReplyTo); err != nil {
+		if err := x.noteSpelling(ctx, tx, obj.InReplyTo); err != nil {
 			return err
 		}
 		x.earlier, err = tx.SentTo(ctx, id)

@@ -24,62 +24,62 @@ func (o *Outbox) lockAudience(ctx context.Context, tx *db.Tx, x *exchange) error
 // collection is addressed, others where they are named or in a group; nobody is delivered to for Public (ActivityPub §5.6)
 // but relays, the one who acts is left out (§7.1), and an actor that the policy refuses is skipped, which the job shows.
 func (o *Outbox) chooseInboxes(ctx context.Context, tx *db.Tx, x *exchange) error {
-	named, earlier, err := o.admitted(ctx, tx, x)
+	named, earlier, err := o.admitRecipients(ctx, tx, x)
 	if err != nil {
 		return err
 	}
 	var followers []db.Destination
-	if o.forFollowers(x) {
+	if o.isForFollowers(x) {
 		if followers, err = tx.FollowerDestinations(ctx); err != nil {
 			return err
 		}
 	}
-	followers, named = x.asRenewed(followers), x.asRenewed(named)
-	relays, told := o.relays(x)
+	followers, named = x.replaceRenewed(followers), x.replaceRenewed(named)
+	relays, told := o.chooseRelays(x)
 	inboxes := delivery.Merge(delivery.Destinations(followers, named, o.Local.InboxOwner), slices.Concat(earlier, relays))
-	if o.forFollowers(x) {
+	if o.isForFollowers(x) {
 		delivery.Synchronize(inboxes, followers)
 	}
-	x.inboxes, x.told = o.permitted(x, inboxes), o.permitted(x, told)
+	x.inboxes, x.told = o.skipRefused(x, inboxes), o.skipRefused(x, told)
 	if x.activity.Type == vocab.Delete && x.before != nil {
-		return o.withdraw(ctx, tx, x)
+		return o.withdrawDeliveries(ctx, tx, x)
 	}
 	return nil
 }
 
-func (o *Outbox) forFollowers(x *exchange) bool {
+func (o *Outbox) isForFollowers(x *exchange) bool {
 	all := o.Local.Followers(x.User)
 	return slices.Contains(x.to, all) || slices.Contains(x.cc, all)
 }
 
-// admitted returns those named or in a group that the activity may go to, and where it went before. What takes
+// admitRecipients returns those named or in a group that the activity may go to, and where it went before. What takes
 // something back goes to everybody who had that. Nothing else goes to an actor that is in the group no more, or that the
 // user blocks: an action that names one is refused, while new words of an old object leave one out.
-func (o *Outbox) admitted(ctx context.Context, tx *db.Tx, x *exchange) (to []db.Destination, earlier []db.Inbox, err error) {
+func (o *Outbox) admitRecipients(ctx context.Context, tx *db.Tx, x *exchange) (to []db.Destination, earlier []db.Inbox, err error) {
 	if o.Handlers.Lookup(x.activity).Ends {
-		return destinations(x.named, x.unnamed, nil), x.earlier, nil
+		return listDestinations(x.named, x.unnamed, nil), x.earlier, nil
 	}
-	blocked, err := tx.Blocked(ctx, x.targets())
+	blocked, err := tx.Blocked(ctx, x.listRecipients())
 	if err != nil {
 		return nil, nil, err
 	}
 	if x.activity.Type != vocab.Update {
 		for _, a := range x.named {
 			if blocked[a.ID] {
-				return nil, nil, shutOut()
+				return nil, nil, refuseBlocked()
 			}
 		}
 	}
 	x.members, err = tx.StillMembers(ctx, x.unnamed)
-	return destinations(x.named, x.members, blocked), without(x.earlier, blocked), err
+	return listDestinations(x.named, x.members, blocked), withoutActors(x.earlier, blocked), err
 }
 
-func shutOut() error {
+func refuseBlocked() error {
 	return fault.New(fault.Conflict, "this would go to an actor that the user blocks: unblock it first").WithCode("blocked")
 }
 
-// targets returns everybody but followers that the activity would go to.
-func (x *exchange) targets() (ids []vocab.ID) {
+// listRecipients returns everybody but followers that the activity would go to.
+func (x *exchange) listRecipients() (ids []vocab.ID) {
 	for _, a := range x.named {
 		ids = append(ids, a.ID)
 	}
@@ -89,7 +89,7 @@ func (x *exchange) targets() (ids []vocab.ID) {
 	return ids
 }
 
-func destinations(named []*vocab.Actor, members []db.Unnamed, but map[vocab.ID]bool) (all []db.Destination) {
+func listDestinations(named []*vocab.Actor, members []db.Unnamed, but map[vocab.ID]bool) (all []db.Destination) {
 	for _, a := range named {
 		if a.Inbox != "" && !but[a.ID] {
 			all = append(all, db.Destination{Actor: a.ID, Inbox: a.Inbox})
@@ -101,8 +101,8 @@ func destinations(named []*vocab.Actor, members []db.Unnamed, but map[vocab.ID]b
 	return all
 }
 
-// without leaves actors out of inboxes, and inboxes that are nobody else's.
-func without(inboxes []db.Inbox, but map[vocab.ID]bool) (left []db.Inbox) {
+// withoutActors leaves actors out of inboxes, and inboxes that are nobody else's.
+func withoutActors(inboxes []db.Inbox, but map[vocab.ID]bool) (left []db.Inbox) {
 	for _, i := range inboxes {
 		var targets []vocab.ID
 		for _, t := range i.Targets {
@@ -117,8 +117,8 @@ func without(inboxes []db.Inbox, but map[vocab.ID]bool) (left []db.Inbox) {
 	return left
 }
 
-// permitted leaves out the user's own inbox, and says of those that the policy refuses that they are skipped.
-func (o *Outbox) permitted(x *exchange, inboxes []db.Inbox) []db.Inbox {
+// skipRefused leaves out the user's own inbox, and says of those that the policy refuses that they are skipped.
+func (o *Outbox) skipRefused(x *exchange, inboxes []db.Inbox) []db.Inbox {
 	inboxes = slices.DeleteFunc(inboxes, func(i db.Inbox) bool { return i.Host == "" && i.URL.Same(o.Local.Inbox(x.User)) })
 	for n, i := range inboxes {
 		if i.Host == "" {

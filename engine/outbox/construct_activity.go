@@ -15,14 +15,14 @@ const timeForm = "2006-01-02T15:04:05.000Z07:00"
 // constructActivity writes the activity as it will be stored, and as it will be sent: with ids of peers as these write
 // them. Both have the user's proof. It names nobody in bto or bcc: who is addressed by a group stands in no document.
 func (o *Outbox) constructActivity(_ context.Context, x *exchange) error {
-	kind, object := x.intent.construct(o, x)
+	kind, object := x.intent.constructObject(o, x)
 	d := vocab.Doc{"@context": vocab.ActivityContext(), "id": string(o.Local.NewActivityID(x.User)), "type": kind, "actor": string(x.actor.ID),
-		"object": object, "published": written(x.now)}
-	address(d, x.to, x.cc)
+		"object": object, "published": formatTime(x.now)}
+	writeAddressing(d, x.to, x.cc)
 	if kind == vocab.Add || kind == vocab.Remove {
 		d["target"] = string(x.group.URI)
 	}
-	raw, body, err := o.proven(d, x)
+	raw, body, err := o.proveActivity(d, x)
 	if err != nil {
 		return fmt.Errorf("prove %s: %w", kind, err)
 	}
@@ -33,10 +33,10 @@ func (o *Outbox) constructActivity(_ context.Context, x *exchange) error {
 	return nil
 }
 
-// proven returns an activity with the user's proof, as it is stored and as it is sent.
-func (o *Outbox) proven(d vocab.Doc, x *exchange) (raw, body json.RawMessage, err error) {
+// proveActivity returns an activity with the user's proof, as it is stored and as it is sent.
+func (o *Outbox) proveActivity(d vocab.Doc, x *exchange) (raw, body json.RawMessage, err error) {
 	raw, err = o.Local.Prove(x.User, d, o.Now()) // not x.now, which may be ahead of the clock
-	s := x.spellings()
+	s := x.collectSpellings()
 	if err != nil || len(s) == 0 {
 		return raw, raw, err
 	}
@@ -44,8 +44,8 @@ func (o *Outbox) proven(d vocab.Doc, x *exchange) (raw, body json.RawMessage, er
 	return raw, body, err
 }
 
-// spellings returns how peers write what the activity may name.
-func (x *exchange) spellings() vocab.Spelling {
+// collectSpellings returns how peers write what the activity may name.
+func (x *exchange) collectSpellings() vocab.Spelling {
 	s := x.spelling
 	if x.target != nil {
 		s = s.Add(x.target.ID, x.target.Written)
@@ -56,16 +56,16 @@ func (x *exchange) spellings() vocab.Spelling {
 	return s
 }
 
-// address writes an addressing into a document.
-func address(d vocab.Doc, to, cc []vocab.ID) {
+// writeAddressing writes an addressing into a document.
+func writeAddressing(d vocab.Doc, to, cc []vocab.ID) {
 	for name, ids := range map[string][]vocab.ID{"to": to, "cc": cc} {
 		if len(ids) > 0 {
-			d[name] = list(ids)
+			d[name] = listIDs(ids)
 		}
 	}
 }
 
-func list(ids []vocab.ID) []any {
+func listIDs(ids []vocab.ID) []any {
 	out := make([]any, len(ids))
 	for i, id := range ids {
 		out[i] = string(id)
@@ -73,10 +73,10 @@ func list(ids []vocab.ID) []any {
 	return out
 }
 
-func written(t time.Time) string { return t.UTC().Format(timeForm) }
+func formatTime(t time.Time) string { return t.UTC().Format(timeForm) }
 
-// embedded returns a stored activity of the user's as a part of another one, without what holds of it only as a whole.
-func embedded(d vocab.Doc) vocab.Doc {
+// embedActivity returns a stored activity of the user's as a part of another one, without what holds of it only as a whole.
+func embedActivity(d vocab.Doc) vocab.Doc {
 	d = d.WithoutHidden()
 	delete(d, "@context")
 	delete(d, "proof")

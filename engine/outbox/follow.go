@@ -17,28 +17,30 @@ type follow struct {
 	actor vocab.ID
 }
 
-func (p *follow) check() error { return present("actorUri", p.ActorURI) }
+func (p *follow) checkParams() error { return checkPresent("actorUri", p.ActorURI) }
 
-func (p *follow) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
+func (p *follow) findRecipients(ctx context.Context, o *Outbox, x *exchange) (err error) {
 	if x.target, err = o.findActor(ctx, x, "actorUri", p.ActorURI); err != nil {
 		return err
 	}
 	if x.target.ID.Same(x.actor.ID) {
-		return bad("actorUri", "nobody follows themselves")
+		return badParam("actorUri", "nobody follows themselves")
 	}
 	p.actor = x.target.ID
 	x.to = []vocab.ID{p.actor}
-	x.name(x.target)
+	x.addNamed(x.target)
 	// Before the Follow leaves: what the actor posts next must find its way to the user.
 	return o.Store.Acquaint(ctx, p.actor, []vocab.Username{x.User}, true)
 }
 
-func (p *follow) construct(*Outbox, *exchange) (string, any) { return vocab.Follow, string(p.actor) }
+func (p *follow) constructObject(*Outbox, *exchange) (string, any) {
+	return vocab.Follow, string(p.actor)
+}
 
-func (p *follow) subject() string { return followingOf(p.actor) }
+func (p *follow) lockName() string { return followLock(p.actor) }
 
-func (p *follow) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
-	if err := apart(ctx, tx, p.actor); err != nil {
+func (p *follow) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+	if err := checkNotBlocked(ctx, tx, p.actor); err != nil {
 		return "", err
 	}
 	rel, err := tx.Relationship(ctx, db.Following, p.actor)
@@ -56,34 +58,34 @@ type unfollow struct {
 	undone vocab.Doc
 }
 
-func (p *unfollow) check() error { return present("actorUri", p.ActorURI) }
+func (p *unfollow) checkParams() error { return checkPresent("actorUri", p.ActorURI) }
 
-func (p *unfollow) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
+func (p *unfollow) findRecipients(ctx context.Context, o *Outbox, x *exchange) (err error) {
 	id, err := o.actorID(ctx, x, p.ActorURI)
 	if err != nil {
 		return err
 	}
 	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		rel, err := p.following(ctx, tx, id)
+		rel, err := p.readFollowing(ctx, tx, id)
 		if err != nil {
 			return err
 		}
 		p.actor = rel.Actor
-		p.undone, err = storedDoing(ctx, tx, vocab.Follow, rel.Activity, x.actor.ID, rel.Actor)
+		p.undone, err = readStoredActivity(ctx, tx, vocab.Follow, rel.Activity, x.actor.ID, rel.Actor)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if x.target, err = o.reach(ctx, x, p.actor); err != nil {
+	if x.target, err = o.reachActor(ctx, x, p.actor); err != nil {
 		return err
 	}
 	x.to = []vocab.ID{p.actor}
-	x.name(x.target)
+	x.addNamed(x.target)
 	return nil
 }
 
-func (p *unfollow) following(ctx context.Context, tx *db.Tx, actor vocab.ID) (*db.Relationship, error) {
+func (p *unfollow) readFollowing(ctx context.Context, tx *db.Tx, actor vocab.ID) (*db.Relationship, error) {
 	rel, err := tx.Relationship(ctx, db.Following, actor)
 	if err != nil {
 		return nil, err
@@ -94,12 +96,12 @@ func (p *unfollow) following(ctx context.Context, tx *db.Tx, actor vocab.ID) (*d
 	return rel, nil
 }
 
-func (p *unfollow) construct(*Outbox, *exchange) (string, any) { return vocab.Undo, p.undone }
+func (p *unfollow) constructObject(*Outbox, *exchange) (string, any) { return vocab.Undo, p.undone }
 
-func (p *unfollow) subject() string { return followingOf(p.actor) }
+func (p *unfollow) lockName() string { return followLock(p.actor) }
 
-func (p *unfollow) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
-	_, err := p.following(ctx, tx, p.actor)
+func (p *unfollow) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+	_, err := p.readFollowing(ctx, tx, p.actor)
 	return "", err
 }
 
@@ -118,20 +120,20 @@ type (
 	rejectFollow struct{ answerFollow }
 )
 
-func (p *answerFollow) check() error {
+func (p *answerFollow) checkParams() error {
 	if (p.ActivityID == "") == (p.ActorURI == "") {
-		return bad("activityId", "give either activityId or actorUri")
+		return badParam("activityId", "give either activityId or actorUri")
 	}
 	return nil
 }
 
-func (p *answerFollow) resolve(ctx context.Context, o *Outbox, x *exchange) error {
-	by, err := p.who(ctx, o, x)
+func (p *answerFollow) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
+	by, err := p.findFollower(ctx, o, x)
 	if err != nil {
 		return err
 	}
 	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		if p.rel, err = p.follower(ctx, tx, by); err != nil {
+		if p.rel, err = p.readFollow(ctx, tx, by); err != nil {
 			return err
 		}
 		written, err := handler.Written(ctx, tx, db.Owned{ID: p.rel.Activity, Actor: p.rel.Actor})
@@ -141,29 +143,29 @@ func (p *answerFollow) resolve(ctx context.Context, o *Outbox, x *exchange) erro
 	if err != nil {
 		return err
 	}
-	p.answered = doing(vocab.Follow, p.rel.Activity, p.rel.Actor, x.actor.ID) // not as it came: what others write may be nothing to prove
-	if x.target, err = o.reach(ctx, x, p.rel.Actor); err != nil {
+	p.answered = describeActivity(vocab.Follow, p.rel.Activity, p.rel.Actor, x.actor.ID) // not as it came: what others write may be nothing to prove
+	if x.target, err = o.reachActor(ctx, x, p.rel.Actor); err != nil {
 		return err
 	}
 	x.to = []vocab.ID{p.rel.Actor}
-	x.name(x.target)
+	x.addNamed(x.target)
 	return nil
 }
 
-// who returns the actor whose Follow is answered, empty when the Follow itself is named.
-func (p *answerFollow) who(ctx context.Context, o *Outbox, x *exchange) (vocab.ID, error) {
+// findFollower returns the actor whose Follow is answered, empty when the Follow itself is named.
+func (p *answerFollow) findFollower(ctx context.Context, o *Outbox, x *exchange) (vocab.ID, error) {
 	if p.ActorURI == "" {
-		_, err := identifier("activityId", p.ActivityID)
+		_, err := parseIdentifier("activityId", p.ActivityID)
 		return "", err
 	}
 	return o.actorID(ctx, x, p.ActorURI)
 }
 
-func (p *answerFollow) follower(ctx context.Context, tx *db.Tx, by vocab.ID) (rel *db.Relationship, err error) {
+func (p *answerFollow) readFollow(ctx context.Context, tx *db.Tx, by vocab.ID) (rel *db.Relationship, err error) {
 	if by != "" {
 		rel, err = tx.Relationship(ctx, db.Follower, by)
 	} else {
-		rel, err = p.made(ctx, tx)
+		rel, err = p.readNamedFollow(ctx, tx)
 	}
 	if err == nil && rel == nil {
 		err = fault.New(fault.NotFound, "there is no such Follow to answer").WithCode("not_followed").At("/params")
@@ -171,30 +173,34 @@ func (p *answerFollow) follower(ctx context.Context, tx *db.Tx, by vocab.ID) (re
 	return rel, err
 }
 
-// made returns the follow that the named Follow made.
-func (p *answerFollow) made(ctx context.Context, tx *db.Tx) (*db.Relationship, error) {
+// readNamedFollow returns the follow that the named Follow made.
+func (p *answerFollow) readNamedFollow(ctx context.Context, tx *db.Tx) (*db.Relationship, error) {
 	all, err := tx.RelationshipsBy(ctx, db.Follower, vocab.IDOf(p.ActivityID))
 	switch {
 	case err != nil || len(all) == 0:
 		return nil, err
 	case len(all) > 1:
-		return nil, ambiguous()
+		return nil, refuseAmbiguous()
 	}
 	return &all[0], nil
 }
 
-// ambiguous says that several actors of one server use an id.
-func ambiguous() error {
+// refuseAmbiguous says that several actors of one server use an id.
+func refuseAmbiguous() error {
 	return fault.New(fault.Conflict, "several actors of that server use this id: give actorUri instead").WithCode("ambiguous_id").At("/params/activityId")
 }
 
-func (p *answerFollow) subject() string { return "follower " + string(p.rel.Actor) }
+func (p *answerFollow) lockName() string { return "follower " + string(p.rel.Actor) }
 
-func (p *acceptFollow) construct(*Outbox, *exchange) (string, any) { return vocab.Accept, p.answered }
-func (p *rejectFollow) construct(*Outbox, *exchange) (string, any) { return vocab.Reject, p.answered }
+func (p *acceptFollow) constructObject(*Outbox, *exchange) (string, any) {
+	return vocab.Accept, p.answered
+}
+func (p *rejectFollow) constructObject(*Outbox, *exchange) (string, any) {
+	return vocab.Reject, p.answered
+}
 
-func (p *acceptFollow) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	rel, err := p.follower(ctx, tx, p.rel.Actor)
+func (p *acceptFollow) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	rel, err := p.readFollow(ctx, tx, p.rel.Actor)
 	if err != nil {
 		return "", err
 	}
@@ -211,8 +217,8 @@ func (p *acceptFollow) settled(ctx context.Context, tx *db.Tx, x *exchange) (voc
 	return before.URI, nil
 }
 
-func (p *rejectFollow) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
-	rel, err := p.follower(ctx, tx, p.rel.Actor)
+func (p *rejectFollow) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+	rel, err := p.readFollow(ctx, tx, p.rel.Actor)
 	if err == nil && rel.Activity != p.rel.Activity {
 		err = fault.New(fault.Conflict, "another Follow came meanwhile")
 	}
@@ -231,32 +237,32 @@ func (o *Outbox) actorID(ctx context.Context, x *exchange, value string) (vocab.
 	return a.ID, nil
 }
 
-func followingOf(actor vocab.ID) string { return "following " + string(actor) }
+func followLock(actor vocab.ID) string { return "following " + string(actor) }
 
-func present(name, value string) error {
+func checkPresent(name, value string) error {
 	if value == "" {
-		return bad(name, name+" is missing")
+		return badParam(name, name+" is missing")
 	}
 	return nil
 }
 
-// storedDoing returns a Follow or Block of the user's as it is stored, to be embedded; when it is not there any more, what
+// readStoredActivity returns a Follow or Block of the user's as it is stored, to be embedded; when it is not there any more, what
 // it must have said.
-func storedDoing(ctx context.Context, tx *db.Tx, kind string, id, actor, object vocab.ID) (vocab.Doc, error) {
+func readStoredActivity(ctx context.Context, tx *db.Tx, kind string, id, actor, object vocab.ID) (vocab.Doc, error) {
 	stored, err := tx.Activity(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if stored == nil {
-		return doing(kind, id, actor, object), nil
+		return describeActivity(kind, id, actor, object), nil
 	}
 	d, err := vocab.ParseDoc(stored.Raw)
 	if err != nil {
 		return nil, fmt.Errorf("read stored %s: %w", kind, err)
 	}
-	return embedded(d), nil
+	return embedActivity(d), nil
 }
 
-func doing(kind string, id, actor, object vocab.ID) vocab.Doc {
+func describeActivity(kind string, id, actor, object vocab.ID) vocab.Doc {
 	return vocab.Doc{"id": string(id), "type": kind, "actor": string(actor), "object": string(object)}
 }

@@ -25,19 +25,19 @@ type groupName struct {
 	Name string `json:"name"`
 }
 
-func (p *groupName) check() error {
+func (p *groupName) checkParams() error {
 	n := utf8.RuneCountInString(p.Name)
-	if n == 0 || n > maxGroupName || slices.ContainsFunc([]rune(p.Name), func(r rune) bool { return r != '-' && notInHashtag(r) }) {
-		return bad("name", "the name of a group has 1 to 64 letters, digits, hyphens and underscores")
+	if n == 0 || n > maxGroupName || slices.ContainsFunc([]rune(p.Name), func(r rune) bool { return r != '-' && isOutsideHashtag(r) }) {
+		return badParam("name", "the name of a group has 1 to 64 letters, digits, hyphens and underscores")
 	}
 	return nil
 }
 
-// subject is that of all groups: how many there are is bounded.
-func (p *groupName) subject() string { return "groups" }
+// lockName is that of all groups: how many there are is bounded.
+func (p *groupName) lockName() string { return "groups" }
 
-// find returns the group of that name.
-func (p *groupName) find(ctx context.Context, tx *db.Tx) (*db.Group, error) {
+// readGroup returns the group of that name.
+func (p *groupName) readGroup(ctx context.Context, tx *db.Tx) (*db.Group, error) {
 	g, err := tx.Group(ctx, p.Name)
 	if err == nil && g == nil {
 		err = fault.New(fault.NotFound, "there is no such group").WithCode("no_group").At("/params/name")
@@ -45,17 +45,17 @@ func (p *groupName) find(ctx context.Context, tx *db.Tx) (*db.Group, error) {
 	return g, err
 }
 
-// look finds the group that is to be changed.
-func (p *groupName) look(ctx context.Context, o *Outbox, x *exchange) error {
+// findGroup finds the group that is to be changed.
+func (p *groupName) findGroup(ctx context.Context, o *Outbox, x *exchange) error {
 	return o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		x.group, err = p.find(ctx, tx)
+		x.group, err = p.readGroup(ctx, tx)
 		return err
 	})
 }
 
-// unchanged refuses to change a group that was deleted meanwhile, whatever has its name now.
-func (p *groupName) unchanged(ctx context.Context, tx *db.Tx, x *exchange) (*db.Group, error) {
-	g, err := p.find(ctx, tx)
+// checkUnchanged refuses to change a group that was deleted meanwhile, whatever has its name now.
+func (p *groupName) checkUnchanged(ctx context.Context, tx *db.Tx, x *exchange) (*db.Group, error) {
+	g, err := p.readGroup(ctx, tx)
 	if err == nil && g.ID != x.group.ID {
 		err = fault.New(fault.Conflict, "the group was deleted meanwhile").WithCode("changed_meanwhile").At("/params/name")
 	}
@@ -65,18 +65,18 @@ func (p *groupName) unchanged(ctx context.Context, tx *db.Tx, x *exchange) (*db.
 // createGroup makes a group.
 type createGroup struct{ groupName }
 
-// resolve gives the group an id that does not tell its name.
-func (p *createGroup) resolve(_ context.Context, o *Outbox, x *exchange) error {
+// findRecipients gives the group an id that does not tell its name.
+func (p *createGroup) findRecipients(_ context.Context, o *Outbox, x *exchange) error {
 	id := uuid.New()
 	x.group = &db.Group{ID: id, Name: p.Name, URI: o.Local.Groups(x.User) + vocab.ID("/"+id.String())}
 	return nil
 }
 
-func (p *createGroup) construct(_ *Outbox, x *exchange) (string, any) {
+func (p *createGroup) constructObject(_ *Outbox, x *exchange) (string, any) {
 	return vocab.Create, vocab.Doc{"id": string(x.group.URI), "type": "Collection", "name": p.Name, "attributedTo": string(x.actor.ID)}
 }
 
-func (p *createGroup) settled(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+func (p *createGroup) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
 	groups, err := tx.Groups(ctx)
 	if err != nil {
 		return "", err
@@ -95,16 +95,16 @@ func (p *createGroup) settled(ctx context.Context, tx *db.Tx, _ *exchange) (voca
 // deleteGroup deletes a group, and keeps what was written to it.
 type deleteGroup struct{ groupName }
 
-func (p *deleteGroup) resolve(ctx context.Context, o *Outbox, x *exchange) error {
-	return p.look(ctx, o, x)
+func (p *deleteGroup) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
+	return p.findGroup(ctx, o, x)
 }
 
-func (p *deleteGroup) construct(_ *Outbox, x *exchange) (string, any) {
-	return vocab.Delete, tombstone(x.group.URI, "Collection", x.now)
+func (p *deleteGroup) constructObject(_ *Outbox, x *exchange) (string, any) {
+	return vocab.Delete, buildTombstone(x.group.URI, "Collection", x.now)
 }
 
-func (p *deleteGroup) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	_, err := p.unchanged(ctx, tx, x)
+func (p *deleteGroup) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	_, err := p.checkUnchanged(ctx, tx, x)
 	return "", err
 }
 
@@ -114,35 +114,35 @@ type addToGroup struct {
 	ActorURI string `json:"actorUri"`
 }
 
-func (p *addToGroup) check() error {
-	if err := p.groupName.check(); err != nil {
+func (p *addToGroup) checkParams() error {
+	if err := p.groupName.checkParams(); err != nil {
 		return err
 	}
-	return present("actorUri", p.ActorURI)
+	return checkPresent("actorUri", p.ActorURI)
 }
 
-func (p *addToGroup) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
-	if err := p.look(ctx, o, x); err != nil {
+func (p *addToGroup) findRecipients(ctx context.Context, o *Outbox, x *exchange) (err error) {
+	if err := p.findGroup(ctx, o, x); err != nil {
 		return err
 	}
 	if x.target, err = o.findActor(ctx, x, "actorUri", p.ActorURI); err != nil {
 		return err
 	}
 	if x.target.ID.Same(x.actor.ID) {
-		return bad("actorUri", "nobody is in their own groups")
+		return badParam("actorUri", "nobody is in their own groups")
 	}
 	return o.Store.Acquaint(ctx, x.target.ID, []vocab.Username{x.User}, false)
 }
 
-func (p *addToGroup) construct(_ *Outbox, x *exchange) (string, any) {
+func (p *addToGroup) constructObject(_ *Outbox, x *exchange) (string, any) {
 	return vocab.Add, string(x.target.ID)
 }
 
-func (p *addToGroup) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	if err := apart(ctx, tx, x.target.ID); err != nil {
+func (p *addToGroup) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	if err := checkNotBlocked(ctx, tx, x.target.ID); err != nil {
 		return "", err
 	}
-	g, err := p.unchanged(ctx, tx, x)
+	g, err := p.checkUnchanged(ctx, tx, x)
 	if err != nil {
 		return "", err
 	}
@@ -160,8 +160,8 @@ type removeFromGroup struct {
 	member vocab.ID
 }
 
-func (p *removeFromGroup) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
-	if err := p.look(ctx, o, x); err != nil {
+func (p *removeFromGroup) findRecipients(ctx context.Context, o *Outbox, x *exchange) (err error) {
+	if err := p.findGroup(ctx, o, x); err != nil {
 		return err
 	}
 	if p.member, err = o.actorID(ctx, x, p.ActorURI); err != nil {
@@ -173,12 +173,12 @@ func (p *removeFromGroup) resolve(ctx context.Context, o *Outbox, x *exchange) (
 	return nil
 }
 
-func (p *removeFromGroup) construct(*Outbox, *exchange) (string, any) {
+func (p *removeFromGroup) constructObject(*Outbox, *exchange) (string, any) {
 	return vocab.Remove, string(p.member)
 }
 
-func (p *removeFromGroup) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	g, err := p.unchanged(ctx, tx, x)
+func (p *removeFromGroup) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	g, err := p.checkUnchanged(ctx, tx, x)
 	if err != nil {
 		return "", err
 	}
@@ -207,9 +207,9 @@ func (o *Outbox) addressGroups(ctx context.Context, x *exchange, groups []vocab.
 	case err != nil:
 		return fmt.Errorf("find members: %w", err)
 	case found < len(groups):
-		return bad("to", "to and cc name a group that there is not")
+		return badParam("to", "to and cc name a group that there is not")
 	case len(members) == 0:
-		return bad("to", "nobody is in the groups that to and cc name")
+		return badParam("to", "nobody is in the groups that to and cc name")
 	}
 	x.unnamed = append(x.unnamed, members...)
 	return nil
@@ -227,8 +227,8 @@ func (o *Outbox) addressMembers(ctx context.Context, x *exchange, object vocab.I
 	return err
 }
 
-// audience returns the recipients that the activity addresses and, for the user alone, the groups that made them so.
-func (x *exchange) audience() []vocab.ID {
+// listAudience returns the recipients that the activity addresses and, for the user alone, the groups that made them so.
+func (x *exchange) listAudience() []vocab.ID {
 	all := x.activity.All()
 	for _, r := range x.unnamed {
 		if !slices.Contains(all, r.Group) {

@@ -10,14 +10,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// finder finds the actors that an action names.
-type finder interface {
+// actorFinder finds the actors that an action names.
+type actorFinder interface {
 	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	Handle(ctx context.Context, handle string) (*vocab.Actor, error)
 }
 
 // actorsFor returns who finds the actors that the action names.
-func (o *Outbox) actorsFor(x *exchange) finder {
+func (o *Outbox) actorsFor(x *exchange) actorFinder {
 	if x.Assistant {
 		return held{o, x.User}
 	}
@@ -36,8 +36,8 @@ var errUnheld = errors.New("the user's database holds nothing of it")
 
 func isUnheld(err error) bool { return errors.Is(err, errUnheld) }
 
-// unheld refuses the parameter of that name.
-func unheld(name string) error {
+// refuseUnheld refuses the parameter of that name.
+func refuseUnheld(name string) error {
 	return fault.Wrap(fault.Forbidden, "the token may name only actors and objects that the user has here already", errUnheld).
 		WithCode("not_known_here").At("/params/" + name)
 }
@@ -50,7 +50,7 @@ func (h held) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	if err := h.Gate.CheckActor(id); err != nil {
 		return nil, err
 	}
-	copied, err := h.copied(ctx, id)
+	copied, err := h.readCopy(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +66,8 @@ func (h held) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return nil, errUnheld
 }
 
-// copied returns the user's own copy of an actor, nil when there is none but something else of the actor's is there.
-func (h held) copied(ctx context.Context, id vocab.ID) (a *vocab.Actor, err error) {
+// readCopy returns the user's own copy of an actor, nil when there is none but something else of the actor's is there.
+func (h held) readCopy(ctx context.Context, id vocab.ID) (a *vocab.Actor, err error) {
 	err = h.Store.Read(ctx, h.user, func(ctx context.Context, tx *db.Tx) error {
 		if a, err = tx.Actor(ctx, id); err != nil || a != nil {
 			return err

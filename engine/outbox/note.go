@@ -35,15 +35,15 @@ type createNote struct {
 	note note
 }
 
-func (p *createNote) check() error {
+func (p *createNote) checkParams() error {
 	if err := checkVisibility(p.Visibility); err != nil {
 		return err
 	}
 	if len(p.To)+len(p.Cc) > maxNamed {
-		return bad("to", "to and cc name at most 100 actors")
+		return badParam("to", "to and cc name at most 100 actors")
 	}
 	if p.InReplyTo != "" {
-		if _, err := identifier("inReplyTo", p.InReplyTo); err != nil {
+		if _, err := parseIdentifier("inReplyTo", p.InReplyTo); err != nil {
 			return err
 		}
 	}
@@ -57,7 +57,7 @@ func (p *createNote) check() error {
 	return checkContent(p.Content)
 }
 
-func (p *createNote) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+func (p *createNote) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
 	p.note = note{content: p.Content, tags: p.Tags, summary: p.Summary, sensitive: p.Sensitive, visibility: p.Visibility}
 	said := "" // by the collections addressed
 	var groups []vocab.ID
@@ -67,55 +67,55 @@ func (p *createNote) resolve(ctx context.Context, o *Outbox, x *exchange) error 
 	}{{"to", p.To}, {"cc", p.Cc}} {
 		for _, v := range f.values {
 			id := vocab.IDOf(v)
-			if c := meaning(f.name, id, o.Local.Followers(x.User)); c != "" {
-				said = wider(said, c)
+			if c := visibilityOf(f.name, id, o.Local.Followers(x.User)); c != "" {
+				said = widerVisibility(said, c)
 				continue
 			}
 			if strings.HasPrefix(string(id), string(o.Local.Groups(x.User))+"/") {
-				groups, said = append(groups, id), wider(said, audience.Direct)
+				groups, said = append(groups, id), widerVisibility(said, audience.Direct)
 				continue
 			}
 			a, err := o.findActor(ctx, x, f.name, v)
 			if err != nil {
 				return err
 			}
-			x.name(a)
+			x.addNamed(a)
 		}
 	}
 	if said != "" && p.Visibility != "" && said != p.Visibility {
-		return bad("visibility", "visibility is not what to and cc say")
+		return badParam("visibility", "visibility is not what to and cc say")
 	}
-	p.note.visibility = wider(said, p.Visibility)
-	if p.note.visibility == "" && p.namesRecipients() {
+	p.note.visibility = widerVisibility(said, p.Visibility)
+	if p.note.visibility == "" && p.hasRecipients() {
 		p.note.visibility = audience.Direct // as in ActivityPub: for the actors that to and cc name, and nobody else
 	}
 	p.note.exact = p.note.visibility == audience.Direct && len(p.To)+len(p.Cc) > len(groups)
-	if err := p.answer(ctx, o, x); err != nil {
+	if err := p.makeReply(ctx, o, x); err != nil {
 		return err
 	}
 	if err := o.addressGroups(ctx, x, groups); err != nil {
 		return err
 	}
-	return p.note.address(o, x)
+	return p.note.setAddressing(o, x)
 }
 
-// namesRecipients reports whether to or cc says who the note is for.
-func (p *createNote) namesRecipients() bool { return len(p.To)+len(p.Cc) > 0 }
+// hasRecipients reports whether to or cc says who the note is for.
+func (p *createNote) hasRecipients() bool { return len(p.To)+len(p.Cc) > 0 }
 
-// answer makes the note a reply, if it is to be one.
-func (p *createNote) answer(ctx context.Context, o *Outbox, x *exchange) error {
+// makeReply makes the note a reply, if it is to be one.
+func (p *createNote) makeReply(ctx context.Context, o *Outbox, x *exchange) error {
 	if p.InReplyTo == "" {
 		return nil
 	}
-	if err := p.note.answer(ctx, o, x, "inReplyTo", p.InReplyTo); err != nil || p.namesRecipients() {
+	if err := p.note.makeReply(ctx, o, x, "inReplyTo", p.InReplyTo); err != nil || p.hasRecipients() {
 		return err
 	}
-	return p.note.goOn(ctx, o, x)
+	return p.note.continueThread(ctx, o, x)
 }
 
-// meaning returns the visibility that a collection stands for in to or cc, empty when id is none of the two that can be
+// visibilityOf returns the visibility that a collection stands for in to or cc, empty when id is none of the two that can be
 // addressed.
-func meaning(field string, id, followers vocab.ID) string {
+func visibilityOf(field string, id, followers vocab.ID) string {
 	switch {
 	case id == vocab.Public && field == "to":
 		return audience.Public
@@ -127,8 +127,8 @@ func meaning(field string, id, followers vocab.ID) string {
 	return ""
 }
 
-// wider returns the visibility that shows more; empty shows nothing.
-func wider(a, b string) string {
+// widerVisibility returns the visibility that shows more; empty shows nothing.
+func widerVisibility(a, b string) string {
 	for _, v := range audience.Visibilities {
 		if v == a || v == b {
 			return v
@@ -137,7 +137,9 @@ func wider(a, b string) string {
 	return ""
 }
 
-func (p *createNote) construct(o *Outbox, x *exchange) (string, any) { return p.note.construct(o, x) }
+func (p *createNote) constructObject(o *Outbox, x *exchange) (string, any) {
+	return p.note.constructObject(o, x)
+}
 
 // reply answers an object.
 type reply struct {
@@ -148,8 +150,8 @@ type reply struct {
 	note note
 }
 
-func (p *reply) check() error {
-	if _, err := identifier("objectId", p.ObjectID); err != nil {
+func (p *reply) checkParams() error {
+	if _, err := parseIdentifier("objectId", p.ObjectID); err != nil {
 		return err
 	}
 	if err := checkVisibility(p.Visibility); err != nil {
@@ -158,18 +160,20 @@ func (p *reply) check() error {
 	return checkContent(p.Content)
 }
 
-func (p *reply) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+func (p *reply) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
 	p.note = note{content: p.Content, visibility: p.Visibility}
-	if err := p.note.answer(ctx, o, x, "objectId", p.ObjectID); err != nil {
+	if err := p.note.makeReply(ctx, o, x, "objectId", p.ObjectID); err != nil {
 		return err
 	}
-	if err := p.note.goOn(ctx, o, x); err != nil {
+	if err := p.note.continueThread(ctx, o, x); err != nil {
 		return err
 	}
-	return p.note.address(o, x)
+	return p.note.setAddressing(o, x)
 }
 
-func (p *reply) construct(o *Outbox, x *exchange) (string, any) { return p.note.construct(o, x) }
+func (p *reply) constructObject(o *Outbox, x *exchange) (string, any) {
+	return p.note.constructObject(o, x)
+}
 
 // sendMessage writes to one actor in private.
 type sendMessage struct {
@@ -179,36 +183,38 @@ type sendMessage struct {
 	note note
 }
 
-func (p *sendMessage) check() error {
-	if err := present("recipientUri", p.RecipientURI); err != nil {
+func (p *sendMessage) checkParams() error {
+	if err := checkPresent("recipientUri", p.RecipientURI); err != nil {
 		return err
 	}
 	return checkContent(p.Content)
 }
 
-func (p *sendMessage) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+func (p *sendMessage) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
 	a, err := o.findActor(ctx, x, "recipientUri", p.RecipientURI)
 	if err != nil {
 		return err
 	}
 	if a.ID.Same(x.actor.ID) {
-		return bad("recipientUri", "nobody writes to themselves")
+		return badParam("recipientUri", "nobody writes to themselves")
 	}
-	x.name(a)
+	x.addNamed(a)
 	p.note = note{content: p.Content, visibility: audience.Direct}
-	return p.note.address(o, x)
+	return p.note.setAddressing(o, x)
 }
 
-func (p *sendMessage) construct(o *Outbox, x *exchange) (string, any) { return p.note.construct(o, x) }
+func (p *sendMessage) constructObject(o *Outbox, x *exchange) (string, any) {
+	return p.note.constructObject(o, x)
+}
 
 // Each note is a new one: none is in another's way.
-func (*createNote) subject() string  { return "" }
-func (*reply) subject() string       { return "" }
-func (*sendMessage) subject() string { return "" }
+func (*createNote) lockName() string  { return "" }
+func (*reply) lockName() string       { return "" }
+func (*sendMessage) lockName() string { return "" }
 
-func (*createNote) settled(context.Context, *db.Tx, *exchange) (vocab.ID, error)  { return "", nil }
-func (*reply) settled(context.Context, *db.Tx, *exchange) (vocab.ID, error)       { return "", nil }
-func (*sendMessage) settled(context.Context, *db.Tx, *exchange) (vocab.ID, error) { return "", nil }
+func (*createNote) findEarlier(context.Context, *db.Tx, *exchange) (vocab.ID, error)  { return "", nil }
+func (*reply) findEarlier(context.Context, *db.Tx, *exchange) (vocab.ID, error)       { return "", nil }
+func (*sendMessage) findEarlier(context.Context, *db.Tx, *exchange) (vocab.ID, error) { return "", nil }
 
 // note is what is to be written.
 type note struct {
@@ -219,15 +225,15 @@ type note struct {
 	parent                       *vocab.Object
 }
 
-// answer makes n a reply, as visible as its parent unless something else is asked for.
-func (n *note) answer(ctx context.Context, o *Outbox, x *exchange, name, value string) error {
+// makeReply makes n a reply, as visible as its parent unless something else is asked for.
+func (n *note) makeReply(ctx context.Context, o *Outbox, x *exchange, name, value string) error {
 	parent, author, err := o.findObject(ctx, x, name, value)
 	if err != nil {
 		return err
 	}
 	n.parent = parent
 	if !n.exact {
-		x.name(author)
+		x.addNamed(author)
 	}
 	if n.visibility == "" {
 		n.visibility = audience.OfObject(parent, author.Followers).Visibility()
@@ -235,22 +241,22 @@ func (n *note) answer(ctx context.Context, o *Outbox, x *exchange, name, value s
 	return nil
 }
 
-// goOn addresses an answer that names nobody itself to the recipients of the user's own note that it answers, when that is
+// continueThread addresses an answer that names nobody itself to the recipients of the user's own note that it answers, when that is
 // private: those that the note names, and the members of its groups as they are now.
-func (n *note) goOn(ctx context.Context, o *Outbox, x *exchange) error {
+func (n *note) continueThread(ctx context.Context, o *Outbox, x *exchange) error {
 	if !n.parent.AttributedTo.Same(x.actor.ID) {
 		return nil
 	}
 	if n.visibility == audience.Direct && audience.OfObject(n.parent, x.actor.Followers).IsPrivate() {
-		if err := o.writeAgain(ctx, x, n.parent.All()); err != nil {
+		if err := o.nameEarlierRecipients(ctx, x, n.parent.All()); err != nil {
 			return err
 		}
 	}
 	return o.addressMembers(ctx, x, n.parent.ID)
 }
 
-// writeAgain names the actors that the user wrote to before, and does not block since.
-func (o *Outbox) writeAgain(ctx context.Context, x *exchange, ids []vocab.ID) error {
+// nameEarlierRecipients names the actors that the user wrote to before, and does not block since.
+func (o *Outbox) nameEarlierRecipients(ctx context.Context, x *exchange, ids []vocab.ID) error {
 	var blocked map[vocab.ID]bool
 	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
 		blocked, err = tx.Blocked(ctx, ids)
@@ -263,17 +269,17 @@ func (o *Outbox) writeAgain(ctx context.Context, x *exchange, ids []vocab.ID) er
 		if id == vocab.Public || id.Same(x.actor.ID) || id.Same(o.Local.Followers(x.User)) || blocked[id] {
 			continue
 		}
-		a, err := o.reach(ctx, x, id)
+		a, err := o.reachActor(ctx, x, id)
 		if err != nil {
 			return err
 		}
-		x.name(a)
+		x.addNamed(a)
 	}
 	return nil
 }
 
-// address sets the addressing from the visibility and who is named.
-func (n *note) address(o *Outbox, x *exchange) error {
+// setAddressing sets the addressing from the visibility and who is named.
+func (n *note) setAddressing(o *Outbox, x *exchange) error {
 	ids := make([]vocab.ID, len(x.named))
 	for i, a := range x.named {
 		ids[i] = a.ID
@@ -292,27 +298,27 @@ func (n *note) address(o *Outbox, x *exchange) error {
 			x.to = []vocab.ID{x.actor.ID} // some servers refuse what is for nobody
 		}
 		if len(x.to) == 0 {
-			return bad("to", "a direct note names somebody else")
+			return badParam("to", "a direct note names somebody else")
 		}
 	}
 	return nil
 }
 
-func (n *note) construct(o *Outbox, x *exchange) (string, any) {
-	d := vocab.Doc{"id": string(o.Local.NewObjectID(x.User)), "type": "Note", "attributedTo": string(x.actor.ID), "published": written(x.now)}
-	address(d, x.to, x.cc)
+func (n *note) constructObject(o *Outbox, x *exchange) (string, any) {
+	d := vocab.Doc{"id": string(o.Local.NewObjectID(x.User)), "type": "Note", "attributedTo": string(x.actor.ID), "published": formatTime(x.now)}
+	writeAddressing(d, x.to, x.cc)
 	setContent(d, n.content)
 	setSummary(d, n.summary)
 	setSensitive(d, n.sensitive)
 	if n.parent != nil {
 		d["inReplyTo"] = string(n.parent.ID)
 	}
-	setTags(d, n.tags, mentions(x.named))
+	setTags(d, n.tags, listMentions(x.named))
 	return vocab.Create, d
 }
 
-// mentions returns the Mention tags (ActivityStreams vocabulary §3.4) of those who are named.
-func mentions(named []*vocab.Actor) []any {
+// listMentions returns the Mention tags (ActivityStreams vocabulary §3.4) of those who are named.
+func listMentions(named []*vocab.Actor) []any {
 	var out []any
 	for _, a := range named {
 		m := vocab.Doc{"type": "Mention", "href": string(a.ID)}
@@ -348,7 +354,7 @@ func setTags(d vocab.Doc, tags []string, others []any) {
 	delete(d, "tag")
 	delete(d, "lwTags")
 	for _, t := range tags {
-		if !strings.ContainsFunc(t, notInHashtag) {
+		if !strings.ContainsFunc(t, isOutsideHashtag) {
 			others = append(others, vocab.Doc{"type": "Hashtag", "name": "#" + t})
 		}
 	}
@@ -364,30 +370,30 @@ func setTags(d vocab.Doc, tags []string, others []any) {
 	}
 }
 
-func notInHashtag(r rune) bool {
+func isOutsideHashtag(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && r != '_'
 }
 
 func checkContent(text string) error {
 	if strings.TrimSpace(text) == "" {
-		return bad("content", "content is missing")
+		return badParam("content", "content is missing")
 	}
 	if len(text) > maxContent {
-		return bad("content", "content has more than 65536 bytes")
+		return badParam("content", "content has more than 65536 bytes")
 	}
 	return nil
 }
 
 func checkSummary(text string) error {
 	if utf8.RuneCountInString(text) > maxSummary {
-		return bad("summary", "summary has more than 1000 characters")
+		return badParam("summary", "summary has more than 1000 characters")
 	}
 	return nil
 }
 
 func checkVisibility(v string) error {
 	if v != "" && !slices.Contains(audience.Visibilities, v) {
-		return bad("visibility", "visibility is public, unlisted, followers or direct")
+		return badParam("visibility", "visibility is public, unlisted, followers or direct")
 	}
 	return nil
 }
@@ -395,13 +401,13 @@ func checkVisibility(v string) error {
 // checkTags returns the tags, each once and without a leading #.
 func checkTags(tags []string) ([]string, error) {
 	if len(tags) > maxTags {
-		return nil, bad("tags", "more than 32 tags")
+		return nil, badParam("tags", "more than 32 tags")
 	}
 	var out []string
 	for _, t := range tags {
 		t = strings.TrimPrefix(strings.TrimSpace(t), "#")
 		if n := utf8.RuneCountInString(t); n == 0 || n > maxTag {
-			return nil, bad("tags", "a tag has 1 to 64 characters")
+			return nil, badParam("tags", "a tag has 1 to 64 characters")
 		}
 		if !slices.Contains(out, t) {
 			out = append(out, t)

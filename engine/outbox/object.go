@@ -15,16 +15,16 @@ import (
 // when another user of this server wrote it, as it is stored there, else as its own server serves it. What the user may
 // not see is not found.
 func (o *Outbox) findObject(ctx context.Context, x *exchange, name, value string) (*vocab.Object, *vocab.Actor, error) {
-	id, err := identifier(name, value)
+	id, err := parseIdentifier(name, value)
 	if err != nil {
 		return nil, nil, err
 	}
-	if id, err = o.meant(ctx, x, name, id, "", handler.BringingTypes()...); err != nil {
+	if id, err = o.findMeantID(ctx, x, name, id, "", handler.BringingTypes()...); err != nil {
 		return nil, nil, err
 	}
-	obj, err := o.lookUp(ctx, x, id)
+	obj, err := o.lookUpObject(ctx, x, id)
 	if isUnheld(err) {
-		return nil, nil, unheld(name)
+		return nil, nil, refuseUnheld(name)
 	}
 	if e := fault.Of(err); e != nil && (e.Kind == fault.NotFound || e.Kind == fault.Gone) {
 		return nil, nil, fault.Wrap(e.Kind, "there is no such object", err).At("/params/" + name)
@@ -36,7 +36,7 @@ func (o *Outbox) findObject(ctx context.Context, x *exchange, name, value string
 	case obj.Type == "Tombstone":
 		return nil, nil, fault.New(fault.Gone, "the object was deleted").At("/params/" + name)
 	case vocab.IsActorType(obj.Type), activity, !obj.OwnAuthors():
-		return nil, nil, bad(name, name+" names no object that an actor of its server wrote")
+		return nil, nil, badParam(name, name+" names no object that an actor of its server wrote")
 	}
 	x.spelling = x.spelling.Add(obj.ID, obj.Written)
 	if obj.AttributedTo.Same(x.actor.ID) {
@@ -44,7 +44,7 @@ func (o *Outbox) findObject(ctx context.Context, x *exchange, name, value string
 	}
 	author, err := o.actorsFor(x).Resolve(ctx, obj.AttributedTo)
 	if isUnheld(err) {
-		return nil, nil, unheld(name)
+		return nil, nil, refuseUnheld(name)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("find author of %s: %w", id, err)
@@ -52,9 +52,9 @@ func (o *Outbox) findObject(ctx context.Context, x *exchange, name, value string
 	return obj, author, nil
 }
 
-// meant returns the id of the object that a parameter means: the one it names, or what a stored activity of these types is
+// findMeantID returns the id of the object that a parameter means: the one it names, or what a stored activity of these types is
 // about that it names. With an actor only that one's own activities count.
-func (o *Outbox) meant(ctx context.Context, x *exchange, name string, id, by vocab.ID, types ...string) (vocab.ID, error) {
+func (o *Outbox) findMeantID(ctx context.Context, x *exchange, name string, id, by vocab.ID, types ...string) (vocab.ID, error) {
 	var objects []vocab.ID
 	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
 		objects, err = tx.ObjectsOf(ctx, id, types, by, !x.Assistant)
@@ -69,7 +69,7 @@ func (o *Outbox) meant(ctx context.Context, x *exchange, name string, id, by voc
 	return objects[0], nil
 }
 
-func (o *Outbox) lookUp(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
+func (o *Outbox) lookUpObject(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
 	stored, err := o.storedObject(ctx, x.User, id)
 	if err != nil || stored != nil {
 		return stored, err
@@ -78,10 +78,10 @@ func (o *Outbox) lookUp(ctx context.Context, x *exchange, id vocab.ID) (*vocab.O
 		return nil, errUnheld
 	}
 	if o.Local.IsLocal(id) {
-		if stored, err = o.neighbours(ctx, x, id); err != nil {
+		if stored, err = o.findLocalObject(ctx, x, id); err != nil {
 			return nil, err
 		}
-	} else if stored, err = o.fetch(ctx, x, id); err != nil {
+	} else if stored, err = o.fetchObject(ctx, x, id); err != nil {
 		return nil, err
 	}
 	x.fetched = append(x.fetched, stored)
@@ -100,17 +100,17 @@ func (o *Outbox) storedObject(ctx context.Context, u vocab.Username, id vocab.ID
 	return obj, err
 }
 
-// neighbours returns an object of another user of this server, if the user may see it: what is private is shown no more to
+// findLocalObject returns an object of another user of this server, if the user may see it: what is private is shown no more to
 // a user that its author blocks.
-func (o *Outbox) neighbours(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
+func (o *Outbox) findLocalObject(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
 	hidden := fault.New(fault.NotFound, "there is no such object here")
 	owner, _, ok := o.Local.Holder(id)
-	if !ok || owner == x.User || o.active(ctx, o.Local.ID(owner)) != nil {
+	if !ok || owner == x.User || o.checkActive(ctx, o.Local.ID(owner)) != nil {
 		return nil, hidden
 	}
 	obj, err := o.storedObject(ctx, owner, id)
 	if err == nil && obj == nil {
-		obj, err = o.created(ctx, owner, id)
+		obj, err = o.findCreatedObject(ctx, owner, id)
 	}
 	if err != nil {
 		return nil, err
@@ -132,8 +132,8 @@ func (o *Outbox) neighbours(ctx context.Context, x *exchange, id vocab.ID) (*voc
 	return obj, err
 }
 
-// created returns the object that a Create of the user's with this id made, nil when there is none.
-func (o *Outbox) created(ctx context.Context, u vocab.Username, create vocab.ID) (*vocab.Object, error) {
+// findCreatedObject returns the object that a Create of the user's with this id made, nil when there is none.
+func (o *Outbox) findCreatedObject(ctx context.Context, u vocab.Username, create vocab.ID) (*vocab.Object, error) {
 	var objects []vocab.ID
 	err := o.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
 		objects, err = tx.ObjectsOf(ctx, create, []string{vocab.Create}, o.Local.ID(u), false)
@@ -145,8 +145,8 @@ func (o *Outbox) created(ctx context.Context, u vocab.Username, create vocab.ID)
 	return o.storedObject(ctx, u, objects[0])
 }
 
-// fetch asks the server of an object for it. A Create leads to what it made.
-func (o *Outbox) fetch(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
+// fetchObject asks the server of an object for it. A Create leads to what it made.
+func (o *Outbox) fetchObject(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
 	obj, _, err := o.Actors.Object(ctx, id, &x.User)
 	if err == nil && obj.Type == vocab.Create {
 		if made, bad := obj.Doc.Ref("object"); bad == nil && made.ID.SameOrigin(id) {
@@ -160,8 +160,8 @@ func (o *Outbox) fetch(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Ob
 	return obj, err
 }
 
-// spell notes how its server writes the id of an object, if that is stored.
-func (x *exchange) spell(ctx context.Context, tx *db.Tx, id vocab.ID) error {
+// noteSpelling notes how its server writes the id of an object, if that is stored.
+func (x *exchange) noteSpelling(ctx context.Context, tx *db.Tx, id vocab.ID) error {
 	if id == "" {
 		return nil
 	}

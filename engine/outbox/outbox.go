@@ -169,7 +169,7 @@ func (o *Outbox) Dispatch(ctx context.Context, d Dispatch) (Result, error) {
 	err := o.pipeline.Run(ctx, x)
 	if err != nil && x.IdempotencyKey != "" && x.digest != nil {
 		// Another dispatch under the key may have been quicker, and what it did be in the way of this one.
-		switch replayed, refusal := o.replay(ctx, x); {
+		switch replayed, refusal := o.replayAnswer(ctx, x); {
 		case replayed:
 			return x.result, nil
 		case refusal != nil && db.TakenKey(err):

@@ -521,7 +521,7 @@ func TestAllows(t *testing.T) {
 		{"llm", "NoSuchAction", true}, {"read", "NoSuchAction", false},
 		{"read llm", "Like", true},
 	} {
-		if got := new(Outbox).Allows(strings.Fields(c.scopes), c.action); got != c.want {
+		if got := new(Outbox).MayDispatch(strings.Fields(c.scopes), c.action); got != c.want {
 			t.Errorf("Allows(%q, %s) = %v, want %v", c.scopes, c.action, got, c.want)
 		}
 	}

@@ -20,7 +20,7 @@ func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) e
 	settled := false
 	x.leases = o.Dispatcher.Leases()
 	err := o.Store.Write(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		settled, err = o.store(ctx, tx, x)
+		settled, err = o.storeDispatch(ctx, tx, x)
 		return err
 	})
 	if db.TakenKey(err) {
@@ -35,26 +35,26 @@ func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) e
 	return next(context.WithoutCancel(ctx)) // it is done, whoever has hung up
 }
 
-// store runs in the transaction, and tells whether an earlier activity did the same.
-func (o *Outbox) store(ctx context.Context, tx *db.Tx, x *exchange) (settled bool, err error) {
+// storeDispatch runs in the transaction, and tells whether an earlier activity did the same.
+func (o *Outbox) storeDispatch(ctx context.Context, tx *db.Tx, x *exchange) (settled bool, err error) {
 	if err := o.lockAudience(ctx, tx, x); err != nil {
 		return false, err
 	}
-	if s := x.intent.subject(); s != "" {
+	if s := x.intent.lockName(); s != "" {
 		if err := tx.Lock(ctx, s); err != nil {
 			return false, err
 		}
 	}
-	earlier, err := x.intent.settled(ctx, tx, x)
+	earlier, err := x.intent.findEarlier(ctx, tx, x)
 	if err != nil {
 		return false, err
 	}
 	if earlier == "" {
-		if err := o.admit(ctx, tx, x); err != nil {
+		if err := o.admitDispatch(ctx, tx, x); err != nil {
 			return false, err
 		}
 	}
-	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: o.Handlers.OrderOf(x.activity), Type: x.activity.Type, Body: x.body, Audience: x.audience()}
+	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: o.Handlers.OrderOf(x.activity), Type: x.activity.Type, Body: x.body, Audience: x.listAudience()}
 	x.answer = answer{Activity: x.activity.ID, Object: o.Handlers.ObjectOf(x.activity), Job: newJob(job.ID, x.inboxes)}
 	if earlier != "" {
 		if x.answer, err = o.answerAgain(ctx, tx, earlier, x.now); err != nil {
@@ -69,13 +69,13 @@ func (o *Outbox) store(ctx context.Context, tx *db.Tx, x *exchange) (settled boo
 			return false, err
 		}
 	}
-	return earlier != "", tx.AddAudit(ctx, audit(x, "ok"))
+	return earlier != "", tx.AddAudit(ctx, newAudit(x, "ok"))
 }
 
-// admit refuses what the token may not do now, and chooses where the activity goes.
-func (o *Outbox) admit(ctx context.Context, tx *db.Tx, x *exchange) error {
+// admitDispatch refuses what the token may not do now, and chooses where the activity goes.
+func (o *Outbox) admitDispatch(ctx context.Context, tx *db.Tx, x *exchange) error {
 	if x.Assistant {
-		if err := o.restrain(ctx, tx, x); err != nil {
+		if err := o.restrainAssistant(ctx, tx, x); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *db.Tx, x *exchange, job 
 		return err
 	}
 	if a.Type == vocab.Update {
-		if err := o.revise(ctx, tx, x); err != nil {
+		if err := o.reviseObject(ctx, tx, x); err != nil {
 			return err
 		}
 	}

@@ -17,12 +17,12 @@ type about struct {
 	ObjectID string `json:"objectId"`
 }
 
-func (p *about) check() error {
-	_, err := identifier("objectId", p.ObjectID)
+func (p *about) checkParams() error {
+	_, err := parseIdentifier("objectId", p.ObjectID)
 	return err
 }
 
-func (p *about) subject() string { return "object " + string(vocab.IDOf(p.ObjectID)) }
+func (p *about) lockName() string { return "object " + string(vocab.IDOf(p.ObjectID)) }
 
 // like tells the author of an object, and nobody else, that the user likes it (ActivityPub §6.8).
 type like struct {
@@ -31,41 +31,43 @@ type like struct {
 	kind   string // of the object
 }
 
-func (p *like) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+func (p *like) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
 	obj, author, err := o.findObject(ctx, x, "objectId", p.ObjectID)
 	if err != nil {
 		return err
 	}
 	p.ObjectID, p.object, p.kind = string(obj.ID), obj.ID, obj.Type
 	x.to = []vocab.ID{author.ID}
-	x.name(author)
+	x.addNamed(author)
 	return nil
 }
 
-func (p *like) construct(*Outbox, *exchange) (string, any) { return vocab.Like, string(p.object) }
+func (p *like) constructObject(*Outbox, *exchange) (string, any) { return vocab.Like, string(p.object) }
 
-func (p *like) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	return standing(ctx, tx, p.object, db.Review, vocab.Like, x.actor.ID)
+func (p *like) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	return readReaction(ctx, tx, p.object, db.Review, vocab.Like, x.actor.ID)
 }
 
 // dislike tells the author of an object of a type that can be disliked that the user dislikes it. It takes the place of a
 // Like.
 type dislike struct{ like }
 
-func (p *dislike) resolve(ctx context.Context, o *Outbox, x *exchange) error {
-	if err := p.like.resolve(ctx, o, x); err != nil {
+func (p *dislike) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
+	if err := p.like.findRecipients(ctx, o, x); err != nil {
 		return err
 	}
 	if !conversation.ManifestOf(p.kind).Reviewable {
-		return bad("objectId", "objects of this type cannot be disliked").WithCode("not_reviewable")
+		return badParam("objectId", "objects of this type cannot be disliked").WithCode("not_reviewable")
 	}
 	return nil
 }
 
-func (p *dislike) construct(*Outbox, *exchange) (string, any) { return vocab.Dislike, string(p.object) }
+func (p *dislike) constructObject(*Outbox, *exchange) (string, any) {
+	return vocab.Dislike, string(p.object)
+}
 
-func (p *dislike) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	return standing(ctx, tx, p.object, db.Review, vocab.Dislike, x.actor.ID)
+func (p *dislike) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	return readReaction(ctx, tx, p.object, db.Review, vocab.Dislike, x.actor.ID)
 }
 
 // boost passes an object on to the user's followers, if everybody may see it.
@@ -74,7 +76,7 @@ type boost struct {
 	object vocab.ID
 }
 
-func (p *boost) resolve(ctx context.Context, o *Outbox, x *exchange) error {
+func (p *boost) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
 	obj, author, err := o.findObject(ctx, x, "objectId", p.ObjectID)
 	if err != nil {
 		return err
@@ -86,19 +88,21 @@ func (p *boost) resolve(ctx context.Context, o *Outbox, x *exchange) error {
 	x.to, x.cc = []vocab.ID{vocab.Public}, []vocab.ID{o.Local.Followers(x.User)}
 	if !author.ID.Same(x.actor.ID) {
 		x.cc = append(x.cc, author.ID)
-		x.name(author)
+		x.addNamed(author)
 	}
 	return nil
 }
 
-func (p *boost) construct(*Outbox, *exchange) (string, any) { return vocab.Announce, string(p.object) }
-
-func (p *boost) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	return standing(ctx, tx, p.object, db.Announce, vocab.Announce, x.actor.ID)
+func (p *boost) constructObject(*Outbox, *exchange) (string, any) {
+	return vocab.Announce, string(p.object)
 }
 
-// standing returns the activity of the reaction that the actor has to the object, empty when it has none of this type.
-func standing(ctx context.Context, tx *db.Tx, object vocab.ID, kind, reaction string, actor vocab.ID) (vocab.ID, error) {
+func (p *boost) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	return readReaction(ctx, tx, p.object, db.Announce, vocab.Announce, x.actor.ID)
+}
+
+// readReaction returns the activity of the reaction that the actor has to the object, empty when it has none of this type.
+func readReaction(ctx context.Context, tx *db.Tx, object vocab.ID, kind, reaction string, actor vocab.ID) (vocab.ID, error) {
 	r, err := tx.Reaction(ctx, db.Reaction{Object: object, Actor: actor, Kind: kind})
 	if err != nil || r == nil || r.Type != reaction {
 		return "", err
@@ -118,27 +122,27 @@ type takeBack struct {
 	undone *vocab.Activity
 }
 
-func (p *unlike) resolve(ctx context.Context, o *Outbox, x *exchange) error {
-	return p.find(ctx, o, x, db.Review, vocab.Like)
+func (p *unlike) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
+	return p.findReaction(ctx, o, x, db.Review, vocab.Like)
 }
 
-func (p *undoDislike) resolve(ctx context.Context, o *Outbox, x *exchange) error {
-	return p.find(ctx, o, x, db.Review, vocab.Dislike)
+func (p *undoDislike) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
+	return p.findReaction(ctx, o, x, db.Review, vocab.Dislike)
 }
 
-func (p *unboost) resolve(ctx context.Context, o *Outbox, x *exchange) error {
-	return p.find(ctx, o, x, db.Announce, vocab.Announce)
+func (p *unboost) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
+	return p.findReaction(ctx, o, x, db.Announce, vocab.Announce)
 }
 
-func (p *takeBack) find(ctx context.Context, o *Outbox, x *exchange, kind, reaction string) error {
-	object, err := o.meant(ctx, x, "objectId", vocab.IDOf(p.ObjectID), "", append(handler.BringingTypes(), reaction)...)
+func (p *takeBack) findReaction(ctx context.Context, o *Outbox, x *exchange, kind, reaction string) error {
+	object, err := o.findMeantID(ctx, x, "objectId", vocab.IDOf(p.ObjectID), "", append(handler.BringingTypes(), reaction)...)
 	if err != nil {
 		return err
 	}
 	p.ObjectID = string(object)
 	var stands bool
 	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
-		id, err := standing(ctx, tx, object, kind, reaction, x.actor.ID)
+		id, err := readReaction(ctx, tx, object, kind, reaction, x.actor.ID)
 		if err != nil {
 			return err
 		}
@@ -150,12 +154,12 @@ func (p *takeBack) find(ctx context.Context, o *Outbox, x *exchange, kind, react
 			return err
 		}
 		if stored == nil {
-			return unreacted()
+			return refuseNotReacted()
 		}
 		if p.undone, err = vocab.ParseActivity(stored.Raw); err != nil {
 			return fmt.Errorf("read stored %s: %w", reaction, err)
 		}
-		if err := x.spell(ctx, tx, p.undone.Object.ID); err != nil {
+		if err := x.noteSpelling(ctx, tx, p.undone.Object.ID); err != nil {
 			return err
 		}
 		x.earlier, err = tx.SentTo(ctx, p.undone.ID) // who was told is told, follower no more or not
@@ -174,7 +178,7 @@ func (p *takeBack) findUndone(ctx context.Context, tx *db.Tx, x *exchange, react
 		return err
 	}
 	if stored == nil {
-		return unreacted()
+		return refuseNotReacted()
 	}
 	undo, err := vocab.ParseActivity(stored.Raw)
 	if err == nil {
@@ -186,22 +190,22 @@ func (p *takeBack) findUndone(ctx context.Context, tx *db.Tx, x *exchange, react
 	return nil
 }
 
-func unreacted() error {
+func refuseNotReacted() error {
 	return fault.New(fault.NotFound, "there is nothing to take back").WithCode("not_reacted").At("/params/objectId")
 }
 
-func (p *takeBack) construct(*Outbox, *exchange) (string, any) {
-	return vocab.Undo, embedded(p.undone.Doc)
+func (p *takeBack) constructObject(*Outbox, *exchange) (string, any) {
+	return vocab.Undo, embedActivity(p.undone.Doc)
 }
 
-func (p *takeBack) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+func (p *takeBack) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
 	there, err := tx.Activity(ctx, p.undone.ID)
 	if err != nil || there != nil {
 		return "", err
 	}
 	before, err := tx.LatestActivity(ctx, vocab.Undo, x.actor.ID, p.undone.ID)
 	if err == nil && before == nil {
-		err = unreacted()
+		err = refuseNotReacted()
 	}
 	if err != nil {
 		return "", err

@@ -33,9 +33,9 @@ func newRefusals(now func() time.Time) *refusals {
 	return &refusals{written: policy.WrittenRefusals.Limiter(now), waiting: map[vocab.Username]map[refused]int{}}
 }
 
-// count counts a refusal, and returns the counts of the user's that are to be written now, if any. Beyond so many that wait
+// countRefusal counts a refusal, and returns the counts of the user's that are to be written now, if any. Beyond so many that wait
 // those that are not among them are not counted.
-func (r *refusals) count(u vocab.Username, kind refused) map[refused]int {
+func (r *refusals) countRefusal(u vocab.Username, kind refused) map[refused]int {
 	write, _ := r.written.Allow(u.String() + " " + kind.token.String())
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,8 +57,8 @@ func (r *refusals) count(u vocab.Username, kind refused) map[refused]int {
 	return counts
 }
 
-// all returns every count that waits, and forgets it.
-func (r *refusals) all() map[vocab.Username]map[refused]int {
+// takeAll returns every count that waits, and forgets it.
+func (r *refusals) takeAll() map[vocab.Username]map[refused]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.waiting

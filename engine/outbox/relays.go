@@ -10,10 +10,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// relays returns the inboxes of relays that take the activity as it is, and of those that are told of its object by the
+// chooseRelays returns the inboxes of relays that take the activity as it is, and of those that are told of its object by the
 // instance actor. Relays get posts that are openly to everybody, and what changes or deletes these: LitePub ones take that
 // as it is, too. Nothing that is unlisted, and no boost: whose post that is may not be on any relay (FEP-ae0c).
-func (o *Outbox) relays(x *exchange) (take, told []db.Inbox) {
+func (o *Outbox) chooseRelays(x *exchange) (take, told []db.Inbox) {
 	writes := false
 	switch x.intent.(type) {
 	case *createNote, *reply:

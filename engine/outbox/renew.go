@@ -11,13 +11,13 @@ import (
 // renewTime bounds how long a dispatch waits for recipients that have changed.
 const renewTime = 5 * time.Second
 
-// renew asks where recipients take deliveries now who have said that they changed, and were not asked since. When that
+// renewRecipients asks where recipients take deliveries now who have said that they changed, and were not asked since. When that
 // cannot be told in time, they are reached as they are known.
-func (o *Outbox) renew(ctx context.Context, x *exchange) error {
+func (o *Outbox) renewRecipients(ctx context.Context, x *exchange) error {
 	if !o.Actors.AnyStale() {
 		return nil
 	}
-	ids, err := o.expected(ctx, x)
+	ids, err := o.listExpected(ctx, x)
 	if err != nil {
 		return err
 	}
@@ -38,15 +38,15 @@ func (o *Outbox) renew(ctx context.Context, x *exchange) error {
 	return nil
 }
 
-// expected returns who will be reached, unless that changes before the activity is stored.
-func (o *Outbox) expected(ctx context.Context, x *exchange) (ids []vocab.ID, err error) {
+// listExpected returns who will be reached, unless that changes before the activity is stored.
+func (o *Outbox) listExpected(ctx context.Context, x *exchange) (ids []vocab.ID, err error) {
 	for _, a := range x.named {
 		ids = append(ids, a.ID)
 	}
 	for _, m := range x.unnamed {
 		ids = append(ids, m.Actor)
 	}
-	if !o.forFollowers(x) {
+	if !o.isForFollowers(x) {
 		return ids, nil
 	}
 	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
@@ -59,8 +59,8 @@ func (o *Outbox) expected(ctx context.Context, x *exchange) (ids []vocab.ID, err
 	return ids, err
 }
 
-// asRenewed lets recipients that have changed be reached where they take deliveries now.
-func (x *exchange) asRenewed(to []db.Destination) []db.Destination {
+// replaceRenewed lets recipients that have changed be reached where they take deliveries now.
+func (x *exchange) replaceRenewed(to []db.Destination) []db.Destination {
 	for n, d := range to {
 		a := x.renewed[d.Actor]
 		if a == nil {

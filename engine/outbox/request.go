@@ -21,20 +21,20 @@ type (
 	declineRequest struct{ answerRequest }
 )
 
-func (p *answerRequest) check() error {
+func (p *answerRequest) checkParams() error {
 	if (p.ActivityID == "") == (p.ActorURI == "") {
-		return bad("activityId", "give either activityId or actorUri")
+		return badParam("activityId", "give either activityId or actorUri")
 	}
 	return nil
 }
 
-func (p *answerRequest) resolve(ctx context.Context, o *Outbox, x *exchange) (err error) {
+func (p *answerRequest) findRecipients(ctx context.Context, o *Outbox, x *exchange) (err error) {
 	if p.ActorURI != "" {
 		x.request, err = o.actorID(ctx, x, p.ActorURI)
 		x.request = x.request.Canonical()
 		return err
 	}
-	id, err := identifier("activityId", p.ActivityID)
+	id, err := parseIdentifier("activityId", p.ActivityID)
 	if err != nil {
 		return err
 	}
@@ -44,37 +44,37 @@ func (p *answerRequest) resolve(ctx context.Context, o *Outbox, x *exchange) (er
 		case err != nil:
 			return err
 		case len(senders) == 0:
-			return noRequest()
+			return refuseNoRequest()
 		case len(senders) > 1:
-			return ambiguous()
+			return refuseAmbiguous()
 		}
 		x.request = senders[0]
 		return nil
 	})
 }
 
-func noRequest() error {
+func refuseNoRequest() error {
 	return fault.New(fault.NotFound, "there is no such request").WithCode("no_request").At("/params")
 }
 
-func (p *answerRequest) subject() string { return "requests" }
+func (p *answerRequest) lockName() string { return "requests" }
 
-func (p *acceptRequest) construct(_ *Outbox, x *exchange) (string, any) {
+func (p *acceptRequest) constructObject(_ *Outbox, x *exchange) (string, any) {
 	return vocab.Accept, string(x.request)
 }
 
-func (p *declineRequest) construct(_ *Outbox, x *exchange) (string, any) {
+func (p *declineRequest) constructObject(_ *Outbox, x *exchange) (string, any) {
 	return vocab.Reject, string(x.request)
 }
 
-// settled returns the earlier answer to who was accepted before.
-func (p *acceptRequest) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+// findEarlier returns the earlier answer to who was accepted before.
+func (p *acceptRequest) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
 	n, err := tx.CountRequests(ctx, x.request, "")
 	switch {
 	case err != nil || n.OfActor > 0:
 		return "", err
 	case !n.Accepted:
-		return "", noRequest()
+		return "", refuseNoRequest()
 	}
 	before, err := tx.LatestActivity(ctx, vocab.Accept, x.actor.ID, x.request)
 	if err != nil || before == nil {
@@ -83,10 +83,10 @@ func (p *acceptRequest) settled(ctx context.Context, tx *db.Tx, x *exchange) (vo
 	return before.URI, nil
 }
 
-func (p *declineRequest) settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+func (p *declineRequest) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
 	n, err := tx.CountRequests(ctx, x.request, "")
 	if err == nil && n.OfActor == 0 {
-		err = noRequest()
+		err = refuseNoRequest()
 	}
 	return "", err
 }

@@ -18,7 +18,7 @@ func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error)
 	if x.actor, err = o.Local.Actor(x.User); err != nil {
 		return fault.Wrap(fault.Unavailable, "the user's keys or profile cannot be read", err).WithCode("keys_unavailable").WithHint(fault.Hint(err))
 	}
-	if err := x.intent.resolve(ctx, o, x); err != nil {
+	if err := x.intent.findRecipients(ctx, o, x); err != nil {
 		return err
 	}
 	var known []vocab.ID
@@ -33,13 +33,13 @@ func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error)
 			return err
 		}
 	}
-	return o.renew(ctx, x)
+	return o.renewRecipients(ctx, x)
 }
 
 // findActor returns the actor that a parameter names by its id or handle.
 func (o *Outbox) findActor(ctx context.Context, x *exchange, name, value string) (*vocab.Actor, error) {
 	if value == "" {
-		return nil, bad(name, name+" is missing")
+		return nil, badParam(name, name+" is missing")
 	}
 	var a *vocab.Actor
 	id, err := vocab.ParseID(value)
@@ -49,20 +49,20 @@ func (o *Outbox) findActor(ctx context.Context, x *exchange, name, value string)
 		a, err = o.actorsFor(x).Handle(ctx, value)
 	}
 	if err == nil {
-		err = o.active(ctx, a.ID)
+		err = o.checkActive(ctx, a.ID)
 	}
 	if isUnheld(err) {
-		return nil, unheld(name)
+		return nil, refuseUnheld(name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find actor %.100s: %w", value, unfound(name, err))
+		return nil, fmt.Errorf("find actor %.100s: %w", value, explainUnfound(name, err))
 	}
 	return a, nil
 }
 
-// unfound names the cause for which no actor was found under the parameter of that name, if that lies with the parameter or
+// explainUnfound names the cause for which no actor was found under the parameter of that name, if that lies with the parameter or
 // with another server. The policy's refusal, and what is wrong here, keep their own words.
-func unfound(name string, err error) error {
+func explainUnfound(name string, err error) error {
 	e := fault.Of(err)
 	if e == nil {
 		return err
@@ -87,8 +87,8 @@ func unfound(name string, err error) error {
 	return err
 }
 
-// active refuses an actor of this server who is no active user.
-func (o *Outbox) active(ctx context.Context, id vocab.ID) error {
+// checkActive refuses an actor of this server who is no active user.
+func (o *Outbox) checkActive(ctx context.Context, id vocab.ID) error {
 	u, local := o.Local.Owner(id)
 	if !local {
 		return nil
@@ -99,8 +99,8 @@ func (o *Outbox) active(ctx context.Context, id vocab.ID) error {
 	return fault.New(fault.NoUser, "there is no such user here")
 }
 
-// name addresses actors by name, each once, but never the one who acts.
-func (x *exchange) name(actors ...*vocab.Actor) {
+// addNamed addresses actors by name, each once, but never the one who acts.
+func (x *exchange) addNamed(actors ...*vocab.Actor) {
 	for _, a := range actors {
 		known := func(b *vocab.Actor) bool { return b.ID.Same(a.ID) }
 		if !known(x.actor) && !slices.ContainsFunc(x.named, known) {
@@ -109,10 +109,10 @@ func (x *exchange) name(actors ...*vocab.Actor) {
 	}
 }
 
-// reach returns the actor with this id, or what the user's own database knows of it: whoever was told something must be
+// reachActor returns the actor with this id, or what the user's own database knows of it: whoever was told something must be
 // told when it is taken back, also when its server does not describe it just now. When nothing is known of it, it has
 // only the id, and nothing is sent to it.
-func (o *Outbox) reach(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Actor, error) {
+func (o *Outbox) reachActor(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Actor, error) {
 	a, failed := o.actorsFor(x).Resolve(ctx, id)
 	if failed == nil {
 		return a, nil
@@ -140,11 +140,11 @@ func (o *Outbox) reachAll(ctx context.Context, x *exchange, to vocab.Addressing)
 		if id == vocab.Public || id.Same(o.Local.Followers(x.User)) || id.Same(x.actor.ID) {
 			continue
 		}
-		a, err := o.reach(ctx, x, id)
+		a, err := o.reachActor(ctx, x, id)
 		if err != nil {
 			return err
 		}
-		x.name(a)
+		x.addNamed(a)
 	}
 	return nil
 }

@@ -22,9 +22,9 @@ func (o *Outbox) countAttempt(ctx context.Context, x *exchange) error {
 	})
 }
 
-// restrain refuses what an LLM engine may not do although its scope has the action: words that are not public to somebody
+// restrainAssistant refuses what an LLM engine may not do although its scope has the action: words that are not public to somebody
 // the user does not talk with.
-func (o *Outbox) restrain(ctx context.Context, tx *db.Tx, x *exchange) error {
+func (o *Outbox) restrainAssistant(ctx context.Context, tx *db.Tx, x *exchange) error {
 	if x.activity.Type != vocab.Create || audience.IsPublic(x.activity.Addressing) {
 		return nil
 	}

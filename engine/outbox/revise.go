@@ -11,9 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// revise puts the words of an edit in the place of the old ones wherever the user's database holds these. A recipient whose
+// reviseObject puts the words of an edit in the place of the old ones wherever the user's database holds these. A recipient whose
 // server ignores an Update of an object that it does not know gets the Create with the new words.
-func (o *Outbox) revise(ctx context.Context, tx *db.Tx, x *exchange) error {
+func (o *Outbox) reviseObject(ctx context.Context, tx *db.Tx, x *exchange) error {
 	r := db.Revision{Object: x.before.URI, Document: x.activity.Object.Doc.JSON(), Update: x.activity.ID}
 	for _, i := range x.inboxes {
 		if i.Skip == "" {
@@ -42,12 +42,12 @@ func (o *Outbox) revisedCreate(create *db.Activity, x *exchange) (raw, body json
 	}
 	delete(d, "proof")
 	d["object"] = x.activity.Object.Doc
-	return o.proven(d, x)
+	return o.proveActivity(d, x)
 }
 
-// withdraw takes back what is owed of a post that is deleted and was surely never sent. An inbox that nothing of it was sent
+// withdrawDeliveries takes back what is owed of a post that is deleted and was surely never sent. An inbox that nothing of it was sent
 // to gets no Delete either. Of a public post it does: its server may have fetched it.
-func (o *Outbox) withdraw(ctx context.Context, tx *db.Tx, x *exchange) error {
+func (o *Outbox) withdrawDeliveries(ctx context.Context, tx *db.Tx, x *exchange) error {
 	withdrawn, err := tx.WithdrawUntried(ctx, x.before.URI, x.now)
 	if err != nil || len(withdrawn) == 0 || audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc}) {
 		return err

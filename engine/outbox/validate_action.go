@@ -24,9 +24,9 @@ func (o *Outbox) validateAction(ctx context.Context, x *exchange, next pipeline.
 	if x.intent, err = a.read(x.Action.Params); err != nil {
 		return err
 	}
-	x.digest = digest(x.Action)
+	x.digest = digestAction(x.Action)
 	if x.IdempotencyKey != "" {
-		if replayed, err := o.replay(ctx, x); replayed || err != nil {
+		if replayed, err := o.replayAnswer(ctx, x); replayed || err != nil {
 			return err
 		}
 	}
@@ -38,8 +38,8 @@ func (o *Outbox) validateAction(ctx context.Context, x *exchange, next pipeline.
 	return next(ctx)
 }
 
-// digest stands for an action: two with the same digest ask for the same.
-func digest(a pipeline.Action) []byte {
+// digestAction stands for an action: two with the same digest ask for the same.
+func digestAction(a pipeline.Action) []byte {
 	b := bytes.NewBufferString(a.Name + "\n")
 	if err := json.Compact(b, a.Params); err != nil { // absent: any error means that there is no JSON, and read has passed it
 		b.WriteString("{}")
@@ -55,8 +55,8 @@ type answer struct {
 	Job      *Job     `json:"job,omitempty"`
 }
 
-// replay answers x as the action under its Idempotency-Key was answered before, if it was.
-func (o *Outbox) replay(ctx context.Context, x *exchange) (bool, error) {
+// replayAnswer answers x as the action under its Idempotency-Key was answered before, if it was.
+func (o *Outbox) replayAnswer(ctx context.Context, x *exchange) (bool, error) {
 	var stored *db.Answer
 	err := o.Store.Write(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
 		stored, err = tx.StoredAnswer(ctx, x.IdempotencyKey, x.now)

@@ -18,17 +18,17 @@ import (
 
 // intent is what an action wants, with its parameters.
 type intent interface {
-	// check says what is wrong with the parameters beyond their types.
-	check() error
-	// resolve finds what the action is about and sets the addressing.
-	resolve(ctx context.Context, o *Outbox, x *exchange) error
-	// construct returns the activity's type and object, and what its deliveries are ordered by.
-	construct(o *Outbox, x *exchange) (kind string, object any)
-	// subject names what two dispatches must not change at once; empty when that is nothing.
-	subject() string
-	// settled looks, with the subject locked, whether there is anything left to do: it returns the activity that did it
-	// before, or why it cannot be done any more.
-	settled(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error)
+	// checkParams refuses parameters that are wrong beyond their types.
+	checkParams() error
+	// findRecipients finds what the action is about and sets the addressing.
+	findRecipients(ctx context.Context, o *Outbox, x *exchange) error
+	// constructObject returns the activity's type and object, and what its deliveries are ordered by.
+	constructObject(o *Outbox, x *exchange) (kind string, object any)
+	// lockName names what two dispatches must not change at once; empty when there is no such thing.
+	lockName() string
+	// findEarlier returns, with the lock held, the activity that did the same before, empty when
+	// there is something left to do. The fault says why it cannot be done any more.
+	findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error)
 }
 
 var (
@@ -44,29 +44,29 @@ type action struct {
 
 // vocabulary is everything that can be dispatched. It is closed: a security border.
 var vocabulary = map[string]action{
-	"Follow":          {params[follow], people},
-	"Unfollow":        {params[unfollow], people},
-	"AcceptFollow":    {params[acceptFollow], people},
-	"RejectFollow":    {params[rejectFollow], people},
-	"AcceptRequest":   {params[acceptRequest], people},
-	"DeclineRequest":  {params[declineRequest], people},
-	"CreateNote":      {params[createNote], assistant},
-	"Reply":           {params[reply], assistant},
-	"SendMessage":     {params[sendMessage], assistant},
-	"Like":            {params[like], assistant},
-	"Unlike":          {params[unlike], assistant},
-	"Dislike":         {params[dislike], assistant},
-	"UndoDislike":     {params[undoDislike], assistant},
-	"Boost":           {params[boost], assistant},
-	"Unboost":         {params[unboost], assistant},
-	"UpdateObject":    {params[updateObject], people},
-	"DeleteObject":    {params[deleteObject], people},
-	"Block":           {params[block], people},
-	"Unblock":         {params[unblock], people},
-	"CreateGroup":     {params[createGroup], people},
-	"DeleteGroup":     {params[deleteGroup], people},
-	"AddToGroup":      {params[addToGroup], people},
-	"RemoveFromGroup": {params[removeFromGroup], people},
+	"Follow":          {readParams[follow], people},
+	"Unfollow":        {readParams[unfollow], people},
+	"AcceptFollow":    {readParams[acceptFollow], people},
+	"RejectFollow":    {readParams[rejectFollow], people},
+	"AcceptRequest":   {readParams[acceptRequest], people},
+	"DeclineRequest":  {readParams[declineRequest], people},
+	"CreateNote":      {readParams[createNote], assistant},
+	"Reply":           {readParams[reply], assistant},
+	"SendMessage":     {readParams[sendMessage], assistant},
+	"Like":            {readParams[like], assistant},
+	"Unlike":          {readParams[unlike], assistant},
+	"Dislike":         {readParams[dislike], assistant},
+	"UndoDislike":     {readParams[undoDislike], assistant},
+	"Boost":           {readParams[boost], assistant},
+	"Unboost":         {readParams[unboost], assistant},
+	"UpdateObject":    {readParams[updateObject], people},
+	"DeleteObject":    {readParams[deleteObject], people},
+	"Block":           {readParams[block], people},
+	"Unblock":         {readParams[unblock], people},
+	"CreateGroup":     {readParams[createGroup], people},
+	"DeleteGroup":     {readParams[deleteGroup], people},
+	"AddToGroup":      {readParams[addToGroup], people},
+	"RemoveFromGroup": {readParams[removeFromGroup], people},
 }
 
 // Actions returns the names of all actions, in order.
@@ -81,18 +81,18 @@ func RequiredScopes(name string) []string {
 	return assistant
 }
 
-// Allows tells whether a token with these scopes may dispatch the action.
-func (o *Outbox) Allows(scopes []string, name string) bool {
+// MayDispatch tells whether a token with these scopes may dispatch the action.
+func (o *Outbox) MayDispatch(scopes []string, name string) bool {
 	return slices.ContainsFunc(RequiredScopes(name), func(s string) bool { return slices.Contains(scopes, s) })
 }
 
-// bad is a parameter that cannot be taken.
-func bad(name, words string) *fault.Error {
+// badParam is a parameter that cannot be taken.
+func badParam(name, words string) *fault.Error {
 	return fault.New(fault.Unprocessable, words).WithCode("invalid_parameter").At("/params/" + name)
 }
 
-// params reads the parameters of an action. Names are exact, and there are no others.
-func params[T any, P interface {
+// readParams reads the parameters of an action. Names are exact, and there are no others.
+func readParams[T any, P interface {
 	*T
 	intent
 }](raw json.RawMessage) (intent, error) {
@@ -103,22 +103,22 @@ func params[T any, P interface {
 		if err != nil {
 			return nil, wrong
 		}
-		if err := known(given, reflect.TypeFor[T]()); err != nil {
+		if err := checkNames(given, reflect.TypeFor[T]()); err != nil {
 			return nil, err
 		}
 		if err := json.Unmarshal(raw, p); err != nil {
 			var mismatch *json.UnmarshalTypeError
 			if errors.As(err, &mismatch) {
-				return nil, bad(mismatch.Field, fmt.Sprintf("%s must not be a JSON %s", mismatch.Field, mismatch.Value))
+				return nil, badParam(mismatch.Field, fmt.Sprintf("%s must not be a JSON %s", mismatch.Field, mismatch.Value))
 			}
 			return nil, wrong
 		}
 	}
-	return p, p.check()
+	return p, p.checkParams()
 }
 
-// known refuses parameters that t has no field for. encoding/json would take a name in any mixture of cases.
-func known(given vocab.Doc, t reflect.Type) error {
+// checkNames refuses parameters that t has no field for. encoding/json would take a name in any mixture of cases.
+func checkNames(given vocab.Doc, t reflect.Type) error {
 	names := map[string]bool{}
 	for _, f := range reflect.VisibleFields(t) {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag != "" {
@@ -127,25 +127,25 @@ func known(given vocab.Doc, t reflect.Type) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !names[name] {
-			return bad(pointer(name), fmt.Sprintf("there is no parameter %.60q", name))
+			return badParam(escapePointer(name), fmt.Sprintf("there is no parameter %.60q", name))
 		}
 	}
 	return nil
 }
 
-// pointer escapes a name for a JSON Pointer (RFC 6901 §3).
-func pointer(name string) string {
+// escapePointer escapes a name for a JSON Pointer (RFC 6901 §3).
+func escapePointer(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(strings.ToValidUTF8(name[:min(len(name), 60)], ""))
 }
 
-// identifier reads a parameter that is an id.
-func identifier(name, value string) (vocab.ID, error) {
+// parseIdentifier reads a parameter that is an id.
+func parseIdentifier(name, value string) (vocab.ID, error) {
 	if value == "" {
-		return "", bad(name, name+" is missing")
+		return "", badParam(name, name+" is missing")
 	}
 	id, err := vocab.ParseID(value)
 	if err != nil {
-		return "", bad(name, name+" must be an https URI")
+		return "", badParam(name, name+" must be an https URI")
 	}
 	return id, nil
 }

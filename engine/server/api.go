@@ -138,7 +138,7 @@ func (s *Server) postActivity(a *answer, r *http.Request, _ httprouter.Params) e
 	if err != nil {
 		return err
 	}
-	if !s.Outbox.Allows(t.Scopes, action.Name) {
+	if !s.Outbox.MayDispatch(t.Scopes, action.Name) {
 		return insufficient(a, db.ScopeWrite)
 	}
 	result, err := s.Outbox.Dispatch(r.Context(), outbox.Dispatch{User: t.User, Token: t.ID, Assistant: assistant(t), Action: action, IdempotencyKey: key})

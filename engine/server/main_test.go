@@ -62,7 +62,7 @@ type dispatcher struct {
 	asked  outbox.Dispatch
 }
 
-func (d *dispatcher) Allows(scopes []string, action string) bool {
+func (d *dispatcher) MayDispatch(scopes []string, action string) bool {
 	return action != "DeleteObject" || slices.Contains(scopes, "write")
 }
 

@@ -31,7 +31,7 @@ type Inbox interface {
 
 // Outbox does what users' programs ask for.
 type Outbox interface {
-	Allows(scopes []string, action string) bool
+	MayDispatch(scopes []string, action string) bool
 	Dispatch(ctx context.Context, d outbox.Dispatch) (outbox.Result, error)
 }
 
