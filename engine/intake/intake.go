@@ -112,8 +112,8 @@ type Intake struct {
 
 // New returns an intake. It takes up what lies in the journal with Start.
 func New(d Deps) *Intake {
-	i := &Intake{Deps: d, Backlogs: newBacklogs(), slots: newSlots(), work: NewBackground(), metrics: newMetrics(d.Metrics),
-		writers: map[vocab.Username]*writer{}}
+	i := &Intake{Deps: d, Backlogs: newBacklogs(), slots: newSlots(), work: NewBackground(), writers: map[vocab.Username]*writer{}}
+	i.metrics = newMetrics(d.Metrics, func() float64 { return float64(len(i.Stalled())) })
 	i.journal = newJournal(i)
 	return i
 }

@@ -5,11 +5,11 @@ import "github.com/prometheus/client_golang/prometheus"
 type metrics struct {
 	journal *prometheus.GaugeVec
 	waiting *prometheus.GaugeVec
-	stalled prometheus.Gauge
 	oldest  *prometheus.GaugeVec
 }
 
-func newMetrics(reg prometheus.Registerer) metrics {
+// newMetrics registers the metrics; stalled returns how many users are stalled.
+func newMetrics(reg prometheus.Registerer, stalled func() float64) metrics {
 	m := metrics{
 		journal: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "lightweb_inbox_journal_rows", Help: "Activities in the intake journal.",
@@ -17,15 +17,14 @@ func newMetrics(reg prometheus.Registerer) metrics {
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "lightweb_inbox_waiting", Help: "Activities that wait for a user each: queued in memory, or parked in the intake journal.",
 		}, []string{"state"}),
-		stalled: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "lightweb_inbox_parked_users", Help: "Users who cannot take what comes, or are still taking what came meanwhile.",
-		}),
 		oldest: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "lightweb_inbox_journal_oldest_seconds", Help: "Age of the oldest activity in the intake journal; 0 when it is empty.",
 		}, nil),
 	}
 	if reg != nil {
-		reg.MustRegister(m.journal, m.waiting, m.stalled, m.oldest)
+		reg.MustRegister(m.journal, m.waiting, m.oldest, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "lightweb_inbox_parked_users", Help: "Users who cannot take what comes, or are still taking what came meanwhile.",
+		}, stalled))
 	}
 	for _, state := range []string{"queued", "parked"} {
 		m.waiting.WithLabelValues(state).Set(0) // shown from the start

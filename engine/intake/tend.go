@@ -115,7 +115,6 @@ func (i *Intake) observe(n db.IntakeCounts) {
 	m.journal.WithLabelValues().Set(float64(n.Rows))
 	m.waiting.WithLabelValues("queued").Set(float64(i.Places.Used()))
 	m.waiting.WithLabelValues("parked").Set(float64(n.Waiting))
-	m.stalled.Set(float64(len(i.Stalled())))
 	age := 0.0
 	if !n.Oldest.IsZero() {
 		age = i.Now().Sub(n.Oldest).Seconds()

@@ -1,0 +1,311 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mailbox"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// note is an item of the tests: it is known by its id.
+type note struct {
+	id string
+	at time.Time
+}
+
+func (n *note) Payer() string        { return "peer.example" }
+func (n *note) ArrivedAt() time.Time { return n.at }
+func (n *note) Size() int64          { return 100 }
+func (n *note) Outcome() Outcome     { return Kept }
+
+// steps is a pipeline that remembers what was committed.
+type steps struct {
+	refuses atomic.Bool // batches, as a database does that cannot be used
+	panics  atomic.Bool // once, after the next commit
+
+	mu        sync.Mutex
+	committed []string
+}
+
+func (s *steps) Apply(context.Context, *db.Tx, []Item) error {
+	if s.refuses.Load() {
+		return fault.New(fault.Unavailable, "the database cannot be used")
+	}
+	return nil
+}
+
+func (s *steps) Resume(_ context.Context, _ vocab.Username, page []db.Waiting) ([]Resumed, error) {
+	resumed := make([]Resumed, len(page))
+	for n, w := range page {
+		resumed[n].Item = &note{id: string(idOf(w.Raw)), at: w.ReceivedAt}
+	}
+	return resumed, nil
+}
+
+func (s *steps) Settled(items []Item) {
+	if s.panics.CompareAndSwap(true, false) {
+		panic("a counter that nobody tested")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, item := range items {
+		s.committed = append(s.committed, item.(*note).id)
+	}
+}
+
+func (s *steps) Ignored(Item) {}
+
+func (s *steps) SetAside(vocab.Username, Item, error) db.Poisoned { return db.Poisoned{} }
+
+// of returns what was committed of one sender, in order.
+func (s *steps) of(sender string) (ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range s.committed {
+		if strings.HasPrefix(id, "https://peer.example/"+sender+"/") {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+type noRivals struct{}
+
+func (noRivals) Ask(vocab.Username, int64, Item) bool { return false }
+func (noRivals) IsOpen(vocab.Username, int64) bool    { return false }
+func (noRivals) Forget(vocab.Username, int64)         {}
+
+// open returns an intake for users of these names.
+func open(t *testing.T, s *steps, names ...string) (i *Intake, users []vocab.Username) {
+	t.Helper()
+	store := dbtest.New(t)
+	for _, name := range names {
+		users = append(users, dbtest.User(t, store, name))
+	}
+	i = New(Deps{Store: store, Pipeline: s, Rivals: noRivals{}, Places: policy.Queue.NewPool(), Memory: policy.QueueBytes.NewPool(),
+		Backoff: mailbox.Backoff{Min: 5 * time.Millisecond, Max: 50 * time.Millisecond}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	t.Cleanup(func() {
+		if err := i.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return i, users
+}
+
+// accept accepts one activity of a sender for users.
+func accept(ctx context.Context, i *Intake, sender string, n int, users ...vocab.Username) error {
+	id := fmt.Sprintf("https://peer.example/%s/%04d", sender, n)
+	return i.Accept(ctx, Arrival{Recipients: users,
+		Item: func(vocab.Username) Item { return &note{id, time.Now()} },
+		Row: func() db.Intake {
+			return db.Intake{Key: db.KeyOf(vocab.ID(id), "https://peer.example/"+vocab.ID(sender)), Raw: []byte(`{"id":"` + id + `"}`), Fetched: []byte(`{}`),
+				Recipients: users, Payer: "peer.example"}
+		}})
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	tick, limit := time.NewTicker(time.Millisecond), time.NewTimer(time.Minute)
+	defer tick.Stop()
+	defer limit.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			t.Fatalf("never came true: %s", what)
+		}
+	}
+}
+
+// A user whose database can be used again is stalled no more although something arrives all the time. What each sender sent
+// takes effect once and in order.
+func TestAStallEndsUnderSteadyTraffic(t *testing.T) {
+	t.Parallel()
+	var s steps
+	i, users := open(t, &s, "alice")
+	s.refuses.Store(true)
+	stop := make(chan struct{})
+	var senders sync.WaitGroup
+	sent := make([]int, 4)
+	for k := range sent {
+		senders.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := accept(t.Context(), i, fmt.Sprint("sender", k), sent[k], users...); err != nil {
+					t.Error(err)
+					return
+				}
+				sent[k]++
+			}
+		})
+	}
+	waits := func() int {
+		n, err := i.Store.CountWaiting(t.Context(), users[0])
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	eventually(t, "more than a page waits", func() bool { return waits() > 2*maxBatch })
+	s.refuses.Store(false)
+	eventually(t, "nobody is stalled", func() bool { return len(i.Stalled()) == 0 })
+	close(stop)
+	senders.Wait()
+	eventually(t, "all is committed", func() bool { return waits() == 0 && i.Places.Used() == 0 })
+	for k, n := range sent {
+		got := s.of(fmt.Sprint("sender", k))
+		if len(got) != n || !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != n {
+			t.Errorf("of sender %d %d activities took effect, in order: %t; want its %d once and in order", k, len(got), slices.IsSorted(got), n)
+		}
+	}
+}
+
+// A database that fails again while its drain catches up loses nothing that is held back.
+func TestAStallThatIsInterruptedLosesNothing(t *testing.T) {
+	t.Parallel()
+	var s steps
+	i, users := open(t, &s, "alice")
+	s.refuses.Store(true)
+	const all = 300
+	done := make(chan error)
+	go func() {
+		for n := range all {
+			if err := accept(t.Context(), i, "carol", n, users...); err != nil {
+				done <- err
+				return
+			}
+			if n%25 == 0 {
+				s.refuses.Store(!s.refuses.Load())
+			}
+		}
+		done <- nil
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	s.refuses.Store(false)
+	eventually(t, "all is committed", func() bool { return len(s.of("carol")) == all && len(i.Stalled()) == 0 })
+	if got := s.of("carol"); !slices.IsSorted(got) {
+		t.Errorf("committed in the order %q", got)
+	}
+}
+
+// The request that a panic hits is answered with an error. A row of the journal that one hits is found as a stray one.
+func TestAPanicOfAWriterLosesNothing(t *testing.T) {
+	t.Parallel()
+	var s steps
+	i, users := open(t, &s, "alice", "bob")
+	s.panics.Store(true)
+	if err := accept(t.Context(), i, "carol", 0, users[0]); !errors.Is(err, mailbox.ErrPanicked) {
+		t.Errorf("err = %v, want that the writer panicked", err)
+	}
+	s.panics.Store(true)
+	if err := accept(t.Context(), i, "dave", 0, users...); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing is in memory", func() bool { return i.Places.Used() == 0 && i.Memory.Used() == 0 })
+	if got := s.of("dave"); len(got) != 1 {
+		t.Fatalf("committed %q, want it for the user whose writer did not panic", got)
+	}
+	if err := errors.Join(i.TakeStrays(0), i.Tend()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the journal is empty", func() bool {
+		n, err := i.Store.CountIntake(t.Context())
+		return err == nil && n.Rows == 0 && len(i.Stalled()) == 0
+	})
+	if got := s.of("dave"); len(got) < 2 {
+		t.Errorf("committed %q, want it for both users", got)
+	}
+}
+
+// A drain that does not keep up refuses what comes; one that works off what came during a fault does not.
+func TestADrainThatDoesNotKeepUpRefuses(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	long := now.Add(-2 * maxAge)
+	for _, tt := range []struct {
+		name           string
+		usable, oldest time.Time
+		refused        bool
+	}{
+		{"the database cannot be used", time.Time{}, long, false},
+		{"it has just become usable", now, long, false},
+		{"what waits is young", long, now, false},
+		{"nothing waits", long, time.Time{}, false},
+		{"what waits is old", long, long, true},
+	} {
+		i := New(Deps{Now: time.Now})
+		alice, err := vocab.ParseUsername("alice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		i.writer(alice).stall = &stall{usableSince: tt.usable, oldest: tt.oldest}
+		in := db.Intake{Recipients: []vocab.Username{alice}, Payer: "peer.example"}
+		_, refusal := i.reserveBacklogs(&in, nil)
+		if got := fault.KindOf(refusal) == fault.Unavailable && refusal != nil; got != tt.refused || len(in.Recipients) == 0 != tt.refused {
+			t.Errorf("%s: refused %t with %v, want %t", tt.name, got, refusal, tt.refused)
+		}
+		if tt.refused && fault.Of(refusal).RetryAfter == 0 {
+			t.Errorf("%s: the peer is not told when to come again", tt.name)
+		}
+	}
+}
+
+func TestDrainsAreHurriedWhenPostgreSQLIsBack(t *testing.T) {
+	t.Parallel()
+	i := New(Deps{})
+	s := &stall{wake: make(chan struct{}, 1)}
+	i.writer(vocab.Username{}).stall = s
+	down := fault.New(fault.Unavailable, "the database cannot be reached")
+	for _, step := range []struct {
+		err     error
+		hurried int
+	}{{nil, 0}, {down, 0}, {down, 0}, {nil, 1}, {nil, 1}} {
+		i.noteInstance(step.err)
+		if len(s.wake) != step.hurried {
+			t.Errorf("after %v the drain is hurried %d times, want %d", step.err, len(s.wake), step.hurried)
+		}
+	}
+}
+
+func TestAPageIsHalvedWhenTimeRunsOut(t *testing.T) {
+	t.Parallel()
+	i := New(Deps{Store: &db.Cluster{}, Log: slog.New(slog.DiscardHandler)})
+	w := i.writer(vocab.Username{})
+	w.stall = &stall{}
+	d := &drain{intake: i, writer: w, stall: w.stall, limit: maxBatch}
+	timeout := fault.Wrap(fault.Busy, "time ran out", context.DeadlineExceeded)
+	for _, want := range []int{50, 25, 12, 6, 3, 1, 1} {
+		if d.fail(timeout); d.limit != want {
+			t.Errorf("a page has %d activities, want %d", d.limit, want)
+		}
+	}
+	if d.fail(fault.New(fault.Unavailable, "down")); d.limit != 1 {
+		t.Errorf("a page has %d activities after another fault, want 1", d.limit)
+	}
+	for _, want := range []int{2, 4, 8, 16, 32, 64, 100, 100} {
+		if d.proceed(page{}, 1); d.limit != want {
+			t.Errorf("a page has %d activities, want %d", d.limit, want)
+		}
+	}
+}
