@@ -49,7 +49,7 @@ func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, send
 // meet leaves out recipients who have had nothing to do with the sender and will certainly keep nothing, and charges for
 // the others who have had nothing to do with the actor.
 func (i *Inbox) meet(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
-	met, err := i.acquaintedWith(ctx, a)
+	met, err := acquaintedWith(ctx, i.Store, a)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (i *Inbox) meet(ctx context.Context, x *receiving, a vocab.ID, sends bool) 
 	if len(fresh) == 0 {
 		return nil
 	}
-	strangers, err := i.countStrangers(ctx, x, fresh)
+	strangers, err := i.budgets.countStrangers(ctx, x, fresh)
 	if err != nil || strangers == 0 {
 		return err
 	}

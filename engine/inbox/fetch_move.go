@@ -10,30 +10,30 @@ import (
 
 // fetchMove asks the servers of both accounts of a Move what they say of it now: what is remembered proves nothing. The
 // target is there for the handler when both confirm the Move; that the recipients may follow it is committed before.
-func (i *Inbox) fetchMove(ctx context.Context, x *receiving) error {
+func (f *fetcher) fetchMove(ctx context.Context, x *receiving) error {
 	if x.Activity.Type != vocab.Move {
 		return nil
 	}
-	old, err := i.fresh(ctx, x, x.Actor.ID)
+	old, err := f.fresh(ctx, x, x.Actor.ID)
 	if err != nil {
 		return fmt.Errorf("fetch %s: %w", x.Actor.ID, unresolved(err))
 	}
-	target, err := i.fetchTarget(ctx, x)
+	target, err := f.fetchTarget(ctx, x)
 	if err != nil || target == nil || !handler.Moved(old, target) {
 		return err
 	}
 	x.Actor, x.target = old, target
-	return i.Store.Acquaint(ctx, target.ID, x.Recipients, true)
+	return f.Store.Acquaint(ctx, target.ID, x.Recipients, true)
 }
 
 // fetchTarget returns the target of a Move, nil when its server does not show it. Only a server that cannot be asked now
 // is reason to have the peer come again.
-func (i *Inbox) fetchTarget(ctx context.Context, x *receiving) (*vocab.Actor, error) {
+func (f *fetcher) fetchTarget(ctx context.Context, x *receiving) (*vocab.Actor, error) {
 	id := x.Activity.Target.ID
-	target, err := i.fresh(ctx, x, id)
+	target, err := f.fresh(ctx, x, id)
 	if err == nil {
 		return target, nil
 	}
-	i.Log.InfoContext(ctx, "target not fetched", "move", x.Actor.ID, "host", id.Host(), "err", err)
+	f.Log.InfoContext(ctx, "target not fetched", "move", x.Actor.ID, "host", id.Host(), "err", err)
 	return nil, unanswered(err, "the target's server does not answer")
 }

@@ -11,38 +11,45 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// fetcher fetches what handlers need from other servers.
+type fetcher struct {
+	Deps
+	*memory
+	renewer *renewer
+}
+
 // fetchNeeds fetches what the activity's handler needs from its own origin: Apply never touches the network. It is the
 // end of resolveAddressing, so that nobody can make us ask other servers about what concerns no one here.
-func (i *Inbox) fetchNeeds(ctx context.Context, x *receiving) error {
+func (f *fetcher) fetchNeeds(ctx context.Context, x *receiving) error {
 	x.fetched = map[vocab.ID]*vocab.Object{}
-	for _, id := range i.Handlers.Needs(x.Activity) {
-		if err := i.fetchNeed(ctx, x, id); err != nil {
+	for _, id := range f.Handlers.Needs(x.Activity) {
+		if err := f.fetchNeed(ctx, x, id); err != nil {
 			return fmt.Errorf("fetch %s: %w", id, err)
 		}
 	}
-	return i.fetchMove(ctx, x)
+	return f.fetchMove(ctx, x)
 }
 
 // fetchNeed fetches one thing. What is not there, or not for us, stays unfetched: the handler then ignores the activity.
 // Only a server that cannot be asked now is reason to have the peer come again.
-func (i *Inbox) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) error {
+func (f *fetcher) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) error {
 	if id.Same(x.Actor.ID) {
-		return i.fetchSender(ctx, x)
+		return f.fetchSender(ctx, x)
 	}
-	if i.Local.IsLocal(id) {
-		return i.localObject(ctx, x, id)
+	if f.Local.IsLocal(id) {
+		return f.localObject(ctx, x, id)
 	}
 	activity := x.Activity.ID
-	o, _, err := i.object(ctx, x, id, nil)
+	o, _, err := f.object(ctx, x, id, nil)
 	if fault.KindOf(err) == fault.NotFound {
-		o, err = i.objectForReader(ctx, x, id, err)
+		o, err = f.objectForReader(ctx, x, id, err)
 	}
 	if err != nil {
-		i.Log.InfoContext(ctx, "object not fetched", "activity", activity, "host", id.Host(), "err", err)
+		f.Log.InfoContext(ctx, "object not fetched", "activity", activity, "host", id.Host(), "err", err)
 		return unanswered(err, "the object's server does not answer")
 	}
 	if err := conversation.CheckCiphertext(o.Doc); err != nil {
-		i.Log.InfoContext(ctx, "object not taken", "activity", activity, "host", id.Host(), "err", err)
+		f.Log.InfoContext(ctx, "object not taken", "activity", activity, "host", id.Host(), "err", err)
 		return nil
 	}
 	if o.OwnAuthors() { // a server speaks for its own actors only
@@ -53,22 +60,22 @@ func (i *Inbox) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) error 
 
 // fetchSender takes the sender as its server describes it since it sent the activity. One that changes too often, or
 // whose server does not answer, is renewed a little later.
-func (i *Inbox) fetchSender(ctx context.Context, x *receiving) error {
+func (f *fetcher) fetchSender(ctx context.Context, x *receiving) error {
 	came := x.came
 	if came.IsZero() { // it did not come by a request
-		came = i.Now()
+		came = f.Now()
 	}
 	var a *vocab.Actor
-	err := i.aside(ctx, x, func(ctx context.Context) (err error) {
-		a, err = i.Actors.Changed(ctx, x.Actor.ID, came)
+	err := f.aside(ctx, x, func(ctx context.Context) (err error) {
+		a, err = f.Actors.Changed(ctx, x.Actor.ID, came)
 		return err
 	})
 	if err != nil {
 		return unresolved(err)
 	}
 	x.Actor = a
-	if i.Actors.IsStale(a.ID) {
-		i.renewer.add(a.ID)
+	if f.Actors.IsStale(a.ID) {
+		f.renewer.add(a.ID)
 	}
 	return nil
 }
@@ -86,15 +93,15 @@ func unanswered(err error, public string) error {
 }
 
 // localObject takes a public object of a local user from its database.
-func (i *Inbox) localObject(ctx context.Context, x *receiving, id vocab.ID) error {
-	u, _, ok := i.Local.Holder(id)
+func (f *fetcher) localObject(ctx context.Context, x *receiving, id vocab.ID) error {
+	u, _, ok := f.Local.Holder(id)
 	if !ok {
 		return nil
 	}
-	if active, err := i.Store.ActiveUsers(ctx, []vocab.Username{u}); err != nil || len(active) == 0 {
+	if active, err := f.Store.ActiveUsers(ctx, []vocab.Username{u}); err != nil || len(active) == 0 {
 		return err
 	}
-	return i.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+	return f.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
 		stored, err := tx.Object(ctx, id)
 		if err != nil || stored == nil || stored.DeletedAt != nil {
 			return err
@@ -103,7 +110,7 @@ func (i *Inbox) localObject(ctx context.Context, x *receiving, id vocab.ID) erro
 		if err != nil {
 			return err
 		}
-		if audience.IsPublic(o.Addressing) && o.AttributedTo.Same(i.Local.ID(u)) {
+		if audience.IsPublic(o.Addressing) && o.AttributedTo.Same(f.Local.ID(u)) {
 			x.fetched[id] = o
 		}
 		return nil

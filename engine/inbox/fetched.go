@@ -17,18 +17,18 @@ const maxReaders = 16
 // objectForReader fetches an object that the instance actor is refused once more, as a recipient of its id. Only the
 // sender's own server is asked so: no sender can have a user's name told to another server. The error is the refusal when
 // no recipient may ask.
-func (i *Inbox) objectForReader(ctx context.Context, x *receiving, id vocab.ID, refusal error) (*vocab.Object, error) {
+func (f *fetcher) objectForReader(ctx context.Context, x *receiving, id vocab.ID, refusal error) (*vocab.Object, error) {
 	if x.relay || !id.SameOrigin(x.Actor.ID) {
 		return nil, refusal
 	}
-	reader, err := i.chooseReader(ctx, x)
+	reader, err := f.chooseReader(ctx, x)
 	if err != nil {
 		return nil, err
 	}
 	if reader.IsZero() {
 		return nil, refusal
 	}
-	o, _, err := i.object(ctx, x, id, &reader)
+	o, _, err := f.object(ctx, x, id, &reader)
 	if err == nil {
 		x.reader = reader
 	}
@@ -38,24 +38,24 @@ func (i *Inbox) objectForReader(ctx context.Context, x *receiving, id vocab.ID, 
 // chooseReader returns a recipient that the activity is meant for in person, else one who follows the sender when the
 // activity is for followers, and at last one who asked to and whose database cannot say now whether the sender accepted. It
 // is zero when there is none.
-func (i *Inbox) chooseReader(ctx context.Context, x *receiving) (reader vocab.Username, err error) {
-	meant := i.meant(x)
+func (f *fetcher) chooseReader(ctx context.Context, x *receiving) (reader vocab.Username, err error) {
+	meant := x.meantFor(f.Deps)
 	if meant[x.User] && slices.Contains(x.Recipients, x.User) {
 		return x.User, nil
 	}
 	if n := slices.IndexFunc(x.Recipients, func(u vocab.Username) bool { return meant[u] }); n >= 0 {
 		return x.Recipients[n], nil
 	}
-	if !audience.IsForFollowers(x.Activity, i.Handlers.Lookup(x.Activity).Concern, x.Actor.Followers) {
+	if !audience.IsForFollowers(x.Activity, f.Handlers.Lookup(x.Activity).Concern, x.Actor.Followers) {
 		return reader, nil
 	}
-	followers, err := i.followersOf(ctx, x, x.Actor.ID)
+	followers, err := x.followersOf(ctx, f.Store, x.Actor.ID)
 	if err != nil {
 		return reader, err
 	}
 	known := slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !followers[u] })
 	for _, u := range known[:min(len(known), maxReaders)] {
-		switch accepted, err := i.isAccepted(ctx, u, x.Actor.ID); {
+		switch accepted, err := f.isAccepted(ctx, u, x.Actor.ID); {
 		case err != nil: // the sender's server decides what it shows
 			reader = cmp.Or(reader, u)
 		case accepted:
@@ -66,8 +66,8 @@ func (i *Inbox) chooseReader(ctx context.Context, x *receiving) (reader vocab.Us
 }
 
 // isAccepted reports whether an actor has accepted that u follows it.
-func (i *Inbox) isAccepted(ctx context.Context, u vocab.Username, actor vocab.ID) (accepted bool, err error) {
-	err = i.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+func (f *fetcher) isAccepted(ctx context.Context, u vocab.Username, actor vocab.ID) (accepted bool, err error) {
+	err = f.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
 		following, err := tx.Relationship(ctx, db.Following, actor)
 		accepted = following != nil && following.Status == db.Accepted
 		return err

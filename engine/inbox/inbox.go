@@ -52,7 +52,10 @@ type Inbox struct {
 	known     *known
 	followers *synchronizer
 	renewer   *renewer
-	room      *policy.Pool // bytes of memory for requests under way
+	memory    *memory
+	fetcher   *fetcher
+	voucher   *voucher
+	budgets   *budgets
 	bounds    *bounds
 	ignored   *ignored
 	metrics   metrics
@@ -111,10 +114,9 @@ func (x *applying) forwarders() (ids []vocab.ID) {
 	return ids
 }
 
-// New returns an inbox. It holds the table of contents of both halves.
+// New returns an inbox. It holds the table of contents of Receive; newApplier holds that of Apply.
 func New(d Deps) *Inbox {
-	i := &Inbox{Deps: d, known: newKnown(), room: policy.Memory.NewPool(), bounds: newBounds(d.Now), metrics: newMetrics(d.Metrics),
-		beside: intake.NewBackground()}
+	i := &Inbox{Deps: d, known: newKnown(), bounds: newBounds(d.Now), metrics: newMetrics(d.Metrics), beside: intake.NewBackground()}
 	i.receiving = pipeline.New("receive", d.Log, d.Metrics,
 		pipeline.Do("receive", i.receive),
 		pipeline.Do("parseBody", i.parseBody),
@@ -131,6 +133,10 @@ func New(d Deps) *Inbox {
 	i.applier.rivals.revisit = i.intake.Revisit
 	i.followers = newSynchronizer(i)
 	i.renewer = newRenewer(i)
+	i.memory = &memory{policy.Memory.NewPool(), d.Actors}
+	i.fetcher = &fetcher{d, i.memory, i.renewer}
+	i.voucher = &voucher{d, i.memory, i.bounds}
+	i.budgets = &budgets{d, i.bounds, i.ignored}
 	return i
 }
 
@@ -160,10 +166,10 @@ func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user 
 // is known who sent them.
 func (i *Inbox) admit(ctx context.Context, x *receiving) error {
 	x.payer = policy.PayerOf(ctx)
-	if err := i.takeRoom(x); err != nil {
+	if err := i.memory.takeRoom(x); err != nil {
 		return err
 	}
-	defer i.giveRoom(x)
+	defer i.memory.giveRoom(x)
 	return i.receiving.Run(ctx, x)
 }
 
@@ -195,7 +201,7 @@ func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byt
 			return err
 		}
 	}
-	if i.arrival(x).IsLeaked() {
+	if x.arrival(i.Deps).IsLeaked() {
 		return nil
 	}
 	if err := i.validateSchema(ctx, x); err != nil {
@@ -207,7 +213,7 @@ func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byt
 	if len(x.Recipients) == 0 {
 		return fault.New(fault.Gone, "the user is not here any more")
 	}
-	if err := i.fetchNeeds(ctx, x); err != nil {
+	if err := i.fetcher.fetchNeeds(ctx, x); err != nil {
 		return err
 	}
 	return i.respond(ctx, x)

@@ -14,10 +14,16 @@ import (
 // errFull asks a peer to come again when the memory is taken.
 var errFull = fault.New(fault.Unavailable, "the engine is overloaded; try again later").After(5 * time.Second)
 
+// memory bounds what requests under way take.
+type memory struct {
+	room   *policy.Pool // bytes
+	actors *actor.Resolver
+}
+
 // takeRoom reserves memory for a parsed request: for its client address, or its signer's domain once that is proven.
-func (i *Inbox) takeRoom(x *receiving) error {
+func (m *memory) takeRoom(x *receiving) error {
 	n := min(perRequest+perByte*int64(len(x.Body)), policy.Memory.Pool)
-	if !i.room.Take(x.pays(), n) {
+	if !m.room.Take(x.pays(), n) {
 		return errFull
 	}
 	x.room, x.roomOf = n, x.pays()
@@ -25,8 +31,8 @@ func (i *Inbox) takeRoom(x *receiving) error {
 }
 
 // giveRoom gives back what a request has reserved.
-func (i *Inbox) giveRoom(x *receiving) {
-	i.room.Give(x.roomOf, x.room)
+func (m *memory) giveRoom(x *receiving) {
+	m.room.Give(x.roomOf, x.room)
 	x.room = 0
 }
 
@@ -34,18 +40,18 @@ func (i *Inbox) giveRoom(x *receiving) {
 // holds its body alone: the parsed activity, which takes many times the memory, is let go of and parsed again afterwards,
 // unless another one stands in its place, or the work failed before the sender was proven. Otherwise senders whose servers
 // stall would take the memory of everybody else.
-func (i *Inbox) aside(ctx context.Context, x *receiving, work func(context.Context) error) error {
+func (m *memory) aside(ctx context.Context, x *receiving, work func(context.Context) error) error {
 	if x.Activity != x.parsed {
 		return work(ctx)
 	}
 	err := work(actor.BeforeWaiting(ctx, func() {
 		x.Activity, x.parsed = nil, nil
-		i.giveRoom(x)
+		m.giveRoom(x)
 	}))
 	if x.Activity != nil || err != nil && x.signer == nil {
 		return err
 	}
-	if full := i.takeRoom(x); full != nil {
+	if full := m.takeRoom(x); full != nil {
 		return full // and that is the end of the request
 	}
 	a, unread := vocab.ParseActivity(x.Body)
@@ -57,18 +63,18 @@ func (i *Inbox) aside(ctx context.Context, x *receiving, work func(context.Conte
 }
 
 // object fetches an object from its own server, aside; see actor.Resolver.Object.
-func (i *Inbox) object(ctx context.Context, x *receiving, id vocab.ID, as *vocab.Username) (o *vocab.Object, raw json.RawMessage, err error) {
-	err = i.aside(ctx, x, func(ctx context.Context) (err error) {
-		o, raw, err = i.Actors.Object(ctx, id, as)
+func (m *memory) object(ctx context.Context, x *receiving, id vocab.ID, as *vocab.Username) (o *vocab.Object, raw json.RawMessage, err error) {
+	err = m.aside(ctx, x, func(ctx context.Context) (err error) {
+		o, raw, err = m.actors.Object(ctx, id, as)
 		return err
 	})
 	return o, raw, err
 }
 
 // fresh asks an actor's server for the actor, aside.
-func (i *Inbox) fresh(ctx context.Context, x *receiving, id vocab.ID) (a *vocab.Actor, err error) {
-	err = i.aside(ctx, x, func(ctx context.Context) (err error) {
-		a, err = i.Actors.Fresh(ctx, id)
+func (m *memory) fresh(ctx context.Context, x *receiving, id vocab.ID) (a *vocab.Actor, err error) {
+	err = m.aside(ctx, x, func(ctx context.Context) (err error) {
+		a, err = m.actors.Fresh(ctx, id)
 		return err
 	})
 	return a, err

@@ -12,33 +12,40 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// budgets refuses requests and recipients for whom senders have used up what they may.
+type budgets struct {
+	Deps
+	bounds  *bounds
+	ignored *ignored
+}
+
 // ready refuses a request that names a key of a host which has used up what it may send, before anything is done for it.
 // It takes nothing from anybody.
-func (i *Inbox) ready(host string) error {
-	return limited(i.Hosts.Ready(policy.RegistrableDomain(host)))
+func (b *budgets) ready(host string) error {
+	return limited(b.Hosts.Ready(policy.RegistrableDomain(host)))
 }
 
 // count counts a request against the actor who made it, and its host. One that comes again in the other dialect is a
 // second knock, and not counted: many peers knock twice whatever they were told.
-func (i *Inbox) count(x *receiving, signer vocab.ID) error {
+func (b *budgets) count(x *receiving, signer vocab.ID) error {
 	digest := sha256.Sum256(x.Body)
 	knock := func(d signature.Dialect) string { return d.String() + string(digest[:]) + string(signer) } // nobody uses up another's
 	this, other := knock(signature.RFC9421), knock(signature.Cavage)
 	if x.claims[0].Dialect == signature.Cavage { // one request has claims of one dialect
 		this, other = other, this
 	}
-	if once, _ := i.bounds.knocks.Ready(other); !once {
-		if first, _ := i.bounds.knocks.Allow(this); first {
+	if once, _ := b.bounds.knocks.Ready(other); !once {
+		if first, _ := b.bounds.knocks.Allow(this); first {
 			return nil
 		}
 	}
-	if err := limit(i.Senders, string(signer)); err != nil { // first: what it may not send takes nothing from others of its host
+	if err := limit(b.Senders, string(signer)); err != nil { // first: what it may not send takes nothing from others of its host
 		return err
 	}
-	if err := limit(i.Hosts, policy.RegistrableDomain(signer.Host())); err != nil {
+	if err := limit(b.Hosts, policy.RegistrableDomain(signer.Host())); err != nil {
 		return err
 	}
-	i.bounds.knocks.Allow(this)
+	b.bounds.knocks.Allow(this)
 	return nil
 }
 
@@ -71,30 +78,30 @@ func (x *receiving) pays() string {
 // chargeFanOut counts recipients who do not follow the sender against the sender's domain, whether they will keep the
 // activity or ignore it: each costs a transaction in the recipient's database. The first is counted as the request. A post to
 // those who follow its sender is not charged, however many they are.
-func (i *Inbox) chargeFanOut(ctx context.Context, x *receiving) error {
+func (b *budgets) chargeFanOut(ctx context.Context, x *receiving) error {
 	if len(x.Recipients) < 2 || x.pays() == "" {
 		return nil
 	}
-	strangers, err := i.countStrangers(ctx, x, x.Recipients)
+	strangers, err := b.countStrangers(ctx, x, x.Recipients)
 	if err != nil || strangers < 2 {
 		return err
 	}
-	if err := limited(i.bounds.fannedOut.Ready(x.pays())); err != nil {
+	if err := limited(b.bounds.fannedOut.Ready(x.pays())); err != nil {
 		return err
 	}
-	i.bounds.fannedOut.Spend(x.pays(), strangers-1)
+	b.bounds.fannedOut.Spend(x.pays(), strangers-1)
 	return nil
 }
 
 // countStrangers returns how many of the recipients follow neither the actor nor the actor who passes the activity on.
-func (i *Inbox) countStrangers(ctx context.Context, x *receiving, recipients []vocab.Username) (int, error) {
-	followers, err := i.followersOf(ctx, x, x.Actor.ID)
+func (b *budgets) countStrangers(ctx context.Context, x *receiving, recipients []vocab.Username) (int, error) {
+	followers, err := x.followersOf(ctx, b.Store, x.Actor.ID)
 	if err != nil {
 		return 0, err
 	}
 	var passed map[vocab.Username]bool
 	if x.passer != nil {
-		if passed, err = i.followersOf(ctx, x, x.passer.ID); err != nil {
+		if passed, err = x.followersOf(ctx, b.Store, x.passer.ID); err != nil {
 			return 0, err
 		}
 	}
@@ -109,23 +116,23 @@ func (i *Inbox) countStrangers(ctx context.Context, x *receiving, recipients []v
 
 // mayStore keeps an activity from recipients for which the sender's domain has had much stored lately. When nobody is left
 // it is refused.
-func (i *Inbox) mayStore(ctx context.Context, x *receiving) error {
-	if i.Handlers.Lookup(x.Activity).TakesAway {
+func (b *budgets) mayStore(ctx context.Context, x *receiving) error {
+	if b.Handlers.Lookup(x.Activity).TakesAway {
 		return nil
 	}
-	if err := i.mayStoreForFollowers(x); err != nil {
+	if err := b.mayStoreForFollowers(x); err != nil {
 		return err
 	}
-	return i.mayStoreForStrangers(ctx, x)
+	return b.mayStoreForStrangers(ctx, x)
 }
 
 // mayStoreForFollowers leaves out users for which much was stored of actors that they follow at the domain. Its answer is a
 // refusal then, also when others get the activity: the peer sends it again, and they have it already.
-func (i *Inbox) mayStoreForFollowers(x *receiving) error {
+func (b *budgets) mayStoreForFollowers(x *receiving) error {
 	left := x.Recipients[:0:0]
 	var full error
 	for _, u := range x.Recipients {
-		if ok, after := i.bounds.storedForFollower.Ready(followed(x.pays(), u)); !ok {
+		if ok, after := b.bounds.storedForFollower.Ready(followed(x.pays(), u)); !ok {
 			full = fault.New(fault.RateLimited, "too much of that domain was stored for a user who follows somebody there").After(after)
 			continue
 		}
@@ -142,12 +149,12 @@ func (i *Inbox) mayStoreForFollowers(x *receiving) error {
 func followed(payer string, u vocab.Username) string { return u.String() + " " + payer }
 
 // mayStoreForStrangers leaves out users who do not follow the sender once much was stored of its domain for such users.
-func (i *Inbox) mayStoreForStrangers(ctx context.Context, x *receiving) error {
-	ok, after := i.bounds.storedOfDomain.Ready(x.pays())
+func (b *budgets) mayStoreForStrangers(ctx context.Context, x *receiving) error {
+	ok, after := b.bounds.storedOfDomain.Ready(x.pays())
 	if ok {
 		return nil
 	}
-	followers, err := i.followersOf(ctx, x, x.Actor.ID)
+	followers, err := x.followersOf(ctx, b.Store, x.Actor.ID)
 	if err != nil {
 		return err
 	}
@@ -157,7 +164,7 @@ func (i *Inbox) mayStoreForStrangers(ctx context.Context, x *receiving) error {
 	}
 	if len(left) < len(x.Recipients) {
 		x.Recipients = left
-		i.ignored.add(x.Activity.ID, x.Activity.Type, x.Actor.ID, IgnoredOverBudget)
+		b.ignored.add(x.Activity.ID, x.Activity.Type, x.Actor.ID, IgnoredOverBudget)
 	}
 	return nil
 }

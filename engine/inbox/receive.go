@@ -30,7 +30,7 @@ func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 		if err := i.Gate.CheckActor(key); err != nil {
 			return err
 		}
-		if err := i.ready(key.Host()); err != nil {
+		if err := i.budgets.ready(key.Host()); err != nil {
 			return err
 		}
 	}

@@ -31,9 +31,9 @@ var errStranger = fmt.Errorf("it is a stranger's: %w", errDropped)
 // author's: of what the relay says only the id counts. What concerns nobody here is dropped before anybody is asked,
 // where that can be told, and so is what goes beyond the bound. A relay is never told that something was refused: it would
 // come again with it, or take this server for dead.
-func (i *Inbox) relayed(ctx context.Context, x *receiving, relay *vocab.Actor) error {
+func (v *voucher) relayed(ctx context.Context, x *receiving, relay *vocab.Actor) error {
 	x.relay = true
-	wanted, err := i.wanted(ctx, x)
+	wanted, err := v.wanted(ctx, x)
 	if err != nil {
 		return err
 	}
@@ -42,40 +42,40 @@ func (i *Inbox) relayed(ctx context.Context, x *receiving, relay *vocab.Actor) e
 	}
 	if x.Activity.Type != vocab.Announce && !deletesItself(x.Activity) {
 		x.passer = relay
-		if proven, err := i.proven(ctx, x); err != nil || proven {
+		if proven, err := v.proven(ctx, x); err != nil || proven {
 			return dropped(err)
 		}
 	}
-	if err := limit(i.bounds.fetchedForRelay, string(relay.ID)); err != nil {
+	if err := limit(v.bounds.fetchedForRelay, string(relay.ID)); err != nil {
 		return dropped(err)
 	}
-	if !i.Handlers.Lookup(x.Activity).InFeed {
-		return dropped(i.vouch(ctx, x, relay))
+	if !v.Handlers.Lookup(x.Activity).InFeed {
+		return dropped(v.vouch(ctx, x, relay))
 	}
 	x.passer = relay
-	return dropped(i.fetchPost(ctx, x))
+	return dropped(v.fetchPost(ctx, x))
 }
 
 // wanted tells whether what a relay passes on may concern anybody here. Of an Announce nothing is known but from which
 // server the post is: somebody here must follow somebody there. Others that the post addresses get it from its author.
-func (i *Inbox) wanted(ctx context.Context, x *receiving) (bool, error) {
+func (v *voucher) wanted(ctx context.Context, x *receiving) (bool, error) {
 	a := x.Activity
 	if a.Type == vocab.Announce {
 		id := a.Object.ID
-		if id == "" || i.Local.Host() == id.Host() || id != id.Document() {
+		if id == "" || v.Local.Host() == id.Host() || id != id.Document() {
 			return false, nil
 		}
-		return i.Store.FollowedOn(ctx, id.Origin())
+		return v.Store.FollowedOn(ctx, id.Origin())
 	}
 	if a.Type == vocab.Create && !a.Object.ID.SameOrigin(a.Actor) {
 		return false, nil
 	}
-	known, err := i.Store.Acquainted(ctx, a.Actor, !i.Handlers.Lookup(a).Concern.Holders)
+	known, err := v.Store.Acquainted(ctx, a.Actor, !v.Handlers.Lookup(a).Concern.Holders)
 	if err != nil {
 		return false, err
 	}
 	return len(known) > 0 || slices.ContainsFunc(a.All(), func(id vocab.ID) bool {
-		_, local := i.Local.Owner(id)
+		_, local := v.Local.Owner(id)
 		return local
 	}), nil
 }
@@ -83,8 +83,8 @@ func (i *Inbox) wanted(ctx context.Context, x *receiving) (bool, error) {
 // fetchPost puts a Create by its author in the place of what a relay passes on: the one that the author's server shows
 // under the id, or one made for the post that is there, which must be public. That has the post's id with a fragment, so that
 // it comes once, whichever relay it comes by.
-func (i *Inbox) fetchPost(ctx context.Context, x *receiving) error {
-	o, raw, err := i.object(ctx, x, x.Activity.Object.ID, nil)
+func (v *voucher) fetchPost(ctx context.Context, x *receiving) error {
+	o, raw, err := v.object(ctx, x, x.Activity.Object.ID, nil)
 	if err != nil {
 		return err
 	}
@@ -100,10 +100,10 @@ func (i *Inbox) fetchPost(ctx context.Context, x *receiving) error {
 	if err != nil {
 		return err
 	}
-	if err := i.Verifier.Admits(a.Actor); err != nil {
+	if err := v.Verifier.Admits(a.Actor); err != nil {
 		return err
 	}
-	if x.Actor, err = i.Actors.Resolve(ctx, a.Actor); err != nil {
+	if x.Actor, err = v.Actors.Resolve(ctx, a.Actor); err != nil {
 		return fmt.Errorf("resolve %s: %w", a.Actor, err)
 	}
 	x.Activity = a

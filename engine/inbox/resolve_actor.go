@@ -22,7 +22,7 @@ func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Ne
 		resolve = i.Actors.Current
 	}
 	if !x.foreign {
-		err := i.aside(ctx, x, func(ctx context.Context) (err error) {
+		err := i.memory.aside(ctx, x, func(ctx context.Context) (err error) {
 			x.Actor, err = resolve(ctx, id)
 			if fault.KindOf(err) == fault.Gone && err != nil && deletesItself {
 				x.gone, x.Actor = true, &vocab.Actor{ID: id}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -27,7 +28,7 @@ func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeli
 		_, err := i.Relays.FollowedBack(ctx, x.Actor, x.Activity.ID)
 		return err
 	}
-	users, err := i.reached(ctx, x, i.arrival(x).Reach())
+	users, err := i.reached(ctx, x, x.arrival(i.Deps).Reach())
 	if err != nil {
 		return err
 	}
@@ -38,23 +39,23 @@ func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeli
 		x.unkept = IgnoredNobody
 		return nil
 	}
-	if err := i.chargeFanOut(ctx, x); err != nil {
+	if err := i.budgets.chargeFanOut(ctx, x); err != nil {
 		return err
 	}
-	if err := i.mayStore(ctx, x); err != nil {
+	if err := i.budgets.mayStore(ctx, x); err != nil {
 		return err
 	}
-	if err := i.fetchNeeds(ctx, x); err != nil {
+	if err := i.fetcher.fetchNeeds(ctx, x); err != nil {
 		return err
 	}
 	return next(ctx)
 }
 
 // arrival returns the activity with how it came.
-func (i *Inbox) arrival(x *receiving) audience.Arrival {
-	a := audience.Arrival{Activity: x.Activity, Concern: i.Handlers.Lookup(x.Activity).Concern, Sender: x.Actor, Forwarder: x.passer, Relayed: x.relay}
+func (x *receiving) arrival(d Deps) audience.Arrival {
+	a := audience.Arrival{Activity: x.Activity, Concern: d.Handlers.Lookup(x.Activity).Concern, Sender: x.Actor, Forwarder: x.passer, Relayed: x.relay}
 	if !x.User.IsZero() {
-		a.Inbox = i.Local.ID(x.User)
+		a.Inbox = d.Local.ID(x.User)
 	}
 	return a
 }
@@ -68,14 +69,14 @@ func (i *Inbox) reached(ctx context.Context, x *receiving, r audience.Reach) (ma
 		}
 	}
 	for _, actor := range r.Followers {
-		follow, err := i.followersOf(ctx, x, actor)
+		follow, err := x.followersOf(ctx, i.Store, actor)
 		if err != nil {
 			return nil, err
 		}
 		maps.Copy(users, follow)
 	}
 	if r.Acquainted {
-		known, err := i.acquaintedWith(ctx, r.Sender)
+		known, err := acquaintedWith(ctx, i.Store, r.Sender)
 		if err != nil {
 			return nil, err
 		}
@@ -85,11 +86,11 @@ func (i *Inbox) reached(ctx context.Context, x *receiving, r audience.Reach) (ma
 }
 
 // followersOf returns the users who may follow an actor, read once for a request.
-func (i *Inbox) followersOf(ctx context.Context, x *receiving, actor vocab.ID) (map[vocab.Username]bool, error) {
+func (x *receiving) followersOf(ctx context.Context, store *db.Cluster, actor vocab.ID) (map[vocab.Username]bool, error) {
 	if follow, read := x.followers[actor]; read {
 		return follow, nil
 	}
-	users, err := i.Store.Acquainted(ctx, actor, true)
+	users, err := store.Acquainted(ctx, actor, true)
 	if err != nil {
 		return nil, fmt.Errorf("find followers of %s: %w", actor, err)
 	}
@@ -101,8 +102,8 @@ func (i *Inbox) followersOf(ctx context.Context, x *receiving, actor vocab.ID) (
 }
 
 // acquaintedWith returns the users that an actor may concern.
-func (i *Inbox) acquaintedWith(ctx context.Context, actor vocab.ID) (map[vocab.Username]bool, error) {
-	users, err := i.Store.Acquainted(ctx, actor, false)
+func acquaintedWith(ctx context.Context, store *db.Cluster, actor vocab.ID) (map[vocab.Username]bool, error) {
+	users, err := store.Acquainted(ctx, actor, false)
 	if err != nil {
 		return nil, fmt.Errorf("find acquaintances of %s: %w", actor, err)
 	}

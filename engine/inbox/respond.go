@@ -28,7 +28,7 @@ func (i *Inbox) commit(ctx context.Context, x *receiving) error {
 	if err := i.keepActors(ctx, x); err != nil {
 		return err
 	}
-	x.meant = i.meant(x)
+	x.meant = x.meantFor(i.Deps)
 	raw := asStored(x.Activity)
 	return i.intake.Accept(ctx, intake.Arrival{Recipients: x.Recipients,
 		Item: func(u vocab.Username) intake.Item { return i.itemFor(x, u, raw) },
@@ -51,11 +51,11 @@ func asStored(a *vocab.Activity) json.RawMessage {
 	return openly(a)
 }
 
-// meant returns the users the activity is for in person.
-func (i *Inbox) meant(x *receiving) map[vocab.Username]bool {
+// meantFor returns the users the activity is for in person.
+func (x *receiving) meantFor(d Deps) map[vocab.Username]bool {
 	users := map[vocab.Username]bool{}
-	for _, id := range i.arrival(x).InPerson() {
-		if u, ok := i.Local.Owner(id); ok {
+	for _, id := range x.arrival(d).InPerson() {
+		if u, ok := d.Local.Owner(id); ok {
 			users[u] = true
 		}
 	}

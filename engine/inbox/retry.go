@@ -27,7 +27,7 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p db.Poisoned) erro
 	if err := i.validateSchema(ctx, x); err != nil {
 		return err
 	}
-	if err := i.fetchNeeds(ctx, x); err != nil {
+	if err := i.fetcher.fetchNeeds(ctx, x); err != nil {
 		return err
 	}
 	if err := i.acquaint(ctx, x); err != nil {
@@ -36,7 +36,7 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p db.Poisoned) erro
 	if i.Handlers.Lookup(a).Concern.Holders { // which may have come for who merely holds something of its actor
 		x.User = vocab.Username{}
 	}
-	x.meant = i.meant(x)
+	x.meant = x.meantFor(i.Deps)
 	in := i.rowOf(x)
 	in.Forwarders = p.Forwarders
 	in.Recipients, in.Waiting = nil, in.Recipients

@@ -16,7 +16,7 @@ import (
 // PAY-02: senders whose keys stall hold no memory but their bodies' while they wait, and leave room when they do not.
 func TestMemoryHasSharesByClient(t *testing.T) {
 	t.Parallel()
-	i := &Inbox{room: policy.Memory.NewPool()}
+	m := &memory{room: policy.Memory.NewPool()}
 	request := func(payer string) *receiving {
 		x := &receiving{payer: payer}
 		x.Body = make([]byte, 1<<20)
@@ -25,19 +25,19 @@ func TestMemoryHasSharesByClient(t *testing.T) {
 	var held []*receiving
 	for n := range 32 {
 		x := request([]string{"address 192.0.2.1/32", "address 192.0.2.2/32"}[n%2])
-		if i.takeRoom(x) == nil {
+		if m.takeRoom(x) == nil {
 			held = append(held, x)
 		}
 	}
 	known := request("address 192.0.2.3/32")
-	if err := i.takeRoom(known); err != nil {
+	if err := m.takeRoom(known); err != nil {
 		t.Errorf("with %d requests under way a third client is refused: %v", len(held), err)
 	}
-	i.giveRoom(known)
+	m.giveRoom(known)
 	for _, x := range held {
-		i.giveRoom(x)
+		m.giveRoom(x)
 	}
-	if n := i.room.Used(); n != 0 {
+	if n := m.room.Used(); n != 0 {
 		t.Errorf("%d bytes are held at the end", n)
 	}
 }

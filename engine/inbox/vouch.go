@@ -16,39 +16,46 @@ import (
 // days.
 var errDropped = errors.New("the activity is dropped")
 
+// voucher finds out whether activities are their actors' that others pass on.
+type voucher struct {
+	Deps
+	*memory
+	bounds *bounds
+}
+
 // vouch finds out whether an activity that somebody else passes on is its actor's: by a proof of the actor's, else by what
 // the actor's own server says. Who passes it on proves nothing by its signature, nor does a Linked Data signature. For
 // what that server says it is asked once, and not too often for one passer's domain.
-func (i *Inbox) vouch(ctx context.Context, x *receiving, passer *vocab.Actor) error {
-	if i.Local.IsLocal(passer.ID) {
+func (v *voucher) vouch(ctx context.Context, x *receiving, passer *vocab.Actor) error {
+	if v.Local.IsLocal(passer.ID) {
 		return fault.New(fault.Unauthenticated, "a local actor does not come from outside").WithCode("local_actor")
 	}
 	x.passer = passer
 	if !deletesItself(x.Activity) { // the account may be back since: an old proof buries nobody
-		if proven, err := i.proven(ctx, x); err != nil || proven {
+		if proven, err := v.proven(ctx, x); err != nil || proven {
 			return err
 		}
 	}
-	if err := limit(i.bounds.askedForDomain, policy.RegistrableDomain(passer.ID.Host())); err != nil {
+	if err := limit(v.bounds.askedForDomain, policy.RegistrableDomain(passer.ID.Host())); err != nil {
 		return err
 	}
 	if x.Activity.Type == vocab.Delete {
-		return i.confirmDelete(ctx, x)
+		return v.confirmDelete(ctx, x)
 	}
-	return i.fetchActivity(ctx, x)
+	return v.fetchActivity(ctx, x)
 }
 
 // proven tells whether the activity has a proof of its actor's, and finds that actor. One that does not hold is refused; one
 // that cannot be verified, or whose key cannot be found, says nothing.
-func (i *Inbox) proven(ctx context.Context, x *receiving) (bool, error) {
-	p, err := proof.Parse(x.Activity.Doc, i.Now())
+func (v *voucher) proven(ctx context.Context, x *receiving) (bool, error) {
+	p, err := proof.Parse(x.Activity.Doc, v.Now())
 	if err != nil || p == nil {
 		return false, err
 	}
 	var author *vocab.Actor
 	by := x.Activity.Actor
-	err = i.aside(ctx, x, func(ctx context.Context) (err error) {
-		author, err = i.Verifier.Prover(ctx, p, by)
+	err = v.aside(ctx, x, func(ctx context.Context) (err error) {
+		author, err = v.Verifier.Prover(ctx, p, by)
 		return err
 	})
 	if fault.KindOf(err) == fault.NotFound {
@@ -63,8 +70,8 @@ func (i *Inbox) proven(ctx context.Context, x *receiving) (bool, error) {
 
 // notDisproven refuses an activity that its actor signed the delivery of, when it has a proof that does not hold. Whether
 // that can be told now does not matter.
-func (i *Inbox) notDisproven(ctx context.Context, x *receiving) error {
-	_, err := i.proven(ctx, x)
+func (v *voucher) notDisproven(ctx context.Context, x *receiving) error {
+	_, err := v.proven(ctx, x)
 	if x.Activity == nil { // there is no room for it any more
 		return err
 	}
@@ -76,22 +83,22 @@ func (i *Inbox) notDisproven(ctx context.Context, x *receiving) error {
 }
 
 // fetchActivity puts what the actor's server shows under the activity's id in the place of what came.
-func (i *Inbox) fetchActivity(ctx context.Context, x *receiving) error {
+func (v *voucher) fetchActivity(ctx context.Context, x *receiving) error {
 	if !x.Activity.ID.SameOrigin(x.Activity.Actor) {
-		return i.unvouched(ctx, x, fault.New(fault.Protocol, "its id is not on its actor's server"))
+		return v.unvouched(ctx, x, fault.New(fault.Protocol, "its id is not on its actor's server"))
 	}
-	o, raw, err := i.object(ctx, x, x.Activity.ID, nil)
+	o, raw, err := v.object(ctx, x, x.Activity.ID, nil)
 	if err != nil {
-		return i.unvouched(ctx, x, err)
+		return v.unvouched(ctx, x, err)
 	}
 	a, err := vocab.ActivityOf(o.Doc, raw)
 	if err == nil && (!a.ID.Same(x.Activity.ID) || !a.Actor.Same(x.Activity.Actor)) {
 		err = fault.New(fault.Protocol, "it is another activity")
 	}
 	if err != nil {
-		return i.unvouched(ctx, x, err)
+		return v.unvouched(ctx, x, err)
 	}
-	if x.Actor, err = i.Actors.Resolve(ctx, a.Actor); err != nil {
+	if x.Actor, err = v.Actors.Resolve(ctx, a.Actor); err != nil {
 		return fmt.Errorf("resolve %s: %w", a.Actor, unresolved(err))
 	}
 	x.Activity = a
@@ -101,14 +108,14 @@ func (i *Inbox) fetchActivity(ctx context.Context, x *receiving) error {
 // confirmDelete asks for what is said to be deleted. That it is gone is all that its server says, so that a Delete which
 // says no more takes the place of what came: not even the id of that can be believed. Where the server says no more than
 // that nothing is there, the Delete is dropped, as one that an actor signs itself.
-func (i *Inbox) confirmDelete(ctx context.Context, x *receiving) error {
+func (v *voucher) confirmDelete(ctx context.Context, x *receiving) error {
 	actor, object := x.Activity.Actor, x.Activity.Object.ID
-	err := i.deleted(ctx, x, actor, object)
+	err := v.deleted(ctx, x, actor, object)
 	switch kind := fault.KindOf(err); {
 	case kind == fault.NotFound:
 		return errDropped
 	case kind != fault.Gone:
-		return i.unvouched(ctx, x, err)
+		return v.unvouched(ctx, x, err)
 	}
 	x.gone, x.Actor = object.Same(actor), &vocab.Actor{ID: actor}
 	return x.rewriteDelete()
@@ -132,14 +139,14 @@ func (x *receiving) rewriteDelete() (err error) {
 }
 
 // deleted returns Gone when the server of an object says that it was deleted, else why that is not known.
-func (i *Inbox) deleted(ctx context.Context, x *receiving, actor, object vocab.ID) error {
+func (v *voucher) deleted(ctx context.Context, x *receiving, actor, object vocab.ID) error {
 	if !object.SameOrigin(actor) || object != object.Document() {
 		return fault.New(fault.Protocol, "it is no document of the actor's server")
 	}
 	var err error
 	if object.Same(actor) {
-		_, err = i.fresh(ctx, x, actor)
-	} else if o, _, fail := i.object(ctx, x, object, nil); fail != nil {
+		_, err = v.fresh(ctx, x, actor)
+	} else if o, _, fail := v.object(ctx, x, object, nil); fail != nil {
 		err = fail
 	} else if o.Type == "Tombstone" && o.ID.Same(object) {
 		err = fault.New(fault.Gone, "it was deleted")
@@ -152,11 +159,11 @@ func (i *Inbox) deleted(ctx context.Context, x *receiving, actor, object vocab.I
 
 // unvouched returns how an activity ends for which the actor's server does not vouch. Who passes on what bears a Linked
 // Data signature holds that to be proof enough.
-func (i *Inbox) unvouched(ctx context.Context, x *receiving, err error) error {
+func (v *voucher) unvouched(ctx context.Context, x *receiving, err error) error {
 	if err := unanswered(err, "the actor's server does not answer"); err != nil {
 		return err
 	}
-	i.Log.InfoContext(ctx, "activity not vouched for", "activity", x.Activity.ID, "actor", x.Activity.Actor, "host", x.passer.ID.Host(), "err", err)
+	v.Log.InfoContext(ctx, "activity not vouched for", "activity", x.Activity.ID, "actor", x.Activity.Actor, "host", x.passer.ID.Host(), "err", err)
 	if x.Activity.Doc["signature"] != nil {
 		return errDropped
 	}
