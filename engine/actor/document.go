@@ -21,7 +21,7 @@ type described struct {
 
 // Document returns the actor document of u. It is shared: it must not be changed.
 func (l *Local) Document(u vocab.Username) (vocab.Doc, error) {
-	d, err := l.describe(u)
+	d, err := l.describeUser(u)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (l *Local) Document(u vocab.Username) (vocab.Doc, error) {
 
 // Actor returns the actor of u; Raw is its document. It is shared: it must not be changed.
 func (l *Local) Actor(u vocab.Username) (*vocab.Actor, error) {
-	d, err := l.describe(u)
+	d, err := l.describeUser(u)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (l *Local) InstanceDocument() (vocab.Doc, error) {
 	return d.doc, nil
 }
 
-func (l *Local) instance() (*vocab.Actor, error) {
+func (l *Local) instanceActor() (*vocab.Actor, error) {
 	d, err := l.describeInstance()
 	if err != nil {
 		return nil, err
@@ -56,13 +56,13 @@ func (l *Local) instance() (*vocab.Actor, error) {
 	return d.actor, nil
 }
 
-// describe returns u's actor, made anew only when the person's file or a key has changed.
-func (l *Local) describe(u vocab.Username) (*described, error) {
+// describeUser returns u's actor, made anew only when the person's file or a key has changed.
+func (l *Local) describeUser(u vocab.Username) (*described, error) {
 	if u.IsZero() { // in memory that name stands for the instance
 		_, err := l.keys.Keys(u)
 		return nil, err
 	}
-	keys, err := l.keys.set(u)
+	keys, err := l.keys.loadSet(u)
 	if err != nil {
 		return nil, err
 	}
@@ -70,21 +70,21 @@ func (l *Local) describe(u vocab.Username) (*described, error) {
 	if d, ok := l.documents.get(u); ok && d.keys == keys && reflect.DeepEqual(d.user, user) {
 		return d, nil
 	}
-	return l.remember(u, &described{user: user, keys: keys, doc: l.person(u, user, keys)})
+	return l.rememberDocument(u, &described{user: user, keys: keys, doc: l.personDoc(u, user, keys)})
 }
 
 func (l *Local) describeInstance() (*described, error) {
-	keys, err := l.keys.set(vocab.Username{})
+	keys, err := l.keys.loadSet(vocab.Username{})
 	if err != nil {
 		return nil, err
 	}
 	if d, ok := l.documents.get(vocab.Username{}); ok && d.keys == keys {
 		return d, nil
 	}
-	return l.remember(vocab.Username{}, &described{keys: keys, doc: l.application(keys)})
+	return l.rememberDocument(vocab.Username{}, &described{keys: keys, doc: l.applicationDoc(keys)})
 }
 
-func (l *Local) remember(u vocab.Username, d *described) (*described, error) {
+func (l *Local) rememberDocument(u vocab.Username, d *described) (*described, error) {
 	var err error
 	if d.actor, err = vocab.ParseActor(d.doc.JSON()); err != nil {
 		return nil, fmt.Errorf("read our own actor: %w", err)
@@ -101,7 +101,7 @@ var profileTerms = vocab.Doc{
 	"webfinger":     "https://purl.archive.org/socialweb/webfinger#webfinger",
 }
 
-func (l *Local) person(u vocab.Username, user registry.User, keys *keyset) vocab.Doc {
+func (l *Local) personDoc(u vocab.Username, user registry.User, keys *keyset) vocab.Doc {
 	id := string(l.ID(u))
 	d := l.actorDoc(id, "Person", u.String(), keys)
 	d["inbox"] = string(l.Inbox(u))
@@ -127,13 +127,13 @@ func (l *Local) person(u vocab.Username, user registry.User, keys *keyset) vocab
 		}
 	}
 	if len(p.Fields) > 0 {
-		d["attachment"] = fields(p.Fields)
+		d["attachment"] = profileFields(p.Fields)
 	}
 	return d
 }
 
-// application returns the document of the instance actor, with what is served of it and no more.
-func (l *Local) application(keys *keyset) vocab.Doc {
+// applicationDoc returns the document of the instance actor, with what is served of it and no more.
+func (l *Local) applicationDoc(keys *keyset) vocab.Doc {
 	d := l.actorDoc(string(l.InstanceID()), "Application", instanceName, keys)
 	d["inbox"] = string(l.SharedInbox())
 	d["endpoints"] = vocab.Doc{"sharedInbox": string(l.SharedInbox())} // some relays look nowhere else
@@ -160,9 +160,9 @@ func (l *Local) actorDoc(id, kind, name string, keys *keyset) vocab.Doc {
 	}
 }
 
-// fields returns the lines of a profile in the form that Mastodon made known. A value that is an
+// profileFields returns the lines of a profile in the form that Mastodon made known. A value that is an
 // address is a link.
-func fields(lines []registry.Field) []any {
+func profileFields(lines []registry.Field) []any {
 	out := make([]any, 0, len(lines))
 	for _, f := range lines {
 		value := html.EscapeString(f.Value)

@@ -30,10 +30,10 @@ func (v *Verifier) Explain(ctx context.Context, s signature.Examined, want vocab
 	}
 	p := &claimed{Verifier: v, ctx: ctx, claim: s.Claim, want: want}
 	owner := signature.All(p, ownerChecks)
-	held := p.examine()
+	held := p.examineClaim()
 	if p.actor != nil && slices.ContainsFunc(held, func(f signature.Finding) bool { return f.Err != nil }) {
-		if renewed, err := p.renew(); err == nil && renewed {
-			held, x.Renewed = p.examine(), true
+		if renewed, err := p.renewKey(); err == nil && renewed {
+			held, x.Renewed = p.examineClaim(), true
 		}
 	}
 	x.Findings = slices.Concat(x.Findings, owner, held)
@@ -41,8 +41,8 @@ func (v *Verifier) Explain(ctx context.Context, s signature.Examined, want vocab
 	return x
 }
 
-// examine holds the claim against the key that the actor lists, as holds does.
-func (p *claimed) examine() []signature.Finding {
+// examineClaim holds the claim against the key that the actor lists, as checkClaim does.
+func (p *claimed) examineClaim() []signature.Finding {
 	found := signature.None(keyChecks)
 	if p.actor != nil {
 		found = signature.All(p, keyChecks)
@@ -67,7 +67,7 @@ func VerifierOf(a *vocab.Actor, gate Gate, origin string) *Verifier {
 type given struct{ *vocab.Actor }
 
 func (g given) ByKey(_ context.Context, keyID vocab.ID) (*vocab.Actor, error) {
-	if listed(g.Actor, keyID) < 0 {
+	if indexOfKey(g.Actor, keyID) < 0 {
 		return nil, fault.New(fault.NotFound, "the actor does not list that key")
 	}
 	return g.Actor, nil
@@ -77,6 +77,6 @@ func (g given) renewKey(context.Context, *vocab.Actor, vocab.ID) (*vocab.Actor, 
 	return g.Actor, nil
 }
 
-func (g given) owns(vocab.ID) bool { return false }
+func (g given) isOwn(vocab.ID) bool { return false }
 
 func (given) NoteProof(context.Context, string, bool) {}

@@ -51,7 +51,7 @@ func TestExplainFindsWhatSignerDoes(t *testing.T) {
 			x, err := n.explained(t, tt.key, tt.want)
 			signer, refusal := n.signer(t, tt.key, signature.RFC9421, tt.want)
 			if refusal == nil && tt.want != "" && !signer.ID.Same(tt.want) {
-				refusal = unproven("foreign_key", "somebody else signed", nil) // which a proof of the actor's own may make good
+				refusal = refuseUnproven("foreign_key", "somebody else signed", nil) // which a proof of the actor's own may make good
 			}
 			if code(err) != tt.code || code(refusal) != tt.code {
 				t.Errorf("Explain found %v, and Signer %v, want %q of both", err, refusal, tt.code)

@@ -27,9 +27,9 @@ func (r *Resolver) Ask(ctx context.Context, id vocab.ID, as *transport.Keys) (*v
 	}
 	req := transport.Request{URL: id, As: as, Limit: maxActor}
 	if as != nil {
-		req.Check = whole // what strangers are shown may lack something
+		req.Check = checkWhole // what strangers are shown may lack something
 	}
-	d, err := r.owned(ctx, req)
+	d, err := r.fetchByID(ctx, req)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,8 +37,8 @@ func (r *Resolver) Ask(ctx context.Context, id vocab.ID, as *transport.Keys) (*v
 	return a, d.answer, err
 }
 
-// signed returns req signed by the instance actor, unless it says otherwise.
-func (r *Resolver) signed(req transport.Request) (transport.Request, error) {
+// signRequest returns req signed by the instance actor, unless it says otherwise.
+func (r *Resolver) signRequest(req transport.Request) (transport.Request, error) {
 	if req.As != nil {
 		return req, nil
 	}
@@ -47,10 +47,10 @@ func (r *Resolver) signed(req transport.Request) (transport.Request, error) {
 	return req, err
 }
 
-// get fetches an ActivityStreams document. It comes from the origin it was asked from: a redirect
+// fetchDocument fetches an ActivityStreams document. It comes from the origin it was asked from: a redirect
 // to another server would let that one speak for this (FEP-fe34), and is not followed.
-func (r *Resolver) get(ctx context.Context, req transport.Request) (document, error) {
-	if r.Local.owns(req.URL) {
+func (r *Resolver) fetchDocument(ctx context.Context, req transport.Request) (document, error) {
+	if r.Local.isOwn(req.URL) {
 		return document{}, fault.New(fault.NotFound, "there is no such document here")
 	}
 	req.SameOrigin = true
@@ -58,7 +58,7 @@ func (r *Resolver) get(ctx context.Context, req transport.Request) (document, er
 	if err != nil {
 		return document{}, err
 	}
-	if err := answered(res.Status); err != nil {
+	if err := checkStatus(res.Status); err != nil {
 		return document{}, err
 	}
 	// A file that somebody uploaded to an honest server is not that server's word.
@@ -72,20 +72,20 @@ func (r *Resolver) get(ctx context.Context, req transport.Request) (document, er
 	return document{d, res.Body, res}, nil
 }
 
-// own fetches the document whose id is req.URL, as the instance actor unless req says otherwise.
-func (r *Resolver) own(ctx context.Context, req transport.Request) (document, error) {
-	req, err := r.signed(req)
+// fetchAsInstance fetches the document whose id is req.URL, as the instance actor unless req says otherwise.
+func (r *Resolver) fetchAsInstance(ctx context.Context, req transport.Request) (document, error) {
+	req, err := r.signRequest(req)
 	if err != nil {
 		return document{}, err
 	}
-	return r.owned(ctx, req)
+	return r.fetchByID(ctx, req)
 }
 
-// owned fetches the document whose id is req.URL. One that bears another id of the same origin says
+// fetchByID fetches the document whose id is req.URL. One that bears another id of the same origin says
 // where it lies, and is fetched from there, once.
-func (r *Resolver) owned(ctx context.Context, req transport.Request) (document, error) {
+func (r *Resolver) fetchByID(ctx context.Context, req transport.Request) (document, error) {
 	for range 2 {
-		d, err := r.get(ctx, req)
+		d, err := r.fetchDocument(ctx, req)
 		if err != nil {
 			return document{}, err
 		}
@@ -105,10 +105,10 @@ func (r *Resolver) owned(ctx context.Context, req transport.Request) (document, 
 // that there is nothing.
 const PeerRefused = "peer_refused"
 
-// answered returns what a status other than 200 means for who asked. Servers do not tell what is
+// checkStatus returns what a status other than 200 means for who asked. Servers do not tell what is
 // not there from what is not shown, and neither does the kind: only the code says that the server
 // refused.
-func answered(status int) error {
+func checkStatus(status int) error {
 	why := fmt.Errorf("status %d", status)
 	switch {
 	case status == http.StatusOK:

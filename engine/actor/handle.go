@@ -30,7 +30,7 @@ func (r *Resolver) Handle(ctx context.Context, s string) (*vocab.Actor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.localHost(h) {
+	if r.isLocalHost(h) {
 		return r.localHandle(h)
 	}
 	if err := r.Gate.Check(h.host); err != nil {
@@ -40,12 +40,12 @@ func (r *Resolver) Handle(ctx context.Context, s string) (*vocab.Actor, error) {
 	if c, ok := r.handles.get(name); ok && r.Now().Sub(c.at) < r.TTL {
 		return r.Resolve(ctx, c.id)
 	}
-	a, err := r.finger(ctx, h)
+	a, err := r.findByHandle(ctx, h)
 	if err == nil {
 		r.handles.put(name, confirmed{a.ID, r.Now()})
 		return a, nil
 	}
-	if !passing(err) {
+	if !isPassing(err) {
 		return nil, fmt.Errorf("find %s: %w", h, err)
 	}
 	row, fail := r.Store.RemoteActorByHandle(ctx, name)
@@ -73,28 +73,28 @@ func (r *Resolver) KnownHandle(ctx context.Context, s string) (*vocab.Actor, err
 	return row.Actor, nil
 }
 
-// localHost tells whether the handle is of this server, also when its port is the usual one of
+// isLocalHost tells whether the handle is of this server, also when its port is the usual one of
 // http.
-func (r *Resolver) localHost(h handle) bool {
-	return vocab.ID(r.Local.scheme()+"://"+h.host+"/").Host() == r.Local.host
+func (r *Resolver) isLocalHost(h handle) bool {
+	return vocab.ID(r.Local.schemeOf()+"://"+h.host+"/").Host() == r.Local.host
 }
 
 func (r *Resolver) localHandle(h handle) (*vocab.Actor, error) {
-	u, ok := r.Local.named(handle{h.user, r.Local.host})
+	u, ok := r.Local.userOfHandle(handle{h.user, r.Local.host})
 	switch {
 	case !ok:
 		return nil, fault.New(fault.NoUser, "there is no such user here")
 	case u.IsZero():
-		return r.Local.instance()
+		return r.Local.instanceActor()
 	}
 	return r.Local.Actor(u)
 }
 
-// finger finds the actor of a handle over the network, and remembers the handle under which it is
+// findByHandle finds the actor of a handle over the network, and remembers the handle under which it is
 // really known.
-func (r *Resolver) finger(ctx context.Context, asked handle) (*vocab.Actor, error) {
+func (r *Resolver) findByHandle(ctx context.Context, asked handle) (*vocab.Actor, error) {
 	f := fingers{r, map[handle]found{}}
-	known, err := f.follow(ctx, asked)
+	known, err := f.followHandle(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -102,15 +102,15 @@ func (r *Resolver) finger(ctx context.Context, asked handle) (*vocab.Actor, erro
 	if err != nil {
 		return nil, err
 	}
-	own, err := f.follow(ctx, handle{a.PreferredUsername, a.ID.Host()})
+	own, err := f.followHandle(ctx, handle{a.PreferredUsername, a.ID.Host()})
 	if err != nil {
 		return nil, err
 	}
-	if !a.ID.Same(known.id) || !own.id.Same(a.ID) || !own.subject.is(known.subject) {
+	if !a.ID.Same(known.id) || !own.id.Same(a.ID) || !own.subject.isSame(known.subject) {
 		return nil, fault.Wrap(fault.Protocol, "the handle and the actor do not belong to each other",
 			fmt.Errorf("%s leads to %s, which is known as %s", asked, known.id, own.subject))
 	}
-	row, err := r.known(ctx, a.ID)
+	row, err := r.recallActor(ctx, a.ID)
 	if err != nil || row == nil || row.Gone {
 		return a, err
 	}
@@ -131,46 +131,46 @@ type found struct {
 	id      vocab.ID
 }
 
-// follow asks about h, and, when that account is really called otherwise, once more about that
+// followHandle asks about h, and, when that account is really called otherwise, once more about that
 // name. Then both answers must name the same actor: neither host can give away a name of the
 // other's.
-func (f fingers) follow(ctx context.Context, h handle) (found, error) {
-	first, err := f.ask(ctx, h)
-	if err != nil || first.subject.is(h) {
+func (f fingers) followHandle(ctx context.Context, h handle) (found, error) {
+	first, err := f.askHost(ctx, h)
+	if err != nil || first.subject.isSame(h) {
 		return first, err
 	}
-	second, err := f.ask(ctx, first.subject)
-	if err == nil && (!second.subject.is(first.subject) || !second.id.Same(first.id)) {
+	second, err := f.askHost(ctx, first.subject)
+	if err == nil && (!second.subject.isSame(first.subject) || !second.id.Same(first.id)) {
 		err = fault.Wrap(fault.Protocol, "the handle leads from one to another",
 			fmt.Errorf("%s leads to %s, and that to %s and %s", h, first.subject, second.subject, second.id))
 	}
 	return second, err
 }
 
-func (f fingers) ask(ctx context.Context, h handle) (found, error) {
+func (f fingers) askHost(ctx context.Context, h handle) (found, error) {
 	account := handle{strings.ToLower(h.user), h.host}
 	if known, ok := f.asked[account]; ok {
 		return known, nil
 	}
-	if h.user == "" || h.host == "" || f.localHost(h) {
+	if h.user == "" || h.host == "" || f.isLocalHost(h) {
 		return found{}, fault.Wrap(fault.Protocol, "the actor has no handle", fmt.Errorf("asked for %s", h))
 	}
 	if err := f.Gate.Check(h.host); err != nil {
 		return found{}, err
 	}
-	leave, err := f.queue.enter(ctx, h.host)
+	leave, err := f.queue.enterQueue(ctx, h.host)
 	if err != nil {
 		return found{}, err
 	}
 	defer leave()
-	res, err := f.query(ctx, "https", h)
+	res, err := f.queryHost(ctx, "https", h)
 	if k := fault.KindOf(err); f.AllowHTTP && (k == fault.Unavailable || k == fault.Forbidden) {
-		res, err = f.query(ctx, "http", h)
+		res, err = f.queryHost(ctx, "http", h)
 	}
 	if err != nil {
 		return found{}, err
 	}
-	if err := answered(res.Status); err != nil {
+	if err := checkStatus(res.Status); err != nil {
 		return found{}, err
 	}
 	got, err := readJRD(res.Body, h)
@@ -181,8 +181,8 @@ func (f fingers) ask(ctx context.Context, h handle) (found, error) {
 	return got, nil
 }
 
-// query asks over the network, unsigned: WebFinger is public (RFC 7033 §9).
-func (f fingers) query(ctx context.Context, scheme string, h handle) (*transport.Response, error) {
+// queryHost asks over the network, unsigned: WebFinger is public (RFC 7033 §9).
+func (f fingers) queryHost(ctx context.Context, scheme string, h handle) (*transport.Response, error) {
 	id, err := vocab.ParseID(scheme + "://" + h.host + "/.well-known/webfinger?resource=" + url.QueryEscape("acct:"+h.String()))
 	if err != nil {
 		return nil, err

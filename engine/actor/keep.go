@@ -20,7 +20,7 @@ const maxUsed = 50_000
 // and may refuse it.
 func (r *Resolver) Keep(ctx context.Context, a *vocab.Actor, pay func(bytes int) error) error {
 	id, now := a.ID.Canonical(), r.Now()
-	if r.Local.owns(id) || len(a.Raw) == 0 { // nothing is known of an actor that is gone
+	if r.Local.isOwn(id) || len(a.Raw) == 0 { // nothing is known of an actor that is gone
 		return nil
 	}
 	if at, ok := r.used.get(id); ok && now.Sub(at) < usedEvery {
@@ -31,7 +31,7 @@ func (r *Resolver) Keep(ctx context.Context, a *vocab.Actor, pay func(bytes int)
 		return err
 	}
 	if !stored {
-		if err := r.store(ctx, a, pay); err != nil {
+		if err := r.storeActor(ctx, a, pay); err != nil {
 			return err
 		}
 	}
@@ -39,9 +39,9 @@ func (r *Resolver) Keep(ctx context.Context, a *vocab.Actor, pay func(bytes int)
 	return nil
 }
 
-// store stores an actor as it is in memory. When it was fetched is not known of one that is not
+// storeActor stores an actor as it is in memory. When it was fetched is not known of one that is not
 // there any more: it is asked for again at its next use.
-func (r *Resolver) store(ctx context.Context, a *vocab.Actor, pay func(bytes int) error) error {
+func (r *Resolver) storeActor(ctx context.Context, a *vocab.Actor, pay func(bytes int) error) error {
 	row := db.RemoteActor{Actor: a, FetchedAt: time.Unix(0, 0)}
 	if have, ok := r.actors.get(a.ID.Canonical()); ok && !have.Gone {
 		row = *have

@@ -23,7 +23,7 @@ type claim struct {
 
 // ListedKey returns the key of that id which a lists as its own.
 func ListedKey(a *vocab.Actor, keyID vocab.ID) (crypto.PublicKey, error) {
-	i := listed(a, keyID)
+	i := indexOfKey(a, keyID)
 	if i < 0 || !a.Keys[i].Owner.Same(a.ID) {
 		return nil, fault.New(fault.NotFound, "the actor does not list that key as its own")
 	}
@@ -33,8 +33,8 @@ func ListedKey(a *vocab.Actor, keyID vocab.ID) (crypto.PublicKey, error) {
 	return signature.ParsePublicKeyPEM(a.Keys[i].PEM)
 }
 
-// listed returns where in its list a has that key: one of its own server, under exactly that id.
-func listed(a *vocab.Actor, keyID vocab.ID) int {
+// indexOfKey returns where in its list a has that key: one of its own server, under exactly that id.
+func indexOfKey(a *vocab.Actor, keyID vocab.ID) int {
 	if !keyID.SameOrigin(a.ID) {
 		return -1
 	}
@@ -46,56 +46,56 @@ func listed(a *vocab.Actor, keyID vocab.ID) int {
 // says of its owner proves nothing by itself.
 func (r *Resolver) ByKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor, error) {
 	at := keyID.Document()
-	if r.Local.owns(keyID) {
+	if r.Local.isOwn(keyID) {
 		return r.byLocalKey(keyID)
 	}
 	if err := r.Gate.Check(keyID.Host()); err != nil {
 		return nil, err
 	}
-	have, err := r.known(ctx, at)
+	have, err := r.recallActor(ctx, at)
 	if err != nil {
 		return nil, err
 	}
 	if have != nil { // the usual case: the id of an actor with a fragment
-		return r.owner(ctx, at, keyID)
+		return r.findOwner(ctx, at, keyID)
 	}
-	claimed, err := r.claimed(ctx, keyID)
+	claimed, err := r.recallClaim(ctx, keyID)
 	if err != nil {
 		return nil, err
 	}
 	if claimed != "" {
-		a, err := r.owner(ctx, claimed, keyID)
+		a, err := r.findOwner(ctx, claimed, keyID)
 		if fault.KindOf(err) != fault.NotFound {
 			return a, err
 		}
 	}
-	c, err := share(ctx, r, "key", keyID, func(ctx context.Context) (claim, error) { return r.fetchKey(ctx, keyID) })
+	c, err := shareFlight(ctx, r, "key", keyID, func(ctx context.Context) (claim, error) { return r.fetchKey(ctx, keyID) })
 	if err != nil {
 		return nil, fmt.Errorf("fetch key %s: %w", keyID, err)
 	}
-	return r.owner(ctx, c.owner, keyID)
+	return r.findOwner(ctx, c.owner, keyID)
 }
 
 func (r *Resolver) byLocalKey(keyID vocab.ID) (*vocab.Actor, error) {
-	a, err := r.Local.at(keyID.Document())
+	a, err := r.Local.actorAt(keyID.Document())
 	if err != nil {
 		return nil, err
 	}
-	if listed(a, keyID) < 0 {
+	if indexOfKey(a, keyID) < 0 {
 		return nil, fault.New(fault.NotFound, "there is no such key here")
 	}
 	return a, nil
 }
 
-// claimed returns who is remembered to list the key, or nothing.
-func (r *Resolver) claimed(ctx context.Context, keyID vocab.ID) (vocab.ID, error) {
+// recallClaim returns who is remembered to list the key, or nothing.
+func (r *Resolver) recallClaim(ctx context.Context, keyID vocab.ID) (vocab.ID, error) {
 	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) < r.TTL {
 		return c.owner, nil
 	}
 	row, err := r.Store.RemoteActorByKey(ctx, keyID)
 	if err != nil || row == nil {
 		if fault.KindOf(err) == fault.Invalid {
-			err = nil // as in known
+			err = nil // as in recallActor
 		}
 		return "", err
 	}
@@ -103,8 +103,8 @@ func (r *Resolver) claimed(ctx context.Context, keyID vocab.ID) (vocab.ID, error
 	return row.Actor.ID, nil
 }
 
-// owner returns the actor if it lists the key; asked anew if the copy that is remembered does not.
-func (r *Resolver) owner(ctx context.Context, id, keyID vocab.ID) (*vocab.Actor, error) {
+// findOwner returns the actor if it lists the key; asked anew if the copy that is remembered does not.
+func (r *Resolver) findOwner(ctx context.Context, id, keyID vocab.ID) (*vocab.Actor, error) {
 	for _, ask := range []func(context.Context, vocab.ID) (*vocab.Actor, error){r.Current, r.Refresh} {
 		a, err := ask(ctx, id)
 		if err != nil {
@@ -121,7 +121,7 @@ func (r *Resolver) owner(ctx context.Context, id, keyID vocab.ID) (*vocab.Actor,
 // that lies in a document of its own: then the key is taken from there, if that document names the
 // actor in turn.
 func (r *Resolver) withKey(a *vocab.Actor, keyID vocab.ID) *vocab.Actor {
-	i := listed(a, keyID)
+	i := indexOfKey(a, keyID)
 	if i < 0 {
 		return nil
 	}
@@ -144,12 +144,12 @@ func (r *Resolver) fetchKey(ctx context.Context, keyID vocab.ID) (claim, error) 
 	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) < refreshEvery {
 		return c, nil // the key was heard just now; it is its owner who does not list it
 	}
-	if err := r.spend(ctx, r.rate, keyID); err != nil {
+	if err := r.spendFetch(ctx, r.rate, keyID); err != nil {
 		return claim{}, err
 	}
 	asked := r.Now()
-	req, err := r.signed(transport.Request{URL: keyID.Document(), Limit: maxActor, Check: func(res *transport.Response) error {
-		stripped := whole(res)
+	req, err := r.signRequest(transport.Request{URL: keyID.Document(), Limit: maxActor, Check: func(res *transport.Response) error {
+		stripped := checkWhole(res)
 		if d, err := vocab.ParseDoc(res.Body); stripped == nil || err != nil {
 			return stripped
 		} else if _, err := keyIn(d, keyID); err != nil {
@@ -160,12 +160,12 @@ func (r *Resolver) fetchKey(ctx context.Context, keyID vocab.ID) (claim, error) 
 	if err != nil {
 		return claim{}, err
 	}
-	d, err := r.get(ctx, req)
+	d, err := r.fetchDocument(ctx, req)
 	if err != nil {
 		return claim{}, err
 	}
 	if a, err := vocab.ActorOf(d.doc, d.raw); err == nil && len(a.Keys) > 0 && a.ID.Document().Same(keyID.Document()) {
-		if _, err := r.keep(ctx, a.ID, a, asked); err != nil {
+		if _, err := r.rememberActor(ctx, a.ID, a, asked); err != nil {
 			return claim{}, err
 		}
 		return claim{owner: a.ID}, nil

@@ -80,7 +80,7 @@ func (k *Keyring) Keys(u vocab.Username) (transport.Keys, error) {
 	if u.IsZero() {
 		return transport.Keys{}, fault.New(fault.NoUser, "nobody has no keys")
 	}
-	set, err := k.set(u)
+	set, err := k.loadSet(u)
 	if err != nil {
 		return transport.Keys{}, err
 	}
@@ -101,7 +101,7 @@ func (k *Keyring) CreateInstance() error {
 // Instance returns the keys of the instance actor. The fault is Config, and wraps fs.ErrNotExist,
 // when there are none.
 func (k *Keyring) Instance() (transport.Keys, error) {
-	set, err := k.set(vocab.Username{})
+	set, err := k.loadSet(vocab.Username{})
 	if err != nil {
 		return transport.Keys{}, err
 	}
@@ -135,8 +135,8 @@ func (k *Keyring) Kinds(u vocab.Username) []string {
 	return found
 }
 
-// set returns the keys of u, of the instance for nobody, as they are in their files.
-func (k *Keyring) set(u vocab.Username) (*keyset, error) {
+// loadSet returns the keys of u, of the instance for nobody, as they are in their files.
+func (k *Keyring) loadSet(u vocab.Username) (*keyset, error) {
 	now := k.now()
 	known, ok := k.sets.get(u)
 	if ok = ok && known.set != nil; ok && now.Sub(known.at) < lookEvery {
@@ -146,21 +146,21 @@ func (k *Keyring) set(u vocab.Username) (*keyset, error) {
 	if u.IsZero() {
 		owner, dir = k.origin+"/actor", k.instanceDir
 	}
-	files, err := k.stat(dir)
-	if err == nil && (!ok || !same(known.set.files, files)) {
-		known.set, err = k.read(dir, owner, files)
+	files, err := k.statFiles(dir)
+	if err == nil && (!ok || !isSameSet(known.set.files, files)) {
+		known.set, err = k.readSet(dir, owner, files)
 	}
 	if err != nil {
-		return nil, k.refuse(u, dir, err)
+		return nil, k.refuseSet(u, dir, err)
 	}
 	k.sets.put(u, looked{set: known.set, at: now})
 	return known.set, nil
 }
 
-// refuse returns why the keys of u cannot be used. The log shows each refusal once, until it
+// refuseSet returns why the keys of u cannot be used. The log shows each refusal once, until it
 // changes or the keys can be used; that somebody has no keys at all is for the caller to tell.
-func (k *Keyring) refuse(u vocab.Username, dir string, err error) error {
-	refusal := unusable(u, dir, err)
+func (k *Keyring) refuseSet(u vocab.Username, dir string, err error) error {
+	refusal := explainUnusable(u, dir, err)
 	if errors.Is(err, fs.ErrNotExist) {
 		k.sets.drop(u)
 		return refusal
@@ -174,7 +174,7 @@ func (k *Keyring) refuse(u vocab.Username, dir string, err error) error {
 	return refusal.AsLogged()
 }
 
-func unusable(u vocab.Username, dir string, err error) *fault.Error {
+func explainUnusable(u vocab.Username, dir string, err error) *fault.Error {
 	if of := fault.Of(err); of != nil {
 		return of
 	}
@@ -189,8 +189,8 @@ func unusable(u vocab.Username, dir string, err error) *fault.Error {
 	return fault.Wrap(fault.Config, "the keys cannot be read", err).WithHint("restore the readable files of " + dir + " from a backup: peers know these keys")
 }
 
-// stat looks at the files of a set of keys. Who may read one can change while its content does not.
-func (k *Keyring) stat(dir string) ([]fs.FileInfo, error) {
+// statFiles looks at the files of a set of keys. Who may read one can change while its content does not.
+func (k *Keyring) statFiles(dir string) ([]fs.FileInfo, error) {
 	var files []fs.FileInfo
 	for _, kind := range kinds {
 		path := keyFile(dir, kind.name)
@@ -206,7 +206,7 @@ func (k *Keyring) stat(dir string) ([]fs.FileInfo, error) {
 	return files, nil
 }
 
-func same(a, b []fs.FileInfo) bool {
+func isSameSet(a, b []fs.FileInfo) bool {
 	for i := range a {
 		if !os.SameFile(a[i], b[i]) || a[i].Size() != b[i].Size() || !a[i].ModTime().Equal(b[i].ModTime()) {
 			return false
@@ -215,7 +215,7 @@ func same(a, b []fs.FileInfo) bool {
 	return true
 }
 
-func (k *Keyring) read(dir, owner string, files []fs.FileInfo) (*keyset, error) {
+func (k *Keyring) readSet(dir, owner string, files []fs.FileInfo) (*keyset, error) {
 	set := &keyset{files: files, since: files[0].ModTime()}
 	for i, kind := range kinds {
 		key, err := k.readKey(keyFile(dir, kind.name))

@@ -99,12 +99,12 @@ func (l *Local) Holder(id vocab.ID) (u vocab.Username, rest string, ok bool) {
 }
 
 // Owner returns the user whose actor's id this is.
-func (l *Local) Owner(id vocab.ID) (vocab.Username, bool) { return l.exactly(id, "") }
+func (l *Local) Owner(id vocab.ID) (vocab.Username, bool) { return l.ownerOfPath(id, "") }
 
 // InboxOwner returns the user whose personal inbox this is.
-func (l *Local) InboxOwner(id vocab.ID) (vocab.Username, bool) { return l.exactly(id, "/inbox") }
+func (l *Local) InboxOwner(id vocab.ID) (vocab.Username, bool) { return l.ownerOfPath(id, "/inbox") }
 
-func (l *Local) exactly(id vocab.ID, want string) (vocab.Username, bool) {
+func (l *Local) ownerOfPath(id vocab.ID, want string) (vocab.Username, bool) {
 	u, rest, ok := l.Holder(id)
 	if !ok || rest != want {
 		return vocab.Username{}, false
@@ -112,17 +112,17 @@ func (l *Local) exactly(id vocab.ID, want string) (vocab.Username, bool) {
 	return u, true
 }
 
-// owns tells whether a request for id would reach this server, under whatever scheme: it is never
+// isOwn tells whether a request for id would reach this server, under whatever scheme: it is never
 // made.
-func (l *Local) owns(id vocab.ID) bool { return id.Host() == l.host }
+func (l *Local) isOwn(id vocab.ID) bool { return id.Host() == l.host }
 
-// at returns the local actor of that id.
-func (l *Local) at(id vocab.ID) (*vocab.Actor, error) {
+// actorAt returns the local actor of that id.
+func (l *Local) actorAt(id vocab.ID) (*vocab.Actor, error) {
 	if u, ok := l.Owner(id); ok {
 		return l.Actor(u)
 	}
 	if id.Same(l.InstanceID()) {
-		return l.instance()
+		return l.instanceActor()
 	}
 	return nil, fault.New(fault.NotFound, "there is no such actor here")
 }

@@ -16,22 +16,22 @@ import (
 // request counts like the first. The fault is Forbidden when the policy refuses its server, or who
 // wrote it.
 func (r *Resolver) Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error) {
-	return r.object(ctx, id, as, func(what string, work func(context.Context) (document, error)) (document, error) {
-		return share(ctx, r, what, id, work)
+	return r.fetchObject(ctx, id, as, func(what string, work func(context.Context) (document, error)) (document, error) {
+		return shareFlight(ctx, r, what, id, work)
 	})
 }
 
 // ObjectNow is Object, also for an id of which nothing could be fetched a moment ago: others may
 // have asked for it before it was there. The caller bounds how often it asks.
 func (r *Resolver) ObjectNow(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error) {
-	return r.object(ctx, id, as, func(_ string, work func(context.Context) (document, error)) (document, error) {
-		return survive(ctx, work)
+	return r.fetchObject(ctx, id, as, func(_ string, work func(context.Context) (document, error)) (document, error) {
+		return recoverWork(ctx, work)
 	})
 }
 
-// object fetches an object; ask does the work of one try, which has a name.
-func (r *Resolver) object(ctx context.Context, id vocab.ID, as *vocab.Username, ask func(string, func(context.Context) (document, error)) (document, error)) (*vocab.Object, json.RawMessage, error) {
-	if r.Local.owns(id) {
+// fetchObject fetches an object; ask does the work of one try, which has a name.
+func (r *Resolver) fetchObject(ctx context.Context, id vocab.ID, as *vocab.Username, ask func(string, func(context.Context) (document, error)) (document, error)) (*vocab.Object, json.RawMessage, error) {
+	if r.Local.isOwn(id) {
 		return nil, nil, fault.New(fault.NotFound, "nothing of our own is fetched")
 	}
 	if err := r.Gate.Check(id.Host()); err != nil {
@@ -39,10 +39,10 @@ func (r *Resolver) object(ctx context.Context, id vocab.ID, as *vocab.Username, 
 	}
 	req := transport.Request{URL: id}
 	try := func(ctx context.Context) (document, error) {
-		if err := r.spend(ctx, r.objectRate, id); err != nil {
+		if err := r.spendFetch(ctx, r.objectRate, id); err != nil {
 			return document{}, err
 		}
-		return r.own(ctx, req)
+		return r.fetchAsInstance(ctx, req)
 	}
 	d, err := ask("object", try)
 	if fault.KindOf(err) == fault.NotFound && as != nil {

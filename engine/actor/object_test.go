@@ -91,7 +91,7 @@ func TestARedirectSpendsNothingOfAnotherServer(t *testing.T) {
 	if _, err := n.Resolve(ctx, other.id("/users/bob")); err != nil {
 		t.Errorf("its own actor cannot be resolved afterwards: %v", err)
 	}
-	if err := n.failed("object " + string(other.id("/notes/1"))); err != nil {
+	if err := n.recentFailure("object " + string(other.id("/notes/1"))); err != nil {
 		t.Errorf("a failure is remembered as the other server's: %v", err)
 	}
 }

@@ -29,47 +29,47 @@ func (l *Local) Prove(u vocab.Username, d vocab.Doc, now time.Time) (json.RawMes
 // Prover returns the actor who made the proof, which must be want: its own document lists the key
 // among its assertion methods (FEP-521a). What does not hold, or is somebody else's, is
 // Unauthenticated. The fault is NotFound when there is no such key, which says nothing against the
-// document (FEP-8b32), and one of passing when nobody can tell now.
+// document (FEP-8b32), and one of isPassing when nobody can tell now.
 func (v *Verifier) Prover(ctx context.Context, p *proof.Proof, want vocab.ID) (*vocab.Actor, error) {
 	if !p.Method.SameOrigin(want) {
-		return nil, unproven("foreign_proof", "the proof is not by a key of the actor's server", nil)
+		return nil, refuseUnproven("foreign_proof", "the proof is not by a key of the actor's server", nil)
 	}
 	a, err := v.actors.ByKey(ctx, p.Method)
 	if err != nil {
-		return nil, nowhere(err)
+		return nil, explainNotFound(err)
 	}
 	if !a.ID.Same(want) {
-		return nil, unproven("foreign_proof", "the proof is another actor's", nil)
+		return nil, refuseUnproven("foreign_proof", "the proof is another actor's", nil)
 	}
-	refusal := holds(p, a)
-	if refusal == nil || v.actors.owns(p.Method) {
+	refusal := checkProof(p, a)
+	if refusal == nil || v.actors.isOwn(p.Method) {
 		return a, refusal
 	}
 	if a, err = v.actors.renewKey(ctx, a, p.Method); err != nil { // the key may have changed since it was remembered
-		return nil, nowhere(err)
+		return nil, explainNotFound(err)
 	}
-	return a, holds(p, a)
+	return a, checkProof(p, a)
 }
 
-// holds verifies the proof with the key that a lists as its own.
-func holds(p *proof.Proof, a *vocab.Actor) error {
+// checkProof verifies the proof with the key that a lists as its own.
+func checkProof(p *proof.Proof, a *vocab.Actor) error {
 	i := slices.IndexFunc(a.Keys, func(k vocab.ActorKey) bool { return k.ID == p.Method && k.Asserts && k.Owner.Same(a.ID) })
 	if i < 0 {
-		return unproven("unusable_key", "the actor proves nothing by that key", nil)
+		return refuseUnproven("unusable_key", "the actor proves nothing by that key", nil)
 	}
 	key, err := signature.ParseMultikey(a.Keys[i].Multibase)
 	if err != nil {
-		return unproven("unusable_key", "the actor lists no key of that id that can be used", err)
+		return refuseUnproven("unusable_key", "the actor lists no key of that id that can be used", err)
 	}
 	edwards, ok := key.(ed25519.PublicKey)
 	if !ok {
-		return unproven("unusable_key", "the key of the proof is not an Ed25519 key", nil)
+		return refuseUnproven("unusable_key", "the key of the proof is not an Ed25519 key", nil)
 	}
 	return p.Verify(edwards)
 }
 
-// nowhere returns what it means for a proof that the owner of its key was not found.
-func nowhere(err error) error {
+// explainNotFound returns what it means for a proof that the owner of its key was not found.
+func explainNotFound(err error) error {
 	switch fault.KindOf(err) {
 	case fault.NotFound, fault.NoUser, fault.NoHost, fault.Forbidden, fault.Protocol, fault.Invalid, fault.Gone:
 		return fault.Wrap(fault.NotFound, "the key of the proof cannot be found", err)

@@ -93,7 +93,7 @@ func NewResolver(d ResolverDeps) *Resolver {
 		objectRate:   policy.ObjectFetches.Shared(d.Now),
 		standings:    newStandings(d.Now),
 		queue:        newQueue(),
-		actors:       newLRU[vocab.ID](remembered, actorRoom, weight),
+		actors:       newLRU[vocab.ID](remembered, actorRoom, weighActor),
 		claims:       newLRU[vocab.ID, claim](remembered, 0, nil),
 		handles:      newLRU[string, confirmed](remembered, 0, nil),
 		failures:     newLRU[string, failure](remembered, 0, nil),
@@ -101,7 +101,7 @@ func NewResolver(d ResolverDeps) *Resolver {
 	}
 }
 
-func weight(a *db.RemoteActor) int {
+func weighActor(a *db.RemoteActor) int {
 	if a.Actor == nil {
 		return 0
 	}
@@ -113,41 +113,41 @@ func weight(a *db.RemoteActor) int {
 // Gone once the server, or the actor itself, has said so, until the server shows the actor again:
 // it is asked as often as of the living. It is Forbidden for an actor that the policy refuses.
 func (r *Resolver) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
-	return r.resolve(ctx, id, r.TTL)
+	return r.resolveWithin(ctx, id, r.TTL)
 }
 
 // Refresh returns the actor as its server describes it now, or did within the last minute; as it
 // was remembered when the server does not answer.
 func (r *Resolver) Refresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
-	return r.resolve(ctx, id, refreshEvery)
+	return r.resolveWithin(ctx, id, refreshEvery)
 }
 
 // Fresh returns the actor as its own server describes it now, and fails when that does not answer.
 func (r *Resolver) Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
-	if r.Local.owns(id) {
-		return r.Local.at(id)
+	if r.Local.isOwn(id) {
+		return r.Local.actorAt(id)
 	}
 	if err := r.Gate.CheckActor(id); err != nil {
 		return nil, err
 	}
-	have, err := r.known(ctx, id)
+	have, err := r.recallActor(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	got, err := r.renew(ctx, id, have)
+	got, err := r.renewActor(ctx, id, have)
 	if err != nil {
 		return nil, fmt.Errorf("fetch actor %s: %w", id, err)
 	}
-	return r.present(got)
+	return r.presentActor(got)
 }
 
 // Known returns the actor as it is remembered, however old that is; nil when it is not, or was
 // deleted. Nobody is asked.
 func (r *Resolver) Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
-	if r.Local.owns(id) {
-		return r.Local.at(id)
+	if r.Local.isOwn(id) {
+		return r.Local.actorAt(id)
 	}
-	have, err := r.known(ctx, id)
+	have, err := r.recallActor(ctx, id)
 	if err != nil || have == nil || have.Gone {
 		return nil, err
 	}
@@ -166,8 +166,8 @@ func (r *Resolver) KnownAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*
 		known[id] = nil
 		have, ok := r.actors.get(id)
 		switch {
-		case r.Local.owns(id):
-			a, err := r.Local.at(id)
+		case r.Local.isOwn(id):
+			a, err := r.Local.actorAt(id)
 			if kind := fault.KindOf(err); err != nil && kind != fault.NotFound && kind != fault.NoUser {
 				return nil, err
 			}
@@ -190,49 +190,49 @@ func (r *Resolver) KnownAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*
 	return known, nil
 }
 
-// resolve returns the actor, of which a copy that is younger than age counts. Those that this
+// resolveWithin returns the actor, of which a copy that is younger than age counts. Those that this
 // server's own users ask for are stored.
-func (r *Resolver) resolve(ctx context.Context, id vocab.ID, age time.Duration) (*vocab.Actor, error) {
-	a, err := r.find(ctx, id, age)
+func (r *Resolver) resolveWithin(ctx context.Context, id vocab.ID, age time.Duration) (*vocab.Actor, error) {
+	a, err := r.findActor(ctx, id, age)
 	if err == nil && policy.PayerOf(ctx) == "" {
 		err = r.Keep(ctx, a, func(int) error { return nil })
 	}
 	return a, err
 }
 
-func (r *Resolver) find(ctx context.Context, id vocab.ID, age time.Duration) (*vocab.Actor, error) {
-	if r.Local.owns(id) {
-		return r.Local.at(id)
+func (r *Resolver) findActor(ctx context.Context, id vocab.ID, age time.Duration) (*vocab.Actor, error) {
+	if r.Local.isOwn(id) {
+		return r.Local.actorAt(id)
 	}
 	if err := r.Gate.CheckActor(id); err != nil {
 		return nil, err
 	}
-	have, err := r.known(ctx, id)
+	have, err := r.recallActor(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if have != nil && r.younger(have, min(age, r.TTL)) {
-		return r.present(have)
+	if have != nil && r.isYounger(have, min(age, r.TTL)) {
+		return r.presentActor(have)
 	}
-	got, err := r.renew(ctx, id, have)
+	got, err := r.renewActor(ctx, id, have)
 	if err == nil {
-		return r.present(got)
+		return r.presentActor(got)
 	}
-	if have == nil || !passing(err) {
+	if have == nil || !isPassing(err) {
 		return nil, fmt.Errorf("fetch actor %s: %w", id, err)
 	}
 	r.Log.DebugContext(ctx, "old copy of an actor used", "actor", id, "err", err)
-	return r.present(have)
+	return r.presentActor(have)
 }
 
-func (r *Resolver) owns(id vocab.ID) bool { return r.Local.owns(id) }
+func (r *Resolver) isOwn(id vocab.ID) bool { return r.Local.isOwn(id) }
 
-func (r *Resolver) younger(a *db.RemoteActor, than time.Duration) bool {
+func (r *Resolver) isYounger(a *db.RemoteActor, than time.Duration) bool {
 	return r.Now().Sub(a.FetchedAt) < than
 }
 
-// present returns the actor itself, which may have been asked for by another id.
-func (r *Resolver) present(a *db.RemoteActor) (*vocab.Actor, error) {
+// presentActor returns the actor itself, which may have been asked for by another id.
+func (r *Resolver) presentActor(a *db.RemoteActor) (*vocab.Actor, error) {
 	if a.Gone {
 		return nil, fault.New(fault.Gone, "the actor was deleted")
 	}
@@ -242,9 +242,9 @@ func (r *Resolver) present(a *db.RemoteActor) (*vocab.Actor, error) {
 	return a.Actor, nil
 }
 
-// passing tells whether an error says nothing about the actor, only that its server cannot be asked
+// isPassing tells whether an error says nothing about the actor, only that its server cannot be asked
 // now.
-func passing(err error) bool {
+func isPassing(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.NoHost, fault.RateLimited, fault.Busy:
 		return true
@@ -252,8 +252,8 @@ func passing(err error) bool {
 	return false
 }
 
-// known returns what is remembered of an actor, nil when nothing is.
-func (r *Resolver) known(ctx context.Context, id vocab.ID) (*db.RemoteActor, error) {
+// recallActor returns what is remembered of an actor, nil when nothing is.
+func (r *Resolver) recallActor(ctx context.Context, id vocab.ID) (*db.RemoteActor, error) {
 	if a, ok := r.actors.get(id.Canonical()); ok {
 		return a, nil
 	}
@@ -267,19 +267,19 @@ func (r *Resolver) known(ctx context.Context, id vocab.ID) (*db.RemoteActor, err
 	return r.actors.getOrPut(id.Canonical(), a), nil // a fetch may have been faster than the store
 }
 
-// renew fetches the actor, together with everybody who wants it now.
-func (r *Resolver) renew(ctx context.Context, id vocab.ID, have *db.RemoteActor) (*db.RemoteActor, error) {
-	return share(ctx, r, "actor", id, func(ctx context.Context) (*db.RemoteActor, error) {
-		if a, ok := r.actors.get(id.Canonical()); ok && a != have && r.younger(a, refreshEvery) {
+// renewActor fetches the actor, together with everybody who wants it now.
+func (r *Resolver) renewActor(ctx context.Context, id vocab.ID, have *db.RemoteActor) (*db.RemoteActor, error) {
+	return shareFlight(ctx, r, "actor", id, func(ctx context.Context) (*db.RemoteActor, error) {
+		if a, ok := r.actors.get(id.Canonical()); ok && a != have && r.isYounger(a, refreshEvery) {
 			return a, nil // somebody else was just there
 		}
-		return r.ask(ctx, id, have)
+		return r.askServer(ctx, id, have)
 	})
 }
 
-// ask fetches the actor, and remembers what its server says.
-func (r *Resolver) ask(ctx context.Context, id vocab.ID, have *db.RemoteActor) (*db.RemoteActor, error) {
-	if err := r.spend(ctx, r.rate, id); err != nil {
+// askServer fetches the actor, and remembers what its server says.
+func (r *Resolver) askServer(ctx context.Context, id vocab.ID, have *db.RemoteActor) (*db.RemoteActor, error) {
+	if err := r.spendFetch(ctx, r.rate, id); err != nil {
 		return nil, err
 	}
 	asked := r.Now()
@@ -290,23 +290,23 @@ func (r *Resolver) ask(ctx context.Context, id vocab.ID, have *db.RemoteActor) (
 	if err != nil {
 		return nil, err
 	}
-	return r.keep(ctx, id, a, asked)
+	return r.rememberActor(ctx, id, a, asked)
 }
 
 // fetchActor fetches the actor from its own id.
 func (r *Resolver) fetchActor(ctx context.Context, id vocab.ID, have *db.RemoteActor) (*vocab.Actor, error) {
-	req := transport.Request{URL: id, Limit: maxActor, Check: whole,
+	req := transport.Request{URL: id, Limit: maxActor, Check: checkWhole,
 		Ed25519: have != nil && have.Actor != nil && have.Actor.TakesEd25519()}
-	d, err := r.own(ctx, req)
+	d, err := r.fetchAsInstance(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 	return actorOf(d)
 }
 
-// whole refuses an actor without inbox or key. Some servers strip them when they cannot read the
+// checkWhole refuses an actor without inbox or key. Some servers strip them when they cannot read the
 // signature: then the other dialect may bring the real document.
-func whole(res *transport.Response) error {
+func checkWhole(res *transport.Response) error {
 	if !transport.IsActivityMediaType(res.Header.Get("Content-Type")) {
 		return nil // no document at all, so none that was stripped
 	}
@@ -328,10 +328,10 @@ func actorOf(d document) (*vocab.Actor, error) {
 	return a, nil
 }
 
-// keep remembers an actor that was asked for at a time, under its id and the one it was asked for
+// rememberActor remembers an actor that was asked for at a time, under its id and the one it was asked for
 // by. An answer to a later question counts more. An actor that is not stored yet is only in memory,
 // until Keep.
-func (r *Resolver) keep(ctx context.Context, id vocab.ID, a *vocab.Actor, asked time.Time) (*db.RemoteActor, error) {
+func (r *Resolver) rememberActor(ctx context.Context, id vocab.ID, a *vocab.Actor, asked time.Time) (*db.RemoteActor, error) {
 	if later, ok := r.actors.get(id.Canonical()); ok && later.FetchedAt.After(asked) {
 		return later, nil
 	}

@@ -35,8 +35,8 @@ func newQueue() queue {
 	return queue{all: policy.KeyWaiters.NewPool(), hosts: map[string]*policy.Pool{}}
 }
 
-// enter lets the payer of ctx wait for host until it calls leave.
-func (q *queue) enter(ctx context.Context, host string) (leave func(), err error) {
+// enterQueue lets the payer of ctx wait for host until it calls leave.
+func (q *queue) enterQueue(ctx context.Context, host string) (leave func(), err error) {
 	domain, payer := policy.RegistrableDomain(host), policy.PayerOf(ctx)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,30 +87,30 @@ type failure struct {
 	until time.Time
 }
 
-// share does work, which fetches id, once for everybody who asks for it meanwhile. What fails for a
+// shareFlight does work, which fetches id, once for everybody who asks for it meanwhile. What fails for a
 // reason of the peer's is remembered for a while, and every try is counted against the peer's
 // domain.
-func share[T any](ctx context.Context, r *Resolver, what string, id vocab.ID, work func(context.Context) (T, error)) (T, error) {
+func shareFlight[T any](ctx context.Context, r *Resolver, what string, id vocab.ID, work func(context.Context) (T, error)) (T, error) {
 	var none T
 	name := what + " " + string(id.Canonical())
-	if err := r.failed(name); err != nil {
+	if err := r.recentFailure(name); err != nil {
 		return none, err
 	}
-	leave, err := r.queue.enter(ctx, id.Host())
+	leave, err := r.queue.enterQueue(ctx, id.Host())
 	if err != nil {
 		return none, err
 	}
 	defer leave()
 	beginWaiting(ctx)
 	flight := r.flights.DoChan(name, func() (any, error) {
-		if err := r.failed(name); err != nil { // meanwhile, for somebody who asked before
+		if err := r.recentFailure(name); err != nil { // meanwhile, for somebody who asked before
 			return none, err
 		}
 		// Who asked first may hang up while others still wait.
 		ctx, cancel := context.WithTimeout(BeforeWaiting(context.WithoutCancel(ctx), nil), flightTime)
 		defer cancel()
-		v, err := survive(ctx, work)
-		r.note(name, err)
+		v, err := recoverWork(ctx, work)
+		r.noteTry(name, err)
 		return v, err
 	})
 	select {
@@ -122,9 +122,9 @@ func share[T any](ctx context.Context, r *Resolver, what string, id vocab.ID, wo
 	}
 }
 
-// survive does work and turns a panic into an error: nobody is there to catch it, and what comes
+// recoverWork does work and turns a panic into an error: nobody is there to catch it, and what comes
 // from one peer must not end the process.
-func survive[T any](ctx context.Context, work func(context.Context) (T, error)) (v T, err error) {
+func recoverWork[T any](ctx context.Context, work func(context.Context) (T, error)) (v T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -133,8 +133,8 @@ func survive[T any](ctx context.Context, work func(context.Context) (T, error)) 
 	return work(ctx)
 }
 
-// failed returns why name is not to be tried now, or nil.
-func (r *Resolver) failed(name string) error {
+// recentFailure returns why name is not to be tried now, or nil.
+func (r *Resolver) recentFailure(name string) error {
 	f, ok := r.failures.get(name)
 	if !ok || !r.Now().Before(f.until) {
 		return nil
@@ -142,13 +142,13 @@ func (r *Resolver) failed(name string) error {
 	return fmt.Errorf("not tried again yet: %w", f.err)
 }
 
-// note remembers how a try ended.
-func (r *Resolver) note(name string, err error) {
+// noteTry remembers how a try ended.
+func (r *Resolver) noteTry(name string, err error) {
 	if err == nil {
 		r.failures.drop(name)
 		return
 	}
-	if !blamesPeer(err) {
+	if !isPeersFault(err) {
 		return
 	}
 	last, _ := r.failures.get(name)
@@ -156,9 +156,9 @@ func (r *Resolver) note(name string, err error) {
 	r.failures.put(name, failure{err, pause, r.Now().Add(pause)})
 }
 
-// blamesPeer tells whether an error is what the peer did, or did not: not our own limits, nor our
+// isPeersFault tells whether an error is what the peer did, or did not: not our own limits, nor our
 // own store.
-func blamesPeer(err error) bool {
+func isPeersFault(err error) bool {
 	if e := fault.Of(err); e == nil || strings.HasPrefix(e.Code, codesOfDatabase) {
 		return false
 	}
@@ -172,8 +172,8 @@ func blamesPeer(err error) bool {
 // codesOfDatabase begin what db calls a server of ours that does not answer, or has no room.
 const codesOfDatabase = "database_"
 
-// spent returns the refusal of a fetch for which nothing is left.
-func spent(ok bool, after time.Duration) error {
+// refuseSpent returns the refusal of a fetch for which nothing is left.
+func refuseSpent(ok bool, after time.Duration) error {
 	if ok {
 		return nil
 	}

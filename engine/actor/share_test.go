@@ -55,7 +55,7 @@ func TestOnlySoManyWait(t *testing.T) {
 		t.Helper()
 		var all []func()
 		for i := range count {
-			leave, err := n.queue.enter(ctx, host(i))
+			leave, err := n.queue.enterQueue(ctx, host(i))
 			if err != nil {
 				t.Fatalf("waiter %d: %v", i, err)
 			}
@@ -89,7 +89,7 @@ func TestOnlySoManyWait(t *testing.T) {
 	}
 	empty()
 	wildcard := fill(int(policy.HostWaiters.Pool), func(i int) string { return fmt.Sprintf("h%d.wild.example.com", i) })
-	if _, err := n.queue.enter(ctx, "another.wild.example.com"); fault.KindOf(err) != fault.Unavailable {
+	if _, err := n.queue.enterQueue(ctx, "another.wild.example.com"); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("a wildcard in the DNS buys more places: %v", err)
 	}
 	wildcard()

@@ -35,14 +35,14 @@ func (s *staleActors) remove(id vocab.ID) {
 	delete(s.all, id)
 }
 
-func (s *staleActors) has(id vocab.ID) bool {
+func (s *staleActors) hasStale(id vocab.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, is := s.all[id]
 	return is
 }
 
-func (s *staleActors) any() bool {
+func (s *staleActors) hasAny() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.all) > 0
@@ -54,10 +54,10 @@ func isStale(a *db.RemoteActor) bool { return a.FetchedAt.Unix() <= 0 }
 
 // IsStale tells whether an actor has said that it changed, and users may still have old copies of
 // it: before something is sent to it, Resolve says where to.
-func (r *Resolver) IsStale(id vocab.ID) bool { return r.stale.has(id.Canonical()) }
+func (r *Resolver) IsStale(id vocab.ID) bool { return r.stale.hasStale(id.Canonical()) }
 
 // AnyStale tells whether any actor has said so.
-func (r *Resolver) AnyStale() bool { return r.stale.any() }
+func (r *Resolver) AnyStale() bool { return r.stale.hasAny() }
 
 // Renewed ends that users have old copies of an actor.
 func (r *Resolver) Renewed(id vocab.ID) { r.stale.remove(id.Canonical()) }
@@ -65,9 +65,9 @@ func (r *Resolver) Renewed(id vocab.ID) { r.stale.remove(id.Canonical()) }
 // Current is Resolve, but takes a stale copy as it is: an actor that keeps on saying that it
 // changed causes no more fetches than its budget allows.
 func (r *Resolver) Current(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
-	if !r.Local.owns(id) && r.Gate.CheckActor(id) == nil {
-		if have, err := r.known(ctx, id); err == nil && have != nil && isStale(have) {
-			return r.present(have)
+	if !r.Local.isOwn(id) && r.Gate.CheckActor(id) == nil {
+		if have, err := r.recallActor(ctx, id); err == nil && have != nil && isStale(have) {
+			return r.presentActor(have)
 		}
 	}
 	return r.Resolve(ctx, id)
@@ -78,13 +78,13 @@ func (r *Resolver) Current(ctx context.Context, id vocab.ID) (*vocab.Actor, erro
 // within its domain's. Beyond it, and while its server does not answer, Changed returns the copy as
 // it is, which is stale from then on.
 func (r *Resolver) Changed(ctx context.Context, id vocab.ID, came time.Time) (*vocab.Actor, error) {
-	if r.Local.owns(id) {
-		return r.Local.at(id)
+	if r.Local.isOwn(id) {
+		return r.Local.actorAt(id)
 	}
 	if err := r.Gate.CheckActor(id); err != nil {
 		return nil, err
 	}
-	have, err := r.known(ctx, id)
+	have, err := r.recallActor(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -92,13 +92,13 @@ func (r *Resolver) Changed(ctx context.Context, id vocab.ID, came time.Time) (*v
 		return r.Resolve(ctx, id)
 	}
 	got, err := r.askAgain(ctx, id, have)
-	if err != nil && passing(err) {
+	if err != nil && isPassing(err) {
 		return r.markStale(ctx, have)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return r.present(got)
+	return r.presentActor(got)
 }
 
 // askAgain asks for an actor that was asked for just now. What is known of its keys from elsewhere
@@ -108,7 +108,7 @@ func (r *Resolver) askAgain(ctx context.Context, id vocab.ID, have *db.RemoteAct
 		return nil, fault.New(fault.RateLimited, "the actor changed too often").After(after)
 	}
 	// A fetch that is under way began before the change: it is not joined.
-	got, err := share(ctx, r, "changed actor", id, func(ctx context.Context) (*db.RemoteActor, error) { return r.ask(ctx, id, have) })
+	got, err := shareFlight(ctx, r, "changed actor", id, func(ctx context.Context) (*db.RemoteActor, error) { return r.askServer(ctx, id, have) })
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (r *Resolver) askAgain(ctx context.Context, id vocab.ID, have *db.RemoteAct
 // markStale lets the copy count until its next use only.
 func (r *Resolver) markStale(ctx context.Context, have *db.RemoteActor) (*vocab.Actor, error) {
 	if have.Gone {
-		return r.present(have)
+		return r.presentActor(have)
 	}
 	id := have.Actor.ID
 	if err := r.Store.MarkActorStale(ctx, id); err != nil {
@@ -136,5 +136,5 @@ func (r *Resolver) markStale(ctx context.Context, have *db.RemoteActor) (*vocab.
 	old.FetchedAt = time.Unix(0, 0)
 	r.actors.put(id.Canonical(), &old)
 	r.stale.add(id.Canonical())
-	return r.present(&old)
+	return r.presentActor(&old)
 }

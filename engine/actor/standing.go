@@ -36,8 +36,8 @@ func newStandings(now func() time.Time) standings {
 // maxStandings bounds how many addresses are remembered in each standing.
 const maxStandings = 50_000
 
-// note remembers whether the request of ctx was proven to be of an actor of that host.
-func (s standings) note(ctx context.Context, host string, proven bool) {
+// noteProof remembers whether the request of ctx was proven to be of an actor of that host.
+func (s standings) noteProof(ctx context.Context, host string, proven bool) {
 	payer := policy.PayerOf(ctx)
 	switch {
 	case !strings.HasPrefix(payer, "address "):
@@ -48,8 +48,8 @@ func (s standings) note(ctx context.Context, host string, proven bool) {
 	}
 }
 
-// kept returns the part of a domain's fetch budget that is not for the payer of ctx.
-func (s standings) kept(ctx context.Context, domain string) float64 {
+// keptPart returns the part of a domain's fetch budget that is not for the payer of ctx.
+func (s standings) keptPart(ctx context.Context, domain string) float64 {
 	payer := policy.PayerOf(ctx)
 	if payer == "" || payer == "domain "+domain || s.isProven(payer, domain) {
 		return 0
@@ -68,11 +68,11 @@ func (s standings) isProven(payer, domain string) bool {
 // NoteProof remembers of the client address that sent the request of ctx whether the request was
 // proven to be an actor's of that host.
 func (r *Resolver) NoteProof(ctx context.Context, host string, proven bool) {
-	r.standings.note(ctx, host, proven)
+	r.standings.noteProof(ctx, host, proven)
 }
 
-// spend counts one fetch of something of a domain against the payer of ctx.
-func (r *Resolver) spend(ctx context.Context, l *policy.SharedLimiter, id vocab.ID) error {
+// spendFetch counts one fetch of something of a domain against the payer of ctx.
+func (r *Resolver) spendFetch(ctx context.Context, l *policy.SharedLimiter, id vocab.ID) error {
 	domain := policy.RegistrableDomain(id.Host())
-	return spent(l.Allow(domain, policy.PayerOf(ctx), r.standings.kept(ctx, domain)))
+	return refuseSpent(l.Allow(domain, policy.PayerOf(ctx), r.standings.keptPart(ctx, domain)))
 }

@@ -29,11 +29,11 @@ func (r *Resolver) FollowersHere(ctx context.Context, url vocab.ID) ([]vocab.ID,
 	if err := r.Gate.Check(url.Host()); err != nil {
 		return nil, err
 	}
-	req, err := r.signed(transport.Request{URL: url, Limit: maxListed})
+	req, err := r.signRequest(transport.Request{URL: url, Limit: maxListed})
 	if err != nil {
 		return nil, err
 	}
-	d, err := r.get(ctx, req)
+	d, err := r.fetchDocument(ctx, req)
 	if err != nil {
 		return nil, fmt.Errorf("fetch followers %s: %w", url, err)
 	}

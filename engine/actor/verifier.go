@@ -24,7 +24,7 @@ type Verifier struct {
 type finder interface {
 	ByKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor, error)
 	renewKey(ctx context.Context, a *vocab.Actor, keyID vocab.ID) (*vocab.Actor, error)
-	owns(id vocab.ID) bool // it is of this server
+	isOwn(id vocab.ID) bool // it is of this server
 	NoteProof(ctx context.Context, host string, proven bool)
 }
 
@@ -54,7 +54,7 @@ type sender struct {
 var senderChecks = []signature.Check[*sender]{
 	{Name: "sender", Run: func(s *sender) error {
 		if s.id.Origin() == s.origin {
-			return unproven("local_actor", "a local actor does not come from outside", nil)
+			return refuseUnproven("local_actor", "a local actor does not come from outside", nil)
 		}
 		return nil
 	}},
@@ -63,7 +63,7 @@ var senderChecks = []signature.Check[*sender]{
 
 // Signer returns the actor who made one of the claims: want, if it made one. What is wrong with the
 // claims is Unauthenticated, a blocked host Forbidden. The fault is Gone when the actor was
-// deleted, and one of passing when nobody can tell now: the request may then come again.
+// deleted, and one of isPassing when nobody can tell now: the request may then come again.
 func (v *Verifier) Signer(ctx context.Context, claims []signature.Claim, want vocab.ID) (*vocab.Actor, error) {
 	a, err := v.findSigner(ctx, claims, want)
 	switch {
@@ -79,7 +79,7 @@ func (v *Verifier) findSigner(ctx context.Context, claims []signature.Claim, wan
 	var other *vocab.Actor
 	var refusal error
 	for _, c := range claims {
-		a, err := v.signer(ctx, c)
+		a, err := v.proveClaim(ctx, c)
 		switch {
 		case err == nil && (want == "" || a.ID.Same(want)):
 			return a, nil
@@ -98,23 +98,23 @@ func (v *Verifier) findSigner(ctx context.Context, claims []signature.Claim, wan
 	return nil, refusal
 }
 
-func (v *Verifier) signer(ctx context.Context, c signature.Claim) (*vocab.Actor, error) {
+func (v *Verifier) proveClaim(ctx context.Context, c signature.Claim) (*vocab.Actor, error) {
 	p := &claimed{Verifier: v, ctx: ctx, claim: c}
 	if err := signature.First(p, ownerChecks); err != nil {
 		return nil, err
 	}
-	err := p.holds()
+	err := p.checkClaim()
 	if err == nil {
 		return p.actor, nil
 	}
-	renewed, failure := p.renew()
+	renewed, failure := p.renewKey()
 	switch {
 	case failure != nil:
 		return nil, failure
 	case !renewed:
 		return nil, err
 	}
-	return p.actor, p.holds()
+	return p.actor, p.checkClaim()
 }
 
 // claimed is a claim on its way to being proven. It lives as long as one call.
@@ -134,7 +134,7 @@ var (
 	ownerChecks = []signature.Check[*claimed]{
 		{Name: "policy", Run: (*claimed).checkPolicy},
 		{Name: "key_server", Needs: []string{"policy"}, Run: (*claimed).checkServer},
-		{Name: "key", Needs: []string{"policy"}, Run: (*claimed).find},
+		{Name: "key", Needs: []string{"policy"}, Run: (*claimed).findOwner},
 		{Name: "owner", Needs: []string{"key"}, Run: (*claimed).checkOwner},
 	}
 	keyChecks = []signature.Check[*claimed]{{Name: "usable", Run: (*claimed).readKey}}
@@ -142,9 +142,9 @@ var (
 
 func (p *claimed) checkPolicy() (err error) {
 	if p.keyID, err = vocab.ParseID(p.claim.KeyID); err != nil {
-		return unproven("bad_key_id", "the key id is not an absolute https URL", err)
+		return refuseUnproven("bad_key_id", "the key id is not an absolute https URL", err)
 	}
-	if p.actors.owns(p.keyID) {
+	if p.actors.isOwn(p.keyID) {
 		return nil
 	}
 	return p.gate.Check(p.keyID.Host())
@@ -153,19 +153,19 @@ func (p *claimed) checkPolicy() (err error) {
 // checkServer refuses a key that lies on another server than the actor, before it is fetched.
 func (p *claimed) checkServer() error {
 	if p.want != "" && !p.keyID.SameOrigin(p.want) {
-		return unproven("foreign_key", "the signing key is not on the actor's server", nil)
+		return refuseUnproven("foreign_key", "the signing key is not on the actor's server", nil)
 	}
 	return nil
 }
 
-func (p *claimed) find() (err error) {
+func (p *claimed) findOwner() (err error) {
 	p.actor, err = p.actors.ByKey(p.ctx, p.keyID)
-	return unknown(err)
+	return explainUnknown(err)
 }
 
 func (p *claimed) checkOwner() error {
 	if p.want != "" && !p.actor.ID.Same(p.want) {
-		return unproven("foreign_key", "the signing key is another actor's", nil)
+		return refuseUnproven("foreign_key", "the signing key is another actor's", nil)
 	}
 	return nil
 }
@@ -175,29 +175,29 @@ func (p *claimed) readKey() error {
 	key, err := ListedKey(p.actor, p.keyID)
 	if err != nil {
 		p.key = nil
-		return unproven("unusable_key", "the actor lists no key of that id that can be used", err)
+		return refuseUnproven("unusable_key", "the actor lists no key of that id that can be used", err)
 	}
 	p.key = key
 	return nil
 }
 
-// holds verifies the claim with the key that the actor lists.
-func (p *claimed) holds() error {
+// checkClaim verifies the claim with the key that the actor lists.
+func (p *claimed) checkClaim() error {
 	if err := signature.First(p, keyChecks); err != nil {
 		return err
 	}
 	return p.claim.Verify(p.key)
 }
 
-// renew asks for the key again, in case that it is another one than was remembered, and tells
+// renewKey asks for the key again, in case that it is another one than was remembered, and tells
 // whether it is.
-func (p *claimed) renew() (renewed bool, err error) {
-	if p.actors.owns(p.keyID) {
+func (p *claimed) renewKey() (renewed bool, err error) {
+	if p.actors.isOwn(p.keyID) {
 		return false, nil
 	}
 	a, err := p.actors.renewKey(p.ctx, p.actor, p.keyID)
 	if err != nil {
-		return false, unknown(err)
+		return false, explainUnknown(err)
 	}
 	p.actor = a
 	now, err := ListedKey(a, p.keyID)
@@ -209,15 +209,15 @@ func sameKey(a, b crypto.PublicKey) bool {
 	return ok && k.Equal(b)
 }
 
-// unknown returns what it means for a request that the owner of its key was not found.
-func unknown(err error) error {
+// explainUnknown returns what it means for a request that the owner of its key was not found.
+func explainUnknown(err error) error {
 	switch fault.KindOf(err) {
 	case fault.NotFound, fault.NoUser, fault.NoHost, fault.Forbidden, fault.Protocol, fault.Invalid:
-		return unproven("unknown_key", "the key and its owner cannot be found", err)
+		return refuseUnproven("unknown_key", "the key and its owner cannot be found", err)
 	}
 	return err
 }
 
-func unproven(code, public string, err error) error {
+func refuseUnproven(code, public string, err error) error {
 	return fault.Wrap(fault.Unauthenticated, public, err).WithCode(code)
 }

@@ -256,7 +256,7 @@ func TestTwoServersDoNotWaitForEachOther(t *testing.T) {
 				w.WriteHeader(http.StatusUnauthorized)
 				return
 			}
-			a, err := s.node.local.at(vocab.ID(s.URL + r.URL.Path))
+			a, err := s.node.local.actorAt(vocab.ID(s.URL + r.URL.Path))
 			if err != nil {
 				t.Error(err)
 				return

@@ -26,8 +26,8 @@ type handle struct{ user, host string }
 
 func (h handle) String() string { return h.user + "@" + h.host }
 
-// is tells whether both name the same account: servers take the names of users in either case.
-func (h handle) is(other handle) bool {
+// isSame tells whether both name the same account: servers take the names of users in either case.
+func (h handle) isSame(other handle) bool {
 	return h.host == other.host && strings.EqualFold(h.user, other.user)
 }
 
@@ -61,7 +61,7 @@ func notInHandle(r rune) bool {
 // is not ours. Whether there is such a user is the caller's to find out; nothing but a well-formed
 // name is passed on.
 func (l *Local) WebFinger(resource string) (vocab.Username, vocab.Doc, error) {
-	s, err := decoded(resource)
+	s, err := decodeResource(resource)
 	if err != nil {
 		return vocab.Username{}, nil, err
 	}
@@ -70,8 +70,8 @@ func (l *Local) WebFinger(resource string) (vocab.Username, vocab.Doc, error) {
 	if id, err := vocab.ParseID(s); err == nil {
 		u, known = l.Owner(id)
 		known = known || id.Same(l.InstanceID()) || strings.TrimSuffix(string(id.Canonical()), "/") == l.origin // FEP-d556
-	} else if h, err := parseHandle(s, l.scheme()); err == nil {
-		u, known = l.named(h)
+	} else if h, err := parseHandle(s, l.schemeOf()); err == nil {
+		u, known = l.userOfHandle(h)
 	} else if before, _, found := strings.Cut(s, ":"); !found || before == "" || strings.EqualFold(before, "acct") {
 		return vocab.Username{}, nil, fault.New(fault.Invalid, "the resource is neither a URI nor a handle")
 	}
@@ -79,15 +79,15 @@ func (l *Local) WebFinger(resource string) (vocab.Username, vocab.Doc, error) {
 		return vocab.Username{}, nil, fault.New(fault.NotFound, "there is no such resource")
 	}
 	if u.IsZero() {
-		d := l.jrd(instanceName, l.InstanceID(), l.origin+"/")
-		d["links"] = append(d["links"].([]any), link(serviceRel, vocab.ActivityJSON, l.InstanceID()))
+		d := l.buildJRD(instanceName, l.InstanceID(), l.origin+"/")
+		d["links"] = append(d["links"].([]any), linkTo(serviceRel, vocab.ActivityJSON, l.InstanceID()))
 		return u, d, nil
 	}
-	return u, l.jrd(u.String(), l.ID(u)), nil
+	return u, l.buildJRD(u.String(), l.ID(u)), nil
 }
 
-// decoded returns resource as it was meant: some peers encode what is encoded already.
-func decoded(resource string) (string, error) {
+// decodeResource returns resource as it was meant: some peers encode what is encoded already.
+func decodeResource(resource string) (string, error) {
 	bad := fault.New(fault.Invalid, "the resource is missing or malformed")
 	if resource == "" || len(resource) > maxResource {
 		return "", bad
@@ -99,8 +99,8 @@ func decoded(resource string) (string, error) {
 	return s, nil
 }
 
-// named returns the user of that handle, nobody for the instance.
-func (l *Local) named(h handle) (u vocab.Username, ok bool) {
+// userOfHandle returns the user of that handle, nobody for the instance.
+func (l *Local) userOfHandle(h handle) (u vocab.Username, ok bool) {
 	name := strings.ToLower(h.user)
 	if h.host != l.host {
 		return u, false
@@ -112,21 +112,21 @@ func (l *Local) named(h handle) (u vocab.Username, ok bool) {
 	return u, err == nil
 }
 
-func (l *Local) scheme() string {
+func (l *Local) schemeOf() string {
 	scheme, _, _ := strings.Cut(l.origin, "://")
 	return scheme
 }
 
-// jrd returns a JSON Resource Descriptor (RFC 7033 §4.4): self in both media types, since peers
+// buildJRD returns a JSON Resource Descriptor (RFC 7033 §4.4): self in both media types, since peers
 // look for either.
-func (l *Local) jrd(name string, id vocab.ID, aliases ...any) vocab.Doc {
+func (l *Local) buildJRD(name string, id vocab.ID, aliases ...any) vocab.Doc {
 	return vocab.Doc{
 		"subject": "acct:" + name + "@" + l.host,
 		"aliases": append([]any{string(id)}, aliases...),
-		"links":   []any{link("self", vocab.ActivityJSON, id), link("self", vocab.MediaType, id)},
+		"links":   []any{linkTo("self", vocab.ActivityJSON, id), linkTo("self", vocab.MediaType, id)},
 	}
 }
 
-func link(rel, mediaType string, id vocab.ID) vocab.Doc {
+func linkTo(rel, mediaType string, id vocab.ID) vocab.Doc {
 	return vocab.Doc{"rel": rel, "type": mediaType, "href": string(id)}
 }

@@ -48,7 +48,7 @@ func ParseDomain(written string) (string, error) {
 	if strings.Contains(written, "*") {
 		return "", ErrObfuscated
 	}
-	name := normalize(written)
+	name := normalizeDomain(written)
 	if isAddress(name) && strings.Contains(name, ":") {
 		name = "[" + name + "]"
 	}
@@ -56,7 +56,7 @@ func ParseDomain(written string) (string, error) {
 	if err != nil || name == "" || strings.HasPrefix(name, "-") {
 		return "", bad("is no domain such as example.org, nor an IP address")
 	}
-	if isAddress(normalize(name)) {
+	if isAddress(normalizeDomain(name)) {
 		return id.Host(), nil
 	}
 	suffix, official := publicsuffix.PublicSuffix(name)
@@ -125,9 +125,9 @@ func readColumns(c *csv.Reader, at columns) ([]Row, error) {
 		line, _ := c.FieldPos(0)
 		row := newRow(line, cell(at.domain))
 		if at.severity >= 0 {
-			row.rate(strings.ToLower(cell(at.severity)))
+			row.rateSeverity(strings.ToLower(cell(at.severity)))
 		}
-		row.Comment = oneLine(unquoted(cell(at.comment)))
+		row.Comment = oneLine(unquoteFormula(cell(at.comment)))
 		rows = append(rows, row)
 	}
 }
@@ -160,7 +160,7 @@ func newRow(line int, text string) Row {
 	return Row{Line: line, Text: text, Domain: domain, Severity: Suspend, Err: err}
 }
 
-func (r *Row) rate(severity string) {
+func (r *Row) rateSeverity(severity string) {
 	r.Severity = severity
 	if r.Err == nil && severity != Suspend && severity != Silence && severity != Noop {
 		r.Domain, r.Err = "", fault.New(fault.Invalid, fmt.Sprintf("%.30q is no severity: suspend, silence or noop", severity))
@@ -176,15 +176,15 @@ func oneLine(words string) string {
 // text.
 const computed = "=+-@'"
 
-func quoted(text string) string {
+func quoteFormula(text string) string {
 	if text != "" && strings.ContainsRune(computed, rune(text[0])) {
 		return "'" + text
 	}
 	return text
 }
 
-func unquoted(cell string) string {
-	if text, found := strings.CutPrefix(cell, "'"); found && quoted(text) == cell {
+func unquoteFormula(cell string) string {
+	if text, found := strings.CutPrefix(cell, "'"); found && quoteFormula(text) == cell {
 		return text
 	}
 	return cell
@@ -195,7 +195,7 @@ func WriteBlocklist(w io.Writer, rows []Row) error {
 	c := csv.NewWriter(w)
 	c.Write([]string{"#domain", "#severity", "#reject_media", "#reject_reports", "#public_comment", "#obfuscate"}) //nolint:errcheck // Error tells at the end
 	for _, r := range rows {
-		c.Write([]string{r.Domain, r.Severity, "true", "true", quoted(r.Comment), "false"}) //nolint:errcheck // the same
+		c.Write([]string{r.Domain, r.Severity, "true", "true", quoteFormula(r.Comment), "false"}) //nolint:errcheck // the same
 	}
 	c.Flush()
 	return c.Error()

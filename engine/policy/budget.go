@@ -44,8 +44,8 @@ type Budget struct {
 // budgets is the table.
 var budgets []*Budget
 
-// budget adds a row to the table.
-func budget(b Budget) *Budget {
+// newBudget adds a row to the table.
+func newBudget(b Budget) *Budget {
 	budgets = append(budgets, &b)
 	return &b
 }
@@ -92,13 +92,13 @@ func (b *Budget) Share() string {
 	case b.Setting != "":
 		words = append(words, "`"+b.Setting+"`")
 	case b.Pool > 0 && b.Per != "":
-		words = append(words, fmt.Sprintf("%s for each %s; one payer at most three quarters", b.count(b.Pool), b.Per))
+		words = append(words, fmt.Sprintf("%s for each %s; one payer at most three quarters", b.countOf(b.Pool), b.Per))
 	case b.Pool > 0:
-		words = append(words, "all together "+b.count(b.Pool)+"; one payer at most three quarters")
+		words = append(words, "all together "+b.countOf(b.Pool)+"; one payer at most three quarters")
 	case b.Rate != (Rate{}) && b.Per != "":
-		words = append(words, fmt.Sprintf("%s for each %s; one payer at most three quarters", b.rate(), b.Per))
+		words = append(words, fmt.Sprintf("%s for each %s; one payer at most three quarters", b.rateOf(), b.Per))
 	case b.Rate != (Rate{}):
-		words = append(words, b.rate())
+		words = append(words, b.rateOf())
 	case b.Hourly > 0:
 		words = append(words, fmt.Sprintf("%d an hour and %d a day", b.Hourly, b.Daily))
 	default:
@@ -110,8 +110,8 @@ func (b *Budget) Share() string {
 	return strings.Join(words, "; ")
 }
 
-// count writes a number, or a number of bytes.
-func (b *Budget) count(n int64) string {
+// countOf writes a number, or a number of bytes.
+func (b *Budget) countOf(n int64) string {
 	if b.Bytes {
 		for _, unit := range []struct {
 			size int64
@@ -135,9 +135,9 @@ var units = []struct {
 	name    string
 }{{1, "a second"}, {60, "a minute"}, {3600, "an hour"}, {86400, "a day"}}
 
-// rate writes the rate in the unit in which all of it may be spent at once, or else in the shortest
+// rateOf writes the rate in the unit in which all of it may be spent at once, or else in the shortest
 // in which it is a whole number.
-func (b *Budget) rate() string {
+func (b *Budget) rateOf() string {
 	in := func(n int) float64 { return b.Rate.PerSecond * units[n].seconds }
 	often := 0
 	for often < len(units)-1 && in(often) < 0.999 {
@@ -145,10 +145,10 @@ func (b *Budget) rate() string {
 	}
 	for n, unit := range units {
 		if int(in(n)+0.5) == b.Rate.Burst {
-			return b.count(int64(b.Rate.Burst)) + " " + unit.name
+			return b.countOf(int64(b.Rate.Burst)) + " " + unit.name
 		}
 	}
-	return b.count(int64(in(often)+0.5)) + " " + units[often].name + ", " + b.count(int64(b.Rate.Burst)) + " at once"
+	return b.countOf(int64(in(often)+0.5)) + " " + units[often].name + ", " + b.countOf(int64(b.Rate.Burst)) + " at once"
 }
 
 // OperationsTable returns the rows as the table of docs/operations.md.

@@ -17,97 +17,97 @@ const (
 // or a Pool from it: the documentation and the test that one payer leaves something to the next one
 // follow by themselves.
 var (
-	Connections = budget(Budget{Bounds: "connections", Payer: Address, Pool: 8192, Beyond: "closed",
+	Connections = newBudget(Budget{Bounds: "connections", Payer: Address, Pool: 8192, Beyond: "closed",
 		Note: "fewer where `ulimit -n` is low: three quarters of a quarter of it; one of `trusted_proxies` may have all"})
-	Headers = budget(Budget{Bounds: "headers of a request", Payer: Request, Each: "32 KiB, 10 s", Beyond: "431, closed"})
-	Body    = budget(Budget{Bounds: "a body", Payer: Request, Each: "`limits.body`, 10 s", Beyond: "413, closed"})
-	Bodies  = budget(Budget{Bounds: "bodies of requests to inboxes under way", Payer: Address, Pool: 64 << 20, Bytes: true, Beyond: "503"})
+	Headers = newBudget(Budget{Bounds: "headers of a request", Payer: Request, Each: "32 KiB, 10 s", Beyond: "431, closed"})
+	Body    = newBudget(Budget{Bounds: "a body", Payer: Request, Each: "`limits.body`, 10 s", Beyond: "413, closed"})
+	Bodies  = newBudget(Budget{Bounds: "bodies of requests to inboxes under way", Payer: Address, Pool: 64 << 20, Bytes: true, Beyond: "503"})
 
-	InboxRequests = budget(Budget{Bounds: "requests to inboxes", Payer: Address, Setting: "limits.inbox_address_rate", Beyond: "429"})
-	HostRequests  = budget(Budget{Bounds: "requests to inboxes that are proven", Payer: Domain, Setting: "limits.inbox_host_rate", Beyond: "429"})
-	ActorRequests = budget(Budget{Bounds: "requests to inboxes that are proven", Payer: Sender, Setting: "limits.inbox_actor_rate", Beyond: "429"})
-	SecondKnocks  = budget(Budget{Bounds: "requests that come again in the other dialect, uncounted", Payer: Sender,
+	InboxRequests = newBudget(Budget{Bounds: "requests to inboxes", Payer: Address, Setting: "limits.inbox_address_rate", Beyond: "429"})
+	HostRequests  = newBudget(Budget{Bounds: "requests to inboxes that are proven", Payer: Domain, Setting: "limits.inbox_host_rate", Beyond: "429"})
+	ActorRequests = newBudget(Budget{Bounds: "requests to inboxes that are proven", Payer: Sender, Setting: "limits.inbox_actor_rate", Beyond: "429"})
+	SecondKnocks  = newBudget(Budget{Bounds: "requests that come again in the other dialect, uncounted", Payer: Sender,
 		Rate: Rate{PerSecond: 1.0 / 10, Burst: 1}, Note: "for each body", Beyond: "counted"})
 
-	KeyFetches = budget(Budget{Bounds: "actors and keys fetched", Payer: Address, Setting: "limits.key_fetch_rate", Per: "domain that is asked", Beyond: "429",
+	KeyFetches = newBudget(Budget{Bounds: "actors and keys fetched", Payer: Address, Setting: "limits.key_fetch_rate", Per: "domain that is asked", Beyond: "429",
 		Note: "half is kept from addresses whose last request could not be proven, and a quarter for those that have sent proven ones of that domain; once proven, the signer's domain pays"})
-	KeyWaiters    = budget(Budget{Bounds: "requests that wait for another server", Payer: Address, Pool: 256, Beyond: "503"})
-	HostWaiters   = budget(Budget{Bounds: "requests that wait for one server", Payer: Address, Pool: 8, Per: "domain that is asked", Beyond: "503"})
-	ObjectFetches = budget(Budget{Bounds: "objects fetched", Payer: Domain, Rate: Rate{PerSecond: 5, Burst: 200}, Per: "domain that is asked", Beyond: "503"})
+	KeyWaiters    = newBudget(Budget{Bounds: "requests that wait for another server", Payer: Address, Pool: 256, Beyond: "503"})
+	HostWaiters   = newBudget(Budget{Bounds: "requests that wait for one server", Payer: Address, Pool: 8, Per: "domain that is asked", Beyond: "503"})
+	ObjectFetches = newBudget(Budget{Bounds: "objects fetched", Payer: Domain, Rate: Rate{PerSecond: 5, Burst: 200}, Per: "domain that is asked", Beyond: "503"})
 
-	OwnUpdates = budget(Budget{Bounds: "fetches of an actor that says of itself that it changed", Payer: Domain, Rate: Rate{PerSecond: 3.0 / 60, Burst: 3}, Per: "actor",
+	OwnUpdates = newBudget(Budget{Bounds: "fetches of an actor that says of itself that it changed", Payer: Domain, Rate: Rate{PerSecond: 3.0 / 60, Burst: 3}, Per: "actor",
 		Beyond: "its copy is stale, and asked for again when something is sent to it, at its next request, or after 20 s"})
-	Renewals = budget(Budget{Bounds: "actors with stale copies that wait to be asked again", Payer: Domain, Pool: 10_000,
+	Renewals = newBudget(Budget{Bounds: "actors with stale copies that wait to be asked again", Payer: Domain, Pool: 10_000,
 		Note: "8 domains are asked at once, 10 s each every 20 s", Beyond: "asked when something is sent to it"})
-	AnnouncedKeys = budget(Budget{Bounds: "Updates of an actor that its known keys do not verify, for which it is asked", Payer: Address, Rate: Rate{PerSecond: 1.0 / 60, Burst: 1},
+	AnnouncedKeys = newBudget(Budget{Bounds: "Updates of an actor that its known keys do not verify, for which it is asked", Payer: Address, Rate: Rate{PerSecond: 1.0 / 60, Burst: 1},
 		Note: "for each actor", Beyond: "401"})
 
-	Memory = budget(Budget{Bounds: "memory for activities that are being read or applied", Payer: Address, Pool: 512 << 20, Bytes: true, Beyond: "503",
+	Memory = newBudget(Budget{Bounds: "memory for activities that are being read or applied", Payer: Address, Pool: 512 << 20, Bytes: true, Beyond: "503",
 		Note: "16 bytes for each byte of a body; none is held while an unproven request waits for a key"})
-	Queue      = budget(Budget{Bounds: "activities that wait for users' databases", Payer: Domain, Pool: 50_000, Beyond: "503"})
-	QueueBytes = budget(Budget{Bounds: "bodies that wait for users' databases", Payer: Domain, Pool: 32 << 20, Bytes: true, Beyond: "503"})
-	Journal    = budget(Budget{Bounds: "activities that wait in the journal while a user's database cannot be used", Payer: Domain, Pool: 200_000, Per: "user",
+	Queue      = newBudget(Budget{Bounds: "activities that wait for users' databases", Payer: Domain, Pool: 50_000, Beyond: "503"})
+	QueueBytes = newBudget(Budget{Bounds: "bodies that wait for users' databases", Payer: Domain, Pool: 32 << 20, Bytes: true, Beyond: "503"})
+	Journal    = newBudget(Budget{Bounds: "activities that wait in the journal while a user's database cannot be used", Payer: Domain, Pool: 200_000, Per: "user",
 		Beyond: "503; its other recipients get it"})
-	JournalBytes = budget(Budget{Bounds: "bodies that wait in the journal while a user's database cannot be used", Payer: Domain, Pool: 64 << 20, Bytes: true, Per: "user",
+	JournalBytes = newBudget(Budget{Bounds: "bodies that wait in the journal while a user's database cannot be used", Payer: Domain, Pool: 64 << 20, Bytes: true, Per: "user",
 		Beyond: "503; its other recipients get it"})
 
-	FanOut = budget(Budget{Bounds: "recipients who do not follow the sender, beyond the first of an activity", Payer: Domain,
+	FanOut = newBudget(Budget{Bounds: "recipients who do not follow the sender, beyond the first of an activity", Payer: Domain,
 		Rate: Rate{PerSecond: 20, Burst: 2000}, Note: "kept or ignored", Beyond: "429"})
-	StrangersStorage = budget(Budget{Bounds: "storage for users who do not follow the sender", Payer: Domain, Rate: Daily(256 << 20), Bytes: true, Beyond: "429"})
-	FollowersStorage = budget(Budget{Bounds: "storage for a user who follows the sender", Payer: Domain, Rate: Daily(2 << 30), Bytes: true,
+	StrangersStorage = newBudget(Budget{Bounds: "storage for users who do not follow the sender", Payer: Domain, Rate: Daily(256 << 20), Bytes: true, Beyond: "429"})
+	FollowersStorage = newBudget(Budget{Bounds: "storage for a user who follows the sender", Payer: Domain, Rate: Daily(2 << 30), Bytes: true,
 		Note: "for each user; it is 400,000 posts of 5 KiB, more than the largest server's users write in public a day: an honest one does not meet it", Beyond: "429; other recipients get it"})
-	NewActors = budget(Budget{Bounds: "documents of actors that nobody here knew yet", Payer: Domain, Rate: Daily(64 << 20), Bytes: true,
+	NewActors = newBudget(Budget{Bounds: "documents of actors that nobody here knew yet", Payer: Domain, Rate: Daily(64 << 20), Bytes: true,
 		Note: "those that concern nobody here are not stored", Beyond: "429"})
-	NewAcquaintances = budget(Budget{Bounds: "users that an actor has to do with for the first time, who do not follow the sender", Payer: Domain, Rate: Daily(50_000), Beyond: "429"})
-	Vouching         = budget(Budget{Bounds: "activities of others that are passed on without a proof, for which their server is asked", Payer: Domain,
+	NewAcquaintances = newBudget(Budget{Bounds: "users that an actor has to do with for the first time, who do not follow the sender", Payer: Domain, Rate: Daily(50_000), Beyond: "429"})
+	Vouching         = newBudget(Budget{Bounds: "activities of others that are passed on without a proof, for which their server is asked", Payer: Domain,
 		Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "429"})
-	TakenAway = budget(Budget{Bounds: "ids that strangers undid or deleted before they came, remembered for 12 h or more and until the next start", Payer: Domain, Pool: 50_000,
+	TakenAway = newBudget(Budget{Bounds: "ids that strangers undid or deleted before they came, remembered for 12 h or more and until the next start", Payer: Domain, Pool: 50_000,
 		Beyond: "not remembered"})
-	Rivals = budget(Budget{Bounds: "objects whose id another actor of the same server uses here, about which that server is asked", Payer: Sender,
+	Rivals = newBudget(Budget{Bounds: "objects whose id another actor of the same server uses here, about which that server is asked", Payer: Sender,
 		Rate: Rate{PerSecond: 1.0 / 60, Burst: 10}, Beyond: "ignored"})
-	OpenRivals   = budget(Budget{Bounds: "such questions, and their answers for a minute", Payer: Domain, Pool: 100, Beyond: "ignored"})
-	RelayFetches = budget(Budget{Bounds: "posts fetched for a relay", Payer: Sender, Rate: Rate{PerSecond: 2, Burst: 200}, Beyond: "passed over"})
-	Reports      = budget(Budget{Bounds: "reports for the operator", Payer: Domain, Rate: Rate{PerSecond: 1.0 / 60, Burst: 100}, Beyond: "429",
+	OpenRivals   = newBudget(Budget{Bounds: "such questions, and their answers for a minute", Payer: Domain, Pool: 100, Beyond: "ignored"})
+	RelayFetches = newBudget(Budget{Bounds: "posts fetched for a relay", Payer: Sender, Rate: Rate{PerSecond: 2, Burst: 200}, Beyond: "passed over"})
+	Reports      = newBudget(Budget{Bounds: "reports for the operator", Payer: Domain, Rate: Rate{PerSecond: 1.0 / 60, Burst: 100}, Beyond: "429",
 		Note: fmt.Sprintf("at most %d open ones, of one actor %d; of %d in all the domain that has most gives way to others", OpenReportsOfDomain, OpenReportsOfActor, OpenReports)})
 
-	ActorForwards  = budget(Budget{Bounds: "activities forwarded to users' followers", Payer: Sender, Rate: Rate{PerSecond: 1.0 / 60, Burst: 30}, Beyond: "not forwarded"})
-	DomainForwards = budget(Budget{Bounds: "activities forwarded to users' followers", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 300}, Beyond: "not forwarded"})
+	ActorForwards  = newBudget(Budget{Bounds: "activities forwarded to users' followers", Payer: Sender, Rate: Rate{PerSecond: 1.0 / 60, Burst: 30}, Beyond: "not forwarded"})
+	DomainForwards = newBudget(Budget{Bounds: "activities forwarded to users' followers", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 300}, Beyond: "not forwarded"})
 
-	ForwardedDeliveries = budget(Budget{Bounds: "deliveries of activities forwarded to a user's followers", Payer: Domain, Rate: Rate{PerSecond: 10, Burst: 20_000}, Per: "user",
+	ForwardedDeliveries = newBudget(Budget{Bounds: "deliveries of activities forwarded to a user's followers", Payer: Domain, Rate: Rate{PerSecond: 10, Burst: 20_000}, Per: "user",
 		Note: "an activity counts as 5,000 at most; they go out when nothing of users' own waits", Beyond: "not forwarded"})
 
-	Comparisons   = budget(Budget{Bounds: "comparisons of followers (FEP-8fcf)", Payer: Sender, Rate: Rate{PerSecond: 1.0 / 60, Burst: 3}, Beyond: "passed over"})
-	FollowerLists = budget(Budget{Bounds: "lists of followers fetched to compare", Payer: Sender, Rate: Rate{PerSecond: 1 / time.Hour.Seconds(), Burst: 1}, Beyond: "passed over"})
-	UndoneFollows = budget(Budget{Bounds: "follows taken back after a comparison", Payer: Domain, Rate: Rate{PerSecond: 1.0 / 60, Burst: 100}, Beyond: "passed over"})
-	Offers        = budget(Budget{Bounds: "comparisons of followers that wait, two being made at once", Payer: Domain, Pool: 1000, Beyond: "passed over"})
+	Comparisons   = newBudget(Budget{Bounds: "comparisons of followers (FEP-8fcf)", Payer: Sender, Rate: Rate{PerSecond: 1.0 / 60, Burst: 3}, Beyond: "passed over"})
+	FollowerLists = newBudget(Budget{Bounds: "lists of followers fetched to compare", Payer: Sender, Rate: Rate{PerSecond: 1 / time.Hour.Seconds(), Burst: 1}, Beyond: "passed over"})
+	UndoneFollows = newBudget(Budget{Bounds: "follows taken back after a comparison", Payer: Domain, Rate: Rate{PerSecond: 1.0 / 60, Burst: 100}, Beyond: "passed over"})
+	Offers        = newBudget(Budget{Bounds: "comparisons of followers that wait, two being made at once", Payer: Domain, Pool: 1000, Beyond: "passed over"})
 
-	StoredHosts = budget(Budget{Bounds: "names of hosts of which dialect or software is written down", Payer: Domain, Rate: Daily(5000), Beyond: "not remembered"})
+	StoredHosts = newBudget(Budget{Bounds: "names of hosts of which dialect or software is written down", Payer: Domain, Rate: Daily(5000), Beyond: "not remembered"})
 
-	DeliveryAttempts = budget(Budget{Bounds: "attempts at deliveries under way", Payer: Domain, Pool: 128, Beyond: "the next one waits",
+	DeliveryAttempts = newBudget(Budget{Bounds: "attempts at deliveries under way", Payer: Domain, Pool: 128, Beyond: "the next one waits",
 		Note: "the domain of the inbox pays; `delivery.concurrency` says another size; 16 more are for users of this server"})
-	HeldDeliveries = budget(Budget{Bounds: "deliveries in memory", Payer: Domain, Pool: 8192, Beyond: "the others wait in the users' databases",
+	HeldDeliveries = newBudget(Budget{Bounds: "deliveries in memory", Payer: Domain, Pool: 8192, Beyond: "the others wait in the users' databases",
 		Note: "the domain of the inbox pays"})
 
-	Documents = budget(Budget{Bounds: "a document", Payer: Request,
+	Documents = newBudget(Budget{Bounds: "a document", Payer: Request,
 		Each: "64 levels, 50,000 values; 1,000 addressed, 256 tags, 64 attachments, 50 options; an id of 1 KiB; content of 128 KiB (an Article: 512 KiB), name and summary of 4 KiB", Beyond: "400"})
-	StrangersReads = budget(Budget{Bounds: "reads of users' databases by strangers under way", Payer: Address, Pool: 256, Beyond: "503",
+	StrangersReads = newBudget(Budget{Bounds: "reads of users' databases by strangers under way", Payer: Address, Pool: 256, Beyond: "503",
 		Note: "they use a quarter of the connections, and wait 2 s for one"})
-	StrangersOpens = budget(Budget{Bounds: "users' databases opened for strangers", Payer: Address, Rate: Rate{PerSecond: 20, Burst: 20}, Per: "process", Beyond: "503"})
+	StrangersOpens = newBudget(Budget{Bounds: "users' databases opened for strangers", Payer: Address, Rate: Rate{PerSecond: 20, Burst: 20}, Per: "process", Beyond: "503"})
 
-	StrangersEvents = budget(Budget{Bounds: "events that strangers cause", Payer: Domain, Rate: Daily(2000), Per: "user", Beyond: "counted in one event an hour"})
-	IdleEvents      = budget(Budget{Bounds: "events that strangers cause by activities that do nothing here", Payer: Domain, Rate: Daily(200), Per: "user", Beyond: "counted in one event an hour"})
+	StrangersEvents = newBudget(Budget{Bounds: "events that strangers cause", Payer: Domain, Rate: Daily(2000), Per: "user", Beyond: "counted in one event an hour"})
+	IdleEvents      = newBudget(Budget{Bounds: "events that strangers cause by activities that do nothing here", Payer: Domain, Rate: Daily(200), Per: "user", Beyond: "counted in one event an hour"})
 
 	// Of this server's own users.
-	ActionBodies   = budget(Budget{Bounds: "bodies of users' actions under way", Payer: User, Pool: 64 << 20, Bytes: true, Beyond: "503"})
-	Attempts       = budget(Budget{Bounds: "actions that a token of scope `llm` tries", Payer: Token, Hourly: 60, Daily: 500, Beyond: "429"})
-	RefusedLines   = budget(Budget{Bounds: "log lines about refused requests", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})
-	UnprovenLines  = budget(Budget{Bounds: "log lines about refused signatures", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})
-	FailureLines   = budget(Budget{Bounds: "log lines about requests that failed and are no bugs", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})
-	IgnoredLines   = budget(Budget{Bounds: "log lines about ignored activities", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "not logged"})
-	DeliveredLines = budget(Budget{Bounds: "log lines about deliveries that got through", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged",
+	ActionBodies   = newBudget(Budget{Bounds: "bodies of users' actions under way", Payer: User, Pool: 64 << 20, Bytes: true, Beyond: "503"})
+	Attempts       = newBudget(Budget{Bounds: "actions that a token of scope `llm` tries", Payer: Token, Hourly: 60, Daily: 500, Beyond: "429"})
+	RefusedLines   = newBudget(Budget{Bounds: "log lines about refused requests", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})
+	UnprovenLines  = newBudget(Budget{Bounds: "log lines about refused signatures", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})
+	FailureLines   = newBudget(Budget{Bounds: "log lines about requests that failed and are no bugs", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})
+	IgnoredLines   = newBudget(Budget{Bounds: "log lines about ignored activities", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "not logged"})
+	DeliveredLines = newBudget(Budget{Bounds: "log lines about deliveries that got through", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged",
 		Note: "the domain of the inbox pays"})
-	PutOffLines = budget(Budget{Bounds: "log lines about deliveries put off or given up", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 100}, Per: "process", Beyond: "not logged",
+	PutOffLines = newBudget(Budget{Bounds: "log lines about deliveries put off or given up", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 100}, Per: "process", Beyond: "not logged",
 		Note: "the domain of the inbox pays"})
-	WrittenRefusals = budget(Budget{Bounds: "records of refused actions", Payer: Token, Rate: Rate{PerSecond: 1.0 / 60, Burst: 10},
+	WrittenRefusals = newBudget(Budget{Bounds: "records of refused actions", Payer: Token, Rate: Rate{PerSecond: 1.0 / 60, Burst: 10},
 		Beyond: "counted, and written with a later one"})
 )

@@ -29,28 +29,28 @@ type Domains struct {
 // NewDomains compiles a policy from lists of domains or IP addresses. *.example.org is taken for
 // example.org; entries that can name no host are passed over.
 func NewDomains(blocked, allowed []string, mode Mode) *Domains {
-	return &Domains{set(blocked), set(allowed), mode}
+	return &Domains{domainSet(blocked), domainSet(allowed), mode}
 }
 
 // Allows tells whether host, with or without a port, may talk to us and be contacted. What is no
 // host never may.
 func (d *Domains) Allows(host string) bool {
-	name := normalize(host)
-	if name == "" || match(d.blocked, name) != "" {
+	name := normalizeDomain(host)
+	if name == "" || matchDomain(d.blocked, name) != "" {
 		return false
 	}
-	return d.mode == Open || match(d.allowed, name) != ""
+	return d.mode == Open || matchDomain(d.allowed, name) != ""
 }
 
 // Blocking returns the blocked domain that host is, or is below; nothing when there is none.
-func (d *Domains) Blocking(host string) string { return match(d.blocked, normalize(host)) }
+func (d *Domains) Blocking(host string) string { return matchDomain(d.blocked, normalizeDomain(host)) }
 
 // RegistrableDomain returns what limits are keyed by, so that a wildcard in somebody's DNS buys
 // nothing: the name below the public suffix under which host was registered. IP literals and single
 // labels such as localhost:8080, which are met only where addresses beyond the public internet are
 // allowed, are returned as they are, with their port.
 func RegistrableDomain(host string) string {
-	name := normalize(host)
+	name := normalizeDomain(host)
 	if name == "" || isAddress(name) || !strings.Contains(name, ".") {
 		return host
 	}
@@ -65,18 +65,18 @@ func RegistrableDomain(host string) string {
 // hostile one small.
 const maxName = 253
 
-func set(list []string) map[string]bool {
+func domainSet(list []string) map[string]bool {
 	names := make(map[string]bool, len(list))
 	for _, entry := range list {
-		if name := normalize(strings.TrimPrefix(strings.TrimSpace(entry), "*.")); name != "" {
+		if name := normalizeDomain(strings.TrimPrefix(strings.TrimSpace(entry), "*.")); name != "" {
 			names[name] = true
 		}
 	}
 	return names
 }
 
-// match returns name, or the domain above it, that is in names; nothing when there is none.
-func match(names map[string]bool, name string) string {
+// matchDomain returns name, or the domain above it, that is in names; nothing when there is none.
+func matchDomain(names map[string]bool, name string) string {
 	if len(names) == 0 || isAddress(name) && !names[name] {
 		return ""
 	}
@@ -88,23 +88,23 @@ func match(names map[string]bool, name string) string {
 	return ""
 }
 
-// normalize returns host as it is compared: A-labels in lower case, or an IP address in its one
+// normalizeDomain returns host as it is compared: A-labels in lower case, or an IP address in its one
 // canonical form, without port, brackets or trailing dots. It is empty for what no host can be
 // called.
-func normalize(host string) string {
-	if plain(host) {
+func normalizeDomain(host string) string {
+	if isPlain(host) {
 		return host
 	}
 	return normalizeAny(host)
 }
 
-// plain tells whether host is a name that is compared as it is, as nearly all are: every request
+// isPlain tells whether host is a name that is compared as it is, as nearly all are: every request
 // asks for a few.
-func plain(host string) bool {
+func isPlain(host string) bool {
 	letters, last := false, byte('.')
 	for i := range len(host) {
 		c := host[i]
-		if foreign(rune(c)) || c == '.' && last == '.' {
+		if isForeign(rune(c)) || c == '.' && last == '.' {
 			return false
 		}
 		letters = letters || c >= 'a' && c <= 'z'
@@ -113,7 +113,7 @@ func plain(host string) bool {
 	return letters && last != '.' && len(host) <= maxName && !strings.Contains(host, "xn--")
 }
 
-// normalizeAny is normalize for hosts in whatever form.
+// normalizeAny is normalizeDomain for hosts in whatever form.
 func normalizeAny(host string) string {
 	if len(host) > 4*maxName {
 		return ""
@@ -133,7 +133,7 @@ func normalizeAny(host string) string {
 		name = ascii
 	}
 	name = strings.TrimRight(name, ".")
-	if len(name) > maxName || strings.Contains(name, "..") || strings.HasPrefix(name, ".") || strings.ContainsFunc(name, foreign) {
+	if len(name) > maxName || strings.Contains(name, "..") || strings.HasPrefix(name, ".") || strings.ContainsFunc(name, isForeign) {
 		return ""
 	}
 	if addr, err := netip.ParseAddr(name); err == nil { // digits that only idna mapped to ASCII
@@ -142,8 +142,8 @@ func normalizeAny(host string) string {
 	return name
 }
 
-// foreign tells whether r stands in no host name. The underscore does, in practice.
-func foreign(r rune) bool {
+// isForeign tells whether r stands in no host name. The underscore does, in practice.
+func isForeign(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
 }
 

@@ -83,11 +83,11 @@ func FuzzDomains(f *testing.F) {
 	f.Add("a.xn--bse-sna.example")
 	f.Add("1.2.3.e")
 	f.Fuzz(func(t *testing.T, host string) {
-		name := normalize(host)
+		name := normalizeDomain(host)
 		if slow := normalizeAny(host); slow != name {
 			t.Fatalf("normalize(%q) = %q, the long way %q", host, name, slow)
 		}
-		if again := normalize(name); again != name {
+		if again := normalizeDomain(name); again != name {
 			t.Fatalf("normalize(%q) = %q, and of that %q", host, name, again)
 		}
 		if name != "" && NewDomains([]string{host}, nil, Open).Allows(name) && host[0] != '*' {

@@ -43,10 +43,10 @@ func NewGate(load func() Lists, mode Mode, own string) *Gate {
 // Check returns nil when host may talk to us and be contacted, and fault.Forbidden in words that do
 // not tell a block from a missing permission.
 func (g *Gate) Check(host string) error {
-	if host == g.own || g.policy().domains.Allows(host) {
+	if host == g.own || g.currentPolicy().domains.Allows(host) {
 		return nil
 	}
-	return refused(host)
+	return refuseActor(host)
 }
 
 // CheckActor is Check for an actor, who is refused in the same words when its host is, and when it
@@ -55,17 +55,17 @@ func (g *Gate) CheckActor(id vocab.ID) error {
 	if err := g.Check(id.Host()); err != nil {
 		return err
 	}
-	if s := g.policy().suspended; len(s) > 0 && (s[id.Canonical()] || s[id.Document().Canonical()]) {
-		return refused(string(id))
+	if s := g.currentPolicy().suspended; len(s) > 0 && (s[id.Canonical()] || s[id.Document().Canonical()]) {
+		return refuseActor(string(id))
 	}
 	return nil
 }
 
-func refused(who string) error {
+func refuseActor(who string) error {
 	return fault.Wrap(fault.Forbidden, "this server does not federate with that domain or actor", fmt.Errorf("policy refuses %.200q", who))
 }
 
-func (g *Gate) policy() *compiled {
+func (g *Gate) currentPolicy() *compiled {
 	l := g.load()
 	old := g.now.Load()
 	switch {
@@ -94,8 +94,8 @@ func (g *Gate) policy() *compiled {
 
 // isOf tells whether c was made from these very lists.
 func (c *compiled) isOf(l Lists) bool {
-	return same(c.Blocked, l.Blocked) && same(c.Allowed, l.Allowed) && same(c.Suspended, l.Suspended)
+	return isSameLists(c.Blocked, l.Blocked) && isSameLists(c.Allowed, l.Allowed) && isSameLists(c.Suspended, l.Suspended)
 }
 
-// same tells whether a and b are the same list.
-func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+// isSameLists tells whether a and b are the same list.
+func isSameLists[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }

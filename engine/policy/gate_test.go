@@ -34,20 +34,20 @@ func TestGateFollowsItsLists(t *testing.T) {
 func TestGateCompilesOnlyWhatChanged(t *testing.T) {
 	l := Lists{Blocked: []string{"evil.example"}}
 	g := NewGate(func() Lists { return l }, Open, "")
-	first := g.policy()
-	if g.policy() != first {
+	first := g.currentPolicy()
+	if g.currentPolicy() != first {
 		t.Error("the same list was compiled twice")
 	}
 	l.Blocked = []string{"evil.example"}
-	again := g.policy()
+	again := g.currentPolicy()
 	if again.domains != first.domains {
 		t.Error("an equal list was compiled again")
 	}
-	if g.policy() != again {
+	if g.currentPolicy() != again {
 		t.Error("an equal list is compared again and again")
 	}
 	l.Blocked = []string{"evil.example", "wicked.example"}
-	if g.policy().domains == first.domains {
+	if g.currentPolicy().domains == first.domains {
 		t.Error("a longer list was not compiled")
 	}
 }

@@ -44,11 +44,11 @@ func (l *Limiter) Allow(key string) (ok bool, retryAfter time.Duration) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.bucket(key)
+	b := l.bucketOf(key)
 	if b.AllowN(now, 1) {
 		return true, 0
 	}
-	return false, l.until(b, now)
+	return false, l.waitUntil(b, now)
 }
 
 // Ready reports what Allow would, and takes and remembers nothing.
@@ -63,7 +63,7 @@ func (l *Limiter) Ready(key string) (ok bool, retryAfter time.Duration) {
 	if b == nil || b.TokensAt(now) >= 1 {
 		return true, 0
 	}
-	return false, l.until(b, now)
+	return false, l.waitUntil(b, now)
 }
 
 // Spend takes n tokens for key, up to a burst, whether they are there or not: key may owe them
@@ -74,16 +74,16 @@ func (l *Limiter) Spend(key string, n int) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.bucket(key).ReserveN(l.now(), min(n, l.rate.Burst))
+	l.bucketOf(key).ReserveN(l.now(), min(n, l.rate.Burst))
 }
 
-// until returns after how long there will be a token. It is never too early by a rounding error.
-func (l *Limiter) until(b *rate.Limiter, now time.Time) time.Duration {
+// waitUntil returns after how long there will be a token. It is never too early by a rounding error.
+func (l *Limiter) waitUntil(b *rate.Limiter, now time.Time) time.Duration {
 	wait := time.Duration((1 - b.TokensAt(now)) / l.rate.PerSecond * float64(time.Second))
 	return wait.Truncate(time.Millisecond) + time.Millisecond
 }
 
-func (l *Limiter) bucket(key string) *rate.Limiter {
+func (l *Limiter) bucketOf(key string) *rate.Limiter {
 	if b := l.young[key]; b != nil {
 		return b
 	}

@@ -22,7 +22,7 @@ func (p *Pool) Take(payer string, n int64) bool {
 	if !p.mayTake(payer, float64(n), p.size) {
 		return false
 	}
-	p.add(payer, float64(n))
+	p.addUse(payer, float64(n))
 	return true
 }
 
@@ -30,14 +30,14 @@ func (p *Pool) Take(payer string, n int64) bool {
 func (p *Pool) Spend(payer string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.add(payer, float64(n))
+	p.addUse(payer, float64(n))
 }
 
 // Give gives n of a payer's back.
 func (p *Pool) Give(payer string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.add(payer, -min(float64(n), p.held(payer)))
+	p.addUse(payer, -min(float64(n), p.heldBy(payer)))
 }
 
 // Used returns how much is taken.

@@ -47,7 +47,7 @@ func TestManyPayersShareAPool(t *testing.T) {
 		}
 	}
 	for payer := range 50 {
-		if n := p.held(fmt.Sprint(payer)); n < 14 || n > 15 {
+		if n := p.heldBy(fmt.Sprint(payer)); n < 14 || n > 15 {
 			t.Errorf("payer %d has %v, want a fiftieth of three quarters of 1,000", payer, n)
 		}
 	}

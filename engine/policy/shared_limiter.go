@@ -43,34 +43,34 @@ func (l *SharedLimiter) AllowMany(key, payer string, n int, kept float64) (ok bo
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.bucket(key, now)
-	b.refill(l.rate.PerSecond*now.Sub(b.at).Seconds(), now)
+	b := l.bucketOf(key, now)
+	b.refillBucket(l.rate.PerSecond*now.Sub(b.at).Seconds(), now)
 	take, size := float64(n), float64(l.rate.Burst-int(kept*float64(l.rate.Burst)))
 	if b.mayTake(payer, take, size) {
-		b.add(payer, take)
+		b.addUse(payer, take)
 		return true, 0
 	}
-	return false, max(time.Duration(b.lacks(take, size)/l.rate.PerSecond*float64(time.Second)), time.Millisecond)
+	return false, max(time.Duration(b.lackOf(take, size)/l.rate.PerSecond*float64(time.Second)), time.Millisecond)
 }
 
-// lacks returns how much must come back until everybody may have n more of a bucket of that size:
+// lackOf returns how much must come back until everybody may have n more of a bucket of that size:
 // so much that half of it is left then, or else all.
-func (b *sharedBucket) lacks(n, size float64) float64 {
+func (b *sharedBucket) lackOf(n, size float64) float64 {
 	return b.root.held - max(size-n-freely*size, 0)
 }
 
 // crumb is how little a payer may owe and still be forgotten.
 const crumb = 0.05
 
-// refill gives n tokens back to those who took them, each according to what it took.
-func (b *sharedBucket) refill(n float64, now time.Time) {
+// refillBucket gives n tokens back to those who took them, each according to what it took.
+func (b *sharedBucket) refillBucket(n float64, now time.Time) {
 	b.at = now
 	if used := b.root.held; used > 0 {
-		b.scale(max(used-n, 0)/used, crumb)
+		b.scaleShares(max(used-n, 0)/used, crumb)
 	}
 }
 
-func (l *SharedLimiter) bucket(key string, now time.Time) *sharedBucket {
+func (l *SharedLimiter) bucketOf(key string, now time.Time) *sharedBucket {
 	if b := l.young[key]; b != nil {
 		return b
 	}

@@ -71,33 +71,33 @@ func (s *stock) mayTake(payer string, n, size float64) bool {
 // littleOf returns how much one payer may hold whatever others do, when so much is left.
 func littleOf(left float64) float64 { return max(1, few*left) }
 
-// add counts n more for a payer; n may be negative.
-func (s *stock) add(payer string, n float64) {
+// addUse counts n more for a payer; n may be negative.
+func (s *stock) addUse(payer string, n float64) {
 	if n == 0 {
 		return
 	}
 	sh := s.payers[payer]
 	if sh == nil {
-		sh = s.admit(payer)
+		sh = s.admitPayer(payer)
 	}
 	for x := sh; x != nil; x = x.within {
 		x.held += n
 	}
 	if sh.held <= 0 {
-		s.dismiss(payer, sh)
+		s.dismissPayer(payer, sh)
 	}
 }
 
-// held returns what a payer holds.
-func (s *stock) held(payer string) float64 {
+// heldBy returns what a payer holds.
+func (s *stock) heldBy(payer string) float64 {
 	if sh := s.payers[payer]; sh != nil {
 		return sh.held
 	}
 	return 0
 }
 
-// admit remembers a payer, and its networks.
-func (s *stock) admit(payer string) *share {
+// admitPayer remembers a payer, and its networks.
+func (s *stock) admitPayer(payer string) *share {
 	at := &s.root
 	networks, n := networksOf(payer)
 	for _, network := range networks[:n] {
@@ -115,8 +115,8 @@ func (s *stock) admit(payer string) *share {
 	return sh
 }
 
-// dismiss forgets a payer who holds nothing, and those of its networks that nobody else is of.
-func (s *stock) dismiss(payer string, sh *share) {
+// dismissPayer forgets a payer who holds nothing, and those of its networks that nobody else is of.
+func (s *stock) dismissPayer(payer string, sh *share) {
 	delete(s.payers, payer)
 	for sh = sh.within; sh != nil; sh = sh.within {
 		if sh.holders--; sh.holders > 0 {
@@ -127,15 +127,15 @@ func (s *stock) dismiss(payer string, sh *share) {
 	}
 }
 
-// scale leaves a part of what each payer holds, and forgets those who then hold less than crumb.
-func (s *stock) scale(part, crumb float64) {
+// scaleShares leaves a part of what each payer holds, and forgets those who then hold less than crumb.
+func (s *stock) scaleShares(part, crumb float64) {
 	s.root.held *= part
 	for _, sh := range s.networks {
 		sh.held *= part
 	}
 	for payer, sh := range s.payers {
 		if sh.held *= part; sh.held < crumb {
-			s.add(payer, -sh.held)
+			s.addUse(payer, -sh.held)
 		}
 	}
 }

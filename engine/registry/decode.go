@@ -12,20 +12,20 @@ import (
 	"strings"
 )
 
-// decode reads data into v, a pointer to a struct, as a person should be told about it: unlike
+// decodeStrictly reads data into v, a pointer to a struct, as a person should be told about it: unlike
 // encoding/json it refuses unknown keys, keys in other capitals, repeated keys, null and trailing
 // text, and says where.
-func decode(data []byte, v any) error {
+func decodeStrictly(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	w := &walker{data: data, d: d}
-	if err := w.value(reflect.TypeOf(v).Elem(), ""); err != nil {
+	if err := w.checkValue(reflect.TypeOf(v).Elem(), ""); err != nil {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return w.at("text after the end")
+		return w.problemAt("text after the end")
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return w.syntax(err)
+		return w.syntaxProblem(err)
 	}
 	return nil
 }
@@ -36,26 +36,26 @@ type walker struct {
 	d    *json.Decoder
 }
 
-func (w *walker) value(t reflect.Type, path string) error {
+func (w *walker) checkValue(t reflect.Type, path string) error {
 	token, err := w.d.Token()
 	if err != nil {
-		return w.syntax(err)
+		return w.syntaxProblem(err)
 	}
 	want, ok := "", false
 	switch t.Kind() {
 	case reflect.Struct:
 		if token == json.Delim('{') {
-			return w.object(t, path)
+			return w.checkObject(t, path)
 		}
 		want = "an object"
 	case reflect.Map:
 		if token == json.Delim('{') {
-			return w.entries(t.Elem(), path)
+			return w.checkEntries(t.Elem(), path)
 		}
 		want = "an object"
 	case reflect.Slice:
 		if token == json.Delim('[') {
-			return w.array(t.Elem(), path)
+			return w.checkArray(t.Elem(), path)
 		}
 		want = "a list"
 	case reflect.Bool:
@@ -66,37 +66,37 @@ func (w *walker) value(t reflect.Type, path string) error {
 		_, ok = token.(string)
 	}
 	if !ok {
-		return w.at("%s must be %s", cmp.Or(path, "the file"), want)
+		return w.problemAt("%s must be %s", cmp.Or(path, "the file"), want)
 	}
 	return nil
 }
 
-func (w *walker) object(t reflect.Type, path string) error {
+func (w *walker) checkObject(t reflect.Type, path string) error {
 	fields := map[string]reflect.Type{}
 	for f := range t.Fields() {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
 			fields[name] = f.Type
 		}
 	}
-	return w.members(path, func(key string) (reflect.Type, error) {
+	return w.checkMembers(path, func(key string) (reflect.Type, error) {
 		if field, known := fields[key]; known {
 			return field, nil
 		}
-		return nil, w.at("unknown key %.60q%s", strings.TrimPrefix(path+"."+key, "."), meant(key, fields))
+		return nil, w.problemAt("unknown key %.60q%s", strings.TrimPrefix(path+"."+key, "."), suggestKey(key, fields))
 	})
 }
 
-// entries compares an object whose keys may be any with the type of its values.
-func (w *walker) entries(element reflect.Type, path string) error {
-	return w.members(path, func(string) (reflect.Type, error) { return element, nil })
+// checkEntries compares an object whose keys may be any with the type of its values.
+func (w *walker) checkEntries(element reflect.Type, path string) error {
+	return w.checkMembers(path, func(string) (reflect.Type, error) { return element, nil })
 }
 
-func (w *walker) members(path string, typeOf func(key string) (reflect.Type, error)) error {
+func (w *walker) checkMembers(path string, typeOf func(key string) (reflect.Type, error)) error {
 	seen := map[string]bool{}
 	for w.d.More() {
 		token, err := w.d.Token()
 		if err != nil {
-			return w.syntax(err)
+			return w.syntaxProblem(err)
 		}
 		key, _ := token.(string) // the decoder takes nothing else for a key
 		full := strings.TrimPrefix(path+"."+key, ".")
@@ -105,28 +105,28 @@ func (w *walker) members(path string, typeOf func(key string) (reflect.Type, err
 			return err
 		}
 		if seen[key] {
-			return w.at("key %.100q is there twice", full)
+			return w.problemAt("key %.100q is there twice", full)
 		}
 		seen[key] = true
-		if err := w.value(field, full); err != nil {
+		if err := w.checkValue(field, full); err != nil {
 			return err
 		}
 	}
 	_, err := w.d.Token()
-	return w.syntax(err)
+	return w.syntaxProblem(err)
 }
 
-func (w *walker) array(element reflect.Type, path string) error {
+func (w *walker) checkArray(element reflect.Type, path string) error {
 	for i := 0; w.d.More(); i++ {
-		if err := w.value(element, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+		if err := w.checkValue(element, fmt.Sprintf("%s[%d]", path, i)); err != nil {
 			return err
 		}
 	}
 	_, err := w.d.Token()
-	return w.syntax(err)
+	return w.syntaxProblem(err)
 }
 
-func meant(key string, fields map[string]reflect.Type) string {
+func suggestKey(key string, fields map[string]reflect.Type) string {
 	names := make([]string, 0, len(fields))
 	for name := range fields {
 		names = append(names, name)
@@ -138,26 +138,26 @@ func meant(key string, fields map[string]reflect.Type) string {
 	return "; known are " + strings.Join(names, ", ")
 }
 
-// at returns the problem with the place the decoder has come to.
-func (w *walker) at(format string, args ...any) error {
-	return wrong("%s: %s", w.place(w.d.InputOffset()), fmt.Sprintf(format, args...))
+// problemAt returns the problem with the place the decoder has come to.
+func (w *walker) problemAt(format string, args ...any) error {
+	return badConfig("%s: %s", w.placeOf(w.d.InputOffset()), fmt.Sprintf(format, args...))
 }
 
-func (w *walker) syntax(err error) error {
+func (w *walker) syntaxProblem(err error) error {
 	if err == nil {
 		return nil
 	}
 	var s *json.SyntaxError
 	if errors.As(err, &s) {
-		return wrong("%s: %s", w.place(s.Offset), s.Error())
+		return badConfig("%s: %s", w.placeOf(s.Offset), s.Error())
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return wrong("%s: the file ends too early", w.place(int64(len(w.data))))
+		return badConfig("%s: the file ends too early", w.placeOf(int64(len(w.data))))
 	}
-	return wrong("%s: %s", w.place(w.d.InputOffset()), err.Error())
+	return badConfig("%s: %s", w.placeOf(w.d.InputOffset()), err.Error())
 }
 
-func (w *walker) place(offset int64) string {
+func (w *walker) placeOf(offset int64) string {
 	before := w.data[:min(int(offset), len(w.data))]
 	line := 1 + bytes.Count(before, []byte("\n"))
 	column := len(before) - (bytes.LastIndexByte(before, '\n') + 1)
@@ -172,16 +172,16 @@ func Nearest(word string, names []string) string {
 		return ""
 	}
 	for _, n := range names {
-		if d := edits(strings.ToLower(word), strings.ToLower(n)); d < distance {
+		if d := countEdits(strings.ToLower(word), strings.ToLower(n)); d < distance {
 			best, distance = n, d
 		}
 	}
 	return best
 }
 
-// edits counts the bytes to add, drop or replace and the neighbours to swap to turn a into b
+// countEdits counts the bytes to add, drop or replace and the neighbours to swap to turn a into b
 // (optimal string alignment).
-func edits(a, b string) int {
+func countEdits(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

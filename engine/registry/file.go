@@ -57,18 +57,18 @@ func newFile[T any](r *Registry, path string, limit int64, decode func([]byte) (
 	return &file[T]{path: path, limit: limit, decode: decode, in: r}
 }
 
-// get returns the value; an error only when there is no good value. While somebody reads a file
+// readValue returns the value; an error only when there is no good value. While somebody reads a file
 // that changed, which takes seconds when it is long, the others go on with what they have.
-func (f *file[T]) get() (T, error) {
+func (f *file[T]) readValue() (T, error) {
 	c := f.current.Load()
-	if f.stale(c) {
+	if f.isStale(c) {
 		if c == nil || !c.good {
 			f.mu.Lock()
 		} else if !f.mu.TryLock() {
 			return c.value, nil
 		}
-		if c = f.current.Load(); f.stale(c) {
-			c = f.look()
+		if c = f.current.Load(); f.isStale(c) {
+			c = f.lookAtFile()
 		}
 		f.mu.Unlock()
 	}
@@ -78,14 +78,14 @@ func (f *file[T]) get() (T, error) {
 	return c.value, nil
 }
 
-// stale tells whether a look is due.
-func (f *file[T]) stale(c *reading[T]) bool {
+// isStale tells whether a look is due.
+func (f *file[T]) isStale(c *reading[T]) bool {
 	return c == nil || f.in.now().Sub(c.looked) >= lookEvery
 }
 
-// update writes what change makes of the value in the file, if it is to be written. Nobody else
+// updateValue writes what change makes of the value in the file, if it is to be written. Nobody else
 // updates meanwhile.
-func (f *file[T]) update(change func(T) (T, bool, error)) error {
+func (f *file[T]) updateValue(change func(T) (T, bool, error)) error {
 	unlock, err := lockFolder(filepath.Dir(f.path))
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", f.path, err)
@@ -93,7 +93,7 @@ func (f *file[T]) update(change func(T) (T, bool, error)) error {
 	defer unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := f.look()
+	c := f.lookAtFile()
 	if c.err != nil {
 		return c.err
 	}
@@ -101,12 +101,12 @@ func (f *file[T]) update(change func(T) (T, bool, error)) error {
 	if err != nil || !write {
 		return err
 	}
-	return f.write(v)
+	return f.writeValue(v)
 }
 
-// write writes the value and makes it the current one, for whoever holds mu. What could not be read
+// writeValue writes the value and makes it the current one, for whoever holds mu. What could not be read
 // again is not written.
-func (f *file[T]) write(v T) error {
+func (f *file[T]) writeValue(v T) error {
 	var doc bytes.Buffer
 	e := json.NewEncoder(&doc)
 	e.SetEscapeHTML(false) // people read it
@@ -117,29 +117,29 @@ func (f *file[T]) write(v T) error {
 	if int64(doc.Len()) > f.limit {
 		return fault.New(fault.TooLarge, fmt.Sprintf("%s would have %d bytes, and at most %d are read", filepath.Base(f.path), doc.Len(), f.limit))
 	}
-	if err := replace(f.path, doc.Bytes()); err != nil {
+	if err := replaceFile(f.path, doc.Bytes()); err != nil {
 		return fmt.Errorf("write %s: %w", f.path, err)
 	}
 	f.ours = true
 	defer func() { f.ours = false }()
-	return f.look().err
+	return f.lookAtFile().err
 }
 
-// problem returns why the file as it is now cannot be used.
-func (f *file[T]) problem() error {
-	_, _ = f.get() // looks
+// findProblem returns why the file as it is now cannot be used.
+func (f *file[T]) findProblem() error {
+	_, _ = f.readValue() // looks
 	return f.current.Load().err
 }
 
-// absent tells whether there was no file at the last look, and the look before it.
-func (f *file[T]) absent() bool {
+// isAbsent tells whether there was no file at the last look, and the look before it.
+func (f *file[T]) isAbsent() bool {
 	c := f.current.Load()
 	return c != nil && c.info == nil && c.err == nil
 }
 
-// look compares the file with what was read of it, reads it when it differs, and publishes what it
+// lookAtFile compares the file with what was read of it, reads it when it differs, and publishes what it
 // found.
-func (f *file[T]) look() *reading[T] {
+func (f *file[T]) lookAtFile() *reading[T] {
 	old := f.current.Load()
 	if old == nil {
 		old = &reading[T]{}
@@ -154,18 +154,18 @@ func (f *file[T]) look() *reading[T] {
 		next.missing = true
 	case errors.Is(err, fs.ErrNotExist) && old.good && old.info == nil && old.err == nil:
 	case errors.Is(err, fs.ErrNotExist):
-		f.take(&next, nil, nil)
+		f.takeContent(&next, nil, nil)
 	case err != nil:
 		next.info = nil
-		f.refuse(&next, err)
+		f.refuseContent(&next, err)
 	case old.info == nil || !old.settled || !sameFile(old.info, info):
-		data, info, err := f.read()
+		data, info, err := f.readFile()
 		if err != nil {
 			next.info, next.digest = info, [sha256.Size]byte{}
-			f.refuse(&next, err)
+			f.refuseContent(&next, err)
 		} else if digest := sha256.Sum256(data); old.info == nil || digest != old.digest {
 			next.digest = digest
-			f.take(&next, data, info)
+			f.takeContent(&next, data, info)
 		}
 		if info != nil {
 			next.info, next.settled = info, next.looked.Sub(info.ModTime()) > settledAfter
@@ -179,15 +179,15 @@ func sameFile(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// take makes data, read from the file of info, the value of next; without a file the defaults.
-func (f *file[T]) take(next *reading[T], data []byte, info fs.FileInfo) {
+// takeContent makes data, read from the file of info, the value of next; without a file the defaults.
+func (f *file[T]) takeContent(next *reading[T], data []byte, info fs.FileInfo) {
 	if info != nil && len(bytes.TrimSpace(data)) == 0 {
-		f.refuse(next, wrong("the file is empty"))
+		f.refuseContent(next, badConfig("the file is empty"))
 		return
 	}
 	v, err := f.decode(data)
 	if err != nil {
-		f.refuse(next, err)
+		f.refuseContent(next, err)
 		return
 	}
 	if (next.good || next.err != nil) && !f.ours {
@@ -196,9 +196,9 @@ func (f *file[T]) take(next *reading[T], data []byte, info fs.FileInfo) {
 	next.value, next.good, next.err, next.info = v, true, nil, info
 }
 
-// refuse keeps the last good value and says why, once. While there is none, get gives the reason to
+// refuseContent keeps the last good value and says why, once. While there is none, get gives the reason to
 // everybody who asks.
-func (f *file[T]) refuse(next *reading[T], err error) {
+func (f *file[T]) refuseContent(next *reading[T], err error) {
 	err = fmt.Errorf("read %s: %w", f.path, withoutPath(err))
 	words := f.unusable
 	if next.good {
@@ -218,9 +218,9 @@ func withoutPath(err error) error {
 	return err
 }
 
-// read returns the file and what it was when it was opened.
-func (f *file[T]) read() ([]byte, fs.FileInfo, error) {
-	r, err := open(f.path)
+// readFile returns the file and what it was when it was opened.
+func (f *file[T]) readFile() ([]byte, fs.FileInfo, error) {
+	r, err := openForReading(f.path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -230,14 +230,14 @@ func (f *file[T]) read() ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, info, wrong("it is not a regular file")
+		return nil, info, badConfig("it is not a regular file")
 	}
 	data, err := io.ReadAll(io.LimitReader(r, f.limit+1))
 	if err != nil {
 		return nil, info, err
 	}
 	if int64(len(data)) > f.limit {
-		return nil, info, wrong("it has more than %d bytes", f.limit)
+		return nil, info, badConfig("it has more than %d bytes", f.limit)
 	}
 	return data, info, nil
 }

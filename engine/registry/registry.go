@@ -39,7 +39,7 @@ func New(dataDir, usersDir string, log *slog.Logger) *Registry {
 // the file is broken the last good policy is returned and Problem says why; the error here is for a
 // file of which nothing good was ever read.
 func (r *Registry) Server() (Server, error) {
-	return r.server.get()
+	return r.server.readValue()
 }
 
 // User returns the configuration of u, the defaults when there is no file. The slices in it are
@@ -47,11 +47,11 @@ func (r *Registry) Server() (Server, error) {
 // ClosedUser when there was none, and Problem says why.
 func (r *Registry) User(u vocab.Username) User {
 	f := r.userFile(u)
-	c, err := f.get()
+	c, err := f.readValue()
 	if err != nil {
 		return ClosedUser()
 	}
-	if f.absent() {
+	if f.isAbsent() {
 		r.mu.Lock()
 		delete(r.users, u)
 		r.mu.Unlock()
@@ -63,11 +63,11 @@ func (r *Registry) User(u vocab.Username) User {
 // nil when it can.
 func (r *Registry) Problem(u vocab.Username) error {
 	if u.IsZero() {
-		return r.server.problem()
+		return r.server.findProblem()
 	}
 	f := r.userFile(u)
 	r.User(u) // forgets a file that is not there
-	return f.problem()
+	return f.findProblem()
 }
 
 // File returns the path of the configuration of u, for nobody of the policy. The file need not be
@@ -96,13 +96,13 @@ func (r *Registry) userFile(u vocab.Username) *file[User] {
 // waits. Readers see the old policy or the new one, whole; once it returns, every reader here sees
 // the new one.
 func (r *Registry) UpdateServer(change func(*Server) (replace bool, err error)) error {
-	return r.server.update(func(s Server) (Server, bool, error) {
+	return r.server.updateValue(func(s Server) (Server, bool, error) {
 		s = s.clone()
 		replace, err := change(&s)
 		if err != nil || !replace {
 			return s, false, err
 		}
-		s, err = s.canonical()
+		s, err = s.canonicalServer()
 		return s, true, err
 	})
 }
@@ -110,10 +110,10 @@ func (r *Registry) UpdateServer(change func(*Server) (replace bool, err error)) 
 // UpdateUser replaces the configuration of u by what change makes of the one in the file, as
 // UpdateServer does. The folder is made when there is none.
 func (r *Registry) UpdateUser(u vocab.Username, change func(*User)) error {
-	return r.userFile(u).update(func(c User) (User, bool, error) {
+	return r.userFile(u).updateValue(func(c User) (User, bool, error) {
 		c.Profile.Fields, c.Languages = slices.Clone(c.Profile.Fields), slices.Clone(c.Languages)
 		change(&c)
-		err := c.validate()
+		err := c.validateUser()
 		return c, true, err
 	})
 }

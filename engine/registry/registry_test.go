@@ -308,7 +308,7 @@ func TestAUserWhoseFileWasNeverGoodIsClosed(t *testing.T) {
 func TestAClosedUserTellsNothingThatAFileCanKeepBack(t *testing.T) {
 	c := ClosedUser()
 	if c.FollowPolicy != ApprovalRequired || c.Collections != (Collections{Owner, Owner}) || c.Messaging.TakesStrangers() == AllowStrangers ||
-		c.Discoverable || c.Indexable || !reflect.DeepEqual(c.Profile, Profile{Fields: []Field{}}) || c.validate() != nil {
+		c.Discoverable || c.Indexable || !reflect.DeepEqual(c.Profile, Profile{Fields: []Field{}}) || c.validateUser() != nil {
 		t.Errorf("ClosedUser = %+v, which a file could close further", c)
 	}
 	// Whoever adds a setting decides here whether ClosedUser has to close it.
@@ -354,7 +354,7 @@ func TestAWriteThatIsKilledLeavesTheOldFile(t *testing.T) {
 	if err := f.SetServer(Server{BlockedDomains: []string{"old.example"}}); err != nil {
 		t.Fatal(err)
 	}
-	temp, err := prepare(f.serverFile(), []byte(`{"blocked_domains":["new.example"]}`)) // killed before the rename
+	temp, err := prepareFile(f.serverFile(), []byte(`{"blocked_domains":["new.example"]}`)) // killed before the rename
 	if err != nil {
 		t.Fatal(err)
 	}

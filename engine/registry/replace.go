@@ -12,19 +12,19 @@ import (
 // abandonedAfter is when a temporary file can no longer belong to a write under way.
 const abandonedAfter = time.Hour
 
-// open opens path for reading. It does not wait for a writer, should path be a pipe.
-func open(path string) (*os.File, error) {
+// openForReading opens path for reading. It does not wait for a writer, should path be a pipe.
+func openForReading(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// replace makes data the whole content of path. Whatever happens meanwhile, path holds the old
+// replaceFile makes data the whole content of path. Whatever happens meanwhile, path holds the old
 // content or the new, and when replace has returned the new content survives a power cut.
-func replace(path string, data []byte) error {
+func replaceFile(path string, data []byte) error {
 	dir := filepath.Dir(path)
 	if err := makeFolder(dir); err != nil {
 		return err
 	}
-	temp, err := prepare(path, data)
+	temp, err := prepareFile(path, data)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func CreateFile(path string, content func() ([]byte, error)) error {
 	if err != nil {
 		return err
 	}
-	temp, err := prepare(path, data)
+	temp, err := prepareFile(path, data)
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func CreateFile(path string, content func() ([]byte, error)) error {
 	return errors.Join(err, os.Remove(temp), syncFolder(dir))
 }
 
-// prepare writes data to a file beside path, and to the disk, and returns its name.
-func prepare(path string, data []byte) (temp string, err error) {
+// prepareFile writes data to a file beside path, and to the disk, and returns its name.
+func prepareFile(path string, data []byte) (temp string, err error) {
 	dir, base := filepath.Split(path)
 	removeAbandoned(dir, base)
 	f, err := os.CreateTemp(dir, "."+base+".*.tmp") // mode 0600
@@ -72,7 +72,7 @@ func prepare(path string, data []byte) (temp string, err error) {
 		return "", err
 	}
 	_, err = f.Write(data)
-	err = errors.Join(err, adopt(f, dir), f.Sync(), f.Close())
+	err = errors.Join(err, adoptFile(f, dir), f.Sync(), f.Close())
 	if err != nil {
 		return "", errors.Join(err, os.Remove(f.Name()))
 	}
@@ -106,7 +106,7 @@ func makeFolder(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(adopt(f, parent), f.Close(), syncFolder(parent))
+	return errors.Join(adoptFile(f, parent), f.Close(), syncFolder(parent))
 }
 
 // lockFolder waits until no other process holds dir, and holds it until unlock, or the end of this
@@ -128,9 +128,9 @@ func lockFolder(dir string) (unlock func(), err error) {
 	return func() { _ = d.Close() }, nil // which unlocks; nothing was written that could be lost
 }
 
-// adopt gives f to the owner of dir when root wrote it: an administrator's command must not leave
+// adoptFile gives f to the owner of dir when root wrote it: an administrator's command must not leave
 // files that the engine, which runs as another user, cannot read.
-func adopt(f *os.File, dir string) error {
+func adoptFile(f *os.File, dir string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}

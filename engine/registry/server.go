@@ -29,35 +29,35 @@ type Server struct {
 func decodeServer(data []byte) (Server, error) {
 	var s Server
 	if len(data) > 0 {
-		if err := decode(data, &s); err != nil {
+		if err := decodeStrictly(data, &s); err != nil {
 			return Server{}, err
 		}
 	}
-	return s.canonical()
+	return s.canonicalServer()
 }
 
-// canonical returns s with its domains and actors in canonical form, sorted, each once, and never
+// canonicalServer returns s with its domains and actors in canonical form, sorted, each once, and never
 // null in JSON.
-func (s Server) canonical() (Server, error) {
+func (s Server) canonicalServer() (Server, error) {
 	var err error
-	if s.BlockedDomains, err = each("blocked_domains", s.BlockedDomains, domain); err != nil {
+	if s.BlockedDomains, err = readEach("blocked_domains", s.BlockedDomains, readDomain); err != nil {
 		return Server{}, err
 	}
-	if s.AllowedDomains, err = each("allowed_domains", s.AllowedDomains, domain); err != nil {
+	if s.AllowedDomains, err = readEach("allowed_domains", s.AllowedDomains, readDomain); err != nil {
 		return Server{}, err
 	}
-	if s.SuspendedActors, err = each("suspended_actors", s.SuspendedActors, actor); err != nil {
+	if s.SuspendedActors, err = readEach("suspended_actors", s.SuspendedActors, readActor); err != nil {
 		return Server{}, err
 	}
 	written := s.Comments
 	s.Comments = make(map[string]string, len(written))
 	for about, words := range written {
-		about, err := subject(about)
+		about, err := readSubject(about)
 		if err != nil {
 			return Server{}, fmt.Errorf("comments: %w", err)
 		}
-		if utf8.RuneCountInString(words) > MaxComment || !printable(words) {
-			return Server{}, wrong("comments: that on %s has more than %d characters, or one that cannot be shown", about, MaxComment)
+		if utf8.RuneCountInString(words) > MaxComment || !isPrintable(words) {
+			return Server{}, badConfig("comments: that on %s has more than %d characters, or one that cannot be shown", about, MaxComment)
 		}
 		s.Comments[about] = words
 	}
@@ -69,7 +69,7 @@ func (s Server) clone() Server {
 	return Server{slices.Clone(s.BlockedDomains), slices.Clone(s.AllowedDomains), slices.Clone(s.SuspendedActors), maps.Clone(s.Comments)}
 }
 
-func each[T ~string](key string, written []T, read func(T) (T, error)) ([]T, error) {
+func readEach[T ~string](key string, written []T, read func(T) (T, error)) ([]T, error) {
 	out := make([]T, 0, len(written))
 	for i, w := range written {
 		c, err := read(w)
@@ -82,16 +82,16 @@ func each[T ~string](key string, written []T, read func(T) (T, error)) ([]T, err
 	return slices.Compact(out), nil
 }
 
-// subject returns a domain or actor as the lists hold it.
-func subject(s string) (string, error) {
+// readSubject returns a domain or actor as the lists hold it.
+func readSubject(s string) (string, error) {
 	if strings.Contains(s, "://") {
-		id, err := actor(vocab.ID(s))
+		id, err := readActor(vocab.ID(s))
 		return string(id), err
 	}
-	return domain(s)
+	return readDomain(s)
 }
 
-func actor(written vocab.ID) (vocab.ID, error) {
+func readActor(written vocab.ID) (vocab.ID, error) {
 	id, err := vocab.ParseID(string(written))
 	if err != nil {
 		return "", fault.New(fault.Config, fmt.Sprintf("%.100q is not the id of an actor", written)).WithHint("write the whole id, such as https://example.org/users/bob")
@@ -102,8 +102,8 @@ func actor(written vocab.ID) (vocab.ID, error) {
 // maxDomain is the longest name that DNS can hold (RFC 1035 §2.3.4), with a port.
 const maxDomain = 253 + len(":65535")
 
-// domain returns d as vocab.ID.Host would: lower case, A-labels.
-func domain(d string) (string, error) {
+// readDomain returns d as vocab.ID.Host would: lower case, A-labels.
+func readDomain(d string) (string, error) {
 	wrong := fault.New(fault.Config, fmt.Sprintf("%.60q is not a domain", d)).WithHint("write the name alone, such as example.org")
 	if d == "" || len(d) > maxDomain || strings.ContainsAny(d, "/?#@*,") {
 		return "", wrong

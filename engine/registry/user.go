@@ -111,19 +111,19 @@ func ClosedUser() User {
 func decodeUser(data []byte) (User, error) {
 	c := DefaultUser()
 	if len(data) > 0 {
-		if err := decode(data, &c); err != nil {
+		if err := decodeStrictly(data, &c); err != nil {
 			return User{}, err
 		}
 	}
-	if err := c.validate(); err != nil {
+	if err := c.validateUser(); err != nil {
 		return User{}, err
 	}
 	return c, nil
 }
 
-// validate tells whether c can be used, and makes empty what is nil, so that a file shows where
+// validateUser tells whether c can be used, and makes empty what is nil, so that a file shows where
 // things go.
-func (c *User) validate() error {
+func (c *User) validateUser() error {
 	p := &c.Profile
 	if p.Fields == nil {
 		p.Fields = []Field{}
@@ -132,7 +132,7 @@ func (c *User) validate() error {
 		c.Languages = []string{}
 	}
 	if len(p.Fields) > 16 {
-		return wrong("profile.fields has %d fields: at most 16 are taken", len(p.Fields))
+		return badConfig("profile.fields has %d fields: at most 16 are taken", len(p.Fields))
 	}
 	type text struct {
 		key, value string
@@ -145,10 +145,10 @@ func (c *User) validate() error {
 	}
 	for _, t := range texts {
 		if n := utf8.RuneCountInString(t.value); n < t.min || n > t.max {
-			return wrong("%s has %d characters: %d to %d are taken", t.key, n, t.min, t.max)
+			return badConfig("%s has %d characters: %d to %d are taken", t.key, n, t.min, t.max)
 		}
-		if !printable(t.value) {
-			return wrong("%s holds a control character", t.key)
+		if !isPrintable(t.value) {
+			return badConfig("%s holds a control character", t.key)
 		}
 	}
 	for _, l := range []struct {
@@ -156,7 +156,7 @@ func (c *User) validate() error {
 		id  vocab.ID
 	}{{"profile.icon", p.Icon}, {"profile.image", p.Image}} {
 		if _, err := vocab.ParseID(string(l.id)); l.id != "" && err != nil {
-			return wrong("%s: %.60q is not the address of a picture", l.key, l.id)
+			return badConfig("%s: %.60q is not the address of a picture", l.key, l.id)
 		}
 	}
 	return c.validateChoices()
@@ -164,35 +164,35 @@ func (c *User) validate() error {
 
 func (c *User) validateChoices() error {
 	if p := c.FollowPolicy; p != AutoAccept && p != ApprovalRequired {
-		return wrong("follow_policy: %.60q is neither auto_accept nor approval_required", string(p))
+		return badConfig("follow_policy: %.60q is neither auto_accept nor approval_required", string(p))
 	}
 	if s := c.Messaging.Strangers; s != RequestStrangers && s != DropStrangers && s != AllowStrangers {
-		return wrong("messaging.strangers: %.60q is none of requests, drop and allow", string(s))
+		return badConfig("messaging.strangers: %.60q is none of requests, drop and allow", string(s))
 	}
 	for _, v := range []struct {
 		key   string
 		value Visibility
 	}{{"collections.followers", c.Collections.Followers}, {"collections.following", c.Collections.Following}} {
 		if v.value != Public && v.value != Owner {
-			return wrong("%s: %.60q is neither public nor owner", v.key, string(v.value))
+			return badConfig("%s: %.60q is neither public nor owner", v.key, string(v.value))
 		}
 	}
 	if len(c.Languages) > 16 {
-		return wrong("languages names %d: at most 16 are taken", len(c.Languages))
+		return badConfig("languages names %d: at most 16 are taken", len(c.Languages))
 	}
 	for _, tag := range c.Languages {
 		if !vocab.IsLanguage(tag) {
-			return wrong("languages: %.60q is not the tag of a language, such as de or pt-BR", tag)
+			return badConfig("languages: %.60q is not the tag of a language, such as de or pt-BR", tag)
 		}
 	}
 	return nil
 }
 
-func wrong(format string, args ...any) error {
+func badConfig(format string, args ...any) error {
 	return fault.New(fault.Config, fmt.Sprintf(format, args...))
 }
 
-func printable(s string) bool {
+func isPrintable(s string) bool {
 	for _, r := range s {
 		if r == utf8.RuneError || unicode.IsControl(r) && r != '\n' && r != '\t' {
 			return false

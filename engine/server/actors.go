@@ -10,9 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// present tells whether u is somebody here, without opening u's database. The fault is NotFound for
+// checkPresent tells whether u is somebody here, without opening u's database. The fault is NotFound for
 // nobody, who is half-made or suspended, Gone for who was deleted: the name is never used again.
-func (s *Server) present(r *http.Request, u vocab.Username) error {
+func (s *Server) checkPresent(r *http.Request, u vocab.Username) error {
 	state, err := s.Store.State(r.Context(), u)
 	switch {
 	case fault.KindOf(err) == fault.NoUser:
@@ -27,32 +27,32 @@ func (s *Server) present(r *http.Request, u vocab.Username) error {
 	return nil
 }
 
-// resident returns the user that the path names, as present does.
-func (s *Server) resident(r *http.Request, p httprouter.Params) (vocab.Username, error) {
+// findResident returns the user that the path names, as present does.
+func (s *Server) findResident(r *http.Request, p httprouter.Params) (vocab.Username, error) {
 	u, err := vocab.ParseUsername(p.ByName("user"))
 	if err != nil {
 		return u, errNothing
 	}
-	return u, s.present(r, u)
+	return u, s.checkPresent(r, u)
 }
 
 // getActor serves an actor document. Nothing it does waits for a user's database, for what inboxes
 // are at, or, but for a moment in secure mode, for the network: a peer may ask while we wait for an
 // answer of that peer.
 func (s *Server) getActor(a *answer, r *http.Request, p httprouter.Params) error {
-	contentType, err := a.document(r)
+	contentType, err := a.chooseDocument(r)
 	if err != nil {
 		return err
 	}
 	if s.SecureMode {
-		a.vary(whoAsks...)
+		a.addVary(whoAsks...)
 	}
-	if err := s.introduce(a, r); err != nil {
+	if err := s.introduceReader(a, r); err != nil {
 		return err
 	}
-	u, err := s.resident(r, p)
+	u, err := s.findResident(r, p)
 	if fault.KindOf(err) == fault.Gone {
-		a.cache(s.shared())
+		a.setCache(s.cachePolicy())
 		a.send(http.StatusGone, contentType, vocab.Doc{"@context": vocab.ContextAS, "id": string(s.Local.ID(u)), "type": "Tombstone",
 			"formerType": "Person"}.JSON())
 		return nil
@@ -64,7 +64,7 @@ func (s *Server) getActor(a *answer, r *http.Request, p httprouter.Params) error
 	if err != nil { // the user is there: a peer must not take missing keys for a missing user
 		return fault.Wrap(fault.Unavailable, "the user's keys or profile cannot be read", err).WithCode("user_unavailable").WithHint(fault.Hint(err))
 	}
-	a.cache(s.shared())
+	a.setCache(s.cachePolicy())
 	a.sendTagged(r, contentType, actor.Raw)
 	return nil
 }
@@ -72,7 +72,7 @@ func (s *Server) getActor(a *answer, r *http.Request, p httprouter.Params) error
 // getInstanceActor serves the actor that signs our own requests, to everybody: two servers that
 // first wanted to know each other's key would wait for ever.
 func (s *Server) getInstanceActor(a *answer, r *http.Request, _ httprouter.Params) error {
-	contentType, err := a.document(r)
+	contentType, err := a.chooseDocument(r)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (s *Server) getInstanceActor(a *answer, r *http.Request, _ httprouter.Param
 	if err != nil {
 		return err
 	}
-	a.cache(cachePublic)
+	a.setCache(cachePublic)
 	a.sendTagged(r, contentType, d.JSON())
 	return nil
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// guarded refuses requests to a name that is not this machine's own address: a page somebody visits
+// guardHost refuses requests to a name that is not this machine's own address: a page somebody visits
 // could otherwise make its own name lead here, and read what the operator may (DNS rebinding).
-func (s *Server) guarded(next http.Handler) http.Handler {
+func (s *Server) guardHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !addressed(r) {
+		if !isAddressed(r) {
 			s.refuse(w.(*answer), r, fault.New(fault.Forbidden, "ask for this by the address it listens on"))
 			return
 		}
@@ -27,9 +27,9 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// addressed tells whether the request names localhost, a loopback address, or the address it
+// isAddressed tells whether the request names localhost, a loopback address, or the address it
 // arrived at.
-func addressed(r *http.Request) bool {
+func isAddressed(r *http.Request) bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -57,7 +57,7 @@ func (s *Server) getMetrics() handle {
 // processor or a trace takes ?seconds=, which net/http/pprof adds to the time that an answer may
 // take.
 func getProfile(a *answer, r *http.Request, p httprouter.Params) error {
-	a.cache("no-store")
+	a.setCache("no-store")
 	switch p.ByName("profile") {
 	case "/cmdline": // it may hold what only the process itself should know
 		return errNothing
@@ -75,7 +75,7 @@ func getProfile(a *answer, r *http.Request, p httprouter.Params) error {
 
 // getHealth says that the process lives.
 func (s *Server) getHealth(a *answer, _ *http.Request, _ httprouter.Params) error {
-	a.cache("no-store")
+	a.setCache("no-store")
 	a.send(http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))
 	return nil
 }
@@ -95,7 +95,7 @@ func (s *Server) getReady(a *answer, r *http.Request, _ httprouter.Params) error
 	if s.Paused {
 		words = "ready, federation is paused\n"
 	}
-	a.cache("no-store")
+	a.setCache("no-store")
 	a.send(http.StatusOK, "text/plain; charset=utf-8", []byte(words))
 	return nil
 }

@@ -46,15 +46,15 @@ func (a *answer) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// vary says on which headers of the request the answer depends.
-func (a *answer) vary(headers ...string) {
+// addVary says on which headers of the request the answer depends.
+func (a *answer) addVary(headers ...string) {
 	for _, h := range headers {
 		a.Header().Add("Vary", h)
 	}
 }
 
-// cache says who may keep a copy.
-func (a *answer) cache(policy string) { a.Header().Set("Cache-Control", policy) }
+// setCache says who may keep a copy.
+func (a *answer) setCache(policy string) { a.Header().Set("Cache-Control", policy) }
 
 // send answers with a body.
 func (a *answer) send(status int, contentType string, body []byte) {
@@ -70,15 +70,15 @@ func (a *answer) sendTagged(r *http.Request, contentType string, body []byte) {
 	sum := sha256.Sum256(body)
 	tag := `W/"` + hex.EncodeToString(sum[:12]) + `"`
 	a.Header().Set("ETag", tag)
-	if matches(r.Header.Values("If-None-Match"), tag) {
+	if hasTag(r.Header.Values("If-None-Match"), tag) {
 		a.WriteHeader(http.StatusNotModified)
 		return
 	}
 	a.send(http.StatusOK, contentType, body)
 }
 
-// matches compares weakly (RFC 9110 §13.1.2). No tag of ours holds a comma.
-func matches(lines []string, tag string) bool {
+// hasTag compares weakly (RFC 9110 §13.1.2). No tag of ours holds a comma.
+func hasTag(lines []string, tag string) bool {
 	for _, line := range lines {
 		for t := range strings.SplitSeq(line, ",") {
 			t = strings.TrimSpace(t)
@@ -90,8 +90,8 @@ func matches(lines []string, tag string) bool {
 	return false
 }
 
-// observe gives each request an id and a time to be answered in, and counts it.
-func (s *Server) observe(next http.Handler) http.Handler {
+// observeRequests gives each request an id and a time to be answered in, and counts it.
+func (s *Server) observeRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answer{ResponseWriter: w, id: uuid.NewString(), route: "none"}
 		a.Header().Set("X-Request-Id", a.id)

@@ -26,11 +26,11 @@ const (
 	maxKey    = 64      // characters of an Idempotency-Key
 )
 
-// api makes h a part of the client API: what it answers is the user's own.
-func (s *Server) api(h handle) handle {
+// wrapAPI makes h a part of the client API: what it answers is the user's own.
+func (s *Server) wrapAPI(h handle) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
-		a.cache(cacheOwn)
-		a.vary("Authorization")
+		a.setCache(cacheOwn)
+		a.addVary("Authorization")
 		a.Header().Set("Lightweb-Version", s.Version)
 		return h(a, r, p)
 	}
@@ -43,7 +43,7 @@ func (s *Server) getFeed(a *answer, r *http.Request, _ httprouter.Params) error 
 		return err
 	}
 	u := t.User
-	q, err := query(r, "feed", "limit", "cursor")
+	q, err := readQuery(r, "feed", "limit", "cursor")
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *Server) getFeedEntry(a *answer, r *http.Request, p httprouter.Params) e
 	if err != nil {
 		return err
 	}
-	if _, err := query(r); err != nil {
+	if _, err := readQuery(r); err != nil {
 		return err
 	}
 	id, err := uuid.Parse(p.ByName("entry"))
@@ -98,9 +98,9 @@ func (a *answer) sendJSON(r *http.Request, v any) error {
 	return nil
 }
 
-// query returns the parameters of the request. One that is not known, or given twice, is refused: a
+// readQuery returns the parameters of the request. One that is not known, or given twice, is refused: a
 // client that is mistaken about what it asks for should hear of it.
-func query(r *http.Request, known ...string) (url.Values, error) {
+func readQuery(r *http.Request, known ...string) (url.Values, error) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, "the query is malformed", err).WithCode("bad_query")
@@ -127,21 +127,21 @@ func (s *Server) postActivity(a *answer, r *http.Request, _ httprouter.Params) e
 	if err != nil {
 		return err
 	}
-	if _, err := query(r); err != nil {
+	if _, err := readQuery(r); err != nil {
 		return err
 	}
 	key, err := idempotencyKey(r)
 	if err != nil {
 		return err
 	}
-	action, err := s.action(a, r, t.User)
+	action, err := s.readAction(a, r, t.User)
 	if err != nil {
 		return err
 	}
 	if !s.Outbox.MayDispatch(t.Scopes, action.Name) {
-		return insufficient(a, db.ScopeWrite)
+		return refuseScope(a, db.ScopeWrite)
 	}
-	result, err := s.Outbox.Dispatch(r.Context(), outbox.Dispatch{User: t.User, Token: t.ID, Assistant: assistant(t), Action: action, IdempotencyKey: key})
+	result, err := s.Outbox.Dispatch(r.Context(), outbox.Dispatch{User: t.User, Token: t.ID, Assistant: isAssistant(t), Action: action, IdempotencyKey: key})
 	if err != nil {
 		return err
 	}
@@ -159,8 +159,8 @@ func (s *Server) postActivity(a *answer, r *http.Request, _ httprouter.Params) e
 	return nil
 }
 
-// assistant tells whether a token is the LLM engine's, which is not trusted like its user.
-func assistant(t db.Token) bool {
+// isAssistant tells whether a token is the LLM engine's, which is not trusted like its user.
+func isAssistant(t db.Token) bool {
 	return !slices.Contains(t.Scopes, db.ScopeWrite) && !slices.Contains(t.Scopes, db.ScopeAdmin)
 }
 
@@ -177,9 +177,9 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return keys[0], nil
 }
 
-// action reads what a user is to do: exactly {"action", "params"}. The user pays for the body,
+// readAction reads what a user is to do: exactly {"action", "params"}. The user pays for the body,
 // whoever else comes from the same address.
-func (s *Server) action(a *answer, r *http.Request, u vocab.Username) (pipeline.Action, error) {
+func (s *Server) readAction(a *answer, r *http.Request, u vocab.Username) (pipeline.Action, error) {
 	var none pipeline.Action
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset, given := params["charset"]; err != nil || mediaType != apiJSON || given && !strings.EqualFold(charset, "utf-8") ||
@@ -196,7 +196,7 @@ func (s *Server) action(a *answer, r *http.Request, u vocab.Username) (pipeline.
 	}
 	for name := range d {
 		if name != "action" && name != "params" {
-			return none, fault.New(fault.Unprocessable, "only action and params are taken").WithCode("unknown_parameter").At(pointer(name))
+			return none, fault.New(fault.Unprocessable, "only action and params are taken").WithCode("unknown_parameter").At(queryPointer(name))
 		}
 	}
 	name := d.Text("action")
@@ -213,7 +213,7 @@ func (s *Server) action(a *answer, r *http.Request, u vocab.Username) (pipeline.
 	return pipeline.Action{Name: name, Params: given.JSON()}, nil
 }
 
-// pointer returns the JSON Pointer to a member of the body (RFC 6901 §3).
-func pointer(name string) string {
+// queryPointer returns the JSON Pointer to a member of the body (RFC 6901 §3).
+func queryPointer(name string) string {
 	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name[:min(len(name), 64)])
 }

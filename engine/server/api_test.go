@@ -43,23 +43,23 @@ func TestAPIAnswersOnlyToTokens(t *testing.T) {
 		want               string
 	}{
 		{"no token", "GET", "/api/feed", nil, 401, "invalid_token"},
-		{"an unknown token", "GET", "/api/feed", []asking{bearer("lw_alice_" + strings.Repeat("x", 43))}, 401, "invalid_token"},
-		{"a token under another name", "GET", "/api/feed", []asking{bearer(strings.Replace(alices, "alice", "bob", 1))}, 401, "invalid_token"},
-		{"no token at all", "GET", "/api/feed", []asking{bearer("x")}, 401, "invalid_token"},
-		{"an expired token", "GET", "/api/feed", []asking{bearer(expired)}, 401, "invalid_token"},
-		{"a suspended user's", "GET", "/api/feed", []asking{bearer(theirs)}, 401, "invalid_token"},
+		{"an unknown token", "GET", "/api/feed", []asking{bearerToken("lw_alice_" + strings.Repeat("x", 43))}, 401, "invalid_token"},
+		{"a token under another name", "GET", "/api/feed", []asking{bearerToken(strings.Replace(alices, "alice", "bob", 1))}, 401, "invalid_token"},
+		{"no token at all", "GET", "/api/feed", []asking{bearerToken("x")}, 401, "invalid_token"},
+		{"an expired token", "GET", "/api/feed", []asking{bearerToken(expired)}, 401, "invalid_token"},
+		{"a suspended user's", "GET", "/api/feed", []asking{bearerToken(theirs)}, 401, "invalid_token"},
 		{"another scheme", "GET", "/api/feed", []asking{header("Authorization", "Basic "+alices)}, 401, "invalid_token"},
 		{"in the address", "GET", "/api/feed?access_token=" + alices, nil, 401, "invalid_token"},
 		{"signed only", "GET", "/api/feed", []asking{f.signed(f.carolKey, signature.RFC9421)}, 401, "invalid_token"},
-		{"for writing only", "GET", "/api/feed", []asking{bearer(f.token(f.alice, "write"))}, 403, "insufficient_scope"},
-		{"for reading", "GET", "/api/feed", []asking{bearer(alices)}, 200, ""},
+		{"for writing only", "GET", "/api/feed", []asking{bearerToken(f.token(f.alice, "write"))}, 403, "insufficient_scope"},
+		{"for reading", "GET", "/api/feed", []asking{bearerToken(alices)}, 200, ""},
 		{"in another case", "GET", "/api/feed", []asking{header("Authorization", "bearer "+alices)}, 200, ""},
-		{"the LLM engine reads", "GET", "/api/feed", []asking{bearer(f.token(f.alice, "llm"))}, 200, ""},
+		{"the LLM engine reads", "GET", "/api/feed", []asking{bearerToken(f.token(f.alice, "llm"))}, 200, ""},
 		{"the description, with something it does not know", "GET", "/api/openapi.json?x=1", nil, 400, "bad_query"},
-		{"and in the address", "GET", "/api/feed?access_token=" + alices, []asking{bearer(alices)}, 400, "bad_query"},
-		{"reading does not write", "POST", "/api/activity", []asking{bearer(alices), action}, 403, "insufficient_scope"},
+		{"and in the address", "GET", "/api/feed?access_token=" + alices, []asking{bearerToken(alices)}, 400, "bad_query"},
+		{"reading does not write", "POST", "/api/activity", []asking{bearerToken(alices), action}, 403, "insufficient_scope"},
 		{"nobody writes", "POST", "/api/activity", []asking{action}, 401, "invalid_token"},
-		{"CLI-08 no method override", "POST", "/api/feed?_method=GET", []asking{bearer(alices), header("X-HTTP-Method-Override", "GET")}, 405, "method_not_allowed"},
+		{"CLI-08 no method override", "POST", "/api/feed?_method=GET", []asking{bearerToken(alices), header("X-HTTP-Method-Override", "GET")}, 405, "method_not_allowed"},
 	} {
 		r := ask(t, f.public, c.method, c.path, `{"action":"CreateNote"}`, c.how...)
 		if r.StatusCode != c.status {
@@ -73,9 +73,9 @@ func TestAPIAnswersOnlyToTokens(t *testing.T) {
 			t.Errorf("%s: WWW-Authenticate %q, want Bearer with %s", c.name, r.Header.Get("WWW-Authenticate"), c.want)
 		}
 	}
-	f.get("/api/feed?feed=requests", bearer(f.token(f.alice, "llm"))).want(t, 403) // letters of strangers are for the user alone
-	f.get("/api/feed?feed=requests", bearer(alices)).want(t, 200)
-	if two := f.get("/api/feed", bearer(alices), func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+alices) }); two.StatusCode != 401 {
+	f.get("/api/feed?feed=requests", bearerToken(f.token(f.alice, "llm"))).want(t, 403) // letters of strangers are for the user alone
+	f.get("/api/feed?feed=requests", bearerToken(alices)).want(t, 200)
+	if two := f.get("/api/feed", bearerToken(alices), func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+alices) }); two.StatusCode != 401 {
 		t.Errorf("two tokens: %d, want 401", two.StatusCode)
 	}
 }
@@ -85,7 +85,7 @@ func TestATokenIsOfNoUseOnceItIsRevoked(t *testing.T) {
 	f := newFixture(t)
 	first, second, bobs := f.token(f.alice, "read"), f.token(f.alice, "read"), f.token(f.bob, "read")
 	for _, token := range []string{first, second, bobs} {
-		f.get("/api/feed", bearer(token)).want(t, 200)
+		f.get("/api/feed", bearerToken(token)).want(t, 200)
 	}
 	tokens, err := f.store.Tokens(t.Context(), f.alice)
 	if err != nil {
@@ -96,7 +96,7 @@ func TestATokenIsOfNoUseOnceItIsRevoked(t *testing.T) {
 	}
 	kept := 0
 	for _, token := range []string{first, second} {
-		if f.get("/api/feed", bearer(token)).StatusCode == 200 {
+		if f.get("/api/feed", bearerToken(token)).StatusCode == 200 {
 			kept++
 		}
 	}
@@ -104,9 +104,9 @@ func TestATokenIsOfNoUseOnceItIsRevoked(t *testing.T) {
 		t.Errorf("CLI-02: %d of two tokens hold after one was revoked, want 1", kept)
 	}
 	f.state(f.bob, db.UserSuspended)
-	f.get("/api/feed", bearer(bobs)).want(t, 401) // CLI-02b
+	f.get("/api/feed", bearerToken(bobs)).want(t, 401) // CLI-02b
 	f.state(f.bob, db.UserActive)
-	f.get("/api/feed", bearer(bobs)).want(t, 200)
+	f.get("/api/feed", bearerToken(bobs)).want(t, 200)
 }
 
 // Wherever a client puts its token, and whatever goes wrong then.
@@ -123,10 +123,10 @@ func TestTokensAreNotLogged(t *testing.T) {
 	for _, path := range []string{"/api/feed?access_token=" + token, "/api/feed?cursor=" + token, "/api/feed?" + token + "=%zz", "/api/feed/" + token, "/api/" + token,
 		"/users/alice/objects/" + token, "/users/" + token, "/.well-known/webfinger?resource=" + token, "/users/alice/outbox?cursor=" + token} {
 		f.get(path)
-		f.get(path, bearer(token))
+		f.get(path, bearerToken(token))
 	}
-	for _, how := range [][]asking{{bearer(token + "x")}, {bearer(strings.Replace(token, "alice", "bob", 1))}, {header("Authorization", token)}, {header("Authorization", "Basic "+token)},
-		{header("Signature", token)}, {bearer(token), header("Idempotency-Key", token+token)}, {bearer(token), inJSON}, {bearer(token), header("Content-Type", token)}} {
+	for _, how := range [][]asking{{bearerToken(token + "x")}, {bearerToken(strings.Replace(token, "alice", "bob", 1))}, {header("Authorization", token)}, {header("Authorization", "Basic "+token)},
+		{header("Signature", token)}, {bearerToken(token), header("Idempotency-Key", token+token)}, {bearerToken(token), inJSON}, {bearerToken(token), header("Content-Type", token)}} {
 		for _, body := range []string{`{"action":"CreateNote"}`, `{"action":"` + token + `"}`, `{"` + token + `":1}`, token} {
 			f.send("/api/activity", body, how...)
 			f.send("/inbox", body, how...)
@@ -134,7 +134,7 @@ func TestTokensAreNotLogged(t *testing.T) {
 	}
 	gone, hangUp := context.WithCancel(t.Context())
 	hangUp()
-	if r := f.get("/api/feed", bearer(token), func(r *http.Request) { *r = *r.WithContext(gone) }); r.StatusCode < 500 {
+	if r := f.get("/api/feed", bearerToken(token), func(r *http.Request) { *r = *r.WithContext(gone) }); r.StatusCode < 500 {
 		t.Errorf("while the database cannot be asked: %d", r.StatusCode)
 	}
 	if n := bytes.Count(logged.Bytes(), []byte("\n")); n < 40 || strings.Contains(logged.String(), secret) {
@@ -151,7 +151,7 @@ func TestFeedIsReadPageByPage(t *testing.T) {
 		a, _ := f.post(f.alice, fmt.Sprint(i), start.Add(time.Duration(i)*time.Second), vocab.Public)
 		want = append([]vocab.ID{a}, want...)
 	}
-	token := bearer(f.token(f.alice, "read"))
+	token := bearerToken(f.token(f.alice, "read"))
 	var got []vocab.ID
 	var page struct {
 		Items []struct {
@@ -186,10 +186,10 @@ func TestFeedIsReadPageByPage(t *testing.T) {
 	if r := f.get("/api/feed/"+id, token).want(t, 200); !strings.Contains(string(r.body), `"source":{"content":"0","mediaType":"text/plain"}`) {
 		t.Errorf("%s, want the words in source", r.body)
 	}
-	f.get("/api/feed/"+id, bearer(f.token(f.bob, "read"))).want(t, 404) // TEN-08
+	f.get("/api/feed/"+id, bearerToken(f.token(f.bob, "read"))).want(t, 404) // TEN-08
 	f.get("/api/feed/"+strings.ToUpper(id), token).want(t, 404)
 	theirs := f.get("/api/feed?limit=2", token).doc(t).Text("next")
-	if r := f.get("/api/feed?cursor="+theirs, bearer(f.token(f.bob, "read"))).want(t, 400); r.doc(t).Text("error") != "bad_cursor" {
+	if r := f.get("/api/feed?cursor="+theirs, bearerToken(f.token(f.bob, "read"))).want(t, 400); r.doc(t).Text("error") != "bad_cursor" {
 		t.Errorf("TEN-08: the cursor of somebody else: %s", r.body)
 	}
 	f.get("/api/feed/x", token).want(t, 404)
@@ -206,7 +206,7 @@ func TestFeedIsReadPageByPage(t *testing.T) {
 func TestActionsAreDispatchedOrRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	write := bearer(f.token(f.alice, "read", "write"))
+	write := bearerToken(f.token(f.alice, "read", "write"))
 	inJSON := header("Content-Type", "application/json")
 	for _, c := range []struct {
 		name, body string
@@ -241,7 +241,7 @@ func TestActionsAreDispatchedOrRefused(t *testing.T) {
 		{"a key with a space", `{"action":"CreateNote"}`, []asking{header("Idempotency-Key", "a b")}, nil, 400, "bad_idempotency_key", ""},
 		{"a key used for something else", `{"action":"CreateNote"}`, []asking{header("Idempotency-Key", "k")}, fault.New(fault.Unprocessable, "no").WithCode("idempotency_key_reused"), 422, "idempotency_key_reused", ""},
 		{"in flight", `{"action":"CreateNote"}`, nil, fault.New(fault.Conflict, "in flight"), 409, "conflict", ""},
-		{"what the scope does not allow", `{"action":"DeleteObject"}`, []asking{bearer(f.token(f.alice, "llm"))}, nil, 403, "insufficient_scope", ""},
+		{"what the scope does not allow", `{"action":"DeleteObject"}`, []asking{bearerToken(f.token(f.alice, "llm"))}, nil, 403, "insufficient_scope", ""},
 	} {
 		f.outbox.err, f.outbox.asked = c.err, outbox.Dispatch{}
 		r := f.send("/api/activity", c.body, append([]asking{write, inJSON}, c.how...)...)
@@ -269,7 +269,7 @@ func TestActionsAreDispatchedOrRefused(t *testing.T) {
 func TestDispatchTellsWhatBecameOfTheAction(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	write, inJSON := bearer(f.token(f.alice, "write")), header("Content-Type", "application/json")
+	write, inJSON := bearerToken(f.token(f.alice, "write")), header("Content-Type", "application/json")
 	f.outbox.result = outbox.Result{ActivityID: "https://example.org/users/alice/activities/1", ObjectID: "https://example.org/users/alice/objects/1",
 		Job: &outbox.Job{JobID: "j", Recipients: 3, Counts: db.JobCounts{Total: 2, Pending: 2}}}
 	r := f.send("/api/activity", `{"params":{"b":1,"a":"<"},"action":"CreateNote"}`, write, inJSON, header("Idempotency-Key", "k-1")).want(t, 201)

@@ -14,9 +14,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// bearer returns the token that the request carries. Tokens in the address are never looked at:
+// bearerToken returns the token that the request carries. Tokens in the address are never looked at:
 // addresses are logged.
-func bearer(r *http.Request) (string, bool) {
+func bearerToken(r *http.Request) (string, bool) {
 	lines := r.Header.Values("Authorization")
 	if len(lines) != 1 {
 		return "", len(lines) > 1 // of two none is right
@@ -38,7 +38,7 @@ func (s *Server) authenticate(a *answer, r *http.Request) (db.Token, error) {
 }
 
 func (s *Server) findToken(r *http.Request) (db.Token, error) {
-	secret, given := bearer(r)
+	secret, given := bearerToken(r)
 	if !given {
 		return db.Token{}, fault.New(fault.Unauthenticated, "send a token as Authorization: Bearer").WithCode("invalid_token")
 	}
@@ -61,20 +61,20 @@ func (s *Server) authorize(a *answer, r *http.Request, scopes ...string) (db.Tok
 		return t, err
 	}
 	if !slices.ContainsFunc(scopes, func(scope string) bool { return slices.Contains(t.Scopes, scope) }) {
-		return t, insufficient(a, scopes[0])
+		return t, refuseScope(a, scopes[0])
 	}
 	return t, nil
 }
 
-// insufficient refuses a token that holds but is for other things.
-func insufficient(a *answer, scope string) error {
+// refuseScope refuses a token that holds but is for other things.
+func refuseScope(a *answer, scope string) error {
 	a.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+scope+`"`)
 	return fault.New(fault.Forbidden, "the token is not for that").WithCode("insufficient_scope")
 }
 
-// reader returns the actor of the local user whose token the request carries, if it may read: the
+// authorizeReader returns the actor of the local user whose token the request carries, if it may read: the
 // LLM engine, too, answers what it has read.
-func (s *Server) reader(a *answer, r *http.Request) (vocab.Username, error) {
+func (s *Server) authorizeReader(a *answer, r *http.Request) (vocab.Username, error) {
 	t, err := s.authorize(a, r, db.ScopeRead, db.ScopeLLM)
 	return t.User, err
 }
@@ -82,8 +82,8 @@ func (s *Server) reader(a *answer, r *http.Request) (vocab.Username, error) {
 // whoAsks are the headers that tell who asks.
 var whoAsks = []string{"Authorization", "Signature", "Signature-Input"}
 
-// shared says who may keep a copy of what everybody may see: in secure mode that is not everybody.
-func (s *Server) shared() string {
+// cachePolicy says who may keep a copy of what everybody may see: in secure mode that is not everybody.
+func (s *Server) cachePolicy() string {
 	if s.SecureMode {
 		return cachePrivate
 	}
@@ -116,13 +116,13 @@ func (s *Server) checkSigner(r *http.Request) error {
 // wantsSignature asks for a signed request (draft-cavage-http-signatures-12 §3.1.1).
 const wantsSignature = `Signature realm="lightweb",headers="(request-target) host date"`
 
-// admit refuses who may read nothing of any user: who signs with a key of a blocked host, and in
+// admitReader refuses who may read nothing of any user: who signs with a key of a blocked host, and in
 // secure mode whoever has not proven who it is.
-func (s *Server) admit(a *answer, r *http.Request) error {
+func (s *Server) admitReader(a *answer, r *http.Request) error {
 	if !s.SecureMode {
 		return s.checkSigner(r)
 	}
-	_, err := s.asker(a, r)
+	_, err := s.identifyAsker(a, r)
 	if fault.KindOf(err) == fault.Unauthenticated && err != nil && a.Header().Get("WWW-Authenticate") == "" {
 		a.Header().Set("WWW-Authenticate", wantsSignature)
 	}
@@ -133,21 +133,21 @@ func (s *Server) admit(a *answer, r *http.Request) error {
 // not.
 const patience = 2 * time.Second
 
-// introduce admits who asks for an actor. A server that does not show its key now may be waiting
+// introduceReader admits who asks for an actor. A server that does not show its key now may be waiting
 // for this very document, without which it cannot know ours: it gets it, or the two would wait for
 // each other.
-func (s *Server) introduce(a *answer, r *http.Request) error {
+func (s *Server) introduceReader(a *answer, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	err := s.admit(a, r.WithContext(ctx))
-	if passing(err) {
+	err := s.admitReader(a, r.WithContext(ctx))
+	if isPassing(err) {
 		return nil
 	}
 	return err
 }
 
-// passing tells whether an error says nothing about who asks, only that it cannot be told now.
-func passing(err error) bool {
+// isPassing tells whether an error says nothing about who asks, only that it cannot be told now.
+func isPassing(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Busy, fault.RateLimited:
 		return true
@@ -155,21 +155,21 @@ func passing(err error) bool {
 	return false
 }
 
-// viewer returns the actor who asks. Who cannot prove to be anybody is nobody, the empty id; a
+// identifyViewer returns the actor who asks. Who cannot prove to be anybody is nobody, the empty id; a
 // fault means that it cannot be told now, or that the asker is not welcome.
-func (s *Server) viewer(a *answer, r *http.Request) (vocab.ID, error) {
-	id, err := s.asker(a, r)
-	if _, given := bearer(r); !given && err != nil && fault.KindOf(err) == fault.Unauthenticated {
+func (s *Server) identifyViewer(a *answer, r *http.Request) (vocab.ID, error) {
+	id, err := s.identifyAsker(a, r)
+	if _, given := bearerToken(r); !given && err != nil && fault.KindOf(err) == fault.Unauthenticated {
 		return "", nil
 	}
 	return id, err
 }
 
-// asker returns the actor who asks: a local user by its token, or whoever signed the request. The
+// identifyAsker returns the actor who asks: a local user by its token, or whoever signed the request. The
 // fault is Unauthenticated when nobody can be proven to. It is found out once.
-func (s *Server) asker(a *answer, r *http.Request) (vocab.ID, error) {
+func (s *Server) identifyAsker(a *answer, r *http.Request) (vocab.ID, error) {
 	if a.asker == nil {
-		id, err := s.prove(a, r)
+		id, err := s.proveAsker(a, r)
 		a.asker = &asker{id, err}
 	}
 	return a.asker.id, a.asker.err
@@ -181,8 +181,8 @@ type asker struct {
 	err error
 }
 
-func (s *Server) prove(a *answer, r *http.Request) (vocab.ID, error) {
-	if _, given := bearer(r); given {
+func (s *Server) proveAsker(a *answer, r *http.Request) (vocab.ID, error) {
+	if _, given := bearerToken(r); given {
 		t, err := s.authorize(a, r, db.ScopeRead) // not an LLM engine's, which is shown feeds and groups alone
 		if err != nil {
 			return "", err
@@ -193,7 +193,7 @@ func (s *Server) prove(a *answer, r *http.Request) (vocab.ID, error) {
 	if err != nil {
 		return "", err
 	}
-	signer, err := s.Verifier.Signer(policy.PaidByAddress(r.Context(), s.client(r)), claims, "")
+	signer, err := s.Verifier.Signer(policy.PaidByAddress(r.Context(), s.clientOf(r)), claims, "")
 	if fault.KindOf(err) == fault.Gone { // which would tell that what is asked for is
 		return "", fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
 	}

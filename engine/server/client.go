@@ -7,28 +7,28 @@ import (
 	"strings"
 )
 
-// client returns what a request is counted under: the address it comes from, and of IPv6 the
+// clientOf returns what a request is counted under: the address it comes from, and of IPv6 the
 // network of 64 bits, all of whose addresses are one client's. Proxies say which client they ask
 // for, and only trusted ones are believed: the client is the last address in X-Forwarded-For that
 // is none of theirs.
-func (s *Server) client(r *http.Request) netip.Prefix {
+func (s *Server) clientOf(r *http.Request) netip.Prefix {
 	from, _ := netip.ParseAddrPort(r.RemoteAddr) // zero, and so counted together, for what has no address
 	addr := from.Addr().Unmap()
 	named := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	if among(s.TrustedProxies, addr) {
+	if isAmong(s.TrustedProxies, addr) {
 		for _, name := range slices.Backward(named) {
 			before, err := netip.ParseAddr(strings.TrimSpace(name))
 			if err != nil {
 				break
 			}
-			if addr = before.Unmap(); !among(s.TrustedProxies, addr) {
+			if addr = before.Unmap(); !isAmong(s.TrustedProxies, addr) {
 				break
 			}
 		}
 	} else if named[0] != "" {
 		s.warnUntrusted(addr)
 	}
-	return network(addr)
+	return networkOf(addr)
 }
 
 // warnUntrusted tells the operator once that requests come through what may be a proxy of theirs:
@@ -44,8 +44,8 @@ func (s *Server) warnUntrusted(addr netip.Addr) {
 	})
 }
 
-// network returns the addresses that are taken for those of one client.
-func network(addr netip.Addr) netip.Prefix {
+// networkOf returns the addresses that are taken for those of one client.
+func networkOf(addr netip.Addr) netip.Prefix {
 	bits := addr.BitLen()
 	if addr.Is6() {
 		bits = 64
@@ -54,6 +54,6 @@ func network(addr netip.Addr) netip.Prefix {
 	return p
 }
 
-func among(networks []netip.Prefix, addr netip.Addr) bool {
+func isAmong(networks []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(addr) })
 }

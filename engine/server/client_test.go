@@ -35,7 +35,7 @@ func TestAClientIsItsAddress(t *testing.T) {
 		s := &Server{Deps: Deps{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Log: slog.New(slog.DiscardHandler)}}
 		r := httptest.NewRequest("POST", "/inbox", nil)
 		r.RemoteAddr, r.Header["X-Forwarded-For"] = c.from, c.named
-		if got := s.client(r).String(); got != c.want {
+		if got := s.clientOf(r).String(); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
@@ -49,7 +49,7 @@ func TestTheOperatorHearsOfAProxyThatIsNotTrusted(t *testing.T) {
 		r := httptest.NewRequest("POST", "/inbox", nil)
 		r.RemoteAddr = from
 		r.Header.Set("X-Forwarded-For", named)
-		s.client(r)
+		s.clientOf(r)
 	}
 	for _, from := range []string{"198.51.100.7:5000", "198.51.100.8:5000", "127.0.0.1:5000", "127.0.0.2:5000"} {
 		ask(from, "10.0.0.1")

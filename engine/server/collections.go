@@ -30,13 +30,13 @@ type listed struct {
 }
 
 var (
-	inboxCollection     = activities("inbox", db.Inbound)
-	outboxCollection    = activities("outbox", db.Outbound)
-	followersCollection = relationships("followers", db.Follower, func(c registry.Collections) registry.Visibility { return c.Followers })
-	followingCollection = relationships("following", db.Following, func(c registry.Collections) registry.Visibility { return c.Following })
+	inboxCollection     = activityCollection("inbox", db.Inbound)
+	outboxCollection    = activityCollection("outbox", db.Outbound)
+	followersCollection = relationshipCollection("followers", db.Follower, func(c registry.Collections) registry.Visibility { return c.Followers })
+	followingCollection = relationshipCollection("following", db.Following, func(c registry.Collections) registry.Visibility { return c.Following })
 )
 
-func activities(name, direction string) collection {
+func activityCollection(name, direction string) collection {
 	return collection{
 		name: name,
 		count: func(ctx context.Context, tx *db.Tx, to []vocab.ID) (int, error) {
@@ -64,7 +64,7 @@ func activities(name, direction string) collection {
 	}
 }
 
-func relationships(name, kind string, shown func(registry.Collections) registry.Visibility) collection {
+func relationshipCollection(name, kind string, shown func(registry.Collections) registry.Visibility) collection {
 	return collection{
 		name:  name,
 		shown: shown,
@@ -85,16 +85,16 @@ func relationships(name, kind string, shown func(registry.Collections) registry.
 // getCollection serves a collection to everybody, more of it to followers, and all to its owner.
 func (s *Server) getCollection(c collection) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
-		contentType, err := a.document(r)
+		contentType, err := a.chooseDocument(r)
 		if err != nil {
 			return err
 		}
-		a.vary(whoAsks...)
-		a.cache(cachePrivate)
-		if err := s.admit(a, r); err != nil {
+		a.addVary(whoAsks...)
+		a.setCache(cachePrivate)
+		if err := s.admitReader(a, r); err != nil {
 			return err
 		}
-		u, err := s.resident(r, p)
+		u, err := s.findResident(r, p)
 		if err != nil {
 			return err
 		}
@@ -104,26 +104,26 @@ func (s *Server) getCollection(c collection) handle {
 		}
 		if viewer != s.Local.ID(u) && c.shown != nil {
 			if c.shown(s.Profiles.User(u).Collections) != registry.Public {
-				return s.hide(a, r, contentType, c, u)
+				return s.hideCollection(a, r, contentType, c, u)
 			}
 		}
-		return s.serve(a, r, contentType, c, u, viewer)
+		return s.serveCollection(a, r, contentType, c, u, viewer)
 	}
 }
 
 // viewerOf returns who asks for a collection, the empty id when that is nobody or makes no
 // difference. What everybody may see is not refused for a signature that nobody can verify.
 func (s *Server) viewerOf(a *answer, r *http.Request, c collection) (vocab.ID, error) {
-	if _, given := bearer(r); given || s.SecureMode {
-		return s.viewer(a, r)
+	if _, given := bearerToken(r); given || s.SecureMode {
+		return s.identifyViewer(a, r)
 	}
 	if c.shown != nil {
 		return "", nil
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	viewer, err := s.viewer(a, r.WithContext(ctx))
-	if passing(err) {
+	viewer, err := s.identifyViewer(a, r.WithContext(ctx))
+	if isPassing(err) {
 		return "", nil
 	}
 	return viewer, err
@@ -132,8 +132,8 @@ func (s *Server) viewerOf(a *answer, r *http.Request, c collection) (vocab.ID, e
 // getInbox serves what a user received, to that user only (ActivityPub §5.2). Others learn nothing,
 // not even whether there is such a user.
 func (s *Server) getInbox(a *answer, r *http.Request, p httprouter.Params) error {
-	a.cache(cachePrivate)
-	a.vary("Authorization")
+	a.setCache(cachePrivate)
+	a.addVary("Authorization")
 	t, err := s.authorize(a, r, db.ScopeRead)
 	if err != nil {
 		return err
@@ -142,30 +142,30 @@ func (s *Server) getInbox(a *answer, r *http.Request, p httprouter.Params) error
 	if p.ByName("user") != u.String() {
 		return fault.New(fault.Forbidden, "the inbox is another user's")
 	}
-	contentType, err := a.document(r)
+	contentType, err := a.chooseDocument(r)
 	if err != nil {
 		return err
 	}
-	return s.serve(a, r, contentType, inboxCollection, u, s.Local.ID(u))
+	return s.serveCollection(a, r, contentType, inboxCollection, u, s.Local.ID(u))
 }
 
-// serve answers with the collection, or with the page of it that is asked for. Other parameters are
+// serveCollection answers with the collection, or with the page of it that is asked for. Other parameters are
 // ignored: peers add their own.
-func (s *Server) serve(a *answer, r *http.Request, contentType string, c collection, u vocab.Username, viewer vocab.ID) error {
+func (s *Server) serveCollection(a *answer, r *http.Request, contentType string, c collection, u vocab.Username, viewer vocab.ID) error {
 	id := s.Local.ID(u) + "/" + vocab.ID(c.name)
 	cursor := r.URL.Query().Get("cursor")
-	after, err := feed.DecodeCursor(scope(c, u), cursor)
+	after, err := feed.DecodeCursor(cursorScope(c, u), cursor)
 	if err != nil {
 		return err
 	}
 	var doc vocab.Doc
 	read := func(ctx context.Context, tx *db.Tx) error {
-		to, err := s.audience(ctx, tx, u, viewer)
+		to, err := s.listAudience(ctx, tx, u, viewer)
 		if err != nil {
 			return err
 		}
 		if wantsPage(r) {
-			doc, err = s.page(ctx, tx, c, u, id, to, cursor, after)
+			doc, err = s.buildPage(ctx, tx, c, u, id, to, cursor, after)
 			return err
 		}
 		total, err := c.count(ctx, tx, to)
@@ -184,14 +184,14 @@ func (s *Server) serve(a *answer, r *http.Request, contentType string, c collect
 		a.send(http.StatusOK, contentType, doc.JSON())
 		return nil
 	}
-	a.cache(cachePublic)
+	a.setCache(cachePublic)
 	a.sendTagged(r, contentType, doc.JSON())
 	return nil
 }
 
-// audience returns whose part of u's collections viewer sees: what addresses any of them, nil for
+// listAudience returns whose part of u's collections viewer sees: what addresses any of them, nil for
 // all. Nobody finds direct messages there, however much they may be read one by one.
-func (s *Server) audience(ctx context.Context, tx *db.Tx, u vocab.Username, viewer vocab.ID) ([]vocab.ID, error) {
+func (s *Server) listAudience(ctx context.Context, tx *db.Tx, u vocab.Username, viewer vocab.ID) ([]vocab.ID, error) {
 	if viewer == s.Local.ID(u) {
 		return nil, nil
 	}
@@ -216,10 +216,10 @@ func wantsPage(r *http.Request) bool {
 	return q.Has("page") || q.Has("cursor")
 }
 
-// scope is what the cursors of a collection are good for.
-func scope(c collection, u vocab.Username) string { return u.String() + "/" + c.name }
+// cursorScope is what the cursors of a collection are good for.
+func cursorScope(c collection, u vocab.Username) string { return u.String() + "/" + c.name }
 
-func (s *Server) page(ctx context.Context, tx *db.Tx, c collection, u vocab.Username, id vocab.ID, to []vocab.ID, cursor string, after *db.Place) (vocab.Doc, error) {
+func (s *Server) buildPage(ctx context.Context, tx *db.Tx, c collection, u vocab.Username, id vocab.ID, to []vocab.ID, cursor string, after *db.Place) (vocab.Doc, error) {
 	items, err := c.list(ctx, tx, to, after, s.PageSize+1) // one more tells whether a page follows
 	if err != nil {
 		return nil, err
@@ -230,7 +230,7 @@ func (s *Server) page(ctx context.Context, tx *db.Tx, c collection, u vocab.User
 	}
 	if len(items) > s.PageSize {
 		items = items[:s.PageSize]
-		p.Next = id + "?cursor=" + vocab.ID(feed.EncodeCursor(scope(c, u), items[len(items)-1].at))
+		p.Next = id + "?cursor=" + vocab.ID(feed.EncodeCursor(cursorScope(c, u), items[len(items)-1].at))
 	}
 	for _, i := range items {
 		p.Items = append(p.Items, i.item)
@@ -238,13 +238,13 @@ func (s *Server) page(ctx context.Context, tx *db.Tx, c collection, u vocab.User
 	return p.Doc(), nil
 }
 
-// hide answers for a collection that is its owner's alone: it is there, and nothing in it is told,
+// hideCollection answers for a collection that is its owner's alone: it is there, and nothing in it is told,
 // not even how much.
-func (s *Server) hide(a *answer, r *http.Request, contentType string, c collection, u vocab.Username) error {
+func (s *Server) hideCollection(a *answer, r *http.Request, contentType string, c collection, u vocab.Username) error {
 	if wantsPage(r) {
 		return errNothing
 	}
-	a.cache(s.shared())
+	a.setCache(s.cachePolicy())
 	a.sendTagged(r, contentType, vocab.Collection{ID: s.Local.ID(u) + "/" + vocab.ID(c.name), Total: -1}.Doc().JSON())
 	return nil
 }

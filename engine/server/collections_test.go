@@ -82,7 +82,7 @@ func TestOutboxShowsWhatTheAskerMaySee(t *testing.T) {
 		{"CO-02 anybody", anybody, nil},
 		{"PRV-02 a follower who signs", followers, []asking{f.signed(f.carolKey, signature.RFC9421)}},
 		{"PRV-02 the other way, without the query", followers, []asking{f.signedWithoutQuery(f.carolKey)}},
-		{"a follower of this server", followers, []asking{bearer(f.token(f.bob, "read"))}},
+		{"a follower of this server", followers, []asking{bearerToken(f.token(f.bob, "read"))}},
 		{"PRV-03 a follower's neighbour", anybody, []asking{f.signed(neighbourKey, signature.RFC9421)}},
 		{"PRV-14 who waits to be let follow", anybody, []asking{f.signed(pendingKey, signature.RFC9421)}},
 		{"a forged signature", anybody, []asking{f.signed(f.carolKey, signature.RFC9421), header("Signature", "sig1=:AAAA:")}},
@@ -101,7 +101,7 @@ func TestOutboxShowsWhatTheAskerMaySee(t *testing.T) {
 	for _, path := range []string{outbox, outbox + "?page=true"} {
 		f.get(path, f.signed(enemyKey, signature.RFC9421)).want(t, 403) // PRV-02
 	}
-	owner := bearer(f.token(f.alice, "read"))
+	owner := bearerToken(f.token(f.alice, "read"))
 	if diff := cmp.Diff([]vocab.ID{direct, private, unlisted, public}, f.walk(outbox, nil, owner)); diff != "" {
 		t.Errorf("the owner (-want +got):\n%s", diff)
 	}
@@ -113,7 +113,7 @@ func TestOutboxShowsWhatTheAskerMaySee(t *testing.T) {
 		t.Error("OB-09: the outbox shows hidden recipients")
 	}
 	f.get(outbox, f.signed(f.blockedKey(), signature.RFC9421)).want(t, 403)
-	f.get(outbox, bearer("lw_alice_"+strings.Repeat("x", 43))).want(t, 401)
+	f.get(outbox, bearerToken("lw_alice_"+strings.Repeat("x", 43))).want(t, 401)
 	f.get("/users/nobody/outbox").want(t, 404)
 }
 
@@ -149,7 +149,7 @@ func TestCollectionIsReadWithoutHoleOrRepeatWhileItGrows(t *testing.T) {
 func TestFollowersAndFollowingAreShownAsTheUserWants(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	owner := bearer(f.token(f.alice, "read"))
+	owner := bearerToken(f.token(f.alice, "read"))
 	var want []vocab.ID
 	for i := range 3 {
 		id := vocab.ID(fmt.Sprintf("https://peer.example/users/%d", i))
@@ -181,7 +181,7 @@ func TestFollowersAndFollowingAreShownAsTheUserWants(t *testing.T) {
 			t.Errorf("PRV-04: hidden %s (-want +got):\n%s", id, diff)
 		}
 		f.get(id+"?page=true").want(t, 404)
-		f.get(id+"?page=true", bearer(f.token(f.bob, "read"))).want(t, 404)
+		f.get(id+"?page=true", bearerToken(f.token(f.bob, "read"))).want(t, 404)
 		if diff := cmp.Diff(want, f.walk(id, nil, owner)); diff != "" {
 			t.Errorf("the owner's %s (-want +got):\n%s", id, diff)
 		}
@@ -231,10 +231,10 @@ func TestInboxIsItsOwnersAlone(t *testing.T) {
 	for i := range 3 {
 		want = append([]vocab.ID{vocab.ID(fmt.Sprintf("https://peer.example/activities/%d", i))}, want...)
 	}
-	if diff := cmp.Diff(want, f.walk(origin+"/users/alice/inbox", nil, bearer(f.token(f.alice, "read")))); diff != "" {
+	if diff := cmp.Diff(want, f.walk(origin+"/users/alice/inbox", nil, bearerToken(f.token(f.alice, "read")))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	r := f.get("/users/alice/inbox?page=true", bearer(f.token(f.alice, "read"))).want(t, 200)
+	r := f.get("/users/alice/inbox?page=true", bearerToken(f.token(f.alice, "read"))).want(t, 200)
 	if strings.Contains(string(r.body), "hidden.example") || !strings.Contains(string(r.body), "https://peer.example/context") {
 		t.Errorf("OB-09: %s, want activities with their own context and without hidden recipients", r.body)
 	}
@@ -246,11 +246,11 @@ func TestInboxIsItsOwnersAlone(t *testing.T) {
 		"CO-03 anybody":         {"/users/alice/inbox", nil, 401},
 		"CO-03 of nobody":       {"/users/nobody/inbox", nil, 401},
 		"CO-03 somebody signed": {"/users/alice/inbox", []asking{f.signed(f.carolKey, signature.RFC9421)}, 401},
-		"another user":          {"/users/alice/inbox", []asking{bearer(f.token(f.bob, "read"))}, 403},
-		"for writing only":      {"/users/alice/inbox", []asking{bearer(f.token(f.alice, "write"))}, 403},
-		"an LLM engine":         {"/users/alice/inbox?page=true", []asking{bearer(f.token(f.alice, "llm"))}, 403},
-		"an LLM engine, sent":   {"/users/alice/outbox?page=true", []asking{bearer(f.token(f.alice, "llm"))}, 403},
-		"AC-07 the shared one":  {"/inbox", []asking{bearer(f.token(f.alice, "read"))}, 405},
+		"another user":          {"/users/alice/inbox", []asking{bearerToken(f.token(f.bob, "read"))}, 403},
+		"for writing only":      {"/users/alice/inbox", []asking{bearerToken(f.token(f.alice, "write"))}, 403},
+		"an LLM engine":         {"/users/alice/inbox?page=true", []asking{bearerToken(f.token(f.alice, "llm"))}, 403},
+		"an LLM engine, sent":   {"/users/alice/outbox?page=true", []asking{bearerToken(f.token(f.alice, "llm"))}, 403},
+		"AC-07 the shared one":  {"/inbox", []asking{bearerToken(f.token(f.alice, "read"))}, 405},
 	} {
 		r := f.get(c.path, c.how...)
 		if r.StatusCode != c.status || c.status == 401 && !strings.HasPrefix(r.Header.Get("WWW-Authenticate"), "Bearer") {

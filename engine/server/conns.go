@@ -41,22 +41,22 @@ func mostConns() int64 {
 	return most
 }
 
-// follow is a server's ConnState. A connection too many is closed as it comes.
-func (c *conns) follow(conn net.Conn, state http.ConnState) {
-	if !c.note(conn, state) {
+// followState is a server's ConnState. A connection too many is closed as it comes.
+func (c *conns) followState(conn net.Conn, state http.ConnState) {
+	if !c.noteConn(conn, state) {
 		_ = conn.Close() // nothing was promised over it
 	}
 }
 
-func (c *conns) note(conn net.Conn, state http.ConnState) (welcome bool) {
+func (c *conns) noteConn(conn net.Conn, state http.ConnState) (welcome bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch state {
 	case http.StateNew:
 		from, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // zero, and so counted together, for what has no address
 		addr := from.Addr().Unmap()
-		payer := policy.NameAddress(network(addr))
-		if among(c.proxies, addr) {
+		payer := policy.NameAddress(networkOf(addr))
+		if isAmong(c.proxies, addr) {
 			payer = ""
 		}
 		if !c.all.Take(payer, 1) {

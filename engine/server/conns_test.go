@@ -85,11 +85,11 @@ func TestNobodyTakesAllConnections(t *testing.T) {
 	come := func(n int, from string) (welcome int) {
 		for range n {
 			conn := &dialed{from: from}
-			if c.note(conn, http.StateNew) {
+			if c.noteConn(conn, http.StateNew) {
 				welcome++
 				all[from] = append(all[from], conn)
 			} else {
-				c.note(conn, http.StateClosed)
+				c.noteConn(conn, http.StateClosed)
 			}
 		}
 		return welcome
@@ -111,7 +111,7 @@ func TestNobodyTakesAllConnections(t *testing.T) {
 	}
 	for n, conn := range all["10.0.0.1:1"] {
 		for _, state := range []http.ConnState{http.StateActive, http.StateIdle, []http.ConnState{http.StateClosed, http.StateHijacked}[n%2], http.StateClosed} {
-			c.note(conn, state)
+			c.noteConn(conn, state)
 		}
 	}
 	if got := come(5, "198.51.100.9:1"); got != 1 {
@@ -128,7 +128,7 @@ func TestAConnectionTooManyIsClosed(t *testing.T) {
 	Harden(srv, nil)
 	c := newConns(nil)
 	c.all = policy.Connections.PoolOf(1)
-	srv.ConnState = c.follow
+	srv.ConnState = c.followState
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

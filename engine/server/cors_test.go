@@ -12,7 +12,7 @@ func TestPagesOfNamedOriginsUseTheAPI(t *testing.T) {
 	t.Parallel()
 	const app = "https://app.example.org"
 	f := newFixture(t, func(d *server.Deps) { d.CORSOrigins = []string{app, "tauri://localhost"} })
-	token := bearer(f.token(f.alice, "read"))
+	token := bearerToken(f.token(f.alice, "read"))
 	preflight := header("Access-Control-Request-Method", "POST")
 	for _, c := range []struct {
 		name, method, path, origin string

@@ -83,7 +83,7 @@ func (s *Server) getDeliveries(a *answer, r *http.Request, _ httprouter.Params) 
 		return err
 	}
 	u := t.User
-	q, err := query(r, "limit", "cursor", "status", "host", "activity")
+	q, err := readQuery(r, "limit", "cursor", "status", "host", "activity")
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (s *Server) getDeliveryJob(a *answer, r *http.Request, p httprouter.Params)
 		return err
 	}
 	u := t.User
-	q, err := query(r, "limit", "cursor")
+	q, err := readQuery(r, "limit", "cursor")
 	if err != nil {
 		return err
 	}

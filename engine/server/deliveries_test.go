@@ -73,7 +73,7 @@ func TestDeliveriesAreShownToWhoseTheyAre(t *testing.T) {
 	f.tried(f.alice, map[string]db.Outcome{"up.example": {Status: db.DeliveryDelivered, BytesOut: 10},
 		"down.example": {Status: db.DeliveryPending, NextAt: next, HTTPStatus: 503, Answer: []byte("\x1b]0;<b>\xff"), Error: "busy"},
 		"0.example":    {Status: db.DeliverySkipped, Error: "gone"}})
-	token, bobs := bearer(f.token(f.alice, "read")), bearer(f.token(f.bob, "read"))
+	token, bobs := bearerToken(f.token(f.alice, "read")), bearerToken(f.token(f.bob, "read"))
 
 	var got []string
 	for next := "/api/deliveries?limit=2"; next != ""; {
@@ -139,8 +139,8 @@ func TestDeliveriesAreShownToWhoseTheyAre(t *testing.T) {
 			t.Errorf("TEN-08: a cursor from elsewhere at %s: %s", path, r.body)
 		}
 	}
-	f.get(path, bearer(f.token(f.alice, "llm"))).want(t, 403)
-	f.get(path, bearer(f.token(f.alice, "write"))).want(t, 403)
+	f.get(path, bearerToken(f.token(f.alice, "llm"))).want(t, 403)
+	f.get(path, bearerToken(f.token(f.alice, "write"))).want(t, 403)
 	f.get(path).want(t, 401)
 	f.get("/api/deliveries").want(t, 401)
 	f.get("/api/deliveries/x", token).want(t, 404)

@@ -13,14 +13,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// open lets pages of any origin read the answer (RFC 7033 §5).
-func (a *answer) open() { a.Header().Set("Access-Control-Allow-Origin", "*") }
+// allowAnyOrigin lets pages of any origin read the answer (RFC 7033 §5).
+func (a *answer) allowAnyOrigin() { a.Header().Set("Access-Control-Allow-Origin", "*") }
 
 // getWebFinger answers who an account or URI is (RFC 7033). It ignores Accept (§4.2) and parameters
 // it does not know.
 func (s *Server) getWebFinger(a *answer, r *http.Request, _ httprouter.Params) error {
-	a.open()
-	if s.unencrypted(r) {
+	a.allowAnyOrigin()
+	if s.isUnencrypted(r) {
 		a.Header().Set("Location", s.Local.Origin()+r.URL.Path+"?"+r.URL.RawQuery)
 		a.WriteHeader(http.StatusPermanentRedirect)
 		return nil
@@ -37,7 +37,7 @@ func (s *Server) getWebFinger(a *answer, r *http.Request, _ httprouter.Params) e
 		return err
 	}
 	if !u.IsZero() {
-		if err := s.present(r, u); err != nil {
+		if err := s.checkPresent(r, u); err != nil {
 			return err
 		}
 	}
@@ -48,14 +48,14 @@ func (s *Server) getWebFinger(a *answer, r *http.Request, _ httprouter.Params) e
 			return !slices.Contains(rels, d.Text("rel"))
 		})
 	}
-	a.cache(cachePublic)
+	a.setCache(cachePublic)
 	a.sendTagged(r, "application/jrd+json", jrd.JSON())
 	return nil
 }
 
-// unencrypted tells whether a proxy that is trusted says that it was asked without TLS, although
+// isUnencrypted tells whether a proxy that is trusted says that it was asked without TLS, although
 // that is how our origin is reached. WebFinger must not answer then (RFC 7033 §4).
-func (s *Server) unencrypted(r *http.Request) bool {
+func (s *Server) isUnencrypted(r *http.Request) bool {
 	if !strings.HasPrefix(s.Local.Origin(), "https://") || !strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "http") {
 		return false
 	}
@@ -63,7 +63,7 @@ func (s *Server) unencrypted(r *http.Request) bool {
 	if err != nil {
 		return false
 	}
-	return among(s.TrustedProxies, from.Addr().Unmap())
+	return isAmong(s.TrustedProxies, from.Addr().Unmap())
 }
 
 // hostMeta are the forms of host-meta (RFC 6415 §3). XML is for those who have no preference.
@@ -75,10 +75,10 @@ var hostMeta = []offer{
 
 // getHostMeta tells where WebFinger is, to those who still ask this way (RFC 6415).
 func (s *Server) getHostMeta(a *answer, r *http.Request, _ httprouter.Params) error {
-	a.open()
-	a.vary("Accept")
+	a.allowAnyOrigin()
+	a.addVary("Accept")
 	template := s.Local.Origin() + "/.well-known/webfinger?resource={uri}"
-	form, ok := choose(r.Header.Values("Accept"), hostMeta)
+	form, ok := chooseOffer(r.Header.Values("Accept"), hostMeta)
 	if !ok {
 		form = hostMeta[0]
 	}
@@ -87,7 +87,7 @@ func (s *Server) getHostMeta(a *answer, r *http.Request, _ httprouter.Params) er
 	if form.mediaType != hostMeta[0].mediaType {
 		body = vocab.Doc{"links": []any{vocab.Doc{"rel": "lrdd", "type": "application/jrd+json", "template": template}}}.JSON()
 	}
-	a.cache(cachePublic)
+	a.setCache(cachePublic)
 	a.sendTagged(r, form.send, body)
 	return nil
 }
@@ -110,7 +110,7 @@ func homePage(host string) []byte {
 func (s *Server) getHome(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.Header().Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	a.Header().Set("Referrer-Policy", "no-referrer")
-	a.cache(cachePublic)
+	a.setCache(cachePublic)
 	a.sendTagged(r, "text/html; charset=utf-8", s.home)
 	return nil
 }

@@ -15,13 +15,13 @@ type Route struct {
 
 // Routes returns every one, as they are registered.
 func (s *Server) Routes() (all []Route) {
-	for path := range s.reads() {
+	for path := range s.getRoutes() {
 		all = append(all, Route{Method: http.MethodGet, Path: path}, Route{Method: http.MethodHead, Path: path})
 	}
-	for path := range s.writes() {
+	for path := range s.postRoutes() {
 		all = append(all, Route{Method: http.MethodPost, Path: path})
 	}
-	for path := range s.watches(true) {
+	for path := range s.adminRoutes(true) {
 		all = append(all, Route{Method: http.MethodGet, Path: path, Admin: true})
 	}
 	return all
@@ -32,7 +32,7 @@ func (s *Server) Held() int64 { return s.bodies.Used() }
 
 // HoldReads takes all places for reads that strangers at an address may have, until release.
 func (s *Server) HoldReads(address netip.Addr) (release func()) {
-	payer, n := policy.NameAddress(network(address)), int64(0)
+	payer, n := policy.NameAddress(networkOf(address)), int64(0)
 	for s.strangers.reads.Take(payer, 1) {
 		n++
 	}

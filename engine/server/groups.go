@@ -25,11 +25,11 @@ type groupList struct {
 
 // getGroups serves the user's groups, by name. Nobody else learns that there are any.
 func (s *Server) getGroups(a *answer, r *http.Request, _ httprouter.Params) error {
-	u, err := s.reader(a, r)
+	u, err := s.authorizeReader(a, r)
 	if err != nil {
 		return err
 	}
-	if _, err := query(r); err != nil {
+	if _, err := readQuery(r); err != nil {
 		return err
 	}
 	list := groupList{Items: []group{}}

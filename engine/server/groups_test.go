@@ -33,18 +33,18 @@ func TestGroupsAreShownToWhoseTheyAre(t *testing.T) {
 		Members  []string
 	}
 	var got struct{ Items []group }
-	f.get("/api/groups", bearer(f.token(f.alice, "read"))).want(t, 200).decode(t, &got)
+	f.get("/api/groups", bearerToken(f.token(f.alice, "read"))).want(t, 200).decode(t, &got)
 	want := []group{{string(uri) + "0", "empty", []string{}}, {string(uri), "friends", []string{string(f.carol.ID)}}}
 	if diff := cmp.Diff(want, got.Items); diff != "" {
 		t.Error(diff)
 	}
 	got.Items = nil
-	if f.get("/api/groups", bearer(f.token(f.bob, "read"))).want(t, 200).decode(t, &got); got.Items == nil || len(got.Items) != 0 {
+	if f.get("/api/groups", bearerToken(f.token(f.bob, "read"))).want(t, 200).decode(t, &got); got.Items == nil || len(got.Items) != 0 {
 		t.Errorf("bob, who has none, is shown %+v", got.Items)
 	}
-	f.get("/api/groups", bearer(f.token(f.alice, "llm"))).want(t, 200)
-	f.get("/api/groups", bearer(f.token(f.alice, "write"))).want(t, 403)
+	f.get("/api/groups", bearerToken(f.token(f.alice, "llm"))).want(t, 200)
+	f.get("/api/groups", bearerToken(f.token(f.alice, "write"))).want(t, 403)
 	f.get("/api/groups").want(t, 401)
-	f.get("/api/groups?x=1", bearer(f.token(f.alice, "read"))).want(t, 400)
-	f.get(string(uri[len(f.local.Origin()):]), bearer(f.token(f.alice, "read"))).want(t, 404)
+	f.get("/api/groups?x=1", bearerToken(f.token(f.alice, "read"))).want(t, 400)
+	f.get(string(uri[len(f.local.Origin()):]), bearerToken(f.token(f.alice, "read"))).want(t, 404)
 }

@@ -14,7 +14,7 @@ import (
 // postInbox takes an activity from another server, for one user or, without a name in the path, for
 // all. Who comes too often is told so before anything is read.
 func (s *Server) postInbox(a *answer, r *http.Request, p httprouter.Params) error {
-	client := s.client(r)
+	client := s.clientOf(r)
 	if ok, after := s.Clients.Allow(client.String()); !ok {
 		return fault.New(fault.RateLimited, "too many requests from that address").After(max(after, time.Second))
 	}
@@ -35,7 +35,7 @@ func (s *Server) postInbox(a *answer, r *http.Request, p httprouter.Params) erro
 		}
 		return err
 	}
-	a.cache("no-store")
+	a.setCache("no-store")
 	a.WriteHeader(http.StatusAccepted)
 	return nil
 }

@@ -180,7 +180,7 @@ func TestBodiesOfOneUsersProgramsLeaveRoomForAnothers(t *testing.T) {
 	f := newFixture(t)
 	f.server.HoldAtMost(1500)
 	by := func(u vocab.Username) asking {
-		token := bearer(f.token(u, "write"))
+		token := bearerToken(f.token(u, "write"))
 		return func(r *http.Request) {
 			token(r)
 			r.RemoteAddr = "192.0.2.1:5"

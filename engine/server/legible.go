@@ -9,10 +9,10 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// legible refuses an address that holds NUL or bytes that are no UTF-8, however they are escaped.
+// requireLegible refuses an address that holds NUL or bytes that are no UTF-8, however they are escaped.
 // No statement and no document could hold them, so each handler would have to refuse them for
 // itself.
-func (s *Server) legible(next http.Handler) http.Handler {
+func (s *Server) requireLegible(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isText(r.URL.Path) || !isLegible(r.URL.RawQuery) {
 			s.refuse(w.(*answer), r, fault.New(fault.Invalid, "the address holds NUL, or bytes that are no UTF-8").WithCode("bad_address"))

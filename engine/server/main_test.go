@@ -229,7 +229,7 @@ func (f *fixture) token(u vocab.Username, scopes ...string) string {
 type asking func(*http.Request)
 
 func header(name, value string) asking { return func(r *http.Request) { r.Header.Set(name, value) } }
-func bearer(token string) asking       { return header("Authorization", "Bearer "+token) }
+func bearerToken(token string) asking  { return header("Authorization", "Bearer "+token) }
 
 // signed signs a request for what the client sends.
 func (f *fixture) signed(k signature.Key, d signature.Dialect) asking {

@@ -26,21 +26,21 @@ var documents = []offer{
 	{mediaType: "application/json", send: vocab.ActivityJSON},
 }
 
-// document returns the Content-Type in which the client wants an ActivityStreams document. Only who
+// chooseDocument returns the Content-Type in which the client wants an ActivityStreams document. Only who
 // accepts something, and nothing that we have, is refused: a browser's */* and no Accept at all get
 // the document, too.
-func (a *answer) document(r *http.Request) (string, error) {
-	a.vary("Accept")
-	o, ok := choose(r.Header.Values("Accept"), documents)
+func (a *answer) chooseDocument(r *http.Request) (string, error) {
+	a.addVary("Accept")
+	o, ok := chooseOffer(r.Header.Values("Accept"), documents)
 	if !ok {
 		return "", fault.New(fault.NotAcceptable, "this is served as application/activity+json only")
 	}
 	return o.send, nil
 }
 
-// choose returns the offer that the Accept header prefers, the first of equals. Ranges that are
+// chooseOffer returns the offer that the Accept header prefers, the first of equals. Ranges that are
 // malformed are passed over; without any other, every offer is acceptable (RFC 9110 §12.5.1).
-func choose(accept []string, offers []offer) (offer, bool) {
+func chooseOffer(accept []string, offers []offer) (offer, bool) {
 	ranges := parseAccept(accept)
 	if len(ranges) == 0 {
 		return offers[0], true
@@ -48,7 +48,7 @@ func choose(accept []string, offers []offer) (offer, bool) {
 	var best offer
 	quality := 0.0
 	for _, o := range offers {
-		if q := o.quality(ranges); q > quality {
+		if q := o.qualityIn(ranges); q > quality {
 			best, quality = o, q
 		}
 	}
@@ -62,8 +62,8 @@ type mediaRange struct {
 	quality   float64
 }
 
-// quality returns how much the client wants o: what the most specific range says that o is in.
-func (o offer) quality(ranges []mediaRange) float64 {
+// qualityIn returns how much the client wants o: what the most specific range says that o is in.
+func (o offer) qualityIn(ranges []mediaRange) float64 {
 	major, _, _ := strings.Cut(o.mediaType, "/")
 	closest, quality := 0, 0.0
 	for _, r := range ranges {

@@ -52,7 +52,7 @@ func TestDocumentsAreServedInTheFormThatIsAskedFor(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, ok := choose(c.accept, documents)
+			got, ok := chooseOffer(c.accept, documents)
 			if ok != (c.want != refused) || ok && got.send != c.want {
 				t.Errorf("choose(%q) = %q, %t, want %q", c.accept, got.send, ok, c.want)
 			}
@@ -65,7 +65,7 @@ func FuzzAccept(f *testing.F) {
 	f.Add(`a/b;c="\`)
 	f.Add(strings.Repeat(",", 100))
 	f.Fuzz(func(t *testing.T, accept string) {
-		o, ok := choose([]string{accept}, documents)
+		o, ok := chooseOffer([]string{accept}, documents)
 		if ok && o.send != vocab.ActivityJSON && o.send != vocab.MediaType {
 			t.Errorf("choose(%q) = %q", accept, o.send)
 		}

@@ -20,8 +20,8 @@ const (
 
 // getNodeInfoLinks tells where NodeInfo and the instance actor are (FEP-f1d5).
 func (s *Server) getNodeInfoLinks(a *answer, r *http.Request, _ httprouter.Params) error {
-	a.open()
-	a.cache(cachePublic)
+	a.allowAnyOrigin()
+	a.setCache(cachePublic)
 	a.sendTagged(r, "application/json", vocab.Doc{"links": []any{
 		vocab.Doc{"rel": nodeInfoSchema, "href": s.Local.Origin() + "/nodeinfo/2.1"},
 		vocab.Doc{"rel": relApplication, "href": string(s.Local.InstanceID())},
@@ -31,27 +31,27 @@ func (s *Server) getNodeInfoLinks(a *answer, r *http.Request, _ httprouter.Param
 
 // getNodeInfo tells what runs here. It names nobody, and counts users roughly.
 func (s *Server) getNodeInfo(a *answer, r *http.Request, _ httprouter.Params) error {
-	a.open()
-	total, err := s.users.count(r.Context(), s.Now(), s.Store.CountUsers)
+	a.allowAnyOrigin()
+	total, err := s.users.countUsers(r.Context(), s.Now(), s.Store.CountUsers)
 	if err != nil {
 		return err
 	}
 	none := []any{}
-	a.cache(cachePublic)
+	a.setCache(cachePublic)
 	a.sendTagged(r, `application/json; profile="`+nodeInfoSchema+`#"`, vocab.Doc{
 		"version":           "2.1",
 		"software":          vocab.Doc{"name": "lightweb", "version": s.Version, "homepage": homepage, "repository": repository},
 		"protocols":         []any{"activitypub"},
 		"services":          vocab.Doc{"inbound": none, "outbound": none},
 		"openRegistrations": false,
-		"usage":             vocab.Doc{"users": vocab.Doc{"total": rough(total)}},
+		"usage":             vocab.Doc{"users": vocab.Doc{"total": roundRoughly(total)}},
 		"metadata":          vocab.Doc{},
 	}.JSON())
 	return nil
 }
 
-// rough keeps the two leading digits: nobody can tell from it when somebody came or went.
-func rough(n int) int {
+// roundRoughly keeps the two leading digits: nobody can tell from it when somebody came or went.
+func roundRoughly(n int) int {
 	unit := 1
 	for n/unit >= 100 {
 		unit *= 10
@@ -69,7 +69,7 @@ type userCount struct {
 	until time.Time
 }
 
-func (c *userCount) count(ctx context.Context, now time.Time, ask func(context.Context) (int, error)) (int, error) {
+func (c *userCount) countUsers(ctx context.Context, now time.Time, ask func(context.Context) (int, error)) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now.Before(c.until) {

@@ -14,10 +14,10 @@ var openAPI []byte
 
 // getOpenAPI serves the description, which is no secret.
 func (s *Server) getOpenAPI(a *answer, r *http.Request, _ httprouter.Params) error {
-	if _, err := query(r); err != nil {
+	if _, err := readQuery(r); err != nil {
 		return err
 	}
-	a.cache(cachePublic)
+	a.setCache(cachePublic)
 	a.sendTagged(r, apiJSON, openAPI)
 	return nil
 }

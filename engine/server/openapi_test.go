@@ -32,7 +32,7 @@ func TestOpenAPIDescribesEveryRouteAndActionOfTheAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"post /api/activity"}
-	for path := range new(Server).reads() {
+	for path := range new(Server).getRoutes() {
 		if strings.HasPrefix(path, apiPrefix) {
 			want = append(want, "get "+strings.NewReplacer(":entry", "{id}", ":job", "{job}").Replace(path))
 		}

@@ -90,7 +90,7 @@ func (s *Server) refuse(a *answer, r *http.Request, err error) {
 		a.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 	}
 	if a.Header().Get("Cache-Control") == "" {
-		a.cache("no-store")
+		a.setCache("no-store")
 	}
 	p := problemOf(known.status, known.code, of, err)
 	p.RequestID = a.id
@@ -139,7 +139,7 @@ func newLines(now func() time.Time) lines {
 
 // mayLog reports whether the log shows one more line of a kind about a client.
 func (s *Server) mayLog(l *policy.SharedLimiter, r *http.Request) bool {
-	ok, _ := l.Allow("", policy.NameAddress(s.client(r)), 0)
+	ok, _ := l.Allow("", policy.NameAddress(s.clientOf(r)), 0)
 	return ok
 }
 
@@ -181,17 +181,17 @@ func (s *Server) logRefusal(a *answer, r *http.Request, status int, err error) {
 	log.Log(ctx, level, message, "request", a.id, "route", a.route, "status", status, "err", err)
 }
 
-func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+func (s *Server) answerNotFound(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w.(*answer), r, errNothing)
 }
 
-// notAllowed answers for an address that has other methods; the router has listed them in Allow.
-func (s *Server) notAllowed(w http.ResponseWriter, r *http.Request) {
+// answerNotAllowed answers for an address that has other methods; the router has listed them in Allow.
+func (s *Server) answerNotAllowed(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w.(*answer), r, fault.New(fault.NotAllowed, "this address does not take that method"))
 }
 
-// panicked answers for a bug of ours; the other requests go on.
-func (s *Server) panicked(w http.ResponseWriter, r *http.Request, v any) {
+// answerPanic answers for a bug of ours; the other requests go on.
+func (s *Server) answerPanic(w http.ResponseWriter, r *http.Request, v any) {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v) // refuse means it: net/http cuts the connection
 	}

@@ -42,9 +42,9 @@ func bare(path string, fail func() error) (http.Handler, *Server, *bytes.Buffer)
 	var logged bytes.Buffer
 	s := &Server{Deps: Deps{Log: slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: time.Now},
 		metrics: newMetrics(prometheus.NewRegistry()), lines: linesAt(policy.Rate{PerSecond: 1, Burst: 1})}
-	r := s.router()
-	s.route(r, http.MethodGet, path, func(*answer, *http.Request, httprouter.Params) error { return fail() })
-	return s.observe(r), s, &logged
+	r := s.newRouter()
+	s.addRoute(r, http.MethodGet, path, func(*answer, *http.Request, httprouter.Params) error { return fail() })
+	return s.observeRequests(r), s, &logged
 }
 
 func TestRefusalsTellWhatMayBeKnown(t *testing.T) {
@@ -210,8 +210,8 @@ func TestPanicAnswersOneRequestAndStopsNothing(t *testing.T) {
 func TestHalfAnAnswerIsCutOff(t *testing.T) {
 	t.Parallel()
 	s := &Server{Deps: Deps{Log: slog.New(slog.DiscardHandler)}, metrics: newMetrics(prometheus.NewRegistry()), lines: linesAt(policy.Rate{PerSecond: 1, Burst: 1})}
-	r := s.router()
-	s.route(r, http.MethodGet, "/", func(a *answer, _ *http.Request, _ httprouter.Params) error {
+	r := s.newRouter()
+	s.addRoute(r, http.MethodGet, "/", func(a *answer, _ *http.Request, _ httprouter.Params) error {
 		a.send(http.StatusOK, "text/plain", []byte("half"))
 		return errors.New("the rest is missing")
 	})
@@ -220,13 +220,13 @@ func TestHalfAnAnswerIsCutOff(t *testing.T) {
 			t.Errorf("panic %v, want http.ErrAbortHandler", v)
 		}
 	}()
-	s.observe(r).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	s.observeRequests(r).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 }
 
 func TestNodeInfoCountsRoughly(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]int{0: 0, 1: 1, 99: 99, 100: 100, 123: 120, 1299: 1200, 54321: 54000} {
-		if got := rough(n); got != want {
+		if got := roundRoughly(n); got != want {
 			t.Errorf("rough(%d) = %d, want %d", n, got, want)
 		}
 	}

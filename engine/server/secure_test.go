@@ -83,8 +83,8 @@ func TestSecureModeShowsUsersOnlyToWhoProvesWhoItIs(t *testing.T) {
 			{"carol", []asking{f.signed(f.carolKey, signature.RFC9421)}, shown, ""},
 			{"carol, the other way", []asking{f.signed(f.carolKey, signature.Cavage)}, shown, ""},
 			{"CO-11 carol, without the query", []asking{f.signedWithoutQuery(f.carolKey)}, shown, ""},
-			{"bob", []asking{bearer(f.token(f.bob, "read"))}, shown, ""},
-			{"a token that does not hold", []asking{bearer("lw_bob_" + strings.Repeat("x", 43))}, 401, "Bearer"},
+			{"bob", []asking{bearerToken(f.token(f.bob, "read"))}, shown, ""},
+			{"a token that does not hold", []asking{bearerToken("lw_bob_" + strings.Repeat("x", 43))}, 401, "Bearer"},
 		} {
 			r := f.get(c.path, asked.how...)
 			if r.StatusCode != asked.status || !strings.HasPrefix(r.Header.Get("WWW-Authenticate"), asked.scheme) {
@@ -118,7 +118,7 @@ func TestSecureModeShowsActorsToWhoSigns(t *testing.T) {
 			`sig1=("@method" "@target-uri" "@authority");created=1;keyid="`+f.carolKey.ID+`"`)}, 401},
 		{"carol", "/users/alice", nil, []asking{f.signed(f.carolKey, signature.Cavage)}, 200},
 		{"carol, of nobody", "/users/nobody", nil, []asking{f.signed(f.carolKey, signature.Cavage)}, 404},
-		{"bob", "/users/alice", nil, []asking{bearer(f.token(f.bob, "read"))}, 200},
+		{"bob", "/users/alice", nil, []asking{bearerToken(f.token(f.bob, "read"))}, 200},
 		{"a stranger whose server waits for us", "/users/alice", fault.New(fault.Unavailable, "it does not answer"), []asking{f.signed(stranger, signature.RFC9421)}, 200},
 		{"a stranger that we ask too much of", "/users/alice", fault.New(fault.RateLimited, "slow down"), []asking{f.signed(stranger, signature.RFC9421)}, 200},
 		{"the same, for what is no actor", "/users/alice/outbox", fault.New(fault.Unavailable, "it does not answer"), []asking{f.signed(stranger, signature.RFC9421)}, 503},

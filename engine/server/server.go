@@ -116,24 +116,24 @@ func Harden(srv *http.Server, proxies []netip.Prefix) {
 	srv.IdleTimeout = idleTime
 	srv.MaxHeaderBytes = maxHeader
 	c := newConns(proxies)
-	srv.ConnState = c.follow
+	srv.ConnState = c.followState
 	srv.RegisterOnShutdown(func() { time.AfterFunc(newcomerTime, c.turnAway) })
 }
 
 // Public returns what the world may ask: the federation endpoints and the client API.
 func (s *Server) Public() http.Handler {
-	r := s.router()
-	for path, h := range s.reads() {
-		s.route(r, http.MethodGet, path, h)
+	r := s.newRouter()
+	for path, h := range s.getRoutes() {
+		s.addRoute(r, http.MethodGet, path, h)
 	}
-	for path, h := range s.writes() {
-		s.route(r, http.MethodPost, path, h)
+	for path, h := range s.postRoutes() {
+		s.addRoute(r, http.MethodPost, path, h)
 	}
-	return s.observe(s.cors(s.legible(r)))
+	return s.observeRequests(s.allowOrigins(s.requireLegible(r)))
 }
 
-// writes are the addresses that answer POST.
-func (s *Server) writes() map[string]handle {
+// postRoutes are the addresses that answer POST.
+func (s *Server) postRoutes() map[string]handle {
 	inbox := s.postInbox
 	if s.Paused {
 		inbox = pausedInbox
@@ -141,12 +141,12 @@ func (s *Server) writes() map[string]handle {
 	return map[string]handle{
 		"/inbox":             inbox,
 		"/users/:user/inbox": inbox,
-		"/api/activity":      s.api(s.postActivity),
+		"/api/activity":      s.wrapAPI(s.postActivity),
 	}
 }
 
-// reads are the addresses that answer GET.
-func (s *Server) reads() map[string]handle {
+// getRoutes are the addresses that answer GET.
+func (s *Server) getRoutes() map[string]handle {
 	return map[string]handle{
 		"/":                                      s.getHome,
 		"/.well-known/webfinger":                 s.getWebFinger,
@@ -162,11 +162,11 @@ func (s *Server) reads() map[string]handle {
 		"/users/:user/followers_synchronization": s.getSynchronization,
 		"/users/:user/activities/:thing":         s.getActivity,
 		"/users/:user/objects/:thing":            s.getObject,
-		"/api/feed":                              s.api(s.getFeed),
-		"/api/feed/:entry":                       s.api(s.getFeedEntry),
-		"/api/deliveries":                        s.api(s.getDeliveries),
-		"/api/deliveries/:job":                   s.api(s.getDeliveryJob),
-		"/api/groups":                            s.api(s.getGroups),
+		"/api/feed":                              s.wrapAPI(s.getFeed),
+		"/api/feed/:entry":                       s.wrapAPI(s.getFeedEntry),
+		"/api/deliveries":                        s.wrapAPI(s.getDeliveries),
+		"/api/deliveries/:job":                   s.wrapAPI(s.getDeliveryJob),
+		"/api/groups":                            s.wrapAPI(s.getGroups),
 		"/api/openapi.json":                      s.getOpenAPI,
 	}
 }
@@ -174,15 +174,15 @@ func (s *Server) reads() map[string]handle {
 // Admin returns what the operator may ask, with profiles of this process when profiles is set. It
 // must not be reachable from outside.
 func (s *Server) Admin(profiles bool) http.Handler {
-	r := s.router()
-	for path, h := range s.watches(profiles) {
-		s.route(r, http.MethodGet, path, h)
+	r := s.newRouter()
+	for path, h := range s.adminRoutes(profiles) {
+		s.addRoute(r, http.MethodGet, path, h)
 	}
-	return s.observe(s.guarded(s.legible(r)))
+	return s.observeRequests(s.guardHost(s.requireLegible(r)))
 }
 
-// watches are the addresses of the operator's side.
-func (s *Server) watches(profiles bool) map[string]handle {
+// adminRoutes are the addresses of the operator's side.
+func (s *Server) adminRoutes(profiles bool) map[string]handle {
 	all := map[string]handle{"/metrics": s.getMetrics(), "/healthz": s.getHealth, "/readyz": s.getReady}
 	if profiles {
 		all["/debug/pprof/*profile"] = getProfile
@@ -190,23 +190,23 @@ func (s *Server) watches(profiles bool) map[string]handle {
 	return all
 }
 
-// router returns a router that never redirects: the path is part of what a peer signed.
-func (s *Server) router() *httprouter.Router {
+// newRouter returns a router that never redirects: the path is part of what a peer signed.
+func (s *Server) newRouter() *httprouter.Router {
 	r := httprouter.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
-	r.NotFound = http.HandlerFunc(s.notFound)
-	r.MethodNotAllowed = http.HandlerFunc(s.notAllowed)
-	r.PanicHandler = s.panicked
+	r.NotFound = http.HandlerFunc(s.answerNotFound)
+	r.MethodNotAllowed = http.HandlerFunc(s.answerNotAllowed)
+	r.PanicHandler = s.answerPanic
 	return r
 }
 
 // handle answers a request, or says why not.
 type handle func(a *answer, r *http.Request, p httprouter.Params) error
 
-// route registers h. What answers GET answers HEAD (RFC 9110 §9.3.2).
-func (s *Server) route(r *httprouter.Router, method, path string, h handle) {
+// addRoute registers h. What answers GET answers HEAD (RFC 9110 §9.3.2).
+func (s *Server) addRoute(r *httprouter.Router, method, path string, h handle) {
 	run := func(w http.ResponseWriter, r *http.Request, p httprouter.Params) {
-		a := w.(*answer) // observe made it
+		a := w.(*answer) // observeRequests made it
 		a.route = path
 		err := error(errNothing)
 		if !strings.Contains(strings.ToLower(r.URL.RawPath), "%2f") { // an encoded slash is data (RFC 3986 §2.2), and no id of ours has one

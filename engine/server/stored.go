@@ -38,16 +38,16 @@ type finding func(ctx context.Context, tx *db.Tx, me, id vocab.ID, public bool) 
 // they can tell neither by the answer nor by what is done for it: what is not for everybody is
 // looked for only once it is known who asks.
 func (s *Server) getStored(a *answer, r *http.Request, p httprouter.Params, folder string, find finding) error {
-	contentType, err := a.document(r)
+	contentType, err := a.chooseDocument(r)
 	if err != nil {
 		return err
 	}
-	a.vary(whoAsks...)
-	a.cache(cachePrivate)
-	if err := s.admit(a, r); err != nil {
+	a.addVary(whoAsks...)
+	a.setCache(cachePrivate)
+	if err := s.admitReader(a, r); err != nil {
 		return err
 	}
-	u, err := s.resident(r, p)
+	u, err := s.findResident(r, p)
 	if fault.KindOf(err) == fault.Gone {
 		return errNothing
 	}
@@ -66,7 +66,7 @@ func (s *Server) getStored(a *answer, r *http.Request, p httprouter.Params, fold
 		return err
 	}
 	if audience.IsPublic(found.Addressing) {
-		a.cache(s.shared())
+		a.setCache(s.cachePolicy())
 	}
 	return a.sendStored(r, contentType, found)
 }
@@ -85,7 +85,7 @@ func (s *Server) forAll(r *http.Request, u vocab.Username, id vocab.ID, find fin
 
 // forViewer looks for what who asks may read; the fault is NotFound.
 func (s *Server) forViewer(a *answer, r *http.Request, u vocab.Username, id vocab.ID, find finding) (found stored, err error) {
-	viewer, err := s.viewer(a, r)
+	viewer, err := s.identifyViewer(a, r)
 	if err != nil {
 		return stored{}, err
 	}
@@ -173,7 +173,7 @@ func findObject(ctx context.Context, tx *db.Tx, me, id vocab.ID, public bool) (s
 		}
 		a, err := vocab.ParseActivity(create.Raw)
 		if err != nil {
-			return stored{}, fmt.Errorf("read stored activity: %w", internal(err))
+			return stored{}, fmt.Errorf("read stored activity: %w", internalFault(err))
 		}
 		found.Addressing = a.Addressing
 		return found, nil
@@ -194,7 +194,7 @@ func findActivity(ctx context.Context, tx *db.Tx, _, id vocab.ID, public bool) (
 	}
 	a, err := vocab.ParseActivity(row.Raw)
 	if err != nil {
-		return stored{}, fmt.Errorf("read stored activity: %w", internal(err))
+		return stored{}, fmt.Errorf("read stored activity: %w", internalFault(err))
 	}
 	docs, err := activityDocs(ctx, tx, []db.Activity{*row})
 	if err != nil {
@@ -212,10 +212,10 @@ func activityDocs(ctx context.Context, tx *db.Tx, rows []db.Activity) ([]vocab.D
 	for i, row := range rows {
 		d, err := vocab.ParseDoc(row.Raw)
 		if err != nil {
-			return nil, fmt.Errorf("read stored activity: %w", internal(err))
+			return nil, fmt.Errorf("read stored activity: %w", internalFault(err))
 		}
 		docs[i] = d
-		if carries(row, d) {
+		if isCarrier(row, d) {
 			brought = append(brought, row.Object)
 		}
 	}
@@ -225,10 +225,10 @@ func activityDocs(ctx context.Context, tx *db.Tx, rows []db.Activity) ([]vocab.D
 	}
 	for i, row := range rows {
 		if row.Direction == db.Inbound {
-			docs[i] = received(docs[i], now[row.Object], carries(row, docs[i]))
+			docs[i] = showReceived(docs[i], now[row.Object], isCarrier(row, docs[i]))
 			continue
 		}
-		if d := now[row.Object].doc; carries(row, docs[i]) && !reflect.DeepEqual(d, docs[i].Sub("object")) {
+		if d := now[row.Object].doc; isCarrier(row, docs[i]) && !reflect.DeepEqual(d, docs[i].Sub("object")) {
 			docs[i]["object"] = string(row.Object)
 			if d != nil {
 				docs[i]["object"] = d
@@ -270,9 +270,9 @@ func carriedNow(ctx context.Context, tx *db.Tx, ids []vocab.ID) (map[vocab.ID]ca
 	return now, nil
 }
 
-// received returns an activity of somebody else's as the user is shown it, with the object that it
+// showReceived returns an activity of somebody else's as the user is shown it, with the object that it
 // brought as that is now.
-func received(d vocab.Doc, now carried, carries bool) vocab.Doc {
+func showReceived(d vocab.Doc, now carried, carries bool) vocab.Doc {
 	kind, _ := d.Type()
 	out := vocab.ShowActivity(d, now.doc != nil, handler.HasEmoji(kind))
 	if d["@context"] != nil {
@@ -284,11 +284,11 @@ func received(d vocab.Doc, now carried, carries bool) vocab.Doc {
 	return out
 }
 
-func carries(row db.Activity, d vocab.Doc) bool {
+func isCarrier(row db.Activity, d vocab.Doc) bool {
 	return row.Object != "" && handler.HasWords(row.Type) && d.Sub("object") != nil
 }
 
-// internal keeps what is wrong with our own rows from being told as a fault of the request.
-func internal(err error) error {
+// internalFault keeps what is wrong with our own rows from being told as a fault of the request.
+func internalFault(err error) error {
 	return fault.Wrap(fault.Internal, "a stored document cannot be read", err)
 }

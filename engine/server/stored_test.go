@@ -49,8 +49,8 @@ func TestPostsAreReadByTheirRecipients(t *testing.T) {
 	}
 	askers := map[string][]asking{
 		"anybody":               nil,
-		"owner":                 {bearer(f.token(f.alice, "read"))},
-		"bob by token":          {bearer(f.token(f.bob, "read"))},
+		"owner":                 {bearerToken(f.token(f.alice, "read"))},
+		"bob by token":          {bearerToken(f.token(f.bob, "read"))},
 		"bob by signature":      {f.signed(bobs.RSA, signature.RFC9421)},
 		"carol":                 {f.signed(f.carolKey, signature.RFC9421)},
 		"carol, the other way":  {f.signed(f.carolKey, signature.Cavage)},

@@ -15,17 +15,17 @@ import (
 // signer's own server, and never any other (FEP-8fcf). A list that is too long is not shown at all:
 // who took a part for the whole would end the rest.
 func (s *Server) getSynchronization(a *answer, r *http.Request, p httprouter.Params) error {
-	a.vary(whoAsks...)
-	a.cache(cachePrivate)
-	contentType, err := a.document(r)
+	a.addVary(whoAsks...)
+	a.setCache(cachePrivate)
+	contentType, err := a.chooseDocument(r)
 	if err != nil {
 		return err
 	}
-	signer, err := s.signer(a, r)
+	signer, err := s.identifySigner(a, r)
 	if err != nil {
 		return err
 	}
-	u, err := s.resident(r, p)
+	u, err := s.findResident(r, p)
 	if err != nil {
 		return err
 	}
@@ -49,12 +49,12 @@ func (s *Server) getSynchronization(a *answer, r *http.Request, p httprouter.Par
 	return nil
 }
 
-// signer returns the actor who signed the request: a token says for which user a program asks, not
+// identifySigner returns the actor who signed the request: a token says for which user a program asks, not
 // for which server.
-func (s *Server) signer(a *answer, r *http.Request) (vocab.ID, error) {
-	_, given := bearer(r)
+func (s *Server) identifySigner(a *answer, r *http.Request) (vocab.ID, error) {
+	_, given := bearerToken(r)
 	if !given {
-		id, err := s.asker(a, r)
+		id, err := s.identifyAsker(a, r)
 		if err == nil || fault.KindOf(err) != fault.Unauthenticated {
 			return id, err
 		}

@@ -43,9 +43,9 @@ func TestFollowersAreShownToTheirOwnServer(t *testing.T) {
 		{"another server", []asking{f.signed(otherKey, signature.RFC9421)}, 200, []string{}},
 		{"another server on her host", []asking{f.signed(portKey, signature.RFC9421)}, 200, []string{"https://peer.example:8443/users/heidi"}},
 		{"a blocked host", []asking{f.signed(f.blockedKey(), signature.RFC9421)}, 403, nil},
-		{"bob's program", []asking{bearer(f.token(f.bob, "read"))}, 401, nil},
-		{"alice's program", []asking{bearer(f.token(f.alice, "read"))}, 401, nil},
-		{"carol with a token", []asking{f.signed(f.carolKey, signature.RFC9421), bearer(f.token(f.alice, "read"))}, 401, nil},
+		{"bob's program", []asking{bearerToken(f.token(f.bob, "read"))}, 401, nil},
+		{"alice's program", []asking{bearerToken(f.token(f.alice, "read"))}, 401, nil},
+		{"carol with a token", []asking{f.signed(f.carolKey, signature.RFC9421), bearerToken(f.token(f.alice, "read"))}, 401, nil},
 	} {
 		r := f.get(url, tt.how...)
 		if r.StatusCode != tt.status {
