@@ -147,3 +147,25 @@ func TestWhatIsLeftInMemoryOfManyHostsIsForgotten(t *testing.T) {
 		}
 	})
 }
+
+func TestAUserIsMarkedAsDue(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1e9, 0)
+	for _, tt := range []struct {
+		name string
+		do   func(*loop)
+		want time.Time
+	}{
+		{"nothing is owed", func(*loop) {}, time.Time{}},
+		{"a turn is due", func(l *loop) { l.requestTurn(alice, atOnce) }, now.Add(leaseTime)},
+		{"a turn is due later", func(l *loop) { l.requestTurn(alice, now.Add(time.Hour)) }, now.Add(time.Hour)},
+		{"a turn runs", func(l *loop) { l.requestTurn(alice, now); l.beginTurn(now) }, now.Add(leaseTime)},
+		{"a delivery is leased", func(l *loop) { l.leases.add(&row{user: alice}) }, now.Add(leaseTime)},
+	} {
+		l := newLoop(&newBench(t, nil).Deps)
+		tt.do(l)
+		if got := timeAt(l.markOf(alice, now)); !got.Equal(tt.want) {
+			t.Errorf("%s: marked as due by %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}

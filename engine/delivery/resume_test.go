@@ -192,3 +192,42 @@ func TestWhatIsResumedDuringATurnIsNotForgotten(t *testing.T) {
 		t.Error("that something is parked is forgotten while it is about to be")
 	}
 }
+
+func TestDeliveriesBeyondABatchComeBackInTheNextTurn(t *testing.T) {
+	t.Parallel()
+	l, now := newLoop(&newBench(t, nil).Deps), time.Now()
+	l.resumeForUser("p.example", alice)
+	for _, found := range []int{resumeBatch, resumeBatch, 7} {
+		_, turn := l.beginTurn(now)
+		if turn.resume["p.example"] != resumeBatch {
+			t.Fatalf("a turn brings back %v, want a batch", turn.resume)
+		}
+		l.endTurn(alice, turn, turnResult{resumed: map[string]int{"p.example": found}}, nil, now)
+		now = now.Add(crowdedWait)
+	}
+	if u, turn := l.beginTurn(now); u != nil {
+		t.Errorf("a turn brings back %v after the last one", turn.resume)
+	}
+}
+
+func TestDeliveriesThatATurnPassedOverComeBackWithTheirHost(t *testing.T) {
+	t.Parallel()
+	for _, isOpen := range []bool{true, false} {
+		l, now := newLoop(&newBench(t, nil).Deps), time.Now()
+		h := l.queues.host("p.example")
+		if isOpen {
+			h.probes, h.openUntil = 1, now.Add(time.Hour)
+		}
+		l.requestTurn(alice, now)
+		_, turn := l.beginTurn(now)
+		l.endTurn(alice, turn, turnResult{passed: []string{h.name}}, nil, now)
+		if got := l.parking.waiting[h.name][alice]; got != isOpen {
+			t.Errorf("breaker open: %t; the user waits for the host: %t", isOpen, got)
+		}
+		h.recordAnswer(4, now)
+		l.resumeHost(h.name)
+		if _, turn = l.beginTurn(now); (turn.resume[h.name] == resumeBatch) != isOpen {
+			t.Errorf("breaker open: %t; once the host is back a turn brings back %v", isOpen, turn.resume)
+		}
+	}
+}
