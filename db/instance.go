@@ -14,7 +14,7 @@ import (
 type instance struct{ pool *pgxpool.Pool }
 
 func (i instance) check(ctx context.Context) error {
-	return holding.Check(ctx, "the instance database")
+	return holding.RefuseHolder(ctx, "the instance database")
 }
 
 func (i instance) Exec(ctx context.Context, query string, args ...any) (pgconn.CommandTag, error) {

@@ -120,7 +120,7 @@ func (c *Cluster) over(ctx context.Context, u vocab.Username, t *Tx, work func(c
 
 // run does the work and commits, or leaves nothing of it.
 func (t *Tx) run(ctx context.Context, work func(context.Context, *Tx) error) error {
-	err := work(holding.Mark(ctx), t)
+	err := work(holding.MarkHolder(ctx), t)
 	if err == nil {
 		err = t.commit(ctx)
 	}

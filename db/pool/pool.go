@@ -91,7 +91,7 @@ func New(limit int, connect func(context.Context, string) (*pgx.Conn, error), lo
 // Acquire returns a connection to the database, and waits for its turn while there is none for it. mayOpen says whether a
 // connection may be opened for this use; nil: always. It is called with mu held.
 func (c *Pool) Acquire(ctx context.Context, class Class, database string, mayOpen func(context.Context) bool) (*Lease, error) {
-	if err := holding.Check(ctx, "a connection to a user's database"); err != nil {
+	if err := holding.RefuseHolder(ctx, "a connection to a user's database"); err != nil {
 		return nil, err
 	}
 	start := time.Now()

@@ -70,7 +70,7 @@ func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) 
 		return Relay{}, err
 	}
 	now := rs.in.Now().UTC().Truncate(time.Microsecond)
-	r.State, r.Follow, r.CreatedAt, r.UpdatedAt = db.Pending, rs.in.Relays.NewFollow(), now, now
+	r.State, r.Follow, r.CreatedAt, r.UpdatedAt = db.Pending, rs.in.Relays.NewFollowID(), now, now
 	if before != nil {
 		same := before.Inbox == r.Inbox && before.Style == r.Style
 		if same && before.State == db.Accepted {
@@ -84,7 +84,7 @@ func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) 
 	if err := rs.in.DB.SaveRelay(ctx, r, now); err != nil {
 		return Relay{}, err
 	}
-	if err := rs.in.Relays.Send(ctx, r, rs.in.Relays.Follow(r)); err != nil {
+	if err := rs.in.Relays.Send(ctx, r, rs.in.Relays.FollowActivity(r)); err != nil {
 		if fault.Of(err) == nil {
 			return describeRelay(r), err
 		}
@@ -172,7 +172,7 @@ func (rs Relays) Remove(ctx context.Context, address string) (RelayRemoval, erro
 	}
 	r := all[n]
 	removal := RelayRemoval{Relay: describeRelay(r), Undone: true}
-	if err := rs.in.Relays.Send(ctx, r, rs.in.Relays.Undo(r)); err != nil {
+	if err := rs.in.Relays.Send(ctx, r, rs.in.Relays.UndoActivity(r)); err != nil {
 		if ctx.Err() != nil {
 			return RelayRemoval{}, err
 		}

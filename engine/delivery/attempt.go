@@ -104,7 +104,7 @@ func (s *sender) handOver(ctx context.Context, r *row) result {
 
 // post sends the activity to another server.
 func (s *sender) post(ctx context.Context, r *row) result {
-	if err := Permitted(s.Gate, r.Host, r.Targets); err != nil {
+	if err := CheckInbox(s.Gate, r.Host, r.Targets); err != nil {
 		return result{outcome: s.backoff.judgeAttempt(r.Delivery, transport.Attempt{}, err, s.Now())}
 	}
 	keys, err := s.loadKeys(r)
@@ -158,8 +158,8 @@ func (s *sender) loadKeys(r *row) (transport.Keys, error) {
 }
 
 // findMovedInbox returns where the targets take deliveries now, when that is elsewhere: a delivery
-// to followers stays at a shared inbox, one meant for a single target goes to that one's own. Where
-// several who are not reached as followers have their inboxes now, one delivery cannot tell.
+// to followers stays at a shared inbox, one meant for a single target goes to that one's own.
+// Where several who are not reached as followers have their inboxes now, one delivery cannot tell.
 func (s *sender) findMovedInbox(ctx context.Context, r *row) (vocab.ID, bool) {
 	shared := len(r.Targets) > 1
 	if len(r.Targets) == 0 || shared && len(r.FollowersDigest) == 0 {
@@ -176,8 +176,8 @@ func (s *sender) findMovedInbox(ctx context.Context, r *row) (vocab.ID, bool) {
 	return inbox, inbox != ""
 }
 
-// findGoneTargets asks the server of an inbox that is gone which of the targets behind it are gone,
-// too.
+// findGoneTargets asks the server of an inbox that is gone which of the targets behind it are
+// gone, too.
 func (s *sender) findGoneTargets(ctx context.Context, r *row) (gone []vocab.ID) {
 	for _, t := range r.Targets[:min(len(r.Targets), maxAsked)] {
 		if _, err := s.Actors.Fresh(ctx, t); fault.KindOf(err) == fault.Gone && err != nil {

@@ -28,9 +28,9 @@ func Backoff(attempt int) (wait time.Duration, again bool) {
 	return waits[attempt-1], true
 }
 
-// backoff decides when a delivery is tried again. One of a lasting type, which takes something back,
-// is tried for longer than others, daily at the end: while it is owed, a host shows a post that its
-// author wants gone.
+// backoff decides when a delivery is tried again. One of a lasting type, which takes something
+// back, is tried for longer than others, daily at the end: while it is owed, a host shows a post
+// that its author wants gone.
 type backoff struct {
 	lasting []string // types
 }

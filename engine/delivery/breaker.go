@@ -17,8 +17,9 @@ const (
 	deliveredNews = time.Hour        // precision with which the last answer is stored
 )
 
-// breaker decides whether a host may be sent anything, from how earlier attempts at it ended. It is
-// open while the host is left alone: a delivery that waits for an open breaker spends no attempt.
+// breaker decides whether a host may be sent anything, from how earlier attempts at it ended. It
+// is open while the host is left alone: a delivery that waits for an open breaker spends no
+// attempt.
 type breaker struct {
 	failures  int       // attempts since the host answered
 	since     time.Time // the first of them
@@ -115,8 +116,8 @@ func (b *breaker) recordAnswer(limit int, now time.Time) (isNews bool) {
 }
 
 // recordFailure counts an attempt without an answer, or with one that only broken software gives,
-// and reports whether the ledger has to know. An attempt that was under way when the breaker opened
-// does not count.
+// and reports whether the ledger has to know. An attempt that was under way when the breaker
+// opened does not count.
 func (b *breaker) recordFailure(why string, now time.Time) (isNews bool) {
 	if b.openUntil.After(now) {
 		return false

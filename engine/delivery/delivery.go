@@ -1,6 +1,6 @@
 // Package delivery takes activities to the inboxes they are owed to: it chooses the destinations,
-// and its dispatcher claims what is due in the users' databases, attempts it, and tries again later
-// what did not get through.
+// and its dispatcher claims what is due in the users' databases, attempts it, and tries again
+// later what did not get through.
 package delivery
 
 import (

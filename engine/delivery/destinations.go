@@ -9,8 +9,8 @@ import (
 
 // Destinations returns the inboxes through which an activity reaches its recipients, each once.
 // Followers behind one shared inbox get it there, in one delivery (ActivityPub §7.1.3); who is
-// named without being a follower gets it in the personal inbox. owner tells whose a local inbox is:
-// a user of this server is handed the activity and not posted to.
+// named without being a follower gets it in the personal inbox. owner tells whose a local inbox
+// is: a user of this server is handed the activity and not posted to.
 func Destinations(followers, named []db.Destination, owner func(vocab.ID) (vocab.Username, bool)) []db.Inbox {
 	var out inboxes
 	covered := map[vocab.ID]bool{}
@@ -38,9 +38,9 @@ func Destinations(followers, named []db.Destination, owner func(vocab.ID) (vocab
 	return out.list
 }
 
-// Permitted returns nil when the gate lets an activity go to an inbox on host: for at least one of
-// its targets, where they are known.
-func Permitted(g Gate, host string, targets []vocab.ID) error {
+// CheckInbox returns nil when the gate lets an activity go to an inbox on host: for at least one
+// of its targets, where they are known.
+func CheckInbox(g Gate, host string, targets []vocab.ID) error {
 	err := g.Check(host)
 	if err != nil {
 		return err
@@ -53,8 +53,9 @@ func Permitted(g Gate, host string, targets []vocab.ID) error {
 	return err
 }
 
-// Merge returns the inboxes of both lists, each once. One that is in both has the targets of both.
-func Merge(a, b []db.Inbox) []db.Inbox {
+// MergeInboxes returns the inboxes of both lists, each once. One that is in both has the targets
+// of both.
+func MergeInboxes(a, b []db.Inbox) []db.Inbox {
 	var out inboxes
 	for _, i := range slices.Concat(a, b) {
 		for _, t := range i.Targets {

@@ -67,7 +67,7 @@ func TestDestinations(t *testing.T) {
 
 func TestMergeKeepsEveryInboxOnce(t *testing.T) {
 	t.Parallel()
-	got := Merge(
+	got := MergeInboxes(
 		[]db.Inbox{{URL: "https://p/inbox", Host: "p", Targets: []vocab.ID{"https://p/a"}}},
 		[]db.Inbox{{URL: "https://p/inbox", Host: "p", Targets: []vocab.ID{"https://p/a", "https://p/b"}}, {URL: "https://q/inbox", Host: "q", Targets: []vocab.ID{"https://q/c"}}},
 	)

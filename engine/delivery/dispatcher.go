@@ -41,16 +41,16 @@ func (d *Dispatcher) requestTurn(u vocab.Username, at time.Time) {
 	d.mail.post(func() { d.loop.requestTurn(u, at) })
 }
 
-// Leases returns the leases that whoever stores a job may take for this dispatcher. The commit hands
-// them over.
+// Leases returns the leases that whoever stores a job may take for this dispatcher. The commit
+// hands them over.
 func (d *Dispatcher) Leases() db.DeliveryLeases {
 	leases, _ := ask(d.mail, func() db.DeliveryLeases { return d.loop.leaseInAdvance(d.Now()) })
 	return leases
 }
 
-// Run delivers until ctx ends. Then nothing new starts, attempts under way may end within the drain
-// time, and the leases of this process are given back, due at once. Leases of processes that are
-// gone are taken over, so one process may run at a time.
+// Run delivers until ctx ends. Then nothing new starts, attempts under way may end within the
+// drain time, and the leases of this process are given back, due at once. Leases of processes that
+// are gone are taken over, so one process may run at a time.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()

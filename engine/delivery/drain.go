@@ -12,7 +12,8 @@ import (
 // releaseTime bounds the end, when leases are given back.
 const releaseTime = 5 * time.Second
 
-// drain waits for what is under way, no longer than the drain time, and gives back everything else.
+// drain waits for what is under way, no longer than the drain time, and gives back everything
+// else.
 func (d *Dispatcher) drain(ctx context.Context, cancel func()) {
 	d.loop.isDraining = true
 	over := time.NewTimer(d.Drain)

@@ -32,8 +32,8 @@ const scheduled = time.Duration(0)
 
 // fates is what becomes of a delivery whose host always answers so: after how many requests an
 // attempt ends, how many attempts are made at a post and at a Delete, how far apart at least, how
-// both end, and how the host is thought of after the first attempt and after four weeks of attempts
-// at a Delete.
+// both end, and how the host is thought of after the first attempt and after four weeks of
+// attempts at a Delete.
 var fates = []struct {
 	answers       string // statuses, or failures by their names
 	retryAfter    string
@@ -274,8 +274,8 @@ func apart(t *testing.T, what string, at []time.Time, atLeast time.Duration) {
 	}
 }
 
-// opened returns the state of a host at a time, if after each attempt it wants to be left alone for
-// wait.
+// opened returns the state of a host at a time, if after each attempt it wants to be left alone
+// for wait.
 func opened(attempts []time.Time, at time.Time, wait time.Duration) string {
 	for _, a := range attempts {
 		if !a.After(at) && at.Sub(a) < wait {

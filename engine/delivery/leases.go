@@ -17,8 +17,8 @@ const (
 	maxUserForwarded = 256              // of one user's
 )
 
-// leases are the deliveries in memory: those on which this process has a lease. Registrable domains
-// share the room.
+// leases are the deliveries in memory: those on which this process has a lease. Registrable
+// domains share the room.
 type leases struct {
 	pool        *policy.Pool
 	rows        map[vocab.Username]map[int64]*row

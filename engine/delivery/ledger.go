@@ -10,12 +10,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// soon is how near a mark must be that may be too early: whoever looks for due users finds a nearer
-// one in vain.
+// soon is how near a mark must be that may be too early: whoever looks for due users finds a
+// nearer one in vain.
 const soon = ledgerPoll + time.Second
 
-// ledger holds what has to be written: the outcomes of each user's deliveries until the user's next
-// turn writes them, and until the next batch what the instance database remembers of deliveries.
+// ledger holds what has to be written: the outcomes of each user's deliveries until the user's
+// next turn writes them, and until the next batch what the instance database remembers of
+// deliveries.
 type ledger struct {
 	entries map[vocab.Username][]entry
 	marks   map[vocab.Username]*time.Time // by when the instance database has a user due
@@ -94,7 +95,8 @@ func (l *ledger) announceNews() {
 	}
 }
 
-// takeBatch returns what is to be written now. mark says by when a user is due, host how a host is.
+// takeBatch returns what is to be written now. mark says by when a user is due, host how a host
+// is.
 func (l *ledger) takeBatch(now time.Time, mark func(vocab.Username) *time.Time, host func(string) db.Host) batch {
 	b := batch{seen: l.seen}
 	for u := range l.users {

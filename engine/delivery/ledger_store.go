@@ -93,8 +93,8 @@ func (d *Dispatcher) readChanges(ctx context.Context) {
 	d.mail.post(func() { d.loop.recallChanges(changed, owing, now) })
 }
 
-// writeBatch writes a batch, and returns the parts of it that could not be written, and which users
-// somebody else has marked since.
+// writeBatch writes a batch, and returns the parts of it that could not be written, and which
+// users somebody else has marked since.
 func (d *Dispatcher) writeBatch(ctx context.Context, b batch) (failed batch, marked []db.Due) {
 	var err error
 	if len(b.due) > 0 {

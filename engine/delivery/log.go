@@ -11,8 +11,8 @@ import (
 )
 
 // logSamples are the samples of outcomes that the log shows at level Info. Deliveries that got
-// through have samples of their own: a post that reaches thousands of inboxes does not hide the one
-// that refuses it. At level Debug the log has them all.
+// through have samples of their own: a post that reaches thousands of inboxes does not hide the
+// one that refuses it. At level Debug the log has them all.
 type logSamples struct{ delivered, postponed *logSample }
 
 func newLogSamples(now func() time.Time) logSamples {
@@ -35,9 +35,9 @@ func (s *logSample) level(domain string) (level slog.Level, unlogged int64) {
 	return slog.LevelInfo, s.unlogged.Swap(0)
 }
 
-// logOutcome says how an attempt ended, and when the next one is made. The inbox and the user stand
-// only in lines that somebody may have to look at: a delivery that got through is counted, and the
-// log is no diary of who writes to each other.
+// logOutcome says how an attempt ended, and when the next one is made. The inbox and the user
+// stand only in lines that somebody may have to look at: a delivery that got through is counted,
+// and the log is no diary of who writes to each other.
 func (s *sender) logOutcome(ctx context.Context, r *row, o db.Outcome) {
 	message, sample := "delivery put off", s.samples.postponed
 	facts := []any{"activity", r.Activity, "type", r.Type, "host", r.Host, "attempt", r.Attempts + 1, "status", o.HTTPStatus, "took", o.Latency}

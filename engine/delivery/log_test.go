@@ -67,8 +67,8 @@ func TestOutcomesAreLoggedWithTheNextAttempt(t *testing.T) {
 	}
 }
 
-// A post to thousands does not fill the log, does not hide what is put off, and a domain that fails
-// hides no other.
+// A post to thousands does not fill the log, does not hide what is put off, and a domain that
+// fails hides no other.
 func TestOutcomesAreLoggedInSamples(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s, read := reporter(t, now)

@@ -73,8 +73,8 @@ func (l *loop) takeBatch(now time.Time) batch {
 	return l.ledger.takeBatch(now, func(u vocab.Username) *time.Time { return l.markOf(u, now) }, l.storedHost)
 }
 
-// markOf returns by when somebody has to look at what u owes: while this process does, in case that
-// it is killed.
+// markOf returns by when somebody has to look at what u owes: while this process does, in case
+// that it is killed.
 func (l *loop) markOf(name vocab.Username, now time.Time) *time.Time {
 	at := now.Add(leaseTime)
 	switch u := l.schedule.user(name); {

@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// turn is one transaction of a user's database: it writes outcomes, then claims deliveries that are
-// due.
+// turn is one transaction of a user's database: it writes outcomes, then claims deliveries that
+// are due.
 type turn struct {
 	now      time.Time
 	takeOver bool // leases of processes that are gone are over
@@ -34,7 +34,8 @@ type turnResult struct {
 	waited  []time.Time // since when jobs had waited for the first inbox that took them now
 }
 
-// hasMore reports whether a turn claimed as many deliveries as it might, so that there may be more.
+// hasMore reports whether a turn claimed as many deliveries as it might, so that there may be
+// more.
 func (t turn) hasMore(claimed []db.Delivery) bool {
 	forwarded := 0
 	for _, r := range claimed {

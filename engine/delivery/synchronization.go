@@ -7,10 +7,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Synchronize gives each inbox on another server the digest of those followers whose ids are of
-// that server, whatever inbox they have (FEP-8fcf). followers are all that the user has. A server
-// with more than vocab.MaxSynchronized of them is told nothing.
-func Synchronize(inboxes []db.Inbox, followers []db.Destination) {
+// AddFollowersDigests gives each inbox on another server the digest of those followers whose ids
+// are of that server, whatever inbox they have (FEP-8fcf). followers are all that the user has. A
+// server with more than vocab.MaxSynchronized of them is told nothing.
+func AddFollowersDigests(inboxes []db.Inbox, followers []db.Destination) {
 	parts := map[string]*part{}
 	for _, i := range inboxes {
 		if i.Host != "" {

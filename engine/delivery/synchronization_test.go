@@ -22,7 +22,7 @@ func TestEachServerIsToldOfItsFollowers(t *testing.T) {
 		follower("https://p.example:8443/d", true), follower("http://p.example/e", true), follower("https://here.example/f", false)}
 	named := []db.Destination{{Actor: "https://q.example/g", Inbox: "https://q.example/g/inbox"}}
 	inboxes := Destinations(followers, named, owner)
-	Synchronize(inboxes, followers)
+	AddFollowersDigests(inboxes, followers)
 	want := map[string]vocab.FollowersDigest{
 		"https://p.example":      vocab.DigestOf("https://p.example/a", "https://p.example/b", "https://P.example:443/c"),
 		"https://p.example:8443": vocab.DigestOf("https://p.example:8443/d"),
@@ -50,7 +50,7 @@ func TestAServerWithTooManyFollowersIsToldNothing(t *testing.T) {
 	}
 	for n, told := range map[int]bool{vocab.MaxSynchronized: true, vocab.MaxSynchronized + 1: false} {
 		inboxes := []db.Inbox{{URL: "https://p.example/inbox", Host: "p.example"}}
-		Synchronize(inboxes, followers[:n])
+		AddFollowersDigests(inboxes, followers[:n])
 		if got := inboxes[0].FollowersDigest != nil; got != told {
 			t.Errorf("of %d followers it is told: %t, want %t", n, got, told)
 		}

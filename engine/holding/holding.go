@@ -10,17 +10,17 @@ import (
 
 type key struct{}
 
-// Mark returns a context for code that holds a connection.
-func Mark(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, true) }
+// MarkHolder returns a context for code that holds a connection.
+func MarkHolder(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, true) }
 
-// Check returns an Internal error if the caller holds a connection, which is a bug. wanted names
-// the thing that the caller is about to wait for. In a build with the race detector, in which
-// tests look for bugs, Check panics.
-func Check(ctx context.Context, wanted string) error {
+// RefuseHolder returns an Internal error if the caller holds a connection, which is a bug. wanted
+// names the thing that the caller is about to wait for. In a build with the race detector, in
+// which tests look for bugs, it panics.
+func RefuseHolder(ctx context.Context, wanted string) error {
 	if ctx.Value(key{}) == nil {
 		return nil
 	}
-	err := errors.New("who holds a connection to a user's database asked for " + wanted)
+	err := errors.New("a holder of a connection to a user's database asked for " + wanted)
 	if strict {
 		panic(err)
 	}

@@ -15,7 +15,7 @@ func checked(ctx context.Context) (err error, panicked bool) {
 			err, panicked = r.(error), true
 		}
 	}()
-	return Check(ctx, "the network"), false
+	return RefuseHolder(ctx, "the network"), false
 }
 
 func TestWhoHoldsAConnectionIsRefusedAndUnderTheRaceDetectorPanics(t *testing.T) {
@@ -23,7 +23,7 @@ func TestWhoHoldsAConnectionIsRefusedAndUnderTheRaceDetectorPanics(t *testing.T)
 	if err, panicked := checked(t.Context()); err != nil || panicked {
 		t.Errorf("Check = %v, panicked %t; want nil for who holds nothing", err, panicked)
 	}
-	inner, cancel := context.WithCancel(context.WithoutCancel(Mark(t.Context())))
+	inner, cancel := context.WithCancel(context.WithoutCancel(MarkHolder(t.Context())))
 	defer cancel()
 	err, panicked := checked(inner)
 	if err == nil || fault.KindOf(err) != fault.Internal || !strings.Contains(err.Error(), "the network") {

@@ -162,7 +162,7 @@ func (p *applier) forward(ctx context.Context, x *applying) error {
 		p.notForwarded(ctx, x)
 		return nil
 	}
-	delivery.Synchronize(inboxes, all)
+	delivery.AddFollowersDigests(inboxes, all)
 	return x.tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: a.Actor, Object: p.Handlers.OrderOf(a), Type: a.Type, Body: a.Raw, Forwarded: true}, inboxes, x.Applied)
 }
 

@@ -14,14 +14,14 @@ import (
 
 // Relays are the servers that pass public posts on to this one because it subscribed to them.
 type Relays interface {
-	// Accepted tells whether this is the actor of one that has accepted the subscription.
-	Accepted(actor vocab.ID) bool
-	// Answers tells whether an activity answers a subscription.
-	Answers(a *vocab.Activity) bool
-	// Answered records such an answer, and tells whether it was the actor's to give.
-	Answered(ctx context.Context, actor, follow vocab.ID, state string) (bool, error)
-	// FollowedBack answers a Follow of the instance actor, and tells whether it is a relay's.
-	FollowedBack(ctx context.Context, by *vocab.Actor, follow vocab.ID) (bool, error)
+	// IsAccepted reports whether this is the actor of one that has accepted the subscription.
+	IsAccepted(actor vocab.ID) bool
+	// IsAnswer reports whether an activity answers a subscription.
+	IsAnswer(a *vocab.Activity) bool
+	// RecordAnswer records such an answer, and reports whether it was the actor's to give.
+	RecordAnswer(ctx context.Context, actor, follow vocab.ID, state string) (bool, error)
+	// AcceptFollowBack answers a Follow of the instance actor, and reports whether it is a relay's.
+	AcceptFollowBack(ctx context.Context, by *vocab.Actor, follow vocab.ID) (bool, error)
 }
 
 // errStranger says that nobody here follows the author of what a relay passes on, nor is addressed by it.
@@ -147,7 +147,7 @@ func (i *Inbox) relayAnswer(ctx context.Context, x *receiving) error {
 	if x.passer != nil {
 		return errDropped
 	}
-	known, err := i.Relays.Answered(ctx, x.Actor.ID, x.Activity.Object.ID, state)
+	known, err := i.Relays.RecordAnswer(ctx, x.Actor.ID, x.Activity.Object.ID, state)
 	if err == nil && !known {
 		i.Log.InfoContext(ctx, "answer to no Follow", "activity", x.Activity.ID, "type", x.Activity.Type, "actor", x.Actor.ID)
 	}

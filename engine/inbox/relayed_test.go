@@ -17,7 +17,7 @@ import (
 
 // subscribed makes an actor one of a relay.
 func subscribed(t *testing.T, s *peertest.Scene, name, style, state string) {
-	r := db.Relay{Actor: s.Actor(name).ID, Inbox: s.ID(name + "/inbox"), Style: style, State: state, Follow: s.Relays.(*relay.List).NewFollow()}
+	r := db.Relay{Actor: s.Actor(name).ID, Inbox: s.ID(name + "/inbox"), Style: style, State: state, Follow: s.Relays.(*relay.List).NewFollowID()}
 	if err := s.Store.SaveRelay(t.Context(), r, s.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestAnswersOfRelays(t *testing.T) {
 			if r, err = s.Store.Relay(t.Context(), r.Actor); err != nil || r.State != tt.want {
 				t.Errorf("the relay is %+v, %v; want it %s", r, err, tt.want)
 			}
-			if got := s.Relays.Accepted(r.Actor); got != (tt.want == db.Accepted) {
+			if got := s.Relays.IsAccepted(r.Actor); got != (tt.want == db.Accepted) {
 				t.Errorf("accepted at once: %v", got)
 			}
 		})

@@ -21,11 +21,11 @@ func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeli
 	if x.Activity.Type == vocab.Flag {
 		return i.report(ctx, x)
 	}
-	if i.Relays.Answers(x.Activity) {
+	if i.Relays.IsAnswer(x.Activity) {
 		return i.relayAnswer(ctx, x)
 	}
 	if x.Activity.Type == vocab.Follow && x.Activity.Object.ID.Same(i.Local.InstanceID()) && x.passer == nil {
-		_, err := i.Relays.FollowedBack(ctx, x.Actor, x.Activity.ID)
+		_, err := i.Relays.AcceptFollowBack(ctx, x.Actor, x.Activity.ID)
 		return err
 	}
 	users, err := i.reached(ctx, x, x.arrival(i.Deps).Reach())

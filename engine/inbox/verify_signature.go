@@ -35,7 +35,7 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	x.signer = signer
 	ctx = paidBySigner(ctx, x)
 	passes := !signer.ID.Same(x.Activity.Actor)
-	if (passes || x.Activity.Type == vocab.Announce) && i.Relays.Accepted(signer.ID) {
+	if (passes || x.Activity.Type == vocab.Announce) && i.Relays.IsAccepted(signer.ID) {
 		return i.voucher.relayed(ctx, x, signer)
 	}
 	if passes {

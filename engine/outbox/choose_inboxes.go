@@ -36,9 +36,9 @@ func (o *Outbox) chooseInboxes(ctx context.Context, tx *db.Tx, x *exchange) erro
 	}
 	followers, named = x.replaceRenewed(followers), x.replaceRenewed(named)
 	relays, told := o.chooseRelays(x)
-	inboxes := delivery.Merge(delivery.Destinations(followers, named, o.Local.InboxOwner), slices.Concat(earlier, relays))
+	inboxes := delivery.MergeInboxes(delivery.Destinations(followers, named, o.Local.InboxOwner), slices.Concat(earlier, relays))
 	if o.isForFollowers(x) {
-		delivery.Synchronize(inboxes, followers)
+		delivery.AddFollowersDigests(inboxes, followers)
 	}
 	x.inboxes, x.told = o.skipRefused(x, inboxes), o.skipRefused(x, told)
 	if x.activity.Type == vocab.Delete && x.before != nil {
@@ -124,7 +124,7 @@ func (o *Outbox) skipRefused(x *exchange, inboxes []db.Inbox) []db.Inbox {
 		if i.Host == "" {
 			continue
 		}
-		if err := delivery.Permitted(o.Gate, i.Host, i.Targets); err != nil {
+		if err := delivery.CheckInbox(o.Gate, i.Host, i.Targets); err != nil {
 			inboxes[n].Skip = fault.Public(err)
 		}
 	}

@@ -61,8 +61,8 @@ type Dispatcher interface {
 type Relays interface {
 	// Active returns those that have accepted this server.
 	Active() []db.Relay
-	// Announce returns the activity that tells LitePub relays of an object, with its id.
-	Announce(object vocab.ID) (vocab.ID, vocab.Doc)
+	// AnnounceActivity returns the activity that tells LitePub relays of an object, with its id.
+	AnnounceActivity(object vocab.ID) (vocab.ID, vocab.Doc)
 }
 
 // Deps is what an outbox works with.

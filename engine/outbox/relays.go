@@ -42,6 +42,6 @@ func (o *Outbox) tellRelays(ctx context.Context, tx *db.Tx, x *exchange) error {
 	if len(x.told) == 0 {
 		return nil
 	}
-	id, d := o.Relays.Announce(x.activity.Object.ID)
+	id, d := o.Relays.AnnounceActivity(x.activity.Object.ID)
 	return tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: id, Object: x.activity.Object.ID, Type: vocab.Announce, Body: d.JSON(), Instance: true}, x.told, x.now)
 }

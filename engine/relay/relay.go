@@ -109,16 +109,16 @@ func (l *List) Active() []db.Relay {
 	return l.active
 }
 
-// Accepted reports whether actor is a relay that has accepted this server.
-func (l *List) Accepted(actor vocab.ID) bool {
+// IsAccepted reports whether actor is a relay that has accepted this server.
+func (l *List) IsAccepted(actor vocab.ID) bool {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.accepted[actor.Canonical()]
 }
 
-// Answered records a relay's answer to a Follow by the instance actor, and reports whether it
+// RecordAnswer records a relay's answer to a Follow by the instance actor, and reports whether it
 // answers the last Follow of that very relay.
-func (l *List) Answered(ctx context.Context, actor, follow vocab.ID, state string) (bool, error) {
+func (l *List) RecordAnswer(ctx context.Context, actor, follow vocab.ID, state string) (bool, error) {
 	known, err := l.Store.SetRelayState(ctx, actor.Canonical(), follow.Canonical(), state, l.Now())
 	if err != nil || !known {
 		return false, err
@@ -127,10 +127,10 @@ func (l *List) Answered(ctx context.Context, actor, follow vocab.ID, state strin
 	return true, l.Refresh(ctx)
 }
 
-// FollowedBack accepts a Follow by a LitePub relay that this server subscribed to, and reports
+// AcceptFollowBack accepts a Follow by a LitePub relay that this server subscribed to, and reports
 // whether by is one: such relays follow their subscribers. It returns when the Accept is sent. If
 // that fails the fault is Unavailable, and the relay is to send its Follow again.
-func (l *List) FollowedBack(ctx context.Context, by *vocab.Actor, follow vocab.ID) (bool, error) {
+func (l *List) AcceptFollowBack(ctx context.Context, by *vocab.Actor, follow vocab.ID) (bool, error) {
 	r, err := l.Store.Relay(ctx, by.ID.Canonical())
 	if err != nil || r == nil || r.Style != db.RelayLitePub || r.State == db.Rejected {
 		return false, err
@@ -142,8 +142,8 @@ func (l *List) FollowedBack(ctx context.Context, by *vocab.Actor, follow vocab.I
 	return true, nil
 }
 
-// NewFollow returns an id for a Follow of a relay.
-func (l *List) NewFollow() vocab.ID { return l.newID("follows") }
+// NewFollowID returns an id for a Follow of a relay.
+func (l *List) NewFollowID() vocab.ID { return l.newID("follows") }
 
 // newID returns an id for an activity of the instance actor's. The activity is not stored: a
 // request for the id gets the actor's document.
@@ -151,14 +151,14 @@ func (l *List) newID(kind string) vocab.ID {
 	return l.Actor + "#" + vocab.ID(kind) + "/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
 }
 
-// Answers reports whether an activity answers a Follow by the instance actor. Only Answered knows
-// whether it comes from the relay that was followed.
-func (l *List) Answers(a *vocab.Activity) bool {
+// IsAnswer reports whether an activity answers a Follow by the instance actor. Only RecordAnswer
+// knows whether it comes from the relay that was followed.
+func (l *List) IsAnswer(a *vocab.Activity) bool {
 	return (a.Type == vocab.Accept || a.Type == vocab.Reject) && a.Object.ID != l.Actor && a.Object.ID.Document().Same(l.Actor)
 }
 
-// Follow returns the activity by which this server subscribes.
-func (l *List) Follow(r db.Relay) vocab.Doc {
+// FollowActivity returns the activity by which this server subscribes.
+func (l *List) FollowActivity(r db.Relay) vocab.Doc {
 	d := l.followObject(r)
 	d["@context"], d["to"] = vocab.ContextAS, []any{string(r.Actor)}
 	return d
@@ -172,14 +172,14 @@ func (l *List) followObject(r db.Relay) vocab.Doc {
 	return vocab.Doc{"id": string(r.Follow), "type": vocab.Follow, "actor": string(l.Actor), "object": string(object)}
 }
 
-// Undo returns the activity that takes the Follow back.
-func (l *List) Undo(r db.Relay) vocab.Doc {
+// UndoActivity returns the activity that takes the Follow back.
+func (l *List) UndoActivity(r db.Relay) vocab.Doc {
 	return l.newActivity("undos", vocab.Undo, l.followObject(r), r.Actor)
 }
 
-// Announce returns the activity that tells a LitePub relay of a public object, with its id. It
-// addresses everybody: some relays pass on nothing else.
-func (l *List) Announce(object vocab.ID) (vocab.ID, vocab.Doc) {
+// AnnounceActivity returns the activity that tells a LitePub relay of a public object, with its
+// id. It addresses everybody: some relays pass on nothing else.
+func (l *List) AnnounceActivity(object vocab.ID) (vocab.ID, vocab.Doc) {
 	d := l.newActivity("announces", vocab.Announce, string(object), vocab.Public)
 	return vocab.ID(d["id"].(string)), d
 }

@@ -69,7 +69,7 @@ func TestTheListFollowsWhatIsStored(t *testing.T) {
 			s.hold(tt.relays, tt.err)
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
-			if got, active := l.Accepted("https://relay.example/actor"), len(l.Active()); got != tt.want || active == 1 != tt.want {
+			if got, active := l.IsAccepted("https://relay.example/actor"), len(l.Active()); got != tt.want || active == 1 != tt.want {
 				t.Errorf("%s: accepted %v, active %d; want %v", tt.name, got, active, tt.want)
 			}
 		}

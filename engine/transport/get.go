@@ -49,7 +49,7 @@ type Response struct {
 // status. An error means that there was no answer, that it could not be read, or that r.Check
 // refused it.
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
-	if err := holding.Check(ctx, "the network"); err != nil {
+	if err := holding.RefuseHolder(ctx, "the network"); err != nil {
 		return nil, err
 	}
 	if c.cfg.Paused {

@@ -11,7 +11,7 @@ import (
 func TestWhoHoldsAUsersConnectionDoesNotReachTheNetwork(t *testing.T) {
 	t.Parallel()
 	c := New(Config{}, nil, nil) // asking either would be a panic of its own
-	ctx := holding.Mark(t.Context())
+	ctx := holding.MarkHolder(t.Context())
 	for name, ask := range map[string]func() error{
 		"Get":  func() error { _, err := c.Get(ctx, Request{URL: "https://peer.example/"}); return err },
 		"Post": func() error { _, err := c.Post(ctx, Post{Inbox: "https://peer.example/inbox"}); return err },

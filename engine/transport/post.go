@@ -47,7 +47,7 @@ type Attempt struct {
 // 308), no other. An error means that the last request had no answer; the Attempt has an answer of
 // any status.
 func (c *Client) Post(ctx context.Context, p Post) (Attempt, error) {
-	if err := holding.Check(ctx, "the network"); err != nil {
+	if err := holding.RefuseHolder(ctx, "the network"); err != nil {
 		return Attempt{}, err
 	}
 	if c.cfg.Paused {
