@@ -20,9 +20,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Demo runs two engines below dir that federate over loopback with signed requests, and tells the
-// story on out. Once it has happened it keeps serving until ctx ends, or returns when once is set;
-// the error says what did not happen.
+// Demo runs two engines below dir that federate over loopback with signed requests, and writes the
+// story to out. After the story it serves until ctx ends, or returns if once is set. The error
+// says which part of the story did not happen.
 func Demo(ctx context.Context, dir, version string, out io.Writer, once bool, log *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -39,7 +39,7 @@ func Demo(ctx context.Context, dir, version string, out io.Writer, once bool, lo
 	err := errors.Join(<-opened, <-opened)
 	for _, p := range people {
 		if p != nil {
-			defer p.engine.Close(context.WithoutCancel(ctx)) // the folder is thrown away
+			defer p.engine.Close(context.WithoutCancel(ctx)) // the caller deletes the folder
 		}
 	}
 	if err != nil {
@@ -49,6 +49,7 @@ func Demo(ctx context.Context, dir, version string, out io.Writer, once bool, lo
 		go func() { served <- p.engine.serve(ctx, p.parts, p.public, p.admin, nil) }()
 	}
 	alice, bob := people[0], people[1]
+	// story is the sequence of actions of alice and bob.
 	story := &story{out: out, alice: alice, bob: bob}
 	if err = story.tell(ctx); err == nil && !once {
 		story.invite()
@@ -62,7 +63,7 @@ func Demo(ctx context.Context, dir, version string, out io.Writer, once bool, lo
 	return errors.Join(err, <-served, <-served)
 }
 
-// person is a user on an engine of its own.
+// person is a user on an engine of their own.
 type person struct {
 	engine        *Engine
 	parts         *parts
@@ -71,7 +72,7 @@ type person struct {
 	public, admin net.Listener
 }
 
-// settle opens an engine on free loopback ports and makes its one user.
+// settle opens an engine on free loopback ports and makes its user.
 func settle(ctx context.Context, dir, name, version string, log *slog.Logger) (*person, error) {
 	p := &person{}
 	var err error
@@ -88,7 +89,7 @@ func settle(ctx context.Context, dir, name, version string, log *slog.Logger) (*
 	if p.engine, err = Open(ctx, c, log.With("instance", name)); err != nil {
 		return nil, err
 	}
-	p.parts = p.engine.parts()
+	p.parts = p.engine.newParts()
 	if p.name, err = vocab.ParseUsername(name); err != nil {
 		return p, err
 	}
@@ -98,16 +99,16 @@ func settle(ctx context.Context, dir, name, version string, log *slog.Logger) (*
 
 func (p *person) handle() string { return p.engine.in.Local.Handle(p.name) }
 
-// do dispatches an action in the person's name and returns the id of its activity.
+// do dispatches an action of the person's and returns the id of its activity.
 func (p *person) do(ctx context.Context, action string, params vocab.Doc) (vocab.ID, error) {
 	r, err := p.parts.outbox.Dispatch(ctx, outbox.Dispatch{User: p.name, Action: pipeline.Action{Name: action, Params: params.JSON()}})
 	return r.ActivityID, err
 }
 
-// patience is how long the demo waits for one thing to arrive.
+// patience bounds the wait for one event of the story.
 const patience = 20 * time.Second
 
-// sees waits until a feed shows an item of this type by the actor, and returns it.
+// sees waits until a feed has an item of this type by the actor, and returns it.
 func (p *person) sees(ctx context.Context, name, kind string, by vocab.ID) (feed.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -195,7 +196,7 @@ func (s *story) answer(ctx context.Context) error {
 	return err
 }
 
-// invite prints what to try next.
+// invite prints commands to try next.
 func (s *story) invite() {
 	fmt.Fprintf(s.out, `
 both keep serving until Ctrl-C. try:

@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	nightHour = 3               // local time, when the fewest are awake
-	spread    = 2 * time.Hour   // within which instances begin, each at a time of its own
-	fresh     = 12 * time.Hour  // who was pruned since then has had this night's turn
-	nap       = 5 * time.Minute // after which the clock is looked at again: machines sleep, and clocks are set
+	nightHour = 3               // local time
+	spread    = 2 * time.Hour   // instances begin within it, each at its own time
+	fresh     = 12 * time.Hour  // users pruned since then are done for the night
+	nap       = 5 * time.Minute // longest wait: machines sleep, and clocks are set
 )
 
-// nightly prunes once a night until ctx ends. A night that was missed, or cut short, is made up
-// for by the next one, which begins with whoever waits longest.
-func (e *Engine) nightly(ctx context.Context) {
+// pruneNightly prunes once a night until ctx ends. The next night makes up for a missed or
+// shortened one: it begins with the users who have waited longest.
+func (e *Engine) pruneNightly(ctx context.Context) {
+	// everyNight calls work once a night until ctx ends.
 	everyNight(ctx, e.in.Now, e.in.Config.PublicURL, e.pruneTonight)
 }
 
@@ -39,10 +40,10 @@ func everyNight(ctx context.Context, now func() time.Time, instance string, work
 	}
 }
 
-// nextNight returns when the instance prunes for the first time after now.
+// nextNight returns when the work of an instance begins for the first time after now.
 func nextNight(now time.Time, instance string) time.Time {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(instance)) // a hash takes everything
+	_, _ = h.Write([]byte(instance)) // a hash never fails
 	after := time.Duration(h.Sum32()) % spread
 	for day := now.Day(); ; day++ {
 		if at := time.Date(now.Year(), now.Month(), day, nightHour, 0, 0, 0, now.Location()).Add(after); at.After(now) {
@@ -51,6 +52,7 @@ func nextNight(now time.Time, instance string) time.Time {
 	}
 }
 
+// pruneTonight prunes all users whose turn it is, and logs the result.
 func (e *Engine) pruneTonight(ctx context.Context) {
 	r, err := admin.New(e.in).Databases.Prune(ctx, admin.PruneOptions{NotSince: e.in.Now().Add(-fresh)})
 	switch {

@@ -9,19 +9,19 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// AcquaintOptions says for which users acquaintances are made again.
+// AcquaintOptions says for which users to rebuild acquaintances.
 type AcquaintOptions struct {
-	Users    []vocab.Username    // nobody named: everybody
+	Users    []vocab.Username    // none: all
 	DryRun   bool                // only count
-	Progress func(done, all int) // told after each user; may be nil
+	Progress func(done, all int) // called after each user; may be nil
 }
 
-// AcquaintReport says what became of it.
+// AcquaintReport is the result of Acquaint.
 type AcquaintReport struct {
 	Users       []AcquaintedUser `json:"users"` // by name
 	Added       int              `json:"added"`
 	Superfluous int              `json:"superfluous"`
-	Removed     bool             `json:"removed"` // the superfluous ones; false while a server runs or its journal holds anything
+	Removed     bool             `json:"removed"` // the superfluous ones; false while a server runs or the journal is not empty
 	Failed      int              `json:"failed"`
 	Millis      int64            `json:"elapsed_ms"`
 	DryRun      bool             `json:"dry_run"`
@@ -30,16 +30,16 @@ type AcquaintReport struct {
 // AcquaintedUser counts the acquaintances of one user.
 type AcquaintedUser struct {
 	User        vocab.Username `json:"user"`
-	Known       int            `json:"known"`       // actors that have anything in the user's database
-	Added       int            `json:"added"`       // that were missing, or did not say that the user may follow the actor
-	Superfluous int            `json:"superfluous"` // that nothing in the user's database asks for, or that say too much
+	Known       int            `json:"known"`       // actors with rows in the user's database
+	Added       int            `json:"added"`       // missing, or without the mark that the user may follow the actor
+	Superfluous int            `json:"superfluous"` // without a reason in the user's database, or with a wrong mark
 	Error       string         `json:"error,omitempty"`
 	Hint        string         `json:"hint,omitempty"`
 }
 
-// Acquaint makes the acquaintances again from the users' databases, as
-// db.Cluster.MakeAcquaintances does; one user that fails does not keep the others from it. The
-// fault is Busy when another process does the same, NoUser when somebody named is no user.
+// Acquaint rebuilds the acquaintances from users' databases, as db.Cluster.MakeAcquaintances does.
+// A user that fails does not stop the others. The fault is Busy when another process does the
+// same, NoUser when a named user does not exist.
 func (dbs Databases) Acquaint(ctx context.Context, a AcquaintOptions) (AcquaintReport, error) {
 	began := time.Now()
 	made, err := dbs.in.DB.MakeAcquaintances(ctx, db.Acquainting{Users: a.Users, DryRun: a.DryRun, ID: dbs.in.Local.ID, Progress: a.Progress})

@@ -19,19 +19,19 @@ import (
 // Actors are the actors of other servers.
 type Actors struct{ in *instance.Instance }
 
-// ActorFetch says how Fetch should ask.
+// ActorFetch says which actor to fetch, and how.
 type ActorFetch struct {
 	Resource string         // @user@host, acct:…, or a URL
-	As       vocab.Username // sign as this user; zero: as the instance actor
+	As       vocab.Username // the signer; zero: the instance actor
 	Unsigned bool
-	Cached   bool // answer from the store when it has the actor, however old
-	Refresh  bool // ask although the stored copy is fresh
+	Cached   bool // return the stored copy, however old, if there is one
+	Refresh  bool // fetch even if the stored copy is fresh
 }
 
-// FetchedActor is a remote actor with how it was come by.
+// FetchedActor is a remote actor, and how it was fetched.
 type FetchedActor struct {
 	Handle      string          `json:"handle,omitempty"`
-	Actor       json.RawMessage `json:"actor"` // as received, or from the store what is kept of it
+	Actor       json.RawMessage `json:"actor"` // as received, or the parts that are stored
 	ID          vocab.ID        `json:"id"`
 	Type        string          `json:"type"`
 	Name        string          `json:"name,omitempty"`
@@ -44,14 +44,14 @@ type FetchedActor struct {
 	FromCache   bool            `json:"from_cache"`
 }
 
-// FetchedKey is a public key that the actor lists and that can be used.
+// FetchedKey is a usable public key of the actor.
 type FetchedKey struct {
 	ID   vocab.ID `json:"id"`
 	Type string   `json:"type"` // RSA, Ed25519
 	Bits int      `json:"bits,omitempty"`
 }
 
-// FetchedOver is how the answer came.
+// FetchedOver describes the answer of the server.
 type FetchedOver struct {
 	Status    int    `json:"status"`
 	Millis    int64  `json:"ms"`
@@ -59,9 +59,8 @@ type FetchedOver struct {
 	Signature string `json:"signature"` // rfc9421, cavage, none
 }
 
-// Fetch finds an actor of another server as federation does, with every check on the way. The
-// faults are those of the command line: NotFound and Gone, NoHost, Unavailable, Protocol,
-// Forbidden.
+// Fetch finds an actor of another server as federation does, with every check. The faults are
+// NotFound and Gone, NoHost, Unavailable, Protocol, Forbidden.
 func (as Actors) Fetch(ctx context.Context, f ActorFetch) (FetchedActor, error) {
 	id, err := as.findID(ctx, f)
 	if err != nil {
@@ -83,9 +82,9 @@ func (as Actors) Fetch(ctx context.Context, f ActorFetch) (FetchedActor, error) 
 		return FetchedActor{}, fmt.Errorf("fetch actor %s: %w", id, err)
 	}
 	if have != nil && have.Actor != nil && have.Actor.ID.Same(row.Actor.ID) {
-		row.Handle = have.Handle // what WebFinger confirmed, whatever was asked for
+		row.Handle = have.Handle // WebFinger confirmed it earlier
 	}
-	if !f.Unsigned { // what a server shows strangers may lack what it shows others
+	if !f.Unsigned { // a server may show less to an unsigned request
 		if err := as.in.DB.SaveRemoteActor(ctx, *row); err != nil {
 			return FetchedActor{}, err
 		}
@@ -93,7 +92,7 @@ func (as Actors) Fetch(ctx context.Context, f ActorFetch) (FetchedActor, error) 
 	return as.describe(row, over), nil
 }
 
-// findID returns the id of the actor.
+// findID returns the id of the actor. It looks a handle up.
 func (as Actors) findID(ctx context.Context, f ActorFetch) (vocab.ID, error) {
 	if strings.HasPrefix(f.Resource, "http://") || strings.HasPrefix(f.Resource, "https://") {
 		id, err := vocab.ParseID(f.Resource)
@@ -106,7 +105,7 @@ func (as Actors) findID(ctx context.Context, f ActorFetch) (vocab.ID, error) {
 	return a.ID, nil
 }
 
-// request fetches the actor now.
+// request fetches the actor from its server.
 func (as Actors) request(ctx context.Context, f ActorFetch, id vocab.ID) (*db.RemoteActor, *FetchedOver, error) {
 	var signer *transport.Keys
 	if !f.Unsigned {
@@ -127,6 +126,7 @@ func (as Actors) request(ctx context.Context, f ActorFetch, id vocab.ID) (*db.Re
 	return &db.RemoteActor{Actor: a, FetchedAt: as.in.Now().UTC()}, over, nil
 }
 
+// signingKeys returns the keys of u, or those of the instance actor for no user.
 func (as Actors) signingKeys(ctx context.Context, u vocab.Username) (transport.Keys, error) {
 	if u.IsZero() {
 		return as.in.Keys.Instance()
@@ -137,6 +137,7 @@ func (as Actors) signingKeys(ctx context.Context, u vocab.Username) (transport.K
 	return as.in.Keys.Keys(u)
 }
 
+// describe returns the row as commands show it.
 func (as Actors) describe(row *db.RemoteActor, over *FetchedOver) FetchedActor {
 	a := row.Actor
 	s := FetchedActor{Actor: a.Raw, ID: a.ID, Type: a.Type, Name: a.Name, Inbox: a.Inbox, SharedInbox: a.SharedInbox,
@@ -147,7 +148,7 @@ func (as Actors) describe(row *db.RemoteActor, over *FetchedOver) FetchedActor {
 	for _, listed := range a.Keys {
 		key, err := actor.ListedKey(a, listed.ID)
 		if err != nil {
-			continue // what cannot be used is not shown
+			continue // an unusable key is not shown
 		}
 		if r, ok := key.(*rsa.PublicKey); ok {
 			s.Keys = append(s.Keys, FetchedKey{ID: listed.ID, Type: "RSA", Bits: r.N.BitLen()})

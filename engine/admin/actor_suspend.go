@@ -11,14 +11,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// SuspendedActor is an actor that this server does not hear.
+// SuspendedActor is an actor of another server that this server refuses.
 type SuspendedActor struct {
 	ID      vocab.ID `json:"id"`
-	Handle  string   `json:"handle,omitempty"` // when it was ever confirmed
+	Handle  string   `json:"handle,omitempty"` // if its server ever confirmed it
 	Comment string   `json:"comment"`
 }
 
-// Suspended returns the actors that are suspended, by id.
+// Suspended returns the suspended actors by id.
 func (as Actors) Suspended(ctx context.Context) ([]SuspendedActor, error) {
 	s, err := as.in.Registry.Server()
 	if err != nil {
@@ -28,7 +28,7 @@ func (as Actors) Suspended(ctx context.Context) ([]SuspendedActor, error) {
 	for i, id := range s.SuspendedActors {
 		out[i] = SuspendedActor{ID: id, Comment: s.Comments[string(id)]}
 		known, err := as.in.DB.RemoteActor(ctx, id)
-		if err != nil && fault.KindOf(err) != fault.Invalid { // an old copy that nobody reads any more
+		if err != nil && fault.KindOf(err) != fault.Invalid { // an old copy that cannot be parsed
 			return nil, err
 		}
 		if known != nil && known.Handle != "" {
@@ -38,25 +38,25 @@ func (as Actors) Suspended(ctx context.Context) ([]SuspendedActor, error) {
 	return out, nil
 }
 
-// Suspension suspends actors, or ends that.
+// Suspension suspends actors, or ends their suspension.
 type Suspension struct {
 	Actors  []string // ids or handles
 	Remove  bool
 	Comment string // as in DomainChange
 }
 
-// SuspensionReport says what became of a suspension.
+// SuspensionReport is the result of a suspension.
 type SuspensionReport struct {
 	Changed     []vocab.ID `json:"changed"`
 	Unchanged   []vocab.ID `json:"unchanged"`
-	Unconfirmed []vocab.ID `json:"unconfirmed"` // of those changed; their servers did not say that there is such an actor
-	Users       int        `json:"users"`       // who know somebody who is suspended now
-	Following   int        `json:"following"`   // those of them who may follow somebody
+	Unconfirmed []vocab.ID `json:"unconfirmed"` // of those changed: their servers did not confirm them
+	Users       int        `json:"users"`       // who know a newly suspended actor
+	Following   int        `json:"following"`   // users who may follow one
 }
 
-// Suspend changes the policy; a serving engine follows within a second. Handles are looked up, and
-// so are ids, which may be the address of a page about the actor; an id that cannot be looked up
-// is taken as it is. The faults are those of Domains.Change, and of looking up.
+// Suspend changes the policy. A serving engine follows within a second. It looks handles up, and
+// also ids, because an id may be the address of the actor's page. An id that cannot be looked up
+// is used as it is. The faults are those of Domains.Change and of the lookup.
 func (as Actors) Suspend(ctx context.Context, c Suspension) (SuspensionReport, error) {
 	r := SuspensionReport{Changed: []vocab.ID{}, Unchanged: []vocab.ID{}, Unconfirmed: []vocab.ID{}}
 	if err := checkComment(c.Comment); err != nil {
@@ -90,11 +90,10 @@ func (as Actors) Suspend(ctx context.Context, c Suspension) (SuspensionReport, e
 	if err != nil {
 		return r, err
 	}
-	return r, leftAsWas(r.Unchanged, len(r.Changed), c.Remove, "suspended", "lightweb actor list --suspended")
+	return r, unchangedFault(r.Unchanged, len(r.Changed), c.Remove, "suspended", "lightweb actor list --suspended")
 }
 
-// findSuspect returns the id of an actor by which others know it, and whether anybody has ever
-// confirmed that it is one.
+// findSuspect returns the id of an actor, and whether its server has ever confirmed it.
 func (as Actors) findSuspect(ctx context.Context, written string, remove bool) (id vocab.ID, confirmed bool, err error) {
 	if strings.Contains(written, "://") {
 		id, confirmed, err = as.findByID(ctx, written, remove)
@@ -108,6 +107,7 @@ func (as Actors) findSuspect(ctx context.Context, written string, remove bool) (
 	return id.Canonical(), confirmed, err
 }
 
+// findByID looks an id up, except to end a suspension.
 func (as Actors) findByID(ctx context.Context, written string, remove bool) (vocab.ID, bool, error) {
 	id, err := vocab.ParseID(written)
 	if err != nil || remove {
@@ -116,13 +116,13 @@ func (as Actors) findByID(ctx context.Context, written string, remove bool) (voc
 	a, err := as.in.Actors.Resolve(ctx, id)
 	if err != nil {
 		as.in.Log.DebugContext(ctx, "actor not looked up", "actor", id, "err", err)
-		return id, false, nil // nobody escapes by a server that does not answer
+		return id, false, nil // a server that does not answer does not protect its actor
 	}
 	return a.ID, true, nil
 }
 
-// findByHandle asks others only when nobody here knows who it is: they may not be asked about who
-// is suspended.
+// findByHandle asks other servers only when no stored actor has the handle: the server of a
+// suspended actor may not be asked.
 func (as Actors) findByHandle(ctx context.Context, handle string, remove bool) (vocab.ID, error) {
 	a, err := as.in.Actors.KnownHandle(ctx, handle)
 	switch {
@@ -139,8 +139,7 @@ func (as Actors) findByHandle(ctx context.Context, handle string, remove bool) (
 	return a.ID, nil
 }
 
-// countAcquainted counts the users who know one of these actors, and those of them who may follow
-// one.
+// countAcquainted counts the users who know one of the actors, and those who may follow one.
 func (as Actors) countAcquainted(ctx context.Context, actors []vocab.ID) (users, following int, err error) {
 	known := map[bool]map[vocab.Username]bool{false: {}, true: {}}
 	for _, id := range actors {

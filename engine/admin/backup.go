@@ -21,14 +21,14 @@ import (
 // Backups write backups and restore them.
 type Backups struct{ in *instance.Instance }
 
-// BackupOptions says what a backup holds.
+// BackupOptions says what to back up.
 type BackupOptions struct {
-	User     vocab.Username      // the one user it is of; nobody: the whole instance
-	NoKeys   bool                // leave the private keys out
-	Progress func(done, all int) // told after each user; may be nil
+	User     vocab.Username      // zero: the whole instance
+	NoKeys   bool                // without the private keys
+	Progress func(done, all int) // called after each user; may be nil
 }
 
-// BackupReport says what a backup holds.
+// BackupReport describes a backup.
 type BackupReport struct {
 	File      string          `json:"file,omitempty"`
 	Bytes     int64           `json:"bytes"` // of the archive
@@ -38,19 +38,19 @@ type BackupReport struct {
 	Users     int             `json:"users"`
 	Rows      int64           `json:"rows"`
 	Millis    int64           `json:"elapsed_ms"`
-	Failures  []BackupFailure `json:"failures"` // users whose database is not in it
+	Failures  []BackupFailure `json:"failures"` // users whose database is missing
 }
 
-// BackupFailure is a user whose database could not be opened. What else there is of the user is in
-// the backup.
+// BackupFailure is a user whose database could not be opened. The user's other data is in the
+// backup.
 type BackupFailure struct {
 	User  vocab.Username `json:"user"`
 	Error string         `json:"error"`
 	Hint  string         `json:"-"`
 }
 
-// WriteFile writes a backup to a file that only its owner can read. There is no file until it is
-// whole. The fault is Conflict when there is one already.
+// WriteFile writes a backup to a file that only its owner can read. The file appears when it is
+// complete. The fault is Conflict when it exists already.
 func (bs Backups) WriteFile(ctx context.Context, path string, b BackupOptions) (BackupReport, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return BackupReport{}, fault.New(fault.Conflict, path+" is there already").WithHint("a backup never replaces a file: take another name")
@@ -83,10 +83,10 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Write writes a backup, beside a serving engine too. The instance's database is read first, and
-// each user's after it: an activity that was accepted before is in the journal, or in its
-// recipient's database by then. A user's acquaintances are read last, so that there are never too
-// few. The fault is NoUser when the one user is not there.
+// Write writes a backup. It may run beside a serving engine. It reads the instance database first
+// and the users' databases after it: an activity that was accepted before is in the journal, or by
+// then in its recipient's database. It reads a user's acquaintances last, so that the backup never
+// has too few. The fault is NoUser when the user does not exist.
 func (bs Backups) Write(ctx context.Context, to io.Writer, b BackupOptions) (BackupReport, error) {
 	began := time.Now()
 	count := &counter{to: to}
@@ -110,7 +110,7 @@ func (bs Backups) Write(ctx context.Context, to io.Writer, b BackupOptions) (Bac
 	return t.report, nil
 }
 
-// counter counts the bytes that go through it.
+// counter counts the bytes written through it.
 type counter struct {
 	to io.Writer
 	n  int64
@@ -122,7 +122,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// backupRun is a backup that is being taken.
+// backupRun is one run of Write.
 type backupRun struct {
 	in     *instance.Instance
 	ask    BackupOptions
@@ -131,8 +131,8 @@ type backupRun struct {
 	users  []db.User
 }
 
-// instance begins the archive and writes what belongs to no user, of which a backup of one user
-// has nothing but its row.
+// writeInstance begins the archive and writes the tables of the instance. A backup of one user has
+// only that user's row.
 func (t *backupRun) writeInstance(ctx context.Context, to io.Writer) error {
 	nobody := vocab.Username{}
 	err := t.in.DB.SnapshotInstance(ctx, func(ctx context.Context, s *db.Snapshot) error {
@@ -155,7 +155,7 @@ func (t *backupRun) writeInstance(ctx context.Context, to io.Writer) error {
 	return t.writeFiles(nobody)
 }
 
-// begin finds out which users the backup is of, and says so.
+// begin chooses the users and writes the manifest.
 func (t *backupRun) begin(ctx context.Context, s *db.Snapshot, to io.Writer) error {
 	all, err := s.Users(ctx)
 	if err != nil {
@@ -176,7 +176,7 @@ func (t *backupRun) begin(ctx context.Context, s *db.Snapshot, to io.Writer) err
 	return err
 }
 
-// tables writes a shape, and of each table in it the rows that copy finds.
+// writeTables writes a shape and the rows of its tables.
 func (t *backupRun) writeTables(u vocab.Username, shape db.Shape, copyRows func(db.Table, io.Writer) (int64, error)) error {
 	data, err := json.MarshalIndent(shape, "", "  ")
 	if err != nil {
@@ -194,6 +194,7 @@ func (t *backupRun) writeTables(u vocab.Username, shape db.Shape, copyRows func(
 	return nil
 }
 
+// writeRows writes the rows of one table, and counts them.
 func (t *backupRun) writeRows(n archive.Name, write func(io.Writer) (int64, error)) error {
 	w := t.w.Rows(n)
 	rows, err := write(w)
@@ -201,7 +202,8 @@ func (t *backupRun) writeRows(n archive.Name, write func(io.Writer) (int64, erro
 	return errors.Join(err, w.Close())
 }
 
-// user writes what there is of one user. Of a deleted one only what the instance knows is left.
+// writeUser writes a user's database and files, and the user's rows in the instance database. A
+// deleted user has only rows.
 func (t *backupRun) writeUser(ctx context.Context, u db.User) error {
 	if u.State != db.UserDeleted {
 		if err := t.writeDatabase(ctx, u); err != nil {
@@ -227,8 +229,8 @@ func (t *backupRun) writeUser(ctx context.Context, u db.User) error {
 	})
 }
 
-// database writes a user's database. In a backup of the instance one that cannot be opened is
-// reported, and keeps nobody else's from being written.
+// writeDatabase writes a user's database. A backup of the instance reports a database that cannot
+// be opened, and goes on.
 func (t *backupRun) writeDatabase(ctx context.Context, u db.User) error {
 	opened := false
 	err := t.in.DB.SnapshotUser(ctx, u, func(ctx context.Context, s *db.Snapshot) error {
@@ -242,10 +244,10 @@ func (t *backupRun) writeDatabase(ctx context.Context, u db.User) error {
 	return err
 }
 
-// maxFile bounds a configuration or key that is taken into a backup, in bytes.
+// maxFile bounds a configuration or key in a backup, in bytes.
 const maxFile = 16 << 20
 
-// files writes the configuration and keys of u, or for nobody those of the instance.
+// writeFiles writes the configuration and keys of u, or for no user those of the instance.
 func (t *backupRun) writeFiles(u vocab.Username) error {
 	for _, f := range filesOf(t.in, u) {
 		if t.ask.NoKeys && f.name.Kind == archive.Key {
@@ -265,13 +267,13 @@ func (t *backupRun) writeFiles(u vocab.Username) error {
 	return nil
 }
 
-// file is a configuration or key: what it is called in an archive, and where it lies here.
+// file is a configuration or key: its name in an archive, and its path here.
 type file struct {
 	name archive.Name
 	path string
 }
 
-// filesOf returns the files there may be of u, or for nobody of the instance.
+// filesOf returns the files that u may have, or for no user the instance.
 func filesOf(in *instance.Instance, u vocab.Username) []file {
 	files := []file{{archive.Name{User: u, Kind: archive.Config}, in.Registry.File(u)}}
 	for _, path := range in.Keys.Files(u) {
@@ -280,7 +282,7 @@ func filesOf(in *instance.Instance, u vocab.Username) []file {
 	return files
 }
 
-// readFile returns the content of a configuration or key.
+// readUserFile returns the content of a configuration or key.
 func readUserFile(in *instance.Instance, f file) ([]byte, error) {
 	if f.name.Kind == archive.Key {
 		return in.Keys.ReadFile(f.path)
@@ -288,6 +290,7 @@ func readUserFile(in *instance.Instance, f file) ([]byte, error) {
 	return readFile(f.path)
 }
 
+// readFile returns the content of a file of at most maxFile bytes.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

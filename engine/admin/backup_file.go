@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// unfinished is how the names of files end that backups are written to. Who writes one holds its
-// lock until it is renamed, or the process ends, however that comes.
+// unfinished ends the names of files that a backup is being written to. The writer holds a lock on
+// the file until it is renamed, or until its process ends.
 const unfinished = ".lightweb-unfinished"
 
 // createUnfinished makes and locks the file that the backup path is written to. Only its owner can
@@ -31,15 +31,15 @@ func createUnfinished(path string) (*os.File, error) {
 		if held {
 			return f, nil
 		}
-		if err := f.Close(); err != nil { // a sweep came before the lock, and removes the file
+		if err := f.Close(); err != nil { // another process removes the file: it locked it first
 			return nil, err
 		}
 	}
 	return nil, fmt.Errorf("no file in %s could be locked", filepath.Dir(path))
 }
 
-// sweepUnfinished removes from a folder what backups left there whose processes were killed. The
-// log tells of what it cannot remove: that is no reason to make no backup.
+// sweepUnfinished removes files that killed backups left in a folder. A file that cannot be
+// removed is logged, and does not stop the backup.
 func sweepUnfinished(ctx context.Context, log *slog.Logger, dir string) {
 	names, err := os.ReadDir(dir)
 	for _, n := range names {
@@ -52,10 +52,10 @@ func sweepUnfinished(ctx context.Context, log *slog.Logger, dir string) {
 	}
 }
 
-// removeAbandoned removes a file that nobody writes.
+// removeAbandoned removes a file that no process writes.
 func removeAbandoned(path string) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
-	if errors.Is(err, fs.ErrNotExist) { // it was finished, or swept by somebody else
+	if errors.Is(err, fs.ErrNotExist) { // it was renamed, or another process removed it
 		return nil
 	}
 	if err != nil {
@@ -68,8 +68,8 @@ func removeAbandoned(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// lockFile locks f as long as it is open, and reports whether it is ours: nobody else has it
-// locked, or has renamed or removed it.
+// lockFile locks f while it is open. It reports whether the file is ours: no other process has
+// locked, renamed or removed it.
 func lockFile(f *os.File) (bool, error) {
 	err := error(syscall.EINTR)
 	for errors.Is(err, syscall.EINTR) {

@@ -13,10 +13,10 @@ import (
 // Databases are the databases of the instance and its users.
 type Databases struct{ in *instance.Instance }
 
-// Migration says which users' databases are brought to the schema of this binary, and how.
+// Migration says which users' databases to migrate, and how.
 type Migration = db.Migration
 
-// MigrationReport says what became of a migration, or with DryRun what would.
+// MigrationReport is the result of Migrate, or with DryRun its preview.
 type MigrationReport struct {
 	Target    int                `json:"target"` // the schema of this binary
 	Databases int                `json:"databases"`
@@ -28,19 +28,19 @@ type MigrationReport struct {
 	DryRun    bool               `json:"dry_run"`
 }
 
-// MigrationFailure is a user's database that could not be brought to the schema.
+// MigrationFailure is a user's database that could not be migrated.
 type MigrationFailure struct {
 	User     vocab.Username `json:"user"`
-	Version  int            `json:"version"` // with dirty: of the change that did not end; 0 when it could not be read
+	Version  int            `json:"version"` // with dirty: of the unfinished change; 0 when it could not be read
 	Dirty    bool           `json:"dirty"`
 	SQLState string         `json:"sqlstate"` // empty unless the server refused
 	Error    string         `json:"error"`
 	Hint     string         `json:"-"`
 }
 
-// Migrate brings users' databases to the schema of this binary; one that fails does not keep the
-// others from it. The fault is Busy when another process does the same, NoUser when somebody named
-// is no user, Config when a database is known to have a newer schema.
+// Migrate brings users' databases to the schema of this binary. A database that fails does not
+// stop the others. The fault is Busy when another process migrates, NoUser when a named user does
+// not exist, Config when a database has a newer schema.
 func (dbs Databases) Migrate(ctx context.Context, m Migration) (MigrationReport, error) {
 	began := time.Now()
 	r, err := dbs.in.DB.MigrateUsers(ctx, m)
@@ -56,7 +56,7 @@ func (dbs Databases) Migrate(ctx context.Context, m Migration) (MigrationReport,
 	return out, err
 }
 
-// DatabaseStatus is what there is of databases.
+// DatabaseStatus is the state of all databases.
 type DatabaseStatus struct {
 	Server   string `json:"server"` // version of PostgreSQL
 	Instance struct {
@@ -64,22 +64,22 @@ type DatabaseStatus struct {
 		Version  int    `json:"version"`
 	} `json:"instance"`
 	Template string           `json:"template"`
-	Target   int              `json:"target"` // schema of users' databases that this binary uses
+	Target   int              `json:"target"` // schema of users' databases in this binary
 	Users    []DatabaseOfUser `json:"users"`
 }
 
-// DatabaseOfUser is a user's database and whether it can be used.
+// DatabaseOfUser is the state of a user's database.
 type DatabaseOfUser struct {
 	User     vocab.Username `json:"user"`
 	Database string         `json:"database"`
 	Version  int            `json:"version"` // 0 when it could not be read
-	Dirty    bool           `json:"dirty"`   // the change to that version did not end
+	Dirty    bool           `json:"dirty"`   // the change to that version is unfinished
 	Usable   bool           `json:"usable"`
 	Error    string         `json:"error,omitempty"`
 	Hint     string         `json:"hint,omitempty"`
 }
 
-// Status looks at every user's database; what is wrong with one is said there.
+// Status opens every user's database and reports its state.
 func (dbs Databases) Status(ctx context.Context) (DatabaseStatus, error) {
 	const atOnce = 4
 	st, err := dbs.in.DB.Status(ctx, atOnce)

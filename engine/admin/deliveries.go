@@ -19,19 +19,19 @@ import (
 // Deliveries are the deliveries of users' activities.
 type Deliveries struct{ in *instance.Instance }
 
-// DeliveryChoice says which deliveries are meant, or which fan-outs of activities: those of which
-// everything is true that it says.
+// DeliveryChoice selects deliveries, or fan-outs of activities. All conditions must hold.
 type DeliveryChoice struct {
 	Users    []vocab.Username
-	All      bool      // users, but those deleted
-	Job      uuid.UUID // zero: every fan-out
-	Activity vocab.ID  // or the object that it is about; empty: every one
-	Hosts    []string  // empty: every one
-	Since    time.Time // owed since then; zero: whenever
-	Status   string    // of those listed, as db.Tx.DeliveryJobs has it; empty: every one
-	Limit    int       // of those listed
+	All      bool      // users that are not deleted
+	Job      uuid.UUID // zero: all fan-outs
+	Activity vocab.ID  // the id of the activity or of its object; empty: all
+	Hosts    []string  // empty: all
+	Since    time.Time // owed since then; zero: any time
+	Status   string    // only List: of the fan-out, or of one of its deliveries; empty: all
+	Limit    int       // only List
 }
 
+// filter returns the conditions as queries take them.
 func (c DeliveryChoice) filter() db.DeliveryFilter {
 	return db.DeliveryFilter{Job: c.Job, Activity: c.Activity, Hosts: c.Hosts, Since: c.Since}
 }
@@ -46,7 +46,7 @@ type DeliveryFailure struct {
 // deliveryFailures are the users whose databases could not be used.
 type deliveryFailures []DeliveryFailure
 
-// record takes an error down, of one user. It returns the error when it is time to stop.
+// record adds the error of one user. It returns the error when ctx has ended.
 func (f *deliveryFailures) record(ctx context.Context, u vocab.Username, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -55,12 +55,12 @@ func (f *deliveryFailures) record(ctx context.Context, u vocab.Username, err err
 	return nil
 }
 
-// DeliveryJob is the fan-out of an activity, with what became of it.
+// DeliveryJob is the fan-out of an activity, and its state.
 type DeliveryJob struct {
 	User      vocab.Username `json:"user"`
 	Job       string         `json:"job"`
 	Activity  vocab.ID       `json:"activity"`
-	Object    vocab.ID       `json:"object,omitempty"` // that it is about
+	Object    vocab.ID       `json:"object,omitempty"` // of the activity
 	Type      string         `json:"type"`
 	Status    string         `json:"status"` // pending, delivering, partial, delivered or error
 	Counts    db.JobCounts   `json:"counts"`
@@ -68,11 +68,13 @@ type DeliveryJob struct {
 	FirstAt   *time.Time     `json:"first_delivered_at,omitempty"`
 }
 
+// describeJob returns the row as commands show it.
 func describeJob(u vocab.Username, j db.DeliveryJob) DeliveryJob {
 	return DeliveryJob{User: u, Job: j.ID.String(), Activity: j.Activity, Object: j.Object, Type: j.Type, Status: j.Status, Counts: j.JobCounts,
 		CreatedAt: j.CreatedAt.UTC(), FirstAt: utc(j.FirstAt)}
 }
 
+// utc returns the time in UTC, or nil.
 func utc(t *time.Time) *time.Time {
 	if t == nil {
 		return nil
@@ -81,14 +83,14 @@ func utc(t *time.Time) *time.Time {
 	return &at
 }
 
-// DeliveryList is the fan-outs of activities.
+// DeliveryList lists fan-outs.
 type DeliveryList struct {
 	Jobs     []DeliveryJob    `json:"jobs"` // the newest first
 	Failures deliveryFailures `json:"failures"`
 }
 
-// List lists the newest fan-outs of the users' activities. The fault is NoUser when somebody named
-// is no user.
+// List returns the newest fan-outs of the users' activities. The fault is NoUser when a named user
+// does not exist.
 func (ds Deliveries) List(ctx context.Context, c DeliveryChoice) (DeliveryList, error) {
 	l := DeliveryList{Jobs: []DeliveryJob{}, Failures: deliveryFailures{}}
 	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)
@@ -107,6 +109,7 @@ func (ds Deliveries) List(ctx context.Context, c DeliveryChoice) (DeliveryList, 
 	return l, nil
 }
 
+// findJobs returns the newest fan-outs of one user's activities.
 func (ds Deliveries) findJobs(ctx context.Context, u vocab.Username, c DeliveryChoice) (jobs []DeliveryJob, err error) {
 	var found []db.DeliveryJob
 	err = ds.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
@@ -119,8 +122,8 @@ func (ds Deliveries) findJobs(ctx context.Context, u vocab.Username, c DeliveryC
 	return jobs, err
 }
 
-// DeliveryDetail is a delivery to one inbox. Of one that got through over a week ago only inbox,
-// host and targets are known.
+// DeliveryDetail is a delivery to one inbox. Of a delivery that succeeded over a week ago only
+// inbox, host and targets are stored.
 type DeliveryDetail struct {
 	Inbox          vocab.ID          `json:"inbox"`
 	Host           string            `json:"host"` // empty: this server
@@ -130,25 +133,26 @@ type DeliveryDetail struct {
 	NextAt         *time.Time        `json:"next_attempt_at,omitempty"`
 	LastStatus     int               `json:"last_status,omitempty"` // of HTTP
 	Answer         string            `json:"answer,omitempty"`      // the first 1 KiB
-	Headers        map[string]string `json:"headers,omitempty"`     // of the answer, by name: those that help to find out why
+	Headers        map[string]string `json:"headers,omitempty"`     // of the answer: the fields that help to find a cause
 	Location       string            `json:"location,omitempty"`
 	RetryAfter     int               `json:"retry_after_seconds,omitempty"`
 	Error          string            `json:"error,omitempty"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
-	RemoteID       string            `json:"remote_id,omitempty"` // what the host calls it
+	RemoteID       string            `json:"remote_id,omitempty"` // the host's name for it
 	LatencyMS      int64             `json:"latency_ms,omitempty"`
 	BytesOut       int64             `json:"bytes_out"`
 	BytesIn        int64             `json:"bytes_in"`
 	UpdatedAt      *time.Time        `json:"updated_at,omitempty"`
 }
 
+// describeDelivery returns the row as commands show it.
 func describeDelivery(r db.DeliveryReport) DeliveryDetail {
 	return DeliveryDetail{Inbox: r.Inbox, Host: r.Host, Targets: append([]vocab.ID{}, r.Targets...), Status: r.Status, Attempts: r.Attempts, NextAt: utc(r.NextAt),
 		LastStatus: r.LastStatus, Answer: r.Says(), Headers: r.Fields(), Location: r.Location, RetryAfter: r.RetryAfter, Error: r.Error, IdempotencyKey: r.IdempotencyKey(), RemoteID: r.RemoteID,
 		LatencyMS: r.LatencyMS, BytesOut: r.BytesOut, BytesIn: r.BytesIn, UpdatedAt: utc(r.UpdatedAt)}
 }
 
-// ShownDeliveries is the fan-out of an activity with every delivery.
+// ShownDeliveries is a fan-out with its deliveries.
 type ShownDeliveries struct {
 	DeliveryJob
 	Deliveries []DeliveryDetail `json:"deliveries"`
@@ -159,9 +163,9 @@ const (
 	maxShown     = 20   // fan-outs about one activity or object
 )
 
-// Show shows the fan-out with this id, or those of an activity or about an object, the newest
-// first. An id that was given here is looked up at its user, every other at all. The fault is
-// NotFound when there is none.
+// Show returns the fan-out with this id, or those of an activity or about an object, the newest
+// first. For an id of this server it looks at the owner alone, for others at every user. The fault
+// is NotFound when there is none.
 func (ds Deliveries) Show(ctx context.Context, job uuid.UUID, id vocab.ID) (all []ShownDeliveries, failures []DeliveryFailure, err error) {
 	c := DeliveryChoice{Job: job, Activity: id, Limit: maxShown}
 	users, err := ds.chooseOwners(ctx, c)
@@ -191,6 +195,7 @@ func (ds Deliveries) Show(ctx context.Context, job uuid.UUID, id vocab.ID) (all 
 	return all, failed, err
 }
 
+// unknownDelivery returns the fault for a choice without deliveries.
 func unknownDelivery(c DeliveryChoice) error {
 	what := fmt.Sprintf("nothing of %.200s is owed to anybody", c.Activity)
 	if c.Job != (uuid.UUID{}) {
@@ -199,7 +204,7 @@ func unknownDelivery(c DeliveryChoice) error {
 	return fault.New(fault.NotFound, what).WithHint("lightweb deliver list --all")
 }
 
-// chooseOwners returns whose deliveries to look at.
+// chooseOwners returns the users whose deliveries may match.
 func (ds Deliveries) chooseOwners(ctx context.Context, c DeliveryChoice) ([]vocab.Username, error) {
 	users, err := chooseUsers(ctx, ds.in, nil, true)
 	if u, _, ok := ds.in.Local.Holder(c.Activity); ok && c.Activity != "" {
@@ -228,7 +233,7 @@ func (ds Deliveries) readDeliveries(ctx context.Context, u vocab.Username, job u
 	return all, err
 }
 
-// DeliveryState says how much there is to a host in one state.
+// DeliveryState counts the deliveries to a host in one state.
 type DeliveryState struct {
 	Host     string     `json:"host"` // empty: this server
 	Status   string     `json:"status"`
@@ -236,12 +241,12 @@ type DeliveryState struct {
 	OldestAt time.Time  `json:"oldest_at"`
 	NextAt   *time.Time `json:"next_attempt_at,omitempty"`
 	Error    string     `json:"last_error,omitempty"`
-	Closed   *time.Time `json:"closed_until,omitempty"`   // the host is left alone
-	Inactive *time.Time `json:"inactive_since,omitempty"` // and its deliveries parked
+	Closed   *time.Time `json:"closed_until,omitempty"`   // the breaker is open
+	Inactive *time.Time `json:"inactive_since,omitempty"` // its deliveries are parked
 	Paused   *time.Time `json:"paused_since,omitempty"`   // by the operator
 }
 
-// DeliveryStatus is how deliveries stand.
+// DeliveryStatus counts deliveries by host and state.
 type DeliveryStatus struct {
 	Users    int              `json:"users"`
 	Counts   db.JobCounts     `json:"counts"`
@@ -249,8 +254,8 @@ type DeliveryStatus struct {
 	Failures deliveryFailures `json:"failures"`
 }
 
-// Status counts the users' deliveries by host and state. What was delivered over a week ago is not
-// counted any more. The fault is NoUser when somebody named is no user.
+// Status counts the users' deliveries by host and state. Deliveries that succeeded over a week ago
+// are not counted. The fault is NoUser when a named user does not exist.
 func (ds Deliveries) Status(ctx context.Context, c DeliveryChoice) (DeliveryStatus, error) {
 	s := DeliveryStatus{States: []DeliveryState{}, Failures: deliveryFailures{}}
 	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)
@@ -299,6 +304,7 @@ func (ds Deliveries) Status(ctx context.Context, c DeliveryChoice) (DeliveryStat
 	return s, nil
 }
 
+// add adds the deliveries of one more user.
 func (s *DeliveryState) add(d db.DeliveryState) {
 	s.Count += d.Count
 	if d.Oldest.Before(s.OldestAt) {
@@ -312,6 +318,7 @@ func (s *DeliveryState) add(d db.DeliveryState) {
 	}
 }
 
+// addCounts adds deliveries to the count of their state.
 func addCounts(c *db.JobCounts, d db.DeliveryState) {
 	c.Total += d.Count
 	switch d.Status {

@@ -9,24 +9,23 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// DropReport says what became of deliveries that were to be dropped.
+// DropReport is the result of Drop.
 type DropReport struct {
 	Matched    int              `json:"matched"`
 	Dropped    int              `json:"dropped"`
-	Delivering int              `json:"delivering"` // left alone, because an attempt is under way
+	Delivering int              `json:"delivering"` // not dropped: an attempt is under way
 	Failures   deliveryFailures `json:"failures"`
 	DryRun     bool             `json:"dry_run"`
 }
 
-// dropped is why a delivery is skipped that the operator dropped.
+// dropped is the reason stored with a dropped delivery.
 const dropped = "dropped by the operator"
 
-// stillOwed are the states of deliveries that are tried again.
+// stillOwed are the states of deliveries that will be tried again.
 var stillOwed = []string{db.DeliveryPending, db.DeliveryParked}
 
-// Drop skips what is still owed, to everybody's hosts, of an activity or of one fan-out. What
-// another process is sending now is left alone. The fault is NotFound when there is no such
-// fan-out.
+// Drop skips the owed deliveries of an activity, of a fan-out, or to hosts. It leaves a delivery
+// alone while another process sends it. The fault is NotFound when there is no such fan-out.
 func (ds Deliveries) Drop(ctx context.Context, c DeliveryChoice, dryRun bool) (DropReport, error) {
 	r := DropReport{Failures: deliveryFailures{}, DryRun: dryRun}
 	users, err := ds.chooseOwners(ctx, c)
@@ -47,7 +46,7 @@ func (ds Deliveries) Drop(ctx context.Context, c DeliveryChoice, dryRun bool) (D
 	return r, nil
 }
 
-// dropUser drops deliveries of one user, and tells whether any fan-out was meant.
+// dropUser drops deliveries of one user. It reports whether any fan-out matched.
 func (ds Deliveries) dropUser(ctx context.Context, u vocab.Username, c DeliveryChoice, r *DropReport) (found bool, err error) {
 	choice := db.DeliveryChoice{DeliveryFilter: c.filter(), States: stillOwed}
 	var chosen []db.ChosenHost

@@ -11,32 +11,32 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// RetryChoice says which deliveries are tried again, and how.
+// RetryChoice selects deliveries to retry, and says how.
 type RetryChoice struct {
 	DeliveryChoice
 	States        []string      // pending, parked, failed
-	Most          int           // deliveries; 0: all
-	ResetAttempts bool          // they begin anew, as if they were owed from now on
+	Most          int           // deliveries at most; 0: all
+	ResetAttempts bool          // start again, as if they were owed from now on
 	DryRun        bool          // only count
-	Wait          bool          // send them in this process; else the one that serves does
+	Wait          bool          // send them in this process, not in the serving one
 	Concurrency   int           // with Wait: hosts at once
-	WaitLock      time.Duration // how long to wait for another process that does the same
+	WaitLock      time.Duration // time to wait for another process that retries
 	Progress      func(done, all int)
 }
 
-// RetryReport says what became of deliveries that were to be tried again.
+// RetryReport is the result of Retry.
 type RetryReport struct {
 	Matched        int              `json:"matched"`
 	Requeued       int              `json:"requeued"`
 	Delivered      int              `json:"delivered"`
-	Failed         int              `json:"failed"`          // an attempt at them, which may be made again
+	Failed         int              `json:"failed"`          // attempts; some are made again later
 	SkippedBlocked int              `json:"skipped_blocked"` // the policy refuses their hosts
 	Hosts          []RetriedHost    `json:"hosts"`
 	Failures       deliveryFailures `json:"failures"`
 	DryRun         bool             `json:"dry_run"`
 }
 
-// RetriedHost says the same of one user's deliveries to one host.
+// RetriedHost is the result for one user's deliveries to one host.
 type RetriedHost struct {
 	User      vocab.Username `json:"user"`
 	Host      string         `json:"host"` // empty: this server
@@ -47,12 +47,12 @@ type RetriedHost struct {
 	NextAt    *time.Time     `json:"next_attempt_at,omitempty"`
 	Blocked   bool           `json:"blocked,omitempty"`
 
-	parked bool // some of them are, so the host is tried with one first
+	parked bool // some are parked, so that the host is tried with one first
 }
 
-// Retry makes deliveries due now, which the process that serves finds within seconds; or sends
-// them itself. The faults are Busy when another process does the same, and NoUser when somebody
-// named is no user.
+// Retry makes deliveries due now, so that the serving process sends them within seconds, or sends
+// them itself. The faults are Busy when another process retries, and NoUser when a named user does
+// not exist.
 func (ds Deliveries) Retry(ctx context.Context, c RetryChoice) (r RetryReport, err error) {
 	r = RetryReport{Hosts: []RetriedHost{}, Failures: deliveryFailures{}, DryRun: c.DryRun}
 	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)
@@ -71,7 +71,7 @@ func (ds Deliveries) Retry(ctx context.Context, c RetryChoice) (r RetryReport, e
 		if c.Most > 0 && r.Matched-r.SkippedBlocked >= c.Most {
 			break
 		}
-		if err := r.Failures.record(ctx, u, run.match(ctx, u)); err != nil {
+		if err := r.Failures.record(ctx, u, run.matchUser(ctx, u)); err != nil {
 			return r, err
 		}
 	}
@@ -79,9 +79,9 @@ func (ds Deliveries) Retry(ctx context.Context, c RetryChoice) (r RetryReport, e
 		return r, nil
 	}
 	if c.Wait {
-		return r, run.wait(ctx)
+		return r, run.sendAll(ctx)
 	}
-	return r, run.send(ctx)
+	return r, run.requeueHosts(ctx)
 }
 
 // retry is one run of Deliveries.Retry.
@@ -95,8 +95,8 @@ type retry struct {
 	sender *delivery.Dispatcher
 }
 
-// match looks for what is meant of one user's.
-func (t *retry) match(ctx context.Context, u vocab.Username) error {
+// matchUser finds the deliveries of one user that the choice selects.
+func (t *retry) matchUser(ctx context.Context, u vocab.Username) error {
 	var chosen []db.ChosenHost
 	err := t.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
 		chosen, err = tx.ChosenDeliveries(ctx, db.DeliveryChoice{DeliveryFilter: t.c.filter(), States: t.c.States}, t.began)
@@ -120,8 +120,8 @@ func (t *retry) match(ctx context.Context, u vocab.Username) error {
 	return err
 }
 
-// send makes due what was matched.
-func (t *retry) send(ctx context.Context) error {
+// requeueHosts makes the matched deliveries due.
+func (t *retry) requeueHosts(ctx context.Context) error {
 	for i := range t.r.Hosts {
 		h := &t.r.Hosts[i]
 		if h.Blocked {
@@ -134,15 +134,15 @@ func (t *retry) send(ctx context.Context) error {
 	return nil
 }
 
-// choice are the deliveries of a user to a host that were matched and not touched since.
+// choice selects the matched deliveries of a user to a host, unless they changed since.
 func (t *retry) choice(h *RetriedHost) db.DeliveryChoice {
 	c := db.DeliveryChoice{DeliveryFilter: t.c.filter(), States: t.c.States, Before: t.began}
 	c.Hosts = []string{h.Host}
 	return c
 }
 
-// requeue makes a user's deliveries to a host due, and tells the process that serves. Should it
-// not hear of it, it looks at everybody now and then.
+// requeue makes a user's deliveries to a host due, and notifies the serving process. If the
+// notification is lost, that process finds them at its next look at all users.
 func (t *retry) requeue(ctx context.Context, h *RetriedHost) error {
 	for left := h.Matched; left > 0; {
 		var rows []db.Requeued

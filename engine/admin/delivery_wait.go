@@ -19,12 +19,12 @@ import (
 const (
 	retryBatch  = 8 // deliveries to a host that are leased at once
 	retryAtOnce = 2 // of them that are sent at once
-	hopeless    = 5 // attempts in a row without an answer, after which a host is left alone
+	hopeless    = 5 // attempts in a row without an answer end the work on a host
 )
 
-// wait sends what was matched to other servers, and makes the rest due. One user has its turn
-// after the other, so that no more than retryAtOnce go to a host at once.
-func (t *retry) wait(ctx context.Context) error {
+// sendAll sends the matched deliveries to other servers, and makes the others due. It takes one
+// user after the other, so that at most retryAtOnce requests go to a host at once.
+func (t *retry) sendAll(ctx context.Context) error {
 	if t.in.IsPaused() {
 		return fault.New(fault.Unavailable, "federation is paused: nothing is sent to other servers").WithHint("set federation.mode to open")
 	}
@@ -37,7 +37,7 @@ func (t *retry) wait(ctx context.Context) error {
 		for to < len(t.r.Hosts) && t.r.Hosts[to].User == t.r.Hosts[from].User {
 			to++
 		}
-		if err := t.hosts(ctx, t.r.Hosts[from:to]); err != nil {
+		if err := t.sendUser(ctx, t.r.Hosts[from:to]); err != nil {
 			return err
 		}
 		from = to
@@ -45,8 +45,8 @@ func (t *retry) wait(ctx context.Context) error {
 	return nil
 }
 
-// hosts sends one user's deliveries to several hosts.
-func (t *retry) hosts(ctx context.Context, all []RetriedHost) error {
+// sendUser sends one user's deliveries to several hosts.
+func (t *retry) sendUser(ctx context.Context, all []RetriedHost) error {
 	u := all[0].User
 	var g errgroup.Group
 	g.SetLimit(t.c.Concurrency)
@@ -54,10 +54,10 @@ func (t *retry) hosts(ctx context.Context, all []RetriedHost) error {
 		h := &all[i]
 		switch {
 		case h.Blocked:
-		case h.Host == "": // it takes the process that serves to hand them over
-			g.Go(func() error { return t.failed(ctx, u, t.requeue(ctx, h)) })
+		case h.Host == "": // the serving process hands them over
+			g.Go(func() error { return t.recordFailure(ctx, u, t.requeue(ctx, h)) })
 		default:
-			g.Go(func() error { return t.failed(ctx, u, t.deliver(ctx, h)) })
+			g.Go(func() error { return t.recordFailure(ctx, u, t.sendHost(ctx, h)) })
 		}
 	}
 	err := g.Wait()
@@ -65,21 +65,22 @@ func (t *retry) hosts(ctx context.Context, all []RetriedHost) error {
 		return tx.ReleaseDeliveries(ctx, t.sender.Owner, t.in.Now())
 	})
 	if err == nil {
-		err = t.failed(ctx, u, errors.Join(back, t.in.DB.WantDeliveries(context.WithoutCancel(ctx), []vocab.Username{u}))) // it learns when the rest is due
+		err = t.recordFailure(ctx, u, errors.Join(back, t.in.DB.WantDeliveries(context.WithoutCancel(ctx), []vocab.Username{u}))) // the serving process learns when the rest is due
 	}
 	return err
 }
 
-func (t *retry) failed(ctx context.Context, u vocab.Username, err error) error {
+// recordFailure records the error of one user.
+func (t *retry) recordFailure(ctx context.Context, u vocab.Username, err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.r.Failures.record(ctx, u, err)
 }
 
-// deliver sends a user's deliveries to a host until there is none left that it matched, or no
-// hope. When some of them are parked the host is tried with one first: only something that gets
-// through to it makes the others due.
-func (t *retry) deliver(ctx context.Context, h *RetriedHost) error {
+// sendHost sends a user's matched deliveries to a host, until it has had enough attempts without
+// an answer. When some are parked it tries the host with one first: only a success makes the
+// others due.
+func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 	silent, probe := 0, h.parked
 	for left := h.Matched; left > 0 && silent < hopeless; {
 		n := min(left, retryBatch)
@@ -94,7 +95,7 @@ func (t *retry) deliver(ctx context.Context, h *RetriedHost) error {
 		if err := t.sender.Record(context.WithoutCancel(ctx), h.User, ends, t.in.Now()); err != nil {
 			return err
 		}
-		through := t.take(h, ends)
+		through := t.countAttempts(h, ends)
 		if err != nil {
 			return err
 		}
@@ -107,7 +108,7 @@ func (t *retry) deliver(ctx context.Context, h *RetriedHost) error {
 		if probe && !through {
 			return nil
 		}
-		if probe = false; through && h.parked { // the process that serves finds out for itself
+		if probe = false; through && h.parked { // the serving process learns it from the table
 			if err := t.in.DB.ProbeHosts(ctx, []string{h.Host}); err != nil {
 				return err
 			}
@@ -117,7 +118,7 @@ func (t *retry) deliver(ctx context.Context, h *RetriedHost) error {
 	return nil
 }
 
-// claim leases deliveries for as long as the attempts at them can take: two knocks each.
+// claim leases deliveries for as long as the attempts can take, with a second knock each.
 func (t *retry) claim(ctx context.Context, h *RetriedHost, n int) (rows []db.Delivery, err error) {
 	lease := time.Minute + 2*t.in.Config.Delivery.Timeout*retryBatch/retryAtOnce
 	err = t.in.DB.Write(ctx, h.User, func(ctx context.Context, tx *db.Tx) (err error) {
@@ -127,8 +128,7 @@ func (t *retry) claim(ctx context.Context, h *RetriedHost, n int) (rows []db.Del
 	return rows, err
 }
 
-// attempt makes an attempt at each of the deliveries, and returns those of which it is known how
-// they ended.
+// attempt sends each of the deliveries. It returns those with a known outcome.
 func (t *retry) attempt(ctx context.Context, u vocab.Username, rows []db.Delivery) (ends []delivery.Attempted, err error) {
 	var mu sync.Mutex
 	var g errgroup.Group
@@ -149,8 +149,8 @@ func (t *retry) attempt(ctx context.Context, u vocab.Username, rows []db.Deliver
 	return ends, err
 }
 
-// take counts how attempts ended, and tells whether any got through.
-func (t *retry) take(h *RetriedHost, ends []delivery.Attempted) (through bool) {
+// countAttempts adds the outcomes to the report. It reports whether any delivery succeeded.
+func (t *retry) countAttempts(h *RetriedHost, ends []delivery.Attempted) (through bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, a := range ends {

@@ -18,21 +18,20 @@ import (
 // Domains are the domains that the policy names.
 type Domains struct{ in *instance.Instance }
 
-// The lists of domains in the policy.
+// Lists of domains in the policy.
 const (
 	DomainBlocked = "blocked"
-	DomainAllowed = "allowed" // they count when federation.mode is allowlist
+	DomainAllowed = "allowed" // used when federation.mode is allowlist
 )
 
-// Domain is a domain that the policy names.
+// Domain is a domain on a list of the policy.
 type Domain struct {
 	Domain  string `json:"domain"`
 	State   string `json:"state"` // blocked or allowed
 	Comment string `json:"comment"`
 }
 
-// List returns the domains that the policy names: the blocked ones, then the allowed ones, each by
-// name.
+// List returns the domains on the lists: the blocked ones, then the allowed ones, each by name.
 func (ds Domains) List() ([]Domain, error) {
 	s, err := ds.in.Registry.Server()
 	if err != nil {
@@ -48,19 +47,21 @@ func (ds Domains) List() ([]Domain, error) {
 	return out, nil
 }
 
-// DomainChange puts domains on a list, or takes them off it.
+// DomainChange puts domains on a list, or takes them off.
 type DomainChange struct {
 	List    string   // DomainBlocked or DomainAllowed
-	Remove  bool     // take off
-	Domains []string // as people write them
-	Comment string   // on what is put on the list; empty: what is there stays
+	Remove  bool     // take them off
+	Domains []string // as the operator wrote them
+	Comment string   // for domains put on the list; empty: keep the stored one
 	DryRun  bool     // change nothing
 }
 
-// DomainReport says what became of a change.
+// DomainReport is the result of a change.
 type DomainReport struct {
 	Changed   []string `json:"changed"`
-	Unchanged []string `json:"unchanged"` // they were so before
+	Unchanged []string `json:"unchanged"` // before and now
+	// Ties count the users who know actors on newly blocked domains. They come from the
+	// acquaintances, which may be too many but never too few.
 	Ties
 	DryRun bool `json:"dry_run"`
 }
@@ -69,8 +70,8 @@ type DomainReport struct {
 // much, never too little.
 type Ties struct {
 	Affected  []DomainTies `json:"affected"`
-	Users     int          `json:"users"`     // who know somebody there
-	Following int          `json:"following"` // those of them who may follow somebody there
+	Users     int          `json:"users"`     // who know an actor there
+	Following int          `json:"following"` // users who may follow an actor there
 }
 
 // DomainTies are the ties with one domain.
@@ -80,9 +81,9 @@ type DomainTies struct {
 	Following int    `json:"following"`
 }
 
-// Change changes the policy; a serving engine follows within a second. Nothing is changed when one
-// of the domains is none, or our own: fault.Invalid. When nothing is left to do the fault is
-// Conflict, or NotFound for what was to be taken off; Partial when that is so for some.
+// Change changes the policy. A serving engine follows within a second. A malformed domain, or our
+// own, is fault.Invalid and nothing changes. When every domain was unchanged the fault is
+// Conflict, or NotFound for domains that should be taken off; when some were, it is Partial.
 func (ds Domains) Change(ctx context.Context, c DomainChange) (DomainReport, error) {
 	r := DomainReport{Changed: []string{}, Unchanged: []string{}, Ties: Ties{Affected: []DomainTies{}}, DryRun: c.DryRun}
 	if err := checkComment(c.Comment); err != nil {
@@ -115,11 +116,11 @@ func (ds Domains) Change(ctx context.Context, c DomainChange) (DomainReport, err
 	if err != nil {
 		return r, err
 	}
-	return r, leftAsWas(r.Unchanged, len(r.Changed), c.Remove, c.List, "lightweb domain list")
+	return r, unchangedFault(r.Unchanged, len(r.Changed), c.Remove, c.List, "lightweb domain list")
 }
 
-// parseEntry returns a domain as lists hold it. What is to be taken off a list may be anything
-// that somebody put there by hand.
+// parseEntry returns a domain in the form that lists hold. An entry that should be taken off may
+// have any form: an operator may have written it into the file.
 func (ds Domains) parseEntry(written string, list []string, c DomainChange) (string, error) {
 	if name := strings.ToLower(strings.TrimSpace(written)); c.Remove && slices.Contains(list, name) {
 		return name, nil
@@ -136,18 +137,18 @@ func (ds Domains) parseEntry(written string, list []string, c DomainChange) (str
 	return d, nil
 }
 
-// isOurs tells whether a list with d on it would concern this server.
+// isOurs reports whether a list with d on it would match this server.
 func (ds Domains) isOurs(d string) bool {
 	return policy.NewDomains([]string{d}, nil, policy.Open).Blocking(ds.in.Local.Host()) != ""
 }
 
-// findTies finds out who here has to do with domains.
+// findTies counts the users who know actors on the domains.
 func (ds Domains) findTies(ctx context.Context, domains []string) (Ties, error) {
 	t := Ties{Affected: []DomainTies{}}
 	if len(domains) == 0 {
 		return t, nil
 	}
-	type known map[vocab.Username]bool // and whether the user may follow somebody there
+	type known map[vocab.Username]bool // true: the user may follow an actor there
 	blocked, all, each := policy.NewDomains(domains, nil, policy.Open), known{}, map[string]known{}
 	err := ds.in.DB.EachKnownHost(ctx, func(host string, u vocab.Username, follows bool) {
 		d := blocked.Blocking(host)
@@ -176,28 +177,28 @@ func (ds Domains) findTies(ctx context.Context, domains []string) (Ties, error) 
 	return t, err
 }
 
-// DomainImport says what became of an import.
+// DomainImport is the result of an import.
 type DomainImport struct {
 	Rows       int          `json:"rows"`
-	Changed    []string     `json:"changed"`    // blocked now
-	Unchanged  int          `json:"unchanged"`  // blocked before
-	Skipped    int          `json:"skipped"`    // silence and noop: this server knows blocks alone
-	Obfuscated int          `json:"obfuscated"` // refused because a part is hidden
-	Refused    []RefusedRow `json:"refused"`    // with the obfuscated ones
+	Changed    []string     `json:"changed"`    // newly blocked
+	Unchanged  int          `json:"unchanged"`  // already blocked
+	Skipped    int          `json:"skipped"`    // silence and noop: this server only blocks
+	Obfuscated int          `json:"obfuscated"` // refused because a part of the domain is hidden
+	Refused    []RefusedRow `json:"refused"`    // including the obfuscated ones
 	Ties
 	DryRun bool `json:"dry_run"`
 }
 
-// RefusedRow is a line that cannot be taken.
+// RefusedRow is a line that was refused.
 type RefusedRow struct {
 	Line    int    `json:"line"`
-	Text    string `json:"text"` // the domain as it is written there
+	Text    string `json:"text"` // the domain as the list has it
 	Problem string `json:"problem"`
 }
 
-// Import blocks the domains of a list, as policy.ReadBlocklist reads it. Lines that cannot be
-// taken are reported, and the others are taken all at once. The faults are those of ReadBlocklist,
-// and Invalid when no line can be taken.
+// Import blocks the domains of a list in the format of policy.ReadBlocklist. It reports the lines
+// that it refuses and applies all others at once. The faults are those of ReadBlocklist, and
+// Invalid when every line is refused.
 func (ds Domains) Import(ctx context.Context, list io.Reader, dryRun bool) (DomainImport, error) {
 	rows, err := policy.ReadBlocklist(list)
 	if err != nil {
@@ -233,7 +234,7 @@ func (ds Domains) Import(ctx context.Context, list io.Reader, dryRun bool) (Doma
 	return r, err
 }
 
-// takeRow tells whether a line blocks a domain, and counts it when it does not.
+// takeRow reports whether a line blocks a domain. It counts a line that does not in r.
 func (ds Domains) takeRow(row *policy.Row, r *DomainImport) bool {
 	if row.Err == nil && row.Severity == policy.Suspend && ds.isOurs(row.Domain) {
 		row.Err = fault.New(fault.Invalid, "it is this server's own domain, or above it")
@@ -252,7 +253,7 @@ func (ds Domains) takeRow(row *policy.Row, r *DomainImport) bool {
 	return true
 }
 
-// firstProblem says what is wrong with the first line that is refused.
+// firstProblem describes the first refused line.
 func (r DomainImport) firstProblem() string {
 	if len(r.Refused) == 0 {
 		return ""
@@ -260,6 +261,7 @@ func (r DomainImport) firstProblem() string {
 	return fmt.Sprintf("; the first one: line %d: %s", r.Refused[0].Line, r.Refused[0].Problem)
 }
 
+// truncate returns the first n characters of text.
 func truncate(text string, n int) string {
 	if r := []rune(text); len(r) > n {
 		return string(r[:n])

@@ -16,22 +16,23 @@ import (
 // Hosts are the other servers that the instance delivers to.
 type Hosts struct{ in *instance.Instance }
 
-// Host is what is known of another server. Times that are nil never were.
+// Host is the state of another server. A nil time means never.
 type Host struct {
 	Host         string     `json:"host"`
 	State        string     `json:"state"` // ok, failing, open, half_open, inactive or paused
 	Software     string     `json:"software"`
-	Dialect      string     `json:"dialect"` // of signatures, as last taken
+	Dialect      string     `json:"dialect"` // of signatures that it last accepted
 	Failures     int        `json:"failures"`
 	FailingSince *time.Time `json:"failing_since"`
 	LastFailure  *time.Time `json:"last_failure_at"`
 	LastError    string     `json:"last_error"`
-	DeliveredAt  *time.Time `json:"delivered_at"` // when something last got through, to the hour
+	DeliveredAt  *time.Time `json:"delivered_at"` // last success, to the hour
 	NextAttempt  *time.Time `json:"next_attempt_at"`
 	InactiveAt   *time.Time `json:"inactive_at"`
 	PausedAt     *time.Time `json:"paused_at"`
 }
 
+// describeHost returns the row as commands show it.
 func describeHost(h db.Host, now time.Time) Host {
 	r := Host{Host: h.Host, State: delivery.HostState(h, now), Software: h.Software, Dialect: h.Dialect, Failures: h.Failures,
 		FailingSince: utc(h.FailingSince), LastFailure: utc(h.FailedAt), LastError: h.Failure, DeliveredAt: utc(h.DeliveredAt),
@@ -42,8 +43,7 @@ func describeHost(h db.Host, now time.Time) Host {
 	return r
 }
 
-// List returns what is known of other servers, by name: those that something is the matter with,
-// or all.
+// List returns the hosts by name: those with failures or a pause, or all.
 func (hs Hosts) List(ctx context.Context, all bool) ([]Host, error) {
 	hosts, err := hs.in.DB.Hosts(ctx, !all)
 	if err != nil {
@@ -56,8 +56,8 @@ func (hs Hosts) List(ctx context.Context, all bool) ([]Host, error) {
 	return out, nil
 }
 
-// Find returns what is known of another server. The fault is NotFound when nothing is, and Usage
-// when that is no host.
+// Find returns the state of a host. The fault is NotFound when nothing is known of it, and Usage
+// for a malformed name.
 func (hs Hosts) Find(ctx context.Context, name string) (Host, error) {
 	host, err := parseHost(name)
 	if err != nil {
@@ -70,20 +70,20 @@ func (hs Hosts) Find(ctx context.Context, name string) (Host, error) {
 	return describeHost(h, hs.in.Now()), nil
 }
 
-// Pause holds back what is owed to a server until Resume. A serving engine follows within seconds.
+// Pause holds back deliveries to a host until Resume. A serving engine follows within seconds.
 func (hs Hosts) Pause(ctx context.Context, name string) (Host, error) {
 	return hs.change(ctx, name, hs.in.DB.PauseHost)
 }
 
-// Resume lets deliveries to a server go on at once: it forgets a pause, and what failed. The fault
-// is NotFound when nothing is known of it.
+// Resume ends a pause and forgets the failures of a host, so that deliveries go on at once. The
+// fault is NotFound when nothing is known of it.
 func (hs Hosts) Resume(ctx context.Context, name string) (Host, error) {
 	return hs.change(ctx, name, hs.in.DB.ResumeHost)
 }
 
-// Probe lets one delivery find out at once how a server is that is left alone. The faults are
-// NotFound when nothing is known of it, and Conflict when it is not left alone, or by the
-// operator.
+// Probe sends one delivery at once to a host whose breaker is open or that is inactive. The faults
+// are NotFound when nothing is known of it, and Conflict when it is paused or deliveries to it go
+// on.
 func (hs Hosts) Probe(ctx context.Context, name string) (Host, error) {
 	return hs.change(ctx, name, func(ctx context.Context, host string) error {
 		h, err := hs.Find(ctx, host)
@@ -99,6 +99,7 @@ func (hs Hosts) Probe(ctx context.Context, name string) (Host, error) {
 	})
 }
 
+// change does something to a host other than this server, and returns its new state.
 func (hs Hosts) change(ctx context.Context, name string, do func(context.Context, string) error) (Host, error) {
 	host, err := parseHost(name)
 	if err != nil {
@@ -113,8 +114,7 @@ func (hs Hosts) change(ctx context.Context, name string, do func(context.Context
 	return hs.Find(ctx, host)
 }
 
-// parseHost returns a host as it stands in deliveries: in ASCII, with the port when that is not
-// the usual one.
+// parseHost returns a host in the form that deliveries have: in ASCII, with an unusual port.
 func parseHost(written string) (string, error) {
 	id, err := vocab.ParseID("https://" + written + "/")
 	if err != nil || id.Host() == "" || strings.ContainsAny(written, "/?#@") {

@@ -11,23 +11,22 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Inboxes are the activities that were accepted for users who do not have them yet.
+// Inboxes are the accepted activities that users do not have yet.
 type Inboxes struct{ in *instance.Instance }
 
-// The states of an accepted activity that a user does not have.
+// States of an accepted activity that a user does not have.
 const (
-	InboxPoison  = "poison"  // it could not be applied, and was set aside
-	InboxWaiting = "waiting" // it is in the journal until the user's database can be used
+	InboxPoison  = "poison"  // set aside: it could not be applied
+	InboxWaiting = "waiting" // in the journal, until the user's database can be used
 )
 
-// InboxChoice says which activities are meant, of those that were accepted and that users do not
-// have.
+// InboxChoice selects accepted activities that users do not have.
 type InboxChoice struct {
 	Users    []vocab.Username
-	All      bool // users, but those deleted
+	All      bool // users that are not deleted
 	State    string
-	Activity vocab.ID // empty: every one
-	Limit    int      // of those listed
+	Activity vocab.ID // empty: all
+	Limit    int      // only List
 	DryRun   bool     // change nothing
 }
 
@@ -39,10 +38,10 @@ type InboxItem struct {
 	Type     string         `json:"type"`
 	Actor    vocab.ID       `json:"actor"`
 	Since    time.Time      `json:"since"`
-	Reason   string         `json:"reason"` // why it was set aside
+	Reason   string         `json:"reason"` // it was set aside
 }
 
-// InboxFailure is what could not be looked at or done.
+// InboxFailure is an activity, or a database, that could not be used.
 type InboxFailure struct {
 	User     vocab.Username `json:"user"`
 	Activity vocab.ID       `json:"activity,omitempty"` // empty: the user's database cannot be used
@@ -50,15 +49,15 @@ type InboxFailure struct {
 	Hint     string         `json:"-"`
 }
 
-// InboxList is what users do not have.
+// InboxList lists activities that users do not have.
 type InboxList struct {
-	Items    []InboxItem    `json:"items"`   // as many as were asked for
-	Poison   int            `json:"poison"`  // how many there are
-	Waiting  int            `json:"waiting"` // the same
+	Items    []InboxItem    `json:"items"`   // at most Limit
+	Poison   int            `json:"poison"`  // of all
+	Waiting  int            `json:"waiting"` // of all
 	Failures []InboxFailure `json:"failures"`
 }
 
-// InboxReport says what became of activities.
+// InboxReport is the result of Retry or Drop.
 type InboxReport struct {
 	Matched  int            `json:"matched"`
 	Retried  int            `json:"retried"`
@@ -69,8 +68,8 @@ type InboxReport struct {
 
 const inboxPage = 100 // activities in memory at once
 
-// List lists what was accepted for users that they do not have, per user: what was set aside, then
-// what waits, each the oldest first. The fault is NoUser when somebody named is no user.
+// List returns the accepted activities that users do not have: for each user those set aside, then
+// those that wait, the oldest first. The fault is NoUser when a named user does not exist.
 func (ib Inboxes) List(ctx context.Context, c InboxChoice) (InboxList, error) {
 	l := InboxList{Items: []InboxItem{}, Failures: []InboxFailure{}}
 	users, err := chooseUsers(ctx, ib.in, c.Users, c.All)
@@ -115,7 +114,8 @@ func (ib Inboxes) List(ctx context.Context, c InboxChoice) (InboxList, error) {
 	return l, nil
 }
 
-// describeItem shows an activity as far as it can be read.
+// describeItem returns an activity as commands show it. A malformed one lacks its id, type and
+// actor.
 func describeItem(u vocab.Username, state string, id vocab.ID, raw []byte, since time.Time, reason string) InboxItem {
 	i := InboxItem{User: u, State: state, Activity: id, Since: since.UTC(), Reason: reason}
 	if a, err := vocab.ParseActivity(raw); err == nil {
@@ -124,7 +124,7 @@ func describeItem(u vocab.Username, state string, id vocab.ID, raw []byte, since
 	return i
 }
 
-// eachWaiting shows what waits for u, in order, until see has seen enough.
+// eachWaiting calls see for each activity that waits for u, in order, until see wants no more.
 func (ib Inboxes) eachWaiting(ctx context.Context, u vocab.Username, only vocab.ID, see func(db.Waiting) (more bool, err error)) error {
 	for after := int64(0); ; {
 		page, err := ib.in.DB.WaitingFor(ctx, u, after, inboxPage, 16<<20)
@@ -143,9 +143,9 @@ func (ib Inboxes) eachWaiting(ctx context.Context, u vocab.Username, only vocab.
 	}
 }
 
-// Retry gives back what was set aside: it waits in the journal until the engine that serves, now
-// or later, applies it. What fails stays set aside. What waits anyway is not touched: it is tried
-// again by itself.
+// Retry moves activities that were set aside back to the journal, where the serving process
+// applies them. An activity that fails again is set aside again. Retry leaves waiting activities
+// alone: the serving process applies them anyway.
 func (ib Inboxes) Retry(ctx context.Context, c InboxChoice) (InboxReport, error) {
 	r := InboxReport{Failures: []InboxFailure{}, DryRun: c.DryRun}
 	users, err := chooseUsers(ctx, ib.in, c.Users, c.All)
@@ -165,8 +165,8 @@ func (ib Inboxes) Retry(ctx context.Context, c InboxChoice) (InboxReport, error)
 	return r, checkMatched(c, r)
 }
 
-// Drop forgets activities for good. The ids of what was set aside stay taken: it is not accepted
-// again.
+// Drop deletes activities for good. The ids of those set aside stay claimed, so that they are not
+// accepted again.
 func (ib Inboxes) Drop(ctx context.Context, c InboxChoice) (InboxReport, error) {
 	r := InboxReport{Failures: []InboxFailure{}, DryRun: c.DryRun}
 	users, err := chooseUsers(ctx, ib.in, c.Users, c.All)
@@ -192,8 +192,8 @@ func (ib Inboxes) Drop(ctx context.Context, c InboxChoice) (InboxReport, error) 
 	return r, checkMatched(c, r)
 }
 
-// eachPoison does something with what was set aside of u, and notes in r what failed. What is set
-// aside meanwhile, such as what fails once more, is not looked at.
+// eachPoison calls do for each activity that was set aside for u, and records failures in r. It
+// ignores activities set aside meanwhile, such as those that fail again.
 func (ib Inboxes) eachPoison(ctx context.Context, u vocab.Username, c InboxChoice, r *InboxReport, do func(db.Poisoned) error) {
 	failed := func(id vocab.ID, err error) {
 		r.Failures = append(r.Failures, InboxFailure{User: u, Activity: id, Error: err.Error(), Hint: fault.Hint(err)})
@@ -231,6 +231,7 @@ func (ib Inboxes) eachPoison(ctx context.Context, u vocab.Username, c InboxChoic
 	}
 }
 
+// dropWaiting deletes activities that wait for u.
 func (ib Inboxes) dropWaiting(ctx context.Context, u vocab.Username, c InboxChoice, r *InboxReport) error {
 	return ib.eachWaiting(ctx, u, c.Activity, func(w db.Waiting) (bool, error) {
 		r.Matched++
@@ -243,7 +244,7 @@ func (ib Inboxes) dropWaiting(ctx context.Context, u vocab.Username, c InboxChoi
 	})
 }
 
-// checkMatched returns the fault NotFound when one activity was meant and there is none.
+// checkMatched returns the fault NotFound when one activity was selected and does not exist.
 func checkMatched(c InboxChoice, r InboxReport) error {
 	if c.Activity == "" || r.Matched > 0 || len(r.Failures) > 0 {
 		return nil

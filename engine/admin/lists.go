@@ -10,6 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
+// checkComment refuses a comment that is too long.
 func checkComment(words string) error {
 	if utf8.RuneCountInString(words) > registry.MaxComment {
 		return fault.New(fault.Invalid, fmt.Sprintf("a comment has at most %d characters", registry.MaxComment))
@@ -17,9 +18,9 @@ func checkComment(words string) error {
 	return nil
 }
 
-// changeList puts an entry on a list of s with a comment, or takes both off, and tells whether
-// anything is not as it was. A comment goes when no list has its entry any more; an empty one
-// leaves what is there.
+// changeList puts an entry with a comment on a list of s, or takes the entry off, and reports
+// whether anything changed. Taking it off deletes its comment unless another list has the entry.
+// An empty comment leaves the stored one.
 func changeList[T ~string](s *registry.Server, list *[]T, entry T, remove bool, comment string) bool {
 	place := slices.Index(*list, entry)
 	name := string(entry)
@@ -43,9 +44,10 @@ func changeList[T ~string](s *registry.Server, list *[]T, entry T, remove bool, 
 	return true
 }
 
-// leftAsWas returns what it means that entries were, or were not, on a list before: Conflict, or
-// NotFound for what was to be taken off; Partial when others were changed.
-func leftAsWas[T ~string](same []T, changed int, remove bool, state, hint string) error {
+// unchangedFault returns the fault for entries that were unchanged: Conflict when they were on the
+// list before, NotFound when they were not and should be taken off, Partial when others were
+// changed.
+func unchangedFault[T ~string](same []T, changed int, remove bool, state, hint string) error {
 	if len(same) == 0 {
 		return nil
 	}

@@ -13,28 +13,29 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// PruneOptions says whose databases are pruned, and of what.
+// PruneOptions says whose databases to prune, and of what age.
 type PruneOptions struct {
-	Users    []vocab.Username    // nobody named: everybody
-	Days     int                 // what arrived so long ago is old; 0: retention.remote_days, and nothing when that is 0
+	Users    []vocab.Username    // none: all
+	Days     int                 // age of an old activity; 0: retention.remote_days, and nothing is old when that is 0
 	DryRun   bool                // only count
-	Progress func(done, all int) // told after each user; may be nil
-	NotSince time.Time           // leave out users who were pruned since then; zero: nobody
+	Progress func(done, all int) // called after each user; may be nil
+	NotSince time.Time           // leave out users pruned since then; zero: none
 }
 
-// PruneCounts counts what was removed, or with DryRun what would be.
+// PruneCounts counts removed rows, or with DryRun rows to remove.
 type PruneCounts struct {
 	Activities int `json:"pruned_activities"` // with their places in the feed
 	Objects    int `json:"pruned_objects"`
 	Reactions  int `json:"pruned_reactions"`     // by those activities, or to those objects
-	Actors     int `json:"pruned_actors"`        // copies of actors that nothing refers to any more
-	Deliveries int `json:"pruned_deliveries"`    // done over a week ago: their jobs remember the actors they reached
+	Actors     int `json:"pruned_actors"`        // unreferenced copies of actors
+	Deliveries int `json:"pruned_deliveries"`    // done over a week ago; their jobs keep the actors that they reached
 	Jobs       int `json:"pruned_jobs"`          // fan-outs made delivery.retention ago, with their deliveries
-	Lapsed     int `json:"failed_deliveries"`    // given up: their hosts were inactive for too long
+	Lapsed     int `json:"failed_deliveries"`    // given up: the host was inactive for too long
 	Audits     int `json:"pruned_audit"`         // records of actions dispatched half a year ago
-	Strangers  int `json:"pruned_acquaintances"` // actors that two nights found nothing of in the user's database
+	Strangers  int `json:"pruned_acquaintances"` // of actors without rows in the user's database in two nights
 }
 
+// add adds the counts of one more user.
 func (c *PruneCounts) add(more PruneCounts) {
 	c.Activities += more.Activities
 	c.Objects += more.Objects
@@ -47,33 +48,33 @@ func (c *PruneCounts) add(more PruneCounts) {
 	c.Strangers += more.Strangers
 }
 
-// PruneReport says what became of a pruning.
+// PruneReport is the result of Prune.
 type PruneReport struct {
-	Users []PrunedUser `json:"users"` // in the order in which they were pruned
+	Users []PrunedUser `json:"users"` // in the order of pruning
 	PruneCounts
-	Reports   int   `json:"pruned_reports"`   // resolved so long ago; only when everybody is pruned
-	Forgotten int   `json:"forgotten_actors"` // of other servers that the instance keeps nothing of any more; only when everybody is pruned
-	Hosts     int   `json:"forgotten_hosts"`  // not heard of for 90 days; only when everybody is pruned
+	Reports   int   `json:"pruned_reports"`   // resolved that long ago; only when all users are pruned
+	Forgotten int   `json:"forgotten_actors"` // unreferenced actors; only when all users are pruned
+	Hosts     int   `json:"forgotten_hosts"`  // without a sign for 90 days; only when all users are pruned
 	Failed    int   `json:"failed"`
 	Days      int   `json:"days"`
 	Millis    int64 `json:"elapsed_ms"`
 	DryRun    bool  `json:"dry_run"`
 }
 
-// PrunedUser is what was removed from one user's database.
+// PrunedUser is the result for one user's database.
 type PrunedUser struct {
 	User vocab.Username `json:"user"`
 	PruneCounts
-	Error string `json:"error,omitempty"` // why it is not all
+	Error string `json:"error,omitempty"` // set when pruning is incomplete
 	Hint  string `json:"hint,omitempty"`
 }
 
-// Prune removes from users' databases what others sent long ago and the user had nothing to do
-// with, as db.Cluster.Prune decides, and what became of deliveries long ago; when it is
-// everybody's, also the reports that were resolved as long ago, and actors that nobody needs, as
-// db.Cluster.PruneRemoteActors decides. One that fails does not keep the others from it. The fault
-// is Busy when another process does the same, NoUser when somebody named is no user, Usage for a
-// number of days out of bounds.
+// Prune removes old activities of other servers from users' databases unless the user interacted
+// with them, as db.Cluster.Prune decides, and old results of deliveries. When it prunes all users
+// it also removes reports resolved as long ago, and actors that no user needs, as
+// db.Cluster.PruneRemoteActors decides. A user that fails does not stop the others. The fault is
+// Busy when another process prunes, NoUser when a named user does not exist, Usage for a number of
+// days out of bounds.
 func (dbs Databases) Prune(ctx context.Context, p PruneOptions) (r PruneReport, err error) {
 	began := time.Now()
 	r = PruneReport{Users: []PrunedUser{}, Days: p.Days, DryRun: p.DryRun}
@@ -126,6 +127,7 @@ func (dbs Databases) Prune(ctx context.Context, p PruneOptions) (r PruneReport, 
 	return r, nil
 }
 
+// add adds the result of one user.
 func (r *PruneReport) add(u PrunedUser) {
 	r.Users = append(r.Users, u)
 	r.PruneCounts.add(u.PruneCounts)
@@ -134,6 +136,7 @@ func (r *PruneReport) add(u PrunedUser) {
 	}
 }
 
+// pruneUser prunes one user's database.
 func (dbs Databases) pruneUser(ctx context.Context, u vocab.Username, old db.Pruning) PrunedUser {
 	old.Me = dbs.in.Local.ID(u)
 	did, err := dbs.in.DB.Prune(ctx, u, old)
@@ -151,6 +154,7 @@ func (dbs Databases) pruneUser(ctx context.Context, u vocab.Username, old db.Pru
 	return out
 }
 
+// pruneCounts returns the counts as commands show them.
 func pruneCounts(did db.Pruned, strangers int) PruneCounts {
 	return PruneCounts{Activities: did.Activities, Objects: did.Objects, Reactions: did.Reactions, Actors: did.Actors, Deliveries: did.Deliveries,
 		Jobs: did.Jobs, Lapsed: did.Lapsed, Audits: did.Audits, Strangers: strangers}

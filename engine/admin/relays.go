@@ -16,7 +16,7 @@ import (
 // Relays are the relays that the instance subscribes to.
 type Relays struct{ in *instance.Instance }
 
-// Relay is a server that passes public posts on, and how it stands with this one.
+// Relay is a relay, and the state of the subscription.
 type Relay struct {
 	Actor     vocab.ID  `json:"actor"`
 	Inbox     vocab.ID  `json:"inbox"`
@@ -27,11 +27,12 @@ type Relay struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
+// describeRelay returns the row as commands show it.
 func describeRelay(r db.Relay) Relay {
 	return Relay{Actor: r.Actor, Inbox: r.Inbox, Style: r.Style, State: r.State, Follow: r.Follow, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC()}
 }
 
-// List returns the relays, by their actors' ids.
+// List returns the relays by their actors' ids.
 func (rs Relays) List(ctx context.Context) ([]Relay, error) {
 	found, err := rs.in.DB.Relays(ctx)
 	all := make([]Relay, len(found))
@@ -41,15 +42,14 @@ func (rs Relays) List(ctx context.Context) ([]Relay, error) {
 	return all, err
 }
 
-// RelayStyles are the styles that Add takes.
+// RelayStyles are the styles that Add accepts.
 var RelayStyles = []string{db.RelayMastodon, db.RelayLitePub}
 
-// Add subscribes to the relay with that actor or inbox: it is kept as pending, and its server is
-// sent a Follow by the instance actor. An empty style is guessed: an actor is followed itself, at
-// an inbox everybody is. One that is pending or was rejected is sent a Follow again. When the
-// Follow cannot be sent, what was kept is returned with the fault, which is that of asking another
-// server; the fault is Conflict for a relay that has accepted, Invalid for this server, Forbidden
-// for one that the policy refuses.
+// Add subscribes to the relay with that actor or inbox. It stores the relay as pending, and the
+// instance actor sends a Follow. An empty style is guessed: LitePub for an actor, Mastodon for an
+// inbox. A pending or rejected relay is sent another Follow. When the Follow cannot be sent, Add
+// returns the stored relay with the fault of the request. The fault is Conflict for a relay that
+// has accepted, Invalid for this server, Forbidden for a relay that the policy refuses.
 func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) {
 	if style != "" && !slices.Contains(RelayStyles, style) {
 		return Relay{}, fault.New(fault.Usage, fmt.Sprintf("%.40q is no style of relays", style)).WithHint("--style is " + strings.Join(RelayStyles, " or "))
@@ -76,7 +76,7 @@ func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) 
 		if same && before.State == db.Accepted {
 			return describeRelay(*before), fault.New(fault.Conflict, fmt.Sprintf("the relay %s has accepted this server", r.Actor)).WithHint("lightweb relay list")
 		}
-		if same && before.State == db.Pending { // an answer to the Follow that was sent may be on its way
+		if same && before.State == db.Pending { // an answer to the earlier Follow may be on its way
 			r.Follow = before.Follow
 		}
 		r.CreatedAt = before.CreatedAt
@@ -91,14 +91,13 @@ func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) 
 		return describeRelay(r), fault.Wrap(fault.KindOf(err), fmt.Sprintf("send Follow to %s: %s", r.Inbox, fault.Public(err)), err).
 			WithHint("the relay stays pending: the same command sends the Follow again")
 	}
-	if sent, err := rs.in.DB.Relay(ctx, r.Actor); err == nil && sent != nil { // it may have answered at once
+	if sent, err := rs.in.DB.Relay(ctx, r.Actor); err == nil && sent != nil { // the relay may have answered already
 		r = *sent
 	}
 	return describeRelay(r), nil
 }
 
-// parseAddress reads what names a relay, which must be another server that the policy lets be
-// contacted.
+// parseAddress parses the address of a relay on another server that the policy allows.
 func (rs Relays) parseAddress(address string) (vocab.ID, error) {
 	id, err := vocab.ParseID(address)
 	if err != nil {
@@ -110,8 +109,8 @@ func (rs Relays) parseAddress(address string) (vocab.ID, error) {
 	return id.Canonical(), rs.in.Gate.Check(id.Host())
 }
 
-// lookUp asks the relay's server for its actor, who is there or named after the inbox, and tells
-// the style.
+// lookUp fetches the actor at the address, or the one that an inbox belongs to, and guesses the
+// style.
 func (rs Relays) lookUp(ctx context.Context, id vocab.ID) (db.Relay, error) {
 	base, isInbox := strings.CutSuffix(string(id), "/inbox")
 	if !isInbox {
@@ -140,23 +139,23 @@ func (rs Relays) lookUp(ctx context.Context, id vocab.ID) (db.Relay, error) {
 			failed = err
 		}
 		if kind := fault.KindOf(err); kind != fault.NotFound && kind != fault.Gone && kind != fault.Protocol {
-			break // it would be no better at another address
+			break // another address would fail too
 		}
 	}
 	return db.Relay{}, fault.Wrap(fault.KindOf(failed), fmt.Sprintf("the actor of the relay with the inbox %s was not found", id), failed).
 		WithHint("name the actor: lightweb relay add ACTOR --style mastodon")
 }
 
-// RelayRemoval says what became of Remove.
+// RelayRemoval is the result of Remove.
 type RelayRemoval struct {
 	Relay
-	Undone  bool   `json:"undone"`            // the relay's server was told
+	Undone  bool   `json:"undone"`            // the relay received the Undo
 	Problem string `json:"problem,omitempty"` // why not
 }
 
-// Remove ends the subscription to the relay with that actor or inbox: its server is sent the Undo
-// of the Follow, and whatever becomes of that, the relay is forgotten. The fault is NotFound when
-// there is no such relay.
+// Remove ends the subscription to the relay with that actor or inbox. It sends the Undo of the
+// Follow, and forgets the relay even when that fails. The fault is NotFound when there is no such
+// relay.
 func (rs Relays) Remove(ctx context.Context, address string) (RelayRemoval, error) {
 	all, err := rs.in.DB.Relays(ctx)
 	if err != nil {

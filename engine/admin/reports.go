@@ -17,14 +17,14 @@ import (
 // Reports are the reports that other servers send to the operator.
 type Reports struct{ in *instance.Instance }
 
-// Report is what another server reports to the operator.
+// Report is a report that another server sent to the operator.
 type Report struct {
 	ID         int64      `json:"id"`
 	State      string     `json:"state"` // open, resolved
 	Activity   vocab.ID   `json:"activity"`
-	Actor      vocab.ID   `json:"actor"` // who reports: often the actor of a whole server
+	Actor      vocab.ID   `json:"actor"` // the reporter: often the actor of a whole server
 	Host       string     `json:"host"`
-	Users      []string   `json:"users"` // the local users who are reported, or whose objects are
+	Users      []string   `json:"users"` // local users: reported themselves, or authors of reported objects
 	Objects    []vocab.ID `json:"objects"`
 	Content    string     `json:"content"` // plain text
 	ReceivedAt time.Time  `json:"received_at"`
@@ -32,12 +32,13 @@ type Report struct {
 	Note       string     `json:"note"`
 }
 
+// describeReport returns the row as commands show it.
 func describeReport(r db.Report) Report {
 	return Report{ID: r.ID, State: r.State, Activity: r.Activity, Actor: r.Actor, Host: r.Actor.Host(), Users: r.Users, Objects: r.Objects,
 		Content: r.Content, ReceivedAt: r.ReceivedAt, ResolvedAt: r.ResolvedAt, Note: r.Note}
 }
 
-// List returns the open reports, or all of them, the newest first.
+// List returns the open reports, or all, the newest first.
 func (rs Reports) List(ctx context.Context, all bool) ([]Report, error) {
 	rows, err := rs.in.DB.Reports(ctx, all)
 	out := make([]Report, len(rows))
@@ -47,14 +48,14 @@ func (rs Reports) List(ctx context.Context, all bool) ([]Report, error) {
 	return out, err
 }
 
-// Find returns one report; the fault is NotFound when there is none.
+// Find returns a report. The fault is NotFound when there is none.
 func (rs Reports) Find(ctx context.Context, id int64) (Report, error) {
 	r, err := rs.in.DB.Report(ctx, id)
 	return describeReport(r), err
 }
 
-// Resolve closes reports, with a note unless that is empty, and returns those that there are. The
-// fault is NotFound when there is none of them, Partial when some are missing.
+// Resolve closes reports and adds a note unless it is empty. It returns the ids that exist. The
+// fault is NotFound when none does, Partial when some do not.
 func (rs Reports) Resolve(ctx context.Context, ids []int64, note string) ([]int64, error) {
 	resolved, err := rs.in.DB.ResolveReports(ctx, ids, note, rs.in.Now())
 	if err != nil {

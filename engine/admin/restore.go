@@ -19,39 +19,39 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// RestoreOptions says what is restored from a backup.
+// RestoreOptions says what to restore from a backup.
 type RestoreOptions struct {
-	User     vocab.Username      // the one user, out of a backup of the instance too; nobody: the instance
-	Replace  bool                // rename that user's database when there is one
-	KeepKeys bool                // use the keys that are here although the backup holds others
-	DryRun   bool                // build everything, put nothing in place, and remove it again
-	Progress func(done, all int) // told after each user; may be nil
+	User     vocab.Username      // this user alone, also from a backup of the instance; zero: the instance
+	Replace  bool                // rename the user's database if there is one
+	KeepKeys bool                // keep keys that differ from those in the backup
+	DryRun   bool                // build the databases and remove them again
+	Progress func(done, all int) // called after each user; may be nil
 }
 
-// RestoreReport says what was restored, or with DryRun what would be.
+// RestoreReport is the result of Restore, or with DryRun its preview.
 type RestoreReport struct {
 	File      string    `json:"file"`
-	CreatedAt time.Time `json:"created_at"` // the backup
-	Version   string    `json:"lightweb"`   // that took it
+	CreatedAt time.Time `json:"created_at"` // of the backup
+	Version   string    `json:"lightweb"`   // version that made the backup
 	PublicURL string    `json:"public_url"`
 	Whole     bool      `json:"whole"` // the instance was restored
-	Keys      bool      `json:"keys"`  // the backup holds them
+	Keys      bool      `json:"keys"`  // the backup has them
 	Users     int       `json:"users"`
 	Rows      int64     `json:"rows"`
-	Fenced    int64     `json:"fenced"`           // deliveries to other servers that are not sent by themselves
-	Kept      []string  `json:"kept"`             // files that are as they were, although the backup holds others
-	Without   []string  `json:"without_database"` // users whose database the backup does not hold
-	Blocks    int       `json:"blocks"`           // newer than the backup, taken over from the database that was replaced
-	PutAside  string    `json:"put_aside"`        // the new name of the database that was replaced
-	Refusal   string    `json:"refusal"`          // with DryRun: why nothing could be put in place now
+	Fenced    int64     `json:"fenced"`           // deliveries to other servers that wait for the operator
+	Kept      []string  `json:"kept"`             // files that differ from those in the backup and were kept
+	Without   []string  `json:"without_database"` // users whose database the backup lacks
+	Blocks    int       `json:"blocks"`           // newer than the backup, copied from the replaced database
+	PutAside  string    `json:"put_aside"`        // new name of the replaced database
+	Refusal   string    `json:"refusal"`          // with DryRun: the reason why a restore would fail
 	DryRun    bool      `json:"dry_run"`
 	Millis    int64     `json:"elapsed_ms"`
 }
 
-// Restore puts what a backup holds in its place, at once or not at all. The fault is Invalid when
-// the archive is none or is damaged, Config when it is of another origin or of a newer lightweb,
-// Conflict when something is in the way, Busy while an engine serves or another process restores,
-// Partial when it was done but for a database that the backup lacks.
+// Restore puts the content of a backup in place, at once or not at all. The fault is Invalid for a
+// damaged archive, Config for a backup of another origin or of a newer lightweb, Conflict when
+// something is in the way, Busy while an engine serves or another process restores, and Partial
+// when the backup lacks a user's database.
 func (bs Backups) Restore(ctx context.Context, path string, r RestoreOptions) (RestoreReport, error) {
 	began := time.Now()
 	a, err := archive.Open(ctx, path)
@@ -80,24 +80,23 @@ func (bs Backups) Restore(ctx context.Context, path string, r RestoreOptions) (R
 	return p.report, nil
 }
 
-// restoreRun is a restore under way.
+// restoreRun is one run of Restore.
 type restoreRun struct {
 	in      *instance.Instance
 	ask     RestoreOptions
 	archive *archive.Reader
-	users   []archive.User // who are restored
+	users   []archive.User // to restore
 	write   []newFile
 	report  RestoreReport
 }
 
-// newFile is a file that is to be made.
+// newFile is a file to create.
 type newFile struct {
 	path string
 	data []byte
 }
 
-// checkManifest refuses a backup that is not of this instance, or not of the user that is to be
-// restored.
+// checkManifest refuses a backup of another instance, or without the user.
 func (p *restoreRun) checkManifest() error {
 	m := p.archive.Manifest
 	if m.PublicURL != p.in.Config.PublicURL {
@@ -163,7 +162,7 @@ func (p *restoreRun) run(ctx context.Context) (err error) {
 	return err
 }
 
-// lock keeps engines from serving the instance meanwhile. Building alone does not disturb one.
+// lock stops engines from serving the instance meanwhile. A dry run does not disturb one.
 func (p *restoreRun) lock(ctx context.Context) (lost <-chan struct{}, release func(), err error) {
 	if p.ask.DryRun {
 		return nil, func() {}, nil
@@ -175,8 +174,8 @@ func (p *restoreRun) lock(ctx context.Context) (lost <-chan struct{}, release fu
 	return lost, release, err
 }
 
-// findObstacle finds out what is in the way, and which files are to be written. A file that is
-// there is never replaced.
+// findObstacle refuses a restore while something is in the way, and collects the files to write.
+// It never replaces a file.
 func (p *restoreRun) findObstacle(ctx context.Context) error {
 	names := make([]vocab.Username, len(p.users))
 	for i, u := range p.users {
@@ -213,8 +212,8 @@ func (p *restoreRun) findObstacle(ctx context.Context) error {
 	return p.checkKeys()
 }
 
-// checkKeys refuses to restore a user who, or whose instance, would have no keys: those that the
-// backup lacks are put in place first.
+// checkKeys refuses to restore users without keys, or an instance without them. An operator puts
+// keys that the backup lacks in place first.
 func (p *restoreRun) checkKeys() error {
 	if len(p.users) == 0 {
 		return nil
@@ -223,7 +222,7 @@ func (p *restoreRun) checkKeys() error {
 	for _, w := range p.write {
 		written[w.path] = true
 	}
-	owners := []vocab.Username{{}} // nobody's keys are the instance's
+	owners := []vocab.Username{{}} // the zero username has the keys of the instance
 	for _, u := range p.users {
 		if u.State != db.UserDeleted {
 			owners = append(owners, u.Name)
@@ -239,7 +238,7 @@ func (p *restoreRun) checkKeys() error {
 	return nil
 }
 
-// fillDatabases fills the databases with the rows of the archive.
+// fillDatabases fills the new databases with the rows of the archive.
 func (p *restoreRun) fillDatabases(ctx context.Context, to *db.Restoration) error {
 	with := map[vocab.Username]bool{}
 	err := p.archive.Each(ctx, func(n archive.Name, content io.Reader) error {
@@ -256,7 +255,7 @@ func (p *restoreRun) fillDatabases(ctx context.Context, to *db.Restoration) erro
 			}
 			err = beginDatabase(ctx, to, n.User, content)
 		case archive.Rows:
-			if p.ask.User.IsZero() || !n.User.IsZero() || n.Item == "users" { // of one user's instance the row in users is enough
+			if p.ask.User.IsZero() || !n.User.IsZero() || n.Item == "users" { // a restore of one user needs only the row in users
 				rows, err = to.Copy(ctx, n.User, n.Item, content)
 			}
 		case archive.Known:
@@ -284,12 +283,14 @@ func (p *restoreRun) fillDatabases(ctx context.Context, to *db.Restoration) erro
 	return nil
 }
 
+// tellProgress reports how many users are done.
 func (p *restoreRun) tellProgress(done int) {
 	if p.ask.Progress != nil {
 		p.ask.Progress(done, len(p.users))
 	}
 }
 
+// beginDatabase makes a database of the archive's shape.
 func beginDatabase(ctx context.Context, to *db.Restoration, u vocab.Username, content io.Reader) error {
 	data, err := io.ReadAll(content)
 	if err != nil {

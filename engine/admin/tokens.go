@@ -19,7 +19,7 @@ import (
 // Tokens are the API tokens of users.
 type Tokens struct{ in *instance.Instance }
 
-// Token is an API token as it can be shown: never its secret.
+// Token is an API token without its secret.
 type Token struct {
 	ID         string         `json:"id"`
 	User       vocab.Username `json:"user"`
@@ -30,11 +30,12 @@ type Token struct {
 	ExpiresAt  *time.Time     `json:"expires_at,omitempty"`
 }
 
+// describeToken returns the row as commands show it.
 func describeToken(t db.Token) Token {
 	return Token{ID: t.ID.String(), User: t.User, Name: t.Name, Scopes: t.Scopes, CreatedAt: t.CreatedAt, LastUsedAt: t.LastUsedAt, ExpiresAt: t.ExpiresAt}
 }
 
-// CheckScopes refuses what is no scope of a token.
+// CheckScopes refuses a text that is not a scope.
 func CheckScopes(scopes []string) error {
 	for _, s := range scopes {
 		if !slices.Contains(db.Scopes(), s) {
@@ -44,8 +45,8 @@ func CheckScopes(scopes []string) error {
 	return nil
 }
 
-// Create returns a new token and its secret, which is not stored. Scopes are read, write, admin
-// and llm; with a ttl of zero the token does not expire.
+// Create returns a new token and its secret. The secret is not stored. Scopes are read, write,
+// admin and llm. With a ttl of zero the token does not expire.
 func (ts Tokens) Create(ctx context.Context, u vocab.Username, name string, scopes []string, ttl time.Duration) (Token, string, error) {
 	row, err := ts.in.DB.User(ctx, u)
 	if err != nil {
@@ -69,7 +70,8 @@ func (ts Tokens) Create(ctx context.Context, u vocab.Username, name string, scop
 	return describeToken(t), secret, nil
 }
 
-// List returns the tokens of u, the oldest first; the fault is NoUser when there is no such user.
+// List returns the tokens of u, the oldest first. The fault is NoUser when the user does not
+// exist.
 func (ts Tokens) List(ctx context.Context, u vocab.Username) ([]Token, error) {
 	if _, err := ts.in.DB.User(ctx, u); err != nil {
 		return nil, err
@@ -85,7 +87,7 @@ func (ts Tokens) List(ctx context.Context, u vocab.Username) ([]Token, error) {
 	return tokens, nil
 }
 
-// Revoke ends a token at once, in a serving engine too; the fault is NotFound when u has no such
+// Revoke ends a token at once, in a serving engine too. The fault is NotFound when u has no such
 // token.
 func (ts Tokens) Revoke(ctx context.Context, u vocab.Username, id string) error {
 	if _, err := ts.in.DB.User(ctx, u); err != nil {

@@ -16,7 +16,7 @@ import (
 // Users are the users of the instance.
 type Users struct{ in *instance.Instance }
 
-// User is what the command line shows of a user.
+// User is a local user as commands show it.
 type User struct {
 	Name          vocab.Username `json:"user"`
 	Actor         vocab.ID       `json:"actor"`
@@ -27,9 +27,10 @@ type User struct {
 	Keys          []string       `json:"keys"` // "ed25519", "rsa"
 	KeysDir       string         `json:"keys_dir"`
 	CreatedAt     time.Time      `json:"created_at"`
-	Refused       string         `json:"config_error,omitempty"` // why the configuration cannot be used as it is; of one user alone
+	Refused       string         `json:"config_error,omitempty"` // why the configuration cannot be used; only from Find
 }
 
+// describe adds to a row what the files of the user hold.
 func (us Users) describe(row db.User) User {
 	return User{Name: row.Name, Actor: us.in.Local.ID(row.Name), Handle: us.in.Local.Handle(row.Name), State: row.State, Database: row.Database,
 		SchemaVersion: row.SchemaVersion, Keys: us.in.Keys.Kinds(row.Name), KeysDir: us.in.Keys.Dir(row.Name), CreatedAt: row.CreatedAt}
@@ -39,13 +40,13 @@ func (us Users) describe(row db.User) User {
 type NewUser struct {
 	Name        vocab.Username
 	DisplayName string
-	Token       bool // make a token with scopes read and write too
+	Token       bool // also make a token with the scopes read and write
 }
 
-// Create makes a user whole: name taken, keys, profile, database, published. What an earlier call
-// left half-made is completed; for a whole user it returns the user and fault.Conflict, for a
-// deleted one fault.Conflict alone. The token is empty unless asked for. A serving engine knows
-// the user at once.
+// Create makes a user: it takes the name, makes keys, profile and database, and activates the
+// user. It completes a user that an earlier call left half-made. For a complete user it returns
+// the user and fault.Conflict, for a deleted one fault.Conflict alone. The token is empty unless
+// asked for. A serving engine knows the user at once.
 func (us Users) Create(ctx context.Context, n NewUser) (u User, token string, err error) {
 	if err := us.in.MakeKeys(ctx); err != nil {
 		return User{}, "", err
@@ -65,7 +66,7 @@ func (us Users) Create(ctx context.Context, n NewUser) (u User, token string, er
 	if made != nil && fault.KindOf(made) != fault.Conflict {
 		return User{}, "", fmt.Errorf("create user %s: %w", n.Name, made)
 	}
-	if u, err = us.Find(ctx, n.Name); err != nil || made != nil { // of two who make the same user at once, one is told that it exists
+	if u, err = us.Find(ctx, n.Name); err != nil || made != nil { // another process may have made the same user meanwhile
 		return u, "", errors.Join(made, err)
 	}
 	if n.Token {
@@ -74,7 +75,7 @@ func (us Users) Create(ctx context.Context, n NewUser) (u User, token string, er
 	return u, token, err
 }
 
-// makeUser makes what a user consists of. Each part is left as it is when an earlier call made it.
+// makeUser makes the parts of a user. It leaves the parts that an earlier call made.
 func (us Users) makeUser(ctx context.Context, n NewUser) error {
 	if err := us.in.Keys.Create(n.Name); err != nil {
 		return fmt.Errorf("make keys: %w", err)
@@ -90,7 +91,7 @@ func (us Users) makeUser(ctx context.Context, n NewUser) error {
 	return us.in.DB.ActivateUser(ctx, n.Name)
 }
 
-// List returns every user, deleted ones too, by name.
+// List returns all users by name, deleted ones too.
 func (us Users) List(ctx context.Context) ([]User, error) {
 	rows, err := us.in.DB.Users(ctx)
 	if err != nil {
@@ -103,7 +104,7 @@ func (us Users) List(ctx context.Context) ([]User, error) {
 	return users, nil
 }
 
-// Find returns one user; the fault is NoUser when there is none.
+// Find returns a user. The fault is NoUser when the user does not exist.
 func (us Users) Find(ctx context.Context, name vocab.Username) (User, error) {
 	row, err := us.in.DB.User(ctx, name)
 	if err != nil {

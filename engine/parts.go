@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/pool"
+	"github.com/lightweb/lightweb/engine/delivery"
+	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/inbox"
+	"github.com/lightweb/lightweb/engine/outbox"
+	"github.com/lightweb/lightweb/engine/server"
+)
+
+// parts run while the engine serves.
+type parts struct {
+	inbox      *inbox.Inbox
+	outbox     *outbox.Outbox
+	feed       *feed.Reader
+	dispatcher *delivery.Dispatcher
+	public     *http.Server
+	admin      *http.Server
+}
+
+// newParts makes the parts and wires them together.
+func (e *Engine) newParts() *parts {
+	in := e.in
+	in.Metrics.MustRegister(openReports{in}, newPausedGauge(in))
+	// Inbox and deliveries take connections as pool.Work, requests of users as pool.Owner.
+	owners := in.DB.As(pool.Owner)
+	p := &parts{inbox: in.NewInbox(in.Metrics)}
+	p.dispatcher = e.newDispatcher(p.inbox)
+	in.DB.Subscribe(db.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed})
+	p.feed = feed.New(feed.NewDatabase(owners, in.Local.ID), in.Local, in.Gate, in.Registry, handler.HasEmoji)
+	p.outbox = outbox.New(outbox.Deps{
+		Store: owners, Local: in.Local, Actors: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Relays: in.Relays, Dispatcher: p.dispatcher,
+		DeliverBlocks: in.Config.Federation.DeliverBlocks,
+		Log:           in.Log.With("component", "outbox"), Metrics: in.Metrics, Now: in.Now,
+	})
+	s := e.newServer(p)
+	log := slog.NewLogLogger(in.Log.With("component", "server").Handler(), slog.LevelDebug) // of broken connections
+	p.public = &http.Server{Handler: s.Public(), ErrorLog: log}
+	p.admin = &http.Server{Handler: s.Admin(in.Config.AdminPprof), ErrorLog: log}
+	server.Harden(p.public, in.Config.TrustedProxies)
+	server.Harden(p.admin, nil)
+	return p
+}
+
+// newDispatcher makes the dispatcher. It hands deliveries to local users to the inbox.
+func (e *Engine) newDispatcher(local *inbox.Inbox) *delivery.Dispatcher {
+	in, c := e.in, e.in.Config
+	return delivery.New(delivery.Deps{
+		Store: in.DB, Poster: in.Client, Keys: in.Keys, Actors: in.Actors, Local: local, InboxOwner: in.Local.InboxOwner, Gate: in.Gate,
+		Synchronization: in.Local.Synchronization, Paused: in.IsPaused(), Lasting: handler.LastingTypes(),
+		Owner: delivery.Serving + rand.Text(), Concurrency: c.Delivery.Concurrency, HostConcurrency: c.Delivery.HostConcurrency, Drain: c.DrainTimeout,
+		Log: in.Log.With("component", "delivery"), Metrics: in.Metrics, Now: in.Now,
+	})
+}
+
+// newServer makes the handlers of both listeners.
+func (e *Engine) newServer(p *parts) *server.Server {
+	in, c := e.in, e.in.Config
+	return server.New(server.Deps{
+		Store: in.DB, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed,
+		Profiles: in.Registry, Gate: in.Gate, Version: c.Version, BodyLimit: c.Limits.Body, PageSize: c.Federation.PageSize,
+		CORSOrigins:    c.API.CORSOrigins,
+		SecureMode:     c.Federation.SecureMode || c.Federation.Mode == "allowlist",
+		TrustedProxies: c.TrustedProxies, Paused: in.IsPaused(), Ready: in.DB.Ping, Log: in.Log.With("component", "server"), Metrics: in.Metrics, Now: in.Now,
+	})
+}
