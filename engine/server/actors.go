@@ -12,8 +12,8 @@ import (
 
 // checkPresent tells whether u is somebody here, without opening u's database. The fault is NotFound for
 // nobody, who is half-made or suspended, Gone for who was deleted: the name is never used again.
-func (s *Server) checkPresent(r *http.Request, u vocab.Username) error {
-	state, err := s.Store.State(r.Context(), u)
+func (s *access) checkPresent(r *http.Request, u vocab.Username) error {
+	state, err := s.store.State(r.Context(), u)
 	switch {
 	case fault.KindOf(err) == fault.NoUser:
 		return errNothing
@@ -28,7 +28,7 @@ func (s *Server) checkPresent(r *http.Request, u vocab.Username) error {
 }
 
 // findResident returns the user that the path names, as present does.
-func (s *Server) findResident(r *http.Request, p httprouter.Params) (vocab.Username, error) {
+func (s *access) findResident(r *http.Request, p httprouter.Params) (vocab.Username, error) {
 	u, err := vocab.ParseUsername(p.ByName("user"))
 	if err != nil {
 		return u, errNothing
@@ -36,15 +36,18 @@ func (s *Server) findResident(r *http.Request, p httprouter.Params) (vocab.Usern
 	return u, s.checkPresent(r, u)
 }
 
+// actors shows the actors of the users and of the instance.
+type actors struct{ *access }
+
 // getActor serves an actor document. Nothing it does waits for a user's database, for what inboxes
 // are at, or, but for a moment in secure mode, for the network: a peer may ask while we wait for an
 // answer of that peer.
-func (s *Server) getActor(a *answer, r *http.Request, p httprouter.Params) error {
+func (s *actors) getActor(a *answer, r *http.Request, p httprouter.Params) error {
 	contentType, err := a.chooseDocument(r)
 	if err != nil {
 		return err
 	}
-	if s.SecureMode {
+	if s.secureMode {
 		a.addVary(whoAsks...)
 	}
 	if err := s.introduceReader(a, r); err != nil {
@@ -53,14 +56,14 @@ func (s *Server) getActor(a *answer, r *http.Request, p httprouter.Params) error
 	u, err := s.findResident(r, p)
 	if fault.KindOf(err) == fault.Gone {
 		a.setCache(s.cachePolicy())
-		a.send(http.StatusGone, contentType, vocab.Doc{"@context": vocab.ContextAS, "id": string(s.Local.ID(u)), "type": "Tombstone",
+		a.send(http.StatusGone, contentType, vocab.Doc{"@context": vocab.ContextAS, "id": string(s.local.ID(u)), "type": "Tombstone",
 			"formerType": "Person"}.JSON())
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	actor, err := s.Local.Actor(u)
+	actor, err := s.local.Actor(u)
 	if err != nil { // the user is there: a peer must not take missing keys for a missing user
 		return fault.Wrap(fault.Unavailable, "the user's keys or profile cannot be read", err).WithCode("user_unavailable").WithHint(fault.Hint(err))
 	}
@@ -71,12 +74,12 @@ func (s *Server) getActor(a *answer, r *http.Request, p httprouter.Params) error
 
 // getInstanceActor serves the actor that signs our own requests, to everybody: two servers that
 // first wanted to know each other's key would wait for ever.
-func (s *Server) getInstanceActor(a *answer, r *http.Request, _ httprouter.Params) error {
+func (s *actors) getInstanceActor(a *answer, r *http.Request, _ httprouter.Params) error {
 	contentType, err := a.chooseDocument(r)
 	if err != nil {
 		return err
 	}
-	d, err := s.Local.InstanceDocument()
+	d, err := s.local.InstanceDocument()
 	if err != nil {
 		return err
 	}

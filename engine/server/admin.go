@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/julienschmidt/httprouter"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/lightweb/lightweb/engine/fault"
@@ -45,8 +46,15 @@ func isAddressed(r *http.Request) bool {
 	return asked.IsLoopback() || local != nil && asked.Unmap() == local.AddrPort().Addr().Unmap()
 }
 
-func (s *Server) getMetrics() handle {
-	h := promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})
+// operator answers the operator's programs.
+type operator struct {
+	metrics *prometheus.Registry
+	ready   func(context.Context) error
+	paused  bool
+}
+
+func (s *operator) getMetrics() handle {
+	h := promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{})
 	return func(a *answer, r *http.Request, _ httprouter.Params) error {
 		h.ServeHTTP(a, r)
 		return nil
@@ -74,7 +82,7 @@ func getProfile(a *answer, r *http.Request, p httprouter.Params) error {
 }
 
 // getHealth says that the process lives.
-func (s *Server) getHealth(a *answer, _ *http.Request, _ httprouter.Params) error {
+func (s *operator) getHealth(a *answer, _ *http.Request, _ httprouter.Params) error {
 	a.setCache("no-store")
 	a.send(http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))
 	return nil
@@ -85,14 +93,14 @@ func (s *Server) getHealth(a *answer, _ *http.Request, _ httprouter.Params) erro
 const readyTime = 1500 * time.Millisecond
 
 // getReady says whether requests can be served now.
-func (s *Server) getReady(a *answer, r *http.Request, _ httprouter.Params) error {
+func (s *operator) getReady(a *answer, r *http.Request, _ httprouter.Params) error {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTime)
 	defer cancel()
-	if err := s.Ready(ctx); err != nil {
+	if err := s.ready(ctx); err != nil {
 		return fault.Wrap(fault.Unavailable, "the engine is not ready", err).WithCode("not_ready")
 	}
 	words := "ready\n"
-	if s.Paused {
+	if s.paused {
 		words = "ready, federation is paused\n"
 	}
 	a.setCache("no-store")

@@ -16,6 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -26,18 +27,28 @@ const (
 	maxKey    = 64      // characters of an Idempotency-Key
 )
 
+// clientAPI serves users' programs.
+type clientAPI struct {
+	*access
+	owners  *db.Cluster // the store, for users
+	feed    *feed.Reader
+	outbox  Outbox
+	bodies  *policy.Pool // of actions
+	version string
+}
+
 // wrapAPI makes h a part of the client API: what it answers is the user's own.
-func (s *Server) wrapAPI(h handle) handle {
+func (s *clientAPI) wrapAPI(h handle) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		a.setCache(cacheOwn)
 		a.addVary("Authorization")
-		a.Header().Set("Lightweb-Version", s.Version)
+		a.Header().Set("Lightweb-Version", s.version)
 		return h(a, r, p)
 	}
 }
 
 // getFeed serves a page of a feed.
-func (s *Server) getFeed(a *answer, r *http.Request, _ httprouter.Params) error {
+func (s *clientAPI) getFeed(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, db.ScopeRead, db.ScopeLLM)
 	if err != nil {
 		return err
@@ -61,7 +72,7 @@ func (s *Server) getFeed(a *answer, r *http.Request, _ httprouter.Params) error 
 		}
 		limit = int(n)
 	}
-	page, err := s.Feed.Page(r.Context(), u, name, q.Get("cursor"), limit)
+	page, err := s.feed.Page(r.Context(), u, name, q.Get("cursor"), limit)
 	if err != nil {
 		return err
 	}
@@ -70,7 +81,7 @@ func (s *Server) getFeed(a *answer, r *http.Request, _ httprouter.Params) error 
 }
 
 // getFeedEntry serves one entry of a feed.
-func (s *Server) getFeedEntry(a *answer, r *http.Request, p httprouter.Params) error {
+func (s *clientAPI) getFeedEntry(a *answer, r *http.Request, p httprouter.Params) error {
 	t, err := s.authorize(a, r, db.ScopeRead, db.ScopeLLM)
 	if err != nil {
 		return err
@@ -82,7 +93,7 @@ func (s *Server) getFeedEntry(a *answer, r *http.Request, p httprouter.Params) e
 	if err != nil || id.String() != p.ByName("entry") {
 		return errNothing
 	}
-	item, err := s.Feed.Item(r.Context(), t.User, id, slices.Contains(t.Scopes, db.ScopeRead))
+	item, err := s.feed.Item(r.Context(), t.User, id, slices.Contains(t.Scopes, db.ScopeRead))
 	if err != nil {
 		return err
 	}
@@ -122,7 +133,7 @@ type dispatched struct {
 }
 
 // postActivity dispatches an action in the user's name.
-func (s *Server) postActivity(a *answer, r *http.Request, _ httprouter.Params) error {
+func (s *clientAPI) postActivity(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, db.ScopeWrite, db.ScopeAdmin, db.ScopeLLM)
 	if err != nil {
 		return err
@@ -138,10 +149,10 @@ func (s *Server) postActivity(a *answer, r *http.Request, _ httprouter.Params) e
 	if err != nil {
 		return err
 	}
-	if !s.Outbox.MayDispatch(t.Scopes, action.Name) {
+	if !s.outbox.MayDispatch(t.Scopes, action.Name) {
 		return refuseScope(a, db.ScopeWrite)
 	}
-	result, err := s.Outbox.Dispatch(r.Context(), outbox.Dispatch{User: t.User, Token: t.ID, Assistant: isAssistant(t), Action: action, IdempotencyKey: key})
+	result, err := s.outbox.Dispatch(r.Context(), outbox.Dispatch{User: t.User, Token: t.ID, Assistant: isAssistant(t), Action: action, IdempotencyKey: key})
 	if err != nil {
 		return err
 	}
@@ -179,14 +190,14 @@ func idempotencyKey(r *http.Request) (string, error) {
 
 // readAction reads what a user is to do: exactly {"action", "params"}. The user pays for the body,
 // whoever else comes from the same address.
-func (s *Server) readAction(a *answer, r *http.Request, u vocab.Username) (pipeline.Action, error) {
+func (s *clientAPI) readAction(a *answer, r *http.Request, u vocab.Username) (pipeline.Action, error) {
 	var none pipeline.Action
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset, given := params["charset"]; err != nil || mediaType != apiJSON || given && !strings.EqualFold(charset, "utf-8") ||
 		r.Header.Get("Content-Encoding") != "" {
 		return none, fault.New(fault.Unsupported, "send application/json")
 	}
-	body, err := readBody(a, r, s.actionBodies, u.String(), maxAction)
+	body, err := readBody(a, r, s.bodies, u.String(), maxAction)
 	if err != nil {
 		return none, err
 	}

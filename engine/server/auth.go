@@ -8,11 +8,24 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/token"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
+
+// access finds out who asks, and reads what that one may see.
+type access struct {
+	*clients
+	store      *db.Cluster
+	strangers  strangers // the store, for everybody but the users
+	local      *actor.Local
+	verifier   Verifier
+	gate       Gate
+	now        func() time.Time
+	secureMode bool
+}
 
 // bearerToken returns the token that the request carries. Tokens in the address are never looked at:
 // addresses are logged.
@@ -29,7 +42,7 @@ func bearerToken(r *http.Request) (string, bool) {
 }
 
 // authenticate returns the token of the request, if it holds. The fault is Unauthenticated.
-func (s *Server) authenticate(a *answer, r *http.Request) (db.Token, error) {
+func (s *access) authenticate(a *answer, r *http.Request) (db.Token, error) {
 	t, err := s.findToken(r)
 	if fault.KindOf(err) == fault.Unauthenticated && err != nil {
 		a.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`) // RFC 6750 §3
@@ -37,7 +50,7 @@ func (s *Server) authenticate(a *answer, r *http.Request) (db.Token, error) {
 	return t, err
 }
 
-func (s *Server) findToken(r *http.Request) (db.Token, error) {
+func (s *access) findToken(r *http.Request) (db.Token, error) {
 	secret, given := bearerToken(r)
 	if !given {
 		return db.Token{}, fault.New(fault.Unauthenticated, "send a token as Authorization: Bearer").WithCode("invalid_token")
@@ -46,7 +59,7 @@ func (s *Server) findToken(r *http.Request) (db.Token, error) {
 	if err != nil {
 		return db.Token{}, err
 	}
-	t, err := s.Store.FindToken(r.Context(), digest, s.Now())
+	t, err := s.store.FindToken(r.Context(), digest, s.now())
 	if err == nil && t.User != u {
 		return db.Token{}, fault.New(fault.Unauthenticated, "the token is not valid").WithCode("invalid_token")
 	}
@@ -55,7 +68,7 @@ func (s *Server) findToken(r *http.Request) (db.Token, error) {
 
 // authorize returns the token of the request, if it has one of the scopes. The fault is
 // Unauthenticated or Forbidden.
-func (s *Server) authorize(a *answer, r *http.Request, scopes ...string) (db.Token, error) {
+func (s *access) authorize(a *answer, r *http.Request, scopes ...string) (db.Token, error) {
 	t, err := s.authenticate(a, r)
 	if err != nil {
 		return t, err
@@ -74,7 +87,7 @@ func refuseScope(a *answer, scope string) error {
 
 // authorizeReader returns the actor of the local user whose token the request carries, if it may read: the
 // LLM engine, too, answers what it has read.
-func (s *Server) authorizeReader(a *answer, r *http.Request) (vocab.Username, error) {
+func (s *access) authorizeReader(a *answer, r *http.Request) (vocab.Username, error) {
 	t, err := s.authorize(a, r, db.ScopeRead, db.ScopeLLM)
 	return t.User, err
 }
@@ -83,8 +96,8 @@ func (s *Server) authorizeReader(a *answer, r *http.Request) (vocab.Username, er
 var whoAsks = []string{"Authorization", "Signature", "Signature-Input"}
 
 // cachePolicy says who may keep a copy of what everybody may see: in secure mode that is not everybody.
-func (s *Server) cachePolicy() string {
-	if s.SecureMode {
+func (s *access) cachePolicy() string {
+	if s.secureMode {
 		return cachePrivate
 	}
 	return cachePublic
@@ -95,17 +108,17 @@ func isSigned(r *http.Request) bool { return len(r.Header.Values("Signature")) >
 
 // checkSigner refuses a request that is signed with a key of a blocked host. A signature that
 // cannot hold says nothing about who asks.
-func (s *Server) checkSigner(r *http.Request) error {
+func (s *access) checkSigner(r *http.Request) error {
 	if !isSigned(r) {
 		return nil
 	}
-	claims, err := s.Verifier.Claims(r, nil)
+	claims, err := s.verifier.Claims(r, nil)
 	if err != nil {
 		return nil
 	}
 	for _, c := range claims {
-		if key := vocab.IDOf(c.KeyID); !s.Local.IsLocal(key) {
-			if err := s.Gate.Check(key.Host()); err != nil {
+		if key := vocab.IDOf(c.KeyID); !s.local.IsLocal(key) {
+			if err := s.gate.Check(key.Host()); err != nil {
 				return err
 			}
 		}
@@ -118,8 +131,8 @@ const wantsSignature = `Signature realm="lightweb",headers="(request-target) hos
 
 // admitReader refuses who may read nothing of any user: who signs with a key of a blocked host, and in
 // secure mode whoever has not proven who it is.
-func (s *Server) admitReader(a *answer, r *http.Request) error {
-	if !s.SecureMode {
+func (s *access) admitReader(a *answer, r *http.Request) error {
+	if !s.secureMode {
 		return s.checkSigner(r)
 	}
 	_, err := s.identifyAsker(a, r)
@@ -136,7 +149,7 @@ const patience = 2 * time.Second
 // introduceReader admits who asks for an actor. A server that does not show its key now may be waiting
 // for this very document, without which it cannot know ours: it gets it, or the two would wait for
 // each other.
-func (s *Server) introduceReader(a *answer, r *http.Request) error {
+func (s *access) introduceReader(a *answer, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	err := s.admitReader(a, r.WithContext(ctx))
@@ -157,7 +170,7 @@ func isPassing(err error) bool {
 
 // identifyViewer returns the actor who asks. Who cannot prove to be anybody is nobody, the empty id; a
 // fault means that it cannot be told now, or that the asker is not welcome.
-func (s *Server) identifyViewer(a *answer, r *http.Request) (vocab.ID, error) {
+func (s *access) identifyViewer(a *answer, r *http.Request) (vocab.ID, error) {
 	id, err := s.identifyAsker(a, r)
 	if _, given := bearerToken(r); !given && err != nil && fault.KindOf(err) == fault.Unauthenticated {
 		return "", nil
@@ -167,7 +180,7 @@ func (s *Server) identifyViewer(a *answer, r *http.Request) (vocab.ID, error) {
 
 // identifyAsker returns the actor who asks: a local user by its token, or whoever signed the request. The
 // fault is Unauthenticated when nobody can be proven to. It is found out once.
-func (s *Server) identifyAsker(a *answer, r *http.Request) (vocab.ID, error) {
+func (s *access) identifyAsker(a *answer, r *http.Request) (vocab.ID, error) {
 	if a.asker == nil {
 		id, err := s.proveAsker(a, r)
 		a.asker = &asker{id, err}
@@ -181,19 +194,19 @@ type asker struct {
 	err error
 }
 
-func (s *Server) proveAsker(a *answer, r *http.Request) (vocab.ID, error) {
+func (s *access) proveAsker(a *answer, r *http.Request) (vocab.ID, error) {
 	if _, given := bearerToken(r); given {
 		t, err := s.authorize(a, r, db.ScopeRead) // not an LLM engine's, which is shown feeds and groups alone
 		if err != nil {
 			return "", err
 		}
-		return s.Local.ID(t.User), nil
+		return s.local.ID(t.User), nil
 	}
-	claims, err := s.Verifier.Claims(r, nil)
+	claims, err := s.verifier.Claims(r, nil)
 	if err != nil {
 		return "", err
 	}
-	signer, err := s.Verifier.Signer(policy.PaidByAddress(r.Context(), s.clientOf(r)), claims, "")
+	signer, err := s.verifier.Signer(policy.PaidByAddress(r.Context(), s.clientOf(r)), claims, "")
 	if fault.KindOf(err) == fault.Gone { // which would tell that what is asked for is
 		return "", fault.Wrap(fault.Unauthenticated, "the signing key is gone", err).WithCode("key_gone")
 	}

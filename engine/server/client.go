@@ -1,27 +1,37 @@
 package server
 
 import (
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 )
+
+// clients tells from which client a request comes.
+type clients struct {
+	trusted []netip.Prefix // proxies that say for which client they ask
+	log     *slog.Logger
+
+	untrusted, untrustedFar sync.Once // the log says once that a proxy is not trusted
+}
 
 // clientOf returns what a request is counted under: the address it comes from, and of IPv6 the
 // network of 64 bits, all of whose addresses are one client's. Proxies say which client they ask
 // for, and only trusted ones are believed: the client is the last address in X-Forwarded-For that
 // is none of theirs.
-func (s *Server) clientOf(r *http.Request) netip.Prefix {
+func (s *clients) clientOf(r *http.Request) netip.Prefix {
 	from, _ := netip.ParseAddrPort(r.RemoteAddr) // zero, and so counted together, for what has no address
 	addr := from.Addr().Unmap()
 	named := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	if isAmong(s.TrustedProxies, addr) {
+	if isAmong(s.trusted, addr) {
 		for _, name := range slices.Backward(named) {
 			before, err := netip.ParseAddr(strings.TrimSpace(name))
 			if err != nil {
 				break
 			}
-			if addr = before.Unmap(); !isAmong(s.TrustedProxies, addr) {
+			if addr = before.Unmap(); !isAmong(s.trusted, addr) {
 				break
 			}
 		}
@@ -33,13 +43,13 @@ func (s *Server) clientOf(r *http.Request) netip.Prefix {
 
 // warnUntrusted tells the operator once that requests come through what may be a proxy of theirs:
 // once for an address nearby, and once for any other, since any stranger can send the header.
-func (s *Server) warnUntrusted(addr netip.Addr) {
+func (s *clients) warnUntrusted(addr netip.Addr) {
 	once := &s.untrustedFar
 	if addr.IsLoopback() || addr.IsPrivate() {
 		once = &s.untrusted
 	}
 	once.Do(func() {
-		s.Log.Warn("proxy not trusted", "address", addr, "setting", "trusted_proxies",
+		s.log.Warn("proxy not trusted", "address", addr, "setting", "trusted_proxies",
 			"hint", "if that is your proxy, name it in trusted_proxies: until then all its clients share the budgets of one address")
 	})
 }

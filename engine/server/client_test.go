@@ -32,7 +32,7 @@ func TestAClientIsItsAddress(t *testing.T) {
 		{"a proxy that asks for itself", "10.0.0.1:5000", []string{"10.0.0.3"}, "10.0.0.3/32"},
 		{"no address", "@", nil, "invalid Prefix"},
 	} {
-		s := &Server{Deps: Deps{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Log: slog.New(slog.DiscardHandler)}}
+		s := &clients{trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, log: slog.New(slog.DiscardHandler)}
 		r := httptest.NewRequest("POST", "/inbox", nil)
 		r.RemoteAddr, r.Header["X-Forwarded-For"] = c.from, c.named
 		if got := s.clientOf(r).String(); got != c.want {
@@ -44,7 +44,7 @@ func TestAClientIsItsAddress(t *testing.T) {
 func TestTheOperatorHearsOfAProxyThatIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
-	s := &Server{Deps: Deps{Log: slog.New(slog.NewTextHandler(&logged, nil))}}
+	s := &clients{log: slog.New(slog.NewTextHandler(&logged, nil))}
 	ask := func(from, named string) {
 		r := httptest.NewRequest("POST", "/inbox", nil)
 		r.RemoteAddr = from

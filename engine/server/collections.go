@@ -82,8 +82,16 @@ func relationshipCollection(name, kind string, shown func(registry.Collections) 
 	}
 }
 
+// collections shows users' collections.
+type collections struct {
+	*access
+	owners   *db.Cluster // the store, for users
+	profiles Profiles
+	pageSize int
+}
+
 // getCollection serves a collection to everybody, more of it to followers, and all to its owner.
-func (s *Server) getCollection(c collection) handle {
+func (s *collections) getCollection(c collection) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		contentType, err := a.chooseDocument(r)
 		if err != nil {
@@ -102,8 +110,8 @@ func (s *Server) getCollection(c collection) handle {
 		if err != nil {
 			return err
 		}
-		if viewer != s.Local.ID(u) && c.shown != nil {
-			if c.shown(s.Profiles.User(u).Collections) != registry.Public {
+		if viewer != s.local.ID(u) && c.shown != nil {
+			if c.shown(s.profiles.User(u).Collections) != registry.Public {
 				return s.hideCollection(a, r, contentType, c, u)
 			}
 		}
@@ -113,8 +121,8 @@ func (s *Server) getCollection(c collection) handle {
 
 // viewerOf returns who asks for a collection, the empty id when that is nobody or makes no
 // difference. What everybody may see is not refused for a signature that nobody can verify.
-func (s *Server) viewerOf(a *answer, r *http.Request, c collection) (vocab.ID, error) {
-	if _, given := bearerToken(r); given || s.SecureMode {
+func (s *collections) viewerOf(a *answer, r *http.Request, c collection) (vocab.ID, error) {
+	if _, given := bearerToken(r); given || s.secureMode {
 		return s.identifyViewer(a, r)
 	}
 	if c.shown != nil {
@@ -131,7 +139,7 @@ func (s *Server) viewerOf(a *answer, r *http.Request, c collection) (vocab.ID, e
 
 // getInbox serves what a user received, to that user only (ActivityPub §5.2). Others learn nothing,
 // not even whether there is such a user.
-func (s *Server) getInbox(a *answer, r *http.Request, p httprouter.Params) error {
+func (s *collections) getInbox(a *answer, r *http.Request, p httprouter.Params) error {
 	a.setCache(cachePrivate)
 	a.addVary("Authorization")
 	t, err := s.authorize(a, r, db.ScopeRead)
@@ -146,13 +154,13 @@ func (s *Server) getInbox(a *answer, r *http.Request, p httprouter.Params) error
 	if err != nil {
 		return err
 	}
-	return s.serveCollection(a, r, contentType, inboxCollection, u, s.Local.ID(u))
+	return s.serveCollection(a, r, contentType, inboxCollection, u, s.local.ID(u))
 }
 
 // serveCollection answers with the collection, or with the page of it that is asked for. Other parameters are
 // ignored: peers add their own.
-func (s *Server) serveCollection(a *answer, r *http.Request, contentType string, c collection, u vocab.Username, viewer vocab.ID) error {
-	id := s.Local.ID(u) + "/" + vocab.ID(c.name)
+func (s *collections) serveCollection(a *answer, r *http.Request, contentType string, c collection, u vocab.Username, viewer vocab.ID) error {
+	id := s.local.ID(u) + "/" + vocab.ID(c.name)
 	cursor := r.URL.Query().Get("cursor")
 	after, err := feed.DecodeCursor(cursorScope(c, u), cursor)
 	if err != nil {
@@ -172,7 +180,7 @@ func (s *Server) serveCollection(a *answer, r *http.Request, contentType string,
 		doc = vocab.Collection{ID: id, Total: total, First: id + "?" + firstPage}.Doc()
 		return err
 	}
-	if viewer == s.Local.ID(u) {
+	if viewer == s.local.ID(u) {
 		err = s.owners.Read(r.Context(), u, read)
 	} else {
 		err = s.readAsStranger(r, u, read)
@@ -191,8 +199,8 @@ func (s *Server) serveCollection(a *answer, r *http.Request, contentType string,
 
 // listAudience returns whose part of u's collections viewer sees: what addresses any of them, nil for
 // all. Nobody finds direct messages there, however much they may be read one by one.
-func (s *Server) listAudience(ctx context.Context, tx *db.Tx, u vocab.Username, viewer vocab.ID) ([]vocab.ID, error) {
-	if viewer == s.Local.ID(u) {
+func (s *collections) listAudience(ctx context.Context, tx *db.Tx, u vocab.Username, viewer vocab.ID) ([]vocab.ID, error) {
+	if viewer == s.local.ID(u) {
 		return nil, nil
 	}
 	if viewer == "" {
@@ -219,8 +227,8 @@ func wantsPage(r *http.Request) bool {
 // cursorScope is what the cursors of a collection are good for.
 func cursorScope(c collection, u vocab.Username) string { return u.String() + "/" + c.name }
 
-func (s *Server) buildPage(ctx context.Context, tx *db.Tx, c collection, u vocab.Username, id vocab.ID, to []vocab.ID, cursor string, after *db.Place) (vocab.Doc, error) {
-	items, err := c.list(ctx, tx, to, after, s.PageSize+1) // one more tells whether a page follows
+func (s *collections) buildPage(ctx context.Context, tx *db.Tx, c collection, u vocab.Username, id vocab.ID, to []vocab.ID, cursor string, after *db.Place) (vocab.Doc, error) {
+	items, err := c.list(ctx, tx, to, after, s.pageSize+1) // one more tells whether a page follows
 	if err != nil {
 		return nil, err
 	}
@@ -228,8 +236,8 @@ func (s *Server) buildPage(ctx context.Context, tx *db.Tx, c collection, u vocab
 	if cursor != "" {
 		p.ID = id + "?cursor=" + vocab.ID(cursor)
 	}
-	if len(items) > s.PageSize {
-		items = items[:s.PageSize]
+	if len(items) > s.pageSize {
+		items = items[:s.pageSize]
 		p.Next = id + "?cursor=" + vocab.ID(feed.EncodeCursor(cursorScope(c, u), items[len(items)-1].at))
 	}
 	for _, i := range items {
@@ -240,11 +248,11 @@ func (s *Server) buildPage(ctx context.Context, tx *db.Tx, c collection, u vocab
 
 // hideCollection answers for a collection that is its owner's alone: it is there, and nothing in it is told,
 // not even how much.
-func (s *Server) hideCollection(a *answer, r *http.Request, contentType string, c collection, u vocab.Username) error {
+func (s *collections) hideCollection(a *answer, r *http.Request, contentType string, c collection, u vocab.Username) error {
 	if wantsPage(r) {
 		return errNothing
 	}
 	a.setCache(s.cachePolicy())
-	a.sendTagged(r, contentType, vocab.Collection{ID: s.Local.ID(u) + "/" + vocab.ID(c.name), Total: -1}.Doc().JSON())
+	a.sendTagged(r, contentType, vocab.Collection{ID: s.local.ID(u) + "/" + vocab.ID(c.name), Total: -1}.Doc().JSON())
 	return nil
 }

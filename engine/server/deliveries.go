@@ -77,7 +77,7 @@ type deliveryReport struct {
 }
 
 // getDeliveries serves a page of the fan-outs of the user's activities, the newest first.
-func (s *Server) getDeliveries(a *answer, r *http.Request, _ httprouter.Params) error {
+func (s *clientAPI) getDeliveries(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, db.ScopeRead)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (s *Server) getDeliveries(a *answer, r *http.Request, _ httprouter.Params) 
 	}
 	var jobs []db.DeliveryJob
 	err = s.owners.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
-		jobs, err = tx.DeliveryJobs(ctx, f, status, after, limit+1, s.Now())
+		jobs, err = tx.DeliveryJobs(ctx, f, status, after, limit+1, s.now())
 		return err
 	})
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Server) getDeliveries(a *answer, r *http.Request, _ httprouter.Params) 
 
 // getDeliveryJob serves one fan-out with a page of its deliveries. One of somebody else's is
 // answered as one that there is not: it lies in another database.
-func (s *Server) getDeliveryJob(a *answer, r *http.Request, p httprouter.Params) error {
+func (s *clientAPI) getDeliveryJob(a *answer, r *http.Request, p httprouter.Params) error {
 	t, err := s.authorize(a, r, db.ScopeRead)
 	if err != nil {
 		return err
@@ -162,8 +162,8 @@ func (s *Server) getDeliveryJob(a *answer, r *http.Request, p httprouter.Params)
 	var job *db.DeliveryJob
 	var rows []db.DeliveryReport
 	err = s.owners.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
-		if job, err = tx.DeliveryJob(ctx, id, s.Now()); job != nil && err == nil {
-			rows, err = tx.JobDeliveries(ctx, id, after, limit+1, s.Now())
+		if job, err = tx.DeliveryJob(ctx, id, s.now()); job != nil && err == nil {
+			rows, err = tx.JobDeliveries(ctx, id, after, limit+1, s.now())
 		}
 		return err
 	})

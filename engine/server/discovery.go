@@ -16,12 +16,20 @@ import (
 // allowAnyOrigin lets pages of any origin read the answer (RFC 7033 §5).
 func (a *answer) allowAnyOrigin() { a.Header().Set("Access-Control-Allow-Origin", "*") }
 
+// discovery tells who is here.
+type discovery struct {
+	*access
+	users   userCount
+	version string
+	home    []byte
+}
+
 // getWebFinger answers who an account or URI is (RFC 7033). It ignores Accept (§4.2) and parameters
 // it does not know.
-func (s *Server) getWebFinger(a *answer, r *http.Request, _ httprouter.Params) error {
+func (s *discovery) getWebFinger(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.allowAnyOrigin()
 	if s.isUnencrypted(r) {
-		a.Header().Set("Location", s.Local.Origin()+r.URL.Path+"?"+r.URL.RawQuery)
+		a.Header().Set("Location", s.local.Origin()+r.URL.Path+"?"+r.URL.RawQuery)
 		a.WriteHeader(http.StatusPermanentRedirect)
 		return nil
 	}
@@ -29,7 +37,7 @@ func (s *Server) getWebFinger(a *answer, r *http.Request, _ httprouter.Params) e
 	if len(q["resource"]) != 1 {
 		return fault.New(fault.Invalid, "ask for one resource")
 	}
-	u, jrd, err := s.Local.WebFinger(q.Get("resource"))
+	u, jrd, err := s.local.WebFinger(q.Get("resource"))
 	switch {
 	case fault.KindOf(err) == fault.NotFound && err != nil:
 		return errNothing // in the same words, whether nobody can have the name or nobody has
@@ -55,15 +63,15 @@ func (s *Server) getWebFinger(a *answer, r *http.Request, _ httprouter.Params) e
 
 // isUnencrypted tells whether a proxy that is trusted says that it was asked without TLS, although
 // that is how our origin is reached. WebFinger must not answer then (RFC 7033 §4).
-func (s *Server) isUnencrypted(r *http.Request) bool {
-	if !strings.HasPrefix(s.Local.Origin(), "https://") || !strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "http") {
+func (s *discovery) isUnencrypted(r *http.Request) bool {
+	if !strings.HasPrefix(s.local.Origin(), "https://") || !strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "http") {
 		return false
 	}
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return false
 	}
-	return isAmong(s.TrustedProxies, from.Addr().Unmap())
+	return isAmong(s.trusted, from.Addr().Unmap())
 }
 
 // hostMeta are the forms of host-meta (RFC 6415 §3). XML is for those who have no preference.
@@ -74,10 +82,10 @@ var hostMeta = []offer{
 }
 
 // getHostMeta tells where WebFinger is, to those who still ask this way (RFC 6415).
-func (s *Server) getHostMeta(a *answer, r *http.Request, _ httprouter.Params) error {
+func (s *discovery) getHostMeta(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.allowAnyOrigin()
 	a.addVary("Accept")
-	template := s.Local.Origin() + "/.well-known/webfinger?resource={uri}"
+	template := s.local.Origin() + "/.well-known/webfinger?resource={uri}"
 	form, ok := chooseOffer(r.Header.Values("Accept"), hostMeta)
 	if !ok {
 		form = hostMeta[0]
@@ -107,7 +115,7 @@ func homePage(host string) []byte {
 `)
 }
 
-func (s *Server) getHome(a *answer, r *http.Request, _ httprouter.Params) error {
+func (s *discovery) getHome(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.Header().Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	a.Header().Set("Referrer-Policy", "no-referrer")
 	a.setCache(cachePublic)

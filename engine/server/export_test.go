@@ -28,18 +28,18 @@ func (s *Server) Routes() (all []Route) {
 }
 
 // Held returns how many bytes of bodies count as in memory.
-func (s *Server) Held() int64 { return s.bodies.Used() }
+func (s *Server) Held() int64 { return s.federation.bodies.Used() }
 
 // HoldReads takes all places for reads that strangers at an address may have, until release.
 func (s *Server) HoldReads(address netip.Addr) (release func()) {
 	payer, n := policy.NameAddress(networkOf(address)), int64(0)
-	for s.strangers.reads.Take(payer, 1) {
+	for s.actors.strangers.reads.Take(payer, 1) {
 		n++
 	}
-	return func() { s.strangers.reads.Give(payer, n) }
+	return func() { s.actors.strangers.reads.Give(payer, n) }
 }
 
 // HoldAtMost bounds them, and those of actions. It must be called before anything is asked.
 func (s *Server) HoldAtMost(bytes int64) {
-	s.bodies, s.actionBodies = policy.Bodies.PoolOf(bytes), policy.ActionBodies.PoolOf(bytes)
+	s.federation.bodies, s.api.bodies = policy.Bodies.PoolOf(bytes), policy.ActionBodies.PoolOf(bytes)
 }

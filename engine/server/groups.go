@@ -24,7 +24,7 @@ type groupList struct {
 }
 
 // getGroups serves the user's groups, by name. Nobody else learns that there are any.
-func (s *Server) getGroups(a *answer, r *http.Request, _ httprouter.Params) error {
+func (s *clientAPI) getGroups(a *answer, r *http.Request, _ httprouter.Params) error {
 	u, err := s.authorizeReader(a, r)
 	if err != nil {
 		return err

@@ -11,11 +11,20 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// federation takes what other servers send, and tells them who of theirs follows a user.
+type federation struct {
+	*access
+	inbox     Inbox
+	limiter   *policy.Limiter // of requests to inboxes, by client
+	bodies    *policy.Pool
+	bodyLimit int64
+}
+
 // postInbox takes an activity from another server, for one user or, without a name in the path, for
 // all. Who comes too often is told so before anything is read.
-func (s *Server) postInbox(a *answer, r *http.Request, p httprouter.Params) error {
+func (s *federation) postInbox(a *answer, r *http.Request, p httprouter.Params) error {
 	client := s.clientOf(r)
-	if ok, after := s.Clients.Allow(client.String()); !ok {
+	if ok, after := s.limiter.Allow(client.String()); !ok {
 		return fault.New(fault.RateLimited, "too many requests from that address").After(max(after, time.Second))
 	}
 	var u vocab.Username
@@ -25,11 +34,11 @@ func (s *Server) postInbox(a *answer, r *http.Request, p httprouter.Params) erro
 			return errNothing
 		}
 	}
-	body, err := readBody(a, r, s.bodies, policy.NameAddress(client), s.BodyLimit)
+	body, err := readBody(a, r, s.bodies, policy.NameAddress(client), s.bodyLimit)
 	if err != nil {
 		return err
 	}
-	if err := s.Inbox.Receive(policy.PaidByAddress(r.Context(), client), r, body, u); err != nil {
+	if err := s.inbox.Receive(policy.PaidByAddress(r.Context(), client), r, body, u); err != nil {
 		if fault.KindOf(err) == fault.Unauthenticated {
 			a.Header().Set("WWW-Authenticate", `Signature realm="lightweb",headers="(request-target) host date digest"`)
 		}

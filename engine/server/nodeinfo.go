@@ -19,20 +19,20 @@ const (
 )
 
 // getNodeInfoLinks tells where NodeInfo and the instance actor are (FEP-f1d5).
-func (s *Server) getNodeInfoLinks(a *answer, r *http.Request, _ httprouter.Params) error {
+func (s *discovery) getNodeInfoLinks(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.allowAnyOrigin()
 	a.setCache(cachePublic)
 	a.sendTagged(r, "application/json", vocab.Doc{"links": []any{
-		vocab.Doc{"rel": nodeInfoSchema, "href": s.Local.Origin() + "/nodeinfo/2.1"},
-		vocab.Doc{"rel": relApplication, "href": string(s.Local.InstanceID())},
+		vocab.Doc{"rel": nodeInfoSchema, "href": s.local.Origin() + "/nodeinfo/2.1"},
+		vocab.Doc{"rel": relApplication, "href": string(s.local.InstanceID())},
 	}}.JSON())
 	return nil
 }
 
 // getNodeInfo tells what runs here. It names nobody, and counts users roughly.
-func (s *Server) getNodeInfo(a *answer, r *http.Request, _ httprouter.Params) error {
+func (s *discovery) getNodeInfo(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.allowAnyOrigin()
-	total, err := s.users.countUsers(r.Context(), s.Now(), s.Store.CountUsers)
+	total, err := s.users.countUsers(r.Context(), s.now(), s.store.CountUsers)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (s *Server) getNodeInfo(a *answer, r *http.Request, _ httprouter.Params) er
 	a.setCache(cachePublic)
 	a.sendTagged(r, `application/json; profile="`+nodeInfoSchema+`#"`, vocab.Doc{
 		"version":           "2.1",
-		"software":          vocab.Doc{"name": "lightweb", "version": s.Version, "homepage": homepage, "repository": repository},
+		"software":          vocab.Doc{"name": "lightweb", "version": s.version, "homepage": homepage, "repository": repository},
 		"protocols":         []any{"activitypub"},
 		"services":          vocab.Doc{"inbound": none, "outbound": none},
 		"openRegistrations": false,

@@ -13,7 +13,7 @@ import (
 var openAPI []byte
 
 // getOpenAPI serves the description, which is no secret.
-func (s *Server) getOpenAPI(a *answer, r *http.Request, _ httprouter.Params) error {
+func (s *clientAPI) getOpenAPI(a *answer, r *http.Request, _ httprouter.Params) error {
 	if _, err := readQuery(r); err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func linesAt(r policy.Rate) lines {
 func bare(path string, fail func() error) (http.Handler, *Server, *bytes.Buffer) {
 	var logged bytes.Buffer
 	s := &Server{Deps: Deps{Log: slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: time.Now},
-		metrics: newMetrics(prometheus.NewRegistry()), lines: linesAt(policy.Rate{PerSecond: 1, Burst: 1})}
+		clients: &clients{}, metrics: newMetrics(prometheus.NewRegistry()), lines: linesAt(policy.Rate{PerSecond: 1, Burst: 1})}
 	r := s.newRouter()
 	s.addRoute(r, http.MethodGet, path, func(*answer, *http.Request, httprouter.Params) error { return fail() })
 	return s.observeRequests(r), s, &logged
@@ -209,7 +209,7 @@ func TestPanicAnswersOneRequestAndStopsNothing(t *testing.T) {
 
 func TestHalfAnAnswerIsCutOff(t *testing.T) {
 	t.Parallel()
-	s := &Server{Deps: Deps{Log: slog.New(slog.DiscardHandler)}, metrics: newMetrics(prometheus.NewRegistry()), lines: linesAt(policy.Rate{PerSecond: 1, Burst: 1})}
+	s := &Server{Deps: Deps{Log: slog.New(slog.DiscardHandler)}, clients: &clients{}, metrics: newMetrics(prometheus.NewRegistry()), lines: linesAt(policy.Rate{PerSecond: 1, Burst: 1})}
 	r := s.newRouter()
 	s.addRoute(r, http.MethodGet, "/", func(a *answer, _ *http.Request, _ httprouter.Params) error {
 		a.send(http.StatusOK, "text/plain", []byte("half"))

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/julienschmidt/httprouter"
@@ -80,21 +79,34 @@ type Deps struct {
 // else's.
 type Server struct {
 	Deps
-	metrics                 metrics
-	lines                   lines
-	owners                  *db.Cluster // the store, for users
-	strangers               strangers   // the store, for everybody else
-	users                   userCount
-	bodies                  *policy.Pool // sent to inboxes
-	actionBodies            *policy.Pool
-	untrusted, untrustedFar sync.Once // the log says once that requests come through a proxy that is not trusted
-	home                    []byte
+	*clients
+	metrics metrics
+	lines   lines
+
+	federation  *federation
+	actors      *actors
+	documents   *storedDocuments
+	collections *collections
+	discovery   *discovery
+	api         *clientAPI
+	operator    *operator
 }
 
 // New returns a server.
 func New(d Deps) *Server {
-	return &Server{Deps: d, metrics: newMetrics(d.Metrics), lines: newLines(d.Now),
-		owners: d.Store.As(pool.Owner), strangers: newStrangers(d.Store, d.Now), bodies: newBodies(policy.Bodies, d.BodyLimit), actionBodies: newBodies(policy.ActionBodies, maxAction), home: homePage(d.Local.Host())}
+	from := &clients{trusted: d.TrustedProxies, log: d.Log}
+	a := &access{clients: from, store: d.Store, strangers: newStrangers(d.Store, d.Now), local: d.Local, verifier: d.Verifier, gate: d.Gate,
+		now: d.Now, secureMode: d.SecureMode}
+	owners := d.Store.As(pool.Owner)
+	return &Server{Deps: d, clients: from, metrics: newMetrics(d.Metrics), lines: newLines(d.Now),
+		federation:  &federation{access: a, inbox: d.Inbox, limiter: d.Clients, bodies: newBodies(policy.Bodies, d.BodyLimit), bodyLimit: d.BodyLimit},
+		actors:      &actors{a},
+		documents:   &storedDocuments{a},
+		collections: &collections{a, owners, d.Profiles, d.PageSize},
+		discovery:   &discovery{access: a, version: d.Version, home: homePage(d.Local.Host())},
+		api:         &clientAPI{a, owners, d.Feed, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Version},
+		operator:    &operator{d.Metrics, d.Ready, d.Paused},
+	}
 }
 
 // What a connection may cost before a request is understood, and how long one request may take.
@@ -134,40 +146,40 @@ func (s *Server) Public() http.Handler {
 
 // postRoutes are the addresses that answer POST.
 func (s *Server) postRoutes() map[string]handle {
-	inbox := s.postInbox
+	inbox := s.federation.postInbox
 	if s.Paused {
 		inbox = pausedInbox
 	}
 	return map[string]handle{
 		"/inbox":             inbox,
 		"/users/:user/inbox": inbox,
-		"/api/activity":      s.wrapAPI(s.postActivity),
+		"/api/activity":      s.api.wrapAPI(s.api.postActivity),
 	}
 }
 
 // getRoutes are the addresses that answer GET.
 func (s *Server) getRoutes() map[string]handle {
 	return map[string]handle{
-		"/":                                      s.getHome,
-		"/.well-known/webfinger":                 s.getWebFinger,
-		"/.well-known/host-meta":                 s.getHostMeta,
-		"/.well-known/nodeinfo":                  s.getNodeInfoLinks,
-		"/nodeinfo/2.1":                          s.getNodeInfo,
-		"/actor":                                 s.getInstanceActor,
-		"/users/:user":                           s.getActor,
-		"/users/:user/inbox":                     s.getInbox,
-		"/users/:user/outbox":                    s.getCollection(outboxCollection),
-		"/users/:user/followers":                 s.getCollection(followersCollection),
-		"/users/:user/following":                 s.getCollection(followingCollection),
-		"/users/:user/followers_synchronization": s.getSynchronization,
-		"/users/:user/activities/:thing":         s.getActivity,
-		"/users/:user/objects/:thing":            s.getObject,
-		"/api/feed":                              s.wrapAPI(s.getFeed),
-		"/api/feed/:entry":                       s.wrapAPI(s.getFeedEntry),
-		"/api/deliveries":                        s.wrapAPI(s.getDeliveries),
-		"/api/deliveries/:job":                   s.wrapAPI(s.getDeliveryJob),
-		"/api/groups":                            s.wrapAPI(s.getGroups),
-		"/api/openapi.json":                      s.getOpenAPI,
+		"/":                                      s.discovery.getHome,
+		"/.well-known/webfinger":                 s.discovery.getWebFinger,
+		"/.well-known/host-meta":                 s.discovery.getHostMeta,
+		"/.well-known/nodeinfo":                  s.discovery.getNodeInfoLinks,
+		"/nodeinfo/2.1":                          s.discovery.getNodeInfo,
+		"/actor":                                 s.actors.getInstanceActor,
+		"/users/:user":                           s.actors.getActor,
+		"/users/:user/inbox":                     s.collections.getInbox,
+		"/users/:user/outbox":                    s.collections.getCollection(outboxCollection),
+		"/users/:user/followers":                 s.collections.getCollection(followersCollection),
+		"/users/:user/following":                 s.collections.getCollection(followingCollection),
+		"/users/:user/followers_synchronization": s.federation.getSynchronization,
+		"/users/:user/activities/:thing":         s.documents.getActivity,
+		"/users/:user/objects/:thing":            s.documents.getObject,
+		"/api/feed":                              s.api.wrapAPI(s.api.getFeed),
+		"/api/feed/:entry":                       s.api.wrapAPI(s.api.getFeedEntry),
+		"/api/deliveries":                        s.api.wrapAPI(s.api.getDeliveries),
+		"/api/deliveries/:job":                   s.api.wrapAPI(s.api.getDeliveryJob),
+		"/api/groups":                            s.api.wrapAPI(s.api.getGroups),
+		"/api/openapi.json":                      s.api.getOpenAPI,
 	}
 }
 
@@ -183,7 +195,7 @@ func (s *Server) Admin(profiles bool) http.Handler {
 
 // adminRoutes are the addresses of the operator's side.
 func (s *Server) adminRoutes(profiles bool) map[string]handle {
-	all := map[string]handle{"/metrics": s.getMetrics(), "/healthz": s.getHealth, "/readyz": s.getReady}
+	all := map[string]handle{"/metrics": s.operator.getMetrics(), "/healthz": s.operator.getHealth, "/readyz": s.operator.getReady}
 	if profiles {
 		all["/debug/pprof/*profile"] = getProfile
 	}

@@ -23,11 +23,14 @@ type stored struct {
 	deleted bool
 }
 
-func (s *Server) getActivity(a *answer, r *http.Request, p httprouter.Params) error {
+// storedDocuments shows users' activities and objects.
+type storedDocuments struct{ *access }
+
+func (s *storedDocuments) getActivity(a *answer, r *http.Request, p httprouter.Params) error {
 	return s.getStored(a, r, p, "/activities/", findActivity)
 }
 
-func (s *Server) getObject(a *answer, r *http.Request, p httprouter.Params) error {
+func (s *storedDocuments) getObject(a *answer, r *http.Request, p httprouter.Params) error {
 	return s.getStored(a, r, p, "/objects/", findObject)
 }
 
@@ -37,7 +40,7 @@ type finding func(ctx context.Context, tx *db.Tx, me, id vocab.ID, public bool) 
 // getStored serves one thing of a user's to those who may read it. To others it is not there, and
 // they can tell neither by the answer nor by what is done for it: what is not for everybody is
 // looked for only once it is known who asks.
-func (s *Server) getStored(a *answer, r *http.Request, p httprouter.Params, folder string, find finding) error {
+func (s *storedDocuments) getStored(a *answer, r *http.Request, p httprouter.Params, folder string, find finding) error {
 	contentType, err := a.chooseDocument(r)
 	if err != nil {
 		return err
@@ -57,7 +60,7 @@ func (s *Server) getStored(a *answer, r *http.Request, p httprouter.Params, fold
 	if id, err := uuid.Parse(p.ByName("thing")); err != nil || id.String() != p.ByName("thing") {
 		return errNothing // no id of ours: not worth a look
 	}
-	id := s.Local.ID(u) + vocab.ID(folder+p.ByName("thing"))
+	id := s.local.ID(u) + vocab.ID(folder+p.ByName("thing"))
 	found, err := s.forAll(r, u, id, find)
 	if err == nil && found.doc == nil {
 		found, err = s.forViewer(a, r, u, id, find)
@@ -72,19 +75,19 @@ func (s *Server) getStored(a *answer, r *http.Request, p httprouter.Params, fold
 }
 
 // forAll looks for what everybody may read; in secure mode that is nothing.
-func (s *Server) forAll(r *http.Request, u vocab.Username, id vocab.ID, find finding) (found stored, err error) {
-	if s.SecureMode {
+func (s *storedDocuments) forAll(r *http.Request, u vocab.Username, id vocab.ID, find finding) (found stored, err error) {
+	if s.secureMode {
 		return stored{}, nil
 	}
 	err = s.readAsStranger(r, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		found, err = find(ctx, tx, s.Local.ID(u), id, true)
+		found, err = find(ctx, tx, s.local.ID(u), id, true)
 		return err
 	})
 	return found, err
 }
 
 // forViewer looks for what who asks may read; the fault is NotFound.
-func (s *Server) forViewer(a *answer, r *http.Request, u vocab.Username, id vocab.ID, find finding) (found stored, err error) {
+func (s *storedDocuments) forViewer(a *answer, r *http.Request, u vocab.Username, id vocab.ID, find finding) (found stored, err error) {
 	viewer, err := s.identifyViewer(a, r)
 	if err != nil {
 		return stored{}, err
@@ -94,7 +97,7 @@ func (s *Server) forViewer(a *answer, r *http.Request, u vocab.Username, id voca
 	}
 	var is standing
 	err = s.readAsStranger(r, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		if found, err = find(ctx, tx, s.Local.ID(u), id, false); err != nil {
+		if found, err = find(ctx, tx, s.local.ID(u), id, false); err != nil {
 			return err
 		}
 		is, err = standingOf(ctx, tx, viewer)
@@ -109,15 +112,15 @@ func (s *Server) forViewer(a *answer, r *http.Request, u vocab.Username, id voca
 // mayRead tells whether viewer may read something of u's: u itself, an actor that it names, an
 // accepted follower when it names u's followers, or anybody when it is public. Who is named by a
 // group, or asks from the same server, may not, and actors that u blocks may no longer.
-func (s *Server) mayRead(u vocab.Username, viewer vocab.ID, is standing, to vocab.Addressing) bool {
-	return audience.Of(to, s.Local.ID(u), s.Local.Followers(u)).MaySee(s.viewerOfUser(u, viewer, is))
+func (s *storedDocuments) mayRead(u vocab.Username, viewer vocab.ID, is standing, to vocab.Addressing) bool {
+	return audience.Of(to, s.local.ID(u), s.local.Followers(u)).MaySee(s.viewerOfUser(u, viewer, is))
 }
 
 // viewerOfUser returns how an actor stands to a user, as audiences ask for it.
-func (s *Server) viewerOfUser(u vocab.Username, actor vocab.ID, is standing) audience.Viewer {
+func (s *access) viewerOfUser(u vocab.Username, actor vocab.ID, is standing) audience.Viewer {
 	v := audience.Viewer{ID: actor, Blocked: is.blocked}
 	if is.follows {
-		v.Circles = []vocab.ID{s.Local.Followers(u)}
+		v.Circles = []vocab.ID{s.local.Followers(u)}
 	}
 	return v
 }

@@ -30,7 +30,7 @@ var errCrowded = fault.New(fault.Unavailable, "too many are asking: try again la
 
 // readAsStranger reads a user's database for somebody else. The client's address pays: one that
 // reads as fast as it can leaves places and connections to others.
-func (s *Server) readAsStranger(r *http.Request, u vocab.Username, read func(context.Context, *db.Tx) error) error {
+func (s *access) readAsStranger(r *http.Request, u vocab.Username, read func(context.Context, *db.Tx) error) error {
 	ctx := policy.PaidByAddress(r.Context(), s.clientOf(r))
 	payer := policy.PayerOf(ctx)
 	if !s.strangers.reads.Take(payer, 1) {

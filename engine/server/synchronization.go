@@ -14,7 +14,7 @@ import (
 // getSynchronization shows whoever signs the request those followers of a user that are of the
 // signer's own server, and never any other (FEP-8fcf). A list that is too long is not shown at all:
 // who took a part for the whole would end the rest.
-func (s *Server) getSynchronization(a *answer, r *http.Request, p httprouter.Params) error {
+func (s *federation) getSynchronization(a *answer, r *http.Request, p httprouter.Params) error {
 	a.addVary(whoAsks...)
 	a.setCache(cachePrivate)
 	contentType, err := a.chooseDocument(r)
@@ -44,14 +44,14 @@ func (s *Server) getSynchronization(a *answer, r *http.Request, p httprouter.Par
 	for i, id := range followers {
 		items[i] = id
 	}
-	a.send(http.StatusOK, contentType, vocab.Doc{"@context": vocab.ContextAS, "id": string(s.Local.FollowersAt(u)), "type": "OrderedCollection",
+	a.send(http.StatusOK, contentType, vocab.Doc{"@context": vocab.ContextAS, "id": string(s.local.FollowersAt(u)), "type": "OrderedCollection",
 		"totalItems": len(items), "orderedItems": items}.JSON())
 	return nil
 }
 
 // identifySigner returns the actor who signed the request: a token says for which user a program asks, not
 // for which server.
-func (s *Server) identifySigner(a *answer, r *http.Request) (vocab.ID, error) {
+func (s *federation) identifySigner(a *answer, r *http.Request) (vocab.ID, error) {
 	_, given := bearerToken(r)
 	if !given {
 		id, err := s.identifyAsker(a, r)
