@@ -2,13 +2,10 @@ package db
 
 import (
 	"context"
-	"errors"
 
-	"github.com/jackc/pgx/v5"
-
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/db/schema"
-	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -40,16 +37,16 @@ type AcquaintedUser struct {
 // what asks for them, and remembers which it has committed. One user's failure does not keep the others from it. The
 // fault is Busy when another process does the same, NoUser when somebody named is no user.
 func (c *Cluster) MakeAcquaintances(ctx context.Context, a Acquainting) (r AcquaintReport, err error) {
-	release, err := c.lockJob(ctx, acquaintJob)
+	release, err := c.Instance.Locks.Acquaint(ctx)
 	if err != nil {
 		return r, err
 	}
 	defer release()
-	users, err := c.withDatabase(ctx, a.Users)
+	users, err := c.Instance.Users.ListWithDatabase(ctx, a.Users)
 	if err != nil {
 		return r, err
 	}
-	letServe, removes, err := c.quiet(ctx)
+	letServe, removes, err := c.Instance.Locks.Quiet(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -67,82 +64,17 @@ func (c *Cluster) MakeAcquaintances(ctx context.Context, a Acquainting) (r Acqua
 	return r, nil
 }
 
-// quiet tells whether nothing serves the instance and nothing waits to be applied, and keeps it so until release.
-func (c *Cluster) quiet(ctx context.Context) (release func(), is bool, err error) {
-	release, _, err = c.LockServe(ctx, acquaintJob.name)
-	if fault.KindOf(err) == fault.Conflict {
-		return func() {}, false, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	if err := c.instance.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM intake)`).Scan(&is); err != nil {
-		release()
-		return nil, false, postgres.Fault("look into the journal", err)
-	}
-	return release, is, nil
-}
-
 func (c *Cluster) makeAcquaintances(ctx context.Context, a Acquainting, u vocab.Username, removes bool) AcquaintedUser {
 	out := AcquaintedUser{User: u}
-	type row struct {
-		Actor   string
-		Follows bool
-	}
-	var known []row
+	var known []instance.KnownActor
 	out.Err = c.Read(ctx, u, func(ctx context.Context, tx *Tx) (err error) {
-		known, err = collect[row](ctx, tx, "list actors", schema.KnownActors(c.schema.Latest(schema.User)), a.ID(u))
+		known, err = collect[instance.KnownActor](ctx, tx, "list actors", schema.KnownActors(c.schema.Latest(schema.User)), a.ID(u))
 		return err
 	})
 	if out.Err != nil {
 		return out
 	}
-	actors, follows := make([]string, len(known)), make([]bool, len(known))
-	for i, k := range known {
-		actors[i], follows[i] = k.Actor, k.Follows
-	}
-	out.Known = len(known)
-	err := pgx.BeginFunc(ctx, c.instance, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows)
-			SELECT actor, $1, follows FROM unnest($2::text[], $3::boolean[]) AS k (actor, follows) ORDER BY actor
-			ON CONFLICT (actor_uri, username) DO UPDATE SET follows = true WHERE excluded.follows AND NOT a.follows`, u, actors, follows)
-		if err != nil {
-			return err
-		}
-		out.Added = int(tag.RowsAffected())
-		if out.Superfluous, err = superfluous(ctx, tx, u, actors, follows, removes); err == nil && a.DryRun {
-			err = errTakenBack
-		}
-		return err
-	})
-	if !errors.Is(err, errTakenBack) {
-		out.Err = postgres.Fault("make acquaintances of "+u.String(), err)
-	}
+	did, err := c.Instance.Acquaintances.Replace(ctx, u, known, removes, a.DryRun)
+	out.Known, out.Added, out.Superfluous, out.Err = len(known), did.Added, did.Superfluous, err
 	return out
-}
-
-// superfluous removes what acquaintances say beyond what is known, or only counts it.
-func superfluous(ctx context.Context, tx pgx.Tx, u vocab.Username, actors []string, follows []bool, remove bool) (n int, err error) {
-	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-		n = 0
-		for _, q := range []string{
-			`DELETE FROM acquaintances a WHERE username = $1 AND NOT EXISTS (SELECT FROM unnest($2::text[], $3::boolean[]) AS k (actor, follows) WHERE actor = actor_uri)`,
-			`UPDATE acquaintances a SET follows = false FROM unnest($2::text[], $3::boolean[]) AS k (actor, follows)
-				WHERE username = $1 AND actor = actor_uri AND a.follows AND NOT k.follows`,
-		} {
-			tag, err := tx.Exec(ctx, q, u, actors, follows)
-			if err != nil {
-				return err
-			}
-			n += int(tag.RowsAffected())
-		}
-		if !remove {
-			return errTakenBack
-		}
-		return nil
-	})
-	if errors.Is(err, errTakenBack) {
-		err = nil
-	}
-	return n, err
 }

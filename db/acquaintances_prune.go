@@ -4,8 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -13,7 +12,7 @@ import (
 
 // idleFor is how long a row must have been idle to be removed. It is longer than anybody relies on a row without looking
 // (AcquaintanceBelieved), by more than clocks differ, and shorter than a day: what one night marks, the next one removes.
-const idleFor = 2 * AcquaintanceBelieved
+const idleFor = 2 * instance.AcquaintanceBelieved
 
 // acquaintancePage is how many rows are looked at together: with many that are idle, tenths of a second of a user's database.
 const acquaintancePage = 200
@@ -29,7 +28,7 @@ const acquaintancePage = 200
 func (c *Cluster) PruneAcquaintances(ctx context.Context, u vocab.Username, now time.Time, dryRun bool) (n int, err error) {
 	for last := vocab.ID(""); ; {
 		began := time.Now()
-		page, err := c.acquaintancesOf(ctx, u, last)
+		page, err := c.Instance.Acquaintances.List(ctx, u, last, acquaintancePage)
 		if err != nil || len(page) == 0 {
 			return n, err
 		}
@@ -46,23 +45,10 @@ func (c *Cluster) PruneAcquaintances(ctx context.Context, u vocab.Username, now 
 			return n, nil
 		}
 		last = page[len(page)-1]
-		if err := rest(ctx, time.Since(began)); err != nil {
+		if err := postgres.Rest(ctx, time.Since(began)); err != nil {
 			return n, err
 		}
 	}
-}
-
-// acquaintancesOf returns the actors of one page of a user's acquaintances, none while anything of the user's waits in the
-// journal.
-func (c *Cluster) acquaintancesOf(ctx context.Context, u vocab.Username, after vocab.ID) ([]vocab.ID, error) {
-	rows, err := c.instance.Query(ctx, `SELECT actor_uri FROM acquaintances WHERE username = $1 AND actor_uri > $2
-			AND NOT EXISTS (SELECT FROM intake_waiting WHERE username = $1) AND NOT EXISTS (SELECT FROM intake WHERE $1 = ANY(recipients))
-		ORDER BY actor_uri LIMIT $3`, u, after, acquaintancePage)
-	if err != nil {
-		return nil, postgres.Fault("list acquaintances", err)
-	}
-	page, err := pgx.CollectRows(rows, pgx.RowTo[vocab.ID])
-	return page, postgres.Fault("list acquaintances", err)
 }
 
 // idleActors tells of each of the actors $1 whether a user's database holds nothing of it.
@@ -91,21 +77,10 @@ func (c *Cluster) idleAmong(ctx context.Context, u vocab.Username, actors []voca
 	return idle, held, err
 }
 
-// removeIdle removes the rows that were idle the night before, too, and marks what is idle for the next night.
-func (c *Cluster) removeIdle(ctx context.Context, u vocab.Username, idle, held []string, now time.Time, dryRun bool) (n int, err error) {
+// removeIdle removes the rows that were idle the night before, too, and marks the idle ones for the next night.
+func (c *Cluster) removeIdle(ctx context.Context, u vocab.Username, idle, held []string, now time.Time, dryRun bool) (int, error) {
 	if dryRun {
-		err = c.instance.QueryRow(ctx, `SELECT count(*) FROM acquaintances WHERE username = $1 AND actor_uri = ANY($2) AND idle_at < $3`, u, idle, now.Add(-idleFor)).Scan(&n)
-		return n, postgres.Fault("count idle acquaintances", err)
+		return c.Instance.Acquaintances.CountIdle(ctx, u, idle, now.Add(-idleFor))
 	}
-	err = pgx.BeginFunc(ctx, c.instance, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `DELETE FROM acquaintances WHERE username = $1 AND actor_uri = ANY($2) AND idle_at < $3`, u, idle, now.Add(-idleFor))
-		if err != nil {
-			return err
-		}
-		n = int(tag.RowsAffected())
-		_, err = tx.Exec(ctx, `UPDATE acquaintances SET idle_at = CASE WHEN actor_uri = ANY($2) THEN $4::timestamptz END
-			WHERE username = $1 AND (actor_uri = ANY($2) AND idle_at IS NULL OR actor_uri = ANY($3) AND idle_at IS NOT NULL)`, u, idle, held, now)
-		return err
-	})
-	return n, postgres.Fault("prune acquaintances", err)
+	return c.Instance.Acquaintances.RemoveIdle(ctx, u, idle, held, now.Add(-idleFor), now)
 }

@@ -27,7 +27,7 @@ func night(t *testing.T, c *db.Cluster, u vocab.Username, at time.Time, want int
 func acquaint(t *testing.T, c *db.Cluster, u vocab.Username, actors ...vocab.ID) {
 	t.Helper()
 	for _, a := range actors {
-		if err := c.Acquaint(t.Context(), a, []vocab.Username{u}, false); err != nil {
+		if err := c.Instance.Acquaintances.Add(t.Context(), a, []vocab.Username{u}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -35,7 +35,7 @@ func acquaint(t *testing.T, c *db.Cluster, u vocab.Username, actors ...vocab.ID)
 
 func isAcquainted(t *testing.T, c *db.Cluster, u vocab.Username, a vocab.ID) bool {
 	t.Helper()
-	users, err := c.Acquainted(t.Context(), a, false)
+	users, err := c.Instance.Acquaintances.Users(t.Context(), a, false)
 	if err != nil {
 		t.Fatal(err)
 	}

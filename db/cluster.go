@@ -4,21 +4,16 @@ package db
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"log/slog"
-	"strings"
-	"sync/atomic"
-	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/pool"
 	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/db/schema"
-	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Config says which server the databases lie on, and how they are named.
@@ -35,25 +30,15 @@ type Config struct {
 	Migrations       fs.FS // those of this binary when nil
 }
 
-// instanceConns bounds the connections to the instance database, beside those to users' databases. lookupConns of them serve
-// State alone: other servers wait for its answer, some of them while this one waits for them.
-const (
-	instanceConns = 12
-	lookupConns   = 2
-)
-
 // Cluster is one PostgreSQL server with the instance database and the users' databases on it.
 type Cluster struct {
+	Instance *instance.Database
+
 	server      *postgres.Server
 	schema      *schema.Databases
 	pool        *pool.Pool
-	instance    instance
-	lookups     instance // the same, for State
-	active      *active
-	subscribers *subscribers // of commits in users' databases
 	types       Types
-	epoch       *atomic.Int64              // the one LockServe took; 0 in a process that does not serve
-	arrivals    *atomic.Int64              // the number of the last activity that arrived
+	subscribers *subscribers               // of commits in users' databases
 	class       pool.Class                 // the use of this Cluster
 	mayOpen     func(context.Context) bool // of strangers' work; nil: always
 	took        *prometheus.HistogramVec   // by transactions
@@ -71,16 +56,11 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 		c.MaxConnections = 64
 	}
 	databases := schema.New(server, schema.Config{Name: c.Name, Template: c.Template, Migrations: c.Migrations})
-	cl := &Cluster{server: server, schema: databases, active: &active{}, subscribers: &subscribers{log: log}, types: c.Types, epoch: &atomic.Int64{}, arrivals: &atomic.Int64{}, log: log}
-	cl.arrivals.Store(firstArrival)
+	cl := &Cluster{server: server, schema: databases, types: c.Types, subscribers: &subscribers{log: log}, log: log}
 	if err := databases.Prepare(ctx, schema.Preparing{Template: c.InstanceTemplate, Migrate: c.Migrate, Repair: c.Repair}); err != nil {
 		return nil, err
 	}
-	if cl.instance.pool, err = cl.openInstance(ctx, c.URL, instanceConns-lookupConns); err != nil {
-		return nil, err
-	}
-	if cl.lookups.pool, err = cl.openInstance(ctx, c.URL, lookupConns); err != nil {
-		cl.instance.pool.Close()
+	if cl.Instance, err = instance.Open(ctx, c.URL, server, databases); err != nil {
 		return nil, err
 	}
 	if c.Metrics == nil {
@@ -116,112 +96,53 @@ func (c *Cluster) ForStrangers(mayOpen func(context.Context) bool) *Cluster {
 	return view
 }
 
-// openInstance returns a pool of up to so many connections to the instance database.
-func (c *Cluster) openInstance(ctx context.Context, url string, conns int32) (*pgxpool.Pool, error) {
-	cfg, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		return nil, fmt.Errorf("configure instance pool: %w", err)
-	}
-	cfg.ConnConfig = c.server.Config(c.schema.Name())
-	cfg.MaxConns = conns
-	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { postgres.ReadAsWritten(conn); return nil }
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
-	return pool, postgres.Fault("open instance database", err)
-}
-
-// Close closes every connection. Queries under way are waited for.
+// Close closes every connection. It waits for queries that are running.
 func (c *Cluster) Close() {
 	c.pool.Close()
-	c.lookups.pool.Close()
-	c.instance.pool.Close()
+	c.Instance.Close()
 }
 
-// Ping asks the server for a sign of life.
-func (c *Cluster) Ping(ctx context.Context) error {
-	if err := c.instance.pool.Ping(ctx); err != nil {
-		return postgres.Fault("reach PostgreSQL", err)
-	}
-	return nil
+// CreateUserDatabase makes the database of u, unless that was done before. Then it brings the database up to date.
+func (c *Cluster) CreateUserDatabase(ctx context.Context, u vocab.Username) error {
+	defer c.pool.Retry(c.schema.OfUser(u))
+	return c.schema.CreateUser(ctx, u)
 }
 
-// ServerVersion returns the version of the server, such as "15.19".
-func (c *Cluster) ServerVersion(ctx context.Context) (string, error) {
-	var v string
-	if err := c.instance.QueryRow(ctx, `SHOW server_version`).Scan(&v); err != nil {
-		return "", postgres.Fault("ask for the server's version", err)
-	}
-	v, _, _ = strings.Cut(v, " ")
-	return v, nil
-}
-
-// serveLock is the key of the advisory lock that one serving process per instance holds.
-const serveLock = 7305808869232650
-
-// LockServe makes this process the one that serves the instance, or keeps others from serving it, until the returned
-// release is called; command says as what. The fault is Conflict, and names the other process, when another one has the
-// lock. It holds a connection of its own; lost is closed when that connection ends. With the lock comes the next epoch:
-// what a process of an earlier one does to the intake journal has no effect.
-func (c *Cluster) LockServe(ctx context.Context, command string) (release func(), lost <-chan struct{}, err error) {
-	conn, holder, err := c.tryLock(ctx, job{key: serveLock, name: command})
+// Destroy drops the instance database, every user's, with all they hold, and the template that has this instance's name. c is
+// of no use afterwards.
+func (c *Cluster) Destroy(ctx context.Context) error {
+	users, err := c.Instance.Users.All(ctx)
 	if err != nil {
-		return nil, nil, err
-	}
-	if holder != "" {
-		return nil, nil, fault.New(fault.Conflict, holder).WithHint("stop it, or wait until it is done: one process at a time serves an instance")
-	}
-	if err := c.beginEpoch(ctx, conn); err != nil {
-		_ = conn.Close(ctx) // with which the lock ends
-		return nil, nil, err
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		_, _ = conn.WaitForNotification(ctx) // nobody notifies: it returns when the connection ends or release is called
-		closing, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer stop()
-		_, _ = conn.Exec(closing, `SELECT pg_advisory_unlock_all()`) // so that who comes next need not wait for the session's end
-		_ = conn.Close(closing)                                      // with which the lock ends in any case
-	}()
-	return func() { cancel(); <-gone }, gone, nil
-}
-
-// beginEpoch fences off the process that served before, and counts on from what that one has taken in.
-func (c *Cluster) beginEpoch(ctx context.Context, conn *pgx.Conn) error {
-	var epoch int64
-	if err := conn.QueryRow(ctx, `UPDATE serving SET epoch = epoch + 1 RETURNING epoch`).Scan(&epoch); err != nil {
-		return postgres.Fault("begin an epoch", err)
-	}
-	if err := c.continueArrivals(ctx, conn); err != nil {
 		return err
 	}
-	c.epoch.Store(epoch)
-	return nil
+	c.Close()
+	databases := make([]string, len(users))
+	for n, u := range users {
+		databases[n] = u.Database
+	}
+	return c.schema.Destroy(ctx, databases)
 }
 
 // Beside is how many connections an instance may use beside those to users' databases: to the instance database, for the
-// lock of who serves, and of commands that run meanwhile.
-const Beside = instanceConns + 8
+// lock of the process that serves, and for commands that run meanwhile.
+const Beside = instance.MaxConnections + 8
 
 // leastConns is how many connections to users' databases an instance needs for its classes of use.
 const leastConns = 4
 
-// Fit makes sure that the server has room for the connections that are configured: it warns when not, and uses fewer.
+// Fit warns when the server has no room for the configured connections, and uses fewer then.
 func (c *Cluster) Fit(ctx context.Context) error {
-	var takes, reserved, ofRole int
-	err := c.instance.QueryRow(ctx, `SELECT current_setting('max_connections')::int, current_setting('superuser_reserved_connections')::int +
-		coalesce(current_setting('reserved_connections', true)::int, 0), rolconnlimit FROM pg_roles WHERE rolname = current_user`).
-		Scan(&takes, &reserved, &ofRole) // what is reserved is for whoever must mend the server, be we superuser or not
+	limits, err := c.Instance.ReadServerLimits(ctx)
 	if err != nil {
-		return postgres.Fault("ask how many connections the server takes", err)
+		return err
 	}
-	room := takes - reserved
-	if ofRole >= 0 {
-		room = min(room, ofRole)
+	room := limits.MaxConnections - limits.Reserved // the reserved ones are for whoever must mend the server, also when the role may use them
+	if limits.OfRole >= 0 {
+		room = min(room, limits.OfRole)
 	}
 	used := max(leastConns, room-Beside)
 	if wanted := c.pool.LowerLimit(used); wanted > used {
-		c.log.WarnContext(ctx, "server takes fewer connections than configured", "max_connections", takes, "reserved", reserved, "role_limit", ofRole,
+		c.log.WarnContext(ctx, "server takes fewer connections than configured", "max_connections", limits.MaxConnections, "reserved", limits.Reserved, "role_limit", limits.OfRole,
 			"database.max_connections", wanted, "beside", Beside, "used", used, "hint", "raise max_connections of PostgreSQL, or lower database.max_connections")
 	}
 	return nil

@@ -53,10 +53,10 @@ func TestOpenWithAWrongURLIsAConfigFaultThatKeepsThePassword(t *testing.T) {
 func TestPingAndServerVersion(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
-	if err := c.Ping(t.Context()); err != nil {
+	if err := c.Instance.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if v, err := c.ServerVersion(t.Context()); err != nil || v == "" || strings.Contains(v, " ") {
+	if v, err := c.Instance.ServerVersion(t.Context()); err != nil || v == "" || strings.Contains(v, " ") {
 		t.Errorf("ServerVersion = %q, %v; want a bare version", v, err)
 	}
 }
@@ -86,7 +86,7 @@ func TestKilledConnectionsAreReplaced(t *testing.T) {
 	}
 	run(t, "postgres", `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname LIKE $1`, strings.TrimSuffix(database, "_alice"))
 	for range 3 { // a pool of several: each must be noticed
-		_, err = c.Users(t.Context())
+		_, err = c.Instance.Users.All(t.Context())
 	}
 	if err != nil {
 		t.Errorf("Users after the instance's connections died = %v", err)
@@ -128,27 +128,27 @@ func TestOneProcessServesAnInstance(t *testing.T) {
 	t.Parallel()
 	cfg := destroyed(t, dbtest.Config(t))
 	one, two := open(t, cfg), open(t, cfg)
-	release, lost, err := one.LockServe(t.Context(), "lightweb serve")
+	release, lost, err := one.Instance.Locks.Serve(t.Context(), "lightweb serve")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := two.LockServe(t.Context(), "lightweb serve"); fault.KindOf(err) != fault.Conflict || fault.Hint(err) == "" {
+	if _, _, err := two.Instance.Locks.Serve(t.Context(), "lightweb serve"); fault.KindOf(err) != fault.Conflict || fault.Hint(err) == "" {
 		t.Fatalf("second LockServe = %v, want Conflict with a hint", err)
 	}
-	if _, _, err := two.LockServe(t.Context(), "lightweb serve"); !strings.Contains(fmt.Sprint(err), "another 'lightweb serve' runs (process ") {
+	if _, _, err := two.Instance.Locks.Serve(t.Context(), "lightweb serve"); !strings.Contains(fmt.Sprint(err), "another 'lightweb serve' runs (process ") {
 		t.Errorf("second LockServe = %v, want who serves", err)
 	}
 	release()
 	<-lost
-	release, _, err = one.LockServe(t.Context(), "lightweb restore")
+	release, _, err = one.Instance.Locks.Serve(t.Context(), "lightweb restore")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := two.LockServe(t.Context(), "lightweb serve"); fault.KindOf(err) != fault.Conflict || !strings.HasPrefix(fmt.Sprint(err), "'lightweb restore' runs (process ") {
+	if _, _, err := two.Instance.Locks.Serve(t.Context(), "lightweb serve"); fault.KindOf(err) != fault.Conflict || !strings.HasPrefix(fmt.Sprint(err), "'lightweb restore' runs (process ") {
 		t.Errorf("LockServe during a restore = %v, want who restores", err)
 	}
 	release()
-	release, lost, err = two.LockServe(t.Context(), "lightweb serve")
+	release, lost, err = two.Instance.Locks.Serve(t.Context(), "lightweb serve")
 	if err != nil {
 		t.Fatalf("LockServe after release = %v", err)
 	}
@@ -156,7 +156,7 @@ func TestOneProcessServesAnInstance(t *testing.T) {
 	run(t, "postgres", `SELECT pg_terminate_backend(pid, 5000) FROM pg_locks JOIN pg_database d ON d.oid = database
 		WHERE locktype = 'advisory' AND datname = $1`, cfg.Name)
 	<-lost
-	again, _, err := one.LockServe(t.Context(), "lightweb serve")
+	again, _, err := one.Instance.Locks.Serve(t.Context(), "lightweb serve")
 	if err != nil {
 		t.Fatalf("LockServe after the holder's backend was killed = %v", err)
 	}
@@ -167,13 +167,13 @@ func TestTheServeLockOutlivesTheContextItWasTakenUnder(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	release, lost, err := c.LockServe(ctx, "lightweb serve")
+	release, lost, err := c.Instance.Locks.Serve(ctx, "lightweb serve")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer release()
 	cancel()
-	if _, _, err := c.LockServe(t.Context(), "lightweb serve"); fault.KindOf(err) != fault.Conflict {
+	if _, _, err := c.Instance.Locks.Serve(t.Context(), "lightweb serve"); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("LockServe = %v, want Conflict", err)
 	}
 	select {

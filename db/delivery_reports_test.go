@@ -434,18 +434,18 @@ func TestDeliveriesAreDropped(t *testing.T) {
 func TestOneProcessRetriesAtATimeAndAnotherMayWait(t *testing.T) {
 	t.Parallel()
 	c, _ := alice(t)
-	release, err := c.LockRetry(t.Context(), 0)
+	release, err := c.Instance.Locks.Retry(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, wait := range []time.Duration{0, time.Millisecond} {
-		if _, err := c.LockRetry(t.Context(), wait); fault.KindOf(err) != fault.Busy || !strings.Contains(err.Error(), "another 'lightweb deliver retry' runs (process ") {
+		if _, err := c.Instance.Locks.Retry(t.Context(), wait); fault.KindOf(err) != fault.Busy || !strings.Contains(err.Error(), "another 'lightweb deliver retry' runs (process ") {
 			t.Errorf("after %v: %v, want Busy with who it is", wait, err)
 		}
 	}
 	got := make(chan error, 1)
 	go func() {
-		release, err := c.LockRetry(context.WithoutCancel(t.Context()), time.Minute)
+		release, err := c.Instance.Locks.Retry(context.WithoutCancel(t.Context()), time.Minute)
 		if err == nil {
 			release()
 		}

@@ -121,11 +121,3 @@ func (t *Tx) CountLeased(ctx context.Context, f DeliveryFilter, now time.Time) (
 	err = t.row(ctx, "count leases", `SELECT count(*) FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id WHERE `+q.String(), q.args, &n)
 	return n, err
 }
-
-// LockRetry makes this process the one that sends deliveries beside the one that serves, until release is called, and
-// waits for another one that does for so long. The fault is Busy then, and names the other process.
-func (c *Cluster) LockRetry(ctx context.Context, wait time.Duration) (release func(), err error) {
-	j := retryJob
-	j.wait = wait
-	return c.lockJob(ctx, j)
-}

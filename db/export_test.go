@@ -10,7 +10,6 @@ import (
 	"github.com/golang-migrate/migrate/v4/source/iofs"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/lightweb/lightweb/db/postgres"
@@ -92,28 +91,6 @@ const KeptOfFollower = keptOfFollower
 
 // ArrivedBy returns the id that rows have which arrived before t.
 var ArrivedBy = arrivedBy
-
-// SetEpoch makes c believe that it serves in another epoch.
-func (c *Cluster) SetEpoch(epoch int64) { c.epoch.Store(epoch) }
-
-// TakeInstance takes every connection to the instance database that all others share, until the returned function.
-func (c *Cluster) TakeInstance(ctx context.Context) (release func(), err error) {
-	var taken []*pgxpool.Conn
-	release = func() {
-		for _, conn := range taken {
-			conn.Release()
-		}
-	}
-	for range instanceConns - lookupConns {
-		conn, err := c.instance.Acquire(ctx)
-		if err != nil {
-			release()
-			return nil, err
-		}
-		taken = append(taken, conn)
-	}
-	return release, nil
-}
 
 // RespellUser does again what was done before the change that relies on canonical ids.
 func (c *Cluster) RespellUser(ctx context.Context, database string) error {

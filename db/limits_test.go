@@ -17,6 +17,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/embedded"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/pool"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -34,11 +35,11 @@ func TestWhoHoldsAUsersConnectionGetsNoOther(t *testing.T) {
 	}{
 		{"another user's", func(ctx context.Context) error { return c.Read(ctx, other, nothing) }},
 		{"one more of its own", func(ctx context.Context) error { return c.As(pool.Owner).Write(ctx, alice, nothing) }},
-		{"a row of the instance's", func(ctx context.Context) error { _, err := c.CountUsers(ctx); return err }},
-		{"rows of the instance's", func(ctx context.Context) error { _, err := c.Users(ctx); return err }},
-		{"to change the instance's", func(ctx context.Context) error { return c.Acquaint(ctx, carol, nil, false) }},
+		{"a row of the instance's", func(ctx context.Context) error { _, err := c.Instance.Users.CountActive(ctx); return err }},
+		{"rows of the instance's", func(ctx context.Context) error { _, err := c.Instance.Users.All(ctx); return err }},
+		{"to change the instance's", func(ctx context.Context) error { return c.Instance.Acquaintances.Add(ctx, carol, nil, false) }},
 		{"to change it in a transaction", func(ctx context.Context) error {
-			return c.SaveRemoteActor(ctx, db.RemoteActor{Actor: actorOf(t, bob, ""), FetchedAt: now})
+			return c.Instance.Actors.Save(ctx, instance.RemoteActor{Actor: actorOf(t, bob, ""), FetchedAt: now})
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

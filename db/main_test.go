@@ -134,7 +134,7 @@ func run(t testing.TB, database, query string, args ...any) {
 // databaseOf returns where u's data lies.
 func databaseOf(t testing.TB, c *db.Cluster, u vocab.Username) string {
 	t.Helper()
-	row, err := c.User(t.Context(), u)
+	row, err := c.Instance.Users.Find(t.Context(), u)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,53 +6,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
-
-// Server is what has to be known of a PostgreSQL server beside a figure that was measured on it.
-type Server struct {
-	Version  string            `json:"version"`
-	Settings map[string]string `json:"settings"`
-	Local    bool              `json:"local"` // reached over a socket or loopback
-	Backend  int               `json:"-"`     // process that served the question
-}
-
-// Server asks the server what it is and how it is set.
-func (c *Cluster) Server(ctx context.Context) (Server, error) {
-	version, err := c.ServerVersion(ctx)
-	if err != nil {
-		return Server{}, err
-	}
-	s := Server{Version: version, Settings: map[string]string{}}
-	rows, err := c.instance.Query(ctx, `SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY($1)`,
-		[]string{"fsync", "synchronous_commit", "full_page_writes", "shared_buffers", "max_connections", "max_wal_size", "wal_compression"})
-	if err != nil {
-		return Server{}, postgres.Fault("ask for the server's settings", err)
-	}
-	var name, value string
-	if _, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error { s.Settings[name] = value; return nil }); err != nil {
-		return Server{}, postgres.Fault("ask for the server's settings", err)
-	}
-	err = c.instance.QueryRow(ctx, `SELECT pg_backend_pid(), coalesce(inet_server_addr() <<= ANY('{127.0.0.0/8,::1}'::inet[]), true)`).Scan(&s.Backend, &s.Local)
-	return s, postgres.Fault("ask for the server's process", err)
-}
-
-// Waits counts what the sessions of Lightweb that are at work right now wait for, such as "IO/WALSync"; those that wait
-// for nothing are under "CPU".
-func (c *Cluster) Waits(ctx context.Context) (map[string]int, error) {
-	rows, err := c.instance.Query(ctx, `SELECT coalesce(wait_event_type || '/' || wait_event, 'CPU'), count(*) FROM pg_stat_activity
-		WHERE application_name = 'lightweb' AND state = 'active' AND pid <> pg_backend_pid() GROUP BY 1`)
-	if err != nil {
-		return nil, postgres.Fault("ask what sessions wait for", err)
-	}
-	waits := map[string]int{}
-	var event string
-	var n int
-	_, err = pgx.ForEachRow(rows, []any{&event, &n}, func() error { waits[event] = n; return nil })
-	return waits, postgres.Fault("ask what sessions wait for", err)
-}
 
 // Received counts what u has of an actor: activities from outside, and those of them that the feed shows.
 func (c *Cluster) Received(ctx context.Context, u vocab.Username, from vocab.ID) (activities, shown int, err error) {
@@ -95,7 +53,7 @@ func (c *Cluster) Multiply(ctx context.Context, u vocab.Username, activity, obje
 // Owe fills the database of u for a measurement: the job of an activity is copied until n deliveries more are owed to the
 // inboxes on host that it went to, none of which was tried. Copies have activities and objects of their own, and are spread
 // evenly over the time until now since which the host has failed, as h says, which is remembered. With h inactive they are parked.
-func (c *Cluster) Owe(ctx context.Context, u vocab.Username, activity vocab.ID, h Host, n int, now time.Time, step func(done, all int)) error {
+func (c *Cluster) Owe(ctx context.Context, u vocab.Username, activity vocab.ID, h instance.Host, n int, now time.Time, step func(done, all int)) error {
 	status := DeliveryPending
 	if h.InactiveAt != nil {
 		status = DeliveryParked
@@ -117,11 +75,11 @@ func (c *Cluster) Owe(ctx context.Context, u vocab.Username, activity vocab.ID, 
 		}
 		step(owed, n)
 	}
-	if err := c.SaveHosts(ctx, []Host{h}, now); err != nil {
+	if err := c.Instance.Hosts.Save(ctx, []instance.Host{h}, now); err != nil {
 		return err
 	}
 	if status == DeliveryParked {
-		if err := c.MarkParked(ctx, []Parked{{Host: h.Host, User: u}}, false); err != nil {
+		if err := c.Instance.Deliveries.MarkParked(ctx, []instance.Parked{{Host: h.Host, User: u}}, false); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -60,7 +61,7 @@ func TestOweMakesWhatTheEngineWouldOweAfterDays(t *testing.T) {
 			j.Body = []byte(`{"id":"` + j.Activity + `"}`)
 			enqueue(t, c, u, j, now, inboxOn("dead.example", 1), inboxOn("dead.example", 2), inboxOn("other.example", 1))
 			since := now.Add(-5 * 24 * time.Hour)
-			h := db.Host{Host: "dead.example", Failures: 9, FailingSince: &since}
+			h := instance.Host{Host: "dead.example", Failures: 9, FailingSince: &since}
 			if status == db.DeliveryParked {
 				h.InactiveAt = &now
 			}
@@ -84,12 +85,12 @@ func TestOweMakesWhatTheEngineWouldOweAfterDays(t *testing.T) {
 					t.Errorf("due first are %+v", rows)
 				}
 			}
-			hosts, err := c.Hosts(t.Context(), true)
-			parked, err2 := c.Parked(t.Context())
+			hosts, err := c.Instance.Hosts.List(t.Context(), true)
+			parked, err2 := c.Instance.Deliveries.ListParked(t.Context())
 			if err != nil || err2 != nil || len(hosts) != 1 || hosts[0].Failures != 9 || len(parked) != map[string]int{db.DeliveryParked: 1}[status] {
 				t.Errorf("remembered are %+v (%v) and %+v (%v)", hosts, err, parked, err2)
 			}
-			if err := c.Owe(t.Context(), u, j.Activity, db.Host{Host: "nowhere.example", FailingSince: &since}, n, now, func(int, int) {}); fault.KindOf(err) != fault.NotFound {
+			if err := c.Owe(t.Context(), u, j.Activity, instance.Host{Host: "nowhere.example", FailingSince: &since}, n, now, func(int, int) {}); fault.KindOf(err) != fault.NotFound {
 				t.Errorf("owed to a host it did not go to: %v", err)
 			}
 		})
@@ -99,14 +100,14 @@ func TestOweMakesWhatTheEngineWouldOweAfterDays(t *testing.T) {
 func TestServerSaysWhatItIs(t *testing.T) {
 	t.Parallel()
 	c, _ := alice(t)
-	s, err := c.Server(t.Context())
+	s, err := c.Instance.Server(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.Version == "" || s.Settings["synchronous_commit"] == "" || s.Settings["max_connections"] == "" || s.Backend == 0 {
 		t.Errorf("the server says of itself %+v", s)
 	}
-	if _, err := c.Waits(t.Context()); err != nil {
+	if _, err := c.Instance.CountWaits(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

@@ -34,7 +34,7 @@ func TestManyOpenAtOnceAndMakeEverythingOnce(t *testing.T) {
 				return
 			}
 			defer c.Close()
-			if _, err := c.Users(t.Context()); err != nil {
+			if _, err := c.Instance.Users.All(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -61,7 +61,7 @@ func TestAHalfMadeInstanceIsMadeAnew(t *testing.T) {
 	cfg.InstanceTemplate, cfg.Migrate = "", false
 	run(t, "postgres", `CREATE DATABASE "`+cfg.Name+`-building"`)
 	run(t, cfg.Name+"-building", `CREATE TABLE users (oops int)`)
-	if n, err := open(t, cfg).CountUsers(t.Context()); n != 0 || err != nil {
+	if n, err := open(t, cfg).Instance.Users.CountActive(t.Context()); n != 0 || err != nil {
 		t.Errorf("CountUsers = %d, %v", n, err)
 	}
 }
@@ -120,7 +120,7 @@ func TestAnInstanceSchemaThatIsBehindIsRefusedOrMigrated(t *testing.T) {
 		t.Errorf("Open = %v, hint %q; want Config that names the command", err, fault.Hint(err))
 	}
 	cfg.Migrate = true
-	if _, err := open(t, cfg).Users(t.Context()); err != nil {
+	if _, err := open(t, cfg).Instance.Users.All(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -50,7 +51,7 @@ type MigrationFailure struct {
 // when a database is known to have a newer schema than this binary.
 func (c *Cluster) MigrateUsers(ctx context.Context, m Migration) (MigrationReport, error) {
 	report := MigrationReport{Target: c.schema.Latest(schema.User)}
-	users, err := c.withDatabase(ctx, m.Users)
+	users, err := c.Instance.Users.ListWithDatabase(ctx, m.Users)
 	if err != nil {
 		return report, err
 	}
@@ -61,7 +62,7 @@ func (c *Cluster) MigrateUsers(ctx context.Context, m Migration) (MigrationRepor
 		}
 	}
 	if !m.DryRun {
-		release, err := c.lockJob(ctx, migrateJob)
+		release, err := c.Instance.Locks.Migrate(ctx)
 		if err != nil {
 			return report, err
 		}
@@ -69,7 +70,7 @@ func (c *Cluster) MigrateUsers(ctx context.Context, m Migration) (MigrationRepor
 	}
 	report.Databases = len(users)
 	var mu sync.Mutex
-	each(users, m.Concurrency, func(u User) {
+	each(users, m.Concurrency, func(u instance.User) {
 		mu.Lock()
 		stop := ctx.Err() != nil || m.FailFast && len(report.Failures) > 0
 		mu.Unlock()
@@ -107,7 +108,7 @@ func (r *MigrationReport) add(u vocab.Username, changed bool, v schema.Version, 
 }
 
 // each runs work for every user, for at most n of them at once.
-func each(users []User, n int, work func(User)) {
+func each(users []instance.User, n int, work func(instance.User)) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	slots := make(chan struct{}, max(n, 1))
@@ -120,32 +121,8 @@ func each(users []User, n int, work func(User)) {
 	}
 }
 
-// withDatabase returns those who are named, or all, as far as they have a database. A user who is still being made may
-// have none.
-func (c *Cluster) withDatabase(ctx context.Context, names []vocab.Username) ([]User, error) {
-	for _, name := range names {
-		u, err := c.User(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if u.State == UserDeleted {
-			return nil, fault.New(fault.NoUser, fmt.Sprintf("the user %q is deleted", name)).WithHint("lightweb user list")
-		}
-	}
-	rows, err := c.instance.Query(ctx, `SELECT `+userColumns+` FROM users WHERE state <> 'deleted'
-		AND (state <> 'creating' OR EXISTS (SELECT FROM pg_database WHERE datname = database)) ORDER BY username`)
-	if err != nil {
-		return nil, postgres.Fault("list users", err)
-	}
-	users, err := pgx.CollectRows(rows, pgx.RowToStructByPos[User])
-	if len(names) > 0 {
-		users = slices.DeleteFunc(users, func(u User) bool { return !slices.Contains(names, u.Name) })
-	}
-	return users, postgres.Fault("list users", err)
-}
-
 // migrateUser brings one database to the schema, and returns the one it then has.
-func (c *Cluster) migrateUser(ctx context.Context, u User, m Migration) (changed bool, v schema.Version, err error) {
+func (c *Cluster) migrateUser(ctx context.Context, u instance.User, m Migration) (changed bool, v schema.Version, err error) {
 	if m.DryRun {
 		return c.schema.WouldMigrateUser(ctx, u.Database, m.Repair)
 	}
@@ -154,7 +131,7 @@ func (c *Cluster) migrateUser(ctx context.Context, u User, m Migration) (changed
 		return postgres.Fault("make acquaintances of "+u.Name.String(), c.acquaintSpelled(ctx, conn, u.Name, from))
 	})
 	if v != (schema.Version{}) {
-		err = errors.Join(err, c.noteSchema(context.WithoutCancel(ctx), u.Name, v))
+		err = errors.Join(err, c.Instance.Users.SetSchema(context.WithoutCancel(ctx), u.Name, v))
 	}
 	return changed, v, err
 }
@@ -164,17 +141,9 @@ func (c *Cluster) migrateUser(ctx context.Context, u User, m Migration) (changed
 func (c *Cluster) acquaintSpelled(ctx context.Context, conn *pgx.Conn, u vocab.Username, from schema.Version) error {
 	known, err := c.schema.SpelledActors(ctx, conn, from)
 	for follows, actors := range known {
-		_, failed := c.instance.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows) SELECT DISTINCT k, $1, $3::boolean FROM unnest($2::text[]) AS k ORDER BY k
-			ON CONFLICT (actor_uri, username) DO UPDATE SET follows = true WHERE excluded.follows AND NOT a.follows`, u, texts(actors), follows)
-		err = errors.Join(err, failed)
+		err = errors.Join(err, c.Instance.Acquaintances.AddActors(ctx, u, actors, follows))
 	}
 	return err
-}
-
-// noteSchema keeps what the instance knows of a user's schema true.
-func (c *Cluster) noteSchema(ctx context.Context, u vocab.Username, v schema.Version) error {
-	_, err := c.instance.Exec(ctx, `UPDATE users SET schema_version = $2 WHERE username = $1 AND schema_version <> $2`, u, v.Whole())
-	return postgres.Fault("note schema of "+u.String(), err)
 }
 
 // UserSchema is the schema of one user's database.
@@ -200,20 +169,20 @@ type Status struct {
 func (c *Cluster) Status(ctx context.Context, n int) (Status, error) {
 	st := Status{InstanceDatabase: c.schema.Name(), Template: c.schema.Template(), Target: c.schema.Latest(schema.User)}
 	var err error
-	if st.Server, err = c.ServerVersion(ctx); err != nil {
+	if st.Server, err = c.Instance.ServerVersion(ctx); err != nil {
 		return st, err
 	}
-	v, err := schema.Read(ctx, c.instance)
+	v, err := c.Instance.SchemaVersion(ctx)
 	if err != nil {
-		return st, postgres.Fault("read the instance schema", err)
+		return st, err
 	}
 	st.InstanceSchema = v.Number
-	users, err := c.withDatabase(ctx, nil)
+	users, err := c.Instance.Users.ListWithDatabase(ctx, nil)
 	if err != nil {
 		return st, err
 	}
 	var mu sync.Mutex
-	each(users, n, func(u User) {
+	each(users, n, func(u instance.User) {
 		v, err := c.schema.Look(ctx, u.Database)
 		if err == nil {
 			err = c.schema.Check(u.Database, v)

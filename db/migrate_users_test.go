@@ -22,6 +22,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -84,7 +85,7 @@ func same(t *testing.T, what string, got, want db.MigrationReport) {
 func usable(t *testing.T, c *db.Cluster, u vocab.Username, want bool, version int) {
 	t.Helper()
 	err := c.Read(t.Context(), u, func(context.Context, *db.Tx) error { return nil })
-	row, rowErr := c.User(t.Context(), u)
+	row, rowErr := c.Instance.Users.Find(t.Context(), u)
 	if (err == nil) != want || rowErr != nil || row.SchemaVersion != version {
 		t.Errorf("%s: %v, schema_version %d, %v; want it usable %t at %d", u, err, row.SchemaVersion, rowErr, want, version)
 	}
@@ -143,7 +144,7 @@ func TestFailFastBeginsNothingAfterAFailure(t *testing.T) {
 func TestWhoCannotBeMigratedIsSaidBeforeAnythingIsDone(t *testing.T) {
 	t.Parallel()
 	c, cfg, users := upgraded(t, "alice", "bob")
-	if err := c.SetUserState(t.Context(), users[1], db.UserDeleted); err != nil {
+	if err := c.Instance.Users.SetState(t.Context(), users[1], instance.UserDeleted); err != nil {
 		t.Fatal(err)
 	}
 	stranger, err := vocab.ParseUsername("stranger")
@@ -180,7 +181,7 @@ func TestAUserWhoIsStillBeingMadeHasTheNextSchemaToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := old.ReserveUser(t.Context(), half); err != nil {
+	if _, err := old.Instance.Users.Reserve(t.Context(), half); err != nil {
 		t.Fatal(err)
 	}
 	c := open(t, cfg.WithMigrations(nextRelease()))
@@ -378,7 +379,7 @@ func TestADirtyInstanceIsRepairedWhenAsked(t *testing.T) {
 		t.Errorf("Open without repair = %v", err)
 	}
 	cfg.Repair = true
-	if _, err := open(t, cfg).Users(t.Context()); err != nil {
+	if _, err := open(t, cfg).Instance.Users.All(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

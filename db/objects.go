@@ -135,6 +135,14 @@ func (t *Tx) SetReadable(ctx context.Context, made map[vocab.ID]json.RawMessage)
 	return err
 }
 
+// idsOrNull returns ids for a column that is null where there are none: nearly everywhere, and null takes no room.
+func idsOrNull(ids []vocab.ID) []string {
+	if len(ids) == 0 {
+		return nil
+	}
+	return texts(ids)
+}
+
 func texts(ids []vocab.ID) []string {
 	out := make([]string, len(ids))
 	for i, id := range ids {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/db/schema"
@@ -90,7 +89,7 @@ func (c *Cluster) Prune(ctx context.Context, u vocab.Username, p Pruning) (Prune
 			}
 			all.add(did)
 			at = next
-			if err := rest(ctx, time.Since(began)); err != nil {
+			if err := postgres.Rest(ctx, time.Since(began)); err != nil {
 				return all, err
 			}
 		}
@@ -100,17 +99,6 @@ func (c *Cluster) Prune(ctx context.Context, u vocab.Username, p Pruning) (Prune
 
 // errTakenBack undoes what was done only to be counted.
 var errTakenBack = errors.New("it was a dry run")
-
-func rest(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return postgres.Fault("prune", ctx.Err())
-	}
-}
 
 // reached is how far a pass has come: rows are looked at from the newest on, actors in order of their uris, deliveries and
 // their jobs from the oldest on.
@@ -342,36 +330,4 @@ func pruneActors(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned,
 func pruneMoves(ctx context.Context, t *Tx, _ Pruning, _ reached) (Pruned, *reached, error) {
 	_, err := t.execBeside(ctx, "prune moves", `DELETE FROM moves WHERE moved_at <= $1`, time.Now().Add(-MoveAgain))
 	return Pruned{}, nil, err
-}
-
-// LockPrune makes this process the one that prunes, until release is called. The fault is Busy, and names the other
-// process, when one does already.
-func (c *Cluster) LockPrune(ctx context.Context) (release func(), err error) {
-	return c.lockJob(ctx, pruneJob)
-}
-
-// ToPrune returns those who are named, or all, as far as they have a whole database and it was not pruned since; who waits
-// longest comes first.
-func (c *Cluster) ToPrune(ctx context.Context, names []vocab.Username, since time.Time) ([]vocab.Username, error) {
-	users, err := c.withDatabase(ctx, names)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]string, len(users))
-	for i, u := range users {
-		all[i] = u.Name.String()
-	}
-	rows, err := c.instance.Query(ctx, `SELECT username FROM users WHERE username = ANY($1) AND state <> 'creating'
-		AND (pruned_at IS NULL OR pruned_at < $2) ORDER BY pruned_at NULLS FIRST, username`, all, since)
-	if err != nil {
-		return nil, postgres.Fault("list users to prune", err)
-	}
-	due, err := pgx.CollectRows(rows, pgx.RowTo[vocab.Username])
-	return due, postgres.Fault("list users to prune", err)
-}
-
-// MarkPruned remembers that the user's database was pruned as a whole.
-func (c *Cluster) MarkPruned(ctx context.Context, u vocab.Username, now time.Time) error {
-	_, err := c.instance.Exec(ctx, `UPDATE users SET pruned_at = $2 WHERE username = $1`, u, now)
-	return postgres.Fault("remember pruning", err)
 }

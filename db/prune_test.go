@@ -492,15 +492,15 @@ func TestPruneGoesOnWhereItEnded(t *testing.T) {
 func TestOnePruneRunsAtATime(t *testing.T) {
 	t.Parallel()
 	c, _ := alice(t)
-	release, err := c.LockPrune(t.Context())
+	release, err := c.Instance.Locks.Prune(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.LockPrune(t.Context()); fault.KindOf(err) != fault.Busy || !strings.Contains(fmt.Sprint(err), "another 'lightweb prune' runs (process ") {
+	if _, err := c.Instance.Locks.Prune(t.Context()); fault.KindOf(err) != fault.Busy || !strings.Contains(fmt.Sprint(err), "another 'lightweb prune' runs (process ") {
 		t.Errorf("err = %v, want who prunes", err)
 	}
 	release()
-	release, err = c.LockPrune(t.Context())
+	release, err = c.Instance.Locks.Prune(t.Context())
 	if err != nil {
 		t.Fatalf("after the first has ended: %v", err)
 	}

@@ -45,7 +45,7 @@ const unfinished = "-restoring"
 
 // BeginRestoration drops what a killed restoration left. The fault is Busy when another process restores on this instance.
 func (c *Cluster) BeginRestoration(ctx context.Context, backupOf time.Time) (*Restoration, error) {
-	release, err := c.lockJob(ctx, restoreJob)
+	release, err := c.Instance.Locks.Restore(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -19,18 +20,13 @@ import (
 // Obstacle tells what keeps the backup from being put in place, of one user or for nobody of the instance; nil when
 // nothing does. The fault is Conflict.
 func (c *Cluster) Obstacle(ctx context.Context, u vocab.Username, users []vocab.Username, replace bool) error {
-	conn, err := c.instance.Acquire(ctx)
-	if err != nil {
-		return postgres.Fault("look at what is there", err)
-	}
-	defer conn.Release()
-	return c.obstacle(ctx, conn.Conn(), u, users, replace)
+	return c.Instance.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error { return c.obstacle(ctx, tx, u, users, replace) })
 }
 
-func (c *Cluster) obstacle(ctx context.Context, conn *pgx.Conn, u vocab.Username, users []vocab.Username, replace bool) error {
+func (c *Cluster) obstacle(ctx context.Context, on pgx.Tx, u vocab.Username, users []vocab.Username, replace bool) error {
 	var count int
 	var state string
-	err := conn.QueryRow(ctx, `SELECT count(*), coalesce(max(state) FILTER (WHERE username = $1), '') FROM users`, u).Scan(&count, &state)
+	err := on.QueryRow(ctx, `SELECT count(*), coalesce(max(state) FILTER (WHERE username = $1), '') FROM users`, u).Scan(&count, &state)
 	if err != nil {
 		return postgres.Fault("look at the users", err)
 	}
@@ -38,9 +34,9 @@ func (c *Cluster) obstacle(ctx context.Context, conn *pgx.Conn, u vocab.Username
 	case u.IsZero() && count > 0:
 		return fault.New(fault.Conflict, fmt.Sprintf("the instance has %d users already: a whole backup is restored into an empty one", count)).
 			WithHint("restore one user of it with --user, or take another data_dir or database.url")
-	case state == UserDeleted:
+	case state == instance.UserDeleted:
 		return fault.New(fault.Conflict, fmt.Sprintf("the user %q was deleted, and other servers were told: the name is not used again", u))
-	case state == UserCreating:
+	case state == instance.UserCreating:
 		return fault.New(fault.Conflict, fmt.Sprintf("the user %q is half-made", u)).WithHint("lightweb user create " + u.String() + " finishes it; then restore with --replace")
 	}
 	names := make([]string, len(users))
@@ -48,7 +44,7 @@ func (c *Cluster) obstacle(ctx context.Context, conn *pgx.Conn, u vocab.Username
 		names[i] = c.schema.OfUser(u)
 	}
 	var there string
-	err = conn.QueryRow(ctx, `SELECT coalesce(min(datname), '') FROM pg_database WHERE datname = ANY($1)`, names).Scan(&there)
+	err = on.QueryRow(ctx, `SELECT coalesce(min(datname), '') FROM pg_database WHERE datname = ANY($1)`, names).Scan(&there)
 	if err != nil || there == "" || replace {
 		return postgres.Fault("look for databases", err)
 	}
@@ -77,7 +73,7 @@ func (r *Restoration) Commit(ctx context.Context, u vocab.Username, replace bool
 		if _, err := tx.Exec(ctx, copyForm+`; LOCK TABLE users IN EXCLUSIVE MODE`); err != nil {
 			return err
 		}
-		if err := r.c.obstacle(ctx, live, u, r.built, replace); err != nil {
+		if err := r.c.obstacle(ctx, tx, u, r.built, replace); err != nil {
 			return err
 		}
 		if err := transfer(ctx, scratch, live, u); err != nil {
@@ -126,7 +122,11 @@ func (r *Restoration) place(ctx context.Context, live *pgx.Conn) error {
 	if _, err := live.Exec(ctx, `UPDATE users SET database = $1 || '_' || username WHERE database <> $1 || '_' || username`, r.c.schema.Name()); err != nil {
 		return err
 	}
-	_, err := live.Exec(ctx, `UPDATE users SET schema_version = $1 WHERE username = ANY($2)`, r.c.schema.Latest(schema.User), names(r.built))
+	built := make([]string, len(r.built))
+	for n, u := range r.built {
+		built[n] = u.String()
+	}
+	_, err := live.Exec(ctx, `UPDATE users SET schema_version = $1 WHERE username = ANY($2)`, r.c.schema.Latest(schema.User), built)
 	return err
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -36,7 +37,7 @@ type backup struct {
 func take(t *testing.T, c *db.Cluster) backup {
 	t.Helper()
 	b := backup{users: map[vocab.Username]copied{}, known: map[vocab.Username]map[string][]byte{}}
-	var users []db.User
+	var users []instance.User
 	err := c.SnapshotInstance(t.Context(), func(ctx context.Context, s *db.Snapshot) error {
 		var err error
 		if users, err = s.Users(ctx); err != nil {
@@ -252,10 +253,10 @@ func TestEveryTableComesBackAsItWas(t *testing.T) {
 	everything(t, c, alice, cfg.Name)
 	everything(t, c, bob, cfg.Name)
 	run(t, databaseOf(t, c, bob), `ALTER DATABASE "`+databaseOf(t, c, bob)+`" SET datestyle = 'German'`) // whatever a server is set to
-	if err := c.SetUserState(t.Context(), bob, db.UserSuspended); err != nil {
+	if err := c.Instance.Users.SetState(t.Context(), bob, instance.UserSuspended); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.SetOrigin(t.Context(), "", "https://example.org"); err != nil {
+	if _, err := c.Instance.SetOrigin(t.Context(), "", "https://example.org"); err != nil {
 		t.Fatal(err)
 	}
 	b := take(t, c)
@@ -285,7 +286,7 @@ func TestEveryTableComesBackAsItWas(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("the instance database: %.2000s", d)
 	}
-	if row, err := to.User(t.Context(), bob); err != nil || row.State != db.UserSuspended || row.Database != toCfg.Name+"_bob" {
+	if row, err := to.Instance.Users.Find(t.Context(), bob); err != nil || row.State != instance.UserSuspended || row.Database != toCfg.Name+"_bob" {
 		t.Errorf("bob is %+v, %v", row, err)
 	}
 
@@ -416,10 +417,10 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 	t.Parallel()
 	c, cfg := named(t)
 	alice, gone, half, lost, nobody := dbtest.User(t, c, "alice"), dbtest.User(t, c, "gone"), name(t, "half"), dbtest.User(t, c, "lost"), name(t, "nobody")
-	if err := c.SetUserState(t.Context(), gone, db.UserDeleted); err != nil {
+	if err := c.Instance.Users.SetState(t.Context(), gone, instance.UserDeleted); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.ReserveUser(t.Context(), half); err != nil {
+	if _, err := c.Instance.Users.Reserve(t.Context(), half); err != nil {
 		t.Fatal(err)
 	}
 	run(t, "postgres", `DROP DATABASE "`+databaseOf(t, c, lost)+`"`)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -53,13 +54,13 @@ type Snapshot struct {
 
 // SnapshotInstance runs work on one state of the instance database.
 func (c *Cluster) SnapshotInstance(ctx context.Context, work func(context.Context, *Snapshot) error) error {
-	err := pgx.BeginTxFunc(ctx, c.instance, snapshotTx, func(tx pgx.Tx) error { return snapshot(ctx, tx, work) })
+	err := c.Instance.InTx(ctx, snapshotTx, func(tx pgx.Tx) error { return snapshot(ctx, tx, work) })
 	return postgres.Fault("read the instance database", err)
 }
 
 // SnapshotUser runs work on one state of u's database, whatever schema that has. The fault is Unavailable when it cannot
 // be opened.
-func (c *Cluster) SnapshotUser(ctx context.Context, u User, work func(context.Context, *Snapshot) error) error {
+func (c *Cluster) SnapshotUser(ctx context.Context, u instance.User, work func(context.Context, *Snapshot) error) error {
 	conn, err := c.schema.Reach(ctx, u.Database)
 	if err != nil {
 		return err
@@ -89,7 +90,9 @@ const copyForm = `SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL timezone = 'UTC'; 
 	SET LOCAL idle_in_transaction_session_timeout = 0`
 
 // Users returns every user's row, by name.
-func (s *Snapshot) Users(ctx context.Context) ([]User, error) { return users(ctx, s.tx) }
+func (s *Snapshot) Users(ctx context.Context) ([]instance.User, error) {
+	return instance.ListUsers(ctx, s.tx)
+}
 
 // Copy writes the rows of a table as text, of the instance database those that belong to u unless that is nobody, and
 // returns how many there are.

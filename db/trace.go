@@ -5,9 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -119,41 +116,4 @@ func (t *Tx) traceJobs(ctx context.Context, id vocab.ID) ([]TracedJob, error) {
 func within(id vocab.ID) (from, to string) {
 	origin := id.Origin()
 	return origin + "/", origin + "0" // what comes after the slash
-}
-
-// AcquaintedWithServer returns the users, deleted ones too, that any actor on the server that issued the id may concern: nobody
-// else has anything that was issued there.
-func (c *Cluster) AcquaintedWithServer(ctx context.Context, id vocab.ID) ([]vocab.Username, error) {
-	from, to := within(id)
-	rows, err := c.instance.Query(ctx, `SELECT DISTINCT username FROM acquaintances WHERE actor_uri >= $1 AND actor_uri < $2 ORDER BY username`, from, to)
-	if err != nil {
-		return nil, postgres.Fault("read acquaintances", err)
-	}
-	users, err := pgx.CollectRows(rows, pgx.RowTo[vocab.Username])
-	return users, postgres.Fault("read acquaintances", err)
-}
-
-// Journaled is an activity in the intake journal.
-type Journaled struct {
-	Since time.Time
-	Users []vocab.Username // who still lack it
-}
-
-// WaitingIn returns who still waits for the activity with this id, nil when it is not in the journal.
-func (c *Cluster) WaitingIn(ctx context.Context, id vocab.ID) (*Journaled, error) {
-	rows, err := c.instance.Query(ctx, `SELECT received_at,
-		ARRAY(SELECT unnest(recipients) UNION SELECT username FROM intake_waiting w WHERE w.seq = i.seq ORDER BY 1)
-		FROM intake i WHERE uri_digest = $1 ORDER BY received_at`, digest(id))
-	if err != nil {
-		return nil, postgres.Fault("look into the journal", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Journaled])
-	if err != nil || len(all) == 0 {
-		return nil, postgres.Fault("look into the journal", err)
-	}
-	w := all[0]
-	for _, more := range all[1:] {
-		w.Users = append(w.Users, more.Users...)
-	}
-	return &w, nil
 }

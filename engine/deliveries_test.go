@@ -193,7 +193,7 @@ func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 		t.Errorf("the peer took %d posts, want two", got)
 	}
 
-	unlock, err := home.DB(t).LockRetry(t.Context(), 0)
+	unlock, err := home.DB(t).Instance.Locks.Retry(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func (openReports) Describe(to chan<- *prometheus.Desc) { to <- openReportsDesc 
 func (o openReports) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
-	n, err := o.in.DB.CountOpenReports(ctx)
+	n, err := o.in.DB.Instance.Reports.CountOpen(ctx)
 	if err != nil {
 		o.in.Log.Warn("reports not counted", "err", err)
 		return

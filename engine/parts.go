@@ -36,7 +36,7 @@ func (e *Engine) newParts() *parts {
 	in.DB.Subscribe(db.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed})
 	p.feed = feed.New(feed.NewDatabase(owners, in.Local.ID), in.Local, in.Gate, in.Registry, handler.HasEmoji)
 	p.outbox = outbox.New(outbox.Deps{
-		Store: owners, Local: in.Local, Actors: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Relays: in.Relays, Dispatcher: p.dispatcher,
+		Store: owners, Instance: e.in.DB.Instance, Local: in.Local, Actors: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Relays: in.Relays, Dispatcher: p.dispatcher,
 		DeliverBlocks: in.Config.Federation.DeliverBlocks,
 		Log:           in.Log.With("component", "outbox"), Metrics: in.Metrics, Now: in.Now,
 	})
@@ -68,6 +68,6 @@ func (e *Engine) newServer(p *parts) *server.Server {
 		Profiles: in.Registry, Gate: in.Gate, Version: c.Version, BodyLimit: c.Limits.Body, PageSize: c.Federation.PageSize,
 		CORSOrigins:    c.API.CORSOrigins,
 		SecureMode:     c.Federation.SecureMode || c.Federation.Mode == "allowlist",
-		TrustedProxies: c.TrustedProxies, Paused: in.IsPaused(), Ready: in.DB.Ping, Log: in.Log.With("component", "server"), Metrics: in.Metrics, Now: in.Now,
+		TrustedProxies: c.TrustedProxies, Paused: in.IsPaused(), Ready: in.DB.Instance.Ping, Log: in.Log.With("component", "server"), Metrics: in.Metrics, Now: in.Now,
 	})
 }

@@ -109,7 +109,7 @@ func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener
 // prepare takes the serve lock and makes the instance ready to serve. While the lock is held, no
 // other process changes the origin.
 func (e *Engine) prepare(ctx context.Context, p *parts) (release func(), lost <-chan struct{}, err error) {
-	if release, lost, err = e.in.DB.LockServe(ctx, "lightweb serve"); err != nil {
+	if release, lost, err = e.in.DB.Instance.Locks.Serve(ctx, "lightweb serve"); err != nil {
 		return nil, nil, err
 	}
 	for _, step := range []func(context.Context) error{
@@ -142,7 +142,7 @@ func endWith(end context.CancelCauseFunc, l net.Listener, err error) {
 func (e *Engine) announce(ctx context.Context, public, admin net.Listener, ready func(Serving)) error {
 	s := Serving{Version: e.in.Config.Version, PublicURL: e.in.Config.PublicURL, Listen: public.Addr().String(), AdminListen: admin.Addr().String(),
 		Mode: "configured", DataDir: e.in.Config.DataDir, Startup: time.Since(e.in.OpenedAt)}
-	version, err := e.in.DB.ServerVersion(ctx)
+	version, err := e.in.DB.Instance.ServerVersion(ctx)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (e *Engine) announce(ctx context.Context, public, admin net.Listener, ready
 		s.Mode = "embedded"
 		s.Database += ", private"
 	}
-	if s.Users, err = e.in.DB.CountUsers(ctx); err != nil {
+	if s.Users, err = e.in.DB.Instance.Users.CountActive(ctx); err != nil {
 		return err
 	}
 	if e.in.IsPaused() {

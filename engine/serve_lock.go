@@ -21,7 +21,7 @@ func (e *Engine) keepLock(ctx context.Context, release func(), lost <-chan struc
 		e.in.Log.WarnContext(ctx, "database connection lost")
 		var err error
 		for {
-			if release, lost, err = e.in.DB.LockServe(ctx, "lightweb serve"); err == nil || ctx.Err() != nil {
+			if release, lost, err = e.in.DB.Instance.Locks.Serve(ctx, "lightweb serve"); err == nil || ctx.Err() != nil {
 				break
 			}
 			if fault.KindOf(err) == fault.Conflict {

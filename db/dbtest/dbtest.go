@@ -129,15 +129,45 @@ func folder() (string, error) {
 	return dir, nil
 }
 
-// New returns a cluster whose databases nobody else has; they are dropped when the test ends.
-func New(t testing.TB) *db.Cluster {
+// Cluster is the databases of a test.
+type Cluster = db.Cluster
+
+// Connect opens a cluster as configured, which is closed when the test ends.
+func Connect(t testing.TB, cfg db.Config) *Cluster {
 	t.Helper()
-	c, err := db.Open(t.Context(), Config(t), slog.New(slog.DiscardHandler))
+	c, err := db.Open(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal("open test databases: ", err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// Run runs a statement in a database, beside the cluster.
+func Run(t testing.TB, database, query string, args ...any) {
+	t.Helper()
+	if _, err := Database(t, database).ExecContext(context.WithoutCancel(t.Context()), query, args...); err != nil { // also while cleaning up
+		t.Fatal(err)
+	}
+}
+
+// New returns a cluster whose databases nobody else has; they are dropped when the test ends.
+func New(t testing.TB) *Cluster {
+	t.Helper()
+	c, _ := Named(t)
+	return c
+}
+
+// Named is New that returns also how the cluster was opened, with the name of its instance database.
+func Named(t testing.TB) (*Cluster, db.Config) {
+	t.Helper()
+	cfg := Config(t)
+	c, err := db.Open(t.Context(), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal("open test databases: ", err)
 	}
 	t.Cleanup(func() { destroy(t, c) })
-	return c
+	return c, cfg
 }
 
 // Config returns how to open a cluster whose databases nobody else has. Who opens it drops them.
@@ -181,13 +211,13 @@ func User(t testing.TB, c *db.Cluster, name string) vocab.Username {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	if _, err := c.ReserveUser(ctx, u); err != nil {
+	if _, err := c.Instance.Users.Reserve(ctx, u); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.CreateUserDatabase(ctx, u); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.ActivateUser(ctx, u); err != nil && fault.KindOf(err) != fault.Conflict {
+	if err := c.Instance.Users.Activate(ctx, u); err != nil && fault.KindOf(err) != fault.Conflict {
 		t.Fatal(err)
 	}
 	return u
@@ -204,7 +234,7 @@ type handle struct {
 // SQL returns u's database, for what db has no words for.
 func SQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 	t.Helper()
-	row, err := c.User(t.Context(), u)
+	row, err := c.Instance.Users.Find(t.Context(), u)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +244,7 @@ func SQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 // InstanceSQL returns the instance database of a cluster that has the user u.
 func InstanceSQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 	t.Helper()
-	row, err := c.User(t.Context(), u)
+	row, err := c.Instance.Users.Find(t.Context(), u)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func (r *Resolver) Handle(ctx context.Context, s string) (*vocab.Actor, error) {
 	if !isPassing(err) {
 		return nil, fmt.Errorf("find %s: %w", h, err)
 	}
-	row, fail := r.Store.RemoteActorByHandle(ctx, name)
+	row, fail := r.Store.FindByHandle(ctx, name)
 	if fail != nil {
 		return nil, fail
 	}
@@ -66,7 +66,7 @@ func (r *Resolver) KnownHandle(ctx context.Context, s string) (*vocab.Actor, err
 	if err != nil {
 		return nil, err
 	}
-	row, err := r.Store.RemoteActorByHandle(ctx, strings.ToLower(h.String()))
+	row, err := r.Store.FindByHandle(ctx, strings.ToLower(h.String()))
 	if err != nil || row == nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (r *Resolver) findByHandle(ctx context.Context, asked handle) (*vocab.Actor
 	}
 	named := *row
 	named.Handle = strings.ToLower(own.subject.String())
-	return a, r.Store.SaveRemoteActor(ctx, named)
+	return a, r.Keeper.Save(ctx, named)
 }
 
 // fingers asks WebFinger, each handle once.

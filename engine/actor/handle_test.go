@@ -78,11 +78,11 @@ func TestHandlesAreConfirmedByBothSides(t *testing.T) {
 			}
 		})
 	}
-	row, err := n.store.RemoteActorByHandle(context.Background(), at("carol", short))
+	row, err := n.store.FindByHandle(context.Background(), at("carol", short))
 	if err != nil || row == nil || row.Actor.ID != p.id("/users/carol") {
 		t.Errorf("carol is stored as %+v, %v", row, err)
 	}
-	if row, err := n.store.RemoteActorByHandle(context.Background(), at("victim", evil)); err != nil || row != nil {
+	if row, err := n.store.FindByHandle(context.Background(), at("victim", evil)); err != nil || row != nil {
 		t.Errorf("a lie is stored: %+v, %v", row, err)
 	}
 }

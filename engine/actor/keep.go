@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -26,7 +26,7 @@ func (r *Resolver) Keep(ctx context.Context, a *vocab.Actor, pay func(bytes int)
 	if at, ok := r.used.get(id); ok && now.Sub(at) < usedEvery {
 		return nil
 	}
-	stored, err := r.Store.UseRemoteActor(ctx, id, now, now.Add(-usedEvery))
+	stored, err := r.Keeper.NoteUse(ctx, id, now, now.Add(-usedEvery))
 	if err != nil {
 		return err
 	}
@@ -42,12 +42,12 @@ func (r *Resolver) Keep(ctx context.Context, a *vocab.Actor, pay func(bytes int)
 // storeActor stores an actor as it is in memory. When it was fetched is not known of one that is not
 // there any more: it is asked for again at its next use.
 func (r *Resolver) storeActor(ctx context.Context, a *vocab.Actor, pay func(bytes int) error) error {
-	row := db.RemoteActor{Actor: a, FetchedAt: time.Unix(0, 0)}
+	row := instance.RemoteActor{Actor: a, FetchedAt: time.Unix(0, 0)}
 	if have, ok := r.actors.get(a.ID.Canonical()); ok && !have.Gone {
 		row = *have
 	}
 	if err := pay(len(row.Actor.Raw)); err != nil {
 		return err
 	}
-	return r.Store.SaveRemoteActor(ctx, row)
+	return r.Keeper.Save(ctx, row)
 }

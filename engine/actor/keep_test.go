@@ -21,7 +21,7 @@ func byStranger() context.Context {
 // stored returns the document of an actor as it is stored, empty when it is not.
 func (n *node) stored(t *testing.T, id vocab.ID) string {
 	t.Helper()
-	row, err := n.store.RemoteActor(context.Background(), id)
+	row, err := n.store.Find(context.Background(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,9 +106,9 @@ func TestAForgottenActorIsStoredAgain(t *testing.T) {
 	}
 	n.clock.pass(40 * 24 * time.Hour)
 	store := n.store.(interface {
-		PruneRemoteActors(ctx context.Context, now time.Time, dryRun bool) (int, error)
+		Prune(ctx context.Context, now time.Time, dryRun bool) (int, error)
 	})
-	if forgotten, err := store.PruneRemoteActors(t.Context(), n.clock.now(), false); err != nil || forgotten != 1 {
+	if forgotten, err := store.Prune(t.Context(), n.clock.now(), false); err != nil || forgotten != 1 {
 		t.Fatalf("PruneRemoteActors = %d, %v", forgotten, err)
 	}
 	if err := n.Keep(byStranger(), bob, func(int) error { return nil }); err != nil || n.stored(t, id) == "" {

@@ -92,7 +92,7 @@ func (r *Resolver) recallClaim(ctx context.Context, keyID vocab.ID) (vocab.ID, e
 	if c, ok := r.claims.get(keyID); ok && r.Now().Sub(c.at) < r.TTL {
 		return c.owner, nil
 	}
-	row, err := r.Store.RemoteActorByKey(ctx, keyID)
+	row, err := r.Store.FindByKey(ctx, keyID)
 	if err != nil || row == nil {
 		if fault.KindOf(err) == fault.Invalid {
 			err = nil // as in recallActor

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -254,7 +253,7 @@ type node struct {
 	keys     *Keyring
 	people   *people
 	clock    *clock
-	store    Store
+	store    store
 	policy   policy.Lists
 }
 
@@ -263,7 +262,7 @@ const testTTL = 24 * time.Hour
 // settings are what tests change of a node.
 type settings struct {
 	origin string
-	store  Store
+	store  store
 	rate   policy.Rate
 	clock  *clock
 }
@@ -275,7 +274,7 @@ func newNode(t testing.TB, s settings) *node {
 		s.origin = "https://us.example"
 	}
 	if s.store == nil {
-		s.store = dbtest.New(t)
+		s.store = dbtest.New(t).Instance.Actors
 	}
 	if s.clock == nil {
 		s.clock = &clock{t: time.Now().Truncate(time.Second)}
@@ -297,7 +296,7 @@ func newNode(t testing.TB, s settings) *node {
 		Now:            n.clock.now,
 	}, gate, dialects{})
 	t.Cleanup(client.Close)
-	n.Resolver = NewResolver(ResolverDeps{Local: n.local, Store: s.store, Fetch: client, Gate: gate, KeyRate: s.rate, TTL: testTTL,
+	n.Resolver = NewResolver(ResolverDeps{Local: n.local, Store: s.store, Keeper: s.store, Fetch: client, Gate: gate, KeyRate: s.rate, TTL: testTTL,
 		AllowHTTP: true, Now: n.clock.now, Log: slog.New(slog.DiscardHandler)})
 	n.verifier = NewVerifier(n.Resolver, gate, s.origin, n.clock.now)
 	return n
@@ -339,4 +338,8 @@ func checkKind(t testing.TB, what string, err error, want fault.Kind) {
 	}
 }
 
-var _ Store = (*db.Cluster)(nil)
+// store is a Store and a Keeper, as the instance database is.
+type store interface {
+	Store
+	Keeper
+}

@@ -8,24 +8,28 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Store is what the instance remembers of remote actors.
+// Store finds the remote actors that the instance remembers.
 type Store interface {
-	RemoteActor(ctx context.Context, id vocab.ID) (*db.RemoteActor, error)
-	RemoteActors(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*db.RemoteActor, error)
-	RemoteActorByKey(ctx context.Context, key vocab.ID) (*db.RemoteActor, error)
-	RemoteActorByHandle(ctx context.Context, handle string) (*db.RemoteActor, error)
-	SaveRemoteActor(ctx context.Context, r db.RemoteActor) error
-	RenewRemoteActor(ctx context.Context, r db.RemoteActor) error
-	UseRemoteActor(ctx context.Context, id vocab.ID, now, since time.Time) (remembered bool, err error)
-	MarkActorGone(ctx context.Context, id vocab.ID, now time.Time) error
-	MarkActorStale(ctx context.Context, id vocab.ID) error
+	Find(ctx context.Context, id vocab.ID) (*instance.RemoteActor, error)
+	FindAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*instance.RemoteActor, error)
+	FindByKey(ctx context.Context, key vocab.ID) (*instance.RemoteActor, error)
+	FindByHandle(ctx context.Context, handle string) (*instance.RemoteActor, error)
+}
+
+// Keeper stores remote actors, and what happens to them.
+type Keeper interface {
+	Save(ctx context.Context, r instance.RemoteActor) error
+	Renew(ctx context.Context, r instance.RemoteActor) error
+	NoteUse(ctx context.Context, id vocab.ID, now, since time.Time) (remembered bool, err error)
+	MarkGone(ctx context.Context, id vocab.ID, now time.Time) error
+	MarkStale(ctx context.Context, id vocab.ID) error
 }
 
 // Fetcher asks other servers.
@@ -44,6 +48,7 @@ type Gate interface {
 type ResolverDeps struct {
 	Local     *Local
 	Store     Store
+	Keeper    Keeper
 	Fetch     Fetcher
 	Gate      Gate
 	KeyRate   policy.Rate   // of fetches of actors and keys, per registrable domain
@@ -67,8 +72,8 @@ type Resolver struct {
 	queue      queue
 	standings  standings
 
-	actors   *lru[vocab.ID, *db.RemoteActor] // by canonical id
-	claims   *lru[vocab.ID, claim]           // by key id, of keys that lie outside the document of their actor
+	actors   *lru[vocab.ID, *instance.RemoteActor] // by canonical id
+	claims   *lru[vocab.ID, claim]                 // by key id, of keys that lie outside the document of their actor
 	handles  *lru[string, confirmed]
 	failures *lru[string, failure]
 	used     *lru[vocab.ID, time.Time] // by canonical id: since when an actor is stored and noted as used
@@ -101,7 +106,7 @@ func NewResolver(d ResolverDeps) *Resolver {
 	}
 }
 
-func weighActor(a *db.RemoteActor) int {
+func weighActor(a *instance.RemoteActor) int {
 	if a.Actor == nil {
 		return 0
 	}
@@ -178,7 +183,7 @@ func (r *Resolver) KnownAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*
 			asked = append(asked, id)
 		}
 	}
-	rows, err := r.Store.RemoteActors(ctx, asked)
+	rows, err := r.Store.FindAll(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -227,12 +232,12 @@ func (r *Resolver) findActor(ctx context.Context, id vocab.ID, age time.Duration
 
 func (r *Resolver) isOwn(id vocab.ID) bool { return r.Local.isOwn(id) }
 
-func (r *Resolver) isYounger(a *db.RemoteActor, than time.Duration) bool {
+func (r *Resolver) isYounger(a *instance.RemoteActor, than time.Duration) bool {
 	return r.Now().Sub(a.FetchedAt) < than
 }
 
 // presentActor returns the actor itself, which may have been asked for by another id.
-func (r *Resolver) presentActor(a *db.RemoteActor) (*vocab.Actor, error) {
+func (r *Resolver) presentActor(a *instance.RemoteActor) (*vocab.Actor, error) {
 	if a.Gone {
 		return nil, fault.New(fault.Gone, "the actor was deleted")
 	}
@@ -253,11 +258,11 @@ func isPassing(err error) bool {
 }
 
 // recallActor returns what is remembered of an actor, nil when nothing is.
-func (r *Resolver) recallActor(ctx context.Context, id vocab.ID) (*db.RemoteActor, error) {
+func (r *Resolver) recallActor(ctx context.Context, id vocab.ID) (*instance.RemoteActor, error) {
 	if a, ok := r.actors.get(id.Canonical()); ok {
 		return a, nil
 	}
-	a, err := r.Store.RemoteActor(ctx, id)
+	a, err := r.Store.Find(ctx, id)
 	if fault.KindOf(err) == fault.Invalid {
 		return nil, nil // an earlier version took what this one does not: it is fetched anew
 	}
@@ -268,8 +273,8 @@ func (r *Resolver) recallActor(ctx context.Context, id vocab.ID) (*db.RemoteActo
 }
 
 // renewActor fetches the actor, together with everybody who wants it now.
-func (r *Resolver) renewActor(ctx context.Context, id vocab.ID, have *db.RemoteActor) (*db.RemoteActor, error) {
-	return shareFlight(ctx, r, "actor", id, func(ctx context.Context) (*db.RemoteActor, error) {
+func (r *Resolver) renewActor(ctx context.Context, id vocab.ID, have *instance.RemoteActor) (*instance.RemoteActor, error) {
+	return shareFlight(ctx, r, "actor", id, func(ctx context.Context) (*instance.RemoteActor, error) {
 		if a, ok := r.actors.get(id.Canonical()); ok && a != have && r.isYounger(a, refreshEvery) {
 			return a, nil // somebody else was just there
 		}
@@ -278,7 +283,7 @@ func (r *Resolver) renewActor(ctx context.Context, id vocab.ID, have *db.RemoteA
 }
 
 // askServer fetches the actor, and remembers what its server says.
-func (r *Resolver) askServer(ctx context.Context, id vocab.ID, have *db.RemoteActor) (*db.RemoteActor, error) {
+func (r *Resolver) askServer(ctx context.Context, id vocab.ID, have *instance.RemoteActor) (*instance.RemoteActor, error) {
 	if err := r.spendFetch(ctx, r.rate, id); err != nil {
 		return nil, err
 	}
@@ -294,7 +299,7 @@ func (r *Resolver) askServer(ctx context.Context, id vocab.ID, have *db.RemoteAc
 }
 
 // fetchActor fetches the actor from its own id.
-func (r *Resolver) fetchActor(ctx context.Context, id vocab.ID, have *db.RemoteActor) (*vocab.Actor, error) {
+func (r *Resolver) fetchActor(ctx context.Context, id vocab.ID, have *instance.RemoteActor) (*vocab.Actor, error) {
 	req := transport.Request{URL: id, Limit: maxActor, Check: checkWhole,
 		Ed25519: have != nil && have.Actor != nil && have.Actor.TakesEd25519()}
 	d, err := r.fetchAsInstance(ctx, req)
@@ -331,7 +336,7 @@ func actorOf(d document) (*vocab.Actor, error) {
 // rememberActor remembers an actor that was asked for at a time, under its id and the one it was asked for
 // by. An answer to a later question counts more. An actor that is not stored yet is only in memory,
 // until Keep.
-func (r *Resolver) rememberActor(ctx context.Context, id vocab.ID, a *vocab.Actor, asked time.Time) (*db.RemoteActor, error) {
+func (r *Resolver) rememberActor(ctx context.Context, id vocab.ID, a *vocab.Actor, asked time.Time) (*instance.RemoteActor, error) {
 	if later, ok := r.actors.get(id.Canonical()); ok && later.FetchedAt.After(asked) {
 		return later, nil
 	}
@@ -339,8 +344,8 @@ func (r *Resolver) rememberActor(ctx context.Context, id vocab.ID, a *vocab.Acto
 	if err != nil {
 		return nil, fault.Wrap(fault.Protocol, "what the peer shows is no actor that can be kept", err)
 	}
-	row := &db.RemoteActor{Actor: a, FetchedAt: asked}
-	if err := r.Store.RenewRemoteActor(ctx, *row); err != nil {
+	row := &instance.RemoteActor{Actor: a, FetchedAt: asked}
+	if err := r.Keeper.Renew(ctx, *row); err != nil {
 		return nil, err
 	}
 	r.actors.put(id.Canonical(), row)
@@ -355,9 +360,9 @@ func (r *Resolver) Bury(ctx context.Context, id vocab.ID) error {
 	return err
 }
 
-func (r *Resolver) markGone(ctx context.Context, id vocab.ID) (*db.RemoteActor, error) {
-	row := &db.RemoteActor{Gone: true, FetchedAt: r.Now()}
-	if err := r.Store.MarkActorGone(ctx, id, row.FetchedAt); err != nil {
+func (r *Resolver) markGone(ctx context.Context, id vocab.ID) (*instance.RemoteActor, error) {
+	row := &instance.RemoteActor{Gone: true, FetchedAt: r.Now()}
+	if err := r.Keeper.MarkGone(ctx, id, row.FetchedAt); err != nil {
 		return nil, err
 	}
 	r.actors.put(id.Canonical(), row)

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -50,7 +50,7 @@ func (s *staleActors) hasAny() bool {
 
 // isStale tells whether the actor itself has said since that it changed. When a stale copy was
 // fetched is not known.
-func isStale(a *db.RemoteActor) bool { return a.FetchedAt.Unix() <= 0 }
+func isStale(a *instance.RemoteActor) bool { return a.FetchedAt.Unix() <= 0 }
 
 // IsStale tells whether an actor has said that it changed, and users may still have old copies of
 // it: before something is sent to it, Resolve says where to.
@@ -103,12 +103,12 @@ func (r *Resolver) Changed(ctx context.Context, id vocab.ID, came time.Time) (*v
 
 // askAgain asks for an actor that was asked for just now. What is known of its keys from elsewhere
 // is forgotten: it may have announced another one.
-func (r *Resolver) askAgain(ctx context.Context, id vocab.ID, have *db.RemoteActor) (*db.RemoteActor, error) {
+func (r *Resolver) askAgain(ctx context.Context, id vocab.ID, have *instance.RemoteActor) (*instance.RemoteActor, error) {
 	if ok, after := r.ownRate.Allow(string(id.Canonical()), policy.PayerOf(ctx), 0); !ok {
 		return nil, fault.New(fault.RateLimited, "the actor changed too often").After(after)
 	}
 	// A fetch that is under way began before the change: it is not joined.
-	got, err := shareFlight(ctx, r, "changed actor", id, func(ctx context.Context) (*db.RemoteActor, error) { return r.askServer(ctx, id, have) })
+	got, err := shareFlight(ctx, r, "changed actor", id, func(ctx context.Context) (*instance.RemoteActor, error) { return r.askServer(ctx, id, have) })
 	if err != nil {
 		return nil, err
 	}
@@ -124,12 +124,12 @@ func (r *Resolver) askAgain(ctx context.Context, id vocab.ID, have *db.RemoteAct
 }
 
 // markStale lets the copy count until its next use only.
-func (r *Resolver) markStale(ctx context.Context, have *db.RemoteActor) (*vocab.Actor, error) {
+func (r *Resolver) markStale(ctx context.Context, have *instance.RemoteActor) (*vocab.Actor, error) {
 	if have.Gone {
 		return r.presentActor(have)
 	}
 	id := have.Actor.ID
-	if err := r.Store.MarkActorStale(ctx, id); err != nil {
+	if err := r.Keeper.MarkStale(ctx, id); err != nil {
 		return nil, err
 	}
 	old := *have

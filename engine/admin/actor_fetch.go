@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
@@ -70,7 +70,7 @@ func (as Actors) Fetch(ctx context.Context, f ActorFetch) (FetchedActor, error) 
 		return FetchedActor{}, fault.New(fault.Usage, fmt.Sprintf("%s is an actor of this instance", id)).WithHint("lightweb user show NAME")
 	}
 	asked := f.Refresh || f.Unsigned || !f.As.IsZero()
-	have, err := as.in.DB.RemoteActor(ctx, id)
+	have, err := as.in.DB.Instance.Actors.Find(ctx, id)
 	if err != nil {
 		return FetchedActor{}, err
 	}
@@ -85,7 +85,7 @@ func (as Actors) Fetch(ctx context.Context, f ActorFetch) (FetchedActor, error) 
 		row.Handle = have.Handle // WebFinger confirmed it earlier
 	}
 	if !f.Unsigned { // a server may show less to an unsigned request
-		if err := as.in.DB.SaveRemoteActor(ctx, *row); err != nil {
+		if err := as.in.DB.Instance.Actors.Save(ctx, *row); err != nil {
 			return FetchedActor{}, err
 		}
 	}
@@ -106,7 +106,7 @@ func (as Actors) findID(ctx context.Context, f ActorFetch) (vocab.ID, error) {
 }
 
 // request fetches the actor from its server.
-func (as Actors) request(ctx context.Context, f ActorFetch, id vocab.ID) (*db.RemoteActor, *FetchedOver, error) {
+func (as Actors) request(ctx context.Context, f ActorFetch, id vocab.ID) (*dbinstance.RemoteActor, *FetchedOver, error) {
 	var signer *transport.Keys
 	if !f.Unsigned {
 		keys, err := as.signingKeys(ctx, f.As)
@@ -123,7 +123,7 @@ func (as Actors) request(ctx context.Context, f ActorFetch, id vocab.ID) (*db.Re
 	if res.Dialect != 0 {
 		over.Signature = res.Dialect.String()
 	}
-	return &db.RemoteActor{Actor: a, FetchedAt: as.in.Now().UTC()}, over, nil
+	return &dbinstance.RemoteActor{Actor: a, FetchedAt: as.in.Now().UTC()}, over, nil
 }
 
 // signingKeys returns the keys of u, or those of the instance actor for no user.
@@ -131,14 +131,14 @@ func (as Actors) signingKeys(ctx context.Context, u vocab.Username) (transport.K
 	if u.IsZero() {
 		return as.in.Keys.Instance()
 	}
-	if _, err := as.in.DB.User(ctx, u); err != nil {
+	if _, err := as.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return transport.Keys{}, err
 	}
 	return as.in.Keys.Keys(u)
 }
 
 // describe returns the row as commands show it.
-func (as Actors) describe(row *db.RemoteActor, over *FetchedOver) FetchedActor {
+func (as Actors) describe(row *dbinstance.RemoteActor, over *FetchedOver) FetchedActor {
 	a := row.Actor
 	s := FetchedActor{Actor: a.Raw, ID: a.ID, Type: a.Type, Name: a.Name, Inbox: a.Inbox, SharedInbox: a.SharedInbox,
 		Keys: []FetchedKey{}, HTTP: over, FetchedAt: row.FetchedAt, StaleAt: row.FetchedAt.Add(as.in.Config.Cache.ActorTTL), FromCache: over == nil}

@@ -27,7 +27,7 @@ func (as Actors) Suspended(ctx context.Context) ([]SuspendedActor, error) {
 	out := make([]SuspendedActor, len(s.SuspendedActors))
 	for i, id := range s.SuspendedActors {
 		out[i] = SuspendedActor{ID: id, Comment: s.Comments[string(id)]}
-		known, err := as.in.DB.RemoteActor(ctx, id)
+		known, err := as.in.DB.Instance.Actors.Find(ctx, id)
 		if err != nil && fault.KindOf(err) != fault.Invalid { // an old copy that cannot be parsed
 			return nil, err
 		}
@@ -144,7 +144,7 @@ func (as Actors) countAcquainted(ctx context.Context, actors []vocab.ID) (users,
 	known := map[bool]map[vocab.Username]bool{false: {}, true: {}}
 	for _, id := range actors {
 		for follows, found := range known {
-			names, err := as.in.DB.Acquainted(ctx, id, follows)
+			names, err := as.in.DB.Instance.Acquaintances.Users(ctx, id, follows)
 			if err != nil {
 				return 0, 0, err
 			}

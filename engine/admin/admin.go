@@ -6,7 +6,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -36,17 +36,19 @@ func New(in *instance.Instance) *Tasks {
 func chooseUsers(ctx context.Context, in *instance.Instance, named []vocab.Username, all bool) ([]vocab.Username, error) {
 	if !all {
 		for _, u := range named {
-			if _, err := in.DB.User(ctx, u); err != nil {
+			if _, err := in.DB.Instance.Users.Find(ctx, u); err != nil {
 				return nil, err
 			}
 		}
 		return named, nil
 	}
-	rows, err := in.DB.Users(ctx)
+	rows, err := in.DB.Instance.Users.All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	rows = slices.DeleteFunc(rows, func(r db.User) bool { return r.State == db.UserDeleted || r.State == db.UserCreating })
+	rows = slices.DeleteFunc(rows, func(r dbinstance.User) bool {
+		return r.State == dbinstance.UserDeleted || r.State == dbinstance.UserCreating
+	})
 	users := make([]vocab.Username, len(rows))
 	for i, r := range rows {
 		users[i] = r.Name

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/archive"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
@@ -128,7 +129,7 @@ type backupRun struct {
 	ask    BackupOptions
 	report BackupReport
 	w      *archive.Writer
-	users  []db.User
+	users  []dbinstance.User
 }
 
 // writeInstance begins the archive and writes the tables of the instance. A backup of one user has
@@ -163,7 +164,7 @@ func (t *backupRun) begin(ctx context.Context, s *db.Snapshot, to io.Writer) err
 	}
 	m := archive.Manifest{Version: t.in.Config.Version, CreatedAt: t.report.CreatedAt, PublicURL: t.in.Config.PublicURL, Whole: t.report.Whole, Keys: t.report.Keys, Users: []archive.User{}}
 	for _, u := range all {
-		if u.State == db.UserCreating || !t.ask.User.IsZero() && t.ask.User != u.Name {
+		if u.State == dbinstance.UserCreating || !t.ask.User.IsZero() && t.ask.User != u.Name {
 			continue
 		}
 		t.users = append(t.users, u)
@@ -204,8 +205,8 @@ func (t *backupRun) writeRows(n archive.Name, write func(io.Writer) (int64, erro
 
 // writeUser writes a user's database and files, and the user's rows in the instance database. A
 // deleted user has only rows.
-func (t *backupRun) writeUser(ctx context.Context, u db.User) error {
-	if u.State != db.UserDeleted {
+func (t *backupRun) writeUser(ctx context.Context, u dbinstance.User) error {
+	if u.State != dbinstance.UserDeleted {
 		if err := t.writeDatabase(ctx, u); err != nil {
 			return err
 		}
@@ -231,7 +232,7 @@ func (t *backupRun) writeUser(ctx context.Context, u db.User) error {
 
 // writeDatabase writes a user's database. A backup of the instance reports a database that cannot
 // be opened, and goes on.
-func (t *backupRun) writeDatabase(ctx context.Context, u db.User) error {
+func (t *backupRun) writeDatabase(ctx context.Context, u dbinstance.User) error {
 	opened := false
 	err := t.in.DB.SnapshotUser(ctx, u, func(ctx context.Context, s *db.Snapshot) error {
 		opened = true

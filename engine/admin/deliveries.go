@@ -262,7 +262,7 @@ func (ds Deliveries) Status(ctx context.Context, c DeliveryChoice) (DeliveryStat
 	if err != nil {
 		return s, err
 	}
-	hosts, err := ds.in.DB.Hosts(ctx, true)
+	hosts, err := ds.in.DB.Instance.Hosts.List(ctx, true)
 	if err != nil {
 		return s, err
 	}

@@ -60,7 +60,7 @@ func (ds Deliveries) Retry(ctx context.Context, c RetryChoice) (r RetryReport, e
 		return r, err
 	}
 	if !c.DryRun {
-		release, err := ds.in.DB.LockRetry(ctx, c.WaitLock)
+		release, err := ds.in.DB.Instance.Locks.Retry(ctx, c.WaitLock)
 		if err != nil {
 			return r, err
 		}
@@ -161,8 +161,8 @@ func (t *retry) requeue(ctx context.Context, h *RetriedHost) error {
 			break
 		}
 	}
-	if err := t.in.DB.ProbeHosts(ctx, []string{h.Host}); err != nil {
+	if err := t.in.DB.Instance.Hosts.Probe(ctx, []string{h.Host}); err != nil {
 		return err
 	}
-	return t.in.DB.WantDeliveries(ctx, []vocab.Username{h.User})
+	return t.in.DB.Instance.Deliveries.Want(ctx, []vocab.Username{h.User})
 }

@@ -65,7 +65,7 @@ func (t *retry) sendUser(ctx context.Context, all []RetriedHost) error {
 		return tx.ReleaseDeliveries(ctx, t.sender.Owner, t.in.Now())
 	})
 	if err == nil {
-		err = t.recordFailure(ctx, u, errors.Join(back, t.in.DB.WantDeliveries(context.WithoutCancel(ctx), []vocab.Username{u}))) // the serving process learns when the rest is due
+		err = t.recordFailure(ctx, u, errors.Join(back, t.in.DB.Instance.Deliveries.Want(context.WithoutCancel(ctx), []vocab.Username{u}))) // the serving process learns when the rest is due
 	}
 	return err
 }
@@ -109,7 +109,7 @@ func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 			return nil
 		}
 		if probe = false; through && h.parked { // the serving process learns it from the table
-			if err := t.in.DB.ProbeHosts(ctx, []string{h.Host}); err != nil {
+			if err := t.in.DB.Instance.Hosts.Probe(ctx, []string{h.Host}); err != nil {
 				return err
 			}
 			h.parked = false

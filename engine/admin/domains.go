@@ -150,7 +150,7 @@ func (ds Domains) findTies(ctx context.Context, domains []string) (Ties, error) 
 	}
 	type known map[vocab.Username]bool // true: the user may follow an actor there
 	blocked, all, each := policy.NewDomains(domains, nil, policy.Open), known{}, map[string]known{}
-	err := ds.in.DB.EachKnownHost(ctx, func(host string, u vocab.Username, follows bool) {
+	err := ds.in.DB.Instance.Acquaintances.EachHost(ctx, func(host string, u vocab.Username, follows bool) {
 		d := blocked.Blocking(host)
 		if d == "" {
 			return

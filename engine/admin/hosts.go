@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
@@ -33,7 +33,7 @@ type Host struct {
 }
 
 // describeHost returns the row as commands show it.
-func describeHost(h db.Host, now time.Time) Host {
+func describeHost(h dbinstance.Host, now time.Time) Host {
 	r := Host{Host: h.Host, State: delivery.HostState(h, now), Software: h.Software, Dialect: h.Dialect, Failures: h.Failures,
 		FailingSince: utc(h.FailingSince), LastFailure: utc(h.FailedAt), LastError: h.Failure, DeliveredAt: utc(h.DeliveredAt),
 		NextAttempt: utc(h.ClosedUntil), InactiveAt: utc(h.InactiveAt), PausedAt: utc(h.PausedAt)}
@@ -45,7 +45,7 @@ func describeHost(h db.Host, now time.Time) Host {
 
 // List returns the hosts by name: those with failures or a pause, or all.
 func (hs Hosts) List(ctx context.Context, all bool) ([]Host, error) {
-	hosts, err := hs.in.DB.Hosts(ctx, !all)
+	hosts, err := hs.in.DB.Instance.Hosts.List(ctx, !all)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (hs Hosts) Find(ctx context.Context, name string) (Host, error) {
 	if err != nil {
 		return Host{}, err
 	}
-	h, err := hs.in.DB.Host(ctx, host)
+	h, err := hs.in.DB.Instance.Hosts.Find(ctx, host)
 	if err != nil {
 		return Host{}, err
 	}
@@ -72,13 +72,13 @@ func (hs Hosts) Find(ctx context.Context, name string) (Host, error) {
 
 // Pause holds back deliveries to a host until Resume. A serving engine follows within seconds.
 func (hs Hosts) Pause(ctx context.Context, name string) (Host, error) {
-	return hs.change(ctx, name, hs.in.DB.PauseHost)
+	return hs.change(ctx, name, hs.in.DB.Instance.Hosts.Pause)
 }
 
 // Resume ends a pause and forgets the failures of a host, so that deliveries go on at once. The
 // fault is NotFound when nothing is known of it.
 func (hs Hosts) Resume(ctx context.Context, name string) (Host, error) {
-	return hs.change(ctx, name, hs.in.DB.ResumeHost)
+	return hs.change(ctx, name, hs.in.DB.Instance.Hosts.Resume)
 }
 
 // Probe sends one delivery at once to a host whose breaker is open or that is inactive. The faults
@@ -95,7 +95,7 @@ func (hs Hosts) Probe(ctx context.Context, name string) (Host, error) {
 		case h.State != delivery.HostOpen && h.State != delivery.HostInactive:
 			return fault.New(fault.Conflict, fmt.Sprintf("%s is not left alone: it is %s", host, h.State)).WithHint("lightweb deliver retry --all --host " + host)
 		}
-		return hs.in.DB.ProbeHosts(ctx, []string{host})
+		return hs.in.DB.Instance.Hosts.Probe(ctx, []string{host})
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -95,12 +96,12 @@ func (ib Inboxes) List(ctx context.Context, c InboxChoice) (InboxList, error) {
 		if err != nil {
 			l.Failures = append(l.Failures, InboxFailure{User: u, Error: err.Error(), Hint: fault.Hint(err)})
 		}
-		n, err := ib.in.DB.CountWaiting(ctx, u)
+		n, err := ib.in.DB.Instance.Journal.CountWaiting(ctx, u)
 		if err != nil {
 			return l, err
 		}
 		l.Waiting += n
-		err = ib.eachWaiting(ctx, u, c.Activity, func(w db.Waiting) (bool, error) {
+		err = ib.eachWaiting(ctx, u, c.Activity, func(w dbinstance.Waiting) (bool, error) {
 			if len(l.Items) >= c.Limit {
 				return false, nil
 			}
@@ -125,9 +126,9 @@ func describeItem(u vocab.Username, state string, id vocab.ID, raw []byte, since
 }
 
 // eachWaiting calls see for each activity that waits for u, in order, until see wants no more.
-func (ib Inboxes) eachWaiting(ctx context.Context, u vocab.Username, only vocab.ID, see func(db.Waiting) (more bool, err error)) error {
+func (ib Inboxes) eachWaiting(ctx context.Context, u vocab.Username, only vocab.ID, see func(dbinstance.Waiting) (more bool, err error)) error {
 	for after := int64(0); ; {
-		page, err := ib.in.DB.WaitingFor(ctx, u, after, inboxPage, 16<<20)
+		page, err := ib.in.DB.Instance.Journal.ListWaiting(ctx, u, after, inboxPage, 16<<20)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -233,12 +234,12 @@ func (ib Inboxes) eachPoison(ctx context.Context, u vocab.Username, c InboxChoic
 
 // dropWaiting deletes activities that wait for u.
 func (ib Inboxes) dropWaiting(ctx context.Context, u vocab.Username, c InboxChoice, r *InboxReport) error {
-	return ib.eachWaiting(ctx, u, c.Activity, func(w db.Waiting) (bool, error) {
+	return ib.eachWaiting(ctx, u, c.Activity, func(w dbinstance.Waiting) (bool, error) {
 		r.Matched++
 		if c.DryRun {
 			return true, nil
 		}
-		n, err := ib.in.DB.FinishWaiting(ctx, u, []db.IntakeRow{w.IntakeRow})
+		n, err := ib.in.DB.Instance.Journal.FinishWaiting(ctx, u, []dbinstance.IntakeRow{w.IntakeRow})
 		r.Dropped += n
 		return true, err
 	})

@@ -84,7 +84,7 @@ func (dbs Databases) Prune(ctx context.Context, p PruneOptions) (r PruneReport, 
 	if r.Days < 0 || r.Days > instance.MaxDays {
 		return r, fault.New(fault.Usage, fmt.Sprintf("%d days are not from 1 to %d", r.Days, instance.MaxDays))
 	}
-	release, err := dbs.in.DB.LockPrune(ctx)
+	release, err := dbs.in.DB.Instance.Locks.Prune(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -97,11 +97,11 @@ func (dbs Databases) Prune(ctx context.Context, p PruneOptions) (r PruneReport, 
 		old.Before = dbs.in.Now().AddDate(0, 0, -r.Days)
 	}
 	if len(p.Users) == 0 && r.Days > 0 {
-		if r.Reports, err = dbs.in.DB.PruneReports(ctx, old.Before, p.DryRun); err != nil {
+		if r.Reports, err = dbs.in.DB.Instance.Reports.Prune(ctx, old.Before, p.DryRun); err != nil {
 			return r, err
 		}
 	}
-	users, err := dbs.in.DB.ToPrune(ctx, p.Users, p.NotSince)
+	users, err := dbs.in.DB.Instance.Users.ListToPrune(ctx, p.Users, p.NotSince)
 	if err != nil {
 		return r, err
 	}
@@ -116,10 +116,10 @@ func (dbs Databases) Prune(ctx context.Context, p PruneOptions) (r PruneReport, 
 		}
 	}
 	if len(p.Users) == 0 {
-		if r.Forgotten, err = dbs.in.DB.PruneRemoteActors(ctx, dbs.in.Now(), p.DryRun); err != nil {
+		if r.Forgotten, err = dbs.in.DB.Instance.Actors.Prune(ctx, dbs.in.Now(), p.DryRun); err != nil {
 			return r, err
 		}
-		if r.Hosts, err = dbs.in.DB.PruneHosts(ctx, dbs.in.Now(), p.DryRun); err != nil {
+		if r.Hosts, err = dbs.in.DB.Instance.Hosts.Prune(ctx, dbs.in.Now(), p.DryRun); err != nil {
 			return r, err
 		}
 	}
@@ -145,7 +145,7 @@ func (dbs Databases) pruneUser(ctx context.Context, u vocab.Username, old db.Pru
 		strangers, err = dbs.in.DB.PruneAcquaintances(ctx, u, dbs.in.Now(), old.DryRun)
 	}
 	if err == nil && !old.DryRun {
-		err = dbs.in.DB.MarkPruned(ctx, u, dbs.in.Now())
+		err = dbs.in.DB.Instance.Users.MarkPruned(ctx, u, dbs.in.Now())
 	}
 	out := PrunedUser{User: u, PruneCounts: pruneCounts(did, strangers)}
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -28,13 +28,13 @@ type Relay struct {
 }
 
 // describeRelay returns the row as commands show it.
-func describeRelay(r db.Relay) Relay {
+func describeRelay(r dbinstance.Relay) Relay {
 	return Relay{Actor: r.Actor, Inbox: r.Inbox, Style: r.Style, State: r.State, Follow: r.Follow, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC()}
 }
 
 // List returns the relays by their actors' ids.
 func (rs Relays) List(ctx context.Context) ([]Relay, error) {
-	found, err := rs.in.DB.Relays(ctx)
+	found, err := rs.in.DB.Instance.Relays.All(ctx)
 	all := make([]Relay, len(found))
 	for i, r := range found {
 		all[i] = describeRelay(r)
@@ -43,7 +43,7 @@ func (rs Relays) List(ctx context.Context) ([]Relay, error) {
 }
 
 // RelayStyles are the styles that Add accepts.
-var RelayStyles = []string{db.RelayMastodon, db.RelayLitePub}
+var RelayStyles = []string{dbinstance.RelayMastodon, dbinstance.RelayLitePub}
 
 // Add subscribes to the relay with that actor or inbox. It stores the relay as pending, and the
 // instance actor sends a Follow. An empty style is guessed: LitePub for an actor, Mastodon for an
@@ -65,23 +65,23 @@ func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) 
 	if style != "" {
 		r.Style = style
 	}
-	before, err := rs.in.DB.Relay(ctx, r.Actor)
+	before, err := rs.in.DB.Instance.Relays.Find(ctx, r.Actor)
 	if err != nil {
 		return Relay{}, err
 	}
 	now := rs.in.Now().UTC().Truncate(time.Microsecond)
-	r.State, r.Follow, r.CreatedAt, r.UpdatedAt = db.Pending, rs.in.Relays.NewFollowID(), now, now
+	r.State, r.Follow, r.CreatedAt, r.UpdatedAt = dbinstance.RelayPending, rs.in.Relays.NewFollowID(), now, now
 	if before != nil {
 		same := before.Inbox == r.Inbox && before.Style == r.Style
-		if same && before.State == db.Accepted {
+		if same && before.State == dbinstance.RelayAccepted {
 			return describeRelay(*before), fault.New(fault.Conflict, fmt.Sprintf("the relay %s has accepted this server", r.Actor)).WithHint("lightweb relay list")
 		}
-		if same && before.State == db.Pending { // an answer to the earlier Follow may be on its way
+		if same && before.State == dbinstance.RelayPending { // an answer to the earlier Follow may be on its way
 			r.Follow = before.Follow
 		}
 		r.CreatedAt = before.CreatedAt
 	}
-	if err := rs.in.DB.SaveRelay(ctx, r, now); err != nil {
+	if err := rs.in.DB.Instance.Relays.Save(ctx, r, now); err != nil {
 		return Relay{}, err
 	}
 	if err := rs.in.Relays.Send(ctx, r, rs.in.Relays.FollowActivity(r)); err != nil {
@@ -91,7 +91,7 @@ func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) 
 		return describeRelay(r), fault.Wrap(fault.KindOf(err), fmt.Sprintf("send Follow to %s: %s", r.Inbox, fault.Public(err)), err).
 			WithHint("the relay stays pending: the same command sends the Follow again")
 	}
-	if sent, err := rs.in.DB.Relay(ctx, r.Actor); err == nil && sent != nil { // the relay may have answered already
+	if sent, err := rs.in.DB.Instance.Relays.Find(ctx, r.Actor); err == nil && sent != nil { // the relay may have answered already
 		r = *sent
 	}
 	return describeRelay(r), nil
@@ -111,17 +111,17 @@ func (rs Relays) parseAddress(address string) (vocab.ID, error) {
 
 // lookUp fetches the actor at the address, or the one that an inbox belongs to, and guesses the
 // style.
-func (rs Relays) lookUp(ctx context.Context, id vocab.ID) (db.Relay, error) {
+func (rs Relays) lookUp(ctx context.Context, id vocab.ID) (dbinstance.Relay, error) {
 	base, isInbox := strings.CutSuffix(string(id), "/inbox")
 	if !isInbox {
 		a, err := rs.in.Actors.Fresh(ctx, id)
 		if err != nil {
-			return db.Relay{}, err
+			return dbinstance.Relay{}, err
 		}
 		if a.Inbox == "" {
-			return db.Relay{}, fault.New(fault.Protocol, fmt.Sprintf("%s has no inbox", a.ID))
+			return dbinstance.Relay{}, fault.New(fault.Protocol, fmt.Sprintf("%s has no inbox", a.ID))
 		}
-		return db.Relay{Actor: a.ID.Canonical(), Inbox: a.Inbox, Style: db.RelayLitePub}, rs.in.Gate.Check(a.Inbox.Host())
+		return dbinstance.Relay{Actor: a.ID.Canonical(), Inbox: a.Inbox, Style: dbinstance.RelayLitePub}, rs.in.Gate.Check(a.Inbox.Host())
 	}
 	var failed error
 	for _, at := range []string{base + "/actor", id.Origin() + "/actor", base, id.Origin() + "/relay"} {
@@ -131,7 +131,7 @@ func (rs Relays) lookUp(ctx context.Context, id vocab.ID) (db.Relay, error) {
 		a, err := rs.in.Actors.Fresh(ctx, vocab.ID(at))
 		switch {
 		case err == nil && (a.Inbox.Same(id) || a.SharedInbox.Same(id)):
-			return db.Relay{Actor: a.ID.Canonical(), Inbox: id, Style: db.RelayMastodon}, nil
+			return dbinstance.Relay{Actor: a.ID.Canonical(), Inbox: id, Style: dbinstance.RelayMastodon}, nil
 		case err == nil:
 			err = fault.New(fault.Protocol, fmt.Sprintf("%s has another inbox than %s", a.ID, id))
 		}
@@ -142,7 +142,7 @@ func (rs Relays) lookUp(ctx context.Context, id vocab.ID) (db.Relay, error) {
 			break // another address would fail too
 		}
 	}
-	return db.Relay{}, fault.Wrap(fault.KindOf(failed), fmt.Sprintf("the actor of the relay with the inbox %s was not found", id), failed).
+	return dbinstance.Relay{}, fault.Wrap(fault.KindOf(failed), fmt.Sprintf("the actor of the relay with the inbox %s was not found", id), failed).
 		WithHint("name the actor: lightweb relay add ACTOR --style mastodon")
 }
 
@@ -157,14 +157,14 @@ type RelayRemoval struct {
 // Follow, and forgets the relay even when that fails. The fault is NotFound when there is no such
 // relay.
 func (rs Relays) Remove(ctx context.Context, address string) (RelayRemoval, error) {
-	all, err := rs.in.DB.Relays(ctx)
+	all, err := rs.in.DB.Instance.Relays.All(ctx)
 	if err != nil {
 		return RelayRemoval{}, err
 	}
 	id := vocab.IDOf(address)
-	n := slices.IndexFunc(all, func(r db.Relay) bool { return r.Actor.Same(id) })
+	n := slices.IndexFunc(all, func(r dbinstance.Relay) bool { return r.Actor.Same(id) })
 	if n < 0 {
-		n = slices.IndexFunc(all, func(r db.Relay) bool { return r.Inbox.Same(id) })
+		n = slices.IndexFunc(all, func(r dbinstance.Relay) bool { return r.Inbox.Same(id) })
 	}
 	if n < 0 {
 		return RelayRemoval{}, fault.New(fault.NotFound, fmt.Sprintf("there is no relay %.200q", address)).WithHint("lightweb relay list")
@@ -178,6 +178,6 @@ func (rs Relays) Remove(ctx context.Context, address string) (RelayRemoval, erro
 		removal.Undone, removal.Problem = false, fault.Public(err)
 		rs.in.Log.DebugContext(ctx, "relay not told", "actor", r.Actor, "err", err)
 	}
-	_, err = rs.in.DB.RemoveRelay(ctx, r.Actor)
+	_, err = rs.in.DB.Instance.Relays.Remove(ctx, r.Actor)
 	return removal, err
 }

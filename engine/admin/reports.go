@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -33,14 +33,14 @@ type Report struct {
 }
 
 // describeReport returns the row as commands show it.
-func describeReport(r db.Report) Report {
+func describeReport(r dbinstance.Report) Report {
 	return Report{ID: r.ID, State: r.State, Activity: r.Activity, Actor: r.Actor, Host: r.Actor.Host(), Users: r.Users, Objects: r.Objects,
 		Content: r.Content, ReceivedAt: r.ReceivedAt, ResolvedAt: r.ResolvedAt, Note: r.Note}
 }
 
 // List returns the open reports, or all, the newest first.
 func (rs Reports) List(ctx context.Context, all bool) ([]Report, error) {
-	rows, err := rs.in.DB.Reports(ctx, all)
+	rows, err := rs.in.DB.Instance.Reports.List(ctx, all)
 	out := make([]Report, len(rows))
 	for i, r := range rows {
 		out[i] = describeReport(r)
@@ -50,14 +50,14 @@ func (rs Reports) List(ctx context.Context, all bool) ([]Report, error) {
 
 // Find returns a report. The fault is NotFound when there is none.
 func (rs Reports) Find(ctx context.Context, id int64) (Report, error) {
-	r, err := rs.in.DB.Report(ctx, id)
+	r, err := rs.in.DB.Instance.Reports.Find(ctx, id)
 	return describeReport(r), err
 }
 
 // Resolve closes reports and adds a note unless it is empty. It returns the ids that exist. The
 // fault is NotFound when none does, Partial when some do not.
 func (rs Reports) Resolve(ctx context.Context, ids []int64, note string) ([]int64, error) {
-	resolved, err := rs.in.DB.ResolveReports(ctx, ids, note, rs.in.Now())
+	resolved, err := rs.in.DB.Instance.Reports.Resolve(ctx, ids, note, rs.in.Now())
 	if err != nil {
 		return nil, err
 	}

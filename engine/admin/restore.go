@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/archive"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
@@ -111,7 +112,7 @@ func (p *restoreRun) checkManifest() error {
 	switch {
 	case !p.ask.User.IsZero() && len(p.users) == 0:
 		return fault.New(fault.NoUser, fmt.Sprintf("the backup holds nothing of a user %q", p.ask.User))
-	case !p.ask.User.IsZero() && p.users[0].State == db.UserDeleted:
+	case !p.ask.User.IsZero() && p.users[0].State == dbinstance.UserDeleted:
 		return fault.New(fault.Gone, fmt.Sprintf("the user %q was deleted before the backup", p.ask.User))
 	case p.ask.User.IsZero() && !m.Whole:
 		return fault.New(fault.Usage, "the backup is of one user, not of an instance").WithHint("name the user with --user")
@@ -167,7 +168,7 @@ func (p *restoreRun) lock(ctx context.Context) (lost <-chan struct{}, release fu
 	if p.ask.DryRun {
 		return nil, func() {}, nil
 	}
-	release, lost, err = p.in.DB.LockServe(ctx, "lightweb restore")
+	release, lost, err = p.in.DB.Instance.Locks.Serve(ctx, "lightweb restore")
 	if fault.KindOf(err) == fault.Conflict {
 		err = fault.Wrap(fault.Busy, fault.Public(err), err).WithHint("stop it first; --dry-run can run beside it")
 	}
@@ -224,7 +225,7 @@ func (p *restoreRun) checkKeys() error {
 	}
 	owners := []vocab.Username{{}} // the zero username has the keys of the instance
 	for _, u := range p.users {
-		if u.State != db.UserDeleted {
+		if u.State != dbinstance.UserDeleted {
 			owners = append(owners, u.Name)
 		}
 	}
@@ -273,7 +274,7 @@ func (p *restoreRun) fillDatabases(ctx context.Context, to *db.Restoration) erro
 	p.tellProgress(len(p.users))
 	for _, u := range p.users {
 		switch {
-		case u.State == db.UserDeleted || with[u.Name]:
+		case u.State == dbinstance.UserDeleted || with[u.Name]:
 		case !p.ask.User.IsZero():
 			return fault.New(fault.NotFound, fmt.Sprintf("the backup lacks the database of %s", u.Name)).WithHint("take another one")
 		default:

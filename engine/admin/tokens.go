@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/token"
@@ -31,15 +31,15 @@ type Token struct {
 }
 
 // describeToken returns the row as commands show it.
-func describeToken(t db.Token) Token {
+func describeToken(t dbinstance.Token) Token {
 	return Token{ID: t.ID.String(), User: t.User, Name: t.Name, Scopes: t.Scopes, CreatedAt: t.CreatedAt, LastUsedAt: t.LastUsedAt, ExpiresAt: t.ExpiresAt}
 }
 
 // CheckScopes refuses a text that is not a scope.
 func CheckScopes(scopes []string) error {
 	for _, s := range scopes {
-		if !slices.Contains(db.Scopes(), s) {
-			return fault.New(fault.Usage, fmt.Sprintf("%.40q is not a scope", s)).WithHint("scopes are " + strings.Join(db.Scopes(), ", "))
+		if !slices.Contains(dbinstance.Scopes(), s) {
+			return fault.New(fault.Usage, fmt.Sprintf("%.40q is not a scope", s)).WithHint("scopes are " + strings.Join(dbinstance.Scopes(), ", "))
 		}
 	}
 	return nil
@@ -48,23 +48,23 @@ func CheckScopes(scopes []string) error {
 // Create returns a new token and its secret. The secret is not stored. Scopes are read, write,
 // admin and llm. With a ttl of zero the token does not expire.
 func (ts Tokens) Create(ctx context.Context, u vocab.Username, name string, scopes []string, ttl time.Duration) (Token, string, error) {
-	row, err := ts.in.DB.User(ctx, u)
+	row, err := ts.in.DB.Instance.Users.Find(ctx, u)
 	if err != nil {
 		return Token{}, "", err
 	}
-	if row.State != db.UserActive {
+	if row.State != dbinstance.UserActive {
 		return Token{}, "", fault.New(fault.NoUser, fmt.Sprintf("the user %q is %s", u, row.State)).WithHint("lightweb user list")
 	}
 	if err := CheckScopes(scopes); err != nil {
 		return Token{}, "", err
 	}
 	secret, digest := token.New(u)
-	t := db.Token{ID: uuid.Must(uuid.NewV7()), User: u, Name: name, Scopes: scopes, CreatedAt: ts.in.Now().UTC().Truncate(time.Second)}
+	t := dbinstance.Token{ID: uuid.Must(uuid.NewV7()), User: u, Name: name, Scopes: scopes, CreatedAt: ts.in.Now().UTC().Truncate(time.Second)}
 	if ttl > 0 {
 		at := t.CreatedAt.Add(ttl)
 		t.ExpiresAt = &at
 	}
-	if err := ts.in.DB.AddToken(ctx, t, digest); err != nil {
+	if err := ts.in.DB.Instance.Tokens.Add(ctx, t, digest); err != nil {
 		return Token{}, "", err
 	}
 	return describeToken(t), secret, nil
@@ -73,10 +73,10 @@ func (ts Tokens) Create(ctx context.Context, u vocab.Username, name string, scop
 // List returns the tokens of u, the oldest first. The fault is NoUser when the user does not
 // exist.
 func (ts Tokens) List(ctx context.Context, u vocab.Username) ([]Token, error) {
-	if _, err := ts.in.DB.User(ctx, u); err != nil {
+	if _, err := ts.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return nil, err
 	}
-	rows, err := ts.in.DB.Tokens(ctx, u)
+	rows, err := ts.in.DB.Instance.Tokens.List(ctx, u)
 	if err != nil {
 		return nil, err
 	}
@@ -90,12 +90,12 @@ func (ts Tokens) List(ctx context.Context, u vocab.Username) ([]Token, error) {
 // Revoke ends a token at once, in a serving engine too. The fault is NotFound when u has no such
 // token.
 func (ts Tokens) Revoke(ctx context.Context, u vocab.Username, id string) error {
-	if _, err := ts.in.DB.User(ctx, u); err != nil {
+	if _, err := ts.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return err
 	}
 	parsed, err := uuid.Parse(id)
 	if err != nil {
 		return fault.New(fault.Invalid, fmt.Sprintf("%.64q is not the id of a token", id)).WithHint("lightweb user token list " + u.String())
 	}
-	return ts.in.DB.RemoveToken(ctx, u, parsed)
+	return ts.in.DB.Instance.Tokens.Remove(ctx, u, parsed)
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/registry"
@@ -31,7 +31,7 @@ type User struct {
 }
 
 // describe adds to a row what the files of the user hold.
-func (us Users) describe(row db.User) User {
+func (us Users) describe(row dbinstance.User) User {
 	return User{Name: row.Name, Actor: us.in.Local.ID(row.Name), Handle: us.in.Local.Handle(row.Name), State: row.State, Database: row.Database,
 		SchemaVersion: row.SchemaVersion, Keys: us.in.Keys.Kinds(row.Name), KeysDir: us.in.Keys.Dir(row.Name), CreatedAt: row.CreatedAt}
 }
@@ -51,13 +51,13 @@ func (us Users) Create(ctx context.Context, n NewUser) (u User, token string, er
 	if err := us.in.MakeKeys(ctx); err != nil {
 		return User{}, "", err
 	}
-	row, err := us.in.DB.ReserveUser(ctx, n.Name)
+	row, err := us.in.DB.Instance.Users.Reserve(ctx, n.Name)
 	if err != nil {
 		return User{}, "", err
 	}
 	switch row.State {
-	case db.UserCreating:
-	case db.UserDeleted:
+	case dbinstance.UserCreating:
+	case dbinstance.UserDeleted:
 		return User{}, "", fault.New(fault.Conflict, fmt.Sprintf("the name %q belonged to a deleted user and is not used again", n.Name)).WithHint("take another name")
 	default:
 		return us.describe(row), "", fault.New(fault.Conflict, fmt.Sprintf("the user %q exists already", n.Name)).WithHint("lightweb user show " + n.Name.String())
@@ -70,7 +70,7 @@ func (us Users) Create(ctx context.Context, n NewUser) (u User, token string, er
 		return u, "", errors.Join(made, err)
 	}
 	if n.Token {
-		_, token, err = Tokens{us.in}.Create(ctx, n.Name, "", []string{db.ScopeRead, db.ScopeWrite}, 0)
+		_, token, err = Tokens{us.in}.Create(ctx, n.Name, "", []string{dbinstance.ScopeRead, dbinstance.ScopeWrite}, 0)
 	}
 	return u, token, err
 }
@@ -88,12 +88,12 @@ func (us Users) makeUser(ctx context.Context, n NewUser) error {
 	if err := us.in.DB.CreateUserDatabase(ctx, n.Name); err != nil {
 		return err
 	}
-	return us.in.DB.ActivateUser(ctx, n.Name)
+	return us.in.DB.Instance.Users.Activate(ctx, n.Name)
 }
 
 // List returns all users by name, deleted ones too.
 func (us Users) List(ctx context.Context) ([]User, error) {
-	rows, err := us.in.DB.Users(ctx)
+	rows, err := us.in.DB.Instance.Users.All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (us Users) List(ctx context.Context) ([]User, error) {
 
 // Find returns a user. The fault is NoUser when the user does not exist.
 func (us Users) Find(ctx context.Context, name vocab.Username) (User, error) {
-	row, err := us.in.DB.User(ctx, name)
+	row, err := us.in.DB.Instance.Users.Find(ctx, name)
 	if err != nil {
 		return User{}, err
 	}

@@ -75,7 +75,7 @@ func (c *clock) watch(ctx context.Context, i *testbed) {
 			return
 		case <-tick.C:
 		}
-		waits, err := i.beside.DB.Waits(ctx)
+		waits, err := i.beside.DB.Instance.CountWaits(ctx)
 		if err != nil { // the clock has stopped, or there is nothing to learn
 			continue
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -61,7 +61,7 @@ func (l DeliverLoad) owe(ctx context.Context, i *testbed, c *crowd, gone *peer, 
 		since = now.Add(-parkedFor)
 	}
 	failed := now.Add(-time.Minute)
-	h := db.Host{Host: gone.host(), Failures: 100, FailingSince: &since, FailedAt: &failed, Failure: "connection refused", ClosedUntil: &now, Probes: 6}
+	h := instance.Host{Host: gone.host(), Failures: 100, FailingSince: &since, FailedAt: &failed, Failure: "connection refused", ClosedUntil: &now, Probes: 6}
 	if l.Parked {
 		h.InactiveAt = &failed
 	}

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightweb/lightweb/db"
+	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
@@ -29,7 +30,7 @@ import (
 
 // Database says what was measured on.
 type Database struct {
-	db.Server
+	dbinstance.Server
 	Embedded bool `json:"embedded"`
 }
 
@@ -106,7 +107,7 @@ func (i *testbed) start(ctx context.Context) (err error) {
 	}
 	i.tasks = admin.New(i.beside)
 	i.server.Embedded = i.setup.DatabaseURL == ""
-	i.server.Server, err = i.beside.DB.Server(ctx)
+	i.server.Server, err = i.beside.DB.Instance.Server(ctx)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@ package delivery
 import (
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 )
 
 const (
@@ -47,7 +47,7 @@ const (
 )
 
 // HostState names the state that a host is in.
-func HostState(stored db.Host, now time.Time) string {
+func HostState(stored instance.Host, now time.Time) string {
 	b := newBreaker(stored)
 	return b.stateName(now)
 }
@@ -155,15 +155,15 @@ func (b *breaker) isKnown(now time.Time) bool {
 }
 
 // newBreaker returns the breaker of a host as it was stored.
-func newBreaker(h db.Host) breaker {
+func newBreaker(h instance.Host) breaker {
 	return breaker{failures: h.Failures, since: timeAt(h.FailingSince), failed: timeAt(h.FailedAt), why: h.Failure,
 		delivered: timeAt(h.DeliveredAt), openUntil: timeAt(h.ClosedUntil), probes: h.Probes, inactive: timeAt(h.InactiveAt),
 		paused: h.PausedAt != nil}
 }
 
 // storedHost returns what is stored of the host with this name.
-func (b *breaker) storedHost(name string) db.Host {
-	return db.Host{Host: name, Failures: b.failures, FailingSince: timePointer(b.since), FailedAt: timePointer(b.failed), Failure: b.why,
+func (b *breaker) storedHost(name string) instance.Host {
+	return instance.Host{Host: name, Failures: b.failures, FailingSince: timePointer(b.since), FailedAt: timePointer(b.failed), Failure: b.why,
 		DeliveredAt: timePointer(b.delivered), ClosedUntil: timePointer(b.closesAt()), Probes: b.probes, InactiveAt: timePointer(b.inactive)}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -19,11 +20,29 @@ import (
 // what others hold under such a name is nobody's.
 const Serving = "serve:"
 
-// Store is what the dispatcher needs of db.Cluster.
+// Store writes users' databases.
 type Store interface {
 	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
-	Users(ctx context.Context) ([]db.User, error)
-	instanceStore
+}
+
+// Users are the users of the instance.
+type Users interface {
+	All(ctx context.Context) ([]instance.User, error)
+}
+
+// Hosts stores how deliveries to hosts go.
+type Hosts interface {
+	List(ctx context.Context, troubled bool) ([]instance.Host, error)
+	ListChanged(ctx context.Context, since time.Time) ([]instance.Host, error)
+	Save(ctx context.Context, all []instance.Host, seen time.Time) error
+}
+
+// Due stores which users have deliveries that are due, and which have parked ones.
+type Due interface {
+	ListDue(ctx context.Context, by time.Time) ([]instance.Due, error)
+	MarkDue(ctx context.Context, all []instance.Due) ([]instance.Due, error)
+	ListParked(ctx context.Context) ([]instance.Parked, error)
+	MarkParked(ctx context.Context, all []instance.Parked, resumed bool) error
 }
 
 // Poster sends an activity to an inbox of another server.
@@ -59,6 +78,9 @@ type Gate interface {
 // Deps is what a dispatcher works with.
 type Deps struct {
 	Store  Store
+	Users  Users
+	Hosts  Hosts
+	Due    Due
 	Poster Poster
 	Keys   Keys
 	Actors Actors

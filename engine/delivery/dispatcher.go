@@ -13,13 +13,12 @@ import (
 // done next (loop); turns and attempts run beside it and report to it by mail.
 type Dispatcher struct {
 	Deps
-	sender   *sender
-	users    userStore
-	instance instanceStore
-	metrics  metrics
-	mail     *mail
-	loop     *loop // touched by the goroutine of Run alone
-	poll     time.Duration
+	sender  *sender
+	users   userStore
+	metrics metrics
+	mail    *mail
+	loop    *loop // touched by the goroutine of Run alone
+	poll    time.Duration
 }
 
 // New returns a dispatcher. Nothing happens before Run.
@@ -30,7 +29,7 @@ func New(deps Deps) *Dispatcher {
 	if deps.HostConcurrency == 0 {
 		deps.HostConcurrency = 4
 	}
-	d := &Dispatcher{Deps: deps, users: postgres{deps.Store, deps.Owner}, instance: deps.Store, mail: newMail(), poll: ledgerPoll}
+	d := &Dispatcher{Deps: deps, users: postgres{deps.Store, deps.Users, deps.Owner}, mail: newMail(), poll: ledgerPoll}
 	d.loop = newLoop(&d.Deps)
 	d.metrics = newMetrics(deps.Metrics, d)
 	d.sender = newSender(&d.Deps, d.metrics)

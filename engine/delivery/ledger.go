@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -22,9 +23,9 @@ type ledger struct {
 	marks   map[vocab.Username]*time.Time // by when the instance database has a user due
 
 	// The next batch holds these.
-	users   userSet            // their marks
-	hosts   map[string]bool    // their breakers
-	parking map[db.Parked]bool // whether a user has parked deliveries to a host
+	users   userSet                  // their marks
+	hosts   map[string]bool          // their breakers
+	parking map[instance.Parked]bool // whether a user has parked deliveries to a host
 
 	news chan struct{} // there is something for the next batch
 	seen time.Time     // the last change by the operator that was read
@@ -39,15 +40,15 @@ type entry struct {
 
 // batch is what is written to the instance database at once.
 type batch struct {
-	due             []db.Due
-	hosts           []db.Host
-	parked, resumed []db.Parked
+	due             []instance.Due
+	hosts           []instance.Host
+	parked, resumed []instance.Parked
 	seen            time.Time
 }
 
 func newLedger() ledger {
 	return ledger{entries: map[vocab.Username][]entry{}, marks: map[vocab.Username]*time.Time{}, users: userSet{},
-		hosts: map[string]bool{}, parking: map[db.Parked]bool{}, news: make(chan struct{}, 1)}
+		hosts: map[string]bool{}, parking: map[instance.Parked]bool{}, news: make(chan struct{}, 1)}
 }
 
 func (l *ledger) addEntry(u vocab.Username, e entry) { l.entries[u] = append(l.entries[u], e) }
@@ -84,7 +85,7 @@ func (l *ledger) noteUser(name vocab.Username) {
 }
 
 func (l *ledger) noteParked(host string, u vocab.Username, isParked bool) {
-	l.parking[db.Parked{Host: host, User: u}] = isParked
+	l.parking[instance.Parked{Host: host, User: u}] = isParked
 	l.announceNews()
 }
 
@@ -97,14 +98,14 @@ func (l *ledger) announceNews() {
 
 // takeBatch returns what is to be written now. mark says by when a user is due, host how a host
 // is.
-func (l *ledger) takeBatch(now time.Time, mark func(vocab.Username) *time.Time, host func(string) db.Host) batch {
+func (l *ledger) takeBatch(now time.Time, mark func(vocab.Username) *time.Time, host func(string) instance.Host) batch {
 	b := batch{seen: l.seen}
 	for u := range l.users {
 		if at := mark(u); !mayStay(l.marks[u], at, now) {
-			b.due = append(b.due, db.Due{User: u, At: at, Was: l.marks[u]})
+			b.due = append(b.due, instance.Due{User: u, At: at, Was: l.marks[u]})
 		}
 	}
-	slices.SortFunc(b.due, func(a, b db.Due) int { return strings.Compare(a.User.String(), b.User.String()) })
+	slices.SortFunc(b.due, func(a, b instance.Due) int { return strings.Compare(a.User.String(), b.User.String()) })
 	for name := range l.hosts {
 		b.hosts = append(b.hosts, host(name))
 	}

@@ -5,25 +5,13 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 )
 
 const (
 	ledgerPoll  = 2 * time.Second        // how late a change by another process is noticed
 	ledgerDelay = 250 * time.Millisecond // how late a batch is written
 )
-
-// instanceStore is what the instance database remembers of deliveries: who owes any, how the hosts
-// are, and whose are parked.
-type instanceStore interface {
-	Owing(ctx context.Context, by time.Time) ([]db.Due, error)
-	MarkDue(ctx context.Context, all []db.Due) ([]db.Due, error)
-	Hosts(ctx context.Context, troubled bool) ([]db.Host, error)
-	HostsChanged(ctx context.Context, since time.Time) ([]db.Host, error)
-	SaveHosts(ctx context.Context, all []db.Host, seen time.Time) error
-	Parked(ctx context.Context) ([]db.Parked, error)
-	MarkParked(ctx context.Context, all []db.Parked, resumed bool) error
-}
 
 // keepLedger reads what is remembered. Then it writes batches when there is news, and reads what
 // other processes change, until ctx ends.
@@ -56,11 +44,11 @@ func (d *Dispatcher) readLedger(ctx context.Context) {
 	defer cancel()
 	var m memories
 	var errs [3]error
-	m.hosts, errs[0] = d.instance.Hosts(ctx, true)
+	m.hosts, errs[0] = d.Hosts.List(ctx, true)
 	d.warn(ctx, "hosts not read", errs[0])
-	m.parked, errs[1] = d.instance.Parked(ctx)
+	m.parked, errs[1] = d.Due.ListParked(ctx)
 	d.warn(ctx, "parked deliveries not read", errs[1])
-	m.owing, errs[2] = d.instance.Owing(ctx, time.Time{})
+	m.owing, errs[2] = d.Due.ListDue(ctx, time.Time{})
 	d.warn(ctx, "users who owe deliveries not read", errs[2])
 	m.isAll = errors.Join(errs[:]...) == nil
 	d.mail.post(func() { d.loop.recall(m, d.Now()) })
@@ -86,37 +74,37 @@ func (d *Dispatcher) readChanges(ctx context.Context) {
 		d.readLedger(ctx)
 	}
 	now := d.Now()
-	changed, err := d.instance.HostsChanged(ctx, k.seen)
+	changed, err := d.Hosts.ListChanged(ctx, k.seen)
 	d.warn(ctx, "hosts not read", err)
-	owing, err := d.instance.Owing(ctx, now)
+	owing, err := d.Due.ListDue(ctx, now)
 	d.warn(ctx, "users who owe deliveries not read", err)
 	d.mail.post(func() { d.loop.recallChanges(changed, owing, now) })
 }
 
 // writeBatch writes a batch, and returns the parts of it that could not be written, and which
 // users somebody else has marked since.
-func (d *Dispatcher) writeBatch(ctx context.Context, b batch) (failed batch, marked []db.Due) {
+func (d *Dispatcher) writeBatch(ctx context.Context, b batch) (failed batch, marked []instance.Due) {
 	var err error
 	if len(b.due) > 0 {
-		if marked, err = d.instance.MarkDue(ctx, b.due); err != nil {
+		if marked, err = d.Due.MarkDue(ctx, b.due); err != nil {
 			d.warn(ctx, "who owes deliveries is not remembered", err)
 			failed.due = b.due
 		}
 	}
 	if len(b.hosts) > 0 {
-		if err := d.instance.SaveHosts(ctx, b.hosts, b.seen); err != nil {
+		if err := d.Hosts.Save(ctx, b.hosts, b.seen); err != nil {
 			d.warn(ctx, "hosts not remembered", err)
 			failed.hosts = b.hosts
 		}
 	}
 	if len(b.parked) > 0 {
-		if err := d.instance.MarkParked(ctx, b.parked, false); err != nil {
+		if err := d.Due.MarkParked(ctx, b.parked, false); err != nil {
 			d.warn(ctx, "parked deliveries not remembered", err)
 			failed.parked = b.parked
 		}
 	}
 	if len(b.resumed) > 0 {
-		if err := d.instance.MarkParked(ctx, b.resumed, true); err != nil {
+		if err := d.Due.MarkParked(ctx, b.resumed, true); err != nil {
 			d.warn(ctx, "parked deliveries not remembered", err)
 			failed.resumed = b.resumed
 		}

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func (l *ledger) batch(now time.Time, due *time.Time) batch {
-	return l.takeBatch(now, func(vocab.Username) *time.Time { return due }, func(name string) db.Host { return db.Host{Host: name, Failures: 1} })
+	return l.takeBatch(now, func(vocab.Username) *time.Time { return due }, func(name string) instance.Host { return instance.Host{Host: name, Failures: 1} })
 }
 
 func TestAMarkIsWrittenWhenItMatters(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/transport"
@@ -33,45 +34,45 @@ type memory struct {
 	away   error            // of the instance database while set
 	lost   error            // in place of the answer to what MarkDue has done
 	others []vocab.Username // who owe nothing
-	hosts  map[string]db.Host
+	hosts  map[string]instance.Host
 	due    *time.Time // what the instance database says of the user
-	parked map[db.Parked]bool
+	parked map[instance.Parked]bool
 }
 
-// Owing is instanceStore's.
-func (m *memory) Owing(_ context.Context, by time.Time) ([]db.Due, error) {
+// ListDue is Due's.
+func (m *memory) ListDue(_ context.Context, by time.Time) ([]instance.Due, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.due == nil || !by.IsZero() && m.due.After(by) {
 		return nil, nil
 	}
-	return []db.Due{{User: m.owner, At: m.due, Was: m.due}}, nil
+	return []instance.Due{{User: m.owner, At: m.due, Was: m.due}}, nil
 }
 
-// MarkDue is instanceStore's.
-func (m *memory) MarkDue(_ context.Context, all []db.Due) ([]db.Due, error) {
+// MarkDue is Due's.
+func (m *memory) MarkDue(_ context.Context, all []instance.Due) ([]instance.Due, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, d := range all {
 		if (d.Was == nil) != (m.due == nil) || d.Was != nil && !d.Was.Equal(*m.due) {
-			return []db.Due{{User: m.owner, At: m.due, Was: m.due}}, nil
+			return []instance.Due{{User: m.owner, At: m.due, Was: m.due}}, nil
 		}
 		m.due = d.At
 	}
 	return nil, m.lost
 }
 
-// Hosts is instanceStore's.
-func (m *memory) Hosts(context.Context, bool) ([]db.Host, error) {
-	return m.known(func(db.Host) bool { return true })
+// List is Hosts's.
+func (m *memory) List(context.Context, bool) ([]instance.Host, error) {
+	return m.known(func(instance.Host) bool { return true })
 }
 
-// HostsChanged is instanceStore's. Nobody changes a host but as a test says.
-func (m *memory) HostsChanged(_ context.Context, since time.Time) ([]db.Host, error) {
-	return m.known(func(h db.Host) bool { return h.ChangedAt != nil && h.ChangedAt.After(since) })
+// ListChanged is Hosts's. Nobody changes a host but as a test says.
+func (m *memory) ListChanged(_ context.Context, since time.Time) ([]instance.Host, error) {
+	return m.known(func(h instance.Host) bool { return h.ChangedAt != nil && h.ChangedAt.After(since) })
 }
 
-func (m *memory) known(which func(db.Host) bool) (all []db.Host, err error) {
+func (m *memory) known(which func(instance.Host) bool) (all []instance.Host, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, h := range m.hosts {
@@ -82,8 +83,8 @@ func (m *memory) known(which func(db.Host) bool) (all []db.Host, err error) {
 	return all, m.away
 }
 
-// SaveHosts is instanceStore's.
-func (m *memory) SaveHosts(_ context.Context, all []db.Host, _ time.Time) error {
+// Save is Hosts's.
+func (m *memory) Save(_ context.Context, all []instance.Host, _ time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, h := range all {
@@ -94,8 +95,8 @@ func (m *memory) SaveHosts(_ context.Context, all []db.Host, _ time.Time) error 
 	return nil
 }
 
-// Parked is instanceStore's.
-func (m *memory) Parked(context.Context) (all []db.Parked, err error) {
+// ListParked is Due's.
+func (m *memory) ListParked(context.Context) (all []instance.Parked, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.away != nil {
@@ -107,8 +108,8 @@ func (m *memory) Parked(context.Context) (all []db.Parked, err error) {
 	return all, nil
 }
 
-// MarkParked is instanceStore's.
-func (m *memory) MarkParked(_ context.Context, all []db.Parked, resumed bool) error {
+// MarkParked is Due's.
+func (m *memory) MarkParked(_ context.Context, all []instance.Parked, resumed bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range all {
@@ -244,7 +245,7 @@ func (m *memory) taken() int {
 }
 
 // host returns what is remembered of a host.
-func (m *memory) host(name string) db.Host {
+func (m *memory) host(name string) instance.Host {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.hosts[name]
@@ -366,11 +367,11 @@ var alice = func() vocab.Username {
 
 func newBench(t *testing.T, answer func(context.Context, transport.Post) (transport.Attempt, error)) *bench {
 	t.Helper()
-	b := &bench{m: &memory{owner: alice, hosts: map[string]db.Host{}, parked: map[db.Parked]bool{}}, peers: &peers{answer: answer}, deps: &deps{}}
+	b := &bench{m: &memory{owner: alice, hosts: map[string]instance.Host{}, parked: map[instance.Parked]bool{}}, peers: &peers{answer: answer}, deps: &deps{}}
 	b.Dispatcher = New(Deps{Lasting: lastingTypes, Poster: b.peers, Keys: b.deps, Actors: b.deps, Gate: b.deps, Local: b.deps, Owner: "me",
 		InboxOwner: func(id vocab.ID) (vocab.Username, bool) { return alice, id.Host() == "here.example" },
 		Drain:      20 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
-	b.users, b.instance = b.m, b.m
+	b.users, b.Hosts, b.Due = b.m, b.m, b.m
 	b.poll = time.Minute // of a clock that is played for weeks
 	return b
 }

@@ -3,15 +3,15 @@ package delivery
 import (
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // memories is what the instance database remembers of deliveries.
 type memories struct {
-	hosts  []db.Host
-	parked []db.Parked
-	owing  []db.Due
+	hosts  []instance.Host
+	parked []instance.Parked
+	owing  []instance.Due
 	isAll  bool // all of it could be read
 }
 
@@ -33,7 +33,7 @@ func (l *loop) recall(m memories, now time.Time) {
 }
 
 // recallHost takes in how a host is.
-func (l *loop) recallHost(stored db.Host, now time.Time) {
+func (l *loop) recallHost(stored instance.Host, now time.Time) {
 	h := l.queues.host(stored.Host)
 	h.breaker = newBreaker(stored)
 	if stored.ChangedAt != nil && stored.ChangedAt.After(l.ledger.seen) {
@@ -44,7 +44,7 @@ func (l *loop) recallHost(stored db.Host, now time.Time) {
 }
 
 // recallOwing takes in who owes something.
-func (l *loop) recallOwing(owing []db.Due) {
+func (l *loop) recallOwing(owing []instance.Due) {
 	for _, o := range owing {
 		l.ledger.setMark(o.User, o.Was)
 		l.requestTurn(o.User, atOnce)
@@ -53,7 +53,7 @@ func (l *loop) recallOwing(owing []db.Due) {
 
 // recallChanges takes in which hosts other processes have changed, and who is due, and has a look
 // at every host.
-func (l *loop) recallChanges(changed []db.Host, owing []db.Due, now time.Time) {
+func (l *loop) recallChanges(changed []instance.Host, owing []instance.Due, now time.Time) {
 	for _, h := range changed {
 		l.recallHost(h, now)
 		if h.InactiveAt == nil && h.PausedAt == nil {
@@ -88,16 +88,16 @@ func (l *loop) markOf(name vocab.Username, now time.Time) *time.Time {
 	return &at
 }
 
-func (l *loop) storedHost(name string) db.Host {
+func (l *loop) storedHost(name string) instance.Host {
 	if h := l.queues.hosts[name]; h != nil {
 		return h.storedHost(name)
 	}
-	return db.Host{Host: name}
+	return instance.Host{Host: name}
 }
 
 // endBatch takes in which parts of a batch could not be written, and which users somebody else has
 // marked.
-func (l *loop) endBatch(b, failed batch, marked []db.Due) {
+func (l *loop) endBatch(b, failed batch, marked []instance.Due) {
 	if failed.due == nil {
 		for _, d := range b.due {
 			l.ledger.setMark(d.User, d.At)

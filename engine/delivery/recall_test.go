@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 )
@@ -65,8 +66,8 @@ func TestWhatCouldNotBeReadAtTheBeginningIsReadLater(t *testing.T) {
 		b := newBench(t, status(202))
 		b.m.nobody = true
 		now := time.Now()
-		b.m.hosts["p.example"] = db.Host{Host: "p.example", Failures: 9, FailingSince: timePointer(now.Add(-8 * day)), FailedAt: &now, InactiveAt: timePointer(now.Add(-day)), ClosedUntil: timePointer(now)}
-		b.m.parked[db.Parked{Host: "p.example", User: alice}] = true
+		b.m.hosts["p.example"] = instance.Host{Host: "p.example", Failures: 9, FailingSince: timePointer(now.Add(-8 * day)), FailedAt: &now, InactiveAt: timePointer(now.Add(-day)), ClosedUntil: timePointer(now)}
+		b.m.parked[instance.Parked{Host: "p.example", User: alice}] = true
 		b.m.add("Create", "p.example", 3, 0)
 		for _, r := range b.m.rows {
 			r.status = db.DeliveryParked

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 )
@@ -36,7 +37,7 @@ func TestAHostThatFailsForAWeekIsInactiveUntilSomethingGetsThroughToIt(t *testin
 		if h := b.m.hosts["p.example"]; h.InactiveAt == nil || HostState(h, time.Now()) != HostInactive {
 			t.Errorf("remembered of the host: %+v, want that it is inactive", h)
 		}
-		if !b.m.parked[db.Parked{Host: "p.example", User: alice}] {
+		if !b.m.parked[instance.Parked{Host: "p.example", User: alice}] {
 			t.Error("nobody remembers whose deliveries are parked")
 		}
 		before := b.peers.count("p.example")
@@ -64,8 +65,8 @@ func TestParkedDeliveriesAreResumedByTheNextProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, status(202))
 		now := time.Now()
-		b.m.hosts["p.example"] = db.Host{Host: "p.example", Failures: 9, FailingSince: timePointer(now.Add(-8 * day)), InactiveAt: timePointer(now.Add(-day)), ClosedUntil: timePointer(now.Add(time.Hour))}
-		b.m.parked[db.Parked{Host: "p.example", User: alice}] = true
+		b.m.hosts["p.example"] = instance.Host{Host: "p.example", Failures: 9, FailingSince: timePointer(now.Add(-8 * day)), InactiveAt: timePointer(now.Add(-day)), ClosedUntil: timePointer(now.Add(time.Hour))}
+		b.m.parked[instance.Parked{Host: "p.example", User: alice}] = true
 		place := b.m.add("Create", "p.example", 3, 0)
 		for _, r := range b.m.rows {
 			r.status = db.DeliveryParked
@@ -88,9 +89,9 @@ func TestWhatIsParkedForAHostThatIsBackIsResumedAtTheStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, status(202))
-		b.m.hosts["q.example"] = db.Host{Host: "q.example", Failures: 1, FailingSince: timePointer(time.Now().Add(-time.Minute))}
+		b.m.hosts["q.example"] = instance.Host{Host: "q.example", Failures: 1, FailingSince: timePointer(time.Now().Add(-time.Minute))}
 		for _, host := range []string{"p.example", "q.example"} { // of the first nothing is remembered
-			b.m.parked[db.Parked{Host: host, User: alice}] = true
+			b.m.parked[instance.Parked{Host: host, User: alice}] = true
 			b.m.add("Create", host, 1, 0)
 		}
 		for _, r := range b.m.rows {
@@ -108,7 +109,7 @@ func TestTheOperatorHoldsAHostBackAndResumesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, status(202))
 		now := time.Now()
-		b.m.hosts["p.example"] = db.Host{Host: "p.example", PausedAt: &now, ChangedAt: &now}
+		b.m.hosts["p.example"] = instance.Host{Host: "p.example", PausedAt: &now, ChangedAt: &now}
 		b.m.add("Create", "p.example", 3, 0)
 		b.run(t)
 		time.Sleep(time.Hour)
@@ -118,7 +119,7 @@ func TestTheOperatorHoldsAHostBackAndResumesIt(t *testing.T) {
 		}
 		changed := time.Now()
 		b.m.mu.Lock()
-		b.m.hosts["p.example"] = db.Host{Host: "p.example", ChangedAt: &changed}
+		b.m.hosts["p.example"] = instance.Host{Host: "p.example", ChangedAt: &changed}
 		b.m.mu.Unlock()
 		time.Sleep(2 * b.poll)
 		synctest.Wait()
@@ -132,10 +133,10 @@ func TestAHostThatTheOperatorLetsGoOnDoesSoAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
-		change func(*db.Host)
+		change func(*instance.Host)
 	}{
-		{"probed", func(h *db.Host) { h.ClosedUntil = timePointer(time.Now()) }},
-		{"resumed", func(h *db.Host) { *h = db.Host{Host: h.Host} }},
+		{"probed", func(h *instance.Host) { h.ClosedUntil = timePointer(time.Now()) }},
+		{"resumed", func(h *instance.Host) { *h = instance.Host{Host: h.Host} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -34,7 +34,7 @@ func (d *Dispatcher) Record(ctx context.Context, u vocab.Username, all []Attempt
 		entries[n] = a.entry
 	}
 	return d.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-		_, err := postgres{d.Store, d.Owner}.writeEntries(ctx, tx, entries, now)
+		_, err := postgres{d.Store, d.Users, d.Owner}.writeEntries(ctx, tx, entries, now)
 		return err
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -57,6 +58,7 @@ type userStore interface {
 // postgres is the userStore in PostgreSQL.
 type postgres struct {
 	store Store
+	users Users
 	owner string // of the leases
 }
 
@@ -181,13 +183,13 @@ func endRelationships(ctx context.Context, tx *db.Tx, e entry, actor vocab.ID, n
 }
 
 func (p postgres) activeUsers(ctx context.Context) ([]vocab.Username, error) {
-	all, err := p.store.Users(ctx)
+	all, err := p.users.All(ctx)
 	if err != nil {
 		return nil, err
 	}
 	active := make([]vocab.Username, 0, len(all))
 	for _, u := range all {
-		if u.State == db.UserActive {
+		if u.State == instance.UserActive {
 			active = append(active, u.Name)
 		}
 	}

@@ -72,7 +72,7 @@ func (s *sink) Post(ctx context.Context, p transport.Post) (transport.Attempt, e
 
 func start(t *testing.T, c *db.Cluster, owner string, p Poster) (stop func()) {
 	t.Helper()
-	d := New(Deps{Store: c, Poster: p, Keys: &deps{}, Actors: &deps{}, Gate: &deps{}, Local: &deps{}, Owner: owner,
+	d := New(Deps{Store: c, Users: c.Instance.Users, Hosts: c.Instance.Hosts, Due: c.Instance.Deliveries, Poster: p, Keys: &deps{}, Actors: &deps{}, Gate: &deps{}, Local: &deps{}, Owner: owner,
 		InboxOwner: func(vocab.ID) (vocab.Username, bool) { return vocab.Username{}, false },
 		Now:        time.Now, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -175,7 +175,7 @@ func TestWhatFailsIsTriedAgainAndAtLastReported(t *testing.T) {
 	u := dbtest.User(t, c, "alice")
 	now := time.Now()
 	job := owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
-	q := postgres{c, "one"}
+	q := postgres{c, c.Instance.Users, "one"}
 	var done []entry
 	for attempt := range maxRefusals {
 		got, err := q.runTurn(t.Context(), u, turn{now: now, entries: done, claim: db.ClaimBounds{Most: 10}})
@@ -213,13 +213,13 @@ func TestWhoLostItsLeaseReportsNothing(t *testing.T) {
 	u := dbtest.User(t, c, "alice")
 	now := time.Now()
 	job := owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
-	late := postgres{c, "late"}
+	late := postgres{c, c.Instance.Users, "late"}
 	got, err := late.runTurn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10}})
 	if err != nil || len(got.rows) != 1 {
 		t.Fatalf("claimed %+v, %v", got.rows, err)
 	}
 	now = now.Add(2 * leaseTime)
-	if again, err := (postgres{c, "next"}).runTurn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10}}); err != nil || len(again.rows) != 1 {
+	if again, err := (postgres{c, c.Instance.Users, "next"}).runTurn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10}}); err != nil || len(again.rows) != 1 {
 		t.Fatalf("claimed %+v after the lease, %v", again.rows, err)
 	}
 	failed := entry{delivery: got.rows[0], outcome: db.Outcome{Delivery: got.rows[0].ID, Status: db.DeliveryFailed, Spent: true}}
@@ -248,7 +248,7 @@ func TestHostsThatAreExceptedAreNotClaimed(t *testing.T) {
 	now := time.Now()
 	owe(t, c, u, "Create", "https://here.example/1", "p.example", now)
 	owe(t, c, u, "Create", "https://here.example/2", "q.example", now)
-	q := postgres{c, "one"}
+	q := postgres{c, c.Instance.Users, "one"}
 	got, err := q.runTurn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10, Except: []string{"p.example", "r.example"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -284,7 +284,7 @@ func TestItIsOverWithWhoIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := postgres{c, "one"}
+	q := postgres{c, c.Instance.Users, "one"}
 	got, err := q.runTurn(t.Context(), u, turn{now: now, claim: db.ClaimBounds{Most: 10}})
 	if err != nil || len(got.rows) != 1 {
 		t.Fatalf("claimed %+v, %v", got.rows, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -109,11 +110,11 @@ func Activity(ctx context.Context, in *instance.Instance, uri string, only vocab
 	}
 	out := Trace{URI: id, Local: in.Local.IsLocal(id), Users: []UserTrace{}}
 	out.Blocked = !out.Local && in.Gate.Check(id.Host()) != nil
-	waiting, err := in.DB.WaitingIn(ctx, id)
+	waiting, err := in.DB.Instance.Journal.Find(ctx, id)
 	if err != nil {
 		return out, err
 	}
-	acquainted, err := in.DB.AcquaintedWithServer(ctx, id)
+	acquainted, err := in.DB.Instance.Acquaintances.UsersOfServer(ctx, id)
 	if err != nil {
 		return out, err
 	}
@@ -147,11 +148,11 @@ func Activity(ctx context.Context, in *instance.Instance, uri string, only vocab
 
 // concernedUsers returns the users to look at.
 func concernedUsers(
-	ctx context.Context, in *instance.Instance, id vocab.ID, only vocab.Username, waiting *db.Journaled, acquainted []vocab.Username,
+	ctx context.Context, in *instance.Instance, id vocab.ID, only vocab.Username, waiting *dbinstance.Journaled, acquainted []vocab.Username,
 ) ([]vocab.Username, error) {
 	if !only.IsZero() {
-		row, err := in.DB.User(ctx, only)
-		if err == nil && row.State == db.UserDeleted {
+		row, err := in.DB.Instance.Users.Find(ctx, only)
+		if err == nil && row.State == dbinstance.UserDeleted {
 			err = fault.New(fault.NoUser, fmt.Sprintf("the user %q is deleted", only)).WithHint("lightweb user list")
 		}
 		return []vocab.Username{only}, err
@@ -163,7 +164,7 @@ func concernedUsers(
 	if waiting != nil {
 		users = append(users, waiting.Users...)
 	}
-	return in.DB.ActiveUsers(ctx, users)
+	return in.DB.Instance.Users.Active(ctx, users)
 }
 
 // isOwner reports whether the id is of something that belongs to u.

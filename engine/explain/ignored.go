@@ -29,7 +29,7 @@ var ignoredBecause = map[string]string{
 
 // findIgnored returns the record of an activity that was accepted and kept for nobody, or nil.
 func findIgnored(ctx context.Context, in *instance.Instance, id vocab.ID) (*Ignored, error) {
-	g, err := in.DB.IgnoredActivity(ctx, id)
+	g, err := in.DB.Instance.Ignored.Find(ctx, id)
 	if err != nil || g == nil {
 		return nil, err
 	}

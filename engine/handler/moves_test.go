@@ -146,7 +146,7 @@ func TestAMoveWhoseTargetDoesNotAnswerComesAgain(t *testing.T) {
 	if got := s.Column(t, s.Alice, `SELECT actor_uri FROM relationships WHERE type = 'following'`); len(got) != 1 || got[0] != s.Long("q:/carol") {
 		t.Errorf("she follows %q, want the new account", got)
 	}
-	if got, err := s.Store.Acquainted(t.Context(), s.ID("q:/carol"), true); err != nil || len(got) != 1 {
+	if got, err := s.Store.Instance.Acquaintances.Users(t.Context(), s.ID("q:/carol"), true); err != nil || len(got) != 1 {
 		t.Errorf("users that the new account may concern: %v, %v; want alice", got, err)
 	}
 }

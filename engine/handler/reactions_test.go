@@ -26,7 +26,7 @@ func member(name string) func(*peertest.Scene) {
 	return func(s *peertest.Scene) {
 		a, err := s.Actors.Resolve(context.Background(), s.Actor(name).ID)
 		if err == nil {
-			err = s.Store.Acquaint(context.Background(), a.ID, []vocab.Username{s.Alice}, false)
+			err = s.Store.Instance.Acquaintances.Add(context.Background(), a.ID, []vocab.Username{s.Alice}, false)
 		}
 		if err != nil {
 			panic(err)

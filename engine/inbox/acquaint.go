@@ -39,7 +39,7 @@ func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, send
 			return err
 		}
 	}
-	if err := i.Store.Acquaint(ctx, a, x.Recipients, false); err != nil {
+	if err := i.Store.Instance.Acquaintances.Add(ctx, a, x.Recipients, false); err != nil {
 		return err
 	}
 	i.known.add(a, x.Recipients, now)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/registry"
@@ -15,7 +15,7 @@ import (
 // acquainted counts the users that an actor may concern.
 func acquainted(t *testing.T, s *peertest.Scene, name string) int {
 	t.Helper()
-	users, err := s.Store.Acquainted(t.Context(), s.ID(name), false)
+	users, err := s.Store.Instance.Acquaintances.Users(t.Context(), s.ID(name), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestAStrangerWhoIsRefusedLeavesNothing(t *testing.T) {
 			if got := acquainted(t, s, "p:/dave"); got != want {
 				t.Errorf("%d users are acquainted with the stranger, want %d", got, want)
 			}
-			if row, err := s.Store.RemoteActor(t.Context(), s.ID("p:/dave")); err != nil || (row != nil) != (want == 1) {
+			if row, err := s.Store.Instance.Actors.Find(t.Context(), s.ID("p:/dave")); err != nil || (row != nil) != (want == 1) {
 				t.Errorf("the stranger is stored as %v, %v", row, err)
 			}
 			if err := s.Inbox.FlushIgnored(t.Context()); err != nil {
@@ -61,7 +61,7 @@ func TestAStrangerWhoIsRefusedLeavesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			reason := ""
-			if ignored, err := s.Store.IgnoredActivity(t.Context(), a.ID); err != nil {
+			if ignored, err := s.Store.Instance.Ignored.Find(t.Context(), a.ID); err != nil {
 				t.Fatal(err)
 			} else if ignored != nil {
 				reason = ignored.Reason
@@ -113,7 +113,7 @@ func TestAnAcquaintanceIsNotBelievedForLong(t *testing.T) {
 	if acquainted(t, s, "p:/carol") != 0 {
 		t.Error("each activity writes the row")
 	}
-	s.Later(db.AcquaintanceBelieved + time.Second)
+	s.Later(instance.AcquaintanceBelieved + time.Second)
 	forget()
 	if acquainted(t, s, "p:/carol") != 1 {
 		t.Error("the row is believed for longer than it stays")

@@ -132,7 +132,7 @@ func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 		for _, a := range s.Column(t, s.Alice, `SELECT DISTINCT actor_uri FROM activities WHERE direction = 'inbound' UNION SELECT actor_uri FROM relationships
 			UNION SELECT actor_uri FROM reactions UNION SELECT raw ->> 'attributedTo' FROM objects WHERE deleted_at IS NULL UNION SELECT uri FROM actors`) {
 			held++
-			known, err := s.Store.Acquainted(t.Context(), vocab.ID(a), false)
+			known, err := s.Store.Instance.Acquaintances.Users(t.Context(), vocab.ID(a), false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/intake"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -12,7 +12,7 @@ import (
 
 // Resume makes of what waits in the journal what Receive had made of the requests, as of then: an activity without a date has
 // that of its arrival, however long it waited. No other server is asked. Rows whose activity cannot be read have an error.
-func (p *applier) Resume(ctx context.Context, u vocab.Username, page []db.Waiting) ([]intake.Resumed, error) {
+func (p *applier) Resume(ctx context.Context, u vocab.Username, page []instance.Waiting) ([]intake.Resumed, error) {
 	resumed := make([]intake.Resumed, len(page))
 	activities := make([]*vocab.Activity, len(page))
 	var named []vocab.ID
@@ -41,7 +41,7 @@ func (p *applier) Resume(ctx context.Context, u vocab.Username, page []db.Waitin
 }
 
 // resume makes an item of one row. There is none when the sender was deleted meanwhile, or when the object is not the sender's.
-func (p *applier) resume(ctx context.Context, u vocab.Username, w db.Waiting, a *vocab.Activity, known map[vocab.ID]*vocab.Actor) (r intake.Resumed, err error) {
+func (p *applier) resume(ctx context.Context, u vocab.Username, w instance.Waiting, a *vocab.Activity, known map[vocab.ID]*vocab.Actor) (r intake.Resumed, err error) {
 	sender := known[a.Actor.Canonical()]
 	if sender == nil && a.Type == vocab.Delete {
 		sender = &vocab.Actor{ID: a.Actor} // as Receive takes it from one who is gone
@@ -75,5 +75,5 @@ func (p *applier) movedTo(ctx context.Context, u vocab.Username, a *vocab.Activi
 	if a.Type != vocab.Move || target == nil || !handler.Moved(old, target) {
 		return nil, nil
 	}
-	return target, p.Store.Acquaint(ctx, target.ID, []vocab.Username{u}, true)
+	return target, p.Store.Instance.Acquaintances.Add(ctx, target.ID, []vocab.Username{u}, true)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/inbox"
@@ -97,15 +97,15 @@ func TestWhatWaitsForAUserIsShared(t *testing.T) {
 // dropFor ends the wait of the scene's user for the first activities.
 func dropFor(t *testing.T, s *peertest.Scene, n int) {
 	t.Helper()
-	page, err := s.Store.WaitingFor(t.Context(), s.Alice, 0, n, 1<<30)
+	page, err := s.Store.Instance.Journal.ListWaiting(t.Context(), s.Alice, 0, n, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rows []db.IntakeRow
+	var rows []instance.IntakeRow
 	for _, w := range page {
 		rows = append(rows, w.IntakeRow)
 	}
-	if got, err := s.Store.FinishWaiting(t.Context(), s.Alice, rows); got != n || err != nil {
+	if got, err := s.Store.Instance.Journal.FinishWaiting(t.Context(), s.Alice, rows); got != n || err != nil {
 		t.Fatalf("FinishWaiting = %d, %v", got, err)
 	}
 }

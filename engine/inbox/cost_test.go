@@ -99,7 +99,7 @@ func TestWhatANoteForSeveralCosts(t *testing.T) {
 // throughProxy opens the databases of a cluster again, through a proxy that counts round trips.
 func throughProxy(t *testing.T, c *db.Cluster, trips *trips) *db.Cluster {
 	t.Helper()
-	probe, err := c.User(t.Context(), dbtest.User(t, c, "probe"))
+	probe, err := c.Instance.Users.Find(t.Context(), dbtest.User(t, c, "probe"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func (f *fetcher) fetchMove(ctx context.Context, x *receiving) error {
 		return err
 	}
 	x.Actor, x.target = old, target
-	return f.Store.Acquaint(ctx, target.ID, x.Recipients, true)
+	return f.Store.Instance.Acquaintances.Add(ctx, target.ID, x.Recipients, true)
 }
 
 // fetchTarget returns the target of a Move, nil when its server does not show it. Only a server that cannot be asked now

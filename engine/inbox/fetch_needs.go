@@ -98,7 +98,7 @@ func (f *fetcher) localObject(ctx context.Context, x *receiving, id vocab.ID) er
 	if !ok {
 		return nil
 	}
-	if active, err := f.Store.ActiveUsers(ctx, []vocab.Username{u}); err != nil || len(active) == 0 {
+	if active, err := f.Store.Instance.Users.Active(ctx, []vocab.Username{u}); err != nil || len(active) == 0 {
 		return err
 	}
 	return f.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/intake"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -43,7 +43,7 @@ type ignored struct {
 	log   *policy.Limiter
 
 	mu        sync.Mutex
-	unwritten []db.Ignored
+	unwritten []instance.Ignored
 	unlogged  int // since the last line in the log
 	written   int // since it was last trimmed
 }
@@ -62,7 +62,7 @@ func (g *ignored) add(id vocab.ID, kind string, by vocab.ID, reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.unwritten) < mostUnwritten {
-		g.unwritten = append(g.unwritten, db.Ignored{Activity: id, Reason: reason, Host: policy.RegistrableDomain(by.Host()), At: g.inbox.Now()})
+		g.unwritten = append(g.unwritten, instance.Ignored{Activity: id, Reason: reason, Host: policy.RegistrableDomain(by.Host()), At: g.inbox.Now()})
 	}
 	if ok, _ := g.log.Allow(policy.RegistrableDomain(by.Host())); !ok {
 		g.unlogged++
@@ -92,7 +92,7 @@ func (g *ignored) flush(ctx context.Context) error {
 	if len(all) == 0 {
 		return nil
 	}
-	if err := g.inbox.Store.AddIgnored(ctx, all); err != nil {
+	if err := g.inbox.Store.Instance.Ignored.Add(ctx, all); err != nil {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.unwritten = append(all, g.unwritten...)
@@ -114,7 +114,7 @@ func (g *ignored) trim(ctx context.Context, written int) error {
 	if !due {
 		return nil
 	}
-	return g.inbox.Store.TrimIgnored(ctx, mostIgnored)
+	return g.inbox.Store.Instance.Ignored.Trim(ctx, mostIgnored)
 }
 
 // unkept says that a request was answered 202 and went no further.

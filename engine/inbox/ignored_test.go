@@ -17,7 +17,7 @@ func why(t *testing.T, s *peertest.Scene, activity string) string {
 	if err := s.Inbox.FlushIgnored(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	g, err := s.Store.IgnoredActivity(t.Context(), s.ID(activity))
+	g, err := s.Store.Instance.Ignored.Find(t.Context(), s.ID(activity))
 	if err != nil {
 		t.Fatal(err)
 	}

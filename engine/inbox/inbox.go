@@ -207,7 +207,7 @@ func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byt
 	if err := i.validateSchema(ctx, x); err != nil {
 		return err
 	}
-	if x.Recipients, err = i.Store.ActiveUsers(ctx, []vocab.Username{to}); err != nil {
+	if x.Recipients, err = i.Store.Instance.Users.Active(ctx, []vocab.Username{to}); err != nil {
 		return err
 	}
 	if len(x.Recipients) == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/inbox"
@@ -54,9 +54,9 @@ func eventually(t *testing.T, what string, is func() bool) {
 }
 
 // journal counts the rows of the journal, and those in it who wait.
-func journal(t *testing.T, s *peertest.Scene) (n db.IntakeCounts) {
+func journal(t *testing.T, s *peertest.Scene) (n instance.IntakeCounts) {
 	t.Helper()
-	n, err := s.Store.CountIntake(t.Context())
+	n, err := s.Store.Instance.Journal.Count(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater(t *testing.T) {
 // rename renames a user's database; the names hold %[1]s for the right one.
 func rename(t *testing.T, s *peertest.Scene, from, to string) {
 	t.Helper()
-	row, err := s.Store.User(t.Context(), s.Alice)
+	row, err := s.Store.Instance.Users.Find(t.Context(), s.Alice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,8 +378,8 @@ func TestRowsThatNobodyToldOfAreTakenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := db.Intake{Key: db.KeyOf(a.ID, a.Actor), Raw: a.Raw, Fetched: []byte(`{}`), Recipients: []vocab.Username{alice.Alice}, Waiting: []vocab.Username{bob.Alice}}
-	if err := alice.Store.Resubmit(t.Context(), in); err != nil {
+	in := instance.Intake{Key: instance.KeyOf(a.ID, a.Actor), Raw: a.Raw, Fetched: []byte(`{}`), Recipients: []vocab.Username{alice.Alice}, Waiting: []vocab.Username{bob.Alice}}
+	if err := alice.Store.Instance.Journal.Resubmit(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 	if err := alice.Inbox.Tend(); err != nil {

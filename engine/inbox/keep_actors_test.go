@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -20,9 +20,9 @@ func liked(by string) string {
 func TestNewActorsAreStoredWithinABudget(t *testing.T) {
 	s := newScene(t)
 	s.Posts("us:/alice/objects/1", "as:Public")
-	remembered := func(name string) *db.RemoteActor {
+	remembered := func(name string) *instance.RemoteActor {
 		t.Helper()
-		row, err := s.Store.RemoteActor(t.Context(), s.ID(name))
+		row, err := s.Store.Instance.Actors.Find(t.Context(), s.ID(name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -30,7 +30,7 @@ func (k *known) all(actor vocab.ID, users []vocab.Username, now time.Time) bool 
 	defer k.mu.Unlock()
 	for _, u := range users {
 		at, ok := k.pairs[acquaintance{actor, u}]
-		if !ok || now.Sub(at) >= db.AcquaintanceBelieved {
+		if !ok || now.Sub(at) >= instance.AcquaintanceBelieved {
 			return false
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -45,8 +45,8 @@ func giveBack(t *testing.T, s *peertest.Scene, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := db.Intake{Key: db.KeyOf(a.ID, a.Actor), Raw: a.Raw, Fetched: []byte(`{}`), Waiting: []vocab.Username{s.Alice}, Named: []vocab.Username{s.Alice}}
-	if err := s.Store.Resubmit(t.Context(), in); err != nil {
+	in := instance.Intake{Key: instance.KeyOf(a.ID, a.Actor), Raw: a.Raw, Fetched: []byte(`{}`), Waiting: []vocab.Username{s.Alice}, Named: []vocab.Username{s.Alice}}
+	if err := s.Store.Instance.Journal.Resubmit(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -94,7 +94,7 @@ func stallJournal(t *testing.T, s *peertest.Scene, body string) (release func())
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := db.KeyOf(a.ID, a.Actor)
+	key := instance.KeyOf(a.ID, a.Actor)
 	if _, err := tx.Exec(`INSERT INTO intake (uri_digest, actor_digest, raw, recipients) VALUES ($1, $2, '{}', '{}')`, key.URI[:], key.Actor[:]); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -42,12 +42,12 @@ func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 
 // addressed refuses a personal inbox that nobody has.
 func (i *Inbox) addressed(ctx context.Context, u vocab.Username) error {
-	if active, err := i.Store.ActiveUsers(ctx, []vocab.Username{u}); err != nil || len(active) == 1 {
+	if active, err := i.Store.Instance.Users.Active(ctx, []vocab.Username{u}); err != nil || len(active) == 1 {
 		return err
 	}
-	row, err := i.Store.User(ctx, u)
+	row, err := i.Store.Instance.Users.Find(ctx, u)
 	switch {
-	case fault.KindOf(err) == fault.NoUser, err == nil && row.State == db.UserCreating:
+	case fault.KindOf(err) == fault.NoUser, err == nil && row.State == instance.UserCreating:
 		return fault.New(fault.NotFound, "there is no such inbox")
 	case err != nil:
 		return err

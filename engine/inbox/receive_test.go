@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/inbox"
@@ -318,7 +318,7 @@ func TestDeliverHandsOverWhatLocalActorsSend(t *testing.T) {
 	if n := s.Column(t, s.Alice, `SELECT inbox || '|' || host FROM deliveries`); len(n) != 1 || n[0] != bob.Long("us:/alice/inbox|") {
 		t.Errorf("deliveries = %q, want one to bob, within this server", n)
 	}
-	if err := s.Store.SetUserState(t.Context(), s.Alice, db.UserSuspended); err != nil {
+	if err := s.Store.Instance.Users.SetState(t.Context(), s.Alice, instance.UserSuspended); err != nil {
 		t.Fatal(err)
 	}
 	if err := deliver(s, follow); fault.KindOf(err) != fault.Gone {

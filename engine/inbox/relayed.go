@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -65,12 +65,12 @@ func (v *voucher) wanted(ctx context.Context, x *receiving) (bool, error) {
 		if id == "" || v.Local.Host() == id.Host() || id != id.Document() {
 			return false, nil
 		}
-		return v.Store.FollowedOn(ctx, id.Origin())
+		return v.Store.Instance.Acquaintances.IsFollowed(ctx, id.Origin())
 	}
 	if a.Type == vocab.Create && !a.Object.ID.SameOrigin(a.Actor) {
 		return false, nil
 	}
-	known, err := v.Store.Acquainted(ctx, a.Actor, !v.Handlers.Lookup(a).Concern.Holders)
+	known, err := v.Store.Instance.Acquaintances.Users(ctx, a.Actor, !v.Handlers.Lookup(a).Concern.Holders)
 	if err != nil {
 		return false, err
 	}
@@ -140,9 +140,9 @@ func dropped(err error) error {
 
 // relayAnswer takes a relay's answer to the instance actor's Follow. It counts from the relay's own actor alone.
 func (i *Inbox) relayAnswer(ctx context.Context, x *receiving) error {
-	state := db.Accepted
+	state := instance.RelayAccepted
 	if x.Activity.Type == vocab.Reject {
-		state = db.Rejected
+		state = instance.RelayRejected
 	}
 	if x.passer != nil {
 		return errDropped

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/relay"
@@ -17,8 +17,8 @@ import (
 
 // subscribed makes an actor one of a relay.
 func subscribed(t *testing.T, s *peertest.Scene, name, style, state string) {
-	r := db.Relay{Actor: s.Actor(name).ID, Inbox: s.ID(name + "/inbox"), Style: style, State: state, Follow: s.Relays.(*relay.List).NewFollowID()}
-	if err := s.Store.SaveRelay(t.Context(), r, s.Now()); err != nil {
+	r := instance.Relay{Actor: s.Actor(name).ID, Inbox: s.ID(name + "/inbox"), Style: style, State: state, Follow: s.Relays.(*relay.List).NewFollowID()}
+	if err := s.Store.Instance.Relays.Save(t.Context(), r, s.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Relays.(*relay.List).Refresh(t.Context()); err != nil {
@@ -79,8 +79,8 @@ func TestWhatRelaysPassOn(t *testing.T) {
 				"+ event create.received p:/notes/1/create p:/notes/1 by contact p:/carol"}},
 		{name: "of ours", before: follows, send: strings.Replace(told, `"p:/notes/1"`, `"us:/alice/objects/1"`, 1), unasked: true},
 		{name: "of nothing", before: follows, send: strings.Replace(told, `"p:/notes/1"`, `"as:Public"`, 1), unasked: true},
-		{name: "by a relay that has not accepted", state: db.Pending, before: follows, unasked: true},
-		{name: "by a relay that has rejected", state: db.Rejected, before: follows, unasked: true},
+		{name: "by a relay that has not accepted", state: instance.RelayPending, before: follows, unasked: true},
+		{name: "by a relay that has rejected", state: instance.RelayRejected, before: follows, unasked: true},
 		{name: "by who is no relay", before: follows, send: strings.ReplaceAll(told, "q:/relay", "q:/mallory"), by: "q:/mallory", unasked: true},
 		{name: "a Delete", before: func(s *peertest.Scene) {
 			follows(s)
@@ -102,7 +102,7 @@ func TestWhatRelaysPassOn(t *testing.T) {
 			if tt.before != nil {
 				tt.before(s)
 			}
-			subscribed(t, s, "q:/relay", db.RelayMastodon, or(tt.state, db.Accepted))
+			subscribed(t, s, "q:/relay", instance.RelayMastodon, or(tt.state, instance.RelayAccepted))
 			body := []byte(s.Long(or(tt.send, told)))
 			if tt.proven {
 				body = s.Proven("p:/carol", tt.send)
@@ -159,7 +159,7 @@ func TestAPostThatARelayPassesOnComesOnce(t *testing.T) {
 				s.Follows("p:/carol")
 				s.Serve("p:/notes/1", post)
 				for _, name := range []string{"q:/relay", "q:/other"} {
-					subscribed(t, s, name, db.RelayLitePub, db.Accepted)
+					subscribed(t, s, name, instance.RelayLitePub, instance.RelayAccepted)
 				}
 				if got := s.Changes(func() { one(s) }); len(got) != 4 {
 					t.Errorf("first: %q, want the post", got)
@@ -179,7 +179,7 @@ func TestABusyRelayCostsLittle(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	in := peertest.NewInbound(t, func(d *inbox.Deps) { d.Metrics = reg })
 	s := peertest.NewStage(t, in).Scene(t)
-	subscribed(t, s, "q:/relay", db.RelayMastodon, db.Accepted)
+	subscribed(t, s, "q:/relay", instance.RelayMastodon, instance.RelayAccepted)
 	s.Actor("p:/carol")
 	s.Serve("p:/notes/1", post)
 	announce := func(n string) {
@@ -235,29 +235,29 @@ func TestAnswersOfRelays(t *testing.T) {
 	for _, tt := range []struct {
 		name, by, kind, follow, before, want string
 	}{
-		{"an Accept", "q:/relay", "Accept", `"FOLLOW"`, db.Pending, db.Accepted},
-		{"an Accept that embeds the Follow", "q:/relay", "Accept", `{"id":"FOLLOW","type":"Follow","actor":"us:/actor","object":"as:Public"}`, db.Pending, db.Accepted},
-		{"a Reject", "q:/relay", "Reject", `"FOLLOW"`, db.Pending, db.Rejected},
-		{"a Reject later", "q:/relay", "Reject", `"FOLLOW"`, db.Accepted, db.Rejected},
-		{"an Accept after a Reject", "q:/relay", "Accept", `"FOLLOW"`, db.Rejected, db.Rejected},
-		{"somebody else's Accept", "q:/mallory", "Accept", `"FOLLOW"`, db.Pending, db.Pending},
-		{"somebody else's Reject", "q:/mallory", "Reject", `"FOLLOW"`, db.Accepted, db.Accepted},
-		{"an Accept of something else", "q:/relay", "Accept", `"us:/actor#follows/other"`, db.Pending, db.Pending},
-		{"an Accept of the actor", "q:/relay", "Accept", `"us:/actor"`, db.Pending, db.Pending},
-		{"an Accept without an id", "q:/relay", "Accept", `{"type":"Follow","actor":"us:/actor","object":"as:Public"}`, db.Pending, db.Pending},
+		{"an Accept", "q:/relay", "Accept", `"FOLLOW"`, instance.RelayPending, instance.RelayAccepted},
+		{"an Accept that embeds the Follow", "q:/relay", "Accept", `{"id":"FOLLOW","type":"Follow","actor":"us:/actor","object":"as:Public"}`, instance.RelayPending, instance.RelayAccepted},
+		{"a Reject", "q:/relay", "Reject", `"FOLLOW"`, instance.RelayPending, instance.RelayRejected},
+		{"a Reject later", "q:/relay", "Reject", `"FOLLOW"`, instance.RelayAccepted, instance.RelayRejected},
+		{"an Accept after a Reject", "q:/relay", "Accept", `"FOLLOW"`, instance.RelayRejected, instance.RelayRejected},
+		{"somebody else's Accept", "q:/mallory", "Accept", `"FOLLOW"`, instance.RelayPending, instance.RelayPending},
+		{"somebody else's Reject", "q:/mallory", "Reject", `"FOLLOW"`, instance.RelayAccepted, instance.RelayAccepted},
+		{"an Accept of something else", "q:/relay", "Accept", `"us:/actor#follows/other"`, instance.RelayPending, instance.RelayPending},
+		{"an Accept of the actor", "q:/relay", "Accept", `"us:/actor"`, instance.RelayPending, instance.RelayPending},
+		{"an Accept without an id", "q:/relay", "Accept", `{"type":"Follow","actor":"us:/actor","object":"as:Public"}`, instance.RelayPending, instance.RelayPending},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := stage.Scene(t)
-			subscribed(t, s, "q:/relay", db.RelayMastodon, tt.before)
-			r, err := s.Store.Relay(t.Context(), s.ID("q:/relay"))
+			subscribed(t, s, "q:/relay", instance.RelayMastodon, tt.before)
+			r, err := s.Store.Instance.Relays.Find(t.Context(), s.ID("q:/relay"))
 			if err != nil || r == nil {
 				t.Fatal(r, err)
 			}
 			s.MustSend(tt.by, shared, answer(tt.kind, tt.by, strings.ReplaceAll(tt.follow, "FOLLOW", string(r.Follow))))
-			if r, err = s.Store.Relay(t.Context(), r.Actor); err != nil || r.State != tt.want {
+			if r, err = s.Store.Instance.Relays.Find(t.Context(), r.Actor); err != nil || r.State != tt.want {
 				t.Errorf("the relay is %+v, %v; want it %s", r, err, tt.want)
 			}
-			if got := s.Relays.IsAccepted(r.Actor); got != (tt.want == db.Accepted) {
+			if got := s.Relays.IsAccepted(r.Actor); got != (tt.want == instance.RelayAccepted) {
 				t.Errorf("accepted at once: %v", got)
 			}
 		})
@@ -272,11 +272,11 @@ func TestRelaysFollowBack(t *testing.T) {
 		name, style, state, by string
 		want                   bool
 	}{
-		{"a LitePub relay", db.RelayLitePub, db.Accepted, "q:/relay", true},
-		{"before it accepts", db.RelayLitePub, db.Pending, "q:/relay", true},
-		{"after it rejects", db.RelayLitePub, db.Rejected, "q:/relay", false},
-		{"a Mastodon relay", db.RelayMastodon, db.Accepted, "q:/relay", false},
-		{"somebody else", db.RelayLitePub, db.Accepted, "q:/mallory", false},
+		{"a LitePub relay", instance.RelayLitePub, instance.RelayAccepted, "q:/relay", true},
+		{"before it accepts", instance.RelayLitePub, instance.RelayPending, "q:/relay", true},
+		{"after it rejects", instance.RelayLitePub, instance.RelayRejected, "q:/relay", false},
+		{"a Mastodon relay", instance.RelayMastodon, instance.RelayAccepted, "q:/relay", false},
+		{"somebody else", instance.RelayLitePub, instance.RelayAccepted, "q:/mallory", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := stage.Scene(t)

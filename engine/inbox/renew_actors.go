@@ -131,7 +131,7 @@ func (r *renewer) finish(domain string, id vocab.ID, done bool) {
 // renew asks for one actor, and writes what its server says into the databases of those who have a copy of it.
 func (r *renewer) renew(ctx context.Context, id vocab.ID) error {
 	i := r.inbox
-	users, err := i.Store.Acquainted(ctx, id, false)
+	users, err := i.Store.Instance.Acquaintances.Users(ctx, id, false)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -24,22 +24,22 @@ func (i *Inbox) report(ctx context.Context, x *receiving) error {
 	if err != nil {
 		return err
 	}
-	r := db.Report{Activity: a.ID, Actor: x.Actor.ID, Objects: objects[:min(len(objects), maxReported)], Content: reported(a.Doc), ReceivedAt: i.Now(), Domain: x.pays()}
-	instance := audience.Names(a.Addressing, i.Local.InstanceID())
+	r := instance.Report{Activity: a.ID, Actor: x.Actor.ID, Objects: objects[:min(len(objects), maxReported)], Content: reported(a.Doc), ReceivedAt: i.Now(), Domain: x.pays()}
+	forInstance := audience.Names(a.Addressing, i.Local.InstanceID())
 	for _, id := range r.Objects {
 		if u, _, ok := i.Local.Holder(id); ok {
 			r.Users = append(r.Users, u.String())
 		}
-		instance = instance || id.Same(i.Local.InstanceID())
+		forInstance = forInstance || id.Same(i.Local.InstanceID())
 	}
-	if len(r.Users) == 0 && !instance {
+	if len(r.Users) == 0 && !forInstance {
 		x.unkept = IgnoredReport
 		return nil
 	}
 	if err := limit(i.bounds.reportsOfDomain, x.pays()); err != nil {
 		return err
 	}
-	added, displaced, err := i.Store.AddReport(ctx, r, instance, db.ReportBounds{All: policy.OpenReports, Domain: policy.OpenReportsOfDomain, Actor: policy.OpenReportsOfActor})
+	added, displaced, err := i.Store.Instance.Reports.Add(ctx, r, forInstance, instance.ReportBounds{All: policy.OpenReports, Domain: policy.OpenReportsOfDomain, Actor: policy.OpenReportsOfActor})
 	if err != nil {
 		return fmt.Errorf("keep report: %w", err)
 	}

@@ -41,7 +41,7 @@ func TestAReportIsKeptForTheOperator(t *testing.T) {
 			for range 2 { // the second time it is no news
 				expect(t, s, nil, c.kind, func() error { return s.Send("p:/carol", c.inbox, c.body) })
 			}
-			kept, err := s.Store.Reports(t.Context(), false)
+			kept, err := s.Store.Instance.Reports.List(t.Context(), false)
 			if err != nil || len(kept) != min(c.objects, 1) {
 				t.Fatalf("%d reports are kept, %v; want %d", len(kept), err, min(c.objects, 1))
 			}
@@ -93,7 +93,7 @@ func TestAReportCannotBeTakenBack(t *testing.T) {
 	expect(t, s, nil, accepted, func() error {
 		return s.Send("p:/carol", mine, `{"id":"p:/undos/1","type":"Undo","actor":"p:/carol","to":"us:/alice","object":`+flag+`}`)
 	})
-	if kept, err := s.Store.Reports(t.Context(), false); err != nil || len(kept) != 1 {
+	if kept, err := s.Store.Instance.Reports.List(t.Context(), false); err != nil || len(kept) != 1 {
 		t.Errorf("%d reports are open, %v; want 1", len(kept), err)
 	}
 }

@@ -32,7 +32,7 @@ func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeli
 	if err != nil {
 		return err
 	}
-	if x.Recipients, err = i.Store.ActiveUsers(ctx, slices.Collect(maps.Keys(users))); err != nil {
+	if x.Recipients, err = i.Store.Instance.Users.Active(ctx, slices.Collect(maps.Keys(users))); err != nil {
 		return fmt.Errorf("find recipients: %w", err)
 	}
 	if len(x.Recipients) == 0 {
@@ -90,7 +90,7 @@ func (x *receiving) followersOf(ctx context.Context, store *db.Cluster, actor vo
 	if follow, read := x.followers[actor]; read {
 		return follow, nil
 	}
-	users, err := store.Acquainted(ctx, actor, true)
+	users, err := store.Instance.Acquaintances.Users(ctx, actor, true)
 	if err != nil {
 		return nil, fmt.Errorf("find followers of %s: %w", actor, err)
 	}
@@ -103,7 +103,7 @@ func (x *receiving) followersOf(ctx context.Context, store *db.Cluster, actor vo
 
 // acquaintedWith returns the users that an actor may concern.
 func acquaintedWith(ctx context.Context, store *db.Cluster, actor vocab.ID) (map[vocab.Username]bool, error) {
-	users, err := store.Acquainted(ctx, actor, false)
+	users, err := store.Instance.Acquaintances.Users(ctx, actor, false)
 	if err != nil {
 		return nil, fmt.Errorf("find acquaintances of %s: %w", actor, err)
 	}

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/intake"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -32,7 +32,7 @@ func (i *Inbox) commit(ctx context.Context, x *receiving) error {
 	raw := asStored(x.Activity)
 	return i.intake.Accept(ctx, intake.Arrival{Recipients: x.Recipients,
 		Item: func(u vocab.Username) intake.Item { return i.itemFor(x, u, raw) },
-		Row:  func() db.Intake { return i.rowOf(x) }})
+		Row:  func() instance.Intake { return i.rowOf(x) }})
 }
 
 // openly writes the activity without hidden recipients, and as it came when it has none.
@@ -73,8 +73,8 @@ func (i *Inbox) itemFor(x *receiving, u vocab.Username, raw json.RawMessage) *ap
 }
 
 // rowOf returns the activity as the journal keeps it: with all that applying it needs later, when nobody can be asked.
-func (i *Inbox) rowOf(x *receiving) db.Intake {
-	in := db.Intake{Key: db.KeyOf(x.Activity.ID, x.Actor.ID), Raw: x.Activity.Raw, Recipients: x.Recipients, Payer: x.pays()}
+func (i *Inbox) rowOf(x *receiving) instance.Intake {
+	in := instance.Intake{Key: instance.KeyOf(x.Activity.ID, x.Actor.ID), Raw: x.Activity.Raw, Recipients: x.Recipients, Payer: x.pays()}
 	in.Named = slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !x.meant[u] })
 	if x.passer != nil {
 		in.Forwarders = []vocab.ID{x.passer.ID}

@@ -54,7 +54,7 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p db.Poisoned) erro
 	if err != nil || applied {
 		return err
 	}
-	if err := i.Store.Resubmit(ctx, in); err != nil {
+	if err := i.Store.Instance.Journal.Resubmit(ctx, in); err != nil {
 		return err
 	}
 	return i.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.DropPoison(ctx, p) })

@@ -168,7 +168,7 @@ func (s *synchronizer) settle(o offer) {
 // one that is empty change nothing. The outcome is empty when nobody here may follow the sender: what it says then is
 // nobody's business.
 func (s *synchronizer) compare(ctx context.Context, o offer) (outcome string, err error) {
-	users, err := s.Store.Acquainted(ctx, o.by.ID, true)
+	users, err := s.Store.Instance.Acquaintances.Users(ctx, o.by.ID, true)
 	if err != nil {
 		return followersFailed, err
 	}
@@ -258,7 +258,7 @@ func (s *synchronizer) heal(ctx context.Context, by *vocab.Actor, follows map[vo
 // disown lets users take back what they never asked for, as far as the domain has not had much of that lately: each time a
 // user's database grows, and not because its user wanted something.
 func (s *synchronizer) disown(ctx context.Context, by *vocab.Actor, strangers []vocab.Username) error {
-	users, err := s.Store.ActiveUsers(ctx, strangers)
+	users, err := s.Store.Instance.Users.Active(ctx, strangers)
 	failures := []error{err}
 	domain := policy.RegistrableDomain(by.ID.Host())
 	for _, u := range users {

@@ -70,7 +70,7 @@ func (in *Instance) build() error {
 	if err != nil {
 		return err
 	}
-	in.hosts = newHosts(in.DB, in.Log, in.Now)
+	in.hosts = newHosts(in.DB.Instance.Hosts, in.Log, in.Now)
 	in.Client = transport.New(transport.Config{
 		AllowAddresses: c.Federation.AllowAddresses, AllowHTTP: c.Federation.AllowHTTP,
 		UserAgent: fmt.Sprintf("Lightweb/%s (+%s)", c.Version, c.PublicURL),
@@ -78,12 +78,12 @@ func (in *Instance) build() error {
 		Paused: in.IsPaused(),
 	}, in.Gate, in.hosts)
 	in.Actors = actor.NewResolver(actor.ResolverDeps{
-		Fetch: in.Client, Store: in.DB, Local: in.Local, Gate: in.Gate, TTL: c.Cache.ActorTTL, AllowHTTP: c.Federation.AllowHTTP,
+		Fetch: in.Client, Store: in.DB.Instance.Actors, Keeper: in.DB.Instance.Actors, Local: in.Local, Gate: in.Gate, TTL: c.Cache.ActorTTL, AllowHTTP: c.Federation.AllowHTTP,
 		KeyRate: c.Limits.KeyFetchRate.policy(), Now: in.Now,
 		Log: in.Log.With("component", "actor"),
 	})
 	in.Verifier = actor.NewVerifier(in.Actors, in.Gate, c.PublicURL, in.Now)
-	in.Relays = relay.NewList(relay.Deps{Store: in.DB, Actor: in.Local.InstanceID(), Keys: in.Keys.Instance, Poster: in.Client, Gate: in.Gate,
+	in.Relays = relay.NewList(relay.Deps{Store: in.DB.Instance.Relays, Actor: in.Local.InstanceID(), Keys: in.Keys.Instance, Poster: in.Client, Gate: in.Gate,
 		Log: in.Log.With("component", "relay"), Now: in.Now})
 	in.Handlers = handler.New(in.Local, in.Registry)
 	return nil
@@ -115,7 +115,7 @@ func (in *Instance) MakeKeys(ctx context.Context) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	users, err := in.DB.Users(ctx)
+	users, err := in.DB.Instance.Users.All(ctx)
 	if err != nil {
 		return err
 	}

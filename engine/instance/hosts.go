@@ -28,9 +28,9 @@ const (
 
 // hostStore stores what hosts accept and run.
 type hostStore interface {
-	HostDialect(ctx context.Context, host string, since time.Time) (string, error)
-	LearnHostDialect(ctx context.Context, host, dialect string, now time.Time) error
-	LearnHostSoftware(ctx context.Context, host, software string) error
+	Dialect(ctx context.Context, host string, since time.Time) (string, error)
+	LearnDialect(ctx context.Context, host, dialect string, now time.Time) error
+	LearnSoftware(ctx context.Context, host, software string) error
 }
 
 // hosts remembers the signature dialect that each host accepts and the name of its software. It
@@ -74,7 +74,7 @@ func (h *hosts) Dialect(ctx context.Context, host string) (signature.Dialect, bo
 	if now.Before(k.until) {
 		return k.accepted, k.accepted != 0
 	}
-	name, err := h.db.HostDialect(ctx, host, now.Add(-dialectTime))
+	name, err := h.db.Dialect(ctx, host, now.Add(-dialectTime))
 	if err != nil {
 		h.log.WarnContext(ctx, "host not read", "host", host, "err", err)
 		return 0, false
@@ -92,7 +92,7 @@ func (h *hosts) Learn(ctx context.Context, host string, d signature.Dialect) {
 	if !h.remember(host, d) || !h.chargeDomain(host) {
 		return
 	}
-	if err := h.db.LearnHostDialect(ctx, host, d.String(), h.now()); err != nil {
+	if err := h.db.LearnDialect(ctx, host, d.String(), h.now()); err != nil {
 		h.log.WarnContext(ctx, "host not remembered", "host", host, "err", err)
 	}
 }
@@ -107,7 +107,7 @@ func (h *hosts) Heard(ctx context.Context, host string, d signature.Dialect, nam
 	if name = printable(name); name == "" || !h.renameSoftware(host, name) || !h.chargeDomain(host) {
 		return
 	}
-	if err := h.db.LearnHostSoftware(ctx, host, name); err != nil {
+	if err := h.db.LearnSoftware(ctx, host, name); err != nil {
 		h.log.WarnContext(ctx, "host not remembered", "host", host, "err", err)
 	}
 }

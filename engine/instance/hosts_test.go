@@ -22,20 +22,20 @@ type stored struct {
 	software []string
 }
 
-func (s *stored) HostDialect(_ context.Context, _ string, since time.Time) (string, error) {
+func (s *stored) Dialect(_ context.Context, _ string, since time.Time) (string, error) {
 	if s.at.Before(since) {
 		return "", nil
 	}
 	return s.dialect, nil
 }
 
-func (s *stored) LearnHostDialect(_ context.Context, _, dialect string, now time.Time) error {
+func (s *stored) LearnDialect(_ context.Context, _, dialect string, now time.Time) error {
 	s.dialect, s.at = dialect, now
 	s.writes++
 	return nil
 }
 
-func (s *stored) LearnHostSoftware(_ context.Context, host, software string) error {
+func (s *stored) LearnSoftware(_ context.Context, host, software string) error {
 	s.software = append(s.software, host+" "+software)
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 // fault is Config. An instance of an earlier lightweb has the origin of the activities that it
 // holds.
 func (in *Instance) KeepOrigin(ctx context.Context) error {
-	has, err := in.DB.Origin(ctx)
+	has, err := in.DB.Instance.Origin(ctx)
 	if err != nil || has == in.Config.PublicURL {
 		return err
 	}
@@ -42,7 +42,7 @@ func (in *Instance) storeOrigin(ctx context.Context, sent vocab.ID, unread error
 		in.Log.WarnContext(ctx, "origin not remembered yet", "public_url", origin, "err", unread, "hint", "lightweb db status")
 		return nil
 	}
-	if _, err := in.DB.SetOrigin(ctx, "", origin); err != nil {
+	if _, err := in.DB.Instance.SetOrigin(ctx, "", origin); err != nil {
 		return err
 	}
 	return in.CheckOrigin(ctx)
@@ -51,7 +51,7 @@ func (in *Instance) storeOrigin(ctx context.Context, sent vocab.ID, unread error
 // changeOrigin replaces the origin with public_url. No process may serve meanwhile: its next id
 // would have the old origin.
 func (in *Instance) changeOrigin(ctx context.Context, has string) error {
-	release, _, err := in.DB.LockServe(ctx, "a change of public_url")
+	release, _, err := in.DB.Instance.Locks.Serve(ctx, "a change of public_url")
 	if fault.KindOf(err) == fault.Conflict {
 		return fault.Wrap(fault.Config, fmt.Sprintf("public_url is %s, and the engine that serves is %s", in.Config.PublicURL, has), err).
 			WithHint("set public_url to " + has + ", or stop the engine first")
@@ -60,7 +60,7 @@ func (in *Instance) changeOrigin(ctx context.Context, has string) error {
 		return err
 	}
 	defer release()
-	changed, err := in.DB.SetOrigin(ctx, has, in.Config.PublicURL)
+	changed, err := in.DB.Instance.SetOrigin(ctx, has, in.Config.PublicURL)
 	if err != nil || !changed {
 		return err
 	}
@@ -70,7 +70,7 @@ func (in *Instance) changeOrigin(ctx context.Context, has string) error {
 
 // CheckOrigin refuses a public_url that is not the origin of this instance.
 func (in *Instance) CheckOrigin(ctx context.Context) error {
-	has, err := in.DB.Origin(ctx)
+	has, err := in.DB.Instance.Origin(ctx)
 	if err != nil || has == "" || has == in.Config.PublicURL {
 		return err
 	}

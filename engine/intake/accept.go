@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -14,7 +14,7 @@ import (
 type Arrival struct {
 	Recipients []vocab.Username
 	Item       func(u vocab.Username) Item // the activity for one of them
-	Row        func() db.Intake            // the activity as the journal keeps it, for all of them
+	Row        func() instance.Intake      // the activity as the journal keeps it, for all of them
 }
 
 // Accept makes an activity durable for its recipients. For one recipient it waits for the commit in that user's database;
@@ -78,7 +78,7 @@ func (i *Intake) queue(u vocab.Username, e *entry) error {
 	if !defers && !i.takePlaces(e.item.Payer(), 1, e.size()) {
 		return errFull
 	}
-	e.number = i.Store.ArrivalNumber()
+	e.number = i.Store.Instance.Journal.AssignNumber()
 	if err := w.reserve(e); err != nil {
 		if !defers {
 			i.uncount(e)
@@ -113,7 +113,7 @@ func (i *Intake) uncount(e *entry) {
 
 // placing is an activity that has its places and is being written to the journal.
 type placing struct {
-	in     db.Intake
+	in     instance.Intake
 	row    *row
 	places map[vocab.Username]*entry
 }
@@ -134,7 +134,7 @@ func (i *Intake) keep(ctx context.Context, a Arrival, refused *entry) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), journalTime) // who hangs up shall not make the outcome unknown
 	defer cancel()
-	at, err := i.Store.Accept(ctx, p.in)
+	at, err := i.Store.Instance.Journal.Accept(ctx, p.in)
 	i.noteInstance(err)
 	i.handOver(p, at, err)
 	if err != nil {
@@ -145,7 +145,7 @@ func (i *Intake) keep(ctx context.Context, a Arrival, refused *entry) error {
 
 // place gives an activity its number, its places and its row, unless there is no room. Recipients who may not have more
 // waiting are left out; refusal says why.
-func (i *Intake) place(in db.Intake, refused *entry) (p *placing, refusal, err error) {
+func (i *Intake) place(in instance.Intake, refused *entry) (p *placing, refusal, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	p = &placing{in: in}
@@ -178,7 +178,7 @@ func (i *Intake) place(in db.Intake, refused *entry) (p *placing, refusal, err e
 }
 
 // countQueued returns how many entries an activity will have in memory for writers, and how many bytes. The caller holds mu.
-func (i *Intake) countQueued(in *db.Intake, refused *entry) (entries int, bytes int64) {
+func (i *Intake) countQueued(in *instance.Intake, refused *entry) (entries int, bytes int64) {
 	if refused != nil {
 		return 0, 0
 	}
@@ -205,7 +205,7 @@ func (i *Intake) occupy(p *placing, refused *entry) error {
 		i.writer(u).beginStall(i.Backoff.Min)
 		return nil
 	}
-	p.in.Number, p.in.ReceivedAt = i.Store.ArrivalNumber(), i.Now()
+	p.in.Number, p.in.ReceivedAt = i.Store.Instance.Journal.AssignNumber(), i.Now()
 	p.places = make(map[vocab.Username]*entry, len(recipients))
 	for _, u := range recipients {
 		w, e := i.writer(u), &entry{number: p.in.Number, row: p.row}
@@ -227,7 +227,7 @@ func (i *Intake) occupy(p *placing, refused *entry) error {
 
 // handOver lets recipients' writers apply what lies in the journal at a row. When it could not be written, err says so, and
 // its places are given up.
-func (i *Intake) handOver(p *placing, at db.IntakeRow, err error) {
+func (i *Intake) handOver(p *placing, at instance.IntakeRow, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if err != nil {

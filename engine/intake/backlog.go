@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -75,14 +75,14 @@ func (b *Backlogs) forget(u vocab.Username) {
 }
 
 // give says that an activity does not wait for users after all.
-func (b *Backlogs) give(in *db.Intake, users []vocab.Username) {
+func (b *Backlogs) give(in *instance.Intake, users []vocab.Username) {
 	for _, u := range users {
 		b.Of(u).give(in.Payer, bytesOf(in))
 	}
 }
 
 // end says that rows of a page wait for u no more.
-func (b *Backlogs) end(u vocab.Username, page []db.Waiting, ended []db.IntakeRow) {
+func (b *Backlogs) end(u vocab.Username, page []instance.Waiting, ended []instance.IntakeRow) {
 	for _, w := range page {
 		if slices.Contains(ended, w.IntakeRow) {
 			b.Of(u).give(w.Payer, w.Bytes)
@@ -92,7 +92,7 @@ func (b *Backlogs) end(u vocab.Username, page []db.Waiting, ended []db.IntakeRow
 
 // recount takes over what the journal holds: an earlier process and administrators have their part in it, and what came
 // twice was counted twice. What is on its way meanwhile counts from the next time on.
-func (b *Backlogs) recount(all []db.Backlog) {
+func (b *Backlogs) recount(all []instance.Backlog) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.users)
@@ -103,7 +103,7 @@ func (b *Backlogs) recount(all []db.Backlog) {
 
 // Recount reads from the journal how much waits.
 func (i *Intake) Recount(ctx context.Context) error {
-	all, err := i.Store.Backlogs(ctx)
+	all, err := i.Store.Instance.Journal.Backlogs(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (i *Intake) Recount(ctx context.Context) error {
 
 // reserveBacklogs counts an activity for those of its recipients for whom it is to wait, and takes out those for whom it may
 // not; refusal says why. The caller holds mu.
-func (i *Intake) reserveBacklogs(in *db.Intake, refused *entry) (reserved []vocab.Username, refusal error) {
+func (i *Intake) reserveBacklogs(in *instance.Intake, refused *entry) (reserved []vocab.Username, refusal error) {
 	in.Recipients = slices.DeleteFunc(slices.Clone(in.Recipients), func(u vocab.Username) bool {
 		w := i.writer(u)
 		if refused == nil && !w.defers() {
@@ -134,4 +134,4 @@ func (i *Intake) reserveBacklogs(in *db.Intake, refused *entry) (reserved []voca
 }
 
 // bytesOf is what an activity counts in the journal.
-func bytesOf(in *db.Intake) int64 { return int64(len(in.Raw) + len(in.Fetched)) }
+func bytesOf(in *instance.Intake) int64 { return int64(len(in.Raw) + len(in.Fetched)) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -36,7 +37,7 @@ type drain struct {
 
 // page is what a drain found in the journal.
 type page struct {
-	rows  []db.Waiting
+	rows  []instance.Waiting
 	newer bool // what waits is not older than everything in memory
 	short bool // less than a page waits
 }
@@ -109,7 +110,7 @@ func (d *drain) proceed(p page, n int) time.Duration {
 	defer d.intake.mu.Unlock()
 	d.failures, d.limit = 0, min(2*d.limit, maxBatch)
 	if p.short && !d.stall.catchingUp {
-		d.stall.catchingUp, d.stall.from = true, d.intake.Store.NextArrival()
+		d.stall.catchingUp, d.stall.from = true, d.intake.Store.Instance.Journal.NextNumber()
 		return 0
 	}
 	if n == 0 {
@@ -157,15 +158,15 @@ func (d *drain) probe() error {
 	defer func() { <-i.slots.probes }()
 	ctx, cancel := context.WithTimeout(context.Background(), applyTime)
 	defer cancel()
-	row, err := i.Store.User(ctx, u)
+	row, err := i.Store.Instance.Users.Find(ctx, u)
 	i.noteInstance(err)
 	switch {
 	case err != nil:
 		return err
-	case row.State == db.UserDeleted:
-		_, err := i.Store.DropWaiting(ctx, u)
+	case row.State == instance.UserDeleted:
+		_, err := i.Store.Instance.Journal.DropWaiting(ctx, u)
 		return err
-	case row.State != db.UserActive:
+	case row.State != instance.UserActive:
 		return fault.New(fault.Unavailable, "the user is "+row.State)
 	}
 	return i.Store.Read(ctx, u, func(context.Context, *db.Tx) error { return nil })
@@ -191,7 +192,7 @@ func (d *drain) drainPage() (p page, n int, err error) {
 	ended, err := d.applyPage(p.rows, resumed)
 	finishing, stop := context.WithTimeout(context.Background(), journalTime)
 	defer stop()
-	if _, err := i.Store.FinishWaiting(finishing, u, ended); err != nil {
+	if _, err := i.Store.Instance.Journal.FinishWaiting(finishing, u, ended); err != nil {
 		return p, 0, err
 	}
 	i.Backlogs.end(u, p.rows, ended)
@@ -202,10 +203,10 @@ func (d *drain) drainPage() (p page, n int, err error) {
 }
 
 // applyPage applies what was made of a page, and returns the rows that wait no more. A row that cannot be read is set aside.
-func (d *drain) applyPage(rows []db.Waiting, resumed []Resumed) (ended []db.IntakeRow, err error) {
+func (d *drain) applyPage(rows []instance.Waiting, resumed []Resumed) (ended []instance.IntakeRow, err error) {
 	i, u := d.intake, d.writer.user
 	var batch []*entry
-	var of []db.IntakeRow
+	var of []instance.IntakeRow
 	for n, row := range rows {
 		switch r := resumed[n]; {
 		case r.Err != nil:
@@ -237,7 +238,7 @@ func (d *drain) applyPage(rows []db.Waiting, resumed []Resumed) (ended []db.Inta
 func (d *drain) read(ctx context.Context) (p page, err error) {
 	before := d.oldest() // before the journal is read: what is older waits there by then, or has taken effect
 	for after := int64(0); len(p.rows) == 0 && !p.newer; {
-		rows, err := d.intake.Store.WaitingFor(ctx, d.writer.user, after, d.limit, pageBytes*d.limit/maxBatch)
+		rows, err := d.intake.Store.Instance.Journal.ListWaiting(ctx, d.writer.user, after, d.limit, pageBytes*d.limit/maxBatch)
 		if err != nil {
 			return p, err
 		}
@@ -247,7 +248,7 @@ func (d *drain) read(ctx context.Context) (p page, err error) {
 		}
 		after = rows[len(rows)-1].Seq
 		p.newer = after >= before
-		p.rows = slices.DeleteFunc(rows, func(w db.Waiting) bool {
+		p.rows = slices.DeleteFunc(rows, func(w instance.Waiting) bool {
 			return w.Seq >= before || d.intake.Rivals.IsOpen(d.writer.user, w.Seq)
 		})
 	}
@@ -262,10 +263,10 @@ func (d *drain) oldest() int64 {
 	if first, ok := d.writer.box.First(); ok {
 		return first.number
 	}
-	return d.intake.Store.NextArrival()
+	return d.intake.Store.Instance.Journal.NextNumber()
 }
 
-func (d *drain) noteOldest(rows []db.Waiting) {
+func (d *drain) noteOldest(rows []instance.Waiting) {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()
 	d.stall.oldest = time.Time{}
@@ -274,7 +275,7 @@ func (d *drain) noteOldest(rows []db.Waiting) {
 	}
 }
 
-func sizeOf(rows []db.Waiting) (bytes int) {
+func sizeOf(rows []instance.Waiting) (bytes int) {
 	for _, w := range rows {
 		bytes += len(w.Raw) + len(w.Fetched)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mailbox"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -56,7 +57,7 @@ type Pipeline interface {
 	Apply(ctx context.Context, tx *db.Tx, batch []Item) error
 	// Resume makes items of what waits for u in the journal: one for each row of the page. The error says that nothing can be
 	// read now.
-	Resume(ctx context.Context, u vocab.Username, page []db.Waiting) ([]Resumed, error)
+	Resume(ctx context.Context, u vocab.Username, page []instance.Waiting) ([]Resumed, error)
 	// Settled is told of items once their transaction is committed.
 	Settled(items []Item)
 	// Ignored is told of an item that none of its recipients keeps.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/mailbox"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -49,7 +50,7 @@ func (s *steps) Apply(context.Context, *db.Tx, []Item) error {
 	return nil
 }
 
-func (s *steps) Resume(_ context.Context, _ vocab.Username, page []db.Waiting) ([]Resumed, error) {
+func (s *steps) Resume(_ context.Context, _ vocab.Username, page []instance.Waiting) ([]Resumed, error) {
 	resumed := make([]Resumed, len(page))
 	for n, w := range page {
 		resumed[n].Item = &note{id: string(idOf(w.Raw)), at: w.ReceivedAt}
@@ -112,8 +113,8 @@ func accept(ctx context.Context, i *Intake, sender string, n int, users ...vocab
 	id := fmt.Sprintf("https://peer.example/%s/%04d", sender, n)
 	return i.Accept(ctx, Arrival{Recipients: users,
 		Item: func(vocab.Username) Item { return &note{id, time.Now()} },
-		Row: func() db.Intake {
-			return db.Intake{Key: db.KeyOf(vocab.ID(id), "https://peer.example/"+vocab.ID(sender)), Raw: []byte(`{"id":"` + id + `"}`), Fetched: []byte(`{}`),
+		Row: func() instance.Intake {
+			return instance.Intake{Key: instance.KeyOf(vocab.ID(id), "https://peer.example/"+vocab.ID(sender)), Raw: []byte(`{"id":"` + id + `"}`), Fetched: []byte(`{}`),
 				Recipients: users, Payer: "peer.example"}
 		}})
 }
@@ -159,7 +160,7 @@ func TestAStallEndsUnderSteadyTraffic(t *testing.T) {
 		})
 	}
 	waits := func() int {
-		n, err := i.Store.CountWaiting(t.Context(), users[0])
+		n, err := i.Store.Instance.Journal.CountWaiting(t.Context(), users[0])
 		if err != nil {
 			t.Error(err)
 		}
@@ -230,7 +231,7 @@ func TestAPanicOfAWriterLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the journal is empty", func() bool {
-		n, err := i.Store.CountIntake(t.Context())
+		n, err := i.Store.Instance.Journal.Count(t.Context())
 		return err == nil && n.Rows == 0 && len(i.Stalled()) == 0
 	})
 	if got := s.of("dave"); len(got) < 2 {
@@ -260,7 +261,7 @@ func TestADrainThatDoesNotKeepUpRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		i.writer(alice).stall = &stall{usableSince: tt.usable, oldest: tt.oldest}
-		in := db.Intake{Recipients: []vocab.Username{alice}, Payer: "peer.example"}
+		in := instance.Intake{Recipients: []vocab.Username{alice}, Payer: "peer.example"}
 		_, refusal := i.reserveBacklogs(&in, nil)
 		if got := fault.KindOf(refusal) == fault.Unavailable && refusal != nil; got != tt.refused || len(in.Recipients) == 0 != tt.refused {
 			t.Errorf("%s: refused %t with %v, want %t", tt.name, got, refusal, tt.refused)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 )
 
 // journal is what this process has to do with rows of the intake journal: which requests write them, and which entries stand
@@ -14,31 +14,31 @@ type journal struct {
 	intake *Intake
 
 	mu     sync.Mutex
-	rows   map[db.IntakeKey]*row
-	ended  []db.IntakeRow // in memory, and not yet in the database
-	ending sync.Mutex     // held by who ends rows in the database
+	rows   map[instance.IntakeKey]*row
+	ended  []instance.IntakeRow // in memory, and not yet in the database
+	ending sync.Mutex           // held by who ends rows in the database
 }
 
 // row is an activity in the journal that requests are about to write or entries stand for. Its fields are guarded by the
 // journal's mu, but for those that do not change.
 type row struct {
-	key   db.IntakeKey
+	key   instance.IntakeKey
 	payer string
 	bytes int64 // of the body and of what was fetched, as it was first written
 
 	writing int // requests
 	left    int // entries
-	at      db.IntakeRow
+	at      instance.IntakeRow
 	size    int64 // bytes of memory
 	kept    bool  // some recipient keeps the activity, or may yet
 	ignored Item  // the last one that was
 	failed  bool  // an entry ended without being applied: the row stays, and is found as a stray one
 }
 
-func newJournal(i *Intake) *journal { return &journal{intake: i, rows: map[db.IntakeKey]*row{}} }
+func newJournal(i *Intake) *journal { return &journal{intake: i, rows: map[instance.IntakeKey]*row{}} }
 
 // open returns the row of an activity that a request is about to write, and keeps it until close or written.
-func (j *journal) open(in db.Intake) *row {
+func (j *journal) open(in instance.Intake) *row {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r := j.rows[in.Key]
@@ -51,7 +51,7 @@ func (j *journal) open(in db.Intake) *row {
 }
 
 // close says that a request does not write a row after all.
-func (j *journal) close(r *row) { j.written(r, db.IntakeRow{}, nil) }
+func (j *journal) close(r *row) { j.written(r, instance.IntakeRow{}, nil) }
 
 // grow counts the memory that a row's body takes.
 func (j *journal) grow(r *row, size int64) {
@@ -68,7 +68,7 @@ func (j *journal) drive(r *row) {
 }
 
 // written says that a request has written a row, or could not.
-func (j *journal) written(r *row, at db.IntakeRow, err error) {
+func (j *journal) written(r *row, at instance.IntakeRow, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r.writing--
@@ -79,7 +79,7 @@ func (j *journal) written(r *row, at db.IntakeRow, err error) {
 }
 
 // at returns where a row lies in the database.
-func (j *journal) at(r *row) db.IntakeRow {
+func (j *journal) at(r *row) instance.IntakeRow {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return r.at
@@ -142,7 +142,7 @@ func (j *journal) endRows() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), journalTime)
-		err := j.intake.Store.FinishIntake(ctx, rows)
+		err := j.intake.Store.Instance.Journal.Finish(ctx, rows)
 		cancel()
 		if err != nil {
 			j.intake.Log.Warn("rows of the intake journal not ended", "err", err)
@@ -154,14 +154,14 @@ func (j *journal) endRows() {
 	}
 }
 
-func (j *journal) nextEnded() []db.IntakeRow {
+func (j *journal) nextEnded() []instance.IntakeRow {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.ended[:min(len(j.ended), 1000)])
 }
 
 // strays returns the numbers of the rows that no request writes and no entry stands for.
-func (j *journal) strays(held []db.HeldIntake) (seqs []int64) {
+func (j *journal) strays(held []instance.HeldIntake) (seqs []int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, h := range held {

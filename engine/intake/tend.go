@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 )
 
 const (
@@ -16,7 +16,7 @@ const (
 // Start takes over what an earlier process left in the journal, and looks after it until Close. It must be called once
 // this process alone serves the instance, and before the first request: what comes then queues behind.
 func (i *Intake) Start(ctx context.Context) error {
-	n, err := i.Store.TakeOver(ctx)
+	n, err := i.Store.Instance.Journal.TakeOver(ctx)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (i *Intake) Start(ctx context.Context) error {
 
 // stallWaiting stalls the users for whom something waits: an earlier process left it, or an administrator gave it back.
 func (i *Intake) stallWaiting(ctx context.Context) error {
-	users, err := i.Store.ParkedUsers(ctx)
+	users, err := i.Store.Instance.Journal.ParkedUsers(ctx)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (i *Intake) Tend() (err error) {
 	if err := i.stallWaiting(ctx); err != nil {
 		return err
 	}
-	counts, err := i.Store.CountIntake(ctx)
+	counts, err := i.Store.Instance.Journal.Count(ctx)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (i *Intake) TakeStrays(age time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), journalTime)
 	defer cancel()
 	for after := int64(0); ; {
-		held, err := i.Store.HeldIntake(ctx, age, after, strayPage)
+		held, err := i.Store.Instance.Journal.ListHeld(ctx, age, after, strayPage)
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (i *Intake) TakeStrays(age time.Duration) error {
 			return i.Recount(ctx)
 		}
 		if strays := i.journal.strays(held); len(strays) > 0 {
-			if err := i.Store.Release(ctx, strays); err != nil {
+			if err := i.Store.Instance.Journal.Release(ctx, strays); err != nil {
 				return err
 			}
 			i.Log.Warn("stray rows of the intake journal taken up", "activities", len(strays))
@@ -110,7 +110,7 @@ func (i *Intake) TakeStrays(age time.Duration) error {
 	}
 }
 
-func (i *Intake) observe(n db.IntakeCounts) {
+func (i *Intake) observe(n instance.IntakeCounts) {
 	m := i.metrics
 	m.journal.WithLabelValues().Set(float64(n.Rows))
 	m.waiting.WithLabelValues("queued").Set(float64(i.Places.Used()))

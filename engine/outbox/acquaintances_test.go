@@ -286,7 +286,7 @@ func (w *town) checkParams(when string) {
 				if id == string(w.in.Local.ID(u)) {
 					continue
 				}
-				known, err := w.in.Store.Acquainted(w.t.Context(), vocab.ID(id), follows)
+				known, err := w.in.Store.Instance.Acquaintances.Users(w.t.Context(), vocab.ID(id), follows)
 				if err != nil {
 					w.t.Fatal(err)
 				}

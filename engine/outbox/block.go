@@ -34,7 +34,7 @@ func (p *block) findRecipients(ctx context.Context, o *Outbox, x *exchange) erro
 		x.to = []vocab.ID{p.actor}
 		x.addNamed(x.target)
 	}
-	return o.Store.Acquaint(ctx, p.actor, []vocab.Username{x.User}, false)
+	return o.Instance.Acquaintances.Add(ctx, p.actor, []vocab.Username{x.User}, false)
 }
 
 func (p *block) constructObject(*Outbox, *exchange) (string, any) {

@@ -30,7 +30,7 @@ func (p *follow) findRecipients(ctx context.Context, o *Outbox, x *exchange) (er
 	x.to = []vocab.ID{p.actor}
 	x.addNamed(x.target)
 	// Before the Follow leaves: what the actor posts next must find its way to the user.
-	return o.Store.Acquaint(ctx, p.actor, []vocab.Username{x.User}, true)
+	return o.Instance.Acquaintances.Add(ctx, p.actor, []vocab.Username{x.User}, true)
 }
 
 func (p *follow) constructObject(*Outbox, *exchange) (string, any) {

@@ -131,7 +131,7 @@ func (p *addToGroup) findRecipients(ctx context.Context, o *Outbox, x *exchange)
 	if x.target.ID.Same(x.actor.ID) {
 		return badParam("actorUri", "nobody is in their own groups")
 	}
-	return o.Store.Acquaint(ctx, x.target.ID, []vocab.Username{x.User}, false)
+	return o.Instance.Acquaintances.Add(ctx, x.target.ID, []vocab.Username{x.User}, false)
 }
 
 func (p *addToGroup) constructObject(_ *Outbox, x *exchange) (string, any) {

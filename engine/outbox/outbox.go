@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/pipeline"
@@ -19,12 +20,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Store is what the outbox needs of db.Cluster.
+// Store reads and writes users' databases.
 type Store interface {
 	Read(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
 	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
-	Acquaint(ctx context.Context, actor vocab.ID, users []vocab.Username, follows bool) error
-	ActiveUsers(ctx context.Context, users []vocab.Username) ([]vocab.Username, error)
 }
 
 // Actors finds actors and objects of other servers.
@@ -60,7 +59,7 @@ type Dispatcher interface {
 // Relays are the servers that pass public posts on.
 type Relays interface {
 	// Active returns those that have accepted this server.
-	Active() []db.Relay
+	Active() []instance.Relay
 	// AnnounceActivity returns the activity that tells LitePub relays of an object, with its id.
 	AnnounceActivity(object vocab.ID) (vocab.ID, vocab.Doc)
 }
@@ -68,6 +67,7 @@ type Relays interface {
 // Deps is what an outbox works with.
 type Deps struct {
 	Store         Store
+	Instance      *instance.Database
 	Local         *actor.Local
 	Actors        Actors
 	Keys          Keys

@@ -425,7 +425,7 @@ func TestLocalRecipientsHaveNoHost(t *testing.T) {
 	if len(rows) != 1 || rows[0].Host != "" || rows[0].Inbox != local+"/inbox" {
 		t.Fatalf("owed %+v, want one delivery without host", rows)
 	}
-	users, err := d.c.Acquainted(t.Context(), local, true)
+	users, err := d.c.Instance.Acquaintances.Users(t.Context(), local, true)
 	if err != nil || !slices.Equal(users, []vocab.Username{d.alice}) {
 		t.Errorf("acquainted with bob: %v, %v; want alice", users, err)
 	}

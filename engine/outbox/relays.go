@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -27,7 +28,7 @@ func (o *Outbox) chooseRelays(x *exchange) (take, told []db.Inbox) {
 	}
 	for _, r := range o.Relays.Active() {
 		i := db.Inbox{URL: r.Inbox, Host: r.Inbox.Host(), Targets: []vocab.ID{r.Actor}}
-		if writes && r.Style == db.RelayLitePub {
+		if writes && r.Style == instance.RelayLitePub {
 			told = append(told, i)
 		} else {
 			take = append(take, i)

@@ -10,15 +10,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // subscribe keeps relays, each under a Follow of its own.
-func (d *desk) subscribe(relays ...db.Relay) {
+func (d *desk) subscribe(relays ...instance.Relay) {
 	d.t.Helper()
 	for i, r := range relays {
 		r.Follow = vocab.ID(fmt.Sprintf(here+"/actor#follows/%d", i))
-		if err := d.c.SaveRelay(d.t.Context(), r, time.Now()); err != nil {
+		if err := d.c.Instance.Relays.Save(d.t.Context(), r, time.Now()); err != nil {
 			d.t.Fatal(err)
 		}
 	}
@@ -50,12 +51,12 @@ func TestWhatRelaysGet(t *testing.T) {
 	d := town(t)
 	d.owed()
 	d.gate["blocked-relay.example"] = true
-	relay := func(host, style, state string) db.Relay {
-		return db.Relay{Actor: vocab.ID("https://" + host + "/actor"), Inbox: vocab.ID("https://" + host + "/inbox"), Style: style, State: state}
+	relay := func(host, style, state string) instance.Relay {
+		return instance.Relay{Actor: vocab.ID("https://" + host + "/actor"), Inbox: vocab.ID("https://" + host + "/inbox"), Style: style, State: state}
 	}
-	d.subscribe(relay("mastodon-relay.example", db.RelayMastodon, db.Accepted), relay("litepub-relay.example", db.RelayLitePub, db.Accepted),
-		relay("blocked-relay.example", db.RelayMastodon, db.Accepted), relay("pending-relay.example", db.RelayMastodon, db.Pending),
-		relay("rejected-relay.example", db.RelayLitePub, db.Rejected))
+	d.subscribe(relay("mastodon-relay.example", instance.RelayMastodon, db.Accepted), relay("litepub-relay.example", instance.RelayLitePub, db.Accepted),
+		relay("blocked-relay.example", instance.RelayMastodon, db.Accepted), relay("pending-relay.example", instance.RelayMastodon, db.Pending),
+		relay("rejected-relay.example", instance.RelayLitePub, db.Rejected))
 	theirs := d.world.post("https://p.example/notes/77", bob, public)
 
 	public := d.must("CreateNote", map[string]any{"content": "hi", "visibility": "public"}).Object
@@ -95,7 +96,7 @@ func TestWhatRelaysGet(t *testing.T) {
 func TestTheAnnounceForRelays(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.subscribe(db.Relay{Actor: "https://litepub-relay.example/actor", Inbox: "https://litepub-relay.example/inbox", Style: db.RelayLitePub, State: db.Accepted})
+	d.subscribe(instance.Relay{Actor: "https://litepub-relay.example/actor", Inbox: "https://litepub-relay.example/inbox", Style: instance.RelayLitePub, State: db.Accepted})
 	note := d.must("CreateNote", map[string]any{"content": "hi", "visibility": "public"}).Object
 	if d.wakes.Load() == 0 {
 		t.Error("the dispatcher sleeps on, want it awake")
@@ -124,7 +125,7 @@ func TestARelayThatFollowsGetsAPostOnce(t *testing.T) {
 	if len(before) == 0 {
 		t.Fatal("alice has no followers")
 	}
-	d.subscribe(db.Relay{Actor: "https://p.example/relay", Inbox: vocab.ID(before[0]), Style: db.RelayMastodon, State: db.Accepted})
+	d.subscribe(instance.Relay{Actor: "https://p.example/relay", Inbox: vocab.ID(before[0]), Style: instance.RelayMastodon, State: db.Accepted})
 	d.must("CreateNote", map[string]any{"content": "hi", "visibility": "public"})
 	if got := inboxes(d.owed()); !slices.Equal(got, before) {
 		t.Errorf("it goes to %q, want %q", got, before)

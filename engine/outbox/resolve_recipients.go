@@ -29,7 +29,7 @@ func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error)
 		known = append(known, a.ID)
 	}
 	for _, id := range known { // before anything of it enters the user's database
-		if err := o.Store.Acquaint(ctx, id, []vocab.Username{x.User}, false); err != nil {
+		if err := o.Instance.Acquaintances.Add(ctx, id, []vocab.Username{x.User}, false); err != nil {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func (o *Outbox) checkActive(ctx context.Context, id vocab.ID) error {
 	if !local {
 		return nil
 	}
-	if there, err := o.Store.ActiveUsers(ctx, []vocab.Username{u}); err != nil || len(there) == 1 {
+	if there, err := o.Instance.Users.Active(ctx, []vocab.Username{u}); err != nil || len(there) == 1 {
 		return err
 	}
 	return fault.New(fault.NoUser, "there is no such user here")

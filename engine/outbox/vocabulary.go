@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -32,8 +33,8 @@ type intent interface {
 }
 
 var (
-	people    = []string{db.ScopeWrite, db.ScopeAdmin}
-	assistant = []string{db.ScopeWrite, db.ScopeAdmin, db.ScopeLLM} // what an LLM engine may do in the user's name, too
+	people    = []string{instance.ScopeWrite, instance.ScopeAdmin}
+	assistant = []string{instance.ScopeWrite, instance.ScopeAdmin, instance.ScopeLLM} // what an LLM engine may do in the user's name, too
 )
 
 // action is a word of the vocabulary.

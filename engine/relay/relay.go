@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -23,9 +23,9 @@ const refreshEvery = time.Second
 
 // Store is where the relays are kept.
 type Store interface {
-	Relays(ctx context.Context) ([]db.Relay, error)
-	Relay(ctx context.Context, actor vocab.ID) (*db.Relay, error)
-	SetRelayState(ctx context.Context, actor, follow vocab.ID, state string, now time.Time) (bool, error)
+	All(ctx context.Context) ([]instance.Relay, error)
+	Find(ctx context.Context, actor vocab.ID) (*instance.Relay, error)
+	SetState(ctx context.Context, actor, follow vocab.ID, state string, now time.Time) (bool, error)
 }
 
 // Poster sends an activity to an inbox of another server.
@@ -57,7 +57,7 @@ type List struct {
 
 	mu       sync.RWMutex
 	accepted map[vocab.ID]bool // by canonical id
-	active   []db.Relay        // the accepted ones; replaced, never changed
+	active   []instance.Relay  // the accepted ones; replaced, never changed
 }
 
 // NewList returns a list that has read nothing yet.
@@ -65,14 +65,14 @@ func NewList(d Deps) *List { return &List{Deps: d} }
 
 // Refresh reads the relays.
 func (l *List) Refresh(ctx context.Context) error {
-	all, err := l.Store.Relays(ctx)
+	all, err := l.Store.All(ctx)
 	if err != nil {
 		return err
 	}
-	var active []db.Relay
+	var active []instance.Relay
 	accepted := map[vocab.ID]bool{}
 	for _, r := range all {
-		if r.State == db.Accepted {
+		if r.State == instance.RelayAccepted {
 			active = append(active, r)
 			accepted[r.Actor.Canonical()] = true
 		}
@@ -103,7 +103,7 @@ func (l *List) Run(ctx context.Context) {
 }
 
 // Active returns the relays that have accepted this server. They must not be changed.
-func (l *List) Active() []db.Relay {
+func (l *List) Active() []instance.Relay {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.active
@@ -119,7 +119,7 @@ func (l *List) IsAccepted(actor vocab.ID) bool {
 // RecordAnswer records a relay's answer to a Follow by the instance actor, and reports whether it
 // answers the last Follow of that very relay.
 func (l *List) RecordAnswer(ctx context.Context, actor, follow vocab.ID, state string) (bool, error) {
-	known, err := l.Store.SetRelayState(ctx, actor.Canonical(), follow.Canonical(), state, l.Now())
+	known, err := l.Store.SetState(ctx, actor.Canonical(), follow.Canonical(), state, l.Now())
 	if err != nil || !known {
 		return false, err
 	}
@@ -131,8 +131,8 @@ func (l *List) RecordAnswer(ctx context.Context, actor, follow vocab.ID, state s
 // whether by is one: such relays follow their subscribers. It returns when the Accept is sent. If
 // that fails the fault is Unavailable, and the relay is to send its Follow again.
 func (l *List) AcceptFollowBack(ctx context.Context, by *vocab.Actor, follow vocab.ID) (bool, error) {
-	r, err := l.Store.Relay(ctx, by.ID.Canonical())
-	if err != nil || r == nil || r.Style != db.RelayLitePub || r.State == db.Rejected {
+	r, err := l.Store.Find(ctx, by.ID.Canonical())
+	if err != nil || r == nil || r.Style != instance.RelayLitePub || r.State == instance.RelayRejected {
 		return false, err
 	}
 	object := vocab.Doc{"id": string(follow), "type": vocab.Follow, "actor": string(by.ID), "object": string(l.Actor)}
@@ -158,22 +158,22 @@ func (l *List) IsAnswer(a *vocab.Activity) bool {
 }
 
 // FollowActivity returns the activity by which this server subscribes.
-func (l *List) FollowActivity(r db.Relay) vocab.Doc {
+func (l *List) FollowActivity(r instance.Relay) vocab.Doc {
 	d := l.followObject(r)
 	d["@context"], d["to"] = vocab.ContextAS, []any{string(r.Actor)}
 	return d
 }
 
-func (l *List) followObject(r db.Relay) vocab.Doc {
+func (l *List) followObject(r instance.Relay) vocab.Doc {
 	object := r.Actor
-	if r.Style == db.RelayMastodon {
+	if r.Style == instance.RelayMastodon {
 		object = vocab.Public
 	}
 	return vocab.Doc{"id": string(r.Follow), "type": vocab.Follow, "actor": string(l.Actor), "object": string(object)}
 }
 
 // UndoActivity returns the activity that takes the Follow back.
-func (l *List) UndoActivity(r db.Relay) vocab.Doc {
+func (l *List) UndoActivity(r instance.Relay) vocab.Doc {
 	return l.newActivity("undos", vocab.Undo, l.followObject(r), r.Actor)
 }
 
@@ -191,7 +191,7 @@ func (l *List) newActivity(kind, of string, object any, to vocab.ID) vocab.Doc {
 
 // Send posts an activity to a relay, as the instance actor. The fault says how the relay refused
 // it, or why it was not sent.
-func (l *List) Send(ctx context.Context, r db.Relay, d vocab.Doc) error {
+func (l *List) Send(ctx context.Context, r instance.Relay, d vocab.Doc) error {
 	host := r.Inbox.Host()
 	for _, err := range []error{l.Gate.Check(host), l.Gate.CheckActor(r.Actor)} {
 		if err != nil {

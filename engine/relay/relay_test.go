@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/relay"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -17,12 +17,12 @@ import (
 // store is what another process writes into.
 type store struct {
 	mu     sync.Mutex
-	relays []db.Relay
+	relays []instance.Relay
 	err    error
 	read   int
 }
 
-func (s *store) Relays(context.Context) ([]db.Relay, error) {
+func (s *store) All(context.Context) ([]instance.Relay, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.read++
@@ -30,15 +30,15 @@ func (s *store) Relays(context.Context) ([]db.Relay, error) {
 }
 
 // hold has it hold these from now on, or fail.
-func (s *store) hold(relays []db.Relay, err error) {
+func (s *store) hold(relays []instance.Relay, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.relays, s.err = relays, err
 }
 
-func (s *store) Relay(context.Context, vocab.ID) (*db.Relay, error) { return nil, s.err }
+func (s *store) Find(context.Context, vocab.ID) (*instance.Relay, error) { return nil, s.err }
 
-func (s *store) SetRelayState(context.Context, vocab.ID, vocab.ID, string, time.Time) (bool, error) {
+func (s *store) SetState(context.Context, vocab.ID, vocab.ID, string, time.Time) (bool, error) {
 	return false, s.err
 }
 
@@ -50,19 +50,19 @@ func TestTheListFollowsWhatIsStored(t *testing.T) {
 		l := relay.NewList(relay.Deps{Store: s, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 		ctx, stop := context.WithCancel(t.Context())
 		go l.Run(ctx)
-		accepted := db.Relay{Actor: "https://Relay.example/actor", State: db.Accepted}
+		accepted := instance.Relay{Actor: "https://Relay.example/actor", State: instance.RelayAccepted}
 		for _, tt := range []struct {
 			name   string
-			relays []db.Relay
+			relays []instance.Relay
 			err    error
 			want   bool
 		}{
 			{"none", nil, nil, false},
-			{"pending", []db.Relay{{Actor: accepted.Actor, State: db.Pending}}, nil, false},
-			{"accepted", []db.Relay{accepted}, nil, true},
+			{"pending", []instance.Relay{{Actor: accepted.Actor, State: instance.RelayPending}}, nil, false},
+			{"accepted", []instance.Relay{accepted}, nil, true},
 			{"unreadable", nil, errors.New("away"), true},
-			{"rejected", []db.Relay{{Actor: accepted.Actor, State: db.Rejected}}, nil, false},
-			{"accepted again", []db.Relay{accepted}, nil, true},
+			{"rejected", []instance.Relay{{Actor: accepted.Actor, State: instance.RelayRejected}}, nil, false},
+			{"accepted again", []instance.Relay{accepted}, nil, true},
 			{"removed", nil, nil, false},
 		} {
 			synctest.Wait()

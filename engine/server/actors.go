@@ -5,7 +5,7 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -13,15 +13,15 @@ import (
 // checkPresent tells whether u is somebody here, without opening u's database. The fault is NotFound for
 // nobody, who is half-made or suspended, Gone for who was deleted: the name is never used again.
 func (s *access) checkPresent(r *http.Request, u vocab.Username) error {
-	state, err := s.store.State(r.Context(), u)
+	state, err := s.store.Instance.Users.State(r.Context(), u)
 	switch {
 	case fault.KindOf(err) == fault.NoUser:
 		return errNothing
 	case err != nil:
 		return err
-	case state == db.UserDeleted:
+	case state == instance.UserDeleted:
 		return fault.New(fault.Gone, "the user is not here any more")
-	case state != db.UserActive:
+	case state != instance.UserActive:
 		return errNothing
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/outbox"
@@ -49,7 +50,7 @@ func (s *clientAPI) wrapAPI(h handle) handle {
 
 // getFeed serves a page of a feed.
 func (s *clientAPI) getFeed(a *answer, r *http.Request, _ httprouter.Params) error {
-	t, err := s.authorize(a, r, db.ScopeRead, db.ScopeLLM)
+	t, err := s.authorize(a, r, instance.ScopeRead, instance.ScopeLLM)
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func (s *clientAPI) getFeed(a *answer, r *http.Request, _ httprouter.Params) err
 	if q.Has("feed") {
 		name = q.Get("feed")
 	}
-	if name == feed.Requests && !slices.Contains(t.Scopes, db.ScopeRead) {
+	if name == feed.Requests && !slices.Contains(t.Scopes, instance.ScopeRead) {
 		return fault.New(fault.Forbidden, "an LLM engine does not read what strangers write in private").WithCode("insufficient_scope")
 	}
 	if q.Has("limit") {
@@ -82,7 +83,7 @@ func (s *clientAPI) getFeed(a *answer, r *http.Request, _ httprouter.Params) err
 
 // getFeedEntry serves one entry of a feed.
 func (s *clientAPI) getFeedEntry(a *answer, r *http.Request, p httprouter.Params) error {
-	t, err := s.authorize(a, r, db.ScopeRead, db.ScopeLLM)
+	t, err := s.authorize(a, r, instance.ScopeRead, instance.ScopeLLM)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (s *clientAPI) getFeedEntry(a *answer, r *http.Request, p httprouter.Params
 	if err != nil || id.String() != p.ByName("entry") {
 		return errNothing
 	}
-	item, err := s.feed.Item(r.Context(), t.User, id, slices.Contains(t.Scopes, db.ScopeRead))
+	item, err := s.feed.Item(r.Context(), t.User, id, slices.Contains(t.Scopes, instance.ScopeRead))
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ type dispatched struct {
 
 // postActivity dispatches an action in the user's name.
 func (s *clientAPI) postActivity(a *answer, r *http.Request, _ httprouter.Params) error {
-	t, err := s.authorize(a, r, db.ScopeWrite, db.ScopeAdmin, db.ScopeLLM)
+	t, err := s.authorize(a, r, instance.ScopeWrite, instance.ScopeAdmin, instance.ScopeLLM)
 	if err != nil {
 		return err
 	}
@@ -150,7 +151,7 @@ func (s *clientAPI) postActivity(a *answer, r *http.Request, _ httprouter.Params
 		return err
 	}
 	if !s.outbox.MayDispatch(t.Scopes, action.Name) {
-		return refuseScope(a, db.ScopeWrite)
+		return refuseScope(a, instance.ScopeWrite)
 	}
 	result, err := s.outbox.Dispatch(r.Context(), outbox.Dispatch{User: t.User, Token: t.ID, Assistant: isAssistant(t), Action: action, IdempotencyKey: key})
 	if err != nil {
@@ -171,8 +172,8 @@ func (s *clientAPI) postActivity(a *answer, r *http.Request, _ httprouter.Params
 }
 
 // isAssistant tells whether a token is the LLM engine's, which is not trusted like its user.
-func isAssistant(t db.Token) bool {
-	return !slices.Contains(t.Scopes, db.ScopeWrite) && !slices.Contains(t.Scopes, db.ScopeAdmin)
+func isAssistant(t instance.Token) bool {
+	return !slices.Contains(t.Scopes, instance.ScopeWrite) && !slices.Contains(t.Scopes, instance.ScopeAdmin)
 }
 
 // idempotencyKey returns the key under which the answer is to be kept, empty for none.

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/server"
@@ -28,12 +29,12 @@ func TestAPIAnswersOnlyToTokens(t *testing.T) {
 	f := newFixture(t)
 	expired, digest := token.New(f.alice)
 	past := start.Add(-time.Hour)
-	if err := f.store.AddToken(t.Context(), db.Token{ID: uuid.New(), User: f.alice, Scopes: []string{"read"}, CreatedAt: past, ExpiresAt: &past}, digest); err != nil {
+	if err := f.store.Instance.Tokens.Add(t.Context(), instance.Token{ID: uuid.New(), User: f.alice, Scopes: []string{"read"}, CreatedAt: past, ExpiresAt: &past}, digest); err != nil {
 		t.Fatal(err)
 	}
 	suspended := f.user("suspended")
 	theirs := f.token(suspended, "read")
-	f.state(suspended, db.UserSuspended)
+	f.state(suspended, instance.UserSuspended)
 	alices := f.token(f.alice, "read")
 	action := header("Content-Type", "application/json")
 	for _, c := range []struct {
@@ -87,11 +88,11 @@ func TestATokenIsOfNoUseOnceItIsRevoked(t *testing.T) {
 	for _, token := range []string{first, second, bobs} {
 		f.get("/api/feed", bearerToken(token)).want(t, 200)
 	}
-	tokens, err := f.store.Tokens(t.Context(), f.alice)
+	tokens, err := f.store.Instance.Tokens.List(t.Context(), f.alice)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.store.RemoveToken(t.Context(), f.alice, tokens[0].ID); err != nil {
+	if err := f.store.Instance.Tokens.Remove(t.Context(), f.alice, tokens[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	kept := 0
@@ -103,9 +104,9 @@ func TestATokenIsOfNoUseOnceItIsRevoked(t *testing.T) {
 	if kept != 1 {
 		t.Errorf("CLI-02: %d of two tokens hold after one was revoked, want 1", kept)
 	}
-	f.state(f.bob, db.UserSuspended)
+	f.state(f.bob, instance.UserSuspended)
 	f.get("/api/feed", bearerToken(bobs)).want(t, 401) // CLI-02b
-	f.state(f.bob, db.UserActive)
+	f.state(f.bob, instance.UserActive)
 	f.get("/api/feed", bearerToken(bobs)).want(t, 200)
 }
 

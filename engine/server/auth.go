@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -42,7 +43,7 @@ func bearerToken(r *http.Request) (string, bool) {
 }
 
 // authenticate returns the token of the request, if it holds. The fault is Unauthenticated.
-func (s *access) authenticate(a *answer, r *http.Request) (db.Token, error) {
+func (s *access) authenticate(a *answer, r *http.Request) (instance.Token, error) {
 	t, err := s.findToken(r)
 	if fault.KindOf(err) == fault.Unauthenticated && err != nil {
 		a.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`) // RFC 6750 §3
@@ -50,25 +51,25 @@ func (s *access) authenticate(a *answer, r *http.Request) (db.Token, error) {
 	return t, err
 }
 
-func (s *access) findToken(r *http.Request) (db.Token, error) {
+func (s *access) findToken(r *http.Request) (instance.Token, error) {
 	secret, given := bearerToken(r)
 	if !given {
-		return db.Token{}, fault.New(fault.Unauthenticated, "send a token as Authorization: Bearer").WithCode("invalid_token")
+		return instance.Token{}, fault.New(fault.Unauthenticated, "send a token as Authorization: Bearer").WithCode("invalid_token")
 	}
 	u, digest, err := token.Parse(secret)
 	if err != nil {
-		return db.Token{}, err
+		return instance.Token{}, err
 	}
-	t, err := s.store.FindToken(r.Context(), digest, s.now())
+	t, err := s.store.Instance.Tokens.Find(r.Context(), digest, s.now())
 	if err == nil && t.User != u {
-		return db.Token{}, fault.New(fault.Unauthenticated, "the token is not valid").WithCode("invalid_token")
+		return instance.Token{}, fault.New(fault.Unauthenticated, "the token is not valid").WithCode("invalid_token")
 	}
 	return t, err
 }
 
 // authorize returns the token of the request, if it has one of the scopes. The fault is
 // Unauthenticated or Forbidden.
-func (s *access) authorize(a *answer, r *http.Request, scopes ...string) (db.Token, error) {
+func (s *access) authorize(a *answer, r *http.Request, scopes ...string) (instance.Token, error) {
 	t, err := s.authenticate(a, r)
 	if err != nil {
 		return t, err
@@ -88,7 +89,7 @@ func refuseScope(a *answer, scope string) error {
 // authorizeReader returns the actor of the local user whose token the request carries, if it may read: the
 // LLM engine, too, answers what it has read.
 func (s *access) authorizeReader(a *answer, r *http.Request) (vocab.Username, error) {
-	t, err := s.authorize(a, r, db.ScopeRead, db.ScopeLLM)
+	t, err := s.authorize(a, r, instance.ScopeRead, instance.ScopeLLM)
 	return t.User, err
 }
 
@@ -196,7 +197,7 @@ type asker struct {
 
 func (s *access) proveAsker(a *answer, r *http.Request) (vocab.ID, error) {
 	if _, given := bearerToken(r); given {
-		t, err := s.authorize(a, r, db.ScopeRead) // not an LLM engine's, which is shown feeds and groups alone
+		t, err := s.authorize(a, r, instance.ScopeRead) // not an LLM engine's, which is shown feeds and groups alone
 		if err != nil {
 			return "", err
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
@@ -142,7 +143,7 @@ func (s *collections) viewerOf(a *answer, r *http.Request, c collection) (vocab.
 func (s *collections) getInbox(a *answer, r *http.Request, p httprouter.Params) error {
 	a.setCache(cachePrivate)
 	a.addVary("Authorization")
-	t, err := s.authorize(a, r, db.ScopeRead)
+	t, err := s.authorize(a, r, instance.ScopeRead)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -78,7 +79,7 @@ type deliveryReport struct {
 
 // getDeliveries serves a page of the fan-outs of the user's activities, the newest first.
 func (s *clientAPI) getDeliveries(a *answer, r *http.Request, _ httprouter.Params) error {
-	t, err := s.authorize(a, r, db.ScopeRead)
+	t, err := s.authorize(a, r, instance.ScopeRead)
 	if err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (s *clientAPI) getDeliveries(a *answer, r *http.Request, _ httprouter.Param
 // getDeliveryJob serves one fan-out with a page of its deliveries. One of somebody else's is
 // answered as one that there is not: it lies in another database.
 func (s *clientAPI) getDeliveryJob(a *answer, r *http.Request, p httprouter.Params) error {
-	t, err := s.authorize(a, r, db.ScopeRead)
+	t, err := s.authorize(a, r, instance.ScopeRead)
 	if err != nil {
 		return err
 	}

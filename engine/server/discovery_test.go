@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -21,7 +21,7 @@ import (
 func TestWebFingerAnswers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	if _, err := f.store.ReserveUser(t.Context(), mustName(t, "halfmade")); err != nil {
+	if _, err := f.store.Instance.Users.Reserve(t.Context(), mustName(t, "halfmade")); err != nil {
 		t.Fatal(err)
 	}
 	const alice, instance = "acct:alice@example.org", "acct:instance@example.org"
@@ -176,8 +176,8 @@ func TestActorsAreServed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	suspended, deleted := f.user("suspended"), f.user("deleted")
-	f.state(suspended, db.UserSuspended)
-	f.state(deleted, db.UserDeleted)
+	f.state(suspended, instance.UserSuspended)
+	f.state(deleted, instance.UserDeleted)
 	for _, c := range []struct {
 		name, path, kind string
 		status           int
@@ -225,10 +225,10 @@ func TestActorNeedsNoDatabaseOfTheUser(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	nobase := mustName(t, "nobase") // active, and without a database that could be opened
-	if _, err := f.store.ReserveUser(t.Context(), nobase); err != nil {
+	if _, err := f.store.Instance.Users.Reserve(t.Context(), nobase); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.store.ActivateUser(t.Context(), nobase); err != nil {
+	if err := f.store.Instance.Users.Activate(t.Context(), nobase); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.keys.Create(nobase); err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/server"
 )
 
@@ -29,7 +29,7 @@ func TestNoAddressTakesWhatIsNoText(t *testing.T) {
 	f := newFixture(t, func(d *server.Deps) {
 		d.Log = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	})
-	token := bearerToken(f.token(f.alice, db.ScopeRead, db.ScopeWrite))
+	token := bearerToken(f.token(f.alice, instance.ScopeRead, instance.ScopeWrite))
 	admin, asked := f.server.Admin(true), 0
 	refused := func(route server.Route, target string) {
 		t.Helper()

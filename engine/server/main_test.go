@@ -23,6 +23,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
@@ -117,7 +118,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 	f.carol, f.carolKey = f.remote("https://peer.example/users/carol")
 	now := func() time.Time { return start }
 	gate := policy.NewGate(func() policy.Lists { return f.policy }, policy.Open, f.local.Host())
-	resolver := actor.NewResolver(actor.ResolverDeps{Local: f.local, Store: store, Fetch: f.others, Gate: gate, TTL: time.Hour, Now: now, Log: log})
+	resolver := actor.NewResolver(actor.ResolverDeps{Local: f.local, Store: store.Instance.Actors, Keeper: store.Instance.Actors, Fetch: f.others, Gate: gate, TTL: time.Hour, Now: now, Log: log})
 	f.deps = server.Deps{Store: store, Local: f.local, Verifier: actor.NewVerifier(resolver, gate, origin, now), Gate: gate, Clients: policy.NewLimiter(policy.Rate{}, now, 1), Inbox: f.inbox, Outbox: f.outbox,
 		Feed: feed.New(feed.NewDatabase(store, f.local.ID), f.local, gate, f.registry, handler.HasEmoji), Profiles: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0",
 		Ready: func(context.Context) error { return f.ready }, BodyLimit: 1 << 20, PageSize: 2,
@@ -160,7 +161,7 @@ func (f *fixture) remote(id string) (*vocab.Actor, signature.Key) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if err := f.store.SaveRemoteActor(f.Context(), db.RemoteActor{Actor: a, FetchedAt: start}); err != nil {
+	if err := f.store.Instance.Actors.Save(f.Context(), instance.RemoteActor{Actor: a, FetchedAt: start}); err != nil {
 		f.Fatal(err)
 	}
 	return a, signature.Key{ID: id + "#main-key", Private: remoteKey()}
@@ -219,7 +220,7 @@ func (f *fixture) relate(u vocab.Username, kind, status string, who vocab.ID, at
 func (f *fixture) token(u vocab.Username, scopes ...string) string {
 	f.Helper()
 	secret, digest := token.New(u)
-	if err := f.store.AddToken(f.Context(), db.Token{ID: uuid.New(), User: u, Scopes: scopes, CreatedAt: start}, digest); err != nil {
+	if err := f.store.Instance.Tokens.Add(f.Context(), instance.Token{ID: uuid.New(), User: u, Scopes: scopes, CreatedAt: start}, digest); err != nil {
 		f.Fatal(err)
 	}
 	return secret
@@ -319,7 +320,7 @@ func (f *fixture) blockedKey() signature.Key {
 // state suspends or deletes a user.
 func (f *fixture) state(u vocab.Username, state string) {
 	f.Helper()
-	if err := f.store.SetUserState(f.Context(), u, state); err != nil {
+	if err := f.store.Instance.Users.SetState(f.Context(), u, state); err != nil {
 		f.Fatal(err)
 	}
 }

@@ -32,7 +32,7 @@ func (s *discovery) getNodeInfoLinks(a *answer, r *http.Request, _ httprouter.Pa
 // getNodeInfo tells what runs here. It names nobody, and counts users roughly.
 func (s *discovery) getNodeInfo(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.allowAnyOrigin()
-	total, err := s.users.countUsers(r.Context(), s.now(), s.store.CountUsers)
+	total, err := s.users.countUsers(r.Context(), s.now(), s.store.Instance.Users.CountActive)
 	if err != nil {
 		return err
 	}

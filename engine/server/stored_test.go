@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/proof"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -143,7 +144,7 @@ func TestWhatIsNoThingOfOursIsNotLookedFor(t *testing.T) {
 	id := string(object[len(object)-36:])
 	suspended := f.user("suspended")
 	_, theirs := f.post(suspended, "x", start, vocab.Public)
-	f.state(suspended, db.UserSuspended)
+	f.state(suspended, instance.UserSuspended)
 	for _, path := range []string{"/users/alice/objects/x", "/users/alice/objects/" + strings.ToUpper(id), "/users/alice/objects/urn:uuid:" + id,
 		"/users/alice/objects/{" + id + "}", "/users/alice/activities/" + id, "/users/bob/objects/" + id, "/users/nobody/objects/" + id, string(theirs),
 		"/users/alice/objects/" + strings.ReplaceAll(id, "-", "")} {
@@ -219,10 +220,10 @@ func TestOneAddressThatReadsLeavesRoomForAnother(t *testing.T) {
 func (f *fixture) coldUser() vocab.Username {
 	f.Helper()
 	u := mustName(f.T, "c"+strings.ReplaceAll(uuid.NewString(), "-", "")[:20])
-	if _, err := f.store.ReserveUser(f.Context(), u); err != nil {
+	if _, err := f.store.Instance.Users.Reserve(f.Context(), u); err != nil {
 		f.Fatal(err)
 	}
-	if err := f.store.ActivateUser(f.Context(), u); err != nil {
+	if err := f.store.Instance.Users.Activate(f.Context(), u); err != nil {
 		f.Fatal(err)
 	}
 	return u

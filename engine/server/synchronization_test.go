@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -77,6 +78,6 @@ func TestFollowersAreShownToTheirOwnServer(t *testing.T) {
 	}
 	f.get("/users/nobody/followers_synchronization", f.signed(f.carolKey, signature.RFC9421)).want(t, 404)
 	f.get("/users/nobody/followers_synchronization").want(t, 401)
-	f.state(f.alice, db.UserDeleted)
+	f.state(f.alice, instance.UserDeleted)
 	f.get(url, f.signed(f.carolKey, signature.RFC9421)).want(t, 410)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/proof"
@@ -251,7 +252,7 @@ func (s *Scene) settle(body []byte) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	key := db.KeyOf(a.ID, a.Actor)
+	key := instance.KeyOf(a.ID, a.Actor)
 	tick, limit := time.NewTicker(time.Millisecond), time.NewTimer(20*time.Second)
 	defer tick.Stop()
 	defer limit.Stop()
@@ -301,7 +302,7 @@ func (s *Scene) Try(target, body string) error {
 	x := handler.Sent{User: s.Alice, Actor: me, Activity: a, Now: s.Now()}
 	if target != "" {
 		x.Target = s.resolve(target)
-		if err := s.Store.Acquaint(s.t.Context(), x.Target.ID, []vocab.Username{s.Alice}, a.Type == "Follow"); err != nil {
+		if err := s.Store.Instance.Acquaintances.Add(s.t.Context(), x.Target.ID, []vocab.Username{s.Alice}, a.Type == "Follow"); err != nil {
 			s.t.Fatal(err)
 		}
 	}

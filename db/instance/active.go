@@ -1,4 +1,4 @@
-package db
+package instance
 
 import (
 	"context"
@@ -7,23 +7,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// believed is how long a user that was active is taken to be so: other processes suspend users, too.
+// believed is how long the answer that a user is active may be used again: other processes suspend users, too.
 const believed = time.Second
 
-// active remembers who was active just now, so that inbound work does not ask for every request. It never remembers that
-// somebody was not: a new user is found at once.
+// active remembers the users that were active just now, so that inbound work does not ask for every request. It never
+// remembers that a user was not active: a new user is found at once.
 type active struct {
 	mu    sync.Mutex
 	until map[vocab.Username]time.Time
 }
 
-// split tells those of the users who were active just now from those who must be asked for.
+// split divides users into those that were active just now, and those that must be asked for.
 func (a *active) split(users []vocab.Username, now time.Time) (known, ask []vocab.Username) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,20 +52,16 @@ func (a *active) forget(u vocab.Username) {
 	delete(a.until, u)
 }
 
-// ActiveUsers returns those of the users who are active, or were within the last second, by name.
-func (c *Cluster) ActiveUsers(ctx context.Context, users []vocab.Username) ([]vocab.Username, error) {
+// Active returns those of the users that are active, or were within the last second, by name.
+func (s Users) Active(ctx context.Context, users []vocab.Username) ([]vocab.Username, error) {
 	now := time.Now()
-	there, ask := c.active.split(users, now)
+	there, ask := s.active.split(users, now)
 	if len(ask) > 0 {
-		rows, err := c.instance.Query(ctx, `SELECT username FROM users WHERE username = ANY($1) AND state = 'active'`, names(ask))
+		found, err := postgres.CollectColumn[vocab.Username](ctx, s.on, "read users", `SELECT username FROM users WHERE username = ANY($1) AND state = 'active'`, names(ask))
 		if err != nil {
-			return nil, postgres.Fault("read users", err)
+			return nil, err
 		}
-		found, err := pgx.CollectRows(rows, pgx.RowTo[vocab.Username])
-		if err != nil {
-			return nil, postgres.Fault("read users", err)
-		}
-		c.active.add(found, now.Add(believed))
+		s.active.add(found, now.Add(believed))
 		there = append(there, found...)
 	}
 	slices.SortFunc(there, func(a, b vocab.Username) int { return strings.Compare(a.String(), b.String()) })

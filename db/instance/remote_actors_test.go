@@ -1,4 +1,4 @@
-package db_test
+package instance_test
 
 import (
 	"fmt"
@@ -6,25 +6,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // What is remembered of an actor is what the engine reads, also of rows from before.
 func TestRemoteActorsAreReduced(t *testing.T) {
 	t.Parallel()
-	c, cfg := named(t)
+	c, cfg := dbtest.Named(t)
 	long := `,"summary":"` + strings.Repeat("x", 50<<10) + `","attachment":"` + strings.Repeat("y", 50<<10) + `"`
-	if err := c.SaveRemoteActor(t.Context(), db.RemoteActor{Actor: actorOf(t, bob, long), FetchedAt: now}); err != nil {
+	if err := c.Instance.Actors.Save(t.Context(), instance.RemoteActor{Actor: actorOf(t, bob, long), FetchedAt: now}); err != nil {
 		t.Fatal(err)
 	}
 	var size int
 	if err := dbtest.Database(t, cfg.Name).QueryRowContext(t.Context(), `SELECT octet_length(raw::text) FROM actors`).Scan(&size); err != nil || size > 16<<10 {
 		t.Errorf("stored are %d bytes, %v; want 16 KiB at most", size, err)
 	}
-	run(t, cfg.Name, `UPDATE actors SET raw = raw || '{`+long[1:]+`}'`)
-	if r, err := c.RemoteActor(t.Context(), bob); err != nil || len(r.Actor.Raw) > 16<<10 {
+	dbtest.Run(t, cfg.Name, `UPDATE actors SET raw = raw || '{`+long[1:]+`}'`)
+	if r, err := c.Instance.Actors.Find(t.Context(), bob); err != nil || len(r.Actor.Raw) > 16<<10 {
 		t.Errorf("RemoteActor of a row from before = %v, %v", r, err)
 	}
 }
@@ -34,10 +34,10 @@ func TestOnlyARememberedActorIsRenewed(t *testing.T) {
 	c := dbtest.New(t)
 	renew := func(name string) string {
 		t.Helper()
-		if err := c.RenewRemoteActor(t.Context(), db.RemoteActor{Actor: actorOf(t, bob, `,"name":"`+name+`"`+key(bob+"#key", bob)), FetchedAt: now}); err != nil {
+		if err := c.Instance.Actors.Renew(t.Context(), instance.RemoteActor{Actor: actorOf(t, bob, `,"name":"`+name+`"`+key(bob+"#key", bob)), FetchedAt: now}); err != nil {
 			t.Fatal(err)
 		}
-		r, err := c.RemoteActorByKey(t.Context(), bob+"#key")
+		r, err := c.Instance.Actors.FindByKey(t.Context(), bob+"#key")
 		if err != nil || r == nil {
 			return ""
 		}
@@ -46,7 +46,7 @@ func TestOnlyARememberedActorIsRenewed(t *testing.T) {
 	if got := renew("one"); got != "" {
 		t.Errorf("a stranger is remembered as %q", got)
 	}
-	if err := c.SaveRemoteActor(t.Context(), db.RemoteActor{Actor: actorOf(t, bob, `,"name":"two"`), FetchedAt: now}); err != nil {
+	if err := c.Instance.Actors.Save(t.Context(), instance.RemoteActor{Actor: actorOf(t, bob, `,"name":"two"`), FetchedAt: now}); err != nil {
 		t.Fatal(err)
 	}
 	if got := renew("three"); got != "three" {
@@ -57,40 +57,40 @@ func TestOnlyARememberedActorIsRenewed(t *testing.T) {
 // Actors that nobody here knows are forgotten 30 days after their last use, and that one is gone after a year.
 func TestUnusedRemoteActorsAreForgotten(t *testing.T) {
 	t.Parallel()
-	c, cfg := named(t)
+	c, cfg := dbtest.Named(t)
 	u := dbtest.User(t, c, "alice")
 	id := func(name string) vocab.ID { return vocab.ID("https://peer.example/" + name) }
 	const day = 24 * time.Hour
 	for name, unused := range map[string]time.Duration{"new": 29 * day, "old": 31 * day, "known": 400 * day, "gone": 300 * day, "buried": 366 * day, "back": 31 * day} {
-		if err := c.SaveRemoteActor(t.Context(), db.RemoteActor{Actor: actorOf(t, id(name), key(id(name)+"#key", id(name))), FetchedAt: now}); err != nil {
+		if err := c.Instance.Actors.Save(t.Context(), instance.RemoteActor{Actor: actorOf(t, id(name), key(id(name)+"#key", id(name))), FetchedAt: now}); err != nil {
 			t.Fatal(err)
 		}
-		run(t, cfg.Name, fmt.Sprintf(`UPDATE actors SET used_at = '%s' WHERE uri = '%s'`, now.Add(-unused).Format(time.RFC3339), id(name)))
+		dbtest.Run(t, cfg.Name, fmt.Sprintf(`UPDATE actors SET used_at = '%s' WHERE uri = '%s'`, now.Add(-unused).Format(time.RFC3339), id(name)))
 		if name == "gone" || name == "buried" {
-			if err := c.MarkActorGone(t.Context(), id(name), now.Add(-unused)); err != nil {
+			if err := c.Instance.Actors.MarkGone(t.Context(), id(name), now.Add(-unused)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	run(t, cfg.Name, `INSERT INTO actors (uri, host, raw, fetched_at, used_at) SELECT 'https://many.example/' || n, 'many.example', '{}', now(), '2001-01-01' FROM generate_series(1, 1100) n`)
-	if err := c.Acquaint(t.Context(), id("known"), []vocab.Username{u}, false); err != nil {
+	dbtest.Run(t, cfg.Name, `INSERT INTO actors (uri, host, raw, fetched_at, used_at) SELECT 'https://many.example/' || n, 'many.example', '{}', now(), '2001-01-01' FROM generate_series(1, 1100) n`)
+	if err := c.Instance.Acquaintances.Add(t.Context(), id("known"), []vocab.Username{u}, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
 		name string
 		want bool
 	}{{"back", true}, {"nobody", false}} {
-		if got, err := c.UseRemoteActor(t.Context(), id(tt.name), now, now.Add(-day)); err != nil || got != tt.want {
+		if got, err := c.Instance.Actors.NoteUse(t.Context(), id(tt.name), now, now.Add(-day)); err != nil || got != tt.want {
 			t.Errorf("UseRemoteActor(%s) = %t, %v", tt.name, got, err)
 		}
 	}
 	for _, dryRun := range []bool{true, false} {
-		if n, err := c.PruneRemoteActors(t.Context(), now, dryRun); err != nil || n != 1102 {
+		if n, err := c.Instance.Actors.Prune(t.Context(), now, dryRun); err != nil || n != 1102 {
 			t.Errorf("PruneRemoteActors(dry run %t) = %d, %v, want 1102", dryRun, n, err)
 		}
 	}
 	for name, want := range map[string]bool{"new": true, "old": false, "known": true, "gone": true, "buried": false, "back": true} {
-		if r, err := c.RemoteActor(t.Context(), id(name)); err != nil || (r != nil) != want {
+		if r, err := c.Instance.Actors.Find(t.Context(), id(name)); err != nil || (r != nil) != want {
 			t.Errorf("RemoteActor(%s) = %v, %v, want it remembered: %t", name, r, err, want)
 		}
 	}
@@ -99,14 +99,14 @@ func TestUnusedRemoteActorsAreForgotten(t *testing.T) {
 // The use of an actor is written once a day.
 func TestUseIsNotedOnceADay(t *testing.T) {
 	t.Parallel()
-	c, cfg := named(t)
-	if err := c.SaveRemoteActor(t.Context(), db.RemoteActor{Actor: actorOf(t, bob, ""), FetchedAt: now}); err != nil {
+	c, cfg := dbtest.Named(t)
+	if err := c.Instance.Actors.Save(t.Context(), instance.RemoteActor{Actor: actorOf(t, bob, ""), FetchedAt: now}); err != nil {
 		t.Fatal(err)
 	}
-	run(t, cfg.Name, `UPDATE actors SET used_at = '2001-01-01'`)
+	dbtest.Run(t, cfg.Name, `UPDATE actors SET used_at = '2001-01-01'`)
 	version := func(at time.Time) (xmin string) {
 		t.Helper()
-		if known, err := c.UseRemoteActor(t.Context(), bob, at, at.Add(-24*time.Hour)); err != nil || !known {
+		if known, err := c.Instance.Actors.NoteUse(t.Context(), bob, at, at.Add(-24*time.Hour)); err != nil || !known {
 			t.Fatalf("UseRemoteActor = %t, %v", known, err)
 		}
 		if err := dbtest.Database(t, cfg.Name).QueryRowContext(t.Context(), `SELECT xmin::text FROM actors`).Scan(&xmin); err != nil {

@@ -1,4 +1,4 @@
-package db_test
+package instance_test
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ func TestTheOriginIsSetByWhoSawWhatStoodThere(t *testing.T) {
 	c := dbtest.New(t)
 	is := func(want string) {
 		t.Helper()
-		if got, err := c.Origin(t.Context()); err != nil || got != want {
+		if got, err := c.Instance.Origin(t.Context()); err != nil || got != want {
 			t.Errorf("Origin() = %q, %v, want %q", got, err, want)
 		}
 	}
@@ -29,7 +29,7 @@ func TestTheOriginIsSetByWhoSawWhatStoodThere(t *testing.T) {
 		{second, second, false, first},
 		{first, second, true, second},
 	} {
-		if set, err := c.SetOrigin(t.Context(), tt.old, tt.origin); err != nil || set != tt.want {
+		if set, err := c.Instance.SetOrigin(t.Context(), tt.old, tt.origin); err != nil || set != tt.want {
 			t.Errorf("SetOrigin(%q, %q) = %t, %v, want %t", tt.old, tt.origin, set, err, tt.want)
 		}
 		is(tt.then)

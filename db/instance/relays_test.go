@@ -1,4 +1,4 @@
-package db_test
+package instance_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -14,18 +14,18 @@ func TestRelays(t *testing.T) {
 	t.Parallel()
 	c, _ := alice(t)
 	ctx, now := t.Context(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	relay := db.Relay{Actor: "https://relay.example/actor", Inbox: "https://relay.example/inbox", Style: db.RelayMastodon, State: db.Pending,
+	relay := instance.Relay{Actor: "https://relay.example/actor", Inbox: "https://relay.example/inbox", Style: instance.RelayMastodon, State: instance.RelayPending,
 		Follow: "https://us.example/actor#follows/1", CreatedAt: now, UpdatedAt: now}
-	other := db.Relay{Actor: "https://another.example/relay", Inbox: "https://another.example/inbox", Style: db.RelayLitePub, State: db.Pending,
+	other := instance.Relay{Actor: "https://another.example/relay", Inbox: "https://another.example/inbox", Style: instance.RelayLitePub, State: instance.RelayPending,
 		Follow: "https://us.example/actor#follows/2", CreatedAt: now, UpdatedAt: now}
-	for _, r := range []db.Relay{relay, other} {
-		if err := c.SaveRelay(ctx, r, now); err != nil {
+	for _, r := range []instance.Relay{relay, other} {
+		if err := c.Instance.Relays.Save(ctx, r, now); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := func(when string, all ...db.Relay) {
+	want := func(when string, all ...instance.Relay) {
 		t.Helper()
-		got, err := c.Relays(ctx)
+		got, err := c.Instance.Relays.All(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,38 +45,38 @@ func TestRelays(t *testing.T) {
 		{"somebody else", "https://evil.example/actor", relay.Follow, false},
 		{"the relay", relay.Actor, relay.Follow, true},
 	} {
-		if got, err := c.SetRelayState(ctx, s.actor, s.follow, db.Accepted, later); err != nil || got != s.want {
+		if got, err := c.Instance.Relays.SetState(ctx, s.actor, s.follow, instance.RelayAccepted, later); err != nil || got != s.want {
 			t.Errorf("%s: %v, %v; want %v", s.name, got, err, s.want)
 		}
 	}
-	relay.State, relay.UpdatedAt = db.Accepted, later
+	relay.State, relay.UpdatedAt = instance.RelayAccepted, later
 	want("accepted", other, relay)
-	if _, err := c.SetRelayState(ctx, relay.Actor, relay.Follow, db.Accepted, later.Add(time.Hour)); err != nil {
+	if _, err := c.Instance.Relays.SetState(ctx, relay.Actor, relay.Follow, instance.RelayAccepted, later.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	want("accepted again", other, relay)
 
-	for name, find := range map[string]func() (*db.Relay, error){
-		"by actor":  func() (*db.Relay, error) { return c.Relay(ctx, relay.Actor) },
-		"by Follow": func() (*db.Relay, error) { return c.RelayByFollow(ctx, relay.Follow) },
+	for name, find := range map[string]func() (*instance.Relay, error){
+		"by actor":  func() (*instance.Relay, error) { return c.Instance.Relays.Find(ctx, relay.Actor) },
+		"by Follow": func() (*instance.Relay, error) { return c.Instance.Relays.FindByFollow(ctx, relay.Follow) },
 	} {
 		got, err := find()
 		if err != nil || got == nil || *got != relay {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, relay)
 		}
 	}
-	if got, err := c.Relay(ctx, "https://evil.example/actor"); err != nil || got != nil {
+	if got, err := c.Instance.Relays.Find(ctx, "https://evil.example/actor"); err != nil || got != nil {
 		t.Errorf("nobody: %+v, %v; want none", got, err)
 	}
 
-	relay.State, relay.Follow, relay.UpdatedAt = db.Pending, "https://us.example/actor#follows/3", later.Add(2*time.Hour)
-	if err := c.SaveRelay(ctx, relay, relay.UpdatedAt); err != nil {
+	relay.State, relay.Follow, relay.UpdatedAt = instance.RelayPending, "https://us.example/actor#follows/3", later.Add(2*time.Hour)
+	if err := c.Instance.Relays.Save(ctx, relay, relay.UpdatedAt); err != nil {
 		t.Fatal(err)
 	}
 	want("added again", other, relay)
 
 	for _, there := range []bool{true, false} {
-		if got, err := c.RemoveRelay(ctx, other.Actor); err != nil || got != there {
+		if got, err := c.Instance.Relays.Remove(ctx, other.Actor); err != nil || got != there {
 			t.Errorf("remove: %v, %v; want %v", got, err, there)
 		}
 	}
@@ -89,13 +89,13 @@ func TestFollowedOn(t *testing.T) {
 	ctx := t.Context()
 	for actor, follows := range map[vocab.ID]bool{"https://followed.example/users/bob": true, "https://known.example/users/eve": false,
 		"https://followed.example.evil.example/users/eve": false, "https://port.example:8443/carol": true} {
-		if err := c.Acquaint(ctx, actor, []vocab.Username{u}, follows); err != nil {
+		if err := c.Instance.Acquaintances.Add(ctx, actor, []vocab.Username{u}, follows); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for origin, want := range map[string]bool{"https://followed.example": true, "http://followed.example": false, "https://known.example": false,
 		"https://followed.example.evil.example": false, "https://port.example": false, "https://port.example:8443": true, "https://followed": false, "": false} {
-		if got, err := c.FollowedOn(ctx, origin); err != nil || got != want {
+		if got, err := c.Instance.Acquaintances.IsFollowed(ctx, origin); err != nil || got != want {
 			t.Errorf("FollowedOn(%q) = %v, %v; want %v", origin, got, err, want)
 		}
 	}

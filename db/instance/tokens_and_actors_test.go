@@ -1,4 +1,4 @@
-package db_test
+package instance_test
 
 import (
 	"crypto/sha256"
@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -21,23 +21,23 @@ func TestATokenIsFoundWhileItIsValid(t *testing.T) {
 	other := dbtest.User(t, c, "bob")
 	ends := now.Add(time.Hour)
 	digest := func(s string) [32]byte { return sha256.Sum256([]byte(s)) }
-	forever := db.Token{ID: uuid.New(), User: u, Name: "phone", Scopes: []string{"read", "write"}, CreatedAt: now}
-	brief := db.Token{ID: uuid.New(), User: u, Scopes: []string{}, CreatedAt: now.Add(time.Second), ExpiresAt: &ends}
-	for token, secret := range map[*db.Token]string{&forever: "forever", &brief: "brief"} {
-		if err := c.AddToken(t.Context(), *token, digest(secret)); err != nil {
+	forever := instance.Token{ID: uuid.New(), User: u, Name: "phone", Scopes: []string{"read", "write"}, CreatedAt: now}
+	brief := instance.Token{ID: uuid.New(), User: u, Scopes: []string{}, CreatedAt: now.Add(time.Second), ExpiresAt: &ends}
+	for token, secret := range map[*instance.Token]string{&forever: "forever", &brief: "brief"} {
+		if err := c.Instance.Tokens.Add(t.Context(), *token, digest(secret)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	find := func(secret string, at time.Time, want bool) {
 		t.Helper()
-		token, err := c.FindToken(t.Context(), digest(secret), at)
+		token, err := c.Instance.Tokens.Find(t.Context(), digest(secret), at)
 		if (err == nil) != want || err != nil && fault.KindOf(err) != fault.Unauthenticated {
 			t.Errorf("FindToken(%s, %v) = %+v, %v; want it %t", secret, at, token, err, want)
 		}
 	}
 	used := func(want time.Duration) {
 		t.Helper()
-		tokens, err := c.Tokens(t.Context(), u)
+		tokens, err := c.Instance.Tokens.List(t.Context(), u)
 		if err != nil || len(tokens) == 0 || tokens[0].LastUsedAt == nil || tokens[0].LastUsedAt.Sub(now) != want {
 			t.Errorf("Tokens = %+v, %v; want the first used %v after", tokens, err, want)
 		}
@@ -51,22 +51,22 @@ func TestATokenIsFoundWhileItIsValid(t *testing.T) {
 	used(0) // to the hour
 	find("forever", now.Add(time.Hour), true)
 	used(time.Hour)
-	got, err := c.FindToken(t.Context(), digest("forever"), now)
+	got, err := c.Instance.Tokens.Find(t.Context(), digest("forever"), now)
 	if err != nil || got.ID != forever.ID || got.User != u || got.Name != "phone" || !slices.Equal(got.Scopes, forever.Scopes) {
 		t.Errorf("FindToken = %+v, %v", got, err)
 	}
-	if err := c.SetUserState(t.Context(), u, db.UserSuspended); err != nil {
+	if err := c.Instance.Users.SetState(t.Context(), u, instance.UserSuspended); err != nil {
 		t.Fatal(err)
 	}
 	find("forever", now, false)
-	if err := c.SetUserState(t.Context(), u, db.UserActive); err != nil {
+	if err := c.Instance.Users.SetState(t.Context(), u, instance.UserActive); err != nil {
 		t.Fatal(err)
 	}
 	find("forever", now, true)
-	if err := c.RemoveToken(t.Context(), other, forever.ID); fault.KindOf(err) != fault.NotFound {
+	if err := c.Instance.Tokens.Remove(t.Context(), other, forever.ID); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("RemoveToken of another's = %v, want NotFound", err)
 	}
-	if err := c.RemoveToken(t.Context(), u, forever.ID); err != nil {
+	if err := c.Instance.Tokens.Remove(t.Context(), u, forever.ID); err != nil {
 		t.Error(err)
 	}
 	find("forever", now, false)
@@ -83,13 +83,13 @@ func TestAKeyBelongsToTheFirstActorOfItsServerThatListsIt(t *testing.T) {
 	const mallory vocab.ID = "https://peer.example/users/mallory"
 	save := func(id, keyID vocab.ID) {
 		t.Helper()
-		if err := c.SaveRemoteActor(t.Context(), db.RemoteActor{Actor: actorOf(t, id, key(keyID, id)), FetchedAt: now}); err != nil {
+		if err := c.Instance.Actors.Save(t.Context(), instance.RemoteActor{Actor: actorOf(t, id, key(keyID, id)), FetchedAt: now}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	owner := func(keyID, want vocab.ID) {
 		t.Helper()
-		r, err := c.RemoteActorByKey(t.Context(), keyID)
+		r, err := c.Instance.Actors.FindByKey(t.Context(), keyID)
 		got := vocab.ID("")
 		if r != nil {
 			got = r.Actor.ID
@@ -112,32 +112,32 @@ func TestAKeyBelongsToTheFirstActorOfItsServerThatListsIt(t *testing.T) {
 func TestARemoteActorIsRememberedAsItsServerDescribesIt(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
-	if r, err := c.RemoteActor(t.Context(), bob); r != nil || err != nil {
+	if r, err := c.Instance.Actors.Find(t.Context(), bob); r != nil || err != nil {
 		t.Errorf("RemoteActor of a stranger = %+v, %v", r, err)
 	}
-	if err := c.MarkActorGone(t.Context(), bob, now); err != nil {
+	if err := c.Instance.Actors.MarkGone(t.Context(), bob, now); err != nil {
 		t.Error(err)
 	}
 	save := func(handle, fields string, at time.Time) {
 		t.Helper()
-		if err := c.SaveRemoteActor(t.Context(), db.RemoteActor{Actor: actorOf(t, bob, fields), Handle: handle, FetchedAt: at}); err != nil {
+		if err := c.Instance.Actors.Save(t.Context(), instance.RemoteActor{Actor: actorOf(t, bob, fields), Handle: handle, FetchedAt: at}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	save("bob@peer.example", "", now)
 	save("", `,"name":"Bob"`, now.Add(time.Hour))
-	r, err := c.RemoteActorByHandle(t.Context(), "bob@peer.example")
+	r, err := c.Instance.Actors.FindByHandle(t.Context(), "bob@peer.example")
 	if err != nil || r == nil || r.Actor.Name != "Bob" || r.Handle != "bob@peer.example" || !r.FetchedAt.Equal(now.Add(time.Hour)) || r.Gone {
 		t.Fatalf("RemoteActorByHandle = %+v, %v", r, err)
 	}
-	if err := c.MarkActorGone(t.Context(), bob, now); err != nil {
+	if err := c.Instance.Actors.MarkGone(t.Context(), bob, now); err != nil {
 		t.Error(err)
 	}
-	if r, err := c.RemoteActor(t.Context(), bob); err != nil || r == nil || !r.Gone {
+	if r, err := c.Instance.Actors.Find(t.Context(), bob); err != nil || r == nil || !r.Gone {
 		t.Errorf("RemoteActor after it has gone = %+v, %v", r, err)
 	}
 	save("", "", now)
-	if r, err := c.RemoteActor(t.Context(), bob); err != nil || r == nil || r.Gone {
+	if r, err := c.Instance.Actors.Find(t.Context(), bob); err != nil || r == nil || r.Gone {
 		t.Errorf("RemoteActor after it came back = %+v, %v", r, err)
 	}
 }
@@ -148,7 +148,7 @@ func TestOneActorSavedFromManySides(t *testing.T) {
 	var all sync.WaitGroup
 	for range 16 {
 		all.Go(func() {
-			if err := c.SaveRemoteActor(t.Context(), db.RemoteActor{Actor: actorOf(t, bob, key(bob+"#main-key", bob)), FetchedAt: now}); err != nil {
+			if err := c.Instance.Actors.Save(t.Context(), instance.RemoteActor{Actor: actorOf(t, bob, key(bob+"#main-key", bob)), FetchedAt: now}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -161,14 +161,14 @@ func TestAHostsDialectIsRemembered(t *testing.T) {
 	c := dbtest.New(t)
 	for _, want := range []string{"", "cavage", "rfc9421"} {
 		if want != "" {
-			if err := c.LearnHostDialect(t.Context(), "peer.example", want, now); err != nil {
+			if err := c.Instance.Hosts.LearnDialect(t.Context(), "peer.example", want, now); err != nil {
 				t.Error(err)
 			}
 		}
-		if got, err := c.HostDialect(t.Context(), "peer.example", now); got != want || err != nil {
+		if got, err := c.Instance.Hosts.Dialect(t.Context(), "peer.example", now); got != want || err != nil {
 			t.Errorf("HostDialect = %q, %v; want %q", got, err, want)
 		}
-		if got, err := c.HostDialect(t.Context(), "peer.example", now.Add(time.Second)); got != "" || err != nil {
+		if got, err := c.Instance.Hosts.Dialect(t.Context(), "peer.example", now.Add(time.Second)); got != "" || err != nil {
 			t.Errorf("HostDialect since a second later = %q, %v; want nothing", got, err)
 		}
 	}

@@ -1,12 +1,12 @@
-package db_test
+package instance_test
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -18,18 +18,18 @@ func TestNoDomainPushesOutWhatOthersHadIgnored(t *testing.T) {
 	id := func(host string, n int) vocab.ID { return vocab.ID(fmt.Sprintf("https://%s/%d", host, n)) }
 	add := func(host string, n int) {
 		t.Helper()
-		var all []db.Ignored
+		var all []instance.Ignored
 		for i := range n {
-			all = append(all, db.Ignored{Activity: id(host, i), Reason: "nobody", Host: host, At: at.Add(time.Duration(i) * time.Second)})
+			all = append(all, instance.Ignored{Activity: id(host, i), Reason: "nobody", Host: host, At: at.Add(time.Duration(i) * time.Second)})
 		}
-		if err := c.AddIgnored(t.Context(), append(all, all[0])); err != nil {
+		if err := c.Instance.Ignored.Add(t.Context(), append(all, all[0])); err != nil {
 			t.Fatal(err)
 		}
 	}
 	add("small.example", 5)
 	add("other.example", 10)
 	add("flood.example", 500)
-	if err := c.TrimIgnored(t.Context(), 100); err != nil {
+	if err := c.Instance.Ignored.Trim(t.Context(), 100); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -37,27 +37,27 @@ func TestNoDomainPushesOutWhatOthersHadIgnored(t *testing.T) {
 		n    int
 		want bool
 	}{{"small.example", 0, true}, {"other.example", 0, true}, {"flood.example", 414, false}, {"flood.example", 415, true}, {"flood.example", 499, true}} {
-		got, err := c.IgnoredActivity(t.Context(), id(tt.host, tt.n))
+		got, err := c.Instance.Ignored.Find(t.Context(), id(tt.host, tt.n))
 		if err != nil || (got != nil) != tt.want {
 			t.Errorf("%s has %+v, %v; want it remembered: %v", id(tt.host, tt.n), got, err, tt.want)
 		}
 	}
-	got, err := c.IgnoredActivity(t.Context(), "HTTPS://SMALL.example/3")
+	got, err := c.Instance.Ignored.Find(t.Context(), "HTTPS://SMALL.example/3")
 	if err != nil || got == nil || got.Reason != "nobody" || !got.At.Equal(at.Add(3*time.Second)) {
 		t.Errorf("by another spelling there is %+v, %v", got, err)
 	}
-	if err := c.TrimIgnored(t.Context(), 100); err != nil {
+	if err := c.Instance.Ignored.Trim(t.Context(), 100); err != nil {
 		t.Fatal(err)
 	}
 
 	// With more domains than room, the bound holds all the same.
-	if err := c.TrimIgnored(t.Context(), 2); err != nil {
+	if err := c.Instance.Ignored.Trim(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
 	left := 0
 	for host, n := range map[string]int{"small.example": 5, "other.example": 10, "flood.example": 500} {
 		for i := range n {
-			got, err := c.IgnoredActivity(t.Context(), id(host, i))
+			got, err := c.Instance.Ignored.Find(t.Context(), id(host, i))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package db_test
+package instance_test
 
 import (
 	"cmp"
@@ -8,21 +8,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // intake returns an activity for the journal.
-func intake(id string, recipients, waiting []vocab.Username) db.Intake {
-	return db.Intake{Key: db.KeyOf(vocab.ID("https://peer.example/"+id), bob), Raw: []byte(`{"id":"` + id + `"}`), Fetched: []byte(`{}`),
+func intake(id string, recipients, waiting []vocab.Username) instance.Intake {
+	return instance.Intake{Key: instance.KeyOf(vocab.ID("https://peer.example/"+id), bob), Raw: []byte(`{"id":"` + id + `"}`), Fetched: []byte(`{}`),
 		Recipients: recipients, Waiting: waiting, Named: waiting}
 }
 
-func accept(t *testing.T, c *db.Cluster, in db.Intake) db.IntakeRow {
+func accept(t *testing.T, c *dbtest.Cluster, in instance.Intake) instance.IntakeRow {
 	t.Helper()
-	row, err := c.Accept(t.Context(), in)
+	row, err := c.Instance.Journal.Accept(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,26 +30,26 @@ func accept(t *testing.T, c *db.Cluster, in db.Intake) db.IntakeRow {
 }
 
 // lies checks how many rows the journal holds, and how many wait.
-func lies(t *testing.T, c *db.Cluster, rows, waiting int) {
+func lies(t *testing.T, c *dbtest.Cluster, rows, waiting int) {
 	t.Helper()
-	n, err := c.CountIntake(t.Context())
+	n, err := c.Instance.Journal.Count(t.Context())
 	if err != nil || n.Rows != rows || n.Waiting != waiting || n.Oldest.IsZero() != (rows == 0) {
 		t.Errorf("the journal holds %+v, %v; want %d rows, and %d who wait", n, err, rows, waiting)
 	}
 }
 
-func endRows(t *testing.T, c *db.Cluster, rows ...db.IntakeRow) {
+func endRows(t *testing.T, c *dbtest.Cluster, rows ...instance.IntakeRow) {
 	t.Helper()
-	if err := c.FinishIntake(t.Context(), rows); err != nil {
+	if err := c.Instance.Journal.Finish(t.Context(), rows); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func users(t *testing.T, c *db.Cluster, names ...string) (all []vocab.Username) {
+func users(t *testing.T, c *dbtest.Cluster, names ...string) (all []vocab.Username) {
 	t.Helper()
 	for _, n := range names {
 		u := name(t, n)
-		if _, err := c.ReserveUser(t.Context(), u); err != nil {
+		if _, err := c.Instance.Users.Reserve(t.Context(), u); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, u)
@@ -80,7 +80,7 @@ func TestWhoCausedWhatWaitsIsCounted(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
 	u := users(t, c, "anna", "ben", "cleo")
-	paid := func(id, payer string, recipients, waiting []vocab.Username) db.IntakeRow {
+	paid := func(id, payer string, recipients, waiting []vocab.Username) instance.IntakeRow {
 		in := intake(id, recipients, waiting)
 		in.Payer = payer
 		return accept(t, c, in)
@@ -89,23 +89,23 @@ func TestWhoCausedWhatWaitsIsCounted(t *testing.T) {
 	paid("1", "other.example", nil, u[:2]) // merged
 	paid("2", "other.example", nil, u[:1])
 	parked := paid("3", "peer.example", u[:1], nil)
-	if err := c.Park(t.Context(), u[0], []int64{parked.Seq}); err != nil {
+	if err := c.Instance.Journal.Park(t.Context(), u[0], []int64{parked.Seq}); err != nil {
 		t.Fatal(err)
 	}
 	held := paid("4", "peer.example", u[1:2], nil)
-	if err := c.Release(t.Context(), []int64{held.Seq}); err != nil {
+	if err := c.Instance.Journal.Release(t.Context(), []int64{held.Seq}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Resubmit(t.Context(), intake("5", nil, u[2:])); err != nil {
+	if err := c.Instance.Journal.Resubmit(t.Context(), intake("5", nil, u[2:])); err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Backlogs(t.Context())
+	got, err := c.Instance.Journal.Backlogs(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	each := int64(len(`{"id":"1"}` + `{}`))
-	want := []db.Backlog{{u[0], "other.example", 1, each}, {u[0], "peer.example", 2, 2 * each}, {u[1], "peer.example", 2, 2 * each}, {u[2], "", 1, each}}
-	slices.SortFunc(got, func(a, b db.Backlog) int {
+	want := []instance.Backlog{{u[0], "other.example", 1, each}, {u[0], "peer.example", 2, 2 * each}, {u[1], "peer.example", 2, 2 * each}, {u[2], "", 1, each}}
+	slices.SortFunc(got, func(a, b instance.Backlog) int {
 		return cmp.Or(cmp.Compare(a.User.String(), b.User.String()), cmp.Compare(a.Payer, b.Payer))
 	})
 	if !slices.Equal(got, want) {
@@ -118,26 +118,26 @@ func TestARowStaysForThoseWhoWait(t *testing.T) {
 	c := dbtest.New(t)
 	u := users(t, c, "anna", "ben", "cleo")
 	row := accept(t, c, intake("1", u[:1], u[1:2]))
-	if err := c.Park(t.Context(), u[2], []int64{row.Seq, row.Seq + 1000}); err != nil {
+	if err := c.Instance.Journal.Park(t.Context(), u[2], []int64{row.Seq, row.Seq + 1000}); err != nil {
 		t.Fatal(err)
 	}
 	endRows(t, c, row)
 	lies(t, c, 1, 2)
-	if parked, err := c.ParkedUsers(t.Context()); err != nil || !slices.Equal(parked, u[1:]) {
+	if parked, err := c.Instance.Journal.ParkedUsers(t.Context()); err != nil || !slices.Equal(parked, u[1:]) {
 		t.Errorf("parked are %v, %v; want %v", parked, err, u[1:])
 	}
-	page, err := c.WaitingFor(t.Context(), u[1], 0, 10, 1<<20)
+	page, err := c.Instance.Journal.ListWaiting(t.Context(), u[1], 0, 10, 1<<20)
 	if err != nil || len(page) != 1 || page[0].Seq != row.Seq || string(page[0].Raw) != `{"id":"1"}` || string(page[0].Fetched) != `{}` || !page[0].Named || page[0].ReceivedAt.IsZero() {
 		t.Errorf("WaitingFor = %+v, %v", page, err)
 	}
-	if page, err := c.WaitingFor(t.Context(), u[2], 0, 10, 1<<20); err != nil || len(page) != 1 || page[0].Named {
+	if page, err := c.Instance.Journal.ListWaiting(t.Context(), u[2], 0, 10, 1<<20); err != nil || len(page) != 1 || page[0].Named {
 		t.Errorf("WaitingFor of one who is not named = %+v, %v", page, err)
 	}
 	// The last two who wait go at once: one of them takes the row along.
 	var both sync.WaitGroup
 	for _, u := range u[1:] {
 		both.Go(func() {
-			if n, err := c.FinishWaiting(t.Context(), u, []db.IntakeRow{row}); n != 1 || err != nil {
+			if n, err := c.Instance.Journal.FinishWaiting(t.Context(), u, []instance.IntakeRow{row}); n != 1 || err != nil {
 				t.Errorf("FinishWaiting = %d, %v", n, err)
 			}
 		})
@@ -156,7 +156,7 @@ func TestARowThatGrewStillWaits(t *testing.T) {
 	accept(t, c, unnamed)
 	for _, grows := range []bool{true, false} {
 		waits := 0
-		page, err := c.WaitingFor(t.Context(), u[0], 0, 10, 1<<20)
+		page, err := c.Instance.Journal.ListWaiting(t.Context(), u[0], 0, 10, 1<<20)
 		if err != nil || len(page) != 1 {
 			t.Fatalf("WaitingFor = %+v, %v", page, err)
 		}
@@ -164,7 +164,7 @@ func TestARowThatGrewStillWaits(t *testing.T) {
 			accept(t, c, intake("1", nil, u))
 			waits = 1
 		}
-		if n, err := c.FinishWaiting(t.Context(), u[0], []db.IntakeRow{page[0].IntakeRow}); n != 1-waits || err != nil {
+		if n, err := c.Instance.Journal.FinishWaiting(t.Context(), u[0], []instance.IntakeRow{page[0].IntakeRow}); n != 1-waits || err != nil {
 			t.Errorf("FinishWaiting = %d, %v; want %d", n, err, 1-waits)
 		}
 		lies(t, c, waits, waits)
@@ -181,19 +181,19 @@ func TestWhatWaitsIsReadInPages(t *testing.T) {
 		accept(t, c, in)
 	}
 	for _, tt := range []struct{ n, size, want int }{{10, 1 << 20, 5}, {3, 1 << 20, 3}, {10, 2500, 2}, {10, 1, 1}} {
-		page, err := c.WaitingFor(t.Context(), u[0], 0, tt.n, tt.size)
+		page, err := c.Instance.Journal.ListWaiting(t.Context(), u[0], 0, tt.n, tt.size)
 		if err != nil || len(page) != tt.want {
 			t.Errorf("a page of %d and %d bytes has %d, %v; want %d", tt.n, tt.size, len(page), err, tt.want)
 		}
 	}
-	page, err := c.WaitingFor(t.Context(), u[0], 0, 2, 1<<20)
+	page, err := c.Instance.Journal.ListWaiting(t.Context(), u[0], 0, 2, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rest, err := c.WaitingFor(t.Context(), u[0], page[1].Seq, 10, 1<<20); err != nil || len(rest) != 3 || rest[0].Raw[1] != '3' {
+	if rest, err := c.Instance.Journal.ListWaiting(t.Context(), u[0], page[1].Seq, 10, 1<<20); err != nil || len(rest) != 3 || rest[0].Raw[1] != '3' {
 		t.Errorf("after the first two there are %d, %v; want three", len(rest), err)
 	}
-	if n, err := c.DropWaiting(t.Context(), u[0]); n != 5 || err != nil {
+	if n, err := c.Instance.Journal.DropWaiting(t.Context(), u[0]); n != 5 || err != nil {
 		t.Errorf("DropWaiting = %d, %v; want 5", n, err)
 	}
 	lies(t, c, 0, 0)
@@ -205,14 +205,14 @@ func TestTakingOverMakesEverybodyWait(t *testing.T) {
 	u := users(t, c, "anna", "ben", "cleo")
 	row := accept(t, c, intake("1", u[:2], u[2:]))
 	accept(t, c, intake("2", nil, u[:1]))
-	held, err := c.HeldIntake(t.Context(), 0, 0, 10)
+	held, err := c.Instance.Journal.ListHeld(t.Context(), 0, 0, 10)
 	if err != nil || len(held) != 1 || held[0].Seq != row.Seq || held[0].Key != intake("1", nil, nil).Key {
 		t.Errorf("HeldIntake = %+v, %v; want the first row", held, err)
 	}
-	if old, err := c.HeldIntake(t.Context(), time.Hour, 0, 10); err != nil || len(old) != 0 {
+	if old, err := c.Instance.Journal.ListHeld(t.Context(), time.Hour, 0, 10); err != nil || len(old) != 0 {
 		t.Errorf("an hour old are %+v, %v", old, err)
 	}
-	if n, err := c.TakeOver(t.Context()); n != 1 || err != nil {
+	if n, err := c.Instance.Journal.TakeOver(t.Context()); n != 1 || err != nil {
 		t.Errorf("TakeOver = %d, %v; want 1", n, err)
 	}
 	endRows(t, c, row) // by who drove it before
@@ -222,37 +222,37 @@ func TestTakingOverMakesEverybodyWait(t *testing.T) {
 // Whoever serves next fences off who served before.
 func TestAnEarlierEpochChangesNothing(t *testing.T) {
 	t.Parallel()
-	cfg := destroyed(t, dbtest.Config(t))
-	old, next := open(t, cfg), open(t, cfg)
+	old, cfg := dbtest.Named(t)
+	next := dbtest.Connect(t, cfg)
 	u := users(t, old, "anna", "ben")
-	release, _, err := old.LockServe(t.Context(), "lightweb serve")
+	release, _, err := old.Instance.Locks.Serve(t.Context(), "lightweb serve")
 	if err != nil {
 		t.Fatal(err)
 	}
 	row := accept(t, old, intake("1", u, nil))
 	release()
-	if release, _, err = next.LockServe(t.Context(), "lightweb serve"); err != nil {
+	if release, _, err = next.Instance.Locks.Serve(t.Context(), "lightweb serve"); err != nil {
 		t.Fatal(err)
 	}
 	defer release()
-	if _, err := old.Accept(t.Context(), intake("2", u, nil)); fault.KindOf(err) != fault.Unavailable {
+	if _, err := old.Instance.Journal.Accept(t.Context(), intake("2", u, nil)); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("Accept = %v, want Unavailable", err)
 	}
-	if _, err := old.Accept(t.Context(), intake("1", u, nil)); fault.KindOf(err) != fault.Unavailable {
+	if _, err := old.Instance.Journal.Accept(t.Context(), intake("1", u, nil)); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("merging Accept = %v, want Unavailable", err)
 	}
-	if err := old.Park(t.Context(), u[0], []int64{row.Seq}); fault.KindOf(err) != fault.Unavailable {
+	if err := old.Instance.Journal.Park(t.Context(), u[0], []int64{row.Seq}); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("Park = %v, want Unavailable", err)
 	}
-	if n, err := old.TakeOver(t.Context()); n != 0 || err != nil {
+	if n, err := old.Instance.Journal.TakeOver(t.Context()); n != 0 || err != nil {
 		t.Errorf("TakeOver = %d, %v; want 0", n, err)
 	}
 	endRows(t, old, row)
 	lies(t, next, 1, 0)
-	if err := old.Resubmit(t.Context(), intake("3", nil, u[:1])); err != nil {
+	if err := old.Instance.Journal.Resubmit(t.Context(), intake("3", nil, u[:1])); err != nil {
 		t.Errorf("an administrator's Resubmit = %v", err)
 	}
-	if n, err := next.TakeOver(t.Context()); n != 1 || err != nil {
+	if n, err := next.Instance.Journal.TakeOver(t.Context()); n != 1 || err != nil {
 		t.Errorf("TakeOver by who serves = %d, %v; want 1", n, err)
 	}
 	lies(t, next, 2, 3)
@@ -261,10 +261,9 @@ func TestAnEarlierEpochChangesNothing(t *testing.T) {
 // Who serves loses the lock and takes it again while rows are parked: what was not parked is not taken for parked.
 func TestParkingBetweenTwoEpochsIsNotTakenForDone(t *testing.T) {
 	t.Parallel()
-	cfg := destroyed(t, dbtest.Config(t))
-	c := open(t, cfg)
+	c, cfg := dbtest.Named(t)
 	u := users(t, c, "anna", "ben")
-	release, _, err := c.LockServe(t.Context(), "lightweb serve")
+	release, _, err := c.Instance.Locks.Serve(t.Context(), "lightweb serve")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,13 +286,13 @@ func TestParkingBetweenTwoEpochsIsNotTakenForDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	parked := make(chan error, 1)
-	go func() { parked <- c.Park(t.Context(), u[0], []int64{row.Seq}) }()
+	go func() { parked <- c.Instance.Journal.Park(t.Context(), u[0], []int64{row.Seq}) }()
 	for waits := false; !waits; { // in the epoch before
 		if err := tx.QueryRow(`SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'serving'::regclass)`).Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.SetEpoch(next)
+	c.Instance.Journal.SetEpoch(next)
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +300,7 @@ func TestParkingBetweenTwoEpochsIsNotTakenForDone(t *testing.T) {
 		t.Errorf("Park = %v, want Unavailable", err)
 	}
 	lies(t, c, 1, 0)
-	if err := c.Park(t.Context(), u[0], []int64{row.Seq}); err != nil {
+	if err := c.Instance.Journal.Park(t.Context(), u[0], []int64{row.Seq}); err != nil {
 		t.Errorf("Park in the next epoch = %v", err)
 	}
 	lies(t, c, 1, 1)
@@ -316,15 +315,15 @@ func TestMergesAndEndsAtOnce(t *testing.T) {
 	for _, u := range u {
 		all.Go(func() {
 			for range 50 {
-				row, err := c.Accept(t.Context(), intake("1", []vocab.Username{u}, nil))
+				row, err := c.Instance.Journal.Accept(t.Context(), intake("1", []vocab.Username{u}, nil))
 				if err == nil {
-					err = c.Park(t.Context(), u, []int64{row.Seq})
+					err = c.Instance.Journal.Park(t.Context(), u, []int64{row.Seq})
 				}
 				if err == nil {
-					err = c.FinishIntake(t.Context(), []db.IntakeRow{row})
+					err = c.Instance.Journal.Finish(t.Context(), []instance.IntakeRow{row})
 				}
 				if err == nil {
-					_, err = c.FinishWaiting(t.Context(), u, []db.IntakeRow{row})
+					_, err = c.Instance.Journal.FinishWaiting(t.Context(), u, []instance.IntakeRow{row})
 				}
 				if err != nil {
 					t.Error(err)
@@ -333,11 +332,11 @@ func TestMergesAndEndsAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if _, err := c.TakeOver(t.Context()); err != nil { // what grew while it was ended is a stray
+	if _, err := c.Instance.Journal.TakeOver(t.Context()); err != nil { // what grew while it was ended is a stray
 		t.Fatal(err)
 	}
 	for _, u := range u {
-		if _, err := c.DropWaiting(t.Context(), u); err != nil {
+		if _, err := c.Instance.Journal.DropWaiting(t.Context(), u); err != nil {
 			t.Error(err)
 		}
 	}

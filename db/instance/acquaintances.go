@@ -1,0 +1,183 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// AcquaintanceBelieved is how long after Add a caller may rely on it for the same actor and users.
+const AcquaintanceBelieved = 6 * time.Hour
+
+// Acquaintances say which remote actors may concern which users. A row may say too much, and never too little.
+type Acquaintances struct {
+	on     conns
+	active *active
+}
+
+// Add commits that the actor may concern these users, and with follows that they may follow it. It must be called before
+// anything of the actor enters a user's database, and before a Follow leaves. It clears the mark by which a night would
+// remove the row.
+func (a Acquaintances) Add(ctx context.Context, actor vocab.ID, users []vocab.Username, follows bool) error {
+	_, err := a.on.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows)
+		SELECT DISTINCT $1, u, $3::boolean FROM unnest($2::text[]) u ORDER BY u
+		ON CONFLICT (actor_uri, username) DO UPDATE SET follows = a.follows OR excluded.follows, idle_at = NULL
+			WHERE excluded.follows AND NOT a.follows OR a.idle_at IS NOT NULL`,
+		actor, names(users), follows)
+	return postgres.Fault("store acquaintance", err)
+}
+
+// AddActors commits that these actors may concern a user, and with follows that the user may follow them.
+func (a Acquaintances) AddActors(ctx context.Context, u vocab.Username, actors []vocab.ID, follows bool) error {
+	_, err := a.on.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows) SELECT DISTINCT k, $1, $3::boolean FROM unnest($2::text[]) AS k ORDER BY k
+		ON CONFLICT (actor_uri, username) DO UPDATE SET follows = true WHERE excluded.follows AND NOT a.follows`, u, texts(actors), follows)
+	return postgres.Fault("store acquaintances", err)
+}
+
+// Users returns the active users that the actor may concern; with follows only those that may follow it.
+func (a Acquaintances) Users(ctx context.Context, actor vocab.ID, follows bool) ([]vocab.Username, error) {
+	now := time.Now()
+	users, err := postgres.CollectColumn[vocab.Username](ctx, a.on, "read acquaintances", `SELECT username FROM acquaintances JOIN users USING (username)
+		WHERE actor_uri = $1 AND (follows OR NOT $2) AND state = 'active' ORDER BY username`, actor, follows)
+	if err == nil {
+		a.active.add(users, now.Add(believed))
+	}
+	return users, err
+}
+
+// UsersOfServer returns the users, also deleted ones, that any actor on the server that issued the id may concern: no other
+// user has anything that was issued there.
+func (a Acquaintances) UsersOfServer(ctx context.Context, id vocab.ID) ([]vocab.Username, error) {
+	return postgres.CollectColumn[vocab.Username](ctx, a.on, "read acquaintances", `SELECT DISTINCT username FROM acquaintances
+		WHERE actor_uri >= $1 || '/' AND actor_uri < $1 || '0' ORDER BY username`, id.Origin())
+}
+
+// IsFollowed reports whether a user may follow any actor whose id has this origin. Ids sort byte by byte, so that those of an
+// origin lie together in the index.
+func (a Acquaintances) IsFollowed(ctx context.Context, origin string) (followed bool, err error) {
+	err = a.on.QueryRow(ctx, `SELECT EXISTS (SELECT FROM acquaintances JOIN users USING (username)
+		WHERE actor_uri >= $1 || '/' AND actor_uri < $1 || '0' AND follows AND state = 'active')`, origin).Scan(&followed)
+	return followed, postgres.Fault("read acquaintances", err)
+}
+
+// EachHost calls see, in no order, for every host and every active user that is acquainted with an actor there, and says
+// whether the user may follow an actor there. Hosts are written as in the actors' ids, with ports.
+func (a Acquaintances) EachHost(ctx context.Context, see func(host string, u vocab.Username, follows bool)) error {
+	rows, err := a.on.Query(ctx, `SELECT split_part(actor_uri, '/', 3), username, bool_or(follows)
+		FROM acquaintances JOIN users USING (username) WHERE state = 'active' GROUP BY 1, 2`)
+	if err != nil {
+		return postgres.Fault("read acquaintances", err)
+	}
+	var host string
+	var u vocab.Username
+	var follows bool
+	_, err = pgx.ForEachRow(rows, []any{&host, &u, &follows}, func() error {
+		see(host, u, follows)
+		return nil
+	})
+	return postgres.Fault("read acquaintances", err)
+}
+
+// KnownActor is an actor of which a user's database holds anything.
+type KnownActor struct {
+	Actor   string
+	Follows bool // the user may follow it
+}
+
+// Replacing counts the rows of a user that Replace changed.
+type Replacing struct {
+	Added       int // rows that were missing, or did not say that the user may follow the actor
+	Superfluous int // rows of actors that are not known, or that say too much
+}
+
+// errTakenBack undoes changes that were made only to be counted.
+var errTakenBack = errors.New("it was a dry run")
+
+// Replace adds the rows of the known actors that a user lacks, and removes superfluous ones. Without remove it only counts
+// these; with dryRun it changes nothing.
+func (a Acquaintances) Replace(ctx context.Context, u vocab.Username, known []KnownActor, remove, dryRun bool) (r Replacing, err error) {
+	args := pgx.NamedArgs{"user": u, "actors": make([]string, len(known)), "follows": make([]bool, len(known))}
+	for i, k := range known {
+		args["actors"].([]string)[i], args["follows"].([]bool)[i] = k.Actor, k.Follows
+	}
+	err = pgx.BeginFunc(ctx, a.on, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows)
+			SELECT actor, @user, follows FROM unnest(@actors::text[], @follows::boolean[]) AS k (actor, follows) ORDER BY actor
+			ON CONFLICT (actor_uri, username) DO UPDATE SET follows = true WHERE excluded.follows AND NOT a.follows`, args)
+		if err != nil {
+			return err
+		}
+		r.Added = int(tag.RowsAffected())
+		if r.Superfluous, err = removeSuperfluous(ctx, tx, args, remove); err == nil && dryRun {
+			err = errTakenBack
+		}
+		return err
+	})
+	if errors.Is(err, errTakenBack) {
+		err = nil
+	}
+	return r, postgres.Fault("make acquaintances of "+u.String(), err)
+}
+
+// removeSuperfluous removes the rows that say more than is known, or only counts them.
+func removeSuperfluous(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, remove bool) (n int, err error) {
+	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+		n = 0
+		for _, q := range []string{
+			`DELETE FROM acquaintances a WHERE username = @user
+				AND NOT EXISTS (SELECT FROM unnest(@actors::text[], @follows::boolean[]) AS k (actor, follows) WHERE actor = actor_uri)`,
+			`UPDATE acquaintances a SET follows = false FROM unnest(@actors::text[], @follows::boolean[]) AS k (actor, follows)
+				WHERE username = @user AND actor = actor_uri AND a.follows AND NOT k.follows`,
+		} {
+			tag, err := tx.Exec(ctx, q, args)
+			if err != nil {
+				return err
+			}
+			n += int(tag.RowsAffected())
+		}
+		if !remove {
+			return errTakenBack
+		}
+		return nil
+	})
+	if errors.Is(err, errTakenBack) {
+		err = nil
+	}
+	return n, err
+}
+
+// List returns up to n actors of a user's acquaintances after one of them, in order; none while anything of the user's waits
+// in the journal.
+func (a Acquaintances) List(ctx context.Context, u vocab.Username, after vocab.ID, n int) ([]vocab.ID, error) {
+	return postgres.CollectColumn[vocab.ID](ctx, a.on, "list acquaintances", `SELECT actor_uri FROM acquaintances WHERE username = $1 AND actor_uri > $2
+			AND NOT EXISTS (SELECT FROM intake_waiting WHERE username = $1) AND NOT EXISTS (SELECT FROM intake WHERE $1 = ANY(recipients))
+		ORDER BY actor_uri LIMIT $3`, u, after, n)
+}
+
+// CountIdle counts the rows of these actors that were marked as idle before then.
+func (a Acquaintances) CountIdle(ctx context.Context, u vocab.Username, actors []string, before time.Time) (n int, err error) {
+	err = a.on.QueryRow(ctx, `SELECT count(*) FROM acquaintances WHERE username = $1 AND actor_uri = ANY($2) AND idle_at < $3`, u, actors, before).Scan(&n)
+	return n, postgres.Fault("count idle acquaintances", err)
+}
+
+// RemoveIdle removes the rows of idle actors that were marked as idle before then, marks the other idle ones, and takes the
+// mark off the held ones. It returns how many it removed.
+func (a Acquaintances) RemoveIdle(ctx context.Context, u vocab.Username, idle, held []string, before, now time.Time) (n int, err error) {
+	args := pgx.NamedArgs{"user": u, "idle": idle, "held": held, "before": before, "now": now}
+	err = pgx.BeginFunc(ctx, a.on, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `DELETE FROM acquaintances WHERE username = @user AND actor_uri = ANY(@idle) AND idle_at < @before`, args)
+		if err != nil {
+			return err
+		}
+		n = int(tag.RowsAffected())
+		_, err = tx.Exec(ctx, `UPDATE acquaintances SET idle_at = CASE WHEN actor_uri = ANY(@idle) THEN @now::timestamptz END
+			WHERE username = @user AND (actor_uri = ANY(@idle) AND idle_at IS NULL OR actor_uri = ANY(@held) AND idle_at IS NOT NULL)`, args)
+		return err
+	})
+	return n, postgres.Fault("prune acquaintances", err)
+}

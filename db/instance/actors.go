@@ -1,0 +1,198 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Actors are the actors of other servers that the instance remembers, with their keys.
+type Actors struct{ on conns }
+
+// RemoteActor is an actor of another server as the instance remembers it.
+type RemoteActor struct {
+	Actor     *vocab.Actor
+	Handle    string    // user@host, once WebFinger has confirmed it
+	FetchedAt time.Time // or when it was last known to be gone
+	Gone      bool      // its server, or the actor itself, said that it was deleted
+}
+
+const remoteActorColumns = `a.raw, coalesce(a.handle, ''), coalesce(a.gone_at, a.fetched_at), a.gone_at IS NOT NULL`
+
+// Find returns an actor, nil when it is not remembered.
+func (s Actors) Find(ctx context.Context, id vocab.ID) (*RemoteActor, error) {
+	return s.find(ctx, `SELECT `+remoteActorColumns+` FROM actors a WHERE a.uri = $1`, id)
+}
+
+// FindAll returns the actors that are remembered, by id. It leaves out an actor that an earlier version stored and this one
+// cannot read.
+func (s Actors) FindAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*RemoteActor, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := s.on.Query(ctx, `SELECT a.uri, `+remoteActorColumns+` FROM actors a WHERE a.uri = ANY($1)`, texts(ids))
+	if err != nil {
+		return nil, postgres.Fault("read remote actors", err)
+	}
+	defer rows.Close()
+	found := make(map[vocab.ID]*RemoteActor, len(ids))
+	for rows.Next() {
+		var id vocab.ID
+		var raw []byte
+		var r RemoteActor
+		if err := rows.Scan(&id, &raw, &r.Handle, &r.FetchedAt, &r.Gone); err != nil {
+			return nil, postgres.Fault("read remote actors", err)
+		}
+		if err := r.parse(raw); fault.KindOf(err) == fault.Invalid {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		found[id] = &r
+	}
+	return found, postgres.Fault("read remote actors", rows.Err())
+}
+
+// FindByKey returns the actor that lists the key, nil when none is remembered.
+func (s Actors) FindByKey(ctx context.Context, key vocab.ID) (*RemoteActor, error) {
+	return s.find(ctx, `SELECT `+remoteActorColumns+` FROM actor_keys k JOIN actors a ON a.uri = k.actor_uri WHERE k.key_id = $1`, key)
+}
+
+// FindByHandle returns the actor whose handle user@host was confirmed, nil when none is remembered.
+func (s Actors) FindByHandle(ctx context.Context, handle string) (*RemoteActor, error) {
+	return s.find(ctx, `SELECT `+remoteActorColumns+` FROM actors a WHERE a.handle = $1 ORDER BY a.fetched_at DESC LIMIT 1`, handle)
+}
+
+func (s Actors) find(ctx context.Context, query string, arg any) (*RemoteActor, error) {
+	var raw []byte
+	var r RemoteActor
+	err := s.on.QueryRow(ctx, query, arg).Scan(&raw, &r.Handle, &r.FetchedAt, &r.Gone)
+	if postgres.IsNoRows(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, postgres.Fault("read remote actor", err)
+	}
+	if err := r.parse(raw); err != nil {
+		return nil, err
+	}
+	return &r, nil
+}
+
+// parse reads the actor as its row holds it.
+func (r *RemoteActor) parse(raw []byte) error {
+	a, err := vocab.ParseActor(raw)
+	if err == nil {
+		r.Actor, err = a.Reduced()
+	}
+	if err != nil {
+		return fmt.Errorf("read remote actor: %w", err)
+	}
+	return nil
+}
+
+// Save stores the members of an actor that the engine reads, as the actor's own server describes them, and the keys that it
+// lists. An actor cannot list a key of another server, nor one that another actor lists already.
+func (s Actors) Save(ctx context.Context, r RemoteActor) error {
+	return s.write(ctx, r, `INSERT INTO actors (uri, host, handle, raw, fetched_at) VALUES (@uri, @host, nullif(@handle, ''), @raw, @fetched)
+		ON CONFLICT (uri) DO UPDATE SET raw = excluded.raw, fetched_at = excluded.fetched_at, gone_at = NULL,
+			handle = coalesce(excluded.handle, actors.handle)`)
+}
+
+// Renew is Save for an actor that is remembered, and does nothing for others.
+func (s Actors) Renew(ctx context.Context, r RemoteActor) error {
+	return s.write(ctx, r, `UPDATE actors SET host = @host, handle = coalesce(nullif(@handle, ''), handle), raw = @raw, fetched_at = @fetched, gone_at = NULL
+		WHERE uri = @uri`)
+}
+
+func (s Actors) write(ctx context.Context, r RemoteActor, write string) error {
+	a, err := r.Actor.Reduced()
+	if err != nil {
+		return fmt.Errorf("save remote actor: %w", err)
+	}
+	keys := make([]string, 0, len(a.Keys))
+	for _, k := range a.Keys {
+		if k.ID.SameOrigin(a.ID) {
+			keys = append(keys, string(k.ID))
+		}
+	}
+	args := pgx.NamedArgs{"uri": a.ID, "host": a.ID.Host(), "handle": r.Handle, "raw": a.Raw, "fetched": r.FetchedAt}
+	err = pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, write, args)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM actor_keys WHERE actor_uri = $1 AND key_id <> ALL($2)`, a.ID, keys); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO actor_keys (key_id, actor_uri) SELECT DISTINCT k, $1 FROM unnest($2::text[]) k ORDER BY k
+			ON CONFLICT (key_id) DO NOTHING`, a.ID, keys)
+		return err
+	})
+	return postgres.Fault("save remote actor", err)
+}
+
+// NoteUse stores that a remembered actor is used, unless that was stored since a time, and reports whether it is remembered.
+// From then on Prune leaves it alone.
+func (s Actors) NoteUse(ctx context.Context, id vocab.ID, now, since time.Time) (remembered bool, err error) {
+	err = s.on.QueryRow(ctx, `WITH used AS (UPDATE actors SET used_at = $2 WHERE uri = $1 AND used_at < $3 RETURNING uri)
+		SELECT EXISTS (SELECT FROM used) OR EXISTS (SELECT FROM actors WHERE uri = $1 AND used_at >= $3)`, id, now, since).Scan(&remembered)
+	return remembered, postgres.Fault("note use of remote actor", err)
+}
+
+// MarkGone stores that the actor's server, or the actor itself, said that it was deleted. Its keys verify nothing any more.
+func (s Actors) MarkGone(ctx context.Context, id vocab.ID, now time.Time) error {
+	_, err := s.on.Exec(ctx, `UPDATE actors SET gone_at = $2 WHERE uri = $1`, id, now)
+	return postgres.Fault("mark actor gone", err)
+}
+
+// MarkStale stores that the actor has changed since it was fetched, whenever that was.
+func (s Actors) MarkStale(ctx context.Context, id vocab.ID) error {
+	_, err := s.on.Exec(ctx, `UPDATE actors SET fetched_at = 'epoch' WHERE uri = $1`, id)
+	return postgres.Fault("mark actor stale", err)
+}
+
+// Remote actors are forgotten after a time.
+const (
+	actorUnused = 30 * 24 * time.Hour  // since it was used, when no user here knows it
+	actorGone   = 365 * 24 * time.Hour // since it was deleted
+)
+
+// pruneBatch is how many rows one statement of a pruning looks at.
+const pruneBatch = 500
+
+// Prune removes the actors with which no user is acquainted and that were not used for 30 days, or that were deleted a year
+// ago, in statements of bounded size with rests between them. It returns how many they are; with dryRun they stay.
+func (s Actors) Prune(ctx context.Context, now time.Time, dryRun bool) (n int, err error) {
+	const old = `uri = ANY($1) AND CASE WHEN gone_at IS NULL THEN used_at < $2 ELSE gone_at < $3 END
+		AND NOT EXISTS (SELECT FROM acquaintances q WHERE q.actor_uri = a.uri)`
+	query := `WITH gone AS (DELETE FROM actors a WHERE ` + old + ` RETURNING 1) SELECT count(*) FROM gone`
+	if dryRun {
+		query = `SELECT count(*) FROM actors a WHERE ` + old
+	}
+	for last := ""; ; {
+		began := time.Now()
+		page, err := postgres.CollectColumn[string](ctx, s.on, "list remote actors", `SELECT uri FROM actors WHERE uri > $1 ORDER BY uri LIMIT $2`, last, pruneBatch)
+		if err != nil || len(page) == 0 {
+			return n, err
+		}
+		var some int
+		if err := s.on.QueryRow(ctx, query, page, now.Add(-actorUnused), now.Add(-actorGone)).Scan(&some); err != nil {
+			return n, postgres.Fault("prune remote actors", err)
+		}
+		n += some
+		if len(page) < pruneBatch {
+			return n, nil
+		}
+		last = page[len(page)-1]
+		if err := postgres.Rest(ctx, time.Since(began)); err != nil {
+			return n, err
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package instance
+
+import (
+	"context"
+	"time"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Deliveries say which users' databases hold deliveries that are due, and which hold parked ones.
+type Deliveries struct{ on conns }
+
+// Due says by when the dispatcher has to look at a user's deliveries.
+type Due struct {
+	User vocab.Username `db:"username"`
+	At   *time.Time     // nil: nothing is owed
+	Was  *time.Time     // the time that is stored until now
+}
+
+// ListDue returns the active users that owe something by then, or at any time when that is zero; the one that waits longest
+// comes first. It opens no user's database.
+func (s Deliveries) ListDue(ctx context.Context, by time.Time) ([]Due, error) {
+	return postgres.Collect[Due](ctx, s.on, "list users with due deliveries", `SELECT username, next_due AS at, next_due AS was FROM users
+		WHERE state = 'active' AND next_due IS NOT NULL AND ($1::timestamptz IS NULL OR next_due <= $1) ORDER BY next_due, username LIMIT 10000`, postgres.TimeOrNull(by))
+}
+
+// MarkDue stores by when the dispatcher has to look at the users' deliveries. It changes nothing where another process has
+// stored another time than Was, and returns the time that stands there.
+func (s Deliveries) MarkDue(ctx context.Context, all []Due) ([]Due, error) {
+	users, at, was := make([]string, len(all)), make([]*time.Time, len(all)), make([]*time.Time, len(all))
+	for n, d := range all {
+		users[n], at[n], was[n] = d.User.String(), d.At, d.Was
+	}
+	return postgres.Collect[Due](ctx, s.on, "store when deliveries are due", `WITH d AS (
+			SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[]) AS d (username, at, was)
+		), marked AS (
+			UPDATE users u SET next_due = d.at FROM d WHERE u.username = d.username AND u.next_due IS NOT DISTINCT FROM d.was RETURNING u.username
+		)
+		SELECT username, next_due AS at, next_due AS was FROM users JOIN d USING (username) WHERE username NOT IN (SELECT username FROM marked)`, users, at, was)
+}
+
+// Want makes the serving process look at the deliveries of these users at once.
+func (s Deliveries) Want(ctx context.Context, users []vocab.Username) error {
+	_, err := s.on.Exec(ctx, `UPDATE users SET next_due = date_trunc('milliseconds', now()) WHERE username = ANY($1)`, names(users))
+	return postgres.Fault("ask for deliveries", err)
+}
+
+// Parked says that deliveries of a user to a host are parked.
+type Parked struct {
+	Host string
+	User vocab.Username `db:"username"`
+}
+
+// ListParked returns the users with parked deliveries, by host. It may return too many.
+func (s Deliveries) ListParked(ctx context.Context) ([]Parked, error) {
+	return postgres.Collect[Parked](ctx, s.on, "read parked deliveries", `SELECT host, username FROM parked ORDER BY host, username`)
+}
+
+// MarkParked stores that the users' deliveries are parked, or with resumed that they are no more.
+func (s Deliveries) MarkParked(ctx context.Context, all []Parked, resumed bool) error {
+	hosts, users := make([]string, len(all)), make([]string, len(all))
+	for n, p := range all {
+		hosts[n], users[n] = p.Host, p.User.String()
+	}
+	query := `INSERT INTO parked (host, username) SELECT * FROM unnest($1::text[], $2::text[]) ON CONFLICT DO NOTHING`
+	if resumed {
+		query = `DELETE FROM parked p USING unnest($1::text[], $2::text[]) AS r (host, username) WHERE p.host = r.host AND p.username = r.username`
+	}
+	_, err := s.on.Exec(ctx, query, hosts, users)
+	return postgres.Fault("store parked deliveries", err)
+}

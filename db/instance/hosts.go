@@ -1,0 +1,159 @@
+package instance
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// Hosts are the other servers that the instance remembers.
+type Hosts struct{ on conns }
+
+// Host is the state of another server. Times that are nil never were.
+type Host struct {
+	Host         string
+	Dialect      string // of signatures, as the host took them last; empty when unknown
+	Software     string // as it calls itself
+	Failures     int    // attempts at deliveries since the last success
+	FailingSince *time.Time
+	FailedAt     *time.Time
+	Failure      string     // the last one
+	DeliveredAt  *time.Time // within the hour
+	ClosedUntil  *time.Time // nothing is sent before
+	Probes       int        // attempts that found it closed still
+	InactiveAt   *time.Time // since then its deliveries are parked
+	PausedAt     *time.Time // since then the operator holds its deliveries back
+	ChangedAt    *time.Time // by the operator
+}
+
+const hostColumns = `host, coalesce(dialect, '') AS dialect, coalesce(software, '') AS software, failures, failing_since, failed_at,
+	coalesce(failure, '') AS failure, delivered_at, closed_until, probes, inactive_at, paused_at, changed_at`
+
+// List returns all hosts, by name; with troubled only those with failures, and those that are closed, inactive or paused.
+func (s Hosts) List(ctx context.Context, troubled bool) ([]Host, error) {
+	return s.list(ctx, `WHERE NOT $1 OR failures > 0 OR closed_until IS NOT NULL OR inactive_at IS NOT NULL OR paused_at IS NOT NULL ORDER BY host`, troubled)
+}
+
+// ListChanged returns the hosts that the operator has changed since then, which is the ChangedAt of a host.
+func (s Hosts) ListChanged(ctx context.Context, since time.Time) ([]Host, error) {
+	return s.list(ctx, `WHERE changed_at > $1 ORDER BY changed_at`, since)
+}
+
+// Find returns a host. The fault is NotFound when nothing is known of it.
+func (s Hosts) Find(ctx context.Context, host string) (Host, error) {
+	all, err := s.list(ctx, `WHERE host = $1`, host)
+	if err == nil && len(all) == 0 {
+		err = fault.New(fault.NotFound, "nothing is known of the host "+host).WithHint("lightweb host list")
+	}
+	if err != nil {
+		return Host{}, err
+	}
+	return all[0], nil
+}
+
+func (s Hosts) list(ctx context.Context, which string, args ...any) ([]Host, error) {
+	return postgres.Collect[Host](ctx, s.on, "read hosts", `SELECT `+hostColumns+` FROM hosts `+which, args...)
+}
+
+// Save stores how deliveries to hosts go: everything but the operator's settings. A host that the operator changed later than
+// seen keeps its state.
+func (s Hosts) Save(ctx context.Context, all []Host, seen time.Time) error {
+	var names, failures []string
+	var counts, probes []int
+	var since, failed, delivered, closed, inactive []*time.Time
+	for _, h := range all {
+		names, counts, since, failed, failures = append(names, h.Host), append(counts, h.Failures), append(since, h.FailingSince), append(failed, h.FailedAt), append(failures, postgres.Text(h.Failure))
+		delivered, closed, probes, inactive = append(delivered, h.DeliveredAt), append(closed, h.ClosedUntil), append(probes, h.Probes), append(inactive, h.InactiveAt)
+	}
+	_, err := s.on.Exec(ctx, `INSERT INTO hosts AS h (host, failures, failing_since, failed_at, failure, delivered_at, closed_until, probes, inactive_at)
+		SELECT host, count, since, failed, nullif(failure, ''), delivered, closed, probes, inactive
+		FROM unnest(@hosts::text[], @counts::int[], @since::timestamptz[], @failed::timestamptz[], @failures::text[],
+			@delivered::timestamptz[], @closed::timestamptz[], @probes::int[], @inactive::timestamptz[])
+			AS n (host, count, since, failed, failure, delivered, closed, probes, inactive)
+		ON CONFLICT (host) DO UPDATE SET failures = excluded.failures, failing_since = excluded.failing_since, failed_at = excluded.failed_at,
+			failure = excluded.failure, delivered_at = coalesce(excluded.delivered_at, h.delivered_at), closed_until = excluded.closed_until,
+			probes = excluded.probes, inactive_at = excluded.inactive_at, heard_at = now()
+		WHERE h.changed_at IS NULL OR h.changed_at <= @seen`,
+		pgx.NamedArgs{"hosts": names, "counts": counts, "since": since, "failed": failed, "failures": failures,
+			"delivered": delivered, "closed": closed, "probes": probes, "inactive": inactive, "seen": seen})
+	return postgres.Fault("store hosts", err)
+}
+
+// Pause holds back the deliveries to a host until Resume.
+func (s Hosts) Pause(ctx context.Context, host string) error {
+	_, err := s.on.Exec(ctx, `INSERT INTO hosts (host, paused_at, changed_at) VALUES ($1, now(), clock_timestamp())
+		ON CONFLICT (host) DO UPDATE SET paused_at = coalesce(hosts.paused_at, now()), changed_at = clock_timestamp()`, host)
+	return postgres.Fault("pause host", err)
+}
+
+// Resume ends everything that holds back deliveries to a host: the operator's pause, and its failures. The fault is NotFound
+// when nothing is known of it.
+func (s Hosts) Resume(ctx context.Context, host string) error {
+	tag, err := s.on.Exec(ctx, `UPDATE hosts SET paused_at = NULL, failures = 0, failing_since = NULL, failure = NULL, closed_until = NULL,
+		probes = 0, inactive_at = NULL, changed_at = clock_timestamp() WHERE host = $1`, host)
+	if err == nil && tag.RowsAffected() == 0 {
+		return fault.New(fault.NotFound, "nothing is known of the host "+host).WithHint("lightweb host list")
+	}
+	return postgres.Fault("resume host", err)
+}
+
+// Probe lets one attempt find out at once how each of the closed hosts is. A host that the operator paused stays paused.
+func (s Hosts) Probe(ctx context.Context, hosts []string) error {
+	_, err := s.on.Exec(ctx, `UPDATE hosts SET closed_until = now(), changed_at = clock_timestamp()
+		WHERE host = ANY($1) AND closed_until > now() AND paused_at IS NULL`, hosts)
+	return postgres.Fault("probe hosts", err)
+}
+
+// LearnSoftware stores the name of a host's software, as the host gives it.
+func (s Hosts) LearnSoftware(ctx context.Context, host, software string) error {
+	_, err := s.on.Exec(ctx, `INSERT INTO hosts (host, software) VALUES ($1, $2)
+		ON CONFLICT (host) DO UPDATE SET software = excluded.software, heard_at = now()`, host, postgres.Text(software))
+	return postgres.Fault("store host", err)
+}
+
+// LearnDialect stores the signature dialect that a host took.
+func (s Hosts) LearnDialect(ctx context.Context, host, dialect string, now time.Time) error {
+	_, err := s.on.Exec(ctx, `INSERT INTO hosts (host, dialect, learned_at) VALUES ($1, $2, $3)
+		ON CONFLICT (host) DO UPDATE SET dialect = excluded.dialect, learned_at = excluded.learned_at, heard_at = now()`, host, dialect, now)
+	return postgres.Fault("store host", err)
+}
+
+// Dialect returns the signature dialect that a host took last, empty when none was stored since then. It stores, once a day,
+// that the host is in use: Prune leaves it alone then.
+func (s Hosts) Dialect(ctx context.Context, host string, since time.Time) (string, error) {
+	var d string
+	err := s.on.QueryRow(ctx, `WITH heard AS (UPDATE hosts SET heard_at = now() WHERE host = $1 AND heard_at < now() - interval '1 day')
+		SELECT coalesce(dialect, '') FROM hosts WHERE host = $1 AND learned_at >= $2`, host, since).Scan(&d)
+	if postgres.IsNoRows(err) {
+		return "", nil
+	}
+	return d, postgres.Fault("read host", err)
+}
+
+// hostUnheard is how long a host is remembered that is not in use.
+const hostUnheard = 90 * 24 * time.Hour
+
+// Prune removes the hosts that were not in use for 90 days, some at a time, and returns how many; with dryRun it only counts
+// them. A host stays when the operator paused it, when it is closed now, or when deliveries to it are parked.
+func (s Hosts) Prune(ctx context.Context, now time.Time, dryRun bool) (n int, err error) {
+	const old = `SELECT h.host FROM hosts h WHERE heard_at < $1 AND paused_at IS NULL AND (closed_until IS NULL OR closed_until < $2)
+		AND NOT EXISTS (SELECT FROM parked p WHERE p.host = h.host)`
+	if dryRun {
+		err = s.on.QueryRow(ctx, `SELECT count(*) FROM (`+old+`) o`, now.Add(-hostUnheard), now).Scan(&n)
+		return n, postgres.Fault("count old hosts", err)
+	}
+	for {
+		began := time.Now()
+		tag, err := s.on.Exec(ctx, `DELETE FROM hosts WHERE heard_at < $1 AND host IN (`+old+` ORDER BY heard_at LIMIT $3)`, now.Add(-hostUnheard), now, pruneBatch)
+		if n += int(tag.RowsAffected()); err != nil || tag.RowsAffected() < pruneBatch {
+			return n, postgres.Fault("prune hosts", err)
+		}
+		if err := postgres.Rest(ctx, time.Since(began)); err != nil {
+			return n, err
+		}
+	}
+}

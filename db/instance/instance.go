@@ -1,0 +1,161 @@
+// Package instance reads and writes the instance database, which holds everything that belongs to no user: who is a user,
+// remote actors, hosts, tokens, reports, relays, and the journal of accepted activities. A field of Database stands for each.
+package instance
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/schema"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// MaxConnections bounds the connections to the instance database. lookupConns of them serve Users.State alone: other servers
+// wait for its answer, some of them while this one waits for them.
+const (
+	MaxConnections = 12
+	lookupConns    = 2
+)
+
+// Database is the instance database.
+type Database struct {
+	Users         Users
+	Acquaintances Acquaintances
+	Actors        Actors
+	Tokens        Tokens
+	Hosts         Hosts
+	Deliveries    Deliveries
+	Journal       Journal
+	Reports       Reports
+	Relays        Relays
+	Ignored       IgnoredRing
+	Locks         Locks
+
+	on      conns
+	lookups conns
+}
+
+// Open opens the instance database of an instance. The URL names its server.
+func Open(ctx context.Context, url string, server *postgres.Server, databases *schema.Databases) (*Database, error) {
+	all, err := openPool(ctx, url, server, databases.Name(), MaxConnections-lookupConns)
+	if err != nil {
+		return nil, err
+	}
+	lookups, err := openPool(ctx, url, server, databases.Name(), lookupConns)
+	if err != nil {
+		all.pool.Close()
+		return nil, err
+	}
+	d := &Database{on: all, lookups: lookups}
+	known := &active{}
+	d.Users = Users{on: all, lookups: lookups, active: known, version: databases.Latest(schema.User), database: databases.OfUser}
+	d.Acquaintances = Acquaintances{on: all, active: known}
+	d.Actors, d.Tokens, d.Hosts, d.Deliveries = Actors{all}, Tokens{all}, Hosts{all}, Deliveries{all}
+	d.Reports, d.Relays, d.Ignored = Reports{all}, Relays{all}, IgnoredRing{all}
+	d.Journal = newJournal(all)
+	d.Locks = Locks{config: func() *pgx.ConnConfig { return server.Config(databases.Name()) }, journal: d.Journal}
+	return d, nil
+}
+
+// openPool returns a pool of up to so many connections to the instance database.
+func openPool(ctx context.Context, url string, server *postgres.Server, database string, most int32) (conns, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return conns{}, fmt.Errorf("configure instance pool: %w", err)
+	}
+	cfg.ConnConfig = server.Config(database)
+	cfg.MaxConns = most
+	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { postgres.ReadAsWritten(conn); return nil }
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	return conns{pool}, postgres.Fault("open instance database", err)
+}
+
+// Close closes every connection. It waits for queries that are running.
+func (d *Database) Close() {
+	d.lookups.pool.Close()
+	d.on.pool.Close()
+}
+
+// Ping asks the server for a sign of life.
+func (d *Database) Ping(ctx context.Context) error {
+	return postgres.Fault("reach PostgreSQL", d.on.pool.Ping(ctx))
+}
+
+// ServerVersion returns the version of the server, such as "15.19".
+func (d *Database) ServerVersion(ctx context.Context) (string, error) {
+	var v string
+	if err := d.on.QueryRow(ctx, `SHOW server_version`).Scan(&v); err != nil {
+		return "", postgres.Fault("ask for the server's version", err)
+	}
+	v, _, _ = strings.Cut(v, " ")
+	return v, nil
+}
+
+// SchemaVersion returns the version of the instance database's schema.
+func (d *Database) SchemaVersion(ctx context.Context) (schema.Version, error) {
+	v, err := schema.Read(ctx, d.on)
+	return v, postgres.Fault("read the instance schema", err)
+}
+
+// ServerLimits are the numbers of connections that the server allows.
+type ServerLimits struct {
+	MaxConnections int
+	Reserved       int // for whoever must mend the server
+	OfRole         int // of the engine's role; below 0: any number
+}
+
+// ReadServerLimits asks how many connections the server allows.
+func (d *Database) ReadServerLimits(ctx context.Context) (l ServerLimits, err error) {
+	err = d.on.QueryRow(ctx, `SELECT current_setting('max_connections')::int, current_setting('superuser_reserved_connections')::int +
+		coalesce(current_setting('reserved_connections', true)::int, 0), rolconnlimit FROM pg_roles WHERE rolname = current_user`).
+		Scan(&l.MaxConnections, &l.Reserved, &l.OfRole)
+	return l, postgres.Fault("ask how many connections the server takes", err)
+}
+
+// InTx runs work in a transaction, for db/dump, which copies tables whatever they hold.
+func (d *Database) InTx(ctx context.Context, opts pgx.TxOptions, work func(pgx.Tx) error) error {
+	return postgres.Fault("use the instance database", pgx.BeginTxFunc(ctx, d.on, opts, work))
+}
+
+// Origin returns the origin with which every id of this instance begins, empty when none is stored.
+func (d *Database) Origin(ctx context.Context) (string, error) {
+	var origin string
+	err := d.on.QueryRow(ctx, `SELECT public_url FROM origin`).Scan(&origin)
+	if postgres.IsNoRows(err) {
+		return "", nil
+	}
+	return origin, postgres.Fault("read the origin", err)
+}
+
+// SetOrigin stores the origin in place of old, which is empty for none, and reports whether old still stood there.
+func (d *Database) SetOrigin(ctx context.Context, old, origin string) (bool, error) {
+	query, args := `UPDATE origin SET public_url = $1, set_at = now() WHERE public_url = $2`, []any{origin, old}
+	if old == "" {
+		query, args = `INSERT INTO origin (public_url) VALUES ($1) ON CONFLICT DO NOTHING`, []any{origin}
+	}
+	tag, err := d.on.Exec(ctx, query, args...)
+	return tag.RowsAffected() == 1, postgres.Fault("store the origin", err)
+}
+
+// names returns usernames as the database takes them.
+func names(users []vocab.Username) []string {
+	out := make([]string, len(users))
+	for i, u := range users {
+		out[i] = u.String()
+	}
+	return out
+}
+
+// texts returns ids as the database takes them.
+func texts(ids []vocab.ID) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = string(id)
+	}
+	return out
+}

@@ -1,0 +1,252 @@
+package instance
+
+import (
+	"context"
+	"crypto/sha256"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/schema"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Journal holds accepted activities on their way to their recipients.
+type Journal struct {
+	on    conns
+	epoch *atomic.Int64 // the one that Locks.Serve took; 0 in a process that does not serve
+	last  *atomic.Int64 // the number of the last activity that arrived
+}
+
+func newJournal(on conns) Journal {
+	j := Journal{on: on, epoch: &atomic.Int64{}, last: &atomic.Int64{}}
+	j.last.Store(firstArrival)
+	return j
+}
+
+// Intake is an accepted activity on its way to its recipients.
+type Intake struct {
+	Key        IntakeKey
+	Number     int64            // of its arrival, by AssignNumber; 0 when the operator gives it back: it is older than all new ones
+	ReceivedAt time.Time        // zero for now
+	Raw        []byte           // the activity as it came
+	Fetched    []byte           // the objects of other servers that its handler needs: a JSON object, by id
+	Recipients []vocab.Username // the users whose writers in this process apply it
+	Waiting    []vocab.Username // the users that cannot take it now
+	Named      []vocab.Username // those of both whose own inbox it came to, or that are addressed
+	Forwarders []vocab.ID       // its senders, when that is not its actor
+	Payer      string           // the party that caused it; empty for this server itself
+}
+
+// IntakeKey stands for an activity of an actor: nobody can occupy another's id. Ids can be long, so it holds digests.
+type IntakeKey struct{ URI, Actor [sha256.Size]byte }
+
+// KeyOf returns the key of an actor's activity.
+func KeyOf(activity, actor vocab.ID) IntakeKey {
+	return IntakeKey{[sha256.Size]byte(schema.Digest(activity)), [sha256.Size]byte(schema.Digest(actor))}
+}
+
+// IntakeRow names a row of the journal as it was at one moment: Rev counts the changes of it.
+type IntakeRow struct {
+	Seq int64 // the number of its arrival
+	Rev int32
+}
+
+// fenced is the condition that this process serves the instance, or none has done so since.
+const fenced = `EXISTS (SELECT FROM serving WHERE epoch = @epoch)`
+
+var errFenced = fault.New(fault.Unavailable, "another process serves the instance")
+
+const (
+	firstArrival = 1 << 40 // numbers below are the sequence's own, for activities that the operator gives back
+	arrivalGap   = 1 << 20 // more than a process that has lost the lock may still be writing
+)
+
+// AssignNumber returns the number of the next activity that arrives in this process. One recipient's activities take effect
+// in the order of these numbers, whichever way each of them goes. It needs no round trip.
+func (j Journal) AssignNumber() int64 { return j.last.Add(1) }
+
+// NextNumber returns a number above those of all activities that have arrived.
+func (j Journal) NextNumber() int64 { return j.last.Load() + 1 }
+
+// continueNumbers makes this process continue the numbers of the journal, over the connection that has the serve lock.
+func (j Journal) continueNumbers(ctx context.Context, conn *pgx.Conn) error {
+	var last int64
+	if err := conn.QueryRow(ctx, `SELECT coalesce(max(seq), 0) FROM intake`).Scan(&last); err != nil {
+		return postgres.Fault("read the last arrival", err)
+	}
+	j.last.Store(max(j.last.Load(), last+arrivalGap))
+	return nil
+}
+
+// Accept makes an activity durable for its recipients, in one round trip. An activity that is in the journal already is merged
+// with it. The fault is Unavailable when another process has begun to serve.
+func (j Journal) Accept(ctx context.Context, in Intake) (IntakeRow, error) {
+	return j.accept(ctx, in, fenced, j.epoch.Load())
+}
+
+// Resubmit is Accept for an activity that the operator gives back, beside the process that serves.
+func (j Journal) Resubmit(ctx context.Context, in Intake) error {
+	_, err := j.accept(ctx, in, `@epoch::bigint IS NULL`, nil)
+	return err
+}
+
+func (j Journal) accept(ctx context.Context, in Intake, condition string, epoch any) (row IntakeRow, err error) {
+	err = j.on.QueryRow(ctx, `WITH taken AS (
+			INSERT INTO intake (seq, uri_digest, actor_digest, raw, fetched, recipients, named, received_at, forwarders, payer) OVERRIDING SYSTEM VALUE
+			SELECT coalesce(nullif(@number::bigint, 0), nextval(pg_get_serial_sequence('intake', 'seq'))), @uri, @actor, @raw, @fetched,
+				@recipients, @named, coalesce(@received::timestamptz, now()), @forwarders, @payer WHERE `+condition+`
+			ON CONFLICT (uri_digest, actor_digest) DO UPDATE SET rev = intake.rev + 1,
+				fetched = CASE intake.fetched WHEN '{}' THEN excluded.fetched ELSE intake.fetched END,
+				recipients = ARRAY(SELECT unnest(intake.recipients) UNION SELECT unnest(excluded.recipients)),
+				named = ARRAY(SELECT unnest(intake.named) UNION SELECT unnest(excluded.named)),
+				forwarders = nullif(ARRAY(SELECT unnest(intake.forwarders) UNION SELECT unnest(excluded.forwarders)), '{}')
+			RETURNING seq, rev, payer, `+intakeBytes+` AS bytes),
+		waiting AS (INSERT INTO intake_waiting (username, seq, payer, bytes) SELECT u, seq, payer, bytes FROM taken, unnest(@waiting::text[]) u ON CONFLICT DO NOTHING)
+		SELECT seq, rev FROM taken`,
+		pgx.NamedArgs{"epoch": epoch, "number": in.Number, "uri": in.Key.URI[:], "actor": in.Key.Actor[:], "raw": string(in.Raw), "fetched": string(in.Fetched),
+			"recipients": names(in.Recipients), "named": names(in.Named), "waiting": names(in.Waiting), "received": postgres.TimeOrNull(in.ReceivedAt),
+			"forwarders": idsOrNull(in.Forwarders), "payer": in.Payer}).Scan(&row.Seq, &row.Rev)
+	if postgres.IsNoRows(err) {
+		return row, errFenced
+	}
+	return row, postgres.Fault("write the intake journal", err)
+}
+
+// Finish ends rows that no writer applies any more. A row that other users wait for stays for them, and one that was merged
+// with since stays as it is.
+func (j Journal) Finish(ctx context.Context, rows []IntakeRow) error {
+	const done = `unnest(@seqs::bigint[], @revs::integer[]) AS done (seq, rev) WHERE i.seq = done.seq AND i.rev = done.rev AND ` + fenced
+	seqs, revs := columnsOf(rows)
+	args := pgx.NamedArgs{"epoch": j.epoch.Load(), "seqs": seqs, "revs": revs}
+	var b pgx.Batch
+	b.Queue(lockIntake, args)
+	b.Queue(`DELETE FROM intake i USING `+done+` AND NOT EXISTS (SELECT FROM intake_waiting w WHERE w.seq = i.seq)`, args)
+	b.Queue(`UPDATE intake i SET recipients = '{}' FROM `+done, args)
+	return postgres.Fault("end rows of the intake journal", j.on.SendBatch(ctx, &b))
+}
+
+// idsOrNull returns ids for a column that is null where there are none: nearly everywhere, and null takes no room.
+func idsOrNull(ids []vocab.ID) []string {
+	if len(ids) == 0 {
+		return nil
+	}
+	return texts(ids)
+}
+
+func columnsOf(rows []IntakeRow) (seqs []int64, revs []int32) {
+	for _, r := range rows {
+		seqs, revs = append(seqs, r.Seq), append(revs, r.Rev)
+	}
+	return seqs, revs
+}
+
+// intakeBytes is the size for which a row counts towards its payer's share. Neither value is read for that.
+const intakeBytes = `octet_length(raw) + octet_length(fetched)`
+
+// lockIntake is the first statement of every transaction that may remove rows. The next statements see the end of every other
+// such transaction; of two that remove the last two claims to a row the second one removes the row.
+const lockIntake = `SELECT FROM intake WHERE seq = ANY(@seqs) ORDER BY seq FOR UPDATE`
+
+// Park makes rows wait for u. The fault is Unavailable when another process has begun to serve the instance.
+func (j Journal) Park(ctx context.Context, u vocab.Username, seqs []int64) error {
+	var serving bool // as of this very statement: between two the epoch could change
+	err := j.on.QueryRow(ctx, `WITH there AS MATERIALIZED (SELECT seq, payer, `+intakeBytes+` AS bytes FROM intake WHERE seq = ANY(@seqs) ORDER BY seq FOR KEY SHARE),
+		waiting AS (INSERT INTO intake_waiting (username, seq, payer, bytes) SELECT @user, seq, payer, bytes FROM there WHERE `+fenced+` ON CONFLICT DO NOTHING)
+		SELECT `+fenced, pgx.NamedArgs{"epoch": j.epoch.Load(), "user": u, "seqs": seqs}).Scan(&serving)
+	if err == nil && !serving {
+		return errFenced
+	}
+	return postgres.Fault("park activities of "+u.String(), err)
+}
+
+// TakeOver makes every row wait that the writers of an earlier process applied, and returns how many there were. It must be
+// called before this process accepts anything.
+func (j Journal) TakeOver(ctx context.Context) (int, error) {
+	return j.release(ctx, `recipients <> '{}' ORDER BY seq FOR UPDATE`, nil)
+}
+
+// Release makes rows wait for the users whose writers do not apply them any more: all the recipients of the rows.
+func (j Journal) Release(ctx context.Context, seqs []int64) error {
+	_, err := j.release(ctx, `recipients <> '{}' AND seq = ANY(@seqs) ORDER BY seq FOR UPDATE`, seqs)
+	return err
+}
+
+func (j Journal) release(ctx context.Context, which string, seqs []int64) (int, error) {
+	tag, err := j.on.Exec(ctx, `WITH held AS MATERIALIZED (SELECT seq, recipients, payer, `+intakeBytes+` AS bytes FROM intake WHERE `+which+`),
+		waiting AS (INSERT INTO intake_waiting (username, seq, payer, bytes) SELECT u, seq, payer, bytes FROM held, unnest(recipients) u WHERE `+fenced+` ON CONFLICT DO NOTHING)
+		UPDATE intake i SET recipients = '{}', rev = rev + 1 FROM held WHERE i.seq = held.seq AND `+fenced, pgx.NamedArgs{"epoch": j.epoch.Load(), "seqs": seqs})
+	return int(tag.RowsAffected()), postgres.Fault("take over rows of the intake journal", err)
+}
+
+// HeldIntake is a row that a writer applies.
+type HeldIntake struct {
+	Seq int64
+	Key IntakeKey
+}
+
+// ListHeld returns up to n rows after a number that writers apply, and that are older than age.
+func (j Journal) ListHeld(ctx context.Context, age time.Duration, after int64, n int) ([]HeldIntake, error) {
+	rows, err := j.on.Query(ctx, `SELECT seq, uri_digest, actor_digest FROM intake
+		WHERE recipients <> '{}' AND received_at < now() - $1::interval AND seq > $2 ORDER BY seq LIMIT $3`, age, after, n)
+	if err != nil {
+		return nil, postgres.Fault("read the intake journal", err)
+	}
+	held, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h HeldIntake, err error) {
+		var uri, actor []byte
+		if err = row.Scan(&h.Seq, &uri, &actor); err == nil {
+			h.Key = IntakeKey{[sha256.Size]byte(uri), [sha256.Size]byte(actor)}
+		}
+		return h, err
+	})
+	return held, postgres.Fault("read the intake journal", err)
+}
+
+// Journaled is an activity in the journal.
+type Journaled struct {
+	Since time.Time
+	Users []vocab.Username // the users that still lack it
+}
+
+// Find returns the activity with this id, with the users that wait for it, nil when it is not in the journal.
+func (j Journal) Find(ctx context.Context, id vocab.ID) (*Journaled, error) {
+	all, err := postgres.Collect[Journaled](ctx, j.on, "look into the journal", `SELECT received_at AS since,
+		ARRAY(SELECT unnest(recipients) UNION SELECT username FROM intake_waiting w WHERE w.seq = i.seq ORDER BY 1) AS users
+		FROM intake i WHERE uri_digest = $1 ORDER BY received_at`, schema.Digest(id))
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	w := all[0]
+	for _, more := range all[1:] {
+		w.Users = append(w.Users, more.Users...)
+	}
+	return &w, nil
+}
+
+// IsEmpty reports whether nothing is in the journal.
+func (j Journal) IsEmpty(ctx context.Context) (empty bool, err error) {
+	err = j.on.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM intake)`).Scan(&empty)
+	return empty, postgres.Fault("look into the journal", err)
+}
+
+// IntakeCounts is how much lies in the journal.
+type IntakeCounts struct {
+	Rows    int
+	Waiting int       // over all users
+	Oldest  time.Time // when the first row came; zero when there is none
+}
+
+// Count counts the rows of the journal.
+func (j Journal) Count(ctx context.Context) (IntakeCounts, error) {
+	var n IntakeCounts
+	var oldest *time.Time
+	err := j.on.QueryRow(ctx, `SELECT (SELECT count(*) FROM intake), (SELECT count(*) FROM intake_waiting),
+		(SELECT received_at FROM intake ORDER BY seq LIMIT 1)`).Scan(&n.Rows, &n.Waiting, &oldest)
+	if oldest != nil {
+		n.Oldest = *oldest
+	}
+	return n, postgres.Fault("count the intake journal", err)
+}

@@ -1,0 +1,194 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// Locks let one process of the instance at a time do a job.
+type Locks struct {
+	config  func() *pgx.ConnConfig // of the instance database
+	journal Journal
+}
+
+// job is work that one process per instance does at a time.
+type job struct {
+	key  int64         // of its advisory lock
+	name string        // the command
+	wait time.Duration // for another process that does it; 0: not at all
+}
+
+// The jobs. Serve has the name of the command that serves.
+var (
+	serveJob    = job{key: 7305808869232650}
+	migrateJob  = job{key: 7305808869232649, name: "lightweb db migrate"}
+	restoreJob  = job{key: 7305808869232648, name: "lightweb restore"}
+	pruneJob    = job{key: 7305808869232647, name: "lightweb prune"}
+	acquaintJob = job{key: 7305808869232646, name: "lightweb db acquaint"}
+	retryJob    = job{key: 7305808869232645, name: "lightweb deliver retry"}
+)
+
+// Migrate makes this process the one that migrates users' databases, until release is called. The fault of this and of the
+// following is Busy, and names the other process, when another one does the job.
+func (l Locks) Migrate(ctx context.Context) (release func(), err error) {
+	return l.lock(ctx, migrateJob)
+}
+
+// Restore makes this process the one that restores.
+func (l Locks) Restore(ctx context.Context) (release func(), err error) {
+	return l.lock(ctx, restoreJob)
+}
+
+// Prune makes this process the one that prunes.
+func (l Locks) Prune(ctx context.Context) (release func(), err error) { return l.lock(ctx, pruneJob) }
+
+// Acquaint makes this process the one that makes acquaintances again.
+func (l Locks) Acquaint(ctx context.Context) (release func(), err error) {
+	return l.lock(ctx, acquaintJob)
+}
+
+// Retry makes this process the one that sends deliveries beside the one that serves. It waits for another one for so long.
+func (l Locks) Retry(ctx context.Context, wait time.Duration) (release func(), err error) {
+	j := retryJob
+	j.wait = wait
+	return l.lock(ctx, j)
+}
+
+// Quiet keeps others from serving the instance, and reports whether that is so and the journal is empty. Then nothing enters a
+// user's database until release is called.
+func (l Locks) Quiet(ctx context.Context) (release func(), quiet bool, err error) {
+	release, _, err = l.Serve(ctx, acquaintJob.name)
+	if fault.KindOf(err) == fault.Conflict {
+		return func() {}, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if quiet, err = l.journal.IsEmpty(ctx); err != nil {
+		release()
+		return nil, false, err
+	}
+	return release, quiet, nil
+}
+
+// Serve makes this process the one that serves the instance, or keeps others from serving it, until release is called; command
+// names it to others. The fault is Conflict, and names the other process, when another one has the lock. Serve holds a
+// connection of its own; lost is closed when that connection ends. With the lock comes the next epoch: changes of the intake
+// journal by a process of an earlier epoch have no effect.
+func (l Locks) Serve(ctx context.Context, command string) (release func(), lost <-chan struct{}, err error) {
+	j := serveJob
+	j.name = command
+	conn, holder, err := l.tryLock(ctx, j)
+	if err != nil {
+		return nil, nil, err
+	}
+	if holder != "" {
+		return nil, nil, fault.New(fault.Conflict, holder).WithHint("stop it, or wait until it is done: one process at a time serves an instance")
+	}
+	if err := l.journal.beginEpoch(ctx, conn); err != nil {
+		_ = conn.Close(ctx) // with which the lock ends
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _ = conn.WaitForNotification(ctx) // nobody notifies: it returns when the connection ends or release is called
+		closing, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer stop()
+		_, _ = conn.Exec(closing, `SELECT pg_advisory_unlock_all()`) // so that the next process need not wait for the session's end
+		_ = conn.Close(closing)                                      // with which the lock ends in any case
+	}()
+	return func() { cancel(); <-gone }, gone, nil
+}
+
+// beginEpoch fences off the process that served before, and continues its numbers of arrival.
+func (j Journal) beginEpoch(ctx context.Context, conn *pgx.Conn) error {
+	var epoch int64
+	if err := conn.QueryRow(ctx, `UPDATE serving SET epoch = epoch + 1 RETURNING epoch`).Scan(&epoch); err != nil {
+		return postgres.Fault("begin an epoch", err)
+	}
+	if err := j.continueNumbers(ctx, conn); err != nil {
+		return err
+	}
+	j.epoch.Store(epoch)
+	return nil
+}
+
+func (l Locks) lock(ctx context.Context, j job) (release func(), err error) {
+	conn, holder, err := l.tryLock(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	if holder != "" {
+		return nil, fault.New(fault.Busy, holder).WithHint("try again when it is done")
+	}
+	return func() {
+		_, _ = conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock_all()`) // so that the next process need not wait for the session's end
+		postgres.Shut(conn)
+	}, nil
+}
+
+// tryLock takes the lock of a job over a connection that bears the job's name. When another process has the lock it returns no
+// connection, but a sentence that names the holder.
+func (l Locks) tryLock(ctx context.Context, j job) (conn *pgx.Conn, holder string, err error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unknown host"
+	}
+	cfg := l.config()
+	cfg.RuntimeParams["application_name"] = fmt.Sprintf("%s, process %d on %s", j.name, os.Getpid(), host)
+	if conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
+		return nil, "", postgres.Fault("open instance database", err)
+	}
+	var got bool
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, j.key).Scan(&got); err != nil {
+		postgres.Shut(conn)
+		return nil, "", postgres.Fault("lock instance", err)
+	}
+	if !got && j.wait > 0 {
+		if got, err = awaitLock(ctx, conn, j); err != nil {
+			postgres.Shut(conn)
+			return nil, "", postgres.Fault("lock instance", err)
+		}
+	}
+	if got {
+		return conn, "", nil
+	}
+	defer postgres.Shut(conn)
+	var application, since string
+	err = conn.QueryRow(ctx, `SELECT coalesce(application_name, ''), coalesce(to_char(backend_start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'long ago')
+		FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND granted AND objsubid = 1
+		AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+		AND classid::bigint << 32 | objid::bigint = $1`, j.key).Scan(&application, &since)
+	name, process, ours := strings.Cut(application, ", ")
+	if err != nil || !ours { // it has just ended, or cannot be seen
+		return nil, "another process keeps '" + j.name + "' from running", nil
+	}
+	other := "another "
+	if name != j.name {
+		other = ""
+	}
+	return nil, other + "'" + name + "' runs (" + process + ", since " + since + ")", nil
+}
+
+// awaitLock waits for the lock of a job, and reports whether the session got it in time.
+func awaitLock(ctx context.Context, conn *pgx.Conn, j job) (bool, error) {
+	if _, err := conn.Exec(ctx, `SELECT set_config('lock_timeout', $1, false)`, strconv.FormatInt(max(j.wait.Milliseconds(), 1), 10)); err != nil {
+		return false, err
+	}
+	_, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, j.key)
+	if postgres.HasCode(err, "55P03") { // lock_not_available
+		return false, nil
+	}
+	return err == nil, err
+}

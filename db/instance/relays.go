@@ -1,0 +1,88 @@
+package instance
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// The styles of relays (FEP-ae0c): the object of the Follow, and in which form posts are sent to them.
+const (
+	RelayMastodon = "mastodon" // follows everybody; takes activities as they are
+	RelayLitePub  = "litepub"  // follows the relay's actor; takes an Announce by the instance actor
+)
+
+// The states of a relay: those of the instance actor's Follow.
+const (
+	RelayPending  = "pending"
+	RelayAccepted = "accepted"
+	RelayRejected = "rejected"
+)
+
+// Relays are the relays to which this server subscribes.
+type Relays struct{ on conns }
+
+// Relay is a server that forwards public posts to all that subscribed to it.
+type Relay struct {
+	Actor     vocab.ID `db:"actor_uri"`
+	Inbox     vocab.ID
+	Style     string
+	State     string
+	Follow    vocab.ID `db:"follow_uri"` // the Follow by which this server subscribes
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+const relayColumns = `actor_uri, inbox, style, state, follow_uri, created_at, updated_at`
+
+// Save stores a relay, in place of the one that is there under its actor.
+func (s Relays) Save(ctx context.Context, r Relay, now time.Time) error {
+	_, err := s.on.Exec(ctx, `INSERT INTO relays (actor_uri, inbox, style, state, follow_uri, created_at, updated_at) VALUES (@actor, @inbox, @style, @state, @follow, @now, @now)
+		ON CONFLICT (actor_uri) DO UPDATE SET inbox = excluded.inbox, style = excluded.style, state = excluded.state, follow_uri = excluded.follow_uri, updated_at = excluded.updated_at`,
+		pgx.NamedArgs{"actor": r.Actor, "inbox": r.Inbox, "style": r.Style, "state": r.State, "follow": r.Follow, "now": now})
+	return postgres.Fault("store relay", err)
+}
+
+// All returns all relays, by their actors' ids.
+func (s Relays) All(ctx context.Context) ([]Relay, error) {
+	return postgres.Collect[Relay](ctx, s.on, "read relays", `SELECT `+relayColumns+` FROM relays ORDER BY actor_uri`)
+}
+
+// Find returns the relay with this actor, nil when there is none.
+func (s Relays) Find(ctx context.Context, actor vocab.ID) (*Relay, error) {
+	return postgres.First[Relay](ctx, s.on, "read relays", `SELECT `+relayColumns+` FROM relays WHERE actor_uri = $1`, actor)
+}
+
+// FindByFollow returns the relay to which this Follow was sent, nil when there is none.
+func (s Relays) FindByFollow(ctx context.Context, follow vocab.ID) (*Relay, error) {
+	return postgres.First[Relay](ctx, s.on, "read relays", `SELECT `+relayColumns+` FROM relays WHERE follow_uri = $1`, follow)
+}
+
+// FindFollow returns the id of a Follow that was sent to a relay, empty when there is none.
+func (s Relays) FindFollow(ctx context.Context) (vocab.ID, error) {
+	var follow vocab.ID
+	err := s.on.QueryRow(ctx, `SELECT follow_uri FROM relays LIMIT 1`).Scan(&follow)
+	if postgres.IsNoRows(err) {
+		return "", nil
+	}
+	return follow, postgres.Fault("read relays", err)
+}
+
+// SetState stores the answer to a Follow, and reports whether it is the last one that was sent to this actor. A Follow that
+// was rejected stays so: a new subscription sends another.
+func (s Relays) SetState(ctx context.Context, actor, follow vocab.ID, state string, now time.Time) (bool, error) {
+	tag, err := s.on.Exec(ctx, `UPDATE relays SET state = @state, updated_at = CASE state WHEN @state THEN updated_at ELSE @now END
+		WHERE actor_uri = @actor AND follow_uri = @follow AND (state <> 'rejected' OR @state = 'rejected')`,
+		pgx.NamedArgs{"actor": actor, "follow": follow, "state": state, "now": now})
+	return tag.RowsAffected() == 1, postgres.Fault("set state of relay", err)
+}
+
+// Remove removes a relay and reports whether there was one.
+func (s Relays) Remove(ctx context.Context, actor vocab.ID) (bool, error) {
+	tag, err := s.on.Exec(ctx, `DELETE FROM relays WHERE actor_uri = $1`, actor)
+	return tag.RowsAffected() == 1, postgres.Fault("remove relay", err)
+}

@@ -1,0 +1,86 @@
+package instance
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// The scopes of a token.
+const (
+	ScopeRead  = "read"
+	ScopeWrite = "write"
+	ScopeAdmin = "admin"
+	ScopeLLM   = "llm" // of the LLM engine, which is not trusted like its user
+)
+
+// Scopes returns all scopes that a token can have.
+func Scopes() []string { return []string{ScopeRead, ScopeWrite, ScopeAdmin, ScopeLLM} }
+
+// Tokens are the API tokens of all users.
+type Tokens struct{ on conns }
+
+// Token is a stored API token: never its secret, only a digest of it.
+type Token struct {
+	ID         uuid.UUID
+	User       vocab.Username `db:"username"`
+	Name       string
+	Scopes     []string
+	CreatedAt  time.Time
+	LastUsedAt *time.Time // to the hour; nil: never
+	ExpiresAt  *time.Time // nil: never
+}
+
+const tokenColumns = `id, username, name, scopes, created_at, last_used_at, expires_at`
+
+// Add stores a token under the SHA-256 of its secret.
+func (s Tokens) Add(ctx context.Context, t Token, digest [32]byte) error {
+	_, err := s.on.Exec(ctx, `INSERT INTO tokens (id, digest, username, name, scopes, created_at, expires_at)
+		VALUES (@id, @digest, @user, @name, @scopes, @created, @expires)`,
+		pgx.NamedArgs{"id": t.ID, "digest": digest[:], "user": t.User, "name": t.Name, "scopes": t.Scopes, "created": t.CreatedAt, "expires": t.ExpiresAt})
+	return postgres.Fault("store token", err)
+}
+
+// Find returns the token with this digest, if it has not expired and its user is active; the fault is Unauthenticated. The
+// time of a look-up by a digest tells nothing about the secret.
+func (s Tokens) Find(ctx context.Context, digest [32]byte, now time.Time) (Token, error) {
+	found, err := postgres.First[Token](ctx, s.on, "find token", `
+		WITH found AS (
+			SELECT `+tokenColumns+` FROM tokens WHERE digest = $1 AND (expires_at IS NULL OR expires_at > $2::timestamptz)
+				AND EXISTS (SELECT FROM users WHERE users.username = tokens.username AND state = 'active')
+		), used AS (
+			UPDATE tokens SET last_used_at = $2 FROM found
+			WHERE tokens.id = found.id AND (found.last_used_at IS NULL OR found.last_used_at <= $2 - interval '1 hour')
+		)
+		SELECT * FROM found`, digest[:], now)
+	if err == nil && found == nil {
+		err = fault.New(fault.Unauthenticated, "the token is not valid").WithCode("invalid_token")
+	}
+	if err != nil {
+		return Token{}, err
+	}
+	return *found, nil
+}
+
+// List returns the tokens of u, the oldest first.
+func (s Tokens) List(ctx context.Context, u vocab.Username) ([]Token, error) {
+	return postgres.Collect[Token](ctx, s.on, "list tokens", `SELECT `+tokenColumns+` FROM tokens WHERE username = $1 ORDER BY created_at, id`, u)
+}
+
+// Remove revokes a token at once; the fault is NotFound when u has no such token.
+func (s Tokens) Remove(ctx context.Context, u vocab.Username, id uuid.UUID) error {
+	tag, err := s.on.Exec(ctx, `DELETE FROM tokens WHERE username = $1 AND id = $2`, u, id)
+	if err != nil {
+		return postgres.Fault("revoke token", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return fault.New(fault.NotFound, "the user has no such token").WithHint("lightweb user token list " + u.String())
+	}
+	return nil
+}

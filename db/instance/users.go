@@ -1,0 +1,164 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/db/schema"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// The states of a user.
+const (
+	UserCreating  = "creating" // unfinished: creating it again finishes it
+	UserActive    = "active"
+	UserSuspended = "suspended"
+	UserDeleted   = "deleted" // a tombstone: the name is never used again
+)
+
+// Users are the users of the instance, and where their databases lie.
+type Users struct {
+	on       conns
+	lookups  conns // for State
+	active   *active
+	version  int // of users' databases that this binary uses
+	database func(vocab.Username) string
+}
+
+// User is a row of Users.
+type User struct {
+	Name          vocab.Username `db:"username"`
+	State         string
+	Database      string
+	SchemaVersion int
+	CreatedAt     time.Time
+}
+
+const userColumns = `username, state, database, schema_version, created_at`
+
+// Find returns the row of u. The fault is NoUser when there is none.
+func (s Users) Find(ctx context.Context, u vocab.Username) (User, error) {
+	return findUser(ctx, s.on, u)
+}
+
+// State returns the state of u, which is at most a second old if it is active. The fault is NoUser when there is no such
+// user. It does not wait for other work on the instance database.
+func (s Users) State(ctx context.Context, u vocab.Username) (string, error) {
+	now := time.Now()
+	if known, _ := s.active.split([]vocab.Username{u}, now); len(known) > 0 {
+		return UserActive, nil
+	}
+	row, err := findUser(ctx, s.lookups, u)
+	if row.State == UserActive {
+		s.active.add([]vocab.Username{u}, now.Add(believed))
+	}
+	return row.State, err
+}
+
+func findUser(ctx context.Context, on conns, u vocab.Username) (User, error) {
+	row, err := postgres.First[User](ctx, on, "read user", `SELECT `+userColumns+` FROM users WHERE username = $1`, u)
+	if err == nil && row == nil {
+		err = fault.New(fault.NoUser, fmt.Sprintf("there is no user %q", u)).WithHint("lightweb user list")
+	}
+	if err != nil {
+		return User{}, err
+	}
+	return *row, nil
+}
+
+// All returns every user's row, also of deleted ones, by name.
+func (s Users) All(ctx context.Context) ([]User, error) { return ListUsers(ctx, s.on) }
+
+// ListUsers is All for a caller that reads a snapshot of the instance database.
+func ListUsers(ctx context.Context, on postgres.Querier) ([]User, error) {
+	return postgres.Collect[User](ctx, on, "list users", `SELECT `+userColumns+` FROM users ORDER BY username`)
+}
+
+// ListWithDatabase returns the named users, or all, as far as they have a database. A user that is still being made may have
+// none. The fault is NoUser when a named user does not exist.
+func (s Users) ListWithDatabase(ctx context.Context, named []vocab.Username) ([]User, error) {
+	for _, name := range named {
+		u, err := s.Find(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if u.State == UserDeleted {
+			return nil, fault.New(fault.NoUser, fmt.Sprintf("the user %q is deleted", name)).WithHint("lightweb user list")
+		}
+	}
+	users, err := postgres.Collect[User](ctx, s.on, "list users", `SELECT `+userColumns+` FROM users WHERE state <> 'deleted'
+		AND (state <> 'creating' OR EXISTS (SELECT FROM pg_database WHERE datname = database)) ORDER BY username`)
+	if len(named) > 0 {
+		users = slices.DeleteFunc(users, func(u User) bool { return !slices.Contains(named, u.Name) })
+	}
+	return users, err
+}
+
+// CountActive returns how many users are active.
+func (s Users) CountActive(ctx context.Context) (n int, err error) {
+	err = s.on.QueryRow(ctx, `SELECT count(*) FROM users WHERE state = 'active'`).Scan(&n)
+	return n, postgres.Fault("count users", err)
+}
+
+// Reserve takes the name for a user that is about to be made, and returns its row. A row that is there is left as it is: the
+// caller looks at its state.
+func (s Users) Reserve(ctx context.Context, u vocab.Username) (User, error) {
+	_, err := s.on.Exec(ctx, `INSERT INTO users (username, state, database) VALUES ($1, 'creating', $2)
+		ON CONFLICT DO NOTHING`, u, s.database(u))
+	if err != nil {
+		return User{}, postgres.Fault("reserve user", err)
+	}
+	return s.Find(ctx, u)
+}
+
+// Activate publishes a user whose parts are all made. The fault is Conflict when another process has published it.
+func (s Users) Activate(ctx context.Context, u vocab.Username) error {
+	tag, err := s.on.Exec(ctx, `UPDATE users SET state = 'active', schema_version = $2 WHERE username = $1 AND state = 'creating'`, u, s.version)
+	if err == nil && tag.RowsAffected() == 0 {
+		return fault.New(fault.Conflict, fmt.Sprintf("the user %q exists already", u)).WithHint("lightweb user show " + u.String())
+	}
+	return postgres.Fault("activate user", err)
+}
+
+// SetState suspends a user, activates it again, or leaves its tombstone: a deleted user stays deleted. The fault is NoUser
+// when there is no such user.
+func (s Users) SetState(ctx context.Context, u vocab.Username, state string) error {
+	defer s.active.forget(u)
+	tag, err := s.on.Exec(ctx, `UPDATE users SET state = $2, deleted_at = CASE WHEN $2 = 'deleted' THEN now() END
+		WHERE username = $1 AND state IN ('active', 'suspended')`, u, state)
+	if err == nil && tag.RowsAffected() == 0 {
+		return fault.New(fault.NoUser, fmt.Sprintf("there is no user %q to change", u)).WithHint("lightweb user list")
+	}
+	return postgres.Fault("change the state of a user", err)
+}
+
+// SetSchema stores the version of a user's database.
+func (s Users) SetSchema(ctx context.Context, u vocab.Username, v schema.Version) error {
+	_, err := s.on.Exec(ctx, `UPDATE users SET schema_version = $2 WHERE username = $1 AND schema_version <> $2`, u, v.Whole())
+	return postgres.Fault("note schema of "+u.String(), err)
+}
+
+// ListToPrune returns the named users, or all, that have a whole database which was not pruned since; the one that waits
+// longest comes first.
+func (s Users) ListToPrune(ctx context.Context, named []vocab.Username, since time.Time) ([]vocab.Username, error) {
+	users, err := s.ListWithDatabase(ctx, named)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]string, len(users))
+	for i, u := range users {
+		all[i] = u.Name.String()
+	}
+	return postgres.CollectColumn[vocab.Username](ctx, s.on, "list users to prune", `SELECT username FROM users WHERE username = ANY($1) AND state <> 'creating'
+		AND (pruned_at IS NULL OR pruned_at < $2) ORDER BY pruned_at NULLS FIRST, username`, all, since)
+}
+
+// MarkPruned stores that the user's database was pruned as a whole.
+func (s Users) MarkPruned(ctx context.Context, u vocab.Username, now time.Time) error {
+	_, err := s.on.Exec(ctx, `UPDATE users SET pruned_at = $2 WHERE username = $1`, u, now)
+	return postgres.Fault("note pruning", err)
+}

@@ -1,0 +1,105 @@
+package instance_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Inbound work may fill every connection to the instance database: other servers still learn who is here.
+func TestWhoIsHereIsToldWhateverElseIsDone(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	release, err := c.Instance.TakeAll(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	waiting, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	refused := make(chan error, 1)
+	go func() {
+		_, err := c.Instance.Acquaintances.Users(waiting, bob, false)
+		refused <- err
+	}()
+	for range 2 { // asked, and remembered
+		if state, err := c.Instance.Users.State(t.Context(), u); err != nil || state != instance.UserActive {
+			t.Errorf("State = %s, %v, want active", state, err)
+		}
+	}
+	if state, err := c.Instance.Users.State(t.Context(), name(t, "nobody")); fault.KindOf(err) != fault.NoUser {
+		t.Errorf("State of nobody = %s, %v, want NoUser", state, err)
+	}
+	cancel()
+	if err := <-refused; err == nil {
+		t.Error("there was a connection left for what waited")
+	}
+}
+
+func TestAcquaintancesMaySayTooMuchNeverTooLittle(t *testing.T) {
+	t.Parallel()
+	c, cfg := dbtest.Named(t)
+	a, b, d := dbtest.User(t, c, "a"), dbtest.User(t, c, "b"), dbtest.User(t, c, "d")
+	acquaint := func(follows bool, users ...vocab.Username) {
+		t.Helper()
+		if err := c.Instance.Acquaintances.Add(t.Context(), bob, users, follows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(follows bool, want ...vocab.Username) {
+		t.Helper()
+		got, err := c.Instance.Acquaintances.Users(t.Context(), bob, follows)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("Acquainted(follows %t) = %v, %v; want %v", follows, got, err, want)
+		}
+	}
+	check(false)
+	acquaint(false)
+	acquaint(false, b, a, a)
+	check(false, a, b)
+	check(true)
+	acquaint(true, b, d, d)
+	check(true, b, d)
+	acquaint(false, b) // a follow is never forgotten
+	check(true, b, d)
+	check(false, a, b, d)
+	dbtest.Run(t, cfg.Name, `UPDATE users SET state = 'suspended' WHERE username = 'b'`)
+	check(true, d)
+	if got, err := c.Instance.Acquaintances.Users(t.Context(), carol, false); len(got) != 0 || err != nil {
+		t.Errorf("a stranger is acquainted with %v, %v", got, err)
+	}
+	elsewhere := dbtest.Connect(t, cfg) // which does not remember who was active just now
+	if active, err := elsewhere.Instance.Users.Active(t.Context(), []vocab.Username{d, b, a}); err != nil || !slices.Equal(active, []vocab.Username{a, d}) {
+		t.Errorf("ActiveUsers = %v, %v", active, err)
+	}
+	if active, err := c.Instance.Users.Active(t.Context(), nil); err != nil || len(active) != 0 {
+		t.Errorf("ActiveUsers of none = %v, %v", active, err)
+	}
+}
+
+func TestAcquaintWithTheSameUsersFromManySides(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	users := []vocab.Username{dbtest.User(t, c, "a"), dbtest.User(t, c, "b"), dbtest.User(t, c, "d")}
+	reversed := slices.Clone(users)
+	slices.Reverse(reversed)
+	var all sync.WaitGroup
+	for n := range 20 {
+		all.Go(func() {
+			order := users
+			if n%2 == 0 {
+				order = reversed
+			}
+			if err := c.Instance.Acquaintances.Add(t.Context(), bob, order, n%3 == 0); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,99 @@
+package instance
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// ParkedUsers returns the users for which anything waits.
+func (j Journal) ParkedUsers(ctx context.Context) ([]vocab.Username, error) {
+	return postgres.CollectColumn[vocab.Username](ctx, j.on, "list parked users",
+		`SELECT username FROM users u WHERE EXISTS (SELECT FROM intake_waiting w WHERE w.username = u.username) ORDER BY username`)
+}
+
+// Waiting is an activity that waits for a user.
+type Waiting struct {
+	IntakeRow
+	Raw        []byte
+	Fetched    []byte
+	Named      bool // the user's own inbox was addressed, or the user
+	ReceivedAt time.Time
+	Forwarders []vocab.ID // its senders, when that is not its actor
+	Payer      string     // the party that caused it
+	Bytes      int64      // of its body and of the objects fetched for it, when it began to wait
+}
+
+// ListWaiting returns up to n activities that wait for u after a number, in the order of arrival: as many as have up to size
+// bytes together, and one at least.
+func (j Journal) ListWaiting(ctx context.Context, u vocab.Username, after int64, n, size int) ([]Waiting, error) {
+	return postgres.Collect[Waiting](ctx, j.on, "read activities that wait for "+u.String(), `SELECT seq, rev, convert_to(raw, 'UTF8') AS raw,
+			convert_to(fetched, 'UTF8') AS fetched, @user = ANY(named) AS named, received_at, forwarders, payer, bytes FROM (
+			SELECT seq, rev, raw, fetched, named, received_at, forwarders, w.payer, w.bytes, sum(octet_length(raw) + octet_length(fetched)) OVER before AS size, row_number() OVER before AS place
+			FROM (SELECT seq, payer, bytes FROM intake_waiting WHERE username = @user AND seq > @after ORDER BY seq LIMIT @n) w JOIN intake i USING (seq)
+			WINDOW before AS (ORDER BY i.seq)) page
+		WHERE size <= @size OR place = 1 ORDER BY seq`, pgx.NamedArgs{"user": u, "after": after, "n": n, "size": size})
+}
+
+// forsaken removes those of the rows that no writer applies and no user waits for.
+const forsaken = `DELETE FROM intake i WHERE seq = ANY(@seqs) AND recipients = '{}' AND NOT EXISTS (SELECT FROM intake_waiting w WHERE w.seq = i.seq)`
+
+// FinishWaiting ends the wait of u for these rows, and returns for how many u waited. For one that was merged with since, u
+// waits on: the user may be named now that was not.
+func (j Journal) FinishWaiting(ctx context.Context, u vocab.Username, rows []IntakeRow) (int, error) {
+	if len(rows) == 0 {
+		return 0, nil
+	}
+	seqs, revs := columnsOf(rows)
+	args := pgx.NamedArgs{"user": u, "seqs": seqs, "revs": revs}
+	var n int
+	var b pgx.Batch
+	b.Queue(lockIntake, args)
+	b.Queue(`DELETE FROM intake_waiting w USING intake i JOIN unnest(@seqs::bigint[], @revs::integer[]) AS done (seq, rev) USING (seq, rev)
+		WHERE w.username = @user AND w.seq = i.seq`, args).Exec(func(tag pgconn.CommandTag) error {
+		n = int(tag.RowsAffected())
+		return nil
+	})
+	b.Queue(forsaken, args)
+	return n, postgres.Fault("end the wait of "+u.String(), j.on.SendBatch(ctx, &b))
+}
+
+// DropWaiting ends the wait of u for everything, a thousand at a time.
+func (j Journal) DropWaiting(ctx context.Context, u vocab.Username) (int, error) {
+	for dropped := 0; ; {
+		waiting, err := postgres.Collect[IntakeRow](ctx, j.on, "read activities that wait for "+u.String(),
+			`SELECT seq, rev FROM intake_waiting JOIN intake USING (seq) WHERE username = $1 ORDER BY seq LIMIT 1000`, u)
+		if err != nil || len(waiting) == 0 {
+			return dropped, err
+		}
+		n, err := j.FinishWaiting(ctx, u, waiting)
+		if dropped += n; err != nil {
+			return dropped, err
+		}
+	}
+}
+
+// Backlog is how much of one payer's waits for a user.
+type Backlog struct {
+	User       vocab.Username `db:"username"`
+	Payer      string
+	Activities int64
+	Bytes      int64
+}
+
+// Backlogs returns how much waits for each user, by payer.
+func (j Journal) Backlogs(ctx context.Context) ([]Backlog, error) {
+	return postgres.Collect[Backlog](ctx, j.on, "count waiting activities",
+		`SELECT username, payer, count(*) AS activities, sum(bytes)::bigint AS bytes FROM intake_waiting GROUP BY username, payer`)
+}
+
+// CountWaiting returns how many activities wait for u.
+func (j Journal) CountWaiting(ctx context.Context, u vocab.Username) (n int, err error) {
+	err = j.on.QueryRow(ctx, `SELECT count(*) FROM intake_waiting WHERE username = $1`, u).Scan(&n)
+	return n, postgres.Fault("count activities that wait for "+u.String(), err)
+}
