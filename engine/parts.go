@@ -36,7 +36,7 @@ func (e *Engine) newParts() *parts {
 	in.DB.Subscribe(db.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed})
 	p.feed = feed.New(feed.NewDatabase(owners, in.Local.ID), in.Local, in.Gate, in.Registry, handler.HasEmoji)
 	p.outbox = outbox.New(outbox.Deps{
-		Store: owners, Instance: e.in.DB.Instance, Local: in.Local, Actors: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Relays: in.Relays, Dispatcher: p.dispatcher,
+		Store: owners, Instance: e.in.DB.Instance, Local: in.Local, Actors: in.Actors, Stale: in.Actors, Objects: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Relays: in.Relays, Dispatcher: p.dispatcher,
 		DeliverBlocks: in.Config.Federation.DeliverBlocks,
 		Log:           in.Log.With("component", "outbox"), Metrics: in.Metrics, Now: in.Now,
 	})

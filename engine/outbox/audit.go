@@ -25,28 +25,28 @@ func newAudit(x *exchange, outcome string) db.Audit {
 	return db.Audit{At: x.now, Token: x.Token, Action: x.Action.Name, Params: auditedParams(x.Action.Params), Outcome: outcome, Activity: x.answer.Activity}
 }
 
-// auditRefusal counts a dispatch that came to nothing. It is answered all the same when that fails: the record of a
+// recordRefusal counts a dispatch that came to nothing. It is answered all the same when that fails: the record of a
 // refusal is not worth another one.
-func (o *Outbox) auditRefusal(ctx context.Context, x *exchange, refusal error) {
+func (r *refusals) recordRefusal(ctx context.Context, x *exchange, refusal error) {
 	kind := refused{token: x.Token, outcome: refusalCode(refusal), hour: x.now.Truncate(time.Hour)}
 	if _, known := vocabulary[x.Action.Name]; known { // else names could be invented without end
 		kind.action = x.Action.Name
 	}
-	counted := o.refusals.countRefusal(x.User, kind)
+	counted := r.countRefusal(x.User, kind)
 	if len(counted) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTime)
 	defer cancel()
-	err := o.storeRefusals(ctx, x.User, counted, kind, auditedParams(x.Action.Params))
+	err := r.storeCounts(ctx, x.User, counted, kind, auditedParams(x.Action.Params))
 	if err != nil && fault.KindOf(refusal) != fault.Unavailable { // else what stood in the way of both is told already
-		o.Log.ErrorContext(ctx, "refusal could not be audited", "user", x.User, "err", err)
+		r.log.ErrorContext(ctx, "refusal could not be audited", "user", x.User, "err", err)
 	}
 }
 
-// storeRefusals stores counts of refusals; params are those of the latest one.
-func (o *Outbox) storeRefusals(ctx context.Context, u vocab.Username, counted map[refused]int, latest refused, params []byte) error {
-	return o.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+// storeCounts stores counts of refusals; params are those of the latest one.
+func (r *refusals) storeCounts(ctx context.Context, u vocab.Username, counted map[refused]int, latest refused, params []byte) error {
+	return r.store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
 		for kind, times := range counted {
 			a := db.Audit{At: kind.hour, Token: kind.token, Action: kind.action, Params: []byte("{}"), Outcome: kind.outcome, Times: times}
 			if kind == latest {
@@ -61,10 +61,13 @@ func (o *Outbox) storeRefusals(ctx context.Context, u vocab.Username, counted ma
 }
 
 // Flush stores what was refused and only counted.
-func (o *Outbox) Flush(ctx context.Context) {
-	for u, counted := range o.refusals.takeAll() {
-		if err := o.storeRefusals(ctx, u, counted, refused{}, nil); err != nil {
-			o.Log.WarnContext(ctx, "refusals could not be audited", "user", u, "err", err)
+func (o *Outbox) Flush(ctx context.Context) { o.refusals.flushCounts(ctx) }
+
+// flushCounts stores every count that waits.
+func (r *refusals) flushCounts(ctx context.Context) {
+	for u, counted := range r.takeAll() {
+		if err := r.storeCounts(ctx, u, counted, refused{}, nil); err != nil {
+			r.log.WarnContext(ctx, "refusals could not be audited", "user", u, "err", err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -18,26 +19,26 @@ type block struct {
 
 func (p *block) checkParams() error { return checkPresent("actorUri", p.ActorURI) }
 
-func (p *block) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
-	id, err := o.actorID(ctx, x, p.ActorURI)
+func (p *block) findRecipients(ctx context.Context, f *finder, x *exchange) error {
+	id, err := f.actorID(ctx, x, p.ActorURI)
 	if err != nil {
 		return err
 	}
-	if x.target, err = o.reachActor(ctx, x, id); err != nil { // an id is enough: nobody escapes by a server that does not answer
+	if x.target, err = f.reachActor(ctx, x, id); err != nil { // an id is enough: nobody escapes by a server that does not answer
 		return err
 	}
 	if x.target.ID.Same(x.actor.ID) {
 		return badParam("actorUri", "nobody blocks themselves")
 	}
 	p.actor = x.target.ID
-	if o.DeliverBlocks {
+	if f.deliverBlocks {
 		x.to = []vocab.ID{p.actor}
 		x.addNamed(x.target)
 	}
-	return o.Instance.Acquaintances.Add(ctx, p.actor, []vocab.Username{x.User}, false)
+	return f.instance.Acquaintances.Add(ctx, p.actor, []vocab.Username{x.User}, false)
 }
 
-func (p *block) constructObject(*Outbox, *exchange) (string, any) {
+func (p *block) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Block, string(p.actor)
 }
 
@@ -61,12 +62,12 @@ type unblock struct {
 
 func (p *unblock) checkParams() error { return checkPresent("actorUri", p.ActorURI) }
 
-func (p *unblock) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
-	id, err := o.actorID(ctx, x, p.ActorURI)
+func (p *unblock) findRecipients(ctx context.Context, f *finder, x *exchange) error {
+	id, err := f.actorID(ctx, x, p.ActorURI)
 	if err != nil {
 		return err
 	}
-	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
 		if p.block, err = tx.Block(ctx, db.Outbound, id); err != nil {
 			return err
 		}
@@ -82,7 +83,7 @@ func (p *unblock) findRecipients(ctx context.Context, o *Outbox, x *exchange) er
 	if err != nil {
 		return err
 	}
-	if x.target, err = o.reachActor(ctx, x, p.block.Actor); err != nil {
+	if x.target, err = f.reachActor(ctx, x, p.block.Actor); err != nil {
 		return err
 	}
 	if x.to, err = p.undone.IDs("to"); err == nil && len(x.to) > 0 {
@@ -95,7 +96,7 @@ func refuseNotBlocked() error {
 	return fault.New(fault.NotFound, "the actor is not blocked").WithCode("not_blocked").At("/params/actorUri")
 }
 
-func (p *unblock) constructObject(*Outbox, *exchange) (string, any) { return vocab.Undo, p.undone }
+func (p *unblock) constructObject(*actor.Local, *exchange) (string, any) { return vocab.Undo, p.undone }
 
 func (p *unblock) lockName() string { return blocks }
 

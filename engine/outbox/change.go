@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
@@ -47,8 +48,8 @@ func (p *updateObject) checkParams() error {
 	return err
 }
 
-func (p *updateObject) findRecipients(ctx context.Context, o *Outbox, x *exchange) (err error) {
-	if p.object, err = o.ownObject(ctx, x, &p.about); err != nil {
+func (p *updateObject) findRecipients(ctx context.Context, f *finder, x *exchange) (err error) {
+	if p.object, err = f.ownObject(ctx, x, &p.about); err != nil {
 		return err
 	}
 	if x.before.DeletedAt != nil {
@@ -64,15 +65,15 @@ func (p *updateObject) findRecipients(ctx context.Context, o *Outbox, x *exchang
 	if !x.now.After(last) { // two changes within one millisecond, or a clock that was set back
 		x.now = last.Truncate(time.Millisecond).Add(time.Millisecond)
 	}
-	if err := o.reachAll(ctx, x, p.object.Addressing); err != nil {
+	if err := f.reachAll(ctx, x, p.object.Addressing); err != nil {
 		return err
 	}
-	return o.addressMembers(ctx, x, p.object.ID)
+	return f.addressMembers(ctx, x, p.object.ID)
 }
 
 // constructObject keeps when the object was published, and says when it was changed: without that Mastodon takes an Update for
 // a count of votes, and throws the new text away.
-func (p *updateObject) constructObject(_ *Outbox, x *exchange) (string, any) {
+func (p *updateObject) constructObject(_ *actor.Local, x *exchange) (string, any) {
 	d := p.object.Doc
 	d["updated"] = formatTime(x.now)
 	if p.Content != nil {
@@ -122,21 +123,21 @@ type deleteObject struct {
 	object *vocab.Object
 }
 
-func (p *deleteObject) findRecipients(ctx context.Context, o *Outbox, x *exchange) (err error) {
-	if p.object, err = o.ownObject(ctx, x, &p.about); err != nil {
+func (p *deleteObject) findRecipients(ctx context.Context, f *finder, x *exchange) (err error) {
+	if p.object, err = f.ownObject(ctx, x, &p.about); err != nil {
 		return err
 	}
-	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
 		x.unnamed, err = tx.Unnamed(ctx, p.object.ID)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return o.reachAll(ctx, x, p.object.Addressing)
+	return f.reachAll(ctx, x, p.object.Addressing)
 }
 
-func (p *deleteObject) constructObject(_ *Outbox, x *exchange) (string, any) {
+func (p *deleteObject) constructObject(_ *actor.Local, x *exchange) (string, any) {
 	return vocab.Delete, buildTombstone(p.object.ID, p.object.Type, x.now)
 }
 
@@ -164,13 +165,13 @@ func (p *deleteObject) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) 
 }
 
 // ownObject returns a stored object of the user's, and remembers as what and where it went before.
-func (o *Outbox) ownObject(ctx context.Context, x *exchange, p *about) (obj *vocab.Object, err error) {
-	id, err := o.findMeantID(ctx, x, "objectId", vocab.IDOf(p.ObjectID), x.actor.ID, handler.StoredTypes().Words...) // by what others did nothing is deleted
+func (f *finder) ownObject(ctx context.Context, x *exchange, p *about) (obj *vocab.Object, err error) {
+	id, err := f.findMeantID(ctx, x, "objectId", vocab.IDOf(p.ObjectID), x.actor.ID, handler.StoredTypes().Words...) // by what others did nothing is deleted
 	if err != nil {
 		return nil, err
 	}
 	p.ObjectID = string(id)
-	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
 		if x.before, err = tx.Object(ctx, id); err != nil {
 			return err
 		}
@@ -189,7 +190,7 @@ func (o *Outbox) ownObject(ctx context.Context, x *exchange, p *about) (obj *voc
 	if err != nil {
 		return nil, err
 	}
-	whose, _, local := o.Local.Holder(obj.ID)
+	whose, _, local := f.local.Holder(obj.ID)
 	if !local || whose != x.User || obj.Type != "Tombstone" && !obj.AttributedTo.Same(x.actor.ID) {
 		return nil, fault.New(fault.Forbidden, "the object is somebody else's").WithCode("not_own_object").At("/params/objectId")
 	}

@@ -15,7 +15,7 @@ import (
 
 // leaves does one of each thing that a user can send, and returns everything that is owed for it.
 func leaves(d *desk) (all []db.Delivery) {
-	d.DeliverBlocks = true
+	d.finder.deliverBlocks = true
 	article, zoe := d.world.article(bob), d.world.person(d.t, "p.example", "zoe", true)
 	d.befriend(d.world.person(d.t, "q.example", "pam", false), db.Pending)
 	mine := ""

@@ -207,7 +207,7 @@ func newDesk(t *testing.T) *desk {
 	local := actor.NewLocal(here, keyring, profiles{}, "test")
 	d.world = &world{local: local, actors: map[vocab.ID]*vocab.Actor{}, objects: map[vocab.ID]string{}, fails: map[vocab.ID]error{}}
 	d.relays = relay.NewList(relay.Deps{Store: c.Instance.Relays, Actor: local.InstanceID(), Now: time.Now})
-	d.Outbox = New(Deps{Store: c, Instance: c.Instance, Local: local, Actors: d.world, Keys: keyring, Gate: d.gate, Relays: d.relays, Handlers: handler.New(local, profiles{}),
+	d.Outbox = New(Deps{Store: c, Instance: c.Instance, Local: local, Actors: d.world, Stale: d.world, Objects: d.world, Keys: keyring, Gate: d.gate, Relays: d.relays, Handlers: handler.New(local, profiles{}),
 		Dispatcher: dispatcher{}, Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time {
 			return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(d.clock.Add(1000)) * time.Millisecond)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -19,8 +20,8 @@ type follow struct {
 
 func (p *follow) checkParams() error { return checkPresent("actorUri", p.ActorURI) }
 
-func (p *follow) findRecipients(ctx context.Context, o *Outbox, x *exchange) (err error) {
-	if x.target, err = o.findActor(ctx, x, "actorUri", p.ActorURI); err != nil {
+func (p *follow) findRecipients(ctx context.Context, f *finder, x *exchange) (err error) {
+	if x.target, err = f.findActor(ctx, x, "actorUri", p.ActorURI); err != nil {
 		return err
 	}
 	if x.target.ID.Same(x.actor.ID) {
@@ -30,10 +31,10 @@ func (p *follow) findRecipients(ctx context.Context, o *Outbox, x *exchange) (er
 	x.to = []vocab.ID{p.actor}
 	x.addNamed(x.target)
 	// Before the Follow leaves: what the actor posts next must find its way to the user.
-	return o.Instance.Acquaintances.Add(ctx, p.actor, []vocab.Username{x.User}, true)
+	return f.instance.Acquaintances.Add(ctx, p.actor, []vocab.Username{x.User}, true)
 }
 
-func (p *follow) constructObject(*Outbox, *exchange) (string, any) {
+func (p *follow) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Follow, string(p.actor)
 }
 
@@ -60,12 +61,12 @@ type unfollow struct {
 
 func (p *unfollow) checkParams() error { return checkPresent("actorUri", p.ActorURI) }
 
-func (p *unfollow) findRecipients(ctx context.Context, o *Outbox, x *exchange) (err error) {
-	id, err := o.actorID(ctx, x, p.ActorURI)
+func (p *unfollow) findRecipients(ctx context.Context, f *finder, x *exchange) (err error) {
+	id, err := f.actorID(ctx, x, p.ActorURI)
 	if err != nil {
 		return err
 	}
-	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
 		rel, err := p.readFollowing(ctx, tx, id)
 		if err != nil {
 			return err
@@ -77,7 +78,7 @@ func (p *unfollow) findRecipients(ctx context.Context, o *Outbox, x *exchange) (
 	if err != nil {
 		return err
 	}
-	if x.target, err = o.reachActor(ctx, x, p.actor); err != nil {
+	if x.target, err = f.reachActor(ctx, x, p.actor); err != nil {
 		return err
 	}
 	x.to = []vocab.ID{p.actor}
@@ -96,7 +97,9 @@ func (p *unfollow) readFollowing(ctx context.Context, tx *db.Tx, actor vocab.ID)
 	return rel, nil
 }
 
-func (p *unfollow) constructObject(*Outbox, *exchange) (string, any) { return vocab.Undo, p.undone }
+func (p *unfollow) constructObject(*actor.Local, *exchange) (string, any) {
+	return vocab.Undo, p.undone
+}
 
 func (p *unfollow) lockName() string { return followLock(p.actor) }
 
@@ -127,12 +130,12 @@ func (p *answerFollow) checkParams() error {
 	return nil
 }
 
-func (p *answerFollow) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
-	by, err := p.findFollower(ctx, o, x)
+func (p *answerFollow) findRecipients(ctx context.Context, f *finder, x *exchange) error {
+	by, err := p.findFollower(ctx, f, x)
 	if err != nil {
 		return err
 	}
-	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
 		if p.rel, err = p.readFollow(ctx, tx, by); err != nil {
 			return err
 		}
@@ -144,7 +147,7 @@ func (p *answerFollow) findRecipients(ctx context.Context, o *Outbox, x *exchang
 		return err
 	}
 	p.answered = describeActivity(vocab.Follow, p.rel.Activity, p.rel.Actor, x.actor.ID) // not as it came: what others write may be nothing to prove
-	if x.target, err = o.reachActor(ctx, x, p.rel.Actor); err != nil {
+	if x.target, err = f.reachActor(ctx, x, p.rel.Actor); err != nil {
 		return err
 	}
 	x.to = []vocab.ID{p.rel.Actor}
@@ -153,12 +156,12 @@ func (p *answerFollow) findRecipients(ctx context.Context, o *Outbox, x *exchang
 }
 
 // findFollower returns the actor whose Follow is answered, empty when the Follow itself is named.
-func (p *answerFollow) findFollower(ctx context.Context, o *Outbox, x *exchange) (vocab.ID, error) {
+func (p *answerFollow) findFollower(ctx context.Context, f *finder, x *exchange) (vocab.ID, error) {
 	if p.ActorURI == "" {
 		_, err := parseIdentifier("activityId", p.ActivityID)
 		return "", err
 	}
-	return o.actorID(ctx, x, p.ActorURI)
+	return f.actorID(ctx, x, p.ActorURI)
 }
 
 func (p *answerFollow) readFollow(ctx context.Context, tx *db.Tx, by vocab.ID) (rel *db.Relationship, err error) {
@@ -192,10 +195,10 @@ func refuseAmbiguous() error {
 
 func (p *answerFollow) lockName() string { return "follower " + string(p.rel.Actor) }
 
-func (p *acceptFollow) constructObject(*Outbox, *exchange) (string, any) {
+func (p *acceptFollow) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Accept, p.answered
 }
-func (p *rejectFollow) constructObject(*Outbox, *exchange) (string, any) {
+func (p *rejectFollow) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Reject, p.answered
 }
 
@@ -226,11 +229,11 @@ func (p *rejectFollow) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) 
 }
 
 // actorID returns the id that actorUri is, or of the actor whose handle it is.
-func (o *Outbox) actorID(ctx context.Context, x *exchange, value string) (vocab.ID, error) {
+func (f *finder) actorID(ctx context.Context, x *exchange, value string) (vocab.ID, error) {
 	if id, err := vocab.ParseID(value); err == nil {
 		return id, nil
 	}
-	a, err := o.findActor(ctx, x, "actorUri", value)
+	a, err := f.findActor(ctx, x, "actorUri", value)
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -46,8 +47,8 @@ func (p *groupName) readGroup(ctx context.Context, tx *db.Tx) (*db.Group, error)
 }
 
 // findGroup finds the group that is to be changed.
-func (p *groupName) findGroup(ctx context.Context, o *Outbox, x *exchange) error {
-	return o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+func (p *groupName) findGroup(ctx context.Context, f *finder, x *exchange) error {
+	return f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
 		x.group, err = p.readGroup(ctx, tx)
 		return err
 	})
@@ -66,13 +67,13 @@ func (p *groupName) checkUnchanged(ctx context.Context, tx *db.Tx, x *exchange) 
 type createGroup struct{ groupName }
 
 // findRecipients gives the group an id that does not tell its name.
-func (p *createGroup) findRecipients(_ context.Context, o *Outbox, x *exchange) error {
+func (p *createGroup) findRecipients(_ context.Context, f *finder, x *exchange) error {
 	id := uuid.New()
-	x.group = &db.Group{ID: id, Name: p.Name, URI: o.Local.Groups(x.User) + vocab.ID("/"+id.String())}
+	x.group = &db.Group{ID: id, Name: p.Name, URI: f.local.Groups(x.User) + vocab.ID("/"+id.String())}
 	return nil
 }
 
-func (p *createGroup) constructObject(_ *Outbox, x *exchange) (string, any) {
+func (p *createGroup) constructObject(_ *actor.Local, x *exchange) (string, any) {
 	return vocab.Create, vocab.Doc{"id": string(x.group.URI), "type": "Collection", "name": p.Name, "attributedTo": string(x.actor.ID)}
 }
 
@@ -95,11 +96,11 @@ func (p *createGroup) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (
 // deleteGroup deletes a group, and keeps what was written to it.
 type deleteGroup struct{ groupName }
 
-func (p *deleteGroup) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
-	return p.findGroup(ctx, o, x)
+func (p *deleteGroup) findRecipients(ctx context.Context, f *finder, x *exchange) error {
+	return p.findGroup(ctx, f, x)
 }
 
-func (p *deleteGroup) constructObject(_ *Outbox, x *exchange) (string, any) {
+func (p *deleteGroup) constructObject(_ *actor.Local, x *exchange) (string, any) {
 	return vocab.Delete, buildTombstone(x.group.URI, "Collection", x.now)
 }
 
@@ -121,20 +122,20 @@ func (p *addToGroup) checkParams() error {
 	return checkPresent("actorUri", p.ActorURI)
 }
 
-func (p *addToGroup) findRecipients(ctx context.Context, o *Outbox, x *exchange) (err error) {
-	if err := p.findGroup(ctx, o, x); err != nil {
+func (p *addToGroup) findRecipients(ctx context.Context, f *finder, x *exchange) (err error) {
+	if err := p.findGroup(ctx, f, x); err != nil {
 		return err
 	}
-	if x.target, err = o.findActor(ctx, x, "actorUri", p.ActorURI); err != nil {
+	if x.target, err = f.findActor(ctx, x, "actorUri", p.ActorURI); err != nil {
 		return err
 	}
 	if x.target.ID.Same(x.actor.ID) {
 		return badParam("actorUri", "nobody is in their own groups")
 	}
-	return o.Instance.Acquaintances.Add(ctx, x.target.ID, []vocab.Username{x.User}, false)
+	return f.instance.Acquaintances.Add(ctx, x.target.ID, []vocab.Username{x.User}, false)
 }
 
-func (p *addToGroup) constructObject(_ *Outbox, x *exchange) (string, any) {
+func (p *addToGroup) constructObject(_ *actor.Local, x *exchange) (string, any) {
 	return vocab.Add, string(x.target.ID)
 }
 
@@ -160,11 +161,11 @@ type removeFromGroup struct {
 	member vocab.ID
 }
 
-func (p *removeFromGroup) findRecipients(ctx context.Context, o *Outbox, x *exchange) (err error) {
-	if err := p.findGroup(ctx, o, x); err != nil {
+func (p *removeFromGroup) findRecipients(ctx context.Context, f *finder, x *exchange) (err error) {
+	if err := p.findGroup(ctx, f, x); err != nil {
 		return err
 	}
-	if p.member, err = o.actorID(ctx, x, p.ActorURI); err != nil {
+	if p.member, err = f.actorID(ctx, x, p.ActorURI); err != nil {
 		return err
 	}
 	if n := slices.IndexFunc(x.group.Members, p.member.Same); n >= 0 {
@@ -173,7 +174,7 @@ func (p *removeFromGroup) findRecipients(ctx context.Context, o *Outbox, x *exch
 	return nil
 }
 
-func (p *removeFromGroup) constructObject(*Outbox, *exchange) (string, any) {
+func (p *removeFromGroup) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Remove, string(p.member)
 }
 
@@ -191,7 +192,7 @@ func (p *removeFromGroup) findEarlier(ctx context.Context, tx *db.Tx, x *exchang
 
 // addressGroups makes the members of the user's groups recipients, who are named nowhere. They are looked up once other
 // servers were asked for what they were asked: that can take long, and who was taken out or blocked meanwhile is not reached.
-func (o *Outbox) addressGroups(ctx context.Context, x *exchange, groups []vocab.ID) error {
+func (f *finder) addressGroups(ctx context.Context, x *exchange, groups []vocab.ID) error {
 	if len(groups) == 0 {
 		return nil
 	}
@@ -199,7 +200,7 @@ func (o *Outbox) addressGroups(ctx context.Context, x *exchange, groups []vocab.
 	groups = slices.Compact(groups)
 	var members []db.Unnamed
 	found := 0
-	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
 		members, found, err = tx.GroupRecipients(ctx, groups)
 		return err
 	})
@@ -217,9 +218,9 @@ func (o *Outbox) addressGroups(ctx context.Context, x *exchange, groups []vocab.
 
 // addressMembers adds the recipients that a group gave the object, if they are still in the group. Like those of
 // addressGroups, they are looked up last.
-func (o *Outbox) addressMembers(ctx context.Context, x *exchange, object vocab.ID) error {
+func (f *finder) addressMembers(ctx context.Context, x *exchange, object vocab.ID) error {
 	var all []db.Unnamed
-	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
 		all, err = tx.Unnamed(ctx, object)
 		return err
 	})

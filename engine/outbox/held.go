@@ -17,17 +17,17 @@ type actorFinder interface {
 }
 
 // actorsFor returns who finds the actors that the action names.
-func (o *Outbox) actorsFor(x *exchange) actorFinder {
+func (f *finder) actorsFor(x *exchange) actorFinder {
 	if x.Assistant {
-		return held{o, x.User}
+		return held{f, x.User}
 	}
-	return o.Actors
+	return f.actors
 }
 
 // held finds for an LLM engine only those actors the user's database holds something of, and asks nobody: an address
 // that is asked for could tell its server of the letters that the LLM engine has read.
 type held struct {
-	*Outbox
+	*finder
 	user vocab.Username
 }
 
@@ -44,17 +44,17 @@ func refuseUnheld(name string) error {
 
 // Resolve returns the actor with this id, as it was last seen.
 func (h held) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
-	if id.Same(h.Local.ID(h.user)) {
-		return h.Local.Actor(h.user)
+	if id.Same(h.local.ID(h.user)) {
+		return h.local.Actor(h.user)
 	}
-	if err := h.Gate.CheckActor(id); err != nil {
+	if err := h.gate.CheckActor(id); err != nil {
 		return nil, err
 	}
 	copied, err := h.readCopy(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	a, err := h.Actors.Known(ctx, id)
+	a, err := h.actors.Known(ctx, id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -68,7 +68,7 @@ func (h held) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 
 // readCopy returns the user's own copy of an actor, nil when there is none but something else of the actor's is there.
 func (h held) readCopy(ctx context.Context, id vocab.ID) (a *vocab.Actor, err error) {
-	err = h.Store.Read(ctx, h.user, func(ctx context.Context, tx *db.Tx) error {
+	err = h.store.Read(ctx, h.user, func(ctx context.Context, tx *db.Tx) error {
 		if a, err = tx.Actor(ctx, id); err != nil || a != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (h held) readCopy(ctx context.Context, id vocab.ID) (a *vocab.Actor, err er
 
 // Handle returns the actor that was last known by this handle.
 func (h held) Handle(ctx context.Context, handle string) (*vocab.Actor, error) {
-	a, err := h.Actors.KnownHandle(ctx, handle)
+	a, err := h.actors.KnownHandle(ctx, handle)
 	switch {
 	case fault.KindOf(err) == fault.Internal && err != nil, fault.KindOf(err) == fault.Unavailable:
 		return nil, err
@@ -91,7 +91,7 @@ func (h held) Handle(ctx context.Context, handle string) (*vocab.Actor, error) {
 		return h.Resolve(ctx, a.ID)
 	}
 	name, host, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(handle, "acct:"), "@"), "@")
-	err = h.Store.Read(ctx, h.user, func(ctx context.Context, tx *db.Tx) error {
+	err = h.store.Read(ctx, h.user, func(ctx context.Context, tx *db.Tx) error {
 		a, err = tx.ActorCalled(ctx, name, host)
 		return err
 	})

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -57,25 +58,25 @@ func (p *createNote) checkParams() error {
 	return checkContent(p.Content)
 }
 
-func (p *createNote) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
+func (p *createNote) findRecipients(ctx context.Context, f *finder, x *exchange) error {
 	p.note = note{content: p.Content, tags: p.Tags, summary: p.Summary, sensitive: p.Sensitive, visibility: p.Visibility}
 	said := "" // by the collections addressed
 	var groups []vocab.ID
-	for _, f := range []struct {
+	for _, field := range []struct {
 		name   string
 		values []string
 	}{{"to", p.To}, {"cc", p.Cc}} {
-		for _, v := range f.values {
+		for _, v := range field.values {
 			id := vocab.IDOf(v)
-			if c := visibilityOf(f.name, id, o.Local.Followers(x.User)); c != "" {
+			if c := visibilityOf(field.name, id, f.local.Followers(x.User)); c != "" {
 				said = widerVisibility(said, c)
 				continue
 			}
-			if strings.HasPrefix(string(id), string(o.Local.Groups(x.User))+"/") {
+			if strings.HasPrefix(string(id), string(f.local.Groups(x.User))+"/") {
 				groups, said = append(groups, id), widerVisibility(said, audience.Direct)
 				continue
 			}
-			a, err := o.findActor(ctx, x, f.name, v)
+			a, err := f.findActor(ctx, x, field.name, v)
 			if err != nil {
 				return err
 			}
@@ -90,27 +91,27 @@ func (p *createNote) findRecipients(ctx context.Context, o *Outbox, x *exchange)
 		p.note.visibility = audience.Direct // as in ActivityPub: for the actors that to and cc name, and nobody else
 	}
 	p.note.exact = p.note.visibility == audience.Direct && len(p.To)+len(p.Cc) > len(groups)
-	if err := p.makeReply(ctx, o, x); err != nil {
+	if err := p.makeReply(ctx, f, x); err != nil {
 		return err
 	}
-	if err := o.addressGroups(ctx, x, groups); err != nil {
+	if err := f.addressGroups(ctx, x, groups); err != nil {
 		return err
 	}
-	return p.note.setAddressing(o, x)
+	return p.note.setAddressing(f, x)
 }
 
 // hasRecipients reports whether to or cc says who the note is for.
 func (p *createNote) hasRecipients() bool { return len(p.To)+len(p.Cc) > 0 }
 
 // makeReply makes the note a reply, if it is to be one.
-func (p *createNote) makeReply(ctx context.Context, o *Outbox, x *exchange) error {
+func (p *createNote) makeReply(ctx context.Context, f *finder, x *exchange) error {
 	if p.InReplyTo == "" {
 		return nil
 	}
-	if err := p.note.makeReply(ctx, o, x, "inReplyTo", p.InReplyTo); err != nil || p.hasRecipients() {
+	if err := p.note.makeReply(ctx, f, x, "inReplyTo", p.InReplyTo); err != nil || p.hasRecipients() {
 		return err
 	}
-	return p.note.continueThread(ctx, o, x)
+	return p.note.continueThread(ctx, f, x)
 }
 
 // visibilityOf returns the visibility that a collection stands for in to or cc, empty when id is none of the two that can be
@@ -137,8 +138,8 @@ func widerVisibility(a, b string) string {
 	return ""
 }
 
-func (p *createNote) constructObject(o *Outbox, x *exchange) (string, any) {
-	return p.note.constructObject(o, x)
+func (p *createNote) constructObject(local *actor.Local, x *exchange) (string, any) {
+	return p.note.constructObject(local, x)
 }
 
 // reply answers an object.
@@ -160,19 +161,19 @@ func (p *reply) checkParams() error {
 	return checkContent(p.Content)
 }
 
-func (p *reply) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
+func (p *reply) findRecipients(ctx context.Context, f *finder, x *exchange) error {
 	p.note = note{content: p.Content, visibility: p.Visibility}
-	if err := p.note.makeReply(ctx, o, x, "objectId", p.ObjectID); err != nil {
+	if err := p.note.makeReply(ctx, f, x, "objectId", p.ObjectID); err != nil {
 		return err
 	}
-	if err := p.note.continueThread(ctx, o, x); err != nil {
+	if err := p.note.continueThread(ctx, f, x); err != nil {
 		return err
 	}
-	return p.note.setAddressing(o, x)
+	return p.note.setAddressing(f, x)
 }
 
-func (p *reply) constructObject(o *Outbox, x *exchange) (string, any) {
-	return p.note.constructObject(o, x)
+func (p *reply) constructObject(local *actor.Local, x *exchange) (string, any) {
+	return p.note.constructObject(local, x)
 }
 
 // sendMessage writes to one actor in private.
@@ -190,8 +191,8 @@ func (p *sendMessage) checkParams() error {
 	return checkContent(p.Content)
 }
 
-func (p *sendMessage) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
-	a, err := o.findActor(ctx, x, "recipientUri", p.RecipientURI)
+func (p *sendMessage) findRecipients(ctx context.Context, f *finder, x *exchange) error {
+	a, err := f.findActor(ctx, x, "recipientUri", p.RecipientURI)
 	if err != nil {
 		return err
 	}
@@ -200,11 +201,11 @@ func (p *sendMessage) findRecipients(ctx context.Context, o *Outbox, x *exchange
 	}
 	x.addNamed(a)
 	p.note = note{content: p.Content, visibility: audience.Direct}
-	return p.note.setAddressing(o, x)
+	return p.note.setAddressing(f, x)
 }
 
-func (p *sendMessage) constructObject(o *Outbox, x *exchange) (string, any) {
-	return p.note.constructObject(o, x)
+func (p *sendMessage) constructObject(local *actor.Local, x *exchange) (string, any) {
+	return p.note.constructObject(local, x)
 }
 
 // Each note is a new one: none is in another's way.
@@ -226,8 +227,8 @@ type note struct {
 }
 
 // makeReply makes n a reply, as visible as its parent unless something else is asked for.
-func (n *note) makeReply(ctx context.Context, o *Outbox, x *exchange, name, value string) error {
-	parent, author, err := o.findObject(ctx, x, name, value)
+func (n *note) makeReply(ctx context.Context, f *finder, x *exchange, name, value string) error {
+	parent, author, err := f.findObject(ctx, x, name, value)
 	if err != nil {
 		return err
 	}
@@ -243,22 +244,22 @@ func (n *note) makeReply(ctx context.Context, o *Outbox, x *exchange, name, valu
 
 // continueThread addresses an answer that names nobody itself to the recipients of the user's own note that it answers, when that is
 // private: those that the note names, and the members of its groups as they are now.
-func (n *note) continueThread(ctx context.Context, o *Outbox, x *exchange) error {
+func (n *note) continueThread(ctx context.Context, f *finder, x *exchange) error {
 	if !n.parent.AttributedTo.Same(x.actor.ID) {
 		return nil
 	}
 	if n.visibility == audience.Direct && audience.OfObject(n.parent, x.actor.Followers).IsPrivate() {
-		if err := o.nameEarlierRecipients(ctx, x, n.parent.All()); err != nil {
+		if err := f.nameEarlierRecipients(ctx, x, n.parent.All()); err != nil {
 			return err
 		}
 	}
-	return o.addressMembers(ctx, x, n.parent.ID)
+	return f.addressMembers(ctx, x, n.parent.ID)
 }
 
 // nameEarlierRecipients names the actors that the user wrote to before, and does not block since.
-func (o *Outbox) nameEarlierRecipients(ctx context.Context, x *exchange, ids []vocab.ID) error {
+func (f *finder) nameEarlierRecipients(ctx context.Context, x *exchange, ids []vocab.ID) error {
 	var blocked map[vocab.ID]bool
-	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
 		blocked, err = tx.Blocked(ctx, ids)
 		return err
 	})
@@ -266,10 +267,10 @@ func (o *Outbox) nameEarlierRecipients(ctx context.Context, x *exchange, ids []v
 		return err
 	}
 	for _, id := range ids {
-		if id == vocab.Public || id.Same(x.actor.ID) || id.Same(o.Local.Followers(x.User)) || blocked[id] {
+		if id == vocab.Public || id.Same(x.actor.ID) || id.Same(f.local.Followers(x.User)) || blocked[id] {
 			continue
 		}
-		a, err := o.reachActor(ctx, x, id)
+		a, err := f.reachActor(ctx, x, id)
 		if err != nil {
 			return err
 		}
@@ -279,12 +280,12 @@ func (o *Outbox) nameEarlierRecipients(ctx context.Context, x *exchange, ids []v
 }
 
 // setAddressing sets the addressing from the visibility and who is named.
-func (n *note) setAddressing(o *Outbox, x *exchange) error {
+func (n *note) setAddressing(f *finder, x *exchange) error {
 	ids := make([]vocab.ID, len(x.named))
 	for i, a := range x.named {
 		ids[i] = a.ID
 	}
-	followers := o.Local.Followers(x.User)
+	followers := f.local.Followers(x.User)
 	switch n.visibility {
 	case "", audience.Public:
 		x.to, x.cc = []vocab.ID{vocab.Public}, append([]vocab.ID{followers}, ids...)
@@ -304,8 +305,8 @@ func (n *note) setAddressing(o *Outbox, x *exchange) error {
 	return nil
 }
 
-func (n *note) constructObject(o *Outbox, x *exchange) (string, any) {
-	d := vocab.Doc{"id": string(o.Local.NewObjectID(x.User)), "type": "Note", "attributedTo": string(x.actor.ID), "published": formatTime(x.now)}
+func (n *note) constructObject(local *actor.Local, x *exchange) (string, any) {
+	d := vocab.Doc{"id": string(local.NewObjectID(x.User)), "type": "Note", "attributedTo": string(x.actor.ID), "published": formatTime(x.now)}
 	writeAddressing(d, x.to, x.cc)
 	setContent(d, n.content)
 	setSummary(d, n.summary)

@@ -14,15 +14,15 @@ import (
 // findObject returns the object that a parameter names and the actor who wrote it: as it is stored for the user, else,
 // when another user of this server wrote it, as it is stored there, else as its own server serves it. What the user may
 // not see is not found.
-func (o *Outbox) findObject(ctx context.Context, x *exchange, name, value string) (*vocab.Object, *vocab.Actor, error) {
+func (f *finder) findObject(ctx context.Context, x *exchange, name, value string) (*vocab.Object, *vocab.Actor, error) {
 	id, err := parseIdentifier(name, value)
 	if err != nil {
 		return nil, nil, err
 	}
-	if id, err = o.findMeantID(ctx, x, name, id, "", handler.BringingTypes()...); err != nil {
+	if id, err = f.findMeantID(ctx, x, name, id, "", handler.BringingTypes()...); err != nil {
 		return nil, nil, err
 	}
-	obj, err := o.lookUpObject(ctx, x, id)
+	obj, err := f.lookUpObject(ctx, x, id)
 	if isUnheld(err) {
 		return nil, nil, refuseUnheld(name)
 	}
@@ -42,7 +42,7 @@ func (o *Outbox) findObject(ctx context.Context, x *exchange, name, value string
 	if obj.AttributedTo.Same(x.actor.ID) {
 		return obj, x.actor, nil
 	}
-	author, err := o.actorsFor(x).Resolve(ctx, obj.AttributedTo)
+	author, err := f.actorsFor(x).Resolve(ctx, obj.AttributedTo)
 	if isUnheld(err) {
 		return nil, nil, refuseUnheld(name)
 	}
@@ -54,9 +54,9 @@ func (o *Outbox) findObject(ctx context.Context, x *exchange, name, value string
 
 // findMeantID returns the id of the object that a parameter means: the one it names, or what a stored activity of these types is
 // about that it names. With an actor only that one's own activities count.
-func (o *Outbox) findMeantID(ctx context.Context, x *exchange, name string, id, by vocab.ID, types ...string) (vocab.ID, error) {
+func (f *finder) findMeantID(ctx context.Context, x *exchange, name string, id, by vocab.ID, types ...string) (vocab.ID, error) {
 	var objects []vocab.ID
-	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
 		objects, err = tx.ObjectsOf(ctx, id, types, by, !x.Assistant)
 		return err
 	})
@@ -69,27 +69,27 @@ func (o *Outbox) findMeantID(ctx context.Context, x *exchange, name string, id, 
 	return objects[0], nil
 }
 
-func (o *Outbox) lookUpObject(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
-	stored, err := o.storedObject(ctx, x.User, id)
+func (f *finder) lookUpObject(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
+	stored, err := f.storedObject(ctx, x.User, id)
 	if err != nil || stored != nil {
 		return stored, err
 	}
 	if x.Assistant {
 		return nil, errUnheld
 	}
-	if o.Local.IsLocal(id) {
-		if stored, err = o.findLocalObject(ctx, x, id); err != nil {
+	if f.local.IsLocal(id) {
+		if stored, err = f.findLocalObject(ctx, x, id); err != nil {
 			return nil, err
 		}
-	} else if stored, err = o.fetchObject(ctx, x, id); err != nil {
+	} else if stored, err = f.fetchObject(ctx, x, id); err != nil {
 		return nil, err
 	}
 	x.fetched = append(x.fetched, stored)
 	return stored, nil
 }
 
-func (o *Outbox) storedObject(ctx context.Context, u vocab.Username, id vocab.ID) (obj *vocab.Object, err error) {
-	err = o.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+func (f *finder) storedObject(ctx context.Context, u vocab.Username, id vocab.ID) (obj *vocab.Object, err error) {
+	err = f.store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
 		row, err := tx.Object(ctx, id)
 		if err != nil || row == nil {
 			return err
@@ -102,27 +102,27 @@ func (o *Outbox) storedObject(ctx context.Context, u vocab.Username, id vocab.ID
 
 // findLocalObject returns an object of another user of this server, if the user may see it: what is private is shown no more to
 // a user that its author blocks.
-func (o *Outbox) findLocalObject(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
+func (f *finder) findLocalObject(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
 	hidden := fault.New(fault.NotFound, "there is no such object here")
-	owner, _, ok := o.Local.Holder(id)
-	if !ok || owner == x.User || o.checkActive(ctx, o.Local.ID(owner)) != nil {
+	owner, _, ok := f.local.Holder(id)
+	if !ok || owner == x.User || f.checkActive(ctx, f.local.ID(owner)) != nil {
 		return nil, hidden
 	}
-	obj, err := o.storedObject(ctx, owner, id)
+	obj, err := f.storedObject(ctx, owner, id)
 	if err == nil && obj == nil {
-		obj, err = o.findCreatedObject(ctx, owner, id)
+		obj, err = f.findCreatedObject(ctx, owner, id)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if obj == nil || !obj.AttributedTo.Same(o.Local.ID(owner)) || !audience.OfObject(obj, "").MaySee(audience.Viewer{ID: x.actor.ID}) {
+	if obj == nil || !obj.AttributedTo.Same(f.local.ID(owner)) || !audience.OfObject(obj, "").MaySee(audience.Viewer{ID: x.actor.ID}) {
 		return nil, hidden // what only followers see was delivered to them
 	}
 	if audience.IsPublic(obj.Addressing) {
 		return obj, nil
 	}
 	var block *db.Block
-	err = o.Store.Read(ctx, owner, func(ctx context.Context, tx *db.Tx) (err error) {
+	err = f.store.Read(ctx, owner, func(ctx context.Context, tx *db.Tx) (err error) {
 		block, err = tx.Block(ctx, db.Outbound, x.actor.ID)
 		return err
 	})
@@ -133,24 +133,24 @@ func (o *Outbox) findLocalObject(ctx context.Context, x *exchange, id vocab.ID) 
 }
 
 // findCreatedObject returns the object that a Create of the user's with this id made, nil when there is none.
-func (o *Outbox) findCreatedObject(ctx context.Context, u vocab.Username, create vocab.ID) (*vocab.Object, error) {
+func (f *finder) findCreatedObject(ctx context.Context, u vocab.Username, create vocab.ID) (*vocab.Object, error) {
 	var objects []vocab.ID
-	err := o.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		objects, err = tx.ObjectsOf(ctx, create, []string{vocab.Create}, o.Local.ID(u), false)
+	err := f.store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		objects, err = tx.ObjectsOf(ctx, create, []string{vocab.Create}, f.local.ID(u), false)
 		return err
 	})
 	if err != nil || len(objects) == 0 {
 		return nil, err
 	}
-	return o.storedObject(ctx, u, objects[0])
+	return f.storedObject(ctx, u, objects[0])
 }
 
 // fetchObject asks the server of an object for it. A Create leads to what it made.
-func (o *Outbox) fetchObject(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
-	obj, _, err := o.Actors.Object(ctx, id, &x.User)
+func (f *finder) fetchObject(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
+	obj, _, err := f.objects.Object(ctx, id, &x.User)
 	if err == nil && obj.Type == vocab.Create {
 		if made, bad := obj.Doc.Ref("object"); bad == nil && made.ID.SameOrigin(id) {
-			obj, _, err = o.Actors.Object(ctx, made.ID, &x.User)
+			obj, _, err = f.objects.Object(ctx, made.ID, &x.User)
 		}
 	}
 	switch fault.KindOf(err) {

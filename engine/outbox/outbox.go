@@ -26,17 +26,25 @@ type Store interface {
 	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
 }
 
-// Actors finds actors and objects of other servers.
+// Actors finds actors of other servers.
 type Actors interface {
 	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
-	// IsStale tells whether the actor has said that it changed, and the user's copy of it may be old; AnyStale, whether that
-	// is so of any actor.
-	IsStale(id vocab.ID) bool
-	AnyStale() bool
 	Handle(ctx context.Context, handle string) (*vocab.Actor, error)
 	// Known and KnownHandle ask nobody, and return nil for those that are not remembered.
 	Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	KnownHandle(ctx context.Context, handle string) (*vocab.Actor, error)
+}
+
+// Stale knows the actors that have said that they changed.
+type Stale interface {
+	// IsStale tells whether the actor has said that it changed, and the user's copy of it may be old; AnyStale, whether that
+	// is so of any actor.
+	IsStale(id vocab.ID) bool
+	AnyStale() bool
+}
+
+// Objects fetches objects of other servers.
+type Objects interface {
 	Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error)
 }
 
@@ -70,6 +78,8 @@ type Deps struct {
 	Instance      *instance.Database
 	Local         *actor.Local
 	Actors        Actors
+	Stale         Stale
+	Objects       Objects
 	Keys          Keys
 	Gate          Gate
 	Relays        Relays
@@ -85,12 +95,14 @@ type Deps struct {
 type Outbox struct {
 	Deps
 	pipeline *pipeline.Pipeline[*exchange]
+	finder   *finder
 	refusals *refusals
 }
 
 // New returns an outbox. It holds the table of contents of the pipeline.
 func New(d Deps) *Outbox {
-	o := &Outbox{Deps: d, refusals: newRefusals(d.Now)}
+	o := &Outbox{Deps: d, refusals: newRefusals(d.Store, d.Log, d.Now),
+		finder: &finder{store: d.Store, instance: d.Instance, local: d.Local, actors: d.Actors, objects: d.Objects, gate: d.Gate, log: d.Log, deliverBlocks: d.DeliverBlocks}}
 	o.pipeline = pipeline.New("dispatch", d.Log, d.Metrics,
 		pipeline.Step[*exchange]{Name: "validateAction", Run: o.validateAction},
 		pipeline.Do("resolveRecipients", o.resolveRecipients),
@@ -177,7 +189,7 @@ func (o *Outbox) Dispatch(ctx context.Context, d Dispatch) (Result, error) {
 		}
 	}
 	if err != nil {
-		o.auditRefusal(ctx, x, err)
+		o.refusals.recordRefusal(ctx, x, err)
 		return Result{}, err
 	}
 	return x.result, nil

@@ -119,12 +119,12 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 			d.must("Block", params{"actorUri": bob})
 			return params{"actorUri": bob}
 		}, kind: "Undo", object: "Block"},
-		{name: "Block that is delivered", action: "Block", before: func(d *desk) params { d.DeliverBlocks = true; return params{"actorUri": bob} },
+		{name: "Block that is delivered", action: "Block", before: func(d *desk) params { d.finder.deliverBlocks = true; return params{"actorUri": bob} },
 			kind: "Block", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
 		{name: "Unblock of an actor that was told", action: "Unblock", before: func(d *desk) params {
-			d.DeliverBlocks = true
+			d.finder.deliverBlocks = true
 			d.must("Block", params{"actorUri": bob})
-			d.DeliverBlocks = false
+			d.finder.deliverBlocks = false
 			return params{"actorUri": bob}
 		}, kind: "Undo", object: "Block", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
 		{name: "Boost", action: "Boost", before: func(*desk) params { return params{"objectId": bobsPost} },

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -31,8 +32,8 @@ type like struct {
 	kind   string // of the object
 }
 
-func (p *like) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
-	obj, author, err := o.findObject(ctx, x, "objectId", p.ObjectID)
+func (p *like) findRecipients(ctx context.Context, f *finder, x *exchange) error {
+	obj, author, err := f.findObject(ctx, x, "objectId", p.ObjectID)
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,9 @@ func (p *like) findRecipients(ctx context.Context, o *Outbox, x *exchange) error
 	return nil
 }
 
-func (p *like) constructObject(*Outbox, *exchange) (string, any) { return vocab.Like, string(p.object) }
+func (p *like) constructObject(*actor.Local, *exchange) (string, any) {
+	return vocab.Like, string(p.object)
+}
 
 func (p *like) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
 	return readReaction(ctx, tx, p.object, db.Review, vocab.Like, x.actor.ID)
@@ -52,8 +55,8 @@ func (p *like) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.I
 // Like.
 type dislike struct{ like }
 
-func (p *dislike) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
-	if err := p.like.findRecipients(ctx, o, x); err != nil {
+func (p *dislike) findRecipients(ctx context.Context, f *finder, x *exchange) error {
+	if err := p.like.findRecipients(ctx, f, x); err != nil {
 		return err
 	}
 	if !conversation.ManifestOf(p.kind).Reviewable {
@@ -62,7 +65,7 @@ func (p *dislike) findRecipients(ctx context.Context, o *Outbox, x *exchange) er
 	return nil
 }
 
-func (p *dislike) constructObject(*Outbox, *exchange) (string, any) {
+func (p *dislike) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Dislike, string(p.object)
 }
 
@@ -76,8 +79,8 @@ type boost struct {
 	object vocab.ID
 }
 
-func (p *boost) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
-	obj, author, err := o.findObject(ctx, x, "objectId", p.ObjectID)
+func (p *boost) findRecipients(ctx context.Context, f *finder, x *exchange) error {
+	obj, author, err := f.findObject(ctx, x, "objectId", p.ObjectID)
 	if err != nil {
 		return err
 	}
@@ -85,7 +88,7 @@ func (p *boost) findRecipients(ctx context.Context, o *Outbox, x *exchange) erro
 		return fault.New(fault.Forbidden, "only what everybody may see is passed on").WithCode("not_public").At("/params/objectId")
 	}
 	p.ObjectID, p.object = string(obj.ID), obj.ID
-	x.to, x.cc = []vocab.ID{vocab.Public}, []vocab.ID{o.Local.Followers(x.User)}
+	x.to, x.cc = []vocab.ID{vocab.Public}, []vocab.ID{f.local.Followers(x.User)}
 	if !author.ID.Same(x.actor.ID) {
 		x.cc = append(x.cc, author.ID)
 		x.addNamed(author)
@@ -93,7 +96,7 @@ func (p *boost) findRecipients(ctx context.Context, o *Outbox, x *exchange) erro
 	return nil
 }
 
-func (p *boost) constructObject(*Outbox, *exchange) (string, any) {
+func (p *boost) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Announce, string(p.object)
 }
 
@@ -122,26 +125,26 @@ type takeBack struct {
 	undone *vocab.Activity
 }
 
-func (p *unlike) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
-	return p.findReaction(ctx, o, x, db.Review, vocab.Like)
+func (p *unlike) findRecipients(ctx context.Context, f *finder, x *exchange) error {
+	return p.findReaction(ctx, f, x, db.Review, vocab.Like)
 }
 
-func (p *undoDislike) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
-	return p.findReaction(ctx, o, x, db.Review, vocab.Dislike)
+func (p *undoDislike) findRecipients(ctx context.Context, f *finder, x *exchange) error {
+	return p.findReaction(ctx, f, x, db.Review, vocab.Dislike)
 }
 
-func (p *unboost) findRecipients(ctx context.Context, o *Outbox, x *exchange) error {
-	return p.findReaction(ctx, o, x, db.Announce, vocab.Announce)
+func (p *unboost) findRecipients(ctx context.Context, f *finder, x *exchange) error {
+	return p.findReaction(ctx, f, x, db.Announce, vocab.Announce)
 }
 
-func (p *takeBack) findReaction(ctx context.Context, o *Outbox, x *exchange, kind, reaction string) error {
-	object, err := o.findMeantID(ctx, x, "objectId", vocab.IDOf(p.ObjectID), "", append(handler.BringingTypes(), reaction)...)
+func (p *takeBack) findReaction(ctx context.Context, f *finder, x *exchange, kind, reaction string) error {
+	object, err := f.findMeantID(ctx, x, "objectId", vocab.IDOf(p.ObjectID), "", append(handler.BringingTypes(), reaction)...)
 	if err != nil {
 		return err
 	}
 	p.ObjectID = string(object)
 	var stands bool
-	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
 		id, err := readReaction(ctx, tx, object, kind, reaction, x.actor.ID)
 		if err != nil {
 			return err
@@ -168,7 +171,7 @@ func (p *takeBack) findReaction(ctx context.Context, o *Outbox, x *exchange, kin
 	if err != nil || !stands {
 		return err
 	}
-	return o.reachAll(ctx, x, p.undone.Addressing)
+	return f.reachAll(ctx, x, p.undone.Addressing)
 }
 
 // findUndone finds the reaction that was taken back last, as its Undo embeds it: taking back again is answered with that Undo.
@@ -194,7 +197,7 @@ func refuseNotReacted() error {
 	return fault.New(fault.NotFound, "there is nothing to take back").WithCode("not_reacted").At("/params/objectId")
 }
 
-func (p *takeBack) constructObject(*Outbox, *exchange) (string, any) {
+func (p *takeBack) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Undo, embedActivity(p.undone.Doc)
 }
 

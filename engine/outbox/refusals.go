@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"log/slog"
 	"sync"
 	"time"
 
@@ -22,6 +23,8 @@ const maxRefused = 10_000
 
 // refusals counts refused dispatches.
 type refusals struct {
+	store   Store
+	log     *slog.Logger
 	written *policy.Limiter // per token
 
 	mu      sync.Mutex
@@ -29,8 +32,8 @@ type refusals struct {
 	waiting map[vocab.Username]map[refused]int
 }
 
-func newRefusals(now func() time.Time) *refusals {
-	return &refusals{written: policy.WrittenRefusals.Limiter(now), waiting: map[vocab.Username]map[refused]int{}}
+func newRefusals(store Store, log *slog.Logger, now func() time.Time) *refusals {
+	return &refusals{store: store, log: log, written: policy.WrittenRefusals.Limiter(now), waiting: map[vocab.Username]map[refused]int{}}
 }
 
 // countRefusal counts a refusal, and returns the counts of the user's that are to be written now, if any. Beyond so many that wait

@@ -14,7 +14,7 @@ const renewTime = 5 * time.Second
 // renewRecipients asks where recipients take deliveries now who have said that they changed, and were not asked since. When that
 // cannot be told in time, they are reached as they are known.
 func (o *Outbox) renewRecipients(ctx context.Context, x *exchange) error {
-	if !o.Actors.AnyStale() {
+	if !o.Stale.AnyStale() {
 		return nil
 	}
 	ids, err := o.listExpected(ctx, x)
@@ -25,7 +25,7 @@ func (o *Outbox) renewRecipients(ctx context.Context, x *exchange) error {
 	defer cancel()
 	x.renewed = map[vocab.ID]*vocab.Actor{}
 	for _, id := range ids {
-		if !o.Actors.IsStale(id) {
+		if !o.Stale.IsStale(id) {
 			continue
 		}
 		a, err := o.Actors.Resolve(ctx, id)

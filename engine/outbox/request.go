@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -28,9 +29,9 @@ func (p *answerRequest) checkParams() error {
 	return nil
 }
 
-func (p *answerRequest) findRecipients(ctx context.Context, o *Outbox, x *exchange) (err error) {
+func (p *answerRequest) findRecipients(ctx context.Context, f *finder, x *exchange) (err error) {
 	if p.ActorURI != "" {
-		x.request, err = o.actorID(ctx, x, p.ActorURI)
+		x.request, err = f.actorID(ctx, x, p.ActorURI)
 		x.request = x.request.Canonical()
 		return err
 	}
@@ -38,7 +39,7 @@ func (p *answerRequest) findRecipients(ctx context.Context, o *Outbox, x *exchan
 	if err != nil {
 		return err
 	}
-	return o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+	return f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
 		senders, err := tx.RequestedBy(ctx, id.Canonical())
 		switch {
 		case err != nil:
@@ -59,11 +60,11 @@ func refuseNoRequest() error {
 
 func (p *answerRequest) lockName() string { return "requests" }
 
-func (p *acceptRequest) constructObject(_ *Outbox, x *exchange) (string, any) {
+func (p *acceptRequest) constructObject(_ *actor.Local, x *exchange) (string, any) {
 	return vocab.Accept, string(x.request)
 }
 
-func (p *declineRequest) constructObject(_ *Outbox, x *exchange) (string, any) {
+func (p *declineRequest) constructObject(_ *actor.Local, x *exchange) (string, any) {
 	return vocab.Reject, string(x.request)
 }
 

@@ -18,7 +18,7 @@ func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error)
 	if x.actor, err = o.Local.Actor(x.User); err != nil {
 		return fault.Wrap(fault.Unavailable, "the user's keys or profile cannot be read", err).WithCode("keys_unavailable").WithHint(fault.Hint(err))
 	}
-	if err := x.intent.findRecipients(ctx, o, x); err != nil {
+	if err := x.intent.findRecipients(ctx, o.finder, x); err != nil {
 		return err
 	}
 	var known []vocab.ID
@@ -37,19 +37,19 @@ func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error)
 }
 
 // findActor returns the actor that a parameter names by its id or handle.
-func (o *Outbox) findActor(ctx context.Context, x *exchange, name, value string) (*vocab.Actor, error) {
+func (f *finder) findActor(ctx context.Context, x *exchange, name, value string) (*vocab.Actor, error) {
 	if value == "" {
 		return nil, badParam(name, name+" is missing")
 	}
 	var a *vocab.Actor
 	id, err := vocab.ParseID(value)
 	if err == nil {
-		a, err = o.actorsFor(x).Resolve(ctx, id)
+		a, err = f.actorsFor(x).Resolve(ctx, id)
 	} else {
-		a, err = o.actorsFor(x).Handle(ctx, value)
+		a, err = f.actorsFor(x).Handle(ctx, value)
 	}
 	if err == nil {
-		err = o.checkActive(ctx, a.ID)
+		err = f.checkActive(ctx, a.ID)
 	}
 	if isUnheld(err) {
 		return nil, refuseUnheld(name)
@@ -88,12 +88,12 @@ func explainUnfound(name string, err error) error {
 }
 
 // checkActive refuses an actor of this server who is no active user.
-func (o *Outbox) checkActive(ctx context.Context, id vocab.ID) error {
-	u, local := o.Local.Owner(id)
+func (f *finder) checkActive(ctx context.Context, id vocab.ID) error {
+	u, local := f.local.Owner(id)
 	if !local {
 		return nil
 	}
-	if there, err := o.Instance.Users.Active(ctx, []vocab.Username{u}); err != nil || len(there) == 1 {
+	if there, err := f.instance.Users.Active(ctx, []vocab.Username{u}); err != nil || len(there) == 1 {
 		return err
 	}
 	return fault.New(fault.NoUser, "there is no such user here")
@@ -112,12 +112,12 @@ func (x *exchange) addNamed(actors ...*vocab.Actor) {
 // reachActor returns the actor with this id, or what the user's own database knows of it: whoever was told something must be
 // told when it is taken back, also when its server does not describe it just now. When nothing is known of it, it has
 // only the id, and nothing is sent to it.
-func (o *Outbox) reachActor(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Actor, error) {
-	a, failed := o.actorsFor(x).Resolve(ctx, id)
+func (f *finder) reachActor(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Actor, error) {
+	a, failed := f.actorsFor(x).Resolve(ctx, id)
 	if failed == nil {
 		return a, nil
 	}
-	err := o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
 		if a, err = tx.Actor(ctx, id); err == nil && a == nil {
 			a, err = tx.Actor(ctx, id.Canonical())
 		}
@@ -127,20 +127,20 @@ func (o *Outbox) reachActor(ctx context.Context, x *exchange, id vocab.ID) (*voc
 		return nil, err
 	}
 	if a == nil {
-		o.Log.DebugContext(ctx, "recipient could not be reached", "actor", id, "err", failed)
+		f.log.DebugContext(ctx, "recipient could not be reached", "actor", id, "err", failed)
 		a = &vocab.Actor{ID: id}
 	}
 	return a, nil
 }
 
 // reachAll addresses again whoever an earlier activity or object addressed.
-func (o *Outbox) reachAll(ctx context.Context, x *exchange, to vocab.Addressing) error {
+func (f *finder) reachAll(ctx context.Context, x *exchange, to vocab.Addressing) error {
 	x.to, x.cc = to.To, to.Cc
 	for _, id := range to.All() {
-		if id == vocab.Public || id.Same(o.Local.Followers(x.User)) || id.Same(x.actor.ID) {
+		if id == vocab.Public || id.Same(f.local.Followers(x.User)) || id.Same(x.actor.ID) {
 			continue
 		}
-		a, err := o.reachActor(ctx, x, id)
+		a, err := f.reachActor(ctx, x, id)
 		if err != nil {
 			return err
 		}

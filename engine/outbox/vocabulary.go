@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -22,9 +23,9 @@ type intent interface {
 	// checkParams refuses parameters that are wrong beyond their types.
 	checkParams() error
 	// findRecipients finds what the action is about and sets the addressing.
-	findRecipients(ctx context.Context, o *Outbox, x *exchange) error
+	findRecipients(ctx context.Context, f *finder, x *exchange) error
 	// constructObject returns the activity's type and object, and what its deliveries are ordered by.
-	constructObject(o *Outbox, x *exchange) (kind string, object any)
+	constructObject(local *actor.Local, x *exchange) (kind string, object any)
 	// lockName names what two dispatches must not change at once; empty when there is no such thing.
 	lockName() string
 	// findEarlier returns, with the lock held, the activity that did the same before, empty when

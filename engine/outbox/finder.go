@@ -1,0 +1,20 @@
+package outbox
+
+import (
+	"log/slog"
+
+	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/actor"
+)
+
+// finder finds the actors and objects that an action names.
+type finder struct {
+	store         Store
+	instance      *instance.Database
+	local         *actor.Local
+	actors        Actors
+	objects       Objects
+	gate          Gate
+	log           *slog.Logger
+	deliverBlocks bool // a Block is addressed to its object
+}
