@@ -97,14 +97,15 @@ func Start(ctx context.Context, dir string) (*embedded.Cluster, error) {
 	return c, nil
 }
 
-// hurry lets the shared server forget what a power failure interrupts: waiting for the disk is most of the time that
-// making and dropping databases takes.
+// hurry lets the shared server forget the work that a power failure interrupts: waiting for the disk
+// is most of the time that making and dropping databases takes. Its log stays small, for it may lie
+// in memory.
 func hurry(ctx context.Context, url string) error {
 	conn, err := Open(url, "postgres")
 	if err != nil {
 		return err
 	}
-	for _, q := range []string{`ALTER SYSTEM SET fsync = off`, `SELECT pg_reload_conf()`} {
+	for _, q := range []string{`ALTER SYSTEM SET fsync = off`, `ALTER SYSTEM SET max_wal_size = '256MB'`, `SELECT pg_reload_conf()`} {
 		if _, err := conn.ExecContext(ctx, q); err != nil {
 			return errors.Join(err, conn.Close())
 		}
@@ -112,9 +113,10 @@ func hurry(ctx context.Context, url string) error {
 	return conn.Close()
 }
 
-// folder returns where the shared cluster lies: below the temporary folder, ours, and nobody else's to write to.
+// folder returns the folder of the shared cluster. It belongs to this user, and nobody else may write
+// to it.
 func folder() (string, error) {
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("lightweb-test-%d", os.Getuid()))
+	dir := filepath.Join(TempDir(), fmt.Sprintf("lightweb-test-%d", os.Getuid()))
 	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}

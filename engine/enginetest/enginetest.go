@@ -17,6 +17,7 @@ import (
 	// What the go command builds for us is unknown to the test cache; imported here, its source
 	// makes a cached result stale when it changes.
 	_ "github.com/lightweb/lightweb/cmd"
+	"github.com/lightweb/lightweb/db/dbtest"
 )
 
 // folder is where everything of a test run lies; every user can pass through it, as the one
@@ -27,7 +28,7 @@ var folder string
 // `func TestMain(m *testing.M) { enginetest.Main(m) }`.
 func Main(m *testing.M) {
 	var err error
-	if folder, err = os.MkdirTemp("", "lw-"); err == nil {
+	if folder, err = os.MkdirTemp(dbtest.TempDir(), "lw-"); err == nil {
 		err = os.Chmod(folder, 0o711) // MkdirTemp makes it 0700
 	}
 	if err != nil {
@@ -64,7 +65,7 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// Dir makes a folder that every user can pass through. It is removed when the test run ends.
+// Dir makes a folder that every user can pass through. It is removed when the test ends.
 func Dir(t testing.TB) string {
 	t.Helper()
 	Binary(t) // and with it the folder
@@ -75,6 +76,11 @@ func Dir(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
 	return dir
 }
 

@@ -18,7 +18,7 @@ import (
 
 // thrifty lets the PostgreSQL of a test take little: many run at once, and none has to outlast a
 // power failure.
-const thrifty = "shared_buffers = 64MB\nfsync = off\n"
+const thrifty = "shared_buffers = 64MB\nfsync = off\nmax_wal_size = 256MB\n"
 
 // prepared makes a data directory as the first start of an engine leaves it, but for the keys of
 // the instance: a cluster with the instance database and the template of users' databases. It
