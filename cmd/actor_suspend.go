@@ -17,7 +17,7 @@ func newActorSuspend(a *app) *cobra.Command {
 		Use:   "suspend URI|HANDLE [URI|HANDLE…] [flags]",
 		Short: "Suspend actors of other servers",
 		Long: "suspend lets nothing in of an actor of another server, whoever passes it on, and delivers nothing to it; others on its\n" +
-			"server are not concerned. What it sent before is hidden, and nothing is deleted: unsuspend brings it back. The list is\n" +
+			"server are not concerned. Its earlier activities are hidden, and nothing is deleted: unsuspend brings it back. The list is\n" +
 			"in registry/server.json, and a running server follows within a second.\n\n" +
 			"A handle that is not known here is looked up, and so is a URI, which may be the address of its page. A URI that\n" +
 			"cannot be looked up is suspended as it is, with a warning. Exit code 73 says that all were suspended before, 3 that\n" +

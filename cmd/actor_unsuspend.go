@@ -12,7 +12,7 @@ func newActorUnsuspend(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "unsuspend URI|HANDLE [URI|HANDLE…]",
 		Short: "End the suspension of actors",
-		Long: "unsuspend takes actors off the list of suspended ones, with their comments. What they sent meanwhile was refused, and\n" +
+		Long: "unsuspend takes actors off the list of suspended ones, with their comments. Activities they sent meanwhile were refused, and\n" +
 			"what they were owed was skipped: neither is made up for. Exit code 66 says that none was suspended, 3 that some were\n" +
 			"not.",
 		Example: "  lightweb actor unsuspend @troll@good.example",

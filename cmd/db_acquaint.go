@@ -20,7 +20,7 @@ func newDBAcquaint(a *app) *cobra.Command {
 		Long: "acquaint makes the table again that says which actors may concern which users, from the databases of the USERs; of\n" +
 			"everybody with --all. It is wanted after a backup of a user or of the instance was restored alone: what is missing\n" +
 			"there does not reach the user.\n\n" +
-			"What is missing is added, beside a running server too. What is superfluous does no harm, and is removed only while\n" +
+			"A missing row is added, beside a running server too. A superfluous one does no harm, and is removed only while\n" +
 			"no server runs and none has left anything to be applied: a server notes an acquaintance before it stores what asks\n" +
 			"for it. While it removes, no server can start. A running server removes what two nights find superfluous: see prune.\n" +
 			"One runs at a time: another one ends with 75.",

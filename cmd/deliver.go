@@ -16,7 +16,7 @@ import (
 )
 
 func newDeliver(a *app) *cobra.Command {
-	return group("deliver", "What is owed to other servers, and what became of it", "deliver shows how the deliveries of users' activities stand, tries them again, and drops them.",
+	return group("deliver", "Deliveries to other servers, and their outcomes", "deliver shows how the deliveries of users' activities stand, tries them again, and drops them.",
 		newDeliverStatus(a), newDeliverList(a), newDeliverShow(a), newDeliverRetry(a), newDeliverDrop(a))
 }
 

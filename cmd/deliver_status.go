@@ -15,7 +15,7 @@ func newDeliverStatus(a *app) *cobra.Command {
 		Use:   "status [USER…|--all]",
 		Short: "Count deliveries by host and state",
 		Long: "status counts the deliveries of every USER by host and state, and says since when the oldest is owed, when the first is\n" +
-			"tried again, and why nothing is sent to a host now. What was delivered over a week ago is not counted any more.\n\n" +
+			"tried again, and why nothing is sent to a host now. Deliveries that got through over a week ago are not counted.\n\n" +
 			"In a pipe: a line per host and state with host, state, count, time of the oldest, time of the next attempt, what holds\n" +
 			"them back and the last error, separated by tabs.",
 		Example: "  lightweb deliver status --all\n  lightweb deliver status alice --json | jq .counts",

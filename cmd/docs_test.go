@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -54,7 +55,7 @@ func cliPage() string {
 	var b strings.Builder
 	b.WriteString("# The command line\n\nGenerated from the program by `go test ./cmd -update`.\n\n")
 	root := newRoot(newApp(nil, nil, nil, nil))
-	fmt.Fprintf(&b, "%s\n\n```\n%s\n```\n\n## Flags of every command\n\n%s\n", oneParagraph(root.Long), outdent(root.Example), flagTable(root.PersistentFlags()))
+	fmt.Fprintf(&b, "%s\n\n```\n%s\n```\n\n## Flags of every command\n\n%s\n", foldParagraphs(root.Long), outdent(root.Example), flagTable(root.PersistentFlags()))
 	b.WriteString("Settings that have a flag, and those that have none: [operations.md](operations.md#settings).\n")
 	writeCommands(&b, root)
 	b.WriteString("\n## Exit codes\n\n" + exitTable())
@@ -66,7 +67,7 @@ func writeCommands(b *strings.Builder, c *cobra.Command) {
 		if sub.Hidden {
 			continue
 		}
-		fmt.Fprintf(b, "\n## %s\n\n%s\n", sub.CommandPath(), oneParagraph(sub.Long))
+		fmt.Fprintf(b, "\n## %s\n\n%s\n", sub.CommandPath(), foldParagraphs(sub.Long))
 		if !sub.HasSubCommands() {
 			fmt.Fprintf(b, "\n```\n%s\n```\n\nExample:\n\n```\n%s\n```\n", sub.UseLine(), outdent(sub.Example))
 		}
@@ -77,13 +78,34 @@ func writeCommands(b *strings.Builder, c *cobra.Command) {
 	}
 }
 
-// oneParagraph undoes the line breaks that suit a terminal, within paragraphs.
-func oneParagraph(s string) string {
+// foldParagraphs breaks the lines of each paragraph of s anew, for a page in place of a terminal.
+func foldParagraphs(s string) string {
 	paragraphs := strings.Split(s, "\n\n")
 	for i, p := range paragraphs {
-		paragraphs[i] = strings.ReplaceAll(p, "\n", " ")
+		paragraphs[i] = wrapWords(strings.Fields(p), 100)
 	}
 	return strings.Join(paragraphs, "\n\n")
+}
+
+// wrapWords puts words into lines of at most so many columns.
+func wrapWords(words []string, columns int) string {
+	var b strings.Builder
+	column := 0
+	for _, w := range words {
+		n := utf8.RuneCountInString(w)
+		switch {
+		case column == 0:
+		case column+1+n > columns:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(w)
+		column += n
+	}
+	return b.String()
 }
 
 func outdent(s string) string {

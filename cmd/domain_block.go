@@ -14,7 +14,7 @@ func newDomainBlock(a *app) *cobra.Command {
 		Use:   "block DOMAIN [DOMAIN…] [flags]",
 		Short: "Block domains",
 		Long: "block lets nothing in that comes from a domain or anything below it, fetches nothing from there and delivers nothing\n" +
-			"there. What came before is hidden, and nothing is deleted: unblock brings it back. A warning says how many users know\n" +
+			"there. Earlier activities are hidden, and nothing is deleted: unblock brings it back. A warning says how many users know\n" +
 			"somebody there.\n\n" +
 			"An IP address may be blocked, a network not. The domain of this server is refused, and so is a public suffix such as\n" +
 			"co.uk: exit code 65, and nothing is changed. Exit code 73 says that all were blocked before, 3 that some were.",

@@ -13,7 +13,7 @@ func newDomainUnblock(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "unblock DOMAIN [DOMAIN…] [flags]",
 		Short: "Unblock domains",
-		Long: "unblock takes domains off the list of blocked ones, with their comments. What they sent meanwhile was refused, and\n" +
+		Long: "unblock takes domains off the list of blocked ones, with their comments. Activities they sent meanwhile were refused, and\n" +
 			"what they were owed was skipped: neither is made up for. Exit code 66 says that none was blocked, 3 that some were not.",
 		Example: "  lightweb domain unblock evil.example",
 		Args:    takes("DOMAIN", "[DOMAIN…]"),

@@ -13,7 +13,7 @@ import (
 func newHost(a *app) *cobra.Command {
 	return group("host", "How deliveries to other servers go", "host shows how deliveries to other servers go, and holds them back or lets them go on. Five failures within ten minutes\n"+
 		"open the breaker of a host: it is left alone for a minute, then one delivery finds out whether it is back, at most every\n"+
-		"half an hour. After a week of failures a host is inactive: its deliveries are parked, and one a day is tried. What waits\n"+
+		"half an hour. After a week of failures a host is inactive: its deliveries are parked, and one a day is tried. A delivery that waits\n"+
 		"spends no attempt. A running server follows within seconds.",
 		newHostList(a), newHostShow(a), newHostProbe(a), newHostPause(a), newHostResume(a))
 }
@@ -59,7 +59,7 @@ func newHostProbe(a *app) *cobra.Command {
 }
 
 func newHostPause(a *app) *cobra.Command {
-	return a.hostChange("pause", "Hold back deliveries to a host", "pause holds back what is owed to a host until 'host resume'. What waits spends no attempt, but grows old: after eight days\n"+
+	return a.hostChange("pause", "Hold back deliveries to a host", "pause holds back what is owed to a host until 'host resume'. A delivery that waits spends no attempt, but grows old: after eight days\n"+
 		"it is given up, and what takes something back after thirty.", "paused", admin.Hosts.Pause)
 }
 

@@ -12,7 +12,7 @@ func newHostShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show HOST [flags]",
 		Short:   "Show what is known of a host",
-		Long:    "show tells how deliveries to a host go, what its software calls itself, and which signatures it takes. What waits for it\nshows 'lightweb deliver list --all --host HOST'.",
+		Long:    "show tells how deliveries to a host go, what its software calls itself, and which signatures it takes. Its\ndeliveries that wait are in 'lightweb deliver list --all --host HOST'.",
 		Example: "  lightweb host show social.example",
 		Args:    takes("HOST"),
 		RunE: a.action(func(ctx context.Context, args []string) error {

@@ -17,7 +17,7 @@ func newInboxDrop(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "drop [USER…|--all] [flags]",
 		Short: "Drop what users do not have",
-		Long: "drop forgets for good what was set aside for every USER, and what waits. What was set aside is not accepted again\n" +
+		Long: "drop forgets for good what was set aside for every USER, and what waits. An activity that was set aside is not accepted again\n" +
 			"should its server send it again; what waited is.",
 		Example: "  lightweb inbox drop alice --state poison --dry-run\n  lightweb inbox drop --all --activity https://example.org/activities/1 --yes",
 		Args:    takes("[USER…]"),

@@ -16,7 +16,7 @@ func newInboxRetry(a *app) *cobra.Command {
 		Use:   "retry [USER…|--all] [flags]",
 		Short: "Give back what was set aside",
 		Long: "retry gives back what was set aside for every USER: the running engine applies it within seconds, else the next one\n" +
-			"does. What fails again is set aside again. What waits needs no retry: it is applied as soon as the user's database\n" +
+			"does. An activity that fails again is set aside again. One that waits needs no retry: it is applied as soon as the user's database\n" +
 			"can be used.",
 		Example: "  lightweb inbox retry --all --dry-run\n  lightweb inbox retry alice",
 		Args:    takes("[USER…]"),

@@ -20,7 +20,7 @@ func newPrune(a *app) *cobra.Command {
 		Short: "Remove what others sent long ago",
 		Long: "prune removes posts and reactions of others that arrived more than retention.remote_days ago from the databases of\n" +
 			"the USERs, with their places in the feed; of everybody with --all. A running server does so every night.\n\n" +
-			"What the user has to do with stays: the user's own posts, what the user liked, boosted or answered, what contacts\n" +
+			"These stay: the user's own posts, what the user liked, boosted or answered, what contacts\n" +
 			"say to the user, relationships, posts that an actor that the user follows shows first, and whatever any of these\n" +
 			"answers. Contacts are the actors that the user follows, is friends with, has in a group, wrote to, or takes private\n" +
 			"messages of. Ids stay taken: what was pruned does not come back. With --all the reports go that were resolved\n" +

@@ -28,7 +28,7 @@ func newRestore(a *app) *cobra.Command {
 			"The whole of a backup is restored into an instance without users and with the same public_url. With --user one user\n" +
 			"is restored, out of a backup of that user or of the instance, into an instance that lacks the user or its database;\n" +
 			"--replace renames the database that is there. Of a user that the instance knows it keeps state and tokens.\n\n" +
-			"What the backup owed to other servers is not sent by itself, since most of it was sent after the backup was taken:\n" +
+			"Deliveries that the backup owed to other servers are not sent by themselves, since most of it was sent after the backup was taken:\n" +
 			"such deliveries are skipped, and counted. Files that are there are never replaced: where a key differs from the\n" +
 			"backup's nothing is restored unless --keep-keys says that the one here is to be used. Tokens that were revoked\n" +
 			"since the backup work again when an instance, or a user it does not know, is restored.\n\n" +

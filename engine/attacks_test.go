@@ -55,8 +55,8 @@ var sections = []section{
 	{"Delivery", numbered("DLV", 1, 14), deliveryAttacks},
 	{"Parser and resources", numbered("PAR", 1, 20, "09b"), parserAttacks},
 	{"One identity", numbered("IDN", 1, 4), identityAttacks},
-	{"Who may see", numbered("SEE", 1, 7), audienceAttacks},
-	{"Who pays", numbered("PAY", 1, 8), costAttacks},
+	{"Audience", numbered("SEE", 1, 7), audienceAttacks},
+	{"Cost", numbered("PAY", 1, 8), costAttacks},
 	{"Freshness", numbered("FRS", 1, 7), freshnessAttacks},
 }
 

@@ -21,7 +21,7 @@ var playedBy = []struct{ says, tests string }{
 	{"private keys", "TEN-12 FRS-05 engine/actor.TestKeysAreMadeOnce"},
 	{"all of this in one file", "engine.TestBackupAndRestore"},
 	{"policy, profiles", "engine.TestPolicy engine/actor.TestActorDocumentFollowsTheProfile"},
-	{"What others sent is pruned after", "engine.TestPruneBesideAServerRemovesWhatIsOldAndKeepsTheUsersOwn db.TestPrunedActivitiesDoNotComeBack"},
+	{"Activities of others are pruned after", "engine.TestPruneBesideAServerRemovesWhatIsOldAndKeepsTheUsersOwn db.TestPrunedActivitiesDoNotComeBack"},
 	{"Private messages are private by addressing", "PRV-03 engine/server.TestPostsAreReadByTheirRecipients"},
 
 	{"A request to an inbox is refused unless", "SIG-01 SIG-06 SIG-09 SIG-10 SIG-14 engine/inbox.TestASignatureIsTakenWithinAnHourOfTheClock"},
@@ -40,10 +40,10 @@ var playedBy = []struct{ says, tests string }{
 	{"Of one sender 30 are passed on at once", "engine/inbox.TestForwardingHasAnEndForEachSender"},
 	{"A Delete or Undo is always passed on", "engine/inbox.TestForwarding engine/inbox.TestForwardingHasAnEndForEachSender"},
 	{"An activity, object or key of another server's origin", "ORG-01 ORG-02 ORG-04 ORG-10 SIG-05"},
-	{"What is embedded in an Announce", "ORG-16 ORG-17"},
+	{"An object that is embedded in an Announce", "ORG-16 ORG-17"},
 	{"What somebody does under an id takes nothing", "IDN-02 db.TestAnIDThatOneActorTookIsFreeForAnother db.TestADeletionKeepsNobodyElsesObjectAway"},
-	{"Whose an object is says its server", "IDN-02 engine/inbox.TestWhoseAnObjectIsSaysItsServer"},
-	{"What strangers undo or delete", "IDN-03 engine/inbox.TestWhatStrangersTakeAwayIsChargedToTheirDomain"},
+	{"The server of an object says who owns it", "IDN-02 engine/inbox.TestWhoseAnObjectIsSaysItsServer"},
+	{"An Undo or Delete by a stranger of something", "IDN-03 engine/inbox.TestWhatStrangersTakeAwayIsChargedToTheirDomain"},
 	{"Nobody is shown as an author", "IDN-04 engine/vocab.TestShow engine/vocab.TestWithOwnAuthors"},
 	{"A relay is believed no more", "engine/inbox.TestWhatRelaysPassOn engine.TestRelays"},
 	{"Only the relay's own actor answers", "engine/inbox.TestAnswersOfRelays"},
@@ -55,8 +55,8 @@ var playedBy = []struct{ says, tests string }{
 	{"Of an actor whose activities concern nobody here nothing is stored", "PAY-04 engine/actor.TestActorsOfNobodyAreInMemoryAlone"},
 	{"Of others at most 16 KiB are kept", "PAY-04 engine/vocab.TestReducedActorsAreBounded db.TestUnusedRemoteActorsAreForgotten"},
 	{"An acquaintance is charged to the domain", "PAY-04 engine/inbox.TestNewAcquaintancesHaveABudget db.TestIdleAcquaintancesGoAfterTwoNights db.TestNoAcquaintanceGoesUnderAnArrival"},
-	{"Who is here is told over connections of its own", "db.TestWhoIsHereIsToldWhateverElseIsDone"},
-	{"What is private does not exist", "PRV-01 PRV-13 engine/server.TestPostsAreReadByTheirRecipients"},
+	{"The list of users is told over connections of its own", "db.TestWhoIsHereIsToldWhateverElseIsDone"},
+	{"A private post does not exist", "PRV-01 PRV-13 engine/server.TestPostsAreReadByTheirRecipients"},
 	{"It takes nearly the same time", "engine.BenchmarkPrivateAndUnknownObjects"},
 	{"With `federation.secure_mode` users", "engine/server.TestSecureModeShowsUsersOnlyToWhoProvesWhoItIs engine.TestSecureEnginesFederate"},
 	{"The instance actor, WebFinger and NodeInfo stay open", "engine/server.TestSecureModeShowsActorsToWhoSigns engine/actor.TestTwoServersDoNotWaitForEachOther MOD-06"},
@@ -64,7 +64,7 @@ var playedBy = []struct{ says, tests string }{
 	{"No cache on the way may keep", "PRV-11"},
 	{"What it sends, and what others pass on of it", "MOD-07 engine/handler.TestBlockedActorsAreNotHeard engine/inbox.TestABlockedActorIsNotHeardThroughOthers"},
 	{"It is told that the follows end", "engine/outbox.TestABlockEndsTheFollowsAndTellsNoMore"},
-	{"What was for it and is not public it can fetch no more", "engine/server.TestSecureModeShowsUsersOnlyToWhoProvesWhoItIs engine/server.TestPostsAreReadByTheirRecipients PRV-02"},
+	{"Posts that were for it and are not public it can fetch no more", "engine/server.TestSecureModeShowsUsersOnlyToWhoProvesWhoItIs engine/server.TestPostsAreReadByTheirRecipients PRV-02"},
 	{"Recipients are chosen when a post is stored", "SEE-06 engine/outbox.TestWhoIsOutAtTheCommitOfAPostDoesNotGetIt engine/outbox.TestWhatIsOwedToAnActorWhoIsShutOutIsNotSent"},
 	{"A private message of a stranger waits among the requests", "engine/inbox.TestAStrangersMessageWaitsAmongTheRequests engine/inbox.TestAStrangersWordsComeInNoDisguise engine/server.TestInboxIsItsOwnersAlone"},
 	{"A blocked domain or suspended actor is refused before", "MOD-01 MOD-02 MOD-02b engine/inbox.TestWhoIsRefusedIsRefusedInOneVoice engine/inbox.TestThePolicyHoldsForWhatWaited " +
@@ -132,12 +132,12 @@ func securitySentences(t *testing.T) (all []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, found := strings.Cut(string(page), "## What lies where\n")
-	text, _, ended := strings.Cut(text, "## How long a 404 takes\n")
+	_, text, found := strings.Cut(string(page), "## Where data lies\n")
+	text, _, ended := strings.Cut(text, "## Timing of a 404\n")
 	if !found || !ended {
 		t.Fatal("docs/security.md has other headings")
 	}
-	text = strings.ReplaceAll(strings.ReplaceAll(text, "## What holds\n", ""), "\n- ", "\n\n")
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "## Guarantees\n", ""), "\n- ", "\n\n")
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		paragraph = strings.TrimSpace(paragraph)
 		if strings.HasPrefix(paragraph, "|") {

@@ -124,29 +124,31 @@ func TestPageShowsTheTable(t *testing.T) {
 	}
 }
 
-const intro = `# Who may see what
+const intro = `# Audience
 
-The engine decides who something is for in one place, ` + "`engine/audience`" + `. This page is written from the truth table that is
-its test (` + "`go test ./engine/audience -update`" + `); the same table is run through the SQL form in ` + "`db/audience.go`" + `.
+The package ` + "`engine/audience`" + ` alone decides the readers of a post. This page is written from the truth
+table that is its test (` + "`go test ./engine/audience -update`" + `); the same table is run through the SQL form
+in ` + "`db/audience.go`" + `.
 
-Carol is the author. *Everybody* counts in ` + "`to` and `cc`" + ` alone. What is only for the followers of somebody else is *direct*. A
-member by a group got the post from carol's server, and stands in no document.
+Carol is the author. *Everybody* counts in ` + "`to` and `cc`" + ` alone. A post that is only for the followers of
+somebody else is *direct*. A member by a group got the post from carol's server, and stands in no
+document.
 
 `
 
 func render() string {
 	var b strings.Builder
 	b.WriteString(intro)
-	section(&b, "Who may see it", append([]string{"for", "visibility"}, Viewers...), func(c Case) []string {
+	section(&b, "Readers of a post", append([]string{"for", "visibility"}, Viewers...), func(c Case) []string {
 		return append([]string{c.Name, c.Visibility}, words(c.Sees)...)
 	})
-	section(&b, "Who finds it in carol's collections", append([]string{"for"}, Viewers...), func(c Case) []string {
+	section(&b, "Readers in carol's collections", append([]string{"for"}, Viewers...), func(c Case) []string {
 		return append([]string{c.Name}, words(c.Lists)...)
 	})
-	section(&b, "What is a private message of a stranger", append([]string{"for"}, Strangers...), func(c Case) []string {
+	section(&b, "Private messages of strangers", append([]string{"for"}, Strangers...), func(c Case) []string {
 		return append([]string{c.Name}, words(c.Letter)...)
 	})
-	b.WriteString("## Who gets new words\n\nAn edit is for the recipients that it addresses. Others keep what they have.\n\n")
+	b.WriteString("## Recipients of an edit\n\nAn edit is for the recipients that it addresses. Others keep what they have.\n\n")
 	row(&b, append([]string{"was for", "is for"}, Holders...))
 	line(&b, 2+len(Holders))
 	for _, e := range Edits {
