@@ -1,5 +1,5 @@
-// Package cmd is the command line of lightweb: flags, environment and files in, text out. What is
-// done, the engine does.
+// Package cmd is the command line of lightweb: flags, environment and files in, text out. The
+// engine does the work.
 package cmd
 
 import (

@@ -25,7 +25,8 @@ func addDomainFlags(c *cobra.Command, change *admin.DomainChange) {
 	}
 }
 
-// changeDomains changes a list of domains and says what became of it: what is done is done in those words.
+// changeDomains changes a list of domains and says what became of it: what is done is done in those
+// words.
 func (a *app) changeDomains(ctx context.Context, change admin.DomainChange, done string) error {
 	return a.admin(ctx, func(t *admin.Tasks) error {
 		r, err := t.Domains.Change(ctx, change)

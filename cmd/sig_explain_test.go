@@ -95,7 +95,7 @@ func actorOf(multibase string) []byte {
 var age = regexp.MustCompile(`, \S+( days)? (ago|from now)`)
 
 // TestExplanations shows for a good request in both dialects, and for every check, what is
-// explained of it. What is written is kept in testdata/golden/sig_explain; rewrite it with: go test
+// explained of it. The output is kept in testdata/golden/sig_explain; rewrite it with: go test
 // ./cmd -update
 func TestExplanations(t *testing.T) {
 	weak, err := rsa.GenerateKey(rand.Reader, 1024)

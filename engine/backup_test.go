@@ -50,6 +50,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 // lost is an instance with users, followers and a delivery that waits, and its backup.
 type lost struct {
+	test              *testing.T // of all parts: an instance that one restores lives on in the next
 	from, peer        *enginetest.Instance
 	alice, bob, carol *enginetest.User // carol lives on the peer
 	unsent            string           // the activity that the peer was never sent
@@ -58,7 +59,7 @@ type lost struct {
 }
 
 func newLost(t *testing.T, a, peer *enginetest.Instance) *lost {
-	s := &lost{from: a, peer: peer, alice: a.CreateUser(t, "alice"), bob: a.CreateUser(t, "bob"), carol: peer.CreateUser(t, "carol")}
+	s := &lost{test: t, from: a, peer: peer, alice: a.CreateUser(t, "alice"), bob: a.CreateUser(t, "bob"), carol: peer.CreateUser(t, "carol")}
 	s.alice.Configure(t, `{"profile":{"name":"Alice"}}`)
 	befriend(t, s.carol, s.alice)
 	befriend(t, s.alice, s.carol)
@@ -205,7 +206,7 @@ func (s *lost) configured(t *testing.T) {
 	if got := there.Run(t, "backup", again); got.Code != 0 {
 		t.Fatalf("backup ended with %d: %s", got.Code, got.Stderr)
 	}
-	s.to = s.place(t)
+	s.to = s.place(s.test)
 	if got := s.to.Run(t, "restore", again); got.Code != 0 {
 		t.Fatalf("restore ended with %d: %s", got.Code, got.Stderr)
 	}

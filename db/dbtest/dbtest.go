@@ -1,5 +1,5 @@
-// Package dbtest gives each test databases of its own on a real PostgreSQL: one private cluster that all packages of a
-// test run share, or the server that LIGHTWEB_TEST_POSTGRES names.
+// Package dbtest gives each test databases of its own on a real PostgreSQL: one private cluster
+// that all packages of a test run share, or the server that LIGHTWEB_TEST_POSTGRES names.
 package dbtest
 
 import (
@@ -30,7 +30,8 @@ import (
 	"github.com/lightweb/lightweb/migrations"
 )
 
-// buffers is what PostgreSQL holds in memory: to drop a table or a database it walks over all of it.
+// buffers is what PostgreSQL holds in memory: to drop a table or a database it walks over all of
+// it.
 const buffers = 64 << 20
 
 var (
@@ -40,8 +41,8 @@ var (
 	broken error
 )
 
-// Main runs a package's tests and lets go of the shared server afterwards; the last package out stops it. Every package
-// that calls New has `func TestMain(m *testing.M) { dbtest.Main(m) }`.
+// Main runs a package's tests and lets go of the shared server afterwards; the last package out
+// stops it. Every package that calls New has `func TestMain(m *testing.M) { dbtest.Main(m) }`.
 func Main(m interface{ Run() int }) {
 	code := m.Run()
 	if server != nil {
@@ -55,8 +56,8 @@ func Main(m interface{ Run() int }) {
 	os.Exit(code)
 }
 
-// URL returns how to reach the server, and skips the test where there is no PostgreSQL; LIGHTWEB_TEST_ALL=1 turns the
-// skip into a failure.
+// URL returns how to reach the server, and skips the test where there is no PostgreSQL;
+// LIGHTWEB_TEST_ALL=1 turns the skip into a failure.
 func URL(t testing.TB) string {
 	t.Helper()
 	once.Do(func() { url, broken = open() })
@@ -85,7 +86,8 @@ func open() (string, error) {
 	return server.ConnString(), nil
 }
 
-// Start runs a private cluster for tests in dir, for a program that runs tests and names it to them.
+// Start runs a private cluster for tests in dir, for a program that runs tests and names it to
+// them.
 func Start(ctx context.Context, dir string) (*embedded.Cluster, error) {
 	c, err := embedded.Open(ctx, embedded.Config{Dir: dir, Buffers: buffers, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -97,9 +99,9 @@ func Start(ctx context.Context, dir string) (*embedded.Cluster, error) {
 	return c, nil
 }
 
-// hurry lets the shared server forget the work that a power failure interrupts: waiting for the disk
-// is most of the time that making and dropping databases takes. Its log stays small, for it may lie
-// in memory.
+// hurry lets the shared server forget the work that a power failure interrupts: waiting for the
+// disk is most of the time that making and dropping databases takes. Its log stays small, for it
+// may lie in memory.
 func hurry(ctx context.Context, url string) error {
 	conn, err := Open(url, "postgres")
 	if err != nil {
@@ -113,8 +115,8 @@ func hurry(ctx context.Context, url string) error {
 	return conn.Close()
 }
 
-// folder returns the folder of the shared cluster. It belongs to this user, and nobody else may write
-// to it.
+// folder returns the folder of the shared cluster. It belongs to this user, and nobody else may
+// write to it.
 func folder() (string, error) {
 	dir := filepath.Join(TempDir(), fmt.Sprintf("lightweb-test-%d", os.Getuid()))
 	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -172,14 +174,16 @@ func Named(t testing.TB) (*Cluster, db.Config) {
 	return c, cfg
 }
 
-// Config returns how to open a cluster whose databases nobody else has. Who opens it drops them.
+// Config returns how to open a cluster whose databases nobody else has. The test that opens it
+// drops them.
 func Config(t testing.TB) db.Config {
 	t.Helper()
 	return db.Config{URL: URL(t), Types: types, Name: "t" + strings.ToLower(rand.Text()[:10]), Template: "lwtest-template-" + schema(),
 		InstanceTemplate: "lwtest-instance-" + schema(), MaxConnections: 8, Migrate: true}
 }
 
-// schema names the contents of the migrations, so that checkouts which differ in them do not share a template.
+// schema names the contents of the migrations, so that checkouts which differ in them do not share
+// a template.
 func schema() string {
 	h := sha256.New()
 	err := fs.WalkDir(migrations.FS, ".", func(path string, d fs.DirEntry, err error) error {
@@ -253,8 +257,8 @@ func InstanceSQL(t testing.TB, c *db.Cluster, u vocab.Username) *sql.DB {
 	return Database(t, strings.TrimSuffix(row.Database, "_"+u.String()))
 }
 
-// Open returns a database of the server at url. Tests kill that server: a connection is pinged before each use, and replaced
-// when it is dead.
+// Open returns a database of the server at url. Tests kill that server: a connection is pinged
+// before each use, and replaced when it is dead.
 func Open(url, database string) (*sql.DB, error) {
 	config, err := pgx.ParseConfig(url + " database=" + database)
 	if err != nil {
@@ -264,8 +268,8 @@ func Open(url, database string) (*sql.DB, error) {
 	return stdlib.OpenDB(*config, ping), nil
 }
 
-// Database returns a database by its name, over connections that the test keeps: to start one costs the server more than most of
-// what is asked of it.
+// Database returns a database by its name, over connections that the test keeps: to start one costs
+// the server more than most of what is asked of it.
 func Database(t testing.TB, database string) *sql.DB {
 	t.Helper()
 	key := handle{t, database}
@@ -286,8 +290,8 @@ func Database(t testing.TB, database string) *sql.DB {
 	return d
 }
 
-// types are what the registry of handlers says. It stands on a floor above packages whose tests need a database; its own
-// tests compare the two.
+// types are what the registry of handlers says. It stands on a floor above packages whose tests
+// need a database; its own tests compare the two.
 var types = db.Types{
 	Words: []string{"Create", "Update"}, Authored: []string{"Add", "Create", "Delete", "Update"},
 	ShowObject: []string{"Announce", "Create", "Dislike", "EmojiReact", "Like", "Update"},

@@ -16,7 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// account is the system user that PostgreSQL runs as: that of this process, except for root, which PostgreSQL refuses.
+// account is the system user that PostgreSQL runs as: that of this process, except for root, which
+// PostgreSQL refuses.
 type account struct {
 	name     string
 	uid, gid int
@@ -27,8 +28,8 @@ type account struct {
 // accounts looks users up by name, as user.Lookup does.
 type accounts func(name string) (*user.User, error)
 
-// chooseAccount returns this process's own account. For root it is the owner of the cluster, else of the data
-// directory unless that is nobody, else lightweb or postgres.
+// chooseAccount returns this process's own account. For root it is the owner of the cluster, else
+// of the data directory unless that is nobody, else lightweb or postgres.
 func chooseAccount(ctx context.Context, dir, data string) (account, error) {
 	a := account{uid: os.Geteuid(), gid: os.Getegid()}
 	if a.uid == 0 {
@@ -82,7 +83,8 @@ func (look accounts) named(name string) (uid, gid int, ok bool) {
 	return uid, gid, err1 == nil && err2 == nil
 }
 
-// wayFromNobody returns the commands that give a cluster of nobody's at the paths to an account of its own.
+// wayFromNobody returns the commands that give a cluster of nobody's at the paths to an account of
+// its own.
 func (look accounts) wayFromNobody(paths ...string) string {
 	to := "lightweb"
 	first := ""
@@ -101,7 +103,8 @@ func ownerOf(st os.FileInfo) (uid, gid int) {
 	return int(s.Uid), int(s.Gid)
 }
 
-// nameOf returns the name of uid. Users may come from where only the C library looks, so id(1) is asked too.
+// nameOf returns the name of uid. Users may come from where only the C library looks, so id(1) is
+// asked too.
 func nameOf(ctx context.Context, uid int) (string, error) {
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
 		return u.Username, nil
@@ -113,8 +116,8 @@ func nameOf(ctx context.Context, uid int) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// attributes makes a child run as a, in a session of its own: the terminal's Ctrl-C is for the engine, and must not
-// reach a server that others may be using.
+// attributes makes a child run as a, in a session of its own: the terminal's Ctrl-C is for the
+// engine, and must not reach a server that others may be using.
 func (a account) attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if a.drop {
@@ -123,10 +126,11 @@ func (a account) attributes() *syscall.SysProcAttr {
 	return attr
 }
 
-// run runs program as a, in dir, and returns what it printed. When ctx ends the program and its children are killed.
+// run runs program as a, in dir, and returns what it printed. When ctx ends the program and its
+// children are killed.
 func (a account) run(ctx context.Context, dir, program string, args ...string) (string, error) {
-	// A file, and no pipe: a server started by the program would keep a pipe open, and the wait for its end would last
-	// as long as the server.
+	// A file, and no pipe: a server started by the program would keep a pipe open, and the wait for
+	// its end would last as long as the server.
 	out, err := os.CreateTemp("", "lightweb-")
 	if err != nil {
 		return "", fmt.Errorf("run %s: %w", filepath.Base(program), err)
@@ -152,8 +156,8 @@ func (a account) run(ctx context.Context, dir, program string, args ...string) (
 	return said, fmt.Errorf("run %s: %w: %s", filepath.Base(program), err, said)
 }
 
-// environment is what PostgreSQL needs of ours. The rest stays here: it may hold secrets, and PG… variables that mean
-// another server.
+// environment is what PostgreSQL needs of ours. The rest stays here: it may hold secrets, and PG…
+// variables that mean another server.
 func environment() []string {
 	env := []string{"LC_ALL=C", "TZ=UTC"}
 	for _, v := range os.Environ() {
@@ -166,7 +170,8 @@ func environment() []string {
 	return env
 }
 
-// reach proves that a can enter dir and run the server: as root we see no closed door that a then stands before.
+// reach proves that a can enter dir and run the server: as root we see no closed door that a then
+// stands before.
 func (a account) reach(ctx context.Context, dir, postgres string) error {
 	if !a.drop {
 		return nil

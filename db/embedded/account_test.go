@@ -14,7 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// A cluster that root makes is for an account of its own: as nobody many programs run, and could read it.
+// A cluster that root makes is for an account of its own: as nobody many programs run, and could
+// read it.
 func TestRootGivesTheClusterToAnAccountOfItsOwn(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -58,7 +59,8 @@ func TestRootGivesTheClusterToAnAccountOfItsOwn(t *testing.T) {
 	}
 }
 
-// A cluster that an earlier lightweb made for nobody starts, and each start says once how to move it. The command does so.
+// A cluster that an earlier lightweb made for nobody starts, and each start says once how to move
+// it. The command does so.
 func TestAClusterOfNobodysStartsAndSaysHowToMoveIt(t *testing.T) {
 	t.Parallel()
 	nobody, err := user.Lookup("nobody")

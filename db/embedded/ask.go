@@ -31,7 +31,8 @@ type refusal struct{ code, message string }
 
 func (r *refusal) Error() string { return fmt.Sprintf("%s (SQLSTATE %s)", r.message, r.code) }
 
-// passing reports whether err means a server that may yet answer: it is busy, or on its way up or down.
+// passing reports whether err means a server that may yet answer: it is busy, or on its way up or
+// down.
 func passing(err error) bool {
 	var r *refusal
 	if errors.As(err, &r) {
@@ -42,9 +43,9 @@ func passing(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
-// ask opens and ends a session with the server at the socket in dir, and returns the server's version; empty when all
-// its connections are taken. Only a session proves that the server is up and lets us in: it accepts connections, and
-// answers requests for encryption, long before.
+// ask opens and ends a session with the server at the socket in dir, and returns the server's
+// version; empty when all its connections are taken. Only a session proves that the server is up
+// and lets us in: it accepts connections, and answers requests for encryption, long before.
 func ask(ctx context.Context, dir string) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -1,12 +1,13 @@
 // Package embedded runs a private PostgreSQL cluster out of the binaries found on this machine.
 //
-// The cluster lies in the data directory and is reached through a unix socket: it has no TCP port and no password, and
-// lets in only the user who runs the engine, the user PostgreSQL runs as, and root. Any number of processes share it.
-// The first to come makes and starts it, the last to leave stops it, and what a killed process leaves running is
-// adopted by the next one.
+// The cluster lies in the data directory and is reached through a unix socket: it has no TCP port
+// and no password, and lets in only the user who runs the engine, the user PostgreSQL runs as, and
+// root. Any number of processes share it. The first to come makes and starts it, the last to leave
+// stops it, and what a killed process leaves running is adopted by the next one.
 //
-// Two locks in the data directory keep this true: start.lock is held while a process makes, starts or stops the
-// cluster, users.lock is shared by all who use it. Both are flock(2): the directory must be on a local disk of a Unix.
+// Two locks in the data directory keep this true: start.lock is held while a process makes, starts
+// or stops the cluster, users.lock is shared by all who use it. Both are flock(2): the directory
+// must be on a local disk of a Unix.
 package embedded
 
 import (
@@ -40,7 +41,8 @@ type Config struct {
 	Log         *slog.Logger
 }
 
-// Cluster is a running private cluster, held by this process until Close. Its methods may be called concurrently.
+// Cluster is a running private cluster, held by this process until Close. Its methods may be called
+// concurrently.
 type Cluster struct {
 	dir, data, socket string
 	bin               installation
@@ -54,8 +56,9 @@ type Cluster struct {
 	users   *lock // nil once closed
 }
 
-// Open makes sure that the private cluster of cfg.Dir runs, and holds it for this process. When ctx ends, so does any
-// waiting for others and for PostgreSQL, and what was half started is stopped again.
+// Open makes sure that the private cluster of cfg.Dir runs, and holds it for this process. When ctx
+// ends, so does any waiting for others and for PostgreSQL, and what was half started is stopped
+// again.
 func Open(ctx context.Context, cfg Config) (*Cluster, error) {
 	c := &Cluster{connections: cfg.Connections, buffers: cmp.Or(cfg.Buffers, buffers()), log: cfg.Log}
 	if c.log == nil {
@@ -124,7 +127,8 @@ func (c *Cluster) place(ctx context.Context, dir string) error {
 	return err
 }
 
-// prepare finds the binaries and the way to them, and reports whether the cluster has been made already.
+// prepare finds the binaries and the way to them, and reports whether the cluster has been made
+// already.
 func (c *Cluster) prepare(ctx context.Context) (made bool, err error) {
 	c.clearLeftovers(ctx)
 	major, err := dataVersion(c.data)
@@ -154,8 +158,8 @@ func (c *Cluster) Version() string {
 	return c.version
 }
 
-// Ensure starts the cluster again when its server has died, and does nothing when it answers. Several processes may
-// notice at once: one of them starts it.
+// Ensure starts the cluster again when its server has died, and does nothing when it answers.
+// Several processes may notice at once: one of them starts it.
 func (c *Cluster) Ensure(ctx context.Context) error {
 	if _, err := ask(ctx, c.socket); err == nil {
 		return nil
@@ -198,8 +202,8 @@ func (c *Cluster) Supervise(ctx context.Context) {
 	}
 }
 
-// Close lets go of the cluster; the last process to do so stops it. A shutdown is nothing to give up half-way: it has
-// its minute even if ctx has ended.
+// Close lets go of the cluster; the last process to do so stops it. A shutdown is nothing to give
+// up half-way: it has its minute even if ctx has ended.
 func (c *Cluster) Close(ctx context.Context) error {
 	c.mu.Lock()
 	users := c.users

@@ -48,8 +48,8 @@ var places = []string{
 	"/nix/var/nix/profiles/default/bin",
 }
 
-// findBin returns the binaries to run the cluster with: those of major version want, or, for a cluster still to be
-// made (want is 0), the first that are new enough.
+// findBin returns the binaries to run the cluster with: those of major version want, or, for a
+// cluster still to be made (want is 0), the first that are new enough.
 func findBin(ctx context.Context, folders iter.Seq[[]string], want int) (installation, error) {
 	var others []string // versions that will not do
 	for group := range folders {
@@ -92,8 +92,8 @@ func notFound(want int, only string) error {
 		WithHint(fmt.Sprintf("install postgresql-%d, or name the folder of its binaries in %s", want, binVariable))
 }
 
-// candidates yields folders that may hold the binaries, in order of preference; within a group the newest is preferred.
-// What LIGHTWEB_PG_BIN names is an order, and the only one then.
+// candidates yields folders that may hold the binaries, in order of preference; within a group the
+// newest is preferred. The folder that LIGHTWEB_PG_BIN names is the only one then.
 func candidates(ctx context.Context, dir string) iter.Seq[[]string] {
 	if set := os.Getenv(binVariable); set != "" {
 		return slices.Values([][]string{{set}})
@@ -121,8 +121,9 @@ func candidates(ctx context.Context, dir string) iter.Seq[[]string] {
 	}
 }
 
-// examine reports whether dir holds a PostgreSQL server and its tools, and of which version. PostgreSQL finds its own
-// files relative to the real binary, so a folder of links stands for the one they lead to.
+// examine reports whether dir holds a PostgreSQL server and its tools, and of which version.
+// PostgreSQL finds its own files relative to the real binary, so a folder of links stands for the
+// one they lead to.
 func examine(ctx context.Context, dir string) (installation, bool) {
 	real, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres"))
 	if err != nil {

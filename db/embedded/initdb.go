@@ -25,8 +25,9 @@ const reserved = 3
 // initdbSpace is more than a fresh cluster takes.
 const initdbSpace = 64 << 20
 
-// initialise makes the cluster beside its place and renames it, so that a half-made one is never taken for whole. The
-// name is a fresh one, since an initdb whose parent was killed may still be writing. The caller holds start.lock.
+// initialise makes the cluster beside its place and renames it, so that a half-made one is never
+// taken for whole. The name is a fresh one, since an initdb whose parent was killed may still be
+// writing. The caller holds start.lock.
 func (c *Cluster) initialise(ctx context.Context) error {
 	began := time.Now()
 	tmp, err := os.MkdirTemp(c.dir, "pg.new-")
@@ -73,8 +74,8 @@ func (c *Cluster) adapt(dir string) error {
 	return c.put(dir, "pg_hba.conf", "local all all peer map=lightweb\n")
 }
 
-// configure writes what depends on where the cluster lies and who runs it: both may have changed since the last start.
-// In a file, not on the command line of pg_ctl, which goes through a shell.
+// configure writes what depends on where the cluster lies and who runs it: both may have changed
+// since the last start. In a file, not on the command line of pg_ctl, which goes through a shell.
 func (c *Cluster) configure(ctx context.Context) error {
 	conf := `# Written by lightweb at each start. Settings of your own belong at the end of postgresql.conf.
 listen_addresses = ''
@@ -143,8 +144,9 @@ func (c *Cluster) own(path string) error {
 	return nil
 }
 
-// clearLeftovers removes what killed processes left half-made: whoever holds start.lock is the only living maker. An
-// initdb that outlived its parent may still be adding to it; then the next to come removes the rest.
+// clearLeftovers removes what killed processes left half-made: whoever holds start.lock is the only
+// living maker. An initdb that outlived its parent may still be adding to it; then the next to come
+// removes the rest.
 func (c *Cluster) clearLeftovers(ctx context.Context) {
 	entries, err := os.ReadDir(c.dir)
 	for _, e := range entries {
@@ -157,8 +159,8 @@ func (c *Cluster) clearLeftovers(ctx context.Context) {
 	}
 }
 
-// explain says that the disk is full where that is why. PostgreSQL's programs tell it in words alone: where nothing else is
-// known of a failure, the room that is left decides.
+// explain says that the disk is full where that is why. PostgreSQL's programs tell it in words
+// alone: where nothing else is known of a failure, the room that is left decides.
 func (c *Cluster) explain(err error) error {
 	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 	var st syscall.Statfs_t
@@ -173,9 +175,10 @@ func (c *Cluster) explain(err error) error {
 		WithHint(fmt.Sprintf("make room for at least %d MB in %s", initdbSpace>>20, c.dir))
 }
 
-// socketDir returns the folder of the cluster's socket: in dir, unless the path to it is longer than every Unix takes
-// (104 bytes with the final zero) or has what a connection string or PostgreSQL's configuration cannot say. The other
-// place is /tmp and not os.TempDir, so that a service and a command line with another environment find the same.
+// socketDir returns the folder of the cluster's socket: in dir, unless the path to it is longer
+// than every Unix takes (104 bytes with the final zero) or has what a connection string or
+// PostgreSQL's configuration cannot say. The other place is /tmp and not os.TempDir, so that a
+// service and a command line with another environment find the same.
 func socketDir(dir string) string {
 	run := filepath.Join(dir, "run")
 	if len(socketPath(run)) < 104 && !strings.ContainsAny(run, ",\\\"\n") {
@@ -185,7 +188,8 @@ func socketDir(dir string) string {
 	return filepath.Join("/tmp", "lw-"+hex.EncodeToString(sum[:6]))
 }
 
-// makeSocketDir makes sure that the socket's folder is there and nobody else's: in /tmp anybody may have been before us.
+// makeSocketDir makes sure that the socket's folder is there and nobody else's: in /tmp anybody may
+// have been before us.
 func (c *Cluster) makeSocketDir() error {
 	if err := os.Mkdir(c.socket, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return unusable(c.socket, err)

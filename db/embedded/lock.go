@@ -46,8 +46,8 @@ func (c *Cluster) lock(ctx context.Context, name string, how int) (*lock, error)
 	}
 }
 
-// try takes the lock in the way of how, or reports that others hold it. A lock that is held already changes its way;
-// when that fails, it may be lost.
+// try takes the lock in the way of how, or reports that others hold it. A lock that is held already
+// changes its way; when that fails, it may be lost.
 func (l *lock) try(how int) (bool, error) {
 	err := syscall.Flock(int(l.f.Fd()), how|syscall.LOCK_NB)
 	switch {
@@ -59,8 +59,8 @@ func (l *lock) try(how int) (bool, error) {
 	return false, fmt.Errorf("lock %s: %w", l.f.Name(), err)
 }
 
-// release lets go. Closing alone would not do: a child that is just being started holds a copy of the descriptor until
-// it has become another program, and with it the lock.
+// release lets go. Closing alone would not do: a child that is just being started holds a copy of
+// the descriptor until it has become another program, and with it the lock.
 func (l *lock) release() {
 	_ = syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN) // the close that follows does the same
 	_ = l.f.Close()                                   // nothing was written

@@ -18,7 +18,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// holdVariable makes this test binary a process that holds the cluster of the directory named by it.
+// holdVariable makes this test binary a process that holds the cluster of the directory named by
+// it.
 const holdVariable = "LIGHTWEB_TEST_HOLD"
 
 // base is the folder of all directories of a run; every user can pass through it.
@@ -42,7 +43,8 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// hold opens the cluster, says "open", and closes it when its standard input ends. Log lines go to the same output.
+// hold opens the cluster, says "open", and closes it when its standard input ends. Log lines go to
+// the same output.
 func hold(dir string) int {
 	c, err := Open(context.Background(), Config{Dir: dir, Log: slog.New(slog.NewTextHandler(os.Stdout, nil))})
 	if err == nil {
@@ -194,8 +196,8 @@ var template = sync.OnceValues(func() (string, error) {
 	return dir, c.Close(context.Background())
 })
 
-// madeDir returns a data directory whose cluster was made and stopped before: somewhere else, so that each test that
-// opens one also proves that a data directory can be moved.
+// madeDir returns a data directory whose cluster was made and stopped before: somewhere else, so
+// that each test that opens one also proves that a data directory can be moved.
 func madeDir(t *testing.T, name string) string {
 	t.Helper()
 	dir := testDir(t, name)

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Of the memory that there is a quarter is PostgreSQL's own cache: a database of its own for every user has catalogues of
-// its own, some 2 MB of which every connection reads. Pages that are never used take nothing, but making and dropping a
-// database walks over all of them.
+// Of the memory that there is a quarter is PostgreSQL's own cache: a database of its own for every
+// user has catalogues of its own, some 2 MB of which every connection reads. Pages that are never
+// used take nothing, but making and dropping a database walks over all of them.
 const (
 	leastBuffers = 128 << 20
 	mostBuffers  = 2 << 30
@@ -26,8 +26,8 @@ func buffers() int64 {
 	return min(max(memory/4, leastBuffers), mostBuffers)
 }
 
-// compression returns how the pages in the log are compressed: lz4 costs a tenth of what pglz does, and not every server
-// is built with it.
+// compression returns how the pages in the log are compressed: lz4 costs a tenth of what pglz does,
+// and not every server is built with it.
 func (c *Cluster) compression(ctx context.Context) string {
 	if _, err := c.as.run(ctx, c.data, c.bin.path("postgres"), "-D", ".", "-C", "wal_compression", "-c", "wal_compression=lz4"); err != nil {
 		return "on"

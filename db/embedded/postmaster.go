@@ -50,7 +50,8 @@ func (c *Cluster) postmaster() (pid int, s standing) {
 	case err != nil:
 		return pid, other // it belongs to a user who is not the cluster's
 	}
-	// A server's working directory is its data directory. A dead child that nobody has waited for has none.
+	// A server's working directory is its data directory. A dead child that nobody has waited for
+	// has none.
 	data, err := os.Stat(c.data)
 	if err != nil {
 		return pid, unsure
@@ -79,8 +80,9 @@ func (c *Cluster) raise(ctx context.Context) error {
 	return c.start(ctx)
 }
 
-// settle waits until the cluster answers, or is certain not to run. The caller holds start.lock, so a server that is
-// neither was left behind by a killed process, on its way up or down; recovery takes as long as it takes.
+// settle waits until the cluster answers, or is certain not to run. The caller holds start.lock, so
+// a server that is neither was left behind by a killed process, on its way up or down; recovery
+// takes as long as it takes.
 func (c *Cluster) settle(ctx context.Context) (running bool, err error) {
 	const patience = 10 * time.Second
 	mute, told := time.Now(), false
@@ -103,7 +105,8 @@ func (c *Cluster) settle(ctx context.Context) (running bool, err error) {
 		case !absent:
 			mute = time.Now()
 		case time.Since(mute) > patience && s == ours:
-			// It listens somewhere else: the data directory was moved under it, or somebody tidied the socket away.
+			// It listens somewhere else: the data directory was moved under it, or somebody tidied
+			// the socket away.
 			_, err := c.stop(ctx)
 			return false, err
 		case time.Since(mute) > patience:
@@ -126,7 +129,8 @@ func (c *Cluster) answered(version string) {
 	}
 }
 
-// start starts the server and waits until it answers. The caller holds start.lock and has seen that it does not run.
+// start starts the server and waits until it answers. The caller holds start.lock and has seen that
+// it does not run.
 func (c *Cluster) start(ctx context.Context) error {
 	began := time.Now()
 	_, err := os.Stat(filepath.Join(c.data, "postmaster.pid"))
@@ -143,7 +147,8 @@ func (c *Cluster) start(ctx context.Context) error {
 			}
 			return nil
 		}
-		// After a crash PostgreSQL refuses to start as long as a query of the dead server has not noticed.
+		// After a crash PostgreSQL refuses to start as long as a query of the dead server has not
+		// noticed.
 		if fault.KindOf(err) == fault.Busy || !crashed || time.Since(began) > 5*time.Second {
 			return err
 		}
@@ -156,7 +161,8 @@ func (c *Cluster) attempt(ctx context.Context) (running bool, err error) {
 	// Relative paths: pg_ctl hands its own to a shell, unquoted.
 	_, failed := c.as.run(ctx, c.data, c.bin.path("pg_ctl"), "start", "-s", "-w", "-t", "60", "-D", ".", "-l", logName)
 	if ctx.Err() != nil {
-		// pg_ctl was killed, and its server may not have got as far as its pid file, by which it is found and stopped.
+		// pg_ctl was killed, and its server may not have got as far as its pid file, by which it is
+		// found and stopped.
 		for range 50 {
 			if c.alive() {
 				break
@@ -164,7 +170,8 @@ func (c *Cluster) attempt(ctx context.Context) (running bool, err error) {
 			_ = sleep(context.WithoutCancel(ctx), 20*time.Millisecond) // that one does not end
 		}
 	}
-	// Failed or not, the server says what is true: it may be in a long recovery, or an orphan's start have come first.
+	// Failed or not, the server says what is true: it may be in a long recovery, or an orphan's
+	// start have come first.
 	if running, err = c.settle(ctx); err != nil || running {
 		return running, err
 	}
@@ -176,8 +183,8 @@ func (c *Cluster) attempt(ctx context.Context) (running bool, err error) {
 		WithHint("see " + filepath.Join(c.data, logName))
 }
 
-// stop stops the server and reports whether there was one. It signals nothing that may be a stranger's process. The
-// caller holds start.lock.
+// stop stops the server and reports whether there was one. It signals nothing that may be a
+// stranger's process. The caller holds start.lock.
 func (c *Cluster) stop(ctx context.Context) (stopped bool, err error) {
 	began := time.Now()
 	_, s := c.postmaster()
@@ -199,9 +206,9 @@ func (c *Cluster) stop(ctx context.Context) (stopped bool, err error) {
 	return true, nil
 }
 
-// clearRemains makes harmless what a dead server left: PostgreSQL refuses to start when the number in one of its lock
-// files has passed to another process, or when nobody has waited for the dead one. The caller holds start.lock and has
-// seen that the server does not run.
+// clearRemains makes harmless what a dead server left: PostgreSQL refuses to start when the number
+// in one of its lock files has passed to another process, or when nobody has waited for the dead
+// one. The caller holds start.lock and has seen that the server does not run.
 func (c *Cluster) clearRemains() error {
 	for _, path := range []string{socketPath(c.socket), socketPath(c.socket) + ".lock"} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -223,7 +230,8 @@ func (c *Cluster) clearRemains() error {
 	if err != nil {
 		return fmt.Errorf("clear a dead server's pid file: %w", err)
 	}
-	// Only the number goes: by the rest PostgreSQL notices processes of the dead server that still write.
+	// Only the number goes: by the rest PostgreSQL notices processes of the dead server that still
+	// write.
 	_, rest, _ := strings.Cut(string(b), "\n")
 	return c.put(c.data, "postmaster.pid", nobodysPID+"\n"+rest)
 }
@@ -240,7 +248,8 @@ func (c *Cluster) rotateLog() error {
 	return nil
 }
 
-// lastWords returns the end of the server's log, for the one who has to find out why it does not start.
+// lastWords returns the end of the server's log, for the one who has to find out why it does not
+// start.
 func (c *Cluster) lastWords() string {
 	b, err := os.ReadFile(filepath.Join(c.data, logName))
 	if err != nil {

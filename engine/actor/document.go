@@ -160,8 +160,8 @@ func (l *Local) actorDoc(id, kind, name string, keys *keyset) vocab.Doc {
 	}
 }
 
-// profileFields returns the lines of a profile in the form that Mastodon made known. A value that is an
-// address is a link.
+// profileFields returns the lines of a profile in the form that Mastodon made known. A value that
+// is an address is a link.
 func profileFields(lines []registry.Field) []any {
 	out := make([]any, 0, len(lines))
 	for _, f := range lines {

@@ -19,8 +19,8 @@ type document struct {
 }
 
 // Ask fetches an actor from its own id now, signing with these keys, or not at all without any, and
-// returns the answer it came in too. What its server may say is what Resolve believes; but whatever
-// is remembered does not count, and nothing comes to be.
+// returns the answer it came in too. It believes the same answers as Resolve, but ignores what is
+// remembered and stores nothing.
 func (r *Resolver) Ask(ctx context.Context, id vocab.ID, as *transport.Keys) (*vocab.Actor, *transport.Response, error) {
 	if err := r.Gate.Check(id.Host()); err != nil {
 		return nil, nil, err
@@ -47,8 +47,8 @@ func (r *Resolver) signRequest(req transport.Request) (transport.Request, error)
 	return req, err
 }
 
-// fetchDocument fetches an ActivityStreams document. It comes from the origin it was asked from: a redirect
-// to another server would let that one speak for this (FEP-fe34), and is not followed.
+// fetchDocument fetches an ActivityStreams document. It comes from the origin it was asked from: a
+// redirect to another server would let that one speak for this (FEP-fe34), and is not followed.
 func (r *Resolver) fetchDocument(ctx context.Context, req transport.Request) (document, error) {
 	if r.Local.isOwn(req.URL) {
 		return document{}, fault.New(fault.NotFound, "there is no such document here")
@@ -72,7 +72,8 @@ func (r *Resolver) fetchDocument(ctx context.Context, req transport.Request) (do
 	return document{d, res.Body, res}, nil
 }
 
-// fetchAsInstance fetches the document whose id is req.URL, as the instance actor unless req says otherwise.
+// fetchAsInstance fetches the document whose id is req.URL, as the instance actor unless req says
+// otherwise.
 func (r *Resolver) fetchAsInstance(ctx context.Context, req transport.Request) (document, error) {
 	req, err := r.signRequest(req)
 	if err != nil {
@@ -81,8 +82,8 @@ func (r *Resolver) fetchAsInstance(ctx context.Context, req transport.Request) (
 	return r.fetchByID(ctx, req)
 }
 
-// fetchByID fetches the document whose id is req.URL. One that bears another id of the same origin says
-// where it lies, and is fetched from there, once.
+// fetchByID fetches the document whose id is req.URL. One that bears another id of the same origin
+// says where it lies, and is fetched from there, once.
 func (r *Resolver) fetchByID(ctx context.Context, req transport.Request) (document, error) {
 	for range 2 {
 		d, err := r.fetchDocument(ctx, req)

@@ -90,8 +90,8 @@ func (r *Resolver) localHandle(h handle) (*vocab.Actor, error) {
 	return r.Local.Actor(u)
 }
 
-// findByHandle finds the actor of a handle over the network, and remembers the handle under which it is
-// really known.
+// findByHandle finds the actor of a handle over the network, and remembers the handle under which
+// it is really known.
 func (r *Resolver) findByHandle(ctx context.Context, asked handle) (*vocab.Actor, error) {
 	f := fingers{r, map[handle]found{}}
 	known, err := f.followHandle(ctx, asked)
@@ -131,8 +131,8 @@ type found struct {
 	id      vocab.ID
 }
 
-// followHandle asks about h, and, when that account is really called otherwise, once more about that
-// name. Then both answers must name the same actor: neither host can give away a name of the
+// followHandle asks about h, and, when that account is really called otherwise, once more about
+// that name. Then both answers must name the same actor: neither host can give away a name of the
 // other's.
 func (f fingers) followHandle(ctx context.Context, h handle) (found, error) {
 	first, err := f.askHost(ctx, h)

@@ -39,8 +39,8 @@ func (r *Resolver) Keep(ctx context.Context, a *vocab.Actor, pay func(bytes int)
 	return nil
 }
 
-// storeActor stores an actor as it is in memory. When it was fetched is not known of one that is not
-// there any more: it is asked for again at its next use.
+// storeActor stores an actor as it is in memory. When it was fetched is not known of one that is
+// not there any more: it is asked for again at its next use.
 func (r *Resolver) storeActor(ctx context.Context, a *vocab.Actor, pay func(bytes int) error) error {
 	row := instance.RemoteActor{Actor: a, FetchedAt: time.Unix(0, 0)}
 	if have, ok := r.actors.get(a.ID.Canonical()); ok && !have.Gone {

@@ -33,7 +33,8 @@ func ListedKey(a *vocab.Actor, keyID vocab.ID) (crypto.PublicKey, error) {
 	return signature.ParsePublicKeyPEM(a.Keys[i].PEM)
 }
 
-// indexOfKey returns where in its list a has that key: one of its own server, under exactly that id.
+// indexOfKey returns where in its list a has that key: one of its own server, under exactly that
+// id.
 func indexOfKey(a *vocab.Actor, keyID vocab.ID) int {
 	if !keyID.SameOrigin(a.ID) {
 		return -1
@@ -42,8 +43,8 @@ func indexOfKey(a *vocab.Actor, keyID vocab.ID) int {
 }
 
 // ByKey returns the actor whose key this is. The document at the key's id is that actor, or names
-// it; in both cases the actor, under its own id on the same server, must list the key. What a key
-// says of its owner proves nothing by itself.
+// it; in both cases the actor, under its own id on the same server, must list the key. A key that
+// names its owner proves nothing by itself.
 func (r *Resolver) ByKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor, error) {
 	at := keyID.Document()
 	if r.Local.isOwn(keyID) {
@@ -103,7 +104,8 @@ func (r *Resolver) recallClaim(ctx context.Context, keyID vocab.ID) (vocab.ID, e
 	return row.Actor.ID, nil
 }
 
-// findOwner returns the actor if it lists the key; asked anew if the copy that is remembered does not.
+// findOwner returns the actor if it lists the key; asked anew if the copy that is remembered does
+// not.
 func (r *Resolver) findOwner(ctx context.Context, id, keyID vocab.ID) (*vocab.Actor, error) {
 	for _, ask := range []func(context.Context, vocab.ID) (*vocab.Actor, error){r.Current, r.Refresh} {
 		a, err := ask(ctx, id)

@@ -64,7 +64,7 @@ func NewKeyring(usersDir, dataDir, origin string) *Keyring {
 		uid: os.Geteuid(), now: time.Now, sets: newLRU[vocab.Username, looked](remembered, 0, nil)}
 }
 
-// Create makes the keys of u that are missing. What is there is left as it is.
+// Create makes the keys of u that are missing, and leaves the others as they are.
 func (k *Keyring) Create(u vocab.Username) error {
 	if u.IsZero() {
 		return fault.New(fault.Invalid, "nobody has no keys")
@@ -87,8 +87,8 @@ func (k *Keyring) Keys(u vocab.Username) (transport.Keys, error) {
 	return set.Keys, nil
 }
 
-// CreateInstance makes the keys of the instance actor that are missing. What is there is left as it
-// is.
+// CreateInstance makes the keys of the instance actor that are missing, and leaves the others as
+// they are.
 func (k *Keyring) CreateInstance() error {
 	k.making.Lock()
 	defer k.making.Unlock()
@@ -189,7 +189,8 @@ func explainUnusable(u vocab.Username, dir string, err error) *fault.Error {
 	return fault.Wrap(fault.Config, "the keys cannot be read", err).WithHint("restore the readable files of " + dir + " from a backup: peers know these keys")
 }
 
-// statFiles looks at the files of a set of keys. Who may read one can change while its content does not.
+// statFiles looks at the files of a set of keys. The permissions of a file can change while its
+// content does not.
 func (k *Keyring) statFiles(dir string) ([]fs.FileInfo, error) {
 	var files []fs.FileInfo
 	for _, kind := range kinds {

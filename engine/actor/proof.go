@@ -27,7 +27,7 @@ func (l *Local) Prove(u vocab.Username, d vocab.Doc, now time.Time) (json.RawMes
 }
 
 // Prover returns the actor who made the proof, which must be want: its own document lists the key
-// among its assertion methods (FEP-521a). What does not hold, or is somebody else's, is
+// among its assertion methods (FEP-521a). A proof that does not hold, or is somebody else's, is
 // Unauthenticated. The fault is NotFound when there is no such key, which says nothing against the
 // document (FEP-8b32), and one of isPassing when nobody can tell now.
 func (v *Verifier) Prover(ctx context.Context, p *proof.Proof, want vocab.ID) (*vocab.Actor, error) {

@@ -87,8 +87,8 @@ type failure struct {
 	until time.Time
 }
 
-// shareFlight does work, which fetches id, once for everybody who asks for it meanwhile. What fails for a
-// reason of the peer's is remembered for a while, and every try is counted against the peer's
+// shareFlight does work, which fetches id, once for everybody who asks for it meanwhile. A failure
+// for a reason of the peer's is remembered for a while, and every try is counted against the peer's
 // domain.
 func shareFlight[T any](ctx context.Context, r *Resolver, what string, id vocab.ID, work func(context.Context) (T, error)) (T, error) {
 	var none T
@@ -122,8 +122,8 @@ func shareFlight[T any](ctx context.Context, r *Resolver, what string, id vocab.
 	}
 }
 
-// recoverWork does work and turns a panic into an error: nobody is there to catch it, and what comes
-// from one peer must not end the process.
+// recoverWork does work and turns a panic into an error: nobody is there to catch it, and what
+// comes from one peer must not end the process.
 func recoverWork[T any](ctx context.Context, work func(context.Context) (T, error)) (v T, err error) {
 	defer func() {
 		if p := recover(); p != nil {

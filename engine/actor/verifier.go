@@ -61,9 +61,9 @@ var senderChecks = []signature.Check[*sender]{
 	{Name: "sender_policy", Run: func(s *sender) error { return s.gate.CheckActor(s.id) }},
 }
 
-// Signer returns the actor who made one of the claims: want, if it made one. What is wrong with the
-// claims is Unauthenticated, a blocked host Forbidden. The fault is Gone when the actor was
-// deleted, and one of isPassing when nobody can tell now: the request may then come again.
+// Signer returns the actor who made one of the claims: want, if it made one. A wrong claim is
+// Unauthenticated, a blocked host Forbidden. The fault is Gone when the actor was deleted, and one
+// of isPassing when nobody can tell now: the request may then come again.
 func (v *Verifier) Signer(ctx context.Context, claims []signature.Claim, want vocab.ID) (*vocab.Actor, error) {
 	a, err := v.findSigner(ctx, claims, want)
 	switch {

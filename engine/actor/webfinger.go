@@ -117,8 +117,8 @@ func (l *Local) schemeOf() string {
 	return scheme
 }
 
-// buildJRD returns a JSON Resource Descriptor (RFC 7033 §4.4): self in both media types, since peers
-// look for either.
+// buildJRD returns a JSON Resource Descriptor (RFC 7033 §4.4): self in both media types, since
+// peers look for either.
 func (l *Local) buildJRD(name string, id vocab.ID, aliases ...any) vocab.Doc {
 	return vocab.Doc{
 		"subject": "acct:" + name + "@" + l.host,

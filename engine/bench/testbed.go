@@ -34,8 +34,8 @@ type Database struct {
 	Embedded bool `json:"embedded"`
 }
 
-// testbed is an engine to measure: a process that serves, and beside it the same instance opened by this process, which
-// makes users and counts rows.
+// testbed is an engine to measure: a process that serves, and beside it the same instance opened by
+// this process, which makes users and counts rows.
 type testbed struct {
 	Config
 	setup  engineSetup

@@ -36,7 +36,7 @@ func (i *Instance) attach(t testing.TB) *rows {
 	return i.rows
 }
 
-// detach lets go of what attach holds. Who needs rows again attaches again.
+// detach lets go of what attach holds. A test that needs rows again attaches again.
 func (i *Instance) detach(t testing.TB) {
 	t.Helper()
 	r := i.rows

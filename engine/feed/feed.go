@@ -40,7 +40,7 @@ type Store interface {
 type Stored struct {
 	Rows  []Row
 	Next  *db.Place               // where the page that follows begins; nil: nothing follows
-	Cards map[vocab.ID]vocab.Card // of actors and authors of whom the user has a copy
+	Cards map[vocab.ID]vocab.Card // of actors and authors that the user has a copy of
 }
 
 // Local knows the users.
@@ -68,9 +68,9 @@ type Reader struct {
 	hasEmoji func(kind string) bool
 }
 
-// New returns a reader of the feeds in store. What comes from an actor that gate refuses, and what
-// others pass on of such an actor's, stays there and is not shown. hasEmoji reports whether the
-// content of a type of activity is an emoji.
+// New returns a reader of the feeds in store. Posts of an actor that gate refuses stay there and
+// are not shown, whoever passed them on. hasEmoji reports whether the content of a type of activity
+// is an emoji.
 func New(store Store, local Local, gate Gate, profiles Profiles, hasEmoji func(kind string) bool) *Reader {
 	return &Reader{store, local, gate, profiles, hasEmoji}
 }

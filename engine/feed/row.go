@@ -83,8 +83,8 @@ func (r Row) authorOrActor() vocab.ID {
 	return r.Actor
 }
 
-// showItem returns an entry as it is shown to a reader of these languages. followers is the collection
-// of the author's.
+// showItem returns an entry as it is shown to a reader of these languages. followers is the
+// collection of the author's.
 func (r Row) showItem(languages []string, followers vocab.ID, hasEmoji bool) Item {
 	i := Item{ID: r.ID, ActivityURI: r.FeedEntry.Activity, Type: r.Type, ActorURI: r.Actor, Published: r.Published.UTC(),
 		Visibility: audience.Of(r.to, r.authorOrActor(), followers).Visibility(), AuthorURI: r.author,

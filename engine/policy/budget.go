@@ -135,8 +135,8 @@ var units = []struct {
 	name    string
 }{{1, "a second"}, {60, "a minute"}, {3600, "an hour"}, {86400, "a day"}}
 
-// rateOf writes the rate in the unit in which all of it may be spent at once, or else in the shortest
-// in which it is a whole number.
+// rateOf writes the rate in the unit in which all of it may be spent at once, or else in the
+// shortest in which it is a whole number.
 func (b *Budget) rateOf() string {
 	in := func(n int) float64 { return b.Rate.PerSecond * units[n].seconds }
 	often := 0

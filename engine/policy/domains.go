@@ -32,8 +32,8 @@ func NewDomains(blocked, allowed []string, mode Mode) *Domains {
 	return &Domains{domainSet(blocked), domainSet(allowed), mode}
 }
 
-// Allows tells whether host, with or without a port, may talk to us and be contacted. What is no
-// host never may.
+// Allows tells whether host, with or without a port, may talk to us and be contacted. A name that
+// is no host never may.
 func (d *Domains) Allows(host string) bool {
 	name := normalizeDomain(host)
 	if name == "" || matchDomain(d.blocked, name) != "" {
@@ -88,8 +88,8 @@ func matchDomain(names map[string]bool, name string) string {
 	return ""
 }
 
-// normalizeDomain returns host as it is compared: A-labels in lower case, or an IP address in its one
-// canonical form, without port, brackets or trailing dots. It is empty for what no host can be
+// normalizeDomain returns host as it is compared: A-labels in lower case, or an IP address in its
+// one canonical form, without port, brackets or trailing dots. It is empty for what no host can be
 // called.
 func normalizeDomain(host string) string {
 	if isPlain(host) {

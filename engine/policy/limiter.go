@@ -77,7 +77,8 @@ func (l *Limiter) Spend(key string, n int) {
 	l.bucketOf(key).ReserveN(l.now(), min(n, l.rate.Burst))
 }
 
-// waitUntil returns after how long there will be a token. It is never too early by a rounding error.
+// waitUntil returns after how long there will be a token. It is never too early by a rounding
+// error.
 func (l *Limiter) waitUntil(b *rate.Limiter, now time.Time) time.Duration {
 	wait := time.Duration((1 - b.TokensAt(now)) / l.rate.PerSecond * float64(time.Second))
 	return wait.Truncate(time.Millisecond) + time.Millisecond

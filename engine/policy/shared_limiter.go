@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// SharedLimiter keeps one token bucket for each key, whose tokens payers share. What comes back
-// into a bucket comes back to all who took of it, so that each of several eager payers gets the
-// same of it in the long run. It is safe for concurrent use, and remembers only so many keys.
+// SharedLimiter keeps one token bucket for each key, whose tokens payers share. Tokens that come
+// back into a bucket come back to all payers who took some, so that each of several eager payers
+// gets the same share in the long run. It is safe for concurrent use, and remembers only so many
+// keys.
 type SharedLimiter struct {
 	rate Rate
 	now  func() time.Time

@@ -127,7 +127,8 @@ func (s *stock) dismissPayer(payer string, sh *share) {
 	}
 }
 
-// scaleShares leaves a part of what each payer holds, and forgets those who then hold less than crumb.
+// scaleShares leaves a part of what each payer holds, and forgets those who then hold less than
+// crumb.
 func (s *stock) scaleShares(part, crumb float64) {
 	s.root.held *= part
 	for _, sh := range s.networks {

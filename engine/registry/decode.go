@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// decodeStrictly reads data into v, a pointer to a struct, as a person should be told about it: unlike
-// encoding/json it refuses unknown keys, keys in other capitals, repeated keys, null and trailing
-// text, and says where.
+// decodeStrictly reads data into v, a pointer to a struct, as a person should be told about it:
+// unlike encoding/json it refuses unknown keys, keys in other capitals, repeated keys, null and
+// trailing text, and says where.
 func decodeStrictly(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	w := &walker{data: data, d: d}

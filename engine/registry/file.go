@@ -57,8 +57,8 @@ func newFile[T any](r *Registry, path string, limit int64, decode func([]byte) (
 	return &file[T]{path: path, limit: limit, decode: decode, in: r}
 }
 
-// readValue returns the value; an error only when there is no good value. While somebody reads a file
-// that changed, which takes seconds when it is long, the others go on with what they have.
+// readValue returns the value; an error only when there is no good value. While somebody reads a
+// file that changed, which takes seconds when it is long, the others go on with what they have.
 func (f *file[T]) readValue() (T, error) {
 	c := f.current.Load()
 	if f.isStale(c) {
@@ -83,8 +83,8 @@ func (f *file[T]) isStale(c *reading[T]) bool {
 	return c == nil || f.in.now().Sub(c.looked) >= lookEvery
 }
 
-// updateValue writes what change makes of the value in the file, if it is to be written. Nobody else
-// updates meanwhile.
+// updateValue writes what change makes of the value in the file, if it is to be written. Nobody
+// else updates meanwhile.
 func (f *file[T]) updateValue(change func(T) (T, bool, error)) error {
 	unlock, err := lockFolder(filepath.Dir(f.path))
 	if err != nil {
@@ -104,8 +104,8 @@ func (f *file[T]) updateValue(change func(T) (T, bool, error)) error {
 	return f.writeValue(v)
 }
 
-// writeValue writes the value and makes it the current one, for whoever holds mu. What could not be read
-// again is not written.
+// writeValue writes the value and makes it the current one, for whoever holds mu. A value that
+// could not be read again is not written.
 func (f *file[T]) writeValue(v T) error {
 	var doc bytes.Buffer
 	e := json.NewEncoder(&doc)
@@ -137,8 +137,8 @@ func (f *file[T]) isAbsent() bool {
 	return c != nil && c.info == nil && c.err == nil
 }
 
-// lookAtFile compares the file with what was read of it, reads it when it differs, and publishes what it
-// found.
+// lookAtFile compares the file with what was read of it, reads it when it differs, and publishes
+// what it found.
 func (f *file[T]) lookAtFile() *reading[T] {
 	old := f.current.Load()
 	if old == nil {
@@ -179,7 +179,8 @@ func sameFile(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// takeContent makes data, read from the file of info, the value of next; without a file the defaults.
+// takeContent makes data, read from the file of info, the value of next; without a file the
+// defaults.
 func (f *file[T]) takeContent(next *reading[T], data []byte, info fs.FileInfo) {
 	if info != nil && len(bytes.TrimSpace(data)) == 0 {
 		f.refuseContent(next, badConfig("the file is empty"))
@@ -196,8 +197,8 @@ func (f *file[T]) takeContent(next *reading[T], data []byte, info fs.FileInfo) {
 	next.value, next.good, next.err, next.info = v, true, nil, info
 }
 
-// refuseContent keeps the last good value and says why, once. While there is none, get gives the reason to
-// everybody who asks.
+// refuseContent keeps the last good value and says why, once. While there is none, get gives the
+// reason to everybody who asks.
 func (f *file[T]) refuseContent(next *reading[T], err error) {
 	err = fmt.Errorf("read %s: %w", f.path, withoutPath(err))
 	words := f.unusable

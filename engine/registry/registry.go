@@ -92,8 +92,8 @@ func (r *Registry) userFile(u vocab.Username) *file[User] {
 }
 
 // UpdateServer replaces the policy by what change makes of the one in the file, if change says so
-// and does not fail, and the file is not broken. Who updates meanwhile, in other processes too,
-// waits. Readers see the old policy or the new one, whole; once it returns, every reader here sees
+// and does not fail, and the file is not broken. Other updates meanwhile wait, in other processes
+// too. Readers see the old policy or the new one, whole; once it returns, every reader here sees
 // the new one.
 func (r *Registry) UpdateServer(change func(*Server) (replace bool, err error)) error {
 	return r.server.updateValue(func(s Server) (Server, bool, error) {

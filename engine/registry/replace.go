@@ -128,8 +128,8 @@ func lockFolder(dir string) (unlock func(), err error) {
 	return func() { _ = d.Close() }, nil // which unlocks; nothing was written that could be lost
 }
 
-// adoptFile gives f to the owner of dir when root wrote it: an administrator's command must not leave
-// files that the engine, which runs as another user, cannot read.
+// adoptFile gives f to the owner of dir when root wrote it: an administrator's command must not
+// leave files that the engine, which runs as another user, cannot read.
 func adoptFile(f *os.File, dir string) error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -36,8 +36,8 @@ func decodeServer(data []byte) (Server, error) {
 	return s.canonicalServer()
 }
 
-// canonicalServer returns s with its domains and actors in canonical form, sorted, each once, and never
-// null in JSON.
+// canonicalServer returns s with its domains and actors in canonical form, sorted, each once, and
+// never null in JSON.
 func (s Server) canonicalServer() (Server, error) {
 	var err error
 	if s.BlockedDomains, err = readEach("blocked_domains", s.BlockedDomains, readDomain); err != nil {

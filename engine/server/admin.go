@@ -16,8 +16,9 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// guardHost refuses requests to a name that is not this machine's own address: a page somebody visits
-// could otherwise make its own name lead here, and read what the operator may (DNS rebinding).
+// guardHost refuses requests to a name that is not this machine's own address: a page somebody
+// visits could otherwise make its own name lead here, and read what the operator may (DNS
+// rebinding).
 func (s *Server) guardHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isAddressed(r) {

@@ -110,8 +110,8 @@ func (a *answer) sendJSON(r *http.Request, v any) error {
 	return nil
 }
 
-// readQuery returns the parameters of the request. One that is not known, or given twice, is refused: a
-// client that is mistaken about what it asks for should hear of it.
+// readQuery returns the parameters of the request. One that is not known, or given twice, is
+// refused: a client that is mistaken about what it asks for should hear of it.
 func readQuery(r *http.Request, known ...string) (url.Values, error) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

@@ -15,8 +15,8 @@ const (
 	corsSeconds = "600" // for which a browser remembers what it was told
 )
 
-// allowOrigins lets pages of the origins that the operator named use the client API. They send a token of
-// their own: no browser is ever told to send credentials along.
+// allowOrigins lets pages of the origins that the operator named use the client API. They send a
+// token of their own: no browser is ever told to send credentials along.
 func (s *Server) allowOrigins(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(s.CORSOrigins) == 0 || !strings.HasPrefix(r.URL.Path, apiPrefix) {

@@ -9,9 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// requireLegible refuses an address that holds NUL or bytes that are no UTF-8, however they are escaped.
-// No statement and no document could hold them, so each handler would have to refuse them for
-// itself.
+// requireLegible refuses an address that holds NUL or bytes that are no UTF-8, however they are
+// escaped. No statement and no document could hold them, so each handler would have to refuse them
+// for itself.
 func (s *Server) requireLegible(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isText(r.URL.Path) || !isLegible(r.URL.RawQuery) {

@@ -26,9 +26,9 @@ var documents = []offer{
 	{mediaType: "application/json", send: vocab.ActivityJSON},
 }
 
-// chooseDocument returns the Content-Type in which the client wants an ActivityStreams document. Only who
-// accepts something, and nothing that we have, is refused: a browser's */* and no Accept at all get
-// the document, too.
+// chooseDocument returns the Content-Type in which the client wants an ActivityStreams document.
+// Only who accepts something, and nothing that we have, is refused: a browser's */* and no Accept
+// at all get the document, too.
 func (a *answer) chooseDocument(r *http.Request) (string, error) {
 	a.addVary("Accept")
 	o, ok := chooseOffer(r.Header.Values("Accept"), documents)
@@ -38,8 +38,8 @@ func (a *answer) chooseDocument(r *http.Request) (string, error) {
 	return o.send, nil
 }
 
-// chooseOffer returns the offer that the Accept header prefers, the first of equals. Ranges that are
-// malformed are passed over; without any other, every offer is acceptable (RFC 9110 §12.5.1).
+// chooseOffer returns the offer that the Accept header prefers, the first of equals. Ranges that
+// are malformed are passed over; without any other, every offer is acceptable (RFC 9110 §12.5.1).
 func chooseOffer(accept []string, offers []offer) (offer, bool) {
 	ranges := parseAccept(accept)
 	if len(ranges) == 0 {

@@ -185,7 +185,8 @@ func (s *Server) answerNotFound(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w.(*answer), r, errNothing)
 }
 
-// answerNotAllowed answers for an address that has other methods; the router has listed them in Allow.
+// answerNotAllowed answers for an address that has other methods; the router has listed them in
+// Allow.
 func (s *Server) answerNotAllowed(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w.(*answer), r, fault.New(fault.NotAllowed, "this address does not take that method"))
 }

@@ -215,7 +215,7 @@ func (s *Server) newRouter() *httprouter.Router {
 // handle answers a request, or says why not.
 type handle func(a *answer, r *http.Request, p httprouter.Params) error
 
-// addRoute registers h. What answers GET answers HEAD (RFC 9110 §9.3.2).
+// addRoute registers h. A handler of GET answers HEAD too (RFC 9110 §9.3.2).
 func (s *Server) addRoute(r *httprouter.Router, method, path string, h handle) {
 	run := func(w http.ResponseWriter, r *http.Request, p httprouter.Params) {
 		a := w.(*answer) // observeRequests made it

@@ -81,8 +81,8 @@ func (p *probe) request(t *testing.T) (*http.Request, []byte) {
 	return r, []byte(p.body)
 }
 
-// resign signs with any parameters. What cannot be signed gets a dummy, as it must be refused
-// before.
+// resign signs with any parameters. A request that cannot be signed gets a dummy, as it must be
+// refused before.
 func (p *probe) resign(t *testing.T, r *http.Request) {
 	t.Helper()
 	params := strings.ReplaceAll(p.sign, "$now", strconv.FormatInt(now.Unix(), 10))
@@ -124,7 +124,7 @@ func (p *probe) resign(t *testing.T, r *http.Request) {
 	}
 }
 
-// run parses and verifies p's request: one good claim is enough. What is explained of the request
+// run parses and verifies p's request: one good claim is enough. The explanation of the request
 // must be the same.
 func (p *probe) run(t *testing.T) {
 	t.Helper()

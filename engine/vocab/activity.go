@@ -91,8 +91,8 @@ type stored struct {
 	doc, readable json.RawMessage
 }
 
-// Embedded returns the object that the activity brings. What is stored of it is made once, however
-// many store it.
+// Embedded returns the object that the activity brings. The stored form is made once, however many
+// users store it.
 func (a *Activity) Embedded() (*Object, error) {
 	o, err := ObjectOf(a.Object.Doc)
 	if err == nil && a.stored != nil {

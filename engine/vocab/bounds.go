@@ -9,7 +9,7 @@ import (
 )
 
 // Bounds of what is taken from other servers: of texts in bytes, each language for itself, and of
-// lists in values. What was stored before they held is still read.
+// lists in values. Rows stored before they held are still read.
 const (
 	maxContent     = 128 << 10
 	maxArticle     = 512 << 10
