@@ -162,7 +162,8 @@ func New(t testing.TB) *Cluster {
 	return c
 }
 
-// Named is New that returns also how the cluster was opened, with the name of its instance database.
+// Named is New that returns also how the cluster was opened, with the name of its instance
+// database.
 func Named(t testing.TB) (*Cluster, db.Config) {
 	t.Helper()
 	cfg := Config(t)

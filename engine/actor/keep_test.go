@@ -74,7 +74,7 @@ func TestActorsOfNobodyAreInMemoryAlone(t *testing.T) {
 	}
 }
 
-// What users of this server ask for is stored, also when it is in memory for a stranger.
+// An actor that a user of this server asks for is stored, also when it is in memory for a stranger.
 func TestActorsThatUsersAskForAreStored(t *testing.T) {
 	t.Parallel()
 	n, p := newNode(t, settings{}), newPeer(t)

@@ -159,7 +159,8 @@ func (r *Resolver) Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 	return have.Actor, nil
 }
 
-// KnownAll returns those of the actors that are remembered, by canonical id, as Known does. It needs one query at most.
+// KnownAll returns those of the actors that are remembered, by canonical id, as Known does. It
+// needs one query at most.
 func (r *Resolver) KnownAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*vocab.Actor, error) {
 	known := make(map[vocab.ID]*vocab.Actor, len(ids))
 	var asked []vocab.ID
@@ -247,8 +248,8 @@ func (r *Resolver) presentActor(a *instance.RemoteActor) (*vocab.Actor, error) {
 	return a.Actor, nil
 }
 
-// isPassing tells whether an error says nothing about the actor, only that its server cannot be asked
-// now.
+// isPassing tells whether an error says nothing about the actor, only that its server cannot be
+// asked now.
 func isPassing(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.NoHost, fault.RateLimited, fault.Busy:
@@ -309,8 +310,8 @@ func (r *Resolver) fetchActor(ctx context.Context, id vocab.ID, have *instance.R
 	return actorOf(d)
 }
 
-// checkWhole refuses an actor without inbox or key. Some servers strip them when they cannot read the
-// signature: then the other dialect may bring the real document.
+// checkWhole refuses an actor without inbox or key. Some servers strip them when they cannot read
+// the signature: then the other dialect may bring the real document.
 func checkWhole(res *transport.Response) error {
 	if !transport.IsActivityMediaType(res.Header.Get("Content-Type")) {
 		return nil // no document at all, so none that was stripped
@@ -333,9 +334,9 @@ func actorOf(d document) (*vocab.Actor, error) {
 	return a, nil
 }
 
-// rememberActor remembers an actor that was asked for at a time, under its id and the one it was asked for
-// by. An answer to a later question counts more. An actor that is not stored yet is only in memory,
-// until Keep.
+// rememberActor remembers an actor that was asked for at a time, under its id and the one it was
+// asked for by. An answer to a later question counts more. An actor that is not stored yet is only
+// in memory, until Keep.
 func (r *Resolver) rememberActor(ctx context.Context, id vocab.ID, a *vocab.Actor, asked time.Time) (*instance.RemoteActor, error) {
 	if later, ok := r.actors.get(id.Canonical()); ok && later.FetchedAt.After(asked) {
 		return later, nil

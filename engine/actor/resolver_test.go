@@ -184,7 +184,7 @@ func TestWhatAPeerShowsMustBeItsOwnActor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			path := "/" + strings.ReplaceAll(tt.name, " ", "-")
 			p.say(path, tt.h)
-			// What lies on the other server would be taken, if it were asked for there.
+			// The actor on the other server would be taken, if it were asked for there.
 			other.show("/users/bob", with(bob, vocab.Doc{"id": p.URL + path}))
 			a, err := n.Resolve(context.Background(), p.id(path))
 			checkKind(t, "Resolve", err, tt.want)

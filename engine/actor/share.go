@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// What failed is not tried again for so long; twice as long each time it fails again.
+	// A failed fetch is not tried again for so long; twice as long each time it fails again.
 	firstPause = time.Minute
 	lastPause  = time.Hour
 
@@ -106,7 +106,7 @@ func shareFlight[T any](ctx context.Context, r *Resolver, what string, id vocab.
 		if err := r.recentFailure(name); err != nil { // meanwhile, for somebody who asked before
 			return none, err
 		}
-		// Who asked first may hang up while others still wait.
+		// The first to ask may hang up while others still wait.
 		ctx, cancel := context.WithTimeout(BeforeWaiting(context.WithoutCancel(ctx), nil), flightTime)
 		defer cancel()
 		v, err := recoverWork(ctx, work)

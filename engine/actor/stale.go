@@ -101,8 +101,8 @@ func (r *Resolver) Changed(ctx context.Context, id vocab.ID, came time.Time) (*v
 	return r.presentActor(got)
 }
 
-// askAgain asks for an actor that was asked for just now. What is known of its keys from elsewhere
-// is forgotten: it may have announced another one.
+// askAgain asks for an actor that was asked for just now. Knowledge of its keys from elsewhere is
+// forgotten: the actor may have announced another one.
 func (r *Resolver) askAgain(ctx context.Context, id vocab.ID, have *instance.RemoteActor) (*instance.RemoteActor, error) {
 	if ok, after := r.ownRate.Allow(string(id.Canonical()), policy.PayerOf(ctx), 0); !ok {
 		return nil, fault.New(fault.RateLimited, "the actor changed too often").After(after)

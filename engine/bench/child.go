@@ -50,8 +50,7 @@ func (s engineSetup) config() instance.Config {
 	return c
 }
 
-// What the process that measures writes to that of the engine after its setup, a line each, and
-// what it is answered.
+// Words between the process that measures and that of the engine after its setup, a line each.
 const (
 	wordProfile = "profile " // and the file: begin to profile
 	wordEnough  = "enough"   // end profiling

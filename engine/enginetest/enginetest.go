@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	// What the go command builds for us is unknown to the test cache; imported here, its source
-	// makes a cached result stale when it changes.
+	// The test cache does not know the program that the go command builds for us; imported here,
+	// its source makes a cached result stale when it changes.
 	_ "github.com/lightweb/lightweb/cmd"
 	"github.com/lightweb/lightweb/db/dbtest"
 )

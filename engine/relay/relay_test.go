@@ -42,8 +42,8 @@ func (s *store) SetState(context.Context, vocab.ID, vocab.ID, string, time.Time)
 	return false, s.err
 }
 
-// What another process changes is seen within two seconds, for one query a second; while nothing
-// can be read, what was known holds.
+// A change by another process is seen within two seconds, for one query a second; while nothing can
+// be read, the last list holds.
 func TestTheListFollowsWhatIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}

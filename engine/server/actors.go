@@ -10,8 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// checkPresent tells whether u is somebody here, without opening u's database. The fault is NotFound for
-// nobody, who is half-made or suspended, Gone for who was deleted: the name is never used again.
+// checkPresent tells whether u is somebody here, without opening u's database. The fault is
+// NotFound for nobody, who is half-made or suspended, Gone for who was deleted: the name is never
+// used again.
 func (s *access) checkPresent(r *http.Request, u vocab.Username) error {
 	state, err := s.store.Instance.Users.State(r.Context(), u)
 	switch {

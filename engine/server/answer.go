@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Who may keep a copy, and for how long.
+// Cache-Control of answers.
 const (
 	cachePublic  = "public, max-age=60"
 	cachePrivate = "private, no-store"

@@ -28,8 +28,8 @@ type access struct {
 	secureMode bool
 }
 
-// bearerToken returns the token that the request carries. Tokens in the address are never looked at:
-// addresses are logged.
+// bearerToken returns the token that the request carries. Tokens in the address are never looked
+// at: addresses are logged.
 func bearerToken(r *http.Request) (string, bool) {
 	lines := r.Header.Values("Authorization")
 	if len(lines) != 1 {
@@ -86,8 +86,8 @@ func refuseScope(a *answer, scope string) error {
 	return fault.New(fault.Forbidden, "the token is not for that").WithCode("insufficient_scope")
 }
 
-// authorizeReader returns the actor of the local user whose token the request carries, if it may read: the
-// LLM engine, too, answers what it has read.
+// authorizeReader returns the actor of the local user whose token the request carries, if it may
+// read: the LLM engine, too, answers what it has read.
 func (s *access) authorizeReader(a *answer, r *http.Request) (vocab.Username, error) {
 	t, err := s.authorize(a, r, instance.ScopeRead, instance.ScopeLLM)
 	return t.User, err
@@ -96,7 +96,8 @@ func (s *access) authorizeReader(a *answer, r *http.Request) (vocab.Username, er
 // whoAsks are the headers that tell who asks.
 var whoAsks = []string{"Authorization", "Signature", "Signature-Input"}
 
-// cachePolicy says who may keep a copy of what everybody may see: in secure mode that is not everybody.
+// cachePolicy says who may keep a copy of what everybody may see: in secure mode that is not
+// everybody.
 func (s *access) cachePolicy() string {
 	if s.secureMode {
 		return cachePrivate
@@ -130,8 +131,8 @@ func (s *access) checkSigner(r *http.Request) error {
 // wantsSignature asks for a signed request (draft-cavage-http-signatures-12 §3.1.1).
 const wantsSignature = `Signature realm="lightweb",headers="(request-target) host date"`
 
-// admitReader refuses who may read nothing of any user: who signs with a key of a blocked host, and in
-// secure mode whoever has not proven who it is.
+// admitReader refuses who may read nothing of any user: who signs with a key of a blocked host, and
+// in secure mode whoever has not proven who it is.
 func (s *access) admitReader(a *answer, r *http.Request) error {
 	if !s.secureMode {
 		return s.checkSigner(r)
@@ -147,9 +148,9 @@ func (s *access) admitReader(a *answer, r *http.Request) error {
 // not.
 const patience = 2 * time.Second
 
-// introduceReader admits who asks for an actor. A server that does not show its key now may be waiting
-// for this very document, without which it cannot know ours: it gets it, or the two would wait for
-// each other.
+// introduceReader admits who asks for an actor. A server that does not show its key now may be
+// waiting for this very document, without which it cannot know ours: it gets it, or the two would
+// wait for each other.
 func (s *access) introduceReader(a *answer, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
@@ -169,7 +170,7 @@ func isPassing(err error) bool {
 	return false
 }
 
-// identifyViewer returns the actor who asks. Who cannot prove to be anybody is nobody, the empty id; a
+// identifyViewer returns the actor who asks. A viewer without proof is nobody, the empty id; a
 // fault means that it cannot be told now, or that the asker is not welcome.
 func (s *access) identifyViewer(a *answer, r *http.Request) (vocab.ID, error) {
 	id, err := s.identifyAsker(a, r)
@@ -179,8 +180,8 @@ func (s *access) identifyViewer(a *answer, r *http.Request) (vocab.ID, error) {
 	return id, err
 }
 
-// identifyAsker returns the actor who asks: a local user by its token, or whoever signed the request. The
-// fault is Unauthenticated when nobody can be proven to. It is found out once.
+// identifyAsker returns the actor who asks: a local user by its token, or whoever signed the
+// request. The fault is Unauthenticated when nobody can be proven to. It is found out once.
 func (s *access) identifyAsker(a *answer, r *http.Request) (vocab.ID, error) {
 	if a.asker == nil {
 		id, err := s.proveAsker(a, r)

@@ -121,7 +121,7 @@ func (s *collections) getCollection(c collection) handle {
 }
 
 // viewerOf returns who asks for a collection, the empty id when that is nobody or makes no
-// difference. What everybody may see is not refused for a signature that nobody can verify.
+// difference. A public collection is not refused for a signature that cannot be verified.
 func (s *collections) viewerOf(a *answer, r *http.Request, c collection) (vocab.ID, error) {
 	if _, given := bearerToken(r); given || s.secureMode {
 		return s.identifyViewer(a, r)
@@ -158,8 +158,8 @@ func (s *collections) getInbox(a *answer, r *http.Request, p httprouter.Params) 
 	return s.serveCollection(a, r, contentType, inboxCollection, u, s.local.ID(u))
 }
 
-// serveCollection answers with the collection, or with the page of it that is asked for. Other parameters are
-// ignored: peers add their own.
+// serveCollection answers with the collection, or with the page of it that is asked for. Other
+// parameters are ignored: peers add their own.
 func (s *collections) serveCollection(a *answer, r *http.Request, contentType string, c collection, u vocab.Username, viewer vocab.ID) error {
 	id := s.local.ID(u) + "/" + vocab.ID(c.name)
 	cursor := r.URL.Query().Get("cursor")
@@ -198,8 +198,8 @@ func (s *collections) serveCollection(a *answer, r *http.Request, contentType st
 	return nil
 }
 
-// listAudience returns whose part of u's collections viewer sees: what addresses any of them, nil for
-// all. Nobody finds direct messages there, however much they may be read one by one.
+// listAudience returns whose part of u's collections viewer sees: what addresses any of them, nil
+// for all. Nobody finds direct messages there, however much they may be read one by one.
 func (s *collections) listAudience(ctx context.Context, tx *db.Tx, u vocab.Username, viewer vocab.ID) ([]vocab.ID, error) {
 	if viewer == s.local.ID(u) {
 		return nil, nil
@@ -247,8 +247,8 @@ func (s *collections) buildPage(ctx context.Context, tx *db.Tx, c collection, u 
 	return p.Doc(), nil
 }
 
-// hideCollection answers for a collection that is its owner's alone: it is there, and nothing in it is told,
-// not even how much.
+// hideCollection answers for a collection that is its owner's alone: it is there, and nothing in it
+// is told, not even how much.
 func (s *collections) hideCollection(a *answer, r *http.Request, contentType string, c collection, u vocab.Username) error {
 	if wantsPage(r) {
 		return errNothing

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// What a page of an allowed origin may send, and read of an answer, beside what every page may
-// (Fetch standard §3.3).
+// Methods and header fields of an allowed origin, beyond those that every page may use (Fetch
+// standard §3.3).
 const (
 	corsMethods = "GET, HEAD, POST"
 	corsSends   = "Authorization, Content-Type, Idempotency-Key, If-None-Match"

@@ -21,7 +21,7 @@ type federation struct {
 }
 
 // postInbox takes an activity from another server, for one user or, without a name in the path, for
-// all. Who comes too often is told so before anything is read.
+// all. A peer that comes too often is refused before anything is read.
 func (s *federation) postInbox(a *answer, r *http.Request, p httprouter.Params) error {
 	client := s.clientOf(r)
 	if ok, after := s.limiter.Allow(client.String()); !ok {

@@ -109,7 +109,7 @@ func New(d Deps) *Server {
 	}
 }
 
-// What a connection may cost before a request is understood, and how long one request may take.
+// Limits of a connection before a request is understood, and of the time for one request.
 const (
 	headerTime  = 10 * time.Second
 	requestTime = 30 * time.Second

@@ -49,8 +49,8 @@ func (s *federation) getSynchronization(a *answer, r *http.Request, p httprouter
 	return nil
 }
 
-// identifySigner returns the actor who signed the request: a token says for which user a program asks, not
-// for which server.
+// identifySigner returns the actor who signed the request: a token says for which user a program
+// asks, not for which server.
 func (s *federation) identifySigner(a *answer, r *http.Request) (vocab.ID, error) {
 	_, given := bearerToken(r)
 	if !given {

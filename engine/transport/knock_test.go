@@ -201,13 +201,14 @@ func TestKnocksTwiceAlongAllRedirects(t *testing.T) {
 	if got := p.knocks(); !slices.Equal(got, []string{"rfc9421 ed25519", "cavage rsa"}) {
 		t.Errorf("knocks = %q", got)
 	}
-	// What the first host advertises holds for it only, and the second knock is spent.
+	// The first host's advertisement holds for it only, and the second knock is spent.
 	if got := end.knocks(); !slices.Equal(got, []string{"rfc9421 rsa"}) {
 		t.Errorf("knocks at the end = %q, want one", got)
 	}
 }
 
-// What a peer asks to be covered (RFC 9421 §5.1) never makes a signature weaker, nor knocks more.
+// A peer's wish for covered components (RFC 9421 §5.1) never makes a signature weaker, nor knocks
+// more.
 func TestAChallengeWeakensNoSignature(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, challenge string }{

@@ -130,7 +130,7 @@ func TestPostKeepsAnExcerptOfEveryAnswer(t *testing.T) {
 	}
 }
 
-// What is kept of an answer's header is of a closed list, and bounded.
+// The kept header fields of an answer are of a closed list, and bounded.
 func TestPostKeepsWhatHelpsOfTheHeader(t *testing.T) {
 	t.Parallel()
 	secret := map[string]string{"Set-Cookie": "session=secret", "Set-Cookie2": "secret", "Authentication-Info": "secret", "Proxy-Authenticate": "secret",

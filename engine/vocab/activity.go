@@ -54,8 +54,8 @@ func (a Addressing) All() []ID {
 	return out
 }
 
-// maxValues bounds the lists that are searched by or gone through wherever a document is used. What
-// is in none of them is bounded by the size of the document.
+// maxValues bounds the lists that are searched by or gone through wherever a document is used. The
+// size of the document bounds all others.
 var maxValues = []struct {
 	name   string
 	values int

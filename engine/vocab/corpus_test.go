@@ -72,8 +72,8 @@ func TestDocumentsOfTheW3CParse(t *testing.T) {
 	}
 }
 
-// What the corpus says must fail is refused where this engine would act on it, and read as absent
-// where it would not.
+// A document that must fail by the corpus is refused where this engine would act on it, and read as
+// absent where it would not.
 func TestDocumentsOfTheW3CThatMustFail(t *testing.T) {
 	const (
 		document = "the document is refused"

@@ -23,7 +23,7 @@ func keptActor(t *testing.T, raw []byte) (whole, kept *Actor) {
 	return whole, kept
 }
 
-// What is kept of an actor says the same to the engine as its whole document does.
+// The reduced document of an actor says the same to the engine as the whole one.
 func TestReducedActorsAreTheSame(t *testing.T) {
 	for _, name := range []string{"mastodon/actor", "mastodon/moved_actor", "gotosocial/actor", "misskey/actor", "fedify/actor", "peertube/channel", "lemmy/community"} {
 		t.Run(name, func(t *testing.T) {

@@ -66,9 +66,8 @@ func (d Doc) WithOwnAuthors() Doc {
 }
 
 // ShowActivity returns an activity as readers are shown it: what it is about stands there by its
-// id, unless it is the actor's own and not stored. Of makers, nobody is named but the actor. What
-// was written is shown by Show: an activity has no words but the emoji of a reaction, when its
-// type has one.
+// id, unless it is the actor's own and not stored. Of makers, nobody is named but the actor. Show
+// shows the object: an activity has no words but the emoji of a reaction, when its type has one.
 func ShowActivity(d Doc, stored, hasEmoji bool) Doc {
 	out := reduced(d)
 	emoji := out.Text("content")

@@ -72,7 +72,7 @@ func TestParseSynchronization(t *testing.T) {
 	}
 }
 
-// What is read is bounded, can be written, and then reads the same.
+// A value that is read is bounded, can be written, and then reads the same.
 func FuzzCollectionSynchronization(f *testing.F) {
 	f.Add(synchronization)
 	f.Add(`digest="00",url="https://a.example/"`)
