@@ -43,8 +43,9 @@ type snapshot struct {
 	oldest map[string]time.Duration // of them
 }
 
-// snapshot counts. A user whose database cannot be read is not counted.
-func (l *loop) snapshot(now time.Time) snapshot {
+// takeSnapshot counts hosts and open deliveries. A user whose database cannot be read is not
+// counted.
+func (l *loop) takeSnapshot(now time.Time) snapshot {
 	s := snapshot{hosts: map[string]int{}, oldest: map[string]time.Duration{}}
 	for _, h := range l.queues.hosts {
 		s.hosts[h.stateName(now)]++

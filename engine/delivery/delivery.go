@@ -1,6 +1,5 @@
-// Package delivery takes activities to the inboxes they are owed to: it chooses the destinations,
-// and its dispatcher claims what is due in the users' databases, attempts it, and tries again
-// later what did not get through.
+// Package delivery sends activities to inboxes: it chooses the destinations, and its dispatcher
+// claims due deliveries in the users' databases, attempts them, and retries those that failed.
 package delivery
 
 import (
@@ -16,8 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Serving begins the name of a process that serves, in the leases it takes. One serves at a time:
-// what others hold under such a name is nobody's.
+// Serving begins the name of a process that serves, in the leases it takes. One process serves at
+// a time: it takes over all leases under other such names.
 const Serving = "serve:"
 
 // Store writes users' databases.
@@ -56,15 +55,15 @@ type Keys interface {
 	Instance() (transport.Keys, error)
 }
 
-// Actors tells what is known of an actor.
+// Actors looks actors up.
 type Actors interface {
-	// Known asks nobody: nil when nothing is known.
+	// Known asks no other server; nil when the actor is unknown.
 	Known(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
-	// Fresh asks the actor's own server; the fault is Gone when that says so.
+	// Fresh asks the actor's own server; the fault is Gone when the actor is deleted there.
 	Fresh(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 }
 
-// Local hands a user of this server what another one sends or forwards.
+// Local hands a user of this server the activities that another one sends or forwards.
 type Local interface {
 	Deliver(ctx context.Context, from, to vocab.Username, body []byte) error
 }
@@ -75,7 +74,7 @@ type Gate interface {
 	CheckActor(id vocab.ID) error
 }
 
-// Deps is what a dispatcher works with.
+// Deps are the parts and settings that a dispatcher works with.
 type Deps struct {
 	Store  Store
 	Users  Users
@@ -87,10 +86,10 @@ type Deps struct {
 	Gate   Gate
 
 	Local      Local
-	InboxOwner func(inbox vocab.ID) (vocab.Username, bool) // whose a local inbox is
+	InboxOwner func(inbox vocab.ID) (vocab.Username, bool) // the owner of a local inbox
 
-	// Synchronization returns what is said of u's followers on a server when this is their digest;
-	// nil: nothing is.
+	// Synchronization returns the header field for u's followers on a server, given their digest;
+	// nil: it is left out.
 	Synchronization func(u vocab.Username, digest vocab.FollowersDigest) vocab.Synchronization
 
 	Lasting         []string      // types that take something back: their deliveries are tried for 30 days

@@ -8,9 +8,9 @@ import (
 )
 
 // Destinations returns the inboxes through which an activity reaches its recipients, each once.
-// Followers behind one shared inbox get it there, in one delivery (ActivityPub §7.1.3); who is
-// named without being a follower gets it in the personal inbox. owner tells whose a local inbox
-// is: a user of this server is handed the activity and not posted to.
+// Followers behind one shared inbox get it there, in one delivery (ActivityPub §7.1.3); a
+// recipient who is named and no follower gets it in the personal inbox. owner returns the user of
+// a local inbox, who is handed the activity.
 func Destinations(followers, named []db.Destination, owner func(vocab.ID) (vocab.Username, bool)) []db.Inbox {
 	var out inboxes
 	covered := map[vocab.ID]bool{}
@@ -38,8 +38,8 @@ func Destinations(followers, named []db.Destination, owner func(vocab.ID) (vocab
 	return out.list
 }
 
-// CheckInbox returns nil when the gate lets an activity go to an inbox on host: for at least one
-// of its targets, where they are known.
+// CheckInbox returns nil when the gate lets an activity go to an inbox on host, and to one of its
+// targets at least, where they are known.
 func CheckInbox(g Gate, host string, targets []vocab.ID) error {
 	err := g.Check(host)
 	if err != nil {
@@ -72,7 +72,7 @@ type inboxes struct {
 	has  map[owed]bool
 }
 
-// owed is that an activity must reach a target through the inbox with this place in the list.
+// owed says that an activity must reach a target through the inbox with this place in the list.
 type owed struct {
 	inbox  int
 	target vocab.ID

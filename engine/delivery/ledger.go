@@ -15,9 +15,9 @@ import (
 // nearer one in vain.
 const soon = ledgerPoll + time.Second
 
-// ledger holds what has to be written: the outcomes of each user's deliveries until the user's
-// next turn writes them, and until the next batch what the instance database remembers of
-// deliveries.
+// ledger holds everything that has to be written: the outcomes of each user's deliveries for the
+// user's next turn, and changes of users, hosts and parking for the next batch to the instance
+// database.
 type ledger struct {
 	entries map[vocab.Username][]entry
 	marks   map[vocab.Username]*time.Time // by when the instance database has a user due
@@ -38,7 +38,7 @@ type entry struct {
 	gone     []vocab.ID
 }
 
-// batch is what is written to the instance database at once.
+// batch is the changes that are written to the instance database at once.
 type batch struct {
 	due             []instance.Due
 	hosts           []instance.Host
@@ -53,14 +53,15 @@ func newLedger() ledger {
 
 func (l *ledger) addEntry(u vocab.Username, e entry) { l.entries[u] = append(l.entries[u], e) }
 
-// takeEntries returns what a turn of u has to write.
+// takeEntries returns the entries that a turn of u has to write.
 func (l *ledger) takeEntries(u vocab.Username) []entry {
 	all := l.entries[u]
 	delete(l.entries, u)
 	return all
 }
 
-// returnEntries puts back what a turn of u could not write, before what has come since.
+// returnEntries puts back the entries that a turn of u could not write, before those that have
+// come since.
 func (l *ledger) returnEntries(u vocab.Username, all []entry) {
 	if len(all) > 0 {
 		l.entries[u] = append(all, l.entries[u]...)
@@ -96,7 +97,7 @@ func (l *ledger) announceNews() {
 	}
 }
 
-// takeBatch returns what is to be written now. mark says by when a user is due, host how a host
+// takeBatch returns the changes to write now. mark returns by when a user is due, host how a host
 // is.
 func (l *ledger) takeBatch(now time.Time, mark func(vocab.Username) *time.Time, host func(string) instance.Host) batch {
 	b := batch{seen: l.seen}
@@ -138,7 +139,7 @@ func (l *ledger) setMark(u vocab.Username, at *time.Time) {
 	}
 }
 
-// returnBatch leaves to the next batch what could not be written. Changes since then count.
+// returnBatch leaves changes that could not be written to the next batch. Newer ones count.
 func (l *ledger) returnBatch(b batch) {
 	for _, d := range b.due {
 		l.users[d.User] = true

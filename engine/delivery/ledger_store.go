@@ -13,8 +13,8 @@ const (
 	ledgerDelay = 250 * time.Millisecond // how late a batch is written
 )
 
-// keepLedger reads what is remembered. Then it writes batches when there is news, and reads what
-// other processes change, until ctx ends.
+// keepLedger reads the instance database. Then it writes a batch whenever there is news, and reads
+// changes by other processes, until ctx ends.
 func (d *Dispatcher) keepLedger(ctx context.Context, news <-chan struct{}) {
 	d.readLedger(ctx)
 	poll := time.NewTicker(d.poll)
@@ -37,8 +37,8 @@ func (d *Dispatcher) keepLedger(ctx context.Context, news <-chan struct{}) {
 	}
 }
 
-// readLedger reads what is remembered. A part that cannot be read now is read later, and nothing
-// waits for it.
+// readLedger reads the instance database. A part that cannot be read now is read later, and
+// nothing waits for it.
 func (d *Dispatcher) readLedger(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()
@@ -60,7 +60,7 @@ func (d *Dispatcher) warn(ctx context.Context, message string, err error) {
 	}
 }
 
-// readChanges reads what other processes have changed.
+// readChanges reads changes by other processes.
 func (d *Dispatcher) readChanges(ctx context.Context) {
 	type known struct {
 		seen   time.Time

@@ -15,8 +15,8 @@ const (
 	turnTime    = 30 * time.Second // for one turn, with waiting for a connection
 )
 
-// loop is what a dispatcher knows, and what follows from each thing that happens. It neither waits
-// nor asks anybody: it is told the time, and its dispatcher does what it decides.
+// loop is the state of a dispatcher, and decides what follows from each event. It never waits, and
+// is told the time; its dispatcher carries out the decisions.
 type loop struct {
 	deps     *Deps
 	backoff  backoff

@@ -3,7 +3,7 @@ package delivery
 import "sync"
 
 // mail is the messages to a dispatcher's loop, each a function that the loop calls. Posting never
-// waits.
+// waits. The list stays short, since the loop does not wait either.
 type mail struct {
 	arrived chan struct{}
 

@@ -62,7 +62,7 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 // Collect is prometheus.Collector's. While no user's database can be read, how many deliveries are
 // open is not shown as it was.
 func (c collector) Collect(to chan<- prometheus.Metric) {
-	s, running := ask(c.d.mail, func() snapshot { return c.d.loop.snapshot(c.d.Now()) })
+	s, running := ask(c.d.mail, func() snapshot { return c.d.loop.takeSnapshot(c.d.Now()) })
 	for _, name := range []string{HostFailing, HostOpen, HostHalfOpen, HostInactive, HostPaused} {
 		to <- prometheus.MustNewConstMetric(hostsDesc, prometheus.GaugeValue, float64(s.hosts[name]), name)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// memories is what the instance database remembers of deliveries.
+// memories are the contents of the instance database about deliveries.
 type memories struct {
 	hosts  []instance.Host
 	parked []instance.Parked
@@ -15,7 +15,7 @@ type memories struct {
 	isAll  bool // all of it could be read
 }
 
-// recall takes in what is remembered, at the beginning or as soon as it can be read.
+// recall takes them in, at the beginning or as soon as they can be read.
 func (l *loop) recall(m memories, now time.Time) {
 	l.hasRecalled, l.hasAll = true, m.isAll
 	for _, h := range m.hosts {
@@ -43,7 +43,7 @@ func (l *loop) recallHost(stored instance.Host, now time.Time) {
 	l.queues.list(h)
 }
 
-// recallOwing takes in who owes something.
+// recallOwing takes in which users owe something.
 func (l *loop) recallOwing(owing []instance.Due) {
 	for _, o := range owing {
 		l.ledger.setMark(o.User, o.Was)
@@ -51,8 +51,8 @@ func (l *loop) recallOwing(owing []instance.Due) {
 	}
 }
 
-// recallChanges takes in which hosts other processes have changed, and who is due, and has a look
-// at every host.
+// recallChanges takes in which hosts other processes have changed and which users are due, forgets
+// idle hosts, and probes inactive ones.
 func (l *loop) recallChanges(changed []instance.Host, owing []instance.Due, now time.Time) {
 	for _, h := range changed {
 		l.recallHost(h, now)
@@ -68,13 +68,13 @@ func (l *loop) recallChanges(changed []instance.Host, owing []instance.Due, now 
 	l.recallOwing(owing)
 }
 
-// takeBatch returns what is to be written to the instance database now.
+// takeBatch returns the changes to write to the instance database now.
 func (l *loop) takeBatch(now time.Time) batch {
 	return l.ledger.takeBatch(now, func(u vocab.Username) *time.Time { return l.markOf(u, now) }, l.storedHost)
 }
 
-// markOf returns by when somebody has to look at what u owes: while this process does, in case
-// that it is killed.
+// markOf returns by when a user must have a turn. While this process works for the user it is the
+// end of a lease, in case that the process is killed.
 func (l *loop) markOf(name vocab.Username, now time.Time) *time.Time {
 	at := now.Add(leaseTime)
 	switch u := l.schedule.user(name); {

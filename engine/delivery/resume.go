@@ -50,15 +50,15 @@ func (l *loop) recordResumed(u *scheduledUser, t turn, got turnResult) {
 	}
 }
 
-// resumeHost asks back what is parked for a host, and what waits for it.
+// resumeHost asks back the deliveries that are parked for a host, and those that wait for it.
 func (l *loop) resumeHost(host string) {
 	for u := range l.parking.askAllBack(host) {
 		l.requestTurn(u, atOnce)
 	}
 }
 
-// resumeForAll asks back what any user who has a turn to come owes to a host, whoever it was that
-// postponed it.
+// resumeForAll asks back the deliveries to a host of every user who has a turn to come: other
+// processes may have postponed them.
 func (l *loop) resumeForAll(host string) {
 	for name, u := range l.schedule.users {
 		if !u.due.IsZero() {

@@ -27,7 +27,7 @@ func (d *Dispatcher) Attempt(ctx context.Context, u vocab.Username, delivery db.
 	return Attempted{Outcome: res.outcome, Answered: res.reaction == answered, entry: entry{delivery, res.outcome, res.gone}}, true
 }
 
-// Record stores how attempts at u's deliveries ended, as far as their leases have not.
+// Record stores how attempts at u's deliveries ended, unless their leases have ended before.
 func (d *Dispatcher) Record(ctx context.Context, u vocab.Username, all []Attempted, now time.Time) error {
 	entries := make([]entry, len(all))
 	for n, a := range all {

@@ -25,7 +25,7 @@ type turn struct {
 	count    bool // what is open
 }
 
-// turnResult is what a turn found.
+// turnResult is the result of a turn.
 type turnResult struct {
 	rows    []db.Delivery // claimed
 	next    *time.Time    // when the next delivery is due that is not due now; nil: never

@@ -8,8 +8,8 @@ import (
 )
 
 // AddFollowersDigests gives each inbox on another server the digest of those followers whose ids
-// are of that server, whatever inbox they have (FEP-8fcf). followers are all that the user has. A
-// server with more than vocab.MaxSynchronized of them is told nothing.
+// are of that server, whatever inbox they have (FEP-8fcf). followers are all that the user has. An
+// inbox on a server with more than vocab.MaxSynchronized of them gets none.
 func AddFollowersDigests(inboxes []db.Inbox, followers []db.Destination) {
 	parts := map[string]*part{}
 	for _, i := range inboxes {
@@ -36,8 +36,8 @@ type part struct {
 	n      int
 }
 
-// synchronizationField returns what an attempt says of the followers on the inbox's server, empty
-// for nothing. A retry says nothing: followers have come and gone since.
+// synchronizationField returns the header field about the followers on the inbox's server, empty
+// for none. A retry has none: followers have come and gone since.
 func (s *sender) synchronizationField(r *row) string {
 	if s.Synchronization == nil || r.Attempts > 0 || r.Instance || len(r.FollowersDigest) != len(vocab.FollowersDigest{}) {
 		return ""

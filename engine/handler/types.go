@@ -14,8 +14,8 @@ var data = New(nil, nil)
 // StoredTypes returns the types that the queries on users' databases tell apart.
 func StoredTypes() db.Types { return data.stored() }
 
-// IsLasting reports whether deliveries of a type are tried for a month.
-func IsLasting(kind string) bool { return data.OfType(kind).Lasting }
+// LastingTypes returns the types whose deliveries are tried for a month: they take something back.
+func LastingTypes() []string { return data.Types(func(h Handler) bool { return h.Lasting }) }
 
 // HasEmoji reports whether the content of a type is an emoji.
 func HasEmoji(kind string) bool { return data.OfType(kind).Emoji }
@@ -86,6 +86,3 @@ func (r *Registry) ObjectOf(a *vocab.Activity) vocab.ID {
 // The two forms of About.
 func object(a *vocab.Activity) vocab.ID { return a.Object.ID }
 func target(a *vocab.Activity) vocab.ID { return a.Target.ID }
-
-// LastingTypes returns the types whose deliveries are tried for a month: they take something back.
-func LastingTypes() []string { return New(nil, nil).Types(func(h Handler) bool { return h.Lasting }) }
