@@ -8,10 +8,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// acquaint commits, before anything of these actors enters a user's database, that they may concern the user. Recipients
+// acquaintRecipients commits, before anything of these actors enters a user's database, that they may concern the user. Recipients
 // who will certainly keep nothing are left out of x before; when nobody remains, x says why. An Undo or Delete brings nothing to
 // a user who has nothing of its actor's.
-func (i *Inbox) acquaint(ctx context.Context, x *receiving) error {
+func (i *Inbox) acquaintRecipients(ctx context.Context, x *receiving) error {
 	if i.Handlers.Lookup(x.Activity).TakesBack {
 		return nil
 	}
@@ -30,11 +30,11 @@ func (i *Inbox) acquaint(ctx context.Context, x *receiving) error {
 // that neither knew the actor nor follow the sender.
 func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
 	now := i.Now() // before the rows are committed: they are believed no longer than from here
-	if i.known.all(a, x.Recipients, now) {
+	if i.known.hasAll(a, x.Recipients, now) {
 		return nil
 	}
 	if x.signer != nil {
-		err := i.meet(ctx, x, a, sends)
+		err := i.chargeAcquaintances(ctx, x, a, sends)
 		if err != nil || len(x.Recipients) == 0 {
 			return err
 		}
@@ -42,13 +42,13 @@ func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, send
 	if err := i.Store.Instance.Acquaintances.Add(ctx, a, x.Recipients, false); err != nil {
 		return err
 	}
-	i.known.add(a, x.Recipients, now)
+	i.known.addAll(a, x.Recipients, now)
 	return nil
 }
 
-// meet leaves out recipients who have had nothing to do with the sender and will certainly keep nothing, and charges for
+// chargeAcquaintances leaves out recipients who have had nothing to do with the sender and will certainly keep nothing, and charges for
 // the others who have had nothing to do with the actor.
-func (i *Inbox) meet(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
+func (i *Inbox) chargeAcquaintances(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
 	met, err := acquaintedWith(ctx, i.Store, a)
 	if err != nil {
 		return err
@@ -80,17 +80,17 @@ func (i *Inbox) meet(ctx context.Context, x *receiving, a vocab.ID, sends bool) 
 	if err != nil || strangers == 0 {
 		return err
 	}
-	return spend(i.bounds.newAcquaintances, x.pays(), strangers)
+	return spendBudget(i.bounds.newAcquaintances, x.paidBy(), strangers)
 }
 
 // refusedUnread tells why a user who has had nothing to do with the sender will not keep a private post, as far as that is
-// certain without the user's database; empty when that one decides, as permitted does.
+// certain without the user's database; empty when that one decides, as checkPermitted does.
 func (i *Inbox) refusedUnread(x *receiving, u vocab.Username) string {
 	doc := x.Activity.Object.Doc
 	if x.Activity.Type != vocab.Create || x.passer != nil || doc == nil || doc["inReplyTo"] != nil {
 		return ""
 	}
-	post := brought(x.Activity, x.Actor, x.fetched)
+	post := audienceOfPost(x.Activity, x.Actor, x.fetched)
 	if post == nil || post.IsPublic() {
 		return ""
 	}

@@ -50,7 +50,7 @@ func (p *applier) resume(ctx context.Context, u vocab.Username, w instance.Waiti
 		p.ignored.add(a.ID, a.Type, a.Actor, IgnoredSenderGone)
 		return r, nil
 	}
-	x := &applying{raw: asStored(a), payer: w.Payer, Received: handler.Received{User: u, Me: p.Local.ID(u), Activity: a, Actor: sender,
+	x := &applying{raw: writeStored(a), payer: w.Payer, Received: handler.Received{User: u, Me: p.Local.ID(u), Activity: a, Actor: sender,
 		Named: w.Named, Now: w.ReceivedAt}}
 	if x.fetched, x.reader, err = readFetched(w.Fetched); err != nil {
 		return intake.Resumed{Err: fmt.Errorf("read what was fetched again: %w", err)}, nil
@@ -63,8 +63,8 @@ func (p *applier) resume(ctx context.Context, u vocab.Username, w instance.Waiti
 	if x.Target, err = p.movedTo(ctx, u, a, sender, known[a.Target.ID.Canonical()]); err != nil {
 		return r, err
 	}
-	if !p.rivals.take(w.Seq, x) {
-		p.lose(x)
+	if !p.rivals.takeAnswer(w.Seq, x) {
+		p.loseContested(x)
 		return r, nil
 	}
 	return intake.Resumed{Item: x}, nil

@@ -38,7 +38,7 @@ type applier struct {
 
 func newApplier(i *Inbox) *applier {
 	p := &applier{Deps: i.Deps, bounds: i.bounds, ignored: i.ignored, rivals: newRivals(i), takenAway: newTakenAway(i.Now), metrics: i.metrics}
-	p.rivals.lose = p.lose
+	p.rivals.lose = p.loseContested
 	p.steps = pipeline.New("apply", i.Log, i.Deps.Metrics,
 		pipeline.Do("decryptContent", p.decryptContent),
 		pipeline.Do("persist", p.persist),
@@ -55,9 +55,9 @@ func (p *applier) Apply(ctx context.Context, tx *db.Tx, items []intake.Item) err
 	batch := make([]*applying, len(items))
 	for n, item := range items {
 		batch[n] = item.(*applying)
-		batch[n].begin(tx, p.Now())
+		batch[n].reset(tx, p.Now())
 	}
-	claimed, err := p.claim(ctx, tx, batch)
+	claimed, err := p.claimIDs(ctx, tx, batch)
 	if err != nil {
 		return err
 	}
@@ -73,27 +73,27 @@ func (p *applier) Apply(ctx context.Context, tx *db.Tx, items []intake.Item) err
 func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[db.Owned]bool) error {
 	x.Remembers, _ = p.bounds.storedOfDomain.Ready(x.payer)
 	switch {
-	case !claimed[x.own()]:
+	case !claimed[x.ownID()]:
 		x.outcome = outcomeDuplicate
 		return nil
-	case p.takenAway.holds(x):
+	case p.takenAway.hasTakenAway(x):
 		x.outcome, x.reason = outcomeIgnored, IgnoredNoEffect
 		return nil
 	}
-	if err := p.survive(ctx, x); err != nil {
+	if err := p.applyRecovering(ctx, x); err != nil {
 		return err
 	}
 	p.takenAway.add(x, x.effects.TakenAway)
 	if x.outcome == outcomeApplied {
-		delete(claimed, x.own())
+		delete(claimed, x.ownID())
 	}
 	delete(claimed, db.Owned{ID: x.effects.Disabled, Actor: x.Actor.ID}) // it may be in this very batch
 	return nil
 }
 
-// survive lets a panic in a step cost the activity that made it, and not the process, which nobody else stands behind
+// applyRecovering lets a panic in a step cost the activity that made it, and not the process, which nobody else stands behind
 // here as net/http does behind handlers.
-func (p *applier) survive(ctx context.Context, x *applying) (err error) {
+func (p *applier) applyRecovering(ctx context.Context, x *applying) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			p.Log.ErrorContext(ctx, "step panicked", "activity", x.Activity.ID, "type", x.Activity.Type, "err", value, "stack", string(debug.Stack()))
@@ -103,16 +103,20 @@ func (p *applier) survive(ctx context.Context, x *applying) (err error) {
 	return p.applyOne(ctx, x)
 }
 
-// begin forgets what an earlier run learnt.
-func (x *applying) begin(tx *db.Tx, now time.Time) {
+// reset forgets what an earlier run learnt.
+func (x *applying) reset(tx *db.Tx, now time.Time) {
 	x.tx, x.stored, x.outcome, x.reason, x.Applied = tx, false, outcomeApplied, "", now
 	x.Follows, x.Request, x.effects = false, false, handler.Effects{}
 }
 
-// own returns the activity's id with its actor: two ways to write one id are one activity.
-func (x *applying) own() db.Owned { return db.Owned{ID: x.Activity.ID.Canonical(), Actor: x.Actor.ID} }
+// ownID returns the activity's id with its actor: two ways to write one id are one activity.
+func (x *applying) ownID() db.Owned {
+	return db.Owned{ID: x.Activity.ID.Canonical(), Actor: x.Actor.ID}
+}
 
-func (x *applying) ignored() bool { return x.outcome == outcomeIgnored || x.outcome == outcomeStranger }
+func (x *applying) isIgnored() bool {
+	return x.outcome == outcomeIgnored || x.outcome == outcomeStranger
+}
 
 // applyOne takes one activity through the steps. One that is ignored is not kept.
 func (p *applier) applyOne(ctx context.Context, x *applying) error {
@@ -125,12 +129,12 @@ func (p *applier) applyOne(ctx context.Context, x *applying) error {
 	case x.outcome == outcomeApplied:
 		x.outcome = outcomeIgnored
 	}
-	if x.ignored() && x.reason == "" {
+	if x.isIgnored() && x.reason == "" {
 		x.reason = IgnoredNoEffect
 	}
 	x.effects.Changed = false
 	if !x.stored {
 		return nil
 	}
-	return x.tx.RemoveActivity(ctx, x.own())
+	return x.tx.RemoveActivity(ctx, x.ownID())
 }

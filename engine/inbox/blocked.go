@@ -14,23 +14,23 @@ import (
 func (p *applier) markBlocked(ctx context.Context, tx *db.Tx, batch []*applying) error {
 	var all []vocab.ID
 	for _, x := range batch {
-		all = append(all, behind(x)...)
+		all = append(all, actorsBehind(x)...)
 	}
 	blocked, err := tx.Blocked(ctx, all)
 	if err != nil {
 		return err
 	}
 	for _, x := range batch {
-		x.blocked = p.refused(x)
-		for _, id := range behind(x) {
+		x.blocked = p.isRefused(x)
+		for _, id := range actorsBehind(x) {
 			x.blocked = x.blocked || blocked[id]
 		}
 	}
 	return nil
 }
 
-// behind returns whose activity it is, and whose objects it brings.
-func behind(x *applying) []vocab.ID {
+// actorsBehind returns whose activity it is, and whose objects it brings.
+func actorsBehind(x *applying) []vocab.ID {
 	ids := []vocab.ID{x.Actor.ID}
 	for _, o := range x.fetched {
 		ids = append(ids, o.AttributedTo)
@@ -38,9 +38,9 @@ func behind(x *applying) []vocab.ID {
 	return ids
 }
 
-// refused tells whether the policy refuses any actor that the activity brings in. Receive has asked before; but the policy
+// isRefused tells whether the policy refuses any actor that the activity brings in. Receive has asked before; but the policy
 // may be younger than what waited in the journal, and who wrote what is embedded may be several.
-func (p *applier) refused(x *applying) bool {
+func (p *applier) isRefused(x *applying) bool {
 	ids := []vocab.ID{x.Actor.ID}
 	for _, o := range x.fetched {
 		ids = append(ids, o.Authors()...)
@@ -55,10 +55,10 @@ func (p *applier) refused(x *applying) bool {
 	return slices.ContainsFunc(ids, func(id vocab.ID) bool { return p.Gate.CheckActor(id) != nil })
 }
 
-// dismiss ends what comes from a blocked actor. What its author takes back does not stay here for being blocked.
-func (p *applier) dismiss(ctx context.Context, x *applying) error {
+// dismissBlocked ends what comes from a blocked actor. What its author takes back does not stay here for being blocked.
+func (p *applier) dismissBlocked(ctx context.Context, x *applying) error {
 	if p.Handlers.Lookup(x.Activity).TakesAway {
-		if err := p.handle(ctx, x); err != nil {
+		if err := p.runHandler(ctx, x); err != nil {
 			return err
 		}
 	}

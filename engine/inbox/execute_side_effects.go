@@ -5,22 +5,22 @@ import "context"
 // executeSideEffects runs the handler of the activity's type, and passes on what must be. A type nobody knows has no
 // handler: it is stored, not refused. What is to be passed on is found out first: a Delete leaves nothing to find it by.
 func (p *applier) executeSideEffects(ctx context.Context, x *applying) error {
-	forwards, err := p.forwards(ctx, x)
+	forwards, err := p.isOwedToFollowers(ctx, x)
 	if err != nil {
 		return err
 	}
-	if err := p.handle(ctx, x); err != nil || !forwards {
+	if err := p.runHandler(ctx, x); err != nil || !forwards {
 		return err
 	}
 	if !p.mayForward(x) {
-		p.notForwarded(ctx, x)
+		p.logNotForwarded(ctx, x)
 		return nil
 	}
-	return p.forward(ctx, x)
+	return p.forwardToFollowers(ctx, x)
 }
 
-// handle runs the activity's handler and keeps what it decided.
-func (p *applier) handle(ctx context.Context, x *applying) (err error) {
+// runHandler runs the activity's handler and keeps what it decided.
+func (p *applier) runHandler(ctx context.Context, x *applying) (err error) {
 	x.effects, err = p.Handlers.Received(ctx, x.tx, &x.Received)
 	x.Follows = (x.Follows || x.effects.Followed) && !x.effects.Unfollowed
 	return err

@@ -102,5 +102,5 @@ func (i *Inbox) AskAfterAnswer(u vocab.Username) (again bool) {
 	r := i.applier.rivals
 	r.revisit = func(vocab.Username) { again = true }
 	r.questions[1] = &question{waiting: map[vocab.Username]bool{}, answered: i.Now()}
-	return r.ask(u, 1, nil) && again
+	return r.askServer(u, 1, nil) && again
 }

@@ -14,9 +14,9 @@ func (f *fetcher) fetchMove(ctx context.Context, x *receiving) error {
 	if x.Activity.Type != vocab.Move {
 		return nil
 	}
-	old, err := f.fresh(ctx, x, x.Actor.ID)
+	old, err := f.fetchActor(ctx, x, x.Actor.ID)
 	if err != nil {
-		return fmt.Errorf("fetch %s: %w", x.Actor.ID, unresolved(err))
+		return fmt.Errorf("fetch %s: %w", x.Actor.ID, unresolvedFault(err))
 	}
 	target, err := f.fetchTarget(ctx, x)
 	if err != nil || target == nil || !handler.Moved(old, target) {
@@ -30,10 +30,10 @@ func (f *fetcher) fetchMove(ctx context.Context, x *receiving) error {
 // is reason to have the peer come again.
 func (f *fetcher) fetchTarget(ctx context.Context, x *receiving) (*vocab.Actor, error) {
 	id := x.Activity.Target.ID
-	target, err := f.fresh(ctx, x, id)
+	target, err := f.fetchActor(ctx, x, id)
 	if err == nil {
 		return target, nil
 	}
 	f.Log.InfoContext(ctx, "target not fetched", "move", x.Actor.ID, "host", id.Host(), "err", err)
-	return nil, unanswered(err, "the target's server does not answer")
+	return nil, unansweredFault(err, "the target's server does not answer")
 }

@@ -37,16 +37,16 @@ func (f *fetcher) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) erro
 		return f.fetchSender(ctx, x)
 	}
 	if f.Local.IsLocal(id) {
-		return f.localObject(ctx, x, id)
+		return f.fetchLocal(ctx, x, id)
 	}
 	activity := x.Activity.ID
-	o, _, err := f.object(ctx, x, id, nil)
+	o, _, err := f.fetchObject(ctx, x, id, nil)
 	if fault.KindOf(err) == fault.NotFound {
-		o, err = f.objectForReader(ctx, x, id, err)
+		o, err = f.fetchForReader(ctx, x, id, err)
 	}
 	if err != nil {
 		f.Log.InfoContext(ctx, "object not fetched", "activity", activity, "host", id.Host(), "err", err)
-		return unanswered(err, "the object's server does not answer")
+		return unansweredFault(err, "the object's server does not answer")
 	}
 	if err := conversation.CheckCiphertext(o.Doc); err != nil {
 		f.Log.InfoContext(ctx, "object not taken", "activity", activity, "host", id.Host(), "err", err)
@@ -66,12 +66,12 @@ func (f *fetcher) fetchSender(ctx context.Context, x *receiving) error {
 		came = f.Now()
 	}
 	var a *vocab.Actor
-	err := f.aside(ctx, x, func(ctx context.Context) (err error) {
+	err := f.runAside(ctx, x, func(ctx context.Context) (err error) {
 		a, err = f.Actors.Changed(ctx, x.Actor.ID, came)
 		return err
 	})
 	if err != nil {
-		return unresolved(err)
+		return unresolvedFault(err)
 	}
 	x.Actor = a
 	if f.Actors.IsStale(a.ID) {
@@ -80,9 +80,9 @@ func (f *fetcher) fetchSender(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// unanswered returns what keeps us from knowing whether something is there: a server that cannot be asked now, or a fault
+// unansweredFault returns what keeps us from knowing whether something is there: a server that cannot be asked now, or a fault
 // of ours. It is nil when we know that it is not there, or not for us.
-func unanswered(err error, public string) error {
+func unansweredFault(err error, public string) error {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Busy, fault.RateLimited:
 		return fault.Wrap(fault.Unavailable, public, err)
@@ -92,8 +92,8 @@ func unanswered(err error, public string) error {
 	return nil
 }
 
-// localObject takes a public object of a local user from its database.
-func (f *fetcher) localObject(ctx context.Context, x *receiving, id vocab.ID) error {
+// fetchLocal takes a public object of a local user from its database.
+func (f *fetcher) fetchLocal(ctx context.Context, x *receiving, id vocab.ID) error {
 	u, _, ok := f.Local.Holder(id)
 	if !ok {
 		return nil

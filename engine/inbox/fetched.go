@@ -14,10 +14,10 @@ import (
 // maxReaders is how many recipients are looked at for one who may be shown what the instance actor is not.
 const maxReaders = 16
 
-// objectForReader fetches an object that the instance actor is refused once more, as a recipient of its id. Only the
+// fetchForReader fetches an object that the instance actor is refused once more, as a recipient of its id. Only the
 // sender's own server is asked so: no sender can have a user's name told to another server. The error is the refusal when
 // no recipient may ask.
-func (f *fetcher) objectForReader(ctx context.Context, x *receiving, id vocab.ID, refusal error) (*vocab.Object, error) {
+func (f *fetcher) fetchForReader(ctx context.Context, x *receiving, id vocab.ID, refusal error) (*vocab.Object, error) {
 	if x.relay || !id.SameOrigin(x.Actor.ID) {
 		return nil, refusal
 	}
@@ -28,7 +28,7 @@ func (f *fetcher) objectForReader(ctx context.Context, x *receiving, id vocab.ID
 	if reader.IsZero() {
 		return nil, refusal
 	}
-	o, _, err := f.object(ctx, x, id, &reader)
+	o, _, err := f.fetchObject(ctx, x, id, &reader)
 	if err == nil {
 		x.reader = reader
 	}
@@ -75,10 +75,10 @@ func (f *fetcher) isAccepted(ctx context.Context, u vocab.Username, actor vocab.
 	return accepted, err
 }
 
-// readable returns what the user may read of what was fetched. What its origin showed to one user alone is for others as far
+// selectReadable returns what the user may read of what was fetched. What its origin showed to one user alone is for others as far
 // as it addresses them itself. The object of an Announce that is not among it may be in the user's database, as the
 // sender's own.
-func (p *applier) readable(ctx context.Context, x *applying) (map[vocab.ID]*vocab.Object, error) {
+func (p *applier) selectReadable(ctx context.Context, x *applying) (map[vocab.ID]*vocab.Object, error) {
 	all := x.fetched
 	if !x.reader.IsZero() && x.reader != x.User {
 		all = map[vocab.ID]*vocab.Object{}

@@ -24,11 +24,11 @@ const (
 // mayForward tells whether the sender has not had too much passed on lately. What takes back is always passed on: there
 // is no more of it than of what was.
 func (p *applier) mayForward(x *applying) bool {
-	if p.takesBack(x) {
+	if p.isRetraction(x) {
 		return true
 	}
 	host, sender := policy.RegistrableDomain(x.Actor.ID.Host()), string(x.Actor.ID.Canonical())
-	return limit(p.bounds.passedOfSender, sender) == nil && limit(p.bounds.passedOfDomain, host) == nil
+	return limitBy(p.bounds.passedOfSender, sender) == nil && limitBy(p.bounds.passedOfDomain, host) == nil
 }
 
 // maxForwardCost is what forwarding one activity counts at most, so that a user with very many followers has some forwarded, too.
@@ -36,24 +36,24 @@ const maxForwardCost = 5000
 
 // mayForwardTo tells whether the user's budget has room for so many deliveries of one activity.
 func (p *applier) mayForwardTo(x *applying, inboxes int) bool {
-	if p.takesBack(x) {
+	if p.isRetraction(x) {
 		return true
 	}
 	ok, _ := p.bounds.forwarded.AllowMany(x.User.String(), policy.RegistrableDomain(x.Actor.ID.Host()), min(inboxes, maxForwardCost), 0)
 	return ok
 }
 
-// takesBack tells whether the activity only takes back what was said.
-func (p *applier) takesBack(x *applying) bool { return p.Handlers.Lookup(x.Activity).TakesBack }
+// isRetraction tells whether the activity only takes back what was said.
+func (p *applier) isRetraction(x *applying) bool { return p.Handlers.Lookup(x.Activity).TakesBack }
 
-// forwards tells whether the user owes the activity to its followers: it names their collection and is linked to something of
+// isOwedToFollowers tells whether the user owes the activity to its followers: it names their collection and is linked to something of
 // the user's (ActivityPub §7.1.2): something that everybody may see, or, of a follower's, the user or anything that the follower
 // may see. Strangers who merely mention the user reach no followers by that. What names hidden recipients cannot be passed on
 // as it came, and a vote is nobody else's business.
-func (p *applier) forwards(ctx context.Context, x *applying) (bool, error) {
+func (p *applier) isOwedToFollowers(ctx context.Context, x *applying) (bool, error) {
 	a := x.Activity
 	followers := p.Local.Followers(x.User)
-	if !audience.NamesOpenly(a.Addressing, followers) || a.Doc.Hides() || votes(x) {
+	if !audience.NamesOpenly(a.Addressing, followers) || a.Doc.Hides() || isVote(x) {
 		return false, nil
 	}
 	follower, err := handler.IsFollower(ctx, x.tx, x.Actor.ID)
@@ -61,7 +61,7 @@ func (p *applier) forwards(ctx context.Context, x *applying) (bool, error) {
 		return false, err
 	}
 	s := search{x: x, local: p.Local, follower: follower, left: maxAsked}
-	return s.finds(ctx, a.Doc, maxLinks)
+	return s.hasLink(ctx, a.Doc, maxLinks)
 }
 
 // search looks for something of the user's among what is linked.
@@ -72,8 +72,8 @@ type search struct {
 	left     int  // how many more things are looked at
 }
 
-// finds follows the links of a document, which lead on through what they embed and what the user holds.
-func (s *search) finds(ctx context.Context, d vocab.Doc, links int) (bool, error) {
+// hasLink follows the links of a document, which lead on through what they embed and what the user holds.
+func (s *search) hasLink(ctx context.Context, d vocab.Doc, links int) (bool, error) {
 	for _, name := range []string{"object", "inReplyTo", "target", "tag"} {
 		refs, err := d.Refs(name)
 		if err != nil {
@@ -83,7 +83,7 @@ func (s *search) finds(ctx context.Context, d vocab.Doc, links int) (bool, error
 			if s.left--; s.left < 0 {
 				return false, nil
 			}
-			if found, err := s.leads(ctx, r, links-1); err != nil || found {
+			if found, err := s.isLink(ctx, r, links-1); err != nil || found {
 				return found, err
 			}
 		}
@@ -91,12 +91,12 @@ func (s *search) finds(ctx context.Context, d vocab.Doc, links int) (bool, error
 	return false, nil
 }
 
-// leads tells whether one link leads to something of the user's.
-func (s *search) leads(ctx context.Context, r vocab.Ref, links int) (bool, error) {
+// isLink tells whether one link leads to something of the user's.
+func (s *search) isLink(ctx context.Context, r vocab.Ref, links int) (bool, error) {
 	if s.follower && r.ID.Same(s.x.Me) {
 		return true, nil
 	}
-	held, err := s.held(ctx, r.ID)
+	held, err := s.findHeld(ctx, r.ID)
 	if err != nil {
 		return false, err
 	}
@@ -114,15 +114,15 @@ func (s *search) leads(ctx context.Context, r vocab.Ref, links int) (bool, error
 		if d == nil || links == 0 {
 			continue
 		}
-		if found, err := s.finds(ctx, d, links); err != nil || found {
+		if found, err := s.hasLink(ctx, d, links); err != nil || found {
 			return found, err
 		}
 	}
 	return false, nil
 }
 
-// held returns the object or activity of that id as it was fetched or as the user holds it, nil when there is none.
-func (s *search) held(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
+// findHeld returns the object or activity of that id as it was fetched or as the user holds it, nil when there is none.
+func (s *search) findHeld(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	if id == "" {
 		return nil, nil
 	}
@@ -146,9 +146,9 @@ func (s *search) held(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	return vocab.ParseDoc(raw)
 }
 
-// forward owes the activity, in the bytes it came in, to the followers that the sender could not reach. Its signature is
+// forwardToFollowers owes the activity, in the bytes it came in, to the followers that the sender could not reach. Its signature is
 // the user's; what proves its author stays in the bytes.
-func (p *applier) forward(ctx context.Context, x *applying) error {
+func (p *applier) forwardToFollowers(ctx context.Context, x *applying) error {
 	a := x.Activity
 	all, err := x.tx.FollowerDestinations(ctx)
 	if err != nil {
@@ -159,13 +159,13 @@ func (p *applier) forward(ctx context.Context, x *applying) error {
 	})
 	inboxes := delivery.Destinations(followers, nil, p.Local.InboxOwner)
 	if !p.mayForwardTo(x, len(inboxes)) {
-		p.notForwarded(ctx, x)
+		p.logNotForwarded(ctx, x)
 		return nil
 	}
 	delivery.AddFollowersDigests(inboxes, all)
 	return x.tx.Enqueue(ctx, db.Job{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: a.Actor, Object: p.Handlers.OrderOf(a), Type: a.Type, Body: a.Raw, Forwarded: true}, inboxes, x.Applied)
 }
 
-func (p *applier) notForwarded(ctx context.Context, x *applying) {
+func (p *applier) logNotForwarded(ctx context.Context, x *applying) {
 	p.Log.InfoContext(ctx, "activity not passed on", "user", x.User, "activity", x.Activity.ID, "actor", x.Actor.ID, "err", "its sender had too much passed on lately")
 }

@@ -117,20 +117,13 @@ func (g *ignored) trim(ctx context.Context, written int) error {
 	return g.inbox.Store.Instance.Ignored.Trim(ctx, mostIgnored)
 }
 
-// unkept says that a request was answered 202 and went no further.
-func (g *ignored) unkept(x *receiving, reason string) {
+// addRequest says that a request was answered 202 and went no further.
+func (g *ignored) addRequest(x *receiving, reason string) {
 	by := x.Actor
 	if x.signer != nil {
 		by = x.signer
 	}
 	if by != nil && !x.gone {
 		g.add(x.Activity.ID, x.Activity.Type, by.ID, reason)
-	}
-}
-
-// lost remembers an activity whose sender was deleted before it could be applied.
-func (g *ignored) lost(raw []byte) {
-	if a, err := vocab.ParseActivity(raw); err == nil {
-		g.add(a.ID, a.Type, a.Actor, IgnoredSenderGone)
 	}
 }

@@ -94,7 +94,7 @@ type receiving struct {
 type applying struct {
 	handler.Received
 	raw     json.RawMessage            // the activity as it is stored
-	payer   string                     // who caused it: see receiving.pays
+	payer   string                     // who caused it: see receiving.paidBy
 	fetched map[vocab.ID]*vocab.Object // what Receive fetched; Fetched holds what the user may read of it, from persist on
 	reader  vocab.Username             // the user its origin showed that to; zero: the instance actor
 	tx      *db.Tx
@@ -144,27 +144,27 @@ func New(d Deps) *Inbox {
 // With nil the activity is durable for every recipient, or nobody here wants it: the peer is answered 202.
 func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error {
 	x := &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}, came: i.Now()}
-	err := i.admit(ctx, x)
+	err := i.admitRequest(ctx, x)
 	if x.relay {
 		i.metrics.relayed.WithLabelValues(relayOutcome(x, err)).Inc()
-		err = withheld(err)
+		err = withholdFault(err)
 	}
 	if errors.Is(err, errDropped) {
 		x.unkept, err = droppedBy(x), nil
 	}
 	if err == nil {
-		i.ignored.unkept(x, x.unkept)
+		i.ignored.addRequest(x, x.unkept)
 	}
 	if err == nil {
-		i.followers.heed(x)
+		i.followers.heedOffer(x)
 	}
-	i.metrics.requests.WithLabelValues(outcome(err)).Inc()
+	i.metrics.requests.WithLabelValues(outcomeOf(err)).Inc()
 	return err
 }
 
-// admit runs Receive while there is room for what it takes: nobody fills the memory with bodies, least of all before it
+// admitRequest runs Receive while there is room for what it takes: nobody fills the memory with bodies, least of all before it
 // is known who sent them.
-func (i *Inbox) admit(ctx context.Context, x *receiving) error {
+func (i *Inbox) admitRequest(ctx context.Context, x *receiving) error {
 	x.payer = policy.PayerOf(ctx)
 	if err := i.memory.takeRoom(x); err != nil {
 		return err

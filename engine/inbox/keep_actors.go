@@ -14,7 +14,7 @@ func (i *Inbox) keepActors(ctx context.Context, x *receiving) error {
 		if a == nil {
 			continue
 		}
-		err := i.Actors.Keep(ctx, a, func(bytes int) error { return spend(i.bounds.newActors, x.pays(), perStored+bytes) })
+		err := i.Actors.Keep(ctx, a, func(bytes int) error { return spendBudget(i.bounds.newActors, x.paidBy(), perStored+bytes) })
 		if err != nil {
 			return err
 		}
@@ -22,12 +22,12 @@ func (i *Inbox) keepActors(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// spend takes n of a budget for a payer with anything left of it, and refuses others. This server's own users pay nothing.
-func spend(l *policy.Limiter, payer string, n int) error {
+// spendBudget takes n of a budget for a payer with anything left of it, and refuses others. This server's own users pay nothing.
+func spendBudget(l *policy.Limiter, payer string, n int) error {
 	if payer == "" {
 		return nil
 	}
-	if err := limited(l.Ready(payer)); err != nil {
+	if err := limitFault(l.Ready(payer)); err != nil {
 		return err
 	}
 	l.Spend(payer, n)

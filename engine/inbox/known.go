@@ -25,7 +25,7 @@ const maxKnown = 100_000
 
 func newKnown() *known { return &known{pairs: map[acquaintance]time.Time{}} }
 
-func (k *known) all(actor vocab.ID, users []vocab.Username, now time.Time) bool {
+func (k *known) hasAll(actor vocab.ID, users []vocab.Username, now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, u := range users {
@@ -37,7 +37,7 @@ func (k *known) all(actor vocab.ID, users []vocab.Username, now time.Time) bool 
 	return true
 }
 
-func (k *known) add(actor vocab.ID, users []vocab.Username, at time.Time) {
+func (k *known) addAll(actor vocab.ID, users []vocab.Username, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.pairs)+len(users) > maxKnown {

@@ -23,10 +23,10 @@ type memory struct {
 // takeRoom reserves memory for a parsed request: for its client address, or its signer's domain once that is proven.
 func (m *memory) takeRoom(x *receiving) error {
 	n := min(perRequest+perByte*int64(len(x.Body)), policy.Memory.Pool)
-	if !m.room.Take(x.pays(), n) {
+	if !m.room.Take(x.paidBy(), n) {
 		return errFull
 	}
-	x.room, x.roomOf = n, x.pays()
+	x.room, x.roomOf = n, x.paidBy()
 	return nil
 }
 
@@ -36,11 +36,11 @@ func (m *memory) giveRoom(x *receiving) {
 	x.room = 0
 }
 
-// aside runs work that may have to wait for another server, and does not look at the activity. While it waits the request
+// runAside runs work that may have to wait for another server, and does not look at the activity. While it waits the request
 // holds its body alone: the parsed activity, which takes many times the memory, is let go of and parsed again afterwards,
 // unless another one stands in its place, or the work failed before the sender was proven. Otherwise senders whose servers
 // stall would take the memory of everybody else.
-func (m *memory) aside(ctx context.Context, x *receiving, work func(context.Context) error) error {
+func (m *memory) runAside(ctx context.Context, x *receiving, work func(context.Context) error) error {
 	if x.Activity != x.parsed {
 		return work(ctx)
 	}
@@ -62,18 +62,18 @@ func (m *memory) aside(ctx context.Context, x *receiving, work func(context.Cont
 	return err
 }
 
-// object fetches an object from its own server, aside; see actor.Resolver.Object.
-func (m *memory) object(ctx context.Context, x *receiving, id vocab.ID, as *vocab.Username) (o *vocab.Object, raw json.RawMessage, err error) {
-	err = m.aside(ctx, x, func(ctx context.Context) (err error) {
+// fetchObject fetches an object from its own server, aside; see actor.Resolver.Object.
+func (m *memory) fetchObject(ctx context.Context, x *receiving, id vocab.ID, as *vocab.Username) (o *vocab.Object, raw json.RawMessage, err error) {
+	err = m.runAside(ctx, x, func(ctx context.Context) (err error) {
 		o, raw, err = m.actors.Object(ctx, id, as)
 		return err
 	})
 	return o, raw, err
 }
 
-// fresh asks an actor's server for the actor, aside.
-func (m *memory) fresh(ctx context.Context, x *receiving, id vocab.ID) (a *vocab.Actor, err error) {
-	err = m.aside(ctx, x, func(ctx context.Context) (err error) {
+// fetchActor asks an actor's server for the actor, aside.
+func (m *memory) fetchActor(ctx context.Context, x *receiving, id vocab.ID) (a *vocab.Actor, err error) {
+	err = m.runAside(ctx, x, func(ctx context.Context) (err error) {
 		a, err = m.actors.Fresh(ctx, id)
 		return err
 	})

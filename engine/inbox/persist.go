@@ -14,15 +14,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// claim is the first part of persist: it claims the ids of a batch for their actors, and returns those that were free. What
+// claimIDs is the first part of persist: it claims the ids of a batch for their actors, and returns those that were free. What
 // the steps will read of the user's database is read ahead, and activities behind which a blocked actor stands are marked.
-func (p *applier) claim(ctx context.Context, tx *db.Tx, batch []*applying) (map[db.Owned]bool, error) {
+func (p *applier) claimIDs(ctx context.Context, tx *db.Tx, batch []*applying) (map[db.Owned]bool, error) {
 	ids := make([]db.Owned, len(batch))
 	var actors []vocab.ID
 	var objects []db.Owned
 	for n, x := range batch {
-		ids[n] = x.own()
-		actors = append(actors, behind(x)...)
+		ids[n] = x.ownID()
+		actors = append(actors, actorsBehind(x)...)
 		objects = append(objects, db.Owned{ID: x.Activity.Object.ID, Actor: x.Actor.ID})
 		for id, o := range x.fetched {
 			objects = append(objects, db.Owned{ID: id, Actor: o.AttributedTo})
@@ -39,23 +39,23 @@ func (p *applier) claim(ctx context.Context, tx *db.Tx, batch []*applying) (map[
 // for the whole batch; object and feed entry are the handler's.
 func (p *applier) persist(ctx context.Context, x *applying) error {
 	if x.blocked {
-		return p.dismiss(ctx, x)
+		return p.dismissBlocked(ctx, x)
 	}
 	following, err := x.tx.Relationship(ctx, db.Following, x.Actor.ID)
 	if err != nil {
 		return err
 	}
 	x.Follows = following != nil && following.Status == db.Accepted
-	if !p.concerns(x) {
-		if continues, err := continues(ctx, x); err != nil || !continues {
+	if !p.isConcerned(x) {
+		if continues, err := isContinuation(ctx, x); err != nil || !continues {
 			x.reason = IgnoredUnrelated
 			return ignoredUnless(err)
 		}
 	}
-	if x.Fetched, err = p.readable(ctx, x); err != nil {
+	if x.Fetched, err = p.selectReadable(ctx, x); err != nil {
 		return err
 	}
-	if err := p.permitted(ctx, x); err != nil {
+	if err := p.checkPermitted(ctx, x); err != nil {
 		return err
 	}
 	x.stored = true
@@ -71,17 +71,17 @@ func objectID(x *applying) vocab.ID {
 	return x.Activity.Object.ID
 }
 
-// concerns tells whether the user has to do with the activity: it is named, follows a sender who speaks to followers or
+// isConcerned tells whether the user has to do with the activity: it is named, follows a sender who speaks to followers or
 // everybody, or the activity is about something of the user's. What concerns holders, its handler looks for.
-func (p *applier) concerns(x *applying) bool {
+func (p *applier) isConcerned(x *applying) bool {
 	a, c := x.Activity, p.Handlers.Lookup(x.Activity).Concern
 	toFollowers := audience.IsForFollowers(a, c, x.Actor.Followers)
 	return x.Named || c.Holders || x.Follows && toFollowers || slices.ContainsFunc(audience.About(a, c), x.Mine)
 }
 
-// continues tells whether the activity answers a post that the user holds: it came because somebody passes on what is said
+// isContinuation tells whether the activity answers a post that the user holds: it came because somebody passes on what is said
 // to it, so that threads are whole. A forwarder that the user blocks completes none.
-func continues(ctx context.Context, x *applying) (bool, error) {
+func isContinuation(ctx context.Context, x *applying) (bool, error) {
 	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
 	if err != nil || parent.ID == "" || x.Activity.Type != vocab.Create {
 		return false, nil
@@ -102,8 +102,8 @@ func ignoredUnless(err error) error {
 	return handler.ErrIgnored
 }
 
-// votes tells whether a post only votes, which is private and no letter. Whether it counts is for its handler to know.
-func votes(x *applying) bool {
+// isVote tells whether a post only votes, which is private and no letter. Whether it counts is for its handler to know.
+func isVote(x *applying) bool {
 	o, err := vocab.ObjectOf(x.Activity.Object.Doc)
 	if x.Activity.Object.Doc == nil {
 		o, err = x.Fetched[x.Activity.Object.ID], nil
@@ -111,9 +111,9 @@ func votes(x *applying) bool {
 	return err == nil && o != nil && handler.Votes(o)
 }
 
-// brought returns for which audience the post is that an activity brings to its readers, nil when it brings none: what the
+// audienceOfPost returns for which audience the post is that an activity brings to its readers, nil when it brings none: what the
 // object says, for that is shown, or the activity, when the object says nothing.
-func brought(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID]*vocab.Object) *audience.Audience {
+func audienceOfPost(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID]*vocab.Object) *audience.Audience {
 	o := fetched[a.Object.ID]
 	if o == nil && a.Type != vocab.Announce {
 		o, _ = vocab.ObjectOf(a.Object.Doc) // which validateSchema has read
@@ -130,17 +130,17 @@ func brought(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID]*vocab
 	return &post
 }
 
-// permitted drops posts that are for followers of which the user is none. A private one of a stranger becomes a request, unless
+// checkPermitted drops posts that are for followers of which the user is none. A private one of a stranger becomes a request, unless
 // it writes back, or the user has accepted its sender or settled otherwise (messaging.strangers).
-func (p *applier) permitted(ctx context.Context, x *applying) error {
-	post := brought(x.Activity, x.Actor, x.Fetched)
-	if post == nil || x.Follows || post.IsPublic() || votes(x) {
+func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
+	post := audienceOfPost(x.Activity, x.Actor, x.Fetched)
+	if post == nil || x.Follows || post.IsPublic() || isVote(x) {
 		return nil
 	}
 	if x.Activity.Type == vocab.Update {
-		return p.remainsPublic(ctx, x, *post)
+		return p.checkRemainsPublic(ctx, x, *post)
 	}
-	r, err := p.recipient(ctx, x)
+	r, err := p.standingOf(ctx, x)
 	if err != nil {
 		return err
 	}
@@ -154,9 +154,9 @@ func (p *applier) permitted(ctx context.Context, x *applying) error {
 	return p.receiveStranger(ctx, x)
 }
 
-// remainsPublic ignores that a stranger makes a letter of a post that everybody could see: it would stand where letters of
+// checkRemainsPublic ignores that a stranger makes a letter of a post that everybody could see: it would stand where letters of
 // strangers do not.
-func (p *applier) remainsPublic(ctx context.Context, x *applying, post audience.Audience) error {
+func (p *applier) checkRemainsPublic(ctx context.Context, x *applying, post audience.Audience) error {
 	held, err := x.tx.Object(ctx, x.Activity.Object.ID)
 	if err != nil || held == nil || post.IsUnaddressed() {
 		return err
@@ -165,7 +165,7 @@ func (p *applier) remainsPublic(ctx context.Context, x *applying, post audience.
 	if err != nil || !audience.IsPublic(before.Addressing) {
 		return err
 	}
-	r, err := p.recipient(ctx, x)
+	r, err := p.standingOf(ctx, x)
 	if err != nil || !audience.IsLetterOfStranger(post, r) {
 		return err
 	}
@@ -189,7 +189,7 @@ func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
 	if takes == registry.AllowStrangers || takes == registry.RequestStrangers && x.IsSealed() { // of which nobody reads a word
 		return nil
 	}
-	if back, err := writesBack(ctx, x); err != nil || back {
+	if back, err := isAnswerToLetter(ctx, x); err != nil || back {
 		return err
 	}
 	n, err := x.tx.CountRequests(ctx, x.Actor.ID, policy.RegistrableDomain(x.Actor.ID.Host()))
@@ -204,8 +204,8 @@ func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
 	return nil
 }
 
-// recipient returns how the user stands to a stranger's post.
-func (p *applier) recipient(ctx context.Context, x *applying) (r audience.Recipient, err error) {
+// standingOf returns how the user stands to a stranger's post.
+func (p *applier) standingOf(ctx context.Context, x *applying) (r audience.Recipient, err error) {
 	r.ID, r.Circles = x.Me, []vocab.ID{p.Local.Followers(x.User)}
 	for _, f := range x.Forwarders {
 		following, err := x.tx.Relationship(ctx, db.Following, f.ID)
@@ -217,14 +217,14 @@ func (p *applier) recipient(ctx context.Context, x *applying) (r audience.Recipi
 		}
 	}
 	if slices.ContainsFunc(r.Circles, func(id vocab.ID) bool { return audience.Names(x.Activity.Addressing, id) }) {
-		r.Answers, err = p.inThread(ctx, x)
+		r.Answers, err = p.isInThread(ctx, x)
 	}
 	return r, err
 }
 
-// inThread tells whether a post answers what the user holds: something of the user's that the sender may see, or what the
+// isInThread tells whether a post answers what the user holds: something of the user's that the sender may see, or what the
 // user got from somebody else.
-func (p *applier) inThread(ctx context.Context, x *applying) (bool, error) {
+func (p *applier) isInThread(ctx context.Context, x *applying) (bool, error) {
 	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
 	if err != nil || parent.ID == "" {
 		return false, nil
@@ -243,8 +243,8 @@ func (p *applier) inThread(ctx context.Context, x *applying) (bool, error) {
 	return handler.Sees(ctx, x.tx, p.Local, &x.Received, o)
 }
 
-// writesBack tells whether a post answers a private one of the user's own that was for its author, by name or by a group.
-func writesBack(ctx context.Context, x *applying) (bool, error) {
+// isAnswerToLetter tells whether a post answers a private one of the user's own that was for its author, by name or by a group.
+func isAnswerToLetter(ctx context.Context, x *applying) (bool, error) {
 	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
 	if err != nil || !x.Mine(parent.ID) {
 		return false, nil

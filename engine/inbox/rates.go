@@ -19,15 +19,15 @@ type budgets struct {
 	ignored *ignored
 }
 
-// ready refuses a request that names a key of a host which has used up what it may send, before anything is done for it.
+// checkHost refuses a request that names a key of a host which has used up what it may send, before anything is done for it.
 // It takes nothing from anybody.
-func (b *budgets) ready(host string) error {
-	return limited(b.Hosts.Ready(policy.RegistrableDomain(host)))
+func (b *budgets) checkHost(host string) error {
+	return limitFault(b.Hosts.Ready(policy.RegistrableDomain(host)))
 }
 
-// count counts a request against the actor who made it, and its host. One that comes again in the other dialect is a
+// countRequest counts a request against the actor who made it, and its host. One that comes again in the other dialect is a
 // second knock, and not counted: many peers knock twice whatever they were told.
-func (b *budgets) count(x *receiving, signer vocab.ID) error {
+func (b *budgets) countRequest(x *receiving, signer vocab.ID) error {
 	digest := sha256.Sum256(x.Body)
 	knock := func(d signature.Dialect) string { return d.String() + string(digest[:]) + string(signer) } // nobody uses up another's
 	this, other := knock(signature.RFC9421), knock(signature.Cavage)
@@ -39,10 +39,10 @@ func (b *budgets) count(x *receiving, signer vocab.ID) error {
 			return nil
 		}
 	}
-	if err := limit(b.Senders, string(signer)); err != nil { // first: what it may not send takes nothing from others of its host
+	if err := limitBy(b.Senders, string(signer)); err != nil { // first: what it may not send takes nothing from others of its host
 		return err
 	}
-	if err := limit(b.Hosts, policy.RegistrableDomain(signer.Host())); err != nil {
+	if err := limitBy(b.Hosts, policy.RegistrableDomain(signer.Host())); err != nil {
 		return err
 	}
 	b.bounds.knocks.Allow(this)
@@ -57,18 +57,18 @@ func paidBySigner(ctx context.Context, x *receiving) context.Context {
 	return policy.PaidByDomain(ctx, x.signer.ID.Host())
 }
 
-func limit(l *policy.Limiter, key string) error { return limited(l.Allow(key)) }
+func limitBy(l *policy.Limiter, key string) error { return limitFault(l.Allow(key)) }
 
-func limited(ok bool, after time.Duration) error {
+func limitFault(ok bool, after time.Duration) error {
 	if ok {
 		return nil
 	}
 	return fault.New(fault.RateLimited, "too many requests").After(max(after, time.Second))
 }
 
-// pays returns who caused the request: the domain of its signer; while none is proven, its client address. It is empty for
+// paidBy returns who caused the request: the domain of its signer; while none is proven, its client address. It is empty for
 // what this server's own users cause.
-func (x *receiving) pays() string {
+func (x *receiving) paidBy() string {
 	if x.signer != nil {
 		return policy.RegistrableDomain(x.signer.ID.Host())
 	}
@@ -79,17 +79,17 @@ func (x *receiving) pays() string {
 // activity or ignore it: each costs a transaction in the recipient's database. The first is counted as the request. A post to
 // those who follow its sender is not charged, however many they are.
 func (b *budgets) chargeFanOut(ctx context.Context, x *receiving) error {
-	if len(x.Recipients) < 2 || x.pays() == "" {
+	if len(x.Recipients) < 2 || x.paidBy() == "" {
 		return nil
 	}
 	strangers, err := b.countStrangers(ctx, x, x.Recipients)
 	if err != nil || strangers < 2 {
 		return err
 	}
-	if err := limited(b.bounds.fannedOut.Ready(x.pays())); err != nil {
+	if err := limitFault(b.bounds.fannedOut.Ready(x.paidBy())); err != nil {
 		return err
 	}
-	b.bounds.fannedOut.Spend(x.pays(), strangers-1)
+	b.bounds.fannedOut.Spend(x.paidBy(), strangers-1)
 	return nil
 }
 
@@ -132,7 +132,7 @@ func (b *budgets) mayStoreForFollowers(x *receiving) error {
 	left := x.Recipients[:0:0]
 	var full error
 	for _, u := range x.Recipients {
-		if ok, after := b.bounds.storedForFollower.Ready(followed(x.pays(), u)); !ok {
+		if ok, after := b.bounds.storedForFollower.Ready(followedKey(x.paidBy(), u)); !ok {
 			full = fault.New(fault.RateLimited, "too much of that domain was stored for a user who follows somebody there").After(after)
 			continue
 		}
@@ -145,12 +145,12 @@ func (b *budgets) mayStoreForFollowers(x *receiving) error {
 	return nil
 }
 
-// followed is the key of what a domain has stored for one user, of actors that the user follows there.
-func followed(payer string, u vocab.Username) string { return u.String() + " " + payer }
+// followedKey is the key of what a domain has stored for one user, of actors that the user follows there.
+func followedKey(payer string, u vocab.Username) string { return u.String() + " " + payer }
 
 // mayStoreForStrangers leaves out users who do not follow the sender once much was stored of its domain for such users.
 func (b *budgets) mayStoreForStrangers(ctx context.Context, x *receiving) error {
-	ok, after := b.bounds.storedOfDomain.Ready(x.pays())
+	ok, after := b.bounds.storedOfDomain.Ready(x.paidBy())
 	if ok {
 		return nil
 	}
@@ -169,15 +169,15 @@ func (b *budgets) mayStoreForStrangers(ctx context.Context, x *receiving) error 
 	return nil
 }
 
-// charge counts what was stored against the sender's domain, also when that was no more than an id: for a user who follows the
+// chargeStored counts what was stored against the sender's domain, also when that was no more than an id: for a user who follows the
 // sender by itself, for all others together.
-func (p *applier) charge(x *applying) {
+func (p *applier) chargeStored(x *applying) {
 	if p.Local.IsLocal(x.Actor.ID) {
 		return
 	}
 	spend := func(n int) { p.bounds.storedOfDomain.Spend(x.payer, n) }
 	if x.Follows {
-		spend = func(n int) { p.bounds.storedForFollower.Spend(followed(x.payer, x.User), n) }
+		spend = func(n int) { p.bounds.storedForFollower.Spend(followedKey(x.payer, x.User), n) }
 	}
 	if x.effects.Remembered {
 		spend(perStored)

@@ -30,18 +30,18 @@ func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 		if err := i.Gate.CheckActor(key); err != nil {
 			return err
 		}
-		if err := i.budgets.ready(key.Host()); err != nil {
+		if err := i.budgets.checkHost(key.Host()); err != nil {
 			return err
 		}
 	}
 	if x.User.IsZero() {
 		return nil
 	}
-	return i.addressed(ctx, x.User)
+	return i.checkAddressed(ctx, x.User)
 }
 
-// addressed refuses a personal inbox that nobody has.
-func (i *Inbox) addressed(ctx context.Context, u vocab.Username) error {
+// checkAddressed refuses a personal inbox that nobody has.
+func (i *Inbox) checkAddressed(ctx context.Context, u vocab.Username) error {
 	if active, err := i.Store.Instance.Users.Active(ctx, []vocab.Username{u}); err != nil || len(active) == 1 {
 		return err
 	}
@@ -55,8 +55,8 @@ func (i *Inbox) addressed(ctx context.Context, u vocab.Username) error {
 	return fault.New(fault.Gone, "the user is not here any more")
 }
 
-// outcome names how a request ended, for counting.
-func outcome(err error) string {
+// outcomeOf names how a request ended, for counting.
+func outcomeOf(err error) string {
 	switch {
 	case err == nil:
 		return "accepted"

@@ -27,13 +27,13 @@ type Relays interface {
 // errStranger says that nobody here follows the author of what a relay passes on, nor is addressed by it.
 var errStranger = fmt.Errorf("it is a stranger's: %w", errDropped)
 
-// relayed finds out what an accepted relay passes on. Posts are taken from their author's own server, and come as their
+// takeRelayed finds out what an accepted relay passes on. Posts are taken from their author's own server, and come as their
 // author's: of what the relay says only the id counts. What concerns nobody here is dropped before anybody is asked,
 // where that can be told, and so is what goes beyond the bound. A relay is never told that something was refused: it would
 // come again with it, or take this server for dead.
-func (v *voucher) relayed(ctx context.Context, x *receiving, relay *vocab.Actor) error {
+func (v *voucher) takeRelayed(ctx context.Context, x *receiving, relay *vocab.Actor) error {
 	x.relay = true
-	wanted, err := v.wanted(ctx, x)
+	wanted, err := v.isWanted(ctx, x)
 	if err != nil {
 		return err
 	}
@@ -42,23 +42,23 @@ func (v *voucher) relayed(ctx context.Context, x *receiving, relay *vocab.Actor)
 	}
 	if x.Activity.Type != vocab.Announce && !deletesItself(x.Activity) {
 		x.passer = relay
-		if proven, err := v.proven(ctx, x); err != nil || proven {
-			return dropped(err)
+		if proven, err := v.proveActor(ctx, x); err != nil || proven {
+			return dropFault(err)
 		}
 	}
-	if err := limit(v.bounds.fetchedForRelay, string(relay.ID)); err != nil {
-		return dropped(err)
+	if err := limitBy(v.bounds.fetchedForRelay, string(relay.ID)); err != nil {
+		return dropFault(err)
 	}
 	if !v.Handlers.Lookup(x.Activity).InFeed {
-		return dropped(v.vouch(ctx, x, relay))
+		return dropFault(v.vouchFor(ctx, x, relay))
 	}
 	x.passer = relay
-	return dropped(v.fetchPost(ctx, x))
+	return dropFault(v.fetchPost(ctx, x))
 }
 
-// wanted tells whether what a relay passes on may concern anybody here. Of an Announce nothing is known but from which
+// isWanted tells whether what a relay passes on may concern anybody here. Of an Announce nothing is known but from which
 // server the post is: somebody here must follow somebody there. Others that the post addresses get it from its author.
-func (v *voucher) wanted(ctx context.Context, x *receiving) (bool, error) {
+func (v *voucher) isWanted(ctx context.Context, x *receiving) (bool, error) {
 	a := x.Activity
 	if a.Type == vocab.Announce {
 		id := a.Object.ID
@@ -84,7 +84,7 @@ func (v *voucher) wanted(ctx context.Context, x *receiving) (bool, error) {
 // under the id, or one made for the post that is there, which must be public. That has the post's id with a fragment, so that
 // it comes once, whichever relay it comes by.
 func (v *voucher) fetchPost(ctx context.Context, x *receiving) error {
-	o, raw, err := v.object(ctx, x, x.Activity.Object.ID, nil)
+	o, raw, err := v.fetchObject(ctx, x, x.Activity.Object.ID, nil)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (v *voucher) fetchPost(ctx context.Context, x *receiving) error {
 	if _, acts := o.Doc["actor"]; acts {
 		a, err = vocab.ActivityOf(o.Doc, raw)
 	} else if o.OwnAuthors() {
-		a, err = created(o)
+		a, err = createOf(o)
 	}
 	if err == nil && (a.Type != vocab.Create || !audience.IsPublic(a.Addressing) || !a.Actor.SameOrigin(o.ID)) {
 		err = fault.New(fault.Protocol, "it is no public post by an actor of its server")
@@ -110,8 +110,8 @@ func (v *voucher) fetchPost(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// created returns the Create of a post that its server shows.
-func created(o *vocab.Object) (*vocab.Activity, error) {
+// createOf returns the Create of a post that its server shows.
+func createOf(o *vocab.Object) (*vocab.Activity, error) {
 	d := vocab.Doc{"@context": vocab.ContextAS, "id": string(o.ID.Document()) + "#create", "type": vocab.Create, "actor": string(o.AttributedTo), "object": o.Doc}
 	for _, name := range []string{"@context", "to", "cc", "published"} {
 		if v, there := o.Doc[name]; there {
@@ -121,16 +121,16 @@ func created(o *vocab.Object) (*vocab.Activity, error) {
 	return vocab.ParseActivity(d.JSON())
 }
 
-// withheld makes what ends a relay's request a drop, unless it is that the engine takes nothing now.
-func withheld(err error) error {
+// withholdFault makes what ends a relay's request a drop, unless it is that the engine takes nothing now.
+func withholdFault(err error) error {
 	if kind := fault.KindOf(err); kind == fault.Unavailable || kind == fault.Busy {
 		return err
 	}
-	return dropped(err)
+	return dropFault(err)
 }
 
-// dropped makes an error one that the relay is not told of, unless it is ours.
-func dropped(err error) error {
+// dropFault makes an error one that the relay is not told of, unless it is ours.
+func dropFault(err error) error {
 	switch kind := fault.KindOf(err); {
 	case err == nil, errors.Is(err, errDropped), kind == fault.Internal, kind == fault.Config:
 		return err
@@ -138,8 +138,8 @@ func dropped(err error) error {
 	return fmt.Errorf("%w: %w", errDropped, err)
 }
 
-// relayAnswer takes a relay's answer to the instance actor's Follow. It counts from the relay's own actor alone.
-func (i *Inbox) relayAnswer(ctx context.Context, x *receiving) error {
+// takeRelayAnswer takes a relay's answer to the instance actor's Follow. It counts from the relay's own actor alone.
+func (i *Inbox) takeRelayAnswer(ctx context.Context, x *receiving) error {
 	state := instance.RelayAccepted
 	if x.Activity.Type == vocab.Reject {
 		state = instance.RelayRejected
@@ -164,5 +164,5 @@ func relayOutcome(x *receiving, err error) string {
 	case fault.Of(err) == nil && errors.Is(err, errDropped):
 		return "refused"
 	}
-	return outcome(err)
+	return outcomeOf(err)
 }

@@ -101,7 +101,7 @@ func (r *renewer) renewLine(domain string, n int) {
 		if err != nil {
 			i.Log.Info("actor not renewed", "actor", id, "err", err)
 		}
-		r.finish(domain, id, err == nil || unanswered(err, "its server does not answer") == nil)
+		r.finish(domain, id, err == nil || unansweredFault(err, "its server does not answer") == nil)
 	}
 }
 

@@ -16,15 +16,15 @@ const (
 	maxReport   = 5000 // characters of what the reporter says
 )
 
-// report keeps a Flag for the operator: it is about local users, or meant for the instance. It reaches no user's
+// takeReport keeps a Flag for the operator: it is about local users, or meant for the instance. It reaches no user's
 // database. What concerns nobody here is dropped. The fault is RateLimited when its domain reports too much, or too much of it is open.
-func (i *Inbox) report(ctx context.Context, x *receiving) error {
+func (i *Inbox) takeReport(ctx context.Context, x *receiving) error {
 	a := x.Activity
 	objects, err := a.Doc.IDs("object")
 	if err != nil {
 		return err
 	}
-	r := instance.Report{Activity: a.ID, Actor: x.Actor.ID, Objects: objects[:min(len(objects), maxReported)], Content: reported(a.Doc), ReceivedAt: i.Now(), Domain: x.pays()}
+	r := instance.Report{Activity: a.ID, Actor: x.Actor.ID, Objects: objects[:min(len(objects), maxReported)], Content: reportedWords(a.Doc), ReceivedAt: i.Now(), Domain: x.paidBy()}
 	forInstance := audience.Names(a.Addressing, i.Local.InstanceID())
 	for _, id := range r.Objects {
 		if u, _, ok := i.Local.Holder(id); ok {
@@ -36,7 +36,7 @@ func (i *Inbox) report(ctx context.Context, x *receiving) error {
 		x.unkept = IgnoredReport
 		return nil
 	}
-	if err := limit(i.bounds.reportsOfDomain, x.pays()); err != nil {
+	if err := limitBy(i.bounds.reportsOfDomain, x.paidBy()); err != nil {
 		return err
 	}
 	added, displaced, err := i.Store.Instance.Reports.Add(ctx, r, forInstance, instance.ReportBounds{All: policy.OpenReports, Domain: policy.OpenReportsOfDomain, Actor: policy.OpenReportsOfActor})
@@ -52,8 +52,8 @@ func (i *Inbox) report(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// reported returns what the reporter says. Servers write it as plain text.
-func reported(d vocab.Doc) string {
+// reportedWords returns what the reporter says. Servers write it as plain text.
+func reportedWords(d vocab.Doc) string {
 	text := []rune(d.Words("content"))
 	return string(text[:min(len(text), maxReport)])
 }

@@ -22,7 +22,7 @@ func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Ne
 		resolve = i.Actors.Current
 	}
 	if !x.foreign {
-		err := i.memory.aside(ctx, x, func(ctx context.Context) (err error) {
+		err := i.memory.runAside(ctx, x, func(ctx context.Context) (err error) {
 			x.Actor, err = resolve(ctx, id)
 			if fault.KindOf(err) == fault.Gone && err != nil && deletesItself {
 				x.gone, x.Actor = true, &vocab.Actor{ID: id}
@@ -38,7 +38,7 @@ func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Ne
 		case fault.KindOf(err) == fault.NotFound && deletesItself:
 			return errDropped
 		default:
-			err = unresolved(err)
+			err = unresolvedFault(err)
 			if fault.KindOf(err) == fault.Unauthenticated {
 				i.Actors.NoteProof(ctx, "", false)
 			}
@@ -51,9 +51,9 @@ func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Ne
 	return i.Actors.Bury(ctx, x.Actor.ID)
 }
 
-// unresolved returns what it means for a request that its sender was not found: not that the inbox is not, which 404 and
+// unresolvedFault returns what it means for a request that its sender was not found: not that the inbox is not, which 404 and
 // 410 would tell the peer; nor that its address may not be contacted, which would tell what names lead to here.
-func unresolved(err error) error {
+func unresolvedFault(err error) error {
 	switch fault.KindOf(err) {
 	case fault.Gone:
 		return fault.Wrap(fault.Unauthenticated, "the actor is gone", err).WithCode("actor_gone")

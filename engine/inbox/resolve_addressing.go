@@ -19,16 +19,16 @@ import (
 func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeline.Next) error {
 	ctx = paidBySigner(ctx, x)
 	if x.Activity.Type == vocab.Flag {
-		return i.report(ctx, x)
+		return i.takeReport(ctx, x)
 	}
 	if i.Relays.IsAnswer(x.Activity) {
-		return i.relayAnswer(ctx, x)
+		return i.takeRelayAnswer(ctx, x)
 	}
 	if x.Activity.Type == vocab.Follow && x.Activity.Object.ID.Same(i.Local.InstanceID()) && x.passer == nil {
 		_, err := i.Relays.AcceptFollowBack(ctx, x.Actor, x.Activity.ID)
 		return err
 	}
-	users, err := i.reached(ctx, x, x.arrival(i.Deps).Reach())
+	users, err := i.findReached(ctx, x, x.arrival(i.Deps).Reach())
 	if err != nil {
 		return err
 	}
@@ -60,8 +60,8 @@ func (x *receiving) arrival(d Deps) audience.Arrival {
 	return a
 }
 
-// reached returns the local users of a reach.
-func (i *Inbox) reached(ctx context.Context, x *receiving, r audience.Reach) (map[vocab.Username]bool, error) {
+// findReached returns the local users of a reach.
+func (i *Inbox) findReached(ctx context.Context, x *receiving, r audience.Reach) (map[vocab.Username]bool, error) {
 	users := map[vocab.Username]bool{}
 	for _, id := range r.Owners {
 		if u, _, ok := i.Local.Holder(id); ok {

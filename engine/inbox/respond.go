@@ -13,42 +13,42 @@ import (
 
 // respond makes the activity durable for its recipients, and answers.
 func (i *Inbox) respond(ctx context.Context, x *receiving) error {
-	if err := i.commit(ctx, x); err != nil {
+	if err := i.makeDurable(ctx, x); err != nil {
 		return err
 	}
 	return x.refused
 }
 
-// commit makes the activity durable: what is acknowledged is never lost. For one recipient it waits for the commit in
+// makeDurable makes the activity durable: what is acknowledged is never lost. For one recipient it waits for the commit in
 // that user's database; for several, or for one who cannot take it now, for that of the intake journal.
-func (i *Inbox) commit(ctx context.Context, x *receiving) error {
-	if err := i.acquaint(ctx, x); err != nil || len(x.Recipients) == 0 {
+func (i *Inbox) makeDurable(ctx context.Context, x *receiving) error {
+	if err := i.acquaintRecipients(ctx, x); err != nil || len(x.Recipients) == 0 {
 		return err
 	}
 	if err := i.keepActors(ctx, x); err != nil {
 		return err
 	}
 	x.meant = x.meantFor(i.Deps)
-	raw := asStored(x.Activity)
+	raw := writeStored(x.Activity)
 	return i.intake.Accept(ctx, intake.Arrival{Recipients: x.Recipients,
 		Item: func(u vocab.Username) intake.Item { return i.itemFor(x, u, raw) },
 		Row:  func() instance.Intake { return i.rowOf(x) }})
 }
 
-// openly writes the activity without hidden recipients, and as it came when it has none.
-func openly(a *vocab.Activity) json.RawMessage {
+// writeOpenly writes the activity without hidden recipients, and as it came when it has none.
+func writeOpenly(a *vocab.Activity) json.RawMessage {
 	if !a.Doc.Hides() {
 		return a.Raw
 	}
 	return a.Doc.WithoutHidden().JSON()
 }
 
-// asStored writes the activity as users' databases hold it: openly, and with what it names in canonical form.
-func asStored(a *vocab.Activity) json.RawMessage {
+// writeStored writes the activity as users' databases hold it: openly, and with what it names in canonical form.
+func writeStored(a *vocab.Activity) json.RawMessage {
 	if d, changed := a.Doc.WithCanonicalIDs(); changed {
 		return d.WithoutHidden().JSON()
 	}
-	return openly(a)
+	return writeOpenly(a)
 }
 
 // meantFor returns the users the activity is for in person.
@@ -69,12 +69,12 @@ func (i *Inbox) itemFor(x *receiving, u vocab.Username, raw json.RawMessage) *ap
 	if x.passer != nil {
 		r.Forwarders = []*vocab.Actor{x.passer}
 	}
-	return &applying{raw: raw, payer: x.pays(), fetched: x.fetched, reader: x.reader, Received: r}
+	return &applying{raw: raw, payer: x.paidBy(), fetched: x.fetched, reader: x.reader, Received: r}
 }
 
 // rowOf returns the activity as the journal keeps it: with all that applying it needs later, when nobody can be asked.
 func (i *Inbox) rowOf(x *receiving) instance.Intake {
-	in := instance.Intake{Key: instance.KeyOf(x.Activity.ID, x.Actor.ID), Raw: x.Activity.Raw, Recipients: x.Recipients, Payer: x.pays()}
+	in := instance.Intake{Key: instance.KeyOf(x.Activity.ID, x.Actor.ID), Raw: x.Activity.Raw, Recipients: x.Recipients, Payer: x.paidBy()}
 	in.Named = slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !x.meant[u] })
 	if x.passer != nil {
 		in.Forwarders = []vocab.ID{x.passer.ID}

@@ -30,7 +30,7 @@ func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p db.Poisoned) erro
 	if err := i.fetcher.fetchNeeds(ctx, x); err != nil {
 		return err
 	}
-	if err := i.acquaint(ctx, x); err != nil {
+	if err := i.acquaintRecipients(ctx, x); err != nil {
 		return err
 	}
 	if i.Handlers.Lookup(a).Concern.Holders { // which may have come for who merely holds something of its actor

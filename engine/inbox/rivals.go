@@ -52,14 +52,14 @@ func newRivals(i *Inbox) *rivals {
 // already, the activity is ignored.
 func (r *rivals) Ask(u vocab.Username, seq int64, item intake.Item) bool {
 	x := item.(*applying)
-	waits := r.ask(u, seq, x)
+	waits := r.askServer(u, seq, x)
 	if !waits {
 		r.lose(x)
 	}
 	return waits
 }
 
-func (r *rivals) ask(u vocab.Username, seq int64, x *applying) bool {
+func (r *rivals) askServer(u vocab.Username, seq int64, x *applying) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if q := r.questions[seq]; q != nil {
@@ -75,7 +75,7 @@ func (r *rivals) ask(u vocab.Username, seq int64, x *applying) bool {
 		return false
 	}
 	r.questions[seq] = q
-	r.work.Go(func() { r.answer(q, r.find(q, u)) })
+	r.work.Go(func() { r.answerQuestion(q, r.findObject(q, u)) })
 	return true
 }
 
@@ -92,9 +92,9 @@ func (r *rivals) forgetAnswers() {
 
 func (q *question) payer() string { return policy.RegistrableDomain(q.author.Host()) }
 
-// find returns the object as its server shows it to a user who was sent it, nil when it does not show it as that author's, or
+// findObject returns the object as its server shows it to a user who was sent it, nil when it does not show it as that author's, or
 // cannot be asked for long.
-func (r *rivals) find(q *question, u vocab.Username) *vocab.Object {
+func (r *rivals) findObject(q *question, u vocab.Username) *vocab.Object {
 	for try := range rivalTries {
 		if try > 0 && !r.work.Pause(r.backoff.After(try-1)) {
 			return nil
@@ -105,7 +105,7 @@ func (r *rivals) find(q *question, u vocab.Username) *vocab.Object {
 		if err == nil && o.ID == q.object && o.OwnAuthors() && o.AttributedTo == q.author && conversation.CheckCiphertext(o.Doc) == nil {
 			return o
 		}
-		if err == nil || unanswered(err, "its server does not answer") == nil {
+		if err == nil || unansweredFault(err, "its server does not answer") == nil {
 			r.Log.Info("object is not the sender's", "object", q.object, "actor", q.author, "err", err)
 			return nil
 		}
@@ -113,8 +113,8 @@ func (r *rivals) find(q *question, u vocab.Username) *vocab.Object {
 	return nil
 }
 
-// answer lets those take up the activity who wait.
-func (r *rivals) answer(q *question, shown *vocab.Object) {
+// answerQuestion lets those take up the activity who wait.
+func (r *rivals) answerQuestion(q *question, shown *vocab.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	q.answered, q.shown = r.Now(), shown
@@ -131,9 +131,9 @@ func (r *rivals) IsOpen(u vocab.Username, seq int64) bool {
 	return q != nil && q.waiting[u] && q.answered.IsZero()
 }
 
-// take gives an activity the object as its server shows it, and tells whether the user may apply it: not when the server
+// takeAnswer gives an activity the object as its server shows it, and tells whether the user may apply it: not when the server
 // does not show it as the actor's.
-func (r *rivals) take(seq int64, x *applying) bool {
+func (r *rivals) takeAnswer(seq int64, x *applying) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	q := r.questions[seq]

@@ -31,13 +31,13 @@ func (x *applying) Outcome() intake.Outcome {
 // Settled counts activities whose transaction is committed, and charges for them.
 func (p *applier) Settled(items []intake.Item) {
 	for _, item := range items {
-		p.count(item.(*applying))
+		p.countSettled(item.(*applying))
 	}
 }
 
-func (p *applier) count(x *applying) {
+func (p *applier) countSettled(x *applying) {
 	p.metrics.activities.WithLabelValues(x.outcome).Inc()
-	p.charge(x)
+	p.chargeStored(x)
 }
 
 // Ignored remembers an activity that none of its recipients keeps.
@@ -46,10 +46,10 @@ func (p *applier) Ignored(item intake.Item) {
 	p.ignored.add(x.Activity.ID, x.Activity.Type, x.Actor.ID, x.reason)
 }
 
-// lose ends an activity whose object stays somebody else's.
-func (p *applier) lose(x *applying) {
+// loseContested ends an activity whose object stays somebody else's.
+func (p *applier) loseContested(x *applying) {
 	x.outcome, x.reason = outcomeIgnored, IgnoredContested
-	p.count(x)
+	p.countSettled(x)
 	p.Ignored(x)
 }
 
@@ -59,5 +59,5 @@ func (p *applier) SetAside(u vocab.Username, item intake.Item, cause error) db.P
 	p.Log.Error("activity set aside", "user", u, "activity", x.Activity.ID, "type", x.Activity.Type, "err", cause,
 		"hint", "lightweb inbox list "+u.String())
 	x.outcome = outcomePoison
-	return db.Poisoned{URI: x.Activity.ID, Actor: x.Actor.ID, Raw: openly(x.Activity), Forwarders: x.forwarders()}
+	return db.Poisoned{URI: x.Activity.ID, Actor: x.Actor.ID, Raw: writeOpenly(x.Activity), Forwarders: x.forwarders()}
 }

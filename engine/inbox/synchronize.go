@@ -75,12 +75,12 @@ func newSynchronizer(i *Inbox) *synchronizer {
 // domain returns which domain the sender is of.
 func (o offer) domain() string { return policy.RegistrableDomain(o.by.ID.Host()) }
 
-// said returns what a request that was verified says of its signer's followers. It counts only when it is covered by
+// parseOffer returns what a request that was verified says of its signer's followers. It counts only when it is covered by
 // whichever signature the request was verified by, speaks of the signer's own followers, and leads to the signer's own
 // server; everything else is as if it were not there.
-func said(x *receiving) (offer, bool) {
+func parseOffer(x *receiving) (offer, bool) {
 	lines := x.Request.Header[synchronizationField]
-	if x.signer == nil || len(lines) != 1 || slices.ContainsFunc(x.claims, uncovered) {
+	if x.signer == nil || len(lines) != 1 || slices.ContainsFunc(x.claims, isUncovered) {
 		return offer{}, false
 	}
 	s, err := vocab.ParseSynchronization(lines[0])
@@ -90,13 +90,13 @@ func said(x *receiving) (offer, bool) {
 	return offer{x.signer, s}, true
 }
 
-func uncovered(c signature.Claim) bool {
+func isUncovered(c signature.Claim) bool {
 	return !slices.Contains(c.Covered, strings.ToLower(synchronizationField))
 }
 
-// heed queues what a request says of its signer's followers, when the signer has not said much lately. Nobody waits for it.
-func (s *synchronizer) heed(x *receiving) {
-	o, ok := said(x)
+// heedOffer queues what a request says of its signer's followers, when the signer has not said much lately. Nobody waits for it.
+func (s *synchronizer) heedOffer(x *receiving) {
+	o, ok := parseOffer(x)
 	if !ok {
 		return
 	}
@@ -116,25 +116,25 @@ func (s *synchronizer) heed(x *receiving) {
 	s.waiting = append(s.waiting, o)
 	if s.workers < maxComparing {
 		s.workers++
-		s.running.Go(s.work)
+		s.running.Go(s.compareWaiting)
 	}
 }
 
-// work compares until nothing waits.
-func (s *synchronizer) work() {
+// compareWaiting compares until nothing waits.
+func (s *synchronizer) compareWaiting() {
 	for {
-		o, ok := s.next()
+		o, ok := s.nextOffer()
 		if !ok {
 			return
 		}
-		s.settle(o)
+		s.settleOffer(o)
 		s.mu.Lock()
 		delete(s.busy, o.by.ID.Canonical())
 		s.mu.Unlock()
 	}
 }
 
-func (s *synchronizer) next() (o offer, ok bool) {
+func (s *synchronizer) nextOffer() (o offer, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.waiting) == 0 || s.closed {
@@ -146,8 +146,8 @@ func (s *synchronizer) next() (o offer, ok bool) {
 	return o, true
 }
 
-// settle compares for one sender, and counts and logs what came of it. A panic costs no more than that.
-func (s *synchronizer) settle(o offer) {
+// settleOffer compares for one sender, and counts and logs what came of it. A panic costs no more than that.
+func (s *synchronizer) settleOffer(o offer) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.Log.Error("comparing followers panicked", "actor", o.by.ID, "err", p, "stack", string(debug.Stack()))
@@ -155,7 +155,7 @@ func (s *synchronizer) settle(o offer) {
 	}()
 	ctx, cancel := context.WithTimeout(s.ctx, comparisonTime)
 	defer cancel()
-	outcome, err := s.compare(ctx, o)
+	outcome, err := s.compareFollowers(ctx, o)
 	if outcome == "" {
 		return
 	}
@@ -163,11 +163,11 @@ func (s *synchronizer) settle(o offer) {
 	s.Log.DebugContext(ctx, "followers compared", "actor", o.by.ID, "outcome", outcome, "err", err)
 }
 
-// compare finds out whether those who follow the sender are those that it takes for its followers, and if not, asks its
+// compareFollowers finds out whether those who follow the sender are those that it takes for its followers, and if not, asks its
 // server for their names. The answer counts when it bears out what was said: a part of it, a list of another time, and
 // one that is empty change nothing. The outcome is empty when nobody here may follow the sender: what it says then is
 // nobody's business.
-func (s *synchronizer) compare(ctx context.Context, o offer) (outcome string, err error) {
+func (s *synchronizer) compareFollowers(ctx context.Context, o offer) (outcome string, err error) {
 	users, err := s.Store.Instance.Acquaintances.Users(ctx, o.by.ID, true)
 	if err != nil {
 		return followersFailed, err
@@ -178,7 +178,7 @@ func (s *synchronizer) compare(ctx context.Context, o offer) (outcome string, er
 	if len(users) > vocab.MaxSynchronized {
 		return followersFailed, errors.New("too many may follow it")
 	}
-	follows, err := s.follows(ctx, o.by.ID, users)
+	follows, err := s.findFollows(ctx, o.by.ID, users)
 	if err != nil {
 		return followersFailed, err
 	}
@@ -200,15 +200,15 @@ func (s *synchronizer) compare(ctx context.Context, o offer) (outcome string, er
 	if len(listed) == 0 || vocab.DigestOf(listed...) != o.said.Digest {
 		return followersUnproven, nil
 	}
-	if err := s.heal(ctx, o.by, follows, listed); err != nil {
+	if err := s.healFollows(ctx, o.by, follows, listed); err != nil {
 		return followersFailed, err
 	}
 	return followersHealed, nil
 }
 
-// follows returns those of the users who follow the actor and were accepted, each with the Follow. Only their own
+// findFollows returns those of the users who follow the actor and were accepted, each with the Follow. Only their own
 // databases know.
-func (s *synchronizer) follows(ctx context.Context, by vocab.ID, users []vocab.Username) (map[vocab.Username]vocab.ID, error) {
+func (s *synchronizer) findFollows(ctx context.Context, by vocab.ID, users []vocab.Username) (map[vocab.Username]vocab.ID, error) {
 	found := map[vocab.Username]vocab.ID{}
 	for _, u := range users {
 		var rel *db.Relationship
@@ -226,10 +226,10 @@ func (s *synchronizer) follows(ctx context.Context, by vocab.ID, users []vocab.U
 	return found, nil
 }
 
-// heal ends the follows of those who are not listed, and takes back those of the listed who do not follow. follows is from
+// healFollows ends the follows of those who are not listed, and takes back those of the listed who do not follow. follows is from
 // before the list was made: who has begun to follow since is left alone. What fails for one user, and what is too much for
 // once, is left to the next time.
-func (s *synchronizer) heal(ctx context.Context, by *vocab.Actor, follows map[vocab.Username]vocab.ID, listed []vocab.ID) error {
+func (s *synchronizer) healFollows(ctx context.Context, by *vocab.Actor, follows map[vocab.Username]vocab.ID, listed []vocab.ID) error {
 	names := map[vocab.Username]bool{}
 	var strangers []vocab.Username
 	for _, id := range listed {
@@ -248,16 +248,16 @@ func (s *synchronizer) heal(ctx context.Context, by *vocab.Actor, follows map[vo
 			continue
 		}
 		failures = append(failures, s.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
-			return handler.Unlisted(ctx, tx, s.listing(u, by), follow)
+			return handler.Unlisted(ctx, tx, s.listingOf(u, by), follow)
 		}))
 	}
 	rand.Shuffle(len(strangers), func(i, j int) { strangers[i], strangers[j] = strangers[j], strangers[i] })
-	return errors.Join(append(failures, s.disown(ctx, by, strangers[:min(len(strangers), maxStrangers)]))...)
+	return errors.Join(append(failures, s.disownStrangers(ctx, by, strangers[:min(len(strangers), maxStrangers)]))...)
 }
 
-// disown lets users take back what they never asked for, as far as the domain has not had much of that lately: each time a
+// disownStrangers lets users take back what they never asked for, as far as the domain has not had much of that lately: each time a
 // user's database grows, and not because its user wanted something.
-func (s *synchronizer) disown(ctx context.Context, by *vocab.Actor, strangers []vocab.Username) error {
+func (s *synchronizer) disownStrangers(ctx context.Context, by *vocab.Actor, strangers []vocab.Username) error {
 	users, err := s.Store.Instance.Users.Active(ctx, strangers)
 	failures := []error{err}
 	domain := policy.RegistrableDomain(by.ID.Host())
@@ -267,7 +267,7 @@ func (s *synchronizer) disown(ctx context.Context, by *vocab.Actor, strangers []
 		}
 		queued := false
 		err := s.Store.Write(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-			queued, err = handler.Listed(ctx, tx, s.listing(u, by))
+			queued, err = handler.Listed(ctx, tx, s.listingOf(u, by))
 			return err
 		})
 		failures = append(failures, err)
@@ -278,7 +278,7 @@ func (s *synchronizer) disown(ctx context.Context, by *vocab.Actor, strangers []
 	return errors.Join(failures...)
 }
 
-func (s *synchronizer) listing(u vocab.Username, by *vocab.Actor) handler.Listing {
+func (s *synchronizer) listingOf(u vocab.Username, by *vocab.Actor) handler.Listing {
 	return handler.Listing{Local: s.Local, User: u, By: by, Now: s.Now()}
 }
 

@@ -28,8 +28,8 @@ func newTakenAway(now func() time.Time) *takenAway {
 	return &takenAway{now: now, since: now(), young: map[[sha256.Size]byte]struct{}{}, room: policy.TakenAway.NewPool()}
 }
 
-// mark stands for an id of an actor's in a user's eyes.
-func mark(u vocab.Username, id, actor vocab.ID) [sha256.Size]byte {
+// markOf stands for an id of an actor's in a user's eyes.
+func markOf(u vocab.Username, id, actor vocab.ID) [sha256.Size]byte {
 	return sha256.Sum256([]byte(u.String() + "\n" + string(id) + "\n" + string(actor)))
 }
 
@@ -43,24 +43,24 @@ func (t *takenAway) add(x *applying, id vocab.ID) {
 	if t.now().Sub(t.since) > keptTakenAway {
 		t.since, t.old, t.young, t.room = t.now(), t.young, map[[sha256.Size]byte]struct{}{}, policy.TakenAway.NewPool()
 	}
-	m := mark(x.User, id, x.Actor.ID)
+	m := markOf(x.User, id, x.Actor.ID)
 	if _, there := t.young[m]; there || !t.room.Take(policy.RegistrableDomain(x.Actor.ID.Host()), 1) {
 		return
 	}
 	t.young[m] = struct{}{}
 }
 
-// holds reports whether x, or the object that it creates, was taken away.
-func (t *takenAway) holds(x *applying) bool {
+// hasTakenAway reports whether x, or the object that it creates, was taken away.
+func (t *takenAway) hasTakenAway(x *applying) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.young)+len(t.old) == 0 {
 		return false
 	}
-	return t.has(mark(x.User, x.Activity.ID, x.Actor.ID)) || x.Activity.Type == vocab.Create && t.has(mark(x.User, x.Activity.Object.ID, x.Actor.ID))
+	return t.hasMark(markOf(x.User, x.Activity.ID, x.Actor.ID)) || x.Activity.Type == vocab.Create && t.hasMark(markOf(x.User, x.Activity.Object.ID, x.Actor.ID))
 }
 
-func (t *takenAway) has(m [sha256.Size]byte) bool {
+func (t *takenAway) hasMark(m [sha256.Size]byte) bool {
 	_, young := t.young[m]
 	_, old := t.old[m]
 	return young || old

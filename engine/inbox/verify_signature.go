@@ -18,7 +18,7 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	}
 	var signer *vocab.Actor
 	id, updatesItself := x.Activity.Actor, !x.foreign && handler.UpdatesItself(x.Activity)
-	err := i.memory.aside(ctx, x, func(ctx context.Context) (err error) {
+	err := i.memory.runAside(ctx, x, func(ctx context.Context) (err error) {
 		signer, err = i.findSigner(ctx, x, id, updatesItself)
 		return err
 	})
@@ -29,20 +29,20 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 		return fmt.Errorf("verify request of %s: %w", id, err)
 	}
 	i.Heard(ctx, signer.ID.Host(), x.claims[0].Dialect, x.Request.UserAgent()) // one request has claims of one dialect
-	if err := i.budgets.count(x, signer.ID); err != nil {
+	if err := i.budgets.countRequest(x, signer.ID); err != nil {
 		return err
 	}
 	x.signer = signer
 	ctx = paidBySigner(ctx, x)
 	passes := !signer.ID.Same(x.Activity.Actor)
 	if (passes || x.Activity.Type == vocab.Announce) && i.Relays.IsAccepted(signer.ID) {
-		return i.voucher.relayed(ctx, x, signer)
+		return i.voucher.takeRelayed(ctx, x, signer)
 	}
 	if passes {
-		return i.voucher.vouch(ctx, x, signer)
+		return i.voucher.vouchFor(ctx, x, signer)
 	}
 	x.Actor = signer
-	return i.voucher.notDisproven(ctx, x)
+	return i.voucher.refuseDisproven(ctx, x)
 }
 
 // findSigner finds out who signed the request. An Update of an actor may be signed by the very key that it announces: where

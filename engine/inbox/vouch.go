@@ -23,20 +23,20 @@ type voucher struct {
 	bounds *bounds
 }
 
-// vouch finds out whether an activity that somebody else passes on is its actor's: by a proof of the actor's, else by what
+// vouchFor finds out whether an activity that somebody else passes on is its actor's: by a proof of the actor's, else by what
 // the actor's own server says. Who passes it on proves nothing by its signature, nor does a Linked Data signature. For
 // what that server says it is asked once, and not too often for one passer's domain.
-func (v *voucher) vouch(ctx context.Context, x *receiving, passer *vocab.Actor) error {
+func (v *voucher) vouchFor(ctx context.Context, x *receiving, passer *vocab.Actor) error {
 	if v.Local.IsLocal(passer.ID) {
 		return fault.New(fault.Unauthenticated, "a local actor does not come from outside").WithCode("local_actor")
 	}
 	x.passer = passer
 	if !deletesItself(x.Activity) { // the account may be back since: an old proof buries nobody
-		if proven, err := v.proven(ctx, x); err != nil || proven {
+		if proven, err := v.proveActor(ctx, x); err != nil || proven {
 			return err
 		}
 	}
-	if err := limit(v.bounds.askedForDomain, policy.RegistrableDomain(passer.ID.Host())); err != nil {
+	if err := limitBy(v.bounds.askedForDomain, policy.RegistrableDomain(passer.ID.Host())); err != nil {
 		return err
 	}
 	if x.Activity.Type == vocab.Delete {
@@ -45,16 +45,16 @@ func (v *voucher) vouch(ctx context.Context, x *receiving, passer *vocab.Actor) 
 	return v.fetchActivity(ctx, x)
 }
 
-// proven tells whether the activity has a proof of its actor's, and finds that actor. One that does not hold is refused; one
+// proveActor tells whether the activity has a proof of its actor's, and finds that actor. One that does not hold is refused; one
 // that cannot be verified, or whose key cannot be found, says nothing.
-func (v *voucher) proven(ctx context.Context, x *receiving) (bool, error) {
+func (v *voucher) proveActor(ctx context.Context, x *receiving) (bool, error) {
 	p, err := proof.Parse(x.Activity.Doc, v.Now())
 	if err != nil || p == nil {
 		return false, err
 	}
 	var author *vocab.Actor
 	by := x.Activity.Actor
-	err = v.aside(ctx, x, func(ctx context.Context) (err error) {
+	err = v.runAside(ctx, x, func(ctx context.Context) (err error) {
 		author, err = v.Verifier.Prover(ctx, p, by)
 		return err
 	})
@@ -68,10 +68,10 @@ func (v *voucher) proven(ctx context.Context, x *receiving) (bool, error) {
 	return true, nil
 }
 
-// notDisproven refuses an activity that its actor signed the delivery of, when it has a proof that does not hold. Whether
+// refuseDisproven refuses an activity that its actor signed the delivery of, when it has a proof that does not hold. Whether
 // that can be told now does not matter.
-func (v *voucher) notDisproven(ctx context.Context, x *receiving) error {
-	_, err := v.proven(ctx, x)
+func (v *voucher) refuseDisproven(ctx context.Context, x *receiving) error {
+	_, err := v.proveActor(ctx, x)
 	if x.Activity == nil { // there is no room for it any more
 		return err
 	}
@@ -85,21 +85,21 @@ func (v *voucher) notDisproven(ctx context.Context, x *receiving) error {
 // fetchActivity puts what the actor's server shows under the activity's id in the place of what came.
 func (v *voucher) fetchActivity(ctx context.Context, x *receiving) error {
 	if !x.Activity.ID.SameOrigin(x.Activity.Actor) {
-		return v.unvouched(ctx, x, fault.New(fault.Protocol, "its id is not on its actor's server"))
+		return v.endUnvouched(ctx, x, fault.New(fault.Protocol, "its id is not on its actor's server"))
 	}
-	o, raw, err := v.object(ctx, x, x.Activity.ID, nil)
+	o, raw, err := v.fetchObject(ctx, x, x.Activity.ID, nil)
 	if err != nil {
-		return v.unvouched(ctx, x, err)
+		return v.endUnvouched(ctx, x, err)
 	}
 	a, err := vocab.ActivityOf(o.Doc, raw)
 	if err == nil && (!a.ID.Same(x.Activity.ID) || !a.Actor.Same(x.Activity.Actor)) {
 		err = fault.New(fault.Protocol, "it is another activity")
 	}
 	if err != nil {
-		return v.unvouched(ctx, x, err)
+		return v.endUnvouched(ctx, x, err)
 	}
 	if x.Actor, err = v.Actors.Resolve(ctx, a.Actor); err != nil {
-		return fmt.Errorf("resolve %s: %w", a.Actor, unresolved(err))
+		return fmt.Errorf("resolve %s: %w", a.Actor, unresolvedFault(err))
 	}
 	x.Activity = a
 	return nil
@@ -110,12 +110,12 @@ func (v *voucher) fetchActivity(ctx context.Context, x *receiving) error {
 // that nothing is there, the Delete is dropped, as one that an actor signs itself.
 func (v *voucher) confirmDelete(ctx context.Context, x *receiving) error {
 	actor, object := x.Activity.Actor, x.Activity.Object.ID
-	err := v.deleted(ctx, x, actor, object)
+	err := v.checkDeleted(ctx, x, actor, object)
 	switch kind := fault.KindOf(err); {
 	case kind == fault.NotFound:
 		return errDropped
 	case kind != fault.Gone:
-		return v.unvouched(ctx, x, err)
+		return v.endUnvouched(ctx, x, err)
 	}
 	x.gone, x.Actor = object.Same(actor), &vocab.Actor{ID: actor}
 	return x.rewriteDelete()
@@ -138,15 +138,15 @@ func (x *receiving) rewriteDelete() (err error) {
 	return err
 }
 
-// deleted returns Gone when the server of an object says that it was deleted, else why that is not known.
-func (v *voucher) deleted(ctx context.Context, x *receiving, actor, object vocab.ID) error {
+// checkDeleted returns Gone when the server of an object says that it was deleted, else why that is not known.
+func (v *voucher) checkDeleted(ctx context.Context, x *receiving, actor, object vocab.ID) error {
 	if !object.SameOrigin(actor) || object != object.Document() {
 		return fault.New(fault.Protocol, "it is no document of the actor's server")
 	}
 	var err error
 	if object.Same(actor) {
-		_, err = v.fresh(ctx, x, actor)
-	} else if o, _, fail := v.object(ctx, x, object, nil); fail != nil {
+		_, err = v.fetchActor(ctx, x, actor)
+	} else if o, _, fail := v.fetchObject(ctx, x, object, nil); fail != nil {
 		err = fail
 	} else if o.Type == "Tombstone" && o.ID.Same(object) {
 		err = fault.New(fault.Gone, "it was deleted")
@@ -157,10 +157,10 @@ func (v *voucher) deleted(ctx context.Context, x *receiving, actor, object vocab
 	return err
 }
 
-// unvouched returns how an activity ends for which the actor's server does not vouch. Who passes on what bears a Linked
+// endUnvouched returns how an activity ends for which the actor's server does not vouch. Who passes on what bears a Linked
 // Data signature holds that to be proof enough.
-func (v *voucher) unvouched(ctx context.Context, x *receiving, err error) error {
-	if err := unanswered(err, "the actor's server does not answer"); err != nil {
+func (v *voucher) endUnvouched(ctx context.Context, x *receiving, err error) error {
+	if err := unansweredFault(err, "the actor's server does not answer"); err != nil {
 		return err
 	}
 	v.Log.InfoContext(ctx, "activity not vouched for", "activity", x.Activity.ID, "actor", x.Activity.Actor, "host", x.passer.ID.Host(), "err", err)

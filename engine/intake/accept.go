@@ -21,12 +21,12 @@ type Arrival struct {
 // for several, or for one who is stalled, for that of the journal.
 func (i *Intake) Accept(ctx context.Context, a Arrival) error {
 	if len(a.Recipients) > 1 {
-		return i.keep(ctx, a, nil)
+		return i.keepInJournal(ctx, a, nil)
 	}
 	u := a.Recipients[0]
-	e, err := i.submit(ctx, u, a.Item(u))
+	e, err := i.submitItem(ctx, u, a.Item(u))
 	if errors.Is(err, errStalled) {
-		return i.keep(ctx, a, e)
+		return i.keepInJournal(ctx, a, e)
 	}
 	if err != nil {
 		return fmt.Errorf("apply for %s: %w", u, err)
@@ -51,11 +51,11 @@ const maxSize = 1 << 20
 // size returns how many bytes an entry without a row holds in memory.
 func (e *entry) size() int64 { return min(e.item.Size(), maxSize) }
 
-// submit queues an item for u's writer and waits for its commit. When ctx ends first the activity may still be committed.
-// When u is stalled the fault is errStalled, and the entry holds its place until keep has brought it to the journal.
-func (i *Intake) submit(ctx context.Context, u vocab.Username, item Item) (*entry, error) {
+// submitItem queues an item for u's writer and waits for its commit. When ctx ends first the activity may still be committed.
+// When u is stalled the fault is errStalled, and the entry holds its place until keepInJournal has brought it to the journal.
+func (i *Intake) submitItem(ctx context.Context, u vocab.Username, item Item) (*entry, error) {
 	e := &entry{item: item, answer: make(chan error, 1)}
-	if err := i.queue(u, e); err != nil {
+	if err := i.queueEntry(u, e); err != nil {
 		return e, err
 	}
 	select {
@@ -66,22 +66,22 @@ func (i *Intake) submit(ctx context.Context, u vocab.Username, item Item) (*entr
 	}
 }
 
-// queue gives an entry its number and its place in u's queue.
-func (i *Intake) queue(u vocab.Username, e *entry) error {
+// queueEntry gives an entry its number and its place in u's queue.
+func (i *Intake) queueEntry(u vocab.Username, e *entry) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.closed {
 		return errFull
 	}
 	w := i.writer(u)
-	defers := w.defers()
+	defers := w.isDeferring()
 	if !defers && !i.takePlaces(e.item.Payer(), 1, e.size()) {
 		return errFull
 	}
 	e.number = i.Store.Instance.Journal.AssignNumber()
 	if err := w.reserve(e); err != nil {
 		if !defers {
-			i.uncount(e)
+			i.uncountEntry(e)
 		}
 		return errFull
 	}
@@ -105,8 +105,8 @@ func (i *Intake) giveUp(ctx context.Context, e *entry) error {
 	return fault.Wrap(fault.Busy, "time ran out", ctx.Err())
 }
 
-// uncount says that an entry without a row takes no memory any more.
-func (i *Intake) uncount(e *entry) {
+// uncountEntry says that an entry without a row takes no memory any more.
+func (i *Intake) uncountEntry(e *entry) {
 	i.Places.Give(e.item.Payer(), 1)
 	i.Memory.Give(e.item.Payer(), e.size())
 }
@@ -118,11 +118,11 @@ type placing struct {
 	places map[vocab.Username]*entry
 }
 
-// keep makes the activity durable for its recipients in one row of the journal, and hands it to their writers. It waits in
+// keepInJournal makes the activity durable for its recipients in one row of the journal, and hands it to their writers. It waits in
 // the journal for those who are stalled. refused is the entry of the one recipient who is; nil for several. When some
 // recipients may not have more waiting, the others have it and the fault says so.
-func (i *Intake) keep(ctx context.Context, a Arrival, refused *entry) error {
-	p, refusal, err := i.place(a.Row(), refused)
+func (i *Intake) keepInJournal(ctx context.Context, a Arrival, refused *entry) error {
+	p, refusal, err := i.placeActivity(a.Row(), refused)
 	if err != nil {
 		return err
 	}
@@ -143,14 +143,14 @@ func (i *Intake) keep(ctx context.Context, a Arrival, refused *entry) error {
 	return refusal
 }
 
-// place gives an activity its number, its places and its row, unless there is no room. Recipients who may not have more
+// placeActivity gives an activity its number, its places and its row, unless there is no room. Recipients who may not have more
 // waiting are left out; refusal says why.
-func (i *Intake) place(in instance.Intake, refused *entry) (p *placing, refusal, err error) {
+func (i *Intake) placeActivity(in instance.Intake, refused *entry) (p *placing, refusal, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	p = &placing{in: in}
 	recipients := in.Recipients
-	p.row = i.journal.open(in)
+	p.row = i.journal.openRow(in)
 	reserved, refusal := i.reserveBacklogs(&p.in, refused)
 	queued, size := i.countQueued(&p.in, refused)
 	switch {
@@ -159,20 +159,20 @@ func (i *Intake) place(in instance.Intake, refused *entry) (p *placing, refusal,
 	case i.closed || !i.takePlaces(p.row.payer, queued, size):
 		err = errFull
 	default:
-		if err = i.occupy(p, refused); err != nil {
+		if err = i.occupyPlaces(p, refused); err != nil {
 			i.Places.Give(p.row.payer, int64(queued))
 			i.Memory.Give(p.row.payer, size)
 		}
 	}
 	if err != nil {
-		i.Backlogs.give(&p.in, reserved)
-		i.journal.close(p.row)
+		i.Backlogs.giveBack(&p.in, reserved)
+		i.journal.closeRow(p.row)
 		if refused != nil {
 			i.writers[recipients[0]].withdraw(refused)
 		}
 		return nil, nil, err
 	}
-	i.journal.grow(p.row, size)
+	i.journal.growRow(p.row, size)
 	i.work.running.Add(1)
 	return p, refusal, nil
 }
@@ -183,7 +183,7 @@ func (i *Intake) countQueued(in *instance.Intake, refused *entry) (entries int, 
 		return 0, 0
 	}
 	for _, u := range in.Recipients {
-		if !i.writer(u).defers() {
+		if !i.writer(u).isDeferring() {
 			entries++
 		}
 	}
@@ -193,9 +193,9 @@ func (i *Intake) countQueued(in *instance.Intake, refused *entry) (entries int, 
 	return entries, bytes
 }
 
-// occupy gives an activity its number and its places, and divides its recipients: those who are stalled wait. The caller
+// occupyPlaces gives an activity its number and its places, and divides its recipients: those who are stalled wait. The caller
 // holds mu.
-func (i *Intake) occupy(p *placing, refused *entry) error {
+func (i *Intake) occupyPlaces(p *placing, refused *entry) error {
 	recipients := p.in.Recipients
 	p.in.Recipients = nil
 	if refused != nil {
@@ -216,7 +216,7 @@ func (i *Intake) occupy(p *placing, refused *entry) error {
 			return errFull
 		}
 		p.places[u] = e
-		if w.defers() {
+		if w.isDeferring() {
 			p.in.Waiting = append(p.in.Waiting, u)
 		} else {
 			p.in.Recipients = append(p.in.Recipients, u)
@@ -231,12 +231,12 @@ func (i *Intake) handOver(p *placing, at instance.IntakeRow, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if err != nil {
-		i.Backlogs.give(&p.in, p.in.Waiting)
+		i.Backlogs.giveBack(&p.in, p.in.Waiting)
 	}
 	for _, u := range p.in.Recipients {
 		w, e := i.writers[u], p.places[u]
 		if err == nil {
-			i.journal.drive(p.row)
+			i.journal.driveRow(p.row)
 			w.release(e)
 		} else {
 			i.Places.Give(p.row.payer, 1)
@@ -246,5 +246,5 @@ func (i *Intake) handOver(p *placing, at instance.IntakeRow, err error) {
 	for _, u := range p.in.Waiting {
 		i.writers[u].withdraw(p.places[u])
 	}
-	i.journal.written(p.row, at, err)
+	i.journal.noteWritten(p.row, at, err)
 }

@@ -74,15 +74,15 @@ func (b *Backlogs) forget(u vocab.Username) {
 	delete(b.users, u)
 }
 
-// give says that an activity does not wait for users after all.
-func (b *Backlogs) give(in *instance.Intake, users []vocab.Username) {
+// giveBack says that an activity does not wait for users after all.
+func (b *Backlogs) giveBack(in *instance.Intake, users []vocab.Username) {
 	for _, u := range users {
 		b.Of(u).give(in.Payer, bytesOf(in))
 	}
 }
 
-// end says that rows of a page wait for u no more.
-func (b *Backlogs) end(u vocab.Username, page []instance.Waiting, ended []instance.IntakeRow) {
+// endRows says that rows of a page wait for u no more.
+func (b *Backlogs) endRows(u vocab.Username, page []instance.Waiting, ended []instance.IntakeRow) {
 	for _, w := range page {
 		if slices.Contains(ended, w.IntakeRow) {
 			b.Of(u).give(w.Payer, w.Bytes)
@@ -90,9 +90,9 @@ func (b *Backlogs) end(u vocab.Username, page []instance.Waiting, ended []instan
 	}
 }
 
-// recount takes over what the journal holds: an earlier process and administrators have their part in it, and what came
+// setAll takes over what the journal holds: an earlier process and administrators have their part in it, and what came
 // twice was counted twice. What is on its way meanwhile counts from the next time on.
-func (b *Backlogs) recount(all []instance.Backlog) {
+func (b *Backlogs) setAll(all []instance.Backlog) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.users)
@@ -107,7 +107,7 @@ func (i *Intake) Recount(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	i.Backlogs.recount(all)
+	i.Backlogs.setAll(all)
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (i *Intake) Recount(ctx context.Context) error {
 func (i *Intake) reserveBacklogs(in *instance.Intake, refused *entry) (reserved []vocab.Username, refusal error) {
 	in.Recipients = slices.DeleteFunc(slices.Clone(in.Recipients), func(u vocab.Username) bool {
 		w := i.writer(u)
-		if refused == nil && !w.defers() {
+		if refused == nil && !w.isDeferring() {
 			return false
 		}
 		switch {

@@ -44,32 +44,32 @@ type page struct {
 
 func (d *drain) run(wait time.Duration) {
 	for d.intake.work.pauseOr(wait, d.stall.wake) {
-		arrivals := d.arrivals()
-		p, n, err := d.next()
+		arrivals := d.countArrivals()
+		p, n, err := d.drainNext()
 		d.applied += n
 		switch {
 		case err != nil:
-			wait = d.fail(err)
-		case d.leave(p, arrivals):
+			wait = d.noteFailure(err)
+		case d.endStall(p, arrivals):
 			return
 		default:
-			wait = d.proceed(p, n)
+			wait = d.planNext(p, n)
 		}
 	}
-	d.letGo()
+	d.releaseHeldBack()
 }
 
-// letGo releases what is held back when the intake closes.
-func (d *drain) letGo() {
+// releaseHeldBack releases what is held back when the intake closes.
+func (d *drain) releaseHeldBack() {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()
-	d.stall.letGo()
+	d.stall.releaseHeldBack()
 }
 
-// next applies the next page.
-func (d *drain) next() (p page, n int, err error) {
+// drainNext applies the next page.
+func (d *drain) drainNext() (p page, n int, err error) {
 	if !d.usable {
-		if err := d.probe(); err != nil {
+		if err := d.probeUser(); err != nil {
 			return p, 0, err
 		}
 		d.noteUsable()
@@ -77,7 +77,7 @@ func (d *drain) next() (p page, n int, err error) {
 	return d.drainPage()
 }
 
-func (d *drain) arrivals() int {
+func (d *drain) countArrivals() int {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()
 	return d.stall.arrivals
@@ -89,23 +89,23 @@ func (d *drain) noteUsable() {
 	d.usable, d.stall.usableSince = true, time.Now()
 }
 
-// fail returns how long the drain waits after a failure. What was held back in memory goes to the journal.
-func (d *drain) fail(cause error) time.Duration {
+// noteFailure returns how long the drain waits after a failure. What was held back in memory goes to the journal.
+func (d *drain) noteFailure(cause error) time.Duration {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()
 	if errors.Is(cause, context.DeadlineExceeded) {
 		d.limit = max(1, d.limit/2)
 	}
 	d.usable, d.stall.usableSince = false, time.Time{}
-	d.stall.letGo()
+	d.stall.releaseHeldBack()
 	d.writer.reportStall(cause)
 	d.failures++
 	return d.intake.Backoff.After(d.failures - 1)
 }
 
-// proceed returns how long the drain waits before the next page, after one of which n activities have ended. When less than a
+// planNext returns how long the drain waits before the next page, after one of which n activities have ended. When less than a
 // page waits, it begins to catch up.
-func (d *drain) proceed(p page, n int) time.Duration {
+func (d *drain) planNext(p page, n int) time.Duration {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()
 	d.failures, d.limit = 0, min(2*d.limit, maxBatch)
@@ -119,8 +119,8 @@ func (d *drain) proceed(p page, n int) time.Duration {
 	return 0
 }
 
-// leave ends the stall, unless something waits in the journal, or is about to.
-func (d *drain) leave(p page, arrivals int) bool {
+// endStall ends the stall, unless something waits in the journal, or is about to.
+func (d *drain) endStall(p page, arrivals int) bool {
 	i, s := d.intake, d.stall
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -131,7 +131,7 @@ func (d *drain) leave(p page, arrivals int) bool {
 		return false
 	}
 	d.writer.stall = nil
-	s.letGo()
+	s.releaseHeldBack()
 	i.Backlogs.forget(d.writer.user)
 	if s.reported || d.applied > 0 {
 		i.Log.Info("user drained", "user", d.writer.user, "activities", d.applied, "took", time.Since(s.since))
@@ -139,8 +139,8 @@ func (d *drain) leave(p page, arrivals int) bool {
 	return true
 }
 
-// hold takes a slot, and reports whether work goes on. The slot is to be given back.
-func (i *Intake) hold(slots chan struct{}) bool {
+// holdSlot takes a slot, and reports whether work goes on. The slot is to be given back.
+func (i *Intake) holdSlot(slots chan struct{}) bool {
 	select {
 	case slots <- struct{}{}:
 		return true
@@ -149,10 +149,10 @@ func (i *Intake) hold(slots chan struct{}) bool {
 	}
 }
 
-// probe returns why the user can take nothing now. What waits for a user who was deleted is dropped.
-func (d *drain) probe() error {
+// probeUser returns why the user can take nothing now. What waits for a user who was deleted is dropped.
+func (d *drain) probeUser() error {
 	i, u := d.intake, d.writer.user
-	if !i.hold(i.slots.probes) {
+	if !i.holdSlot(i.slots.probes) {
 		return errClosing
 	}
 	defer func() { <-i.slots.probes }()
@@ -176,13 +176,13 @@ func (d *drain) probe() error {
 // activities wait no more.
 func (d *drain) drainPage() (p page, n int, err error) {
 	i, u := d.intake, d.writer.user
-	if !i.hold(i.slots.pages) {
+	if !i.holdSlot(i.slots.pages) {
 		return p, 0, errClosing
 	}
 	defer func() { <-i.slots.pages }()
 	ctx, cancel := context.WithTimeout(context.Background(), applyTime)
 	defer cancel()
-	if p, err = d.read(ctx); err != nil || len(p.rows) == 0 {
+	if p, err = d.readPage(ctx); err != nil || len(p.rows) == 0 {
 		return p, 0, err
 	}
 	resumed, err := i.Pipeline.Resume(ctx, u, p.rows)
@@ -195,7 +195,7 @@ func (d *drain) drainPage() (p page, n int, err error) {
 	if _, err := i.Store.Instance.Journal.FinishWaiting(finishing, u, ended); err != nil {
 		return p, 0, err
 	}
-	i.Backlogs.end(u, p.rows, ended)
+	i.Backlogs.endRows(u, p.rows, ended)
 	for _, row := range ended {
 		i.Rivals.Forget(u, row.Seq)
 	}
@@ -210,7 +210,7 @@ func (d *drain) applyPage(rows []instance.Waiting, resumed []Resumed) (ended []i
 	for n, row := range rows {
 		switch r := resumed[n]; {
 		case r.Err != nil:
-			if err := i.poison(u, db.Poisoned{URI: idOf(row.Raw), Raw: row.Raw, Forwarders: row.Forwarders}, r.Err); err != nil {
+			if err := i.poisonActivity(u, db.Poisoned{URI: idOf(row.Raw), Raw: row.Raw, Forwarders: row.Forwarders}, r.Err); err != nil {
 				return nil, err
 			}
 			ended = append(ended, row.IntakeRow)
@@ -223,7 +223,7 @@ func (d *drain) applyPage(rows []instance.Waiting, resumed []Resumed) (ended []i
 	if len(batch) == 0 {
 		return ended, nil
 	}
-	left, cause := i.settle(u, batch, i.commit(u, batch))
+	left, cause := i.settleBatch(u, batch, i.commitBatch(u, batch))
 	for n, e := range batch[:len(batch)-len(left)] {
 		if e.item.Outcome() == Contested && i.Rivals.Ask(u, of[n].Seq, e.item) {
 			continue
@@ -233,10 +233,10 @@ func (d *drain) applyPage(rows []instance.Waiting, resumed []Resumed) (ended []i
 	return ended, cause
 }
 
-// read returns the first of what waits and came before everything in memory, without rows about which another server is
+// readPage returns the first of what waits and came before everything in memory, without rows about which another server is
 // being asked.
-func (d *drain) read(ctx context.Context) (p page, err error) {
-	before := d.oldest() // before the journal is read: what is older waits there by then, or has taken effect
+func (d *drain) readPage(ctx context.Context) (p page, err error) {
+	before := d.oldestInMemory() // before the journal is read: what is older waits there by then, or has taken effect
 	for after := int64(0); len(p.rows) == 0 && !p.newer; {
 		rows, err := d.intake.Store.Instance.Journal.ListWaiting(ctx, d.writer.user, after, d.limit, pageBytes*d.limit/maxBatch)
 		if err != nil {
@@ -256,8 +256,8 @@ func (d *drain) read(ctx context.Context) (p page, err error) {
 	return p, nil
 }
 
-// oldest returns the number of the oldest activity in memory for the user, or one above all that have arrived.
-func (d *drain) oldest() int64 {
+// oldestInMemory returns the number of the oldest activity in memory for the user, or one above all that have arrived.
+func (d *drain) oldestInMemory() int64 {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()
 	if first, ok := d.writer.box.First(); ok {

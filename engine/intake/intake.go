@@ -175,8 +175,8 @@ func (i *Intake) takePlaces(payer string, entries int, bytes int64) bool {
 	return true
 }
 
-// write runs a transaction of the user's database.
-func (i *Intake) write(u vocab.Username, use func(context.Context, *db.Tx) error) error {
+// writeUser runs a transaction of the user's database.
+func (i *Intake) writeUser(u vocab.Username, use func(context.Context, *db.Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), applyTime)
 	defer cancel()
 	return i.Store.Write(ctx, u, use)

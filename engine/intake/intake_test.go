@@ -297,15 +297,15 @@ func TestAPageIsHalvedWhenTimeRunsOut(t *testing.T) {
 	d := &drain{intake: i, writer: w, stall: w.stall, limit: maxBatch}
 	timeout := fault.Wrap(fault.Busy, "time ran out", context.DeadlineExceeded)
 	for _, want := range []int{50, 25, 12, 6, 3, 1, 1} {
-		if d.fail(timeout); d.limit != want {
+		if d.noteFailure(timeout); d.limit != want {
 			t.Errorf("a page has %d activities, want %d", d.limit, want)
 		}
 	}
-	if d.fail(fault.New(fault.Unavailable, "down")); d.limit != 1 {
+	if d.noteFailure(fault.New(fault.Unavailable, "down")); d.limit != 1 {
 		t.Errorf("a page has %d activities after another fault, want 1", d.limit)
 	}
 	for _, want := range []int{2, 4, 8, 16, 32, 64, 100, 100} {
-		if d.proceed(page{}, 1); d.limit != want {
+		if d.planNext(page{}, 1); d.limit != want {
 			t.Errorf("a page has %d activities, want %d", d.limit, want)
 		}
 	}

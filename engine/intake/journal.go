@@ -37,8 +37,8 @@ type row struct {
 
 func newJournal(i *Intake) *journal { return &journal{intake: i, rows: map[instance.IntakeKey]*row{}} }
 
-// open returns the row of an activity that a request is about to write, and keeps it until close or written.
-func (j *journal) open(in instance.Intake) *row {
+// openRow returns the row of an activity that a request is about to write, and keeps it until close or written.
+func (j *journal) openRow(in instance.Intake) *row {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r := j.rows[in.Key]
@@ -50,36 +50,36 @@ func (j *journal) open(in instance.Intake) *row {
 	return r
 }
 
-// close says that a request does not write a row after all.
-func (j *journal) close(r *row) { j.written(r, instance.IntakeRow{}, nil) }
+// closeRow says that a request does not write a row after all.
+func (j *journal) closeRow(r *row) { j.noteWritten(r, instance.IntakeRow{}, nil) }
 
-// grow counts the memory that a row's body takes.
-func (j *journal) grow(r *row, size int64) {
+// growRow counts the memory that a row's body takes.
+func (j *journal) growRow(r *row, size int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r.size += size
 }
 
-// drive counts an entry that stands for a row.
-func (j *journal) drive(r *row) {
+// driveRow counts an entry that stands for a row.
+func (j *journal) driveRow(r *row) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r.left++
 }
 
-// written says that a request has written a row, or could not.
-func (j *journal) written(r *row, at instance.IntakeRow, err error) {
+// noteWritten says that a request has written a row, or could not.
+func (j *journal) noteWritten(r *row, at instance.IntakeRow, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r.writing--
 	if err == nil && (at.Seq > r.at.Seq || at.Seq == r.at.Seq && at.Rev > r.at.Rev) {
 		r.at = at
 	}
-	j.settle(r)
+	j.settleRow(r)
 }
 
-// at returns where a row lies in the database.
-func (j *journal) at(r *row) instance.IntakeRow {
+// placeOf returns where a row lies in the database.
+func (j *journal) placeOf(r *row) instance.IntakeRow {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return r.at
@@ -92,8 +92,8 @@ func (j *journal) letWait(r *row) {
 	r.kept = true
 }
 
-// letGo says that an entry is committed or waits; or with an error, that it ended without either.
-func (j *journal) letGo(e *entry, err error) {
+// endEntry says that an entry is committed or waits; or with an error, that it ended without either.
+func (j *journal) endEntry(e *entry, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r := e.row
@@ -106,11 +106,11 @@ func (j *journal) letGo(e *entry, err error) {
 	default:
 		r.kept = true
 	}
-	j.settle(r)
+	j.settleRow(r)
 }
 
-// settle lets a row be ended that no request writes and no entry stands for. The caller holds mu.
-func (j *journal) settle(r *row) {
+// settleRow lets a row be ended that no request writes and no entry stands for. The caller holds mu.
+func (j *journal) settleRow(r *row) {
 	if r.writing > 0 || r.left > 0 {
 		return
 	}
@@ -160,8 +160,8 @@ func (j *journal) nextEnded() []instance.IntakeRow {
 	return slices.Clone(j.ended[:min(len(j.ended), 1000)])
 }
 
-// strays returns the numbers of the rows that no request writes and no entry stands for.
-func (j *journal) strays(held []instance.HeldIntake) (seqs []int64) {
+// findStrays returns the numbers of the rows that no request writes and no entry stands for.
+func (j *journal) findStrays(held []instance.HeldIntake) (seqs []int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, h := range held {

@@ -34,8 +34,8 @@ func newMetrics(reg prometheus.Registerer, stalled func() float64) metrics {
 	return m
 }
 
-// unread takes away what is read from the journal: an old number is worse than none.
-func (m metrics) unread() {
+// resetJournal takes away what is read from the journal: an old number is worse than none.
+func (m metrics) resetJournal() {
 	m.journal.Reset()
 	m.oldest.Reset()
 	m.waiting.DeleteLabelValues("parked")

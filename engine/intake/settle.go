@@ -8,40 +8,40 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// commit applies a batch in one transaction.
-func (i *Intake) commit(u vocab.Username, batch []*entry) error {
-	return i.write(u, func(ctx context.Context, tx *db.Tx) error { return i.Pipeline.Apply(ctx, tx, itemsOf(batch)) })
+// commitBatch applies a batch in one transaction.
+func (i *Intake) commitBatch(u vocab.Username, batch []*entry) error {
+	return i.writeUser(u, func(ctx context.Context, tx *db.Tx) error { return i.Pipeline.Apply(ctx, tx, itemsOf(batch)) })
 }
 
-// settle ends a batch whose transaction ended with err. A batch that failed is halved until the activity that cannot be
+// settleBatch ends a batch whose transaction ended with err. A batch that failed is halved until the activity that cannot be
 // applied stands alone, which is set aside with the reason. When the database is the cause, settle returns that and what is
 // left of the batch, in order.
-func (i *Intake) settle(u vocab.Username, batch []*entry, err error) (left []*entry, cause error) {
+func (i *Intake) settleBatch(u vocab.Username, batch []*entry, err error) (left []*entry, cause error) {
 	switch {
 	case err == nil:
-		i.finish(u, batch)
+		i.finishBatch(u, batch)
 		return nil, nil
 	case isPassing(err):
 		return batch, err
 	case len(batch) == 1:
-		if err := i.poison(u, i.Pipeline.SetAside(u, batch[0].item, err), err); err != nil {
+		if err := i.poisonActivity(u, i.Pipeline.SetAside(u, batch[0].item, err), err); err != nil {
 			return batch, err
 		}
-		i.finish(u, batch)
+		i.finishBatch(u, batch)
 		return nil, nil
 	}
 	middle := len(batch) / 2
 	for n, half := range [][]*entry{batch[:middle:middle], batch[middle:]} {
-		if left, cause := i.settle(u, half, i.commit(u, half)); cause != nil {
+		if left, cause := i.settleBatch(u, half, i.commitBatch(u, half)); cause != nil {
 			return batch[n*middle+len(half)-len(left):], cause
 		}
 	}
 	return nil, nil
 }
 
-// finish answers a batch that is committed. Contested entries go to the journal, where they wait until another server has
+// finishBatch answers a batch that is committed. Contested entries go to the journal, where they wait until another server has
 // said whose their objects are.
-func (i *Intake) finish(u vocab.Username, batch []*entry) {
+func (i *Intake) finishBatch(u vocab.Username, batch []*entry) {
 	var settled []*entry
 	for _, e := range batch {
 		if e.item.Outcome() != Contested {
@@ -64,10 +64,10 @@ func (i *Intake) finish(u vocab.Username, batch []*entry) {
 	}
 }
 
-// poison keeps an activity that cannot be applied, with the reason.
-func (i *Intake) poison(u vocab.Username, p db.Poisoned, cause error) error {
+// poisonActivity keeps an activity that cannot be applied, with the reason.
+func (i *Intake) poisonActivity(u vocab.Username, p db.Poisoned, cause error) error {
 	p.Reason = cause.Error()
-	if err := i.write(u, func(ctx context.Context, tx *db.Tx) error { return tx.Poison(ctx, p) }); err != nil {
+	if err := i.writeUser(u, func(ctx context.Context, tx *db.Tx) error { return tx.Poison(ctx, p) }); err != nil {
 		return fmt.Errorf("set activity aside: %w", err)
 	}
 	return nil

@@ -45,8 +45,8 @@ func (w *writer) beginStall(after time.Duration) {
 	}
 }
 
-// defers reports whether what comes for the user waits in the journal. The caller holds the intake's mu.
-func (w *writer) defers() bool { return w.stall != nil && !w.stall.catchingUp }
+// isDeferring reports whether what comes for the user waits in the journal. The caller holds the intake's mu.
+func (w *writer) isDeferring() bool { return w.stall != nil && !w.stall.catchingUp }
 
 // isOverdue reports whether the drain does not keep up: the database can be used, and old activities still wait. The caller
 // holds the intake's mu.
@@ -63,8 +63,8 @@ func (w *writer) reportStall(cause error) {
 	}
 }
 
-// holdsBack holds an entry back, if the drain catches up and the entry came after it began to.
-func (s *stall) holdsBack(e *entry) bool {
+// holdBack holds an entry back, if the drain catches up and the entry came after it began to.
+func (s *stall) holdBack(e *entry) bool {
 	if !s.catchingUp || e.number < s.from {
 		return false
 	}
@@ -72,8 +72,8 @@ func (s *stall) holdsBack(e *entry) bool {
 	return true
 }
 
-// letGo releases what is held back, in order: to be committed, or when the user stays stalled, to be brought to the journal.
-func (s *stall) letGo() {
+// releaseHeldBack releases what is held back, in order: to be committed, or when the user stays stalled, to be brought to the journal.
+func (s *stall) releaseHeldBack() {
 	for _, e := range s.behind {
 		e.letter.Release()
 	}
@@ -87,11 +87,11 @@ func (i *Intake) Revisit(u vocab.Username) {
 	w := i.writer(u)
 	w.beginStall(0)
 	w.stall.arrivals++
-	w.stall.hurry()
+	w.stall.hurryDrain()
 }
 
-// hurry ends the pause of the drain.
-func (s *stall) hurry() {
+// hurryDrain ends the pause of the drain.
+func (s *stall) hurryDrain() {
 	select {
 	case s.wake <- struct{}{}:
 	default: // it will be ended already
@@ -127,7 +127,7 @@ func (i *Intake) noteInstance(err error) {
 	defer i.mu.Unlock()
 	for _, w := range i.writers {
 		if w.stall != nil {
-			w.stall.hurry()
+			w.stall.hurryDrain()
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (i *Intake) tendOften() {
 		}
 		i.noteInstance(err)
 		if err != nil {
-			i.metrics.unread()
+			i.metrics.resetJournal()
 			i.Log.Warn("intake journal not looked after", "err", err)
 		}
 	}
@@ -69,7 +69,7 @@ func (i *Intake) tendOften() {
 func (i *Intake) Tend() (err error) {
 	defer func() {
 		if err != nil {
-			i.metrics.unread()
+			i.metrics.resetJournal()
 		}
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), journalTime)
@@ -83,7 +83,7 @@ func (i *Intake) Tend() (err error) {
 	if err != nil {
 		return err
 	}
-	i.observe(counts)
+	i.observeJournal(counts)
 	return nil
 }
 
@@ -100,7 +100,7 @@ func (i *Intake) TakeStrays(age time.Duration) error {
 		if len(held) == 0 {
 			return i.Recount(ctx)
 		}
-		if strays := i.journal.strays(held); len(strays) > 0 {
+		if strays := i.journal.findStrays(held); len(strays) > 0 {
 			if err := i.Store.Instance.Journal.Release(ctx, strays); err != nil {
 				return err
 			}
@@ -110,7 +110,7 @@ func (i *Intake) TakeStrays(age time.Duration) error {
 	}
 }
 
-func (i *Intake) observe(n instance.IntakeCounts) {
+func (i *Intake) observeJournal(n instance.IntakeCounts) {
 	m := i.metrics
 	m.journal.WithLabelValues().Set(float64(n.Rows))
 	m.waiting.WithLabelValues("queued").Set(float64(i.Places.Used()))

@@ -27,7 +27,7 @@ type writer struct {
 
 func newWriter(i *Intake, u vocab.Username) *writer {
 	w := &writer{intake: i, user: u}
-	w.box = mailbox.New(mailbox.Owner[*db.Tx, *entry]{Slot: w.connect, Handle: w.apply, Settle: w.settle, Panicked: w.reportPanic},
+	w.box = mailbox.New(mailbox.Owner[*db.Tx, *entry]{Slot: w.connect, Handle: w.applyBatch, Settle: w.settleBatch, Panicked: w.reportPanic},
 		mailbox.Limits{Letters: int(policy.Queue.Pool), Batch: maxBatch, Backoff: mailbox.Backoff{Min: i.Backoff.Min, Max: min(i.Backoff.Max, spillEvery)}})
 	return w
 }
@@ -36,19 +36,19 @@ func newWriter(i *Intake, u vocab.Username) *writer {
 func (w *writer) reserve(e *entry) (err error) {
 	e.letter, err = w.box.Reserve(e, func(err error) {
 		if e.row == nil {
-			w.intake.uncount(e)
+			w.intake.uncountEntry(e)
 			e.answer <- err
 			return
 		}
 		w.intake.Places.Give(e.row.payer, 1)
-		w.intake.journal.letGo(e, err)
+		w.intake.journal.endEntry(e, err)
 	})
 	return err
 }
 
 // release lets the writer commit an entry. The caller holds the intake's mu.
 func (w *writer) release(e *entry) {
-	if w.stall != nil && w.stall.holdsBack(e) {
+	if w.stall != nil && w.stall.holdBack(e) {
 		return
 	}
 	e.letter.Release()
@@ -68,7 +68,7 @@ func (w *writer) connect(use func(context.Context, *db.Tx) error) error {
 	if err := w.mayConnect(); err != nil {
 		return err
 	}
-	return w.intake.write(w.user, use)
+	return w.intake.writeUser(w.user, use)
 }
 
 // mayConnect returns why the writer commits nothing now. When the intake is closed, the next process applies what lies in
@@ -85,27 +85,27 @@ func (w *writer) mayConnect() error {
 	return nil
 }
 
-func (w *writer) apply(ctx context.Context, tx *db.Tx, batch []*letter) error {
+func (w *writer) applyBatch(ctx context.Context, tx *db.Tx, batch []*letter) error {
 	return w.intake.Pipeline.Apply(ctx, tx, itemsOf(entriesOf(batch)))
 }
 
-// settle answers a batch that is committed, and decides what becomes of one that is not.
-func (w *writer) settle(batch []*letter, err error) error {
+// settleBatch answers a batch that is committed, and decides what becomes of one that is not.
+func (w *writer) settleBatch(batch []*letter, err error) error {
 	switch {
 	case errors.Is(err, errClosing):
-		w.leave(batch)
+		w.leaveToJournal(batch)
 		return nil
 	case errors.Is(err, errStalled):
 		return w.spill(batch)
 	}
-	if left, cause := w.intake.settle(w.user, entriesOf(batch), err); cause != nil {
+	if left, cause := w.intake.settleBatch(w.user, entriesOf(batch), err); cause != nil {
 		w.putOff(left, cause)
 	}
 	return nil
 }
 
-// leave lets the next process apply what lies in the journal. Requests that queued behind it are asked to come again.
-func (w *writer) leave(batch []*letter) {
+// leaveToJournal lets the next process apply what lies in the journal. Requests that queued behind it are asked to come again.
+func (w *writer) leaveToJournal(batch []*letter) {
 	for _, l := range batch {
 		if l.Value.row == nil {
 			l.Answer(errFull)
@@ -138,7 +138,7 @@ func (w *writer) spill(batch []*letter) error {
 	i := w.intake
 	seqs := make([]int64, len(kept))
 	for n, e := range kept {
-		seqs[n] = i.journal.at(e.row).Seq
+		seqs[n] = i.journal.placeOf(e.row).Seq
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), journalTime)
 	defer cancel()
@@ -166,7 +166,7 @@ func (w *writer) refuse(batch []*entry) (kept []*entry) {
 			kept = append(kept, e)
 			continue
 		}
-		w.intake.uncount(e)
+		w.intake.uncountEntry(e)
 		e.letter.Withhold()
 		if e.given {
 			e.letter.Withdraw()
