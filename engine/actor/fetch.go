@@ -37,24 +37,30 @@ func (r *Resolver) Ask(ctx context.Context, id vocab.ID, as *transport.Keys) (*v
 	return a, d.answer, err
 }
 
+// fetcher fetches documents of other servers.
+type fetcher struct {
+	local  *Local // whose instance actor signs
+	client Fetcher
+}
+
 // signRequest returns req signed by the instance actor, unless it says otherwise.
-func (r *Resolver) signRequest(req transport.Request) (transport.Request, error) {
+func (f *fetcher) signRequest(req transport.Request) (transport.Request, error) {
 	if req.As != nil {
 		return req, nil
 	}
-	keys, err := r.Local.keys.Instance()
+	keys, err := f.local.keys.Instance()
 	req.As = &keys
 	return req, err
 }
 
 // fetchDocument fetches an ActivityStreams document. It comes from the origin it was asked from: a
 // redirect to another server would let that one speak for this (FEP-fe34), and is not followed.
-func (r *Resolver) fetchDocument(ctx context.Context, req transport.Request) (document, error) {
-	if r.Local.isOwn(req.URL) {
+func (f *fetcher) fetchDocument(ctx context.Context, req transport.Request) (document, error) {
+	if f.local.isOwn(req.URL) {
 		return document{}, fault.New(fault.NotFound, "there is no such document here")
 	}
 	req.SameOrigin = true
-	res, err := r.Fetch.Get(ctx, req)
+	res, err := f.client.Get(ctx, req)
 	if err != nil {
 		return document{}, err
 	}
@@ -74,19 +80,19 @@ func (r *Resolver) fetchDocument(ctx context.Context, req transport.Request) (do
 
 // fetchAsInstance fetches the document whose id is req.URL, as the instance actor unless req says
 // otherwise.
-func (r *Resolver) fetchAsInstance(ctx context.Context, req transport.Request) (document, error) {
-	req, err := r.signRequest(req)
+func (f *fetcher) fetchAsInstance(ctx context.Context, req transport.Request) (document, error) {
+	req, err := f.signRequest(req)
 	if err != nil {
 		return document{}, err
 	}
-	return r.fetchByID(ctx, req)
+	return f.fetchByID(ctx, req)
 }
 
 // fetchByID fetches the document whose id is req.URL. One that bears another id of the same origin
 // says where it lies, and is fetched from there, once.
-func (r *Resolver) fetchByID(ctx context.Context, req transport.Request) (document, error) {
+func (f *fetcher) fetchByID(ctx context.Context, req transport.Request) (document, error) {
 	for range 2 {
-		d, err := r.fetchDocument(ctx, req)
+		d, err := f.fetchDocument(ctx, req)
 		if err != nil {
 			return document{}, err
 		}

@@ -70,7 +70,7 @@ func (r *Resolver) ByKey(ctx context.Context, keyID vocab.ID) (*vocab.Actor, err
 			return a, err
 		}
 	}
-	c, err := shareFlight(ctx, r, "key", keyID, func(ctx context.Context) (claim, error) { return r.fetchKey(ctx, keyID) })
+	c, err := shareFlight(ctx, r.flights, "key", keyID, func(ctx context.Context) (claim, error) { return r.fetchKey(ctx, keyID) })
 	if err != nil {
 		return nil, fmt.Errorf("fetch key %s: %w", keyID, err)
 	}

@@ -17,7 +17,7 @@ import (
 // wrote it.
 func (r *Resolver) Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error) {
 	return r.fetchObject(ctx, id, as, func(what string, work func(context.Context) (document, error)) (document, error) {
-		return shareFlight(ctx, r, what, id, work)
+		return shareFlight(ctx, r.flights, what, id, work)
 	})
 }
 

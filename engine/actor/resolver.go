@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
@@ -65,19 +63,13 @@ type ResolverDeps struct {
 // signature: a server that fetches our key while we fetch its, waits for nothing.
 type Resolver struct {
 	ResolverDeps
-	rate       *policy.SharedLimiter // of actors and keys
-	ownRate    *policy.SharedLimiter // of fetches that an actor's own Updates cause, by actor
-	objectRate *policy.SharedLimiter
-	flights    singleflight.Group
-	queue      queue
-	standings  standings
-
-	actors   *lru[vocab.ID, *instance.RemoteActor] // by canonical id
-	claims   *lru[vocab.ID, claim]                 // by key id, of keys that lie outside the document of their actor
-	handles  *lru[string, confirmed]
-	failures *lru[string, failure]
-	used     *lru[vocab.ID, time.Time] // by canonical id: since when an actor is stored and noted as used
-	stale    staleActors
+	*fetcher
+	*flights
+	*fetchBudget
+	*memory
+	claims  *lru[vocab.ID, claim] // by key id, of keys that lie outside the document of their actor
+	handles *lru[string, confirmed]
+	stale   staleActors
 }
 
 const (
@@ -93,16 +85,14 @@ const (
 func NewResolver(d ResolverDeps) *Resolver {
 	return &Resolver{
 		ResolverDeps: d,
-		rate:         policy.KeyFetches.SharedAt(d.KeyRate, d.Now),
-		ownRate:      policy.OwnUpdates.Shared(d.Now),
-		objectRate:   policy.ObjectFetches.Shared(d.Now),
-		standings:    newStandings(d.Now),
-		queue:        newQueue(),
-		actors:       newLRU[vocab.ID](remembered, actorRoom, weighActor),
-		claims:       newLRU[vocab.ID, claim](remembered, 0, nil),
-		handles:      newLRU[string, confirmed](remembered, 0, nil),
-		failures:     newLRU[string, failure](remembered, 0, nil),
-		used:         newLRU[vocab.ID, time.Time](maxUsed, 0, nil),
+		fetcher:      &fetcher{local: d.Local, client: d.Fetch},
+		flights:      &flights{now: d.Now, queue: newQueue(), failures: newLRU[string, failure](remembered, 0, nil)},
+		fetchBudget: &fetchBudget{standings: newStandings(d.Now), rate: policy.KeyFetches.SharedAt(d.KeyRate, d.Now),
+			ownRate: policy.OwnUpdates.Shared(d.Now), objectRate: policy.ObjectFetches.Shared(d.Now)},
+		memory: &memory{local: d.Local, store: d.Store, keeper: d.Keeper, now: d.Now, actors: newLRU[vocab.ID](remembered, actorRoom, weighActor),
+			used: newLRU[vocab.ID, time.Time](maxUsed, 0, nil)},
+		claims:  newLRU[vocab.ID, claim](remembered, 0, nil),
+		handles: newLRU[string, confirmed](remembered, 0, nil),
 	}
 }
 
@@ -259,23 +249,23 @@ func isPassing(err error) bool {
 }
 
 // recallActor returns what is remembered of an actor, nil when nothing is.
-func (r *Resolver) recallActor(ctx context.Context, id vocab.ID) (*instance.RemoteActor, error) {
-	if a, ok := r.actors.get(id.Canonical()); ok {
+func (m *memory) recallActor(ctx context.Context, id vocab.ID) (*instance.RemoteActor, error) {
+	if a, ok := m.actors.get(id.Canonical()); ok {
 		return a, nil
 	}
-	a, err := r.Store.Find(ctx, id)
+	a, err := m.store.Find(ctx, id)
 	if fault.KindOf(err) == fault.Invalid {
 		return nil, nil // an earlier version took what this one does not: it is fetched anew
 	}
 	if err != nil || a == nil {
 		return nil, err
 	}
-	return r.actors.getOrPut(id.Canonical(), a), nil // a fetch may have been faster than the store
+	return m.actors.getOrPut(id.Canonical(), a), nil // a fetch may have been faster than the store
 }
 
 // renewActor fetches the actor, together with everybody who wants it now.
 func (r *Resolver) renewActor(ctx context.Context, id vocab.ID, have *instance.RemoteActor) (*instance.RemoteActor, error) {
-	return shareFlight(ctx, r, "actor", id, func(ctx context.Context) (*instance.RemoteActor, error) {
+	return shareFlight(ctx, r.flights, "actor", id, func(ctx context.Context) (*instance.RemoteActor, error) {
 		if a, ok := r.actors.get(id.Canonical()); ok && a != have && r.isYounger(a, refreshEvery) {
 			return a, nil // somebody else was just there
 		}
@@ -337,8 +327,8 @@ func actorOf(d document) (*vocab.Actor, error) {
 // rememberActor remembers an actor that was asked for at a time, under its id and the one it was
 // asked for by. An answer to a later question counts more. An actor that is not stored yet is only
 // in memory, until Keep.
-func (r *Resolver) rememberActor(ctx context.Context, id vocab.ID, a *vocab.Actor, asked time.Time) (*instance.RemoteActor, error) {
-	if later, ok := r.actors.get(id.Canonical()); ok && later.FetchedAt.After(asked) {
+func (m *memory) rememberActor(ctx context.Context, id vocab.ID, a *vocab.Actor, asked time.Time) (*instance.RemoteActor, error) {
+	if later, ok := m.actors.get(id.Canonical()); ok && later.FetchedAt.After(asked) {
 		return later, nil
 	}
 	a, err := a.Reduced()
@@ -346,11 +336,11 @@ func (r *Resolver) rememberActor(ctx context.Context, id vocab.ID, a *vocab.Acto
 		return nil, fault.Wrap(fault.Protocol, "what the peer shows is no actor that can be kept", err)
 	}
 	row := &instance.RemoteActor{Actor: a, FetchedAt: asked}
-	if err := r.Keeper.Renew(ctx, *row); err != nil {
+	if err := m.keeper.Renew(ctx, *row); err != nil {
 		return nil, err
 	}
-	r.actors.put(id.Canonical(), row)
-	r.actors.put(a.ID.Canonical(), row)
+	m.actors.put(id.Canonical(), row)
+	m.actors.put(a.ID.Canonical(), row)
 	return row, nil
 }
 
@@ -361,11 +351,11 @@ func (r *Resolver) Bury(ctx context.Context, id vocab.ID) error {
 	return err
 }
 
-func (r *Resolver) markGone(ctx context.Context, id vocab.ID) (*instance.RemoteActor, error) {
-	row := &instance.RemoteActor{Gone: true, FetchedAt: r.Now()}
-	if err := r.Keeper.MarkGone(ctx, id, row.FetchedAt); err != nil {
+func (m *memory) markGone(ctx context.Context, id vocab.ID) (*instance.RemoteActor, error) {
+	row := &instance.RemoteActor{Gone: true, FetchedAt: m.now()}
+	if err := m.keeper.MarkGone(ctx, id, row.FetchedAt); err != nil {
 		return nil, err
 	}
-	r.actors.put(id.Canonical(), row)
+	m.actors.put(id.Canonical(), row)
 	return row, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/vocab"
+	"golang.org/x/sync/singleflight"
 )
 
 const (
@@ -21,6 +22,14 @@ const (
 	// flightTime bounds one fetch with all that belongs to it. Each request has a limit of its own.
 	flightTime = time.Minute
 )
+
+// flights does each fetch once for all who ask for it meanwhile, and remembers what failed.
+type flights struct {
+	now      func() time.Time
+	group    singleflight.Group
+	queue    queue
+	failures *lru[string, failure]
+}
 
 // queue counts who waits for which host: what a peer that never answers can take from everybody
 // else.
@@ -90,33 +99,33 @@ type failure struct {
 // shareFlight does work, which fetches id, once for everybody who asks for it meanwhile. A failure
 // for a reason of the peer's is remembered for a while, and every try is counted against the peer's
 // domain.
-func shareFlight[T any](ctx context.Context, r *Resolver, what string, id vocab.ID, work func(context.Context) (T, error)) (T, error) {
+func shareFlight[T any](ctx context.Context, f *flights, what string, id vocab.ID, work func(context.Context) (T, error)) (T, error) {
 	var none T
 	name := what + " " + string(id.Canonical())
-	if err := r.recentFailure(name); err != nil {
+	if err := f.recentFailure(name); err != nil {
 		return none, err
 	}
-	leave, err := r.queue.enterQueue(ctx, id.Host())
+	leave, err := f.queue.enterQueue(ctx, id.Host())
 	if err != nil {
 		return none, err
 	}
 	defer leave()
 	beginWaiting(ctx)
-	flight := r.flights.DoChan(name, func() (any, error) {
-		if err := r.recentFailure(name); err != nil { // meanwhile, for somebody who asked before
+	flight := f.group.DoChan(name, func() (any, error) {
+		if err := f.recentFailure(name); err != nil { // meanwhile, for somebody who asked before
 			return none, err
 		}
 		// The first to ask may hang up while others still wait.
 		ctx, cancel := context.WithTimeout(BeforeWaiting(context.WithoutCancel(ctx), nil), flightTime)
 		defer cancel()
 		v, err := recoverWork(ctx, work)
-		r.noteTry(name, err)
+		f.noteTry(name, err)
 		return v, err
 	})
 	select {
-	case f := <-flight:
-		v, _ := f.Val.(T)
-		return v, f.Err
+	case done := <-flight:
+		v, _ := done.Val.(T)
+		return v, done.Err
 	case <-ctx.Done():
 		return none, fault.Wrap(fault.Busy, "the request was given up", ctx.Err())
 	}
@@ -134,26 +143,26 @@ func recoverWork[T any](ctx context.Context, work func(context.Context) (T, erro
 }
 
 // recentFailure returns why name is not to be tried now, or nil.
-func (r *Resolver) recentFailure(name string) error {
-	f, ok := r.failures.get(name)
-	if !ok || !r.Now().Before(f.until) {
+func (f *flights) recentFailure(name string) error {
+	last, ok := f.failures.get(name)
+	if !ok || !f.now().Before(last.until) {
 		return nil
 	}
-	return fmt.Errorf("not tried again yet: %w", f.err)
+	return fmt.Errorf("not tried again yet: %w", last.err)
 }
 
 // noteTry remembers how a try ended.
-func (r *Resolver) noteTry(name string, err error) {
+func (f *flights) noteTry(name string, err error) {
 	if err == nil {
-		r.failures.drop(name)
+		f.failures.drop(name)
 		return
 	}
 	if !isPeersFault(err) {
 		return
 	}
-	last, _ := r.failures.get(name)
+	last, _ := f.failures.get(name)
 	pause := min(max(2*last.pause, firstPause), lastPause)
-	r.failures.put(name, failure{err, pause, r.Now().Add(pause)})
+	f.failures.put(name, failure{err, pause, f.now().Add(pause)})
 }
 
 // isPeersFault tells whether an error is what the peer did, or did not: not our own limits, nor our

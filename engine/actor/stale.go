@@ -108,7 +108,7 @@ func (r *Resolver) askAgain(ctx context.Context, id vocab.ID, have *instance.Rem
 		return nil, fault.New(fault.RateLimited, "the actor changed too often").After(after)
 	}
 	// A fetch that is under way began before the change: it is not joined.
-	got, err := shareFlight(ctx, r, "changed actor", id, func(ctx context.Context) (*instance.RemoteActor, error) { return r.askServer(ctx, id, have) })
+	got, err := shareFlight(ctx, r.flights, "changed actor", id, func(ctx context.Context) (*instance.RemoteActor, error) { return r.askServer(ctx, id, have) })
 	if err != nil {
 		return nil, err
 	}

@@ -65,14 +65,22 @@ func (s standings) isProven(payer, domain string) bool {
 	return ok && s.now().Sub(at) < provenTime
 }
 
+// fetchBudget bounds what is fetched, by domain and by who causes it.
+type fetchBudget struct {
+	standings  standings
+	rate       *policy.SharedLimiter // of actors and keys
+	ownRate    *policy.SharedLimiter // of fetches that an actor's own Updates cause, by actor
+	objectRate *policy.SharedLimiter
+}
+
 // NoteProof remembers of the client address that sent the request of ctx whether the request was
 // proven to be an actor's of that host.
-func (r *Resolver) NoteProof(ctx context.Context, host string, proven bool) {
-	r.standings.noteProof(ctx, host, proven)
+func (b *fetchBudget) NoteProof(ctx context.Context, host string, proven bool) {
+	b.standings.noteProof(ctx, host, proven)
 }
 
 // spendFetch counts one fetch of something of a domain against the payer of ctx.
-func (r *Resolver) spendFetch(ctx context.Context, l *policy.SharedLimiter, id vocab.ID) error {
+func (b *fetchBudget) spendFetch(ctx context.Context, l *policy.SharedLimiter, id vocab.ID) error {
 	domain := policy.RegistrableDomain(id.Host())
-	return refuseSpent(l.Allow(domain, policy.PayerOf(ctx), r.standings.keptPart(ctx, domain)))
+	return refuseSpent(l.Allow(domain, policy.PayerOf(ctx), b.standings.keptPart(ctx, domain)))
 }
