@@ -8,6 +8,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -89,6 +90,28 @@ func TestWhatAHostSaysDecidesItsHealth(t *testing.T) {
 	} {
 		if got := judgeHost(tt.a, tt.err); got != tt.want {
 			t.Errorf("%s: heard %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// keysByName are keys whose id is the name of their owner.
+type keysByName struct{}
+
+func (keysByName) Keys(u vocab.Username) (transport.Keys, error) {
+	return transport.Keys{RSA: signature.Key{ID: u.String()}}, nil
+}
+
+func (keysByName) Instance() (transport.Keys, error) {
+	return transport.Keys{RSA: signature.Key{ID: "instance"}}, nil
+}
+
+func TestADeliveryIsSignedByItsSender(t *testing.T) {
+	t.Parallel()
+	s := &sender{Deps: &Deps{Keys: keysByName{}}}
+	for instance, want := range map[bool]string{false: "alice", true: "instance"} {
+		keys, err := s.loadKeys(&row{Delivery: db.Delivery{Instance: instance}, user: alice})
+		if err != nil || keys.RSA.ID != want {
+			t.Errorf("by the instance: %t; signed with the keys of %s, %v; want %s", instance, keys.RSA.ID, err, want)
 		}
 	}
 }

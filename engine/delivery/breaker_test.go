@@ -94,3 +94,22 @@ func TestAHostThatIsBackIsGivenMoreAndMore(t *testing.T) {
 		t.Errorf("attempts at once: %v, want 1 to 4 in steps", got)
 	}
 }
+
+func TestAHostIsInactiveOnceItHasFailedForAWeek(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		failures int
+		after    time.Duration
+		want     bool
+	}{
+		{openAfter, inactiveAfter, true},
+		{openAfter, inactiveAfter - time.Second, false},
+		{openAfter - 1, inactiveAfter, false},
+	} {
+		now := time.Unix(1e9, 0)
+		b := breaker{failures: tt.failures - 1, since: now.Add(-tt.after)}
+		if b.recordFailure("no answer", now); b.isInactive() != tt.want {
+			t.Errorf("%d failures within %v: inactive: %t, want %t", tt.failures, tt.after, b.isInactive(), tt.want)
+		}
+	}
+}
