@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// Who something is for is decided in one place: elsewhere the members that address somebody are written, and not read.
+// One package decides the readers of a post: elsewhere the members that address somebody are
+// written, and not read.
 var (
 	decides = []string{"engine/vocab/", "engine/audience/", "db/audience.go", "engine/bench/", "engine/enginetest/"}
 	members = []string{"to", "cc", "bto", "bcc", "audience"}
@@ -78,7 +79,8 @@ func TestOneRoomDecidesWhoSomethingIsFor(t *testing.T) {
 	}
 }
 
-// readings returns the members of an addressing that a file reads, as fields or by their names, with where it does.
+// readings returns the members of an addressing that a file reads, as fields or by their names,
+// with where it does.
 func readings(f *ast.File) map[string]token.Pos {
 	read, written := map[string]token.Pos{}, map[ast.Node]bool{}
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -119,7 +121,8 @@ func readings(f *ast.File) map[string]token.Pos {
 	return read
 }
 
-// isMap reports whether a literal is a map that is gone through, as opposed to a document that is written.
+// isMap reports whether a literal is a map that is gone through, as opposed to a document that is
+// written.
 func isMap(l *ast.CompositeLit) bool {
 	_, is := l.Type.(*ast.MapType)
 	return is

@@ -98,8 +98,8 @@ func (s *siege) owed(h *hostile, columns string, args ...any) []string {
 	return s.alice.Column(s, `SELECT DISTINCT concat_ws(' ', `+columns+`) FROM deliveries WHERE host = $1 ORDER BY 1`, append([]any{h.host}, args...)...)
 }
 
-// ended waits until so many attempts were made at every delivery to h, or it is at an end, and wants what is known of
-// them then to be this.
+// ended waits until so many attempts were made at every delivery to h, or it is at an end, and
+// wants what is known of them then to be this.
 func (s *siege) ended(h *hostile, attempts int, columns string, want ...string) {
 	s.Helper()
 	defer func() {
@@ -142,8 +142,8 @@ func (s *siege) over() {
 	s.changeDeliveries(`UPDATE deliveries SET status = 'failed', lease_owner = NULL WHERE status = 'pending'`)
 }
 
-// changeDeliveries changes alice's deliveries while the engine writes none of them: two that change the same rows, each in its
-// own order, would wait for each other.
+// changeDeliveries changes alice's deliveries while the engine writes none of them: two that change
+// the same rows, each in its own order, would wait for each other.
 func (s *siege) changeDeliveries(statement string) {
 	s.Helper()
 	if _, err := s.home.SQL(s, "lightweb_alice").ExecContext(s.Context(), `LOCK TABLE deliveries IN EXCLUSIVE MODE; `+statement); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// What a flood takes of the engine has bounds, and is given back. With LIGHTWEB_SIEGE the floods have the size that
-// docs/security.md tells of, and the log has its figures.
+// The cost of a flood to the engine has bounds, and is given back. With LIGHTWEB_SIEGE the floods
+// have the size that docs/security.md tells of, and the log has its figures.
 func TestAFloodOfAttacksIsSurvived(t *testing.T) {
 	t.Parallel()
 	large := os.Getenv("LIGHTWEB_SIEGE") != ""
@@ -101,7 +101,7 @@ func (s *siege) usage() usage {
 	return usage{s.home.Metric(s, "process_resident_memory_bytes"), s.home.Metric(s, "go_goroutines")}
 }
 
-// What a flood may take of the engine.
+// Bounds of the cost of a flood.
 const (
 	floodMemory     = 256 << 20 // bytes
 	floodGoroutines = 50        // that stay, of connections that end soon

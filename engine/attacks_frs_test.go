@@ -104,7 +104,8 @@ var frs07 = attack{id: "FRS-07", sends: "an archive that holds one entry twice",
 		}
 	}}
 
-// repeatEntry writes the archive good to path, with the first entry of these names twice, under true sums.
+// repeatEntry writes the archive good to path, with the first entry of these names twice, under
+// true sums.
 func repeatEntry(t testing.TB, good, path string, names ...string) {
 	t.Helper()
 	in, err := os.Open(good)

@@ -63,8 +63,8 @@ var idn01 = attack{id: "IDN-01", sends: "one actor under several spellings of it
 		m.gets(s.alice.ID+"/followers", false)
 	}}
 
-// manyNames is a server whose name can be written in many ways, with mallory, who does, and dave, an honest actor who
-// always writes it in the same way: not the canonical one.
+// manyNames is a server whose name can be written in many ways, with mallory, who does, and dave,
+// an honest actor who always writes it in the same way: not the canonical one.
 type manyNames struct {
 	*siege
 	peer          *peertest.Peer
@@ -104,7 +104,8 @@ func newManyNames(s *siege) *manyNames {
 	return m
 }
 
-// names lets alice do what names dave and what is his, and wants him to be sent nothing but his own spelling.
+// names lets alice do what names dave and what is his, and wants him to be sent nothing but his own
+// spelling.
 func (m *manyNames) names() {
 	m.Helper()
 	note := m.writes(m.dave, "note", m.alice.ID, everybody)
@@ -155,8 +156,9 @@ func (m *manyNames) stands(n int) {
 	}
 }
 
-// gets lets alice write to somebody besides dave, and wants mallory to get it once or not, and dave once, who is named as he
-// writes himself. What is said of the followers on their server is of exactly those.
+// gets lets alice write to somebody besides dave, and wants mallory to get it once or not, and dave
+// once, who is named as he writes himself. The synchronization of followers on their server is of
+// exactly those.
 func (m *manyNames) gets(to string, want bool) {
 	m.Helper()
 	before := len(m.peer.Posted())
@@ -185,8 +187,8 @@ func (m *manyNames) spelledDave() string {
 	return strings.Replace(m.written, "LocalHost", "LOCALHOST", 1)
 }
 
-// saysOf wants the digest of the followers on the server (FEP-8fcf), if there is one, to be that of dave and, if she
-// follows, mallory, as their server writes them.
+// saysOf wants the digest of the followers on the server (FEP-8fcf), if there is one, to be that of
+// dave and, if she follows, mallory, as their server writes them.
 func (m *manyNames) saysOf(p peertest.Posted, follows bool) {
 	m.Helper()
 	field := p.Header.Get("Collection-Synchronization")
@@ -218,8 +220,8 @@ var idn02 = attack{id: "IDN-02", sends: "mallory uses, undoes, deletes and write
 		q.restarts()
 	}}
 
-// squat is mallory's server with carol, who is honest, and whose ids mallory uses before her. dave on the same server has
-// nothing to do with it.
+// squat is mallory's server with carol, who is honest, and whose ids mallory uses before her. dave
+// on the same server has nothing to do with it.
 type squat struct {
 	*siege
 	carol, dave *peertest.Actor
@@ -244,8 +246,8 @@ func (q *squat) sends(a *peertest.Actor, activity vocab.Doc) {
 	q.accepted(q.post(a, q.alice.ID+"/inbox", activity))
 }
 
-// shown wants a feed of a user's to show an activity as that actor's, once, and as nobody else's on the server unless they
-// are named.
+// shown wants a feed of a user's to show an activity as that actor's, once, and as nobody else's on
+// the server unless they are named.
 func (q *squat) shown(u *enginetest.User, feed string, a *peertest.Actor, activity string, others ...*peertest.Actor) {
 	q.Helper()
 	q.settle()
@@ -303,7 +305,7 @@ func (q *squat) likes() {
 			q.Errorf("%s likes %d notes, want 1", a.ID, n)
 		}
 	}
-	// What carol takes back herself stays taken back.
+	// A post that carol takes back herself stays taken back.
 	q.sends(q.carol, q.by(q.carol, q.id(q.carol, "undo"), "Undo", q.id(q.carol, "like2")))
 	q.sends(q.carol, q.by(q.carol, q.id(q.carol, "like2"), "Dislike", q.note))
 	if kinds := q.alice.Column(q, `SELECT type FROM reactions WHERE actor_uri = $1`, string(q.carol.ID)); !slices.Equal(kinds, []string{"Like"}) {
@@ -311,7 +313,8 @@ func (q *squat) likes() {
 	}
 }
 
-// writes: an id that mallory created something else under, of a note that mallory deleted before it came.
+// writes: an id that mallory created something else under, of a note that mallory deleted before it
+// came.
 func (q *squat) writes() {
 	q.Helper()
 	create, note := q.id(q.carol, "create"), q.id(q.carol, "note")
@@ -338,7 +341,8 @@ func (q *squat) holds(u *enginetest.User, id string, a *peertest.Actor, content 
 	}
 }
 
-// overwrites: a note that mallory wrote under the same id, for one user and for two, and one that mallory wrote and deleted.
+// overwrites: a note that mallory wrote under the same id, for one user and for two, and one that
+// mallory wrote and deleted.
 func (q *squat) overwrites() {
 	q.Helper()
 	for _, way := range []string{"one", "both", "deleted"} {
@@ -486,7 +490,8 @@ func (s *siege) brought(a *peertest.Actor, id string) {
 	s.answered(s.post(a, s.alice.ID+"/inbox", s.openly(s.does(a, "Announce", id))), 202)
 }
 
-// namesOnlyAuthors wants alice's feeds to name nobody of mallory's as an author but mallory, and carol of what is hers.
+// namesOnlyAuthors wants alice's feeds to name nobody of mallory's as an author but mallory, and
+// carol of what is hers.
 func (s *siege) namesOnlyAuthors(honest string) {
 	s.Helper()
 	seen := map[string]bool{}

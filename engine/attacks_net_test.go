@@ -32,7 +32,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The engine may contact two addresses of loopback, which mallory's and carol's servers have, and no others.
+// The engine may contact two addresses of loopback, which mallory's and carol's servers have, and
+// no others.
 const (
 	someAddresses = "LIGHTWEB_FEDERATION_ALLOW_ADDRESSES=127.0.0.2/32,127.0.0.3/32"
 	fetchTime     = 5 * time.Second
@@ -82,7 +83,8 @@ func (a *authority) sign(t testing.TB, cert *x509.Certificate, key *ecdsa.Privat
 	return signed
 }
 
-// certify returns what a server needs that has a certificate for an address, with what change changes about it.
+// certify returns what a server needs that has a certificate for an address, with what change
+// changes about it.
 func (a *authority) certify(t testing.TB, address string, change func(*x509.Certificate)) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -95,7 +97,8 @@ func (a *authority) certify(t testing.TB, address string, change func(*x509.Cert
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{a.sign(t, cert, key)}, PrivateKey: key}}}
 }
 
-// wall listens where the engine may not connect to, and fails the row when it does. It returns the port.
+// wall listens where the engine may not connect to, and fails the row when it does. It returns the
+// port.
 func (s *siege) wall(address string) (port string) {
 	s.Helper()
 	l, err := net.Listen("tcp", address)
@@ -163,8 +166,8 @@ func (s *siege) port() string { return s.p.Origin[strings.LastIndexByte(s.p.Orig
 // asksOfLead is how often mallory's server is asked in one lead.
 const asksOfLead = 4
 
-// lead leads the engine to a place in every way there is, for strangers and for users, and wants each to be refused: what
-// was dialed in vain would be answered 503.
+// lead leads the engine to a place in every way there is, for strangers and for users, and wants
+// each to be refused: what was dialed in vain would be answered 503.
 func (s *siege) lead(to string) {
 	s.Helper()
 	at := func(way string) string { return fmt.Sprintf("%s/%s-%s", to, strings.ToLower(s.row.id), way) }
@@ -228,7 +231,8 @@ func trickle(w io.Writer) (err error) {
 	return err
 }
 
-// hijacked answers with bytes as they are, after which the connection stays open until the other side has gone.
+// hijacked answers with bytes as they are, after which the connection stays open until the other
+// side has gone.
 func hijacked(s *siege, write func(io.Writer) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()

@@ -23,7 +23,8 @@ func TestAttacksOnOrigins(t *testing.T) {
 	newSiege(t).play(originAttacks)
 }
 
-// everywhere sends an activity to alice's inbox and to the shared one, which must answer with one of the statuses.
+// everywhere sends an activity to alice's inbox and to the shared one, which must answer with one
+// of the statuses.
 func (s *siege) everywhere(a *peertest.Actor, activity vocab.Doc, statuses ...int) {
 	s.Helper()
 	for _, inbox := range []string{s.alice.ID + "/inbox", s.home.URL + "/inbox"} {
@@ -31,7 +32,8 @@ func (s *siege) everywhere(a *peertest.Actor, activity vocab.Doc, statuses ...in
 	}
 }
 
-// refused and dropped are what becomes of an activity: its sender is told to change it, or is told nothing.
+// refused and dropped are what becomes of an activity: its sender is told to change it, or is told
+// nothing.
 func (s *siege) refused(a *peertest.Actor, activity vocab.Doc) {
 	s.Helper()
 	s.everywhere(a, activity, http.StatusBadRequest)
@@ -42,7 +44,8 @@ func (s *siege) dropped(a *peertest.Actor, activity vocab.Doc) {
 	s.everywhere(a, activity, http.StatusAccepted)
 }
 
-// untouched wants do to leave every database as it is, but for who may know which actors, which may say too much.
+// untouched wants do to leave every database as it is, but for who may know which actors, which may
+// say too much.
 func (s *siege) untouched(do func()) {
 	s.Helper()
 	s.settle()

@@ -51,7 +51,8 @@ func (s *siege) spurned(texts ...string) {
 	}
 }
 
-// ignored lets mallory's server show texts in place of a note and of an actor, and wants neither to be taken.
+// ignored lets mallory's server show texts in place of a note and of an actor, and wants neither to
+// be taken.
 func (s *siege) ignored(texts ...string) {
 	s.Helper()
 	for n, text := range texts {
@@ -63,7 +64,8 @@ func (s *siege) ignored(texts ...string) {
 	}
 }
 
-// write lets mallory write to alice, with what change makes of the note, and wants it to be taken. It returns the note.
+// write lets mallory write to alice, with what change makes of the note, and wants it to be taken.
+// It returns the note.
 func (s *siege) write(name string, change func(note vocab.Doc)) (note string) {
 	s.Helper()
 	create := s.create(s.mallory, name)
@@ -73,8 +75,8 @@ func (s *siege) write(name string, change func(note vocab.Doc)) (note string) {
 	return o.Text("id")
 }
 
-// feed returns the words of what is in alice's feed as it shows them in plain text, by the ids of the notes. It wants every
-// page to be one that can be read.
+// feed returns the words of what is in alice's feed as it shows them in plain text, by the ids of
+// the notes. It wants every page to be one that can be read.
 func (s *siege) feed() map[string]string {
 	s.Helper()
 	words := map[string]string{}
@@ -155,7 +157,8 @@ func (s *siege) answers(request string) (statuses []int) {
 	}
 }
 
-// answeredRaw sends bytes as they are and wants one of these statuses, 0 for none, of the first answer.
+// answeredRaw sends bytes as they are and wants one of these statuses, 0 for none, of the first
+// answer.
 func (s *siege) answeredRaw(request string, statuses ...int) {
 	s.Helper()
 	got := append(s.answers(request), 0)[0]
@@ -183,7 +186,8 @@ func repeated(n int, value string) string {
 	return b.String()
 }
 
-// slowly opens connections over which something comes byte by byte, and returns when the engine has closed all of them.
+// slowly opens connections over which something comes byte by byte, and returns when the engine has
+// closed all of them.
 func (s *siege) slowly(connections int, head string) {
 	var all sync.WaitGroup
 	for range connections {

@@ -9,7 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// invented returns the nth of many actors of mallory's server, whose document is as large as is read of one.
+// invented returns the nth of many actors of mallory's server, whose document is as large as is
+// read of one.
 func (s *siege) invented(n int) *peertest.Actor {
 	s.Helper()
 	a := s.p.Actor(fmt.Sprint("/users/invented-", n))
@@ -18,7 +19,8 @@ func (s *siege) invented(n int) *peertest.Actor {
 	return a
 }
 
-// knownActors are the rows that the instance has of actors of a server, and how many bytes they take.
+// knownActors are the rows that the instance has of actors of a server, and how many bytes they
+// take.
 type knownActors struct{ actors, keys, bytes, largest, acquaintances int }
 
 func (s *siege) known(origin string) (k knownActors) {

@@ -14,7 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// sharedAttacks are those on what all clients share. They are laid from several addresses, with the rates of production.
+// sharedAttacks are those on what all clients share. They are laid from several addresses, with the
+// rates of production.
 var sharedAttacks = []attack{pay01, pay02, pay05}
 
 func TestAttacksOnWhatAllShare(t *testing.T) {

@@ -142,8 +142,8 @@ var pay08 = attack{id: "PAY-08", sends: "answers to alice by two strangers that 
 		s.over()
 	}}
 
-// forwardedAmong returns how many requests came between the first and the last that bring a content of the user's own, and
-// bring none of these.
+// forwardedAmong returns how many requests came between the first and the last that bring a content
+// of the user's own, and bring none of these.
 func forwardedAmong(came []peertest.Posted, content string) (n int) {
 	brings := func(what string) func(peertest.Posted) bool {
 		return func(p peertest.Posted) bool { return strings.Contains(string(p.Content), what) }

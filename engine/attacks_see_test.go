@@ -311,8 +311,8 @@ var see06 = attack{id: "SEE-06", sends: "a block, or a removal from followers or
 	}
 }}
 
-// stalls returns a follower of alice's that has said that it changed, and whose server answers nothing until then; and
-// whether it was asked.
+// stalls returns a follower of alice's that has said that it changed, and whose server answers
+// nothing until then; and whether it was asked.
 func (s *siege) stalls(name string, until <-chan struct{}) (a *peertest.Actor, asked *atomic.Bool) {
 	s.Helper()
 	a, asked = s.follower(name), &atomic.Bool{}

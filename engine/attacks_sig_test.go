@@ -90,8 +90,8 @@ func (s *siege) answer(from io.Reader) enginetest.Answer {
 	return enginetest.Answer{Status: resp.StatusCode, Header: resp.Header, Body: body}
 }
 
-// impostor shows an actor of p whose key is any document, and tells whether its signed Like is believed. The engine has
-// never seen it before.
+// impostor shows an actor of p whose key is any document, and tells whether its signed Like is
+// believed. The engine has never seen it before.
 func (s *siege) impostor(name string, private crypto.Signer, change func(a *peertest.Actor)) (enginetest.Answer, *peertest.Actor) {
 	s.Helper()
 	a := s.p.Actor("/users/" + strings.ToLower(s.row.id) + "-" + name)

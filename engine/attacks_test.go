@@ -60,7 +60,8 @@ var sections = []section{
 	{"Freshness", numbered("FRS", 1, 7), freshnessAttacks},
 }
 
-// numbered returns the ids of a section in their order: prefix-01 and so on, and those that came between.
+// numbered returns the ids of a section in their order: prefix-01 and so on, and those that came
+// between.
 func numbered(prefix string, first, last int, between ...string) (ids []string) {
 	for n := first; n <= last; n++ {
 		between = append(between, fmt.Sprintf("%02d", n))
@@ -134,8 +135,9 @@ func tables() string {
 	return b.String() + "\n"
 }
 
-// siege is an engine with two users, and the servers around it: mallory's at p, which lies, and carol's at q, which is
-// honest. alice follows carol and is followed by her; bob knows nobody. Both are in a group of alice's.
+// siege is an engine with two users, and the servers around it: mallory's at p, which lies, and
+// carol's at q, which is honest. alice follows carol and is followed by her; bob knows nobody. Both
+// are in a group of alice's.
 type siege struct {
 	*testing.T
 	home           *enginetest.Instance
@@ -270,7 +272,8 @@ func (s *siege) send(r *http.Request) enginetest.Answer {
 // innards is what no answer to a stranger may hold: paths, source files, statements and keys.
 var innards = regexp.MustCompile(`(?i)\.go:\d|goroutine|/var/|/tmp/|/root|SQLSTATE|\bselect\b.*\bfrom\b|pgx|BEGIN (RSA |EC )?P|panic`)
 
-// answered wants one of these statuses, and of a refusal a body that tells nothing of what is inside.
+// answered wants one of these statuses, and of a refusal a body that tells nothing of what is
+// inside.
 func (s *siege) answered(a enginetest.Answer, statuses ...int) {
 	s.Helper()
 	if !slices.Contains(statuses, a.Status) {
@@ -290,8 +293,8 @@ func (s *siege) answered(a enginetest.Answer, statuses ...int) {
 func (s *siege) accepted(a enginetest.Answer)     { s.Helper(); s.answered(a, http.StatusAccepted) }
 func (s *siege) unauthorized(a enginetest.Answer) { s.Helper(); s.answered(a, http.StatusUnauthorized) }
 
-// asked counts what the peers were asked for and sent, but for the documents of mallory and carol: the engine, which knows
-// both, may ask for their keys again once a minute.
+// asked counts what the peers were asked for and sent, but for the documents of mallory and carol:
+// the engine, which knows both, may ask for their keys again once a minute.
 func (s *siege) asked() int {
 	known := func(path string) bool { return path == "/users/mallory" || path == "/users/carol" }
 	asked := slices.DeleteFunc(append(s.p.Asked(), s.q.Asked()...), known)
@@ -316,8 +319,9 @@ func (s *siege) count(database, query string, args ...any) (n int) {
 	return n
 }
 
-// held returns a digest of every table but those where the engine remembers what other servers say of themselves and what
-// came of them for nobody, and what a user's own programs have asked for; and but for when somebody next looks at deliveries.
+// held returns a digest of every table but those where the engine remembers what other servers say
+// of themselves and what came of them for nobody, and what a user's own programs have asked for;
+// and but for when somebody next looks at deliveries.
 const held = `SELECT table_name || ' ' || (xpath('/row/d/text()', query_to_xml(format(
 		'SELECT count(*) || '' rows '' || coalesce(md5(string_agg(x::text, '','' ORDER BY x::text)), '''') AS d FROM (SELECT to_jsonb(t) - ''next_due'' AS x FROM %I t) x', table_name), false, true, '')))[1]::text
 	FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'

@@ -32,7 +32,8 @@ type restored struct {
 	DryRun              bool `json:"dry_run"`
 }
 
-// An instance is backed up while it serves, lost, and lives on from the backup, on other servers too.
+// An instance is backed up while it serves, lost, and lives on from the backup, on other servers
+// too.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	a, peer := enginetest.StartTwo(t)
@@ -125,7 +126,8 @@ func (s *lost) besideServe(t *testing.T) {
 	}
 }
 
-// Each of several backups of an instance that is written to holds all that was acknowledged before it began.
+// Each of several backups of an instance that is written to holds all that was acknowledged before
+// it began.
 func (s *lost) busy(t *testing.T) {
 	var mu sync.Mutex
 	var accepted []string
@@ -180,7 +182,8 @@ func (s *lost) busy(t *testing.T) {
 	}
 }
 
-// configured restores on a server that is configured, and goes from there to a private cluster again.
+// configured restores on a server that is configured, and goes from there to a private cluster
+// again.
 func (s *lost) configured(t *testing.T) {
 	server, err := embedded.Open(t.Context(), embedded.Config{Dir: enginetest.Dir(t), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

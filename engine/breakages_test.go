@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// breakage is a way in which something breaks, for a user where it is about one. It works again when mend returns.
+// breakage is a way in which something breaks, for a user where it is about one. It works again
+// when mend returns.
 type breakage struct {
 	name   string
 	fills  bool // the disk

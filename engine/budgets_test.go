@@ -34,8 +34,8 @@ func TestTheOperationsPageShowsTheBudgets(t *testing.T) {
 	}
 }
 
-// A limiter or pool that is not made from a row of the table has neither a payer in the table nor a test. A row that
-// nothing is made from bounds nothing.
+// A limiter or pool that is not made from a row of the table has neither a payer in the table nor a
+// test. A row that nothing is made from bounds nothing.
 func TestEveryLimiterIsARowOfTheTable(t *testing.T) {
 	rows := declaredBudgets(t)
 	for _, path := range sources(t) {

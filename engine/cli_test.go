@@ -287,7 +287,7 @@ func refusalsOfServe(t *testing.T, i *enginetest.Instance) {
 	i.Stop(t)
 	runAll(t, i, []command{{"healthcheck", 69, "does not answer"}})
 
-	// What cannot be read must not be taken for nothing.
+	// A file that cannot be read must not be taken for an empty one.
 	policy := filepath.Join(i.DataDir, "registry", "server.json")
 	if err := os.WriteFile(policy, []byte(`{"blocked_domains":["blocked.example"`), 0o600); err != nil {
 		t.Fatal(err)

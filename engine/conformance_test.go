@@ -66,7 +66,7 @@ func TestEveryRequirementStandsOnTheConformancePage(t *testing.T) {
 // reference is how the page names a test: its package, the test, and what its rows are called by.
 var reference = regexp.MustCompile("`([a-z][a-z/]*)\\.((?:Test|Fuzz)[A-Za-z0-9]+)(?:/([^`]+))?`")
 
-// What the page claims is shown by tests that exist; what it does not claim has its reason.
+// Tests that exist show the claims of the page; a row without a claim has its reason.
 func TestTheTestsOfTheConformancePageExist(t *testing.T) {
 	t.Parallel()
 	_, rows := conformancePage(t)

@@ -29,9 +29,10 @@ const (
 	senderKills   = 3
 )
 
-// What was answered 201 reaches every inbox under one id and with one key, whenever the sender is killed; and what was
-// not is there once it has been asked for again, once. LIGHTWEB_CRASH_DELIVERY_ROUNDS says how many rounds of 5,000
-// deliveries are played, 3 unless it says otherwise; LIGHTWEB_CRASH_SEED as above.
+// An activity answered 201 reaches every inbox under one id and with one key, whenever the sender
+// is killed; and what was not is there once it has been asked for again, once.
+// LIGHTWEB_CRASH_DELIVERY_ROUNDS says how many rounds of 5,000 deliveries are played, 3 unless it
+// says otherwise; LIGHTWEB_CRASH_SEED as above.
 func TestNothingOwedIsLostHoweverOftenTheSenderIsKilled(t *testing.T) {
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("LIGHTWEB_CRASH_DELIVERY_ROUNDS"), "3"))
 	if err != nil {
@@ -176,8 +177,8 @@ func (c *senderCrash) round(t *testing.T, n int) {
 	}
 }
 
-// kill kills the sender and starts it again. What it held on lease is nobody's for an hour, unless the next process knows
-// better.
+// kill kills the sender and starts it again. A delivery that it held on lease is nobody's for an
+// hour, unless the next process knows better.
 func (c *senderCrash) kill(t *testing.T) {
 	t.Helper()
 	c.home.Kill()
@@ -188,7 +189,8 @@ func (c *senderCrash) kill(t *testing.T) {
 	c.home.Start(t)
 }
 
-// post has somebody post, asking under one key until there is an answer, and returns the activity's id.
+// post has somebody post, asking under one key until there is an answer, and returns the activity's
+// id.
 func (c *senderCrash) post(t *testing.T, author *enginetest.User, name string) string {
 	body := fmt.Appendf(nil, `{"action":"CreateNote","params":{"content":"number %s","visibility":"public"}}`, name)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -235,7 +237,8 @@ func answered(r *http.Request) (a enginetest.Answer, ok bool) {
 	return a, a.Status != http.StatusServiceUnavailable && a.Status != http.StatusConflict // another try is at it still
 }
 
-// settled wants of every delivery, soon, that it is done, at the first attempt, and that nobody holds it.
+// settled wants of every delivery, soon, that it is done, at the first attempt, and that nobody
+// holds it.
 func (c *senderCrash) settled(t *testing.T) {
 	t.Helper()
 	for _, a := range c.authors {

@@ -36,9 +36,10 @@ var victims = []struct {
 	engine, postgres bool
 }{{"the engine", true, false}, {"PostgreSQL", false, true}, {"both", true, true}}
 
-// What was answered 202 is in the database of each recipient exactly once, with its side effects and its events, whatever
-// is killed meanwhile; and nothing else is there. LIGHTWEB_CRASH_ROUNDS says how often something is killed, 5 times
-// unless it says otherwise; LIGHTWEB_CRASH_SEED plays one run again, as far as other processes let it.
+// An activity answered 202 is in the database of each recipient exactly once, with its side effects
+// and its events, whatever is killed meanwhile; and nothing else is there. LIGHTWEB_CRASH_ROUNDS
+// says how often something is killed, 5 times unless it says otherwise; LIGHTWEB_CRASH_SEED plays
+// one run again, as far as other processes let it.
 func TestNothingAcceptedIsLostOrDoubledWhateverIsKilled(t *testing.T) {
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("LIGHTWEB_CRASH_ROUNDS"), "5"))
 	if err != nil {
@@ -98,7 +99,8 @@ func newCrash(t *testing.T, random *rand.Rand, home *enginetest.Instance) *crash
 	return c
 }
 
-// sending is an activity that an actor sends until it is accepted, and what it must have brought about then.
+// sending is an activity that an actor sends until it is accepted, and what it must have brought
+// about then.
 type sending struct {
 	actor   *peertest.Actor // nil: a user of the instance said it
 	id      string
@@ -110,8 +112,8 @@ type sending struct {
 	args    []any
 }
 
-// round sends many activities, breaks something on the way, and looks at everything afterwards. When c pauses, nothing is
-// sent while something is being broken, until goOn is called.
+// round sends many activities, breaks something on the way, and looks at everything afterwards.
+// When c pauses, nothing is sent while something is being broken, until goOn is called.
 func (c *crash) round(t *testing.T, n int, breaks func(goOn func())) {
 	all := make([]sending, crashActivities)
 	for k := range all {
@@ -165,7 +167,8 @@ func (c *crash) kill(t *testing.T, engine, postgres bool) {
 	}
 }
 
-// invent makes an activity up: most are public posts, which all users read; the rest is for one of them.
+// invent makes an activity up: most are public posts, which all users read; the rest is for one of
+// them.
 func (c *crash) invent(t *testing.T, round, k int) sending {
 	name := fmt.Sprint(round, "-", k)
 	a := c.authors[c.random.IntN(len(c.authors))]
@@ -238,7 +241,8 @@ func (c *crash) send(t *testing.T, s sending) {
 	all.Wait()
 }
 
-// crashClient does not keep connections to an engine that may be another process by the next request.
+// crashClient does not keep connections to an engine that may be another process by the next
+// request.
 var crashClient = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // post sends a signed request and returns the status, 0 when there was no answer.
@@ -265,7 +269,8 @@ func (c *crash) post(t *testing.T, a *peertest.Actor, inbox string, body []byte)
 	return resp.StatusCode
 }
 
-// look counts what each reader has of everything that was sent, and wants of everything a reader has that it was sent.
+// look counts what each reader has of everything that was sent, and wants of everything a reader
+// has that it was sent.
 func (c *crash) look(t *testing.T, round int, all []sending) *tally {
 	t.Helper()
 	enginetest.Eventually(t, "the journal is empty", func() bool {

@@ -26,7 +26,8 @@ func shownMetrics(page string) map[string]string {
 	return all
 }
 
-// Every metric that the dashboard and the alerts name is one that a server shows, with the labels they sum it by.
+// Every metric that the dashboard and the alerts name is one that a server shows, with the labels
+// they sum it by.
 func TestDashboardAndAlertsNameMetricsThatThereAre(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// The account that PostgreSQL runs as passes through the data directory, and nobody else sees what is in it. One that is
-// there already stays as its owner wants it.
+// The account that PostgreSQL runs as passes through the data directory, and nobody else sees what
+// is in it. One that is there already stays as its owner wants it.
 func TestTheDataDirectoryIsPassedThroughAndNotListed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -50,8 +50,8 @@ func TestTheDataDirectoryIsPassedThroughAndNotListed(t *testing.T) {
 	}
 }
 
-// The keys of the instance are made by what makes the instance: a folder in which commands have only looked about can be
-// restored into.
+// The keys of the instance are made by what makes the instance: a folder in which commands have
+// only looked about can be restored into.
 func TestKeysOfTheInstanceAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(enginetest.Dir(t), "data")

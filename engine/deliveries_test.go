@@ -37,8 +37,9 @@ func newShaky(t *testing.T, address, actor string) (*shaky, *peertest.Actor) {
 	return p, who
 }
 
-// A post to two servers of which one is down: it is seen who has it and why the other does not, through the API and on the
-// command line, and the other gets it when it is back and somebody asks for it.
+// A post to two servers of which one is down: it is seen who has it and why the other does not,
+// through the API and on the command line, and the other gets it when it is back and somebody asks
+// for it.
 func TestDeliveriesAreSeenAndSteered(t *testing.T) {
 	t.Parallel()
 	home := enginetest.Start(t)

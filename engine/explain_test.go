@@ -17,7 +17,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// What a refused request lacks is told by the command, and by the log under the id that the peer was answered.
+// The command says what a refused request lacks, and by the log under the id that the peer
+// was answered.
 func sigExplain(t *testing.T, i *enginetest.Instance) {
 	bob := peertest.New(t, "127.0.0.1").Actor("/bob")
 	body := []byte(`{"id":"` + string(bob.ID) + `/likes/1","type":"Like","actor":"` + string(bob.ID) + `","object":"` + i.URL + `/users/alice/objects/1"}`)
@@ -63,7 +64,8 @@ func sigExplain(t *testing.T, i *enginetest.Instance) {
 		}
 	}
 
-	// What somebody else passes on is taken by a proof, or as its own actor's server shows it.
+	// An activity that somebody else passes on is taken by a proof, or as its own actor's server
+	// shows it.
 	them := peertest.New(t, "127.0.0.1")
 	carol := them.Actor("/carol")
 	passed := func(name, id string, prover *peertest.Actor) string {

@@ -51,7 +51,8 @@ func strangersPrivatePostWaits(t *testing.T, a, b *enginetest.Instance) {
 	})
 }
 
-// A receiver that does not answer costs an attempt; what the sender held when it was killed goes out at its next start.
+// A receiver that does not answer costs an attempt; what the sender held when it was killed goes
+// out at its next start.
 func receiverThatIsAway(t *testing.T, a, b *enginetest.Instance) {
 	reader, writer := b.CreateUser(t, "ivan"), a.CreateUser(t, "judy")
 	befriend(t, reader, writer)
@@ -113,8 +114,8 @@ func dirtyDatabase(t *testing.T, a, b *enginetest.Instance) {
 	ill.Await(t, "main", "what came meanwhile", func(i enginetest.Item) bool { return i.ActivityURI == id })
 }
 
-// PostgreSQL is killed under a serving engine, which starts it again by itself. What was accepted before and meanwhile,
-// from its own user and from the other engine, is there afterwards.
+// PostgreSQL is killed under a serving engine, which starts it again by itself. Everything
+// accepted before and meanwhile, from its own user and from the other engine, is there afterwards.
 func databaseServerThatDies(t *testing.T, a, b *enginetest.Instance) {
 	here, there := a.CreateUser(t, "nina"), b.CreateUser(t, "oscar")
 	befriend(t, here, there)

@@ -23,9 +23,9 @@ func (c *crash) stop(t *testing.T, pid int, signals ...syscall.Signal) {
 	}
 }
 
-// The disk of PostgreSQL runs full under load, and has room again: what was accepted before, meanwhile and afterwards is
-// there once, and the log says what to do. First tables cannot grow, then PostgreSQL itself ends, having no room for the
-// write-ahead log.
+// The disk of PostgreSQL runs full under load, and has room again: what was accepted before,
+// meanwhile and afterwards is there once, and the log says what to do. First tables cannot grow,
+// then PostgreSQL itself ends, having no room for the write-ahead log.
 func TestNothingAcceptedIsLostWhenTheDiskIsFull(t *testing.T) {
 	t.Parallel()
 	disk := enginetest.NewDisk(t, 256)
@@ -88,7 +88,8 @@ func TestNothingAcceptedIsLostWhenPostgreSQLIsStopped(t *testing.T) {
 	}
 }
 
-// hang stops every process of the instance's PostgreSQL where it is, until resume: connections stay open, and nothing answers.
+// hang stops every process of the instance's PostgreSQL where it is, until resume: connections stay
+// open, and nothing answers.
 func hang(t *testing.T, home *enginetest.Instance) (resume func()) {
 	t.Helper()
 	pids := []int{home.Postmaster()}
@@ -119,7 +120,8 @@ func hang(t *testing.T, home *enginetest.Instance) (resume func()) {
 	return func() { signal(syscall.SIGCONT) }
 }
 
-// PostgreSQL hangs: who asks whether the engine is ready is told so, and told again when it goes on.
+// PostgreSQL hangs: who asks whether the engine is ready is told so, and told again when it goes
+// on.
 func TestReadinessIsAnsweredWhilePostgreSQLHangs(t *testing.T) {
 	t.Parallel()
 	home := enginetest.Start(t)

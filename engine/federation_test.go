@@ -11,8 +11,9 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// Two engines, as they are run, do to each other whatever an activity can do. Everything is looked at from outside: what
-// the API answers, what the databases of both sides hold, what was told to those who listen to events.
+// Two engines, as they are run, do to each other whatever an activity can do. Everything is looked
+// at from outside: what the API answers, what the databases of both sides hold, what was told to
+// those who listen to events.
 func TestFederation(t *testing.T) {
 	a, b := enginetest.StartTwo(t)
 	t.Run("between two engines, both restarted on the way", func(t *testing.T) {
@@ -54,8 +55,9 @@ const (
 	author
 )
 
-// step is one action and all it must bring about. In params and queries {follower} and {author} are their ids,
-// {author.handle} is a handle, {NAME} the activity of the step that makes NAME, and {NAME.object} what that is about.
+// step is one action and all it must bring about. In params and queries {follower} and {author} are
+// their ids, {author.handle} is a handle, {NAME} the activity of the step that makes NAME, and
+// {NAME.object} what that is about.
 type step struct {
 	name   string
 	by     who
@@ -185,7 +187,7 @@ func (s *scene) fillAll(params map[string]any) map[string]any {
 	return filled
 }
 
-// play makes the steps happen. What a step leaves undone, the following ones build on.
+// play makes the steps happen. A step builds on the state that the one before left.
 func (s *scene) play(t *testing.T, steps []step) {
 	t.Helper()
 	for _, st := range steps {
@@ -245,8 +247,8 @@ func (s *scene) expect(t *testing.T, whose who, want []string) {
 	}
 }
 
-// delivered waits until everything owed of an activity has arrived, and wants something to be owed: by HTTP, or handed
-// over where both live on one engine.
+// delivered waits until everything owed of an activity has arrived, and wants something to be owed:
+// by HTTP, or handed over where both live on one engine.
 func delivered(t *testing.T, u *enginetest.User, activity string, here bool) {
 	t.Helper()
 	var got string

@@ -15,8 +15,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// An engine and a server that shares no code with it understand each other in both directions, whichever signature each
-// of them tries first.
+// An engine and a server that shares no code with it understand each other in both directions,
+// whichever signature each of them tries first.
 func TestFedify(t *testing.T) {
 	for _, tt := range []struct{ ours, theirs string }{
 		{"rfc9421", "rfc9421"},
@@ -57,8 +57,8 @@ type meeting struct {
 	creates []string // their activities
 }
 
-// hears wants the peer to receive an activity of alice's next, signed as it should be. Fedify looks at its proof before it
-// looks at the signature of the request.
+// hears wants the peer to receive an activity of alice's next, signed as it should be. Fedify looks
+// at its proof before it looks at the signature of the request.
 func (m *meeting) hears(t *testing.T, kind, id, object string) vocab.Doc {
 	t.Helper()
 	h := m.peer.Expect(t, kind)
@@ -68,7 +68,8 @@ func (m *meeting) hears(t *testing.T, kind, id, object string) vocab.Doc {
 	return h.Activity
 }
 
-// acts makes bob act, and wants alice's inbox to take it at the first knock. It returns the activity's id.
+// acts makes bob act, and wants alice's inbox to take it at the first knock. It returns the
+// activity's id.
 func (m *meeting) acts(t *testing.T, call string, args map[string]any) (id, object string) {
 	t.Helper()
 	answer := m.peer.Call(t, call, args)

@@ -29,16 +29,17 @@ func amount(t *testing.T, variable, ordinary string) int {
 	return n
 }
 
-// While the database of one user is away everything for that user waits in the journal and not in memory, and arrives
-// once and in order when it is back. LIGHTWEB_FLOOD says how many activities, 2,000 unless it says otherwise.
+// While the database of one user is away everything for that user waits in the journal and not in
+// memory, and arrives once and in order when it is back. LIGHTWEB_FLOOD says how many activities,
+// 2,000 unless it says otherwise.
 func TestAFloodForOneUserWhoseDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	f := newFlood(t, 1, amount(t, "LIGHTWEB_FLOOD", "2000"))
 	f.play(t, f.users[0].ID+"/inbox")
 }
 
-// The same for many users at once, where each user gets everything. LIGHTWEB_FLOOD_USERS says how many users, 10 unless it
-// says otherwise, and LIGHTWEB_FLOOD_EACH how many activities for each, 200.
+// The same for many users at once, where each user gets everything. LIGHTWEB_FLOOD_USERS says how
+// many users, 10 unless it says otherwise, and LIGHTWEB_FLOOD_EACH how many activities for each, 200.
 func TestAFloodForManyUsersWhoseDatabasesAreAway(t *testing.T) {
 	t.Parallel()
 	f := newFlood(t, amount(t, "LIGHTWEB_FLOOD_USERS", "10"), amount(t, "LIGHTWEB_FLOOD_EACH", "200"))
@@ -158,7 +159,8 @@ func floodPost(t *testing.T, client *http.Client, a *peertest.Actor, inbox strin
 	return resp.StatusCode
 }
 
-// drained waits until the journal is empty, for as long as it becomes less. A user is tried again every minute at the latest.
+// drained waits until the journal is empty, for as long as it becomes less. A user is tried again
+// every minute at the latest.
 func (f *flood) drained(t *testing.T) {
 	t.Helper()
 	const patience = 2 * time.Minute

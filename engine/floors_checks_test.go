@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A check of the house that cannot fail is worth nothing: these are small houses with one thing wrong.
+// A check of the house that cannot fail is worth nothing: these are small houses with one thing
+// wrong.
 
 func TestBreaches(t *testing.T) {
 	t.Parallel()

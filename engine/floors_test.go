@@ -22,9 +22,10 @@ import (
 
 const module = "github.com/lightweb/lightweb"
 
-// floors is the order of the house: a package imports from lower floors only, never from its own, never up.
-// It is policy, kept by docs/decisions/0002-floors-and-doors.md and shown in docs/architecture.md.
-// A package may stand here before it exists; none may exist without standing here.
+// floors is the order of the house: a package imports from lower floors only, never from its own,
+// never up. It is policy, kept by docs/decisions/0002-floors-and-doors.md and shown in
+// docs/architecture.md. A package may stand here before it exists; none may exist without standing
+// here.
 var floors = map[string]int{
 	".":   14,
 	"cmd": 13,
@@ -90,14 +91,16 @@ var floors = map[string]int{
 var testOnly = map[string]bool{"db/dbtest": true, "engine/enginetest": true, "engine/enginetest/peertest": true,
 	"engine/enginetest/dnstest": true, "engine/audience/audiencetest": true, "cmd/mutate": true}
 
-// Two doors are no package: anywhere lets every package in, inTests only test files and the packages of testOnly.
+// Two doors are no package: anywhere lets every package in, inTests only test files and the
+// packages of testOnly.
 const (
 	anywhere = "anywhere"
 	inTests  = "tests"
 )
 
-// doors names for each dependency the one package that may import it, or with "/..." the one tree, so that it can be
-// replaced or mistrusted in one place. A dependency that is missing here may not be imported at all: adding one is a decision record.
+// doors names for each dependency the one package that may import it, or with "/..." the one tree,
+// so that it can be replaced or mistrusted in one place. A dependency that is missing here may not
+// be imported at all: adding one is a decision record.
 var doors = map[string]string{
 	"github.com/jackc/pgx":                "db/...",
 	"github.com/golang-migrate/migrate":   "db/...",
@@ -132,8 +135,8 @@ var doors = map[string]string{
 	"pgregory.net/rapid":              inTests,
 }
 
-// mayHoldClient are the packages whose production code may use net/http's client: transport is the door to other
-// servers; cmd asks this engine itself whether it is well.
+// mayHoldClient are the packages whose production code may use net/http's client: transport is the
+// door to other servers; cmd asks this engine itself whether it is well.
 var mayHoldClient = map[string]bool{"engine/transport": true, "cmd": true}
 
 // goPackage is what this test reads of `go list -json`.
@@ -208,7 +211,7 @@ func listPackages(t *testing.T) []goPackage {
 			t.Fatal(err)
 		}
 		packages = append(packages, p)
-		// What the go command reads is unknown to the test cache; read here, it makes a cached result stale when it changes.
+		// The test cache does not know the files that the go command reads; read here, a file makes a cached result stale when it changes.
 		if _, err := os.ReadDir(p.Dir); err != nil {
 			t.Fatal(err)
 		}

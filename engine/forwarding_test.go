@@ -16,9 +16,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A reply that names alice's followers reaches them, though its author's server does not know them (ActivityPub §7.1.2):
-// once, in the bytes that came (IN-06), under alice's signature, and with what proves its author: another engine believes
-// that, and asks nobody.
+// A reply that names alice's followers reaches them, though its author's server does not know them
+// (ActivityPub §7.1.2): once, in the bytes that came (IN-06), under alice's signature, and with
+// what proves its author: another engine believes that, and asks nobody.
 func TestForwarding(t *testing.T) {
 	i, j := enginetest.StartTwo(t)
 	alice, bob := i.CreateUser(t, "alice"), j.CreateUser(t, "bob")

@@ -14,7 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A user's database is dropped: the user alone is unavailable, what comes waits, and an administrator may give it up.
+// A user's database is dropped: the user alone is unavailable, what comes waits, and an
+// administrator may give it up.
 func TestADatabaseThatIsGoneConcernsItsUserOnly(t *testing.T) {
 	t.Parallel()
 	c := newCrash(t, rand.New(rand.NewPCG(3, 0)), enginetest.Start(t, "LIGHTWEB_LOG_LEVEL=info"))
@@ -66,7 +67,8 @@ func TestADatabaseThatIsGoneConcernsItsUserOnly(t *testing.T) {
 	})
 }
 
-// PostgreSQL is started again with fewer connections than the engine may use, and takes no more: what is accepted is kept.
+// PostgreSQL is started again with fewer connections than the engine may use, and takes no more:
+// what is accepted is kept.
 func TestNothingAcceptedIsLostWhenPostgreSQLTakesNoMoreConnections(t *testing.T) {
 	t.Parallel()
 	c := newCrash(t, rand.New(rand.NewPCG(4, 0)), enginetest.Start(t, "LIGHTWEB_LOG_LEVEL=info"))

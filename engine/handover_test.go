@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/instance"
 )
 
-// A post reaches two readers while a backup runs: after the snapshot of one, before those of the other and of the author.
-// Restored, both readers have it once.
+// A post reaches two readers while a backup runs: after the snapshot of one, before those of the
+// other and of the author. Restored, both readers have it once.
 func TestARestoreRepeatsHandOversBetweenTwoSnapshots(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)
@@ -58,7 +58,8 @@ func TestARestoreRepeatsHandOversBetweenTwoSnapshots(t *testing.T) {
 	}
 }
 
-// backUp backs an instance up while it serves, and calls meanwhile after the snapshot of its first user.
+// backUp backs an instance up while it serves, and calls meanwhile after the snapshot of its first
+// user.
 func backUp(t *testing.T, i *enginetest.Instance, meanwhile func()) (file string) {
 	t.Helper()
 	c := instance.DefaultConfig(i.DataDir)

@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// A host that dies is left alone after five failures, one delivery finds out whether it is back when the operator wants
-// that, and what the operator holds back goes on when it may.
+// A host that dies is left alone after five failures, one delivery finds out whether it is back
+// when the operator wants that, and what the operator holds back goes on when it may.
 func TestTheOperatorSeesAndSteersHosts(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)

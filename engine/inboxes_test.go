@@ -22,8 +22,8 @@ func inboxList(t *testing.T, i *enginetest.Instance, who string) (l inboxDoc) {
 	return l
 }
 
-// Beside an engine that serves, what users do not have is seen, given back and dropped; a user whose database cannot be
-// used gets everything later, also when the engine was killed meanwhile.
+// Beside an engine that serves, what users do not have is seen, given back and dropped; a user
+// whose database cannot be used gets everything later, also when the engine was killed meanwhile.
 func TestWhatUsersDoNotHave(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)

@@ -8,7 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// Beside an engine that serves, databases are migrated and repaired, and their users are served at once.
+// Beside an engine that serves, databases are migrated and repaired, and their users are served at
+// once.
 func TestMigratingByTheCommandLine(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Start(t)

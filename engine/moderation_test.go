@@ -29,7 +29,8 @@ func awaitFollows(t *testing.T, u *enginetest.User, want ...string) {
 	enginetest.Eventually(t, fmt.Sprintf("%s has the follows %q", u.Name, want), func() bool { return slices.Equal(u.Column(t, follows), want) })
 }
 
-// A block ends the follows on both sides, tells the other no more than that, and lets nothing of it in any more.
+// A block ends the follows on both sides, tells the other no more than that, and lets nothing of it
+// in any more.
 func blockBetweenEngines(t *testing.T, a, b *enginetest.Instance) {
 	alice, troll := a.CreateUser(t, "sybil"), b.CreateUser(t, "trudy")
 	mutual(t, alice, troll)
@@ -69,7 +70,8 @@ func blockBetweenEngines(t *testing.T, a, b *enginetest.Instance) {
 	delivered(t, troll, again.ActivityID, false)
 }
 
-// blockThatIsDelivered: where the operator wants blocks told, the other learns of it, and of its end.
+// blockThatIsDelivered: where the operator wants blocks told, the other learns of it, and of its
+// end.
 func blockThatIsDelivered(t *testing.T, a, b *enginetest.Instance) {
 	b.Stop(t)
 	b.Set("LIGHTWEB_FEDERATION_DELIVER_BLOCKS=true")

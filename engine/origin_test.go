@@ -51,7 +51,7 @@ func TestTheOriginIsForGood(t *testing.T) {
 	beside(other, "stop the engine first")
 	remembered(i.URL)
 
-	// What left binds it.
+	// An activity that left binds it.
 	alice := i.CreateUser(t, "carol")
 	alice.Post(t, map[string]any{"content": "hello", "visibility": "public"})
 	beside(third, "for good")

@@ -83,7 +83,8 @@ func (p *pace) send(t *testing.T) {
 	}
 }
 
-// load sends an activity for each tick until stop is called, or without ticks, as fast as the engine answers.
+// load sends an activity for each tick until stop is called, or without ticks, as fast as the
+// engine answers.
 func (p *pace) load(t *testing.T, ticks <-chan time.Time) (stop func()) {
 	ended := make(chan struct{})
 	var senders sync.WaitGroup
@@ -109,7 +110,8 @@ func (p *pace) load(t *testing.T, ticks <-chan time.Time) (stop func()) {
 	return sync.OnceFunc(func() { close(ended); senders.Wait() })
 }
 
-// capacity returns how long the engine takes for one activity when it is sent as many as it answers.
+// capacity returns how long the engine takes for one activity when it is sent as many as it
+// answers.
 func (p *pace) capacity(t *testing.T) time.Duration {
 	const some = 400
 	began := time.Now()
@@ -119,8 +121,9 @@ func (p *pace) capacity(t *testing.T) time.Duration {
 	return time.Since(began) / time.Duration(p.accepted.Load())
 }
 
-// PostgreSQL is killed under half of the load that the engine can bear. Soon after it is back everybody gets everything at
-// once again, while the load goes on: users were stalled for as long as it lasted. The figure is in docs/reliability.md.
+// PostgreSQL is killed under half of the load that the engine can bear. Soon after it is back
+// everybody gets everything at once again, while the load goes on: users were stalled for as long
+// as it lasted. The figure is in docs/reliability.md.
 func TestNobodyIsStalledForLongAfterPostgreSQLDied(t *testing.T) {
 	home := enginetest.Start(t, "LIGHTWEB_LOG_LEVEL=info")
 	p := newPace(t, home)

@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Servers that are particular about signatures federate with the engine: follows are accepted, posts arrive, and theirs
-// are taken.
+// Servers that are particular about signatures federate with the engine: follows are accepted,
+// posts arrive, and theirs are taken.
 func TestPeersThatArePicky(t *testing.T) {
 	i := enginetest.Start(t)
 	for n, tt := range []struct {
@@ -62,8 +62,8 @@ func TestPeersThatArePicky(t *testing.T) {
 	}
 }
 
-// picky is a server with dave on it, that takes signatures of one dialect, or of both, and in secure mode shows its
-// actors to nobody who does not sign.
+// picky is a server with dave on it, that takes signatures of one dialect, or of both, and in
+// secure mode shows its actors to nobody who does not sign.
 type picky struct {
 	*peertest.Peer
 	only   signature.Dialect // zero: either
@@ -104,7 +104,8 @@ func (p *picky) guard(t *testing.T) {
 	})
 }
 
-// holds tells whether a request is signed by the RSA key of an actor who lists it, in a dialect that is taken.
+// holds tells whether a request is signed by the RSA key of an actor who lists it, in a dialect
+// that is taken.
 func (p *picky) holds(t *testing.T, r *http.Request, body []byte) bool {
 	claims, err := signature.Parse(r, body, signature.Options{Origin: p.Origin, Now: time.Now()})
 	if err != nil || len(claims) != 1 || p.only != 0 && claims[0].Dialect != p.only {

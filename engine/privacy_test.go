@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// Two engines that show nothing to who does not sign neither wait for each other nor lack anything of each other.
+// Two engines that show nothing to who does not sign neither wait for each other nor lack anything
+// of each other.
 func TestSecureEnginesFederate(t *testing.T) {
 	a, b := enginetest.StartTwo(t, "LIGHTWEB_FEDERATION_SECURE_MODE=true")
 	alice, stranger, bob := a.CreateUser(t, "alice"), a.CreateUser(t, "stranger"), b.CreateUser(t, "bob")
@@ -35,8 +36,9 @@ func TestSecureEnginesFederate(t *testing.T) {
 	}
 }
 
-// BenchmarkPrivateAndUnknownObjects asks a real engine a thousand times each for private posts and for what is not there,
-// as anybody, by turns, and reports both medians: nobody should learn from the time what the answer does not tell.
+// BenchmarkPrivateAndUnknownObjects asks a real engine a thousand times each for private posts and
+// for what is not there, as anybody, by turns, and reports both medians: nobody should learn from
+// the time what the answer does not tell.
 func BenchmarkPrivateAndUnknownObjects(b *testing.B) {
 	home := enginetest.Start(b, "LIGHTWEB_LOG_LEVEL=info")
 	alice := home.CreateUser(b, "alice")

@@ -10,7 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// A slip in a profile makes nobody unavailable, and the operator is told of it wherever the operator looks.
+// A slip in a profile makes nobody unavailable, and the operator is told of it wherever the
+// operator looks.
 func TestABrokenProfileIsToldOfAndServed(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
@@ -37,7 +38,7 @@ func TestABrokenProfileIsToldOfAndServed(t *testing.T) {
 	}
 }
 
-// What a command would write down of a profile is lost with what cannot be read of it.
+// A command would lose the part of a profile that it cannot read.
 func TestUserCreateDoesNotReplaceABrokenProfile(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)

@@ -90,7 +90,8 @@ func TestPruneBesideAServerRemovesWhatIsOldAndKeepsTheUsersOwn(t *testing.T) {
 	}
 }
 
-// Whether or not anything of others is ever old, it is forgotten in time what became of the user's own.
+// Whether or not anything of others is ever old, it is forgotten in time what became of the user's
+// own.
 func TestPruneForgetsWhatBecameOfDeliveries(t *testing.T) {
 	t.Parallel()
 	home := enginetest.Start(t, "LIGHTWEB_RETENTION_REMOTE_DAYS=0", "LIGHTWEB_DELIVERY_RETENTION=720h")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// playedBy says which tests show a sentence of the page on security. It names the sentence by its first words, an attack by
-// its id, and a test as docs/conformance.md does.
+// playedBy says which tests show a sentence of the page on security. It names the sentence by its
+// first words, an attack by its id, and a test as docs/conformance.md does.
 var playedBy = []struct{ says, tests string }{
 	// Where things lie: one row of the table each, by its first cell.
 	{"a user's posts, messages, follows", "db.TestEveryTableComesBackAsItWas engine.TestADatabaseThatIsGoneConcernsItsUserOnly TEN-06"},
@@ -125,7 +125,8 @@ var (
 	stop  = regexp.MustCompile(`[.]\s+([A-Z])`)
 )
 
-// securitySentences returns what the page claims, without its titles: its rows of where things lie, and its sentences.
+// securitySentences returns what the page claims, without its titles: its rows of where things lie,
+// and its sentences.
 func securitySentences(t *testing.T) (all []string) {
 	t.Helper()
 	page, err := os.ReadFile("../docs/security.md")

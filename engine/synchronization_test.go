@@ -8,8 +8,9 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
-// FE-08: what two servers believe of one follow drifts apart, either way, and the next post to followers brings it
-// together: who does not count as a follower any more learns of it, and who never asked to follow takes it back.
+// FE-08: what two servers believe of one follow drifts apart, either way, and the next post to
+// followers brings it together: who does not count as a follower any more learns of it, and who
+// never asked to follow takes it back.
 func TestFollowersThatDriftedApartAreBroughtTogether(t *testing.T) {
 	t.Parallel()
 	a, b := enginetest.StartTwo(t)

@@ -15,9 +15,10 @@ import (
 // twoFaultsPairs is how many pairs an ordinary run plays; the seed draws which.
 const twoFaultsPairs = "3"
 
-// Two things break at once, while activities come in and posts leave, and work again one after the other. What was
-// accepted is there once, with its effect; what is owed reaches every inbox under one id. LIGHTWEB_FAULT_PAIRS says how
-// many of the 21 pairs are played, LIGHTWEB_FAULT_SEED plays a run again, as far as other processes let it.
+// Two things break at once, while activities come in and posts leave, and work again one after the
+// other. An accepted activity is there once, with its effect; one that is owed reaches every inbox
+// under one id. LIGHTWEB_FAULT_PAIRS says how many of the 21 pairs are played, LIGHTWEB_FAULT_SEED
+// plays a run again, as far as other processes let it.
 func TestNothingAcceptedIsLostOrDoubledWhateverTwoThingsFail(t *testing.T) {
 	t.Parallel()
 	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("LIGHTWEB_FAULT_SEED"), strconv.FormatUint(rand.Uint64(), 10)), 10, 64)
@@ -102,15 +103,16 @@ func (c *twoFaults) play(t *testing.T, pairs []pair) {
 	}
 }
 
-// How much comes and goes around the moment at which something breaks or works again, and while both things are broken.
+// How much comes and goes around the moment at which something breaks or works again, and while
+// both things are broken.
 const (
 	noFault    = 8
 	oneFault   = 12
 	bothFaults = 16
 )
 
-// pair breaks two things under load and looks at everything afterwards. Nothing else can be mended while the disk is full, and
-// an engine is killed while the other thing is broken.
+// pair breaks two things under load and looks at everything afterwards. Nothing else can be mended
+// while the disk is full, and an engine is killed while the other thing is broken.
 func (c *twoFaults) pair(t *testing.T, p pair, sum *played) {
 	accepted, again := c.accepted.Load(), c.again.Load()+c.out.again.Load()
 	one, other := p.first, p.second

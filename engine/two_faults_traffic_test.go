@@ -16,8 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// twoFaults is an engine whose users follow the authors of a peer and each other, and are followed by somebody on that peer
-// and by somebody on another one.
+// twoFaults is an engine whose users follow the authors of a peer and each other, and are followed
+// by somebody on that peer and by somebody on another one.
 type twoFaults struct {
 	*crash
 	out    *senderCrash
@@ -70,8 +70,8 @@ func (c *twoFaults) begin() {
 	c.made, c.all, c.leaves = 0, nil, nil
 }
 
-// traffic makes activities, each sent by somebody of its own, and waits until the engine answered as many requests, or did not.
-// Something else happens before they all are.
+// traffic makes activities, each sent by somebody of its own, and waits until the engine answered
+// as many requests, or did not. Something else happens before they all are.
 func (c *twoFaults) traffic(t *testing.T, n int, meanwhile func()) {
 	t.Helper()
 	tries := func() int64 { return c.requests.Load() + c.posted.Load() + c.out.again.Load() }
@@ -138,7 +138,8 @@ func (c *twoFaults) leave(t *testing.T, k int) {
 	})
 }
 
-// settle waits until nothing is owed to anybody. What failed is due again in a minute, or now when the operator says so.
+// settle waits until nothing is owed to anybody. A delivery that failed is due again in a minute,
+// or now when the operator says so.
 func (c *twoFaults) settle(t *testing.T) {
 	t.Helper()
 	enginetest.Eventually(t, "the engine is ready", func() bool { return c.home.Ready(t) == http.StatusOK })

@@ -153,7 +153,8 @@ func TestAFullMailboxSaysSoAtOnce(t *testing.T) {
 	})
 }
 
-// The worker is started again after a wait, and handles what came after the batch that made it panic.
+// The worker is started again after a wait, and handles what came after the batch that made it
+// panic.
 func TestAPanicCostsItsBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, a := &desk{}, &answers{}
@@ -280,7 +281,7 @@ func TestCloseDrains(t *testing.T) {
 	})
 }
 
-// What fails is not tried for ever once nobody is to wait for it.
+// A batch that fails is not tried for ever once nobody waits for it.
 func TestCloseAnswersWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, a := &desk{slot: func() error { return errors.New("no slot") }}, &answers{}
@@ -297,8 +298,8 @@ func TestCloseAnswersWhatFails(t *testing.T) {
 	})
 }
 
-// Whatever is put, reserved, withdrawn and fails, in whatever order: every letter that was not withdrawn is answered once,
-// and letters are handled in the order in which they took their places.
+// Whatever is put, reserved, withdrawn and fails, in whatever order: every letter that was not
+// withdrawn is answered once, and letters are handled in the order in which they took their places.
 func TestOrderHoldsAndNothingIsLost(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		fails := rapid.SliceOfN(rapid.IntRange(0, 3), 0, 20).Draw(r, "fails")

@@ -24,8 +24,8 @@ type idle struct{}
 // Leases is outbox.Dispatcher's.
 func (idle) Leases() db.DeliveryLeases { return db.DeliveryLeases{} }
 
-// Whatever users and actors do to each other, the acquaintances know every actor that has anything in a user's
-// database, and every actor that a user follows or has asked to follow.
+// Whatever users and actors do to each other, the acquaintances know every actor that has anything
+// in a user's database, and every actor that a user follows or has asked to follow.
 func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 	t.Parallel()
 	in := peertest.NewInbound(t)
@@ -245,7 +245,8 @@ func (w *town) handOver(u vocab.Username) error {
 	return nil
 }
 
-// receive lets a send an activity to u's inbox, or to the one that all share, and hands on what u says to it or passes on.
+// receive lets a send an activity to u's inbox, or to the one that all share, and hands on what u
+// says to it or passes on.
 func (w *town) receive(a *peertest.Actor, u vocab.Username, kind string, object any, more ...vocab.Doc) (string, error) {
 	w.n++
 	d := vocab.Doc{"id": fmt.Sprintf("%s/activities/%d", a.ID, w.n), "type": kind, "actor": string(a.ID), "object": object, "to": string(vocab.Public)}

@@ -76,7 +76,8 @@ func TestWhatIsDoneBeforeIsNotDoneAgain(t *testing.T) {
 	}
 }
 
-// Taking back again names the last Undo, while what was never done, or what takes its place, is nothing to take back.
+// Taking back again names the last Undo, while what was never done, or what takes its place, is
+// nothing to take back.
 func TestTakingBackAgain(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -100,7 +101,8 @@ func TestTakingBackAgain(t *testing.T) {
 	}
 }
 
-// An answer given again has the fan-out as it stands by then, also when most of what is known of that is pruned.
+// An answer given again has the fan-out as it stands by then, also when most of what is known of
+// that is pruned.
 func TestAnsweringAgainShowsWhatBecameOfIt(t *testing.T) {
 	t.Parallel()
 	d := town(t)

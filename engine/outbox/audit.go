@@ -25,8 +25,8 @@ func newAudit(x *exchange, outcome string) db.Audit {
 	return db.Audit{At: x.now, Token: x.Token, Action: x.Action.Name, Params: auditedParams(x.Action.Params), Outcome: outcome, Activity: x.answer.Activity}
 }
 
-// recordRefusal counts a dispatch that came to nothing. It is answered all the same when that fails: the record of a
-// refusal is not worth another one.
+// recordRefusal counts a dispatch that came to nothing. It is answered all the same when that
+// fails: the record of a refusal is not worth another one.
 func (r *refusals) recordRefusal(ctx context.Context, x *exchange, refusal error) {
 	kind := refused{token: x.Token, outcome: refusalCode(refusal), hour: x.now.Truncate(time.Hour)}
 	if _, known := vocabulary[x.Action.Name]; known { // else names could be invented without end
@@ -96,9 +96,10 @@ func refusalCode(err error) string {
 	return "internal_error"
 }
 
-// auditedParams returns the parameters that an audit record keeps, in the order of their names, as far as there is room:
-// those that say what an action was about and for which actors. Of the words it keeps their size alone, so that they are gone with
-// the post, and of parameters that no action has their number; none when raw is no JSON object that can be stored.
+// auditedParams returns the parameters that an audit record keeps, in the order of their names, as
+// far as there is room: those that say what an action was about and for which actors. Of the words
+// it keeps their size alone, so that they are gone with the post, and of parameters that no action
+// has their number; none when raw is no JSON object that can be stored.
 func auditedParams(raw []byte) []byte {
 	d, err := vocab.ParseDoc(raw)
 	if err != nil {
@@ -123,11 +124,13 @@ func auditedParams(raw []byte) []byte {
 	return out.JSON()
 }
 
-// audited are the parameters of actions: whether an audit record has them as they are, or the size of their words.
+// audited are the parameters of actions: whether an audit record has them as they are, or the size
+// of their words.
 var audited = map[string]bool{"actorUri": true, "objectId": true, "activityId": true, "recipientUri": true, "inReplyTo": true, "to": true, "cc": true,
 	"visibility": true, "sensitive": true, "name": true, "content": false, "summary": false, "tags": false}
 
-// textSize returns how many bytes a text has, or what else stands in its place when it is written as JSON.
+// textSize returns how many bytes a text has, or what else stands in its place when it is written
+// as JSON.
 func textSize(v any) int {
 	if s, ok := v.(string); ok {
 		return len(s)
@@ -158,7 +161,8 @@ func shortenTexts(v any) any {
 	return v
 }
 
-// weighJSON returns about how many bytes v takes when it is stored, and not less than it is written with.
+// weighJSON returns about how many bytes v takes when it is stored, and not less than it is written
+// with.
 func weighJSON(v any) int {
 	n := auditedPart
 	switch v := v.(type) {

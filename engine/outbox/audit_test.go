@@ -18,7 +18,8 @@ func (d *desk) measured(query string) (n int) {
 	return n
 }
 
-// What a token is refused leaves some rows, and not one for each time. Every kind of waste is tried.
+// Refused actions of a token leave some rows, and not one for each time. Every kind of waste is
+// tried.
 func TestRefusedDispatchesAreCountedAndNotKept(t *testing.T) {
 	t.Parallel()
 	much := strings.Repeat("x", 256<<10)

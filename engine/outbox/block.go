@@ -9,8 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// block shuts an actor out: the follows between it and the user end, and nothing of it reaches the user any more. The
-// Block itself stays here (ActivityPub §6.9) unless the operator has settled otherwise.
+// block shuts an actor out: the follows between it and the user end, and nothing of it reaches the
+// user any more. The Block itself stays here (ActivityPub §6.9) unless the operator has settled
+// otherwise.
 type block struct {
 	ActorURI string `json:"actorUri"`
 
@@ -52,7 +53,8 @@ func (p *block) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.
 	return b.Activity, nil
 }
 
-// unblock takes a block back, from the actor too if it was told. The follows that the block ended stay ended.
+// unblock takes a block back, from the actor too if it was told. The follows that the block ended
+// stay ended.
 type unblock struct {
 	ActorURI string `json:"actorUri"`
 

@@ -71,8 +71,8 @@ func (p *updateObject) findRecipients(ctx context.Context, f *finder, x *exchang
 	return f.addressMembers(ctx, x, p.object.ID)
 }
 
-// constructObject keeps when the object was published, and says when it was changed: without that Mastodon takes an Update for
-// a count of votes, and throws the new text away.
+// constructObject keeps when the object was published, and says when it was changed: without that
+// Mastodon takes an Update for a count of votes, and throws the new text away.
 func (p *updateObject) constructObject(_ *actor.Local, x *exchange) (string, any) {
 	d := p.object.Doc
 	d["updated"] = formatTime(x.now)

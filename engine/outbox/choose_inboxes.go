@@ -10,8 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// lockAudience lets nobody be blocked, taken out of followers or groups, or added, while an activity is stored that relies
-// on it, and the other way round: an actor who is blocked or out when an activity commits gets nothing of it.
+// lockAudience lets nobody be blocked, taken out of followers or groups, or added, while an
+// activity is stored that relies on it, and the other way round: an actor who is blocked or out
+// when an activity commits gets nothing of it.
 func (o *Outbox) lockAudience(ctx context.Context, tx *db.Tx, x *exchange) error {
 	endsGroup := x.activity.Type == vocab.Delete && x.group != nil
 	if endsGroup || o.Handlers.Lookup(x.activity).ChangesWho {
@@ -20,9 +21,10 @@ func (o *Outbox) lockAudience(ctx context.Context, tx *db.Tx, x *exchange) error
 	return tx.HoldAudience(ctx)
 }
 
-// chooseInboxes chooses where the activity goes, in the transaction that stores it. Followers are reached where their
-// collection is addressed, others where they are named or in a group; nobody is delivered to for Public (ActivityPub §5.6)
-// but relays, the one who acts is left out (§7.1), and an actor that the policy refuses is skipped, which the job shows.
+// chooseInboxes chooses where the activity goes, in the transaction that stores it. Followers are
+// reached where their collection is addressed, others where they are named or in a group; nobody is
+// delivered to for Public (ActivityPub §5.6) but relays, the one who acts is left out (§7.1), and
+// an actor that the policy refuses is skipped, which the job shows.
 func (o *Outbox) chooseInboxes(ctx context.Context, tx *db.Tx, x *exchange) error {
 	named, earlier, err := o.admitRecipients(ctx, tx, x)
 	if err != nil {
@@ -52,9 +54,10 @@ func (o *Outbox) isForFollowers(x *exchange) bool {
 	return slices.Contains(x.to, all) || slices.Contains(x.cc, all)
 }
 
-// admitRecipients returns those named or in a group that the activity may go to, and where it went before. What takes
-// something back goes to everybody who had that. Nothing else goes to an actor that is in the group no more, or that the
-// user blocks: an action that names one is refused, while new words of an old object leave one out.
+// admitRecipients returns those named or in a group that the activity may go to, and where it went
+// before. An Undo or Delete goes to everybody who had the activity that it takes back. Nothing else
+// goes to an actor that is in the group no more, or that the user blocks: an action that names one
+// is refused, while new words of an old object leave one out.
 func (o *Outbox) admitRecipients(ctx context.Context, tx *db.Tx, x *exchange) (to []db.Destination, earlier []db.Inbox, err error) {
 	if o.Handlers.Lookup(x.activity).Ends {
 		return listDestinations(x.named, x.unnamed, nil), x.earlier, nil
@@ -117,7 +120,8 @@ func withoutActors(inboxes []db.Inbox, but map[vocab.ID]bool) (left []db.Inbox) 
 	return left
 }
 
-// skipRefused leaves out the user's own inbox, and says of those that the policy refuses that they are skipped.
+// skipRefused leaves out the user's own inbox, and says of those that the policy refuses that they
+// are skipped.
 func (o *Outbox) skipRefused(x *exchange, inboxes []db.Inbox) []db.Inbox {
 	inboxes = slices.DeleteFunc(inboxes, func(i db.Inbox) bool { return i.Host == "" && i.URL.Same(o.Local.Inbox(x.User)) })
 	for n, i := range inboxes {

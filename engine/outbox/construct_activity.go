@@ -12,8 +12,9 @@ import (
 // timeForm is how times are written: to the millisecond, in UTC.
 const timeForm = "2006-01-02T15:04:05.000Z07:00"
 
-// constructActivity writes the activity as it will be stored, and as it will be sent: with ids of peers as these write
-// them. Both have the user's proof. It names nobody in bto or bcc: who is addressed by a group stands in no document.
+// constructActivity writes the activity as it will be stored, and as it will be sent: with ids of
+// peers as these write them. Both have the user's proof. It names nobody in bto or bcc: who is
+// addressed by a group stands in no document.
 func (o *Outbox) constructActivity(_ context.Context, x *exchange) error {
 	kind, object := x.intent.constructObject(o.Local, x)
 	d := vocab.Doc{"@context": vocab.ActivityContext(), "id": string(o.Local.NewActivityID(x.User)), "type": kind, "actor": string(x.actor.ID),
@@ -75,7 +76,8 @@ func listIDs(ids []vocab.ID) []any {
 
 func formatTime(t time.Time) string { return t.UTC().Format(timeForm) }
 
-// embedActivity returns a stored activity of the user's as a part of another one, without what holds of it only as a whole.
+// embedActivity returns a stored activity of the user's as a part of another one, without what
+// holds of it only as a whole.
 func embedActivity(d vocab.Doc) vocab.Doc {
 	d = d.WithoutHidden()
 	delete(d, "@context")

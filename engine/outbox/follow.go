@@ -108,7 +108,8 @@ func (p *unfollow) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (voc
 	return "", err
 }
 
-// answerFollow is what AcceptFollow and RejectFollow share: the Follow that is answered, by its id or by who sent it.
+// answerFollow is what AcceptFollow and RejectFollow share: the Follow that is answered, by its id
+// or by who sent it.
 type answerFollow struct {
 	ActivityID string `json:"activityId"`
 	ActorURI   string `json:"actorUri"`
@@ -117,7 +118,8 @@ type answerFollow struct {
 	answered vocab.Doc
 }
 
-// acceptFollow lets an actor have the user's posts, rejectFollow does not, or no longer (ActivityPub §7.5).
+// acceptFollow lets an actor have the user's posts, rejectFollow does not, or no longer
+// (ActivityPub §7.5).
 type (
 	acceptFollow struct{ answerFollow }
 	rejectFollow struct{ answerFollow }
@@ -249,8 +251,8 @@ func checkPresent(name, value string) error {
 	return nil
 }
 
-// readStoredActivity returns a Follow or Block of the user's as it is stored, to be embedded; when it is not there any more, what
-// it must have said.
+// readStoredActivity returns a Follow or Block of the user's as it is stored, to be embedded; when
+// it is not there any more, what it must have said.
 func readStoredActivity(ctx context.Context, tx *db.Tx, kind string, id, actor, object vocab.ID) (vocab.Doc, error) {
 	stored, err := tx.Activity(ctx, id)
 	if err != nil {

@@ -154,8 +154,8 @@ func (p *addToGroup) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (v
 	return earlier, err
 }
 
-// removeFromGroup takes an actor out of a group. What is written to the group later, and new words of what was, do not
-// reach it.
+// removeFromGroup takes an actor out of a group. Later notes to the group, and edits of earlier ones,
+// do not reach it.
 type removeFromGroup struct {
 	addToGroup
 	member vocab.ID
@@ -190,8 +190,9 @@ func (p *removeFromGroup) findEarlier(ctx context.Context, tx *db.Tx, x *exchang
 	return "", err
 }
 
-// addressGroups makes the members of the user's groups recipients, who are named nowhere. They are looked up once other
-// servers were asked for what they were asked: that can take long, and who was taken out or blocked meanwhile is not reached.
+// addressGroups makes the members of the user's groups recipients, who are named nowhere. They are
+// looked up once other servers were asked for what they were asked: that can take long, and who was
+// taken out or blocked meanwhile is not reached.
 func (f *finder) addressGroups(ctx context.Context, x *exchange, groups []vocab.ID) error {
 	if len(groups) == 0 {
 		return nil
@@ -216,8 +217,8 @@ func (f *finder) addressGroups(ctx context.Context, x *exchange, groups []vocab.
 	return nil
 }
 
-// addressMembers adds the recipients that a group gave the object, if they are still in the group. Like those of
-// addressGroups, they are looked up last.
+// addressMembers adds the recipients that a group gave the object, if they are still in the group.
+// Like those of addressGroups, they are looked up last.
 func (f *finder) addressMembers(ctx context.Context, x *exchange, object vocab.ID) error {
 	var all []db.Unnamed
 	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
@@ -228,7 +229,8 @@ func (f *finder) addressMembers(ctx context.Context, x *exchange, object vocab.I
 	return err
 }
 
-// listAudience returns the recipients that the activity addresses and, for the user alone, the groups that made them so.
+// listAudience returns the recipients that the activity addresses and, for the user alone, the
+// groups that made them so.
 func (x *exchange) listAudience() []vocab.ID {
 	all := x.activity.All()
 	for _, r := range x.unnamed {

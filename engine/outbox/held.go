@@ -24,14 +24,16 @@ func (f *finder) actorsFor(x *exchange) actorFinder {
 	return f.actors
 }
 
-// held finds for an LLM engine only those actors the user's database holds something of, and asks nobody: an address
-// that is asked for could tell its server of the letters that the LLM engine has read.
+// held finds for an LLM engine only those actors the user's database holds something of, and asks
+// nobody: an address that is asked for could tell its server of the letters that the LLM engine has
+// read.
 type held struct {
 	*finder
 	user vocab.Username
 }
 
-// errUnheld is that the user's database holds nothing of what is named, whether there is such a thing or not.
+// errUnheld is that the user's database holds nothing of what is named, whether there is such a
+// thing or not.
 var errUnheld = errors.New("the user's database holds nothing of it")
 
 func isUnheld(err error) bool { return errors.Is(err, errUnheld) }
@@ -66,7 +68,8 @@ func (h held) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return nil, errUnheld
 }
 
-// readCopy returns the user's own copy of an actor, nil when there is none but something else of the actor's is there.
+// readCopy returns the user's own copy of an actor, nil when there is none but something else of
+// the actor's is there.
 func (h held) readCopy(ctx context.Context, id vocab.ID) (a *vocab.Actor, err error) {
 	err = h.store.Read(ctx, h.user, func(ctx context.Context, tx *db.Tx) error {
 		if a, err = tx.Actor(ctx, id); err != nil || a != nil {

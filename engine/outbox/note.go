@@ -114,8 +114,8 @@ func (p *createNote) makeReply(ctx context.Context, f *finder, x *exchange) erro
 	return p.note.continueThread(ctx, f, x)
 }
 
-// visibilityOf returns the visibility that a collection stands for in to or cc, empty when id is none of the two that can be
-// addressed.
+// visibilityOf returns the visibility that a collection stands for in to or cc, empty when id is
+// none of the two that can be addressed.
 func visibilityOf(field string, id, followers vocab.ID) string {
 	switch {
 	case id == vocab.Public && field == "to":
@@ -242,8 +242,9 @@ func (n *note) makeReply(ctx context.Context, f *finder, x *exchange, name, valu
 	return nil
 }
 
-// continueThread addresses an answer that names nobody itself to the recipients of the user's own note that it answers, when that is
-// private: those that the note names, and the members of its groups as they are now.
+// continueThread addresses an answer that names nobody itself to the recipients of the user's own
+// note that it answers, when that is private: those that the note names, and the members of its
+// groups as they are now.
 func (n *note) continueThread(ctx context.Context, f *finder, x *exchange) error {
 	if !n.parent.AttributedTo.Same(x.actor.ID) {
 		return nil
@@ -350,7 +351,8 @@ func setSensitive(d vocab.Doc, sensitive bool) {
 	}
 }
 
-// setTags writes free tags, and those of them that can be hashtags for other servers too, beside other tags.
+// setTags writes free tags, and those of them that can be hashtags for other servers too, beside
+// other tags.
 func setTags(d vocab.Doc, tags []string, others []any) {
 	delete(d, "tag")
 	delete(d, "lwTags")

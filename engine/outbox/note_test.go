@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A note that names actors and says nothing of its visibility is for those actors: a client that speaks ActivityPub
-// means nobody else, and what was private once shown is public for good.
+// A note that names actors and says nothing of its visibility is for those actors: a client that
+// speaks ActivityPub means nobody else, and what was private once shown is public for good.
 func TestANoteThatNamesActorsAloneIsForThose(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -11,9 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// findObject returns the object that a parameter names and the actor who wrote it: as it is stored for the user, else,
-// when another user of this server wrote it, as it is stored there, else as its own server serves it. What the user may
-// not see is not found.
+// findObject returns the object that a parameter names and the actor who wrote it: as it is stored
+// for the user, else, when another user of this server wrote it, as it is stored there, else as its
+// own server serves it. An object that the user may not see is not found.
 func (f *finder) findObject(ctx context.Context, x *exchange, name, value string) (*vocab.Object, *vocab.Actor, error) {
 	id, err := parseIdentifier(name, value)
 	if err != nil {
@@ -52,8 +52,9 @@ func (f *finder) findObject(ctx context.Context, x *exchange, name, value string
 	return obj, author, nil
 }
 
-// findMeantID returns the id of the object that a parameter means: the one it names, or what a stored activity of these types is
-// about that it names. With an actor only that one's own activities count.
+// findMeantID returns the id of the object that a parameter means: the one it names, or what a
+// stored activity of these types is about that it names. With an actor only that one's own
+// activities count.
 func (f *finder) findMeantID(ctx context.Context, x *exchange, name string, id, by vocab.ID, types ...string) (vocab.ID, error) {
 	var objects []vocab.ID
 	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
@@ -100,8 +101,8 @@ func (f *finder) storedObject(ctx context.Context, u vocab.Username, id vocab.ID
 	return obj, err
 }
 
-// findLocalObject returns an object of another user of this server, if the user may see it: what is private is shown no more to
-// a user that its author blocks.
+// findLocalObject returns an object of another user of this server, if the user may see it: what is
+// private is shown no more to a user that its author blocks.
 func (f *finder) findLocalObject(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Object, error) {
 	hidden := fault.New(fault.NotFound, "there is no such object here")
 	owner, _, ok := f.local.Holder(id)
@@ -132,7 +133,8 @@ func (f *finder) findLocalObject(ctx context.Context, x *exchange, id vocab.ID) 
 	return obj, err
 }
 
-// findCreatedObject returns the object that a Create of the user's with this id made, nil when there is none.
+// findCreatedObject returns the object that a Create of the user's with this id made, nil when
+// there is none.
 func (f *finder) findCreatedObject(ctx context.Context, u vocab.Username, create vocab.ID) (*vocab.Object, error) {
 	var objects []vocab.ID
 	err := f.store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {

@@ -1,5 +1,5 @@
-// Package outbox is the outbound pipeline: it turns an action that a user's program dispatches into an activity that is
-// stored and owed to everybody it concerns. One file per step.
+// Package outbox is the outbound pipeline: it turns an action that a user's program dispatches into
+// an activity that is stored and owed to everybody it concerns. One file per step.
 package outbox
 
 import (
@@ -37,8 +37,8 @@ type Actors interface {
 
 // Stale knows the actors that have said that they changed.
 type Stale interface {
-	// IsStale tells whether the actor has said that it changed, and the user's copy of it may be old; AnyStale, whether that
-	// is so of any actor.
+	// IsStale tells whether the actor has said that it changed, and the user's copy of it may be
+	// old; AnyStale, whether that is so of any actor.
 	IsStale(id vocab.ID) bool
 	AnyStale() bool
 }
@@ -173,14 +173,15 @@ type exchange struct {
 	leases   db.DeliveryLeases
 }
 
-// Dispatch does what d asks for. With a nil error everything that follows from it is stored and will be delivered.
-// Dispatched again under the same Idempotency-Key, it is answered as before. Every dispatch is audited:
-// one that is refused may be counted only.
+// Dispatch does what d asks for. With a nil error everything that follows from it is stored and
+// will be delivered. Dispatched again under the same Idempotency-Key, it is answered as before.
+// Every dispatch is audited: one that is refused may be counted only.
 func (o *Outbox) Dispatch(ctx context.Context, d Dispatch) (Result, error) {
 	x := &exchange{Dispatch: d, now: o.Now().UTC().Truncate(time.Millisecond)}
 	err := o.pipeline.Run(ctx, x)
 	if err != nil && x.IdempotencyKey != "" && x.digest != nil {
-		// Another dispatch under the key may have been quicker, and what it did be in the way of this one.
+		// Another dispatch under the key may have been quicker, and what it did be in the way of
+		// this one.
 		switch replayed, refusal := o.replayAnswer(ctx, x); {
 		case replayed:
 			return x.result, nil

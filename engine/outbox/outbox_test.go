@@ -192,7 +192,8 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 	}
 }
 
-// The answer names the object that an action makes or is about, so that no client has to fetch the activity for it.
+// The answer names the object that an action makes or is about, so that no client has to fetch the
+// activity for it.
 func TestAnswersNameTheObject(t *testing.T) {
 	t.Parallel()
 	d := town(t)
@@ -483,7 +484,8 @@ func TestNothingIsStoredThatCouldNotBeSigned(t *testing.T) {
 	}
 }
 
-// Half a year is longer than a post may live: its words are in no record of an action, whether it was done or refused.
+// Half a year is longer than a post may live: its words are in no record of an action, whether it
+// was done or refused.
 func TestAuditKeepsNoWords(t *testing.T) {
 	t.Parallel()
 	const secret = "a word to be deleted"

@@ -14,8 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// persist stores everything that follows from the activity in one transaction: what is saved will be sent. An action
-// that has nothing left to do ends here.
+// persist stores everything that follows from the activity in one transaction: what is saved will
+// be sent. An action that has nothing left to do ends here.
 func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) error {
 	settled := false
 	x.leases = o.Dispatcher.Leases()
@@ -101,7 +101,8 @@ func newJob(id uuid.UUID, inboxes []db.Inbox) *Job {
 	return &Job{JobID: id.String(), Recipients: len(targets), Counts: counts}
 }
 
-// answerAgain returns the answer to an action that an earlier activity did: that activity's, with its fan-out as it stands.
+// answerAgain returns the answer to an action that an earlier activity did: that activity's, with
+// its fan-out as it stands.
 func (o *Outbox) answerAgain(ctx context.Context, tx *db.Tx, earlier vocab.ID, now time.Time) (answer, error) {
 	a := answer{Activity: earlier}
 	stored, err := tx.Activity(ctx, earlier)
@@ -122,7 +123,8 @@ func (o *Outbox) answerAgain(ctx context.Context, tx *db.Tx, earlier vocab.ID, n
 	return a, err
 }
 
-// keepAnswer stores the answer first of all: a second dispatch with the key waits here for the first one's end.
+// keepAnswer stores the answer first of all: a second dispatch with the key waits here for the
+// first one's end.
 func (o *Outbox) keepAnswer(ctx context.Context, tx *db.Tx, x *exchange) error {
 	if x.IdempotencyKey == "" {
 		return nil

@@ -51,8 +51,8 @@ func (p *like) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.I
 	return readReaction(ctx, tx, p.object, db.Review, vocab.Like, x.actor.ID)
 }
 
-// dislike tells the author of an object of a type that can be disliked that the user dislikes it. It takes the place of a
-// Like.
+// dislike tells the author of an object of a type that can be disliked that the user dislikes it.
+// It takes the place of a Like.
 type dislike struct{ like }
 
 func (p *dislike) findRecipients(ctx context.Context, f *finder, x *exchange) error {
@@ -104,7 +104,8 @@ func (p *boost) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.
 	return readReaction(ctx, tx, p.object, db.Announce, vocab.Announce, x.actor.ID)
 }
 
-// readReaction returns the activity of the reaction that the actor has to the object, empty when it has none of this type.
+// readReaction returns the activity of the reaction that the actor has to the object, empty when it
+// has none of this type.
 func readReaction(ctx context.Context, tx *db.Tx, object vocab.ID, kind, reaction string, actor vocab.ID) (vocab.ID, error) {
 	r, err := tx.Reaction(ctx, db.Reaction{Object: object, Actor: actor, Kind: kind})
 	if err != nil || r == nil || r.Type != reaction {
@@ -113,7 +114,8 @@ func readReaction(ctx context.Context, tx *db.Tx, object vocab.ID, kind, reactio
 	return r.Activity, nil
 }
 
-// unlike, undoDislike and unboost take a reaction back, from everybody who was told (ActivityPub §6.10).
+// unlike, undoDislike and unboost take a reaction back, from everybody who was told (ActivityPub
+// §6.10).
 type (
 	unlike      struct{ takeBack }
 	undoDislike struct{ takeBack }
@@ -174,7 +176,8 @@ func (p *takeBack) findReaction(ctx context.Context, f *finder, x *exchange, kin
 	return f.reachAll(ctx, x, p.undone.Addressing)
 }
 
-// findUndone finds the reaction that was taken back last, as its Undo embeds it: taking back again is answered with that Undo.
+// findUndone finds the reaction that was taken back last, as its Undo embeds it: taking back again
+// is answered with that Undo.
 func (p *takeBack) findUndone(ctx context.Context, tx *db.Tx, x *exchange, reaction string) error {
 	stored, err := tx.LatestUndo(ctx, reaction, x.actor.ID, vocab.IDOf(p.ObjectID))
 	if err != nil {

@@ -36,8 +36,8 @@ func newRefusals(store Store, log *slog.Logger, now func() time.Time) *refusals 
 	return &refusals{store: store, log: log, written: policy.WrittenRefusals.Limiter(now), waiting: map[vocab.Username]map[refused]int{}}
 }
 
-// countRefusal counts a refusal, and returns the counts of the user's that are to be written now, if any. Beyond so many that wait
-// those that are not among them are not counted.
+// countRefusal counts a refusal, and returns the counts of the user's that are to be written now,
+// if any. Beyond so many that wait those that are not among them are not counted.
 func (r *refusals) countRefusal(u vocab.Username, kind refused) map[refused]int {
 	write, _ := r.written.Allow(u.String() + " " + kind.token.String())
 	r.mu.Lock()

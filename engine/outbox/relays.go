@@ -11,9 +11,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// chooseRelays returns the inboxes of relays that take the activity as it is, and of those that are told of its object by the
-// instance actor. Relays get posts that are openly to everybody, and what changes or deletes these: LitePub ones take that
-// as it is, too. Nothing that is unlisted, and no boost: whose post that is may not be on any relay (FEP-ae0c).
+// chooseRelays returns the inboxes of relays that take the activity as it is, and of those that are
+// told of its object by the instance actor. Relays get posts that are openly to everybody, and what
+// changes or deletes these: LitePub ones take that as it is, too. Nothing that is unlisted, and no
+// boost: whose post that is may not be on any relay (FEP-ae0c).
 func (o *Outbox) chooseRelays(x *exchange) (take, told []db.Inbox) {
 	writes := false
 	switch x.intent.(type) {
@@ -37,8 +38,8 @@ func (o *Outbox) chooseRelays(x *exchange) (take, told []db.Inbox) {
 	return take, told
 }
 
-// tellRelays owes LitePub relays an Announce of what the user wrote. It is by the instance actor, which they know, and is
-// about the post, so that no Delete of that overtakes it.
+// tellRelays owes LitePub relays an Announce of what the user wrote. It is by the instance actor,
+// which they know, and is about the post, so that no Delete of that overtakes it.
 func (o *Outbox) tellRelays(ctx context.Context, tx *db.Tx, x *exchange) error {
 	if len(x.told) == 0 {
 		return nil

@@ -92,7 +92,8 @@ func TestWhatRelaysGet(t *testing.T) {
 	}
 }
 
-// FE-16: the Announce is the instance actor's, of the post's id, to everybody; a Delete waits for it.
+// FE-16: the Announce is the instance actor's, of the post's id, to everybody; a Delete waits for
+// it.
 func TestTheAnnounceForRelays(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

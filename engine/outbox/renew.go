@@ -11,8 +11,8 @@ import (
 // renewTime bounds how long a dispatch waits for recipients that have changed.
 const renewTime = 5 * time.Second
 
-// renewRecipients asks where recipients take deliveries now who have said that they changed, and were not asked since. When that
-// cannot be told in time, they are reached as they are known.
+// renewRecipients asks where recipients take deliveries now who have said that they changed, and
+// were not asked since. When that cannot be told in time, they are reached as they are known.
 func (o *Outbox) renewRecipients(ctx context.Context, x *exchange) error {
 	if !o.Stale.AnyStale() {
 		return nil

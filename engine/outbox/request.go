@@ -9,14 +9,16 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// answerRequest is what AcceptRequest and DeclineRequest share: the stranger whose private messages wait, by one of them or by
-// who sent them. The activity is stored, and leaves for nobody: the stranger is not told.
+// answerRequest is what AcceptRequest and DeclineRequest share: the stranger whose private messages
+// wait, by one of them or by who sent them. The activity is stored, and leaves for nobody: the
+// stranger is not told.
 type answerRequest struct {
 	ActivityID string `json:"activityId"`
 	ActorURI   string `json:"actorUri"`
 }
 
-// acceptRequest moves a stranger's messages to the feed and takes further ones, declineRequest removes them.
+// acceptRequest moves a stranger's messages to the feed and takes further ones, declineRequest
+// removes them.
 type (
 	acceptRequest  struct{ answerRequest }
 	declineRequest struct{ answerRequest }

@@ -11,9 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// resolveRecipients finds what the action is about and who is addressed. Through which inboxes they are reached is chosen
-// when the activity is stored. The user's own actor comes first: its document holds its keys, so what could never be signed ends here, before
-// anything is stored.
+// resolveRecipients finds what the action is about and who is addressed. Through which inboxes they
+// are reached is chosen when the activity is stored. The user's own actor comes first: its document
+// holds its keys, so what could never be signed ends here, before anything is stored.
 func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error) {
 	if x.actor, err = o.Local.Actor(x.User); err != nil {
 		return fault.Wrap(fault.Unavailable, "the user's keys or profile cannot be read", err).WithCode("keys_unavailable").WithHint(fault.Hint(err))
@@ -60,8 +60,9 @@ func (f *finder) findActor(ctx context.Context, x *exchange, name, value string)
 	return a, nil
 }
 
-// explainUnfound names the cause for which no actor was found under the parameter of that name, if that lies with the parameter or
-// with another server. The policy's refusal, and what is wrong here, keep their own words.
+// explainUnfound names the cause for which no actor was found under the parameter of that name, if
+// that lies with the parameter or with another server. The policy's refusal, and what is wrong
+// here, keep their own words.
 func explainUnfound(name string, err error) error {
 	e := fault.Of(err)
 	if e == nil {
@@ -109,9 +110,9 @@ func (x *exchange) addNamed(actors ...*vocab.Actor) {
 	}
 }
 
-// reachActor returns the actor with this id, or what the user's own database knows of it: whoever was told something must be
-// told when it is taken back, also when its server does not describe it just now. When nothing is known of it, it has
-// only the id, and nothing is sent to it.
+// reachActor returns the actor with this id, or what the user's own database knows of it: whoever
+// was told something must be told when it is taken back, also when its server does not describe it
+// just now. When nothing is known of it, it has only the id, and nothing is sent to it.
 func (f *finder) reachActor(ctx context.Context, x *exchange, id vocab.ID) (*vocab.Actor, error) {
 	a, failed := f.actorsFor(x).Resolve(ctx, id)
 	if failed == nil {

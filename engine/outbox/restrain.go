@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// countAttempt counts what an LLM engine tries before anything is looked up for it, and refuses more than so much.
+// countAttempt counts what an LLM engine tries before anything is looked up for it, and refuses
+// more than so much.
 func (o *Outbox) countAttempt(ctx context.Context, x *exchange) error {
 	return o.Store.Write(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
 		may, err := tx.CountAttempt(ctx, x.Token, x.now, policy.Attempts.Hourly, policy.Attempts.Daily)
@@ -22,8 +23,8 @@ func (o *Outbox) countAttempt(ctx context.Context, x *exchange) error {
 	})
 }
 
-// restrainAssistant refuses what an LLM engine may not do although its scope has the action: words that are not public to somebody
-// the user does not talk with.
+// restrainAssistant refuses what an LLM engine may not do although its scope has the action: words
+// that are not public to somebody the user does not talk with.
 func (o *Outbox) restrainAssistant(ctx context.Context, tx *db.Tx, x *exchange) error {
 	if x.activity.Type != vocab.Create || audience.IsPublic(x.activity.Addressing) {
 		return nil

@@ -101,7 +101,7 @@ func TestAnAssistantNamesOnlyWhatIsHere(t *testing.T) {
 	}
 }
 
-// What is refused counts as much as what is done.
+// A refused action counts as much as one that is done.
 func TestAnAssistantsAttemptsAreCounted(t *testing.T) {
 	t.Parallel()
 	d := town(t)

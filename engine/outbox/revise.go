@@ -11,8 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// reviseObject puts the words of an edit in the place of the old ones wherever the user's database holds these. A recipient whose
-// server ignores an Update of an object that it does not know gets the Create with the new words.
+// reviseObject puts the words of an edit in the place of the old ones wherever the user's database
+// holds these. A recipient whose server ignores an Update of an object that it does not know gets
+// the Create with the new words.
 func (o *Outbox) reviseObject(ctx context.Context, tx *db.Tx, x *exchange) error {
 	r := db.Revision{Object: x.before.URI, Document: x.activity.Object.Doc.JSON(), Update: x.activity.ID}
 	for _, i := range x.inboxes {
@@ -34,7 +35,8 @@ func (o *Outbox) reviseObject(ctx context.Context, tx *db.Tx, x *exchange) error
 	return tx.Revise(ctx, r, x.now)
 }
 
-// revisedCreate returns the Create of an object with the object as an Update shows it, as it is stored and as it is sent.
+// revisedCreate returns the Create of an object with the object as an Update shows it, as it is
+// stored and as it is sent.
 func (o *Outbox) revisedCreate(create *db.Activity, x *exchange) (raw, body json.RawMessage, err error) {
 	d, err := vocab.ParseDoc(create.Raw)
 	if err != nil {
@@ -45,8 +47,9 @@ func (o *Outbox) revisedCreate(create *db.Activity, x *exchange) (raw, body json
 	return o.proveActivity(d, x)
 }
 
-// withdrawDeliveries takes back what is owed of a post that is deleted and was surely never sent. An inbox that nothing of it was sent
-// to gets no Delete either. Of a public post it does: its server may have fetched it.
+// withdrawDeliveries takes back what is owed of a post that is deleted and was surely never sent.
+// An inbox that nothing of it was sent to gets no Delete either. Of a public post it does: its
+// server may have fetched it.
 func (o *Outbox) withdrawDeliveries(ctx context.Context, tx *db.Tx, x *exchange) error {
 	withdrawn, err := tx.WithdrawUntried(ctx, x.before.URI, x.now)
 	if err != nil || len(withdrawn) == 0 || audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc}) {

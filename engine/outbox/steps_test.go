@@ -43,8 +43,8 @@ func documentedSteps(t *testing.T) []string {
 	return nil
 }
 
-// stepsIn returns the steps that a log tells of, in the order in which they began: an outer one ends after those it
-// called.
+// stepsIn returns the steps that a log tells of, in the order in which they began: an outer one
+// ends after those it called.
 func stepsIn(t *testing.T, log *bytes.Buffer) (steps []string) {
 	t.Helper()
 	for lines := bufio.NewScanner(log); lines.Scan(); {

@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// validateAction refuses everything but the actions of the vocabulary with the parameters they have. One that was
-// answered before, under its Idempotency-Key, ends here.
+// validateAction refuses everything but the actions of the vocabulary with the parameters they
+// have. One that was answered before, under its Idempotency-Key, ends here.
 func (o *Outbox) validateAction(ctx context.Context, x *exchange, next pipeline.Next) error {
 	a, ok := vocabulary[x.Action.Name]
 	if !ok {

@@ -24,9 +24,11 @@ type intent interface {
 	checkParams() error
 	// findRecipients finds what the action is about and sets the addressing.
 	findRecipients(ctx context.Context, f *finder, x *exchange) error
-	// constructObject returns the activity's type and object, and what its deliveries are ordered by.
+	// constructObject returns the activity's type and object, and what its deliveries are ordered
+	// by.
 	constructObject(local *actor.Local, x *exchange) (kind string, object any)
-	// lockName names what two dispatches must not change at once; empty when there is no such thing.
+	// lockName names what two dispatches must not change at once; empty when there is no such
+	// thing.
 	lockName() string
 	// findEarlier returns, with the lock held, the activity that did the same before, empty when
 	// there is something left to do. The fault says why it cannot be done any more.
@@ -74,8 +76,8 @@ var vocabulary = map[string]action{
 // Actions returns the names of all actions, in order.
 func Actions() []string { return slices.Sorted(maps.Keys(vocabulary)) }
 
-// RequiredScopes returns the scopes of which one is needed to dispatch the action. That an action does not exist may be
-// learnt by whoever may dispatch any.
+// RequiredScopes returns the scopes of which one is needed to dispatch the action. That an action
+// does not exist may be learnt by whoever may dispatch any.
 func RequiredScopes(name string) []string {
 	if a, ok := vocabulary[name]; ok {
 		return a.scopes
@@ -119,7 +121,8 @@ func readParams[T any, P interface {
 	return p, p.checkParams()
 }
 
-// checkNames refuses parameters that t has no field for. encoding/json would take a name in any mixture of cases.
+// checkNames refuses parameters that t has no field for. encoding/json would take a name in any
+// mixture of cases.
 func checkNames(given vocab.Doc, t reflect.Type) error {
 	names := map[string]bool{}
 	for _, f := range reflect.VisibleFields(t) {

@@ -9,7 +9,8 @@ import (
 	"github.com/lightweb/lightweb/db"
 )
 
-// waiting returns the inboxes that are owed Creates and Updates, once those that were given up are tried again.
+// waiting returns the inboxes that are owed Creates and Updates, once those that were given up are
+// tried again.
 func (d *desk) waiting() (urls []string) {
 	d.t.Helper()
 	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)

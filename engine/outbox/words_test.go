@@ -57,8 +57,9 @@ func pairs(t *testing.T, db *sql.DB, query string) (all [][2]string) {
 	return all
 }
 
-// written posts a note with a word, and leaves that wherever it can stand: answered with an echo by servers that take it and
-// refuse it, dispatched under a key, announced by a group, edited, and liked.
+// written posts a note with a word, and leaves that wherever it can stand: answered with an echo by
+// servers that take it and refuse it, dispatched under a key, announced by a group, edited, and
+// liked.
 func (d *desk) written(word string) vocab.ID {
 	d.t.Helper()
 	r, err := d.keyed("a key", "CreateNote", map[string]any{"content": word, "summary": word, "tags": []string{word}, "visibility": "public"})
@@ -137,7 +138,8 @@ func TestEditedWordsAreNowhere(t *testing.T) {
 	}
 }
 
-// A Create that was given up is retried with the present words, and the edits before the last one are not sent.
+// A Create that was given up is retried with the present words, and the edits before the last one
+// are not sent.
 func TestRetriedCreateHasThePresentWords(t *testing.T) {
 	t.Parallel()
 	d := town(t)

@@ -315,7 +315,8 @@ func isBlindAddress(name string) bool { return name == "bto" || name == "bcc" }
 // timeForms are the ways ActivityStreams §2.3 and its errata let a time be written.
 var timeForms = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05.999999999", "2006-01-02T15:04"}
 
-// Time returns the property as a time in UTC, zero when it is absent or no time of the years 1 to 9999.
+// Time returns the property as a time in UTC, zero when it is absent or no time of the years 1 to
+// 9999.
 func (d Doc) Time(name string) time.Time {
 	s := strings.ToUpper(strings.Replace(d.Text(name), ",", ".", 1))
 	const minutes = len("2006-01-02T15:04")
