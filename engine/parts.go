@@ -53,7 +53,7 @@ func (e *Engine) newParts() *parts {
 func (e *Engine) newDispatcher(local *inbox.Inbox) *delivery.Dispatcher {
 	in, c := e.in, e.in.Config
 	return delivery.New(delivery.Deps{
-		Store: in.DB, Poster: in.Client, Keys: in.Keys, Actors: in.Actors, Local: local, InboxOwner: in.Local.InboxOwner, Gate: in.Gate,
+		Store: in.DB, Users: in.DB.Instance.Users, Hosts: in.DB.Instance.Hosts, Due: in.DB.Instance.Deliveries, Poster: in.Client, Keys: in.Keys, Actors: in.Actors, Local: local, InboxOwner: in.Local.InboxOwner, Gate: in.Gate,
 		Synchronization: in.Local.Synchronization, Paused: in.IsPaused(), Lasting: handler.LastingTypes(),
 		Owner: delivery.Serving + rand.Text(), Concurrency: c.Delivery.Concurrency, HostConcurrency: c.Delivery.HostConcurrency, Drain: c.DrainTimeout,
 		Log: in.Log.With("component", "delivery"), Metrics: in.Metrics, Now: in.Now,

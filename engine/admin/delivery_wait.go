@@ -29,7 +29,7 @@ func (t *retry) sendAll(ctx context.Context) error {
 		return fault.New(fault.Unavailable, "federation is paused: nothing is sent to other servers").WithHint("set federation.mode to open")
 	}
 	t.sender = delivery.New(delivery.Deps{
-		Store: t.in.DB, Poster: t.in.Client, Keys: t.in.Keys, Actors: t.in.Actors, InboxOwner: t.in.Local.InboxOwner, Gate: t.in.Gate,
+		Store: t.in.DB, Users: t.in.DB.Instance.Users, Hosts: t.in.DB.Instance.Hosts, Due: t.in.DB.Instance.Deliveries, Poster: t.in.Client, Keys: t.in.Keys, Actors: t.in.Actors, InboxOwner: t.in.Local.InboxOwner, Gate: t.in.Gate,
 		Lasting: handler.LastingTypes(), Owner: "cli:" + rand.Text(), Log: t.in.Log.With("component", "delivery"), Now: t.in.Now,
 	})
 	for from := 0; from < len(t.r.Hosts); {
