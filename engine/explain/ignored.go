@@ -12,19 +12,20 @@ import (
 
 // ignoredBecause explains the reasons why an activity is kept for nobody.
 var ignoredBecause = map[string]string{
-	inbox.IgnoredNobody:     "it names nobody here, and nobody here follows its sender",
-	inbox.IgnoredUnrelated:  "its recipients here neither follow its sender, nor are named, nor have what it is about",
-	inbox.IgnoredFollowers:  "it is for its sender's followers, and its recipients here are none",
-	inbox.IgnoredStranger:   "it is a private message of a stranger, which its recipient does not take",
-	inbox.IgnoredBlocked:    "its recipients block who is behind it, or the policy of this server refuses that actor since",
-	inbox.IgnoredNoEffect:   "it changes nothing here: what it is about is not here, or is newer already",
-	inbox.IgnoredRelay:      "a relay passed it on, and nobody here follows its author, or its author's server does not show it",
-	inbox.IgnoredUnproven:   "somebody passed it on without a proof by its author, and its author's server does not confirm it",
-	inbox.IgnoredContested:  "another actor of that server uses the id of what it brings, and that server does not show it as the sender's",
-	inbox.IgnoredSenderGone: "it waited for a user's database until its sender was deleted",
-	inbox.IgnoredReport:     "it is a report that is about nobody here",
-	inbox.IgnoredDisplaced:  "it is a report that gave way to one of a domain with fewer open reports",
-	inbox.IgnoredOverBudget: "too much of its sender's domain was stored that day, so that it was kept for those alone who follow its sender",
+	inbox.IgnoredNobody:      "it names nobody here, and nobody here follows its sender",
+	inbox.IgnoredUnrelated:   "its recipients here neither follow its sender, nor are named, nor have what it is about",
+	inbox.IgnoredFollowers:   "it is for its sender's followers, and its recipients here are none",
+	inbox.IgnoredStranger:    "it is a private message of a stranger, which its recipient does not take",
+	inbox.IgnoredBlocked:     "its recipients block who is behind it, or the policy of this server refuses that actor since",
+	inbox.IgnoredNoEffect:    "it changes nothing here: what it is about is not here, or is newer already",
+	inbox.IgnoredRelay:       "a relay passed it on, and nobody here follows its author, or its author's server does not show it",
+	inbox.IgnoredUnproven:    "somebody passed it on without a proof by its author, and its author's server does not confirm it",
+	inbox.IgnoredContested:   "another actor of that server uses the id of what it brings, and that server does not show it as the sender's",
+	inbox.IgnoredSenderGone:  "it waited for a user's database until its sender was deleted",
+	inbox.IgnoredReport:      "it is a report that is about nobody here",
+	inbox.IgnoredDisplaced:   "it is a report that gave way to one of a domain with fewer open reports",
+	inbox.IgnoredGroupBudget: "it was announced by a group for which as much was fetched lately as its budget allows",
+	inbox.IgnoredOverBudget:  "too much of its sender's domain was stored that day, so that it was kept for those alone who follow its sender",
 }
 
 // findIgnored returns the record of an activity that was accepted and kept for nobody, or nil.

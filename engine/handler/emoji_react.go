@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// emojiReact: an actor reacts to an object with an emoji (FEP-c0e0; Pleroma and Akkoma send it). It has one reaction with
-// each emoji. Misskey sends the same as a Like with content.
+// emojiReact: an actor reacts to an object with an emoji (FEP-c0e0; Pleroma and Akkoma send it).
+// It has one reaction with each emoji. Misskey sends the same as a Like with content.
 func emojiReact(local *actor.Local) Handler {
 	h := review(local, func(*vocab.Object) bool { return true })
 	h.Check = func(a *vocab.Activity) error {
@@ -37,8 +37,9 @@ const (
 
 var shortcode = regexp.MustCompile(`^:[A-Za-z0-9_+.@-]+:$`)
 
-// emojiOf returns the emoji of a reaction, empty when it has none: a Unicode emoji, or the shortcode of one that the activity
-// describes in its tags. Older Misskey says it in a member of its own alone.
+// emojiOf returns the emoji of a reaction, empty when it has none: a Unicode emoji, or the
+// shortcode of one that the activity describes in its tags. Older Misskey says it in a member of
+// its own alone.
 func emojiOf(d vocab.Doc) string {
 	for _, name := range []string{"content", "_misskey_reaction"} {
 		switch said := d.Text(name); {
@@ -51,8 +52,8 @@ func emojiOf(d vocab.Doc) string {
 	return ""
 }
 
-// isUnicodeEmoji reports whether a text may be one emoji: it is short, and has neither letters nor space. Which emojis there
-// are changes every year.
+// isUnicodeEmoji reports whether a text may be one emoji: it is short, and has neither letters nor
+// space. Which emojis there are changes every year.
 func isUnicodeEmoji(s string) bool {
 	none := func(r rune) bool {
 		return unicode.IsLetter(r) || unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune(":<>&\"'", r)
@@ -82,8 +83,8 @@ func reactionOf(a *vocab.Activity, object, actor vocab.ID) db.Reaction {
 	return r
 }
 
-// unreview takes back a Like, Dislike or EmojiReact: by the id of its activity, or, when that never arrived, by what it is
-// about and its emoji.
+// unreview takes back a Like, Dislike or EmojiReact: by the id of its activity, or, when that
+// never arrived, by what it is about and its emoji.
 func unreview(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
 	kind, emoji := db.Review, emojiOf(r.Activity.Object.Doc)
 	if emoji != "" && d.kind != vocab.Dislike {

@@ -1,8 +1,9 @@
-// Package handler holds what each type of activity does to the user who receives or sends it, and the registry that
-// finds it.
+// Package handler holds what each type of activity does to the user who receives or sends it, and
+// the registry that finds it.
 //
-// A handler runs inside the transaction that stores the activity. Nothing in it touches the network, Redis or another
-// database: what it needs from outside it names in Needs, and gets in Received.
+// A handler runs inside the transaction that stores the activity. Nothing in it touches the
+// network, Redis or another database: what it needs from outside it names in Needs, and gets in
+// Received.
 package handler
 
 import (
@@ -21,7 +22,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Tx is what handlers need of the transaction on the user's database. It is valid only during the call.
+// Tx is what handlers need of the transaction on the user's database. It is valid only during the
+// call.
 type Tx interface {
 	Claim(ctx context.Context, all []db.Owned) (map[db.Owned]bool, error)
 	AddActivity(ctx context.Context, a db.Activity) error
@@ -80,10 +82,12 @@ type Tx interface {
 	AddEvent(ctx context.Context, e db.Event) error
 }
 
-// Handler holds all that the engine knows of one type of activity: its functions, each of which may be nil, and its data.
-// Whatever treats some types differently from others asks the registry which ones they are.
+// Handler holds all that the engine knows of one type of activity: its functions, each of which
+// may be nil, and its data. Whatever treats some types differently from others asks the registry
+// which ones they are.
 type Handler struct {
-	// Check refuses, once per request, an activity whose shape or origins do not let it take effect.
+	// Check refuses, once per request, an activity whose shape or origins do not let it take
+	// effect.
 	Check func(a *vocab.Activity) error
 	// Needs names what must be fetched from its own origin before Received.
 	Needs func(a *vocab.Activity) []vocab.ID
@@ -95,7 +99,8 @@ type Handler struct {
 	Sent func(ctx context.Context, tx Tx, s *Sent) error
 	// SentUndone takes back what the user did.
 	SentUndone func(ctx context.Context, tx Tx, s *Sent) error
-	// About names the object or group that an activity of the user's makes, changes or is about; nil: that is an actor.
+	// About names the object or group that an activity of the user's makes, changes or is about;
+	// nil: that is an actor.
 	About func(a *vocab.Activity) vocab.ID
 
 	Concern  audience.Concern // the users it concerns although it does not address them
@@ -114,6 +119,7 @@ type Handler struct {
 	Authored    bool // it is about an object of its actor's own
 	ShowsObject bool // whoever is shown it is shown its object
 	Emoji       bool // its content is an emoji
+	Group       bool // it is what a Group actor announces: others' activities
 	Relates     bool // it is kept as long as there is a relationship with its actor
 	Answers     bool // it answers a Follow or a request, maybe without the user's doing
 }
@@ -135,12 +141,13 @@ type Alias struct {
 	Is    func(r *Received) bool
 }
 
-// ErrIgnored says that an activity has no business with the user: it is not kept, and nobody is told. What the handler
-// wrote stays, such as that something was deleted before it came.
+// ErrIgnored says that an activity has no business with the user: it is not kept, and nobody is
+// told. What the handler wrote stays, such as that something was deleted before it came.
 var ErrIgnored = errors.New("the activity is not for this user")
 
-// ErrContested says that somebody else on the sender's server uses the id of the object: only that server can say whose it
-// is. Nothing was done; with the object as its server shows it in Fetched, it will be.
+// ErrContested says that somebody else on the sender's server uses the id of the object: only that
+// server can say whose it is. Nothing was done; with the object as its server shows it in Fetched,
+// it will be.
 var ErrContested = errors.New("somebody else of that server uses the id")
 
 // Received is an activity that reached a user.
@@ -160,8 +167,8 @@ type Received struct {
 	Applied    time.Time                  // when it takes effect, maybe long after: what the user owes for it is owed from then on
 }
 
-// Effects is what a handler decided about an activity that a user received. The steps after it act on that, also when the
-// activity was ignored.
+// Effects is what a handler decided about an activity that a user received. The steps after it act
+// on that, also when the activity was ignored.
 type Effects struct {
 	Changed    bool     // a relationship is not what it was
 	Followed   bool     // the user follows the sender from now on
@@ -172,7 +179,8 @@ type Effects struct {
 	TakenAway  vocab.ID // an id that the sender, a stranger, took away before it came, and that the user's database does not keep
 }
 
-// reached tells whether the activity was meant for the user, and did not merely concern something of the user's.
+// reached tells whether the activity was meant for the user, and did not merely concern something
+// of the user's.
 func (r *Received) reached() bool { return r.Named || r.Follows }
 
 // IsSealed tells whether it brings a message of a conversation that only its clients can read.
@@ -240,6 +248,7 @@ func New(local *actor.Local, profiles Profiles) *Registry {
 	r.Register(Key{Type: vocab.Block}, block(local))
 	r.Register(Key{Type: vocab.Move}, move(local))
 	r.Register(Key{Type: vocab.Flag}, flag())
+	registerGroup(r, local)
 	return r
 }
 
@@ -251,8 +260,8 @@ func (r *Registry) Register(k Key, h Handler) {
 	r.handlers[k] = h
 }
 
-// Lookup returns the handler of a's type and object type, else that of its type alone. The zero Handler does nothing:
-// activities of types nobody knows are stored and emitted.
+// Lookup returns the handler of a's type and object type, else that of its type alone. The zero
+// Handler does nothing: activities of types nobody knows are stored and emitted.
 func (r *Registry) Lookup(a *vocab.Activity) Handler {
 	if h, ok := r.handlers[Key{a.Type, a.Object.Type()}]; ok {
 		return h

@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// like: an actor likes an object. One review per actor and object; a new one takes the place of the old. With an emoji it is a
-// reaction, as Misskey sends it, and no review.
+// like: an actor likes an object. One review per actor and object; a new one takes the place of
+// the old. With an emoji it is a reaction, as Misskey sends it, and no review.
 func like(local *actor.Local) Handler {
 	return review(local, func(*vocab.Object) bool { return true })
 }
@@ -22,8 +22,8 @@ func dislike(local *actor.Local) Handler {
 	return review(local, func(o *vocab.Object) bool { return conversation.ManifestOf(o.Type).Reviewable })
 }
 
-// review counts a reaction to an object that is here, that the actor may see and that takes this reaction. Others are
-// ignored, which tells nobody what exists.
+// review counts a reaction to an object that is here, that the actor may see and that takes this
+// reaction. Others are ignored, which tells nobody what exists.
 func review(local *actor.Local, takes func(*vocab.Object) bool) Handler {
 	return Handler{
 		Concern:     audience.Concern{Owner: true},
@@ -48,7 +48,8 @@ func review(local *actor.Local, takes func(*vocab.Object) bool) Handler {
 	}
 }
 
-// shown returns what the user holds under an id, nil when there is nothing that the sender may see.
+// shown returns what the user holds under an id, nil when there is nothing that the sender may
+// see.
 func shown(ctx context.Context, tx Tx, local *actor.Local, r *Received, id vocab.ID) (*vocab.Object, error) {
 	stored, err := tx.Object(ctx, id)
 	if err != nil || stored == nil || stored.DeletedAt != nil {
@@ -74,8 +75,8 @@ func ByGroup(ctx context.Context, tx Tx, object, actor vocab.ID) (bool, error) {
 	return slices.ContainsFunc(all, func(r db.Unnamed) bool { return r.Actor.Same(actor) }), err
 }
 
-// Sees tells whether the sender was allowed to see an object of the user's as its addressing says. Who got it by a group
-// is not among those: what it answers is not for the user's followers.
+// Sees tells whether the sender was allowed to see an object of the user's as its addressing says.
+// Who got it by a group is not among those: what it answers is not for the user's followers.
 func Sees(ctx context.Context, tx Tx, local *actor.Local, r *Received, o *vocab.Object) (bool, error) {
 	follows, err := IsFollower(ctx, tx, r.Actor.ID)
 	if err != nil {
@@ -94,7 +95,8 @@ func IsFollower(ctx context.Context, tx Tx, actor vocab.ID) (bool, error) {
 	return follower != nil && follower.Status == db.Accepted, err
 }
 
-// unreact removes a reaction: by the id of its activity, or, when that never arrived, by what it is about.
+// unreact removes a reaction: by the id of its activity, or, when that never arrived, by what it
+// is about.
 func unreact(ctx context.Context, tx Tx, r *Received, d doing, kind, emoji string) (bool, error) {
 	if d.stored {
 		return tx.RemoveReaction(ctx, d.id, r.Actor.ID)

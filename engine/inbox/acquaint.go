@@ -19,6 +19,9 @@ func (i *Inbox) acquaintRecipients(ctx context.Context, x *receiving) error {
 		return err
 	}
 	for _, o := range x.fetched {
+		if o.AttributedTo == "" { // a Tombstone
+			continue
+		}
 		if err := i.acquaintWith(ctx, x, o.AttributedTo, false); err != nil {
 			return err
 		}

@@ -32,8 +32,13 @@ func (p *applier) markBlocked(ctx context.Context, tx *db.Tx, batch []*applying)
 // actorsBehind returns whose activity it is, and whose objects it brings.
 func actorsBehind(x *applying) []vocab.ID {
 	ids := []vocab.ID{x.Actor.ID}
+	if by, _ := handler.Announced(x.Activity); by != "" && x.Activity.Type == vocab.Announce {
+		ids = append(ids, by)
+	}
 	for _, o := range x.fetched {
-		ids = append(ids, o.AttributedTo)
+		if o.AttributedTo != "" { // which a Tombstone has not
+			ids = append(ids, o.AttributedTo)
+		}
 	}
 	return ids
 }
@@ -41,7 +46,7 @@ func actorsBehind(x *applying) []vocab.ID {
 // isRefused tells whether the policy refuses any actor that the activity brings in. Receive has asked before; but the policy
 // may be younger than what waited in the journal, and who wrote what is embedded may be several.
 func (p *applier) isRefused(x *applying) bool {
-	ids := []vocab.ID{x.Actor.ID}
+	ids := actorsBehind(x)
 	for _, o := range x.fetched {
 		ids = append(ids, o.Authors()...)
 	}

@@ -11,7 +11,7 @@ import (
 // pass on without a proof the actor's server is asked, and so it is for each post that a relay passes on, and what anybody
 // sends to users is stored. knocks are the requests counted just now.
 type bounds struct {
-	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, storedForFollower, newActors, newAcquaintances, fannedOut, announced, fetchedForRelay, knocks *policy.Limiter
+	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, storedForFollower, newActors, newAcquaintances, fannedOut, announced, fetchedForRelay, fetchedForGroup, knocks *policy.Limiter
 
 	events, idleEvents *policy.SharedLimiter // per user, of strangers
 	forwarded          *policy.SharedLimiter // deliveries, per user
@@ -33,6 +33,7 @@ func newBounds(now func() time.Time) *bounds {
 		newAcquaintances:  policy.NewAcquaintances.Limiter(now),
 		fannedOut:         policy.FanOut.Limiter(now),
 		fetchedForRelay:   policy.RelayFetches.Limiter(now),
+		fetchedForGroup:   policy.GroupFetches.Limiter(now),
 		announced:         policy.AnnouncedKeys.Limiter(now),
 		events:            policy.StrangersEvents.Shared(now),
 		idleEvents:        policy.IdleEvents.Shared(now),

@@ -17,7 +17,11 @@ func (p *applier) emitEvents(ctx context.Context, x *applying) error {
 		x.tx.WithholdEvent(handler.Withheld(x.Now))
 		return nil
 	}
-	told := handler.Payload{Activity: x.Activity.ID, Type: x.Activity.Type, Actor: x.Actor.ID, Object: x.Activity.Object.ID, Trust: trustOf(x)}
+	object := x.Activity.Object.ID
+	if p.Handlers.Lookup(x.Activity).Group {
+		object = p.objectID(x)
+	}
+	told := handler.Payload{Activity: x.Activity.ID, Type: x.Activity.Type, Actor: x.Actor.ID, Object: object, Trust: trustOf(x)}
 	for _, kind := range p.Handlers.EventTypes(&x.Received, x.effects) {
 		if err := x.tx.AddEvent(ctx, handler.NewEvent(kind, told, x.Now)); err != nil {
 			return err

@@ -16,12 +16,16 @@ type fetcher struct {
 	Deps
 	*memory
 	renewer *renewer
+	bounds  *bounds
 }
 
 // fetchNeeds fetches what the activity's handler needs from its own origin: Apply never touches the network. It is the
 // end of resolveAddressing, so that nobody can make us ask other servers about what concerns no one here.
 func (f *fetcher) fetchNeeds(ctx context.Context, x *receiving) error {
 	x.fetched = map[vocab.ID]*vocab.Object{}
+	if f.Handlers.Lookup(x.Activity).Group {
+		return f.fetchAnnounced(ctx, x)
+	}
 	for _, id := range f.Handlers.Needs(x.Activity) {
 		if err := f.fetchNeed(ctx, x, id); err != nil {
 			return fmt.Errorf("fetch %s: %w", id, err)

@@ -13,19 +13,20 @@ import (
 
 // Why an activity that was answered 202 is kept for nobody. The list is closed.
 const (
-	IgnoredNobody     = "nobody"       // concerns nobody here
-	IgnoredUnrelated  = "unrelated"    // its recipients have nothing to do with it
-	IgnoredFollowers  = "followers"    // for followers, and its recipients do not follow
-	IgnoredStranger   = "stranger"     // a private message of a stranger
-	IgnoredBlocked    = "blocked"      // its recipients block who is behind it, or the policy refuses that one since
-	IgnoredNoEffect   = "no_effect"    // about something that is not here, or that is newer, or changes nothing
-	IgnoredRelay      = "relay"        // a relay passed it on, and nobody here has to do with it
-	IgnoredUnproven   = "unproven"     // somebody passed it on without a proof, and its author's server does not show it
-	IgnoredSenderGone = "sender_gone"  // waited until its sender was deleted
-	IgnoredContested  = "contested"    // brings an object whose id somebody else on its server uses here, and that server does not show it as the sender's
-	IgnoredReport     = "report_empty" // a report that is about nobody here
-	IgnoredDisplaced  = "displaced"    // a report that gave way to one of a domain with fewer
-	IgnoredOverBudget = "over_budget"  // kept for users who follow its sender alone: too much of its domain was stored for others
+	IgnoredNobody      = "nobody"       // concerns nobody here
+	IgnoredUnrelated   = "unrelated"    // its recipients have nothing to do with it
+	IgnoredFollowers   = "followers"    // for followers, and its recipients do not follow
+	IgnoredStranger    = "stranger"     // a private message of a stranger
+	IgnoredBlocked     = "blocked"      // its recipients block who is behind it, or the policy refuses that one since
+	IgnoredNoEffect    = "no_effect"    // about something that is not here, or that is newer, or changes nothing
+	IgnoredRelay       = "relay"        // a relay passed it on, and nobody here has to do with it
+	IgnoredUnproven    = "unproven"     // somebody passed it on without a proof, and its author's server does not show it
+	IgnoredSenderGone  = "sender_gone"  // waited until its sender was deleted
+	IgnoredContested   = "contested"    // brings an object whose id somebody else on its server uses here, and that server does not show it as the sender's
+	IgnoredReport      = "report_empty" // a report that is about nobody here
+	IgnoredDisplaced   = "displaced"    // a report that gave way to one of a domain with fewer
+	IgnoredGroupBudget = "group_budget" // a Group actor announces more than is fetched for it
+	IgnoredOverBudget  = "over_budget"  // kept for users who follow its sender alone: too much of its domain was stored for others
 )
 
 const (

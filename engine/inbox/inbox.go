@@ -134,7 +134,7 @@ func New(d Deps) *Inbox {
 	i.followers = newSynchronizer(i)
 	i.renewer = newRenewer(i)
 	i.memory = &memory{policy.Memory.NewPool(), d.Actors}
-	i.fetcher = &fetcher{d, i.memory, i.renewer}
+	i.fetcher = &fetcher{d, i.memory, i.renewer, i.bounds}
 	i.voucher = &voucher{d, i.memory, i.bounds}
 	i.budgets = &budgets{d, i.bounds, i.ignored}
 	return i

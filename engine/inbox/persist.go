@@ -60,15 +60,22 @@ func (p *applier) persist(ctx context.Context, x *applying) error {
 	}
 	x.stored = true
 	return x.tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: x.Activity.ID, Direction: db.Inbound, Type: x.Activity.Type,
-		Actor: x.Actor.ID, Object: objectID(x), Published: handler.NotAfter(x.Activity.Published, x.Now), Raw: x.raw})
+		Actor: x.Actor.ID, Object: p.objectID(x), Published: handler.NotAfter(x.Activity.Published, x.Now), Raw: x.raw})
 }
 
-// objectID returns the id of what the activity is about, as its own origin writes it.
-func objectID(x *applying) vocab.ID {
-	if o := x.Fetched[x.Activity.Object.ID]; o != nil {
+// objectID returns the id of the activity's object, as its own origin writes it. An activity that
+// a group announces is about the object of that.
+func (p *applier) objectID(x *applying) vocab.ID {
+	id := x.Activity.Object.ID
+	if p.Handlers.Lookup(x.Activity).Group {
+		if _, object := handler.Announced(x.Activity); object != "" {
+			id = object
+		}
+	}
+	if o := x.Fetched[id]; o != nil {
 		return o.ID
 	}
-	return x.Activity.Object.ID
+	return id
 }
 
 // isConcerned tells whether the user has to do with the activity: it is named, follows a sender who speaks to followers or

@@ -66,6 +66,8 @@ var (
 	Rivals = newBudget(Budget{Bounds: "objects whose id another actor of the same server uses here, about which that server is asked", Payer: Sender,
 		Rate: Rate{PerSecond: 1.0 / 60, Burst: 10}, Beyond: "ignored"})
 	OpenRivals   = newBudget(Budget{Bounds: "such questions, and their answers for a minute", Payer: Domain, Pool: 100, Beyond: "ignored"})
+	GroupFetches = newBudget(Budget{Bounds: "objects fetched for a group that users follow", Payer: Sender, Rate: Rate{PerSecond: 2, Burst: 500},
+		Note: "of others' posts that it announces (FEP-1b12); votes cost none", Beyond: "ignored, and counted as `group_budget`"})
 	RelayFetches = newBudget(Budget{Bounds: "posts fetched for a relay", Payer: Sender, Rate: Rate{PerSecond: 2, Burst: 200}, Beyond: "passed over"})
 	Reports      = newBudget(Budget{Bounds: "reports for the operator", Payer: Domain, Rate: Rate{PerSecond: 1.0 / 60, Burst: 100}, Beyond: "429",
 		Note: fmt.Sprintf("at most %d open ones, of one actor %d; of %d in all the domain that has most gives way to others", OpenReportsOfDomain, OpenReportsOfActor, OpenReports)})

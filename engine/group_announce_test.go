@@ -1,0 +1,86 @@
+package engine_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// FE-21: two users follow a community of Lemmy, whose members are on another server; what they write, edit, like and delete
+// there comes to both by the community's Announces.
+func TestACommunityOfLemmy(t *testing.T) {
+	i := enginetest.Start(t)
+	alice, bob := i.CreateUser(t, "alice"), i.CreateUser(t, "bob")
+	lemmy, others := peertest.New(t, "127.0.0.2"), peertest.New(t, "127.0.0.3")
+	community := lemmy.Actor("/c/beekeeping")
+	community.Doc["type"] = "Group"
+	community.Show()
+	names := strings.NewReplacer("https://lemmy.example", lemmy.Origin, "https://other.example", others.Origin)
+	document := func(name string) vocab.Doc {
+		raw, err := os.ReadFile("../testdata/activities/lemmy/" + name + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := vocab.ParseDoc([]byte(names.Replace(string(raw))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	shows := func(p *peertest.Peer, path, name string) {
+		p.Serve(path, document(name).Sub("object").Sub("object").JSON())
+	}
+	announces := func(name string) string {
+		d := document(name)
+		post(t, community, i.URL+"/inbox", string(d.JSON()))
+		return d.Text("id")
+	}
+	both := func(what string, holds func(u *enginetest.User) bool) {
+		t.Helper()
+		for _, u := range []*enginetest.User{alice, bob} {
+			enginetest.Eventually(t, u.Name+" "+what, func() bool { return holds(u) })
+		}
+	}
+	rows := func(query string, want ...string) func(*enginetest.User) bool {
+		return func(u *enginetest.User) bool { return slices.Equal(u.Column(t, query), want) }
+	}
+	for n, u := range []*enginetest.User{alice, bob} {
+		follow := u.Do(t, "Follow", map[string]any{"actorUri": string(community.ID)}).ActivityID
+		post(t, community, u.ID+"/inbox", fmt.Sprintf(`{"id":"%s/accepts/%d","type":"Accept","actor":"%s","object":"%s"}`, community.ID, n, community.ID, follow))
+		awaitFollows(t, u, "following accepted")
+	}
+
+	shows(lemmy, "/post/5", "announce_create")
+	shows(others, "/comment/7", "announce_create_comment")
+	for _, name := range []string{"announce_create", "announce_create_comment"} {
+		id := announces(name)
+		for _, u := range []*enginetest.User{alice, bob} {
+			u.Await(t, "main", name, func(it enginetest.Item) bool { return it.ActivityURI == id && it.ActorURI == string(community.ID) })
+		}
+	}
+	if feed := alice.Ask(t, http.MethodGet, "/api/feed?feed=main", nil); !strings.Contains(string(feed.Body), "Indeed") {
+		t.Errorf("the feed shows %s", feed.Body)
+	}
+	announces("announce_page")
+	announces("announce_like")
+	both("has the Like", rows(`SELECT type FROM reactions WHERE kind = 'review'`, "Like"))
+	announces("announce_undo_like")
+	both("has no Like", rows(`SELECT type FROM reactions WHERE kind = 'review'`))
+	shows(others, "/comment/7", "announce_update")
+	announces("announce_update")
+	edited := others.Origin + "/comment/7"
+	both("has the new words", rows(`SELECT raw ->> 'content' FROM objects WHERE uri = '`+edited+`'`, "<p>Indeed not</p>\n"))
+	if n := alice.Column(t, `SELECT count(*) FROM feed`); n[0] != "2" {
+		t.Errorf("alice has %s entries in the feed, want one for each post", n[0])
+	}
+	others.Answer("/comment/7", http.StatusGone)
+	announces("announce_delete")
+	both("has a Tombstone", rows(`SELECT raw ->> 'type' FROM objects WHERE uri = '`+edited+`'`, "Tombstone"))
+}

@@ -1,0 +1,208 @@
+package handler_test
+
+import (
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const community = "p:/c/beekeeping"
+
+// lemmy returns a document as Lemmy sends it; the group is on the peer p, and others are on q.
+func lemmy(t *testing.T, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile("../../testdata/activities/lemmy/" + name + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.NewReplacer("https://lemmy.example/", "p:/", "https://other.example/", "q:/").Replace(string(raw))
+}
+
+// objectOf returns what the activity in an Announce carries.
+func objectOf(t *testing.T, body string) string {
+	t.Helper()
+	d, err := vocab.ParseDoc([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(d.Sub("object").Sub("object").JSON())
+}
+
+// moderates makes the community, which alice follows.
+func moderates(s *peertest.Scene) {
+	isGroup(s)
+	s.Follows(community)
+}
+
+func isGroup(s *peertest.Scene) {
+	g := s.Actor(community)
+	g.Doc["type"] = "Group"
+	g.Show()
+}
+
+// TestWhatAGroupAnnounces plays what Lemmy sends. Each row is one Announce by the community, and what it does to alice.
+func TestWhatAGroupAnnounces(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	const (
+		post    = "p:/post/5"
+		comment = "q:/comment/7"
+	)
+	shows := func(name, file string) func(*peertest.Scene) {
+		return func(s *peertest.Scene) { s.Serve(name, objectOf(t, lemmy(t, file))) }
+	}
+	sent := func(file string) func(*peertest.Scene) {
+		return func(s *peertest.Scene) { s.MustSend(community, "us:/inbox", lemmy(t, file)) }
+	}
+	answers := func(name string, status int) func(*peertest.Scene) {
+		return func(s *peertest.Scene) { s.Answer(name, status) }
+	}
+	hasPost := both(moderates, shows(post, "announce_create"), sent("announce_create"))
+	hasComment := both(moderates, shows(comment, "announce_create_comment"), sent("announce_create_comment"))
+	asOthers := func(s *peertest.Scene) {} // what carol, whom alice follows and who is no group, announces
+	commented := []string{
+		"+ object " + comment + " Note <p>Indeed</p>\n",
+		"+ activity inbound Announce p:/activities/announce/c2 " + comment,
+		"+ reaction " + community + " Announce " + comment + " p:/activities/announce/c2",
+		"+ feed p:/activities/announce/c2 by " + community,
+		"+ event announce.received p:/activities/announce/c2 " + comment + " by contact " + community}
+	left := []string{
+		"- activity inbound Announce p:/activities/announce/c2 " + comment,
+		"- reaction " + community + " Announce " + comment + " p:/activities/announce/c2",
+		"- feed p:/activities/announce/c2 by " + community}
+	for _, r := range []struct {
+		name    string
+		given   func(*peertest.Scene)
+		file    string
+		replace []string // in the document
+		want    []string
+		asked   string // which nobody is asked for
+	}{
+		{name: "FE-21 the Create of a comment", given: both(moderates, shows(comment, "announce_create_comment")), file: "announce_create_comment", want: commented},
+		{name: "the Create of a post", given: both(moderates, shows(post, "announce_create")), file: "announce_create", want: []string{
+			"+ object p:/post/5 Page <p>It begins</p>\n", "+ activity inbound Announce p:/activities/announce/create/a1 p:/post/5",
+			"+ reaction " + community + " Announce p:/post/5 p:/activities/announce/create/a1", "+ feed p:/activities/announce/create/a1 by " + community,
+			"+ event announce.received p:/activities/announce/create/a1 p:/post/5 by contact " + community}},
+		{name: "and the same post for those who know no groups", given: hasPost, file: "announce_page"},
+		{name: "a Create as its server shows it", given: both(moderates, shows(comment, "announce_create_comment")), file: "announce_create_comment",
+			replace: []string{"Indeed", "Forged"}, want: commented},
+		{name: "a Create that its server does not show", given: moderates, file: "announce_create_comment"},
+		{name: "a Create of somebody else's post", given: both(moderates, shows(comment, "announce_create_comment")), file: "announce_create_comment",
+			replace: []string{`"actor": "q:/u/eve"`, `"actor": "q:/u/mallory"`}},
+		{name: "a Create of something on a third server", given: both(moderates, shows(comment, "announce_create_comment")), file: "announce_create_comment",
+			replace: []string{`"id": "q:/activities`, `"id": "p:/activities/x`, `"actor": "q:/u/eve"`, `"actor": "p:/u/eve"`}, asked: comment},
+		{name: "a Create under an id of another server", given: both(moderates, shows(comment, "announce_create_comment")), file: "announce_create_comment",
+			replace: []string{`"id": "q:/activities`, `"id": "p:/activities/x`}, asked: comment},
+		{name: "a Create of what is not public", given: both(moderates, func(s *peertest.Scene) {
+			s.Serve(comment, `{"id":"q:/comment/7","type":"Note","attributedTo":"q:/u/eve","to":"`+community+`"}`)
+		}), file: "announce_create_comment"},
+		{name: "by a group that alice does not follow", given: both(isGroup, shows(comment, "announce_create_comment")), file: "announce_create_comment", asked: comment},
+		{name: "by an actor that is no group", given: both(func(s *peertest.Scene) { s.Follows(community) }, shows(comment, "announce_create_comment")),
+			file: "announce_create_comment", asked: comment},
+		{name: "by a group of an actor that alice blocks", given: both(moderates, shows(comment, "announce_create_comment"), func(s *peertest.Scene) {
+			s.Act("q:/u/eve", `{"id":"us:/alice/blocks/1","type":"Block","actor":"us:/alice","object":"q:/u/eve"}`)
+		}), file: "announce_create_comment"},
+		{name: "an Update", given: both(hasComment, shows(comment, "announce_update")), file: "announce_update", want: []string{
+			"- object " + comment + " Note <p>Indeed</p>\n", "+ object " + comment + " Note <p>Indeed not</p>\n"}},
+		{name: "an Update that its server does not show", given: hasComment, file: "announce_update"},
+		{name: "an Update of what never came", given: both(moderates, shows(comment, "announce_update")), file: "announce_update"},
+		{name: "a Delete that its server confirms", given: both(hasComment, answers(comment, http.StatusGone)), file: "announce_delete", want: []string{
+			"- object " + comment + " Note <p>Indeed</p>\n", left[1], left[2], "+ object " + comment + " Tombstone", "+ tombstones 1"}},
+		{name: "a Delete of a post that still stands takes it out of the group alone", given: hasComment, file: "announce_delete", want: left},
+		{name: "a removal by a moderator", given: hasComment, file: "announce_remove", want: left},
+		{name: "a Delete of what the group never showed", given: both(moderates, func(s *peertest.Scene) {
+			s.Serve(comment, objectOf(t, lemmy(t, "announce_create_comment")))
+			s.Actor("q:/u/eve")
+			s.Follows("q:/u/eve")
+			s.MustSend("q:/u/eve", "us:/inbox", `{"id":"q:/creates/9","type":"Create","actor":"q:/u/eve","to":"as:Public","object":`+objectOf(t, lemmy(t, "announce_create_comment"))+`}`)
+		}), file: "announce_delete"},
+		{name: "a Delete of alice's own post", given: both(moderates, posted("as:Public")), file: "announce_delete", replace: []string{comment, "us:/alice/objects/1"}},
+		{name: "a Like", given: hasPost, file: "announce_like", want: []string{"+ reaction q:/u/eve Like p:/post/5 p:/activities/announce/l1"}, asked: "q:/u/eve"},
+		{name: "a Dislike in its place", given: both(hasPost, sent("announce_like")), file: "announce_dislike", want: []string{
+			"- reaction q:/u/eve Like p:/post/5 p:/activities/announce/l1", "+ reaction q:/u/eve Dislike p:/post/5 p:/activities/announce/l2"}},
+		{name: "an Undo of a Like", given: both(hasPost, sent("announce_like")), file: "announce_undo_like", want: []string{"- reaction q:/u/eve Like p:/post/5 p:/activities/announce/l1"}},
+		{name: "an Undo of another one's Like", given: both(hasPost, sent("announce_like")), file: "announce_undo_like",
+			replace: []string{`"actor": "q:/u/eve",
+    "to": [
+      "as:Public"
+    ],
+    "object": {`, `"actor": "q:/u/mallory",
+    "to": [
+      "as:Public"
+    ],
+    "object": {`}},
+		{name: "a Like of what is not the group's", given: both(moderates, posted("as:Public")), file: "announce_like", replace: []string{post, "us:/alice/objects/1"}},
+		{name: "a Like of alice's post in the group", given: both(moderates, func(s *peertest.Scene) {
+			s.Act("", `{"id":"us:/alice/objects/1/create","type":"Create","actor":"us:/alice","to":"as:Public","cc":"`+community+`","object":{"id":"us:/alice/objects/1","type":"Note","attributedTo":"us:/alice","to":"as:Public","cc":"`+community+`","content":"mine"}}`)
+		}), file: "announce_like", replace: []string{post, "us:/alice/objects/1"}, want: []string{
+			"+ activity inbound Like p:/activities/announce/l1 us:/alice/objects/1", "+ reaction q:/u/eve Like us:/alice/objects/1 p:/activities/announce/l1"}},
+		{name: "a Like in alice's name", given: hasPost, file: "announce_like", replace: []string{`"id": "q:/activities`, `"id": "us:/alice/activities`, "q:/u/eve", "us:/alice"}},
+		{name: "a Like of a blocked actor", given: both(hasPost, func(s *peertest.Scene) {
+			s.Act("q:/u/eve", `{"id":"us:/alice/blocks/1","type":"Block","actor":"us:/alice","object":"q:/u/eve"}`)
+		}), file: "announce_like"},
+		{name: "an Announce of an Announce", given: both(moderates, shows(comment, "announce_create_comment")), file: "announce_create_comment",
+			replace: []string{`"type": "Create"`, `"type": "Announce"`}, asked: comment},
+		{name: "a Follow in another one's name", given: both(moderates, asOthers), file: "announce_like", replace: []string{`"type": "Like"`, `"type": "Follow"`, post, "us:/alice"}},
+		{name: "a lock, which is nothing here", given: hasPost, file: "announce_like", replace: []string{`"type": "Like"`, `"type": "Lock"`}, asked: "q:/activities/like/l1"},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			s := stage.Scene(t)
+			r.given(s)
+			body := strings.NewReplacer(r.replace...).Replace(lemmy(t, r.file))
+			before := 0
+			if r.asked != "" {
+				before = s.Asked(r.asked)
+			}
+			var err error
+			made := s.Changes(func() { err = s.Send(community, "us:/inbox", body) })
+			if err != nil || !slices.Equal(made, r.want) {
+				t.Errorf("err = %v, changes:\n%s\nwant:\n%s", err, strings.Join(made, "\n"), strings.Join(r.want, "\n"))
+			}
+			if r.asked != "" && s.Asked(r.asked) != before {
+				t.Errorf("%s was asked for", r.asked)
+			}
+			expect(t, s, "again", nil, accepted, func() error { return s.Send(community, "us:/inbox", body) })
+		})
+	}
+}
+
+// With a proof of its author's nobody is asked.
+func TestAGroupAnnouncesWhatItsAuthorHasProven(t *testing.T) {
+	t.Parallel()
+	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)
+	moderates(s)
+	announce := func(n, by, inner string) []byte {
+		short := `{"@context":"https://www.w3.org/ns/activitystreams","id":"p:/announces/` + n + `","type":"Announce","actor":"` + community + `","to":"as:Public","cc":"` + community + `/followers","object":%}`
+		return []byte(strings.Replace(s.Long(short), "%", string(s.Proven(by, inner)), 1))
+	}
+	note := func(kind, n, members string) string {
+		return `{"@context":["https://www.w3.org/ns/activitystreams","https://w3id.org/security/data-integrity/v1"],"id":"q:/acts/` + n + `","type":"` + kind + `","actor":"q:/u/eve","to":"as:Public",
+			"object":{"id":"q:/notes/1","type":"Note","attributedTo":"q:/u/eve","to":"as:Public","cc":"` + community + `","published":"2024-01-01T00:00:00Z",` + members + `}}`
+	}
+	s.Actor("q:/u/eve")
+	s.Actor("q:/u/mallory")
+	for n, step := range []struct {
+		by, inner string
+		want      string
+	}{
+		{"q:/u/mallory", note("Create", "0", `"content":"forged"`), ""},
+		{"q:/u/eve", note("Create", "1", `"content":"one"`), "one"},
+		{"q:/u/eve", note("Update", "2", `"content":"two","updated":"2025-01-01T00:00:00Z"`), "two"},
+		{"q:/u/eve", note("Update", "3", `"content":"older","updated":"2024-12-31T00:00:00Z"`), "two"},
+		{"q:/u/eve", note("Update", "4", `"content":"undated"`), "two"},
+	} {
+		if err := s.Pass(community, "us:/inbox", announce(string(rune('a'+n)), step.by, step.inner)); err != nil {
+			t.Fatal(err)
+		}
+		got := s.Column(t, s.Alice, `SELECT raw ->> 'content' FROM objects`)
+		if strings.Join(got, " ") != step.want {
+			t.Errorf("after %s alice holds %q, want %q", step.inner, got, step.want)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/proof"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// fetchAnnounced gets the object of an activity that a Group actor announces (FEP-1b12): as the
+// announced activity has it when its actor has proven that, else as its own server shows it.
+// Nobody is asked for a group that no user follows, nor beyond the group's budget. The group is
+// never told that another server does not answer: servers send in order, and would stop there.
+func (f *fetcher) fetchAnnounced(ctx context.Context, x *receiving) error {
+	needs := f.Handlers.Needs(x.Activity)
+	followers, err := x.followersOf(ctx, f.Store, x.Actor.ID)
+	switch {
+	case err != nil:
+		return err
+	case !handler.IsGroup(x.Actor) || len(followers) == 0:
+		x.unkept = IgnoredNoEffect
+		return nil
+	case len(needs) == 0: // the group's word is enough, or nothing is
+		return nil
+	case f.Local.IsLocal(needs[0]):
+		return f.fetchLocal(ctx, x, needs[0])
+	case limitBy(f.bounds.fetchedForGroup, string(x.Actor.ID)) != nil:
+		x.unkept = IgnoredGroupBudget
+		return nil
+	}
+	if o, err := f.fetchProven(ctx, x); err != nil {
+		return err
+	} else if o != nil {
+		x.fetched[needs[0]] = o
+		return nil
+	}
+	return f.fetchShown(ctx, x, needs[0])
+}
+
+// fetchProven returns the object of an announced Create or Update that bears a proof of its
+// actor's, nil when there is none that holds. Without the time of its last change an old one could
+// take the place of a newer one.
+func (f *fetcher) fetchProven(ctx context.Context, x *receiving) (*vocab.Object, error) {
+	in := x.Activity.Object.Doc
+	p, err := proof.Parse(in, f.Now())
+	if err != nil || p == nil || !handler.HasWords(x.Activity.Object.Type()) || in.Sub("object") == nil {
+		return nil, nil
+	}
+	by, id := handler.Announced(x.Activity)
+	err = f.runAside(ctx, x, func(ctx context.Context) error {
+		_, err := f.Verifier.Prover(ctx, p, by)
+		return err
+	})
+	if x.Activity == nil { // there is no room for it any more
+		return nil, err
+	}
+	if err != nil {
+		return nil, ours(err)
+	}
+	o, err := vocab.ObjectOf(x.Activity.Object.Doc.Sub("object"))
+	if err != nil || !o.ID.Same(id) || !o.OwnAuthors() || conversation.CheckCiphertext(o.Doc) != nil ||
+		x.Activity.Object.Type() == vocab.Update && o.Updated.IsZero() {
+		return nil, nil
+	}
+	return o, nil
+}
+
+// fetchShown fetches an object that is announced. One that its server says is gone is there as a
+// Tombstone.
+func (f *fetcher) fetchShown(ctx context.Context, x *receiving, id vocab.ID) error {
+	deletes := x.Activity.Object.Type() == vocab.Delete
+	o, _, err := f.fetchObject(ctx, x, id, nil)
+	if x.Activity == nil {
+		return err
+	}
+	isGone := fault.KindOf(err) == fault.Gone || err == nil && o.Type == "Tombstone" && o.ID.Same(id)
+	switch {
+	case isGone && deletes:
+		x.fetched[id], err = vocab.ObjectOf(vocab.Doc{"id": string(id), "type": "Tombstone"})
+		return err
+	case err == nil && o.OwnAuthors() && conversation.CheckCiphertext(o.Doc) == nil:
+		x.fetched[id] = o
+		return nil
+	}
+	if err := ours(err); err != nil {
+		return fmt.Errorf("fetch %s: %w", id, err)
+	}
+	f.Log.InfoContext(ctx, "announced object not fetched", "activity", x.Activity.ID, "host", id.Host(), "err", err)
+	if !deletes {
+		x.unkept = IgnoredUnproven
+	}
+	return nil
+}
+
+// ours returns an error that is ours and no other server's.
+func ours(err error) error {
+	if err == nil {
+		return nil
+	}
+	switch fault.KindOf(err) {
+	case fault.Internal, fault.Config, fault.Busy:
+		return err
+	}
+	return nil
+}
