@@ -9,16 +9,17 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// accept: an actor lets the user follow it. It counts only as the answer to a Follow that the user sent to that very
-// actor (ActivityPub §7.6), and that the actor has not rejected: after a Reject only another Follow makes a new request.
-func accept() Handler {
+// newAccept returns the handler of Accept: an actor lets the user follow it. It counts only as the
+// answer to a Follow that the user sent to that very actor (ActivityPub §7.6). After a Reject only
+// another Follow makes a new request.
+func newAccept() Handler {
 	return Handler{
 		Concern:  audience.Concern{Owner: true},
 		Notifies: NoticeAlways,
 		Relates:  true,
 		Answers:  true,
 		Check:    checkAnswer,
-		Received: answered(db.Accepted),
+		Received: receiveAnswer(db.Accepted),
 		Undone: func(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
 			return endFollow(ctx, tx, r, db.Following, func(rel *db.Relationship) bool {
 				return rel.Activity.Same(d.about) || d.about == "" && (d.stored || r.Named)
@@ -41,8 +42,9 @@ func accept() Handler {
 	}
 }
 
-// reject: an actor does not, or no longer, let the user follow it (ActivityPub §7.7).
-func reject() Handler {
+// newReject returns the handler of Reject: an actor does not, or no longer, let the user follow it
+// (ActivityPub §7.7).
+func newReject() Handler {
 	return Handler{
 		Concern:    audience.Concern{Owner: true},
 		Final:      true,
@@ -51,7 +53,7 @@ func reject() Handler {
 		Relates:    true,
 		Answers:    true,
 		Check:      checkAnswer,
-		Received:   answered(db.Rejected),
+		Received:   receiveAnswer(db.Rejected),
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			if s.Request != "" {
 				return tx.RemoveRequests(ctx, s.Request)
@@ -75,10 +77,10 @@ func checkAnswer(a *vocab.Activity) error {
 	return nil
 }
 
-func answered(status string) func(context.Context, Tx, *Received) (Effects, error) {
+func receiveAnswer(status string) func(context.Context, Tx, *Received) (Effects, error) {
 	return func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 		rel, err := tx.Relationship(ctx, db.Following, r.Actor.ID)
-		if err != nil || rel == nil || !answers(r, rel) || !mayAnswer(rel, status) {
+		if err != nil || rel == nil || !isAnswerTo(r, rel) || !mayAnswer(rel, status) {
 			return Effects{}, ignoredUnless(err)
 		}
 		accepted := status == db.Accepted
@@ -91,15 +93,15 @@ func answered(status string) func(context.Context, Tx, *Received) (Effects, erro
 	}
 }
 
-// mayAnswer reports whether an answer with this status still counts. A Reject is final for its Follow: servers send
-// again in no order, so an Accept that comes after it may well be the older one.
+// mayAnswer reports whether an answer with this status still counts. A Reject is final for its
+// Follow: servers send again in no order, so an Accept that comes after it may be the older one.
 func mayAnswer(rel *db.Relationship, status string) bool {
 	return rel.Status != db.Rejected || status == db.Rejected
 }
 
-// answers tells whether the object is the Follow that made rel: by its id, or, where servers leave that out, by its
-// actor and object.
-func answers(r *Received, rel *db.Relationship) bool {
+// isAnswerTo reports whether the object is the Follow that made rel. Servers that leave out its id
+// name its actor and object.
+func isAnswerTo(r *Received, rel *db.Relationship) bool {
 	o := r.Activity.Object
 	if o.ID != "" {
 		return o.ID.Same(rel.Activity)

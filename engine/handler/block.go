@@ -9,9 +9,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// block: an actor wants nothing to do with another one (ActivityPub §6.9). Whoever blocks, the follows between the two
-// end, and an Undo does not bring them back. What a blocked actor does later never gets past persist.
-func block(local *actor.Local) Handler {
+// newBlock returns the handler of Block: an actor wants nothing to do with another one
+// (ActivityPub §6.9). The follows between the two end, and an Undo does not bring them back. The
+// step persist ends all later activities of a blocked actor.
+func newBlock(local *actor.Local) Handler {
 	return Handler{
 		Concern:    audience.Concern{Holders: true, Owner: true},
 		TakesAway:  true,
@@ -19,7 +20,7 @@ func block(local *actor.Local) Handler {
 		Ordered:    true,
 		ChangesWho: true,
 		Check:      checkObject,
-		Undone:     unblock,
+		Undone:     undoBlock,
 		SentUndone: func(ctx context.Context, tx Tx, s *Sent) error {
 			if _, err := tx.RemoveBlock(ctx, db.Outbound, s.Target.ID); err != nil {
 				return err
@@ -47,7 +48,7 @@ func block(local *actor.Local) Handler {
 			if err := tx.Withdraw(ctx, s.Target.ID, nil, nil, s.Now); err != nil {
 				return err
 			}
-			if err := part(ctx, tx, local, s); err != nil {
+			if err := endFollows(ctx, tx, local, s); err != nil {
 				return err
 			}
 			objects, err := tx.ObjectsBy(ctx, s.Target.ID)
@@ -59,15 +60,16 @@ func block(local *actor.Local) Handler {
 	}
 }
 
-// part ends the follows between the user and an actor, and tells the actor, which need not be shown a Block.
-func part(ctx context.Context, tx Tx, local *actor.Local, s *Sent) error {
+// endFollows ends the follows between the user and an actor, and tells the actor so. It need not
+// be sent the Block.
+func endFollows(ctx context.Context, tx Tx, local *actor.Local, s *Sent) error {
 	out := sender{tx: tx, local: local, user: s.User, now: s.Now}
 	following, err := tx.Relationship(ctx, db.Following, s.Target.ID)
 	if err != nil {
 		return err
 	}
 	if following != nil {
-		if err := unfollow(ctx, out, following, s.Target); err != nil {
+		if err := endFollowing(ctx, out, following, s.Target); err != nil {
 			return err
 		}
 	}
@@ -82,19 +84,19 @@ func part(ctx context.Context, tx Tx, local *actor.Local, s *Sent) error {
 	if err != nil {
 		return err
 	}
-	return out.spelled(follower.Activity, written).send(ctx, vocab.Reject, followDoc(follower.Activity, s.Target.ID, s.Actor.ID), s.Target)
+	return out.withSpelling(follower.Activity, written).sendAboutFollow(ctx, vocab.Reject, followDoc(follower.Activity, s.Target.ID, s.Actor.ID), s.Target)
 }
 
-// unfollow ends that the user follows an actor, and takes the Follow back.
-func unfollow(ctx context.Context, out sender, rel *db.Relationship, from *vocab.Actor) error {
+// endFollowing ends the user's follow of an actor, and sends the Undo of it.
+func endFollowing(ctx context.Context, out sender, rel *db.Relationship, from *vocab.Actor) error {
 	if _, err := out.tx.EndRelationship(ctx, db.Following, rel.Actor); err != nil {
 		return err
 	}
-	return out.send(ctx, vocab.Undo, followDoc(rel.Activity, out.local.ID(out.user), rel.Actor), from)
+	return out.sendAboutFollow(ctx, vocab.Undo, followDoc(rel.Activity, out.local.ID(out.user), rel.Actor), from)
 }
 
-// unblock forgets that the actor blocks the user, if that is the block which is taken back.
-func unblock(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
+// undoBlock forgets that the actor blocks the user, if the Undo is of that Block.
+func undoBlock(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
 	b, err := tx.Block(ctx, db.Inbound, r.Actor.ID)
 	if err != nil || b == nil || !b.Activity.Same(d.id) && (d.stored || !d.about.Same(r.Me)) {
 		return false, err

@@ -14,43 +14,44 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// create: somebody wrote something (ActivityPub §7.2). It appears in the feed of those it reached, unless it is a vote.
-func create(local *actor.Local) Handler {
+// newCreate returns the handler of Create: an actor wrote an object (ActivityPub §7.2). It appears
+// in the feeds of the users it reached, unless it is a vote.
+func newCreate(local *actor.Local) Handler {
 	return Handler{
 		Concern:     audience.Concern{Owner: true, PublicOnly: true, Post: true},
 		Notifies:    NoticeOfNamed,
-		Aliases:     []Alias{{"dm.received", isLetter}, {"mention.received", mentions}},
+		Aliases:     []Alias{{"dm.received", isLetter}, {"mention.received", isMention}},
 		Final:       true,
 		InFeed:      true,
 		Words:       true,
 		Authored:    true,
 		ShowsObject: true,
-		About:       object,
+		About:       objectID,
 		Check:       checkAuthored,
 		Needs:       needsUnlessEmbedded,
 		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
-			o, err := authored(r)
+			o, err := authoredObject(r)
 			if err != nil {
 				return Effects{}, err
 			}
 			if Votes(o) {
-				return Effects{Silent: true}, vote(ctx, tx, local, r, o)
+				return Effects{Silent: true}, receiveVote(ctx, tx, local, r, o)
 			}
-			if !r.reached() { // it only answers something of the user's
-				if parent, err := shown(ctx, tx, local, r, o.InReplyTo); err != nil || parent == nil {
+			if !r.isReached() { // it only answers something of the user's
+				if parent, err := findShown(ctx, tx, local, r, o.InReplyTo); err != nil || parent == nil {
 					return Effects{}, ignoredUnless(err)
 				}
 			}
-			added, err := put(ctx, tx, o, r.isShown(o), r.Now)
+			added, err := putObject(ctx, tx, o, r.isShown(o), r.Now)
 			if err != nil {
 				return Effects{}, err
 			}
 			if !added {
-				if news, err := news(ctx, tx, r, o); err != nil || !news {
+				if news, err := isNews(ctx, tx, r, o); err != nil || !news {
 					return Effects{}, ignoredUnless(err)
 				}
 			}
-			return Effects{}, appear(ctx, tx, r)
+			return Effects{}, placeInFeed(ctx, tx, r)
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			if s.Group != nil {
@@ -60,7 +61,7 @@ func create(local *actor.Local) Handler {
 			if err != nil {
 				return err
 			}
-			if _, err := keep(ctx, tx, o, false, s.Now); err != nil {
+			if _, err := keepObject(ctx, tx, o, false, s.Now); err != nil {
 				return err
 			}
 			return enterFeed(ctx, tx, s.Activity, s.Actor.ID, s.Now)
@@ -75,11 +76,12 @@ func needsUnlessEmbedded(a *vocab.Activity) []vocab.ID {
 	return []vocab.ID{a.Object.ID}
 }
 
-// authored returns the object that the sender wrote: embedded, or as its origin serves it.
-func authored(r *Received) (*vocab.Object, error) {
+// authoredObject returns the object that the sender wrote: the embedded one, or the one that its
+// origin serves.
+func authoredObject(r *Received) (*vocab.Object, error) {
 	if r.Activity.Object.Doc == nil {
 		o := r.Fetched[r.Activity.Object.ID]
-		if o == nil || !readable(o) || !o.AttributedTo.Same(r.Actor.ID) {
+		if o == nil || !isReadable(o) || !o.AttributedTo.Same(r.Actor.ID) {
 			return nil, ErrIgnored
 		}
 		return o, nil
@@ -96,38 +98,40 @@ func authored(r *Received) (*vocab.Object, error) {
 	return o, nil
 }
 
-// news tells whether a post that is there, and lives, as this author's, was never created: it came by somebody's boost. By a
-// relay it may come under another id, before its Create or after it.
-func news(ctx context.Context, tx Tx, r *Received, o *vocab.Object) (bool, error) {
-	if theirs, err := living(ctx, tx, o); err != nil || !theirs {
+// isNews reports whether the user holds a living post of this author only because of a boost, and
+// never received its Create. Relays bring a Create under another id, before or after the author's
+// own.
+func isNews(ctx context.Context, tx Tx, r *Received, o *vocab.Object) (bool, error) {
+	if theirs, err := isLiving(ctx, tx, o); err != nil || !theirs {
 		return false, err
 	}
 	created, err := tx.CreatedBefore(ctx, r.Activity.ID, r.Actor.ID, o.ID)
 	return !created, err
 }
 
-// keep stores an object and tells whether it is there and lives, as this author's: one that its author deleted before it
-// came does not.
-func keep(ctx context.Context, tx Tx, o *vocab.Object, shown bool, now time.Time) (bool, error) {
-	added, err := put(ctx, tx, o, shown, now)
+// keepObject stores an object and reports whether it is stored, not deleted, and by this author.
+// An object that its author deleted before it came is not.
+func keepObject(ctx context.Context, tx Tx, o *vocab.Object, shown bool, now time.Time) (bool, error) {
+	added, err := putObject(ctx, tx, o, shown, now)
 	if added || err != nil {
 		return added, err
 	}
-	return living(ctx, tx, o)
+	return isLiving(ctx, tx, o)
 }
 
-// living tells whether the stored object of that id lives, and is by the same author.
-func living(ctx context.Context, tx Tx, o *vocab.Object) (bool, error) {
+// isLiving reports whether the stored object with that id is not deleted, and by the same author.
+func isLiving(ctx context.Context, tx Tx, o *vocab.Object) (bool, error) {
 	there, err := tx.Object(ctx, o.ID)
 	if err != nil || there == nil || there.DeletedAt != nil {
 		return false, err
 	}
-	return wrote(o.AttributedTo, there)
+	return isAuthor(o.AttributedTo, there)
 }
 
-// put stores an object and tells whether it did: it was not there, or as somebody else's of the same server, which shows it
-// as this author's. The fault is ErrContested when that server has not been asked.
-func put(ctx context.Context, tx Tx, o *vocab.Object, shown bool, now time.Time) (bool, error) {
+// putObject stores an object and reports whether it did: the id was free, or taken by another
+// actor of the same server, which shows the object as this author's. The error is ErrContested
+// when that server has not been asked.
+func putObject(ctx context.Context, tx Tx, o *vocab.Object, shown bool, now time.Time) (bool, error) {
 	row := Stored(o, now)
 	added, err := tx.AddObject(ctx, row)
 	if added || err != nil {
@@ -143,21 +147,22 @@ func put(ctx context.Context, tx Tx, o *vocab.Object, shown bool, now time.Time)
 	return true, tx.DisplaceObject(ctx, row)
 }
 
-// isContested tells whether somebody else's object stands, or stood, under the id of one that its author has not deleted.
+// isContested reports whether the id of an object belongs, or belonged, to an object of another
+// author, and its own author has not deleted it.
 func isContested(ctx context.Context, tx Tx, o *vocab.Object) (bool, error) {
 	there, err := tx.Object(ctx, o.ID)
 	if err != nil || there == nil {
 		return false, err
 	}
 	if there.DeletedAt == nil {
-		theirs, err := wrote(o.AttributedTo, there)
+		theirs, err := isAuthor(o.AttributedTo, there)
 		return !theirs, err
 	}
 	buried, err := tx.IsBuried(ctx, db.Owned{ID: o.ID, Actor: o.AttributedTo})
 	return !buried, err
 }
 
-// isShown tells whether the server of an object shows it as its author's.
+// isShown reports whether the server of an object shows it as its author's.
 func (r *Received) isShown(o *vocab.Object) bool {
 	for _, f := range r.Fetched {
 		if f.ID == o.ID && f.AttributedTo == o.AttributedTo {
@@ -178,11 +183,11 @@ func Stored(o *vocab.Object, now time.Time) db.Object {
 	return row
 }
 
-// appear gives a received activity its place in the feed of a user that it reached. Others it only concerns: they see it
-// among their notifications.
-func appear(ctx context.Context, tx Tx, r *Received) error {
+// placeInFeed gives a received activity its place in the feed of a user it reached. Users it
+// merely concerns see it among their notifications.
+func placeInFeed(ctx context.Context, tx Tx, r *Received) error {
 	switch {
-	case !r.reached(), r.IsSealed():
+	case !r.isReached(), r.IsSealed():
 		return nil
 	case r.Request:
 		return tx.AddRequest(ctx, db.Request{Activity: r.Activity.ID, Actor: r.Actor.ID, Host: policy.RegistrableDomain(r.Actor.ID.Host())}, r.Now)
@@ -194,7 +199,8 @@ func enterFeed(ctx context.Context, tx Tx, a *vocab.Activity, actor vocab.ID, no
 	return tx.AddFeedEntry(ctx, db.FeedEntry{ID: uuid.Must(uuid.NewV7()), Activity: a.ID, Actor: actor, Published: NotAfter(a.Published, now)})
 }
 
-// NotAfter returns t, or now when t is unknown or later: no clock of others pins a post to the top.
+// NotAfter returns t, or now when t is unknown or later: no clock of another server pins a post to
+// the top.
 func NotAfter(t, now time.Time) time.Time {
 	if t.IsZero() || t.After(now) {
 		return now
@@ -214,8 +220,8 @@ func isLetter(r *Received) bool {
 	return r.Named && audience.OfActivity(r.Activity, r.Actor.Followers).IsPrivate()
 }
 
-// mentions reports whether a post names the user in its tags and its addressing alike.
-func mentions(r *Received) bool {
+// isMention reports whether a post names the user in its tags and its addressing alike.
+func isMention(r *Received) bool {
 	if !audience.Names(r.Activity.Addressing, r.Me) {
 		return false
 	}

@@ -10,9 +10,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// remove: an author deleted what it wrote, or an actor itself (ActivityPub §7.4). The object's id is remembered, also
-// when the object never came, if the user has to do with its author: as that one's it cannot come back.
-func remove() Handler {
+// newDelete returns the handler of Delete: an author deleted an object, or an actor itself
+// (ActivityPub §7.4). If the user has to do with the author, the id of the object is remembered
+// even when the object never came: it cannot come back as that author's.
+func newDelete() Handler {
 	return Handler{
 		Concern:   audience.Concern{Holders: true},
 		Final:     true,
@@ -21,12 +22,12 @@ func remove() Handler {
 		Ends:      true,
 		Lasting:   true,
 		Authored:  true,
-		About:     object,
+		About:     objectID,
 		Check:     checkDeletable,
 		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			id := r.Activity.Object.ID
 			if id.Same(r.Actor.ID) {
-				return forget(ctx, tx, r)
+				return forgetActor(ctx, tx, r)
 			}
 			if other, err := tx.Actor(ctx, id); err != nil || other != nil {
 				return Effects{}, ignoredUnless(err) // nobody deletes another actor
@@ -44,7 +45,7 @@ func remove() Handler {
 				former = o.Type
 			}
 			if stored == nil {
-				known, err := r.remembers(ctx, tx)
+				known, err := r.mayRemember(ctx, tx)
 				if err != nil {
 					return Effects{}, err
 				}
@@ -53,7 +54,7 @@ func remove() Handler {
 				}
 			}
 			e := Effects{Remembered: true}
-			if _, err := tx.BuryObject(ctx, grave(id, r.Actor.ID, former, r.Now), r.Now); err != nil || stored == nil {
+			if _, err := tx.BuryObject(ctx, newGrave(id, r.Actor.ID, former, r.Now), r.Now); err != nil || stored == nil {
 				return e, ignoredUnless(err)
 			}
 			return e, nil
@@ -68,7 +69,7 @@ func remove() Handler {
 	}
 }
 
-// checkDeletable refuses an actor who is not the sender.
+// checkDeletable refuses the deletion of an actor by another actor.
 func checkDeletable(a *vocab.Activity) error {
 	if vocab.IsActorType(a.Object.Type()) && !a.Object.ID.Same(a.Actor) {
 		return fault.New(fault.Invalid, "an actor can only delete itself").WithCode("foreign_object").At("/object")
@@ -76,9 +77,9 @@ func checkDeletable(a *vocab.Activity) error {
 	return checkOwnObject(a)
 }
 
-// forget removes what an actor that is gone left with the user, in a few statements however much it wrote. Its own
-// activities go first, so that they need not be emptied of its objects.
-func forget(ctx context.Context, tx Tx, r *Received) (e Effects, err error) {
+// forgetActor removes everything that a deleted actor left with the user, in a few statements
+// however much it wrote. Its activities go first, so that they need not be emptied of its objects.
+func forgetActor(ctx context.Context, tx Tx, r *Received) (e Effects, err error) {
 	for _, kind := range []string{db.Follower, db.Following} {
 		rel, err := tx.Relationship(ctx, kind, r.Actor.ID)
 		if err != nil {
@@ -99,7 +100,7 @@ func forget(ctx context.Context, tx Tx, r *Received) (e Effects, err error) {
 	}
 	graves := make([]db.Grave, len(objects))
 	for n, id := range objects {
-		graves[n] = grave(id, r.Actor.ID, "", r.Now)
+		graves[n] = newGrave(id, r.Actor.ID, "", r.Now)
 	}
 	if _, err := tx.BuryObjects(ctx, graves, r.Now); err != nil {
 		return e, err
@@ -110,11 +111,12 @@ func forget(ctx context.Context, tx Tx, r *Received) (e Effects, err error) {
 	return e, nil
 }
 
-func grave(id, author vocab.ID, formerType string, now time.Time) db.Grave {
+func newGrave(id, author vocab.ID, formerType string, now time.Time) db.Grave {
 	return db.Grave{URI: id, Author: author, Tombstone: Tombstone(id, formerType, now)}
 }
 
-// Tombstone returns what stands where a deleted object was (ActivityPub §6.4). formerType may be empty.
+// Tombstone returns the document that takes the place of a deleted object (ActivityPub §6.4).
+// formerType may be empty.
 func Tombstone(id vocab.ID, formerType string, now time.Time) []byte {
 	d := vocab.Doc{"id": string(id), "type": "Tombstone", "deleted": now.UTC().Format(time.RFC3339)}
 	if formerType != "" {

@@ -13,10 +13,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// emojiReact: an actor reacts to an object with an emoji (FEP-c0e0; Pleroma and Akkoma send it).
-// It has one reaction with each emoji. Misskey sends the same as a Like with content.
-func emojiReact(local *actor.Local) Handler {
-	h := review(local, func(*vocab.Object) bool { return true })
+// newEmojiReact returns the handler of EmojiReact: an actor reacts to an object with an emoji
+// (FEP-c0e0; Pleroma and Akkoma send it). It has one reaction with each emoji. Misskey sends the
+// same as a Like with content.
+func newEmojiReact(local *actor.Local) Handler {
+	h := newReview(local, func(*vocab.Object) bool { return true })
 	h.Check = func(a *vocab.Activity) error {
 		if err := checkObject(a); err != nil {
 			return err
@@ -43,7 +44,7 @@ var shortcode = regexp.MustCompile(`^:[A-Za-z0-9_+.@-]+:$`)
 func emojiOf(d vocab.Doc) string {
 	for _, name := range []string{"content", "_misskey_reaction"} {
 		switch said := d.Text(name); {
-		case isUnicodeEmoji(said), len(said) <= maxShortcode && shortcode.MatchString(said) && describes(d, said):
+		case isUnicodeEmoji(said), len(said) <= maxShortcode && shortcode.MatchString(said) && hasEmojiTag(d, said):
 			return said
 		case said != "":
 			return ""
@@ -64,8 +65,8 @@ func isUnicodeEmoji(s string) bool {
 // isSymbol reports whether a character is no plain text. Keycaps are digits with one that is not.
 func isSymbol(r rune) bool { return r > unicode.MaxLatin1 || r == '©' || r == '®' }
 
-// describes reports whether a tag of the document is the custom emoji of that shortcode.
-func describes(d vocab.Doc, code string) bool {
+// hasEmojiTag reports whether a tag of the document is the custom emoji of that shortcode.
+func hasEmojiTag(d vocab.Doc, code string) bool {
 	for _, tag := range d.Subs("tag") {
 		if kind, err := tag.Type(); err == nil && kind == "Emoji" && strings.Trim(tag.Text("name"), ":") == strings.Trim(code, ":") {
 			return true
@@ -83,12 +84,12 @@ func reactionOf(a *vocab.Activity, object, actor vocab.ID) db.Reaction {
 	return r
 }
 
-// unreview takes back a Like, Dislike or EmojiReact: by the id of its activity, or, when that
+// undoReview takes back a Like, Dislike or EmojiReact: by the id of its activity, or, when that
 // never arrived, by what it is about and its emoji.
-func unreview(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
+func undoReview(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
 	kind, emoji := db.Review, emojiOf(r.Activity.Object.Doc)
 	if emoji != "" && d.kind != vocab.Dislike {
 		kind = db.Emoji
 	}
-	return unreact(ctx, tx, r, d, kind, emoji)
+	return undoReaction(ctx, tx, r, d, kind, emoji)
 }

@@ -17,7 +17,7 @@ const (
 	TrustStranger = "stranger"
 )
 
-// Payload is what an event tells.
+// Payload is the content of an event.
 type Payload struct {
 	Activity vocab.ID
 	Type     string
@@ -36,7 +36,7 @@ func NewEvent(kind string, p Payload, now time.Time) db.Event {
 	return db.Event{Type: kind, Source: "ap", Payload: d.JSON(), At: now}
 }
 
-// Withheld returns the event that counts those which are withheld.
+// Withheld returns the event that counts withheld events.
 func Withheld(now time.Time) db.Event {
 	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "count": 1, "trust": TrustStranger}
 	return db.Event{Type: "events.withheld", Source: "ap", Payload: d.JSON(), At: now}

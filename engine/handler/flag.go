@@ -7,9 +7,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// flag: somebody reports users or their objects to the operator, and Receive keeps it. It is nothing to any user,
-// least of all to the one who is reported.
-func flag() Handler {
+// newFlag returns the handler of Flag: an actor reports users or their objects to the operator.
+// Receive keeps the report; users see nothing of it, least of all the reported one.
+func newFlag() Handler {
 	return Handler{
 		Final: true,
 		Check: func(a *vocab.Activity) error {

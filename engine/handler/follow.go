@@ -10,8 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// follow: an actor wants the user's posts (ActivityPub §7.5). A Follow that comes again is answered again.
-func follow(local *actor.Local, profiles Profiles) Handler {
+// newFollow returns the handler of Follow: an actor wants to receive the user's posts (ActivityPub
+// §7.5). A Follow that comes again is answered again.
+func newFollow(local *actor.Local, profiles Profiles) Handler {
 	return Handler{
 		Concern:  audience.Concern{Owner: true},
 		Notifies: NoticeOfOwn,
@@ -69,18 +70,21 @@ func follow(local *actor.Local, profiles Profiles) Handler {
 	}
 }
 
-// sendAccept answers a Follow in the transaction that stores it, so that no accepted follower is left without answer.
+// sendAccept answers a Follow in the transaction that stores it, so that no accepted follower is
+// left without answer.
 func sendAccept(ctx context.Context, tx Tx, local *actor.Local, r *Received) error {
 	f := r.Activity
-	return sender{tx: tx, local: local, user: r.User, now: r.Applied}.spelled(f.ID, f.Written).send(ctx, vocab.Accept, followDoc(f.ID, f.Actor, f.Object.ID), r.Actor)
+	return sender{tx: tx, local: local, user: r.User, now: r.Applied}.withSpelling(f.ID, f.Written).sendAboutFollow(ctx, vocab.Accept, followDoc(f.ID, f.Actor, f.Object.ID), r.Actor)
 }
 
-// followDoc returns a Follow as its Accept, Reject or Undo carries it: what identifies it, and no more.
+// followDoc returns a Follow as its Accept, Reject or Undo carries it: with the members that
+// identify it alone.
 func followDoc(id, actor, object vocab.ID) vocab.Doc {
 	return vocab.Doc{"id": string(id), "type": vocab.Follow, "actor": string(actor), "object": string(object)}
 }
 
-// endFollow ends a follow if that is the one which is taken back: a late Undo must not end a newer one.
+// endFollow ends a follow if is says that the Undo is of that one: a late Undo must not end a
+// newer follow.
 func endFollow(ctx context.Context, tx Tx, r *Received, kind string, is func(*db.Relationship) bool) (bool, error) {
 	rel, err := tx.Relationship(ctx, kind, r.Actor.ID)
 	if err != nil || rel == nil || !is(rel) {

@@ -11,26 +11,26 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A Group actor announces what others do in it (FEP-1b12): what a user's followed group announces
-// takes effect as its author's. The group proves that it announced it, and nothing else. Posts are
-// taken from their own server, or with a proof of their author's; that a post is deleted says its
-// server; the group's word counts for votes about its own posts, and for what it shows itself. Of
-// anybody else, nothing that is announced but a post has an effect.
+// A Group actor announces the activities of others in it (FEP-1b12). For users who follow the
+// group these activities take effect as their actors'. The group's signature proves only that the
+// group announced them: a post needs its own server or a proof of its author, and a deletion the
+// server of the post. The group's word is enough for votes about its own posts, and for its own
+// place in the feed. Activities that other actors announce have no effect.
 
 // groupType is the type of the actors that announce activities.
 const groupType = "Group"
 
-// registerGroup registers what groups announce. Activities of all other types that are announced
-// do nothing: they are not asked for, as posts are.
+// registerGroup registers a handler for each type of activity that a Group announces. Types
+// without an effect are not fetched.
 func registerGroup(r *Registry, local *actor.Local) {
 	with := map[string]Handler{
 		vocab.Create:     {Needs: needsAnnounced, Received: ofGroup(showPost)},
 		vocab.Update:     {Needs: needsAnnounced, Received: ofGroup(changePost)},
 		vocab.Delete:     {Needs: needsAnnounced, Received: ofGroup(withdrawPost)},
-		vocab.Like:       {Received: ofGroup(countVote(local))},
-		vocab.Dislike:    {Received: ofGroup(countVote(local))},
-		vocab.EmojiReact: {Received: ofGroup(countVote(local))},
-		vocab.Undo:       {Received: ofGroup(uncountVote)},
+		vocab.Like:       {Received: ofGroup(countGroupVote(local))},
+		vocab.Dislike:    {Received: ofGroup(countGroupVote(local))},
+		vocab.EmojiReact: {Received: ofGroup(countGroupVote(local))},
+		vocab.Undo:       {Received: ofGroup(uncountGroupVote)},
 	}
 	like := r.OfType(vocab.Announce)
 	for _, kind := range r.Types(func(Handler) bool { return true }) {
@@ -52,8 +52,8 @@ type announced struct {
 	object vocab.Ref
 }
 
-// announcedBy returns what an Announce embeds. It reports false unless the actor's server may have
-// issued the activity.
+// announcedBy returns the activity that an Announce embeds. It reports false unless the actor's
+// server may have issued it.
 func announcedBy(a *vocab.Activity) (announced, bool) {
 	in := announced{id: a.Object.ID, kind: a.Object.Type(), doc: a.Object.Doc}
 	by, err := in.doc.Ref("actor")
@@ -65,8 +65,8 @@ func announcedBy(a *vocab.Activity) (announced, bool) {
 	return in, err == nil && !in.object.IsZero()
 }
 
-// Announced returns who did what a group announces, and to which object; both are empty when it
-// says neither.
+// Announced returns the actor and the object of the activity that a Group announces; both are
+// empty when they are missing.
 func Announced(a *vocab.Activity) (by, object vocab.ID) {
 	in, _ := announcedBy(a)
 	return in.by, in.object.ID
@@ -75,9 +75,9 @@ func Announced(a *vocab.Activity) (by, object vocab.ID) {
 // IsGroup reports whether an actor is a Group, which may announce activities.
 func IsGroup(a *vocab.Actor) bool { return a.Type == groupType }
 
-// needsAnnounced names the object of what is announced. A Create or Update of something on another
-// server than its actor's is none, and nobody is asked about it; what moderators delete is
-// others'.
+// needsAnnounced names the object of the announced activity. A Create or Update of an object on
+// another server than its actor's has no effect, and nothing is fetched for it; moderators delete
+// the objects of others.
 func needsAnnounced(a *vocab.Activity) []vocab.ID {
 	in, ok := announcedBy(a)
 	if !ok || in.object.ID == "" || in.kind != vocab.Delete && !in.object.ID.SameOrigin(in.by) {
@@ -86,7 +86,7 @@ func needsAnnounced(a *vocab.Activity) []vocab.ID {
 	return []vocab.ID{in.object.ID}
 }
 
-// ofGroup lets what is announced take effect for a user who follows the group.
+// ofGroup applies an announced activity for a user who follows the group.
 func ofGroup(effect func(ctx context.Context, tx Tx, r *Received, in announced) (Effects, error)) func(context.Context, Tx, *Received) (Effects, error) {
 	return func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 		in, ok := announcedBy(r.Activity)
@@ -97,27 +97,26 @@ func ofGroup(effect func(ctx context.Context, tx Tx, r *Received, in announced) 
 	}
 }
 
-// post returns what is announced as its server shows it, nil unless it is a public post of the
-// announced activity's actor.
-func (in announced) post(r *Received) *vocab.Object {
+// publicPost returns the object of the announced activity, as its server shows it; nil unless it
+// is a public post of the activity's actor.
+func (in announced) publicPost(r *Received) *vocab.Object {
 	o := r.Fetched[in.object.ID]
-	if o == nil || !passable(o, r.Actor.ID) || !audience.IsPublic(o.Addressing) || !o.AttributedTo.Same(in.by) {
+	if o == nil || !isPassable(o, r.Actor.ID) || !audience.IsPublic(o.Addressing) || !o.AttributedTo.Same(in.by) {
 		return nil
 	}
 	return o
 }
 
-// showPost keeps a post, and gives the Announce its place in the feed: once, however often the
-// group announces the post.
+// showPost stores a post, and gives the Announce its place in the feed, once for each group.
 func showPost(ctx context.Context, tx Tx, r *Received, in announced) (Effects, error) {
-	o := in.post(r)
+	o := in.publicPost(r)
 	if o == nil {
 		return Effects{}, ErrIgnored
 	}
-	if kept, err := keep(ctx, tx, o, true, r.Now); err != nil || !kept {
+	if kept, err := keepObject(ctx, tx, o, true, r.Now); err != nil || !kept {
 		return Effects{}, ignoredUnless(err)
 	}
-	if again, err := repeats(ctx, tx, r, o); err != nil || again {
+	if again, err := isRepeat(ctx, tx, r, o); err != nil || again {
 		return Effects{}, ignoredUnless(err)
 	}
 	boost := db.Reaction{Object: o.ID, Actor: r.Actor.ID, Kind: db.Announce, Type: vocab.Announce, Activity: r.Activity.ID}
@@ -127,9 +126,9 @@ func showPost(ctx context.Context, tx Tx, r *Received, in announced) (Effects, e
 	return Effects{}, enterFeed(ctx, tx, r.Activity, r.Actor.ID, r.Now)
 }
 
-// changePost replaces a post that the user holds by what its server shows.
+// changePost replaces a post that the user holds with the version that its server shows.
 func changePost(ctx context.Context, tx Tx, r *Received, in announced) (Effects, error) {
-	o := in.post(r)
+	o := in.publicPost(r)
 	if o == nil {
 		return Effects{}, ErrIgnored
 	}
@@ -146,12 +145,11 @@ func changePost(ctx context.Context, tx Tx, r *Received, in announced) (Effects,
 	if err != nil || !changed {
 		return Effects{}, ignoredUnless(err)
 	}
-	return r.unkept(ctx, tx)
+	return r.dropActivity(ctx, tx)
 }
 
-// withdrawPost buries a post that its server shows as deleted. One that still stands there leaves
-// the user's feed, where the group had put it: moderators remove what they do not want from their
-// group, and from nowhere else.
+// withdrawPost buries a post that its server shows as deleted. A post that still stands leaves the
+// user's feed as the group's: moderators remove posts from their group, and from nowhere else.
 func withdrawPost(ctx context.Context, tx Tx, r *Received, in announced) (Effects, error) {
 	stored, err := tx.Object(ctx, in.object.ID)
 	if err != nil || stored == nil || stored.DeletedAt != nil {
@@ -162,10 +160,10 @@ func withdrawPost(ctx context.Context, tx Tx, r *Received, in announced) (Effect
 		return Effects{}, err
 	}
 	if o := r.Fetched[in.object.ID]; o != nil && o.Type == "Tombstone" {
-		if _, err := tx.BuryObject(ctx, grave(before.ID, before.AttributedTo, before.Type, r.Now), r.Now); err != nil {
+		if _, err := tx.BuryObject(ctx, newGrave(before.ID, before.AttributedTo, before.Type, r.Now), r.Now); err != nil {
 			return Effects{}, err
 		}
-		return r.unkept(ctx, tx)
+		return r.dropActivity(ctx, tx)
 	}
 	boost, err := tx.Reaction(ctx, db.Reaction{Object: before.ID, Actor: r.Actor.ID, Kind: db.Announce})
 	if err != nil || boost == nil {
@@ -177,12 +175,12 @@ func withdrawPost(ctx context.Context, tx Tx, r *Received, in announced) (Effect
 	if err := tx.RemoveActivity(ctx, r.own(boost.Activity)); err != nil {
 		return Effects{}, err
 	}
-	return r.unkept(ctx, tx)
+	return r.dropActivity(ctx, tx)
 }
 
-// countVote counts a reaction to a post of the group. Of votes for something of the user's the
-// activity is kept, too: it is among the notifications.
-func countVote(local *actor.Local) func(context.Context, Tx, *Received, announced) (Effects, error) {
+// countGroupVote counts a reaction to a post of the group. If the post is the user's, the reaction
+// is stored as an activity, too, for the notifications.
+func countGroupVote(local *actor.Local) func(context.Context, Tx, *Received, announced) (Effects, error) {
 	return func(ctx context.Context, tx Tx, r *Received, in announced) (Effects, error) {
 		a, err := vocab.ActivityOf(in.doc, in.doc.JSON())
 		if err != nil || local.IsLocal(in.by) {
@@ -204,12 +202,12 @@ func countVote(local *actor.Local) func(context.Context, Tx, *Received, announce
 				return Effects{}, err
 			}
 		}
-		return r.unkept(ctx, tx)
+		return r.dropActivity(ctx, tx)
 	}
 }
 
-// uncountVote takes back a reaction to a post of the group.
-func uncountVote(ctx context.Context, tx Tx, r *Received, in announced) (Effects, error) {
+// uncountGroupVote takes back a reaction to a post of the group.
+func uncountGroupVote(ctx context.Context, tx Tx, r *Received, in announced) (Effects, error) {
 	object, err := in.object.Doc.Ref("object")
 	if err != nil {
 		return Effects{}, ErrIgnored
@@ -232,11 +230,11 @@ func uncountVote(ctx context.Context, tx Tx, r *Received, in announced) (Effects
 	if err := tx.RemoveActivity(ctx, db.Owned{ID: there.Activity, Actor: in.by}); err != nil {
 		return Effects{}, err
 	}
-	return r.unkept(ctx, tx)
+	return r.dropActivity(ctx, tx)
 }
 
-// postOfGroup returns a post that the user holds and whose audience is the group that is the
-// sender, else nil.
+// postOfGroup returns a public post that the user holds and that names the sender, which is a
+// group; else nil.
 func (r *Received) postOfGroup(ctx context.Context, tx Tx, id vocab.ID) (*vocab.Object, error) {
 	stored, err := tx.Object(ctx, id)
 	if err != nil || stored == nil || stored.DeletedAt != nil {
@@ -249,7 +247,7 @@ func (r *Received) postOfGroup(ctx context.Context, tx Tx, id vocab.ID) (*vocab.
 	return o, nil
 }
 
-// unkept ends an activity of which its effect is all that is kept.
-func (r *Received) unkept(ctx context.Context, tx Tx) (Effects, error) {
+// dropActivity removes an activity, of which only the effect is kept, and emits no event.
+func (r *Received) dropActivity(ctx context.Context, tx Tx) (Effects, error) {
 	return Effects{Silent: true}, tx.RemoveActivity(ctx, r.own(r.Activity.ID))
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// addGroup keeps a group that the user makes. No activity about groups leaves.
+// addGroup stores a group that the user makes. Activities about groups are not sent.
 func addGroup(ctx context.Context, tx Tx, s *Sent) error {
 	g := *s.Group
 	g.Activity = s.Activity.ID
 	return tx.AddGroup(ctx, g, s.Now)
 }
 
-// addMember keeps the copy of the actor too: it has the inbox.
+// addMember adds an actor to a group, and saves the copy of the actor, which has its inbox.
 func addMember(ctx context.Context, tx Tx, s *Sent) error {
 	if err := tx.SaveActor(ctx, s.Target, s.Now); err != nil {
 		return err
@@ -21,7 +21,8 @@ func addMember(ctx context.Context, tx Tx, s *Sent) error {
 	return tx.AddMember(ctx, s.Group.ID, s.Target.ID, s.Activity.ID, s.Now)
 }
 
-// removeMember lets what was written to the group and waits for the actor's server not go there any more.
+// removeMember takes an actor out of a group, and withdraws posts to the group that still wait for
+// the actor's server.
 func removeMember(ctx context.Context, tx Tx, s *Sent) error {
 	member := s.Activity.Object.ID
 	if err := tx.RemoveMember(ctx, s.Group.ID, member); err != nil {

@@ -108,7 +108,7 @@ type Handler struct {
 	Aliases  []Alias          // further events that it is when it is received
 
 	Final       bool // Undo has no effect on it: it is changed, deleted or answered anew
-	TakesAway   bool // of an actor whom the user blocks it still takes effect, unseen
+	TakesAway   bool // it takes effect, unseen, even when the user blocks its actor
 	TakesBack   bool // it takes back what its actor sent before: nobody is to see that any more
 	Ends        bool // it goes to all who had what it ends, also to actors that the user blocks
 	Lasting     bool // its deliveries are tried for a month
@@ -142,7 +142,7 @@ type Alias struct {
 }
 
 // ErrIgnored says that an activity has no business with the user: it is not kept, and nobody is
-// told. What the handler wrote stays, such as that something was deleted before it came.
+// told. The rows that the handler wrote stay, such as the Tombstone of an object that never came.
 var ErrIgnored = errors.New("the activity is not for this user")
 
 // ErrContested says that somebody else on the sender's server uses the id of the object: only that
@@ -179,11 +179,11 @@ type Effects struct {
 	TakenAway  vocab.ID // an id that the sender, a stranger, took away before it came, and that the user's database does not keep
 }
 
-// reached tells whether the activity was meant for the user, and did not merely concern something
-// of the user's.
-func (r *Received) reached() bool { return r.Named || r.Follows }
+// isReached reports whether the activity was meant for the user, and did not merely concern
+// something of the user's.
+func (r *Received) isReached() bool { return r.Named || r.Follows }
 
-// IsSealed tells whether it brings a message of a conversation that only its clients can read.
+// IsSealed reports whether it brings a message of a conversation that only its clients can read.
 func (r *Received) IsSealed() bool {
 	if o := r.Fetched[r.Activity.Object.ID]; o != nil {
 		return o.Doc.Sealed() != ""
@@ -194,7 +194,7 @@ func (r *Received) IsSealed() bool {
 // own returns an id with the sender, whose it is.
 func (r *Received) own(id vocab.ID) db.Owned { return db.Owned{ID: id, Actor: r.Actor.ID} }
 
-// Mine tells whether id is the user's, or of something that the user made.
+// Mine reports whether id is the user's, or of something that the user made.
 func (r *Received) Mine(id vocab.ID) bool {
 	rest, ok := strings.CutPrefix(string(id.Canonical()), string(r.Me))
 	return ok && (rest == "" || strings.ContainsAny(rest[:1], "/?#"))
@@ -231,23 +231,23 @@ type Profiles interface {
 // New returns a registry of all handlers this engine has.
 func New(local *actor.Local, profiles Profiles) *Registry {
 	r := &Registry{handlers: map[Key]Handler{}}
-	r.Register(Key{Type: vocab.Follow}, follow(local, profiles))
-	r.Register(Key{Type: vocab.Accept}, accept())
-	r.Register(Key{Type: vocab.Reject}, reject())
-	r.Register(Key{Type: vocab.Offer}, offer())
-	r.Register(Key{Type: vocab.Create}, create(local))
-	r.Register(Key{Type: vocab.Update}, update())
-	r.Register(Key{Type: vocab.Delete}, remove())
-	r.Register(Key{Type: vocab.Like}, like(local))
-	r.Register(Key{Type: vocab.Dislike}, dislike(local))
-	r.Register(Key{Type: vocab.EmojiReact}, emojiReact(local))
-	r.Register(Key{Type: vocab.Announce}, announce())
-	r.Register(Key{Type: vocab.Add}, add())
-	r.Register(Key{Type: vocab.Remove}, takeOut())
-	r.Register(Key{Type: vocab.Undo}, undo(r))
-	r.Register(Key{Type: vocab.Block}, block(local))
-	r.Register(Key{Type: vocab.Move}, move(local))
-	r.Register(Key{Type: vocab.Flag}, flag())
+	r.Register(Key{Type: vocab.Follow}, newFollow(local, profiles))
+	r.Register(Key{Type: vocab.Accept}, newAccept())
+	r.Register(Key{Type: vocab.Reject}, newReject())
+	r.Register(Key{Type: vocab.Offer}, newOffer())
+	r.Register(Key{Type: vocab.Create}, newCreate(local))
+	r.Register(Key{Type: vocab.Update}, newUpdate())
+	r.Register(Key{Type: vocab.Delete}, newDelete())
+	r.Register(Key{Type: vocab.Like}, newLike(local))
+	r.Register(Key{Type: vocab.Dislike}, newDislike(local))
+	r.Register(Key{Type: vocab.EmojiReact}, newEmojiReact(local))
+	r.Register(Key{Type: vocab.Announce}, newAnnounce())
+	r.Register(Key{Type: vocab.Add}, newAdd())
+	r.Register(Key{Type: vocab.Remove}, newRemove())
+	r.Register(Key{Type: vocab.Undo}, newUndo(r))
+	r.Register(Key{Type: vocab.Block}, newBlock(local))
+	r.Register(Key{Type: vocab.Move}, newMove(local))
+	r.Register(Key{Type: vocab.Flag}, newFlag())
 	registerGroup(r, local)
 	return r
 }
@@ -269,7 +269,7 @@ func (r *Registry) Lookup(a *vocab.Activity) Handler {
 	return r.handlers[Key{Type: a.Type}]
 }
 
-// Knows tells whether an activity has a handler: without one it is stored, and does nothing.
+// Knows reports whether an activity has a handler: without one it is stored, and does nothing.
 func (r *Registry) Knows(a *vocab.Activity) bool { return r.Lookup(a).Received != nil }
 
 // Check refuses an activity that cannot take effect, whoever receives it.

@@ -11,32 +11,35 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// like: an actor likes an object. One review per actor and object; a new one takes the place of
-// the old. With an emoji it is a reaction, as Misskey sends it, and no review.
-func like(local *actor.Local) Handler {
-	return review(local, func(*vocab.Object) bool { return true })
+// newLike returns the handler of Like: an actor likes an object. One review per actor and object;
+// a new one takes the place of the old. With an emoji it is a reaction, as Misskey sends it, and
+// no review.
+func newLike(local *actor.Local) Handler {
+	return newReview(local, func(*vocab.Object) bool { return true })
 }
 
-// dislike: an actor dislikes an object of a type that can be disliked.
-func dislike(local *actor.Local) Handler {
-	return review(local, func(o *vocab.Object) bool { return conversation.ManifestOf(o.Type).Reviewable })
+// newDislike returns the handler of Dislike: an actor dislikes an object of a type that can be
+// disliked.
+func newDislike(local *actor.Local) Handler {
+	return newReview(local, func(o *vocab.Object) bool { return conversation.ManifestOf(o.Type).Reviewable })
 }
 
-// review counts a reaction to an object that is here, that the actor may see and that takes this
-// reaction. Others are ignored, which tells nobody what exists.
-func review(local *actor.Local, takes func(*vocab.Object) bool) Handler {
+// newReview returns the handler of a reaction to an object that the user holds, that the actor may
+// see and that takes this reaction. Other reactions are ignored, so that an actor cannot find out
+// which objects exist.
+func newReview(local *actor.Local, takes func(*vocab.Object) bool) Handler {
 	return Handler{
 		Concern:     audience.Concern{Owner: true},
 		Notifies:    NoticeOfOwn,
 		Ordered:     true,
 		ShowsObject: true,
 		Emoji:       true,
-		About:       object,
+		About:       objectID,
 		Check:       checkObject,
-		Undone:      unreview,
+		Undone:      undoReview,
 		SentUndone:  unsendReaction,
 		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
-			o, err := shown(ctx, tx, local, r, r.Activity.Object.ID)
+			o, err := findShown(ctx, tx, local, r, r.Activity.Object.ID)
 			if err != nil || o == nil || !takes(o) {
 				return Effects{}, ignoredUnless(err)
 			}
@@ -48,9 +51,9 @@ func review(local *actor.Local, takes func(*vocab.Object) bool) Handler {
 	}
 }
 
-// shown returns what the user holds under an id, nil when there is nothing that the sender may
-// see.
-func shown(ctx context.Context, tx Tx, local *actor.Local, r *Received, id vocab.ID) (*vocab.Object, error) {
+// findShown returns the object that the user holds under an id, nil when there is none that the
+// sender may see.
+func findShown(ctx context.Context, tx Tx, local *actor.Local, r *Received, id vocab.ID) (*vocab.Object, error) {
 	stored, err := tx.Object(ctx, id)
 	if err != nil || stored == nil || stored.DeletedAt != nil {
 		return nil, err
@@ -69,14 +72,14 @@ func shown(ctx context.Context, tx Tx, local *actor.Local, r *Received, id vocab
 	return o, nil
 }
 
-// ByGroup tells whether an object of the user's was for an actor by a group.
+// ByGroup reports whether an actor received an object of the user's as a member of a group.
 func ByGroup(ctx context.Context, tx Tx, object, actor vocab.ID) (bool, error) {
 	all, err := tx.Unnamed(ctx, object)
 	return slices.ContainsFunc(all, func(r db.Unnamed) bool { return r.Actor.Same(actor) }), err
 }
 
-// Sees tells whether the sender was allowed to see an object of the user's as its addressing says.
-// Who got it by a group is not among those: what it answers is not for the user's followers.
+// Sees reports whether the addressing of an object of the user's lets the sender see it. Members
+// of a group who received it are not meant: their answers are not for the user's followers.
 func Sees(ctx context.Context, tx Tx, local *actor.Local, r *Received, o *vocab.Object) (bool, error) {
 	follows, err := IsFollower(ctx, tx, r.Actor.ID)
 	if err != nil {
@@ -89,15 +92,15 @@ func Sees(ctx context.Context, tx Tx, local *actor.Local, r *Received, o *vocab.
 	return audience.OfObject(o, local.Followers(r.User)).MaySee(viewer), nil
 }
 
-// IsFollower tells whether an actor follows the user, who agreed.
+// IsFollower reports whether an actor follows the user, who agreed.
 func IsFollower(ctx context.Context, tx Tx, actor vocab.ID) (bool, error) {
 	follower, err := tx.Relationship(ctx, db.Follower, actor)
 	return follower != nil && follower.Status == db.Accepted, err
 }
 
-// unreact removes a reaction: by the id of its activity, or, when that never arrived, by what it
-// is about.
-func unreact(ctx context.Context, tx Tx, r *Received, d doing, kind, emoji string) (bool, error) {
+// undoReaction removes a reaction: by the id of its activity, or, when that never arrived, by its
+// object.
+func undoReaction(ctx context.Context, tx Tx, r *Received, d doing, kind, emoji string) (bool, error) {
 	if d.stored {
 		return tx.RemoveReaction(ctx, d.id, r.Actor.ID)
 	}

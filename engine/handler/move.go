@@ -11,9 +11,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// move: an account that the user follows goes on under another id, and the follow goes with it (FEP-7628), once both
-// accounts have confirmed it. Who follows the user and moves, follows anew by itself.
-func move(local *actor.Local) Handler {
+// newMove returns the handler of Move: an account that the user follows moved to another id, and
+// the follow moves with it (FEP-7628), once both accounts have confirmed it. A follower of the
+// user who moves sends a Follow of its own.
+func newMove(local *actor.Local) Handler {
 	return Handler{
 		Concern: audience.Concern{Holders: true, FollowersOnly: true}, // a follow is all that moves
 		Final:   true,
@@ -42,22 +43,23 @@ func move(local *actor.Local) Handler {
 				return Effects{}, ignoredUnless(err)
 			}
 			e := Effects{Changed: true, Unfollowed: true}
-			return e, swap(ctx, sender{tx: tx, local: local, user: r.User, now: r.Applied}, old, r.Actor, r.Target)
+			return e, replaceFollow(ctx, sender{tx: tx, local: local, user: r.User, now: r.Applied}, old, r.Actor, r.Target)
 		},
 	}
 }
 
-// Moved tells whether both accounts say that the old one has become the new one, which has not moved on itself. Only
-// their own servers can say so, and only now.
+// Moved reports whether both accounts say that the old one has become the new one, and the new one
+// has not moved on. Only their own servers can say so, and only now.
 func Moved(old, now *vocab.Actor) bool {
 	return old.MovedTo.Same(now.ID) && now.MovedTo == "" && slices.ContainsFunc(now.AlsoKnownAs, old.ID.Same)
 }
 
-// swap lets the user follow the new account in place of the old one, which it replaces in groups too. The old one's server
-// gets an Undo, as Mastodon sends it: it would go on delivering to a follower who is none. An actor that the user has asked to
-// follow before is not asked again, whatever was answered.
-func swap(ctx context.Context, out sender, rel *db.Relationship, old, now *vocab.Actor) error {
-	if err := unfollow(ctx, out, rel, old); err != nil {
+// replaceFollow lets the user follow the new account in place of the old one, in groups too. The
+// server of the old one gets an Undo, as from Mastodon: otherwise it would go on delivering. If
+// the user has asked to follow the new account before, no Follow is sent again, whatever the
+// answer was.
+func replaceFollow(ctx context.Context, out sender, rel *db.Relationship, old, now *vocab.Actor) error {
+	if err := endFollowing(ctx, out, rel, old); err != nil {
 		return err
 	}
 	if err := out.tx.SaveActor(ctx, now, out.now); err != nil {
@@ -70,7 +72,7 @@ func swap(ctx context.Context, out sender, rel *db.Relationship, old, now *vocab
 	if err != nil || there != nil {
 		return err
 	}
-	id, err := out.follow(ctx, now)
+	id, err := out.sendFollow(ctx, now)
 	if err != nil {
 		return err
 	}

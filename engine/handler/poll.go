@@ -33,15 +33,15 @@ func checkOptions(o *vocab.Object) error {
 	return nil
 }
 
-// poll is a Question as it is stored, to be counted in: the voters choose one of its options, or any of them
-// (ActivityStreams vocabulary, Question).
+// poll is a stored Question in which votes are counted: voters choose one of its options, or any
+// of them (ActivityStreams vocabulary, Question).
 type poll struct {
 	doc     vocab.Doc
 	options []vocab.Doc
 	once    bool // one option to a voter
 }
 
-// pollOf reads the poll out of a document that is the caller's own.
+// pollOf reads the poll out of a document that belongs to the caller.
 func pollOf(o *vocab.Object) poll {
 	if many := o.Doc.Subs("anyOf"); len(many) > 0 {
 		return poll{o.Doc, many, false}
@@ -49,13 +49,13 @@ func pollOf(o *vocab.Object) poll {
 	return poll{o.Doc, o.Doc.Subs("oneOf"), true}
 }
 
-// option returns the place of the option of that name, -1 when there is none.
-func (p poll) option(name string) int {
+// findOption returns the place of the option with that name, -1 when there is none.
+func (p poll) findOption(name string) int {
 	return slices.IndexFunc(p.options, func(o vocab.Doc) bool { return o.Words("name") == name })
 }
 
-// open tells whether votes still count.
-func (p poll) open(now time.Time) bool {
+// isOpen reports whether votes still count.
+func (p poll) isOpen(now time.Time) bool {
 	if end := p.doc.Time("endTime"); !end.IsZero() && !now.Before(end) {
 		return false
 	}
@@ -63,18 +63,18 @@ func (p poll) open(now time.Time) bool {
 	return now.Before(closed) || p.doc["closed"] == nil || p.doc["closed"] == false
 }
 
-// addVotes changes how often an option was chosen.
+// addVotes changes the number of votes for an option.
 func (p poll) addVotes(option int, n int64) {
 	if option < len(p.options) {
-		addTo(replies(p.options[option]), "totalItems", n)
+		addTo(repliesOf(p.options[option]), "totalItems", n)
 	}
 }
 
-// addVoters changes by how many any option was.
+// addVoters changes the number of voters.
 func (p poll) addVoters(n int64) { addTo(p.doc, "votersCount", n) }
 
-// replies returns the collection of those who chose an option, of which only the size is shown.
-func replies(option vocab.Doc) vocab.Doc {
+// repliesOf returns the collection of the voters for an option. Only its size is shown.
+func repliesOf(option vocab.Doc) vocab.Doc {
 	if option.Sub("replies") == nil {
 		option["replies"] = vocab.Doc{"type": "Collection"}
 	}
@@ -87,13 +87,13 @@ func addTo(d vocab.Doc, name string, n int64) {
 	d.SetCount(name, max(0, before+n))
 }
 
-// takeCounts takes over how often the options of the same names were chosen, and by how many, and nothing else. It tells
-// whether that is news.
+// takeCounts takes the votes for options with the same names, and the number of voters, from
+// another version of the poll. It reports whether any of them changed.
 func (p poll) takeCounts(from poll) bool {
 	news := takeCount(p.doc, from.doc, "votersCount")
 	for _, o := range p.options {
-		i := from.option(o.Words("name"))
-		if i >= 0 && takeCount(replies(o), from.options[i].Sub("replies"), "totalItems") {
+		i := from.findOption(o.Words("name"))
+		if i >= 0 && takeCount(repliesOf(o), from.options[i].Sub("replies"), "totalItems") {
 			news = true
 		}
 	}
@@ -109,7 +109,7 @@ func takeCount(d, from vocab.Doc, name string) bool {
 	return true
 }
 
-// refreshPoll takes over the counts of a Question whose author changed nothing: it comes without the time of a change.
+// refreshPoll takes the counts of an Update without a time of change: its author changed nothing.
 func refreshPoll(ctx context.Context, tx Tx, stored *db.Object, fresh *vocab.Object) error {
 	o, err := stored.Parse()
 	if err != nil || o.Type != question || !pollOf(o).takeCounts(pollOf(fresh)) {
@@ -118,25 +118,25 @@ func refreshPoll(ctx context.Context, tx Tx, stored *db.Object, fresh *vocab.Obj
 	return tx.RecountObject(ctx, o.ID, o.Doc.JSON())
 }
 
-// Votes tells whether a post only chooses an option of a poll: Mastodon's form of a vote is a Note that has a name and
-// nothing to be read.
+// Votes reports whether a post is a vote in a poll. Mastodon sends a vote as a Note with a name
+// and no content.
 func Votes(o *vocab.Object) bool {
 	return o.Type == "Note" && o.InReplyTo != "" && o.Doc.Words("name") != "" && o.Doc.Words("content") == "" && o.Doc["attachment"] == nil
 }
 
-// vote counts a vote in a poll of the user's that is open, and that the voter may see. Nothing else is kept of it, and
-// nobody is told who voted.
-func vote(ctx context.Context, tx Tx, local *actor.Local, r *Received, v *vocab.Object) error {
+// receiveVote counts a vote in an open poll of the user's that the voter may see. Nothing else is
+// kept of the vote, and no event tells who voted.
+func receiveVote(ctx context.Context, tx Tx, local *actor.Local, r *Received, v *vocab.Object) error {
 	if !r.Mine(v.InReplyTo) {
 		return ErrIgnored
 	}
-	o, err := shown(ctx, tx, local, r, v.InReplyTo)
+	o, err := findShown(ctx, tx, local, r, v.InReplyTo)
 	if err != nil || o == nil || o.Type != question || !o.AttributedTo.Same(r.Me) {
 		return ignoredUnless(err)
 	}
 	p := pollOf(o)
-	option := p.option(v.Doc.Words("name"))
-	if option < 0 || !p.open(r.Now) {
+	option := p.findOption(v.Doc.Words("name"))
+	if option < 0 || !p.isOpen(r.Now) {
 		return ErrIgnored
 	}
 	votes, voters, err := tx.AddVote(ctx, db.Vote{Question: o.ID, Actor: r.Actor.ID, Option: option}, p.once, r.Now)
@@ -151,7 +151,7 @@ func vote(ctx context.Context, tx Tx, local *actor.Local, r *Received, v *vocab.
 	return tx.RemoveActivity(ctx, r.own(r.Activity.ID))
 }
 
-// takeBackVotes uncounts the votes of an actor.
+// takeBackVotes takes the votes of an actor out of all polls.
 func takeBackVotes(ctx context.Context, tx Tx, actor vocab.ID) error {
 	votes, err := tx.RemoveVotes(ctx, actor)
 	for len(votes) > 0 && err == nil {
@@ -159,14 +159,14 @@ func takeBackVotes(ctx context.Context, tx Tx, actor vocab.ID) error {
 		if n < 0 {
 			n = len(votes)
 		}
-		err = uncount(ctx, tx, votes[:n])
+		err = uncountVotes(ctx, tx, votes[:n])
 		votes = votes[n:]
 	}
 	return err
 }
 
-// uncount takes the votes of one actor out of the counts of the Question they are for.
-func uncount(ctx context.Context, tx Tx, votes []db.Vote) error {
+// uncountVotes takes the votes of one actor out of the counts of their Question.
+func uncountVotes(ctx context.Context, tx Tx, votes []db.Vote) error {
 	stored, err := tx.Object(ctx, votes[0].Question)
 	if err != nil || stored == nil || stored.DeletedAt != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// checkOrigin refuses an activity whose id another server would have to issue (FEP-fe34): an id can only be taken by its
-// own origin.
+// checkOrigin refuses an activity with an id of another server than its actor's (FEP-fe34): an id
+// can only be taken by its own origin.
 func checkOrigin(a *vocab.Activity) error {
 	if !a.ID.SameOrigin(a.Actor) {
 		return fault.New(fault.Invalid, "the id of an activity must be on its actor's server").WithCode("foreign_id").At("/id")
@@ -36,7 +36,7 @@ func checkOwnObject(a *vocab.Activity) error {
 	return nil
 }
 
-// checkAuthored refuses an embedded object that somebody else wrote, and things that are no objects to be read.
+// checkAuthored refuses an embedded object of another author, and objects that are no posts.
 func checkAuthored(a *vocab.Activity) error {
 	if err := checkOwnObject(a); err != nil {
 		return err
@@ -51,7 +51,7 @@ func checkAuthored(a *vocab.Activity) error {
 	if err := checkOptions(o); err != nil {
 		return err
 	}
-	if !readable(o) {
+	if !isReadable(o) {
 		return fault.New(fault.Invalid, "an object of this type is not taken here").WithCode("wrong_object_type").At("/object/type")
 	}
 	if o.AttributedTo != "" && (!o.AttributedTo.Same(a.Actor) || !o.OwnAuthors()) {
@@ -60,18 +60,18 @@ func checkAuthored(a *vocab.Activity) error {
 	return nil
 }
 
-// readable tells whether o is something to be read.
-func readable(o *vocab.Object) bool {
+// isReadable reports whether o is a post.
+func isReadable(o *vocab.Object) bool {
 	return !vocab.IsActorType(o.Type) && !slices.Contains(notObjects, o.Type) && checkOptions(o) == nil
 }
 
-// notObjects are types whose things are not posts: activities, collections and links.
+// notObjects are the types that are no posts: activities, collections and links.
 var notObjects = []string{"Create", "Update", "Delete", "Follow", "Accept", "Reject", "Add", "Remove", "Like", "Dislike", "EmojiReact", "Announce",
 	"Undo", "Block", "Flag", "Move", "Offer", "Invite", "Collection", "OrderedCollection", "CollectionPage", "OrderedCollectionPage",
 	"Link", "Mention", "Tombstone", "Relationship"}
 
-// wrote tells whether the actor is the author of a stored object. A Tombstone has none.
-func wrote(actor vocab.ID, stored *db.Object) (bool, error) {
+// isAuthor reports whether the actor is the author of a stored object. A Tombstone has none.
+func isAuthor(actor vocab.ID, stored *db.Object) (bool, error) {
 	o, err := stored.Parse()
 	if err != nil {
 		return false, err

@@ -12,7 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// sender sends what follows from an activity, in the user's name and in the transaction that stores the activity.
+// sender sends activities that follow from another one, in the user's name and in the transaction
+// that stores that one.
 type sender struct {
 	tx    Tx
 	local *actor.Local
@@ -22,30 +23,31 @@ type sender struct {
 	spelling vocab.Spelling // of what is named, beside the recipient
 }
 
-// spelled returns s that writes an id as its server does.
-func (s sender) spelled(id vocab.ID, written string) sender {
+// withSpelling returns s with the form in which the server of an id writes it.
+func (s sender) withSpelling(id vocab.ID, written string) sender {
 	s.spelling = s.spelling.Add(id, written)
 	return s
 }
 
-// send stores an activity about a Follow, and owes it to one actor. To an actor known by its id alone, nothing is
-// sent.
-func (s sender) send(ctx context.Context, kind string, follow vocab.Doc, to *vocab.Actor) error {
+// sendAboutFollow stores an activity about a Follow, and owes it to one actor. An actor of which
+// only the id is known is sent nothing.
+func (s sender) sendAboutFollow(ctx context.Context, kind string, follow vocab.Doc, to *vocab.Actor) error {
 	about := vocab.ID(follow.Text("id"))
 	id := s.local.NewActivityID(s.user)
-	return s.store(ctx, vocab.Doc{"id": string(id), "type": kind, "object": follow}, about, about, to)
+	return s.storeActivity(ctx, vocab.Doc{"id": string(id), "type": kind, "object": follow}, about, about, to)
 }
 
-// follow asks an actor for its posts, and returns the Follow.
-func (s sender) follow(ctx context.Context, to *vocab.Actor) (vocab.ID, error) {
+// sendFollow asks an actor for its posts, and returns the Follow.
+func (s sender) sendFollow(ctx context.Context, to *vocab.Actor) (vocab.ID, error) {
 	id := s.local.NewActivityID(s.user)
-	return id, s.store(ctx, vocab.Doc{"id": string(id), "type": vocab.Follow, "object": string(to.ID)}, to.ID, id, to)
+	return id, s.storeActivity(ctx, vocab.Doc{"id": string(id), "type": vocab.Follow, "object": string(to.ID)}, to.ID, id, to)
 }
 
-// store stores d, which is about an object and whose delivery is ordered by another one or itself.
-func (s sender) store(ctx context.Context, d vocab.Doc, object, ordered vocab.ID, to *vocab.Actor) error {
+// storeActivity stores d, and owes it to one actor. Its delivery keeps its order by another
+// activity or itself.
+func (s sender) storeActivity(ctx context.Context, d vocab.Doc, object, ordered vocab.ID, to *vocab.Actor) error {
 	me := s.local.ID(s.user)
-	s = s.spelled(to.ID, to.Written)
+	s = s.withSpelling(to.ID, to.Written)
 	d["@context"], d["actor"], d["to"] = vocab.ActivityContext(), string(me), []any{string(to.ID)}
 	id, kind := vocab.ID(d.Text("id")), d.Text("type")
 	body, err := s.local.Prove(s.user, d, s.now)
@@ -76,8 +78,8 @@ func (s sender) store(ctx context.Context, d vocab.Doc, object, ordered vocab.ID
 	return s.tx.AddEvent(ctx, NewEvent(EventType(kind, "sent"), Payload{Activity: id, Type: kind, Actor: me, Object: object, Trust: TrustSelf}, s.now))
 }
 
-// Written returns the id of an activity that came as its server writes it, for documents that answer it; the canonical
-// form when the activity is not stored any more.
+// Written returns the id of a received activity as its server writes it, for documents that answer
+// it; the canonical form when the activity is not stored any more.
 func Written(ctx context.Context, tx interface {
 	ActivityBy(ctx context.Context, a db.Owned) (*db.Activity, error)
 }, activity db.Owned) (string, error) {

@@ -12,7 +12,7 @@ import (
 var data = New(nil, nil)
 
 // StoredTypes returns the types that the queries on users' databases tell apart.
-func StoredTypes() db.Types { return data.stored() }
+func StoredTypes() db.Types { return data.storedTypes() }
 
 // LastingTypes returns the types whose deliveries are tried for a month: they take something back.
 func LastingTypes() []string { return data.Types(func(h Handler) bool { return h.Lasting }) }
@@ -49,7 +49,7 @@ func (r *Registry) Types(is func(Handler) bool) []string {
 	return slices.Sorted(maps.Keys(types))
 }
 
-func (r *Registry) stored() db.Types {
+func (r *Registry) storedTypes() db.Types {
 	notice := func(n Notice) []string { return r.Types(func(h Handler) bool { return h.Notifies == n }) }
 	return db.Types{
 		Words:       r.Types(func(h Handler) bool { return h.Words }),
@@ -84,5 +84,5 @@ func (r *Registry) ObjectOf(a *vocab.Activity) vocab.ID {
 }
 
 // The two forms of About.
-func object(a *vocab.Activity) vocab.ID { return a.Object.ID }
-func target(a *vocab.Activity) vocab.ID { return a.Target.ID }
+func objectID(a *vocab.Activity) vocab.ID { return a.Object.ID }
+func targetID(a *vocab.Activity) vocab.ID { return a.Target.ID }

@@ -9,9 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// undo: an actor takes back what it did (ActivityPub §7.12). Only its own doings; one that has not arrived yet never will
-// take effect.
-func undo(types *Registry) Handler {
+// newUndo returns the handler of Undo: an actor takes back an activity of its own (ActivityPub
+// §7.12). One that has not arrived yet never will take effect.
+func newUndo(types *Registry) Handler {
 	u := undoer{types}
 	return Handler{
 		Concern:   audience.Concern{Holders: true, Owner: true},
@@ -26,8 +26,8 @@ func undo(types *Registry) Handler {
 			}
 			return vocab.IDOf(a.Object.Doc.Text("object"))
 		},
-		Check:    u.check,
-		Received: u.received,
+		Check:    u.checkUndo,
+		Received: u.receiveUndo,
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			if takeBack := types.OfType(s.Activity.Object.Type()).SentUndone; takeBack != nil {
 				return takeBack(ctx, tx, s)
@@ -42,7 +42,7 @@ type undoer struct{ types *Registry }
 
 func (u undoer) isFinal(kind string) bool { return u.types.OfType(kind).Final }
 
-func (u undoer) check(a *vocab.Activity) error {
+func (u undoer) checkUndo(a *vocab.Activity) error {
 	o := a.Object
 	if o.IsZero() {
 		return fault.New(fault.Invalid, "the activity needs an object").At("/object")
@@ -65,7 +65,7 @@ func (u undoer) check(a *vocab.Activity) error {
 	return nil
 }
 
-// doing is what is taken back.
+// doing is the activity that is taken back.
 type doing struct {
 	id     vocab.ID // empty when the Undo leaves it out
 	kind   string   // empty when nothing but the id is known
@@ -75,9 +75,10 @@ type doing struct {
 	others bool // the id is that of another actor's activity; nothing else is known
 }
 
-// received takes back what there is to take back. When there is nothing, only the id is remembered, and of a stranger not even
-// that: an Undo goes to everybody who knows the actor, and is nobody's business but of those who have what it undoes.
-func (u undoer) received(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+// receiveUndo takes back what there is to take back. When there is nothing, only the id is
+// remembered, and of a stranger not even that: an Undo goes to everybody who knows the actor, and
+// is nobody's business but of those who have what it undoes.
+func (u undoer) receiveUndo(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 	d, err := u.findDoing(ctx, tx, r)
 	done := u.types.OfType(d.kind)
 	switch {
@@ -94,7 +95,7 @@ func (u undoer) received(ctx context.Context, tx Tx, r *Received) (Effects, erro
 			return Effects{}, err
 		}
 	}
-	e, err := r.disable(ctx, tx, d.id, did || d.stored)
+	e, err := r.disableActivity(ctx, tx, d.id, did || d.stored)
 	if err != nil {
 		return Effects{}, err
 	}
@@ -108,14 +109,15 @@ func (u undoer) received(ctx context.Context, tx Tx, r *Received) (Effects, erro
 	return e, nil
 }
 
-// disable lets an activity of the sender's take no effect any more, if the user has to do with it or with the sender.
-func (r *Received) disable(ctx context.Context, tx Tx, id vocab.ID, concerned bool) (Effects, error) {
+// disableActivity keeps an activity of the sender's from taking effect later, if the user has to
+// do with it or with the sender.
+func (r *Received) disableActivity(ctx context.Context, tx Tx, id vocab.ID, concerned bool) (Effects, error) {
 	if id == "" {
 		return Effects{}, nil
 	}
 	if !concerned {
 		var err error
-		if concerned, err = r.remembers(ctx, tx); err != nil {
+		if concerned, err = r.mayRemember(ctx, tx); err != nil {
 			return Effects{}, err
 		}
 	}
@@ -126,9 +128,9 @@ func (r *Received) disable(ctx context.Context, tx Tx, id vocab.ID, concerned bo
 	return Effects{Disabled: id, Remembered: true}, err
 }
 
-// remembers tells whether the user is to remember an id of the sender's that means nothing to it yet: one follows the
-// other, or the user holds something of the sender's, for which there is room.
-func (r *Received) remembers(ctx context.Context, tx Tx) (bool, error) {
+// mayRemember reports whether the user keeps an id of the sender's that means nothing to it yet:
+// one follows the other, or the user holds something of the sender's and there is room for the id.
+func (r *Received) mayRemember(ctx context.Context, tx Tx) (bool, error) {
 	for _, kind := range []string{db.Following, db.Follower} {
 		if rel, err := tx.Relationship(ctx, kind, r.Actor.ID); err != nil || rel != nil {
 			return err == nil, err
@@ -140,7 +142,8 @@ func (r *Received) remembers(ctx context.Context, tx Tx) (bool, error) {
 	return tx.HoldsOf(ctx, r.Actor.ID, r.Activity.ID)
 }
 
-// findDoing returns what is taken back: as it is stored here, else as the Undo embeds it.
+// findDoing returns the activity that is taken back: the stored one, else the one that the Undo
+// embeds.
 func (u undoer) findDoing(ctx context.Context, tx Tx, r *Received) (doing, error) {
 	o := r.Activity.Object
 	if o.ID != "" {

@@ -9,36 +9,37 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// update: an author changed what it wrote; the whole object is replaced (ActivityPub §7.3). An older change never
-// replaces a newer one. A poll without the time of a change only counts its votes. Or an actor changed itself.
-func update() Handler {
+// newUpdate returns the handler of Update: an author replaced an object (ActivityPub §7.3), or an
+// actor changed itself. An older change never replaces a newer one. A poll without the time of a
+// change only counts its votes.
+func newUpdate() Handler {
 	return Handler{
 		Concern:     audience.Concern{Holders: true, Edit: true},
 		Final:       true,
 		Words:       true,
 		Authored:    true,
 		ShowsObject: true,
-		About:       object,
+		About:       objectID,
 		Check: func(a *vocab.Activity) error {
-			if ofActor(a) {
+			if isOfActor(a) {
 				return nil
 			}
 			return checkAuthored(a)
 		},
 		Needs: func(a *vocab.Activity) []vocab.ID {
-			if ofActor(a) {
+			if isOfActor(a) {
 				return []vocab.ID{a.Actor}
 			}
 			return needsUnlessEmbedded(a)
 		},
 		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
-			if ofActor(r.Activity) {
+			if isOfActor(r.Activity) {
 				return Effects{}, updateActor(ctx, tx, r)
 			}
 			return Effects{}, updateObject(ctx, tx, r)
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
-			if ofActor(s.Activity) {
+			if isOfActor(s.Activity) {
 				return nil // the registry holds the user's profile
 			}
 			o, err := s.Activity.Embedded()
@@ -55,16 +56,16 @@ func update() Handler {
 	}
 }
 
-// UpdatesItself tells whether an activity says that its actor changed.
-func UpdatesItself(a *vocab.Activity) bool { return a.Type == vocab.Update && ofActor(a) }
+// UpdatesItself reports whether an activity says that its actor changed.
+func UpdatesItself(a *vocab.Activity) bool { return a.Type == vocab.Update && isOfActor(a) }
 
-// ofActor tells whether an actor updates itself.
-func ofActor(a *vocab.Activity) bool {
+// isOfActor reports whether an actor updates itself.
+func isOfActor(a *vocab.Activity) bool {
 	return a.Object.ID.Same(a.Actor) && (a.Object.Doc == nil || vocab.IsActorType(a.Object.Type()))
 }
 
 func updateObject(ctx context.Context, tx Tx, r *Received) error {
-	o, err := authored(r)
+	o, err := authoredObject(r)
 	if err != nil {
 		return err
 	}
@@ -74,13 +75,13 @@ func updateObject(ctx context.Context, tx Tx, r *Received) error {
 	}
 	counts := o.Type == question && o.Updated.IsZero()
 	if stored == nil && !counts {
-		return foresee(ctx, tx, r, o)
+		return storeEarly(ctx, tx, r, o)
 	}
 	if stored == nil {
 		return ErrIgnored
 	}
 	before, err := stored.Parse()
-	if err != nil || !before.AttributedTo.Same(r.Actor.ID) || !remainsFor(r, before, o) {
+	if err != nil || !before.AttributedTo.Same(r.Actor.ID) || !mayKeep(r, before, o) {
 		return ignoredUnless(err)
 	}
 	if counts {
@@ -98,14 +99,15 @@ func updateObject(ctx context.Context, tx Tx, r *Received) error {
 	return nil
 }
 
-// remainsFor tells whether the user, who holds an object, may have it as its author changes it.
-func remainsFor(r *Received, before, o *vocab.Object) bool {
+// mayKeep reports whether the audience of the new version includes the user, who holds the old
+// one.
+func mayKeep(r *Received, before, o *vocab.Object) bool {
 	after := audience.OfObject(o, r.Actor.Followers).With(r.Activity.Addressing)
-	return audience.MayReplace(audience.OfObject(before, r.Actor.Followers), after, r.viewer())
+	return audience.MayReplace(audience.OfObject(before, r.Actor.Followers), after, r.asViewer())
 }
 
-// viewer returns how the user stands to the sender.
-func (r *Received) viewer() audience.Viewer {
+// asViewer returns the user as a viewer of the sender's objects.
+func (r *Received) asViewer() audience.Viewer {
 	v := audience.Viewer{ID: r.Me, Sent: r.Named}
 	if r.Follows {
 		v.Circles = []vocab.ID{r.Actor.Followers}
@@ -113,11 +115,12 @@ func (r *Received) viewer() audience.Viewer {
 	return v
 }
 
-// foresee stores a post of an actor that the user follows although its Create has not come: a server that delivers again
-// what it could not may send the change first. The Create will find it here, and give it its place in the feed. What is
-// for others alone came because others here have it.
-func foresee(ctx context.Context, tx Tx, r *Received, o *vocab.Object) error {
-	if !r.Follows || !audience.OfObject(o, r.Actor.Followers).MaySee(r.viewer()) {
+// storeEarly stores a post of a followed actor from an Update that comes before its Create: a
+// server that repeats failed deliveries may send the Update first. The Create finds the post, and
+// gives it its place in the feed. An Update for others came only because other users here hold the
+// post.
+func storeEarly(ctx context.Context, tx Tx, r *Received, o *vocab.Object) error {
+	if !r.Follows || !audience.OfObject(o, r.Actor.Followers).MaySee(r.asViewer()) {
 		return ErrIgnored
 	}
 	added, err := tx.AddObject(ctx, Stored(o, r.Now))
@@ -127,9 +130,9 @@ func foresee(ctx context.Context, tx Tx, r *Received, o *vocab.Object) error {
 	return nil
 }
 
-// updateActor renews the user's copy of an actor that it follows or is followed by, or that is in a group: the copy says
-// where posts go. What counts is not what the activity says but what the actor's own server serves, which Receive has
-// asked for.
+// updateActor renews the user's copy of an actor that it follows, that follows it, or that is in a
+// group: the copy has the inbox. The copy is made of the document that the actor's own server
+// serves, which Receive has fetched, and not of the Update.
 func updateActor(ctx context.Context, tx Tx, r *Received) error {
 	for _, kind := range []string{db.Follower, db.Following} {
 		rel, err := tx.Relationship(ctx, kind, r.Actor.ID)

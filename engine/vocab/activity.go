@@ -218,7 +218,7 @@ func ObjectOf(d Doc) (*Object, error) {
 	return o, nil
 }
 
-// OwnAuthors tells whether the object is attributed to actors of its own server, and to nobody
+// OwnAuthors reports whether the object is attributed to actors of its own server, and to nobody
 // else: a server speaks for its own actors only (FEP-fe34).
 func (o *Object) OwnAuthors() bool {
 	authors, err := o.Doc.IDs("attributedTo")

@@ -39,7 +39,7 @@ type ActorKey struct {
 
 var actorTypes = []string{"Person", "Service", "Application", "Group", "Organization"}
 
-// IsActorType tells whether t is one of the five actor types (ActivityStreams vocabulary §3.2).
+// IsActorType reports whether t is one of the five actor types (ActivityStreams vocabulary §3.2).
 func IsActorType(t string) bool { return slices.Contains(actorTypes, t) }
 
 const (
@@ -47,7 +47,7 @@ const (
 	implementsEd25519 = implementsRFC9421 + "#name-eddsa-using-curve-edwards25"
 )
 
-// TakesEd25519 tells whether the actor's server says that it verifies RFC 9421 signatures made with
+// TakesEd25519 reports whether the actor's server says that it verifies RFC 9421 signatures made with
 // Ed25519 (FEP-844e).
 func (a *Actor) TakesEd25519() bool { return slices.Contains(a.Implements, implementsEd25519) }
 

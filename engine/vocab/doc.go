@@ -169,7 +169,7 @@ type Ref struct {
 	Doc Doc // nil when only the id was given
 }
 
-// IsZero tells whether nothing is mentioned.
+// IsZero reports whether nothing is mentioned.
 func (r Ref) IsZero() bool { return r.ID == "" && r.Doc == nil }
 
 // Type returns the type of what is embedded, empty when only the id is known or the type is
@@ -264,7 +264,7 @@ func parseAddress(s string) (ID, error) {
 	return ParseID(s)
 }
 
-// Hides tells whether the document names hidden recipients, wherever in it.
+// Hides reports whether the document names hidden recipients, wherever in it.
 func (d Doc) Hides() bool { return hides(d) }
 
 // WithoutHidden returns the document without hidden recipients: nothing that is stored or shown may

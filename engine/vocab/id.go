@@ -171,7 +171,7 @@ func canonicalHost(u *url.URL) string {
 	return name
 }
 
-// validLabel tells whether s can stand between the dots of a host name (RFC 1123 §2.1). The
+// validLabel reports whether s can stand between the dots of a host name (RFC 1123 §2.1). The
 // underscore is not in the rules, but in names that are in use.
 func validLabel(s string) bool {
 	return s != "" && len(s) <= 63 && !strings.ContainsFunc(s, func(r rune) bool {
@@ -199,7 +199,7 @@ func (id ID) Origin() string {
 	return scheme + "://" + authority
 }
 
-// SameOrigin tells whether both ids were issued by the same server (FEP-fe34). Ids without an
+// SameOrigin reports whether both ids were issued by the same server (FEP-fe34). Ids without an
 // origin never match.
 func (id ID) SameOrigin(other ID) bool {
 	o := id.Origin()
@@ -223,7 +223,7 @@ func (id ID) Canonical() ID {
 	return id
 }
 
-// Same tells whether both ids name the same thing.
+// Same reports whether both ids name the same thing.
 func (id ID) Same(other ID) bool {
 	return id == other || id.Canonical() == other.Canonical()
 }

@@ -46,7 +46,7 @@ func Readable(d Doc, raw []byte, at ...string) Doc {
 	return out
 }
 
-// translations cleans the texts of a language map, one of which is clean already, and tells whether
+// translations cleans the texts of a language map, one of which is clean already, and reports whether
 // any says more.
 func translations(languages Doc, text, clean string, cleaned func(string) string) (out Doc, differs bool) {
 	out = Doc{}
@@ -144,7 +144,7 @@ func membersAt(raw []byte, at []string) (names []string) {
 	return names
 }
 
-// enter moves into the object that comes next, to the value of that name, and tells whether it is
+// enter moves into the object that comes next, to the value of that name, and reports whether it is
 // there.
 func enter(d *jsontext.Decoder, name string) bool {
 	if d.PeekKind() != '{' {

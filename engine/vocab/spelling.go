@@ -83,7 +83,7 @@ func (d Doc) respelled(change func(string) string, depth int) (_ Doc, changed bo
 	return out, true
 }
 
-// respelled changes one value of such a property, and tells whether it is another one then. It
+// respelled changes one value of such a property, and reports whether it is another one then. It
 // copies what it changes.
 func respelled(v any, change func(string) string, depth int) (any, bool) {
 	switch v := v.(type) {

@@ -33,7 +33,7 @@ func ParseUsername(s string) (Username, error) {
 
 func (u Username) String() string { return u.name }
 
-// IsZero tells whether u is nobody.
+// IsZero reports whether u is nobody.
 func (u Username) IsZero() bool { return u.name == "" }
 
 // MarshalText lets a username stand in JSON and in logs.
