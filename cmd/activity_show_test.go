@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/explain"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -17,7 +16,7 @@ func TestATraceIsShown(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	trace := explain.Trace{URI: "https://here.example/users/alice/activities/1", Local: true, Known: true, Users: []explain.UserTrace{{
 		User: alice, Outcome: explain.TraceSent, Says: "It is the user's own.", Follows: []vocab.ID{}, Activities: []explain.TracedActivity{},
-		Jobs: []explain.TracedJob{{ID: "x", Type: "Create", CreatedAt: at, Counts: db.JobCounts{Total: 2, Pending: 1, Delivered: 1}, Deliveries: []explain.TracedDelivery{
+		Jobs: []explain.TracedJob{{ID: "x", Type: "Create", CreatedAt: at, Counts: explain.JobCounts{Total: 2, Pending: 1, Delivered: 1}, Deliveries: []explain.TracedDelivery{
 			{Inbox: "https://a.example/inbox", Status: "pending", Attempts: 2, NextAt: &at, LastStatus: 503, Error: "unavailable\x1b[31m"},
 			{Inbox: "https://b.example/inbox", Status: "delivered", Attempts: 1}}}}}}}
 	for _, tt := range []struct {

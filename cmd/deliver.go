@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -86,11 +85,6 @@ func hostOf(host string) string {
 		return "(this server)"
 	}
 	return host
-}
-
-// deliveryStatuses are those by which jobs can be listed.
-func deliveryStatuses() []string {
-	return append(db.JobStatuses(), db.DeliveryParked, db.DeliveryFailed, db.DeliverySkipped)
 }
 
 // oneOf refuses a value that is not among those there are.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 )
@@ -38,7 +37,7 @@ func newDeliverList(a *app) *cobra.Command {
 				return fault.New(fault.Usage, fmt.Sprintf("--limit %d is not from 1 to %d", limit, maxListed))
 			}
 			if choice.Status = status; status != "" {
-				if err := oneOf("status", status, deliveryStatuses()); err != nil {
+				if err := oneOf("status", status, admin.DeliveryStatuses()); err != nil {
 					return err
 				}
 			}
@@ -55,7 +54,7 @@ func newDeliverList(a *app) *cobra.Command {
 		}),
 	}
 	f.add(c)
-	c.Flags().StringVar(&status, "status", "", "only jobs that are `STATUS`: "+strings.Join(deliveryStatuses(), ", "))
+	c.Flags().StringVar(&status, "status", "", "only jobs that are `STATUS`: "+strings.Join(admin.DeliveryStatuses(), ", "))
 	c.Flags().IntVar(&limit, "limit", 50, "list at most `N` jobs: 50 unless given")
 	j := c.Flags().VarPF(&lines, "json", "", "write the result as one JSON document; as one per line with --json=lines")
 	j.DefValue, j.NoOptDefVal = "false", "true"
@@ -99,7 +98,7 @@ func (a *app) showDeliveryList(l admin.DeliveryList, lines bool) error {
 	return a.out.table([]string{"USER", "JOB", "ACTIVITY", "TYPE", "MADE", "STATUS", "TOTAL", "PENDING", "DELIVERED", "FAILED", "SKIPPED"}, rows, l)
 }
 
-func countsOf(c db.JobCounts) []string {
+func countsOf(c admin.JobCounts) []string {
 	var cells []string
 	for _, n := range []int{c.Total, c.Pending, c.Delivered, c.Failed, c.Skipped} {
 		cells = append(cells, strconv.Itoa(n))

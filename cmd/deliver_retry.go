@@ -8,13 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 )
-
-// retried are the states of deliveries that are tried again unless --status says otherwise.
-var retried = []string{db.DeliveryFailed, db.DeliveryParked, db.DeliveryPending}
 
 func newDeliverRetry(a *app) *cobra.Command {
 	var f deliverFlags
@@ -39,7 +35,7 @@ func newDeliverRetry(a *app) *cobra.Command {
 				return err
 			}
 			for _, s := range r.States {
-				if err := oneOf("status", s, retried); err != nil {
+				if err := oneOf("status", s, admin.RetryableStates()); err != nil {
 					return err
 				}
 			}
@@ -69,7 +65,7 @@ func newDeliverRetry(a *app) *cobra.Command {
 		}),
 	}
 	f.add(c)
-	c.Flags().StringSliceVar(&r.States, "status", retried, "only what is `STATUS`: failed, parked, pending")
+	c.Flags().StringSliceVar(&r.States, "status", admin.RetryableStates(), "only what is `STATUS`: failed, parked, pending")
 	c.Flags().IntVar(&r.Most, "limit", 0, "at most `N` deliveries: all unless given")
 	c.Flags().BoolVar(&r.ResetAttempts, "reset-attempts", false, "begin anew with each, as if it were owed from now on")
 	c.Flags().BoolVar(&r.Wait, "wait", false, "send them in this process, and report what became of them")

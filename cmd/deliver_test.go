@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -16,8 +15,8 @@ func TestDeliveriesAreReported(t *testing.T) {
 	}
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	next := at.Add(2 * time.Hour)
-	job := admin.DeliveryJob{User: alice, Job: "0192d3a4-0000-7000-8000-000000000000", Activity: "https://here.example/1", Type: "Create", Status: db.JobPartial,
-		Counts: db.JobCounts{Total: 2, Pending: 1, Delivered: 1}, CreatedAt: at}
+	job := admin.DeliveryJob{User: alice, Job: "0192d3a4-0000-7000-8000-000000000000", Activity: "https://here.example/1", Type: "Create", Status: "partial",
+		Counts: admin.JobCounts{Total: 2, Pending: 1, Delivered: 1}, CreatedAt: at}
 	shown := []admin.ShownDeliveries{{DeliveryJob: job, Deliveries: []admin.DeliveryDetail{{Inbox: "https://up.example/inbox", Host: "up.example", Status: "delivered", Attempts: 1, LastStatus: 202},
 		{Inbox: "https://down.example/inbox", Host: "down.example", Status: "pending", Attempts: 2, NextAt: &next, Error: "no \x1b route"}}}}
 	retried := admin.RetryReport{Matched: 15, Requeued: 15, Delivered: 12, Failed: 3, Hosts: []admin.RetriedHost{{User: alice, Host: "up.example", Matched: 12, Delivered: 12},

@@ -21,6 +21,8 @@ func TestBreaches(t *testing.T) {
 		{"main imports cmd", goPackage{ImportPath: module, Imports: []string{in("cmd")}}, ""},
 		{"an arrow points up", goPackage{ImportPath: in("db"), Imports: []string{in("engine/handler")}}, "db (floor 4) imports engine/handler (floor 6)"},
 		{"an arrow stays on its floor", goPackage{ImportPath: in("engine/inbox"), Imports: []string{in("engine/outbox")}}, "engine/inbox (floor 7) imports engine/outbox (floor 7)"},
+		{"a command opens a database", goPackage{ImportPath: in("cmd"), Imports: []string{in("db")}}, "cmd imports db: call engine/admin"},
+		{"a command calls a task", goPackage{ImportPath: in("cmd"), Imports: []string{in("engine/admin")}}, ""},
 		{"a package has no floor", goPackage{ImportPath: in("engine/util")}, "engine/util has no floor"},
 		{"a test file points up", goPackage{ImportPath: in("db"), TestImports: []string{in("engine/event")}}, "db (floor 4) imports engine/event (floor 4) in a test"},
 		{"an external test imports its package", goPackage{ImportPath: in("db"), XTestImports: []string{in("db")}}, ""},

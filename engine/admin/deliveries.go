@@ -36,6 +36,14 @@ func (c DeliveryChoice) filter() db.DeliveryFilter {
 	return db.DeliveryFilter{Job: c.Job, Activity: c.Activity, Hosts: c.Hosts, Since: c.Since}
 }
 
+// JobCounts counts the deliveries of a fan-out by state.
+type JobCounts = db.JobCounts
+
+// DeliveryStatuses returns the values of DeliveryChoice.Status.
+func DeliveryStatuses() []string {
+	return append(db.JobStatuses(), db.DeliveryParked, db.DeliveryFailed, db.DeliverySkipped)
+}
+
 // DeliveryFailure is a user whose database could not be used.
 type DeliveryFailure struct {
 	User  vocab.Username `json:"user"`
@@ -63,7 +71,7 @@ type DeliveryJob struct {
 	Object    vocab.ID       `json:"object,omitempty"` // of the activity
 	Type      string         `json:"type"`
 	Status    string         `json:"status"` // pending, delivering, partial, delivered or error
-	Counts    db.JobCounts   `json:"counts"`
+	Counts    JobCounts      `json:"counts"`
 	CreatedAt time.Time      `json:"created_at"`
 	FirstAt   *time.Time     `json:"first_delivered_at,omitempty"`
 }
@@ -249,7 +257,7 @@ type DeliveryState struct {
 // DeliveryStatus counts deliveries by host and state.
 type DeliveryStatus struct {
 	Users    int              `json:"users"`
-	Counts   db.JobCounts     `json:"counts"`
+	Counts   JobCounts        `json:"counts"`
 	States   []DeliveryState  `json:"states"` // by host and state
 	Failures deliveryFailures `json:"failures"`
 }
@@ -319,7 +327,7 @@ func (s *DeliveryState) add(d db.DeliveryState) {
 }
 
 // addCounts adds deliveries to the count of their state.
-func addCounts(c *db.JobCounts, d db.DeliveryState) {
+func addCounts(c *JobCounts, d db.DeliveryState) {
 	c.Total += d.Count
 	switch d.Status {
 	case db.DeliveryDelivered:

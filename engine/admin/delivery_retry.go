@@ -11,6 +11,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// RetryableStates returns the values of RetryChoice.States.
+func RetryableStates() []string {
+	return []string{db.DeliveryFailed, db.DeliveryParked, db.DeliveryPending}
+}
+
 // RetryChoice selects deliveries to retry, and says how.
 type RetryChoice struct {
 	DeliveryChoice

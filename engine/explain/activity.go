@@ -84,9 +84,12 @@ type TracedJob struct {
 	Type       string           `json:"type"`
 	CreatedAt  time.Time        `json:"created_at"`
 	Status     string           `json:"status"` // pending, delivering, partial, delivered or error
-	Counts     db.JobCounts     `json:"counts"`
+	Counts     JobCounts        `json:"counts"`
 	Deliveries []TracedDelivery `json:"deliveries"` // at most 50, undelivered ones first
 }
+
+// JobCounts counts the deliveries of a fan-out by state.
+type JobCounts = db.JobCounts
 
 // TracedDelivery is a delivery to one inbox.
 type TracedDelivery struct {
