@@ -26,7 +26,7 @@ func newActivityShow(a *app) *cobra.Command {
 			"by tabs. Outcomes are sent, feed, stored, object, deleted, poison, waiting, not_kept, ignored, blocked, never\n" +
 			"and unreadable; ignored says why it was answered 202 and kept for nobody.",
 		Example: "  lightweb activity show https://remote.example/users/bob/statuses/1\n  lightweb activity show https://remote.example/notes/1 --user alice --json",
-		Args:    takes("URI"),
+		Args:    takesArgs("URI"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
 			var only vocab.Username
 			if user != "" {
@@ -42,7 +42,7 @@ func newActivityShow(a *app) *cobra.Command {
 				if err := a.showActivity(t); err != nil || t.Known {
 					return err
 				}
-				return unknown(t)
+				return unknownActivity(t)
 			})
 		}),
 	}
@@ -50,8 +50,8 @@ func newActivityShow(a *app) *cobra.Command {
 	return c
 }
 
-// unknown is the failure that nothing is known of an id.
-func unknown(t explain.Trace) error {
+// unknownActivity is the failure that nothing is known of an id.
+func unknownActivity(t explain.Trace) error {
 	err := fault.New(fault.NotFound, fmt.Sprintf("nothing is known of %s", t.URI))
 	switch {
 	case t.Blocked:
@@ -72,16 +72,16 @@ func (a *app) showActivity(t explain.Trace) error {
 		for _, j := range u.Jobs {
 			for _, d := range j.Deliveries {
 				if d.Status != "delivered" {
-					rows = append(rows, []string{u.User.String(), d.Status, undelivered(j, d)})
+					rows = append(rows, []string{u.User.String(), d.Status, describeUndelivered(j, d)})
 				}
 			}
 		}
 	}
-	return a.out.table([]string{"USER", "OUTCOME", "WHAT HAPPENED"}, rows, t)
+	return a.out.writeTable([]string{"USER", "OUTCOME", "WHAT HAPPENED"}, rows, t)
 }
 
-// undelivered tells why a delivery is not done.
-func undelivered(j explain.TracedJob, d explain.TracedDelivery) string {
+// describeUndelivered tells why a delivery is not done.
+func describeUndelivered(j explain.TracedJob, d explain.TracedDelivery) string {
 	s := fmt.Sprintf("%s to %s, %d attempts", j.Type, d.Inbox, d.Attempts)
 	if d.LastStatus != 0 {
 		s += ", answered " + strconv.Itoa(d.LastStatus)

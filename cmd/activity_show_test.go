@@ -47,7 +47,7 @@ func TestThatNothingIsKnownIsExplained(t *testing.T) {
 		{"something of ours", explain.Trace{URI: "https://here.example/1", Local: true}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if f := failureOf(unknown(tt.trace)); f.Exit != 66 || f.Hint != tt.hint {
+			if f := failureOf(unknownActivity(tt.trace)); f.Exit != 66 || f.Hint != tt.hint {
 				t.Errorf("failure %+v, want exit 66 and %q", f, tt.hint)
 			}
 		})

@@ -25,7 +25,7 @@ func newActorFetch(a *app) *cobra.Command {
 			"With --raw the actor is written byte for byte as it was received. A stored copy holds what the engine reads of it and no\n" +
 			"more: --refresh asks again.",
 		Example: "  lightweb actor fetch @bob@remote.example\n  lightweb actor fetch https://remote.example/users/bob --refresh --raw",
-		Args:    takes("HANDLE|URL"),
+		Args:    takesArgs("HANDLE|URL"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
 			f.Resource = args[0]
 			if err := errors.Join(a.exclusive("signed-as", "unsigned"), a.exclusive("refresh", "cached"), a.exclusive("raw", "json")); err != nil {
@@ -62,7 +62,7 @@ func (a *app) showActor(got admin.FetchedActor, raw bool, now time.Time) error {
 		if a.out.terminal {
 			text = strings.TrimSuffix(text, "\n") + "\n"
 		}
-		return a.out.write(text)
+		return a.out.writeText(text)
 	}
 	facts := []fact{
 		{key: "handle", value: got.Handle, titled: true},
@@ -83,16 +83,16 @@ func (a *app) showActor(got admin.FetchedActor, raw bool, now time.Time) error {
 	if h := got.HTTP; h != nil {
 		facts = append(facts, fact{key: "answer", value: fmt.Sprintf("%d in %d ms, %d redirects, signature %s", h.Status, h.Millis, h.Redirects, h.Signature)})
 	}
-	age := "fetched " + ago(now, got.FetchedAt) + " ago, "
+	age := "fetched " + describeAge(now, got.FetchedAt) + " ago, "
 	if got.StaleAt.After(now) {
-		age += "stale in " + ago(now, got.StaleAt)
+		age += "stale in " + describeAge(now, got.StaleAt)
 	} else {
-		age += "stale for " + ago(now, got.StaleAt)
+		age += "stale for " + describeAge(now, got.StaleAt)
 	}
 	facts = append(facts, fact{key: "copy", value: age})
-	title := a.out.style().Bold(true).Render(clean(got.Handle)) + "  " + clean(got.Type)
+	title := a.out.style().Bold(true).Render(cleanLine(got.Handle)) + "  " + cleanLine(got.Type)
 	if got.Name != "" {
-		title += "  “" + clean(got.Name) + "”"
+		title += "  “" + cleanLine(got.Name) + "”"
 	}
-	return a.out.facts(title, facts, got)
+	return a.out.writeFacts(title, facts, got)
 }

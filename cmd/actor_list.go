@@ -17,13 +17,13 @@ func newActorList(a *app) *cobra.Command {
 		Long: "list shows the actors of other servers that are suspended. In a pipe: a line per actor with id, handle and comment,\n" +
 			"separated by tabs.",
 		Example: "  lightweb actor list --suspended",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			if !suspended {
 				return fault.New(fault.Usage, "say which actors: --suspended").WithHint("lightweb actor list --suspended")
 			}
 			return a.admin(ctx, func(t *admin.Tasks) error {
-				actors, err := t.Actors.Suspended(ctx)
+				actors, err := t.Actors.ListSuspended(ctx)
 				if err != nil {
 					return err
 				}
@@ -31,7 +31,7 @@ func newActorList(a *app) *cobra.Command {
 				for i, s := range actors {
 					rows[i] = []string{string(s.ID), s.Handle, s.Comment}
 				}
-				return a.out.table([]string{"ID", "HANDLE", "COMMENT"}, rows, struct {
+				return a.out.writeTable([]string{"ID", "HANDLE", "COMMENT"}, rows, struct {
 					Actors []admin.SuspendedActor `json:"actors"`
 				}{actors})
 			})

@@ -23,7 +23,7 @@ func newActorSuspend(a *app) *cobra.Command {
 			"cannot be looked up is suspended as it is, with a warning. Exit code 73 says that all were suspended before, 3 that\n" +
 			"some were.",
 		Example: "  lightweb actor suspend @troll@good.example --comment \"threatened alice\"\n  lightweb actor suspend https://good.example/users/troll",
-		Args:    takes("URI|HANDLE", "[URI|HANDLE…]"),
+		Args:    takesArgs("URI|HANDLE", "[URI|HANDLE…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			s.Actors = args
 			return a.changeSuspended(ctx, s, "suspended")
@@ -40,7 +40,7 @@ func (a *app) changeSuspended(ctx context.Context, s admin.Suspension, done stri
 		if len(r.Changed) == 0 || err != nil && fault.KindOf(err) != fault.Partial {
 			return err
 		}
-		if shown := a.out.done(done+" "+joinIDs(r.Changed), r); shown != nil {
+		if shown := a.out.writeDone(done+" "+joinIDs(r.Changed), r); shown != nil {
 			return shown
 		}
 		if len(r.Unconfirmed) > 0 {

@@ -16,7 +16,7 @@ func newActorUnsuspend(a *app) *cobra.Command {
 			"what they were owed was skipped: neither is made up for. Exit code 66 says that none was suspended, 3 that some were\n" +
 			"not.",
 		Example: "  lightweb actor unsuspend @troll@good.example",
-		Args:    takes("URI|HANDLE", "[URI|HANDLE…]"),
+		Args:    takesArgs("URI|HANDLE", "[URI|HANDLE…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			return a.changeSuspended(ctx, admin.Suspension{Actors: args, Remove: true}, "unsuspended")
 		}),

@@ -29,7 +29,7 @@ func newBackup(a *app) *cobra.Command {
 			"The archive is a tar packed with gzip. It fits every version of PostgreSQL, and this lightweb or a newer one.",
 		Example: "  lightweb backup /var/backups/lightweb-$(date +%F).tar.gz\n  lightweb backup alice.tar.gz --user alice\n" +
 			"  lightweb backup - | age -r age1… > lightweb.tar.gz.age",
-		Args: takes("FILE"),
+		Args: takesArgs("FILE"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			if user != "" {
 				var err error
@@ -37,7 +37,7 @@ func newBackup(a *app) *cobra.Command {
 					return err
 				}
 			}
-			return a.backup(ctx, args[0], b)
+			return a.runBackup(ctx, args[0], b)
 		}),
 	}
 	c.Flags().StringVar(&user, "user", "", "back up the user `NAME` alone")
@@ -45,8 +45,8 @@ func newBackup(a *app) *cobra.Command {
 	return c
 }
 
-// backup writes a backup and says what is in it.
-func (a *app) backup(ctx context.Context, path string, b admin.BackupOptions) error {
+// runBackup writes a backup and says what is in it.
+func (a *app) runBackup(ctx context.Context, path string, b admin.BackupOptions) error {
 	streamed := path == "-"
 	switch {
 	case streamed && a.json:
@@ -111,6 +111,6 @@ func (a *app) showBackup(r admin.BackupReport) error {
 	for _, f := range r.Failures {
 		facts = append(facts, fact{key: "failure", value: f.User.String() + ": " + f.Error})
 	}
-	title := fmt.Sprintf("%s wrote %s in %s", a.out.tick(), clean(r.File), time.Duration(r.Millis)*time.Millisecond)
-	return a.out.facts(title, facts, r)
+	title := fmt.Sprintf("%s wrote %s in %s", a.out.tick(), cleanLine(r.File), time.Duration(r.Millis)*time.Millisecond)
+	return a.out.writeFacts(title, facts, r)
 }

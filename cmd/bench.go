@@ -13,7 +13,7 @@ import (
 
 func newBench(a *app) *cobra.Command {
 	var profile string
-	return group("bench", "Measure an engine on this machine",
+	return newGroup("bench", "Measure an engine on this machine",
 		"bench makes an instance in a temporary folder, with databases of its own, and an engine in a process of its own; it\n"+
 			"plays the other servers on loopback, signs everything before the clock starts, and throws all of it away. It tells\n"+
 			"what was reached, which process took the processors, and what limits. Nothing but loopback is put under load.\n\n"+
@@ -21,14 +21,14 @@ func newBench(a *app) *cobra.Command {
 		newBenchInbox(a, &profile), newBenchFanout(a, &profile), newBenchDispatch(a, &profile), newBenchDeliver(a, &profile), newBenchFeed(a, &profile), newBenchAll(a), newBenchEngine(a))
 }
 
-// measures gives c the flag of every single benchmark.
-func measures(c *cobra.Command, profile *string) *cobra.Command {
+// addProfileFlag gives c the flag of every single benchmark.
+func addProfileFlag(c *cobra.Command, profile *string) *cobra.Command {
 	c.Flags().Var(newFlagText(profile, "FILE"), "cpuprofile", "write a CPU profile of the engine, of what is measured last, to FILE")
 	return c
 }
 
-// measured runs a benchmark and shows its report.
-func (a *app) measured(ctx context.Context, profile string, run func(context.Context, bench.Config) (bench.Report, error)) error {
+// runBenchmark runs a benchmark and shows its report.
+func (a *app) runBenchmark(ctx context.Context, profile string, run func(context.Context, bench.Config) (bench.Report, error)) error {
 	c, err := a.benchConfig(profile)
 	if err != nil {
 		return err
@@ -52,15 +52,15 @@ func (a *app) benchConfig(profile string) (bench.Config, error) {
 		return bench.Config{}, fmt.Errorf("find this program: %w", err)
 	}
 	b := bench.Config{Executable: executable, Version: c.Engine.Version, Commit: build().Commit, Profile: profile, Progress: a.progress, Log: a.logger(c),
-		Command: a.command.CommandPath() + changed(a.command)}
+		Command: a.command.CommandPath() + changedFlags(a.command)}
 	if a.command.Flags().Changed("database-url") {
 		b.DatabaseURL = c.Engine.Database.URL.Reveal()
 	}
 	return b, nil
 }
 
-// changed returns the flags that size a benchmark, as they were given.
-func changed(c *cobra.Command) string {
+// changedFlags returns the flags that size a benchmark, as they were given.
+func changedFlags(c *cobra.Command) string {
 	var words strings.Builder
 	for _, name := range []string{"users", "activities", "clients", "rate", "stored", "key", "posts", "connections", "cold", "followers", "hosts", "shared", "personal", "parts", "backlog", "stall", "owed", "back", "parked", "items", "duration"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed {
@@ -73,7 +73,7 @@ func changed(c *cobra.Command) string {
 // showReports writes a line per figure, and what limited each measurement.
 func (a *app) showReports(reports []bench.Report, doc any) error {
 	if a.out.json || a.out.quiet {
-		return a.out.document(doc)
+		return a.out.writeDocument(doc)
 	}
 	var rows [][]string
 	var limits strings.Builder
@@ -92,10 +92,10 @@ func (a *app) showReports(reports []bench.Report, doc any) error {
 			}
 		}
 	}
-	if err := a.out.table([]string{"MEASURED", "FIGURE", "VALUE", "UNIT", "TARGET"}, rows, nil); err != nil {
+	if err := a.out.writeTable([]string{"MEASURED", "FIGURE", "VALUE", "UNIT", "TARGET"}, rows, nil); err != nil {
 		return err
 	}
 	r := reports[0]
-	return a.out.write(limits.String() + fmt.Sprintf("on %s, %d cores, PostgreSQL %s, fsync %s, synchronous_commit %s\n",
+	return a.out.writeText(limits.String() + fmt.Sprintf("on %s, %d cores, PostgreSQL %s, fsync %s, synchronous_commit %s\n",
 		r.Machine.Processor, r.Machine.Cores, r.Database.Version, r.Database.Settings["fsync"], r.Database.Settings["synchronous_commit"]))
 }

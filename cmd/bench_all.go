@@ -18,7 +18,7 @@ func newBenchAll(a *app) *cobra.Command {
 		Long: "all runs every benchmark at the sizes of the targets, which takes some ten minutes. With --markdown it writes a page\n" +
 			"for people, and leaves what is below the line '" + bench.Handwritten + "' of that file as it is.",
 		Example: "  lightweb bench all --json\n  lightweb bench all --markdown docs/benchmarks.md",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			c, err := a.benchConfig("")
 			if err != nil {

@@ -20,9 +20,9 @@ func newBenchDeliver(a *app, profile *string) *cobra.Command {
 			"when very many deliveries are owed to one server that is dead, how often that is tried, and how fast it is served once\n" +
 			"it is back; these deliveries are put into the database as the engine would have them after days.",
 		Example: "  lightweb bench deliver\n  lightweb bench deliver --parts reach,stall --posts 5\n  lightweb bench deliver --parts dead --parked",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
-			return a.measured(ctx, *profile, func(ctx context.Context, c bench.Config) (bench.Report, error) { return bench.Deliver(ctx, c, l) })
+			return a.runBenchmark(ctx, *profile, func(ctx context.Context, c bench.Config) (bench.Report, error) { return bench.Deliver(ctx, c, l) })
 		}),
 	}
 	f := c.Flags()
@@ -35,5 +35,5 @@ func newBenchDeliver(a *app, profile *string) *cobra.Command {
 	f.IntVar(&l.Owed, "owed", 100_000, "owe `N` deliveries to the dead server: 100000 unless given")
 	f.IntVar(&l.Back, "back", 10_000, "wait for `N` of them once it is back: 10000 unless given")
 	f.BoolVar(&l.Parked, "parked", false, "let the server be dead for so long that they are parked")
-	return measures(c, profile)
+	return addProfileFlag(c, profile)
 }

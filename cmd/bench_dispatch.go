@@ -18,12 +18,12 @@ func newBenchDispatch(a *app, profile *string) *cobra.Command {
 			"a post has arrived at all their inboxes. With --stall some servers take requests and never answer; what is measured\n" +
 			"then are the others.",
 		Example: "  lightweb bench dispatch\n  lightweb bench dispatch --personal --key ed25519\n  lightweb bench dispatch --stall 10",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			if err := a.exclusive("shared", "personal"); err != nil {
 				return err
 			}
-			return a.measured(ctx, *profile, func(ctx context.Context, c bench.Config) (bench.Report, error) { return bench.Dispatch(ctx, c, l) })
+			return a.runBenchmark(ctx, *profile, func(ctx context.Context, c bench.Config) (bench.Report, error) { return bench.Dispatch(ctx, c, l) })
 		}),
 	}
 	f := c.Flags()
@@ -34,5 +34,5 @@ func newBenchDispatch(a *app, profile *string) *cobra.Command {
 	f.IntVar(&l.Posts, "posts", 20, "send `N` posts: 20 unless given")
 	f.StringVar(&l.Key, "key", bench.KeyRSA, "let the engine sign with this `KIND` of key: rsa or ed25519")
 	f.IntVar(&l.Stall, "stall", 0, "let `N` servers never answer")
-	return measures(c, profile)
+	return addProfileFlag(c, profile)
 }

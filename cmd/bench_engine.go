@@ -18,7 +18,7 @@ func newBenchEngine(a *app) *cobra.Command {
 		Long:    "engine serves the instance that 'lightweb bench' describes on its standard input, and ends when that does.",
 		Example: "  lightweb bench inbox",
 		Hidden:  true,
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			a.serving.Store(true)
 			return bench.Serve(ctx, a.stdin, a.stdout, slog.New(slog.NewJSONHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))

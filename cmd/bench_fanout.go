@@ -17,9 +17,9 @@ func newBenchFanout(a *app, profile *string) *cobra.Command {
 			"every user has it. --connections sets database.max_connections of the engine: with fewer than users, connections are\n" +
 			"opened for most writes. Several numbers are measured one after the other.",
 		Example: "  lightweb bench fanout --users 100\n  lightweb bench fanout --connections 1000,64",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
-			return a.measured(ctx, *profile, func(ctx context.Context, c bench.Config) (bench.Report, error) { return bench.Fanout(ctx, c, l) })
+			return a.runBenchmark(ctx, *profile, func(ctx context.Context, c bench.Config) (bench.Report, error) { return bench.Fanout(ctx, c, l) })
 		}),
 	}
 	f := c.Flags()
@@ -27,5 +27,5 @@ func newBenchFanout(a *app, profile *string) *cobra.Command {
 	f.IntVar(&l.Posts, "posts", 20, "send `N` posts: 20 unless given")
 	f.IntSliceVar(&l.Connections, "connections", []int{64}, "let the engine hold `N` connections: 64 unless given")
 	f.BoolVar(&l.Cold, "cold", false, "restart the engine before each post")
-	return measures(c, profile)
+	return addProfileFlag(c, profile)
 }

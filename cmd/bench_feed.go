@@ -16,14 +16,14 @@ func newBenchFeed(a *app, profile *string) *cobra.Command {
 		Short:   "Measure how fast a client reads",
 		Long:    "feed reads the first page, of 20, of a user's feed over the client API for a while.",
 		Example: "  lightweb bench feed\n  lightweb bench feed --items 100000 --clients 4 --duration 30s",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
-			return a.measured(ctx, *profile, func(ctx context.Context, c bench.Config) (bench.Report, error) { return bench.Feed(ctx, c, l) })
+			return a.runBenchmark(ctx, *profile, func(ctx context.Context, c bench.Config) (bench.Report, error) { return bench.Feed(ctx, c, l) })
 		}),
 	}
 	f := c.Flags()
 	f.IntVar(&l.Items, "items", 500, "of `N` items: 500 unless given")
 	f.IntVar(&l.Clients, "clients", 16, "over `N` connections: 16 unless given")
 	f.Var((*span)(&l.Duration), "duration", "for `DURATION`: 5s unless given")
-	return measures(c, profile)
+	return addProfileFlag(c, profile)
 }

@@ -17,9 +17,9 @@ func newBenchInbox(a *app, profile *string) *cobra.Command {
 			"what the users have afterwards. With --rate it measures how long each is kept waiting at that rate, counted from when\n" +
 			"it was due.",
 		Example: "  lightweb bench inbox\n  lightweb bench inbox --rate 500 --json\n  lightweb bench inbox --stored 1000000",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
-			return a.measured(ctx, *profile, func(ctx context.Context, c bench.Config) (bench.Report, error) { return bench.Inbox(ctx, c, l) })
+			return a.runBenchmark(ctx, *profile, func(ctx context.Context, c bench.Config) (bench.Report, error) { return bench.Inbox(ctx, c, l) })
 		}),
 	}
 	f := c.Flags()
@@ -29,5 +29,5 @@ func newBenchInbox(a *app, profile *string) *cobra.Command {
 	f.Float64Var(&l.Rate, "rate", 0, "send `N` a second, not as fast as they are answered")
 	f.IntVar(&l.Stored, "stored", 0, "give the first user `N` activities before")
 	f.StringVar(&l.Key, "key", bench.KeyRSA, "sign with this `KIND` of key: rsa or ed25519")
-	return measures(c, profile)
+	return addProfileFlag(c, profile)
 }

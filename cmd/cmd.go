@@ -43,12 +43,12 @@ func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stde
 	a := newApp(env, stdin, stdout, stderr)
 	done := make(chan int, 1)
 	go func() { done <- a.run(ctx, args) }()
-	return a.await(done, signals, cancel)
+	return a.awaitCode(done, signals, cancel)
 }
 
-// await returns the exit code of the command, or that of being stopped when a second signal comes
+// awaitCode returns the exit code of the command, or that of being stopped when a second signal comes
 // first.
-func (a *app) await(done <-chan int, signals <-chan os.Signal, cancel context.CancelCauseFunc) int {
+func (a *app) awaitCode(done <-chan int, signals <-chan os.Signal, cancel context.CancelCauseFunc) int {
 	for first := true; ; first = false {
 		select {
 		case code := <-done:
@@ -219,24 +219,24 @@ func newRoot(a *app) *cobra.Command {
 	f.Lookup("timeout").DefValue = ""
 	root.AddCommand(newServe(a), newUser(a), newActor(a), newActivity(a), newDomain(a), newDeliver(a), newHost(a), newRelay(a), newSig(a), newInbox(a), newReport(a), newDB(a), newPrune(a), newBackup(a), newRestore(a), newConfig(a), newHealthcheck(a), newBench(a), newVersion(a), newMan(a))
 	root.SetHelpCommand(newHelp(a))
-	finish(root)
+	finishCommand(root)
 	return root
 }
 
-// finish gives every command what all of them have.
-func finish(c *cobra.Command) {
+// finishCommand gives every command what all of them have.
+func finishCommand(c *cobra.Command) {
 	c.Flags().SortFlags = false
 	c.DisableFlagsInUseLine = true
 	if c.ValidArgsFunction == nil {
 		c.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	for _, sub := range c.Commands() {
-		finish(sub)
+		finishCommand(sub)
 	}
 }
 
-// group returns a command that does nothing but hold others.
-func group(use, short, long string, subs ...*cobra.Command) *cobra.Command {
+// newGroup returns a command that does nothing but hold others.
+func newGroup(use, short, long string, subs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.ArbitraryArgs, RunE: subcommand}
 	c.AddCommand(subs...)
 	return c
@@ -272,9 +272,9 @@ func (a *app) exclusive(one, other string) error {
 	return nil
 }
 
-// takes returns the check for a command with these arguments; one in brackets may be left out, and
+// takesArgs returns the check for a command with these arguments; one in brackets may be left out, and
 // the last one given many times when its name ends in "…]".
-func takes(names ...string) cobra.PositionalArgs {
+func takesArgs(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		hint := c.CommandPath() + " --help"
 		for i, n := range names {

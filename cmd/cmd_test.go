@@ -118,7 +118,7 @@ func TestTheSecondSignalDoesNotWaitForTheCommand(t *testing.T) {
 			signals <- syscall.SIGINT
 			signals <- syscall.SIGTERM
 			ctx, cancel := context.WithCancelCause(context.Background())
-			if code := a.await(make(chan int), signals, cancel); code != tt.want {
+			if code := a.awaitCode(make(chan int), signals, cancel); code != tt.want {
 				t.Errorf("await = %d, want %d", code, tt.want)
 			}
 			if context.Cause(ctx) == nil {
@@ -200,7 +200,7 @@ func TestAListenerOnAllAddressesIsAskedOnLoopback(t *testing.T) {
 		"127.0.0.1:9090": "127.0.0.1:9090", ":9090": "127.0.0.1:9090", "0.0.0.0:9090": "127.0.0.1:9090",
 		"[::]:9090": "[::1]:9090", "10.0.0.1:9090": "10.0.0.1:9090", "admin.internal:9090": "admin.internal:9090",
 	} {
-		if got := reachable(listen); got != want {
+		if got := reachableAddress(listen); got != want {
 			t.Errorf("reachable(%q) = %q, want %q", listen, got, want)
 		}
 	}

@@ -43,11 +43,11 @@ func (a *app) config() (*config, error) {
 	if err := a.readFlags(values); err != nil {
 		return nil, err
 	}
-	return a.settle(file, values)
+	return a.settleConfig(file, values)
 }
 
-// settle makes a checked configuration of what was written.
-func (a *app) settle(file string, values map[string]written) (*config, error) {
+// settleConfig makes a checked configuration of what was written.
+func (a *app) settleConfig(file string, values map[string]written) (*config, error) {
 	dataDir := values["data_dir"].text
 	if dataDir == "" {
 		var err error
@@ -69,7 +69,7 @@ func (a *app) settle(file string, values map[string]written) (*config, error) {
 		}
 		c.origins[s.key] = v.from
 		if err := s.at(c).Set(v.text); err != nil {
-			return nil, wrongSetting(s.wrong(err), v.from)
+			return nil, wrongSetting(s.wrongValue(err), v.from)
 		}
 	}
 	err := c.Engine.Validate()
@@ -116,7 +116,7 @@ func (a *app) readFlags(values map[string]written) error {
 		if s.fromFlag != nil {
 			var err error
 			if v.text, err = s.fromFlag(v.text); err != nil {
-				return wrongSetting(s.wrong(err), v.from)
+				return wrongSetting(s.wrongValue(err), v.from)
 			}
 		}
 		values[s.key] = v
@@ -213,7 +213,7 @@ func (a *app) readFile(values map[string]written) (string, error) {
 		return "", fault.Wrap(fault.Config, name+" cannot be read as TOML", err)
 	}
 	leaves := map[string]any{}
-	flatten("", document, leaves)
+	flattenTable("", document, leaves)
 	for _, key := range slices.Sorted(maps.Keys(leaves)) {
 		from := origin(name)
 		if line := lineOf(content, key); line > 0 {
@@ -225,7 +225,7 @@ func (a *app) readFile(values map[string]written) (string, error) {
 		}
 		text, err := asText(leaves[key])
 		if err != nil {
-			return "", wrongSetting(settings[i].wrong(err), from)
+			return "", wrongSetting(settings[i].wrongValue(err), from)
 		}
 		values[key] = written{text, from}
 	}
@@ -262,15 +262,15 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// flatten writes the leaves of a document under their full keys.
-func flatten(prefix string, v any, leaves map[string]any) {
+// flattenTable writes the leaves of a document under their full keys.
+func flattenTable(prefix string, v any, leaves map[string]any) {
 	table, ok := v.(map[string]any)
 	if !ok {
 		leaves[prefix] = v
 		return
 	}
 	for key, value := range table {
-		flatten(strings.TrimPrefix(prefix+"."+key, "."), value, leaves)
+		flattenTable(strings.TrimPrefix(prefix+"."+key, "."), value, leaves)
 	}
 }
 

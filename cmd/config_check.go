@@ -21,7 +21,7 @@ func newConfigCheck(a *app) *cobra.Command {
 		Long: "check reads the settings, the policy and the users' profiles as serve would and tells what is wrong. Exit code 0:\n" +
 			"nothing; 78: something.",
 		Example: "  lightweb config check --config /etc/lightweb/lightweb.toml",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(context.Context, []string) error {
 			c, err := a.config()
 			if err != nil {
@@ -34,7 +34,7 @@ func newConfigCheck(a *app) *cobra.Command {
 			if c.file != "" {
 				words += ", with " + c.file
 			}
-			return a.out.done(words, checkedConfig{true, c.file})
+			return a.out.writeDone(words, checkedConfig{true, c.file})
 		}),
 	}
 }

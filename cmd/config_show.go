@@ -7,7 +7,7 @@ import (
 )
 
 func newConfig(a *app) *cobra.Command {
-	return group("config", "Settings", "config shows and checks the settings: what flags, environment and configuration file come to.", newConfigShow(a), newConfigCheck(a))
+	return newGroup("config", "Settings", "config shows and checks the settings: what flags, environment and configuration file come to.", newConfigShow(a), newConfigCheck(a))
 }
 
 // shownSetting is one setting as it holds.
@@ -31,7 +31,7 @@ func newConfigShow(a *app) *cobra.Command {
 		Long: "show lists every setting with the value that holds, secrets as REDACTED. With --origin also where each comes from: a\n" +
 			"flag, the environment, a line of the configuration file, or the default. JSON always has the origin.",
 		Example: "  lightweb config show --origin",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(context.Context, []string) error {
 			c, err := a.config()
 			if err != nil {
@@ -47,9 +47,9 @@ func newConfigShow(a *app) *cobra.Command {
 				rows = append(rows, []string{shown.Key, shown.Value, string(shown.Origin)})
 			}
 			if withOrigin {
-				return a.out.table([]string{"SETTING", "VALUE", "ORIGIN"}, rows, doc)
+				return a.out.writeTable([]string{"SETTING", "VALUE", "ORIGIN"}, rows, doc)
 			}
-			return a.out.facts("settings", facts, doc)
+			return a.out.writeFacts("settings", facts, doc)
 		}),
 	}
 	c.Flags().BoolVar(&withOrigin, "origin", false, "show where each value comes from")

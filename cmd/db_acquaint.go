@@ -25,7 +25,7 @@ func newDBAcquaint(a *app) *cobra.Command {
 			"for it. While it removes, no server can start. A running server removes what two nights find superfluous: see prune.\n" +
 			"One runs at a time: another one ends with 75.",
 		Example: "  lightweb db acquaint alice --dry-run\n  lightweb db acquaint --all",
-		Args:    takes("[USER…]"),
+		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
 			if p.Users, err = a.usersOrAll(args, all); err != nil {
 				return err
@@ -78,5 +78,5 @@ func (a *app) showAcquainted(r admin.AcquaintReport) error {
 			facts = append(facts, fact{key: "failure", value: u.User.String() + ": " + u.Error})
 		}
 	}
-	return a.out.facts(title, facts, r)
+	return a.out.writeFacts(title, facts, r)
 }

@@ -31,7 +31,7 @@ func newDBMigrate(a *app) *cobra.Command {
 			"be served until --repair has made the change again. With --check nothing is changed, and exit code 4 says that\n" +
 			"there is something to do.",
 		Example: "  lightweb db migrate --check\n  lightweb db migrate\n  lightweb db migrate carol --repair",
-		Args:    takes("[USER…]"),
+		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			if m.Concurrency < 1 || m.Concurrency > maxMigrating {
 				return fault.New(fault.Usage, fmt.Sprintf("--concurrency %d is not from 1 to %d", m.Concurrency, maxMigrating))
@@ -44,7 +44,7 @@ func newDBMigrate(a *app) *cobra.Command {
 				m.Users = append(m.Users, u)
 			}
 			m.DryRun = m.DryRun || check
-			return a.migrate(ctx, m, check)
+			return a.runMigration(ctx, m, check)
 		}),
 	}
 	c.Flags().BoolVar(&check, "check", false, "change nothing, and end with 4 when there is something to do")
@@ -55,8 +55,8 @@ func newDBMigrate(a *app) *cobra.Command {
 	return c
 }
 
-// migrate runs m and says what became of it.
-func (a *app) migrate(ctx context.Context, m admin.Migration, check bool) error {
+// runMigration runs m and says what became of it.
+func (a *app) runMigration(ctx context.Context, m admin.Migration, check bool) error {
 	open := func(ctx context.Context, c instance.Config, log *slog.Logger) (*instance.Instance, error) {
 		return instance.OpenToMigrate(ctx, c, m.DryRun, m.Repair, log)
 	}
@@ -71,7 +71,7 @@ func (a *app) migrate(ctx context.Context, m admin.Migration, check bool) error 
 		if err := a.showMigration(r); err != nil {
 			return err
 		}
-		return migrated(r, check)
+		return migrationFault(r, check)
 	})
 	if check && instance.IsBehind(err) {
 		return &exitError{exitPending, err}
@@ -79,8 +79,8 @@ func (a *app) migrate(ctx context.Context, m admin.Migration, check bool) error 
 	return err
 }
 
-// migrated returns the failure that a report amounts to, or nil.
-func migrated(r admin.MigrationReport, check bool) error {
+// migrationFault returns the failure that a report amounts to, or nil.
+func migrationFault(r admin.MigrationReport, check bool) error {
 	todo := r.Migrated + r.Failed
 	switch {
 	case check && todo > 0:
@@ -121,5 +121,5 @@ func (a *app) showMigration(r admin.MigrationReport) error {
 		}
 		facts = append(facts, line)
 	}
-	return a.out.facts(title, facts, r)
+	return a.out.writeFacts(title, facts, r)
 }

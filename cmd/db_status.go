@@ -17,7 +17,7 @@ func newDBStatus(a *app) *cobra.Command {
 			"with name, database, schema version and what is wrong, separated by tabs. The server, the instance database and the\n" +
 			"template are in the JSON document.",
 		Example: "  lightweb db status\n  lightweb db status --json | jq -r '.users[] | select(.usable | not) | .hint'",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			return a.admin(ctx, func(t *admin.Tasks) error {
 				st, err := t.Databases.Status(ctx)
@@ -32,7 +32,7 @@ func newDBStatus(a *app) *cobra.Command {
 					}
 					rows[i] = []string{u.User.String(), u.Database, strconv.Itoa(u.Version), state}
 				}
-				return a.out.table([]string{"USER", "DATABASE", "SCHEMA", "STATE"}, rows, st)
+				return a.out.writeTable([]string{"USER", "DATABASE", "SCHEMA", "STATE"}, rows, st)
 			})
 		}),
 	}

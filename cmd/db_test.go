@@ -74,7 +74,7 @@ func TestAMigrationsReportDecidesTheExitCode(t *testing.T) {
 			`{"code":"partial","message":"1 of 214 databases could not be migrated","hint":"lightweb db migrate carol --repair","exit":3}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := migrated(tt.report, tt.check)
+			err := migrationFault(tt.report, tt.check)
 			if (err == nil) != (tt.want == "") {
 				t.Fatalf("migrated = %v, want %q", err, tt.want)
 			}

@@ -15,7 +15,7 @@ import (
 )
 
 func newDeliver(a *app) *cobra.Command {
-	return group("deliver", "Deliveries to other servers, and their outcomes", "deliver shows how the deliveries of users' activities stand, tries them again, and drops them.",
+	return newGroup("deliver", "Deliveries to other servers, and their outcomes", "deliver shows how the deliveries of users' activities stand, tries them again, and drops them.",
 		newDeliverStatus(a), newDeliverList(a), newDeliverShow(a), newDeliverRetry(a), newDeliverDrop(a))
 }
 
@@ -37,7 +37,7 @@ func (f *deliverFlags) add(c *cobra.Command) {
 
 // choose reads what is meant: of users by name, or of all.
 func (f *deliverFlags) choose(a *app, args []string) (c admin.DeliveryChoice, err error) {
-	c.All, c.Hosts = f.all, lower(f.hosts)
+	c.All, c.Hosts = f.all, lowerHosts(f.hosts)
 	if c.Users, err = a.usersOrAll(args, f.all); err != nil {
 		return c, err
 	}
@@ -71,8 +71,8 @@ func jobOrActivity(arg string) (job uuid.UUID, id vocab.ID, err error) {
 	return uuid.UUID{}, id, err
 }
 
-// lower writes hosts as they are stored.
-func lower(hosts []string) []string {
+// lowerHosts writes hosts as they are stored.
+func lowerHosts(hosts []string) []string {
 	for n, h := range hosts {
 		hosts[n] = strings.ToLower(h)
 	}

@@ -22,9 +22,9 @@ func newDeliverDrop(a *app) *cobra.Command {
 		Long: "drop skips the deliveries that are pending or parked of a JOB, of an activity, or of everybody to a host: they are not\n" +
 			"tried again. A delivery that is being tried now is left alone, and counted as delivering: drop again for those that fail.",
 		Example: "  lightweb deliver drop --host dead.example --dry-run\n  lightweb deliver drop --activity https://example.org/users/alice/activities/1 --yes",
-		Args:    takes("[JOB]"),
+		Args:    takesArgs("[JOB]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
-			c := admin.DeliveryChoice{Hosts: lower(hosts)}
+			c := admin.DeliveryChoice{Hosts: lowerHosts(hosts)}
 			what := "drop what is owed"
 			if len(args) > 0 {
 				if c.Job, c.Activity, err = jobOrActivity(args[0]); err != nil {
@@ -77,7 +77,7 @@ func (a *app) showDropped(r admin.DropReport) error {
 	if r.Delivering > 0 {
 		title += fmt.Sprintf("; %d are being tried now and were left alone", r.Delivering)
 	}
-	return a.out.facts(title, []fact{
+	return a.out.writeFacts(title, []fact{
 		{key: "matched", value: strconv.Itoa(r.Matched), titled: true},
 		{key: "dropped", value: strconv.Itoa(r.Dropped), titled: true},
 		{key: "delivering", value: strconv.Itoa(r.Delivering), titled: true},

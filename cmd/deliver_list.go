@@ -27,7 +27,7 @@ func newDeliverList(a *app) *cobra.Command {
 			"In a pipe: a line per job with user, job, activity, type, time, status, and the numbers of deliveries in all, pending,\n" +
 			"delivered, failed and skipped, separated by tabs. --json=lines writes a JSON document per line.",
 		Example: "  lightweb deliver list alice --activity https://example.org/users/alice/activities/1\n  lightweb deliver list --all --host dead.example --status failed\n  lightweb deliver list --all --json=lines | jq .counts",
-		Args:    takes("[USER…]"),
+		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			choice, err := f.choose(a, args)
 			if err != nil {
@@ -85,7 +85,7 @@ func (v *jsonLines) Type() string { return "" }
 func (a *app) showDeliveryList(l admin.DeliveryList, lines bool) error {
 	if lines {
 		for _, j := range l.Jobs {
-			if err := a.out.line(j); err != nil {
+			if err := a.out.writeLine(j); err != nil {
 				return err
 			}
 		}
@@ -95,7 +95,7 @@ func (a *app) showDeliveryList(l admin.DeliveryList, lines bool) error {
 	for n, j := range l.Jobs {
 		rows[n] = append([]string{j.User.String(), j.Job, string(j.Activity), j.Type, stamp(j.CreatedAt), j.Status}, countsOf(j.Counts)...)
 	}
-	return a.out.table([]string{"USER", "JOB", "ACTIVITY", "TYPE", "MADE", "STATUS", "TOTAL", "PENDING", "DELIVERED", "FAILED", "SKIPPED"}, rows, l)
+	return a.out.writeTable([]string{"USER", "JOB", "ACTIVITY", "TYPE", "MADE", "STATUS", "TOTAL", "PENDING", "DELIVERED", "FAILED", "SKIPPED"}, rows, l)
 }
 
 func countsOf(c admin.JobCounts) []string {

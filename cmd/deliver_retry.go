@@ -29,7 +29,7 @@ func newDeliverRetry(a *app) *cobra.Command {
 			"In a pipe: a line per user and host with user, host, deliveries, how many were sent and failed again, and the last\n" +
 			"error, separated by tabs. Exit code 3 says that some failed again.",
 		Example: "  lightweb deliver retry --all --host back.example --reset-attempts\n  lightweb deliver retry alice --status failed --since 7d --dry-run\n  lightweb deliver retry --all --wait --quiet",
-		Args:    takes("[USER…]"),
+		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
 			if r.DeliveryChoice, err = f.choose(a, args); err != nil {
 				return err
@@ -92,7 +92,7 @@ func (a *app) showRetried(r admin.RetryReport, waited bool) error {
 		}
 		rows[n] = []string{h.User.String(), hostOf(h.Host), strconv.Itoa(h.Matched), strconv.Itoa(h.Delivered), strconv.Itoa(h.Failed), says}
 	}
-	if err := a.out.table([]string{"USER", "HOST", "DUE", "SENT", "FAILED", "LAST ERROR"}, rows, r); err != nil || !a.out.terminal || a.out.quiet || a.out.json {
+	if err := a.out.writeTable([]string{"USER", "HOST", "DUE", "SENT", "FAILED", "LAST ERROR"}, rows, r); err != nil || !a.out.terminal || a.out.quiet || a.out.json {
 		return err
 	}
 	words := fmt.Sprintf("%d deliveries are due", r.Requeued)
@@ -108,5 +108,5 @@ func (a *app) showRetried(r admin.RetryReport, waited bool) error {
 	if !r.DryRun && r.Failed == 0 && len(r.Failures) == 0 {
 		words = a.out.tick() + " " + words
 	}
-	return a.out.write(words + "\n")
+	return a.out.writeText(words + "\n")
 }

@@ -22,7 +22,7 @@ func newDeliverShow(a *app) *cobra.Command {
 			"answer, time of the next attempt and the last error, separated by tabs. The JSON document has everything: the beginning\n" +
 			"of the last answer and what is kept of its header, what the attempts took, and the key under which they are made.",
 		Example: "  lightweb deliver show https://example.org/users/alice/activities/1\n  lightweb deliver show 0192d3a4-0000-7000-8000-000000000000 --json | jq '.jobs[].deliveries[] | select(.status == \"failed\")'",
-		Args:    takes("ACTIVITY|JOB"),
+		Args:    takesArgs("ACTIVITY|JOB"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			job, id, err := jobOrActivity(args[0])
 			if err != nil {
@@ -47,7 +47,7 @@ func (a *app) showDeliveries(jobs []admin.ShownDeliveries) error {
 		Jobs []admin.ShownDeliveries `json:"jobs"`
 	}{notNil(jobs)}
 	if a.out.quiet || a.out.json {
-		return a.out.document(doc)
+		return a.out.writeDocument(doc)
 	}
 	for _, j := range jobs {
 		c := j.Counts
@@ -55,9 +55,9 @@ func (a *app) showDeliveries(jobs []admin.ShownDeliveries) error {
 		words := strings.Join(head, "\t")
 		if a.out.terminal {
 			words = fmt.Sprintf("%s by %s, %s: %s\n  activity  %s\n  job       %s\n  %d of %d inboxes have it, %d are tried again, %d failed, %d skipped",
-				j.Type, j.User, stamp(j.CreatedAt), j.Status, clean(string(j.Activity)), j.Job, c.Delivered, c.Total, c.Pending, c.Failed, c.Skipped)
+				j.Type, j.User, stamp(j.CreatedAt), j.Status, cleanLine(string(j.Activity)), j.Job, c.Delivered, c.Total, c.Pending, c.Failed, c.Skipped)
 		}
-		if err := a.out.write(words + "\n"); err != nil {
+		if err := a.out.writeText(words + "\n"); err != nil {
 			return err
 		}
 		rows := make([][]string, len(j.Deliveries))
@@ -71,7 +71,7 @@ func (a *app) showDeliveries(jobs []admin.ShownDeliveries) error {
 			}
 			rows[n] = []string{d.Status, string(d.Inbox), strconv.Itoa(d.Attempts), code, next, d.Error}
 		}
-		if err := a.out.table([]string{"STATUS", "INBOX", "ATTEMPTS", "ANSWER", "NEXT", "LAST ERROR"}, rows, nil); err != nil {
+		if err := a.out.writeTable([]string{"STATUS", "INBOX", "ATTEMPTS", "ANSWER", "NEXT", "LAST ERROR"}, rows, nil); err != nil {
 			return err
 		}
 	}

@@ -19,14 +19,14 @@ func newDeliverStatus(a *app) *cobra.Command {
 			"In a pipe: a line per host and state with host, state, count, time of the oldest, time of the next attempt, what holds\n" +
 			"them back and the last error, separated by tabs.",
 		Example: "  lightweb deliver status --all\n  lightweb deliver status alice --json | jq .counts",
-		Args:    takes("[USER…]"),
+		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
 			c := admin.DeliveryChoice{All: all}
 			if c.Users, err = a.usersOrAll(args, all); err != nil {
 				return err
 			}
 			return a.admin(ctx, func(t *admin.Tasks) error {
-				s, err := t.Deliveries.Status(ctx, c)
+				s, err := t.Deliveries.CountByHost(ctx, c)
 				if err != nil {
 					return err
 				}
@@ -50,7 +50,7 @@ func (a *app) showDeliveryStatus(s admin.DeliveryStatus) error {
 		}
 		rows[n] = []string{hostOf(d.Host), d.Status, strconv.Itoa(d.Count), stamp(d.OldestAt), next, heldBack(d), d.Error}
 	}
-	return a.out.table([]string{"HOST", "STATE", "COUNT", "OLDEST", "NEXT", "HELD BACK", "LAST ERROR"}, rows, s)
+	return a.out.writeTable([]string{"HOST", "STATE", "COUNT", "OLDEST", "NEXT", "HELD BACK", "LAST ERROR"}, rows, s)
 }
 
 // heldBack says why nothing is sent to a host now.

@@ -12,7 +12,7 @@ import (
 )
 
 func newDomain(a *app) *cobra.Command {
-	return group("domain", "Which domains may talk to this server", "domain shows and changes which domains may talk to this server: registry/server.json, which may be edited by hand as\n"+
+	return newGroup("domain", "Which domains may talk to this server", "domain shows and changes which domains may talk to this server: registry/server.json, which may be edited by hand as\n"+
 		"well. A running server follows within a second. A domain stands for itself and everything below it.",
 		newDomainBlock(a), newDomainUnblock(a), newDomainAllow(a), newDomainDisallow(a), newDomainList(a), newDomainImport(a), newDomainExport(a))
 }
@@ -36,7 +36,7 @@ func (a *app) changeDomains(ctx context.Context, change admin.DomainChange, done
 		if r.DryRun {
 			done = "to be " + done
 		}
-		if shown := a.out.done(done+" "+strings.Join(r.Changed, " "), r); shown != nil {
+		if shown := a.out.writeDone(done+" "+strings.Join(r.Changed, " "), r); shown != nil {
 			return shown
 		}
 		a.warnTies(r.Ties)
@@ -54,6 +54,6 @@ func (a *app) warnTies(t admin.Ties) {
 // warn tells people of what a program reads in the JSON.
 func (a *app) warn(format string, args ...any) {
 	if !a.quiet && !a.json {
-		fmt.Fprintf(a.stderr, "warning: %s\n", clean(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(a.stderr, "warning: %s\n", cleanLine(fmt.Sprintf(format, args...)))
 	}
 }

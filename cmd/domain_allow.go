@@ -16,7 +16,7 @@ func newDomainAllow(a *app) *cobra.Command {
 		Long: "allow puts domains on the list of those that may talk to this server when federation.mode is allowlist. In other\n" +
 			"modes the list is kept and means nothing. A domain that is blocked, too, stays blocked.",
 		Example: "  lightweb domain allow friends.example",
-		Args:    takes("DOMAIN", "[DOMAIN…]"),
+		Args:    takesArgs("DOMAIN", "[DOMAIN…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			change.Domains = args
 			c, err := a.config()

@@ -19,7 +19,7 @@ func newDomainBlock(a *app) *cobra.Command {
 			"An IP address may be blocked, a network not. The domain of this server is refused, and so is a public suffix such as\n" +
 			"co.uk: exit code 65, and nothing is changed. Exit code 73 says that all were blocked before, 3 that some were.",
 		Example: "  lightweb domain block evil.example --comment \"spam, see report 12\"\n  lightweb domain block evil.example wicked.example --dry-run",
-		Args:    takes("DOMAIN", "[DOMAIN…]"),
+		Args:    takesArgs("DOMAIN", "[DOMAIN…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			change.Domains = args
 			return a.changeDomains(ctx, change, "blocked")

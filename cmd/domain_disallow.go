@@ -15,7 +15,7 @@ func newDomainDisallow(a *app) *cobra.Command {
 		Short:   "Take domains off the list of allowed ones",
 		Long:    "disallow takes back what allow did. Exit code 66 says that none was on the list, 3 that some were not.",
 		Example: "  lightweb domain disallow friends.example",
-		Args:    takes("DOMAIN", "[DOMAIN…]"),
+		Args:    takesArgs("DOMAIN", "[DOMAIN…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			change.Domains = args
 			return a.changeDomains(ctx, change, "disallowed")

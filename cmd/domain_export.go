@@ -16,7 +16,7 @@ func newDomainExport(a *app) *cobra.Command {
 		Long: "export writes the blocked domains with their comments to standard output, in Mastodon's format: what import reads,\n" +
 			"here and on other servers. Comments are written as they are: see whether they are for others.",
 		Example: "  lightweb domain export > blocklist.csv",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			return a.admin(ctx, func(t *admin.Tasks) error {
 				if !a.json && !a.quiet {
@@ -27,7 +27,7 @@ func newDomainExport(a *app) *cobra.Command {
 					return err
 				}
 				blocked := slices.DeleteFunc(domains, func(d admin.Domain) bool { return d.State != admin.DomainBlocked })
-				return a.out.document(domainList{blocked})
+				return a.out.writeDocument(domainList{blocked})
 			})
 		}),
 	}

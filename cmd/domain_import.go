@@ -30,7 +30,7 @@ func newDomainImport(a *app) *cobra.Command {
 			"they can be unblocked again.",
 		Example: "  lightweb domain import blocklist.csv --dry-run\n  lightweb domain import blocklist.csv --json > import.json\n" +
 			"  jq -r '.changed[]' import.json | xargs lightweb domain unblock",
-		Args: takes("FILE"),
+		Args: takesArgs("FILE"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			var list io.Reader = a.stdin
 			if args[0] != "-" {
@@ -83,7 +83,7 @@ func (a *app) showImport(r admin.DomainImport) error {
 	for _, t := range r.Affected[:min(len(r.Affected), maxNamed)] {
 		facts = append(facts, fact{key: "affected", value: fmt.Sprintf("%s: %d users know somebody there, %d may follow somebody", t.Domain, t.Users, t.Following)})
 	}
-	if err := a.out.facts(title, facts, r); err != nil {
+	if err := a.out.writeFacts(title, facts, r); err != nil {
 		return err
 	}
 	a.warnTies(r.Ties)

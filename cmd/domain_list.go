@@ -20,7 +20,7 @@ func newDomainList(a *app) *cobra.Command {
 		Long: "list shows the domains that the policy names, the blocked ones first. In a pipe: a line per domain with name, blocked or\n" +
 			"allowed, and comment, separated by tabs.",
 		Example: "  lightweb domain list\n  lightweb domain list --json | jq -r '.domains[] | select(.state == \"blocked\").domain'",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			return a.admin(ctx, func(t *admin.Tasks) error {
 				domains, err := t.Domains.List()
@@ -31,7 +31,7 @@ func newDomainList(a *app) *cobra.Command {
 				for i, d := range domains {
 					rows[i] = []string{d.Domain, d.State, d.Comment}
 				}
-				return a.out.table([]string{"DOMAIN", "STATE", "COMMENT"}, rows, domainList{domains})
+				return a.out.writeTable([]string{"DOMAIN", "STATE", "COMMENT"}, rows, domainList{domains})
 			})
 		}),
 	}

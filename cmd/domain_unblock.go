@@ -16,7 +16,7 @@ func newDomainUnblock(a *app) *cobra.Command {
 		Long: "unblock takes domains off the list of blocked ones, with their comments. Activities they sent meanwhile were refused, and\n" +
 			"what they were owed was skipped: neither is made up for. Exit code 66 says that none was blocked, 3 that some were not.",
 		Example: "  lightweb domain unblock evil.example",
-		Args:    takes("DOMAIN", "[DOMAIN…]"),
+		Args:    takesArgs("DOMAIN", "[DOMAIN…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			change.Domains = args
 			return a.changeDomains(ctx, change, "unblocked")

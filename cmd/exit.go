@@ -88,7 +88,7 @@ type failure struct {
 
 func failureOf(err error) failure {
 	row := exitCodes[fault.KindOf(err)]
-	f := failure{Code: row.name, Message: message(err), Hint: fault.Hint(err), Exit: row.exit}
+	f := failure{Code: row.name, Message: messageOf(err), Hint: fault.Hint(err), Exit: row.exit}
 	if e := fault.Of(err); e != nil && e.Code != "" {
 		f.Code = e.Code
 	}
@@ -106,9 +106,9 @@ func failureOf(err error) failure {
 	return f
 }
 
-// message returns what was attempted and why it failed, without the cause that an understood
+// messageOf returns what was attempted and why it failed, without the cause that an understood
 // failure stands for.
-func message(err error) string {
+func messageOf(err error) string {
 	text := err.Error()
 	if e := fault.Of(err); e != nil && e.Kind != fault.Internal && e.Public != "" {
 		if cause := e.Unwrap(); cause != nil {
@@ -129,12 +129,12 @@ func (a *app) fail(err error) int {
 		_ = e.Encode(map[string]failure{"error": f})
 		return f.Exit
 	}
-	fmt.Fprintf(a.stderr, "%s %s\n", p.style().Foreground(red).Bold(true).Render("error:"), clean(f.Message))
+	fmt.Fprintf(a.stderr, "%s %s\n", p.style().Foreground(red).Bold(true).Render("error:"), cleanLine(f.Message))
 	if cause := err.Error(); a.verbose && cause != f.Message {
-		fmt.Fprintf(a.stderr, "%s %s\n", p.style().Faint(true).Render("cause:"), clean(cause))
+		fmt.Fprintf(a.stderr, "%s %s\n", p.style().Faint(true).Render("cause:"), cleanLine(cause))
 	}
 	if f.Hint != "" {
-		fmt.Fprintf(a.stderr, "%s %s\n", p.style().Bold(true).Render(" hint:"), clean(f.Hint))
+		fmt.Fprintf(a.stderr, "%s %s\n", p.style().Bold(true).Render(" hint:"), cleanLine(f.Hint))
 	}
 	return f.Exit
 }

@@ -27,7 +27,7 @@ func newHealthcheck(a *app) *cobra.Command {
 		Long: "healthcheck asks the running engine whether it is ready to answer, and gives it 3 seconds. Without URL, or with auto,\n" +
 			"it asks /readyz on the admin listener of the configuration. Exit code 0: ready; 69: not.",
 		Example: "  lightweb healthcheck\n  lightweb healthcheck http://127.0.0.1:9090/readyz",
-		Args:    takes("[URL|auto]"),
+		Args:    takesArgs("[URL|auto]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			var target string
 			if len(args) == 1 && args[0] != "auto" {
@@ -41,16 +41,16 @@ func newHealthcheck(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				target = "http://" + reachable(c.Engine.AdminListen) + "/readyz"
+				target = "http://" + reachableAddress(c.Engine.AdminListen) + "/readyz"
 			}
 			return a.askHealth(ctx, target)
 		}),
 	}
 }
 
-// reachable returns where to reach a listener from this machine: one on all addresses is on
+// reachableAddress returns where to reach a listener from this machine: one on all addresses is on
 // loopback too.
-func reachable(listen string) string {
+func reachableAddress(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return listen // Validate has refused it
@@ -84,7 +84,7 @@ func (a *app) askHealth(ctx context.Context, target string) error {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		line, _ := bufio.NewReader(io.LimitReader(resp.Body, 300)).ReadString('\n') // whatever was said; the status decides
-		return fault.New(fault.Unavailable, fmt.Sprintf("%s answered %d: %s", target, resp.StatusCode, clean(line)))
+		return fault.New(fault.Unavailable, fmt.Sprintf("%s answered %d: %s", target, resp.StatusCode, cleanLine(line)))
 	}
-	return a.out.done("ready", map[string]any{"ready": true, "url": target})
+	return a.out.writeDone("ready", map[string]any{"ready": true, "url": target})
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func newHost(a *app) *cobra.Command {
-	return group("host", "How deliveries to other servers go", "host shows how deliveries to other servers go, and holds them back or lets them go on. Five failures within ten minutes\n"+
+	return newGroup("host", "How deliveries to other servers go", "host shows how deliveries to other servers go, and holds them back or lets them go on. Five failures within ten minutes\n"+
 		"open the breaker of a host: it is left alone for a minute, then one delivery finds out whether it is back, at most every\n"+
 		"half an hour. After a week of failures a host is inactive: its deliveries are parked, and one a day is tried. A delivery that waits\n"+
 		"spends no attempt. A running server follows within seconds.",
@@ -21,12 +21,12 @@ func newHost(a *app) *cobra.Command {
 // hostFacts are what people and programs read of a host.
 func hostFacts(h admin.Host) []fact {
 	return []fact{{key: "host", value: h.Host, titled: true}, {key: "state", value: h.State}, {key: "software", value: h.Software},
-		{key: "dialect", value: h.Dialect}, {key: "failures", value: strconv.Itoa(h.Failures)}, {key: "failing_since", value: when(h.FailingSince)},
-		{key: "last_failure_at", value: when(h.LastFailure)}, {key: "last_error", value: h.LastError}, {key: "delivered_at", value: when(h.DeliveredAt)},
-		{key: "next_attempt_at", value: when(h.NextAttempt)}, {key: "inactive_at", value: when(h.InactiveAt)}, {key: "paused_at", value: when(h.PausedAt)}}
+		{key: "dialect", value: h.Dialect}, {key: "failures", value: strconv.Itoa(h.Failures)}, {key: "failing_since", value: stampOrNothing(h.FailingSince)},
+		{key: "last_failure_at", value: stampOrNothing(h.LastFailure)}, {key: "last_error", value: h.LastError}, {key: "delivered_at", value: stampOrNothing(h.DeliveredAt)},
+		{key: "next_attempt_at", value: stampOrNothing(h.NextAttempt)}, {key: "inactive_at", value: stampOrNothing(h.InactiveAt)}, {key: "paused_at", value: stampOrNothing(h.PausedAt)}}
 }
 
-func when(t *time.Time) string {
+func stampOrNothing(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
@@ -40,14 +40,14 @@ func (a *app) hostChange(name, short, long, done string, change func(admin.Hosts
 		Short:   short,
 		Long:    long,
 		Example: "  lightweb host " + name + " social.example",
-		Args:    takes("HOST"),
+		Args:    takesArgs("HOST"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			return a.admin(ctx, func(t *admin.Tasks) error {
 				h, err := change(t.Hosts, ctx, args[0])
 				if err != nil {
 					return err
 				}
-				return a.out.done(done+" "+h.Host, h)
+				return a.out.writeDone(done+" "+h.Host, h)
 			})
 		}),
 	}

@@ -18,7 +18,7 @@ func newHostList(a *app) *cobra.Command {
 			"time finds out whether it is back), inactive or paused. In a pipe: a line per host with name, state, failures, the time of\n" +
 			"the next attempt, software and the last error, separated by tabs.",
 		Example: "  lightweb host list\n  lightweb host list --all --json | jq -r '.hosts[] | select(.state == \"inactive\").host'",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			return a.admin(ctx, func(t *admin.Tasks) error {
 				hosts, err := t.Hosts.List(ctx, all)
@@ -27,9 +27,9 @@ func newHostList(a *app) *cobra.Command {
 				}
 				rows := make([][]string, len(hosts))
 				for i, h := range hosts {
-					rows[i] = []string{h.Host, h.State, strconv.Itoa(h.Failures), when(h.NextAttempt), h.Software, h.LastError}
+					rows[i] = []string{h.Host, h.State, strconv.Itoa(h.Failures), stampOrNothing(h.NextAttempt), h.Software, h.LastError}
 				}
-				return a.out.table([]string{"HOST", "STATE", "FAILURES", "NEXT ATTEMPT", "SOFTWARE", "LAST ERROR"}, rows, struct {
+				return a.out.writeTable([]string{"HOST", "STATE", "FAILURES", "NEXT ATTEMPT", "SOFTWARE", "LAST ERROR"}, rows, struct {
 					Hosts []admin.Host `json:"hosts"`
 				}{hosts})
 			})

@@ -14,14 +14,14 @@ func newHostShow(a *app) *cobra.Command {
 		Short:   "Show what is known of a host",
 		Long:    "show tells how deliveries to a host go, what its software calls itself, and which signatures it takes. Its\ndeliveries that wait are in 'lightweb deliver list --all --host HOST'.",
 		Example: "  lightweb host show social.example",
-		Args:    takes("HOST"),
+		Args:    takesArgs("HOST"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			return a.admin(ctx, func(t *admin.Tasks) error {
 				h, err := t.Hosts.Find(ctx, args[0])
 				if err != nil {
 					return err
 				}
-				return a.out.facts(h.Host, hostFacts(h), h)
+				return a.out.writeFacts(h.Host, hostFacts(h), h)
 			})
 		}),
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func newInbox(a *app) *cobra.Command {
-	return group("inbox", "Accepted activities that users do not have yet", "inbox shows, gives back and drops activities that were accepted for users who do not have them: set aside because they\n"+
+	return newGroup("inbox", "Accepted activities that users do not have yet", "inbox shows, gives back and drops activities that were accepted for users who do not have them: set aside because they\n"+
 		"could not be applied, or waiting in the journal until the user's database can be used.",
 		newInboxList(a), newInboxRetry(a), newInboxDrop(a))
 }

@@ -20,7 +20,7 @@ func newInboxDrop(a *app) *cobra.Command {
 		Long: "drop forgets for good what was set aside for every USER, and what waits. An activity that was set aside is not accepted again\n" +
 			"should its server send it again; what waited is.",
 		Example: "  lightweb inbox drop alice --state poison --dry-run\n  lightweb inbox drop --all --activity https://example.org/activities/1 --yes",
-		Args:    takes("[USER…]"),
+		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			choice, err := f.choose(a, args)
 			if err != nil {

@@ -22,7 +22,7 @@ func newInboxList(a *app) *cobra.Command {
 			"with user, state, activity, type, actor, time of arrival and reason, separated by tabs. How many there are altogether\n" +
 			"is in the JSON document.",
 		Example: "  lightweb inbox list --all\n  lightweb inbox list alice --json | jq .waiting",
-		Args:    takes("[USER…]"),
+		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			choice, err := f.choose(a, args)
 			if err != nil {
@@ -40,7 +40,7 @@ func newInboxList(a *app) *cobra.Command {
 				for n, i := range l.Items {
 					rows[n] = []string{i.User.String(), i.State, string(i.Activity), i.Type, string(i.Actor), stamp(i.Since), i.Reason}
 				}
-				if err := a.out.table([]string{"USER", "STATE", "ACTIVITY", "TYPE", "ACTOR", "SINCE", "REASON"}, rows, l); err != nil {
+				if err := a.out.writeTable([]string{"USER", "STATE", "ACTIVITY", "TYPE", "ACTOR", "SINCE", "REASON"}, rows, l); err != nil {
 					return err
 				}
 				return inboxFailed("looked at", l.Failures)

@@ -19,7 +19,7 @@ func newInboxRetry(a *app) *cobra.Command {
 			"does. An activity that fails again is set aside again. One that waits needs no retry: it is applied as soon as the user's database\n" +
 			"can be used.",
 		Example: "  lightweb inbox retry --all --dry-run\n  lightweb inbox retry alice",
-		Args:    takes("[USER…]"),
+		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			choice, err := f.choose(a, args)
 			if err != nil {
@@ -61,5 +61,5 @@ func (a *app) showInbox(what string, done int, r admin.InboxReport) error {
 	for _, f := range r.Failures {
 		facts = append(facts, fact{key: "failure", value: fmt.Sprintf("%s %s: %s", f.User, f.Activity, f.Error)})
 	}
-	return a.out.facts(title, facts, r)
+	return a.out.writeFacts(title, facts, r)
 }

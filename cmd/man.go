@@ -16,7 +16,7 @@ func newMan(a *app) *cobra.Command {
 		Short:   "Write the manual pages",
 		Long:    "man writes a manual page per command into the folder DIR.",
 		Example: "  lightweb man /usr/local/share/man/man1",
-		Args:    takes("DIR"),
+		Args:    takesArgs("DIR"),
 		Hidden:  true, // for those who make packages
 		RunE: a.action(func(_ context.Context, args []string) error {
 			root := a.command.Root()
@@ -28,7 +28,7 @@ func newMan(a *app) *cobra.Command {
 			if err != nil {
 				return fault.Wrap(fault.Conflict, "cannot write the manual pages: "+reason(err), err)
 			}
-			return a.out.done("wrote the manual pages to "+args[0], map[string]any{"dir": args[0]})
+			return a.out.writeDone("wrote the manual pages to "+args[0], map[string]any{"dir": args[0]})
 		}),
 	}
 }

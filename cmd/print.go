@@ -51,10 +51,10 @@ type fact struct {
 	titled     bool   // people read it in the title
 }
 
-// facts writes what is known of one thing.
-func (p *printer) facts(title string, facts []fact, doc any) error {
+// writeFacts writes what is known of one thing.
+func (p *printer) writeFacts(title string, facts []fact, doc any) error {
 	if p.quiet || p.json {
-		return p.document(doc)
+		return p.writeDocument(doc)
 	}
 	var b strings.Builder
 	width := 0
@@ -69,20 +69,20 @@ func (p *printer) facts(title string, facts []fact, doc any) error {
 	for _, f := range facts {
 		switch {
 		case !p.terminal:
-			b.WriteString(f.key + ": " + clean(f.value) + "\n")
+			b.WriteString(f.key + ": " + cleanLine(f.value) + "\n")
 		case !f.titled:
 			label := f.key + strings.Repeat(" ", width-lipgloss.Width(f.key))
-			b.WriteString("  " + p.style().Faint(true).Render(label) + "  " + clean(f.value) + f.note + "\n")
+			b.WriteString("  " + p.style().Faint(true).Render(label) + "  " + cleanLine(f.value) + f.note + "\n")
 		}
 	}
-	return p.write(b.String())
+	return p.writeText(b.String())
 }
 
-// table writes a line per row: under a heading and in columns for people, separated by tabs and
+// writeTable writes a line per row: under a heading and in columns for people, separated by tabs and
 // bare in a pipe.
-func (p *printer) table(heading []string, rows [][]string, doc any) error {
+func (p *printer) writeTable(heading []string, rows [][]string, doc any) error {
 	if p.quiet || p.json {
-		return p.document(doc)
+		return p.writeDocument(doc)
 	}
 	var b strings.Builder
 	if !p.terminal {
@@ -91,22 +91,22 @@ func (p *printer) table(heading []string, rows [][]string, doc any) error {
 				if i > 0 {
 					b.WriteByte('\t')
 				}
-				b.WriteString(clean(cell))
+				b.WriteString(cleanLine(cell))
 			}
 			b.WriteByte('\n')
 		}
-		return p.write(b.String())
+		return p.writeText(b.String())
 	}
 	widths := make([]int, len(heading))
 	for _, row := range append([][]string{heading}, rows...) {
 		for i, cell := range row {
-			widths[i] = max(widths[i], lipgloss.Width(clean(cell)))
+			widths[i] = max(widths[i], lipgloss.Width(cleanLine(cell)))
 		}
 	}
 	line := func(row []string, render func(...string) string) {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = clean(cell) + strings.Repeat(" ", widths[i]-lipgloss.Width(clean(cell)))
+			cells[i] = cleanLine(cell) + strings.Repeat(" ", widths[i]-lipgloss.Width(cleanLine(cell)))
 		}
 		b.WriteString(render(strings.TrimRight(strings.Join(cells, "  "), " ")) + "\n")
 	}
@@ -114,24 +114,24 @@ func (p *printer) table(heading []string, rows [][]string, doc any) error {
 	for _, row := range rows {
 		line(row, p.style().Render)
 	}
-	return p.write(b.String())
+	return p.writeText(b.String())
 }
 
-// done writes that something was done.
-func (p *printer) done(words string, doc any) error {
+// writeDone writes that something was done.
+func (p *printer) writeDone(words string, doc any) error {
 	switch {
 	case p.quiet || p.json:
-		return p.document(doc)
+		return p.writeDocument(doc)
 	case p.terminal:
-		words = p.tick() + " " + clean(words)
+		words = p.tick() + " " + cleanLine(words)
 	}
-	return p.write(words + "\n")
+	return p.writeText(words + "\n")
 }
 
 func (p *printer) tick() string { return p.style().Foreground(green).Render("✓") }
 
-// document writes doc as one JSON document, unless nothing is to be written.
-func (p *printer) document(doc any) error {
+// writeDocument writes doc as one JSON document, unless nothing is to be written.
+func (p *printer) writeDocument(doc any) error {
 	if p.quiet {
 		return nil
 	}
@@ -143,8 +143,8 @@ func (p *printer) document(doc any) error {
 	return e.Encode(doc)
 }
 
-// line writes doc as one JSON document on a line of its own, unless nothing is to be written.
-func (p *printer) line(doc any) error {
+// writeLine writes doc as one JSON document on a line of its own, unless nothing is to be written.
+func (p *printer) writeLine(doc any) error {
 	if p.quiet {
 		return nil
 	}
@@ -153,14 +153,14 @@ func (p *printer) line(doc any) error {
 	return e.Encode(doc)
 }
 
-func (p *printer) write(s string) error {
+func (p *printer) writeText(s string) error {
 	_, err := io.WriteString(p.w, s)
 	return err
 }
 
-// clean makes s one line without anything that a terminal would obey: names come from other
+// cleanLine makes s one line without anything that a terminal would obey: names come from other
 // servers.
-func clean(s string) string {
+func cleanLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':

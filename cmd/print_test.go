@@ -96,7 +96,7 @@ func TestTablesSuitTheirReader(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, out := screen(tt.terminal)
-			if err := a.out.table([]string{"USER", "HANDLE"}, rows, nil); err != nil || out.String() != tt.want {
+			if err := a.out.writeTable([]string{"USER", "HANDLE"}, rows, nil); err != nil || out.String() != tt.want {
 				t.Errorf("wrote %q, %v, want %q", out, err, tt.want)
 			}
 		})
@@ -106,7 +106,7 @@ func TestTablesSuitTheirReader(t *testing.T) {
 func TestQuietWritesNothing(t *testing.T) {
 	a, out := screen(true)
 	a.out.quiet = true
-	err := errors.Join(a.out.done("done", 1), a.out.facts("title", []fact{{key: "a"}}, 1), a.out.table([]string{"A"}, nil, 1))
+	err := errors.Join(a.out.writeDone("done", 1), a.out.writeFacts("title", []fact{{key: "a"}}, 1), a.out.writeTable([]string{"A"}, nil, 1))
 	if err != nil || out.Len() > 0 {
 		t.Errorf("wrote %q, %v, want nothing", out, err)
 	}
@@ -132,13 +132,13 @@ func TestReadyIsABannerOrALineOfTheLog(t *testing.T) {
 ready in 1.2 s   Ctrl-C stops it
 `
 	a, out := screen(true)
-	a.ready(s, slog.New(slog.DiscardHandler))
+	a.announceReady(s, slog.New(slog.DiscardHandler))
 	if out.String() != banner {
 		t.Errorf("wrote %s, want %s", out, banner)
 	}
 	a, out = screen(false)
 	var log bytes.Buffer
-	a.ready(s, slog.New(slog.NewJSONHandler(&log, nil)))
+	a.announceReady(s, slog.New(slog.NewJSONHandler(&log, nil)))
 	var line map[string]any
 	if err := json.Unmarshal(log.Bytes(), &line); err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestSystemdIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := newNotifier(func(string) string { return name }, 1)
-		if err := n.send("READY=1"); err != nil {
+		if err := n.sendState("READY=1"); err != nil {
 			t.Fatal(err)
 		}
 		b := make([]byte, 100)
@@ -195,7 +195,7 @@ func TestSystemdIsTold(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := (notifier{}).send("READY=1"); err != nil {
+	if err := (notifier{}).sendState("READY=1"); err != nil {
 		t.Errorf("without systemd: %v, want nil", err)
 	}
 }
@@ -222,7 +222,7 @@ func TestTheWatchdogIsFedTwiceInItsTime(t *testing.T) {
 func TestDistancesInTimeAreShort(t *testing.T) {
 	now := time.Date(2026, 2, 21, 12, 0, 0, 0, time.UTC)
 	for d, want := range map[time.Duration]string{0: "0s", 59 * time.Second: "59s", time.Minute: "1m", 47 * time.Hour: "47h", 48 * time.Hour: "2d", -time.Hour: "1h"} {
-		if got := ago(now, now.Add(-d)); got != want {
+		if got := describeAge(now, now.Add(-d)); got != want {
 			t.Errorf("ago(%s) = %q, want %q", d, got, want)
 		}
 	}

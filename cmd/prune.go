@@ -34,7 +34,7 @@ func newPrune(a *app) *cobra.Command {
 			"runs at a time: another one ends with 75. With --dry-run what goes only because something else is gone is not\n" +
 			"counted, such as copies of actors.",
 		Example: "  lightweb prune alice --dry-run\n  lightweb prune --all --days 90",
-		Args:    takes("[USER…]"),
+		Args:    takesArgs("[USER…]"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
 			if a.command.Flags().Changed("days") && p.Days < 1 {
 				return fault.New(fault.Usage, fmt.Sprintf("--days %d is not at least 1", p.Days))
@@ -98,5 +98,5 @@ func (a *app) showPruned(r admin.PruneReport) error {
 			facts = append(facts, fact{key: "failure", value: u.User.String() + ": " + u.Error})
 		}
 	}
-	return a.out.facts(title, facts, r)
+	return a.out.writeFacts(title, facts, r)
 }

@@ -22,14 +22,14 @@ func newRelayAdd(a *app) *cobra.Command {
 			"it. Exit code 73 says that the relay has accepted, 66 that no actor is there, 77 that its domain is blocked, and 65\n" +
 			"that it is this server.",
 		Example: "  lightweb relay add https://relay.example/inbox\n  lightweb relay add https://relay.example/actor --style mastodon",
-		Args:    takes("URL|ACTOR"),
+		Args:    takesArgs("URL|ACTOR"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			return a.admin(ctx, func(t *admin.Tasks) error {
 				r, err := t.Relays.Add(ctx, args[0], style)
 				if err != nil {
 					return err
 				}
-				return a.out.facts(a.out.tick()+" "+r.State+" "+clean(string(r.Actor)), []fact{
+				return a.out.writeFacts(a.out.tick()+" "+r.State+" "+cleanLine(string(r.Actor)), []fact{
 					{key: "state", value: r.State, titled: true},
 					{key: "actor", value: string(r.Actor), titled: true},
 					{key: "inbox", value: string(r.Inbox)},

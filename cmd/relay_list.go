@@ -15,7 +15,7 @@ func newRelayList(a *app) *cobra.Command {
 		Long: "list shows the relays, with what became of the Follow that each was sent: pending, accepted or rejected. In a pipe: a\n" +
 			"line per relay with actor, style, state, since when it is so, and inbox, separated by tabs.",
 		Example: "  lightweb relay list\n  lightweb relay list --json | jq -r '.relays[] | select(.state == \"pending\").actor'",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			return a.admin(ctx, func(t *admin.Tasks) error {
 				relays, err := t.Relays.List(ctx)
@@ -29,7 +29,7 @@ func newRelayList(a *app) *cobra.Command {
 				doc := struct {
 					Relays []admin.Relay `json:"relays"`
 				}{relays}
-				return a.out.table([]string{"ACTOR", "STYLE", "STATE", "SINCE", "INBOX"}, rows, doc)
+				return a.out.writeTable([]string{"ACTOR", "STYLE", "STATE", "SINCE", "INBOX"}, rows, doc)
 			})
 		}),
 	}

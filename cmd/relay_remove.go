@@ -16,14 +16,14 @@ func newRelayRemove(a *app) *cobra.Command {
 			"taken. A relay that does not answer, or is blocked, is forgotten all the same, with a warning. It is named by its\n" +
 			"actor or its inbox. Exit code 66 says that there is no such relay.",
 		Example: "  lightweb relay remove https://relay.example/inbox",
-		Args:    takes("URL|ACTOR"),
+		Args:    takesArgs("URL|ACTOR"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			return a.admin(ctx, func(t *admin.Tasks) error {
 				r, err := t.Relays.Remove(ctx, args[0])
 				if err != nil {
 					return err
 				}
-				if err := a.out.done("removed "+string(r.Actor), r); err != nil {
+				if err := a.out.writeDone("removed "+string(r.Actor), r); err != nil {
 					return err
 				}
 				if !r.Undone {

@@ -10,7 +10,7 @@ import (
 )
 
 func newReport(a *app) *cobra.Command {
-	return group("report", "Reports by other servers", "report shows what other servers report to the operator of this one: users, and what they wrote. Nobody else is told,\nand nothing is done about it: that is for the operator.",
+	return newGroup("report", "Reports by other servers", "report shows what other servers report to the operator of this one: users, and what they wrote. Nobody else is told,\nand nothing is done about it: that is for the operator.",
 		newReportList(a), newReportShow(a), newReportResolve(a))
 }
 

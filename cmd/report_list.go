@@ -18,7 +18,7 @@ func newReportList(a *app) *cobra.Command {
 		Long: "list shows the reports that are not resolved, the newest first. In a pipe: a line per report with id, state, time,\n" +
 			"reporting host, users concerned, number of objects and what the reporter says, separated by tabs.",
 		Example: "  lightweb report list\n  lightweb report list --all --json | jq '.reports[] | {id, users}'",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			return a.admin(ctx, func(t *admin.Tasks) error {
 				reports, err := t.Reports.List(ctx, all)
@@ -27,12 +27,12 @@ func newReportList(a *app) *cobra.Command {
 				}
 				rows := make([][]string, len(reports))
 				for i, r := range reports {
-					rows[i] = []string{strconv.FormatInt(r.ID, 10), r.State, stamp(r.ReceivedAt), r.Host, strings.Join(r.Users, ","), strconv.Itoa(len(r.Objects)), begin(r.Content)}
+					rows[i] = []string{strconv.FormatInt(r.ID, 10), r.State, stamp(r.ReceivedAt), r.Host, strings.Join(r.Users, ","), strconv.Itoa(len(r.Objects)), abbreviateText(r.Content)}
 				}
 				doc := struct {
 					Reports []admin.Report `json:"reports"`
 				}{notNil(reports)}
-				return a.out.table([]string{"ID", "STATE", "RECEIVED", "HOST", "USERS", "OBJECTS", "CONTENT"}, rows, doc)
+				return a.out.writeTable([]string{"ID", "STATE", "RECEIVED", "HOST", "USERS", "OBJECTS", "CONTENT"}, rows, doc)
 			})
 		}),
 	}
@@ -43,7 +43,7 @@ func newReportList(a *app) *cobra.Command {
 // maxBeginning is how many characters of a text a table shows.
 const maxBeginning = 60
 
-func begin(text string) string {
+func abbreviateText(text string) string {
 	if r := []rune(text); len(r) > maxBeginning {
 		return string(r[:maxBeginning-1]) + "…"
 	}

@@ -18,7 +18,7 @@ func newReportResolve(a *app) *cobra.Command {
 		Long: "resolve closes reports: the operator has seen to them. Nobody outside is told. A report that is closed stays so, and\n" +
 			"takes a new note. Exit code 3 says that some of the reports do not exist, 66 that none does.",
 		Example: "  lightweb report resolve 12 --note \"spoke with alice\"",
-		Args:    takes("ID", "[ID…]"),
+		Args:    takesArgs("ID", "[ID…]"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			ids, err := reportIDs(args)
 			if err != nil {
@@ -30,7 +30,7 @@ func newReportResolve(a *app) *cobra.Command {
 					return missing
 				}
 				words := strings.Trim(fmt.Sprint(resolved), "[]")
-				if err := a.out.done("resolved "+words, map[string]any{"resolved": resolved, "note": note}); err != nil {
+				if err := a.out.writeDone("resolved "+words, map[string]any{"resolved": resolved, "note": note}); err != nil {
 					return err
 				}
 				return missing

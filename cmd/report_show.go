@@ -16,7 +16,7 @@ func newReportShow(a *app) *cobra.Command {
 		Short:   "Show a report",
 		Long:    "show tells all there is of a report: the reporter, the actor and objects reported, and what the reporter says.",
 		Example: "  lightweb report show 12",
-		Args:    takes("ID"),
+		Args:    takesArgs("ID"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			ids, err := reportIDs(args)
 			if err != nil {
@@ -27,7 +27,7 @@ func newReportShow(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.out.facts(a.out.style().Bold(true).Render("report "+args[0]), reportFacts(r), r)
+				return a.out.writeFacts(a.out.style().Bold(true).Render("report "+args[0]), reportFacts(r), r)
 			})
 		}),
 	}

@@ -35,7 +35,7 @@ func newRestore(a *app) *cobra.Command {
 			"--dry-run builds the databases, may run beside a serving engine, and removes them again: the way to test a backup.",
 		Example: "  lightweb restore lightweb-2026-03-01.tar.gz --dry-run\n  lightweb restore lightweb-2026-03-01.tar.gz\n" +
 			"  lightweb restore lightweb-2026-03-01.tar.gz --user alice --replace --yes",
-		Args: takes("FILE"),
+		Args: takesArgs("FILE"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			if user != "" {
 				var err error
@@ -53,7 +53,7 @@ func newRestore(a *app) *cobra.Command {
 					}
 				}
 			}
-			return a.restore(ctx, args[0], r)
+			return a.runRestore(ctx, args[0], r)
 		}),
 	}
 	c.Flags().StringVar(&user, "user", "", "restore the user `NAME` alone")
@@ -64,8 +64,8 @@ func newRestore(a *app) *cobra.Command {
 	return c
 }
 
-// restore restores r and says what became of it.
-func (a *app) restore(ctx context.Context, path string, r admin.RestoreOptions) error {
+// runRestore restores r and says what became of it.
+func (a *app) runRestore(ctx context.Context, path string, r admin.RestoreOptions) error {
 	return a.instance(ctx, instance.OpenToRestore, func(in *instance.Instance) error {
 		var end func()
 		r.Progress, end = a.progress("restoring users")
@@ -115,5 +115,5 @@ func (a *app) showRestore(r admin.RestoreReport) error {
 	}
 	facts = append(facts, fact{key: "dry_run", value: strconv.FormatBool(r.DryRun), titled: true},
 		fact{key: "elapsed_ms", value: strconv.FormatInt(r.Millis, 10), titled: true})
-	return a.out.facts(title, facts, r)
+	return a.out.writeFacts(title, facts, r)
 }

@@ -24,8 +24,8 @@ func newNotifier(getenv func(string) string, pid int) notifier {
 	return n
 }
 
-// send sends one state, such as READY=1.
-func (n notifier) send(state string) error {
+// sendState sends one state, such as READY=1.
+func (n notifier) sendState(state string) error {
 	if n.socket == "" {
 		return nil
 	}
@@ -40,16 +40,16 @@ func (n notifier) send(state string) error {
 	return nil
 }
 
-// watch keeps the watchdog quiet until ctx ends. A beat that is not heard is the watchdog's to act
+// feedWatchdog keeps the watchdog quiet until ctx ends. A beat that is not heard is the watchdog's to act
 // on.
-func (n notifier) watch(ctx context.Context) {
+func (n notifier) feedWatchdog(ctx context.Context) {
 	if n.every <= 0 {
 		return
 	}
 	t := time.NewTicker(n.every)
 	defer t.Stop()
 	for {
-		_ = n.send("WATCHDOG=1") // as above
+		_ = n.sendState("WATCHDOG=1") // as above
 		select {
 		case <-ctx.Done():
 			return

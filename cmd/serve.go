@@ -26,7 +26,7 @@ func newServe(a *app) *cobra.Command {
 			"With --demo it runs two engines in a temporary folder that federate over loopback, tells what happens and keeps\n" +
 			"serving; with --once too it ends after that, with exit code 1 when anything went wrong.",
 		Example: "  lightweb serve --domain example.org\n  lightweb serve --demo --once",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			switch {
 			case a.timeout > 0:
@@ -34,9 +34,9 @@ func newServe(a *app) *cobra.Command {
 			case once && !demo:
 				return fault.New(fault.Usage, "--once needs --demo")
 			case demo:
-				return a.demo(ctx, once)
+				return a.runDemo(ctx, once)
 			}
-			return a.serve(ctx)
+			return a.runServe(ctx)
 		}),
 	}
 	addSettingFlags(c.Flags(), "serve")
@@ -45,7 +45,7 @@ func newServe(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) serve(ctx context.Context) error {
+func (a *app) runServe(ctx context.Context) error {
 	a.serving.Store(true)
 	c, err := a.config()
 	if err != nil {
@@ -54,14 +54,14 @@ func (a *app) serve(ctx context.Context) error {
 	log := a.logger(c)
 	systemd := newNotifier(a.getenv, os.Getpid())
 	tell := func(state string) {
-		if err := systemd.send(state); err != nil {
+		if err := systemd.sendState(state); err != nil {
 			log.Warn("service manager not reached", "err", err)
 		}
 	}
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWatching() // only now: draining may outlast the watchdog's patience
 	defer heedHangups(log)()
-	go systemd.watch(watching)
+	go systemd.feedWatchdog(watching)
 
 	e, err := engine.Open(ctx, c.Engine, log)
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *app) serve(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { tell("STOPPING=1") })()
 	err = e.Serve(ctx, func(s engine.Serving) {
 		tell("READY=1\nSTATUS=serving " + s.PublicURL)
-		a.ready(s, log)
+		a.announceReady(s, log)
 	})
 	return errors.Join(err, closeInstance(ctx, e))
 }
@@ -96,8 +96,8 @@ func heedHangups(log *slog.Logger) func() {
 	}
 }
 
-// ready says that requests are answered: to people in a few lines, else in one line of the log.
-func (a *app) ready(s engine.Serving, log *slog.Logger) {
+// announceReady says that requests are answered: to people in a few lines, else in one line of the log.
+func (a *app) announceReady(s engine.Serving, log *slog.Logger) {
 	if !a.out.terminal || a.quiet {
 		log.Info("ready", "version", s.Version, "public_url", s.PublicURL, "listen", s.Listen, "admin_listen", s.AdminListen,
 			"mode", s.Mode, "database", s.Database, "users", s.Users, "startup_ms", s.Startup.Milliseconds())
@@ -113,13 +113,13 @@ func (a *app) ready(s engine.Serving, log *slog.Logger) {
 		fmt.Sprintf("  %s http://%s   admin http://%s\n", faint.Render("listening"), s.Listen, s.AdminListen) +
 		fmt.Sprintf("  %s     %s\n", faint.Render("users"), users) +
 		fmt.Sprintf("ready in %.1f s   %s\n", s.Startup.Seconds(), faint.Render("Ctrl-C stops it"))
-	if err := a.out.write(banner); err != nil {
+	if err := a.out.writeText(banner); err != nil {
 		log.Warn("banner not written", "err", err)
 	}
 }
 
-// demo runs the demonstration in a folder that is gone afterwards.
-func (a *app) demo(ctx context.Context, once bool) error {
+// runDemo runs the demonstration in a folder that is gone afterwards.
+func (a *app) runDemo(ctx context.Context, once bool) error {
 	c, err := a.config()
 	if err != nil {
 		return err

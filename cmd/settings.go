@@ -43,8 +43,8 @@ func (s *setting) env() string {
 	return "LIGHTWEB_" + strings.ToUpper(strings.ReplaceAll(s.key, ".", "_"))
 }
 
-// wrong says that a value of the setting cannot be read, and what the setting is.
-func (s *setting) wrong(err error) *instance.SettingError {
+// wrongValue says that a value of the setting cannot be read, and what the setting is.
+func (s *setting) wrongValue(err error) *instance.SettingError {
 	return &instance.SettingError{Key: s.key, Problem: err.Error(), Hint: s.key + ": " + strings.ReplaceAll(s.help, "`", "'")}
 }
 

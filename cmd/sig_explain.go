@@ -36,7 +36,7 @@ func newSigExplain(a *app) *cobra.Command {
 			"begins with base and its number, separated by tabs. Exit code 0: it verifies; 76: it does not; 77: the policy refuses\n" +
 			"its server; 65: FILE holds no request.",
 		Example: "  lightweb sig explain refused.http\n  curl -v … 2>&1 | lightweb sig explain - --key actor.json --origin https://example.org --json",
-		Args:    takes("FILE"),
+		Args:    takesArgs("FILE"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
 			if err := a.exclusive("key", "offline"); err != nil {
 				return err
@@ -52,7 +52,7 @@ func newSigExplain(a *app) *cobra.Command {
 			if err := a.read(args[0], func(in io.Reader) (err error) { x.Request, x.Body, err = signature.ReadCapture(in); return err }); err != nil {
 				return err
 			}
-			return a.explain(ctx, x)
+			return a.runExplain(ctx, x)
 		}),
 	}
 	c.Flags().StringVar(&key, "key", "", "take the signer's key from `FILE`: RSA as PEM, a Multikey, or the actor's document")
@@ -95,7 +95,7 @@ func (a *app) read(file string, from func(io.Reader) error) error {
 	return nil
 }
 
-func (a *app) explain(ctx context.Context, x explain.SignedRequest) error {
+func (a *app) runExplain(ctx context.Context, x explain.SignedRequest) error {
 	show := func(e explain.SignatureReport, err error) error {
 		if err == nil {
 			err = a.showExplanation(e)
@@ -136,5 +136,5 @@ func (a *app) showExplanation(e explain.SignatureReport) error {
 	if e.Ignored != nil {
 		rows = append(rows, []string{"activity", explain.TraceIgnored, e.Ignored.Says})
 	}
-	return a.out.table([]string{"CHECK", "RESULT", "WHAT WAS FOUND"}, rows, e)
+	return a.out.writeTable([]string{"CHECK", "RESULT", "WHAT WAS FOUND"}, rows, e)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func newUser(a *app) *cobra.Command {
-	return group("user", "Users of this server", "user makes and shows the people who live on this server, and the tokens of their programs. A running engine\nfinds every change at once.",
+	return newGroup("user", "Users of this server", "user makes and shows the people who live on this server, and the tokens of their programs. A running engine\nfinds every change at once.",
 		newUserCreate(a), newUserList(a), newUserShow(a), newUserToken(a))
 }
 
@@ -28,8 +28,8 @@ func userFacts(u admin.User) []fact {
 	}
 }
 
-// ago says how long before now t was, or how long it is until then, in the largest unit that fits.
-func ago(now, t time.Time) string {
+// describeAge says how long before now t was, or how long it is until then, in the largest unit that fits.
+func describeAge(now, t time.Time) string {
 	d := now.Sub(t).Abs()
 	switch {
 	case d >= 2*day:

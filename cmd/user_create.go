@@ -33,7 +33,7 @@ func newUserCreate(a *app) *cobra.Command {
 			"of a deleted user is never given again. A create that was interrupted is finished by running it again.\n\n" +
 			"With --token it also makes a token with the scopes read and write, which is shown this once.",
 		Example: "  lightweb user create alice --display-name 'Alice Example'\n  lightweb user create bob --token --if-not-exists --json",
-		Args:    takes("NAME"),
+		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
 			if n.Token && a.quiet {
 				return fault.New(fault.Usage, "--quiet would hide the token, which is shown once only")
@@ -68,5 +68,5 @@ func (a *app) createUser(ctx context.Context, t *admin.Tasks, n admin.NewUser, i
 		facts = append(facts, fact{key: "token", value: token, note: " — shown once; use it as 'Authorization: Bearer …'"})
 	}
 	facts = append(facts, fact{key: "created", value: fmt.Sprint(created), titled: true})
-	return a.out.facts(title, facts, createdUser{u.Name, u.Actor, u.Handle, u.Database, u.SchemaVersion, u.Keys, token, created})
+	return a.out.writeFacts(title, facts, createdUser{u.Name, u.Actor, u.Handle, u.Database, u.SchemaVersion, u.Keys, token, created})
 }

@@ -17,7 +17,7 @@ func newUserList(a *app) *cobra.Command {
 		Long: "list shows every user, deleted ones too. In a pipe: a line per user with name, handle, state, schema version and\n" +
 			"time of creation, separated by tabs.",
 		Example: "  lightweb user list\n  lightweb user list --json | jq -r '.users[].handle'",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			return a.admin(ctx, func(t *admin.Tasks) error {
 				users, err := t.Users.List(ctx)
@@ -31,7 +31,7 @@ func newUserList(a *app) *cobra.Command {
 				doc := struct {
 					Users []admin.User `json:"users"`
 				}{notNil(users)}
-				return a.out.table([]string{"USER", "HANDLE", "STATE", "SCHEMA", "CREATED"}, rows, doc)
+				return a.out.writeTable([]string{"USER", "HANDLE", "STATE", "SCHEMA", "CREATED"}, rows, doc)
 			})
 		}),
 	}

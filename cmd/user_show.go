@@ -16,7 +16,7 @@ func newUserShow(a *app) *cobra.Command {
 		Long: "show tells what there is of a user: its actor, its database and its keys. config_error says why the user's config.json\n" +
 			"cannot be used as it is: the last good one holds meanwhile, and after a restart the user is closed to others.",
 		Example: "  lightweb user show alice",
-		Args:    takes("NAME"),
+		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			name, err := vocab.ParseUsername(args[0])
 			if err != nil {
@@ -32,7 +32,7 @@ func newUserShow(a *app) *cobra.Command {
 				if u.Refused != "" {
 					facts = append(facts, fact{key: "config_error", value: u.Refused})
 				}
-				return a.out.facts(a.out.style().Bold(true).Render(u.Name.String()), facts, u)
+				return a.out.writeFacts(a.out.style().Bold(true).Render(u.Name.String()), facts, u)
 			})
 		}),
 	}

@@ -5,6 +5,6 @@ import (
 )
 
 func newUserToken(a *app) *cobra.Command {
-	return group("token", "Tokens of a user's programs", "token makes, lists and revokes the tokens with which programs act for a user. Only a digest of a token is stored.",
+	return newGroup("token", "Tokens of a user's programs", "token makes, lists and revokes the tokens with which programs act for a user. Only a digest of a token is stored.",
 		newUserTokenCreate(a), newUserTokenList(a), newUserTokenRevoke(a))
 }

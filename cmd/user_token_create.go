@@ -29,7 +29,7 @@ func newUserTokenCreate(a *app) *cobra.Command {
 		Long: "create makes a token with which a program acts for the user NAME, and shows it this once. Scopes: read and write\n" +
 			"for clients, admin for administration, llm for a language model that acts within narrow limits.",
 		Example: "  lightweb user token create alice --name phone\n  lightweb user token create alice --scope llm --expires 30d",
-		Args:    takes("NAME"),
+		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			if a.quiet {
 				return fault.New(fault.Usage, "--quiet would hide the token, which is shown once only")
@@ -51,7 +51,7 @@ func newUserTokenCreate(a *app) *cobra.Command {
 				}
 				facts := append(tokenFacts(made), fact{key: "token", value: secret, note: " — shown once; use it as 'Authorization: Bearer …'"})
 				title := fmt.Sprintf("%s made a token of %s", a.out.tick(), a.out.style().Bold(true).Render(user.String()))
-				return a.out.facts(title, facts, createdToken{made, secret})
+				return a.out.writeFacts(title, facts, createdToken{made, secret})
 			})
 		}),
 	}

@@ -18,7 +18,7 @@ func newUserTokenList(a *app) *cobra.Command {
 		Long: "list shows the tokens of the user NAME, without their secrets. In a pipe: a line per token with id, name, scopes and\n" +
 			"the times of creation, last use and end, separated by tabs.",
 		Example: "  lightweb user token list alice",
-		Args:    takes("NAME"),
+		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			user, err := vocab.ParseUsername(args[0])
 			if err != nil {
@@ -31,19 +31,19 @@ func newUserTokenList(a *app) *cobra.Command {
 				}
 				rows := make([][]string, len(tokens))
 				for i, t := range tokens {
-					rows[i] = []string{t.ID, t.Name, strings.Join(t.Scopes, ","), stamp(t.CreatedAt), maybe(t.LastUsedAt, "never"), maybe(t.ExpiresAt, "never")}
+					rows[i] = []string{t.ID, t.Name, strings.Join(t.Scopes, ","), stamp(t.CreatedAt), stampOr(t.LastUsedAt, "never"), stampOr(t.ExpiresAt, "never")}
 				}
 				doc := struct {
 					Tokens []admin.Token `json:"tokens"`
 				}{notNil(tokens)}
-				return a.out.table([]string{"ID", "NAME", "SCOPES", "CREATED", "LAST USED", "EXPIRES"}, rows, doc)
+				return a.out.writeTable([]string{"ID", "NAME", "SCOPES", "CREATED", "LAST USED", "EXPIRES"}, rows, doc)
 			})
 		}),
 	}
 }
 
-// maybe writes a time that there may not be.
-func maybe(t *time.Time, none string) string {
+// stampOr writes a time that there may not be.
+func stampOr(t *time.Time, none string) string {
 	if t == nil {
 		return none
 	}

@@ -22,7 +22,7 @@ func newUserTokenRevoke(a *app) *cobra.Command {
 		Short:   "Revoke a token",
 		Long:    "revoke ends the token ID of the user NAME for good: programs that use it are refused at once.",
 		Example: "  lightweb user token revoke alice 0198c0de-7a51-7000-8000-000000000001 --yes",
-		Args:    takes("NAME", "ID"),
+		Args:    takesArgs("NAME", "ID"),
 		RunE: a.action(func(ctx context.Context, args []string) error {
 			user, err := vocab.ParseUsername(args[0])
 			if err != nil {
@@ -35,7 +35,7 @@ func newUserTokenRevoke(a *app) *cobra.Command {
 				if err := t.Tokens.Revoke(ctx, user, args[1]); err != nil {
 					return err
 				}
-				return a.out.done("revoked "+args[1], map[string]any{"user": user, "id": args[1], "revoked": true})
+				return a.out.writeDone("revoked "+args[1], map[string]any{"user": user, "id": args[1], "revoked": true})
 			})
 		}),
 	}
@@ -51,7 +51,7 @@ func (a *app) confirm(what string, yes bool) error {
 	if !isTerminal(a.stdin) {
 		return fault.New(fault.Usage, what+" cannot be undone").WithHint("give --yes to do it without being asked")
 	}
-	fmt.Fprintf(a.stderr, "%s? It cannot be undone. [y/N] ", clean(what))
+	fmt.Fprintf(a.stderr, "%s? It cannot be undone. [y/N] ", cleanLine(what))
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read the answer: %w", err)

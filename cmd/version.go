@@ -45,11 +45,11 @@ func newVersion(a *app) *cobra.Command {
 		Short:   "Show the version",
 		Long:    "version shows which lightweb this is: version, commit, date of the commit, and what it was built with and for.",
 		Example: "  lightweb version --json",
-		Args:    takes(),
+		Args:    takesArgs(),
 		RunE: a.action(func(context.Context, []string) error {
 			b := build()
 			facts := []fact{{key: "version", value: b.Version, titled: true}, {key: "commit", value: b.Commit}, {key: "date", value: b.Date}, {key: "go", value: b.Go}, {key: "os", value: b.OS}, {key: "arch", value: b.Arch}}
-			return a.out.facts("lightweb "+b.Version, facts, b)
+			return a.out.writeFacts("lightweb "+b.Version, facts, b)
 		}),
 	}
 }

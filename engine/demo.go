@@ -32,7 +32,7 @@ func Demo(ctx context.Context, dir, version string, out io.Writer, once bool, lo
 	for i, name := range []string{"alice", "bob"} {
 		go func() {
 			var err error
-			people[i], err = settle(ctx, filepath.Join(dir, name), name, version, log)
+			people[i], err = settlePerson(ctx, filepath.Join(dir, name), name, version, log)
 			opened <- err
 		}()
 	}
@@ -46,13 +46,13 @@ func Demo(ctx context.Context, dir, version string, out io.Writer, once bool, lo
 		return err
 	}
 	for _, p := range people {
-		go func() { served <- p.engine.serve(ctx, p.parts, p.public, p.admin, nil) }()
+		go func() { served <- p.engine.serveOn(ctx, p.parts, p.public, p.admin, nil) }()
 	}
 	alice, bob := people[0], people[1]
 	// story is the sequence of actions of alice and bob.
 	story := &story{out: out, alice: alice, bob: bob}
-	if err = story.tell(ctx); err == nil && !once {
-		story.invite()
+	if err = story.tellStory(ctx); err == nil && !once {
+		story.printInvitation()
 		select {
 		case <-ctx.Done():
 		case err = <-served:
@@ -72,14 +72,14 @@ type person struct {
 	public, admin net.Listener
 }
 
-// settle opens an engine on free loopback ports and makes its user.
-func settle(ctx context.Context, dir, name, version string, log *slog.Logger) (*person, error) {
+// settlePerson opens an engine on free loopback ports and makes its user.
+func settlePerson(ctx context.Context, dir, name, version string, log *slog.Logger) (*person, error) {
 	p := &person{}
 	var err error
-	if p.public, err = listen(ctx, "listen", "127.0.0.1:0"); err != nil {
+	if p.public, err = listenOn(ctx, "listen", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
-	if p.admin, err = listen(ctx, "admin_listen", "127.0.0.1:0"); err != nil {
+	if p.admin, err = listenOn(ctx, "admin_listen", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
 	c := instance.DefaultConfig(dir)
@@ -99,8 +99,8 @@ func settle(ctx context.Context, dir, name, version string, log *slog.Logger) (*
 
 func (p *person) handle() string { return p.engine.in.Local.Handle(p.name) }
 
-// do dispatches an action of the person's and returns the id of its activity.
-func (p *person) do(ctx context.Context, action string, params vocab.Doc) (vocab.ID, error) {
+// dispatchAction dispatches an action of the person's and returns the id of its activity.
+func (p *person) dispatchAction(ctx context.Context, action string, params vocab.Doc) (vocab.ID, error) {
 	r, err := p.parts.outbox.Dispatch(ctx, outbox.Dispatch{User: p.name, Action: pipeline.Action{Name: action, Params: params.JSON()}})
 	return r.ActivityID, err
 }
@@ -108,8 +108,8 @@ func (p *person) do(ctx context.Context, action string, params vocab.Doc) (vocab
 // patience bounds the wait for one event of the story.
 const patience = 20 * time.Second
 
-// sees waits until a feed has an item of this type by the actor, and returns it.
-func (p *person) sees(ctx context.Context, name, kind string, by vocab.ID) (feed.Item, error) {
+// awaitItem waits until a feed has an item of this type by the actor, and returns it.
+func (p *person) awaitItem(ctx context.Context, name, kind string, by vocab.ID) (feed.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -139,16 +139,16 @@ type story struct {
 	note       vocab.ID
 }
 
-func (s *story) tell(ctx context.Context) error {
+func (s *story) tellStory(ctx context.Context) error {
 	fmt.Fprintf(s.out, "two engines on loopback, each with a PostgreSQL of its own:\n  %s   %s\n\n", s.alice.handle(), s.bob.handle())
 	for _, chapter := range []struct {
 		says string
 		tell func(context.Context) error
 	}{
-		{"alice follows bob, and bob's engine accepts", s.follow},
-		{"bob posts, and it is in alice's feed", s.post},
-		{"alice likes it, and bob is told", s.like},
-		{"alice answers, and bob is told", s.answer},
+		{"alice follows bob, and bob's engine accepts", s.tellFollow},
+		{"bob posts, and it is in alice's feed", s.tellPost},
+		{"alice likes it, and bob is told", s.tellLike},
+		{"alice answers, and bob is told", s.tellAnswer},
 	} {
 		start := time.Now()
 		if err := chapter.tell(ctx); err != nil {
@@ -160,19 +160,19 @@ func (s *story) tell(ctx context.Context) error {
 	return nil
 }
 
-func (s *story) follow(ctx context.Context) error {
-	if _, err := s.alice.do(ctx, "Follow", vocab.Doc{"actorUri": s.bob.handle()}); err != nil {
+func (s *story) tellFollow(ctx context.Context) error {
+	if _, err := s.alice.dispatchAction(ctx, "Follow", vocab.Doc{"actorUri": s.bob.handle()}); err != nil {
 		return err
 	}
-	_, err := s.alice.sees(ctx, "notifications", vocab.Accept, s.bob.engine.in.Local.ID(s.bob.name))
+	_, err := s.alice.awaitItem(ctx, "notifications", vocab.Accept, s.bob.engine.in.Local.ID(s.bob.name))
 	return err
 }
 
-func (s *story) post(ctx context.Context) error {
-	if _, err := s.bob.do(ctx, "CreateNote", vocab.Doc{"content": "Hello from the other side."}); err != nil {
+func (s *story) tellPost(ctx context.Context) error {
+	if _, err := s.bob.dispatchAction(ctx, "CreateNote", vocab.Doc{"content": "Hello from the other side."}); err != nil {
 		return err
 	}
-	item, err := s.alice.sees(ctx, "main", vocab.Create, s.bob.engine.in.Local.ID(s.bob.name))
+	item, err := s.alice.awaitItem(ctx, "main", vocab.Create, s.bob.engine.in.Local.ID(s.bob.name))
 	if err != nil {
 		return err
 	}
@@ -180,24 +180,24 @@ func (s *story) post(ctx context.Context) error {
 	return err
 }
 
-func (s *story) like(ctx context.Context) error {
-	if _, err := s.alice.do(ctx, "Like", vocab.Doc{"objectId": string(s.note)}); err != nil {
+func (s *story) tellLike(ctx context.Context) error {
+	if _, err := s.alice.dispatchAction(ctx, "Like", vocab.Doc{"objectId": string(s.note)}); err != nil {
 		return err
 	}
-	_, err := s.bob.sees(ctx, "notifications", vocab.Like, s.alice.engine.in.Local.ID(s.alice.name))
+	_, err := s.bob.awaitItem(ctx, "notifications", vocab.Like, s.alice.engine.in.Local.ID(s.alice.name))
 	return err
 }
 
-func (s *story) answer(ctx context.Context) error {
-	if _, err := s.alice.do(ctx, "Reply", vocab.Doc{"objectId": string(s.note), "content": "Hello back."}); err != nil {
+func (s *story) tellAnswer(ctx context.Context) error {
+	if _, err := s.alice.dispatchAction(ctx, "Reply", vocab.Doc{"objectId": string(s.note), "content": "Hello back."}); err != nil {
 		return err
 	}
-	_, err := s.bob.sees(ctx, "notifications", vocab.Create, s.alice.engine.in.Local.ID(s.alice.name))
+	_, err := s.bob.awaitItem(ctx, "notifications", vocab.Create, s.alice.engine.in.Local.ID(s.alice.name))
 	return err
 }
 
-// invite prints commands to try next.
-func (s *story) invite() {
+// printInvitation prints commands to try next.
+func (s *story) printInvitation() {
 	fmt.Fprintf(s.out, `
 both keep serving until Ctrl-C. try:
 

@@ -39,19 +39,19 @@ func (e *Engine) Serve(ctx context.Context, ready func(Serving)) error {
 			return fault.New(fault.Config, "tls.cert and tls.key: "+err.Error()).WithHint("both are PEM files that lightweb may read, and belong together")
 		}
 	}
-	public, err := listen(ctx, "listen", e.in.Config.Listen)
+	public, err := listenOn(ctx, "listen", e.in.Config.Listen)
 	if err != nil {
 		return err
 	}
-	admin, err := listen(ctx, "admin_listen", e.in.Config.AdminListen)
+	admin, err := listenOn(ctx, "admin_listen", e.in.Config.AdminListen)
 	if err != nil {
 		return errors.Join(err, public.Close())
 	}
-	return e.serve(ctx, e.newParts(), public, admin, ready)
+	return e.serveOn(ctx, e.newParts(), public, admin, ready)
 }
 
-// listen listens on the address of the setting key.
-func listen(ctx context.Context, key, address string) (net.Listener, error) {
+// listenOn listens on the address of the setting key.
+func listenOn(ctx context.Context, key, address string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -68,9 +68,9 @@ func listen(ctx context.Context, key, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// serve starts the parts in order, waits, and stops them in reverse.
-func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener, ready func(Serving)) error {
-	release, lost, err := e.prepare(ctx, p)
+// serveOn starts the parts in order, waits, and stops them in reverse.
+func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listener, ready func(Serving)) error {
+	release, lost, err := e.prepareInstance(ctx, p)
 	if err != nil {
 		return errors.Join(err, public.Close(), admin.Close())
 	}
@@ -93,11 +93,11 @@ func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener
 	go func() { delivered <- p.dispatcher.Run(delivering) }()
 	running.Go(func() { endWith(end, admin, p.admin.Serve(admin)) })
 	running.Go(func() { endWith(end, public, e.servePublic(p, public)) })
-	if err := e.announce(ctx, public, admin, ready); err != nil {
+	if err := e.announceReady(ctx, public, admin, ready); err != nil {
 		end(err)
 	}
 	<-ctx.Done()
-	err = e.drain(p, stopDelivering, delivered)
+	err = e.drainParts(p, stopDelivering, delivered)
 	releaseLock()
 	running.Wait()
 	if caller.Err() == nil { // the caller did not stop the engine: a part has ended
@@ -106,9 +106,9 @@ func (e *Engine) serve(ctx context.Context, p *parts, public, admin net.Listener
 	return err
 }
 
-// prepare takes the serve lock and makes the instance ready to serve. While the lock is held, no
+// prepareInstance takes the serve lock and makes the instance ready to serve. While the lock is held, no
 // other process changes the origin.
-func (e *Engine) prepare(ctx context.Context, p *parts) (release func(), lost <-chan struct{}, err error) {
+func (e *Engine) prepareInstance(ctx context.Context, p *parts) (release func(), lost <-chan struct{}, err error) {
 	if release, lost, err = e.in.DB.Instance.Locks.Serve(ctx, "lightweb serve"); err != nil {
 		return nil, nil, err
 	}
@@ -138,8 +138,8 @@ func endWith(end context.CancelCauseFunc, l net.Listener, err error) {
 	}
 }
 
-// announce calls ready.
-func (e *Engine) announce(ctx context.Context, public, admin net.Listener, ready func(Serving)) error {
+// announceReady calls ready.
+func (e *Engine) announceReady(ctx context.Context, public, admin net.Listener, ready func(Serving)) error {
 	s := Serving{Version: e.in.Config.Version, PublicURL: e.in.Config.PublicURL, Listen: public.Addr().String(), AdminListen: admin.Addr().String(),
 		Mode: "configured", DataDir: e.in.Config.DataDir, Startup: time.Since(e.in.OpenedAt)}
 	version, err := e.in.DB.Instance.ServerVersion(ctx)
@@ -163,9 +163,9 @@ func (e *Engine) announce(ctx context.Context, public, admin net.Listener, ready
 	return nil
 }
 
-// drain stops the parts: new requests first, then requests under way, writers and deliveries.
+// drainParts stops the parts: new requests first, then requests under way, writers and deliveries.
 // Deliveries that are still owed stay in the databases.
-func (e *Engine) drain(p *parts, stopDelivering func(), delivered <-chan error) error {
+func (e *Engine) drainParts(p *parts, stopDelivering func(), delivered <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), e.in.Config.DrainTimeout)
 	defer cancel()
 	stopDelivering()

@@ -75,9 +75,9 @@ func (as Actors) Fetch(ctx context.Context, f ActorFetch) (FetchedActor, error) 
 		return FetchedActor{}, err
 	}
 	if have != nil && !asked && (f.Cached || as.in.Now().Sub(have.FetchedAt) < as.in.Config.Cache.ActorTTL) {
-		return as.describe(have, nil), nil
+		return as.describeActor(have, nil), nil
 	}
-	row, over, err := as.request(ctx, f, id)
+	row, over, err := as.requestActor(ctx, f, id)
 	if err != nil {
 		return FetchedActor{}, fmt.Errorf("fetch actor %s: %w", id, err)
 	}
@@ -89,7 +89,7 @@ func (as Actors) Fetch(ctx context.Context, f ActorFetch) (FetchedActor, error) 
 			return FetchedActor{}, err
 		}
 	}
-	return as.describe(row, over), nil
+	return as.describeActor(row, over), nil
 }
 
 // findID returns the id of the actor. It looks a handle up.
@@ -105,8 +105,8 @@ func (as Actors) findID(ctx context.Context, f ActorFetch) (vocab.ID, error) {
 	return a.ID, nil
 }
 
-// request fetches the actor from its server.
-func (as Actors) request(ctx context.Context, f ActorFetch, id vocab.ID) (*dbinstance.RemoteActor, *FetchedOver, error) {
+// requestActor fetches the actor from its server.
+func (as Actors) requestActor(ctx context.Context, f ActorFetch, id vocab.ID) (*dbinstance.RemoteActor, *FetchedOver, error) {
 	var signer *transport.Keys
 	if !f.Unsigned {
 		keys, err := as.signingKeys(ctx, f.As)
@@ -137,8 +137,8 @@ func (as Actors) signingKeys(ctx context.Context, u vocab.Username) (transport.K
 	return as.in.Keys.Keys(u)
 }
 
-// describe returns the row as commands show it.
-func (as Actors) describe(row *dbinstance.RemoteActor, over *FetchedOver) FetchedActor {
+// describeActor returns the row as commands show it.
+func (as Actors) describeActor(row *dbinstance.RemoteActor, over *FetchedOver) FetchedActor {
 	a := row.Actor
 	s := FetchedActor{Actor: a.Raw, ID: a.ID, Type: a.Type, Name: a.Name, Inbox: a.Inbox, SharedInbox: a.SharedInbox,
 		Keys: []FetchedKey{}, HTTP: over, FetchedAt: row.FetchedAt, StaleAt: row.FetchedAt.Add(as.in.Config.Cache.ActorTTL), FromCache: over == nil}

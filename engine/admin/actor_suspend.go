@@ -18,8 +18,8 @@ type SuspendedActor struct {
 	Comment string   `json:"comment"`
 }
 
-// Suspended returns the suspended actors by id.
-func (as Actors) Suspended(ctx context.Context) ([]SuspendedActor, error) {
+// ListSuspended returns the suspended actors by id.
+func (as Actors) ListSuspended(ctx context.Context) ([]SuspendedActor, error) {
 	s, err := as.in.Registry.Server()
 	if err != nil {
 		return nil, err

@@ -137,7 +137,7 @@ type backupRun struct {
 func (t *backupRun) writeInstance(ctx context.Context, to io.Writer) error {
 	nobody := vocab.Username{}
 	err := t.in.DB.SnapshotInstance(ctx, func(ctx context.Context, s *db.Snapshot) error {
-		if err := t.begin(ctx, s, to); err != nil {
+		if err := t.beginArchive(ctx, s, to); err != nil {
 			return err
 		}
 		return t.writeTables(nobody, s.Shape, func(table db.Table, w io.Writer) (int64, error) {
@@ -156,8 +156,8 @@ func (t *backupRun) writeInstance(ctx context.Context, to io.Writer) error {
 	return t.writeFiles(nobody)
 }
 
-// begin chooses the users and writes the manifest.
-func (t *backupRun) begin(ctx context.Context, s *db.Snapshot, to io.Writer) error {
+// beginArchive chooses the users and writes the manifest.
+func (t *backupRun) beginArchive(ctx context.Context, s *db.Snapshot, to io.Writer) error {
 	all, err := s.Users(ctx)
 	if err != nil {
 		return err

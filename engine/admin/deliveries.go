@@ -31,8 +31,8 @@ type DeliveryChoice struct {
 	Limit    int       // only List
 }
 
-// filter returns the conditions as queries take them.
-func (c DeliveryChoice) filter() db.DeliveryFilter {
+// toFilter returns the conditions as queries take them.
+func (c DeliveryChoice) toFilter() db.DeliveryFilter {
 	return db.DeliveryFilter{Job: c.Job, Activity: c.Activity, Hosts: c.Hosts, Since: c.Since}
 }
 
@@ -54,8 +54,8 @@ type DeliveryFailure struct {
 // deliveryFailures are the users whose databases could not be used.
 type deliveryFailures []DeliveryFailure
 
-// record adds the error of one user. It returns the error when ctx has ended.
-func (f *deliveryFailures) record(ctx context.Context, u vocab.Username, err error) error {
+// recordFailure adds the error of one user. It returns the error when ctx has ended.
+func (f *deliveryFailures) recordFailure(ctx context.Context, u vocab.Username, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -79,11 +79,11 @@ type DeliveryJob struct {
 // describeJob returns the row as commands show it.
 func describeJob(u vocab.Username, j db.DeliveryJob) DeliveryJob {
 	return DeliveryJob{User: u, Job: j.ID.String(), Activity: j.Activity, Object: j.Object, Type: j.Type, Status: j.Status, Counts: j.JobCounts,
-		CreatedAt: j.CreatedAt.UTC(), FirstAt: utc(j.FirstAt)}
+		CreatedAt: j.CreatedAt.UTC(), FirstAt: inUTC(j.FirstAt)}
 }
 
-// utc returns the time in UTC, or nil.
-func utc(t *time.Time) *time.Time {
+// inUTC returns the time in UTC, or nil.
+func inUTC(t *time.Time) *time.Time {
 	if t == nil {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (ds Deliveries) List(ctx context.Context, c DeliveryChoice) (DeliveryList, 
 	}
 	for _, u := range users {
 		jobs, err := ds.findJobs(ctx, u, c)
-		if err := l.Failures.record(ctx, u, err); err != nil {
+		if err := l.Failures.recordFailure(ctx, u, err); err != nil {
 			return l, err
 		}
 		l.Jobs = append(l.Jobs, jobs...)
@@ -121,7 +121,7 @@ func (ds Deliveries) List(ctx context.Context, c DeliveryChoice) (DeliveryList, 
 func (ds Deliveries) findJobs(ctx context.Context, u vocab.Username, c DeliveryChoice) (jobs []DeliveryJob, err error) {
 	var found []db.DeliveryJob
 	err = ds.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		found, err = tx.DeliveryJobs(ctx, c.filter(), c.Status, nil, c.Limit, ds.in.Now())
+		found, err = tx.DeliveryJobs(ctx, c.toFilter(), c.Status, nil, c.Limit, ds.in.Now())
 		return err
 	})
 	for _, j := range found {
@@ -155,9 +155,9 @@ type DeliveryDetail struct {
 
 // describeDelivery returns the row as commands show it.
 func describeDelivery(r db.DeliveryReport) DeliveryDetail {
-	return DeliveryDetail{Inbox: r.Inbox, Host: r.Host, Targets: append([]vocab.ID{}, r.Targets...), Status: r.Status, Attempts: r.Attempts, NextAt: utc(r.NextAt),
+	return DeliveryDetail{Inbox: r.Inbox, Host: r.Host, Targets: append([]vocab.ID{}, r.Targets...), Status: r.Status, Attempts: r.Attempts, NextAt: inUTC(r.NextAt),
 		LastStatus: r.LastStatus, Answer: r.Says(), Headers: r.Fields(), Location: r.Location, RetryAfter: r.RetryAfter, Error: r.Error, IdempotencyKey: r.IdempotencyKey(), RemoteID: r.RemoteID,
-		LatencyMS: r.LatencyMS, BytesOut: r.BytesOut, BytesIn: r.BytesIn, UpdatedAt: utc(r.UpdatedAt)}
+		LatencyMS: r.LatencyMS, BytesOut: r.BytesOut, BytesIn: r.BytesIn, UpdatedAt: inUTC(r.UpdatedAt)}
 }
 
 // ShownDeliveries is a fan-out with its deliveries.
@@ -190,7 +190,7 @@ func (ds Deliveries) Show(ctx context.Context, job uuid.UUID, id vocab.ID) (all 
 			}
 			all = append(all, shown)
 		}
-		if err := failed.record(ctx, u, err); err != nil {
+		if err := failed.recordFailure(ctx, u, err); err != nil {
 			return all, failed, err
 		}
 		if job != (uuid.UUID{}) && len(all) > 0 {
@@ -262,9 +262,9 @@ type DeliveryStatus struct {
 	Failures deliveryFailures `json:"failures"`
 }
 
-// Status counts the users' deliveries by host and state. Deliveries that succeeded over a week ago
+// CountByHost counts the users' deliveries by host and state. Deliveries that succeeded over a week ago
 // are not counted. The fault is NoUser when a named user does not exist.
-func (ds Deliveries) Status(ctx context.Context, c DeliveryChoice) (DeliveryStatus, error) {
+func (ds Deliveries) CountByHost(ctx context.Context, c DeliveryChoice) (DeliveryStatus, error) {
 	s := DeliveryStatus{States: []DeliveryState{}, Failures: deliveryFailures{}}
 	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)
 	if err != nil {
@@ -287,7 +287,7 @@ func (ds Deliveries) Status(ctx context.Context, c DeliveryChoice) (DeliveryStat
 			states, err = tx.DeliveryStates(ctx, ds.in.Now())
 			return err
 		})
-		if err := s.Failures.record(ctx, u, err); err != nil {
+		if err := s.Failures.recordFailure(ctx, u, err); err != nil {
 			return s, err
 		}
 		for _, d := range states {
@@ -299,7 +299,7 @@ func (ds Deliveries) Status(ctx context.Context, c DeliveryChoice) (DeliveryStat
 					at[key].Closed = h.NextAttempt
 				}
 			}
-			at[key].add(d)
+			at[key].addState(d)
 			addCounts(&s.Counts, d)
 		}
 	}
@@ -312,14 +312,14 @@ func (ds Deliveries) Status(ctx context.Context, c DeliveryChoice) (DeliveryStat
 	return s, nil
 }
 
-// add adds the deliveries of one more user.
-func (s *DeliveryState) add(d db.DeliveryState) {
+// addState adds the deliveries of one more user.
+func (s *DeliveryState) addState(d db.DeliveryState) {
 	s.Count += d.Count
 	if d.Oldest.Before(s.OldestAt) {
 		s.OldestAt = d.Oldest.UTC()
 	}
 	if d.NextAt != nil && (s.NextAt == nil || d.NextAt.Before(*s.NextAt)) {
-		s.NextAt = utc(d.NextAt)
+		s.NextAt = inUTC(d.NextAt)
 	}
 	if d.Error != "" {
 		s.Error = d.Error

@@ -35,7 +35,7 @@ func (ds Deliveries) Drop(ctx context.Context, c DeliveryChoice, dryRun bool) (D
 	known := c.Job == (uuid.UUID{}) && c.Activity == ""
 	for _, u := range users {
 		found, err := ds.dropUser(ctx, u, c, &r)
-		if err := r.Failures.record(ctx, u, err); err != nil {
+		if err := r.Failures.recordFailure(ctx, u, err); err != nil {
 			return r, err
 		}
 		known = known || found
@@ -48,7 +48,7 @@ func (ds Deliveries) Drop(ctx context.Context, c DeliveryChoice, dryRun bool) (D
 
 // dropUser drops deliveries of one user. It reports whether any fan-out matched.
 func (ds Deliveries) dropUser(ctx context.Context, u vocab.Username, c DeliveryChoice, r *DropReport) (found bool, err error) {
-	choice := db.DeliveryChoice{DeliveryFilter: c.filter(), States: stillOwed}
+	choice := db.DeliveryChoice{DeliveryFilter: c.toFilter(), States: stillOwed}
 	var chosen []db.ChosenHost
 	var under int
 	err = ds.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {

@@ -76,7 +76,7 @@ func (ds Deliveries) Retry(ctx context.Context, c RetryChoice) (r RetryReport, e
 		if c.Most > 0 && r.Matched-r.SkippedBlocked >= c.Most {
 			break
 		}
-		if err := r.Failures.record(ctx, u, run.matchUser(ctx, u)); err != nil {
+		if err := r.Failures.recordFailure(ctx, u, run.matchUser(ctx, u)); err != nil {
 			return r, err
 		}
 	}
@@ -104,7 +104,7 @@ type retry struct {
 func (t *retry) matchUser(ctx context.Context, u vocab.Username) error {
 	var chosen []db.ChosenHost
 	err := t.in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		chosen, err = tx.ChosenDeliveries(ctx, db.DeliveryChoice{DeliveryFilter: t.c.filter(), States: t.c.States}, t.began)
+		chosen, err = tx.ChosenDeliveries(ctx, db.DeliveryChoice{DeliveryFilter: t.c.toFilter(), States: t.c.States}, t.began)
 		return err
 	})
 	for _, h := range chosen {
@@ -132,27 +132,27 @@ func (t *retry) requeueHosts(ctx context.Context) error {
 		if h.Blocked {
 			continue
 		}
-		if err := t.r.Failures.record(ctx, h.User, t.requeue(ctx, h)); err != nil {
+		if err := t.r.Failures.recordFailure(ctx, h.User, t.requeueHost(ctx, h)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// choice selects the matched deliveries of a user to a host, unless they changed since.
-func (t *retry) choice(h *RetriedHost) db.DeliveryChoice {
-	c := db.DeliveryChoice{DeliveryFilter: t.c.filter(), States: t.c.States, Before: t.began}
+// matchedChoice selects the matched deliveries of a user to a host, unless they changed since.
+func (t *retry) matchedChoice(h *RetriedHost) db.DeliveryChoice {
+	c := db.DeliveryChoice{DeliveryFilter: t.c.toFilter(), States: t.c.States, Before: t.began}
 	c.Hosts = []string{h.Host}
 	return c
 }
 
-// requeue makes a user's deliveries to a host due, and notifies the serving process. If the
+// requeueHost makes a user's deliveries to a host due, and notifies the serving process. If the
 // notification is lost, that process finds them at its next look at all users.
-func (t *retry) requeue(ctx context.Context, h *RetriedHost) error {
+func (t *retry) requeueHost(ctx context.Context, h *RetriedHost) error {
 	for left := h.Matched; left > 0; {
 		var rows []db.Requeued
 		err := t.in.DB.Write(ctx, h.User, func(ctx context.Context, tx *db.Tx) (err error) {
-			rows, err = tx.RequeueDeliveries(ctx, t.choice(h), t.c.ResetAttempts, 0, min(left, deliveryPage), t.in.Now())
+			rows, err = tx.RequeueDeliveries(ctx, t.matchedChoice(h), t.c.ResetAttempts, 0, min(left, deliveryPage), t.in.Now())
 			return err
 		})
 		if err != nil {

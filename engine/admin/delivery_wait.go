@@ -55,7 +55,7 @@ func (t *retry) sendUser(ctx context.Context, all []RetriedHost) error {
 		switch {
 		case h.Blocked:
 		case h.Host == "": // the serving process hands them over
-			g.Go(func() error { return t.recordFailure(ctx, u, t.requeue(ctx, h)) })
+			g.Go(func() error { return t.recordFailure(ctx, u, t.requeueHost(ctx, h)) })
 		default:
 			g.Go(func() error { return t.recordFailure(ctx, u, t.sendHost(ctx, h)) })
 		}
@@ -74,7 +74,7 @@ func (t *retry) sendUser(ctx context.Context, all []RetriedHost) error {
 func (t *retry) recordFailure(ctx context.Context, u vocab.Username, err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.r.Failures.record(ctx, u, err)
+	return t.r.Failures.recordFailure(ctx, u, err)
 }
 
 // sendHost sends a user's matched deliveries to a host, until it has had enough attempts without
@@ -87,11 +87,11 @@ func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 		if probe {
 			n = 1
 		}
-		rows, err := t.claim(ctx, h, n)
+		rows, err := t.claimBatch(ctx, h, n)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		ends, err := t.attempt(ctx, h.User, rows)
+		ends, err := t.attemptBatch(ctx, h.User, rows)
 		if err := t.sender.Record(context.WithoutCancel(ctx), h.User, ends, t.in.Now()); err != nil {
 			return err
 		}
@@ -118,18 +118,18 @@ func (t *retry) sendHost(ctx context.Context, h *RetriedHost) error {
 	return nil
 }
 
-// claim leases deliveries for as long as the attempts can take, with a second knock each.
-func (t *retry) claim(ctx context.Context, h *RetriedHost, n int) (rows []db.Delivery, err error) {
+// claimBatch leases deliveries for as long as the attempts can take, with a second knock each.
+func (t *retry) claimBatch(ctx context.Context, h *RetriedHost, n int) (rows []db.Delivery, err error) {
 	lease := time.Minute + 2*t.in.Config.Delivery.Timeout*retryBatch/retryAtOnce
 	err = t.in.DB.Write(ctx, h.User, func(ctx context.Context, tx *db.Tx) (err error) {
-		rows, err = tx.ClaimChosen(ctx, t.choice(h), t.c.ResetAttempts, t.sender.Owner, lease, n, t.in.Now())
+		rows, err = tx.ClaimChosen(ctx, t.matchedChoice(h), t.c.ResetAttempts, t.sender.Owner, lease, n, t.in.Now())
 		return err
 	})
 	return rows, err
 }
 
-// attempt sends each of the deliveries. It returns those with a known outcome.
-func (t *retry) attempt(ctx context.Context, u vocab.Username, rows []db.Delivery) (ends []delivery.Attempted, err error) {
+// attemptBatch sends each of the deliveries. It returns those with a known outcome.
+func (t *retry) attemptBatch(ctx context.Context, u vocab.Username, rows []db.Delivery) (ends []delivery.Attempted, err error) {
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(retryAtOnce)

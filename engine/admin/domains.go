@@ -222,7 +222,7 @@ func (ds Domains) Import(ctx context.Context, list io.Reader, dryRun bool) (Doma
 			there[row.Domain] = true
 			r.Changed = append(r.Changed, row.Domain)
 			if _, commented := s.Comments[row.Domain]; row.Comment != "" && !commented {
-				s.Comments[row.Domain] = truncate(row.Comment, registry.MaxComment)
+				s.Comments[row.Domain] = truncateText(row.Comment, registry.MaxComment)
 			}
 		}
 		slices.Sort(r.Changed)
@@ -244,7 +244,7 @@ func (ds Domains) takeRow(row *policy.Row, r *DomainImport) bool {
 		if errors.Is(row.Err, policy.ErrObfuscated) {
 			r.Obfuscated++
 		}
-		r.Refused = append(r.Refused, RefusedRow{row.Line, truncate(row.Text, 200), row.Err.Error()})
+		r.Refused = append(r.Refused, RefusedRow{row.Line, truncateText(row.Text, 200), row.Err.Error()})
 		return false
 	case row.Severity != policy.Suspend:
 		r.Skipped++
@@ -261,8 +261,8 @@ func (r DomainImport) firstProblem() string {
 	return fmt.Sprintf("; the first one: line %d: %s", r.Refused[0].Line, r.Refused[0].Problem)
 }
 
-// truncate returns the first n characters of text.
-func truncate(text string, n int) string {
+// truncateText returns the first n characters of text.
+func truncateText(text string, n int) string {
 	if r := []rune(text); len(r) > n {
 		return string(r[:n])
 	}

@@ -35,8 +35,8 @@ type Host struct {
 // describeHost returns the row as commands show it.
 func describeHost(h dbinstance.Host, now time.Time) Host {
 	r := Host{Host: h.Host, State: delivery.HostState(h, now), Software: h.Software, Dialect: h.Dialect, Failures: h.Failures,
-		FailingSince: utc(h.FailingSince), LastFailure: utc(h.FailedAt), LastError: h.Failure, DeliveredAt: utc(h.DeliveredAt),
-		NextAttempt: utc(h.ClosedUntil), InactiveAt: utc(h.InactiveAt), PausedAt: utc(h.PausedAt)}
+		FailingSince: inUTC(h.FailingSince), LastFailure: inUTC(h.FailedAt), LastError: h.Failure, DeliveredAt: inUTC(h.DeliveredAt),
+		NextAttempt: inUTC(h.ClosedUntil), InactiveAt: inUTC(h.InactiveAt), PausedAt: inUTC(h.PausedAt)}
 	if h.PausedAt != nil {
 		r.NextAttempt = nil
 	}
@@ -72,20 +72,20 @@ func (hs Hosts) Find(ctx context.Context, name string) (Host, error) {
 
 // Pause holds back deliveries to a host until Resume. A serving engine follows within seconds.
 func (hs Hosts) Pause(ctx context.Context, name string) (Host, error) {
-	return hs.change(ctx, name, hs.in.DB.Instance.Hosts.Pause)
+	return hs.changeHost(ctx, name, hs.in.DB.Instance.Hosts.Pause)
 }
 
 // Resume ends a pause and forgets the failures of a host, so that deliveries go on at once. The
 // fault is NotFound when nothing is known of it.
 func (hs Hosts) Resume(ctx context.Context, name string) (Host, error) {
-	return hs.change(ctx, name, hs.in.DB.Instance.Hosts.Resume)
+	return hs.changeHost(ctx, name, hs.in.DB.Instance.Hosts.Resume)
 }
 
 // Probe sends one delivery at once to a host whose breaker is open or that is inactive. The faults
 // are NotFound when nothing is known of it, and Conflict when it is paused or deliveries to it go
 // on.
 func (hs Hosts) Probe(ctx context.Context, name string) (Host, error) {
-	return hs.change(ctx, name, func(ctx context.Context, host string) error {
+	return hs.changeHost(ctx, name, func(ctx context.Context, host string) error {
 		h, err := hs.Find(ctx, host)
 		switch {
 		case err != nil:
@@ -99,8 +99,8 @@ func (hs Hosts) Probe(ctx context.Context, name string) (Host, error) {
 	})
 }
 
-// change does something to a host other than this server, and returns its new state.
-func (hs Hosts) change(ctx context.Context, name string, do func(context.Context, string) error) (Host, error) {
+// changeHost does something to a host other than this server, and returns its new state.
+func (hs Hosts) changeHost(ctx context.Context, name string, do func(context.Context, string) error) (Host, error) {
 	host, err := parseHost(name)
 	if err != nil {
 		return Host{}, err

@@ -35,8 +35,8 @@ type PruneCounts struct {
 	Strangers  int `json:"pruned_acquaintances"` // of actors without rows in the user's database in two nights
 }
 
-// add adds the counts of one more user.
-func (c *PruneCounts) add(more PruneCounts) {
+// addCounts adds the counts of one more user.
+func (c *PruneCounts) addCounts(more PruneCounts) {
 	c.Activities += more.Activities
 	c.Objects += more.Objects
 	c.Reactions += more.Reactions
@@ -110,7 +110,7 @@ func (dbs Databases) Prune(ctx context.Context, p PruneOptions) (r PruneReport, 
 		if err := ctx.Err(); err != nil {
 			return r, fault.Wrap(fault.Busy, fmt.Sprintf("time ran out when %d of %d users were pruned", n, len(users)), err)
 		}
-		r.add(one)
+		r.addUser(one)
 		if p.Progress != nil {
 			p.Progress(n+1, len(users))
 		}
@@ -127,10 +127,10 @@ func (dbs Databases) Prune(ctx context.Context, p PruneOptions) (r PruneReport, 
 	return r, nil
 }
 
-// add adds the result of one user.
-func (r *PruneReport) add(u PrunedUser) {
+// addUser adds the result of one user.
+func (r *PruneReport) addUser(u PrunedUser) {
 	r.Users = append(r.Users, u)
-	r.PruneCounts.add(u.PruneCounts)
+	r.PruneCounts.addCounts(u.PruneCounts)
 	if u.Error != "" {
 		r.Failed++
 	}

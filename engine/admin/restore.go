@@ -70,7 +70,7 @@ func (bs Backups) Restore(ctx context.Context, path string, r RestoreOptions) (R
 			return RestoreReport{}, err
 		}
 	}
-	if err := p.run(ctx); err != nil {
+	if err := p.runRestore(ctx); err != nil {
 		return RestoreReport{}, err
 	}
 	p.report.Users, p.report.Millis = len(p.users), time.Since(began).Milliseconds()
@@ -120,9 +120,9 @@ func (p *restoreRun) checkManifest() error {
 	return nil
 }
 
-// run builds the databases and puts them in place.
-func (p *restoreRun) run(ctx context.Context) (err error) {
-	lost, release, err := p.lock(ctx)
+// runRestore builds the databases and puts them in place.
+func (p *restoreRun) runRestore(ctx context.Context) (err error) {
+	lost, release, err := p.lockServe(ctx)
 	if err != nil {
 		return err
 	}
@@ -163,8 +163,8 @@ func (p *restoreRun) run(ctx context.Context) (err error) {
 	return err
 }
 
-// lock stops engines from serving the instance meanwhile. A dry run does not disturb one.
-func (p *restoreRun) lock(ctx context.Context) (lost <-chan struct{}, release func(), err error) {
+// lockServe stops engines from serving the instance meanwhile. A dry run does not disturb one.
+func (p *restoreRun) lockServe(ctx context.Context) (lost <-chan struct{}, release func(), err error) {
 	if p.ask.DryRun {
 		return nil, func() {}, nil
 	}

@@ -30,8 +30,8 @@ type User struct {
 	Refused       string         `json:"config_error,omitempty"` // why the configuration cannot be used; only from Find
 }
 
-// describe adds to a row what the files of the user hold.
-func (us Users) describe(row dbinstance.User) User {
+// describeUser adds to a row what the files of the user hold.
+func (us Users) describeUser(row dbinstance.User) User {
 	return User{Name: row.Name, Actor: us.in.Local.ID(row.Name), Handle: us.in.Local.Handle(row.Name), State: row.State, Database: row.Database,
 		SchemaVersion: row.SchemaVersion, Keys: us.in.Keys.Kinds(row.Name), KeysDir: us.in.Keys.Dir(row.Name), CreatedAt: row.CreatedAt}
 }
@@ -60,7 +60,7 @@ func (us Users) Create(ctx context.Context, n NewUser) (u User, token string, er
 	case dbinstance.UserDeleted:
 		return User{}, "", fault.New(fault.Conflict, fmt.Sprintf("the name %q belonged to a deleted user and is not used again", n.Name)).WithHint("take another name")
 	default:
-		return us.describe(row), "", fault.New(fault.Conflict, fmt.Sprintf("the user %q exists already", n.Name)).WithHint("lightweb user show " + n.Name.String())
+		return us.describeUser(row), "", fault.New(fault.Conflict, fmt.Sprintf("the user %q exists already", n.Name)).WithHint("lightweb user show " + n.Name.String())
 	}
 	made := us.makeUser(ctx, n)
 	if made != nil && fault.KindOf(made) != fault.Conflict {
@@ -99,7 +99,7 @@ func (us Users) List(ctx context.Context) ([]User, error) {
 	}
 	users := make([]User, len(rows))
 	for i, r := range rows {
-		users[i] = us.describe(r)
+		users[i] = us.describeUser(r)
 	}
 	return users, nil
 }
@@ -110,7 +110,7 @@ func (us Users) Find(ctx context.Context, name vocab.Username) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	u := us.describe(row)
+	u := us.describeUser(row)
 	if err := us.in.Registry.Problem(name); err != nil {
 		u.Refused = err.Error()
 	}

@@ -61,8 +61,8 @@ type Name struct {
 	Item string // of Rows and Known the table, of Key the file
 }
 
-// parts tells whether the content may be spread over several entries.
-func (n Name) parts() bool { return n.Kind == Rows || n.Kind == Known }
+// isInParts tells whether the content may be spread over several entries.
+func (n Name) isInParts() bool { return n.Kind == Rows || n.Kind == Known }
 
 // String returns the name in the archive; each part of rows has a number behind it.
 func (n Name) String() string {
@@ -76,7 +76,7 @@ func (n Name) String() string {
 	return s
 }
 
-func (n Name) part(number int) string { return fmt.Sprintf("%s/%06d", n, number) }
+func (n Name) partName(number int) string { return fmt.Sprintf("%s/%06d", n, number) }
 
 var nameForm = regexp.MustCompile(`^(?:instance|users/([a-z0-9_]{1,30}))/` +
 	`(?:(database\.json|config\.json)|(keys)/([a-z0-9-]{1,40}\.pem)|(database|rows)/([a-z_][a-z0-9_]{0,62})/([0-9]{6,12}))$`)
@@ -85,21 +85,21 @@ var nameForm = regexp.MustCompile(`^(?:instance|users/([a-z0-9_]{1,30}))/` +
 func parseName(s string) (n Name, part int, err error) {
 	m := nameForm.FindStringSubmatch(s)
 	if m == nil {
-		return Name{}, 0, damaged(fmt.Errorf("it holds %.80q", s))
+		return Name{}, 0, damagedFault(fmt.Errorf("it holds %.80q", s))
 	}
 	n.Kind, n.Item = Kind(m[2]+m[3]+m[5]), m[4]+m[6]
 	if m[1] != "" {
 		if n.User, err = vocab.ParseUsername(m[1]); err != nil {
-			return Name{}, 0, damaged(err)
+			return Name{}, 0, damagedFault(err)
 		}
 	}
-	if n.parts() {
+	if n.isInParts() {
 		part, err = strconv.Atoi(m[7])
 	}
 	return n, part, err
 }
 
-// damaged refuses an archive that is not as it was written.
-func damaged(why error) error {
+// damagedFault refuses an archive that is not as it was written.
+func damagedFault(why error) error {
 	return fault.Wrap(fault.Invalid, "the archive is damaged", why).WithCode("archive_damaged").WithHint("nothing was changed; take another backup")
 }

@@ -50,7 +50,7 @@ func Open(ctx context.Context, path string) (*Reader, error) {
 		err = fault.New(fault.Invalid, path+" is not a file").WithHint("an archive is read twice: write it to a file first")
 	}
 	if err == nil {
-		err = r.verify(ctx)
+		err = r.verifyAll(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -64,15 +64,15 @@ func (r *Reader) Close() error { return r.f.Close() }
 // Each hands over the shapes and rows in the order in which they were written; what visit leaves
 // unread is skipped.
 func (r *Reader) Each(ctx context.Context, visit func(n Name, content io.Reader) error) error {
-	s, err := r.stream(ctx)
+	s, err := r.openStream(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err = s.next(); err != nil { // the manifest
+	if _, err = s.nextEntry(); err != nil { // the manifest
 		return err
 	}
 	for {
-		h, err := s.next()
+		h, err := s.nextEntry()
 		if err != nil || h.Name == sumsName {
 			return err
 		}
@@ -93,9 +93,9 @@ func (r *Reader) Each(ctx context.Context, visit func(n Name, content io.Reader)
 	}
 }
 
-// verify reads everything and fills in what is small.
-func (r *Reader) verify(ctx context.Context) error {
-	s, err := r.stream(ctx)
+// verifyAll reads everything and fills in what is small.
+func (r *Reader) verifyAll(ctx context.Context) error {
+	s, err := r.openStream(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,18 +105,18 @@ func (r *Reader) verify(ctx context.Context) error {
 	}
 	seen := map[place]bool{}
 	for last := (place{}); ; {
-		h, err := s.next()
+		h, err := s.nextEntry()
 		if err != nil {
 			return err
 		}
 		if h.Name == sumsName {
-			return s.end(h, sums.Bytes())
+			return s.checkEnd(h, sums.Bytes())
 		}
-		if last, err = r.check(s, h, last, &sums); err != nil {
+		if last, err = r.checkEntry(s, h, last, &sums); err != nil {
 			return err
 		}
 		if seen[last] {
-			return damaged(fmt.Errorf("it holds %.80q twice", h.Name))
+			return damagedFault(fmt.Errorf("it holds %.80q twice", h.Name))
 		}
 		seen[last] = true
 	}
@@ -128,14 +128,14 @@ type place struct {
 	part int
 }
 
-// check reads an entry and adds its sum.
-func (r *Reader) check(s *stream, h *tar.Header, last place, sums *bytes.Buffer) (place, error) {
+// checkEntry reads an entry and adds its sum.
+func (r *Reader) checkEntry(s *stream, h *tar.Header, last place, sums *bytes.Buffer) (place, error) {
 	n, part, err := parseName(h.Name)
 	if err != nil {
 		return place{}, err
 	}
-	if n.parts() && part != 1 && (last.name != n || part != last.part+1) {
-		return place{}, damaged(fmt.Errorf("%s is not where it belongs", h.Name))
+	if n.isInParts() && part != 1 && (last.name != n || part != last.part+1) {
+		return place{}, damagedFault(fmt.Errorf("%s is not where it belongs", h.Name))
 	}
 	digest := sha256.New()
 	var into io.Writer = digest
@@ -147,13 +147,13 @@ func (r *Reader) check(s *stream, h *tar.Header, last place, sums *bytes.Buffer)
 	if _, err := io.Copy(into, s); err != nil {
 		return place{}, err
 	}
-	sums.WriteString(sum(h.Name, [sha256.Size]byte(digest.Sum(nil))))
+	sums.WriteString(sumLine(h.Name, [sha256.Size]byte(digest.Sum(nil))))
 	return place{n, part}, nil
 }
 
 func (r *Reader) readManifest(s *stream, sums *bytes.Buffer) error {
 	foreign := fault.New(fault.Invalid, "the file is not a backup that lightweb wrote")
-	h, err := s.next()
+	h, err := s.nextEntry()
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (r *Reader) readManifest(s *stream, sums *bytes.Buffer) error {
 		return fault.New(fault.Config, fmt.Sprintf("the archive has format %d, newer than this lightweb reads (%d)", r.Manifest.Format, format)).
 			WithHint("use the lightweb that wrote it, " + r.Manifest.Version + ", or a newer one")
 	}
-	sums.WriteString(sum(manifestName, sha256.Sum256(data)))
+	sums.WriteString(sumLine(manifestName, sha256.Sum256(data)))
 	return nil
 }
 
@@ -181,7 +181,7 @@ type stream struct {
 	peeked *tar.Header
 }
 
-func (r *Reader) stream(ctx context.Context) (*stream, error) {
+func (r *Reader) openStream(ctx context.Context) (*stream, error) {
 	if _, err := r.f.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read the archive: %w", err)
 	}
@@ -194,18 +194,18 @@ func (r *Reader) stream(ctx context.Context) (*stream, error) {
 	return &stream{ctx: ctx, raw: raw, gz: gz, tar: tar.NewReader(gz)}, nil
 }
 
-// next goes to the next entry: always a plain file, of a bounded size.
-func (s *stream) next() (*tar.Header, error) {
+// nextEntry goes to the next entry: always a plain file, of a bounded size.
+func (s *stream) nextEntry() (*tar.Header, error) {
 	if h := s.peeked; h != nil {
 		s.peeked = nil
 		return h, nil
 	}
 	h, err := s.tar.Next()
 	if err != nil {
-		return nil, s.cut(err)
+		return nil, s.cutFault(err)
 	}
 	if h.Typeflag != tar.TypeReg || h.Size > maxEntry && (h.Name != sumsName || h.Size > maxSums) {
-		return nil, damaged(fmt.Errorf("%.80q is no entry that lightweb writes", h.Name))
+		return nil, damagedFault(fmt.Errorf("%.80q is no entry that lightweb writes", h.Name))
 	}
 	return h, nil
 }
@@ -216,13 +216,13 @@ func (s *stream) Read(b []byte) (int, error) {
 	}
 	n, err := s.tar.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = s.cut(err)
+		err = s.cutFault(err)
 	}
 	return n, err
 }
 
-// cut says why reading went no further: an archive ends with its sums, and nowhere else.
-func (s *stream) cut(err error) error {
+// cutFault says why reading went no further: an archive ends with its sums, and nowhere else.
+func (s *stream) cutFault(err error) error {
 	var disk *os.PathError
 	if errors.As(err, &disk) {
 		return fmt.Errorf("read the archive: %w", err)
@@ -230,29 +230,29 @@ func (s *stream) cut(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return damaged(err)
+	return damagedFault(err)
 }
 
-// end compares the sums, and wants nothing behind them.
-func (s *stream) end(h *tar.Header, want []byte) error {
+// checkEnd compares the sums, and wants nothing behind them.
+func (s *stream) checkEnd(h *tar.Header, want []byte) error {
 	if h.Size != int64(len(want)) {
-		return damaged(errors.New("the sums are of other entries"))
+		return damagedFault(errors.New("the sums are of other entries"))
 	}
 	got, err := io.ReadAll(s)
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(got, want) {
-		return damaged(errors.New("the sums are of other bytes"))
+		return damagedFault(errors.New("the sums are of other bytes"))
 	}
 	if _, err := s.tar.Next(); !errors.Is(err, io.EOF) {
-		return damaged(errors.New("something follows the sums"))
+		return damagedFault(errors.New("something follows the sums"))
 	}
 	if _, err := io.Copy(io.Discard, s.gz); err != nil {
-		return damaged(err)
+		return damagedFault(err)
 	}
 	if _, err := s.raw.ReadByte(); !errors.Is(err, io.EOF) {
-		return damaged(errors.New("something follows the archive"))
+		return damagedFault(errors.New("something follows the archive"))
 	}
 	return nil
 }
@@ -282,10 +282,10 @@ func (c *content) Read(b []byte) (int, error) {
 
 // goOn goes to the next part, or finds that there is none.
 func (c *content) goOn() error {
-	if c.over = !c.name.parts(); c.over {
+	if c.over = !c.name.isInParts(); c.over {
 		return nil
 	}
-	h, err := c.s.next()
+	h, err := c.s.nextEntry()
 	if err != nil {
 		return err
 	}

@@ -37,11 +37,11 @@ func NewWriter(w io.Writer, m Manifest) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return aw, aw.entry(manifestName, data)
+	return aw, aw.writeEntry(manifestName, data)
 }
 
 // Add writes a file.
-func (w *Writer) Add(n Name, content []byte) error { return w.entry(n.String(), content) }
+func (w *Writer) Add(n Name, content []byte) error { return w.writeEntry(n.String(), content) }
 
 // Rows returns where the rows of a table are written to; it is closed before anything else is
 // written.
@@ -51,7 +51,7 @@ func (w *Writer) Rows(n Name) io.WriteCloser {
 
 // Close ends the archive with its sums.
 func (w *Writer) Close() error {
-	if err := w.entry(sumsName, bytes.Clone(w.sums.Bytes())); err != nil {
+	if err := w.writeEntry(sumsName, bytes.Clone(w.sums.Bytes())); err != nil {
 		return err
 	}
 	if err := w.tar.Close(); err != nil {
@@ -60,8 +60,8 @@ func (w *Writer) Close() error {
 	return w.gz.Close()
 }
 
-func (w *Writer) entry(name string, content []byte) error {
-	w.sums.WriteString(sum(name, sha256.Sum256(content)))
+func (w *Writer) writeEntry(name string, content []byte) error {
+	w.sums.WriteString(sumLine(name, sha256.Sum256(content)))
 	if err := w.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(content)), ModTime: w.at, Format: tar.FormatPAX}); err != nil {
 		return err
 	}
@@ -69,8 +69,10 @@ func (w *Writer) entry(name string, content []byte) error {
 	return err
 }
 
-// sum is the line of one entry in the sums.
-func sum(name string, digest [sha256.Size]byte) string { return fmt.Sprintf("%x  %s\n", digest, name) }
+// sumLine is the line of one entry in the sums.
+func sumLine(name string, digest [sha256.Size]byte) string {
+	return fmt.Sprintf("%x  %s\n", digest, name)
+}
 
 // rows cuts what is written to it into entries.
 type rows struct {
@@ -86,7 +88,7 @@ func (r *rows) Write(b []byte) (n int, err error) {
 		r.to.part = append(part, b[n:n+fits]...)
 		n += fits
 		if len(r.to.part) == chunk {
-			if err := r.flush(); err != nil {
+			if err := r.flushPart(); err != nil {
 				return n, err
 			}
 		}
@@ -94,9 +96,9 @@ func (r *rows) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-func (r *rows) flush() error {
+func (r *rows) flushPart() error {
 	r.cut++
-	err := r.to.entry(r.name.part(r.cut), r.to.part)
+	err := r.to.writeEntry(r.name.partName(r.cut), r.to.part)
 	r.to.part = r.to.part[:0]
 	return err
 }
@@ -106,5 +108,5 @@ func (r *rows) Close() error {
 	if len(r.to.part) == 0 {
 		return nil
 	}
-	return r.flush()
+	return r.flushPart()
 }

@@ -63,7 +63,7 @@ func Markdown(reports []Report, before string) string {
 	for _, r := range reports {
 		fmt.Fprintf(&b, "\n## `%s`\n", r.Command)
 		for _, m := range r.Measured {
-			m.write(&b)
+			m.writeRows(&b)
 		}
 	}
 	_, hand, found := strings.Cut(before, Handwritten)
@@ -82,8 +82,8 @@ func settingsShown(r Report) []string {
 	return names
 }
 
-// write adds the measurement to a page.
-func (m Measurement) write(b *strings.Builder) {
+// writeRows adds the measurement to a page.
+func (m Measurement) writeRows(b *strings.Builder) {
 	fmt.Fprintf(b, "\n%s:\n\n| Figure | | Target |\n|---|--:|--:|\n", m.Name)
 	for _, f := range m.Figures {
 		mark := ""
@@ -93,13 +93,13 @@ func (m Measurement) write(b *strings.Builder) {
 		fmt.Fprintf(b, "| %s | %s %s | %s%s |\n", f.Name, f.Show(), f.Unit, f.Goal(), mark)
 	}
 	for _, c := range m.CPU {
-		fmt.Fprintf(b, "| CPU of %s | %s ms/operation | |\n", c.Process, show(c.PerOp))
+		fmt.Fprintf(b, "| CPU of %s | %s ms/operation | |\n", c.Process, showValue(c.PerOp))
 	}
 	fmt.Fprintf(b, "\nLimited by %s.\n", m.Limits)
 }
 
 // Show returns the value with as many digits as mean something.
-func (f Figure) Show() string { return show(f.Value) }
+func (f Figure) Show() string { return showValue(f.Value) }
 
 // Goal returns the target with what it is, or nothing.
 func (f Figure) Goal() string {
@@ -107,13 +107,13 @@ func (f Figure) Goal() string {
 	case f.Target == 0:
 		return ""
 	case f.Most:
-		return "≤ " + show(f.Target)
+		return "≤ " + showValue(f.Target)
 	}
-	return "≥ " + show(f.Target)
+	return "≥ " + showValue(f.Target)
 }
 
-// show writes three digits that mean something, or all before the point.
-func show(v float64) string {
+// showValue writes three digits that mean something, or all before the point.
+func showValue(v float64) string {
 	if v == 0 {
 		return "0"
 	}

@@ -28,8 +28,8 @@ func newFlood(mark string, enough int) *flood {
 	return &flood{mark: []byte(mark), enough: enough, seen: make(map[string]bool, enough), full: make(chan struct{})}
 }
 
-// take is what a peer is to tell.
-func (f *flood) take(a arrival) {
+// takeArrival is what a peer is to tell.
+func (f *flood) takeArrival(a arrival) {
 	at := bytes.Index(a.body, f.mark)
 	if at < 0 {
 		return
@@ -54,8 +54,8 @@ func (f *flood) take(a arrival) {
 	}
 }
 
-// wait waits until enough have come.
-func (f *flood) wait(ctx context.Context) error {
+// awaitNotes waits until enough have come.
+func (f *flood) awaitNotes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*answerTime)
 	defer cancel()
 	select {
@@ -68,13 +68,13 @@ func (f *flood) wait(ctx context.Context) error {
 	}
 }
 
-// backlog dispatches many posts as fast as they are answered, and waits until all have arrived and
+// measureBacklog dispatches many posts as fast as they are answered, and waits until all have arrived and
 // are settled.
-func (l DeliverLoad) backlog(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
-	if _, err := c.posts(ctx, i, 1, 0, "before-the-backlog", nil); err != nil {
+func (l DeliverLoad) measureBacklog(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
+	if _, err := c.sendPosts(ctx, i, 1, 0, "before-the-backlog", nil); err != nil {
 		return nil, err
 	}
-	if err := c.settled(ctx, i, 0); err != nil {
+	if err := c.awaitSettled(ctx, i, 0); err != nil {
 		return nil, err
 	}
 	each := 0
@@ -84,61 +84,61 @@ func (l DeliverLoad) backlog(ctx context.Context, i *testbed, c *crowd) ([]Measu
 	all := l.Backlog * each
 	f := newFlood("owed-", all)
 	for _, p := range c.peers {
-		p.hear(f.take)
-		defer p.hear(func(arrival) {})
+		p.setListener(f.takeArrival)
+		defer p.setListener(func(arrival) {})
 	}
-	requests, err := prepare(ctx, l.Backlog, func(int, int) {}, func(n int) ([]byte, error) {
-		return i.dispatch(ctx, c.user, "CreateNote", map[string]any{"content": fmt.Sprintf("owed-%d ", n+1)})
+	requests, err := prepareRequests(ctx, l.Backlog, func(int, int) {}, func(n int) ([]byte, error) {
+		return i.dispatchAction(ctx, c.user, "CreateNote", map[string]any{"content": fmt.Sprintf("owed-%d ", n+1)})
 	})
 	if err != nil {
 		return nil, err
 	}
-	once, body, err := c.signing()
+	once, body, err := c.timeSignature()
 	if err != nil {
 		return nil, err
 	}
 	var began, answered time.Time
-	k, err := i.time(ctx, func(ctx context.Context) error {
+	k, err := i.timeWork(ctx, func(ctx context.Context) error {
 		began = time.Now()
-		s, err := send(ctx, traffic{address: i.setup.Listen, requests: requests, n: len(requests), clients: 4})
+		s, err := sendTraffic(ctx, traffic{address: i.setup.Listen, requests: requests, n: len(requests), clients: 4})
 		if err != nil {
 			return err
 		}
 		if answered = time.Now(); s.statuses[http.StatusCreated] != len(requests) {
 			return fault.New(fault.Protocol, fmt.Sprintf("the engine answered %v: %.200s", s.statuses, s.body))
 		}
-		if err := f.wait(ctx); err != nil {
+		if err := f.awaitNotes(ctx); err != nil {
 			return err
 		}
-		return c.settled(ctx, i, 0)
+		return c.awaitSettled(ctx, i, 0)
 	})
 	if err != nil {
 		return nil, err
 	}
-	m := k.measurement(fmt.Sprintf("%d posts at once to %s", l.Backlog, c.kind(l)), all)
+	m := k.newMeasurement(fmt.Sprintf("%d posts at once to %s", l.Backlog, c.describeKind(l)), all)
 	m.Counts["posts"], m.Counts["delivered"], m.Counts["repeated"], m.Counts["signed_bytes"] = l.Backlog, len(f.seen), f.repeated, body
-	rate := figure("delivered", float64(all)/f.last.Sub(began).Seconds(), "deliveries/s").atLeast(1100)
+	rate := newFigure("delivered", float64(all)/f.last.Sub(began).Seconds(), "deliveries/s").atLeast(1100)
 	if c.key == KeyEd25519 {
 		rate = rate.atLeast(7000)
 	}
-	m.Figures = append([]Figure{rate, figure("all dispatched", milliseconds(answered.Sub(began)), "ms"), figure("all arrived", milliseconds(f.last.Sub(began)), "ms"),
-		figure("settled after the last arrival", milliseconds(k.began.Add(k.took).Sub(f.last)), "ms")}, m.Figures...)
-	m.Figures = append(m.Figures, figure("one signature", milliseconds(once), "ms"))
+	m.Figures = append([]Figure{rate, newFigure("all dispatched", inMilliseconds(answered.Sub(began)), "ms"), newFigure("all arrived", inMilliseconds(f.last.Sub(began)), "ms"),
+		newFigure("settled after the last arrival", inMilliseconds(k.began.Add(k.took).Sub(f.last)), "ms")}, m.Figures...)
+	m.Figures = append(m.Figures, newFigure("one signature", inMilliseconds(once), "ms"))
 	if k.known { // every delivery is signed once, since every one is taken at the first attempt
-		m.Figures = append(m.Figures, figure("signing, of the engine's time", 100*once.Seconds()*float64(all+f.repeated)/k.usage.engine.Seconds(), "%"))
+		m.Figures = append(m.Figures, newFigure("signing, of the engine's time", 100*once.Seconds()*float64(all+f.repeated)/k.usage.engine.Seconds(), "%"))
 	}
 	return []Measurement{m}, nil
 }
 
-// signing measures the processor time of one signature as the engine makes them, of digest, base
+// timeSignature measures the processor time of one signature as the engine makes them, of digest, base
 // and key, while nothing else happens; and tells how long the body was.
-func (c *crowd) signing() (time.Duration, int, error) {
+func (c *crowd) timeSignature() (time.Duration, int, error) {
 	k, err := newKeys(c.key)
 	if err != nil {
 		return 0, 0, err
 	}
 	a := &actor{c.user.id, k}
-	_, _, body := a.note("signed")
+	_, _, body := a.newNote("signed")
 	n := 200
 	if c.key == KeyEd25519 {
 		n = 4000
@@ -146,7 +146,7 @@ func (c *crowd) signing() (time.Duration, int, error) {
 	began := time.Now()
 	before, known := processTime(os.Getpid())
 	for range n {
-		if _, err := a.signed(c.user.inbox(), body); err != nil {
+		if _, err := a.signRequest(c.user.inbox(), body); err != nil {
 			return 0, 0, err
 		}
 	}

@@ -14,39 +14,39 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// once sends one request to the engine.
-func (i *testbed) once(ctx context.Context, request []byte, want int) ([]byte, error) {
-	c, err := dial(ctx, i.setup.Listen)
+// sendOnce sends one request to the engine.
+func (i *testbed) sendOnce(ctx context.Context, request []byte, want int) ([]byte, error) {
+	c, err := dialEngine(ctx, i.setup.Listen)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	status, body, err := c.do(request)
+	status, body, err := c.sendRequest(request)
 	if err == nil {
-		err = wanted(status, want, body)
+		err = checkStatus(status, want, body)
 	}
 	return body, err
 }
 
-// befriend lets every user follow a, by Follows that the engine delivers and a accepts.
-func (i *testbed) befriend(ctx context.Context, users []user, p *peer, a *actor) error {
+// makeFollowing lets every user follow a, by Follows that the engine delivers and a accepts.
+func (i *testbed) makeFollowing(ctx context.Context, users []user, p *peer, a *actor) error {
 	step, end := i.Progress("following")
 	defer end()
 	arrived := make(chan []byte, len(users))
-	p.hear(func(f arrival) {
+	p.setListener(func(f arrival) {
 		select {
 		case arrived <- f.body:
 		default: // one that came twice
 		}
 	})
-	defer p.hear(func(arrival) {})
+	defer p.setListener(func(arrival) {})
 	err := i.sendAll(ctx, len(users), http.StatusCreated, func(n int) ([]byte, error) {
-		return i.dispatch(ctx, users[n], "Follow", map[string]any{"actorUri": string(a.id)})
+		return i.dispatchAction(ctx, users[n], "Follow", map[string]any{"actorUri": string(a.id)})
 	})
 	if err != nil {
 		return fmt.Errorf("follow: %w", err)
 	}
-	accepted := counting(len(users), step)
+	accepted := newCounter(len(users), step)
 	g, accepting := errgroup.WithContext(ctx)
 	g.SetLimit(2 * runtime.NumCPU())
 	for n := range users {
@@ -56,7 +56,7 @@ func (i *testbed) befriend(ctx context.Context, users []user, p *peer, a *actor)
 		}
 		g.Go(func() error {
 			defer accepted()
-			return i.accept(accepting, a, n, follow)
+			return i.acceptFollow(accepting, a, n, follow)
 		})
 	}
 	return g.Wait()
@@ -75,40 +75,40 @@ func await[T any](ctx context.Context, arrived <-chan T, what string) (T, error)
 	}
 }
 
-// accept answers a Follow.
-func (i *testbed) accept(ctx context.Context, a *actor, n int, follow []byte) error {
+// acceptFollow answers a Follow.
+func (i *testbed) acceptFollow(ctx context.Context, a *actor, n int, follow []byte) error {
 	var f struct{ ID, Actor, Object, Type string }
 	if err := json.Unmarshal(follow, &f); err != nil || f.Type != "Follow" {
 		return fault.New(fault.Protocol, fmt.Sprintf("what came is no Follow: %.200s", follow))
 	}
-	request, err := a.post(f.Actor+"/inbox", vocab.Doc{"@context": vocab.Context(), "id": fmt.Sprintf("%s/accepts/%d", a.id, n), "type": "Accept",
+	request, err := a.signedPost(f.Actor+"/inbox", vocab.Doc{"@context": vocab.Context(), "id": fmt.Sprintf("%s/accepts/%d", a.id, n), "type": "Accept",
 		"actor": string(a.id), "to": []string{f.Actor}, "object": vocab.Doc{"id": f.ID, "type": f.Type, "actor": f.Actor, "object": f.Object}}.JSON())
 	if err != nil {
 		return err
 	}
-	if _, err := i.once(ctx, request, http.StatusAccepted); err != nil {
+	if _, err := i.sendOnce(ctx, request, http.StatusAccepted); err != nil {
 		return fmt.Errorf("accept a follow: %w", err)
 	}
 	return nil
 }
 
-// attract lets actors follow a user and waits until every one was accepted.
-func (i *testbed) attract(ctx context.Context, u user, peers []*peer, followers []*actor) error {
+// makeFollowers lets actors follow a user and waits until every one was accepted.
+func (i *testbed) makeFollowers(ctx context.Context, u user, peers []*peer, followers []*actor) error {
 	step, end := i.Progress("being followed")
 	defer end()
 	arrived := make(chan struct{}, len(followers))
 	for _, p := range peers {
-		p.hear(func(arrival) {
+		p.setListener(func(arrival) {
 			select {
 			case arrived <- struct{}{}:
 			default: // one that came twice
 			}
 		})
-		defer p.hear(func(arrival) {})
+		defer p.setListener(func(arrival) {})
 	}
 	err := i.sendAll(ctx, len(followers), http.StatusAccepted, func(n int) ([]byte, error) {
 		f := followers[n]
-		return f.post(u.inbox(), vocab.Doc{"@context": vocab.Context(), "id": string(f.id) + "/follows/1", "type": "Follow",
+		return f.signedPost(u.inbox(), vocab.Doc{"@context": vocab.Context(), "id": string(f.id) + "/follows/1", "type": "Follow",
 			"actor": string(f.id), "object": string(u.id), "to": []string{string(u.id)}}.JSON())
 	})
 	if err != nil {
@@ -125,11 +125,11 @@ func (i *testbed) attract(ctx context.Context, u user, peers []*peer, followers 
 
 // sendAll makes requests and sends them, and wants every one to be answered so.
 func (i *testbed) sendAll(ctx context.Context, n, want int, request func(n int) ([]byte, error)) error {
-	requests, err := prepare(ctx, n, func(int, int) {}, request)
+	requests, err := prepareRequests(ctx, n, func(int, int) {}, request)
 	if err != nil {
 		return err
 	}
-	s, err := send(ctx, traffic{address: i.setup.Listen, requests: requests, n: n, clients: 8})
+	s, err := sendTraffic(ctx, traffic{address: i.setup.Listen, requests: requests, n: n, clients: 8})
 	if err != nil {
 		return err
 	}

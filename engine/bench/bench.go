@@ -72,7 +72,7 @@ func (f Figure) Reached() bool {
 	return f.Value >= f.Target
 }
 
-func figure(name string, value float64, unit string) Figure {
+func newFigure(name string, value float64, unit string) Figure {
 	return Figure{Name: name, Value: value, Unit: unit}
 }
 
@@ -89,11 +89,11 @@ func (m Measurement) Figure(name string) Figure {
 	return Figure{}
 }
 
-// milliseconds is a duration as figures show it.
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+// inMilliseconds is a duration as figures show it.
+func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// within refuses a size that would be a load without bounds, or none.
-func within(flag string, n, least, most int) error {
+// checkRange refuses a size that would be a load without bounds, or none.
+func checkRange(flag string, n, least, most int) error {
 	if n < least || n > most {
 		return fault.New(fault.Usage, fmt.Sprintf("--%s %d is not from %d to %d", flag, n, least, most))
 	}
@@ -110,21 +110,21 @@ type load interface {
 	run(ctx context.Context, i *testbed, r *Report) error
 }
 
-// bench makes an instance, runs l on it and throws it away.
-func bench(ctx context.Context, c Config, setup engineSetup, l load) (r Report, err error) {
+// runLoad makes an instance, runs l on it and throws it away.
+func runLoad(ctx context.Context, c Config, setup engineSetup, l load) (r Report, err error) {
 	if err := l.check(); err != nil {
 		return Report{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	r = Report{Bench: l.name(), Command: c.Command, Version: c.Version, Commit: c.Commit, Started: time.Now().UTC().Truncate(time.Second), Machine: machine(), Setup: settings(l)}
+	r = Report{Bench: l.name(), Command: c.Command, Version: c.Version, Commit: c.Commit, Started: time.Now().UTC().Truncate(time.Second), Machine: describeMachine(), Setup: loadSettings(l)}
 	began := time.Now()
 	i, err := makeTestbed(ctx, c, setup)
 	if err != nil {
 		return Report{}, err
 	}
 	defer func() { err = errors.Join(err, i.close(context.WithoutCancel(ctx))) }()
-	if err := i.start(ctx); err != nil {
+	if err := i.startEngine(ctx); err != nil {
 		return Report{}, err
 	}
 	r.Database = i.server
@@ -135,8 +135,8 @@ func bench(ctx context.Context, c Config, setup engineSetup, l load) (r Report, 
 	return r, nil
 }
 
-// settings shows a load as JSON does.
-func settings(l load) map[string]any {
+// loadSettings shows a load as JSON does.
+func loadSettings(l load) map[string]any {
 	var m map[string]any
 	b, err := json.Marshal(l)
 	if err == nil {

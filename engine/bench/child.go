@@ -80,7 +80,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, log *slog.Logger) (
 	obeyed := make(chan error, 1)
 	err = e.Serve(ctx, func(engine.Serving) {
 		go func() {
-			obeyed <- obey(lines, out)
+			obeyed <- obeyLines(lines, out)
 			stop()
 		}()
 	})
@@ -92,8 +92,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, log *slog.Logger) (
 	}
 }
 
-// obey does what it is told until nobody is there to tell.
-func obey(lines *bufio.Reader, out io.Writer) error {
+// obeyLines does what it is told until nobody is there to tell.
+func obeyLines(lines *bufio.Reader, out io.Writer) error {
 	var profile *os.File
 	answer := wordReady
 	for {

@@ -24,34 +24,34 @@ type clock struct {
 	watching chan struct{}  // closed when nobody looks any more
 }
 
-// time runs work with the clock, and with the profile if one is wanted.
-func (i *testbed) time(ctx context.Context, work func(context.Context) error) (*clock, error) {
+// timeWork runs work with the clock, and with the profile if one is wanted.
+func (i *testbed) timeWork(ctx context.Context, work func(context.Context) error) (*clock, error) {
 	if i.Profile != "" {
-		if err := i.child.tell(wordProfile+i.Profile, wordDone); err != nil {
+		if err := i.child.tellChild(wordProfile+i.Profile, wordDone); err != nil {
 			return nil, err
 		}
 	}
 	c := &clock{waits: map[string]int{}, watching: make(chan struct{})}
 	runtime.GC() // what was made to be sent is not to be looked at while it is
-	before, known := i.usage()
+	before, known := i.readUsage()
 	watched, enough := context.WithCancel(ctx)
 	defer enough()
-	go c.watch(watched, i)
+	go c.watchWaits(watched, i)
 	c.began = time.Now()
 	err := work(ctx)
 	c.took = time.Since(c.began)
-	after, _ := i.usage()
-	c.known, c.usage = known, after.since(before)
+	after, _ := i.readUsage()
+	c.known, c.usage = known, after.usageSince(before)
 	enough()
 	<-c.watching
 	if i.Profile != "" && err == nil {
-		err = i.child.tell(wordEnough, wordDone)
+		err = i.child.tellChild(wordEnough, wordDone)
 	}
 	return c, err
 }
 
-// add makes c the sum of what was measured in several rounds.
-func (c *clock) add(round *clock) {
+// addRound makes c the sum of what was measured in several rounds.
+func (c *clock) addRound(round *clock) {
 	if c.waits == nil {
 		c.waits = map[string]int{}
 	}
@@ -64,8 +64,8 @@ func (c *clock) add(round *clock) {
 	}
 }
 
-// watch looks at what sessions wait for until ctx ends.
-func (c *clock) watch(ctx context.Context, i *testbed) {
+// watchWaits looks at what sessions wait for until ctx ends.
+func (c *clock) watchWaits(ctx context.Context, i *testbed) {
 	defer close(c.watching)
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -85,13 +85,13 @@ func (c *clock) watch(ctx context.Context, i *testbed) {
 	}
 }
 
-// measurement begins what is reported of the time the clock ran; operations is what processor time
+// newMeasurement begins what is reported of the time the clock ran; operations is what processor time
 // is divided by.
-func (c *clock) measurement(name string, operations int) Measurement {
-	m := Measurement{Name: name, Seconds: c.took.Seconds(), Counts: map[string]int{}, Limits: c.limits(runtime.NumCPU())}
+func (c *clock) newMeasurement(name string, operations int) Measurement {
+	m := Measurement{Name: name, Seconds: c.took.Seconds(), Counts: map[string]int{}, Limits: c.findLimits(runtime.NumCPU())}
 	if c.known {
-		m.CPU = c.usage.table(operations)
-		m.Figures = append(m.Figures, figure("CPU of engine and PostgreSQL", float64((c.usage.engine+c.usage.postgres).Microseconds())/1000/float64(max(operations, 1)), "ms/operation"))
+		m.CPU = c.usage.cpuTable(operations)
+		m.Figures = append(m.Figures, newFigure("CPU of engine and PostgreSQL", float64((c.usage.engine+c.usage.postgres).Microseconds())/1000/float64(max(operations, 1)), "ms/operation"))
 	}
 	return m
 }
@@ -108,8 +108,8 @@ type share struct {
 	of  float64
 }
 
-// limits says what kept the figures from being better, so that it can follow "limited by".
-func (c *clock) limits(cores int) string {
+// findLimits says what kept the figures from being better, so that it can follow "limited by".
+func (c *clock) findLimits(cores int) string {
 	if !c.known {
 		return "what this system does not tell"
 	}
@@ -125,20 +125,20 @@ func (c *clock) limits(cores int) string {
 	}
 	var words []string
 	for _, s := range shares {
-		words = append(words, s.who+" "+percent(s.of))
+		words = append(words, s.who+" "+showPercent(s.of))
 		if s.of > most.of {
 			most = s
 		}
 	}
 	by := strings.Join(words, ", ")
 	if ours+others < full {
-		return fmt.Sprintf("waiting: the processors were busy for %s (%s); %s", percent(ours+others), by, c.waited())
+		return fmt.Sprintf("waiting: the processors were busy for %s (%s); %s", showPercent(ours+others), by, c.describeWaits())
 	}
 	return fmt.Sprintf("the processors, most of all %s: %s", most.who, by)
 }
 
-// waited says what sessions waited for, the most frequent first.
-func (c *clock) waited() string {
+// describeWaits says what sessions waited for, the most frequent first.
+func (c *clock) describeWaits() string {
 	sum := 0
 	for _, n := range c.waits {
 		sum += n
@@ -154,9 +154,9 @@ func (c *clock) waited() string {
 	})
 	var words []string
 	for _, e := range events[:min(3, len(events))] {
-		words = append(words, fmt.Sprintf("%s %s", e, percent(float64(c.waits[e])/float64(sum))))
+		words = append(words, fmt.Sprintf("%s %s", e, showPercent(float64(c.waits[e])/float64(sum))))
 	}
 	return "sessions of PostgreSQL at work were seen at " + strings.Join(words, ", ")
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+func showPercent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

@@ -17,11 +17,11 @@ const (
 	parkedFor = 7*24*time.Hour + 12*time.Hour
 )
 
-// dead owes very many deliveries to one host that is dead, posts to the others, and lets the host
+// measureDead owes very many deliveries to one host that is dead, posts to the others, and lets the host
 // come back.
-func (l DeliverLoad) dead(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
+func (l DeliverLoad) measureDead(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
 	gone := c.peers[0]
-	all, err := c.posts(ctx, i, 1, 0, "before-the-death", nil)
+	all, err := c.sendPosts(ctx, i, 1, 0, "before-the-death", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -29,32 +29,32 @@ func (l DeliverLoad) dead(ctx context.Context, i *testbed, c *crowd) ([]Measurem
 	if err := json.Unmarshal(all[0].body, &activity); err != nil {
 		return nil, fault.Wrap(fault.Protocol, "what arrived is no activity", err)
 	}
-	k, all, err := c.timed(ctx, i, l.Posts, 0, "nothing-waits", nil)
+	k, all, err := c.timePosts(ctx, i, l.Posts, 0, "nothing-waits", nil)
 	if err != nil {
 		return nil, err
 	}
-	before := k.counted("nothing waits; "+c.kind(l), all)
-	before.Figures = append(reached(all, 50), before.Figures...)
-	if err := c.settled(ctx, i, 0); err != nil {
+	before := k.countDispatched("nothing waits; "+c.describeKind(l), all)
+	before.Figures = append(reachFigures(all, 50), before.Figures...)
+	if err := c.awaitSettled(ctx, i, 0); err != nil {
 		return nil, err
 	}
-	if err := l.owe(ctx, i, c, gone, activity.ID); err != nil {
+	if err := l.oweDeliveries(ctx, i, c, gone, activity.ID); err != nil {
 		return nil, err
 	}
-	during, err := l.waiting(ctx, i, c, gone)
+	during, err := l.measureWaiting(ctx, i, c, gone)
 	if err != nil {
 		return nil, err
 	}
-	after, err := l.back(ctx, i, c, gone)
+	after, err := l.measureBack(ctx, i, c, gone)
 	return []Measurement{before, during, after}, err
 }
 
-// owe kills a host, and lets the engine find what it would owe to it after days.
-func (l DeliverLoad) owe(ctx context.Context, i *testbed, c *crowd, gone *peer, activity vocab.ID) error {
-	if err := i.stop(ctx); err != nil {
+// oweDeliveries kills a host, and lets the engine find what it would owe to it after days.
+func (l DeliverLoad) oweDeliveries(ctx context.Context, i *testbed, c *crowd, gone *peer, activity vocab.ID) error {
+	if err := i.stopEngine(ctx); err != nil {
 		return err
 	}
-	gone.die()
+	gone.stopAnswering()
 	now := time.Now()
 	since := now.Add(-waitsFor)
 	if l.Parked {
@@ -70,26 +70,26 @@ func (l DeliverLoad) owe(ctx context.Context, i *testbed, c *crowd, gone *peer, 
 	if err := i.beside.DB.Owe(ctx, c.user.name, activity, h, l.Owed, i.beside.Now(), step); err != nil {
 		return err
 	}
-	return i.start(ctx)
+	return i.startEngine(ctx)
 }
 
-// waiting posts while all that waits. Twice an attempt finds out whether the host is back: when the
+// measureWaiting posts while all that waits. Twice an attempt finds out whether the host is back: when the
 // engine starts, and when half of the posts are out, for which it is asked.
-func (l DeliverLoad) waiting(ctx context.Context, i *testbed, c *crowd, gone *peer) (Measurement, error) {
-	if err := i.probed(ctx, gone, 1); err != nil {
+func (l DeliverLoad) measureWaiting(ctx context.Context, i *testbed, c *crowd, gone *peer) (Measurement, error) {
+	if err := i.awaitProbe(ctx, gone, 1); err != nil {
 		return Measurement{}, err
 	}
-	if _, err := c.posts(ctx, i, 1, 1, "while-it-starts", nil); err != nil { // to warm up
+	if _, err := c.sendPosts(ctx, i, 1, 1, "while-it-starts", nil); err != nil { // to warm up
 		return Measurement{}, err
 	}
-	k, all, err := c.timed(ctx, i, l.Posts, 1, "many-wait", func(n int) error {
+	k, all, err := c.timePosts(ctx, i, l.Posts, 1, "many-wait", func(n int) error {
 		if n != l.Posts/2 {
 			return nil
 		}
 		if _, err := i.tasks.Hosts.Probe(ctx, gone.host()); err != nil {
 			return err
 		}
-		return i.probed(ctx, gone, 2)
+		return i.awaitProbe(ctx, gone, 2)
 	})
 	if err != nil {
 		return Measurement{}, err
@@ -98,20 +98,20 @@ func (l DeliverLoad) waiting(ctx context.Context, i *testbed, c *crowd, gone *pe
 	if l.Parked {
 		what = "are parked"
 	}
-	m := k.counted(fmt.Sprintf("%d deliveries %s for one dead host; %s, to the others", l.Owed, what, c.kind(l)), all)
+	m := k.countDispatched(fmt.Sprintf("%d deliveries %s for one dead host; %s, to the others", l.Owed, what, c.describeKind(l)), all)
 	m.Counts["attempts_while_dead"] = int(gone.knocked.Load())
-	if err := c.settled(ctx, i, l.Owed+(l.Posts+1)*l.Followers/l.Hosts); err != nil { // what the others took is recorded a moment later
+	if err := c.awaitSettled(ctx, i, l.Owed+(l.Posts+1)*l.Followers/l.Hosts); err != nil { // what the others took is recorded a moment later
 		return Measurement{}, err
 	}
 	if m.Counts["owed"], err = i.countOwed(ctx, c.user); err != nil {
 		return Measurement{}, err
 	}
-	m.Figures = append(reached(all, 50), m.Figures...)
+	m.Figures = append(reachFigures(all, 50), m.Figures...)
 	return m, nil
 }
 
-// probed waits until so many attempts have found a host dead, and the engine leaves it alone.
-func (i *testbed) probed(ctx context.Context, gone *peer, n int64) error {
+// awaitProbe waits until so many attempts have found a host dead, and the engine leaves it alone.
+func (i *testbed) awaitProbe(ctx context.Context, gone *peer, n int64) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	for {
@@ -122,41 +122,41 @@ func (i *testbed) probed(ctx context.Context, gone *peer, n int64) error {
 		if gone.knocked.Load() >= n && h.NextAttempt != nil && h.NextAttempt.After(time.Now()) {
 			return nil
 		}
-		if !pause(ctx, 5*glance) {
+		if !pauseFor(ctx, 5*glance) {
 			return fault.New(fault.Busy, fmt.Sprintf("after %s a dead host was tried %d times, not %d, and is %s", answerTime, gone.knocked.Load(), n, h.State))
 		}
 	}
 }
 
-// back lets the host take deliveries again, as the operator tells the engine, and waits until many
+// measureBack lets the host take deliveries again, as the operator tells the engine, and waits until many
 // have arrived.
-func (l DeliverLoad) back(ctx context.Context, i *testbed, c *crowd, gone *peer) (Measurement, error) {
+func (l DeliverLoad) measureBack(ctx context.Context, i *testbed, c *crowd, gone *peer) (Measurement, error) {
 	owed, err := i.countOwed(ctx, c.user)
 	if err != nil {
 		return Measurement{}, err
 	}
 	f := newFlood(`"id":"http`, l.Back)
-	gone.hear(f.take)
-	defer gone.hear(func(arrival) {})
+	gone.setListener(f.takeArrival)
+	defer gone.setListener(func(arrival) {})
 	var began time.Time
-	k, err := i.time(ctx, func(ctx context.Context) error {
+	k, err := i.timeWork(ctx, func(ctx context.Context) error {
 		gone.dead.Store(false)
 		if _, err := i.tasks.Hosts.Resume(ctx, gone.host()); err != nil {
 			return err
 		}
 		began = time.Now()
-		return f.wait(ctx)
+		return f.awaitNotes(ctx)
 	})
 	if err != nil {
 		return Measurement{}, err
 	}
-	m := k.measurement(fmt.Sprintf("the host is back, and takes %d", l.Back), l.Back)
+	m := k.newMeasurement(fmt.Sprintf("the host is back, and takes %d", l.Back), l.Back)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m.Counts["delivered"], m.Counts["repeated"], m.Counts["owed"] = l.Back, f.repeated, owed
 	flow := f.last.Sub(f.first).Seconds()
-	m.Figures = append([]Figure{figure("first delivery since the operator said so", milliseconds(f.first.Sub(began)), "ms"),
-		figure("delivered", float64(l.Back)/max(flow, 0.001), "deliveries/s"),
-		figure(fmt.Sprintf("all %d would take", owed), float64(owed)*flow/float64(l.Back), "s")}, m.Figures...)
+	m.Figures = append([]Figure{newFigure("first delivery since the operator said so", inMilliseconds(f.first.Sub(began)), "ms"),
+		newFigure("delivered", float64(l.Back)/max(flow, 0.001), "deliveries/s"),
+		newFigure(fmt.Sprintf("all %d would take", owed), float64(owed)*flow/float64(l.Back), "s")}, m.Figures...)
 	return m, nil
 }

@@ -50,9 +50,9 @@ func (l DeliverLoad) check() error {
 	if !l.Parked {
 		back = max(1, back-putOff)
 	}
-	return firstError(within("parts", len(l.Parts), 1, len(DeliverParts)), within("hosts", l.Hosts, 2, 250), within("followers", l.Followers, l.Hosts, 10_000),
-		within("posts", l.Posts, 2, 1000), within("backlog", l.Backlog, 1, 1000), within("stall", l.Stall, 1, most),
-		within("owed", l.Owed, 1, 1_000_000), within("back", l.Back, 1, back))
+	return firstError(checkRange("parts", len(l.Parts), 1, len(DeliverParts)), checkRange("hosts", l.Hosts, 2, 250), checkRange("followers", l.Followers, l.Hosts, 10_000),
+		checkRange("posts", l.Posts, 2, 1000), checkRange("backlog", l.Backlog, 1, 1000), checkRange("stall", l.Stall, 1, most),
+		checkRange("owed", l.Owed, 1, 1_000_000), checkRange("back", l.Back, 1, back))
 }
 
 // putOff is how many deliveries the engine may have put off, for half an hour, when it found out
@@ -61,7 +61,7 @@ const putOff = 1000
 
 // Deliver measures how what a user posts goes out to other servers, in good times and in bad ones.
 func Deliver(ctx context.Context, c Config, l DeliverLoad) (Report, error) {
-	return bench(ctx, c, engineSetup{}, l)
+	return runLoad(ctx, c, engineSetup{}, l)
 }
 
 func (l DeliverLoad) run(ctx context.Context, i *testbed, r *Report) error {
@@ -72,7 +72,7 @@ func (l DeliverLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	crowds := make([]*crowd, len(users))
 	for n, c := range []crowd{{key: KeyRSA, shared: true}, {key: KeyRSA}, {key: KeyEd25519}, {key: KeyRSA, shared: true, apart: true}} {
 		c.user, crowds[n] = users[n], &c
-		defer c.close()
+		defer c.closePeers()
 	}
 	shared, personal, edwards, waiting := crowds[0], crowds[1], crowds[2], crowds[3]
 	for _, part := range []struct {
@@ -80,17 +80,17 @@ func (l DeliverLoad) run(ctx context.Context, i *testbed, r *Report) error {
 		crowd   *crowd
 		measure func(context.Context, *testbed, *crowd) ([]Measurement, error)
 	}{
-		{PartReach, shared, l.reach},
-		{PartReach, personal, l.reach},
-		{PartBacklog, personal, l.backlog},
-		{PartBacklog, edwards, l.backlog},
-		{PartStall, shared, l.stall},
-		{PartDead, waiting, l.dead},
+		{PartReach, shared, l.measureReach},
+		{PartReach, personal, l.measureReach},
+		{PartBacklog, personal, l.measureBacklog},
+		{PartBacklog, edwards, l.measureBacklog},
+		{PartStall, shared, l.measureStall},
+		{PartDead, waiting, l.measureDead},
 	} {
 		if !slices.Contains(l.Parts, part.name) {
 			continue
 		}
-		if err := part.crowd.gather(ctx, i, l); err != nil {
+		if err := part.crowd.gatherFollowers(ctx, i, l); err != nil {
 			return err
 		}
 		m, err := part.measure(ctx, i, part.crowd)
@@ -112,8 +112,8 @@ type crowd struct {
 	inboxes []int // by peer
 }
 
-// gather makes the followers, unless that was done.
-func (c *crowd) gather(ctx context.Context, i *testbed, l DeliverLoad) error {
+// gatherFollowers makes the followers, unless that was done.
+func (c *crowd) gatherFollowers(ctx context.Context, i *testbed, l DeliverLoad) error {
 	if c.peers != nil {
 		return nil
 	}
@@ -133,22 +133,22 @@ func (c *crowd) gather(ctx context.Context, i *testbed, l DeliverLoad) error {
 	for n := range followers {
 		host := n % l.Hosts
 		shared := c.shared && !(c.apart && host == 0)
-		followers[n] = c.peers[host].actor(fmt.Sprintf("f%d", n+1), k, shared)
+		followers[n] = c.peers[host].newActor(fmt.Sprintf("f%d", n+1), k, shared)
 		if c.inboxes[host]++; shared {
 			c.inboxes[host] = 1
 		}
 	}
-	return i.attract(ctx, c.user, c.peers, followers)
+	return i.makeFollowers(ctx, c.user, c.peers, followers)
 }
 
-func (c *crowd) close() {
+func (c *crowd) closePeers() {
 	for _, p := range c.peers {
 		p.close()
 	}
 }
 
-// kind describes the crowd.
-func (c *crowd) kind(l DeliverLoad) string {
+// describeKind describes the crowd.
+func (c *crowd) describeKind(l DeliverLoad) string {
 	inboxes := "personal"
 	if c.shared {
 		inboxes = "shared"
@@ -156,9 +156,9 @@ func (c *crowd) kind(l DeliverLoad) string {
 	return fmt.Sprintf("%d followers on %d hosts, %s inboxes, %s", l.Followers, l.Hosts, inboxes, c.key)
 }
 
-// posts posts notes, each once the one before has arrived at all inboxes of all peers but the first
+// sendPosts posts notes, each once the one before has arrived at all inboxes of all peers but the first
 // few. Between does something before a post; it may be nil.
-func (c *crowd) posts(ctx context.Context, i *testbed, n, but int, mark string, between func(n int) error) (all []dispatched, err error) {
+func (c *crowd) sendPosts(ctx context.Context, i *testbed, n, but int, mark string, between func(n int) error) (all []dispatched, err error) {
 	inboxes := 0
 	for _, k := range c.inboxes[but:] {
 		inboxes += k
@@ -171,7 +171,7 @@ func (c *crowd) posts(ctx context.Context, i *testbed, n, but int, mark string, 
 				return nil, err
 			}
 		}
-		d, err := i.post(ctx, c.user, c.peers[but:], inboxes, fmt.Sprintf("%s-%d-of-all", mark, k+1))
+		d, err := i.sendPost(ctx, c.user, c.peers[but:], inboxes, fmt.Sprintf("%s-%d-of-all", mark, k+1))
 		if err != nil {
 			return nil, err
 		}
@@ -181,8 +181,8 @@ func (c *crowd) posts(ctx context.Context, i *testbed, n, but int, mark string, 
 	return all, nil
 }
 
-// settled waits until no more than so many deliveries of the user are open.
-func (c *crowd) settled(ctx context.Context, i *testbed, most int) error {
+// awaitSettled waits until no more than so many deliveries of the user are open.
+func (c *crowd) awaitSettled(ctx context.Context, i *testbed, most int) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	for {
@@ -190,52 +190,52 @@ func (c *crowd) settled(ctx context.Context, i *testbed, most int) error {
 		if err != nil || owed <= most {
 			return err
 		}
-		if !pause(ctx, 5*glance) {
+		if !pauseFor(ctx, 5*glance) {
 			return fault.New(fault.Busy, fmt.Sprintf("after %s %d deliveries are not at an end", answerTime, owed))
 		}
 	}
 }
 
-// reached are the figures of posts that went out one after the other.
-func reached(all []dispatched, within float64) []Figure {
+// reachFigures are the figures of posts that went out one after the other.
+func reachFigures(all []dispatched, within float64) []Figure {
 	var answered, first, last, after []time.Duration
 	for _, d := range all {
 		answered, first, last, after = append(answered, d.answered), append(first, d.first), append(last, d.last), append(after, d.last-d.answered)
 	}
 	return []Figure{
-		figure("first byte at a peer p50", milliseconds(percentile(first, 0.5)), "ms").atMost(10),
-		figure("201 p50", milliseconds(percentile(answered, 0.5)), "ms"),
-		figure("all inboxes reached p50", milliseconds(percentile(last, 0.5)), "ms").atMost(within),
-		figure("all inboxes reached after the 201 p50", milliseconds(percentile(after, 0.5)), "ms"),
-		figure("all inboxes reached max", milliseconds(percentile(last, 1)), "ms"),
+		newFigure("first byte at a peer p50", inMilliseconds(percentileOf(first, 0.5)), "ms").atMost(10),
+		newFigure("201 p50", inMilliseconds(percentileOf(answered, 0.5)), "ms"),
+		newFigure("all inboxes reached p50", inMilliseconds(percentileOf(last, 0.5)), "ms").atMost(within),
+		newFigure("all inboxes reached after the 201 p50", inMilliseconds(percentileOf(after, 0.5)), "ms"),
+		newFigure("all inboxes reached max", inMilliseconds(percentileOf(last, 1)), "ms"),
 	}
 }
 
-// counted begins a measurement of posts.
-func (c *clock) counted(name string, all []dispatched) Measurement {
+// countDispatched begins a measurement of posts.
+func (c *clock) countDispatched(name string, all []dispatched) Measurement {
 	delivered, repeated := 0, 0
 	for _, d := range all {
 		delivered, repeated = delivered+d.inboxes, repeated+d.repeated
 	}
-	m := c.measurement(name, delivered)
+	m := c.newMeasurement(name, delivered)
 	m.Counts["posts"], m.Counts["delivered"], m.Counts["repeated"] = len(all), delivered, repeated
 	return m
 }
 
-// timed posts with the clock.
-func (c *crowd) timed(ctx context.Context, i *testbed, n, but int, mark string, between func(n int) error) (k *clock, all []dispatched, err error) {
-	k, err = i.time(ctx, func(ctx context.Context) (err error) {
-		all, err = c.posts(ctx, i, n, but, mark, between)
+// timePosts posts with the clock.
+func (c *crowd) timePosts(ctx context.Context, i *testbed, n, but int, mark string, between func(n int) error) (k *clock, all []dispatched, err error) {
+	k, err = i.timeWork(ctx, func(ctx context.Context) (err error) {
+		all, err = c.sendPosts(ctx, i, n, but, mark, between)
 		return err
 	})
 	return k, all, err
 }
 
-func (l DeliverLoad) reach(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
-	if _, err := c.posts(ctx, i, 1, 0, "warm-up", nil); err != nil {
+func (l DeliverLoad) measureReach(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
+	if _, err := c.sendPosts(ctx, i, 1, 0, "warm-up", nil); err != nil {
 		return nil, err
 	}
-	k, all, err := c.timed(ctx, i, l.Posts, 0, "posting", nil)
+	k, all, err := c.timePosts(ctx, i, l.Posts, 0, "posting", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -243,13 +243,13 @@ func (l DeliverLoad) reach(ctx context.Context, i *testbed, c *crowd) ([]Measure
 	if c.shared {
 		within = 50
 	}
-	m := k.counted(c.kind(l), all)
-	m.Figures = append(reached(all, within), m.Figures...)
-	return []Measurement{m}, c.settled(ctx, i, 0)
+	m := k.countDispatched(c.describeKind(l), all)
+	m.Figures = append(reachFigures(all, within), m.Figures...)
+	return []Measurement{m}, c.awaitSettled(ctx, i, 0)
 }
 
-func (l DeliverLoad) stall(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
-	if _, err := c.posts(ctx, i, 1, 0, "before-stalling", nil); err != nil {
+func (l DeliverLoad) measureStall(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
+	if _, err := c.sendPosts(ctx, i, 1, 0, "before-stalling", nil); err != nil {
 		return nil, err
 	}
 	for _, p := range c.peers[:l.Stall] {
@@ -259,11 +259,11 @@ func (l DeliverLoad) stall(ctx context.Context, i *testbed, c *crowd) ([]Measure
 			p.hangUp()
 		}()
 	}
-	k, all, err := c.timed(ctx, i, l.Posts, l.Stall, "stalling", nil)
+	k, all, err := c.timePosts(ctx, i, l.Posts, l.Stall, "stalling", nil)
 	if err != nil {
 		return nil, err
 	}
-	m := k.counted(fmt.Sprintf("%s, %d of them stalling", c.kind(l), l.Stall), all)
-	m.Figures = append(reached(all, 200), m.Figures...)
+	m := k.countDispatched(fmt.Sprintf("%s, %d of them stalling", c.describeKind(l), l.Stall), all)
+	m.Figures = append(reachFigures(all, 200), m.Figures...)
 	return []Measurement{m}, nil
 }

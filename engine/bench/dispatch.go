@@ -23,13 +23,13 @@ type DispatchLoad struct {
 func (l DispatchLoad) name() string { return "dispatch" }
 
 func (l DispatchLoad) check() error {
-	return firstError(within("hosts", l.Hosts, 1, 250), within("followers", l.Followers, l.Hosts, 10_000), within("posts", l.Posts, 1, 1000),
-		within("stall", l.Stall, 0, l.Hosts-1), checkKey(l.Key))
+	return firstError(checkRange("hosts", l.Hosts, 1, 250), checkRange("followers", l.Followers, l.Hosts, 10_000), checkRange("posts", l.Posts, 1, 1000),
+		checkRange("stall", l.Stall, 0, l.Hosts-1), checkKey(l.Key))
 }
 
 // Dispatch measures how fast what a user posts reaches other servers.
 func Dispatch(ctx context.Context, c Config, l DispatchLoad) (Report, error) {
-	return bench(ctx, c, engineSetup{DrainTime: time.Second}, l) // nobody waits for hosts that stall
+	return runLoad(ctx, c, engineSetup{DrainTime: time.Second}, l) // nobody waits for hosts that stall
 }
 
 func (l DispatchLoad) run(ctx context.Context, i *testbed, r *Report) error {
@@ -51,20 +51,20 @@ func (l DispatchLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	followers := make([]*actor, l.Followers)
 	for n := range followers {
 		p := peers[n%len(peers)]
-		followers[n] = p.actor(fmt.Sprintf("f%d", n+1), k, !l.Personal)
+		followers[n] = p.newActor(fmt.Sprintf("f%d", n+1), k, !l.Personal)
 	}
-	if err := i.attract(ctx, users[0], peers, followers); err != nil {
+	if err := i.makeFollowers(ctx, users[0], peers, followers); err != nil {
 		return err
 	}
-	m, err := l.measure(ctx, i, users[0], peers)
+	m, err := l.measurePosts(ctx, i, users[0], peers)
 	if err == nil {
 		r.Measured = append(r.Measured, m)
 	}
 	return err
 }
 
-// inboxes returns how many inboxes of hosts that answer a post is due to.
-func (l DispatchLoad) inboxes() int {
+// countInboxes returns how many inboxes of hosts that answer a post is due to.
+func (l DispatchLoad) countInboxes() int {
 	if !l.Personal {
 		return l.Hosts - l.Stall
 	}
@@ -77,19 +77,19 @@ func (l DispatchLoad) inboxes() int {
 	return n
 }
 
-func (l DispatchLoad) measure(ctx context.Context, i *testbed, u user, peers []*peer) (Measurement, error) {
+func (l DispatchLoad) measurePosts(ctx context.Context, i *testbed, u user, peers []*peer) (Measurement, error) {
 	step, end := i.Progress("posting")
 	defer end()
-	if _, err := i.post(ctx, u, peers[l.Stall:], l.inboxes(), "the-first-note"); err != nil { // to warm up
+	if _, err := i.sendPost(ctx, u, peers[l.Stall:], l.countInboxes(), "the-first-note"); err != nil { // to warm up
 		return Measurement{}, err
 	}
 	for _, p := range peers[:l.Stall] {
 		p.stalled.Store(true)
 	}
 	var all []dispatched
-	c, err := i.time(ctx, func(ctx context.Context) error {
+	c, err := i.timeWork(ctx, func(ctx context.Context) error {
 		for n := range l.Posts {
-			d, err := i.post(ctx, u, peers[l.Stall:], l.inboxes(), fmt.Sprintf("note-%d-of-many", n+1))
+			d, err := i.sendPost(ctx, u, peers[l.Stall:], l.countInboxes(), fmt.Sprintf("note-%d-of-many", n+1))
 			if err != nil {
 				return err
 			}
@@ -109,23 +109,23 @@ func (l DispatchLoad) measure(ctx context.Context, i *testbed, u user, peers []*
 	if l.Stall > 0 {
 		name += fmt.Sprintf(", %d of them stalling", l.Stall)
 	}
-	m := c.measurement(name, l.inboxes()*len(all))
-	m.Counts["posts"], m.Counts["inboxes"] = len(all), l.inboxes()
+	m := c.newMeasurement(name, l.countInboxes()*len(all))
+	m.Counts["posts"], m.Counts["inboxes"] = len(all), l.countInboxes()
 	for _, d := range all {
 		m.Counts["delivered"] += d.inboxes
 		m.Counts["repeated"] += d.repeated
 	}
-	m.Figures = append(l.figures(all), m.Figures...)
+	m.Figures = append(l.postFigures(all), m.Figures...)
 	return m, nil
 }
 
-func (l DispatchLoad) figures(all []dispatched) []Figure {
+func (l DispatchLoad) postFigures(all []dispatched) []Figure {
 	var answered, first, last []time.Duration
 	for _, d := range all {
 		answered, first, last = append(answered, d.answered), append(first, d.first), append(last, d.last)
 	}
-	reached := figure("all inboxes reached p50", milliseconds(percentile(last, 0.5)), "ms")
-	rate := figure("delivered", float64(l.inboxes())/percentile(last, 0.5).Seconds(), "deliveries/s")
+	reached := newFigure("all inboxes reached p50", inMilliseconds(percentileOf(last, 0.5)), "ms")
+	rate := newFigure("delivered", float64(l.countInboxes())/percentileOf(last, 0.5).Seconds(), "deliveries/s")
 	switch {
 	case l.Stall > 0:
 		reached = reached.atMost(200)
@@ -137,10 +137,10 @@ func (l DispatchLoad) figures(all []dispatched) []Figure {
 		reached, rate = reached.atMost(450), rate.atLeast(1100)
 	}
 	return []Figure{
-		figure("first byte at a peer p50", milliseconds(percentile(first, 0.5)), "ms").atMost(10),
-		figure("201 p50", milliseconds(percentile(answered, 0.5)), "ms"),
+		newFigure("first byte at a peer p50", inMilliseconds(percentileOf(first, 0.5)), "ms").atMost(10),
+		newFigure("201 p50", inMilliseconds(percentileOf(answered, 0.5)), "ms"),
 		reached,
-		figure("all inboxes reached max", milliseconds(percentile(last, 1)), "ms"),
+		newFigure("all inboxes reached max", inMilliseconds(percentileOf(last, 1)), "ms"),
 		rate,
 	}
 }
@@ -152,30 +152,30 @@ type dispatched struct {
 	body                  []byte
 }
 
-// post posts a note and waits until it has arrived at so many inboxes of the peers.
-func (i *testbed) post(ctx context.Context, u user, peers []*peer, inboxes int, mark string) (d dispatched, err error) {
+// sendPost posts a note and waits until it has arrived at so many inboxes of the peers.
+func (i *testbed) sendPost(ctx context.Context, u user, peers []*peer, inboxes int, mark string) (d dispatched, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	arrived := make(chan arrival, 2*inboxes)
 	for _, p := range peers {
-		p.hear(func(a arrival) {
+		p.setListener(func(a arrival) {
 			if bytes.Contains(a.body, []byte(mark)) {
 				arrived <- a
 			}
 		})
-		defer p.hear(func(arrival) {})
+		defer p.setListener(func(arrival) {})
 	}
-	request, err := i.dispatch(ctx, u, "CreateNote", map[string]any{"content": mark})
+	request, err := i.dispatchAction(ctx, u, "CreateNote", map[string]any{"content": mark})
 	if err != nil {
 		return d, err
 	}
-	c, err := dial(ctx, i.setup.Listen)
+	c, err := dialEngine(ctx, i.setup.Listen)
 	if err != nil {
 		return d, err
 	}
 	defer c.Close()
 	began := time.Now()
-	answered := c.begin(request, http.StatusCreated)
+	answered := c.beginRequest(request, http.StatusCreated)
 	seen := map[string]bool{}
 	for len(seen) < inboxes {
 		select {

@@ -7,7 +7,7 @@ import (
 
 // Dial is dial, without the connection.
 func Dial(ctx context.Context, address string) error {
-	c, err := dial(ctx, address)
+	c, err := dialEngine(ctx, address)
 	if err != nil {
 		return err
 	}
@@ -16,11 +16,11 @@ func Dial(ctx context.Context, address string) error {
 
 // Percentile is percentile.
 func Percentile(latencies []time.Duration, share float64) time.Duration {
-	return percentile(latencies, share)
+	return percentileOf(latencies, share)
 }
 
 // Limits is what a clock says that ran for a second of two cores.
 func Limits(engine, postgres, client, busy time.Duration, waits map[string]int) string {
 	c := clock{took: time.Second, known: true, usage: usage{engine, postgres, client, busy}, waits: waits}
-	return c.limits(2)
+	return c.findLimits(2)
 }

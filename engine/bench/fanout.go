@@ -26,11 +26,11 @@ func (l FanoutLoad) name() string { return "fanout" }
 
 func (l FanoutLoad) check() error {
 	for _, n := range l.Connections {
-		if err := within("connections", n, 4, 10_000); err != nil {
+		if err := checkRange("connections", n, 4, 10_000); err != nil {
 			return err
 		}
 	}
-	return firstError(within("users", l.Users, 1, 10_000), within("posts", l.Posts, 1, 1000), within("connections", len(l.Connections), 1, 8))
+	return firstError(checkRange("users", l.Users, 1, 10_000), checkRange("posts", l.Posts, 1, 1000), checkRange("connections", len(l.Connections), 1, 8))
 }
 
 // Fanout measures how fast one activity reaches all users, and how fast users are made.
@@ -39,29 +39,29 @@ func Fanout(ctx context.Context, c Config, l FanoutLoad) (Report, error) {
 	for _, n := range l.Connections {
 		most = max(most, n)
 	}
-	return bench(ctx, c, engineSetup{Connections: most + spare}, l) // a private server takes as many as it is started for
+	return runLoad(ctx, c, engineSetup{Connections: most + spare}, l) // a private server takes as many as it is started for
 }
 
 func (l FanoutLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	var users []user
-	made, err := i.time(ctx, func(ctx context.Context) (err error) {
+	made, err := i.timeWork(ctx, func(ctx context.Context) (err error) {
 		users, err = i.createUsers(ctx, l.Users)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	m := made.measurement("making the users", l.Users)
+	m := made.newMeasurement("making the users", l.Users)
 	m.Counts["users"] = len(users)
-	m.Figures = []Figure{figure("users made", float64(l.Users)/made.took.Seconds(), "users/s")} // by the client, keys and all
+	m.Figures = []Figure{newFigure("users made", float64(l.Users)/made.took.Seconds(), "users/s")} // by the client, keys and all
 	r.Measured = append(r.Measured, m)
-	p, a, err := i.author(ctx, users, KeyRSA)
+	p, a, err := i.makeAuthor(ctx, users, KeyRSA)
 	if err != nil {
 		return err
 	}
 	defer p.close()
 	for _, n := range l.Connections {
-		if m, err = l.measure(ctx, i, users, a, n); err != nil {
+		if m, err = l.measurePosts(ctx, i, users, a, n); err != nil {
 			return err
 		}
 		r.Measured = append(r.Measured, m)
@@ -72,9 +72,9 @@ func (l FanoutLoad) run(ctx context.Context, i *testbed, r *Report) error {
 // spreading is how long one post took to reach everybody, from when it was sent.
 type spreading struct{ answered, first, all time.Duration }
 
-// measure posts with so many connections.
-func (l FanoutLoad) measure(ctx context.Context, i *testbed, users []user, a *actor, connections int) (Measurement, error) {
-	if err := i.restart(ctx, connections); err != nil {
+// measurePosts posts with so many connections.
+func (l FanoutLoad) measurePosts(ctx context.Context, i *testbed, users []user, a *actor, connections int) (Measurement, error) {
+	if err := i.restartEngine(ctx, connections); err != nil {
 		return Measurement{}, err
 	}
 	name := fmt.Sprintf("%d users, %d connections", len(users), connections)
@@ -82,10 +82,10 @@ func (l FanoutLoad) measure(ctx context.Context, i *testbed, users []user, a *ac
 	if l.Cold {
 		name += ", cold"
 		rounds, posts = l.Posts, 1
-	} else if _, err := l.posts(ctx, i, users, a, 1); err != nil { // to warm up
+	} else if _, err := l.sendPosts(ctx, i, users, a, 1); err != nil { // to warm up
 		return Measurement{}, err
 	}
-	before, err := i.count(ctx, users, a.id)
+	before, err := i.countReceived(ctx, users, a.id)
 	if err != nil {
 		return Measurement{}, err
 	}
@@ -95,32 +95,32 @@ func (l FanoutLoad) measure(ctx context.Context, i *testbed, users []user, a *ac
 	defer end()
 	for range rounds {
 		if l.Cold {
-			if err := i.restart(ctx, connections); err != nil {
+			if err := i.restartEngine(ctx, connections); err != nil {
 				return Measurement{}, err
 			}
 		}
-		c, err := i.time(ctx, func(ctx context.Context) error {
-			took, err := l.posts(ctx, i, users, a, posts)
+		c, err := i.timeWork(ctx, func(ctx context.Context) error {
+			took, err := l.sendPosts(ctx, i, users, a, posts)
 			all = append(all, took...)
 			return err
 		})
 		if err != nil {
 			return Measurement{}, err
 		}
-		whole.add(c)
+		whole.addRound(c)
 		step(len(all), l.Posts)
 	}
-	m := whole.measurement(name, len(users)*len(all))
-	after, err := i.count(ctx, users, a.id)
+	m := whole.newMeasurement(name, len(users)*len(all))
+	after, err := i.countReceived(ctx, users, a.id)
 	if err != nil {
 		return Measurement{}, err
 	}
 	m.Counts["sent"], m.Counts["stored"], m.Counts["shown"] = len(all), after.stored-before.stored, after.shown-before.shown
-	m.Figures = append(l.figures(all, connections), m.Figures...)
+	m.Figures = append(l.postFigures(all, connections), m.Figures...)
 	return m, nil
 }
 
-func (l FanoutLoad) figures(all []spreading, connections int) []Figure {
+func (l FanoutLoad) postFigures(all []spreading, connections int) []Figure {
 	pick := func(of func(spreading) time.Duration) []time.Duration {
 		var d []time.Duration
 		for _, s := range all {
@@ -133,40 +133,40 @@ func (l FanoutLoad) figures(all []spreading, connections int) []Figure {
 	if connections >= l.Users && !l.Cold {
 		within = 500
 	}
-	middle := percentile(done, 0.5)
+	middle := percentileOf(done, 0.5)
 	return []Figure{
-		figure("202 p50", milliseconds(percentile(answered, 0.5)), "ms").atMost(5),
-		figure("202 p95", milliseconds(percentile(answered, 0.95)), "ms"),
-		figure("first user has it p50", milliseconds(percentile(pick(func(s spreading) time.Duration { return s.first }), 0.5)), "ms"),
-		figure("all users have it p50", milliseconds(middle), "ms").atMost(within),
-		figure("all users have it max", milliseconds(percentile(done, 1)), "ms"),
-		figure("written", float64(l.Users)/middle.Seconds(), "users/s"),
+		newFigure("202 p50", inMilliseconds(percentileOf(answered, 0.5)), "ms").atMost(5),
+		newFigure("202 p95", inMilliseconds(percentileOf(answered, 0.95)), "ms"),
+		newFigure("first user has it p50", inMilliseconds(percentileOf(pick(func(s spreading) time.Duration { return s.first }), 0.5)), "ms"),
+		newFigure("all users have it p50", inMilliseconds(middle), "ms").atMost(within),
+		newFigure("all users have it max", inMilliseconds(percentileOf(done, 1)), "ms"),
+		newFigure("written", float64(l.Users)/middle.Seconds(), "users/s"),
 	}
 }
 
-// posts sends notes, each once the one before has reached everybody.
-func (l FanoutLoad) posts(ctx context.Context, i *testbed, users []user, a *actor, n int) ([]spreading, error) {
+// sendPosts sends notes, each once the one before has reached everybody.
+func (l FanoutLoad) sendPosts(ctx context.Context, i *testbed, users []user, a *actor, n int) ([]spreading, error) {
 	batch := time.Now().UnixNano()
-	requests, err := prepare(ctx, n, func(int, int) {}, func(k int) ([]byte, error) {
-		_, _, body := a.note(fmt.Sprintf("%d-%d", batch, k))
-		return a.post(i.setup.PublicURL+"/inbox", body)
+	requests, err := prepareRequests(ctx, n, func(int, int) {}, func(k int) ([]byte, error) {
+		_, _, body := a.newNote(fmt.Sprintf("%d-%d", batch, k))
+		return a.signedPost(i.setup.PublicURL+"/inbox", body)
 	})
 	if err != nil {
 		return nil, err
 	}
-	c, err := dial(ctx, i.setup.Listen)
+	c, err := dialEngine(ctx, i.setup.Listen)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	metrics, err := i.meter(ctx)
+	metrics, err := i.readMeter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer metrics.conn.Close()
 	var took []spreading
 	for _, request := range requests {
-		s, err := reach(ctx, c, metrics, request, len(users))
+		s, err := reachUsers(ctx, c, metrics, request, len(users))
 		if err != nil {
 			return nil, err
 		}
@@ -179,21 +179,21 @@ func (l FanoutLoad) posts(ctx context.Context, i *testbed, users []user, a *acto
 // measured.
 const glance = 10 * time.Millisecond
 
-// reach sends one note and waits until everybody has it.
-func reach(ctx context.Context, c *conn, m *meter, request []byte, users int) (s spreading, err error) {
-	before, err := m.handled()
+// reachUsers sends one note and waits until everybody has it.
+func reachUsers(ctx context.Context, c *conn, m *meter, request []byte, users int) (s spreading, err error) {
+	before, err := m.countHandled()
 	if err != nil {
 		return s, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	began := time.Now()
-	answered := c.begin(request, http.StatusAccepted)
+	answered := c.beginRequest(request, http.StatusAccepted)
 	for reached := 0; reached < users; {
-		if !pause(ctx, glance) {
+		if !pauseFor(ctx, glance) {
 			return s, fault.New(fault.Busy, fmt.Sprintf("after %s %d of %d users have the post", answerTime, reached, users))
 		}
-		now, err := m.handled()
+		now, err := m.countHandled()
 		if err != nil {
 			return s, err
 		}
@@ -214,8 +214,8 @@ type meter struct {
 	request []byte
 }
 
-func (i *testbed) meter(ctx context.Context) (*meter, error) {
-	c, err := dial(ctx, i.setup.Admin)
+func (i *testbed) readMeter(ctx context.Context) (*meter, error) {
+	c, err := dialEngine(ctx, i.setup.Admin)
 	if err != nil {
 		return nil, err
 	}
@@ -223,9 +223,9 @@ func (i *testbed) meter(ctx context.Context) (*meter, error) {
 	return &meter{c, request}, err
 }
 
-// handled returns how many activities users' writers have committed since the engine started.
-func (m *meter) handled() (int, error) {
-	status, body, err := m.conn.do(m.request)
+// countHandled returns how many activities users' writers have committed since the engine started.
+func (m *meter) countHandled() (int, error) {
+	status, body, err := m.conn.sendRequest(m.request)
 	if err != nil || status != http.StatusOK {
 		return 0, fmt.Errorf("read the engine's metrics: status %d: %w", status, err)
 	}

@@ -24,7 +24,7 @@ func (l FeedLoad) check() error {
 	if l.Duration < 10*time.Millisecond || l.Duration > 5*time.Minute {
 		return fault.New(fault.Usage, fmt.Sprintf("--duration %s is not from 10ms to 5m", l.Duration))
 	}
-	return firstError(within("items", l.Items, 1, 100_000), within("clients", l.Clients, 1, 512))
+	return firstError(checkRange("items", l.Items, 1, 100_000), checkRange("clients", l.Clients, 1, 512))
 }
 
 // feedPage is how many items a client asks for.
@@ -36,7 +36,7 @@ const maxPages = 5_000_000
 // Feed measures how fast pages of a feed are read over HTTP.
 func Feed(ctx context.Context, c Config, l FeedLoad) (Report, error) {
 	l.Seconds = l.Duration.Seconds()
-	return bench(ctx, c, engineSetup{}, l)
+	return runLoad(ctx, c, engineSetup{}, l)
 }
 
 func (l FeedLoad) run(ctx context.Context, i *testbed, r *Report) error {
@@ -44,12 +44,12 @@ func (l FeedLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	if err != nil {
 		return err
 	}
-	p, a, err := i.author(ctx, users, KeyRSA)
+	p, a, err := i.makeAuthor(ctx, users, KeyRSA)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	if err := i.fill(ctx, users[0], a, l.Items); err != nil {
+	if err := i.fillInbox(ctx, users[0], a, l.Items); err != nil {
 		return err
 	}
 	request, err := apiRequest(ctx, http.MethodGet, fmt.Sprintf("%s/api/feed?limit=%d", i.setup.PublicURL, feedPage), users[0].token, nil)
@@ -57,8 +57,8 @@ func (l FeedLoad) run(ctx context.Context, i *testbed, r *Report) error {
 		return err
 	}
 	var s *sent
-	c, err := i.time(ctx, func(ctx context.Context) (err error) {
-		s, err = send(ctx, traffic{address: i.setup.Listen, requests: [][]byte{request}, n: maxPages, clients: l.Clients, during: l.Duration})
+	c, err := i.timeWork(ctx, func(ctx context.Context) (err error) {
+		s, err = sendTraffic(ctx, traffic{address: i.setup.Listen, requests: [][]byte{request}, n: maxPages, clients: l.Clients, during: l.Duration})
 		return err
 	})
 	if err != nil {
@@ -69,11 +69,11 @@ func (l FeedLoad) run(ctx context.Context, i *testbed, r *Report) error {
 		return fault.New(fault.Protocol, fmt.Sprintf("the last page held %d items: %.200s", len(page.Items), s.body))
 	}
 	pages := len(s.latencies)
-	m := c.measurement(fmt.Sprintf("pages of %d", len(page.Items)), pages)
+	m := c.newMeasurement(fmt.Sprintf("pages of %d", len(page.Items)), pages)
 	m.Counts["pages"] = pages
-	s.count(m.Counts, http.StatusOK)
-	m.Figures = append([]Figure{figure("pages", float64(s.statuses[http.StatusOK])/c.took.Seconds(), "pages/s").atLeast(6000)}, m.Figures...)
-	m.Figures = append(m.Figures, spread("page", s.latencies)...)
+	s.countAnswers(m.Counts, http.StatusOK)
+	m.Figures = append([]Figure{newFigure("pages", float64(s.statuses[http.StatusOK])/c.took.Seconds(), "pages/s").atLeast(6000)}, m.Figures...)
+	m.Figures = append(m.Figures, spreadFigures("page", s.latencies)...)
 	r.Measured = append(r.Measured, m)
 	return nil
 }

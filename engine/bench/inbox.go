@@ -23,8 +23,8 @@ type InboxLoad struct {
 func (l InboxLoad) name() string { return "inbox" }
 
 func (l InboxLoad) check() error {
-	return firstError(within("users", l.Users, 1, 1000), within("activities", l.Activities, l.Users, 200_000), within("clients", l.Clients, 1, 512),
-		within("rate", int(l.Rate), 0, 100_000), within("stored", l.Stored, 0, 5_000_000), checkKey(l.Key))
+	return firstError(checkRange("users", l.Users, 1, 1000), checkRange("activities", l.Activities, l.Users, 200_000), checkRange("clients", l.Clients, 1, 512),
+		checkRange("rate", int(l.Rate), 0, 100_000), checkRange("stored", l.Stored, 0, 5_000_000), checkKey(l.Key))
 }
 
 func firstError(errs ...error) error {
@@ -38,7 +38,7 @@ func firstError(errs ...error) error {
 
 // Inbox measures how fast activities are taken and handled, and how long each is kept waiting.
 func Inbox(ctx context.Context, c Config, l InboxLoad) (Report, error) {
-	return bench(ctx, c, engineSetup{}, l)
+	return runLoad(ctx, c, engineSetup{}, l)
 }
 
 func (l InboxLoad) run(ctx context.Context, i *testbed, r *Report) error {
@@ -46,13 +46,13 @@ func (l InboxLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	if err != nil {
 		return err
 	}
-	p, a, err := i.author(ctx, users, l.Key)
+	p, a, err := i.makeAuthor(ctx, users, l.Key)
 	if err != nil {
 		return err
 	}
 	defer p.close()
 	if l.Stored > 0 {
-		if err := i.fill(ctx, users[0], a, l.Stored); err != nil {
+		if err := i.fillInbox(ctx, users[0], a, l.Stored); err != nil {
 			return err
 		}
 	}
@@ -60,7 +60,7 @@ func (l InboxLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	if l.Rate > 0 {
 		name = fmt.Sprintf("at %.0f/s", l.Rate)
 	}
-	m, err := l.measure(ctx, i, users, a, name, l.Rate)
+	m, err := l.measureNotes(ctx, i, users, a, name, l.Rate)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (l InboxLoad) run(ctx context.Context, i *testbed, r *Report) error {
 		return nil
 	}
 	half := m.Figure(activityRate).Value / 2
-	if m, err = l.measure(ctx, i, users, a, fmt.Sprintf("at half that rate, %.0f/s", half), half); err == nil {
+	if m, err = l.measureNotes(ctx, i, users, a, fmt.Sprintf("at half that rate, %.0f/s", half), half); err == nil {
 		r.Measured = append(r.Measured, m)
 	}
 	return err
@@ -77,38 +77,38 @@ func (l InboxLoad) run(ctx context.Context, i *testbed, r *Report) error {
 
 const activityRate = "stored and handled"
 
-// measure sends the activities, and counts what the users have of them afterwards.
-func (l InboxLoad) measure(ctx context.Context, i *testbed, users []user, a *actor, name string, rate float64) (Measurement, error) {
-	requests, err := i.notes(ctx, users, a, l.Activities)
+// measureNotes sends the activities, and counts what the users have of them afterwards.
+func (l InboxLoad) measureNotes(ctx context.Context, i *testbed, users []user, a *actor, name string, rate float64) (Measurement, error) {
+	requests, err := i.signNotes(ctx, users, a, l.Activities)
 	if err != nil {
 		return Measurement{}, err
 	}
-	before, err := i.count(ctx, users, a.id)
+	before, err := i.countReceived(ctx, users, a.id)
 	if err != nil {
 		return Measurement{}, err
 	}
 	step, end := i.Progress("sending")
 	defer end()
 	var s *sent
-	c, err := i.time(ctx, func(ctx context.Context) (err error) {
-		s, err = send(ctx, traffic{address: i.setup.Listen, requests: requests, n: len(requests), clients: l.Clients, rate: rate, progress: step})
+	c, err := i.timeWork(ctx, func(ctx context.Context) (err error) {
+		s, err = sendTraffic(ctx, traffic{address: i.setup.Listen, requests: requests, n: len(requests), clients: l.Clients, rate: rate, progress: step})
 		return err
 	})
 	if err != nil {
 		return Measurement{}, err
 	}
-	m := c.measurement(name, len(requests))
+	m := c.newMeasurement(name, len(requests))
 	m.Counts["sent"] = len(requests)
-	s.count(m.Counts, http.StatusAccepted)
+	s.countAnswers(m.Counts, http.StatusAccepted)
 	// With one recipient 202 says that the activity is committed and handled: so the clock has
 	// stopped at the right moment.
-	after, err := i.count(ctx, users, a.id)
+	after, err := i.countReceived(ctx, users, a.id)
 	if err != nil {
 		return Measurement{}, err
 	}
 	m.Counts["stored"], m.Counts["shown"] = after.stored-before.stored, after.shown-before.shown
-	reached := figure(activityRate, float64(m.Counts["stored"])/c.took.Seconds(), "activities/s")
-	latencies := spread("202", s.latencies)
+	reached := newFigure(activityRate, float64(m.Counts["stored"])/c.took.Seconds(), "activities/s")
+	latencies := spreadFigures("202", s.latencies)
 	if rate == 0 {
 		reached = reached.atLeast(3000)
 		for n := range m.Figures {
@@ -121,8 +121,8 @@ func (l InboxLoad) measure(ctx context.Context, i *testbed, users []user, a *act
 	return m, nil
 }
 
-// author makes a remote actor that all users follow, on a peer of its own.
-func (i *testbed) author(ctx context.Context, users []user, key string) (*peer, *actor, error) {
+// makeAuthor makes a remote actor that all users follow, on a peer of its own.
+func (i *testbed) makeAuthor(ctx context.Context, users []user, key string) (*peer, *actor, error) {
 	k, err := newKeys(key)
 	if err != nil {
 		return nil, nil, err
@@ -131,35 +131,35 @@ func (i *testbed) author(ctx context.Context, users []user, key string) (*peer, 
 	if err != nil {
 		return nil, nil, err
 	}
-	a := p.actor("author", k, true)
-	if err := i.befriend(ctx, users, p, a); err != nil {
+	a := p.newActor("author", k, true)
+	if err := i.makeFollowing(ctx, users, p, a); err != nil {
 		p.close()
 		return nil, nil, err
 	}
 	return p, a, nil
 }
 
-// notes makes signed requests, each with a new note to the inbox of the next user.
-func (i *testbed) notes(ctx context.Context, users []user, a *actor, n int) ([][]byte, error) {
+// signNotes makes signed requests, each with a new note to the inbox of the next user.
+func (i *testbed) signNotes(ctx context.Context, users []user, a *actor, n int) ([][]byte, error) {
 	step, end := i.Progress("signing")
 	defer end()
 	batch := time.Now().UnixNano()
-	return prepare(ctx, n, step, func(k int) ([]byte, error) {
-		_, _, body := a.note(fmt.Sprintf("%d-%d", batch, k))
-		return a.post(users[k%len(users)].inbox(), body)
+	return prepareRequests(ctx, n, step, func(k int) ([]byte, error) {
+		_, _, body := a.newNote(fmt.Sprintf("%d-%d", batch, k))
+		return a.signedPost(users[k%len(users)].inbox(), body)
 	})
 }
 
-// fill gives a user n activities: one comes as all do, and is copied in the database.
-func (i *testbed) fill(ctx context.Context, u user, a *actor, n int) error {
+// fillInbox gives a user n activities: one comes as all do, and is copied in the database.
+func (i *testbed) fillInbox(ctx context.Context, u user, a *actor, n int) error {
 	step, end := i.Progress("filling")
 	defer end()
-	activity, object, body := a.note("filled")
-	request, err := a.post(u.inbox(), body)
+	activity, object, body := a.newNote("filled")
+	request, err := a.signedPost(u.inbox(), body)
 	if err != nil {
 		return err
 	}
-	if _, err := i.once(ctx, request, http.StatusAccepted); err != nil {
+	if _, err := i.sendOnce(ctx, request, http.StatusAccepted); err != nil {
 		return fmt.Errorf("fill: %w", err)
 	}
 	if err := i.beside.DB.Multiply(ctx, u.name, activity, object, n, step); err != nil {

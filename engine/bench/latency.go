@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// percentile returns the latency that share of all, such as 0.99, do not exceed: by nearest rank,
+// percentileOf returns the latency that share of all, such as 0.99, do not exceed: by nearest rank,
 // so always one that was measured. 0 when there is none.
-func percentile(latencies []time.Duration, share float64) time.Duration {
+func percentileOf(latencies []time.Duration, share float64) time.Duration {
 	if len(latencies) == 0 {
 		return 0
 	}
@@ -16,12 +16,12 @@ func percentile(latencies []time.Duration, share float64) time.Duration {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// spread returns the figures that describe latencies.
-func spread(of string, latencies []time.Duration) []Figure {
+// spreadFigures returns the figures that describe latencies.
+func spreadFigures(of string, latencies []time.Duration) []Figure {
 	return []Figure{
-		figure(of+" p50", milliseconds(percentile(latencies, 0.50)), "ms"),
-		figure(of+" p95", milliseconds(percentile(latencies, 0.95)), "ms"),
-		figure(of+" p99", milliseconds(percentile(latencies, 0.99)), "ms"),
-		figure(of+" max", milliseconds(percentile(latencies, 1)), "ms"),
+		newFigure(of+" p50", inMilliseconds(percentileOf(latencies, 0.50)), "ms"),
+		newFigure(of+" p95", inMilliseconds(percentileOf(latencies, 0.95)), "ms"),
+		newFigure(of+" p99", inMilliseconds(percentileOf(latencies, 0.99)), "ms"),
+		newFigure(of+" max", inMilliseconds(percentileOf(latencies, 1)), "ms"),
 	}
 }

@@ -12,8 +12,8 @@ type Machine struct {
 	Go        string `json:"go"`
 }
 
-func machine() Machine {
+func describeMachine() Machine {
 	m := Machine{Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version()}
-	describe(&m)
+	addProcessor(&m)
 	return m
 }

@@ -56,8 +56,8 @@ func newPeer(ctx context.Context, address string) (*peer, error) {
 			WithHint("elsewhere than on Linux, give loopback more addresses, or take fewer --hosts")
 	}
 	p := &peer{origin: "http://" + l.Addr().String(), listener: l, docs: map[string][]byte{}, conns: map[net.Conn]bool{}}
-	p.hear(func(arrival) {})
-	go p.accept()
+	p.setListener(func(arrival) {})
+	go p.acceptConnections()
 	return p, nil
 }
 
@@ -77,19 +77,19 @@ func (p *peer) hangUp() {
 	}
 }
 
-// die lets the peer take nothing from now on, until dead is false again.
-func (p *peer) die() {
+// stopAnswering lets the peer take nothing from now on, until dead is false again.
+func (p *peer) stopAnswering() {
 	p.dead.Store(true)
 	p.hangUp()
 }
 
-// hear is told of every activity that arrives from now on, by several goroutines at once.
-func (p *peer) hear(f func(arrival)) { p.heard.Store(&f) }
+// setListener is told of every activity that arrives from now on, by several goroutines at once.
+func (p *peer) setListener(f func(arrival)) { p.heard.Store(&f) }
 
 const maxArrival = 1 << 20 // bytes of a body that a peer reads
 
-// accept takes connections until the listener is closed.
-func (p *peer) accept() {
+// acceptConnections takes connections until the listener is closed.
+func (p *peer) acceptConnections() {
 	for {
 		c, err := p.listener.Accept()
 		if err != nil {
@@ -103,12 +103,12 @@ func (p *peer) accept() {
 		p.mu.Lock()
 		p.conns[c] = true
 		p.mu.Unlock()
-		go p.talk(c)
+		go p.serveConnection(c)
 	}
 }
 
-// talk answers what comes over a connection until its other end, or hangUp, closes it.
-func (p *peer) talk(c net.Conn) {
+// serveConnection answers what comes over a connection until its other end, or hangUp, closes it.
+func (p *peer) serveConnection(c net.Conn) {
 	defer func() {
 		_ = c.Close() // its end was read, or somebody closed it
 		p.mu.Lock()
@@ -126,7 +126,7 @@ func (p *peer) talk(c net.Conn) {
 		if err != nil {
 			return
 		}
-		answer := p.document(r.URL.Path)
+		answer := p.actorDocument(r.URL.Path)
 		if r.Method == http.MethodPost {
 			if (*p.heard.Load())(arrival{p.origin + r.URL.Path, at, body}); p.stalled.Load() {
 				_, _ = io.Copy(io.Discard, requests) // until whoever waits gives up
@@ -143,8 +143,8 @@ func (p *peer) talk(c net.Conn) {
 // taken answers a POST.
 var taken = []byte("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
 
-// document answers a GET.
-func (p *peer) document(path string) []byte {
+// actorDocument answers a GET.
+func (p *peer) actorDocument(path string) []byte {
 	p.mu.Lock()
 	doc, found := p.docs[path]
 	p.mu.Unlock()
@@ -192,9 +192,9 @@ type actor struct {
 	keys keys
 }
 
-// actor makes an actor and shows its document, which may name a shared inbox. With keys of the kind
+// newActor makes an actor and shows its document, which may name a shared inbox. With keys of the kind
 // Ed25519 it says that its server takes such signatures (FEP-844e).
-func (p *peer) actor(name string, k keys, shared bool) *actor {
+func (p *peer) newActor(name string, k keys, shared bool) *actor {
 	id := p.origin + "/users/" + name
 	doc := vocab.Doc{"@context": vocab.ActorContext(), "id": id, "type": "Person", "preferredUsername": name,
 		"inbox": id + "/inbox", "followers": id + "/followers",
@@ -213,17 +213,17 @@ func (p *peer) actor(name string, k keys, shared bool) *actor {
 	return &actor{vocab.ID(id), k}
 }
 
-// post is a signed request to an inbox, as it goes over the wire.
-func (a *actor) post(inbox string, body []byte) ([]byte, error) {
-	r, err := a.signed(inbox, body)
+// signedPost is a signed request to an inbox, as it goes over the wire.
+func (a *actor) signedPost(inbox string, body []byte) ([]byte, error) {
+	r, err := a.signRequest(inbox, body)
 	if err != nil {
 		return nil, err
 	}
-	return encode(r)
+	return encodeRequest(r)
 }
 
-// signed is a request to an inbox with its signature.
-func (a *actor) signed(inbox string, body []byte) (*http.Request, error) {
+// signRequest is a request to an inbox with its signature.
+func (a *actor) signRequest(inbox string, body []byte) (*http.Request, error) {
 	r, err := http.NewRequest(http.MethodPost, inbox, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -236,9 +236,9 @@ func (a *actor) signed(inbox string, body []byte) (*http.Request, error) {
 	return r, signature.Sign(r, body, key, signature.RFC9421, time.Now())
 }
 
-// note is a public Create of a note that nobody has seen, of about 1.2 KB. Its id begins with that
+// newNote is a public Create of a note that nobody has seen, of about 1.2 KB. Its id begins with that
 // of its object.
-func (a *actor) note(name string, to ...string) (activity, object vocab.ID, body []byte) {
+func (a *actor) newNote(name string, to ...string) (activity, object vocab.ID, body []byte) {
 	o := string(a.id) + "/notes/" + name
 	now := time.Now().UTC().Format(time.RFC3339)
 	cc := append([]string{string(a.id) + "/followers"}, to...)
@@ -249,10 +249,10 @@ func (a *actor) note(name string, to ...string) (activity, object vocab.ID, body
 	return vocab.ID(o + "/activity"), vocab.ID(o), body
 }
 
-// prepare makes n requests, on all processors.
-func prepare(ctx context.Context, n int, step func(done, all int), request func(n int) ([]byte, error)) ([][]byte, error) {
+// prepareRequests makes n requests, on all processors.
+func prepareRequests(ctx context.Context, n int, step func(done, all int), request func(n int) ([]byte, error)) ([][]byte, error) {
 	requests := make([][]byte, n)
-	made := counting(n, step)
+	made := newCounter(n, step)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.NumCPU())
 	for k := range n {

@@ -92,8 +92,8 @@ func freeAddress(ctx context.Context) (string, error) {
 	return "", fault.New(fault.Busy, "no free port was found on loopback")
 }
 
-// start starts the process of the engine, and opens the instance beside it the first time.
-func (i *testbed) start(ctx context.Context) (err error) {
+// startEngine starts the process of the engine, and opens the instance beside it the first time.
+func (i *testbed) startEngine(ctx context.Context) (err error) {
 	if i.child, err = startChild(ctx, i.Executable, i.setup); err != nil {
 		return err
 	}
@@ -123,18 +123,18 @@ func (i *testbed) start(ctx context.Context) (err error) {
 // database, of this process and of PostgreSQL's own.
 const spare = 40
 
-// restart ends the process of the engine, if it runs, and starts another one with so many
+// restartEngine ends the process of the engine, if it runs, and starts another one with so many
 // connections.
-func (i *testbed) restart(ctx context.Context, connections int) error {
-	if err := i.stop(ctx); err != nil {
+func (i *testbed) restartEngine(ctx context.Context, connections int) error {
+	if err := i.stopEngine(ctx); err != nil {
 		return err
 	}
 	i.setup.Connections = connections
-	return i.start(ctx)
+	return i.startEngine(ctx)
 }
 
-// stop ends the process of the engine.
-func (i *testbed) stop(context.Context) error {
+// stopEngine ends the process of the engine.
+func (i *testbed) stopEngine(context.Context) error {
 	c := i.child
 	if c == nil {
 		return nil
@@ -145,7 +145,7 @@ func (i *testbed) stop(context.Context) error {
 
 // close throws the instance away.
 func (i *testbed) close(ctx context.Context) error {
-	errs := []error{i.stop(ctx)}
+	errs := []error{i.stopEngine(ctx)}
 	if i.beside != nil {
 		if i.setup.DatabaseName != "" {
 			store := i.beside.DB
@@ -171,7 +171,7 @@ func (i *testbed) createUsers(ctx context.Context, n int) ([]user, error) {
 	step, end := i.Progress("creating users")
 	defer end()
 	users := make([]user, n)
-	made := counting(n, step)
+	made := newCounter(n, step)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(besides)
 	for k := range users {
@@ -204,8 +204,8 @@ func (i *testbed) countOwed(ctx context.Context, u user) (n int, err error) {
 // received is what users have of an actor: activities, and those of them that their feeds show.
 type received struct{ stored, shown int }
 
-// count adds up what all users have of an actor.
-func (i *testbed) count(ctx context.Context, users []user, from vocab.ID) (sum received, err error) {
+// countReceived adds up what all users have of an actor.
+func (i *testbed) countReceived(ctx context.Context, users []user, from vocab.ID) (sum received, err error) {
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(besides)
@@ -221,8 +221,8 @@ func (i *testbed) count(ctx context.Context, users []user, from vocab.ID) (sum r
 	return sum, g.Wait()
 }
 
-// counting returns what several goroutines may call for each of n things that is done.
-func counting(n int, step func(done, all int)) func() {
+// newCounter returns what several goroutines may call for each of n things that is done.
+func newCounter(n int, step func(done, all int)) func() {
 	var mu sync.Mutex
 	done := 0
 	return func() {
@@ -260,7 +260,7 @@ func startChild(ctx context.Context, executable string, s engineSetup) (*child, 
 	defer context.AfterFunc(ctx, func() { _ = in.Close() })() // that ends the process, and with it the wait
 	setup, err := json.Marshal(s)
 	if err == nil {
-		err = c.tell(string(setup), wordReady)
+		err = c.tellChild(string(setup), wordReady)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.stop())
@@ -268,8 +268,8 @@ func startChild(ctx context.Context, executable string, s engineSetup) (*child, 
 	return c, nil
 }
 
-// tell writes a line and wants this answer.
-func (c *child) tell(line, want string) error {
+// tellChild writes a line and wants this answer.
+func (c *child) tellChild(line, want string) error {
 	_, err := io.WriteString(c.words, line+"\n")
 	if err != nil {
 		return fmt.Errorf("tell the engine: %w", err)

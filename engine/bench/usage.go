@@ -19,8 +19,8 @@ type usage struct {
 	busy                     time.Duration // of all processors, whoever it was
 }
 
-// usage reads what was taken until now; false where the system does not tell.
-func (i *testbed) usage() (u usage, ok bool) {
+// readUsage reads what was taken until now; false where the system does not tell.
+func (i *testbed) readUsage() (u usage, ok bool) {
 	u.engine, ok = processTime(i.child.cmd.Process.Pid)
 	if !ok {
 		return usage{}, false
@@ -33,12 +33,12 @@ func (i *testbed) usage() (u usage, ok bool) {
 	return u, true
 }
 
-func (u usage) since(before usage) usage {
+func (u usage) usageSince(before usage) usage {
 	return usage{u.engine - before.engine, u.postgres - before.postgres, u.client - before.client, u.busy - before.busy}
 }
 
-// table is the usage per operation, the engine first.
-func (u usage) table(operations int) []CPU {
+// cpuTable is the usage per operation, the engine first.
+func (u usage) cpuTable(operations int) []CPU {
 	rows := []CPU{{Process: "engine", Seconds: u.engine.Seconds()}, {Process: "PostgreSQL", Seconds: u.postgres.Seconds()}, {Process: "client", Seconds: u.client.Seconds()}}
 	for n := range rows {
 		rows[n].PerOp = rows[n].Seconds * 1000 / float64(max(operations, 1))

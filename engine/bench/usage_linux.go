@@ -60,15 +60,15 @@ func familyTime(backend int) time.Duration {
 	for _, path := range stats {
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path))) // it is made of digits
 		if s, ok := readStat(pid); ok && s.parent == b.parent {
-			sum += exact(pid, s.own) + s.children
+			sum += exactTime(pid, s.own) + s.children
 		}
 	}
 	return sum
 }
 
-// exact returns what a process of one thread has taken to the nanosecond: of a thousand sessions,
+// exactTime returns what a process of one thread has taken to the nanosecond: of a thousand sessions,
 // ticks cut off would matter. rough is returned where the kernel does not keep that.
-func exact(pid int, rough time.Duration) time.Duration {
+func exactTime(pid int, rough time.Duration) time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
 	if err != nil {
 		return rough
@@ -98,19 +98,19 @@ func machineTime() time.Duration {
 	return sum
 }
 
-// describe completes m with what Linux tells.
-func describe(m *Machine) {
+// addProcessor completes m with what Linux tells.
+func addProcessor(m *Machine) {
 	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.Kernel = strings.TrimSpace(string(b))
 	}
-	m.Processor = field("/proc/cpuinfo", "model name")
-	if kb, err := strconv.ParseInt(strings.TrimSuffix(field("/proc/meminfo", "MemTotal"), " kB"), 10, 64); err == nil {
+	m.Processor = readField("/proc/cpuinfo", "model name")
+	if kb, err := strconv.ParseInt(strings.TrimSuffix(readField("/proc/meminfo", "MemTotal"), " kB"), 10, 64); err == nil {
 		m.Memory = kb << 10
 	}
 }
 
-// field returns the first value of that name in a file of names and values.
-func field(path, name string) string {
+// readField returns the first value of that name in a file of names and values.
+func readField(path, name string) string {
 	b, _ := os.ReadFile(path) // a value that is not known is left out
 	for line := range strings.SplitSeq(string(b), "\n") {
 		if key, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(key) == name {

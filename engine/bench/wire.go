@@ -28,9 +28,9 @@ type conn struct {
 	answers *bufio.Reader
 }
 
-// dial connects to an address of loopback. It is the only way out of this package, so that no
+// dialEngine connects to an address of loopback. It is the only way out of this package, so that no
 // benchmark can be turned against anybody else.
-func dial(ctx context.Context, address string) (*conn, error) {
+func dialEngine(ctx context.Context, address string) (*conn, error) {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !at.Addr().Unmap().IsLoopback() {
 		return nil, fault.New(fault.Forbidden, fmt.Sprintf("%.60q is not an address of loopback: nothing else is put under load", address))
@@ -43,8 +43,8 @@ func dial(ctx context.Context, address string) (*conn, error) {
 	return &conn{c, bufio.NewReader(c)}, nil
 }
 
-// do sends a request and reads its answer.
-func (c *conn) do(request []byte) (status int, body []byte, err error) {
+// sendRequest sends a request and reads its answer.
+func (c *conn) sendRequest(request []byte) (status int, body []byte, err error) {
 	if err := c.SetDeadline(time.Now().Add(answerTime)); err != nil {
 		return 0, nil, err
 	}
@@ -68,29 +68,29 @@ type answered struct {
 	err error
 }
 
-// begin sends a request that is to be answered so, while the caller does something else.
-func (c *conn) begin(request []byte, want int) <-chan answered {
+// beginRequest sends a request that is to be answered so, while the caller does something else.
+func (c *conn) beginRequest(request []byte, want int) <-chan answered {
 	end := make(chan answered, 1)
 	go func() {
-		status, body, err := c.do(request)
+		status, body, err := c.sendRequest(request)
 		if err == nil {
-			err = wanted(status, want, body)
+			err = checkStatus(status, want, body)
 		}
 		end <- answered{time.Now(), err}
 	}()
 	return end
 }
 
-// wanted is a failure when the engine did not answer as it must.
-func wanted(status, want int, body []byte) error {
+// checkStatus is a failure when the engine did not answer as it must.
+func checkStatus(status, want int, body []byte) error {
 	if status == want {
 		return nil
 	}
 	return fault.New(fault.Protocol, fmt.Sprintf("the engine answered %d, not %d: %.200s", status, want, body))
 }
 
-// encode returns a request as it is written on the wire.
-func encode(r *http.Request) ([]byte, error) {
+// encodeRequest returns a request as it is written on the wire.
+func encodeRequest(r *http.Request) ([]byte, error) {
 	var b bytes.Buffer
 	if err := r.Write(&b); err != nil {
 		return nil, fmt.Errorf("write a request: %w", err)
@@ -116,11 +116,11 @@ func apiRequest(ctx context.Context, method, url, token string, body any) ([]byt
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	return encode(r)
+	return encodeRequest(r)
 }
 
-// dispatch makes an action of the client API.
-func (i *testbed) dispatch(ctx context.Context, u user, action string, params map[string]any) ([]byte, error) {
+// dispatchAction makes an action of the client API.
+func (i *testbed) dispatchAction(ctx context.Context, u user, action string, params map[string]any) ([]byte, error) {
 	return apiRequest(ctx, http.MethodPost, i.setup.PublicURL+"/api/activity", u.token, map[string]any{"action": action, "params": params})
 }
 
@@ -131,8 +131,8 @@ type sent struct {
 	body      []byte // the last answer
 }
 
-// count adds the answers by status: what was not answered as wanted is an error.
-func (s *sent) count(into map[string]int, want int) {
+// countAnswers adds the answers by status: what was not answered as wanted is an error.
+func (s *sent) countAnswers(into map[string]int, want int) {
 	into["errors"] = 0
 	for status, n := range s.statuses {
 		into[fmt.Sprintf("answered_%d", status)] = n
@@ -153,12 +153,12 @@ type traffic struct {
 	progress func(done, all int) // may be nil
 }
 
-// send sends the requests and waits for every answer. At a rate, latency counts from when a request
+// sendTraffic sends the requests and waits for every answer. At a rate, latency counts from when a request
 // was due, so that an engine that lags behind does not look better for it.
-func send(ctx context.Context, t traffic) (*sent, error) {
+func sendTraffic(ctx context.Context, t traffic) (*sent, error) {
 	conns := make([]*conn, min(t.clients, t.n))
 	for k := range conns {
-		c, err := dial(ctx, t.address)
+		c, err := dialEngine(ctx, t.address)
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +168,7 @@ func send(ctx context.Context, t traffic) (*sent, error) {
 	s := &sent{latencies: make([]time.Duration, t.n), statuses: map[int]int{}}
 	done := func() {}
 	if t.progress != nil {
-		done = counting(t.n, t.progress)
+		done = newCounter(t.n, t.progress)
 	}
 	parts := make([]sent, len(conns))
 	var next atomic.Int64
@@ -188,11 +188,11 @@ func send(ctx context.Context, t traffic) (*sent, error) {
 				due := time.Now()
 				if t.rate > 0 {
 					due = began.Add(time.Duration(float64(n) / t.rate * float64(time.Second)))
-					if !pause(ctx, time.Until(due)) {
+					if !pauseFor(ctx, time.Until(due)) {
 						return ctx.Err()
 					}
 				}
-				status, body, err := c.do(t.requests[n%len(t.requests)])
+				status, body, err := c.sendRequest(t.requests[n%len(t.requests)])
 				if err != nil {
 					return err
 				}
@@ -220,8 +220,8 @@ func send(ctx context.Context, t traffic) (*sent, error) {
 	return s, nil
 }
 
-// pause waits, and reports whether ctx still runs.
-func pause(ctx context.Context, d time.Duration) bool {
+// pauseFor waits, and reports whether ctx still runs.
+func pauseFor(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
