@@ -10,12 +10,12 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Addressing is who is named by an activity or object.
+// Addressing holds the recipients that an activity or object names.
 type Addressing struct {
 	To, Cc, Bto, Bcc, Audience []ID
 }
 
-// maxAddressed bounds how many one document may name.
+// maxAddressed bounds the recipients that one document may name.
 const maxAddressed = 1000
 
 func parseAddressing(d Doc) (Addressing, error) {
@@ -38,10 +38,10 @@ func parseAddressing(d Doc) (Addressing, error) {
 	return a, nil
 }
 
-// AddressingOf returns who is named by a document.
+// AddressingOf returns the recipients that a document names.
 func AddressingOf(d Doc) (Addressing, error) { return parseAddressing(d) }
 
-// All returns everybody who is named, each once.
+// All returns all recipients, each once.
 func (a Addressing) All() []ID {
 	var out []ID
 	seen := map[ID]bool{}
@@ -54,8 +54,8 @@ func (a Addressing) All() []ID {
 	return out
 }
 
-// maxValues bounds the lists that are searched by or gone through wherever a document is used. The
-// size of the document bounds all others.
+// maxValues bounds lists that are searched or walked wherever a document is used. All other lists
+// are bounded by the size of the document.
 var maxValues = []struct {
 	name   string
 	values int
@@ -91,8 +91,8 @@ type stored struct {
 	doc, readable json.RawMessage
 }
 
-// Embedded returns the object that the activity brings. The stored form is made once, however many
-// users store it.
+// Embedded returns the object that the activity embeds. Its stored form is made once for all
+// recipients.
 func (a *Activity) Embedded() (*Object, error) {
 	o, err := ObjectOf(a.Object.Doc)
 	if err == nil && a.stored != nil {
@@ -102,7 +102,7 @@ func (a *Activity) Embedded() (*Object, error) {
 }
 
 // ParseActivity reads an activity. It must be one JSON object with an id, a type and exactly one
-// actor; everything else is for the one who handles it.
+// actor; handlers check everything else.
 func ParseActivity(raw []byte) (*Activity, error) {
 	d, err := ParseDoc(raw)
 	if err != nil {
@@ -173,8 +173,7 @@ type Object struct {
 }
 
 // Stored returns the object as users' databases hold it: without hidden recipients and authors of
-// other servers, with what it names in canonical form; and beside it what readers are shown of its
-// words.
+// other servers, and with canonical ids. readable holds the texts that readers are shown.
 func (o *Object) Stored() (doc, readable json.RawMessage) {
 	o.stored.once.Do(func() {
 		d, _ := o.Doc.WithCanonicalIDs()
@@ -201,7 +200,7 @@ func ObjectOf(d Doc) (*Object, error) {
 		return nil, fault.New(fault.Invalid, "an object needs an id and a type").At("/object")
 	}
 	o.Written = d.writtenID()
-	if o.AttributedTo, err = author(d, o.ID); err != nil {
+	if o.AttributedTo, err = chooseAuthor(d, o.ID); err != nil {
 		return nil, err
 	}
 	parents, err := d.IDs("inReplyTo")
@@ -218,23 +217,23 @@ func ObjectOf(d Doc) (*Object, error) {
 	return o, nil
 }
 
-// OwnAuthors reports whether the object is attributed to actors of its own server, and to nobody
-// else: a server speaks for its own actors only (FEP-fe34).
+// OwnAuthors reports whether all authors of the object are actors of its own server: a server
+// speaks for its own actors only (FEP-fe34).
 func (o *Object) OwnAuthors() bool {
 	authors, err := o.Doc.IDs("attributedTo")
 	foreign := func(id ID) bool { return !id.SameOrigin(o.ID) }
 	return err == nil && len(authors) > 0 && !slices.ContainsFunc(authors, foreign)
 }
 
-// Authors returns every actor that the object is attributed to.
+// Authors returns all actors that the object is attributed to.
 func (o *Object) Authors() []ID {
 	ids, _ := o.Doc.IDs("attributedTo") // which ObjectOf has read
 	return ids
 }
 
-// author picks one of the actors that the object of this id is attributed to. PeerTube names a
-// channel (Group) beside the Person.
-func author(d Doc, id ID) (ID, error) {
+// chooseAuthor picks one of the actors that the object of this id is attributed to. PeerTube names
+// a channel (Group) beside the Person.
+func chooseAuthor(d Doc, id ID) (ID, error) {
 	named, err := d.IDs("attributedTo")
 	if err != nil || len(named) == 0 {
 		return "", err

@@ -47,11 +47,11 @@ const (
 	implementsEd25519 = implementsRFC9421 + "#name-eddsa-using-curve-edwards25"
 )
 
-// TakesEd25519 reports whether the actor's server says that it verifies RFC 9421 signatures made with
-// Ed25519 (FEP-844e).
+// TakesEd25519 reports whether the actor's server says that it verifies RFC 9421 signatures made
+// with Ed25519 (FEP-844e).
 func (a *Actor) TakesEd25519() bool { return slices.Contains(a.Implements, implementsEd25519) }
 
-// maxKeys bounds how many keys of one actor are looked at.
+// maxKeys bounds the keys of one actor that are read.
 const maxKeys = 8
 
 // ParseActor reads an actor document. It must have an id, an actor type and an inbox; its inboxes
@@ -151,7 +151,8 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// actorKeys collects the keys an actor lists. A malformed one is passed over: it verifies nothing.
+// actorKeys collects the keys that an actor lists. A malformed key is skipped: it verifies
+// nothing.
 func actorKeys(d Doc) []ActorKey {
 	var keys []ActorKey
 	for _, list := range []string{"publicKey", "assertionMethod"} {

@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Bounds of what is taken from other servers: of texts in bytes, each language for itself, and of
-// lists in values. Rows stored before they held are still read.
+// Bounds of documents from other servers: of texts in bytes, for each language, and of lists in
+// values. Documents that were stored before these bounds are still read.
 const (
 	maxContent     = 128 << 10
 	maxArticle     = 512 << 10

@@ -12,9 +12,9 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Canonical writes the document in the one form that RFC 8785 (JCS) gives it, which is what proofs
-// cover. Numbers beyond a double, and integers of which not each has a double of its own (RFC 7493
-// §2.2), are refused: documents that say different things would have the same form.
+// Canonical writes the document in the one form of RFC 8785 (JCS), which proofs cover. Numbers
+// beyond a double, and integers without a double of their own (RFC 7493 §2.2), are refused:
+// different documents would have the same form.
 func (d Doc) Canonical() ([]byte, error) {
 	err := checkDoubles(d)
 	v := jsontext.Value(d.JSON())

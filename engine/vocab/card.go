@@ -1,6 +1,6 @@
 package vocab
 
-// Card is how an actor is shown beside what it wrote.
+// Card shows an actor beside its posts.
 type Card struct {
 	Name      string `json:"name"`   // plain text, of one line
 	Handle    string `json:"handle"` // such as @bob@peer.example; empty when the name cannot stand in one
@@ -8,7 +8,7 @@ type Card struct {
 	Followers ID     `json:"-"`      // the collection
 }
 
-// CardOf returns how the actor of that id is shown, as its document says.
+// CardOf returns the card of an actor, made of its document.
 func CardOf(id ID, d Doc) Card {
 	c := Card{Name: oneLine(PlainText(d.Words("name"))), Icon: pictureOf(d)}
 	if name := handleName(d.Text("preferredUsername")); name != "" {

@@ -10,21 +10,21 @@ const (
 	Lightweb        = "https://lightwebbrowser.org/ns#"
 )
 
-// MediaType is what documents are served and sent as (ActivityPub §3.2).
+// MediaType is the media type of documents that are served and sent (ActivityPub §3.2).
 const MediaType = `application/ld+json; profile="https://www.w3.org/ns/activitystreams"`
 
-// ActivityJSON is the short media type, which is to be treated the same.
+// ActivityJSON is the short media type, which means the same.
 const ActivityJSON = "application/activity+json"
 
-// Context returns the @context of objects and collections. Terms of our own stand in it inline: a
+// Context returns the @context of objects and collections. Our own terms stand in it inline: a
 // context behind a URL of ours would stop federation whenever that URL does not answer.
-func Context() []any { return []any{ContextAS, terms()} }
+func Context() []any { return []any{ContextAS, ownTerms()} }
 
 // ActivityContext returns the @context of activities: proofs are only seen under the context of
 // data integrity.
-func ActivityContext() []any { return []any{ContextAS, contextProof, terms()} }
+func ActivityContext() []any { return []any{ContextAS, contextProof, ownTerms()} }
 
-func terms() Doc {
+func ownTerms() Doc {
 	return Doc{"lw": Lightweb, "lwTags": "lw:tags", "lwMetadata": "lw:metadata", "Hashtag": "as:Hashtag", "sensitive": "as:sensitive"}
 }
 
@@ -40,7 +40,8 @@ func ActorContext() []any {
 	}}
 }
 
-// Implements returns what a Lightweb engine says of itself in generator.implements (FEP-844e).
+// Implements returns the capabilities that an actor of this engine lists in generator.implements
+// (FEP-844e).
 func Implements() []any {
 	return []any{
 		Doc{"name": "RFC-9421: HTTP Message Signatures", "href": implementsRFC9421},

@@ -30,7 +30,8 @@ func (d Doc) Flag(name string) bool {
 // maxCount is the highest number that every reader of JSON keeps exactly (RFC 7493 §2.2).
 const maxCount = 1<<53 - 1
 
-// Count returns the property as a number of things, and whether it is one that can be.
+// Count returns the property as a number of things, and whether it is a whole number from 0 to
+// maxCount.
 func (d Doc) Count(name string) (n int64, ok bool) {
 	number, _ := d[name].(json.Number)
 	n, err := number.Int64()
@@ -61,8 +62,8 @@ func (d Doc) Subs(name string) []Doc {
 }
 
 // Words returns a natural-language property as text: the plain value, or, when that is absent, the
-// one that comes first in its language map (ActivityStreams §4.7) by the tags in order; what no
-// language is called is passed over.
+// first text of its language map (ActivityStreams §4.7) in the order of the tags. Keys that are no
+// language tags are skipped.
 func (d Doc) Words(name string) string {
 	if d[name] != nil {
 		return d.Text(name)
@@ -76,17 +77,17 @@ func (d Doc) Words(name string) string {
 	return ""
 }
 
-// languageTag is what every well-formed tag looks like (RFC 5646 §2.1).
+// languageTag is the form of a well-formed tag (RFC 5646 §2.1).
 var languageTag = regexp.MustCompile(`^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$`)
 
 // IsLanguage reports whether s has the form of a language tag.
 func IsLanguage(s string) bool { return languageTag.MatchString(s) }
 
 // list returns the values of a property.
-func (d Doc) list(name string) []any { return values(d[name]) }
+func (d Doc) list(name string) []any { return valuesOf(d[name]) }
 
-// values returns what v holds: ActivityStreams lets a property be one, many or none (§4).
-func values(v any) []any {
+// valuesOf returns the values of a property: ActivityStreams lets it have one, many or none (§4).
+func valuesOf(v any) []any {
 	switch v := v.(type) {
 	case nil:
 		return nil
@@ -97,9 +98,9 @@ func values(v any) []any {
 	}
 }
 
-// aliased returns the property that JSON-LD also knows by its keyword: id as @id, type as @type.
-// Only one of the two may be there, unless they say the same.
-func (d Doc) aliased(name string) (any, error) {
+// aliasedProperty returns the property that JSON-LD also knows by its keyword: id as @id, type as
+// @type. Only one of the two may be there, unless they say the same.
+func (d Doc) aliasedProperty(name string) (any, error) {
 	v, keyword := d[name], d["@"+name]
 	if v != nil && keyword != nil && !reflect.DeepEqual(v, keyword) {
 		return nil, fault.New(fault.Invalid, name+" and @"+name+" contradict each other").At("/" + name)
@@ -118,26 +119,26 @@ const maxType = 255
 // most telling one counts, and of those the first: a name of ActivityStreams (no colon), then one
 // of the base types, then any.
 func (d Doc) Type() (string, error) {
-	v, err := d.aliased("type")
+	v, err := d.aliasedProperty("type")
 	if err != nil {
 		return "", err
 	}
 	best := ""
-	for _, v := range values(v) {
+	for _, v := range valuesOf(v) {
 		s, ok := v.(string)
 		if !ok || s == "" || len(s) > maxType {
 			return "", fault.New(fault.Invalid, "a type must be a text of 1 to 255 bytes").At("/type")
 		}
 		s = strings.TrimPrefix(strings.TrimPrefix(s, asPrefix), "as:")
-		if tells(s) > tells(best) {
+		if rankType(s) > rankType(best) {
 			best = s
 		}
 	}
 	return best, nil
 }
 
-// tells ranks a type by how much it tells.
-func tells(name string) int {
+// rankType ranks a type by how specific it is.
+func rankType(name string) int {
 	switch {
 	case name == "":
 		return 0
@@ -152,7 +153,7 @@ func tells(name string) int {
 
 // ID returns the id of the document, empty when it has none (a transient or anonymous object).
 func (d Doc) ID() (ID, error) {
-	v, err := d.aliased("id")
+	v, err := d.aliasedProperty("id")
 	if err != nil || v == nil {
 		return "", err
 	}
@@ -163,13 +164,13 @@ func (d Doc) ID() (ID, error) {
 	return ParseID(s)
 }
 
-// Ref is a mention of something: by its id, or with the thing embedded.
+// Ref is a reference to a thing: its id, or the embedded thing.
 type Ref struct {
 	ID  ID  // empty for an embedded object without id
 	Doc Doc // nil when only the id was given
 }
 
-// IsZero reports whether nothing is mentioned.
+// IsZero reports whether the reference is empty.
 func (r Ref) IsZero() bool { return r.ID == "" && r.Doc == nil }
 
 // Type returns the type of what is embedded, empty when only the id is known or the type is
@@ -216,15 +217,15 @@ func toRef(v any) (Ref, error) {
 	}
 }
 
-// isLink tells a Link (ActivityStreams vocabulary §3.4) that leads somewhere from an object without
-// id.
+// isLink reports whether the document is a Link (ActivityStreams vocabulary §3.4) with a target,
+// and no object without id.
 func (d Doc) isLink() bool {
 	t, err := d.Type()
 	return err == nil && d.Text("href") != "" && (t == "" || t == "Link" || t == "Mention" || t == "Hashtag")
 }
 
-// Ref returns the only value of a property. Two values are refused: this engine takes activities of
-// one actor about one thing (decision 33).
+// Ref returns the only value of a property. Two values are refused: this engine takes activities
+// of one actor about one thing (decision 33).
 func (d Doc) Ref(name string) (Ref, error) {
 	refs, err := d.Refs(name)
 	if err != nil || len(refs) == 0 {
@@ -236,9 +237,8 @@ func (d Doc) Ref(name string) (Ref, error) {
 	return refs[0], nil
 }
 
-// IDs returns the ids a property mentions, Public in its full form, each once and in order. Texts
-// that are no id this engine can use (did:, acct:) are passed over; numbers and truth values are
-// refused.
+// IDs returns the ids in a property, Public in its full form, each once and in order. Texts that
+// are no id for this engine (did:, acct:) are skipped; numbers and truth values are refused.
 func (d Doc) IDs(name string) ([]ID, error) {
 	var out []ID
 	seen := map[ID]bool{}
@@ -264,46 +264,46 @@ func parseAddress(s string) (ID, error) {
 	return ParseID(s)
 }
 
-// Hides reports whether the document names hidden recipients, wherever in it.
-func (d Doc) Hides() bool { return hides(d) }
+// Hides reports whether the document names hidden recipients, at any depth.
+func (d Doc) Hides() bool { return hasHidden(d) }
 
-// WithoutHidden returns the document without hidden recipients: nothing that is stored or shown may
-// tell who they were (ActivityPub §6, B.11). It is d itself when there are none.
+// WithoutHidden returns the document without hidden recipients: nothing that is stored or shown
+// may tell who they were (ActivityPub §6, B.11). It is d itself when there are none.
 func (d Doc) WithoutHidden() Doc {
 	if !d.Hides() {
 		return d
 	}
-	return opened(d).(Doc)
+	return withoutHidden(d).(Doc)
 }
 
-func hides(v any) bool {
+func hasHidden(v any) bool {
 	switch v := v.(type) {
 	case Doc:
 		for name, part := range v {
-			if isBlindAddress(name) || hides(part) {
+			if isBlindAddress(name) || hasHidden(part) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(v, hides)
+		return slices.ContainsFunc(v, hasHidden)
 	}
 	return false
 }
 
-func opened(v any) any {
+func withoutHidden(v any) any {
 	switch v := v.(type) {
 	case Doc:
 		open := make(Doc, len(v))
 		for name, part := range v {
 			if !isBlindAddress(name) {
-				open[name] = opened(part)
+				open[name] = withoutHidden(part)
 			}
 		}
 		return open
 	case []any:
 		open := make([]any, len(v))
 		for i, part := range v {
-			open[i] = opened(part)
+			open[i] = withoutHidden(part)
 		}
 		return open
 	}

@@ -140,13 +140,13 @@ func FuzzParseID(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		n := plain(s)
+		n := plainOrigin(s)
 		if n == 0 {
 			return
 		}
 		scheme, authority, err := parseAnyURI(s)
 		if err != nil || scheme+"://"+authority != s[:n] {
-			t.Errorf("plain(%q) = %q; parsed with care it is %q, %q, %v", s, s[:n], scheme, authority, err)
+			t.Errorf("plainOrigin(%q) = %q; parsed with care it is %q, %q, %v", s, s[:n], scheme, authority, err)
 		}
 	})
 }

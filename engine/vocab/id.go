@@ -13,12 +13,13 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// MaxID is the longest id taken, in bytes. It keeps every id within what a PostgreSQL index row can
-// hold.
+// MaxID is the longest id taken, in bytes. It keeps every id within what a PostgreSQL index row
+// can hold.
 const MaxID = 1024
 
-// ID is the URI that names an object, activity, actor or collection, in canonical form: two ids are
-// of one thing if and only if they are equal. Only ParseID makes one out of words from outside.
+// ID is the URI that names an object, activity, actor or collection, in canonical form: two ids
+// are of one thing if and only if they are equal. Only ParseID makes one out of words from
+// outside.
 type ID string
 
 // Public addresses everybody (ActivityPub §5.6). Parsing turns its short forms into this one.
@@ -29,7 +30,7 @@ const Public ID = "https://www.w3.org/ns/activitystreams#Public"
 // brought to their canonical form, the rest stays as written. Whether plain http is allowed is for
 // the one who fetches it.
 func ParseID(s string) (ID, error) {
-	if plain(s) > 0 {
+	if plainOrigin(s) > 0 {
 		return ID(s), nil
 	}
 	if _, _, err := parseAnyURI(s); err != nil {
@@ -42,8 +43,8 @@ func ParseID(s string) (ID, error) {
 	return id, nil
 }
 
-// IDOf is ParseID for words that may be no id: then it returns them as they are, and nothing is
-// found under them.
+// IDOf is ParseID for text that may be no id: such text is returned as it is, and no object is
+// stored under it.
 func IDOf(s string) ID {
 	if id, err := ParseID(s); err == nil {
 		return id
@@ -54,17 +55,16 @@ func IDOf(s string) ID {
 // parseURI returns scheme and authority of an id in canonical form: lower case, A-labels, no
 // default port.
 func parseURI(s string) (scheme, authority string, err error) {
-	if n := plain(s); n > 0 {
+	if n := plainOrigin(s); n > 0 {
 		scheme, authority, _ = strings.Cut(s[:n], "://")
 		return scheme, authority, nil
 	}
 	return parseAnyURI(s)
 }
 
-// plain returns how long the origin of an id is that is written in canonical form, with nothing in
-// it that needs a second look, as nearly all are: ids are compared many times on the way of an
-// activity. It returns 0 of all others.
-func plain(s string) int {
+// plainOrigin returns the length of the origin of an id that is already canonical, which nearly
+// all ids are: an activity compares many. It returns 0 for all others.
+func plainOrigin(s string) int {
 	rest, secure := strings.CutPrefix(s, "https://")
 	if !secure {
 		var ok bool
@@ -80,11 +80,11 @@ func plain(s string) int {
 		authority = rest[:i]
 	}
 	host, port, ported := strings.Cut(authority, ":")
-	if ported && (port == "" || !validPort(port) || secure && port == "443" || !secure && port == "80") || len(host) > 253 {
+	if ported && (port == "" || !isPort(port) || secure && port == "443" || !secure && port == "80") || len(host) > 253 {
 		return 0
 	}
 	for label := range strings.SplitSeq(host, ".") {
-		if !validLabel(label) {
+		if !isLabel(label) {
 			return 0
 		}
 	}
@@ -96,7 +96,8 @@ func plain(s string) int {
 	return len(s) - len(rest) + len(authority)
 }
 
-// plainBytes are those that mean themselves after the authority of a URI (RFC 3986 §3.3, §3.4).
+// plainBytes are the bytes that have no special meaning after the authority of a URI (RFC 3986
+// §3.3, §3.4).
 var plainBytes = func() (is [256]bool) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~!$&'()*+,;=:@/?#") {
 		is[c] = true
@@ -109,7 +110,7 @@ func parseAnyURI(s string) (scheme, authority string, err error) {
 	if s == "" || len(s) > MaxID {
 		return "", "", fault.New(fault.Invalid, "an id must have 1 to 1024 bytes")
 	}
-	if !utf8.ValidString(s) || strings.ContainsFunc(s, notInURI) {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, isUnsafeInURI) {
 		return "", "", fault.New(fault.Invalid, "an id holds a character that no URI may hold")
 	}
 	u, err := url.Parse(s)
@@ -117,7 +118,7 @@ func parseAnyURI(s string) (scheme, authority string, err error) {
 		return "", "", fault.New(fault.Invalid, "an id must be an absolute https URI")
 	}
 	host, port := canonicalHost(u), u.Port()
-	if host == "" || !validPort(port) || strings.HasSuffix(u.Host, ":") {
+	if host == "" || !isPort(port) || strings.HasSuffix(u.Host, ":") {
 		return "", "", fault.New(fault.Invalid, "an id names no valid host")
 	}
 	if port == "" || u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
@@ -126,15 +127,15 @@ func parseAnyURI(s string) (scheme, authority string, err error) {
 	return u.Scheme, host + ":" + port, nil
 }
 
-// notInURI tells characters that would make an id read as another one: controls, spaces, what a
-// browser or a header reads in its own way, and those that turn the direction of writing (RFC 3987
-// §4.1).
-func notInURI(r rune) bool {
+// isUnsafeInURI reports whether a character would make an id read as another one: controls,
+// spaces, characters that browsers or headers read in their own way, and those that turn the
+// direction of writing (RFC 3987 §4.1).
+func isUnsafeInURI(r rune) bool {
 	return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r) || strings.ContainsRune(`\"<>`, r)
 }
 
-// validPort refuses what would be one port in two spellings.
-func validPort(p string) bool {
+// isPort reports whether a port is written in its only spelling.
+func isPort(p string) bool {
 	if p == "" {
 		return true
 	}
@@ -142,7 +143,7 @@ func validPort(p string) bool {
 	return err == nil && n > 0 && p[0] != '0'
 }
 
-// canonicalHost returns the host of u as it is compared, or nothing when it is none.
+// canonicalHost returns the host of u in comparable form, empty when it is none.
 func canonicalHost(u *url.URL) string {
 	name := u.Hostname()
 	if strings.HasPrefix(u.Host, "[") {
@@ -164,23 +165,24 @@ func canonicalHost(u *url.URL) string {
 		return ""
 	}
 	for label := range strings.SplitSeq(name, ".") {
-		if !validLabel(label) { // an empty last one, too: a trailing dot would slip past a block list
+		if !isLabel(label) { // an empty last one, too: a trailing dot would slip past a block list
 			return ""
 		}
 	}
 	return name
 }
 
-// validLabel reports whether s can stand between the dots of a host name (RFC 1123 §2.1). The
+// isLabel reports whether s can stand between the dots of a host name (RFC 1123 §2.1). The
 // underscore is not in the rules, but in names that are in use.
-func validLabel(s string) bool {
+func isLabel(s string) bool {
 	return s != "" && len(s) <= 63 && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
 	})
 }
 
-// Host returns the authority of id in lower case, as A-labels, without a default port: what block
-// lists, limits and per-host memory are keyed by. It is empty for an id that ParseID would refuse.
+// Host returns the authority of id in lower case, as A-labels, without a default port. Block
+// lists, limits and the memory of hosts are keyed by it. It is empty for an id that ParseID would
+// refuse.
 func (id ID) Host() string {
 	_, authority, _ := parseURI(string(id)) // empty on an error, as promised
 	return authority
@@ -189,7 +191,7 @@ func (id ID) Host() string {
 // Origin returns scheme and authority of id in canonical form (RFC 6454), such as
 // https://example.org. It is empty for an id that ParseID would refuse.
 func (id ID) Origin() string {
-	if n := plain(string(id)); n > 0 {
+	if n := plainOrigin(string(id)); n > 0 {
 		return string(id[:n])
 	}
 	scheme, authority, err := parseURI(string(id))
@@ -206,10 +208,10 @@ func (id ID) SameOrigin(other ID) bool {
 	return o != "" && o == other.Origin()
 }
 
-// Canonical returns id in canonical form, which ParseID has given it: origin in canonical form, the
-// rest as written.
+// Canonical returns id in canonical form, which ParseID has given it: origin in canonical form,
+// the rest as written.
 func (id ID) Canonical() ID {
-	if plain(string(id)) > 0 {
+	if plainOrigin(string(id)) > 0 {
 		return id
 	}
 	origin := id.Origin()

@@ -19,9 +19,10 @@ var wordings = []struct {
 }{{"content", Sanitize}, {"name", PlainText}, {"summary", PlainText}}
 
 // Readable returns the words of an object as readers are shown them, where these differ from what
-// came: content as harmless HTML, name and summary as plain text, "text" for content as plain text,
-// and a language map that says more than one thing. A member that is not shown is empty. raw is the
-// document as it came, in which languages stand in an order; at is where the object stands in it.
+// came: content as harmless HTML, name and summary as plain text, "text" for content as plain
+// text, and a language map that says more than one thing. A member that is not shown is empty. raw
+// is the document as it came, in which languages stand in an order; at is where the object stands
+// in it.
 //
 // It takes a while, so that it is made once, when the object is stored. Show puts it in its place.
 func Readable(d Doc, raw []byte, at ...string) Doc {
@@ -39,16 +40,16 @@ func Readable(d Doc, raw []byte, at ...string) Doc {
 		if w.name == "content" && clean != "" && authorsText(d) == "" {
 			out["text"] = readText(text)
 		}
-		if translated, differs := translations(languages, text, clean, w.clean); differs {
+		if translated, differs := cleanTranslations(languages, text, clean, w.clean); differs {
 			out[w.name+"Map"] = translated
 		}
 	}
 	return out
 }
 
-// translations cleans the texts of a language map, one of which is clean already, and reports whether
-// any says more.
-func translations(languages Doc, text, clean string, cleaned func(string) string) (out Doc, differs bool) {
+// cleanTranslations cleans the texts of a language map, one of which is clean already, and reports
+// whether any says more.
+func cleanTranslations(languages Doc, text, clean string, cleaned func(string) string) (out Doc, differs bool) {
 	out = Doc{}
 	for tag := range languages {
 		out[tag] = clean
@@ -59,7 +60,7 @@ func translations(languages Doc, text, clean string, cleaned func(string) string
 	return out, differs
 }
 
-// readText is HTMLToText that gives up a text nobody can read.
+// readText is HTMLToText that returns nothing for a text that cannot be read.
 func readText(html string) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -91,8 +92,8 @@ func languagesOf(d Doc, name string) Doc {
 	return out
 }
 
-// firstLanguage returns the tag that comes first in the document, or in the order of tags when that
-// cannot be told.
+// firstLanguage returns the tag that comes first in the document, or in the order of tags when
+// that cannot be told.
 func firstLanguage(languages Doc, raw []byte, at []string) string {
 	for _, tag := range membersAt(raw, at) {
 		if languages[tag] != nil {
@@ -121,7 +122,7 @@ func membersAt(raw []byte, at []string) (names []string) {
 				return nil
 			}
 		}
-		if !enter(d, step) {
+		if !enterMember(d, step) {
 			return nil
 		}
 	}
@@ -144,9 +145,9 @@ func membersAt(raw []byte, at []string) (names []string) {
 	return names
 }
 
-// enter moves into the object that comes next, to the value of that name, and reports whether it is
-// there.
-func enter(d *jsontext.Decoder, name string) bool {
+// enterMember moves into the next object, to the value with that name, and reports whether there
+// is one.
+func enterMember(d *jsontext.Decoder, name string) bool {
 	if d.PeekKind() != '{' {
 		return false
 	}
@@ -168,9 +169,9 @@ func enter(d *jsontext.Decoder, name string) bool {
 	return false
 }
 
-// language returns which tag of a language map a reader of these languages wants, empty when it is
-// none of them.
-func language(tags Doc, languages []string) string {
+// chooseLanguage returns the tag of a language map that a reader of these languages wants, empty
+// when there is none.
+func chooseLanguage(tags Doc, languages []string) string {
 	for _, wanted := range languages {
 		best := ""
 		for tag := range tags {

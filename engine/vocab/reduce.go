@@ -20,13 +20,13 @@ const (
 	maxImplements = 16
 )
 
-// dispensable are the members without which an actor can do, in the order in which they are left
-// out of a document that is too large with them.
+// dispensable are the members that an actor can do without, in the order in which they are left
+// out of a document that is too large.
 var dispensable = []string{"summary", "url", "published", "discoverable", "icon", "generator", "alsoKnownAs", "name"}
 
-// Reduced returns the actor with no more of its document than the engine reads, in at most 16 KiB:
-// what is kept of an actor of another server. One whose document is larger even without what is
-// dispensable is refused. Reducing it again changes nothing.
+// Reduced returns the actor with the members of its document that the engine reads, in at most 16
+// KiB: the stored form of an actor of another server. An actor whose document is larger even
+// without dispensable members is refused. Reducing it again changes nothing.
 func (a *Actor) Reduced() (*Actor, error) {
 	if a.reduced {
 		return a, nil
@@ -35,7 +35,7 @@ func (a *Actor) Reduced() (*Actor, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := a.reduce(d)
+	raw, err := a.writeReduced(d)
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +47,8 @@ func (a *Actor) Reduced() (*Actor, error) {
 	return r, nil
 }
 
-// reduce writes the document anew, from what was read of it.
-func (a *Actor) reduce(d Doc) (json.RawMessage, error) {
+// writeReduced writes the document anew, with the members that were read of it.
+func (a *Actor) writeReduced(d Doc) (json.RawMessage, error) {
 	out := Doc{"id": a.Written, "type": a.Type, "inbox": string(a.Inbox), "publicKey": a.keysListed(false), "assertionMethod": a.keysListed(true)}
 	out.setText("preferredUsername", a.PreferredUsername)
 	out.setText("name", cutWords(d.Words("name")))
@@ -117,7 +117,7 @@ func (d Doc) setText(name, text string) {
 	}
 }
 
-// cutWords returns the beginning of what an actor says of itself, cut between characters.
+// cutWords returns the beginning of an actor's description, cut between characters.
 func cutWords(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxActorWords)], "")
 }

@@ -14,8 +14,8 @@ import (
 // it.
 const maxNesting = 32
 
-// harmless is the HTML that posts of other servers are made of (Mastodon's and those of the editors
-// of articles).
+// harmless is the HTML that posts of other servers are made of (Mastodon's and those of the
+// editors of articles).
 var harmless = newHarmless()
 
 func newHarmless() *bluemonday.Policy {
@@ -36,7 +36,7 @@ func newHarmless() *bluemonday.Policy {
 	return p
 }
 
-// webLink is what the links lead to: another server, or a mailbox.
+// webLink is a link to another server, or to a mailbox.
 var webLink = regexp.MustCompile(`(?i)^(https?://[^/?#]|mailto:.)`)
 
 // classes are the names by which posts tell mentions, hashtags and the parts of a link from other
@@ -46,9 +46,9 @@ var (
 	classPrefixes = regexp.MustCompile(`^(h|p|u|dt|e)-[a-z-]{1,30}$`)
 )
 
-// Sanitize returns HTML of others as it can stand in a page: only the elements of text, no scripts
-// and styles, links of the web and mail alone, every element closed, none nested deeper than 32. It
-// takes linear time. HTML that the sanitizer cannot get through becomes nothing.
+// Sanitize returns HTML of other servers in a form that is safe in a page: elements of text only,
+// no scripts and styles, links to the web and mail alone, every element closed, none nested deeper
+// than 32. It takes linear time. HTML that the sanitizer cannot read becomes nothing.
 func Sanitize(s string) (clean string) {
 	if isSimple(s) {
 		return s
@@ -61,7 +61,8 @@ func Sanitize(s string) (clean string) {
 	return closeElements(harmless.Sanitize(cutText(s)))
 }
 
-// cutText returns what is read of a text: maxText bytes of it, cut between characters.
+// cutText returns the part of a text that is read: its first maxText bytes, cut between
+// characters.
 func cutText(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxText)], "") }
 
 // isSimple reports whether HTML holds no elements but paragraphs, closed one after the other, and

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// SealedTypes are the types of objects whose content is MLS messages: they travel as ciphertext and
-// are in no feed.
+// SealedTypes are the types of objects whose content is MLS messages: they travel as ciphertext
+// and are in no feed.
 var SealedTypes = []string{"ChatMessage", "PrivateMessage", "PublicMessage", "Welcome", "GroupInfo", "KeyPackage"}
 
-// SealedSpellings are the ways in which peers write them.
-var SealedSpellings = spellings()
+// SealedSpellings are the forms in which peers write these types.
+var SealedSpellings = sealedSpellings()
 
-func spellings() (all []string) {
+func sealedSpellings() (all []string) {
 	for _, prefix := range []string{"", "mls:", "https://purl.archive.org/socialweb/mls#", "lw:", "https://lightwebbrowser.org/ns#", "http://litepub.social/ns#"} {
 		for _, name := range SealedTypes {
 			all = append(all, prefix+name)
@@ -21,14 +21,13 @@ func spellings() (all []string) {
 	return all
 }
 
-// Sealed returns the name of the sealed type that a document has among others, empty when that is
-// none.
+// Sealed returns the first sealed type of a document, empty when it has none.
 func (d Doc) Sealed() string {
-	v, err := d.aliased("type")
+	v, err := d.aliasedProperty("type")
 	if err != nil {
 		return ""
 	}
-	for _, v := range values(v) {
+	for _, v := range valuesOf(v) {
 		if s, ok := v.(string); ok && slices.Contains(SealedSpellings, s) {
 			return s[strings.LastIndexAny(s, ":#")+1:]
 		}

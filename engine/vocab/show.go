@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Show returns an object as its readers are shown it. Its words are those of readable, in the
-// first of the reader's languages that there is; source.content is its text as plain text. It is
-// attributed to the one author that its server speaks, if there is one. Things of others that it
-// holds, and their copies, stand there by their ids. No other text in it holds HTML.
+// Show returns an object in the form that readers are shown. Its texts are those of readable, in
+// the first of the reader's languages that there is; source.content is its plain text. It is
+// attributed to the one author that its server speaks for, if there is one. Embedded things of
+// others are replaced by their ids. No other text holds HTML.
 func Show(d, readable Doc, languages []string) Doc {
-	out := reduced(d)
+	out := reduceDoc(d)
 	dropWords(out)
 	text := readable.Text("text")
 	if text == "" {
@@ -23,7 +23,7 @@ func Show(d, readable Doc, languages []string) Doc {
 			said = d.Text(w.name)
 		}
 		tags, _ := readable[w.name+"Map"].(Doc)
-		if tag := language(tags, languages); tag != "" && tags.Text(tag) != said {
+		if tag := chooseLanguage(tags, languages); tag != "" && tags.Text(tag) != said {
 			said = tags.Text(tag)
 			if w.name == "content" {
 				text = readText(said)
@@ -37,14 +37,14 @@ func Show(d, readable Doc, languages []string) Doc {
 		out["source"] = Doc{"content": text, "mediaType": PlainMedia}
 	}
 	id, _ := d.ID()
-	if by, err := author(d, id); err == nil && by.SameOrigin(id) { // FEP-fe34
+	if by, err := chooseAuthor(d, id); err == nil && by.SameOrigin(id) { // FEP-fe34
 		out["attributedTo"] = string(by)
 	}
 	return out
 }
 
-// WithOwnAuthors returns a document that is attributed to actors of its own server alone, for no
-// server speaks for others (FEP-fe34). It is d itself if that is.
+// WithOwnAuthors returns a document that is attributed to actors of its own server alone: no
+// server speaks for others (FEP-fe34). It is d itself if there are no others.
 func (d Doc) WithOwnAuthors() Doc {
 	id, _ := d.ID()
 	named := d.list("attributedTo")
@@ -65,19 +65,20 @@ func (d Doc) WithOwnAuthors() Doc {
 	return d
 }
 
-// ShowActivity returns an activity as readers are shown it: what it is about stands there by its
-// id, unless it is the actor's own and not stored. Of makers, nobody is named but the actor. Show
-// shows the object: an activity has no words but the emoji of a reaction, when its type has one.
+// ShowActivity returns an activity in the form that readers are shown. Its object is replaced by
+// its id, unless the object is the actor's own and not stored. The actor is the only maker that is
+// named. The texts of the object are shown by Show; an activity has no text of its own but the
+// emoji of a reaction, when its type has one.
 func ShowActivity(d Doc, stored, hasEmoji bool) Doc {
-	out := reduced(d)
+	out := reduceDoc(d)
 	emoji := out.Text("content")
 	dropWords(out)
 	if emoji != "" && hasEmoji {
-		out["content"] = clip(emoji, maxEmoji)
+		out["content"] = clipText(emoji, maxEmoji)
 	}
 	actor, _ := d.Ref("actor")
-	if object := d.Sub("object"); object != nil && !stored && belongsTo(object, actor.ID) {
-		own := part(object)
+	if object := d.Sub("object"); object != nil && !stored && isOwnedBy(object, actor.ID) {
+		own := showPart(object)
 		for _, by := range makers {
 			if ids, err := object.IDs(by); err == nil && len(ids) > 0 { // belongsTo has seen that there is no other
 				own[by] = string(actor.ID)
@@ -88,22 +89,22 @@ func ShowActivity(d Doc, stored, hasEmoji bool) Doc {
 	return out
 }
 
-// maxEmoji is how many characters are shown of an emoji or the name of one.
+// maxEmoji is the number of characters that are shown of an emoji or its name.
 const maxEmoji = 64
 
-func clip(s string, characters int) string {
+func clipText(s string, characters int) string {
 	if r := []rune(s); len(r) > characters {
 		return string(r[:characters])
 	}
 	return s
 }
 
-// makers are the members that say who made a thing.
+// makers are the members that name the maker of a thing.
 var makers = []string{"attributedTo", "actor"}
 
-// belongsTo reports whether an embedded object with an id is the actor's own: on its server, and
+// isOwnedBy reports whether an embedded object with an id is the actor's own: on its server, and
 // by nobody else.
-func belongsTo(object Doc, actor ID) bool {
+func isOwnedBy(object Doc, actor ID) bool {
 	id, err := object.ID()
 	if err != nil || id == "" || !id.SameOrigin(actor) {
 		return false
@@ -117,69 +118,69 @@ func belongsTo(object Doc, actor ID) bool {
 	return true
 }
 
-// envelope are the members that serve the way of a document and not its readers, and the one whose
-// word for it has to be proven.
+// envelope are the members that serve the transport of a document and not its readers, and the
+// claim of authorship, which must be proven.
 var envelope = map[string]bool{"@context": true, "proof": true, "signature": true, "attributedTo": true}
 
-// reduced returns a document with no HTML in its texts, and what it embeds of others by id alone.
-// It names no author.
-func reduced(d Doc) Doc {
+// reduceDoc returns a document without HTML in its texts, with embedded things of others replaced
+// by their ids. It names no author.
+func reduceDoc(d Doc) Doc {
 	out := make(Doc, len(d))
 	for name, v := range d {
 		if envelope[name] || isBlindAddress(name) || strings.ContainsRune(name, '<') {
 			continue
 		}
-		if v = reduce(name, v); v != nil {
+		if v = reduceValue(name, v); v != nil {
 			out[name] = v
 		}
 	}
 	return out
 }
 
-// parts are the members whose things are a document's own, also when they have ids.
+// parts are the members whose embedded things belong to the document, even when they have ids.
 var parts = map[string]bool{"tag": true, "attachment": true, "oneOf": true, "anyOf": true, "icon": true, "image": true, "url": true}
 
-func reduce(name string, v any) any {
+func reduceValue(name string, v any) any {
 	switch v := v.(type) {
 	case string:
 		return PlainText(v)
 	case []any:
 		out := make([]any, 0, len(v))
 		for _, one := range v {
-			if one = reduce(name, one); one != nil {
+			if one = reduceValue(name, one); one != nil {
 				out = append(out, one)
 			}
 		}
 		return out
 	case Doc:
-		return embedded(name, v)
+		return showEmbedded(name, v)
 	}
 	return v
 }
 
-// embedded returns what is shown of a thing within another: its id when it has one and is no part.
-// A copy of what somebody wrote is not shown at all when nobody can ask for it by an id. Of words,
-// only names are.
-func embedded(name string, d Doc) any {
+// showEmbedded returns the shown form of an embedded thing: its id when it has one and is no part.
+// A copy of somebody's work without an id is not shown at all: nobody could ask for the original.
+// Of its texts, only names are shown.
+func showEmbedded(name string, d Doc) any {
 	id, err := d.ID()
 	switch {
 	case err == nil && id != "" && (!parts[name] || isWork(d)):
 		return string(id)
 	case parts[name]:
-		return part(d)
+		return showPart(d)
 	case err == nil && d.isLink():
 		return d.Text("href")
 	case err != nil || isWork(d):
 		return nil
 	}
-	return part(d)
+	return showPart(d)
 }
 
-// isWork reports whether a thing says who made it.
+// isWork reports whether a thing names its maker.
 func isWork(d Doc) bool { return d["attributedTo"] != nil || d["actor"] != nil }
 
-func part(d Doc) Doc {
-	out := reduced(d)
+func showPart(d Doc) Doc {
+	out := reduceDoc(d)
 	delete(out, "actor")
 	name := out["name"]
 	if dropWords(out); name != nil {

@@ -5,12 +5,13 @@ import (
 	"slices"
 )
 
-// Spelling says how peers write those of their ids that they do not write in canonical form. Peers
-// compare ids as texts: a document that leaves names things as their own servers do.
+// Spelling maps ids to the form in which their own servers write them, where that is not
+// canonical. Peers compare ids as text, so a document that leaves names things as their own
+// servers do.
 type Spelling map[ID]string
 
-// Add notes how an id is written, if that is not its canonical form, and returns the spelling,
-// which may be nil before.
+// Add records the form of an id, if it is not canonical, and returns the spelling, which may be
+// nil before.
 func (s Spelling) Add(id ID, written string) Spelling {
 	if written == "" || written == string(id) {
 		return s
@@ -22,7 +23,7 @@ func (s Spelling) Add(id ID, written string) Spelling {
 	return s
 }
 
-// writtenID returns the id of a document as it stands there.
+// writtenID returns the id of a document as it is written there.
 func (d Doc) writtenID() string {
 	if s := d.Text("id"); s != "" {
 		return s
@@ -33,12 +34,12 @@ func (d Doc) writtenID() string {
 // naming are the properties that name something by its id, or embed it.
 var naming = []string{"actor", "object", "target", "attributedTo", "inReplyTo", "to", "cc", "bto", "bcc", "audience", "tag"}
 
-// WithCanonicalIDs returns the document with what it names in canonical form, as it is stored: the
-// database looks for ids as texts. Its own id stays as written. It is d itself, unchanged, when
-// nothing is written otherwise, as in nearly all.
+// WithCanonicalIDs returns the document with canonical ids in the properties that name things, as
+// it is stored: the database looks for ids as text. Its own id stays as written. It is d itself
+// when nothing changes, as with nearly all documents.
 func (d Doc) WithCanonicalIDs() (_ Doc, changed bool) {
-	return d.respelled(func(s string) string {
-		if plain(s) > 0 {
+	return d.respellIDs(func(s string) string {
+		if plainOrigin(s) > 0 {
 			return s
 		}
 		id, err := ParseID(s)
@@ -49,12 +50,12 @@ func (d Doc) WithCanonicalIDs() (_ Doc, changed bool) {
 	}, 0)
 }
 
-// Spelled returns the document with what it names, and what it embeds, written as their servers do.
+// Spelled returns the document with the ids in it written as their servers write them.
 func (d Doc) Spelled(s Spelling) Doc {
 	if len(s) == 0 {
 		return d
 	}
-	out, _ := d.respelled(func(id string) string {
+	out, _ := d.respellIDs(func(id string) string {
 		if written, ok := s[ID(id)]; ok {
 			return written
 		}
@@ -63,12 +64,12 @@ func (d Doc) Spelled(s Spelling) Doc {
 	return out
 }
 
-// respelled changes the ids that d names; with depth also within what it embeds, whose own ids are
-// changed in any case.
-func (d Doc) respelled(change func(string) string, depth int) (_ Doc, changed bool) {
+// respellIDs changes the ids that d names; with depth also within embedded things, whose own ids
+// are changed in any case.
+func (d Doc) respellIDs(change func(string) string, depth int) (_ Doc, changed bool) {
 	var out Doc
 	for _, name := range naming {
-		v, ok := respelled(d[name], change, depth)
+		v, ok := respellValue(d[name], change, depth)
 		if !ok {
 			continue
 		}
@@ -83,9 +84,9 @@ func (d Doc) respelled(change func(string) string, depth int) (_ Doc, changed bo
 	return out, true
 }
 
-// respelled changes one value of such a property, and reports whether it is another one then. It
-// copies what it changes.
-func respelled(v any, change func(string) string, depth int) (any, bool) {
+// respellValue changes one value of such a property, and reports whether it differs then. It
+// copies values that it changes.
+func respellValue(v any, change func(string) string, depth int) (any, bool) {
 	switch v := v.(type) {
 	case string:
 		s := change(v)
@@ -101,7 +102,7 @@ func respelled(v any, change func(string) string, depth int) (any, bool) {
 func respelledList(list []any, change func(string) string, depth int) (any, bool) {
 	changed := false
 	for i, v := range list {
-		v, ok := respelled(v, change, depth)
+		v, ok := respellValue(v, change, depth)
 		if !ok {
 			continue
 		}
@@ -130,7 +131,7 @@ func respelledDoc(d Doc, change func(string) string, depth int) (any, bool) {
 		return d, changed
 	}
 	for _, name := range naming {
-		if v, ok := respelled(d[name], change, depth-1); ok {
+		if v, ok := respellValue(d[name], change, depth-1); ok {
 			set(name, v)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// MaxSynchronized is how many followers on one server are compared and listed at most (FEP-8fcf).
-// Of more nothing is said: whoever was shown a part of them would end the rest.
+// MaxSynchronized bounds the followers on one server that are compared and listed (FEP-8fcf). A
+// partial list would end the follows that are not in it, so that a longer one is not sent.
 const MaxSynchronized = 10_000
 
 // maxSynchronization bounds the field in bytes: two ids, a digest, and room for parameters that
@@ -36,8 +36,8 @@ func DigestOf(ids ...ID) (d FollowersDigest) {
 	return d
 }
 
-// Synchronization is what the field Collection-Synchronization says of an actor's followers on the
-// receiver's server (FEP-8fcf).
+// Synchronization is the field Collection-Synchronization: the state of an actor's followers on
+// the receiver's server (FEP-8fcf).
 type Synchronization struct {
 	Collection ID // the actor's followers
 	URL        ID // where those on the receiver's server are listed
@@ -61,7 +61,7 @@ func ParseSynchronization(field string) (Synchronization, error) {
 		name, after, ok := strings.Cut(rest, `="`)
 		name = strings.Trim(name, " \t")
 		value, after, closed := strings.Cut(after, `"`)
-		if _, twice := params[name]; twice || !ok || !closed || !parameterName(name) || strings.ContainsFunc(value, notInURI) {
+		if _, twice := params[name]; twice || !ok || !closed || !isParameterName(name) || strings.ContainsFunc(value, isUnsafeInURI) {
 			return Synchronization{}, malformed
 		}
 		params[name] = value
@@ -86,7 +86,7 @@ func ParseSynchronization(field string) (Synchronization, error) {
 	return s, nil
 }
 
-func parameterName(s string) bool {
+func isParameterName(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
 	})

@@ -7,10 +7,10 @@ import (
 	nethtml "golang.org/x/net/html"
 )
 
-// maxText bounds how much HTML is read for its words, in bytes.
+// maxText bounds the HTML that is read for its words, in bytes.
 const maxText = 512 << 10
 
-// space is what HTML takes for white space (HTML Living Standard §2.3.2, "ASCII whitespace").
+// space are the white space characters of HTML (HTML Living Standard §2.3.2, "ASCII whitespace").
 const space = " \t\n\f\r"
 
 func isSpace(r rune) bool { return strings.ContainsRune(space, r) }
@@ -47,12 +47,12 @@ var breaks = map[string]int{"p": 2, "blockquote": 2, "pre": 2, "h1": 2, "h2": 2,
 	"ul": 2, "ol": 2, "dl": 2, "table": 2, "hr": 2, "figure": 2, "section": 2, "article": 2,
 	"div": 1, "li": 1, "tr": 1, "dt": 1, "dd": 1, "figcaption": 1, "details": 1, "summary": 1}
 
-// hidden are the elements whose text no reader sees. Their content is no markup, so they do not
+// hidden are the elements whose text no reader sees. Markup inside them is text, so they do not
 // nest.
 var hidden = map[string]bool{"script": true, "style": true, "title": true, "iframe": true, "noembed": true, "noframes": true}
 
-// HTMLToText reduces HTML to the words a reader sees, in linear time; what scripts and styles hold
-// is left out.
+// HTMLToText reduces HTML to the words that a reader sees, in linear time. Scripts and styles are
+// left out.
 func HTMLToText(s string) string {
 	z := nethtml.NewTokenizer(strings.NewReader(cutText(s)))
 	var w words
@@ -83,8 +83,8 @@ func HTMLToText(s string) string {
 	}
 }
 
-// words collects text as a browser would lay it out: runs of white space are one space, and no more
-// than one empty line stands between two blocks.
+// words collects text as a browser would lay it out: runs of white space are one space, and no
+// more than one empty line stands between two blocks.
 type words struct {
 	strings.Builder
 	ends  int  // line ends owed before the next word

@@ -14,7 +14,7 @@ type Username struct{ name string }
 
 var usernameForm = regexp.MustCompile(`^[a-z0-9_]{1,30}$`)
 
-// reserved are names that would be mistaken for a part of the engine.
+// reserved are names that could be mistaken for a part of the engine.
 var reserved = map[string]bool{
 	"actor": true, "admin": true, "api": true, "inbox": true, "outbox": true, "instance": true, "lightweb": true,
 	"nodeinfo": true, "root": true, "system": true, "template": true, "users": true, "ws": true, "well_known": true,
