@@ -89,7 +89,7 @@ func TestWhoCausedWhatWaitsIsCounted(t *testing.T) {
 	paid("1", "other.example", nil, u[:2]) // merged
 	paid("2", "other.example", nil, u[:1])
 	parked := paid("3", "peer.example", u[:1], nil)
-	if err := c.Instance.Journal.Park(t.Context(), u[0], []int64{parked.Seq}); err != nil {
+	if err := c.Instance.Journal.Stall(t.Context(), u[0], []int64{parked.Seq}); err != nil {
 		t.Fatal(err)
 	}
 	held := paid("4", "peer.example", u[1:2], nil)
@@ -118,12 +118,12 @@ func TestARowStaysForThoseWhoWait(t *testing.T) {
 	c := dbtest.New(t)
 	u := users(t, c, "anna", "ben", "cleo")
 	row := accept(t, c, intake("1", u[:1], u[1:2]))
-	if err := c.Instance.Journal.Park(t.Context(), u[2], []int64{row.Seq, row.Seq + 1000}); err != nil {
+	if err := c.Instance.Journal.Stall(t.Context(), u[2], []int64{row.Seq, row.Seq + 1000}); err != nil {
 		t.Fatal(err)
 	}
 	endRows(t, c, row)
 	lies(t, c, 1, 2)
-	if parked, err := c.Instance.Journal.ParkedUsers(t.Context()); err != nil || !slices.Equal(parked, u[1:]) {
+	if parked, err := c.Instance.Journal.StalledUsers(t.Context()); err != nil || !slices.Equal(parked, u[1:]) {
 		t.Errorf("parked are %v, %v; want %v", parked, err, u[1:])
 	}
 	page, err := c.Instance.Journal.ListWaiting(t.Context(), u[1], 0, 10, 1<<20)
@@ -241,7 +241,7 @@ func TestAnEarlierEpochChangesNothing(t *testing.T) {
 	if _, err := old.Instance.Journal.Accept(t.Context(), intake("1", u, nil)); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("merging Accept = %v, want Unavailable", err)
 	}
-	if err := old.Instance.Journal.Park(t.Context(), u[0], []int64{row.Seq}); fault.KindOf(err) != fault.Unavailable {
+	if err := old.Instance.Journal.Stall(t.Context(), u[0], []int64{row.Seq}); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("Park = %v, want Unavailable", err)
 	}
 	if n, err := old.Instance.Journal.TakeOver(t.Context()); n != 0 || err != nil {
@@ -286,7 +286,7 @@ func TestParkingBetweenTwoEpochsIsNotTakenForDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	parked := make(chan error, 1)
-	go func() { parked <- c.Instance.Journal.Park(t.Context(), u[0], []int64{row.Seq}) }()
+	go func() { parked <- c.Instance.Journal.Stall(t.Context(), u[0], []int64{row.Seq}) }()
 	for waits := false; !waits; { // in the epoch before
 		if err := tx.QueryRow(`SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'serving'::regclass)`).Scan(&waits); err != nil {
 			t.Fatal(err)
@@ -300,7 +300,7 @@ func TestParkingBetweenTwoEpochsIsNotTakenForDone(t *testing.T) {
 		t.Errorf("Park = %v, want Unavailable", err)
 	}
 	lies(t, c, 1, 0)
-	if err := c.Instance.Journal.Park(t.Context(), u[0], []int64{row.Seq}); err != nil {
+	if err := c.Instance.Journal.Stall(t.Context(), u[0], []int64{row.Seq}); err != nil {
 		t.Errorf("Park in the next epoch = %v", err)
 	}
 	lies(t, c, 1, 1)
@@ -317,7 +317,7 @@ func TestMergesAndEndsAtOnce(t *testing.T) {
 			for range 50 {
 				row, err := c.Instance.Journal.Accept(t.Context(), intake("1", []vocab.Username{u}, nil))
 				if err == nil {
-					err = c.Instance.Journal.Park(t.Context(), u, []int64{row.Seq})
+					err = c.Instance.Journal.Stall(t.Context(), u, []int64{row.Seq})
 				}
 				if err == nil {
 					err = c.Instance.Journal.Finish(t.Context(), []instance.IntakeRow{row})

@@ -151,8 +151,8 @@ const intakeBytes = `octet_length(raw) + octet_length(fetched)`
 // such transaction; of two that remove the last two claims to a row the second one removes the row.
 const lockIntake = `SELECT FROM intake WHERE seq = ANY(@seqs) ORDER BY seq FOR UPDATE`
 
-// Park makes rows wait for u. The fault is Unavailable when another process has begun to serve the instance.
-func (j Journal) Park(ctx context.Context, u vocab.Username, seqs []int64) error {
+// Stall makes rows wait for u, whose database cannot take them now. The fault is Unavailable when another process has begun to serve the instance.
+func (j Journal) Stall(ctx context.Context, u vocab.Username, seqs []int64) error {
 	var serving bool // as of this very statement: between two the epoch could change
 	err := j.on.QueryRow(ctx, `WITH there AS MATERIALIZED (SELECT seq, payer, `+intakeBytes+` AS bytes FROM intake WHERE seq = ANY(@seqs) ORDER BY seq FOR KEY SHARE),
 		waiting AS (INSERT INTO intake_waiting (username, seq, payer, bytes) SELECT @user, seq, payer, bytes FROM there WHERE `+fenced+` ON CONFLICT DO NOTHING)
@@ -160,7 +160,7 @@ func (j Journal) Park(ctx context.Context, u vocab.Username, seqs []int64) error
 	if err == nil && !serving {
 		return errFenced
 	}
-	return postgres.Fault("park activities of "+u.String(), err)
+	return postgres.Fault("stall activities of "+u.String(), err)
 }
 
 // TakeOver makes every row wait that the writers of an earlier process applied, and returns how many there were. It must be

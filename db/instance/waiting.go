@@ -11,9 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ParkedUsers returns the users for which anything waits.
-func (j Journal) ParkedUsers(ctx context.Context) ([]vocab.Username, error) {
-	return postgres.CollectColumn[vocab.Username](ctx, j.on, "list parked users",
+// StalledUsers returns the users for which anything waits.
+func (j Journal) StalledUsers(ctx context.Context) ([]vocab.Username, error) {
+	return postgres.CollectColumn[vocab.Username](ctx, j.on, "list stalled users",
 		`SELECT username FROM users u WHERE EXISTS (SELECT FROM intake_waiting w WHERE w.username = u.username) ORDER BY username`)
 }
 

@@ -35,7 +35,7 @@ func (i *Intake) Start(ctx context.Context) error {
 
 // stallWaiting stalls the users for whom something waits: an earlier process left it, or an administrator gave it back.
 func (i *Intake) stallWaiting(ctx context.Context) error {
-	users, err := i.Store.Instance.Journal.ParkedUsers(ctx)
+	users, err := i.Store.Instance.Journal.StalledUsers(ctx)
 	if err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ func (w *writer) spill(batch []*letter) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), journalTime)
 	defer cancel()
-	err := i.Store.Instance.Journal.Park(ctx, w.user, seqs)
+	err := i.Store.Instance.Journal.Stall(ctx, w.user, seqs)
 	i.noteInstance(err)
 	if err != nil {
 		i.Log.Warn("intake journal not written", "user", w.user, "err", err)
