@@ -32,10 +32,11 @@ type AcquaintedUser struct {
 	Err         error
 }
 
-// MakeAcquaintances makes the acquaintances again from the users' databases. What is missing is added first. What is
-// superfluous is removed only while nothing serves the instance and its journal is empty: a server commits rows before
-// what asks for them, and remembers which it has committed. One user's failure does not keep the others from it. The
-// fault is Busy when another process does the same, NoUser when somebody named is no user.
+// MakeAcquaintances makes the acquaintances again from the users' databases. What is missing is
+// added first. What is superfluous is removed only while nothing serves the instance and its
+// journal is empty: a server commits rows before what asks for them, and remembers which it has
+// committed. One user's failure does not keep the others from it. The fault is Busy when another
+// process does the same, NoUser when somebody named is no user.
 func (c *Cluster) MakeAcquaintances(ctx context.Context, a Acquainting) (r AcquaintReport, err error) {
 	release, err := c.Instance.Locks.Acquaint(ctx)
 	if err != nil {

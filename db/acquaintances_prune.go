@@ -10,21 +10,25 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// idleFor is how long a row must have been idle to be removed. It is longer than anybody relies on a row without looking
-// (AcquaintanceBelieved), by more than clocks differ, and shorter than a day: what one night marks, the next one removes.
+// idleFor is how long a row must have been idle to be removed. It is longer than anybody relies on
+// a row without looking (AcquaintanceBelieved), by more than clocks differ, and shorter than a
+// day: what one night marks, the next one removes.
 const idleFor = 2 * instance.AcquaintanceBelieved
 
-// acquaintancePage is how many rows are looked at together: with many that are idle, tenths of a second of a user's database.
+// acquaintancePage is how many rows are looked at together: with many that are idle, tenths of a
+// second of a user's database.
 const acquaintancePage = 200
 
-// PruneAcquaintances removes the user's acquaintances that the user's database holds nothing of, and returns how many; with
-// dryRun they stay. A row is removed by the second night that finds nothing, unless Acquaint was called since the first. It
-// works in pages and rests between them, and leaves the user to another night while anything of the user's waits in the
-// journal: that may be of anybody.
+// PruneAcquaintances removes the user's acquaintances that the user's database holds nothing of,
+// and returns how many; with dryRun they stay. A row is removed by the second night that finds
+// nothing, unless Acquaint was called since the first. It works in pages and rests between them,
+// and leaves the user to another night while anything of the user's waits in the journal: that may
+// be of anybody.
 //
-// That is safe beside a server. Whatever enters the user's database after a page was looked at came by a call of Acquaint,
-// not longer ago than it is believed unless it waited in the journal. Either that call came after the row was marked, and
-// took the mark away, or it makes the row again.
+// That is safe beside a server. Whatever enters the user's database after a page was looked at
+// came by a call of Acquaint, not longer ago than it is believed unless it waited in the journal.
+// Either that call came after the row was marked, and took the mark away, or it makes the row
+// again.
 func (c *Cluster) PruneAcquaintances(ctx context.Context, u vocab.Username, now time.Time, dryRun bool) (n int, err error) {
 	for last := vocab.ID(""); ; {
 		began := time.Now()
@@ -77,7 +81,8 @@ func (c *Cluster) idleAmong(ctx context.Context, u vocab.Username, actors []voca
 	return idle, held, err
 }
 
-// removeIdle removes the rows that were idle the night before, too, and marks the idle ones for the next night.
+// removeIdle removes the rows that were idle the night before, too, and marks the idle ones for
+// the next night.
 func (c *Cluster) removeIdle(ctx context.Context, u vocab.Username, idle, held []string, now time.Time, dryRun bool) (int, error) {
 	if dryRun {
 		return c.Instance.Acquaintances.CountIdle(ctx, u, idle, now.Add(-idleFor))

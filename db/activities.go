@@ -30,9 +30,9 @@ type Activity struct {
 
 const activityColumns = `id, uri, direction, type, actor_uri, coalesce(object_uri, ''), published, raw`
 
-// Claim takes the ids of activities for their actors and for good, and returns those that were not taken before: only these
-// may take effect. An id that was taken before actors were remembered is nobody's to take again. Of several spellings of one
-// id the first counts.
+// Claim takes the ids of activities for their actors and for good, and returns those that were not
+// taken before: only these may take effect. An id that was taken before actors were remembered is
+// nobody's to take again. Of several spellings of one id the first counts.
 func (t *Tx) Claim(ctx context.Context, all []Owned) (fresh map[Owned]bool, err error) {
 	var won [][]byte
 	if err := t.query(ctx, "claim activities", column(&won), claim, keys(all), everybodys(all)); err != nil {
@@ -44,7 +44,8 @@ func (t *Tx) Claim(ctx context.Context, all []Owned) (fresh map[Owned]bool, err 
 const claim = `INSERT INTO seen (digest) SELECT DISTINCT k FROM unnest($1::bytea[], $2::bytea[]) AS c (k, before)
 	WHERE (SELECT true FROM seen WHERE digest = c.before) IS NULL ORDER BY k ON CONFLICT DO NOTHING RETURNING digest`
 
-// holdAndClaim holds the audience, and claims once it has it. It is one statement: each costs a connection that is new its plan.
+// holdAndClaim holds the audience, and claims once it has it. It is one statement: each costs a
+// connection that is new its plan.
 const holdAndClaim = `WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared($3))
 	INSERT INTO seen (digest) SELECT DISTINCT k FROM held, unnest($1::bytea[], $2::bytea[]) AS c (k, before)
 	WHERE (SELECT true FROM seen WHERE digest = c.before) IS NULL ORDER BY k ON CONFLICT DO NOTHING RETURNING digest`
@@ -65,7 +66,8 @@ func firstOf(all []Owned, won [][]byte) map[Owned]bool {
 	return fresh
 }
 
-// Unclaim gives ids back whose activities turned out not to be for the user, or are to be applied again.
+// Unclaim gives ids back whose activities turned out not to be for the user, or are to be applied
+// again.
 func (t *Tx) Unclaim(ctx context.Context, all []Owned) error {
 	if len(all) == 0 {
 		return nil
@@ -89,8 +91,8 @@ func pagesOf(direction string) Pages {
 	return NotificationsFeed
 }
 
-// Activity returns the activity with this uri, nil when there is none. Where two actors of one server use the same, it is
-// the one that came first.
+// Activity returns the activity with this uri, nil when there is none. Where two actors of one
+// server use the same, it is the one that came first.
 func (t *Tx) Activity(ctx context.Context, uri vocab.ID) (*Activity, error) {
 	return one[Activity](ctx, t, "read activity", `SELECT `+activityColumns+` FROM activities WHERE uri = $1 ORDER BY id LIMIT 1`, uri)
 }
@@ -100,20 +102,22 @@ func (t *Tx) ActivityBy(ctx context.Context, a Owned) (*Activity, error) {
 	return one[Activity](ctx, t, "read activity", `SELECT `+activityColumns+` FROM activities WHERE uri = $1 AND actor_uri = $2`, a.ID, a.Actor)
 }
 
-// PublicActivity returns the activity with this uri if it addresses everybody. Of all others, nothing is read.
+// PublicActivity returns the activity with this uri if it addresses everybody. Of all others,
+// nothing is read.
 func (t *Tx) PublicActivity(ctx context.Context, uri vocab.ID) (*Activity, error) {
 	return one[Activity](ctx, t, "read activity", `SELECT `+activityColumns+` FROM activities WHERE uri = $1 AND `+addressesPublic, uri)
 }
 
-// LatestActivity returns the newest activity of a type that the actor sent about the object, nil when there is none.
+// LatestActivity returns the newest activity of a type that the actor sent about the object, nil
+// when there is none.
 func (t *Tx) LatestActivity(ctx context.Context, kind string, actor, object vocab.ID) (*Activity, error) {
 	return one[Activity](ctx, t, "read activity", `SELECT `+activityColumns+` FROM activities
 		WHERE object_uri = $3 AND type = $1 AND actor_uri = $2 ORDER BY created_at DESC, id DESC LIMIT 1`, kind, actor, object)
 }
 
-// ObjectsOf returns what the activities with this uri and of these types are about, unless it is that of an object itself: two
-// objects stand for all where actors of one server use the same id. With an actor only those of its own count, and without
-// requests none that waits among these.
+// ObjectsOf returns what the activities with this uri and of these types are about, unless it is
+// that of an object itself: two objects stand for all where actors of one server use the same id.
+// With an actor only those of its own count, and without requests none that waits among these.
 func (t *Tx) ObjectsOf(ctx context.Context, uri vocab.ID, types []string, by vocab.ID, requests bool) (objects []vocab.ID, err error) {
 	err = t.query(ctx, "read activity", column(&objects), `SELECT DISTINCT a.object_uri FROM activities a WHERE a.uri = $1 AND a.type = ANY($2)
 		AND a.object_uri IS NOT NULL AND ($3 = '' OR a.actor_uri = $3) AND ($4 OR NOT `+isRequest+`)
@@ -121,8 +125,8 @@ func (t *Tx) ObjectsOf(ctx context.Context, uri vocab.ID, types []string, by voc
 	return objects, err
 }
 
-// LatestUndo returns the newest Undo of the actor's that takes back an activity of a type about the object, nil when there is
-// none.
+// LatestUndo returns the newest Undo of the actor's that takes back an activity of a type about
+// the object, nil when there is none.
 func (t *Tx) LatestUndo(ctx context.Context, kind string, actor, object vocab.ID) (*Activity, error) {
 	return one[Activity](ctx, t, "read activity", `SELECT `+activityColumns+` FROM activities
 		WHERE raw -> 'object' @> jsonb_build_object('type', $1::text, 'object', $3::text) AND type = '`+vocab.Undo+`' AND actor_uri = $2
@@ -146,8 +150,9 @@ func (t *Tx) RemoveActivity(ctx context.Context, a Owned) error {
 	return err
 }
 
-// Activities returns up to n activities of one direction after a place, the newest first, without those about an object
-// that was deleted since; only those that openly address any of to, unless that is nil.
+// Activities returns up to n activities of one direction after a place, the newest first, without
+// those about an object that was deleted since; only those that openly address any of to, unless
+// that is nil.
 func (t *Tx) Activities(ctx context.Context, direction string, to []vocab.ID, after *Place, n int) ([]Activity, error) {
 	p := after.orFirst()
 	return collect[Activity](ctx, t, "list activities", `SELECT `+activityColumns+` FROM activities
@@ -161,7 +166,8 @@ func (t *Tx) CountActivities(ctx context.Context, direction string, to []vocab.I
 		WHERE direction = $1 AND `+addressesAny+` AND `+aboutLiving, direction, listed(to), t.types.ShowObject)
 }
 
-// aboutLiving does not hold for rows whose activity, of the types $3, showed an object that was deleted since.
+// aboutLiving does not hold for rows whose activity, of the types $3, showed an object that was
+// deleted since.
 const aboutLiving = `(type <> ALL($3)
 	OR NOT EXISTS (SELECT FROM objects o WHERE o.uri = activities.object_uri AND o.deleted_at IS NOT NULL))`
 

@@ -45,7 +45,8 @@ const (
 // Has reports whether all pages of other are in p.
 func (p Pages) Has(other Pages) bool { return p&other == other }
 
-// Touched is what a reader may see otherwise than before a transaction. It may name too much, never too little.
+// Touched is what a reader may see otherwise than before a transaction. It may name too much,
+// never too little.
 type Touched struct {
 	Everything bool       // the other fields do not tell the whole
 	Pages      Pages      // of which a page may differ
@@ -75,9 +76,10 @@ func (t *Tx) touchRows(rows pgx.Rows) error {
 // Subscriber is told of commits.
 type Subscriber struct {
 	Name string // in the log
-	// Committed is called after the commit, outside the transaction, and before the writer hears that it succeeded.
-	// Commits of one user may reach it at the same time and in another order than the database made them: the numbers of
-	// their events say that order. Its context ends with the time it has; the writer does not wait for longer.
+	// Committed is called after the commit, outside the transaction, and before the writer hears
+	// that it succeeded. Commits of one user may reach it at the same time and in another order
+	// than the database made them: the numbers of their events say that order. Its context ends
+	// with the time it has; the writer does not wait for longer.
 	Committed func(ctx context.Context, c Commit)
 }
 
@@ -90,11 +92,12 @@ type subscribers struct {
 	log  *slog.Logger
 }
 
-// Subscribe makes these the subscribers of every commit in a user's database, in this order. Nothing else learns of a
-// commit. It is called once, before the process writes.
+// Subscribe makes these the subscribers of every commit in a user's database, in this order.
+// Nothing else learns of a commit. It is called once, before the process writes.
 func (c *Cluster) Subscribe(all ...Subscriber) { c.subscribers.list.Store(&all) }
 
-// tell calls every subscriber once. The write is done: neither the end of its context nor a subscriber takes it back.
+// tell calls every subscriber once. The write is done: neither the end of its context nor a
+// subscriber takes it back.
 func (s *subscribers) tell(ctx context.Context, c Commit) {
 	all := s.list.Load()
 	if all == nil {

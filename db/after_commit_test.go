@@ -38,8 +38,8 @@ func (h *heard) commits() []db.Commit {
 
 func addEvent(ctx context.Context, tx *db.Tx) error { return tx.AddEvent(ctx, event(1)) }
 
-// Subscribers are told in their order, once, and before the writer: by then everybody can read what was committed, and
-// the subscriber holds no connection that it might wait for.
+// Subscribers are told in their order, once, and before the writer: by then everybody can read
+// what was committed, and the subscriber holds no connection that it might wait for.
 func TestSubscribersAreToldInOrderBetweenTheCommitAndTheWriter(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -159,7 +159,8 @@ func TestASubscriberCannotFailOrHoldUpAWrite(t *testing.T) {
 	<-stuck
 }
 
-// Writers of one user and of several tell of every commit exactly once, with the numbers that the database gave.
+// Writers of one user and of several tell of every commit exactly once, with the numbers that the
+// database gave.
 func TestEveryCommitOfConcurrentWritersIsToldOnce(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -222,7 +223,8 @@ func TestEveryCommitOfConcurrentWritersIsToldOnce(t *testing.T) {
 	}
 }
 
-// A commit names what readers may see otherwise, and does not say "everything" where work is frequent.
+// A commit names what readers may see otherwise, and does not say "everything" where work is
+// frequent.
 func TestACommitSaysWhatItTouched(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

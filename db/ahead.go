@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// ahead is what a transaction has read before it was asked for: for these actors and uris it is all there is. A
-// statement that changes relationships or objects makes the transaction forget it.
+// ahead is what a transaction has read before it was asked for: for these actors and uris it is
+// all there is. A statement that changes relationships or objects makes the transaction forget it.
 type ahead struct {
 	actors        map[vocab.ID]bool // whose relationships were read, and whether the user blocks them
 	blocked       map[vocab.ID]bool
@@ -24,9 +24,9 @@ type relation struct {
 	actor vocab.ID
 }
 
-// ClaimAhead claims ids as Claim does, and reads in the same round trip what the claimed activities will ask for: which
-// of the actors behind them the user blocks, which HoldAudience keeps so, the follows between them and the user, and the
-// objects they are about.
+// ClaimAhead claims ids as Claim does, and reads in the same round trip what the claimed
+// activities will ask for: which of the actors behind them the user blocks, which HoldAudience
+// keeps so, the follows between them and the user, and the objects they are about.
 func (t *Tx) ClaimAhead(ctx context.Context, all []Owned, actors []vocab.ID, objects []Owned) (fresh map[Owned]bool, err error) {
 	var won, shut, buried [][]byte
 	uris := make([]vocab.ID, len(objects))
@@ -55,7 +55,8 @@ func (t *Tx) ClaimAhead(ctx context.Context, all []Owned, actors []vocab.ID, obj
 	return firstOf(all, won), nil
 }
 
-// amongGraves tells of each object whether its author deleted it, or somebody that nothing is known of.
+// amongGraves tells of each object whether its author deleted it, or somebody that nothing is
+// known of.
 func amongGraves(objects []Owned, found [][]byte) map[Owned]bool {
 	there := map[string]bool{}
 	for _, k := range found {
@@ -68,7 +69,8 @@ func amongGraves(objects []Owned, found [][]byte) map[Owned]bool {
 	return buried
 }
 
-// blockedOf returns which of the actors the user blocks, nil when that was not read of all of them.
+// blockedOf returns which of the actors the user blocks, nil when that was not read of all of
+// them.
 func (a *ahead) blockedOf(actors []vocab.ID) map[vocab.ID]bool {
 	for _, id := range actors {
 		if !a.actors[id] {

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// CountAttempt counts that a token tries to act, if it has tried less than so often within the last hour and the last day.
-// Attempts of one token are counted one after another.
+// CountAttempt counts that a token tries to act, if it has tried less than so often within the
+// last hour and the last day. Attempts of one token are counted one after another.
 func (t *Tx) CountAttempt(ctx context.Context, token uuid.UUID, now time.Time, hourly, daily int) (may bool, err error) {
 	if err := t.Lock(ctx, "attempts "+token.String()); err != nil {
 		return false, err

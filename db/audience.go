@@ -7,17 +7,20 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// This file holds what engine/audience decides, as SQL: no other statement looks into to, cc and audience. The truth table of
-// that package is run through it. What is stored has no bto and bcc. Where an addressing holds objects in place of ids, the
-// SQL form finds nobody, as the most private reading.
+// This file holds what engine/audience decides, as SQL: no other statement looks into to, cc and
+// audience. The truth table of that package is run through it. What is stored has no bto and bcc.
+// Where an addressing holds objects in place of ids, the SQL form finds nobody, as the most
+// private reading.
 
-// publicForms are the ways in which everybody is addressed (ActivityPub §5.6); vocab reads them all.
+// publicForms are the ways in which everybody is addressed (ActivityPub §5.6); vocab reads them
+// all.
 const publicForms = `'{` + string(vocab.Public) + `,as:Public,Public}'::text[]`
 
 // addressesPublic holds for rows whose document addresses everybody.
 var addressesPublic = publicIn("raw")
 
-// addressesAny holds for rows whose document addresses any of $2 where collections list it, and for all when that is null.
+// addressesAny holds for rows whose document addresses any of $2 where collections list it, and
+// for all when that is null.
 const addressesAny = `($2::text[] IS NULL OR raw -> 'to' ?| $2 OR raw -> 'cc' ?| $2)`
 
 // listed returns the $2 of addressesAny, with every form of everybody; null for nil.
@@ -54,8 +57,8 @@ func saysAudience(raw string) string {
 	return raw + ` ?| '{` + strings.Join(addressed, ",") + `}'`
 }
 
-// privateIn holds for a document that addresses neither everybody nor the followers of its author, whose collection an
-// expression gives; null: nobody knows it.
+// privateIn holds for a document that addresses neither everybody nor the followers of its author,
+// whose collection an expression gives; null: nobody knows it.
 func privateIn(raw, followers string) string {
 	return `NOT (` + publicIn(raw) + ` OR ` + namedIn(raw, followers) + `)`
 }
@@ -63,8 +66,8 @@ func privateIn(raw, followers string) string {
 // wroteTo holds where the user, whose followers $1 is, has written to $2 in private.
 var wroteTo = `EXISTS (SELECT FROM activities WHERE type = '` + vocab.Create + `' AND direction = 'outbound' AND raw -> 'to' ? $2 AND ` + privateIn("raw", "$1") + `)`
 
-// addressedIn selects the uris of a table that activities of the user's address, of one type or of any; the engine addresses
-// by to and cc alone, for which there are indexes.
+// addressedIn selects the uris of a table that activities of the user's address, of one type or of
+// any; the engine addresses by to and cc alone, for which there are indexes.
 func addressedIn(table, kind string) string {
 	of := `SELECT ` + table + `.uri FROM ` + table + ` JOIN activities a ON a.raw -> `
 	outbound := `.uri WHERE a.direction = 'outbound'`

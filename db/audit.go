@@ -31,8 +31,8 @@ func (t *Tx) AddAudit(ctx context.Context, a Audit) error {
 	return err
 }
 
-// AddRefusal counts a refused action: within an hour a token has one row for each action and outcome, with the parameters
-// of the first.
+// AddRefusal counts a refused action: within an hour a token has one row for each action and
+// outcome, with the parameters of the first.
 func (t *Tx) AddRefusal(ctx context.Context, a Audit) error {
 	_, err := t.execBeside(ctx, "count refusal", `INSERT INTO audit (at, token_id, action, params, outcome, times, hour)
 		VALUES ($1, nullif($2, '00000000-0000-0000-0000-000000000000'::uuid), $3, $4, $5, $6, date_trunc('hour', $1::timestamptz, 'UTC'))

@@ -44,7 +44,8 @@ func benchmarkWrite(b *testing.B, batch int) {
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "activities/s")
 }
 
-// BenchmarkClaimFromABacklog claims from what a host that was away for long is owed, all of it due at once.
+// BenchmarkClaimFromABacklog claims from what a host that was away for long is owed, all of it due
+// at once.
 func BenchmarkClaimFromABacklog(b *testing.B) {
 	const owed, batch = 10_000, 200
 	c, u := alice(b)

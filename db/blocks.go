@@ -14,8 +14,9 @@ type Block struct {
 	Activity  vocab.ID // the Block that made it
 }
 
-// AddBlock keeps a block, in place of the one that is there, and takes the actor out of all groups. A transaction that adds
-// one by the user has asked for ChangeAudience: what slipped in before is there to be ended, and nothing slips in after.
+// AddBlock keeps a block, in place of the one that is there, and takes the actor out of all
+// groups. A transaction that adds one by the user has asked for ChangeAudience: what slipped in
+// before is there to be ended, and nothing slips in after.
 func (t *Tx) AddBlock(ctx context.Context, b Block, now time.Time) error {
 	_, err := t.exec(ctx, "add block", `INSERT INTO blocks (digest, direction, actor_uri, activity_uri, created_at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (digest, direction) DO UPDATE SET actor_uri = excluded.actor_uri, activity_uri = excluded.activity_uri, created_at = excluded.created_at`,
@@ -26,7 +27,8 @@ func (t *Tx) AddBlock(ctx context.Context, b Block, now time.Time) error {
 	return t.LeaveGroups(ctx, b.Actor)
 }
 
-// Block returns the block of that direction between the user and the actor, nil when there is none.
+// Block returns the block of that direction between the user and the actor, nil when there is
+// none.
 func (t *Tx) Block(ctx context.Context, direction string, actor vocab.ID) (*Block, error) {
 	return one[Block](ctx, t, "read block", `SELECT actor_uri, direction, activity_uri FROM blocks WHERE digest = $1 AND direction = $2`, digest(actor), direction)
 }
@@ -64,7 +66,8 @@ func having(ids []vocab.ID, found [][]byte) map[vocab.ID]bool {
 	return has
 }
 
-// LeaveFeed takes out of the feed what an actor wrote or passed on, and what others passed on of these objects.
+// LeaveFeed takes out of the feed what an actor wrote or passed on, and what others passed on of
+// these objects.
 func (t *Tx) LeaveFeed(ctx context.Context, actor vocab.ID, objects []vocab.ID) error {
 	_, err := t.exec(ctx, "remove from feed", `DELETE FROM feed WHERE actor_uri = $1 OR (actor_uri, activity_uri) IN
 		(SELECT actor_uri, uri FROM activities WHERE object_uri = ANY($2))`, actor, texts(objects))

@@ -1,5 +1,5 @@
-// Package db is the only door to PostgreSQL: the instance database, a database per user, every query, and migrating.
-// No pool, connection or transaction leaves it.
+// Package db is the only door to PostgreSQL: the instance database, a database per user, every
+// query, and migrating. No pool, connection or transaction leaves it.
 package db
 
 import (
@@ -45,8 +45,9 @@ type Cluster struct {
 	log         *slog.Logger
 }
 
-// Open reaches the server, makes the instance database when there is none, and checks its schema. The fault is
-// Unavailable when the server does not answer, Config when the schema is behind or ahead.
+// Open reaches the server, makes the instance database when there is none, and checks its schema.
+// The fault is Unavailable when the server does not answer, Config when the schema is behind or
+// ahead.
 func Open(ctx context.Context, c Config, log *slog.Logger) (*Cluster, error) {
 	server, err := postgres.Parse(c.URL)
 	if err != nil {
@@ -81,15 +82,16 @@ func newTransactionMetric(reg prometheus.Registerer) *prometheus.HistogramVec {
 	return took
 }
 
-// As returns c for the use of a class; a Cluster that Open returned is for Work. Closing either closes both.
+// As returns c for the use of a class; a Cluster that Open returned is for Work. Closing either
+// closes both.
 func (c *Cluster) As(class pool.Class) *Cluster {
 	view := *c
 	view.class = class
 	return &view
 }
 
-// ForStrangers returns c for strangers. mayOpen says whether the work of a context may open a connection, which costs fifteen
-// times a write; to use an open one it is not asked.
+// ForStrangers returns c for strangers. mayOpen says whether the work of a context may open a
+// connection, which costs fifteen times a write; to use an open one it is not asked.
 func (c *Cluster) ForStrangers(mayOpen func(context.Context) bool) *Cluster {
 	view := c.As(pool.Stranger)
 	view.mayOpen = mayOpen
@@ -102,14 +104,15 @@ func (c *Cluster) Close() {
 	c.Instance.Close()
 }
 
-// CreateUserDatabase makes the database of u, unless that was done before. Then it brings the database up to date.
+// CreateUserDatabase makes the database of u, unless that was done before. Then it brings the
+// database up to date.
 func (c *Cluster) CreateUserDatabase(ctx context.Context, u vocab.Username) error {
 	defer c.pool.Retry(c.schema.OfUser(u))
 	return c.schema.CreateUser(ctx, u)
 }
 
-// Destroy drops the instance database, every user's, with all they hold, and the template that has this instance's name. c is
-// of no use afterwards.
+// Destroy drops the instance database, every user's, with all they hold, and the template that has
+// this instance's name. c is of no use afterwards.
 func (c *Cluster) Destroy(ctx context.Context) error {
 	users, err := c.Instance.Users.All(ctx)
 	if err != nil {
@@ -123,8 +126,8 @@ func (c *Cluster) Destroy(ctx context.Context) error {
 	return c.schema.Destroy(ctx, databases)
 }
 
-// Beside is how many connections an instance may use beside those to users' databases: to the instance database, for the
-// lock of the process that serves, and for commands that run meanwhile.
+// Beside is how many connections an instance may use beside those to users' databases: to the
+// instance database, for the lock of the process that serves, and for commands that run meanwhile.
 const Beside = instance.MaxConnections + 8
 
 // leastConns is how many connections to users' databases an instance needs for its classes of use.

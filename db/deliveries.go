@@ -30,7 +30,8 @@ type Job struct {
 	Forwarded bool // somebody else said it: it waits behind the user's own
 }
 
-// dedupe returns the hash under which a fan-out happens once: of the activity to these inboxes, in whatever order.
+// dedupe returns the hash under which a fan-out happens once: of the activity to these inboxes, in
+// whatever order.
 func (j Job) dedupe(inboxes []Inbox) []byte {
 	urls := make([]string, len(inboxes))
 	for n, i := range inboxes {
@@ -81,7 +82,8 @@ func (d Delivery) IdempotencyKey() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// The states of a delivery. One that is pending is being delivered while a process holds a lease on it.
+// The states of a delivery. One that is pending is being delivered while a process holds a lease
+// on it.
 const (
 	DeliveryPending   = "pending"
 	DeliveryParked    = "parked" // its host is inactive
@@ -90,7 +92,8 @@ const (
 	DeliverySkipped   = "skipped" // will not be tried: the inbox is gone, or its host blocked
 )
 
-// DeliveryLeases are the leases that whoever stores a job may take on its deliveries, so that it can begin at once.
+// DeliveryLeases are the leases that whoever stores a job may take on its deliveries, so that it
+// can begin at once.
 type DeliveryLeases struct {
 	Owner  string    // empty: none
 	Until  time.Time // they end
@@ -101,7 +104,8 @@ type DeliveryLeases struct {
 // AllHostsOf begins an entry of a list of hosts that stands for a domain and every host below it.
 const AllHostsOf = "*."
 
-// hostPatterns returns the single hosts of a list, and the domains of it with patterns for a host with a dot before it.
+// hostPatterns returns the single hosts of a list, and the domains of it with patterns for a host
+// with a dot before it.
 func hostPatterns(list []string) (hosts, domains, patterns []string) {
 	for _, entry := range list {
 		if domain, ok := strings.CutPrefix(entry, AllHostsOf); ok {
@@ -116,14 +120,14 @@ func hostPatterns(list []string) (hosts, domains, patterns []string) {
 // literally escapes what LIKE takes for wildcards.
 var literally = strings.NewReplacer(`\`, `\\`, `_`, `\_`, `%`, `\%`)
 
-// Enqueue owes a job to inboxes from due on. In the transaction that stores the activity it makes sure that what is
-// saved will be sent. The same job again to the same inboxes is owed once.
+// Enqueue owes a job to inboxes from due on. In the transaction that stores the activity it makes
+// sure that what is saved will be sent. The same job again to the same inboxes is owed once.
 func (t *Tx) Enqueue(ctx context.Context, j Job, inboxes []Inbox, due time.Time) error {
 	return t.EnqueueLeased(ctx, j, inboxes, due, DeliveryLeases{})
 }
 
-// EnqueueLeased is Enqueue that leases those deliveries which may be attempted at once. The commit hands them to the
-// dispatcher.
+// EnqueueLeased is Enqueue that leases those deliveries which may be attempted at once. The commit
+// hands them to the dispatcher.
 func (t *Tx) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, due time.Time, l DeliveryLeases) error {
 	if len(inboxes) == 0 {
 		return nil
@@ -175,21 +179,22 @@ func (t *Tx) EnqueueLeased(ctx context.Context, j Job, inboxes []Inbox, due time
 	return err
 }
 
-// unblocked holds for a delivery d of job j unless an earlier one about the same object is still open that must come
-// first: to the same inbox, or one to the same host that was not tried yet. A Delete never overtakes its Create, and a
-// dead inbox does not hold up its neighbours. The planner's statistics are from before a backlog grew; to look through the
-// few that it takes to be pending would compare every one with every other. OFFSET keeps it from joining, and NOT IN from
+// unblocked holds for a delivery d of job j unless an earlier one about the same object is still
+// open that must come first: to the same inbox, or one to the same host that was not tried yet. A
+// Delete never overtakes its Create, and a dead inbox does not hold up its neighbours. The
+// planner's statistics are from before a backlog grew; to look through the few that it takes to be
+// pending would compare every one with every other. OFFSET keeps it from joining, and NOT IN from
 // the index of what is pending.
 const unblocked = `NOT EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = j.object_uri AND k.id <> j.id AND EXISTS (SELECT FROM deliveries e
 	WHERE e.job_id = k.id AND e.host = d.host AND e.status NOT IN ('delivered', 'failed', 'skipped') AND e.id < d.id
 	AND (e.inbox = d.inbox OR e.attempts = 0) OFFSET 0) OFFSET 0)`
 
-// leaseLost makes a delivery d on which a process has a lease one that was tried: of an attempt whose end nobody recorded,
-// the outcome is unknown.
+// leaseLost makes a delivery d on which a process has a lease one that was tried: of an attempt
+// whose end nobody recorded, the outcome is unknown.
 const leaseLost = `tried = d.tried OR d.lease_owner IS NOT NULL`
 
-// withdrawn holds for a delivery d of a job whose body is gone, with the words of a post that was deleted or edited since. No
-// attempt at it is made any more.
+// withdrawn holds for a delivery d of a job whose body is gone, with the words of a post that was
+// deleted or edited since. No attempt at it is made any more.
 const withdrawn = `(SELECT octet_length(j.body) = 0 FROM delivery_jobs j WHERE j.id = d.job_id)`
 
 // ClaimBounds say which due deliveries may be claimed.
@@ -201,8 +206,8 @@ type ClaimBounds struct {
 	Crowded   []string // hosts for which enough waits of what others said
 }
 
-// ClaimDeliveries leases due deliveries to owner until the lease ends, the oldest first, of the user's own and of what is
-// forwarded.
+// ClaimDeliveries leases due deliveries to owner until the lease ends, the oldest first, of the
+// user's own and of what is forwarded.
 func (t *Tx) ClaimDeliveries(ctx context.Context, owner string, now time.Time, lease time.Duration, b ClaimBounds) ([]Delivery, error) {
 	hosts, _, patterns := hostPatterns(b.Except)
 	const due = `SELECT d.id FROM deliveries d
@@ -245,8 +250,9 @@ type Finished struct {
 	Waited   *time.Time // since when its job had waited for the first inbox to take it, when this one was it
 }
 
-// FinishDeliveries records outcomes, and returns those that count: not where the lease was lost to another process
-// meanwhile. As in unblocked, the planner must not look through all that is pending: the rows are found by their ids.
+// FinishDeliveries records outcomes, and returns those that count: not where the lease was lost to
+// another process meanwhile. As in unblocked, the planner must not look through all that is
+// pending: the rows are found by their ids.
 func (t *Tx) FinishDeliveries(ctx context.Context, owner string, all []Outcome, now time.Time) (finished []Finished, err error) {
 	for some := range slices.Chunk(all, finishedAtOnce) {
 		f, err := t.finishDeliveries(ctx, owner, some, now)
@@ -258,8 +264,8 @@ func (t *Tx) FinishDeliveries(ctx context.Context, owner string, all []Outcome, 
 	return finished, nil
 }
 
-// finishedAtOnce bounds the outcomes of one statement. The planner takes an array for ten rows, whatever it holds, and compares
-// each with each.
+// finishedAtOnce bounds the outcomes of one statement. The planner takes an array for ten rows,
+// whatever it holds, and compares each with each.
 const finishedAtOnce = 100
 
 func (t *Tx) finishDeliveries(ctx context.Context, owner string, all []Outcome, now time.Time) ([]Finished, error) {
@@ -314,7 +320,8 @@ func (t *Tx) finishDeliveries(ctx context.Context, owner string, all []Outcome, 
 		owner, c.ids, c.status, c.nexts, c.spent, c.codes, c.answers, c.errors, c.latencies, c.out, c.in, c.locations, c.waits, c.remotes, c.inboxes, c.hosts, now, c.headers)
 }
 
-// withoutDoubles skips those deliveries that were to go to another inbox to which one of the same job goes already.
+// withoutDoubles skips those deliveries that were to go to another inbox to which one of the same
+// job goes already.
 func (t *Tx) withoutDoubles(ctx context.Context, all []Outcome) ([]Outcome, error) {
 	var ids []int64
 	var inboxes []string
@@ -350,16 +357,17 @@ func (t *Tx) ReleaseDeliveries(ctx context.Context, owner string, now time.Time)
 	return err
 }
 
-// TakeOverDeliveries gives back, due at once, what earlier processes of a kind hold whose names begin with it: right once
-// they are known to be gone. What others hold they give back themselves, or their leases end.
+// TakeOverDeliveries gives back, due at once, what earlier processes of a kind hold whose names
+// begin with it: right once they are known to be gone. What others hold they give back themselves,
+// or their leases end.
 func (t *Tx) TakeOverDeliveries(ctx context.Context, kind, owner string, now time.Time) error {
 	_, err := t.execBeside(ctx, "take over deliveries", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $3
 		WHERE status = 'pending' AND starts_with(lease_owner, $1) AND lease_owner <> $2`, kind, owner, now)
 	return err
 }
 
-// ResumeDeliveries makes up to n deliveries to a host due that are parked, and with waiting those that wait for another
-// time, the longest due first. It tells how many there were.
+// ResumeDeliveries makes up to n deliveries to a host due that are parked, and with waiting those
+// that wait for another time, the longest due first. It tells how many there were.
 func (t *Tx) ResumeDeliveries(ctx context.Context, host string, n int, waiting bool, now time.Time) (int, error) {
 	count, err := t.execBeside(ctx, "resume deliveries", `UPDATE deliveries SET status = 'pending', next_at = $2, updated_at = $2 WHERE id IN (
 		SELECT id FROM deliveries WHERE status IN ('pending', 'parked') AND host = $1 AND (status = 'parked' OR $4 AND next_at > $2) AND lease_owner IS NULL
@@ -367,10 +375,12 @@ func (t *Tx) ResumeDeliveries(ctx context.Context, host string, n int, waiting b
 	return int(count), err
 }
 
-// many is from how many due deliveries on to a host that is left alone they are put off: each claim would read past them.
+// many is from how many due deliveries on to a host that is left alone they are put off: each
+// claim would read past them.
 const many = 500
 
-// PutOffDeliveries puts off up to n of the due deliveries to a host until then, when there are many.
+// PutOffDeliveries puts off up to n of the due deliveries to a host until then, when there are
+// many.
 func (t *Tx) PutOffDeliveries(ctx context.Context, host string, until time.Time, n int, now time.Time) error {
 	_, err := t.execBeside(ctx, "put off deliveries", `UPDATE deliveries SET next_at = $2, updated_at = $3 WHERE id IN (
 		SELECT id FROM deliveries WHERE status = 'pending' AND host = $1 AND next_at <= $3 AND lease_owner IS NULL ORDER BY next_at LIMIT $4 FOR UPDATE SKIP LOCKED)
@@ -378,8 +388,8 @@ func (t *Tx) PutOffDeliveries(ctx context.Context, host string, until time.Time,
 	return err
 }
 
-// NextDeliveryAfter returns when the first pending delivery is due of those that are not due yet, nil when there is none.
-// A lease is over then at the latest.
+// NextDeliveryAfter returns when the first pending delivery is due of those that are not due yet,
+// nil when there is none. A lease is over then at the latest.
 func (t *Tx) NextDeliveryAfter(ctx context.Context, now time.Time) (*time.Time, error) {
 	var at *time.Time
 	err := t.row(ctx, "read next delivery", `SELECT least(
@@ -417,7 +427,8 @@ func (t *Tx) OpenDeliveries(ctx context.Context) ([]OpenDeliveries, error) {
 		WHERE status IN ('pending', 'parked') GROUP BY status`)
 }
 
-// SentTo returns the inboxes to which posts or updates of an object went or go, or, given its own id, a reaction or Block.
+// SentTo returns the inboxes to which posts or updates of an object went or go, or, given its own
+// id, a reaction or Block.
 func (t *Tx) SentTo(ctx context.Context, object vocab.ID) ([]Inbox, error) {
 	type row struct {
 		URL     vocab.ID

@@ -440,7 +440,8 @@ func TestWhatIsSkippedAtOnceIsShown(t *testing.T) {
 	}
 }
 
-// A dead inbox holds up what is owed to itself. What is owed to its neighbours waits only until it was tried.
+// A dead inbox holds up what is owed to itself. What is owed to its neighbours waits only until it
+// was tried.
 func TestTheOrderHoldsPerObjectAndHostAsLongAsThatHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
@@ -570,7 +571,8 @@ func TestWhatWaitsForAHostThatIsBackIsDueAtOnce(t *testing.T) {
 	}
 }
 
-// Claims do not read past what waits for a host that is left alone: when there is much of it, it is not due meanwhile.
+// Claims do not read past what waits for a host that is left alone: when there is much of it, it
+// is not due meanwhile.
 func TestMuchThatWaitsForAHostIsPutOff(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -15,8 +15,9 @@ import (
 // DeliveryDelivering is shown of a pending delivery while a process holds a lease on it.
 const DeliveryDelivering = "delivering"
 
-// What a job amounts to, computed from its deliveries. DeliveryPending says that none got through yet and some are tried
-// again, DeliveryDelivering that one is under way, DeliveryDelivered that every inbox has it that is not skipped.
+// What a job amounts to, computed from its deliveries. DeliveryPending says that none got through
+// yet and some are tried again, DeliveryDelivering that one is under way, DeliveryDelivered that
+// every inbox has it that is not skipped.
 const (
 	JobPartial = "partial" // some inboxes have it, and others are tried again or were given up
 	JobError   = "error"   // no inbox has it, and none is tried again
@@ -27,7 +28,8 @@ func JobStatuses() []string {
 	return []string{DeliveryPending, DeliveryDelivering, JobPartial, DeliveryDelivered, JobError}
 }
 
-// DeliveryFilter says which deliveries are meant, or which jobs: those of which everything is true that it says.
+// DeliveryFilter says which deliveries are meant, or which jobs: those of which everything is true
+// that it says.
 type DeliveryFilter struct {
 	Job      uuid.UUID // zero: every job
 	Activity vocab.ID  // the job's, or the object that it is about; empty: every one
@@ -86,9 +88,10 @@ var tally = `LATERAL (SELECT CASE WHEN leased > 0 THEN 'delivering' WHEN deliver
 		count(*) FILTER (WHERE d.status = 'skipped') AS skipped, count(*) FILTER (WHERE ` + strings.ReplaceAll(leased, "?", "$1") + `) AS leased
 	FROM deliveries d WHERE d.job_id = j.id) t) c`
 
-// DeliveryJobs returns up to n jobs after a place, the newest first; at the beginning with none. With a status only those
-// that amount to it; or, for DeliveryParked, DeliveryFailed and DeliverySkipped, those with a delivery in that state: to
-// one of the hosts, when the filter names any.
+// DeliveryJobs returns up to n jobs after a place, the newest first; at the beginning with none.
+// With a status only those that amount to it; or, for DeliveryParked, DeliveryFailed and
+// DeliverySkipped, those with a delivery in that state: to one of the hosts, when the filter names
+// any.
 func (t *Tx) DeliveryJobs(ctx context.Context, f DeliveryFilter, status string, after *Place, n int, now time.Time) ([]DeliveryJob, error) {
 	q := terms{args: []any{now}}
 	q.and(`j.id < ?`, uuid.UUID(after.orFirst().ID))
@@ -133,7 +136,8 @@ type SentJob struct {
 	JobCounts
 }
 
-// SentJob returns the fan-out of an activity of the user's, nil when nothing left for it, or that was long ago.
+// SentJob returns the fan-out of an activity of the user's, nil when nothing left for it, or that
+// was long ago.
 func (t *Tx) SentJob(ctx context.Context, activity vocab.ID, now time.Time) (*SentJob, error) {
 	return one[SentJob](ctx, t, "read delivery job", `SELECT j.id, (SELECT count(DISTINCT target) FROM (
 			SELECT unnest(d.targets) AS target FROM deliveries d WHERE d.job_id = j.id AND d.status <> 'skipped'
@@ -176,7 +180,8 @@ func (r DeliveryReport) IdempotencyKey() string {
 // Says is the answer as text, without anything that a terminal would obey.
 func (r DeliveryReport) Says() string { return Printable(string(r.Answer)) }
 
-// Fields are the header fields of the answer that are kept, as text like Says; nil when there are none.
+// Fields are the header fields of the answer that are kept, as text like Says; nil when there are
+// none.
 func (r DeliveryReport) Fields() map[string]string {
 	var fields map[string]string
 	for line := range strings.Lines(r.Headers) {
@@ -192,7 +197,8 @@ func (r DeliveryReport) Fields() map[string]string {
 	return fields
 }
 
-// Printable is what another server said, as text of which a terminal obeys nothing but the ends of lines.
+// Printable is what another server said, as text of which a terminal obeys nothing but the ends of
+// lines.
 func Printable(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c != '\n' && c != '\t' && (unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c)) {
@@ -209,8 +215,8 @@ var deliveryColumns = `d.id, d.job_id, d.inbox, d.host, d.targets, CASE WHEN ` +
 
 var isLeased = strings.ReplaceAll(leased, "?", "$1")
 
-// JobDeliveries returns up to n deliveries of a job whose ids are above after, in the order of their ids: those first that
-// were done long ago.
+// JobDeliveries returns up to n deliveries of a job whose ids are above after, in the order of
+// their ids: those first that were done long ago.
 func (t *Tx) JobDeliveries(ctx context.Context, job uuid.UUID, after int64, n int, now time.Time) ([]DeliveryReport, error) {
 	return collect[DeliveryReport](ctx, t, "list deliveries", `
 		(SELECT -r.place AS id, j.id AS job, r.inbox, r.host, r.targets, 'delivered' AS status, 0 AS attempts, NULL::timestamptz AS next, 0 AS code, '' AS headers, NULL::bytea AS answer,
@@ -236,7 +242,8 @@ type DeliveryState struct {
 	Error  string     // the last one
 }
 
-// DeliveryStates counts deliveries by host and state. What was delivered over a week ago is not counted any more.
+// DeliveryStates counts deliveries by host and state. What was delivered over a week ago is not
+// counted any more.
 func (t *Tx) DeliveryStates(ctx context.Context, now time.Time) ([]DeliveryState, error) {
 	return collect[DeliveryState](ctx, t, "count deliveries", `SELECT host, state, count(*), min(created_at), min(next), coalesce((max(ARRAY[at, last_error]) FILTER (WHERE last_error IS NOT NULL))[2], '')
 		FROM (SELECT d.host, d.created_at, d.last_error, to_char(d.updated_at AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISSUS') AS at,

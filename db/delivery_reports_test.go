@@ -353,7 +353,8 @@ func TestDeliveriesAreTriedAgainWhenAsked(t *testing.T) {
 	}
 }
 
-// A post that was deleted since is not shown to anybody again, and a like that was taken back is not given again.
+// A post that was deleted since is not shown to anybody again, and a like that was taken back is
+// not given again.
 func TestWhatWasTakenBackIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

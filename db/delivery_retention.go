@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// shrinkBatch is how many deliveries one transaction of a pruning looks at. A job that went to many is written anew each
-// time, so they are more than others.
+// shrinkBatch is how many deliveries one transaction of a pruning looks at. A job that went to
+// many is written anew each time, so they are more than others.
 const shrinkBatch = 5000
 
 // DeliveryRetention says how long it is remembered what became of deliveries.
@@ -59,7 +59,8 @@ func lapseDeliveries(ctx context.Context, t *Tx, p Pruning, at reached) (did Pru
 	return Pruned{Lapsed: len(rows)}, next, nil
 }
 
-// shrinkDeliveries keeps of deliveries that got through long ago only the recipients, in their job.
+// shrinkDeliveries keeps of deliveries that got through long ago only the recipients, in their
+// job.
 func shrinkDeliveries(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
 	var last int64
 	err = t.row(ctx, "shrink deliveries", `

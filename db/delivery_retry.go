@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// superseded holds for a delivery d of job j that was given up and must not be made up for: what it says was taken back since,
-// by one of the types ?, and who was told so would show it again.
+// superseded holds for a delivery d of job j that was given up and must not be made up for: what
+// it says was taken back since, by one of the types ?, and who was told so would show it again.
 const superseded = `d.status = 'failed' AND EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = j.object_uri AND k.type = ANY(?)
 	AND k.created_at >= j.created_at AND k.id <> j.id)`
 
-// DeliveryChoice says which deliveries are to be tried now, or dropped. What another process has a lease on is left to it.
+// DeliveryChoice says which deliveries are to be tried now, or dropped. What another process has a
+// lease on is left to it.
 type DeliveryChoice struct {
 	DeliveryFilter
 	States []string  // DeliveryPending, DeliveryParked and DeliveryFailed
@@ -60,8 +61,9 @@ type Requeued struct {
 	Host string
 }
 
-// RequeueDeliveries makes up to n of the chosen deliveries whose ids are above after due now, the oldest first. With reset
-// they begin anew, as if they were owed from now on and never tried. Their jobs are locked: they are not forgotten meanwhile.
+// RequeueDeliveries makes up to n of the chosen deliveries whose ids are above after due now, the
+// oldest first. With reset they begin anew, as if they were owed from now on and never tried.
+// Their jobs are locked: they are not forgotten meanwhile.
 func (t *Tx) RequeueDeliveries(ctx context.Context, c DeliveryChoice, reset bool, after int64, n int, now time.Time) ([]Requeued, error) {
 	q := terms{args: []any{now, reset, after, n}}
 	c.of(&q, t.types, now)
@@ -78,8 +80,8 @@ func (t *Tx) RequeueDeliveries(ctx context.Context, c DeliveryChoice, reset bool
 // requeue makes a delivery pending at the time $1, and with $2 one that was never tried.
 const requeue = `status = 'pending', attempts = CASE WHEN $2 THEN 0 ELSE attempts END, created_at = CASE WHEN $2 THEN $1 ELSE d.created_at END, updated_at = $1, ` + leaseLost
 
-// ClaimChosen leases up to n of the chosen deliveries to owner until the lease ends, the oldest first; those are passed
-// over that an earlier one must come before.
+// ClaimChosen leases up to n of the chosen deliveries to owner until the lease ends, the oldest
+// first; those are passed over that an earlier one must come before.
 func (t *Tx) ClaimChosen(ctx context.Context, c DeliveryChoice, reset bool, owner string, lease time.Duration, n int, now time.Time) ([]Delivery, error) {
 	q := terms{args: []any{now, reset, owner, now.Add(lease), n}}
 	c.of(&q, t.types, now)
@@ -95,8 +97,8 @@ func (t *Tx) ClaimChosen(ctx context.Context, c DeliveryChoice, reset bool, owne
 		FROM taken t JOIN delivery_jobs j ON j.id = t.job_id ORDER BY t.id`, q.args...)
 }
 
-// DropDeliveries skips up to n of the chosen deliveries whose ids are above after, and says why in them. It returns the
-// last one's id and how many there were.
+// DropDeliveries skips up to n of the chosen deliveries whose ids are above after, and says why in
+// them. It returns the last one's id and how many there were.
 func (t *Tx) DropDeliveries(ctx context.Context, c DeliveryChoice, why string, after int64, n int, now time.Time) (last int64, dropped int, err error) {
 	q := terms{args: []any{now, why, after, n}}
 	c.of(&q, t.types, now)

@@ -9,7 +9,8 @@ import (
 	"github.com/lightweb/lightweb/db/postgres"
 )
 
-// keptEvents is how many events stay in the outbox at least. Once in trimEvery events the others are dropped.
+// keptEvents is how many events stay in the outbox at least. Once in trimEvery events the others
+// are dropped.
 const (
 	keptEvents = 10_000
 	trimEvery  = 1000
@@ -30,16 +31,16 @@ type Event struct {
 	At      time.Time
 }
 
-// AddEvent appends an event to the user's outbox when the transaction commits; the oldest beyond the number that is kept
-// are dropped after it. Transactions that add events commit one after another, in the order of their numbers: who reads on from
-// the last number misses none.
+// AddEvent appends an event to the user's outbox when the transaction commits; the oldest beyond
+// the number that is kept are dropped after it. Transactions that add events commit one after
+// another, in the order of their numbers: who reads on from the last number misses none.
 func (t *Tx) AddEvent(ctx context.Context, e Event) error {
 	t.unsent.events = append(t.unsent.events, e)
 	return t.added(ctx, len(e.Payload))
 }
 
-// WithholdEvent counts an event that is not added. Within an hour all are counted in one event like e, in the member count
-// of its payload; it stays where it is while the count grows.
+// WithholdEvent counts an event that is not added. Within an hour all are counted in one event
+// like e, in the member count of its payload; it stays where it is while the count grows.
 func (t *Tx) WithholdEvent(e Event) { t.unsent.withheld = append(t.unsent.withheld, e) }
 
 // Events returns up to n events after a sequence number, the oldest first.
@@ -76,8 +77,8 @@ func (t *Tx) StoredAnswer(ctx context.Context, key string, now time.Time) (*Answ
 	return one[Answer](ctx, t, "read answer", `SELECT digest, answer FROM idempotency_keys WHERE key = $1`, key)
 }
 
-// StoreAnswer keeps the answer for a day. Of two dispatches with one key the second waits for the first, and then its
-// transaction fails with TakenKey.
+// StoreAnswer keeps the answer for a day. Of two dispatches with one key the second waits for the
+// first, and then its transaction fails with TakenKey.
 func (t *Tx) StoreAnswer(ctx context.Context, key string, a Answer, now time.Time) error {
 	_, err := t.execBeside(ctx, "store answer", `INSERT INTO idempotency_keys (key, digest, answer, created_at) VALUES ($1, $2, $3, $4)`, key, a.Digest, a.Answer, now)
 	return err

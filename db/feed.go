@@ -50,8 +50,8 @@ func (t *Tx) AddFeedEntry(ctx context.Context, e FeedEntry) error {
 	return t.added(ctx, 0)
 }
 
-// Feed returns up to n entries after a place, the newest first; when they are large, those up to the first that goes
-// beyond MaxFeed.
+// Feed returns up to n entries after a place, the newest first; when they are large, those up to
+// the first that goes beyond MaxFeed.
 func (t *Tx) Feed(ctx context.Context, after *Place, n int) ([]FeedItem, error) {
 	p := after.orFirst()
 	return t.feed(ctx, "read feed", `SELECT `+feedColumns+` FROM `+feedTables+`
@@ -68,16 +68,17 @@ func (t *Tx) FeedByID(ctx context.Context, id uuid.UUID) (*FeedItem, error) {
 	return one[FeedItem](ctx, t, "read feed entry", `SELECT `+feedColumns+` FROM `+feedTables+` WHERE f.id = $1`, id)
 }
 
-// ActivityItem returns one activity by the id of its row, as entries of feeds are shown, nil when there is none, or when it
-// waits among the requests and those are not asked for.
+// ActivityItem returns one activity by the id of its row, as entries of feeds are shown, nil when
+// there is none, or when it waits among the requests and those are not asked for.
 func (t *Tx) ActivityItem(ctx context.Context, id uuid.UUID, requests bool) (*FeedItem, error) {
 	return one[FeedItem](ctx, t, "read activity", `SELECT `+activityItem+` FROM `+activityObjects+` WHERE a.id = $1 AND ($2 OR NOT `+isRequest+`)`, id, requests)
 }
 
-// notifications are the activities that tell the user something: what others do to the user or to something of the
-// user's, and every answer to a Follow; but nothing about an object that was deleted, or of actors that the user blocks. $4 is
-// the user's actor, $5 what the ids of the user's objects begin with, $6 the types whose objects are in no feed, and $7 to $9
-// are the types of Types.Notify, NotifyOwner and NotifyNamed.
+// notifications are the activities that tell the user something: what others do to the user or to
+// something of the user's, and every answer to a Follow; but nothing about an object that was
+// deleted, or of actors that the user blocks. $4 is the user's actor, $5 what the ids of the
+// user's objects begin with, $6 the types whose objects are in no feed, and $7 to $9 are the types
+// of Types.Notify, NotifyOwner and NotifyNamed.
 var notifications = `a.direction = 'inbound' AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')
 	AND o.deleted_at IS NULL AND NOT ` + isRequest + ` AND NOT coalesce(a.raw -> 'object' -> 'type' ?| $6, false) AND NOT coalesce(o.raw -> 'type' ?| $6, false)
 	AND (a.type = ANY($7)
@@ -85,8 +86,8 @@ var notifications = `a.direction = 'inbound' AND NOT EXISTS (SELECT FROM blocks 
 	OR a.type = ANY($9) AND (` + namedIn("a.raw", "$4") + `
 		OR jsonb_path_exists(o.raw, '$.inReplyTo ? (@ starts with $own || @.id starts with $own)', jsonb_build_object('own', $5::text))))`
 
-// Notifications returns up to n activities after a place that tell the user something, the newest first, and large ones as
-// Feed does. user is the user's actor, under whose id its objects lie.
+// Notifications returns up to n activities after a place that tell the user something, the newest
+// first, and large ones as Feed does. user is the user's actor, under whose id its objects lie.
 func (t *Tx) Notifications(ctx context.Context, user vocab.ID, after *Place, n int) ([]FeedItem, error) {
 	p := after.orFirst()
 	return t.feed(ctx, "read notifications", `SELECT `+activityItem+` FROM `+activityObjects+`

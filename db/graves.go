@@ -21,8 +21,8 @@ type Grave struct {
 // buriedAtOnce bounds how many objects one statement buries.
 const buriedAtOnce = 5000
 
-// BuryObject remembers for good that an object is deleted: what is stored of it becomes the Tombstone, and it leaves the
-// feed. It tells whether anything was stored.
+// BuryObject remembers for good that an object is deleted: what is stored of it becomes the
+// Tombstone, and it leaves the feed. It tells whether anything was stored.
 func (t *Tx) BuryObject(ctx context.Context, g Grave, now time.Time) (bool, error) {
 	n, err := t.BuryObjects(ctx, []Grave{g}, now)
 	return n == 1, err

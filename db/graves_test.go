@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/db"
 )
 
-// BenchmarkBuryAnActor takes away all that an actor left who wrote 10,000 notes: what the Delete of an actor costs the
-// writer of a user who followed it.
+// BenchmarkBuryAnActor takes away all that an actor left who wrote 10,000 notes: what the Delete
+// of an actor costs the writer of a user who followed it.
 func BenchmarkBuryAnActor(b *testing.B) {
 	const notes = 10_000
 	c, u := alice(b)

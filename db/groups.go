@@ -38,7 +38,8 @@ func (t *Tx) AddGroup(ctx context.Context, g Group, now time.Time) error {
 	return err
 }
 
-// RemoveGroup removes a group. From then on a post to the group is for nobody but the actors that the post names.
+// RemoveGroup removes a group. From then on a post to the group is for nobody but the actors that
+// the post names.
 func (t *Tx) RemoveGroup(ctx context.Context, id uuid.UUID) error {
 	_, err := t.exec(ctx, "remove group", `DELETE FROM groups WHERE id = $1`, id)
 	return err
@@ -79,8 +80,8 @@ func (t *Tx) LeaveGroups(ctx context.Context, actor vocab.ID) error {
 	return err
 }
 
-// MoveMember puts an actor in the place of another one in all groups where that is, but for those that are being deleted;
-// in none if it blocks the user or is blocked.
+// MoveMember puts an actor in the place of another one in all groups where that is, but for those
+// that are being deleted; in none if it blocks the user or is blocked.
 func (t *Tx) MoveMember(ctx context.Context, from, to vocab.ID) error {
 	_, err := t.exec(ctx, "move member", `INSERT INTO group_members (group_id, actor_uri, activity_uri, added_at)
 		SELECT m.group_id, $2, m.activity_uri, m.added_at FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.actor_uri = $1
@@ -111,8 +112,8 @@ func (t *Tx) GroupRecipients(ctx context.Context, groups []vocab.ID) (members []
 	return members, found, err
 }
 
-// StillMembers returns those of the recipients who are in the group by which they are reached, whatever it was when they
-// were found.
+// StillMembers returns those of the recipients who are in the group by which they are reached,
+// whatever it was when they were found.
 func (t *Tx) StillMembers(ctx context.Context, recipients []Unnamed) ([]Unnamed, error) {
 	if len(recipients) == 0 {
 		return nil, nil

@@ -31,8 +31,8 @@ var holding = map[string]string{
 	"objects.raw, embedded":     `INSERT INTO objects (id, uri, raw, published) VALUES (gen_random_uuid(), $a || '/o', jsonb_build_object('attributedTo', jsonb_build_array(jsonb_build_object('id', $a))), now())`,
 }
 
-// Whatever is in a user's database of an actor keeps the acquaintance at night and when acquaintances are made again, and
-// keeps the copy of the actor.
+// Whatever is in a user's database of an actor keeps the acquaintance at night and when
+// acquaintances are made again, and keeps the copy of the actor.
 func TestAnythingOfAnActorKeepsTheAcquaintanceAndTheCopy(t *testing.T) {
 	t.Parallel()
 	for _, column := range schema.HeldColumns() {

@@ -89,7 +89,8 @@ func write(t testing.TB, c *db.Cluster, u vocab.Username, work func(context.Cont
 	}
 }
 
-// committed runs work in a transaction that must succeed, and returns what subscribers are to be told of it.
+// committed runs work in a transaction that must succeed, and returns what subscribers are to be
+// told of it.
 func committed(t testing.TB, c *db.Cluster, u vocab.Username, work func(context.Context, *db.Tx) error) db.Commit {
 	t.Helper()
 	commit, err := c.WriteTold(t.Context(), u, work)

@@ -12,7 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Received counts what u has of an actor: activities from outside, and those of them that the feed shows.
+// Received counts what u has of an actor: activities from outside, and those of them that the feed
+// shows.
 func (c *Cluster) Received(ctx context.Context, u vocab.Username, from vocab.ID) (activities, shown int, err error) {
 	type row struct{ Activities, Shown int }
 	err = c.Read(ctx, u, func(ctx context.Context, tx *Tx) error {
@@ -26,9 +27,10 @@ func (c *Cluster) Received(ctx context.Context, u vocab.Username, from vocab.ID)
 	return activities, shown, err
 }
 
-// Multiply fills the database of u for a measurement: a stored activity, whose id begins with that of its object, and the
-// object, the entry in the feed and the memory of the id are copied n-1 times. Copies have ids of their own and are each a
-// millisecond older than the one before. step is told how far it is.
+// Multiply fills the database of u for a measurement: a stored activity, whose id begins with that
+// of its object, and the object, the entry in the feed and the memory of the id are copied n-1
+// times. Copies have ids of their own and are each a millisecond older than the one before. step
+// is told how far it is.
 func (c *Cluster) Multiply(ctx context.Context, u vocab.Username, activity, object vocab.ID, n int, step func(done, all int)) error {
 	const chunk = 10_000
 	for first := 1; first < n; first += chunk {
@@ -50,9 +52,10 @@ func (c *Cluster) Multiply(ctx context.Context, u vocab.Username, activity, obje
 	return c.tidy(ctx, u)
 }
 
-// Owe fills the database of u for a measurement: the job of an activity is copied until n deliveries more are owed to the
-// inboxes on host that it went to, none of which was tried. Copies have activities and objects of their own, and are spread
-// evenly over the time until now since which the host has failed, as h says, which is remembered. With h inactive they are parked.
+// Owe fills the database of u for a measurement: the job of an activity is copied until n
+// deliveries more are owed to the inboxes on host that it went to, none of which was tried. Copies
+// have activities and objects of their own, and are spread evenly over the time until now since
+// which the host has failed, as h says, which is remembered. With h inactive they are parked.
 func (c *Cluster) Owe(ctx context.Context, u vocab.Username, activity vocab.ID, h instance.Host, n int, now time.Time, step func(done, all int)) error {
 	status := DeliveryPending
 	if h.InactiveAt != nil {
@@ -86,7 +89,8 @@ func (c *Cluster) Owe(ctx context.Context, u vocab.Username, activity vocab.ID, 
 	return c.tidy(ctx, u)
 }
 
-// owing is the statement of Owe. A job that would have more deliveries than are left gets those that are.
+// owing is the statement of Owe. A job that would have more deliveries than are left gets those
+// that are.
 var owing = func() string {
 	renamed := func(text string) string {
 		return `replace(replace(` + text + `, activity_uri, activity_uri || '-' || n), object_uri, object_uri || '-' || n)`
@@ -122,8 +126,8 @@ func (c *Cluster) tidy(ctx context.Context, u vocab.Username) error {
 	return postgres.Fault("tidy database of "+u.String(), err)
 }
 
-// copies are the statements of Multiply, which name numbers from @first to @last. A copied row keeps the shape of the
-// engine's ids, a time followed by chance (RFC 9562 §5.7).
+// copies are the statements of Multiply, which name numbers from @first to @last. A copied row
+// keeps the shape of the engine's ids, a time followed by chance (RFC 9562 §5.7).
 var copies = func() []string {
 	const (
 		id = `encode(decode(lpad(to_hex((extract(epoch FROM published) * 1000)::bigint - n), 12, '0'), 'hex') ||

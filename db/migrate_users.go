@@ -46,9 +46,10 @@ type MigrationFailure struct {
 	Err      error
 }
 
-// MigrateUsers brings users' databases to the schema of this binary; one that fails does not keep the others from it.
-// The fault is Busy when another process does the same on this instance, NoUser when somebody named is no user, Config
-// when a database is known to have a newer schema than this binary.
+// MigrateUsers brings users' databases to the schema of this binary; one that fails does not keep
+// the others from it. The fault is Busy when another process does the same on this instance,
+// NoUser when somebody named is no user, Config when a database is known to have a newer schema
+// than this binary.
 func (c *Cluster) MigrateUsers(ctx context.Context, m Migration) (MigrationReport, error) {
 	report := MigrationReport{Target: c.schema.Latest(schema.User)}
 	users, err := c.Instance.Users.ListWithDatabase(ctx, m.Users)
@@ -136,8 +137,8 @@ func (c *Cluster) migrateUser(ctx context.Context, u instance.User, m Migration)
 	return changed, v, err
 }
 
-// acquaintSpelled commits, before a user's database is brought to canonical ids, that the actors it holds under other
-// spellings may concern the user.
+// acquaintSpelled commits, before a user's database is brought to canonical ids, that the actors
+// it holds under other spellings may concern the user.
 func (c *Cluster) acquaintSpelled(ctx context.Context, conn *pgx.Conn, u vocab.Username, from schema.Version) error {
 	known, err := c.schema.SpelledActors(ctx, conn, from)
 	for follows, actors := range known {

@@ -29,7 +29,8 @@ import (
 	"github.com/lightweb/lightweb/migrations"
 )
 
-// second is the change of the next release: it fails where a table "extra" is, and waits while "feed" is locked.
+// second is the change of the next release: it fails where a table "extra" is, and waits while
+// "feed" is locked.
 const second = "ALTER TABLE feed ADD COLUMN extra integer;\nCREATE TABLE extra (n integer) -- no semicolon at its end"
 
 // nextRelease returns the migrations of the next release.
@@ -81,7 +82,8 @@ func same(t *testing.T, what string, got, want db.MigrationReport) {
 	}
 }
 
-// usable tells whether u's database is at the schema of c, and wants the instance to know which one it is at.
+// usable tells whether u's database is at the schema of c, and wants the instance to know which
+// one it is at.
 func usable(t *testing.T, c *db.Cluster, u vocab.Username, want bool, version int) {
 	t.Helper()
 	err := c.Read(t.Context(), u, func(context.Context, *db.Tx) error { return nil })
@@ -293,8 +295,8 @@ func migrateAsChild(text string) {
 	os.Exit(1)
 }
 
-// killed migrates in another process, which is killed while u's database is being changed. The returned process of the
-// server is still at that.
+// killed migrates in another process, which is killed while u's database is being changed. The
+// returned process of the server is still at that.
 func killed(t *testing.T, c *db.Cluster, cfg db.Config, u vocab.Username) (pid int) {
 	t.Helper()
 	text, err := json.Marshal(cfg)

@@ -26,7 +26,8 @@ type Object struct {
 	Author    vocab.ID        `db:"-"` // of one that is added
 }
 
-// Parse reads the stored document. That it cannot be read is a fault of ours and never of who asked for it.
+// Parse reads the stored document. That it cannot be read is a fault of ours and never of who
+// asked for it.
 func (o Object) Parse() (*vocab.Object, error) {
 	d, err := vocab.ParseDoc(o.Raw)
 	var parsed *vocab.Object
@@ -41,7 +42,8 @@ func (o Object) Parse() (*vocab.Object, error) {
 
 const objectColumns = `id, uri, published, raw, updated_at, deleted_at, readable`
 
-// AddObject stores an object, unless it is there or its author deleted it before it came, and tells whether it did.
+// AddObject stores an object, unless it is there or its author deleted it before it came, and
+// tells whether it did.
 func (t *Tx) AddObject(ctx context.Context, o Object) (bool, error) {
 	own := Owned{o.URI, o.Author}
 	there, read := t.readAhead(o.URI)
@@ -63,14 +65,15 @@ func (t *Tx) AddObject(ctx context.Context, o Object) (bool, error) {
 	return n == 1, err
 }
 
-// IsBuried reports whether the author of an object deleted it, or somebody that nothing is known of.
+// IsBuried reports whether the author of an object deleted it, or somebody that nothing is known
+// of.
 func (t *Tx) IsBuried(ctx context.Context, o Owned) (buried bool, err error) {
 	err = t.row(ctx, "look for tombstone", `SELECT EXISTS (SELECT FROM tombstones WHERE digest = ANY($1))`, []any{[][]byte{o.key(), digest(o.ID)}}, &buried)
 	return buried, err
 }
 
-// DisplaceObject stores an object whose id somebody else of its server used: what that one wrote under it goes, with its
-// activities that say so.
+// DisplaceObject stores an object whose id somebody else of its server used: what that one wrote
+// under it goes, with its activities that say so.
 func (t *Tx) DisplaceObject(ctx context.Context, o Object) error {
 	const squatting = ` USING activities a WHERE a.object_uri = $1 AND a.actor_uri <> $2 AND a.type = ANY($3)
 		AND t.activity_uri = a.uri AND t.actor_uri = a.actor_uri`
@@ -99,8 +102,8 @@ func (t *Tx) Object(ctx context.Context, uri vocab.ID) (*Object, error) {
 	return one[Object](ctx, t, "read object", `SELECT `+objectColumns+` FROM objects WHERE uri = $1`, uri)
 }
 
-// PublicObject returns the object with this uri if it addresses everybody, or did when the user made it and has deleted it
-// since. Of all others, nothing is read.
+// PublicObject returns the object with this uri if it addresses everybody, or did when the user
+// made it and has deleted it since. Of all others, nothing is read.
 func (t *Tx) PublicObject(ctx context.Context, uri vocab.ID) (*Object, error) {
 	return one[Object](ctx, t, "read object", `SELECT `+objectColumns+` FROM objects WHERE uri = $1 AND CASE WHEN deleted_at IS NULL THEN `+addressesPublic+`
 		ELSE EXISTS (SELECT FROM activities WHERE object_uri = $1 AND type = '`+vocab.Create+`' AND direction = $2 AND `+addressesPublic+`) END`, uri, Outbound)
@@ -111,8 +114,9 @@ func (t *Tx) Objects(ctx context.Context, uris []vocab.ID) ([]Object, error) {
 	return collect[Object](ctx, t, "read objects", `SELECT `+objectColumns+` FROM objects WHERE uri = ANY($1)`, texts(uris))
 }
 
-// ReplaceObject gives a living object new contents, unless what is there is newer, and tells whether it did. Many
-// servers write times in whole seconds: of two changes in one, the later to come counts.
+// ReplaceObject gives a living object new contents, unless what is there is newer, and tells
+// whether it did. Many servers write times in whole seconds: of two changes in one, the later to
+// come counts.
 func (t *Tx) ReplaceObject(ctx context.Context, uri vocab.ID, raw, readable json.RawMessage, updated time.Time) (bool, error) {
 	t.ahead.forgetObject(uri)
 	n, err := t.execBeside(ctx, "replace object", `UPDATE objects SET raw = $2, readable = $3, updated_at = $4
@@ -121,8 +125,8 @@ func (t *Tx) ReplaceObject(ctx context.Context, uri vocab.ID, raw, readable json
 	return n == 1, err
 }
 
-// SetReadable keeps what vocab.Readable made of objects that were stored without it. One that has it keeps it: its contents
-// may be others by now.
+// SetReadable keeps what vocab.Readable made of objects that were stored without it. One that has
+// it keeps it: its contents may be others by now.
 func (t *Tx) SetReadable(ctx context.Context, made map[vocab.ID]json.RawMessage) error {
 	ids := slices.Sorted(maps.Keys(made))
 	texts := make([]string, len(ids))
@@ -135,7 +139,8 @@ func (t *Tx) SetReadable(ctx context.Context, made map[vocab.ID]json.RawMessage)
 	return err
 }
 
-// idsOrNull returns ids for a column that is null where there are none: nearly everywhere, and null takes no room.
+// idsOrNull returns ids for a column that is null where there are none: nearly everywhere, and
+// null takes no room.
 func idsOrNull(ids []vocab.ID) []string {
 	if len(ids) == 0 {
 		return nil

@@ -6,15 +6,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Owned is an id with the actor who uses it: an activity's with its actor, an object's with its author. Two actors of one
-// server may use the same id, and neither takes it from the other.
+// Owned is an id with the actor who uses it: an activity's with its actor, an object's with its
+// author. Two actors of one server may use the same id, and neither takes it from the other.
 type Owned struct{ ID, Actor vocab.ID }
 
 // halfDigest is how many bytes of a digest stand for one of the two.
 const halfDigest = 16
 
-// key is what stands for both where only equality counts. Rows from before have the whole digest of the id in its place,
-// and are everybody's.
+// key is what stands for both where only equality counts. Rows from before have the whole digest
+// of the id in its place, and are everybody's.
 func (o Owned) key() []byte {
 	return append(digest(o.ID)[:halfDigest:halfDigest], digest(o.Actor)[:halfDigest]...)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Plans are kept for as long as a connection lives, and the statistics of a new user's tables say that they are empty:
-// what is asked for each batch must not read a table whole for that.
+// Plans are kept for as long as a connection lives, and the statistics of a new user's tables say
+// that they are empty: what is asked for each batch must not read a table whole for that.
 func TestANewUsersTablesAreNotReadWholeWhileTheyGrow(t *testing.T) {
 	t.Parallel()
 	c := open(t, destroyed(t, dbtest.Config(t)))
@@ -60,7 +60,8 @@ func TestANewUsersTablesAreNotReadWholeWhileTheyGrow(t *testing.T) {
 	}
 }
 
-// However many outcomes are recorded at once, each finds its delivery by its id: nothing looks through all that is pending.
+// However many outcomes are recorded at once, each finds its delivery by its id: nothing looks
+// through all that is pending.
 func TestOutcomesAreFoundByTheirIDs(t *testing.T) {
 	t.Parallel()
 	cfg := destroyed(t, dbtest.Config(t))
@@ -95,8 +96,8 @@ func TestOutcomesAreFoundByTheirIDs(t *testing.T) {
 	}
 }
 
-// However many deliveries are due, a claim reads little more than it takes, whether the planner's statistics are from before they
-// were owed or from after.
+// However many deliveries are due, a claim reads little more than it takes, whether the planner's
+// statistics are from before they were owed or from after.
 func TestAClaimReadsLittleMoreThanItTakes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -14,7 +14,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// pruneBatch is how many rows one transaction of a pruning looks at: tens of milliseconds for whoever waits for them.
+// pruneBatch is how many rows one transaction of a pruning looks at: tens of milliseconds for
+// whoever waits for them.
 const pruneBatch = 500
 
 // Pruning says what is old in a user's database.
@@ -48,7 +49,8 @@ func (p *Pruned) add(q Pruned) {
 	p.Audits += q.Audits
 }
 
-// Prune removes what others sent long ago and the user had nothing to do with. An activity stays, with its object, when
+// Prune removes what others sent long ago and the user had nothing to do with. An activity stays,
+// with its object, when
 //   - its actor is a contact of the user's, and the id of the user, or of anything of the user's, is in either: the user is
 //     named, answered, liked;
 //   - its actor is a contact, and it is private: it addresses neither everybody nor the followers of its actor;
@@ -59,14 +61,14 @@ func (p *Pruned) add(q Pruned) {
 //   - it is a Follow, or answers one, and there is a relationship with its actor;
 //   - it waits among the requests, which have bounds of their own.
 //
-// Contacts are the actors that the user chose: it follows them, is friends with them, has them in a group, wrote to them, or
-// takes their private messages. To mention or to follow the user is anybody's own doing. Of the likes and boosts of the user's own
-// objects the reactions stay.
+// Contacts are the actors that the user chose: it follows them, is friends with them, has them in
+// a group, wrote to them, or takes their private messages. To mention or to follow the user is
+// anybody's own doing. Of the likes and boosts of the user's own objects the reactions stay.
 //
-// Ids stay taken, and deletions remembered; moves are, as long as they keep an account from moving again. What became of
-// the user's own activities is forgotten as p.Deliveries says, and what was dispatched half a year ago. It works in
-// transactions of bounded size and rests after each as long as it took. When it ends early, what is done is done, and
-// counted.
+// Ids stay taken, and deletions remembered; moves are, as long as they keep an account from moving
+// again. What became of the user's own activities is forgotten as p.Deliveries says, and what was
+// dispatched half a year ago. It works in transactions of bounded size and rests after each as
+// long as it took. When it ends early, what is done is done, and counted.
 func (c *Cluster) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pruned, error) {
 	var all Pruned
 	passes := []func(context.Context, *Tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs, pruneAudit, pruneRequests}
@@ -100,8 +102,8 @@ func (c *Cluster) Prune(ctx context.Context, u vocab.Username, p Pruning) (Prune
 // errTakenBack undoes what was done only to be counted.
 var errTakenBack = errors.New("it was a dry run")
 
-// reached is how far a pass has come: rows are looked at from the newest on, actors in order of their uris, deliveries and
-// their jobs from the oldest on.
+// reached is how far a pass has come: rows are looked at from the newest on, actors in order of
+// their uris, deliveries and their jobs from the oldest on.
 type reached struct {
 	id       uuid.UUID
 	uri      string
@@ -109,19 +111,19 @@ type reached struct {
 	job      uuid.UUID
 }
 
-// arrivedBy returns an id above those of all rows that arrived before t. Rows are given UUIDv7s as they arrive (RFC 9562
-// §5.7), by a clock that may be an hour off the database's.
+// arrivedBy returns an id above those of all rows that arrived before t. Rows are given UUIDv7s as
+// they arrive (RFC 9562 §5.7), by a clock that may be an hour off the database's.
 func arrivedBy(t time.Time) (id uuid.UUID) {
 	binary.BigEndian.PutUint64(id[:], uint64(t.Add(time.Hour).UnixMilli())<<16)
 	return id
 }
 
-// keptOfFollower is how many activities stay of a follower that is no contact: a follow is the follower's own doing, and what
-// it brings must not grow without end.
+// keptOfFollower is how many activities stay of a follower that is no contact: a follow is the
+// follower's own doing, and what it brings must not grow without end.
 const keptOfFollower = 100
 
-// In these queries $1 is the user's actor, $2 when what is old has arrived; author is the copy of an actor. In the first one $6
-// to $8 are the types of Types.Words, Relate and Answer.
+// In these queries $1 is the user's actor, $2 when what is old has arrived; author is the copy of
+// an actor. In the first one $6 to $8 are the types of Types.Words, Relate and Answer.
 var (
 	oldActivities = `WITH a AS MATERIALIZED (SELECT id, uri, type, actor_uri, object_uri, raw FROM activities
 			WHERE direction = 'inbound' AND id < $3 AND id >= $4 AND created_at < $2 ORDER BY id DESC LIMIT $5),
@@ -146,7 +148,8 @@ var (
 			OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + touched("o.uri", "$4") + ` OR ` + answered("o.uri") + ` OR ` + shown("o.uri") + `)`
 )
 
-// contactsAmong names as contacts those of the uris of a small table that are contacts of the user's.
+// contactsAmong names as contacts those of the uris of a small table that are contacts of the
+// user's.
 func contactsAmong(few string) string {
 	uri := few + `.uri`
 	return `contacts AS MATERIALIZED (SELECT uri FROM ` + few + ` WHERE EXISTS (SELECT FROM relationships r WHERE r.actor_uri = ` + uri + ` AND r.type IN ('following', 'friend') AND r.status <> 'rejected')
@@ -172,8 +175,8 @@ func involves(raw string) string {
 // authorFollowers is the collection of the author's followers, as the copy of the author names it.
 const authorFollowers = `(author.raw ->> 'followers')`
 
-// touched holds for a uri that the user reacted to, or sent something about that is none of the answers: Follows are accepted
-// without the user's doing.
+// touched holds for a uri that the user reacted to, or sent something about that is none of the
+// answers: Follows are accepted without the user's doing.
 func touched(uri, answers string) string {
 	return `(EXISTS (SELECT FROM reactions r WHERE r.object_uri = ` + uri + ` AND r.actor_uri = $1)
 		OR 'outbound' IN (SELECT x.direction FROM activities x WHERE x.object_uri = ` + uri + ` AND x.type <> ALL(` + answers + `)))`
@@ -184,15 +187,15 @@ func answered(uri string) string {
 	return `EXISTS (SELECT FROM objects c WHERE c.raw ->> 'inReplyTo' = ` + uri + `)`
 }
 
-// shown holds for the uri of an object that a followed actor shows first. After the follow nobody tells what
-// becomes of a pin, and it keeps nothing here.
+// shown holds for the uri of an object that a followed actor shows first. After the follow nobody
+// tells what becomes of a pin, and it keeps nothing here.
 func shown(uri string) string {
 	return `EXISTS (SELECT FROM pins p JOIN relationships r ON r.actor_uri = p.actor_uri AND r.type = 'following' AND r.status = 'accepted'
 		WHERE p.object_uri = ` + uri + `)`
 }
 
-// pruneActivities takes one batch of activities, with the objects that they leave behind, until all that is left of it
-// has a reason to stay: a thread that lies in one batch goes as a whole.
+// pruneActivities takes one batch of activities, with the objects that they leave behind, until
+// all that is left of it has a reason to stay: a thread that lies in one batch goes as a whole.
 func pruneActivities(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
 	type row struct {
 		ID     uuid.UUID
@@ -233,7 +236,8 @@ func pruneActivities(ctx context.Context, t *Tx, p Pruning, at reached) (did Pru
 	}
 }
 
-// removeActivities removes activities with their places in the feed, and with their reactions but to the user's own objects.
+// removeActivities removes activities with their places in the feed, and with their reactions but
+// to the user's own objects.
 func (t *Tx) removeActivities(ctx context.Context, me vocab.ID, ids []uuid.UUID) (did Pruned, err error) {
 	const of = ` t USING activities a WHERE a.id = ANY($1) AND t.activity_uri = a.uri AND t.actor_uri = a.actor_uri`
 	if len(ids) == 0 {
@@ -275,7 +279,8 @@ func pruneObjects(ctx context.Context, t *Tx, p Pruning, uris []string) (Pruned,
 	return Pruned{Objects: int(objects), Reactions: int(reactions)}, err
 }
 
-// pruneOrphans takes one batch of objects: those go that no activity brought, or none that is left.
+// pruneOrphans takes one batch of objects: those go that no activity brought, or none that is
+// left.
 func pruneOrphans(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
 	type row struct {
 		ID  uuid.UUID
@@ -297,8 +302,8 @@ func pruneOrphans(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned
 	return did, next, err
 }
 
-// oldActors removes those of the copies of actors $3 that are all that the database holds of the actor, and that no activity
-// of the user's is about or for.
+// oldActors removes those of the copies of actors $3 that are all that the database holds of the
+// actor, and that no activity of the user's is about or for.
 var oldActors = `WITH few AS MATERIALIZED (SELECT uri FROM actors WHERE uri = ANY($3) AND uri <> $1 AND created_at < $2
 		AND ` + schema.HeldNowhere("actors.uri", "actors") + `
 		AND NOT EXISTS (SELECT FROM activities a WHERE a.object_uri = actors.uri)),
@@ -307,8 +312,9 @@ var oldActors = `WITH few AS MATERIALIZED (SELECT uri FROM actors WHERE uri = AN
 		UNION ` + schema.HeldElsewhere("few") + `)
 	DELETE FROM actors WHERE uri IN (SELECT uri FROM few EXCEPT SELECT uri FROM needed)`
 
-// pruneActors takes one batch of the user's copies of actors. They are locked before it is looked who needs them: a
-// transaction that makes a relationship saves the copy first, so it is over by then, or makes the copy again.
+// pruneActors takes one batch of the user's copies of actors. They are locked before it is looked
+// who needs them: a transaction that makes a relationship saves the copy first, so it is over by
+// then, or makes the copy again.
 func pruneActors(ctx context.Context, t *Tx, p Pruning, at reached) (did Pruned, next *reached, err error) {
 	type row struct{ URI string }
 	rows, err := collect[row](ctx, t, "list actors", `SELECT uri FROM actors WHERE uri > $1 ORDER BY uri LIMIT $2 FOR UPDATE`, at.uri, pruneBatch)

@@ -29,7 +29,8 @@ type history struct {
 	u vocab.Username
 }
 
-// arrives stores a document about an object as it would have been stored so long ago; public unless it says otherwise.
+// arrives stores a document about an object as it would have been stored so long ago; public
+// unless it says otherwise.
 func (h *history) arrives(ago time.Duration, kind string, actor, uri, object vocab.ID, more map[string]any) {
 	h.t.Helper()
 	raw := map[string]any{"id": uri, "type": kind, "actor": actor, "object": object, "to": vocab.Public}
@@ -253,7 +254,8 @@ func TestPruneRemovesWhatIsOldAndNobodysBusiness(t *testing.T) {
 	}
 }
 
-// Anybody may name the user, write to it, and follow it: only of those that the user chose this stays for good.
+// Anybody may name the user, write to it, and follow it: only of those that the user chose this
+// stays for good.
 func TestPruneKeepsWhatNamesTheUserOfContactsAlone(t *testing.T) {
 	t.Parallel()
 	relates := func(kind, status string) func(h *history) {

@@ -37,7 +37,8 @@ type Relationship struct {
 
 const relationshipColumns = `id, actor_uri, type, status, activity_uri, created_at`
 
-// Relationship returns the follow of a type between the user and the actor, nil when there is none.
+// Relationship returns the follow of a type between the user and the actor, nil when there is
+// none.
 func (t *Tx) Relationship(ctx context.Context, kind string, actor vocab.ID) (*Relationship, error) {
 	if r, read := t.ahead.relationship(kind, actor); read {
 		return r, nil
@@ -46,8 +47,8 @@ func (t *Tx) Relationship(ctx context.Context, kind string, actor vocab.ID) (*Re
 		WHERE actor_uri = $1 AND type = $2 AND relation = ''`, actor, kind)
 }
 
-// RelationshipsBy returns the follows of a type that a Follow with this uri made: more than one where two actors of one
-// server use the same.
+// RelationshipsBy returns the follows of a type that a Follow with this uri made: more than one
+// where two actors of one server use the same.
 func (t *Tx) RelationshipsBy(ctx context.Context, kind string, activity vocab.ID) ([]Relationship, error) {
 	return collect[Relationship](ctx, t, "read relationship", `SELECT `+relationshipColumns+` FROM relationships
 		WHERE activity_uri = $1 AND type = $2 AND relation = ''`, activity, kind)
@@ -108,7 +109,8 @@ func (t *Tx) FollowerDestinations(ctx context.Context) ([]Destination, error) {
 		WHERE r.type = 'follower' AND r.status = 'accepted' AND r.relation = '' ORDER BY a.uri`)
 }
 
-// FollowersOf returns up to n accepted followers whose ids are of this origin, as their server writes them, by id.
+// FollowersOf returns up to n accepted followers whose ids are of this origin, as their server
+// writes them, by id.
 func (t *Tx) FollowersOf(ctx context.Context, origin string, n int) (ids []string, err error) {
 	err = t.query(ctx, "list followers", func(rows pgx.Rows) error {
 		for len(ids) < n && rows.Next() {
@@ -127,7 +129,8 @@ func (t *Tx) FollowersOf(ctx context.Context, origin string, n int) (ids []strin
 	return ids, err
 }
 
-// SaveActor keeps the user's own copy of an actor it knows: what the engine reads of it, ids in canonical form.
+// SaveActor keeps the user's own copy of an actor it knows: what the engine reads of it, ids in
+// canonical form.
 func (t *Tx) SaveActor(ctx context.Context, a *vocab.Actor, now time.Time) error {
 	a, err := a.Reduced()
 	if err != nil {
@@ -175,7 +178,8 @@ func (t *Tx) Actor(ctx context.Context, uri vocab.ID) (*vocab.Actor, error) {
 	return a, nil
 }
 
-// ActorCalled returns the user's own copy of the actor on a host that calls itself so, nil when there is none or several.
+// ActorCalled returns the user's own copy of the actor on a host that calls itself so, nil when
+// there is none or several.
 func (t *Tx) ActorCalled(ctx context.Context, name, host string) (*vocab.Actor, error) {
 	type row struct{ Raw []byte }
 	found, err := collect[row](ctx, t, "find actor by name", `SELECT raw FROM actors WHERE lower(preferred_username) = lower($1) AND split_part(uri, '/', 3) = lower($2) LIMIT 2`, name, host)
@@ -185,15 +189,17 @@ func (t *Tx) ActorCalled(ctx context.Context, name, host string) (*vocab.Actor, 
 	return vocab.ParseActor(found[0].Raw)
 }
 
-// HoldsOf tells whether anything of the actor is here: a relationship, an activity but one, or an object that it wrote.
+// HoldsOf tells whether anything of the actor is here: a relationship, an activity but one, or an
+// object that it wrote.
 func (t *Tx) HoldsOf(ctx context.Context, actor, but vocab.ID) (holds bool, err error) {
 	err = t.row(ctx, "look for what is of an actor", `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = $1) OR EXISTS (SELECT FROM activities WHERE actor_uri = $1 AND uri <> $2)
 		OR EXISTS (SELECT FROM objects WHERE raw -> 'attributedTo' @> to_jsonb($1::text))`, []any{string(actor), string(but)}, &holds)
 	return holds, err
 }
 
-// ForgetActor ends everything between the user and an actor that was deleted: follows, reactions, pins and its place in
-// the feed. Its objects become tombstones by BuryObjects, its votes go by RemoveVotes. It tells whether there was anything.
+// ForgetActor ends everything between the user and an actor that was deleted: follows, reactions,
+// pins and its place in the feed. Its objects become tombstones by BuryObjects, its votes go by
+// RemoveVotes. It tells whether there was anything.
 func (t *Tx) ForgetActor(ctx context.Context, actor vocab.ID) (knew bool, err error) {
 	for _, q := range []string{
 		`DELETE FROM relationships WHERE actor_uri = $1`,
@@ -227,8 +233,8 @@ func (t *Tx) ObjectsBy(ctx context.Context, actor vocab.ID) ([]vocab.ID, error) 
 	return ids, err
 }
 
-// TalksWith tells whether the user, whose followers collection that is, talks with the actor already: it follows the
-// actor, or has written to it in private.
+// TalksWith tells whether the user, whose followers collection that is, talks with the actor
+// already: it follows the actor, or has written to it in private.
 func (t *Tx) TalksWith(ctx context.Context, followers, actor vocab.ID) (talks bool, err error) {
 	err = t.row(ctx, "read relationship", `SELECT EXISTS (SELECT FROM relationships WHERE actor_uri = $2 AND type IN ('following', 'friend') AND status = 'accepted')
 		OR `+wroteTo, []any{string(followers), string(actor)}, &talks)

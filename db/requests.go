@@ -7,7 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Request is a private message of a stranger, whose activity and object are stored, and are in the feed of requests alone.
+// Request is a private message of a stranger, whose activity and object are stored, and are in the
+// feed of requests alone.
 type Request struct {
 	Activity vocab.ID
 	Actor    vocab.ID
@@ -43,8 +44,8 @@ func (t *Tx) AddRequest(ctx context.Context, r Request, now time.Time) error {
 	return err
 }
 
-// RequestedBy returns the senders of the requests whose activity, or what that is about, has this uri: more than one where
-// two actors of one server use the same.
+// RequestedBy returns the senders of the requests whose activity, or what that is about, has this
+// uri: more than one where two actors of one server use the same.
 func (t *Tx) RequestedBy(ctx context.Context, uri vocab.ID) (senders []vocab.ID, err error) {
 	err = t.query(ctx, "read request", column(&senders), `SELECT actor_uri FROM requests WHERE activity_uri = $1
 		UNION SELECT q.actor_uri FROM requests q JOIN activities a ON a.uri = q.activity_uri AND a.actor_uri = q.actor_uri WHERE a.object_uri = $1
@@ -52,7 +53,8 @@ func (t *Tx) RequestedBy(ctx context.Context, uri vocab.ID) (senders []vocab.ID,
 	return senders, err
 }
 
-// AcceptRequests gives an actor's requests their places in the feed, and lets its private messages come as others do.
+// AcceptRequests gives an actor's requests their places in the feed, and lets its private messages
+// come as others do.
 func (t *Tx) AcceptRequests(ctx context.Context, actor vocab.ID, now time.Time) error {
 	if _, err := t.execBeside(ctx, "remember correspondent", `INSERT INTO correspondents VALUES ($1, $2) ON CONFLICT DO NOTHING`, actor, now); err != nil {
 		return err

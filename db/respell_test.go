@@ -14,8 +14,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// spelledRows are one actor under four spellings, and one under two, in every table of a user, as an engine of before
-// could write them. {i} is the spelling, {n} its number, from 0: what is newest comes last.
+// spelledRows are one actor under four spellings, and one under two, in every table of a user, as
+// an engine of before could write them. {i} is the spelling, {n} its number, from 0: what is
+// newest comes last.
 var spelledRows = []string{
 	`INSERT INTO actors (uri, type, inbox, shared_inbox, raw, fetched_at) VALUES ('{i}', 'Person', '{i}/inbox', '{i}/shared', '{"id":"{i}","n":{n}}', timestamptz '2026-01-01' + interval '{n} day')`,
 	`INSERT INTO relationships (id, actor_uri, type, status, activity_uri, created_at, updated_at) VALUES (gen_random_uuid(), '{i}', 'follower',
@@ -36,7 +37,8 @@ var spelledRows = []string{
 	`INSERT INTO poison (uri, raw, reason) VALUES ('{i}/poison', 'x', 'x')`,
 }
 
-// spellings are two actors, each with the ways in which an engine of before could have written it down.
+// spellings are two actors, each with the ways in which an engine of before could have written it
+// down.
 var spellings = [][]string{
 	{"https://M.example/u", "https://m.example/u", "https://m.example:443/u", "HTTPS://m.example/u"},
 	{"https://b\u00fccher.example/u", "https://xn--bcher-kva.example/u"},
@@ -63,7 +65,8 @@ func held(t *testing.T, database, query string) (lines []string) {
 	return lines
 }
 
-// spelled returns a cluster as this engine opens it, whose one user has rows of an engine of before.
+// spelled returns a cluster as this engine opens it, whose one user has rows of an engine of
+// before.
 func spelled(t *testing.T) (c *db.Cluster, alice vocab.Username, instance, user string) {
 	t.Helper()
 	old, now := openBefore(t, map[string]string{"user": "written_ids", "instance": "canonical_ids"})

@@ -17,8 +17,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Restoration builds databases beside those in use. Nothing in use is touched before Commit, and a process that is
-// killed leaves nothing but databases under names that nobody uses, which the next restoration drops.
+// Restoration builds databases beside those in use. Nothing in use is touched before Commit, and a
+// process that is killed leaves nothing but databases under names that nobody uses, which the next
+// restoration drops.
 type Restoration struct {
 	c       *Cluster
 	of      time.Time // when the backup was taken
@@ -40,10 +41,12 @@ type building struct {
 	conn      *pgx.Conn
 }
 
-// unfinished ends the name of a database that is being built. No name of a user's database has a hyphen.
+// unfinished ends the name of a database that is being built. No name of a user's database has a
+// hyphen.
 const unfinished = "-restoring"
 
-// BeginRestoration drops what a killed restoration left. The fault is Busy when another process restores on this instance.
+// BeginRestoration drops what a killed restoration left. The fault is Busy when another process
+// restores on this instance.
 func (c *Cluster) BeginRestoration(ctx context.Context, backupOf time.Time) (*Restoration, error) {
 	release, err := c.Instance.Locks.Restore(ctx)
 	if err != nil {
@@ -95,8 +98,9 @@ func (r *Restoration) sweep(ctx context.Context) error {
 	return nil
 }
 
-// Begin makes the database of u, or for nobody that of the instance, with the schema it had; rows are copied into it
-// next. The fault is Config when this binary does not know that schema, Invalid when the shape is not that schema's.
+// Begin makes the database of u, or for nobody that of the instance, with the schema it had; rows
+// are copied into it next. The fault is Config when this binary does not know that schema, Invalid
+// when the shape is not that schema's.
 func (r *Restoration) Begin(ctx context.Context, u vocab.Username, shape Shape) error {
 	if err := r.finish(ctx); err != nil {
 		return err
@@ -153,8 +157,8 @@ func (r *Restoration) open(ctx context.Context, b *building) (err error) {
 	return nil
 }
 
-// Copy fills a table of the database of u, which was begun last, or for nobody of the instance; it returns how many rows
-// the table got.
+// Copy fills a table of the database of u, which was begun last, or for nobody of the instance; it
+// returns how many rows the table got.
 func (r *Restoration) Copy(ctx context.Context, u vocab.Username, table string, rows io.Reader) (int64, error) {
 	b := r.current
 	if u.IsZero() {
@@ -171,7 +175,8 @@ func (r *Restoration) CopyKnown(ctx context.Context, table string, rows io.Reade
 	return r.instance.fill(ctx, table, rows)
 }
 
-// watched remembers why reading failed: the server's answer to a copy that is broken off says less.
+// watched remembers why reading failed: the server's answer to a copy that is broken off says
+// less.
 type watched struct {
 	io.Reader
 	err error
@@ -207,8 +212,8 @@ func (b *building) fill(ctx context.Context, table string, rows io.Reader) (int6
 
 func copyIn(t Table) string { return `COPY ` + t.quoted() + ` (` + t.columns() + `) FROM STDIN` }
 
-// numberGap is how far sequences are moved ahead: a number that was handed out after the backup is never handed out
-// again, and who remembers the last event it saw takes none for another.
+// numberGap is how far sequences are moved ahead: a number that was handed out after the backup is
+// never handed out again, and who remembers the last event it saw takes none for another.
 const numberGap = 1_000_000_000
 
 // commit ends the filling of a database and brings it to the schema of this binary.
@@ -242,8 +247,8 @@ func (r *Restoration) finish(ctx context.Context) error {
 	return r.settleDeliveries(ctx, b.name)
 }
 
-// Finish completes what was begun, and returns how many deliveries to other servers will not be sent by themselves. The
-// fault is Invalid when something is not there that must be.
+// Finish completes what was begun, and returns how many deliveries to other servers will not be
+// sent by themselves. The fault is Invalid when something is not there that must be.
 func (r *Restoration) Finish(ctx context.Context) (fenced int64, err error) {
 	if err := r.finish(ctx); err != nil {
 		return 0, err

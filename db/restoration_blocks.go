@@ -12,8 +12,9 @@ import (
 // Blocks returns how many blocks Commit took over from the database that it put aside.
 func (r *Restoration) Blocks() int { return r.blocks }
 
-// keepBlocks takes over the blocks that the database in use has and the backup lacks, with all that a Block ends, before
-// anybody uses the restored database: an actor that was blocked after the backup sees nothing again.
+// keepBlocks takes over the blocks that the database in use has and the backup lacks, with all
+// that a Block ends, before anybody uses the restored database: an actor that was blocked after
+// the backup sees nothing again.
 func (r *Restoration) keepBlocks(ctx context.Context, database string) error {
 	newer, err := blocksOf(ctx, r.c.server.Config(database))
 	if err != nil || len(newer) == 0 {
@@ -53,7 +54,8 @@ type datedBlock struct {
 	At time.Time
 }
 
-// restoreBlock adds a block, and ends what a Block of its direction ends. Nobody is told: the actor was, when it was made.
+// restoreBlock adds a block, and ends what a Block of its direction ends. Nobody is told: the
+// actor was, when it was made.
 func (t *Tx) restoreBlock(ctx context.Context, b datedBlock) error {
 	if err := t.AddBlock(ctx, b.Block, b.At); err != nil {
 		return err

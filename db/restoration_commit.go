@@ -17,8 +17,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Obstacle tells what keeps the backup from being put in place, of one user or for nobody of the instance; nil when
-// nothing does. The fault is Conflict.
+// Obstacle tells what keeps the backup from being put in place, of one user or for nobody of the
+// instance; nil when nothing does. The fault is Conflict.
 func (c *Cluster) Obstacle(ctx context.Context, u vocab.Username, users []vocab.Username, replace bool) error {
 	return c.Instance.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error { return c.obstacle(ctx, tx, u, users, replace) })
 }
@@ -55,9 +55,9 @@ func (c *Cluster) obstacle(ctx context.Context, on pgx.Tx, u vocab.Username, use
 	return fault.New(fault.Conflict, "the database "+there+" is there already").WithHint(hint)
 }
 
-// Commit puts what was built in its place: of u, or for nobody the whole instance. It happens at once or not at all. A
-// database that is in the way is renamed, and its new name returned. The fault is Conflict as Obstacle's, Busy when
-// somebody uses a database that is to be renamed.
+// Commit puts what was built in its place: of u, or for nobody the whole instance. It happens at
+// once or not at all. A database that is in the way is renamed, and its new name returned. The
+// fault is Conflict as Obstacle's, Busy when somebody uses a database that is to be renamed.
 func (r *Restoration) Commit(ctx context.Context, u vocab.Username, replace bool) (aside string, err error) {
 	scratch, err := pgx.ConnectConfig(ctx, r.c.server.Config(r.instance.name))
 	if err != nil {
@@ -130,8 +130,9 @@ func (r *Restoration) place(ctx context.Context, live *pgx.Conn) error {
 	return err
 }
 
-// transfer copies into the instance database what the backup knows: everything, or what belongs to u. Of a user who is
-// there the instance knows better, but for acquaintances, of which there must never be too few.
+// transfer copies into the instance database what the backup knows: everything, or what belongs to
+// u. Of a user who is there the instance knows better, but for acquaintances, of which there must
+// never be too few.
 func transfer(ctx context.Context, scratch, live *pgx.Conn, u vocab.Username) error {
 	shape, err := shapeOf(ctx, scratch)
 	if err != nil {

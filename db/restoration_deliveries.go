@@ -22,8 +22,8 @@ func (r *Restoration) settleDeliveries(ctx context.Context, database string) err
 	return postgres.Fault("hand over again", r.handOverAgain(ctx, conn))
 }
 
-// fence keeps what was owed to other servers from being sent by itself: most of it was sent after the backup was taken, and
-// counts as tried, so that a Delete goes where it went.
+// fence keeps what was owed to other servers from being sent by itself: most of it was sent after
+// the backup was taken, and counts as tried, so that a Delete goes where it went.
 func (r *Restoration) fence(ctx context.Context, conn *pgx.Conn) error {
 	tag, err := conn.Exec(ctx, `UPDATE deliveries SET status = 'skipped', tried = true, lease_owner = NULL, last_error = $1, updated_at = now()
 		WHERE status IN ('pending', 'parked') AND host <> ''`, "not sent: restored from the backup of "+r.of.UTC().Format(time.RFC3339))
@@ -34,9 +34,10 @@ func (r *Restoration) fence(ctx context.Context, conn *pgx.Conn) error {
 // clocksApart bounds how far the clocks of a serving engine and of the backup beside it differ.
 const clocksApart = time.Minute
 
-// handOverAgain owes users of this instance what they were owed, and what they were handed after the backup began: the
-// snapshots of their databases, and that of the journal, may be older than this one. It takes effect once, however often it
-// comes. Of a post that was deleted or edited since there are no words to hand over; what says so is handed over like the rest.
+// handOverAgain owes users of this instance what they were owed, and what they were handed after
+// the backup began: the snapshots of their databases, and that of the journal, may be older than
+// this one. It takes effect once, however often it comes. Of a post that was deleted or edited
+// since there are no words to hand over; what says so is handed over like the rest.
 func (r *Restoration) handOverAgain(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `UPDATE deliveries d SET status = 'pending', lease_owner = NULL, next_at = now() FROM delivery_jobs j
 		WHERE j.id = d.job_id AND d.host = '' AND (d.status = 'pending' OR d.status = 'delivered' AND d.updated_at >= $1 AND j.body <> '')`, r.of.Add(-clocksApart))

@@ -149,7 +149,8 @@ func restore(t *testing.T, c *db.Cluster, b backup, users ...vocab.Username) (fe
 	return fenced
 }
 
-// everything puts rows into every table of u's database and of the instance's: what is hard to copy in each.
+// everything puts rows into every table of u's database and of the instance's: what is hard to
+// copy in each.
 func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 	t.Helper()
 	const hard = `E'back\\slash \\N \\. tab\t line\nfeed\rquote''"; \u202e ünïcödé 🦝 \x7f'`
@@ -200,7 +201,8 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 	}
 }
 
-// contents returns every table of a database as the server prints its rows, in an order of their own.
+// contents returns every table of a database as the server prints its rows, in an order of their
+// own.
 func contents(t *testing.T, database string) map[string]string {
 	t.Helper()
 	conn := session(t, database)
@@ -373,7 +375,8 @@ func TestOneUserIsRestoredBesideTheOthers(t *testing.T) {
 	if d := cmp.Diff(others, contents(t, databaseOf(t, c, bob))); d != "" {
 		t.Errorf("bob's database changed: %.1000s", d)
 	}
-	// Of a user who was there the instance knows better, but nobody who may concern the user is forgotten.
+	// Of a user who was there the instance knows better, but nobody who may concern the user is
+	// forgotten.
 	if got := number(t, cfg.Name, `SELECT count(*) FROM tokens`); got != 0 {
 		t.Errorf("%d revoked tokens came back", got)
 	}
@@ -532,8 +535,8 @@ func TestOneProcessRestoresAtATime(t *testing.T) {
 	restoring(t, c, func(*db.Restoration) {})
 }
 
-// A backup does not know of a later block. The actor that is blocked by then neither follows nor reads nor gets anything
-// once the backup is in place.
+// A backup does not know of a later block. The actor that is blocked by then neither follows nor
+// reads nor gets anything once the backup is in place.
 func TestBlocksAfterTheBackupOutliveIt(t *testing.T) {
 	t.Parallel()
 	const mallory, eve, carol = vocab.ID("https://a.example/mallory"), vocab.ID("https://a.example/eve"), vocab.ID("https://a.example/carol")

@@ -16,7 +16,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Shape is what a database holds, as its catalog says: a table that a migration adds is in it without anybody's doing.
+// Shape is what a database holds, as its catalog says: a table that a migration adds is in it
+// without anybody's doing.
 type Shape struct {
 	SchemaVersion int        `json:"schema_version"`
 	Tables        []Table    `json:"tables"` // those that others refer to come before these
@@ -58,8 +59,8 @@ func (c *Cluster) SnapshotInstance(ctx context.Context, work func(context.Contex
 	return postgres.Fault("read the instance database", err)
 }
 
-// SnapshotUser runs work on one state of u's database, whatever schema that has. The fault is Unavailable when it cannot
-// be opened.
+// SnapshotUser runs work on one state of u's database, whatever schema that has. The fault is
+// Unavailable when it cannot be opened.
 func (c *Cluster) SnapshotUser(ctx context.Context, u instance.User, work func(context.Context, *Snapshot) error) error {
 	conn, err := c.schema.Reach(ctx, u.Database)
 	if err != nil {
@@ -84,7 +85,8 @@ func snapshot(ctx context.Context, tx pgx.Tx, work func(context.Context, *Snapsh
 	return work(ctx, s)
 }
 
-// copyForm makes rows look the same whatever server they are copied out of, or into, and however that is set up.
+// copyForm makes rows look the same whatever server they are copied out of, or into, and however
+// that is set up.
 const copyForm = `SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL timezone = 'UTC'; SET LOCAL intervalstyle = 'postgres';
 	SET LOCAL extra_float_digits = 3; SET LOCAL bytea_output = 'hex'; SET LOCAL client_encoding = 'UTF8'; SET LOCAL statement_timeout = 0;
 	SET LOCAL idle_in_transaction_session_timeout = 0`
@@ -94,8 +96,8 @@ func (s *Snapshot) Users(ctx context.Context) ([]instance.User, error) {
 	return instance.ListUsers(ctx, s.tx)
 }
 
-// Copy writes the rows of a table as text, of the instance database those that belong to u unless that is nobody, and
-// returns how many there are.
+// Copy writes the rows of a table as text, of the instance database those that belong to u unless
+// that is nobody, and returns how many there are.
 func (s *Snapshot) Copy(ctx context.Context, t Table, u vocab.Username, to io.Writer) (int64, error) {
 	return copyOut(ctx, s.tx.Conn(), t, u, to)
 }
@@ -120,7 +122,8 @@ func (t Table) columns() string {
 	return strings.Join(names, ", ")
 }
 
-// shapeOf reads what the database of a connection holds. Columns that are computed are none to copy.
+// shapeOf reads what the database of a connection holds. Columns that are computed are none to
+// copy.
 func shapeOf(ctx context.Context, conn *pgx.Conn) (s Shape, err error) {
 	version, err := schema.Read(ctx, conn)
 	if err != nil {
@@ -166,8 +169,8 @@ func referencesOf(ctx context.Context, conn *pgx.Conn) ([]reference, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[reference])
 }
 
-// inOrder puts each table behind those that its rows need, and says whose its rows are: those of a table that needs
-// users and nothing else belong to the user.
+// inOrder puts each table behind those that its rows need, and says whose its rows are: those of a
+// table that needs users and nothing else belong to the user.
 func inOrder(tables []Table, references []reference) ([]Table, error) {
 	needs := map[string][]string{}
 	for _, r := range references {

@@ -14,11 +14,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Tx is a transaction on one user's database, valid only during the call it is given to. Who holds it must not wait for
-// the network, for Redis or for another database.
+// Tx is a transaction on one user's database, valid only during the call it is given to. Who holds
+// it must not wait for the network, for Redis or for another database.
 //
-// Rows that are only added are sent with the next question, or with the commit: a batch of activities costs a few round
-// trips, however many it holds. What the server thinks of such a row shows when it is sent.
+// Rows that are only added are sent with the next question, or with the commit: a batch of
+// activities costs a few round trips, however many it holds. What the server thinks of such a row
+// shows when it is sent.
 type Tx struct {
 	conn   *pgx.Conn
 	heard  bool // the server has answered
@@ -45,9 +46,9 @@ const (
 	beginRead  = `begin isolation level repeatable read read only`
 )
 
-// Write runs work in one transaction of u's database. It is run again when it loses against another transaction, so it
-// must change nothing else. The fault is Unavailable when the database cannot be used. Before Write returns, the
-// subscribers have heard what it committed.
+// Write runs work in one transaction of u's database. It is run again when it loses against
+// another transaction, so it must change nothing else. The fault is Unavailable when the database
+// cannot be used. Before Write returns, the subscribers have heard what it committed.
 func (c *Cluster) Write(ctx context.Context, u vocab.Username, work func(context.Context, *Tx) error) error {
 	commit, err := c.write(ctx, u, work)
 	if commit != nil {
@@ -68,7 +69,8 @@ func (c *Cluster) Read(ctx context.Context, u vocab.Username, work func(context.
 	return err
 }
 
-// isConflict reports whether a transaction lost against another one, and may succeed when it is run again.
+// isConflict reports whether a transaction lost against another one, and may succeed when it is
+// run again.
 func isConflict(err error) bool {
 	return postgres.IsConflict(err) || postgres.Violates(err, "objects_uri_key")
 }
@@ -81,7 +83,8 @@ func txFault(attempt string, err error) error {
 	return postgres.Fault(attempt, err)
 }
 
-// inTx runs work in transactions until one ends otherwise than by losing against another one, and returns that one.
+// inTx runs work in transactions until one ends otherwise than by losing against another one, and
+// returns that one.
 func (c *Cluster) inTx(ctx context.Context, u vocab.Username, mode, begin string, work func(context.Context, *Tx) error) (*Tx, error) {
 	start := time.Now()
 	defer func() { c.took.WithLabelValues(mode).Observe(time.Since(start).Seconds()) }()
@@ -93,8 +96,8 @@ func (c *Cluster) inTx(ctx context.Context, u vocab.Username, mode, begin string
 	}
 }
 
-// once runs work in a transaction, which does not outlive the call. A connection that died while it was idle, as all do
-// when the server restarts, is replaced: nothing was done over it yet.
+// once runs work in a transaction, which does not outlive the call. A connection that died while
+// it was idle, as all do when the server restarts, is replaced: nothing was done over it yet.
 func (c *Cluster) once(ctx context.Context, u vocab.Username, begin string, work func(context.Context, *Tx) error) (*Tx, error) {
 	for {
 		t := &Tx{types: c.types, unsent: unsent{begin: begin}}
@@ -144,15 +147,15 @@ func digests(ids []vocab.ID) [][]byte {
 	return out
 }
 
-// exec runs a statement that may change anything: what was read ahead counts no more, and readers may see everything
-// otherwise.
+// exec runs a statement that may change anything: what was read ahead counts no more, and readers
+// may see everything otherwise.
 func (t *Tx) exec(ctx context.Context, attempt, query string, args ...any) (int64, error) {
 	t.ahead, t.touched.Everything = ahead{}, true
 	return t.execBeside(ctx, attempt, query, args...)
 }
 
-// execBeside runs a statement that changes nothing of what is read ahead, no relationship and no object, and nothing that
-// a reader may see, but what its caller forgets and touches.
+// execBeside runs a statement that changes nothing of what is read ahead, no relationship and no
+// object, and nothing that a reader may see, but what its caller forgets and touches.
 func (t *Tx) execBeside(ctx context.Context, attempt, query string, args ...any) (n int64, err error) {
 	b := t.unsent.batch()
 	b.Queue(query, args...).Exec(func(tag pgconn.CommandTag) error { n = tag.RowsAffected(); return nil })
@@ -180,8 +183,8 @@ func (t *Tx) send(ctx context.Context, attempt string, b *pgx.Batch) error {
 	return txFault(attempt, err)
 }
 
-// Lock makes the transaction wait for every other one on this database that locked the same thing, until they have ended;
-// what it reads from then on holds what they wrote.
+// Lock makes the transaction wait for every other one on this database that locked the same thing,
+// until they have ended; what it reads from then on holds what they wrote.
 func (t *Tx) Lock(ctx context.Context, thing string) error {
 	t.ahead = ahead{}
 	_, err := t.execBeside(ctx, "lock", `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, thing)

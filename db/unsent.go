@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// unsent holds the rows that a transaction adds until they are sent, each table's in one statement and in the order of
-// its key, so that no two transactions wait for each other.
+// unsent holds the rows that a transaction adds until they are sent, each table's in one statement
+// and in the order of its key, so that no two transactions wait for each other.
 type unsent struct {
 	begin      string // what opens the transaction
 	activities []Activity
@@ -65,8 +65,9 @@ func (u *unsent) batch() *pgx.Batch {
 	return b
 }
 
-// commit sends what is unsent and commits, in one round trip. Over a connection of which nothing was heard yet that is
-// not risked: it could not be told whether what was lost with it is committed.
+// commit sends what is unsent and commits, in one round trip. Over a connection of which nothing
+// was heard yet that is not risked: it could not be told whether what was lost with it is
+// committed.
 func (t *Tx) commit(ctx context.Context) error {
 	if !t.heard {
 		if err := t.send(ctx, "begin", t.unsent.batch()); err != nil {
@@ -87,8 +88,8 @@ func (t *Tx) commit(ctx context.Context) error {
 	return err
 }
 
-// queueObjects stores objects that were not there when they were added. One that another transaction has stored since
-// makes this one run again.
+// queueObjects stores objects that were not there when they were added. One that another
+// transaction has stored since makes this one run again.
 func (u *unsent) queueObjects(b *pgx.Batch) {
 	if len(u.objects) == 0 {
 		return
@@ -207,9 +208,9 @@ func (t *Tx) queueWithheld(b *pgx.Batch) {
 		})
 }
 
-// trim drops the oldest events beyond those that are kept, once a transaction has added the one at which that is done.
-// Numbers have gaps, a huge one after a restore, so events are counted: those that came since the last time. What cannot
-// be dropped now is dropped with the next.
+// trim drops the oldest events beyond those that are kept, once a transaction has added the one at
+// which that is done. Numbers have gaps, a huge one after a restore, so events are counted: those
+// that came since the last time. What cannot be dropped now is dropped with the next.
 func (c *Cluster) trim(ctx context.Context, u vocab.Username, t *Tx) {
 	if n := int64(len(t.unsent.events)); t.events/trimEvery == (t.events-n)/trimEvery {
 		return

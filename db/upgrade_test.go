@@ -37,7 +37,8 @@ func before(t *testing.T, changes map[string]string) fs.FS {
 	return all
 }
 
-// openBefore opens a cluster as an engine did before each of these changes, by set, and returns how this engine opens it.
+// openBefore opens a cluster as an engine did before each of these changes, by set, and returns
+// how this engine opens it.
 func openBefore(t *testing.T, changes map[string]string) (old *db.Cluster, now db.Config) {
 	t.Helper()
 	now = destroyed(t, dbtest.Config(t))

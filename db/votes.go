@@ -15,8 +15,8 @@ type Vote struct {
 	Option   int // its place among the options, from 0
 }
 
-// AddVote keeps a vote, unless the actor has chosen that option before, or, with once, any. It returns how many votes and
-// voters more there are: none, or one.
+// AddVote keeps a vote, unless the actor has chosen that option before, or, with once, any. It
+// returns how many votes and voters more there are: none, or one.
 func (t *Tx) AddVote(ctx context.Context, v Vote, once bool, now time.Time) (votes, voters int64, err error) {
 	before, err := t.count(ctx, `SELECT count(*) FROM votes WHERE question_uri = $1 AND actor_uri = $2`, v.Question, v.Actor)
 	if err != nil || once && before > 0 {

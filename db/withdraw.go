@@ -10,9 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Withdraw skips the user's posts that are not public and still owed to an actor, or were given up: by the collections of,
-// unless the post names the actor or one of but; all of them when of is nil. A delivery that is being made this moment is the last
-// one, and counts as made.
+// Withdraw skips the user's posts that are not public and still owed to an actor, or were given
+// up: by the collections of, unless the post names the actor or one of but; all of them when of is
+// nil. A delivery that is being made this moment is the last one, and counts as made.
 func (t *Tx) Withdraw(ctx context.Context, actor vocab.ID, of, but []vocab.ID, now time.Time) error {
 	_, err := t.execBeside(ctx, "withdraw deliveries", `
 		UPDATE deliveries d SET updated_at = $5, last_error = 'the user shares it with the recipient no more',
@@ -26,7 +26,8 @@ func (t *Tx) Withdraw(ctx context.Context, actor vocab.ID, of, but []vocab.ID, n
 	return err
 }
 
-// WithdrawUntried skips the deliveries of an object of the user's that were surely never tried, and returns their inboxes.
+// WithdrawUntried skips the deliveries of an object of the user's that were surely never tried,
+// and returns their inboxes.
 func (t *Tx) WithdrawUntried(ctx context.Context, object vocab.ID, now time.Time) ([]vocab.ID, error) {
 	type row struct{ Inbox vocab.ID }
 	rows, err := collect[row](ctx, t, "withdraw deliveries", `
@@ -54,8 +55,9 @@ const (
 	wasEdited  = "the post was edited since"
 )
 
-// queueWithdrawal removes the words of deleted objects from what is owed and was delivered of them. A delivery that is being
-// made this moment is the last one, and what is sent next waits for its end.
+// queueWithdrawal removes the words of deleted objects from what is owed and was delivered of
+// them. A delivery that is being made this moment is the last one, and what is sent next waits for
+// its end.
 func (t *Tx) queueWithdrawal(b *pgx.Batch, uris []string, now time.Time) {
 	b.Queue(`UPDATE deliveries d SET `+forgetAnswer+`, updated_at = $2,
 			status = CASE WHEN `+isOwed+` AND d.lease_owner IS NULL THEN 'skipped' ELSE d.status END,
@@ -78,8 +80,9 @@ type Revision struct {
 	Body     []byte          // and as it is sent
 }
 
-// Revise removes the old words of an object from its activities and from what was delivered of it. A Create that is still
-// owed brings the object as it is now to those the edit goes to, and nothing to others; an older edit is not sent any more.
+// Revise removes the old words of an object from its activities and from what was delivered of it.
+// A Create that is still owed brings the object as it is now to those the edit goes to, and
+// nothing to others; an older edit is not sent any more.
 func (t *Tx) Revise(ctx context.Context, r Revision, now time.Time) error {
 	b := t.unsent.batch()
 	b.Queue(`UPDATE deliveries d SET status = 'skipped', last_error = $4, updated_at = $3, `+leaseLost+`, lease_owner = NULL FROM delivery_jobs j
@@ -95,5 +98,6 @@ func (t *Tx) Revise(ctx context.Context, r Revision, now time.Time) error {
 	return t.send(ctx, "revise object", b)
 }
 
-// carriesInside holds for an activity about an activity that carries the object $1, as groups announce it (FEP-1b12).
+// carriesInside holds for an activity about an activity that carries the object $1, as groups
+// announce it (FEP-1b12).
 const carriesInside = `raw -> 'object' @> jsonb_build_object('object', jsonb_build_object('id', $1::text))`

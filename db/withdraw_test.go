@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A lease that no outcome was recorded for is an attempt that may have got through: nothing of it is withdrawn as if it had
-// not been made.
+// A lease that no outcome was recorded for is an attempt that may have got through: nothing of it
+// is withdrawn as if it had not been made.
 func TestLostLeaseCountsAsTried(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -79,8 +79,8 @@ func TestLostLeaseCountsAsTried(t *testing.T) {
 	}
 }
 
-// An attempt that was under way when the post was deleted is the last one, and what its host answered is not kept: it may
-// repeat the post.
+// An attempt that was under way when the post was deleted is the last one, and what its host
+// answered is not kept: it may repeat the post.
 func TestAttemptDuringDeleteIsTheLast(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -269,8 +269,8 @@ func Open(url, database string) (*sql.DB, error) {
 	return stdlib.OpenDB(*config, ping), nil
 }
 
-// Database returns a database by its name, over connections that the test keeps: to start one costs
-// the server more than most of what is asked of it.
+// Database returns a database by its name, over connections that the test keeps: to start one
+// costs the server more than most of what is asked of it.
 func Database(t testing.TB, database string) *sql.DB {
 	t.Helper()
 	key := handle{t, database}

@@ -129,8 +129,8 @@ func (a account) attributes() *syscall.SysProcAttr {
 // run runs program as a, in dir, and returns what it printed. When ctx ends the program and its
 // children are killed.
 func (a account) run(ctx context.Context, dir, program string, args ...string) (string, error) {
-	// A file, and no pipe: a server started by the program would keep a pipe open, and the wait for
-	// its end would last as long as the server.
+	// A file, and no pipe: a server started by the program would keep a pipe open, and the wait
+	// for its end would last as long as the server.
 	out, err := os.CreateTemp("", "lightweb-")
 	if err != nil {
 		return "", fmt.Errorf("run %s: %w", filepath.Base(program), err)

@@ -41,8 +41,8 @@ type Config struct {
 	Log         *slog.Logger
 }
 
-// Cluster is a running private cluster, held by this process until Close. Its methods may be called
-// concurrently.
+// Cluster is a running private cluster, held by this process until Close. Its methods may be
+// called concurrently.
 type Cluster struct {
 	dir, data, socket string
 	bin               installation
@@ -56,9 +56,9 @@ type Cluster struct {
 	users   *lock // nil once closed
 }
 
-// Open makes sure that the private cluster of cfg.Dir runs, and holds it for this process. When ctx
-// ends, so does any waiting for others and for PostgreSQL, and what was half started is stopped
-// again.
+// Open makes sure that the private cluster of cfg.Dir runs, and holds it for this process. When
+// ctx ends, so does any waiting for others and for PostgreSQL, and what was half started is
+// stopped again.
 func Open(ctx context.Context, cfg Config) (*Cluster, error) {
 	c := &Cluster{connections: cfg.Connections, buffers: cmp.Or(cfg.Buffers, buffers()), log: cfg.Log}
 	if c.log == nil {

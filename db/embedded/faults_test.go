@@ -91,8 +91,8 @@ func TestAPlaceThatWillNotDoIsExplained(t *testing.T) {
 	}
 }
 
-// The disk of a cluster that was used has run full: neither can its settings be written, nor what a
-// dead server left be cleared away. With room again it starts.
+// The disk of a cluster that was used has run full: neither can its settings be written, nor what
+// a dead server left be cleared away. With room again it starts.
 func TestAClusterOnAFullDiskIsExplained(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

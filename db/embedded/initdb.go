@@ -144,9 +144,9 @@ func (c *Cluster) own(path string) error {
 	return nil
 }
 
-// clearLeftovers removes what killed processes left half-made: whoever holds start.lock is the only
-// living maker. An initdb that outlived its parent may still be adding to it; then the next to come
-// removes the rest.
+// clearLeftovers removes what killed processes left half-made: whoever holds start.lock is the
+// only living maker. An initdb that outlived its parent may still be adding to it; then the next
+// to come removes the rest.
 func (c *Cluster) clearLeftovers(ctx context.Context) {
 	entries, err := os.ReadDir(c.dir)
 	for _, e := range entries {
@@ -188,8 +188,8 @@ func socketDir(dir string) string {
 	return filepath.Join("/tmp", "lw-"+hex.EncodeToString(sum[:6]))
 }
 
-// makeSocketDir makes sure that the socket's folder is there and nobody else's: in /tmp anybody may
-// have been before us.
+// makeSocketDir makes sure that the socket's folder is there and nobody else's: in /tmp anybody
+// may have been before us.
 func (c *Cluster) makeSocketDir() error {
 	if err := os.Mkdir(c.socket, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return unusable(c.socket, err)

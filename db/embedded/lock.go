@@ -46,8 +46,8 @@ func (c *Cluster) lock(ctx context.Context, name string, how int) (*lock, error)
 	}
 }
 
-// try takes the lock in the way of how, or reports that others hold it. A lock that is held already
-// changes its way; when that fails, it may be lost.
+// try takes the lock in the way of how, or reports that others hold it. A lock that is held
+// already changes its way; when that fails, it may be lost.
 func (l *lock) try(how int) (bool, error) {
 	err := syscall.Flock(int(l.f.Fd()), how|syscall.LOCK_NB)
 	switch {

@@ -26,8 +26,8 @@ func buffers() int64 {
 	return min(max(memory/4, leastBuffers), mostBuffers)
 }
 
-// compression returns how the pages in the log are compressed: lz4 costs a tenth of what pglz does,
-// and not every server is built with it.
+// compression returns how the pages in the log are compressed: lz4 costs a tenth of what pglz
+// does, and not every server is built with it.
 func (c *Cluster) compression(ctx context.Context) string {
 	if _, err := c.as.run(ctx, c.data, c.bin.path("postgres"), "-D", ".", "-C", "wal_compression", "-c", "wal_compression=lz4"); err != nil {
 		return "on"

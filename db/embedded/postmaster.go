@@ -80,8 +80,8 @@ func (c *Cluster) raise(ctx context.Context) error {
 	return c.start(ctx)
 }
 
-// settle waits until the cluster answers, or is certain not to run. The caller holds start.lock, so
-// a server that is neither was left behind by a killed process, on its way up or down; recovery
+// settle waits until the cluster answers, or is certain not to run. The caller holds start.lock,
+// so a server that is neither was left behind by a killed process, on its way up or down; recovery
 // takes as long as it takes.
 func (c *Cluster) settle(ctx context.Context) (running bool, err error) {
 	const patience = 10 * time.Second
@@ -129,8 +129,8 @@ func (c *Cluster) answered(version string) {
 	}
 }
 
-// start starts the server and waits until it answers. The caller holds start.lock and has seen that
-// it does not run.
+// start starts the server and waits until it answers. The caller holds start.lock and has seen
+// that it does not run.
 func (c *Cluster) start(ctx context.Context) error {
 	began := time.Now()
 	_, err := os.Stat(filepath.Join(c.data, "postmaster.pid"))
@@ -161,8 +161,8 @@ func (c *Cluster) attempt(ctx context.Context) (running bool, err error) {
 	// Relative paths: pg_ctl hands its own to a shell, unquoted.
 	_, failed := c.as.run(ctx, c.data, c.bin.path("pg_ctl"), "start", "-s", "-w", "-t", "60", "-D", ".", "-l", logName)
 	if ctx.Err() != nil {
-		// pg_ctl was killed, and its server may not have got as far as its pid file, by which it is
-		// found and stopped.
+		// pg_ctl was killed, and its server may not have got as far as its pid file, by which it
+		// is found and stopped.
 		for range 50 {
 			if c.alive() {
 				break

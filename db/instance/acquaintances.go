@@ -14,15 +14,16 @@ import (
 // AcquaintanceBelieved is how long after Add a caller may rely on it for the same actor and users.
 const AcquaintanceBelieved = 6 * time.Hour
 
-// Acquaintances say which remote actors may concern which users. A row may say too much, and never too little.
+// Acquaintances say which remote actors may concern which users. A row may say too much, and never
+// too little.
 type Acquaintances struct {
 	on     conns
 	active *active
 }
 
-// Add commits that the actor may concern these users, and with follows that they may follow it. It must be called before
-// anything of the actor enters a user's database, and before a Follow leaves. It clears the mark by which a night would
-// remove the row.
+// Add commits that the actor may concern these users, and with follows that they may follow it. It
+// must be called before anything of the actor enters a user's database, and before a Follow
+// leaves. It clears the mark by which a night would remove the row.
 func (a Acquaintances) Add(ctx context.Context, actor vocab.ID, users []vocab.Username, follows bool) error {
 	_, err := a.on.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows)
 		SELECT DISTINCT $1, u, $3::boolean FROM unnest($2::text[]) u ORDER BY u
@@ -32,14 +33,16 @@ func (a Acquaintances) Add(ctx context.Context, actor vocab.ID, users []vocab.Us
 	return postgres.Fault("store acquaintance", err)
 }
 
-// AddActors commits that these actors may concern a user, and with follows that the user may follow them.
+// AddActors commits that these actors may concern a user, and with follows that the user may
+// follow them.
 func (a Acquaintances) AddActors(ctx context.Context, u vocab.Username, actors []vocab.ID, follows bool) error {
 	_, err := a.on.Exec(ctx, `INSERT INTO acquaintances AS a (actor_uri, username, follows) SELECT DISTINCT k, $1, $3::boolean FROM unnest($2::text[]) AS k ORDER BY k
 		ON CONFLICT (actor_uri, username) DO UPDATE SET follows = true WHERE excluded.follows AND NOT a.follows`, u, texts(actors), follows)
 	return postgres.Fault("store acquaintances", err)
 }
 
-// Users returns the active users that the actor may concern; with follows only those that may follow it.
+// Users returns the active users that the actor may concern; with follows only those that may
+// follow it.
 func (a Acquaintances) Users(ctx context.Context, actor vocab.ID, follows bool) ([]vocab.Username, error) {
 	now := time.Now()
 	users, err := postgres.CollectColumn[vocab.Username](ctx, a.on, "read acquaintances", `SELECT username FROM acquaintances JOIN users USING (username)
@@ -50,23 +53,24 @@ func (a Acquaintances) Users(ctx context.Context, actor vocab.ID, follows bool) 
 	return users, err
 }
 
-// UsersOfServer returns the users, also deleted ones, that any actor on the server that issued the id may concern: no other
-// user has anything that was issued there.
+// UsersOfServer returns the users, also deleted ones, that any actor on the server that issued the
+// id may concern: no other user has anything that was issued there.
 func (a Acquaintances) UsersOfServer(ctx context.Context, id vocab.ID) ([]vocab.Username, error) {
 	return postgres.CollectColumn[vocab.Username](ctx, a.on, "read acquaintances", `SELECT DISTINCT username FROM acquaintances
 		WHERE actor_uri >= $1 || '/' AND actor_uri < $1 || '0' ORDER BY username`, id.Origin())
 }
 
-// IsFollowed reports whether a user may follow any actor whose id has this origin. Ids sort byte by byte, so that those of an
-// origin lie together in the index.
+// IsFollowed reports whether a user may follow any actor whose id has this origin. Ids sort byte
+// by byte, so that those of an origin lie together in the index.
 func (a Acquaintances) IsFollowed(ctx context.Context, origin string) (followed bool, err error) {
 	err = a.on.QueryRow(ctx, `SELECT EXISTS (SELECT FROM acquaintances JOIN users USING (username)
 		WHERE actor_uri >= $1 || '/' AND actor_uri < $1 || '0' AND follows AND state = 'active')`, origin).Scan(&followed)
 	return followed, postgres.Fault("read acquaintances", err)
 }
 
-// EachHost calls see, in no order, for every host and every active user that is acquainted with an actor there, and says
-// whether the user may follow an actor there. Hosts are written as in the actors' ids, with ports.
+// EachHost calls see, in no order, for every host and every active user that is acquainted with an
+// actor there, and says whether the user may follow an actor there. Hosts are written as in the
+// actors' ids, with ports.
 func (a Acquaintances) EachHost(ctx context.Context, see func(host string, u vocab.Username, follows bool)) error {
 	rows, err := a.on.Query(ctx, `SELECT split_part(actor_uri, '/', 3), username, bool_or(follows)
 		FROM acquaintances JOIN users USING (username) WHERE state = 'active' GROUP BY 1, 2`)
@@ -98,8 +102,8 @@ type Replacing struct {
 // errTakenBack undoes changes that were made only to be counted.
 var errTakenBack = errors.New("it was a dry run")
 
-// Replace adds the rows of the known actors that a user lacks, and removes superfluous ones. Without remove it only counts
-// these; with dryRun it changes nothing.
+// Replace adds the rows of the known actors that a user lacks, and removes superfluous ones.
+// Without remove it only counts these; with dryRun it changes nothing.
 func (a Acquaintances) Replace(ctx context.Context, u vocab.Username, known []KnownActor, remove, dryRun bool) (r Replacing, err error) {
 	args := pgx.NamedArgs{"user": u, "actors": make([]string, len(known)), "follows": make([]bool, len(known))}
 	for i, k := range known {
@@ -151,8 +155,8 @@ func removeSuperfluous(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs, remov
 	return n, err
 }
 
-// List returns up to n actors of a user's acquaintances after one of them, in order; none while anything of the user's waits
-// in the journal.
+// List returns up to n actors of a user's acquaintances after one of them, in order; none while
+// anything of the user's waits in the journal.
 func (a Acquaintances) List(ctx context.Context, u vocab.Username, after vocab.ID, n int) ([]vocab.ID, error) {
 	return postgres.CollectColumn[vocab.ID](ctx, a.on, "list acquaintances", `SELECT actor_uri FROM acquaintances WHERE username = $1 AND actor_uri > $2
 			AND NOT EXISTS (SELECT FROM intake_waiting WHERE username = $1) AND NOT EXISTS (SELECT FROM intake WHERE $1 = ANY(recipients))
@@ -165,8 +169,8 @@ func (a Acquaintances) CountIdle(ctx context.Context, u vocab.Username, actors [
 	return n, postgres.Fault("count idle acquaintances", err)
 }
 
-// RemoveIdle removes the rows of idle actors that were marked as idle before then, marks the other idle ones, and takes the
-// mark off the held ones. It returns how many it removed.
+// RemoveIdle removes the rows of idle actors that were marked as idle before then, marks the other
+// idle ones, and takes the mark off the held ones. It returns how many it removed.
 func (a Acquaintances) RemoveIdle(ctx context.Context, u vocab.Username, idle, held []string, before, now time.Time) (n int, err error) {
 	args := pgx.NamedArgs{"user": u, "idle": idle, "held": held, "before": before, "now": now}
 	err = pgx.BeginFunc(ctx, a.on, func(tx pgx.Tx) error {

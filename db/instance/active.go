@@ -11,11 +11,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// believed is how long the answer that a user is active may be used again: other processes suspend users, too.
+// believed is how long the answer that a user is active may be used again: other processes suspend
+// users, too.
 const believed = time.Second
 
-// active remembers the users that were active just now, so that inbound work does not ask for every request. It never
-// remembers that a user was not active: a new user is found at once.
+// active remembers the users that were active just now, so that inbound work does not ask for
+// every request. It never remembers that a user was not active: a new user is found at once.
 type active struct {
 	mu    sync.Mutex
 	until map[vocab.Username]time.Time

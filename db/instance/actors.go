@@ -30,8 +30,8 @@ func (s Actors) Find(ctx context.Context, id vocab.ID) (*RemoteActor, error) {
 	return s.find(ctx, `SELECT `+remoteActorColumns+` FROM actors a WHERE a.uri = $1`, id)
 }
 
-// FindAll returns the actors that are remembered, by id. It leaves out an actor that an earlier version stored and this one
-// cannot read.
+// FindAll returns the actors that are remembered, by id. It leaves out an actor that an earlier
+// version stored and this one cannot read.
 func (s Actors) FindAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*RemoteActor, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -64,7 +64,8 @@ func (s Actors) FindByKey(ctx context.Context, key vocab.ID) (*RemoteActor, erro
 	return s.find(ctx, `SELECT `+remoteActorColumns+` FROM actor_keys k JOIN actors a ON a.uri = k.actor_uri WHERE k.key_id = $1`, key)
 }
 
-// FindByHandle returns the actor whose handle user@host was confirmed, nil when none is remembered.
+// FindByHandle returns the actor whose handle user@host was confirmed, nil when none is
+// remembered.
 func (s Actors) FindByHandle(ctx context.Context, handle string) (*RemoteActor, error) {
 	return s.find(ctx, `SELECT `+remoteActorColumns+` FROM actors a WHERE a.handle = $1 ORDER BY a.fetched_at DESC LIMIT 1`, handle)
 }
@@ -97,8 +98,9 @@ func (r *RemoteActor) parse(raw []byte) error {
 	return nil
 }
 
-// Save stores the members of an actor that the engine reads, as the actor's own server describes them, and the keys that it
-// lists. An actor cannot list a key of another server, nor one that another actor lists already.
+// Save stores the members of an actor that the engine reads, as the actor's own server describes
+// them, and the keys that it lists. An actor cannot list a key of another server, nor one that
+// another actor lists already.
 func (s Actors) Save(ctx context.Context, r RemoteActor) error {
 	return s.write(ctx, r, `INSERT INTO actors (uri, host, handle, raw, fetched_at) VALUES (@uri, @host, nullif(@handle, ''), @raw, @fetched)
 		ON CONFLICT (uri) DO UPDATE SET raw = excluded.raw, fetched_at = excluded.fetched_at, gone_at = NULL,
@@ -138,15 +140,16 @@ func (s Actors) write(ctx context.Context, r RemoteActor, write string) error {
 	return postgres.Fault("save remote actor", err)
 }
 
-// NoteUse stores that a remembered actor is used, unless that was stored since a time, and reports whether it is remembered.
-// From then on Prune leaves it alone.
+// NoteUse stores that a remembered actor is used, unless that was stored since a time, and reports
+// whether it is remembered. From then on Prune leaves it alone.
 func (s Actors) NoteUse(ctx context.Context, id vocab.ID, now, since time.Time) (remembered bool, err error) {
 	err = s.on.QueryRow(ctx, `WITH used AS (UPDATE actors SET used_at = $2 WHERE uri = $1 AND used_at < $3 RETURNING uri)
 		SELECT EXISTS (SELECT FROM used) OR EXISTS (SELECT FROM actors WHERE uri = $1 AND used_at >= $3)`, id, now, since).Scan(&remembered)
 	return remembered, postgres.Fault("note use of remote actor", err)
 }
 
-// MarkGone stores that the actor's server, or the actor itself, said that it was deleted. Its keys verify nothing any more.
+// MarkGone stores that the actor's server, or the actor itself, said that it was deleted. Its keys
+// verify nothing any more.
 func (s Actors) MarkGone(ctx context.Context, id vocab.ID, now time.Time) error {
 	_, err := s.on.Exec(ctx, `UPDATE actors SET gone_at = $2 WHERE uri = $1`, id, now)
 	return postgres.Fault("mark actor gone", err)
@@ -167,8 +170,9 @@ const (
 // pruneBatch is how many rows one statement of a pruning looks at.
 const pruneBatch = 500
 
-// Prune removes the actors with which no user is acquainted and that were not used for 30 days, or that were deleted a year
-// ago, in statements of bounded size with rests between them. It returns how many they are; with dryRun they stay.
+// Prune removes the actors with which no user is acquainted and that were not used for 30 days, or
+// that were deleted a year ago, in statements of bounded size with rests between them. It returns
+// how many they are; with dryRun they stay.
 func (s Actors) Prune(ctx context.Context, now time.Time, dryRun bool) (n int, err error) {
 	const old = `uri = ANY($1) AND CASE WHEN gone_at IS NULL THEN used_at < $2 ELSE gone_at < $3 END
 		AND NOT EXISTS (SELECT FROM acquaintances q WHERE q.actor_uri = a.uri)`

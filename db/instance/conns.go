@@ -10,7 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/holding"
 )
 
-// conns are connections to the instance database. Whoever holds a connection to a user's database may not use them.
+// conns are connections to the instance database. Whoever holds a connection to a user's database
+// may not use them.
 type conns struct{ pool *pgxpool.Pool }
 
 func (c conns) check(ctx context.Context) error {

@@ -18,15 +18,15 @@ type Due struct {
 	Was  *time.Time     // the time that is stored until now
 }
 
-// ListDue returns the active users that owe something by then, or at any time when that is zero; the one that waits longest
-// comes first. It opens no user's database.
+// ListDue returns the active users that owe something by then, or at any time when that is zero;
+// the one that waits longest comes first. It opens no user's database.
 func (s Deliveries) ListDue(ctx context.Context, by time.Time) ([]Due, error) {
 	return postgres.Collect[Due](ctx, s.on, "list users with due deliveries", `SELECT username, next_due AS at, next_due AS was FROM users
 		WHERE state = 'active' AND next_due IS NOT NULL AND ($1::timestamptz IS NULL OR next_due <= $1) ORDER BY next_due, username LIMIT 10000`, postgres.TimeOrNull(by))
 }
 
-// MarkDue stores by when the dispatcher has to look at the users' deliveries. It changes nothing where another process has
-// stored another time than Was, and returns the time that stands there.
+// MarkDue stores by when the dispatcher has to look at the users' deliveries. It changes nothing
+// where another process has stored another time than Was, and returns the time that stands there.
 func (s Deliveries) MarkDue(ctx context.Context, all []Due) ([]Due, error) {
 	users, at, was := make([]string, len(all)), make([]*time.Time, len(all)), make([]*time.Time, len(all))
 	for n, d := range all {

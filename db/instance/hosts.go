@@ -33,12 +33,14 @@ type Host struct {
 const hostColumns = `host, coalesce(dialect, '') AS dialect, coalesce(software, '') AS software, failures, failing_since, failed_at,
 	coalesce(failure, '') AS failure, delivered_at, closed_until, probes, inactive_at, paused_at, changed_at`
 
-// List returns all hosts, by name; with troubled only those with failures, and those that are closed, inactive or paused.
+// List returns all hosts, by name; with troubled only those with failures, and those that are
+// closed, inactive or paused.
 func (s Hosts) List(ctx context.Context, troubled bool) ([]Host, error) {
 	return s.list(ctx, `WHERE NOT $1 OR failures > 0 OR closed_until IS NOT NULL OR inactive_at IS NOT NULL OR paused_at IS NOT NULL ORDER BY host`, troubled)
 }
 
-// ListChanged returns the hosts that the operator has changed since then, which is the ChangedAt of a host.
+// ListChanged returns the hosts that the operator has changed since then, which is the ChangedAt
+// of a host.
 func (s Hosts) ListChanged(ctx context.Context, since time.Time) ([]Host, error) {
 	return s.list(ctx, `WHERE changed_at > $1 ORDER BY changed_at`, since)
 }
@@ -59,8 +61,8 @@ func (s Hosts) list(ctx context.Context, which string, args ...any) ([]Host, err
 	return postgres.Collect[Host](ctx, s.on, "read hosts", `SELECT `+hostColumns+` FROM hosts `+which, args...)
 }
 
-// Save stores how deliveries to hosts go: everything but the operator's settings. A host that the operator changed later than
-// seen keeps its state.
+// Save stores how deliveries to hosts go: everything but the operator's settings. A host that the
+// operator changed later than seen keeps its state.
 func (s Hosts) Save(ctx context.Context, all []Host, seen time.Time) error {
 	var names, failures []string
 	var counts, probes []int
@@ -90,8 +92,8 @@ func (s Hosts) Pause(ctx context.Context, host string) error {
 	return postgres.Fault("pause host", err)
 }
 
-// Resume ends everything that holds back deliveries to a host: the operator's pause, and its failures. The fault is NotFound
-// when nothing is known of it.
+// Resume ends everything that holds back deliveries to a host: the operator's pause, and its
+// failures. The fault is NotFound when nothing is known of it.
 func (s Hosts) Resume(ctx context.Context, host string) error {
 	tag, err := s.on.Exec(ctx, `UPDATE hosts SET paused_at = NULL, failures = 0, failing_since = NULL, failure = NULL, closed_until = NULL,
 		probes = 0, inactive_at = NULL, changed_at = clock_timestamp() WHERE host = $1`, host)
@@ -101,7 +103,8 @@ func (s Hosts) Resume(ctx context.Context, host string) error {
 	return postgres.Fault("resume host", err)
 }
 
-// Probe lets one attempt find out at once how each of the closed hosts is. A host that the operator paused stays paused.
+// Probe lets one attempt find out at once how each of the closed hosts is. A host that the
+// operator paused stays paused.
 func (s Hosts) Probe(ctx context.Context, hosts []string) error {
 	_, err := s.on.Exec(ctx, `UPDATE hosts SET closed_until = now(), changed_at = clock_timestamp()
 		WHERE host = ANY($1) AND closed_until > now() AND paused_at IS NULL`, hosts)
@@ -122,8 +125,8 @@ func (s Hosts) LearnDialect(ctx context.Context, host, dialect string, now time.
 	return postgres.Fault("store host", err)
 }
 
-// Dialect returns the signature dialect that a host took last, empty when none was stored since then. It stores, once a day,
-// that the host is in use: Prune leaves it alone then.
+// Dialect returns the signature dialect that a host took last, empty when none was stored since
+// then. It stores, once a day, that the host is in use: Prune leaves it alone then.
 func (s Hosts) Dialect(ctx context.Context, host string, since time.Time) (string, error) {
 	var d string
 	err := s.on.QueryRow(ctx, `WITH heard AS (UPDATE hosts SET heard_at = now() WHERE host = $1 AND heard_at < now() - interval '1 day')
@@ -137,8 +140,9 @@ func (s Hosts) Dialect(ctx context.Context, host string, since time.Time) (strin
 // hostUnheard is how long a host is remembered that is not in use.
 const hostUnheard = 90 * 24 * time.Hour
 
-// Prune removes the hosts that were not in use for 90 days, some at a time, and returns how many; with dryRun it only counts
-// them. A host stays when the operator paused it, when it is closed now, or when deliveries to it are parked.
+// Prune removes the hosts that were not in use for 90 days, some at a time, and returns how many;
+// with dryRun it only counts them. A host stays when the operator paused it, when it is closed
+// now, or when deliveries to it are parked.
 func (s Hosts) Prune(ctx context.Context, now time.Time, dryRun bool) (n int, err error) {
 	const old = `SELECT h.host FROM hosts h WHERE heard_at < $1 AND paused_at IS NULL AND (closed_until IS NULL OR closed_until < $2)
 		AND NOT EXISTS (SELECT FROM parked p WHERE p.host = h.host)`

@@ -48,8 +48,8 @@ func (r IgnoredRing) Find(ctx context.Context, id vocab.ID) (*Ignored, error) {
 	return &g, postgres.Fault("read ignored activity", err)
 }
 
-// Trim keeps at most so many rows, the newest of each domain. A domain that has more than its share loses its oldest rows;
-// the unused part of a share is for the other domains.
+// Trim keeps at most so many rows, the newest of each domain. A domain that has more than its
+// share loses its oldest rows; the unused part of a share is for the other domains.
 func (r IgnoredRing) Trim(ctx context.Context, most int) error {
 	counts, err := postgres.CollectColumn[int](ctx, r.on, "count ignored activities", `SELECT count(*)::integer FROM ignored GROUP BY host`)
 	if err != nil {
@@ -64,7 +64,8 @@ func (r IgnoredRing) Trim(ctx context.Context, most int) error {
 	return postgres.Fault("trim ignored activities", err)
 }
 
-// shareOf returns how many rows each may have so that all together have no more than most; -1 when none has to give up any.
+// shareOf returns how many rows each may have so that all together have no more than most; -1 when
+// none has to give up any.
 func shareOf(counts []int, most int) int {
 	slices.Sort(counts)
 	for n, count := range counts {

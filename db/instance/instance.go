@@ -1,5 +1,6 @@
-// Package instance reads and writes the instance database, which holds everything that belongs to no user: who is a user,
-// remote actors, hosts, tokens, reports, relays, and the journal of accepted activities. A field of Database stands for each.
+// Package instance reads and writes the instance database, which holds everything that belongs to
+// no user: who is a user, remote actors, hosts, tokens, reports, relays, and the journal of
+// accepted activities. A field of Database stands for each.
 package instance
 
 import (
@@ -15,8 +16,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// MaxConnections bounds the connections to the instance database. lookupConns of them serve Users.State alone: other servers
-// wait for its answer, some of them while this one waits for them.
+// MaxConnections bounds the connections to the instance database. lookupConns of them serve
+// Users.State alone: other servers wait for its answer, some of them while this one waits for
+// them.
 const (
 	MaxConnections = 12
 	lookupConns    = 2
@@ -122,7 +124,8 @@ func (d *Database) InTx(ctx context.Context, opts pgx.TxOptions, work func(pgx.T
 	return postgres.Fault("use the instance database", pgx.BeginTxFunc(ctx, d.on, opts, work))
 }
 
-// Origin returns the origin with which every id of this instance begins, empty when none is stored.
+// Origin returns the origin with which every id of this instance begins, empty when none is
+// stored.
 func (d *Database) Origin(ctx context.Context) (string, error) {
 	var origin string
 	err := d.on.QueryRow(ctx, `SELECT public_url FROM origin`).Scan(&origin)
@@ -132,7 +135,8 @@ func (d *Database) Origin(ctx context.Context) (string, error) {
 	return origin, postgres.Fault("read the origin", err)
 }
 
-// SetOrigin stores the origin in place of old, which is empty for none, and reports whether old still stood there.
+// SetOrigin stores the origin in place of old, which is empty for none, and reports whether old
+// still stood there.
 func (d *Database) SetOrigin(ctx context.Context, old, origin string) (bool, error) {
 	query, args := `UPDATE origin SET public_url = $1, set_at = now() WHERE public_url = $2`, []any{origin, old}
 	if old == "" {

@@ -258,7 +258,8 @@ func TestAnEarlierEpochChangesNothing(t *testing.T) {
 	lies(t, next, 2, 3)
 }
 
-// Who serves loses the lock and takes it again while rows are parked: what was not parked is not taken for parked.
+// Who serves loses the lock and takes it again while rows are parked: what was not parked is not
+// taken for parked.
 func TestParkingBetweenTwoEpochsIsNotTakenForDone(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)

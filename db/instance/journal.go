@@ -41,7 +41,8 @@ type Intake struct {
 	Payer      string           // the party that caused it; empty for this server itself
 }
 
-// IntakeKey stands for an activity of an actor: nobody can occupy another's id. Ids can be long, so it holds digests.
+// IntakeKey stands for an activity of an actor: nobody can occupy another's id. Ids can be long,
+// so it holds digests.
 type IntakeKey struct{ URI, Actor [sha256.Size]byte }
 
 // KeyOf returns the key of an actor's activity.
@@ -65,14 +66,16 @@ const (
 	arrivalGap   = 1 << 20 // more than a process that has lost the lock may still be writing
 )
 
-// AssignNumber returns the number of the next activity that arrives in this process. One recipient's activities take effect
-// in the order of these numbers, whichever way each of them goes. It needs no round trip.
+// AssignNumber returns the number of the next activity that arrives in this process. One
+// recipient's activities take effect in the order of these numbers, whichever way each of them
+// goes. It needs no round trip.
 func (j Journal) AssignNumber() int64 { return j.last.Add(1) }
 
 // NextNumber returns a number above those of all activities that have arrived.
 func (j Journal) NextNumber() int64 { return j.last.Load() + 1 }
 
-// continueNumbers makes this process continue the numbers of the journal, over the connection that has the serve lock.
+// continueNumbers makes this process continue the numbers of the journal, over the connection that
+// has the serve lock.
 func (j Journal) continueNumbers(ctx context.Context, conn *pgx.Conn) error {
 	var last int64
 	if err := conn.QueryRow(ctx, `SELECT coalesce(max(seq), 0) FROM intake`).Scan(&last); err != nil {
@@ -82,8 +85,9 @@ func (j Journal) continueNumbers(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Accept makes an activity durable for its recipients, in one round trip. An activity that is in the journal already is merged
-// with it. The fault is Unavailable when another process has begun to serve.
+// Accept makes an activity durable for its recipients, in one round trip. An activity that is in
+// the journal already is merged with it. The fault is Unavailable when another process has begun
+// to serve.
 func (j Journal) Accept(ctx context.Context, in Intake) (IntakeRow, error) {
 	return j.accept(ctx, in, fenced, j.epoch.Load())
 }
@@ -116,8 +120,8 @@ func (j Journal) accept(ctx context.Context, in Intake, condition string, epoch 
 	return row, postgres.Fault("write the intake journal", err)
 }
 
-// Finish ends rows that no writer applies any more. A row that other users wait for stays for them, and one that was merged
-// with since stays as it is.
+// Finish ends rows that no writer applies any more. A row that other users wait for stays for
+// them, and one that was merged with since stays as it is.
 func (j Journal) Finish(ctx context.Context, rows []IntakeRow) error {
 	const done = `unnest(@seqs::bigint[], @revs::integer[]) AS done (seq, rev) WHERE i.seq = done.seq AND i.rev = done.rev AND ` + fenced
 	seqs, revs := columnsOf(rows)
@@ -129,7 +133,8 @@ func (j Journal) Finish(ctx context.Context, rows []IntakeRow) error {
 	return postgres.Fault("end rows of the intake journal", j.on.SendBatch(ctx, &b))
 }
 
-// idsOrNull returns ids for a column that is null where there are none: nearly everywhere, and null takes no room.
+// idsOrNull returns ids for a column that is null where there are none: nearly everywhere, and
+// null takes no room.
 func idsOrNull(ids []vocab.ID) []string {
 	if len(ids) == 0 {
 		return nil
@@ -144,14 +149,17 @@ func columnsOf(rows []IntakeRow) (seqs []int64, revs []int32) {
 	return seqs, revs
 }
 
-// intakeBytes is the size for which a row counts towards its payer's share. Neither value is read for that.
+// intakeBytes is the size for which a row counts towards its payer's share. Neither value is read
+// for that.
 const intakeBytes = `octet_length(raw) + octet_length(fetched)`
 
-// lockIntake is the first statement of every transaction that may remove rows. The next statements see the end of every other
-// such transaction; of two that remove the last two claims to a row the second one removes the row.
+// lockIntake is the first statement of every transaction that may remove rows. The next statements
+// see the end of every other such transaction; of two that remove the last two claims to a row the
+// second one removes the row.
 const lockIntake = `SELECT FROM intake WHERE seq = ANY(@seqs) ORDER BY seq FOR UPDATE`
 
-// Stall makes rows wait for u, whose database cannot take them now. The fault is Unavailable when another process has begun to serve the instance.
+// Stall makes rows wait for u, whose database cannot take them now. The fault is Unavailable when
+// another process has begun to serve the instance.
 func (j Journal) Stall(ctx context.Context, u vocab.Username, seqs []int64) error {
 	var serving bool // as of this very statement: between two the epoch could change
 	err := j.on.QueryRow(ctx, `WITH there AS MATERIALIZED (SELECT seq, payer, `+intakeBytes+` AS bytes FROM intake WHERE seq = ANY(@seqs) ORDER BY seq FOR KEY SHARE),
@@ -163,13 +171,14 @@ func (j Journal) Stall(ctx context.Context, u vocab.Username, seqs []int64) erro
 	return postgres.Fault("stall activities of "+u.String(), err)
 }
 
-// TakeOver makes every row wait that the writers of an earlier process applied, and returns how many there were. It must be
-// called before this process accepts anything.
+// TakeOver makes every row wait that the writers of an earlier process applied, and returns how
+// many there were. It must be called before this process accepts anything.
 func (j Journal) TakeOver(ctx context.Context) (int, error) {
 	return j.release(ctx, `recipients <> '{}' ORDER BY seq FOR UPDATE`, nil)
 }
 
-// Release makes rows wait for the users whose writers do not apply them any more: all the recipients of the rows.
+// Release makes rows wait for the users whose writers do not apply them any more: all the
+// recipients of the rows.
 func (j Journal) Release(ctx context.Context, seqs []int64) error {
 	_, err := j.release(ctx, `recipients <> '{}' AND seq = ANY(@seqs) ORDER BY seq FOR UPDATE`, seqs)
 	return err
@@ -211,7 +220,8 @@ type Journaled struct {
 	Users []vocab.Username // the users that still lack it
 }
 
-// Find returns the activity with this id, with the users that wait for it, nil when it is not in the journal.
+// Find returns the activity with this id, with the users that wait for it, nil when it is not in
+// the journal.
 func (j Journal) Find(ctx context.Context, id vocab.ID) (*Journaled, error) {
 	all, err := postgres.Collect[Journaled](ctx, j.on, "look into the journal", `SELECT received_at AS since,
 		ARRAY(SELECT unnest(recipients) UNION SELECT username FROM intake_waiting w WHERE w.seq = i.seq ORDER BY 1) AS users

@@ -37,8 +37,9 @@ var (
 	retryJob    = job{key: 7305808869232645, name: "lightweb deliver retry"}
 )
 
-// Migrate makes this process the one that migrates users' databases, until release is called. The fault of this and of the
-// following is Busy, and names the other process, when another one does the job.
+// Migrate makes this process the one that migrates users' databases, until release is called. The
+// fault of this and of the following is Busy, and names the other process, when another one does
+// the job.
 func (l Locks) Migrate(ctx context.Context) (release func(), err error) {
 	return l.lock(ctx, migrateJob)
 }
@@ -56,15 +57,16 @@ func (l Locks) Acquaint(ctx context.Context) (release func(), err error) {
 	return l.lock(ctx, acquaintJob)
 }
 
-// Retry makes this process the one that sends deliveries beside the one that serves. It waits for another one for so long.
+// Retry makes this process the one that sends deliveries beside the one that serves. It waits for
+// another one for so long.
 func (l Locks) Retry(ctx context.Context, wait time.Duration) (release func(), err error) {
 	j := retryJob
 	j.wait = wait
 	return l.lock(ctx, j)
 }
 
-// Quiet keeps others from serving the instance, and reports whether that is so and the journal is empty. Then nothing enters a
-// user's database until release is called.
+// Quiet keeps others from serving the instance, and reports whether that is so and the journal is
+// empty. Then nothing enters a user's database until release is called.
 func (l Locks) Quiet(ctx context.Context) (release func(), quiet bool, err error) {
 	release, _, err = l.Serve(ctx, acquaintJob.name)
 	if fault.KindOf(err) == fault.Conflict {
@@ -80,10 +82,11 @@ func (l Locks) Quiet(ctx context.Context) (release func(), quiet bool, err error
 	return release, quiet, nil
 }
 
-// Serve makes this process the one that serves the instance, or keeps others from serving it, until release is called; command
-// names it to others. The fault is Conflict, and names the other process, when another one has the lock. Serve holds a
-// connection of its own; lost is closed when that connection ends. With the lock comes the next epoch: changes of the intake
-// journal by a process of an earlier epoch have no effect.
+// Serve makes this process the one that serves the instance, or keeps others from serving it,
+// until release is called; command names it to others. The fault is Conflict, and names the other
+// process, when another one has the lock. Serve holds a connection of its own; lost is closed when
+// that connection ends. With the lock comes the next epoch: changes of the intake journal by a
+// process of an earlier epoch have no effect.
 func (l Locks) Serve(ctx context.Context, command string) (release func(), lost <-chan struct{}, err error) {
 	j := serveJob
 	j.name = command
@@ -138,8 +141,8 @@ func (l Locks) lock(ctx context.Context, j job) (release func(), err error) {
 	}, nil
 }
 
-// tryLock takes the lock of a job over a connection that bears the job's name. When another process has the lock it returns no
-// connection, but a sentence that names the holder.
+// tryLock takes the lock of a job over a connection that bears the job's name. When another
+// process has the lock it returns no connection, but a sentence that names the holder.
 func (l Locks) tryLock(ctx context.Context, j job) (conn *pgx.Conn, holder string, err error) {
 	host, err := os.Hostname()
 	if err != nil {

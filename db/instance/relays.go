@@ -10,7 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// The styles of relays (FEP-ae0c): the object of the Follow, and in which form posts are sent to them.
+// The styles of relays (FEP-ae0c): the object of the Follow, and in which form posts are sent to
+// them.
 const (
 	RelayMastodon = "mastodon" // follows everybody; takes activities as they are
 	RelayLitePub  = "litepub"  // follows the relay's actor; takes an Announce by the instance actor
@@ -72,8 +73,8 @@ func (s Relays) FindFollow(ctx context.Context) (vocab.ID, error) {
 	return follow, postgres.Fault("read relays", err)
 }
 
-// SetState stores the answer to a Follow, and reports whether it is the last one that was sent to this actor. A Follow that
-// was rejected stays so: a new subscription sends another.
+// SetState stores the answer to a Follow, and reports whether it is the last one that was sent to
+// this actor. A Follow that was rejected stays so: a new subscription sends another.
 func (s Relays) SetState(ctx context.Context, actor, follow vocab.ID, state string, now time.Time) (bool, error) {
 	tag, err := s.on.Exec(ctx, `UPDATE relays SET state = @state, updated_at = CASE state WHEN @state THEN updated_at ELSE @now END
 		WHERE actor_uri = @actor AND follow_uri = @follow AND (state <> 'rejected' OR @state = 'rejected')`,

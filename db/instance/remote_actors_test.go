@@ -54,7 +54,8 @@ func TestOnlyARememberedActorIsRenewed(t *testing.T) {
 	}
 }
 
-// Actors that nobody here knows are forgotten 30 days after their last use, and that one is gone after a year.
+// Actors that nobody here knows are forgotten 30 days after their last use, and that one is gone
+// after a year.
 func TestUnusedRemoteActorsAreForgotten(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)

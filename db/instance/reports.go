@@ -46,9 +46,10 @@ type ReportBounds struct{ All, Domain, Actor int }
 // errReportsFull refuses a reporter that has used up its share of the open reports.
 var errReportsFull = fault.New(fault.RateLimited, "too many reports of this server are open").After(time.Hour)
 
-// Add stores a report, and reports whether it is new and concerns this server: one of its Users that exists, or the instance
-// as a whole. The fault is RateLimited when its actor or domain has too many open ones. When there are too many in all, the
-// newest report of the domain with the most is removed for a domain that has fewer, and returned.
+// Add stores a report, and reports whether it is new and concerns this server: one of its Users
+// that exists, or the instance as a whole. The fault is RateLimited when its actor or domain has
+// too many open ones. When there are too many in all, the newest report of the domain with the
+// most is removed for a domain that has fewer, and returned.
 func (s Reports) Add(ctx context.Context, r Report, forInstance bool, most ReportBounds) (added bool, displaced *Report, err error) {
 	err = pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `LOCK TABLE reports IN SHARE ROW EXCLUSIVE MODE`); err != nil {
@@ -74,8 +75,8 @@ func (s Reports) Add(ctx context.Context, r Report, forInstance bool, most Repor
 	return added, displaced, nil
 }
 
-// displaceReport keeps the bounds once a report is added: it removes one when there are too many in all, and refuses a
-// reporter that has too many.
+// displaceReport keeps the bounds once a report is added: it removes one when there are too many
+// in all, and refuses a reporter that has too many.
 func displaceReport(ctx context.Context, tx pgx.Tx, r Report, most ReportBounds) (*Report, error) {
 	var all, ofDomain, ofActor int
 	err := tx.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE domain = $1), count(*) FILTER (WHERE actor = $2) FROM reports WHERE state = 'open'`,
@@ -123,8 +124,8 @@ func (s Reports) list(ctx context.Context, query string, args ...any) ([]Report,
 	return postgres.Collect[Report](ctx, s.on, "read reports", query, args...)
 }
 
-// Resolve closes reports, with a note of the operator unless that is empty, and returns the ids of those that exist. A
-// resolved report changes in nothing but the note.
+// Resolve closes reports, with a note of the operator unless that is empty, and returns the ids of
+// those that exist. A resolved report changes in nothing but the note.
 func (s Reports) Resolve(ctx context.Context, ids []int64, note string, now time.Time) ([]int64, error) {
 	return postgres.CollectColumn[int64](ctx, s.on, "resolve reports", `UPDATE reports SET state = 'resolved', resolved_at = coalesce(resolved_at, $3),
 		note = CASE WHEN $2 = '' THEN note ELSE $2 END WHERE id = ANY($1) RETURNING id`, ids, note, now)
@@ -136,8 +137,8 @@ func (s Reports) CountOpen(ctx context.Context) (n int, err error) {
 	return n, postgres.Fault("count reports", err)
 }
 
-// Prune removes the reports that were resolved before then, some at a time, and returns how many. With dryRun it only counts
-// them.
+// Prune removes the reports that were resolved before then, some at a time, and returns how many.
+// With dryRun it only counts them.
 func (s Reports) Prune(ctx context.Context, before time.Time, dryRun bool) (n int, err error) {
 	if dryRun {
 		err = s.on.QueryRow(ctx, `SELECT count(*) FROM reports WHERE state = 'resolved' AND resolved_at < $1`, before).Scan(&n)

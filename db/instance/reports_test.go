@@ -74,7 +74,8 @@ func TestAReportIsKeptOnceAndStaysResolved(t *testing.T) {
 	}
 }
 
-// Hosts below one domain are one reporter, and all domains together do not fill the database: an honest one gets in.
+// Hosts below one domain are one reporter, and all domains together do not fill the database: an
+// honest one gets in.
 func TestNoDomainFillsTheDatabaseWithReports(t *testing.T) {
 	t.Parallel()
 	c, _ := alice(t)

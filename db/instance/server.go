@@ -36,8 +36,8 @@ func (d *Database) Server(ctx context.Context) (Server, error) {
 	return s, postgres.Fault("ask for the server's process", err)
 }
 
-// CountWaits counts by the event for which they wait, such as "IO/WALSync", the sessions of Lightweb that are at work
-// right now; those that wait for nothing are under "CPU".
+// CountWaits counts by the event for which they wait, such as "IO/WALSync", the sessions of
+// Lightweb that are at work right now; those that wait for nothing are under "CPU".
 func (d *Database) CountWaits(ctx context.Context) (map[string]int, error) {
 	rows, err := d.on.Query(ctx, `SELECT coalesce(wait_event_type || '/' || wait_event, 'CPU'), count(*) FROM pg_stat_activity
 		WHERE application_name = 'lightweb' AND state = 'active' AND pid <> pg_backend_pid() GROUP BY 1`)

@@ -47,8 +47,8 @@ func (s Tokens) Add(ctx context.Context, t Token, digest [32]byte) error {
 	return postgres.Fault("store token", err)
 }
 
-// Find returns the token with this digest, if it has not expired and its user is active; the fault is Unauthenticated. The
-// time of a look-up by a digest tells nothing about the secret.
+// Find returns the token with this digest, if it has not expired and its user is active; the fault
+// is Unauthenticated. The time of a look-up by a digest tells nothing about the secret.
 func (s Tokens) Find(ctx context.Context, digest [32]byte, now time.Time) (Token, error) {
 	found, err := postgres.First[Token](ctx, s.on, "find token", `
 		WITH found AS (

@@ -45,8 +45,8 @@ func (s Users) Find(ctx context.Context, u vocab.Username) (User, error) {
 	return findUser(ctx, s.on, u)
 }
 
-// State returns the state of u, which is at most a second old if it is active. The fault is NoUser when there is no such
-// user. It does not wait for other work on the instance database.
+// State returns the state of u, which is at most a second old if it is active. The fault is NoUser
+// when there is no such user. It does not wait for other work on the instance database.
 func (s Users) State(ctx context.Context, u vocab.Username) (string, error) {
 	now := time.Now()
 	if known, _ := s.active.split([]vocab.Username{u}, now); len(known) > 0 {
@@ -78,8 +78,8 @@ func ListUsers(ctx context.Context, on postgres.Querier) ([]User, error) {
 	return postgres.Collect[User](ctx, on, "list users", `SELECT `+userColumns+` FROM users ORDER BY username`)
 }
 
-// ListWithDatabase returns the named users, or all, as far as they have a database. A user that is still being made may have
-// none. The fault is NoUser when a named user does not exist.
+// ListWithDatabase returns the named users, or all, as far as they have a database. A user that is
+// still being made may have none. The fault is NoUser when a named user does not exist.
 func (s Users) ListWithDatabase(ctx context.Context, named []vocab.Username) ([]User, error) {
 	for _, name := range named {
 		u, err := s.Find(ctx, name)
@@ -104,8 +104,8 @@ func (s Users) CountActive(ctx context.Context) (n int, err error) {
 	return n, postgres.Fault("count users", err)
 }
 
-// Reserve takes the name for a user that is about to be made, and returns its row. A row that is there is left as it is: the
-// caller looks at its state.
+// Reserve takes the name for a user that is about to be made, and returns its row. A row that is
+// there is left as it is: the caller looks at its state.
 func (s Users) Reserve(ctx context.Context, u vocab.Username) (User, error) {
 	_, err := s.on.Exec(ctx, `INSERT INTO users (username, state, database) VALUES ($1, 'creating', $2)
 		ON CONFLICT DO NOTHING`, u, s.database(u))
@@ -115,7 +115,8 @@ func (s Users) Reserve(ctx context.Context, u vocab.Username) (User, error) {
 	return s.Find(ctx, u)
 }
 
-// Activate publishes a user whose parts are all made. The fault is Conflict when another process has published it.
+// Activate publishes a user whose parts are all made. The fault is Conflict when another process
+// has published it.
 func (s Users) Activate(ctx context.Context, u vocab.Username) error {
 	tag, err := s.on.Exec(ctx, `UPDATE users SET state = 'active', schema_version = $2 WHERE username = $1 AND state = 'creating'`, u, s.version)
 	if err == nil && tag.RowsAffected() == 0 {
@@ -124,8 +125,8 @@ func (s Users) Activate(ctx context.Context, u vocab.Username) error {
 	return postgres.Fault("activate user", err)
 }
 
-// SetState suspends a user, activates it again, or leaves its tombstone: a deleted user stays deleted. The fault is NoUser
-// when there is no such user.
+// SetState suspends a user, activates it again, or leaves its tombstone: a deleted user stays
+// deleted. The fault is NoUser when there is no such user.
 func (s Users) SetState(ctx context.Context, u vocab.Username, state string) error {
 	defer s.active.forget(u)
 	tag, err := s.on.Exec(ctx, `UPDATE users SET state = $2, deleted_at = CASE WHEN $2 = 'deleted' THEN now() END
@@ -142,8 +143,8 @@ func (s Users) SetSchema(ctx context.Context, u vocab.Username, v schema.Version
 	return postgres.Fault("note schema of "+u.String(), err)
 }
 
-// ListToPrune returns the named users, or all, that have a whole database which was not pruned since; the one that waits
-// longest comes first.
+// ListToPrune returns the named users, or all, that have a whole database which was not pruned
+// since; the one that waits longest comes first.
 func (s Users) ListToPrune(ctx context.Context, named []vocab.Username, since time.Time) ([]vocab.Username, error) {
 	users, err := s.ListWithDatabase(ctx, named)
 	if err != nil {

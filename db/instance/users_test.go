@@ -12,7 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Inbound work may fill every connection to the instance database: other servers still learn who is here.
+// Inbound work may fill every connection to the instance database: other servers still learn who
+// is here.
 func TestWhoIsHereIsToldWhateverElseIsDone(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -29,8 +29,8 @@ type Waiting struct {
 	Bytes      int64      // of its body and of the objects fetched for it, when it began to wait
 }
 
-// ListWaiting returns up to n activities that wait for u after a number, in the order of arrival: as many as have up to size
-// bytes together, and one at least.
+// ListWaiting returns up to n activities that wait for u after a number, in the order of arrival:
+// as many as have up to size bytes together, and one at least.
 func (j Journal) ListWaiting(ctx context.Context, u vocab.Username, after int64, n, size int) ([]Waiting, error) {
 	return postgres.Collect[Waiting](ctx, j.on, "read activities that wait for "+u.String(), `SELECT seq, rev, convert_to(raw, 'UTF8') AS raw,
 			convert_to(fetched, 'UTF8') AS fetched, @user = ANY(named) AS named, received_at, forwarders, payer, bytes FROM (
@@ -43,8 +43,8 @@ func (j Journal) ListWaiting(ctx context.Context, u vocab.Username, after int64,
 // forsaken removes those of the rows that no writer applies and no user waits for.
 const forsaken = `DELETE FROM intake i WHERE seq = ANY(@seqs) AND recipients = '{}' AND NOT EXISTS (SELECT FROM intake_waiting w WHERE w.seq = i.seq)`
 
-// FinishWaiting ends the wait of u for these rows, and returns for how many u waited. For one that was merged with since, u
-// waits on: the user may be named now that was not.
+// FinishWaiting ends the wait of u for these rows, and returns for how many u waited. For one that
+// was merged with since, u waits on: the user may be named now that was not.
 func (j Journal) FinishWaiting(ctx context.Context, u vocab.Username, rows []IntakeRow) (int, error) {
 	if len(rows) == 0 {
 		return 0, nil

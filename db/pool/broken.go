@@ -13,8 +13,8 @@ const (
 	maxBroken  = 1024        // databases of which that is remembered
 )
 
-// broken remembers the databases that cannot be used: missing, dirty or of another schema. Else the work that waits for such
-// a database would connect to it thousands of times a second.
+// broken remembers the databases that cannot be used: missing, dirty or of another schema. Else
+// the work that waits for such a database would connect to it thousands of times a second.
 type broken map[string]failure
 
 type failure struct {

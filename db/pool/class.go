@@ -1,7 +1,7 @@
 package pool
 
-// Class is the purpose for which a user's database is used. Each class has a share of the connections, so that none can starve
-// another.
+// Class is the purpose for which a user's database is used. Each class has a share of the
+// connections, so that none can starve another.
 type Class uint8
 
 // The classes.
@@ -14,8 +14,8 @@ const (
 
 func (c Class) String() string { return [classes]string{"work", "owner", "stranger"}[c] }
 
-// keptFor returns how many of limit connections no other class may take: of 64 eight for owners and four for work. Below
-// four there is nothing to divide.
+// keptFor returns how many of limit connections no other class may take: of 64 eight for owners
+// and four for work. Below four there is nothing to divide.
 func keptFor(class Class, limit int) int {
 	switch class {
 	case Owner:
@@ -26,11 +26,12 @@ func keptFor(class Class, limit int) int {
 	return 0
 }
 
-// atWork is how many connections are worked over for peers at once, when there are more: enough to share the waits for the
-// disk, and few enough not to take the processors from each other.
+// atWork is how many connections are worked over for peers at once, when there are more: enough to
+// share the waits for the disk, and few enough not to take the processors from each other.
 const atWork = 64
 
-// classShare returns how many of limit connections a class may have in use, when nobody else wants any.
+// classShare returns how many of limit connections a class may have in use, when nobody else wants
+// any.
 func classShare(class Class, limit int) int {
 	switch class {
 	case Stranger:
@@ -41,13 +42,13 @@ func classShare(class Class, limit int) int {
 	return limit
 }
 
-// perUser is how many connections to one user's database may be in use: its writer's, its deliveries', and two for reads.
-// More would help nobody, since each is a process of PostgreSQL's on the same data; fewer would let one slow read hold up
-// the writer.
+// perUser is how many connections to one user's database may be in use: its writer's, its
+// deliveries', and two for reads. More would help nobody, since each is a process of PostgreSQL's
+// on the same data; fewer would let one slow read hold up the writer.
 const perUser = 4
 
-// databaseShare returns how many of limit connections a class may have in use to one database. Strangers leave half of them to
-// its owner.
+// databaseShare returns how many of limit connections a class may have in use to one database.
+// Strangers leave half of them to its owner.
 func databaseShare(class Class, limit int) int {
 	n := max(1, min(perUser, limit/2))
 	if class == Stranger {

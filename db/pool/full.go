@@ -5,8 +5,8 @@ import "time"
 // growTime is how long after the server had no room for a connection some more are tried again.
 const growTime = time.Second
 
-// lowerCeiling limits the pool to the open connections, after the server had no room for another, and reports whether there
-// are any. The caller holds mu.
+// lowerCeiling limits the pool to the open connections, after the server had no room for another,
+// and reports whether there are any. The caller holds mu.
 func (c *Pool) lowerCeiling() bool {
 	there := c.inUse() + c.shutting + c.idle.Len()
 	c.ceiling = max(1, min(c.ceiling, there))

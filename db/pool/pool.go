@@ -1,4 +1,5 @@
-// Package pool holds the connections to users' databases, under one limit for the process. It knows no table.
+// Package pool holds the connections to users' databases, under one limit for the process. It
+// knows no table.
 package pool
 
 import (
@@ -22,9 +23,10 @@ const (
 	lifeTime = time.Hour        // after which a connection is not used again, give or take a fifth
 )
 
-// Pool holds the connections to users' databases. Each class has a share of the limit. A new connection takes the slot of
-// the connection that was idle for longest. Waiters are served in order of arrival, as far as the shares of their class
-// and of their user allow. To open a connection costs about fifteen times a write.
+// Pool holds the connections to users' databases. Each class has a share of the limit. A new
+// connection takes the slot of the connection that was idle for longest. Waiters are served in
+// order of arrival, as far as the shares of their class and of their user allow. To open a
+// connection costs about fifteen times a write.
 type Pool struct {
 	connect func(ctx context.Context, database string) (*pgx.Conn, error)
 	usable  func(*pgx.Conn) bool // whether it can serve another transaction
@@ -88,8 +90,9 @@ func New(limit int, connect func(context.Context, string) (*pgx.Conn, error), lo
 	return c
 }
 
-// Acquire returns a connection to the database, and waits for its turn while there is none for it. mayOpen says whether a
-// connection may be opened for this use; nil: always. It is called with mu held.
+// Acquire returns a connection to the database, and waits for its turn while there is none for it.
+// mayOpen says whether a connection may be opened for this use; nil: always. It is called with mu
+// held.
 func (c *Pool) Acquire(ctx context.Context, class Class, database string, mayOpen func(context.Context) bool) (*Lease, error) {
 	if err := holding.RefuseHolder(ctx, "a connection to a user's database"); err != nil {
 		return nil, err
@@ -135,8 +138,9 @@ func (c *Pool) open(ctx context.Context, g grant) (err error) {
 	return nil
 }
 
-// giveBackSlot frees the slot of w, in which no connection could be opened. When only the server had no room for it, w
-// returns to its place in the queue, and is served when one of the other connections is free.
+// giveBackSlot frees the slot of w, in which no connection could be opened. When only the server
+// had no room for it, w returns to its place in the queue, and is served when one of the other
+// connections is free.
 func (c *Pool) giveBackSlot(l *Lease, w *waiter, err error) (again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,7 +153,8 @@ func (c *Pool) giveBackSlot(l *Lease, w *waiter, err error) (again bool) {
 	return again
 }
 
-// Release gives a connection back. It is not used again when it is closed, old, or in an unfinished transaction.
+// Release gives a connection back. It is not used again when it is closed, old, or in an
+// unfinished transaction.
 func (c *Pool) Release(l *Lease) {
 	keep := c.usable(l.conn) && time.Now().Before(l.until)
 	c.mu.Lock()
@@ -248,7 +253,8 @@ func (c *Pool) closeIdle(which func(*Lease) bool) {
 	}
 }
 
-// Close refuses waiters and new calls, waits until every connection is given back, and closes them all.
+// Close refuses waiters and new calls, waits until every connection is given back, and closes them
+// all.
 func (c *Pool) Close() {
 	c.mu.Lock()
 	if !c.closed {

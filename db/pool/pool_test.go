@@ -97,7 +97,8 @@ func hold(t *testing.T, c *Pool, class Class, n int) (all []*Lease) {
 	return all
 }
 
-// now tells whether a class can have a connection to the database without waiting, and gives it back.
+// now tells whether a class can have a connection to the database without waiting, and gives it
+// back.
 func now(c *Pool, class Class, database string) bool {
 	ended, end := context.WithCancel(context.Background())
 	end()
@@ -117,8 +118,9 @@ func mustAcquire(t *testing.T, c *Pool, database string) *Lease {
 	return l
 }
 
-// available fails t unless limit connections can be had at once, by work and the last of them by owners, and no more; and
-// unless c then remembers no database but those that it has connections to.
+// available fails t unless limit connections can be had at once, by work and the last of them by
+// owners, and no more; and unless c then remembers no database but those that it has connections
+// to.
 func available(t interface {
 	Helper()
 	Errorf(string, ...any)

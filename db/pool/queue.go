@@ -37,8 +37,8 @@ type grant struct {
 	err     error
 }
 
-// enterQueue puts a waiter into the queue, and serves at once the waiters that can be served. It refuses a database that
-// is known to be broken: to wait would change nothing.
+// enterQueue puts a waiter into the queue, and serves at once the waiters that can be served. It
+// refuses a database that is known to be broken: to wait would change nothing.
 func (c *Pool) enterQueue(class Class, database string, mayOpen func() bool) (*waiter, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,8 +115,8 @@ func (c *Pool) giveUp(ctx context.Context, w *waiter) grant {
 	return grant{err: fault.Wrap(fault.Unavailable, "all database connections are in use", ctx.Err()).After(time.Second)}
 }
 
-// serveWaiters gives free slots to waiters. Every change calls it, so that nobody waits for a free slot.
-// The caller holds mu.
+// serveWaiters gives free slots to waiters. Every change calls it, so that nobody waits for a free
+// slot. The caller holds mu.
 func (c *Pool) serveWaiters() {
 	for w := c.nextWaiter(); w != nil; w = c.nextWaiter() {
 		c.dequeue(w)
@@ -125,8 +125,8 @@ func (c *Pool) serveWaiters() {
 	}
 }
 
-// nextWaiter returns the first waiter that may have a slot now. A waiter whose user or class has used up its share holds up
-// nobody else. The caller holds mu.
+// nextWaiter returns the first waiter that may have a slot now. A waiter whose user or class has
+// used up its share holds up nobody else. The caller holds mu.
 func (c *Pool) nextWaiter() *waiter {
 	var first *waiter
 	for class := range classes {
@@ -147,8 +147,8 @@ func (c *Pool) nextWaiter() *waiter {
 	return first
 }
 
-// hasRoom reports whether a class may have one slot more: its own share is not used up, and the slots kept for the other
-// classes stay free. The caller holds mu.
+// hasRoom reports whether a class may have one slot more: its own share is not used up, and the
+// slots kept for the other classes stay free. The caller holds mu.
 func (c *Pool) hasRoom(class Class) bool {
 	if c.held[class] >= classShare(class, c.ceiling) {
 		return false
@@ -171,8 +171,9 @@ func (c *Pool) hasRoomAt(p *databaseConns, class Class) bool {
 	return all < databaseShare(Work, c.ceiling) && p.held[class] < databaseShare(class, c.ceiling)
 }
 
-// grantSlot gives w a slot. An idle connection to its database costs nothing. Else a connection will be opened, in place of
-// the least recently used one when there is no free slot. The caller holds mu.
+// grantSlot gives w a slot. An idle connection to its database costs nothing. Else a connection
+// will be opened, in place of the least recently used one when there is no free slot. The caller
+// holds mu.
 func (c *Pool) grantSlot(w *waiter) grant {
 	if err := c.broken.failureOf(w.of.database); err != nil {
 		return grant{err: err}

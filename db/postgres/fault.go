@@ -15,8 +15,9 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// Fault adds to err the work that was attempted. It gives err the kind Unavailable when the server, or one of its
-// databases, cannot be used now, and Busy when another try may succeed. All other errors are bugs, and stay Internal.
+// Fault adds to err the work that was attempted. It gives err the kind Unavailable when the
+// server, or one of its databases, cannot be used now, and Busy when another try may succeed. All
+// other errors are bugs, and stay Internal.
 func Fault(attempt string, err error) error {
 	switch {
 	case err == nil:
@@ -40,7 +41,8 @@ func Fault(attempt string, err error) error {
 	return fmt.Errorf("%s: %w", attempt, err)
 }
 
-// isUnavailable reports whether err is about the way to the server, or about a server that is full, starting or stopping.
+// isUnavailable reports whether err is about the way to the server, or about a server that is
+// full, starting or stopping.
 func isUnavailable(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -60,7 +62,8 @@ func isUnavailable(err error) bool {
 		strings.Contains(err.Error(), "conn closed") // pgx has no value for it
 }
 
-// isRefused reports whether no connection could be opened, also because the server was silent for too long.
+// isRefused reports whether no connection could be opened, also because the server was silent for
+// too long.
 func isRefused(err error) bool {
 	var connect *pgconn.ConnectError
 	return errors.As(err, &connect)
@@ -69,7 +72,8 @@ func isRefused(err error) bool {
 // IsFull reports whether the server, the role or the database has all the connections it may have.
 func IsFull(err error) bool { return HasCode(err, "53300") }
 
-// IsConflict reports whether err is a conflict between transactions: the transaction may succeed when it is run again.
+// IsConflict reports whether err is a conflict between transactions: the transaction may succeed
+// when it is run again.
 func IsConflict(err error) bool { return HasCode(err, "40001") || HasCode(err, "40P01") }
 
 // IsNoRows reports whether a query returned no row where one was expected.
@@ -78,7 +82,8 @@ func IsNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 // codeUser marks a fault of one user's database.
 const codeUser = "user_unavailable"
 
-// UserFault says that one user's database cannot be used. It makes that user unavailable, and nobody else.
+// UserFault says that one user's database cannot be used. It makes that user unavailable, and
+// nobody else.
 func UserFault(err error, hint string) error {
 	return fault.Wrap(fault.Unavailable, "the user's data cannot be used", err).WithCode(codeUser).WithHint(hint)
 }

@@ -1,4 +1,5 @@
-// Package postgres reaches the databases of one PostgreSQL server, and says what the server's errors mean.
+// Package postgres reaches the databases of one PostgreSQL server, and says what the server's
+// errors mean.
 package postgres
 
 import (
@@ -17,8 +18,8 @@ import (
 // Server is a PostgreSQL server.
 type Server struct{ base *pgx.ConnConfig }
 
-// Parse returns the server of a URL. A database named in the URL is ignored. The fault is Config, and does not repeat the
-// URL: it may hold a password.
+// Parse returns the server of a URL. A database named in the URL is ignored. The fault is Config,
+// and does not repeat the URL: it may hold a password.
 func Parse(url string) (*Server, error) {
 	base, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -46,7 +47,8 @@ func (s *Server) Connect(ctx context.Context, database string) (*pgx.Conn, error
 	return conn, Fault("open database "+database, err)
 }
 
-// Maintain runs work on a connection to the maintenance database, over which databases are made and dropped.
+// Maintain runs work on a connection to the maintenance database, over which databases are made
+// and dropped.
 func (s *Server) Maintain(ctx context.Context, work func(*pgx.Conn) error) error {
 	conn, err := pgx.ConnectConfig(ctx, s.Config("postgres"))
 	if err != nil {
@@ -62,7 +64,8 @@ func Quote(database string) string { return pgx.Identifier{database}.Sanitize() 
 // IsSettled reports whether a connection lives and is in no transaction.
 func IsSettled(conn *pgx.Conn) bool { return !conn.IsClosed() && conn.PgConn().TxStatus() == 'I' }
 
-// Shut closes a connection. It returns when the server has closed it too: until then the server counts it.
+// Shut closes a connection. It returns when the server has closed it too: until then the server
+// counts it.
 func Shut(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -81,8 +84,8 @@ func Shut(conn *pgx.Conn) {
 	}
 }
 
-// ReadAsWritten makes the connection return times in UTC, whatever the zone of this machine, and JSON documents as they
-// are stored: the server has checked them.
+// ReadAsWritten makes the connection return times in UTC, whatever the zone of this machine, and
+// JSON documents as they are stored: the server has checked them.
 func ReadAsWritten(conn *pgx.Conn) {
 	types := conn.TypeMap()
 	types.RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})

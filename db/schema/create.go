@@ -19,8 +19,8 @@ type Preparing struct {
 	Repair   bool   // with Migrate: make a change again that did not end
 }
 
-// Prepare makes the instance database and the template of users' databases when they are missing. Without Migrate it refuses
-// an instance database whose schema is behind.
+// Prepare makes the instance database and the template of users' databases when they are missing.
+// Without Migrate it refuses an instance database whose schema is behind.
 func (d *Databases) Prepare(ctx context.Context, p Preparing) error {
 	return d.server.Maintain(ctx, func(conn *pgx.Conn) error {
 		if err := d.ensureTemplate(ctx, conn, d.template, User); err != nil {
@@ -41,7 +41,8 @@ func (d *Databases) Prepare(ctx context.Context, p Preparing) error {
 	})
 }
 
-// CreateUser clones the template for u, unless that was done before. Then it brings the database up to date.
+// CreateUser clones the template for u, unless that was done before. Then it brings the database
+// up to date.
 func (d *Databases) CreateUser(ctx context.Context, u vocab.Username) error {
 	database := d.OfUser(u)
 	return d.server.Maintain(ctx, func(conn *pgx.Conn) error {
@@ -54,7 +55,8 @@ func (d *Databases) CreateUser(ctx context.Context, u vocab.Username) error {
 	})
 }
 
-// Destroy drops the instance database, those of the users, and the template that has this instance's name.
+// Destroy drops the instance database, those of the users, and the template that has this
+// instance's name.
 func (d *Databases) Destroy(ctx context.Context, users []string) error {
 	databases := append([]string{d.name}, users...)
 	if strings.HasPrefix(d.template, d.name+"-template-") {
@@ -81,8 +83,8 @@ func (d *Databases) ensureTemplate(ctx context.Context, conn *pgx.Conn, name, se
 // lockSpace keeps the advisory locks of this package apart from those of other programs.
 const lockSpace = 7305808869232651
 
-// alone runs work while no other process makes, changes or drops the named database. The lock goes with the session of
-// conn, however that ends.
+// alone runs work while no other process makes, changes or drops the named database. The lock goes
+// with the session of conn, however that ends.
 func alone(ctx context.Context, conn *pgx.Conn, database string, work func() error) error {
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtextextended($1, $2))`, database, lockSpace); err != nil {
 		return postgres.Fault("wait for another process at database "+database, err)
@@ -129,8 +131,8 @@ func Exists(ctx context.Context, conn *pgx.Conn, database string) (there bool, e
 // unbuilt names a database that is being built. No name of a user's database has a hyphen.
 func unbuilt(name string) string { return name + "-building" }
 
-// build makes a migrated database. It is built under another name and renamed, so that an unfinished one is never taken for
-// whole.
+// build makes a migrated database. It is built under another name and renamed, so that an
+// unfinished one is never taken for whole.
 func (d *Databases) build(ctx context.Context, conn *pgx.Conn, name, set string, finish ...string) error {
 	if err := Drop(ctx, conn, unbuilt(name)); err != nil {
 		return err
@@ -172,14 +174,16 @@ func Drop(ctx context.Context, conn *pgx.Conn, name string) error {
 	return err
 }
 
-// createEmpty makes an empty database. It compares ids byte by byte, whatever language the server was set up for.
+// createEmpty makes an empty database. It compares ids byte by byte, whatever language the server
+// was set up for.
 func createEmpty(ctx context.Context, conn *pgx.Conn, name string) error {
 	_, err := conn.Exec(ctx, `CREATE DATABASE `+postgres.Quote(name)+` TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER libc LOCALE 'C'`)
 	return err
 }
 
-// clone copies a template. A clone is whole or not there: PostgreSQL removes the remains of a killed CREATE DATABASE.
-// Copying files costs a hundredth of the WAL that the default strategy writes.
+// clone copies a template. A clone is whole or not there: PostgreSQL removes the remains of a
+// killed CREATE DATABASE. Copying files costs a hundredth of the WAL that the default strategy
+// writes.
 func clone(ctx context.Context, conn *pgx.Conn, name, template string) error {
 	_, err := conn.Exec(ctx, `CREATE DATABASE `+postgres.Quote(name)+` TEMPLATE `+postgres.Quote(template)+` STRATEGY FILE_COPY`)
 	return err

@@ -2,7 +2,8 @@ package schema
 
 import "strings"
 
-// heldColumn is a column of users' databases that names actors: a row there holds something of the actor.
+// heldColumn is a column of users' databases that names actors: a row there holds something of the
+// actor.
 type heldColumn struct {
 	table, column string
 	since         int  // the schema that has it first
@@ -10,8 +11,8 @@ type heldColumn struct {
 	follows       string
 }
 
-// heldColumns are all such columns, besides the authors of objects. A new column that names actors belongs here, or among the
-// exceptions of the test, with a reason.
+// heldColumns are all such columns, besides the authors of objects. A new column that names actors
+// belongs here, or among the exceptions of the test, with a reason.
 var heldColumns = []heldColumn{
 	{table: "relationships", column: "actor_uri", since: 1, follows: `type = 'following' AND status <> 'rejected'`},
 	{table: "actors", column: "uri", since: 1},
@@ -27,8 +28,8 @@ var heldColumns = []heldColumn{
 	{table: "correspondents", column: "actor_uri", since: 14},
 }
 
-// HeldColumns returns the columns by which a user's database holds something of an actor, as table.column; authors of objects
-// are not among them.
+// HeldColumns returns the columns by which a user's database holds something of an actor, as
+// table.column; authors of objects are not among them.
 func HeldColumns() (all []string) {
 	for _, h := range heldColumns {
 		all = append(all, h.table+"."+h.column)
@@ -36,14 +37,14 @@ func HeldColumns() (all []string) {
 	return all
 }
 
-// KnownActors selects the actors of which a user's database of a version holds anything, and whether the user may follow
-// them. $1 is the user's own actor.
+// KnownActors selects the actors of which a user's database of a version holds anything, and
+// whether the user may follow them. $1 is the user's own actor.
 func KnownActors(version int) string {
 	return `SELECT actor, bool_or(follows) FROM (` + heldIn(version) + `) AS k WHERE actor <> '' AND actor <> $1 GROUP BY actor`
 }
 
-// heldIn selects every actor of which a user's database of a version holds anything, and whether the user may follow it:
-// once or more often.
+// heldIn selects every actor of which a user's database of a version holds anything, and whether
+// the user may follow it: once or more often.
 func heldIn(version int) string {
 	all := []string{`SELECT DISTINCT CASE jsonb_typeof(by) WHEN 'string' THEN by #>> '{}' ELSE by ->> 'id' END AS actor, false AS follows
 		FROM objects, jsonb_path_query(raw, '$.attributedTo[*]') AS by`}
@@ -63,7 +64,8 @@ func heldIn(version int) string {
 	return strings.Join(all, "\n\t\tUNION ALL ")
 }
 
-// HeldNowhere returns the condition that no plain column names an actor, apart from the columns of one table.
+// HeldNowhere returns the condition that no plain column names an actor, apart from the columns of
+// one table.
 func HeldNowhere(actor, but string) string {
 	var none []string
 	for _, h := range heldColumns {
@@ -74,8 +76,8 @@ func HeldNowhere(actor, but string) string {
 	return strings.Join(none, "\n\t\tAND ")
 }
 
-// HeldElsewhere selects those uris of a small table that stand in an array, or are those of authors. They are looked up
-// together: for one at a time the planner would read the whole tables.
+// HeldElsewhere selects those uris of a small table that stand in an array, or are those of
+// authors. They are looked up together: for one at a time the planner would read the whole tables.
 func HeldElsewhere(few string) string {
 	uri := few + `.uri`
 	from := `SELECT ` + uri + ` FROM ` + few + ` JOIN `

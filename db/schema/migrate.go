@@ -17,8 +17,9 @@ import (
 	"github.com/lightweb/lightweb/db/postgres"
 )
 
-// MigrateUser brings a user's database to the version of this binary, and returns the version that it then has. With repair
-// it makes a change again that did not end. It calls before ahead of the first change, with the version from which it starts.
+// MigrateUser brings a user's database to the version of this binary, and returns the version that
+// it then has. With repair it makes a change again that did not end. It calls before ahead of the
+// first change, with the version from which it starts.
 func (d *Databases) MigrateUser(ctx context.Context, database string, repair bool,
 	before func(ctx context.Context, conn *pgx.Conn, from Version) error) (changed bool, v Version, err error) {
 	known := d.Latest(User)
@@ -58,7 +59,8 @@ func (d *Databases) WouldMigrateUser(ctx context.Context, database string, repai
 	return false, v, misfit
 }
 
-// MigrateUp brings a database to the latest version of a set, and does the work that must be done before on the way.
+// MigrateUp brings a database to the latest version of a set, and does the work that must be done
+// before on the way.
 func (d *Databases) MigrateUp(ctx context.Context, database, set string) error {
 	if err := d.prepare(ctx, database, set); err != nil {
 		return err
@@ -109,10 +111,11 @@ func serverError(err error) error {
 	return err
 }
 
-// whole is a source whose files end by clearing the mark that they are being run. PostgreSQL runs a file as one transaction,
-// so a database with the mark holds nothing of the change that did not end, and a database with the change has no mark,
-// whenever a process was killed. A file therefore neither ends a transaction nor holds a statement that runs in none, such as
-// CREATE INDEX CONCURRENTLY.
+// whole is a source whose files end by clearing the mark that they are being run. PostgreSQL runs
+// a file as one transaction, so a database with the mark holds nothing of the change that did not
+// end, and a database with the change has no mark, whenever a process was killed. A file therefore
+// neither ends a transaction nor holds a statement that runs in none, such as CREATE INDEX
+// CONCURRENTLY.
 type whole struct{ source.Driver }
 
 func (w whole) ReadUp(version uint) (io.ReadCloser, string, error) {

@@ -12,8 +12,9 @@ import (
 	"github.com/lightweb/lightweb/db/postgres"
 )
 
-// preparation is work in Go that must be done before a change of the schema relies on it. A database that has the change has
-// the work done. Until then its schema is behind, so no engine uses it; the work may be done any number of times.
+// preparation is work in Go that must be done before a change of the schema relies on it. A
+// database that has the change has the work done. Until then its schema is behind, so no engine
+// uses it; the work may be done any number of times.
 type preparation struct {
 	set, change string // the change is in the file NNNN_change.up.sql
 	do          func(ctx context.Context, conn *pgx.Conn) error
@@ -44,8 +45,8 @@ func (d *Databases) lacks(v Version, set, change string) bool {
 	return v.Number > 0 && !v.Dirty && v.Number < versionOf(d.migrations, set, change)
 }
 
-// prepare does the work that must be done before the changes that a database lacks. A database that is being made holds
-// nothing yet.
+// prepare does the work that must be done before the changes that a database lacks. A database
+// that is being made holds nothing yet.
 func (d *Databases) prepare(ctx context.Context, database, set string) error {
 	conn, err := d.server.Connect(ctx, database)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Older databases hold ids as peers wrote them. They are brought to canonical form page by page, each page in a transaction of
-// its own. A page that is done has nothing left to do, so the next run completes one that was killed.
+// Older databases hold ids as peers wrote them. They are brought to canonical form page by page,
+// each page in a transaction of its own. A page that is done has nothing left to do, so the next
+// run completes one that was killed.
 
 // Bounds of one transaction.
 const (
@@ -27,8 +28,8 @@ type spelled struct {
 	by            []string // the statements that bring the rows under the id $1 to the id $2; nil: any number of rows may have the same id
 }
 
-// unusual is the condition that the scheme, host or port of a text may not be in canonical form. It holds for some that are,
-// too.
+// unusual is the condition that the scheme, host or port of a text may not be in canonical form.
+// It holds for some that are, too.
 func unusual(id string) string {
 	return `(` + id + ` !~ '^https?://[a-z0-9_-]+(\.[a-z0-9_-]+)*(:[0-9]+)?([/?#]|$)' OR ` + id + ` ~ '^(https://[^/?#]*:443|http://[^/?#]*:80)([/?#]|$)')`
 }
@@ -37,8 +38,9 @@ func unusual(id string) string {
 const unusualWithin = `(raw::text ~ '"(?!https?://[a-z0-9_-]+(\.[a-z0-9_-]+)*(:[0-9]+)?[/?#"])[hH][tT][tT][pP][sS]?://'
 	OR raw::text ~ '"(https://[^/?#"]*:443|http://[^/?#"]*:80)[/?#"]')`
 
-// unique returns a column of a table whose rows are unique by it and by the columns beside. Where there are rows under both
-// ids, merge changes r, under $2, by the values of w, under $1; empty: r stays as it is.
+// unique returns a column of a table whose rows are unique by it and by the columns beside. Where
+// there are rows under both ids, merge changes r, under $2, by the values of w, under $1; empty: r
+// stays as it is.
 func unique(table, column, merge string, beside ...string) spelled {
 	both, same := `w.`+column+` = $1 AND r.`+column+` = $2`, ``
 	for _, b := range beside {
@@ -114,7 +116,8 @@ func spelledByInstance() []spelled {
 	}
 }
 
-// RespellUser brings a user's database to canonical ids. A Block of one spelling ends follows and memberships under all.
+// RespellUser brings a user's database to canonical ids. A Block of one spelling ends follows and
+// memberships under all.
 func RespellUser(ctx context.Context, conn *pgx.Conn) error {
 	for _, s := range spelledByUsers() {
 		if err := s.respell(ctx, conn); err != nil {
@@ -254,9 +257,10 @@ func respellDocuments(ctx context.Context, conn *pgx.Conn, table string) error {
 	}
 }
 
-// SpelledActors returns, by whether the user may follow them, the actors that a user's database holds under an id that is not
-// canonical, by their canonical ids; none for a version that has canonical ids. They have to be acquaintances before the
-// database is brought to canonical ids: an older engine may have stored that of the other spelling alone.
+// SpelledActors returns, by whether the user may follow them, the actors that a user's database
+// holds under an id that is not canonical, by their canonical ids; none for a version that has
+// canonical ids. They have to be acquaintances before the database is brought to canonical ids: an
+// older engine may have stored that of the other spelling alone.
 func (d *Databases) SpelledActors(ctx context.Context, conn *pgx.Conn, from Version) (map[bool][]vocab.ID, error) {
 	if !d.lacks(from, User, writtenIDs) {
 		return nil, nil

@@ -1,5 +1,5 @@
-// Package schema makes, migrates, checks and drops the databases of an instance: the instance database, and one for each
-// user.
+// Package schema makes, migrates, checks and drops the databases of an instance: the instance
+// database, and one for each user.
 package schema
 
 import (
@@ -59,8 +59,8 @@ func (d *Databases) Name() string { return d.name }
 // Template returns the name of the database from which users' databases are cloned.
 func (d *Databases) Template() string { return d.template }
 
-// OfUser returns the name of the database of u. No username holds a hyphen, so no user can be given the template or another
-// user's database.
+// OfUser returns the name of the database of u. No username holds a hyphen, so no user can be
+// given the template or another user's database.
 func (d *Databases) OfUser(u vocab.Username) string { return d.name + "_" + u.String() }
 
 // Latest returns the version that the migrations of a set lead to.
@@ -79,7 +79,8 @@ func latest(all fs.FS, set string) int {
 	return n
 }
 
-// Connect opens a connection to a user's database, and refuses a database whose schema is not that of this binary.
+// Connect opens a connection to a user's database, and refuses a database whose schema is not that
+// of this binary.
 func (d *Databases) Connect(ctx context.Context, database string) (*pgx.Conn, error) {
 	conn, err := d.Reach(ctx, database)
 	if err != nil {
@@ -100,8 +101,9 @@ func (d *Databases) Connect(ctx context.Context, database string) (*pgx.Conn, er
 // Reach opens a connection to a user's database, whatever its schema.
 func (d *Databases) Reach(ctx context.Context, database string) (*pgx.Conn, error) {
 	cfg := d.server.Config(database)
-	// The statistics of a new database are the template's until autovacuum comes by. A plan that was made while the tables
-	// were empty would go on to read them whole long after they have grown.
+	// The statistics of a new database are the template's until autovacuum comes by. A plan that
+	// was made while the tables were empty would go on to read them whole long after they have
+	// grown.
 	cfg.RuntimeParams["enable_seqscan"] = "off"
 	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan" // the same plan, but made once
 	cfg.RuntimeParams["jit"] = "off"                            // a scan that cannot be avoided looks expensive enough to compile
@@ -148,7 +150,8 @@ func (d *Databases) Check(database string, v Version) error {
 	return nil
 }
 
-// checkInstance refuses an instance database that this binary does not fit, and with Migrate makes an older one fit.
+// checkInstance refuses an instance database that this binary does not fit, and with Migrate makes
+// an older one fit.
 func (d *Databases) checkInstance(ctx context.Context, p Preparing) error {
 	known := d.Latest(Instance)
 	conn, err := pgx.ConnectConfig(ctx, d.server.Config(d.name))
@@ -179,5 +182,6 @@ func (d *Databases) checkInstance(ctx context.Context, p Preparing) error {
 // codeBehind marks the refusal of an instance database that a migration makes fit.
 const codeBehind = "instance_behind"
 
-// IsBehind reports whether Prepare refused an instance database that it would take with Migrate, or with Repair too.
+// IsBehind reports whether Prepare refused an instance database that it would take with Migrate,
+// or with Repair too.
 func IsBehind(err error) bool { f := fault.Of(err); return f != nil && f.Code == codeBehind }

@@ -25,7 +25,8 @@ func (v Version) Whole() int {
 	return v.Number
 }
 
-// Read reads the version of a database. A table without a row is that of a database whose first change has not begun.
+// Read reads the version of a database. A table without a row is that of a database whose first
+// change has not begun.
 func Read(ctx context.Context, on interface {
 	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
 }) (v Version, err error) {
@@ -36,9 +37,10 @@ func Read(ctx context.Context, on interface {
 	return v, err
 }
 
-// settle reads the version of a database that no process migrates. It clears the mark of a change that did not end when
-// that is at most the change to version repair: such a change left nothing. The fault is Busy while a process migrates the
-// database, also when the server still works for a process that was killed. The caller holds the database's lock.
+// settle reads the version of a database that no process migrates. It clears the mark of a change
+// that did not end when that is at most the change to version repair: such a change left nothing.
+// The fault is Busy while a process migrates the database, also when the server still works for a
+// process that was killed. The caller holds the database's lock.
 func settle(ctx context.Context, conn *pgx.Conn, repair int) (v Version, err error) {
 	name := conn.Config().Database
 	key, err := migratedb.GenerateAdvisoryLockId(name, "public", pgxmigrate.DefaultMigrationsTable)
@@ -68,8 +70,8 @@ func settle(ctx context.Context, conn *pgx.Conn, repair int) (v Version, err err
 	return v, err
 }
 
-// repairable returns the last version whose mark settle may clear: none unless that was asked for, and none that this
-// binary does not know.
+// repairable returns the last version whose mark settle may clear: none unless that was asked for,
+// and none that this binary does not know.
 func repairable(asked bool, known int) int {
 	if !asked {
 		return 0
