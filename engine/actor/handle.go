@@ -73,7 +73,7 @@ func (r *Resolver) KnownHandle(ctx context.Context, s string) (*vocab.Actor, err
 	return row.Actor, nil
 }
 
-// isLocalHost tells whether the handle is of this server, also when its port is the usual one of
+// isLocalHost reports whether the handle is of this server, also when its port is the usual one of
 // http.
 func (r *Resolver) isLocalHost(h handle) bool {
 	return vocab.ID(r.Local.schemeOf()+"://"+h.host+"/").Host() == r.Local.host
@@ -190,8 +190,8 @@ func (f fingers) queryHost(ctx context.Context, scheme string, h handle) (*trans
 	return f.Fetch.Get(ctx, transport.Request{URL: id, Accept: "application/jrd+json, application/json;q=0.9", Limit: maxJRD})
 }
 
-// readJRD reads the answer about h (RFC 7033 §4.4). One without a subject that is a handle is about
-// what was asked.
+// readJRD reads the answer about h (RFC 7033 §4.4). One without a subject that is a handle is
+// about what was asked.
 func readJRD(body []byte, h handle) (found, error) {
 	d, err := vocab.ParseDoc(body)
 	if err != nil {

@@ -18,8 +18,8 @@ type Profiles interface {
 	User(u vocab.Username) registry.User
 }
 
-// Local is the actors of this server: their ids, documents and handles. It opens no database, so it
-// answers for users that are not there, too: whether they are is the caller's to know.
+// Local is the actors of this server: their ids, documents and handles. It opens no database, so
+// it answers for users that are not there, too: whether they are is the caller's to know.
 type Local struct {
 	origin, host, software string
 	keys                   *Keyring
@@ -78,7 +78,7 @@ func (l *Local) NewObjectID(u vocab.Username) vocab.ID {
 	return l.ID(u) + "/objects/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
 }
 
-// IsLocal tells whether id was, or could have been, given here.
+// IsLocal reports whether id was, or could have been, given here.
 func (l *Local) IsLocal(id vocab.ID) bool { return id.Origin() == l.origin }
 
 // Holder returns the user at or under whose actor id lies, and the rest of id.
@@ -112,8 +112,8 @@ func (l *Local) ownerOfPath(id vocab.ID, want string) (vocab.Username, bool) {
 	return u, true
 }
 
-// isOwn tells whether a request for id would reach this server, under whatever scheme: it is never
-// made.
+// isOwn reports whether a request for id would reach this server, under whatever scheme: it is
+// never made.
 func (l *Local) isOwn(id vocab.ID) bool { return id.Host() == l.host }
 
 // actorAt returns the local actor of that id.

@@ -104,9 +104,10 @@ func weighActor(a *instance.RemoteActor) int {
 }
 
 // Resolve returns the actor of that id: from here, from memory, as it is stored, or from its own
-// server. A copy that is too old is used all the same when the server does not answer. The fault is
-// Gone once the server, or the actor itself, has said so, until the server shows the actor again:
-// it is asked as often as of the living. It is Forbidden for an actor that the policy refuses.
+// server. A copy that is too old is used all the same when the server does not answer. The fault
+// is Gone once the server, or the actor itself, has said so, until the server shows the actor
+// again: it is asked as often as of the living. It is Forbidden for an actor that the policy
+// refuses.
 func (r *Resolver) Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error) {
 	return r.resolveWithin(ctx, id, r.TTL)
 }
@@ -186,8 +187,8 @@ func (r *Resolver) KnownAll(ctx context.Context, ids []vocab.ID) (map[vocab.ID]*
 	return known, nil
 }
 
-// resolveWithin returns the actor, of which a copy that is younger than age counts. Those that this
-// server's own users ask for are stored.
+// resolveWithin returns the actor, of which a copy that is younger than age counts. Those that
+// this server's own users ask for are stored.
 func (r *Resolver) resolveWithin(ctx context.Context, id vocab.ID, age time.Duration) (*vocab.Actor, error) {
 	a, err := r.findActor(ctx, id, age)
 	if err == nil && policy.PayerOf(ctx) == "" {
@@ -238,7 +239,7 @@ func (r *Resolver) presentActor(a *instance.RemoteActor) (*vocab.Actor, error) {
 	return a.Actor, nil
 }
 
-// isPassing tells whether an error says nothing about the actor, only that its server cannot be
+// isPassing reports whether an error says nothing about the actor, only that its server cannot be
 // asked now.
 func isPassing(err error) bool {
 	switch fault.KindOf(err) {
@@ -344,8 +345,8 @@ func (m *memory) rememberActor(ctx context.Context, id vocab.ID, a *vocab.Actor,
 	return row, nil
 }
 
-// Bury remembers that the actor deleted itself: nothing of it is believed until its server shows it
-// again.
+// Bury remembers that the actor deleted itself: nothing of it is believed until its server shows
+// it again.
 func (r *Resolver) Bury(ctx context.Context, id vocab.ID) error {
 	_, err := r.markGone(ctx, id)
 	return err

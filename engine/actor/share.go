@@ -19,7 +19,8 @@ const (
 	firstPause = time.Minute
 	lastPause  = time.Hour
 
-	// flightTime bounds one fetch with all that belongs to it. Each request has a limit of its own.
+	// flightTime bounds one fetch with all that belongs to it. Each request has a limit of its
+	// own.
 	flightTime = time.Minute
 )
 
@@ -97,8 +98,8 @@ type failure struct {
 }
 
 // shareFlight does work, which fetches id, once for everybody who asks for it meanwhile. A failure
-// for a reason of the peer's is remembered for a while, and every try is counted against the peer's
-// domain.
+// for a reason of the peer's is remembered for a while, and every try is counted against the
+// peer's domain.
 func shareFlight[T any](ctx context.Context, f *flights, what string, id vocab.ID, work func(context.Context) (T, error)) (T, error) {
 	var none T
 	name := what + " " + string(id.Canonical())
@@ -165,8 +166,8 @@ func (f *flights) noteTry(name string, err error) {
 	f.failures.put(name, failure{err, pause, f.now().Add(pause)})
 }
 
-// isPeersFault tells whether an error is what the peer did, or did not: not our own limits, nor our
-// own store.
+// isPeersFault reports whether an error is what the peer did, or did not: not our own limits, nor
+// our own store.
 func isPeersFault(err error) bool {
 	if e := fault.Of(err); e == nil || strings.HasPrefix(e.Code, codesOfDatabase) {
 		return false

@@ -48,16 +48,16 @@ func (s *staleActors) hasAny() bool {
 	return len(s.all) > 0
 }
 
-// isStale tells whether the actor itself has said since that it changed. When a stale copy was
+// isStale reports whether the actor itself has said since that it changed. When a stale copy was
 // fetched is not known.
 func isStale(a *instance.RemoteActor) bool { return a.FetchedAt.Unix() <= 0 }
 
-// IsStale tells whether an actor has said that it changed, and users may still have old copies of
-// it: before something is sent to it, Resolve says where to.
+// IsStale reports whether an actor has said that it changed, and users may still have old copies
+// of it: before something is sent to it, Resolve says where to.
 func (r *Resolver) IsStale(id vocab.ID) bool { return r.stale.hasStale(id.Canonical()) }
 
-// AnyStale tells whether any actor has said so.
-func (r *Resolver) AnyStale() bool { return r.stale.hasAny() }
+// HasStale reports whether any actor has said so.
+func (r *Resolver) HasStale() bool { return r.stale.hasAny() }
 
 // Renewed ends that users have old copies of an actor.
 func (r *Resolver) Renewed(id vocab.ID) { r.stale.remove(id.Canonical()) }
@@ -74,9 +74,9 @@ func (r *Resolver) Current(ctx context.Context, id vocab.ID) (*vocab.Actor, erro
 }
 
 // Changed returns the actor as its server describes it now, since it has said of itself that it
-// changed; a copy that was asked for after came is as good. Each actor has a small budget for that,
-// within its domain's. Beyond it, and while its server does not answer, Changed returns the copy as
-// it is, which is stale from then on.
+// changed; a copy that was asked for after came is as good. Each actor has a small budget for
+// that, within its domain's. Beyond it, and while its server does not answer, Changed returns the
+// copy as it is, which is stale from then on.
 func (r *Resolver) Changed(ctx context.Context, id vocab.ID, came time.Time) (*vocab.Actor, error) {
 	if r.Local.isOwn(id) {
 		return r.Local.actorAt(id)

@@ -26,7 +26,8 @@ type handle struct{ user, host string }
 
 func (h handle) String() string { return h.user + "@" + h.host }
 
-// isSame tells whether both name the same account: servers take the names of users in either case.
+// isSame reports whether both name the same account: servers take the names of users in either
+// case.
 func (h handle) isSame(other handle) bool {
 	return h.host == other.host && strings.EqualFold(h.user, other.user)
 }

@@ -25,16 +25,16 @@ func (p *block) findRecipients(ctx context.Context, f *finder, x *exchange) erro
 	if err != nil {
 		return err
 	}
-	if x.target, err = f.reachActor(ctx, x, id); err != nil { // an id is enough: nobody escapes by a server that does not answer
+	if x.counterpart, err = f.reachActor(ctx, x, id); err != nil { // an id is enough: nobody escapes by a server that does not answer
 		return err
 	}
-	if x.target.ID.Same(x.actor.ID) {
+	if x.counterpart.ID.Same(x.actor.ID) {
 		return badParam("actorUri", "nobody blocks themselves")
 	}
-	p.actor = x.target.ID
+	p.actor = x.counterpart.ID
 	if f.deliverBlocks {
 		x.to = []vocab.ID{p.actor}
-		x.addNamed(x.target)
+		x.addNamed(x.counterpart)
 	}
 	return f.instance.Acquaintances.Add(ctx, p.actor, []vocab.Username{x.User}, false)
 }
@@ -85,11 +85,11 @@ func (p *unblock) findRecipients(ctx context.Context, f *finder, x *exchange) er
 	if err != nil {
 		return err
 	}
-	if x.target, err = f.reachActor(ctx, x, p.block.Actor); err != nil {
+	if x.counterpart, err = f.reachActor(ctx, x, p.block.Actor); err != nil {
 		return err
 	}
 	if x.to, err = p.undone.IDs("to"); err == nil && len(x.to) > 0 {
-		x.addNamed(x.target)
+		x.addNamed(x.counterpart)
 	}
 	return err
 }

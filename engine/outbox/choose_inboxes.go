@@ -22,9 +22,9 @@ func (o *Outbox) lockAudience(ctx context.Context, tx *db.Tx, x *exchange) error
 }
 
 // chooseInboxes chooses where the activity goes, in the transaction that stores it. Followers are
-// reached where their collection is addressed, others where they are named or in a group; nobody is
-// delivered to for Public (ActivityPub §5.6) but relays, the one who acts is left out (§7.1), and
-// an actor that the policy refuses is skipped, which the job shows.
+// reached where their collection is addressed, others where they are named or in a group; nobody
+// is delivered to for Public (ActivityPub §5.6) but relays, the one who acts is left out (§7.1),
+// and an actor that the policy refuses is skipped, which the job shows.
 func (o *Outbox) chooseInboxes(ctx context.Context, tx *db.Tx, x *exchange) error {
 	named, earlier, err := o.admitRecipients(ctx, tx, x)
 	if err != nil {
@@ -55,9 +55,9 @@ func (o *Outbox) isForFollowers(x *exchange) bool {
 }
 
 // admitRecipients returns those named or in a group that the activity may go to, and where it went
-// before. An Undo or Delete goes to everybody who had the activity that it takes back. Nothing else
-// goes to an actor that is in the group no more, or that the user blocks: an action that names one
-// is refused, while new words of an old object leave one out.
+// before. An Undo or Delete goes to everybody who had the activity that it takes back. Nothing
+// else goes to an actor that is in the group no more, or that the user blocks: an action that
+// names one is refused, while new words of an old object leave one out.
 func (o *Outbox) admitRecipients(ctx context.Context, tx *db.Tx, x *exchange) (to []db.Destination, earlier []db.Inbox, err error) {
 	if o.Handlers.Lookup(x.activity).Ends {
 		return listDestinations(x.named, x.unnamed, nil), x.earlier, nil
@@ -107,13 +107,13 @@ func listDestinations(named []*vocab.Actor, members []db.Unnamed, but map[vocab.
 // withoutActors leaves actors out of inboxes, and inboxes that are nobody else's.
 func withoutActors(inboxes []db.Inbox, but map[vocab.ID]bool) (left []db.Inbox) {
 	for _, i := range inboxes {
-		var targets []vocab.ID
+		var actors []vocab.ID
 		for _, t := range i.Targets {
 			if !but[t] {
-				targets = append(targets, t)
+				actors = append(actors, t)
 			}
 		}
-		if i.Targets = targets; len(targets) > 0 {
+		if i.Targets = actors; len(actors) > 0 {
 			left = append(left, i)
 		}
 	}

@@ -48,8 +48,8 @@ func (o *Outbox) proveActivity(d vocab.Doc, x *exchange) (raw, body json.RawMess
 // collectSpellings returns how peers write what the activity may name.
 func (x *exchange) collectSpellings() vocab.Spelling {
 	s := x.spelling
-	if x.target != nil {
-		s = s.Add(x.target.ID, x.target.Written)
+	if x.counterpart != nil {
+		s = s.Add(x.counterpart.ID, x.counterpart.Written)
 	}
 	for _, a := range x.named {
 		s = s.Add(a.ID, a.Written)

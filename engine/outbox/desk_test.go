@@ -56,7 +56,7 @@ type world struct {
 	stale       vocab.ID // has said that it changed; empty for nobody
 }
 
-func (w *world) AnyStale() bool           { return w.stale != "" }
+func (w *world) HasStale() bool           { return w.stale != "" }
 func (w *world) IsStale(id vocab.ID) bool { return id == w.stale }
 
 func (w *world) Resolve(_ context.Context, id vocab.ID) (*vocab.Actor, error) {

@@ -21,15 +21,15 @@ type follow struct {
 func (p *follow) checkParams() error { return checkPresent("actorUri", p.ActorURI) }
 
 func (p *follow) findRecipients(ctx context.Context, f *finder, x *exchange) (err error) {
-	if x.target, err = f.findActor(ctx, x, "actorUri", p.ActorURI); err != nil {
+	if x.counterpart, err = f.findActor(ctx, x, "actorUri", p.ActorURI); err != nil {
 		return err
 	}
-	if x.target.ID.Same(x.actor.ID) {
+	if x.counterpart.ID.Same(x.actor.ID) {
 		return badParam("actorUri", "nobody follows themselves")
 	}
-	p.actor = x.target.ID
+	p.actor = x.counterpart.ID
 	x.to = []vocab.ID{p.actor}
-	x.addNamed(x.target)
+	x.addNamed(x.counterpart)
 	// Before the Follow leaves: what the actor posts next must find its way to the user.
 	return f.instance.Acquaintances.Add(ctx, p.actor, []vocab.Username{x.User}, true)
 }
@@ -78,11 +78,11 @@ func (p *unfollow) findRecipients(ctx context.Context, f *finder, x *exchange) (
 	if err != nil {
 		return err
 	}
-	if x.target, err = f.reachActor(ctx, x, p.actor); err != nil {
+	if x.counterpart, err = f.reachActor(ctx, x, p.actor); err != nil {
 		return err
 	}
 	x.to = []vocab.ID{p.actor}
-	x.addNamed(x.target)
+	x.addNamed(x.counterpart)
 	return nil
 }
 
@@ -149,11 +149,11 @@ func (p *answerFollow) findRecipients(ctx context.Context, f *finder, x *exchang
 		return err
 	}
 	p.answered = describeActivity(vocab.Follow, p.rel.Activity, p.rel.Actor, x.actor.ID) // not as it came: what others write may be nothing to prove
-	if x.target, err = f.reachActor(ctx, x, p.rel.Actor); err != nil {
+	if x.counterpart, err = f.reachActor(ctx, x, p.rel.Actor); err != nil {
 		return err
 	}
 	x.to = []vocab.ID{p.rel.Actor}
-	x.addNamed(x.target)
+	x.addNamed(x.counterpart)
 	return nil
 }
 

@@ -126,36 +126,36 @@ func (p *addToGroup) findRecipients(ctx context.Context, f *finder, x *exchange)
 	if err := p.findGroup(ctx, f, x); err != nil {
 		return err
 	}
-	if x.target, err = f.findActor(ctx, x, "actorUri", p.ActorURI); err != nil {
+	if x.counterpart, err = f.findActor(ctx, x, "actorUri", p.ActorURI); err != nil {
 		return err
 	}
-	if x.target.ID.Same(x.actor.ID) {
+	if x.counterpart.ID.Same(x.actor.ID) {
 		return badParam("actorUri", "nobody is in their own groups")
 	}
-	return f.instance.Acquaintances.Add(ctx, x.target.ID, []vocab.Username{x.User}, false)
+	return f.instance.Acquaintances.Add(ctx, x.counterpart.ID, []vocab.Username{x.User}, false)
 }
 
 func (p *addToGroup) constructObject(_ *actor.Local, x *exchange) (string, any) {
-	return vocab.Add, string(x.target.ID)
+	return vocab.Add, string(x.counterpart.ID)
 }
 
 func (p *addToGroup) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	if err := checkNotBlocked(ctx, tx, x.target.ID); err != nil {
+	if err := checkNotBlocked(ctx, tx, x.counterpart.ID); err != nil {
 		return "", err
 	}
 	g, err := p.checkUnchanged(ctx, tx, x)
 	if err != nil {
 		return "", err
 	}
-	earlier, err := tx.Membership(ctx, g.ID, x.target.ID)
+	earlier, err := tx.Membership(ctx, g.ID, x.counterpart.ID)
 	if err == nil && earlier == "" && len(g.Members) >= maxMembers {
 		err = fault.New(fault.Conflict, "the group has 500 members already").WithCode("too_many_members").At("/params/name")
 	}
 	return earlier, err
 }
 
-// removeFromGroup takes an actor out of a group. Later notes to the group, and edits of earlier ones,
-// do not reach it.
+// removeFromGroup takes an actor out of a group. Later notes to the group, and edits of earlier
+// ones, do not reach it.
 type removeFromGroup struct {
 	addToGroup
 	member vocab.ID
@@ -191,8 +191,8 @@ func (p *removeFromGroup) findEarlier(ctx context.Context, tx *db.Tx, x *exchang
 }
 
 // addressGroups makes the members of the user's groups recipients, who are named nowhere. They are
-// looked up once other servers were asked for what they were asked: that can take long, and who was
-// taken out or blocked meanwhile is not reached.
+// looked up once other servers were asked for what they were asked: that can take long, and who
+// was taken out or blocked meanwhile is not reached.
 func (f *finder) addressGroups(ctx context.Context, x *exchange, groups []vocab.ID) error {
 	if len(groups) == 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package outbox is the outbound pipeline: it turns an action that a user's program dispatches into
-// an activity that is stored and owed to everybody it concerns. One file per step.
+// Package outbox is the outbound pipeline: it turns an action that a user's program dispatches
+// into an activity that is stored and owed to everybody it concerns. One file per step.
 package outbox
 
 import (
@@ -37,10 +37,10 @@ type Actors interface {
 
 // Stale knows the actors that have said that they changed.
 type Stale interface {
-	// IsStale tells whether the actor has said that it changed, and the user's copy of it may be
-	// old; AnyStale, whether that is so of any actor.
+	// IsStale reports whether the actor has said that it changed, and the user's copy of it may be
+	// old; HasStale, whether any actor has said so.
 	IsStale(id vocab.ID) bool
-	AnyStale() bool
+	HasStale() bool
 }
 
 // Objects fetches objects of other servers.
@@ -141,7 +141,8 @@ type Job struct {
 	Counts     db.JobCounts `json:"counts"`     // of deliveries: several recipients may share one
 }
 
-// exchange is one dispatch on its way through the pipeline, with what the steps have learnt so far.
+// exchange is one dispatch on its way through the pipeline, with what the steps have learnt so
+// far.
 type exchange struct {
 	Dispatch
 	now    time.Time
@@ -149,18 +150,18 @@ type exchange struct {
 	intent intent // validateAction
 
 	// resolveRecipients
-	actor    *vocab.Actor              // who acts
-	target   *vocab.Actor              // the actor a Follow, an answer to one, a Block or an Add is about
-	to, cc   []vocab.ID                // the addressing
-	named    []*vocab.Actor            // who is addressed by name, or was, without the one who acts
-	spelling vocab.Spelling            // how peers write what is named, beside actors
-	unnamed  []db.Unnamed              // who is addressed by a group, or was
-	request  vocab.ID                  // the stranger whose messages are accepted or declined
-	group    *db.Group                 // that is made, changed or deleted
-	fetched  []*vocab.Object           // to be kept, so that the feed can show them
-	before   *db.Object                // the stored object that an Update or Delete is about
-	earlier  []db.Inbox                // where it went before
-	renewed  map[vocab.ID]*vocab.Actor // who have changed, as they are now
+	actor       *vocab.Actor              // who acts
+	counterpart *vocab.Actor              // the actor a Follow, an answer to one, a Block or an Add is about
+	to, cc      []vocab.ID                // the addressing
+	named       []*vocab.Actor            // who is addressed by name, or was, without the one who acts
+	spelling    vocab.Spelling            // how peers write what is named, beside actors
+	unnamed     []db.Unnamed              // who is addressed by a group, or was
+	request     vocab.ID                  // the stranger whose messages are accepted or declined
+	group       *db.Group                 // that is made, changed or deleted
+	fetched     []*vocab.Object           // to be kept, so that the feed can show them
+	before      *db.Object                // the stored object that an Update or Delete is about
+	earlier     []db.Inbox                // where it went before
+	renewed     map[vocab.ID]*vocab.Actor // who have changed, as they are now
 
 	activity *vocab.Activity // constructActivity
 	body     json.RawMessage // constructActivity: the activity as it is sent

@@ -35,7 +35,7 @@ func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) e
 	return next(context.WithoutCancel(ctx)) // it is done, whoever has hung up
 }
 
-// storeDispatch runs in the transaction, and tells whether an earlier activity did the same.
+// storeDispatch runs in the transaction, and reports whether an earlier activity did the same.
 func (o *Outbox) storeDispatch(ctx context.Context, tx *db.Tx, x *exchange) (settled bool, err error) {
 	if err := o.lockAudience(ctx, tx, x); err != nil {
 		return false, err
@@ -87,7 +87,7 @@ func newJob(id uuid.UUID, inboxes []db.Inbox) *Job {
 		return nil
 	}
 	counts := db.JobCounts{Total: len(inboxes)}
-	targets := map[vocab.ID]bool{}
+	recipients := map[vocab.ID]bool{}
 	for _, i := range inboxes {
 		if i.Skip != "" {
 			counts.Skipped++
@@ -95,10 +95,10 @@ func newJob(id uuid.UUID, inboxes []db.Inbox) *Job {
 		}
 		counts.Pending++
 		for _, t := range i.Targets {
-			targets[t] = true
+			recipients[t] = true
 		}
 	}
-	return &Job{JobID: id.String(), Recipients: len(targets), Counts: counts}
+	return &Job{JobID: id.String(), Recipients: len(recipients), Counts: counts}
 }
 
 // answerAgain returns the answer to an action that an earlier activity did: that activity's, with
@@ -156,7 +156,7 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *db.Tx, x *exchange, job 
 	if err != nil {
 		return err
 	}
-	sent := &handler.Sent{User: x.User, Actor: x.actor, Activity: a, Object: x.before, Target: x.target, Request: x.request, Group: x.group, Now: x.now}
+	sent := &handler.Sent{User: x.User, Actor: x.actor, Activity: a, Object: x.before, Target: x.counterpart, Request: x.request, Group: x.group, Now: x.now}
 	if err := o.Handlers.Sent(ctx, tx, sent); err != nil { // object and feed entry are the handler's
 		return err
 	}

@@ -14,7 +14,7 @@ const renewTime = 5 * time.Second
 // renewRecipients asks where recipients take deliveries now who have said that they changed, and
 // were not asked since. When that cannot be told in time, they are reached as they are known.
 func (o *Outbox) renewRecipients(ctx context.Context, x *exchange) error {
-	if !o.Stale.AnyStale() {
+	if !o.Stale.HasStale() {
 		return nil
 	}
 	ids, err := o.listExpected(ctx, x)

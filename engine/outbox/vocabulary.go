@@ -85,7 +85,7 @@ func RequiredScopes(name string) []string {
 	return assistant
 }
 
-// MayDispatch tells whether a token with these scopes may dispatch the action.
+// MayDispatch reports whether a token with these scopes may dispatch the action.
 func (o *Outbox) MayDispatch(scopes []string, name string) bool {
 	return slices.ContainsFunc(RequiredScopes(name), func(s string) bool { return slices.Contains(scopes, s) })
 }

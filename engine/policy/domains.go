@@ -32,9 +32,9 @@ func NewDomains(blocked, allowed []string, mode Mode) *Domains {
 	return &Domains{domainSet(blocked), domainSet(allowed), mode}
 }
 
-// Allows tells whether host, with or without a port, may talk to us and be contacted. A name that
-// is no host never may.
-func (d *Domains) Allows(host string) bool {
+// IsAllowed reports whether host, with or without a port, may talk to us and be contacted. A name
+// that is no host never may.
+func (d *Domains) IsAllowed(host string) bool {
 	name := normalizeDomain(host)
 	if name == "" || matchDomain(d.blocked, name) != "" {
 		return false
@@ -46,9 +46,9 @@ func (d *Domains) Allows(host string) bool {
 func (d *Domains) Blocking(host string) string { return matchDomain(d.blocked, normalizeDomain(host)) }
 
 // RegistrableDomain returns what limits are keyed by, so that a wildcard in somebody's DNS buys
-// nothing: the name below the public suffix under which host was registered. IP literals and single
-// labels such as localhost:8080, which are met only where addresses beyond the public internet are
-// allowed, are returned as they are, with their port.
+// nothing: the name below the public suffix under which host was registered. IP literals and
+// single labels such as localhost:8080, which are met only where addresses beyond the public
+// internet are allowed, are returned as they are, with their port.
 func RegistrableDomain(host string) string {
 	name := normalizeDomain(host)
 	if name == "" || isAddress(name) || !strings.Contains(name, ".") {
@@ -98,8 +98,8 @@ func normalizeDomain(host string) string {
 	return normalizeAny(host)
 }
 
-// isPlain tells whether host is a name that is compared as it is, as nearly all are: every request
-// asks for a few.
+// isPlain reports whether host is a name that is compared as it is, as nearly all are: every
+// request asks for a few.
 func isPlain(host string) bool {
 	letters, last := false, byte('.')
 	for i := range len(host) {
@@ -142,7 +142,7 @@ func normalizeAny(host string) string {
 	return name
 }
 
-// isForeign tells whether r stands in no host name. The underscore does, in practice.
+// isForeign reports whether r stands in no host name. The underscore does, in practice.
 func isForeign(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
 }

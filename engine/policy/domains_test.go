@@ -47,7 +47,7 @@ func TestDomainsAllows(t *testing.T) {
 		{name: "a block above holds against an allowance", host: "a.evil.example", blocked: []string{"evil.example"}, allowed: []string{"a.evil.example"}, mode: Allowlist},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := NewDomains(tt.blocked, tt.allowed, tt.mode).Allows(tt.host); got != tt.want {
+			if got := NewDomains(tt.blocked, tt.allowed, tt.mode).IsAllowed(tt.host); got != tt.want {
 				t.Errorf("Allows(%q) = %v, want %v", tt.host, got, tt.want)
 			}
 		})
@@ -90,7 +90,7 @@ func FuzzDomains(f *testing.F) {
 		if again := normalizeDomain(name); again != name {
 			t.Fatalf("normalize(%q) = %q, and of that %q", host, name, again)
 		}
-		if name != "" && NewDomains([]string{host}, nil, Open).Allows(name) && host[0] != '*' {
+		if name != "" && NewDomains([]string{host}, nil, Open).IsAllowed(name) && host[0] != '*' {
 			t.Fatalf("%q is blocked and yet allowed as %q", host, name)
 		}
 	})

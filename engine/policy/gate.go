@@ -40,10 +40,10 @@ func NewGate(load func() Lists, mode Mode, own string) *Gate {
 	return &Gate{load: load, mode: mode, own: own}
 }
 
-// Check returns nil when host may talk to us and be contacted, and fault.Forbidden in words that do
-// not tell a block from a missing permission.
+// Check returns nil when host may talk to us and be contacted, and fault.Forbidden in words that
+// do not tell a block from a missing permission.
 func (g *Gate) Check(host string) error {
-	if host == g.own || g.currentPolicy().domains.Allows(host) {
+	if host == g.own || g.currentPolicy().domains.IsAllowed(host) {
 		return nil
 	}
 	return refuseActor(host)
@@ -92,10 +92,10 @@ func (g *Gate) currentPolicy() *compiled {
 	return c
 }
 
-// isOf tells whether c was made from these very lists.
+// isOf reports whether c was made from these very lists.
 func (c *compiled) isOf(l Lists) bool {
 	return isSameLists(c.Blocked, l.Blocked) && isSameLists(c.Allowed, l.Allowed) && isSameLists(c.Suspended, l.Suspended)
 }
 
-// isSameLists tells whether a and b are the same list.
+// isSameLists reports whether a and b are the same list.
 func isSameLists[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }

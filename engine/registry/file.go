@@ -78,7 +78,7 @@ func (f *file[T]) readValue() (T, error) {
 	return c.value, nil
 }
 
-// isStale tells whether a look is due.
+// isStale reports whether a look is due.
 func (f *file[T]) isStale(c *reading[T]) bool {
 	return c == nil || f.in.now().Sub(c.looked) >= lookEvery
 }
@@ -131,7 +131,7 @@ func (f *file[T]) findProblem() error {
 	return f.current.Load().err
 }
 
-// isAbsent tells whether there was no file at the last look, and the look before it.
+// isAbsent reports whether there was no file at the last look, and the look before it.
 func (f *file[T]) isAbsent() bool {
 	c := f.current.Load()
 	return c != nil && c.info == nil && c.err == nil

@@ -121,8 +121,8 @@ func decodeUser(data []byte) (User, error) {
 	return c, nil
 }
 
-// validateUser tells whether c can be used, and makes empty what is nil, so that a file shows where
-// things go.
+// validateUser reports whether c can be used, and makes empty what is nil, so that a file shows
+// where things go.
 func (c *User) validateUser() error {
 	p := &c.Profile
 	if p.Fields == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// checkPresent tells whether u is somebody here, without opening u's database. The fault is
+// checkPresent reports whether u is somebody here, without opening u's database. The fault is
 // NotFound for nobody, who is half-made or suspended, Gone for who was deleted: the name is never
 // used again.
 func (s *access) checkPresent(r *http.Request, u vocab.Username) error {
@@ -41,8 +41,8 @@ func (s *access) findResident(r *http.Request, p httprouter.Params) (vocab.Usern
 type actors struct{ *access }
 
 // getActor serves an actor document. Nothing it does waits for a user's database, for what inboxes
-// are at, or, but for a moment in secure mode, for the network: a peer may ask while we wait for an
-// answer of that peer.
+// are at, or, but for a moment in secure mode, for the network: a peer may ask while we wait for
+// an answer of that peer.
 func (s *actors) getActor(a *answer, r *http.Request, p httprouter.Params) error {
 	contentType, err := a.chooseDocument(r)
 	if err != nil {

@@ -29,7 +29,7 @@ func (s *Server) guardHost(next http.Handler) http.Handler {
 	})
 }
 
-// isAddressed tells whether the request names localhost, a loopback address, or the address it
+// isAddressed reports whether the request names localhost, a loopback address, or the address it
 // arrived at.
 func isAddressed(r *http.Request) bool {
 	host := r.Host
@@ -62,9 +62,9 @@ func (s *operator) getMetrics() handle {
 	}
 }
 
-// getProfile answers with a profile of this process, or the list of what there is. A profile of the
-// processor or a trace takes ?seconds=, which net/http/pprof adds to the time that an answer may
-// take.
+// getProfile answers with a profile of this process, or the list of what there is. A profile of
+// the processor or a trace takes ?seconds=, which net/http/pprof adds to the time that an answer
+// may take.
 func getProfile(a *answer, r *http.Request, p httprouter.Params) error {
 	a.setCache("no-store")
 	switch p.ByName("profile") {

@@ -171,7 +171,7 @@ func (s *clientAPI) postActivity(a *answer, r *http.Request, _ httprouter.Params
 	return nil
 }
 
-// isAssistant tells whether a token is the LLM engine's, which is not trusted like its user.
+// isAssistant reports whether a token is the LLM engine's, which is not trusted like its user.
 func isAssistant(t instance.Token) bool {
 	return !slices.Contains(t.Scopes, instance.ScopeWrite) && !slices.Contains(t.Scopes, instance.ScopeAdmin)
 }

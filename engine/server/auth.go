@@ -105,7 +105,7 @@ func (s *access) cachePolicy() string {
 	return cachePublic
 }
 
-// isSigned tells whether the request carries an HTTP signature, in whichever dialect.
+// isSigned reports whether the request carries an HTTP signature, in whichever dialect.
 func isSigned(r *http.Request) bool { return len(r.Header.Values("Signature")) > 0 }
 
 // checkSigner refuses a request that is signed with a key of a blocked host. A signature that
@@ -131,8 +131,8 @@ func (s *access) checkSigner(r *http.Request) error {
 // wantsSignature asks for a signed request (draft-cavage-http-signatures-12 §3.1.1).
 const wantsSignature = `Signature realm="lightweb",headers="(request-target) host date"`
 
-// admitReader refuses who may read nothing of any user: who signs with a key of a blocked host, and
-// in secure mode whoever has not proven who it is.
+// admitReader refuses who may read nothing of any user: who signs with a key of a blocked host,
+// and in secure mode whoever has not proven who it is.
 func (s *access) admitReader(a *answer, r *http.Request) error {
 	if !s.secureMode {
 		return s.checkSigner(r)
@@ -161,7 +161,7 @@ func (s *access) introduceReader(a *answer, r *http.Request) error {
 	return err
 }
 
-// isPassing tells whether an error says nothing about who asks, only that it cannot be told now.
+// isPassing reports whether an error says nothing about who asks, only that it cannot be told now.
 func isPassing(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Busy, fault.RateLimited:

@@ -24,8 +24,8 @@ type discovery struct {
 	home    []byte
 }
 
-// getWebFinger answers who an account or URI is (RFC 7033). It ignores Accept (§4.2) and parameters
-// it does not know.
+// getWebFinger answers who an account or URI is (RFC 7033). It ignores Accept (§4.2) and
+// parameters it does not know.
 func (s *discovery) getWebFinger(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.allowAnyOrigin()
 	if s.isUnencrypted(r) {
@@ -61,8 +61,8 @@ func (s *discovery) getWebFinger(a *answer, r *http.Request, _ httprouter.Params
 	return nil
 }
 
-// isUnencrypted tells whether a proxy that is trusted says that it was asked without TLS, although
-// that is how our origin is reached. WebFinger must not answer then (RFC 7033 §4).
+// isUnencrypted reports whether a proxy that is trusted says that it was asked without TLS,
+// although that is how our origin is reached. WebFinger must not answer then (RFC 7033 §4).
 func (s *discovery) isUnencrypted(r *http.Request) bool {
 	if !strings.HasPrefix(s.local.Origin(), "https://") || !strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "http") {
 		return false

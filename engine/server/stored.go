@@ -109,9 +109,9 @@ func (s *storedDocuments) forViewer(a *answer, r *http.Request, u vocab.Username
 	return found, err
 }
 
-// mayRead tells whether viewer may read something of u's: u itself, an actor that it names, an
-// accepted follower when it names u's followers, or anybody when it is public. An actor that only a
-// group names, or that asks from the same server, may not, and one that u blocks may no longer.
+// mayRead reports whether viewer may read something of u's: u itself, an actor that it names, an
+// accepted follower when it names u's followers, or anybody when it is public. An actor that only
+// a group names, or that asks from the same server, may not, and one that u blocks may no longer.
 func (s *storedDocuments) mayRead(u vocab.Username, viewer vocab.ID, is standing, to vocab.Addressing) bool {
 	return audience.Of(to, s.local.ID(u), s.local.Followers(u)).MaySee(s.viewerOfUser(u, viewer, is))
 }
@@ -273,8 +273,8 @@ func carriedNow(ctx context.Context, tx *db.Tx, ids []vocab.ID) (map[vocab.ID]ca
 	return now, nil
 }
 
-// showReceived returns an activity of somebody else's as the user is shown it, with the object that
-// it brought as that is now.
+// showReceived returns an activity of somebody else's as the user is shown it, with the object
+// that it brought as that is now.
 func showReceived(d vocab.Doc, now carried, carries bool) vocab.Doc {
 	kind, _ := d.Type()
 	out := vocab.ShowActivity(d, now.doc != nil, handler.HasEmoji(kind))
