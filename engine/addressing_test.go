@@ -39,7 +39,7 @@ var readers = map[string]string{
 	"engine/inbox/relayed.go cc":             "copied into the Announce's post",
 	"db/snapshot.go To":                      "a table that a foreign key points to",
 	"db/deliveries.go Audience":              "stored, for who asks where a post went",
-	"db/respell.go audience":                 "the column of that",
+	"db/schema/respell.go audience":          "the column of that",
 	"cmd/mutate/report.go To":                "the text that a mistake puts there",
 	"cmd/mutate/source.go To":                "the text that a mistake puts there",
 	"cmd/mutate/operators.go audience":       "the package",

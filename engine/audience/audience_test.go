@@ -126,13 +126,13 @@ func TestPageShowsTheTable(t *testing.T) {
 
 const intro = `# Audience
 
-The package ` + "`engine/audience`" + ` alone decides the readers of a post. This page is written from the truth
-table that is its test (` + "`go test ./engine/audience -update`" + `); the same table is run through the SQL form
-in ` + "`db/audience.go`" + `.
+The package ` + "`engine/audience`" + ` alone decides the readers of a post. This page is written from the
+truth table that is its test (` + "`go test ./engine/audience -update`" + `); the same table is run through
+the SQL form in ` + "`db/audience.go`" + `.
 
-Carol is the author. *Everybody* counts in ` + "`to` and `cc`" + ` alone. A post that is only for the followers of
-somebody else is *direct*. A member by a group got the post from carol's server, and stands in no
-document.
+Carol is the author. *Everybody* counts in ` + "`to` and `cc`" + ` alone. A post that is only for the
+followers of somebody else is *direct*. A member by a group got the post from carol's server, and
+stands in no document.
 
 `
 
