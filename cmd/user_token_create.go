@@ -64,7 +64,7 @@ func newUserTokenCreate(a *app) *cobra.Command {
 
 func tokenFacts(t admin.Token) []fact {
 	facts := []fact{
-		{key: "id", value: t.ID},
+		{key: "id", value: t.ID.String()},
 		{key: "user", value: t.User.String(), titled: true},
 		{key: "scopes", value: strings.Join(t.Scopes, ",")},
 		{key: "created_at", value: stamp(t.CreatedAt)},

@@ -31,7 +31,7 @@ func newUserTokenList(a *app) *cobra.Command {
 				}
 				rows := make([][]string, len(tokens))
 				for i, t := range tokens {
-					rows[i] = []string{t.ID, t.Name, strings.Join(t.Scopes, ","), stamp(t.CreatedAt), stampOr(t.LastUsedAt, "never"), stampOr(t.ExpiresAt, "never")}
+					rows[i] = []string{t.ID.String(), t.Name, strings.Join(t.Scopes, ","), stamp(t.CreatedAt), stampOr(t.LastUsedAt, "never"), stampOr(t.ExpiresAt, "never")}
 				}
 				doc := struct {
 					Tokens []admin.Token `json:"tokens"`

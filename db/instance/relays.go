@@ -29,13 +29,13 @@ type Relays struct{ on conns }
 
 // Relay is a server that forwards public posts to all that subscribed to it.
 type Relay struct {
-	Actor     vocab.ID `db:"actor_uri"`
-	Inbox     vocab.ID
-	Style     string
-	State     string
-	Follow    vocab.ID `db:"follow_uri"` // the Follow by which this server subscribes
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	Actor     vocab.ID  `db:"actor_uri" json:"actor"`
+	Inbox     vocab.ID  `json:"inbox"`
+	Style     string    `json:"style"`
+	State     string    `json:"state"`
+	Follow    vocab.ID  `db:"follow_uri" json:"follow"` // the Follow by which this server subscribes
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
 }
 
 const relayColumns = `actor_uri, inbox, style, state, follow_uri, created_at, updated_at`

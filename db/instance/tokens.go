@@ -28,13 +28,13 @@ type Tokens struct{ on conns }
 
 // Token is a stored API token: never its secret, only a digest of it.
 type Token struct {
-	ID         uuid.UUID
-	User       vocab.Username `db:"username"`
-	Name       string
-	Scopes     []string
-	CreatedAt  time.Time
-	LastUsedAt *time.Time // to the hour; nil: never
-	ExpiresAt  *time.Time // nil: never
+	ID         uuid.UUID      `json:"id"`
+	User       vocab.Username `db:"username" json:"user"`
+	Name       string         `json:"name,omitempty"`
+	Scopes     []string       `json:"scopes"`
+	CreatedAt  time.Time      `json:"created_at"`
+	LastUsedAt *time.Time     `json:"last_used_at,omitempty"` // to the hour; nil: never
+	ExpiresAt  *time.Time     `json:"expires_at,omitempty"`   // nil: never
 }
 
 const tokenColumns = `id, username, name, scopes, created_at, last_used_at, expires_at`

@@ -17,19 +17,12 @@ import (
 type Relays struct{ in *instance.Instance }
 
 // Relay is a relay, and the state of the subscription.
-type Relay struct {
-	Actor     vocab.ID  `json:"actor"`
-	Inbox     vocab.ID  `json:"inbox"`
-	Style     string    `json:"style"` // mastodon or litepub
-	State     string    `json:"state"` // pending, accepted or rejected
-	Follow    vocab.ID  `json:"follow"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
-}
+type Relay = dbinstance.Relay
 
-// describeRelay returns the row as commands show it.
-func describeRelay(r dbinstance.Relay) Relay {
-	return Relay{Actor: r.Actor, Inbox: r.Inbox, Style: r.Style, State: r.State, Follow: r.Follow, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC()}
+// relayInUTC returns a relay with its times in UTC.
+func relayInUTC(r Relay) Relay {
+	r.CreatedAt, r.UpdatedAt = r.CreatedAt.UTC(), r.UpdatedAt.UTC()
+	return r
 }
 
 // List returns the relays by their actors' ids.
@@ -37,7 +30,7 @@ func (rs Relays) List(ctx context.Context) ([]Relay, error) {
 	found, err := rs.in.DB.Instance.Relays.All(ctx)
 	all := make([]Relay, len(found))
 	for i, r := range found {
-		all[i] = describeRelay(r)
+		all[i] = relayInUTC(r)
 	}
 	return all, err
 }
@@ -74,7 +67,7 @@ func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) 
 	if before != nil {
 		same := before.Inbox == r.Inbox && before.Style == r.Style
 		if same && before.State == dbinstance.RelayAccepted {
-			return describeRelay(*before), fault.New(fault.Conflict, fmt.Sprintf("the relay %s has accepted this server", r.Actor)).WithHint("lightweb relay list")
+			return relayInUTC(*before), fault.New(fault.Conflict, fmt.Sprintf("the relay %s has accepted this server", r.Actor)).WithHint("lightweb relay list")
 		}
 		if same && before.State == dbinstance.RelayPending { // an answer to the earlier Follow may be on its way
 			r.Follow = before.Follow
@@ -86,15 +79,15 @@ func (rs Relays) Add(ctx context.Context, address, style string) (Relay, error) 
 	}
 	if err := rs.in.Relays.Send(ctx, r, rs.in.Relays.FollowActivity(r)); err != nil {
 		if fault.Of(err) == nil {
-			return describeRelay(r), err
+			return relayInUTC(r), err
 		}
-		return describeRelay(r), fault.Wrap(fault.KindOf(err), fmt.Sprintf("send Follow to %s: %s", r.Inbox, fault.Public(err)), err).
+		return relayInUTC(r), fault.Wrap(fault.KindOf(err), fmt.Sprintf("send Follow to %s: %s", r.Inbox, fault.Public(err)), err).
 			WithHint("the relay stays pending: the same command sends the Follow again")
 	}
 	if sent, err := rs.in.DB.Instance.Relays.Find(ctx, r.Actor); err == nil && sent != nil { // the relay may have answered already
 		r = *sent
 	}
-	return describeRelay(r), nil
+	return relayInUTC(r), nil
 }
 
 // parseAddress parses the address of a relay on another server that the policy allows.
@@ -170,7 +163,7 @@ func (rs Relays) Remove(ctx context.Context, address string) (RelayRemoval, erro
 		return RelayRemoval{}, fault.New(fault.NotFound, fmt.Sprintf("there is no relay %.200q", address)).WithHint("lightweb relay list")
 	}
 	r := all[n]
-	removal := RelayRemoval{Relay: describeRelay(r), Undone: true}
+	removal := RelayRemoval{Relay: relayInUTC(r), Undone: true}
 	if err := rs.in.Relays.Send(ctx, r, rs.in.Relays.UndoActivity(r)); err != nil {
 		if ctx.Err() != nil {
 			return RelayRemoval{}, err

@@ -20,20 +20,7 @@ import (
 type Tokens struct{ in *instance.Instance }
 
 // Token is an API token without its secret.
-type Token struct {
-	ID         string         `json:"id"`
-	User       vocab.Username `json:"user"`
-	Name       string         `json:"name,omitempty"`
-	Scopes     []string       `json:"scopes"`
-	CreatedAt  time.Time      `json:"created_at"`
-	LastUsedAt *time.Time     `json:"last_used_at,omitempty"` // to the hour
-	ExpiresAt  *time.Time     `json:"expires_at,omitempty"`
-}
-
-// describeToken returns the row as commands show it.
-func describeToken(t dbinstance.Token) Token {
-	return Token{ID: t.ID.String(), User: t.User, Name: t.Name, Scopes: t.Scopes, CreatedAt: t.CreatedAt, LastUsedAt: t.LastUsedAt, ExpiresAt: t.ExpiresAt}
-}
+type Token = dbinstance.Token
 
 // CheckScopes refuses a text that is not a scope.
 func CheckScopes(scopes []string) error {
@@ -59,7 +46,7 @@ func (ts Tokens) Create(ctx context.Context, u vocab.Username, name string, scop
 		return Token{}, "", err
 	}
 	secret, digest := token.New(u)
-	t := dbinstance.Token{ID: uuid.Must(uuid.NewV7()), User: u, Name: name, Scopes: scopes, CreatedAt: ts.in.Now().UTC().Truncate(time.Second)}
+	t := Token{ID: uuid.Must(uuid.NewV7()), User: u, Name: name, Scopes: scopes, CreatedAt: ts.in.Now().UTC().Truncate(time.Second)}
 	if ttl > 0 {
 		at := t.CreatedAt.Add(ttl)
 		t.ExpiresAt = &at
@@ -67,7 +54,7 @@ func (ts Tokens) Create(ctx context.Context, u vocab.Username, name string, scop
 	if err := ts.in.DB.Instance.Tokens.Add(ctx, t, digest); err != nil {
 		return Token{}, "", err
 	}
-	return describeToken(t), secret, nil
+	return t, secret, nil
 }
 
 // List returns the tokens of u, the oldest first. The fault is NoUser when the user does not
@@ -76,15 +63,8 @@ func (ts Tokens) List(ctx context.Context, u vocab.Username) ([]Token, error) {
 	if _, err := ts.in.DB.Instance.Users.Find(ctx, u); err != nil {
 		return nil, err
 	}
-	rows, err := ts.in.DB.Instance.Tokens.List(ctx, u)
-	if err != nil {
-		return nil, err
-	}
-	tokens := make([]Token, len(rows))
-	for i, r := range rows {
-		tokens[i] = describeToken(r)
-	}
-	return tokens, nil
+	tokens, err := ts.in.DB.Instance.Tokens.List(ctx, u)
+	return append([]Token{}, tokens...), err // no tokens are an empty list
 }
 
 // Revoke ends a token at once, in a serving engine too. The fault is NotFound when u has no such
