@@ -44,7 +44,7 @@ func TestWhoHoldsAUsersConnectionGetsNoOther(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := c.Write(t.Context(), alice, func(ctx context.Context, _ *db.Tx) error { return recovered(func() error { return tt.ask(ctx) }) })
-			if err == nil || fault.KindOf(err) != fault.Internal || !strings.Contains(err.Error(), "holds a connection to a user's database") {
+			if err == nil || fault.KindOf(err) != fault.Internal || !strings.Contains(err.Error(), "a holder of a connection to a user's database") {
 				t.Errorf("asking for it = %v, want an Internal error that says what is wrong", err)
 			}
 			if err := tt.ask(t.Context()); err != nil {

@@ -23,7 +23,7 @@ var namesNoHeldActor = map[string][]string{
 		"delivery_jobs.signer", "deliveries.inbox", "deliveries.host", "deliveries.status", "deliveries.lease_owner", "deliveries.last_error",
 		"deliveries.last_location", "deliveries.remote_id", "event_outbox.type", "event_outbox.source", "idempotency_keys.key",
 		"audit.action", "audit.outcome", "audit.activity_uri", "poison.uri", "poison.reason"},
-	"in the same row as the column that counts":                                                        {"actors.raw", "actors.written", "activities.raw", "objects.readable", "blocks.digest"},
+	"in the same row as the column that counts":                                                        {"actors.raw", "actors.written", "reactions.emoji", "activities.raw", "objects.readable", "blocks.digest"},
 	"the copy of an actor that the user did something about is kept by pruneActors, and counts itself": {"activities.object_uri"},
 	"of the user's own activities, whose addressing keeps the copies of actors": {"delivery_jobs.audience", "delivery_jobs.body", "delivery_jobs.reached",
 		"delivery_jobs.dedupe_hash", "deliveries.targets", "deliveries.followers_digest", "deliveries.last_answer", "deliveries.last_headers"},
