@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	paceUsers   = 20
+	paceUsers   = 5
 	paceSenders = 16
 )
 

@@ -8,9 +8,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// acquaintRecipients commits, before anything of these actors enters a user's database, that they may concern the user. Recipients
-// who will certainly keep nothing are left out of x before; when nobody remains, x says why. An Undo or Delete brings nothing to
-// a user who has nothing of its actor's.
+// acquaintRecipients commits, before anything of these actors enters a user's database, that they
+// may concern the user. Recipients who will certainly keep nothing are left out of x before; when
+// nobody remains, x says why. An Undo or Delete brings nothing to a user who has nothing of its
+// actor's.
 func (i *Inbox) acquaintRecipients(ctx context.Context, x *receiving) error {
 	if i.Handlers.Lookup(x.Activity).TakesBack {
 		return nil
@@ -29,8 +30,8 @@ func (i *Inbox) acquaintRecipients(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// acquaintWith commits that an actor may concern the recipients. The domain that caused the request pays for the recipients
-// that neither knew the actor nor follow the sender.
+// acquaintWith commits that an actor may concern the recipients. The domain that caused the
+// request pays for the recipients that neither knew the actor nor follow the sender.
 func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
 	now := i.Now() // before the rows are committed: they are believed no longer than from here
 	if i.known.hasAll(a, x.Recipients, now) {
@@ -49,8 +50,8 @@ func (i *Inbox) acquaintWith(ctx context.Context, x *receiving, a vocab.ID, send
 	return nil
 }
 
-// chargeAcquaintances leaves out recipients who have had nothing to do with the sender and will certainly keep nothing, and charges for
-// the others who have had nothing to do with the actor.
+// chargeAcquaintances leaves out recipients who have had nothing to do with the sender and will
+// certainly keep nothing, and charges for the others who have had nothing to do with the actor.
 func (i *Inbox) chargeAcquaintances(ctx context.Context, x *receiving, a vocab.ID, sends bool) error {
 	met, err := acquaintedWith(ctx, i.Store, a)
 	if err != nil {
@@ -86,8 +87,9 @@ func (i *Inbox) chargeAcquaintances(ctx context.Context, x *receiving, a vocab.I
 	return spendBudget(i.bounds.newAcquaintances, x.paidBy(), strangers)
 }
 
-// refusedUnread tells why a user who has had nothing to do with the sender will not keep a private post, as far as that is
-// certain without the user's database; empty when that one decides, as checkPermitted does.
+// refusedUnread tells why a user who has had nothing to do with the sender will not keep a
+// private post, as far as that is certain without the user's database; empty when that one
+// decides, as checkPermitted does.
 func (i *Inbox) refusedUnread(x *receiving, u vocab.Username) string {
 	doc := x.Activity.Object.Doc
 	if x.Activity.Type != vocab.Create || x.passer != nil || doc == nil || doc["inReplyTo"] != nil {

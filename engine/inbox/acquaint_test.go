@@ -22,7 +22,8 @@ func acquainted(t *testing.T, s *peertest.Scene, name string) int {
 	return len(users)
 }
 
-// Where it is certain that the user keeps nothing of a stranger, nothing is left of the stranger, and no database is opened.
+// Where it is certain that the user keeps nothing of a stranger, nothing is left of the stranger,
+// and no database is opened.
 func TestAStrangerWhoIsRefusedLeavesNothing(t *testing.T) {
 	const toFollowers = `{"id":"p:/creates/900","type":"Create","actor":"p:/dave","to":"p:/dave/followers","object":{"id":"p:/notes/900","type":"Note","attributedTo":"p:/dave","to":"p:/dave/followers","content":"among us"}}`
 	answer := strings.ReplaceAll(letter(1), `"content"`, `"inReplyTo":"us:/alice/objects/1","content"`)
@@ -73,7 +74,8 @@ func TestAStrangerWhoIsRefusedLeavesNothing(t *testing.T) {
 	}
 }
 
-// A domain can be new to so many users in a day. Users who know the actor, and those who follow the sender, are not counted.
+// A domain can be new to so many users in a day. Users who know the actor, and those who follow
+// the sender, are not counted.
 func TestNewAcquaintancesHaveABudget(t *testing.T) {
 	s := newScene(t)
 	s.Posts("us:/alice/objects/1", "as:Public")
@@ -97,7 +99,8 @@ func TestNewAcquaintancesHaveABudget(t *testing.T) {
 	}
 }
 
-// A row that a night has removed is made again: nobody relies on it for longer than the night waits.
+// A row that a night has removed is made again: nobody relies on it for longer than the night
+// waits.
 func TestAnAcquaintanceIsNotBelievedForLong(t *testing.T) {
 	s := newScene(t)
 	s.Posts("us:/alice/objects/1", "as:Public")

@@ -12,7 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Three users stand differently to carol: fan follows her, idol is followed by her, and other has nothing to do with her.
+// Three users stand differently to carol: fan follows her, idol is followed by her, and other has
+// nothing to do with her.
 func TestAddressing(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

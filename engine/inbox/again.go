@@ -10,8 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Resume makes of what waits in the journal what Receive had made of the requests, as of then: an activity without a date has
-// that of its arrival, however long it waited. No other server is asked. Rows whose activity cannot be read have an error.
+// Resume makes of what waits in the journal what Receive had made of the requests, as of then: an
+// activity without a date has that of its arrival, however long it waited. No other server is
+// asked. Rows whose activity cannot be read have an error.
 func (p *applier) Resume(ctx context.Context, u vocab.Username, page []instance.Waiting) ([]intake.Resumed, error) {
 	resumed := make([]intake.Resumed, len(page))
 	activities := make([]*vocab.Activity, len(page))
@@ -40,7 +41,8 @@ func (p *applier) Resume(ctx context.Context, u vocab.Username, page []instance.
 	return resumed, nil
 }
 
-// resume makes an item of one row. There is none when the sender was deleted meanwhile, or when the object is not the sender's.
+// resume makes an item of one row. There is none when the sender was deleted meanwhile, or when
+// the object is not the sender's.
 func (p *applier) resume(ctx context.Context, u vocab.Username, w instance.Waiting, a *vocab.Activity, known map[vocab.ID]*vocab.Actor) (r intake.Resumed, err error) {
 	sender := known[a.Actor.Canonical()]
 	if sender == nil && a.Type == vocab.Delete {
@@ -70,7 +72,8 @@ func (p *applier) resume(ctx context.Context, u vocab.Username, w instance.Waiti
 	return intake.Resumed{Item: x}, nil
 }
 
-// movedTo returns the target of a Move that both accounts have confirmed, as they were when it came.
+// movedTo returns the target of a Move that both accounts have confirmed, as they were when it
+// came.
 func (p *applier) movedTo(ctx context.Context, u vocab.Username, a *vocab.Activity, old, target *vocab.Actor) (*vocab.Actor, error) {
 	if a.Type != vocab.Move || target == nil || !handler.Moved(old, target) {
 		return nil, nil

@@ -48,9 +48,10 @@ func newApplier(i *Inbox) *applier {
 	return p
 }
 
-// Apply runs the Apply half for a batch in one transaction of the user's database. It is run again when the transaction is,
-// so nothing of an earlier run may count. The ids of activities that were ignored are given back: an activity that does not
-// concern the user in one inbox may be meant for the user in the other, and nobody spoils an id with a forgery.
+// Apply runs the Apply half for a batch in one transaction of the user's database. It is run
+// again when the transaction is, so nothing of an earlier run may count. The ids of activities
+// that were ignored are given back: an activity that does not concern the user in one inbox may
+// be meant for the user in the other, and nobody spoils an id with a forgery.
 func (p *applier) Apply(ctx context.Context, tx *db.Tx, items []intake.Item) error {
 	batch := make([]*applying, len(items))
 	for n, item := range items {
@@ -69,7 +70,8 @@ func (p *applier) Apply(ctx context.Context, tx *db.Tx, items []intake.Item) err
 	return tx.Unclaim(ctx, slices.Collect(maps.Keys(claimed)))
 }
 
-// applyClaimed takes one activity through the steps if its id was claimed. What remains in claimed at the end is given back.
+// applyClaimed takes one activity through the steps if its id was claimed. The ids left in
+// claimed at the end are given back.
 func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[db.Owned]bool) error {
 	x.Remembers, _ = p.bounds.storedOfDomain.Ready(x.payer)
 	switch {
@@ -91,8 +93,8 @@ func (p *applier) applyClaimed(ctx context.Context, x *applying, claimed map[db.
 	return nil
 }
 
-// applyRecovering lets a panic in a step cost the activity that made it, and not the process, which nobody else stands behind
-// here as net/http does behind handlers.
+// applyRecovering lets a panic in a step cost the activity that made it, and not the process,
+// which nobody else stands behind here as net/http does behind handlers.
 func (p *applier) applyRecovering(ctx context.Context, x *applying) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A sender that is proven, and whose other server stalls, holds no memory but its body while that is asked.
+// A sender that is proven, and whose other server stalls, holds no memory but its body while that
+// is asked.
 func TestWhatWaitsForAnotherServerHoldsItsBodyAlone(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")

@@ -10,7 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 )
 
-// A private answer in bob's thread is for those that it names, whatever bob has to do with its author.
+// A private answer in bob's thread is for those that it names, whatever bob has to do with its
+// author.
 func TestAPrivateAnswerToSomebodyElseDoesNotReachTheAuthorItAnswers(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -50,7 +51,8 @@ func TestAPrivateAnswerToSomebodyElseDoesNotReachTheAuthorItAnswers(t *testing.T
 	}
 }
 
-// An Update goes to everybody who holds something of its author, and changes it for the recipients of the new words.
+// An Update goes to everybody who holds something of its author, and changes it for the
+// recipients of the new words.
 func TestNewWordsAreForTheirRecipients(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// markBlocked marks, before anything of a batch is done, what comes from actors that the user blocks or the policy refuses,
-// and what others pass on of theirs.
+// markBlocked marks, before anything of a batch is done, what comes from actors that the user
+// blocks or the policy refuses, and what others pass on of theirs.
 func (p *applier) markBlocked(ctx context.Context, tx *db.Tx, batch []*applying) error {
 	var all []vocab.ID
 	for _, x := range batch {
@@ -43,8 +43,9 @@ func actorsBehind(x *applying) []vocab.ID {
 	return ids
 }
 
-// isRefused tells whether the policy refuses any actor that the activity brings in. Receive has asked before; but the policy
-// may be younger than what waited in the journal, and who wrote what is embedded may be several.
+// isRefused reports whether the policy refuses any actor that the activity brings in. Receive has
+// asked before; but the policy may be younger than what waited in the journal, and who wrote what
+// is embedded may be several.
 func (p *applier) isRefused(x *applying) bool {
 	ids := actorsBehind(x)
 	for _, o := range x.fetched {
@@ -60,7 +61,8 @@ func (p *applier) isRefused(x *applying) bool {
 	return slices.ContainsFunc(ids, func(id vocab.ID) bool { return p.Gate.CheckActor(id) != nil })
 }
 
-// dismissBlocked ends what comes from a blocked actor. What its author takes back does not stay here for being blocked.
+// dismissBlocked ends an activity of a blocked actor. A deletion or an undo still takes effect: the
+// block does not keep what its author takes back.
 func (p *applier) dismissBlocked(ctx context.Context, x *applying) error {
 	if p.Handlers.Lookup(x.Activity).TakesAway {
 		if err := p.runHandler(ctx, x); err != nil {

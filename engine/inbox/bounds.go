@@ -6,10 +6,11 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// bounds is how much one sender, or one registrable domain, may have of what costs this server more than a request: what
-// is passed on goes to every server of a user's followers, a report is kept until the operator resolves it, for what others
-// pass on without a proof the actor's server is asked, and so it is for each post that a relay passes on, and what anybody
-// sends to users is stored. knocks are the requests counted just now.
+// bounds is how much one sender, or one registrable domain, may have of what costs this server
+// more than a request: what is passed on goes to every server of a user's followers, a report is
+// kept until the operator resolves it, for what others pass on without a proof the actor's server
+// is asked, and so it is for each post that a relay passes on, and what anybody sends to users is
+// stored. knocks are the requests counted just now.
 type bounds struct {
 	passedOfSender, passedOfDomain, reportsOfDomain, askedForDomain, storedOfDomain, storedForFollower, newActors, newAcquaintances, fannedOut, announced, fetchedForRelay, fetchedForGroup, knocks *policy.Limiter
 

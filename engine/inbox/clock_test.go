@@ -14,8 +14,8 @@ func dated(create string) string {
 	return strings.Replace(create, `"type":"Note"`, `"type":"Note","published":"`+time.Now().UTC().Format(time.RFC3339Nano)+`"`, 1)
 }
 
-// The clock is set forward and back by an hour, with a user stalled and with requests on their way: nothing is lost,
-// doubled or out of order.
+// The clock is set forward and back by an hour, with a user stalled and with requests on their
+// way: nothing is lost, doubled or out of order.
 func TestAClockThatIsSetLosesNothing(t *testing.T) {
 	alice, bob := two(t)
 	steps := []time.Duration{time.Hour, -2 * time.Hour, time.Hour}
@@ -55,7 +55,8 @@ func TestAClockThatIsSetLosesNothing(t *testing.T) {
 	}
 }
 
-// Up to an hour apart, two clocks understand each other; beyond, the peer is refused and may send again.
+// Up to an hour apart, two clocks understand each other; beyond, the peer is refused and may send
+// again.
 func TestASignatureIsTakenWithinAnHourOfTheClock(t *testing.T) {
 	s := newScene(t)
 	for n, c := range []struct {

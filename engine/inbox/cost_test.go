@@ -34,8 +34,8 @@ type trips struct{ users, instance atomic.Int64 }
 
 func (n *trips) reset() { n.users.Store(0); n.instance.Store(0) }
 
-// The test is not parallel: round trips of others would be counted. What tests of other packages write to the same server is
-// counted, so that the note counts that cost least.
+// The test is not parallel: round trips of others would be counted. Writes of other packages'
+// tests to the same server are counted, so that the note counts that cost least.
 func TestWhatANoteCosts(t *testing.T) {
 	var trips trips
 	in := peertest.NewInbound(t, func(d *inbox.Deps) { d.Store = throughProxy(t, d.Store, &trips) })
@@ -67,7 +67,8 @@ func TestWhatANoteCosts(t *testing.T) {
 	}
 }
 
-// The test is not parallel, as above. Now and then a note renews what is believed of the instance for some seconds.
+// The test is not parallel, as above. Now and then a note renews what is believed of the instance
+// for some seconds.
 func TestWhatANoteForSeveralCosts(t *testing.T) {
 	var trips trips
 	in := peertest.NewInbound(t, func(d *inbox.Deps) { d.Store = throughProxy(t, d.Store, &trips) })
@@ -134,8 +135,8 @@ func throughProxy(t *testing.T, c *db.Cluster, trips *trips) *db.Cluster {
 	return again
 }
 
-// proxy passes on what clients and the server say; counter chooses by a connection's first message where its round trips
-// are counted.
+// proxy passes on what clients and the server say; counter chooses by a connection's first
+// message where its round trips are counted.
 func proxy(listener net.Listener, socket string, counter func(startup []byte) *atomic.Int64) {
 	for {
 		client, err := listener.Accept()
@@ -158,8 +159,9 @@ func proxy(listener net.Listener, socket string, counter func(startup []byte) *a
 	}
 }
 
-// count passes on what a client sends, and counts how often it waits for an answer: after a Sync or a Query (PostgreSQL
-// documentation, Message Formats). A pool that was idle for a second asks first whether its connection lives: not counted.
+// count passes on what a client sends, and counts how often it waits for an answer: after a Sync
+// or a Query (PostgreSQL documentation, Message Formats). A pool that was idle for a second asks
+// first whether its connection lives: not counted.
 func count(client io.Reader, server io.Writer, counter func(startup []byte) *atomic.Int64) error {
 	r := bufio.NewReader(client)
 	startup, err := message(r, 0)

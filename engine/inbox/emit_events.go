@@ -7,8 +7,8 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
-// emitEvents adds the activity's events to the user's outbox, to be committed with it, unless it is to be kept quiet. Those
-// of strangers who have used up their budget are only counted.
+// emitEvents adds the activity's events to the user's outbox, to be committed with it, unless it
+// is to be kept quiet. Those of strangers who have used up their budget are only counted.
 func (p *applier) emitEvents(ctx context.Context, x *applying) error {
 	if x.effects.Silent {
 		return nil
@@ -37,7 +37,7 @@ func trustOf(x *applying) string {
 	return handler.TrustStranger
 }
 
-// mayTell tells whether the activity's events are added: once for all tries to apply it.
+// mayTell reports whether the activity's events are added: once for all tries to apply it.
 func (p *applier) mayTell(x *applying) bool {
 	if x.Follows {
 		return true

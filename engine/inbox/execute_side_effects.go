@@ -2,8 +2,9 @@ package inbox
 
 import "context"
 
-// executeSideEffects runs the handler of the activity's type, and passes on what must be. A type nobody knows has no
-// handler: it is stored, not refused. What is to be passed on is found out first: a Delete leaves nothing to find it by.
+// executeSideEffects runs the handler of the activity's type, and passes on what must be. A type
+// nobody knows has no handler: it is stored, not refused. Whether it is forwarded is decided
+// first: a Delete leaves nothing to decide it by.
 func (p *applier) executeSideEffects(ctx context.Context, x *applying) error {
 	forwards, err := p.isOwedToFollowers(ctx, x)
 	if err != nil {

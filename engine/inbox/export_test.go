@@ -22,13 +22,15 @@ func (i *Inbox) Limit(n int, bytes int64) {
 	i.intake.Places, i.intake.Memory = policy.Queue.PoolOf(int64(n)), policy.QueueBytes.PoolOf(bytes)
 }
 
-// Backlog returns how many activities wait for u in the journal, and how many bytes, as the intake counts.
+// Backlog returns how many activities wait for u in the journal, and how many bytes, as the
+// intake counts.
 func (i *Inbox) Backlog(u vocab.Username) (activities, bytes int64) {
 	b := i.intake.Backlogs.Of(u)
 	return b.Activities.Used(), b.Bytes.Used()
 }
 
-// Backoff sets how long a stalled user is left alone at first, and at most. It must be called before anything is received.
+// Backoff sets how long a stalled user is left alone at first, and at most. It must be called
+// before anything is received.
 func (i *Inbox) Backoff(least, most time.Duration) {
 	i.intake.Backoff = mailbox.Backoff{Min: least, Max: most}
 	i.applier.rivals.backoff = i.intake.Backoff
@@ -37,7 +39,8 @@ func (i *Inbox) Backoff(least, most time.Duration) {
 // Stalled reports whether u is.
 func (i *Inbox) Stalled(u vocab.Username) bool { return slices.Contains(i.intake.Stalled(), u) }
 
-// Tend looks after the journal once; rows that no entry stands for are taken up however young they are.
+// Tend looks after the journal once; rows that no entry stands for are taken up however young
+// they are.
 func (i *Inbox) Tend() error { return errors.Join(i.intake.TakeStrays(0), i.intake.Tend()) }
 
 // Recount reads from the journal what waits.
@@ -53,22 +56,26 @@ func (i *Inbox) Offers() int {
 	return len(i.followers.waiting)
 }
 
-// StoreDaily bounds how many bytes a domain may have stored a day for users who do not follow the sender.
+// StoreDaily bounds how many bytes a domain may have stored a day for users who do not follow the
+// sender.
 func (i *Inbox) StoreDaily(n int) {
 	i.bounds.storedOfDomain = policy.StrangersStorage.LimiterAt(policy.Daily(n), i.Now)
 }
 
-// StoreDailyForFollower bounds how many bytes a domain may have stored a day for one user who follows the sender.
+// StoreDailyForFollower bounds how many bytes a domain may have stored a day for one user who
+// follows the sender.
 func (i *Inbox) StoreDailyForFollower(n int) {
 	i.bounds.storedForFollower = policy.FollowersStorage.LimiterAt(policy.Daily(n), i.Now)
 }
 
-// NewActorsDaily bounds how many bytes of actors that nobody here knew yet a domain may have stored a day.
+// NewActorsDaily bounds how many bytes of actors that nobody here knew yet a domain may have
+// stored a day.
 func (i *Inbox) NewActorsDaily(n int) {
 	i.bounds.newActors = policy.NewActors.LimiterAt(policy.Daily(n), i.Now)
 }
 
-// NewAcquaintancesDaily bounds how many users who do not follow its actors a domain may be new to in a day.
+// NewAcquaintancesDaily bounds how many users who do not follow its actors a domain may be new to
+// in a day.
 func (i *Inbox) NewAcquaintancesDaily(n int) {
 	i.bounds.newAcquaintances = policy.NewAcquaintances.LimiterAt(policy.Daily(n), i.Now)
 }
@@ -96,8 +103,8 @@ func (i *Inbox) RivalTime() (all time.Duration) {
 	return all
 }
 
-// AskAfterAnswer lets a drain of u's ask about an activity whose answer came while u's database was applying it, and
-// reports whether the drain looks into the journal again before it leaves.
+// AskAfterAnswer lets a drain of u's ask about an activity whose answer came while u's database
+// was applying it, and reports whether the drain looks into the journal again before it leaves.
 func (i *Inbox) AskAfterAnswer(u vocab.Username) (again bool) {
 	r := i.applier.rivals
 	r.revisit = func(vocab.Username) { again = true }

@@ -27,7 +27,8 @@ func createdBy(n int) string {
 	return fmt.Sprintf(`{"id":"q:/creates/%d","type":"Create","actor":"q:/eve","to":"as:Public","object":{"id":"q:/notes/%d","type":"Note","attributedTo":"q:/eve","to":"as:Public","content":"hi"}}`, n, n)
 }
 
-// A group that announces without end costs other servers as much as its budget, and nothing that goes beyond is forgotten.
+// A group that announces without end costs other servers as much as its budget, and nothing that
+// goes beyond is forgotten.
 func TestAGroupsFetchesAreBounded(t *testing.T) {
 	const all = 10_000
 	s := newScene(t)

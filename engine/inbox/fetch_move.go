@@ -8,8 +8,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// fetchMove asks the servers of both accounts of a Move what they say of it now: what is remembered proves nothing. The
-// target is there for the handler when both confirm the Move; that the recipients may follow it is committed before.
+// fetchMove asks the servers of both accounts of a Move what they say of it now: what is
+// remembered proves nothing. The target is there for the handler when both confirm the Move; that
+// the recipients may follow it is committed before.
 func (f *fetcher) fetchMove(ctx context.Context, x *receiving) error {
 	if x.Activity.Type != vocab.Move {
 		return nil
@@ -26,8 +27,8 @@ func (f *fetcher) fetchMove(ctx context.Context, x *receiving) error {
 	return f.Store.Instance.Acquaintances.Add(ctx, target.ID, x.Recipients, true)
 }
 
-// fetchTarget returns the target of a Move, nil when its server does not show it. Only a server that cannot be asked now
-// is reason to have the peer come again.
+// fetchTarget returns the target of a Move, nil when its server does not show it. Only a server
+// that cannot be asked now is reason to have the peer come again.
 func (f *fetcher) fetchTarget(ctx context.Context, x *receiving) (*vocab.Actor, error) {
 	id := x.Activity.Target.ID
 	target, err := f.fetchActor(ctx, x, id)

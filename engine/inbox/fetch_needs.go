@@ -19,8 +19,9 @@ type fetcher struct {
 	bounds  *bounds
 }
 
-// fetchNeeds fetches what the activity's handler needs from its own origin: Apply never touches the network. It is the
-// end of resolveAddressing, so that nobody can make us ask other servers about what concerns no one here.
+// fetchNeeds fetches what the activity's handler needs from its own origin: Apply never touches
+// the network. It is the end of resolveAddressing, so that nobody can make us ask other servers
+// about what concerns no one here.
 func (f *fetcher) fetchNeeds(ctx context.Context, x *receiving) error {
 	x.fetched = map[vocab.ID]*vocab.Object{}
 	if f.Handlers.Lookup(x.Activity).Group {
@@ -34,8 +35,9 @@ func (f *fetcher) fetchNeeds(ctx context.Context, x *receiving) error {
 	return f.fetchMove(ctx, x)
 }
 
-// fetchNeed fetches one thing. What is not there, or not for us, stays unfetched: the handler then ignores the activity.
-// Only a server that cannot be asked now is reason to have the peer come again.
+// fetchNeed fetches one thing. An object that is not there, or not for us, stays unfetched: the
+// handler then ignores the activity. Only a server that cannot be asked now is reason to have the
+// peer come again.
 func (f *fetcher) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) error {
 	if id.Same(x.Actor.ID) {
 		return f.fetchSender(ctx, x)
@@ -62,8 +64,8 @@ func (f *fetcher) fetchNeed(ctx context.Context, x *receiving, id vocab.ID) erro
 	return nil
 }
 
-// fetchSender takes the sender as its server describes it since it sent the activity. One that changes too often, or
-// whose server does not answer, is renewed a little later.
+// fetchSender takes the sender as its server describes it since it sent the activity. One that
+// changes too often, or whose server does not answer, is renewed a little later.
 func (f *fetcher) fetchSender(ctx context.Context, x *receiving) error {
 	came := x.came
 	if came.IsZero() { // it did not come by a request
@@ -84,8 +86,9 @@ func (f *fetcher) fetchSender(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// unansweredFault returns what keeps us from knowing whether something is there: a server that cannot be asked now, or a fault
-// of ours. It is nil when we know that it is not there, or not for us.
+// unansweredFault returns what keeps us from knowing whether something is there: a server that
+// cannot be asked now, or a fault of ours. It is nil when we know that it is not there, or not
+// for us.
 func unansweredFault(err error, public string) error {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Busy, fault.RateLimited:

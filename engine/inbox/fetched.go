@@ -11,12 +11,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// maxReaders is how many recipients are looked at for one who may be shown what the instance actor is not.
+// maxReaders is how many recipients are looked at for one who may be shown what the instance
+// actor is not.
 const maxReaders = 16
 
-// fetchForReader fetches an object that the instance actor is refused once more, as a recipient of its id. Only the
-// sender's own server is asked so: no sender can have a user's name told to another server. The error is the refusal when
-// no recipient may ask.
+// fetchForReader fetches an object that the instance actor is refused once more, as a recipient
+// of its id. Only the sender's own server is asked so: no sender can have a user's name told to
+// another server. The error is the refusal when no recipient may ask.
 func (f *fetcher) fetchForReader(ctx context.Context, x *receiving, id vocab.ID, refusal error) (*vocab.Object, error) {
 	if x.relay || !id.SameOrigin(x.Actor.ID) {
 		return nil, refusal
@@ -35,9 +36,9 @@ func (f *fetcher) fetchForReader(ctx context.Context, x *receiving, id vocab.ID,
 	return o, err
 }
 
-// chooseReader returns a recipient that the activity is meant for in person, else one who follows the sender when the
-// activity is for followers, and at last one who asked to and whose database cannot say now whether the sender accepted. It
-// is zero when there is none.
+// chooseReader returns a recipient that the activity is meant for in person, else one who follows
+// the sender when the activity is for followers, and at last one who asked to and whose database
+// cannot say now whether the sender accepted. It is zero when there is none.
 func (f *fetcher) chooseReader(ctx context.Context, x *receiving) (reader vocab.Username, err error) {
 	meant := x.meantFor(f.Deps)
 	if meant[x.User] && slices.Contains(x.Recipients, x.User) {
@@ -75,9 +76,9 @@ func (f *fetcher) isAccepted(ctx context.Context, u vocab.Username, actor vocab.
 	return accepted, err
 }
 
-// selectReadable returns what the user may read of what was fetched. What its origin showed to one user alone is for others as far
-// as it addresses them itself. The object of an Announce that is not among it may be in the user's database, as the
-// sender's own.
+// selectReadable returns what the user may read of what was fetched. An object that its origin
+// showed to one user alone is for other users only if it addresses them itself. The object of an
+// Announce that is not among it may be in the user's database, as the sender's own.
 func (p *applier) selectReadable(ctx context.Context, x *applying) (map[vocab.ID]*vocab.Object, error) {
 	all := x.fetched
 	if !x.reader.IsZero() && x.reader != x.User {
@@ -103,7 +104,8 @@ func (p *applier) selectReadable(ctx context.Context, x *applying) (map[vocab.ID
 	return map[vocab.ID]*vocab.Object{id: o}, nil
 }
 
-// isFor reports whether an object addresses the user itself, or the sender's followers when the user is one of them.
+// isFor reports whether an object addresses the user itself, or the sender's followers when the
+// user is one of them.
 func isFor(x *applying, o *vocab.Object) bool {
 	v := audience.Viewer{ID: x.Me}
 	if x.Follows {
@@ -115,7 +117,8 @@ func isFor(x *applying, o *vocab.Object) bool {
 // readerKey stands beside the ids in what the journal keeps of fetched objects, and is no id.
 const readerKey = "reader"
 
-// writeFetched writes what was fetched for a handler, and the reader, as the journal keeps them: a JSON object, by id.
+// writeFetched writes what was fetched for a handler, and the reader, as the journal keeps them:
+// a JSON object, by id.
 func writeFetched(objects map[vocab.ID]*vocab.Object, reader vocab.Username) []byte {
 	docs := make(map[string]json.RawMessage, len(objects)+1)
 	for id, o := range objects {

@@ -21,8 +21,8 @@ const (
 	maxAsked = 16 // things looked at
 )
 
-// mayForward tells whether the sender has not had too much passed on lately. What takes back is always passed on: there
-// is no more of it than of what was.
+// mayForward reports whether the sender has not had too much passed on lately. A Delete or Undo
+// is always passed on: there are no more of them than of what they take back.
 func (p *applier) mayForward(x *applying) bool {
 	if p.isRetraction(x) {
 		return true
@@ -31,10 +31,11 @@ func (p *applier) mayForward(x *applying) bool {
 	return limitBy(p.bounds.passedOfSender, sender) == nil && limitBy(p.bounds.passedOfDomain, host) == nil
 }
 
-// maxForwardCost is what forwarding one activity counts at most, so that a user with very many followers has some forwarded, too.
+// maxForwardCost is what forwarding one activity counts at most, so that a user with very many
+// followers has some forwarded, too.
 const maxForwardCost = 5000
 
-// mayForwardTo tells whether the user's budget has room for so many deliveries of one activity.
+// mayForwardTo reports whether the user's budget has room for so many deliveries of one activity.
 func (p *applier) mayForwardTo(x *applying, inboxes int) bool {
 	if p.isRetraction(x) {
 		return true
@@ -43,13 +44,14 @@ func (p *applier) mayForwardTo(x *applying, inboxes int) bool {
 	return ok
 }
 
-// isRetraction tells whether the activity only takes back what was said.
+// isRetraction reports whether the activity only takes back what was said.
 func (p *applier) isRetraction(x *applying) bool { return p.Handlers.Lookup(x.Activity).TakesBack }
 
-// isOwedToFollowers tells whether the user owes the activity to its followers: it names their collection and is linked to something of
-// the user's (ActivityPub §7.1.2): something that everybody may see, or, of a follower's, the user or anything that the follower
-// may see. Strangers who merely mention the user reach no followers by that. What names hidden recipients cannot be passed on
-// as it came, and a vote is nobody else's business.
+// isOwedToFollowers reports whether the user owes the activity to its followers: it names their
+// collection and is linked to something of the user's (ActivityPub §7.1.2): something that
+// everybody may see, or, of a follower's, the user or anything that the follower may see.
+// Strangers who merely mention the user reach no followers by that. An activity that names hidden
+// recipients cannot be passed on as it came, and a vote is nobody else's business.
 func (p *applier) isOwedToFollowers(ctx context.Context, x *applying) (bool, error) {
 	a := x.Activity
 	followers := p.Local.Followers(x.User)
@@ -72,7 +74,8 @@ type search struct {
 	left     int  // how many more things are looked at
 }
 
-// hasLink follows the links of a document, which lead on through what they embed and what the user holds.
+// hasLink follows the links of a document, which lead on through what they embed and what the
+// user holds.
 func (s *search) hasLink(ctx context.Context, d vocab.Doc, links int) (bool, error) {
 	for _, name := range []string{"object", "inReplyTo", "target", "tag"} {
 		refs, err := d.Refs(name)
@@ -91,7 +94,7 @@ func (s *search) hasLink(ctx context.Context, d vocab.Doc, links int) (bool, err
 	return false, nil
 }
 
-// isLink tells whether one link leads to something of the user's.
+// isLink reports whether one link leads to something of the user's.
 func (s *search) isLink(ctx context.Context, r vocab.Ref, links int) (bool, error) {
 	if s.follower && r.ID.Same(s.x.Me) {
 		return true, nil
@@ -121,7 +124,8 @@ func (s *search) isLink(ctx context.Context, r vocab.Ref, links int) (bool, erro
 	return false, nil
 }
 
-// findHeld returns the object or activity of that id as it was fetched or as the user holds it, nil when there is none.
+// findHeld returns the object or activity of that id as it was fetched or as the user holds it,
+// nil when there is none.
 func (s *search) findHeld(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	if id == "" {
 		return nil, nil
@@ -146,8 +150,8 @@ func (s *search) findHeld(ctx context.Context, id vocab.ID) (vocab.Doc, error) {
 	return vocab.ParseDoc(raw)
 }
 
-// forwardToFollowers owes the activity, in the bytes it came in, to the followers that the sender could not reach. Its signature is
-// the user's; what proves its author stays in the bytes.
+// forwardToFollowers owes the activity, in the bytes it came in, to the followers that the sender
+// could not reach. Its signature is the user's; what proves its author stays in the bytes.
 func (p *applier) forwardToFollowers(ctx context.Context, x *applying) error {
 	a := x.Activity
 	all, err := x.tx.FollowerDestinations(ctx)

@@ -18,8 +18,8 @@ const ghost = `{ "id":"p:/replies/1/create", "type":"Create","actor":"p:/carol",
 	"odd": {"type":"Odd", "value":"z\u0031"},
 	"object":{"id":"p:/replies/1","type":"Note","attributedTo":"p:/carol","content":"hi", "inReplyTo":"us:/alice/objects/1"} }`
 
-// author lets alice write a note, and be followed by eve and finn, who share an inbox, by gus of the same server, who has
-// his own, and by dave of carol's server.
+// author lets alice write a note, and be followed by eve and finn, who share an inbox, by gus of
+// the same server, who has his own, and by dave of carol's server.
 func author(s *peertest.Scene) {
 	s.Posts("us:/alice/objects/1", "as:Public")
 	for _, name := range []string{"q:/eve", "q:/finn", "q:/gus", "p:/dave"} {
@@ -183,8 +183,8 @@ func TestForwardingHasAnEndForEachSender(t *testing.T) {
 	}
 }
 
-// A follower of this server is handed what others are sent, and holds it as a follower elsewhere does: in the thread that it
-// answers, and in no feed (SEE-02).
+// A follower of this server is handed what others are sent, and holds it as a follower elsewhere
+// does: in the thread that it answers, and in no feed (SEE-02).
 func TestForwardingToALocalFollower(t *testing.T) {
 	s := newScene(t)
 	bob := s.With("bob")

@@ -10,8 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// A local hand-over keeps its forwarder while it waits in the journal, over a restart, and when it is given back: an answer
-// for alice's followers is in bob's thread because he follows her, and not any more when he blocks her meanwhile.
+// A local hand-over keeps its forwarder while it waits in the journal, over a restart, and when
+// it is given back: an answer for alice's followers is in bob's thread because he follows her,
+// and not any more when he blocks her meanwhile.
 func TestALocalHandOverKeepsItsForwarder(t *testing.T) {
 	for _, tt := range []struct {
 		name             string

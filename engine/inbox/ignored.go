@@ -38,7 +38,8 @@ const (
 	flushTime  = 10 * time.Second
 )
 
-// ignored remembers what is kept for nobody. It is written behind: a crash may lose what came in the last seconds.
+// ignored remembers what is kept for nobody. It is written behind: a crash may lose what came in
+// the last seconds.
 type ignored struct {
 	inbox *Inbox
 	log   *policy.Limiter
@@ -53,8 +54,8 @@ func newIgnored(i *Inbox) *ignored {
 	return &ignored{inbox: i, log: policy.IgnoredLines.Limiter(i.Now), written: trimEvery}
 }
 
-// add remembers that an activity is kept for nobody; by is who sent it here. What this server's own users send is known
-// where it was sent.
+// add remembers that an activity is kept for nobody; by is who sent it here. Activities of this
+// server's own users are left out: their outbox has them.
 func (g *ignored) add(id vocab.ID, kind string, by vocab.ID, reason string) {
 	if reason == "" || g.inbox.Local.IsLocal(id) {
 		return
@@ -84,7 +85,7 @@ func (g *ignored) flushOften(work *intake.Background) {
 	}
 }
 
-// flush writes what came since the last time. What cannot be written now is tried again.
+// flush writes what came since the last time. Rows that cannot be written now are tried again.
 func (g *ignored) flush(ctx context.Context) error {
 	g.mu.Lock()
 	all := g.unwritten

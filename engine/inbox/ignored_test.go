@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/inbox"
 )
 
-// why returns the reason for which an activity was kept for nobody, empty when that is not remembered.
+// why returns the reason for which an activity was kept for nobody, empty when that is not
+// remembered.
 func why(t *testing.T, s *peertest.Scene, activity string) string {
 	t.Helper()
 	if err := s.Inbox.FlushIgnored(context.Background()); err != nil {
@@ -27,7 +28,8 @@ func why(t *testing.T, s *peertest.Scene, activity string) string {
 	return g.Reason
 }
 
-// What is answered 202 and kept for nobody is remembered, with the reason; what anybody keeps is not.
+// What is answered 202 and kept for nobody is remembered, with the reason; what anybody keeps is
+// not.
 func TestWhatIsKeptForNobodyIsRemembered(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

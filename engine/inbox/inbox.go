@@ -1,5 +1,5 @@
-// Package inbox is the inbound pipeline: Receive, once per request, and Apply, once per recipient in that user's writer
-// and transaction. One file per step.
+// Package inbox is the inbound pipeline: Receive, once per request, and Apply, once per recipient
+// in that user's writer and transaction. One file per step.
 package inbox
 
 import (
@@ -61,7 +61,8 @@ type Inbox struct {
 	metrics   metrics
 }
 
-// What a request under way takes of the memory, in bytes. A parsed document takes many times those it was written with.
+// What a request under way takes of the memory, in bytes. A parsed document takes many times
+// those it was written with.
 const (
 	perRequest = 16 << 10
 	perByte    = 16
@@ -140,8 +141,9 @@ func New(d Deps) *Inbox {
 	return i
 }
 
-// Receive takes one request to an inbox through both halves: user is whose inbox was addressed, zero for the shared one.
-// With nil the activity is durable for every recipient, or nobody here wants it: the peer is answered 202.
+// Receive takes one request to an inbox through both halves: user is whose inbox was addressed,
+// zero for the shared one. With nil the activity is durable for every recipient, or nobody here
+// wants it: the peer is answered 202.
 func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user vocab.Username) error {
 	x := &receiving{Inbound: pipeline.Inbound{Request: r, Body: body, User: user}, came: i.Now()}
 	err := i.admitRequest(ctx, x)
@@ -162,8 +164,8 @@ func (i *Inbox) Receive(ctx context.Context, r *http.Request, body []byte, user 
 	return err
 }
 
-// admitRequest runs Receive while there is room for what it takes: nobody fills the memory with bodies, least of all before it
-// is known who sent them.
+// admitRequest runs Receive while there is room for what it takes: nobody fills the memory with
+// bodies, least of all before it is known who sent them.
 func (i *Inbox) admitRequest(ctx context.Context, x *receiving) error {
 	x.payer = policy.PayerOf(ctx)
 	if err := i.memory.takeRoom(x); err != nil {
@@ -184,9 +186,9 @@ func droppedBy(x *receiving) string {
 	return IgnoredUnproven
 }
 
-// Deliver hands a user what another one of this server sends: an activity of its own, or one that it forwards (local
-// recipients take part in deliveries like others). What is forwarded is no more in person for the user than if the
-// forwarder was on another server.
+// Deliver hands a user what another one of this server sends: an activity of its own, or one that
+// it forwards (local recipients take part in deliveries like others). A forwarded activity is no
+// more in person for the user than if the forwarder was on another server.
 func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byte) error {
 	a, err := vocab.ParseActivity(body)
 	if err != nil {
@@ -219,8 +221,9 @@ func (i *Inbox) Deliver(ctx context.Context, from, to vocab.Username, body []byt
 	return i.respond(ctx, x)
 }
 
-// Start takes over what an earlier process left in the intake journal, and goes on with it until Close. It must be called
-// once this process alone serves the instance, and before the first request.
+// Start takes over what an earlier process left in the intake journal, and goes on with it until
+// Close. It must be called once this process alone serves the instance, and before the first
+// request.
 func (i *Inbox) Start(ctx context.Context) error {
 	if err := i.intake.Start(ctx); err != nil {
 		return err
@@ -229,8 +232,8 @@ func (i *Inbox) Start(ctx context.Context) error {
 	return nil
 }
 
-// Close takes nothing more and lets the writers finish what they are at. What is left lies in the journal, for the next
-// process. The fault is Busy when ctx ends first.
+// Close takes nothing more and lets the writers finish what they are at. The rest lies in the
+// journal, for the next process. The fault is Busy when ctx ends first.
 func (i *Inbox) Close(ctx context.Context) error {
 	return errors.Join(i.followers.close(ctx), i.beside.Close(ctx), i.intake.Close(ctx), i.ignored.flush(ctx))
 }

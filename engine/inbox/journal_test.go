@@ -34,8 +34,8 @@ func two(t *testing.T, change ...func(*inbox.Deps)) (alice, bob *peertest.Scene)
 	return alice, bob
 }
 
-// patience is how long the inbox may take for what it does on its own: a journal of 48 MiB is drained within it on a busy
-// machine, too, and with the race detector.
+// patience is how long the inbox may take for what it does on its own: a journal of 48 MiB is
+// drained within it on a busy machine, too, and with the race detector.
 const patience = 2 * time.Minute
 
 // eventually waits for what goroutines of the engine are to bring about.
@@ -187,7 +187,8 @@ func rename(t *testing.T, s *peertest.Scene, from, to string) {
 	}
 }
 
-// What was accepted is in memory when both databases fail: it stays there until the journal can be written, or bob's.
+// What was accepted is in memory when both databases fail: it stays there until the journal can
+// be written, or bob's.
 func TestNothingIsLostWhenTheJournalCannotBeWrittenEither(t *testing.T) {
 	alice, bob := two(t)
 	stuck, err := bob.DB(t, bob.Alice).Conn(t.Context()) // until the database is taken away
@@ -256,7 +257,8 @@ func TestTheSameActivityAtBothInboxesTakesEffectOnce(t *testing.T) {
 	}
 }
 
-// While one recipient cannot take it, the same activity merges into the one row, and brings its recipient along.
+// While one recipient cannot take it, the same activity merges into the one row, and brings its
+// recipient along.
 func TestOneRowForOneActivity(t *testing.T) {
 	alice, bob := two(t)
 	alice.Down(t, alice.Alice)
@@ -370,7 +372,8 @@ func TestWhatComesDirectlyKeepsItsPlaceBehindTheJournal(t *testing.T) {
 	}
 }
 
-// A row that was written although its writing ended in an error, and one that an administrator gave back, are found.
+// A row that was written although its writing ended in an error, and one that an administrator
+// gave back, are found.
 func TestRowsThatNobodyToldOfAreTakenUp(t *testing.T) {
 	alice, bob := two(t)
 	raw := alice.Long(note(0, "hi"))
@@ -536,7 +539,8 @@ func TestAMoveToNobodyHereHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// What a user owes for something that waited for long is not given up for having been owed for long.
+// What a user owes for something that waited for long is not given up for having been owed for
+// long.
 func TestAnAnswerToWhatWaitedIsOwedFromWhenItIsGiven(t *testing.T) {
 	alice, bob := two(t)
 	bob.Down(t, bob.Alice)
@@ -551,7 +555,8 @@ func TestAnAnswerToWhatWaitedIsOwedFromWhenItIsGiven(t *testing.T) {
 	}
 }
 
-// FE-06: an answer without proof is not sent; who asks to follow while the user's keys cannot be read is answered later.
+// FE-06: an answer without proof is not sent; who asks to follow while the user's keys cannot be
+// read is answered later.
 func TestAFollowThatCannotBeAnsweredNowIsAnsweredLater(t *testing.T) {
 	s := newScene(t)
 	s.Inbox.Backoff(5*time.Millisecond, 50*time.Millisecond)

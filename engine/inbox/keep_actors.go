@@ -7,8 +7,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// keepActors stores, before anything of an activity is durable, the actors that nobody could apply it without later. Those
-// that nobody here knew yet are paid for by the domain that sent it.
+// keepActors stores, before anything of an activity is durable, the actors that nobody could
+// apply it without later. Those that nobody here knew yet are paid for by the domain that sent
+// it.
 func (i *Inbox) keepActors(ctx context.Context, x *receiving) error {
 	for _, a := range []*vocab.Actor{x.Actor, x.passer, x.target} {
 		if a == nil {
@@ -22,7 +23,8 @@ func (i *Inbox) keepActors(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// spendBudget takes n of a budget for a payer with anything left of it, and refuses others. This server's own users pay nothing.
+// spendBudget takes n of a budget for a payer with anything left of it, and refuses others. This
+// server's own users pay nothing.
 func spendBudget(l *policy.Limiter, payer string, n int) error {
 	if payer == "" {
 		return nil

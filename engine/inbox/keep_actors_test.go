@@ -16,7 +16,8 @@ func liked(by string) string {
 	return strings.ReplaceAll(`{"id":"BY/likes/`+fmt.Sprint(time.Now().UnixNano())+`","type":"Like","actor":"BY","object":"us:/alice/objects/1"}`, "BY", by)
 }
 
-// A domain can have so much of actors that nobody here knew stored in a day. Known ones, and those of others, are heard.
+// A domain can have so much of actors that nobody here knew stored in a day. Known ones, and
+// those of others, are heard.
 func TestNewActorsAreStoredWithinABudget(t *testing.T) {
 	s := newScene(t)
 	s.Posts("us:/alice/objects/1", "as:Public")

@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// known remembers which acquaintances are committed, so that not every activity writes them again. It forgets them before
-// a night can have removed them (db.Cluster.PruneAcquaintances).
+// known remembers which acquaintances are committed, so that not every activity writes them
+// again. It forgets them before a night can have removed them (db.Cluster.PruneAcquaintances).
 type known struct {
 	mu    sync.Mutex
 	pairs map[acquaintance]time.Time // when the row was about to be committed

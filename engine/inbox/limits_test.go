@@ -55,8 +55,8 @@ func TestWhatIsAboutToBeQueuedCountsToo(t *testing.T) {
 	}
 }
 
-// Everybody's database hangs under load: peers are told to come again before more is in memory than may be, and what was
-// accepted reaches everybody once.
+// Everybody's database hangs under load: peers are told to come again before more is in memory
+// than may be, and what was accepted reaches everybody once.
 func TestBackpressureComesBeforeMemoryGrows(t *testing.T) {
 	alice, bob := two(t)
 	const limit, all, senders = 60, 200, 8

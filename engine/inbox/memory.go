@@ -20,7 +20,8 @@ type memory struct {
 	actors *actor.Resolver
 }
 
-// takeRoom reserves memory for a parsed request: for its client address, or its signer's domain once that is proven.
+// takeRoom reserves memory for a parsed request: for its client address, or its signer's domain
+// once that is proven.
 func (m *memory) takeRoom(x *receiving) error {
 	n := min(perRequest+perByte*int64(len(x.Body)), policy.Memory.Pool)
 	if !m.room.Take(x.paidBy(), n) {
@@ -36,10 +37,11 @@ func (m *memory) giveRoom(x *receiving) {
 	x.room = 0
 }
 
-// runAside runs work that may have to wait for another server, and does not look at the activity. While it waits the request
-// holds its body alone: the parsed activity, which takes many times the memory, is let go of and parsed again afterwards,
-// unless another one stands in its place, or the work failed before the sender was proven. Otherwise senders whose servers
-// stall would take the memory of everybody else.
+// runAside runs work that may have to wait for another server, and does not look at the activity.
+// While it waits the request holds its body alone: the parsed activity, which takes many times
+// the memory, is let go of and parsed again afterwards, unless another one stands in its place,
+// or the work failed before the sender was proven. Otherwise senders whose servers stall would
+// take the memory of everybody else.
 func (m *memory) runAside(ctx context.Context, x *receiving, work func(context.Context) error) error {
 	if x.Activity != x.parsed {
 		return work(ctx)

@@ -12,7 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// mention is a post by dave, who has no follower here, that names alice and bob; correction changes it.
+// mention is a post by dave, who has no follower here, that names alice and bob; correction
+// changes it.
 func mention(n int, content string) string { return byDave(note(n, content)) }
 
 func correction(n int, content string) string { return byDave(edit(n, content)) }
@@ -37,8 +38,9 @@ func take(ctx context.Context, s *peertest.Scene, to, body string) error {
 	return s.Inbox.Receive(ctx, s.Request(from, to, body), []byte(s.Long(body)), u)
 }
 
-// giveBack makes an activity of carol's wait for a user in the journal, as an administrator who gives back does. It is
-// older than all that comes: once it has been applied, the user's drain has been at work.
+// giveBack makes an activity of carol's wait for a user in the journal, as an administrator who
+// gives back does. It is older than all that comes: once it has been applied, the user's drain
+// has been at work.
 func giveBack(t *testing.T, s *peertest.Scene, body string) {
 	t.Helper()
 	a, err := vocab.ParseActivity([]byte(s.Long(body)))
@@ -64,7 +66,8 @@ func obstruct(t *testing.T, s *peertest.Scene) {
 	t.Cleanup(func() { _ = conn.Close() }) // it is dead
 }
 
-// stall lets every transaction that stores an activity of a type in the user's database wait until release is called.
+// stall lets every transaction that stores an activity of a type in the user's database wait
+// until release is called.
 func stall(t *testing.T, s *peertest.Scene, kind string) (release func()) {
 	t.Helper()
 	if _, err := s.DB(t, s.Alice).Exec(`CREATE FUNCTION stall() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END $$;
@@ -146,8 +149,8 @@ func edited(t *testing.T, s *peertest.Scene, notes ...string) {
 	}
 }
 
-// The post waits in memory because the journal does not take it over, and its edit waits in the journal already: a drain
-// takes what is older than the post, and nothing else.
+// The post waits in memory because the journal does not take it over, and its edit waits in the
+// journal already: a drain takes what is older than the post, and nothing else.
 func TestADrainTakesNothingNewerThanWhatIsQueued(t *testing.T) {
 	alice, bob := two(t)
 	obstruct(t, bob)
@@ -168,7 +171,8 @@ func TestADrainTakesNothingNewerThanWhatIsQueued(t *testing.T) {
 	edited(t, bob, "given back", "second")
 }
 
-// The post came to her own inbox and is not in the journal; the edit is, and its number was given first.
+// The post came to her own inbox and is not in the journal; the edit is, and its number was given
+// first.
 func TestWhatWaitedInMemoryKeepsItsPlaceInTheJournal(t *testing.T) {
 	alice, _ := two(t)
 	obstruct(t, alice)
@@ -205,7 +209,8 @@ func TestWhatComesToAParkedUserKeepsItsPlace(t *testing.T) {
 	edited(t, alice, "second", "given back")
 }
 
-// The journal is slow to take the first post, which is for several; the second one is for alice alone and needs no journal.
+// The journal is slow to take the first post, which is for several; the second one is for alice
+// alone and needs no journal.
 func TestWhatNeedsNoJournalWaitsForWhatDoes(t *testing.T) {
 	alice, bob := two(t)
 	release := stallJournal(t, alice, mention(0, "first"))

@@ -8,9 +8,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// parseBody parses the body, once, refuses an actor who is suspended or whose server is blocked or us, and picks the claims
-// that count: those by keys of that server. Where there is none, somebody else passes the activity on, and only the first
-// claim counts: nobody makes us ask several servers.
+// parseBody parses the body, once, refuses an actor who is suspended or whose server is blocked
+// or us, and picks the claims that count: those by keys of that server. Where there is none,
+// somebody else passes the activity on, and only the first claim counts: nobody makes us ask
+// several servers.
 func (i *Inbox) parseBody(_ context.Context, x *receiving) error {
 	var err error
 	if x.Activity, err = vocab.ParseActivity(x.Body); err != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// claimIDs is the first part of persist: it claims the ids of a batch for their actors, and returns those that were free. What
-// the steps will read of the user's database is read ahead, and activities behind which a blocked actor stands are marked.
+// claimIDs is the first part of persist: it claims the ids of a batch for their actors, and
+// returns those that were free. It also reads ahead what the steps will ask of the user's
+// database, and marks activities of blocked actors.
 func (p *applier) claimIDs(ctx context.Context, tx *db.Tx, batch []*applying) (map[db.Owned]bool, error) {
 	ids := make([]db.Owned, len(batch))
 	var actors []vocab.ID
@@ -35,8 +36,8 @@ func (p *applier) claimIDs(ctx context.Context, tx *db.Tx, batch []*applying) (m
 	return claimed, p.markBlocked(ctx, tx, batch)
 }
 
-// persist stores the activity for a user that it concerns, unless who is behind it is blocked. The claim of its id was made
-// for the whole batch; object and feed entry are the handler's.
+// persist stores the activity for a user that it concerns, unless who is behind it is blocked.
+// The claim of its id was made for the whole batch; object and feed entry are the handler's.
 func (p *applier) persist(ctx context.Context, x *applying) error {
 	if x.blocked {
 		return p.dismissBlocked(ctx, x)
@@ -78,16 +79,18 @@ func (p *applier) objectID(x *applying) vocab.ID {
 	return id
 }
 
-// isConcerned tells whether the user has to do with the activity: it is named, follows a sender who speaks to followers or
-// everybody, or the activity is about something of the user's. What concerns holders, its handler looks for.
+// isConcerned reports whether the user has to do with the activity: it is named, follows a sender
+// who speaks to followers or everybody, or the activity is about something of the user's. Whether
+// the user holds an object is for the handler to find out.
 func (p *applier) isConcerned(x *applying) bool {
 	a, c := x.Activity, p.Handlers.Lookup(x.Activity).Concern
 	toFollowers := audience.IsForFollowers(a, c, x.Actor.Followers)
 	return x.Named || c.Holders || x.Follows && toFollowers || slices.ContainsFunc(audience.About(a, c), x.Mine)
 }
 
-// isContinuation tells whether the activity answers a post that the user holds: it came because somebody passes on what is said
-// to it, so that threads are whole. A forwarder that the user blocks completes none.
+// isContinuation reports whether the activity answers a post that the user holds: it came because
+// somebody passes on what is said to it, so that threads are whole. A forwarder that the user
+// blocks completes none.
 func isContinuation(ctx context.Context, x *applying) (bool, error) {
 	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
 	if err != nil || parent.ID == "" || x.Activity.Type != vocab.Create {
@@ -109,7 +112,8 @@ func ignoredUnless(err error) error {
 	return handler.ErrIgnored
 }
 
-// isVote tells whether a post only votes, which is private and no letter. Whether it counts is for its handler to know.
+// isVote reports whether a post only votes, which is private and no letter. Whether it counts is
+// for its handler to know.
 func isVote(x *applying) bool {
 	o, err := vocab.ObjectOf(x.Activity.Object.Doc)
 	if x.Activity.Object.Doc == nil {
@@ -118,8 +122,9 @@ func isVote(x *applying) bool {
 	return err == nil && o != nil && handler.Votes(o)
 }
 
-// audienceOfPost returns for which audience the post is that an activity brings to its readers, nil when it brings none: what the
-// object says, for that is shown, or the activity, when the object says nothing.
+// audienceOfPost returns for which audience the post is that an activity brings to its readers,
+// nil when it brings none: what the object says, for that is shown, or the activity, when the
+// object says nothing.
 func audienceOfPost(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID]*vocab.Object) *audience.Audience {
 	o := fetched[a.Object.ID]
 	if o == nil && a.Type != vocab.Announce {
@@ -137,8 +142,9 @@ func audienceOfPost(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID
 	return &post
 }
 
-// checkPermitted drops posts that are for followers of which the user is none. A private one of a stranger becomes a request, unless
-// it writes back, or the user has accepted its sender or settled otherwise (messaging.strangers).
+// checkPermitted drops posts that are for followers of which the user is none. A private one of a
+// stranger becomes a request, unless it writes back, or the user has accepted its sender or
+// settled otherwise (messaging.strangers).
 func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 	post := audienceOfPost(x.Activity, x.Actor, x.Fetched)
 	if post == nil || x.Follows || post.IsPublic() || isVote(x) {
@@ -161,8 +167,8 @@ func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 	return p.receiveStranger(ctx, x)
 }
 
-// checkRemainsPublic ignores that a stranger makes a letter of a post that everybody could see: it would stand where letters of
-// strangers do not.
+// checkRemainsPublic ignores that a stranger makes a letter of a post that everybody could see:
+// it would stand where letters of strangers do not.
 func (p *applier) checkRemainsPublic(ctx context.Context, x *applying, post audience.Audience) error {
 	held, err := x.tx.Object(ctx, x.Activity.Object.ID)
 	if err != nil || held == nil || post.IsUnaddressed() {
@@ -229,8 +235,8 @@ func (p *applier) standingOf(ctx context.Context, x *applying) (r audience.Recip
 	return r, err
 }
 
-// isInThread tells whether a post answers what the user holds: something of the user's that the sender may see, or what the
-// user got from somebody else.
+// isInThread reports whether a post answers what the user holds: something of the user's that the
+// sender may see, or what the user got from somebody else.
 func (p *applier) isInThread(ctx context.Context, x *applying) (bool, error) {
 	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
 	if err != nil || parent.ID == "" {
@@ -250,7 +256,8 @@ func (p *applier) isInThread(ctx context.Context, x *applying) (bool, error) {
 	return handler.Sees(ctx, x.tx, p.Local, &x.Received, o)
 }
 
-// isAnswerToLetter tells whether a post answers a private one of the user's own that was for its author, by name or by a group.
+// isAnswerToLetter reports whether a post answers a private one of the user's own that was for
+// its author, by name or by a group.
 func isAnswerToLetter(ctx context.Context, x *applying) (bool, error) {
 	parent, err := x.Activity.Object.Doc.Ref("inReplyTo")
 	if err != nil || !x.Mine(parent.ID) {

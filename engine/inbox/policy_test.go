@@ -17,7 +17,8 @@ const (
 // mallorys is a follow by somebody on the other peer.
 var mallorys = strings.NewReplacer("p:/carol", "q:/mallory", "p:/", "q:/").Replace(follow)
 
-// Whatever way an activity touches a blocked host, that host is never asked, and nothing of it gets in.
+// Whatever way an activity touches a blocked host, that host is never asked, and nothing of it
+// gets in.
 func TestABlockedHostIsTouchedNowhere(t *testing.T) {
 	t.Parallel()
 	refused := fault.Forbidden
@@ -115,7 +116,8 @@ func TestASuspendedActorIsNotHeard(t *testing.T) {
 	}
 }
 
-// What was accepted before, and waits in the journal, is held against the policy when it takes effect.
+// What was accepted before, and waits in the journal, is held against the policy when it takes
+// effect.
 func TestThePolicyHoldsForWhatWaited(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")

@@ -12,21 +12,22 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// budgets refuses requests and recipients for whom senders have used up what they may.
+// budgets refuses requests, and leaves out recipients, once the sender has used up its share.
 type budgets struct {
 	Deps
 	bounds  *bounds
 	ignored *ignored
 }
 
-// checkHost refuses a request that names a key of a host which has used up what it may send, before anything is done for it.
-// It takes nothing from anybody.
+// checkHost refuses a request that names a key of a host which has used up what it may send,
+// before anything is done for it. It takes nothing from anybody.
 func (b *budgets) checkHost(host string) error {
 	return limitFault(b.Hosts.Ready(policy.RegistrableDomain(host)))
 }
 
-// countRequest counts a request against the actor who made it, and its host. One that comes again in the other dialect is a
-// second knock, and not counted: many peers knock twice whatever they were told.
+// countRequest counts a request against the actor who made it, and its host. One that comes again
+// in the other dialect is a second knock, and not counted: many peers knock twice whatever they
+// were told.
 func (b *budgets) countRequest(x *receiving, signer vocab.ID) error {
 	digest := sha256.Sum256(x.Body)
 	knock := func(d signature.Dialect) string { return d.String() + string(digest[:]) + string(signer) } // nobody uses up another's
@@ -49,7 +50,8 @@ func (b *budgets) countRequest(x *receiving, signer vocab.ID) error {
 	return nil
 }
 
-// paidBySigner returns ctx for what is fetched for a request once it is proven: the signer's domain pays for it.
+// paidBySigner returns ctx for what is fetched for a request once it is proven: the signer's
+// domain pays for it.
 func paidBySigner(ctx context.Context, x *receiving) context.Context {
 	if x.signer == nil {
 		return ctx
@@ -66,8 +68,8 @@ func limitFault(ok bool, after time.Duration) error {
 	return fault.New(fault.RateLimited, "too many requests").After(max(after, time.Second))
 }
 
-// paidBy returns who caused the request: the domain of its signer; while none is proven, its client address. It is empty for
-// what this server's own users cause.
+// paidBy returns who caused the request: the domain of its signer; while none is proven, its
+// client address. It is empty for what this server's own users cause.
 func (x *receiving) paidBy() string {
 	if x.signer != nil {
 		return policy.RegistrableDomain(x.signer.ID.Host())
@@ -75,9 +77,10 @@ func (x *receiving) paidBy() string {
 	return x.payer
 }
 
-// chargeFanOut counts recipients who do not follow the sender against the sender's domain, whether they will keep the
-// activity or ignore it: each costs a transaction in the recipient's database. The first is counted as the request. A post to
-// those who follow its sender is not charged, however many they are.
+// chargeFanOut counts recipients who do not follow the sender against the sender's domain,
+// whether they will keep the activity or ignore it: each costs a transaction in the recipient's
+// database. The first is counted as the request. A post to those who follow its sender is not
+// charged, however many they are.
 func (b *budgets) chargeFanOut(ctx context.Context, x *receiving) error {
 	if len(x.Recipients) < 2 || x.paidBy() == "" {
 		return nil
@@ -93,7 +96,8 @@ func (b *budgets) chargeFanOut(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// countStrangers returns how many of the recipients follow neither the actor nor the actor who passes the activity on.
+// countStrangers returns how many of the recipients follow neither the actor nor the actor who
+// passes the activity on.
 func (b *budgets) countStrangers(ctx context.Context, x *receiving, recipients []vocab.Username) (int, error) {
 	followers, err := x.followersOf(ctx, b.Store, x.Actor.ID)
 	if err != nil {
@@ -114,8 +118,8 @@ func (b *budgets) countStrangers(ctx context.Context, x *receiving, recipients [
 	return n, nil
 }
 
-// mayStore keeps an activity from recipients for which the sender's domain has had much stored lately. When nobody is left
-// it is refused.
+// mayStore keeps an activity from recipients for which the sender's domain has had much stored
+// lately. When nobody is left it is refused.
 func (b *budgets) mayStore(ctx context.Context, x *receiving) error {
 	if b.Handlers.Lookup(x.Activity).TakesAway {
 		return nil
@@ -126,8 +130,9 @@ func (b *budgets) mayStore(ctx context.Context, x *receiving) error {
 	return b.mayStoreForStrangers(ctx, x)
 }
 
-// mayStoreForFollowers leaves out users for which much was stored of actors that they follow at the domain. Its answer is a
-// refusal then, also when others get the activity: the peer sends it again, and they have it already.
+// mayStoreForFollowers leaves out users for which much was stored of actors that they follow at
+// the domain. Its answer is a refusal then, also when others get the activity: the peer sends it
+// again, and they have it already.
 func (b *budgets) mayStoreForFollowers(x *receiving) error {
 	left := x.Recipients[:0:0]
 	var full error
@@ -145,10 +150,12 @@ func (b *budgets) mayStoreForFollowers(x *receiving) error {
 	return nil
 }
 
-// followedKey is the key of what a domain has stored for one user, of actors that the user follows there.
+// followedKey is the key of what a domain has stored for one user, of actors that the user
+// follows there.
 func followedKey(payer string, u vocab.Username) string { return u.String() + " " + payer }
 
-// mayStoreForStrangers leaves out users who do not follow the sender once much was stored of its domain for such users.
+// mayStoreForStrangers leaves out users who do not follow the sender once much was stored of its
+// domain for such users.
 func (b *budgets) mayStoreForStrangers(ctx context.Context, x *receiving) error {
 	ok, after := b.bounds.storedOfDomain.Ready(x.paidBy())
 	if ok {
@@ -169,8 +176,8 @@ func (b *budgets) mayStoreForStrangers(ctx context.Context, x *receiving) error 
 	return nil
 }
 
-// chargeStored counts what was stored against the sender's domain, also when that was no more than an id: for a user who follows the
-// sender by itself, for all others together.
+// chargeStored counts what was stored against the sender's domain, also when that was no more
+// than an id: for a user who follows the sender by itself, for all others together.
 func (p *applier) chargeStored(x *applying) {
 	if p.Local.IsLocal(x.Actor.ID) {
 		return

@@ -65,7 +65,8 @@ func TestAKnockLongAfterIsANewRequest(t *testing.T) {
 	}
 }
 
-// A host that has used up what it may send costs neither a fetch nor a verification, and nobody else can use it up.
+// A host that has used up what it may send costs neither a fetch nor a verification, and nobody
+// else can use it up.
 func TestWhoSentTooMuchIsRefusedBeforeAnythingIsFetched(t *testing.T) {
 	s := newScene(t, four)
 	for n := range 10 { // in its name, by nobody
@@ -145,7 +146,8 @@ func TestWhatIsFetchedForAStrangerCountsAsStored(t *testing.T) {
 	}
 }
 
-// SIG-37: whether there is such a user is not told, nor looked up, before it is told that a signature is missing.
+// SIG-37: whether there is such a user is not told, nor looked up, before it is told that a
+// signature is missing.
 func TestWhoDoesNotSignLearnsOfNobody(t *testing.T) {
 	s := newScene(t)
 	var answers []string
@@ -181,7 +183,8 @@ func TestBeyondTheBudgetOnlyThoseWhoFollowAreSentMore(t *testing.T) {
 	}
 }
 
-// A follow is no leave to fill the follower's database. The peer is told to come again; other users get what is for them.
+// A follow is no leave to fill the follower's database. The peer is told to come again; other
+// users get what is for them.
 func TestAFollowedDomainHasSoMuchStoredADayForEachFollower(t *testing.T) {
 	alice := newScene(t)
 	bob := alice.With("bob")

@@ -13,7 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// showTo lets a peer show an object to these users and refuse it to everybody else, and counts who asked.
+// showTo lets a peer show an object to these users and refuse it to everybody else, and counts
+// who asked.
 func showTo(s *peertest.Scene, id, doc string, status int, users ...*peertest.Scene) (asked map[string]int) {
 	asked = map[string]int{}
 	s.Handle(id, func(w http.ResponseWriter, r *http.Request) {
@@ -53,8 +54,8 @@ func words(t *testing.T, s *peertest.Scene) []string {
 	return s.Column(t, s.Alice, `SELECT raw ->> 'content' FROM objects`)
 }
 
-// A post that comes as an id, and that its server shows to its readers alone, is asked for as one of them, and is for the
-// users that it addresses itself.
+// A post that comes as an id, and that its server shows to its readers alone, is asked for as one
+// of them, and is for the users that it addresses itself.
 func TestAPrivatePostThatComesByReferenceReachesItsReaders(t *testing.T) {
 	t.Parallel()
 	in := peertest.NewInbound(t)
@@ -154,7 +155,8 @@ func TestAnEditOfAPrivatePostMayComeByReference(t *testing.T) {
 	}
 }
 
-// A user's name is told to the sender's own server alone, and an author's neighbour cannot spread what alice may read.
+// A user's name is told to the sender's own server alone, and an author's neighbour cannot spread
+// what alice may read.
 func TestNobodyLetsAUserAskForWhatItWasNotSent(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -195,7 +197,8 @@ func TestAUserWhoWasNotSentAPostDoesNotAskForIt(t *testing.T) {
 	}
 }
 
-// A boost of a post that nobody is shown any more is of the one that the user holds, when it is the author's own.
+// A boost of a post that nobody is shown any more is of the one that the user holds, when it is
+// the author's own.
 func TestABoostOfAHeldPrivatePostAppearsOnce(t *testing.T) {
 	s := newScene(t)
 	bob := s.With("bob")

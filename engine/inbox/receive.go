@@ -10,9 +10,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// receive refuses what can be refused from the headers alone: media type, encoding, an inbox nobody has, a signature that
-// cannot hold, an actor who is suspended, a host that is blocked or has sent too much. Nothing has been fetched or parsed by
-// then.
+// receive refuses what can be refused from the headers alone: media type, encoding, an inbox
+// nobody has, a signature that cannot hold, an actor who is suspended, a host that is blocked or
+// has sent too much. Nothing has been fetched or parsed by then.
 func (i *Inbox) receive(ctx context.Context, x *receiving) error {
 	h := x.Request.Header
 	if h.Get("Content-Encoding") != "" {

@@ -169,7 +169,8 @@ func TestActorsWhoCannotBeFound(t *testing.T) {
 	}
 }
 
-// NET-01: a refusal that another one than for unknown actors would get would tell strangers what names lead to here.
+// NET-01: a refusal that another one than for unknown actors would get would tell strangers what
+// names lead to here.
 func TestAnActorWhereNobodyMayBeAskedIsNotFound(t *testing.T) {
 	s := newScene(t)
 	s.Actor("p:/carol").Keys.RSA.ID = "https://10.0.0.1/carol#main-key"
@@ -236,7 +237,8 @@ func TestAnActivityThatComesAgainDaysLaterHasNoEffect(t *testing.T) {
 	}
 }
 
-// What other software sends and this engine does nothing with is taken all the same: refusing it would only bring it back.
+// What other software sends and this engine does nothing with is taken all the same: refusing it
+// would only bring it back.
 func TestWhatOthersSendIsTaken(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

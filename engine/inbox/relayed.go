@@ -24,13 +24,15 @@ type Relays interface {
 	AcceptFollowBack(ctx context.Context, by *vocab.Actor, follow vocab.ID) (bool, error)
 }
 
-// errStranger says that nobody here follows the author of what a relay passes on, nor is addressed by it.
+// errStranger says that nobody here follows the author of what a relay passes on, nor is
+// addressed by it.
 var errStranger = fmt.Errorf("it is a stranger's: %w", errDropped)
 
-// takeRelayed finds out what an accepted relay passes on. Posts are taken from their author's own server, and come as their
-// author's: of what the relay says only the id counts. What concerns nobody here is dropped before anybody is asked,
-// where that can be told, and so is what goes beyond the bound. A relay is never told that something was refused: it would
-// come again with it, or take this server for dead.
+// takeRelayed finds out what an accepted relay passes on. Posts are taken from their author's own
+// server, and come as their author's: of what the relay says only the id counts. An activity that
+// concerns nobody here is dropped before another server is asked, where that can be told, and so
+// is one beyond the bound. A relay is never told that something was refused: it would come again
+// with it, or take this server for dead.
 func (v *voucher) takeRelayed(ctx context.Context, x *receiving, relay *vocab.Actor) error {
 	x.relay = true
 	wanted, err := v.isWanted(ctx, x)
@@ -56,8 +58,9 @@ func (v *voucher) takeRelayed(ctx context.Context, x *receiving, relay *vocab.Ac
 	return dropFault(v.fetchPost(ctx, x))
 }
 
-// isWanted tells whether what a relay passes on may concern anybody here. Of an Announce nothing is known but from which
-// server the post is: somebody here must follow somebody there. Others that the post addresses get it from its author.
+// isWanted reports whether what a relay passes on may concern anybody here. Of an Announce
+// nothing is known but from which server the post is: somebody here must follow somebody there.
+// Others that the post addresses get it from its author.
 func (v *voucher) isWanted(ctx context.Context, x *receiving) (bool, error) {
 	a := x.Activity
 	if a.Type == vocab.Announce {
@@ -80,9 +83,10 @@ func (v *voucher) isWanted(ctx context.Context, x *receiving) (bool, error) {
 	}), nil
 }
 
-// fetchPost puts a Create by its author in the place of what a relay passes on: the one that the author's server shows
-// under the id, or one made for the post that is there, which must be public. That has the post's id with a fragment, so that
-// it comes once, whichever relay it comes by.
+// fetchPost puts a Create by its author in the place of what a relay passes on: the one that the
+// author's server shows under the id, or one made for the post that is there, which must be
+// public. That has the post's id with a fragment, so that it comes once, whichever relay it comes
+// by.
 func (v *voucher) fetchPost(ctx context.Context, x *receiving) error {
 	o, raw, err := v.fetchObject(ctx, x, x.Activity.Object.ID, nil)
 	if err != nil {
@@ -121,7 +125,8 @@ func createOf(o *vocab.Object) (*vocab.Activity, error) {
 	return vocab.ParseActivity(d.JSON())
 }
 
-// withholdFault makes what ends a relay's request a drop, unless it is that the engine takes nothing now.
+// withholdFault makes what ends a relay's request a drop, unless it is that the engine takes
+// nothing now.
 func withholdFault(err error) error {
 	if kind := fault.KindOf(err); kind == fault.Unavailable || kind == fault.Busy {
 		return err
@@ -138,7 +143,8 @@ func dropFault(err error) error {
 	return fmt.Errorf("%w: %w", errDropped, err)
 }
 
-// takeRelayAnswer takes a relay's answer to the instance actor's Follow. It counts from the relay's own actor alone.
+// takeRelayAnswer takes a relay's answer to the instance actor's Follow. It counts from the
+// relay's own actor alone.
 func (i *Inbox) takeRelayAnswer(ctx context.Context, x *receiving) error {
 	state := instance.RelayAccepted
 	if x.Activity.Type == vocab.Reject {

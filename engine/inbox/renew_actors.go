@@ -18,8 +18,9 @@ const (
 	maxRenewing = 8                // domains at once
 )
 
-// renewer brings the users' copies of actors up to date that changed more often than they are asked at once. The actors of
-// a domain wait in a line of their own: a domain that does not answer holds up no other.
+// renewer brings the users' copies of actors up to date that changed more often than they are
+// asked at once. The actors of a domain wait in a line of their own: a domain that does not
+// answer holds up no other.
 type renewer struct {
 	inbox *Inbox
 	room  *policy.Pool
@@ -128,7 +129,8 @@ func (r *renewer) finish(domain string, id vocab.ID, done bool) {
 	}
 }
 
-// renew asks for one actor, and writes what its server says into the databases of those who have a copy of it.
+// renew asks for one actor, and writes what its server says into the databases of those who have
+// a copy of it.
 func (r *renewer) renew(ctx context.Context, id vocab.ID) error {
 	i := r.inbox
 	users, err := i.Store.Instance.Acquaintances.Users(ctx, id, false)

@@ -16,8 +16,9 @@ const (
 	maxReport   = 5000 // characters of what the reporter says
 )
 
-// takeReport keeps a Flag for the operator: it is about local users, or meant for the instance. It reaches no user's
-// database. What concerns nobody here is dropped. The fault is RateLimited when its domain reports too much, or too much of it is open.
+// takeReport keeps a Flag for the operator: it is about local users, or meant for the instance.
+// It reaches no user's database. A report about nobody here is dropped. The fault is RateLimited
+// when its domain reports too much, or too much of it is open.
 func (i *Inbox) takeReport(ctx context.Context, x *receiving) error {
 	a := x.Activity
 	objects, err := a.Doc.IDs("object")

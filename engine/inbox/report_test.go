@@ -12,7 +12,8 @@ import (
 
 const flag = `{"id":"p:/flags/1","type":"Flag","actor":"p:/carol","content":"spam","object":["us:/alice","us:/alice/objects/1","p:/notes/1"]}`
 
-// A report is for the operator alone: it leaves no trace with the one who is reported, whichever way it comes.
+// A report is for the operator alone: it leaves no trace with the one who is reported, whichever
+// way it comes.
 func TestAReportIsKeptForTheOperator(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// An edit of a message that waits among the requests changes it there: its event has ids only, and no other feed shows it.
+// An edit of a message that waits among the requests changes it there: its event has ids only,
+// and no other feed shows it.
 func TestAnEditOfARequestTellsNoWords(t *testing.T) {
 	s := newScene(t)
 	s.MustSend("p:/dave", mine, letter(1))

@@ -53,7 +53,8 @@ func strangers(t *testing.T, s *peertest.Scene, takes registry.Strangers) {
 	}
 }
 
-// A private message of a stranger waits among the requests: in no other feed, and with one event that has ids only.
+// A private message of a stranger waits among the requests: in no other feed, and with one event
+// that has ids only.
 func TestAStrangersMessageWaitsAmongTheRequests(t *testing.T) {
 	s := newScene(t)
 	s.MustSend("p:/dave", mine, letter(1))
@@ -159,7 +160,8 @@ func TestTheUserSettlesWhatBecomesOfStrangers(t *testing.T) {
 	}
 }
 
-// Ciphertext is kept for the clients of a conversation; plain text under a type that must be encrypted is refused.
+// Ciphertext is kept for the clients of a conversation; plain text under a type that must be
+// encrypted is refused.
 func TestSealedMessages(t *testing.T) {
 	s := newScene(t)
 	strangers(t, s, registry.AllowStrangers)

@@ -10,10 +10,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// resolveActor finds the sender, and remembers that it is gone once its Delete of itself is taken. A server that says 410
-// of an actor has said all that the actor's own Delete could: a Delete of our own making is taken in its place, since what
-// came bears no signature that anybody could verify any more. Where it says 404 the Delete proves nothing, and is dropped;
-// refusing it would only make the peer come again for days. When another server passes the activity on, that one must be known first.
+// resolveActor finds the sender, and remembers that it is gone once its Delete of itself is
+// taken. A server that says 410 of an actor has said all that the actor's own Delete could: a
+// Delete of our own making is taken in its place, since what came bears no signature that anybody
+// could verify any more. Where it says 404 the Delete proves nothing, and is dropped; refusing it
+// would only make the peer come again for days. When another server passes the activity on, that
+// one must be known first.
 func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Next) error {
 	id := x.Activity.Actor
 	deletesItself := deletesItself(x.Activity)
@@ -51,8 +53,9 @@ func (i *Inbox) resolveActor(ctx context.Context, x *receiving, next pipeline.Ne
 	return i.Actors.Bury(ctx, x.Actor.ID)
 }
 
-// unresolvedFault returns what it means for a request that its sender was not found: not that the inbox is not, which 404 and
-// 410 would tell the peer; nor that its address may not be contacted, which would tell what names lead to here.
+// unresolvedFault returns what it means for a request that its sender was not found: not that the
+// inbox is not, which 404 and 410 would tell the peer; nor that its address may not be contacted,
+// which would tell what names lead to here.
 func unresolvedFault(err error) error {
 	switch fault.KindOf(err) {
 	case fault.Gone:

@@ -12,10 +12,11 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// resolveAddressing finds the local users that the activity may concern, and when there are any, fetches what its
-// handler needs. It may find too many, never too few: each user's own transaction decides by its own relationships.
-// Groups are never expanded on the way in. A report is for the operator alone, and ends here,
-// and so does what relays and the instance actor have between them.
+// resolveAddressing finds the local users that the activity may concern, and when there are any,
+// fetches what its handler needs. It may find too many, never too few: each user's own
+// transaction decides by its own relationships. Groups are never expanded on the way in. A report
+// is for the operator alone, and ends here, and so does what relays and the instance actor have
+// between them.
 func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeline.Next) error {
 	ctx = paidBySigner(ctx, x)
 	if x.Activity.Type == vocab.Flag {

@@ -19,8 +19,9 @@ func (i *Inbox) respond(ctx context.Context, x *receiving) error {
 	return x.refused
 }
 
-// makeDurable makes the activity durable: what is acknowledged is never lost. For one recipient it waits for the commit in
-// that user's database; for several, or for one who cannot take it now, for that of the intake journal.
+// makeDurable makes the activity durable: what is acknowledged is never lost. For one recipient
+// it waits for the commit in that user's database; for several, or for one who cannot take it
+// now, for that of the intake journal.
 func (i *Inbox) makeDurable(ctx context.Context, x *receiving) error {
 	if err := i.acquaintRecipients(ctx, x); err != nil || len(x.Recipients) == 0 {
 		return err
@@ -43,7 +44,8 @@ func writeOpenly(a *vocab.Activity) json.RawMessage {
 	return a.Doc.WithoutHidden().JSON()
 }
 
-// writeStored writes the activity as users' databases hold it: openly, and with what it names in canonical form.
+// writeStored writes the activity as users' databases hold it: openly, and with what it names in
+// canonical form.
 func writeStored(a *vocab.Activity) json.RawMessage {
 	if d, changed := a.Doc.WithCanonicalIDs(); changed {
 		return d.WithoutHidden().JSON()
@@ -72,7 +74,8 @@ func (i *Inbox) itemFor(x *receiving, u vocab.Username, raw json.RawMessage) *ap
 	return &applying{raw: raw, payer: x.paidBy(), fetched: x.fetched, reader: x.reader, Received: r}
 }
 
-// rowOf returns the activity as the journal keeps it: with all that applying it needs later, when nobody can be asked.
+// rowOf returns the activity as the journal keeps it: with all that applying it needs later, when
+// nobody can be asked.
 func (i *Inbox) rowOf(x *receiving) instance.Intake {
 	in := instance.Intake{Key: instance.KeyOf(x.Activity.ID, x.Actor.ID), Raw: x.Activity.Raw, Recipients: x.Recipients, Payer: x.paidBy()}
 	in.Named = slices.DeleteFunc(slices.Clone(x.Recipients), func(u vocab.Username) bool { return !x.meant[u] })

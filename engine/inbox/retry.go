@@ -9,9 +9,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Retry gives an activity back that was set aside: it waits in the journal, from which the process that serves applies
-// it. What its handler needs is fetched anew. Its id is free before the journal holds it, so that no drain finds it taken,
-// and it is set aside until then: whatever Retry dies of, the activity is there to be given back, or waits.
+// Retry gives an activity back that was set aside: it waits in the journal, from which the
+// process that serves applies it. The objects that its handler needs are fetched anew. Its id is
+// free before the journal holds it, so that no drain finds it taken, and it is set aside until
+// then: whatever Retry dies of, the activity is there to be given back, or waits.
 func (i *Inbox) Retry(ctx context.Context, u vocab.Username, p db.Poisoned) error {
 	a, err := vocab.ParseActivity(p.Raw)
 	if err != nil {

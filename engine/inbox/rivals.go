@@ -19,9 +19,9 @@ const (
 	askTime     = 30 * time.Second
 )
 
-// rivals asks servers whose an object is whose id two of their actors use. What another actor has sent about it than who is
-// here as its author waits in the journal until then: the next process finds it there, and asks anew. Each activity is asked
-// about once, however many users it is for.
+// rivals asks servers whose an object is whose id two of their actors use. An activity of another
+// actor than the author known here waits in the journal until then: the next process finds it
+// there, and asks anew. Each activity is asked about once, however many users it is for.
 type rivals struct {
 	Deps
 	work    *intake.Background
@@ -35,7 +35,8 @@ type rivals struct {
 	questions map[int64]*question // by the activity's row in the journal
 }
 
-// question is what is asked about one activity. Fields are guarded by the rivals' mu, but for the first two.
+// question is what is asked about one activity. Fields are guarded by the rivals' mu, but for the
+// first two.
 type question struct {
 	object, author vocab.ID
 	waiting        map[vocab.Username]bool // who has not taken the answer yet
@@ -48,8 +49,8 @@ func newRivals(i *Inbox) *rivals {
 		asked: policy.Rivals.Limiter(i.Now), open: policy.OpenRivals.NewPool(), questions: map[int64]*question{}}
 }
 
-// Ask has the server of an activity's object asked, and reports whether u waits for the answer. When too much is being asked
-// already, the activity is ignored.
+// Ask has the server of an activity's object asked, and reports whether u waits for the answer.
+// When too much is being asked already, the activity is ignored.
 func (r *rivals) Ask(u vocab.Username, seq int64, item intake.Item) bool {
 	x := item.(*applying)
 	waits := r.askServer(u, seq, x)
@@ -92,8 +93,8 @@ func (r *rivals) forgetAnswers() {
 
 func (q *question) payer() string { return policy.RegistrableDomain(q.author.Host()) }
 
-// findObject returns the object as its server shows it to a user who was sent it, nil when it does not show it as that author's, or
-// cannot be asked for long.
+// findObject returns the object as its server shows it to a user who was sent it, nil when it
+// does not show it as that author's, or cannot be asked for long.
 func (r *rivals) findObject(q *question, u vocab.Username) *vocab.Object {
 	for try := range rivalTries {
 		if try > 0 && !r.work.Pause(r.backoff.After(try-1)) {
@@ -131,8 +132,8 @@ func (r *rivals) IsOpen(u vocab.Username, seq int64) bool {
 	return q != nil && q.waiting[u] && q.answered.IsZero()
 }
 
-// takeAnswer gives an activity the object as its server shows it, and tells whether the user may apply it: not when the server
-// does not show it as the actor's.
+// takeAnswer gives an activity the object as its server shows it, and reports whether the user
+// may apply it: not when the server does not show it as the actor's.
 func (r *rivals) takeAnswer(seq int64, x *applying) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// IN-18, IN-20: this engine takes activities of one actor about one thing. Others are refused with a pointer to what is
-// wrong; those about nothing are kept when their type needs no object.
+// IN-18, IN-20: this engine takes activities of one actor about one thing. Others are refused
+// with a pointer to what is wrong; those about nothing are kept when their type needs no object.
 func TestShapesOfActivities(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -85,7 +85,8 @@ func TestAListOfOneIsThatOne(t *testing.T) {
 	})
 }
 
-// Who is refused for two objects sends two activities: nothing of the refused one stands in their way.
+// Who is refused for two objects sends two activities: nothing of the refused one stands in their
+// way.
 func TestWhatIsRefusedForSeveralObjectsMayComeAsSeveral(t *testing.T) {
 	s := newScene(t)
 	refused(t, s, "two objects", "/object", `{"id":"p:/likes/1","type":"Like","actor":"p:/carol","object":["us:/alice/objects/1","us:/alice/objects/2"]}`)

@@ -13,7 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// PAY-02: senders whose keys stall hold no memory but their bodies' while they wait, and leave room when they do not.
+// PAY-02: senders whose keys stall hold no memory but their bodies' while they wait, and leave
+// room when they do not.
 func TestMemoryHasSharesByClient(t *testing.T) {
 	t.Parallel()
 	m := &memory{room: policy.Memory.NewPool()}
@@ -42,8 +43,8 @@ func TestMemoryHasSharesByClient(t *testing.T) {
 	}
 }
 
-// PAY-07: what strangers cause tells a user so much and no more, least of all what does nothing here; followed actors
-// are heard all the same.
+// PAY-07: what strangers cause tells a user so much and no more, least of all what does nothing
+// here; followed actors are heard all the same.
 func TestEventsOfStrangersHaveABudget(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -84,7 +85,8 @@ func TestWhatIsIgnoredTakesBoundedMemory(t *testing.T) {
 	}
 }
 
-// PAY-05: what a domain has fanned out to strangers is bounded, and another domain's is not touched.
+// PAY-05: what a domain has fanned out to strangers is bounded, and another domain's is not
+// touched.
 func TestFanOutIsChargedToItsDomain(t *testing.T) {
 	t.Parallel()
 	b := newBounds(time.Now)

@@ -37,9 +37,9 @@ const (
 	followersFailed   = "failed"
 )
 
-// synchronizer compares the users that senders take for their followers with those who follow them, one sender at a time, and
-// heals what differs. Its goroutines run while there is something to compare. What it has not come to is lost at the end:
-// the next post says it again.
+// synchronizer compares the users that senders take for their followers with those who follow
+// them, one sender at a time, and heals what differs. Its goroutines run while there is something
+// to compare. Offers that it has not come to are lost at the end: the next post says it again.
 type synchronizer struct {
 	*Inbox
 	ctx  context.Context // ends with the inbox
@@ -75,9 +75,10 @@ func newSynchronizer(i *Inbox) *synchronizer {
 // domain returns which domain the sender is of.
 func (o offer) domain() string { return policy.RegistrableDomain(o.by.ID.Host()) }
 
-// parseOffer returns what a request that was verified says of its signer's followers. It counts only when it is covered by
-// whichever signature the request was verified by, speaks of the signer's own followers, and leads to the signer's own
-// server; everything else is as if it were not there.
+// parseOffer returns what a request that was verified says of its signer's followers. It counts
+// only when it is covered by whichever signature the request was verified by, speaks of the
+// signer's own followers, and leads to the signer's own server; everything else is as if it were
+// not there.
 func parseOffer(x *receiving) (offer, bool) {
 	lines := x.Request.Header[synchronizationField]
 	if x.signer == nil || len(lines) != 1 || slices.ContainsFunc(x.claims, isUncovered) {
@@ -94,7 +95,8 @@ func isUncovered(c signature.Claim) bool {
 	return !slices.Contains(c.Covered, strings.ToLower(synchronizationField))
 }
 
-// heedOffer queues what a request says of its signer's followers, when the signer has not said much lately. Nobody waits for it.
+// heedOffer queues what a request says of its signer's followers, when the signer has not said
+// much lately. Nobody waits for it.
 func (s *synchronizer) heedOffer(x *receiving) {
 	o, ok := parseOffer(x)
 	if !ok {
@@ -146,7 +148,8 @@ func (s *synchronizer) nextOffer() (o offer, ok bool) {
 	return o, true
 }
 
-// settleOffer compares for one sender, and counts and logs what came of it. A panic costs no more than that.
+// settleOffer compares for one sender, and counts and logs what came of it. A panic costs no more
+// than that.
 func (s *synchronizer) settleOffer(o offer) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -163,10 +166,11 @@ func (s *synchronizer) settleOffer(o offer) {
 	s.Log.DebugContext(ctx, "followers compared", "actor", o.by.ID, "outcome", outcome, "err", err)
 }
 
-// compareFollowers finds out whether those who follow the sender are those that it takes for its followers, and if not, asks its
-// server for their names. The answer counts when it bears out what was said: a part of it, a list of another time, and
-// one that is empty change nothing. The outcome is empty when nobody here may follow the sender: what it says then is
-// nobody's business.
+// compareFollowers finds out whether those who follow the sender are those that it takes for its
+// followers, and if not, asks its server for their names. The answer counts when it bears out
+// what was said: a part of it, a list of another time, and one that is empty change nothing. The
+// outcome is empty when nobody here may follow the sender: what it says then is nobody's
+// business.
 func (s *synchronizer) compareFollowers(ctx context.Context, o offer) (outcome string, err error) {
 	users, err := s.Store.Instance.Acquaintances.Users(ctx, o.by.ID, true)
 	if err != nil {
@@ -206,8 +210,8 @@ func (s *synchronizer) compareFollowers(ctx context.Context, o offer) (outcome s
 	return followersHealed, nil
 }
 
-// findFollows returns those of the users who follow the actor and were accepted, each with the Follow. Only their own
-// databases know.
+// findFollows returns those of the users who follow the actor and were accepted, each with the
+// Follow. Only their own databases know.
 func (s *synchronizer) findFollows(ctx context.Context, by vocab.ID, users []vocab.Username) (map[vocab.Username]vocab.ID, error) {
 	found := map[vocab.Username]vocab.ID{}
 	for _, u := range users {
@@ -226,9 +230,10 @@ func (s *synchronizer) findFollows(ctx context.Context, by vocab.ID, users []voc
 	return found, nil
 }
 
-// healFollows ends the follows of those who are not listed, and takes back those of the listed who do not follow. follows is from
-// before the list was made: who has begun to follow since is left alone. What fails for one user, and what is too much for
-// once, is left to the next time.
+// healFollows ends the follows of those who are not listed, and takes back those of the listed
+// who do not follow. follows is from before the list was made: who has begun to follow since is
+// left alone. A failure for one user, and whatever is too much for once, is left to the next
+// time.
 func (s *synchronizer) healFollows(ctx context.Context, by *vocab.Actor, follows map[vocab.Username]vocab.ID, listed []vocab.ID) error {
 	names := map[vocab.Username]bool{}
 	var strangers []vocab.Username
@@ -255,8 +260,9 @@ func (s *synchronizer) healFollows(ctx context.Context, by *vocab.Actor, follows
 	return errors.Join(append(failures, s.disownStrangers(ctx, by, strangers[:min(len(strangers), maxStrangers)]))...)
 }
 
-// disownStrangers lets users take back what they never asked for, as far as the domain has not had much of that lately: each time a
-// user's database grows, and not because its user wanted something.
+// disownStrangers lets users take back what they never asked for, as far as the domain has not
+// had much of that lately: each time a user's database grows, and not because its user wanted
+// something.
 func (s *synchronizer) disownStrangers(ctx context.Context, by *vocab.Actor, strangers []vocab.Username) error {
 	users, err := s.Store.Instance.Users.Active(ctx, strangers)
 	failures := []error{err}

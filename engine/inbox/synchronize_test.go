@@ -32,8 +32,8 @@ type telling struct {
 // unserved is a list that lies already where it is said to be.
 const unserved = "-"
 
-// changes returns what the request changed in alice's database, but for the activity that it brought, and how often
-// anybody was asked for the list.
+// changes returns what the request changed in alice's database, but for the activity that it
+// brought, and how often anybody was asked for the list.
 func (x telling) changes(s *peertest.Scene) (changed []string, asked int) {
 	if x.collection == "" {
 		x.collection = "p:/carol/followers"
@@ -185,8 +185,8 @@ func many(n int) []string {
 	return names
 }
 
-// A follow that is none is taken back once, in the name of the user, by the Follow that was sent if there was one; and the
-// sender's server is asked once an hour.
+// A follow that is none is taken back once, in the name of the user, by the Follow that was sent
+// if there was one; and the sender's server is asked once an hour.
 func TestFollowsThatAreNoneAreTakenBackOnce(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")

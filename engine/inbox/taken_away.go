@@ -9,12 +9,13 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// keptTakenAway is how long what strangers took away is remembered at least: as long as most servers go on delivering what
-// came before it.
+// keptTakenAway is how long what strangers took away is remembered at least: as long as most
+// servers go on delivering what came before it.
 const keptTakenAway = 12 * time.Hour
 
-// takenAway remembers, in memory alone, what strangers undid and deleted before it came: a user's database keeps no rows for
-// somebody that the user has nothing to do with. There are two generations; the older one is dropped as a whole.
+// takenAway remembers, in memory alone, what strangers undid and deleted before it came: a user's
+// database keeps no rows for somebody that the user has nothing to do with. There are two
+// generations; the older one is dropped as a whole.
 type takenAway struct {
 	now func() time.Time
 

@@ -9,9 +9,10 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// verifySignature proves who made the request: one of the claims is by a key that this actor lists, and holds. Only then
-// is the request counted against its host and its actor: before, anybody could use up what others may send by naming
-// their keys. When that is not the actor of the activity, there must be another proof that the activity is its actor's.
+// verifySignature proves who made the request: one of the claims is by a key that this actor
+// lists, and holds. Only then is the request counted against its host and its actor: before,
+// anybody could use up what others may send by naming their keys. When that is not the actor of
+// the activity, there must be another proof that the activity is its actor's.
 func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	if x.gone {
 		return nil
@@ -45,9 +46,9 @@ func (i *Inbox) verifySignature(ctx context.Context, x *receiving) error {
 	return i.voucher.refuseDisproven(ctx, x)
 }
 
-// findSigner finds out who signed the request. An Update of an actor may be signed by the very key that it announces: where
-// the keys that are known do not verify it, the actor is asked for once more, at most once a minute for a client address: nothing
-// is proven yet.
+// findSigner finds out who signed the request. An Update of an actor may be signed by the very
+// key that it announces: where the keys that are known do not verify it, the actor is asked for
+// once more, at most once a minute for a client address: nothing is proven yet.
 func (i *Inbox) findSigner(ctx context.Context, x *receiving, id vocab.ID, updatesItself bool) (*vocab.Actor, error) {
 	signer, err := i.Verifier.Signer(ctx, x.claims, id)
 	if fault.KindOf(err) != fault.Unauthenticated || !updatesItself {

@@ -12,8 +12,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// errDropped says that an activity is neither taken nor refused: the peer, which means well, would come again with it for
-// days.
+// errDropped says that an activity is neither taken nor refused: the peer, which means well,
+// would come again with it for days.
 var errDropped = errors.New("the activity is dropped")
 
 // voucher finds out whether activities are their actors' that others pass on.
@@ -23,9 +23,10 @@ type voucher struct {
 	bounds *bounds
 }
 
-// vouchFor finds out whether an activity that somebody else passes on is its actor's: by a proof of the actor's, else by what
-// the actor's own server says. Who passes it on proves nothing by its signature, nor does a Linked Data signature. For
-// what that server says it is asked once, and not too often for one passer's domain.
+// vouchFor finds out whether an activity that somebody else passes on is its actor's: by a proof
+// of the actor's, else by what the actor's own server says. The passer's signature proves
+// nothing, nor does a Linked Data signature. For what that server says it is asked once, and not
+// too often for one passer's domain.
 func (v *voucher) vouchFor(ctx context.Context, x *receiving, passer *vocab.Actor) error {
 	if v.Local.IsLocal(passer.ID) {
 		return fault.New(fault.Unauthenticated, "a local actor does not come from outside").WithCode("local_actor")
@@ -45,8 +46,9 @@ func (v *voucher) vouchFor(ctx context.Context, x *receiving, passer *vocab.Acto
 	return v.fetchActivity(ctx, x)
 }
 
-// proveActor tells whether the activity has a proof of its actor's, and finds that actor. One that does not hold is refused; one
-// that cannot be verified, or whose key cannot be found, says nothing.
+// proveActor reports whether the activity has a proof of its actor's, and finds that actor. One
+// that does not hold is refused; one that cannot be verified, or whose key cannot be found, says
+// nothing.
 func (v *voucher) proveActor(ctx context.Context, x *receiving) (bool, error) {
 	p, err := proof.Parse(x.Activity.Doc, v.Now())
 	if err != nil || p == nil {
@@ -68,8 +70,8 @@ func (v *voucher) proveActor(ctx context.Context, x *receiving) (bool, error) {
 	return true, nil
 }
 
-// refuseDisproven refuses an activity that its actor signed the delivery of, when it has a proof that does not hold. Whether
-// that can be told now does not matter.
+// refuseDisproven refuses an activity that its actor signed the delivery of, when it has a proof
+// that does not hold. Whether that can be told now does not matter.
 func (v *voucher) refuseDisproven(ctx context.Context, x *receiving) error {
 	_, err := v.proveActor(ctx, x)
 	if x.Activity == nil { // there is no room for it any more
@@ -82,7 +84,8 @@ func (v *voucher) refuseDisproven(ctx context.Context, x *receiving) error {
 	return err
 }
 
-// fetchActivity puts what the actor's server shows under the activity's id in the place of what came.
+// fetchActivity puts what the actor's server shows under the activity's id in the place of what
+// came.
 func (v *voucher) fetchActivity(ctx context.Context, x *receiving) error {
 	if !x.Activity.ID.SameOrigin(x.Activity.Actor) {
 		return v.endUnvouched(ctx, x, fault.New(fault.Protocol, "its id is not on its actor's server"))
@@ -105,9 +108,10 @@ func (v *voucher) fetchActivity(ctx context.Context, x *receiving) error {
 	return nil
 }
 
-// confirmDelete asks for what is said to be deleted. That it is gone is all that its server says, so that a Delete which
-// says no more takes the place of what came: not even the id of that can be believed. Where the server says no more than
-// that nothing is there, the Delete is dropped, as one that an actor signs itself.
+// confirmDelete asks for what is said to be deleted. That it is gone is all that its server says,
+// so that a Delete which says no more takes the place of what came: not even the id of that can
+// be believed. Where the server says no more than that nothing is there, the Delete is dropped,
+// as one that an actor signs itself.
 func (v *voucher) confirmDelete(ctx context.Context, x *receiving) error {
 	actor, object := x.Activity.Actor, x.Activity.Object.ID
 	err := v.checkDeleted(ctx, x, actor, object)
@@ -125,8 +129,9 @@ func deletesItself(a *vocab.Activity) bool {
 	return a.Type == vocab.Delete && a.Object.ID.Same(a.Actor)
 }
 
-// rewriteDelete puts a Delete that says no more than that in the place of one that nobody signed. An object is deleted
-// once; an account may come back and be deleted again, so that each Delete of an actor has an id of its own.
+// rewriteDelete puts a Delete that says no more than that in the place of one that nobody signed.
+// An object is deleted once; an account may come back and be deleted again, so that each Delete
+// of an actor has an id of its own.
 func (x *receiving) rewriteDelete() (err error) {
 	actor, object := x.Activity.Actor, x.Activity.Object.ID
 	id := string(object) + "#delete"
@@ -138,7 +143,8 @@ func (x *receiving) rewriteDelete() (err error) {
 	return err
 }
 
-// checkDeleted returns Gone when the server of an object says that it was deleted, else why that is not known.
+// checkDeleted returns Gone when the server of an object says that it was deleted, else why that
+// is not known.
 func (v *voucher) checkDeleted(ctx context.Context, x *receiving, actor, object vocab.ID) error {
 	if !object.SameOrigin(actor) || object != object.Document() {
 		return fault.New(fault.Protocol, "it is no document of the actor's server")
@@ -157,8 +163,8 @@ func (v *voucher) checkDeleted(ctx context.Context, x *receiving, actor, object 
 	return err
 }
 
-// endUnvouched returns how an activity ends for which the actor's server does not vouch. Who passes on what bears a Linked
-// Data signature holds that to be proof enough.
+// endUnvouched returns how an activity ends for which the actor's server does not vouch. A passer
+// of an activity with a Linked Data signature takes that for proof enough.
 func (v *voucher) endUnvouched(ctx context.Context, x *receiving, err error) error {
 	if err := unansweredFault(err, "the actor's server does not answer"); err != nil {
 		return err

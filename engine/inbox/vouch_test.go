@@ -207,7 +207,8 @@ func TestProofsBesideTheActorsOwnSignature(t *testing.T) {
 	}
 }
 
-// FE-06: who follows erin gets what others answer her, into the thread that is there; it is not for the feed.
+// FE-06: who follows erin gets what others answer her, into the thread that is there; it is not
+// for the feed.
 func TestAThreadIsCompletedByWhoIsFollowed(t *testing.T) {
 	s := newScene(t)
 	s.Follows("q:/erin")
@@ -229,7 +230,8 @@ func TestAThreadIsCompletedByWhoIsFollowed(t *testing.T) {
 		accepted, func() error { return s.Pass("q:/erin", shared, s.Proven("p:/carol", removed)) })
 }
 
-// SEE-05: a reply for erin's followers is for alice, who follows erin, although it is not for everybody.
+// SEE-05: a reply for erin's followers is for alice, who follows erin, although it is not for
+// everybody.
 func TestAThreadIsCompletedForFollowers(t *testing.T) {
 	s := newScene(t)
 	s.Follows("q:/erin")

@@ -54,7 +54,8 @@ func waiting(t *testing.T, s *peertest.Scene, n int) {
 	}
 }
 
-// queue sends bodies one after the other while the writer is held, and returns what they will be answered.
+// queue sends bodies one after the other while the writer is held, and returns what they will be
+// answered.
 func queue(t *testing.T, s *peertest.Scene, bodies ...string) (answers []chan error) {
 	t.Helper()
 	for n, body := range bodies {
@@ -196,7 +197,8 @@ func TestWhatCannotBeSetAsideComesAgain(t *testing.T) {
 	})
 }
 
-// A transaction that lost against another one is run again: what it did before it lost must not count.
+// A transaction that lost against another one is run again: what it did before it lost must not
+// count.
 func TestATransactionThatLostIsRunAgain(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	s := newScene(t, func(d *inbox.Deps) { d.Metrics = metrics })
@@ -291,7 +293,8 @@ func TestNoMoreWaitThanMay(t *testing.T) {
 	}
 }
 
-// Several recipients read the same activity at once: nothing in it may be written. The race detector is the judge.
+// Several recipients read the same activity at once: nothing in it may be written. The race
+// detector is the judge.
 func TestRecipientsShareTheActivity(t *testing.T) {
 	s := newScene(t)
 	names := []string{"us:/alice"}

@@ -10,15 +10,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Arrival is an accepted activity for its recipients, of whom there is one at least.
+// Arrival is an accepted activity for its recipients. There is one at least.
 type Arrival struct {
 	Recipients []vocab.Username
 	Item       func(u vocab.Username) Item // the activity for one of them
 	Row        func() instance.Intake      // the activity as the journal keeps it, for all of them
 }
 
-// Accept makes an activity durable for its recipients. For one recipient it waits for the commit in that user's database;
-// for several, or for one who is stalled, for that of the journal.
+// Accept makes an activity durable for its recipients. For one recipient it waits for the commit
+// in that user's database; for several, or for one who is stalled, for that of the journal.
 func (i *Intake) Accept(ctx context.Context, a Arrival) error {
 	if len(a.Recipients) > 1 {
 		return i.keepInJournal(ctx, a, nil)
@@ -34,8 +34,9 @@ func (i *Intake) Accept(ctx context.Context, a Arrival) error {
 	return nil
 }
 
-// entry is one activity on its way into one user's database. It keeps its place in the user's queue until it is committed
-// or waits in the journal, so that nothing newer overtakes it on another way.
+// entry is one activity on its way into one user's database. It keeps its place in the user's
+// queue until it is committed or waits in the journal, so that nothing newer overtakes it on
+// another way.
 type entry struct {
 	item   Item
 	number int64      // of its arrival
@@ -51,8 +52,9 @@ const maxSize = 1 << 20
 // size returns how many bytes an entry without a row holds in memory.
 func (e *entry) size() int64 { return min(e.item.Size(), maxSize) }
 
-// submitItem queues an item for u's writer and waits for its commit. When ctx ends first the activity may still be committed.
-// When u is stalled the fault is errStalled, and the entry holds its place until keepInJournal has brought it to the journal.
+// submitItem queues an item for u's writer and waits for its commit. When ctx ends first the
+// activity may still be committed. When u is stalled the fault is errStalled, and the entry holds
+// its place until keepInJournal has brought it to the journal.
 func (i *Intake) submitItem(ctx context.Context, u vocab.Username, item Item) (*entry, error) {
 	e := &entry{item: item, answer: make(chan error, 1)}
 	if err := i.queueEntry(u, e); err != nil {
@@ -118,9 +120,10 @@ type placing struct {
 	places map[vocab.Username]*entry
 }
 
-// keepInJournal makes the activity durable for its recipients in one row of the journal, and hands it to their writers. It waits in
-// the journal for those who are stalled. refused is the entry of the one recipient who is; nil for several. When some
-// recipients may not have more waiting, the others have it and the fault says so.
+// keepInJournal makes the activity durable for its recipients in one row of the journal, and
+// hands it to their writers. It waits in the journal for those who are stalled. refused is the
+// entry of the one recipient who is; nil for several. When some recipients may not have more
+// waiting, the others have it and the fault says so.
 func (i *Intake) keepInJournal(ctx context.Context, a Arrival, refused *entry) error {
 	p, refusal, err := i.placeActivity(a.Row(), refused)
 	if err != nil {
@@ -143,8 +146,8 @@ func (i *Intake) keepInJournal(ctx context.Context, a Arrival, refused *entry) e
 	return refusal
 }
 
-// placeActivity gives an activity its number, its places and its row, unless there is no room. Recipients who may not have more
-// waiting are left out; refusal says why.
+// placeActivity gives an activity its number, its places and its row, unless there is no room.
+// Recipients who may not have more waiting are left out; refusal says why.
 func (i *Intake) placeActivity(in instance.Intake, refused *entry) (p *placing, refusal, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -177,7 +180,8 @@ func (i *Intake) placeActivity(in instance.Intake, refused *entry) (p *placing, 
 	return p, refusal, nil
 }
 
-// countQueued returns how many entries an activity will have in memory for writers, and how many bytes. The caller holds mu.
+// countQueued returns how many entries an activity will have in memory for writers, and how many
+// bytes. The caller holds mu.
 func (i *Intake) countQueued(in *instance.Intake, refused *entry) (entries int, bytes int64) {
 	if refused != nil {
 		return 0, 0
@@ -193,8 +197,8 @@ func (i *Intake) countQueued(in *instance.Intake, refused *entry) (entries int, 
 	return entries, bytes
 }
 
-// occupyPlaces gives an activity its number and its places, and divides its recipients: those who are stalled wait. The caller
-// holds mu.
+// occupyPlaces gives an activity its number and its places, and divides its recipients: those who
+// are stalled wait. The caller holds mu.
 func (i *Intake) occupyPlaces(p *placing, refused *entry) error {
 	recipients := p.in.Recipients
 	p.in.Recipients = nil
@@ -225,8 +229,8 @@ func (i *Intake) occupyPlaces(p *placing, refused *entry) error {
 	return nil
 }
 
-// handOver lets recipients' writers apply what lies in the journal at a row. When it could not be written, err says so, and
-// its places are given up.
+// handOver lets recipients' writers apply what lies in the journal at a row. When it could not be
+// written, err says so, and its places are given up.
 func (i *Intake) handOver(p *placing, at instance.IntakeRow, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -18,10 +18,11 @@ var (
 	errOverdue = fault.New(fault.Unavailable, "the user is catching up with what waits; try again later").After(30 * time.Second)
 )
 
-// Backlogs counts what waits in the journal for each user, by who caused it. It is safe for concurrent use.
+// Backlogs counts what waits in the journal for each user, by who caused it. It is safe for
+// concurrent use.
 type Backlogs struct {
 	mu    sync.Mutex
-	users map[vocab.Username]*Backlog // none for users for whom nothing waits
+	users map[vocab.Username]*Backlog // no entry while nothing waits for the user
 }
 
 // Backlog is how much waits for one user: how many activities, and their bytes.
@@ -67,7 +68,7 @@ func (b *Backlog) give(payer string, bytes int64) {
 	b.Bytes.Give(payer, bytes)
 }
 
-// forget drops the count of a user for whom nothing waits.
+// forget drops the count of a user when nothing waits for the user any more.
 func (b *Backlogs) forget(u vocab.Username) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,8 +91,9 @@ func (b *Backlogs) endRows(u vocab.Username, page []instance.Waiting, ended []in
 	}
 }
 
-// setAll takes over what the journal holds: an earlier process and administrators have their part in it, and what came
-// twice was counted twice. What is on its way meanwhile counts from the next time on.
+// setAll takes over what the journal holds: an earlier process and administrators have their part
+// in it, and an activity that came twice was counted twice. An activity on its way meanwhile
+// counts from the next time on.
 func (b *Backlogs) setAll(all []instance.Backlog) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,8 +113,8 @@ func (i *Intake) Recount(ctx context.Context) error {
 	return nil
 }
 
-// reserveBacklogs counts an activity for those of its recipients for whom it is to wait, and takes out those for whom it may
-// not; refusal says why. The caller holds mu.
+// reserveBacklogs counts an activity for each stalled recipient. Recipients without room for it
+// are left out; refusal says why. The caller holds mu.
 func (i *Intake) reserveBacklogs(in *instance.Intake, refused *entry) (reserved []vocab.Username, refusal error) {
 	in.Recipients = slices.DeleteFunc(slices.Clone(in.Recipients), func(u vocab.Username) bool {
 		w := i.writer(u)

@@ -23,8 +23,8 @@ type slots struct{ probes, pages chan struct{} }
 
 func newSlots() slots { return slots{make(chan struct{}, 16), make(chan struct{}, 8)} }
 
-// drain applies what waits in the journal for one user, page by page and in order, until the user is stalled no more. It
-// tries again for as long as it takes.
+// drain applies what waits in the journal for one user, page by page and in order, until the user
+// is stalled no more. It tries again for as long as it takes.
 type drain struct {
 	intake   *Intake
 	writer   *writer
@@ -89,7 +89,8 @@ func (d *drain) noteUsable() {
 	d.usable, d.stall.usableSince = true, time.Now()
 }
 
-// noteFailure returns how long the drain waits after a failure. What was held back in memory goes to the journal.
+// noteFailure returns how long the drain waits after a failure. Entries that were held back go to
+// the journal.
 func (d *drain) noteFailure(cause error) time.Duration {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()
@@ -103,8 +104,8 @@ func (d *drain) noteFailure(cause error) time.Duration {
 	return d.intake.Backoff.After(d.failures - 1)
 }
 
-// planNext returns how long the drain waits before the next page, after one of which n activities have ended. When less than a
-// page waits, it begins to catch up.
+// planNext returns how long the drain waits before the next page, after one of which n activities
+// have ended. When less than a page waits, it begins to catch up.
 func (d *drain) planNext(p page, n int) time.Duration {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()
@@ -149,7 +150,8 @@ func (i *Intake) holdSlot(slots chan struct{}) bool {
 	}
 }
 
-// probeUser returns why the user can take nothing now. What waits for a user who was deleted is dropped.
+// probeUser returns why the user can take nothing now. Activities that wait for a deleted user
+// are dropped.
 func (d *drain) probeUser() error {
 	i, u := d.intake, d.writer.user
 	if !i.holdSlot(i.slots.probes) {
@@ -172,8 +174,8 @@ func (d *drain) probeUser() error {
 	return i.Store.Read(ctx, u, func(context.Context, *db.Tx) error { return nil })
 }
 
-// drainPage applies the first of what waits, up to what is older than everything in memory, and returns it with how many
-// activities wait no more.
+// drainPage applies the first of what waits, up to what is older than everything in memory, and
+// returns it with how many activities wait no more.
 func (d *drain) drainPage() (p page, n int, err error) {
 	i, u := d.intake, d.writer.user
 	if !i.holdSlot(i.slots.pages) {
@@ -202,7 +204,8 @@ func (d *drain) drainPage() (p page, n int, err error) {
 	return p, len(ended), err
 }
 
-// applyPage applies what was made of a page, and returns the rows that wait no more. A row that cannot be read is set aside.
+// applyPage applies what was made of a page, and returns the rows that wait no more. A row that
+// cannot be read is set aside.
 func (d *drain) applyPage(rows []instance.Waiting, resumed []Resumed) (ended []instance.IntakeRow, err error) {
 	i, u := d.intake, d.writer.user
 	var batch []*entry
@@ -233,8 +236,8 @@ func (d *drain) applyPage(rows []instance.Waiting, resumed []Resumed) (ended []i
 	return ended, cause
 }
 
-// readPage returns the first of what waits and came before everything in memory, without rows about which another server is
-// being asked.
+// readPage returns the first of what waits and came before everything in memory, without rows
+// about which another server is being asked.
 func (d *drain) readPage(ctx context.Context) (p page, err error) {
 	before := d.oldestInMemory() // before the journal is read: what is older waits there by then, or has taken effect
 	for after := int64(0); len(p.rows) == 0 && !p.newer; {
@@ -256,7 +259,8 @@ func (d *drain) readPage(ctx context.Context) (p page, err error) {
 	return p, nil
 }
 
-// oldestInMemory returns the number of the oldest activity in memory for the user, or one above all that have arrived.
+// oldestInMemory returns the number of the oldest activity in memory for the user, or one above
+// all that have arrived.
 func (d *drain) oldestInMemory() int64 {
 	d.intake.mu.Lock()
 	defer d.intake.mu.Unlock()

@@ -1,8 +1,9 @@
-// Package intake makes accepted activities take effect in the databases of their recipients: durable before they are
-// acknowledged, once, and in the order of arrival.
+// Package intake makes accepted activities take effect in the databases of their recipients:
+// durable before they are acknowledged, once, and in the order of arrival.
 //
-// An activity for one user goes to that user's writer. One for several users, or for a user whose database cannot be used
-// now, goes to the intake journal first. Such a user is stalled until a drain has applied everything that waits.
+// An activity for one user goes to that user's writer. One for several users, or for a user whose
+// database cannot be used now, goes to the intake journal first. Such a user is stalled until a
+// drain has applied everything that waits.
 package intake
 
 import (
@@ -53,10 +54,11 @@ const (
 
 // Pipeline is the part of the inbound pipeline that runs once per recipient.
 type Pipeline interface {
-	// Apply applies a batch in one transaction of the user's database. It is called again when the transaction is repeated.
+	// Apply applies a batch in one transaction of the user's database. It is called again when
+	// the transaction is repeated.
 	Apply(ctx context.Context, tx *db.Tx, batch []Item) error
-	// Resume makes items of what waits for u in the journal: one for each row of the page. The error says that nothing can be
-	// read now.
+	// Resume makes items of what waits for u in the journal: one for each row of the page. The
+	// error says that nothing can be read now.
 	Resume(ctx context.Context, u vocab.Username, page []instance.Waiting) ([]Resumed, error)
 	// Settled is told of items once their transaction is committed.
 	Settled(items []Item)
@@ -66,8 +68,8 @@ type Pipeline interface {
 	SetAside(u vocab.Username, item Item, cause error) db.Poisoned
 }
 
-// Resumed is what the pipeline made of a row of the journal: an item, or nil when nothing is left to apply. A row that cannot
-// be read has an error.
+// Resumed is what the pipeline made of a row of the journal: an item, or nil when nothing is left
+// to apply. A row that cannot be read has an error.
 type Resumed struct {
 	Item Item
 	Err  error
@@ -75,7 +77,8 @@ type Resumed struct {
 
 // Rivals finds out whose an object is that is contested.
 type Rivals interface {
-	// Ask has the question of a contested item asked, and reports whether u waits for the answer. Otherwise the item is ignored.
+	// Ask has the question of a contested item asked, and reports whether u waits for the answer.
+	// Otherwise the item is ignored.
 	Ask(u vocab.Username, seq int64, item Item) bool
 	// IsOpen reports whether u waits for an answer about a row of the journal.
 	IsOpen(u vocab.Username, seq int64) bool
@@ -119,8 +122,8 @@ func New(d Deps) *Intake {
 	return i
 }
 
-// Close accepts nothing more and lets the writers finish what they are at. What is left lies in the journal, for the next
-// process. The fault is Busy when ctx ends first.
+// Close accepts nothing more and lets the writers finish what they are at. The rest lies in the
+// journal, for the next process. The fault is Busy when ctx ends first.
 func (i *Intake) Close(ctx context.Context) error {
 	for _, w := range i.close() {
 		if err := w.box.Close(ctx); err != nil {
@@ -152,7 +155,7 @@ func (i *Intake) writer(u vocab.Username) *writer {
 	return w
 }
 
-// removeIdleWriters forgets the users for whom nothing is in memory and nothing waits.
+// removeIdleWriters removes the writers that have nothing in memory and nothing waiting.
 func (i *Intake) removeIdleWriters() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -182,7 +185,8 @@ func (i *Intake) writeUser(u vocab.Username, use func(context.Context, *db.Tx) e
 	return i.Store.Write(ctx, u, use)
 }
 
-// isPassing reports whether a failure says nothing about the activities, only that they cannot be applied now.
+// isPassing reports whether a failure says nothing about the activities, only that they cannot be
+// applied now.
 func isPassing(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Busy, fault.Config:

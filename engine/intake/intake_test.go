@@ -133,8 +133,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// A user whose database can be used again is stalled no more although something arrives all the time. What each sender sent
-// takes effect once and in order.
+// A user whose database can be used again is stalled no more although something arrives all the
+// time. Each sender's activities take effect once and in order.
 func TestAStallEndsUnderSteadyTraffic(t *testing.T) {
 	t.Parallel()
 	var s steps
@@ -210,7 +210,8 @@ func TestAStallThatIsInterruptedLosesNothing(t *testing.T) {
 	}
 }
 
-// The request that a panic hits is answered with an error. A row of the journal that one hits is found as a stray one.
+// The request that a panic hits is answered with an error. A row of the journal that one hits is
+// found as a stray one.
 func TestAPanicOfAWriterLosesNothing(t *testing.T) {
 	t.Parallel()
 	var s steps
@@ -239,7 +240,8 @@ func TestAPanicOfAWriterLosesNothing(t *testing.T) {
 	}
 }
 
-// A drain that does not keep up refuses what comes; one that works off what came during a fault does not.
+// A drain that does not keep up refuses what comes; one that works off what came during a fault
+// does not.
 func TestADrainThatDoesNotKeepUpRefuses(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

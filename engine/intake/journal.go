@@ -8,8 +8,8 @@ import (
 	"github.com/lightweb/lightweb/db/instance"
 )
 
-// journal is what this process has to do with rows of the intake journal: which requests write them, and which entries stand
-// for them. A row is ended in the database when there is neither.
+// journal is what this process has to do with rows of the intake journal: which requests write
+// them, and which entries stand for them. A row is ended in the database when there is neither.
 type journal struct {
 	intake *Intake
 
@@ -19,8 +19,8 @@ type journal struct {
 	ending sync.Mutex           // held by who ends rows in the database
 }
 
-// row is an activity in the journal that requests are about to write or entries stand for. Its fields are guarded by the
-// journal's mu, but for those that do not change.
+// row is an activity in the journal that requests are about to write or entries stand for. Its
+// fields are guarded by the journal's mu, but for those that do not change.
 type row struct {
 	key   instance.IntakeKey
 	payer string
@@ -37,7 +37,8 @@ type row struct {
 
 func newJournal(i *Intake) *journal { return &journal{intake: i, rows: map[instance.IntakeKey]*row{}} }
 
-// openRow returns the row of an activity that a request is about to write, and keeps it until close or written.
+// openRow returns the row of an activity that a request is about to write, and keeps it until
+// close or written.
 func (j *journal) openRow(in instance.Intake) *row {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -92,7 +93,8 @@ func (j *journal) letWait(r *row) {
 	r.kept = true
 }
 
-// endEntry says that an entry is committed or waits; or with an error, that it ended without either.
+// endEntry says that an entry is committed or waits; or with an error, that it ended without
+// either.
 func (j *journal) endEntry(e *entry, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -109,7 +111,8 @@ func (j *journal) endEntry(e *entry, err error) {
 	j.settleRow(r)
 }
 
-// settleRow lets a row be ended that no request writes and no entry stands for. The caller holds mu.
+// settleRow lets a row be ended that no request writes and no entry stands for. The caller holds
+// mu.
 func (j *journal) settleRow(r *row) {
 	if r.writing > 0 || r.left > 0 {
 		return
@@ -131,8 +134,8 @@ func (j *journal) settleRow(r *row) {
 	}
 }
 
-// endRows ends in the database the rows that have ended in memory, everything that has come together at once. Rows that
-// cannot be ended now are tried again by the next call.
+// endRows ends in the database the rows that have ended in memory, everything that has come
+// together at once. Rows that cannot be ended now are tried again by the next call.
 func (j *journal) endRows() {
 	j.ending.Lock()
 	defer j.ending.Unlock()

@@ -13,9 +13,9 @@ func (i *Intake) commitBatch(u vocab.Username, batch []*entry) error {
 	return i.writeUser(u, func(ctx context.Context, tx *db.Tx) error { return i.Pipeline.Apply(ctx, tx, itemsOf(batch)) })
 }
 
-// settleBatch ends a batch whose transaction ended with err. A batch that failed is halved until the activity that cannot be
-// applied stands alone, which is set aside with the reason. When the database is the cause, settle returns that and what is
-// left of the batch, in order.
+// settleBatch ends a batch whose transaction ended with err. A batch that failed is halved until
+// the activity that cannot be applied stands alone, which is set aside with the reason. When the
+// database is the cause, settle returns that and what is left of the batch, in order.
 func (i *Intake) settleBatch(u vocab.Username, batch []*entry, err error) (left []*entry, cause error) {
 	switch {
 	case err == nil:
@@ -39,8 +39,8 @@ func (i *Intake) settleBatch(u vocab.Username, batch []*entry, err error) (left 
 	return nil, nil
 }
 
-// finishBatch answers a batch that is committed. Contested entries go to the journal, where they wait until another server has
-// said whose their objects are.
+// finishBatch answers a batch that is committed. Contested entries go to the journal, where they
+// wait until another server has said whose their objects are.
 func (i *Intake) finishBatch(u vocab.Username, batch []*entry) {
 	var settled []*entry
 	for _, e := range batch {

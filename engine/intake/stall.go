@@ -9,11 +9,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// stall is the state of a user whose database cannot be used now, or for whom older activities wait in the journal: the order
-// of arrival holds, so that whatever comes waits there too.
+// stall is the state of a user whose database cannot be used now, or while older activities wait
+// in the journal. The order of arrival holds, so a new activity waits there too.
 //
-// Under steady traffic that would never end. So once less than a page waits the drain catches up: what comes from then on
-// is held back in memory, while the drain applies the rest of the journal. Fields are guarded by the intake's mu.
+// Under steady traffic that would never end. So once less than a page waits, the drain catches
+// up: new activities are held back in memory while the drain applies the rest of the journal.
+// Fields are guarded by the intake's mu.
 type stall struct {
 	since    time.Time
 	reported bool          // to the operator
@@ -28,12 +29,12 @@ type stall struct {
 	behind     []*entry // that are held back, in order
 }
 
-// maxAge is the age of the oldest waiting activity, and the time for which the database has been usable, above which a
-// user takes nothing more.
+// maxAge is the age of the oldest waiting activity, and the time for which the database has been
+// usable, above which a user takes nothing more.
 const maxAge = time.Minute
 
-// beginStall stalls the user, unless that has happened: a drain looks after the user, first after a while. The caller holds
-// the intake's mu.
+// beginStall stalls the user, unless that has happened: a drain looks after the user, first after
+// a while. The caller holds the intake's mu.
 func (w *writer) beginStall(after time.Duration) {
 	if w.stall != nil {
 		return
@@ -45,11 +46,12 @@ func (w *writer) beginStall(after time.Duration) {
 	}
 }
 
-// isDeferring reports whether what comes for the user waits in the journal. The caller holds the intake's mu.
+// isDeferring reports whether what comes for the user waits in the journal. The caller holds the
+// intake's mu.
 func (w *writer) isDeferring() bool { return w.stall != nil && !w.stall.catchingUp }
 
-// isOverdue reports whether the drain does not keep up: the database can be used, and old activities still wait. The caller
-// holds the intake's mu.
+// isOverdue reports whether the drain does not keep up: the database can be used, and old
+// activities still wait. The caller holds the intake's mu.
 func (w *writer) isOverdue() bool {
 	s := w.stall
 	return s != nil && !s.usableSince.IsZero() && time.Since(s.usableSince) > maxAge && !s.oldest.IsZero() && w.intake.Now().Sub(s.oldest) > maxAge
@@ -72,7 +74,8 @@ func (s *stall) holdBack(e *entry) bool {
 	return true
 }
 
-// releaseHeldBack releases what is held back, in order: to be committed, or when the user stays stalled, to be brought to the journal.
+// releaseHeldBack releases what is held back, in order: to be committed, or when the user stays
+// stalled, to be brought to the journal.
 func (s *stall) releaseHeldBack() {
 	for _, e := range s.behind {
 		e.letter.Release()
@@ -113,8 +116,9 @@ func (i *Intake) Stalled() (users []vocab.Username) {
 // outage says whether the instance database could not be used the last time.
 type outage struct{ atomic.Bool }
 
-// noteInstance notes how a use of the instance database ended. With the first that succeeds after an outage PostgreSQL is
-// back, most likely for all users: no drain waits any longer to try again.
+// noteInstance notes how a use of the instance database ended. With the first that succeeds after
+// an outage PostgreSQL is back, most likely for all users: no drain waits any longer to try
+// again.
 func (i *Intake) noteInstance(err error) {
 	if err != nil {
 		i.outage.Store(isPassing(err))

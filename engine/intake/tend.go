@@ -13,8 +13,9 @@ const (
 	strayPage = 1000             // rows looked at together
 )
 
-// Start takes over what an earlier process left in the journal, and looks after it until Close. It must be called once
-// this process alone serves the instance, and before the first request: what comes then queues behind.
+// Start takes over what an earlier process left in the journal, and looks after it until Close.
+// It must be called once this process alone serves the instance, and before the first request:
+// what comes then queues behind.
 func (i *Intake) Start(ctx context.Context) error {
 	n, err := i.Store.Instance.Journal.TakeOver(ctx)
 	if err != nil {
@@ -33,7 +34,8 @@ func (i *Intake) Start(ctx context.Context) error {
 	return nil
 }
 
-// stallWaiting stalls the users for whom something waits: an earlier process left it, or an administrator gave it back.
+// stallWaiting stalls the users that have activities waiting in the journal: an earlier process
+// left them, or an administrator gave them back.
 func (i *Intake) stallWaiting(ctx context.Context) error {
 	users, err := i.Store.Instance.Journal.StalledUsers(ctx)
 	if err != nil {
@@ -65,7 +67,8 @@ func (i *Intake) tendOften() {
 	}
 }
 
-// Tend ends rows that have ended in memory, stalls users for whom something waits, and counts what lies in the journal.
+// Tend ends rows that have ended in memory, stalls users that have activities waiting, and counts
+// the journal.
 func (i *Intake) Tend() (err error) {
 	defer func() {
 		if err != nil {
@@ -87,8 +90,9 @@ func (i *Intake) Tend() (err error) {
 	return nil
 }
 
-// TakeStrays makes rows that are older than age, and that no entry stands for, wait for their recipients: such as one whose
-// writing ended in an error although it was written. Then it counts anew what waits.
+// TakeStrays makes rows that are older than age, and that no entry stands for, wait for their
+// recipients: such as one whose writing ended in an error although it was written. Then it counts
+// anew what waits.
 func (i *Intake) TakeStrays(age time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), journalTime)
 	defer cancel()

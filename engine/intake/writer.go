@@ -11,13 +11,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// spillEvery is how often the journal is tried at least while it cannot take over what is in memory.
+// spillEvery is how often the journal is tried at least while it cannot take over what is in
+// memory.
 const spillEvery = 5 * time.Second
 
 type letter = mailbox.Letter[*entry]
 
-// writer commits what is queued for one user, in order and in batches. For a user who is stalled it commits nothing: it
-// brings what is queued to the journal, from which the user's drain applies it.
+// writer commits what is queued for one user, in order and in batches. For a user who is stalled
+// it commits nothing: it brings what is queued to the journal, from which the user's drain
+// applies it.
 type writer struct {
 	intake *Intake
 	user   vocab.Username
@@ -54,8 +56,8 @@ func (w *writer) release(e *entry) {
 	e.letter.Release()
 }
 
-// withdraw gives up the place of an entry that waits in the journal, or could not be brought there. The caller holds the
-// intake's mu.
+// withdraw gives up the place of an entry that waits in the journal, or could not be brought
+// there. The caller holds the intake's mu.
 func (w *writer) withdraw(e *entry) {
 	if w.stall != nil {
 		w.stall.arrivals++
@@ -71,8 +73,8 @@ func (w *writer) connect(use func(context.Context, *db.Tx) error) error {
 	return w.intake.writeUser(w.user, use)
 }
 
-// mayConnect returns why the writer commits nothing now. When the intake is closed, the next process applies what lies in
-// the journal.
+// mayConnect returns why the writer commits nothing now. When the intake is closed, the next
+// process applies what lies in the journal.
 func (w *writer) mayConnect() error {
 	w.intake.mu.Lock()
 	defer w.intake.mu.Unlock()
@@ -104,7 +106,8 @@ func (w *writer) settleBatch(batch []*letter, err error) error {
 	return nil
 }
 
-// leaveToJournal lets the next process apply what lies in the journal. Requests that queued behind it are asked to come again.
+// leaveToJournal lets the next process apply what lies in the journal. Requests that queued
+// behind it are asked to come again.
 func (w *writer) leaveToJournal(batch []*letter) {
 	for _, l := range batch {
 		if l.Value.row == nil {
@@ -115,8 +118,9 @@ func (w *writer) leaveToJournal(batch []*letter) {
 	}
 }
 
-// putOff stalls the user, because the entries that are left cannot be applied now; they stay first in the queue. An activity
-// that could not even be set aside is not taken from a peer that can send it again.
+// putOff stalls the user, because the entries that are left cannot be applied now; they stay
+// first in the queue. An activity that could not even be set aside is not taken from a peer that
+// can send it again.
 func (w *writer) putOff(left []*entry, cause error) {
 	if !isPassing(cause) && left[0].row == nil {
 		left[0].letter.Answer(cause)
@@ -128,8 +132,8 @@ func (w *writer) putOff(left []*entry, cause error) {
 	w.reportStall(cause)
 }
 
-// spill brings a batch to the journal, where it waits, and tells requests to bring theirs. While the journal cannot be
-// written either, everything stays in memory.
+// spill brings a batch to the journal, where it waits, and tells requests to bring theirs. While
+// the journal cannot be written either, everything stays in memory.
 func (w *writer) spill(batch []*letter) error {
 	kept := w.refuse(entriesOf(batch))
 	if len(kept) == 0 {
@@ -157,7 +161,8 @@ func (w *writer) spill(batch []*letter) error {
 	return nil
 }
 
-// refuse lets requests bring their entries to the journal, where they keep their places, and returns the entries that lie there.
+// refuse lets requests bring their entries to the journal, where they keep their places, and
+// returns the entries that lie there.
 func (w *writer) refuse(batch []*entry) (kept []*entry) {
 	w.intake.mu.Lock()
 	defer w.intake.mu.Unlock()

@@ -1,7 +1,9 @@
-// Package mailbox is a bounded queue with one worker, which handles what is queued in order and in batches.
+// Package mailbox is a bounded queue with one worker, which handles what is queued in order and
+// in batches.
 //
-// The worker takes its slot, such as a connection, before it takes a batch: while it waits for the slot the batch grows.
-// A panic costs the batch that caused it, not the worker. An empty mailbox has no goroutine.
+// The worker takes its slot, such as a connection, before it takes a batch: while it waits for
+// the slot the batch grows. A panic costs the batch that caused it, not the worker. An empty
+// mailbox has no goroutine.
 package mailbox
 
 import (
@@ -17,7 +19,8 @@ import (
 var (
 	// ErrFull refuses a letter while a mailbox holds as many as it may.
 	ErrFull = fault.New(fault.Unavailable, "the mailbox is full; try again later")
-	// ErrClosed refuses a letter after Close, and answers those that Close could not let the worker handle.
+	// ErrClosed refuses a letter after Close, and answers those that Close could not let the
+	// worker handle.
 	ErrClosed = fault.New(fault.Unavailable, "the mailbox is closed")
 	// ErrPanicked answers the letters of a batch that made the worker panic.
 	ErrPanicked = errors.New("the worker panicked")
@@ -25,12 +28,14 @@ var (
 
 // Owner is what a mailbox works for. Its functions are called by the worker alone, one at a time.
 type Owner[S, T any] struct {
-	// Slot takes what a batch is handled in, calls use with it, and gives it back. It may call use again, for the same batch.
+	// Slot takes what a batch is handled in, calls use with it, and gives it back. It may call
+	// use again, for the same batch.
 	Slot func(use func(ctx context.Context, slot S) error) error
 	// Handle handles a batch in a slot.
 	Handle func(ctx context.Context, slot S, batch []*Letter[T]) error
-	// Settle answers the letters of a batch; err is what Slot returned. A letter that it does not answer keeps its place and
-	// is in the next batch. After an error the worker waits before it takes that one.
+	// Settle answers the letters of a batch; err is what Slot returned. A letter that it does not
+	// answer keeps its place and is in the next batch. After an error the worker waits before it
+	// takes that one.
 	Settle func(batch []*Letter[T], err error) error
 	// Panicked reports a panic of the worker.
 	Panicked func(value any, stack []byte)
@@ -46,12 +51,14 @@ type Limits struct {
 // Backoff says how long to wait before something that failed is tried again.
 type Backoff struct{ Min, Max time.Duration }
 
-// After returns the wait after so many failures in a row before the last one: Min, doubled with each, and Max at most.
+// After returns the wait after so many failures in a row before the last one: Min, doubled with
+// each, and Max at most.
 func (b Backoff) After(failures int) time.Duration {
 	return min(b.Min<<min(failures, 20), b.Max)
 }
 
-// Mailbox is a queue of letters that hold a T, for a worker that needs an S. It is safe for concurrent use.
+// Mailbox is a queue of letters that hold a T, for a worker that needs an S. It is safe for
+// concurrent use.
 type Mailbox[S, T any] struct {
 	*queue[T]
 	owner   Owner[S, T]
@@ -66,8 +73,9 @@ func New[S, T any](o Owner[S, T], l Limits) *Mailbox[S, T] {
 	return m
 }
 
-// Close refuses new letters and waits until the worker has handled those that are there. A batch that fails now is answered
-// with ErrClosed. The error is that of ctx when it ends first; the worker goes on.
+// Close refuses new letters and waits until the worker has handled those that are there. A batch
+// that fails now is answered with ErrClosed. The error is that of ctx when it ends first; the
+// worker goes on.
 func (m *Mailbox[S, T]) Close(ctx context.Context) error {
 	m.close()
 	select {

@@ -34,8 +34,8 @@ func newQueue[T any](limit int, start func()) *queue[T] {
 // Put queues a value; done is told the answer.
 func (q *queue[T]) Put(v T, done func(error)) (*Letter[T], error) { return q.add(v, done, true) }
 
-// Reserve takes a place for a value that is not ready. The worker handles neither it nor any letter behind it before Release
-// or Withdraw.
+// Reserve takes a place for a value that is not ready. The worker handles neither it nor any
+// letter behind it before Release or Withdraw.
 func (q *queue[T]) Reserve(v T, done func(error)) (*Letter[T], error) { return q.add(v, done, false) }
 
 func (q *queue[T]) add(v T, done func(error), ready bool) (*Letter[T], error) {
@@ -78,7 +78,8 @@ func (l *Letter[T]) Release() {
 	l.queue.wake()
 }
 
-// Withhold takes a letter back from the worker, which calls it: the letter keeps its place as if it were reserved.
+// Withhold takes a letter back from the worker, which calls it: the letter keeps its place as if
+// it were reserved.
 func (l *Letter[T]) Withhold() {
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
@@ -139,7 +140,8 @@ func (q *queue[T]) take(n int) []*Letter[T] {
 	return batch
 }
 
-// wake starts the worker when the first letter is ready, and ends a closed queue that is empty. The caller holds mu.
+// wake starts the worker when the first letter is ready, and ends a closed queue that is empty.
+// The caller holds mu.
 func (q *queue[T]) wake() {
 	if q.running {
 		return
