@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// draw puts the places of a package into the order in which a seed plays them: in turn one of each
+// drawMutants puts the places of a package into the order in which a seed plays them: in turn one of each
 // operator, so that few mutants are of many kinds. The order depends on the seed and the package
 // alone, not on which others are played.
-func draw(places []mutant, seed uint64, name string) []mutant {
+func drawMutants(places []mutant, seed uint64, name string) []mutant {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // a hash takes everything
 	random := rand.New(rand.NewPCG(seed, h.Sum64()))
@@ -32,8 +32,8 @@ func draw(places []mutant, seed uint64, name string) []mutant {
 	return drawn
 }
 
-// at returns the mutants at a place, file:line or file:line:column.
-func at(places []mutant, place string) []mutant {
+// mutantsAt returns the mutants mutantsAt a place, file:line or file:line:column.
+func mutantsAt(places []mutant, place string) []mutant {
 	var there []mutant
 	for _, m := range places {
 		if m.Place == place || strings.HasPrefix(m.Place, place+":") {

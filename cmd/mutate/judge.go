@@ -57,14 +57,14 @@ func newJudge(ctx context.Context, timeout time.Duration) (*judge, error) {
 
 func (j *judge) close() error { return os.RemoveAll(j.dir) }
 
-// try compiles a mutant and runs the tests of its package, those near to it first, until one fails.
+// judgeMutant compiles a mutant and runs the tests of its package, those near to it first, until one fails.
 // They get a PostgreSQL server and a folder of their own: tests that are stopped half-way leave
 // nothing to the next mutant.
-func (j *judge) try(ctx context.Context, p *pkg, m mutant) (v verdict, err error) {
+func (j *judge) judgeMutant(ctx context.Context, p *pkg, m mutant) (v verdict, err error) {
 	began := time.Now()
 	v = verdict{mutant: m, Outcome: uncompiled}
 	defer func() { v.Seconds = time.Since(began).Round(time.Second / 10).Seconds() }()
-	if is, err := j.compile(ctx, p, m); err != nil || !is {
+	if is, err := j.compileMutant(ctx, p, m); err != nil || !is {
 		return v, err
 	}
 	dir := filepath.Join(j.dir, "tests")
@@ -79,24 +79,24 @@ func (j *judge) try(ctx context.Context, p *pkg, m mutant) (v verdict, err error
 	defer func() { err = errors.Join(err, server.Close(context.WithoutCancel(ctx))) }()
 	env := append(os.Environ(), "TMPDIR="+dir, "LIGHTWEB_TEST_POSTGRES="+server.ConnString())
 
-	near := alternatives(p.near(m))
+	near := joinNames(p.nearbyTests(m))
 	for _, which := range []string{"-test.run=" + near, "-test.skip=" + near} {
-		if v.Outcome, v.Test, err = j.run(ctx, m, env, which); err != nil || v.Outcome != survived {
+		if v.Outcome, v.Test, err = j.runTests(ctx, m, env, which); err != nil || v.Outcome != survived {
 			return v, err
 		}
 	}
 	return v, nil
 }
 
-// alternatives returns the pattern of exactly these tests; of no test when there are none.
-func alternatives(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
+// joinNames returns the pattern of exactly these tests; of no test when there are none.
+func joinNames(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
 
-// compile builds the tests of a mutant's package and reports whether they compile.
-func (j *judge) compile(ctx context.Context, p *pkg, m mutant) (bool, error) {
+// compileMutant builds the tests of a mutant's package and reports whether they compileMutant.
+func (j *judge) compileMutant(ctx context.Context, p *pkg, m mutant) (bool, error) {
 	mutated, overlay := filepath.Join(j.dir, "mutant.go"), filepath.Join(j.dir, "overlay.json")
 	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(j.root, m.path): mutated}})
 	if err == nil {
-		err = errors.Join(os.WriteFile(mutated, []byte(p.apply(m)), 0o600), os.WriteFile(overlay, replace, 0o600))
+		err = errors.Join(os.WriteFile(mutated, []byte(p.applyMutant(m)), 0o600), os.WriteFile(overlay, replace, 0o600))
 	}
 	if err != nil {
 		return false, fmt.Errorf("write mutant: %w", err)
@@ -114,8 +114,8 @@ func (j *judge) compile(ctx context.Context, p *pkg, m mutant) (bool, error) {
 
 func (j *judge) binary() string { return filepath.Join(j.dir, "mutant.test") }
 
-// run runs some tests of the compiled mutant, until one fails.
-func (j *judge) run(ctx context.Context, m mutant, env []string, which string) (outcome, test string, err error) {
+// runTests runs some tests of the compiled mutant, until one fails.
+func (j *judge) runTests(ctx context.Context, m mutant, env []string, which string) (outcome, test string, err error) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	tests := exec.CommandContext(running, j.binary(), "-test.v", "-test.failfast", "-test.paniconexit0", "-test.timeout="+j.timeout.String(), which)

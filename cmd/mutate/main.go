@@ -41,7 +41,7 @@ func main() {
 	defer stop()
 	o, err := parseOptions(os.Args[1:], os.Stderr)
 	if err == nil {
-		err = play(ctx, o, os.Stdout)
+		err = playRound(ctx, o, os.Stdout)
 	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -77,8 +77,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// play plays a round and prints it. Fewer killed mutants than least are an error.
-func play(ctx context.Context, o options, stdout io.Writer) (err error) {
+// playRound plays a round and prints it. Fewer killed mutants than least are an error.
+func playRound(ctx context.Context, o options, stdout io.Writer) (err error) {
 	progress := stdout
 	if o.json {
 		progress = os.Stderr
@@ -112,12 +112,12 @@ func playPackage(ctx context.Context, o options, j *judge, name string, r *round
 	}
 	places := p.mutants()
 	fmt.Fprintf(progress, "%s: %d places\n", name, len(places))
-	drawn, most := draw(places, o.seed, name), o.count
+	drawn, most := drawMutants(places, o.seed, name), o.count
 	if o.at != "" {
-		drawn, most = at(places, o.at), len(places)
+		drawn, most = mutantsAt(places, o.at), len(places)
 	}
 	for compiled := 0; len(drawn) > 0 && compiled < most; drawn = drawn[1:] {
-		v, err := j.try(ctx, p, drawn[0])
+		v, err := j.judgeMutant(ctx, p, drawn[0])
 		if err != nil {
 			return err
 		}

@@ -101,7 +101,7 @@ var asks = regexp.MustCompile(`^(?i:is|has|may|can|allow|check|verify|validate|l
 // but leave.
 func skipPolicyCall(s source, n ast.Node) []edit {
 	guard, ok := n.(*ast.IfStmt)
-	if !ok || guard.Else != nil || !leaves(guard.Body) {
+	if !ok || guard.Else != nil || !isLeaving(guard.Body) {
 		return nil
 	}
 	found := false
@@ -121,7 +121,7 @@ func skipPolicyCall(s source, n ast.Node) []edit {
 	return s.edit(guard.Cond, "false && ("+s.of(guard.Cond)+")")
 }
 
-func leaves(b *ast.BlockStmt) bool {
+func isLeaving(b *ast.BlockStmt) bool {
 	if len(b.List) != 1 {
 		return false
 	}

@@ -10,7 +10,7 @@ import (
 // for "".
 func found(t *testing.T, operator, text string) []string {
 	t.Helper()
-	s, err := parse("p/a.go", text)
+	s, err := parseSource("p/a.go", text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func found(t *testing.T, operator, text string) []string {
 			continue
 		}
 		got = append(got, m.From+" => "+m.To)
-		if _, err := parse("p/a.go", p.apply(m)); err != nil {
+		if _, err := parseSource("p/a.go", p.applyMutant(m)); err != nil {
 			t.Errorf("%s at %s is no Go: %v", m.Operator, m.Place, err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestConjuncts(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, at := range conjuncts(c.text, false) {
+			for _, at := range findConjuncts(c.text, false) {
 				got = append(got, c.text[at[0]:at[1]])
 			}
 			if !slices.Equal(got, c.want) {
@@ -101,7 +101,7 @@ func TestAConjunctThatGoesOnElsewhereIsNone(t *testing.T) {
 func TestNearTestsAreThoseOfTheFileAndOfTheFunction(t *testing.T) {
 	t.Parallel()
 	of := func(path, text string) source {
-		s, err := parse(path, text)
+		s, err := parseSource(path, text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,10 +111,10 @@ func TestNearTestsAreThoseOfTheFileAndOfTheFunction(t *testing.T) {
 		of("p/a_test.go", "package p\nfunc TestMain() {}\nfunc TestA() {}\nfunc help() { claim() }"),
 		of("p/b_test.go", "package p\nfunc TestB() { claim() }\nfunc TestC() { claimed() }\nfunc TestABoundIsKept() {}"),
 	}}
-	if got := strings.Join(p.near(mutant{path: "p/a.go", Function: "claim"}), " "); got != "TestA TestB TestABoundIsKept" {
+	if got := strings.Join(p.nearbyTests(mutant{path: "p/a.go", Function: "claim"}), " "); got != "TestA TestB TestABoundIsKept" {
 		t.Errorf("near tests are %s, want those of a_test.go, and TestB, which names claim", got)
 	}
-	if got := strings.Join(p.near(mutant{path: "p/a_bound.go", Function: "f"}), " "); got != "TestABoundIsKept" {
+	if got := strings.Join(p.nearbyTests(mutant{path: "p/a_bound.go", Function: "f"}), " "); got != "TestABoundIsKept" {
 		t.Errorf("near tests are %s, want the one named for the file", got)
 	}
 }
@@ -126,7 +126,7 @@ func TestADrawDependsOnSeedAndPackageAlone(t *testing.T) {
 		places = append(places, mutant{Operator: operators[min(n/4, 1)].name, Place: string(rune('a' + n))})
 	}
 	order := func(seed uint64, name string) (s string) {
-		for _, m := range draw(places, seed, name) {
+		for _, m := range drawMutants(places, seed, name) {
 			s += m.Place
 		}
 		return s
@@ -139,7 +139,7 @@ func TestADrawDependsOnSeedAndPackageAlone(t *testing.T) {
 		t.Error("another seed or package draws the same")
 	}
 	kinds := map[string]bool{}
-	for _, m := range draw(places, 1, "db")[:2] {
+	for _, m := range drawMutants(places, 1, "db")[:2] {
 		kinds[m.Operator] = true
 	}
 	if len(kinds) != 2 {

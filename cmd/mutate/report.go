@@ -68,19 +68,19 @@ func (r *round) print(w io.Writer, asJSON bool) error {
 
 // String is a verdict in one line.
 func (v verdict) String() string {
-	to := brief(v.To)
+	to := shortenText(v.To)
 	if v.To == "" {
 		to = "nothing"
 	}
-	line := fmt.Sprintf("%-16s %s %s: %s => %s (%.0f s)", v.Outcome, v.Place, v.Operator, brief(v.From), to, v.Seconds)
+	line := fmt.Sprintf("%-16s %s %s: %s => %s (%.0f s)", v.Outcome, v.Place, v.Operator, shortenText(v.From), to, v.Seconds)
 	if v.Test != "" {
 		line += " " + v.Test
 	}
 	return line
 }
 
-// brief returns a text in one short line.
-func brief(text string) string {
+// shortenText returns a text in one short line.
+func shortenText(text string) string {
 	const most = 70
 	line := []rune(strings.Join(strings.Fields(text), " "))
 	if len(line) > most {

@@ -60,7 +60,7 @@ func readPackage(root, name string) (*pkg, error) {
 			if err != nil {
 				return fmt.Errorf("read package %s: %w", name, err)
 			}
-			s, err := parse(path.Join(name, file), string(text))
+			s, err := parseSource(path.Join(name, file), string(text))
 			if err != nil {
 				return err
 			}
@@ -78,7 +78,7 @@ func readPackage(root, name string) (*pkg, error) {
 	return p, nil
 }
 
-func parse(path, text string) (source, error) {
+func parseSource(path, text string) (source, error) {
 	s := source{path: path, text: text, set: token.NewFileSet()}
 	var err error
 	if s.file, err = parser.ParseFile(s.set, path, text, parser.ParseComments|parser.SkipObjectResolution); err != nil {
@@ -127,8 +127,8 @@ func declared(d ast.Decl, n ast.Node) string {
 	return ""
 }
 
-// apply returns the text of the mutant's file with the mistake in it.
-func (p *pkg) apply(m mutant) string {
+// applyMutant returns the text of the mutant's file with the mistake in it.
+func (p *pkg) applyMutant(m mutant) string {
 	for _, s := range p.sources {
 		if s.path == m.path {
 			return s.text[:m.start] + m.To + s.text[m.end:]
@@ -137,10 +137,10 @@ func (p *pkg) apply(m mutant) string {
 	panic("mutate: " + m.path + " is no file of " + p.name)
 }
 
-// near returns the tests that probably reach the mutant: those of the test file that has the name
+// nearbyTests returns the tests that probably reach the mutant: those of the test file that has the name
 // of its file, those that have this name in their own, and those that name its function. Played
 // first, they end most mutants soon.
-func (p *pkg) near(m mutant) []string {
+func (p *pkg) nearbyTests(m mutant) []string {
 	mention := regexp.MustCompile(`\b` + regexp.QuoteMeta(m.Function) + `\b`)
 	file := strings.TrimSuffix(m.path, ".go")
 	namesake, topic := file+"_test.go", strings.ReplaceAll(path.Base(file), "_", "")

@@ -18,7 +18,7 @@ func removeConjunct(s source, n ast.Node) []edit {
 	start, end := s.offset(literal.Pos()), s.offset(literal.End())
 	continued := strings.HasPrefix(strings.TrimLeft(s.text[end:], " \t\n"), "+")
 	var edits []edit
-	for _, c := range conjuncts(s.text[start+1:end-1], continued) {
+	for _, c := range findConjuncts(s.text[start+1:end-1], continued) {
 		from, to := start+1+c[0], start+1+c[1]
 		edits = append(edits, edit{from, to, "(" + s.text[from:to] + " OR true)"})
 	}
@@ -33,9 +33,9 @@ var clauseEnds = map[string]bool{"AND": true, "OR": true, "ORDER": true, "GROUP"
 	"RETURNING": true, "FOR": true, "ON": true, "UNION": true, "EXCEPT": true, "INTERSECT": true, "WINDOW": true,
 	"HAVING": true, "THEN": true, "WHEN": true, "ELSE": true, "SET": true, "DO": true, "JOIN": true, "LEFT": true, ";": true}
 
-// conjuncts returns where the conjuncts of an SQL text begin and end. With continued the text goes
+// findConjuncts returns where the findConjuncts of an SQL text begin and end. With continued the text goes
 // on elsewhere, and a conjunct that reaches its end is not whole.
-func conjuncts(text string, continued bool) [][2]int {
+func findConjuncts(text string, continued bool) [][2]int {
 	tokens := sqlToken.FindAllStringIndex(text, -1)
 	var found [][2]int
 	between := false
