@@ -46,8 +46,8 @@ func Main(ctx context.Context, args, env []string, stdin io.Reader, stdout, stde
 	return a.awaitCode(done, signals, cancel)
 }
 
-// awaitCode returns the exit code of the command, or that of being stopped when a second signal comes
-// first.
+// awaitCode returns the exit code of the command, or that of being stopped when a second signal
+// comes first.
 func (a *app) awaitCode(done <-chan int, signals <-chan os.Signal, cancel context.CancelCauseFunc) int {
 	for first := true; ; first = false {
 		select {
@@ -272,8 +272,8 @@ func (a *app) exclusive(one, other string) error {
 	return nil
 }
 
-// takesArgs returns the check for a command with these arguments; one in brackets may be left out, and
-// the last one given many times when its name ends in "…]".
+// takesArgs returns the check for a command with these arguments; one in brackets may be left out,
+// and the last one given many times when its name ends in "…]".
 func takesArgs(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		hint := c.CommandPath() + " --help"

@@ -78,8 +78,8 @@ func (p *printer) writeFacts(title string, facts []fact, doc any) error {
 	return p.writeText(b.String())
 }
 
-// writeTable writes a line per row: under a heading and in columns for people, separated by tabs and
-// bare in a pipe.
+// writeTable writes a line per row: under a heading and in columns for people, separated by tabs
+// and bare in a pipe.
 func (p *printer) writeTable(heading []string, rows [][]string, doc any) error {
 	if p.quiet || p.json {
 		return p.writeDocument(doc)

@@ -40,8 +40,8 @@ func (n notifier) sendState(state string) error {
 	return nil
 }
 
-// feedWatchdog keeps the watchdog quiet until ctx ends. A beat that is not heard is the watchdog's to act
-// on.
+// feedWatchdog keeps the watchdog quiet until ctx ends. A beat that is not heard is the watchdog's
+// to act on.
 func (n notifier) feedWatchdog(ctx context.Context) {
 	if n.every <= 0 {
 		return

@@ -96,7 +96,8 @@ func heedHangups(log *slog.Logger) func() {
 	}
 }
 
-// announceReady says that requests are answered: to people in a few lines, else in one line of the log.
+// announceReady says that requests are answered: to people in a few lines, else in one line of the
+// log.
 func (a *app) announceReady(s engine.Serving, log *slog.Logger) {
 	if !a.out.terminal || a.quiet {
 		log.Info("ready", "version", s.Version, "public_url", s.PublicURL, "listen", s.Listen, "admin_listen", s.AdminListen,

@@ -28,7 +28,8 @@ func userFacts(u admin.User) []fact {
 	}
 }
 
-// describeAge says how long before now t was, or how long it is until then, in the largest unit that fits.
+// describeAge says how long before now t was, or how long it is until then, in the largest unit
+// that fits.
 func describeAge(now, t time.Time) string {
 	d := now.Sub(t).Abs()
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// FE-21: two users follow a community of Lemmy, whose members are on another server; what they write, edit, like and delete
-// there comes to both by the community's Announces.
+// FE-21: two users follow a community of Lemmy, whose members are on another server; what they
+// write, edit, like and delete there comes to both by the community's Announces.
 func TestACommunityOfLemmy(t *testing.T) {
 	i := enginetest.Start(t)
 	alice, bob := i.CreateUser(t, "alice"), i.CreateUser(t, "bob")

@@ -14,8 +14,8 @@ import (
 var playedBy = []struct{ says, tests string }{
 	// Where things lie: one row of the table each, by its first cell.
 	{"a user's posts, messages, follows", "db.TestEveryTableComesBackAsItWas engine.TestADatabaseThatIsGoneConcernsItsUserOnly TEN-06"},
-	{"who knows which actors", "db.TestAcquaintancesMaySayTooMuchNeverTooLittle engine.TestAcquaintancesAreMadeAgainByTheCommandLine"},
-	{"activities on their way to several users", "engine/inbox.TestOneRowForOneActivity engine/inbox.TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater db.TestARowStaysForThoseWhoWait"},
+	{"who knows which actors", "db/instance.TestAcquaintancesMaySayTooMuchNeverTooLittle engine.TestAcquaintancesAreMadeAgainByTheCommandLine"},
+	{"activities on their way to several users", "engine/inbox.TestOneRowForOneActivity engine/inbox.TestAUserWhoseDatabaseCannotBeUsedGetsEverythingLater db/instance.TestARowStaysForThoseWhoWait"},
 	{"remote actors and their public keys", "db.TestEveryTableComesBackAsItWas engine/token.TestTokensNameTheirUser engine/instance.TestWhatAHostTookIsForgottenAfterAMonth"},
 	{"what other servers report", "engine/inbox.TestAReportIsKeptForTheOperator ORG-24"},
 	{"private keys", "TEN-12 FRS-05 engine/actor.TestKeysAreMadeOnce"},
@@ -53,9 +53,9 @@ var playedBy = []struct{ says, tests string }{
 	{"Connections, bodies under way, requests to inboxes", "engine/server.TestNobodyTakesAllConnections engine/server.TestInboxRefusesWhoComesTooOften engine/actor.TestFetchesAreBudgeted " +
 		"engine/inbox.TestStrangersHaveSoMuchStoredADay engine/inbox.TestWhoSendsTooMuchTakesNothingFromOthersOfItsHost"},
 	{"Of an actor whose activities concern nobody here nothing is stored", "PAY-04 engine/actor.TestActorsOfNobodyAreInMemoryAlone"},
-	{"Of others at most 16 KiB are kept", "PAY-04 engine/vocab.TestReducedActorsAreBounded db.TestUnusedRemoteActorsAreForgotten"},
+	{"Of others at most 16 KiB are kept", "PAY-04 engine/vocab.TestReducedActorsAreBounded db/instance.TestUnusedRemoteActorsAreForgotten"},
 	{"An acquaintance is charged to the domain", "PAY-04 engine/inbox.TestNewAcquaintancesHaveABudget db.TestIdleAcquaintancesGoAfterTwoNights db.TestNoAcquaintanceGoesUnderAnArrival"},
-	{"The list of users is told over connections of its own", "db.TestWhoIsHereIsToldWhateverElseIsDone"},
+	{"The list of users is told over connections of its own", "db/instance.TestWhoIsHereIsToldWhateverElseIsDone"},
 	{"A private post does not exist", "PRV-01 PRV-13 engine/server.TestPostsAreReadByTheirRecipients"},
 	{"It takes nearly the same time", "engine.BenchmarkPrivateAndUnknownObjects"},
 	{"With `federation.secure_mode` users", "engine/server.TestSecureModeShowsUsersOnlyToWhoProvesWhoItIs engine.TestSecureEnginesFederate"},

@@ -106,8 +106,8 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	return err
 }
 
-// prepareInstance takes the serve lock and makes the instance ready to serve. While the lock is held, no
-// other process changes the origin.
+// prepareInstance takes the serve lock and makes the instance ready to serve. While the lock is
+// held, no other process changes the origin.
 func (e *Engine) prepareInstance(ctx context.Context, p *parts) (release func(), lost <-chan struct{}, err error) {
 	if release, lost, err = e.in.DB.Instance.Locks.Serve(ctx, "lightweb serve"); err != nil {
 		return nil, nil, err

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// drawMutants puts the places of a package into the order in which a seed plays them: in turn one of each
-// operator, so that few mutants are of many kinds. The order depends on the seed and the package
-// alone, not on which others are played.
+// drawMutants puts the places of a package into the order in which a seed plays them: in turn one
+// of each operator, so that few mutants are of many kinds. The order depends on the seed and the
+// package alone, not on which others are played.
 func drawMutants(places []mutant, seed uint64, name string) []mutant {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // a hash takes everything

@@ -57,9 +57,9 @@ func newJudge(ctx context.Context, timeout time.Duration) (*judge, error) {
 
 func (j *judge) close() error { return os.RemoveAll(j.dir) }
 
-// judgeMutant compiles a mutant and runs the tests of its package, those near to it first, until one fails.
-// They get a PostgreSQL server and a folder of their own: tests that are stopped half-way leave
-// nothing to the next mutant.
+// judgeMutant compiles a mutant and runs the tests of its package, those near to it first, until
+// one fails. They get a PostgreSQL server and a folder of their own: tests that are stopped
+// half-way leave nothing to the next mutant.
 func (j *judge) judgeMutant(ctx context.Context, p *pkg, m mutant) (v verdict, err error) {
 	began := time.Now()
 	v = verdict{mutant: m, Outcome: uncompiled}

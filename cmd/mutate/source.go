@@ -137,9 +137,9 @@ func (p *pkg) applyMutant(m mutant) string {
 	panic("mutate: " + m.path + " is no file of " + p.name)
 }
 
-// nearbyTests returns the tests that probably reach the mutant: those of the test file that has the name
-// of its file, those that have this name in their own, and those that name its function. Played
-// first, they end most mutants soon.
+// nearbyTests returns the tests that probably reach the mutant: those of the test file that has the
+// name of its file, those that have this name in their own, and those that name its function.
+// Played first, they end most mutants soon.
 func (p *pkg) nearbyTests(m mutant) []string {
 	mention := regexp.MustCompile(`\b` + regexp.QuoteMeta(m.Function) + `\b`)
 	file := strings.TrimSuffix(m.path, ".go")

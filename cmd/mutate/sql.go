@@ -33,8 +33,8 @@ var clauseEnds = map[string]bool{"AND": true, "OR": true, "ORDER": true, "GROUP"
 	"RETURNING": true, "FOR": true, "ON": true, "UNION": true, "EXCEPT": true, "INTERSECT": true, "WINDOW": true,
 	"HAVING": true, "THEN": true, "WHEN": true, "ELSE": true, "SET": true, "DO": true, "JOIN": true, "LEFT": true, ";": true}
 
-// findConjuncts returns where the findConjuncts of an SQL text begin and end. With continued the text goes
-// on elsewhere, and a conjunct that reaches its end is not whole.
+// findConjuncts returns where the findConjuncts of an SQL text begin and end. With continued the
+// text goes on elsewhere, and a conjunct that reaches its end is not whole.
 func findConjuncts(text string, continued bool) [][2]int {
 	tokens := sqlToken.FindAllStringIndex(text, -1)
 	var found [][2]int

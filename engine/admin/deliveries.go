@@ -262,8 +262,8 @@ type DeliveryStatus struct {
 	Failures deliveryFailures `json:"failures"`
 }
 
-// CountByHost counts the users' deliveries by host and state. Deliveries that succeeded over a week ago
-// are not counted. The fault is NoUser when a named user does not exist.
+// CountByHost counts the users' deliveries by host and state. Deliveries that succeeded over a week
+// ago are not counted. The fault is NoUser when a named user does not exist.
 func (ds Deliveries) CountByHost(ctx context.Context, c DeliveryChoice) (DeliveryStatus, error) {
 	s := DeliveryStatus{States: []DeliveryState{}, Failures: deliveryFailures{}}
 	users, err := chooseUsers(ctx, ds.in, c.Users, c.All)

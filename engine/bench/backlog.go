@@ -68,8 +68,8 @@ func (f *flood) awaitNotes(ctx context.Context) error {
 	}
 }
 
-// measureBacklog dispatches many posts as fast as they are answered, and waits until all have arrived and
-// are settled.
+// measureBacklog dispatches many posts as fast as they are answered, and waits until all have
+// arrived and are settled.
 func (l DeliverLoad) measureBacklog(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
 	if _, err := c.sendPosts(ctx, i, 1, 0, "before-the-backlog", nil); err != nil {
 		return nil, err
@@ -130,8 +130,8 @@ func (l DeliverLoad) measureBacklog(ctx context.Context, i *testbed, c *crowd) (
 	return []Measurement{m}, nil
 }
 
-// timeSignature measures the processor time of one signature as the engine makes them, of digest, base
-// and key, while nothing else happens; and tells how long the body was.
+// timeSignature measures the processor time of one signature as the engine makes them, of digest,
+// base and key, while nothing else happens; and tells how long the body was.
 func (c *crowd) timeSignature() (time.Duration, int, error) {
 	k, err := newKeys(c.key)
 	if err != nil {

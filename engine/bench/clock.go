@@ -85,8 +85,8 @@ func (c *clock) watchWaits(ctx context.Context, i *testbed) {
 	}
 }
 
-// newMeasurement begins what is reported of the time the clock ran; operations is what processor time
-// is divided by.
+// newMeasurement begins what is reported of the time the clock ran; operations is what processor
+// time is divided by.
 func (c *clock) newMeasurement(name string, operations int) Measurement {
 	m := Measurement{Name: name, Seconds: c.took.Seconds(), Counts: map[string]int{}, Limits: c.findLimits(runtime.NumCPU())}
 	if c.known {

@@ -17,8 +17,8 @@ const (
 	parkedFor = 7*24*time.Hour + 12*time.Hour
 )
 
-// measureDead owes very many deliveries to one host that is dead, posts to the others, and lets the host
-// come back.
+// measureDead owes very many deliveries to one host that is dead, posts to the others, and lets the
+// host come back.
 func (l DeliverLoad) measureDead(ctx context.Context, i *testbed, c *crowd) ([]Measurement, error) {
 	gone := c.peers[0]
 	all, err := c.sendPosts(ctx, i, 1, 0, "before-the-death", nil)
@@ -73,8 +73,8 @@ func (l DeliverLoad) oweDeliveries(ctx context.Context, i *testbed, c *crowd, go
 	return i.startEngine(ctx)
 }
 
-// measureWaiting posts while all that waits. Twice an attempt finds out whether the host is back: when the
-// engine starts, and when half of the posts are out, for which it is asked.
+// measureWaiting posts while all that waits. Twice an attempt finds out whether the host is back:
+// when the engine starts, and when half of the posts are out, for which it is asked.
 func (l DeliverLoad) measureWaiting(ctx context.Context, i *testbed, c *crowd, gone *peer) (Measurement, error) {
 	if err := i.awaitProbe(ctx, gone, 1); err != nil {
 		return Measurement{}, err
@@ -128,8 +128,8 @@ func (i *testbed) awaitProbe(ctx context.Context, gone *peer, n int64) error {
 	}
 }
 
-// measureBack lets the host take deliveries again, as the operator tells the engine, and waits until many
-// have arrived.
+// measureBack lets the host take deliveries again, as the operator tells the engine, and waits
+// until many have arrived.
 func (l DeliverLoad) measureBack(ctx context.Context, i *testbed, c *crowd, gone *peer) (Measurement, error) {
 	owed, err := i.countOwed(ctx, c.user)
 	if err != nil {

@@ -156,8 +156,8 @@ func (c *crowd) describeKind(l DeliverLoad) string {
 	return fmt.Sprintf("%d followers on %d hosts, %s inboxes, %s", l.Followers, l.Hosts, inboxes, c.key)
 }
 
-// sendPosts posts notes, each once the one before has arrived at all inboxes of all peers but the first
-// few. Between does something before a post; it may be nil.
+// sendPosts posts notes, each once the one before has arrived at all inboxes of all peers but the
+// first few. Between does something before a post; it may be nil.
 func (c *crowd) sendPosts(ctx context.Context, i *testbed, n, but int, mark string, between func(n int) error) (all []dispatched, err error) {
 	inboxes := 0
 	for _, k := range c.inboxes[but:] {

@@ -192,8 +192,8 @@ type actor struct {
 	keys keys
 }
 
-// newActor makes an actor and shows its document, which may name a shared inbox. With keys of the kind
-// Ed25519 it says that its server takes such signatures (FEP-844e).
+// newActor makes an actor and shows its document, which may name a shared inbox. With keys of the
+// kind Ed25519 it says that its server takes such signatures (FEP-844e).
 func (p *peer) newActor(name string, k keys, shared bool) *actor {
 	id := p.origin + "/users/" + name
 	doc := vocab.Doc{"@context": vocab.ActorContext(), "id": id, "type": "Person", "preferredUsername": name,
@@ -236,8 +236,8 @@ func (a *actor) signRequest(inbox string, body []byte) (*http.Request, error) {
 	return r, signature.Sign(r, body, key, signature.RFC9421, time.Now())
 }
 
-// newNote is a public Create of a note that nobody has seen, of about 1.2 KB. Its id begins with that
-// of its object.
+// newNote is a public Create of a note that nobody has seen, of about 1.2 KB. Its id begins with
+// that of its object.
 func (a *actor) newNote(name string, to ...string) (activity, object vocab.ID, body []byte) {
 	o := string(a.id) + "/notes/" + name
 	now := time.Now().UTC().Format(time.RFC3339)

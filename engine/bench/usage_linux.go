@@ -66,8 +66,8 @@ func familyTime(backend int) time.Duration {
 	return sum
 }
 
-// exactTime returns what a process of one thread has taken to the nanosecond: of a thousand sessions,
-// ticks cut off would matter. rough is returned where the kernel does not keep that.
+// exactTime returns what a process of one thread has taken to the nanosecond: of a thousand
+// sessions, ticks cut off would matter. rough is returned where the kernel does not keep that.
 func exactTime(pid int, rough time.Duration) time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
 	if err != nil {

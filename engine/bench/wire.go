@@ -153,8 +153,8 @@ type traffic struct {
 	progress func(done, all int) // may be nil
 }
 
-// sendTraffic sends the requests and waits for every answer. At a rate, latency counts from when a request
-// was due, so that an engine that lags behind does not look better for it.
+// sendTraffic sends the requests and waits for every answer. At a rate, latency counts from when a
+// request was due, so that an engine that lags behind does not look better for it.
 func sendTraffic(ctx context.Context, t traffic) (*sent, error) {
 	conns := make([]*conn, min(t.clients, t.n))
 	for k := range conns {
