@@ -1,0 +1,343 @@
+package engine_test
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+// These tests keep what a program can check of plain English, in every Go file and page of the
+// tree. docs/glossary.md has the words.
+
+const (
+	proseColumns = 100 // the last column of a line of prose; a tab takes four
+	oneWordShare = 40  // percent of the functions of a package that one word may name
+)
+
+// bannedIdentifiers are exported names that may not occur, each with the word to use.
+var bannedIdentifiers = map[string]string{
+	"Account":   "User, or Actor",
+	"Chat":      "Conversation",
+	"Exception": "Fault",
+	"Helper":    "the noun that it helps with",
+	"Lasting":   "the field's word for the state",
+	"Manager":   "the noun that it manages",
+	"Processor": "Handler",
+	"Receiver":  "Recipient",
+	"Room":      "Conversation",
+	"Service":   "the noun that it serves",
+	"Task":      "Job, Delivery or Attempt",
+	"Tenant":    "User",
+	"Unpark":    "Drain",
+	"Util":      "the noun that it is about",
+}
+
+// notYet lists, by rule, the packages and pages that break it still, and in how many places they
+// may: numbers only ever shrink. A package or page that is not listed keeps the rule. For the rule
+// on names the number is the percentage.
+var notYet = map[string]map[string]int{
+	"lines of prose end before column 100": {
+		"docs/architecture.md": 36,
+		"engine":               6,
+		"engine/handler":       8,
+		"engine/inbox":         236,
+		"engine/intake":        64,
+		"engine/mailbox":       11,
+	},
+	"name the party": {
+		"engine/handler/group_announce_test.go": 1,
+		"engine/inbox/rates.go":                 1,
+		"engine/intake/accept.go":               1,
+		"engine/intake/backlog.go":              1,
+		"engine/intake/intake.go":               1,
+		"engine/intake/stall.go":                1,
+		"engine/intake/tend.go":                 1,
+	},
+	"names of one word": {
+		"db/embedded": 63,
+	},
+	"predicates return a bool and change nothing": {
+		"engine/handler": 1,
+		"engine/inbox":   5,
+		"engine/intake":  1,
+	},
+	"sentences do not begin with What or Who": {
+		"db":                   18,
+		"db/instance":          3,
+		"db/pool":              1,
+		"docs/architecture.md": 7,
+		"engine/handler":       4,
+		"engine/inbox":         36,
+		"engine/intake":        5,
+	},
+	"words of the glossary": {
+		"engine/inbox": 1,
+	},
+}
+
+// offences are places that break a rule: by rule, then by package or page.
+type offences map[string]map[string][]string
+
+func (o offences) add(rule, where, place string) {
+	if o[rule] == nil {
+		o[rule] = map[string][]string{}
+	}
+	o[rule][where] = append(o[rule][where], place)
+}
+
+func TestPlainEnglish(t *testing.T) {
+	t.Parallel()
+	found := offences{}
+	names := map[string]*nameCount{}
+	for path, text := range proseFiles(t) {
+		if dreaded.Match(text) {
+			found.add("name the party", path, path)
+		}
+		if strings.HasSuffix(path, ".md") {
+			checkPage(found, path, string(text))
+			continue
+		}
+		checkGoFile(t, found, names, path, text)
+	}
+	for where, n := range names {
+		may := max(oneWordShare, notYet["names of one word"][where])
+		if n.all >= 10 && 100*n.oneWord > may*n.all {
+			t.Errorf("%s: one word names %d of %d functions, may %d %%", where, n.oneWord, n.all, may)
+		}
+	}
+	for rule, places := range found {
+		for where, list := range places {
+			if may := notYet[rule][where]; len(list) > may {
+				t.Errorf("%s: %s: %d places, may be %d:\n\t%s", where, rule, len(list), may, strings.Join(list, "\n\t"))
+			}
+		}
+	}
+}
+
+// proseFiles returns the Go files and pages of the tree, by their path from its root.
+func proseFiles(t *testing.T) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	err := fs.WalkDir(os.DirFS(".."), ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case d.IsDir(), !strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, ".md"):
+			return nil
+		}
+		files[path], err = os.ReadFile(filepath.Join("..", path))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+var (
+	dreaded     = regexp.MustCompile(`(?i)\bwho` + `m\b`)
+	beginsBadly = regexp.MustCompile(`(^|[.!?:] )(What|Who|Who` + `m) `)
+	mark        = regexp.MustCompile(`^(#+ |[-*] |\d+\. |> )?(\*\*|_)?`) // of a heading, list or emphasis
+	predicate   = regexp.MustCompile(`^([iI]s|[hH]as|[mM]ay|[cC]an)[A-Z]`)
+)
+
+// checkPage looks at the lines of prose, headings and cells of a page. Code is left out, and so are
+// the comments that mark generated parts. Cells may be of any width.
+func checkPage(found offences, path, text string) {
+	code := false
+	for n, line := range strings.Split(text, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			code = !code
+		}
+		if code || strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "<!--") {
+			continue
+		}
+		place := fmt.Sprintf("%s:%d", path, n+1)
+		if !strings.HasPrefix(line, "|") && isTooLong(line) {
+			found.add("lines of prose end before column 100", path, place)
+		}
+		if strings.HasPrefix(path, "docs/decisions/") && !strings.HasPrefix(line, "#") {
+			continue // a record keeps the words of its day, but for its headings
+		}
+		cells := strings.Split(strings.TrimLeft(line, "| "), "| ")
+		if slices.ContainsFunc(cells, func(cell string) bool {
+			return beginsBadly.MatchString(mark.ReplaceAllString(strings.TrimSpace(cell), "") + " ")
+		}) {
+			found.add("sentences do not begin with What or Who", path, place)
+		}
+	}
+}
+
+// isTooLong reports whether a line of prose ends behind the last column and could be broken before.
+func isTooLong(line string) bool {
+	line = strings.ReplaceAll(line, "\t", "    ")
+	if utf8.RuneCountInString(line) <= proseColumns {
+		return false
+	}
+	head := string([]rune(line)[:proseColumns+1])
+	begin := len(line) - len(strings.TrimLeft(line, " /-*0123456789."))
+	return strings.LastIndex(head, " ") > begin
+}
+
+// checkGoFile looks at the comments of a file and at the names that it declares.
+func checkGoFile(t *testing.T, found offences, names map[string]*nameCount, path string, text []byte) {
+	t.Helper()
+	where, files := filepath.Dir(path), token.NewFileSet()
+	f, err := parser.ParseFile(files, path, text, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.Split(text, []byte("\n"))
+	for _, group := range f.Comments {
+		for _, c := range group.List {
+			at := files.Position(c.Pos())
+			line := string(lines[at.Line-1])
+			if isProse(line) && isTooLong(line) {
+				found.add("lines of prose end before column 100", where, at.String())
+			}
+		}
+		if beginsBadly.MatchString(strings.Join(strings.Fields(group.Text()), " ")) {
+			found.add("sentences do not begin with What or Who", where, files.Position(group.Pos()).String())
+		}
+	}
+	for _, d := range f.Decls {
+		checkNames(found, where, files.Position(d.Pos()).String(), d)
+		if fn, ok := d.(*ast.FuncDecl); ok && !strings.HasSuffix(path, "_test.go") {
+			if names[where] == nil {
+				names[where] = &nameCount{}
+			}
+			names[where].count(fn)
+		}
+	}
+}
+
+// isProse reports whether a line is a comment of its own and neither code in one nor a directive.
+func isProse(line string) bool {
+	text, is := strings.CutPrefix(strings.TrimSpace(line), "// ")
+	return is && !strings.HasPrefix(text, " ") && !strings.HasPrefix(text, "\t")
+}
+
+// checkNames looks for exported names that may not occur, and for predicates that do not return a
+// bool or that assign to their receiver.
+func checkNames(found offences, where, place string, d ast.Decl) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if use := bannedIdentifiers[d.Name.Name]; use != "" {
+			found.add("words of the glossary", where, place+" "+d.Name.Name+": say "+use)
+		}
+		if predicate.MatchString(d.Name.Name) && (!returnsBool(d) || assignsToReceiver(d)) {
+			found.add("predicates return a bool and change nothing", where, place+" "+d.Name.Name)
+		}
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			if s, is := s.(*ast.TypeSpec); is && bannedIdentifiers[s.Name.Name] != "" {
+				found.add("words of the glossary", where, place+" "+s.Name.Name+": say "+bannedIdentifiers[s.Name.Name])
+			}
+		}
+	}
+}
+
+// returnsBool reports whether fn returns a bool, alone or with an error.
+func returnsBool(fn *ast.FuncDecl) bool {
+	if fn.Type.Results == nil {
+		return false
+	}
+	return slices.ContainsFunc(fn.Type.Results.List, func(r *ast.Field) bool {
+		id, is := r.Type.(*ast.Ident)
+		return is && id.Name == "bool"
+	})
+}
+
+// assignsToReceiver reports whether fn assigns to a field of its receiver.
+func assignsToReceiver(fn *ast.FuncDecl) bool {
+	if fn.Recv == nil || len(fn.Recv.List[0].Names) == 0 || fn.Body == nil {
+		return false
+	}
+	receiver, assigns := fn.Recv.List[0].Names[0].Name, false
+	ast.Inspect(fn.Body, func(n ast.Node) bool {
+		var left []ast.Expr
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			left = n.Lhs
+		case *ast.IncDecStmt:
+			left = []ast.Expr{n.X}
+		}
+		for _, x := range left {
+			field, is := x.(*ast.SelectorExpr)
+			if !is {
+				continue
+			}
+			if id, is := field.X.(*ast.Ident); is && id.Name == receiver {
+				assigns = true
+			}
+		}
+		return true
+	})
+	return assigns
+}
+
+// nameCount counts the functions of a package, and those that one word names.
+type nameCount struct{ all, oneWord int }
+
+// count counts fn. The name of an exported function or method is whole: its caller writes the noun
+// before it, as in signature.Verify and resolver.Resolve. Go itself names main and init. Every other
+// name of one word counts.
+func (n *nameCount) count(fn *ast.FuncDecl) {
+	name := fn.Name.Name
+	if name == "main" || name == "init" {
+		return
+	}
+	n.all++
+	if isOneWord(name) && !fn.Name.IsExported() {
+		n.oneWord++
+	}
+}
+
+// isOneWord reports whether name is a single word, such as save or ID.
+func isOneWord(name string) bool {
+	r := []rune(name)
+	for i := 1; i < len(r); i++ {
+		begins := unicode.IsUpper(r[i]) && unicode.IsLower(r[i-1])
+		ends := unicode.IsUpper(r[i-1]) && unicode.IsUpper(r[i]) && i+1 < len(r) && unicode.IsLower(r[i+1])
+		if begins || ends {
+			return false
+		}
+	}
+	return true
+}
+
+func TestNamesAreCountedInWords(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"save": true, "ID": true, "URL": true, "saveHost": false, "URLOf": false, "hostURL": false} {
+		if got := isOneWord(name); got != want {
+			t.Errorf("isOneWord(%q) = %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestLinesThatCannotBeBrokenAreNotTooLong(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{
+		strings.Repeat("word ", 20):                 false,
+		strings.Repeat("word ", 20) + "word":        true,
+		"- " + strings.Repeat("x", 120):             false,
+		"\t// " + strings.Repeat("word ", 19) + "w": true,
+	} {
+		if got := isTooLong(line); got != want {
+			t.Errorf("isTooLong(%q) = %v, want %v", line, got, want)
+		}
+	}
+}
