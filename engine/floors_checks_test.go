@@ -24,7 +24,7 @@ func TestBreaches(t *testing.T) {
 		{"a command opens a database", goPackage{ImportPath: in("cmd"), Imports: []string{in("db")}}, "cmd imports db: call engine/admin"},
 		{"a command calls a task", goPackage{ImportPath: in("cmd"), Imports: []string{in("engine/admin")}}, ""},
 		{"a package has no floor", goPackage{ImportPath: in("engine/util")}, "engine/util has no floor"},
-		{"a test file points up", goPackage{ImportPath: in("db"), TestImports: []string{in("engine/event")}}, "db (floor 4) imports engine/event (floor 4) in a test"},
+		{"a test file points up", goPackage{ImportPath: in("db"), TestImports: []string{in("engine/event")}}, "db (floor 4) imports engine/event (floor 5) in a test"},
 		{"an external test imports its package", goPackage{ImportPath: in("db"), XTestImports: []string{in("db")}}, ""},
 		{"a test file uses a test package", goPackage{ImportPath: in("engine/server"), XTestImports: []string{in("engine/enginetest")}}, ""},
 		{"production code uses a test package", goPackage{ImportPath: in("engine"), Imports: []string{in("db/dbtest")}}, "engine imports db/dbtest, which is for tests"},

@@ -47,6 +47,7 @@ var floors = map[string]int{
 	"engine/handler": 6,
 
 	"engine/actor":        5,
+	"engine/event":        5,
 	"engine/feed":         5,
 	"engine/delivery":     5,
 	"engine/relay":        5,
@@ -54,7 +55,6 @@ var floors = map[string]int{
 	"engine/intake":       5,
 
 	"engine/transport": 4,
-	"engine/event":     4,
 	"engine/cache":     4,
 	"db":               4,
 	"db/dump":          4,
@@ -62,25 +62,26 @@ var floors = map[string]int{
 	"db/user":     3,
 	"db/instance": 3,
 
-	"db/pool":          2,
-	"db/schema":        2,
-	"engine/keyspace":  2,
-	"engine/signature": 2,
-	"engine/proof":     2,
-	"engine/audience":  2,
-	"engine/token":     2,
-	"engine/policy":    2,
-	"engine/pipeline":  2,
-	"engine/registry":  2,
-	"engine/archive":   2,
-	"engine/mls":       2,
+	"db/pool":                  2,
+	"db/schema":                2,
+	"db/embedded":              2,
+	"engine/keyspace":          2,
+	"engine/keyspace/embedded": 2,
+	"engine/signature":         2,
+	"engine/proof":             2,
+	"engine/audience":          2,
+	"engine/token":             2,
+	"engine/policy":            2,
+	"engine/pipeline":          2,
+	"engine/registry":          2,
+	"engine/archive":           2,
+	"engine/mls":               2,
 
-	"engine/vocab":             1,
-	"engine/mailbox":           1,
-	"engine/holding":           1,
-	"db/postgres":              1,
-	"db/embedded":              1,
-	"engine/keyspace/embedded": 1,
+	"engine/vocab":   1,
+	"engine/mailbox": 1,
+	"engine/holding": 1,
+	"engine/daemon":  1,
+	"db/postgres":    1,
 
 	"engine/fault": 0,
 	"migrations":   0,
@@ -89,7 +90,7 @@ var floors = map[string]int{
 // testOnly are the packages that serve tests: they stand on no floor and import what they like,
 // and only test files, or one of them, import them.
 var testOnly = map[string]bool{"db/dbtest": true, "engine/enginetest": true, "engine/enginetest/peertest": true,
-	"engine/enginetest/dnstest": true, "engine/audience/audiencetest": true, "cmd/mutate": true}
+	"engine/enginetest/dnstest": true, "engine/keyspace/redistest": true, "engine/audience/audiencetest": true, "cmd/mutate": true}
 
 // Two doors are no package: anywhere lets every package in, inTests only test files and the
 // packages of testOnly.

@@ -10,54 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/lightweb/lightweb/engine/fault"
 )
-
-// A cluster that root makes is for an account of its own: as nobody many programs run, and could
-// read it.
-func TestRootGivesTheClusterToAnAccountOfItsOwn(t *testing.T) {
-	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to give folders away")
-	}
-	system := map[string]string{"lightweb": "801", "postgres": "802", "nobody": "803"}
-	for _, tt := range []struct {
-		name  string
-		has   string // users of this system
-		owner int    // of the data directory
-		want  int    // 0: refused
-	}{
-		{"lightweb first", "lightweb postgres nobody", 0, 801},
-		{"else postgres", "postgres nobody", 0, 802},
-		{"never nobody", "nobody", 0, 0},
-		{"the owner of the folder before both", "lightweb postgres nobody", 900, 900},
-		{"but for nobody", "lightweb postgres nobody", 803, 801},
-		{"not even where there is none else", "nobody", 803, 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			must(t, os.Chown(dir, tt.owner, tt.owner))
-			look := accounts(func(name string) (*user.User, error) {
-				if !strings.Contains(tt.has, name) {
-					return nil, user.UnknownUserError(name)
-				}
-				return &user.User{Uid: system[name], Gid: system[name]}, nil
-			})
-			a, err := look.unprivileged(dir, filepath.Join(dir, "pg"))
-			if tt.want == 0 {
-				if fault.KindOf(err) != fault.Config || fault.Hint(err) != "'useradd --system lightweb'" {
-					t.Errorf("unprivileged = %+v, %v, hint %q; want that a user is to be made", a, err, fault.Hint(err))
-				}
-				return
-			}
-			if err != nil || a.uid != tt.want || a.gid != tt.want || !a.drop || a.shared {
-				t.Errorf("unprivileged = %+v, %v, want user %d", a, err, tt.want)
-			}
-		})
-	}
-}
 
 // A cluster that an earlier lightweb made for nobody starts, and each start says once how to move
 // it. The command does so.
@@ -109,7 +62,7 @@ func TestAClusterOfNobodysStartsAndSaysHowToMoveIt(t *testing.T) {
 	}
 	moved, warning := open()
 	mustAnswer(t, moved)
-	if warning != "" || moved.as.uid == uid {
-		t.Errorf("after %s the cluster runs as %s, with the warning %q", command, moved.as.name, warning)
+	if warning != "" || moved.as.UID == uid {
+		t.Errorf("after %s the cluster runs as %s, with the warning %q", command, moved.as.Name, warning)
 	}
 }

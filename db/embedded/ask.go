@@ -18,7 +18,9 @@ import (
 // port names the socket; nothing listens on TCP.
 const port = "5432"
 
-func socketPath(dir string) string { return filepath.Join(dir, ".s.PGSQL."+port) }
+const socketName = ".s.PGSQL." + port
+
+func socketPath(dir string) string { return filepath.Join(dir, socketName) }
 
 // SQLSTATEs that say more than that a session was refused.
 const (

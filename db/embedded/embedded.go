@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -24,7 +23,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/daemon"
 )
 
 // superuser is the cluster's own superuser, the only role there is until somebody makes another.
@@ -46,14 +45,14 @@ type Config struct {
 type Cluster struct {
 	dir, data, socket string
 	bin               installation
-	as                account
+	as                daemon.Account
 	connections       int
 	buffers           int64
 	log               *slog.Logger
 
 	mu      sync.Mutex
 	version string
-	users   *lock // nil once closed
+	users   *daemon.Lock // nil once closed
 }
 
 // Open makes sure that the private cluster of cfg.Dir runs, and holds it for this process. When
@@ -78,7 +77,7 @@ func (c *Cluster) open(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer start.release()
+	defer start.Release()
 	made, err := c.prepare(ctx)
 	if err != nil {
 		return err
@@ -99,32 +98,19 @@ func (c *Cluster) open(ctx context.Context, dir string) error {
 }
 
 // place settles the directory and the account, which the locks need already.
-func (c *Cluster) place(ctx context.Context, dir string) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return fmt.Errorf("find the data directory: %w", err)
-	}
-	c.dir = dir
-	mode := os.FileMode(0o700)
-	if os.Geteuid() == 0 {
-		mode = 0o711 // PostgreSQL runs as somebody else, who has to get through
-	}
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(dir, mode); err != nil {
-			return unusable(dir, err)
-		}
-		if err := os.Chmod(dir, mode); err != nil { // whatever the umask took away
-			return unusable(dir, err)
-		}
-	}
-	// One directory has one name, so that all processes find the same socket.
-	if c.dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return unusable(dir, err)
+func (c *Cluster) place(ctx context.Context, dir string) (err error) {
+	if c.dir, err = daemon.MakeDir(dir); err != nil {
+		return err
 	}
 	c.data = filepath.Join(c.dir, "pg")
-	c.socket = socketDir(c.dir)
-	c.as, err = chooseAccount(ctx, c.dir, c.data)
+	c.socket = daemon.SocketDir(c.dir, socketName)
+	c.as, err = daemon.ChooseAccount(ctx, c.dir, filepath.Join(c.data, "PG_VERSION"))
 	return err
+}
+
+// lock takes the named lock of the data directory.
+func (c *Cluster) lock(ctx context.Context, name string, how int) (*daemon.Lock, error) {
+	return daemon.TakeLock(ctx, filepath.Join(c.dir, name), how, c.as)
 }
 
 // prepare finds the binaries and the way to them, and reports whether the cluster has been made
@@ -139,10 +125,10 @@ func (c *Cluster) prepare(ctx context.Context) (made bool, err error) {
 		return false, err
 	}
 	c.version = c.bin.version
-	if err := c.as.reach(ctx, c.dir, c.bin.path("postgres")); err != nil {
+	if err := c.as.Reach(ctx, c.dir, c.bin.path("postgres"), "PostgreSQL"); err != nil {
 		return false, err
 	}
-	return major != 0, c.makeSocketDir()
+	return major != 0, daemon.MakeSocketDir(c.socket, c.as)
 }
 
 // ConnString returns how to reach the cluster, as keywords and values without a database name.
@@ -168,7 +154,7 @@ func (c *Cluster) Ensure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer start.release()
+	defer start.Release()
 	c.mu.Lock()
 	closed := c.users == nil
 	c.mu.Unlock()
@@ -181,7 +167,7 @@ func (c *Cluster) Ensure(ctx context.Context) error {
 // Supervise starts the cluster again whenever its server has died, until ctx ends or c is closed.
 func (c *Cluster) Supervise(ctx context.Context) {
 	const every = time.Second
-	for wait := every; sleep(ctx, wait) == nil; {
+	for wait := every; daemon.Sleep(ctx, wait) == nil; {
 		if c.alive() {
 			wait = every
 			continue
@@ -212,15 +198,15 @@ func (c *Cluster) Close(ctx context.Context) error {
 	if users == nil {
 		return nil
 	}
-	defer users.release()
+	defer users.Release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
 	start, err := c.lock(ctx, "start.lock", syscall.LOCK_EX)
 	if err != nil {
 		return err
 	}
-	defer start.release()
-	if last, err := users.try(syscall.LOCK_EX); err != nil || !last {
+	defer start.Release()
+	if last, err := users.Try(syscall.LOCK_EX); err != nil || !last {
 		return err
 	}
 	if stopped, err := c.stop(ctx); err != nil || stopped {
@@ -232,30 +218,12 @@ func (c *Cluster) Close(ctx context.Context) error {
 
 // abandon undoes an Open that did not come to its end. The caller holds start.lock.
 func (c *Cluster) abandon(ctx context.Context) error {
-	defer c.users.release()
+	defer c.users.Release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
-	if last, err := c.users.try(syscall.LOCK_EX); err != nil || !last {
+	if last, err := c.users.Try(syscall.LOCK_EX); err != nil || !last {
 		return err
 	}
 	_, err := c.stop(ctx)
 	return err
-}
-
-// unusable says that the data directory cannot be worked in.
-func unusable(path string, err error) error {
-	return fault.Wrap(fault.Config, "the data directory cannot be used", err).
-		WithHint("let this user write in " + path + ", or choose another data directory")
-}
-
-// sleep waits for d, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

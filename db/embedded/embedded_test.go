@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lightweb/lightweb/engine/daemon"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -65,7 +66,7 @@ func TestEveryPathFitsASocketAndIsFoundAgain(t *testing.T) {
 func TestASocketFolderOfSomebodyElseIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := madeDir(t, strings.Repeat("taken", 40))
-	socket := socketDir(dir)
+	socket := daemon.SocketDir(dir, socketName)
 	if err := os.Symlink(base, socket); err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +216,7 @@ func TestWaitingForAnotherProcessObeysItsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer busy.release()
+	defer busy.Release()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
 	if _, err := Open(ctx, Config{Dir: dir}); !errors.Is(err, context.DeadlineExceeded) || fault.KindOf(err) != fault.Busy {

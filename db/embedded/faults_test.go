@@ -41,7 +41,7 @@ func TestAPlaceThatWillNotDoIsExplained(t *testing.T) {
 		}, fault.Config, "user 54321 has no name on this system, and PostgreSQL needs one", "nss_wrapper"},
 		{"a cluster that belongs to root", true, true, func(t *testing.T, dir string) {
 			must(t, os.Chown(filepath.Join(dir, "pg", "PG_VERSION"), 0, 0))
-		}, fault.Config, "the database belongs to root, and PostgreSQL refuses to run as root", "chown -R"},
+		}, fault.Config, "the data of a private server belongs to root, and none runs as root", "chown -R"},
 		{"a cluster of another major version", false, true, func(t *testing.T, dir string) {
 			must(t, os.WriteFile(filepath.Join(dir, "pg", "PG_VERSION"), []byte("9\n"), 0o600))
 		}, fault.Config, "the data was made by PostgreSQL 9, and only ", "install postgresql-9"},
@@ -153,7 +153,7 @@ func TestAStalePIDFileIsNoObstacle(t *testing.T) {
 			c := &Cluster{}
 			must(t, c.place(t.Context(), dir))
 			stranger := exec.Command("sleep", "60")
-			stranger.SysProcAttr = c.as.attributes() // PostgreSQL gives way to its own user's processes only
+			stranger.SysProcAttr = c.as.Attributes() // PostgreSQL gives way to its own user's processes only
 			must(t, stranger.Start())
 			must(t, c.put(c.data, "postmaster.pid", tt.content(stranger.Process.Pid)))
 			must(t, c.put(c.socket, ".s.PGSQL.5432.lock", tt.content(stranger.Process.Pid)))
@@ -176,7 +176,7 @@ func TestCloseSignalsNoStranger(t *testing.T) {
 	c := mustOpen(t, dir)
 	must(t, syscall.Kill(serverOf(t, dir), syscall.SIGKILL))
 	stranger := exec.Command("sleep", "60")
-	stranger.SysProcAttr = c.as.attributes()
+	stranger.SysProcAttr = c.as.Attributes()
 	must(t, stranger.Start())
 	must(t, c.put(c.data, "postmaster.pid", fmt.Sprintf("%d\n", stranger.Process.Pid)))
 	mustClose(t, c)

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lightweb/lightweb/engine/daemon"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -161,7 +162,7 @@ func dataVersion(data string) (int, error) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, unusable(data, err)
+		return 0, daemon.Unusable(data, err)
 	}
 	major, err := majorOf(strings.TrimSpace(string(b)))
 	if err != nil {

@@ -2,8 +2,6 @@ package embedded
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lightweb/lightweb/engine/daemon"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -32,13 +31,13 @@ func (c *Cluster) initialise(ctx context.Context) error {
 	began := time.Now()
 	tmp, err := os.MkdirTemp(c.dir, "pg.new-")
 	if err != nil {
-		return unusable(c.dir, err)
+		return daemon.Unusable(c.dir, err)
 	}
 	defer func() { _ = os.RemoveAll(tmp) }() // nothing once it is renamed; else the next to open clears it
-	if err := c.own(tmp); err != nil {
+	if err := c.as.Own(tmp); err != nil {
 		return err
 	}
-	_, err = c.as.run(ctx, tmp, c.bin.path("initdb"), "-D", ".", "-U", superuser, "-A", "peer", "-E", "UTF8", "--locale=C",
+	_, err = c.as.Run(ctx, tmp, c.bin.path("initdb"), "-D", ".", "-U", superuser, "-A", "peer", "-E", "UTF8", "--locale=C",
 		"--data-checksums", "--wal-segsize=4", "--no-instructions")
 	if err != nil {
 		return fmt.Errorf("make the private cluster: %w", err)
@@ -52,7 +51,7 @@ func (c *Cluster) initialise(ctx context.Context) error {
 			WithHint("move " + c.data + " away")
 	}
 	if err := os.Rename(tmp, c.data); err != nil {
-		return unusable(c.data, err)
+		return daemon.Unusable(c.data, err)
 	}
 	if err := syncDir(c.dir); err != nil {
 		return err
@@ -97,9 +96,9 @@ log_min_messages = warning
 	if err := c.put(c.data, "lightweb.conf", conf); err != nil {
 		return err
 	}
-	names := []string{c.as.name}
+	names := []string{c.as.Name}
 	for _, uid := range []int{os.Geteuid(), 0} {
-		if name, err := nameOf(ctx, uid); err == nil && !slices.Contains(names, name) {
+		if name, err := daemon.NameOf(ctx, uid); err == nil && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -119,7 +118,7 @@ func (c *Cluster) put(dir, name, content string) error {
 	defer func() { _ = os.Remove(f.Name()) }() // nothing once it is renamed
 	_, err = f.WriteString(content)
 	if err == nil {
-		err = c.own(f.Name())
+		err = c.as.Own(f.Name())
 	}
 	if err == nil {
 		err = f.Sync()
@@ -129,17 +128,6 @@ func (c *Cluster) put(dir, name, content string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
-}
-
-// own gives path to the user PostgreSQL runs as.
-func (c *Cluster) own(path string) error {
-	if !c.as.drop {
-		return nil
-	}
-	if err := os.Lchown(path, c.as.uid, c.as.gid); err != nil {
-		return fmt.Errorf("give to %s: %w", c.as.name, err)
 	}
 	return nil
 }
@@ -173,42 +161,6 @@ func (c *Cluster) explain(err error) error {
 	}
 	return fault.Wrap(fault.Unavailable, "the disk of the data directory is full", err).
 		WithHint(fmt.Sprintf("make room for at least %d MB in %s", initdbSpace>>20, c.dir))
-}
-
-// socketDir returns the folder of the cluster's socket: in dir, unless the path to it is longer
-// than every Unix takes (104 bytes with the final zero) or has what a connection string or
-// PostgreSQL's configuration cannot say. The other place is /tmp and not os.TempDir, so that a
-// service and a command line with another environment find the same.
-func socketDir(dir string) string {
-	run := filepath.Join(dir, "run")
-	if len(socketPath(run)) < 104 && !strings.ContainsAny(run, ",\\\"\n") {
-		return run
-	}
-	sum := sha256.Sum256([]byte(dir))
-	return filepath.Join("/tmp", "lw-"+hex.EncodeToString(sum[:6]))
-}
-
-// makeSocketDir makes sure that the socket's folder is there and nobody else's: in /tmp anybody
-// may have been before us.
-func (c *Cluster) makeSocketDir() error {
-	if err := os.Mkdir(c.socket, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return unusable(c.socket, err)
-	}
-	st, err := os.Lstat(c.socket)
-	if err != nil {
-		return unusable(c.socket, err)
-	}
-	if uid, _ := ownerOf(st); !st.IsDir() || uid != c.as.uid && uid != os.Geteuid() {
-		return fault.Wrap(fault.Config, "the place of the database's socket is taken by somebody else", errors.New(c.socket)).
-			WithHint("remove " + c.socket)
-	}
-	if err := c.own(c.socket); err != nil {
-		return err
-	}
-	if err := os.Chmod(c.socket, 0o700); err != nil {
-		return unusable(c.socket, err)
-	}
-	return nil
 }
 
 // syncDir makes a rename in dir outlast a power cut.

@@ -164,7 +164,7 @@ func testDir(t *testing.T, name string) string {
 			if c.alive() {
 				t.Errorf("a server was left running in %s", c.dir)
 				c.bin = i
-				_, err := c.as.run(context.Background(), c.data, i.path("pg_ctl"), "stop", "-s", "-w", "-m", "immediate", "-D", ".")
+				_, err := c.as.Run(context.Background(), c.data, i.path("pg_ctl"), "stop", "-s", "-w", "-m", "immediate", "-D", ".")
 				if err != nil {
 					t.Error(err)
 				}
@@ -245,7 +245,7 @@ func serverOf(t *testing.T, dir string) int {
 		t.Fatal(err)
 	}
 	pid, s := c.postmaster()
-	if s != ours && s != unsure {
+	if !s.IsAlive() {
 		return 0
 	}
 	return pid

@@ -29,7 +29,7 @@ func buffers() int64 {
 // compression returns how the pages in the log are compressed: lz4 costs a tenth of what pglz
 // does, and not every server is built with it.
 func (c *Cluster) compression(ctx context.Context) string {
-	if _, err := c.as.run(ctx, c.data, c.bin.path("postgres"), "-D", ".", "-C", "wal_compression", "-c", "wal_compression=lz4"); err != nil {
+	if _, err := c.as.Run(ctx, c.data, c.bin.path("postgres"), "-D", ".", "-C", "wal_compression", "-c", "wal_compression=lz4"); err != nil {
 		return "on"
 	}
 	return "lz4"

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/lightweb/lightweb/engine/daemon"
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
@@ -24,51 +23,15 @@ const (
 	nobodysPID = "2147483647"
 )
 
-// standing is what can be known of the process that postmaster.pid names.
-type standing uint8
-
-const (
-	gone   standing = iota // there is no such file or no such process
-	other                  // something else that was given the number since
-	ours                   // the server of this cluster
-	unsure                 // it lives, and this system does not tell what it is
-)
-
 // postmaster returns the process that postmaster.pid names.
-func (c *Cluster) postmaster() (pid int, s standing) {
-	b, err := os.ReadFile(filepath.Join(c.data, "postmaster.pid"))
-	if err != nil {
-		return 0, gone
-	}
-	first, _, _ := strings.Cut(string(b), "\n")
-	if pid, err = strconv.Atoi(strings.TrimSpace(first)); err != nil || pid <= 0 {
-		return 0, other // a power cut has emptied the file
-	}
-	switch err := syscall.Kill(pid, 0); {
-	case errors.Is(err, syscall.ESRCH):
-		return pid, gone
-	case err != nil:
-		return pid, other // it belongs to a user who is not the cluster's
-	}
-	// A server's working directory is its data directory. A dead child that nobody has waited for
-	// has none.
-	data, err := os.Stat(c.data)
-	if err != nil {
-		return pid, unsure
-	}
-	if _, err := os.Stat("/proc/self/cwd"); err != nil {
-		return pid, unsure
-	}
-	if cwd, err := os.Stat(fmt.Sprintf("/proc/%d/cwd", pid)); err == nil && os.SameFile(cwd, data) {
-		return pid, ours
-	}
-	return pid, other
+func (c *Cluster) postmaster() (pid int, s daemon.Standing) {
+	return daemon.StandingOf(filepath.Join(c.data, "postmaster.pid"), c.data)
 }
 
 // alive reports whether the server's process is there, without troubling it.
 func (c *Cluster) alive() bool {
 	_, s := c.postmaster()
-	return s == ours || s == unsure
+	return s.IsAlive()
 }
 
 // raise adopts the cluster if it runs, and starts it if it does not. The caller holds start.lock.
@@ -100,11 +63,11 @@ func (c *Cluster) settle(ctx context.Context) (running bool, err error) {
 		switch {
 		case !absent && !passing(err):
 			return false, fmt.Errorf("ask the private cluster: %w", err)
-		case s == gone || s == other:
+		case s == daemon.Gone || s == daemon.Other:
 			return false, nil
 		case !absent:
 			mute = time.Now()
-		case time.Since(mute) > patience && s == ours:
+		case time.Since(mute) > patience && s == daemon.Ours:
 			// It listens somewhere else: the data directory was moved under it, or somebody tidied
 			// the socket away.
 			_, err := c.stop(ctx)
@@ -117,7 +80,7 @@ func (c *Cluster) settle(ctx context.Context) (running bool, err error) {
 			told = true
 			c.log.WarnContext(ctx, "private PostgreSQL kept us waiting", "err", err)
 		}
-		_ = sleep(ctx, 20*time.Millisecond) // the next turn notices the end of ctx
+		_ = daemon.Sleep(ctx, 20*time.Millisecond) // the next turn notices the end of ctx
 	}
 }
 
@@ -142,8 +105,8 @@ func (c *Cluster) start(ctx context.Context) error {
 		running, err := c.attempt(ctx)
 		if running {
 			c.log.InfoContext(ctx, "private PostgreSQL started", "version", c.Version(), "took", time.Since(began))
-			if c.as.shared {
-				c.log.WarnContext(ctx, "private PostgreSQL runs as nobody: other programs that do can read the data", "hint", accounts(user.Lookup).wayFromNobody(c.data, c.socket))
+			if c.as.Shared {
+				c.log.WarnContext(ctx, "private PostgreSQL runs as nobody: other programs that do can read the data", "hint", daemon.WayFromNobody(c.data, c.socket))
 			}
 			return nil
 		}
@@ -152,14 +115,14 @@ func (c *Cluster) start(ctx context.Context) error {
 		if fault.KindOf(err) == fault.Busy || !crashed || time.Since(began) > 5*time.Second {
 			return err
 		}
-		_ = sleep(ctx, 100*time.Millisecond) // the next attempt notices the end of ctx
+		_ = daemon.Sleep(ctx, 100*time.Millisecond) // the next attempt notices the end of ctx
 	}
 }
 
 // attempt is one try at starting the server.
 func (c *Cluster) attempt(ctx context.Context) (running bool, err error) {
 	// Relative paths: pg_ctl hands its own to a shell, unquoted.
-	_, failed := c.as.run(ctx, c.data, c.bin.path("pg_ctl"), "start", "-s", "-w", "-t", "60", "-D", ".", "-l", logName)
+	_, failed := c.as.Run(ctx, c.data, c.bin.path("pg_ctl"), "start", "-s", "-w", "-t", "60", "-D", ".", "-l", logName)
 	if ctx.Err() != nil {
 		// pg_ctl was killed, and its server may not have got as far as its pid file, by which it
 		// is found and stopped.
@@ -167,7 +130,7 @@ func (c *Cluster) attempt(ctx context.Context) (running bool, err error) {
 			if c.alive() {
 				break
 			}
-			_ = sleep(context.WithoutCancel(ctx), 20*time.Millisecond) // that one does not end
+			_ = daemon.Sleep(context.WithoutCancel(ctx), 20*time.Millisecond) // that one does not end
 		}
 	}
 	// Failed or not, the server says what is true: it may be in a long recovery, or an orphan's
@@ -188,15 +151,15 @@ func (c *Cluster) attempt(ctx context.Context) (running bool, err error) {
 func (c *Cluster) stop(ctx context.Context) (stopped bool, err error) {
 	began := time.Now()
 	_, s := c.postmaster()
-	if s == unsure {
+	if s == daemon.Unsure {
 		if _, err := ask(ctx, c.socket); err == nil {
-			s = ours
+			s = daemon.Ours
 		}
 	}
-	if s != ours {
+	if s != daemon.Ours {
 		return false, nil
 	}
-	if _, err := c.as.run(ctx, c.data, c.bin.path("pg_ctl"), "stop", "-s", "-w", "-t", "60", "-m", "fast", "-D", "."); err != nil {
+	if _, err := c.as.Run(ctx, c.data, c.bin.path("pg_ctl"), "stop", "-s", "-w", "-t", "60", "-m", "fast", "-D", "."); err != nil {
 		return false, fmt.Errorf("stop the private cluster: %w", err)
 	}
 	if filepath.Dir(c.socket) != c.dir {
@@ -216,7 +179,7 @@ func (c *Cluster) clearRemains() error {
 		}
 	}
 	pid, s := c.postmaster()
-	if s != other {
+	if s != daemon.Other {
 		return nil
 	}
 	path := filepath.Join(c.data, "postmaster.pid")

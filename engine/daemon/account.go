@@ -1,4 +1,4 @@
-package embedded
+package daemon
 
 import (
 	"context"
@@ -16,59 +16,60 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// account is the system user that PostgreSQL runs as: that of this process, except for root, which
-// PostgreSQL refuses.
-type account struct {
-	name     string
-	uid, gid int
-	drop     bool // this process is root and the children are not
-	shared   bool // it is nobody, as which many programs run: all of them can read what it owns
+// Account is the system user that a private server runs as: that of this process, except for root.
+type Account struct {
+	Name     string
+	UID, GID int
+	Drop     bool // this process is root and the server is not
+	Shared   bool // it is nobody, as which many programs run: all of them can read what it owns
 }
 
 // accounts looks users up by name, as user.Lookup does.
 type accounts func(name string) (*user.User, error)
 
-// chooseAccount returns this process's own account. For root it is the owner of the cluster, else
-// of the data directory unless that is nobody, else lightweb or postgres.
-func chooseAccount(ctx context.Context, dir, data string) (account, error) {
-	a := account{uid: os.Geteuid(), gid: os.Getegid()}
-	if a.uid == 0 {
+// ChooseAccount returns this process's own account. For root it is the owner of made, which the
+// server owns once it has run, else of the data directory unless that is nobody, else lightweb or
+// postgres.
+func ChooseAccount(ctx context.Context, dir, made string) (Account, error) {
+	a := Account{UID: os.Geteuid(), GID: os.Getegid()}
+	if a.UID == 0 {
 		var err error
-		if a, err = accounts(user.Lookup).unprivileged(dir, data); err != nil {
-			return account{}, err
+		if a, err = accounts(user.Lookup).unprivileged(dir, made); err != nil {
+			return Account{}, err
 		}
 	}
-	name, err := nameOf(ctx, a.uid)
+	name, err := NameOf(ctx, a.UID)
 	if err != nil {
-		return account{}, fault.Wrap(fault.Config, fmt.Sprintf("user %d has no name on this system, and PostgreSQL needs one", a.uid), err).
+		return Account{}, fault.Wrap(fault.Config, fmt.Sprintf("user %d has no name on this system, and PostgreSQL needs one", a.UID), err).
 			WithHint("run as a user that /etc/passwd has, or use nss_wrapper")
 	}
-	a.name = name
+	a.Name = name
 	return a, nil
 }
 
-func (look accounts) unprivileged(dir, data string) (account, error) {
-	a := account{drop: true}
+func (look accounts) unprivileged(dir, made string) (Account, error) {
+	a := Account{Drop: true}
 	nobody, _, known := look.named("nobody")
-	if st, err := os.Stat(filepath.Join(data, "PG_VERSION")); err == nil {
-		if a.uid, a.gid = ownerOf(st); a.uid == 0 {
-			return a, fault.New(fault.Config, "the database belongs to root, and PostgreSQL refuses to run as root").
+	if st, err := os.Stat(made); err == nil {
+		data := filepath.Dir(made)
+		if a.UID, a.GID = OwnerOf(st); a.UID == 0 {
+			return a, fault.New(fault.Config, "the data of a private server belongs to root, and none runs as root").
 				WithHint("'chown -R postgres " + data + "', or whoever is to run it")
 		}
-		a.shared = known && a.uid == nobody
+		a.Shared = known && a.UID == nobody
 		return a, nil
 	}
 	if st, err := os.Stat(dir); err == nil {
-		if a.uid, a.gid = ownerOf(st); a.uid != 0 && !(known && a.uid == nobody) {
+		if a.UID, a.GID = OwnerOf(st); a.UID != 0 && !(known && a.UID == nobody) {
 			return a, nil
 		}
 	}
 	for _, name := range []string{"lightweb", "postgres"} {
 		if uid, gid, ok := look.named(name); ok && uid != 0 {
-			return account{uid: uid, gid: gid, drop: true}, nil
+			return Account{UID: uid, GID: gid, Drop: true}, nil
 		}
 	}
-	return a, fault.New(fault.Config, "PostgreSQL refuses to run as root, and there is no user lightweb or postgres").
+	return a, fault.New(fault.Config, "no private server runs as root, and there is no user lightweb or postgres").
 		WithHint("'useradd --system lightweb'")
 }
 
@@ -83,8 +84,10 @@ func (look accounts) named(name string) (uid, gid int, ok bool) {
 	return uid, gid, err1 == nil && err2 == nil
 }
 
-// wayFromNobody returns the commands that give a cluster of nobody's at the paths to an account of
+// WayFromNobody returns the commands that give the files of a server of nobody's to an account of
 // its own.
+func WayFromNobody(paths ...string) string { return accounts(user.Lookup).wayFromNobody(paths...) }
+
 func (look accounts) wayFromNobody(paths ...string) string {
 	to := "lightweb"
 	first := ""
@@ -98,14 +101,15 @@ func (look accounts) wayFromNobody(paths ...string) string {
 	return "stop every lightweb, then '" + first + "chown -R " + to + ": " + strings.Join(paths, " ") + "'"
 }
 
-func ownerOf(st os.FileInfo) (uid, gid int) {
+// OwnerOf returns the numbers of the user and the group that own a file.
+func OwnerOf(st os.FileInfo) (uid, gid int) {
 	s := st.Sys().(*syscall.Stat_t)
 	return int(s.Uid), int(s.Gid)
 }
 
-// nameOf returns the name of uid. Users may come from where only the C library looks, so id(1) is
+// NameOf returns the name of uid. Users may come from where only the C library looks, so id(1) is
 // asked too.
-func nameOf(ctx context.Context, uid int) (string, error) {
+func NameOf(ctx context.Context, uid int) (string, error) {
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
 		return u.Username, nil
 	}
@@ -116,19 +120,19 @@ func nameOf(ctx context.Context, uid int) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// attributes makes a child run as a, in a session of its own: the terminal's Ctrl-C is for the
+// Attributes makes a child run as a, in a session of its own: the terminal's Ctrl-C is for the
 // engine, and must not reach a server that others may be using.
-func (a account) attributes() *syscall.SysProcAttr {
+func (a Account) Attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true}
-	if a.drop {
-		attr.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid), Groups: []uint32{}}
+	if a.Drop {
+		attr.Credential = &syscall.Credential{Uid: uint32(a.UID), Gid: uint32(a.GID), Groups: []uint32{}}
 	}
 	return attr
 }
 
-// run runs program as a, in dir, and returns what it printed. When ctx ends the program and its
+// Run runs program as a, in dir, and returns what it printed. When ctx ends the program and its
 // children are killed.
-func (a account) run(ctx context.Context, dir, program string, args ...string) (string, error) {
+func (a Account) Run(ctx context.Context, dir, program string, args ...string) (string, error) {
 	// A file, and no pipe: a server started by the program would keep a pipe open, and the wait
 	// for its end would last as long as the server.
 	out, err := os.CreateTemp("", "lightweb-")
@@ -140,7 +144,7 @@ func (a account) run(ctx context.Context, dir, program string, args ...string) (
 		return "", fmt.Errorf("run %s: %w", filepath.Base(program), err)
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.Env, cmd.SysProcAttr = dir, environment(), a.attributes()
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = dir, environment(), a.Attributes()
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	err = cmd.Run()
@@ -156,7 +160,7 @@ func (a account) run(ctx context.Context, dir, program string, args ...string) (
 	return said, fmt.Errorf("run %s: %w: %s", filepath.Base(program), err, said)
 }
 
-// environment is what PostgreSQL needs of ours. The rest stays here: it may hold secrets, and PG…
+// environment is what a server needs of ours. The rest stays here: it may hold secrets, and PG…
 // variables that mean another server.
 func environment() []string {
 	env := []string{"LC_ALL=C", "TZ=UTC"}
@@ -170,10 +174,21 @@ func environment() []string {
 	return env
 }
 
-// reach proves that a can enter dir and run the server: as root we see no closed door that a then
-// stands before.
-func (a account) reach(ctx context.Context, dir, postgres string) error {
-	if !a.drop {
+// Own gives path to a, where this process is root.
+func (a Account) Own(path string) error {
+	if !a.Drop {
+		return nil
+	}
+	if err := os.Lchown(path, a.UID, a.GID); err != nil {
+		return fmt.Errorf("give to %s: %w", a.Name, err)
+	}
+	return nil
+}
+
+// Reach proves that a can enter dir and run server, the program of what is called name: as root we
+// see no closed door that a then stands before.
+func (a Account) Reach(ctx context.Context, dir, server, name string) error {
+	if !a.Drop {
 		return nil
 	}
 	const script = `bin=$0; for d; do cd "$d" 2>/dev/null || { printf %s "$d"; exit 3; }; done; test -x "$bin" || exit 4`
@@ -185,17 +200,17 @@ func (a account) reach(ctx context.Context, dir, postgres string) error {
 		}
 	}
 	slices.Reverse(way)
-	said, err := a.run(ctx, "/", "/bin/sh", append([]string{"-c", script, postgres}, way...)...)
+	said, err := a.Run(ctx, "/", "/bin/sh", append([]string{"-c", script, server}, way...)...)
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &exit) && exit.ExitCode() == 3:
-		return fault.Wrap(fault.Config, "the user PostgreSQL runs as cannot enter the data directory", fmt.Errorf("%s is closed to %s", said, a.name)).
+		return fault.Wrap(fault.Config, "the user "+name+" runs as cannot enter the data directory", fmt.Errorf("%s is closed to %s", said, a.Name)).
 			WithHint("'chmod o+x " + said + "', or choose another data directory, such as /var/lib/lightweb")
 	case errors.As(err, &exit) && exit.ExitCode() == 4:
-		return fault.Wrap(fault.Config, "the user PostgreSQL runs as cannot run its server", fmt.Errorf("%s is closed to %s", postgres, a.name)).
-			WithHint("install PostgreSQL where every user can run it: 'apt-get install postgresql'")
+		return fault.Wrap(fault.Config, "the user "+name+" runs as cannot run its server", fmt.Errorf("%s is closed to %s", server, a.Name)).
+			WithHint("install " + name + " where every user can run it, as apt-get does")
 	}
-	return fmt.Errorf("become user %s: %w", a.name, err)
+	return fmt.Errorf("become user %s: %w", a.Name, err)
 }
