@@ -9,13 +9,6 @@ import (
 	"github.com/lightweb/lightweb/db/postgres"
 )
 
-// keptEvents is how many events stay in the outbox at least. Once in trimEvery events the others
-// are dropped.
-const (
-	keptEvents = 10_000
-	trimEvery  = 1000
-)
-
 // withheldFor is how long withheld events are counted in one event.
 const withheldFor = time.Hour
 
@@ -29,11 +22,12 @@ type Event struct {
 	Source  string // "ap"
 	Payload json.RawMessage
 	At      time.Time
+	Milli   int64 // of its id on the stream; it never falls
 }
 
-// AddEvent appends an event to the user's outbox when the transaction commits; the oldest beyond
-// the number that is kept are dropped after it. Transactions that add events commit one after
-// another, in the order of their numbers: who reads on from the last number misses none.
+// AddEvent appends an event to the user's outbox when the transaction commits. Transactions that
+// add events commit one after another, in the order of their numbers: who reads on from the last
+// number misses none.
 func (t *Tx) AddEvent(ctx context.Context, e Event) error {
 	t.unsent.events = append(t.unsent.events, e)
 	return t.added(ctx, len(e.Payload))
@@ -45,7 +39,7 @@ func (t *Tx) WithholdEvent(e Event) { t.unsent.withheld = append(t.unsent.withhe
 
 // Events returns up to n events after a sequence number, the oldest first.
 func (t *Tx) Events(ctx context.Context, after int64, n int) ([]Event, error) {
-	return collect[Event](ctx, t, "read events", `SELECT seq, type, source, payload, created_at FROM event_outbox WHERE seq > $1 ORDER BY seq LIMIT $2`, after, n)
+	return collect[Event](ctx, t, "read events", `SELECT seq, type, source, payload, created_at, ms FROM event_outbox WHERE seq > $1 ORDER BY seq LIMIT $2`, after, n)
 }
 
 // Poison sets an activity aside that could not be applied, and takes its id.

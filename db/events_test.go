@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func event(n int) db.Event {
@@ -87,26 +89,37 @@ func TestWhoFollowsEventsMissesNone(t *testing.T) {
 	all.Wait()
 }
 
-func TestTheOldestEventsAreDropped(t *testing.T) {
+func trim(t *testing.T, c *db.Cluster, u vocab.Username, emitted int64, l db.EventLimits) {
+	t.Helper()
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error { return tx.TrimEvents(ctx, emitted, l) })
+}
+
+// addEvents adds events with these numbers.
+func addEvents(t *testing.T, database, numbers string) {
+	t.Helper()
+	run(t, database, `INSERT INTO event_outbox (seq, type, source, payload, created_at) OVERRIDING SYSTEM VALUE SELECT n, 'x', 'x', '{}', now() FROM (`+numbers+`) AS b (n)`)
+}
+
+func TestTheOldestEventsAreDroppedOnceTheyAreEmitted(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name        string
-		before      string // the numbers that are there
-		next        int64
+		there       string // their numbers
+		emitted     int64
 		left, first int64
 	}{
-		{"too many", `SELECT generate_series(1, 10998)`, 10999, 10_999, 1},
-		{"too many, at the time to count", `SELECT generate_series(1, 10999)`, 11_000, 10_000, 1001},
-		{"after a restore", `SELECT generate_series(1, 10000)`, 1_000_001_000, 10_000, 2},
-		{"few, with a gap", `SELECT 1`, 1_000_001_000, 2, 1},
+		{"few", `SELECT generate_series(1, 1000)`, 1000, 1000, 1},
+		{"too many", `SELECT generate_series(1, 1100)`, 1100, 1000, 101},
+		{"of which some wait", `SELECT generate_series(1, 1100)`, 50, 1050, 51},
+		{"of which all wait", `SELECT generate_series(1, 1100)`, 0, 1100, 1},
+		{"after a restore", `SELECT generate_series(1, 1000) UNION ALL SELECT 1000001001`, 1000001001, 1000, 2},
+		{"few, with a gap", `SELECT 1 UNION ALL SELECT 1000001001`, 1000001001, 2, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			c, u := alice(t)
-			database := databaseOf(t, c, u)
-			run(t, database, `INSERT INTO event_outbox (seq, type, source, payload, created_at) OVERRIDING SYSTEM VALUE SELECT n, 'x', 'x', '{}', now() FROM (`+tt.before+`) AS b (n)`)
-			run(t, database, fmt.Sprintf(`ALTER TABLE event_outbox ALTER COLUMN seq RESTART WITH %d`, tt.next))
-			write(t, c, u, func(ctx context.Context, tx *db.Tx) error { return tx.AddEvent(ctx, event(1)) })
+			addEvents(t, databaseOf(t, c, u), tt.there)
+			trim(t, c, u, tt.emitted, db.EventLimits{Keep: 1000, Waiting: 10_000, Bytes: 1 << 30})
 			read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
 				events, err := tx.Events(ctx, 0, 20_000)
 				if int64(len(events)) != tt.left || events[0].Seq != tt.first {
@@ -123,22 +136,135 @@ func TestTheNewestEventsAreKeptAllTheTime(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)
 	database := databaseOf(t, c, u)
-	run(t, database, `INSERT INTO event_outbox (type, source, payload, created_at) SELECT 'x', 'x', '{}', now() FROM generate_series(1, 9500)`)
-	for round, gap := range []int{0, 0, 1_000_000_000, 777, 0} {
-		run(t, database, fmt.Sprintf(`SELECT setval('event_outbox_seq_seq', nextval('event_outbox_seq_seq') + %d)`, gap))
-		for range 4 {
-			write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-				for n := range 250 {
-					if err := tx.AddEvent(ctx, event(n)); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		}
+	next := int64(1)
+	for round, gap := range []int64{0, 0, 1_000_000_000, 777, 0} {
+		next += gap
+		addEvents(t, database, fmt.Sprintf(`SELECT generate_series(%d::bigint, %d)`, next, next+249))
+		next += 250
+		trim(t, c, u, next, db.EventLimits{Keep: 500, Waiting: 10_000, Bytes: 1 << 30})
 		var n int
-		if err := dbtest.Database(t, database).QueryRowContext(t.Context(), `SELECT count(*) FROM event_outbox`).Scan(&n); err != nil || n < 10_000 || n > 11_000 {
-			t.Errorf("round %d: %d events are left, %v; want 10,000 to 11,000", round, n, err)
+		if err := dbtest.Database(t, database).QueryRowContext(t.Context(), `SELECT count(*) FROM event_outbox`).Scan(&n); err != nil || n != min(500, 250*(round+1)) {
+			t.Errorf("round %d: %d events are left, %v; want %d", round, n, err, min(500, 250*(round+1)))
+		}
+	}
+}
+
+// More than may wait are dropped, and one event in their place says how many; it goes on counting.
+func TestEventsThatWaitForTooLongLeaveAGap(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	database := databaseOf(t, c, u)
+	limits := db.EventLimits{Keep: 10, Waiting: 100, Bytes: 1 << 30}
+	first := func() (e db.Event, all int) {
+		t.Helper()
+		read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			events, err := tx.Events(ctx, 0, 1000)
+			e, all = events[0], len(events)
+			return err
+		})
+		return e, all
+	}
+	addEvents(t, database, `SELECT generate_series(1, 150)`)
+	trim(t, c, u, 20, limits) // 1 to 20 go as they should; 30 of the others are too many
+	e, all := first()
+	if all != 100 || e.Seq != 51 || e.Type != "stream.gap" || !strings.Contains(string(e.Payload), `"missing": 31`) {
+		t.Errorf("%d events are left, from %d: %s %s", all, e.Seq, e.Type, e.Payload)
+	}
+	addEvents(t, database, `SELECT generate_series(151, 160)`)
+	trim(t, c, u, 20, limits)
+	if e, all = first(); all != 100 || e.Seq != 61 || !strings.Contains(string(e.Payload), `"missing": 41`) {
+		t.Errorf("%d events are left, from %d: %s %s", all, e.Seq, e.Type, e.Payload)
+	}
+	limits.Bytes = 1
+	trim(t, c, u, 20, limits)
+	if e, all = first(); all != 90 || e.Seq != 71 || !strings.Contains(string(e.Payload), `"missing": 51`) {
+		t.Errorf("when they are too large: %d events are left, from %d: %s %s", all, e.Seq, e.Type, e.Payload)
+	}
+}
+
+func TestIDsOfEventsNeverFall(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	for _, at := range []time.Duration{0, -time.Hour, time.Millisecond} { // the clock steps back
+		write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			for _, later := range []time.Duration{0, -time.Minute} {
+				e := event(1)
+				e.At = now.Add(at + later)
+				if err := tx.AddEvent(ctx, e); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	var ids []int64
+	list := func(ctx context.Context, tx *db.Tx) error {
+		ids = nil
+		events, err := tx.Events(ctx, 0, 10)
+		for _, e := range events {
+			ids = append(ids, e.Milli-now.UnixMilli())
+		}
+		return err
+	}
+	read(t, c, u, list)
+	if want := []int64{0, 0, 0, 0, 1, 1}; !slices.Equal(ids, want) {
+		t.Errorf("milliseconds are %v, want %v", ids, want)
+	}
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error { return tx.RaiseEvents(ctx, 4, now.UnixMilli()+7) })
+	read(t, c, u, list)
+	if want := []int64{0, 0, 0, 0, 7, 7}; !slices.Equal(ids, want) {
+		t.Errorf("raised after the fourth: %v, want %v", ids, want)
+	}
+}
+
+func TestWithheldEventsAreAddedAnewOnceTheirHourIsOver(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	at := time.Now().UTC().Truncate(time.Second)
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		tx.WithholdEvent(db.Event{Type: "events.withheld", Source: "ap", Payload: []byte(`{"count":1}`), At: at})
+		return tx.AddEvent(ctx, event(1))
+	})
+	numbers := func() (seqs []int64, w db.EventWindow) {
+		t.Helper()
+		read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			events, err := tx.Events(ctx, 0, 10)
+			for _, e := range events {
+				seqs = append(seqs, e.Seq)
+			}
+			if err == nil {
+				w, err = tx.EventWindow(ctx)
+			}
+			return err
+		})
+		return seqs, w
+	}
+	closeAt := func(when time.Time) {
+		t.Helper()
+		write(t, c, u, func(ctx context.Context, tx *db.Tx) error { return tx.CloseWithheld(ctx, when) })
+	}
+	closeAt(at.Add(59 * time.Minute))
+	if seqs, w := numbers(); !slices.Equal(seqs, []int64{1, 2}) || w.Withheld == nil || *w.Withheld != 2 || !w.WithheldAt.Equal(at) || w.Given != 2 {
+		t.Errorf("within the hour: events %v, %+v", seqs, w)
+	}
+	closeAt(at.Add(time.Hour))
+	closeAt(at.Add(time.Hour))
+	if seqs, w := numbers(); !slices.Equal(seqs, []int64{1, 3}) || w.Withheld != nil || w.Given != 3 {
+		t.Errorf("after it: events %v, %+v", seqs, w)
+	}
+}
+
+func TestEventsOfOtherProcessesAreLookedAtOnce(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	for _, want := range []int{1, 0} {
+		if want == 1 {
+			if err := c.Instance.Users.MarkEventsDue(t.Context(), u); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if users, err := c.Instance.Users.TakeEventsDue(t.Context()); err != nil || len(users) != want || want == 1 && users[0] != u {
+			t.Errorf("TakeEventsDue = %v, %v", users, err)
 		}
 	}
 }

@@ -26,7 +26,6 @@ type Tx struct {
 	unsent unsent
 	ahead  ahead
 	types  Types
-	events int64 // the number of the last one that was added
 
 	// What subscribers are told of it.
 	touched     Touched
@@ -115,9 +114,7 @@ func (c *Cluster) over(ctx context.Context, u vocab.Username, t *Tx, work func(c
 	}
 	defer c.pool.Release(l)
 	t.conn = l.Conn()
-	if err = t.run(ctx, work); err == nil {
-		c.trim(ctx, u, t)
-	}
+	err = t.run(ctx, work)
 	return err != nil && !t.heard && l.IsReused() && l.Conn().IsClosed() && ctx.Err() == nil, err
 }
 

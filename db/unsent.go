@@ -7,8 +7,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // unsent holds the rows that a transaction adds until they are sent, each table's in one statement
@@ -153,7 +151,9 @@ func (u *unsent) queueReactions(b *pgx.Batch) {
 		objects, actors, kinds, emojis, types, activities, at)
 }
 
-// queueEvents numbers the events in their order, under a lock that holds until the commit.
+// queueEvents numbers the events in their order, under a lock that holds until the commit. The id
+// of an event on the stream has the milliseconds of its time, or those of the event before where
+// the clock has stepped back.
 func (t *Tx) queueEvents(b *pgx.Batch) {
 	n := len(t.unsent.events)
 	if n == 0 {
@@ -163,23 +163,31 @@ func (t *Tx) queueEvents(b *pgx.Batch) {
 	for i, e := range t.unsent.events {
 		types[i], sources[i], payloads[i], at[i] = e.Type, e.Source, string(e.Payload), e.At
 	}
-	b.Queue(`WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock($5)), added AS (
-			INSERT INTO event_outbox (type, source, payload, created_at) SELECT type, source, payload::jsonb, created_at
-			FROM turn, unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) WITH ORDINALITY AS e (type, source, payload, created_at, n) ORDER BY n
-			RETURNING seq)
-		SELECT seq FROM added ORDER BY seq`, types, sources, payloads, at, eventLock).Query(t.numberEvents)
+	b.Queue(`SELECT pg_advisory_xact_lock($1)`, eventLock) // the next statement sees what others committed meanwhile
+	b.Queue(`WITH added AS (
+			INSERT INTO event_outbox (type, source, payload, created_at, ms) SELECT type, source, payload::jsonb, created_at,
+				greatest(`+lastMilli+`, max(`+milliOf+`) OVER (ORDER BY n))
+			FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) WITH ORDINALITY AS e (type, source, payload, created_at, n) ORDER BY n
+			RETURNING seq, ms)
+		SELECT seq, ms FROM added ORDER BY seq`, types, sources, payloads, at).Query(t.numberEvents)
 }
 
-// numberEvents reads the numbers that the events were given.
+// numberEvents reads the numbers and the ids that the events were given.
 func (t *Tx) numberEvents(rows pgx.Rows) error {
-	numbers, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	for n, seq := range numbers {
+	given, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct{ Seq, Milli int64 }])
+	for n, g := range given {
 		e := t.unsent.events[n]
-		e.Seq = seq
-		t.numbered, t.events = append(t.numbered, e), seq
+		e.Seq, e.Milli = g.Seq, g.Milli
+		t.numbered = append(t.numbered, e)
 	}
 	return err
 }
+
+// The milliseconds of the newest event's id, and those of an event's own time.
+const (
+	lastMilli = `coalesce((SELECT ms FROM event_outbox ORDER BY seq DESC LIMIT 1), 0)`
+	milliOf   = `floor(extract(epoch FROM created_at) * 1000)::bigint`
+)
 
 // queueWithheld counts events that are withheld, under the lock of those that are not.
 func (t *Tx) queueWithheld(b *pgx.Batch) {
@@ -193,9 +201,10 @@ func (t *Tx) queueWithheld(b *pgx.Batch) {
 			UPDATE event_outbox e SET payload = jsonb_set(e.payload, '{count}', to_jsonb((e.payload ->> 'count')::bigint + $1))
 			FROM event_window w WHERE e.seq = w.withheld AND e.created_at > $2 RETURNING e.seq
 		), added AS (
-			INSERT INTO event_outbox (type, source, payload, created_at)
-			SELECT $3, $4, jsonb_set($5::jsonb, '{count}', to_jsonb($1::bigint)), $6 WHERE NOT EXISTS (SELECT FROM open)
-			RETURNING seq, type, source, payload, created_at
+			INSERT INTO event_outbox (type, source, payload, created_at, ms)
+			SELECT $3, $4, jsonb_set($5::jsonb, '{count}', to_jsonb($1::bigint)), created_at, greatest(`+lastMilli+`, `+milliOf+`)
+			FROM (SELECT $6::timestamptz AS created_at) AS e WHERE NOT EXISTS (SELECT FROM open)
+			RETURNING seq, type, source, payload, created_at, ms
 		), marked AS (
 			INSERT INTO event_window (up_to, kept, withheld) SELECT 0, 0, seq FROM added
 			ON CONFLICT (one) DO UPDATE SET withheld = excluded.withheld
@@ -206,26 +215,4 @@ func (t *Tx) queueWithheld(b *pgx.Batch) {
 			t.numbered = append(t.numbered, added...)
 			return err
 		})
-}
-
-// trim drops the oldest events beyond those that are kept, once a transaction has added the one at
-// which that is done. Numbers have gaps, a huge one after a restore, so events are counted: those
-// that came since the last time. What cannot be dropped now is dropped with the next.
-func (c *Cluster) trim(ctx context.Context, u vocab.Username, t *Tx) {
-	if n := int64(len(t.unsent.events)); t.events/trimEvery == (t.events-n)/trimEvery {
-		return
-	}
-	b := &pgx.Batch{} // one transaction
-	b.Queue(`SELECT pg_advisory_xact_lock($1)`, eventLock)
-	b.Queue(`WITH total AS (
-			SELECT coalesce((SELECT kept FROM event_window), 0) + count(*) AS n FROM event_outbox WHERE seq > coalesce((SELECT up_to FROM event_window), 0)
-		), gone AS (
-			DELETE FROM event_outbox WHERE seq <= (SELECT seq FROM event_outbox WHERE (SELECT n FROM total) > $1
-				ORDER BY seq OFFSET greatest((SELECT n FROM total) - $1 - 1, 0) LIMIT 1) RETURNING seq
-		)
-		INSERT INTO event_window (up_to, kept) SELECT (SELECT max(seq) FROM event_outbox), n - (SELECT count(*) FROM gone) FROM total
-		ON CONFLICT (one) DO UPDATE SET up_to = excluded.up_to, kept = excluded.kept`, int64(keptEvents))
-	if err := t.conn.SendBatch(ctx, b).Close(); err != nil {
-		c.log.WarnContext(ctx, "old events not dropped", "user", u, "err", err)
-	}
 }

@@ -163,3 +163,20 @@ func (s Users) MarkPruned(ctx context.Context, u vocab.Username, now time.Time) 
 	_, err := s.on.Exec(ctx, `UPDATE users SET pruned_at = $2 WHERE username = $1`, u, now)
 	return postgres.Fault("note pruning", err)
 }
+
+// MarkEventsDue asks the process that serves to emit events which another one added to u's database.
+func (s Users) MarkEventsDue(ctx context.Context, u vocab.Username) error {
+	_, err := s.on.Exec(ctx, `UPDATE users SET events_due = now() WHERE username = $1`, u)
+	return postgres.Fault("ask for events", err)
+}
+
+// TakeEventsDue returns the users that MarkEventsDue named since the last call.
+func (s Users) TakeEventsDue(ctx context.Context) ([]vocab.Username, error) {
+	type row struct{ Username vocab.Username }
+	rows, err := postgres.Collect[row](ctx, s.on, "take users with events", `UPDATE users SET events_due = NULL WHERE events_due IS NOT NULL RETURNING username`)
+	users := make([]vocab.Username, len(rows))
+	for n, r := range rows {
+		users[n] = r.Username
+	}
+	return users, err
+}

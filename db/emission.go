@@ -1,0 +1,111 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// EventWindow is what is known of a user's events beside the events.
+type EventWindow struct {
+	Given      int64      // the highest number that was ever given out
+	Withheld   *int64     // the event that counts withheld ones and whose count may still grow
+	WithheldAt *time.Time // since when it counts
+}
+
+// EventWindow returns what is known of the user's events.
+func (t *Tx) EventWindow(ctx context.Context) (EventWindow, error) {
+	w, err := one[EventWindow](ctx, t, "read the window of events", `SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END, e.seq, e.created_at
+		FROM event_outbox_seq_seq s LEFT JOIN event_window w ON true LEFT JOIN event_outbox e ON e.seq = w.withheld`)
+	if err != nil {
+		return EventWindow{}, err
+	}
+	return *w, nil
+}
+
+// RaiseEvents makes the ids of the events after a number no lower than milliseconds that the stream has seen.
+func (t *Tx) RaiseEvents(ctx context.Context, after, milli int64) error {
+	if err := t.lockEvents(ctx); err != nil {
+		return err
+	}
+	_, err := t.execBeside(ctx, "raise the ids of events", `UPDATE event_outbox SET ms = $2 WHERE seq > $1 AND ms < $2`, after, milli)
+	return err
+}
+
+// CloseWithheld ends the counting in an event that has counted withheld ones for its hour: it is added anew, and stays as
+// it is from then on.
+func (t *Tx) CloseWithheld(ctx context.Context, now time.Time) error {
+	if err := t.lockEvents(ctx); err != nil {
+		return err
+	}
+	e, err := one[Event](ctx, t, "close withheld events", `DELETE FROM event_outbox WHERE seq = (SELECT withheld FROM event_window) AND created_at <= $1
+		RETURNING seq, type, source, payload, created_at, ms`, now.Add(-withheldFor))
+	if err != nil || e == nil {
+		return err
+	}
+	if _, err := t.execBeside(ctx, "close withheld events", `UPDATE event_window SET withheld = NULL, kept = kept - (up_to >= $1)::integer`, e.Seq); err != nil {
+		return err
+	}
+	return t.AddEvent(ctx, *e)
+}
+
+// lockEvents holds back every transaction that adds events until this one has ended.
+func (t *Tx) lockEvents(ctx context.Context) error {
+	_, err := t.execBeside(ctx, "lock events", `SELECT pg_advisory_xact_lock($1)`, eventLock)
+	return err
+}
+
+// EventLimits say how many events stay in a user's database.
+type EventLimits struct {
+	Keep    int   // of those that were emitted
+	Waiting int   // of all
+	Bytes   int64 // of all
+}
+
+// TrimEvents drops the oldest events that were emitted, up to a number, beyond those that are kept. When more wait than
+// may, the oldest of these are dropped too, and an event stream.gap in their place says how many are missing.
+//
+// Numbers have gaps, a huge one after a restore, so events are counted: those that came since the last time.
+func (t *Tx) TrimEvents(ctx context.Context, emitted int64, l EventLimits) error {
+	if err := t.lockEvents(ctx); err != nil {
+		return err
+	}
+	w, err := one[struct{ Kept, Emitted, Size int64 }](ctx, t, "drop old events", `WITH total AS (
+			SELECT coalesce((SELECT kept FROM event_window), 0) + count(*) AS n FROM event_outbox WHERE seq > coalesce((SELECT up_to FROM event_window), 0)
+		), gone AS (
+			DELETE FROM event_outbox WHERE (SELECT n FROM total) > $1 AND seq <= greatest($2, (SELECT emitted FROM event_window))
+				AND seq <= (SELECT seq FROM event_outbox ORDER BY seq OFFSET greatest((SELECT n FROM total) - $1 - 1, 0) LIMIT 1)
+				AND seq IS DISTINCT FROM (SELECT withheld FROM event_window) RETURNING seq
+		)
+		INSERT INTO event_window (up_to, kept, emitted) SELECT coalesce((SELECT max(seq) FROM event_outbox), 0), n - (SELECT count(*) FROM gone), $2 FROM total
+		ON CONFLICT (one) DO UPDATE SET up_to = excluded.up_to, kept = excluded.kept, emitted = greatest(event_window.emitted, excluded.emitted)
+		RETURNING kept, emitted, pg_table_size('event_outbox')`, int64(l.Keep), emitted)
+	if err != nil {
+		return err
+	}
+	drop := w.Kept - int64(l.Waiting)
+	if drop <= 0 && w.Size > l.Bytes { // what was dropped before may count in the size of the table still
+		size, err := one[struct{ Size int64 }](ctx, t, "measure events", `SELECT coalesce(sum(pg_column_size(e.*)), 0)::bigint FROM event_outbox e`)
+		if err != nil {
+			return err
+		}
+		if size.Size > l.Bytes {
+			drop = w.Kept / 10
+		}
+	}
+	if drop <= 0 {
+		return nil
+	}
+	_, err = t.execBeside(ctx, "drop events that wait", `WITH cut AS (
+			SELECT seq FROM event_outbox ORDER BY seq OFFSET $1 LIMIT 1
+		), gone AS (
+			DELETE FROM event_outbox e USING cut WHERE e.seq < cut.seq RETURNING e.seq, CASE e.type WHEN 'stream.gap' THEN (e.payload ->> 'missing')::bigint ELSE 1 END AS missing
+		), gap AS (
+			UPDATE event_outbox e SET type = 'stream.gap', payload = jsonb_build_object('eventId', $2::text, 'trust', 'self', 'missing',
+				(SELECT coalesce(sum(missing), 0) FROM gone WHERE seq > $3) + CASE e.type WHEN 'stream.gap' THEN (e.payload ->> 'missing')::bigint ELSE 1 END)
+			FROM cut WHERE e.seq = cut.seq AND e.seq > $3
+		)
+		UPDATE event_window SET kept = kept - (SELECT count(*) FROM gone)`, drop, uuid.Must(uuid.NewV7()).String(), w.Emitted)
+	return err
+}

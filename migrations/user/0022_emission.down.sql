@@ -1,0 +1,2 @@
+ALTER TABLE event_window DROP COLUMN emitted;
+ALTER TABLE event_outbox DROP COLUMN ms;
