@@ -178,7 +178,7 @@ func (a *app) readInboxRatesOff(values map[string]written) error {
 // service is.
 func notASetting(name string) bool {
 	switch name {
-	case configEnv, inboxRatesOff, "LIGHTWEB_PG_BIN", "LIGHTWEB_VECTORS", "LIGHTWEB_FEDIFY_DIR", "LIGHTWEB_PORT":
+	case configEnv, inboxRatesOff, "LIGHTWEB_PG_BIN", "LIGHTWEB_REDIS_BIN", "LIGHTWEB_VECTORS", "LIGHTWEB_FEDIFY_DIR", "LIGHTWEB_PORT":
 		return true
 	}
 	for _, prefix := range []string{"LIGHTWEB_TEST_", "LIGHTWEB_SERVICE_", "LIGHTWEB_PORT_"} {

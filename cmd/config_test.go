@@ -60,6 +60,12 @@ trusted_proxies = ["10.0.0.0/8", "::1"]
 [database]
 url = "postgres://lightweb@db"
 max_connections = 16
+[redis]
+url = "redis://cache:6379"
+events_url = "redis://events:26379?master_name=mymaster"
+[events]
+maxlen = 2000
+memory = "1GiB"
 [tls]
 cert = "/etc/c.pem"
 key = "/etc/k.pem"
@@ -80,7 +86,7 @@ inbox_host_rate = "off"
 	}
 	e := c.Engine
 	if e.PublicURL != "https://example.org" || e.UsersDir != "/srv/lightweb/users" || e.Database.URL.Reveal() != "postgres://lightweb@db" ||
-		e.Database.MaxConnections != 16 || !e.Federation.AllowHTTP || !e.Federation.SecureMode || len(e.API.CORSOrigins) != 2 || e.Cache.ActorTTL != 168*time.Hour || e.Limits.Body != 2048 || e.Limits.InboxHostRate != (instance.Rate{}) {
+		e.Database.MaxConnections != 16 || e.Redis.URL.Reveal() != "redis://cache:6379" || e.Events.MaxLen != 2000 || e.Events.Memory != 1<<30 || !e.Federation.AllowHTTP || !e.Federation.SecureMode || len(e.API.CORSOrigins) != 2 || e.Cache.ActorTTL != 168*time.Hour || e.Limits.Body != 2048 || e.Limits.InboxHostRate != (instance.Rate{}) {
 		t.Errorf("got %+v", e)
 	}
 	if want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}; !slices.Equal(e.TrustedProxies, want) {
@@ -97,7 +103,9 @@ func TestMistakesInTheConfigurationAreNamed(t *testing.T) {
 		{"unknown key", "lissen = ':1'", nil, nil, "unknown setting lissen (FILE line 1)", "did you mean listen?"},
 		{"unknown key in a table", "\n[federation]\npagesize = 3", nil, nil, "unknown setting federation.pagesize (FILE line 3)", "did you mean federation.page_size?"},
 		{"key outside its table", "page_size = 3", nil, nil, "unknown setting page_size (FILE line 1)", "did you mean federation.page_size?"},
-		{"setting of a later version", "[redis]\nurl = 'redis://r'", nil, nil, "unknown setting redis.url", "did you mean database.url?"},
+		{"setting of a later version", "[redis]\nurls = 'redis://r'", nil, nil, "unknown setting redis.urls", "did you mean redis.url?"},
+		{"no Redis", "[redis]\nurl = 'http://:secret@r'", nil, nil, "redis.url: the address of Redis is not one of redis://, rediss:// or unix://", "unix:///run/redis.sock"},
+		{"events elsewhere and no cache", "[redis]\nevents_url = 'redis://r'", nil, nil, "redis.events_url: it is set, and redis.url is not", "set redis.url too"},
 		{"a value for a table", "database = 'postgres://db'", nil, nil, "unknown setting database", "lightweb config show lists"},
 		{"no TOML", "listen = \n", nil, nil, "FILE line 1:", ""},
 		{"a number for a text", "listen = 1.5", nil, nil, "listen: a text, a whole number, true, false or a list of texts is taken (FILE line 1)", "address of the public listener"},

@@ -124,9 +124,9 @@ func TestNothingIsDestroyedUnasked(t *testing.T) {
 
 func TestReadyIsABannerOrALineOfTheLog(t *testing.T) {
 	s := engine.Serving{Version: "0.1.0", PublicURL: "https://example.org", Listen: "127.0.0.1:8080", AdminListen: "127.0.0.1:9090", Mode: "embedded",
-		Database: "PostgreSQL 15.18, private", DataDir: "/var/lib/lightweb", Startup: 1204 * time.Millisecond}
+		Database: "PostgreSQL 15.18, private", Redis: "Redis 7.0.15, private", DataDir: "/var/lib/lightweb", Startup: 1204 * time.Millisecond}
 	const banner = `Lightweb 0.1.0  ·  https://example.org  ·  embedded mode
-  data      /var/lib/lightweb (PostgreSQL 15.18, private)
+  data      /var/lib/lightweb (PostgreSQL 15.18, private; Redis 7.0.15, private)
   listening http://127.0.0.1:8080   admin http://127.0.0.1:9090
   users     0 — make one: lightweb user create alice
 ready in 1.2 s   Ctrl-C stops it

@@ -101,7 +101,7 @@ func heedHangups(log *slog.Logger) func() {
 func (a *app) announceReady(s engine.Serving, log *slog.Logger) {
 	if !a.out.terminal || a.quiet {
 		log.Info("ready", "version", s.Version, "public_url", s.PublicURL, "listen", s.Listen, "admin_listen", s.AdminListen,
-			"mode", s.Mode, "database", s.Database, "users", s.Users, "startup_ms", s.Startup.Milliseconds())
+			"mode", s.Mode, "database", s.Database, "redis", s.Redis, "users", s.Users, "startup_ms", s.Startup.Milliseconds())
 		return
 	}
 	bold, faint := a.out.style().Bold(true), a.out.style().Faint(true)
@@ -110,7 +110,7 @@ func (a *app) announceReady(s engine.Serving, log *slog.Logger) {
 		users = "0 — make one: lightweb user create alice"
 	}
 	banner := fmt.Sprintf("%s  ·  %s  ·  %s mode\n", bold.Render("Lightweb "+s.Version), s.PublicURL, s.Mode) +
-		fmt.Sprintf("  %s      %s (%s)\n", faint.Render("data"), s.DataDir, s.Database) +
+		fmt.Sprintf("  %s      %s (%s; %s)\n", faint.Render("data"), s.DataDir, s.Database, s.Redis) +
 		fmt.Sprintf("  %s http://%s   admin http://%s\n", faint.Render("listening"), s.Listen, s.AdminListen) +
 		fmt.Sprintf("  %s     %s\n", faint.Render("users"), users) +
 		fmt.Sprintf("ready in %.1f s   %s\n", s.Startup.Seconds(), faint.Render("Ctrl-C stops it"))

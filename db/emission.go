@@ -24,7 +24,8 @@ func (t *Tx) EventWindow(ctx context.Context) (EventWindow, error) {
 	return *w, nil
 }
 
-// RaiseEvents makes the ids of the events after a number no lower than milliseconds that the stream has seen.
+// RaiseEvents makes the ids of the events after a number no lower than milliseconds that the
+// stream has seen.
 func (t *Tx) RaiseEvents(ctx context.Context, after, milli int64) error {
 	if err := t.lockEvents(ctx); err != nil {
 		return err
@@ -33,8 +34,8 @@ func (t *Tx) RaiseEvents(ctx context.Context, after, milli int64) error {
 	return err
 }
 
-// CloseWithheld ends the counting in an event that has counted withheld ones for its hour: it is added anew, and stays as
-// it is from then on.
+// CloseWithheld ends the counting in an event that has counted withheld ones for its hour: it is
+// added anew, and stays as it is from then on.
 func (t *Tx) CloseWithheld(ctx context.Context, now time.Time) error {
 	if err := t.lockEvents(ctx); err != nil {
 		return err
@@ -63,10 +64,12 @@ type EventLimits struct {
 	Bytes   int64 // of all
 }
 
-// TrimEvents drops the oldest events that were emitted, up to a number, beyond those that are kept. When more wait than
-// may, the oldest of these are dropped too, and an event stream.gap in their place says how many are missing.
+// TrimEvents drops the oldest events that were emitted, up to a number, beyond those that are
+// kept. When more wait than may, the oldest of these are dropped too, and an event stream.gap in
+// their place says how many are missing.
 //
-// Numbers have gaps, a huge one after a restore, so events are counted: those that came since the last time.
+// Numbers have gaps, a huge one after a restore, so events are counted: those that came since the
+// last time.
 func (t *Tx) TrimEvents(ctx context.Context, emitted int64, l EventLimits) error {
 	if err := t.lockEvents(ctx); err != nil {
 		return err

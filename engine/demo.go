@@ -89,7 +89,9 @@ func settlePerson(ctx context.Context, dir, name, version string, log *slog.Logg
 	if p.engine, err = Open(ctx, c, log.With("instance", name)); err != nil {
 		return nil, err
 	}
-	p.parts = p.engine.newParts()
+	if p.parts, err = p.engine.newParts(ctx); err != nil {
+		return p, err
+	}
 	if p.name, err = vocab.ParseUsername(name); err != nil {
 		return p, err
 	}

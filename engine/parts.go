@@ -1,13 +1,16 @@
 package engine
 
 import (
+	"context"
 	"crypto/rand"
 	"log/slog"
 	"net/http"
+	"sync"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/pool"
 	"github.com/lightweb/lightweb/engine/delivery"
+	"github.com/lightweb/lightweb/engine/event"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/inbox"
@@ -21,19 +24,24 @@ type parts struct {
 	outbox     *outbox.Outbox
 	feed       *feed.Reader
 	dispatcher *delivery.Dispatcher
+	emitter    *event.Emitter
 	public     *http.Server
 	admin      *http.Server
 }
 
 // newParts makes the parts and wires them together.
-func (e *Engine) newParts() *parts {
+func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	in := e.in
+	if err := in.OpenRedis(ctx, true); err != nil {
+		return nil, err
+	}
 	in.Metrics.MustRegister(openReports{in}, newPausedGauge(in))
 	// Inbox and deliveries take connections as pool.Work, requests of users as pool.Owner.
 	owners := in.DB.As(pool.Owner)
 	p := &parts{inbox: in.NewInbox(in.Metrics)}
 	p.dispatcher = e.newDispatcher(p.inbox)
-	in.DB.Subscribe(db.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed})
+	p.emitter = e.newEmitter()
+	in.DB.Subscribe(db.Subscriber{Name: "emitter", Committed: p.emitter.Committed}, db.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed})
 	p.feed = feed.New(feed.NewDatabase(owners, in.Local.ID), in.Local, in.Gate, in.Registry, handler.HasEmoji)
 	p.outbox = outbox.New(outbox.Deps{
 		Store: owners, Instance: e.in.DB.Instance, Local: in.Local, Actors: in.Actors, Stale: in.Actors, Objects: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Relays: in.Relays, Dispatcher: p.dispatcher,
@@ -46,7 +54,7 @@ func (e *Engine) newParts() *parts {
 	p.admin = &http.Server{Handler: s.Admin(in.Config.AdminPprof), ErrorLog: log}
 	server.Harden(p.public, in.Config.TrustedProxies)
 	server.Harden(p.admin, nil)
-	return p
+	return p, nil
 }
 
 // newDispatcher makes the dispatcher. It hands deliveries to local users to the inbox.
@@ -60,6 +68,27 @@ func (e *Engine) newDispatcher(local *inbox.Inbox) *delivery.Dispatcher {
 	})
 }
 
+// newEmitter makes the emitter of the users' events.
+func (e *Engine) newEmitter() *event.Emitter {
+	in, memory := e.in, e.in.Config.Events.Memory
+	if in.Redis != nil {
+		memory = in.Redis.EventsMemory()
+	}
+	return event.NewEmitter(event.Deps{Store: in.DB, Users: in.DB.Instance.Users, Streams: in.Keyspace.Events, Keep: in.Config.Events.MaxLen, Memory: memory,
+		Log: in.Log.With("component", "event"), Metrics: in.Metrics, Now: in.Now})
+}
+
+// runRedis keeps Redis running, and the emitter emits, until ctx ends.
+func (e *Engine) runRedis(ctx context.Context, emitter *event.Emitter) {
+	var all sync.WaitGroup
+	if e.in.Redis != nil {
+		all.Go(func() { e.in.Redis.Supervise(ctx) })
+	}
+	all.Go(func() { e.in.Keyspace.Watch(ctx) })
+	all.Go(func() { emitter.Run(ctx) })
+	all.Wait()
+}
+
 // newServer makes the handlers of both listeners.
 func (e *Engine) newServer(p *parts) *server.Server {
 	in, c := e.in, e.in.Config
@@ -68,6 +97,7 @@ func (e *Engine) newServer(p *parts) *server.Server {
 		Profiles: in.Registry, Gate: in.Gate, Version: c.Version, BodyLimit: c.Limits.Body, PageSize: c.Federation.PageSize,
 		CORSOrigins:    c.API.CORSOrigins,
 		SecureMode:     c.Federation.SecureMode || c.Federation.Mode == "allowlist",
-		TrustedProxies: c.TrustedProxies, Paused: in.IsPaused(), Ready: in.DB.Instance.Ping, Log: in.Log.With("component", "server"), Metrics: in.Metrics, Now: in.Now,
+		TrustedProxies: c.TrustedProxies, Paused: in.IsPaused(), Ready: in.DB.Instance.Ping, EventsWait: func() bool { return !in.Keyspace.Events.IsUp() },
+		Log: in.Log.With("component", "server"), Metrics: in.Metrics, Now: in.Now,
 	})
 }

@@ -21,6 +21,7 @@ type Serving struct {
 	Listen, AdminListen string // the addresses as bound
 	Mode                string // "embedded" or "configured"
 	Database            string // "PostgreSQL 15.19, private"
+	Redis               string // "Redis 7.0.15, private"
 	DataDir             string
 	Users               int
 	Startup             time.Duration // since Open
@@ -47,7 +48,11 @@ func (e *Engine) Serve(ctx context.Context, ready func(Serving)) error {
 	if err != nil {
 		return errors.Join(err, public.Close())
 	}
-	return e.serveOn(ctx, e.newParts(), public, admin, ready)
+	p, err := e.newParts(ctx)
+	if err != nil {
+		return errors.Join(err, public.Close(), admin.Close())
+	}
+	return e.serveOn(ctx, p, public, admin, ready)
 }
 
 // listenOn listens on the address of the setting key.
@@ -85,6 +90,9 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	if e.in.Postgres != nil {
 		running.Go(func() { e.in.Postgres.Supervise(ctx) })
 	}
+	emitting, stopEmitting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopEmitting()
+	running.Go(func() { e.runRedis(emitting, p.emitter) })
 	running.Go(func() { e.pruneNightly(ctx) })
 	running.Go(func() { e.in.Relays.Run(ctx) })
 	delivering, stopDelivering := context.WithCancel(context.WithoutCancel(ctx))
@@ -98,6 +106,7 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	}
 	<-ctx.Done()
 	err = e.drainParts(p, stopDelivering, delivered)
+	stopEmitting()
 	releaseLock()
 	running.Wait()
 	if caller.Err() == nil { // the caller did not stop the engine: a part has ended
@@ -151,6 +160,10 @@ func (e *Engine) announceReady(ctx context.Context, public, admin net.Listener, 
 		s.Mode = "embedded"
 		s.Database += ", private"
 	}
+	s.Redis = "Redis"
+	if e.in.Redis != nil {
+		s.Redis = e.in.Redis.Name()
+	}
 	if s.Users, err = e.in.DB.Instance.Users.CountActive(ctx); err != nil {
 		return err
 	}
@@ -163,8 +176,8 @@ func (e *Engine) announceReady(ctx context.Context, public, admin net.Listener, 
 	return nil
 }
 
-// drainParts stops the parts: new requests first, then requests under way, writers and deliveries.
-// Deliveries that are still owed stay in the databases.
+// drainParts stops the parts: new requests first, then requests under way, writers and deliveries, and
+// emits what they committed. Deliveries that are still owed stay in the databases.
 func (e *Engine) drainParts(p *parts, stopDelivering func(), delivered <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), e.in.Config.DrainTimeout)
 	defer cancel()
@@ -182,6 +195,9 @@ func (e *Engine) drainParts(p *parts, stopDelivering func(), delivered <-chan er
 		errs = append(errs, err)
 	case <-ctx.Done():
 		errs = append(errs, fault.New(fault.Busy, "deliveries did not end in time; they go on at the next start"))
+	}
+	if err := p.emitter.Flush(ctx); err != nil {
+		errs = append(errs, fault.New(fault.Busy, "events were not emitted in time; they are at the next start"))
 	}
 	return errors.Join(append(errs, p.admin.Close())...)
 }

@@ -164,7 +164,8 @@ func (s Users) MarkPruned(ctx context.Context, u vocab.Username, now time.Time) 
 	return postgres.Fault("note pruning", err)
 }
 
-// MarkEventsDue asks the process that serves to emit events which another one added to u's database.
+// MarkEventsDue asks the process that serves to emit events which another one added to u's
+// database.
 func (s Users) MarkEventsDue(ctx context.Context, u vocab.Username) error {
 	_, err := s.on.Exec(ctx, `UPDATE users SET events_due = now() WHERE username = $1`, u)
 	return postgres.Fault("ask for events", err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -32,6 +33,14 @@ type Config struct {
 		URL            Secret // postgres://… of the server, database names are ours; empty: a private cluster in DataDir
 		MaxConnections int    // to users' databases, all together: 4 to 10000
 		Name, Template string // of the databases, where several instances share a server; not settings
+	}
+	Redis struct {
+		URL       Secret // of the cache, and of the events unless EventsURL is set; empty: a private one in DataDir
+		EventsURL Secret // of the streams of events
+	}
+	Events struct {
+		MaxLen int   // events kept on a user's stream: 1000 to 1000000
+		Memory int64 // of all streams together, in bytes: 16 MiB to 1 TiB
 	}
 	TLS struct {
 		Cert, Key string // PEM files; both or neither. Neither: plain HTTP behind a proxy
@@ -83,6 +92,8 @@ func DefaultConfig(dataDir string) Config {
 		DrainTimeout: 30 * time.Second,
 	}
 	c.Database.MaxConnections = 64
+	c.Events.MaxLen = 10_000
+	c.Events.Memory = 512 << 20
 	c.Federation.Mode = "open"
 	c.Federation.SignatureFirst = "rfc9421"
 	c.Federation.PageSize = 20
@@ -114,7 +125,7 @@ func (e *SettingError) Unwrap() error { return fault.New(fault.Config, e.Error()
 // Validate returns a *SettingError about the first setting that cannot be used, or nil.
 func (c Config) Validate() error {
 	for _, check := range []func(Config) error{
-		Config.checkAddresses, Config.checkOrigins, Config.checkFolders, Config.checkDatabase, Config.checkTLS,
+		Config.checkAddresses, Config.checkOrigins, Config.checkFolders, Config.checkDatabase, Config.checkRedis, Config.checkTLS,
 		Config.checkChoices, Config.checkBounds, Config.checkRates,
 	} {
 		if err := check(c); err != nil {
@@ -213,6 +224,24 @@ func (c Config) checkDatabase() error {
 	return nil
 }
 
+func (c Config) checkRedis() error {
+	if c.Redis.URL == "" && c.Redis.EventsURL != "" {
+		return &SettingError{"redis.events_url", "it is set, and redis.url is not", "set redis.url too, or neither for a private Redis"}
+	}
+	for _, r := range []struct {
+		key string
+		url Secret
+	}{{"redis.url", c.Redis.URL}, {"redis.events_url", c.Redis.EventsURL}} {
+		if r.url == "" {
+			continue
+		}
+		if err := keyspace.CheckURL(r.url.Reveal()); err != nil {
+			return &SettingError{r.key, fault.Public(err), fault.Hint(err)}
+		}
+	}
+	return nil
+}
+
 func (c Config) checkTLS() error {
 	switch {
 	case c.TLS.Cert != "" && c.TLS.Key == "":
@@ -245,6 +274,8 @@ func (c Config) checkBounds() error {
 		words          func(int64) string
 	}{
 		{"database.max_connections", int64(c.Database.MaxConnections), 4, 10_000, plain},
+		{"events.maxlen", int64(c.Events.MaxLen), 1000, 1_000_000, plain},
+		{"events.memory", c.Events.Memory, 16 << 20, 1 << 40, plain},
 		{"federation.page_size", int64(c.Federation.PageSize), 1, 100, plain},
 		{"cache.actor_ttl", int64(c.Cache.ActorTTL), int64(time.Minute), int64(720 * time.Hour), duration},
 		{"delivery.concurrency", int64(c.Delivery.Concurrency), 1, 10_000, plain},

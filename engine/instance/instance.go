@@ -17,13 +17,15 @@ import (
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/inbox"
+	"github.com/lightweb/lightweb/engine/keyspace"
+	redis "github.com/lightweb/lightweb/engine/keyspace/embedded"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/relay"
 	"github.com/lightweb/lightweb/engine/transport"
 )
 
-// Instance is an opened instance. Its fields are set by Open and not changed after it.
+// Instance is an opened instance. Its fields are set by Open, those of Redis by OpenRedis, and not changed after it.
 type Instance struct {
 	Config   Config
 	Log      *slog.Logger
@@ -33,6 +35,8 @@ type Instance struct {
 
 	Postgres *embedded.Cluster // nil when database.url is set
 	DB       *db.Cluster
+	Redis    *redis.Redis // nil when redis.url is set
+	Keyspace *keyspace.Keyspace
 	Keys     *actor.Keyring
 	Local    *actor.Local
 	Registry *registry.Registry
@@ -87,6 +91,7 @@ func open(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*In
 	in.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	err := in.openDatabases(ctx, store)
 	if err == nil {
+		in.DB.Subscribe(db.Subscriber{Name: "events due", Committed: in.markEventsDue})
 		err = in.build()
 	}
 	if err != nil {
@@ -95,8 +100,8 @@ func open(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*In
 	return in, nil
 }
 
-// Close releases everything that Open took. It stops the private database server unless another
-// process uses it.
+// Close releases everything that Open took. It stops the private servers unless another process
+// uses them.
 func (in *Instance) Close(ctx context.Context) error {
 	if in.Client != nil {
 		in.Client.Close()
@@ -104,10 +109,11 @@ func (in *Instance) Close(ctx context.Context) error {
 	if in.DB != nil {
 		in.DB.Close()
 	}
+	err := in.closeRedis(ctx)
 	if in.Postgres != nil {
-		return in.Postgres.Close(ctx)
+		err = errors.Join(err, in.Postgres.Close(ctx))
 	}
-	return nil
+	return err
 }
 
 // IsPaused reports whether federation is paused: the instance neither accepts activities nor sends

@@ -49,9 +49,10 @@ func isAddressed(r *http.Request) bool {
 
 // operator answers the operator's programs.
 type operator struct {
-	metrics *prometheus.Registry
-	ready   func(context.Context) error
-	paused  bool
+	metrics    *prometheus.Registry
+	ready      func(context.Context) error
+	paused     bool
+	eventsWait func() bool
 }
 
 func (s *operator) getMetrics() handle {
@@ -100,11 +101,14 @@ func (s *operator) getReady(a *answer, r *http.Request, _ httprouter.Params) err
 	if err := s.ready(ctx); err != nil {
 		return fault.Wrap(fault.Unavailable, "the engine is not ready", err).WithCode("not_ready")
 	}
-	words := "ready\n"
+	words := "ready"
 	if s.paused {
-		words = "ready, federation is paused\n"
+		words += ", federation is paused"
+	}
+	if s.eventsWait() {
+		words += ", Redis does not answer: events wait"
 	}
 	a.setCache("no-store")
-	a.send(http.StatusOK, "text/plain; charset=utf-8", []byte(words))
+	a.send(http.StatusOK, "text/plain; charset=utf-8", []byte(words+"\n"))
 	return nil
 }

@@ -52,20 +52,21 @@ type Profiles interface {
 
 // Deps is what a server works with.
 type Deps struct {
-	Store    *db.Cluster
-	Local    *actor.Local
-	Verifier Verifier
-	Gate     Gate
-	Clients  *policy.Limiter // requests to inboxes, by client
-	Inbox    Inbox
-	Outbox   Outbox
-	Feed     *feed.Reader
-	Profiles Profiles
-	Log      *slog.Logger
-	Metrics  *prometheus.Registry
-	Now      func() time.Time
-	Version  string                      // of this program
-	Ready    func(context.Context) error // nil when requests can be served
+	Store      *db.Cluster
+	Local      *actor.Local
+	Verifier   Verifier
+	Gate       Gate
+	Clients    *policy.Limiter // requests to inboxes, by client
+	Inbox      Inbox
+	Outbox     Outbox
+	Feed       *feed.Reader
+	Profiles   Profiles
+	Log        *slog.Logger
+	Metrics    *prometheus.Registry
+	Now        func() time.Time
+	Version    string                      // of this program
+	Ready      func(context.Context) error // nil when requests can be served
+	EventsWait func() bool                 // Redis does not answer
 
 	BodyLimit      int64          // bytes of one activity from another server
 	PageSize       int            // items in a page of a collection
@@ -105,7 +106,7 @@ func New(d Deps) *Server {
 		collections: &collections{a, owners, d.Profiles, d.PageSize},
 		discovery:   &discovery{access: a, version: d.Version, home: homePage(d.Local.Host())},
 		api:         &clientAPI{a, owners, d.Feed, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Version},
-		operator:    &operator{d.Metrics, d.Ready, d.Paused},
+		operator:    &operator{d.Metrics, d.Ready, d.Paused, d.EventsWait},
 	}
 }
 

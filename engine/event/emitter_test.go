@@ -1,0 +1,425 @@
+package event_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/event"
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/keyspace/redistest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+type runner interface{ Run() int }
+
+// leakless runs the tests and looks for goroutines that they left.
+type leakless struct{ runner }
+
+func (l leakless) Run() int {
+	code := l.runner.Run()
+	if err := goleak.Find(goleak.IgnoreAnyFunction("database/sql.(*DB).connectionOpener")); err != nil && code == 0 {
+		fmt.Println(err)
+		return 1
+	}
+	return code
+}
+
+func TestMain(m *testing.M) { dbtest.Main(leakless{m}) }
+
+// rig is an emitter between a real database and a real Redis.
+type rig struct {
+	t      *testing.T
+	redis  *redistest.Server
+	store  *db.Cluster
+	keys   *keyspace.Keyspace
+	now    atomic.Int64 // in nanoseconds, added to the time
+	keep   int
+	emits  *event.Emitter
+	stop   func()
+	events map[vocab.Username]int // that were added
+}
+
+func newRig(t *testing.T, args ...string) *rig {
+	t.Helper()
+	r := &rig{t: t, redis: redistest.Start(t, args...), store: dbtest.New(t), keep: 10_000, events: map[vocab.Username]int{}}
+	r.reach(r.redis.URL())
+	return r
+}
+
+// reach makes what stands behind the URL the Redis.
+func (r *rig) reach(url string) {
+	r.t.Helper()
+	keys, err := keyspace.Open(keyspace.Config{CacheURL: url, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.keys = keys
+	r.t.Cleanup(func() {
+		if err := keys.Close(); err != nil {
+			r.t.Error(err)
+		}
+	})
+}
+
+// start runs an emitter until stop, or the end of the test: a process that serves.
+func (r *rig) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.emits = event.NewEmitter(event.Deps{Store: r.store, Users: r.store.Instance.Users, Streams: r.keys.Events, Keep: r.keep, Memory: 64 << 20,
+		Log: slog.New(slog.NewTextHandler(r.t.Output(), nil)), Now: func() time.Time { return time.Now().Add(time.Duration(r.now.Load())) }})
+	var all sync.WaitGroup
+	all.Go(func() { r.emits.Run(ctx) })
+	all.Go(func() { r.keys.Watch(ctx) })
+	r.stop = sync.OnceFunc(func() { cancel(); all.Wait() })
+	r.t.Cleanup(r.stop)
+}
+
+// add commits events of the user, and tells the emitter when there is one.
+func (r *rig) add(u vocab.Username, n int) {
+	r.t.Helper()
+	var added []db.Event
+	for range n {
+		r.events[u]++
+		added = append(added, db.Event{Type: "create.received", Source: "ap", At: time.Now(),
+			Payload: fmt.Appendf(nil, `{"n": %d, "eventId": "%s"}`, r.events[u], uuid.Must(uuid.NewV7()))})
+	}
+	r.commit(u, added...)
+}
+
+func (r *rig) commit(u vocab.Username, added ...db.Event) {
+	r.t.Helper()
+	err := r.store.Write(r.t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		for _, e := range added {
+			if err := tx.AddEvent(ctx, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if r.emits != nil {
+		r.emits.Committed(r.t.Context(), db.Commit{User: u, Unknown: true})
+	}
+}
+
+// rows returns the events of the user's database as entries: what the stream should hold.
+func (r *rig) rows(u vocab.Username) (all []string) {
+	r.t.Helper()
+	err := r.store.Read(r.t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		events, err := tx.Events(ctx, 0, 100_000)
+		for _, e := range events {
+			all = append(all, fmt.Sprintf("%d-%d %s %s", e.Milli, e.Seq, e.Type, e.Payload))
+		}
+		return err
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return all
+}
+
+// stream returns what the stream holds.
+func (r *rig) stream(u vocab.Username) (all []string) {
+	entries, err := r.keys.Events.Of(u).Range(r.t.Context(), event.Stream, keyspace.ID{}, 100_000)
+	if err != nil {
+		return nil // it is away
+	}
+	for _, e := range entries {
+		all = append(all, fmt.Sprintf("%s %s %s", e.ID, e.Field("type"), e.Field("payload")))
+	}
+	return all
+}
+
+// wantSame waits until the stream holds what the database does.
+func (r *rig) wantSame(u vocab.Username) {
+	r.t.Helper()
+	limit := time.After(20 * time.Second)
+	for tick := time.NewTicker(10 * time.Millisecond); ; {
+		rows, stream := r.rows(u), r.stream(u)
+		if strings.Join(rows, "\n") == strings.Join(stream, "\n") {
+			return
+		}
+		select {
+		case <-limit:
+			r.t.Fatalf("the stream of %s holds %d entries:\n%s\nwant %d:\n%s", u, len(stream), strings.Join(stream, "\n"), len(rows), strings.Join(rows, "\n"))
+		case <-tick.C:
+		}
+	}
+}
+
+func (r *rig) sql(u vocab.Username, statement string) {
+	r.t.Helper()
+	exec(r.t, dbtest.SQL(r.t, r.store, u), statement)
+}
+
+func exec(t *testing.T, d *sql.DB, statement string) {
+	t.Helper()
+	if _, err := d.ExecContext(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEventsAreEmittedInTheirOrder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alice, bob := dbtest.User(t, r.store, "alice"), dbtest.User(t, r.store, "bob")
+	r.add(alice, 3) // nobody serves yet
+	r.start()
+	r.wantSame(alice)
+	for range 20 {
+		r.add(alice, 1)
+		r.add(bob, 2)
+	}
+	r.wantSame(alice)
+	r.wantSame(bob)
+	entries, err := r.keys.Events.Of(bob).Newest(t.Context(), event.Stream, 1)
+	if err != nil || len(entries) != 1 || entries[0].Field("source") != "ap" {
+		t.Fatalf("the newest entry: %v, %v", entries, err)
+	}
+	if _, err := time.Parse(time.RFC3339Nano, entries[0].Field("timestamp")); err != nil || !strings.HasSuffix(entries[0].Field("timestamp"), "Z") {
+		t.Errorf("timestamp %q", entries[0].Field("timestamp"))
+	}
+}
+
+// What is told is emitted without asking the database; what is told twice, late or in another
+// order changes nothing.
+func TestWhatIsToldIsEmitted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alice := dbtest.User(t, r.store, "alice")
+	r.add(alice, 6)
+	r.start()
+	r.wantSame(alice)
+	quiet := r.emits
+	r.emits = nil
+	r.add(alice, 3)
+	r.emits = quiet
+	var all []db.Event
+	if err := r.store.Read(t.Context(), alice, func(ctx context.Context, tx *db.Tx) (err error) {
+		all, err = tx.Events(ctx, 0, 100)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r.emits.Committed(r.t.Context(), db.Commit{User: alice, Events: all[8:9]})
+	r.emits.Committed(r.t.Context(), db.Commit{User: alice, Events: all[2:4]})
+	r.emits.Committed(r.t.Context(), db.Commit{User: alice, Events: all[6:8]})
+	r.wantSame(alice)
+}
+
+func TestStreamsAreContinued(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		meet func(r *rig, alice vocab.Username)
+	}{
+		{"after another process", func(r *rig, alice vocab.Username) {
+			r.stop()
+			r.emits = nil
+			r.add(alice, 5)
+			r.start()
+		}},
+		{"after a number that was never given", func(r *rig, alice vocab.Username) {
+			r.sql(alice, `SELECT nextval('event_outbox_seq_seq')`)
+			r.add(alice, 1)
+		}},
+		{"after Redis was emptied", func(r *rig, alice vocab.Username) {
+			r.redis.Do("FLUSHALL")
+			r.add(alice, 1)
+		}},
+		{"after Redis was emptied, without another event", func(r *rig, _ vocab.Username) { r.redis.Do("FLUSHALL") }},
+		{"after Redis forgot its scripts", func(r *rig, alice vocab.Username) {
+			r.redis.Do("SCRIPT", "FLUSH")
+			r.add(alice, 1)
+		}},
+		{"after Redis lost all", func(r *rig, alice vocab.Username) {
+			r.redis.Kill()
+			r.add(alice, 4)
+			r.redis.Restart()
+		}},
+		{"after Redis lost the last ones", func(r *rig, alice vocab.Username) {
+			r.redis.Do("SAVE")
+			r.add(alice, 4)
+			r.wantSame(alice)
+			r.redis.Kill()
+			r.add(alice, 2)
+			r.redis.Restart()
+		}},
+		{"after Redis lost the last ones, without another event", func(r *rig, alice vocab.Username) {
+			r.redis.Do("SAVE")
+			r.add(alice, 4)
+			r.wantSame(alice)
+			r.redis.Kill()
+			r.redis.Restart()
+		}},
+		{"after Redis hung", func(r *rig, alice vocab.Username) {
+			r.redis.Pause()
+			for range 5 {
+				r.add(alice, 1)
+			}
+			redistest.Eventually(r.t, "Redis counts as away", func() bool { return !r.keys.Events.IsUp() })
+			r.redis.Resume()
+		}},
+		{"after the clock stepped back", func(r *rig, alice vocab.Username) {
+			r.commit(alice, db.Event{Type: "x.sent", Source: "ap", Payload: []byte(`{}`), At: time.Now().Add(-time.Hour)})
+			r.add(alice, 1)
+		}},
+		{"after the stream saw a later time", func(r *rig, alice vocab.Username) {
+			r.sql(alice, `UPDATE event_outbox SET ms = 1000`)
+			r.commit(alice, db.Event{Type: "x.sent", Source: "ap", Payload: []byte(`{}`), At: time.Unix(2, 0)})
+			redistest.Eventually(r.t, "the event is emitted", func() bool { return strings.Contains(strings.Join(r.stream(alice), "\n"), "x.sent") })
+			r.redis.Do("FLUSHALL") // then all have the ids of the database
+		}},
+		{"after the database's server was set back", func(r *rig, alice vocab.Username) {
+			r.sql(alice, `DELETE FROM event_outbox WHERE seq > 2`)
+			r.sql(alice, `ALTER SEQUENCE event_outbox_seq_seq RESTART WITH 3`)
+			r.add(alice, 1)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			alice := dbtest.User(t, r.store, "alice")
+			r.start()
+			r.add(alice, 5)
+			r.wantSame(alice)
+			tt.meet(r, alice)
+			r.wantSame(alice)
+			r.add(alice, 1)
+			r.wantSame(alice)
+		})
+	}
+}
+
+// A backup that is restored goes on far beyond the numbers that its stream has: what readers saw
+// is not taken back.
+func TestAStreamIsContinuedAfterARestore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alice := dbtest.User(t, r.store, "alice")
+	r.start()
+	r.add(alice, 5)
+	r.wantSame(alice)
+	seen := r.stream(alice)
+	r.stop()
+	r.sql(alice, `DELETE FROM event_outbox WHERE seq > 2`)
+	r.sql(alice, `SELECT setval('event_outbox_seq_seq', 1000000002)`)
+	r.start()
+	if err := r.emits.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.add(alice, 2)
+	redistest.Eventually(t, "new events are emitted", func() bool { return len(r.stream(alice)) == 7 })
+	if now := r.stream(alice); strings.Join(now[:5], "\n") != strings.Join(seen, "\n") || !strings.Contains(now[5], "-1000000003 ") {
+		t.Errorf("the stream is\n%s\nwas\n%s", strings.Join(now, "\n"), strings.Join(seen, "\n"))
+	}
+}
+
+func TestAFailoverLosesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	url, primary, _ := redistest.Sentinel(t)
+	r.reach(url)
+	alice := dbtest.User(t, r.store, "alice")
+	r.start()
+	r.add(alice, 5)
+	r.wantSame(alice)
+	primary.Kill()
+	for range 5 {
+		r.add(alice, 1)
+	}
+	r.wantSame(alice)
+}
+
+func TestEventsStayUntilTheyAreEmitted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.keep = 500
+	alice := dbtest.User(t, r.store, "alice")
+	r.start()
+	r.redis.Kill()
+	for range 11 {
+		r.add(alice, 250)
+		r.tell(alice)
+	}
+	if n := len(r.rows(alice)); n != 2750 {
+		t.Errorf("%d events are left while Redis is away, want 2750", n)
+	}
+	r.redis.Restart()
+	redistest.Eventually(t, "all are emitted", func() bool { s := r.stream(alice); return len(s) > 0 && strings.Contains(s[len(s)-1], `"n": 2750`) })
+	for range 2 {
+		r.add(alice, 250)
+		r.tell(alice)
+	}
+	redistest.Eventually(t, "old events are dropped", func() bool { return len(r.rows(alice)) <= 750 })
+}
+
+// tell tells the emitter of the newest event.
+func (r *rig) tell(u vocab.Username) {
+	r.t.Helper()
+	var newest []db.Event
+	if err := r.store.Read(r.t.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		events, err := tx.Events(ctx, 0, 100_000)
+		newest = events[len(events)-1:]
+		return err
+	}); err != nil {
+		r.t.Fatal(err)
+	}
+	r.emits.Committed(r.t.Context(), db.Commit{User: u, Events: newest})
+}
+
+func TestWithheldEventsAreToldOnceWithTheirWholeCount(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alice := dbtest.User(t, r.store, "alice")
+	r.start()
+	for range 3 {
+		if err := r.store.Write(t.Context(), alice, func(ctx context.Context, tx *db.Tx) error {
+			tx.WithholdEvent(db.Event{Type: "events.withheld", Source: "ap", Payload: []byte(`{"count": 1, "eventId": "w"}`), At: time.Now()})
+			return tx.AddEvent(ctx, db.Event{Type: "create.received", Source: "ap", Payload: []byte(`{}`), At: time.Now()})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		r.emits.Committed(r.t.Context(), db.Commit{User: alice, Unknown: true})
+	}
+	redistest.Eventually(t, "the others are emitted", func() bool { return len(r.stream(alice)) == 3 })
+	if all := strings.Join(r.stream(alice), "\n"); strings.Contains(all, "withheld") {
+		t.Errorf("the stream tells what is still counted:\n%s", all)
+	}
+	r.now.Store(int64(61 * time.Minute))
+	redistest.Eventually(t, "the count is emitted", func() bool {
+		all := strings.Join(r.stream(alice), "\n")
+		return strings.Count(all, "events.withheld") == 1 && strings.Contains(all, `"count": 3`)
+	})
+	r.wantSame(alice)
+}
+
+func TestEventsOfOtherProcessesAreEmitted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alice := dbtest.User(t, r.store, "alice")
+	r.start()
+	r.add(alice, 1)
+	r.wantSame(alice)
+	emits := r.emits
+	r.emits = nil
+	r.add(alice, 1)
+	if err := r.store.Instance.Users.MarkEventsDue(t.Context(), alice); err != nil {
+		t.Fatal(err)
+	}
+	r.emits = emits
+	r.wantSame(alice)
+}

@@ -1,0 +1,56 @@
+package event
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are what is told of the emitter.
+type metrics struct {
+	emitted, repaired prometheus.Counter
+	memory            prometheus.Gauge
+}
+
+func newMetrics(r prometheus.Registerer, e *Emitter) *metrics {
+	m := &metrics{
+		emitted: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "lightweb_events_emitted_total",
+			Help: "Events put on users' streams, repeats after a loss included.",
+		}),
+		repaired: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "lightweb_event_streams_repaired_total",
+			Help: "Times that a stream was not as it had been left, and was continued from the database.",
+		}),
+		memory: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "lightweb_event_streams_bytes",
+			Help: "Memory of all streams in Redis, as measured last.",
+		}),
+	}
+	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "lightweb_event_streams_waiting",
+		Help: "Users who have events that are not on their stream.",
+	}, func() float64 { n, _ := e.waiting(); return float64(n) })
+	lag := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "lightweb_event_lag_seconds",
+		Help: "How long the event waits that waits for longest to get on its stream.",
+	}, func() float64 { _, lag := e.waiting(); return lag.Seconds() })
+	if r != nil {
+		r.MustRegister(m.emitted, m.repaired, m.memory, waiting, lag)
+	}
+	return m
+}
+
+// waiting returns how many streams have something to be emitted, and for how long the first of
+// them.
+func (e *Emitter) waiting() (n int, lag time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range e.streams {
+		if !s.since.IsZero() {
+			n++
+			lag = max(lag, e.Now().Sub(s.since))
+		}
+	}
+	return n, lag
+}

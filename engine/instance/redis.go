@@ -1,0 +1,48 @@
+package instance
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/keyspace/embedded"
+)
+
+// OpenRedis prepares for calls to Redis, which need not answer yet, until Close. It starts the
+// private Redis unless redis.url names another one; serves says that this process is the one that
+// serves.
+func (in *Instance) OpenRedis(ctx context.Context, serves bool) (err error) {
+	c := keyspace.Config{CacheURL: in.Config.Redis.URL.Reveal(), EventsURL: in.Config.Redis.EventsURL.Reveal(),
+		Log: in.Log.With("component", "redis"), Metrics: in.Metrics}
+	if c.CacheURL == "" {
+		in.Redis, err = embedded.Open(ctx, embedded.Config{Dir: in.Config.DataDir, EventsMemory: in.Config.Events.Memory, Host: serves, Log: c.Log})
+		if err != nil {
+			return err
+		}
+		c.CacheURL, c.EventsURL = in.Redis.CacheURL(), in.Redis.EventsURL()
+	}
+	in.Keyspace, err = keyspace.Open(c)
+	return err
+}
+
+// closeRedis lets go of what OpenRedis took.
+func (in *Instance) closeRedis(ctx context.Context) (err error) {
+	if in.Keyspace != nil {
+		err = in.Keyspace.Close()
+	}
+	if in.Redis != nil {
+		err = errors.Join(err, in.Redis.Close(ctx))
+	}
+	return err
+}
+
+// markEventsDue has the process that serves emit events which this one added.
+func (in *Instance) markEventsDue(ctx context.Context, c db.Commit) {
+	if len(c.Events) == 0 && !c.Unknown {
+		return
+	}
+	if err := in.DB.Instance.Users.MarkEventsDue(ctx, c.User); err != nil {
+		in.Log.WarnContext(ctx, "events wait until the user's next one", "user", c.User, "err", err)
+	}
+}

@@ -1,0 +1,74 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// oldest is the oldest major version whose commands are those that the engine uses.
+const oldest = 7
+
+// binVariable names the server's program where it is not to be looked for; "none" is for the
+// stand-in.
+const binVariable = "LIGHTWEB_REDIS_BIN"
+
+// installation is a server's program.
+type installation struct {
+	path string // empty: there is none
+	name string // "Redis 7.0.15" or "Valkey 8.1.1"
+}
+
+// places are where packagers put Redis when it is not on the PATH.
+var places = []string{"/usr/bin", "/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin", "/nix/var/nix/profiles/default/bin"}
+
+// find returns the first program of a server that is new enough.
+func find(ctx context.Context) (installation, error) {
+	switch set := os.Getenv(binVariable); set {
+	case "":
+	case "none":
+		return installation{}, nil
+	default:
+		if i, ok := examine(ctx, set); ok {
+			return i, nil
+		}
+		return installation{}, fault.New(fault.Config, fmt.Sprintf("%s names no Redis or Valkey server of version %d or newer", binVariable, oldest)).
+			WithHint("name the program itself, such as /usr/bin/redis-server, or none to keep Redis inside the process")
+	}
+	for _, program := range []string{"redis-server", "valkey-server"} {
+		paths := []string{}
+		if p, err := exec.LookPath(program); err == nil {
+			paths = append(paths, p)
+		}
+		for _, dir := range places {
+			paths = append(paths, filepath.Join(dir, program))
+		}
+		for _, p := range paths {
+			if i, ok := examine(ctx, p); ok {
+				return i, nil
+			}
+		}
+	}
+	return installation{}, ctx.Err()
+}
+
+// examine reports whether path is the program of a server that is new enough, and which.
+func examine(ctx context.Context, path string) (installation, bool) {
+	// Debian's is a link to a program that is a server only under that name. It says "Redis server
+	// v=7.0.15 sha=…", or "Valkey server v=8.1.1 sha=…".
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	words := strings.Fields(string(out))
+	if err != nil || len(words) < 3 {
+		return installation{}, false
+	}
+	version := strings.TrimPrefix(words[2], "v=")
+	major, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(major)
+	return installation{path: path, name: words[0] + " " + version}, err == nil && n >= oldest
+}

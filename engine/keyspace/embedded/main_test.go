@@ -1,0 +1,174 @@
+package embedded
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// holdVariable makes this test binary a process that holds the Redis of the directory named by it.
+const holdVariable = "LIGHTWEB_TEST_HOLD"
+
+// base is the folder of all directories of a run; every user can pass through it.
+var base string
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(holdVariable); dir != "" {
+		os.Exit(hold(dir))
+	}
+	var err error
+	if base, err = os.MkdirTemp("", "lw-"); err == nil {
+		err = os.Chmod(base, 0o711)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(base) // a leftover in the temporary directory
+		os.Exit(code)
+	}))
+}
+
+// hold opens Redis, says how to reach it, and closes it when its standard input ends.
+func hold(dir string) int {
+	r, err := Open(context.Background(), Config{Dir: dir, EventsMemory: 64 << 20, Host: os.Getenv(binVariable) == "none"})
+	if err == nil {
+		fmt.Println(r.EventsURL())
+		_, _ = io.Copy(io.Discard, os.Stdin) // any end will do
+		err = r.Close(context.Background())
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+// holder is another process that holds a Redis.
+type holder struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	stdin io.Closer
+	url   string
+}
+
+func startHolder(t *testing.T, dir string, env ...string) *holder {
+	t.Helper()
+	h := &holder{t: t, cmd: exec.Command(os.Args[0])}
+	h.cmd.Env = append(append(os.Environ(), holdVariable+"="+dir), env...)
+	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	h.cmd.Stderr = os.Stderr
+	stdin, err := h.cmd.StdinPipe()
+	must(t, err)
+	stdout, err := h.cmd.StdoutPipe()
+	must(t, err)
+	h.stdin = stdin
+	must(t, h.cmd.Start())
+	t.Cleanup(h.kill)
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	must(t, err)
+	h.url = strings.TrimSpace(line)
+	if !strings.Contains(h.url, "://") {
+		t.Fatalf("the holder said %q", h.url)
+	}
+	return h
+}
+
+// leave lets the process close its Redis.
+func (h *holder) leave() {
+	h.t.Helper()
+	_ = h.stdin.Close() // it may have died
+	if err := h.cmd.Wait(); err != nil {
+		h.t.Errorf("the holder ended with %v", err)
+	}
+}
+
+// kill kills the process with its whole group.
+func (h *holder) kill() {
+	if h.cmd.ProcessState == nil {
+		_ = syscall.Kill(-h.cmd.Process.Pid, syscall.SIGKILL) // it may be over
+		_ = h.cmd.Wait()                                      // killed
+	}
+}
+
+// testDir returns a fresh data directory, whose servers are gone when t is over.
+func testDir(t *testing.T, name string) string {
+	t.Helper()
+	if i, err := find(t.Context()); err != nil || i.path == "" {
+		if os.Getenv("LIGHTWEB_TEST_ALL") == "1" {
+			t.Fatal("there is no Redis server", err)
+		}
+		t.Skip("needs a Redis or Valkey server")
+	}
+	parent, err := os.MkdirTemp(base, "")
+	must(t, err)
+	must(t, os.Chmod(parent, 0o711))
+	dir := filepath.Join(parent, name)
+	t.Cleanup(func() {
+		for _, role := range []string{"cache", "events"} {
+			s := &server{dir: filepath.Join(dir, "redis", role)}
+			if s.redis = new(Redis); s.isAlive() {
+				pid, _ := s.process()
+				t.Errorf("the server of %s was left running", role)
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it was alive just now
+			}
+		}
+	})
+	return dir
+}
+
+// mustOpen opens the Redis of dir for this process.
+func mustOpen(t *testing.T, dir string, log *slog.Logger) *Redis {
+	t.Helper()
+	r, err := Open(t.Context(), Config{Dir: dir, EventsMemory: 64 << 20, Log: log})
+	must(t, err)
+	t.Cleanup(func() { mustClose(t, r) })
+	return r
+}
+
+func mustClose(t *testing.T, r *Redis) {
+	t.Helper()
+	if err := r.Close(context.Background()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// mustAnswer asks the server of the streams, or of the cache.
+func mustAnswer(t *testing.T, s *server, want string, words ...string) {
+	t.Helper()
+	if got, err := ask(t.Context(), s.socket, words...); err != nil || got != want {
+		t.Errorf("%s of %s = %q, %v; want %q", strings.Join(words, " "), s.name, got, err, want)
+	}
+}
+
+// eventually waits for what another process is to bring about.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	limit := time.After(20 * time.Second)
+	for tick := time.NewTicker(10 * time.Millisecond); !is(); {
+		select {
+		case <-limit:
+			t.Fatalf("never came true: %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,265 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/daemon"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// cacheMemory is what the private cache may take: beyond it the least used is evicted.
+const cacheMemory = 128 << 20
+
+const (
+	pidName  = "redis.pid"
+	confName = "redis.conf"
+	aclName  = "users.acl"
+	logName  = "server.log"
+	logLimit = 10 << 20
+	aofName  = "appendonlydir"
+)
+
+// server is one private server.
+type server struct {
+	redis       *Redis
+	name        string // its role
+	dir, socket string
+	memory      int64 // maxmemory, in bytes
+	policy      string
+	durable     bool // what it holds outlives it
+}
+
+func (s *server) process() (pid int, standing daemon.Standing) {
+	return daemon.StandingOf(filepath.Join(s.dir, pidName), s.dir)
+}
+
+// isAlive reports whether the server's process is there, without troubling it.
+func (s *server) isAlive() bool {
+	_, standing := s.process()
+	return standing.IsAlive()
+}
+
+// raise adopts the server if it runs, and starts it if it does not. The caller holds start.lock.
+func (s *server) raise(ctx context.Context) error {
+	running, err := s.settle(ctx)
+	if err != nil {
+		return err
+	}
+	if running { // whoever started it may have had other settings
+		_, err := ask(ctx, s.socket, "CONFIG", "SET", "maxmemory", strconv.FormatInt(s.memory, 10))
+		return err
+	}
+	err = s.start(ctx)
+	if err == nil || !s.durable || ctx.Err() != nil {
+		return err
+	}
+	return s.startAfresh(ctx, err)
+}
+
+// settle waits until the server answers, or is certain not to run. The caller holds start.lock: a
+// server that is neither was left behind by a killed process, on its way up or down.
+func (s *server) settle(ctx context.Context) (running bool, err error) {
+	const patience = 10 * time.Second
+	for mute := time.Now(); ; {
+		_, err := ask(ctx, s.socket, "PING")
+		if err == nil {
+			return true, nil
+		}
+		if ctx.Err() != nil {
+			return false, fault.Wrap(fault.Busy, "Redis is not up yet", ctx.Err())
+		}
+		pid, standing := s.process()
+		absent := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+		switch {
+		case !standing.IsAlive():
+			return false, nil
+		case !absent: // it loads, or ends
+			mute = time.Now()
+		case time.Since(mute) > patience && standing == daemon.Ours:
+			// It listens somewhere else: the data directory was moved under it, or somebody tidied
+			// the socket away.
+			return false, s.end(ctx, pid)
+		case time.Since(mute) > patience:
+			return false, fault.New(fault.Conflict, fmt.Sprintf("Redis seems to be run by process %d, which does not answer", pid)).
+				WithHint("if that is no Redis server, remove " + filepath.Join(s.dir, pidName))
+		}
+		_ = daemon.Sleep(ctx, 5*time.Millisecond) // the next turn notices the end of ctx
+	}
+}
+
+// start starts the server and waits until it answers.
+func (s *server) start(ctx context.Context) error {
+	began := time.Now()
+	if err := s.configure(); err != nil {
+		return fmt.Errorf("configure the server: %w", err)
+	}
+	if _, err := s.redis.as.Run(ctx, s.dir, s.redis.bin.path, confName); err != nil {
+		return s.failed(err)
+	}
+	// It has gone to the background, and writes its pid file a moment later.
+	for range 200 {
+		if s.isAlive() {
+			break
+		}
+		if err := daemon.Sleep(ctx, 5*time.Millisecond); err != nil {
+			break
+		}
+	}
+	running, err := s.settle(ctx)
+	if err != nil {
+		return err
+	}
+	if !running {
+		return s.failed(errors.New("it stopped"))
+	}
+	s.redis.log.InfoContext(ctx, "private Redis started", "role", s.name, "version", s.redis.bin.name, "took", time.Since(began))
+	return nil
+}
+
+func (s *server) failed(err error) error {
+	return fault.Wrap(fault.Unavailable, "the private Redis server does not start", fmt.Errorf("%w\n%s", err, s.lastWords())).
+		WithHint("see " + filepath.Join(s.dir, logName))
+}
+
+// startAfresh starts a server whose file cannot be read without it: the streams are made again
+// from the databases.
+func (s *server) startAfresh(ctx context.Context, cause error) error {
+	file := filepath.Join(s.dir, aofName)
+	if _, err := os.Stat(file); err != nil {
+		return cause
+	}
+	aside := file + ".bad"
+	if err := errors.Join(os.RemoveAll(aside), os.Rename(file, aside)); err != nil {
+		return errors.Join(cause, err)
+	}
+	if err := s.start(ctx); err != nil {
+		return errors.Join(err, os.Rename(aside, file)) // that was not why
+	}
+	s.redis.log.WarnContext(ctx, "private Redis could not read its file, and starts empty", "role", s.name, "moved_to", aside, "err", cause)
+	return nil
+}
+
+// configure writes what the server reads at its start.
+func (s *server) configure() error {
+	if err := makeFolder(s.dir, s.redis.as); err != nil {
+		return err
+	}
+	log := filepath.Join(s.dir, logName)
+	if st, err := os.Stat(log); err == nil && st.Size() > logLimit {
+		if err := os.Rename(log, log+".1"); err != nil {
+			return err
+		}
+	}
+	acl := filepath.Join(s.dir, aclName)
+	if _, err := os.Stat(acl); errors.Is(err, fs.ErrNotExist) {
+		if err := s.put(aclName, ""); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(s.socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Remove(filepath.Join(s.dir, pidName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	durable := "appendonly no\n"
+	if s.durable {
+		durable = "appendonly yes\nappendfsync everysec\nappenddirname " + aofName + "\n"
+	}
+	return s.put(confName, "# Written by lightweb at each start.\nport 0\nsave \"\"\ndaemonize yes\nloglevel warning\n"+durable+
+		"unixsocket "+quote(s.socket)+"\nunixsocketperm 700\ndir "+quote(s.dir)+
+		"\npidfile "+quote(filepath.Join(s.dir, pidName))+"\nlogfile "+quote(log)+"\naclfile "+quote(acl)+
+		"\nmaxmemory "+strconv.FormatInt(s.memory, 10)+"\nmaxmemory-policy "+s.policy+"\n")
+}
+
+// put writes a file of the server's: whole or not at all.
+func (s *server) put(name, content string) error {
+	f, err := os.CreateTemp(s.dir, name+".")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // nothing once it is renamed
+	_, err = f.WriteString(content)
+	if err = errors.Join(err, s.redis.as.Own(f.Name()), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), filepath.Join(s.dir, name))
+}
+
+// quote writes a path as Redis's configuration takes it.
+func quote(path string) string {
+	var q strings.Builder
+	q.WriteByte('"')
+	for _, c := range []byte(path) {
+		if c < ' ' || c == '"' || c == '\\' {
+			fmt.Fprintf(&q, `\x%02x`, c)
+			continue
+		}
+		q.WriteByte(c)
+	}
+	q.WriteByte('"')
+	return q.String()
+}
+
+// stop ends the server; one that is durable writes first what it holds. The caller holds
+// start.lock.
+func (s *server) stop(ctx context.Context) error {
+	began := time.Now()
+	pid, standing := s.process()
+	if !standing.IsAlive() {
+		s.redis.log.WarnContext(ctx, "private Redis was already gone", "role", s.name)
+		return nil
+	}
+	_, _ = ask(ctx, s.socket, "SHUTDOWN") // it hangs up in place of an answer
+	for s.isAlive() && time.Since(began) < closeLimit/4 {
+		if err := daemon.Sleep(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	if s.isAlive() && standing == daemon.Ours {
+		if err := s.end(ctx, pid); err != nil {
+			return err
+		}
+	}
+	s.redis.log.InfoContext(ctx, "private Redis stopped", "role", s.name, "took", time.Since(began))
+	return nil
+}
+
+// end kills the server that does not answer, whose process is certainly ours, and waits until it
+// is gone.
+func (s *server) end(ctx context.Context, pid int) error {
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("end the private Redis of %s: %w", s.name, err)
+		}
+		for range 600 {
+			if !s.isAlive() {
+				return nil
+			}
+			if err := daemon.Sleep(ctx, 5*time.Millisecond); err != nil {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("end the private Redis of %s: process %d stays", s.name, pid)
+}
+
+// lastWords returns the end of the server's log, for the one who has to find out why it does not
+// start.
+func (s *server) lastWords() string {
+	b, err := os.ReadFile(filepath.Join(s.dir, logName))
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], "\n")
+}

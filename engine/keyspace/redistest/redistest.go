@@ -1,0 +1,245 @@
+// Package redistest runs real Redis servers for tests: one, one watched by Sentinel, or a cluster
+// of three.
+package redistest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Program returns the path of a Redis server, and skips the test where there is none.
+func Program(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"redis-server", "valkey-server"} {
+		if p, err := exec.LookPath(name); err == nil {
+			return p
+		}
+	}
+	if os.Getenv("LIGHTWEB_TEST_ALL") == "1" {
+		t.Fatal("there is no Redis server")
+	}
+	t.Skip("needs a Redis or Valkey server")
+	return ""
+}
+
+// Server is a running Redis, killed when its test ends.
+type Server struct {
+	Addr string
+
+	t    testing.TB
+	bus  string // the port of the cluster's own talk
+	args []string
+	dir  string
+	cmd  *exec.Cmd
+}
+
+// Start runs a server on loopback. args are settings, such as "--maxmemory", "10mb".
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s := &Server{t: t, dir: t.TempDir(), Addr: "127.0.0.1:" + freePort(t), bus: freePort(t)}
+	_, port, _ := net.SplitHostPort(s.Addr) // just made
+	s.args = append([]string{"--port", port, "--save", "", "--dir", s.dir, "--daemonize", "no", "--loglevel", "warning", "--cluster-port", s.bus}, args...)
+	s.run(s.args...)
+	return s
+}
+
+// URL returns how to reach the server.
+func (s *Server) URL() string { return "redis://" + s.Addr }
+
+func (s *Server) run(args ...string) {
+	s.t.Helper()
+	cmd := exec.Command(Program(s.t), args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, s.t.Output(), s.t.Output()
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.cmd = cmd
+	s.t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may be over
+		_ = cmd.Wait()         // killed
+	})
+	Eventually(s.t, "Redis answers", func() bool {
+		answer, err := s.ask("PING")
+		return err == nil && answer == "PONG"
+	})
+}
+
+// Kill ends the server as a power cut does; Restart starts it again, with what it had written.
+func (s *Server) Kill() {
+	_ = s.cmd.Process.Kill() // it may be over
+	_ = s.cmd.Wait()         // killed
+}
+
+// Restart starts a killed server.
+func (s *Server) Restart() { s.t.Helper(); s.run(s.args...) }
+
+// Pause stops the server in the middle of whatever it does; Resume lets it go on.
+func (s *Server) Pause() { _ = s.cmd.Process.Signal(syscall.SIGSTOP) } // the test would notice
+
+// Resume lets a paused server go on.
+func (s *Server) Resume() { _ = s.cmd.Process.Signal(syscall.SIGCONT) } // the test would notice
+
+// Do sends a command and returns its answer, without type; the elements of an array are joined by
+// spaces.
+func (s *Server) Do(words ...string) string {
+	s.t.Helper()
+	answer, err := s.ask(words...)
+	if err != nil {
+		s.t.Fatalf("%s: %v", strings.Join(words, " "), err)
+	}
+	return answer
+}
+
+// As sends a command as a user of Redis, and returns its answer, also when it is a refusal.
+func (s *Server) As(user, password string, words ...string) string {
+	s.t.Helper()
+	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }() // the answer is what counts
+	r := bufio.NewReader(conn)
+	if _, err := exchange(conn, r, "AUTH", user, password); err != nil {
+		return err.Error()
+	}
+	answer, err := exchange(conn, r, words...)
+	if err != nil {
+		return err.Error()
+	}
+	return answer
+}
+
+func (s *Server) ask(words ...string) (string, error) {
+	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }() // the answer is what counts
+	return exchange(conn, bufio.NewReader(conn), words...)
+}
+
+func exchange(conn net.Conn, r *bufio.Reader, words ...string) (string, error) {
+	var command strings.Builder
+	fmt.Fprintf(&command, "*%d\r\n", len(words))
+	for _, w := range words {
+		fmt.Fprintf(&command, "$%d\r\n%s\r\n", len(w), w)
+	}
+	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(conn, command.String()); err != nil {
+		return "", err
+	}
+	return read(r)
+}
+
+// read reads one answer of RESP2.
+func read(r *bufio.Reader) (string, error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	kind, rest := line[0], strings.TrimSpace(line[1:])
+	n, _ := strconv.Atoi(rest) // only read where it is a number
+	switch {
+	case kind == '-':
+		return "", fmt.Errorf("%s", rest)
+	case kind == '$' && n >= 0:
+		b := make([]byte, n+2)
+		_, err := io.ReadFull(r, b)
+		return string(b[:n]), err
+	case kind == '*':
+		var all []string
+		for range n {
+			one, err := read(r)
+			if err != nil {
+				return "", err
+			}
+			all = append(all, one)
+		}
+		return strings.Join(all, " "), nil
+	}
+	return rest, nil
+}
+
+// Sentinel runs a primary, a replica and a Sentinel that watches them, and returns them with the
+// URL of Sentinel.
+func Sentinel(t testing.TB) (url string, primary, replica *Server) {
+	t.Helper()
+	primary = Start(t)
+	host, port, _ := net.SplitHostPort(primary.Addr) // just made
+	replica = Start(t, "--replicaof", host+" "+port)
+	s := &Server{t: t, dir: t.TempDir(), Addr: "127.0.0.1:" + freePort(t)}
+	_, own, _ := net.SplitHostPort(s.Addr) // just made
+	conf := filepath.Join(s.dir, "sentinel.conf")
+	settings := "port " + own + "\nsentinel monitor mymaster " + host + " " + port + " 1\nsentinel down-after-milliseconds mymaster 300\nsentinel failover-timeout mymaster 1000\n"
+	if err := os.WriteFile(conf, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.run(conf, "--sentinel")
+	Eventually(t, "Sentinel knows the replica", func() bool {
+		answer, err := s.ask("SENTINEL", "replicas", "mymaster")
+		return err == nil && strings.Contains(answer, "master-link-status ok")
+	})
+	return "redis://" + s.Addr + "?master_name=mymaster", primary, replica
+}
+
+// Cluster runs three nodes that share the slots, and returns them with their URL.
+func Cluster(t testing.TB) (url string, nodes []*Server) {
+	t.Helper()
+	for range 3 {
+		nodes = append(nodes, Start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000"))
+	}
+	for n, slots := range [][2]string{{"0", "5460"}, {"5461", "10922"}, {"10923", "16383"}} {
+		nodes[n].Do("CLUSTER", "ADDSLOTSRANGE", slots[0], slots[1])
+		nodes[n].Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(n+1))
+	}
+	for _, other := range nodes[1:] {
+		host, port, _ := net.SplitHostPort(other.Addr) // just made
+		nodes[0].Do("CLUSTER", "MEET", host, port, other.bus)
+	}
+	for _, node := range nodes {
+		Eventually(t, "the cluster is whole", func() bool {
+			info := node.Do("CLUSTER", "INFO")
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3")
+		})
+	}
+	return "redis://" + nodes[0].Addr + "?cluster=true&addr=" + nodes[1].Addr, nodes
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }() // it only held the number
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// Eventually waits until another process has brought something about.
+func Eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	limit := time.After(20 * time.Second)
+	for tick := time.NewTicker(10 * time.Millisecond); !is(); {
+		select {
+		case <-limit:
+			t.Fatalf("never came true: %s", what)
+		case <-tick.C:
+		}
+	}
+}

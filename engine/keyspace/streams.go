@@ -1,0 +1,253 @@
+package keyspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// ID is the id of an entry of a stream. Ids of one stream rise.
+type ID struct{ Milli, Seq uint64 }
+
+// ParseID reads an id as Redis writes it, <milliseconds>-<number>.
+func ParseID(s string) (ID, error) {
+	ms, seq, ok := strings.Cut(s, "-")
+	milli, err1 := strconv.ParseUint(ms, 10, 64)
+	n, err2 := strconv.ParseUint(seq, 10, 64)
+	if !ok || err1 != nil || err2 != nil {
+		return ID{}, fmt.Errorf("%.60q is not the id of an event, such as 1771675203871-42", s)
+	}
+	return ID{milli, n}, nil
+}
+
+func (id ID) String() string {
+	return strconv.FormatUint(id.Milli, 10) + "-" + strconv.FormatUint(id.Seq, 10)
+}
+
+// Less reports whether id comes before other.
+func (id ID) Less(other ID) bool {
+	return id.Milli < other.Milli || id.Milli == other.Milli && id.Seq < other.Seq
+}
+
+// Entry is one entry of a stream.
+type Entry struct {
+	ID     ID
+	Fields []string // names and values in turn
+}
+
+// Field returns the value of a field, "" when there is none of that name.
+func (e Entry) Field(name string) string {
+	for n := 0; n+1 < len(e.Fields); n += 2 {
+		if e.Fields[n] == name {
+			return e.Fields[n+1]
+		}
+	}
+	return ""
+}
+
+// appendScript adds entries behind the one id that the caller takes for the last, and answers with
+// the id that is the last. One script does both: a server that has lost entries since the caller
+// looked gets none that would leave a gap.
+var appendScript = redis.NewScript(`
+local last = '0-0'
+if redis.call('EXISTS', KEYS[1]) == 1 then
+	local info = redis.call('XINFO', 'STREAM', KEYS[1])
+	for n = 1, #info, 2 do
+		if info[n] == 'last-generated-id' then last = info[n + 1] end
+	end
+end
+local at = 4
+if last ~= ARGV[1] then return last end
+while at <= #ARGV do
+	local size = tonumber(ARGV[3])
+	last = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], ARGV[at], unpack(ARGV, at + 1, at + size))
+	at = at + 1 + size
+end
+return last`)
+
+// Append adds entries to a stream whose last id is after, and returns the id that is the last
+// then. When another one is the last, nothing is added, and that one is returned. All entries have
+// as many fields. About keep entries stay.
+func (k Space) Append(ctx context.Context, stream string, after ID, keep int, entries []Entry) (last ID, err error) {
+	if len(entries) == 0 {
+		return after, nil
+	}
+	args := []any{after.String(), keep, len(entries[0].Fields)}
+	for _, e := range entries {
+		args = append(args, e.ID.String())
+		for _, f := range e.Fields {
+			args = append(args, f)
+		}
+	}
+	err = k.store.call(ctx, "append to "+k.key(stream), func(ctx context.Context) error {
+		answer, err := appendScript.Run(ctx, k.store.client, []string{k.key(stream)}, args...).Text()
+		if err == nil {
+			last, err = ParseID(answer)
+		}
+		return err
+	})
+	return last, err
+}
+
+// LastID returns the last id that the stream has ever had; the zero ID when there is no stream.
+func (k Space) LastID(ctx context.Context, stream string) (last ID, err error) {
+	err = k.store.call(ctx, "read the last id of "+k.key(stream), func(ctx context.Context) error {
+		answer, err := appendScript.Run(ctx, k.store.client, []string{k.key(stream)}, "", 0, 0).Text()
+		if err == nil {
+			last, err = ParseID(answer)
+		}
+		return err
+	})
+	return last, err
+}
+
+// LastIDs returns the last ids of a stream of many users, in one round trip.
+func (s *Store) LastIDs(ctx context.Context, users []vocab.Username, stream string) ([]ID, error) {
+	ids := make([]ID, len(users))
+	err := s.call(ctx, "read last ids", func(ctx context.Context) error {
+		answers, err := s.pipeline(ctx, func(p redis.Pipeliner) {
+			for _, u := range users {
+				appendScript.EvalSha(ctx, p, []string{s.Of(u).key(stream)}, "", 0, 0)
+			}
+		})
+		for n, a := range answers {
+			if err == nil {
+				ids[n], err = ParseID(a.(*redis.Cmd).Val().(string))
+			}
+		}
+		return err
+	})
+	return ids, err
+}
+
+// pipeline sends commands at once. A server that does not know the script, as after a restart,
+// learns it.
+func (s *Store) pipeline(ctx context.Context, queue func(redis.Pipeliner)) ([]redis.Cmder, error) {
+	send := func() ([]redis.Cmder, error) {
+		p := s.client.Pipeline()
+		queue(p)
+		return p.Exec(ctx)
+	}
+	answers, err := send()
+	if err == nil || !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return answers, err
+	}
+	if err := appendScript.Load(ctx, s.client).Err(); err != nil {
+		return nil, err
+	}
+	return send()
+}
+
+// Forget removes a stream.
+func (k Space) Forget(ctx context.Context, stream string) error {
+	return k.store.call(ctx, "remove "+k.key(stream), func(ctx context.Context) error {
+		return k.store.client.Del(ctx, k.key(stream)).Err()
+	})
+}
+
+// Range returns up to n entries after an id, the oldest first.
+func (k Space) Range(ctx context.Context, stream string, after ID, n int) (entries []Entry, err error) {
+	err = k.store.call(ctx, "read "+k.key(stream), func(ctx context.Context) error {
+		found, err := k.store.client.XRangeN(ctx, k.key(stream), "("+after.String(), "+", int64(n)).Result()
+		if err == nil {
+			entries, err = entriesOf(found)
+		}
+		return err
+	})
+	return entries, err
+}
+
+// Newest returns up to n entries, the oldest first.
+func (k Space) Newest(ctx context.Context, stream string, n int) (entries []Entry, err error) {
+	err = k.store.call(ctx, "read "+k.key(stream), func(ctx context.Context) error {
+		found, err := k.store.client.XRevRangeN(ctx, k.key(stream), "+", "-", int64(n)).Result()
+		if err == nil {
+			entries, err = entriesOf(found)
+		}
+		return err
+	})
+	for i, j := 0, len(entries)-1; i < j; i, j = i+1, j-1 {
+		entries[i], entries[j] = entries[j], entries[i]
+	}
+	return entries, err
+}
+
+// Wait returns entries after an id as soon as there are some, or none after a while.
+func (k Space) Wait(ctx context.Context, stream string, after ID, n int, while time.Duration) (entries []Entry, err error) {
+	err = k.store.callWithin(ctx, while+callLimit, "wait for "+k.key(stream), func(ctx context.Context) error {
+		found, err := k.store.client.XRead(ctx, &redis.XReadArgs{Streams: []string{k.key(stream), after.String()}, Count: int64(n), Block: while}).Result()
+		if err == nil && len(found) > 0 {
+			entries, err = entriesOf(found[0].Messages)
+		}
+		return err
+	})
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	return entries, err
+}
+
+func entriesOf(found []redis.XMessage) ([]Entry, error) {
+	entries := make([]Entry, 0, len(found))
+	for _, m := range found {
+		id, err := ParseID(m.ID)
+		if err != nil {
+			return nil, err
+		}
+		e := Entry{ID: id}
+		for name, value := range m.Values {
+			text, _ := value.(string)
+			e.Fields = append(e.Fields, name, text)
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// Sizes returns the memory that a stream of many users takes, in bytes.
+func (s *Store) Sizes(ctx context.Context, users []vocab.Username, stream string) ([]int64, error) {
+	sizes := make([]int64, len(users))
+	err := s.call(ctx, "measure streams", func(ctx context.Context) error {
+		answers, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, u := range users {
+				p.MemoryUsage(ctx, s.Of(u).key(stream))
+			}
+			return nil
+		})
+		if errors.Is(err, redis.Nil) { // some have no stream
+			err = nil
+		}
+		for n, a := range answers {
+			sizes[n] = a.(*redis.IntCmd).Val()
+		}
+		return err
+	})
+	return sizes, err
+}
+
+// Trim leaves the newest entries of a stream, and returns how many bytes that freed.
+func (k Space) Trim(ctx context.Context, stream string, keep int) (freed int64, err error) {
+	err = k.store.call(ctx, "trim "+k.key(stream), func(ctx context.Context) error {
+		before, err := k.store.client.MemoryUsage(ctx, k.key(stream)).Result()
+		if err == nil {
+			err = k.store.client.XTrimMaxLen(ctx, k.key(stream), int64(keep)).Err()
+		}
+		if err != nil {
+			return err
+		}
+		after, err := k.store.client.MemoryUsage(ctx, k.key(stream)).Result()
+		freed = before - after
+		return err
+	})
+	if errors.Is(err, redis.Nil) {
+		return 0, nil
+	}
+	return freed, err
+}

@@ -1,0 +1,100 @@
+package keyspace
+
+import (
+	"context"
+	"strconv"
+	"strings"
+)
+
+// oldest is the oldest major version whose commands are those that the engine uses; Valkey's are
+// all newer.
+const oldest = 7
+
+// watched is what the watch knows of a server.
+type watched struct {
+	told   bool // whether the server answers
+	up     bool
+	probed bool
+}
+
+// watch asks the server whether it answers, and tells when that has changed.
+func (s *Store) watch(ctx context.Context) {
+	err := s.call(ctx, "ask Redis", func(ctx context.Context) error { return s.client.Ping(ctx).Err() })
+	if ctx.Err() != nil {
+		return
+	}
+	up := err == nil
+	s.metrics.up.WithLabelValues(s.role).Set(map[bool]float64{true: 1}[up])
+	switch before := s.watched; {
+	case up && before.told && !before.up:
+		s.log.InfoContext(ctx, "Redis reached again", "role", s.role)
+	case !up && (!before.told || before.up):
+		s.log.WarnContext(ctx, "Redis does not answer", "role", s.role, "err", err)
+	}
+	s.watched.told, s.watched.up = true, up
+	if up && !s.watched.probed {
+		s.watched.probed = s.probe(ctx)
+	}
+}
+
+// probe asks once what the server is, warns of what does not suit, and reports whether it could.
+func (s *Store) probe(ctx context.Context) bool {
+	var info string
+	err := s.call(ctx, "probe Redis", func(ctx context.Context) (err error) {
+		info, err = s.client.Info(ctx, "server", "memory").Result()
+		return err
+	})
+	if err != nil {
+		return !IsAway(err) // the stand-in does not tell, nor do some who rent Redis out
+	}
+	told := parseInfo(info)
+	if problem, hint := s.unsuited(told); problem != "" {
+		s.log.WarnContext(ctx, problem, "role", s.role, "hint", hint)
+	}
+	return true
+}
+
+// parseInfo reads what INFO answers.
+func parseInfo(info string) map[string]string {
+	told := map[string]string{}
+	for line := range strings.Lines(info) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			told[key] = value
+		}
+	}
+	return told
+}
+
+// unsuited says what is wrong with a server for its role, and what to set; nothing when it suits.
+func (s *Store) unsuited(info map[string]string) (problem, hint string) {
+	policy, full := info["maxmemory_policy"], info["maxmemory"] != "" && info["maxmemory"] != "0"
+	major, _, _ := strings.Cut(info["redis_version"], ".")
+	version, err := strconv.Atoi(major)
+	all := strings.HasPrefix(policy, "allkeys-")
+	switch {
+	case err == nil && version < oldest:
+		return "Redis is too old: version " + info["redis_version"], "take Redis 7 or newer, or Valkey"
+	case info["redis_mode"] == "cluster" && !s.cluster:
+		return "Redis is a cluster, and its address does not say so", "add ?cluster=true to the address"
+	case s.role == bothRoles && full && all:
+		return "Redis may evict streams of events when its memory is full: maxmemory-policy " + policy,
+			"give the events a server with maxmemory-policy noeviction as redis.events_url, or set maxmemory-policy volatile-lfu"
+	case s.role == eventsRole && full && policy != "noeviction" && !strings.HasPrefix(policy, "volatile-"):
+		return "Redis may evict streams of events when its memory is full: maxmemory-policy " + policy,
+			"set maxmemory-policy noeviction on the server of redis.events_url"
+	case s.role == cacheRole && full && !all:
+		return "Redis does not make room in the cache when its memory is full: maxmemory-policy " + policy,
+			"set maxmemory-policy allkeys-lfu on the server of redis.url"
+	case s.role == cacheRole && !full && info["maxmemory"] != "":
+		return "the cache in Redis may grow without end", "set maxmemory and maxmemory-policy allkeys-lfu on the server of redis.url"
+	}
+	return "", ""
+}
+
+// Ask returns nil when Redis answers.
+func (s *Store) Ask(ctx context.Context) error {
+	return s.call(ctx, "ask Redis", func(ctx context.Context) error { return s.client.Ping(ctx).Err() })
+}
+
+// IsUp reports whether calls are made, and do not fail at once.
+func (s *Store) IsUp() bool { return !s.breaker.isOpen() }
