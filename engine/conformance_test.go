@@ -95,8 +95,8 @@ func TestTheTestsOfTheConformancePageExist(t *testing.T) {
 	}
 }
 
-// source is what of a test's source can be named: whether it has rows that run by themselves, and the texts they may be
-// called by.
+// source is what of a test's source can be named: whether it has rows that run by themselves, and
+// the texts they may be called by.
 type source struct {
 	rows  bool
 	texts []string
@@ -107,8 +107,8 @@ func (s source) hasRow(name string) bool {
 	return s.rows && slices.ContainsFunc(s.texts, word.MatchString)
 }
 
-// testsOf reads the tests of a package. Rows are run by t.Run, or by a helper that is called play; they stand in the test,
-// or in a table outside of functions.
+// testsOf reads the tests of a package. Rows are run by t.Run, or by a helper that is called play;
+// they stand in the test, or in a table outside of functions.
 func testsOf(t *testing.T, dir string) map[string]source {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*_test.go"))

@@ -39,7 +39,8 @@ func TestAFloodForOneUserWhoseDatabaseIsAway(t *testing.T) {
 }
 
 // The same for many users at once, where each user gets everything. LIGHTWEB_FLOOD_USERS says how
-// many users, 10 unless it says otherwise, and LIGHTWEB_FLOOD_EACH how many activities for each, 200.
+// many users, 10 unless it says otherwise, and LIGHTWEB_FLOOD_EACH
+// how many activities for each, 200.
 func TestAFloodForManyUsersWhoseDatabasesAreAway(t *testing.T) {
 	t.Parallel()
 	f := newFlood(t, amount(t, "LIGHTWEB_FLOOD_USERS", "10"), amount(t, "LIGHTWEB_FLOOD_EACH", "200"))

@@ -212,14 +212,16 @@ func listPackages(t *testing.T) []goPackage {
 			t.Fatal(err)
 		}
 		packages = append(packages, p)
-		// The test cache does not know the files that the go command reads; read here, a file makes a cached result stale when it changes.
+		// The test cache does not know the files that the go command reads; read here, a file makes
+		// a cached result stale when it changes.
 		if _, err := os.ReadDir(p.Dir); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// breaches says, a sentence each, what the imports of packages do against floors, testOnly and doors.
+// breaches says, a sentence each, what the imports of packages do against floors, testOnly and
+// doors.
 func breaches(packages []goPackage) []string {
 	var found []string
 	for _, p := range packages {
@@ -243,8 +245,8 @@ func breaches(packages []goPackage) []string {
 	return slices.Compact(found)
 }
 
-// breach says what is wrong with from, a package of this module, importing the path to; "" when nothing is.
-// Test files keep to the floors of their package, but may use the packages of testOnly.
+// breach says what is wrong with from, a package of this module, importing the path to; "" when
+// nothing is. Test files keep to the floors of their package, but may use the packages of testOnly.
 func breach(from, to string, inTestFile bool) string {
 	if to != module && !strings.HasPrefix(to, module+"/") {
 		return doorBreach(from, to, inTestFile || testOnly[from])

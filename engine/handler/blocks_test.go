@@ -67,7 +67,8 @@ func TestUndoOfBlock(t *testing.T) {
 	})
 }
 
-// Whatever a blocked actor sends, nothing of it is seen; what it takes away is taken away all the same.
+// Whatever a blocked actor sends, nothing of it is seen; what it takes away is taken away all the
+// same.
 func TestBlockedActorsAreNotHeard(t *testing.T) {
 	announce := `{"id":"p:/boosts/1","type":"Announce","actor":"p:/carol",` + toAll + `,"object":"q:/notes/1"}`
 	evesNote := func(s *peertest.Scene) {

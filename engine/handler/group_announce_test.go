@@ -45,7 +45,8 @@ func isGroup(s *peertest.Scene) {
 	g.Show()
 }
 
-// TestWhatAGroupAnnounces plays what Lemmy sends. Each row is one Announce by the community, and what it does to alice.
+// TestWhatAGroupAnnounces plays what Lemmy sends. Each row is one Announce by the community, and
+// what it does to alice.
 func TestWhatAGroupAnnounces(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
@@ -64,7 +65,7 @@ func TestWhatAGroupAnnounces(t *testing.T) {
 	}
 	hasPost := both(moderates, shows(post, "announce_create"), sent("announce_create"))
 	hasComment := both(moderates, shows(comment, "announce_create_comment"), sent("announce_create_comment"))
-	asOthers := func(s *peertest.Scene) {} // what carol, whom alice follows and who is no group, announces
+	asOthers := func(s *peertest.Scene) {} // announces of carol, who is no group; alice follows her
 	commented := []string{
 		"+ object " + comment + " Note <p>Indeed</p>\n",
 		"+ activity inbound Announce p:/activities/announce/c2 " + comment,

@@ -130,7 +130,8 @@ func TestAnAccountMovesOnceInThirtyDays(t *testing.T) {
 	}
 }
 
-// What is remembered of an account proves nothing, and a server that does not answer is asked again.
+// What is remembered of an account proves nothing, and a server that does not answer is asked
+// again.
 func TestAMoveWhoseTargetDoesNotAnswerComesAgain(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)

@@ -209,7 +209,8 @@ func TestAnActorIsNotDeletedByAnother(t *testing.T) {
 	}
 }
 
-// All that carol left goes, and nothing of others' that only had to do with her. dave wrote to the same things.
+// All that carol left goes, and nothing of others' that only had to do with her. dave wrote to the
+// same things.
 func TestDeleteOfAnActorLeavesNothingOfIt(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// a row is one activity that carol sends to alice, and what it does to alice: which rows it makes (+) and removes (-).
+// a row is one activity that carol sends to alice, and what it does to alice: which rows it makes
+// (+) and removes (-).
 type row struct {
 	name   string
 	given  func(*peertest.Scene)
@@ -21,7 +22,8 @@ type row struct {
 	forged string // the like of it, sent by somebody else of carol's server as its own: it must do nothing
 }
 
-// check plays a row: first what others make of it, who must have no effect; then the activity; then its repeats.
+// check plays a row: first what others make of it, who must have no effect; then the activity; then
+// its repeats.
 func check(t *testing.T, s *peertest.Scene, r row) {
 	s.Actor("p:/carol")
 	if r.given != nil {
@@ -338,7 +340,8 @@ func TestCreateIsRefused(t *testing.T) {
 	}
 }
 
-// A post is as old as its author says, and never newer than its arrival: no clock of others pins it to the top.
+// A post is as old as its author says, and never newer than its arrival: no clock of others pins it
+// to the top.
 func TestAPostIsNoNewerThanItsArrival(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))
