@@ -176,8 +176,8 @@ func (e *Engine) announceReady(ctx context.Context, public, admin net.Listener, 
 	return nil
 }
 
-// drainParts stops the parts: new requests first, then requests under way, writers and deliveries, and
-// emits what they committed. Deliveries that are still owed stay in the databases.
+// drainParts stops the parts: new requests first, then requests under way, writers and deliveries,
+// and emits what they committed. Deliveries that are still owed stay in the databases.
 func (e *Engine) drainParts(p *parts, stopDelivering func(), delivered <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), e.in.Config.DrainTimeout)
 	defer cancel()

@@ -81,7 +81,7 @@ func (e *Emitter) retry(now time.Time) {
 	}
 }
 
-// takeDue looks at the events of users to whom other processes have added some.
+// takeDue looks at the events of users that other processes have added some for.
 func (e *Emitter) takeDue(ctx context.Context) {
 	users, err := e.Users.TakeEventsDue(ctx)
 	if err != nil && ctx.Err() == nil {

@@ -25,7 +25,8 @@ import (
 	"github.com/lightweb/lightweb/engine/transport"
 )
 
-// Instance is an opened instance. Its fields are set by Open, those of Redis by OpenRedis, and not changed after it.
+// Instance is an opened instance. Its fields are set by Open, those of Redis by OpenRedis, and not
+// changed after it.
 type Instance struct {
 	Config   Config
 	Log      *slog.Logger
