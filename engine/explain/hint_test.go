@@ -15,11 +15,12 @@ import (
 func TestEveryRefusalOfASignatureHasAHint(t *testing.T) {
 	t.Parallel()
 	codes := map[string]bool{}
-	for dir, call := range map[string]string{"signature": "refuse", "actor": "unproven"} {
+	for dir, call := range map[string]string{"signature": "refuse", "actor": "refuseUnproven"} {
 		files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatal("no source", err)
 		}
+		before := len(codes)
 		for _, file := range files {
 			source, err := os.ReadFile(file)
 			if err != nil {
@@ -28,6 +29,9 @@ func TestEveryRefusalOfASignatureHasAHint(t *testing.T) {
 			for _, found := range regexp.MustCompile(call+`\("([a-z_0-9]+)", "`).FindAllSubmatch(source, -1) {
 				codes[string(found[1])] = true
 			}
+		}
+		if len(codes) == before {
+			t.Errorf("no call of %s in %s has a code that is new", call, dir)
 		}
 	}
 	for _, none := range []string{"bad_", "malformed_"} { // completed with the name of a field
