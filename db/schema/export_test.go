@@ -18,3 +18,6 @@ func UnspelledColumns() (all []string) {
 	}
 	return all
 }
+
+// ReadUser is readUser, for tests.
+var ReadUser = readUser

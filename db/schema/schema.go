@@ -129,6 +129,9 @@ func (d *Databases) Look(ctx context.Context, database string) (Version, error) 
 
 func readUser(ctx context.Context, conn *pgx.Conn) (Version, error) {
 	v, err := Read(ctx, conn)
+	if ctx.Err() != nil {
+		return v, postgres.Fault("read schema of "+conn.Config().Database, err) // the caller gave up: the database may be well
+	}
 	if err != nil {
 		return v, postgres.UserFault(fmt.Errorf("read schema of %s: %w", conn.Config().Database, err), restore)
 	}
