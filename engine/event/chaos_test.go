@@ -62,7 +62,7 @@ func TestChaos(t *testing.T) {
 	readers.Wait()
 	for n, u := range all {
 		if !slices.IsSorted(seen[n]) || len(seen[n]) != r.events[u] {
-			t.Errorf("the reader of %s saw %d of %d events, in order: %t", u, len(seen[n]), r.events[u], slices.IsSorted(seen[n]))
+			t.Errorf("the reader of %s saw %d of %d events, in order: %t: %v", u, len(seen[n]), r.events[u], slices.IsSorted(seen[n]), seen[n])
 		}
 	}
 }
@@ -71,21 +71,26 @@ func TestChaos(t *testing.T) {
 // is, and returns the numbers in the order in which they came.
 func follow(r *rig, u vocab.Username, over <-chan struct{}) (seen []uint64) {
 	var last keyspace.ID
-	for {
+	for ended := false; ; {
+		select {
+		case <-over:
+			ended = true // what is there now is all
+		default:
+		}
 		entries, err := r.keys.Events.Of(u).Range(r.t.Context(), event.Stream, last, 1000)
 		for _, e := range entries {
 			last = e.ID
-			if !strings.Contains(e.Field("payload"), "eventId") {
+			if !strings.Contains(e.Field("payload"), fmt.Sprintf(`"user": "%s"`, u)) {
 				r.t.Errorf("entry %s: %s", e.ID, e.Field("payload"))
 			}
 			seen = append(seen, e.ID.Seq)
 		}
-		if err == nil && len(entries) == 0 {
-			select {
-			case <-over:
-				return seen
-			case <-time.After(5 * time.Millisecond):
-			}
+		switch {
+		case err != nil || len(entries) > 0:
+		case ended:
+			return seen
+		default:
+			<-time.After(5 * time.Millisecond)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func (r *rig) add(u vocab.Username, n int) {
 	for range n {
 		r.events[u]++
 		added = append(added, db.Event{Type: "create.received", Source: "ap", At: time.Now(),
-			Payload: fmt.Appendf(nil, `{"n": %d, "eventId": "%s"}`, r.events[u], uuid.Must(uuid.NewV7()))})
+			Payload: fmt.Appendf(nil, `{"user": "%s", "n": %d, "eventId": "%s"}`, u, r.events[u], uuid.Must(uuid.NewV7()))})
 	}
 	r.commit(u, added...)
 }
