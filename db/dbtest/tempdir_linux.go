@@ -12,5 +12,5 @@ func freeInMemory() int64 {
 	if err := syscall.Statfs(memory, &st); err != nil || st.Type != tmpfs {
 		return 0
 	}
-	return int64(st.Bavail) * int64(st.Bsize)
+	return int64(st.Bavail * uint64(st.Bsize))
 }

@@ -70,7 +70,7 @@ func (us Users) Create(ctx context.Context, n NewUser) (u User, token string, er
 		return u, "", errors.Join(made, err)
 	}
 	if n.Token {
-		_, token, err = Tokens{us.in}.Create(ctx, n.Name, "", []string{dbinstance.ScopeRead, dbinstance.ScopeWrite}, 0)
+		_, token, err = Tokens(us).Create(ctx, n.Name, "", []string{dbinstance.ScopeRead, dbinstance.ScopeWrite}, 0)
 	}
 	return u, token, err
 }

@@ -177,14 +177,15 @@ func TestWhatIsResumedDuringATurnIsNotForgotten(t *testing.T) {
 	h.inactive, h.failures, h.failed = now.Add(-day), 9, now.Add(-day)
 	l.parking.addParked(h.name, alice)
 	l.resumeForUser(h.name, alice)
-	u, turn := l.beginTurn(now)
+	_, turn := l.beginTurn(now)
 	if turn.resume[h.name] != 1 {
 		t.Fatalf("the turn brings back %v, want one", turn.resume)
 	}
 	h.recordAnswer(4, now)
 	l.resumeHost(h.name)
 	l.endTurn(alice, turn, turnResult{resumed: map[string]int{h.name: 1}}, nil, now)
-	if u, turn = l.beginTurn(now); turn.resume[h.name] != resumeBatch {
+	u, turn := l.beginTurn(now)
+	if turn.resume[h.name] != resumeBatch {
 		t.Errorf("the next turn brings back %v, want all", turn.resume)
 	}
 	l.ledger.addEntry(alice, entry{delivery: db.Delivery{Host: h.name}, outcome: db.Outcome{Status: db.DeliveryParked}})

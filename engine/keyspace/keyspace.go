@@ -145,7 +145,7 @@ func prefixOf(name string, cluster bool) string {
 func (k Space) key(name string) string { return k.prefix + name }
 
 // errAway is the fault of a call that Redis does not answer.
-var errAway = errors.New("Redis does not answer")
+var errAway = errors.New("no answer from Redis")
 
 // IsAway reports whether err is that Redis does not answer now.
 func IsAway(err error) bool { return errors.Is(err, errAway) }
