@@ -49,10 +49,9 @@ var notYet = map[string]map[string]int{
 	"lines of prose end before column 100": {"docs/architecture.md": 1},
 	"names of one word":                    {"db/embedded": 63, "engine/event": 61, "engine/keyspace/embedded": 60},
 	"predicates return a bool and change nothing": {
-		"engine/handler":  1,
-		"engine/inbox":    5,
-		"engine/intake":   1,
-		"engine/keyspace": 1,
+		"engine/handler": 1,
+		"engine/inbox":   5,
+		"engine/intake":  1,
 	},
 	"sentences do not begin with What or Who": {
 		"db":                   18,

@@ -20,9 +20,9 @@ type breaker struct {
 	next     time.Time // when a call is let through again
 }
 
-// mayCall reports whether a call may be made now. Of those that come while the server is away one
-// in tryEvery may.
-func (b *breaker) mayCall(now time.Time) bool {
+// admitCall reports whether a call is let through now. While the server is away, that is one call
+// in tryEvery.
+func (b *breaker) admitCall(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.failures < breakAfter {

@@ -156,7 +156,7 @@ func (s *Store) call(ctx context.Context, attempt string, work func(context.Cont
 }
 
 func (s *Store) callWithin(ctx context.Context, limit time.Duration, attempt string, work func(context.Context) error) error {
-	if !s.breaker.mayCall(time.Now()) {
+	if !s.breaker.admitCall(time.Now()) {
 		s.metrics.calls.WithLabelValues(s.role, "skipped").Inc()
 		return s.away(attempt, errors.New("it did not answer before"))
 	}
