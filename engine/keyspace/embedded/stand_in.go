@@ -47,7 +47,8 @@ func (r *Redis) openStandIn(ctx context.Context, cfg Config) error {
 			WithHint("start 'lightweb serve', or 'apt-get install redis-server'")
 	}
 	if url, err := hosted(r.dir); err != nil || url != "" {
-		return errors.Join(err, fault.New(fault.Conflict, "another process serves this instance already"))
+		return errors.Join(err, fault.New(fault.Conflict, "another 'lightweb serve' runs").
+			WithHint("stop it, or wait until it is done: one process at a time serves an instance"))
 	}
 	lock, err := r.lock(ctx, standInLock, syscall.LOCK_EX)
 	if err != nil {
