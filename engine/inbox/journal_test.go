@@ -191,13 +191,7 @@ func rename(t *testing.T, s *peertest.Scene, from, to string) {
 // be written, or bob's.
 func TestNothingIsLostWhenTheJournalCannotBeWrittenEither(t *testing.T) {
 	alice, bob := two(t)
-	stuck, err := bob.DB(t, bob.Alice).Conn(t.Context()) // until the database is taken away
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stuck.ExecContext(t.Context(), `BEGIN; LOCK TABLE seen`); err != nil {
-		t.Fatal(err)
-	}
+	obstruct(t, bob)
 	for n := range 20 {
 		if err := accept(alice, shared, note(n, "hi")); err != nil {
 			t.Fatal(err)
@@ -220,7 +214,6 @@ func TestNothingIsLostWhenTheJournalCannotBeWrittenEither(t *testing.T) {
 	if got := created(t, bob); !slices.Equal(got, numbers(20)) {
 		t.Errorf("bob got %q, want all once and in order", got)
 	}
-	_ = stuck.Close() // it is dead
 }
 
 // accept sends without waiting for effects.

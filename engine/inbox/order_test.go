@@ -60,7 +60,7 @@ func obstruct(t *testing.T, s *peertest.Scene) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.ExecContext(t.Context(), `BEGIN; LOCK TABLE seen`); err != nil {
+	if _, err := conn.ExecContext(t.Context(), `SET application_name = 'obstruction'; BEGIN; LOCK TABLE seen`); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() }) // it is dead

@@ -235,7 +235,8 @@ func (in *Inbound) whoIsUnable() []string {
 	return names
 }
 
-// Down makes u's database refuse connections until Up.
+// Down makes u's database refuse connections until Up. A session with the application name
+// "obstruction" ends last: the sessions that wait for its locks cannot commit in between.
 func (in *Inbound) Down(t testing.TB, u vocab.Username) {
 	t.Helper()
 	in.Unable(u)
@@ -243,7 +244,7 @@ func (in *Inbound) Down(t testing.TB, u vocab.Username) {
 	in.DB(t, u).SetMaxIdleConns(0) // closes what is open
 	in.DB(t, u).SetMaxIdleConns(1)
 	in.exec(t, "postgres", `ALTER DATABASE `+database+` ALLOW_CONNECTIONS false`) // by itself: it holds once it is committed
-	in.exec(t, "postgres", `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '`+database+`'`)
+	in.exec(t, "postgres", `SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE datname = '`+database+`' ORDER BY application_name = 'obstruction') sessions`)
 }
 
 // Up makes u's database take connections again.
