@@ -152,6 +152,38 @@ func commandsBesideServe(t *testing.T, i *enginetest.Instance) {
 	if got := status(); got != http.StatusUnauthorized {
 		t.Errorf("a revoked token is answered %d, want 401", got)
 	}
+	suspendAndUnsuspend(t, i)
+}
+
+// A suspended user is closed to everybody, and is as before when the suspension ends.
+func suspendAndUnsuspend(t *testing.T, i *enginetest.Instance) {
+	u := i.CreateUser(t, "mallory")
+	type answers struct{ token, actor, outbox int }
+	ask := func() answers {
+		return answers{u.Ask(t, http.MethodGet, "/api/feed", nil).Status, enginetest.Fetch(t, u.ID).Status, enginetest.Fetch(t, u.ID+"/outbox").Status}
+	}
+	want := func(what string, want answers) {
+		t.Helper()
+		enginetest.Eventually(t, fmt.Sprintf("the %s user is answered %+v", what, want), func() bool { return ask() == want }) // a second may pass
+	}
+	want("active", answers{200, 200, 200})
+	runAll(t, i, []command{
+		{"user unsuspend mallory", 66, "not suspended"},
+		{"user suspend nobody_here", 67, "no user"},
+		{"user suspend Mallory", 65, "not a username"},
+	})
+	var done struct{ User, State string }
+	i.Run(t, "user", "suspend", "mallory", "--json").Decode(t, &done)
+	if done.User != "mallory" || done.State != "suspended" {
+		t.Errorf("user suspend --json wrote %+v", done)
+	}
+	want("suspended", answers{401, 404, 404})
+	runAll(t, i, []command{
+		{"user suspend mallory", 73, "already suspended"},
+		{"user token create mallory", 67, "is suspended"},
+		{"user unsuspend mallory", 0, ""},
+	})
+	want("unsuspended", answers{200, 200, 200})
 }
 
 // Of several who make the same user at once, one gets the user, and with it a token.

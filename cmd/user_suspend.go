@@ -1,0 +1,46 @@
+package cmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine/admin"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func newUserSuspend(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "suspend NAME",
+		Short: "Suspend a user",
+		Long: "suspend closes the user NAME: its tokens are refused, its actor and posts are not shown, other servers that send to it\n" +
+			"are answered 410, and what was accepted for it before waits. A running engine follows within seconds, and ends open\n" +
+			"streams of events within a minute. Nothing is deleted. Exit code 73 says that the user was suspended before.",
+		Example: "  lightweb user suspend alice",
+		Args:    takesArgs("NAME"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			return a.changeState(ctx, args[0], "suspended", admin.Users.Suspend)
+		}),
+	}
+}
+
+// changedState is the result of user suspend and user unsuspend.
+type changedState struct {
+	User  vocab.Username `json:"user"`
+	State string         `json:"state"`
+}
+
+// changeState changes the state of a user, and says so in the words of done.
+func (a *app) changeState(ctx context.Context, name, done string, change func(admin.Users, context.Context, vocab.Username) (admin.User, error)) error {
+	user, err := vocab.ParseUsername(name)
+	if err != nil {
+		return err
+	}
+	return a.admin(ctx, func(t *admin.Tasks) error {
+		u, err := change(t.Users, ctx, user)
+		if err != nil {
+			return err
+		}
+		return a.out.writeDone(done+" "+u.Name.String(), changedState{u.Name, u.State})
+	})
+}
