@@ -16,8 +16,10 @@ import (
 
 // The colours, from the sixteen that every terminal has and its user has chosen.
 const (
-	red   = lipgloss.Color("1")
-	green = lipgloss.Color("2")
+	red    = lipgloss.Color("1")
+	green  = lipgloss.Color("2")
+	yellow = lipgloss.Color("3")
+	cyan   = lipgloss.Color("6")
 )
 
 // printer writes results to one writer: for people on a terminal, as plain lines into a pipe, or as

@@ -10,13 +10,15 @@ import (
 // EventWindow is what is known of a user's events beside the events.
 type EventWindow struct {
 	Given      int64      // the highest number that was ever given out
+	Oldest     int64      // the lowest number that is there; above Given when there is none
 	Withheld   *int64     // the event that counts withheld ones and whose count may still grow
 	WithheldAt *time.Time // since when it counts
 }
 
 // EventWindow returns what is known of the user's events.
 func (t *Tx) EventWindow(ctx context.Context) (EventWindow, error) {
-	w, err := one[EventWindow](ctx, t, "read the window of events", `SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END, e.seq, e.created_at
+	w, err := one[EventWindow](ctx, t, "read the window of events", `SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END,
+			coalesce((SELECT min(seq) FROM event_outbox), s.last_value + 1), e.seq, e.created_at
 		FROM event_outbox_seq_seq s LEFT JOIN event_window w ON true LEFT JOIN event_outbox e ON e.seq = w.withheld`)
 	if err != nil {
 		return EventWindow{}, err

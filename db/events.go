@@ -42,6 +42,11 @@ func (t *Tx) Events(ctx context.Context, after int64, n int) ([]Event, error) {
 	return collect[Event](ctx, t, "read events", `SELECT seq, type, source, payload, created_at, ms FROM event_outbox WHERE seq > $1 ORDER BY seq LIMIT $2`, after, n)
 }
 
+// EventBefore returns the last event before a time, nil when there is none.
+func (t *Tx) EventBefore(ctx context.Context, at time.Time) (*Event, error) {
+	return one[Event](ctx, t, "find the event before a time", `SELECT seq, type, source, payload, created_at, ms FROM event_outbox WHERE created_at < $1 ORDER BY seq DESC LIMIT 1`, at)
+}
+
 // Poison sets an activity aside that could not be applied, and takes its id.
 func (t *Tx) Poison(ctx context.Context, p Poisoned) error {
 	if _, err := t.Claim(ctx, []Owned{{p.URI, p.Actor}}); err != nil {

@@ -185,7 +185,7 @@ func TestEventsAreEmittedInTheirOrder(t *testing.T) {
 	}
 	r.wantSame(alice)
 	r.wantSame(bob)
-	entries, err := r.keys.Events.Of(bob).Newest(t.Context(), event.Stream, 1)
+	entries, err := r.keys.Events.Of(bob).NewestBefore(t.Context(), event.Stream, keyspace.ID{}, 1)
 	if err != nil || len(entries) != 1 || entries[0].Field("source") != "ap" {
 		t.Fatalf("the newest entry: %v, %v", entries, err)
 	}

@@ -185,13 +185,7 @@ func (e *Emitter) catchUp(ctx context.Context, s *stream) error {
 
 // read reads the next events that are not on the stream.
 func (e *Emitter) read(ctx context.Context, s *stream) (events []db.Event, w db.EventWindow, err error) {
-	err = e.Store.Read(ctx, s.user, func(ctx context.Context, tx *db.Tx) error {
-		if events, err = tx.Events(ctx, int64(s.mark.Seq), batch); err != nil {
-			return err
-		}
-		w, err = tx.EventWindow(ctx)
-		return err
-	})
+	events, w, err = readRows(ctx, e.Store, s.user, int64(s.mark.Seq), batch)
 	if err != nil {
 		return nil, w, fmt.Errorf("read events of %s: %w", s.user, err)
 	}
@@ -200,9 +194,13 @@ func (e *Emitter) read(ctx context.Context, s *stream) (events []db.Event, w db.
 	s.closeAt = time.Time{}
 	if w.Withheld != nil {
 		s.closeAt = w.WithheldAt.Add(withheldFor)
-		events = slices.DeleteFunc(events, func(ev db.Event) bool { return ev.Seq == *w.Withheld })
 	}
 	return events, w, nil
+}
+
+// withoutOpen leaves out the event that still counts withheld ones.
+func withoutOpen(events []db.Event, w db.EventWindow) []db.Event {
+	return slices.DeleteFunc(events, func(ev db.Event) bool { return w.Withheld != nil && ev.Seq == *w.Withheld })
 }
 
 // startAfresh empties a stream that has events which the database never gave out, as when its

@@ -102,7 +102,7 @@ func TestStreams(t *testing.T) {
 			if got := texts(alice.Range(t.Context(), "events", keyspace.ID{Milli: 5, Seq: 1}, 10)); got != "bc" {
 				t.Errorf("Range after the first = %q", got)
 			}
-			if got := texts(alice.Newest(t.Context(), "events", 2)); got != "bc" {
+			if got := texts(alice.NewestBefore(t.Context(), "events", keyspace.ID{}, 2)); got != "bc" {
 				t.Errorf("the newest two = %q", got)
 			}
 			if got := texts(alice.Wait(t.Context(), "events", keyspace.ID{Milli: 5, Seq: 3}, 10, time.Second)); got != "c" {

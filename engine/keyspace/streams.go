@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -164,18 +165,21 @@ func (k Space) Range(ctx context.Context, stream string, after ID, n int) (entri
 	return entries, err
 }
 
-// Newest returns up to n entries, the oldest first.
-func (k Space) Newest(ctx context.Context, stream string, n int) (entries []Entry, err error) {
+// NewestBefore returns the last n entries before an id, the oldest first; the zero ID stands behind
+// all.
+func (k Space) NewestBefore(ctx context.Context, stream string, before ID, n int) (entries []Entry, err error) {
+	from := "+"
+	if before != (ID{}) {
+		from = "(" + before.String()
+	}
 	err = k.store.call(ctx, "read "+k.key(stream), func(ctx context.Context) error {
-		found, err := k.store.client.XRevRangeN(ctx, k.key(stream), "+", "-", int64(n)).Result()
+		found, err := k.store.client.XRevRangeN(ctx, k.key(stream), from, "-", int64(n)).Result()
 		if err == nil {
 			entries, err = entriesOf(found)
 		}
 		return err
 	})
-	for i, j := 0, len(entries)-1; i < j; i, j = i+1, j-1 {
-		entries[i], entries[j] = entries[j], entries[i]
-	}
+	slices.Reverse(entries)
 	return entries, err
 }
 

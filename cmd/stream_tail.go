@@ -1,0 +1,199 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine/admin"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// maxTailed bounds the events that a tail begins with: no stream has more.
+const maxTailed = 1_000_000
+
+func newStreamTail(a *app) *cobra.Command {
+	var c admin.TailChoice
+	var since string
+	t := &tailed{app: a, types: map[string]int{}}
+	cmd := &cobra.Command{
+		Use:   "tail USER [flags]",
+		Short: "Show a user's events as they happen",
+		Long: "tail shows the last events of USER's stream, then every further one as it happens, until it is interrupted. Nobody else\n" +
+			"who reads the stream notices: it uses no consumer group, and acknowledges nothing. --follow=false ends it after what is\n" +
+			"there. --since and --after begin elsewhere, also before what the stream holds: the user's database has the newest\n" +
+			"10,000 events. At the end it says on standard error how it can be resumed.\n\n" +
+			"In a pipe, and with --json, every event is a JSON document on a line of its own: id, type, source, payload, timestamp.\n" +
+			"A line of type _gap tells that events before its first_id are gone, one of type _reset that the stream was made anew.\n" +
+			"While Redis does not answer tail waits, says so once, and goes on without a gap.",
+		Example: "  lightweb stream tail alice\n  lightweb stream tail alice --type 'follow.*' --type dm.received --since 2h\n  lightweb stream tail alice --follow=false -n 100 | jq .payload.actorUri",
+		Args:    takesArgs("USER"),
+		RunE: a.action(func(ctx context.Context, args []string) (err error) {
+			if c.User, err = vocab.ParseUsername(args[0]); err != nil {
+				return err
+			}
+			if err := a.checkTail(&c, since); err != nil {
+				return err
+			}
+			t.user = c.User
+			err = a.admin(ctx, func(tasks *admin.Tasks) error { return tasks.Streams.Tail(ctx, c, t.sink()) })
+			return t.finish(ctx, err, c.Follow)
+		}),
+	}
+	f := cmd.Flags()
+	f.IntVarP(&c.Last, "last", "n", 10, "begin with the last `N` events that are chosen: 10 unless given")
+	f.BoolVar(&c.Follow, "follow", true, "wait for further events; --follow=false ends after those that are there")
+	f.StringVar(&since, "since", "", "begin with the events since a `TIME`: so long ago, such as 10m or 2d, or 2026-02-21T12:00:00Z")
+	f.StringVar(&c.After, "after", "", "begin behind the event with this `ID`")
+	f.StringSliceVar(&c.Types, "type", nil, "only events of a `TYPE`, which may be a pattern: 'create.*', '*.received'; may be given many times")
+	f.StringSliceVar(&c.Sources, "source", nil, "only events from a `SOURCE`, such as ap; likewise")
+	f.IntVar(&c.Count, "count", 0, "end after `N` events")
+	f.BoolVar(&t.payload, "payload", false, "show the whole content of each event on a terminal, too")
+	return cmd
+}
+
+// checkTail refuses flags that contradict each other or are out of bounds.
+func (a *app) checkTail(c *admin.TailChoice, since string) (err error) {
+	for _, pair := range [][2]string{{"since", "after"}, {"last", "since"}, {"last", "after"}} {
+		if err := a.exclusive(pair[0], pair[1]); err != nil {
+			return err
+		}
+	}
+	if c.Last < 0 || c.Last > maxTailed {
+		return fault.New(fault.Usage, fmt.Sprintf("--last %d is not from 0 to %d", c.Last, maxTailed))
+	}
+	if c.Count < 0 || c.Count == 0 && a.command.Flags().Changed("count") {
+		return fault.New(fault.Usage, fmt.Sprintf("--count %d is not a number of events", c.Count))
+	}
+	if since != "" {
+		c.Since, err = parseSince(since, time.Now())
+	}
+	return err
+}
+
+// parseSince reads a time: how long ago it was, or RFC 3339.
+func parseSince(s string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, s); err == nil {
+		return at, nil
+	}
+	var ago span
+	if err := ago.Set(s); err != nil || ago < 0 {
+		return time.Time{}, fault.New(fault.Usage, fmt.Sprintf("--since %.60q is no time", s)).WithHint("write how long ago, such as 10m or 2d, or a time such as 2026-02-21T12:00:00Z")
+	}
+	return now.Add(-time.Duration(ago)), nil
+}
+
+// tailed shows the events of a user and counts them.
+type tailed struct {
+	app     *app
+	user    vocab.Username
+	payload bool
+	types   map[string]int // how many events of each type were shown
+	last    string         // the event that was read last
+}
+
+func (t *tailed) sink() admin.TailSink {
+	return admin.TailSink{Item: t.show, Position: func(id string) { t.last = id }, Reached: func(reached bool) {
+		words := "Redis does not answer; events are shown when it does"
+		if reached {
+			words = "Redis answers again"
+		}
+		t.say(words)
+	}}
+}
+
+// say writes to standard error what is no event.
+func (t *tailed) say(words string) {
+	if !t.app.quiet {
+		fmt.Fprintln(t.app.stderr, words)
+	}
+}
+
+// show writes an event, or a note between events.
+func (t *tailed) show(i admin.TailItem) error {
+	if i.ID != "" {
+		t.types[i.Type]++
+	}
+	out := t.app.out
+	switch {
+	case out.json || !out.terminal:
+		return out.writeLine(i)
+	case out.quiet:
+		return nil
+	case i.Type == admin.TailGap:
+		return out.writeText(out.style().Foreground(yellow).Render("— events before "+i.FirstID+" are gone —") + "\n")
+	case i.Type == admin.TailReset:
+		return out.writeText(out.style().Foreground(yellow).Render("— the stream was made anew —") + "\n")
+	}
+	return out.writeText(t.describeEvent(i))
+}
+
+// typeWidth is the width of the column of types: most are shorter.
+const typeWidth = 22
+
+// describeEvent returns the line of an event for people: when, of which type, by which actor, about
+// which object.
+func (t *tailed) describeEvent(i admin.TailItem) string {
+	var p struct{ ActorURI, ObjectURI, Trust, Error string }
+	_ = json.Unmarshal(i.Payload, &p) // an event of another source may have other content: its type is shown
+	style, clock := t.app.out.style(), i.Timestamp
+	if at, err := time.Parse(time.RFC3339, i.Timestamp); err == nil {
+		clock = at.Local().Format("15:04:05.000")
+	}
+	actor := p.ActorURI
+	if p.Trust == "self" {
+		actor = "→"
+	}
+	line := style.Faint(true).Render(cleanLine(clock)) + "  " + style.Foreground(colourOf(i.Type)).Width(typeWidth).Render(cleanLine(i.Type))
+	for _, part := range []string{actor, p.ObjectURI, p.Error} {
+		if part != "" {
+			line += "  " + cleanLine(part)
+		}
+	}
+	if t.payload {
+		line += "\n    " + style.Faint(true).Render(cleanLine(string(i.Payload)))
+	}
+	return line + "\n"
+}
+
+// colourOf returns the colour of a type of event: of what came, what went, and what went wrong.
+func colourOf(kind string) lipgloss.Color {
+	switch {
+	case strings.HasSuffix(kind, ".failed"), strings.HasPrefix(kind, "stream."):
+		return red
+	case strings.HasSuffix(kind, ".sent"):
+		return green
+	}
+	return cyan
+}
+
+// finish says how many events were shown and how to resume. Time that ran out is no failure when
+// something was shown.
+func (t *tailed) finish(ctx context.Context, err error, follows bool) error {
+	shown := 0
+	var counts []string
+	for _, kind := range slices.Sorted(maps.Keys(t.types)) {
+		shown += t.types[kind]
+		counts = append(counts, fmt.Sprintf("%s %d", cleanLine(kind), t.types[kind]))
+	}
+	if t.last != "" && follows {
+		list := ""
+		if len(counts) > 0 {
+			list = " (" + strings.Join(counts, ", ") + ")"
+		}
+		t.say(fmt.Sprintf("%d events%s\nresume: lightweb stream tail %s --after %s", shown, list, t.user, t.last))
+	}
+	if shown > 0 && errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
