@@ -22,8 +22,8 @@ type FeedEntry struct {
 type FeedItem struct {
 	FeedEntry
 	Type      string
-	Raw       json.RawMessage
-	ObjectURI vocab.ID
+	Raw       json.RawMessage // without its object when that is stored
+	ObjectURI vocab.ID        // empty when the object is not stored
 	Object    json.RawMessage // nil when it is not stored
 	Readable  json.RawMessage // what vocab.Readable makes of the object; nil when it is yet to be made
 }
@@ -37,7 +37,7 @@ const MaxFeed = 4 << 20
 const (
 	feedColumns     = `f.id, f.activity_uri, f.actor_uri, f.published, ` + documents
 	activityItem    = `a.id, a.uri, a.actor_uri, a.published, ` + documents
-	documents       = `a.type, a.raw, coalesce(o.uri, ''), o.raw, o.readable`
+	documents       = `a.type, CASE WHEN o.uri IS NULL THEN a.raw ELSE a.raw - 'object' END, coalesce(o.uri, ''), o.raw, o.readable`
 	activityObjects = `activities a LEFT JOIN objects o ON o.uri = a.object_uri`
 )
 

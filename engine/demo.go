@@ -178,7 +178,10 @@ func (s *story) tellPost(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.note, err = item.Object.ID()
+	note, err := vocab.ParseDoc(item.Object)
+	if err == nil {
+		s.note, err = note.ID()
+	}
 	return err
 }
 

@@ -42,7 +42,7 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	p.dispatcher = e.newDispatcher(p.inbox)
 	p.emitter = e.newEmitter()
 	in.DB.Subscribe(db.Subscriber{Name: "emitter", Committed: p.emitter.Committed}, db.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed})
-	p.feed = feed.New(feed.NewDatabase(owners, in.Local.ID), in.Local, in.Gate, in.Registry, handler.HasEmoji)
+	p.feed = feed.New(feed.NewDatabase(owners, in.Local, in.Registry, handler.HasEmoji), in.Gate)
 	p.outbox = outbox.New(outbox.Deps{
 		Store: owners, Instance: e.in.DB.Instance, Local: in.Local, Actors: in.Actors, Stale: in.Actors, Objects: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Relays: in.Relays, Dispatcher: p.dispatcher,
 		DeliverBlocks: in.Config.Federation.DeliverBlocks,

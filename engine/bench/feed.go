@@ -74,6 +74,7 @@ func (l FeedLoad) run(ctx context.Context, i *testbed, r *Report) error {
 	s.countAnswers(m.Counts, http.StatusOK)
 	m.Figures = append([]Figure{newFigure("pages", float64(s.statuses[http.StatusOK])/c.took.Seconds(), "pages/s").atLeast(6000)}, m.Figures...)
 	m.Figures = append(m.Figures, spreadFigures("page", s.latencies)...)
+	m.Figures = append(m.Figures, newFigure("bytes of a page", float64(len(s.body)), "bytes").atMost(40_000))
 	r.Measured = append(r.Measured, m)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -15,15 +16,30 @@ type Transactor interface {
 	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
 }
 
+// Local knows the users.
+type Local interface {
+	ID(u vocab.Username) vocab.ID
+	Owner(id vocab.ID) (vocab.Username, bool)
+	Document(u vocab.Username) (vocab.Doc, error)
+}
+
+// Profiles tells which languages a user reads.
+type Profiles interface {
+	User(u vocab.Username) registry.User
+}
+
 // Database is the Store in users' databases.
 type Database struct {
 	databases Transactor
-	actorOf   func(u vocab.Username) vocab.ID
+	local     Local
+	profiles  Profiles
+	hasEmoji  func(kind string) bool
 }
 
-// NewDatabase returns the feeds in users' databases. actorOf returns a user's actor.
-func NewDatabase(databases Transactor, actorOf func(u vocab.Username) vocab.ID) *Database {
-	return &Database{databases, actorOf}
+// NewDatabase returns the feeds in users' databases. hasEmoji reports whether the content of a type
+// of activity is an emoji.
+func NewDatabase(databases Transactor, local Local, profiles Profiles, hasEmoji func(kind string) bool) *Database {
+	return &Database{databases, local, profiles, hasEmoji}
 }
 
 // Page is Store's.
@@ -39,7 +55,7 @@ func (d *Database) Page(ctx context.Context, u vocab.Username, feed string, afte
 func (d *Database) list(ctx context.Context, tx *db.Tx, u vocab.Username, feed string, after *db.Place, n int) ([]db.FeedItem, error) {
 	switch feed {
 	case Notifications:
-		return tx.Notifications(ctx, d.actorOf(u), after, n)
+		return tx.Notifications(ctx, d.local.ID(u), after, n)
 	case Requests:
 		return tx.Requests(ctx, after, n)
 	}
@@ -77,25 +93,50 @@ func (d *Database) Item(ctx context.Context, u vocab.Username, id uuid.UUID, req
 // transaction. It makes what readers are shown of an object that was stored without it, and keeps
 // that afterwards.
 func (d *Database) read(ctx context.Context, u vocab.Username, find func(context.Context, *db.Tx) ([]db.FeedItem, *db.Place, error)) (stored Stored, err error) {
+	var rows []Row
+	var copies map[vocab.ID]vocab.Card
 	err = d.databases.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
 		items, next, err := find(ctx, tx)
 		if err != nil {
 			return err
 		}
-		stored = Stored{Rows: parseRows(items), Next: next}
-		if actors := actorsOf(stored.Rows); len(actors) > 0 {
-			stored.Cards, err = tx.Cards(ctx, actors)
+		rows, stored.Next = parseRows(items), next
+		if actors := actorsOf(rows); len(actors) > 0 {
+			copies, err = tx.Cards(ctx, actors)
 		}
 		return err
 	})
 	if err != nil {
 		return Stored{}, err
 	}
-	if made := collectMade(stored.Rows); len(made) > 0 {
+	if made := collectMade(rows); len(made) > 0 {
 		// The next reader makes again what is not kept.
 		_ = d.databases.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error { return tx.SetReadable(ctx, made) })
 	}
+	stored.Cards = d.collectCards(rows, copies)
+	languages := d.profiles.User(u).Languages
+	for _, row := range rows {
+		stored.Entries = append(stored.Entries, row.showEntry(languages, stored.Cards[row.authorOrActor()].Followers, d.hasEmoji(row.Type)))
+	}
 	return stored, nil
+}
+
+// collectCards returns how the actors and authors of the rows are shown: local users as they are
+// now, others as the user's copies say, and those without a copy by nothing.
+func (d *Database) collectCards(rows []Row, copies map[vocab.ID]vocab.Card) map[vocab.ID]vocab.Card {
+	cards := map[vocab.ID]vocab.Card{}
+	for _, id := range actorsOf(rows) {
+		u, isLocal := d.local.Owner(id)
+		if !isLocal {
+			cards[id] = copies[id]
+			continue
+		}
+		cards[id] = vocab.Card{}
+		if doc, err := d.local.Document(u); err == nil { // an account that is gone has none
+			cards[id] = vocab.CardOf(id, doc)
+		}
+	}
+	return cards
 }
 
 // parseRows returns the items that can be read.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
-	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -36,22 +35,17 @@ type Store interface {
 	Item(ctx context.Context, u vocab.Username, id uuid.UUID, requests bool) (Stored, error)
 }
 
-// Stored is a part of a feed as it is stored.
+// Stored is a part of a feed, before the gate.
 type Stored struct {
-	Rows  []Row
-	Next  *db.Place               // where the page that follows begins; nil: nothing follows
-	Cards map[vocab.ID]vocab.Card // of actors and authors that the user has a copy of
+	Entries []Shown
+	Next    *db.Place               // where the page that follows begins; nil: nothing follows
+	Cards   map[vocab.ID]vocab.Card // of all actors and authors
 }
 
-// Local knows the users.
-type Local interface {
-	Owner(id vocab.ID) (vocab.Username, bool)
-	Document(u vocab.Username) (vocab.Doc, error)
-}
-
-// Profiles tells which languages a user reads.
-type Profiles interface {
-	User(u vocab.Username) registry.User
+// Shown is an entry as it is shown to its user, with those who must be let through for it.
+type Shown struct {
+	Item
+	Voices []vocab.ID // who sent or wrote it
 }
 
 // Gate says whether an actor may be heard: nil, or why not.
@@ -61,19 +55,13 @@ type Gate interface {
 
 // Reader reads feeds.
 type Reader struct {
-	store    Store
-	local    Local
-	gate     Gate
-	profiles Profiles
-	hasEmoji func(kind string) bool
+	store Store
+	gate  Gate
 }
 
 // New returns a reader of the feeds in store. Posts of an actor that gate refuses stay there and
-// are not shown, whoever passed them on. hasEmoji reports whether the content of a type of activity
-// is an emoji.
-func New(store Store, local Local, gate Gate, profiles Profiles, hasEmoji func(kind string) bool) *Reader {
-	return &Reader{store, local, gate, profiles, hasEmoji}
-}
+// are not shown, whoever passed them on.
+func New(store Store, gate Gate) *Reader { return &Reader{store, gate} }
 
 // Page returns up to limit entries of a feed after a cursor, the newest first, and fewer when they
 // are large; with an empty cursor those at its beginning, and with limit 0 as many as
@@ -99,49 +87,32 @@ func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string
 	if err != nil {
 		return Page{}, fmt.Errorf("read feed %s: %w", feed, err)
 	}
-	page := r.showPage(u, stored)
+	page := r.showPage(stored)
 	if stored.Next != nil {
 		page.Next = EncodeCursor(scope, *stored.Next)
 	}
 	return page, nil
 }
 
-// showPage makes items of the rows that the gate lets through, and collects their actors.
-func (r *Reader) showPage(u vocab.Username, stored Stored) Page {
-	rows := slices.DeleteFunc(stored.Rows, func(row Row) bool { return !r.isShown(row) })
-	page := Page{Items: make([]Item, len(rows)), Actors: r.collectCards(rows, stored.Cards)}
-	languages := r.profiles.User(u).Languages
-	for n, row := range rows {
-		page.Items[n] = row.showItem(languages, page.Actors[row.authorOrActor()].Followers, r.hasEmoji(row.Type))
+// showPage returns the items that the gate lets through, with their actors.
+func (r *Reader) showPage(stored Stored) Page {
+	page := Page{Items: make([]Item, 0, len(stored.Entries)), Actors: map[vocab.ID]vocab.Card{}}
+	for _, e := range stored.Entries {
+		if !r.isShown(e) {
+			continue
+		}
+		page.Items = append(page.Items, e.Item)
+		page.Actors[e.ActorURI] = stored.Cards[e.ActorURI]
+		if e.AuthorURI != "" {
+			page.Actors[e.AuthorURI] = stored.Cards[e.AuthorURI]
+		}
 	}
 	return page
 }
 
 // isShown reports whether the gate lets everybody be heard who sent or wrote this.
-func (r *Reader) isShown(row Row) bool {
-	by := []vocab.ID{row.Actor}
-	if authors, err := row.object.IDs("attributedTo"); err == nil {
-		by = append(by, authors...)
-	}
-	return !slices.ContainsFunc(by, func(id vocab.ID) bool { return r.gate.CheckActor(id) != nil })
-}
-
-// collectCards returns how the actors and authors of the rows are shown: local users as they are
-// now, others as the user's copies say, and those without a copy by nothing.
-func (r *Reader) collectCards(rows []Row, copies map[vocab.ID]vocab.Card) map[vocab.ID]vocab.Card {
-	cards := map[vocab.ID]vocab.Card{}
-	for _, id := range actorsOf(rows) {
-		u, isLocal := r.local.Owner(id)
-		if !isLocal {
-			cards[id] = copies[id]
-			continue
-		}
-		cards[id] = vocab.Card{}
-		if d, err := r.local.Document(u); err == nil { // an account that is gone has none
-			cards[id] = vocab.CardOf(id, d)
-		}
-	}
-	return cards
+func (r *Reader) isShown(e Shown) bool {
+	return !slices.ContainsFunc(e.Voices, func(id vocab.ID) bool { return r.gate.CheckActor(id) != nil })
 }
 
 // Item returns one entry of any feed, of the requests only with requests; the fault is NotFound.
@@ -150,7 +121,7 @@ func (r *Reader) Item(ctx context.Context, u vocab.Username, id uuid.UUID, reque
 	if err != nil {
 		return Entry{}, fmt.Errorf("read feed entry: %w", err)
 	}
-	page := r.showPage(u, stored)
+	page := r.showPage(stored)
 	if len(page.Items) == 0 {
 		return Entry{}, fault.New(fault.NotFound, "there is no such entry")
 	}

@@ -1,6 +1,9 @@
 package feed
 
 import (
+	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -10,15 +13,15 @@ import (
 
 // Item is one entry of a feed, as the client API shows it. Each text stands in it once, in Object.
 type Item struct {
-	ID          uuid.UUID `json:"id"`
-	ActivityURI vocab.ID  `json:"activityUri"`
-	Type        string    `json:"type"` // of the activity
-	ActorURI    vocab.ID  `json:"actorUri"`
-	Published   time.Time `json:"published"`
-	Visibility  string    `json:"visibility"`          // of the object, or of the activity when it is not stored
-	AuthorURI   vocab.ID  `json:"authorUri,omitempty"` // the proven author of the object; absent when it is not stored
-	Activity    vocab.Doc `json:"activity"`
-	Object      vocab.Doc `json:"object"` // null when it is not stored
+	ID          uuid.UUID       `json:"id"`
+	ActivityURI vocab.ID        `json:"activityUri"`
+	Type        string          `json:"type"` // of the activity
+	ActorURI    vocab.ID        `json:"actorUri"`
+	Published   time.Time       `json:"published"`
+	Visibility  string          `json:"visibility"`          // of the object, or of the activity when it is not stored
+	AuthorURI   vocab.ID        `json:"authorUri,omitempty"` // the proven author of the object; absent when it is not stored
+	Activity    json.RawMessage `json:"activity"`
+	Object      json.RawMessage `json:"object"` // null when it is not stored
 }
 
 // Page is a part of a feed, the newest first.
@@ -32,4 +35,68 @@ type Page struct {
 type Entry struct {
 	Item
 	Actors map[vocab.ID]vocab.Card `json:"actors"`
+}
+
+// JSON writes the page. Documents are copied as they are: encoding/json would read each again.
+func (p Page) JSON() json.RawMessage {
+	b := append(make([]byte, 0, len(`{"items":[],"actors":{},"next":""}`)+len(p.Next)+size(p.Items)), `{"items":[`...)
+	for n, i := range p.Items {
+		if n > 0 {
+			b = append(b, ',')
+		}
+		b = append(i.appendMembers(append(b, '{')), '}')
+	}
+	b = appendActors(append(b, `],"actors":`...), p.Actors)
+	if p.Next != "" {
+		b = vocab.AppendText(append(b, `,"next":`...), p.Next)
+	}
+	return append(b, '}')
+}
+
+// size is about how many bytes items take.
+func size(items []Item) int {
+	all := 0
+	for _, i := range items {
+		all += 512 + len(i.Activity) + len(i.Object)
+	}
+	return all
+}
+
+// JSON writes the entry as JSON of a page does.
+func (e Entry) JSON() json.RawMessage {
+	b := e.appendMembers([]byte{'{'})
+	b = appendActors(append(b, `,"actors":`...), e.Actors)
+	return append(b, '}')
+}
+
+func (i Item) appendMembers(b []byte) []byte {
+	b = append(append(b, `"id":"`...), i.ID.String()...)
+	b = vocab.AppendText(append(b, `","activityUri":`...), string(i.ActivityURI))
+	b = vocab.AppendText(append(b, `,"type":`...), i.Type)
+	b = vocab.AppendText(append(b, `,"actorUri":`...), string(i.ActorURI))
+	b = i.Published.AppendFormat(append(b, `,"published":"`...), time.RFC3339Nano)
+	b = vocab.AppendText(append(b, `","visibility":`...), i.Visibility)
+	if i.AuthorURI != "" {
+		b = vocab.AppendText(append(b, `,"authorUri":`...), string(i.AuthorURI))
+	}
+	b = append(append(b, `,"activity":`...), i.Activity...)
+	if i.Object == nil {
+		return append(b, `,"object":null`...)
+	}
+	return append(append(b, `,"object":`...), i.Object...)
+}
+
+func appendActors(b []byte, actors map[vocab.ID]vocab.Card) []byte {
+	b = append(b, '{')
+	for n, id := range slices.Sorted(maps.Keys(actors)) {
+		if n > 0 {
+			b = append(b, ',')
+		}
+		c := actors[id]
+		b = append(vocab.AppendText(b, string(id)), ':')
+		b = vocab.AppendText(append(b, `{"name":`...), c.Name)
+		b = vocab.AppendText(append(b, `,"handle":`...), c.Handle)
+		b = append(vocab.AppendText(append(b, `,"icon":`...), string(c.Icon)), '}')
+	}
+	return append(b, '}')
 }

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/audience"
@@ -83,16 +84,33 @@ func (r Row) authorOrActor() vocab.ID {
 	return r.Actor
 }
 
-// showItem returns an entry as it is shown to a reader of these languages. followers is the
+// showEntry returns an entry as it is shown to a reader of these languages. followers is the
 // collection of the author's.
-func (r Row) showItem(languages []string, followers vocab.ID, hasEmoji bool) Item {
-	i := Item{ID: r.ID, ActivityURI: r.FeedEntry.Activity, Type: r.Type, ActorURI: r.Actor, Published: r.Published.UTC(),
-		Visibility: audience.Of(r.to, r.authorOrActor(), followers).Visibility(), AuthorURI: r.author,
-		Activity: vocab.ShowActivity(r.activity, r.object != nil, hasEmoji)}
+func (r Row) showEntry(languages []string, followers vocab.ID, hasEmoji bool) Shown {
+	s := Shown{Voices: r.voices(), Item: Item{ID: r.ID, ActivityURI: r.FeedEntry.Activity, Type: r.Type, ActorURI: r.Actor, Published: r.Published.UTC(),
+		Visibility: audience.Of(r.to, r.authorOrActor(), followers).Visibility(), AuthorURI: r.author}}
+	activity := vocab.ShowActivity(r.activity, r.object != nil, hasEmoji)
 	if r.object != nil {
-		i.Object = vocab.Show(r.object, r.readable, languages)
+		activity["object"] = string(r.ObjectURI)
+		s.Object = vocab.Show(r.object, r.readable, languages).JSON()
 	}
-	return i
+	s.Activity = activity.JSON()
+	return s
+}
+
+// voices returns everybody who sent or wrote this.
+func (r Row) voices() []vocab.ID {
+	all := []vocab.ID{r.Actor}
+	authors, err := r.object.IDs("attributedTo")
+	if err != nil {
+		return all
+	}
+	for _, id := range authors {
+		if !slices.Contains(all, id) {
+			all = append(all, id)
+		}
+	}
+	return all
 }
 
 // collectMade returns what ParseRow made for readers of objects that were stored without it.

@@ -78,7 +78,8 @@ func (s *clientAPI) getFeed(a *answer, r *http.Request, _ httprouter.Params) err
 		return err
 	}
 	linkNext(a, r, q, page.Next)
-	return a.sendJSON(r, page)
+	a.sendTagged(r, apiJSON, page.JSON())
+	return nil
 }
 
 // getFeedEntry serves one entry of a feed.
@@ -98,7 +99,8 @@ func (s *clientAPI) getFeedEntry(a *answer, r *http.Request, p httprouter.Params
 	if err != nil {
 		return err
 	}
-	return a.sendJSON(r, item)
+	a.sendTagged(r, apiJSON, item.JSON())
+	return nil
 }
 
 func (a *answer) sendJSON(r *http.Request, v any) error {

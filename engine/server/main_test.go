@@ -121,7 +121,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 	gate := policy.NewGate(func() policy.Lists { return f.policy }, policy.Open, f.local.Host())
 	resolver := actor.NewResolver(actor.ResolverDeps{Local: f.local, Store: store.Instance.Actors, Keeper: store.Instance.Actors, Fetch: f.others, Gate: gate, TTL: time.Hour, Now: now, Log: log})
 	f.deps = server.Deps{Store: store, Local: f.local, Verifier: actor.NewVerifier(resolver, gate, origin, now), Gate: gate, Clients: policy.NewLimiter(policy.Rate{}, now, 1), Inbox: f.inbox, Outbox: f.outbox,
-		Feed: feed.New(feed.NewDatabase(store, f.local.ID), f.local, gate, f.registry, handler.HasEmoji), Profiles: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0",
+		Feed: feed.New(feed.NewDatabase(store, f.local, f.registry, handler.HasEmoji), gate), Profiles: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0",
 		Ready: func(context.Context) error { return f.ready }, EventsWait: func() bool { return f.eventsWait }, BodyLimit: 1 << 20, PageSize: 2,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	for _, c := range change {

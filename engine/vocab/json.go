@@ -153,23 +153,3 @@ func checkText(s string) (string, error) {
 	}
 	return s, nil
 }
-
-// Marshal writes v as compact JSON: names in order, no HTML escapes.
-func Marshal(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
-}
-
-// JSON writes the document, which holds only what JSON can.
-func (d Doc) JSON() json.RawMessage {
-	b, err := Marshal(d)
-	if err != nil {
-		panic("vocab: a document holds what JSON cannot: " + err.Error())
-	}
-	return b
-}

@@ -12,7 +12,6 @@ import (
 // others are replaced by their ids. No other text holds HTML.
 func Show(d, readable Doc, languages []string) Doc {
 	out := reduceDoc(d)
-	dropWords(out)
 	text := readable.Text("text")
 	if text == "" {
 		text = authorsText(d)
@@ -71,9 +70,7 @@ func (d Doc) WithOwnAuthors() Doc {
 // emoji of a reaction, when its type has one.
 func ShowActivity(d Doc, stored, hasEmoji bool) Doc {
 	out := reduceDoc(d)
-	emoji := out.Text("content")
-	dropWords(out)
-	if emoji != "" && hasEmoji {
+	if emoji := PlainText(d.Text("content")); emoji != "" && hasEmoji {
 		out["content"] = clipText(emoji, maxEmoji)
 	}
 	actor, _ := d.Ref("actor")
@@ -118,16 +115,18 @@ func isOwnedBy(object Doc, actor ID) bool {
 	return true
 }
 
-// envelope are the members that serve the transport of a document and not its readers, and the
-// claim of authorship, which must be proven.
-var envelope = map[string]bool{"@context": true, "proof": true, "signature": true, "attributedTo": true}
+// unreduced are the members that reduceDoc leaves out: those that serve the transport of a document
+// and not its readers, the claim of authorship, which must be proven, and the wordings, which hold
+// HTML.
+var unreduced = map[string]bool{"@context": true, "proof": true, "signature": true, "attributedTo": true,
+	"content": true, "contentMap": true, "name": true, "nameMap": true, "summary": true, "summaryMap": true, "source": true}
 
-// reduceDoc returns a document without HTML in its texts, with embedded things of others replaced
-// by their ids. It names no author.
+// reduceDoc returns a document without its wordings and without HTML in its other texts, with
+// embedded things of others replaced by their ids. It names no author.
 func reduceDoc(d Doc) Doc {
 	out := make(Doc, len(d))
 	for name, v := range d {
-		if envelope[name] || isBlindAddress(name) || strings.ContainsRune(name, '<') {
+		if unreduced[name] || isBlindAddress(name) || strings.ContainsRune(name, '<') {
 			continue
 		}
 		if v = reduceValue(name, v); v != nil {
@@ -182,17 +181,8 @@ func isWork(d Doc) bool { return d["attributedTo"] != nil || d["actor"] != nil }
 func showPart(d Doc) Doc {
 	out := reduceDoc(d)
 	delete(out, "actor")
-	name := out["name"]
-	if dropWords(out); name != nil {
+	if name := reduceValue("name", d["name"]); name != nil {
 		out["name"] = name
 	}
 	return out
-}
-
-func dropWords(d Doc) {
-	for _, w := range wordings {
-		delete(d, w.name)
-		delete(d, w.name+"Map")
-	}
-	delete(d, "source")
 }
