@@ -24,6 +24,7 @@ type User struct {
 // CreateUser makes a user by the command line. A serving engine is not told.
 func (i *Instance) CreateUser(t testing.TB, name string) *User {
 	t.Helper()
+	lendKey(t, filepath.Join(i.DataDir, "users", name, "keys"))
 	made := i.Run(t, "user", "create", name, "--token", "--json")
 	if made.Code != 0 {
 		t.Fatalf("create user %s: exit code %d\n%s", name, made.Code, made.Stderr)
