@@ -32,8 +32,8 @@ type AcquaintedUser struct {
 	Err         error
 }
 
-// MakeAcquaintances makes the acquaintances again from the users' databases. What is missing is
-// added first. What is superfluous is removed only while nothing serves the instance and its
+// MakeAcquaintances makes the acquaintances again from the users' databases. Missing rows
+// are added first. Superfluous ones are removed only while nothing serves the instance and its
 // journal is empty: a server commits rows before what asks for them, and remembers which it has
 // committed. One user's failure does not keep the others from it. The fault is Busy when another
 // process does the same, NoUser when somebody named is no user.

@@ -75,7 +75,7 @@ func TestIdleAcquaintancesGoAfterTwoNights(t *testing.T) {
 	night(t, c, u, now.Add(48*time.Hour), 2) // called, given a day by the call, and ended
 }
 
-// What waits in the journal may be of anybody.
+// An activity that waits in the journal may be of anybody.
 func TestNoAcquaintanceGoesWhileSomethingWaits(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]string{

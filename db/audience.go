@@ -8,8 +8,8 @@ import (
 )
 
 // This file holds what engine/audience decides, as SQL: no other statement looks into to, cc and
-// audience. The truth table of that package is run through it. What is stored has no bto and bcc.
-// Where an addressing holds objects in place of ids, the SQL form finds nobody, as the most
+// audience. The truth table of that package is run through it. Stored documents have no bto and
+// bcc. Where an addressing holds objects in place of ids, the SQL form finds nobody, as the most
 // private reading.
 
 // publicForms are the ways in which everybody is addressed (ActivityPub §5.6); vocab reads them

@@ -358,7 +358,7 @@ func (t *Tx) ReleaseDeliveries(ctx context.Context, owner string, now time.Time)
 }
 
 // TakeOverDeliveries gives back, due at once, what earlier processes of a kind hold whose names
-// begin with it: right once they are known to be gone. What others hold they give back themselves,
+// begin with it: right once they are known to be gone. Other kinds give back what they hold,
 // or their leases end.
 func (t *Tx) TakeOverDeliveries(ctx context.Context, kind, owner string, now time.Time) error {
 	_, err := t.execBeside(ctx, "take over deliveries", `UPDATE deliveries d SET `+leaseLost+`, lease_owner = NULL, next_at = $3

@@ -400,7 +400,7 @@ func TestWhatIsStoredCanBeLeasedAtOnce(t *testing.T) {
 	if rows := claim(t, c, u, "other", now, 10); len(rows) != 2 {
 		t.Errorf("somebody else claims %d, want the two others", len(rows))
 	}
-	// What is about the same object waits on its hosts, and begins elsewhere.
+	// A delivery about the same object waits on its hosts, and begins elsewhere.
 	update := job("Update", "https://here.example/1")
 	if got := leased(t, c, u, update, db.DeliveryLeases{Most: 9}, inboxOn("b.example", 7), inboxOn("d.example", 1)); !slices.Equal(got, []string{"d.example"}) {
 		t.Errorf("leased for %v, want for the host that nothing else is owed to", got)
@@ -440,8 +440,8 @@ func TestWhatIsSkippedAtOnceIsShown(t *testing.T) {
 	}
 }
 
-// A dead inbox holds up what is owed to itself. What is owed to its neighbours waits only until it
-// was tried.
+// A dead inbox holds up what is owed to itself. Deliveries to its neighbours wait only until
+// it was tried.
 func TestTheOrderHoldsPerObjectAndHostAsLongAsThatHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

@@ -15,7 +15,7 @@ import (
 // DeliveryDelivering is shown of a pending delivery while a process holds a lease on it.
 const DeliveryDelivering = "delivering"
 
-// What a job amounts to, computed from its deliveries. DeliveryPending says that none got through
+// The state of a job, computed from its deliveries. DeliveryPending says that none got through
 // yet and some are tried again, DeliveryDelivering that one is under way, DeliveryDelivered that
 // every inbox has it that is not skipped.
 const (
@@ -242,7 +242,7 @@ type DeliveryState struct {
 	Error  string     // the last one
 }
 
-// DeliveryStates counts deliveries by host and state. What was delivered over a week ago is not
+// DeliveryStates counts deliveries by host and state. Deliveries made over a week ago are not
 // counted any more.
 func (t *Tx) DeliveryStates(ctx context.Context, now time.Time) ([]DeliveryState, error) {
 	return collect[DeliveryState](ctx, t, "count deliveries", `SELECT host, state, count(*), min(created_at), min(next), coalesce((max(ARRAY[at, last_error]) FILTER (WHERE last_error IS NOT NULL))[2], '')

@@ -10,8 +10,8 @@ import (
 const superseded = `d.status = 'failed' AND EXISTS (SELECT FROM delivery_jobs k WHERE k.object_uri = j.object_uri AND k.type = ANY(?)
 	AND k.created_at >= j.created_at AND k.id <> j.id)`
 
-// DeliveryChoice says which deliveries are to be tried now, or dropped. What another process has a
-// lease on is left to it.
+// DeliveryChoice says which deliveries are to be tried now, or dropped. Deliveries that another
+// process has leased are left to it.
 type DeliveryChoice struct {
 	DeliveryFilter
 	States []string  // DeliveryPending, DeliveryParked and DeliveryFailed

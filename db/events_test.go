@@ -131,7 +131,7 @@ func TestTheOldestEventsAreDroppedOnceTheyAreEmitted(t *testing.T) {
 	}
 }
 
-// What was counted once is not counted again, and stays right over gaps.
+// Events counted once are not counted again, and the count stays right over gaps.
 func TestTheNewestEventsAreKeptAllTheTime(t *testing.T) {
 	t.Parallel()
 	c, u := alice(t)

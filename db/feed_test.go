@@ -135,7 +135,7 @@ func TestNotificationsAreWhatOthersDoTowardsTheUser(t *testing.T) {
 	})
 }
 
-// What is told of an object ends with the object, whoever deletes it.
+// Notifications about an object end with the object, whoever deletes it.
 func TestNotificationsAboutADeletedObjectEnd(t *testing.T) {
 	t.Parallel()
 	const me vocab.ID = "https://here.example/users/alice"

@@ -188,7 +188,7 @@ func TestAUsersDatabaseHasEveryTableAndIndexOfTheMigrations(t *testing.T) {
 			t.Errorf("%s %s is %q, %v; want %q", kind, name, got, err, method)
 		}
 	}
-	// What the product document asks for by name.
+	// The indexes that the product document asks for by name.
 	for table, indexes := range map[string][]string{
 		"objects": {"gin (((raw -> 'type'::text)))", "gin (((raw -> 'attributedTo'::text)))", "gin (((raw -> 'inReplyTo'::text)))",
 			"gin ((((raw -> 'lwMetadata'::text) -> 'tags'::text)))", "btree (published DESC)"},

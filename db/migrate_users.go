@@ -166,7 +166,7 @@ type Status struct {
 	Users            []UserSchema
 }
 
-// Status looks at every database, at n of them at once. What is wrong with one is said there.
+// Status looks at every database, at n of them at once. It says of each what is wrong with it.
 func (c *Cluster) Status(ctx context.Context, n int) (Status, error) {
 	st := Status{InstanceDatabase: c.schema.Name(), Template: c.schema.Template(), Target: c.schema.Latest(schema.User)}
 	var err error

@@ -386,7 +386,7 @@ func TestADirtyInstanceIsRepairedWhenAsked(t *testing.T) {
 	}
 }
 
-// What whole promises holds only for files that are one transaction each.
+// The promise of whole holds only for files that are one transaction each.
 func TestEveryMigrationIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	alone := regexp.MustCompile(`(?im)^[^-\n]*\bCONCURRENTLY\b|^\s*(BEGIN|COMMIT|ROLLBACK)\s*;|^\s*VACUUM\b`)

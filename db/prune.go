@@ -66,8 +66,8 @@ func (p *Pruned) add(q Pruned) {
 // anybody's own doing. Of the likes and boosts of the user's own objects the reactions stay.
 //
 // Ids stay taken, and deletions remembered; moves are, as long as they keep an account from moving
-// again. What became of the user's own activities is forgotten as p.Deliveries says, and what was
-// dispatched half a year ago. It works in transactions of bounded size and rests after each as
+// again. Finished deliveries of the user's own activities are forgotten as p.Deliveries says, and
+// dispatches of half a year ago. It works in transactions of bounded size and rests after each as
 // long as it took. When it ends early, what is done is done, and counted.
 func (c *Cluster) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pruned, error) {
 	var all Pruned

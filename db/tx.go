@@ -14,12 +14,12 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Tx is a transaction on one user's database, valid only during the call it is given to. Who holds
-// it must not wait for the network, for Redis or for another database.
+// Tx is a transaction on one user's database, valid only during the call it is given to. Its
+// holder must not wait for the network, for Redis or for another database.
 //
 // Rows that are only added are sent with the next question, or with the commit: a batch of
-// activities costs a few round trips, however many it holds. What the server thinks of such a row
-// shows when it is sent.
+// activities costs a few round trips, however many it holds. Errors of such a row
+// show when it is sent.
 type Tx struct {
 	conn   *pgx.Conn
 	heard  bool // the server has answered
@@ -27,7 +27,7 @@ type Tx struct {
 	ahead  ahead
 	types  Types
 
-	// What subscribers are told of it.
+	// Told to subscribers after the commit.
 	touched     Touched
 	numbered    []Event
 	owes        bool // deliveries were added

@@ -33,9 +33,9 @@ type refusal struct{ code, message string }
 
 func (r *refusal) Error() string { return fmt.Sprintf("%s (SQLSTATE %s)", r.message, r.code) }
 
-// passing reports whether err means a server that may yet answer: it is busy, or on its way up or
+// isPassing reports whether err means a server that may yet answer: it is busy, or on its way up or
 // down.
-func passing(err error) bool {
+func isPassing(err error) bool {
 	var r *refusal
 	if errors.As(err, &r) {
 		return r.code == cannotConnectNow
@@ -45,10 +45,10 @@ func passing(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
-// ask opens and ends a session with the server at the socket in dir, and returns the server's
+// askServer opens and ends a session with the server at the socket in dir, and returns the server's
 // version; empty when all its connections are taken. Only a session proves that the server is up
 // and lets us in: it accepts connections, and answers requests for encryption, long before.
-func ask(ctx context.Context, dir string) (version string, err error) {
+func askServer(ctx context.Context, dir string) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	var d net.Dialer
@@ -58,10 +58,10 @@ func ask(ctx context.Context, dir string) (version string, err error) {
 	}
 	defer func() { _ = conn.Close() }()                                              // the answer is what counts
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // fails only on a closed connection
-	if _, err := conn.Write(startup()); err != nil {
+	if _, err := conn.Write(startupMessage()); err != nil {
 		return "", err
 	}
-	version, err = greeting(bufio.NewReader(conn))
+	version, err = readGreeting(bufio.NewReader(conn))
 	if err != nil {
 		var r *refusal
 		if errors.As(err, &r) && r.code == tooManyConnections {
@@ -73,8 +73,8 @@ func ask(ctx context.Context, dir string) (version string, err error) {
 	return version, nil
 }
 
-// startup is the StartupMessage of protocol 3.0 (PostgreSQL manual, "Message Formats").
-func startup() []byte {
+// startupMessage is the StartupMessage of protocol 3.0 (PostgreSQL manual, "Message Formats").
+func startupMessage() []byte {
 	m := binary.BigEndian.AppendUint32(make([]byte, 4), 3<<16)
 	for _, s := range []string{"user", superuser, "database", "postgres", "application_name", "lightweb", ""} {
 		m = append(append(m, s...), 0)
@@ -83,8 +83,8 @@ func startup() []byte {
 	return m
 }
 
-// greeting reads what a server says until it is ready for a query, and picks its version out.
-func greeting(r *bufio.Reader) (version string, err error) {
+// readGreeting reads what a server says until it is ready for a query, and picks its version out.
+func readGreeting(r *bufio.Reader) (version string, err error) {
 	for {
 		var head [5]byte
 		if _, err := io.ReadFull(r, head[:]); err != nil {

@@ -28,11 +28,11 @@ func TestGreeting(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := greeting(bufio.NewReader(strings.NewReader(tt.said)))
+			got, err := readGreeting(bufio.NewReader(strings.NewReader(tt.said)))
 			if got != tt.version || (err == nil) != (tt.fail == "") || err != nil && err.Error() != tt.fail {
 				t.Fatalf("greeting = %q, %v; want %q, %q", got, err, tt.version, tt.fail)
 			}
-			if passing(err) != tt.passing {
+			if isPassing(err) != tt.passing {
 				t.Errorf("passing = %t, want %t", !tt.passing, tt.passing)
 			}
 		})

@@ -59,46 +59,46 @@ type Cluster struct {
 // ctx ends, so does any waiting for others and for PostgreSQL, and what was half started is
 // stopped again.
 func Open(ctx context.Context, cfg Config) (*Cluster, error) {
-	c := &Cluster{connections: cfg.Connections, buffers: cmp.Or(cfg.Buffers, buffers()), log: cfg.Log}
+	c := &Cluster{connections: cfg.Connections, buffers: cmp.Or(cfg.Buffers, sharedBuffers()), log: cfg.Log}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
-	if err := c.open(ctx, cfg.Dir); err != nil {
-		return nil, c.explain(err)
+	if err := c.openCluster(ctx, cfg.Dir); err != nil {
+		return nil, c.explainFailure(err)
 	}
 	return c, nil
 }
 
-func (c *Cluster) open(ctx context.Context, dir string) error {
-	if err := c.place(ctx, dir); err != nil {
+func (c *Cluster) openCluster(ctx context.Context, dir string) error {
+	if err := c.choosePlace(ctx, dir); err != nil {
 		return err
 	}
-	start, err := c.lock(ctx, "start.lock", syscall.LOCK_EX)
+	start, err := c.takeLock(ctx, "start.lock", syscall.LOCK_EX)
 	if err != nil {
 		return err
 	}
 	defer start.Release()
-	made, err := c.prepare(ctx)
+	made, err := c.findBinaries(ctx)
 	if err != nil {
 		return err
 	}
-	if c.users, err = c.lock(ctx, "users.lock", syscall.LOCK_SH); err != nil {
+	if c.users, err = c.takeLock(ctx, "users.lock", syscall.LOCK_SH); err != nil {
 		return err
 	}
 	if !made {
-		err = c.initialise(ctx)
+		err = c.initCluster(ctx)
 	}
 	if err == nil {
-		err = c.raise(ctx)
+		err = c.raiseServer(ctx)
 	}
 	if err != nil {
-		return errors.Join(err, c.abandon(ctx))
+		return errors.Join(err, c.undoOpen(ctx))
 	}
 	return nil
 }
 
-// place settles the directory and the account, which the locks need already.
-func (c *Cluster) place(ctx context.Context, dir string) (err error) {
+// choosePlace settles the directory and the account, which the locks need already.
+func (c *Cluster) choosePlace(ctx context.Context, dir string) (err error) {
 	if c.dir, err = daemon.MakeDir(dir); err != nil {
 		return err
 	}
@@ -108,20 +108,20 @@ func (c *Cluster) place(ctx context.Context, dir string) (err error) {
 	return err
 }
 
-// lock takes the named lock of the data directory.
-func (c *Cluster) lock(ctx context.Context, name string, how int) (*daemon.Lock, error) {
+// takeLock takes the named lock of the data directory.
+func (c *Cluster) takeLock(ctx context.Context, name string, how int) (*daemon.Lock, error) {
 	return daemon.TakeLock(ctx, filepath.Join(c.dir, name), how, c.as)
 }
 
-// prepare finds the binaries and the way to them, and reports whether the cluster has been made
-// already.
-func (c *Cluster) prepare(ctx context.Context) (made bool, err error) {
+// findBinaries finds the binaries and the way to them, and reports whether the cluster has been
+// made already.
+func (c *Cluster) findBinaries(ctx context.Context) (made bool, err error) {
 	c.clearLeftovers(ctx)
 	major, err := dataVersion(c.data)
 	if err != nil {
 		return false, err
 	}
-	if c.bin, err = findBin(ctx, candidates(ctx, c.dir), major); err != nil {
+	if c.bin, err = findBin(ctx, listCandidates(ctx, c.dir), major); err != nil {
 		return false, err
 	}
 	c.version = c.bin.version
@@ -147,10 +147,10 @@ func (c *Cluster) Version() string {
 // Ensure starts the cluster again when its server has died, and does nothing when it answers.
 // Several processes may notice at once: one of them starts it.
 func (c *Cluster) Ensure(ctx context.Context) error {
-	if _, err := ask(ctx, c.socket); err == nil {
+	if _, err := askServer(ctx, c.socket); err == nil {
 		return nil
 	}
-	start, err := c.lock(ctx, "start.lock", syscall.LOCK_EX)
+	start, err := c.takeLock(ctx, "start.lock", syscall.LOCK_EX)
 	if err != nil {
 		return err
 	}
@@ -161,14 +161,14 @@ func (c *Cluster) Ensure(ctx context.Context) error {
 	if closed {
 		return fmt.Errorf("ensure that the private cluster runs: %w", os.ErrClosed)
 	}
-	return c.explain(c.raise(ctx))
+	return c.explainFailure(c.raiseServer(ctx))
 }
 
 // Supervise starts the cluster again whenever its server has died, until ctx ends or c is closed.
 func (c *Cluster) Supervise(ctx context.Context) {
 	const every = time.Second
 	for wait := every; daemon.Sleep(ctx, wait) == nil; {
-		if c.alive() {
+		if c.isAlive() {
 			wait = every
 			continue
 		}
@@ -201,7 +201,7 @@ func (c *Cluster) Close(ctx context.Context) error {
 	defer users.Release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
-	start, err := c.lock(ctx, "start.lock", syscall.LOCK_EX)
+	start, err := c.takeLock(ctx, "start.lock", syscall.LOCK_EX)
 	if err != nil {
 		return err
 	}
@@ -209,21 +209,21 @@ func (c *Cluster) Close(ctx context.Context) error {
 	if last, err := users.Try(syscall.LOCK_EX); err != nil || !last {
 		return err
 	}
-	if stopped, err := c.stop(ctx); err != nil || stopped {
+	if stopped, err := c.stopServer(ctx); err != nil || stopped {
 		return err
 	}
 	c.log.WarnContext(ctx, "private PostgreSQL was already gone")
 	return nil
 }
 
-// abandon undoes an Open that did not come to its end. The caller holds start.lock.
-func (c *Cluster) abandon(ctx context.Context) error {
+// undoOpen undoes an Open that did not come to its end. The caller holds start.lock.
+func (c *Cluster) undoOpen(ctx context.Context) error {
 	defer c.users.Release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
 	if last, err := c.users.Try(syscall.LOCK_EX); err != nil || !last {
 		return err
 	}
-	_, err := c.stop(ctx)
+	_, err := c.stopServer(ctx)
 	return err
 }

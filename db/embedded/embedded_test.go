@@ -55,7 +55,7 @@ func TestEveryPathFitsASocketAndIsFoundAgain(t *testing.T) {
 		t.Errorf("the socket's path %s is too long", c.socket)
 	}
 	mustAnswer(t, c)
-	h := startHolder(t, dir).open()
+	h := startHolder(t, dir).openCluster()
 	mustClose(t, c)
 	h.leave()
 	if _, err := os.Stat(c.socket); !errors.Is(err, os.ErrNotExist) {
@@ -80,7 +80,7 @@ func TestASocketFolderOfSomebodyElseIsRefused(t *testing.T) {
 func TestTheLastProcessOutStopsTheCluster(t *testing.T) {
 	t.Parallel()
 	dir := madeDir(t, "data")
-	first := startHolder(t, dir).open()
+	first := startHolder(t, dir).openCluster()
 	server := serverOf(t, dir)
 	c := mustOpen(t, dir)
 	if said := first.leave(); !strings.Contains(said, "started") || strings.Contains(said, "stopped") {
@@ -109,7 +109,7 @@ func TestTheLastProcessOutStopsTheCluster(t *testing.T) {
 func TestAnOrphanIsAdoptedAndStopped(t *testing.T) {
 	t.Parallel()
 	dir := madeDir(t, "data")
-	startHolder(t, dir).open().die(syscall.SIGKILL)
+	startHolder(t, dir).openCluster().die(syscall.SIGKILL)
 	orphan := serverOf(t, dir)
 	if orphan == 0 {
 		t.Fatal("the cluster died with its holder")
@@ -128,7 +128,7 @@ func TestAnOrphanIsAdoptedAndStopped(t *testing.T) {
 func TestCtrlCDoesNotReachTheCluster(t *testing.T) {
 	t.Parallel()
 	dir := madeDir(t, "data")
-	starter := startHolder(t, dir).open()
+	starter := startHolder(t, dir).openCluster()
 	server := serverOf(t, dir)
 	c := mustOpen(t, dir)
 	starter.die(syscall.SIGINT)
@@ -146,7 +146,7 @@ func TestEightColdStartsMakeOneCluster(t *testing.T) {
 		holders[i] = startHolder(t, dir)
 	}
 	for _, h := range holders {
-		h.open()
+		h.openCluster()
 	}
 	var said strings.Builder
 	for _, h := range holders {
@@ -209,10 +209,10 @@ func TestWaitingForAnotherProcessObeysItsContext(t *testing.T) {
 	t.Parallel()
 	dir := madeDir(t, "data")
 	c := &Cluster{}
-	if err := c.place(t.Context(), dir); err != nil {
+	if err := c.choosePlace(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
-	busy, err := c.lock(t.Context(), "start.lock", syscall.LOCK_EX)
+	busy, err := c.takeLock(t.Context(), "start.lock", syscall.LOCK_EX)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func sessionOf(t *testing.T, c *Cluster) int {
 	conn, err := net.Dial("unix", socketPath(c.socket))
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() }) // the server may have closed it
-	_, err = conn.Write(startup())
+	_, err = conn.Write(startupMessage())
 	must(t, err)
 	for {
 		var head [5]byte

@@ -109,7 +109,7 @@ func TestAClusterOnAFullDiskIsExplained(t *testing.T) {
 			c := mustOpen(t, dir)
 			mustClose(t, c)
 			if tt.died {
-				must(t, c.put(c.data, "postmaster.pid", "1\n")) // a number that has passed to another process
+				must(t, c.putFile(c.data, "postmaster.pid", "1\n")) // a number that has passed to another process
 			}
 			ballast, err := os.Create(filepath.Join(dir, "ballast"))
 			must(t, err)
@@ -151,13 +151,13 @@ func TestAStalePIDFileIsNoObstacle(t *testing.T) {
 			t.Parallel()
 			dir := madeDir(t, "data")
 			c := &Cluster{}
-			must(t, c.place(t.Context(), dir))
+			must(t, c.choosePlace(t.Context(), dir))
 			stranger := exec.Command("sleep", "60")
 			stranger.SysProcAttr = c.as.Attributes() // PostgreSQL gives way to its own user's processes only
 			must(t, stranger.Start())
-			must(t, c.put(c.data, "postmaster.pid", tt.content(stranger.Process.Pid)))
-			must(t, c.put(c.socket, ".s.PGSQL.5432.lock", tt.content(stranger.Process.Pid)))
-			must(t, c.put(c.socket, ".s.PGSQL.5432", ""))
+			must(t, c.putFile(c.data, "postmaster.pid", tt.content(stranger.Process.Pid)))
+			must(t, c.putFile(c.socket, ".s.PGSQL.5432.lock", tt.content(stranger.Process.Pid)))
+			must(t, c.putFile(c.socket, ".s.PGSQL.5432", ""))
 			opened := mustOpen(t, dir)
 			mustAnswer(t, opened)
 			mustClose(t, opened)
@@ -178,7 +178,7 @@ func TestCloseSignalsNoStranger(t *testing.T) {
 	stranger := exec.Command("sleep", "60")
 	stranger.SysProcAttr = c.as.Attributes()
 	must(t, stranger.Start())
-	must(t, c.put(c.data, "postmaster.pid", fmt.Sprintf("%d\n", stranger.Process.Pid)))
+	must(t, c.putFile(c.data, "postmaster.pid", fmt.Sprintf("%d\n", stranger.Process.Pid)))
 	mustClose(t, c)
 	must(t, stranger.Process.Kill())
 	if err := stranger.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
@@ -235,7 +235,7 @@ func TestBinariesAreChosenByVersion(t *testing.T) {
 func TestTheNamedFolderIsTheOnlyOne(t *testing.T) {
 	empty := t.TempDir()
 	t.Setenv("LIGHTWEB_PG_BIN", empty)
-	_, err := findBin(t.Context(), candidates(t.Context(), empty), 0)
+	_, err := findBin(t.Context(), listCandidates(t.Context(), empty), 0)
 	if fault.KindOf(err) != fault.Config || !strings.Contains(fault.Hint(err), empty) {
 		t.Errorf("findBin = %v, hint %q; want a Config fault with a hint at %s", err, fault.Hint(err), empty)
 	}

@@ -56,7 +56,7 @@ func findBin(ctx context.Context, folders iter.Seq[[]string], want int) (install
 	for group := range folders {
 		var found []installation
 		for _, dir := range group {
-			if i, ok := examine(ctx, dir); ok {
+			if i, ok := examineFolder(ctx, dir); ok {
 				found = append(found, i)
 			}
 		}
@@ -93,9 +93,9 @@ func notFound(want int, only string) error {
 		WithHint(fmt.Sprintf("install postgresql-%d, or name the folder of its binaries in %s", want, binVariable))
 }
 
-// candidates yields folders that may hold the binaries, in order of preference; within a group the
-// newest is preferred. The folder that LIGHTWEB_PG_BIN names is the only one then.
-func candidates(ctx context.Context, dir string) iter.Seq[[]string] {
+// listCandidates yields folders that may hold the binaries, in order of preference; within a group
+// the newest is preferred. The folder that LIGHTWEB_PG_BIN names is the only one then.
+func listCandidates(ctx context.Context, dir string) iter.Seq[[]string] {
 	if set := os.Getenv(binVariable); set != "" {
 		return slices.Values([][]string{{set}})
 	}
@@ -122,10 +122,10 @@ func candidates(ctx context.Context, dir string) iter.Seq[[]string] {
 	}
 }
 
-// examine reports whether dir holds a PostgreSQL server and its tools, and of which version.
+// examineFolder reports whether dir holds a PostgreSQL server and its tools, and of which version.
 // PostgreSQL finds its own files relative to the real binary, so a folder of links stands for the
 // one they lead to.
-func examine(ctx context.Context, dir string) (installation, bool) {
+func examineFolder(ctx context.Context, dir string) (installation, bool) {
 	real, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres"))
 	if err != nil {
 		return installation{}, false

@@ -24,10 +24,10 @@ const reserved = 3
 // initdbSpace is more than a fresh cluster takes.
 const initdbSpace = 64 << 20
 
-// initialise makes the cluster beside its place and renames it, so that a half-made one is never
+// initCluster makes the cluster beside its place and renames it, so that a half-made one is never
 // taken for whole. The name is a fresh one, since an initdb whose parent was killed may still be
 // writing. The caller holds start.lock.
-func (c *Cluster) initialise(ctx context.Context) error {
+func (c *Cluster) initCluster(ctx context.Context) error {
 	began := time.Now()
 	tmp, err := os.MkdirTemp(c.dir, "pg.new-")
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *Cluster) initialise(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make the private cluster: %w", err)
 	}
-	if err := c.adapt(tmp); err != nil {
+	if err := c.adaptFiles(tmp); err != nil {
 		return err
 	}
 	// Rename replaces no directory, not even an empty one that somebody prepared.
@@ -60,22 +60,23 @@ func (c *Cluster) initialise(ctx context.Context) error {
 	return nil
 }
 
-// adapt completes what initdb wrote to dir: who is let in, and where our settings are.
-func (c *Cluster) adapt(dir string) error {
+// adaptFiles completes what initdb wrote to dir: who is let in, and where our settings are.
+func (c *Cluster) adaptFiles(dir string) error {
 	conf, err := os.ReadFile(filepath.Join(dir, "postgresql.conf"))
 	if err != nil {
 		return fmt.Errorf("read the new cluster's configuration: %w", err)
 	}
 	conf = append(conf, "\n# Settings of lightweb, rewritten at each start. What follows this line overrides them.\ninclude = 'lightweb.conf'\n"...)
-	if err := c.put(dir, "postgresql.conf", string(conf)); err != nil {
+	if err := c.putFile(dir, "postgresql.conf", string(conf)); err != nil {
 		return err
 	}
-	return c.put(dir, "pg_hba.conf", "local all all peer map=lightweb\n")
+	return c.putFile(dir, "pg_hba.conf", "local all all peer map=lightweb\n")
 }
 
-// configure writes what depends on where the cluster lies and who runs it: both may have changed
-// since the last start. In a file, not on the command line of pg_ctl, which goes through a shell.
-func (c *Cluster) configure(ctx context.Context) error {
+// writeSettings writes what depends on where the cluster lies and who runs it: both may have
+// changed since the last start. In a file, not on the command line of pg_ctl, which goes through a
+// shell.
+func (c *Cluster) writeSettings(ctx context.Context) error {
 	conf := `# Written by lightweb at each start. Settings of your own belong at the end of postgresql.conf.
 listen_addresses = ''
 unix_socket_directories = '"` + strings.ReplaceAll(c.socket, "'", "''") + `"'
@@ -85,7 +86,7 @@ shared_buffers = ` + strconv.FormatInt(c.buffers>>20, 10) + `MB
 synchronous_commit = on
 max_wal_size = 4GB
 checkpoint_timeout = 15min
-wal_compression = ` + c.compression(ctx) + `
+wal_compression = ` + c.logCompression(ctx) + `
 autovacuum_naptime = 300
 log_min_messages = warning
 `
@@ -93,7 +94,7 @@ log_min_messages = warning
 		// After a crash one system call, instead of opening some 300 files for every user.
 		conf += "recovery_init_sync_method = syncfs\n"
 	}
-	if err := c.put(c.data, "lightweb.conf", conf); err != nil {
+	if err := c.putFile(c.data, "lightweb.conf", conf); err != nil {
 		return err
 	}
 	names := []string{c.as.Name}
@@ -106,11 +107,11 @@ log_min_messages = warning
 	for _, name := range names {
 		fmt.Fprintf(&ident, "lightweb \"%s\" %s\n", name, superuser)
 	}
-	return c.put(c.data, "pg_ident.conf", ident.String())
+	return c.putFile(c.data, "pg_ident.conf", ident.String())
 }
 
-// put writes a file that PostgreSQL reads: whole or not at all, and owned by its user.
-func (c *Cluster) put(dir, name, content string) error {
+// putFile writes a file that PostgreSQL reads: whole or not at all, and owned by its user.
+func (c *Cluster) putFile(dir, name, content string) error {
 	f, err := os.CreateTemp(dir, name+".")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
@@ -147,9 +148,9 @@ func (c *Cluster) clearLeftovers(ctx context.Context) {
 	}
 }
 
-// explain says that the disk is full where that is why. PostgreSQL's programs tell it in words
-// alone: where nothing else is known of a failure, the room that is left decides.
-func (c *Cluster) explain(err error) error {
+// explainFailure says that the disk is full where that is why. PostgreSQL's programs tell it in
+// words alone: where nothing else is known of a failure, the room that is left decides.
+func (c *Cluster) explainFailure(err error) error {
 	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 	var st syscall.Statfs_t
 	unknown := err != nil && fault.Of(err) == nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)

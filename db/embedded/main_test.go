@@ -96,8 +96,8 @@ func startHolder(t *testing.T, dir string) *holder {
 	return h
 }
 
-// open waits until the process has opened its cluster.
-func (h *holder) open() *holder {
+// openCluster waits until the process has opened its cluster.
+func (h *holder) openCluster() *holder {
 	h.t.Helper()
 	for {
 		line, err := h.out.ReadString('\n')
@@ -138,7 +138,7 @@ func (h *holder) die(s syscall.Signal) {
 // needBinaries skips t on a machine without PostgreSQL.
 func needBinaries(t *testing.T) installation {
 	t.Helper()
-	i, err := findBin(t.Context(), candidates(t.Context(), base), 0)
+	i, err := findBin(t.Context(), listCandidates(t.Context(), base), 0)
 	if err != nil {
 		if os.Getenv("LIGHTWEB_TEST_ALL") == "1" {
 			t.Fatal(err)
@@ -161,7 +161,7 @@ func testDir(t *testing.T, name string) string {
 	}
 	t.Cleanup(func() {
 		for _, c := range clustersIn(parent) {
-			if c.alive() {
+			if c.isAlive() {
 				t.Errorf("a server was left running in %s", c.dir)
 				c.bin = i
 				_, err := c.as.Run(context.Background(), c.data, i.path("pg_ctl"), "stop", "-s", "-w", "-m", "immediate", "-D", ".")
@@ -180,7 +180,7 @@ func clustersIn(parent string) []*Cluster {
 	entries, _ := os.ReadDir(parent) // none: nothing to stop
 	for _, e := range entries {
 		c := &Cluster{}
-		if c.place(context.Background(), filepath.Join(parent, e.Name())) == nil {
+		if c.choosePlace(context.Background(), filepath.Join(parent, e.Name())) == nil {
 			all = append(all, c)
 		}
 	}
@@ -232,7 +232,7 @@ func mustClose(t *testing.T, c *Cluster) {
 // mustAnswer opens a session.
 func mustAnswer(t *testing.T, c *Cluster) {
 	t.Helper()
-	if v, err := ask(t.Context(), c.socket); err != nil || v != c.Version() {
+	if v, err := askServer(t.Context(), c.socket); err != nil || v != c.Version() {
 		t.Errorf("the server answered %q, %v; want version %q", v, err, c.Version())
 	}
 }
@@ -241,10 +241,10 @@ func mustAnswer(t *testing.T, c *Cluster) {
 func serverOf(t *testing.T, dir string) int {
 	t.Helper()
 	c := &Cluster{}
-	if err := c.place(t.Context(), dir); err != nil {
+	if err := c.choosePlace(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
-	pid, s := c.postmaster()
+	pid, s := c.findPostmaster()
 	if !s.IsAlive() {
 		return 0
 	}

@@ -15,9 +15,9 @@ const (
 	mostBuffers  = 2 << 30
 )
 
-// buffers returns how large shared_buffers are made, in bytes.
-func buffers() int64 {
-	memory := physical()
+// sharedBuffers returns how large shared_buffers are made, in bytes.
+func sharedBuffers() int64 {
+	memory := physicalMemory()
 	if limit, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil { // a container's; "max" is none
 		if n, err := strconv.ParseInt(strings.TrimSpace(string(limit)), 10, 64); err == nil {
 			memory = min(memory, n)
@@ -26,9 +26,9 @@ func buffers() int64 {
 	return min(max(memory/4, leastBuffers), mostBuffers)
 }
 
-// compression returns how the pages in the log are compressed: lz4 costs a tenth of what pglz
+// logCompression returns how the pages in the log are compressed: lz4 costs a tenth of what pglz
 // does, and not every server is built with it.
-func (c *Cluster) compression(ctx context.Context) string {
+func (c *Cluster) logCompression(ctx context.Context) string {
 	if _, err := c.as.Run(ctx, c.data, c.bin.path("postgres"), "-D", ".", "-C", "wal_compression", "-c", "wal_compression=lz4"); err != nil {
 		return "on"
 	}

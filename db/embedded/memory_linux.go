@@ -2,8 +2,8 @@ package embedded
 
 import "syscall"
 
-// physical returns the size of the machine's memory, 0 when it cannot be known.
-func physical() int64 {
+// physicalMemory returns the size of the machine's memory, 0 when it cannot be known.
+func physicalMemory() int64 {
 	var s syscall.Sysinfo_t
 	if err := syscall.Sysinfo(&s); err != nil {
 		return 0

@@ -2,5 +2,5 @@
 
 package embedded
 
-// physical returns the size of the machine's memory, 0 when it cannot be known.
-func physical() int64 { return 0 }
+// physicalMemory returns the size of the machine's memory, 0 when it cannot be known.
+func physicalMemory() int64 { return 0 }

@@ -23,45 +23,46 @@ const (
 	nobodysPID = "2147483647"
 )
 
-// postmaster returns the process that postmaster.pid names.
-func (c *Cluster) postmaster() (pid int, s daemon.Standing) {
+// findPostmaster returns the process that postmaster.pid names.
+func (c *Cluster) findPostmaster() (pid int, s daemon.Standing) {
 	return daemon.StandingOf(filepath.Join(c.data, "postmaster.pid"), c.data)
 }
 
-// alive reports whether the server's process is there, without troubling it.
-func (c *Cluster) alive() bool {
-	_, s := c.postmaster()
+// isAlive reports whether the server's process is there, without troubling it.
+func (c *Cluster) isAlive() bool {
+	_, s := c.findPostmaster()
 	return s.IsAlive()
 }
 
-// raise adopts the cluster if it runs, and starts it if it does not. The caller holds start.lock.
-func (c *Cluster) raise(ctx context.Context) error {
-	running, err := c.settle(ctx)
+// raiseServer adopts the cluster if it runs, and starts it if it does not. The caller holds
+// start.lock.
+func (c *Cluster) raiseServer(ctx context.Context) error {
+	running, err := c.settleServer(ctx)
 	if err != nil || running {
 		return err
 	}
-	return c.start(ctx)
+	return c.startServer(ctx)
 }
 
-// settle waits until the cluster answers, or is certain not to run. The caller holds start.lock,
-// so a server that is neither was left behind by a killed process, on its way up or down; recovery
-// takes as long as it takes.
-func (c *Cluster) settle(ctx context.Context) (running bool, err error) {
+// settleServer waits until the cluster answers, or is certain not to run. The caller holds
+// start.lock, so a server that is neither was left behind by a killed process, on its way up or
+// down; recovery takes as long as it takes.
+func (c *Cluster) settleServer(ctx context.Context) (running bool, err error) {
 	const patience = 10 * time.Second
 	mute, told := time.Now(), false
 	for began := mute; ; {
-		version, err := ask(ctx, c.socket)
+		version, err := askServer(ctx, c.socket)
 		if err == nil {
-			c.answered(version)
+			c.noteAnswer(version)
 			return true, nil
 		}
 		if ctx.Err() != nil {
 			return false, fault.Wrap(fault.Busy, "the database is not up yet", ctx.Err())
 		}
-		pid, s := c.postmaster()
+		pid, s := c.findPostmaster()
 		absent := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 		switch {
-		case !absent && !passing(err):
+		case !absent && !isPassing(err):
 			return false, fmt.Errorf("ask the private cluster: %w", err)
 		case s == daemon.Gone || s == daemon.Other:
 			return false, nil
@@ -70,7 +71,7 @@ func (c *Cluster) settle(ctx context.Context) (running bool, err error) {
 		case time.Since(mute) > patience && s == daemon.Ours:
 			// It listens somewhere else: the data directory was moved under it, or somebody tidied
 			// the socket away.
-			_, err := c.stop(ctx)
+			_, err := c.stopServer(ctx)
 			return false, err
 		case time.Since(mute) > patience:
 			return false, fault.New(fault.Conflict, fmt.Sprintf("the database seems to be run by process %d, which does not answer", pid)).
@@ -84,7 +85,7 @@ func (c *Cluster) settle(ctx context.Context) (running bool, err error) {
 	}
 }
 
-func (c *Cluster) answered(version string) {
+func (c *Cluster) noteAnswer(version string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if version != "" {
@@ -92,17 +93,17 @@ func (c *Cluster) answered(version string) {
 	}
 }
 
-// start starts the server and waits until it answers. The caller holds start.lock and has seen
-// that it does not run.
-func (c *Cluster) start(ctx context.Context) error {
+// startServer starts the server and waits until it answers. The caller holds start.lock and has
+// seen that it does not run.
+func (c *Cluster) startServer(ctx context.Context) error {
 	began := time.Now()
 	_, err := os.Stat(filepath.Join(c.data, "postmaster.pid"))
 	crashed := err == nil
-	if err := errors.Join(c.clearRemains(), c.configure(ctx), c.rotateLog()); err != nil {
+	if err := errors.Join(c.clearRemains(), c.writeSettings(ctx), c.rotateLog()); err != nil {
 		return fmt.Errorf("prepare the private cluster: %w", err)
 	}
 	for {
-		running, err := c.attempt(ctx)
+		running, err := c.tryStart(ctx)
 		if running {
 			c.log.InfoContext(ctx, "private PostgreSQL started", "version", c.Version(), "took", time.Since(began))
 			if c.as.Shared {
@@ -119,15 +120,15 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 }
 
-// attempt is one try at starting the server.
-func (c *Cluster) attempt(ctx context.Context) (running bool, err error) {
+// tryStart is one try at starting the server.
+func (c *Cluster) tryStart(ctx context.Context) (running bool, err error) {
 	// Relative paths: pg_ctl hands its own to a shell, unquoted.
 	_, failed := c.as.Run(ctx, c.data, c.bin.path("pg_ctl"), "start", "-s", "-w", "-t", "60", "-D", ".", "-l", logName)
 	if ctx.Err() != nil {
 		// pg_ctl was killed, and its server may not have got as far as its pid file, by which it
 		// is found and stopped.
 		for range 50 {
-			if c.alive() {
+			if c.isAlive() {
 				break
 			}
 			_ = daemon.Sleep(context.WithoutCancel(ctx), 20*time.Millisecond) // that one does not end
@@ -135,10 +136,10 @@ func (c *Cluster) attempt(ctx context.Context) (running bool, err error) {
 	}
 	// Failed or not, the server says what is true: it may be in a long recovery, or an orphan's
 	// start have come first.
-	if running, err = c.settle(ctx); err != nil || running {
+	if running, err = c.settleServer(ctx); err != nil || running {
 		return running, err
 	}
-	err = c.explain(fmt.Errorf("start the private cluster: %w\n%s", errors.Join(failed, errors.New("it stopped")), c.lastWords()))
+	err = c.explainFailure(fmt.Errorf("start the private cluster: %w\n%s", errors.Join(failed, errors.New("it stopped")), c.lastWords()))
 	if fault.Of(err) != nil {
 		return false, err
 	}
@@ -146,13 +147,13 @@ func (c *Cluster) attempt(ctx context.Context) (running bool, err error) {
 		WithHint("see " + filepath.Join(c.data, logName))
 }
 
-// stop stops the server and reports whether there was one. It signals nothing that may be a
+// stopServer stops the server and reports whether there was one. It signals nothing that may be a
 // stranger's process. The caller holds start.lock.
-func (c *Cluster) stop(ctx context.Context) (stopped bool, err error) {
+func (c *Cluster) stopServer(ctx context.Context) (stopped bool, err error) {
 	began := time.Now()
-	_, s := c.postmaster()
+	_, s := c.findPostmaster()
 	if s == daemon.Unsure {
-		if _, err := ask(ctx, c.socket); err == nil {
+		if _, err := askServer(ctx, c.socket); err == nil {
 			s = daemon.Ours
 		}
 	}
@@ -178,7 +179,7 @@ func (c *Cluster) clearRemains() error {
 			return fmt.Errorf("clear a dead server's socket: %w", err)
 		}
 	}
-	pid, s := c.postmaster()
+	pid, s := c.findPostmaster()
 	if s != daemon.Other {
 		return nil
 	}
@@ -196,7 +197,7 @@ func (c *Cluster) clearRemains() error {
 	// Only the number goes: by the rest PostgreSQL notices processes of the dead server that still
 	// write.
 	_, rest, _ := strings.Cut(string(b), "\n")
-	return c.put(c.data, "postmaster.pid", nobodysPID+"\n"+rest)
+	return c.putFile(c.data, "postmaster.pid", nobodysPID+"\n"+rest)
 }
 
 // rotateLog keeps the server's log and its predecessor bounded from start to start.

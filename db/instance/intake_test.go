@@ -146,7 +146,7 @@ func TestARowStaysForThoseWhoWait(t *testing.T) {
 	lies(t, c, 0, 0)
 }
 
-// Who took what a row held a moment ago has not taken what was merged into it since.
+// A writer that took what a row held a moment ago has not taken what was merged into it since.
 func TestARowThatGrewStillWaits(t *testing.T) {
 	t.Parallel()
 	c := dbtest.New(t)
@@ -258,8 +258,8 @@ func TestAnEarlierEpochChangesNothing(t *testing.T) {
 	lies(t, next, 2, 3)
 }
 
-// Who serves loses the lock and takes it again while rows are parked: what was not parked is not
-// taken for parked.
+// The serving process loses the lock and takes it again while rows are stalled: a row that was not
+// stalled is not taken for one that was.
 func TestParkingBetweenTwoEpochsIsNotTakenForDone(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)

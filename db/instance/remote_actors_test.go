@@ -11,7 +11,7 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// What is remembered of an actor is what the engine reads, also of rows from before.
+// The instance remembers of an actor what the engine reads, also in rows from before.
 func TestRemoteActorsAreReduced(t *testing.T) {
 	t.Parallel()
 	c, cfg := dbtest.Named(t)

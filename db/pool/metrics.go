@@ -7,7 +7,7 @@ type connMetrics struct {
 	waited                                 [classes]prometheus.Observer
 }
 
-// newConnMetrics returns the metrics of c. What c is at a moment is read when it is asked for.
+// newConnMetrics returns the metrics of c. Values are read from c when they are asked for.
 func newConnMetrics(reg prometheus.Registerer, c *Pool) connMetrics {
 	if reg == nil {
 		reg = prometheus.NewRegistry() // nobody reads it

@@ -178,8 +178,8 @@ func (e *Emitter) take() (*stream, task) {
 	return s, s.begin()
 }
 
-// end notes how it went. What could not be emitted is read from the database when its time has
-// come.
+// end notes how it went. Events that could not be emitted are read from the database when their
+// time has come.
 func (e *Emitter) end(ctx context.Context, s *stream, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

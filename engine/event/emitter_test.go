@@ -194,8 +194,8 @@ func TestEventsAreEmittedInTheirOrder(t *testing.T) {
 	}
 }
 
-// What is told is emitted without asking the database; what is told twice, late or in another
-// order changes nothing.
+// Committed events are emitted without asking the database; events told twice, late or in another
+// order change nothing.
 func TestWhatIsToldIsEmitted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -35,11 +35,11 @@ func objectOf(t *testing.T, body string) string {
 
 // moderates makes the community, which alice follows.
 func moderates(s *peertest.Scene) {
-	isGroup(s)
+	makeGroup(s)
 	s.Follows(community)
 }
 
-func isGroup(s *peertest.Scene) {
+func makeGroup(s *peertest.Scene) {
 	g := s.Actor(community)
 	g.Doc["type"] = "Group"
 	g.Show()
@@ -102,7 +102,7 @@ func TestWhatAGroupAnnounces(t *testing.T) {
 		{name: "a Create of what is not public", given: both(moderates, func(s *peertest.Scene) {
 			s.Serve(comment, `{"id":"q:/comment/7","type":"Note","attributedTo":"q:/u/eve","to":"`+community+`"}`)
 		}), file: "announce_create_comment"},
-		{name: "by a group that alice does not follow", given: both(isGroup, shows(comment, "announce_create_comment")), file: "announce_create_comment", asked: comment},
+		{name: "by a group that alice does not follow", given: both(makeGroup, shows(comment, "announce_create_comment")), file: "announce_create_comment", asked: comment},
 		{name: "by an actor that is no group", given: both(func(s *peertest.Scene) { s.Follows(community) }, shows(comment, "announce_create_comment")),
 			file: "announce_create_comment", asked: comment},
 		{name: "by a group of an actor that alice blocks", given: both(moderates, shows(comment, "announce_create_comment"), func(s *peertest.Scene) {

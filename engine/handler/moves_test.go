@@ -130,7 +130,7 @@ func TestAnAccountMovesOnceInThirtyDays(t *testing.T) {
 	}
 }
 
-// What is remembered of an account proves nothing, and a server that does not answer is asked
+// The remembered copy of an account proves nothing, and a server that does not answer is asked
 // again.
 func TestAMoveWhoseTargetDoesNotAnswerComesAgain(t *testing.T) {
 	t.Parallel()

@@ -256,7 +256,7 @@ func TestADeleteKeepsNoWords(t *testing.T) {
 	}
 }
 
-// Who said that it is gone is gone for everybody, until its server shows it again.
+// An actor that said it is gone is gone for everybody, until its server shows it again.
 func TestAnActorThatDeletedItselfIsRefused(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)

@@ -238,8 +238,8 @@ func TestAnUndoneFollowStaysUndone(t *testing.T) {
 	}
 }
 
-// What an Undo embeds is looked at before it reaches anybody: nobody can have it set aside in a
-// user's database.
+// An Undo's embedded activity is checked before it reaches anybody: nobody can have it set aside
+// in a user's database.
 func TestAnUndoOfSeveralThingsIsRefused(t *testing.T) {
 	t.Parallel()
 	s := peertest.NewStage(t, peertest.NewInbound(t)).Scene(t)

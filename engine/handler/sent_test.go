@@ -9,7 +9,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// What alice sends is stored and delivered by her outbox; these are the effects that go with it.
+// Alice's activities are stored and delivered by her outbox; these are the effects that go with it.
 func TestSent(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

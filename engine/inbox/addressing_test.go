@@ -91,7 +91,7 @@ func TestAddressing(t *testing.T) {
 	}
 }
 
-// What is not for a user in one inbox may be in the other.
+// An activity that is not for a user in one inbox may be in the other.
 func TestTheSharedInboxDoesNotTakeWhatComesToAUser(t *testing.T) {
 	s := newScene(t)
 	body := strings.Replace(listen, `"object"`, `"to":["us:/alice/followers"],"object"`, 1) // alice is looked at, and not meant

@@ -28,7 +28,7 @@ func TestWhatWaitsForAnotherServerHoldsItsBodyAlone(t *testing.T) {
 		done <- s.Inbox.Receive(context.WithoutCancel(t.Context()), r, []byte(s.Long(body)), vocab.Username{})
 	}()
 	<-asked
-	if n := s.Inbox.Room(); n != 0 {
+	if n := s.Inbox.Reserved(); n != 0 {
 		t.Errorf("%d bytes are held while the other server is asked, want none", n)
 	}
 	close(answer)
@@ -36,7 +36,7 @@ func TestWhatWaitsForAnotherServerHoldsItsBodyAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the post is there", func() bool { return len(s.Column(t, s.Alice, `SELECT uri FROM objects`)) == 1 })
-	if n := s.Inbox.Room(); n != 0 {
+	if n := s.Inbox.Reserved(); n != 0 {
 		t.Errorf("%d bytes are held at the end, want none", n)
 	}
 }

@@ -83,8 +83,8 @@ func (i *Inbox) NewAcquaintancesDaily(n int) {
 // FlushIgnored writes what was kept for nobody.
 func (i *Inbox) FlushIgnored(ctx context.Context) error { return i.ignored.flush(ctx) }
 
-// Room returns how many bytes of memory are held for requests that are being read.
-func (i *Inbox) Room() int64 { return i.memory.room.Used() }
+// Reserved returns how many bytes of memory are held for requests that are being read.
+func (i *Inbox) Reserved() int64 { return i.memory.room.Used() }
 
 // Renew lets an actor be asked again with the next round.
 func (i *Inbox) Renew(id vocab.ID) { i.renewer.add(id) }

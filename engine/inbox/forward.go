@@ -63,7 +63,7 @@ func (p *applier) isOwedToFollowers(ctx context.Context, x *applying) (bool, err
 		return false, err
 	}
 	s := search{x: x, local: p.Local, follower: follower, left: maxAsked}
-	return s.hasLink(ctx, a.Doc, maxLinks)
+	return s.findLink(ctx, a.Doc, maxLinks)
 }
 
 // search looks for something of the user's among what is linked.
@@ -74,9 +74,9 @@ type search struct {
 	left     int  // how many more things are looked at
 }
 
-// hasLink follows the links of a document, which lead on through what they embed and what the
+// findLink follows the links of a document, which lead on through what they embed and what the
 // user holds.
-func (s *search) hasLink(ctx context.Context, d vocab.Doc, links int) (bool, error) {
+func (s *search) findLink(ctx context.Context, d vocab.Doc, links int) (bool, error) {
 	for _, name := range []string{"object", "inReplyTo", "target", "tag"} {
 		refs, err := d.Refs(name)
 		if err != nil {
@@ -117,7 +117,7 @@ func (s *search) isLink(ctx context.Context, r vocab.Ref, links int) (bool, erro
 		if d == nil || links == 0 {
 			continue
 		}
-		if found, err := s.hasLink(ctx, d, links); err != nil || found {
+		if found, err := s.findLink(ctx, d, links); err != nil || found {
 			return found, err
 		}
 	}

@@ -28,8 +28,8 @@ func why(t *testing.T, s *peertest.Scene, activity string) string {
 	return g.Reason
 }
 
-// What is answered 202 and kept for nobody is remembered, with the reason; what anybody keeps is
-// not.
+// An activity that is answered 202 and kept for nobody is remembered, with the reason; one that
+// anybody keeps is not.
 func TestWhatIsKeptForNobodyIsRemembered(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

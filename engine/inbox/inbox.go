@@ -61,7 +61,7 @@ type Inbox struct {
 	metrics   metrics
 }
 
-// What a request under way takes of the memory, in bytes. A parsed document takes many times
+// Memory that a request under way takes, in bytes. A parsed document takes many times
 // those it was written with.
 const (
 	perRequest = 16 << 10

@@ -187,8 +187,8 @@ func rename(t *testing.T, s *peertest.Scene, from, to string) {
 	}
 }
 
-// What was accepted is in memory when both databases fail: it stays there until the journal can
-// be written, or bob's.
+// Accepted activities are in memory when both databases fail: they stay there until the journal
+// can be written, or bob's.
 func TestNothingIsLostWhenTheJournalCannotBeWrittenEither(t *testing.T) {
 	alice, bob := two(t)
 	obstruct(t, bob)
@@ -510,7 +510,7 @@ func TestAJournalThatCannotBeReadIsNotMeasured(t *testing.T) {
 	settled(t, bob)
 }
 
-// What waits for a user who is deleted is dropped.
+// Activities that wait for a deleted user are dropped.
 func TestNothingWaitsForAUserWhoIsDeleted(t *testing.T) {
 	alice, bob := two(t)
 	bob.Down(t, bob.Alice)
@@ -532,8 +532,8 @@ func TestAMoveToNobodyHereHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// What a user owes for something that waited for long is not given up for having been owed for
-// long.
+// A delivery caused by an activity that waited for long is not given up for the time that it
+// waited.
 func TestAnAnswerToWhatWaitedIsOwedFromWhenItIsGiven(t *testing.T) {
 	alice, bob := two(t)
 	bob.Down(t, bob.Alice)

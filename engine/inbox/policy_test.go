@@ -116,8 +116,8 @@ func TestASuspendedActorIsNotHeard(t *testing.T) {
 	}
 }
 
-// What was accepted before, and waits in the journal, is held against the policy when it takes
-// effect.
+// An activity accepted before, which waits in the journal, is held against the policy when it
+// takes effect.
 func TestThePolicyHoldsForWhatWaited(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")

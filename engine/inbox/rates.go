@@ -118,22 +118,22 @@ func (b *budgets) countStrangers(ctx context.Context, x *receiving, recipients [
 	return n, nil
 }
 
-// mayStore keeps an activity from recipients for which the sender's domain has had much stored
+// limitStored keeps an activity from recipients for which the sender's domain has had much stored
 // lately. When nobody is left it is refused.
-func (b *budgets) mayStore(ctx context.Context, x *receiving) error {
+func (b *budgets) limitStored(ctx context.Context, x *receiving) error {
 	if b.Handlers.Lookup(x.Activity).TakesAway {
 		return nil
 	}
-	if err := b.mayStoreForFollowers(x); err != nil {
+	if err := b.limitForFollowers(x); err != nil {
 		return err
 	}
-	return b.mayStoreForStrangers(ctx, x)
+	return b.limitForStrangers(ctx, x)
 }
 
-// mayStoreForFollowers leaves out users for which much was stored of actors that they follow at
+// limitForFollowers leaves out users for which much was stored of actors that they follow at
 // the domain. Its answer is a refusal then, also when others get the activity: the peer sends it
 // again, and they have it already.
-func (b *budgets) mayStoreForFollowers(x *receiving) error {
+func (b *budgets) limitForFollowers(x *receiving) error {
 	left := x.Recipients[:0:0]
 	var full error
 	for _, u := range x.Recipients {
@@ -154,9 +154,9 @@ func (b *budgets) mayStoreForFollowers(x *receiving) error {
 // follows there.
 func followedKey(payer string, u vocab.Username) string { return u.String() + " " + payer }
 
-// mayStoreForStrangers leaves out users who do not follow the sender once much was stored of its
+// limitForStrangers leaves out users who do not follow the sender once much was stored of its
 // domain for such users.
-func (b *budgets) mayStoreForStrangers(ctx context.Context, x *receiving) error {
+func (b *budgets) limitForStrangers(ctx context.Context, x *receiving) error {
 	ok, after := b.bounds.storedOfDomain.Ready(x.paidBy())
 	if ok {
 		return nil

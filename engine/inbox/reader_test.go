@@ -183,7 +183,7 @@ func TestNobodyLetsAUserAskForWhatItWasNotSent(t *testing.T) {
 	}
 }
 
-// What an actor forwards to alice, and does not address her, is not asked for in her name.
+// A post that an actor forwards to alice without addressing her is not asked for in her name.
 func TestAUserWhoWasNotSentAPostDoesNotAskForIt(t *testing.T) {
 	s := newScene(t)
 	s.MustSend("q:/dave", mine, `{"id":"q:/waves/1","type":"Wave","actor":"q:/dave"}`)

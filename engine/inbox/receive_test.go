@@ -237,8 +237,8 @@ func TestAnActivityThatComesAgainDaysLaterHasNoEffect(t *testing.T) {
 	}
 }
 
-// What other software sends and this engine does nothing with is taken all the same: refusing it
-// would only bring it back.
+// Activities that this engine does nothing with are taken all the same: refusing them would only
+// bring them back.
 func TestWhatOthersSendIsTaken(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

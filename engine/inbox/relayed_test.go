@@ -172,8 +172,8 @@ func TestAPostThatARelayPassesOnComesOnce(t *testing.T) {
 	}
 }
 
-// What a relay passes on is counted; of servers where nobody is followed nothing is fetched, and
-// of others no more than the bound lets.
+// A relay's announcements are counted; from servers where nobody is followed nothing is fetched,
+// and from others no more than the bound lets.
 func TestABusyRelayCostsLittle(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()

@@ -56,14 +56,14 @@ func (r *renewer) add(id vocab.ID) {
 func (r *renewer) run() {
 	for r.inbox.beside.Pause(renewEvery) {
 		r.renewAll()
-		if r.isDone() {
+		if r.endRun() {
 			return
 		}
 	}
 }
 
-// isDone reports whether no actor waits, which ends the run.
-func (r *renewer) isDone() bool {
+// endRun ends the run when no actor waits, and reports whether it did.
+func (r *renewer) endRun() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.running = len(r.waiting) > 0

@@ -43,7 +43,7 @@ func (i *Inbox) resolveAddressing(ctx context.Context, x *receiving, next pipeli
 	if err := i.budgets.chargeFanOut(ctx, x); err != nil {
 		return err
 	}
-	if err := i.budgets.mayStore(ctx, x); err != nil {
+	if err := i.budgets.limitStored(ctx, x); err != nil {
 		return err
 	}
 	if err := i.fetcher.fetchNeeds(ctx, x); err != nil || x.unkept != "" {

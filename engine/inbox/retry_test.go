@@ -122,7 +122,8 @@ func TestWhatCannotBeReadIsNotGivenBack(t *testing.T) {
 	}
 }
 
-// What was set aside for who merely knew its author is for nobody else when it is given back.
+// An activity set aside for a user who merely knew its author is for nobody else when it is given
+// back.
 func TestARetryMeansNobodyWhoWasNotMeant(t *testing.T) {
 	s := newScene(t)
 	s.Follows("p:/carol")

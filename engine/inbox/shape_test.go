@@ -77,7 +77,7 @@ var severalActors = []string{
 	`[{"id":"p:/carol","type":"Person"},{"type":"Person"}]`,
 }
 
-// What has one value in a list is about that one: JSON-LD makes no difference between the two.
+// A list of one value means that value: JSON-LD makes no difference between the two.
 func TestAListOfOneIsThatOne(t *testing.T) {
 	s := newScene(t)
 	expect(t, s, listened, accepted, func() error {
@@ -85,8 +85,8 @@ func TestAListOfOneIsThatOne(t *testing.T) {
 	})
 }
 
-// Who is refused for two objects sends two activities: nothing of the refused one stands in their
-// way.
+// A sender that is refused for two objects sends two activities: nothing of the refused one stands
+// in their way.
 func TestWhatIsRefusedForSeveralObjectsMayComeAsSeveral(t *testing.T) {
 	s := newScene(t)
 	refused(t, s, "two objects", "/object", `{"id":"p:/likes/1","type":"Like","actor":"p:/carol","object":["us:/alice/objects/1","us:/alice/objects/2"]}`)

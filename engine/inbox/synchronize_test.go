@@ -246,7 +246,7 @@ func TestFollowsThatAreNoneAreTakenBackOnce(t *testing.T) {
 	}
 }
 
-// What has changed since the sender's server was asked is not ended.
+// A follow that has changed since the sender's server was asked is not ended.
 func TestOnlyTheFollowThatWasThereEnds(t *testing.T) {
 	t.Parallel()
 	stage := peertest.NewStage(t, peertest.NewInbound(t))

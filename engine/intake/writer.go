@@ -67,15 +67,15 @@ func (w *writer) withdraw(e *entry) {
 
 // connect begins a transaction of the user's database.
 func (w *writer) connect(use func(context.Context, *db.Tx) error) error {
-	if err := w.mayConnect(); err != nil {
+	if err := w.checkUsable(); err != nil {
 		return err
 	}
 	return w.intake.writeUser(w.user, use)
 }
 
-// mayConnect returns why the writer commits nothing now. When the intake is closed, the next
+// checkUsable returns why the writer commits nothing now. When the intake is closed, the next
 // process applies what lies in the journal.
-func (w *writer) mayConnect() error {
+func (w *writer) checkUsable() error {
 	w.intake.mu.Lock()
 	defer w.intake.mu.Unlock()
 	if first, ok := w.box.First(); ok && first.row != nil && w.intake.closed {

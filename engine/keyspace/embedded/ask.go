@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// ask sends one command to the server at a socket, and returns its answer of one line.
-func ask(ctx context.Context, socket string, words ...string) (string, error) {
+// askServer sends one command to the server at a socket, and returns its answer of one line.
+func askServer(ctx context.Context, socket string, words ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	var d net.Dialer

@@ -3,7 +3,8 @@
 //
 // The private servers lie in the data directory and are reached through unix sockets. Processes
 // share them as they share the private PostgreSQL: the first to come starts them, the last to
-// leave stops them, and servers that a killed process left running are adopted by the next one.
+// leave stops them, and servers that a killed process left running are adopted by the next
+// one.
 package embedded
 
 import (
@@ -53,22 +54,22 @@ func Open(ctx context.Context, cfg Config) (*Redis, error) {
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
-	if err := r.place(ctx, cfg); err != nil {
+	if err := r.choosePlace(ctx, cfg); err != nil {
 		return nil, err
 	}
-	if err := r.open(ctx, cfg); err != nil {
+	if err := r.openRedis(ctx, cfg); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-func (r *Redis) open(ctx context.Context, cfg Config) (err error) {
+func (r *Redis) openRedis(ctx context.Context, cfg Config) (err error) {
 	if !cfg.Host {
-		if r.url, err = hosted(r.dir); err != nil || r.url != "" {
+		if r.url, err = findStandIn(r.dir); err != nil || r.url != "" {
 			return err
 		}
 	}
-	if r.bin, err = find(ctx); err != nil {
+	if r.bin, err = findProgram(ctx); err != nil {
 		return err
 	}
 	if r.bin.path == "" {
@@ -77,8 +78,8 @@ func (r *Redis) open(ctx context.Context, cfg Config) (err error) {
 	return r.openServers(ctx)
 }
 
-// place settles the folder and the account, which the locks need already.
-func (r *Redis) place(ctx context.Context, cfg Config) error {
+// choosePlace settles the folder and the account, which the locks need already.
+func (r *Redis) choosePlace(ctx context.Context, cfg Config) error {
 	dir, err := daemon.MakeDir(cfg.Dir)
 	if err != nil {
 		return err
@@ -115,7 +116,7 @@ func makeFolder(dir string, as daemon.Account) error {
 	return nil
 }
 
-func (r *Redis) lock(ctx context.Context, name string, how int) (*daemon.Lock, error) {
+func (r *Redis) takeLock(ctx context.Context, name string, how int) (*daemon.Lock, error) {
 	return daemon.TakeLock(ctx, filepath.Join(r.dir, name), how, r.as)
 }
 
@@ -124,16 +125,16 @@ func (r *Redis) openServers(ctx context.Context) error {
 	if err := r.as.Reach(ctx, r.dir, r.bin.path, "Redis"); err != nil {
 		return err
 	}
-	start, err := r.lock(ctx, "start.lock", syscall.LOCK_EX)
+	start, err := r.takeLock(ctx, "start.lock", syscall.LOCK_EX)
 	if err != nil {
 		return err
 	}
 	defer start.Release()
-	if r.users, err = r.lock(ctx, "users.lock", syscall.LOCK_SH); err != nil {
+	if r.users, err = r.takeLock(ctx, "users.lock", syscall.LOCK_SH); err != nil {
 		return err
 	}
 	if err := r.raise(ctx); err != nil {
-		return errors.Join(err, r.leave(ctx, r.users))
+		return errors.Join(err, r.leaveServers(ctx, r.users))
 	}
 	return nil
 }
@@ -198,7 +199,7 @@ func (r *Redis) Supervise(ctx context.Context) {
 		if wait == every {
 			r.log.WarnContext(ctx, "private Redis died", "role", dead)
 		}
-		switch err := r.ensure(ctx); {
+		switch err := r.ensureServers(ctx); {
 		case err == nil:
 			wait = every
 		case errors.Is(err, os.ErrClosed) || ctx.Err() != nil:
@@ -210,9 +211,10 @@ func (r *Redis) Supervise(ctx context.Context) {
 	}
 }
 
-// ensure starts what does not run. Several processes may notice at once: one of them starts it.
-func (r *Redis) ensure(ctx context.Context) error {
-	start, err := r.lock(ctx, "start.lock", syscall.LOCK_EX)
+// ensureServers starts what does not run. Several processes may notice at once: one of them starts
+// it.
+func (r *Redis) ensureServers(ctx context.Context) error {
+	start, err := r.takeLock(ctx, "start.lock", syscall.LOCK_EX)
 	if err != nil {
 		return err
 	}
@@ -241,18 +243,18 @@ func (r *Redis) Close(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
-	start, err := r.lock(ctx, "start.lock", syscall.LOCK_EX)
+	start, err := r.takeLock(ctx, "start.lock", syscall.LOCK_EX)
 	if err != nil {
 		users.Release()
 		return err
 	}
 	defer start.Release()
-	return r.leave(ctx, users)
+	return r.leaveServers(ctx, users)
 }
 
-// leave lets go of the users lock, and stops the servers when nobody else holds it. The caller
-// holds start.lock.
-func (r *Redis) leave(ctx context.Context, users *daemon.Lock) error {
+// leaveServers lets go of the users lock, and stops the servers when nobody else holds it. The
+// caller holds start.lock.
+func (r *Redis) leaveServers(ctx context.Context, users *daemon.Lock) error {
 	defer users.Release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()

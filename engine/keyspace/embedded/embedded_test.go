@@ -68,15 +68,15 @@ func TestTheLastProcessStopsTheServers(t *testing.T) {
 	if r.EventsURL() != first.url {
 		t.Errorf("two processes reach %s and %s", r.EventsURL(), first.url)
 	}
-	pid, _ := r.servers[1].process()
-	first.leave()
+	pid, _ := r.servers[1].findProcess()
+	first.leaveServers()
 	mustAnswer(t, r.servers[1], "PONG", "PING")
 	second := startHolder(t, dir)
 	mustClose(t, r)
-	if now, s := r.servers[1].process(); now != pid || !s.IsAlive() {
+	if now, s := r.servers[1].findProcess(); now != pid || !s.IsAlive() {
 		t.Errorf("the server is process %d, %v; was %d", now, s, pid)
 	}
-	second.leave()
+	second.leaveServers()
 	for _, s := range r.servers {
 		if s.isAlive() {
 			t.Errorf("the server of %s outlived all", s.name)
@@ -89,13 +89,13 @@ func TestServersOfAKilledProcessAreAdopted(t *testing.T) {
 	dir := testDir(t, "data")
 	startHolder(t, dir).kill()
 	r := &Redis{}
-	must(t, r.place(t.Context(), Config{Dir: dir}))
-	orphan, s := r.servers[1].process()
+	must(t, r.choosePlace(t.Context(), Config{Dir: dir}))
+	orphan, s := r.servers[1].findProcess()
 	if !s.IsAlive() {
 		t.Fatal("the server went with its process")
 	}
 	r = mustOpen(t, dir, nil)
-	if pid, _ := r.servers[1].process(); pid != orphan {
+	if pid, _ := r.servers[1].findProcess(); pid != orphan {
 		t.Errorf("the server is process %d, want the orphan %d", pid, orphan)
 	}
 }
@@ -108,7 +108,7 @@ func TestManyProcessesAtOnceStartOneServerOfEachRole(t *testing.T) {
 		all.Go(func() {
 			r, err := Open(t.Context(), Config{Dir: dir, EventsMemory: 64 << 20})
 			if err == nil {
-				_, err = ask(t.Context(), r.servers[1].socket, "PING")
+				_, err = askServer(t.Context(), r.servers[1].socket, "PING")
 				err = errors.Join(err, r.Close(context.Background()))
 			}
 			if err != nil {
@@ -127,11 +127,11 @@ func TestAServerThatDiedIsStartedAgain(t *testing.T) {
 	supervised.Go(func() { r.Supervise(ctx) })
 	defer supervised.Wait()
 	defer stop()
-	pid, _ := r.servers[1].process()
+	pid, _ := r.servers[1].findProcess()
 	must(t, syscall.Kill(pid, syscall.SIGKILL))
 	eventually(t, "another server answers", func() bool {
-		now, s := r.servers[1].process()
-		_, err := ask(t.Context(), r.servers[1].socket, "PING")
+		now, s := r.servers[1].findProcess()
+		_, err := askServer(t.Context(), r.servers[1].socket, "PING")
 		return err == nil && s.IsAlive() && now != pid
 	})
 }
@@ -167,7 +167,7 @@ func TestWithoutAProgramTheServingProcessHoldsAStandIn(t *testing.T) {
 		t.Errorf("%s at %s, want that of the other process, %s", r.Name(), r.EventsURL(), h.url)
 	}
 	mustClose(t, r)
-	h.leave()
+	h.leaveServers()
 	if _, err := Open(t.Context(), Config{Dir: dir}); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("Open once it is gone = %v, want Unavailable", err)
 	}
@@ -190,7 +190,7 @@ func TestAProgramThatIsTooOldIsPassedOver(t *testing.T) {
 	} {
 		program := filepath.Join(t.TempDir(), "server")
 		must(t, os.WriteFile(program, []byte("#!/bin/sh\necho '"+tt.says+"'\n"), 0o700))
-		i, ok := examine(t.Context(), program)
+		i, ok := examineProgram(t.Context(), program)
 		if ok != (tt.want != "") || ok && i.name != tt.want {
 			t.Errorf("examine of what says %q = %q, %t", tt.says, i.name, ok)
 		}

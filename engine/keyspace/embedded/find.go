@@ -28,14 +28,14 @@ type installation struct {
 // places are where packagers put Redis when it is not on the PATH.
 var places = []string{"/usr/bin", "/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin", "/nix/var/nix/profiles/default/bin"}
 
-// find returns the first program of a server that is new enough.
-func find(ctx context.Context) (installation, error) {
+// findProgram returns the first program of a server that is new enough.
+func findProgram(ctx context.Context) (installation, error) {
 	switch set := os.Getenv(binVariable); set {
 	case "":
 	case "none":
 		return installation{}, nil
 	default:
-		if i, ok := examine(ctx, set); ok {
+		if i, ok := examineProgram(ctx, set); ok {
 			return i, nil
 		}
 		return installation{}, fault.New(fault.Config, fmt.Sprintf("%s names no Redis or Valkey server of version %d or newer", binVariable, oldest)).
@@ -50,7 +50,7 @@ func find(ctx context.Context) (installation, error) {
 			paths = append(paths, filepath.Join(dir, program))
 		}
 		for _, p := range paths {
-			if i, ok := examine(ctx, p); ok {
+			if i, ok := examineProgram(ctx, p); ok {
 				return i, nil
 			}
 		}
@@ -58,8 +58,8 @@ func find(ctx context.Context) (installation, error) {
 	return installation{}, ctx.Err()
 }
 
-// examine reports whether path is the program of a server that is new enough, and which.
-func examine(ctx context.Context, path string) (installation, bool) {
+// examineProgram reports whether path is the program of a server that is new enough, and which.
+func examineProgram(ctx context.Context, path string) (installation, bool) {
 	// Debian's is a link to a program that is a server only under that name. It says "Redis server
 	// v=7.0.15 sha=…", or "Valkey server v=8.1.1 sha=…".
 	out, err := exec.CommandContext(ctx, path, "--version").Output()

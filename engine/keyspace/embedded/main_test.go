@@ -86,8 +86,8 @@ func startHolder(t *testing.T, dir string, env ...string) *holder {
 	return h
 }
 
-// leave lets the process close its Redis.
-func (h *holder) leave() {
+// leaveServers lets the process close its Redis.
+func (h *holder) leaveServers() {
 	h.t.Helper()
 	_ = h.stdin.Close() // it may have died
 	if err := h.cmd.Wait(); err != nil {
@@ -106,7 +106,7 @@ func (h *holder) kill() {
 // testDir returns a fresh data directory, whose servers are gone when t is over.
 func testDir(t *testing.T, name string) string {
 	t.Helper()
-	if i, err := find(t.Context()); err != nil || i.path == "" {
+	if i, err := findProgram(t.Context()); err != nil || i.path == "" {
 		if os.Getenv("LIGHTWEB_TEST_ALL") == "1" {
 			t.Fatal("there is no Redis server", err)
 		}
@@ -120,7 +120,7 @@ func testDir(t *testing.T, name string) string {
 		for _, role := range []string{"cache", "events"} {
 			s := &server{dir: filepath.Join(dir, "redis", role)}
 			if s.redis = new(Redis); s.isAlive() {
-				pid, _ := s.process()
+				pid, _ := s.findProcess()
 				t.Errorf("the server of %s was left running", role)
 				_ = syscall.Kill(pid, syscall.SIGKILL) // it was alive just now
 			}
@@ -148,7 +148,7 @@ func mustClose(t *testing.T, r *Redis) {
 // mustAnswer asks the server of the streams, or of the cache.
 func mustAnswer(t *testing.T, s *server, want string, words ...string) {
 	t.Helper()
-	if got, err := ask(t.Context(), s.socket, words...); err != nil || got != want {
+	if got, err := askServer(t.Context(), s.socket, words...); err != nil || got != want {
 		t.Errorf("%s of %s = %q, %v; want %q", strings.Join(words, " "), s.name, got, err, want)
 	}
 }

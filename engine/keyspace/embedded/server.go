@@ -38,24 +38,24 @@ type server struct {
 	durable     bool // what it holds outlives it
 }
 
-func (s *server) process() (pid int, standing daemon.Standing) {
+func (s *server) findProcess() (pid int, standing daemon.Standing) {
 	return daemon.StandingOf(filepath.Join(s.dir, pidName), s.dir)
 }
 
 // isAlive reports whether the server's process is there, without troubling it.
 func (s *server) isAlive() bool {
-	_, standing := s.process()
+	_, standing := s.findProcess()
 	return standing.IsAlive()
 }
 
 // raise adopts the server if it runs, and starts it if it does not. The caller holds start.lock.
 func (s *server) raise(ctx context.Context) error {
-	running, err := s.settle(ctx)
+	running, err := s.settleServer(ctx)
 	if err != nil {
 		return err
 	}
 	if running { // whoever started it may have had other settings
-		_, err := ask(ctx, s.socket, "CONFIG", "SET", "maxmemory", strconv.FormatInt(s.memory, 10))
+		_, err := askServer(ctx, s.socket, "CONFIG", "SET", "maxmemory", strconv.FormatInt(s.memory, 10))
 		return err
 	}
 	err = s.start(ctx)
@@ -65,19 +65,19 @@ func (s *server) raise(ctx context.Context) error {
 	return s.startAfresh(ctx, err)
 }
 
-// settle waits until the server answers, or is certain not to run. The caller holds start.lock: a
-// server that is neither was left behind by a killed process, on its way up or down.
-func (s *server) settle(ctx context.Context) (running bool, err error) {
+// settleServer waits until the server answers, or is certain not to run. The caller holds
+// start.lock: a server that is neither was left behind by a killed process, on its way up or down.
+func (s *server) settleServer(ctx context.Context) (running bool, err error) {
 	const patience = 10 * time.Second
 	for mute := time.Now(); ; {
-		_, err := ask(ctx, s.socket, "PING")
+		_, err := askServer(ctx, s.socket, "PING")
 		if err == nil {
 			return true, nil
 		}
 		if ctx.Err() != nil {
 			return false, fault.Wrap(fault.Busy, "Redis is not up yet", ctx.Err())
 		}
-		pid, standing := s.process()
+		pid, standing := s.findProcess()
 		absent := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 		switch {
 		case !standing.IsAlive():
@@ -87,7 +87,7 @@ func (s *server) settle(ctx context.Context) (running bool, err error) {
 		case time.Since(mute) > patience && standing == daemon.Ours:
 			// It listens somewhere else: the data directory was moved under it, or somebody tidied
 			// the socket away.
-			return false, s.end(ctx, pid)
+			return false, s.killServer(ctx, pid)
 		case time.Since(mute) > patience:
 			return false, fault.New(fault.Conflict, fmt.Sprintf("Redis seems to be run by process %d, which does not answer", pid)).
 				WithHint("if that is no Redis server, remove " + filepath.Join(s.dir, pidName))
@@ -99,11 +99,11 @@ func (s *server) settle(ctx context.Context) (running bool, err error) {
 // start starts the server and waits until it answers.
 func (s *server) start(ctx context.Context) error {
 	began := time.Now()
-	if err := s.configure(); err != nil {
+	if err := s.writeSettings(); err != nil {
 		return fmt.Errorf("configure the server: %w", err)
 	}
 	if _, err := s.redis.as.Run(ctx, s.dir, s.redis.bin.path, confName); err != nil {
-		return s.failed(err)
+		return s.explainFailure(err)
 	}
 	// It has gone to the background, and writes its pid file a moment later.
 	for range 200 {
@@ -114,18 +114,18 @@ func (s *server) start(ctx context.Context) error {
 			break
 		}
 	}
-	running, err := s.settle(ctx)
+	running, err := s.settleServer(ctx)
 	if err != nil {
 		return err
 	}
 	if !running {
-		return s.failed(errors.New("it stopped"))
+		return s.explainFailure(errors.New("it stopped"))
 	}
 	s.redis.log.InfoContext(ctx, "private Redis started", "role", s.name, "version", s.redis.bin.name, "took", time.Since(began))
 	return nil
 }
 
-func (s *server) failed(err error) error {
+func (s *server) explainFailure(err error) error {
 	return fault.Wrap(fault.Unavailable, "the private Redis server does not start", fmt.Errorf("%w\n%s", err, s.lastWords())).
 		WithHint("see " + filepath.Join(s.dir, logName))
 }
@@ -148,8 +148,8 @@ func (s *server) startAfresh(ctx context.Context, cause error) error {
 	return nil
 }
 
-// configure writes what the server reads at its start.
-func (s *server) configure() error {
+// writeSettings writes what the server reads at its start.
+func (s *server) writeSettings() error {
 	if err := makeFolder(s.dir, s.redis.as); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (s *server) configure() error {
 	}
 	acl := filepath.Join(s.dir, aclName)
 	if _, err := os.Stat(acl); errors.Is(err, fs.ErrNotExist) {
-		if err := s.put(aclName, ""); err != nil {
+		if err := s.putFile(aclName, ""); err != nil {
 			return err
 		}
 	}
@@ -175,14 +175,14 @@ func (s *server) configure() error {
 	if s.durable {
 		durable = "appendonly yes\nappendfsync everysec\nappenddirname " + aofName + "\n"
 	}
-	return s.put(confName, "# Written by lightweb at each start.\nport 0\nsave \"\"\ndaemonize yes\nloglevel warning\n"+durable+
-		"unixsocket "+quote(s.socket)+"\nunixsocketperm 700\ndir "+quote(s.dir)+
-		"\npidfile "+quote(filepath.Join(s.dir, pidName))+"\nlogfile "+quote(log)+"\naclfile "+quote(acl)+
+	return s.putFile(confName, "# Written by lightweb at each start.\nport 0\nsave \"\"\ndaemonize yes\nloglevel warning\n"+durable+
+		"unixsocket "+quotePath(s.socket)+"\nunixsocketperm 700\ndir "+quotePath(s.dir)+
+		"\npidfile "+quotePath(filepath.Join(s.dir, pidName))+"\nlogfile "+quotePath(log)+"\naclfile "+quotePath(acl)+
 		"\nmaxmemory "+strconv.FormatInt(s.memory, 10)+"\nmaxmemory-policy "+s.policy+"\n")
 }
 
-// put writes a file of the server's: whole or not at all.
-func (s *server) put(name, content string) error {
+// putFile writes a file of the server's: whole or not at all.
+func (s *server) putFile(name, content string) error {
 	f, err := os.CreateTemp(s.dir, name+".")
 	if err != nil {
 		return err
@@ -195,8 +195,8 @@ func (s *server) put(name, content string) error {
 	return os.Rename(f.Name(), filepath.Join(s.dir, name))
 }
 
-// quote writes a path as Redis's configuration takes it.
-func quote(path string) string {
+// quotePath writes a path as Redis's configuration takes it.
+func quotePath(path string) string {
 	var q strings.Builder
 	q.WriteByte('"')
 	for _, c := range []byte(path) {
@@ -214,19 +214,19 @@ func quote(path string) string {
 // start.lock.
 func (s *server) stop(ctx context.Context) error {
 	began := time.Now()
-	pid, standing := s.process()
+	pid, standing := s.findProcess()
 	if !standing.IsAlive() {
 		s.redis.log.WarnContext(ctx, "private Redis was already gone", "role", s.name)
 		return nil
 	}
-	_, _ = ask(ctx, s.socket, "SHUTDOWN") // it hangs up in place of an answer
+	_, _ = askServer(ctx, s.socket, "SHUTDOWN") // it hangs up in place of an answer
 	for s.isAlive() && time.Since(began) < closeLimit/4 {
 		if err := daemon.Sleep(ctx, 5*time.Millisecond); err != nil {
 			return err
 		}
 	}
 	if s.isAlive() && standing == daemon.Ours {
-		if err := s.end(ctx, pid); err != nil {
+		if err := s.killServer(ctx, pid); err != nil {
 			return err
 		}
 	}
@@ -234,9 +234,9 @@ func (s *server) stop(ctx context.Context) error {
 	return nil
 }
 
-// end kills the server that does not answer, whose process is certainly ours, and waits until it
-// is gone.
-func (s *server) end(ctx context.Context, pid int) error {
+// killServer kills the server that does not answer, whose process is certainly ours, and waits
+// until it is gone.
+func (s *server) killServer(ctx context.Context, pid int) error {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("end the private Redis of %s: %w", s.name, err)

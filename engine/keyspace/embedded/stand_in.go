@@ -46,11 +46,11 @@ func (r *Redis) openStandIn(ctx context.Context, cfg Config) error {
 		return fault.New(fault.Unavailable, "Redis runs inside the engine, and no engine is serving").
 			WithHint("start 'lightweb serve', or 'apt-get install redis-server'")
 	}
-	if url, err := hosted(r.dir); err != nil || url != "" {
+	if url, err := findStandIn(r.dir); err != nil || url != "" {
 		return errors.Join(err, fault.New(fault.Conflict, "another 'lightweb serve' runs").
 			WithHint("stop it, or wait until it is done: one process at a time serves an instance"))
 	}
-	lock, err := r.lock(ctx, standInLock, syscall.LOCK_EX)
+	lock, err := r.takeLock(ctx, standInLock, syscall.LOCK_EX)
 	if err != nil {
 		return err
 	}
@@ -86,9 +86,9 @@ func (s *standIn) close() error {
 	return nil
 }
 
-// hosted returns how to reach the stand-in that another process runs, "" when none does. A file
-// that a killed process left counts for nothing: its lock is free.
-func hosted(dir string) (string, error) {
+// findStandIn returns how to reach the stand-in that another process runs, "" when none does. A
+// file that a killed process left counts for nothing: its lock is free.
+func findStandIn(dir string) (string, error) {
 	f, err := os.Open(filepath.Join(dir, standInLock))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
