@@ -45,6 +45,7 @@ var floors = map[string]int{
 	"engine/outbox": 7,
 
 	"engine/handler": 6,
+	"engine/socket":  6,
 
 	"engine/actor":        5,
 	"engine/event":        5,

@@ -15,7 +15,9 @@ import (
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/outbox"
+	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/server"
+	"github.com/lightweb/lightweb/engine/socket"
 )
 
 // parts run while the engine serves.
@@ -25,6 +27,7 @@ type parts struct {
 	feed       *feed.Reader
 	dispatcher *delivery.Dispatcher
 	emitter    *event.Emitter
+	sockets    *socket.Hub
 	public     *http.Server
 	admin      *http.Server
 }
@@ -41,7 +44,10 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	p := &parts{inbox: in.NewInbox(in.Metrics)}
 	p.dispatcher = e.newDispatcher(p.inbox)
 	p.emitter = e.newEmitter()
-	in.DB.Subscribe(db.Subscriber{Name: "emitter", Committed: p.emitter.Committed}, db.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed})
+	p.sockets = socket.NewHub(socket.Deps{Store: owners, Streams: in.Keyspace.Events, Tokens: in.DB.Instance.Tokens, Log: in.Log.With("component", "socket"), Metrics: in.Metrics, Now: in.Now,
+		OfUser: policy.SocketsOfUser})
+	in.DB.Subscribe(db.Subscriber{Name: "emitter", Committed: p.emitter.Committed}, db.Subscriber{Name: "sockets", Committed: p.sockets.Committed},
+		db.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed})
 	p.feed = feed.New(feed.NewDatabase(owners, in.Local, in.Registry, handler.HasEmoji), in.Gate)
 	p.outbox = outbox.New(outbox.Deps{
 		Store: owners, Instance: e.in.DB.Instance, Local: in.Local, Actors: in.Actors, Stale: in.Actors, Objects: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Relays: in.Relays, Dispatcher: p.dispatcher,
@@ -93,7 +99,7 @@ func (e *Engine) runRedis(ctx context.Context, emitter *event.Emitter) {
 func (e *Engine) newServer(p *parts) *server.Server {
 	in, c := e.in, e.in.Config
 	return server.New(server.Deps{
-		Store: in.DB, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed,
+		Store: in.DB, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed, Sockets: p.sockets,
 		Profiles: in.Registry, Gate: in.Gate, Version: c.Version, BodyLimit: c.Limits.Body, PageSize: c.Federation.PageSize,
 		CORSOrigins:    c.API.CORSOrigins,
 		SecureMode:     c.Federation.SecureMode || c.Federation.Mode == "allowlist",

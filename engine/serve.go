@@ -93,6 +93,7 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	emitting, stopEmitting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopEmitting()
 	running.Go(func() { e.runRedis(emitting, p.emitter) })
+	running.Go(func() { p.sockets.Run(ctx) })
 	running.Go(func() { e.pruneNightly(ctx) })
 	running.Go(func() { e.in.Relays.Run(ctx) })
 	delivering, stopDelivering := context.WithCancel(context.WithoutCancel(ctx))
@@ -176,13 +177,17 @@ func (e *Engine) announceReady(ctx context.Context, public, admin net.Listener, 
 	return nil
 }
 
-// drainParts stops the parts: new requests first, then requests under way, writers and deliveries,
-// and emits what they committed. Deliveries that are still owed stay in the databases.
+// drainParts stops the parts: sockets and new requests first, then requests under way, writers and
+// deliveries, and emits what they committed. Deliveries that are still owed stay in the databases,
+// and programs get the events that they missed when they come again.
 func (e *Engine) drainParts(p *parts, stopDelivering func(), delivered <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), e.in.Config.DrainTimeout)
 	defer cancel()
 	stopDelivering()
 	var errs []error
+	if err := p.sockets.Close(ctx); err != nil {
+		errs = append(errs, fault.New(fault.Busy, "sockets did not end in time"))
+	}
 	if err := p.public.Shutdown(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("drain requests: %w", errors.Join(err, p.public.Close())))
 	}

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -37,6 +38,9 @@ type Token struct {
 	ExpiresAt  *time.Time     `json:"expires_at,omitempty"`   // nil: never
 }
 
+// Has reports whether the token has a scope.
+func (t Token) Has(scope string) bool { return slices.Contains(t.Scopes, scope) }
+
 const tokenColumns = `id, username, name, scopes, created_at, last_used_at, expires_at`
 
 // Add stores a token under the SHA-256 of its secret.
@@ -66,6 +70,12 @@ func (s Tokens) Find(ctx context.Context, digest [32]byte, now time.Time) (Token
 		return Token{}, err
 	}
 	return *found, nil
+}
+
+// ListValid returns those of the tokens that are there, have not expired, and whose user is active.
+func (s Tokens) ListValid(ctx context.Context, ids []uuid.UUID, now time.Time) ([]uuid.UUID, error) {
+	return postgres.CollectColumn[uuid.UUID](ctx, s.on, "list valid tokens", `SELECT id FROM tokens JOIN users USING (username)
+		WHERE id = ANY($1) AND (expires_at IS NULL OR expires_at > $2::timestamptz) AND state = 'active'`, ids, now)
 }
 
 // List returns the tokens of u, the oldest first.

@@ -13,6 +13,9 @@ const (
 	OpenReportsOfActor  = 750
 )
 
+// SocketsOfUser is how many sockets a user may have open.
+const SocketsOfUser = 10
+
 // The table of budgets. To bound one more thing, add a row here and take a Limiter, a SharedLimiter
 // or a Pool from it: the documentation and the test that one payer leaves something to the next one
 // follow by themselves.
@@ -100,6 +103,8 @@ var (
 	IdleEvents      = newBudget(Budget{Bounds: "events that strangers cause by activities that do nothing here", Payer: Domain, Rate: Daily(200), Per: "user", Beyond: "counted in one event an hour"})
 
 	// Of this server's own users.
+	Sockets = newBudget(Budget{Bounds: "sockets of users' programs", Payer: Address, Pool: 4096, Beyond: "503, or close code 1013",
+		Note: fmt.Sprintf("a user has %d at most; they do not count as connections", SocketsOfUser)})
 	ActionBodies   = newBudget(Budget{Bounds: "bodies of users' actions under way", Payer: User, Pool: 64 << 20, Bytes: true, Beyond: "503"})
 	Attempts       = newBudget(Budget{Bounds: "actions that a token of scope `llm` tries", Payer: Token, Hourly: 60, Daily: 500, Beyond: "429"})
 	RefusedLines   = newBudget(Budget{Bounds: "log lines about refused requests", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})

@@ -27,6 +27,9 @@ type answer struct {
 	status int    // 0: nothing is written yet
 	asker  *asker // nil: not found out yet
 	held   *held  // the body of the request, as far as it was read; nil: not at all
+
+	connection context.Context // ends when the client goes away, and with no time for one request
+	streams    bool            // it lasts until one side ends it: how long says nothing
 }
 
 func (a *answer) WriteHeader(status int) {
@@ -93,7 +96,7 @@ func hasTag(lines []string, tag string) bool {
 // observeRequests gives each request an id and a time to be answered in, and counts it.
 func (s *Server) observeRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{ResponseWriter: w, id: uuid.NewString(), route: "none"}
+		a := &answer{ResponseWriter: w, id: uuid.NewString(), route: "none", connection: r.Context()}
 		a.Header().Set("X-Request-Id", a.id)
 		a.Header().Set("X-Content-Type-Options", "nosniff")
 		ctx, cancel := context.WithTimeout(r.Context(), handleTime)
@@ -107,7 +110,9 @@ func (s *Server) observeRequests(next http.Handler) http.Handler {
 				a.status = http.StatusOK // what net/http answers for a handler that said nothing
 			}
 			s.metrics.requests.WithLabelValues(a.route, strconv.Itoa(a.status)).Inc()
-			s.metrics.seconds.WithLabelValues(a.route).Observe(time.Since(start).Seconds())
+			if !a.streams {
+				s.metrics.seconds.WithLabelValues(a.route).Observe(time.Since(start).Seconds())
+			}
 		}()
 		next.ServeHTTP(a, r.WithContext(ctx))
 	})

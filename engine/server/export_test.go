@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 	"net/netip"
+	"time"
 
 	"github.com/lightweb/lightweb/engine/policy"
 )
@@ -42,4 +43,14 @@ func (s *Server) HoldReads(address netip.Addr) (release func()) {
 // HoldAtMost bounds them, and those of actions. It must be called before anything is asked.
 func (s *Server) HoldAtMost(bytes int64) {
 	s.federation.bodies, s.api.bodies = policy.Bodies.PoolOf(bytes), policy.ActionBodies.PoolOf(bytes)
+}
+
+// SetCommentTime says how often idle streams show that they live.
+func SetCommentTime(s *Server, t time.Duration) { s.events.commentTime = t }
+
+// HardenCounted is Harden, and returns how many connections are counted.
+func HardenCounted(srv *http.Server) (counted func() int64) {
+	c := newConns(nil)
+	harden(srv, c)
+	return c.all.Used
 }

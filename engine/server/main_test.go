@@ -28,11 +28,13 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/socket"
 	"github.com/lightweb/lightweb/engine/token"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -124,6 +126,17 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 		Feed: feed.New(feed.NewDatabase(store, f.local, f.registry, handler.HasEmoji), gate), Profiles: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0",
 		Ready: func(context.Context) error { return f.ready }, EventsWait: func() bool { return f.eventsWait }, BodyLimit: 1 << 20, PageSize: 2,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	keys, err := keyspace.Open(keyspace.Config{CacheURL: "redis://127.0.0.1:1", Log: log}) // no Redis is there
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := keys.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	f.deps.Sockets = socket.NewHub(socket.Deps{Store: store, Streams: keys.Events, Tokens: store.Instance.Tokens, Log: log, Now: now, OfUser: policy.SocketsOfUser})
+	store.Subscribe(db.Subscriber{Name: "sockets", Committed: f.deps.Sockets.Committed})
 	for _, c := range change {
 		c(&f.deps)
 	}

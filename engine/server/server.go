@@ -20,6 +20,7 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/socket"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -60,6 +61,7 @@ type Deps struct {
 	Inbox      Inbox
 	Outbox     Outbox
 	Feed       *feed.Reader
+	Sockets    *socket.Hub
 	Profiles   Profiles
 	Log        *slog.Logger
 	Metrics    *prometheus.Registry
@@ -90,6 +92,7 @@ type Server struct {
 	collections *collections
 	discovery   *discovery
 	api         *clientAPI
+	events      *eventSockets
 	operator    *operator
 }
 
@@ -99,13 +102,15 @@ func New(d Deps) *Server {
 	a := &access{clients: from, store: d.Store, strangers: newStrangers(d.Store, d.Now), local: d.Local, verifier: d.Verifier, gate: d.Gate,
 		now: d.Now, secureMode: d.SecureMode}
 	owners := d.Store.As(pool.Owner)
+	api := &clientAPI{a, owners, d.Feed, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Version}
 	return &Server{Deps: d, clients: from, metrics: newMetrics(d.Metrics), lines: newLines(d.Now),
 		federation:  &federation{access: a, inbox: d.Inbox, limiter: d.Clients, bodies: newBodies(policy.Bodies, d.BodyLimit), bodyLimit: d.BodyLimit},
 		actors:      &actors{a},
 		documents:   &storedDocuments{a},
 		collections: &collections{a, owners, d.Profiles, d.PageSize},
 		discovery:   &discovery{access: a, version: d.Version, home: homePage(d.Local.Host())},
-		api:         &clientAPI{a, owners, d.Feed, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Version},
+		api:         api,
+		events:      &eventSockets{api, d.Sockets, commentTime},
 		operator:    &operator{d.Metrics, d.Ready, d.Paused, d.EventsWait},
 	}
 }
@@ -122,14 +127,16 @@ const (
 // Harden bounds what a client can take of srv: time for headers, for the whole request and between
 // two, the size of headers, how many connections it holds unless it is one of the proxies, and how
 // long one that never asks for anything can delay a Shutdown.
-func Harden(srv *http.Server, proxies []netip.Prefix) {
+func Harden(srv *http.Server, proxies []netip.Prefix) { harden(srv, newConns(proxies)) }
+
+func harden(srv *http.Server, c *conns) {
 	srv.ReadHeaderTimeout = headerTime
 	srv.ReadTimeout = requestTime
 	srv.WriteTimeout = requestTime
 	srv.IdleTimeout = idleTime
 	srv.MaxHeaderBytes = maxHeader
-	c := newConns(proxies)
 	srv.ConnState = c.followState
+	srv.ConnContext = c.rememberConn
 	srv.RegisterOnShutdown(func() { time.AfterFunc(newcomerTime, c.turnAway) })
 }
 
@@ -180,6 +187,7 @@ func (s *Server) getRoutes() map[string]handle {
 		"/api/deliveries":                        s.api.wrapAPI(s.api.getDeliveries),
 		"/api/deliveries/:job":                   s.api.wrapAPI(s.api.getDeliveryJob),
 		"/api/groups":                            s.api.wrapAPI(s.api.getGroups),
+		"/api/events":                            s.api.wrapAPI(s.events.getEvents),
 		"/api/openapi.json":                      s.api.getOpenAPI,
 	}
 }

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/socket"
+)
+
+const (
+	// frameTime is how long a program may take to accept what it is sent.
+	frameTime = 10 * time.Second
+
+	// commentTime is how often a stream of server-sent events shows that it lives: proxies cut
+	// connections that are idle.
+	commentTime = 15 * time.Second
+)
+
+// eventSockets are the streams of events to users' programs.
+type eventSockets struct {
+	*clientAPI
+	hub         *socket.Hub
+	commentTime time.Duration
+}
+
+// requestSocket returns the socket that a request asks for, of a token that may read.
+func (s *eventSockets) requestSocket(r *http.Request, t instance.Token, kind socket.Kind) (socket.Request, error) {
+	q, err := readQuery(r, "after")
+	if err != nil {
+		return socket.Request{}, err
+	}
+	after, err := readCursor(r.Header.Values("Last-Event-ID"), q["after"])
+	if err != nil {
+		return socket.Request{}, err
+	}
+	return socket.Request{User: t.User, Kind: kind, Payer: policy.NameAddress(s.clientOf(r)), Token: t.ID, Assistant: isAssistantReader(t), After: after}, nil
+}
+
+// readCursor returns the id of the last event that a program has, nil when it says none. The header
+// is what a browser sends that comes again, and outweighs the address that it came with.
+func readCursor(header, query []string) (*keyspace.ID, error) {
+	given := header
+	if len(given) == 0 {
+		given = query
+	}
+	if len(given) == 0 {
+		return nil, nil
+	}
+	id, err := keyspace.ParseID(given[0])
+	if err != nil || len(given) > 1 || id.String() != given[0] {
+		return nil, fault.New(fault.Invalid, "the id of an event is two numbers, such as 1771675203871-42").WithCode("bad_event_id")
+	}
+	return &id, nil
+}
+
+// isAssistantReader reports whether a token reads as an LLM engine does.
+func isAssistantReader(t instance.Token) bool { return !t.Has(instance.ScopeRead) }
+
+// getEvents streams the user's events (HTML standard §9.2, server-sent events).
+func (s *eventSockets) getEvents(a *answer, r *http.Request, _ httprouter.Params) error {
+	t, err := s.authorize(a, r, instance.ScopeRead, instance.ScopeLLM)
+	if err != nil {
+		return err
+	}
+	ask, err := s.requestSocket(r, t, socket.SSE)
+	if err != nil {
+		return err
+	}
+	a.setCache("no-store")
+	a.Header().Set("Content-Type", "text/event-stream")
+	a.Header().Set("X-Accel-Buffering", "no") // a proxy that collects answers would hold events back
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	one, err := s.hub.Open(ask)
+	if err != nil {
+		return err
+	}
+	defer one.Close()
+	return s.streamEvents(a, r, one)
+}
+
+// streamEvents writes frames until the program goes away or the socket is ended. The connection
+// has no limit of time then, but for each write.
+func (s *eventSockets) streamEvents(a *answer, r *http.Request, one *socket.Socket) error {
+	if r.ProtoMajor == 1 {
+		a.Header().Set("Connection", "close") // it does not count as a connection any more
+		leaveConns(r)
+	}
+	a.streams = true
+	out := http.NewResponseController(a)
+	if err := out.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	text := []byte("retry: 3000\n\n")
+	for {
+		frames, err := one.Next(a.connection, s.commentTime)
+		var closing *socket.Closing
+		switch {
+		case errors.As(err, &closing):
+			_ = writeChunk(a, out, closingText(closing)) // it may have gone away
+			return nil
+		case err != nil && a.connection.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := writeChunk(a, out, append(text, eventsText(frames)...)); err != nil {
+			return nil // it has gone away, or is too slow
+		}
+		text = text[:0]
+	}
+}
+
+// writeChunk sends bytes at once.
+func writeChunk(a *answer, out *http.ResponseController, text []byte) error {
+	if err := out.SetWriteDeadline(time.Now().Add(frameTime)); err != nil {
+		return err
+	}
+	if _, err := a.Write(text); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// eventsText returns frames as events of a stream, or a comment when there are none.
+func eventsText(frames []socket.Frame) []byte {
+	if len(frames) == 0 {
+		return []byte(":\n\n")
+	}
+	var b bytes.Buffer
+	for _, f := range frames {
+		if f.ID != (keyspace.ID{}) {
+			b.WriteString("id: " + f.ID.String() + "\n")
+		}
+		b.WriteString("event: " + f.Type + "\ndata: ")
+		b.Write(f.Body)
+		b.WriteString("\n\n")
+	}
+	return b.Bytes()
+}
+
+// closingText is the last event of a stream that the engine ends. Its name is not close, which
+// libraries of clients use for themselves.
+func closingText(c *socket.Closing) []byte {
+	return []byte("event: closed\ndata: {\"type\":\"closed\",\"code\":" + strconv.Itoa(c.Code) + ",\"reason\":\"" + c.Reason + "\"}\n\n")
+}
+
+// leaveKey is where the context of a connection holds how to count it no more.
+type leaveKey struct{}
+
+// leaveConns takes the connection of a request out of those that are counted.
+func leaveConns(r *http.Request) {
+	if leave, ok := r.Context().Value(leaveKey{}).(func()); ok {
+		leave()
+	}
+}
+
+// rememberConn returns the context of a new connection.
+func (c *conns) rememberConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, leaveKey{}, func() { c.noteConn(conn, http.StateHijacked) })
+}

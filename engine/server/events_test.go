@@ -1,0 +1,212 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/server"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// serve answers on a real listener, as clients reach it, with bounds.
+func (f *fixture) serve() *httptest.Server {
+	f.Helper()
+	srv := httptest.NewUnstartedServer(f.public)
+	server.Harden(srv.Config, nil)
+	srv.Start()
+	f.Cleanup(func() {
+		if err := f.deps.Sockets.Close(context.Background()); err != nil {
+			f.Error(err)
+		}
+		srv.Close()
+	})
+	return srv
+}
+
+// addEvent commits an event of u's.
+func (f *fixture) addEvent(u vocab.Username, kind string) {
+	f.Helper()
+	f.write(u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.AddEvent(ctx, db.Event{Type: kind, Source: "ap", At: start, Payload: []byte(`{"eventId":"x","trust":"self"}`)})
+	})
+}
+
+// eventStream is a stream of server-sent events that is read line by line.
+type eventStream struct {
+	f     *fixture
+	lines *bufio.Scanner
+	close func()
+}
+
+func (f *fixture) openStream(url, token string, change ...asking) *eventStream {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/events", nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, c := range append(change, bearerToken(token)) {
+		c(r)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { cancel(); _ = resp.Body.Close() })
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("Cache-Control") != "no-store" {
+		f.Fatalf("the stream is answered %d with %v", resp.StatusCode, resp.Header)
+	}
+	return &eventStream{f, bufio.NewScanner(resp.Body), cancel}
+}
+
+// await reads up to the first line that begins so, and returns the rest of it.
+func (s *eventStream) await(begin string) string {
+	s.f.Helper()
+	for s.lines.Scan() {
+		if rest, is := strings.CutPrefix(s.lines.Text(), begin); is {
+			return rest
+		}
+	}
+	s.f.Fatalf("the stream ended without %q: %v", begin, s.lines.Err())
+	return ""
+}
+
+func TestEventsAreStreamedAndResumed(t *testing.T) {
+	f := newFixture(t)
+	srv, token := f.serve(), f.token(f.alice, "read")
+	s := f.openStream(srv.URL, token)
+	if got := s.await("retry: "); got != "3000" {
+		t.Errorf("retry: %s", got)
+	}
+	if got := s.await("data: "); !strings.HasPrefix(got, `{"type":"hello","cursor":"0-0"`) {
+		t.Errorf("the stream begins with %s", got)
+	}
+	f.addEvent(f.bob, "create.received") // not alice's
+	f.addEvent(f.alice, "like.received")
+	first := s.await("id: ")
+	if got := s.await("event: "); got != "like.received" {
+		t.Errorf("event: %s", got)
+	}
+	if got := s.await("data: "); got != `{"id":"`+first+`","type":"like.received","payload":{"trust":"self","eventId":"x"},"timestamp":"2026-02-21T12:00:00Z"}` &&
+		got != `{"id":"`+first+`","type":"like.received","payload":{"eventId":"x","trust":"self"},"timestamp":"2026-02-21T12:00:00Z"}` {
+		t.Errorf("data: %s", got)
+	}
+	s.close()
+	f.addEvent(f.alice, "follow.received")
+	for name, how := range map[string]asking{
+		"by the header":  header("Last-Event-ID", first),
+		"by the address": func(r *http.Request) { r.URL.RawQuery = "after=" + first },
+		"by both": func(r *http.Request) {
+			r.URL.RawQuery = "after=1-1"
+			r.Header.Set("Last-Event-ID", first)
+		},
+	} {
+		again := f.openStream(srv.URL, token, how)
+		again.await("id: ")
+		if got := again.await("event: "); got != "follow.received" {
+			t.Errorf("%s: the stream goes on with %s", name, got)
+		}
+		again.close()
+	}
+	early := f.openStream(srv.URL, token, header("Last-Event-ID", "99999999999999-99"))
+	early.await("event: reset")
+	if got := early.await("data: "); !strings.Contains(got, `"reason":"ahead"`) {
+		t.Errorf("a cursor of another stream is told %s", got)
+	}
+}
+
+func TestEventsAreRefused(t *testing.T) {
+	f := newFixture(t)
+	reader, writer := f.token(f.alice, "read"), f.token(f.alice, "write")
+	for _, tt := range []struct {
+		name, target string
+		how          []asking
+		status       int
+		code         string
+	}{
+		{"nobody", "/api/events", nil, 401, "invalid_token"},
+		{"a token in the address", "/api/events?token=" + reader, nil, 401, "invalid_token"},
+		{"a token that may not read", "/api/events", []asking{bearerToken(writer)}, 403, "insufficient_scope"},
+		{"a garbled id", "/api/events", []asking{bearerToken(reader), header("Last-Event-ID", "garbled")}, 400, "bad_event_id"},
+		{"an id of one number", "/api/events", []asking{bearerToken(reader), header("Last-Event-ID", "17")}, 400, "bad_event_id"},
+		{"an id that is written otherwise", "/api/events", []asking{bearerToken(reader), header("Last-Event-ID", "017-1")}, 400, "bad_event_id"},
+		{"a garbled id in the address", "/api/events?after=x", []asking{bearerToken(reader)}, 400, "bad_event_id"},
+		{"an unknown parameter", "/api/events?since=1", []asking{bearerToken(reader)}, 400, "bad_query"},
+	} {
+		r := f.get(tt.target, tt.how...)
+		if r.StatusCode != tt.status || r.doc(t).Text("error") != tt.code {
+			t.Errorf("%s: %d %s, want %d %s", tt.name, r.StatusCode, r.body, tt.status, tt.code)
+		}
+	}
+	f.ask(http.MethodHead, "/api/events", bearerToken(reader)).want(t, 200)
+}
+
+// CLI-02, CLI-02b: a stream ends when its token is revoked, and is told why.
+func TestAStreamEndsWithItsToken(t *testing.T) {
+	f := newFixture(t)
+	srv, token := f.serve(), f.token(f.alice, "read")
+	s := f.openStream(srv.URL, token)
+	s.await("event: hello")
+	f.state(f.alice, instance.UserSuspended)
+	f.deps.Sockets.CheckTokens(t.Context())
+	s.await("event: closed")
+	if got := s.await("data: "); got != `{"type":"closed","code":4001,"reason":"token expired or revoked"}` {
+		t.Errorf("the stream ends with %s", got)
+	}
+	for s.lines.Scan() {
+		if s.lines.Text() != "" {
+			t.Errorf("after its end the stream has %q", s.lines.Text())
+		}
+	}
+	f.get("/api/events", bearerToken(token)).want(t, 401)
+}
+
+// A stream shows that it lives, and outlives the time that a request has.
+func TestAnIdleStreamShowsThatItLives(t *testing.T) {
+	f := newFixture(t)
+	server.SetCommentTime(f.server, 5*time.Millisecond)
+	srv := httptest.NewUnstartedServer(f.public)
+	server.Harden(srv.Config, nil)
+	srv.Config.ReadTimeout, srv.Config.WriteTimeout = 100*time.Millisecond, 100*time.Millisecond
+	srv.Start()
+	t.Cleanup(srv.Close)
+	s := f.openStream(srv.URL, f.token(f.alice, "read"))
+	s.await("event: hello")
+	for range 60 {
+		s.await(":")
+	}
+	s.close()
+}
+
+// Streams do not count as connections: whoever holds them holds nobody else up.
+func TestStreamsDoNotCountAsConnections(t *testing.T) {
+	f := newFixture(t)
+	srv := httptest.NewUnstartedServer(f.public)
+	counted := server.HardenCounted(srv.Config)
+	srv.Start()
+	t.Cleanup(srv.Close)
+	token := f.token(f.alice, "read")
+	var open []*eventStream
+	for range 5 {
+		s := f.openStream(srv.URL, token)
+		s.await("event: hello")
+		open = append(open, s)
+	}
+	if n := counted(); n != 0 {
+		t.Errorf("%d connections are counted, want none", n)
+	}
+	for _, s := range open {
+		s.close()
+	}
+	f.ask(http.MethodGet, "/", header("Accept", "text/plain")).want(t, 200)
+	if n := counted(); n != 0 {
+		t.Errorf("%d connections are counted afterwards, want none", n)
+	}
+}

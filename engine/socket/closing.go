@@ -1,0 +1,25 @@
+package socket
+
+import "fmt"
+
+// Closing says why the engine ends a socket, and is the error of Next then.
+type Closing struct {
+	Code   int // of a WebSocket (RFC 6455 §7.4)
+	Reason string
+}
+
+func (c *Closing) Error() string { return fmt.Sprintf("closed with %d: %s", c.Code, c.Reason) }
+
+// The reasons for which the engine ends a socket.
+var (
+	GoingAway  = &Closing{1001, "shutdown"}
+	Misused    = &Closing{1008, "policy"}
+	TooBig     = &Closing{1009, "frame too big"}
+	Failed     = &Closing{1011, "internal error"}
+	Overloaded = &Closing{1013, "overloaded"}
+	Revoked    = &Closing{4001, "token expired or revoked"}
+	TooSlow    = &Closing{4002, "too slow"}
+	TooMany    = &Closing{4003, "too many sockets"}
+)
+
+var closings = []*Closing{GoingAway, Misused, TooBig, Failed, Overloaded, Revoked, TooSlow, TooMany}

@@ -1,0 +1,276 @@
+// Package socket hands the events of users to their programs' sockets as they happen. A socket is
+// a WebSocket, or a stream of server-sent events.
+//
+// Every socket gets every event of its user, once, in the order of their numbers. The events come
+// from the after-commit, and in memory to all sockets of a user at once. A socket that begins at an
+// earlier event reads from the user's stream in Redis until it has caught up, and from the user's
+// database where the stream has not got everything.
+package socket
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Kind is how a socket speaks.
+type Kind string
+
+// The kinds of sockets, as metrics name them.
+const (
+	WebSocket Kind = "websocket"
+	SSE       Kind = "sse" // server-sent events
+)
+
+const (
+	// readers is how many users' events are read at once because what was told has a gap.
+	readers = 8
+
+	// compareEvery is how often streams are compared with what sockets have got: another process
+	// may have added events.
+	compareEvery = 2 * time.Second
+
+	// checkEvery is how often the tokens of open sockets are looked up: one that is revoked, or
+	// whose user is suspended, ends its sockets.
+	checkEvery = 15 * time.Second
+
+	// together is how many streams are compared in one round trip.
+	together = 100
+)
+
+// Store is the users' databases.
+type Store interface {
+	Read(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+}
+
+// Tokens are the API tokens of all users.
+type Tokens interface {
+	// ListValid returns those of the tokens that hold and whose users are active.
+	ListValid(ctx context.Context, ids []uuid.UUID, now time.Time) ([]uuid.UUID, error)
+}
+
+// Deps is what a hub needs.
+type Deps struct {
+	Store   Store
+	Streams *keyspace.Store
+	Tokens  Tokens
+	Log     *slog.Logger
+	Metrics prometheus.Registerer // may be nil
+	Now     func() time.Time
+	OfUser  int // sockets that a user may have open
+}
+
+// Hub has the open sockets of all users. One process of an instance has one.
+type Hub struct {
+	Deps
+	metrics *metrics
+	all     *policy.Pool
+	slots   chan struct{} // of readers
+
+	reading     context.Context // of readers; it ends with the hub
+	stopReading func()
+
+	mu      sync.Mutex
+	tails   map[vocab.Username]*tail
+	closing bool
+	open    sync.WaitGroup // sockets, and readers for them
+}
+
+// NewHub returns a hub without sockets.
+func NewHub(d Deps) *Hub {
+	h := &Hub{Deps: d, all: policy.Sockets.NewPool(), slots: make(chan struct{}, readers), tails: map[vocab.Username]*tail{}}
+	h.metrics = newMetrics(d.Metrics)
+	h.reading, h.stopReading = context.WithCancel(context.Background())
+	return h
+}
+
+// Request says which socket is to be opened.
+type Request struct {
+	User      vocab.Username
+	Kind      Kind
+	Payer     string       // of the share of all sockets
+	Token     uuid.UUID    // that the socket ends with
+	Assistant bool         // the socket is of an LLM engine
+	After     *keyspace.ID // the last event that the program has; nil: begin with what happens next
+}
+
+// Open opens a socket. The fault is RateLimited when the user has too many, Busy when there are too
+// many in all or the engine ends. The caller closes the socket.
+func (h *Hub) Open(r Request) (*Socket, error) {
+	if !h.all.Take(r.Payer, 1) {
+		return nil, h.refuse(fault.New(fault.Busy, "too many sockets are open").WithCode("overloaded"))
+	}
+	s := &Socket{hub: h, request: r, wake: make(chan struct{}, 1)}
+	if err := h.attach(s); err != nil {
+		h.all.Give(r.Payer, 1)
+		return nil, h.refuse(err)
+	}
+	h.metrics.open.WithLabelValues(string(r.Kind)).Inc()
+	return s, nil
+}
+
+func (h *Hub) refuse(err error) error {
+	h.metrics.refused.Inc()
+	return err
+}
+
+// attach adds a socket to those of its user.
+func (h *Hub) attach(s *Socket) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closing {
+		return fault.New(fault.Busy, "the engine ends; come again").WithCode("shutting_down")
+	}
+	t := h.tails[s.request.User]
+	if t == nil {
+		t = &tail{hub: h, user: s.request.User, sockets: map[*Socket]struct{}{}}
+		h.tails[s.request.User] = t
+	}
+	if !t.addSocket(s) {
+		return fault.New(fault.RateLimited, "you have too many sockets open").WithCode("too_many_sockets")
+	}
+	s.tail = t
+	h.open.Add(1)
+	return nil
+}
+
+// detach takes a socket from those of its user.
+func (h *Hub) detach(s *Socket) {
+	h.mu.Lock()
+	if s.tail.removeSocket(s) == 0 {
+		delete(h.tails, s.tail.user)
+	}
+	h.mu.Unlock()
+	h.all.Give(s.request.Payer, 1)
+	h.metrics.open.WithLabelValues(string(s.request.Kind)).Dec()
+	h.open.Done()
+}
+
+func (h *Hub) tailOf(u vocab.Username) *tail {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.tails[u]
+}
+
+func (h *Hub) listTails() []*tail {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]*tail, 0, len(h.tails))
+	for _, t := range h.tails {
+		all = append(all, t)
+	}
+	return all
+}
+
+// Committed hears of a commit in a user's database. It never waits.
+func (h *Hub) Committed(_ context.Context, c db.Commit) {
+	if !c.Unknown && len(c.Events) == 0 {
+		return
+	}
+	if t := h.tailOf(c.User); t != nil {
+		t.tell(c.Events, c.Unknown)
+	}
+}
+
+// Run keeps sockets complete and honest until ctx ends.
+func (h *Hub) Run(ctx context.Context) {
+	compare, check := time.NewTicker(compareEvery), time.NewTicker(checkEvery)
+	defer compare.Stop()
+	defer check.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-compare.C:
+			h.CompareStreams(ctx)
+		case <-check.C:
+			h.CheckTokens(ctx)
+		}
+	}
+}
+
+// CompareStreams has events read that are on a stream and were not told, and those that could not
+// be read before.
+func (h *Hub) CompareStreams(ctx context.Context) {
+	tails := h.listTails()
+	for len(tails) > 0 {
+		part := tails[:min(together, len(tails))]
+		tails = tails[len(part):]
+		users := make([]vocab.Username, len(part))
+		for n, t := range part {
+			users[n] = t.user
+		}
+		ids, err := h.Streams.LastIDs(ctx, users, stream)
+		if err != nil {
+			ids = make([]keyspace.ID, len(part)) // what happens is told without Redis, too
+		}
+		for n, t := range part {
+			t.compare(ids[n])
+		}
+	}
+}
+
+// CheckTokens ends the sockets whose token does not hold any more. When that cannot be looked up
+// they stay until the next time.
+func (h *Hub) CheckTokens(ctx context.Context) {
+	byToken := map[uuid.UUID][]*Socket{}
+	for _, t := range h.listTails() {
+		for _, s := range t.listSockets() {
+			byToken[s.request.Token] = append(byToken[s.request.Token], s)
+		}
+	}
+	if len(byToken) == 0 {
+		return
+	}
+	ids := make([]uuid.UUID, 0, len(byToken))
+	for id := range byToken {
+		ids = append(ids, id)
+	}
+	valid, err := h.Tokens.ListValid(ctx, ids, h.Now())
+	if err != nil {
+		if ctx.Err() == nil {
+			h.Log.WarnContext(ctx, "tokens of sockets not looked up", "err", err)
+		}
+		return
+	}
+	for _, id := range valid {
+		delete(byToken, id)
+	}
+	for _, sockets := range byToken {
+		for _, s := range sockets {
+			s.End(Revoked)
+		}
+	}
+}
+
+// Close ends every socket, opens no other one, and waits until their programs were told, or ctx
+// ends.
+func (h *Hub) Close(ctx context.Context) error {
+	h.mu.Lock()
+	h.closing = true
+	h.mu.Unlock()
+	for _, t := range h.listTails() {
+		for _, s := range t.listSockets() {
+			s.End(GoingAway)
+		}
+	}
+	h.stopReading()
+	closed := make(chan struct{})
+	go func() { h.open.Wait(); close(closed) }()
+	select {
+	case <-closed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

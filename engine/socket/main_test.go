@@ -1,0 +1,219 @@
+package socket_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/event"
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/keyspace/redistest"
+	"github.com/lightweb/lightweb/engine/socket"
+	"github.com/lightweb/lightweb/engine/token"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// ofUser is how many sockets a user may have in these tests.
+const ofUser = 100
+
+type runner interface{ Run() int }
+
+// leakless runs the tests and looks for goroutines that they left.
+type leakless struct{ runner }
+
+func (l leakless) Run() int {
+	code := l.runner.Run()
+	if err := goleak.Find(goleak.IgnoreAnyFunction("database/sql.(*DB).connectionOpener")); err != nil && code == 0 {
+		fmt.Println(err)
+		return 1
+	}
+	return code
+}
+
+func TestMain(m *testing.M) { dbtest.Main(leakless{m}) }
+
+// rig is a hub, and an emitter, over a real database and a real Redis.
+type rig struct {
+	*testing.T
+	redis *redistest.Server
+	store *db.Cluster
+	keys  *keyspace.Keyspace
+	hub   *socket.Hub
+	keep  int
+	now   atomic.Int64 // in nanoseconds, added to the time
+	count atomic.Int64
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{T: t, redis: redistest.Start(t), store: dbtest.New(t), keep: 10_000}
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	keys, err := keyspace.Open(keyspace.Config{CacheURL: r.redis.URL(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.keys = keys
+	now := func() time.Time { return time.Now().Add(time.Duration(r.now.Load())) }
+	emitter := event.NewEmitter(event.Deps{Store: r.store, Users: r.store.Instance.Users, Streams: keys.Events, Keep: r.keep, Memory: 64 << 20, Log: log, Now: now})
+	r.hub = socket.NewHub(socket.Deps{Store: r.store, Streams: keys.Events, Tokens: r.store.Instance.Tokens, Log: log, Now: now, OfUser: ofUser})
+	r.store.Subscribe(db.Subscriber{Name: "emitter", Committed: emitter.Committed}, db.Subscriber{Name: "sockets", Committed: r.hub.Committed})
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() { emitter.Run(ctx) })
+	all.Go(func() { keys.Watch(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		all.Wait()
+		if err := keys.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// add commits n events of the user at once.
+func (r *rig) add(u vocab.Username, n int) {
+	r.Helper()
+	err := r.store.Write(r.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		for range n {
+			if err := tx.AddEvent(ctx, r.event("create.received")); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		r.Error(err)
+	}
+}
+
+func (r *rig) event(kind string) db.Event {
+	return db.Event{Type: kind, Source: "ap", At: time.Now(), Payload: fmt.Appendf(nil, `{"eventId":"%s","n":%d}`, uuid.Must(uuid.NewV7()), r.count.Add(1))}
+}
+
+// numbers returns the numbers of the user's events, as its database has them.
+func (r *rig) numbers(u vocab.Username) (all []uint64) {
+	r.Helper()
+	err := r.store.Read(r.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		events, err := tx.Events(ctx, 0, 100_000)
+		for _, e := range events {
+			all = append(all, uint64(e.Seq))
+		}
+		return err
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return all
+}
+
+// token returns the id of a new token of the user.
+func (r *rig) token(u vocab.Username, expires *time.Time) uuid.UUID {
+	r.Helper()
+	_, digest := token.New(u)
+	t := instance.Token{ID: uuid.New(), User: u, Scopes: []string{instance.ScopeRead}, CreatedAt: time.Now(), ExpiresAt: expires}
+	if err := r.store.Instance.Tokens.Add(r.Context(), t, digest); err != nil {
+		r.Fatal(err)
+	}
+	return t.ID
+}
+
+// patience is how long anything may take on a busy machine.
+const patience = 2 * time.Minute
+
+// client is the program behind a socket.
+type client struct {
+	*socket.Socket
+	r   *rig
+	ids []keyspace.ID // of the events that it got
+	was []socket.Frame
+}
+
+// open opens a socket that begins after an event, nil for what happens next, and awaits hello.
+func (r *rig) open(u vocab.Username, after *keyspace.ID) *client {
+	r.Helper()
+	return r.openAs(socket.Request{User: u, Kind: socket.SSE, After: after})
+}
+
+func (r *rig) openAs(q socket.Request) *client {
+	r.Helper()
+	s, err := r.hub.Open(q)
+	if err != nil {
+		r.Fatal(err)
+	}
+	c := &client{Socket: s, r: r}
+	r.Cleanup(sync.OnceFunc(func() {
+		if c.Socket != nil {
+			s.Close()
+		}
+	}))
+	c.next()
+	return c
+}
+
+// leave closes the socket as a program does that goes away.
+func (c *client) leave() { c.Close(); c.Socket = nil }
+
+// next takes the next frames, or ends the test.
+func (c *client) next() []socket.Frame {
+	c.r.Helper()
+	frames, err := c.Next(c.r.Context(), patience)
+	if err != nil || len(frames) == 0 {
+		c.r.Fatalf("no frames came: %v", err)
+	}
+	for _, f := range frames {
+		if f.ID != (keyspace.ID{}) {
+			c.ids = append(c.ids, f.ID)
+		}
+	}
+	c.was = append(c.was, frames...)
+	return frames
+}
+
+// await takes frames until the program has n events.
+func (c *client) await(n int) {
+	c.r.Helper()
+	for len(c.ids) < n {
+		c.next()
+	}
+}
+
+// settle waits until the socket is live: it has all there is.
+func (c *client) settle() {
+	c.r.Helper()
+	if frames, err := c.Next(c.r.Context(), time.Millisecond); len(frames) > 0 || err != nil {
+		c.r.Fatalf("more came: %v, %v", frames, err)
+	}
+}
+
+// wantNumbers fails unless the events have these numbers.
+func (c *client) wantNumbers(want []uint64) {
+	c.r.Helper()
+	got := make([]uint64, len(c.ids))
+	for n, id := range c.ids {
+		got[n] = id.Seq
+	}
+	if !slices.Equal(got, want) {
+		c.r.Errorf("the program got events %v, want %v", got, want)
+	}
+}
+
+// closing returns why the socket ends.
+func (c *client) closing() error {
+	for {
+		if frames, err := c.Next(c.r.Context(), patience); err != nil || len(frames) == 0 {
+			return err
+		}
+	}
+}
