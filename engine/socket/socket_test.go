@@ -214,7 +214,7 @@ func TestASlowProgramIsCutOff(t *testing.T) {
 		r.add(u, 10)
 		other.await(len(other.ids) + 10)
 	}
-	if err := slow.closing(); err != error(socket.TooSlow) {
+	if err := slow.closing(); !errors.Is(err, socket.TooSlow) {
 		t.Errorf("the slow socket ends with %v, want %v", err, socket.TooSlow)
 	}
 	other.wantNumbers(r.numbers(u))
@@ -240,7 +240,7 @@ func TestASocketEndsWithItsToken(t *testing.T) {
 		r.hub.CheckTokens(t.Context())
 		for n, c := range []*client{one, two, three, four} {
 			_, err := c.Next(t.Context(), time.Millisecond)
-			if ended := err == error(socket.Revoked); ended != want[n] || !ended && err != nil {
+			if ended := errors.Is(err, socket.Revoked); ended != want[n] || !ended && err != nil {
 				t.Errorf("%s: socket %d: %v, want it ended: %v", when, n, err, want[n])
 			}
 		}
@@ -321,7 +321,7 @@ func TestCloseEndsEverySocket(t *testing.T) {
 	if err := r.hub.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; err != error(socket.GoingAway) {
+	if err := <-ended; !errors.Is(err, socket.GoingAway) {
 		t.Errorf("the socket ends with %v, want %v", err, socket.GoingAway)
 	}
 	if _, err := r.hub.Open(socket.Request{User: u, Kind: socket.SSE}); fault.KindOf(err) != fault.Busy {
