@@ -134,6 +134,7 @@ const patience = 2 * time.Minute
 
 // client is the program behind a socket.
 type client struct {
+	left atomic.Bool
 	*socket.Socket
 	r   *rig
 	ids []keyspace.ID // of the events that it got
@@ -153,17 +154,17 @@ func (r *rig) openAs(q socket.Request) *client {
 		r.Fatal(err)
 	}
 	c := &client{Socket: s, r: r}
-	r.Cleanup(sync.OnceFunc(func() {
-		if c.Socket != nil {
-			s.Close()
-		}
-	}))
+	r.Cleanup(c.leave)
 	c.next()
 	return c
 }
 
-// leave closes the socket as a program does that goes away.
-func (c *client) leave() { c.Close(); c.Socket = nil }
+// leave closes the socket, once, as a program does that goes away.
+func (c *client) leave() {
+	if c.left.CompareAndSwap(false, true) {
+		c.Close()
+	}
+}
 
 // next takes the next frames, or ends the test.
 func (c *client) next() []socket.Frame {
