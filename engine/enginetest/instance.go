@@ -64,7 +64,6 @@ func Make(t testing.TB, settings ...string) *Instance {
 	t.Helper()
 	dir := Dir(t)
 	furnish(t, dir)
-	lendKey(t, filepath.Join(dir, "instance", "keys"))
 	return MakeIn(t, dir, settings...)
 }
 
