@@ -1,0 +1,85 @@
+package cmd
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine/admin"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// redisAccess is the result of user redis-acl: the only time that the password is seen.
+type redisAccess struct {
+	User      vocab.Username `json:"user"`
+	RedisUser string         `json:"redis_user"`
+	Password  string         `json:"password"`
+	Command   string         `json:"command"`
+	Applied   bool           `json:"applied"`
+	Saved     bool           `json:"saved"`
+}
+
+func newUserRedisACL(a *app) *cobra.Command {
+	var apply bool
+	c := &cobra.Command{
+		Use:   "redis-acl NAME [flags]",
+		Short: "Let a program read a user's events in Redis",
+		Long: "redis-acl writes the command that makes a user of Redis for a program which reads the events of NAME, with a new\n" +
+			"password that is shown this once. Such a program reads that stream, alone or in a consumer group, and adds to its dead\n" +
+			"letters; every other key is closed to it. --apply makes the user at once; made again, the password before is of no use\n" +
+			"any more. Redis keeps it for good where it has an aclfile, else until it ends: then apply it anew after each start.",
+		Example: "  lightweb user redis-acl alice\n  lightweb user redis-acl alice --apply",
+		Args:    takesArgs("NAME"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			if a.quiet {
+				return fault.New(fault.Usage, "--quiet would hide the password, which is shown once only")
+			}
+			user, err := vocab.ParseUsername(args[0])
+			if err != nil {
+				return err
+			}
+			return a.admin(ctx, func(t *admin.Tasks) error { return a.giveRedisAccess(ctx, t.Users, user, apply) })
+		}),
+	}
+	c.Flags().BoolVar(&apply, "apply", false, "make the user in Redis")
+	return c
+}
+
+// giveRedisAccess makes a password, and shows or makes the user of Redis that has it.
+func (a *app) giveRedisAccess(ctx context.Context, users admin.Users, user vocab.Username, apply bool) error {
+	made := redisAccess{User: user, Password: rand.Text(), Applied: apply}
+	access, err := users.RedisAccess(ctx, user, made.Password)
+	if err != nil {
+		return err
+	}
+	made.RedisUser, made.Command = access.Name, "ACL SETUSER "+access.Name+" "+strings.Join(access.Rules, " ")
+	if apply {
+		if made.Saved, err = users.GrantRedisAccess(ctx, access); err != nil {
+			return err
+		}
+	}
+	return a.showRedisAccess(made)
+}
+
+func (a *app) showRedisAccess(made redisAccess) error {
+	facts := []fact{
+		{key: "user", value: made.User.String(), titled: true},
+		{key: "redis_user", value: made.RedisUser},
+		{key: "password", value: made.Password, note: " — shown once"},
+	}
+	words := "wrote the command for"
+	switch {
+	case made.Saved:
+		words = "made, in the aclfile of Redis, the access to the events of"
+	case made.Applied:
+		words = "made, until Redis ends, the access to the events of"
+	default:
+		facts = append(facts, fact{key: "command", value: made.Command})
+	}
+	title := fmt.Sprintf("%s %s %s", a.out.tick(), words, a.out.style().Bold(true).Render(made.User.String()))
+	return a.out.writeFacts(title, facts, made)
+}

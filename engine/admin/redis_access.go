@@ -1,0 +1,31 @@
+package admin
+
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/engine/event"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// RedisAccess returns the access to Redis of a program that reads the user's events.
+func (us Users) RedisAccess(ctx context.Context, u vocab.Username, password string) (keyspace.Access, error) {
+	if _, err := us.in.DB.Instance.Users.Find(ctx, u); err != nil {
+		return keyspace.Access{}, err
+	}
+	if err := us.in.OpenRedis(ctx, false); err != nil {
+		return keyspace.Access{}, err
+	}
+	return us.in.Keyspace.Events.StreamAccess(u, event.Stream, password), nil
+}
+
+// GrantRedisAccess has Redis know the access that RedisAccess returned, and reports whether it
+// will when it has ended and begun again.
+func (us Users) GrantRedisAccess(ctx context.Context, a keyspace.Access) (saved bool, err error) {
+	saved, err = us.in.Keyspace.Events.GrantAccess(ctx, a)
+	if err != nil && !keyspace.IsAway(err) {
+		return false, fault.Wrap(fault.Config, "this Redis takes no users", err).WithHint("install redis-server 7 or newer, or set redis.events_url")
+	}
+	return saved, err
+}
