@@ -30,11 +30,29 @@ func (s *siege) entries(u *enginetest.User) (ids []string) {
 	return ids
 }
 
+// namesRefused has the engine refuse to make users of these names.
+func (s *siege) namesRefused(names ...string) {
+	s.Helper()
+	for _, name := range names {
+		runAll(s.T, s.home, []command{{"user create " + name, 65, ""}})
+	}
+}
+
 var tenancyAttacks = []attack{
-	{id: "TEN-01", sends: "names and ids that would make one Redis key out of two", later: "events and cache"},
+	{id: "TEN-01", sends: "names and ids that would make one Redis key out of two", happens: "such a name is refused (65), such an id too (400); no two keys of two users are one, whatever they are made of", play: func(s *siege) {
+		s.namesRefused("alice:events", "al{ice}", "alice:", ":alice")
+		create := s.create(s.mallory, "1")
+		create.Sub("object")["id"] = "ice:obj:x"
+		s.answered(s.post(s.mallory, s.alice.ID+"/inbox", create), 400)
+	}},
 	{id: "TEN-02", sends: "ids with line breaks, NUL and a megabyte, towards keys and fields of streams", later: "events and cache"},
-	{id: "TEN-03", sends: "patterns in names, towards access lists of Redis", later: "events and cache"},
-	{id: "TEN-04", sends: "a user called like what belongs to nobody", later: "events and cache"},
+	{id: "TEN-03", sends: "patterns in names, towards access lists of Redis", happens: "such a name is refused (65); a program that user redis-acl let in reads the events of its user, and NOPERM answers everything else", play: func(s *siege) {
+		s.namesRefused("a*", "al?ce", "[a-z]lice", "%R~*")
+		runAll(s.T, s.home, []command{{"user redis-acl a*", 65, ""}, {"user redis-acl al", 67, ""}})
+	}},
+	{id: "TEN-04", sends: "a user called like what belongs to nobody", happens: "such a name is refused (65): what belongs to nobody begins with a sign that no name has", play: func(s *siege) {
+		s.namesRefused("@", "@:actor", "lightweb-template", "instance", "system")
+	}},
 	{id: "TEN-05", sends: "so much that the cache is full, to push out streams and counters", later: "events and cache"},
 	{id: "TEN-06", sends: "ids, names and texts that are SQL, JSON paths, LIKE patterns, or search words", happens: "202, and they are kept as they are: statements carry values as parameters only", changes: true, asks: 1, play: func(s *siege) {
 		for n, text := range []string{"'; DROP TABLE activities; --", `$.* ? (@.a == "b")`, "%_\\", "a & !b | (c", "$1 $$ {{.}}", `"; \connect postgres`} {
