@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/lightweb/lightweb/db/postgres"
 )
 
@@ -45,6 +47,12 @@ func (t *Tx) Events(ctx context.Context, after int64, n int) ([]Event, error) {
 // EventBefore returns the last event before a time, nil when there is none.
 func (t *Tx) EventBefore(ctx context.Context, at time.Time) (*Event, error) {
 	return one[Event](ctx, t, "find the event before a time", `SELECT seq, type, source, payload, created_at, ms FROM event_outbox WHERE created_at < $1 ORDER BY seq DESC LIMIT 1`, at)
+}
+
+// EventByID returns the event of the outbox whose payload has the eventId, nil when there is none.
+func (t *Tx) EventByID(ctx context.Context, id uuid.UUID) (*Event, error) {
+	return one[Event](ctx, t, "find an event by its id", `SELECT seq, type, source, payload, created_at, ms FROM event_outbox
+		WHERE payload ->> 'eventId' = $1 ORDER BY seq DESC LIMIT 1`, id.String())
 }
 
 // Poison sets an activity aside that could not be applied, and takes its id.

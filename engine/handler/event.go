@@ -24,6 +24,13 @@ type Payload struct {
 	Actor    vocab.ID
 	Object   vocab.ID // empty when the activity is about nothing that has an id
 	Trust    string
+	Cause    Cause
+}
+
+// Cause is the event that a program answered when it had something done.
+type Cause struct {
+	Event uuid.UUID `json:"eventId"` // zero: it was none
+	Depth int       `json:"depth"`   // how many dispatches have followed from one another, this one included
 }
 
 // NewEvent returns an event with an id of its own, by which consumers drop repeats.
@@ -32,6 +39,9 @@ func NewEvent(kind string, p Payload, now time.Time) db.Event {
 		"actorUri": string(p.Actor), "trust": p.Trust}
 	if p.Object != "" {
 		d["objectUri"] = string(p.Object)
+	}
+	if p.Cause.Event != uuid.Nil {
+		d["causedBy"], d["depth"] = p.Cause.Event.String(), p.Cause.Depth
 	}
 	return db.Event{Type: kind, Source: "ap", Payload: d.JSON(), At: now}
 }

@@ -123,7 +123,8 @@ type Dispatch struct {
 	Token          uuid.UUID // by which it came; zero: by none
 	Assistant      bool      // the token is the LLM engine's, which is not trusted like its user
 	Action         pipeline.Action
-	IdempotencyKey string // empty for none
+	IdempotencyKey string    // empty for none
+	CausedBy       uuid.UUID // eventId of the event that this answers; zero: of none
 }
 
 // Result is what came of a Dispatch.
@@ -146,8 +147,9 @@ type Job struct {
 type exchange struct {
 	Dispatch
 	now    time.Time
-	digest []byte // of the action
-	intent intent // validateAction
+	digest []byte        // of the action
+	intent intent        // validateAction
+	cause  handler.Cause // validateAction
 
 	// resolveRecipients
 	actor       *vocab.Actor              // who acts

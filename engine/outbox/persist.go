@@ -177,5 +177,5 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *db.Tx, x *exchange, job 
 		return err
 	}
 	return tx.AddEvent(ctx, handler.NewEvent(handler.EventType(a.Type, "sent"),
-		handler.Payload{Activity: a.ID, Type: a.Type, Actor: a.Actor, Object: a.Object.ID, Trust: handler.TrustSelf}, x.now))
+		handler.Payload{Activity: a.ID, Type: a.Type, Actor: a.Actor, Object: a.Object.ID, Trust: handler.TrustSelf, Cause: x.cause}, x.now))
 }

@@ -35,6 +35,9 @@ func (o *Outbox) validateAction(ctx context.Context, x *exchange, next pipeline.
 			return err
 		}
 	}
+	if err := o.findCause(ctx, x); err != nil {
+		return err
+	}
 	return next(ctx)
 }
 

@@ -148,6 +148,10 @@ func (s *clientAPI) postActivity(a *answer, r *http.Request, _ httprouter.Params
 	if err != nil {
 		return err
 	}
+	cause, err := readCause(r)
+	if err != nil {
+		return err
+	}
 	action, err := s.readAction(a, r, t.User)
 	if err != nil {
 		return err
@@ -155,7 +159,7 @@ func (s *clientAPI) postActivity(a *answer, r *http.Request, _ httprouter.Params
 	if !s.outbox.MayDispatch(t.Scopes, action.Name) {
 		return refuseScope(a, instance.ScopeWrite)
 	}
-	result, err := s.outbox.Dispatch(r.Context(), outbox.Dispatch{User: t.User, Token: t.ID, Assistant: isAssistant(t), Action: action, IdempotencyKey: key})
+	result, err := s.outbox.Dispatch(r.Context(), outbox.Dispatch{User: t.User, Token: t.ID, Assistant: isAssistant(t), Action: action, IdempotencyKey: key, CausedBy: cause})
 	if err != nil {
 		return err
 	}
@@ -189,6 +193,19 @@ func idempotencyKey(r *http.Request) (string, error) {
 		return "", fault.New(fault.Invalid, "an Idempotency-Key has 1 to 64 printable characters").WithCode("bad_idempotency_key")
 	}
 	return keys[0], nil
+}
+
+// readCause returns the eventId of the event that a request answers, zero for none.
+func readCause(r *http.Request) (uuid.UUID, error) {
+	given := r.Header.Values("Lightweb-Caused-By")
+	if len(given) == 0 {
+		return uuid.Nil, nil
+	}
+	id, err := uuid.Parse(given[0])
+	if err != nil || id == uuid.Nil || len(given) > 1 || id.String() != given[0] {
+		return uuid.Nil, fault.New(fault.Invalid, "Lightweb-Caused-By is the eventId of an event, such as 019aa7d4-5e2c-7c1b-9a53-1f2e3d4c5b6a").WithCode("bad_cause")
+	}
+	return id, nil
 }
 
 // readAction reads what a user is to do: exactly {"action", "params"}. The user pays for the body,

@@ -240,6 +240,9 @@ func TestActionsAreDispatchedOrRefused(t *testing.T) {
 		{"an empty key", `{"action":"CreateNote"}`, []asking{header("Idempotency-Key", "")}, nil, 400, "bad_idempotency_key", ""},
 		{"a long key", `{"action":"CreateNote"}`, []asking{header("Idempotency-Key", strings.Repeat("k", 65))}, nil, 400, "bad_idempotency_key", ""},
 		{"a key with a space", `{"action":"CreateNote"}`, []asking{header("Idempotency-Key", "a b")}, nil, 400, "bad_idempotency_key", ""},
+		{"a cause that is no id", `{"action":"CreateNote"}`, []asking{header("Lightweb-Caused-By", "1771675203871-42")}, nil, 400, "bad_cause", ""},
+		{"a cause without digits", `{"action":"CreateNote"}`, []asking{header("Lightweb-Caused-By", uuid.Nil.String())}, nil, 400, "bad_cause", ""},
+		{"an empty cause", `{"action":"CreateNote"}`, []asking{header("Lightweb-Caused-By", "")}, nil, 400, "bad_cause", ""},
 		{"a key used for something else", `{"action":"CreateNote"}`, []asking{header("Idempotency-Key", "k")}, fault.New(fault.Unprocessable, "no").WithCode("idempotency_key_reused"), 422, "idempotency_key_reused", ""},
 		{"in flight", `{"action":"CreateNote"}`, nil, fault.New(fault.Conflict, "in flight"), 409, "conflict", ""},
 		{"what the scope does not allow", `{"action":"DeleteObject"}`, []asking{bearerToken(f.token(f.alice, "llm"))}, nil, 403, "insufficient_scope", ""},
@@ -273,7 +276,7 @@ func TestDispatchTellsWhatBecameOfTheAction(t *testing.T) {
 	write, inJSON := bearerToken(f.token(f.alice, "write")), header("Content-Type", "application/json")
 	f.outbox.result = outbox.Result{ActivityID: "https://example.org/users/alice/activities/1", ObjectID: "https://example.org/users/alice/objects/1",
 		Job: &outbox.Job{JobID: "j", Recipients: 3, Counts: db.JobCounts{Total: 2, Pending: 2}}}
-	r := f.send("/api/activity", `{"params":{"b":1,"a":"<"},"action":"CreateNote"}`, write, inJSON, header("Idempotency-Key", "k-1")).want(t, 201)
+	r := f.send("/api/activity", `{"params":{"b":1,"a":"<"},"action":"CreateNote"}`, write, inJSON, header("Idempotency-Key", "k-1"), header("Lightweb-Caused-By", "019aa7d4-5e2c-7c1b-9a53-1f2e3d4c5b6a")).want(t, 201)
 	want := `{"success":true,"activityId":"https://example.org/users/alice/activities/1","objectId":"https://example.org/users/alice/objects/1","federationJob":{"jobId":"j","recipients":3,` +
 		`"counts":{"total":2,"pending":2,"delivered":0,"failed":0,"skipped":0}}}`
 	if diff := cmp.Diff(want, string(r.body)); diff != "" {
@@ -283,7 +286,8 @@ func TestDispatchTellsWhatBecameOfTheAction(t *testing.T) {
 		t.Errorf("headers %v", r.Header)
 	}
 	asked := f.outbox.asked
-	if asked.User != f.alice || asked.Token == uuid.Nil || asked.Action.Name != "CreateNote" || string(asked.Action.Params) != `{"a":"<","b":1}` || asked.IdempotencyKey != "k-1" {
+	if asked.User != f.alice || asked.Token == uuid.Nil || asked.Action.Name != "CreateNote" || string(asked.Action.Params) != `{"a":"<","b":1}` || asked.IdempotencyKey != "k-1" ||
+		asked.CausedBy.String() != "019aa7d4-5e2c-7c1b-9a53-1f2e3d4c5b6a" {
 		t.Errorf("dispatched %+v", asked)
 	}
 	f.outbox.result = outbox.Result{Replayed: true}

@@ -10,7 +10,7 @@ import (
 // standard §3.3).
 const (
 	corsMethods = "GET, HEAD, POST"
-	corsSends   = "Authorization, Content-Type, Idempotency-Key, If-None-Match"
+	corsSends   = "Authorization, Content-Type, Idempotency-Key, If-None-Match, Lightweb-Caused-By"
 	corsReads   = "ETag, Idempotent-Replayed, Lightweb-Version, Link, Location, Retry-After, WWW-Authenticate, X-Request-Id"
 	corsSeconds = "600" // for which a browser remembers what it was told
 )
