@@ -48,6 +48,14 @@ func (s *Server) HoldAtMost(bytes int64) {
 // SetCommentTime says how often idle streams show that they live.
 func SetCommentTime(s *Server, t time.Duration) { s.events.commentTime = t }
 
+// SetPingTimes says how often WebSockets are pinged, and how long a pong may take.
+func SetPingTimes(s *Server, every, grace time.Duration) {
+	s.webSockets.pingTime, s.webSockets.pongTime = every, grace
+}
+
+// SetFrameTime says how long a program may take to accept a frame of a WebSocket.
+func SetFrameTime(s *Server, t time.Duration) { s.webSockets.frameTime = t }
+
 // HardenCounted is Harden, and returns how many connections are counted.
 func HardenCounted(srv *http.Server) (counted func() int64) {
 	c := newConns(nil)

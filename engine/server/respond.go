@@ -74,6 +74,9 @@ const problems = "https://lightwebbrowser.org/problems/"
 // refuse answers with what went wrong, in words that may be shown, and logs the rest.
 func (s *Server) refuse(a *answer, r *http.Request, err error) {
 	known := refusals[fault.KindOf(err)]
+	if errors.Is(err, errNoUpgrade) { // the method is right, and HTTP is not
+		known.status = http.StatusUpgradeRequired
+	}
 	s.logRefusal(a, r, known.status, err)
 	if a.status != 0 {
 		panic(http.ErrAbortHandler) // half an answer must not look like a whole one

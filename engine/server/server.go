@@ -93,6 +93,7 @@ type Server struct {
 	discovery   *discovery
 	api         *clientAPI
 	events      *eventSockets
+	webSockets  *webSockets
 	operator    *operator
 }
 
@@ -103,6 +104,7 @@ func New(d Deps) *Server {
 		now: d.Now, secureMode: d.SecureMode}
 	owners := d.Store.As(pool.Owner)
 	api := &clientAPI{a, owners, d.Feed, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Version}
+	events := &eventSockets{api, d.Sockets, commentTime}
 	return &Server{Deps: d, clients: from, metrics: newMetrics(d.Metrics), lines: newLines(d.Now),
 		federation:  &federation{access: a, inbox: d.Inbox, limiter: d.Clients, bodies: newBodies(policy.Bodies, d.BodyLimit), bodyLimit: d.BodyLimit},
 		actors:      &actors{a},
@@ -110,7 +112,8 @@ func New(d Deps) *Server {
 		collections: &collections{a, owners, d.Profiles, d.PageSize},
 		discovery:   &discovery{access: a, version: d.Version, home: homePage(d.Local.Host())},
 		api:         api,
-		events:      &eventSockets{api, d.Sockets, commentTime},
+		events:      events,
+		webSockets:  newWebSockets(events, d.CORSOrigins),
 		operator:    &operator{d.Metrics, d.Ready, d.Paused, d.EventsWait},
 	}
 }
@@ -188,6 +191,7 @@ func (s *Server) getRoutes() map[string]handle {
 		"/api/deliveries/:job":                   s.api.wrapAPI(s.api.getDeliveryJob),
 		"/api/groups":                            s.api.wrapAPI(s.api.getGroups),
 		"/api/events":                            s.api.wrapAPI(s.events.getEvents),
+		socketPath:                               s.api.wrapAPI(s.webSockets.getSocket),
 		"/api/openapi.json":                      s.api.getOpenAPI,
 	}
 }

@@ -13,7 +13,8 @@ func (c *Closing) Error() string { return fmt.Sprintf("closed with %d: %s", c.Co
 // The reasons for which the engine ends a socket.
 var (
 	GoingAway  = &Closing{1001, "shutdown"}
-	Misused    = &Closing{1008, "policy"}
+	Misused    = &Closing{1008, "unknown frame"}
+	TooFast    = &Closing{1008, "too many frames"}
 	TooBig     = &Closing{1009, "frame too big"}
 	Failed     = &Closing{1011, "internal error"}
 	Overloaded = &Closing{1013, "overloaded"}
@@ -22,4 +23,4 @@ var (
 	TooMany    = &Closing{4003, "too many sockets"}
 )
 
-var closings = []*Closing{GoingAway, Misused, TooBig, Failed, Overloaded, Revoked, TooSlow, TooMany}
+var closings = []*Closing{GoingAway, Misused, TooFast, TooBig, Failed, Overloaded, Revoked, TooSlow, TooMany}

@@ -1,0 +1,272 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/julienschmidt/httprouter"
+	"golang.org/x/time/rate"
+
+	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/socket"
+)
+
+const (
+	socketPath = "/ws"
+
+	// protocol is the subprotocol of the frames (RFC 6455 §1.9). A browser cannot set
+	// Authorization, and sends its token as a second subprotocol, which is never echoed.
+	protocol       = "lightweb.v1"
+	protocolBearer = "bearer."
+
+	pingTime  = 30 * time.Second
+	pongTime  = 10 * time.Second // in which a program answers a ping
+	closeTime = 10 * time.Second // in which a connection ends once the engine wants it to
+
+	maxFrame      = 64 << 10 // bytes of a message that a program sends
+	framesPerSec  = 20       // that a program may send, of any kind
+	framesAtATime = 60
+)
+
+// webSockets are the WebSockets of users' programs.
+type webSockets struct {
+	*eventSockets
+	origins                       []string // of pages that may open one
+	pingTime, pongTime, frameTime time.Duration
+}
+
+func newWebSockets(s *eventSockets, others []string) *webSockets {
+	origins := slices.Clone(others)
+	if s.local != nil {
+		origins = append(origins, s.local.Origin())
+	}
+	return &webSockets{s, origins, pingTime, pongTime, frameTime}
+}
+
+// getSocket opens a WebSocket (RFC 6455). Everything that can be refused is refused before.
+func (s *webSockets) getSocket(a *answer, r *http.Request, _ httprouter.Params) error {
+	if err := checkUpgrade(a, r); err != nil {
+		return err
+	}
+	if err := s.checkOrigin(r); err != nil {
+		return err
+	}
+	t, err := s.authorize(a, withOfferedToken(r), instance.ScopeRead, instance.ScopeLLM)
+	if err != nil {
+		return err
+	}
+	ask, err := s.requestSocket(r, t, socket.WebSocket)
+	if err != nil {
+		return err
+	}
+	one, err := s.hub.Open(ask)
+	if err != nil {
+		return err
+	}
+	defer one.Close()
+	a.streams = true
+	s.serveSocket(a, r, one)
+	return nil
+}
+
+// errNoUpgrade is the answer to a request that does not ask for a WebSocket, with 426 (RFC 9110
+// §15.5.22).
+var errNoUpgrade = fault.New(fault.NotAllowed, "this address speaks WebSocket, version 13, over HTTP/1.1").WithCode("upgrade_required")
+
+// checkUpgrade refuses a request that does not ask for a WebSocket (RFC 6455 §4.2.1).
+func checkUpgrade(a *answer, r *http.Request) error {
+	h := r.Header
+	if r.Method != http.MethodGet || r.ProtoMajor != 1 || r.ProtoMinor < 1 || !hasToken(h, "Connection", "upgrade") ||
+		!hasToken(h, "Upgrade", "websocket") || h.Get("Sec-Websocket-Version") != "13" {
+		a.Header().Set("Connection", "Upgrade")
+		a.Header().Set("Upgrade", "websocket")
+		a.Header().Set("Sec-WebSocket-Version", "13")
+		return errNoUpgrade
+	}
+	if keys := h.Values("Sec-Websocket-Key"); len(keys) != 1 || !isNonce(keys[0]) {
+		return fault.New(fault.Invalid, "Sec-WebSocket-Key is 16 bytes in base64").WithCode("bad_websocket_key")
+	}
+	return nil
+}
+
+// checkOrigin refuses pages of origins that the operator did not name. A program that is no page
+// sends no origin.
+func (s *webSockets) checkOrigin(r *http.Request) error {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 || len(origins) == 1 && slices.Contains(s.origins, origins[0]) {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "pages of this origin may not open a WebSocket here").WithCode("forbidden_origin")
+}
+
+// withOfferedToken returns the request with the token that it offers as a subprotocol in its
+// Authorization. With a token in both places it has two, of which none is right.
+func withOfferedToken(r *http.Request) *http.Request {
+	for _, p := range tokensOf(r.Header, "Sec-Websocket-Protocol") {
+		if secret, is := strings.CutPrefix(p, protocolBearer); is {
+			c := *r
+			c.Header = r.Header.Clone()
+			c.Header.Add("Authorization", "Bearer "+secret)
+			r = &c
+		}
+	}
+	return r
+}
+
+// hijacking remembers the connection that a WebSocket takes over.
+type hijacking struct {
+	*answer
+	conn net.Conn
+}
+
+func (h *hijacking) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(h.answer).Hijack()
+	h.conn = conn
+	return conn, rw, err
+}
+
+// program is the one at the other end of a WebSocket.
+type program struct {
+	*webSockets
+	one    *socket.Socket
+	ws     *websocket.Conn
+	budget *rate.Limiter // of frames that it sends
+}
+
+// serveSocket speaks WebSocket until one side ends it. The connection does not count as one any
+// more, and has no limit of time but for each frame.
+func (s *webSockets) serveSocket(a *answer, r *http.Request, one *socket.Socket) {
+	p := &program{webSockets: s, one: one, budget: rate.NewLimiter(framesPerSec, framesAtATime)}
+	taken := &hijacking{answer: a}
+	ws, err := websocket.Accept(taken, r, &websocket.AcceptOptions{Subprotocols: []string{protocol}, InsecureSkipVerify: true, // checkOrigin did
+		OnPingReceived: func(context.Context, []byte) bool { return p.mayGoOn() },
+		OnPongReceived: func(context.Context, []byte) { p.mayGoOn() }})
+	if err != nil {
+		return // Accept has answered, or the connection is gone
+	}
+	p.ws = ws
+	ctx, leave := context.WithCancel(a.connection)
+	var both sync.WaitGroup
+	both.Go(func() { p.readFrames(leave) })
+	both.Go(func() { p.pingProgram(ctx) })
+	closing := p.writeFrames(ctx)
+	_ = taken.conn.SetDeadline(time.Now().Add(closeTime)) // of a program that does not answer, too
+	if closing != nil {
+		_ = ws.Close(websocket.StatusCode(closing.Code), closing.Reason) // it may have gone away
+	}
+	leave()
+	_ = ws.CloseNow()
+	both.Wait()
+}
+
+// mayGoOn counts a frame of the program, and ends the socket when there are too many.
+func (p *program) mayGoOn() bool {
+	if p.budget.Allow() {
+		return true
+	}
+	p.one.End(socket.TooFast)
+	return false
+}
+
+// readFrames reads what the program sends: no message of it means anything yet. It calls leave when
+// the program goes away.
+func (p *program) readFrames(leave func()) {
+	p.ws.SetReadLimit(-1) // ours closes only after the rest was taken: a reset would lose the reason
+	_, message, err := p.ws.Reader(context.Background())
+	if err != nil {
+		leave()
+		return
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(message, maxFrame+1))
+	switch {
+	case err != nil:
+		leave()
+	case n > maxFrame:
+		p.one.End(socket.TooBig)
+	default:
+		p.one.End(socket.Misused)
+	}
+}
+
+// pingProgram ends the socket of a program that does not answer.
+func (p *program) pingProgram(ctx context.Context) {
+	tick := time.NewTicker(p.pingTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !p.isAlive(ctx) {
+			p.one.End(socket.TooSlow)
+			return
+		}
+	}
+}
+
+func (p *program) isAlive(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, p.pongTime)
+	defer cancel()
+	return p.ws.Ping(ctx) == nil
+}
+
+// writeFrames writes frames until the engine ends the socket, for the reason that it returns, or
+// the program goes away.
+func (p *program) writeFrames(ctx context.Context) *socket.Closing {
+	for {
+		frames, err := p.one.Next(ctx, p.pingTime)
+		var closing *socket.Closing
+		switch {
+		case errors.As(err, &closing):
+			return closing
+		case err != nil && ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return socket.Failed
+		}
+		for _, f := range frames {
+			if err := p.writeFrame(ctx, f); err != nil {
+				return nil // it has gone away, or is too slow
+			}
+		}
+	}
+}
+
+func (p *program) writeFrame(ctx context.Context, f socket.Frame) error {
+	ctx, cancel := context.WithTimeout(ctx, p.frameTime)
+	defer cancel()
+	return p.ws.Write(ctx, websocket.MessageText, f.Body)
+}
+
+// hasToken reports whether a list in the header has a token, in whichever case.
+func hasToken(h http.Header, name, token string) bool {
+	return slices.ContainsFunc(tokensOf(h, name), func(t string) bool { return strings.EqualFold(t, token) })
+}
+
+// tokensOf returns the elements of a list in the header (RFC 9110 §5.6.1).
+func tokensOf(h http.Header, name string) (all []string) {
+	for _, line := range h.Values(name) {
+		for t := range strings.SplitSeq(line, ",") {
+			all = append(all, strings.TrimSpace(t))
+		}
+	}
+	return all
+}
+
+// isNonce reports whether s can be the key of a handshake (RFC 6455 §4.1).
+func isNonce(s string) bool {
+	b, err := base64.StdEncoding.DecodeString(s)
+	return err == nil && len(b) == 16
+}
