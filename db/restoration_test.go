@@ -181,6 +181,7 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO pins VALUES (` + hard + `, 'o', 'a', now())`,
 		`INSERT INTO attempts VALUES (gen_random_uuid(), now(), 3)`,
 		`INSERT INTO event_window VALUES (true, 42, 42, 7)`,
+		`INSERT INTO event_groups VALUES ('llm', 7, now())`,
 		`INSERT INTO votes VALUES ('q', ` + hard + `, 1, now())`,
 	} {
 		run(t, databaseOf(t, c, u), q)

@@ -129,6 +129,7 @@ func (e *Emitter) Run(ctx context.Context) {
 		all.Go(func() { e.work(ctx) })
 	}
 	all.Go(func() { e.sweep(ctx) })
+	all.Go(func() { e.keepGroups(ctx) })
 	e.keepUp(ctx)
 	all.Wait()
 }

@@ -8,8 +8,9 @@ import (
 
 // metrics are what is told of the emitter.
 type metrics struct {
-	emitted, repaired prometheus.Counter
-	memory            prometheus.Gauge
+	emitted, repaired, unreadTrimmed prometheus.Counter
+	memory                           prometheus.Gauge
+	groupLag                         *prometheus.GaugeVec
 }
 
 func newMetrics(r prometheus.Registerer, e *Emitter) *metrics {
@@ -22,6 +23,14 @@ func newMetrics(r prometheus.Registerer, e *Emitter) *metrics {
 			Name: "lightweb_event_streams_repaired_total",
 			Help: "Times that a stream was not as it had been left, and was continued from the database.",
 		}),
+		unreadTrimmed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "lightweb_events_unread_trimmed_total",
+			Help: "Events dropped from users' streams before a group with readers was handed them.",
+		}),
+		groupLag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "lightweb_event_group_lag",
+			Help: "Events that a consumer group has not acknowledged, of all users.",
+		}, []string{"group"}),
 		memory: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "lightweb_event_streams_bytes",
 			Help: "Memory of all streams in Redis, as measured last.",
@@ -36,7 +45,7 @@ func newMetrics(r prometheus.Registerer, e *Emitter) *metrics {
 		Help: "How long the event waits that waits for longest to get on its stream.",
 	}, func() float64 { _, lag := e.waiting(); return lag.Seconds() })
 	if r != nil {
-		r.MustRegister(m.emitted, m.repaired, m.memory, waiting, lag)
+		r.MustRegister(m.emitted, m.repaired, m.memory, m.unreadTrimmed, m.groupLag, waiting, lag)
 	}
 	return m
 }

@@ -1,0 +1,100 @@
+package event_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/event"
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/keyspace/redistest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// groupOf returns the group of the user's stream, nil when there is none.
+func (r *rig) groupOf(u vocab.Username, name string) *keyspace.Group {
+	found, err := r.keys.Events.Groups(r.t.Context(), []vocab.Username{u}, event.Stream)
+	if err != nil {
+		return nil // it is away
+	}
+	for _, g := range found[0] {
+		if g.Name == name {
+			return &g
+		}
+	}
+	return nil
+}
+
+// wantDelivered waits until the group is there and was handed out entries up to a number.
+func (r *rig) wantDelivered(u vocab.Username, name string, number uint64) {
+	r.t.Helper()
+	redistest.Eventually(r.t, fmt.Sprintf("%s goes on behind %d", name, number), func() bool {
+		g := r.groupOf(u, name)
+		return g != nil && g.Delivered.Seq == number
+	})
+}
+
+// wantAcknowledged waits until the user's database has the number of the group.
+func (r *rig) wantAcknowledged(u vocab.Username, name string, number int64) {
+	r.t.Helper()
+	redistest.Eventually(r.t, fmt.Sprintf("%s has acknowledged %d", name, number), func() bool {
+		var marks []db.GroupMark
+		err := r.store.Read(r.t.Context(), u, func(ctx context.Context, tx *db.Tx) (err error) {
+			marks, err = tx.GroupMarks(ctx)
+			return err
+		})
+		return err == nil && strings.Contains(fmt.Sprint(marks), fmt.Sprintf("{%s %d}", name, number))
+	})
+}
+
+func TestAGroupGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		lose func(r *rig)
+	}{
+		{"after Redis was emptied", func(r *rig) { r.redis.Do("FLUSHALL") }},
+		{"after it was destroyed", func(r *rig) { r.redis.Do("XGROUP", "DESTROY", "alice:events", "llm") }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			alice := dbtest.User(t, r.store, "alice")
+			r.start()
+			r.add(alice, 5)
+			r.wantSame(alice)
+			r.wantDelivered(alice, "llm", 0)
+			r.wantDelivered(alice, "ws", 0)
+			r.redis.Do("XREADGROUP", "GROUP", "llm", "p", "COUNT", "4", "STREAMS", "alice:events", ">")
+			ids := strings.Fields(strings.Join(r.stream(alice)[:4], " "))
+			for _, id := range ids {
+				if strings.HasSuffix(id, "-1") || strings.HasSuffix(id, "-2") || strings.HasSuffix(id, "-4") {
+					r.redis.Do("XACK", "alice:events", "llm", id)
+				}
+			}
+			r.wantAcknowledged(alice, "llm", 2)
+			tt.lose(r)
+			r.wantDelivered(alice, "llm", 2)
+			r.wantDelivered(alice, "ws", 0)
+			r.wantSame(alice)
+		})
+	}
+}
+
+// Programs do not get again what a user had before there were groups.
+func TestGroupsOfAUserFromBeforeBeginAtTheEnd(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alice := dbtest.User(t, r.store, "alice")
+	r.add(alice, 5)
+	r.sql(alice, `INSERT INTO event_groups (name, acknowledged) VALUES ('llm', 5), ('ws', 5)`)
+	r.start()
+	r.wantDelivered(alice, "llm", 5)
+	r.wantDelivered(alice, "ws", 5)
+	r.add(alice, 1)
+	r.wantSame(alice)
+	r.wantDelivered(alice, "llm", 5)
+}

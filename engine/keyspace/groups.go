@@ -1,0 +1,118 @@
+package keyspace
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Group is a consumer group of a stream.
+type Group struct {
+	Name      string
+	Delivered ID    // the last entry that was handed out
+	Pending   ID    // the lowest that was handed out and not acknowledged; zero: there is none
+	Consumers int64 // that have read from it
+}
+
+// CreateGroup makes a group that reads on behind an id, and the stream when there is none. A group
+// that is there stays as it is.
+func (k Space) CreateGroup(ctx context.Context, stream, group string, after ID) error {
+	return k.store.call(ctx, "create a group of "+k.key(stream), func(ctx context.Context) error {
+		err := k.store.client.XGroupCreateMkStream(ctx, k.key(stream), group, after.String()).Err()
+		if redis.HasErrorPrefix(err, "BUSYGROUP") {
+			return nil
+		}
+		return err
+	})
+}
+
+// Groups returns the groups of a stream of many users, in two round trips.
+func (s *Store) Groups(ctx context.Context, users []vocab.Username, stream string) ([][]Group, error) {
+	all := make([][]Group, len(users))
+	err := s.call(ctx, "list groups", func(ctx context.Context) error {
+		answers, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, u := range users {
+				p.XInfoGroups(ctx, s.Of(u).key(stream))
+			}
+			return nil
+		})
+		if err != nil && !isAnswer(err) {
+			return err
+		}
+		for n, a := range answers {
+			if all[n], err = groupsOf(a.(*redis.XInfoGroupsCmd)); err != nil {
+				return err
+			}
+		}
+		return s.addPending(ctx, users, stream, all)
+	})
+	return all, err
+}
+
+// groupsOf reads an answer. A stream that is not there has no groups.
+func groupsOf(answer *redis.XInfoGroupsCmd) ([]Group, error) {
+	found, err := answer.Result()
+	if redis.HasErrorPrefix(err, "no such key") {
+		return nil, nil
+	}
+	groups := make([]Group, len(found))
+	for n, f := range found {
+		groups[n] = Group{Name: f.Name, Consumers: f.Consumers}
+		if f.Pending > 0 {
+			groups[n].Pending.Seq = 1 // until it is asked for
+		}
+		if err == nil {
+			groups[n].Delivered, err = ParseID(f.LastDeliveredID)
+		}
+	}
+	return groups, err
+}
+
+// addPending asks for the lowest pending ids of the groups that have some.
+func (s *Store) addPending(ctx context.Context, users []vocab.Username, stream string, all [][]Group) error {
+	p := s.client.Pipeline()
+	var asked []*Group
+	for n, groups := range all {
+		for k := range groups {
+			if g := &groups[k]; g.Pending != (ID{}) {
+				p.XPending(ctx, s.Of(users[n]).key(stream), g.Name)
+				asked = append(asked, g)
+			}
+		}
+	}
+	answers, err := p.Exec(ctx)
+	for n, a := range answers {
+		found := a.(*redis.XPendingCmd).Val()
+		if err != nil {
+			break
+		}
+		asked[n].Pending = ID{}
+		if found.Count > 0 {
+			asked[n].Pending, err = ParseID(found.Lower)
+		}
+	}
+	return err
+}
+
+// Oldest returns the first ids of a stream of many users, in one round trip; the zero ID where
+// there is no entry.
+func (s *Store) Oldest(ctx context.Context, users []vocab.Username, stream string) ([]ID, error) {
+	ids := make([]ID, len(users))
+	err := s.call(ctx, "read first ids", func(ctx context.Context) error {
+		answers, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, u := range users {
+				p.XRangeN(ctx, s.Of(u).key(stream), "-", "+", 1)
+			}
+			return nil
+		})
+		for n, a := range answers {
+			if found := a.(*redis.XMessageSliceCmd).Val(); err == nil && len(found) > 0 {
+				ids[n], err = ParseID(found[0].ID)
+			}
+		}
+		return err
+	})
+	return ids, err
+}
