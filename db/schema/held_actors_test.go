@@ -21,7 +21,7 @@ var namesNoHeldActor = map[string][]string{
 		"votes.question_uri", "requests.activity_uri", "requests.host", "unnamed_recipients.object_uri", "unnamed_recipients.group_uri",
 		"objects.uri", "activities.uri", "delivery_jobs.activity_uri", "delivery_jobs.object_uri", "delivery_jobs.type",
 		"delivery_jobs.signer", "deliveries.inbox", "deliveries.host", "deliveries.status", "deliveries.lease_owner", "deliveries.last_error",
-		"deliveries.last_location", "deliveries.remote_id", "event_outbox.type", "event_outbox.source", "idempotency_keys.key",
+		"deliveries.last_location", "deliveries.remote_id", "event_outbox.type", "event_outbox.source", "event_groups.name", "idempotency_keys.key",
 		"audit.action", "audit.outcome", "audit.activity_uri", "poison.uri", "poison.reason"},
 	"in the same row as the column that counts":                                                        {"actors.raw", "actors.written", "reactions.emoji", "activities.raw", "objects.readable", "blocks.digest"},
 	"the copy of an actor that the user did something about is kept by pruneActors, and counts itself": {"activities.object_uri"},
