@@ -48,7 +48,7 @@ func (f *fixture) dialSocket(url, query string, o *websocket.DialOptions) (*webS
 // openSocket opens a WebSocket and reads hello.
 func (f *fixture) openSocket(url, query string, o *websocket.DialOptions) *webSocket {
 	f.Helper()
-	s, refused := f.dialSocket(url, query, o)
+	s, refused := f.dialSocket(url, query, o) //nolint:bodyclose // Dial has read it
 	if refused != nil {
 		f.Fatalf("the socket is refused: %d", refused.StatusCode)
 	}
@@ -164,7 +164,7 @@ func TestWebSocketsAreRefused(t *testing.T) {
 		{"a garbled id", "?after=x", withToken(reader), 400, "bad-event-id"},
 		{"an unknown parameter", "?since=1", withToken(reader), 400, "bad-query"},
 	} {
-		s, r := f.dialSocket(srv.URL, tt.query, tt.how)
+		s, r := f.dialSocket(srv.URL, tt.query, tt.how) //nolint:bodyclose // the same
 		if s != nil {
 			t.Errorf("%s: a socket is opened", tt.name)
 			continue
@@ -190,7 +190,7 @@ func TestAUserHasOnlySoManyWebSockets(t *testing.T) {
 	for range 10 {
 		f.openSocket(srv.URL, "", withToken(token))
 	}
-	s, r := f.dialSocket(srv.URL, "", withToken(token))
+	s, r := f.dialSocket(srv.URL, "", withToken(token)) //nolint:bodyclose // the same
 	if s != nil || r.StatusCode != 429 || r.Header.Get("Retry-After") == "" {
 		t.Errorf("one socket too many is answered %+v", r)
 	}
