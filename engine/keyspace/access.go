@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -40,22 +41,22 @@ func (s *Store) StreamAccess(u vocab.Username, stream, password string) Access {
 // them have written it into their file of users: the others forget it when they end. Until it has
 // ended without a fault some servers may have it.
 func (s *Store) GrantAccess(ctx context.Context, a Access) (saved bool, err error) {
-	saved = true
+	var forgetful atomic.Bool // a server has no such file
 	err = s.call(ctx, "make the user "+a.Name+" of Redis", func(ctx context.Context) error {
 		return s.onEveryServer(ctx, func(ctx context.Context, c redis.UniversalClient) error {
 			if err := c.ACLSetUser(ctx, a.Name, a.Rules...).Err(); err != nil {
 				return err
 			}
-			if c.Do(ctx, "ACL", "SAVE").Err() != nil { // it has no such file
-				saved = false
+			if c.Do(ctx, "ACL", "SAVE").Err() != nil {
+				forgetful.Store(true)
 			}
 			return nil
 		})
 	})
-	return saved && err == nil, err
+	return err == nil && !forgetful.Load(), err
 }
 
-// onEveryServer does something on each server of a cluster in turn, or on the only one.
+// onEveryServer does something on all servers of a cluster at once, or on the only one.
 func (s *Store) onEveryServer(ctx context.Context, do func(context.Context, redis.UniversalClient) error) error {
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok {
