@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,17 +81,11 @@ func (a *answer) sendTagged(r *http.Request, contentType string, body []byte) {
 	a.send(http.StatusOK, contentType, body)
 }
 
-// hasTag compares weakly (RFC 9110 §13.1.2). No tag of ours holds a comma.
+// hasTag compares weakly (RFC 9110 §13.1.2).
 func hasTag(lines []string, tag string) bool {
-	for _, line := range lines {
-		for t := range strings.SplitSeq(line, ",") {
-			t = strings.TrimSpace(t)
-			if t == "*" || strings.TrimPrefix(t, "W/") == strings.TrimPrefix(tag, "W/") {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(splitList(lines), func(t string) bool {
+		return t == "*" || strings.TrimPrefix(t, "W/") == strings.TrimPrefix(tag, "W/")
+	})
 }
 
 // observeRequests gives each request an id and a time to be answered in, and counts it.

@@ -90,7 +90,7 @@ func (o offer) qualityIn(ranges []mediaRange) float64 {
 
 func parseAccept(lines []string) []mediaRange {
 	var ranges []mediaRange
-	for _, part := range splitList(strings.Join(lines, ",")) {
+	for _, part := range splitList(lines) {
 		mediaType, params, err := mime.ParseMediaType(part)
 		if err != nil || !strings.Contains(mediaType, "/") {
 			continue
@@ -106,20 +106,21 @@ func parseAccept(lines []string) []mediaRange {
 	return ranges
 }
 
-// splitList splits at commas that are not within quotes (RFC 9110 §5.6.1, §5.6.4).
-func splitList(s string) []string {
-	var parts []string
+// splitList returns the elements of a list that a header holds; commas within quotes end none
+// (RFC 9110 §5.6.1, §5.6.4).
+func splitList(lines []string) (elements []string) {
+	list := strings.Join(lines, ",")
 	start, quoted := 0, false
-	for i := 0; i < len(s); i++ {
+	for i := 0; i < len(list); i++ {
 		switch {
-		case quoted && s[i] == '\\':
+		case quoted && list[i] == '\\':
 			i++
-		case s[i] == '"':
+		case list[i] == '"':
 			quoted = !quoted
-		case s[i] == ',' && !quoted:
-			parts = append(parts, s[start:i])
+		case list[i] == ',' && !quoted:
+			elements = append(elements, strings.TrimSpace(list[start:i]))
 			start = i + 1
 		}
 	}
-	return append(parts, s[start:])
+	return append(elements, strings.TrimSpace(list[start:]))
 }

@@ -113,7 +113,7 @@ func (s *webSockets) checkOrigin(r *http.Request) error {
 // withOfferedToken returns the request with the token that it offers as a subprotocol in its
 // Authorization. With a token in both places it has two, of which none is right.
 func withOfferedToken(r *http.Request) *http.Request {
-	for _, p := range tokensOf(r.Header, "Sec-Websocket-Protocol") {
+	for _, p := range splitList(r.Header.Values("Sec-Websocket-Protocol")) {
 		if secret, is := strings.CutPrefix(p, protocolBearer); is {
 			c := *r
 			c.Header = r.Header.Clone()
@@ -252,17 +252,7 @@ func (p *program) writeFrame(ctx context.Context, f socket.Frame) error {
 
 // hasToken reports whether a list in the header has a token, in whichever case.
 func hasToken(h http.Header, name, token string) bool {
-	return slices.ContainsFunc(tokensOf(h, name), func(t string) bool { return strings.EqualFold(t, token) })
-}
-
-// tokensOf returns the elements of a list in the header (RFC 9110 §5.6.1).
-func tokensOf(h http.Header, name string) (all []string) {
-	for _, line := range h.Values(name) {
-		for t := range strings.SplitSeq(line, ",") {
-			all = append(all, strings.TrimSpace(t))
-		}
-	}
-	return all
+	return slices.ContainsFunc(splitList(h.Values(name)), func(t string) bool { return strings.EqualFold(t, token) })
 }
 
 // isNonce reports whether s can be the key of a handshake (RFC 6455 §4.1).
