@@ -227,9 +227,45 @@ func TestAttacksOnTheClientAPI(t *testing.T) {
 	newSiege(t).play(clientAttacks)
 }
 
+// socketAnswered asks for a WebSocket of the user's events, and wants it answered so.
+func (s *siege) socketAnswered(status int, query string, headers ...string) {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.home.URL+"/ws"+query, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="}}
+	for n := 0; n < len(headers); n += 2 {
+		r.Header.Add(headers[n], headers[n+1])
+	}
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	_ = resp.Body.Close() // of a socket, too
+	if resp.StatusCode != status {
+		s.Errorf("a socket with %q is answered %d, want %d", headers, resp.StatusCode, status)
+	}
+}
+
 var clientAttacks = []attack{
-	{id: "CLI-01", sends: "a WebSocket from a foreign page with the user's cookie", later: "events and cache"},
-	{id: "CLI-02", sends: "a WebSocket whose token is in its address, expires or is revoked", later: "events and cache"},
+	{id: "CLI-01", sends: "a WebSocket from a foreign page with the user's cookie", happens: "403 with whatever proof, as the page's origin is none that the operator named; 401 for a cookie, which proves nothing", play: func(s *siege) {
+		bearer := []string{"Authorization", "Bearer " + s.alice.Token}
+		for _, origin := range []string{"https://evil.example", "null", s.home.URL + ".evil.example", "https://" + strings.TrimPrefix(s.home.URL, "http://")} {
+			s.socketAnswered(403, "", append([]string{"Origin", origin}, bearer...)...)
+		}
+		s.socketAnswered(401, "", "Cookie", "__Host-lw="+s.alice.Token+"; session="+s.alice.Token, "Origin", s.home.URL)
+		s.socketAnswered(101, "", append([]string{"Origin", s.home.URL}, bearer...)...)
+	}},
+	{id: "CLI-02", sends: "a WebSocket whose token is in its address, expires or is revoked", happens: "400 for one in the address, 401 for one that is revoked or is given twice", changes: true, play: func(s *siege) {
+		s.socketAnswered(400, "?token="+s.alice.Token, "Authorization", "Bearer "+s.alice.Token)
+		s.socketAnswered(401, "", "Authorization", "Bearer "+s.alice.Token, "Sec-Websocket-Protocol", "lightweb.v1, bearer."+s.alice.Token)
+		var made struct{ ID, Token string }
+		s.home.Run(s, "user", "token", "create", "alice", "--json").Decode(s, &made)
+		s.socketAnswered(101, "", "Sec-Websocket-Protocol", "lightweb.v1, bearer."+made.Token)
+		runAll(s.T, s.home, []command{{"user token revoke alice " + made.ID + " --yes", 0, ""}})
+		s.socketAnswered(401, "", "Sec-Websocket-Protocol", "lightweb.v1, bearer."+made.Token)
+	}},
 	{id: "CLI-02b", sends: "a stream of a user who is suspended meanwhile", later: "events and cache"},
 	{id: "CLI-03", sends: "100,000 subscriptions, endless frames, a reader who never reads", later: "events and cache"},
 	{id: "CLI-04", sends: "passwords, to see by time which users there are", later: "sessions"},
