@@ -97,6 +97,8 @@ var settings = []setting{
 		help: "items in a page of a collection: 1 to 100"},
 	{key: "api.cors_origins", at: func(c *config) pflag.Value { return (*words)(&c.Engine.API.CORSOrigins) },
 		help: "origins whose pages may use the client API in a browser, such as `https://app.example.org`"},
+	{key: "cache.page_entries", at: func(c *config) pflag.Value { return (*whole)(&c.Engine.Cache.PageEntries) },
+		help: "entries of a feed that the cache holds on one page of its index: 100 to 10000"},
 	{key: "cache.actor_ttl", at: func(c *config) pflag.Value { return (*span)(&c.Engine.Cache.ActorTTL) },
 		help: "how long a remote actor is believed: 1m to 720h"},
 	{key: "delivery.concurrency", at: func(c *config) pflag.Value { return (*whole)(&c.Engine.Delivery.Concurrency) },

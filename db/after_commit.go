@@ -54,6 +54,11 @@ type Touched struct {
 	Actors     []vocab.ID // whose copy or relationship with the user changed
 }
 
+// IsZero reports whether readers see nothing otherwise.
+func (t Touched) IsZero() bool {
+	return !t.Everything && t.Pages == 0 && len(t.Objects) == 0 && len(t.Actors) == 0
+}
+
 // touch adds feeds and collections, and the activities and objects that changed.
 func (t *Touched) touch(p Pages, objects ...vocab.ID) {
 	t.Pages |= p

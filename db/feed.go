@@ -26,6 +26,18 @@ type FeedItem struct {
 	ObjectURI vocab.ID        // empty when the object is not stored
 	Object    json.RawMessage // nil when it is not stored
 	Readable  json.RawMessage // what vocab.Readable makes of the object; nil when it is yet to be made
+
+	Revision, ObjectRevision string // of the stored activity and object: see FeedLine
+}
+
+// FeedLine is an entry without its documents.
+type FeedLine struct {
+	FeedEntry
+	ObjectURI vocab.ID // empty when the object is not stored
+	Author    string   // the claimed author of an announced object, unchecked; empty when it takes parsing to know
+
+	// They differ whenever the stored activity or object does: the transaction that wrote its row.
+	Revision, ObjectRevision string
 }
 
 // Bytes is how large its documents are.
@@ -35,13 +47,24 @@ func (i FeedItem) Bytes() int { return len(i.Raw) + len(i.Object) + len(i.Readab
 const MaxFeed = 4 << 20
 
 const (
-	feedColumns     = `f.id, f.activity_uri, f.actor_uri, f.published, ` + documents
-	activityItem    = `a.id, a.uri, a.actor_uri, a.published, ` + documents
-	documents       = `a.type, CASE WHEN o.uri IS NULL THEN a.raw ELSE a.raw - 'object' END, coalesce(o.uri, ''), o.raw, o.readable`
-	activityObjects = `activities a LEFT JOIN objects o ON o.uri = a.object_uri`
+	documents   = `a.type, CASE WHEN o.uri IS NULL THEN a.raw ELSE a.raw - 'object' END, coalesce(o.uri, ''), o.raw, o.readable, ` + revisions
+	noDocuments = `coalesce(o.uri, ''), CASE WHEN a.type = '` + vocab.Announce + `' AND jsonb_typeof(o.raw -> 'attributedTo') = 'string'
+		THEN o.raw ->> 'attributedTo' ELSE '' END, ` + revisions
+	revisions = `a.xmin::text, coalesce(o.xmin::text, '')`
 )
 
-const feedTables = `feed f JOIN activities a ON a.uri = f.activity_uri AND a.actor_uri = f.actor_uri LEFT JOIN objects o ON o.uri = a.object_uri`
+// feedRows are rows of a feed: the columns of their FeedEntry, and which rows of f, a and o.
+type feedRows struct {
+	attempt, entry, rows string
+	args                 []any
+}
+
+const (
+	feedEntry    = `f.id, f.activity_uri, f.actor_uri, f.published`
+	feedTables   = ` FROM feed f JOIN activities a ON a.uri = f.activity_uri AND a.actor_uri = f.actor_uri LEFT JOIN objects o ON o.uri = a.object_uri`
+	activityItem = `a.id, a.uri, a.actor_uri, a.published`
+	itemTables   = ` FROM activities a LEFT JOIN objects o ON o.uri = a.object_uri`
+)
 
 // AddFeedEntry gives an activity its place in the feed. One that has it keeps it.
 func (t *Tx) AddFeedEntry(ctx context.Context, e FeedEntry) error {
@@ -50,28 +73,44 @@ func (t *Tx) AddFeedEntry(ctx context.Context, e FeedEntry) error {
 	return t.added(ctx, 0)
 }
 
+// items reads rows with their documents; when they are large, those up to the first that goes
+// beyond MaxFeed.
+func (t *Tx) items(ctx context.Context, r feedRows) (out []FeedItem, err error) {
+	err = t.query(ctx, r.attempt, upTo(MaxFeed, FeedItem.Bytes, &out), `SELECT `+r.entry+`, `+documents+r.rows, r.args...)
+	return out, err
+}
+
+// lines reads rows without their documents.
+func (t *Tx) lines(ctx context.Context, r feedRows) ([]FeedLine, error) {
+	return collect[FeedLine](ctx, t, r.attempt, `SELECT `+r.entry+`, `+noDocuments+r.rows, r.args...)
+}
+
+func mainRows(after *Place, n int) feedRows {
+	p := after.orFirst()
+	return feedRows{"read feed", feedEntry, feedTables + ` WHERE (f.published, f.id) < ($1, $2) ORDER BY f.published DESC, f.id DESC LIMIT $3`,
+		[]any{p.At, p.ID, n}}
+}
+
 // Feed returns up to n entries after a place, the newest first; when they are large, those up to
 // the first that goes beyond MaxFeed.
 func (t *Tx) Feed(ctx context.Context, after *Place, n int) ([]FeedItem, error) {
-	p := after.orFirst()
-	return t.feed(ctx, "read feed", `SELECT `+feedColumns+` FROM `+feedTables+`
-		WHERE (f.published, f.id) < ($1, $2) ORDER BY f.published DESC, f.id DESC LIMIT $3`, p.At, p.ID, n)
+	return t.items(ctx, mainRows(after, n))
 }
 
-func (t *Tx) feed(ctx context.Context, attempt, query string, args ...any) (out []FeedItem, err error) {
-	err = t.query(ctx, attempt, upTo(MaxFeed, FeedItem.Bytes, &out), query, args...)
-	return out, err
+// FeedLines is Feed without documents.
+func (t *Tx) FeedLines(ctx context.Context, after *Place, n int) ([]FeedLine, error) {
+	return t.lines(ctx, mainRows(after, n))
 }
 
 // FeedByID returns one entry, nil when there is none.
 func (t *Tx) FeedByID(ctx context.Context, id uuid.UUID) (*FeedItem, error) {
-	return one[FeedItem](ctx, t, "read feed entry", `SELECT `+feedColumns+` FROM `+feedTables+` WHERE f.id = $1`, id)
+	return one[FeedItem](ctx, t, "read feed entry", `SELECT `+feedEntry+`, `+documents+feedTables+` WHERE f.id = $1`, id)
 }
 
 // ActivityItem returns one activity by the id of its row, as entries of feeds are shown, nil when
 // there is none, or when it waits among the requests and those are not asked for.
 func (t *Tx) ActivityItem(ctx context.Context, id uuid.UUID, requests bool) (*FeedItem, error) {
-	return one[FeedItem](ctx, t, "read activity", `SELECT `+activityItem+` FROM `+activityObjects+` WHERE a.id = $1 AND ($2 OR NOT `+isRequest+`)`, id, requests)
+	return one[FeedItem](ctx, t, "read activity", `SELECT `+activityItem+`, `+documents+itemTables+` WHERE a.id = $1 AND ($2 OR NOT `+isRequest+`)`, id, requests)
 }
 
 // notifications are the activities that tell the user something: what others do to the user or to
@@ -86,11 +125,20 @@ var notifications = `a.direction = 'inbound' AND NOT EXISTS (SELECT FROM blocks 
 	OR a.type = ANY($9) AND (` + namedIn("a.raw", "$4") + `
 		OR jsonb_path_exists(o.raw, '$.inReplyTo ? (@ starts with $own || @.id starts with $own)', jsonb_build_object('own', $5::text))))`
 
+func (t *Tx) notificationRows(user vocab.ID, after *Place, n int) feedRows {
+	p := after.orFirst()
+	return feedRows{"read notifications", activityItem, itemTables + `
+		WHERE (a.published, a.id) < ($1, $2) AND ` + notifications + ` ORDER BY a.published DESC, a.id DESC LIMIT $3`,
+		[]any{p.At, p.ID, n, user, string(user) + "/", vocab.SealedSpellings, t.types.Notify, t.types.NotifyOwner, t.types.NotifyNamed}}
+}
+
 // Notifications returns up to n activities after a place that tell the user something, the newest
 // first, and large ones as Feed does. user is the user's actor, under whose id its objects lie.
 func (t *Tx) Notifications(ctx context.Context, user vocab.ID, after *Place, n int) ([]FeedItem, error) {
-	p := after.orFirst()
-	return t.feed(ctx, "read notifications", `SELECT `+activityItem+` FROM `+activityObjects+`
-		WHERE (a.published, a.id) < ($1, $2) AND `+notifications+` ORDER BY a.published DESC, a.id DESC LIMIT $3`,
-		p.At, p.ID, n, user, string(user)+"/", vocab.SealedSpellings, t.types.Notify, t.types.NotifyOwner, t.types.NotifyNamed)
+	return t.items(ctx, t.notificationRows(user, after, n))
+}
+
+// NotificationLines is Notifications without documents.
+func (t *Tx) NotificationLines(ctx context.Context, user vocab.ID, after *Place, n int) ([]FeedLine, error) {
+	return t.lines(ctx, t.notificationRows(user, after, n))
 }

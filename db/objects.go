@@ -133,7 +133,7 @@ func (t *Tx) SetReadable(ctx context.Context, made map[vocab.ID]json.RawMessage)
 	for n, id := range ids {
 		texts[n] = string(made[id])
 	}
-	t.touched.touch(0, ids...)
+	t.touched.touch(feeds, ids...)
 	_, err := t.execBeside(ctx, "keep what readers are shown", `UPDATE objects o SET readable = r.readable::jsonb
 		FROM unnest($1::text[], $2::text[]) AS r (uri, readable) WHERE o.uri = r.uri AND o.readable IS NULL`, ids, texts)
 	return err

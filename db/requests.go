@@ -90,11 +90,20 @@ func pruneRequests(ctx context.Context, t *Tx, p Pruning, _ reached) (did Pruned
 // isRequest holds for an activity that waits among the requests.
 const isRequest = `EXISTS (SELECT FROM requests q WHERE q.activity_uri = a.uri AND q.actor_uri = a.actor_uri)`
 
+func requestRows(after *Place, n int) feedRows {
+	p := after.orFirst()
+	return feedRows{"read requests", activityItem, itemTables + `
+		WHERE (a.published, a.id) < ($1, $2) AND ` + isRequest + `
+			AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')
+		ORDER BY a.published DESC, a.id DESC LIMIT $3`, []any{p.At, p.ID, n}}
+}
+
 // Requests returns up to n requests after a place, the newest first, and large ones as Feed does.
 func (t *Tx) Requests(ctx context.Context, after *Place, n int) ([]FeedItem, error) {
-	p := after.orFirst()
-	return t.feed(ctx, "read requests", `SELECT `+activityItem+` FROM `+activityObjects+`
-		WHERE (a.published, a.id) < ($1, $2) AND `+isRequest+`
-			AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')
-		ORDER BY a.published DESC, a.id DESC LIMIT $3`, p.At, p.ID, n)
+	return t.items(ctx, requestRows(after, n))
+}
+
+// RequestLines is Requests without documents.
+func (t *Tx) RequestLines(ctx context.Context, after *Place, n int) ([]FeedLine, error) {
+	return t.lines(ctx, requestRows(after, n))
 }

@@ -228,8 +228,9 @@ func one[T any](ctx context.Context, t *Tx, attempt, query string, args ...any) 
 
 // Place is where a page ends: the sort key of its last row. Keys do not move when rows are added.
 type Place struct {
-	At time.Time
-	ID [16]byte
+	At     time.Time
+	ID     [16]byte
+	Offset int // how many rows stood before the end of the page when it was read; 0: not known
 }
 
 // first is the place before the newest row.

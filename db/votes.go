@@ -39,7 +39,7 @@ func (t *Tx) RemoveVotes(ctx context.Context, actor vocab.ID) ([]Vote, error) {
 // RecountObject gives a living object contents in which its author changed nothing: fresh counts.
 func (t *Tx) RecountObject(ctx context.Context, uri vocab.ID, raw json.RawMessage) error {
 	t.ahead.forgetObject(uri)
-	t.touched.touch(0, uri)
+	t.touched.touch(feeds, uri)
 	_, err := t.execBeside(ctx, "recount object", `UPDATE objects SET raw = $2 WHERE uri = $1 AND deleted_at IS NULL`, uri, raw)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/pool"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/event"
@@ -18,6 +19,7 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/socket"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // parts run while the engine serves.
@@ -43,12 +45,14 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	owners := in.DB.As(pool.Owner)
 	p := &parts{inbox: in.NewInbox(in.Metrics)}
 	p.dispatcher = e.newDispatcher(p.inbox)
-	p.emitter = e.newEmitter()
+	store, dropped := e.newFeeds(owners)
+	p.feed = feed.New(store, in.Gate)
+	p.emitter = e.newEmitter(dropped)
 	p.sockets = socket.NewHub(socket.Deps{Store: owners, Streams: in.Keyspace.Events, Tokens: in.DB.Instance.Tokens, Log: in.Log.With("component", "socket"), Metrics: in.Metrics, Now: in.Now,
 		OfUser: policy.SocketsOfUser})
-	in.DB.Subscribe(db.Subscriber{Name: "emitter", Committed: p.emitter.Committed}, db.Subscriber{Name: "sockets", Committed: p.sockets.Committed},
+	// Programs that hear of a commit read what it left: the cache drops that first.
+	in.DB.Subscribe(db.Subscriber{Name: "cache", Committed: dropped}, db.Subscriber{Name: "emitter", Committed: p.emitter.Committed}, db.Subscriber{Name: "sockets", Committed: p.sockets.Committed},
 		db.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed})
-	p.feed = feed.New(feed.NewDatabase(owners, in.Local, in.Registry, handler.HasEmoji), in.Gate)
 	p.outbox = outbox.New(outbox.Deps{
 		Store: owners, Instance: e.in.DB.Instance, Local: in.Local, Actors: in.Actors, Stale: in.Actors, Objects: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Relays: in.Relays, Dispatcher: p.dispatcher,
 		DeliverBlocks: in.Config.Federation.DeliverBlocks,
@@ -74,13 +78,42 @@ func (e *Engine) newDispatcher(local *inbox.Inbox) *delivery.Dispatcher {
 	})
 }
 
-// newEmitter makes the emitter of the users' events.
-func (e *Engine) newEmitter() *event.Emitter {
+// newFeeds makes the store of feeds, and returns with it the subscriber that drops what a commit
+// changed from its cache.
+func (e *Engine) newFeeds(owners *db.Cluster) (feed.Store, func(context.Context, db.Commit)) {
+	in := e.in
+	database := feed.NewDatabase(owners, in.Local, in.Registry, handler.HasEmoji)
+	c := in.NewCache()
+	if c == nil {
+		return database, func(context.Context, db.Commit) {}
+	}
+	cached := feed.NewCached(database, c, in.Config.Cache.ActorTTL, in.Log.With("component", "cache"))
+	return cached, cached.Committed
+}
+
+// dueUsers are the users, of which those that another process has written to lose what is cached.
+type dueUsers struct {
+	instance.Users
+	dropped func(context.Context, db.Commit)
+}
+
+// TakeEventsDue is the emitter's.
+func (d dueUsers) TakeEventsDue(ctx context.Context) ([]vocab.Username, error) {
+	users, err := d.Users.TakeEventsDue(ctx)
+	for _, u := range users {
+		d.dropped(ctx, db.Commit{User: u, Touched: db.Touched{Everything: true}})
+	}
+	return users, err
+}
+
+// newEmitter makes the emitter of the users' events. It hears first of users that another process
+// has written to, and tells dropped.
+func (e *Engine) newEmitter(dropped func(context.Context, db.Commit)) *event.Emitter {
 	in, memory := e.in, e.in.Config.Events.Memory
 	if in.Redis != nil {
 		memory = in.Redis.EventsMemory()
 	}
-	return event.NewEmitter(event.Deps{Store: in.DB, Users: in.DB.Instance.Users, Streams: in.Keyspace.Events, Keep: in.Config.Events.MaxLen, Memory: memory,
+	return event.NewEmitter(event.Deps{Store: in.DB, Users: dueUsers{in.DB.Instance.Users, dropped}, Streams: in.Keyspace.Events, Keep: in.Config.Events.MaxLen, Memory: memory,
 		Log: in.Log.With("component", "event"), Metrics: in.Metrics, Now: in.Now})
 }
 

@@ -14,14 +14,17 @@ import (
 )
 
 // A cursor is base64url of: a byte for the version, the microseconds of the place since 1970, the
-// id of the row, and the beginning of a SHA-256 over all that and the scope. The checksum keeps no
-// secret: it keeps a cursor from being used where it was not given out, such as in the feed of
-// somebody else.
+// id of the row, how many rows stand before, and the beginning of a SHA-256 over all that and the
+// scope. The checksum keeps no secret: it keeps a cursor from being used where it was not given
+// out, such as in the feed of somebody else.
 const (
-	cursorVersion  = 1
+	cursorVersion  = 2
+	cursorOffset   = 3
 	cursorChecksum = 8
-	cursorBytes    = 1 + 8 + 16 + cursorChecksum // a multiple of 3: base64 has no bits to spare, one text is one place
+	cursorBytes    = 1 + 8 + 16 + cursorOffset + cursorChecksum // a multiple of 3: base64 has no bits to spare, one text is one place
 	cursorText     = cursorBytes / 3 * 4
+
+	maxOffset = 1<<(8*cursorOffset) - 1 // beyond it, the offset is not known
 )
 
 // latest is beyond every place that PostgreSQL returns for a row of ours: the end of the year 9999.
@@ -34,6 +37,10 @@ func EncodeCursor(scope string, p db.Place) string {
 	b = append(b, cursorVersion)
 	b = binary.BigEndian.AppendUint64(b, uint64(p.At.UnixMicro())) // two's complement: times before 1970 come back whole
 	b = append(b, p.ID[:]...)
+	if p.Offset > maxOffset {
+		p.Offset = 0
+	}
+	b = append(b, byte(p.Offset>>16), byte(p.Offset>>8), byte(p.Offset))
 	return base64.RawURLEncoding.EncodeToString(append(b, checksum(scope, b)...))
 }
 
@@ -61,7 +68,8 @@ func DecodeCursor(scope, s string) (*db.Place, error) {
 	if at.Year() < 1 || !at.Before(latest) {
 		return nil, bad
 	}
-	return &db.Place{At: at, ID: [16]byte(body[9:])}, nil
+	offset := int(body[25])<<16 | int(body[26])<<8 | int(body[27])
+	return &db.Place{At: at, ID: [16]byte(body[9:25]), Offset: offset}, nil
 }
 
 func checksum(scope string, body []byte) []byte {

@@ -47,6 +47,9 @@ func (d *Database) Page(ctx context.Context, u vocab.Username, feed string, afte
 	return d.read(ctx, u, func(ctx context.Context, tx *db.Tx) ([]db.FeedItem, *db.Place, error) {
 		items, err := d.list(ctx, tx, u, feed, after, limit+1)
 		kept, next := cutPage(items, limit)
+		if next != nil && (after == nil || after.Offset > 0) {
+			next.Offset = offsetOf(after) + len(kept)
+		}
 		return kept, next, err
 	})
 }
@@ -60,6 +63,30 @@ func (d *Database) list(ctx context.Context, tx *db.Tx, u vocab.Username, feed s
 		return tx.Requests(ctx, after, n)
 	}
 	return tx.Feed(ctx, after, n)
+}
+
+// offsetOf returns how many rows stood before a place, as far as is known.
+func offsetOf(p *db.Place) int {
+	if p == nil {
+		return 0
+	}
+	return p.Offset
+}
+
+// lines returns entries of one feed without their documents.
+func (d *Database) lines(ctx context.Context, u vocab.Username, feed string, after *db.Place, n int) (lines []db.FeedLine, err error) {
+	err = d.databases.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		switch feed {
+		case Notifications:
+			lines, err = tx.NotificationLines(ctx, d.local.ID(u), after, n)
+		case Requests:
+			lines, err = tx.RequestLines(ctx, after, n)
+		default:
+			lines, err = tx.FeedLines(ctx, after, n)
+		}
+		return err
+	})
+	return lines, err
 }
 
 // cutPage returns up to limit items, and no more than db.MaxFeed bytes unless one item alone is
@@ -126,17 +153,25 @@ func (d *Database) read(ctx context.Context, u vocab.Username, find func(context
 func (d *Database) collectCards(rows []Row, copies map[vocab.ID]vocab.Card) map[vocab.ID]vocab.Card {
 	cards := map[vocab.ID]vocab.Card{}
 	for _, id := range actorsOf(rows) {
-		u, isLocal := d.local.Owner(id)
+		card, isLocal := d.localCard(id)
 		if !isLocal {
-			cards[id] = copies[id]
-			continue
+			card = copies[id]
 		}
-		cards[id] = vocab.Card{}
-		if doc, err := d.local.Document(u); err == nil { // an account that is gone has none
-			cards[id] = vocab.CardOf(id, doc)
-		}
+		cards[id] = card
 	}
 	return cards
+}
+
+// localCard returns how a local user is shown; an account that is gone by nothing.
+func (d *Database) localCard(id vocab.ID) (card vocab.Card, isLocal bool) {
+	u, isLocal := d.local.Owner(id)
+	if !isLocal {
+		return card, false
+	}
+	if doc, err := d.local.Document(u); err == nil {
+		card = vocab.CardOf(id, doc)
+	}
+	return card, true
 }
 
 // parseRows returns the items that can be read.

@@ -46,6 +46,9 @@ type Stored struct {
 type Shown struct {
 	Item
 	Voices []vocab.ID // who sent or wrote it
+
+	followers vocab.ID    // the collection by which its visibility was told
+	line      db.FeedLine // its place and the revisions of its documents
 }
 
 // Gate says whether an actor may be heard: nil, or why not.

@@ -64,12 +64,18 @@ type fixture struct {
 	alice vocab.Username
 	gate  gate
 	reads *profiles
+
+	cached *feed.Cached
+	server *server // Redis
 	*feed.Reader
 }
 
+// newFixture makes one whose feeds are read from the database and through a cache alike.
 func newFixture(t *testing.T) *fixture {
 	c, g, reads := dbtest.New(t), gate{}, &profiles{}
-	return &fixture{t, c, dbtest.User(t, c, "alice"), g, reads, feed.New(feed.NewDatabase(c, local{}, reads, func(kind string) bool { return kind == "Like" }), g)}
+	database := feed.NewDatabase(c, local{}, reads, func(kind string) bool { return kind == "Like" })
+	cached, s := newCached(t, c, database)
+	return &fixture{t, c, dbtest.User(t, c, "alice"), g, reads, cached, s, feed.New(alike{database, cached, t}, g)}
 }
 
 // receive stores an activity of bob's that arrived at a time, and gives it a place in the feed when

@@ -87,8 +87,9 @@ func (r Row) authorOrActor() vocab.ID {
 // showEntry returns an entry as it is shown to a reader of these languages. followers is the
 // collection of the author's.
 func (r Row) showEntry(languages []string, followers vocab.ID, hasEmoji bool) Shown {
-	s := Shown{Voices: r.voices(), Item: Item{ID: r.ID, ActivityURI: r.FeedEntry.Activity, Type: r.Type, ActorURI: r.Actor, Published: r.Published.UTC(),
-		Visibility: audience.Of(r.to, r.authorOrActor(), followers).Visibility(), AuthorURI: r.author}}
+	s := Shown{Voices: r.voices(), followers: followers, line: db.FeedLine{FeedEntry: r.FeedEntry, ObjectURI: r.ObjectURI, Revision: r.Revision, ObjectRevision: r.ObjectRevision},
+		Item: Item{ID: r.ID, ActivityURI: r.FeedEntry.Activity, Type: r.Type, ActorURI: r.Actor, Published: r.Published.UTC(),
+			Visibility: audience.Of(r.to, r.authorOrActor(), followers).Visibility(), AuthorURI: r.author}}
 	activity := vocab.ShowActivity(r.activity, r.object != nil, hasEmoji)
 	if r.object != nil {
 		activity["object"] = string(r.ObjectURI)

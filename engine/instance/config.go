@@ -60,7 +60,8 @@ type Config struct {
 		CORSOrigins []string // origins of pages that may use the client API, such as https://app.example.org
 	}
 	Cache struct {
-		ActorTTL time.Duration // how long a remote actor is believed without asking again: 1m to 720h
+		PageEntries int           // entries of a feed on a page of the cache's index: 100 to 10000
+		ActorTTL    time.Duration // how long a remote actor is believed without asking again: 1m to 720h
 	}
 	Delivery struct {
 		Concurrency     int           // requests at once in all: 1 to 10000
@@ -97,6 +98,7 @@ func DefaultConfig(dataDir string) Config {
 	c.Federation.Mode = "open"
 	c.Federation.SignatureFirst = "rfc9421"
 	c.Federation.PageSize = 20
+	c.Cache.PageEntries = 500
 	c.Cache.ActorTTL = 24 * time.Hour
 	c.Delivery.Concurrency = 128
 	c.Delivery.HostConcurrency = 4
@@ -277,6 +279,7 @@ func (c Config) checkBounds() error {
 		{"events.maxlen", int64(c.Events.MaxLen), 1000, 1_000_000, plain},
 		{"events.memory", c.Events.Memory, 16 << 20, 1 << 40, plain},
 		{"federation.page_size", int64(c.Federation.PageSize), 1, 100, plain},
+		{"cache.page_entries", int64(c.Cache.PageEntries), 100, 10_000, plain},
 		{"cache.actor_ttl", int64(c.Cache.ActorTTL), int64(time.Minute), int64(720 * time.Hour), duration},
 		{"delivery.concurrency", int64(c.Delivery.Concurrency), 1, 10_000, plain},
 		{"delivery.host_concurrency", int64(c.Delivery.HostConcurrency), 1, int64(c.Delivery.Concurrency), plain},

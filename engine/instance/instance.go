@@ -92,7 +92,7 @@ func open(ctx context.Context, c Config, store db.Config, log *slog.Logger) (*In
 	in.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	err := in.openDatabases(ctx, store)
 	if err == nil {
-		in.DB.Subscribe(db.Subscriber{Name: "events due", Committed: in.markEventsDue})
+		in.DB.Subscribe(db.Subscriber{Name: "serving process", Committed: in.tellServing})
 		err = in.build()
 	}
 	if err != nil {

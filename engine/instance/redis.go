@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/cache"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/keyspace/embedded"
 )
@@ -26,6 +27,15 @@ func (in *Instance) OpenRedis(ctx context.Context, serves bool) (err error) {
 	return err
 }
 
+// NewCache returns the cache in Redis, which OpenRedis has prepared for; nil where nothing would
+// bound what it holds.
+func (in *Instance) NewCache() *cache.Cache {
+	if in.Redis != nil && in.Redis.IsStandIn() {
+		return nil
+	}
+	return cache.New(cache.Config{Store: in.Keyspace.Cache, PageSize: in.Config.Cache.PageEntries, Metrics: in.Metrics, Now: in.Now})
+}
+
 // closeRedis lets go of what OpenRedis took.
 func (in *Instance) closeRedis(ctx context.Context) (err error) {
 	if in.Keyspace != nil {
@@ -37,12 +47,13 @@ func (in *Instance) closeRedis(ctx context.Context) (err error) {
 	return err
 }
 
-// markEventsDue has the process that serves emit events which this one added.
-func (in *Instance) markEventsDue(ctx context.Context, c db.Commit) {
-	if len(c.Events) == 0 && !c.Unknown {
+// tellServing has the process that serves emit the events which this one added, and read anew what
+// this one changed, within a second.
+func (in *Instance) tellServing(ctx context.Context, c db.Commit) {
+	if c.Touched.IsZero() && len(c.Events) == 0 {
 		return
 	}
 	if err := in.DB.Instance.Users.MarkEventsDue(ctx, c.User); err != nil {
-		in.Log.WarnContext(ctx, "events wait until the user's next one", "user", c.User, "err", err)
+		in.Log.WarnContext(ctx, "a change reaches readers and programs with the user's next one", "user", c.User, "err", err)
 	}
 }

@@ -170,6 +170,10 @@ func (r *Redis) Name() string {
 	return r.bin.name + ", private"
 }
 
+// IsStandIn reports whether Redis runs inside this process or another one of the engine, where it
+// evicts nothing.
+func (r *Redis) IsStandIn() bool { return r.url != "" }
+
 // EventsMemory returns what the events may take, in bytes.
 func (r *Redis) EventsMemory() int64 {
 	if r.url != "" {

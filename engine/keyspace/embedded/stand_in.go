@@ -72,7 +72,7 @@ func (r *Redis) openStandIn(ctx context.Context, cfg Config) error {
 	}
 	r.standIn = s
 	r.log.WarnContext(ctx, "no Redis server was found: a stand-in runs inside this process",
-		"limits", "streams are kept within 64 MB and made again from the databases after a restart; sessions end with the process; no ACL",
+		"limits", "streams are kept within 64 MB and made again from the databases after a restart; sessions end with the process; no cache of feeds; no ACL",
 		"hint", "'apt-get install redis-server', or set redis.url")
 	return nil
 }

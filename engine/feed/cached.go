@@ -1,0 +1,363 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/cache"
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Cached is the Store in users' databases with a cache before it. Its index has a line for each
+// entry; the documents are the shown forms of activities and objects and the cards of actors. The
+// gate stands behind the cache.
+type Cached struct {
+	*Database
+	cache    *cache.Cache
+	actorTTL time.Duration
+	log      *slog.Logger
+}
+
+// NewCached returns the feeds of a database as c holds them. Cards are believed for actorTTL.
+func NewCached(d *Database, c *cache.Cache, actorTTL time.Duration, log *slog.Logger) *Cached {
+	return &Cached{d, c, actorTTL, log}
+}
+
+// cards is the list beside the feeds: its token dates the cards of actors.
+const cards = "cards"
+
+// Page is Store's.
+func (c *Cached) Page(ctx context.Context, u vocab.Username, feed string, after *db.Place, limit int) (Stored, error) {
+	if after != nil && after.Offset == 0 { // a place that nobody counted to
+		return c.Database.Page(ctx, u, feed, after, limit)
+	}
+	part := c.cache.Read(ctx, cache.Query{User: u, List: feed, Beside: cards, After: markOf(after), Offset: offsetOf(after), Limit: limit})
+	if part.IsHeld {
+		if stored, whole := c.assemble(ctx, u, part, offsetOf(after)); whole {
+			return stored, nil
+		}
+	}
+	stored, err := c.Database.Page(ctx, u, feed, after, limit)
+	if err != nil {
+		return Stored{}, err
+	}
+	c.warnOf(ctx, u, c.keep(ctx, u, feed, after, part, stored))
+	return stored, nil
+}
+
+// keep caches a page that was read from the database because the part was not whole.
+func (c *Cached) keep(ctx context.Context, u vocab.Username, feed string, after *db.Place, part cache.Part, stored Stored) error {
+	isFillable := c.cache.IsFillable(part)
+	switch {
+	case part.Beside == "" || !part.IsHeld && !isFillable:
+		return nil
+	case part.IsHeld && isOutdated(part.Lines, stored.Entries):
+		return c.cache.Drop(ctx, u, feed)
+	}
+	err := c.cache.Keep(ctx, u, c.documents(u, stored, part.Beside))
+	if isFillable {
+		err = errors.Join(err, c.fill(ctx, u, feed, after, part))
+	}
+	return err
+}
+
+// isOutdated reports whether lines mean other revisions than there are: a row was written again
+// without a change that a reader sees.
+func isOutdated(lines []string, entries []Shown) bool {
+	revisions := map[string]bool{}
+	for _, line := range lines {
+		if row, ok := readLine(line); ok {
+			revisions[activityRevision(row)] = true
+		}
+	}
+	return slices.ContainsFunc(entries, func(e Shown) bool { return !revisions[activityRevision(e.line)] })
+}
+
+// warnOf logs why something was not cached: the reader has its page, and the next one comes from
+// the database too. That Redis is away is logged where it is watched.
+func (c *Cached) warnOf(ctx context.Context, u vocab.Username, err error) {
+	if err != nil && !keyspace.IsAway(err) && ctx.Err() == nil {
+		c.log.WarnContext(ctx, "page not cached", "user", u, "err", err)
+	}
+}
+
+func (c *Cached) fill(ctx context.Context, u vocab.Username, feed string, after *db.Place, part cache.Part) error {
+	return c.cache.Fill(ctx, part, func(ctx context.Context, n int) ([]string, error) {
+		rows, err := c.lines(ctx, u, feed, after, n)
+		lines := make([]string, len(rows))
+		for n, row := range rows {
+			lines[n] = writeLine(row)
+		}
+		return lines, err
+	})
+}
+
+// Committed drops what a commit made worthless, before the writer hears that it succeeded. When
+// Redis is away, this process remembers it.
+func (c *Cached) Committed(ctx context.Context, done db.Commit) { _ = Drop(ctx, c.cache, done) }
+
+// Drop drops what a commit made worthless from a cache.
+func Drop(ctx context.Context, c *cache.Cache, done db.Commit) error {
+	var lists []string
+	for _, l := range []struct {
+		list    string
+		changed bool
+	}{
+		{Main, done.Pages.Has(db.MainFeed)},
+		{Notifications, done.Pages.Has(db.NotificationsFeed)},
+		{Requests, done.Pages.Has(db.RequestsFeed)},
+		{cards, len(done.Actors) > 0},
+	} {
+		if l.changed || done.Everything {
+			lists = append(lists, l.list)
+		}
+	}
+	if len(lists) == 0 {
+		return nil
+	}
+	return c.Drop(ctx, done.User, lists...)
+}
+
+// assemble makes a page of the lines of the index, and reports whether all its documents were
+// there.
+func (c *Cached) assemble(ctx context.Context, u vocab.Username, part cache.Part, offset int) (stored Stored, whole bool) {
+	w := &wanted{index: make(map[cache.Document]int, 3*len(part.Lines)), cards: map[vocab.ID]int{}}
+	if !c.want(w, u, part) || !c.cache.Documents(ctx, u, w.all) {
+		return Stored{}, false
+	}
+	stored.Cards = map[vocab.ID]vocab.Card{}
+	for _, row := range w.rows {
+		e, ok := readEntry(w.all[row.activity].Body)
+		if !ok {
+			return Stored{}, false
+		}
+		e.ID, e.ActivityURI, e.ActorURI, e.Published, e.line = row.ID, row.Activity, row.Actor, row.Published, row.FeedLine
+		if row.ObjectURI != "" {
+			e.Object = []byte(w.all[row.object].Body)
+		}
+		for _, id := range []vocab.ID{e.ActorURI, e.authorOrActor()} {
+			if _, there := stored.Cards[id]; there {
+				continue
+			}
+			if stored.Cards[id], ok = c.cardOf(w, id); !ok {
+				return Stored{}, false
+			}
+		}
+		if stored.Cards[e.authorOrActor()].Followers != e.followers {
+			return Stored{}, false
+		}
+		stored.Entries = append(stored.Entries, e)
+	}
+	if part.More {
+		last := w.rows[len(w.rows)-1]
+		stored.Next = &db.Place{At: last.Published, ID: last.ID, Offset: offset + len(w.rows)}
+	}
+	return stored, true
+}
+
+// authorOrActor returns whose followers the addressing may mean.
+func (s Shown) authorOrActor() vocab.ID {
+	if s.AuthorURI != "" {
+		return s.AuthorURI
+	}
+	return s.ActorURI
+}
+
+// wanted are the lines of a page and the documents that they name, each once.
+type wanted struct {
+	rows  []wantedRow
+	all   []cache.Document
+	index map[cache.Document]int // in all, by key and revision: an activity and an object may share an id
+	cards map[vocab.ID]int       // in all
+}
+
+// wantedRow is a line with the indexes of its documents.
+type wantedRow struct {
+	db.FeedLine
+	activity, object int
+}
+
+func (w *wanted) add(key, revision string) int {
+	d := cache.Document{Key: key, Revision: revision}
+	n, there := w.index[d]
+	if !there {
+		n = len(w.all)
+		w.index[d], w.all = n, append(w.all, d)
+	}
+	return n
+}
+
+// want reads the lines of a part, and reports whether it could.
+func (c *Cached) want(w *wanted, u vocab.Username, part cache.Part) bool {
+	readers := c.readers(u)
+	for _, line := range part.Lines {
+		read, ok := readLine(line)
+		if !ok {
+			return false
+		}
+		row := wantedRow{FeedLine: read, activity: w.add(activityKey(read), activityRevision(read))}
+		if row.ObjectURI != "" {
+			row.object = w.add(objectKey(read), objectRevision(read, readers))
+		}
+		for _, id := range []vocab.ID{row.Actor, vocab.ID(row.Author)} {
+			if _, there := w.cards[id]; there || id == "" {
+				continue
+			}
+			if _, isLocal := c.local.Owner(id); !isLocal {
+				w.cards[id] = w.add(cardKey(id), part.Beside)
+			}
+		}
+		w.rows = append(w.rows, row)
+	}
+	return true
+}
+
+// cardOf returns how an actor is shown, and reports whether that is known.
+func (c *Cached) cardOf(w *wanted, id vocab.ID) (vocab.Card, bool) {
+	if card, isLocal := c.localCard(id); isLocal {
+		return card, true
+	}
+	n, isWanted := w.cards[id]
+	if !isWanted {
+		return vocab.Card{}, false
+	}
+	return readCard(w.all[n].Body)
+}
+
+// documents returns the documents of a page as they are cached.
+func (c *Cached) documents(u vocab.Username, stored Stored, beside string) []cache.Document {
+	var all []cache.Document
+	readers := c.readers(u)
+	for _, e := range stored.Entries {
+		if body, ok := writeEntry(e); ok {
+			all = append(all, cache.Document{Key: activityKey(e.line), Revision: activityRevision(e.line), Body: body})
+		}
+		if e.line.ObjectURI != "" {
+			all = append(all, cache.Document{Key: objectKey(e.line), Revision: objectRevision(e.line, readers), Body: string(e.Object)})
+		}
+	}
+	for id, card := range stored.Cards {
+		if _, isLocal := c.local.Owner(id); isLocal {
+			continue
+		}
+		if body, ok := writeCard(card); ok {
+			all = append(all, cache.Document{Key: cardKey(id), Revision: beside, Body: body, While: c.actorTTL})
+		}
+	}
+	return all
+}
+
+// readers returns the languages in which a user is shown objects.
+func (c *Cached) readers(u vocab.Username) string {
+	return strings.Join(c.profiles.User(u).Languages, ",")
+}
+
+// The keys of documents.
+func activityKey(row db.FeedLine) string { return "obj:" + string(row.Activity) }
+func objectKey(row db.FeedLine) string   { return "obj:" + string(row.ObjectURI) }
+func cardKey(id vocab.ID) string         { return "actor:" + string(id) }
+
+// form is the version of what documents hold: one that another version made counts as absent.
+const form = "1"
+
+// activityRevision names the actor too: two actors of one server may use the same id.
+func activityRevision(row db.FeedLine) string {
+	return strings.Join([]string{form, row.Revision, row.ObjectRevision, string(row.Actor)}, " ")
+}
+
+func objectRevision(row db.FeedLine, readers string) string {
+	return strings.Join([]string{form, row.ObjectRevision, readers}, " ")
+}
+
+// markOf returns the mark of a place: the beginning of its line.
+func markOf(p *db.Place) string {
+	if p == nil {
+		return ""
+	}
+	return markAt(p.At, p.ID)
+}
+
+func markAt(at time.Time, id uuid.UUID) string {
+	return at.UTC().Format(time.RFC3339Nano) + "/" + id.String()
+}
+
+// lineFields is the number of fields of a line.
+const lineFields = 7
+
+// writeLine writes an entry as a line of the index: its place, activity, object, actor and author,
+// and the revisions of activity and object. None of them holds a space.
+func writeLine(row db.FeedLine) string {
+	author := vocab.ID("")
+	if id, err := vocab.ParseID(row.Author); err == nil {
+		author = id
+	}
+	return strings.Join([]string{markAt(row.Published, row.ID), string(row.Activity), string(row.ObjectURI), string(row.Actor), string(author), row.Revision, row.ObjectRevision}, " ")
+}
+
+// readLine reads a line that writeLine wrote.
+func readLine(line string) (row db.FeedLine, ok bool) {
+	f := strings.Split(line, " ")
+	if len(f) != lineFields {
+		return row, false
+	}
+	at, name, _ := strings.Cut(f[0], "/")
+	published, err := time.Parse(time.RFC3339Nano, at) // written in UTC
+	if err != nil {
+		return row, false
+	}
+	id, err := uuid.Parse(name)
+	return db.FeedLine{FeedEntry: db.FeedEntry{ID: id, Activity: vocab.ID(f[1]), Actor: vocab.ID(f[3]), Published: published},
+		ObjectURI: vocab.ID(f[2]), Author: f[4], Revision: f[5], ObjectRevision: f[6]}, err == nil
+}
+
+// writeEntry writes what an activity says about its entry, a line for each: type, visibility,
+// followers, author and voices; and then the activity as it is shown.
+func writeEntry(e Shown) (body string, ok bool) {
+	voices := make([]string, len(e.Voices))
+	for n, v := range e.Voices {
+		if voices[n] = string(v); strings.ContainsAny(voices[n], " \n") {
+			return "", false
+		}
+	}
+	return joinLines(e.Type, e.Visibility, string(e.followers), string(e.AuthorURI), strings.Join(voices, " "), string(e.Activity))
+}
+
+// readEntry reads what writeEntry wrote.
+func readEntry(body string) (e Shown, ok bool) {
+	f := strings.SplitN(body, "\n", 6)
+	if len(f) != 6 {
+		return e, false
+	}
+	e.Type, e.Visibility, e.followers, e.AuthorURI, e.Activity = f[0], f[1], vocab.ID(f[2]), vocab.ID(f[3]), []byte(f[5])
+	for v := range strings.SplitSeq(f[4], " ") {
+		e.Voices = append(e.Voices, vocab.ID(v))
+	}
+	return e, true
+}
+
+func writeCard(c vocab.Card) (body string, ok bool) {
+	return joinLines(c.Name, c.Handle, string(c.Icon), string(c.Followers))
+}
+
+// readCard reads what writeCard wrote.
+func readCard(body string) (c vocab.Card, ok bool) {
+	f := strings.Split(body, "\n")
+	if len(f) != 4 {
+		return c, false
+	}
+	return vocab.Card{Name: f[0], Handle: f[1], Icon: vocab.ID(f[2]), Followers: vocab.ID(f[3])}, true
+}
+
+// joinLines writes each text on a line of its own. It reports whether each has only one.
+func joinLines(texts ...string) (string, bool) {
+	isPlain := !slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, "\n") })
+	return strings.Join(texts, "\n"), isPlain
+}

@@ -1,0 +1,260 @@
+package feed_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/cache"
+	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/keyspace/redistest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// pageSize is small, so that tests read beyond a page.
+const pageSize = 6
+
+// newCached returns a cache before a database, and the server that it is in.
+func newCached(t *testing.T, c *db.Cluster, d *feed.Database) (*feed.Cached, *server) {
+	t.Helper()
+	s := &server{Server: redistest.Start(t), metrics: prometheus.NewRegistry()}
+	k, err := keyspace.Open(keyspace.Config{CacheURL: s.URL(), Log: slog.New(slog.DiscardHandler), Metrics: s.metrics})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cached := feed.NewCached(d, cache.New(cache.Config{Store: k.Cache, PageSize: pageSize, Metrics: s.metrics, Now: time.Now}), time.Hour, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	c.Subscribe(db.Subscriber{Name: "cache", Committed: cached.Committed})
+	return cached, s
+}
+
+// server is a Redis whose calls are counted.
+type server struct {
+	*redistest.Server
+	metrics *prometheus.Registry
+}
+
+// count returns the sum of a counter with these labels.
+func (s *server) count(t *testing.T, name string, labels map[string]string) (sum int) {
+	t.Helper()
+	families, err := s.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			matches := f.GetName() == name
+			for _, l := range m.GetLabel() {
+				if want, there := labels[l.GetName()]; there && want != l.GetValue() {
+					matches = false
+				}
+			}
+			if matches {
+				sum += int(m.GetCounter().GetValue())
+			}
+		}
+	}
+	return sum
+}
+
+// alike is a Store that reads every page from the database, and through the cache until it must be
+// in it, and wants the same.
+type alike struct {
+	*feed.Database
+	cached *feed.Cached
+	t      *testing.T
+}
+
+func (a alike) Page(ctx context.Context, u vocab.Username, name string, after *db.Place, limit int) (feed.Stored, error) {
+	cursor := ""
+	if after != nil {
+		cursor = feed.EncodeCursor(u.String()+"/feed/"+name, *after)
+	}
+	page := func(s feed.Store) string {
+		p, err := feed.New(s, gate{}).Page(ctx, u, name, cursor, limit)
+		if err != nil {
+			return err.Error()
+		}
+		return string(p.JSON())
+	}
+	_ = page(a.Database) // makes what readers are shown of objects that were stored without it
+	want := page(a.Database)
+	for n := range 3 {
+		if d := cmp.Diff(want, page(a.cached)); d != "" {
+			a.t.Errorf("page of %s through the cache, read %d (-database +cache):\n%s", name, n+1, d)
+		}
+	}
+	return a.Database.Page(ctx, u, name, after, limit)
+}
+
+// posts fills the feed with n posts, and returns the first of them.
+func (f *fixture) posts(n int) vocab.ID {
+	f.Helper()
+	for i := range n {
+		f.receive(fmt.Sprint("create", i), "Create", f.note(i), "https://www.w3.org/ns/activitystreams#Public", start.Add(time.Duration(i)*time.Second))
+	}
+	return "https://peer.example/notes/0"
+}
+
+func (f *fixture) note(i int) vocab.ID {
+	f.Helper()
+	id := vocab.ID(fmt.Sprint("https://peer.example/notes/", i))
+	f.object(id, `{"id":"`+string(id)+`","type":"Note","attributedTo":"https://peer.example/users/bob","content":"first"}`)
+	return id
+}
+
+// read reads a page until it comes from the cache; it fails when it never does.
+func (f *fixture) read(cursor string, limit int) feed.Page {
+	f.Helper()
+	c, s := f.cached, f.server
+	for range 6 {
+		before := s.count(f.T, "lightweb_cache_reads_total", map[string]string{"layer": "documents", "result": "hit"})
+		p, err := feed.New(c, f.gate).Page(f.Context(), f.alice, feed.Main, cursor, limit)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if s.count(f.T, "lightweb_cache_reads_total", map[string]string{"layer": "documents", "result": "hit"}) > before {
+			return p
+		}
+	}
+	f.Fatal("the page does not come from the cache")
+	return feed.Page{}
+}
+
+func TestAPageIsTwoRoundTripsWhateverItsSize(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	s := f.server
+	f.posts(10)
+	for _, limit := range []int{1, 5, pageSize} {
+		f.read("", limit)
+		before := s.count(t, "lightweb_redis_calls_total", nil)
+		p := f.read("", limit)
+		if calls := s.count(t, "lightweb_redis_calls_total", nil) - before; calls != 2 || len(p.Items) != limit {
+			t.Errorf("a page of %d took %d round trips, want 2", len(p.Items), calls)
+		}
+	}
+}
+
+// Each change of what a page shows is seen by the next reader.
+func TestAReaderSeesEveryAcknowledgedChange(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	c := f.cached
+	note := f.posts(4)
+	actor := func(name string) *vocab.Actor {
+		const id = "https://peer.example/users/bob"
+		a, err := vocab.ParseActor([]byte(`{"id":"` + id + `","type":"Person","preferredUsername":"bob","inbox":"` + id + `/inbox","name":"` + name + `"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	now := start.Add(time.Hour)
+	for _, tt := range []struct {
+		name string
+		work func(context.Context, *db.Tx) error
+	}{
+		{"an object is replaced", func(ctx context.Context, tx *db.Tx) error {
+			_, err := tx.ReplaceObject(ctx, note, json.RawMessage(`{"id":"`+string(note)+`","type":"Note","attributedTo":"https://peer.example/users/bob","content":"second"}`), nil, now)
+			return err
+		}},
+		{"and again in the same second", func(ctx context.Context, tx *db.Tx) error {
+			_, err := tx.ReplaceObject(ctx, note, json.RawMessage(`{"id":"`+string(note)+`","type":"Note","attributedTo":"https://peer.example/users/bob","content":"third"}`), nil, now)
+			return err
+		}},
+		{"its counts change", func(ctx context.Context, tx *db.Tx) error {
+			return tx.RecountObject(ctx, note, json.RawMessage(`{"id":"`+string(note)+`","type":"Question","attributedTo":"https://peer.example/users/bob","votersCount":7}`))
+		}},
+		{"an actor is known", func(ctx context.Context, tx *db.Tx) error { return tx.SaveActor(ctx, actor("Bob"), start) }},
+		{"an actor has another name", func(ctx context.Context, tx *db.Tx) error { return tx.SaveActor(ctx, actor("Robert"), now) }},
+		{"an activity goes", func(ctx context.Context, tx *db.Tx) error {
+			return tx.RemoveActivity(ctx, db.Owned{ID: "https://peer.example/create1", Actor: "https://peer.example/users/bob"})
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := string(f.read("", 10).JSON())
+			f.write(tt.work)
+			p, err := feed.New(c, f.gate).Page(t.Context(), f.alice, feed.Main, "", 10)
+			if err != nil || string(p.JSON()) == before {
+				t.Errorf("the next reader sees what was before: %s, %v", p.JSON(), err)
+			}
+			if d := cmp.Diff(string(p.JSON()), string(f.read("", 10).JSON())); d != "" {
+				t.Error("from the cache (-database +cache):\n", d)
+			}
+		})
+	}
+	*f.reads = []string{"de"}
+	p, err := feed.New(c, f.gate).Page(t.Context(), f.alice, feed.Main, "", 10)
+	if err != nil || len(p.Items) != 3 {
+		t.Errorf("after the languages changed: %d items, %v", len(p.Items), err)
+	}
+}
+
+// Two actors of one server may use the same id, and an activity that of its object: none is shown
+// in place of another.
+func TestThingsWithOneIDAreNotMistaken(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const id = "https://peer.example/both"
+	f.object(id, `{"id":"`+id+`","type":"Note","content":"the object"}`)
+	f.write(func(ctx context.Context, tx *db.Tx) error {
+		for n, actor := range []vocab.ID{"https://peer.example/users/bob", "https://peer.example/users/eve"} {
+			a := db.Activity{ID: uuid.Must(uuid.NewV7()), URI: id, Direction: db.Inbound, Type: "Create", Actor: actor, Object: id, Published: start.Add(time.Duration(n)),
+				Raw: json.RawMessage(`{"id":"` + id + `","type":"Create","actor":"` + string(actor) + `","object":"` + id + `"}`)}
+			if err := tx.AddActivity(ctx, a); err != nil {
+				return err
+			}
+			if err := tx.AddFeedEntry(ctx, db.FeedEntry{ID: a.ID, Activity: a.URI, Actor: actor, Published: a.Published}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if _, err := f.Page(t.Context(), f.alice, feed.Main, "", 10); err != nil { // compares
+		t.Error(err)
+	}
+	for range 4 {
+		p, err := feed.New(f.cached, f.gate).Page(t.Context(), f.alice, feed.Main, "", 10)
+		if err != nil || len(p.Items) != 2 || p.Items[0].ActorURI == p.Items[1].ActorURI {
+			t.Fatalf("%s, %v", p.JSON(), err)
+		}
+	}
+}
+
+// Without Redis the feed is read as before, and nothing that was written meanwhile is missing when
+// Redis comes back with what it held.
+func TestNothingStaleIsReadAfterRedisWasAway(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	c, s := f.cached, f.server
+	f.posts(3)
+	f.read("", 10)
+	s.Pause()
+	f.receive("meanwhile", "Create", "", "x", start.Add(time.Hour))
+	p, err := feed.New(c, f.gate).Page(t.Context(), f.alice, feed.Main, "", 10)
+	s.Resume()
+	if err != nil || len(p.Items) != 4 {
+		t.Fatalf("while Redis is away: %d items, %v; want 4", len(p.Items), err)
+	}
+	redistest.Eventually(t, "Redis answers", func() bool {
+		p, err := feed.New(c, f.gate).Page(t.Context(), f.alice, feed.Main, "", 10)
+		if err != nil || len(p.Items) != 4 {
+			t.Fatalf("after Redis was away: %d items, %v; want 4", len(p.Items), err)
+		}
+		return s.count(t, "lightweb_cache_reads_total", map[string]string{"layer": "documents", "result": "hit"}) > 1
+	})
+}

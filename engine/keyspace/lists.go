@@ -1,0 +1,111 @@
+package keyspace
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Glance is what one look at some keys found.
+type Glance struct {
+	Texts    []string // in the order of their keys; "" for a key that is not there
+	Head     string   // the first element of the list; "" when there is no list
+	Elements []string // the range that was asked for, as far as the list reaches
+}
+
+// Glance reads texts, the first element of a list, and its elements from first to last, in one
+// round trip and at one moment.
+func (k Space) Glance(ctx context.Context, texts []string, list string, first, last int) (g Glance, err error) {
+	err = k.store.call(ctx, "read "+k.key(list), func(ctx context.Context) error {
+		found := make([]*redis.StringCmd, len(texts))
+		var head, elements *redis.StringSliceCmd
+		_, err := k.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			for n, name := range texts {
+				found[n] = p.Get(ctx, k.key(name))
+			}
+			head = p.LRange(ctx, k.key(list), 0, 0)
+			elements = p.LRange(ctx, k.key(list), int64(first), int64(last))
+			return nil
+		})
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+		for _, f := range found {
+			g.Texts = append(g.Texts, f.Val())
+		}
+		if len(head.Val()) > 0 {
+			g.Head = head.Val()[0]
+		}
+		g.Elements = elements.Val()
+		return nil
+	})
+	return g, err
+}
+
+// ReplaceList makes a list of these elements in place of the one that was there. It goes when
+// nobody replaced it for a while.
+func (k Space) ReplaceList(ctx context.Context, list string, elements []string, while time.Duration) error {
+	values := make([]any, len(elements))
+	for n, e := range elements {
+		values[n] = e
+	}
+	return k.store.call(ctx, "write "+k.key(list), func(ctx context.Context) error {
+		_, err := k.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			p.Del(ctx, k.key(list))
+			p.RPush(ctx, k.key(list), values...)
+			p.Expire(ctx, k.key(list), while)
+			return nil
+		})
+		return err
+	})
+}
+
+// Text is a key that holds a text, for a while.
+type Text struct {
+	Key, Value string
+	While      time.Duration
+}
+
+// Texts returns what the keys hold, in one round trip; "" for those that are not there.
+func (k Space) Texts(ctx context.Context, names []string) ([]string, error) {
+	keys, texts := make([]string, len(names)), make([]string, len(names))
+	for n, name := range names {
+		keys[n] = k.key(name)
+	}
+	err := k.store.call(ctx, "read texts", func(ctx context.Context) error {
+		found, err := k.store.client.MGet(ctx, keys...).Result()
+		for n, f := range found {
+			texts[n], _ = f.(string)
+		}
+		return err
+	})
+	return texts, err
+}
+
+// SetTexts gives keys their texts, in one round trip.
+func (k Space) SetTexts(ctx context.Context, texts []Text) error {
+	return k.store.call(ctx, "write texts", func(ctx context.Context) error {
+		_, err := k.store.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, t := range texts {
+				p.Set(ctx, k.key(t.Key), t.Value, t.While)
+			}
+			return nil
+		})
+		return err
+	})
+}
+
+// Delete removes keys, and returns how many there were.
+func (k Space) Delete(ctx context.Context, names ...string) (n int64, err error) {
+	keys := make([]string, len(names))
+	for i, name := range names {
+		keys[i] = k.key(name)
+	}
+	err = k.store.call(ctx, "delete keys", func(ctx context.Context) error {
+		n, err = k.store.client.Del(ctx, keys...).Result()
+		return err
+	})
+	return n, err
+}
