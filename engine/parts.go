@@ -50,15 +50,16 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	p.emitter = e.newEmitter(dropped)
 	p.sockets = socket.NewHub(socket.Deps{Store: owners, Streams: in.Keyspace.Events, Tokens: in.DB.Instance.Tokens, Log: in.Log.With("component", "socket"), Metrics: in.Metrics, Now: in.Now,
 		OfUser: policy.SocketsOfUser})
-	// Programs that hear of a commit read what it left: the cache drops that first.
-	in.DB.Subscribe(db.Subscriber{Name: "cache", Committed: dropped}, db.Subscriber{Name: "emitter", Committed: p.emitter.Committed}, db.Subscriber{Name: "sockets", Committed: p.sockets.Committed},
-		db.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed})
 	p.outbox = outbox.New(outbox.Deps{
 		Store: owners, Instance: e.in.DB.Instance, Local: in.Local, Actors: in.Actors, Stale: in.Actors, Objects: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Relays: in.Relays, Dispatcher: p.dispatcher,
 		DeliverBlocks: in.Config.Federation.DeliverBlocks,
 		Log:           in.Log.With("component", "outbox"), Metrics: in.Metrics, Now: in.Now,
 	})
 	s := e.newServer(p)
+	// Programs that hear of a commit read what it left: what was cached goes first.
+	in.DB.Subscribe(db.Subscriber{Name: "cache", Committed: dropped}, db.Subscriber{Name: "pages", Committed: s.Committed},
+		db.Subscriber{Name: "emitter", Committed: p.emitter.Committed}, db.Subscriber{Name: "sockets", Committed: p.sockets.Committed},
+		db.Subscriber{Name: "dispatcher", Committed: p.dispatcher.Committed})
 	log := slog.NewLogLogger(in.Log.With("component", "server").Handler(), slog.LevelDebug) // of broken connections
 	p.public = &http.Server{Handler: s.Public(), ErrorLog: log}
 	p.admin = &http.Server{Handler: s.Admin(in.Config.AdminPprof), ErrorLog: log}

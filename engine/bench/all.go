@@ -34,6 +34,9 @@ func All(ctx context.Context, c Config) ([]Report, error) {
 		{"lightweb bench feed", func(c Config) (Report, error) {
 			return Feed(ctx, c, FeedLoad{Items: 500, Clients: 16, Duration: 5 * time.Second})
 		}},
+		{"lightweb bench feed --uncached", func(c Config) (Report, error) {
+			return Feed(ctx, c, FeedLoad{Items: 500, Clients: 16, Duration: 5 * time.Second, Uncached: true})
+		}},
 	} {
 		c.Command = b.command
 		r, err := b.run(c)

@@ -24,6 +24,7 @@ type engineSetup struct {
 	Version, DataDir           string
 	PublicURL, Listen, Admin   string
 	DatabaseURL, DatabaseName  string
+	NoRedis                    bool          // it does not answer
 	Connections                int           // database.max_connections; the engine's default when 0
 	DeliveryTimeout, DrainTime time.Duration // the engine's defaults when 0
 }
@@ -34,6 +35,9 @@ func (s engineSetup) config() instance.Config {
 	c := instance.DefaultConfig(s.DataDir)
 	c.Version, c.PublicURL, c.Listen, c.AdminListen = s.Version, s.PublicURL, s.Listen, s.Admin
 	c.Database.URL, c.Database.Name = instance.Secret(s.DatabaseURL), s.DatabaseName
+	if s.NoRedis {
+		c.Redis.URL = "redis://127.0.0.1:1"
+	}
 	if s.Connections > 0 {
 		c.Database.MaxConnections = s.Connections
 	}

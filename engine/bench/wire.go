@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // answerTime bounds one request with its answer.
@@ -116,6 +117,16 @@ func apiRequest(ctx context.Context, method, url, token string, body any) ([]byt
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	return encodeRequest(r)
+}
+
+// anonymousRequest asks for a document in nobody's name.
+func anonymousRequest(ctx context.Context, url string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", vocab.MediaType)
 	return encodeRequest(r)
 }
 

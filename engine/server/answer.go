@@ -69,16 +69,29 @@ func (a *answer) send(status int, contentType string, body []byte) {
 	_, _ = a.Write(body) // who has gone away, or asked with HEAD, takes none
 }
 
+// tagged is a body with its ETag.
+type tagged struct {
+	body []byte
+	tag  string
+}
+
+func tag(body []byte) tagged {
+	sum := sha256.Sum256(body)
+	return tagged{body, `W/"` + hex.EncodeToString(sum[:12]) + `"`}
+}
+
 // sendTagged answers with a body that the client may have already (RFC 9110 §8.8.3): then with 304.
 func (a *answer) sendTagged(r *http.Request, contentType string, body []byte) {
-	sum := sha256.Sum256(body)
-	tag := `W/"` + hex.EncodeToString(sum[:12]) + `"`
-	a.Header().Set("ETag", tag)
-	if hasTag(r.Header.Values("If-None-Match"), tag) {
+	a.sendAs(r, contentType, tag(body))
+}
+
+func (a *answer) sendAs(r *http.Request, contentType string, t tagged) {
+	a.Header().Set("ETag", t.tag)
+	if hasTag(r.Header.Values("If-None-Match"), t.tag) {
 		a.WriteHeader(http.StatusNotModified)
 		return
 	}
-	a.send(http.StatusOK, contentType, body)
+	a.send(http.StatusOK, contentType, t.body)
 }
 
 // hasTag compares weakly (RFC 9110 §13.1.2).

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/julienschmidt/httprouter"
 
@@ -89,6 +90,7 @@ type collections struct {
 	owners   *db.Cluster // the store, for users
 	profiles Profiles
 	pageSize int
+	recent   *recentPages
 }
 
 // getCollection serves a collection to everybody, more of it to followers, and all to its owner.
@@ -102,6 +104,9 @@ func (s *collections) getCollection(c collection) handle {
 		a.setCache(cachePrivate)
 		if err := s.admitReader(a, r); err != nil {
 			return err
+		}
+		if s.sendRecent(a, r, contentType, c, p.ByName("user")) {
+			return nil
 		}
 		u, err := s.findResident(r, p)
 		if err != nil {
@@ -118,6 +123,26 @@ func (s *collections) getCollection(c collection) handle {
 		}
 		return s.serveCollection(a, r, contentType, c, u, viewer)
 	}
+}
+
+// sendRecent answers a reader that nobody knows with a page that another one was just shown, and
+// reports whether there is one.
+func (s *collections) sendRecent(a *answer, r *http.Request, contentType string, c collection, name string) bool {
+	u, err := vocab.ParseUsername(name)
+	if err != nil || s.secureMode || !isAnonymous(r) || c.shown != nil && c.shown(s.profiles.User(u).Collections) != registry.Public {
+		return false
+	}
+	page, found := s.recent.find(u, recentKey(c, r))
+	if found {
+		a.setCache(cachePublic)
+		a.sendAs(r, contentType, page)
+	}
+	return found
+}
+
+// recentKey names the collection and what a request wants of it.
+func recentKey(c collection, r *http.Request) string {
+	return c.name + strconv.FormatBool(wantsPage(r)) + r.URL.Query().Get("cursor")
 }
 
 // viewerOf returns who asks for a collection, the empty id when that is nobody or makes no
@@ -167,6 +192,10 @@ func (s *collections) serveCollection(a *answer, r *http.Request, contentType st
 	if err != nil {
 		return err
 	}
+	keep := func(tagged) {}
+	if viewer == "" && !s.secureMode {
+		keep = s.recent.begin(u, recentKey(c, r))
+	}
 	var doc vocab.Doc
 	read := func(ctx context.Context, tx *db.Tx) error {
 		to, err := s.listAudience(ctx, tx, u, viewer)
@@ -193,8 +222,10 @@ func (s *collections) serveCollection(a *answer, r *http.Request, contentType st
 		a.send(http.StatusOK, contentType, doc.JSON())
 		return nil
 	}
+	page := tag(doc.JSON())
+	keep(page)
 	a.setCache(cachePublic)
-	a.sendTagged(r, contentType, doc.JSON())
+	a.sendAs(r, contentType, page)
 	return nil
 }
 

@@ -136,11 +136,11 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 		}
 	})
 	f.deps.Sockets = socket.NewHub(socket.Deps{Store: store, Streams: keys.Events, Tokens: store.Instance.Tokens, Log: log, Now: now, OfUser: policy.SocketsOfUser})
-	store.Subscribe(db.Subscriber{Name: "sockets", Committed: f.deps.Sockets.Committed})
 	for _, c := range change {
 		c(&f.deps)
 	}
 	f.server = server.New(f.deps)
+	store.Subscribe(db.Subscriber{Name: "pages", Committed: f.server.Committed}, db.Subscriber{Name: "sockets", Committed: f.deps.Sockets.Committed})
 	f.public, f.admin = f.server.Public(), f.server.Admin(false)
 	return f
 }

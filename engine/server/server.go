@@ -109,7 +109,7 @@ func New(d Deps) *Server {
 		federation:  &federation{access: a, inbox: d.Inbox, limiter: d.Clients, bodies: newBodies(policy.Bodies, d.BodyLimit), bodyLimit: d.BodyLimit},
 		actors:      &actors{a},
 		documents:   &storedDocuments{a},
-		collections: &collections{a, owners, d.Profiles, d.PageSize},
+		collections: &collections{a, owners, d.Profiles, d.PageSize, newRecentPages(d.Now)},
 		discovery:   &discovery{access: a, version: d.Version, home: homePage(d.Local.Host())},
 		api:         api,
 		events:      events,

@@ -1,0 +1,99 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func username(t *testing.T, name string) vocab.Username {
+	t.Helper()
+	u, err := vocab.ParseUsername(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestAPageIsShownAgainUntilItIsOldOrChanged(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1771675200, 0)
+	p := newRecentPages(func() time.Time { return now })
+	alice, bob := username(t, "alice"), username(t, "bob")
+	shown := func(u vocab.Username) string {
+		page, _ := p.find(u, "outbox")
+		return string(page.body)
+	}
+	p.begin(alice, "outbox")(tag([]byte("alice's")))
+	p.begin(bob, "outbox")(tag([]byte("bob's")))
+	now = now.Add(recentTime)
+	if shown(alice) != "alice's" || shown(bob) != "bob's" {
+		t.Errorf("shown: %q and %q", shown(alice), shown(bob))
+	}
+	p.committed(db.Commit{User: alice, Touched: db.Touched{Pages: db.OutboxPages}})
+	if shown(alice) != "" || shown(bob) != "bob's" {
+		t.Errorf("after a post of alice's: %q and %q, want nothing and bob's", shown(alice), shown(bob))
+	}
+	now = now.Add(1)
+	if shown(bob) != "" {
+		t.Errorf("%q is shown longer than %s", shown(bob), recentTime)
+	}
+}
+
+// Whoever reads the database while it changes may have read what was before.
+func TestAPageThatWasReadDuringAChangeIsNotKept(t *testing.T) {
+	t.Parallel()
+	p := newRecentPages(time.Now)
+	alice := username(t, "alice")
+	keep := p.begin(alice, "outbox")
+	p.committed(db.Commit{User: alice, Touched: db.Touched{Everything: true}})
+	keep(tag([]byte("old")))
+	if page, found := p.find(alice, "outbox"); found {
+		t.Errorf("%q is shown", page.body)
+	}
+}
+
+// Readers who come while a page is made do not keep it from being shown.
+func TestAPageIsKeptWhileManyMakeIt(t *testing.T) {
+	t.Parallel()
+	p := newRecentPages(time.Now)
+	alice := username(t, "alice")
+	first := p.begin(alice, "outbox")
+	second := p.begin(alice, "outbox")
+	first(tag([]byte("first")))
+	p.begin(alice, "outbox")
+	second(tag([]byte("second")))
+	if page, _ := p.find(alice, "outbox"); string(page.body) != "first" {
+		t.Errorf("%q is shown, want the first", page.body)
+	}
+}
+
+func TestRecentPagesAreBounded(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1771675200, 0)
+	p := newRecentPages(func() time.Time { return now })
+	for n := range 100_000 { // cursors that lead nowhere
+		p.begin(username(t, "alice"), fmt.Sprint("outbox", n))
+	}
+	if len(p.users[username(t, "alice")]) > maxRecent/recentRoom {
+		t.Errorf("%d pages under way, want at most %d", len(p.users[username(t, "alice")]), maxRecent/recentRoom)
+	}
+	now = now.Add(2 * recentTime)
+	body := []byte(strings.Repeat("x", 1<<20))
+	for n := range 100 {
+		p.begin(username(t, fmt.Sprint("user", n)), "outbox")(tag(body))
+		if n == 50 {
+			now = now.Add(2 * recentTime)
+		}
+		if p.bytes > maxRecent {
+			t.Fatalf("%d bytes are kept, want at most %d", p.bytes, maxRecent)
+		}
+	}
+	if _, found := p.find(username(t, "user60"), "outbox"); !found {
+		t.Error("old pages leave no room for new ones")
+	}
+}
