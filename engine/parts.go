@@ -45,8 +45,11 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	owners := in.DB.As(pool.Owner)
 	p := &parts{inbox: in.NewInbox(in.Metrics)}
 	p.dispatcher = e.newDispatcher(p.inbox)
-	store, dropped := e.newFeeds(owners)
-	p.feed = feed.New(store, in.Gate)
+	feeds, dropped := feed.Store(in.NewFeeds(owners)), func(context.Context, db.Commit) {}
+	if cached := in.NewCachedFeeds(owners); cached != nil {
+		feeds, dropped = cached, cached.Committed
+	}
+	p.feed = feed.New(feeds, in.Gate)
 	p.emitter = e.newEmitter(dropped)
 	p.sockets = socket.NewHub(socket.Deps{Store: owners, Streams: in.Keyspace.Events, Tokens: in.DB.Instance.Tokens, Log: in.Log.With("component", "socket"), Metrics: in.Metrics, Now: in.Now,
 		OfUser: policy.SocketsOfUser})
@@ -77,19 +80,6 @@ func (e *Engine) newDispatcher(local *inbox.Inbox) *delivery.Dispatcher {
 		Owner: delivery.Serving + rand.Text(), Concurrency: c.Delivery.Concurrency, HostConcurrency: c.Delivery.HostConcurrency, Drain: c.DrainTimeout,
 		Log: in.Log.With("component", "delivery"), Metrics: in.Metrics, Now: in.Now,
 	})
-}
-
-// newFeeds makes the store of feeds, and returns with it the subscriber that drops what a commit
-// changed from its cache.
-func (e *Engine) newFeeds(owners *db.Cluster) (feed.Store, func(context.Context, db.Commit)) {
-	in := e.in
-	database := feed.NewDatabase(owners, in.Local, in.Registry, handler.HasEmoji)
-	c := in.NewCache()
-	if c == nil {
-		return database, func(context.Context, db.Commit) {}
-	}
-	cached := feed.NewCached(database, c, in.Config.Cache.ActorTTL, in.Log.With("component", "cache"))
-	return cached, cached.Committed
 }
 
 // dueUsers are the users, of which those that another process has written to lose what is cached.

@@ -127,6 +127,22 @@ func (j Journal) beginEpoch(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
+// IsServed reports whether a process serves the instance, or keeps others from it.
+func (l Locks) IsServed(ctx context.Context) (is bool, err error) {
+	conn, err := pgx.ConnectConfig(ctx, l.config())
+	if err != nil {
+		return false, postgres.Fault("open instance database", err)
+	}
+	defer postgres.Shut(conn)
+	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+held+`)`, serveJob.key).Scan(&is)
+	return is, postgres.Fault("look for the process that serves", err)
+}
+
+// held are the holders of the lock with the key $1.
+const held = `pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND granted AND objsubid = 1
+	AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+	AND classid::bigint << 32 | objid::bigint = $1`
+
 func (l Locks) lock(ctx context.Context, j job) (release func(), err error) {
 	conn, holder, err := l.tryLock(ctx, j)
 	if err != nil {
@@ -170,9 +186,7 @@ func (l Locks) tryLock(ctx context.Context, j job) (conn *pgx.Conn, holder strin
 	defer postgres.Shut(conn)
 	var application, since string
 	err = conn.QueryRow(ctx, `SELECT coalesce(application_name, ''), coalesce(to_char(backend_start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'long ago')
-		FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND granted AND objsubid = 1
-		AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-		AND classid::bigint << 32 | objid::bigint = $1`, j.key).Scan(&application, &since)
+		FROM `+held, j.key).Scan(&application, &since)
 	name, process, ours := strings.Cut(application, ", ")
 	if err != nil || !ours { // it has just ended, or cannot be seen
 		return nil, "another process keeps '" + j.name + "' from running", nil

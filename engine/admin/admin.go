@@ -24,12 +24,13 @@ type Tasks struct {
 	Inboxes    Inboxes
 	Databases  Databases
 	Streams    Streams
+	Caches     Caches
 	Backups    Backups
 }
 
 // New returns the tasks on an instance.
 func New(in *instance.Instance) *Tasks {
-	return &Tasks{Users{in}, Tokens{in}, Actors{in}, Domains{in}, Hosts{in}, Relays{in}, Reports{in}, Deliveries{in}, Inboxes{in}, Databases{in}, Streams{in}, Backups{in}}
+	return &Tasks{Users{in}, Tokens{in}, Actors{in}, Domains{in}, Hosts{in}, Relays{in}, Reports{in}, Deliveries{in}, Inboxes{in}, Databases{in}, Streams{in}, Caches{in}, Backups{in}}
 }
 
 // chooseUsers returns the named users, or all that have a database. The fault is NoUser when a

@@ -276,6 +276,11 @@ func (c *Cache) newToken() string {
 }
 
 // The keys of a user, after its name.
-func tokenKey(list string) string { return "feed:" + list + ":gen" }
+func tokenKey(list string) string { return feedLayer + ":" + list + ":gen" }
 
-func pageKey(list string, page int) string { return "feed:" + list + ":page:" + strconv.Itoa(page) }
+func pageKey(list string, page int) string {
+	return feedLayer + ":" + list + ":page:" + strconv.Itoa(page)
+}
+
+// feedLayer is the layer of the index.
+const feedLayer = "feed"

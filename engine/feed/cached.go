@@ -31,15 +31,15 @@ func NewCached(d *Database, c *cache.Cache, actorTTL time.Duration, log *slog.Lo
 	return &Cached{d, c, actorTTL, log}
 }
 
-// cards is the list beside the feeds: its token dates the cards of actors.
-const cards = "cards"
+// Cards is the list beside the feeds: its token dates the cards of actors.
+const Cards = "cards"
 
 // Page is Store's.
 func (c *Cached) Page(ctx context.Context, u vocab.Username, feed string, after *db.Place, limit int) (Stored, error) {
 	if after != nil && after.Offset == 0 { // a place that nobody counted to
 		return c.Database.Page(ctx, u, feed, after, limit)
 	}
-	part := c.cache.Read(ctx, cache.Query{User: u, List: feed, Beside: cards, After: markOf(after), Offset: offsetOf(after), Limit: limit})
+	part := c.cache.Read(ctx, cache.Query{User: u, List: feed, Beside: Cards, After: markOf(after), Offset: offsetOf(after), Limit: limit})
 	if part.IsHeld {
 		if stored, whole := c.assemble(ctx, u, part, offsetOf(after)); whole {
 			return stored, nil
@@ -114,7 +114,7 @@ func Drop(ctx context.Context, c *cache.Cache, done db.Commit) error {
 		{Main, done.Pages.Has(db.MainFeed)},
 		{Notifications, done.Pages.Has(db.NotificationsFeed)},
 		{Requests, done.Pages.Has(db.RequestsFeed)},
-		{cards, len(done.Actors) > 0},
+		{Cards, len(done.Actors) > 0},
 	} {
 		if l.changed || done.Everything {
 			lists = append(lists, l.list)

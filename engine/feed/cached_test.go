@@ -258,3 +258,28 @@ func TestNothingStaleIsReadAfterRedisWasAway(t *testing.T) {
 		return s.count(t, "lightweb_cache_reads_total", map[string]string{"layer": "documents", "result": "hit"}) > 1
 	})
 }
+
+// Pages that were warmed come from the cache when they are first read.
+func TestAWarmFeedIsReadFromTheCacheAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.posts(pageSize + 3)
+	if _, err := f.Reader.Page(t.Context(), f.alice, feed.Main, "", feed.MaxLimit); err != nil { // makes what readers are shown
+		t.Fatal(err)
+	}
+	pages, entries, err := f.cached.Warm(t.Context(), f.alice, feed.Main, 2)
+	if pages != 2 || entries != pageSize+3 || err != nil {
+		t.Errorf("Warm made %d pages of %d entries, %v", pages, entries, err)
+	}
+	hits := f.server.count(t, "lightweb_cache_reads_total", map[string]string{"layer": "documents", "result": "hit"})
+	first, err := feed.New(f.cached, f.gate).Page(t.Context(), f.alice, feed.Main, "", pageSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := feed.New(f.cached, f.gate).Page(t.Context(), f.alice, feed.Main, first.Next, pageSize); err != nil {
+		t.Fatal(err)
+	}
+	if now := f.server.count(t, "lightweb_cache_reads_total", map[string]string{"layer": "documents", "result": "hit"}); now != hits+2 {
+		t.Errorf("%d of 2 pages come from the cache", now-hits)
+	}
+}

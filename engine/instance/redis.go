@@ -6,6 +6,8 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/cache"
+	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/keyspace/embedded"
 )
@@ -27,13 +29,19 @@ func (in *Instance) OpenRedis(ctx context.Context, serves bool) (err error) {
 	return err
 }
 
-// NewCache returns the cache in Redis, which OpenRedis has prepared for; nil where nothing would
-// bound what it holds.
-func (in *Instance) NewCache() *cache.Cache {
+// NewFeeds returns the feeds in the users' databases.
+func (in *Instance) NewFeeds(databases *db.Cluster) *feed.Database {
+	return feed.NewDatabase(databases, in.Local, in.Registry, handler.HasEmoji)
+}
+
+// NewCachedFeeds returns the feeds with a cache before them, in the Redis that OpenRedis has
+// prepared for; nil where nothing would bound what the cache holds.
+func (in *Instance) NewCachedFeeds(databases *db.Cluster) *feed.Cached {
 	if in.Redis != nil && in.Redis.IsStandIn() {
 		return nil
 	}
-	return cache.New(cache.Config{Store: in.Keyspace.Cache, PageSize: in.Config.Cache.PageEntries, Metrics: in.Metrics, Now: in.Now})
+	c := cache.New(cache.Config{Store: in.Keyspace.Cache, PageSize: in.Config.Cache.PageEntries, Metrics: in.Metrics, Now: in.Now})
+	return feed.NewCached(in.NewFeeds(databases), c, in.Config.Cache.ActorTTL, in.Log.With("component", "cache"))
 }
 
 // closeRedis lets go of what OpenRedis took.

@@ -3,6 +3,8 @@ package keyspace
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -96,6 +98,50 @@ func (k Space) SetTexts(ctx context.Context, texts []Text) error {
 		return err
 	})
 }
+
+// Sweep shows the user and the rest of the name of every key to isChosen, and deletes the keys that
+// it chooses, unless dryRun is set. Keys that come or go meanwhile may be missed.
+func (s *Store) Sweep(ctx context.Context, dryRun bool, isChosen func(user, name string) bool) error {
+	cluster, isCluster := s.client.(*redis.ClusterClient)
+	if !isCluster {
+		return s.sweep(ctx, s.client, dryRun, isChosen)
+	}
+	var one sync.Mutex // isChosen is called by one at a time
+	return cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
+		one.Lock()
+		defer one.Unlock()
+		return s.sweep(ctx, c, dryRun, isChosen)
+	})
+}
+
+// sweep is Sweep on one server.
+func (s *Store) sweep(ctx context.Context, server redis.Cmdable, dryRun bool, isChosen func(user, name string) bool) error {
+	for cursor, more := uint64(0), true; more; more = cursor != 0 {
+		err := s.call(ctx, "sweep keys", func(ctx context.Context) (err error) {
+			var keys []string
+			if keys, cursor, err = server.Scan(ctx, cursor, "*", sweepStep).Result(); err != nil {
+				return err
+			}
+			_, err = server.Pipelined(ctx, func(p redis.Pipeliner) error {
+				for _, key := range keys {
+					user, name, _ := strings.Cut(key, ":")
+					if isChosen(strings.Trim(user, "{}"), name) && !dryRun {
+						p.Unlink(ctx, key)
+					}
+				}
+				return nil
+			})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepStep is about how many keys one call of a sweep looks at.
+const sweepStep = 1000
 
 // Delete removes keys, and returns how many there were.
 func (k Space) Delete(ctx context.Context, names ...string) (n int64, err error) {

@@ -1,0 +1,71 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine/admin"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+func newCacheRebuild(a *app) *cobra.Command {
+	c := admin.RebuildChoice{}
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "rebuild [USER…|--all] [flags]",
+		Short: "Make the cache of feeds again",
+		Long: "rebuild deletes the cached pages of the feeds of every USER and makes the first ones again, while the engine serves. It is\n" +
+			"never needed for what readers see to be right: a page that is not cached, or whose documents are not, is read from the\n" +
+			"database. It helps after Redis was emptied, and frees room. Streams and sessions are left alone.\n\n" +
+			"--objects deletes the documents of posts and activities too, --actors how actors are shown. --flush deletes all that and\n" +
+			"makes nothing again. Without an engine that serves nothing is made either; of a private Redis there is nothing to delete\n" +
+			"then, and the command ends with 0.\n\n" +
+			"In a pipe: a line per user with user, deleted keys, feeds, pages, entries, milliseconds and what failed, separated by\n" +
+			"tabs. Exit code 3 says that some failed.",
+		Example: "  lightweb cache rebuild alice\n  lightweb cache rebuild --all --warm-pages 1 --quiet\n  lightweb cache rebuild alice bob --flush --dry-run",
+		Args:    takesArgs("[USER…]"),
+		RunE: a.action(func(ctx context.Context, args []string) (err error) {
+			if c.Users, err = a.usersOrAll(args, all); err != nil {
+				return err
+			}
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				var end func()
+				c.Progress, end = a.progress("rebuilding caches")
+				r, err := t.Caches.Rebuild(ctx, c)
+				end()
+				if err != nil {
+					return err
+				}
+				if err := a.showRebuilt(r); err != nil || r.Failed == 0 {
+					return err
+				}
+				return fault.New(fault.Partial, fmt.Sprintf("the caches of %d of %d users could not be made", r.Failed, len(r.Users))).WithHint("lightweb db status")
+			})
+		}),
+	}
+	f := cmd.Flags()
+	f.BoolVar(&all, "all", false, "rebuild the caches of all users")
+	f.StringSliceVar(&c.Feeds, "feed", nil, "only this `FEED`: main, notifications or requests; may be given many times")
+	f.BoolVar(&c.Objects, "objects", false, "delete the documents of posts and activities too")
+	f.BoolVar(&c.Actors, "actors", false, "delete how actors are shown too")
+	f.BoolVar(&c.Flush, "flush", false, "delete everything that is cached of the users, and make nothing again")
+	f.IntVar(&c.WarmPages, "warm-pages", 2, "make `N` pages of each feed again, of cache.page_entries each: 2 unless given")
+	f.BoolVarP(&c.DryRun, "dry-run", "n", false, "change nothing, and report what would be deleted")
+	return cmd
+}
+
+func (a *app) showRebuilt(r admin.RebuildReport) error {
+	if r.Skipped {
+		return a.out.writeDone("no engine serves that keeps a cache: nothing to rebuild", r)
+	}
+	rows := make([][]string, len(r.Users))
+	for n, u := range r.Users {
+		rows[n] = []string{u.User.String(), strconv.Itoa(u.Deleted), strconv.Itoa(u.Feeds), strconv.Itoa(u.Pages), strconv.Itoa(u.Objects),
+			(time.Duration(u.Millis) * time.Millisecond).String(), u.Error}
+	}
+	return a.out.writeTable([]string{"user", "deleted keys", "feeds", "pages", "entries", "took", "failure"}, rows, r)
+}

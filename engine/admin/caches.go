@@ -1,0 +1,153 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/cache"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/instance"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Caches are the caches of users' feeds.
+type Caches struct{ in *instance.Instance }
+
+// MaxWarmPages bounds the pages of a feed that Rebuild makes.
+const MaxWarmPages = 20
+
+// RebuildChoice says what to delete from caches, and what to make again.
+type RebuildChoice struct {
+	Users     []vocab.Username    // none: all
+	Feeds     []string            // none: all
+	Objects   bool                // also the documents of activities and objects
+	Actors    bool                // also the cards of actors
+	Flush     bool                // everything, and nothing is made again
+	WarmPages int                 // pages of each feed that are made again: 0 to MaxWarmPages
+	DryRun    bool                // only count
+	Progress  func(done, all int) // called after each user; may be nil
+}
+
+// RebuildReport is the result of Rebuild.
+type RebuildReport struct {
+	Users   []RebuiltUser `json:"users"`
+	Failed  int           `json:"failed"`
+	Millis  int64         `json:"elapsed_ms"`
+	DryRun  bool          `json:"dry_run"`
+	Skipped bool          `json:"skipped"` // there is no cache, for no engine serves
+}
+
+// RebuiltUser is the result for one user.
+type RebuiltUser struct {
+	User    vocab.Username `json:"user"`
+	Deleted int            `json:"deleted_keys"`
+	Feeds   int            `json:"feeds"`
+	Pages   int            `json:"pages"`   // of the index, made again
+	Objects int            `json:"objects"` // entries whose documents were made again
+	Millis  int64          `json:"elapsed_ms"`
+	Error   string         `json:"error,omitempty"`
+}
+
+// Rebuild deletes what is cached of users and makes the first pages of their feeds again. It never
+// touches a stream or a session. Without an engine that serves it makes nothing: an engine
+// believes nothing older than its own start. A user that fails does not stop the others. The fault
+// is NoUser when a named user does not exist, Usage for a choice that makes no sense, Unavailable
+// when Redis does not answer.
+func (cs Caches) Rebuild(ctx context.Context, c RebuildChoice) (r RebuildReport, err error) {
+	began := time.Now()
+	r = RebuildReport{Users: []RebuiltUser{}, DryRun: c.DryRun}
+	if err := c.check(); err != nil {
+		return r, err
+	}
+	users, err := chooseUsers(ctx, cs.in, c.Users, len(c.Users) == 0)
+	if err != nil {
+		return r, err
+	}
+	isServed, err := cs.in.DB.Instance.Locks.IsServed(ctx)
+	if err != nil {
+		return r, err
+	}
+	if !isServed && cs.in.Config.Redis.URL.Reveal() == "" {
+		r.Skipped = true
+		return r, nil
+	}
+	if err := cs.in.OpenRedis(ctx, false); err != nil {
+		return r, err
+	}
+	feeds := cs.in.NewCachedFeeds(cs.in.DB)
+	if feeds == nil {
+		r.Skipped = true
+		return r, nil
+	}
+	lists, layers := c.scope()
+	deleted, err := feeds.Cache().Sweep(ctx, users, lists, layers, c.DryRun)
+	if err != nil {
+		return r, fmt.Errorf("delete from the cache: %w", err)
+	}
+	if !isServed || c.DryRun || c.Flush {
+		c.WarmPages = 0
+	}
+	for n, u := range users {
+		one := c.warm(ctx, feeds, u)
+		if one.Deleted = deleted[u]; one.Error != "" {
+			r.Failed++
+		}
+		if r.Users = append(r.Users, one); ctx.Err() != nil {
+			return r, ctx.Err()
+		}
+		if c.Progress != nil {
+			c.Progress(n+1, len(users))
+		}
+	}
+	r.Millis = time.Since(began).Milliseconds()
+	return r, nil
+}
+
+func (c *RebuildChoice) check() error {
+	for _, f := range c.Feeds {
+		if !slices.Contains(feed.All, f) {
+			return fault.New(fault.Usage, fmt.Sprintf("%.60q is no feed", f)).WithHint("take main, notifications or requests")
+		}
+	}
+	if c.WarmPages < 0 || c.WarmPages > MaxWarmPages {
+		return fault.New(fault.Usage, fmt.Sprintf("%d pages are not from 0 to %d", c.WarmPages, MaxWarmPages))
+	}
+	if len(c.Feeds) == 0 {
+		c.Feeds = feed.All
+	}
+	return nil
+}
+
+// scope returns the lists and layers that the choice deletes.
+func (c RebuildChoice) scope() (lists, layers []string) {
+	lists = slices.Clone(c.Feeds)
+	if c.Objects || c.Flush {
+		layers = append(layers, cache.Objects)
+	}
+	if c.Actors || c.Flush {
+		lists, layers = append(lists, feed.Cards), append(layers, cache.Actors)
+	}
+	return lists, layers
+}
+
+// warm makes the pages of one user again.
+func (c RebuildChoice) warm(ctx context.Context, feeds *feed.Cached, u vocab.Username) RebuiltUser {
+	began := time.Now()
+	r := RebuiltUser{User: u, Feeds: len(c.Feeds)}
+	for _, name := range c.Feeds {
+		if c.WarmPages == 0 {
+			break
+		}
+		pages, entries, err := feeds.Warm(ctx, u, name, c.WarmPages)
+		r.Pages += pages
+		r.Objects += entries
+		if err != nil {
+			r.Error = fault.Public(err)
+		}
+	}
+	r.Millis = time.Since(began).Milliseconds()
+	return r
+}

@@ -1,0 +1,67 @@
+package keyspace_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/keyspace/redistest"
+)
+
+// Lists and texts are read and swept in the same way whatever stands behind the URL, and those that
+// are not chosen stay.
+func TestListsAndTexts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		url  func(*testing.T) string
+	}{
+		{"one server", func(t *testing.T) string { return redistest.Start(t).URL() }},
+		{"a cluster", func(t *testing.T) string { url, _ := redistest.Cluster(t); return url }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			k := open(t, keyspace.Config{CacheURL: tt.url(t)})
+			alice, bob := k.Cache.Of(user(t, "alice")), k.Cache.Of(user(t, "bob"))
+			for _, space := range []keyspace.Space{alice, bob} {
+				if err := space.ReplaceList(t.Context(), "list", []string{"head", "a", "b", "c"}, time.Hour); err != nil {
+					t.Fatal(err)
+				}
+				if err := space.SetTexts(t.Context(), []keyspace.Text{{Key: "obj:1", Value: "one", While: time.Hour}, {Key: "obj:2", Value: "two", While: time.Hour}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			g, err := alice.Glance(t.Context(), []string{"obj:2", "obj:3"}, "list", 2, 9)
+			if d := cmp.Diff(keyspace.Glance{Texts: []string{"two", ""}, Head: "head", Elements: []string{"b", "c"}}, g); err != nil || d != "" {
+				t.Errorf("Glance: %v (-want +got)\n%s", err, d)
+			}
+			texts, err := alice.Texts(t.Context(), []string{"obj:1", "obj:3", "obj:2"})
+			if d := cmp.Diff([]string{"one", "", "two"}, texts); err != nil || d != "" {
+				t.Errorf("Texts: %v (-want +got)\n%s", err, d)
+			}
+			for _, dryRun := range []bool{true, false} {
+				found := map[string]int{}
+				err = k.Cache.Sweep(t.Context(), dryRun, func(user, name string) bool {
+					found[user+" "+name]++
+					return user == "alice" && name != "list"
+				})
+				want := map[string]int{"alice list": 1, "alice obj:1": 1, "alice obj:2": 1, "bob list": 1, "bob obj:1": 1, "bob obj:2": 1}
+				if d := cmp.Diff(want, found); err != nil || d != "" {
+					t.Errorf("Sweep: %v (-want +got)\n%s", err, d)
+				}
+			}
+			texts, err = alice.Texts(t.Context(), []string{"obj:1", "obj:2"})
+			if d := cmp.Diff([]string{"", ""}, texts); err != nil || d != "" {
+				t.Errorf("swept: %v (-want +got)\n%s", err, d)
+			}
+			if n, err := bob.Delete(t.Context(), "list", "obj:1", "obj:2"); n != 3 || err != nil {
+				t.Errorf("Delete found %d of bob's 3 keys, %v", n, err)
+			}
+			if g, err := alice.Glance(t.Context(), nil, "list", 0, 9); err != nil || len(g.Elements) != 4 {
+				t.Errorf("the list that was not chosen has %d elements, %v, want 4", len(g.Elements), err)
+			}
+		})
+	}
+}
