@@ -31,6 +31,9 @@ func All(ctx context.Context, c Config) ([]Report, error) {
 		}},
 		{"lightweb bench deliver", func(c Config) (Report, error) { return Deliver(ctx, c, deliver) }},
 		{"lightweb bench deliver --parts dead --parked", func(c Config) (Report, error) { return Deliver(ctx, c, parked) }},
+		{"lightweb bench sockets", func(c Config) (Report, error) {
+			return Sockets(ctx, c, SocketsLoad{Sockets: 1000, Users: 100, Posts: 1000})
+		}},
 		{"lightweb bench feed", func(c Config) (Report, error) {
 			return Feed(ctx, c, FeedLoad{Items: 500, Clients: 16, Duration: 5 * time.Second})
 		}},

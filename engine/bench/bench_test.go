@@ -195,6 +195,13 @@ func TestFeedReadsWholePages(t *testing.T) {
 
 // With a server of somebody's, nothing stays on it. For people there are lines in place of a
 // document.
+func TestSocketsHearOfEveryPost(t *testing.T) {
+	t.Parallel()
+	r, _ := measure(t, "sockets", "--sockets", "6", "--users", "3", "--posts", "7", "--json")
+	counts(t, r, map[string]int{"posts": 7, "pushes": 14})
+	figures(t, r, "push after the 202 p50", "202 p50")
+}
+
 func TestAServerIsLeftAsItWas(t *testing.T) {
 	t.Parallel()
 	conn := dbtest.URL(t)
@@ -246,7 +253,7 @@ func TestSizesAreBounded(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
 	for _, line := range []string{"inbox --users 0", "inbox --activities 1000000000", "inbox --rate -1", "inbox --key dsa", "fanout --users 100000", "fanout --connections 3",
-		"dispatch --hosts 251 --followers 251", "dispatch --followers 2 --hosts 3", "dispatch --hosts 2 --stall 2", "dispatch --shared --personal", "deliver --parts all", "deliver --hosts 10 --stall 10", "deliver --owed 2 --back 3", "feed --duration 1h", "feed --items 0", "nothing", "engine"} {
+		"dispatch --hosts 251 --followers 251", "dispatch --followers 2 --hosts 3", "dispatch --hosts 2 --stall 2", "dispatch --shared --personal", "deliver --parts all", "deliver --hosts 10 --stall 10", "deliver --owed 2 --back 3", "feed --duration 1h", "sockets --sockets 11 --users 1", "feed --items 0", "nothing", "engine"} {
 		if ran := i.Run(t, append([]string{"bench"}, strings.Fields(line)...)...); ran.Code != 64 || ran.Stdout != "" {
 			t.Errorf("bench %s ended with %d and wrote %q, want 64 and nothing", line, ran.Code, ran.Stdout)
 		}

@@ -43,6 +43,20 @@ func processTime(pid int) (time.Duration, bool) {
 	return s.own, ok
 }
 
+// residentMemory returns the memory that a process holds of this machine's, in bytes.
+func residentMemory(pid int) (int64, bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0, false
+	}
+	f := strings.Fields(string(b))
+	if len(f) < 2 {
+		return 0, false
+	}
+	pages, err := strconv.ParseInt(f[1], 10, 64)
+	return pages * int64(os.Getpagesize()), err == nil
+}
+
 // familyTime returns what a PostgreSQL server has taken of which backend is a process: the server,
 // those of its processes that live and those that have ended. 0 when that process is not one of
 // PostgreSQL's here.

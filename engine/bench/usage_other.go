@@ -9,4 +9,5 @@ import "time"
 func processTime(int) (time.Duration, bool) { return 0, false }
 func familyTime(int) time.Duration          { return 0 }
 func machineTime() time.Duration            { return 0 }
+func residentMemory(int) (int64, bool)      { return 0, false }
 func addProcessor(*Machine)                 {}
