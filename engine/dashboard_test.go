@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 )
 
 var (
@@ -30,6 +31,7 @@ func shownMetrics(page string) map[string]string {
 // they sum it by.
 func TestDashboardAndAlertsNameMetricsThatThereAre(t *testing.T) {
 	t.Parallel()
+	redistest.Program(t) // a stand-in has no cache to tell of
 	a, b := enginetest.StartTwo(t)
 	reader, writer := b.CreateUser(t, "reader"), a.CreateUser(t, "writer")
 	befriend(t, reader, writer)

@@ -55,7 +55,7 @@ func TestEventsReachTheStreams(t *testing.T) {
 func TestThePrivateRedisEndsWithTheEngine(t *testing.T) {
 	t.Parallel()
 	redistest.Program(t) // skips the test where there is none
-	a := enginetest.Start(t, "LIGHTWEB_REDIS_BIN=")
+	a := enginetest.Start(t)
 	alice := a.CreateUser(t, "alice")
 	alice.Post(t, map[string]any{"content": "hello"})
 	enginetest.Eventually(t, "the event is emitted", func() bool { return a.Metric(t, "lightweb_events_emitted_total") >= 1 })

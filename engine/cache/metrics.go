@@ -10,6 +10,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		Name: "lightweb_cache_reads_total",
 		Help: "Reads of the cache by layer (index, documents) and result: hit; miss, read from the database; away, while Redis does not answer.",
 	}, []string{"layer", "result"})}
+	for _, layer := range []string{"index", "documents"} {
+		for _, result := range []string{"hit", "miss", "away"} {
+			m.reads.WithLabelValues(layer, result)
+		}
+	}
 	if r != nil {
 		r.MustRegister(m.reads)
 	}

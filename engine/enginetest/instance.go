@@ -77,7 +77,6 @@ func MakeIn(t testing.TB, dir string, settings ...string) *Instance {
 		"LIGHTWEB_DATA_DIR=" + i.DataDir, "LIGHTWEB_PUBLIC_URL=" + i.URL, "LIGHTWEB_LISTEN=" + i.listen, "LIGHTWEB_ADMIN_LISTEN=" + i.admin,
 		"LIGHTWEB_FEDERATION_ALLOW_HTTP=true", "LIGHTWEB_FEDERATION_ALLOW_ADDRESSES=127.0.0.0/8",
 		"LIGHTWEB_LIMITS_INBOX_RATE=off", "LIGHTWEB_LIMITS_KEY_FETCH_RATE=off", // all peers of a test share one address
-		"LIGHTWEB_REDIS_BIN=none", // a stand-in inside the process, but where a test wants servers
 		"LIGHTWEB_LOG_LEVEL=debug", "LIGHTWEB_LOG_FORMAT=json",
 	}, settings...)
 	t.Cleanup(func() { i.close(t) })

@@ -44,6 +44,9 @@ func newMetrics(r prometheus.Registerer, e *Emitter) *metrics {
 		Name: "lightweb_event_lag_seconds",
 		Help: "How long the event waits that waits for longest to get on its stream.",
 	}, func() float64 { _, lag := e.waiting(); return lag.Seconds() })
+	for _, group := range groupNames {
+		m.groupLag.WithLabelValues(group)
+	}
 	if r != nil {
 		r.MustRegister(m.emitted, m.repaired, m.memory, m.unreadTrimmed, m.groupLag, waiting, lag)
 	}
