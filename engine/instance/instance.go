@@ -48,7 +48,8 @@ type Instance struct {
 	Relays   *relay.List
 	Handlers *handler.Registry
 
-	hosts *hosts
+	hosts   *hosts
+	serving serving
 }
 
 // Open opens an instance. It starts and migrates the private database server unless database.url

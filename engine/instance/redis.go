@@ -3,6 +3,9 @@ package instance
 import (
 	"context"
 	"errors"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/cache"
@@ -40,28 +43,63 @@ func (in *Instance) NewCachedFeeds(databases *db.Cluster) *feed.Cached {
 	if in.Redis != nil && in.Redis.IsStandIn() {
 		return nil
 	}
-	c := cache.New(cache.Config{Store: in.Keyspace.Cache, PageSize: in.Config.Cache.PageEntries, Metrics: in.Metrics, Now: in.Now})
-	return feed.NewCached(in.NewFeeds(databases), c, in.Config.Cache.ActorTTL, in.Log.With("component", "cache"))
+	return feed.NewCached(in.NewFeeds(databases), in.newCache(in.Keyspace, in.Metrics), in.Config.Cache.ActorTTL, in.Log.With("component", "cache"))
+}
+
+func (in *Instance) newCache(k *keyspace.Keyspace, reg prometheus.Registerer) *cache.Cache {
+	return cache.New(cache.Config{Store: k.Cache, PageSize: in.Config.Cache.PageEntries, Metrics: reg, Now: in.Now})
+}
+
+// serving is the cache of the process that serves, as another process reaches it.
+type serving struct {
+	once     sync.Once
+	keyspace *keyspace.Keyspace // nil: no cache is there
+	cache    *cache.Cache
+}
+
+// tellServing has the process that serves emit the events which this one added, within a second,
+// and nobody read from its cache what this one changed.
+func (in *Instance) tellServing(ctx context.Context, c db.Commit) {
+	if c.Touched.IsZero() && len(c.Events) == 0 {
+		return
+	}
+	s := &in.serving
+	s.once.Do(func() { in.openServing(ctx) })
+	err := in.DB.Instance.Users.MarkEventsDue(ctx, c.User)
+	if s.cache != nil {
+		err = errors.Join(err, feed.Drop(ctx, s.cache, c))
+	}
+	if err != nil {
+		in.Log.WarnContext(ctx, "a change may reach readers and programs late", "user", c.User, "err", err)
+	}
+}
+
+// openServing prepares for calls to the cache of the process that serves. One that cannot be
+// reached now hears of changes within a second.
+func (in *Instance) openServing(ctx context.Context) {
+	url, err := in.Config.Redis.URL.Reveal(), error(nil)
+	if url == "" {
+		url, err = embedded.FindCache(ctx, embedded.Config{Dir: in.Config.DataDir})
+	}
+	if err == nil && url != "" {
+		in.serving.keyspace, err = keyspace.Open(keyspace.Config{CacheURL: url, Log: in.Log.With("component", "redis")})
+	}
+	if err != nil {
+		in.Log.WarnContext(ctx, "the cache of the engine cannot be reached: readers see changes within a second", "err", err)
+	} else if url != "" {
+		in.serving.cache = in.newCache(in.serving.keyspace, nil)
+	}
 }
 
 // closeRedis lets go of what OpenRedis took.
 func (in *Instance) closeRedis(ctx context.Context) (err error) {
-	if in.Keyspace != nil {
-		err = in.Keyspace.Close()
+	for _, k := range []*keyspace.Keyspace{in.Keyspace, in.serving.keyspace} {
+		if k != nil {
+			err = errors.Join(err, k.Close())
+		}
 	}
 	if in.Redis != nil {
 		err = errors.Join(err, in.Redis.Close(ctx))
 	}
 	return err
-}
-
-// tellServing has the process that serves emit the events which this one added, and read anew what
-// this one changed, within a second.
-func (in *Instance) tellServing(ctx context.Context, c db.Commit) {
-	if c.Touched.IsZero() && len(c.Events) == 0 {
-		return
-	}
-	if err := in.DB.Instance.Users.MarkEventsDue(ctx, c.User); err != nil {
-		in.Log.WarnContext(ctx, "a change reaches readers and programs with the user's next one", "user", c.User, "err", err)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -61,6 +62,21 @@ func Open(ctx context.Context, cfg Config) (*Redis, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// FindCache returns how to reach the server of what can be rebuilt, "" where no process of the
+// instance runs it. It holds nothing: the server may end at any time.
+func FindCache(ctx context.Context, cfg Config) (url string, err error) {
+	r := &Redis{}
+	if err := r.choosePlace(ctx, cfg); err != nil {
+		return "", err
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", r.servers[0].socket)
+	if err != nil {
+		return "", nil //nolint:nilerr // nobody listens
+	}
+	return r.CacheURL(), conn.Close()
 }
 
 func (r *Redis) openRedis(ctx context.Context, cfg Config) (err error) {
