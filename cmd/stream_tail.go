@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ const maxTailed = 1_000_000
 
 func newStreamTail(a *app) *cobra.Command {
 	var c admin.TailChoice
-	var since string
+	var since, group string
 	t := &tailed{app: a, types: map[string]int{}}
 	cmd := &cobra.Command{
 		Use:   "tail USER [flags]",
@@ -34,7 +35,9 @@ func newStreamTail(a *app) *cobra.Command {
 			"10,000 events. At the end it says on standard error how it can be resumed.\n\n" +
 			"In a pipe, and with --json, every event is a JSON document on a line of its own: id, type, source, payload, timestamp.\n" +
 			"A line of type _gap tells that events before its first_id are gone, one of type _reset that the stream was made anew.\n" +
-			"While Redis does not answer tail waits, says so once, and goes on without a gap.",
+			"While Redis does not answer tail waits, says so once, and goes on without a gap.\n\n" +
+			"--group shows how far a consumer group is, and no events: the number up to which it has acknowledged all, the number of\n" +
+			"the last event, and the distance.",
 		Example: "  lightweb stream tail alice\n  lightweb stream tail alice --type 'follow.*' --type dm.received --since 2h\n  lightweb stream tail alice --follow=false -n 100 | jq .payload.actorUri",
 		Args:    takesArgs("USER"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
@@ -43,6 +46,15 @@ func newStreamTail(a *app) *cobra.Command {
 			}
 			if err := a.checkTail(&c, since); err != nil {
 				return err
+			}
+			if group != "" {
+				return a.admin(ctx, func(tasks *admin.Tasks) error {
+					g, err := tasks.Streams.Group(ctx, c.User, group)
+					if err != nil {
+						return err
+					}
+					return a.showGroup(g)
+				})
 			}
 			t.user = c.User
 			err = a.admin(ctx, func(tasks *admin.Tasks) error { return tasks.Streams.Tail(ctx, c, t.sink()) })
@@ -57,6 +69,7 @@ func newStreamTail(a *app) *cobra.Command {
 	f.StringSliceVar(&c.Types, "type", nil, "only events of a `TYPE`, which may be a pattern: 'create.*', '*.received'; may be given many times")
 	f.StringSliceVar(&c.Sources, "source", nil, "only events from a `SOURCE`, such as ap; likewise")
 	f.IntVar(&c.Count, "count", 0, "end after `N` events")
+	f.StringVar(&group, "group", "", "show how far the consumer `GROUP` is, llm or ws, and no events")
 	f.BoolVar(&t.payload, "payload", false, "show the whole content of each event on a terminal, too")
 	return cmd
 }
@@ -196,4 +209,19 @@ func (t *tailed) finish(ctx context.Context, err error, follows bool) error {
 		return nil
 	}
 	return err
+}
+
+// showGroup shows how far a consumer group is.
+func (a *app) showGroup(g admin.GroupState) error {
+	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	title := fmt.Sprintf("%s has acknowledged the events of %s up to %d of %d", g.Group, g.User, g.Acknowledged, g.Last)
+	return a.out.writeFacts(title, []fact{
+		{key: "user", value: g.User.String(), titled: true},
+		{key: "group", value: g.Group, titled: true},
+		{key: "consumers", value: strconv.FormatInt(g.Consumers, 10)},
+		{key: "acknowledged", value: number(g.Acknowledged), titled: true},
+		{key: "delivered", value: number(g.Delivered)},
+		{key: "last", value: number(g.Last), titled: true},
+		{key: "behind", value: number(g.Behind)},
+	}, g)
 }

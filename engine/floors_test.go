@@ -47,6 +47,8 @@ var floors = map[string]int{
 	"engine/handler": 6,
 	"engine/socket":  6,
 
+	"engine/event/consumer": 6,
+
 	"engine/actor":        5,
 	"engine/event":        5,
 	"engine/feed":         5,

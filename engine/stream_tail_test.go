@@ -92,3 +92,36 @@ func TestATailFollowsTheStream(t *testing.T) {
 	server.Kill()
 	runAll(t, a, []command{{"stream tail alice", 69, "Redis does not answer"}})
 }
+
+func TestATailShowsHowFarAGroupIs(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	a := enginetest.Start(t, "LIGHTWEB_REDIS_URL="+server.URL())
+	alice := a.CreateUser(t, "alice")
+	var ids []string
+	for n := range 3 {
+		create, _ := alice.Post(t, map[string]any{"content": fmt.Sprint(n)})
+		enginetest.Eventually(t, "the post is told of", func() bool { return onStream(server, alice, "create.sent", create) })
+	}
+	enginetest.Eventually(t, "the group is there", func() bool { return strings.Contains(server.Do("XINFO", "GROUPS", "alice:events"), "llm") })
+	for entry := range strings.FieldsSeq(server.Do("XREADGROUP", "GROUP", "llm", "reader", "COUNT", "2", "STREAMS", "alice:events", ">")) {
+		if regexp.MustCompile(`^\d{10,}-\d+$`).MatchString(entry) {
+			ids = append(ids, entry)
+		}
+	}
+	server.Do("XACK", "alice:events", "llm", ids[0])
+	var g struct {
+		Group                                            string
+		Consumers, Acknowledged, Delivered, Last, Behind uint64
+	}
+	a.Run(t, "stream", "tail", "alice", "--group", "llm", "--json").Decode(t, &g)
+	if g.Group != "llm" || g.Consumers != 1 || fmt.Sprintf("-%d", g.Delivered) != ids[1][strings.Index(ids[1], "-"):] ||
+		g.Acknowledged != g.Delivered-1 || g.Behind != g.Last-g.Acknowledged || g.Last <= g.Delivered {
+		t.Errorf("the group is shown as %+v; it was handed %v", g, ids)
+	}
+	runAll(t, a, []command{
+		{"stream tail alice --group ws", 0, ""},
+		{"stream tail alice --group nonsense", 66, "has no group"},
+		{"stream tail nobody_here --group llm", 67, ""},
+	})
+}

@@ -46,18 +46,25 @@ var installed = sync.OnceValues(func() (node string, err error) {
 	return node, nil
 })
 
+// Node returns the path of a Node.js that runs TypeScript. The test is skipped where no npm can
+// install it.
+func Node(t testing.TB) string {
+	t.Helper()
+	if _, err := exec.LookPath("npm"); err != nil {
+		Skip(t, "Node.js needs npm: "+err.Error())
+	}
+	node, err := installed()
+	if err != nil {
+		Skip(t, "Node.js and Fedify cannot be installed: "+err.Error())
+	}
+	return node
+}
+
 // StartFedify starts a peer with the actor bob that signs in firstKnock's dialect first, rfc9421 or
 // draft-cavage-http-signatures-12. It is skipped where there is no npm to install it with.
 func StartFedify(t testing.TB, firstKnock string) *Fedify {
 	t.Helper()
-	if _, err := exec.LookPath("npm"); err != nil {
-		Skip(t, "Fedify needs npm: "+err.Error())
-	}
-	node, err := installed()
-	if err != nil {
-		Skip(t, "Fedify cannot be installed: "+err.Error())
-	}
-	c := exec.Command(node, filepath.Join(fedifyFolder(), "peer.mjs"))
+	c := exec.Command(Node(t), filepath.Join(fedifyFolder(), "peer.mjs"))
 	c.Env = append(os.Environ(), "PORT=0", "FIRST_KNOCK="+firstKnock, "EXIT_WITH_STDIN=1")
 	log, err := openJournal()
 	if err != nil {

@@ -56,7 +56,7 @@ func (r *Reader) After(ctx context.Context, u vocab.Username, after keyspace.ID,
 func joinEvents(rows []db.Event, entries []keyspace.Entry, n int) []Event {
 	all := eventsOf(entries)
 	for _, row := range rows {
-		all = append(all, eventOf(entryOf(row)))
+		all = append(all, Of(entryOf(row)))
 	}
 	slices.SortStableFunc(all, func(a, b Event) int { return cmp.Compare(a.ID.Seq, b.ID.Seq) })
 	all = slices.CompactFunc(all, func(a, b Event) bool { return a.ID.Seq == b.ID.Seq })
@@ -90,7 +90,7 @@ func (r *Reader) Newest(ctx context.Context, u vocab.Username, n int, keep func(
 			return nil, err
 		}
 		for k := len(entries) - 1; k >= 0 && len(kept) < n; k-- {
-			if e := eventOf(entries[k]); keep(e) {
+			if e := Of(entries[k]); keep(e) {
 				kept = append(kept, e)
 			}
 		}
@@ -136,11 +136,12 @@ func readRows(ctx context.Context, store Store, u vocab.Username, after int64, n
 func eventsOf(entries []keyspace.Entry) []Event {
 	all := make([]Event, len(entries))
 	for n, e := range entries {
-		all[n] = eventOf(e)
+		all[n] = Of(e)
 	}
 	return all
 }
 
-func eventOf(e keyspace.Entry) Event {
+// Of returns the event of an entry.
+func Of(e keyspace.Entry) Event {
 	return Event{ID: e.ID, Type: e.Field("type"), Source: e.Field("source"), Payload: json.RawMessage(e.Field("payload")), Timestamp: e.Field("timestamp")}
 }

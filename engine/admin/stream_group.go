@@ -1,0 +1,53 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lightweb/lightweb/engine/event"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// GroupState says how far a consumer group of a user's stream is. Numbers are those behind the dash
+// of an event's id; they have gaps, so that Behind may count too much.
+type GroupState struct {
+	User         vocab.Username `json:"user"`
+	Group        string         `json:"group"`
+	Consumers    int64          `json:"consumers"`
+	Acknowledged uint64         `json:"acknowledged"` // every event up to this number
+	Delivered    uint64         `json:"delivered"`    // to a consumer
+	Last         uint64         `json:"last"`         // on the stream
+	Behind       uint64         `json:"behind"`       // Last less Acknowledged
+}
+
+// Group returns how far a group is. The fault is NotFound when the stream has no such group.
+func (s Streams) Group(ctx context.Context, u vocab.Username, group string) (GroupState, error) {
+	if _, err := s.in.DB.Instance.Users.Find(ctx, u); err != nil {
+		return GroupState{}, err
+	}
+	if err := s.in.OpenRedis(ctx, false); err != nil {
+		return GroupState{}, err
+	}
+	streams, users := s.in.Keyspace.Events, []vocab.Username{u}
+	last, err := streams.Of(u).LastID(ctx, event.Stream)
+	if err != nil {
+		return GroupState{}, err
+	}
+	found, err := streams.Groups(ctx, users, event.Stream)
+	if err != nil {
+		return GroupState{}, err
+	}
+	for _, g := range found[0] {
+		if g.Name != group {
+			continue
+		}
+		acknowledged := g.Delivered.Seq
+		if g.Pending.Seq > 0 {
+			acknowledged = g.Pending.Seq - 1
+		}
+		return GroupState{u, group, g.Consumers, acknowledged, g.Delivered.Seq, last.Seq, last.Seq - min(acknowledged, last.Seq)}, nil
+	}
+	return GroupState{}, fault.New(fault.NotFound, fmt.Sprintf("the stream of %s has no group %.60q", u, group)).
+		WithHint("there are llm and ws; a serving engine makes one that was lost within ten seconds")
+}
