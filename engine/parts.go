@@ -123,7 +123,7 @@ func (e *Engine) runRedis(ctx context.Context, emitter *event.Emitter) {
 func (e *Engine) newServer(p *parts) *server.Server {
 	in, c := e.in, e.in.Config
 	return server.New(server.Deps{
-		Store: in.DB, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed, Sockets: p.sockets,
+		Store: in.DB, Redis: in.Keyspace.Events, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed, Sockets: p.sockets,
 		Profiles: in.Registry, Gate: in.Gate, Version: c.Version, BodyLimit: c.Limits.Body, PageSize: c.Federation.PageSize,
 		CORSOrigins:    c.API.CORSOrigins,
 		SecureMode:     c.Federation.SecureMode || c.Federation.Mode == "allowlist",

@@ -45,7 +45,7 @@ func (ts Tokens) Create(ctx context.Context, u vocab.Username, name string, scop
 	if err := CheckScopes(scopes); err != nil {
 		return Token{}, "", err
 	}
-	secret, digest := token.New(u)
+	secret, digest := token.New(token.API, u)
 	t := Token{ID: uuid.Must(uuid.NewV7()), User: u, Name: name, Scopes: scopes, CreatedAt: ts.in.Now().UTC().Truncate(time.Second)}
 	if ttl > 0 {
 		at := t.CreatedAt.Add(ttl)

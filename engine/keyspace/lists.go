@@ -86,6 +86,36 @@ func (k Space) Texts(ctx context.Context, names []string) ([]string, error) {
 	return texts, err
 }
 
+// Use returns what a key holds, and keeps it for so long from now on; "" when it is not there.
+func (k Space) Use(ctx context.Context, name string, while time.Duration) (text string, err error) {
+	err = k.store.call(ctx, "use "+k.key(name), func(ctx context.Context) error {
+		text, err = k.store.client.GetEx(ctx, k.key(name), while).Result()
+		return err
+	})
+	if errors.Is(err, redis.Nil) {
+		return "", nil
+	}
+	return text, err
+}
+
+// Enlist puts an element before all others of a list that has so many at most, and returns those
+// that have no place in it any more.
+func (k Space) Enlist(ctx context.Context, list, element string, most int, while time.Duration) (dropped []string, err error) {
+	err = k.store.call(ctx, "add to "+k.key(list), func(ctx context.Context) error {
+		var beyond *redis.StringSliceCmd
+		_, err := k.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			p.LPush(ctx, k.key(list), element)
+			beyond = p.LRange(ctx, k.key(list), int64(most), -1)
+			p.LTrim(ctx, k.key(list), 0, int64(most)-1)
+			p.Expire(ctx, k.key(list), while)
+			return nil
+		})
+		dropped = beyond.Val()
+		return err
+	})
+	return dropped, err
+}
+
 // SetTexts gives keys their texts, in one round trip.
 func (k Space) SetTexts(ctx context.Context, texts []Text) error {
 	return k.store.call(ctx, "write texts", func(ctx context.Context) error {

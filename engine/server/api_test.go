@@ -27,7 +27,7 @@ import (
 func TestAPIAnswersOnlyToTokens(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	expired, digest := token.New(f.alice)
+	expired, digest := token.New(token.API, f.alice)
 	past := start.Add(-time.Hour)
 	if err := f.store.Instance.Tokens.Add(t.Context(), instance.Token{ID: uuid.New(), User: f.alice, Scopes: []string{"read"}, CreatedAt: past, ExpiresAt: &past}, digest); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/policy"
-	"github.com/lightweb/lightweb/engine/token"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -26,6 +25,7 @@ type access struct {
 	gate       Gate
 	now        func() time.Time
 	secureMode bool
+	sessions   sessions
 }
 
 // bearerToken returns the token that the request carries. Tokens in the address are never looked
@@ -45,10 +45,15 @@ func bearerToken(r *http.Request) (string, bool) {
 // authenticate returns the token of the request, if it holds. The fault is Unauthenticated.
 func (s *access) authenticate(a *answer, r *http.Request) (instance.Token, error) {
 	t, err := s.findToken(r)
+	return t, s.refuseToken(a, err)
+}
+
+// refuseToken returns err, and says what to send when it is that the token does not hold.
+func (s *access) refuseToken(a *answer, err error) error {
 	if fault.KindOf(err) == fault.Unauthenticated && err != nil {
 		a.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`) // RFC 6750 §3
 	}
-	return t, err
+	return err
 }
 
 func (s *access) findToken(r *http.Request) (instance.Token, error) {
@@ -56,15 +61,7 @@ func (s *access) findToken(r *http.Request) (instance.Token, error) {
 	if !given {
 		return instance.Token{}, fault.New(fault.Unauthenticated, "send a token as Authorization: Bearer").WithCode("invalid_token")
 	}
-	u, digest, err := token.Parse(secret)
-	if err != nil {
-		return instance.Token{}, err
-	}
-	t, err := s.store.Instance.Tokens.Find(r.Context(), digest, s.now())
-	if err == nil && t.User != u {
-		return instance.Token{}, fault.New(fault.Unauthenticated, "the token is not valid").WithCode("invalid_token")
-	}
-	return t, err
+	return s.tokenOf(r.Context(), secret)
 }
 
 // authorize returns the token of the request, if it has one of the scopes. The fault is

@@ -122,10 +122,6 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 	now := func() time.Time { return start }
 	gate := policy.NewGate(func() policy.Lists { return f.policy }, policy.Open, f.local.Host())
 	resolver := actor.NewResolver(actor.ResolverDeps{Local: f.local, Store: store.Instance.Actors, Keeper: store.Instance.Actors, Fetch: f.others, Gate: gate, TTL: time.Hour, Now: now, Log: log})
-	f.deps = server.Deps{Store: store, Local: f.local, Verifier: actor.NewVerifier(resolver, gate, origin, now), Gate: gate, Clients: policy.NewLimiter(policy.Rate{}, now, 1), Inbox: f.inbox, Outbox: f.outbox,
-		Feed: feed.New(feed.NewDatabase(store, f.local, f.registry, handler.HasEmoji), gate), Profiles: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0",
-		Ready: func(context.Context) error { return f.ready }, EventsWait: func() bool { return f.eventsWait }, BodyLimit: 1 << 20, PageSize: 2,
-		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	keys, err := keyspace.Open(keyspace.Config{CacheURL: "redis://127.0.0.1:1", Log: log}) // no Redis is there
 	if err != nil {
 		t.Fatal(err)
@@ -135,6 +131,10 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 			t.Error(err)
 		}
 	})
+	f.deps = server.Deps{Store: store, Local: f.local, Verifier: actor.NewVerifier(resolver, gate, origin, now), Gate: gate, Clients: policy.NewLimiter(policy.Rate{}, now, 1), Inbox: f.inbox, Outbox: f.outbox,
+		Feed: feed.New(feed.NewDatabase(store, f.local, f.registry, handler.HasEmoji), gate), Profiles: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0", Redis: keys.Events,
+		Ready: func(context.Context) error { return f.ready }, EventsWait: func() bool { return f.eventsWait }, BodyLimit: 1 << 20, PageSize: 2,
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	f.deps.Sockets = socket.NewHub(socket.Deps{Store: store, Streams: keys.Events, Tokens: store.Instance.Tokens, Log: log, Now: now, OfUser: policy.SocketsOfUser})
 	for _, c := range change {
 		c(&f.deps)
@@ -233,7 +233,7 @@ func (f *fixture) relate(u vocab.Username, kind, status string, who vocab.ID, at
 // token returns a new token of u.
 func (f *fixture) token(u vocab.Username, scopes ...string) string {
 	f.Helper()
-	secret, digest := token.New(u)
+	secret, digest := token.New(token.API, u)
 	if err := f.store.Instance.Tokens.Add(f.Context(), instance.Token{ID: uuid.New(), User: u, Scopes: scopes, CreatedAt: start}, digest); err != nil {
 		f.Fatal(err)
 	}

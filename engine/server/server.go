@@ -16,6 +16,7 @@ import (
 	"github.com/lightweb/lightweb/db/pool"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
@@ -54,6 +55,7 @@ type Profiles interface {
 // Deps is what a server works with.
 type Deps struct {
 	Store      *db.Cluster
+	Redis      *keyspace.Store // of sessions
 	Local      *actor.Local
 	Verifier   Verifier
 	Gate       Gate
@@ -101,7 +103,7 @@ type Server struct {
 func New(d Deps) *Server {
 	from := &clients{trusted: d.TrustedProxies, log: d.Log}
 	a := &access{clients: from, store: d.Store, strangers: newStrangers(d.Store, d.Now), local: d.Local, verifier: d.Verifier, gate: d.Gate,
-		now: d.Now, secureMode: d.SecureMode}
+		now: d.Now, secureMode: d.SecureMode, sessions: sessions{d.Redis}}
 	owners := d.Store.As(pool.Owner)
 	api := &clientAPI{a, owners, d.Feed, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Version}
 	events := &eventSockets{api, d.Sockets, commentTime}
@@ -152,6 +154,7 @@ func (s *Server) Public() http.Handler {
 	for path, h := range s.postRoutes() {
 		s.addRoute(r, http.MethodPost, path, h)
 	}
+	s.addRoute(r, http.MethodDelete, "/api/session", s.api.wrapAPI(s.api.deleteSession))
 	return s.observeRequests(s.allowOrigins(s.requireLegible(r)))
 }
 
@@ -165,6 +168,7 @@ func (s *Server) postRoutes() map[string]handle {
 		"/inbox":             inbox,
 		"/users/:user/inbox": inbox,
 		"/api/activity":      s.api.wrapAPI(s.api.postActivity),
+		"/api/session":       s.api.wrapAPI(s.api.postSession),
 	}
 }
 

@@ -121,7 +121,7 @@ func (r *rig) numbers(u vocab.Username) (all []uint64) {
 // token returns the id of a new token of the user.
 func (r *rig) token(u vocab.Username, expires *time.Time) uuid.UUID {
 	r.Helper()
-	_, digest := token.New(u)
+	_, digest := token.New(token.API, u)
 	t := instance.Token{ID: uuid.New(), User: u, Scopes: []string{instance.ScopeRead}, CreatedAt: time.Now(), ExpiresAt: expires}
 	if err := r.store.Instance.Tokens.Add(r.Context(), t, digest); err != nil {
 		r.Fatal(err)

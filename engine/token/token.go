@@ -1,5 +1,6 @@
-// Package token makes and checks API tokens. A token is lw_<username>_<43 characters of base62>;
-// only its digest is stored.
+// Package token makes and checks API tokens and the secrets of sessions. A token is
+// lw_<username>_<43 characters of base62>, a session lws_<username>_<43 characters>; only their
+// digests are stored.
 package token
 
 import (
@@ -11,15 +12,23 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
+// Kind is what a secret opens.
+type Kind string
+
+// The kinds, by how their secrets begin.
 const (
-	prefix       = "lw_"
+	API     Kind = "lw_"
+	Session Kind = "lws_"
+)
+
+const (
 	secretLength = 43 // characters: 256 bits
 	base62       = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// New returns a new token of u, such as lw_alice_…, and its digest. The caller stores the digest
-// and shows the token once; the token itself is never stored.
-func New(u vocab.Username) (secret string, digest [32]byte) {
+// New returns a new secret of u, such as lw_alice_…, and its digest. The caller stores the digest
+// and shows the secret once; the secret itself is never stored.
+func New(kind Kind, u vocab.Username) (secret string, digest [32]byte) {
 	b := make([]byte, 0, secretLength)
 	for len(b) < secretLength {
 		var random [64]byte
@@ -30,21 +39,27 @@ func New(u vocab.Username) (secret string, digest [32]byte) {
 			}
 		}
 	}
-	secret = prefix + u.String() + "_" + string(b)
+	secret = string(kind) + u.String() + "_" + string(b)
 	return secret, sha256.Sum256([]byte(secret))
 }
 
-// Parse returns the user that the token names and the digest to look it up by. A text that is not
-// a token is refused with fault.Unauthenticated, in the same words as an unknown token.
-func Parse(s string) (u vocab.Username, digest [32]byte, err error) {
+// Parse returns the kind of a secret, the user that it names, and the digest to look it up by. A
+// text that is no secret is refused with fault.Unauthenticated, in the same words as an unknown
+// one.
+func Parse(s string) (kind Kind, u vocab.Username, digest [32]byte, err error) {
 	bad := fault.New(fault.Unauthenticated, "the token is not valid").WithCode("invalid_token")
-	name, prefixed := strings.CutPrefix(s, prefix)
+	kind = API
+	name, prefixed := strings.CutPrefix(s, string(API))
+	if !prefixed {
+		kind = Session
+		name, prefixed = strings.CutPrefix(s, string(Session))
+	}
 	end := strings.LastIndexByte(name, '_') // a name may contain an underscore, a secret may not
 	if !prefixed || end < 0 || len(name)-end-1 != secretLength || strings.Trim(name[end+1:], base62) != "" {
-		return u, digest, bad
+		return "", u, digest, bad
 	}
 	if u, err = vocab.ParseUsername(name[:end]); err != nil {
-		return vocab.Username{}, digest, bad
+		return "", vocab.Username{}, digest, bad
 	}
-	return u, sha256.Sum256([]byte(s)), nil
+	return kind, u, sha256.Sum256([]byte(s)), nil
 }

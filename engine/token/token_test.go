@@ -16,12 +16,16 @@ func TestTokensNameTheirUser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		secret, digest := New(u)
+		kind := API
+		if len(name)%2 == 0 {
+			kind = Session
+		}
+		secret, digest := New(kind, u)
 		if digest != sha256.Sum256([]byte(secret)) {
 			t.Errorf("New(%s): the digest is not the token's", u)
 		}
-		got, gotDigest, err := Parse(secret)
-		if err != nil || got != u || gotDigest != digest {
+		gotKind, got, gotDigest, err := Parse(secret)
+		if err != nil || gotKind != kind || got != u || gotDigest != digest {
 			t.Errorf("Parse(%q) = %s, %v, want %s", secret, got, err, u)
 		}
 	}
@@ -35,7 +39,7 @@ func TestTokensCannotBeGuessed(t *testing.T) {
 	}
 	seen := map[rune]int{}
 	for range 500 {
-		secret, _ := New(u)
+		secret, _ := New(API, u)
 		for _, c := range secret[len("lw_alice_"):] {
 			seen[c]++
 		}
@@ -56,7 +60,7 @@ func TestParseRefusesOtherText(t *testing.T) {
 	for _, s := range []string{"", "lw_", "lw_alice", "lw_alice_", "alice_" + secret, "lw_" + secret, "lw__" + secret, "lw_Alice_" + secret,
 		"lw_admin_" + secret, "lw_alice_" + secret[1:], "lw_alice_" + secret + "x", "lw_alice_" + secret[1:] + "-", "LW_alice_" + secret,
 		" lw_alice_" + secret, "lw_alice_" + secret + "\n", "lw_al/ice_" + secret} {
-		if u, _, err := Parse(s); fault.KindOf(err) != fault.Unauthenticated || err == nil || !u.IsZero() {
+		if _, u, _, err := Parse(s); fault.KindOf(err) != fault.Unauthenticated || err == nil || !u.IsZero() {
 			t.Errorf("Parse(%q) = %s, %v, want Unauthenticated", s, u, err)
 		}
 	}

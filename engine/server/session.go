@@ -1,0 +1,151 @@
+package server
+
+import (
+	"context"
+	"encoding/hex"
+	"net/http"
+	"time"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/token"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	// sessionIdle is how long a session lasts without a request.
+	sessionIdle = 30 * 24 * time.Hour
+
+	// maxSessions is how many sessions a user has: one more ends the oldest.
+	maxSessions = 100
+)
+
+// sessions are kept in Redis alone: when it loses them, programs show their token again. A session
+// is a digest of its token, which is looked up with every request: it may do what the token may,
+// and ends with it.
+type sessions struct{ redis *keyspace.Store }
+
+// The keys of a user's sessions.
+const sessionList = "sessions"
+
+func sessionKey(digest [32]byte) string { return "session:" + hex.EncodeToString(digest[:]) }
+
+// begin makes a session of a token, and returns its secret.
+func (s sessions) begin(ctx context.Context, u vocab.Username, tokenDigest [32]byte) (secret string, err error) {
+	secret, digest := token.New(token.Session, u)
+	of, key := s.redis.Of(u), sessionKey(digest)
+	ended, err := of.Enlist(ctx, sessionList, key, maxSessions, sessionIdle)
+	if err == nil && len(ended) > 0 {
+		_, err = of.Delete(ctx, ended...)
+	}
+	if err == nil {
+		err = of.SetTexts(ctx, []keyspace.Text{{Key: key, Value: hex.EncodeToString(tokenDigest[:]), While: sessionIdle}})
+	}
+	if err != nil { // it does not answer, or has no room
+		err = fault.Wrap(fault.Unavailable, "no session can be kept now", err)
+	}
+	return secret, err
+}
+
+// use returns the digest of the token that a session was made of. The fault is Unauthenticated for
+// a session that there is not, Unavailable when Redis does not answer.
+func (s sessions) use(ctx context.Context, u vocab.Username, digest [32]byte) (tokenDigest [32]byte, err error) {
+	text, err := s.redis.Of(u).Use(ctx, sessionKey(digest), sessionIdle)
+	if err != nil {
+		return tokenDigest, err
+	}
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) != len(tokenDigest) {
+		return tokenDigest, errInvalidToken
+	}
+	return [32]byte(b), nil
+}
+
+// end ends a session, and reports whether there was one.
+func (s sessions) end(ctx context.Context, u vocab.Username, digest [32]byte) (bool, error) {
+	n, err := s.redis.Of(u).Delete(ctx, sessionKey(digest))
+	return n > 0, err
+}
+
+// madeSession is the answer to who exchanges a token for a session.
+type madeSession struct {
+	Session     string   `json:"session"` // shown this once
+	Scopes      []string `json:"scopes"`
+	IdleSeconds int      `json:"idleSeconds"` // without a request, after which it ends
+}
+
+// postSession exchanges a token for a session.
+func (s *clientAPI) postSession(a *answer, r *http.Request, _ httprouter.Params) error {
+	a.setCache(cachePrivate)
+	if _, err := readQuery(r); err != nil {
+		return err
+	}
+	t, err := s.authenticate(a, r)
+	if err != nil {
+		return err
+	}
+	secret, _ := bearerToken(r) // it holds
+	kind, u, digest, err := token.Parse(secret)
+	if err != nil {
+		return err
+	}
+	if kind != token.API {
+		return fault.New(fault.Forbidden, "a session is made of a token, not of another session").WithCode("not_a_token")
+	}
+	session, err := s.sessions.begin(r.Context(), u, digest)
+	if err != nil {
+		return err
+	}
+	body, err := vocab.Marshal(madeSession{session, t.Scopes, int(sessionIdle.Seconds())})
+	if err == nil {
+		a.send(http.StatusCreated, apiJSON, body)
+	}
+	return err
+}
+
+// deleteSession ends the session of the request.
+func (s *clientAPI) deleteSession(a *answer, r *http.Request, _ httprouter.Params) error {
+	a.setCache(cachePrivate)
+	if _, err := readQuery(r); err != nil {
+		return err
+	}
+	secret, _ := bearerToken(r)
+	kind, u, digest, err := token.Parse(secret)
+	if err != nil {
+		return s.refuseToken(a, err)
+	}
+	if kind != token.Session {
+		return fault.New(fault.Forbidden, "only a session is ended here: a token ends when its user revokes it").WithCode("not_a_session")
+	}
+	existed, err := s.sessions.end(r.Context(), u, digest)
+	if err == nil && !existed {
+		err = errInvalidToken
+	}
+	if err != nil {
+		return s.refuseToken(a, err)
+	}
+	a.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// tokenOf returns the token that a secret is or was made of.
+func (s *access) tokenOf(ctx context.Context, secret string) (instance.Token, error) {
+	kind, u, digest, err := token.Parse(secret)
+	if err == nil && kind == token.Session {
+		digest, err = s.sessions.use(ctx, u, digest)
+	}
+	if err != nil {
+		return instance.Token{}, err
+	}
+	t, err := s.store.Instance.Tokens.Find(ctx, digest, s.now())
+	if err == nil && t.User != u {
+		return instance.Token{}, errInvalidToken
+	}
+	return t, err
+}
+
+// errInvalidToken refuses what is not a token or session, or none any more.
+var errInvalidToken = fault.New(fault.Unauthenticated, "the token is not valid").WithCode("invalid_token")

@@ -1,0 +1,160 @@
+package server_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/keyspace/redistest"
+	"github.com/lightweb/lightweb/engine/server"
+	"github.com/lightweb/lightweb/engine/token"
+)
+
+// withRedis lets sessions be kept on a server.
+func withRedis(t *testing.T, s *redistest.Server) func(*server.Deps) {
+	t.Helper()
+	k, err := keyspace.Open(keyspace.Config{CacheURL: s.URL(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return func(d *server.Deps) { d.Redis = k.Events }
+}
+
+// begin exchanges a token for a session.
+func (f *fixture) begin(secret string) string {
+	f.Helper()
+	var made struct {
+		Session     string
+		Scopes      []string
+		IdleSeconds int
+	}
+	r := f.send("/api/session", "", bearerToken(secret)).want(f, http.StatusCreated)
+	if err := json.Unmarshal(r.body, &made); err != nil || made.Session == "" || made.IdleSeconds != 30*24*3600 || len(made.Scopes) == 0 || r.Header.Get("Cache-Control") != "private, no-store" {
+		f.Fatalf("a session was answered %s, %v, %v", r.body, r.Header, err)
+	}
+	return made.Session
+}
+
+// A session does what its token does, and nothing more.
+func TestASessionIsAsGoodAsItsToken(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	f := newFixture(t, withRedis(t, redis))
+	reads, writes := f.begin(f.token(f.alice, instance.ScopeRead)), f.begin(f.token(f.alice, instance.ScopeWrite))
+	f.get("/api/feed", bearerToken(reads)).want(f, 200)
+	f.get("/users/alice/inbox", bearerToken(reads)).want(f, 200)
+	f.get("/api/feed", bearerToken(writes)).want(f, 403)
+	f.send("/api/activity", `{"action":"CreateNote","params":{}}`, bearerToken(reads)).want(f, 403)
+	f.send("/api/session", "", bearerToken(reads)).want(f, 403)
+	f.ask(http.MethodDelete, "/api/session", bearerToken(f.token(f.alice, instance.ScopeRead))).want(f, 403)
+	for key := range strings.FieldsSeq(redis.Do("KEYS", "alice:session:*")) {
+		if ttl := redis.Do("TTL", key); ttl == "-1" {
+			t.Errorf("%s lasts for ever", key)
+		}
+	}
+}
+
+// A session ends by itself, with its token, with Redis and when it is ended; then it is refused as
+// a token is that there never was.
+func TestASessionEnds(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	f := newFixture(t, withRedis(t, redis))
+	for _, tt := range []struct {
+		name string
+		end  func(session string, token uuid.UUID)
+	}{
+		{"when it is ended", func(session string, _ uuid.UUID) {
+			f.ask(http.MethodDelete, "/api/session", bearerToken(session)).want(f, http.StatusNoContent)
+		}},
+		{"with its token", func(_ string, token uuid.UUID) {
+			if err := f.store.Instance.Tokens.Remove(f.Context(), f.alice, token); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"with Redis", func(string, uuid.UUID) { redis.Do("FLUSHALL") }},
+		{"when it was not used for long", func(session string, _ uuid.UUID) {
+			for key := range strings.FieldsSeq(redis.Do("KEYS", "alice:session:*")) {
+				redis.Do("PEXPIRE", key, "1")
+			}
+			redistest.Eventually(t, "no session is left", func() bool { return redis.Do("KEYS", "alice:session:*") == "" })
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			secret, digest := token.New(token.API, f.alice)
+			id := uuid.New()
+			if err := f.store.Instance.Tokens.Add(t.Context(), instance.Token{ID: id, User: f.alice, Scopes: []string{instance.ScopeRead}, CreatedAt: start}, digest); err != nil {
+				t.Fatal(err)
+			}
+			session := f.begin(secret)
+			f.get("/api/feed", bearerToken(session)).want(f, 200)
+			tt.end(session, id)
+			r := f.get("/api/feed", bearerToken(session)).want(f, 401)
+			if r.Header.Get("WWW-Authenticate") != `Bearer error="invalid_token"` {
+				t.Errorf("WWW-Authenticate: %q", r.Header.Get("WWW-Authenticate"))
+			}
+		})
+	}
+	f.ask(http.MethodDelete, "/api/session", bearerToken("lws_alice_"+strings.Repeat("a", 43))).want(f, 401)
+	f.ask(http.MethodDelete, "/api/session").want(f, 401)
+}
+
+// The name in a session says where it is looked for, and nothing more.
+func TestASessionIsOfNobodyElse(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	f := newFixture(t, withRedis(t, redis))
+	session := f.begin(f.token(f.alice, instance.ScopeRead))
+	f.get("/api/feed", bearerToken(strings.Replace(session, "alice", "bob", 1))).want(f, 401)
+	key := strings.TrimSpace(redis.Do("KEYS", "alice:session:*"))
+	redis.Do("RENAME", key, strings.Replace(key, "alice", "bob", 1)) // a session of bob's that names a token of alice's
+	f.get("/api/feed", bearerToken(strings.Replace(session, "alice", "bob", 1))).want(f, 401)
+}
+
+func TestAUserHasOnlySoManySessions(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	f := newFixture(t, withRedis(t, redis))
+	secret := f.token(f.alice, instance.ScopeRead)
+	var all []string
+	for range 102 {
+		all = append(all, f.begin(secret))
+	}
+	f.get("/api/feed", bearerToken(all[0])).want(f, 401)
+	f.get("/api/feed", bearerToken(all[1])).want(f, 401)
+	for _, s := range []string{all[2], all[101]} {
+		f.get("/api/feed", bearerToken(s)).want(f, 200)
+	}
+	if n := len(strings.Fields(redis.Do("KEYS", "alice:session:*"))); n != 100 {
+		t.Errorf("%d sessions are kept, want 100", n)
+	}
+}
+
+// Without Redis there are no sessions; tokens are as good as ever.
+func TestWithoutRedisTokensStillHold(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	f := newFixture(t, withRedis(t, redis))
+	secret := f.token(f.alice, instance.ScopeRead)
+	session := f.begin(secret)
+	redis.Kill()
+	for _, r := range []response{f.get("/api/feed", bearerToken(session)), f.send("/api/session", "", bearerToken(secret)), f.ask(http.MethodDelete, "/api/session", bearerToken(session))} {
+		if r.want(f, 503); r.Header.Get("Retry-After") == "" {
+			t.Errorf("%s has no Retry-After", r.body)
+		}
+	}
+	f.get("/api/feed", bearerToken(secret)).want(f, 200)
+	redis.Restart()
+	redistest.Eventually(t, "Redis is back", func() bool { return f.get("/api/feed", bearerToken(session)).StatusCode == 401 })
+}
