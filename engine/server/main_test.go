@@ -135,7 +135,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 		Feed: feed.New(feed.NewDatabase(store, f.local, f.registry, handler.HasEmoji), gate), Profiles: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0", Redis: keys.Events,
 		Ready: func(context.Context) error { return f.ready }, EventsWait: func() bool { return f.eventsWait }, BodyLimit: 1 << 20, PageSize: 2,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
-	f.deps.Sockets = socket.NewHub(socket.Deps{Store: store, Streams: keys.Events, Tokens: store.Instance.Tokens, Log: log, Now: now, OfUser: policy.SocketsOfUser})
+	f.deps.Sockets = socket.NewHub(socket.Deps{Store: store, Streams: keys.Events, Tokens: store.Instance.Tokens, Local: f.local, Log: log, Now: now, OfUser: policy.SocketsOfUser})
 	for _, c := range change {
 		c(&f.deps)
 	}

@@ -158,7 +158,7 @@ func (s *webSockets) serveSocket(a *answer, r *http.Request, one *socket.Socket)
 	p.ws = ws
 	ctx, leave := context.WithCancel(a.connection)
 	var both sync.WaitGroup
-	both.Go(func() { p.readFrames(leave) })
+	both.Go(func() { p.readFrames(ctx, leave) })
 	both.Go(func() { p.pingProgram(ctx) })
 	closing := p.writeFrames(ctx)
 	_ = taken.conn.SetDeadline(time.Now().Add(closeTime)) // of a program that does not answer, too
@@ -179,23 +179,29 @@ func (p *program) mayGoOn() bool {
 	return false
 }
 
-// readFrames reads what the program sends: no message of it means anything yet. It calls leave when
-// the program goes away.
-func (p *program) readFrames(leave func()) {
+// readFrames takes the messages of the program, until it goes away, for which it calls leave, or
+// sends what ends the socket.
+func (p *program) readFrames(ctx context.Context, leave func()) {
 	p.ws.SetReadLimit(-1) // ours closes only after the rest was taken: a reset would lose the reason
-	_, message, err := p.ws.Reader(context.Background())
-	if err != nil {
-		leave()
+	for {
+		kind, message, err := p.ws.Reader(context.Background())
+		if err != nil {
+			leave()
+			return
+		}
+		b, err := io.ReadAll(io.LimitReader(message, maxFrame+1))
+		switch {
+		case err != nil:
+			leave()
+		case len(b) > maxFrame:
+			p.one.End(socket.TooBig)
+		case kind != websocket.MessageText:
+			p.one.End(socket.Misused)
+		case p.mayGoOn():
+			p.one.Signal(ctx, b)
+			continue
+		}
 		return
-	}
-	n, err := io.Copy(io.Discard, io.LimitReader(message, maxFrame+1))
-	switch {
-	case err != nil:
-		leave()
-	case n > maxFrame:
-		p.one.End(socket.TooBig)
-	default:
-		p.one.End(socket.Misused)
 	}
 }
 
@@ -213,6 +219,7 @@ func (p *program) pingProgram(ctx context.Context) {
 			p.one.End(socket.TooSlow)
 			return
 		}
+		p.one.KeepPresent(ctx)
 	}
 }
 

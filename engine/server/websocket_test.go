@@ -209,10 +209,22 @@ func TestAProgramThatMisusesAWebSocketIsClosed(t *testing.T) {
 		s.wantClosed(websocket.StatusPolicyViolation)
 	}
 	for name, misuse := range map[string]func(*webSocket){
-		"no JSON": func(s *webSocket) { s.send([]byte("junk")); s.wantClosed(websocket.StatusPolicyViolation) },
-		"unknown": func(s *webSocket) { s.send([]byte(`{"type":"x"}`)); s.wantClosed(websocket.StatusPolicyViolation) },
-		"the most": func(s *webSocket) {
-			s.send(bytes.Repeat([]byte("x"), 64<<10))
+		"no text": func(s *webSocket) {
+			if err := s.Write(t.Context(), websocket.MessageBinary, []byte(`{}`)); err != nil {
+				t.Error(err)
+			}
+			s.wantClosed(websocket.StatusPolicyViolation)
+		},
+		"messages without meaning, and too many": func(s *webSocket) {
+			for _, message := range []string{"junk", `{"type":"x"}`, strings.Repeat("x", 64<<10)} {
+				s.send([]byte(message))
+				if got := s.next(); got.Type != "error" {
+					t.Errorf("%.20s is answered %+v", message, got)
+				}
+			}
+			for range 200 {
+				s.send([]byte("junk"))
+			}
 			s.wantClosed(websocket.StatusPolicyViolation)
 		},
 		"too big": func(s *webSocket) { s.send(make([]byte, 64<<10+1)); s.wantClosed(websocket.StatusMessageTooBig) },

@@ -13,7 +13,7 @@ func (c *Closing) Error() string { return fmt.Sprintf("closed with %d: %s", c.Co
 // The reasons for which the engine ends a socket.
 var (
 	GoingAway  = &Closing{1001, "shutdown"}
-	Misused    = &Closing{1008, "unknown frame"}
+	Misused    = &Closing{1008, "not a text"}
 	TooFast    = &Closing{1008, "too many frames"}
 	TooBig     = &Closing{1009, "frame too big"}
 	Failed     = &Closing{1011, "internal error"}

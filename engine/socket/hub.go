@@ -59,11 +59,18 @@ type Tokens interface {
 	ListValid(ctx context.Context, ids []uuid.UUID, now time.Time) ([]uuid.UUID, error)
 }
 
+// Local knows the users.
+type Local interface {
+	ID(u vocab.Username) vocab.ID
+	Owner(id vocab.ID) (vocab.Username, bool)
+}
+
 // Deps is what a hub needs.
 type Deps struct {
 	Store   Store
 	Streams *keyspace.Store
 	Tokens  Tokens
+	Local   Local
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // may be nil
 	Now     func() time.Time
@@ -101,6 +108,7 @@ type Request struct {
 	Payer     string       // of the share of all sockets
 	Token     uuid.UUID    // that the socket ends with
 	Assistant bool         // the socket is of an LLM engine
+	MaySignal bool         // the program may tell others of its user
 	After     *keyspace.ID // the last event that the program has; nil: begin with what happens next
 }
 
@@ -133,7 +141,7 @@ func (h *Hub) attach(s *Socket) error {
 	}
 	t := h.tails[s.request.User]
 	if t == nil {
-		t = &tail{hub: h, user: s.request.User, sockets: map[*Socket]struct{}{}}
+		t = &tail{hub: h, user: s.request.User, sockets: map[*Socket]struct{}{}, signals: newSignalBudget()}
 		h.tails[s.request.User] = t
 	}
 	if !t.addSocket(s) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -43,6 +44,19 @@ func (l leakless) Run() int {
 
 func TestMain(m *testing.M) { dbtest.Main(leakless{m}) }
 
+// local knows the users of here.example.
+type local struct{}
+
+const here = "https://here.example/users/"
+
+func (local) ID(u vocab.Username) vocab.ID { return vocab.ID(here + u.String()) }
+
+func (local) Owner(id vocab.ID) (vocab.Username, bool) {
+	name, isHere := strings.CutPrefix(string(id), here)
+	u, err := vocab.ParseUsername(name)
+	return u, isHere && err == nil
+}
+
 // rig is a hub, and an emitter, over a real database and a real Redis.
 type rig struct {
 	*testing.T
@@ -66,7 +80,7 @@ func newRig(t *testing.T) *rig {
 	r.keys = keys
 	now := func() time.Time { return time.Now().Add(time.Duration(r.now.Load())) }
 	emitter := event.NewEmitter(event.Deps{Store: r.store, Users: r.store.Instance.Users, Streams: keys.Events, Keep: r.keep, Memory: 64 << 20, Log: log, Now: now})
-	r.hub = socket.NewHub(socket.Deps{Store: r.store, Streams: keys.Events, Tokens: r.store.Instance.Tokens, Log: log, Now: now, OfUser: ofUser})
+	r.hub = socket.NewHub(socket.Deps{Store: r.store, Streams: keys.Events, Tokens: r.store.Instance.Tokens, Local: local{}, Log: log, Now: now, OfUser: ofUser})
 	r.store.Subscribe(db.Subscriber{Name: "emitter", Committed: emitter.Committed}, db.Subscriber{Name: "sockets", Committed: r.hub.Committed})
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup

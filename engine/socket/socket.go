@@ -33,6 +33,8 @@ type Socket struct {
 	upTo   int64 // the number of the last event in the buffer, or before it
 	buffer []Frame
 	closed *Closing
+
+	present bool // its program told that the user is there
 }
 
 // Next returns the next frames: hello first. It returns none when nothing came within idle. The
@@ -78,7 +80,9 @@ func (s *Socket) drainBuffer() (frames []Frame, live bool, err error) {
 	if s.closed != nil {
 		return nil, true, s.closed
 	}
-	frames, s.buffer = s.buffer, nil
+	if s.live {
+		frames, s.buffer = s.buffer, nil
+	}
 	return frames, s.live, nil
 }
 
@@ -89,10 +93,11 @@ func (s *Socket) start(ctx context.Context) ([]Frame, error) {
 		return nil, err
 	}
 	s.started, s.cursor, s.seen = true, cursor, int64(cursor.Seq)
+	frames := []Frame{helloFrame(cursor)}
 	if reason != "" {
-		return []Frame{helloFrame(cursor), resetFrame(reason, cursor)}, nil
+		frames = append(frames, resetFrame(reason, cursor))
 	}
-	return []Frame{helloFrame(cursor)}, nil
+	return append(frames, s.presentFrames(ctx)...), nil
 }
 
 // replay returns events after the cursor, from the stream, or from the database when the stream
@@ -212,4 +217,7 @@ func (s *Socket) wakeUp() {
 }
 
 // Close gives the socket's place back. It is called once.
-func (s *Socket) Close() { s.hub.detach(s) }
+func (s *Socket) Close() {
+	s.endPresence()
+	s.hub.detach(s)
+}

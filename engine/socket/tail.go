@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -18,8 +20,9 @@ const readTime = 10 * time.Second
 // tail is the end of a user's events, followed for all sockets of the user. A socket is live once
 // it has everything up to the end: from then on the tail hands it what comes.
 type tail struct {
-	hub  *Hub
-	user vocab.Username
+	hub     *Hub
+	user    vocab.Username
+	signals *rate.Limiter // of the user's programs
 
 	mu      sync.Mutex
 	sockets map[*Socket]struct{}

@@ -1,0 +1,142 @@
+package socket
+
+import (
+	"context"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// presenceKey holds the state of a user that is there, for presenceTime: without Redis, and after
+// it lost its keys, everybody is offline.
+const presenceKey = "presence"
+
+// setPresence keeps the state of the user, and tells mutuals with open sockets.
+func (s *Socket) setPresence(ctx context.Context, state string) (err error) {
+	u := s.request.User
+	switch state {
+	case online, away:
+		err = s.hub.Streams.Of(u).SetTexts(ctx, []keyspace.Text{{Key: presenceKey, Value: state, While: presenceTime}})
+	case offline:
+		_, err = s.hub.Streams.Of(u).Delete(ctx, presenceKey)
+	default:
+		return fault.New(fault.Invalid, "the state is online, away or offline").WithCode("bad_frame")
+	}
+	if err != nil {
+		return err
+	}
+	s.tail.setPresent(s, state != offline)
+	return s.hub.tellPresence(ctx, u, state)
+}
+
+// tellPresence tells mutuals with open sockets the state of a user.
+func (h *Hub) tellPresence(ctx context.Context, u vocab.Username, state string) error {
+	var others []vocab.Username
+	for _, t := range h.listTails() {
+		if t.user != u {
+			others = append(others, t.user)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	mutuals, err := h.mutualsAmong(ctx, u, others)
+	if err != nil {
+		return err
+	}
+	d := h.newSignal(presence, u)
+	d.State = state
+	h.pushTo(mutuals, d)
+	return nil
+}
+
+// KeepPresent renews the presence that the program has told. It is called while the program shows
+// that it is there.
+func (s *Socket) KeepPresent(ctx context.Context) {
+	if s.tail.isPresent(s) {
+		_, _ = s.hub.Streams.Of(s.request.User).Use(ctx, presenceKey, presenceTime) // without Redis the user is offline
+	}
+}
+
+// endPresence tells mutuals that the user is offline when its last socket closes that said it was
+// there.
+func (s *Socket) endPresence() {
+	if !s.tail.isPresent(s) || s.tail.setPresent(s, false) > 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), signalTime)
+	defer cancel()
+	_, err := s.hub.Streams.Of(s.request.User).Delete(ctx, presenceKey)
+	if err == nil {
+		err = s.hub.tellPresence(ctx, s.request.User, offline)
+	}
+	if err != nil {
+		s.hub.Log.WarnContext(ctx, "users are not told that one has left", "user", s.request.User, "err", err)
+	}
+}
+
+// presentFrames returns the presence of mutuals, for a socket that begins.
+func (s *Socket) presentFrames(ctx context.Context) (frames []Frame) {
+	if s.request.Assistant {
+		return nil
+	}
+	var present []vocab.Username
+	for _, t := range s.hub.listTails() {
+		if t.user != s.request.User && t.countPresent() > 0 {
+			present = append(present, t.user)
+		}
+	}
+	if len(present) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, signalTime)
+	defer cancel()
+	mutuals, err := s.hub.mutualsAmong(ctx, s.request.User, present)
+	if err != nil {
+		s.hub.Log.WarnContext(ctx, "a program is not told who is there", "user", s.request.User, "err", err)
+		return nil
+	}
+	for _, u := range mutuals {
+		found, err := s.hub.Streams.Of(u).Texts(ctx, []string{presenceKey})
+		if err != nil || found[0] == "" {
+			continue // offline
+		}
+		d := s.hub.newSignal(presence, u)
+		d.State, d.Timestamp = found[0], s.hub.Now().UTC().Format(time.RFC3339Nano)
+		frames = append(frames, newDocFrame(presence, d))
+	}
+	return frames
+}
+
+// setPresent notes whether a socket's program has told that the user is there, and returns how many
+// of the user's have.
+func (t *tail) setPresent(s *Socket, is bool) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.present = is
+	return t.presentSockets()
+}
+
+func (t *tail) isPresent(s *Socket) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return s.present
+}
+
+func (t *tail) countPresent() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.presentSockets()
+}
+
+// presentSockets counts the sockets that told. The caller holds mu.
+func (t *tail) presentSockets() (n int) {
+	for s := range t.sockets {
+		if s.present {
+			n++
+		}
+	}
+	return n
+}

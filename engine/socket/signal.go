@@ -1,0 +1,193 @@
+package socket
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Signals of a user are what its programs tell others at once or never: that it types, is there, or
+// has read something. Sockets of mutual accepted follows on this server get them, those of LLM
+// engines do not; nothing is stored but presence, and nothing leaves the server.
+const (
+	typing   = "typing"
+	read     = "read"
+	presence = "presence"
+)
+
+// The states of presence.
+const (
+	online  = "online"
+	away    = "away"
+	offline = "offline"
+)
+
+const (
+	// presenceTime is how long presence lasts that nothing renews; a socket renews it every 30
+	// seconds.
+	presenceTime = 90 * time.Second
+
+	// A user may send as many signals in a second, and as many at once, over all sockets.
+	signalsPerSec  = 10
+	signalsAtATime = 30
+
+	signalTime = 5 * time.Second // for one signal
+)
+
+// signal is a message of a program.
+type signal struct {
+	Type   string   `json:"type"`
+	To     vocab.ID `json:"to"`     // of typing and read: the actor
+	Object vocab.ID `json:"object"` // what was read, or is answered; may be empty
+	On     bool     `json:"on"`     // of typing: whether the user still does
+	State  string   `json:"state"`  // of presence
+}
+
+// signalDoc is what others are told.
+type signalDoc struct {
+	Type      string   `json:"type"`
+	From      vocab.ID `json:"from"`
+	Object    vocab.ID `json:"object,omitempty"`
+	On        *bool    `json:"on,omitempty"`
+	State     string   `json:"state,omitempty"`
+	Timestamp string   `json:"timestamp"`
+}
+
+// errorDoc tells a program that a message means nothing.
+type errorDoc struct {
+	Type   string `json:"type"`
+	Error  string `json:"error"`
+	Detail string `json:"detail"`
+}
+
+// Signal takes a message of the program. The program is told when it means nothing, and not who
+// gets it: that would tell who is here.
+func (s *Socket) Signal(ctx context.Context, message []byte) {
+	ctx, cancel := context.WithTimeout(ctx, signalTime)
+	defer cancel()
+	err := s.sendSignal(ctx, message)
+	if err == nil {
+		return
+	}
+	if kind := fault.KindOf(err); kind == fault.Internal || kind == fault.Unavailable {
+		s.hub.Log.WarnContext(ctx, "signal not passed on", "user", s.request.User, "err", err)
+	}
+	d := errorDoc{Type: "error", Error: "unavailable", Detail: fault.Public(err)}
+	if of := fault.Of(err); of != nil && of.Code != "" {
+		d.Error = of.Code
+	}
+	s.tail.pushSignal(newDocFrame("error", d), s)
+}
+
+func (s *Socket) sendSignal(ctx context.Context, message []byte) error {
+	var m signal
+	if err := json.Unmarshal(message, &m); err != nil {
+		return fault.New(fault.Invalid, "a message is a JSON object with a type").WithCode("bad_frame")
+	}
+	if !s.request.MaySignal {
+		return fault.New(fault.Forbidden, "the token is not for that").WithCode("insufficient_scope")
+	}
+	if !s.tail.signals.Allow() {
+		return fault.New(fault.RateLimited, "too many signals").WithCode("rate_limited")
+	}
+	switch m.Type {
+	case presence:
+		return s.setPresence(ctx, m.State)
+	case typing, read:
+		return s.tellOne(ctx, m)
+	}
+	return fault.New(fault.Invalid, "a message is of type typing, read or presence").WithCode("unknown_frame")
+}
+
+// tellOne passes a signal on to the actor that it is for, if that is a mutual of the user's on this
+// server.
+func (s *Socket) tellOne(ctx context.Context, m signal) error {
+	for _, id := range []vocab.ID{m.To, m.Object} {
+		if _, err := vocab.ParseID(string(id)); err != nil && id != "" {
+			return fault.New(fault.Invalid, "to and object are URIs").WithCode("bad_frame")
+		}
+	}
+	to, isLocal := s.hub.Local.Owner(m.To.Canonical())
+	if !isLocal || s.hub.tailOf(to) == nil {
+		return nil
+	}
+	mutuals, err := s.hub.mutualsAmong(ctx, s.request.User, []vocab.Username{to})
+	if err != nil || len(mutuals) == 0 {
+		return err
+	}
+	d := s.hub.newSignal(m.Type, s.request.User)
+	d.Object = m.Object
+	if m.Type == typing {
+		d.On = &m.On
+	}
+	s.hub.pushTo(mutuals, d)
+	return nil
+}
+
+func (h *Hub) newSignal(kind string, from vocab.Username) signalDoc {
+	return signalDoc{Type: kind, From: h.Local.ID(from), Timestamp: h.Now().UTC().Format(time.RFC3339Nano)}
+}
+
+// mutualsAmong returns those of some users that u follows and that follow u, both with consent, and
+// that u does not block.
+func (h *Hub) mutualsAmong(ctx context.Context, u vocab.Username, some []vocab.Username) (mutuals []vocab.Username, err error) {
+	ids := make([]vocab.ID, len(some))
+	for n, one := range some {
+		ids[n] = h.Local.ID(one)
+	}
+	err = h.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
+		ids, err = tx.Mutuals(ctx, ids)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if one, isLocal := h.Local.Owner(id); isLocal {
+			mutuals = append(mutuals, one)
+		}
+	}
+	return mutuals, nil
+}
+
+// pushTo pushes a signal to the sockets of users, as far as they have some.
+func (h *Hub) pushTo(users []vocab.Username, d signalDoc) {
+	f := newDocFrame(d.Type, d)
+	for _, u := range users {
+		if t := h.tailOf(u); t != nil {
+			t.pushSignal(f, nil)
+		}
+	}
+}
+
+// pushSignal gives a frame to one socket, or with none to all but those of LLM engines. A socket
+// that has much before it does not get it.
+func (t *tail) pushSignal(f Frame, only *Socket) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for s := range t.sockets {
+		isMeant := s == only || only == nil && s.live && !s.request.Assistant
+		if !isMeant || s.closed != nil || len(s.buffer) >= maxBuffered/2 {
+			continue
+		}
+		s.buffer = append(s.buffer, f)
+		s.wakeUp()
+	}
+}
+
+func newDocFrame(kind string, d any) Frame {
+	body, err := vocab.Marshal(d)
+	if err != nil {
+		panic("socket: a signal cannot be written: " + err.Error()) // it is made of texts
+	}
+	return Frame{ID: keyspace.ID{}, Type: kind, Body: body}
+}
+
+func newSignalBudget() *rate.Limiter { return rate.NewLimiter(signalsPerSec, signalsAtATime) }

@@ -1,0 +1,248 @@
+package socket_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/keyspace/redistest"
+	"github.com/lightweb/lightweb/engine/socket"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// relate gives u follows with another actor, each with a status; "" for none.
+func (r *rig) relate(u vocab.Username, actor vocab.ID, follower, following string) {
+	r.Helper()
+	err := r.store.Write(r.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		for kind, status := range map[string]string{db.Follower: follower, db.Following: following} {
+			if status == "" {
+				continue
+			}
+			rel := db.Relationship{Actor: actor, Type: kind, Status: status, Activity: vocab.ID(fmt.Sprint("https://here.example/", uuid.New()))}
+			if err := tx.SetRelationship(ctx, rel, time.Now()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// program is a socket whose signals are read.
+type program struct {
+	*socket.Socket
+	r    *rig
+	left bool
+	all  []signalFrame // that came
+}
+
+// signalFrame is what a program reads of a signal.
+type signalFrame struct{ Type, From, Object, State, Error string }
+
+func (r *rig) program(u vocab.Username, q socket.Request) *program {
+	r.Helper()
+	q.User, q.Kind = u, socket.WebSocket
+	s, err := r.hub.Open(q)
+	if err != nil {
+		r.Fatal(err)
+	}
+	p := &program{Socket: s, r: r}
+	r.Cleanup(p.leave)
+	for len(p.all) == 0 {
+		p.read(time.Minute)
+	}
+	p.read(time.Millisecond) // it is live now
+	return p
+}
+
+func (p *program) leave() {
+	if !p.left {
+		p.left = true
+		p.Close()
+	}
+}
+
+// read reads what comes within a time.
+func (p *program) read(within time.Duration) {
+	p.r.Helper()
+	frames, err := p.Next(p.r.Context(), within)
+	if err != nil {
+		p.r.Fatal(err)
+	}
+	for _, f := range frames {
+		var s signalFrame
+		if err := json.Unmarshal(f.Body, &s); err != nil {
+			p.r.Fatal(err)
+		}
+		p.all = append(p.all, s)
+	}
+}
+
+// last returns the last frame of a type, waiting until there is one.
+func (p *program) last(kind string) (found signalFrame) {
+	p.r.Helper()
+	redistest.Eventually(p.r, "a frame of type "+kind, func() bool {
+		p.read(10 * time.Millisecond)
+		for _, s := range p.all {
+			if s.Type == kind {
+				found = s
+			}
+		}
+		return found.Type != ""
+	})
+	return found
+}
+
+// count counts the frames of a type that came until now. Every signal that was sent has arrived:
+// Signal returns after it was pushed.
+func (p *program) count(kind string) (n int) {
+	p.r.Helper()
+	p.read(time.Millisecond)
+	for _, s := range p.all {
+		if s.Type == kind {
+			n++
+		}
+	}
+	return n
+}
+
+var maySignal = socket.Request{MaySignal: true}
+
+// PRV-18: only mutuals are told, and of them no LLM engine; a block ends it at once.
+func TestSignalsReachMutualsAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alice := dbtest.User(t, r.store, "alice")
+	from := r.program(alice, maySignal)
+	for _, tt := range []struct {
+		name                string
+		follower, following string
+		blocked             bool
+		how                 socket.Request
+		want                int
+	}{
+		{"mutual", db.Accepted, db.Accepted, false, socket.Request{}, 2},
+		{"stranger", "", "", false, socket.Request{}, 0},
+		{"follower", db.Accepted, "", false, socket.Request{}, 0},
+		{"followed", "", db.Accepted, false, socket.Request{}, 0},
+		{"asking", db.Pending, db.Accepted, false, socket.Request{}, 0},
+		{"asked", db.Accepted, db.Pending, false, socket.Request{}, 0},
+		{"blocked", db.Accepted, db.Accepted, true, socket.Request{}, 0},
+		{"assistant", db.Accepted, db.Accepted, false, socket.Request{Assistant: true}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			u := dbtest.User(t, r.store, tt.name)
+			r.relate(alice, local{}.ID(u), tt.follower, tt.following)
+			if tt.blocked {
+				err := r.store.Write(t.Context(), alice, func(ctx context.Context, tx *db.Tx) error {
+					return tx.AddBlock(ctx, db.Block{Actor: local{}.ID(u), Direction: db.Outbound, Activity: "https://here.example/block"}, time.Now())
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			to := r.program(u, tt.how)
+			defer to.leave()
+			from.Signal(t.Context(), fmt.Appendf(nil, `{"type":"typing","to":%q,"on":true,"object":"https://here.example/notes/1"}`, local{}.ID(u)))
+			from.Signal(t.Context(), fmt.Appendf(nil, `{"type":"read","to":%q,"object":"https://here.example/notes/1"}`, local{}.ID(u)))
+			from.Signal(t.Context(), []byte(`{"type":"presence","state":"away"}`))
+			if n := to.count("typing") + to.count("read"); n != tt.want {
+				t.Errorf("%d of 2 signals came, want %d: %+v", n, tt.want, to.all)
+			}
+			if n := to.count("presence"); n != tt.want/2 {
+				t.Errorf("presence came %d times, want %d", n, tt.want/2)
+			}
+			for _, s := range to.all {
+				if s.Type == "typing" && (s.From != string(local{}.ID(alice)) || s.Object != "https://here.example/notes/1") {
+					t.Errorf("the signal says %+v", s)
+				}
+			}
+		})
+	}
+	if from.count("error") > 0 {
+		t.Errorf("the sender is told who gets its signals: %+v", from.all)
+	}
+	if rows := len(r.numbers(alice)); rows > 0 {
+		t.Errorf("%d events are stored", rows)
+	}
+}
+
+func TestAMessageThatMeansNothingIsAnswered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alice := dbtest.User(t, r.store, "alice")
+	for _, tt := range []struct {
+		message string
+		how     socket.Request
+		want    string
+	}{
+		{`nonsense`, maySignal, "bad_frame"},
+		{`[]`, maySignal, "bad_frame"},
+		{`{"type":"explode"}`, maySignal, "unknown_frame"},
+		{`{"type":"typing","to":"not a URI"}`, maySignal, "bad_frame"},
+		{`{"type":"presence","state":"asleep"}`, maySignal, "bad_frame"},
+		{`{"type":"presence","state":"online"}`, socket.Request{}, "insufficient_scope"},
+	} {
+		p := r.program(alice, tt.how)
+		p.Signal(t.Context(), []byte(tt.message))
+		if got := p.last("error"); got.Error != tt.want {
+			t.Errorf("%s: %+v, want %s", tt.message, got, tt.want)
+		}
+		p.leave()
+	}
+	p := r.program(alice, maySignal)
+	for range 60 {
+		p.Signal(t.Context(), []byte(`{"type":"typing","to":"https://peer.example/users/bob"}`))
+	}
+	if got := p.last("error"); got.Error != "rate_limited" {
+		t.Errorf("many signals: %+v", got)
+	}
+}
+
+// A user is offline when its last program goes, when its programs are silent, and when Redis has
+// lost what it knew.
+func TestPresenceEnds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alice, bob := dbtest.User(t, r.store, "alice"), dbtest.User(t, r.store, "bob")
+	r.relate(alice, local{}.ID(bob), db.Accepted, db.Accepted)
+	r.relate(bob, local{}.ID(alice), db.Accepted, db.Accepted)
+	one, two := r.program(alice, maySignal), r.program(alice, maySignal)
+	for _, p := range []*program{one, two} {
+		p.Signal(t.Context(), []byte(`{"type":"presence","state":"online"}`))
+	}
+	early := r.program(bob, maySignal)
+	if got := early.last("presence"); got.State != "online" || got.From != string(local{}.ID(alice)) {
+		t.Errorf("a program that comes is told %+v, want that alice is online", got)
+	}
+	if ttl := r.redis.Do("TTL", "alice:presence"); ttl == "-1" || ttl == "-2" || len(ttl) > 2 {
+		t.Errorf("presence lasts %s s, want up to 90", ttl)
+	}
+	r.redis.Do("PEXPIRE", "alice:presence", "5000")
+	two.KeepPresent(t.Context())
+	if ttl := r.redis.Do("TTL", "alice:presence"); !strings.HasPrefix(ttl, "8") && !strings.HasPrefix(ttl, "9") {
+		t.Errorf("renewed, presence lasts %s s, want 90", ttl)
+	}
+	one.leave()
+	if got := early.count("presence"); got != 1 {
+		t.Errorf("bob is told %d times while a program of alice's is left", got)
+	}
+	r.redis.Do("FLUSHALL")
+	late := r.program(bob, maySignal)
+	if got := late.count("presence"); got != 0 {
+		t.Errorf("after Redis lost everything a program is told %+v", late.all)
+	}
+	two.leave()
+	if got := early.last("presence"); got.State != "offline" {
+		t.Errorf("after the last program of alice's went, bob is told %+v", got)
+	}
+}
