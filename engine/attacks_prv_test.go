@@ -310,7 +310,7 @@ var privacyAttacks = []attack{
 		}
 	}},
 	{id: "PRV-17", sends: "encrypted messages, to find their plain text in events, caches and logs", later: "conversations"},
-	{id: "PRV-18", sends: "requests of strangers for who reads, types or is there", later: "events and cache"},
+	{id: "PRV-18", sends: "requests of strangers for who reads, types or is there", happens: "nothing: mutual follows alone are told, over their sockets", changes: true, play: spyOnSignals},
 	{id: "PRV-19", sends: "bob's token for what is alice's", happens: "403 for her inbox; of the rest what everybody sees", play: func(s *siege) {
 		s.answered(s.bob.Ask(s, http.MethodGet, "/users/alice/inbox", nil), http.StatusForbidden)
 		s.answered(s.bob.Ask(s, http.MethodGet, strings.TrimPrefix(s.secret, s.home.URL), nil), http.StatusNotFound)

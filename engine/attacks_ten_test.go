@@ -45,7 +45,7 @@ var tenancyAttacks = []attack{
 		create.Sub("object")["id"] = "ice:obj:x"
 		s.answered(s.post(s.mallory, s.alice.ID+"/inbox", create), 400)
 	}},
-	{id: "TEN-02", sends: "ids with line breaks, NUL and a megabyte, towards keys and fields of streams", later: "events and cache"},
+	{id: "TEN-02", sends: "ids with line breaks, NUL and a megabyte, towards keys and fields of streams", happens: "400: no id holds a control character or a space, or has over 1,024 bytes; events name none", changes: true, asks: 10, play: sendMadIDs},
 	{id: "TEN-03", sends: "patterns in names, towards access lists of Redis", happens: "such a name is refused (65); a program that user redis-acl let in reads the events of its user, and NOPERM answers everything else", play: func(s *siege) {
 		s.namesRefused("a*", "al?ce", "[a-z]lice", "%R~*")
 		runAll(s.T, s.home, []command{{"user redis-acl a*", 65, ""}, {"user redis-acl al", 67, ""}})
@@ -53,7 +53,7 @@ var tenancyAttacks = []attack{
 	{id: "TEN-04", sends: "a user called like what belongs to nobody", happens: "such a name is refused (65): what belongs to nobody begins with a sign that no name has", play: func(s *siege) {
 		s.namesRefused("@", "@:actor", "lightweb-template", "instance", "system")
 	}},
-	{id: "TEN-05", sends: "so much that the cache is full, to push out streams and counters", later: "events and cache"},
+	{id: "TEN-05", sends: "so much that the cache is full, to push out streams and counters", happens: "the cache drops what is used least; streams and sessions are on a server that evicts nothing, and limits in the engine's memory", changes: true, play: fillCache},
 	{id: "TEN-06", sends: "ids, names and texts that are SQL, JSON paths, LIKE patterns, or search words", happens: "202, and they are kept as they are: statements carry values as parameters only", changes: true, asks: 1, play: func(s *siege) {
 		for n, text := range []string{"'; DROP TABLE activities; --", `$.* ? (@.a == "b")`, "%_\\", "a & !b | (c", "$1 $$ {{.}}", `"; \connect postgres`} {
 			create := s.create(s.mallory, fmt.Sprint(n))
@@ -219,7 +219,7 @@ var tenancyAttacks = []attack{
 		s.answered(engine.Try(s, "Follow", map[string]any{"actorUri": string(s.mallory.ID)}), 403)
 		s.answered(engine.Try(s, "CreateNote", map[string]any{"content": "psst", "visibility": "direct", "to": []any{string(s.mallory.ID)}}), 403, 422)
 	}},
-	{id: "TEN-17", sends: "one event twice, after a crash between effect and acknowledgement", later: "events and cache"},
+	{id: "TEN-17", sends: "one event twice, after a crash between effect and acknowledgement", happens: "the same `eventId`, by which a consumer drops it", changes: true, play: repeatEvent},
 }
 
 func TestAttacksOnTheClientAPI(t *testing.T) {
@@ -266,8 +266,8 @@ var clientAttacks = []attack{
 		runAll(s.T, s.home, []command{{"user token revoke alice " + made.ID + " --yes", 0, ""}})
 		s.socketAnswered(401, "", "Sec-Websocket-Protocol", "lightweb.v1, bearer."+made.Token)
 	}},
-	{id: "CLI-02b", sends: "a stream of a user who is suspended meanwhile", later: "events and cache"},
-	{id: "CLI-03", sends: "100,000 subscriptions, endless frames, a reader who never reads", later: "events and cache"},
+	{id: "CLI-02b", sends: "a stream of a user who is suspended meanwhile", happens: "sockets and streams end within 15 seconds (4001); new ones are 401", changes: true, play: suspendUnderSocket},
+	{id: "CLI-03", sends: "100,000 subscriptions, endless frames, a reader who never reads", happens: "429 for the eleventh socket of a user; 1009 for a message over 64 KiB, in however many frames; 1008 for a flood; who does not read is cut off; others go on", changes: true, play: floodSockets},
 	{id: "CLI-04", sends: "passwords, to see by time which users there are", later: "sessions"},
 	{id: "CLI-05", sends: "other spellings of addresses and headers, to get round a limit or a check of the token", happens: "401 or 404 for each: there is one spelling, and no proxy's header is believed", play: func(s *siege) {
 		for _, path := range []string{"/api/feed/", "//api/feed", "/api/feed.json", "/api/%66eed", "/API/feed", "/api/./feed", "/api/x/../feed", "/api/feed;x"} {

@@ -119,8 +119,11 @@ func (s *Server) As(user, password string, words ...string) string {
 	return answer
 }
 
-func (s *Server) ask(words ...string) (string, error) {
-	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
+func (s *Server) ask(words ...string) (string, error) { return Ask("tcp", s.Addr, words...) }
+
+// Ask sends a command to a server at an address, and returns its answer as Do does.
+func Ask(network, address string, words ...string) (string, error) {
+	conn, err := net.DialTimeout(network, address, time.Second)
 	if err != nil {
 		return "", err
 	}
