@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"io"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -77,4 +79,32 @@ func isRunning(i *enginetest.Instance, role string) bool {
 	dir := filepath.Join(i.DataDir, "redis", role)
 	_, s := daemon.StandingOf(filepath.Join(dir, "redis.pid"), dir)
 	return s.IsAlive()
+}
+
+// A program is told that the engine stops, and nothing that it was sent before is lost.
+func TestSocketsAreClosedFirstWhenTheEngineStops(t *testing.T) {
+	t.Parallel()
+	a := enginetest.Start(t)
+	alice := a.CreateUser(t, "alice")
+	s := &siege{T: t, home: a}
+	open, _ := s.dialRaw(alice.Token)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.URL+"/api/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+alice.Token)
+	stream, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stream.Body.Close() }() // it is over
+	create, _ := alice.Post(t, map[string]any{"content": "the last"})
+	a.Stop(t)
+	if got := open.nextText(); !strings.Contains(got, create) {
+		t.Errorf("the socket is sent %q, want the event of %s", got, create)
+	}
+	open.wantClosed(1001)
+	if b, err := io.ReadAll(stream.Body); err != nil || !strings.Contains(string(b), create) || !strings.Contains(string(b), `"code":1001`) {
+		t.Errorf("the stream ends with %q, %v", b, err)
+	}
 }
