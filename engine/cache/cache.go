@@ -156,9 +156,8 @@ func markOf(line string) string {
 	return mark
 }
 
-// IsFillable reports whether Fill would keep the page that the query is about: the list has been
-// quiet since somebody read it last, the page begins where the query does, and nobody makes it
-// now.
+// IsFillable reports whether the page that the query is about is worth making: the list has been
+// quiet since somebody read it last, and the page begins where the query does.
 func (c *Cache) IsFillable(p Part) bool {
 	return p.token != "" && !p.IsHeld && p.query.Offset%c.PageSize == 0
 }
