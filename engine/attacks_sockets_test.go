@@ -47,7 +47,7 @@ func (s *siege) dialRaw(token string) (*rawSocket, int) {
 	fmt.Fprintf(conn, "GET /ws HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
 		"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nAuthorization: Bearer %s\r\n\r\n", strings.TrimPrefix(s.home.URL, "http://"), token)
 	r := &rawSocket{s, conn, bufio.NewReader(conn)}
-	answer, err := http.ReadResponse(r.from, nil)
+	answer, err := http.ReadResponse(r.from, nil) //nolint:bodyclose // one that switches protocols has none
 	if err != nil {
 		s.Fatal(err)
 	}

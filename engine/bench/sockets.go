@@ -108,7 +108,7 @@ func (i *testbed) openSocket(ctx context.Context, u user) (*frames, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := http.ReadResponse(c.answers, r)
+	answer, err := http.ReadResponse(c.answers, r) //nolint:bodyclose // one that switches protocols has none
 	if err != nil {
 		return nil, fmt.Errorf("read the handshake: %w", err)
 	}
