@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +30,9 @@ type rig struct {
 	*redistest.Server
 	alice vocab.Username
 	store *keyspace.Store // as a program with the access of user redis-acl reaches it
+
+	mu       sync.Mutex
+	outcomes map[consumer.Outcome]int // of all consumers
 }
 
 func newRig(t *testing.T) *rig {
@@ -35,7 +40,7 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{T: t, Server: redistest.Start(t), alice: alice}
+	r := &rig{T: t, Server: redistest.Start(t), alice: alice, outcomes: map[consumer.Outcome]int{}}
 	engine := r.open(r.URL())
 	access := engine.StreamAccess(alice, event.Stream, "secret")
 	if _, err := engine.GrantAccess(t.Context(), access); err != nil {
@@ -94,7 +99,7 @@ func (h *handled) list() []int {
 // start runs a consumer until its test ends or stop is called, which waits for its end.
 func (r *rig) start(name string, idle time.Duration, handle func(context.Context, event.Event) error) (stop func()) {
 	r.Helper()
-	c := consumer.New(consumer.Config{Events: r.store, User: r.alice, Group: "llm", Name: name, Idle: idle, Log: slog.New(slog.NewTextHandler(r.Output(), nil))}, handle)
+	c := consumer.New(consumer.Config{Events: r.store, User: r.alice, Group: "llm", Name: name, Idle: idle, Log: slog.New(slog.NewTextHandler(r.Output(), nil)), Observe: r.observe}, handle)
 	ctx, cancel := context.WithCancel(r.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
@@ -106,6 +111,22 @@ func (r *rig) start(name string, idle time.Duration, handle func(context.Context
 	})
 	r.Cleanup(stop)
 	return stop
+}
+
+func (r *rig) observe(o consumer.Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcomes[o]++
+}
+
+// wantOutcomes waits until so many events have had each outcome.
+func (r *rig) wantOutcomes(want map[consumer.Outcome]int) {
+	r.Helper()
+	redistest.Eventually(r, fmt.Sprint("the outcomes are ", want), func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return maps.Equal(r.outcomes, want)
+	})
 }
 
 func (r *rig) wantHandled(h *handled, numbers ...int) {
@@ -190,9 +211,10 @@ func TestAnEventThatFailsIsADeadLetterInTheEnd(t *testing.T) {
 		}
 	}
 	letter := r.Do("XRANGE", "alice:events:dead", "-", "+")
-	if tries != consumer.MaxTries || !strings.Contains(letter, "id 1-2") || !strings.Contains(letter, "error no reason") || !strings.Contains(letter, "event-2") {
+	if tries != consumer.MaxTries || !strings.Contains(letter, "id 1-2") || !strings.Contains(letter, "tries 5") || !strings.Contains(letter, "error no reason") || !strings.Contains(letter, "event-2") {
 		t.Errorf("%d tries, and the letter says %s", tries, letter)
 	}
+	r.wantOutcomes(map[consumer.Outcome]int{consumer.Handled: 2, consumer.Failed: consumer.MaxTries, consumer.Dead: 1})
 }
 
 // An event whose handling ends the process each time must not end it for ever; those behind it lose
@@ -232,6 +254,21 @@ func TestRepeatsAreDropped(t *testing.T) {
 	r.emit(1, 2, 3)
 	r.wantHandled(h, 1, 2, 3)
 	r.wantPending(0)
+	r.wantOutcomes(map[consumer.Outcome]int{consumer.Handled: 3, consumer.Repeated: 2})
+}
+
+// A database that was set back gives numbers, and with them ids, to other events: these are no
+// repeats.
+func TestAnotherEventUnderTheSameIDIsHandled(t *testing.T) {
+	t.Parallel()
+	r, h := newRig(t), &handled{}
+	r.emit(1, 2)
+	r.start("a", time.Minute, h.handle)
+	r.wantHandled(h, 1, 2)
+	r.Do("FLUSHALL")
+	r.Do("XGROUP", "CREATE", "alice:events", "llm", "0", "MKSTREAM")
+	r.Do("XADD", "alice:events", "1-2", "type", "like.received", "source", "ap", "payload", `{"eventId":"another"}`, "timestamp", "2026-02-21T12:00:00Z")
+	r.wantHandled(h, 1, 2, 2)
 }
 
 func TestAConsumerWaitsForItsGroup(t *testing.T) {
@@ -257,6 +294,99 @@ func TestAConsumerPassesOverWhatTheStreamDropped(t *testing.T) {
 	r.start("a", time.Minute, h.handle)
 	r.wantHandled(h, 2, 3)
 	r.wantPending(0)
+	r.wantOutcomes(map[consumer.Outcome]int{consumer.Handled: 2, consumer.Lost: 1})
+}
+
+// The same holds for what another consumer was handed.
+func TestAConsumerPassesOverWhatTheStreamDroppedUnderAnother(t *testing.T) {
+	t.Parallel()
+	r, h := newRig(t), &handled{}
+	r.emit(1, 2)
+	r.Do("XREADGROUP", "GROUP", "llm", "dead", "STREAMS", "alice:events", ">")
+	r.Do("XTRIM", "alice:events", "MAXLEN", "1")
+	r.start("b", time.Millisecond, h.handle)
+	r.wantHandled(h, 2)
+	r.wantPending(0)
+	r.wantOutcomes(map[consumer.Outcome]int{consumer.Handled: 1, consumer.Lost: 1})
+}
+
+// Events do not wait for a consumer that is busy while another one is not.
+func TestABusyConsumerHoldsOneEvent(t *testing.T) {
+	t.Parallel()
+	r, h := newRig(t), &handled{}
+	r.emit(1, 2, 3)
+	began := make(chan struct{})
+	r.start("busy", time.Minute, func(ctx context.Context, _ event.Event) error {
+		close(began)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	<-began
+	r.start("b", time.Minute, h.handle)
+	r.wantHandled(h, 2, 3)
+	r.wantPending(1)
+}
+
+// An event is idle when nobody works at it, however long that takes.
+func TestAnEventThatIsBeingHandledIsNotIdle(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.emit(1)
+	began := make(chan struct{})
+	r.start("slow", 400*time.Millisecond, func(ctx context.Context, _ event.Event) error {
+		close(began)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	<-began
+	for range 2 { // again and again
+		r.Do("XCLAIM", "alice:events", "llm", "slow", "0", "1-1", "IDLE", "90000", "JUSTID")
+		redistest.Eventually(t, "the event is held", func() bool {
+			pending := strings.Fields(r.Do("XPENDING", "alice:events", "llm", "-", "+", "1"))
+			idle, err := strconv.Atoi(pending[2])
+			return err == nil && idle < 90_000 && pending[1] == "slow" && pending[3] == "1"
+		})
+	}
+}
+
+// A consumer that is stopped while it handles an event lets it end, and acknowledges it.
+func TestAnEventThatIsHandledIsAcknowledgedAfterTheStop(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.emit(1)
+	began := make(chan struct{})
+	stop := r.start("a", time.Minute, func(ctx context.Context, _ event.Event) error {
+		close(began)
+		<-ctx.Done()
+		return nil
+	})
+	<-began
+	stop()
+	r.wantPending(0)
+	r.wantOutcomes(map[consumer.Outcome]int{consumer.Handled: 1})
+}
+
+// A consumer that waits for events stops, too.
+func TestAWaitingConsumerStops(t *testing.T) {
+	t.Parallel()
+	r, h := newRig(t), &handled{}
+	stop := r.start("a", time.Minute, h.handle)
+	redistest.Eventually(t, "it waits", r.IsWaitedOn)
+	stop()
+}
+
+// A refusal does not pass by itself: the consumer ends.
+func TestAConsumerEndsWhenItsAccessIsTaken(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	bob, err := vocab.ParseUsername("bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := consumer.New(consumer.Config{Events: r.store, User: bob, Group: "llm", Name: "a", Log: slog.New(slog.DiscardHandler)}, (&handled{}).handle)
+	if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "NOPERM") {
+		t.Errorf("the events of another user: %v", err)
+	}
 }
 
 // Redis goes away and comes back between events, and within the handling of one.

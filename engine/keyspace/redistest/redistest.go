@@ -119,6 +119,12 @@ func (s *Server) As(user, password string, words ...string) string {
 	return answer
 }
 
+// IsWaitedOn reports whether some program waits in the server for an entry of a stream.
+func (s *Server) IsWaitedOn() bool {
+	s.t.Helper()
+	return !strings.Contains(s.Do("INFO", "clients"), "blocked_clients:0")
+}
+
 func (s *Server) ask(words ...string) (string, error) { return Ask("tcp", s.Addr, words...) }
 
 // Ask sends a command to a server at an address, and returns its answer as Do does.
