@@ -21,6 +21,7 @@ type Access struct {
 var streamCommands = []string{
 	"xread", "xreadgroup", "xack", "xclaim", "xautoclaim", "xpending", "xrange", "xrevrange", "xlen", "xinfo",
 	"ping", "hello", "auth", "select", "client|setname", "client|id",
+	"cluster|slots", "cluster|shards", "command", // which libraries ask a cluster first
 }
 
 // StreamAccess returns the access of a program that reads a stream of a user of Lightweb, and adds
