@@ -36,8 +36,8 @@ func newStreamTail(a *app) *cobra.Command {
 			"In a pipe, and with --json, every event is a JSON document on a line of its own: id, type, source, payload, timestamp.\n" +
 			"A line of type _gap tells that events before its first_id are gone, one of type _reset that the stream was made anew.\n" +
 			"While Redis does not answer tail waits, says so once, and goes on without a gap.\n\n" +
-			"--group shows how far a consumer group is, and no events: the number up to which it has acknowledged all, the number of\n" +
-			"the last event, and the distance.",
+			"--group shows how far a consumer group is, and no events: the number up to which it has acknowledged all, how many events\n" +
+			"its consumers have in hands (pending), the number of the last event, and about how many are not acknowledged (lag).",
 		Example: "  lightweb stream tail alice\n  lightweb stream tail alice --type 'follow.*' --type dm.received --since 2h\n  lightweb stream tail alice --follow=false -n 100 | jq .payload.actorUri",
 		Args:    takesArgs("USER"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
@@ -76,7 +76,11 @@ func newStreamTail(a *app) *cobra.Command {
 
 // checkTail refuses flags that contradict each other or are out of bounds.
 func (a *app) checkTail(c *admin.TailChoice, since string) (err error) {
-	for _, pair := range [][2]string{{"since", "after"}, {"last", "since"}, {"last", "after"}} {
+	pairs := [][2]string{{"since", "after"}, {"last", "since"}, {"last", "after"}}
+	for _, other := range []string{"last", "follow", "since", "after", "type", "source", "count", "payload"} {
+		pairs = append(pairs, [2]string{"group", other})
+	}
+	for _, pair := range pairs {
 		if err := a.exclusive(pair[0], pair[1]); err != nil {
 			return err
 		}
@@ -221,7 +225,8 @@ func (a *app) showGroup(g admin.GroupState) error {
 		{key: "consumers", value: strconv.FormatInt(g.Consumers, 10)},
 		{key: "acknowledged", value: number(g.Acknowledged), titled: true},
 		{key: "delivered", value: number(g.Delivered)},
+		{key: "pending", value: strconv.FormatInt(g.Pending, 10)},
 		{key: "last", value: number(g.Last), titled: true},
-		{key: "behind", value: number(g.Behind)},
+		{key: "lag", value: number(g.Lag)},
 	}, g)
 }

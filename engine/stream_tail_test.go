@@ -111,17 +111,18 @@ func TestATailShowsHowFarAGroupIs(t *testing.T) {
 	}
 	server.Do("XACK", "alice:events", "llm", ids[0])
 	var g struct {
-		Group                                            string
-		Consumers, Acknowledged, Delivered, Last, Behind uint64
+		Group                                                  string
+		Consumers, Acknowledged, Delivered, Pending, Last, Lag uint64
 	}
 	a.Run(t, "stream", "tail", "alice", "--group", "llm", "--json").Decode(t, &g)
 	if g.Group != "llm" || g.Consumers != 1 || fmt.Sprintf("-%d", g.Delivered) != ids[1][strings.Index(ids[1], "-"):] ||
-		g.Acknowledged != g.Delivered-1 || g.Behind != g.Last-g.Acknowledged || g.Last <= g.Delivered {
+		g.Acknowledged != g.Delivered-1 || g.Pending != 1 || g.Lag != g.Last-g.Acknowledged || g.Last <= g.Delivered {
 		t.Errorf("the group is shown as %+v; it was handed %v", g, ids)
 	}
 	runAll(t, a, []command{
 		{"stream tail alice --group ws", 0, ""},
 		{"stream tail alice --group nonsense", 66, "has no group"},
+		{"stream tail alice --group llm --after 1-1", 64, "exclude"},
 		{"stream tail nobody_here --group llm", 67, ""},
 	})
 }

@@ -10,15 +10,16 @@ import (
 )
 
 // GroupState says how far a consumer group of a user's stream is. Numbers are those behind the dash
-// of an event's id; they have gaps, so that Behind may count too much.
+// of an event's id; they have gaps, so that Lag may count too much.
 type GroupState struct {
 	User         vocab.Username `json:"user"`
 	Group        string         `json:"group"`
 	Consumers    int64          `json:"consumers"`
 	Acknowledged uint64         `json:"acknowledged"` // every event up to this number
 	Delivered    uint64         `json:"delivered"`    // to a consumer
+	Pending      int64          `json:"pending"`      // events that were delivered and are not acknowledged
 	Last         uint64         `json:"last"`         // on the stream
-	Behind       uint64         `json:"behind"`       // Last less Acknowledged
+	Lag          uint64         `json:"lag"`          // Last less Acknowledged, though no more than the stream has
 }
 
 // Group returns how far a group is. The fault is NotFound when the stream has no such group.
@@ -34,6 +35,10 @@ func (s Streams) Group(ctx context.Context, u vocab.Username, group string) (Gro
 	if err != nil {
 		return GroupState{}, err
 	}
+	length, err := streams.Of(u).Length(ctx, event.Stream)
+	if err != nil {
+		return GroupState{}, err
+	}
 	found, err := streams.Groups(ctx, users, event.Stream)
 	if err != nil {
 		return GroupState{}, err
@@ -46,7 +51,8 @@ func (s Streams) Group(ctx context.Context, u vocab.Username, group string) (Gro
 		if g.Pending.Seq > 0 {
 			acknowledged = g.Pending.Seq - 1
 		}
-		return GroupState{u, group, g.Consumers, acknowledged, g.Delivered.Seq, last.Seq, last.Seq - min(acknowledged, last.Seq)}, nil
+		lag := min(last.Seq-min(acknowledged, last.Seq), uint64(length))
+		return GroupState{u, group, g.Consumers, acknowledged, g.Delivered.Seq, g.Unacknowledged, last.Seq, lag}, nil
 	}
 	return GroupState{}, fault.New(fault.NotFound, fmt.Sprintf("the stream of %s has no group %.60q", u, group)).
 		WithHint("there are llm and ws; a serving engine makes one that was lost within ten seconds")

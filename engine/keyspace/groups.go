@@ -10,10 +10,11 @@ import (
 
 // Group is a consumer group of a stream.
 type Group struct {
-	Name      string
-	Delivered ID    // the last entry that was handed out
-	Pending   ID    // the lowest that was handed out and not acknowledged; zero: there is none
-	Consumers int64 // that have read from it
+	Name           string
+	Delivered      ID    // the last entry that was handed out
+	Pending        ID    // the lowest that was handed out and not acknowledged; zero: there is none
+	Unacknowledged int64 // how many were handed out and not acknowledged
+	Consumers      int64 // that have read from it
 }
 
 // CreateGroup makes a group that reads on behind an id, and the stream when there is none. A group
@@ -59,7 +60,7 @@ func groupsOf(answer *redis.XInfoGroupsCmd) ([]Group, error) {
 	}
 	groups := make([]Group, len(found))
 	for n, f := range found {
-		groups[n] = Group{Name: f.Name, Consumers: f.Consumers}
+		groups[n] = Group{Name: f.Name, Unacknowledged: f.Pending, Consumers: f.Consumers}
 		if f.Pending > 0 {
 			groups[n].Pending.Seq = 1 // until it is asked for
 		}

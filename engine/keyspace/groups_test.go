@@ -21,17 +21,17 @@ func TestGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := func(delivered, pending keyspace.ID, consumers int64) {
+	want := func(delivered, pending keyspace.ID, unacknowledged, consumers int64) {
 		t.Helper()
 		found, err := k.Events.Groups(t.Context(), users, "events")
-		if err != nil || len(found[0]) != 1 || len(found[1]) != 0 || found[0][0] != (keyspace.Group{Name: "llm", Delivered: delivered, Pending: pending, Consumers: consumers}) {
+		if err != nil || len(found[0]) != 1 || len(found[1]) != 0 || found[0][0] != (keyspace.Group{Name: "llm", Delivered: delivered, Pending: pending, Unacknowledged: unacknowledged, Consumers: consumers}) {
 			t.Errorf("Groups = %v, %v", found, err)
 		}
 	}
-	want(keyspace.ID{Milli: 5, Seq: 1}, keyspace.ID{}, 0)
+	want(keyspace.ID{Milli: 5, Seq: 1}, keyspace.ID{}, 0, 0)
 	server.Do("XREADGROUP", "GROUP", "llm", "p", "STREAMS", "alice:events", ">")
 	server.Do("XACK", "alice:events", "llm", "6-2")
-	want(keyspace.ID{Milli: 6, Seq: 3}, keyspace.ID{Milli: 6, Seq: 3}, 1)
+	want(keyspace.ID{Milli: 6, Seq: 3}, keyspace.ID{Milli: 6, Seq: 3}, 1, 1)
 	if ids, err := k.Events.Oldest(t.Context(), users, "events"); err != nil || ids[0] != (keyspace.ID{Milli: 5, Seq: 1}) || ids[1] != (keyspace.ID{}) {
 		t.Errorf("Oldest = %v, %v", ids, err)
 	}

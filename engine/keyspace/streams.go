@@ -109,6 +109,15 @@ func (k Space) LastID(ctx context.Context, stream string) (last ID, err error) {
 	return last, err
 }
 
+// Length returns how many entries a stream has.
+func (k Space) Length(ctx context.Context, stream string) (n int64, err error) {
+	err = k.store.call(ctx, "count entries of "+k.key(stream), func(ctx context.Context) error {
+		n, err = k.store.client.XLen(ctx, k.key(stream)).Result()
+		return err
+	})
+	return n, err
+}
+
 // LastIDs returns the last ids of a stream of many users, in one round trip.
 func (s *Store) LastIDs(ctx context.Context, users []vocab.Username, stream string) ([]ID, error) {
 	ids := make([]ID, len(users))
