@@ -35,8 +35,8 @@ func TestTheExamplesOfTheEventsPageRun(t *testing.T) {
 	a.Run(t, "user", "redis-acl", "alice", "--apply", "--json").Decode(t, &access)
 	env := append(os.Environ(), "API="+a.URL, "TOKEN="+alice.Token, "REDIS=redis://"+access.User+":"+access.Password+"@"+server.Addr)
 	blocks := codeBlock.FindAllStringSubmatch(string(page), -1)
-	if len(blocks) != 3 {
-		t.Fatalf("the page has %d examples, want 3", len(blocks))
+	if len(blocks) != 4 {
+		t.Fatalf("the page has %d examples, want 4", len(blocks))
 	}
 	for n, block := range blocks {
 		program := map[string]string{"sh": "bash", "ts": ""}[block[1]]
