@@ -74,7 +74,3 @@ func eventOfRow(e db.Event) event.Event {
 	return event.Event{ID: keyspace.ID{Milli: uint64(e.Milli), Seq: uint64(e.Seq)}, Type: e.Type, Source: e.Source, Payload: e.Payload,
 		Timestamp: e.At.UTC().Format(time.RFC3339Nano)}
 }
-
-func eventOfEntry(e keyspace.Entry) event.Event {
-	return event.Event{ID: e.ID, Type: e.Field("type"), Source: e.Field("source"), Payload: json.RawMessage(e.Field("payload")), Timestamp: e.Field("timestamp")}
-}

@@ -76,7 +76,7 @@ func (h *Hub) readStream(ctx context.Context, u vocab.Username, after keyspace.I
 	}
 	for _, e := range entries {
 		if e.ID.Seq > after.Seq { // one whose time was raised since is there again under its number
-			events = append(events, eventOfEntry(e))
+			events = append(events, event.Of(e))
 		}
 	}
 	return events, true
