@@ -44,7 +44,7 @@ const (
 // signal is a message of a program.
 type signal struct {
 	Type   string   `json:"type"`
-	To     vocab.ID `json:"to"`     // of typing and read: the actor
+	Actor  vocab.ID `json:"to"`     // of typing and read: who is told
 	Object vocab.ID `json:"object"` // what was read, or is answered; may be empty
 	On     bool     `json:"on"`     // of typing: whether the user still does
 	State  string   `json:"state"`  // of presence
@@ -109,12 +109,12 @@ func (s *Socket) sendSignal(ctx context.Context, message []byte) error {
 // tellOne passes a signal on to the actor that it is for, if that is a mutual of the user's on this
 // server.
 func (s *Socket) tellOne(ctx context.Context, m signal) error {
-	for _, id := range []vocab.ID{m.To, m.Object} {
+	for _, id := range []vocab.ID{m.Actor, m.Object} {
 		if _, err := vocab.ParseID(string(id)); err != nil && id != "" {
 			return fault.New(fault.Invalid, "to and object are URIs").WithCode("bad_frame")
 		}
 	}
-	to, isLocal := s.hub.Local.Owner(m.To.Canonical())
+	to, isLocal := s.hub.Local.Owner(m.Actor.Canonical())
 	if !isLocal || s.hub.tailOf(to) == nil {
 		return nil
 	}
