@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -226,18 +227,20 @@ func Cluster(t testing.TB) (url string, nodes []*Server) {
 	return "redis://" + nodes[0].Addr + "?cluster=true&addr=" + nodes[1].Addr, nodes
 }
 
+// freePort returns a port that nobody listens on, below those that the system gives to outgoing
+// connections (from 32,768 on Linux): one of those could take it before the server does, or while
+// the server is down.
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := strconv.Itoa(16384 + rand.IntN(16384))
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			_ = l.Close() // it only showed that the port is free
+			return port
+		}
 	}
-	defer func() { _ = l.Close() }() // it only held the number
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	t.Fatal("no port is free")
+	return ""
 }
 
 // Eventually waits until another process has brought something about.
