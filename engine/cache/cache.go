@@ -43,7 +43,6 @@ const maxAhead = time.Minute
 type Config struct {
 	Store    *keyspace.Store
 	PageSize int                   // lines
-	Others   bool                  // other processes read from the cache: they must hear of every write
 	Metrics  prometheus.Registerer // may be nil
 	Now      func() time.Time
 }
@@ -57,7 +56,6 @@ type Cache struct {
 	last    int64                               // the time of the newest token that is known, in microseconds
 	started int64                               // older tokens count for nothing
 	written map[vocab.Username]map[string]int64 // when this process last wrote to a list
-	read    map[vocab.Username]map[string]bool  // lists that it has seen a good token of since then
 	filling map[string]bool                     // pages that are being made
 }
 
@@ -65,7 +63,7 @@ type Cache struct {
 func New(c Config) *Cache {
 	now := c.Now().UnixMicro()
 	return &Cache{Config: c, metrics: newMetrics(c.Metrics), last: now, started: now,
-		written: map[vocab.Username]map[string]int64{}, read: map[vocab.Username]map[string]bool{}, filling: map[string]bool{}}
+		written: map[vocab.Username]map[string]int64{}, filling: map[string]bool{}}
 }
 
 // Query asks for a part of a list.
@@ -204,13 +202,9 @@ func (c *Cache) endFill(key string) {
 }
 
 // Drop makes every page of these lists worthless, before the write that changed them is
-// acknowledged. This process believes none of their tokens any more; one that nobody has read since
-// the last write need not be deleted either.
+// acknowledged.
 func (c *Cache) Drop(ctx context.Context, u vocab.Username, lists ...string) error {
-	lists = c.forget(u, lists)
-	if len(lists) == 0 {
-		return nil
-	}
+	c.forget(u, lists)
 	keys := make([]string, len(lists))
 	for n, list := range lists {
 		keys[n] = tokenKey(list)
@@ -219,9 +213,8 @@ func (c *Cache) Drop(ctx context.Context, u vocab.Username, lists ...string) err
 	return err
 }
 
-// forget has this process believe no token of the lists that is there now. It returns the lists
-// whose tokens are to be deleted.
-func (c *Cache) forget(u vocab.Username, lists []string) (read []string) {
+// forget has this process believe no token of the lists that is there now.
+func (c *Cache) forget(u vocab.Username, lists []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, of := c.tick(), c.written[u]
@@ -231,22 +224,7 @@ func (c *Cache) forget(u vocab.Username, lists []string) (read []string) {
 	}
 	for _, list := range lists {
 		of[list] = now
-		if c.Others || c.read[u][list] {
-			read = append(read, list)
-		}
-		delete(c.read[u], list)
 	}
-	return read
-}
-
-// markRead notes that there is a good token of a list. The caller holds mu.
-func (c *Cache) markRead(u vocab.Username, list string) {
-	of := c.read[u]
-	if of == nil {
-		of = map[string]bool{}
-		c.read[u] = of
-	}
-	of[list] = true
 }
 
 // tick returns a time that is later than every other that it returned and every token that was
@@ -270,7 +248,6 @@ func (c *Cache) believe(u vocab.Username, list, token string) string {
 		return ""
 	}
 	c.last = max(c.last, made)
-	c.markRead(u, list)
 	return token
 }
 
@@ -279,10 +256,10 @@ func (c *Cache) believe(u vocab.Username, list, token string) string {
 func (c *Cache) renew(ctx context.Context, q Query, token, beside string) string {
 	var texts []keyspace.Text
 	if token == "" {
-		texts = append(texts, keyspace.Text{Key: tokenKey(q.List), Value: c.newToken(q.User, q.List), While: keep})
+		texts = append(texts, keyspace.Text{Key: tokenKey(q.List), Value: c.newToken(), While: keep})
 	}
 	if beside == "" {
-		beside = c.newToken(q.User, q.Beside)
+		beside = c.newToken()
 		texts = append(texts, keyspace.Text{Key: tokenKey(q.Beside), Value: beside, While: keep})
 	}
 	if err := c.Store.Of(q.User).SetTexts(ctx, texts); err != nil {
@@ -291,10 +268,9 @@ func (c *Cache) renew(ctx context.Context, q Query, token, beside string) string
 	return beside
 }
 
-func (c *Cache) newToken(u vocab.Username, list string) string {
+func (c *Cache) newToken() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.markRead(u, list)
 	return strconv.FormatInt(c.tick(), 10) + "-" + rand.Text()
 }
 

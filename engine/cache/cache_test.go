@@ -257,32 +257,3 @@ func TestAListIsReadToItsEndThroughItsPages(t *testing.T) {
 		}
 	}
 }
-
-// A list that nobody reads costs its writers no call to Redis, unless another process may read it.
-func TestAWriteToAListThatNobodyReadsMakesNoCall(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	u, r := user(t, "alice"), &record{entries: 3}
-	deletions := func() string {
-		_, rest, _ := strings.Cut(s.Do("INFO", "commandstats"), "cmdstat_del:calls=")
-		n, _, _ := strings.Cut(rest, ",")
-		return n
-	}
-	for _, others := range []bool{false, true} {
-		c := cache.New(cache.Config{Store: open(t, s.URL()), PageSize: 50, Others: others, Now: time.Now})
-		write := func(makesCall bool) {
-			t.Helper()
-			before := deletions()
-			if err := c.Drop(t.Context(), u, "main"); err != nil {
-				t.Fatal(err)
-			}
-			if made := deletions() != before; made != makesCall {
-				t.Errorf("with others %t: a call is made: %t, want %t", others, made, makesCall)
-			}
-		}
-		write(others)
-		read(t, c, u, r)
-		write(true)
-		write(others)
-	}
-}

@@ -22,7 +22,7 @@ func (c *Cache) Sweep(ctx context.Context, users []vocab.Username, lists, layers
 	for _, u := range users {
 		named[u.String()] = u
 		if !dryRun {
-			_ = c.forget(u, lists) // the sweep deletes them all
+			c.forget(u, lists)
 		}
 	}
 	found := map[vocab.Username]int{}

@@ -43,12 +43,11 @@ func (in *Instance) NewCachedFeeds(databases *db.Cluster) *feed.Cached {
 	if in.Redis != nil && in.Redis.IsStandIn() {
 		return nil
 	}
-	return feed.NewCached(in.NewFeeds(databases), in.newCache(in.Keyspace, in.Metrics, false), in.Config.Cache.ActorTTL, in.Log.With("component", "cache"))
+	return feed.NewCached(in.NewFeeds(databases), in.newCache(in.Keyspace, in.Metrics), in.Config.Cache.ActorTTL, in.Log.With("component", "cache"))
 }
 
-// newCache returns the cache in k. others says that another process reads from it.
-func (in *Instance) newCache(k *keyspace.Keyspace, reg prometheus.Registerer, others bool) *cache.Cache {
-	return cache.New(cache.Config{Store: k.Cache, PageSize: in.Config.Cache.PageEntries, Others: others, Metrics: reg, Now: in.Now})
+func (in *Instance) newCache(k *keyspace.Keyspace, reg prometheus.Registerer) *cache.Cache {
+	return cache.New(cache.Config{Store: k.Cache, PageSize: in.Config.Cache.PageEntries, Metrics: reg, Now: in.Now})
 }
 
 // serving is the cache of the process that serves, as another process reaches it.
@@ -88,7 +87,7 @@ func (in *Instance) openServing(ctx context.Context) {
 	if err != nil {
 		in.Log.WarnContext(ctx, "the cache of the engine cannot be reached: readers see changes within a second", "err", err)
 	} else if url != "" {
-		in.serving.cache = in.newCache(in.serving.keyspace, nil, true)
+		in.serving.cache = in.newCache(in.serving.keyspace, nil)
 	}
 }
 
