@@ -24,12 +24,7 @@ func TestAConsumerHandlesEachPostOnce(t *testing.T) {
 	server := redistest.Start(t)
 	a := enginetest.Start(t, "LIGHTWEB_REDIS_URL="+server.URL())
 	alice := a.CreateUser(t, "alice")
-	var access struct {
-		User     string `json:"redis_user"`
-		Password string `json:"password"`
-	}
-	a.Run(t, "user", "redis-acl", "alice", "--apply", "--json").Decode(t, &access)
-	keys, err := keyspace.Open(keyspace.Config{CacheURL: "redis://" + access.User + ":" + access.Password + "@" + server.Addr, Log: slog.New(slog.DiscardHandler)})
+	keys, err := keyspace.Open(keyspace.Config{CacheURL: applyRedisAccess(t, a, server, "alice"), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

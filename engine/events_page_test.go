@@ -18,6 +18,17 @@ import (
 // codeBlock is an example of a page, with its language.
 var codeBlock = regexp.MustCompile("(?ms)^```(sh|ts)\n(.*?)^```")
 
+// applyRedisAccess gives programs of a user access to its streams, and returns the URL with it.
+func applyRedisAccess(t *testing.T, a *enginetest.Instance, server *redistest.Server, user string) string {
+	t.Helper()
+	var access struct {
+		User     string `json:"redis_user"`
+		Password string `json:"password"`
+	}
+	a.Run(t, "user", "redis-acl", user, "--apply", "--json").Decode(t, &access)
+	return "redis://" + access.User + ":" + access.Password + "@" + server.Addr
+}
+
 // The examples of docs/events.md are told of what happens.
 func TestTheExamplesOfTheEventsPageRun(t *testing.T) {
 	t.Parallel()
@@ -28,12 +39,7 @@ func TestTheExamplesOfTheEventsPageRun(t *testing.T) {
 	server := redistest.Start(t)
 	a := enginetest.Start(t, "LIGHTWEB_REDIS_URL="+server.URL())
 	alice := a.CreateUser(t, "alice")
-	var access struct {
-		User     string `json:"redis_user"`
-		Password string `json:"password"`
-	}
-	a.Run(t, "user", "redis-acl", "alice", "--apply", "--json").Decode(t, &access)
-	env := append(os.Environ(), "API="+a.URL, "TOKEN="+alice.Token, "REDIS=redis://"+access.User+":"+access.Password+"@"+server.Addr)
+	env := append(os.Environ(), "API="+a.URL, "TOKEN="+alice.Token, "REDIS="+applyRedisAccess(t, a, server, "alice"))
 	blocks := codeBlock.FindAllStringSubmatch(string(page), -1)
 	if len(blocks) != 4 {
 		t.Fatalf("the page has %d examples, want 4", len(blocks))

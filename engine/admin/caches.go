@@ -49,6 +49,7 @@ type RebuiltUser struct {
 	Objects int            `json:"objects"` // entries whose documents were made again
 	Millis  int64          `json:"elapsed_ms"`
 	Error   string         `json:"error,omitempty"`
+	Hint    string         `json:"hint,omitempty"`
 }
 
 // Rebuild deletes what is cached of users and makes the first pages of their feeds again. It never
@@ -95,9 +96,10 @@ func (cs Caches) Rebuild(ctx context.Context, c RebuildChoice) (r RebuildReport,
 		if one.Deleted = deleted[u]; one.Error != "" {
 			r.Failed++
 		}
-		if r.Users = append(r.Users, one); ctx.Err() != nil {
-			return r, ctx.Err()
+		if ctx.Err() != nil {
+			return r, fault.Wrap(fault.Busy, fmt.Sprintf("time ran out when %d of %d users had their feeds again", n, len(users)), ctx.Err())
 		}
+		r.Users = append(r.Users, one)
 		if c.Progress != nil {
 			c.Progress(n+1, len(users))
 		}
@@ -137,15 +139,15 @@ func (c RebuildChoice) scope() (lists, layers []string) {
 func (c RebuildChoice) warm(ctx context.Context, feeds *feed.Cached, u vocab.Username) RebuiltUser {
 	began := time.Now()
 	r := RebuiltUser{User: u, Feeds: len(c.Feeds)}
+	if c.WarmPages == 0 {
+		return r
+	}
 	for _, name := range c.Feeds {
-		if c.WarmPages == 0 {
-			break
-		}
 		pages, entries, err := feeds.Warm(ctx, u, name, c.WarmPages)
 		r.Pages += pages
 		r.Objects += entries
 		if err != nil {
-			r.Error = fault.Public(err)
+			r.Error, r.Hint = err.Error(), fault.Hint(err)
 		}
 	}
 	r.Millis = time.Since(began).Milliseconds()

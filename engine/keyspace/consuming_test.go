@@ -31,14 +31,7 @@ func openAs(t *testing.T, k *keyspace.Keyspace, address string) *keyspace.Store 
 // A program that has access to one stream alone reads it in a group, as one of two readers.
 func TestMembersOfAGroup(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name string
-		url  func(*testing.T) string
-	}{
-		{"one server", func(t *testing.T) string { return redistest.Start(t).URL() }},
-		{"Sentinel", func(t *testing.T) string { url, _, _ := redistest.Sentinel(t); return url }},
-		{"cluster", func(t *testing.T) string { url, _ := redistest.Cluster(t); return url }},
-	} {
+	for _, tt := range servers {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			address := tt.url(t)

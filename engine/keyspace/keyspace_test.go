@@ -49,17 +49,20 @@ func entry(ms, seq uint64, text string) keyspace.Entry {
 	return keyspace.Entry{ID: keyspace.ID{Milli: ms, Seq: seq}, Fields: []string{"text", text}}
 }
 
+// servers are what may stand behind a URL.
+var servers = []struct {
+	name string
+	url  func(*testing.T) string
+}{
+	{"one server", func(t *testing.T) string { return redistest.Start(t).URL() }},
+	{"Sentinel", func(t *testing.T) string { url, _, _ := redistest.Sentinel(t); return url }},
+	{"cluster", func(t *testing.T) string { url, _ := redistest.Cluster(t); return url }},
+}
+
 // A stream is appended to, read and waited on in the same way whatever stands behind the URL.
 func TestStreams(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name string
-		url  func(*testing.T) string
-	}{
-		{"one server", func(t *testing.T) string { return redistest.Start(t).URL() }},
-		{"Sentinel", func(t *testing.T) string { url, _, _ := redistest.Sentinel(t); return url }},
-		{"cluster", func(t *testing.T) string { url, _ := redistest.Cluster(t); return url }},
-	} {
+	for _, tt := range servers {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			k := open(t, keyspace.Config{CacheURL: tt.url(t)})

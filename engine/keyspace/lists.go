@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Glance is what one look at some keys found.
@@ -86,6 +88,26 @@ func (k Space) Texts(ctx context.Context, names []string) ([]string, error) {
 	return texts, err
 }
 
+// TextsOf returns what a key holds for many users, in one round trip; "" where it is not there.
+func (s *Store) TextsOf(ctx context.Context, users []vocab.Username, name string) ([]string, error) {
+	texts := make([]string, len(users))
+	err := s.call(ctx, "read texts", func(ctx context.Context) error {
+		answers, err := s.pipeline(ctx, func(p redis.Pipeliner) {
+			for _, u := range users {
+				p.Get(ctx, s.Of(u).key(name))
+			}
+		})
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+		for n, a := range answers {
+			texts[n] = a.(*redis.StringCmd).Val()
+		}
+		return nil
+	})
+	return texts, err
+}
+
 // Use returns what a key holds, and keeps it for so long from now on; "" when it is not there.
 func (k Space) Use(ctx context.Context, name string, while time.Duration) (text string, err error) {
 	err = k.store.call(ctx, "use "+k.key(name), func(ctx context.Context) error {
@@ -100,14 +122,13 @@ func (k Space) Use(ctx context.Context, name string, while time.Duration) (text 
 
 // Enlist puts an element before all others of a list that has so many at most, and returns those
 // that have no place in it any more.
-func (k Space) Enlist(ctx context.Context, list, element string, most int, while time.Duration) (dropped []string, err error) {
+func (k Space) Enlist(ctx context.Context, list, element string, most int) (dropped []string, err error) {
 	err = k.store.call(ctx, "add to "+k.key(list), func(ctx context.Context) error {
 		var beyond *redis.StringSliceCmd
 		_, err := k.store.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 			p.LPush(ctx, k.key(list), element)
 			beyond = p.LRange(ctx, k.key(list), int64(most), -1)
 			p.LTrim(ctx, k.key(list), 0, int64(most)-1)
-			p.Expire(ctx, k.key(list), while)
 			return nil
 		})
 		dropped = beyond.Val()

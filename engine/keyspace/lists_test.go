@@ -7,20 +7,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightweb/lightweb/engine/keyspace"
-	"github.com/lightweb/lightweb/engine/keyspace/redistest"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Lists and texts are read and swept in the same way whatever stands behind the URL, and those that
 // are not chosen stay.
 func TestListsAndTexts(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name string
-		url  func(*testing.T) string
-	}{
-		{"one server", func(t *testing.T) string { return redistest.Start(t).URL() }},
-		{"a cluster", func(t *testing.T) string { url, _ := redistest.Cluster(t); return url }},
-	} {
+	for _, tt := range servers {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			k := open(t, keyspace.Config{CacheURL: tt.url(t)})
@@ -55,6 +49,10 @@ func TestListsAndTexts(t *testing.T) {
 			texts, err = alice.Texts(t.Context(), []string{"obj:1", "obj:2"})
 			if d := cmp.Diff([]string{"", ""}, texts); err != nil || d != "" {
 				t.Errorf("swept: %v (-want +got)\n%s", err, d)
+			}
+			states, err := k.Cache.TextsOf(t.Context(), []vocab.Username{user(t, "bob"), user(t, "alice")}, "obj:1")
+			if d := cmp.Diff([]string{"one", ""}, states); err != nil || d != "" {
+				t.Errorf("TextsOf: %v (-want +got)\n%s", err, d)
 			}
 			if n, err := bob.Delete(t.Context(), "list", "obj:1", "obj:2"); n != 3 || err != nil {
 				t.Errorf("Delete found %d of bob's 3 keys, %v", n, err)

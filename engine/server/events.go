@@ -44,8 +44,8 @@ func (s *eventSockets) requestSocket(r *http.Request, t instance.Token, kind soc
 	if err != nil {
 		return socket.Request{}, err
 	}
-	return socket.Request{User: t.User, Kind: kind, Payer: policy.NameAddress(s.clientOf(r)), Token: t.ID, Assistant: isAssistantReader(t),
-		MaySignal: !isAssistant(t), After: after}, nil
+	return socket.Request{User: t.User, Kind: kind, Payer: policy.NameAddress(s.clientOf(r)), Token: t.ID, Session: sessionOf(r),
+		Assistant: isAssistantReader(t), MaySignal: !isAssistant(t), After: after}, nil
 }
 
 // readCursor returns the id of the last event that a program has, nil when it says none. The header

@@ -103,7 +103,7 @@ type Server struct {
 func New(d Deps) *Server {
 	from := &clients{trusted: d.TrustedProxies, log: d.Log}
 	a := &access{clients: from, store: d.Store, strangers: newStrangers(d.Store, d.Now), local: d.Local, verifier: d.Verifier, gate: d.Gate,
-		now: d.Now, secureMode: d.SecureMode, sessions: sessions{d.Redis}}
+		now: d.Now, secureMode: d.SecureMode, sessions: sessions{d.Redis, d.Sockets}}
 	owners := d.Store.As(pool.Owner)
 	api := &clientAPI{a, owners, d.Feed, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Version}
 	events := &eventSockets{api, d.Sockets, commentTime}

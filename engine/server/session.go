@@ -11,6 +11,7 @@ import (
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/socket"
 	"github.com/lightweb/lightweb/engine/token"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -26,9 +27,13 @@ const (
 // sessions are kept in Redis alone: when it loses them, programs show their token again. A session
 // is a digest of its token, which is looked up with every request: it may do what the token may,
 // and ends with it.
-type sessions struct{ redis *keyspace.Store }
+type sessions struct {
+	redis   *keyspace.Store
+	sockets *socket.Hub
+}
 
-// The keys of a user's sessions.
+// The keys of a user's sessions. The list of them stays: sessions in use outlive any time that it
+// could have.
 const sessionList = "sessions"
 
 func sessionKey(digest [32]byte) string { return "session:" + hex.EncodeToString(digest[:]) }
@@ -37,9 +42,10 @@ func sessionKey(digest [32]byte) string { return "session:" + hex.EncodeToString
 func (s sessions) begin(ctx context.Context, u vocab.Username, tokenDigest [32]byte) (secret string, err error) {
 	secret, digest := token.New(token.Session, u)
 	of, key := s.redis.Of(u), sessionKey(digest)
-	ended, err := of.Enlist(ctx, sessionList, key, maxSessions, sessionIdle)
+	ended, err := of.Enlist(ctx, sessionList, key, maxSessions)
 	if err == nil && len(ended) > 0 {
 		_, err = of.Delete(ctx, ended...)
+		s.sockets.EndSessions(u, ended...)
 	}
 	if err == nil {
 		err = of.SetTexts(ctx, []keyspace.Text{{Key: key, Value: hex.EncodeToString(tokenDigest[:]), While: sessionIdle}})
@@ -64,9 +70,10 @@ func (s sessions) use(ctx context.Context, u vocab.Username, digest [32]byte) (t
 	return [32]byte(b), nil
 }
 
-// end ends a session, and reports whether there was one.
+// end ends a session with its sockets, and reports whether there was one.
 func (s sessions) end(ctx context.Context, u vocab.Username, digest [32]byte) (bool, error) {
 	n, err := s.redis.Of(u).Delete(ctx, sessionKey(digest))
+	s.sockets.EndSessions(u, sessionKey(digest))
 	return n > 0, err
 }
 
@@ -129,6 +136,16 @@ func (s *clientAPI) deleteSession(a *answer, r *http.Request, _ httprouter.Param
 	}
 	a.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// sessionOf returns the key of the session of a request, and nothing for a request with a token.
+func sessionOf(r *http.Request) string {
+	secret, _ := bearerToken(r)
+	kind, _, digest, err := token.Parse(secret)
+	if err != nil || kind != token.Session {
+		return ""
+	}
+	return sessionKey(digest)
 }
 
 // tokenOf returns the token that a secret is or was made of.

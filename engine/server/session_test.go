@@ -122,6 +122,23 @@ func TestASessionIsOfNobodyElse(t *testing.T) {
 	f.get("/api/feed", bearerToken(strings.Replace(session, "alice", "bob", 1))).want(f, 401)
 }
 
+// A stream of events ends with the session that it was opened with, and no other one.
+func TestAStreamEndsWithItsSession(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, withRedis(t, redistest.Start(t)))
+	srv, secret := f.serve(), f.token(f.alice, instance.ScopeRead)
+	session := f.begin(secret)
+	ends, stays := f.openStream(srv.URL, session), f.openStream(srv.URL, secret)
+	ends.await("event: hello")
+	stays.await("event: hello")
+	f.ask(http.MethodDelete, "/api/session", bearerToken(session)).want(f, http.StatusNoContent)
+	ends.await("event: closed")
+	f.addEvent(f.alice, "like.received")
+	if got := stays.await("event: "); got != "like.received" {
+		t.Errorf("the stream of the token goes on with %s", got)
+	}
+}
+
 func TestAUserHasOnlySoManySessions(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

@@ -62,11 +62,12 @@ func (s *webSockets) getSocket(a *answer, r *http.Request, _ httprouter.Params) 
 	if err := s.checkOrigin(r); err != nil {
 		return err
 	}
-	t, err := s.authorize(a, withOfferedToken(r), instance.ScopeRead, instance.ScopeLLM)
+	asked := withOfferedToken(r)
+	t, err := s.authorize(a, asked, instance.ScopeRead, instance.ScopeLLM)
 	if err != nil {
 		return err
 	}
-	ask, err := s.requestSocket(r, t, socket.WebSocket)
+	ask, err := s.requestSocket(asked, t, socket.WebSocket)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ package socket
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -107,6 +108,7 @@ type Request struct {
 	Kind      Kind
 	Payer     string       // of the share of all sockets
 	Token     uuid.UUID    // that the socket ends with
+	Session   string       // that the socket ends with; empty for a socket of a token
 	Assistant bool         // the socket is of an LLM engine
 	MaySignal bool         // the program may tell others of its user
 	After     *keyspace.ID // the last event that the program has; nil: begin with what happens next
@@ -162,6 +164,12 @@ func (h *Hub) detach(s *Socket) {
 	h.all.Give(s.request.Payer, 1)
 	h.metrics.open.WithLabelValues(string(s.request.Kind)).Dec()
 	h.open.Done()
+}
+
+func (h *Hub) isClosing() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closing
 }
 
 func (h *Hub) tailOf(u vocab.Username) *tail {
@@ -256,6 +264,19 @@ func (h *Hub) CheckTokens(ctx context.Context) {
 	}
 	for _, sockets := range byToken {
 		for _, s := range sockets {
+			s.End(Revoked)
+		}
+	}
+}
+
+// EndSessions ends the sockets of some sessions of a user.
+func (h *Hub) EndSessions(u vocab.Username, sessions ...string) {
+	t := h.tailOf(u)
+	if t == nil {
+		return
+	}
+	for _, s := range t.listSockets() {
+		if slices.Contains(sessions, s.request.Session) {
 			s.End(Revoked)
 		}
 	}

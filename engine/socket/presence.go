@@ -2,7 +2,6 @@ package socket
 
 import (
 	"context"
-	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/keyspace"
@@ -61,7 +60,7 @@ func (s *Socket) KeepPresent(ctx context.Context) {
 }
 
 // endPresence tells mutuals that the user is offline when its last socket closes that said it was
-// there.
+// there. An engine that ends tells nobody: every socket closes.
 func (s *Socket) endPresence() {
 	if !s.tail.isPresent(s) || s.tail.setPresent(s, false) > 0 {
 		return
@@ -69,7 +68,7 @@ func (s *Socket) endPresence() {
 	ctx, cancel := context.WithTimeout(context.Background(), signalTime)
 	defer cancel()
 	_, err := s.hub.Streams.Of(s.request.User).Delete(ctx, presenceKey)
-	if err == nil {
+	if err == nil && !s.hub.isClosing() {
 		err = s.hub.tellPresence(ctx, s.request.User, offline)
 	}
 	if err != nil {
@@ -98,13 +97,16 @@ func (s *Socket) presentFrames(ctx context.Context) (frames []Frame) {
 		s.hub.Log.WarnContext(ctx, "a program is not told who is there", "user", s.request.User, "err", err)
 		return nil
 	}
-	for _, u := range mutuals {
-		found, err := s.hub.Streams.Of(u).Texts(ctx, []string{presenceKey})
-		if err != nil || found[0] == "" {
+	states, err := s.hub.Streams.TextsOf(ctx, mutuals, presenceKey)
+	if err != nil {
+		return nil // without Redis everybody is offline
+	}
+	for n, u := range mutuals {
+		if states[n] == "" {
 			continue // offline
 		}
 		d := s.hub.newSignal(presence, u)
-		d.State, d.Timestamp = found[0], s.hub.Now().UTC().Format(time.RFC3339Nano)
+		d.State = states[n]
 		frames = append(frames, newDocFrame(presence, d))
 	}
 	return frames
