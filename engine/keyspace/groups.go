@@ -29,6 +29,26 @@ func (k Space) CreateGroup(ctx context.Context, stream, group string, after ID) 
 	})
 }
 
+// MoveGroups moves a group of a stream of many users to an id each, in one round trip. A group that
+// is not there is left out.
+func (s *Store) MoveGroups(ctx context.Context, users []vocab.Username, stream, group string, ids []ID) error {
+	if len(users) == 0 {
+		return nil
+	}
+	return s.call(ctx, "move groups", func(ctx context.Context) error {
+		_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for n, u := range users {
+				p.XGroupSetID(ctx, s.Of(u).key(stream), group, ids[n].String())
+			}
+			return nil
+		})
+		if isAnswer(err) {
+			return nil
+		}
+		return err
+	})
+}
+
 // Groups returns the groups of a stream of many users, in two round trips.
 func (s *Store) Groups(ctx context.Context, users []vocab.Username, stream string) ([][]Group, error) {
 	all := make([][]Group, len(users))

@@ -32,6 +32,10 @@ func TestGroups(t *testing.T) {
 	server.Do("XREADGROUP", "GROUP", "llm", "p", "STREAMS", "alice:events", ">")
 	server.Do("XACK", "alice:events", "llm", "6-2")
 	want(keyspace.ID{Milli: 6, Seq: 3}, keyspace.ID{Milli: 6, Seq: 3}, 1, 1)
+	if err := k.Events.MoveGroups(t.Context(), users, "events", "llm", []keyspace.ID{{Milli: 5, Seq: 1}, {Milli: 5, Seq: 1}}); err != nil { // bob has none
+		t.Error(err)
+	}
+	want(keyspace.ID{Milli: 5, Seq: 1}, keyspace.ID{Milli: 6, Seq: 3}, 1, 1)
 	if ids, err := k.Events.Oldest(t.Context(), users, "events"); err != nil || ids[0] != (keyspace.ID{Milli: 5, Seq: 1}) || ids[1] != (keyspace.ID{}) {
 		t.Errorf("Oldest = %v, %v", ids, err)
 	}

@@ -39,6 +39,7 @@ type frameDoc struct {
 	Payload   json.RawMessage `json:"payload,omitempty"`
 	Timestamp string          `json:"timestamp,omitempty"`
 	Cursor    string          `json:"cursor,omitempty"`
+	Delivered string          `json:"delivered,omitempty"`
 	Heartbeat int             `json:"heartbeat,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
 }
@@ -56,9 +57,10 @@ func frameOf(e event.Event) Frame {
 	return newFrame(e.ID, frameDoc{ID: e.ID.String(), Type: e.Type, Payload: e.Payload, Timestamp: e.Timestamp})
 }
 
-// helloFrame says where a socket begins.
-func helloFrame(cursor keyspace.ID) Frame {
-	return newFrame(keyspace.ID{}, frameDoc{Type: "hello", Cursor: cursor.String(), Heartbeat: heartbeatSeconds})
+// helloFrame says where a socket begins, and up to which event some program of the user has been
+// sent everything, if that is known.
+func helloFrame(cursor keyspace.ID, delivered string) Frame {
+	return newFrame(keyspace.ID{}, frameDoc{Type: "hello", Cursor: cursor.String(), Delivered: delivered, Heartbeat: heartbeatSeconds})
 }
 
 // resetFrame says that events are missing before the cursor, and that the program has to read

@@ -85,6 +85,8 @@ type Hub struct {
 	all     *policy.Pool
 	slots   chan struct{} // of readers
 
+	delivered delivered
+
 	reading     context.Context // of readers; it ends with the hub
 	stopReading func()
 
@@ -96,7 +98,8 @@ type Hub struct {
 
 // NewHub returns a hub without sockets.
 func NewHub(d Deps) *Hub {
-	h := &Hub{Deps: d, all: policy.Sockets.NewPool(), slots: make(chan struct{}, readers), tails: map[vocab.Username]*tail{}}
+	h := &Hub{Deps: d, all: policy.Sockets.NewPool(), slots: make(chan struct{}, readers), tails: map[vocab.Username]*tail{},
+		delivered: delivered{last: map[vocab.Username]keyspace.ID{}}}
 	h.metrics = newMetrics(d.Metrics)
 	h.reading, h.stopReading = context.WithCancel(context.Background())
 	return h
@@ -209,6 +212,7 @@ func (h *Hub) Run(ctx context.Context) {
 			return
 		case <-compare.C:
 			h.CompareStreams(ctx)
+			h.MarkDelivered(ctx)
 		case <-check.C:
 			h.CheckTokens(ctx)
 		}
@@ -298,6 +302,7 @@ func (h *Hub) Close(ctx context.Context) error {
 	go func() { h.open.Wait(); close(closed) }()
 	select {
 	case <-closed:
+		h.MarkDelivered(ctx)
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

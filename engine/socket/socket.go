@@ -26,6 +26,7 @@ type Socket struct {
 
 	started bool
 	cursor  keyspace.ID // of the last event that was read, before the socket is live
+	sent    keyspace.ID // of the last event that Next returned; zero: it was none
 	seen    int64       // the number up to which nothing is missing, before the socket is live
 
 	// Under the mutex of the tail.
@@ -40,11 +41,13 @@ type Socket struct {
 // Next returns the next frames: hello first. It returns none when nothing came within idle. The
 // error is a *Closing when the engine ends the socket.
 func (s *Socket) Next(ctx context.Context, idle time.Duration) ([]Frame, error) {
+	s.noteDelivered() // it is asked again once they are written
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
 	for {
 		frames, err := s.take(ctx)
 		if len(frames) > 0 || err != nil {
+			s.sent = lastID(frames)
 			return frames, err
 		}
 		select {
@@ -93,7 +96,7 @@ func (s *Socket) start(ctx context.Context) ([]Frame, error) {
 		return nil, err
 	}
 	s.started, s.cursor, s.seen = true, cursor, int64(cursor.Seq)
-	frames := []Frame{helloFrame(cursor)}
+	frames := []Frame{helloFrame(cursor, s.hub.findDelivered(ctx, s.request.User))}
 	if reason != "" {
 		frames = append(frames, resetFrame(reason, cursor))
 	}

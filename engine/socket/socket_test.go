@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/event"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/socket"
@@ -308,6 +310,55 @@ func TestSocketsAreBounded(t *testing.T) {
 }
 
 // At the end every socket is told so, and none is opened any more.
+// The group ws says up to which event some program of the user has been sent everything; what an
+// LLM engine was sent does not count. A program that comes is told.
+func TestTheGroupOfSocketsSaysWhatWasDelivered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alice := dbtest.User(t, r.store, "alice")
+	if err := r.keys.Events.Of(alice).CreateGroup(t.Context(), event.Stream, "ws", keyspace.ID{}); err != nil {
+		t.Fatal(err)
+	}
+	mark := func() keyspace.ID {
+		t.Helper()
+		r.hub.MarkDelivered(t.Context())
+		found, err := r.keys.Events.Groups(t.Context(), []vocab.Username{alice}, event.Stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found[0][slices.IndexFunc(found[0], func(g keyspace.Group) bool { return g.Name == "ws" })].Delivered
+	}
+	early := r.open(alice, nil)
+	early.settle()
+	assistant := r.openAs(socket.Request{User: alice, Kind: socket.SSE, Assistant: true})
+	r.add(alice, 3)
+	assistant.await(3)
+	assistant.settle()
+	if got := mark(); got != (keyspace.ID{}) {
+		t.Errorf("after an LLM engine was sent events the group is at %v", got)
+	}
+	early.await(3)
+	early.leave() // the last that it was sent may not have been written
+	if got := mark(); got.Seq > early.ids[2].Seq {
+		t.Errorf("the group is at %v, beyond %v", got, early.ids[2])
+	}
+	late := r.open(alice, &keyspace.ID{})
+	late.await(3)
+	late.settle()
+	if got := mark(); got != early.ids[2] {
+		t.Errorf("after all events were delivered the group is at %v, want %v", got, early.ids[2])
+	}
+	again := r.open(alice, &early.ids[0])
+	again.await(2)
+	again.settle()
+	if got := mark(); got != early.ids[2] {
+		t.Errorf("after older events were delivered again the group is at %v, want %v", got, early.ids[2])
+	}
+	if hello := string(again.was[0].Body); !strings.Contains(hello, `"delivered":"`+early.ids[2].String()+`"`) {
+		t.Errorf("a program that comes is told %s", hello)
+	}
+}
+
 func TestCloseEndsEverySocket(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -1,0 +1,109 @@
+package socket
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// deliveredGroup is the consumer group of a user's stream that says up to which event some program
+// of the user has been sent everything. It never goes back.
+const deliveredGroup = "ws"
+
+// delivered are the events that programs were sent and that the groups do not know yet.
+type delivered struct {
+	mu   sync.Mutex
+	last map[vocab.Username]keyspace.ID
+}
+
+// note notes that a program of a user was sent the events up to one.
+func (d *delivered) note(u vocab.Username, id keyspace.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.last[u].Less(id) {
+		d.last[u] = id
+	}
+}
+
+func (d *delivered) takeAll() map[vocab.Username]keyspace.ID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := d.last
+	d.last = map[vocab.Username]keyspace.ID{}
+	return all
+}
+
+// noteDelivered notes what the program was sent. An LLM engine shows its user nothing: what it is
+// sent does not count.
+func (s *Socket) noteDelivered() {
+	if s.sent != (keyspace.ID{}) && !s.request.Assistant {
+		s.hub.delivered.note(s.request.User, s.sent)
+	}
+}
+
+// lastID returns the id of the last frame, zero when that is no event.
+func lastID(frames []Frame) keyspace.ID {
+	if len(frames) == 0 {
+		return keyspace.ID{}
+	}
+	return frames[len(frames)-1].ID
+}
+
+// MarkDelivered moves the groups of users to the last events that their programs were sent. What
+// Redis does not take now is tried the next time.
+func (h *Hub) MarkDelivered(ctx context.Context) {
+	last := h.delivered.takeAll()
+	users := make([]vocab.Username, 0, len(last))
+	for u := range last {
+		users = append(users, u)
+	}
+	for part := range slices.Chunk(users, together) {
+		if err := h.moveGroups(ctx, part, last); err != nil {
+			for _, u := range part {
+				h.delivered.note(u, last[u])
+			}
+		}
+	}
+}
+
+func (h *Hub) moveGroups(ctx context.Context, users []vocab.Username, last map[vocab.Username]keyspace.ID) error {
+	found, err := h.Streams.Groups(ctx, users, stream)
+	if err != nil {
+		return err
+	}
+	var behind []vocab.Username
+	var ids []keyspace.ID
+	for n, u := range users {
+		if mark, is := markOf(found[n]); is && mark.Less(last[u]) {
+			behind, ids = append(behind, u), append(ids, last[u])
+		}
+	}
+	return h.Streams.MoveGroups(ctx, behind, stream, deliveredGroup, ids)
+}
+
+// findDelivered returns the last event that some program of the user was sent, nothing when that is
+// not known now.
+func (h *Hub) findDelivered(ctx context.Context, u vocab.Username) string {
+	found, err := h.Streams.Groups(ctx, []vocab.Username{u}, stream)
+	if err != nil {
+		return ""
+	}
+	mark, is := markOf(found[0])
+	if !is {
+		return ""
+	}
+	return mark.String()
+}
+
+// markOf returns how far the group is, if it is there.
+func markOf(groups []keyspace.Group) (mark keyspace.ID, is bool) {
+	for _, g := range groups {
+		if g.Name == deliveredGroup {
+			return g.Delivered, true
+		}
+	}
+	return keyspace.ID{}, false
+}
