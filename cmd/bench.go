@@ -18,7 +18,7 @@ func newBench(a *app) *cobra.Command {
 			"plays the other servers on loopback, signs everything before the clock starts, and throws all of it away. It tells\n"+
 			"what was reached, which process took the processors, and what limits. Nothing but loopback is put under load.\n\n"+
 			"The database is a private one unless --database-url names a server.",
-		newBenchInbox(a, &profile), newBenchFanout(a, &profile), newBenchDispatch(a, &profile), newBenchDeliver(a, &profile), newBenchFeed(a, &profile), newBenchSockets(a, &profile), newBenchAll(a), newBenchEngine(a))
+		newBenchInbox(a, &profile), newBenchFanout(a, &profile), newBenchDispatch(a, &profile), newBenchDeliver(a, &profile), newBenchFeed(a, &profile), newBenchSockets(a, &profile), newBenchEvents(a, &profile), newBenchAll(a), newBenchEngine(a))
 }
 
 // addProfileFlag gives c the flag of every single benchmark.

@@ -79,11 +79,18 @@ type crash struct {
 }
 
 func newCrash(t *testing.T, random *rand.Rand, home *enginetest.Instance) *crash {
+	t.Helper()
+	return newCrashOf(t, random, home, crashUsers)
+}
+
+// newCrashOf is newCrash with as many users.
+func newCrashOf(t *testing.T, random *rand.Rand, home *enginetest.Instance, users int) *crash {
+	t.Helper()
 	c := &crash{random: random, home: home, peer: peertest.New(t, "127.0.0.2"), within: crashActivities - 1, rest: 20 * time.Millisecond}
 	for n := range crashAuthors {
 		c.authors = append(c.authors, c.peer.Actor(fmt.Sprint("/author", n)))
 	}
-	for n := range crashUsers {
+	for n := range users {
 		u := c.home.CreateUser(t, fmt.Sprint("reader", n))
 		_, post := u.Post(t, map[string]any{"content": "like me"})
 		c.users, c.posts, c.seen = append(c.users, u), append(c.posts, post), append(c.seen, 0)

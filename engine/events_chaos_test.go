@@ -63,7 +63,7 @@ func TestAConsumerIsHandedEverythingWhateverBecomesOfRedis(t *testing.T) {
 		all = n
 	}
 	redis := redistest.Start(t)
-	c := newCrash(t, rand.New(rand.NewPCG(1, 2)), enginetest.Start(t, "LIGHTWEB_REDIS_URL="+redis.URL(), "LIGHTWEB_LOG_LEVEL=info"))
+	c := newCrashOf(t, rand.New(rand.NewPCG(1, 2)), enginetest.Start(t, "LIGHTWEB_REDIS_URL="+redis.URL(), "LIGHTWEB_LOG_LEVEL=info"), 20)
 	k, err := keyspace.Open(keyspace.Config{CacheURL: redis.URL(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

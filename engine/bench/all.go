@@ -34,6 +34,9 @@ func All(ctx context.Context, c Config) ([]Report, error) {
 		{"lightweb bench sockets", func(c Config) (Report, error) {
 			return Sockets(ctx, c, SocketsLoad{Sockets: 1000, Users: 100, Posts: 1000})
 		}},
+		{"lightweb bench events", func(c Config) (Report, error) {
+			return Events(ctx, c, EventsLoad{Users: 64, Events: 200, Clients: 16})
+		}},
 		{"lightweb bench feed", func(c Config) (Report, error) {
 			return Feed(ctx, c, FeedLoad{Items: 500, Clients: 16, Duration: 5 * time.Second})
 		}},

@@ -16,6 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/bench"
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/keyspace/redistest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -202,6 +203,14 @@ func TestSocketsHearOfEveryPost(t *testing.T) {
 	figures(t, r, "push after the 202 p50", "202 p50")
 }
 
+func TestEventsThatWaitedForRedisAreEmitted(t *testing.T) {
+	t.Parallel()
+	redistest.Program(t)
+	r, _ := measure(t, "events", "--users", "3", "--events", "7", "--json")
+	counts(t, r, map[string]int{"events": 21})
+	figures(t, r, "every stream flows after", "all events emitted after", "emitted")
+}
+
 func TestAServerIsLeftAsItWas(t *testing.T) {
 	t.Parallel()
 	conn := dbtest.URL(t)
@@ -253,7 +262,7 @@ func TestSizesAreBounded(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
 	for _, line := range []string{"inbox --users 0", "inbox --activities 1000000000", "inbox --rate -1", "inbox --key dsa", "fanout --users 100000", "fanout --connections 3",
-		"dispatch --hosts 251 --followers 251", "dispatch --followers 2 --hosts 3", "dispatch --hosts 2 --stall 2", "dispatch --shared --personal", "deliver --parts all", "deliver --hosts 10 --stall 10", "deliver --owed 2 --back 3", "feed --duration 1h", "sockets --sockets 11 --users 1", "feed --items 0", "nothing", "engine"} {
+		"dispatch --hosts 251 --followers 251", "dispatch --followers 2 --hosts 3", "dispatch --hosts 2 --stall 2", "dispatch --shared --personal", "deliver --parts all", "deliver --hosts 10 --stall 10", "deliver --owed 2 --back 3", "feed --duration 1h", "sockets --sockets 11 --users 1", "events --events 9001", "feed --items 0", "nothing", "engine"} {
 		if ran := i.Run(t, append([]string{"bench"}, strings.Fields(line)...)...); ran.Code != 64 || ran.Stdout != "" {
 			t.Errorf("bench %s ended with %d and wrote %q, want 64 and nothing", line, ran.Code, ran.Stdout)
 		}

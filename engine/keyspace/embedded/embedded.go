@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/engine/daemon"
+	"github.com/lightweb/lightweb/engine/fault"
 )
 
 // closeLimit bounds Close: waiting for others, and for the servers to write what they hold.
@@ -189,6 +190,24 @@ func (r *Redis) Name() string {
 // IsStandIn reports whether Redis runs inside this process or another one of the engine, where it
 // evicts nothing.
 func (r *Redis) IsStandIn() bool { return r.url != "" }
+
+// Signal sends a signal to the servers: a benchmark lets them stand still. The fault is Unavailable
+// for a stand-in, which is no process.
+func (r *Redis) Signal(sig syscall.Signal) error {
+	if r.IsStandIn() {
+		return fault.New(fault.Unavailable, "there is no Redis server").WithHint("install redis-server or valkey-server")
+	}
+	for _, s := range r.servers {
+		pid, standing := s.findProcess()
+		if !standing.IsAlive() {
+			return fault.New(fault.Unavailable, "the private Redis does not run")
+		}
+		if err := syscall.Kill(pid, sig); err != nil {
+			return fmt.Errorf("send a signal to the private Redis: %w", err)
+		}
+	}
+	return nil
+}
 
 // EventsMemory returns what the events may take, in bytes.
 func (r *Redis) EventsMemory() int64 {
