@@ -1,14 +1,17 @@
 package engine_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,6 +42,58 @@ func TestDemo(t *testing.T) {
 	}
 	if demo.Code != 0 || strings.Count(demo.Stdout, "✓") < 4 {
 		t.Errorf("the demonstration ended with %d and told\n%s\n%s\nwant 0 and a tick for everything", demo.Code, demo.Stdout, demo.Stderr)
+	}
+}
+
+// The commands that the demonstration prints work, and bob's like is seen on alice's stream.
+func TestTheCommandsOfTheDemoWork(t *testing.T) {
+	demo := exec.Command(enginetest.Binary(t), "serve", "--demo")
+	demo.Env = append(os.Environ(), "LIGHTWEB_DATA_DIR="+t.TempDir())
+	out, err := demo.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := demo.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = demo.Process.Signal(os.Interrupt) // it may have ended
+		if err := demo.Wait(); err != nil {
+			t.Errorf("the demonstration ended with %v", err)
+		}
+	})
+	script, isTold := "set -eu\n", false
+	for lines := bufio.NewScanner(out); strings.Count(script, "/api/activity'") < 2; {
+		if !lines.Scan() {
+			t.Fatalf("the demonstration told no more than %q", script)
+		}
+		command, isCommand := strings.CutPrefix(lines.Text(), "  ")
+		isTold = isTold || strings.HasPrefix(lines.Text(), "both keep serving")
+		if isTold && isCommand {
+			script += command + "\n"
+		}
+	}
+	said := filepath.Join(t.TempDir(), "said")
+	f, err := os.Create(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	shell := exec.CommandContext(t.Context(), "bash", "-c", script+"wait")
+	shell.Stdout, shell.Stderr, shell.SysProcAttr = f, f, &syscall.SysProcAttr{Setsid: true}
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-shell.Process.Pid, syscall.SIGTERM) // the shell and its stream
+		_ = shell.Wait()                                      // killed
+	})
+	enginetest.Eventually(t, "alice's stream tells of bob's like", func() bool {
+		b, err := os.ReadFile(said)
+		return err == nil && strings.Contains(string(b), "event: like.received")
+	})
+	if b, err := os.ReadFile(said); err != nil || strings.Count(string(b), `"activityId"`) != 2 || !strings.Contains(string(b), `"preferredUsername":"bob"`) {
+		t.Errorf("the commands of the demonstration say\n%s\n%v", b, err)
 	}
 }
 

@@ -138,7 +138,8 @@ func (p *person) awaitItem(ctx context.Context, name, kind string, by vocab.ID) 
 type story struct {
 	out        io.Writer
 	alice, bob *person
-	note       vocab.ID
+	note       vocab.ID // of bob's
+	answer     vocab.ID // of alice's
 }
 
 func (s *story) tellStory(ctx context.Context) error {
@@ -178,11 +179,16 @@ func (s *story) tellPost(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	note, err := vocab.ParseDoc(item.Object)
-	if err == nil {
-		s.note, err = note.ID()
-	}
+	s.note, err = objectOf(item)
 	return err
+}
+
+func objectOf(item feed.Item) (vocab.ID, error) {
+	object, err := vocab.ParseDoc(item.Object)
+	if err != nil {
+		return "", err
+	}
+	return object.ID()
 }
 
 func (s *story) tellLike(ctx context.Context) error {
@@ -197,19 +203,28 @@ func (s *story) tellAnswer(ctx context.Context) error {
 	if _, err := s.alice.dispatchAction(ctx, "Reply", vocab.Doc{"objectId": string(s.note), "content": "Hello back."}); err != nil {
 		return err
 	}
-	_, err := s.bob.awaitItem(ctx, "notifications", vocab.Create, s.alice.engine.in.Local.ID(s.alice.name))
+	item, err := s.bob.awaitItem(ctx, "notifications", vocab.Create, s.alice.engine.in.Local.ID(s.alice.name))
+	if err == nil {
+		s.answer, err = objectOf(item)
+	}
 	return err
 }
 
 // printInvitation prints commands to try next.
 func (s *story) printInvitation() {
 	fmt.Fprintf(s.out, `
-both keep serving until Ctrl-C. try:
+both keep serving until Ctrl-C. try, in another shell:
 
-  TOKEN=%s
-  curl -s -H "Authorization: Bearer $TOKEN" '%s/api/feed'
-  curl -s -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
-    -d '{"action":"Reply","params":{"objectId":"%s","content":"Nice to meet you."}}' '%s/api/activity'
-  curl -s -H 'Accept: application/activity+json' '%s'
-`, s.alice.token, s.alice.engine.in.Config.PublicURL, s.note, s.alice.engine.in.Config.PublicURL, s.bob.engine.in.Local.ID(s.bob.name))
+  ALICE=%s BOB=%s
+  curl -s -H "Authorization: Bearer $ALICE" '%[3]s/api/feed'
+  curl -s -H "Authorization: Bearer $ALICE" -H 'Content-Type: application/json' \
+    -d '{"action":"Reply","params":{"objectId":"%[5]s","content":"Nice to meet you."}}' '%[3]s/api/activity'
+  curl -s -H 'Accept: application/activity+json' '%[6]s'
+
+or watch what happens to alice, while bob likes her answer:
+
+  curl -s -N -H "Authorization: Bearer $ALICE" '%[3]s/api/events' &
+  curl -s -H "Authorization: Bearer $BOB" -H 'Content-Type: application/json' \
+    -d '{"action":"Like","params":{"objectId":"%[7]s"}}' '%[4]s/api/activity'
+`, s.alice.token, s.bob.token, s.alice.engine.in.Config.PublicURL, s.bob.engine.in.Config.PublicURL, s.note, s.bob.engine.in.Local.ID(s.bob.name), s.answer)
 }
