@@ -119,7 +119,7 @@ func (l *Local) personDoc(u vocab.Username, user registry.User, keys *keyset) vo
 		d["name"] = p.Name
 	}
 	if p.Summary != "" {
-		d["summary"] = vocab.TextToHTML(p.Summary)
+		d["summary"] = vocab.TextToHTML(p.Summary, func(s vocab.Span) string { return l.HrefOf(u, s) })
 	}
 	for name, picture := range map[string]vocab.ID{"icon": p.Icon, "image": p.Image} {
 		if picture != "" {

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"net/url"
 	"strings"
 
 	"github.com/google/uuid"
@@ -58,6 +59,23 @@ func (l *Local) Following(u vocab.Username) vocab.ID { return l.ID(u) + "/follow
 // Groups is what the ids of u's groups begin with. There is nothing behind them: groups are shown
 // to nobody.
 func (l *Local) Groups(u vocab.Username) vocab.ID { return l.ID(u) + "/groups" }
+
+// TagPage returns the page of u's posts with a tag.
+func (l *Local) TagPage(u vocab.Username, tag string) string {
+	return l.origin + "/@" + u.String() + "/tags/" + url.PathEscape(strings.ToLower(tag))
+}
+
+// HrefOf returns where an address or hashtag in a text of u's leads; empty for handles, which have
+// to be looked up.
+func (l *Local) HrefOf(u vocab.Username, s vocab.Span) string {
+	switch s.Kind {
+	case vocab.LinkSpan:
+		return s.Text
+	case vocab.HashtagSpan:
+		return l.TagPage(u, s.Text[1:])
+	}
+	return ""
+}
 
 // SharedInbox returns the inbox of all users together (ActivityPub §7.1.3).
 func (l *Local) SharedInbox() vocab.ID { return vocab.ID(l.origin + "/inbox") }

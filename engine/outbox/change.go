@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/lightweb/lightweb/db"
@@ -20,7 +21,8 @@ type updateObject struct {
 	Sensitive *bool     `json:"sensitive"`
 	Tags      *[]string `json:"tags"`
 
-	object *vocab.Object
+	object    *vocab.Object
+	mentioned []*vocab.Actor // by the new text, and not addressed before
 }
 
 func (p *updateObject) checkParams() error {
@@ -68,16 +70,41 @@ func (p *updateObject) findRecipients(ctx context.Context, f *finder, x *exchang
 	if err := f.reachAll(ctx, x, p.object.Addressing); err != nil {
 		return err
 	}
+	if err := p.readText(ctx, f, x); err != nil {
+		return err
+	}
 	return f.addressMembers(ctx, x, p.object.ID)
+}
+
+// readText finds the actors that a new text names. A private text goes to nobody that it did not go
+// to before.
+func (p *updateObject) readText(ctx context.Context, f *finder, x *exchange) error {
+	if p.Content == nil {
+		return nil
+	}
+	if audience.OfObject(p.object, x.actor.Followers).IsPrivate() {
+		x.linkNamed(*p.Content)
+		return nil
+	}
+	before := len(x.named)
+	if err := f.findMentions(ctx, x, *p.Content); err != nil {
+		return err
+	}
+	p.mentioned = x.named[before:]
+	for _, a := range p.mentioned {
+		x.cc = append(slices.Clip(x.cc), a.ID)
+	}
+	return nil
 }
 
 // constructObject keeps when the object was published, and says when it was changed: without that
 // Mastodon takes an Update for a count of votes, and throws the new text away.
-func (p *updateObject) constructObject(_ *actor.Local, x *exchange) (string, any) {
+func (p *updateObject) constructObject(local *actor.Local, x *exchange) (string, any) {
 	d := p.object.Doc
+	writeAddressing(d, x.to, x.cc)
 	d["updated"] = formatTime(x.now)
 	if p.Content != nil {
-		setContent(d, *p.Content)
+		setContent(d, *p.Content, x.linkText(local))
 	}
 	if p.Summary != nil {
 		setSummary(d, *p.Summary)
@@ -85,10 +112,25 @@ func (p *updateObject) constructObject(_ *actor.Local, x *exchange) (string, any
 	if p.Sensitive != nil {
 		setSensitive(d, *p.Sensitive)
 	}
-	if p.Tags != nil {
-		setTags(d, *p.Tags, keepMentions(d))
+	if p.Content != nil || p.Tags != nil {
+		tags := listTags(d)
+		if p.Tags != nil {
+			tags = *p.Tags
+		}
+		setTags(d, tags, append(keepMentions(d), listMentions(p.mentioned)...), func(tag string) string { return local.TagPage(x.User, tag) })
 	}
 	return vocab.Update, d
+}
+
+// listTags returns the free tags of the document.
+func listTags(d vocab.Doc) (tags []string) {
+	free, _ := d["lwTags"].([]any)
+	for _, t := range free {
+		if tag, is := t.(string); is {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
 }
 
 // keepMentions returns the Mention tags that the document has.

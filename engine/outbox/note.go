@@ -15,11 +15,12 @@ import (
 
 // Bounds of a note.
 const (
-	maxContent = 64 << 10 // bytes
-	maxSummary = 1000     // characters
-	maxTags    = 32
-	maxTag     = 64  // characters
-	maxNamed   = 100 // actors
+	maxContent  = 64 << 10 // bytes
+	maxSummary  = 1000     // characters
+	maxTags     = 32
+	maxHashtags = 64  // with those of the text
+	maxTag      = 64  // characters
+	maxNamed    = 100 // actors
 )
 
 // createNote writes a note (ActivityPub §6.2).
@@ -97,6 +98,9 @@ func (p *createNote) findRecipients(ctx context.Context, f *finder, x *exchange)
 	if err := f.addressGroups(ctx, x, groups); err != nil {
 		return err
 	}
+	if err := p.note.readText(ctx, f, x, p.hasRecipients()); err != nil {
+		return err
+	}
 	return p.note.setAddressing(f, x)
 }
 
@@ -169,6 +173,9 @@ func (p *reply) findRecipients(ctx context.Context, f *finder, x *exchange) erro
 	if err := p.note.continueThread(ctx, f, x); err != nil {
 		return err
 	}
+	if err := p.note.readText(ctx, f, x, false); err != nil {
+		return err
+	}
 	return p.note.setAddressing(f, x)
 }
 
@@ -201,6 +208,9 @@ func (p *sendMessage) findRecipients(ctx context.Context, f *finder, x *exchange
 	}
 	x.addNamed(a)
 	p.note = note{content: p.Content, visibility: audience.Direct}
+	if err := p.note.readText(ctx, f, x, true); err != nil {
+		return err
+	}
 	return p.note.setAddressing(f, x)
 }
 
@@ -280,6 +290,16 @@ func (f *finder) nameEarlierRecipients(ctx context.Context, x *exchange, ids []v
 	return nil
 }
 
+// readText finds the actors that the text names. A direct note that has its recipients goes to
+// nobody else.
+func (n *note) readText(ctx context.Context, f *finder, x *exchange, hasRecipients bool) error {
+	if n.visibility == audience.Direct && hasRecipients {
+		x.linkNamed(n.content)
+		return nil
+	}
+	return f.findMentions(ctx, x, n.content)
+}
+
 // setAddressing sets the addressing from the visibility and who is named.
 func (n *note) setAddressing(f *finder, x *exchange) error {
 	ids := make([]vocab.ID, len(x.named))
@@ -309,13 +329,13 @@ func (n *note) setAddressing(f *finder, x *exchange) error {
 func (n *note) constructObject(local *actor.Local, x *exchange) (string, any) {
 	d := vocab.Doc{"id": string(local.NewObjectID(x.User)), "type": "Note", "attributedTo": string(x.actor.ID), "published": formatTime(x.now)}
 	writeAddressing(d, x.to, x.cc)
-	setContent(d, n.content)
+	setContent(d, n.content, x.linkText(local))
 	setSummary(d, n.summary)
 	setSensitive(d, n.sensitive)
 	if n.parent != nil {
 		d["inReplyTo"] = string(n.parent.ID)
 	}
-	setTags(d, n.tags, listMentions(x.named))
+	setTags(d, n.tags, listMentions(x.named), func(tag string) string { return local.TagPage(x.User, tag) })
 	return vocab.Create, d
 }
 
@@ -325,15 +345,15 @@ func listMentions(named []*vocab.Actor) []any {
 	for _, a := range named {
 		m := vocab.Doc{"type": "Mention", "href": string(a.ID)}
 		if a.PreferredUsername != "" {
-			m["name"] = "@" + a.PreferredUsername + "@" + a.ID.Host()
+			m["name"] = handleOf(a)
 		}
 		out = append(out, m)
 	}
 	return out
 }
 
-func setContent(d vocab.Doc, text string) {
-	d["content"] = vocab.TextToHTML(text)
+func setContent(d vocab.Doc, text string, href vocab.Href) {
+	d["content"] = vocab.TextToHTML(text, href)
 	d["source"] = vocab.Doc{"content": text, "mediaType": "text/plain"}
 }
 
@@ -351,15 +371,22 @@ func setSensitive(d vocab.Doc, sensitive bool) {
 	}
 }
 
-// setTags writes free tags, and those of them that can be hashtags for other servers too, beside
-// other tags.
-func setTags(d vocab.Doc, tags []string, others []any) {
+// setTags writes free tags, and as hashtags those of them that can be such for other servers and
+// those of the text, beside other tags. A hashtag leads to its page.
+func setTags(d vocab.Doc, tags []string, others []any, page func(tag string) string) {
 	delete(d, "tag")
 	delete(d, "lwTags")
+	var hashtags []string
 	for _, t := range tags {
 		if !strings.ContainsFunc(t, isOutsideHashtag) {
-			others = append(others, vocab.Doc{"type": "Hashtag", "name": "#" + t})
+			hashtags = addTag(hashtags, t)
 		}
+	}
+	for _, t := range listHashtags(d.Sub("source").Text("content")) {
+		hashtags = addTag(hashtags, t)
+	}
+	for _, t := range hashtags[:min(len(hashtags), maxHashtags)] {
+		others = append(others, vocab.Doc{"type": "Hashtag", "name": "#" + t, "href": page(t)})
 	}
 	if len(others) > 0 {
 		d["tag"] = others

@@ -132,6 +132,7 @@ type Result struct {
 	ActivityID vocab.ID
 	ObjectID   vocab.ID // the object or group that it makes, changes or is about; empty when that is an actor
 	Job        *Job     // nil when nothing leaves
+	Unresolved []string // handles in the text that lead to nobody, and stay text
 	Replayed   bool     // the answer is an earlier one's, to the same Idempotency-Key
 }
 
@@ -157,6 +158,8 @@ type exchange struct {
 	to, cc      []vocab.ID                // the addressing
 	named       []*vocab.Actor            // who is addressed by name, or was, without the one who acts
 	spelling    vocab.Spelling            // how peers write what is named, beside actors
+	mentions    mentions                  // what handles in the text lead to
+	unresolved  []string                  // handles in the text that lead nowhere
 	unnamed     []db.Unnamed              // who is addressed by a group, or was
 	request     vocab.ID                  // the stranger whose messages are accepted or declined
 	group       *db.Group                 // that is made, changed or deleted

@@ -55,7 +55,7 @@ func (o *Outbox) storeDispatch(ctx context.Context, tx *db.Tx, x *exchange) (set
 		}
 	}
 	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: o.Handlers.OrderOf(x.activity), Type: x.activity.Type, Body: x.body, Audience: x.listAudience()}
-	x.answer = answer{Activity: x.activity.ID, Object: o.Handlers.ObjectOf(x.activity), Job: newJob(job.ID, x.inboxes)}
+	x.answer = answer{Activity: x.activity.ID, Object: o.Handlers.ObjectOf(x.activity), Job: newJob(job.ID, x.inboxes), Unresolved: x.unresolved}
 	if earlier != "" {
 		if x.answer, err = o.answerAgain(ctx, tx, earlier, x.now); err != nil {
 			return false, err

@@ -56,6 +56,8 @@ type answer struct {
 	Activity vocab.ID `json:"activityId"`
 	Object   vocab.ID `json:"objectId,omitempty"`
 	Job      *Job     `json:"job,omitempty"`
+
+	Unresolved []string `json:"unresolved,omitempty"`
 }
 
 // replayAnswer answers x as the action under its Idempotency-Key was answered before, if it was.

@@ -132,6 +132,7 @@ type dispatched struct {
 	Success       bool        `json:"success"`
 	ActivityID    vocab.ID    `json:"activityId,omitempty"`
 	ObjectID      vocab.ID    `json:"objectId,omitempty"`      // that is made, changed or meant, unless it is an actor
+	Unresolved    []string    `json:"unresolved,omitempty"`    // handles in the text that lead to nobody
 	FederationJob *outbox.Job `json:"federationJob,omitempty"` // when anything leaves
 }
 
@@ -163,7 +164,7 @@ func (s *clientAPI) postActivity(a *answer, r *http.Request, _ httprouter.Params
 	if err != nil {
 		return err
 	}
-	body, err := vocab.Marshal(dispatched{true, result.ActivityID, result.ObjectID, result.Job})
+	body, err := vocab.Marshal(dispatched{true, result.ActivityID, result.ObjectID, result.Unresolved, result.Job})
 	if err != nil {
 		return err
 	}

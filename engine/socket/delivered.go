@@ -52,8 +52,8 @@ func lastID(frames []Frame) keyspace.ID {
 	return frames[len(frames)-1].ID
 }
 
-// MarkDelivered moves the groups of users to the last events that their programs were sent. What
-// Redis does not take now is tried the next time.
+// MarkDelivered moves the groups of users to the last events that their programs were sent. Groups
+// that Redis does not move now are moved the next time.
 func (h *Hub) MarkDelivered(ctx context.Context) {
 	last := h.delivered.takeAll()
 	users := make([]vocab.Username, 0, len(last))

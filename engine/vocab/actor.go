@@ -51,6 +51,19 @@ const (
 // with Ed25519 (FEP-844e).
 func (a *Actor) TakesEd25519() bool { return slices.Contains(a.Implements, implementsEd25519) }
 
+// Page returns the page on which people see the actor, as a link in a text names it: the address
+// that the actor's document has for it on its own server, else the actor's id.
+func (a *Actor) Page() string {
+	d, err := ParseDoc(a.Raw)
+	if err != nil {
+		return a.Written
+	}
+	if page, err := ParseID(d.Text("url")); err == nil && page.Origin() == a.ID.Origin() {
+		return d.Text("url")
+	}
+	return a.Written
+}
+
 // maxKeys bounds the keys of one actor that are read.
 const maxKeys = 8
 

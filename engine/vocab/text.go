@@ -1,7 +1,6 @@
 package vocab
 
 import (
-	"html"
 	"strings"
 
 	nethtml "golang.org/x/net/html"
@@ -18,8 +17,8 @@ func isSpace(r rune) bool { return strings.ContainsRune(space, r) }
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // TextToHTML writes plain text as the HTML other servers expect in content: escaped, a paragraph
-// per block of lines.
-func TextToHTML(text string) string {
+// per block of lines, with links for what href knows a place of.
+func TextToHTML(text string, href Href) string {
 	var b strings.Builder
 	open := false
 	for line := range strings.SplitSeq(newlines.Replace(text), "\n") {
@@ -30,9 +29,11 @@ func TextToHTML(text string) string {
 			open = false
 		case line == "":
 		case open:
-			b.WriteString("<br>" + html.EscapeString(line))
+			b.WriteString("<br>")
+			appendLine(&b, line, href)
 		default:
-			b.WriteString("<p>" + html.EscapeString(line))
+			b.WriteString("<p>")
+			appendLine(&b, line, href)
 			open = true
 		}
 	}

@@ -22,7 +22,7 @@ func TestTextToHTML(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := TextToHTML(tt.text); got != tt.want {
+			if got := TextToHTML(tt.text, func(Span) string { return "" }); got != tt.want {
 				t.Errorf("TextToHTML(%q) = %q, want %q", tt.text, got, tt.want)
 			}
 		})
@@ -128,7 +128,7 @@ func TestTextComesBackFromHTML(t *testing.T) {
 		rapid.StringMatching(`(<(script|p|br|pre|style|!--)/?>|</(script|p|pre|style)>|&(lt|amp|#60);| |\n|a){0,20}`))
 	rapid.Check(t, func(t *rapid.T) {
 		s := text.Draw(t, "text")
-		if got, want := HTMLToText(TextToHTML(s)), normalized(s); got != want {
+		if got, want := HTMLToText(TextToHTML(s, func(Span) string { return "" })), normalized(s); got != want {
 			t.Fatalf("%q became %q, want %q", s, got, want)
 		}
 	})

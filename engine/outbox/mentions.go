@@ -1,0 +1,163 @@
+package outbox
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Bounds of what is looked up for one text: the handles beyond them stay text.
+const (
+	maxHandles  = 20
+	handlesTime = 5 * time.Second
+	handlesOnce = 5 // looked up at once
+)
+
+// mentions are the actors that handles in a text lead to, by the handle in lower case.
+type mentions map[string]*vocab.Actor
+
+// findMentions finds the actors that a text names by their handles, and addresses them: who is
+// named in a text is told of it. A handle that leads to nobody, or to somebody that the user
+// blocks, stays text.
+func (f *finder) findMentions(ctx context.Context, x *exchange, text string) error {
+	handles := listHandles(text)
+	found, err := f.findHandles(ctx, x, handles[:min(len(handles), maxHandles)])
+	if err != nil {
+		return err
+	}
+	if found, err = f.withoutBlocked(ctx, x, found); err != nil {
+		return err
+	}
+	x.noteMentions(handles, found)
+	for _, h := range handles {
+		if a := found[h]; a != nil {
+			x.addNamed(a)
+		}
+	}
+	return nil
+}
+
+// linkNamed links the handles of those that the activity is for anyway. Others stay text: a text
+// that is for some actors alone is for nobody else because it speaks of them, and their servers are
+// not asked.
+func (x *exchange) linkNamed(text string) {
+	found := mentions{}
+	for _, a := range append(slices.Clone(x.named), x.actor) {
+		if a.PreferredUsername != "" {
+			found[strings.ToLower(handleOf(a))] = a
+		}
+	}
+	x.noteMentions(listHandles(text), found)
+}
+
+// noteMentions notes what handles of a text lead to, and those that lead nowhere.
+func (x *exchange) noteMentions(handles []string, found mentions) {
+	x.mentions = found
+	for _, h := range handles {
+		if found[h] == nil {
+			x.unresolved = append(x.unresolved, h)
+		}
+	}
+}
+
+// listHandles returns the handles in a text, in lower case, each once.
+func listHandles(text string) (handles []string) {
+	for _, s := range vocab.Spans(text) {
+		if h := strings.ToLower(s.Text); s.Kind == vocab.HandleSpan && !slices.Contains(handles, h) {
+			handles = append(handles, h)
+		}
+	}
+	return handles
+}
+
+// findHandles looks handles up. Those that lead to no actor in time are left out.
+func (f *finder) findHandles(ctx context.Context, x *exchange, handles []string) (mentions, error) {
+	limited, cancel := context.WithTimeout(ctx, handlesTime)
+	defer cancel()
+	actors := make([]*vocab.Actor, len(handles))
+	var g errgroup.Group
+	g.SetLimit(handlesOnce)
+	for n, h := range handles {
+		g.Go(func() error {
+			a, err := f.actorsFor(x).Handle(limited, h)
+			if err == nil {
+				err = f.checkActive(limited, a.ID)
+			}
+			if err != nil {
+				f.log.DebugContext(ctx, "handle in a text leads nowhere", "user", x.User, "err", err)
+				return nil
+			}
+			actors[n] = a
+			return nil
+		})
+	}
+	_ = g.Wait() // none fails
+	found := mentions{}
+	for n, a := range actors {
+		if a != nil {
+			found[handles[n]] = a
+		}
+	}
+	return found, ctx.Err()
+}
+
+func (f *finder) withoutBlocked(ctx context.Context, x *exchange, found mentions) (mentions, error) {
+	var ids []vocab.ID
+	for _, a := range found {
+		ids = append(ids, a.ID)
+	}
+	if len(ids) == 0 {
+		return found, nil
+	}
+	var blocked map[vocab.ID]bool
+	err := f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		blocked, err = tx.Blocked(ctx, ids)
+		return err
+	})
+	for h, a := range found {
+		if blocked[a.ID] {
+			delete(found, h)
+		}
+	}
+	return found, err
+}
+
+// linkText returns where the parts of a text of the user's lead.
+func (x *exchange) linkText(local *actor.Local) vocab.Href {
+	return func(s vocab.Span) string {
+		if s.Kind != vocab.HandleSpan {
+			return local.HrefOf(x.User, s)
+		}
+		if a := x.mentions[strings.ToLower(s.Text)]; a != nil {
+			return a.Page()
+		}
+		return ""
+	}
+}
+
+// handleOf returns what people write to name an actor.
+func handleOf(a *vocab.Actor) string { return "@" + a.PreferredUsername + "@" + a.ID.Host() }
+
+// listHashtags returns the hashtags of a text without their #, each once in whichever case.
+func listHashtags(text string) (tags []string) {
+	for _, s := range vocab.Spans(text) {
+		if s.Kind == vocab.HashtagSpan {
+			tags = addTag(tags, s.Text[1:])
+		}
+	}
+	return tags
+}
+
+func addTag(tags []string, tag string) []string {
+	if slices.ContainsFunc(tags, func(t string) bool { return strings.EqualFold(t, tag) }) {
+		return tags
+	}
+	return append(tags, tag)
+}

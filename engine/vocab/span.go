@@ -1,0 +1,127 @@
+package vocab
+
+import (
+	"html"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Span is a part of a plain text that leads somewhere.
+type Span struct {
+	Kind SpanKind
+	At   int    // the byte where it begins
+	Text string // as it is written
+}
+
+// SpanKind is what a span is.
+type SpanKind int
+
+// The kinds of spans.
+const (
+	LinkSpan    SpanKind = iota // an address, https://host/path
+	HandleSpan                  // an actor, @user@host
+	HashtagSpan                 // #tag
+)
+
+// maxHashtag bounds a hashtag, in characters.
+const maxHashtag = 64
+
+var spanForm = regexp.MustCompile(`(https?://[^\s\p{Z}\p{C}<>"]+)` +
+	`|(@[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_])?@[\pL\pN](?:[\pL\pM\pN.-]{0,251}[\pL\pM\pN])?(?::[0-9]{1,5})?)` +
+	`|(#[\pL\pM\pN_]+)`)
+
+// Spans returns the addresses, handles and hashtags of a text, in order. They do not overlap.
+func Spans(text string) (spans []Span) {
+	for _, m := range spanForm.FindAllStringSubmatchIndex(text, -1) {
+		if isInsideWord(text, m[0]) {
+			continue
+		}
+		for kind := LinkSpan; kind <= HashtagSpan; kind++ {
+			if at := m[2+2*kind]; at >= 0 {
+				if s := trimSpan(kind, text[at:m[3+2*kind]]); s != "" {
+					spans = append(spans, Span{kind, at, s})
+				}
+			}
+		}
+	}
+	return spans
+}
+
+// isInsideWord reports whether what begins there goes on with what stands before it, as in
+// a#b, //host/@a@b and &#8211.
+func isInsideWord(text string, at int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:at])
+	return at > 0 && (unicode.IsLetter(before) || unicode.IsDigit(before) || strings.ContainsRune("_/@#&.-", before))
+}
+
+// trimSpan returns the part of what looks like a span that is one: empty for none.
+func trimSpan(kind SpanKind, s string) string {
+	switch kind {
+	case LinkSpan:
+		s = trimSentence(s)
+		if u, err := url.Parse(s); err != nil || u.Host == "" || u.User != nil { // https://bank.example@evil.example/ misleads
+			return ""
+		}
+	case HandleSpan:
+		if _, host, _ := strings.Cut(s[1:], "@"); !strings.Contains(host, ".") {
+			return ""
+		}
+	case HashtagSpan:
+		isWord := strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) })
+		if !isWord || utf8.RuneCountInString(s) > maxHashtag+1 {
+			return ""
+		}
+	}
+	return s
+}
+
+// trimSentence leaves out what ends the sentence that an address stands in, and a parenthesis that
+// is not closed in it.
+func trimSentence(s string) string {
+	for {
+		last, size := utf8.DecodeLastRuneInString(s)
+		switch {
+		case strings.ContainsRune(".,;:!?'*…»”’", last):
+		case last == ')' && strings.Count(s, ")") > strings.Count(s, "("):
+		case last == ']' && strings.Count(s, "]") > strings.Count(s, "["):
+		default:
+			return s
+		}
+		s = s[:len(s)-size]
+	}
+}
+
+// Href returns where a span leads, empty for nowhere: it stays text then.
+type Href func(Span) string
+
+// appendLine writes one line of a text as HTML, with its spans as links.
+func appendLine(b *strings.Builder, line string, href Href) {
+	done := 0
+	for _, s := range Spans(line) {
+		to := href(s)
+		if to == "" {
+			continue
+		}
+		b.WriteString(html.EscapeString(line[done:s.At]))
+		b.WriteString(s.html(to))
+		done = s.At + len(s.Text)
+	}
+	b.WriteString(html.EscapeString(line[done:]))
+}
+
+// html writes a span as other servers write it: by the classes they tell mentions and hashtags
+// from other links.
+func (s Span) html(to string) string {
+	to, words := html.EscapeString(to), html.EscapeString(s.Text)
+	switch s.Kind {
+	case HandleSpan:
+		return `<span class="h-card"><a href="` + to + `" class="u-url mention">` + words + `</a></span>`
+	case HashtagSpan:
+		return `<a href="` + to + `" class="mention hashtag" rel="tag">` + words + `</a>`
+	default:
+		return `<a href="` + to + `" rel="nofollow noreferrer noopener" target="_blank">` + words + `</a>`
+	}
+}
