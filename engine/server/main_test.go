@@ -63,6 +63,10 @@ type dispatcher struct {
 	result outbox.Result
 	err    error
 	asked  outbox.Dispatch
+
+	found        *vocab.Actor
+	wanted       string // of FindActor
+	forAssistant bool
 }
 
 func (d *dispatcher) MayDispatch(scopes []string, action string) bool {
@@ -72,6 +76,11 @@ func (d *dispatcher) MayDispatch(scopes []string, action string) bool {
 func (d *dispatcher) Dispatch(_ context.Context, asked outbox.Dispatch) (outbox.Result, error) {
 	d.asked = asked
 	return d.result, d.err
+}
+
+func (d *dispatcher) FindActor(_ context.Context, _ vocab.Username, isAssistant bool, name string) (*vocab.Actor, error) {
+	d.wanted, d.forAssistant = name, isAssistant
+	return d.found, d.err
 }
 
 // world is all other servers, of which none shows anything.

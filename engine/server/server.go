@@ -34,6 +34,7 @@ type Inbox interface {
 type Outbox interface {
 	MayDispatch(scopes []string, action string) bool
 	Dispatch(ctx context.Context, d outbox.Dispatch) (outbox.Result, error)
+	FindActor(ctx context.Context, u vocab.Username, isAssistant bool, name string) (*vocab.Actor, error)
 }
 
 // Verifier tells who signed a request.
@@ -193,6 +194,9 @@ func (s *Server) getRoutes() map[string]handle {
 		"/api/feed/:entry":                       s.api.wrapAPI(s.api.getFeedEntry),
 		"/api/deliveries":                        s.api.wrapAPI(s.api.getDeliveries),
 		"/api/deliveries/:job":                   s.api.wrapAPI(s.api.getDeliveryJob),
+		"/api/me":                                s.api.wrapAPI(s.api.getMe),
+		"/api/actors":                            s.api.wrapAPI(s.api.getPerson),
+		"/api/relationships":                     s.api.wrapAPI(s.api.getRelationships),
 		"/api/groups":                            s.api.wrapAPI(s.api.getGroups),
 		"/api/events":                            s.api.wrapAPI(s.events.getEvents),
 		socketPath:                               s.api.wrapAPI(s.webSockets.getSocket),

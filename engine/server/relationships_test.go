@@ -1,0 +1,151 @@
+package server_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestAProgramLearnsWhoItIs(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.relate(f.alice, db.Follower, db.Accepted, f.carol.ID, start)
+	f.relate(f.alice, db.Following, db.Pending, f.carol.ID, start)
+	type me struct {
+		User, URI, Handle, Name, Summary string
+		Followers, Following             int
+		Scopes                           []string
+	}
+	for _, scope := range []string{"read", "write", "llm", "admin"} {
+		var got me
+		f.get("/api/me", bearerToken(f.token(f.alice, scope))).want(t, 200).decode(t, &got)
+		want := me{User: "alice", URI: string(f.local.ID(f.alice)), Handle: f.local.Handle(f.alice), Followers: 1, Scopes: []string{scope}}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("scope %s (-want +got):\n%s", scope, d)
+		}
+	}
+	f.get("/api/me").want(t, 401)
+	f.get("/api/me?x=1", bearerToken(f.token(f.alice, "read"))).want(t, 400)
+}
+
+func TestAnActorIsFoundWithItsTies(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.relate(f.alice, db.Following, db.Pending, f.carol.ID, start)
+	f.relate(f.alice, db.Follower, db.Accepted, f.carol.ID, start)
+	f.block(f.alice, f.carol.ID)
+	doc := vocab.Doc{"id": string(f.carol.ID), "type": "Person", "preferredUsername": "carol", "inbox": string(f.carol.Inbox), "url": "https://peer.example/@carol",
+		"name": "Carol <b>x</b>", "summary": `<p onclick="x()">hi<script>alert(1)</script></p>`, "icon": vocab.Doc{"type": "Image", "url": "https://peer.example/c.png"}}
+	var err error
+	if f.outbox.found, err = vocab.ParseActor(doc.JSON()); err != nil {
+		t.Fatal(err)
+	}
+	token := bearerToken(f.token(f.alice, "read"))
+	type ties struct {
+		Following, FollowedBy string
+		Blocking, BlockedBy   bool
+	}
+	var got struct {
+		URI, Type, Handle, Name, Icon, Summary, Page string
+		Relationship                                 ties
+	}
+	f.get("/api/actors?handle=%40carol%40peer.example", token).want(t, 200).decode(t, &got)
+	if got.URI != string(f.carol.ID) || got.Handle != "@carol@peer.example" || got.Page != "https://peer.example/@carol" || got.Icon != "https://peer.example/c.png" ||
+		got.Summary != "<p>hi</p>" || strings.Contains(got.Name, "<") {
+		t.Errorf("carol is shown as %+v", got)
+	}
+	if got.Relationship != (ties{"pending", "accepted", true, false}) {
+		t.Errorf("between alice and carol stands %+v", got.Relationship)
+	}
+	if f.outbox.wanted != "@carol@peer.example" || f.outbox.forAssistant {
+		t.Errorf("asked for is %q", f.outbox.wanted)
+	}
+	f.get("/api/actors?uri=https://peer.example/users/carol", bearerToken(f.token(f.bob, "llm"))).want(t, 200).decode(t, &got)
+	if got.Relationship != (ties{"none", "none", false, false}) || !f.outbox.forAssistant {
+		t.Errorf("between bob and carol stands %+v", got.Relationship)
+	}
+	for _, wrong := range []string{"", "?handle=@a@b.example&uri=https://b.example/a", "?uri=a&uri=b", "?name=carol"} {
+		f.get("/api/actors"+wrong, token).want(t, 400)
+	}
+	f.get("/api/actors?handle=@a@b.example", bearerToken(f.token(f.alice, "write"))).want(t, 403)
+	f.get("/api/actors?handle=@a@b.example").want(t, 401)
+	f.outbox.err = fault.New(fault.Unprocessable, "nobody").WithCode("no_such_user")
+	f.get("/api/actors?handle=@a@b.example", token).want(t, http.StatusUnprocessableEntity)
+}
+
+// Follows, those that wait too, and blocks are listed page by page.
+func TestRelationshipsAreListed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	actor := func(name string) vocab.ID { return vocab.ID("https://peer.example/users/" + name) }
+	at := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
+	f.relate(f.alice, db.Follower, db.Pending, actor("a"), at(1))
+	f.relate(f.alice, db.Follower, db.Accepted, f.carol.ID, at(2))
+	f.relate(f.alice, db.Following, db.Accepted, f.local.ID(f.bob), at(3))
+	f.relate(f.alice, db.Following, db.Rejected, actor("d"), at(4))
+	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
+		for n, b := range []db.Block{{Actor: actor("e"), Direction: db.Outbound, Activity: "https://x/1"}, {Actor: actor("g"), Direction: db.Inbound, Activity: "https://x/2"}} {
+			if err := tx.AddBlock(ctx, b, at(5+n)); err != nil {
+				return err
+			}
+		}
+		doc := vocab.Doc{"id": string(f.carol.ID), "type": "Person", "preferredUsername": "carol", "inbox": string(f.carol.Inbox)}
+		carol, err := vocab.ParseActor(doc.JSON())
+		if err != nil {
+			return err
+		}
+		return tx.SaveActor(ctx, carol, start)
+	})
+	token := bearerToken(f.token(f.alice, "read"))
+	list := func(query string) (all []string) {
+		t.Helper()
+		for next := ""; ; {
+			var page struct {
+				Items []struct {
+					ActorURI, Type, Status, ActivityURI string
+					Since                               time.Time
+				}
+				Actors map[string]struct{ Handle string }
+				Next   string
+			}
+			f.get("/api/relationships?limit=2"+query+next, token).want(t, 200).decode(t, &page)
+			for _, i := range page.Items {
+				name := i.ActorURI[strings.LastIndex(i.ActorURI, "/")+1:]
+				all = append(all, i.Type+" "+name+" "+i.Status)
+				if handle := page.Actors[i.ActorURI].Handle; (name == "carol" || name == "bob") && !strings.HasPrefix(handle, "@"+name+"@") {
+					t.Errorf("%s is shown as %q", name, handle)
+				}
+			}
+			if page.Next == "" {
+				return all
+			}
+			next = "&cursor=" + page.Next
+		}
+	}
+	for query, want := range map[string][]string{
+		"":                                {"block e accepted", "following d rejected", "following bob accepted", "follower carol accepted", "follower a pending"},
+		"&type=follower":                  {"follower carol accepted", "follower a pending"},
+		"&type=follower&status=pending":   {"follower a pending"},
+		"&status=accepted":                {"block e accepted", "following bob accepted", "follower carol accepted"},
+		"&type=block":                     {"block e accepted"},
+		"&type=following&status=pending":  nil,
+		"&type=following&status=rejected": {"following d rejected"},
+	} {
+		if d := cmp.Diff(want, list(query)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", query, d)
+		}
+	}
+	for _, wrong := range []string{"?type=friend", "?status=gone", "?limit=0", "?limit=201", "?cursor=x", "?x=1"} {
+		f.get("/api/relationships"+wrong, token).want(t, 400)
+	}
+	f.get("/api/relationships", bearerToken(f.token(f.alice, "llm"))).want(t, 403)
+	f.get("/api/relationships").want(t, 401)
+}
