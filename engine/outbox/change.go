@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -20,7 +21,11 @@ type updateObject struct {
 	Summary   *string   `json:"summary"`
 	Sensitive *bool     `json:"sensitive"`
 	Tags      *[]string `json:"tags"`
+	Language  *string   `json:"language"`
 
+	Attachments *[]json.RawMessage `json:"attachments"`
+
+	attached  []attachment
 	object    *vocab.Object
 	mentioned []*vocab.Actor // by the new text, and not addressed before
 }
@@ -29,24 +34,40 @@ func (p *updateObject) checkParams() error {
 	if err := p.about.checkParams(); err != nil {
 		return err
 	}
-	if p.Content == nil && p.Summary == nil && p.Sensitive == nil && p.Tags == nil {
+	if p.Content == nil && p.Summary == nil && p.Sensitive == nil && p.Tags == nil && p.Language == nil && p.Attachments == nil {
 		return fault.New(fault.Unprocessable, "there is nothing to change").WithCode("invalid_parameter").At("/params")
 	}
-	if p.Content != nil {
-		if err := checkContent(*p.Content); err != nil {
+	if err := p.checkWords(); err != nil {
+		return err
+	}
+	return p.readLists()
+}
+
+func (p *updateObject) checkWords() error {
+	for _, word := range []struct {
+		given *string
+		check func(string) error
+	}{{p.Content, checkContent}, {p.Summary, checkSummary}, {p.Language, checkLanguage}} {
+		if word.given == nil {
+			continue
+		}
+		if err := word.check(*word.given); err != nil {
 			return err
 		}
 	}
-	if p.Summary != nil {
-		if err := checkSummary(*p.Summary); err != nil {
+	return nil
+}
+
+// readLists reads tags and attachments, as far as they are given.
+func (p *updateObject) readLists() (err error) {
+	if p.Tags != nil {
+		if *p.Tags, err = checkTags(*p.Tags); err != nil {
 			return err
 		}
 	}
-	if p.Tags == nil {
-		return nil
+	if p.Attachments != nil {
+		p.attached, err = readAttachments(*p.Attachments)
 	}
-	tags, err := checkTags(*p.Tags)
-	p.Tags = &tags
 	return err
 }
 
@@ -103,8 +124,16 @@ func (p *updateObject) constructObject(local *actor.Local, x *exchange) (string,
 	d := p.object.Doc
 	writeAddressing(d, x.to, x.cc)
 	d["updated"] = formatTime(x.now)
+	language := languageOf(d)
+	if p.Language != nil {
+		language = *p.Language
+	}
 	if p.Content != nil {
 		setContent(d, *p.Content, x.linkText(local))
+	}
+	setLanguage(d, language)
+	if p.Attachments != nil {
+		setAttachments(d, p.attached)
 	}
 	if p.Summary != nil {
 		setSummary(d, *p.Summary)

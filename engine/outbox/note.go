@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"unicode"
@@ -33,8 +34,12 @@ type createNote struct {
 	Summary    string   `json:"summary"`
 	Sensitive  bool     `json:"sensitive"`
 	InReplyTo  string   `json:"inReplyTo"`
+	Language   string   `json:"language"`
 
-	note note
+	Attachments []json.RawMessage `json:"attachments"`
+
+	note     note
+	attached []attachment
 }
 
 func (p *createNote) checkParams() error {
@@ -52,15 +57,21 @@ func (p *createNote) checkParams() error {
 	if err := checkSummary(p.Summary); err != nil {
 		return err
 	}
+	if err := checkLanguage(p.Language); err != nil {
+		return err
+	}
 	var err error
 	if p.Tags, err = checkTags(p.Tags); err != nil {
+		return err
+	}
+	if p.attached, err = readAttachments(p.Attachments); err != nil {
 		return err
 	}
 	return checkContent(p.Content)
 }
 
 func (p *createNote) findRecipients(ctx context.Context, f *finder, x *exchange) error {
-	p.note = note{content: p.Content, tags: p.Tags, summary: p.Summary, sensitive: p.Sensitive, visibility: p.Visibility}
+	p.note = note{content: p.Content, tags: p.Tags, summary: p.Summary, sensitive: p.Sensitive, visibility: p.Visibility, language: p.Language, attached: p.attached}
 	said := "" // by the collections addressed
 	var groups []vocab.ID
 	for _, field := range []struct {
@@ -233,6 +244,8 @@ type note struct {
 	sensitive                    bool
 	exact                        bool // for the actors it names: the author of its parent is one of them, or gets nothing
 	tags                         []string
+	language                     string
+	attached                     []attachment
 	parent                       *vocab.Object
 }
 
@@ -330,6 +343,8 @@ func (n *note) constructObject(local *actor.Local, x *exchange) (string, any) {
 	d := vocab.Doc{"id": string(local.NewObjectID(x.User)), "type": "Note", "attributedTo": string(x.actor.ID), "published": formatTime(x.now)}
 	writeAddressing(d, x.to, x.cc)
 	setContent(d, n.content, x.linkText(local))
+	setLanguage(d, n.language)
+	setAttachments(d, n.attached)
 	setSummary(d, n.summary)
 	setSensitive(d, n.sensitive)
 	if n.parent != nil {
@@ -355,6 +370,30 @@ func listMentions(named []*vocab.Actor) []any {
 func setContent(d vocab.Doc, text string, href vocab.Href) {
 	d["content"] = vocab.TextToHTML(text, href)
 	d["source"] = vocab.Doc{"content": text, "mediaType": "text/plain"}
+}
+
+// setLanguage says in which language the content is; empty for not.
+func setLanguage(d vocab.Doc, language string) {
+	delete(d, "contentMap")
+	if language != "" {
+		d["contentMap"] = vocab.Doc{language: d["content"]}
+	}
+}
+
+// languageOf returns in which language the content of a document of ours is, empty when it says
+// none.
+func languageOf(d vocab.Doc) string {
+	for language := range d.Sub("contentMap") {
+		return language
+	}
+	return ""
+}
+
+func checkLanguage(tag string) error {
+	if tag != "" && !vocab.IsLanguage(tag) {
+		return badParam("language", "language is a tag such as en or pt-BR")
+	}
+	return nil
 }
 
 func setSummary(d vocab.Doc, text string) {

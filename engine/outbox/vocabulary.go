@@ -100,30 +100,42 @@ func readParams[T any, P interface {
 	*T
 	intent
 }](raw json.RawMessage) (intent, error) {
-	wrong := fault.New(fault.Unprocessable, "params must be an object").WithCode("invalid_parameter").At("/params")
 	p := P(new(T))
 	if raw = bytes.TrimSpace(raw); len(raw) > 0 && !bytes.Equal(raw, []byte("null")) {
-		given, err := vocab.ParseDoc(raw)
-		if err != nil {
-			return nil, wrong
-		}
-		if err := checkNames(given, reflect.TypeFor[T]()); err != nil {
+		if err := readObject(raw, p, ""); err != nil {
 			return nil, err
-		}
-		if err := json.Unmarshal(raw, p); err != nil {
-			var mismatch *json.UnmarshalTypeError
-			if errors.As(err, &mismatch) {
-				return nil, badParam(mismatch.Field, fmt.Sprintf("%s must not be a JSON %s", mismatch.Field, mismatch.Value))
-			}
-			return nil, wrong
 		}
 	}
 	return p, p.checkParams()
 }
 
+// readObject reads the parameters, or the object in a place among them, into a struct.
+func readObject(raw json.RawMessage, into any, place string) error {
+	at, what := "/params", "params"
+	if place != "" {
+		at, what, place = at+"/"+place, place, place+"/"
+	}
+	wrong := fault.New(fault.Unprocessable, what+" must be an object").WithCode("invalid_parameter").At(at)
+	given, err := vocab.ParseDoc(raw)
+	if err != nil {
+		return wrong
+	}
+	if err := checkNames(given, reflect.TypeOf(into).Elem(), place); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		var mismatch *json.UnmarshalTypeError
+		if errors.As(err, &mismatch) {
+			return badParam(place+mismatch.Field, fmt.Sprintf("%s must not be a JSON %s", mismatch.Field, mismatch.Value))
+		}
+		return wrong
+	}
+	return nil
+}
+
 // checkNames refuses parameters that t has no field for. encoding/json would take a name in any
 // mixture of cases.
-func checkNames(given vocab.Doc, t reflect.Type) error {
+func checkNames(given vocab.Doc, t reflect.Type, place string) error {
 	names := map[string]bool{}
 	for _, f := range reflect.VisibleFields(t) {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag != "" {
@@ -132,7 +144,7 @@ func checkNames(given vocab.Doc, t reflect.Type) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !names[name] {
-			return badParam(escapePointer(name), fmt.Sprintf("there is no parameter %.60q", name))
+			return badParam(place+escapePointer(name), fmt.Sprintf("there is no parameter %.60q", name))
 		}
 	}
 	return nil

@@ -25,7 +25,8 @@ func Context() []any { return []any{ContextAS, ownTerms()} }
 func ActivityContext() []any { return []any{ContextAS, contextProof, ownTerms()} }
 
 func ownTerms() Doc {
-	return Doc{"lw": Lightweb, "lwTags": "lw:tags", "lwMetadata": "lw:metadata", "Hashtag": "as:Hashtag", "sensitive": "as:sensitive"}
+	return Doc{"lw": Lightweb, "lwTags": "lw:tags", "lwMetadata": "lw:metadata", "Hashtag": "as:Hashtag", "sensitive": "as:sensitive",
+		"toot": "http://joinmastodon.org/ns#", "focalPoint": Doc{"@id": "toot:focalPoint", "@container": "@list"}}
 }
 
 // ActorContext returns the @context of actors: assertionMethod is only seen under the did and

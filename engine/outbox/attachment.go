@@ -1,0 +1,102 @@
+package outbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Bounds of what is attached to a note.
+const (
+	maxAttached = 16
+	maxAltText  = 1500 // characters
+)
+
+// attachment is a file that a note shows. It lies where its URL says; nobody fetches it here.
+type attachment struct {
+	URL        string    `json:"url"`
+	MediaType  string    `json:"mediaType"`
+	Name       string    `json:"name"`       // its description for people who do not see it
+	FocalPoint []float64 `json:"focalPoint"` // the middle of what is seen when it is cut, from -1, -1 at the lower left to 1, 1
+}
+
+var mediaTypeForm = regexp.MustCompile(`^(image|video|audio|application|text)/[a-z0-9][a-z0-9.+-]{0,60}$`)
+
+// readAttachments reads the parameter of that name.
+func readAttachments(raw []json.RawMessage) (all []attachment, err error) {
+	if len(raw) > maxAttached {
+		return nil, badParam("attachments", "more than 16 attachments")
+	}
+	for n, r := range raw {
+		var a attachment
+		place := fmt.Sprintf("attachments/%d", n)
+		if err := readObject(r, &a, place); err != nil {
+			return nil, err
+		}
+		if err := a.check(place); err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+func (a attachment) check(place string) error {
+	if _, err := parseIdentifier(place+"/url", a.URL); err != nil {
+		return err
+	}
+	if !mediaTypeForm.MatchString(a.MediaType) {
+		return badParam(place+"/mediaType", "mediaType is one such as image/png")
+	}
+	if utf8.RuneCountInString(a.Name) > maxAltText {
+		return badParam(place+"/name", "name has more than 1500 characters")
+	}
+	if n := len(a.FocalPoint); n != 0 && n != 2 {
+		return badParam(place+"/focalPoint", "focalPoint is two numbers")
+	}
+	for _, f := range a.FocalPoint {
+		if f < -1 || f > 1 {
+			return badParam(place+"/focalPoint", "focalPoint is two numbers from -1 to 1")
+		}
+	}
+	return nil
+}
+
+// doc returns the attachment as other servers read it (ActivityStreams vocabulary §3.3).
+func (a attachment) doc() vocab.Doc {
+	kind := map[string]string{"image": "Image", "video": "Video", "audio": "Audio"}[strings.SplitN(a.MediaType, "/", 2)[0]]
+	if kind == "" {
+		kind = "Document"
+	}
+	d := vocab.Doc{"type": kind, "url": a.URL, "mediaType": a.MediaType}
+	if a.Name != "" {
+		d["name"] = a.Name
+	}
+	if len(a.FocalPoint) == 2 {
+		d["focalPoint"] = []any{asThousandths(a.FocalPoint[0]), asThousandths(a.FocalPoint[1])}
+	}
+	return d
+}
+
+// asThousandths writes a number as every JSON library does: proofs are made of it.
+func asThousandths(f float64) json.Number {
+	return json.Number(strconv.FormatFloat(math.Round(f*1000)/1000+0, 'f', -1, 64))
+}
+
+func setAttachments(d vocab.Doc, all []attachment) {
+	delete(d, "attachment")
+	if len(all) == 0 {
+		return
+	}
+	docs := make([]any, len(all))
+	for n, a := range all {
+		docs[n] = a.doc()
+	}
+	d["attachment"] = docs
+}
