@@ -35,6 +35,7 @@ type clientAPI struct {
 	feed    *feed.Reader
 	outbox  Outbox
 	bodies  *policy.Pool // of actions
+	lookups *policy.Limiter
 	version string
 }
 
