@@ -119,7 +119,7 @@ func FuzzParseActor(f *testing.F) {
 }
 
 func FuzzHTMLToText(f *testing.F) {
-	for _, s := range []string{"<p>a<br>b</p>", "<script/>a</script>b", "<pre>a\n b</pre>", "&lt;&#0;", "<!--", "a\xffb", "<td> <style>"} {
+	for _, s := range []string{"<p>a<br>b</p>", "see https://e.example/a, @bob@p.example &amp; #go", "<script/>a</script>b", "<pre>a\n b</pre>", "&lt;&#0;", "<!--", "a\xffb", "<td> <style>"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -127,7 +127,7 @@ func FuzzHTMLToText(f *testing.F) {
 		if !utf8.ValidString(text) || strings.Contains(text, "\n\n\n") {
 			t.Fatalf("HTMLToText(%q) = %q", s, text)
 		}
-		if again := HTMLToText(TextToHTML(text, func(Span) string { return "" })); again != normalized(text) {
+		if again := HTMLToText(TextToHTML(text, func(s Span) string { return "https://x.example/" + s.Text })); again != normalized(text) {
 			t.Fatalf("%q said in HTML says %q, want %q", text, again, normalized(text))
 		}
 	})
