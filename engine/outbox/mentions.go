@@ -69,8 +69,10 @@ func (x *exchange) noteMentions(handles []string, found mentions) {
 
 // listHandles returns the handles in a text, in lower case, each once.
 func listHandles(text string) (handles []string) {
+	seen := map[string]bool{}
 	for _, s := range vocab.Spans(text) {
-		if h := strings.ToLower(s.Text); s.Kind == vocab.HandleSpan && !slices.Contains(handles, h) {
+		if h := strings.ToLower(s.Text); s.Kind == vocab.HandleSpan && !seen[h] {
+			seen[h] = true
 			handles = append(handles, h)
 		}
 	}
@@ -145,10 +147,10 @@ func (x *exchange) linkText(local *actor.Local) vocab.Href {
 // handleOf returns what people write to name an actor.
 func handleOf(a *vocab.Actor) string { return "@" + a.PreferredUsername + "@" + a.ID.Host() }
 
-// listHashtags returns the hashtags of a text without their #, each once in whichever case.
+// listHashtags returns the first hashtags of a text without their #, each once in whichever case.
 func listHashtags(text string) (tags []string) {
 	for _, s := range vocab.Spans(text) {
-		if s.Kind == vocab.HashtagSpan {
+		if s.Kind == vocab.HashtagSpan && len(tags) < maxHashtags {
 			tags = addTag(tags, s.Text[1:])
 		}
 	}

@@ -131,6 +131,11 @@ func TestWhatATextNamesIsBounded(t *testing.T) {
 	if len(got.mentions) != 20 || !slices.Equal(got.unresolved, text[20:]) || d.world.asked > 20 {
 		t.Errorf("%d are mentioned, %q are not, after %d look-ups", len(got.mentions), got.unresolved, d.world.asked)
 	}
+	many := "#a " + strings.Repeat("#bb ", 16_000)
+	if got, _ = d.wire("CreateNote", map[string]any{"content": many}); len(got.hashtags) != 2 || len(got.links) != 0 {
+		t.Errorf("a text of hashtags has %d of them, and %d links", len(got.hashtags), len(got.links))
+	}
+	d.refused("CreateNote", map[string]any{"content": strings.Repeat(`"`, 60_000)}, fault.Unprocessable, "invalid_parameter")
 	d.must("Block", map[string]any{"actorUri": bob})
 	got, _ = d.wire("CreateNote", map[string]any{"content": "@bob@p.example @dan@q.example"})
 	got.want(t, "a blocked actor", wire{[]string{public, followers, dan}, []string{dan}, nil, []string{dan}, []string{"@bob@p.example"}})

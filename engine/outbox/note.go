@@ -450,6 +450,9 @@ func checkContent(text string) error {
 	if len(text) > maxContent {
 		return badParam("content", "content has more than 65536 bytes")
 	}
+	if html := vocab.TextToHTML(text, func(vocab.Span) string { return "" }); len(html) > vocab.MaxContent {
+		return badParam("content", "content has too many characters that HTML writes at length: more than 128 KiB in all")
+	}
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 // Bounds of documents from other servers: of texts in bytes, for each language, and of lists in
 // values. Documents that were stored before these bounds are still read.
 const (
-	maxContent     = 128 << 10
+	MaxContent     = 128 << 10 // of all but articles
 	maxArticle     = 512 << 10
 	maxTitle       = 4 << 10 // of name and summary
 	maxTags        = 256
@@ -26,7 +26,7 @@ func CheckBounds(d Doc, at string) error {
 	if IsActorType(kind) {
 		return nil
 	}
-	content := maxContent
+	content := MaxContent
 	if kind == "Article" {
 		content = maxArticle
 	}

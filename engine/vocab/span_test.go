@@ -63,6 +63,16 @@ func TestSpansBecomeLinks(t *testing.T) {
 	}
 }
 
+// Links that would make a text longer than servers take are left out.
+func TestATextOfTooManyLinksHasNone(t *testing.T) {
+	t.Parallel()
+	text := strings.TrimSpace(strings.Repeat("#aa ", 64<<10/4))
+	got := TextToHTML(text, func(s Span) string { return "https://here.example/tags/" + s.Text[1:] })
+	if len(got) > MaxContent || strings.Contains(got, "<a") || HTMLToText(got) != text {
+		t.Errorf("it became %d bytes: %.100s", len(got), got)
+	}
+}
+
 // Whatever a text says, it is read back as it was written, and its links pass the sanitizer.
 func TestLinkedTextComesBackFromHTML(t *testing.T) {
 	t.Parallel()

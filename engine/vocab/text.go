@@ -17,8 +17,16 @@ func isSpace(r rune) bool { return strings.ContainsRune(space, r) }
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // TextToHTML writes plain text as the HTML other servers expect in content: escaped, a paragraph
-// per block of lines, with links for what href knows a place of.
+// per block of lines, with links for what href knows a place of. A text that would be longer than
+// servers take, MaxContent, has no links.
 func TextToHTML(text string, href Href) string {
+	if s := textToHTML(text, href); len(s) <= MaxContent {
+		return s
+	}
+	return textToHTML(text, func(Span) string { return "" })
+}
+
+func textToHTML(text string, href Href) string {
 	var b strings.Builder
 	open := false
 	for line := range strings.SplitSeq(newlines.Replace(text), "\n") {
