@@ -40,7 +40,7 @@ func grouped(t *testing.T) func(*peertest.Scene) {
 func TestMove(t *testing.T) {
 	const (
 		undone = `+ delivery p:/carol/inbox `
-		asks   = `+ delivery q:/carol/inbox {"@context":["https://www.w3.org/ns/activitystreams","https://w3id.org/security/data-integrity/v1",{"Hashtag":"as:Hashtag","lw":"https://lightwebbrowser.org/ns#","lwMetadata":"lw:metadata","lwTags":"lw:tags","sensitive":"as:sensitive"}],"actor":"us:/alice","id":"us:/alice/activities/*","object":"q:/carol","to":["q:/carol"],"type":"Follow"}`
+		asks   = `+ delivery q:/carol/inbox {"@context":["https://www.w3.org/ns/activitystreams","https://w3id.org/security/data-integrity/v1",{"Hashtag":"as:Hashtag","focalPoint":{"@container":"@list","@id":"toot:focalPoint"},"lw":"https://lightwebbrowser.org/ns#","lwMetadata":"lw:metadata","lwTags":"lw:tags","sensitive":"as:sensitive","toot":"http://joinmastodon.org/ns#"}],"actor":"us:/alice","id":"us:/alice/activities/*","object":"q:/carol","to":["q:/carol"],"type":"Follow"}`
 	)
 	undo := ended("Undo", "us:/alice/activities/f", "us:/alice", "p:/carol")
 	left := []string{

@@ -96,7 +96,7 @@ func approving(s *peertest.Scene) {
 const (
 	follow       = `{"id":"p:/follows/1","type":"Follow","actor":"p:/carol","object":"us:/alice"}`
 	followed     = `{"id":"p:/follows/1","type":"Follow","actor":"p:/carol","object":"us:/alice"}`
-	acceptOf1    = `{"@context":["https://www.w3.org/ns/activitystreams","https://w3id.org/security/data-integrity/v1",{"Hashtag":"as:Hashtag","lw":"https://lightwebbrowser.org/ns#","lwMetadata":"lw:metadata","lwTags":"lw:tags","sensitive":"as:sensitive"}],"actor":"us:/alice","id":"us:/alice/activities/*","object":{"actor":"p:/carol","id":"p:/follows/1","object":"us:/alice","type":"Follow"},"to":["p:/carol"],"type":"Accept"}`
+	acceptOf1    = `{"@context":["https://www.w3.org/ns/activitystreams","https://w3id.org/security/data-integrity/v1",{"Hashtag":"as:Hashtag","focalPoint":{"@container":"@list","@id":"toot:focalPoint"},"lw":"https://lightwebbrowser.org/ns#","lwMetadata":"lw:metadata","lwTags":"lw:tags","sensitive":"as:sensitive","toot":"http://joinmastodon.org/ns#"}],"actor":"us:/alice","id":"us:/alice/activities/*","object":{"actor":"p:/carol","id":"p:/follows/1","object":"us:/alice","type":"Follow"},"to":["p:/carol"],"type":"Accept"}`
 	deliveryOf1  = "+ delivery p:/carol/inbox " + acceptOf1
 	aliceFollows = `{"id":"us:/alice/activities/f","type":"Follow","actor":"us:/alice","object":"p:/carol"}`
 )
