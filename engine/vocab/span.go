@@ -26,8 +26,11 @@ const (
 	HashtagSpan                 // #tag
 )
 
-// maxHashtag bounds a hashtag, in characters.
-const maxHashtag = 64
+// Bounds of spans: what is longer stays text.
+const (
+	maxLink    = 2 << 10 // bytes
+	maxHashtag = 64      // characters
+)
 
 var spanForm = regexp.MustCompile(`(https?://[^\s\p{Z}\p{C}<>"]+)` +
 	`|(@[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_])?@[\pL\pN](?:[\pL\pM\pN.-]{0,251}[\pL\pM\pN])?(?::[0-9]{1,5})?)` +
@@ -61,6 +64,9 @@ func isInsideWord(text string, at int) bool {
 func trimSpan(kind SpanKind, s string) string {
 	switch kind {
 	case LinkSpan:
+		if len(s) > maxLink {
+			return ""
+		}
 		s = trimSentence(s)
 		if u, err := url.Parse(s); err != nil || u.Host == "" || u.User != nil { // https://bank.example@evil.example/ misleads
 			return ""

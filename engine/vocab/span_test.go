@@ -24,6 +24,8 @@ func TestSpans(t *testing.T) {
 		{"ask @bob@example.org, @c.d-e@127.0.0.1:8080. (@x@ö.example)", "@bob@example.org @c.d-e@127.0.0.1:8080 @x@ö.example"},
 		{"bob@example.org a@b@example.org @bob @bob@ @bob@localhost @@bob@example.org", ""},
 		{"#go, #Straßen_bahn #2026a #क्या. C#x a#b ##c &#8211; #1 # #_", "#go #Straßen_bahn #2026a #क्या"},
+		{"https://example.org/" + strings.Repeat("a", 2028), "https://example.org/" + strings.Repeat("a", 2028)},
+		{"https://example.org/" + strings.Repeat("a", 2029), ""},
 		{"#" + strings.Repeat("ä", 64), "#" + strings.Repeat("ä", 64)},
 		{"#" + strings.Repeat("ä", 65), ""},
 	} {
