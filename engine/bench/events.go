@@ -59,8 +59,8 @@ func (l EventsLoad) run(ctx context.Context, i *testbed, r *Report) error {
 		return err
 	}
 	resume := func() error { return i.beside.Redis.Signal(syscall.SIGCONT) }
+	defer func() { _ = resume() }() // whatever fails before it is to go on
 	if err := l.sendWaiting(ctx, i, requests); err != nil {
-		_ = resume() // the servers are thrown away
 		return err
 	}
 	var flow time.Duration
