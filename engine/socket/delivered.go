@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// deliveredGroup is the consumer group of a user's stream that says up to which event some program
-// of the user has been sent everything. It never goes back.
+// deliveredGroup is the consumer group of a user's stream that stands at the last event that some
+// program of the user was sent. It never goes back.
 const deliveredGroup = "ws"
 
 // delivered are the events that programs were sent and that the groups do not know yet.
@@ -19,7 +19,7 @@ type delivered struct {
 	last map[vocab.Username]keyspace.ID
 }
 
-// note notes that a program of a user was sent the events up to one.
+// note notes that a program of a user was sent an event.
 func (d *delivered) note(u vocab.Username, id keyspace.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -44,12 +44,14 @@ func (s *Socket) noteDelivered() {
 	}
 }
 
-// lastID returns the id of the last frame, zero when that is no event.
-func lastID(frames []Frame) keyspace.ID {
-	if len(frames) == 0 {
-		return keyspace.ID{}
+// lastID returns the id of the last event among frames, zero when there is none.
+func lastID(frames []Frame) (id keyspace.ID) {
+	for _, f := range frames {
+		if id.Less(f.ID) {
+			id = f.ID
+		}
 	}
-	return frames[len(frames)-1].ID
+	return id
 }
 
 // MarkDelivered moves the groups of users to the last events that their programs were sent. Groups

@@ -57,8 +57,8 @@ func frameOf(e event.Event) Frame {
 	return newFrame(e.ID, frameDoc{ID: e.ID.String(), Type: e.Type, Payload: e.Payload, Timestamp: e.Timestamp})
 }
 
-// helloFrame says where a socket begins, and up to which event some program of the user has been
-// sent everything, if that is known.
+// helloFrame says where a socket begins, and which event is the last that some program of the user
+// was sent, if that is known.
 func helloFrame(cursor keyspace.ID, delivered string) Frame {
 	return newFrame(keyspace.ID{}, frameDoc{Type: "hello", Cursor: cursor.String(), Delivered: delivered, Heartbeat: heartbeatSeconds})
 }

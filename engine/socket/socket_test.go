@@ -310,8 +310,8 @@ func TestSocketsAreBounded(t *testing.T) {
 }
 
 // At the end every socket is told so, and none is opened any more.
-// The group ws says up to which event some program of the user has been sent everything; what an
-// LLM engine was sent does not count. A program that comes is told.
+// The group ws stands at the last event that some program of the user was sent; what an LLM engine
+// was sent does not count. A program that comes is told.
 func TestTheGroupOfSocketsSaysWhatWasDelivered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -353,6 +353,16 @@ func TestTheGroupOfSocketsSaysWhatWasDelivered(t *testing.T) {
 	again.settle()
 	if got := mark(); got != early.ids[2] {
 		t.Errorf("after older events were delivered again the group is at %v, want %v", got, early.ids[2])
+	}
+	bob := dbtest.User(t, r.store, "bob")
+	r.relate(alice, local{}.ID(bob), db.Accepted, db.Accepted)
+	r.relate(bob, local{}.ID(alice), db.Accepted, db.Accepted)
+	r.add(alice, 1)
+	r.program(bob, maySignal).Signal(t.Context(), []byte(`{"type":"typing","on":true,"to":"`+string(local{}.ID(alice))+`"}`))
+	again.await(3)
+	again.settle()
+	if got := mark(); got != again.ids[2] {
+		t.Errorf("after an event and a signal were sent at once the group is at %v, want %v", got, again.ids[2])
 	}
 	if hello := string(again.was[0].Body); !strings.Contains(hello, `"delivered":"`+early.ids[2].String()+`"`) {
 		t.Errorf("a program that comes is told %s", hello)
