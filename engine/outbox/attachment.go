@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -20,10 +19,10 @@ const (
 
 // attachment is a file that a note shows. It lies where its URL says; nobody fetches it here.
 type attachment struct {
-	URL        string    `json:"url"`
-	MediaType  string    `json:"mediaType"`
-	Name       string    `json:"name"`       // its description for people who do not see it
-	FocalPoint []float64 `json:"focalPoint"` // the middle of what is seen when it is cut, from -1, -1 at the lower left to 1, 1
+	URL        string    `json:"url" schema:"address"`
+	MediaType  string    `json:"mediaType" schema:"mediaType"`
+	Name       string    `json:"name" schema:"alt,optional"`              // its description for people who do not see it
+	FocalPoint []float64 `json:"focalPoint" schema:"focalPoint,optional"` // the middle of what is seen when it is cut, from -1, -1 at the lower left to 1, 1
 }
 
 var mediaTypeForm = regexp.MustCompile(`^(image|video|audio|application|text)/[a-z0-9][a-z0-9.+-]{0,60}$`)
@@ -48,14 +47,11 @@ func readAttachments(raw []json.RawMessage) (all []attachment, err error) {
 }
 
 func (a attachment) check(place string) error {
-	if _, err := parseIdentifier(place+"/url", a.URL); err != nil {
+	if err := checkPresent(place+"/url", a.URL); err != nil {
 		return err
 	}
 	if !mediaTypeForm.MatchString(a.MediaType) {
 		return badParam(place+"/mediaType", "mediaType is one such as image/png")
-	}
-	if utf8.RuneCountInString(a.Name) > maxAltText {
-		return badParam(place+"/name", "name has more than 1500 characters")
 	}
 	if n := len(a.FocalPoint); n != 0 && n != 2 {
 		return badParam(place+"/focalPoint", "focalPoint is two numbers")

@@ -13,7 +13,7 @@ import (
 // user any more. The Block itself stays here (ActivityPub §6.9) unless the operator has settled
 // otherwise.
 type block struct {
-	ActorURI string `json:"actorUri"`
+	ActorURI string `json:"actorUri" schema:"actor"`
 
 	actor vocab.ID
 }
@@ -56,7 +56,7 @@ func (p *block) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.
 // unblock takes a block back, from the actor too if it was told. The follows that the block ended
 // stay ended.
 type unblock struct {
-	ActorURI string `json:"actorUri"`
+	ActorURI string `json:"actorUri" schema:"actor"`
 
 	block  *db.Block
 	undone vocab.Doc

@@ -17,13 +17,13 @@ import (
 // updateObject changes what the user wrote. The whole object goes out again (ActivityPub §6.3).
 type updateObject struct {
 	about
-	Content   *string   `json:"content"`
-	Summary   *string   `json:"summary"`
-	Sensitive *bool     `json:"sensitive"`
-	Tags      *[]string `json:"tags"`
-	Language  *string   `json:"language"`
+	Content   *string   `json:"content" schema:"content,optional"`
+	Summary   *string   `json:"summary" schema:"summary,optional"`
+	Sensitive *bool     `json:"sensitive" schema:"sensitive,optional"`
+	Tags      *[]string `json:"tags" schema:"tags,optional"`
+	Language  *string   `json:"language" schema:"language,optional"`
 
-	Attachments *[]json.RawMessage `json:"attachments"`
+	Attachments *[]json.RawMessage `json:"attachments" schema:"attachments,optional"`
 
 	attached  []attachment
 	object    *vocab.Object
@@ -47,7 +47,7 @@ func (p *updateObject) checkWords() error {
 	for _, word := range []struct {
 		given *string
 		check func(string) error
-	}{{p.Content, checkContent}, {p.Summary, checkSummary}, {p.Language, checkLanguage}} {
+	}{{p.Content, checkContent}, {p.Language, checkLanguage}} {
 		if word.given == nil {
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 
 // follow asks to get an actor's posts (ActivityPub §6.5).
 type follow struct {
-	ActorURI string `json:"actorUri"`
+	ActorURI string `json:"actorUri" schema:"actor"`
 
 	actor vocab.ID
 }
@@ -53,7 +53,7 @@ func (p *follow) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab
 
 // unfollow takes a follow back.
 type unfollow struct {
-	ActorURI string `json:"actorUri"`
+	ActorURI string `json:"actorUri" schema:"actor"`
 
 	actor  vocab.ID
 	undone vocab.Doc
@@ -111,8 +111,8 @@ func (p *unfollow) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (voc
 // answerFollow is what AcceptFollow and RejectFollow share: the Follow that is answered, by its id
 // or by who sent it.
 type answerFollow struct {
-	ActivityID string `json:"activityId"`
-	ActorURI   string `json:"actorUri"`
+	ActivityID string `json:"activityId" schema:"activity,either"`
+	ActorURI   string `json:"actorUri" schema:"actor,either"`
 
 	rel      *db.Relationship
 	answered vocab.Doc

@@ -23,7 +23,7 @@ const (
 
 // groupName names a group of the user's. Activities about groups are stored, and leave for nobody.
 type groupName struct {
-	Name string `json:"name"`
+	Name string `json:"name" schema:"group"`
 }
 
 func (p *groupName) checkParams() error {
@@ -112,7 +112,7 @@ func (p *deleteGroup) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (
 // addToGroup makes an actor a member of a group. The actor is not told.
 type addToGroup struct {
 	groupName
-	ActorURI string `json:"actorUri"`
+	ActorURI string `json:"actorUri" schema:"actor"`
 }
 
 func (p *addToGroup) checkParams() error {

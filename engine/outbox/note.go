@@ -26,17 +26,17 @@ const (
 
 // createNote writes a note (ActivityPub §6.2).
 type createNote struct {
-	Content    string   `json:"content"`
-	Tags       []string `json:"tags"`
-	To         []string `json:"to"`
-	Cc         []string `json:"cc"`
-	Visibility string   `json:"visibility"`
-	Summary    string   `json:"summary"`
-	Sensitive  bool     `json:"sensitive"`
-	InReplyTo  string   `json:"inReplyTo"`
-	Language   string   `json:"language"`
+	Content    string   `json:"content" schema:"content"`
+	Tags       []string `json:"tags" schema:"tags,optional"`
+	To         []string `json:"to" schema:"recipients,optional"`
+	Cc         []string `json:"cc" schema:"recipients,optional"`
+	Visibility string   `json:"visibility" schema:"visibility,optional"`
+	Summary    string   `json:"summary" schema:"summary,optional"`
+	Sensitive  bool     `json:"sensitive" schema:"sensitive,optional"`
+	InReplyTo  string   `json:"inReplyTo" schema:"id,optional"`
+	Language   string   `json:"language" schema:"language,optional"`
 
-	Attachments []json.RawMessage `json:"attachments"`
+	Attachments []json.RawMessage `json:"attachments" schema:"attachments,optional"`
 
 	note     note
 	attached []attachment
@@ -48,14 +48,6 @@ func (p *createNote) checkParams() error {
 	}
 	if len(p.To)+len(p.Cc) > maxNamed {
 		return badParam("to", "to and cc name at most 100 actors")
-	}
-	if p.InReplyTo != "" {
-		if _, err := parseIdentifier("inReplyTo", p.InReplyTo); err != nil {
-			return err
-		}
-	}
-	if err := checkSummary(p.Summary); err != nil {
-		return err
 	}
 	if err := checkLanguage(p.Language); err != nil {
 		return err
@@ -159,9 +151,9 @@ func (p *createNote) constructObject(local *actor.Local, x *exchange) (string, a
 
 // reply answers an object.
 type reply struct {
-	ObjectID   string `json:"objectId"`
-	Content    string `json:"content"`
-	Visibility string `json:"visibility"`
+	ObjectID   string `json:"objectId" schema:"id"`
+	Content    string `json:"content" schema:"content"`
+	Visibility string `json:"visibility" schema:"visibility,optional"`
 
 	note note
 }
@@ -196,8 +188,8 @@ func (p *reply) constructObject(local *actor.Local, x *exchange) (string, any) {
 
 // sendMessage writes to one actor in private.
 type sendMessage struct {
-	RecipientURI string `json:"recipientUri"`
-	Content      string `json:"content"`
+	RecipientURI string `json:"recipientUri" schema:"actor"`
+	Content      string `json:"content" schema:"content"`
 
 	note note
 }
@@ -452,13 +444,6 @@ func checkContent(text string) error {
 	}
 	if html := vocab.TextToHTML(text, func(vocab.Span) string { return "" }); len(html) > vocab.MaxContent {
 		return badParam("content", "content has too many characters that HTML writes at length: more than 128 KiB in all")
-	}
-	return nil
-}
-
-func checkSummary(text string) error {
-	if utf8.RuneCountInString(text) > maxSummary {
-		return badParam("summary", "summary has more than 1000 characters")
 	}
 	return nil
 }

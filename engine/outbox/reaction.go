@@ -15,7 +15,7 @@ import (
 
 // about is the parameter of everything that is about one object.
 type about struct {
-	ObjectID string `json:"objectId"`
+	ObjectID string `json:"objectId" schema:"id"`
 }
 
 func (p *about) checkParams() error {

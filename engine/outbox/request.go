@@ -13,8 +13,8 @@ import (
 // wait, by one of them or by who sent them. The activity is stored, and leaves for nobody: the
 // stranger is not told.
 type answerRequest struct {
-	ActivityID string `json:"activityId"`
-	ActorURI   string `json:"actorUri"`
+	ActivityID string `json:"activityId" schema:"activity,either"`
+	ActorURI   string `json:"actorUri" schema:"actor,either"`
 }
 
 // acceptRequest moves a stranger's messages to the feed and takes further ones, declineRequest

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
@@ -43,34 +44,43 @@ var (
 // action is a word of the vocabulary.
 type action struct {
 	read   func(json.RawMessage) (intent, error)
-	scopes []string // any of which is enough
+	params reflect.Type // the struct that they are read into
+	scopes []string     // any of which is enough
+	words  string       // that tell programs and people of it
+}
+
+func word[T any, P interface {
+	*T
+	intent
+}](scopes []string, words string) action {
+	return action{readParams[T, P], reflect.TypeFor[T](), scopes, words}
 }
 
 // vocabulary is everything that can be dispatched. It is closed: a security border.
 var vocabulary = map[string]action{
-	"Follow":          {readParams[follow], people},
-	"Unfollow":        {readParams[unfollow], people},
-	"AcceptFollow":    {readParams[acceptFollow], people},
-	"RejectFollow":    {readParams[rejectFollow], people},
-	"AcceptRequest":   {readParams[acceptRequest], people},
-	"DeclineRequest":  {readParams[declineRequest], people},
-	"CreateNote":      {readParams[createNote], assistant},
-	"Reply":           {readParams[reply], assistant},
-	"SendMessage":     {readParams[sendMessage], assistant},
-	"Like":            {readParams[like], assistant},
-	"Unlike":          {readParams[unlike], assistant},
-	"Dislike":         {readParams[dislike], assistant},
-	"UndoDislike":     {readParams[undoDislike], assistant},
-	"Boost":           {readParams[boost], assistant},
-	"Unboost":         {readParams[unboost], assistant},
-	"UpdateObject":    {readParams[updateObject], people},
-	"DeleteObject":    {readParams[deleteObject], people},
-	"Block":           {readParams[block], people},
-	"Unblock":         {readParams[unblock], people},
-	"CreateGroup":     {readParams[createGroup], people},
-	"DeleteGroup":     {readParams[deleteGroup], people},
-	"AddToGroup":      {readParams[addToGroup], people},
-	"RemoveFromGroup": {readParams[removeFromGroup], people},
+	"Follow":          word[follow](people, "Follow an actor."),
+	"Unfollow":        word[unfollow](people, "Take a Follow back."),
+	"AcceptFollow":    word[acceptFollow](people, "Let an actor follow."),
+	"RejectFollow":    word[rejectFollow](people, "Refuse, or end, an actor's follow."),
+	"AcceptRequest":   word[acceptRequest](people, "Take a stranger's private messages: those that wait go to the feed, and further ones come as others do. The stranger is not told."),
+	"DeclineRequest":  word[declineRequest](people, "Remove a stranger's private messages that wait. The stranger is not told; further ones wait again."),
+	"CreateNote":      word[createNote](assistant, "Write a note: for everybody, or for those that to and cc name. An answer that names nobody is as visible as what it answers."),
+	"Reply":           word[reply](assistant, "Answer an object, as visible as that is."),
+	"SendMessage":     word[sendMessage](assistant, "Write to one actor in private."),
+	"Like":            word[like](assistant, "Like an object."),
+	"Unlike":          word[unlike](assistant, "Take a Like back."),
+	"Dislike":         word[dislike](assistant, "Dislike an article, audio, video or product. It takes the place of a Like, and a Like of it."),
+	"UndoDislike":     word[undoDislike](assistant, "Take a Dislike back."),
+	"Boost":           word[boost](assistant, "Pass a public object on to followers."),
+	"Unboost":         word[unboost](assistant, "Take a boost back."),
+	"UpdateObject":    word[updateObject](people, "Change an object of one's own."),
+	"DeleteObject":    word[deleteObject](people, "Delete an object of one's own."),
+	"Block":           word[block](people, "Shut an actor out: the follows between it and the user end, and nothing of it comes in any more."),
+	"Unblock":         word[unblock](people, "Take a Block back. The follows that it ended stay ended."),
+	"CreateGroup":     word[createGroup](people, "Make a group: a set of actors to be addressed together. There are up to 100."),
+	"DeleteGroup":     word[deleteGroup](people, "Delete a group. Whatever was written to it stays with those who have it."),
+	"AddToGroup":      word[addToGroup](people, "Put an actor into a group, of up to 500. It is not told."),
+	"RemoveFromGroup": word[removeFromGroup](people, "Take an actor out of a group."),
 }
 
 // Actions returns the names of all actions, in order.
@@ -120,7 +130,11 @@ func readObject(raw json.RawMessage, into any, place string) error {
 	if err != nil {
 		return wrong
 	}
-	if err := checkNames(given, reflect.TypeOf(into).Elem(), place); err != nil {
+	t := reflect.TypeOf(into).Elem()
+	if err := checkNames(given, t, place); err != nil {
+		return err
+	}
+	if err := checkTexts(given, t, place); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
@@ -138,13 +152,31 @@ func readObject(raw json.RawMessage, into any, place string) error {
 func checkNames(given vocab.Doc, t reflect.Type, place string) error {
 	names := map[string]bool{}
 	for _, f := range reflect.VisibleFields(t) {
-		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag != "" {
-			names[tag] = true
+		if name := paramName(f); name != "" {
+			names[name] = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !names[name] {
 			return badParam(place+escapePointer(name), fmt.Sprintf("there is no parameter %.60q", name))
+		}
+	}
+	return nil
+}
+
+// checkTexts refuses texts that are longer than their form says, and other texts for URIs. An empty
+// one is an absent one, which whoever needs it refuses.
+func checkTexts(given vocab.Doc, t reflect.Type, place string) error {
+	for _, f := range reflect.VisibleFields(t) {
+		name, form := paramName(f), paramForm(f)
+		text := given.Text(name)
+		if most, bounded := form["maxLength"].(int); bounded && utf8.RuneCountInString(text) > most {
+			return badParam(place+name, fmt.Sprintf("%s has more than %d characters", name, most))
+		}
+		if form["format"] == "uri" && text != "" {
+			if _, err := parseIdentifier(place+name, text); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -3,14 +3,28 @@ package server
 import (
 	_ "embed"
 	"net/http"
+	"sync"
 
 	"github.com/julienschmidt/httprouter"
+
+	"github.com/lightweb/lightweb/engine/outbox"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// openAPI describes the client API.
+// openAPIFile describes the client API but for its actions, which the outbox describes.
 //
 //go:embed openapi.json
-var openAPI []byte
+var openAPIFile []byte
+
+// openAPI returns the whole description.
+var openAPI = sync.OnceValue(func() []byte {
+	d, err := vocab.ParseDoc(openAPIFile)
+	if err != nil {
+		panic("server: openapi.json: " + err.Error())
+	}
+	d.Sub("components").Sub("schemas")["Action"] = outbox.Schema()
+	return d.JSON()
+})
 
 // getOpenAPI serves the description, which is no secret.
 func (s *clientAPI) getOpenAPI(a *answer, r *http.Request, _ httprouter.Params) error {
@@ -18,6 +32,6 @@ func (s *clientAPI) getOpenAPI(a *answer, r *http.Request, _ httprouter.Params) 
 		return err
 	}
 	a.setCache(cachePublic)
-	a.sendTagged(r, apiJSON, openAPI)
+	a.sendTagged(r, apiJSON, openAPI())
 	return nil
 }

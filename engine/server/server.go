@@ -192,6 +192,7 @@ func (s *Server) getRoutes() map[string]handle {
 		"/users/:user/objects/:thing":            s.documents.getObject,
 		"/api/feed":                              s.api.wrapAPI(s.api.getFeed),
 		"/api/feed/:entry":                       s.api.wrapAPI(s.api.getFeedEntry),
+		"/api/actions":                           s.api.wrapAPI(s.api.getActions),
 		"/api/deliveries":                        s.api.wrapAPI(s.api.getDeliveries),
 		"/api/deliveries/:job":                   s.api.wrapAPI(s.api.getDeliveryJob),
 		"/api/me":                                s.api.wrapAPI(s.api.getMe),

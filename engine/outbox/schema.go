@@ -1,0 +1,144 @@
+package outbox
+
+import (
+	"maps"
+	"reflect"
+	"strings"
+
+	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Description tells a program how to dispatch an action.
+type Description struct {
+	Action      string    `json:"action"`
+	Description string    `json:"description"`
+	Scopes      []string  `json:"scopes"` // one of which its token needs
+	Params      vocab.Doc `json:"params"` // JSON Schema 2020-12 of the parameters
+
+	Names []Param `json:"-"` // of the parameters, in the order in which the page shows them
+}
+
+// Param names a parameter.
+type Param struct {
+	Name     string
+	Required bool
+}
+
+// Describe returns the descriptions of all actions, in the order of their names. They are made from
+// the fields that the parameters are read into.
+func Describe() []Description {
+	var all []Description
+	for _, name := range Actions() {
+		a := vocabulary[name]
+		schema, names := describeParams(a.params)
+		all = append(all, Description{Action: name, Description: a.words, Scopes: a.scopes, Params: schema, Names: names})
+	}
+	return all
+}
+
+// Schema returns the JSON Schema of what can be dispatched.
+func Schema() vocab.Doc {
+	var all []any
+	for _, d := range Describe() {
+		all = append(all, vocab.Doc{"type": "object", "title": d.Action, "description": d.Description, "required": []any{"action", "params"}, "additionalProperties": false,
+			"properties": vocab.Doc{"action": vocab.Doc{"const": d.Action}, "params": d.Params}})
+	}
+	return vocab.Doc{"oneOf": all}
+}
+
+// describeParams returns the schema of the struct that an object is read into. A field's schema tag
+// names its form. It must be there unless the tag says optional, or either: then exactly one of
+// those that say so must be there.
+func describeParams(t reflect.Type) (vocab.Doc, []Param) {
+	properties := vocab.Doc{}
+	var names []Param
+	var required, either []any
+	for _, f := range reflect.VisibleFields(t) {
+		name := paramName(f)
+		if name == "" {
+			continue
+		}
+		_, presence, _ := strings.Cut(f.Tag.Get("schema"), ",")
+		properties[name] = paramForm(f)
+		names = append(names, Param{name, presence == ""})
+		switch presence {
+		case "":
+			required = append(required, name)
+		case "either":
+			either = append(either, vocab.Doc{"required": []any{name}})
+		}
+	}
+	schema := vocab.Doc{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		schema["required"] = required
+	}
+	if len(either) > 0 {
+		schema["oneOf"] = either
+	}
+	return schema, names
+}
+
+// paramName returns the name of the parameter that a field holds, empty when it holds none.
+func paramName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// forms are the JSON Schemas of parameters, by the names in the schema tags.
+var forms = map[string]vocab.Doc{
+	"activity":   textForm(maxURI, "The id of what is answered.", "https://remote.example/activities/7", uri),
+	"actor":      textForm(maxURI, "An actor's URI or handle.", "@bob@remote.example"),
+	"address":    textForm(maxURI, "Where the file lies.", "https://img.example/cat.png", uri),
+	"alt":        textForm(maxAltText, "Its words for people who do not see it.", "A cat asleep on a keyboard"),
+	"content":    textForm(maxContent, "Plain text. Addresses in it become links, handles mentions and #tags hashtags.", "Hello @bob@remote.example", filled),
+	"group":      textForm(maxGroupName, "Letters, digits, hyphens and underscores. Nobody else learns it.", "close-friends", filled),
+	"id":         textForm(maxURI, "The id of an object, or of an activity that made it, changed it or passed it on.", "https://remote.example/notes/7", uri),
+	"language":   textForm(35, "The language of the content; empty for none.", "en"),
+	"mediaType":  textForm(73, "It tells an Image from a Video, an Audio or another Document.", "image/png"),
+	"recipients": listForm(maxNamed, textForm(maxURI, "An actor's URI or handle, the id of a group of the user's, Public, or the user's followers.", "@bob@remote.example")),
+	"sensitive":  {"type": "boolean", "description": "It is shown only to people who ask for it.", "examples": []any{true}},
+	"summary":    textForm(maxSummary, "A content warning; empty for none.", "Spiders"),
+	"tags":       listForm(maxTags, textForm(maxTag, "A tag, without or with its #.", "cats", filled)),
+	"visibility": {"type": "string", "enum": listTexts(audience.Visibilities), "examples": []any{audience.Public}},
+	"focalPoint": {"type": "array", "minItems": 2, "maxItems": 2, "items": vocab.Doc{"type": "number", "minimum": -1, "maximum": 1},
+		"description": "The middle of what is seen when it is cut, from -1, -1 at the lower left to 1, 1.", "examples": []any{[]any{0.2, -0.4}}},
+}
+
+const maxURI = 1024
+
+// Further bounds of a text.
+var (
+	filled = vocab.Doc{"minLength": 1}
+	uri    = vocab.Doc{"format": "uri"}
+)
+
+func textForm(most int, words, example string, more ...vocab.Doc) vocab.Doc {
+	d := vocab.Doc{"type": "string", "maxLength": most, "description": words, "examples": []any{example}}
+	for _, m := range more {
+		maps.Copy(d, m)
+	}
+	return d
+}
+
+func listForm(most int, item vocab.Doc) vocab.Doc {
+	return vocab.Doc{"type": "array", "maxItems": most, "items": item}
+}
+
+// paramForm returns the form of the parameter that a field holds.
+func paramForm(f reflect.StructField) vocab.Doc {
+	name, _, _ := strings.Cut(f.Tag.Get("schema"), ",")
+	if name == "attachments" {
+		one, _ := describeParams(reflect.TypeFor[attachment]())
+		return listForm(maxAttached, one)
+	}
+	return forms[name]
+}
+
+func listTexts(texts []string) []any {
+	all := make([]any, len(texts))
+	for n, t := range texts {
+		all[n] = t
+	}
+	return all
+}
