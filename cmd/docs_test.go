@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/lightweb/lightweb/engine/registry"
 )
 
 // TestDocumentationIsWhatTheProgramSays renders the commands to docs/cli.md, and settings and exit
@@ -21,6 +24,7 @@ func TestDocumentationIsWhatTheProgramSays(t *testing.T) {
 	}
 	text := between(t, string(operations), "settings", settingsTable())
 	text = between(t, text, "exit codes", exitTable())
+	text = between(t, text, "members", memberTable(t))
 	for name, want := range map[string]string{"cli.md": cliPage(), "operations.md": text} {
 		path := filepath.Join("..", "docs", name)
 		if *update {
@@ -49,6 +53,25 @@ func between(t *testing.T, page, part, content string) string {
 		t.Fatalf("docs/operations.md has no markers %q, %q", begin, end)
 	}
 	return before + begin + "\n" + content + "\n" + end + after
+}
+
+// memberTable describes what a user's file holds.
+func memberTable(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| member | default | meaning |\n|---|---|---|\n")
+	for _, m := range registry.Members() {
+		value, err := registry.DefaultUser().Value(m.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", m.Key, shown, m.Words)
+	}
+	return b.String()
 }
 
 func cliPage() string {

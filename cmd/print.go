@@ -174,6 +174,15 @@ func cleanLine(s string) string {
 	}, s)
 }
 
+// cleanLines is cleanLine for each line of s.
+func cleanLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = cleanLine(l)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // errClosedPipe is a write to a reader that has had enough, such as head: no failure of ours.
 var errClosedPipe = errors.New("standard output is closed")
 

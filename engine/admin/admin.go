@@ -14,6 +14,7 @@ import (
 // Tasks are the operator's tasks on one instance.
 type Tasks struct {
 	Users      Users
+	Configs    Configs
 	Tokens     Tokens
 	Actors     Actors
 	Domains    Domains
@@ -30,7 +31,7 @@ type Tasks struct {
 
 // New returns the tasks on an instance.
 func New(in *instance.Instance) *Tasks {
-	return &Tasks{Users{in}, Tokens{in}, Actors{in}, Domains{in}, Hosts{in}, Relays{in}, Reports{in}, Deliveries{in}, Inboxes{in}, Databases{in}, Streams{in}, Caches{in}, Backups{in}}
+	return &Tasks{Users{in}, Configs{in}, Tokens{in}, Actors{in}, Domains{in}, Hosts{in}, Relays{in}, Reports{in}, Deliveries{in}, Inboxes{in}, Databases{in}, Streams{in}, Caches{in}, Backups{in}}
 }
 
 // chooseUsers returns the named users, or all that have a database. The fault is NoUser when a

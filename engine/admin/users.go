@@ -9,7 +9,6 @@ import (
 	dbinstance "github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/instance"
-	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -80,8 +79,11 @@ func (us Users) makeUser(ctx context.Context, n NewUser) error {
 	if err := us.in.Keys.Create(n.Name); err != nil {
 		return fmt.Errorf("make keys: %w", err)
 	}
+	if err := us.in.Registry.CreateUser(n.Name); err != nil {
+		return fmt.Errorf("write config.json: %w", err)
+	}
 	if n.DisplayName != "" {
-		if err := us.in.Registry.UpdateUser(n.Name, func(c *registry.User) { c.Profile.Name = n.DisplayName }); err != nil {
+		if err := us.in.Registry.SetMember(n.Name, "profile.name", n.DisplayName); err != nil {
 			return err
 		}
 	}

@@ -88,7 +88,7 @@ func play(t *testing.T, rows []row) {
 func approving(s *peertest.Scene) {
 	c := registry.DefaultUser()
 	c.FollowPolicy = registry.ApprovalRequired
-	if err := s.Registry.UpdateUser(s.Alice, func(now *registry.User) { *now = c }); err != nil {
+	if err := s.Registry.UpdateUser(s.Alice, func(now *registry.User) error { *now = c; return nil }); err != nil {
 		panic(err)
 	}
 }
@@ -238,7 +238,7 @@ func follows(s *peertest.Scene) { s.Follows("p:/carol") }
 func lets(s *peertest.Scene) {
 	c := registry.DefaultUser()
 	c.Messaging.AllowInsecureDM = true
-	if err := s.Registry.UpdateUser(s.Alice, func(now *registry.User) { *now = c }); err != nil {
+	if err := s.Registry.UpdateUser(s.Alice, func(now *registry.User) error { *now = c; return nil }); err != nil {
 		panic(err)
 	}
 }

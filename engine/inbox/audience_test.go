@@ -18,7 +18,7 @@ func TestAPrivateAnswerToSomebodyElseDoesNotReachTheAuthorItAnswers(t *testing.T
 	lets := func(s *peertest.Scene) {
 		c := registry.DefaultUser()
 		c.Messaging.AllowInsecureDM = true
-		if err := s.Registry.UpdateUser(s.Alice, func(now *registry.User) { *now = c }); err != nil {
+		if err := s.Registry.UpdateUser(s.Alice, func(now *registry.User) error { *now = c; return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

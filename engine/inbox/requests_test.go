@@ -48,7 +48,7 @@ func strangers(t *testing.T, s *peertest.Scene, takes registry.Strangers) {
 	t.Helper()
 	c := registry.DefaultUser()
 	c.Messaging.Strangers = takes
-	if err := s.Registry.UpdateUser(s.Alice, func(now *registry.User) { *now = c }); err != nil {
+	if err := s.Registry.UpdateUser(s.Alice, func(now *registry.User) error { *now = c; return nil }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -86,6 +86,21 @@ func (f *file[T]) isStale(c *reading[T]) bool {
 // updateValue writes what change makes of the value in the file, if it is to be written. Nobody
 // else updates meanwhile.
 func (f *file[T]) updateValue(change func(T) (T, bool, error)) error {
+	return f.holdFile(func() error {
+		c := f.lookAtFile()
+		if c.err != nil {
+			return c.err
+		}
+		v, write, err := change(c.value)
+		if err != nil || !write {
+			return err
+		}
+		return f.writeValue(v)
+	})
+}
+
+// holdFile calls work while nobody else writes the file, in other processes neither.
+func (f *file[T]) holdFile(work func() error) error {
 	unlock, err := lockFolder(filepath.Dir(f.path))
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", f.path, err)
@@ -93,36 +108,80 @@ func (f *file[T]) updateValue(change func(T) (T, bool, error)) error {
 	defer unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := f.lookAtFile()
-	if c.err != nil {
-		return c.err
+	return work()
+}
+
+// replaceContent writes the words of a person, if decode takes them and the file still holds what
+// the person has read; of no file that is nothing. The fault is Invalid for words that are not
+// taken, and Conflict when the file has changed.
+func (f *file[T]) replaceContent(before, after []byte) error {
+	if err := f.checkContent(after); err != nil {
+		return fault.Wrap(fault.Invalid, fault.Public(err), err)
 	}
-	v, write, err := change(c.value)
-	if err != nil || !write {
-		return err
+	return f.holdFile(func() error {
+		now, err := f.readContent()
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(now, before) {
+			return fault.New(fault.Conflict, filepath.Base(f.path)+" was changed meanwhile").WithCode("changed_meanwhile")
+		}
+		return f.writeContent(after)
+	})
+}
+
+// checkContent returns why data cannot be the content of the file.
+func (f *file[T]) checkContent(data []byte) error {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return badConfig("the file is empty")
 	}
-	return f.writeValue(v)
+	_, err := f.decode(data)
+	return err
+}
+
+// readContent returns what the file holds, usable or not; nothing when there is no file.
+func (f *file[T]) readContent() ([]byte, error) {
+	data, _, err := f.readFile()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.path, withoutPath(err))
+	}
+	return data, nil
 }
 
 // writeValue writes the value and makes it the current one, for whoever holds mu. A value that
 // could not be read again is not written.
 func (f *file[T]) writeValue(v T) error {
-	var doc bytes.Buffer
-	e := json.NewEncoder(&doc)
-	e.SetEscapeHTML(false) // people read it
-	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
+	doc, err := encodeFile(v)
+	if err != nil {
 		return fmt.Errorf("encode %s: %w", f.path, err)
 	}
-	if int64(doc.Len()) > f.limit {
-		return fault.New(fault.TooLarge, fmt.Sprintf("%s would have %d bytes, and at most %d are read", filepath.Base(f.path), doc.Len(), f.limit))
+	return f.writeContent(doc)
+}
+
+// writeContent writes what decode takes, for the holder of mu, and makes its value the current one.
+func (f *file[T]) writeContent(doc []byte) error {
+	if int64(len(doc)) > f.limit {
+		return fault.New(fault.TooLarge, fmt.Sprintf("%s would have %d bytes, and at most %d are read", filepath.Base(f.path), len(doc), f.limit))
 	}
-	if err := replaceFile(f.path, doc.Bytes()); err != nil {
+	if err := replaceFile(f.path, doc); err != nil {
 		return fmt.Errorf("write %s: %w", f.path, err)
 	}
 	f.ours = true
 	defer func() { f.ours = false }()
 	return f.lookAtFile().err
+}
+
+// encodeFile returns a configuration as people read it.
+func encodeFile(v any) ([]byte, error) {
+	var doc bytes.Buffer
+	e := json.NewEncoder(&doc)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(v)
+	return doc.Bytes(), err
 }
 
 // findProblem returns why the file as it is now cannot be used.

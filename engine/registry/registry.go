@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -108,12 +109,34 @@ func (r *Registry) UpdateServer(change func(*Server) (replace bool, err error)) 
 }
 
 // UpdateUser replaces the configuration of u by what change makes of the one in the file, as
-// UpdateServer does. The folder is made when there is none.
-func (r *Registry) UpdateUser(u vocab.Username, change func(*User)) error {
+// UpdateServer does. The folder is made when there is none. The fault is Invalid, and points into
+// the file, for a value that is not taken; Config, when the file is broken.
+func (r *Registry) UpdateUser(u vocab.Username, change func(*User) error) error {
 	return r.userFile(u).updateValue(func(c User) (User, bool, error) {
 		c.Profile.Fields, c.Languages = slices.Clone(c.Profile.Fields), slices.Clone(c.Languages)
-		change(&c)
+		if err := change(&c); err != nil {
+			return c, false, err
+		}
 		err := c.validateUser()
+		if e := fault.Of(err); e != nil {
+			err = fault.Wrap(fault.Invalid, e.Public, err).At(e.Pointer)
+		}
 		return c, true, err
 	})
+}
+
+// CreateUser writes the example as the file of u, unless there is a file.
+func (r *Registry) CreateUser(u vocab.Username) error { return CreateFile(r.File(u), ExampleUser) }
+
+// ExampleUser returns a file that settles nothing: every member has its default, so that
+// people see which there are.
+func ExampleUser() ([]byte, error) { return encodeFile(DefaultUser()) }
+
+// ReadUser returns what the file of u holds, usable or not; nothing when there is no file.
+func (r *Registry) ReadUser(u vocab.Username) ([]byte, error) { return r.userFile(u).readContent() }
+
+// ReplaceUser makes after the content of the file of u, if it held before until now. The fault is
+// Invalid when after cannot be used, and Conflict when the file has changed.
+func (r *Registry) ReplaceUser(u vocab.Username, before, after []byte) error {
+	return r.userFile(u).replaceContent(before, after)
 }

@@ -54,7 +54,7 @@ func (f *fixture) SetServer(s Server) error {
 
 // SetUser replaces the whole configuration of u.
 func (f *fixture) SetUser(u vocab.Username, c User) error {
-	return f.UpdateUser(u, func(now *User) { *now = c })
+	return f.UpdateUser(u, func(now *User) error { *now = c; return nil })
 }
 
 // wait lets as much time pass as a look may take to be due.
@@ -296,7 +296,7 @@ func TestAUserWhoseFileWasNeverGoodIsClosed(t *testing.T) {
 	if n := strings.Count(f.log.String(), "configuration file refused: the user is closed to others"); n != 1 || !strings.Contains(f.log.String(), "aproval_required") {
 		t.Errorf("logged %d times, want once and why: %s", n, f.log.String())
 	}
-	if err := f.UpdateUser(alice, func(c *User) { c.Profile.Name = "other" }); fault.KindOf(err) != fault.Config {
+	if err := f.UpdateUser(alice, func(c *User) error { c.Profile.Name = "other"; return nil }); fault.KindOf(err) != fault.Config {
 		t.Errorf("UpdateUser = %v, want the broken file refused", err)
 	}
 	write(`{"follow_policy":"approval_required","collections":{"followers":"public"}}`)

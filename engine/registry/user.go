@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -132,7 +133,7 @@ func (c *User) validateUser() error {
 		c.Languages = []string{}
 	}
 	if len(p.Fields) > 16 {
-		return badConfig("profile.fields has %d fields: at most 16 are taken", len(p.Fields))
+		return badMember("profile.fields", " has %d fields: at most 16 are taken", len(p.Fields))
 	}
 	type text struct {
 		key, value string
@@ -145,10 +146,10 @@ func (c *User) validateUser() error {
 	}
 	for _, t := range texts {
 		if n := utf8.RuneCountInString(t.value); n < t.min || n > t.max {
-			return badConfig("%s has %d characters: %d to %d are taken", t.key, n, t.min, t.max)
+			return badMember(t.key, " has %d characters: %d to %d are taken", n, t.min, t.max)
 		}
 		if !isPrintable(t.value) {
-			return badConfig("%s holds a control character", t.key)
+			return badMember(t.key, " holds a control character")
 		}
 	}
 	for _, l := range []struct {
@@ -156,7 +157,7 @@ func (c *User) validateUser() error {
 		id  vocab.ID
 	}{{"profile.icon", p.Icon}, {"profile.image", p.Image}} {
 		if _, err := vocab.ParseID(string(l.id)); l.id != "" && err != nil {
-			return badConfig("%s: %.60q is not the address of a picture", l.key, l.id)
+			return badMember(l.key, ": %.60q is not the address of a picture", l.id)
 		}
 	}
 	return c.validateChoices()
@@ -164,28 +165,34 @@ func (c *User) validateUser() error {
 
 func (c *User) validateChoices() error {
 	if p := c.FollowPolicy; p != AutoAccept && p != ApprovalRequired {
-		return badConfig("follow_policy: %.60q is neither auto_accept nor approval_required", string(p))
+		return badMember("follow_policy", ": %.60q is neither auto_accept nor approval_required", string(p))
 	}
 	if s := c.Messaging.Strangers; s != RequestStrangers && s != DropStrangers && s != AllowStrangers {
-		return badConfig("messaging.strangers: %.60q is none of requests, drop and allow", string(s))
+		return badMember("messaging.strangers", ": %.60q is none of requests, drop and allow", string(s))
 	}
 	for _, v := range []struct {
 		key   string
 		value Visibility
 	}{{"collections.followers", c.Collections.Followers}, {"collections.following", c.Collections.Following}} {
 		if v.value != Public && v.value != Owner {
-			return badConfig("%s: %.60q is neither public nor owner", v.key, string(v.value))
+			return badMember(v.key, ": %.60q is neither public nor owner", string(v.value))
 		}
 	}
 	if len(c.Languages) > 16 {
-		return badConfig("languages names %d: at most 16 are taken", len(c.Languages))
+		return badMember("languages", " names %d: at most 16 are taken", len(c.Languages))
 	}
 	for _, tag := range c.Languages {
 		if !vocab.IsLanguage(tag) {
-			return badConfig("languages: %.60q is not the tag of a language, such as de or pt-BR", tag)
+			return badMember("languages", ": %.60q is not the tag of a language, such as de or pt-BR", tag)
 		}
 	}
 	return nil
+}
+
+// badMember says what is wrong with the member of a key, and points to it.
+func badMember(key, format string, args ...any) error {
+	pointer := "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(key)
+	return fault.New(fault.Config, key+fmt.Sprintf(format, args...)).At(pointer)
 }
 
 func badConfig(format string, args ...any) error {

@@ -171,7 +171,7 @@ func TestFollowersAndFollowingAreShownAsTheUserWants(t *testing.T) {
 	page := f.get(string(f.local.Followers(f.alice)) + "?page=true").doc(t).Text("next")
 	p := registry.DefaultUser()
 	p.Collections = registry.Collections{Followers: registry.Owner, Following: registry.Owner}
-	if err := f.registry.UpdateUser(f.alice, func(now *registry.User) { *now = p }); err != nil {
+	if err := f.registry.UpdateUser(f.alice, func(now *registry.User) error { *now = p; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []vocab.ID{f.local.Followers(f.alice), f.local.Following(f.alice)} {

@@ -304,7 +304,7 @@ func TestAnswersAreNotSentAgainToWhoHasThem(t *testing.T) {
 	before := f.get("/users/alice").Header.Get("ETag")
 	p := registry.DefaultUser()
 	p.Profile.Name = "Alice"
-	if err := f.registry.UpdateUser(f.alice, func(now *registry.User) { *now = p }); err != nil {
+	if err := f.registry.UpdateUser(f.alice, func(now *registry.User) error { *now = p; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	f.get("/users/alice", header("If-None-Match", before)).want(t, 200)

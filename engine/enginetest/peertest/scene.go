@@ -108,7 +108,7 @@ func (st *Stage) release(t testing.TB, alice vocab.Username) {
 	if _, err := st.in.DB(t, alice).ExecContext(ctx, "DELETE FROM "+strings.Join(tables, "; DELETE FROM ")); err != nil {
 		t.Error(err)
 	}
-	if err := st.in.Registry.UpdateUser(alice, func(now *registry.User) { *now = registry.DefaultUser() }); err != nil {
+	if err := st.in.Registry.UpdateUser(alice, func(now *registry.User) error { *now = registry.DefaultUser(); return nil }); err != nil {
 		t.Error(err)
 	}
 	st.mu.Lock()

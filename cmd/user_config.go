@@ -1,0 +1,27 @@
+package cmd
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func newUserConfig(a *app) *cobra.Command {
+	return newGroup("config", "What a user has settled", "config reads, changes and checks the config.json of a user: profile, follow policy, who may read and write. The file may\n"+
+		"be edited by hand, too. A running engine follows every change within a second.",
+		newUserConfigGet(a), newUserConfigSet(a), newUserConfigEdit(a), newUserConfigCheck(a))
+}
+
+// writeMember writes a member as user config set takes it: a text as it is, the others as JSON.
+func writeMember(value any) (string, error) {
+	doc, err := json.Marshal(value)
+	if err != nil {
+		return "", fmt.Errorf("write the value: %w", err)
+	}
+	var text string
+	if json.Unmarshal(doc, &text) == nil { // every type of texts is one in JSON
+		return text, nil
+	}
+	return string(doc), nil
+}

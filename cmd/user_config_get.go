@@ -1,0 +1,88 @@
+package cmd
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine/admin"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// shownUserConfig is the result of user config get without a key.
+type shownUserConfig struct {
+	User   vocab.Username `json:"user"`
+	Config registry.User  `json:"config"`
+}
+
+// shownMember is the result of user config get with a key.
+type shownMember struct {
+	User  vocab.Username `json:"user"`
+	Key   string         `json:"key"`
+	Value any            `json:"value"`
+}
+
+func newUserConfigGet(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get NAME [KEY]",
+		Short: "Show what a user has settled",
+		Long: "get shows what holds for the user NAME: what its config.json says, and the defaults for the rest. With KEY, such as\n" +
+			"profile.name, it writes that value alone: a text as it is, the others as JSON. The members are listed in\n" +
+			"docs/operations.md. Exit code 65: there is no such member; 78: the file is broken.",
+		Example: "  lightweb user config get alice\n  lightweb user config get alice profile.name",
+		Args:    takesArgs("NAME", "[KEY]"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			user, err := vocab.ParseUsername(args[0])
+			if err != nil {
+				return err
+			}
+			var c registry.User
+			err = a.admin(ctx, func(t *admin.Tasks) (err error) {
+				c, err = t.Configs.Find(ctx, user)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if len(args) > 1 {
+				return a.showMember(user, c, args[1])
+			}
+			return a.showUserConfig(user, c)
+		}),
+	}
+}
+
+func (a *app) showUserConfig(user vocab.Username, c registry.User) error {
+	var facts []fact
+	for _, m := range registry.Members() {
+		value, err := c.Value(m.Key)
+		if err != nil {
+			return err
+		}
+		shown, err := writeMember(value)
+		if err != nil {
+			return err
+		}
+		facts = append(facts, fact{key: m.Key, value: shown})
+	}
+	return a.out.writeFacts(a.out.style().Bold(true).Render(user.String()), facts, shownUserConfig{user, c})
+}
+
+// showMember writes one value. For people, and for programs without --json, lines stay lines.
+func (a *app) showMember(user vocab.Username, c registry.User, key string) error {
+	value, err := c.Value(key)
+	if err != nil {
+		return err
+	}
+	if a.json || a.quiet {
+		return a.out.writeDocument(shownMember{user, key, value})
+	}
+	shown, err := writeMember(value)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(a.out.w, cleanLines(shown)+"\n")
+	return err
+}

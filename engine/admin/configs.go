@@ -1,0 +1,72 @@
+package admin
+
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/engine/instance"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Configs are the files in which users settle things about themselves. A serving engine follows a
+// change within a second.
+type Configs struct{ in *instance.Instance }
+
+// Find returns what holds for a user: what the file says, and defaults for the rest. The fault is
+// NoUser when the user does not exist, and Config when the file is broken.
+func (cs Configs) Find(ctx context.Context, u vocab.Username) (registry.User, error) {
+	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {
+		return registry.User{}, err
+	}
+	if err := cs.in.Registry.Problem(u); err != nil {
+		return registry.User{}, err
+	}
+	return cs.in.Registry.User(u), nil
+}
+
+// Set sets one member to what a person wrote. The fault is Invalid for a key that there is not and
+// for a value that is not taken.
+func (cs Configs) Set(ctx context.Context, u vocab.Username, key, value string) error {
+	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {
+		return err
+	}
+	return cs.in.Registry.SetMember(u, key, value)
+}
+
+// Read returns what the file of a user holds, usable or not; nothing when there is no file.
+func (cs Configs) Read(ctx context.Context, u vocab.Username) ([]byte, error) {
+	if _, err := cs.in.DB.Instance.Users.Find(ctx, u); err != nil {
+		return nil, err
+	}
+	return cs.in.Registry.ReadUser(u)
+}
+
+// Replace makes after the content of the file of a user, if it held before until now. The fault is
+// Invalid when after cannot be used, and Conflict when the file has changed.
+func (cs Configs) Replace(u vocab.Username, before, after []byte) error {
+	return cs.in.Registry.ReplaceUser(u, before, after)
+}
+
+// CheckedConfig says whether the file of a user can be used.
+type CheckedConfig struct {
+	User    vocab.Username `json:"user"`
+	File    string         `json:"file"`
+	Valid   bool           `json:"valid"`
+	Problem string         `json:"problem,omitempty"` // why it cannot
+}
+
+// Check looks at the files of the named users, or of all. A user without a file has the defaults.
+func (cs Configs) Check(ctx context.Context, named []vocab.Username, all bool) ([]CheckedConfig, error) {
+	users, err := chooseUsers(ctx, cs.in, named, all)
+	if err != nil {
+		return nil, err
+	}
+	checked := make([]CheckedConfig, len(users))
+	for i, u := range users {
+		checked[i] = CheckedConfig{User: u, File: cs.in.Registry.File(u), Valid: true}
+		if err := cs.in.Registry.Problem(u); err != nil {
+			checked[i].Valid, checked[i].Problem = false, err.Error()
+		}
+	}
+	return checked, nil
+}

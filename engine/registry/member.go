@@ -1,0 +1,129 @@
+package registry
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Member is a value in a user's file that can be read and set by itself.
+type Member struct {
+	Key   string // the names that lead to it, with dots between them
+	Words string // what it is for, and what it takes
+}
+
+// members are all of them, in the order of the file. Members of before are not shown.
+var members = []Member{
+	{"profile.name", "the name that people see, at most 100 characters"},
+	{"profile.summary", "about the person, at most 5000 characters of plain text"},
+	{"profile.icon", "address of a picture, or nothing"},
+	{"profile.image", "address of a wide picture for the head of a page, or nothing"},
+	{"profile.fields", "at most 16 lines such as `{\"name\":\"Home\",\"value\":\"https://example.org\"}`: the name has 1 to 255 characters, the value at most 2047"},
+	{"follow_policy", "`auto_accept`, or `approval_required`: a Follow waits for the user"},
+	{"collections.followers", "who may read the followers: `public` or `owner`"},
+	{"collections.following", "who may read the actors that the user follows: `public` or `owner`"},
+	{"messaging.strangers", "what becomes of private messages of strangers: `requests` (they wait), `drop` or `allow`"},
+	{"discoverable", "the user may be suggested to others"},
+	{"indexable", "public posts may be searched (FEP-5feb)"},
+	{"languages", "at most 16 that the user reads, best first, such as `[\"de\",\"en\"]`: posts in several are shown in the first of them"},
+}
+
+// Members returns what a user's file holds, in its order.
+func Members() []Member { return members }
+
+// Value returns the member of that key, or the part of the file with the members below it. The
+// fault is Invalid when there is no such key.
+func (c User) Value(key string) (any, error) {
+	v, err := findMember(reflect.ValueOf(&c).Elem(), key)
+	if err != nil {
+		return nil, err
+	}
+	return v.Interface(), nil
+}
+
+// setValue sets the member of that key to what a person wrote: a text as it is, the others as JSON.
+func (c *User) setValue(key, value string) error {
+	v, err := findMember(reflect.ValueOf(c).Elem(), key)
+	if err != nil {
+		return err
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(value)
+	case reflect.Bool:
+		if value != "true" && value != "false" {
+			return badValue("%s: %.60q is neither true nor false", key, value)
+		}
+		v.SetBool(value == "true")
+	case reflect.Slice:
+		list := reflect.New(v.Type())
+		if err := decodeStrictly([]byte(value), list.Interface()); err != nil {
+			return badValue("%s: %s", key, fault.Public(err))
+		}
+		v.Set(list.Elem())
+	default:
+		return badValue("%s holds several members", key).WithHint("set each by itself, such as " + firstBelow(key))
+	}
+	return nil
+}
+
+// findMember returns the part of a configuration that key leads to.
+func findMember(v reflect.Value, key string) (reflect.Value, error) {
+	for name := range strings.SplitSeq(key, ".") {
+		field, found := fieldOf(v, name)
+		if !found {
+			return reflect.Value{}, unknownMember(key)
+		}
+		v = field
+	}
+	return v, nil
+}
+
+// fieldOf returns the field of a struct that JSON calls by that name.
+func fieldOf(v reflect.Value, name string) (reflect.Value, bool) {
+	if v.Kind() != reflect.Struct {
+		return reflect.Value{}, false
+	}
+	for f, field := range v.Fields() {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
+			return field, true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+func unknownMember(key string) error {
+	keys := make([]string, len(members))
+	for i, m := range members {
+		keys[i] = m.Key
+	}
+	err := badValue("there is no member %.60q", key)
+	if near := Nearest(key, keys); near != "" {
+		return err.WithHint("did you mean " + near + "?")
+	}
+	return err.WithHint("members are " + strings.Join(keys, ", "))
+}
+
+// firstBelow returns the first member below a key.
+func firstBelow(key string) string {
+	for _, m := range members {
+		if strings.HasPrefix(m.Key, key+".") {
+			return m.Key
+		}
+	}
+	return key
+}
+
+func badValue(format string, args ...any) *fault.Error {
+	return fault.New(fault.Invalid, fmt.Sprintf(format, args...))
+}
+
+// SetMember sets one member of the file of u to what a person wrote: a text as it is, true or
+// false, a list as JSON. The fault is Invalid when the value is not taken, and Config when the file
+// is broken.
+func (r *Registry) SetMember(u vocab.Username, key, value string) error {
+	return r.UpdateUser(u, func(c *User) error { return c.setValue(key, value) })
+}
