@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/julienschmidt/httprouter"
 
@@ -24,7 +25,7 @@ func (s *clientAPI) getActions(a *answer, r *http.Request, _ httprouter.Params) 
 	}
 	list := actionList{Items: []outbox.Description{}}
 	for _, d := range outbox.Describe() {
-		if s.outbox.MayDispatch(t.Scopes, d.Action) {
+		if slices.ContainsFunc(d.Scopes, t.Has) {
 			list.Items = append(list.Items, d)
 		}
 	}
