@@ -42,6 +42,31 @@ func (t *Tx) AddRefusal(ctx context.Context, a Audit) error {
 	return err
 }
 
+// AuditRecord is a stored Audit.
+type AuditRecord struct {
+	ID uuid.UUID // its place among those of one time
+	Audit
+}
+
+// AuditFilter selects records. All conditions must hold.
+type AuditFilter struct {
+	Action  string    // empty: all
+	Outcome string    // empty: all
+	Since   time.Time // zero: any time
+}
+
+// auditPlace is the id of a record in the form that places have.
+const auditPlace = `lpad(to_hex(id), 32, '0')::uuid`
+
+// Audits returns up to n records after a place, the newest first.
+func (t *Tx) Audits(ctx context.Context, f AuditFilter, after *Place, n int) ([]AuditRecord, error) {
+	p := after.orFirst()
+	return collect[AuditRecord](ctx, t, "read audit", `SELECT `+auditPlace+`, at, coalesce(token_id, '00000000-0000-0000-0000-000000000000'::uuid), action, params,
+			outcome, coalesce(activity_uri, ''), times FROM audit
+		WHERE $1 IN ('', action) AND $2 IN ('', outcome) AND at >= $3 AND (at, `+auditPlace+`) < ($4, $5) ORDER BY at DESC, id DESC LIMIT $6`,
+		f.Action, f.Outcome, f.Since, p.At, p.ID, n)
+}
+
 // pruneAudit removes one batch of records, the oldest first.
 func pruneAudit(ctx context.Context, t *Tx, p Pruning, _ reached) (did Pruned, next *reached, err error) {
 	n, err := t.execBeside(ctx, "prune audit", `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT $2)`,

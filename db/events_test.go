@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -373,20 +371,4 @@ func TestPoisonThatNoTextCanHoldIsSetAsideToo(t *testing.T) {
 	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
 		return tx.Poison(ctx, db.Poisoned{URI: bob, Actor: bob, Raw: []byte("a\x00b\xffc"), Reason: "reason\x00\xff"})
 	})
-}
-
-func TestAnActionIsRecorded(t *testing.T) {
-	t.Parallel()
-	c, u := alice(t)
-	token := uuid.New()
-	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
-		if err := tx.AddAudit(ctx, db.Audit{At: now, Token: token, Action: "create", Params: []byte(`{}`), Outcome: "ok", Activity: bob}); err != nil {
-			return err
-		}
-		return tx.AddAudit(ctx, db.Audit{At: now, Action: "create", Params: []byte(`{}`), Outcome: "invalid"})
-	})
-	var tokens, activities int
-	if err := dbtest.Database(t, databaseOf(t, c, u)).QueryRowContext(t.Context(), `SELECT count(token_id), count(activity_uri) FROM audit`).Scan(&tokens, &activities); err != nil || tokens != 1 || activities != 1 {
-		t.Errorf("%d tokens and %d activities recorded, %v; want one each", tokens, activities, err)
-	}
 }

@@ -205,10 +205,44 @@ func commandsBesideServe(t *testing.T, i *enginetest.Instance) {
 		t.Errorf("user token list --json wrote %s, want two tokens and no secret", listed.Stdout)
 	}
 	runAll(t, i, []command{{"user token revoke alice " + token.ID + " --yes", 0, ""}})
+	auditOfAlice(t, i)
 	if got := status(); got != http.StatusUnauthorized {
 		t.Errorf("a revoked token is answered %d, want 401", got)
 	}
 	suspendAndUnsuspend(t, i)
+}
+
+// The audit of a user has what was dispatched, as lines too.
+func auditOfAlice(t *testing.T, i *enginetest.Instance) {
+	var made struct{ Token string }
+	i.Run(t, "user", "token", "create", "alice", "--name", "phone", "--json").Decode(t, &made)
+	alice := &enginetest.User{Home: i, Name: "alice", Token: made.Token}
+	alice.Do(t, "CreateNote", map[string]any{"content": "hello"})
+	type record struct {
+		TokenName string `json:"token_name"`
+		Action    string
+		Outcome   string
+		Times     int
+		Params    struct{ Content struct{ Bytes int } }
+	}
+	var list struct{ Audit []record }
+	i.Run(t, "user", "audit", "alice", "--json", "--since", "1h").Decode(t, &list)
+	want := record{TokenName: "phone", Action: "CreateNote", Outcome: "ok", Times: 1}
+	want.Params.Content.Bytes = len("hello")
+	if len(list.Audit) != 1 || list.Audit[0] != want {
+		t.Errorf("user audit --json wrote %+v, want %+v", list.Audit, want)
+	}
+	var line record
+	if i.Run(t, "user", "audit", "alice", "--json=lines", "--action", "CreateNote", "-n", "1").Decode(t, &line); line != want {
+		t.Errorf("user audit --json=lines wrote %+v, want %+v", line, want)
+	}
+	runAll(t, i, []command{
+		{"user audit alice --outcome blocked", 0, ""},
+		{"user audit alice --action Explode", 64, "not one of"},
+		{"user audit alice --limit 0", 64, "--limit"},
+		{"user audit alice --since yesterday", 64, "--since"},
+		{"user audit nobody_here", 67, "no user"},
+	})
 }
 
 // A suspended user is closed to everybody, and is as before when the suspension ends.

@@ -199,6 +199,7 @@ func (s *Server) getRoutes() map[string]handle {
 		"/api/actors":                            s.api.wrapAPI(s.api.getPerson),
 		"/api/relationships":                     s.api.wrapAPI(s.api.getRelationships),
 		"/api/groups":                            s.api.wrapAPI(s.api.getGroups),
+		"/api/audit":                             s.api.wrapAPI(s.api.getAudit),
 		"/api/events":                            s.api.wrapAPI(s.events.getEvents),
 		socketPath:                               s.api.wrapAPI(s.webSockets.getSocket),
 		"/api/openapi.json":                      s.api.getOpenAPI,
