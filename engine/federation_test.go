@@ -40,6 +40,7 @@ func TestFederation(t *testing.T) {
 	t.Run("a post to a group", func(t *testing.T) { postToAGroup(t, a, b) })
 	t.Run("notifications of what is taken back", func(t *testing.T) { takenBackLeavesTheNotifications(t, a, b) })
 	t.Run("people", func(t *testing.T) { peopleAreFoundAndMentioned(t, a, b) })
+	t.Run("a thread", func(t *testing.T) { threadIsWholeOnBothSides(t, a, b) })
 	t.Run("a block", func(t *testing.T) { blockBetweenEngines(t, a, b) })
 	t.Run("a block that is delivered", func(t *testing.T) { blockThatIsDelivered(t, a, b) })
 	t.Run("a report", func(t *testing.T) { reportByAPeer(t, a) })

@@ -43,6 +43,7 @@ var floors = map[string]int{
 
 	"engine/inbox":  7,
 	"engine/outbox": 7,
+	"engine/thread": 7,
 
 	"engine/handler": 6,
 	"engine/socket":  6,

@@ -19,6 +19,7 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/socket"
+	"github.com/lightweb/lightweb/engine/thread"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -27,6 +28,8 @@ type parts struct {
 	inbox      *inbox.Inbox
 	outbox     *outbox.Outbox
 	feed       *feed.Reader
+	threads    *thread.Reader
+	lookups    *policy.Limiter // of what users' programs ask for that is not here
 	dispatcher *delivery.Dispatcher
 	emitter    *event.Emitter
 	sockets    *socket.Hub
@@ -58,6 +61,8 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 		DeliverBlocks: in.Config.Federation.DeliverBlocks,
 		Log:           in.Log.With("component", "outbox"), Metrics: in.Metrics, Now: in.Now,
 	})
+	p.lookups = policy.Lookups.Limiter(in.Now)
+	p.threads = thread.New(thread.Deps{Store: owners, Local: in.Local, Profiles: in.Registry, Gate: in.Gate, Finder: p.outbox, Lookups: p.lookups})
 	s := e.newServer(p)
 	// Programs that hear of a commit read what it left: what was cached goes first.
 	in.DB.Subscribe(db.Subscriber{Name: "cache", Committed: dropped}, db.Subscriber{Name: "pages", Committed: s.Committed},
@@ -123,7 +128,7 @@ func (e *Engine) runRedis(ctx context.Context, emitter *event.Emitter) {
 func (e *Engine) newServer(p *parts) *server.Server {
 	in, c := e.in, e.in.Config
 	return server.New(server.Deps{
-		Store: in.DB, Redis: in.Keyspace.Events, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed, Sockets: p.sockets,
+		Store: in.DB, Redis: in.Keyspace.Events, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Lookups: p.lookups, Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed, Threads: p.threads, Sockets: p.sockets,
 		Profiles: in.Registry, Gate: in.Gate, Version: c.Version, BodyLimit: c.Limits.Body, PageSize: c.Federation.PageSize,
 		CORSOrigins:    c.API.CORSOrigins,
 		SecureMode:     c.Federation.SecureMode || c.Federation.Mode == "allowlist",

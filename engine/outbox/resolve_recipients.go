@@ -16,7 +16,7 @@ import (
 // holds its keys, so what could never be signed ends here, before anything is stored.
 func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error) {
 	if x.actor, err = o.Local.Actor(x.User); err != nil {
-		return fault.Wrap(fault.Unavailable, "the user's keys or profile cannot be read", err).WithCode("keys_unavailable").WithHint(fault.Hint(err))
+		return refuseWithoutKeys(err)
 	}
 	if err := x.intent.findRecipients(ctx, o.finder, x); err != nil {
 		return err
@@ -34,6 +34,10 @@ func (o *Outbox) resolveRecipients(ctx context.Context, x *exchange) (err error)
 		}
 	}
 	return o.renewRecipients(ctx, x)
+}
+
+func refuseWithoutKeys(err error) error {
+	return fault.Wrap(fault.Unavailable, "the user's keys or profile cannot be read", err).WithCode("keys_unavailable").WithHint(fault.Hint(err))
 }
 
 // findActor returns the actor that a parameter names by its id or handle.

@@ -18,6 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/thread"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -33,6 +34,7 @@ type clientAPI struct {
 	*access
 	owners  *db.Cluster // the store, for users
 	feed    *feed.Reader
+	threads *thread.Reader
 	outbox  Outbox
 	bodies  *policy.Pool // of actions
 	lookups *policy.Limiter

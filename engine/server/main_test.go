@@ -35,6 +35,7 @@ import (
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/socket"
+	"github.com/lightweb/lightweb/engine/thread"
 	"github.com/lightweb/lightweb/engine/token"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -67,6 +68,9 @@ type dispatcher struct {
 	found        *vocab.Actor
 	wanted       string // of FindActor
 	forAssistant bool
+
+	object *vocab.Object
+	sought []vocab.ID // of FindObject
 }
 
 func (d *dispatcher) MayDispatch(scopes []string, action string) bool {
@@ -81,6 +85,11 @@ func (d *dispatcher) Dispatch(_ context.Context, asked outbox.Dispatch) (outbox.
 func (d *dispatcher) FindActor(_ context.Context, _ vocab.Username, isAssistant bool, name string) (*vocab.Actor, error) {
 	d.wanted, d.forAssistant = name, isAssistant
 	return d.found, d.err
+}
+
+func (d *dispatcher) FindObject(_ context.Context, _ vocab.Username, id vocab.ID) (*vocab.Object, *vocab.Actor, error) {
+	d.sought = append(d.sought, id)
+	return d.object, d.found, d.err
 }
 
 // world is all other servers, of which none shows anything.
@@ -144,6 +153,8 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 		Feed: feed.New(feed.NewDatabase(store, f.local, f.registry, handler.HasEmoji), gate), Profiles: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0", Redis: keys.Events,
 		Ready: func(context.Context) error { return f.ready }, EventsWait: func() bool { return f.eventsWait }, BodyLimit: 1 << 20, PageSize: 2,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	f.deps.Lookups = policy.Lookups.Limiter(now)
+	f.deps.Threads = thread.New(thread.Deps{Store: store, Local: f.local, Profiles: f.registry, Gate: gate, Finder: f.outbox, Lookups: f.deps.Lookups})
 	f.deps.Sockets = socket.NewHub(socket.Deps{Store: store, Streams: keys.Events, Tokens: store.Instance.Tokens, Local: f.local, Log: log, Now: now, OfUser: policy.SocketsOfUser})
 	for _, c := range change {
 		c(&f.deps)

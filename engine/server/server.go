@@ -22,6 +22,7 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/socket"
+	"github.com/lightweb/lightweb/engine/thread"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -61,9 +62,11 @@ type Deps struct {
 	Verifier   Verifier
 	Gate       Gate
 	Clients    *policy.Limiter // requests to inboxes, by client
+	Lookups    *policy.Limiter // actors that programs ask for, by user
 	Inbox      Inbox
 	Outbox     Outbox
 	Feed       *feed.Reader
+	Threads    *thread.Reader
 	Sockets    *socket.Hub
 	Profiles   Profiles
 	Log        *slog.Logger
@@ -106,7 +109,7 @@ func New(d Deps) *Server {
 	a := &access{clients: from, store: d.Store, strangers: newStrangers(d.Store, d.Now), local: d.Local, verifier: d.Verifier, gate: d.Gate,
 		now: d.Now, secureMode: d.SecureMode, sessions: sessions{d.Redis, d.Sockets}}
 	owners := d.Store.As(pool.Owner)
-	api := &clientAPI{a, owners, d.Feed, d.Outbox, newBodies(policy.ActionBodies, maxAction), policy.Lookups.Limiter(d.Now), d.Version}
+	api := &clientAPI{a, owners, d.Feed, d.Threads, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Lookups, d.Version}
 	events := &eventSockets{api, d.Sockets, commentTime}
 	return &Server{Deps: d, clients: from, metrics: newMetrics(d.Metrics), lines: newLines(d.Now),
 		federation:  &federation{access: a, inbox: d.Inbox, limiter: d.Clients, bodies: newBodies(policy.Bodies, d.BodyLimit), bodyLimit: d.BodyLimit},
@@ -197,6 +200,8 @@ func (s *Server) getRoutes() map[string]handle {
 		"/api/deliveries/:job":                   s.api.wrapAPI(s.api.getDeliveryJob),
 		"/api/me":                                s.api.wrapAPI(s.api.getMe),
 		"/api/actors":                            s.api.wrapAPI(s.api.getPerson),
+		"/api/objects":                           s.api.wrapAPI(s.api.getObject),
+		"/api/objects/thread":                    s.api.wrapAPI(s.api.getThread),
 		"/api/relationships":                     s.api.wrapAPI(s.api.getRelationships),
 		"/api/groups":                            s.api.wrapAPI(s.api.getGroups),
 		"/api/audit":                             s.api.wrapAPI(s.api.getAudit),

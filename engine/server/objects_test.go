@@ -1,0 +1,107 @@
+package server_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// answered stores what carol answered to an object.
+func (f *fixture) answered(u vocab.Username, name string, to vocab.ID) vocab.ID {
+	f.Helper()
+	id := "https://peer.example/notes/" + vocab.ID(name)
+	doc := vocab.Doc{"id": string(id), "type": "Note", "attributedTo": string(f.carol.ID), "content": "<p onclick=x>" + name + "</p>", "inReplyTo": string(to), "to": []any{string(vocab.Public)}}
+	f.write(u, func(ctx context.Context, tx *db.Tx) error {
+		_, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: start, Raw: doc.JSON()})
+		return err
+	})
+	return id
+}
+
+func TestAProgramReadsAnObjectAndItsThread(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, root := f.post(f.alice, "first", start, vocab.Public)
+	second := f.answered(f.alice, "second", root)
+	third := f.answered(f.alice, "third", second)
+	token, of := bearerToken(f.token(f.alice, "read")), func(id vocab.ID) string { return "?uri=" + url.QueryEscape(string(id)) }
+	type object struct {
+		URI, AuthorURI, Visibility, InReplyTo string
+		Held                                  bool
+		Replies                               int
+		Object                                struct{ Content string }
+	}
+	var entry struct {
+		object
+		Actors map[string]vocab.Card
+	}
+	r := f.get("/api/objects"+of(second), token).want(t, 200)
+	r.decode(t, &entry)
+	want := object{string(second), string(f.carol.ID), "public", string(root), true, 1, struct{ Content string }{"<p>second</p>"}}
+	if _, ok := entry.Actors[string(f.carol.ID)]; entry.object != want || !ok {
+		t.Errorf("the object is shown as %+v, want %+v", entry, want)
+	}
+	f.get("/api/objects"+of(second), token, func(q *http.Request) { q.Header.Set("If-None-Match", r.Header.Get("ETag")) }).want(t, 304)
+	var thread struct {
+		Ancestors, Replies []object
+		Item               object
+		Truncated          bool
+	}
+	f.get("/api/objects/thread"+of(second), bearerToken(f.token(f.alice, "llm"))).want(t, 200).decode(t, &thread)
+	if len(thread.Ancestors) != 1 || thread.Ancestors[0].URI != string(root) || thread.Item != want || len(thread.Replies) != 1 || thread.Replies[0].URI != string(third) || thread.Truncated {
+		t.Errorf("the thread is shown as %+v", thread)
+	}
+	for _, path := range []string{"/api/objects", "/api/objects/thread"} {
+		f.get(path+of(root)).want(t, 401)
+		f.get(path+of(root), bearerToken(f.token(f.alice, "write"))).want(t, 403)
+		for _, wrong := range []string{"", "?uri=", "?uri=x", "?uri=https://peer.example/1&x=1"} {
+			f.get(path+wrong, token).want(t, 400)
+		}
+	}
+}
+
+// Nobody can tell what may not be seen from what is not there, and a program asks other servers for
+// so many objects.
+func TestWhatMayNotBeSeenIsNotThere(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	held := f.answered(f.alice, "held", "https://peer.example/notes/0")
+	_, private := f.post(f.bob, "for himself", start, f.local.ID(f.bob))
+	f.outbox.err = fault.New(fault.NotFound, "there is no such object here").At("/params/objectId")
+	token := bearerToken(f.token(f.alice, "read"))
+	ask := func(path string, id vocab.ID, how asking) string {
+		f.Helper()
+		body, _, _ := strings.Cut(string(f.get(path+"?uri="+url.QueryEscape(string(id)), how).want(t, 404).body), `"request_id"`)
+		return body
+	}
+	for _, path := range []string{"/api/objects", "/api/objects/thread"} {
+		nothing := ask(path, "https://peer.example/notes/none", token)
+		f.policy.Suspended = []vocab.ID{f.carol.ID}
+		for name, got := range map[string]string{"of a suspended actor": ask(path, held, token), "another user's": ask(path, private, token)} {
+			if got != nothing {
+				t.Errorf("%s, what is %s is answered %s, and what is not there %s", path, name, got, nothing)
+			}
+		}
+		f.policy.Suspended = nil
+		f.outbox.sought = nil
+		if ask(path, private, bearerToken(f.token(f.alice, "llm"))); len(f.outbox.sought) > 0 {
+			t.Errorf("for an LLM engine, %q was asked for", f.outbox.sought)
+		}
+	}
+	status := http.StatusNotFound
+	for n := 0; status == http.StatusNotFound && n < 100; n++ {
+		status = f.get("/api/objects?uri=https://peer.example/notes/none", token).StatusCode
+	}
+	if status != http.StatusTooManyRequests {
+		t.Errorf("after many, the answer is %d", status)
+	}
+	f.get("/api/objects?uri="+url.QueryEscape(string(held)), token).want(t, 200)
+}

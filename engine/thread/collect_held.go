@@ -1,0 +1,111 @@
+package thread
+
+import (
+	"context"
+	"slices"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// collected is what is known of a thread so far.
+type collected struct {
+	item               *piece
+	ancestors, replies []*piece
+	known              map[vocab.ID]bool // all of these, and those that could not be read
+	isCut              bool              // there is more
+}
+
+func newCollected(item *piece) *collected {
+	return &collected{item: item, known: map[vocab.ID]bool{item.ID: true}}
+}
+
+// all returns what was collected, in the order in which it is shown.
+func (c *collected) all() []*piece { return slices.Concat(c.ancestors, []*piece{c.item}, c.replies) }
+
+// collectHeld collects what the user holds of the thread.
+func (c *collected) collectHeld(ctx context.Context, tx *db.Tx) error {
+	if c.item.InReplyTo != "" {
+		chain, err := tx.Ancestors(ctx, c.item.InReplyTo, maxAncestors+1)
+		if err != nil {
+			return err
+		}
+		bytes := 0
+		for _, a := range chain {
+			bytes += a.Bytes()
+		}
+		c.isCut = len(chain) > maxAncestors || bytes > db.MaxFeed
+		c.ancestors = c.readNew(chain[max(0, len(chain)-maxAncestors):])
+	}
+	return c.collectAnswers(ctx, tx)
+}
+
+// collectAnswers collects answers, then answers to these, and so on.
+func (c *collected) collectAnswers(ctx context.Context, tx *db.Tx) error {
+	looked, bytes := 0, 0
+	for level, depth := []vocab.ID{c.item.ID}, 0; len(level) > 0; depth++ {
+		answers, err := tx.Answers(ctx, level, maxLooked-looked+1, db.MaxFeed-bytes)
+		if err != nil {
+			return err
+		}
+		if depth == maxDepth || looked+len(answers) > maxLooked {
+			c.isCut = c.isCut || len(answers) > 0
+			return nil
+		}
+		level = nil
+		for n, a := range answers {
+			if bytes += a.Bytes(); bytes > db.MaxFeed {
+				c.isCut = true
+				return nil
+			}
+			if !c.known[a.URI] {
+				level = append(level, a.URI)
+			}
+			c.replies = append(c.replies, c.readNew(answers[n:n+1])...)
+		}
+		looked += len(answers)
+	}
+	return nil
+}
+
+// readNew reads those of the objects that are not known yet and do not wait among the requests. One
+// that cannot be read takes no others away.
+func (c *collected) readNew(held []db.HeldObject) (pieces []*piece) {
+	for _, h := range held {
+		if c.known[h.URI] {
+			continue
+		}
+		c.known[h.URI] = true
+		if p, err := readHeld(h); err == nil && !p.waits {
+			pieces = append(pieces, p)
+		}
+	}
+	return pieces
+}
+
+// arrange returns the thread of what may be shown of it.
+func (c *collected) arrange(shown []Object, actors map[vocab.ID]vocab.Card) (Thread, error) {
+	t := Thread{Ancestors: []Object{}, Replies: []Object{}, Actors: actors, Truncated: c.isCut}
+	places := map[vocab.ID]*[]Object{}
+	for _, p := range c.ancestors {
+		places[p.ID] = &t.Ancestors
+	}
+	for _, p := range c.replies {
+		places[p.ID] = &t.Replies
+	}
+	isThere := false
+	for _, o := range shown {
+		if place := places[o.URI]; place != nil {
+			*place = append(*place, o)
+		} else {
+			t.Item, isThere = o, true
+		}
+	}
+	if !isThere {
+		return Thread{}, errNone
+	}
+	if len(t.Replies) > maxReplies {
+		t.Replies, t.Truncated = t.Replies[:maxReplies], true
+	}
+	return t, nil
+}

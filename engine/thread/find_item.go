@@ -1,0 +1,70 @@
+package thread
+
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
+)
+
+// findItem returns the object that is asked for: as the user holds it, else as it is where it comes
+// from.
+func (r *Reader) findItem(ctx context.Context, q Query) (*piece, error) {
+	item, err := r.findHeld(ctx, &q)
+	if err == nil && item == nil {
+		item, err = r.fetchItem(ctx, q)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case item.waits && q.Assistant:
+		return nil, errNone
+	case item.Type == "Tombstone":
+		return nil, fault.New(fault.Gone, "the object was deleted")
+	}
+	return item, nil
+}
+
+// findHeld returns the object as the user holds it, nil when the user does not. The query asks for
+// the object itself from then on, and no more for an activity that brought it.
+func (r *Reader) findHeld(ctx context.Context, q *Query) (item *piece, err error) {
+	err = r.Store.Read(ctx, q.User, func(ctx context.Context, tx *db.Tx) error {
+		about, err := tx.ObjectsOf(ctx, q.URI, handler.BringingTypes(), "", !q.Assistant)
+		if err != nil {
+			return err
+		}
+		if len(about) > 1 {
+			return fault.New(fault.Conflict, "several actors of that server use this id: give that of the object").WithCode("ambiguous_id")
+		}
+		if len(about) == 1 {
+			q.URI = about[0]
+		}
+		held, err := tx.HeldObject(ctx, q.URI)
+		if err != nil || held == nil {
+			return err
+		}
+		item, err = readHeld(*held)
+		return err
+	})
+	return item, err
+}
+
+// fetchItem asks where the object comes from for it, as an action of the user's would.
+func (r *Reader) fetchItem(ctx context.Context, q Query) (*piece, error) {
+	if q.Assistant {
+		return nil, errNone
+	}
+	if ok, after := r.Lookups.Allow(q.User.String()); !ok {
+		return nil, fault.New(fault.RateLimited, "your programs ask for too many objects").WithCode("rate_limited").After(after)
+	}
+	o, by, err := r.Finder.FindObject(ctx, q.User, q.URI)
+	switch fault.KindOf(err) {
+	case fault.NotFound, fault.Forbidden, fault.Unprocessable, fault.NoHost:
+		return nil, errNone
+	}
+	if err != nil {
+		return nil, err
+	}
+	return readFetched(o, by)
+}

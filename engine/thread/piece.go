@@ -1,0 +1,63 @@
+package thread
+
+import (
+	"slices"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// piece is an object on its way to being shown.
+type piece struct {
+	*vocab.Object
+	readable vocab.Doc        // what readers are shown of its words
+	author   vocab.ID         // proven; empty when nobody is
+	voices   []vocab.ID       // everybody who wrote or sent it
+	to       vocab.Addressing // what it says, or its Create when it says nothing
+	isHeld   bool
+	waits    bool         // it is among the requests
+	by       *vocab.Actor // the author of one that was fetched
+}
+
+// readHeld reads an object that the user holds.
+func readHeld(h db.HeldObject) (*piece, error) {
+	o, err := h.Parse()
+	if err != nil {
+		return nil, err
+	}
+	p := &piece{Object: o, isHeld: true, waits: h.Waits, to: o.Addressing, author: o.AttributedTo, voices: o.Authors()}
+	if p.readable, err = vocab.ParseDoc(h.Readable); h.Readable == nil || err != nil {
+		p.readable = vocab.Readable(o.Doc, nil)
+	}
+	if !p.author.SameOrigin(o.ID) {
+		p.author = h.Creator
+	}
+	if h.Creator != "" && !slices.Contains(p.voices, h.Creator) {
+		p.voices = append(p.voices, h.Creator)
+	}
+	if len(p.to.All()) == 0 && h.Create != nil {
+		create, err := vocab.ParseDoc(h.Create)
+		if err != nil {
+			return nil, err
+		}
+		if p.to, err = vocab.AddressingOf(create); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// readFetched reads an object that was fetched, as it would be held.
+func readFetched(o *vocab.Object, by *vocab.Actor) (*piece, error) {
+	doc, readable := o.Stored()
+	p, err := readHeld(db.HeldObject{Object: db.Object{URI: o.ID, Raw: doc, Readable: readable}})
+	if err != nil {
+		return nil, err
+	}
+	p.isHeld, p.by = false, by
+	return p, nil
+}
+
+// isPost reports whether the object is one that people read: neither deleted nor a message of an
+// encrypted conversation.
+func (p *piece) isPost() bool { return p.Type != "Tombstone" && p.Doc.Sealed() == "" }

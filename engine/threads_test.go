@@ -1,0 +1,87 @@
+package engine_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+)
+
+// shownThread is the thread of an object as a program is shown it.
+type shownThread struct {
+	Ancestors, Replies []shownObject
+	Item               shownObject
+	Actors             map[string]struct{ Handle string }
+	Truncated          bool
+}
+
+type shownObject struct {
+	URI, AuthorURI, InReplyTo string
+	Held, Liked               bool
+	Replies, Likes            int
+}
+
+// threadOf returns the thread of an object as u's programs are shown it, and the ids of its
+// ancestors, the object and its replies.
+func threadOf(t *testing.T, u *enginetest.User, object, query string) (thread shownThread, ids string) {
+	t.Helper()
+	answer := u.Ask(t, http.MethodGet, "/api/objects/thread?uri="+url.QueryEscape(object)+query, nil)
+	if answer.Status != http.StatusOK {
+		return thread, string(answer.Body)
+	}
+	answer.Decode(t, &thread)
+	return thread, listThread(thread)
+}
+
+func listThread(thread shownThread) string {
+	var ids []string
+	for _, o := range slices.Concat(thread.Ancestors, []shownObject{thread.Item}, thread.Replies) {
+		ids = append(ids, o.URI)
+	}
+	return strings.Join(ids, " ")
+}
+
+// Three people on two engines answer each other: the thread is whole on both sides, and what one of
+// them does not hold is shown from where it is.
+func threadIsWholeOnBothSides(t *testing.T, a, b *enginetest.Instance) {
+	ann, ben, cleo := a.CreateUser(t, "ann"), b.CreateUser(t, "ben"), b.CreateUser(t, "cleo")
+	for follower, followed := range map[*enginetest.User]*enginetest.User{ben: ann, cleo: ann, ann: ben} {
+		befriend(t, follower, followed)
+	}
+	befriend(t, ben, cleo)
+	reply := func(u *enginetest.User, to, text string) string {
+		t.Helper()
+		enginetest.Eventually(t, u.Handle+" holds what is answered", func() bool {
+			thread, _ := threadOf(t, u, to, "")
+			return thread.Item.Held
+		})
+		return enginetest.ObjectOf(t, u, u.Do(t, "Reply", map[string]any{"objectId": to, "content": text}).ActivityID)
+	}
+	_, root := ann.Post(t, map[string]any{"content": "a question"})
+	first := reply(ben, root, "an answer")
+	second := reply(ann, first, "thanks")
+	third := reply(cleo, root, "another answer")
+	ben.Do(t, "Like", map[string]any{"objectId": second})
+	want := strings.Join([]string{root, first, third, second}, " ")
+	for _, u := range []*enginetest.User{ann, ben} {
+		enginetest.Eventually(t, u.Handle+" has the whole thread", func() bool { _, ids := threadOf(t, u, root, ""); return ids == want })
+	}
+	enginetest.Eventually(t, "the like is counted", func() bool {
+		thread, ids := threadOf(t, ann, second, "")
+		return ids == strings.Join([]string{root, first, second}, " ") && thread.Item.Likes == 1 && !thread.Item.Liked && thread.Item.InReplyTo == first && thread.Actors[ben.ID].Handle == ben.Handle
+	})
+	if thread, _ := threadOf(t, ben, second, ""); !thread.Item.Liked || !thread.Item.Held {
+		t.Errorf("ben is shown %+v", thread)
+	}
+	dora := b.CreateUser(t, "dora")
+	if thread, ids := threadOf(t, dora, second, ""); ids != second || thread.Item.Held || thread.Item.AuthorURI != ann.ID {
+		t.Errorf("dora, who holds nothing, is shown %s", ids)
+	}
+	ann.Do(t, "Block", map[string]any{"actorUri": cleo.ID})
+	if _, ids := threadOf(t, ann, root, ""); ids != strings.Join([]string{root, first, second}, " ") {
+		t.Errorf("without cleo, ann is shown %s", ids)
+	}
+}
