@@ -109,6 +109,7 @@ func (u *User) Ask(t testing.TB, method, path string, body any) Answer {
 type Dispatched struct {
 	Success       bool
 	ActivityID    string `json:"activityId"`
+	ObjectID      string `json:"objectId"`
 	FederationJob *struct {
 		JobID      string `json:"jobId"`
 		Recipients int

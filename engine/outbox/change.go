@@ -17,6 +17,7 @@ import (
 // updateObject changes what the user wrote. The whole object goes out again (ActivityPub §6.3).
 type updateObject struct {
 	about
+	Title     *string   `json:"title" schema:"title,optional"`
 	Content   *string   `json:"content" schema:"content,optional"`
 	Summary   *string   `json:"summary" schema:"summary,optional"`
 	Sensitive *bool     `json:"sensitive" schema:"sensitive,optional"`
@@ -34,7 +35,7 @@ func (p *updateObject) checkParams() error {
 	if err := p.about.checkParams(); err != nil {
 		return err
 	}
-	if p.Content == nil && p.Summary == nil && p.Sensitive == nil && p.Tags == nil && p.Language == nil && p.Attachments == nil {
+	if p.Title == nil && p.Content == nil && p.Summary == nil && p.Sensitive == nil && p.Tags == nil && p.Language == nil && p.Attachments == nil {
 		return fault.New(fault.Unprocessable, "there is nothing to change").WithCode("invalid_parameter").At("/params")
 	}
 	if err := p.checkWords(); err != nil {
@@ -47,7 +48,7 @@ func (p *updateObject) checkWords() error {
 	for _, word := range []struct {
 		given *string
 		check func(string) error
-	}{{p.Content, checkContent}, {p.Language, checkLanguage}} {
+	}{{p.Title, checkTitle}, {p.Content, checkContent}, {p.Language, checkLanguage}} {
 		if word.given == nil {
 			continue
 		}
@@ -77,6 +78,9 @@ func (p *updateObject) findRecipients(ctx context.Context, f *finder, x *exchang
 	}
 	if x.before.DeletedAt != nil {
 		return fault.New(fault.Gone, "the object was deleted").At("/params/objectId")
+	}
+	if p.Title != nil && p.object.Type == "Note" {
+		return badParam("title", "a note has no title")
 	}
 	if !audience.IsPublic(p.object.Addressing) {
 		x.earlier = nil // who was a follower when it was written may be none any more: new words are not for it
@@ -124,6 +128,9 @@ func (p *updateObject) constructObject(local *actor.Local, x *exchange) (string,
 	d := p.object.Doc
 	writeAddressing(d, x.to, x.cc)
 	d["updated"] = formatTime(x.now)
+	if p.Title != nil {
+		setTitle(d, *p.Title)
+	}
 	language := languageOf(d)
 	if p.Language != nil {
 		language = *p.Language

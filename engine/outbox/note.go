@@ -25,7 +25,14 @@ const (
 )
 
 // createNote writes a note (ActivityPub §6.2).
-type createNote struct {
+type createNote struct{ post }
+
+func (p *createNote) findRecipients(ctx context.Context, f *finder, x *exchange) error {
+	return p.post.findRecipients(ctx, f, x, note{kind: "Note"})
+}
+
+// post is what everything takes that is written for people to read.
+type post struct {
 	Content    string   `json:"content" schema:"content"`
 	Tags       []string `json:"tags" schema:"tags,optional"`
 	To         []string `json:"to" schema:"recipients,optional"`
@@ -42,7 +49,7 @@ type createNote struct {
 	attached []attachment
 }
 
-func (p *createNote) checkParams() error {
+func (p *post) checkParams() error {
 	if err := checkVisibility(p.Visibility); err != nil {
 		return err
 	}
@@ -62,8 +69,10 @@ func (p *createNote) checkParams() error {
 	return checkContent(p.Content)
 }
 
-func (p *createNote) findRecipients(ctx context.Context, f *finder, x *exchange) error {
-	p.note = note{content: p.Content, tags: p.Tags, summary: p.Summary, sensitive: p.Sensitive, visibility: p.Visibility, language: p.Language, attached: p.attached}
+// findRecipients finds who the post is for, and adds its parameters to what is to be written.
+func (p *post) findRecipients(ctx context.Context, f *finder, x *exchange, n note) error {
+	n.content, n.tags, n.summary, n.sensitive, n.visibility, n.language, n.attached = p.Content, p.Tags, p.Summary, p.Sensitive, p.Visibility, p.Language, p.attached
+	p.note = n
 	said := "" // by the collections addressed
 	var groups []vocab.ID
 	for _, field := range []struct {
@@ -108,10 +117,10 @@ func (p *createNote) findRecipients(ctx context.Context, f *finder, x *exchange)
 }
 
 // hasRecipients reports whether to or cc says who the note is for.
-func (p *createNote) hasRecipients() bool { return len(p.To)+len(p.Cc) > 0 }
+func (p *post) hasRecipients() bool { return len(p.To)+len(p.Cc) > 0 }
 
 // makeReply makes the note a reply, if it is to be one.
-func (p *createNote) makeReply(ctx context.Context, f *finder, x *exchange) error {
+func (p *post) makeReply(ctx context.Context, f *finder, x *exchange) error {
 	if p.InReplyTo == "" {
 		return nil
 	}
@@ -145,7 +154,7 @@ func widerVisibility(a, b string) string {
 	return ""
 }
 
-func (p *createNote) constructObject(local *actor.Local, x *exchange) (string, any) {
+func (p *post) constructObject(local *actor.Local, x *exchange) (string, any) {
 	return p.note.constructObject(local, x)
 }
 
@@ -169,7 +178,7 @@ func (p *reply) checkParams() error {
 }
 
 func (p *reply) findRecipients(ctx context.Context, f *finder, x *exchange) error {
-	p.note = note{content: p.Content, visibility: p.Visibility}
+	p.note = note{kind: "Note", content: p.Content, visibility: p.Visibility}
 	if err := p.note.makeReply(ctx, f, x, "objectId", p.ObjectID); err != nil {
 		return err
 	}
@@ -210,7 +219,7 @@ func (p *sendMessage) findRecipients(ctx context.Context, f *finder, x *exchange
 		return badParam("recipientUri", "nobody writes to themselves")
 	}
 	x.addNamed(a)
-	p.note = note{content: p.Content, visibility: audience.Direct}
+	p.note = note{kind: "Note", content: p.Content, visibility: audience.Direct}
 	if err := p.note.readText(ctx, f, x, true); err != nil {
 		return err
 	}
@@ -222,16 +231,19 @@ func (p *sendMessage) constructObject(local *actor.Local, x *exchange) (string, 
 }
 
 // Each note is a new one: none is in another's way.
-func (*createNote) lockName() string  { return "" }
+func (*post) lockName() string        { return "" }
 func (*reply) lockName() string       { return "" }
 func (*sendMessage) lockName() string { return "" }
 
-func (*createNote) findEarlier(context.Context, *db.Tx, *exchange) (vocab.ID, error)  { return "", nil }
+func (*post) findEarlier(context.Context, *db.Tx, *exchange) (vocab.ID, error)        { return "", nil }
 func (*reply) findEarlier(context.Context, *db.Tx, *exchange) (vocab.ID, error)       { return "", nil }
 func (*sendMessage) findEarlier(context.Context, *db.Tx, *exchange) (vocab.ID, error) { return "", nil }
 
 // note is what is to be written.
 type note struct {
+	kind                         string // of object
+	title                        string // empty for none
+	file                         *mediaFile
 	content, summary, visibility string
 	sensitive                    bool
 	exact                        bool // for the actors it names: the author of its parent is one of them, or gets nothing
@@ -332,10 +344,12 @@ func (n *note) setAddressing(f *finder, x *exchange) error {
 }
 
 func (n *note) constructObject(local *actor.Local, x *exchange) (string, any) {
-	d := vocab.Doc{"id": string(local.NewObjectID(x.User)), "type": "Note", "attributedTo": string(x.actor.ID), "published": formatTime(x.now)}
+	d := vocab.Doc{"id": string(local.NewObjectID(x.User)), "type": n.kind, "attributedTo": string(x.actor.ID), "published": formatTime(x.now)}
 	writeAddressing(d, x.to, x.cc)
+	setTitle(d, n.title)
 	setContent(d, n.content, x.linkText(local))
 	setLanguage(d, n.language)
+	setFile(d, n.file)
 	setAttachments(d, n.attached)
 	setSummary(d, n.summary)
 	setSensitive(d, n.sensitive)
@@ -386,6 +400,12 @@ func checkLanguage(tag string) error {
 		return badParam("language", "language is a tag such as en or pt-BR")
 	}
 	return nil
+}
+
+func setTitle(d vocab.Doc, title string) {
+	if title != "" {
+		d["name"] = title
+	}
 }
 
 func setSummary(d vocab.Doc, text string) {

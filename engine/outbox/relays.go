@@ -18,7 +18,7 @@ import (
 func (o *Outbox) chooseRelays(x *exchange) (take, told []db.Inbox) {
 	writes := false
 	switch x.intent.(type) {
-	case *createNote, *reply:
+	case *createNote, *createArticle, *createObject, *reply:
 		writes = true
 	case *updateObject, *deleteObject:
 	default:

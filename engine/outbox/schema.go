@@ -95,11 +95,13 @@ var forms = map[string]vocab.Doc{
 	"group":      textForm(maxGroupName, "Letters, digits, hyphens and underscores. Nobody else learns it.", "close-friends", filled),
 	"id":         textForm(maxURI, "The id of an object, or of an activity that made it, changed it or passed it on.", "https://remote.example/notes/7", uri),
 	"language":   textForm(35, "The language of the content; empty for none.", "en"),
-	"mediaType":  textForm(73, "It tells an Image from a Video, an Audio or another Document.", "image/png"),
+	"mediaType":  textForm(73, "It tells an Image from a Video, an Audio or another Document.", "video/mp4"),
 	"recipients": listForm(maxNamed, textForm(maxURI, "An actor's URI or handle, the id of a group of the user's, Public, or the user's followers.", "@bob@remote.example")),
 	"sensitive":  {"type": "boolean", "description": "It is shown only to people who ask for it.", "examples": []any{true}},
 	"summary":    textForm(maxSummary, "A content warning; empty for none.", "Spiders"),
 	"tags":       listForm(maxTags, textForm(maxTag, "A tag, without or with its #.", "cats", filled)),
+	"title":      textForm(maxTitle, "The title.", "On cats", filled),
+	"kind":       {"type": "string", "enum": listTexts(publishedTypes), "examples": []any{"Video"}},
 	"visibility": {"type": "string", "enum": listTexts(audience.Visibilities), "examples": []any{audience.Public}},
 	"focalPoint": {"type": "array", "minItems": 2, "maxItems": 2, "items": vocab.Doc{"type": "number", "minimum": -1, "maximum": 1},
 		"description": "The middle of what is seen when it is cut, from -1, -1 at the lower left to 1, 1.", "examples": []any{[]any{0.2, -0.4}}},
@@ -128,9 +130,14 @@ func listForm(most int, item vocab.Doc) vocab.Doc {
 // paramForm returns the form of the parameter that a field holds.
 func paramForm(f reflect.StructField) vocab.Doc {
 	name, _, _ := strings.Cut(f.Tag.Get("schema"), ",")
-	if name == "attachments" {
+	switch name {
+	case "attachments":
 		one, _ := describeParams(reflect.TypeFor[attachment]())
 		return listForm(maxAttached, one)
+	case "file":
+		one, _ := describeParams(reflect.TypeFor[mediaFile]())
+		one["description"] = "The file that an Audio or Video is; a Product has none."
+		return one
 	}
 	return forms[name]
 }

@@ -76,7 +76,7 @@ func TestAnActionIsReadAsItsSchemaSays(t *testing.T) {
 				least[name] = good[name]
 			}
 		}
-		if err := readAction(d.Action, least); err != nil && !strings.Contains(err.Error(), "there is nothing to change") {
+		if err := readAction(d.Action, least); err != nil && !isConditional(err) {
 			t.Errorf("%s with %s: %v", d.Action, least.JSON(), err)
 		}
 		for _, name := range required {
@@ -107,6 +107,11 @@ func TestAnActionIsReadAsItsSchemaSays(t *testing.T) {
 	}
 }
 
+// isConditional reports whether a refusal is by a rule that a schema does not say, only its words.
+func isConditional(err error) bool {
+	return strings.Contains(err.Error(), "there is nothing to change") || strings.Contains(err.Error(), "an Audio or Video has a file")
+}
+
 func with(d vocab.Doc, name string, value any) vocab.Doc {
 	out := without(d, name)
 	out[name] = value
@@ -124,7 +129,7 @@ func without(d vocab.Doc, name string) vocab.Doc {
 }
 
 func TestEveryParameterHasAForm(t *testing.T) {
-	types := []reflect.Type{reflect.TypeFor[attachment]()}
+	types := []reflect.Type{reflect.TypeFor[attachment](), reflect.TypeFor[mediaFile]()}
 	for _, a := range vocabulary {
 		types = append(types, a.params)
 	}
@@ -222,6 +227,9 @@ func addParamRows(rows map[string]bool, prefix string, schema vocab.Doc) {
 		rows[fmt.Sprintf("| `%s%s` | %s | %s |\n", prefix, name, typeWords(s), words)] = true
 		if item := s.Sub("items"); item != nil && item["type"] == "object" {
 			addParamRows(rows, name+"[].", item)
+		}
+		if s["type"] == "object" {
+			addParamRows(rows, name+".", s)
 		}
 	}
 }

@@ -65,6 +65,8 @@ var vocabulary = map[string]action{
 	"AcceptRequest":   word[acceptRequest](people, "Take a stranger's private messages: those that wait go to the feed, and further ones come as others do. The stranger is not told."),
 	"DeclineRequest":  word[declineRequest](people, "Remove a stranger's private messages that wait. The stranger is not told; further ones wait again."),
 	"CreateNote":      word[createNote](assistant, "Write a note: for everybody, or for those that to and cc name. An answer that names nobody is as visible as what it answers."),
+	"CreateArticle":   word[createArticle](people, "Write an article: a text with a title."),
+	"CreateObject":    word[createObject](people, "Publish an Audio, Video or Product: a file, or a thing, with a title and words about it."),
 	"Reply":           word[reply](assistant, "Answer an object, as visible as that is."),
 	"SendMessage":     word[sendMessage](assistant, "Write to one actor in private."),
 	"Like":            word[like](assistant, "Like an object."),

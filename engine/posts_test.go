@@ -1,0 +1,42 @@
+package engine_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+)
+
+// Whoever follows an author gets its articles, videos and things with their titles, and may dislike
+// them.
+func postsOfEveryTypeArrive(t *testing.T, a, b *enginetest.Instance) {
+	author, reader := a.CreateUser(t, "arthur"), b.CreateUser(t, "rita")
+	reader.Do(t, "Follow", map[string]any{"actorUri": author.Handle})
+	enginetest.Eventually(t, "rita follows arthur", func() bool {
+		var me struct{ Followers int }
+		author.Ask(t, http.MethodGet, "/api/me", nil).Decode(t, &me)
+		return me.Followers == 1
+	})
+	for _, c := range []struct {
+		action string
+		params map[string]any
+		shown  []string
+	}{
+		{"CreateArticle", map[string]any{"title": "On cats", "content": "They sleep."}, []string{`"type":"Article"`, `"name":"On cats"`}},
+		{"CreateObject", map[string]any{"type": "Video", "title": "A cat", "content": "It sleeps.", "file": map[string]any{"url": "https://v.example/cat.mp4", "mediaType": "video/mp4"}},
+			[]string{`"type":"Video"`, `"name":"A cat"`, `https://v.example/cat.mp4`}},
+		{"CreateObject", map[string]any{"type": "Product", "title": "A chair", "content": "For cats."}, []string{`"type":"Product"`, `"name":"A chair"`}},
+	} {
+		made := author.Do(t, c.action, c.params)
+		item := reader.Await(t, "main", c.action, func(i enginetest.Item) bool { return i.ActivityURI == made.ActivityID })
+		shown := string(reader.Ask(t, http.MethodGet, "/api/feed/"+item.ID, nil).Body)
+		for _, part := range c.shown {
+			if !strings.Contains(shown, part) {
+				t.Errorf("rita is shown %s, without %s", shown, part)
+			}
+		}
+		disliked := reader.Do(t, "Dislike", map[string]any{"objectId": made.ObjectID})
+		author.Await(t, "notifications", "a Dislike", func(i enginetest.Item) bool { return i.ActivityURI == disliked.ActivityID })
+	}
+}
