@@ -54,6 +54,7 @@ func (t *Tx) bury(ctx context.Context, graves []Grave, now time.Time) (stored in
 	b.Queue(`DELETE FROM feed WHERE (actor_uri, activity_uri) IN (SELECT actor_uri, uri FROM activities WHERE object_uri = ANY($1))`, uris)
 	b.Queue(`DELETE FROM reactions WHERE object_uri = ANY($1)`, uris)
 	b.Queue(`DELETE FROM pins WHERE object_uri = ANY($1)`, uris)
+	b.Queue(`DELETE FROM stream_objects WHERE object_uri = ANY($1)`, uris)
 	b.Queue(`DELETE FROM votes WHERE question_uri = ANY($1)`, uris)
 	b.Queue(`DELETE FROM unnamed_recipients WHERE object_uri = ANY($1)`, uris)
 	// The activities that carried them held their words too.

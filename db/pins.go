@@ -30,6 +30,11 @@ func (t *Tx) SetPin(ctx context.Context, p Pin, now time.Time) error {
 	return err
 }
 
+// Pins returns the objects that an actor pinned, those pinned last first.
+func (t *Tx) Pins(ctx context.Context, actor vocab.ID) ([]Pin, error) {
+	return collect[Pin](ctx, t, "list pins", `SELECT actor_uri, object_uri, activity_uri FROM pins WHERE actor_uri = $1 ORDER BY pinned_at DESC, object_uri`, actor)
+}
+
 // RemovePin takes back that the actor pinned the object, and tells whether it had.
 func (t *Tx) RemovePin(ctx context.Context, actor, object vocab.ID) (bool, error) {
 	t.touched.touch(FeaturedPages)

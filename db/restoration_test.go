@@ -179,6 +179,8 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO requests VALUES ('r', ` + hard + `, 'h', now())`,
 		`INSERT INTO correspondents VALUES (` + hard + `, now())`,
 		`INSERT INTO pins VALUES (` + hard + `, 'o', 'a', now())`,
+		`WITH s AS (INSERT INTO streams VALUES (gen_random_uuid(), 's', ARRAY[` + hard + `], 'https://s', 'a', now()) RETURNING id)
+			INSERT INTO stream_objects SELECT id, 'o', gen_random_uuid(), 'a', now() FROM s`,
 		`INSERT INTO attempts VALUES (gen_random_uuid(), now(), 3)`,
 		`INSERT INTO event_window VALUES (true, 42, 42, 7)`,
 		`INSERT INTO event_groups VALUES ('llm', 7, now())`,

@@ -8,6 +8,27 @@ import (
 	"github.com/lightweb/lightweb/engine/enginetest"
 )
 
+// A pinned post and a stream can be read on another server, and its users are told of them.
+func streamsAreShownElsewhere(t *testing.T, a, b *enginetest.Instance) {
+	author, reader := a.CreateUser(t, "stella"), b.CreateUser(t, "stan")
+	reader.Do(t, "Follow", map[string]any{"actorUri": author.Handle})
+	_, note := author.Post(t, map[string]any{"content": "a cat", "visibility": "public"})
+	reader.Await(t, "main", "the post", func(i enginetest.Item) bool { return strings.Contains(i.ActivityURI, author.Name) })
+	author.Do(t, "AddToStream", map[string]any{"streamId": "featured", "objectId": note})
+	enginetest.Eventually(t, "the pin is known to stan's engine", func() bool {
+		return len(reader.Column(t, `SELECT object_uri FROM pins WHERE actor_uri = $1`, author.ID)) == 1
+	})
+	stream := author.Do(t, "CreateStream", map[string]any{"name": "Cats"})
+	author.Do(t, "AddToStream", map[string]any{"streamId": stream.ObjectID, "objectId": note})
+	enginetest.Eventually(t, "the Add is known to stan's engine", func() bool {
+		return len(reader.Column(t, `SELECT uri FROM activities WHERE type = 'Add' AND raw ->> 'target' = $1`, stream.ObjectID)) == 1
+	})
+	author.Do(t, "RemoveFromStream", map[string]any{"streamId": "featured", "objectId": note})
+	enginetest.Eventually(t, "the pin is gone", func() bool {
+		return len(reader.Column(t, `SELECT object_uri FROM pins WHERE actor_uri = $1`, author.ID)) == 0
+	})
+}
+
 // Whoever follows an author gets its articles, videos and things with their titles, and may dislike
 // them.
 func postsOfEveryTypeArrive(t *testing.T, a, b *enginetest.Instance) {

@@ -108,6 +108,8 @@ func (l *Local) personDoc(u vocab.Username, user registry.User, keys *keyset) vo
 	d["outbox"] = string(l.Outbox(u))
 	d["followers"] = string(l.Followers(u))
 	d["following"] = string(l.Following(u))
+	d["featured"] = string(l.Featured(u))
+	d["streams"] = []any{string(l.Streams(u))}
 	d["endpoints"] = vocab.Doc{"sharedInbox": string(l.SharedInbox())}
 	d["url"] = id
 	d["published"] = keys.since.UTC().Truncate(24 * time.Hour).Format(time.RFC3339)

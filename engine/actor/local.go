@@ -60,6 +60,12 @@ func (l *Local) Following(u vocab.Username) vocab.ID { return l.ID(u) + "/follow
 // to nobody.
 func (l *Local) Groups(u vocab.Username) vocab.ID { return l.ID(u) + "/groups" }
 
+// Featured returns the id of the collection of what u shows first.
+func (l *Local) Featured(u vocab.Username) vocab.ID { return l.ID(u) + "/featured" }
+
+// Streams returns the id of the collection of u's streams. Their ids begin with it.
+func (l *Local) Streams(u vocab.Username) vocab.ID { return l.ID(u) + "/streams" }
+
 // TagPage returns the page of u's posts with a tag.
 func (l *Local) TagPage(u vocab.Username, tag string) string {
 	return l.origin + "/@" + u.String() + "/tags/" + url.PathEscape(strings.ToLower(tag))

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"slices"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/audience"
@@ -11,18 +12,18 @@ import (
 
 // newAdd returns the handler of Add: an actor puts an object into a collection of its own
 // (ActivityPub §7.8). An object in the featured collection is pinned; other collections have no
-// effect. The user's own collections are its groups.
+// effect. The user's own collections are its groups and streams.
 func newAdd() Handler {
 	return Handler{
 		Concern:    audience.Concern{Holders: true},
 		ChangesWho: true,
 		Authored:   true,
-		About:      targetID,
+		About:      collectedID,
 		Check:      checkCollected,
 		Needs:      needsPinned,
 		Received:   receiveCollected(pinObject),
 		Undone:     undoPin,
-		Sent:       addMember,
+		Sent:       sendAdd,
 	}
 }
 
@@ -33,7 +34,7 @@ func newRemove() Handler {
 		Concern:    audience.Concern{Holders: true},
 		Ends:       true,
 		ChangesWho: true,
-		About:      targetID,
+		About:      collectedID,
 		Check:      checkCollected,
 		Received: receiveCollected(func(ctx context.Context, tx Tx, r *Received) error {
 			did, err := tx.RemovePin(ctx, r.Actor.ID, r.Activity.Object.ID)
@@ -43,7 +44,7 @@ func newRemove() Handler {
 			return nil
 		}),
 		Undone: restorePin,
-		Sent:   removeMember,
+		Sent:   sendRemove,
 	}
 }
 
@@ -59,13 +60,15 @@ func checkCollected(a *vocab.Activity) error {
 }
 
 // needsPinned names the object if it may be the actor's own. Hashtags, which can be featured too,
-// are no objects.
+// and collections are no objects.
 func needsPinned(a *vocab.Activity) []vocab.ID {
-	if !hasOwnTarget(a) || !a.Object.ID.SameOrigin(a.Actor) || a.Object.Type() == "Hashtag" {
+	if !hasOwnTarget(a) || !a.Object.ID.SameOrigin(a.Actor) || slices.Contains(notPinned, a.Object.Type()) {
 		return nil
 	}
 	return []vocab.ID{a.Object.ID}
 }
+
+var notPinned = []string{"Hashtag", vocab.OrderedCollection}
 
 // hasOwnTarget reports whether the collection may be the actor's own. An actor cannot change the
 // collections of others.

@@ -74,6 +74,10 @@ type Tx interface {
 	SetPin(ctx context.Context, p db.Pin, now time.Time) error
 	RemovePin(ctx context.Context, actor, object vocab.ID) (bool, error)
 	RemovePinBy(ctx context.Context, activity, actor vocab.ID) (bool, error)
+	AddStream(ctx context.Context, s db.Stream) error
+	RemoveStream(ctx context.Context, uri vocab.ID) error
+	AddToStream(ctx context.Context, stream vocab.ID, o db.StreamObject) error
+	RemoveFromStream(ctx context.Context, stream, object vocab.ID) error
 	AddVote(ctx context.Context, v db.Vote, once bool, now time.Time) (votes, voters int64, err error)
 	RemoveVotes(ctx context.Context, actor vocab.ID) ([]db.Vote, error)
 
@@ -209,6 +213,7 @@ type Sent struct {
 	Target   *vocab.Actor // the actor that a Follow, Accept, Reject, Block, Add, Remove or Undo is about
 	Request  vocab.ID     // the stranger whose messages an Accept or Reject is about
 	Group    *db.Group    // the group that a Create, Delete, Add or Remove is about
+	Stream   *db.Stream   // the stream that an Add or Remove is about; with neither, it is about what the user features
 	Now      time.Time
 }
 

@@ -83,6 +83,5 @@ func (r *Registry) ObjectOf(a *vocab.Activity) vocab.ID {
 	return ""
 }
 
-// The two forms of About.
+// objectID is the usual form of About.
 func objectID(a *vocab.Activity) vocab.ID { return a.Object.ID }
-func targetID(a *vocab.Activity) vocab.ID { return a.Target.ID }

@@ -20,8 +20,8 @@ func (o *Outbox) constructActivity(_ context.Context, x *exchange) error {
 	d := vocab.Doc{"@context": vocab.ActivityContext(), "id": string(o.Local.NewActivityID(x.User)), "type": kind, "actor": string(x.actor.ID),
 		"object": object, "published": formatTime(x.now)}
 	writeAddressing(d, x.to, x.cc)
-	if kind == vocab.Add || kind == vocab.Remove {
-		d["target"] = string(x.group.URI)
+	if x.target != "" {
+		d["target"] = string(x.target)
 	}
 	raw, body, err := o.proveActivity(d, x)
 	if err != nil {

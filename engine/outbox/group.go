@@ -136,6 +136,7 @@ func (p *addToGroup) findRecipients(ctx context.Context, f *finder, x *exchange)
 }
 
 func (p *addToGroup) constructObject(_ *actor.Local, x *exchange) (string, any) {
+	x.target = x.group.URI
 	return vocab.Add, string(x.counterpart.ID)
 }
 
@@ -174,7 +175,8 @@ func (p *removeFromGroup) findRecipients(ctx context.Context, f *finder, x *exch
 	return nil
 }
 
-func (p *removeFromGroup) constructObject(*actor.Local, *exchange) (string, any) {
+func (p *removeFromGroup) constructObject(_ *actor.Local, x *exchange) (string, any) {
+	x.target = x.group.URI
 	return vocab.Remove, string(p.member)
 }
 

@@ -163,6 +163,8 @@ type exchange struct {
 	unnamed     []db.Unnamed              // who is addressed by a group, or was
 	request     vocab.ID                  // the stranger whose messages are accepted or declined
 	group       *db.Group                 // that is made, changed or deleted
+	stream      *db.Stream                // that is made, changed or deleted
+	target      vocab.ID                  // the collection that an Add or Remove changes
 	fetched     []*vocab.Object           // to be kept, so that the feed can show them
 	before      *db.Object                // the stored object that an Update or Delete is about
 	earlier     []db.Inbox                // where it went before

@@ -89,7 +89,7 @@ func TestAnActionIsReadAsItsSchemaSays(t *testing.T) {
 				continue
 			}
 			for _, wrong := range []any{7, vocab.Doc{"a": 1}, []any{[]any{}}} {
-				wantRefused(t, d, fmt.Sprintf("%s = %v", name, wrong), "/params", with(good, name, wrong))
+				wantRefused(t, d, fmt.Sprintf("%s = %v", name, wrong), "/params/"+name, with(good, name, wrong))
 			}
 			if most, bounded := schema["maxLength"].(int); bounded {
 				wantRefused(t, d, "a long "+name, "/params/"+name, with(good, name, "https://a.example/"+strings.Repeat("a", most)))

@@ -58,31 +58,35 @@ func word[T any, P interface {
 
 // vocabulary is everything that can be dispatched. It is closed: a security border.
 var vocabulary = map[string]action{
-	"Follow":          word[follow](people, "Follow an actor."),
-	"Unfollow":        word[unfollow](people, "Take a Follow back."),
-	"AcceptFollow":    word[acceptFollow](people, "Let an actor follow."),
-	"RejectFollow":    word[rejectFollow](people, "Refuse, or end, an actor's follow."),
-	"AcceptRequest":   word[acceptRequest](people, "Take a stranger's private messages: those that wait go to the feed, and further ones come as others do. The stranger is not told."),
-	"DeclineRequest":  word[declineRequest](people, "Remove a stranger's private messages that wait. The stranger is not told; further ones wait again."),
-	"CreateNote":      word[createNote](assistant, "Write a note: for everybody, or for those that to and cc name. An answer that names nobody is as visible as what it answers."),
-	"CreateArticle":   word[createArticle](people, "Write an article: a text with a title."),
-	"CreateObject":    word[createObject](people, "Publish an Audio, Video or Product: a file, or a thing, with a title and words about it."),
-	"Reply":           word[reply](assistant, "Answer an object, as visible as that is."),
-	"SendMessage":     word[sendMessage](assistant, "Write to one actor in private."),
-	"Like":            word[like](assistant, "Like an object."),
-	"Unlike":          word[unlike](assistant, "Take a Like back."),
-	"Dislike":         word[dislike](assistant, "Dislike an article, audio, video or product. It takes the place of a Like, and a Like of it."),
-	"UndoDislike":     word[undoDislike](assistant, "Take a Dislike back."),
-	"Boost":           word[boost](assistant, "Pass a public object on to followers."),
-	"Unboost":         word[unboost](assistant, "Take a boost back."),
-	"UpdateObject":    word[updateObject](people, "Change an object of one's own."),
-	"DeleteObject":    word[deleteObject](people, "Delete an object of one's own."),
-	"Block":           word[block](people, "Shut an actor out: the follows between it and the user end, and nothing of it comes in any more."),
-	"Unblock":         word[unblock](people, "Take a Block back. The follows that it ended stay ended."),
-	"CreateGroup":     word[createGroup](people, "Make a group: a set of actors to be addressed together. There are up to 100."),
-	"DeleteGroup":     word[deleteGroup](people, "Delete a group. Whatever was written to it stays with those who have it."),
-	"AddToGroup":      word[addToGroup](people, "Put an actor into a group, of up to 500. It is not told."),
-	"RemoveFromGroup": word[removeFromGroup](people, "Take an actor out of a group."),
+	"Follow":           word[follow](people, "Follow an actor."),
+	"Unfollow":         word[unfollow](people, "Take a Follow back."),
+	"AcceptFollow":     word[acceptFollow](people, "Let an actor follow."),
+	"RejectFollow":     word[rejectFollow](people, "Refuse, or end, an actor's follow."),
+	"AcceptRequest":    word[acceptRequest](people, "Take a stranger's private messages: those that wait go to the feed, and further ones come as others do. The stranger is not told."),
+	"DeclineRequest":   word[declineRequest](people, "Remove a stranger's private messages that wait. The stranger is not told; further ones wait again."),
+	"CreateNote":       word[createNote](assistant, "Write a note: for everybody, or for those that to and cc name. An answer that names nobody is as visible as what it answers."),
+	"CreateArticle":    word[createArticle](people, "Write an article: a text with a title."),
+	"CreateObject":     word[createObject](people, "Publish an Audio, Video or Product: a file, or a thing, with a title and words about it."),
+	"CreateStream":     word[createStream](people, "Make a stream: a public collection of objects. There are up to 100."),
+	"DeleteStream":     word[deleteStream](people, "Delete a stream. The objects that were in it stay."),
+	"AddToStream":      word[addToStream](people, "Put a public object into a stream; into featured, one of the user's own."),
+	"RemoveFromStream": word[removeFromStream](people, "Take an object out of a stream."),
+	"Reply":            word[reply](assistant, "Answer an object, as visible as that is."),
+	"SendMessage":      word[sendMessage](assistant, "Write to one actor in private."),
+	"Like":             word[like](assistant, "Like an object."),
+	"Unlike":           word[unlike](assistant, "Take a Like back."),
+	"Dislike":          word[dislike](assistant, "Dislike an article, audio, video or product. It takes the place of a Like, and a Like of it."),
+	"UndoDislike":      word[undoDislike](assistant, "Take a Dislike back."),
+	"Boost":            word[boost](assistant, "Pass a public object on to followers."),
+	"Unboost":          word[unboost](assistant, "Take a boost back."),
+	"UpdateObject":     word[updateObject](people, "Change an object of one's own."),
+	"DeleteObject":     word[deleteObject](people, "Delete an object of one's own."),
+	"Block":            word[block](people, "Shut an actor out: the follows between it and the user end, and nothing of it comes in any more."),
+	"Unblock":          word[unblock](people, "Take a Block back. The follows that it ended stay ended."),
+	"CreateGroup":      word[createGroup](people, "Make a group: a set of actors to be addressed together. There are up to 100."),
+	"DeleteGroup":      word[deleteGroup](people, "Delete a group. Whatever was written to it stays with those who have it."),
+	"AddToGroup":       word[addToGroup](people, "Put an actor into a group, of up to 500. It is not told."),
+	"RemoveFromGroup":  word[removeFromGroup](people, "Take an actor out of a group."),
 }
 
 // Actions returns the names of all actions, in order.
@@ -142,7 +146,8 @@ func readObject(raw json.RawMessage, into any, place string) error {
 	if err := json.Unmarshal(raw, into); err != nil {
 		var mismatch *json.UnmarshalTypeError
 		if errors.As(err, &mismatch) {
-			return badParam(place+mismatch.Field, fmt.Sprintf("%s must not be a JSON %s", mismatch.Field, mismatch.Value))
+			name := mismatch.Field[strings.LastIndexByte(mismatch.Field, '.')+1:] // without the structs that hold the field
+			return badParam(place+name, fmt.Sprintf("%s must not be a JSON %s", name, mismatch.Value))
 		}
 		return wrong
 	}

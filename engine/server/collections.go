@@ -23,7 +23,12 @@ type collection struct {
 	shown func(registry.Collections) registry.Visibility // who may read it at all; nil: everybody, and followers more of it
 	count func(_ context.Context, _ *db.Tx, to []vocab.ID) (int, error)
 	list  func(_ context.Context, _ *db.Tx, to []vocab.ID, after *db.Place, n int) ([]listed, error)
+
+	describe func(_ context.Context, _ *db.Tx, d vocab.Doc) error // completes the collection's document; may be nil
 }
+
+// isWhole reports whether the document of the collection has all its items, and pages are none.
+func (c collection) isWhole() bool { return c.list == nil }
 
 // listed is an item of a collection, with its place.
 type listed struct {
@@ -202,12 +207,11 @@ func (s *collections) serveCollection(a *answer, r *http.Request, contentType st
 		if err != nil {
 			return err
 		}
-		if wantsPage(r) {
+		if wantsPage(r) && !c.isWhole() {
 			doc, err = s.buildPage(ctx, tx, c, u, id, to, cursor, after)
-			return err
+		} else {
+			doc, err = buildHead(ctx, tx, c, id, to)
 		}
-		total, err := c.count(ctx, tx, to)
-		doc = vocab.Collection{ID: id, Total: total, First: id + "?" + firstPage}.Doc()
 		return err
 	}
 	if viewer == s.local.ID(u) {
@@ -258,6 +262,23 @@ func wantsPage(r *http.Request) bool {
 
 // cursorScope is what the cursors of a collection are good for.
 func cursorScope(c collection, u vocab.Username) string { return u.String() + "/" + c.name }
+
+// buildHead returns the document of the collection itself.
+func buildHead(ctx context.Context, tx *db.Tx, c collection, id vocab.ID, to []vocab.ID) (vocab.Doc, error) {
+	head := vocab.Collection{ID: id}
+	if !c.isWhole() {
+		total, err := c.count(ctx, tx, to)
+		if err != nil {
+			return nil, err
+		}
+		head.Total, head.First = total, id+"?"+firstPage
+	}
+	d := head.Doc()
+	if c.describe == nil {
+		return d, nil
+	}
+	return d, c.describe(ctx, tx, d)
+}
 
 func (s *collections) buildPage(ctx context.Context, tx *db.Tx, c collection, u vocab.Username, id vocab.ID, to []vocab.ID, cursor string, after *db.Place) (vocab.Doc, error) {
 	items, err := c.list(ctx, tx, to, after, s.pageSize+1) // one more tells whether a page follows

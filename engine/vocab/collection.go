@@ -1,5 +1,8 @@
 package vocab
 
+// OrderedCollection is the type of collections (ActivityStreams vocabulary §3.1).
+const OrderedCollection = "OrderedCollection"
+
 // Collection is an OrderedCollection or a page of one, as it is served (ActivityStreams core §5).
 type Collection struct {
 	ID    ID
@@ -9,7 +12,7 @@ type Collection struct {
 
 // Doc returns the collection as a document.
 func (c Collection) Doc() Doc {
-	d := Doc{"@context": ContextAS, "id": string(c.ID), "type": "OrderedCollection"}
+	d := Doc{"@context": ContextAS, "id": string(c.ID), "type": OrderedCollection}
 	if c.Total >= 0 {
 		d["totalItems"] = c.Total
 	}

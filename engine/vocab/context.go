@@ -37,6 +37,7 @@ func ActorContext() []any {
 		"toot":                      "http://joinmastodon.org/ns#",
 		"discoverable":              "toot:discoverable",
 		"indexable":                 "toot:indexable",
+		"featured":                  Doc{"@id": "toot:featured", "@type": "@id"},
 		"implements":                Doc{"@id": "https://w3id.org/fep/844e/implements", "@type": "@id", "@container": "@list"},
 	}}
 }

@@ -1,0 +1,243 @@
+package outbox
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Bounds of streams.
+const (
+	maxStreams       = 100
+	maxStreamObjects = 10_000
+	maxStreamName    = 100 // characters
+)
+
+// featured names, in the place of a stream, what the user shows first.
+const featured = "featured"
+
+// addressPublicly lets everybody know, and tells followers.
+func (x *exchange) addressPublicly(local *actor.Local) {
+	x.to, x.cc = []vocab.ID{vocab.Public}, []vocab.ID{local.Followers(x.User)}
+}
+
+// createStream makes a stream: a public collection, whose place is among the actor's streams
+// (ActivityPub §4.1).
+type createStream struct {
+	Name string   `json:"name" schema:"streamName"`
+	Tags []string `json:"tags" schema:"tags,optional"`
+}
+
+func (p *createStream) checkParams() (err error) {
+	if strings.TrimSpace(p.Name) == "" || strings.ContainsFunc(p.Name, unicode.IsControl) {
+		return badParam("name", "the name of a stream is a line of text")
+	}
+	p.Tags, err = checkTags(p.Tags)
+	return err
+}
+
+func (p *createStream) findRecipients(_ context.Context, f *finder, x *exchange) error {
+	id := uuid.New()
+	x.target = f.local.Streams(x.User)
+	x.stream = &db.Stream{ID: id, Name: p.Name, Tags: p.Tags, URI: x.target + vocab.ID("/"+id.String())}
+	x.addressPublicly(f.local)
+	return nil
+}
+
+func (p *createStream) constructObject(_ *actor.Local, x *exchange) (string, any) {
+	return vocab.Add, StreamDoc(x.actor.ID, *x.stream)
+}
+
+// StreamDoc describes a stream to other servers, without what is in it.
+func StreamDoc(owner vocab.ID, s db.Stream) vocab.Doc {
+	d := vocab.Doc{"id": string(s.URI), "type": vocab.OrderedCollection, "name": s.Name, "attributedTo": string(owner)}
+	about := vocab.Doc{"displayHint": "stream"}
+	if len(s.Tags) > 0 {
+		about["tags"] = listTexts(s.Tags)
+	}
+	d["lwMetadata"] = about
+	return d
+}
+
+// lockName is that of all streams: how many there are is bounded.
+func (p *createStream) lockName() string { return "streams" }
+
+func (p *createStream) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+	streams, err := tx.Streams(ctx)
+	if err != nil {
+		return "", err
+	}
+	if n := slices.IndexFunc(streams, func(s db.Stream) bool { return s.Name == p.Name }); n >= 0 {
+		return streams[n].Activity, nil
+	}
+	if len(streams) >= maxStreams {
+		return "", fault.New(fault.Conflict, "there are 100 streams already: delete one first").WithCode("too_many_streams")
+	}
+	return "", nil
+}
+
+// streamName names a stream of the user's.
+type streamName struct {
+	StreamID string `json:"streamId" schema:"stream"`
+}
+
+func (p *streamName) checkParams() error {
+	if p.StreamID == featured {
+		return nil
+	}
+	_, err := parseIdentifier("streamId", p.StreamID)
+	return err
+}
+
+func (p *streamName) lockName() string { return "streams" }
+
+func (p *streamName) readStream(ctx context.Context, tx *db.Tx) (*db.Stream, error) {
+	s, err := tx.Stream(ctx, vocab.IDOf(p.StreamID))
+	if err == nil && s == nil {
+		err = fault.New(fault.NotFound, "there is no such stream").WithCode("no_stream").At("/params/streamId")
+	}
+	return s, err
+}
+
+// findStream finds the stream that is to be changed or deleted: none for featured.
+func (p *streamName) findStream(ctx context.Context, f *finder, x *exchange) error {
+	x.addressPublicly(f.local)
+	if p.StreamID == featured {
+		x.target = f.local.Featured(x.User)
+		return nil
+	}
+	return f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		if x.stream, err = p.readStream(ctx, tx); err == nil {
+			x.target = x.stream.URI
+		}
+		return err
+	})
+}
+
+// deleteStream deletes a stream, and keeps the objects that were in it.
+type deleteStream struct{ streamName }
+
+func (p *deleteStream) findRecipients(ctx context.Context, f *finder, x *exchange) error {
+	if p.StreamID == featured {
+		return badParam("streamId", "featured is always there")
+	}
+	err := p.findStream(ctx, f, x)
+	x.target = f.local.Streams(x.User)
+	return err
+}
+
+func (p *deleteStream) constructObject(_ *actor.Local, x *exchange) (string, any) {
+	return vocab.Remove, StreamDoc(x.actor.ID, *x.stream)
+}
+
+func (p *deleteStream) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+	_, err := p.readStream(ctx, tx)
+	return "", err
+}
+
+// addToStream puts an object into a stream (ActivityPub §6.6).
+type addToStream struct {
+	about
+	streamName
+
+	object vocab.ID
+}
+
+func (p *addToStream) checkParams() error {
+	if err := p.about.checkParams(); err != nil {
+		return err
+	}
+	return p.streamName.checkParams()
+}
+
+func (p *addToStream) lockName() string { return p.streamName.lockName() }
+
+func (p *addToStream) findRecipients(ctx context.Context, f *finder, x *exchange) error {
+	if err := p.findStream(ctx, f, x); err != nil {
+		return err
+	}
+	obj, _, err := f.findObject(ctx, x, "objectId", p.ObjectID)
+	if err != nil {
+		return err
+	}
+	if !audience.IsPublic(obj.Addressing) {
+		return fault.New(fault.Forbidden, "streams are public, and only what everybody may see is put into one").WithCode("not_public").At("/params/objectId")
+	}
+	if x.stream == nil && !obj.AttributedTo.Same(x.actor.ID) {
+		return fault.New(fault.Forbidden, "the object is somebody else's").WithCode("not_own_object").At("/params/objectId")
+	}
+	p.object = obj.ID
+	return nil
+}
+
+func (p *addToStream) constructObject(*actor.Local, *exchange) (string, any) {
+	return vocab.Add, string(p.object)
+}
+
+func (p *addToStream) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	there, err := p.findAdd(ctx, tx, x, p.object)
+	if err != nil || there != "" || x.stream == nil {
+		return there, err
+	}
+	s, err := p.readStream(ctx, tx)
+	if err == nil && s.Objects >= maxStreamObjects {
+		err = fault.New(fault.Conflict, "there are 10,000 objects in the stream already").WithCode("too_many_objects").At("/params/streamId")
+	}
+	return "", err
+}
+
+// findAdd returns the Add that put an object where it is, empty when it is not there.
+func (p *streamName) findAdd(ctx context.Context, tx *db.Tx, x *exchange, object vocab.ID) (vocab.ID, error) {
+	if x.stream == nil {
+		pins, err := tx.Pins(ctx, x.actor.ID)
+		if n := slices.IndexFunc(pins, func(pin db.Pin) bool { return pin.Object == object }); n >= 0 {
+			return pins[n].Activity, err
+		}
+		return "", err
+	}
+	there, err := tx.ObjectInStream(ctx, x.stream.URI, object)
+	if err != nil || there == nil {
+		return "", err
+	}
+	return there.Activity, nil
+}
+
+// removeFromStream takes an object out of a stream (ActivityPub §6.7).
+type removeFromStream struct {
+	about
+	streamName
+}
+
+func (p *removeFromStream) checkParams() error {
+	if err := p.about.checkParams(); err != nil {
+		return err
+	}
+	return p.streamName.checkParams()
+}
+
+func (p *removeFromStream) lockName() string { return p.streamName.lockName() }
+
+func (p *removeFromStream) findRecipients(ctx context.Context, f *finder, x *exchange) error {
+	return p.findStream(ctx, f, x)
+}
+
+func (p *removeFromStream) constructObject(*actor.Local, *exchange) (string, any) {
+	return vocab.Remove, string(vocab.IDOf(p.ObjectID))
+}
+
+func (p *removeFromStream) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	there, err := p.findAdd(ctx, tx, x, vocab.IDOf(p.ObjectID))
+	if err == nil && there == "" {
+		err = fault.New(fault.NotFound, "the object is not in the stream").WithCode("not_in_stream").At("/params/objectId")
+	}
+	return "", err
+}

@@ -1,0 +1,2 @@
+DROP TABLE stream_objects;
+DROP TABLE streams;
