@@ -42,6 +42,7 @@ func TestFederation(t *testing.T) {
 	t.Run("people", func(t *testing.T) { peopleAreFoundAndMentioned(t, a, b) })
 	t.Run("a thread", func(t *testing.T) { threadIsWholeOnBothSides(t, a, b) })
 	t.Run("articles, videos and things", func(t *testing.T) { postsOfEveryTypeArrive(t, a, b) })
+	t.Run("the example bot", func(t *testing.T) { theExampleBotAnswers(t, a, b) })
 	t.Run("streams", func(t *testing.T) { streamsAreShownElsewhere(t, a, b) })
 	t.Run("a block", func(t *testing.T) { blockBetweenEngines(t, a, b) })
 	t.Run("a block that is delivered", func(t *testing.T) { blockThatIsDelivered(t, a, b) })
