@@ -36,7 +36,7 @@ const Cards = "cards"
 
 // Page is Store's.
 func (c *Cached) Page(ctx context.Context, u vocab.Username, feed string, after *db.Place, limit int) (Stored, error) {
-	if after != nil && after.Offset == 0 { // a place that nobody counted to
+	if after != nil && after.Offset == 0 || !slices.Contains(All, feed) { // a place that nobody counted to, or no list of its own
 		return c.Database.Page(ctx, u, feed, after, limit)
 	}
 	part := c.cache.Read(ctx, cache.Query{User: u, List: feed, Beside: Cards, After: markOf(after), Offset: offsetOf(after), Limit: limit})

@@ -1,7 +1,9 @@
 package feed
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -45,6 +47,11 @@ func NewDatabase(databases Transactor, local Local, profiles Profiles, hasEmoji 
 // Page is Store's.
 func (d *Database) Page(ctx context.Context, u vocab.Username, feed string, after *db.Place, limit int) (stored Stored, err error) {
 	return d.read(ctx, u, func(ctx context.Context, tx *db.Tx) ([]db.FeedItem, *db.Place, error) {
+		if !slices.Contains(All, feed) {
+			items, end, err := selectEntries(ctx, tx, feed, after, limit+1)
+			kept, next := cutPage(items, limit)
+			return kept, cmp.Or(next, end), err
+		}
 		items, err := d.list(ctx, tx, u, feed, after, limit+1)
 		kept, next := cutPage(items, limit)
 		if next != nil && (after == nil || after.Offset > 0) {
@@ -54,7 +61,7 @@ func (d *Database) Page(ctx context.Context, u vocab.Username, feed string, afte
 	})
 }
 
-// list returns entries of one feed.
+// list returns entries of one of All.
 func (d *Database) list(ctx context.Context, tx *db.Tx, u vocab.Username, feed string, after *db.Place, n int) ([]db.FeedItem, error) {
 	switch feed {
 	case Notifications:

@@ -69,11 +69,13 @@ func New(store Store, gate Gate) *Reader { return &Reader{store, gate} }
 // Page returns up to limit entries of a feed after a cursor, the newest first, and fewer when they
 // are large; with an empty cursor those at its beginning, and with limit 0 as many as
 // DefaultLimit. Entries that are added meanwhile move no place. Those that are not shown leave the
-// page shorter. The fault is NotFound for a feed there is not, Invalid for a limit out of bounds
+// page shorter, and so does a feed by a criterion whose entries lie far apart: only the last page
+// has no next. The fault is NotFound for a feed there is not, Invalid for a limit out of bounds
 // or a cursor of another feed or user.
 func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string, limit int) (Page, error) {
-	if feed != Main && feed != Notifications && feed != Requests {
-		return Page{}, fault.New(fault.NotFound, "there is no such feed").WithCode("no_such_feed")
+	feed, err := resolveName(feed)
+	if err != nil {
+		return Page{}, err
 	}
 	if limit == 0 {
 		limit = DefaultLimit
