@@ -21,7 +21,7 @@ const eventLock = 7305808869232652
 type Event struct {
 	Seq     int64
 	Type    string // "create.received"
-	Source  string // "ap"
+	Source  string // "ap", or "local" of what the user alone has
 	Payload json.RawMessage
 	At      time.Time
 	Milli   int64 // of its id on the stream; it never falls

@@ -178,6 +178,7 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO moves VALUES ('\x01', '\x02', now())`,
 		`INSERT INTO requests VALUES ('r', ` + hard + `, 'h', now())`,
 		`INSERT INTO correspondents VALUES (` + hard + `, now())`,
+		`INSERT INTO feed_marks VALUES ('main', now(), gen_random_uuid())`,
 		`INSERT INTO pins VALUES (` + hard + `, 'o', 'a', now())`,
 		`WITH s AS (INSERT INTO streams VALUES (gen_random_uuid(), 's', ARRAY[` + hard + `], 'https://s', 'a', now()) RETURNING id)
 			INSERT INTO stream_objects SELECT id, 'o', gen_random_uuid(), 'a', now() FROM s`,

@@ -33,6 +33,8 @@ type Store interface {
 	// Item returns one entry of any feed, of the requests only with requests; none when there is
 	// no such entry.
 	Item(ctx context.Context, u vocab.Username, id uuid.UUID, requests bool) (Stored, error)
+	// Reading returns how far the user has read one of All.
+	Reading(ctx context.Context, u vocab.Username, feed string) (Reading, error)
 }
 
 // Stored is a part of a feed, before the gate.
@@ -83,7 +85,7 @@ func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string
 	if limit < 1 || limit > MaxLimit {
 		return Page{}, fault.New(fault.Invalid, fmt.Sprintf("the limit must be 1 to %d", MaxLimit)).WithCode("bad_limit")
 	}
-	scope := u.String() + "/feed/" + feed
+	scope := scopeOf(u, feed)
 	after, err := DecodeCursor(scope, cursor)
 	if err != nil {
 		return Page{}, err

@@ -215,7 +215,8 @@ func TestJSONIsThatOfTheType(t *testing.T) {
 	}
 	actors := map[vocab.ID]vocab.Card{"https://p.example/b": {Name: "\u2028B", Handle: "@b", Icon: "x"}, "https://p.example/a": {}}
 	for _, v := range []interface{ JSON() json.RawMessage }{
-		feed.Page{Items: items, Actors: actors, Next: "abc"}, feed.Page{Items: []feed.Item{}, Actors: map[vocab.ID]vocab.Card{}}, feed.Entry{Item: items[1], Actors: actors},
+		feed.Page{Items: items, Actors: actors, Next: "abc"}, feed.Page{Items: []feed.Item{}, Unread: &feed.Unread{}, ReadUpTo: &feed.Mark{ID: items[0].ID, Published: at}, Actors: actors},
+		feed.Page{Items: []feed.Item{}, Unread: &feed.Unread{Count: 1000, More: true}, Actors: actors}, feed.Page{Items: []feed.Item{}, Actors: map[vocab.ID]vocab.Card{}}, feed.Entry{Item: items[1], Actors: actors},
 	} {
 		want, err := vocab.Marshal(v)
 		if d := cmp.Diff(string(want), string(v.JSON())); d != "" || err != nil {

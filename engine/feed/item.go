@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,6 +30,9 @@ type Page struct {
 	Items  []Item                  `json:"items"`
 	Actors map[vocab.ID]vocab.Card `json:"actors"`         // those of the items, and the authors
 	Next   string                  `json:"next,omitempty"` // the cursor of the page that follows; absent on the last one
+
+	Unread   *Unread `json:"unread,omitempty"`   // only where it is asked for
+	ReadUpTo *Mark   `json:"readUpTo,omitempty"` // likewise; absent too when it has not been said
 }
 
 // Entry is one item with its actors.
@@ -50,7 +54,23 @@ func (p Page) JSON() json.RawMessage {
 	if p.Next != "" {
 		b = vocab.AppendText(append(b, `,"next":`...), p.Next)
 	}
-	return append(b, '}')
+	return append(p.appendReading(b), '}')
+}
+
+// appendReading writes how far the feed is read.
+func (p Page) appendReading(b []byte) []byte {
+	if p.Unread != nil {
+		b = strconv.AppendInt(append(b, `,"unread":{"count":`...), int64(p.Unread.Count), 10)
+		if p.Unread.More {
+			b = append(b, `,"more":true`...)
+		}
+		b = append(b, '}')
+	}
+	if p.ReadUpTo != nil {
+		b = append(append(b, `,"readUpTo":{"id":"`...), p.ReadUpTo.ID.String()...)
+		b = append(p.ReadUpTo.Published.AppendFormat(append(b, `","published":"`...), time.RFC3339Nano), `"}`...)
+	}
+	return b
 }
 
 // size is about how many bytes items take.

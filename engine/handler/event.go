@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -40,9 +41,7 @@ func NewEvent(kind string, p Payload, now time.Time) db.Event {
 	if p.Object != "" {
 		d["objectUri"] = string(p.Object)
 	}
-	if p.Cause.Event != uuid.Nil {
-		d["causedBy"], d["depth"] = p.Cause.Event.String(), p.Cause.Depth
-	}
+	addCause(d, p.Cause)
 	return db.Event{Type: kind, Source: "ap", Payload: d.JSON(), At: now}
 }
 
@@ -50,6 +49,32 @@ func NewEvent(kind string, p Payload, now time.Time) db.Event {
 func Withheld(now time.Time) db.Event {
 	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "count": 1, "trust": TrustStranger}
 	return db.Event{Type: "events.withheld", Source: "ap", Payload: d.JSON(), At: now}
+}
+
+// ReadPayload is the content of the event that the user has read a feed further.
+type ReadPayload struct {
+	Feed      string
+	Entry     uuid.UUID // up to which, that one included
+	Published time.Time // of the entry
+	Cause     Cause
+}
+
+// NewReadEvent returns the event that tells the user's other programs how far a feed is read. That
+// of the requests is named as all events about them.
+func NewReadEvent(p ReadPayload, now time.Time) db.Event {
+	d := vocab.Doc{"eventId": uuid.Must(uuid.NewV7()).String(), "feed": p.Feed, "entryId": p.Entry.String(), "published": p.Published.Format(time.RFC3339Nano), "trust": TrustSelf}
+	addCause(d, p.Cause)
+	kind := "feed.read"
+	if p.Feed == feed.Requests {
+		kind = "request.read"
+	}
+	return db.Event{Type: kind, Source: "local", Payload: d.JSON(), At: now}
+}
+
+func addCause(d vocab.Doc, c Cause) {
+	if c.Event != uuid.Nil {
+		d["causedBy"], d["depth"] = c.Event.String(), c.Depth
+	}
 }
 
 // EventType names the event of an activity: "create.received".

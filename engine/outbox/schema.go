@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -93,6 +94,9 @@ var forms = map[string]vocab.Doc{
 	"alt":        textForm(maxAltText, "Its words for people who do not see it.", "A cat asleep on a keyboard"),
 	"content":    textForm(maxContent, "Plain text. Addresses in it become links, handles mentions and #tags hashtags.", "Hello @bob@remote.example", filled),
 	"group":      textForm(maxGroupName, "Letters, digits, hyphens and underscores. Nobody else learns it.", "close-friends", filled),
+	"cursor":     textForm(64, "The next of a page of the feed: everything up to the last item of that page is read, and everything older.", "AgAGSx_EAAAAAZyAUl8AcAAAgAAAAAAAAAEAAAAAAAAAAAAA"),
+	"entry":      textForm(36, "The id of an item of the feed.", "019c8052-5f00-7000-8000-000000000001", vocab.Doc{"format": "uuid"}),
+	"feed":       {"type": "string", "enum": listTexts(feed.All), "examples": []any{feed.Main}},
 	"id":         textForm(maxURI, "The id of an object, or of an activity that made it, changed it or passed it on.", "https://remote.example/notes/7", uri),
 	"language":   textForm(35, "The language of the content; empty for none.", "en"),
 	"mediaType":  textForm(73, "It tells an Image from a Video, an Audio or another Document.", "video/mp4"),

@@ -14,14 +14,15 @@ import (
 )
 
 // validateAction refuses everything but the actions of the vocabulary with the parameters they
-// have. One that was answered before, under its Idempotency-Key, ends here.
+// have. One that was answered before, under its Idempotency-Key, ends here, and so does a local
+// one.
 func (o *Outbox) validateAction(ctx context.Context, x *exchange, next pipeline.Next) error {
 	a, ok := vocabulary[x.Action.Name]
 	if !ok {
 		return fault.New(fault.Unprocessable, fmt.Sprintf("%.60q is not an action", x.Action.Name)).WithCode("unknown_action").At("/action")
 	}
-	var err error
-	if x.intent, err = a.read(x.Action.Params); err != nil {
+	wanted, err := a.read(x.Action.Params)
+	if err != nil {
 		return err
 	}
 	x.digest = digestAction(x.Action)
@@ -38,6 +39,10 @@ func (o *Outbox) validateAction(ctx context.Context, x *exchange, next pipeline.
 	if err := o.findCause(ctx, x); err != nil {
 		return err
 	}
+	if local, is := wanted.(localIntent); is {
+		return o.applyLocally(ctx, x, local)
+	}
+	x.intent = wanted.(intent) // as word says
 	return next(ctx)
 }
 

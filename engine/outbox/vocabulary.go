@@ -19,10 +19,15 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// intent is what an action wants, with its parameters.
-type intent interface {
+// params are the parameters of an action.
+type params interface {
 	// checkParams refuses parameters that are wrong beyond their types.
 	checkParams() error
+}
+
+// intent is what an action wants, with its parameters, when it becomes an activity.
+type intent interface {
+	params
 	// findRecipients finds what the action is about and sets the addressing.
 	findRecipients(ctx context.Context, f *finder, x *exchange) error
 	// constructObject returns the activity's type and object, and what its deliveries are ordered
@@ -43,7 +48,7 @@ var (
 
 // action is a word of the vocabulary.
 type action struct {
-	read   func(json.RawMessage) (intent, error)
+	read   func(json.RawMessage) (params, error)
 	params reflect.Type // the struct that they are read into
 	scopes []string     // any of which is enough
 	words  string       // that tell programs and people of it
@@ -52,6 +57,13 @@ type action struct {
 func word[T any, P interface {
 	*T
 	intent
+}](scopes []string, words string) action {
+	return action{readParams[T, P], reflect.TypeFor[T](), scopes, words}
+}
+
+func localWord[T any, P interface {
+	*T
+	localIntent
 }](scopes []string, words string) action {
 	return action{readParams[T, P], reflect.TypeFor[T](), scopes, words}
 }
@@ -87,6 +99,7 @@ var vocabulary = map[string]action{
 	"DeleteGroup":      word[deleteGroup](people, "Delete a group. Whatever was written to it stays with those who have it."),
 	"AddToGroup":       word[addToGroup](people, "Put an actor into a group, of up to 500. It is not told."),
 	"RemoveFromGroup":  word[removeFromGroup](people, "Take an actor out of a group."),
+	"MarkRead":         localWord[markRead](people, "Say up to which item the user has read a feed. The mark does not go back. No activity is made of it."),
 }
 
 // Actions returns the names of all actions, in order.
@@ -114,8 +127,8 @@ func badParam(name, words string) *fault.Error {
 // readParams reads the parameters of an action. Names are exact, and there are no others.
 func readParams[T any, P interface {
 	*T
-	intent
-}](raw json.RawMessage) (intent, error) {
+	params
+}](raw json.RawMessage) (params, error) {
 	p := P(new(T))
 	if raw = bytes.TrimSpace(raw); len(raw) > 0 && !bytes.Equal(raw, []byte("null")) {
 		if err := readObject(raw, p, ""); err != nil {

@@ -58,7 +58,7 @@ func (s *clientAPI) getFeed(a *answer, r *http.Request, _ httprouter.Params) err
 		return err
 	}
 	u := t.User
-	q, err := readQuery(r, "feed", "limit", "cursor")
+	q, err := readQuery(r, "feed", "limit", "cursor", "unread")
 	if err != nil {
 		return err
 	}
@@ -80,9 +80,25 @@ func (s *clientAPI) getFeed(a *answer, r *http.Request, _ httprouter.Params) err
 	if err != nil {
 		return err
 	}
+	if err := s.addReading(r, u, name, &page); err != nil {
+		return err
+	}
 	linkNext(a, r, q, page.Next)
 	a.sendTagged(r, apiJSON, page.JSON())
 	return nil
+}
+
+// addReading says how far the user has read the feed of a page, if the request asks for that.
+func (s *clientAPI) addReading(r *http.Request, u vocab.Username, name string, page *feed.Page) error {
+	switch asked := r.URL.Query(); {
+	case !asked.Has("unread") || asked.Get("unread") == "false":
+		return nil
+	case asked.Get("unread") != "true":
+		return fault.New(fault.Invalid, "unread is true or false").WithCode("bad_query")
+	}
+	reading, err := s.feed.Reading(r.Context(), u, name)
+	page.Unread, page.ReadUpTo = &reading.Unread, reading.UpTo
+	return err
 }
 
 // getFeedEntry serves one entry of a feed.
