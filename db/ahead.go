@@ -26,7 +26,7 @@ type relation struct {
 
 // ClaimAhead claims ids as Claim does, and reads in the same round trip what the claimed
 // activities will ask for: which of the actors behind them the user blocks, which HoldAudience
-// keeps so, the follows between them and the user, and the objects they are about.
+// keeps so, the relationships between them and the user, and the objects they are about.
 func (t *Tx) ClaimAhead(ctx context.Context, all []Owned, actors []vocab.ID, objects []Owned) (fresh map[Owned]bool, err error) {
 	var won, shut, buried [][]byte
 	uris := make([]vocab.ID, len(objects))
@@ -38,7 +38,7 @@ func (t *Tx) ClaimAhead(ctx context.Context, all []Owned, actors []vocab.ID, obj
 	b := t.unsent.batch()
 	b.Queue(holdAndClaim, keys(all), everybodys(all), audienceLock).Query(column(&won)) // before the rest: what it reads is held
 	b.Queue(blocked, digests(actors)).Query(column(&shut))
-	b.Queue(`SELECT `+relationshipColumns+` FROM relationships WHERE actor_uri = ANY($1) AND relation = ''`, texts(actors)).Query(into(&relationships))
+	b.Queue(`SELECT `+relationshipColumns+` FROM relationships WHERE actor_uri = ANY($1)`, texts(actors)).Query(into(&relationships))
 	b.Queue(`SELECT `+objectColumns+` FROM objects WHERE uri = ANY($1)`, texts(uris)).Query(into(&stored))
 	b.Queue(`SELECT digest FROM tombstones WHERE digest = ANY($1)`, append(keys(objects), everybodys(objects)...)).Query(column(&buried))
 	if err := t.send(ctx, "claim activities", b); err != nil {
@@ -91,8 +91,9 @@ func (a *ahead) relationship(kind string, actor vocab.ID) (*Relationship, bool) 
 // forgetActor and forgetObject let the next question be asked of the database.
 func (a *ahead) forgetActor(actor vocab.ID) {
 	delete(a.actors, actor)
-	delete(a.relationships, relation{Follower, actor})
-	delete(a.relationships, relation{Following, actor})
+	for _, kind := range RelationshipTypes {
+		delete(a.relationships, relation{kind, actor})
+	}
 }
 
 func (a *ahead) forgetObject(uri vocab.ID) {

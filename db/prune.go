@@ -65,13 +65,15 @@ func (p *Pruned) add(q Pruned) {
 // a group, wrote to them, or takes their private messages. To mention or to follow the user is
 // anybody's own doing. Of the likes and boosts of the user's own objects the reactions stay.
 //
+// An actor that asks to be a friend waits for a month.
+//
 // Ids stay taken, and deletions remembered; moves are, as long as they keep an account from moving
 // again. Finished deliveries of the user's own activities are forgotten as p.Deliveries says, and
 // dispatches of half a year ago. It works in transactions of bounded size and rests after each as
 // long as it took. When it ends early, what is done is done, and counted.
 func (c *Cluster) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pruned, error) {
 	var all Pruned
-	passes := []func(context.Context, *Tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs, pruneAudit, pruneRequests}
+	passes := []func(context.Context, *Tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs, pruneAudit, pruneRequests, pruneOffers}
 	if !p.Before.IsZero() {
 		passes = append(passes, pruneActivities, pruneOrphans, pruneActors, pruneMoves)
 	}
@@ -152,7 +154,8 @@ var (
 // user's.
 func contactsAmong(few string) string {
 	uri := few + `.uri`
-	return `contacts AS MATERIALIZED (SELECT uri FROM ` + few + ` WHERE EXISTS (SELECT FROM relationships r WHERE r.actor_uri = ` + uri + ` AND r.type IN ('following', 'friend') AND r.status <> 'rejected')
+	return `contacts AS MATERIALIZED (SELECT uri FROM ` + few + ` WHERE EXISTS (SELECT FROM relationships r WHERE r.actor_uri = ` + uri + `
+				AND (r.type = 'following' AND r.status <> 'rejected' OR r.type = 'friend' AND (r.status = 'accepted' OR r.direction = 'outbound')))
 			OR EXISTS (SELECT FROM group_members g WHERE g.actor_uri = ` + uri + `) OR EXISTS (SELECT FROM correspondents c WHERE c.actor_uri = ` + uri + `)
 			UNION ` + addressedIn(few, vocab.Create) + `)`
 }

@@ -274,7 +274,7 @@ func TestPruneKeepsWhatNamesTheUserOfContactsAlone(t *testing.T) {
 		{"one that alice follows", relates(db.Following, db.Accepted), true},
 		{"one that alice asked to follow", relates(db.Following, db.Pending), true},
 		{"one who refused that alice follows", relates(db.Following, db.Rejected), false},
-		{"a friend", relates("friend", db.Accepted), true},
+		{"a friend", relates(db.FriendOf, db.Accepted), true},
 		{"a follower", relates(db.Follower, db.Accepted), true}, // few
 		{"one who asks to follow", relates(db.Follower, db.Pending), false},
 		{"one in a group of alice's", func(h *history) {

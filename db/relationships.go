@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,7 +17,24 @@ import (
 const (
 	Follower  = "follower"  // the actor follows the user
 	Following = "following" // the user follows the actor
+
+	FriendOf      = vocab.FriendOf      // one of the two asked to be friends
+	CloseFriendOf = vocab.CloseFriendOf // likewise
 )
+
+// FriendTypes are the types that one of the two asks for, each on its own.
+var FriendTypes = []string{FriendOf, CloseFriendOf}
+
+// RelationshipTypes are all types.
+var RelationshipTypes = append([]string{Follower, Following}, FriendTypes...)
+
+// storedType returns the columns that stand for a type: the kinds of friends share one.
+func storedType(kind string) (stored, relation string) {
+	if slices.Contains(FriendTypes, kind) {
+		return "friend", kind
+	}
+	return kind, ""
+}
 
 // The states of a relationship.
 const (
@@ -31,20 +49,23 @@ type Relationship struct {
 	Actor     vocab.ID
 	Type      string
 	Status    string
-	Activity  vocab.ID // the Follow that made it
+	Activity  vocab.ID // the Follow or Offer that made it
 	CreatedAt time.Time
+	Direction string // of the Offer: Inbound when the actor asked; empty for follows
+	Host      string // of an Inbound Offer: its actor's registrable domain
 }
 
-const relationshipColumns = `id, actor_uri, type, status, activity_uri, created_at`
+const relationshipColumns = `id, actor_uri, CASE type WHEN 'friend' THEN relation ELSE type END, status, activity_uri, created_at, direction, host`
 
-// Relationship returns the follow of a type between the user and the actor, nil when there is
-// none.
+// Relationship returns the relationship of a type between the user and the actor, nil when there
+// is none.
 func (t *Tx) Relationship(ctx context.Context, kind string, actor vocab.ID) (*Relationship, error) {
 	if r, read := t.ahead.relationship(kind, actor); read {
 		return r, nil
 	}
+	stored, relation := storedType(kind)
 	return one[Relationship](ctx, t, "read relationship", `SELECT `+relationshipColumns+` FROM relationships
-		WHERE actor_uri = $1 AND type = $2 AND relation = ''`, actor, kind)
+		WHERE actor_uri = $1 AND type = $2 AND relation = $3`, actor, stored, relation)
 }
 
 // RelationshipsBy returns the follows of a type that a Follow with this uri made: more than one
@@ -54,30 +75,37 @@ func (t *Tx) RelationshipsBy(ctx context.Context, kind string, activity vocab.ID
 		WHERE activity_uri = $1 AND type = $2 AND relation = ''`, activity, kind)
 }
 
-// SetRelationship makes a follow, or gives the one that is there a new status and Follow.
+// SetRelationship makes a relationship, or gives the one that is there a new status and activity.
 func (t *Tx) SetRelationship(ctx context.Context, r Relationship, now time.Time) error {
 	t.ahead.forgetActor(r.Actor)
 	t.touched.touchActor(pagesOfRelationship(r.Type), r.Actor)
-	_, err := t.execBeside(ctx, "set relationship", `INSERT INTO relationships (id, actor_uri, type, status, activity_uri, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $6)
-		ON CONFLICT (actor_uri, type, relation) DO UPDATE SET status = excluded.status, activity_uri = excluded.activity_uri, updated_at = excluded.updated_at`,
-		uuid.Must(uuid.NewV7()), r.Actor, r.Type, r.Status, r.Activity, now)
+	stored, relation := storedType(r.Type)
+	_, err := t.execBeside(ctx, "set relationship", `INSERT INTO relationships (id, actor_uri, type, relation, status, activity_uri, direction, host, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
+		ON CONFLICT (actor_uri, type, relation) DO UPDATE SET status = excluded.status, activity_uri = excluded.activity_uri,
+			direction = excluded.direction, host = excluded.host, updated_at = excluded.updated_at`,
+		uuid.Must(uuid.NewV7()), r.Actor, stored, relation, r.Status, r.Activity, r.Direction, r.Host, now)
 	return err
 }
 
-// pagesOfRelationship returns the collection that lists follows of a type.
+// pagesOfRelationship returns the collection that lists relationships of a type; none lists
+// friends.
 func pagesOfRelationship(kind string) Pages {
-	if kind == Follower {
+	switch kind {
+	case Follower:
 		return FollowersPages
+	case Following:
+		return FollowingPages
 	}
-	return FollowingPages
+	return 0
 }
 
-// EndRelationship removes a follow and tells whether there was one.
+// EndRelationship removes a relationship and tells whether there was one.
 func (t *Tx) EndRelationship(ctx context.Context, kind string, actor vocab.ID) (bool, error) {
 	t.ahead.forgetActor(actor)
 	t.touched.touchActor(pagesOfRelationship(kind), actor)
-	n, err := t.execBeside(ctx, "end relationship", `DELETE FROM relationships WHERE actor_uri = $1 AND type = $2 AND relation = ''`, actor, kind)
+	stored, relation := storedType(kind)
+	n, err := t.execBeside(ctx, "end relationship", `DELETE FROM relationships WHERE actor_uri = $1 AND type = $2 AND relation = $3`, actor, stored, relation)
 	return n == 1, err
 }
 

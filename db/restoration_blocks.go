@@ -60,7 +60,7 @@ func (t *Tx) restoreBlock(ctx context.Context, b datedBlock) error {
 	if err := t.AddBlock(ctx, b.Block, b.At); err != nil {
 		return err
 	}
-	for _, kind := range []string{Follower, Following} {
+	for _, kind := range RelationshipTypes {
 		if _, err := t.EndRelationship(ctx, kind, b.Actor); err != nil {
 			return err
 		}

@@ -16,7 +16,8 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 var namesNoHeldActor = map[string][]string{
 	"no actor": {"actors.type", "actors.preferred_username", "actors.inbox", "actors.outbox", "actors.shared_inbox", "actors.public_key_pem",
 		"activities.direction", "activities.type", "feed.activity_uri", "reactions.object_uri", "reactions.kind", "reactions.type", "reactions.activity_uri",
-		"relationships.type", "relationships.relation", "relationships.status", "relationships.activity_uri", "group_members.activity_uri",
+		"relationships.type", "relationships.relation", "relationships.status", "relationships.activity_uri",
+		"relationships.direction", "relationships.host", "group_members.activity_uri",
 		"groups.name", "groups.uri", "groups.activity_uri", "blocks.direction", "blocks.activity_uri", "pins.object_uri", "pins.activity_uri",
 		"streams.name", "streams.tags", "streams.uri", "streams.activity_uri", "stream_objects.object_uri", "stream_objects.activity_uri",
 		"votes.question_uri", "requests.activity_uri", "requests.host", "unnamed_recipients.object_uri", "unnamed_recipients.group_uri",

@@ -162,10 +162,11 @@ func (p postgres) writeEntries(ctx context.Context, tx *db.Tx, all []entry, now 
 	return waited, nil
 }
 
-// endRelationships ends the follows and memberships between the user and an actor who is gone.
+// endRelationships ends the relationships and memberships between the user and an actor who is
+// gone.
 func endRelationships(ctx context.Context, tx *db.Tx, e entry, actor vocab.ID, now time.Time) error {
 	changed := false
-	for _, kind := range []string{db.Follower, db.Following} {
+	for _, kind := range db.RelationshipTypes {
 		ended, err := tx.EndRelationship(ctx, kind, actor)
 		if err != nil {
 			return err

@@ -9,9 +9,9 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// newAccept returns the handler of Accept: an actor lets the user follow it. It counts only as the
-// answer to a Follow that the user sent to that very actor (ActivityPub §7.6). After a Reject only
-// another Follow makes a new request.
+// newAccept returns the handler of Accept: an actor lets the user follow it, or is friends with the
+// user. It counts only as the answer to a Follow or Offer that the user sent to that very actor
+// (ActivityPub §7.6). After a Reject only another one makes a new request.
 func newAccept() Handler {
 	return Handler{
 		Concern:  audience.Concern{Owner: true},
@@ -21,20 +21,24 @@ func newAccept() Handler {
 		Check:    checkAnswer,
 		Received: receiveAnswer(db.Accepted),
 		Undone: func(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
-			return endFollow(ctx, tx, r, db.Following, func(rel *db.Relationship) bool {
+			ended, err := endFollow(ctx, tx, r, db.Following, func(rel *db.Relationship) bool {
 				return rel.Activity.Same(d.about) || d.about == "" && (d.stored || r.Named)
 			})
+			if err != nil || ended {
+				return ended, err
+			}
+			return endAnswered(ctx, tx, r, d.about)
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			if s.Request != "" {
 				return tx.AcceptRequests(ctx, s.Request, s.Now)
 			}
-			rel, err := tx.Relationship(ctx, db.Follower, s.Target.ID)
+			rel, err := findAnswered(ctx, tx, s)
 			if err != nil {
 				return err
 			}
 			if rel == nil {
-				return fault.New(fault.Conflict, "the actor does not ask to follow any more")
+				return fault.New(fault.Conflict, "the actor does not ask any more")
 			}
 			rel.Status = db.Accepted
 			return tx.SetRelationship(ctx, *rel, s.Now)
@@ -42,8 +46,8 @@ func newAccept() Handler {
 	}
 }
 
-// newReject returns the handler of Reject: an actor does not, or no longer, let the user follow it
-// (ActivityPub §7.7).
+// newReject returns the handler of Reject: an actor does not, or no longer, let the user follow it,
+// or is no friend of the user's (ActivityPub §7.7).
 func newReject() Handler {
 	return Handler{
 		Concern:    audience.Concern{Owner: true},
@@ -57,6 +61,9 @@ func newReject() Handler {
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			if s.Request != "" {
 				return tx.RemoveRequests(ctx, s.Request)
+			}
+			if s.Activity.Object.Type() == vocab.Offer {
+				return rejectOffer(ctx, tx, s)
 			}
 			if _, err := tx.EndRelationship(ctx, db.Follower, s.Target.ID); err != nil {
 				return err
@@ -79,6 +86,13 @@ func checkAnswer(a *vocab.Activity) error {
 
 func receiveAnswer(status string) func(context.Context, Tx, *Received) (Effects, error) {
 	return func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+		offer, err := findFriendship(ctx, tx, r.Actor.ID, db.Outbound, r.Activity.Object.ID)
+		if err != nil {
+			return Effects{}, err
+		}
+		if offer != nil {
+			return receiveOfferAnswer(ctx, tx, r, *offer, status)
+		}
 		rel, err := tx.Relationship(ctx, db.Following, r.Actor.ID)
 		if err != nil || rel == nil || !isAnswerTo(r, rel) || !mayAnswer(rel, status) {
 			return Effects{}, ignoredUnless(err)
@@ -112,4 +126,50 @@ func isAnswerTo(r *Received, rel *db.Relationship) bool {
 	}
 	object, err := o.Doc.Ref("object")
 	return err == nil && o.Type() == vocab.Follow && actor.ID.Same(r.Me) && object.ID.Same(r.Actor.ID)
+}
+
+// findAnswered returns the relationship that the user accepts: the actor's Offer, if the Accept
+// names one, else its Follow.
+func findAnswered(ctx context.Context, tx Tx, s *Sent) (*db.Relationship, error) {
+	if s.Activity.Object.Type() == vocab.Offer {
+		return findFriendship(ctx, tx, s.Target.ID, db.Inbound, s.Activity.Object.ID)
+	}
+	return tx.Relationship(ctx, db.Follower, s.Target.ID)
+}
+
+// rejectOffer ends the friendship that an actor's Offer made or asks for.
+func rejectOffer(ctx context.Context, tx Tx, s *Sent) error {
+	rel, err := findFriendship(ctx, tx, s.Target.ID, db.Inbound, s.Activity.Object.ID)
+	if err != nil || rel == nil {
+		return err
+	}
+	_, err = tx.EndRelationship(ctx, rel.Type, rel.Actor)
+	return err
+}
+
+// receiveOfferAnswer makes the user's Offer a friendship, or ends it: after a Reject there is
+// nothing that an Accept could answer.
+func receiveOfferAnswer(ctx context.Context, tx Tx, r *Received, offer db.Relationship, status string) (Effects, error) {
+	if offer.Status == status {
+		return Effects{}, ErrIgnored
+	}
+	e := Effects{Changed: true}
+	if status == db.Rejected {
+		_, err := tx.EndRelationship(ctx, offer.Type, offer.Actor)
+		return e, err
+	}
+	if err := tx.SaveActor(ctx, r.Actor, r.Now); err != nil {
+		return e, err
+	}
+	offer.Status = status
+	return e, tx.SetRelationship(ctx, offer, r.Now)
+}
+
+// endAnswered ends the friendship that began when an actor accepted the user's Offer.
+func endAnswered(ctx context.Context, tx Tx, r *Received, offer vocab.ID) (bool, error) {
+	rel, err := findFriendship(ctx, tx, r.Actor.ID, db.Outbound, offer)
+	if err != nil || rel == nil || rel.Status != db.Accepted {
+		return false, err
+	}
+	return tx.EndRelationship(ctx, rel.Type, rel.Actor)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // newBlock returns the handler of Block: an actor wants nothing to do with another one
-// (ActivityPub §6.9). The follows between the two end, and an Undo does not bring them back. The
+// (ActivityPub §6.9). Everything between the two ends, and an Undo does not bring it back. The
 // step persist ends all later activities of a blocked actor.
 func newBlock(local *actor.Local) Handler {
 	return Handler{
@@ -32,7 +32,7 @@ func newBlock(local *actor.Local) Handler {
 				return Effects{}, ErrIgnored
 			}
 			e := Effects{Unfollowed: true}
-			for _, kind := range []string{db.Follower, db.Following} {
+			for _, kind := range db.RelationshipTypes {
 				ended, err := tx.EndRelationship(ctx, kind, r.Actor.ID)
 				if err != nil {
 					return e, err
@@ -49,6 +49,9 @@ func newBlock(local *actor.Local) Handler {
 				return err
 			}
 			if err := endFollows(ctx, tx, local, s); err != nil {
+				return err
+			}
+			if err := endFriendships(ctx, sender{tx: tx, local: local, user: s.User, now: s.Now}, s.Target); err != nil {
 				return err
 			}
 			objects, err := tx.ObjectsBy(ctx, s.Target.ID)
@@ -84,7 +87,7 @@ func endFollows(ctx context.Context, tx Tx, local *actor.Local, s *Sent) error {
 	if err != nil {
 		return err
 	}
-	return out.withSpelling(follower.Activity, written).sendAboutFollow(ctx, vocab.Reject, followDoc(follower.Activity, s.Target.ID, s.Actor.ID), s.Target)
+	return out.withSpelling(follower.Activity, written).sendAboutActivity(ctx, vocab.Reject, followDoc(follower.Activity, s.Target.ID, s.Actor.ID), s.Target)
 }
 
 // endFollowing ends the user's follow of an actor, and sends the Undo of it.
@@ -92,7 +95,7 @@ func endFollowing(ctx context.Context, out sender, rel *db.Relationship, from *v
 	if _, err := out.tx.EndRelationship(ctx, db.Following, rel.Actor); err != nil {
 		return err
 	}
-	return out.sendAboutFollow(ctx, vocab.Undo, followDoc(rel.Activity, out.local.ID(out.user), rel.Actor), from)
+	return out.sendAboutActivity(ctx, vocab.Undo, followDoc(rel.Activity, out.local.ID(out.user), rel.Actor), from)
 }
 
 // undoBlock forgets that the actor blocks the user, if the Undo is of that Block.

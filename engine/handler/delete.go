@@ -80,7 +80,7 @@ func checkDeletable(a *vocab.Activity) error {
 // forgetActor removes everything that a deleted actor left with the user, in a few statements
 // however much it wrote. Its activities go first, so that they need not be emptied of its objects.
 func forgetActor(ctx context.Context, tx Tx, r *Received) (e Effects, err error) {
-	for _, kind := range []string{db.Follower, db.Following} {
+	for _, kind := range db.RelationshipTypes {
 		rel, err := tx.Relationship(ctx, kind, r.Actor.ID)
 		if err != nil {
 			return e, err

@@ -74,7 +74,7 @@ func newFollow(local *actor.Local, profiles Profiles) Handler {
 // left without answer.
 func sendAccept(ctx context.Context, tx Tx, local *actor.Local, r *Received) error {
 	f := r.Activity
-	return sender{tx: tx, local: local, user: r.User, now: r.Applied}.withSpelling(f.ID, f.Written).sendAboutFollow(ctx, vocab.Accept, followDoc(f.ID, f.Actor, f.Object.ID), r.Actor)
+	return sender{tx: tx, local: local, user: r.User, now: r.Applied}.withSpelling(f.ID, f.Written).sendAboutActivity(ctx, vocab.Accept, followDoc(f.ID, f.Actor, f.Object.ID), r.Actor)
 }
 
 // followDoc returns a Follow as its Accept, Reject or Undo carries it: with the members that

@@ -50,6 +50,7 @@ type Tx interface {
 	Relationship(ctx context.Context, kind string, actor vocab.ID) (*db.Relationship, error)
 	SetRelationship(ctx context.Context, r db.Relationship, now time.Time) error
 	EndRelationship(ctx context.Context, kind string, actor vocab.ID) (bool, error)
+	CountOffers(ctx context.Context, host string) (db.OfferCounts, error)
 	Actor(ctx context.Context, uri vocab.ID) (*vocab.Actor, error)
 	SaveActor(ctx context.Context, a *vocab.Actor, now time.Time) error
 	HoldsOf(ctx context.Context, actor, but vocab.ID) (bool, error)
@@ -117,7 +118,7 @@ type Handler struct {
 	Ends        bool // it goes to all who had what it ends, also to actors that the user blocks
 	Lasting     bool // its deliveries are tried for a month
 	Ordered     bool // deliveries of it and of its Undo keep their order; those of others keep it by their object
-	ChangesWho  bool // it changes who the user's followers or the members of its groups are
+	ChangesWho  bool // it changes who the user's followers, friends or the members of its groups are
 	InFeed      bool // it has a place in the feed of the users it reached
 	Words       bool // it brings the words of an object that its actor wrote
 	Authored    bool // it is about an object of its actor's own
@@ -125,7 +126,7 @@ type Handler struct {
 	Emoji       bool // its content is an emoji
 	Group       bool // it is what a Group actor announces: others' activities
 	Relates     bool // it is kept as long as there is a relationship with its actor
-	Answers     bool // it answers a Follow or a request, maybe without the user's doing
+	Answers     bool // it answers a Follow, an Offer or a request, maybe without the user's doing
 }
 
 // Notice says when an activity is in the feed of notifications.
@@ -210,7 +211,7 @@ type Sent struct {
 	Actor    *vocab.Actor // the user's own
 	Activity *vocab.Activity
 	Object   *db.Object   // the stored object that an Update or Delete is about
-	Target   *vocab.Actor // the actor that a Follow, Accept, Reject, Block, Add, Remove or Undo is about
+	Target   *vocab.Actor // the actor that a Follow, Offer, Accept, Reject, Block, Add, Remove or Undo is about
 	Request  vocab.ID     // the stranger whose messages an Accept or Reject is about
 	Group    *db.Group    // the group that a Create, Delete, Add or Remove is about
 	Stream   *db.Stream   // the stream that an Add or Remove is about; with neither, it is about what the user features
@@ -240,6 +241,7 @@ func New(local *actor.Local, profiles Profiles) *Registry {
 	r.Register(Key{Type: vocab.Accept}, newAccept())
 	r.Register(Key{Type: vocab.Reject}, newReject())
 	r.Register(Key{Type: vocab.Offer}, newOffer())
+	r.Register(Key{Type: vocab.Offer, ObjectType: vocab.Relationship}, newFriendRequest(local))
 	r.Register(Key{Type: vocab.Create}, newCreate(local))
 	r.Register(Key{Type: vocab.Update}, newUpdate())
 	r.Register(Key{Type: vocab.Delete}, newDelete())

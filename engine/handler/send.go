@@ -29,12 +29,12 @@ func (s sender) withSpelling(id vocab.ID, written string) sender {
 	return s
 }
 
-// sendAboutFollow stores an activity about a Follow, and owes it to one actor. An actor of which
-// only the id is known is sent nothing.
-func (s sender) sendAboutFollow(ctx context.Context, kind string, follow vocab.Doc, to *vocab.Actor) error {
-	about := vocab.ID(follow.Text("id"))
+// sendAboutActivity stores an activity about a Follow or Offer, and owes it to one actor. An actor
+// of which only the id is known is sent nothing.
+func (s sender) sendAboutActivity(ctx context.Context, kind string, object vocab.Doc, to *vocab.Actor) error {
+	about := vocab.ID(object.Text("id"))
 	id := s.local.NewActivityID(s.user)
-	return s.storeActivity(ctx, vocab.Doc{"id": string(id), "type": kind, "object": follow}, about, about, to)
+	return s.storeActivity(ctx, vocab.Doc{"id": string(id), "type": kind, "object": object}, about, about, to)
 }
 
 // sendFollow asks an actor for its posts, and returns the Follow.

@@ -129,9 +129,10 @@ func (r *Received) disableActivity(ctx context.Context, tx Tx, id vocab.ID, conc
 }
 
 // mayRemember reports whether the user keeps an id of the sender's that means nothing to it yet:
-// one follows the other, or the user holds something of the sender's and there is room for the id.
+// there is a relationship between the two, or the user holds something of the sender's and there
+// is room for the id.
 func (r *Received) mayRemember(ctx context.Context, tx Tx) (bool, error) {
-	for _, kind := range []string{db.Following, db.Follower} {
+	for _, kind := range db.RelationshipTypes {
 		if rel, err := tx.Relationship(ctx, kind, r.Actor.ID); err != nil || rel != nil {
 			return err == nil, err
 		}

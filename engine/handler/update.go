@@ -130,11 +130,11 @@ func storeEarly(ctx context.Context, tx Tx, r *Received, o *vocab.Object) error 
 	return nil
 }
 
-// updateActor renews the user's copy of an actor that it follows, that follows it, or that is in a
+// updateActor renews the user's copy of an actor to which there is a relationship, or that is in a
 // group: the copy has the inbox. The copy is made of the document that the actor's own server
 // serves, which Receive has fetched, and not of the Update.
 func updateActor(ctx context.Context, tx Tx, r *Received) error {
-	for _, kind := range []string{db.Follower, db.Following} {
+	for _, kind := range db.RelationshipTypes {
 		rel, err := tx.Relationship(ctx, kind, r.Actor.ID)
 		if err != nil {
 			return err

@@ -31,6 +31,12 @@ func TestWhatIsDoneBeforeIsNotDoneAgain(t *testing.T) {
 			d.befriend(d.world.actors[bob], db.Pending)
 			return map[string]any{"actorUri": bob}
 		}},
+		{"SendFriendRequest", func(*desk) map[string]any {
+			return map[string]any{"actorUri": bob, "relationshipType": "friendOf"}
+		}},
+		{"AcceptFriendRequest", func(d *desk) map[string]any {
+			return map[string]any{"offerId": d.offers(d.world.actors[bob], db.FriendOf, db.Pending)}
+		}},
 		{"Unlike", func(d *desk) map[string]any { d.must("Like", naming(bobsPost)); return naming(bobsPost) }},
 		{"Unboost", func(d *desk) map[string]any { d.must("Boost", naming(bobsPost)); return naming(bobsPost) }},
 		{"UndoDislike", func(d *desk) map[string]any {

@@ -17,7 +17,9 @@ import (
 func leaves(d *desk) (all []db.Delivery) {
 	d.finder.deliverBlocks = true
 	article, zoe := d.world.article(bob), d.world.person(d.t, "p.example", "zoe", true)
-	d.befriend(d.world.person(d.t, "q.example", "pam", false), db.Pending)
+	pam := d.world.person(d.t, "q.example", "pam", false)
+	d.befriend(pam, db.Pending)
+	d.offers(pam, db.FriendOf, db.Pending)
 	mine := ""
 	for _, step := range []struct {
 		action string
@@ -27,6 +29,10 @@ func leaves(d *desk) (all []db.Delivery) {
 		{"Unfollow", map[string]any{"actorUri": bob}},
 		{"AcceptFollow", map[string]any{"actorUri": "https://q.example/users/pam"}},
 		{"RejectFollow", map[string]any{"actorUri": "https://q.example/users/pam"}},
+		{"SendFriendRequest", map[string]any{"actorUri": bob, "relationshipType": "friendOf"}},
+		{"RemoveRelationship", map[string]any{"actorUri": bob, "relationshipType": "friendOf"}},
+		{"AcceptFriendRequest", map[string]any{"actorUri": "https://q.example/users/pam"}},
+		{"RemoveRelationship", map[string]any{"actorUri": "https://q.example/users/pam", "relationshipType": "friendOf"}},
 		{"CreateNote", map[string]any{"content": "for all", "visibility": "public", "tags": []string{"a"}, "to": []string{bob, bob, string(me)}, "cc": []string{dan}}},
 		{"UpdateObject", map[string]any{"objectId": &mine, "content": "new"}},
 		{"Reply", map[string]any{"objectId": bobsPost, "content": "yes"}},
@@ -59,7 +65,7 @@ func TestWhatLeavesKeepsToTheProtocol(t *testing.T) {
 	for _, r := range rows {
 		kinds[r.Type] = true
 	}
-	for _, kind := range []string{"Accept", "Announce", "Block", "Create", "Delete", "Dislike", "Follow", "Like", "Reject", "Undo", "Update"} {
+	for _, kind := range []string{"Accept", "Announce", "Block", "Create", "Delete", "Dislike", "Follow", "Like", "Offer", "Reject", "Undo", "Update"} {
 		if !kinds[kind] {
 			t.Errorf("no %s was sent: this test proves too little", kind)
 		}

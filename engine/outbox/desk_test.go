@@ -384,6 +384,25 @@ func (d *desk) audits() (all []db.Audit) {
 	return all
 }
 
+// offers makes an actor's Offer to be friends, as it was received, and returns its id.
+func (d *desk) offers(a *vocab.Actor, kind, status string) vocab.ID {
+	d.t.Helper()
+	id := a.ID + vocab.ID("/offers/"+kind)
+	raw := vocab.Doc{"@context": vocab.ContextAS, "id": string(id), "type": "Offer", "actor": string(a.ID), "object": vocab.Friendship{Type: kind, Subject: a.ID, Object: me}.Doc()}.JSON()
+	d.write(func(ctx context.Context, tx *db.Tx) error {
+		now := d.Now()
+		err := tx.AddActivity(ctx, db.Activity{ID: uuid.New(), URI: id, Direction: db.Inbound, Type: "Offer", Actor: a.ID, Published: now, Raw: raw})
+		if err != nil {
+			return err
+		}
+		if err := tx.SaveActor(ctx, a, now); err != nil {
+			return err
+		}
+		return tx.SetRelationship(ctx, db.Relationship{Actor: a.ID, Type: kind, Status: status, Activity: id, Direction: db.Inbound}, now)
+	})
+	return id
+}
+
 // befriend makes an actor follow alice, with its Follow as it was received.
 func (d *desk) befriend(a *vocab.Actor, status string) vocab.ID {
 	d.t.Helper()

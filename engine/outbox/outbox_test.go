@@ -67,6 +67,29 @@ func TestEachActionLeavesWhatItShould(t *testing.T) {
 		}, kind: "Accept", object: "Follow", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
 		{name: "RejectFollow by activity", action: "RejectFollow", before: func(*desk) params { return params{"activityId": carol + "/follows/1"} },
 			kind: "Reject", object: "Follow", to: []string{carol}, inboxes: []string{carol + "/inbox"}},
+		{name: "SendFriendRequest", action: "SendFriendRequest", before: func(*desk) params {
+			return params{"actorUri": "@bob@p.example", "relationshipType": "lw:friendOf"}
+		}, kind: "Offer", object: "Relationship", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
+		{name: "AcceptFriendRequest by actor", action: "AcceptFriendRequest", before: func(d *desk) params {
+			d.offers(d.world.actors[bob], db.FriendOf, db.Pending)
+			return params{"actorUri": bob}
+		}, kind: "Accept", object: "Offer", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
+		{name: "RejectFriendRequest by id", action: "RejectFriendRequest", before: func(d *desk) params {
+			d.offers(d.world.actors[bob], db.FriendOf, db.Pending)
+			return params{"offerId": d.offers(d.world.actors[bob], db.CloseFriendOf, db.Pending)}
+		}, kind: "Reject", object: "Offer", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
+		{name: "RemoveRelationship that alice asked for", action: "RemoveRelationship", before: func(d *desk) params {
+			d.must("SendFriendRequest", params{"actorUri": bob, "relationshipType": "closeFriendOf"})
+			return params{"actorUri": bob, "relationshipType": "https://lightwebbrowser.org/ns/closeFriendOf"}
+		}, kind: "Undo", object: "Offer", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
+		{name: "RemoveRelationship that the other asked for", action: "RemoveRelationship", before: func(d *desk) params {
+			d.offers(d.world.actors[bob], db.FriendOf, db.Accepted)
+			return params{"actorUri": bob, "relationshipType": "friendOf"}
+		}, kind: "Reject", object: "Offer", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
+		{name: "RemoveRelationship of a follow", action: "RemoveRelationship", before: func(d *desk) params {
+			d.must("Follow", params{"actorUri": bob})
+			return params{"actorUri": bob, "relationshipType": "following"}
+		}, kind: "Undo", object: "Follow", to: []string{bob}, inboxes: []string{bob + "/inbox"}},
 		{name: "CreateNote to everybody", action: "CreateNote", before: func(*desk) params { return params{"content": "hi"} },
 			kind: "Create", object: "Note", to: []string{public}, cc: []string{followers},
 			inboxes: []string{"https://p.example/inbox", dan + "/inbox"}, feed: 1},

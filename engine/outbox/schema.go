@@ -3,6 +3,7 @@ package outbox
 import (
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/lightweb/lightweb/engine/audience"
@@ -88,27 +89,29 @@ func paramName(f reflect.StructField) string {
 
 // forms are the JSON Schemas of parameters, by the names in the schema tags.
 var forms = map[string]vocab.Doc{
-	"activity":   textForm(maxURI, "The id of what is answered.", "https://remote.example/activities/7", uri),
-	"actor":      textForm(maxURI, "An actor's URI or handle.", "@bob@remote.example"),
-	"address":    textForm(maxURI, "Where the file lies.", "https://img.example/cat.png", uri),
-	"alt":        textForm(maxAltText, "Its words for people who do not see it.", "A cat asleep on a keyboard"),
-	"content":    textForm(maxContent, "Plain text. Addresses in it become links, handles mentions and #tags hashtags.", "Hello @bob@remote.example", filled),
-	"group":      textForm(maxGroupName, "Letters, digits, hyphens and underscores. Nobody else learns it.", "close-friends", filled),
-	"cursor":     textForm(64, "The next of a page of the feed: everything up to the last item of that page is read, and everything older.", "AgAGSx_EAAAAAZyAUl8AcAAAgAAAAAAAAAEAAAAAAAAAAAAA"),
-	"entry":      textForm(36, "The id of an item of the feed.", "019c8052-5f00-7000-8000-000000000001", vocab.Doc{"format": "uuid"}),
-	"feed":       {"type": "string", "enum": listTexts(feed.All), "examples": []any{feed.Main}},
-	"id":         textForm(maxURI, "The id of an object, or of an activity that made it, changed it or passed it on.", "https://remote.example/notes/7", uri),
-	"language":   textForm(35, "The language of the content; empty for none.", "en"),
-	"mediaType":  textForm(73, "It tells an Image from a Video, an Audio or another Document.", "video/mp4"),
-	"recipients": listForm(maxNamed, textForm(maxURI, "An actor's URI or handle, the id of a group of the user's, Public, or the user's followers.", "@bob@remote.example")),
-	"sensitive":  {"type": "boolean", "description": "It is shown only to people who ask for it.", "examples": []any{true}},
-	"stream":     textForm(maxURI, "The id of a stream of the user's, or featured: what the user shows first.", "featured", filled),
-	"streamName": textForm(maxStreamName, "A line of text.", "Cats", filled),
-	"summary":    textForm(maxSummary, "A content warning; empty for none.", "Spiders"),
-	"tags":       listForm(maxTags, textForm(maxTag, "A tag, without or with its #.", "cats", filled)),
-	"title":      textForm(maxTitle, "The title.", "On cats", filled),
-	"kind":       {"type": "string", "enum": listTexts(publishedTypes), "examples": []any{"Video"}},
-	"visibility": {"type": "string", "enum": listTexts(audience.Visibilities), "examples": []any{audience.Public}},
+	"activity":     textForm(maxURI, "The id of what is answered.", "https://remote.example/activities/7", uri),
+	"actor":        textForm(maxURI, "An actor's URI or handle.", "@bob@remote.example"),
+	"address":      textForm(maxURI, "Where the file lies.", "https://img.example/cat.png", uri),
+	"alt":          textForm(maxAltText, "Its words for people who do not see it.", "A cat asleep on a keyboard"),
+	"content":      textForm(maxContent, "Plain text. Addresses in it become links, handles mentions and #tags hashtags.", "Hello @bob@remote.example", filled),
+	"group":        textForm(maxGroupName, "Letters, digits, hyphens and underscores. Nobody else learns it.", "close-friends", filled),
+	"cursor":       textForm(64, "The next of a page of the feed: everything up to the last item of that page is read, and everything older.", "AgAGSx_EAAAAAZyAUl8AcAAAgAAAAAAAAAEAAAAAAAAAAAAA"),
+	"entry":        textForm(36, "The id of an item of the feed.", "019c8052-5f00-7000-8000-000000000001", vocab.Doc{"format": "uuid"}),
+	"feed":         {"type": "string", "enum": listTexts(feed.All), "examples": []any{feed.Main}},
+	"id":           textForm(maxURI, "The id of an object, or of an activity that made it, changed it or passed it on.", "https://remote.example/notes/7", uri),
+	"language":     textForm(35, "The language of the content; empty for none.", "en"),
+	"mediaType":    textForm(73, "It tells an Image from a Video, an Audio or another Document.", "video/mp4"),
+	"recipients":   listForm(maxNamed, textForm(maxURI, "An actor's URI or handle, the id of a group of the user's, Public, or the user's followers.", "@bob@remote.example")),
+	"sensitive":    {"type": "boolean", "description": "It is shown only to people who ask for it.", "examples": []any{true}},
+	"stream":       textForm(maxURI, "The id of a stream of the user's, or featured: what the user shows first.", "featured", filled),
+	"streamName":   textForm(maxStreamName, "A line of text.", "Cats", filled),
+	"summary":      textForm(maxSummary, "A content warning; empty for none.", "Spiders"),
+	"tags":         listForm(maxTags, textForm(maxTag, "A tag, without or with its #.", "cats", filled)),
+	"title":        textForm(maxTitle, "The title.", "On cats", filled),
+	"kind":         {"type": "string", "enum": listTexts(publishedTypes), "examples": []any{"Video"}},
+	"visibility":   {"type": "string", "enum": listTexts(audience.Visibilities), "examples": []any{audience.Public}},
+	"friendship":   relationshipForm("An independent type of friendship."),
+	"relationship": relationshipForm("A follow, or a type of friendship.", followingType),
 	"focalPoint": {"type": "array", "minItems": 2, "maxItems": 2, "items": vocab.Doc{"type": "number", "minimum": -1, "maximum": 1},
 		"description": "The middle of what is seen when it is cut, from -1, -1 at the lower left to 1, 1.", "examples": []any{[]any{0.2, -0.4}}},
 }
@@ -131,6 +134,13 @@ func textForm(most int, words, example string, more ...vocab.Doc) vocab.Doc {
 
 func listForm(most int, item vocab.Doc) vocab.Doc {
 	return vocab.Doc{"type": "array", "maxItems": most, "items": item}
+}
+
+// relationshipForm is the form of a type of friendship, in any of its spellings, or of another
+// relationship.
+func relationshipForm(words string, others ...string) vocab.Doc {
+	kinds := slices.Concat(others, vocab.FriendshipSpellings())
+	return vocab.Doc{"type": "string", "enum": listTexts(kinds), "description": words, "examples": []any{vocab.FriendOf}}
 }
 
 // paramForm returns the form of the parameter that a field holds.

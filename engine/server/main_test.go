@@ -250,6 +250,14 @@ func (f *fixture) relate(u vocab.Username, kind, status string, who vocab.ID, at
 	})
 }
 
+// befriend makes a friendship of u's, or a request for one.
+func (f *fixture) befriend(u vocab.Username, kind, status, direction string, who vocab.ID, at time.Time) {
+	f.Helper()
+	f.write(u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.SetRelationship(ctx, db.Relationship{Actor: who, Type: kind, Status: status, Activity: who + "/offer", Direction: direction}, at)
+	})
+}
+
 // token returns a new token of u.
 func (f *fixture) token(u vocab.Username, scopes ...string) string {
 	f.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -32,11 +33,30 @@ type person struct {
 
 // ties are what stands between the user and an actor, each way.
 type ties struct {
-	Following  string `json:"following"`  // none, pending, accepted or rejected
-	FollowedBy string `json:"followedBy"` // likewise
-	Blocking   bool   `json:"blocking"`
-	BlockedBy  bool   `json:"blockedBy"`
+	Following     string `json:"following"`     // none, pending, accepted or rejected
+	FollowedBy    string `json:"followedBy"`    // likewise
+	FriendOf      string `json:"friendOf"`      // none, sent, received or accepted
+	CloseFriendOf string `json:"closeFriendOf"` // likewise
+	Blocking      bool   `json:"blocking"`
+	BlockedBy     bool   `json:"blockedBy"`
 }
+
+// tiesOf returns what stands between the user and an actor, as programs are shown it.
+func tiesOf(is db.Standing) ties {
+	return ties{Following: orNone(is.Following), FollowedBy: orNone(is.FollowedBy), FriendOf: friendState(is.Friendship[db.FriendOf]),
+		CloseFriendOf: friendState(is.Friendship[db.CloseFriendOf]), Blocking: is.Blocking, BlockedBy: is.BlockedBy}
+}
+
+// friendState returns the state of a friendship: accepted, or who asked for it.
+func friendState(r db.Relationship) string {
+	if r.Status == db.Pending {
+		return directions[r.Direction]
+	}
+	return orNone(r.Status)
+}
+
+// directions are the words for who asked to be friends, by those of the database.
+var directions = map[string]string{db.Inbound: "received", db.Outbound: "sent"}
 
 // getPerson finds the actor with a handle or uri, and says what stands between it and the user.
 func (s *clientAPI) getPerson(a *answer, r *http.Request, _ httprouter.Params) error {
@@ -67,7 +87,7 @@ func (s *clientAPI) getPerson(a *answer, r *http.Request, _ httprouter.Params) e
 		ApprovesFollows: found.ApprovesFollowers, MovedTo: found.MovedTo}
 	err = s.owners.Read(r.Context(), t.User, func(ctx context.Context, tx *db.Tx) error {
 		is, err := tx.Standing(ctx, found.ID)
-		p.Relationship = ties{orNone(is.Following), orNone(is.FollowedBy), is.Blocking, is.BlockedBy}
+		p.Relationship = tiesOf(is)
 		return err
 	})
 	if err != nil {
@@ -83,12 +103,13 @@ func orNone(status string) string {
 	return status
 }
 
-// relationship is a follow or block in a list of them.
+// relationship is a follow, friendship or block in a list of them.
 type relationship struct {
 	ActorURI    vocab.ID  `json:"actorUri"`
 	Type        string    `json:"type"`
 	Status      string    `json:"status"`
-	ActivityURI vocab.ID  `json:"activityUri"` // by which AcceptFollow and RejectFollow may name it
+	Direction   string    `json:"direction,omitempty"` // of a friendship: sent when the user asked for it, else received
+	ActivityURI vocab.ID  `json:"activityUri"`         // by which AcceptFollow, AcceptFriendRequest and their likes may name it
 	Since       time.Time `json:"since"`
 }
 
@@ -100,7 +121,7 @@ type relationshipPage struct {
 }
 
 var (
-	relationshipTypes    = []string{db.Follower, db.Following, db.Blocking}
+	relationshipTypes    = append([]string{db.Blocking}, db.RelationshipTypes...)
 	relationshipStatuses = []string{db.Pending, db.Accepted, db.Rejected}
 )
 
@@ -109,32 +130,32 @@ const (
 	mostRelationships  = 200
 )
 
-// getRelationships lists the user's follows, both ways, and blocks, the newest first.
+// getRelationships lists the user's follows, both ways, friendships and blocks, the newest first.
 func (s *clientAPI) getRelationships(a *answer, r *http.Request, _ httprouter.Params) error {
 	t, err := s.authorize(a, r, instance.ScopeRead)
 	if err != nil {
 		return err
 	}
-	q, err := readQuery(r, "type", "status", "limit", "cursor")
+	q, err := readQuery(r, "type", "status", "direction", "limit", "cursor")
 	if err != nil {
 		return err
 	}
-	kind, status := q.Get("type"), q.Get("status")
-	if kind != "" && !slices.Contains(relationshipTypes, kind) || status != "" && !slices.Contains(relationshipStatuses, status) {
-		return fault.New(fault.Invalid, "the type is follower, following or block, and the status pending, accepted or rejected").WithCode("bad_query")
+	of, err := readTies(q)
+	if err != nil {
+		return err
 	}
 	limit, err := limitOf(q, usualRelationships, mostRelationships)
 	if err != nil {
 		return err
 	}
-	scope := t.User.String() + "/relationships/" + kind + "/" + status
+	scope := t.User.String() + "/relationships/" + of.Type + "/" + of.Status + "/" + of.Direction
 	after, err := feed.DecodeCursor(scope, q.Get("cursor"))
 	if err != nil {
 		return err
 	}
 	page := relationshipPage{Items: []relationship{}}
 	err = s.owners.Read(r.Context(), t.User, func(ctx context.Context, tx *db.Tx) error {
-		found, err := tx.AllRelationships(ctx, kind, status, after, limit+1)
+		found, err := tx.AllRelationships(ctx, of, after, limit+1)
 		if err != nil {
 			return err
 		}
@@ -145,7 +166,7 @@ func (s *clientAPI) getRelationships(a *answer, r *http.Request, _ httprouter.Pa
 		}
 		var actors []vocab.ID
 		for _, f := range found {
-			page.Items = append(page.Items, relationship{f.Actor, f.Type, f.Status, f.Activity, f.CreatedAt.UTC()})
+			page.Items = append(page.Items, relationship{f.Actor, f.Type, f.Status, directions[f.Direction], f.Activity, f.CreatedAt.UTC()})
 			actors = append(actors, f.Actor)
 		}
 		page.Actors, err = tx.Cards(ctx, actors)
@@ -157,6 +178,23 @@ func (s *clientAPI) getRelationships(a *answer, r *http.Request, _ httprouter.Pa
 	s.showLocal(page)
 	linkNext(a, r, q, page.Next)
 	return a.sendJSON(r, page)
+}
+
+// readTies reads which relationships a query asks for.
+func readTies(q url.Values) (of db.Ties, err error) {
+	of.Type, of.Status = q.Get("type"), q.Get("status")
+	if of.Type != "" && !slices.Contains(relationshipTypes, of.Type) || of.Status != "" && !slices.Contains(relationshipStatuses, of.Status) {
+		return of, fault.New(fault.Invalid, "the type is follower, following, friendOf, closeFriendOf or block, and the status pending, accepted or rejected").WithCode("bad_query")
+	}
+	for stored, word := range directions {
+		if word == q.Get("direction") {
+			of.Direction = stored
+		}
+	}
+	if of.Direction == "" && q.Has("direction") {
+		return of, fault.New(fault.Invalid, "the direction is sent or received").WithCode("bad_query")
+	}
+	return of, nil
 }
 
 // showLocal shows users of this server as they are now.

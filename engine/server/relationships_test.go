@@ -41,6 +41,9 @@ func TestAnActorIsFoundWithItsTies(t *testing.T) {
 	f := newFixture(t)
 	f.relate(f.alice, db.Following, db.Pending, f.carol.ID, start)
 	f.relate(f.alice, db.Follower, db.Accepted, f.carol.ID, start)
+	f.befriend(f.alice, db.FriendOf, db.Pending, db.Inbound, f.carol.ID, start)
+	f.befriend(f.alice, db.CloseFriendOf, db.Accepted, db.Outbound, f.carol.ID, start)
+	f.befriend(f.bob, db.FriendOf, db.Pending, db.Outbound, f.carol.ID, start)
 	f.block(f.alice, f.carol.ID)
 	doc := vocab.Doc{"id": string(f.carol.ID), "type": "Person", "preferredUsername": "carol", "inbox": string(f.carol.Inbox), "url": "https://peer.example/@carol",
 		"name": "Carol <b>x</b>", "summary": `<p onclick="x()">hi<script>alert(1)</script></p>`, "icon": vocab.Doc{"type": "Image", "url": "https://peer.example/c.png"}}
@@ -50,8 +53,8 @@ func TestAnActorIsFoundWithItsTies(t *testing.T) {
 	}
 	token := bearerToken(f.token(f.alice, "read"))
 	type ties struct {
-		Following, FollowedBy string
-		Blocking, BlockedBy   bool
+		Following, FollowedBy, FriendOf, CloseFriendOf string
+		Blocking, BlockedBy                            bool
 	}
 	var got struct {
 		URI, Type, Handle, Name, Icon, Summary, Page string
@@ -62,14 +65,14 @@ func TestAnActorIsFoundWithItsTies(t *testing.T) {
 		got.Summary != "<p>hi</p>" || strings.Contains(got.Name, "<") {
 		t.Errorf("carol is shown as %+v", got)
 	}
-	if got.Relationship != (ties{"pending", "accepted", true, false}) {
+	if got.Relationship != (ties{"pending", "accepted", "received", "accepted", true, false}) {
 		t.Errorf("between alice and carol stands %+v", got.Relationship)
 	}
 	if f.outbox.wanted != "@carol@peer.example" || f.outbox.forAssistant {
 		t.Errorf("asked for is %q", f.outbox.wanted)
 	}
 	f.get("/api/actors?uri=https://peer.example/users/carol", bearerToken(f.token(f.bob, "llm"))).want(t, 200).decode(t, &got)
-	if got.Relationship != (ties{"none", "none", false, false}) || !f.outbox.forAssistant {
+	if got.Relationship != (ties{"none", "none", "sent", "none", false, false}) || !f.outbox.forAssistant {
 		t.Errorf("between bob and carol stands %+v", got.Relationship)
 	}
 	for _, wrong := range []string{"", "?handle=@a@b.example&uri=https://b.example/a", "?uri=a&uri=b", "?name=carol"} {
@@ -89,7 +92,7 @@ func TestAnActorIsFoundWithItsTies(t *testing.T) {
 	f.get("/api/actors?handle=@a@b.example", token).want(t, http.StatusUnprocessableEntity)
 }
 
-// Follows, those that wait too, and blocks are listed page by page.
+// Follows and friendships, those that wait too, and blocks are listed page by page.
 func TestRelationshipsAreListed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -99,6 +102,9 @@ func TestRelationshipsAreListed(t *testing.T) {
 	f.relate(f.alice, db.Follower, db.Accepted, f.carol.ID, at(2))
 	f.relate(f.alice, db.Following, db.Accepted, f.local.ID(f.bob), at(3))
 	f.relate(f.alice, db.Following, db.Rejected, actor("d"), at(4))
+	f.befriend(f.alice, db.FriendOf, db.Pending, db.Inbound, actor("h"), at(7))
+	f.befriend(f.alice, db.CloseFriendOf, db.Pending, db.Outbound, actor("i"), at(8))
+	f.befriend(f.alice, db.FriendOf, db.Accepted, db.Outbound, f.carol.ID, at(9))
 	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
 		for n, b := range []db.Block{{Actor: actor("e"), Direction: db.Outbound, Activity: "https://x/1"}, {Actor: actor("g"), Direction: db.Inbound, Activity: "https://x/2"}} {
 			if err := tx.AddBlock(ctx, b, at(5+n)); err != nil {
@@ -118,8 +124,8 @@ func TestRelationshipsAreListed(t *testing.T) {
 		for next := ""; ; {
 			var page struct {
 				Items []struct {
-					ActorURI, Type, Status, ActivityURI string
-					Since                               time.Time
+					ActorURI, Type, Status, Direction, ActivityURI string
+					Since                                          time.Time
 				}
 				Actors map[string]struct{ Handle string }
 				Next   string
@@ -127,7 +133,7 @@ func TestRelationshipsAreListed(t *testing.T) {
 			f.get("/api/relationships?limit=2"+query+next, token).want(t, 200).decode(t, &page)
 			for _, i := range page.Items {
 				name := i.ActorURI[strings.LastIndex(i.ActorURI, "/")+1:]
-				all = append(all, i.Type+" "+name+" "+i.Status)
+				all = append(all, strings.TrimSpace(i.Type+" "+name+" "+i.Status+" "+i.Direction))
 				if handle := page.Actors[i.ActorURI].Handle; (name == "carol" || name == "bob") && !strings.HasPrefix(handle, "@"+name+"@") {
 					t.Errorf("%s is shown as %q", name, handle)
 				}
@@ -139,19 +145,23 @@ func TestRelationshipsAreListed(t *testing.T) {
 		}
 	}
 	for query, want := range map[string][]string{
-		"":                                {"block e accepted", "following d rejected", "following bob accepted", "follower carol accepted", "follower a pending"},
+		"":                                {"friendOf carol accepted sent", "closeFriendOf i pending sent", "friendOf h pending received", "block e accepted", "following d rejected", "following bob accepted", "follower carol accepted", "follower a pending"},
 		"&type=follower":                  {"follower carol accepted", "follower a pending"},
 		"&type=follower&status=pending":   {"follower a pending"},
-		"&status=accepted":                {"block e accepted", "following bob accepted", "follower carol accepted"},
+		"&status=accepted":                {"friendOf carol accepted sent", "block e accepted", "following bob accepted", "follower carol accepted"},
 		"&type=block":                     {"block e accepted"},
 		"&type=following&status=pending":  nil,
 		"&type=following&status=rejected": {"following d rejected"},
+		"&type=friendOf":                  {"friendOf carol accepted sent", "friendOf h pending received"},
+		"&type=closeFriendOf":             {"closeFriendOf i pending sent"},
+		"&direction=received":             {"friendOf h pending received"},
+		"&status=pending&direction=sent":  {"closeFriendOf i pending sent"},
 	} {
 		if d := cmp.Diff(want, list(query)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", query, d)
 		}
 	}
-	for _, wrong := range []string{"?type=friend", "?status=gone", "?limit=0", "?limit=201", "?cursor=x", "?x=1"} {
+	for _, wrong := range []string{"?type=friend", "?status=gone", "?direction=inbound", "?direction=", "?limit=0", "?limit=201", "?cursor=x", "?x=1"} {
 		f.get("/api/relationships"+wrong, token).want(t, 400)
 	}
 	f.get("/api/relationships", bearerToken(f.token(f.alice, "llm"))).want(t, 403)

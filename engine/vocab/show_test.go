@@ -92,6 +92,8 @@ func TestShowActivity(t *testing.T) {
 		{name: "one of the actor's own that is not", activity: `"type":"Offer","object":{"id":` + own + `,"type":"Thing","name":"<b>n</b>","content":"x"}`, want: `"object":{"id":` + own + `,"name":"n","type":"Thing"},"type":"Offer"`},
 		{name: "IDN-04 makers of an activity and of what it brings", activity: `"type":"Offer","attributedTo":"https://q.example/carol","object":{"id":` + own + `,"type":"Thing","attributedTo":["alice"],"actor":"https://p.example/bob","tag":[{"type":"Tag","actor":"alice"}]}`,
 			want: `"object":{"actor":"https://p.example/bob","id":` + own + `,"tag":[{"type":"Tag"}],"type":"Thing"},"type":"Offer"`},
+		{name: "a friendship that the actor asks for", activity: `"type":"Offer","object":{"type":"Relationship","subject":"https://p.example/bob","relationship":"lw:friendOf","object":"https://here.example/alice","name":"<b>n</b>"}`,
+			want: `"object":{"name":"n","object":"https://here.example/alice","relationship":"lw:friendOf","subject":"https://p.example/bob","type":"Relationship"},"type":"Offer"`},
 		{name: "SEE-03 another's", activity: `"type":"Announce","object":{"id":` + foreign + `,"type":"Note","content":"altered"}`, want: `"object":` + foreign + `,"type":"Announce"`},
 		{name: "SEE-03 a neighbour's", activity: `"type":"Like","content":"👍","object":[{"id":` + own + `,"attributedTo":"https://p.example/dan","content":"altered"}]`, want: `"content":"👍","object":[` + own + `],"type":"Like"`},
 		{name: "SEE-03 a copy without an id", activity: `"type":"Like","object":{"attributedTo":"https://q.example/carol","content":"altered"}`, want: `"type":"Like"`},

@@ -353,7 +353,7 @@ func (s *Scene) Posts(id, to string) {
 
 // rows are what alice's database holds, a line each, events in the order they happened.
 const rows = `
-	SELECT 1 AS part, 0 AS seq, concat_ws(' ', 'relationship', type, actor_uri, status, activity_uri) AS line FROM relationships
+	SELECT 1 AS part, 0 AS seq, concat_ws(' ', 'relationship', type, nullif(relation, ''), actor_uri, status, activity_uri, nullif(direction, '')) AS line FROM relationships
 	UNION ALL SELECT 2, 0, concat_ws(' ', 'object', uri, raw ->> 'type', raw ->> 'content') FROM objects
 	UNION ALL SELECT 3, 0, concat_ws(' ', 'activity', direction, type, uri, object_uri) FROM activities
 	UNION ALL SELECT 4, 0, concat_ws(' ', 'reaction', actor_uri, type, object_uri, activity_uri, nullif(emoji, '')) FROM reactions

@@ -1,0 +1,292 @@
+package outbox
+
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// sendFriendRequest asks an actor to be friends.
+type sendFriendRequest struct {
+	ActorURI         string `json:"actorUri" schema:"actor"`
+	RelationshipType string `json:"relationshipType" schema:"friendship"`
+
+	asked vocab.Friendship
+}
+
+func (p *sendFriendRequest) checkParams() (err error) {
+	if err := checkPresent("actorUri", p.ActorURI); err != nil {
+		return err
+	}
+	p.asked.Type, err = parseFriendship(p.RelationshipType)
+	return err
+}
+
+// parseFriendship reads the parameter relationshipType.
+func parseFriendship(value string) (string, error) {
+	if value == "" {
+		return "", badParam("relationshipType", "relationshipType is missing")
+	}
+	kind, ok := vocab.ParseFriendship(value)
+	if !ok {
+		return "", badParam("relationshipType", "relationshipType names no type of relationship")
+	}
+	return kind, nil
+}
+
+func (p *sendFriendRequest) findRecipients(ctx context.Context, f *finder, x *exchange) (err error) {
+	if x.counterpart, err = f.findActor(ctx, x, "actorUri", p.ActorURI); err != nil {
+		return err
+	}
+	if x.counterpart.ID.Same(x.actor.ID) {
+		return badParam("actorUri", "nobody is friends with themselves")
+	}
+	p.asked.Subject, p.asked.Object = x.actor.ID, x.counterpart.ID
+	x.to = []vocab.ID{x.counterpart.ID}
+	x.addNamed(x.counterpart)
+	return nil
+}
+
+func (p *sendFriendRequest) constructObject(*actor.Local, *exchange) (string, any) {
+	return vocab.Offer, p.asked.Doc()
+}
+
+func (p *sendFriendRequest) lockName() string { return friendLock(p.asked.Object) }
+
+// findEarlier returns the Offer that waits for an answer, or was accepted.
+func (p *sendFriendRequest) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+	if err := checkNotBlocked(ctx, tx, p.asked.Object); err != nil {
+		return "", err
+	}
+	rel, err := tx.Relationship(ctx, p.asked.Type, p.asked.Object)
+	switch {
+	case err != nil || rel == nil:
+		return "", err
+	case rel.Direction == db.Outbound:
+		return rel.Activity, nil
+	case rel.Status == db.Accepted:
+		return "", fault.New(fault.Conflict, "the two are friends already").WithCode("already_friends").At("/params/actorUri")
+	}
+	return "", fault.New(fault.Conflict, "the actor has asked first: accept its request").WithCode("request_waits").At("/params/actorUri")
+}
+
+func friendLock(actor vocab.ID) string { return "friend " + string(actor) }
+
+// answerOffer is what AcceptFriendRequest and RejectFriendRequest share: the Offer that is
+// answered, by its id or by who sent it.
+type answerOffer struct {
+	OfferID  string `json:"offerId" schema:"activity,either"`
+	ActorURI string `json:"actorUri" schema:"actor,either"`
+
+	rel *db.Relationship
+}
+
+// acceptFriendRequest makes an actor a friend, rejectFriendRequest does not.
+type (
+	acceptFriendRequest struct{ answerOffer }
+	rejectFriendRequest struct{ answerOffer }
+)
+
+func (p *answerOffer) checkParams() error {
+	if (p.OfferID == "") == (p.ActorURI == "") {
+		return badParam("offerId", "give either offerId or actorUri")
+	}
+	return nil
+}
+
+// findOffer finds the Offer that is answered.
+func (p *answerOffer) findOffer(ctx context.Context, f *finder, x *exchange) error {
+	list, name := (*db.Tx).OffersBy, "offerId"
+	id, err := vocab.IDOf(p.OfferID), error(nil)
+	if p.ActorURI != "" {
+		list, name = (*db.Tx).OffersOf, "actorUri"
+		id, err = f.actorID(ctx, x, p.ActorURI)
+	} else {
+		_, err = parseIdentifier(name, p.OfferID)
+	}
+	if err != nil {
+		return err
+	}
+	return f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {
+		found, err := list(tx, ctx, id.Canonical())
+		if err != nil {
+			return err
+		}
+		if p.rel, err = chooseOffer(found, name); err != nil {
+			return err
+		}
+		written, err := handler.Written(ctx, tx, db.Owned{ID: p.rel.Activity, Actor: p.rel.Actor})
+		x.spelling = x.spelling.Add(p.rel.Activity, written)
+		return err
+	})
+}
+
+// chooseOffer returns the one Offer that waits, else the one that was accepted.
+func chooseOffer(found []db.Relationship, name string) (*db.Relationship, error) {
+	var chosen *db.Relationship
+	for _, status := range []string{db.Pending, db.Accepted} {
+		for n := range found {
+			if found[n].Status != status {
+				continue
+			}
+			if chosen != nil {
+				return nil, fault.New(fault.Conflict, "several requests are meant").WithCode("ambiguous_id").At("/params/" + name)
+			}
+			chosen = &found[n]
+		}
+		if chosen != nil {
+			return chosen, nil
+		}
+	}
+	return nil, refuseNoOffer()
+}
+
+func refuseNoOffer() error {
+	return fault.New(fault.NotFound, "there is no such friend request").WithCode("no_friend_request").At("/params")
+}
+
+func (p *answerOffer) findRecipients(ctx context.Context, f *finder, x *exchange) (err error) {
+	if err := p.findOffer(ctx, f, x); err != nil {
+		return err
+	}
+	return f.addressFriend(ctx, x, p.rel)
+}
+
+// addressFriend addresses the actor of a relationship, which is told also when its server does not
+// describe it just now.
+func (f *finder) addressFriend(ctx context.Context, x *exchange, rel *db.Relationship) (err error) {
+	if x.counterpart, err = f.reachActor(ctx, x, rel.Actor); err != nil {
+		return err
+	}
+	x.to = []vocab.ID{rel.Actor}
+	x.addNamed(x.counterpart)
+	return nil
+}
+
+func (p *answerOffer) lockName() string { return friendLock(p.rel.Actor) }
+
+func (p *acceptFriendRequest) constructObject(_ *actor.Local, x *exchange) (string, any) {
+	return vocab.Accept, handler.DescribeOffer(p.rel, x.actor.ID)
+}
+func (p *rejectFriendRequest) constructObject(_ *actor.Local, x *exchange) (string, any) {
+	return vocab.Reject, handler.DescribeOffer(p.rel, x.actor.ID)
+}
+
+// findEarlier returns the Accept by which the two became friends.
+func (p *acceptFriendRequest) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	if err := checkNotBlocked(ctx, tx, p.rel.Actor); err != nil {
+		return "", err
+	}
+	rel, err := readUnchanged(ctx, tx, p.rel)
+	if err != nil || rel.Status != db.Accepted {
+		return "", err
+	}
+	before, err := tx.LatestActivity(ctx, vocab.Accept, x.actor.ID, rel.Activity)
+	if err != nil || before == nil {
+		return "", err
+	}
+	return before.URI, nil
+}
+
+func (p *rejectFriendRequest) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+	rel, err := readUnchanged(ctx, tx, p.rel)
+	if err == nil && rel.Status == db.Accepted {
+		err = fault.New(fault.Conflict, "the two are friends: RemoveRelationship ends that").WithCode("already_friends").At("/params")
+	}
+	return "", err
+}
+
+// readUnchanged returns the relationship as it stands, unless the Offer that made it has gone.
+func readUnchanged(ctx context.Context, tx *db.Tx, before *db.Relationship) (*db.Relationship, error) {
+	rel, err := tx.Relationship(ctx, before.Type, before.Actor)
+	if err == nil && (rel == nil || rel.Activity != before.Activity) {
+		err = refuseNoOffer()
+	}
+	return rel, err
+}
+
+// removeRelationship ends what the user has with an actor: a follow of the user's, or a friendship,
+// whoever asked for it.
+type removeRelationship struct {
+	ActorURI         string `json:"actorUri" schema:"actor"`
+	RelationshipType string `json:"relationshipType" schema:"relationship"`
+
+	intent // that of its type
+}
+
+// followingType is the relationship type of a follow.
+const followingType = "following"
+
+func (p *removeRelationship) checkParams() error {
+	if err := checkPresent("actorUri", p.ActorURI); err != nil {
+		return err
+	}
+	if p.RelationshipType == followingType {
+		p.intent = &unfollow{ActorURI: p.ActorURI}
+		return nil
+	}
+	kind, err := parseFriendship(p.RelationshipType)
+	if err != nil {
+		return err
+	}
+	p.intent = &endFriendship{actorURI: p.ActorURI, kind: kind}
+	return nil
+}
+
+// endFriendship ends a friendship, or takes the request for one back.
+type endFriendship struct {
+	actorURI, kind string
+
+	rel *db.Relationship
+}
+
+func (p *endFriendship) checkParams() error { return nil }
+
+func (p *endFriendship) findRecipients(ctx context.Context, f *finder, x *exchange) error {
+	id, err := f.actorID(ctx, x, p.actorURI)
+	if err != nil {
+		return err
+	}
+	err = f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		if p.rel, err = tx.Relationship(ctx, p.kind, id.Canonical()); err != nil {
+			return err
+		}
+		if p.rel == nil {
+			return refuseNotRelated()
+		}
+		written, err := handler.Written(ctx, tx, db.Owned{ID: p.rel.Activity, Actor: p.rel.Actor})
+		x.spelling = x.spelling.Add(p.rel.Activity, written)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return f.addressFriend(ctx, x, p.rel)
+}
+
+func refuseNotRelated() error {
+	return fault.New(fault.NotFound, "there is no such relationship").WithCode("not_related").At("/params/actorUri")
+}
+
+// constructObject undoes the user's own Offer, and rejects the actor's.
+func (p *endFriendship) constructObject(_ *actor.Local, x *exchange) (string, any) {
+	offer := handler.DescribeOffer(p.rel, x.actor.ID)
+	if p.rel.Direction == db.Inbound {
+		return vocab.Reject, offer
+	}
+	return vocab.Undo, offer
+}
+
+func (p *endFriendship) lockName() string { return friendLock(p.rel.Actor) }
+
+func (p *endFriendship) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
+	rel, err := tx.Relationship(ctx, p.rel.Type, p.rel.Actor)
+	if err == nil && (rel == nil || rel.Activity != p.rel.Activity) {
+		err = refuseNotRelated()
+	}
+	return "", err
+}

@@ -1,0 +1,2 @@
+DROP INDEX relationships_offered;
+ALTER TABLE relationships DROP CONSTRAINT relationships_direction_check, DROP COLUMN host, DROP COLUMN direction;
