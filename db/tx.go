@@ -236,6 +236,14 @@ type Place struct {
 // first is the place before the newest row.
 var first = Place{At: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), ID: [16]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}
 
+// orOldest returns the place, or that before the oldest row.
+func (p *Place) orOldest() Place {
+	if p == nil {
+		return Place{}
+	}
+	return *p
+}
+
 func (p *Place) orFirst() Place {
 	if p == nil {
 		return first

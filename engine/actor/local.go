@@ -102,6 +102,13 @@ func (l *Local) NewObjectID(u vocab.Username) vocab.ID {
 	return l.ID(u) + "/objects/" + vocab.ID(uuid.Must(uuid.NewV7()).String())
 }
 
+// Replies returns the collection of the public answers to an object of a user's.
+func (l *Local) Replies(object vocab.ID) vocab.ID { return object + "/replies" }
+
+// Thread returns the collection of what is public in the thread that an object of a user's begins
+// (FEP-7888).
+func (l *Local) Thread(object vocab.ID) vocab.ID { return object + "/context" }
+
 // IsLocal reports whether id was, or could have been, given here.
 func (l *Local) IsLocal(id vocab.ID) bool { return id.Origin() == l.origin }
 

@@ -353,9 +353,7 @@ func (n *note) constructObject(local *actor.Local, x *exchange) (string, any) {
 	setAttachments(d, n.attached)
 	setSummary(d, n.summary)
 	setSensitive(d, n.sensitive)
-	if n.parent != nil {
-		d["inReplyTo"] = string(n.parent.ID)
-	}
+	setThread(local, d, n.parent, audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc}))
 	setTags(d, n.tags, listMentions(x.named), func(tag string) string { return local.TagPage(x.User, tag) })
 	return vocab.Create, d
 }

@@ -19,12 +19,13 @@ import (
 // collection is one of the collections that every user has. Its owner sees all of it, others what
 // they may: what addresses any of to, all of it when that is nil.
 type collection struct {
-	name  string                                         // the last part of its id
+	name  string                                         // the last part of its id, or the last three
 	shown func(registry.Collections) registry.Visibility // who may read it at all; nil: everybody, and followers more of it
 	count func(_ context.Context, _ *db.Tx, to []vocab.ID) (int, error)
 	list  func(_ context.Context, _ *db.Tx, to []vocab.ID, after *db.Place, n int) ([]listed, error)
 
 	describe func(_ context.Context, _ *db.Tx, d vocab.Doc) error // completes the collection's document; may be nil
+	isRelated bool // to an object, of which there are many: its pages are not kept
 }
 
 // isWhole reports whether the document of the collection has all its items, and pages are none.
@@ -32,7 +33,7 @@ func (c collection) isWhole() bool { return c.list == nil }
 
 // listed is an item of a collection, with its place.
 type listed struct {
-	item any
+	item any // nil: it is not shown
 	at   db.Place
 }
 
@@ -198,7 +199,7 @@ func (s *collections) serveCollection(a *answer, r *http.Request, contentType st
 		return err
 	}
 	keep := func(tagged) {}
-	if viewer == "" && !s.secureMode {
+	if viewer == "" && !s.secureMode && !c.isRelated {
 		keep = s.recent.begin(u, recentKey(c, r))
 	}
 	var doc vocab.Doc
@@ -294,7 +295,9 @@ func (s *collections) buildPage(ctx context.Context, tx *db.Tx, c collection, u 
 		p.Next = id + "?cursor=" + vocab.ID(feed.EncodeCursor(cursorScope(c, u), items[len(items)-1].at))
 	}
 	for _, i := range items {
-		p.Items = append(p.Items, i.item)
+		if i.item != nil {
+			p.Items = append(p.Items, i.item)
+		}
 	}
 	return p.Doc(), nil
 }

@@ -44,9 +44,10 @@ type Verifier interface {
 	Signer(ctx context.Context, claims []signature.Claim, want vocab.ID) (*vocab.Actor, error)
 }
 
-// Gate says whether a host may talk to us: nil, or why not.
+// Gate says whether a host may talk to us, and an actor be heard: nil, or why not.
 type Gate interface {
 	Check(host string) error
+	CheckActor(id vocab.ID) error
 }
 
 // Profiles tells who may read a user's collections.
@@ -196,6 +197,8 @@ func (s *Server) getRoutes() map[string]handle {
 		"/users/:user/followers_synchronization": s.federation.getSynchronization,
 		"/users/:user/activities/:thing":         s.documents.getActivity,
 		"/users/:user/objects/:thing":            s.documents.getObject,
+		"/users/:user/objects/:thing/replies":    s.collections.getRelated(repliesCollection),
+		"/users/:user/objects/:thing/context":    s.collections.getRelated(threadCollection),
 		"/api/feed":                              s.api.wrapAPI(s.api.getFeed),
 		"/api/feed/:entry":                       s.api.wrapAPI(s.api.getFeedEntry),
 		"/api/actions":                           s.api.wrapAPI(s.api.getActions),

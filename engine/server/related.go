@@ -1,0 +1,99 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// untold is the total of a collection that tells none: to count it would be work for everybody who
+// asks.
+const untold = -1
+
+// related is a collection of what is public about a public object.
+type related struct {
+	name   string
+	isKept func(object vocab.Doc, collection vocab.ID) bool // the object has this collection
+	list   func(_ context.Context, _ *db.Tx, object vocab.ID, after *db.Place, n int) ([]db.PublicObject, error)
+}
+
+var (
+	repliesCollection = related{"replies", func(vocab.Doc, vocab.ID) bool { return true },
+		func(ctx context.Context, tx *db.Tx, object vocab.ID, after *db.Place, n int) ([]db.PublicObject, error) {
+			return tx.PublicAnswers(ctx, object, after, n)
+		}}
+	// threadCollection is that of the objects that begin threads: others say in which they are.
+	threadCollection = related{"context", func(object vocab.Doc, collection vocab.ID) bool { return object.Text("context") == string(collection) },
+		func(ctx context.Context, tx *db.Tx, object vocab.ID, after *db.Place, n int) ([]db.PublicObject, error) {
+			return tx.PublicThread(ctx, object, after, n)
+		}}
+)
+
+// getRelated serves a collection of an object of a user's, as getCollection does. Where the object
+// is not for everybody there is none.
+func (s *collections) getRelated(kind related) handle {
+	return func(a *answer, r *http.Request, p httprouter.Params) error {
+		thing := p.ByName("thing")
+		if id, err := uuid.Parse(thing); err != nil || id.String() != thing {
+			return errNothing // no id of ours: not worth a look
+		}
+		u, err := vocab.ParseUsername(p.ByName("user"))
+		if err != nil {
+			return errNothing
+		}
+		err = s.getCollection(s.relatedCollection(kind, s.local.ID(u), vocab.ID("objects/"+thing)))(a, r, p)
+		if fault.KindOf(err) == fault.Gone {
+			return errNothing
+		}
+		return err
+	}
+}
+
+// relatedCollection returns the collection of an object of me.
+func (s *collections) relatedCollection(kind related, me, path vocab.ID) collection {
+	object := me + "/" + path
+	c := collection{name: string(path) + "/" + kind.name, isRelated: true, describe: func(_ context.Context, _ *db.Tx, d vocab.Doc) error {
+		d["attributedTo"] = string(me)
+		return nil
+	}}
+	check := func(ctx context.Context, tx *db.Tx) error {
+		found, err := findObject(ctx, tx, me, object, true)
+		if err == nil && (found.doc == nil || found.deleted || !kind.isKept(found.doc, me+"/"+vocab.ID(c.name))) {
+			err = errNothing
+		}
+		return err
+	}
+	c.count = func(ctx context.Context, tx *db.Tx, _ []vocab.ID) (int, error) { return untold, check(ctx, tx) }
+	c.list = func(ctx context.Context, tx *db.Tx, _ []vocab.ID, after *db.Place, n int) ([]listed, error) {
+		if err := check(ctx, tx); err != nil {
+			return nil, err
+		}
+		found, err := kind.list(ctx, tx, object, after, n)
+		items := make([]listed, len(found))
+		for i, o := range found {
+			items[i] = listed{at: db.Place{At: o.Published, ID: o.ID}}
+			if s.isHeard(o) {
+				items[i].item = string(o.URI)
+			}
+		}
+		return items, err
+	}
+	return c
+}
+
+// isHeard reports whether the gate lets everybody be heard who wrote an object.
+func (s *collections) isHeard(o db.PublicObject) bool {
+	by, err := vocab.ParseDoc(o.By)
+	if err != nil {
+		return false
+	}
+	authors, err := by.IDs("attributedTo")
+	return err == nil && len(authors) > 0 && !slices.ContainsFunc(authors, func(id vocab.ID) bool { return s.gate.CheckActor(id) != nil })
+}
