@@ -62,7 +62,8 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 		Log:           in.Log.With("component", "outbox"), Metrics: in.Metrics, Now: in.Now,
 	})
 	p.lookups = policy.Lookups.Limiter(in.Now)
-	p.threads = thread.New(thread.Deps{Store: owners, Local: in.Local, Profiles: in.Registry, Gate: in.Gate, Finder: p.outbox, Lookups: p.lookups})
+	p.threads = thread.New(thread.Deps{Store: owners, Local: in.Local, Profiles: in.Registry, Gate: in.Gate, Finder: p.outbox, Others: in.Actors, Lookups: p.lookups,
+		Log: in.Log.With("component", "thread"), Now: in.Now})
 	s := e.newServer(p)
 	// Programs that hear of a commit read what it left: what was cached goes first.
 	in.DB.Subscribe(db.Subscriber{Name: "cache", Committed: dropped}, db.Subscriber{Name: "pages", Committed: s.Committed},

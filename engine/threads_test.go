@@ -80,6 +80,11 @@ func threadIsWholeOnBothSides(t *testing.T, a, b *enginetest.Instance) {
 	if thread, ids := threadOf(t, dora, second, ""); ids != second || thread.Item.Held || thread.Item.AuthorURI != ann.ID {
 		t.Errorf("dora, who holds nothing, is shown %s", ids)
 	}
+	for _, u := range []*enginetest.User{dora, a.CreateUser(t, "emil")} { // neither holds anything of it
+		if _, ids := threadOf(t, u, root, "&backfill=true"); ids != want {
+			t.Errorf("%s, who wants it filled in, is shown %s, want %s", u.Handle, ids, want)
+		}
+	}
 	ann.Do(t, "Block", map[string]any{"actorUri": cleo.ID})
 	if _, ids := threadOf(t, ann, root, ""); ids != strings.Join([]string{root, first, second}, " ") {
 		t.Errorf("without cleo, ann is shown %s", ids)

@@ -2,6 +2,8 @@ package server
 
 import (
 	"net/http"
+	"net/url"
+	"strconv"
 
 	"github.com/julienschmidt/httprouter"
 
@@ -13,7 +15,7 @@ import (
 
 // getObject shows one object as the user may see it.
 func (s *clientAPI) getObject(a *answer, r *http.Request, _ httprouter.Params) error {
-	q, err := s.readThreadQuery(a, r)
+	q, _, err := s.readThreadQuery(a, r, "uri")
 	if err != nil {
 		return err
 	}
@@ -26,9 +28,17 @@ func (s *clientAPI) getObject(a *answer, r *http.Request, _ httprouter.Params) e
 
 // getThread shows an object with what it answers and what answers it.
 func (s *clientAPI) getThread(a *answer, r *http.Request, _ httprouter.Params) error {
-	q, err := s.readThreadQuery(a, r)
+	q, given, err := s.readThreadQuery(a, r, "uri", "backfill")
 	if err != nil {
 		return err
+	}
+	if given.Has("backfill") {
+		if q.Fill, err = strconv.ParseBool(given.Get("backfill")); err != nil {
+			return fault.New(fault.Invalid, "backfill is true or false").WithCode("bad_query")
+		}
+	}
+	if q.Fill && q.Assistant {
+		return refuseScope(a, instance.ScopeRead) // nobody is asked for an LLM engine
 	}
 	found, err := s.threads.Thread(r.Context(), q)
 	if err != nil {
@@ -38,18 +48,18 @@ func (s *clientAPI) getThread(a *answer, r *http.Request, _ httprouter.Params) e
 }
 
 // readThreadQuery reads which object a program of a user's asks for.
-func (s *clientAPI) readThreadQuery(a *answer, r *http.Request) (thread.Query, error) {
+func (s *clientAPI) readThreadQuery(a *answer, r *http.Request, known ...string) (thread.Query, url.Values, error) {
 	t, err := s.authorize(a, r, instance.ScopeRead, instance.ScopeLLM)
 	if err != nil {
-		return thread.Query{}, err
+		return thread.Query{}, nil, err
 	}
-	q, err := readQuery(r, "uri")
+	q, err := readQuery(r, known...)
 	if err != nil {
-		return thread.Query{}, err
+		return thread.Query{}, nil, err
 	}
 	id, err := vocab.ParseID(q.Get("uri"))
 	if err != nil || id == "" {
-		return thread.Query{}, fault.New(fault.Invalid, "ask for an object by its uri").WithCode("bad_query")
+		return thread.Query{}, nil, fault.New(fault.Invalid, "ask for an object by its uri").WithCode("bad_query")
 	}
-	return thread.Query{User: t.User, URI: id, Assistant: isAssistantReader(t)}, nil
+	return thread.Query{User: t.User, URI: id, Assistant: isAssistantReader(t)}, q, nil
 }

@@ -59,6 +59,11 @@ func TestAProgramReadsAnObjectAndItsThread(t *testing.T) {
 	if len(thread.Ancestors) != 1 || thread.Ancestors[0].URI != string(root) || thread.Item != want || len(thread.Replies) != 1 || thread.Replies[0].URI != string(third) || thread.Truncated {
 		t.Errorf("the thread is shown as %+v", thread)
 	}
+	f.get("/api/objects/thread"+of(second)+"&backfill=true", token).want(t, 200)
+	f.get("/api/objects/thread"+of(second)+"&backfill=false", bearerToken(f.token(f.alice, "llm"))).want(t, 200)
+	f.get("/api/objects/thread"+of(second)+"&backfill=true", bearerToken(f.token(f.alice, "llm"))).want(t, 403)
+	f.get("/api/objects/thread"+of(second)+"&backfill=maybe", token).want(t, 400)
+	f.get("/api/objects"+of(second)+"&backfill=true", token).want(t, 400)
 	for _, path := range []string{"/api/objects", "/api/objects/thread"} {
 		f.get(path+of(root)).want(t, 401)
 		f.get(path+of(root), bearerToken(f.token(f.alice, "write"))).want(t, 403)

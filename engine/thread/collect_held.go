@@ -25,25 +25,43 @@ func (c *collected) all() []*piece { return slices.Concat(c.ancestors, []*piece{
 
 // collectHeld collects what the user holds of the thread.
 func (c *collected) collectHeld(ctx context.Context, tx *db.Tx) error {
-	if c.item.InReplyTo != "" {
-		chain, err := tx.Ancestors(ctx, c.item.InReplyTo, maxAncestors+1)
-		if err != nil {
-			return err
-		}
-		bytes := 0
-		for _, a := range chain {
-			bytes += a.Bytes()
-		}
-		c.isCut = len(chain) > maxAncestors || bytes > db.MaxFeed
-		c.ancestors = c.readNew(chain[max(0, len(chain)-maxAncestors):])
+	if err := c.collectAncestors(ctx, tx); err != nil {
+		return err
 	}
-	return c.collectAnswers(ctx, tx)
+	return c.collectAnswers(ctx, tx, []vocab.ID{c.item.ID})
 }
 
-// collectAnswers collects answers, then answers to these, and so on.
-func (c *collected) collectAnswers(ctx context.Context, tx *db.Tx) error {
+// top returns the first of the thread that is known.
+func (c *collected) top() *piece {
+	if len(c.ancestors) > 0 {
+		return c.ancestors[0]
+	}
+	return c.item
+}
+
+// collectAncestors collects what stands before the first of the thread that is known.
+func (c *collected) collectAncestors(ctx context.Context, tx *db.Tx) error {
+	parent, room := c.top().InReplyTo, maxAncestors-len(c.ancestors)
+	if parent == "" {
+		return nil
+	}
+	chain, err := tx.Ancestors(ctx, parent, room+1)
+	if err != nil {
+		return err
+	}
+	bytes := 0
+	for _, a := range chain {
+		bytes += a.Bytes()
+	}
+	c.isCut = c.isCut || len(chain) > room || bytes > db.MaxFeed
+	c.ancestors = append(c.readNew(chain[max(0, len(chain)-room):]), c.ancestors...)
+	return nil
+}
+
+// collectAnswers collects answers to some objects, then answers to these, and so on.
+func (c *collected) collectAnswers(ctx context.Context, tx *db.Tx, to []vocab.ID) error {
 	looked, bytes := 0, 0
-	for level, depth := []vocab.ID{c.item.ID}, 0; len(level) > 0; depth++ {
+	for level, depth := to, 0; len(level) > 0; depth++ {
 		answers, err := tx.Answers(ctx, level, maxLooked-looked+1, db.MaxFeed-bytes)
 		if err != nil {
 			return err

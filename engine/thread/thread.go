@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"time"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -31,6 +33,9 @@ type Store interface {
 type Local interface {
 	ID(u vocab.Username) vocab.ID
 	Owner(id vocab.ID) (vocab.Username, bool)
+	IsLocal(id vocab.ID) bool
+	Holder(id vocab.ID) (u vocab.Username, rest string, ok bool)
+	Thread(object vocab.ID) vocab.ID
 	Document(u vocab.Username) (vocab.Doc, error)
 }
 
@@ -42,6 +47,13 @@ type Profiles interface {
 // Gate says whether an actor may be heard: nil, or why not.
 type Gate interface {
 	CheckActor(id vocab.ID) error
+}
+
+// Others are the other servers, asked by the instance actor.
+type Others interface {
+	Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error)
+	Collection(ctx context.Context, id vocab.ID) (vocab.Doc, error)
+	Resolve(ctx context.Context, id vocab.ID) (*vocab.Actor, error)
 }
 
 // Finder gets an object that a user does not hold, and its author, from where it is.
@@ -56,19 +68,26 @@ type Deps struct {
 	Profiles Profiles
 	Gate     Gate
 	Finder   Finder
+	Others   Others
 	Lookups  *policy.Limiter // of objects that are not held, by user
+	Log      *slog.Logger
+	Now      func() time.Time
 }
 
 // Reader reads objects and threads.
-type Reader struct{ Deps }
+type Reader struct {
+	Deps
+	fillings *policy.Limiter // by user
+}
 
 // New returns a reader.
-func New(d Deps) *Reader { return &Reader{d} }
+func New(d Deps) *Reader { return &Reader{d, policy.Fillings.Limiter(d.Now)} }
 
 // Query says which object is asked for, and by whose program.
 type Query struct {
 	User      vocab.Username
 	URI       vocab.ID // of the object, or of an activity that brought it
+	Fill      bool     // what is missing of a thread is asked for where it is, and not kept
 	Assistant bool     // by an LLM engine, which sees nothing that waits among the requests, and for which nobody is asked
 }
 
@@ -126,8 +145,8 @@ func (r *Reader) Object(ctx context.Context, q Query) (e Entry, err error) {
 }
 
 // Thread returns an object, as Object does, with what it answers and what answers it: of what the
-// user holds, without posts of actors that the user blocks or the gate refuses, and without what
-// waits among the requests.
+// user holds, and, to fill it, of what other servers show everybody; without posts of actors that
+// the user blocks or the gate refuses, and without what waits among the requests.
 func (r *Reader) Thread(ctx context.Context, q Query) (t Thread, err error) {
 	item, err := r.findItem(ctx, q)
 	if err != nil {
@@ -136,6 +155,11 @@ func (r *Reader) Thread(ctx context.Context, q Query) (t Thread, err error) {
 	c := newCollected(item)
 	if err := r.Store.Read(ctx, q.User, c.collectHeld); err != nil {
 		return t, fmt.Errorf("collect thread: %w", err)
+	}
+	if q.Fill {
+		if err := r.fillThread(ctx, q, c); err != nil {
+			return t, fmt.Errorf("fill thread: %w", err)
+		}
 	}
 	shown, actors, err := r.showPieces(ctx, q, c.all())
 	if err != nil {

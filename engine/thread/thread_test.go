@@ -2,8 +2,11 @@ package thread_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,6 +42,16 @@ func (l local) Owner(id vocab.ID) (vocab.Username, bool) {
 	return u, err == nil && l.ID(u) == id
 }
 
+func (local) IsLocal(id vocab.ID) bool { return id.Origin() == me.Origin() }
+
+func (l local) Holder(id vocab.ID) (vocab.Username, string, bool) {
+	name, rest, _ := strings.Cut(strings.TrimPrefix(string(id), "https://example.org/users/"), "/")
+	u, err := vocab.ParseUsername(name)
+	return u, "/" + rest, err == nil
+}
+
+func (local) Thread(object vocab.ID) vocab.ID { return object + "/context" }
+
 func (l local) Document(u vocab.Username) (vocab.Doc, error) {
 	return vocab.Doc{"id": string(l.ID(u)), "preferredUsername": u.String(), "followers": string(l.ID(u)) + "/followers"}, nil
 }
@@ -59,9 +72,36 @@ func (g gate) CheckActor(id vocab.ID) error {
 
 // elsewhere is what other servers show, by id.
 type elsewhere struct {
+	mu      sync.Mutex
 	objects map[vocab.ID]vocab.Doc
 	err     error
 	asked   int
+	fetched []vocab.ID // of objects and collections
+}
+
+func (e *elsewhere) show(id vocab.ID) (vocab.Doc, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fetched = append(e.fetched, id)
+	if d := e.objects[id]; d != nil {
+		return d, nil
+	}
+	return nil, fault.New(fault.Unavailable, "the server does not answer")
+}
+
+func (e *elsewhere) Object(_ context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error) {
+	d, err := e.show(id)
+	if err != nil || as != nil {
+		return nil, nil, fault.Wrap(fault.Unavailable, "nothing is shown", err)
+	}
+	o, err := vocab.ObjectOf(d)
+	return o, d.JSON(), err
+}
+
+func (e *elsewhere) Collection(_ context.Context, id vocab.ID) (vocab.Doc, error) { return e.show(id) }
+
+func (e *elsewhere) Resolve(_ context.Context, id vocab.ID) (*vocab.Actor, error) {
+	return vocab.ParseActor(person(id).JSON())
 }
 
 func (e *elsewhere) FindObject(_ context.Context, _ vocab.Username, id vocab.ID) (*vocab.Object, *vocab.Actor, error) {
@@ -93,9 +133,10 @@ type fixture struct {
 }
 
 func newFixture(t *testing.T) *fixture {
+	now := func() time.Time { return start }
 	c, g, other := dbtest.New(t), gate{}, &elsewhere{objects: map[vocab.ID]vocab.Doc{}}
-	return &fixture{t, c, dbtest.User(t, c, "alice"), g, other, thread.New(thread.Deps{Store: c, Local: local{}, Profiles: profiles{}, Gate: g, Finder: other,
-		Lookups: policy.Lookups.Limiter(func() time.Time { return start })})}
+	return &fixture{t, c, dbtest.User(t, c, "alice"), g, other, thread.New(thread.Deps{Store: c, Local: local{}, Profiles: profiles{}, Gate: g, Finder: other, Others: other,
+		Lookups: policy.Lookups.Limiter(now), Log: slog.New(slog.DiscardHandler), Now: now})}
 }
 
 func (f *fixture) write(work func(context.Context, *db.Tx) error) {
@@ -125,15 +166,17 @@ func noteOf(name, to string, more ...any) vocab.Doc {
 // hold stores an object, and those after it as later ones.
 func (f *fixture) hold(docs ...vocab.Doc) {
 	f.Helper()
-	f.write(func(ctx context.Context, tx *db.Tx) error {
-		for n, d := range docs {
-			o := db.Object{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID(d.Text("id")), Published: start.Add(time.Duration(n) * time.Second), Raw: d.JSON()}
-			if _, err := tx.AddObject(ctx, o); err != nil {
-				return err
-			}
+	f.write(func(ctx context.Context, tx *db.Tx) error { return holdAll(ctx, tx, docs...) })
+}
+
+func holdAll(ctx context.Context, tx *db.Tx, docs ...vocab.Doc) error {
+	for n, d := range docs {
+		o := db.Object{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID(d.Text("id")), Published: start.Add(time.Duration(n) * time.Second), Raw: d.JSON()}
+		if _, err := tx.AddObject(ctx, o); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // create stores the Create by which an object came.

@@ -1,0 +1,190 @@
+package thread
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	fillTime = 10 * time.Second
+	atOnce   = 4 // objects that are fetched
+)
+
+// filling is one thread that is being filled in.
+type filling struct {
+	*Reader
+	Query
+	*collected
+
+	mu      sync.Mutex
+	objects int            // that may still be fetched
+	lists   int            // collections that may, with their pages
+	domains map[string]int // objects of each that were fetched
+	asked   map[vocab.ID]bool
+}
+
+// fillThread adds to what is held of a thread what other servers show of it: what is missing before
+// the object, then what the owner of the thread lists, else the replies of each object in it
+// (FEP-f228). Nothing of it is kept. A server that does not answer takes nothing else away; the
+// fault is RateLimited when the user has had too many filled in.
+func (r *Reader) fillThread(ctx context.Context, q Query, c *collected) error {
+	if ok, after := r.fillings.Allow(q.User.String()); !ok {
+		return fault.New(fault.RateLimited, "your programs have too many threads filled in").WithCode("rate_limited").After(after)
+	}
+	within, cancel := context.WithTimeout(ctx, fillTime)
+	defer cancel()
+	f := &filling{Reader: r, Query: q, collected: c, objects: policy.FilledObjects, lists: policy.FilledCollections, domains: map[string]int{}, asked: map[vocab.ID]bool{}}
+	if err := f.climb(within); err != nil && within.Err() == nil {
+		return err
+	}
+	if listed, ok := f.listThread(within); ok {
+		f.attach(f.fetchAll(within, listed))
+	} else {
+		f.fetchReplies(within)
+	}
+	f.isCut = f.isCut || within.Err() != nil
+	if err := r.Store.Read(ctx, q.User, f.collectBeyond); err != nil {
+		return err
+	}
+	f.sortReplies()
+	return nil
+}
+
+// collectBeyond collects what the user holds of the answers to what was fetched.
+func (f *filling) collectBeyond(ctx context.Context, tx *db.Tx) error {
+	var fetched []vocab.ID
+	for _, p := range f.replies {
+		if !p.isHeld {
+			fetched = append(fetched, p.ID)
+		}
+	}
+	return f.collectAnswers(ctx, tx, fetched)
+}
+
+// climb goes up from the first ancestor that is known to the first of the thread. Each of them was
+// named by what the user holds, or by one of these.
+func (f *filling) climb(ctx context.Context) error {
+	for parent := f.top().InReplyTo; parent != "" && len(f.ancestors) < maxAncestors && f.spend(parent); parent = f.top().InReplyTo {
+		p, err := f.find(ctx, parent)
+		if err != nil {
+			f.logMissing(ctx, parent, err)
+			return nil
+		}
+		if f.known[p.ID] {
+			return nil
+		}
+		f.known[p.ID] = true
+		f.ancestors = append([]*piece{p}, f.ancestors...)
+		if err := f.Store.Read(ctx, f.User, f.collectAncestors); err != nil {
+			return err
+		}
+	}
+	f.isCut = f.isCut || len(f.ancestors) == maxAncestors && f.top().InReplyTo != ""
+	return nil
+}
+
+// find gets an object that was named to the user, or is on this server, with its author.
+func (f *filling) find(ctx context.Context, id vocab.ID) (*piece, error) {
+	o, by, err := f.Finder.FindObject(ctx, f.User, id)
+	if err != nil {
+		return nil, err
+	}
+	return readFetched(o, by)
+}
+
+// spend counts an object that is to be fetched, and reports whether it may be. None is fetched
+// twice.
+func (f *filling) spend(id vocab.ID) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	domain := policy.RegistrableDomain(id.Host())
+	switch {
+	case f.asked[id] || f.known[id]:
+		return false
+	case f.objects == 0 || f.domains[domain] == policy.FilledOfDomain:
+		f.isCut = true
+		return false
+	}
+	f.objects--
+	f.domains[domain]++
+	f.asked[id] = true
+	return true
+}
+
+// fetchAll fetches the objects that are not known, a few at once.
+func (f *filling) fetchAll(ctx context.Context, ids []vocab.ID) (pieces []*piece) {
+	var all sync.WaitGroup
+	places := make(chan struct{}, atOnce)
+	found := make([]*piece, len(ids))
+	for n, id := range ids {
+		if !f.spend(id) {
+			continue
+		}
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			p, err := f.fetch(ctx, id)
+			if err != nil {
+				f.logMissing(ctx, id, err)
+				return
+			}
+			found[n] = p
+		})
+	}
+	all.Wait()
+	for _, p := range found {
+		if p != nil {
+			pieces = append(pieces, p)
+		}
+	}
+	return pieces
+}
+
+// fetch gets an object that somebody else has named, with its author. Its server is not told which
+// user it is for.
+func (f *filling) fetch(ctx context.Context, id vocab.ID) (*piece, error) {
+	if f.Local.IsLocal(id) {
+		return f.find(ctx, id)
+	}
+	o, _, err := f.Others.Object(ctx, id, nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, isActivity := o.Doc["actor"]; isActivity || vocab.IsActorType(o.Type) || !o.OwnAuthors() {
+		return nil, fault.New(fault.Protocol, "it is no object that an actor of its server wrote")
+	}
+	by, err := f.Others.Resolve(ctx, o.AttributedTo)
+	if err != nil {
+		return nil, err
+	}
+	return readFetched(o, by)
+}
+
+func (f *filling) logMissing(ctx context.Context, id vocab.ID, err error) {
+	f.Log.DebugContext(ctx, "thread not filled in", "user", f.User, "object", id, "err", err)
+}
+
+// attach takes into the thread those of the pieces that answer what is in it.
+func (f *filling) attach(pieces []*piece) (attached []*piece) {
+	inside := map[vocab.ID]bool{f.item.ID: true}
+	for _, p := range f.replies {
+		inside[p.ID] = true
+	}
+	for isNew := true; isNew; {
+		isNew = false
+		for _, p := range pieces {
+			if inside[p.InReplyTo] && !f.known[p.ID] {
+				f.known[p.ID], inside[p.ID], isNew = true, true, true
+				attached = append(attached, p)
+			}
+		}
+	}
+	f.replies = append(f.replies, attached...)
+	return attached
+}
