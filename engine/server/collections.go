@@ -24,8 +24,8 @@ type collection struct {
 	count func(_ context.Context, _ *db.Tx, to []vocab.ID) (int, error)
 	list  func(_ context.Context, _ *db.Tx, to []vocab.ID, after *db.Place, n int) ([]listed, error)
 
-	describe func(_ context.Context, _ *db.Tx, d vocab.Doc) error // completes the collection's document; may be nil
-	isRelated bool // to an object, of which there are many: its pages are not kept
+	describe  func(_ context.Context, _ *db.Tx, d vocab.Doc) error // completes the collection's document; may be nil
+	isRelated bool                                                 // to an object, of which there are many: its pages are not kept
 }
 
 // isWhole reports whether the document of the collection has all its items, and pages are none.
