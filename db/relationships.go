@@ -146,6 +146,16 @@ func (t *Tx) FollowerDestinations(ctx context.Context) ([]Destination, error) {
 		WHERE r.type = 'follower' AND r.status = 'accepted' AND r.relation = '' ORDER BY a.uri`)
 }
 
+// RelatedDestinations returns where actors take deliveries that stand in a relationship with the
+// user which both want, and do not follow: they show the user somewhere. No actor that the
+// user blocks is among them.
+func (t *Tx) RelatedDestinations(ctx context.Context) ([]Destination, error) {
+	return collect[Destination](ctx, t, "list related actors", `SELECT a.uri, coalesce(a.written, ''), a.inbox, coalesce(a.shared_inbox, '')
+		FROM actors a WHERE a.uri IN (SELECT actor_uri FROM relationships WHERE status = 'accepted')
+		AND a.uri NOT IN (SELECT actor_uri FROM relationships WHERE type = 'follower' AND status = 'accepted' AND relation = '')
+		AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.uri AND b.direction = $1) ORDER BY a.uri`, Outbound)
+}
+
 // FollowersOf returns up to n accepted followers whose ids are of this origin, as their server
 // writes them, by id.
 func (t *Tx) FollowersOf(ctx context.Context, origin string, n int) (ids []string, err error) {

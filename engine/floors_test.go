@@ -55,6 +55,7 @@ var floors = map[string]int{
 	"engine/feed":         5,
 	"engine/delivery":     5,
 	"engine/relay":        5,
+	"engine/profile":      5,
 	"engine/conversation": 5,
 	"engine/intake":       5,
 

@@ -17,6 +17,7 @@ import (
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/profile"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/socket"
 	"github.com/lightweb/lightweb/engine/thread"
@@ -33,6 +34,7 @@ type parts struct {
 	dispatcher *delivery.Dispatcher
 	emitter    *event.Emitter
 	sockets    *socket.Hub
+	profiles   *profile.Watcher
 	public     *http.Server
 	admin      *http.Server
 }
@@ -57,13 +59,14 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	p.sockets = socket.NewHub(socket.Deps{Store: owners, Streams: in.Keyspace.Events, Tokens: in.DB.Instance.Tokens, Local: in.Local, Log: in.Log.With("component", "socket"), Metrics: in.Metrics, Now: in.Now,
 		OfUser: policy.SocketsOfUser})
 	p.outbox = outbox.New(outbox.Deps{
-		Store: owners, Instance: e.in.DB.Instance, Local: in.Local, Actors: in.Actors, Stale: in.Actors, Objects: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Relays: in.Relays, Dispatcher: p.dispatcher,
+		Store: owners, Instance: e.in.DB.Instance, Local: in.Local, Actors: in.Actors, Stale: in.Actors, Objects: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Profiles: in.Registry, Relays: in.Relays, Dispatcher: p.dispatcher,
 		DeliverBlocks: in.Config.Federation.DeliverBlocks,
 		Log:           in.Log.With("component", "outbox"), Metrics: in.Metrics, Now: in.Now,
 	})
 	p.lookups = policy.Lookups.Limiter(in.Now)
 	p.threads = thread.New(thread.Deps{Store: owners, Local: in.Local, Profiles: in.Registry, Gate: in.Gate, Finder: p.outbox, Others: in.Actors, Lookups: p.lookups,
 		Log: in.Log.With("component", "thread"), Now: in.Now})
+	p.profiles = profile.NewWatcher(profile.Deps{Files: in.Registry, Users: in.DB.Instance.Users, Actors: in.Local, Teller: p.outbox, Log: in.Log.With("component", "profile"), Now: in.Now})
 	s := e.newServer(p)
 	// Programs that hear of a commit read what it left: what was cached goes first.
 	in.DB.Subscribe(db.Subscriber{Name: "cache", Committed: dropped}, db.Subscriber{Name: "pages", Committed: s.Committed},

@@ -1,8 +1,10 @@
 package actor
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"html"
+	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -113,6 +115,13 @@ func (l *Local) personDoc(u vocab.Username, user registry.User, keys *keyset) vo
 	d["endpoints"] = vocab.Doc{"sharedInbox": string(l.SharedInbox())}
 	d["url"] = id
 	d["published"] = keys.since.UTC().Truncate(24 * time.Hour).Format(time.RFC3339)
+	maps.Copy(d, l.profileDoc(u, user))
+	return d
+}
+
+// profileDoc returns the part of u's document that comes from the person's file.
+func (l *Local) profileDoc(u vocab.Username, user registry.User) vocab.Doc {
+	d := vocab.Doc{}
 	d["manuallyApprovesFollowers"] = user.FollowPolicy != registry.AutoAccept
 	d["discoverable"] = user.Discoverable
 	d["indexable"] = user.Indexable
@@ -132,6 +141,13 @@ func (l *Local) personDoc(u vocab.Username, user registry.User, keys *keyset) vo
 		d["attachment"] = profileFields(p.Fields)
 	}
 	return d
+}
+
+// ProfileDigest stands for the part of u's document that comes from the person's file: it changes
+// when that does, and does not when keys or this program are new.
+func (l *Local) ProfileDigest(u vocab.Username) []byte {
+	sum := sha256.Sum256(l.profileDoc(u, l.profiles.User(u)).JSON())
+	return sum[:]
 }
 
 // applicationDoc returns the document of the instance actor, with what is served of it and no more.

@@ -291,3 +291,49 @@ func TestWebFingerAnswers(t *testing.T) {
 		})
 	}
 }
+
+// Others are told when the digest changes: it stands for everything of the document that a person's
+// file can change, and for nothing else.
+func TestTheDigestOfAProfileChangesWithTheDocument(t *testing.T) {
+	t.Parallel()
+	l, p := here(t, "https://us.example")
+	alice := username(t, "alice")
+	values := map[string]func(*registry.User){
+		"profile.name":          func(c *registry.User) { c.Profile.Name = "Alice" },
+		"profile.summary":       func(c *registry.User) { c.Profile.Summary = "hello" },
+		"profile.icon":          func(c *registry.User) { c.Profile.Icon = "https://us.example/a.png" },
+		"profile.image":         func(c *registry.User) { c.Profile.Image = "https://us.example/a.png" },
+		"profile.fields":        func(c *registry.User) { c.Profile.Fields = []registry.Field{{Name: "a"}} },
+		"follow_policy":         func(c *registry.User) { c.FollowPolicy = registry.ApprovalRequired },
+		"collections.followers": func(c *registry.User) { c.Collections.Followers = registry.Owner },
+		"collections.following": func(c *registry.User) { c.Collections.Following = registry.Owner },
+		"messaging.strangers":   func(c *registry.User) { c.Messaging.Strangers = registry.DropStrangers },
+		"discoverable":          func(c *registry.User) { c.Discoverable = true },
+		"indexable":             func(c *registry.User) { c.Indexable = true },
+		"languages":             func(c *registry.User) { c.Languages = []string{"de"} },
+	}
+	show := func() (document, digest []byte) {
+		t.Helper()
+		d, err := l.Document(alice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.JSON(), l.ProfileDigest(alice)
+	}
+	p.of[alice] = registry.DefaultUser()
+	document, digest := show()
+	for _, m := range registry.Members() {
+		change := values[m.Key]
+		if change == nil {
+			t.Errorf("say here what a change of %s does", m.Key)
+			continue
+		}
+		c := registry.DefaultUser()
+		change(&c)
+		p.of[alice] = c
+		newDocument, newDigest := show()
+		if bytes.Equal(document, newDocument) != bytes.Equal(digest, newDigest) {
+			t.Errorf("%s: the digest does not say whether the document changed", m.Key)
+		}
+	}
+}

@@ -90,6 +90,10 @@ func (us Users) makeUser(ctx context.Context, n NewUser) error {
 	if err := us.in.DB.CreateUserDatabase(ctx, n.Name); err != nil {
 		return err
 	}
+	// Nobody has seen the profile: what is changed from now on is told.
+	if err := us.in.DB.Instance.Users.SetToldProfile(ctx, n.Name, us.in.Local.ProfileDigest(n.Name)); err != nil {
+		return err
+	}
 	return us.in.DB.Instance.Users.Activate(ctx, n.Name)
 }
 

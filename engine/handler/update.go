@@ -19,7 +19,12 @@ func newUpdate() Handler {
 		Words:       true,
 		Authored:    true,
 		ShowsObject: true,
-		About:       objectID,
+		About: func(a *vocab.Activity) vocab.ID {
+			if isOfActor(a) {
+				return ""
+			}
+			return objectID(a)
+		},
 		Check: func(a *vocab.Activity) error {
 			if isOfActor(a) {
 				return nil

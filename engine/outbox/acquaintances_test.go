@@ -30,7 +30,7 @@ func TestAcquaintancesNeverSayTooLittle(t *testing.T) {
 	t.Parallel()
 	in := peertest.NewInbound(t)
 	w := &town{in: in, t: t, outbox: outbox.New(outbox.Deps{Store: in.Store, Instance: in.Store.Instance, Local: in.Local, Actors: in.Actors, Stale: in.Actors, Objects: in.Actors, Keys: in.Keys, Relays: relay.NewList(relay.Deps{}),
-		Gate: in.Gate, Handlers: in.Handlers, Dispatcher: idle{}, Log: slog.New(slog.DiscardHandler), Now: in.Now})}
+		Gate: in.Gate, Profiles: in.Registry, Handlers: in.Handlers, Dispatcher: idle{}, Log: slog.New(slog.DiscardHandler), Now: in.Now})}
 	for n, address := range []string{"127.0.0.2", "127.0.0.3"} {
 		w.peers = append(w.peers, peertest.New(t, address))
 		for i := range 2 {

@@ -36,6 +36,13 @@ func (o *Outbox) chooseInboxes(ctx context.Context, tx *db.Tx, x *exchange) erro
 			return err
 		}
 	}
+	if x.embedded != nil {
+		related, err := tx.RelatedDestinations(ctx)
+		if err != nil {
+			return err
+		}
+		named = append(named, related...)
+	}
 	followers, named = x.replaceRenewed(followers), x.replaceRenewed(named)
 	relays, told := o.chooseRelays(x)
 	inboxes := delivery.MergeInboxes(delivery.Destinations(followers, named, o.Local.InboxOwner), slices.Concat(earlier, relays))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -38,11 +40,30 @@ func (o *Outbox) constructActivity(_ context.Context, x *exchange) error {
 func (o *Outbox) proveActivity(d vocab.Doc, x *exchange) (raw, body json.RawMessage, err error) {
 	raw, err = o.Local.Prove(x.User, d, o.Now()) // not x.now, which may be ahead of the clock
 	s := x.collectSpellings()
-	if err != nil || len(s) == 0 {
+	if err != nil || len(s) == 0 && x.embedded == nil {
 		return raw, raw, err
+	}
+	if x.embedded != nil {
+		d = embedObject(d, x.embedded)
 	}
 	body, err = o.Local.Prove(x.User, d.Spelled(s), o.Now())
 	return raw, body, err
+}
+
+// embedObject returns an activity with its object in the place of the id. The terms of the object
+// are in the context of the whole.
+func embedObject(d, object vocab.Doc) vocab.Doc {
+	d, object = maps.Clone(d), maps.Clone(object)
+	terms, _ := object["@context"].([]any)
+	context := slices.Clone(vocab.ActivityContext())
+	delete(object, "@context")
+	for _, t := range terms {
+		if t != any(vocab.ContextAS) { // which the activity has
+			context = append(context, t)
+		}
+	}
+	d["@context"], d["object"] = context, object
+	return d
 }
 
 // collectSpellings returns how peers write what the activity may name.

@@ -38,11 +38,6 @@ type dispatcher struct{}
 
 func (dispatcher) Leases() db.DeliveryLeases { return db.DeliveryLeases{} }
 
-// profiles is a server on which everybody has left the defaults.
-type profiles struct{}
-
-func (profiles) User(vocab.Username) registry.User { return registry.DefaultUser() }
-
 // world is what other servers say.
 type world struct {
 	local *actor.Local
@@ -186,6 +181,7 @@ type desk struct {
 	keyring *actor.Keyring
 	gate    gate
 	relays  *relay.List
+	files   *registry.Registry
 	alice   vocab.Username
 	wakes   atomic.Int32 // commits that owe deliveries
 	clock   atomic.Int64 // milliseconds since 2026
@@ -204,10 +200,11 @@ func newDesk(t *testing.T) *desk {
 		}
 	}})
 	d.alice = d.user("alice")
-	local := actor.NewLocal(here, keyring, profiles{}, "test")
+	d.files = registry.New(dir, dir, slog.New(slog.DiscardHandler))
+	local := actor.NewLocal(here, keyring, d.files, "test")
 	d.world = &world{local: local, actors: map[vocab.ID]*vocab.Actor{}, objects: map[vocab.ID]string{}, fails: map[vocab.ID]error{}}
 	d.relays = relay.NewList(relay.Deps{Store: c.Instance.Relays, Actor: local.InstanceID(), Now: time.Now})
-	d.Outbox = New(Deps{Store: c, Instance: c.Instance, Local: local, Actors: d.world, Stale: d.world, Objects: d.world, Keys: keyring, Gate: d.gate, Relays: d.relays, Handlers: handler.New(local, profiles{}),
+	d.Outbox = New(Deps{Store: c, Instance: c.Instance, Local: local, Actors: d.world, Stale: d.world, Objects: d.world, Keys: keyring, Gate: d.gate, Relays: d.relays, Profiles: d.files, Handlers: handler.New(local, d.files),
 		Dispatcher: dispatcher{}, Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time {
 			return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(d.clock.Add(1000)) * time.Millisecond)

@@ -15,6 +15,7 @@ type finder struct {
 	actors        Actors
 	objects       Objects
 	gate          Gate
+	profiles      Profiles
 	log           *slog.Logger
 	deliverBlocks bool // a Block is addressed to its object
 }

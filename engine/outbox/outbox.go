@@ -16,6 +16,7 @@ import (
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/transport"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -46,6 +47,11 @@ type Stale interface {
 // Objects fetches objects of other servers.
 type Objects interface {
 	Object(ctx context.Context, id vocab.ID, as *vocab.Username) (*vocab.Object, json.RawMessage, error)
+}
+
+// Profiles are the files in which users say what others see of them.
+type Profiles interface {
+	UpdateUser(u vocab.Username, change func(*registry.User) error) error
 }
 
 // Keys loads the keys that a user signs with.
@@ -81,6 +87,7 @@ type Deps struct {
 	Stale         Stale
 	Objects       Objects
 	Keys          Keys
+	Profiles      Profiles
 	Gate          Gate
 	Relays        Relays
 	Handlers      *handler.Registry
@@ -102,7 +109,7 @@ type Outbox struct {
 // New returns an outbox. It holds the table of contents of the pipeline.
 func New(d Deps) *Outbox {
 	o := &Outbox{Deps: d, refusals: newRefusals(d.Store, d.Log, d.Now),
-		finder: &finder{store: d.Store, instance: d.Instance, local: d.Local, actors: d.Actors, objects: d.Objects, gate: d.Gate, log: d.Log, deliverBlocks: d.DeliverBlocks}}
+		finder: &finder{store: d.Store, instance: d.Instance, local: d.Local, actors: d.Actors, objects: d.Objects, gate: d.Gate, profiles: d.Profiles, log: d.Log, deliverBlocks: d.DeliverBlocks}}
 	o.pipeline = pipeline.New("dispatch", d.Log, d.Metrics,
 		pipeline.Step[*exchange]{Name: "validateAction", Run: o.validateAction},
 		pipeline.Do("resolveRecipients", o.resolveRecipients),
@@ -169,6 +176,9 @@ type exchange struct {
 	before      *db.Object                // the stored object that an Update or Delete is about
 	earlier     []db.Inbox                // where it went before
 	renewed     map[vocab.ID]*vocab.Actor // who have changed, as they are now
+	embedded    vocab.Doc                 // goes in the place of the object's id to those who are told
+	profile     []byte                    // stands for the profile that others are told of
+	unchanged   bool                      // they were told of it before
 
 	activity *vocab.Activity // constructActivity
 	body     json.RawMessage // constructActivity: the activity as it is sent

@@ -29,6 +29,7 @@ func (o *Outbox) persist(ctx context.Context, x *exchange, next pipeline.Next) e
 	if err != nil {
 		return err
 	}
+	o.noteProfile(ctx, x)
 	if settled {
 		return o.respond(ctx, x)
 	}
@@ -160,7 +161,7 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *db.Tx, x *exchange, job 
 	if err := o.Handlers.Sent(ctx, tx, sent); err != nil { // object and feed entry are the handler's
 		return err
 	}
-	if a.Type == vocab.Update {
+	if a.Type == vocab.Update && x.before != nil {
 		if err := o.reviseObject(ctx, tx, x); err != nil {
 			return err
 		}

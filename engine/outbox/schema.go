@@ -8,6 +8,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -112,6 +113,11 @@ var forms = map[string]vocab.Doc{
 	"visibility":   {"type": "string", "enum": listTexts(audience.Visibilities), "examples": []any{audience.Public}},
 	"friendship":   relationshipForm("An independent type of friendship."),
 	"relationship": relationshipForm("A follow, or a type of friendship.", followingType),
+	"about":        textForm(registry.MaxSummary, "About the person, as plain text; empty for nothing.", "I like cats. #cats"),
+	"fieldName":    textForm(registry.MaxFieldName, "Such as what a link leads to.", "Home", filled),
+	"fieldValue":   textForm(registry.MaxFieldValue, "Plain text; an https address becomes a link.", "https://alice.example/"),
+	"person":       textForm(registry.MaxName, "The name that people see; empty for none.", "Alice Example"),
+	"picture":      textForm(maxURI, "Where a picture lies; empty for none.", "https://alice.example/me.png", uri),
 	"focalPoint": {"type": "array", "minItems": 2, "maxItems": 2, "items": vocab.Doc{"type": "number", "minimum": -1, "maximum": 1},
 		"description": "The middle of what is seen when it is cut, from -1, -1 at the lower left to 1, 1.", "examples": []any{[]any{0.2, -0.4}}},
 }
@@ -154,6 +160,9 @@ func paramForm(f reflect.StructField) vocab.Doc {
 		one, _ := describeParams(reflect.TypeFor[mediaFile]())
 		one["description"] = "The file that an Audio or Video is; a Product has none."
 		return one
+	case "fields":
+		one, _ := describeParams(reflect.TypeFor[profileField]())
+		return listForm(registry.MaxFields, one)
 	}
 	return forms[name]
 }

@@ -129,7 +129,7 @@ func without(d vocab.Doc, name string) vocab.Doc {
 }
 
 func TestEveryParameterHasAForm(t *testing.T) {
-	types := []reflect.Type{reflect.TypeFor[attachment](), reflect.TypeFor[mediaFile]()}
+	types := []reflect.Type{reflect.TypeFor[attachment](), reflect.TypeFor[mediaFile](), reflect.TypeFor[profileField]()}
 	for _, a := range vocabulary {
 		types = append(types, a.params)
 	}

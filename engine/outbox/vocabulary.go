@@ -104,6 +104,7 @@ var vocabulary = map[string]action{
 	"AcceptFriendRequest": word[acceptFriendRequest](people, "Be friends with an actor that asks for it."),
 	"RejectFriendRequest": word[rejectFriendRequest](people, "Refuse to be friends with an actor that asks for it. It may ask again."),
 	"RemoveRelationship":  word[removeRelationship](people, "End a follow of the user's, or a friendship, whoever asked for it; a request that waits is taken back, or refused."),
+	"UpdateProfile":       word[updateProfile](people, "Change what others see of the user. Absent parameters stay as they are."),
 }
 
 // Actions returns the names of all actions, in order.

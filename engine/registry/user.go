@@ -13,6 +13,15 @@ import (
 // maxUserFile is the largest configuration of a user read, in bytes.
 const maxUserFile = 1 << 20
 
+// Bounds of a profile, in characters and lines.
+const (
+	MaxName       = 100
+	MaxSummary    = 5000
+	MaxFields     = 16
+	MaxFieldName  = 255
+	MaxFieldValue = 2047
+)
+
 // User is what a user has settled about itself.
 type User struct {
 	Profile      Profile      `json:"profile"`
@@ -132,17 +141,17 @@ func (c *User) validateUser() error {
 	if c.Languages == nil {
 		c.Languages = []string{}
 	}
-	if len(p.Fields) > 16 {
-		return badMember("profile.fields", " has %d fields: at most 16 are taken", len(p.Fields))
+	if len(p.Fields) > MaxFields {
+		return badMember("profile.fields", " has %d fields: at most %d are taken", len(p.Fields), MaxFields)
 	}
 	type text struct {
 		key, value string
 		min, max   int
 	}
-	texts := []text{{"profile.name", p.Name, 0, 100}, {"profile.summary", p.Summary, 0, 5000}}
+	texts := []text{{"profile.name", p.Name, 0, MaxName}, {"profile.summary", p.Summary, 0, MaxSummary}}
 	for i, f := range p.Fields {
 		key := fmt.Sprintf("profile.fields[%d]", i)
-		texts = append(texts, text{key + ".name", f.Name, 1, 255}, text{key + ".value", f.Value, 0, 2047})
+		texts = append(texts, text{key + ".name", f.Name, 1, MaxFieldName}, text{key + ".value", f.Value, 0, MaxFieldValue})
 	}
 	for _, t := range texts {
 		if n := utf8.RuneCountInString(t.value); n < t.min || n > t.max {

@@ -1,0 +1,31 @@
+package instance
+
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// ToldProfile says of which profile others were told last.
+type ToldProfile struct {
+	Name   vocab.Username `db:"username"`
+	Digest []byte         `db:"told_profile"` // nil: of none yet
+}
+
+// ToldProfiles returns of which profiles others were told last, for those of the users who are
+// active.
+func (s Users) ToldProfiles(ctx context.Context, some []vocab.Username) ([]ToldProfile, error) {
+	names := make([]string, len(some))
+	for i, u := range some {
+		names[i] = u.String()
+	}
+	return postgres.Collect[ToldProfile](ctx, s.on, "read told profiles", `SELECT username, told_profile FROM users
+		WHERE username = ANY($1) AND state = 'active' ORDER BY username`, names)
+}
+
+// SetToldProfile stores of which profile of u others are told.
+func (s Users) SetToldProfile(ctx context.Context, u vocab.Username, digest []byte) error {
+	_, err := s.on.Exec(ctx, `UPDATE users SET told_profile = $2 WHERE username = $1`, u, digest)
+	return postgres.Fault("note told profile of "+u.String(), err)
+}

@@ -1,0 +1,161 @@
+package outbox
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// told returns what stands for the profile of which others were told.
+func (d *desk) told() []byte {
+	d.t.Helper()
+	told, err := d.c.Instance.Users.ToldProfiles(d.t.Context(), []vocab.Username{d.alice})
+	if err != nil || len(told) != 1 {
+		d.t.Fatalf("told of %v, %v", told, err)
+	}
+	return told[0].Digest
+}
+
+// relate makes alice follow an actor.
+func (d *desk) relate(a *vocab.Actor) {
+	d.t.Helper()
+	now := d.Now()
+	d.write(func(ctx context.Context, tx *db.Tx) error {
+		if err := tx.SaveActor(ctx, a, now); err != nil {
+			return err
+		}
+		return tx.SetRelationship(ctx, db.Relationship{Actor: a.ID, Type: db.Following, Status: db.Accepted, Activity: me + "/activities/f"}, now)
+	})
+}
+
+func TestAProfileIsChangedAndToldToThoseWhoShowIt(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	bob, carol := d.world.person(t, "r.example", "bob", true), d.world.person(t, "s.example", "carol", false)
+	d.world.person(t, "t.example", "stranger", false)
+	d.befriend(bob, db.Accepted)
+	d.relate(carol)
+	update := d.must("UpdateProfile", map[string]any{"name": "Alice", "summary": "I like #cats", "icon": "https://img.example/a.png",
+		"fields": []any{map[string]any{"name": "Home", "value": "https://alice.example/"}}})
+	stored, err := vocab.ParseDoc(update.Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stored.Text("type") != vocab.Update || stored.Text("object") != string(me) {
+		t.Errorf("stored is %s, want the id of the actor alone", update.Raw)
+	}
+	d.checkProof(stored)
+	rows := d.owed()
+	var inboxes []string
+	for _, r := range rows {
+		inboxes = append(inboxes, string(r.Inbox))
+		sent, err := vocab.ParseDoc(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.checkProof(sent)
+		o := sent.Sub("object")
+		if sent.Text("id") != string(update.URI) || o.Text("id") != string(me) || o.Text("type") != "Person" || o.Text("name") != "Alice" ||
+			!strings.Contains(o.Text("summary"), `href="`) || o.Sub("icon").Text("url") != "https://img.example/a.png" || o.Sub("publicKey") == nil || len(o.Subs("attachment")) != 1 {
+			t.Errorf("sent is %s", r.Body)
+		}
+		for _, term := range []string{`"PropertyValue"`, `"manuallyApprovesFollowers"`, "multikey"} {
+			context, _ := sent["@context"].([]any)
+			if !bytes.Contains(vocab.Doc{"c": context}.JSON(), []byte(term)) {
+				t.Errorf("the context of what is sent has no %s", term)
+			}
+		}
+	}
+	if got := strings.Join(inboxes, " "); got != "https://r.example/inbox https://s.example/users/carol/inbox" && got != "https://s.example/users/carol/inbox https://r.example/inbox" {
+		t.Errorf("told at %q, want the follower and the followed", inboxes)
+	}
+	if !bytes.Equal(d.told(), d.Local.ProfileDigest(d.alice)) {
+		t.Error("it is not noted of which profile others were told")
+	}
+	if got := d.files.User(d.alice).Profile; got.Name != "Alice" || got.Summary != "I like #cats" || len(got.Fields) != 1 {
+		t.Errorf("the file holds %+v", got)
+	}
+	if types := d.events(); types[len(types)-1] != "update.sent" {
+		t.Errorf("events %q", types)
+	}
+
+	// The name stays, and a profile that is the same is not told again.
+	if again := d.must("UpdateProfile", map[string]any{"name": "Alice"}); again.URI != update.URI || len(d.owed()) != 0 {
+		t.Errorf("the same profile is told again as %s", again.URI)
+	}
+	d.must("UpdateProfile", map[string]any{"icon": "", "fields": []any{}})
+	if got := d.files.User(d.alice).Profile; got.Name != "Alice" || got.Icon != "" || len(got.Fields) != 0 {
+		t.Errorf("the file holds %+v, want the name kept and the rest gone", got)
+	}
+	if len(d.owed()) != 2 {
+		t.Error("the second change is not told")
+	}
+}
+
+func TestAProfileThatIsNotTakenStaysAsItWas(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.must("UpdateProfile", map[string]any{"name": "Alice"})
+	for _, tt := range []struct {
+		params, at string
+	}{
+		{`{}`, "/params"},
+		{`{"nmae":"x"}`, "/params/nmae"},
+		{`{"name":7}`, "/params/name"},
+		{`{"name":"` + strings.Repeat("x", 101) + `"}`, "/params/name"},
+		{`{"name":"\u001b[31mred"}`, "/params/name"},
+		{`{"summary":"` + strings.Repeat("x", 5001) + `"}`, "/params/summary"},
+		{`{"icon":"a.png"}`, "/params/icon"},
+		{`{"image":"javascript:alert(1)"}`, "/params/image"},
+		{`{"name":"Mallory","fields":[{"name":"a"},{"value":"x"}]}`, "/params/fields/1/name"},
+		{`{"name":"Mallory","fields":[{"name":"a","colour":"red"}]}`, "/params/fields/0/colour"},
+		{`{"fields":"x"}`, "/params/fields"},
+		{`{"fields":[` + strings.Repeat(`{"name":"a"},`, 16) + `{"name":"a"}]}`, "/params/fields"},
+	} {
+		_, err := d.dispatch("UpdateProfile", tt.params)
+		if e := fault.Of(err); e == nil || e.Kind != fault.Unprocessable || e.Code != "invalid_parameter" || e.Pointer != tt.at {
+			t.Errorf("%.60s: %+v, want invalid_parameter at %s", tt.params, e, tt.at)
+		}
+	}
+	if got := d.files.User(d.alice).Profile; got.Name != "Alice" || d.sent() != 1 {
+		t.Errorf("the profile is %+v, with %d activities", got, d.sent())
+	}
+	if err := os.WriteFile(d.files.File(d.alice), []byte(`{`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := d.dispatch("UpdateProfile", `{"name":"Mallory"}`)
+	if e := fault.Of(err); e == nil || e.Kind != fault.Conflict || e.Code != "broken_configuration" {
+		t.Errorf("with a broken file: %+v", e)
+	}
+	if got, err := os.ReadFile(d.files.File(d.alice)); err != nil || string(got) != `{` {
+		t.Errorf("the broken file is %q now, %v", got, err)
+	}
+}
+
+// The engine tells of a change that was made by hand, and of one that was written before a crash.
+func TestTheEngineTellsOfAProfile(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.befriend(d.world.person(t, "r.example", "bob", true), db.Accepted)
+	if err := d.files.SetMember(d.alice, "profile.name", "Alice"); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 2 {
+		if err := d.TellProfile(t.Context(), d.alice); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(d.owed()); got != 1-n {
+			t.Errorf("time %d: told %d inboxes", n, got)
+		}
+	}
+	audits := d.audits()
+	if last := audits[len(audits)-1]; last.Action != "UpdateProfile" || last.Outcome != "ok" {
+		t.Errorf("audited %+v", last)
+	}
+}

@@ -1,0 +1,45 @@
+package engine_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+)
+
+// Followers see a new profile, whether it was changed by a program, by a command or by hand, and
+// while nothing served too.
+func profilesAreTold(t *testing.T, a, b *enginetest.Instance) {
+	otto, olga := a.CreateUser(t, "otto"), b.CreateUser(t, "olga")
+	olga.Do(t, "Follow", map[string]any{"actorUri": otto.ID})
+	shown := func(want string) {
+		t.Helper()
+		enginetest.Eventually(t, "olga sees "+want, func() bool {
+			var page struct {
+				Actors map[string]struct{ Name string }
+			}
+			olga.Ask(t, http.MethodGet, "/api/relationships?type=following&status=accepted", nil).Decode(t, &page)
+			return page.Actors[otto.ID].Name == want
+		})
+	}
+	enginetest.Eventually(t, "olga follows otto", func() bool {
+		return len(olga.Column(t, `SELECT actor_uri FROM relationships WHERE type = 'following' AND status = 'accepted'`)) == 1
+	})
+	otto.Do(t, "UpdateProfile", map[string]any{"name": "by a program"})
+	shown("by a program")
+	if got := a.Run(t, "user", "config", "set", "otto", "profile.name", "by a command"); got.Code != 0 {
+		t.Fatalf("user config set ended with %d: %s", got.Code, got.Stderr)
+	}
+	shown("by a command")
+	otto.Configure(t, `{"profil":{"name":"a slip"}}`)
+	otto.Configure(t, `{"profile":{"name":"by hand"}}`)
+	shown("by hand")
+	told := otto.Column(t, `SELECT count(*)::text FROM activities WHERE type = 'Update' AND direction = 'outbound'`)
+	if len(told) != 1 || told[0] != "3" {
+		t.Errorf("otto's profile was told %s times, want 3", told)
+	}
+	a.Stop(t)
+	otto.Configure(t, `{"profile":{"name":"in the dark"}}`)
+	a.Start(t)
+	shown("in the dark")
+}

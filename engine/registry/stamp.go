@@ -1,0 +1,47 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Stamp tells one state of a file from another without reading it.
+type Stamp struct {
+	Modified time.Time
+	size     int64
+	inode    uint64
+}
+
+func stampOf(info fs.FileInfo) Stamp {
+	s := Stamp{Modified: info.ModTime(), size: info.Size()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.inode = st.Ino
+	}
+	return s
+}
+
+// Stamps returns the stamps of all users' files. A file that cannot be looked at has none.
+func (r *Registry) Stamps() (map[vocab.Username]Stamp, error) {
+	folders, err := os.ReadDir(r.usersDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list %s: %w", filepath.Base(r.usersDir), withoutPath(err))
+	}
+	all := make(map[vocab.Username]Stamp, len(folders))
+	for _, f := range folders {
+		u, err := vocab.ParseUsername(f.Name())
+		if err != nil { // other names are not of users
+			continue
+		}
+		if info, err := os.Stat(r.File(u)); err == nil {
+			all[u] = stampOf(info)
+		}
+	}
+	return all, nil
+}
