@@ -59,6 +59,29 @@ func (s *siege) untouched(do func()) {
 	}
 }
 
+// approves lets a user approve of followers, or take them all, and waits until others are told of
+// that: nothing of it is done while an attack must change nothing.
+func (s *siege) approves(u *enginetest.User, approves bool) {
+	s.Helper()
+	shows := func() bool {
+		return bytes.Contains(enginetest.Fetch(s, u.ID).Body, fmt.Appendf(nil, `"manuallyApprovesFollowers":%v`, approves))
+	}
+	told := func() int {
+		return len(u.Column(s, `SELECT uri FROM activities WHERE type = 'Update' AND object_uri = actor_uri`))
+	}
+	if shows() {
+		return
+	}
+	before := told()
+	policy := "auto_accept"
+	if approves {
+		policy = "approval_required"
+	}
+	u.Configure(s, `{"follow_policy":"`+policy+`"}`)
+	enginetest.Eventually(s, "the follow policy is "+policy, shows)
+	enginetest.Eventually(s, "others are told of it", func() bool { return told() > before })
+}
+
 // guest is somebody new on a peer, known to alice.
 func (s *siege) guest(p *peertest.Peer, name string) *peertest.Actor {
 	s.Helper()
@@ -412,10 +435,7 @@ var originAttacks = []attack{
 		}
 	}},
 	{id: "ORG-13", sends: "mallory's own Accept of her Follow that waits for bob's approval, or an Add of herself to his followers", happens: "202 and it is dropped, or 401 in bob's name: she waits", changes: true, play: func(s *siege) {
-		s.bob.Configure(s, `{"follow_policy":"approval_required"}`)
-		enginetest.Eventually(s, "bob approves of his followers", func() bool {
-			return bytes.Contains(enginetest.Fetch(s, s.bob.ID).Body, []byte(`"manuallyApprovesFollowers":true`))
-		})
+		s.approves(s.bob, true)
 		inbox, follow := s.bob.ID+"/inbox", s.does(s.mallory, "Follow", s.bob.ID)
 		s.accepted(s.post(s.mallory, inbox, follow))
 		s.untouched(func() {

@@ -260,11 +260,8 @@ var privacyAttacks = []attack{
 		}
 	}},
 	{id: "PRV-14", sends: "a Follow that is not approved yet, and a request for what followers may read", happens: "404, and nothing is delivered: pending is not following", changes: true, asks: 6, play: func(s *siege) {
-		s.bob.Configure(s, `{"follow_policy":"approval_required"}`)
-		defer s.bob.Configure(s, `{}`)
-		enginetest.Eventually(s, "bob approves follows himself", func() bool {
-			return bytes.Contains(enginetest.Fetch(s, s.bob.ID).Body, []byte(`"manuallyApprovesFollowers":true`))
-		})
+		s.approves(s.bob, true)
+		defer s.approves(s.bob, false)
 		_, note := s.bob.Post(s, map[string]any{"content": "for followers", "visibility": "followers"})
 		s.accepted(s.post(s.mallory, s.bob.ID+"/inbox", vocab.Doc{"id": s.id(s.mallory, "follow"), "type": "Follow", "actor": string(s.mallory.ID), "object": s.bob.ID}))
 		s.answered(s.get(s.mallory, note), http.StatusNotFound)

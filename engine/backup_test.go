@@ -69,6 +69,13 @@ func newLost(t *testing.T, a, peer *enginetest.Instance) *lost {
 	for _, reader := range []*enginetest.User{s.carol, s.bob} {
 		reader.Await(t, "main", "the post", func(i enginetest.Item) bool { return i.ActivityURI == sent })
 	}
+	icon := s.alice.Upload(t, "/api/me/icon", "image/png", pictureOf(t, 40, 20))
+	if icon.Status != http.StatusOK {
+		t.Fatalf("the icon is answered %d %s", icon.Status, icon.Body)
+	}
+	enginetest.Eventually(t, "carol's server is told of the profile", func() bool {
+		return len(s.alice.Column(t, `SELECT '' FROM activities WHERE type = 'Update' AND NOT EXISTS (SELECT FROM deliveries WHERE status = 'pending')`)) > 0
+	})
 	s.alice.Column(t, `INSERT INTO poison (uri, raw, reason) VALUES ('https://p.example/1', '\x00ff5c4e', 'unfit')`)
 	peer.Stop(t)
 	s.unsent, _ = s.alice.Post(t, map[string]any{"content": "nobody is there"})
@@ -217,7 +224,7 @@ func (s *lost) configured(t *testing.T) {
 		s.same(t, database)
 	}
 	files := 0
-	for _, folder := range []string{"users/alice", "users/alice/keys", "users/bob/keys", "instance/keys"} {
+	for _, folder := range []string{"users/alice", "users/alice/media", "users/alice/keys", "users/bob/keys", "instance/keys"} {
 		listed, err := os.ReadDir(filepath.Join(s.from.DataDir, folder))
 		if err != nil {
 			t.Fatal(err)
@@ -236,8 +243,8 @@ func (s *lost) configured(t *testing.T) {
 			}
 		}
 	}
-	if files != 7 {
-		t.Errorf("there were %d files to compare, want six keys and a configuration", files)
+	if files != 8 {
+		t.Errorf("there were %d files to compare, want six keys, a configuration and a picture", files)
 	}
 }
 

@@ -46,6 +46,7 @@ func TestFederation(t *testing.T) {
 	t.Run("streams", func(t *testing.T) { streamsAreShownElsewhere(t, a, b) })
 	t.Run("friends", func(t *testing.T) { friendsAreMadeAndLost(t, a, b) })
 	t.Run("profiles", func(t *testing.T) { profilesAreTold(t, a, b) })
+	t.Run("pictures", func(t *testing.T) { picturesAreTold(t, a, b) })
 	t.Run("a block", func(t *testing.T) { blockBetweenEngines(t, a, b) })
 	t.Run("a block that is delivered", func(t *testing.T) { blockThatIsDelivered(t, a, b) })
 	t.Run("a report", func(t *testing.T) { reportByAPeer(t, a) })

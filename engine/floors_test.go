@@ -83,6 +83,7 @@ var floors = map[string]int{
 	"engine/mls":               2,
 
 	"engine/vocab":   1,
+	"engine/picture": 1,
 	"engine/mailbox": 1,
 	"engine/holding": 1,
 	"engine/daemon":  1,
@@ -118,6 +119,7 @@ var doors = map[string]string{
 	"github.com/dunglas/httpsfv":          "engine/signature",
 	"github.com/go-json-experiment/json":  "engine/vocab",
 	"github.com/microcosm-cc/bluemonday":  "engine/vocab",
+	"golang.org/x/image":                  "engine/picture",
 	"code.dny.dev/ssrf":                   "engine/transport",
 	"github.com/spf13":                    "cmd", // cobra and its pflag
 	"github.com/charmbracelet/lipgloss":   "cmd",

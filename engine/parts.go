@@ -133,7 +133,7 @@ func (e *Engine) newServer(p *parts) *server.Server {
 	in, c := e.in, e.in.Config
 	return server.New(server.Deps{
 		Store: in.DB, Redis: in.Keyspace.Events, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Lookups: p.lookups, Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed, Threads: p.threads, Sockets: p.sockets,
-		Profiles: in.Registry, Gate: in.Gate, Version: c.Version, BodyLimit: c.Limits.Body, PageSize: c.Federation.PageSize,
+		Profiles: in.Registry, Pictures: in.Registry, Gate: in.Gate, Version: c.Version, BodyLimit: c.Limits.Body, PageSize: c.Federation.PageSize,
 		CORSOrigins:    c.API.CORSOrigins,
 		SecureMode:     c.Federation.SecureMode || c.Federation.Mode == "allowlist",
 		TrustedProxies: c.TrustedProxies, Paused: in.IsPaused(), Ready: in.DB.Instance.Ping, EventsWait: func() bool { return !in.Keyspace.Events.IsUp() },

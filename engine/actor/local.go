@@ -83,6 +83,11 @@ func (l *Local) HrefOf(u vocab.Username, s vocab.Span) string {
 	return ""
 }
 
+// Picture returns where a picture of u's is shown.
+func (l *Local) Picture(u vocab.Username, name string) vocab.ID {
+	return l.ID(u) + "/media/" + vocab.ID(name)
+}
+
 // SharedInbox returns the inbox of all users together (ActivityPub §7.1.3).
 func (l *Local) SharedInbox() vocab.ID { return vocab.ID(l.origin + "/inbox") }
 

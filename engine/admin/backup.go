@@ -213,6 +213,9 @@ func (t *backupRun) writeUser(ctx context.Context, u dbinstance.User) error {
 		if err := t.writeFiles(u.Name); err != nil {
 			return err
 		}
+		if err := t.writePictures(u.Name); err != nil {
+			return err
+		}
 	}
 	return t.in.DB.SnapshotInstance(ctx, func(ctx context.Context, s *db.Snapshot) error {
 		for _, table := range s.Shape.Tables {
@@ -262,6 +265,27 @@ func (t *backupRun) writeFiles(u vocab.Username) error {
 			return err
 		}
 		if err := t.w.Add(f.name, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writePictures writes the pictures of u's profile. One that is removed meanwhile is shown nowhere.
+func (t *backupRun) writePictures(u vocab.Username) error {
+	names, err := t.in.Registry.ListPictures(u)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		data, err := t.in.Registry.ReadPicture(u, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.w.Add(archive.Name{User: u, Kind: archive.Media, Item: name}, data); err != nil {
 			return err
 		}
 	}

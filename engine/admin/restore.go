@@ -261,6 +261,10 @@ func (p *restoreRun) fillDatabases(ctx context.Context, to *db.Restoration) erro
 			}
 		case archive.Known:
 			rows, err = to.CopyKnown(ctx, n.Item, content)
+		case archive.Media:
+			if !p.ask.DryRun {
+				err = p.in.Registry.RestorePicture(n.User, n.Item, content)
+			}
 		}
 		p.report.Rows += rows
 		return err

@@ -14,7 +14,7 @@ import (
 )
 
 // format is the version of the archives that this package writes, and the newest that it reads.
-const format = 1
+const format = 2 // pictures came with it
 
 // The first and the last entry of an archive.
 const (
@@ -51,6 +51,7 @@ const (
 	Known  Kind = "rows"          // rows of one table of the instance's database that belong to the user
 	Config Kind = "config.json"   // configuration: the user's, or the instance's policy
 	Key    Kind = "keys"          // a private key
+	Media  Kind = "media"         // a picture of the user's profile
 )
 
 // Name is what an entry is called. Only names of this form are read, and none is ever used as a
@@ -58,7 +59,7 @@ const (
 type Name struct {
 	User vocab.Username // whose it is; nobody: the instance's
 	Kind Kind
-	Item string // of Rows and Known the table, of Key the file
+	Item string // of Rows and Known the table, of Key and Media the file
 }
 
 // isInParts tells whether the content may be spread over several entries.
@@ -79,7 +80,7 @@ func (n Name) String() string {
 func (n Name) partName(number int) string { return fmt.Sprintf("%s/%06d", n, number) }
 
 var nameForm = regexp.MustCompile(`^(?:instance|users/([a-z0-9_]{1,30}))/` +
-	`(?:(database\.json|config\.json)|(keys)/([a-z0-9-]{1,40}\.pem)|(database|rows)/([a-z_][a-z0-9_]{0,62})/([0-9]{6,12}))$`)
+	`(?:(database\.json|config\.json)|(keys)/([a-z0-9-]{1,40}\.pem)|(media)/([0-9a-f]{32}\.(?:png|jpg))|(database|rows)/([a-z_][a-z0-9_]{0,62})/([0-9]{6,12}))$`)
 
 // parseName returns what String and part made, and refuses everything else.
 func parseName(s string) (n Name, part int, err error) {
@@ -87,14 +88,14 @@ func parseName(s string) (n Name, part int, err error) {
 	if m == nil {
 		return Name{}, 0, damagedFault(fmt.Errorf("it holds %.80q", s))
 	}
-	n.Kind, n.Item = Kind(m[2]+m[3]+m[5]), m[4]+m[6]
+	n.Kind, n.Item = Kind(m[2]+m[3]+m[5]+m[7]), m[4]+m[6]+m[8]
 	if m[1] != "" {
 		if n.User, err = vocab.ParseUsername(m[1]); err != nil {
 			return Name{}, 0, damagedFault(err)
 		}
 	}
 	if n.isInParts() {
-		part, err = strconv.Atoi(m[7])
+		part, err = strconv.Atoi(m[9])
 	}
 	return n, part, err
 }

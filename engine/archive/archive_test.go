@@ -31,7 +31,7 @@ func user(t *testing.T, name string) vocab.Username {
 }
 
 func manifest(t *testing.T) archive.Manifest {
-	return archive.Manifest{Format: 1, Version: "0.1.0", CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), PublicURL: "https://example.org",
+	return archive.Manifest{Format: 2, Version: "0.1.0", CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), PublicURL: "https://example.org",
 		Whole: true, Keys: true, Users: []archive.User{{Name: user(t, "alice"), State: "active", SchemaVersion: 1}}}
 }
 
@@ -98,6 +98,7 @@ func sample(t *testing.T) []entry {
 		{archive.Name{User: alice, Kind: archive.Rows, Item: "activities"}, large},
 		{archive.Name{User: alice, Kind: archive.Rows, Item: "feed"}, "\x00\xff not text\n"},
 		{archive.Name{User: alice, Kind: archive.Key, Item: "rsa.pem"}, "secret"},
+		{archive.Name{User: alice, Kind: archive.Media, Item: "0123456789abcdef0123456789abcdef.png"}, "\x89PNG"},
 		{archive.Name{User: alice, Kind: archive.Known, Item: "tokens"}, "2\ttwo\n"},
 	}
 }
@@ -243,6 +244,8 @@ func TestNoEntryIsAWayOutOfAFolder(t *testing.T) {
 		{"a path upwards", []raw{file("manifest.json", good), file("../../etc/passwd", "x")}, fault.Invalid},
 		{"a path upwards in the middle", []raw{file("manifest.json", good), file("users/alice/keys/../../bob/keys/rsa.pem", "x")}, fault.Invalid},
 		{"a path upwards in a key's name", []raw{file("manifest.json", good), file("users/alice/keys/...pem", "x")}, fault.Invalid},
+		{"a path upwards in a picture's name", []raw{file("manifest.json", good), file("users/alice/media/../0123456789abcdef0123456789abcdef.png", "x")}, fault.Invalid},
+		{"a picture of another type", []raw{file("manifest.json", good), file("users/alice/media/0123456789abcdef0123456789abcdef.svg", "x")}, fault.Invalid},
 		{"a path from the root", []raw{file("manifest.json", good), file("/etc/passwd", "x")}, fault.Invalid},
 		{"a user who is none", []raw{file("manifest.json", good), file("users/admin/config.json", "{}")}, fault.Invalid},
 		{"a user with a dot", []raw{file("manifest.json", good), file("users/../config.json", "{}")}, fault.Invalid},
@@ -265,7 +268,7 @@ func TestNoEntryIsAWayOutOfAFolder(t *testing.T) {
 		{"another tar", []raw{file("README", "hello")}, fault.Invalid},
 		{"another manifest", []raw{file("manifest.json", `{"name":"a browser extension"}`)}, fault.Invalid},
 		{"a user in the manifest who is none", []raw{file("manifest.json", `{"lightweb_backup":1,"users":[{"user":"../x"}]}`)}, fault.Invalid},
-		{"a newer format", []raw{file("manifest.json", `{"lightweb_backup":2,"lightweb":"9.0.0"}`), file("whatever", "")}, fault.Config},
+		{"a newer format", []raw{file("manifest.json", `{"lightweb_backup":3,"lightweb":"9.0.0"}`), file("whatever", "")}, fault.Config},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -61,8 +61,8 @@ func Open(ctx context.Context, path string) (*Reader, error) {
 // Close lets go of the file.
 func (r *Reader) Close() error { return r.f.Close() }
 
-// Each hands over the shapes and rows in the order in which they were written; what visit leaves
-// unread is skipped.
+// Each hands over the shapes, rows and pictures in the order in which they were written; what visit
+// leaves unread is skipped.
 func (r *Reader) Each(ctx context.Context, visit func(n Name, content io.Reader) error) error {
 	s, err := r.openStream(ctx)
 	if err != nil {

@@ -105,6 +105,12 @@ func (u *User) Ask(t testing.TB, method, path string, body any) Answer {
 	return ask(t, method, u.Home.URL+path, content, h)
 }
 
+// Upload puts a file of a media type to the client API in the user's name.
+func (u *User) Upload(t testing.TB, path, mediaType string, content []byte) Answer {
+	t.Helper()
+	return ask(t, http.MethodPut, u.Home.URL+path, content, http.Header{"Authorization": {"Bearer " + u.Token}, "Content-Type": {mediaType}})
+}
+
 // Dispatched is the answer to an action that was taken.
 type Dispatched struct {
 	Success       bool

@@ -9,7 +9,7 @@ import (
 // Methods and header fields of an allowed origin, beyond those that every page may use (Fetch
 // standard §3.3).
 const (
-	corsMethods = "GET, HEAD, POST, DELETE"
+	corsMethods = "GET, HEAD, POST, PUT, DELETE"
 	corsSends   = "Authorization, Content-Type, Idempotency-Key, If-None-Match, Lightweb-Caused-By"
 	corsReads   = "ETag, Idempotent-Replayed, Lightweb-Version, Link, Location, Retry-After, WWW-Authenticate, X-Request-Id"
 	corsSeconds = "600" // for which a browser remembers what it was told

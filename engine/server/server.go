@@ -18,6 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/outbox"
+	"github.com/lightweb/lightweb/engine/picture"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/signature"
@@ -70,6 +71,7 @@ type Deps struct {
 	Threads    *thread.Reader
 	Sockets    *socket.Hub
 	Profiles   Profiles
+	Pictures   Pictures
 	Log        *slog.Logger
 	Metrics    *prometheus.Registry
 	Now        func() time.Time
@@ -99,6 +101,7 @@ type Server struct {
 	collections *collections
 	discovery   *discovery
 	api         *clientAPI
+	pictures    *pictures
 	events      *eventSockets
 	webSockets  *webSockets
 	operator    *operator
@@ -119,6 +122,7 @@ func New(d Deps) *Server {
 		collections: &collections{a, owners, d.Profiles, d.PageSize, newRecentPages(d.Now)},
 		discovery:   &discovery{access: a, version: d.Version, home: homePage(d.Local.Host())},
 		api:         api,
+		pictures:    &pictures{api, d.Pictures, picture.NewMaker()},
 		events:      events,
 		webSockets:  newWebSockets(events, d.CORSOrigins),
 		operator:    &operator{d.Metrics, d.Ready, d.Paused, d.EventsWait},
@@ -159,7 +163,12 @@ func (s *Server) Public() http.Handler {
 	for path, h := range s.postRoutes() {
 		s.addRoute(r, http.MethodPost, path, h)
 	}
-	s.addRoute(r, http.MethodDelete, "/api/session", s.api.wrapAPI(s.api.deleteSession))
+	for path, h := range s.putRoutes() {
+		s.addRoute(r, http.MethodPut, path, h)
+	}
+	for path, h := range s.deleteRoutes() {
+		s.addRoute(r, http.MethodDelete, path, h)
+	}
 	return s.observeRequests(s.allowOrigins(s.requireLegible(r)))
 }
 
@@ -174,6 +183,23 @@ func (s *Server) postRoutes() map[string]handle {
 		"/users/:user/inbox": inbox,
 		"/api/activity":      s.api.wrapAPI(s.api.postActivity),
 		"/api/session":       s.api.wrapAPI(s.api.postSession),
+	}
+}
+
+// putRoutes are the addresses that answer PUT.
+func (s *Server) putRoutes() map[string]handle {
+	return map[string]handle{
+		"/api/me/icon":  s.api.wrapAPI(s.pictures.putPicture("icon", picture.IconSide)),
+		"/api/me/image": s.api.wrapAPI(s.pictures.putPicture("image", picture.ImageSide)),
+	}
+}
+
+// deleteRoutes are the addresses that answer DELETE.
+func (s *Server) deleteRoutes() map[string]handle {
+	return map[string]handle{
+		"/api/session":  s.api.wrapAPI(s.api.deleteSession),
+		"/api/me/icon":  s.api.wrapAPI(s.pictures.deletePicture("icon")),
+		"/api/me/image": s.api.wrapAPI(s.pictures.deletePicture("image")),
 	}
 }
 
@@ -199,6 +225,7 @@ func (s *Server) getRoutes() map[string]handle {
 		"/users/:user/objects/:thing":            s.documents.getObject,
 		"/users/:user/objects/:thing/replies":    s.collections.getRelated(repliesCollection),
 		"/users/:user/objects/:thing/context":    s.collections.getRelated(threadCollection),
+		"/users/:user/media/:name":               s.pictures.getPicture,
 		"/api/feed":                              s.api.wrapAPI(s.api.getFeed),
 		"/api/feed/:entry":                       s.api.wrapAPI(s.api.getFeedEntry),
 		"/api/actions":                           s.api.wrapAPI(s.api.getActions),

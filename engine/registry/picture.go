@@ -1,0 +1,137 @@
+package registry
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	maxPicture   = 4 << 20 // bytes of a file that is shown
+	keptPictures = 2       // that a profile had before: others may still fetch them
+)
+
+// pictureForm is the form of names of pictures: nothing else is opened, stored or removed.
+var pictureForm = regexp.MustCompile(`^[0-9a-f]{32}\.(?:png|jpg)$`)
+
+// StorePicture stores a picture of u, and returns its name, which no other picture ever has. The
+// extension is png or jpg.
+func (r *Registry) StorePicture(u vocab.Username, data []byte, extension string) (name string, err error) {
+	name = namePicture(data) + "." + extension
+	if !pictureForm.MatchString(name) {
+		return "", fmt.Errorf("store picture %.50q: it has no such name", name)
+	}
+	file := filepath.Join(r.picturesOf(u), name)
+	if err := CreateFile(file, func() ([]byte, error) { return data, nil }); err != nil {
+		return "", fmt.Errorf("store picture: %w", err)
+	}
+	now := r.now()
+	return name, os.Chtimes(file, now, now) // it may have been there before: it is the newest again
+}
+
+// namePicture returns the part of a name that stands for what the picture shows.
+func namePicture(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
+}
+
+// RestorePicture stores a picture of u under the name that it had. The fault is Invalid when that
+// was another picture's.
+func (r *Registry) RestorePicture(u vocab.Username, name string, content io.Reader) error {
+	data, err := io.ReadAll(io.LimitReader(content, maxPicture+1))
+	if err != nil {
+		return err
+	}
+	shown, extension, _ := strings.Cut(name, ".")
+	if u.IsZero() || len(data) > maxPicture || shown != namePicture(data) {
+		return fault.New(fault.Invalid, fmt.Sprintf("the backup holds another picture under the name %.50q", name))
+	}
+	_, err = r.StorePicture(u, data, extension)
+	return err
+}
+
+// ListPictures returns the names of the pictures of u.
+func (r *Registry) ListPictures(u vocab.Username) (names []string, err error) {
+	all, err := os.ReadDir(r.picturesOf(u))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list pictures: %w", err)
+	}
+	for _, entry := range all {
+		if pictureForm.MatchString(entry.Name()) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, nil
+}
+
+// ReadPicture returns a picture of u. The error is fs.ErrNotExist when there is none, or the name
+// cannot be one.
+func (r *Registry) ReadPicture(u vocab.Username, name string) ([]byte, error) {
+	if !pictureForm.MatchString(name) {
+		return nil, fs.ErrNotExist
+	}
+	f, err := openForReading(filepath.Join(r.picturesOf(u), name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > maxPicture {
+		return nil, errors.Join(err, fs.ErrNotExist)
+	}
+	return io.ReadAll(f)
+}
+
+// PrunePictures removes pictures of u that the profile does not show, but for the last two: who was
+// told of them may not have fetched them yet.
+func (r *Registry) PrunePictures(u vocab.Username) error {
+	names, err := r.ListPictures(u)
+	if err != nil {
+		return err
+	}
+	type picture struct {
+		name string
+		at   time.Time
+	}
+	var old []picture
+	p := r.User(u).Profile
+	for _, name := range names {
+		if name == path.Base(string(p.Icon)) || name == path.Base(string(p.Image)) {
+			continue
+		}
+		info, err := os.Lstat(filepath.Join(r.picturesOf(u), name))
+		if errors.Is(err, fs.ErrNotExist) { // another request was quicker
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look at picture: %w", err)
+		}
+		old = append(old, picture{name, info.ModTime()})
+	}
+	slices.SortFunc(old, func(a, b picture) int { return b.at.Compare(a.at) })
+	for _, o := range old[min(len(old), keptPictures):] {
+		if err := os.Remove(filepath.Join(r.picturesOf(u), o.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove picture: %w", err)
+		}
+	}
+	return nil
+}
+
+func (r *Registry) picturesOf(u vocab.Username) string {
+	return filepath.Join(r.usersDir, u.String(), "media")
+}

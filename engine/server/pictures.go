@@ -1,0 +1,130 @@
+package server
+
+import (
+	"errors"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/outbox"
+	"github.com/lightweb/lightweb/engine/picture"
+	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// cacheForever is for addresses that never show anything else.
+const cacheForever = "public, max-age=31536000, immutable"
+
+// Pictures keep the pictures of users' profiles.
+type Pictures interface {
+	StorePicture(u vocab.Username, data []byte, extension string) (name string, err error)
+	ReadPicture(u vocab.Username, name string) ([]byte, error)
+	PrunePictures(u vocab.Username) error
+	// Problem returns why the user's profile cannot be changed.
+	Problem(u vocab.Username) error
+}
+
+// pictures takes and shows the pictures of profiles.
+type pictures struct {
+	*clientAPI
+	files Pictures
+	maker *picture.Maker
+}
+
+// pictureTypes are the media types of what is shown, by the ends of the names.
+var pictureTypes = map[string]string{".png": "image/png", ".jpg": "image/jpeg"}
+
+// getPicture serves a picture to everybody. A browser that opens it by itself runs nothing in it.
+func (s *pictures) getPicture(a *answer, r *http.Request, p httprouter.Params) error {
+	u, err := s.findResident(r, p)
+	if err != nil {
+		return err
+	}
+	name := p.ByName("name")
+	data, err := s.files.ReadPicture(u, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errNothing
+	}
+	if err != nil {
+		return err
+	}
+	a.setCache(cacheForever)
+	a.Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	a.sendTagged(r, pictureTypes[path.Ext(name)], data)
+	return nil
+}
+
+// pictured is the answer to a new picture, and to the end of one.
+type pictured struct {
+	Success    bool     `json:"success"`
+	URL        vocab.ID `json:"url,omitempty"` // where everybody finds it
+	ActivityID vocab.ID `json:"activityId,omitempty"`
+}
+
+// putPicture makes what was uploaded the icon or image of the user's profile.
+func (s *pictures) putPicture(member string, side int) handle {
+	return func(a *answer, r *http.Request, _ httprouter.Params) error {
+		t, err := s.authorizeChange(a, r)
+		if err != nil {
+			return err
+		}
+		mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if err != nil || !picture.IsTaken(mediaType) || r.Header.Get("Content-Encoding") != "" {
+			return fault.New(fault.Unsupported, "send a PNG, JPEG, GIF or WebP, with its Content-Type").WithCode("unsupported_picture")
+		}
+		body, err := readBody(a, r, s.bodies, t.User.String(), picture.MaxBytes)
+		if err != nil {
+			return err
+		}
+		made, err := s.maker.Make(r.Context(), body, mediaType, side)
+		if err != nil {
+			return err
+		}
+		name, err := s.files.StorePicture(t.User, made.Data, made.Extension)
+		if err != nil {
+			return err
+		}
+		return s.setPicture(a, r, t, member, s.local.Picture(t.User, name))
+	}
+}
+
+// deletePicture takes the icon or image out of the user's profile.
+func (s *pictures) deletePicture(member string) handle {
+	return func(a *answer, r *http.Request, _ httprouter.Params) error {
+		t, err := s.authorizeChange(a, r)
+		if err != nil {
+			return err
+		}
+		return s.setPicture(a, r, t, member, "")
+	}
+}
+
+// authorizeChange returns the token of a request that changes the user's profile.
+func (s *pictures) authorizeChange(a *answer, r *http.Request) (instance.Token, error) {
+	t, err := s.authorize(a, r, outbox.RequiredScopes("UpdateProfile")...)
+	if err != nil {
+		return t, err
+	}
+	if _, err := readQuery(r); err != nil {
+		return t, err
+	}
+	if s.files.Problem(t.User) != nil {
+		return t, fault.New(fault.Conflict, "the user's configuration cannot be read: its file has to be mended first").WithCode("broken_configuration")
+	}
+	return t, nil
+}
+
+// setPicture dispatches the change, and removes pictures that nobody needs any more.
+func (s *pictures) setPicture(a *answer, r *http.Request, t instance.Token, member string, url vocab.ID) error {
+	params := vocab.Doc{member: string(url)}.JSON()
+	result, err := s.outbox.Dispatch(r.Context(), outbox.Dispatch{User: t.User, Token: t.ID, Action: pipeline.Action{Name: "UpdateProfile", Params: params}})
+	if err := errors.Join(err, s.files.PrunePictures(t.User)); err != nil {
+		return err
+	}
+	return a.sendJSON(r, pictured{true, url, result.ActivityID})
+}
