@@ -77,6 +77,7 @@ func (c *Cluster) Prune(ctx context.Context, u vocab.Username, p Pruning) (Prune
 	if !p.Before.IsZero() {
 		passes = append(passes, pruneActivities, pruneOrphans, pruneActors, pruneMoves)
 	}
+	passes = append(passes, pruneSearchIndex) // when the objects are gone
 	for _, pass := range passes {
 		for at := (&reached{id: arrivedBy(p.Before)}); at != nil; {
 			var did Pruned

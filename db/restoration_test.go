@@ -179,6 +179,8 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO requests VALUES ('r', ` + hard + `, 'h', now())`,
 		`INSERT INTO correspondents VALUES (` + hard + `, now())`,
 		`INSERT INTO feed_marks VALUES ('main', now(), gen_random_uuid())`,
+		`INSERT INTO search_index VALUES ('https://o', gen_random_uuid(), '1', now(), $$'a':1 'b':2$$)`,
+		`INSERT INTO search_progress VALUES (true, gen_random_uuid(), gen_random_uuid())`,
 		`INSERT INTO pins VALUES (` + hard + `, 'o', 'a', now())`,
 		`WITH s AS (INSERT INTO streams VALUES (gen_random_uuid(), 's', ARRAY[` + hard + `], 'https://s', 'a', now()) RETURNING id)
 			INSERT INTO stream_objects SELECT id, 'o', gen_random_uuid(), 'a', now() FROM s`,

@@ -34,6 +34,14 @@ func (t *Tx) HeldObject(ctx context.Context, uri vocab.ID) (*HeldObject, error) 
 	return one[HeldObject](ctx, t, "read object", `SELECT `+heldColumns+` FROM objects o`+itsCreate+` WHERE o.uri = $1`, uri)
 }
 
+// HeldObjects returns those of the objects that the user holds, in the order of their ids in uris;
+// when they are large, those up to the first that goes beyond MaxFeed.
+func (t *Tx) HeldObjects(ctx context.Context, uris []vocab.ID) (held []HeldObject, err error) {
+	err = t.query(ctx, "read objects", upTo(MaxFeed, HeldObject.Bytes, &held), `SELECT `+heldColumns+` FROM objects o`+itsCreate+` WHERE o.uri = ANY($1)
+		ORDER BY array_position($1, o.uri)`, texts(uris))
+	return held, err
+}
+
 // Ancestors returns the object with this uri, what it answers, and so on: up to n, the first of
 // the thread first, as far as the chain is here. When they are large, it ends with the first that
 // goes beyond MaxFeed.

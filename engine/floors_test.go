@@ -40,6 +40,7 @@ var floors = map[string]int{
 	"engine/explain": 9,
 
 	"engine/instance": 8,
+	"engine/search":   8,
 
 	"engine/inbox":  7,
 	"engine/outbox": 7,

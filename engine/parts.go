@@ -18,6 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/profile"
+	"github.com/lightweb/lightweb/engine/search"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/socket"
 	"github.com/lightweb/lightweb/engine/thread"
@@ -30,6 +31,7 @@ type parts struct {
 	outbox     *outbox.Outbox
 	feed       *feed.Reader
 	threads    *thread.Reader
+	search     *search.Searcher
 	lookups    *policy.Limiter // of what users' programs ask for that is not here
 	dispatcher *delivery.Dispatcher
 	emitter    *event.Emitter
@@ -67,6 +69,7 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	p.threads = thread.New(thread.Deps{Store: owners, Local: in.Local, Profiles: in.Registry, Gate: in.Gate, Finder: p.outbox, Others: in.Actors, Lookups: p.lookups,
 		Log: in.Log.With("component", "thread"), Now: in.Now})
 	p.profiles = profile.NewWatcher(profile.Deps{Files: in.Registry, Users: in.DB.Instance.Users, Actors: in.Local, Teller: p.outbox, Log: in.Log.With("component", "profile"), Now: in.Now})
+	p.search = search.New(search.Deps{Store: owners, Shower: p.threads, Gate: in.Gate, Log: in.Log.With("component", "search"), Now: in.Now})
 	s := e.newServer(p)
 	// Programs that hear of a commit read what it left: what was cached goes first.
 	in.DB.Subscribe(db.Subscriber{Name: "cache", Committed: dropped}, db.Subscriber{Name: "pages", Committed: s.Committed},
@@ -132,7 +135,7 @@ func (e *Engine) runRedis(ctx context.Context, emitter *event.Emitter) {
 func (e *Engine) newServer(p *parts) *server.Server {
 	in, c := e.in, e.in.Config
 	return server.New(server.Deps{
-		Store: in.DB, Redis: in.Keyspace.Events, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Lookups: p.lookups, Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed, Threads: p.threads, Sockets: p.sockets,
+		Store: in.DB, Redis: in.Keyspace.Events, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Lookups: p.lookups, Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed, Threads: p.threads, Search: p.search, Sockets: p.sockets,
 		Profiles: in.Registry, Pictures: in.Registry, Gate: in.Gate, Version: c.Version, BodyLimit: c.Limits.Body, PageSize: c.Federation.PageSize,
 		CORSOrigins:    c.API.CORSOrigins,
 		SecureMode:     c.Federation.SecureMode || c.Federation.Mode == "allowlist",

@@ -94,6 +94,7 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	defer stopEmitting()
 	running.Go(func() { e.runRedis(emitting, p.emitter) })
 	running.Go(func() { p.sockets.Run(ctx) })
+	running.Go(func() { p.search.Run(ctx) })
 	running.Go(func() { e.pruneNightly(ctx) })
 	running.Go(func() { p.profiles.Run(ctx) })
 	running.Go(func() { e.in.Relays.Run(ctx) })

@@ -117,6 +117,7 @@ var (
 	Lookups      = newBudget(Budget{Bounds: "actors, and objects that are not here, that users' programs ask for", Payer: User, Rate: Rate{PerSecond: 1, Burst: 60}, Beyond: "429"})
 	Fillings     = newBudget(Budget{Bounds: "threads that users' programs have filled in from other servers", Payer: User, Rate: Rate{PerSecond: 10.0 / 60, Burst: 10},
 		Note: fmt.Sprintf("each with %d objects, %d of one domain, and %d collections, in 10 s", FilledObjects, FilledOfDomain, FilledCollections), Beyond: "429"})
+	Searches       = newBudget(Budget{Bounds: "searches of users' programs", Payer: User, Rate: Rate{PerSecond: 1, Burst: 30}, Beyond: "429"})
 	Attempts       = newBudget(Budget{Bounds: "actions that a token of scope `llm` tries", Payer: Token, Hourly: 60, Daily: 500, Beyond: "429"})
 	RefusedLines   = newBudget(Budget{Bounds: "log lines about refused requests", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})
 	UnprovenLines  = newBudget(Budget{Bounds: "log lines about refused signatures", Payer: Address, Rate: Rate{PerSecond: 1, Burst: 20}, Per: "process", Beyond: "not logged"})

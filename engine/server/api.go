@@ -18,6 +18,7 @@ import (
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/search"
 	"github.com/lightweb/lightweb/engine/thread"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -38,6 +39,8 @@ type clientAPI struct {
 	outbox  Outbox
 	bodies  *policy.Pool // of actions
 	lookups *policy.Limiter
+	search  *search.Searcher
+	budget  *policy.Limiter // of searches
 	version string
 }
 

@@ -32,6 +32,7 @@ import (
 	"github.com/lightweb/lightweb/engine/outbox"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/search"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/socket"
@@ -155,6 +156,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	f.deps.Lookups = policy.Lookups.Limiter(now)
 	f.deps.Threads = thread.New(thread.Deps{Store: store, Local: f.local, Profiles: f.registry, Gate: gate, Finder: f.outbox, Others: resolver, Lookups: f.deps.Lookups, Log: log, Now: now})
+	f.deps.Search = search.New(search.Deps{Store: store, Shower: f.deps.Threads, Gate: gate, Log: log, Now: now})
 	f.deps.Sockets = socket.NewHub(socket.Deps{Store: store, Streams: keys.Events, Tokens: store.Instance.Tokens, Local: f.local, Log: log, Now: now, OfUser: policy.SocketsOfUser})
 	for _, c := range change {
 		c(&f.deps)

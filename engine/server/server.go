@@ -21,6 +21,7 @@ import (
 	"github.com/lightweb/lightweb/engine/picture"
 	"github.com/lightweb/lightweb/engine/policy"
 	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/search"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/socket"
 	"github.com/lightweb/lightweb/engine/thread"
@@ -69,6 +70,7 @@ type Deps struct {
 	Outbox     Outbox
 	Feed       *feed.Reader
 	Threads    *thread.Reader
+	Search     *search.Searcher
 	Sockets    *socket.Hub
 	Profiles   Profiles
 	Pictures   Pictures
@@ -113,7 +115,7 @@ func New(d Deps) *Server {
 	a := &access{clients: from, store: d.Store, strangers: newStrangers(d.Store, d.Now), local: d.Local, verifier: d.Verifier, gate: d.Gate,
 		now: d.Now, secureMode: d.SecureMode, sessions: sessions{d.Redis, d.Sockets}}
 	owners := d.Store.As(pool.Owner)
-	api := &clientAPI{a, owners, d.Feed, d.Threads, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Lookups, d.Version}
+	api := &clientAPI{a, owners, d.Feed, d.Threads, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Lookups, d.Search, policy.Searches.Limiter(d.Now), d.Version}
 	events := &eventSockets{api, d.Sockets, commentTime}
 	return &Server{Deps: d, clients: from, metrics: newMetrics(d.Metrics), lines: newLines(d.Now),
 		federation:  &federation{access: a, inbox: d.Inbox, limiter: d.Clients, bodies: newBodies(policy.Bodies, d.BodyLimit), bodyLimit: d.BodyLimit},
@@ -237,6 +239,7 @@ func (s *Server) getRoutes() map[string]handle {
 		"/api/objects/thread":                    s.api.wrapAPI(s.api.getThread),
 		"/api/relationships":                     s.api.wrapAPI(s.api.getRelationships),
 		"/api/groups":                            s.api.wrapAPI(s.api.getGroups),
+		"/api/search":                            s.api.wrapAPI(s.api.getSearch),
 		"/api/audit":                             s.api.wrapAPI(s.api.getAudit),
 		"/api/streams":                           s.api.wrapAPI(s.api.getStreams),
 		"/api/events":                            s.api.wrapAPI(s.events.getEvents),

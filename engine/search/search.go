@@ -1,0 +1,200 @@
+// Package search finds what a user has by its words: posts, and actors that the user knows. The
+// index is filled when the user searches, and never when an activity comes in.
+package search
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/thread"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// maxPeople is how many actors a search finds.
+const maxPeople = 10
+
+// Store reads and writes users' databases.
+type Store interface {
+	Read(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+	Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error
+}
+
+// Shower shows objects that a user holds as far as the user may see them.
+type Shower interface {
+	// Held returns how many of the objects it looked at: when they are large, not all.
+	Held(ctx context.Context, q thread.Query, uris []vocab.ID) (shown []thread.Object, actors map[vocab.ID]vocab.Card, looked int, err error)
+}
+
+// Gate says whether an actor may be heard: nil, or why not.
+type Gate interface {
+	CheckActor(id vocab.ID) error
+}
+
+// Deps is what a searcher works with.
+type Deps struct {
+	Store  Store
+	Shower Shower
+	Gate   Gate
+	Log    *slog.Logger
+	Now    func() time.Time
+}
+
+// Searcher searches.
+type Searcher struct {
+	Deps
+	behind chan vocab.Username // whose index is to be completed
+}
+
+// maxBehind is for how many users Run completes the index one after the other.
+const maxBehind = 64
+
+// New returns a searcher.
+func New(d Deps) *Searcher { return &Searcher{d, make(chan vocab.Username, maxBehind)} }
+
+// Query is a search of a user's program.
+type Query struct {
+	User      vocab.Username
+	Text      string
+	Cursor    string
+	Limit     int
+	Assistant bool // by an LLM engine, which sees nothing that waits among the requests
+}
+
+// Person is an actor that was found.
+type Person struct {
+	URI    vocab.ID `json:"uri"`
+	Name   string   `json:"name"`
+	Handle string   `json:"handle"`
+	Icon   vocab.ID `json:"icon"`
+}
+
+// Page is a part of what was found, the newest first.
+type Page struct {
+	Items    []thread.Object         `json:"items"`
+	Actors   map[vocab.ID]vocab.Card `json:"actors"`
+	People   []Person                `json:"people"`   // only on the first page
+	Complete bool                    `json:"complete"` // the index has all; else the same search may find more a little later
+	Next     string                  `json:"next,omitempty"`
+}
+
+// Search returns what the user has and may see that a query matches. The fault is Invalid for a
+// query without words or a cursor of another one, Unprocessable when it would take too long.
+func (s *Searcher) Search(ctx context.Context, q Query) (page Page, err error) {
+	parsed, err := parseQuery(q.Text)
+	if err != nil {
+		return page, err
+	}
+	scope := q.User.String() + "/search/" + parsed.words
+	after, err := feed.DecodeCursor(scope, q.Cursor)
+	if err != nil {
+		return page, err
+	}
+	if page.Complete, err = s.newPass(q.User).indexBatches(ctx, maxBatches); err != nil {
+		return page, fmt.Errorf("index: %w", err)
+	}
+	if !page.Complete {
+		s.completeLater(q.User)
+	}
+	var found []db.Found
+	var actors []db.FoundActor
+	err = s.Store.Read(ctx, q.User, func(ctx context.Context, tx *db.Tx) (err error) {
+		if err := tx.BoundSearch(ctx); err != nil {
+			return err
+		}
+		if found, err = tx.SearchObjects(ctx, parsed.words, !q.Assistant, after, q.Limit+1); err != nil || after != nil {
+			return err
+		}
+		actors, err = s.searchActors(ctx, tx, parsed.called, !q.Assistant)
+		return err
+	})
+	if err != nil {
+		return page, fmt.Errorf("search: %w", err)
+	}
+	page.People = describePeople(actors)
+	looked := 0
+	page.Items, page.Actors, looked, err = s.Shower.Held(ctx, thread.Query{User: q.User, Assistant: q.Assistant}, urisOf(found[:min(len(found), q.Limit)]))
+	if err == nil && looked < len(found) {
+		last := found[looked-1]
+		page.Next = feed.EncodeCursor(scope, db.Place{At: last.Published, ID: last.ID})
+	}
+	return page, err
+}
+
+// searchActors returns the actors that are called so, without those that the user blocks or the
+// gate refuses.
+func (s *Searcher) searchActors(ctx context.Context, tx *db.Tx, called []string, requests bool) (kept []db.FoundActor, err error) {
+	found, err := tx.SearchActors(ctx, called, requests, maxPeople)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]vocab.ID, len(found))
+	for n, a := range found {
+		ids[n] = a.URI
+	}
+	blocked, err := tx.Blocked(ctx, ids)
+	for _, a := range found {
+		if !blocked[a.URI] && s.Gate.CheckActor(a.URI) == nil {
+			kept = append(kept, a)
+		}
+	}
+	return kept, err
+}
+
+// describePeople returns actors as they are shown. One that cannot be read takes no others away.
+func describePeople(actors []db.FoundActor) []Person {
+	people := []Person{}
+	for _, a := range actors {
+		if d, err := vocab.ParseDoc(a.Raw); err == nil {
+			card := vocab.CardOf(a.URI, d)
+			people = append(people, Person{a.URI, card.Name, card.Handle, card.Icon})
+		}
+	}
+	return people
+}
+
+func urisOf(found []db.Found) []vocab.ID {
+	uris := make([]vocab.ID, len(found))
+	for n, f := range found {
+		uris[n] = f.URI
+	}
+	return uris
+}
+
+// completeLater has Run complete the index of a user. When it is busy, the next search asks again.
+func (s *Searcher) completeLater(u vocab.Username) {
+	select {
+	case s.behind <- u:
+	default:
+	}
+}
+
+// Run completes the indexes of users who searched before theirs was complete, one user at a time,
+// until ctx ends.
+func (s *Searcher) Run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case u := <-s.behind:
+			s.completeIndex(ctx, u)
+		}
+	}
+}
+
+// completeIndex indexes until nothing is left. The next search tries again after a failure.
+func (s *Searcher) completeIndex(ctx context.Context, u vocab.Username) {
+	p := s.newPass(u)
+	for ctx.Err() == nil {
+		complete, err := p.indexBatches(ctx, 1)
+		if err != nil && ctx.Err() == nil {
+			s.Log.WarnContext(ctx, "index was not completed", "user", u, "err", err)
+		}
+		if complete || err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,286 @@
+package search_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/search"
+	"github.com/lightweb/lightweb/engine/thread"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+var start = time.Date(2026, 2, 21, 12, 0, 0, 0, time.UTC)
+
+const (
+	bob   vocab.ID = "https://peer.example/users/bob"
+	carol vocab.ID = "https://other.example/users/carol"
+)
+
+type local struct{}
+
+func (local) ID(u vocab.Username) vocab.ID {
+	return vocab.ID("https://example.org/users/" + u.String())
+}
+
+func (l local) Owner(id vocab.ID) (vocab.Username, bool) {
+	u, err := vocab.ParseUsername(strings.TrimPrefix(string(id), "https://example.org/users/"))
+	return u, err == nil && l.ID(u) == id
+}
+
+func (l local) Document(u vocab.Username) (vocab.Doc, error) {
+	return vocab.Doc{"id": string(l.ID(u)), "preferredUsername": u.String()}, nil
+}
+
+type profiles struct{}
+
+func (profiles) User(vocab.Username) registry.User { return registry.User{} }
+
+// gate refuses actors.
+type gate map[vocab.ID]bool
+
+func (g gate) CheckActor(id vocab.ID) error {
+	if g[id] {
+		return fault.New(fault.Forbidden, "no")
+	}
+	return nil
+}
+
+// fixture is alice, who searches.
+type fixture struct {
+	*testing.T
+	store *db.Cluster
+	alice vocab.Username
+	gate  gate
+	*search.Searcher
+}
+
+func newFixture(t *testing.T) *fixture {
+	c, g := dbtest.New(t), gate{}
+	threads := thread.New(thread.Deps{Store: c, Local: local{}, Profiles: profiles{}, Gate: g})
+	return &fixture{t, c, dbtest.User(t, c, "alice"), g, search.New(search.Deps{Store: c, Shower: threads, Gate: g, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return start }})}
+}
+
+func (f *fixture) write(work func(context.Context, *db.Tx) error) {
+	f.Helper()
+	if err := f.store.Write(f.Context(), f.alice, work); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// hold stores a note with these words, and returns its id.
+func (f *fixture) hold(name string, by vocab.ID, words string) vocab.ID {
+	f.Helper()
+	id := vocab.ID(string(by) + "/notes/" + name)
+	f.write(func(ctx context.Context, tx *db.Tx) error {
+		_, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: start.Add(time.Duration(len(name)) * time.Second), Raw: noteOf(id, by, words), Author: by})
+		return err
+	})
+	return id
+}
+
+func noteOf(id, by vocab.ID, words string) []byte {
+	return vocab.Doc{"id": string(id), "type": "Note", "attributedTo": string(by), "content": "<p>" + words + "</p>", "to": []any{string(vocab.Public)}}.JSON()
+}
+
+// act stores an activity about an object.
+func (f *fixture) act(kind string, by, object vocab.ID, request bool) {
+	f.Helper()
+	f.write(func(ctx context.Context, tx *db.Tx) error {
+		a := db.Activity{ID: uuid.Must(uuid.NewV7()), URI: vocab.ID(string(object) + "/" + kind + uuid.NewString()), Direction: db.Inbound, Type: kind, Actor: by, Object: object, Published: start, Raw: []byte(`{}`)}
+		if err := tx.AddActivity(ctx, a); err != nil || !request {
+			return err
+		}
+		return tx.AddRequest(ctx, db.Request{Activity: a.URI, Actor: by, Host: "peer.example"}, start)
+	})
+}
+
+// finds checks which objects a search finds, two on a page.
+func (f *fixture) finds(text string, assistant bool, want ...vocab.ID) {
+	f.Helper()
+	var got []vocab.ID
+	for cursor, more := "", true; more; more = cursor != "" {
+		page, err := f.Search(f.Context(), search.Query{User: f.alice, Text: text, Cursor: cursor, Limit: 2, Assistant: assistant})
+		if err != nil {
+			f.Fatalf("%s: %v", text, err)
+		}
+		for _, o := range page.Items {
+			got = append(got, o.URI)
+		}
+		if cursor = page.Next; !page.Complete {
+			f.Errorf("%s: the index is not complete", text)
+		}
+	}
+	if !slices.Equal(got, want) {
+		f.Errorf("%s finds %v, want %v", text, got, want)
+	}
+}
+
+func TestPostsAreFoundByTheirWords(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	a := f.hold("1", bob, "The quick brown Fox")
+	b := f.hold("22", carol, "a brown quick dog, Äpfel")
+	c := f.hold("333", bob, "foxes")
+	f.finds("QUICK", false, b, a)
+	f.finds("fox", false, c, a) // the last word may be the beginning of one
+	f.finds("fox quick", false, a)
+	f.finds(`"quick brown"`, false, a)
+	f.finds("brown -dog", false, a)
+	f.finds("äPF", false, b)
+	f.finds("cat", false)
+	d := f.hold("4444", bob, "another quick one")
+	f.finds("quick", false, d, b, a)
+}
+
+func TestASearchShowsWhatTheUserMaySee(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	shown := f.hold("1", bob, "hello")
+	secret := f.hold("22", carol, "hello, stranger")
+	f.act(vocab.Create, carol, secret, true)
+	f.finds("hello", false, secret, shown)
+	f.finds("hello", true, shown)
+	f.gate[carol] = true
+	f.finds("hello", false, shown)
+	clear(f.gate)
+	f.write(func(ctx context.Context, tx *db.Tx) error {
+		return tx.AddBlock(ctx, db.Block{Actor: bob, Direction: db.Outbound, Activity: "https://example.org/b"}, start)
+	})
+	f.finds("hello", false, secret)
+	f.finds("hello", true)
+}
+
+// New words are found, and old and deleted ones no more.
+func TestTheIndexFollowsEditsAndDeletions(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	edited, deleted := f.hold("1", bob, "before"), f.hold("22", bob, "doomed")
+	f.finds("before", false, edited)
+	f.finds("doomed", false, deleted)
+	f.act(vocab.Update, bob, edited, false)
+	f.write(func(ctx context.Context, tx *db.Tx) error {
+		_, err := tx.ReplaceObject(ctx, edited, noteOf(edited, bob, "after"), nil, start.Add(time.Hour))
+		return err
+	})
+	f.finds("after", false, edited)
+	f.finds("before", false)
+	f.act(vocab.Delete, bob, deleted, false)
+	if _, err := dbtest.SQL(t, f.store, f.alice).ExecContext(t.Context(), `UPDATE objects SET deleted_at = now(), raw = '{"type":"Tombstone"}', readable = NULL WHERE uri = $1`, string(deleted)); err != nil {
+		t.Fatal(err)
+	}
+	f.finds("doomed", false)
+	var words int
+	if err := dbtest.SQL(t, f.store, f.alice).QueryRowContext(t.Context(), `SELECT count(*) FROM search_index WHERE words @@ 'doomed'`).Scan(&words); err != nil || words != 0 {
+		t.Errorf("the words of a deleted post are in %d rows, %v", words, err)
+	}
+}
+
+// A large index is made in parts: the answer says that it is not complete, and it is completed
+// without further searches.
+func TestALargeIndexIsCompletedAfterTheAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	if _, err := dbtest.SQL(t, f.store, f.alice).ExecContext(t.Context(), `INSERT INTO objects (id, uri, published, raw)
+		SELECT ('0192d3a4-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'https://peer.example/n/' || n, $1::timestamptz, jsonb_build_object('id', 'https://peer.example/n/' || n, 'type', 'Note', 'content', 'word' || n)
+		FROM generate_series(1, 2600) n`, start); err != nil {
+		t.Fatal(err)
+	}
+	page, err := f.Search(t.Context(), search.Query{User: f.alice, Text: "word2600", Limit: 2})
+	if err != nil || page.Complete || len(page.Items) != 0 {
+		t.Fatalf("the first search finds %d objects, complete %v, %v; want an incomplete index", len(page.Items), page.Complete, err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.Searcher.Run(ctx)
+	}()
+	own := dbtest.SQL(t, f.store, f.alice)
+	for indexed := 0; indexed < 2600; {
+		if err := own.QueryRowContext(t.Context(), `SELECT count(*) FROM search_index`).Scan(&indexed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	<-ended
+	if page, err = f.Search(t.Context(), search.Query{User: f.alice, Text: "word2600", Limit: 2}); err != nil || !page.Complete {
+		t.Fatalf("complete %v, %v", page.Complete, err)
+	}
+	if len(page.Items) != 1 {
+		t.Errorf("a complete index finds %d objects, want 1", len(page.Items))
+	}
+}
+
+func TestPeopleAreFoundByHandleAndName(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.write(func(ctx context.Context, tx *db.Tx) error {
+		for id, name := range map[vocab.ID]string{bob: "Robert", carol: "Carol of Bobstown"} {
+			handle := string(id[strings.LastIndex(string(id), "/")+1:])
+			a, err := vocab.ParseActor(vocab.Doc{"id": string(id), "type": "Person", "preferredUsername": handle, "name": name, "inbox": string(id) + "/inbox"}.JSON())
+			if err != nil {
+				return err
+			}
+			if err := tx.SaveActor(ctx, a, start); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	people := func(text string, assistant bool) (all []string) {
+		t.Helper()
+		page, err := f.Search(t.Context(), search.Query{User: f.alice, Text: text, Limit: 2, Assistant: assistant})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range page.People {
+			all = append(all, fmt.Sprint(p.Name, " ", p.Handle))
+		}
+		return all
+	}
+	robert, town := "Robert @bob@peer.example", "Carol of Bobstown @carol@other.example"
+	for text, want := range map[string][]string{"bob": {robert, town}, "@bob@peer.example": {robert}, "rob": {robert}, "carol bobstown": {town}, "nobody": nil} {
+		if got := people(text, false); !slices.Equal(got, want) {
+			t.Errorf("%s finds %q, want %q", text, got, want)
+		}
+	}
+	f.act(vocab.Create, carol, f.hold("1", carol, "psst"), true)
+	if got := people("carol", true); got != nil {
+		t.Errorf("an LLM engine is shown %q, who wrote a request", got)
+	}
+	f.gate[bob] = true
+	if got := people("bob", false); !slices.Equal(got, []string{town}) {
+		t.Errorf("of actors that the operator refuses, %q are found", got)
+	}
+}
+
+func TestASearchIsRefused(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for range 3 {
+		f.hold(uuid.NewString(), bob, "hello")
+	}
+	page, err := f.Search(t.Context(), search.Query{User: f.alice, Text: "hello", Limit: 2})
+	if err != nil || page.Next == "" {
+		t.Fatal(page.Next, err)
+	}
+	for _, q := range []search.Query{{Text: ""}, {Text: "-hello"}, {Text: strings.Repeat("x", 201)}, {Text: "other", Cursor: page.Next}, {Text: "hello", Cursor: "x"}} {
+		q.User, q.Limit = f.alice, 2
+		if _, err := f.Search(t.Context(), q); fault.KindOf(err) != fault.Invalid || err == nil {
+			t.Errorf("%.20q: %v, want a refusal", q.Text, err)
+		}
+	}
+}
