@@ -122,13 +122,16 @@ func (t *Tx) CountRelationships(ctx context.Context, kind string) (int, error) {
 	return t.count(ctx, `SELECT count(*) FROM relationships WHERE type = $1 AND status = 'accepted' AND relation = ''`, kind)
 }
 
-// Mutuals returns those of some actors that the user follows and that follow the user, both with
-// consent, and that the user does not block.
-func (t *Tx) Mutuals(ctx context.Context, some []vocab.ID) (mutuals []vocab.ID, err error) {
-	err = t.query(ctx, "look for mutuals", column(&mutuals), `SELECT r.actor_uri FROM relationships r WHERE r.actor_uri = ANY($1) AND r.relation = '' AND r.status = 'accepted'
-		AND r.type IN ($2, $3) AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = r.actor_uri AND b.direction = $4)
-		GROUP BY r.actor_uri HAVING count(DISTINCT r.type) = 2 ORDER BY r.actor_uri`, texts(some), Follower, Following, Outbound)
-	return mutuals, err
+// TiesTo returns the types of the accepted relationships to each of some actors, without those that
+// the user blocks.
+func (t *Tx) TiesTo(ctx context.Context, some []vocab.ID) (map[vocab.ID][]string, error) {
+	found, err := collect[Relationship](ctx, t, "read ties", `SELECT `+relationshipColumns+` FROM relationships r WHERE actor_uri = ANY($1) AND status = 'accepted'
+		AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = r.actor_uri AND b.direction = $2)`, texts(some), Outbound)
+	ties := map[vocab.ID][]string{}
+	for _, r := range found {
+		ties[r.Actor] = append(ties[r.Actor], r.Type)
+	}
+	return ties, err
 }
 
 // Destination is where an actor takes deliveries.

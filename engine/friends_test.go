@@ -3,6 +3,7 @@ package engine_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"testing"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
@@ -33,6 +34,20 @@ func waiting(t *testing.T, u *enginetest.User) map[string]string {
 	return offers
 }
 
+// awaitIn returns the feeds in which a user finds an activity, once it is in one.
+func awaitIn(t *testing.T, u *enginetest.User, activity string) (feeds []string) {
+	t.Helper()
+	enginetest.Eventually(t, "the letter came", func() bool {
+		for _, feed := range []string{"main", "requests"} {
+			if slices.ContainsFunc(u.Feed(t, feed), func(i enginetest.Item) bool { return i.ActivityURI == activity }) {
+				feeds = append(feeds, feed)
+			}
+		}
+		return len(feeds) > 0
+	})
+	return feeds
+}
+
 // Two users of two servers ask each other to be friends, one accepts, one refuses, both ask at
 // once, and either ends it.
 func friendsAreMadeAndLost(t *testing.T, a, b *enginetest.Instance) {
@@ -49,6 +64,14 @@ func friendsAreMadeAndLost(t *testing.T, a, b *enginetest.Instance) {
 	finn.Do(t, "AcceptFriendRequest", map[string]any{"offerId": offers["friendOf"]})
 	finn.Do(t, "RejectFriendRequest", map[string]any{"offerId": offers["closeFriendOf"]})
 	between("finn is a friend, and no close one", [2]string{"accepted", "none"}, [2]string{"accepted", "none"})
+
+	letter := finn.Do(t, "SendMessage", map[string]any{"recipientUri": fay.ID, "content": "a friend writes"})
+	fay.Await(t, "main", "the letter of a friend", func(i enginetest.Item) bool { return i.ActivityURI == letter.ActivityID })
+	fay.Configure(t, `{"permissions":{"insecure_dm":{"any":["closeFriendOf"]}}}`)
+	enginetest.Eventually(t, "a friend who is no close one is a stranger", func() bool {
+		letter := finn.Do(t, "SendMessage", map[string]any{"recipientUri": fay.ID, "content": "and another one"})
+		return slices.ContainsFunc(awaitIn(t, fay, letter.ActivityID), func(feed string) bool { return feed == "requests" })
+	})
 
 	finn.Do(t, "SendFriendRequest", map[string]any{"actorUri": fay.ID, "relationshipType": "closeFriendOf"})
 	between("fay is asked in turn", [2]string{"accepted", "received"}, [2]string{"accepted", "sent"})

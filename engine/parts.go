@@ -58,7 +58,7 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	}
 	p.feed = feed.New(feeds, in.Gate)
 	p.emitter = e.newEmitter(dropped)
-	p.sockets = socket.NewHub(socket.Deps{Store: owners, Streams: in.Keyspace.Events, Tokens: in.DB.Instance.Tokens, Local: in.Local, Log: in.Log.With("component", "socket"), Metrics: in.Metrics, Now: in.Now,
+	p.sockets = socket.NewHub(socket.Deps{Store: owners, Streams: in.Keyspace.Events, Tokens: in.DB.Instance.Tokens, Local: in.Local, Profiles: in.Registry, Log: in.Log.With("component", "socket"), Metrics: in.Metrics, Now: in.Now,
 		OfUser: policy.SocketsOfUser})
 	p.outbox = outbox.New(outbox.Deps{
 		Store: owners, Instance: e.in.DB.Instance, Local: in.Local, Actors: in.Actors, Stale: in.Actors, Objects: in.Actors, Handlers: in.Handlers, Gate: in.Gate, Keys: in.Keys, Profiles: in.Registry, Relays: in.Relays, Dispatcher: p.dispatcher,

@@ -35,7 +35,7 @@ var holders = []audience.Viewer{
 
 var strangers = []audience.Recipient{
 	{Viewer: audience.Viewer{ID: Stranger}},
-	{Viewer: audience.Viewer{ID: Stranger, Circles: []vocab.ID{Circle}}, Follows: true},
+	{Viewer: audience.Viewer{ID: Stranger, Circles: []vocab.ID{Circle}}, Known: true},
 	{Viewer: audience.Viewer{ID: Stranger, Circles: []vocab.ID{Others}}, Answers: true},
 }
 

@@ -50,14 +50,14 @@ func MayReplace(before, after Audience, holder Viewer) bool {
 // Recipient is a local user who received somebody else's post.
 type Recipient struct {
 	Viewer
-	Follows bool // the user follows the author
+	Known   bool // the user permits the author to write in private (insecure_dm)
 	Answers bool // the post answers something that the user holds and its author may see
 }
 
-// IsLetterOfStranger reports whether a post is a private message to a user by somebody the user
-// does not follow. An answer for the followers of the user, or of a followed actor who forwards it,
-// belongs to the thread that it answers and is none (ActivityPub §7.1.2).
+// IsLetterOfStranger reports whether a post is a private message to a user by an actor without the
+// permission to write one. An answer for the followers of the user, or of a followed actor who
+// forwards it, belongs to the thread that it answers and is none (ActivityPub §7.1.2).
 func IsLetterOfStranger(post Audience, r Recipient) bool {
 	inThread := r.Answers && slices.ContainsFunc(r.Circles, post.Names)
-	return post.IsPrivate() && !r.Follows && !inThread
+	return post.IsPrivate() && !r.Known && !inThread
 }

@@ -143,12 +143,16 @@ func audienceOfPost(a *vocab.Activity, sender *vocab.Actor, fetched map[vocab.ID
 }
 
 // checkPermitted drops posts that are for followers of which the user is none. A private one of a
-// stranger becomes a request, unless it writes back, or the user has accepted its sender or
-// settled otherwise (messaging.strangers).
+// stranger, by the rule insecure_dm, becomes a request, unless it writes back, or the user has
+// accepted its sender or settled otherwise (messaging.strangers).
 func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 	post := audienceOfPost(x.Activity, x.Actor, x.Fetched)
-	if post == nil || x.Follows || post.IsPublic() || isVote(x) {
+	if post == nil || post.IsPublic() || isVote(x) || x.Follows && !post.IsPrivate() {
 		return nil
+	}
+	known, err := p.mayWrite(ctx, x)
+	if err != nil || x.Follows && known {
+		return err
 	}
 	if x.Activity.Type == vocab.Update {
 		return p.checkRemainsPublic(ctx, x, *post)
@@ -217,8 +221,26 @@ func (p *applier) receiveStranger(ctx context.Context, x *applying) error {
 	return nil
 }
 
+// mayWrite reports whether the user permits the sender to write in private.
+func (p *applier) mayWrite(ctx context.Context, x *applying) (bool, error) {
+	var ties []string
+	for _, kind := range db.RelationshipTypes {
+		rel, err := x.tx.Relationship(ctx, kind, x.Actor.ID)
+		if err != nil {
+			return false, err
+		}
+		if rel != nil && rel.Status == db.Accepted {
+			ties = append(ties, kind)
+		}
+	}
+	return audience.Rule(p.Profiles.User(x.User).Permissions.InsecureDM).IsMet(ties), nil
+}
+
 // standingOf returns how the user stands to a stranger's post.
 func (p *applier) standingOf(ctx context.Context, x *applying) (r audience.Recipient, err error) {
+	if r.Known, err = p.mayWrite(ctx, x); err != nil {
+		return r, err
+	}
 	r.ID, r.Circles = x.Me, []vocab.ID{p.Local.Followers(x.User)}
 	for _, f := range x.Forwarders {
 		following, err := x.tx.Relationship(ctx, db.Following, f.ID)

@@ -26,6 +26,10 @@ var members = []Member{
 	{"collections.followers", "who may read the followers: `public` or `owner`"},
 	{"collections.following", "who may read the actors that the user follows: `public` or `owner`"},
 	{"messaging.strangers", "what becomes of private messages of strangers: `requests` (they wait), `drop` or `allow`"},
+	{"permissions.insecure_dm", "whose private messages are none of a stranger: a rule such as `{\"any\":[\"following\",\"friendOf\"]}`, of `following` (by the user), `follower`, `friendOf` and `closeFriendOf`; an empty one is met by nobody"},
+	{"permissions.see_presence", "which actors of this server are told that the user is there, and types: such a rule, or `{\"all\":[…]}`"},
+	{"permissions.see_read_receipts", "which of them are told what the user has read: such a rule"},
+	{"permissions.encrypted_chat", "with which actors conversations become encrypted: such a rule, kept for later"},
 	{"discoverable", "the user may be suggested to others"},
 	{"indexable", "public posts may be searched (FEP-5feb)"},
 	{"languages", "at most 16 that the user reads, best first, such as `[\"de\",\"en\"]`: posts in several are shown in the first of them"},
@@ -59,14 +63,23 @@ func (c *User) setValue(key, value string) error {
 		}
 		v.SetBool(value == "true")
 	case reflect.Slice:
-		list := reflect.New(v.Type())
-		if err := decodeStrictly([]byte(value), list.Interface()); err != nil {
-			return badValue("%s: %s", key, fault.Public(err))
-		}
-		v.Set(list.Elem())
+		return setJSON(v, key, value)
 	default:
+		if v.Type() == reflect.TypeFor[Rule]() {
+			return setJSON(v, key, value)
+		}
 		return badValue("%s holds several members", key).WithHint("set each by itself, such as " + firstBelow(key))
 	}
+	return nil
+}
+
+// setJSON sets a member to a value that is written as JSON.
+func setJSON(v reflect.Value, key, value string) error {
+	read := reflect.New(v.Type())
+	if err := decodeStrictly([]byte(value), read.Interface()); err != nil {
+		return badValue("%s: %s", key, fault.Public(err))
+	}
+	v.Set(read.Elem())
 	return nil
 }
 

@@ -11,10 +11,11 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 )
 
-// listLeaves returns the keys of a document that lead to no further object.
+// listLeaves returns the keys of a document that are members, or lead to no further object.
 func listLeaves(prefix string, doc map[string]any) (keys []string) {
 	for name, value := range doc {
-		if below, is := value.(map[string]any); is {
+		isMember := slices.ContainsFunc(Members(), func(m Member) bool { return m.Key == prefix+name })
+		if below, is := value.(map[string]any); is && !isMember {
 			keys = append(keys, listLeaves(prefix+name+".", below)...)
 		} else {
 			keys = append(keys, prefix+name)
@@ -63,6 +64,12 @@ func TestAMemberIsSetAsAPersonWritesIt(t *testing.T) {
 		{"discoverable", "true", ""},
 		{"languages", `["de","en"]`, ""},
 		{"follow_policy", "approval_required", ""},
+		{"permissions.see_presence", `{"any":["friendOf"]}`, ""},
+		{"permissions.see_presence", `{"any":["friendOf"],"all":["following"]}`, "permissions.see_presence has any and all"},
+		{"permissions.see_presence", `{"any":["enemyOf"]}`, `"enemyOf" is none of following, follower, friendOf and closeFriendOf`},
+		{"permissions.see_presence", `{"some":["friendOf"]}`, `unknown key "some"`},
+		{"permissions.see_presence", `["friendOf"]`, "must be an object"},
+		{"permissions", `{}`, "permissions holds several members"},
 		{"discoverable", "yes", `discoverable: "yes" is neither true nor false`},
 		{"languages", "de", "languages: line 1 column 1: invalid character 'd'"},
 		{"profile.fields", `[{"nmae":"x"}]`, `did you mean "name"?`},

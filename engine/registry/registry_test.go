@@ -144,6 +144,33 @@ func TestFilesAreWrittenForPeopleAndClosedToOthers(t *testing.T) {
   "messaging": {
     "strangers": "requests"
   },
+  "permissions": {
+    "insecure_dm": {
+      "any": [
+        "following",
+        "friendOf",
+        "closeFriendOf"
+      ]
+    },
+    "see_presence": {
+      "all": [
+        "following",
+        "follower"
+      ]
+    },
+    "see_read_receipts": {
+      "all": [
+        "following",
+        "follower"
+      ]
+    },
+    "encrypted_chat": {
+      "any": [
+        "friendOf",
+        "closeFriendOf"
+      ]
+    }
+  },
   "discoverable": false,
   "indexable": false,
   "languages": []
@@ -311,9 +338,15 @@ func TestAClosedUserTellsNothingThatAFileCanKeepBack(t *testing.T) {
 		c.Discoverable || c.Indexable || !reflect.DeepEqual(c.Profile, Profile{Fields: []Field{}}) || c.validateUser() != nil {
 		t.Errorf("ClosedUser = %+v, which a file could close further", c)
 	}
+	for name, r := range map[string]Rule{"see_presence": c.Permissions.SeePresence, "see_read_receipts": c.Permissions.SeeReadReceipts, "encrypted_chat": c.Permissions.EncryptedChat} {
+		if len(r.Any)+len(r.All) > 0 {
+			t.Errorf("ClosedUser lets some meet %s: %+v", name, r)
+		}
+	}
 	// Whoever adds a setting decides here whether ClosedUser has to close it.
-	if n := reflect.TypeFor[User]().NumField() + reflect.TypeFor[Messaging]().NumField() + reflect.TypeFor[Collections]().NumField(); n != 11 {
-		t.Errorf("User, Messaging and Collections have %d fields: is the new one closed in ClosedUser?", n)
+	if n := reflect.TypeFor[User]().NumField() + reflect.TypeFor[Messaging]().NumField() + reflect.TypeFor[Collections]().NumField() +
+		reflect.TypeFor[Permissions]().NumField(); n != 16 {
+		t.Errorf("User and its parts have %d fields: is the new one closed in ClosedUser?", n)
 	}
 }
 

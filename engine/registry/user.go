@@ -28,6 +28,7 @@ type User struct {
 	FollowPolicy FollowPolicy `json:"follow_policy"`
 	Collections  Collections  `json:"collections"`
 	Messaging    Messaging    `json:"messaging"`
+	Permissions  Permissions  `json:"permissions"`
 	Discoverable bool         `json:"discoverable"` // may be suggested to others; consent is asked for, so false unless set
 	Indexable    bool         `json:"indexable"`    // public posts may be searched (FEP-5feb); false unless set
 	Languages    []string     `json:"languages"`    // read best first, such as "de" or "pt-BR", at most 16: posts in several are shown in the first of them
@@ -104,6 +105,7 @@ func DefaultUser() User {
 		FollowPolicy: AutoAccept,
 		Collections:  Collections{Followers: Public, Following: Public},
 		Messaging:    Messaging{Strangers: RequestStrangers},
+		Permissions:  DefaultPermissions(),
 		Languages:    []string{},
 	}
 }
@@ -115,6 +117,7 @@ func ClosedUser() User {
 	c := DefaultUser()
 	c.FollowPolicy = ApprovalRequired
 	c.Collections = Collections{Followers: Owner, Following: Owner}
+	c.Permissions = closedPermissions()
 	return c
 }
 
@@ -173,6 +176,9 @@ func (c *User) validateUser() error {
 }
 
 func (c *User) validateChoices() error {
+	if err := c.Permissions.validateRules(); err != nil {
+		return err
+	}
 	if p := c.FollowPolicy; p != AutoAccept && p != ApprovalRequired {
 		return badMember("follow_policy", ": %.60q is neither auto_accept nor approval_required", string(p))
 	}

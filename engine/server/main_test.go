@@ -157,7 +157,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 	f.deps.Lookups = policy.Lookups.Limiter(now)
 	f.deps.Threads = thread.New(thread.Deps{Store: store, Local: f.local, Profiles: f.registry, Gate: gate, Finder: f.outbox, Others: resolver, Lookups: f.deps.Lookups, Log: log, Now: now})
 	f.deps.Search = search.New(search.Deps{Store: store, Shower: f.deps.Threads, Gate: gate, Log: log, Now: now})
-	f.deps.Sockets = socket.NewHub(socket.Deps{Store: store, Streams: keys.Events, Tokens: store.Instance.Tokens, Local: f.local, Log: log, Now: now, OfUser: policy.SocketsOfUser})
+	f.deps.Sockets = socket.NewHub(socket.Deps{Store: store, Streams: keys.Events, Tokens: store.Instance.Tokens, Local: f.local, Profiles: f.registry, Log: log, Now: now, OfUser: policy.SocketsOfUser})
 	for _, c := range change {
 		c(&f.deps)
 	}

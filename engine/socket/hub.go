@@ -21,6 +21,7 @@ import (
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -66,16 +67,22 @@ type Local interface {
 	Owner(id vocab.ID) (vocab.Username, bool)
 }
 
+// Profiles tells who may see what of a user.
+type Profiles interface {
+	User(u vocab.Username) registry.User
+}
+
 // Deps is what a hub needs.
 type Deps struct {
-	Store   Store
-	Streams *keyspace.Store
-	Tokens  Tokens
-	Local   Local
-	Log     *slog.Logger
-	Metrics prometheus.Registerer // may be nil
-	Now     func() time.Time
-	OfUser  int // sockets that a user may have open
+	Store    Store
+	Streams  *keyspace.Store
+	Tokens   Tokens
+	Local    Local
+	Profiles Profiles
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer // may be nil
+	Now      func() time.Time
+	OfUser   int // sockets that a user may have open
 }
 
 // Hub has the open sockets of all users. One process of an instance has one.

@@ -20,6 +20,7 @@ import (
 	"github.com/lightweb/lightweb/engine/event"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/socket"
 	"github.com/lightweb/lightweb/engine/token"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -57,6 +58,17 @@ func (local) Owner(id vocab.ID) (vocab.Username, bool) {
 	return u, isHere && err == nil
 }
 
+// profiles are users with these permissions, and with the usual ones when there are none.
+type profiles struct{ all sync.Map }
+
+func (p *profiles) User(u vocab.Username) registry.User {
+	c := registry.DefaultUser()
+	if own, ok := p.all.Load(u); ok {
+		c.Permissions = own.(registry.Permissions)
+	}
+	return c
+}
+
 // rig is a hub, and an emitter, over a real database and a real Redis.
 type rig struct {
 	*testing.T
@@ -64,6 +76,7 @@ type rig struct {
 	store *db.Cluster
 	keys  *keyspace.Keyspace
 	hub   *socket.Hub
+	rules profiles
 	keep  int
 	now   atomic.Int64 // in nanoseconds, added to the time
 	count atomic.Int64
@@ -80,7 +93,7 @@ func newRig(t *testing.T) *rig {
 	r.keys = keys
 	now := func() time.Time { return time.Now().Add(time.Duration(r.now.Load())) }
 	emitter := event.NewEmitter(event.Deps{Store: r.store, Users: r.store.Instance.Users, Streams: keys.Events, Keep: r.keep, Memory: 64 << 20, Log: log, Now: now})
-	r.hub = socket.NewHub(socket.Deps{Store: r.store, Streams: keys.Events, Tokens: r.store.Instance.Tokens, Local: local{}, Log: log, Now: now, OfUser: ofUser})
+	r.hub = socket.NewHub(socket.Deps{Store: r.store, Streams: keys.Events, Tokens: r.store.Instance.Tokens, Local: local{}, Profiles: &r.rules, Log: log, Now: now, OfUser: ofUser})
 	r.store.Subscribe(db.Subscriber{Name: "emitter", Committed: emitter.Committed}, db.Subscriber{Name: "sockets", Committed: r.hub.Committed})
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup

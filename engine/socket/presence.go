@@ -12,7 +12,7 @@ import (
 // it lost its keys, everybody is offline.
 const presenceKey = "presence"
 
-// setPresence keeps the state of the user, and tells mutuals with open sockets.
+// setPresence keeps the state of the user, and tells who may see it and has open sockets.
 func (s *Socket) setPresence(ctx context.Context, state string) (err error) {
 	u := s.request.User
 	switch state {
@@ -30,7 +30,7 @@ func (s *Socket) setPresence(ctx context.Context, state string) (err error) {
 	return s.hub.tellPresence(ctx, u, state)
 }
 
-// tellPresence tells mutuals with open sockets the state of a user.
+// tellPresence tells users with open sockets the state of a user, if they may see it.
 func (h *Hub) tellPresence(ctx context.Context, u vocab.Username, state string) error {
 	var others []vocab.Username
 	for _, t := range h.listTails() {
@@ -41,13 +41,13 @@ func (h *Hub) tellPresence(ctx context.Context, u vocab.Username, state string) 
 	if len(others) == 0 {
 		return nil
 	}
-	mutuals, err := h.mutualsAmong(ctx, u, others)
+	viewers, err := h.viewersAmong(ctx, u, others, seePresence)
 	if err != nil {
 		return err
 	}
 	d := h.newSignal(presence, u)
 	d.State = state
-	h.pushTo(mutuals, d)
+	h.pushTo(viewers, d)
 	return nil
 }
 
@@ -59,8 +59,8 @@ func (s *Socket) KeepPresent(ctx context.Context) {
 	}
 }
 
-// endPresence tells mutuals that the user is offline when its last socket closes that said it was
-// there. An engine that ends tells nobody: every socket closes.
+// endPresence tells those who may see it that the user is offline when its last socket closes that
+// said it was there. An engine that ends tells nobody: every socket closes.
 func (s *Socket) endPresence() {
 	if !s.tail.isPresent(s) || s.tail.setPresent(s, false) > 0 {
 		return
@@ -76,7 +76,8 @@ func (s *Socket) endPresence() {
 	}
 }
 
-// presentFrames returns the presence of mutuals, for a socket that begins.
+// presentFrames returns the presence of users, for a socket that begins: of those that permit it to
+// the user.
 func (s *Socket) presentFrames(ctx context.Context) (frames []Frame) {
 	if s.request.Assistant {
 		return nil
@@ -92,16 +93,16 @@ func (s *Socket) presentFrames(ctx context.Context) (frames []Frame) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, signalTime)
 	defer cancel()
-	mutuals, err := s.hub.mutualsAmong(ctx, s.request.User, present)
+	shown, err := s.shownAmong(ctx, present)
 	if err != nil {
 		s.hub.Log.WarnContext(ctx, "a program is not told who is there", "user", s.request.User, "err", err)
 		return nil
 	}
-	states, err := s.hub.Streams.TextsOf(ctx, mutuals, presenceKey)
+	states, err := s.hub.Streams.TextsOf(ctx, shown, presenceKey)
 	if err != nil {
 		return nil // without Redis everybody is offline
 	}
-	for n, u := range mutuals {
+	for n, u := range shown {
 		if states[n] == "" {
 			continue // offline
 		}
@@ -110,6 +111,28 @@ func (s *Socket) presentFrames(ctx context.Context) (frames []Frame) {
 		frames = append(frames, newDocFrame(presence, d))
 	}
 	return frames
+}
+
+// shownAmong returns those of some users whose presence the user may see. Whether an actor meets
+// their rules they say themselves; to ask them is worth it where the user has to do with them.
+func (s *Socket) shownAmong(ctx context.Context, some []vocab.Username) (shown []vocab.Username, err error) {
+	ties, err := s.hub.tiesTo(ctx, s.request.User, some)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range some {
+		if len(ties[s.hub.Local.ID(u)]) == 0 {
+			continue
+		}
+		viewers, err := s.hub.viewersAmong(ctx, u, []vocab.Username{s.request.User}, seePresence)
+		if err != nil {
+			return nil, err
+		}
+		if len(viewers) > 0 {
+			shown = append(shown, u)
+		}
+	}
+	return shown, nil
 }
 
 // setPresent notes whether a socket's program has told that the user is there, and returns how many

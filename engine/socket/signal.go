@@ -8,14 +8,16 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // Signals of a user are what its programs tell others at once or never: that it types, is there, or
-// has read something. Sockets of mutual accepted follows on this server get them, those of LLM
-// engines do not; nothing is stored but presence, and nothing leaves the server.
+// has read something. Sockets of those users of this server get them that meet the sender's rule,
+// those of LLM engines do not; nothing is stored but presence, and nothing leaves the server.
 const (
 	typing   = "typing"
 	read     = "read"
@@ -106,8 +108,8 @@ func (s *Socket) sendSignal(ctx context.Context, message []byte) error {
 	return fault.New(fault.Invalid, "a message is of type typing, read or presence").WithCode("unknown_frame")
 }
 
-// tellOne passes a signal on to the actor that it is for, if that is a mutual of the user's on this
-// server.
+// tellOne passes a signal on to the actor that it is for, if that is a user of this server who may
+// see it.
 func (s *Socket) tellOne(ctx context.Context, m signal) error {
 	for _, id := range []vocab.ID{m.Actor, m.Object} {
 		if _, err := vocab.ParseID(string(id)); err != nil && id != "" {
@@ -118,8 +120,12 @@ func (s *Socket) tellOne(ctx context.Context, m signal) error {
 	if !isLocal || s.hub.tailOf(to) == nil {
 		return nil
 	}
-	mutuals, err := s.hub.mutualsAmong(ctx, s.request.User, []vocab.Username{to})
-	if err != nil || len(mutuals) == 0 {
+	rule := seePresence
+	if m.Type == read {
+		rule = seeReadReceipts
+	}
+	viewers, err := s.hub.viewersAmong(ctx, s.request.User, []vocab.Username{to}, rule)
+	if err != nil || len(viewers) == 0 {
 		return err
 	}
 	d := s.hub.newSignal(m.Type, s.request.User)
@@ -127,7 +133,7 @@ func (s *Socket) tellOne(ctx context.Context, m signal) error {
 	if m.Type == typing {
 		d.On = &m.On
 	}
-	s.hub.pushTo(mutuals, d)
+	s.hub.pushTo(viewers, d)
 	return nil
 }
 
@@ -135,26 +141,36 @@ func (h *Hub) newSignal(kind string, from vocab.Username) signalDoc {
 	return signalDoc{Type: kind, From: h.Local.ID(from), Timestamp: h.Now().UTC().Format(time.RFC3339Nano)}
 }
 
-// mutualsAmong returns those of some users that u follows and that follow u, both with consent, and
-// that u does not block.
-func (h *Hub) mutualsAmong(ctx context.Context, u vocab.Username, some []vocab.Username) (mutuals []vocab.Username, err error) {
+// The rules of a user that say who may see its signals.
+func seePresence(p registry.Permissions) registry.Rule     { return p.SeePresence }
+func seeReadReceipts(p registry.Permissions) registry.Rule { return p.SeeReadReceipts }
+
+// viewersAmong returns those of some users that meet a rule of u's, and that u does not block.
+func (h *Hub) viewersAmong(ctx context.Context, u vocab.Username, some []vocab.Username, rule func(registry.Permissions) registry.Rule) (viewers []vocab.Username, err error) {
+	ties, err := h.tiesTo(ctx, u, some)
+	if err != nil {
+		return nil, err
+	}
+	r := audience.Rule(rule(h.Profiles.User(u).Permissions))
+	for _, one := range some {
+		if r.IsMet(ties[h.Local.ID(one)]) {
+			viewers = append(viewers, one)
+		}
+	}
+	return viewers, nil
+}
+
+// tiesTo returns the relationships of u to some users, without those that u blocks.
+func (h *Hub) tiesTo(ctx context.Context, u vocab.Username, some []vocab.Username) (ties map[vocab.ID][]string, err error) {
 	ids := make([]vocab.ID, len(some))
 	for n, one := range some {
 		ids[n] = h.Local.ID(one)
 	}
 	err = h.Store.Read(ctx, u, func(ctx context.Context, tx *db.Tx) (err error) {
-		ids, err = tx.Mutuals(ctx, ids)
+		ties, err = tx.TiesTo(ctx, ids)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range ids {
-		if one, isLocal := h.Local.Owner(id); isLocal {
-			mutuals = append(mutuals, one)
-		}
-	}
-	return mutuals, nil
+	return ties, err
 }
 
 // pushTo pushes a signal to the sockets of users, as far as they have some.

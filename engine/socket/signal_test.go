@@ -13,6 +13,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/keyspace/redistest"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/socket"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -116,6 +117,55 @@ func (p *program) count(kind string) (n int) {
 }
 
 var maySignal = socket.Request{MaySignal: true}
+
+// A user's rules say who is told that it is there, and what it has read; whoever begins later is
+// told by the same rule.
+func TestSignalsFollowTheRules(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	alice, fan, friend := dbtest.User(t, r.store, "alice"), dbtest.User(t, r.store, "fan"), dbtest.User(t, r.store, "friend")
+	r.relate(alice, local{}.ID(fan), db.Accepted, db.Accepted)
+	r.relate(fan, local{}.ID(alice), db.Accepted, db.Accepted)
+	for _, pair := range [][2]vocab.Username{{alice, friend}, {friend, alice}} {
+		r.befriend(pair[0], local{}.ID(pair[1]))
+	}
+	rules := registry.DefaultPermissions()
+	rules.SeePresence = registry.Rule{Any: []string{vocab.FriendOf}}
+	rules.SeeReadReceipts = registry.Rule{All: []string{vocab.FriendOf, "following"}}
+	r.rules.all.Store(alice, rules)
+	from, fans, friends := r.program(alice, maySignal), r.program(fan, maySignal), r.program(friend, maySignal)
+	from.Signal(t.Context(), []byte(`{"type":"presence","state":"online"}`))
+	for _, to := range []vocab.Username{fan, friend} {
+		from.Signal(t.Context(), []byte(`{"type":"typing","on":true,"to":"`+string(local{}.ID(to))+`"}`))
+		from.Signal(t.Context(), []byte(`{"type":"read","to":"`+string(local{}.ID(to))+`"}`))
+	}
+	later, friendLater := r.program(fan, maySignal), r.program(friend, maySignal)
+	for name, got := range map[string][4]int{
+		"fan":    {fans.count("presence"), fans.count("typing"), fans.count("read"), later.count("presence")},
+		"friend": {friends.count("presence"), friends.count("typing"), friends.count("read"), friendLater.count("presence")},
+	} {
+		want := map[string][4]int{"friend": {1, 1, 0, 1}}[name]
+		if got != want {
+			t.Errorf("%s gets %v of presence, typing, read and presence later, want %v", name, got, want)
+		}
+	}
+	r.rules.all.Delete(alice)
+	from.Signal(t.Context(), []byte(`{"type":"presence","state":"away"}`))
+	if fans.count("presence") != 1 || friends.count("presence") != 1 {
+		t.Errorf("by the usual rules the fan got %d and the friend %d", fans.count("presence"), friends.count("presence"))
+	}
+}
+
+// befriend makes u a friend of an actor's.
+func (r *rig) befriend(u vocab.Username, actor vocab.ID) {
+	r.Helper()
+	err := r.store.Write(r.Context(), u, func(ctx context.Context, tx *db.Tx) error {
+		return tx.SetRelationship(ctx, db.Relationship{Actor: actor, Type: db.FriendOf, Status: db.Accepted, Activity: actor + "/offer", Direction: db.Inbound}, time.Now())
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+}
 
 // PRV-18: only mutuals are told, and of them no LLM engine; a block ends it at once.
 func TestSignalsReachMutualsAlone(t *testing.T) {
