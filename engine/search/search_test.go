@@ -35,6 +35,12 @@ func (local) ID(u vocab.Username) vocab.ID {
 	return vocab.ID("https://example.org/users/" + u.String())
 }
 
+func (local) IsLocal(vocab.ID) bool { return false }
+
+func (local) Holder(vocab.ID) (u vocab.Username, rest string, ok bool) { return u, "", false }
+
+func (local) Thread(object vocab.ID) vocab.ID { return object + "/context" }
+
 func (l local) Owner(id vocab.ID) (vocab.Username, bool) {
 	u, err := vocab.ParseUsername(strings.TrimPrefix(string(id), "https://example.org/users/"))
 	return u, err == nil && l.ID(u) == id
