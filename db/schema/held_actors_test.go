@@ -19,7 +19,7 @@ var namesNoHeldActor = map[string][]string{
 		"relationships.type", "relationships.relation", "relationships.status", "relationships.activity_uri",
 		"relationships.direction", "relationships.host", "group_members.activity_uri",
 		"groups.name", "groups.uri", "groups.activity_uri", "blocks.direction", "blocks.activity_uri", "pins.object_uri", "pins.activity_uri",
-		"streams.name", "streams.tags", "streams.uri", "streams.activity_uri", "stream_objects.object_uri", "stream_objects.activity_uri",
+		"feed_marks.feed", "search_index.uri", "search_index.revision", "streams.name", "streams.tags", "streams.uri", "streams.activity_uri", "stream_objects.object_uri", "stream_objects.activity_uri",
 		"votes.question_uri", "requests.activity_uri", "requests.host", "unnamed_recipients.object_uri", "unnamed_recipients.group_uri",
 		"objects.uri", "activities.uri", "delivery_jobs.activity_uri", "delivery_jobs.object_uri", "delivery_jobs.type",
 		"delivery_jobs.signer", "deliveries.inbox", "deliveries.host", "deliveries.status", "deliveries.lease_owner", "deliveries.last_error",
