@@ -56,7 +56,7 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	if cached := in.NewCachedFeeds(owners); cached != nil {
 		feeds, dropped = cached, cached.Committed
 	}
-	p.feed = feed.New(feeds, in.Gate)
+	p.feed = feed.New(feeds, in.Gate, in.Registry, in.Local)
 	p.emitter = e.newEmitter(dropped)
 	p.sockets = socket.NewHub(socket.Deps{Store: owners, Streams: in.Keyspace.Events, Tokens: in.DB.Instance.Tokens, Local: in.Local, Profiles: in.Registry, Log: in.Log.With("component", "socket"), Metrics: in.Metrics, Now: in.Now,
 		OfUser: policy.SocketsOfUser})

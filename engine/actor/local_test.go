@@ -299,18 +299,25 @@ func TestTheDigestOfAProfileChangesWithTheDocument(t *testing.T) {
 	l, p := here(t, "https://us.example")
 	alice := username(t, "alice")
 	values := map[string]func(*registry.User){
-		"profile.name":          func(c *registry.User) { c.Profile.Name = "Alice" },
-		"profile.summary":       func(c *registry.User) { c.Profile.Summary = "hello" },
-		"profile.icon":          func(c *registry.User) { c.Profile.Icon = "https://us.example/a.png" },
-		"profile.image":         func(c *registry.User) { c.Profile.Image = "https://us.example/a.png" },
-		"profile.fields":        func(c *registry.User) { c.Profile.Fields = []registry.Field{{Name: "a"}} },
-		"follow_policy":         func(c *registry.User) { c.FollowPolicy = registry.ApprovalRequired },
-		"collections.followers": func(c *registry.User) { c.Collections.Followers = registry.Owner },
-		"collections.following": func(c *registry.User) { c.Collections.Following = registry.Owner },
-		"messaging.strangers":   func(c *registry.User) { c.Messaging.Strangers = registry.DropStrangers },
-		"discoverable":          func(c *registry.User) { c.Discoverable = true },
-		"indexable":             func(c *registry.User) { c.Indexable = true },
-		"languages":             func(c *registry.User) { c.Languages = []string{"de"} },
+		"profile.name":                  func(c *registry.User) { c.Profile.Name = "Alice" },
+		"profile.summary":               func(c *registry.User) { c.Profile.Summary = "hello" },
+		"profile.icon":                  func(c *registry.User) { c.Profile.Icon = "https://us.example/a.png" },
+		"profile.image":                 func(c *registry.User) { c.Profile.Image = "https://us.example/a.png" },
+		"profile.fields":                func(c *registry.User) { c.Profile.Fields = []registry.Field{{Name: "a"}} },
+		"follow_policy":                 func(c *registry.User) { c.FollowPolicy = registry.ApprovalRequired },
+		"collections.followers":         func(c *registry.User) { c.Collections.Followers = registry.Owner },
+		"collections.following":         func(c *registry.User) { c.Collections.Following = registry.Owner },
+		"messaging.strangers":           func(c *registry.User) { c.Messaging.Strangers = registry.DropStrangers },
+		"permissions.insecure_dm":       func(c *registry.User) { c.Permissions.InsecureDM = registry.Rule{Any: []string{"follower"}} },
+		"permissions.see_presence":      func(c *registry.User) { c.Permissions.SeePresence = registry.Rule{} },
+		"permissions.see_read_receipts": func(c *registry.User) { c.Permissions.SeeReadReceipts = registry.Rule{} },
+		"permissions.encrypted_chat":    func(c *registry.User) { c.Permissions.EncryptedChat = registry.Rule{} },
+		"moderation.muted_actors":       func(c *registry.User) { c.Moderation.MutedActors = []vocab.ID{"https://p.example/bob"} },
+		"moderation.muted_domains":      func(c *registry.User) { c.Moderation.MutedDomains = []string{"p.example"} },
+		"moderation.muted_keywords":     func(c *registry.User) { c.Moderation.MutedKeywords = []string{"cats"} },
+		"discoverable":                  func(c *registry.User) { c.Discoverable = true },
+		"indexable":                     func(c *registry.User) { c.Indexable = true },
+		"languages":                     func(c *registry.User) { c.Languages = []string{"de"} },
 	}
 	show := func() (document, digest []byte) {
 		t.Helper()

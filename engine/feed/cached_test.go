@@ -84,7 +84,7 @@ func (a alike) Page(ctx context.Context, u vocab.Username, name string, after *d
 		cursor = feed.EncodeCursor(u.String()+"/feed/"+name, *after)
 	}
 	page := func(s feed.Store) string {
-		p, err := feed.New(s, gate{}).Page(ctx, u, name, cursor, limit)
+		p, err := feed.New(s, gate{}, &profiles{}, local{}).Page(ctx, u, name, cursor, limit)
 		if err != nil {
 			return err.Error()
 		}
@@ -122,7 +122,7 @@ func (f *fixture) read(cursor string, limit int) feed.Page {
 	c, s := f.cached, f.server
 	for range 6 {
 		before := s.count(f.T, "lightweb_cache_reads_total", map[string]string{"layer": "documents", "result": "hit"})
-		p, err := feed.New(c, f.gate).Page(f.Context(), f.alice, feed.Main, cursor, limit)
+		p, err := feed.New(c, f.gate, f.reads, local{}).Page(f.Context(), f.alice, feed.Main, cursor, limit)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -188,7 +188,7 @@ func TestAReaderSeesEveryAcknowledgedChange(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			before := string(f.read("", 10).JSON())
 			f.write(tt.work)
-			p, err := feed.New(c, f.gate).Page(t.Context(), f.alice, feed.Main, "", 10)
+			p, err := feed.New(c, f.gate, f.reads, local{}).Page(t.Context(), f.alice, feed.Main, "", 10)
 			if err != nil || string(p.JSON()) == before {
 				t.Errorf("the next reader sees what was before: %s, %v", p.JSON(), err)
 			}
@@ -197,8 +197,8 @@ func TestAReaderSeesEveryAcknowledgedChange(t *testing.T) {
 			}
 		})
 	}
-	*f.reads = []string{"de"}
-	p, err := feed.New(c, f.gate).Page(t.Context(), f.alice, feed.Main, "", 10)
+	f.reads.languages = []string{"de"}
+	p, err := feed.New(c, f.gate, f.reads, local{}).Page(t.Context(), f.alice, feed.Main, "", 10)
 	if err != nil || len(p.Items) != 3 {
 		t.Errorf("after the languages changed: %d items, %v", len(p.Items), err)
 	}
@@ -228,7 +228,7 @@ func TestThingsWithOneIDAreNotMistaken(t *testing.T) {
 		t.Error(err)
 	}
 	for range 4 {
-		p, err := feed.New(f.cached, f.gate).Page(t.Context(), f.alice, feed.Main, "", 10)
+		p, err := feed.New(f.cached, f.gate, f.reads, local{}).Page(t.Context(), f.alice, feed.Main, "", 10)
 		if err != nil || len(p.Items) != 2 || p.Items[0].ActorURI == p.Items[1].ActorURI {
 			t.Fatalf("%s, %v", p.JSON(), err)
 		}
@@ -245,13 +245,13 @@ func TestNothingStaleIsReadAfterRedisWasAway(t *testing.T) {
 	f.read("", 10)
 	s.Pause()
 	f.receive("meanwhile", "Create", "", "x", start.Add(time.Hour))
-	p, err := feed.New(c, f.gate).Page(t.Context(), f.alice, feed.Main, "", 10)
+	p, err := feed.New(c, f.gate, f.reads, local{}).Page(t.Context(), f.alice, feed.Main, "", 10)
 	s.Resume()
 	if err != nil || len(p.Items) != 4 {
 		t.Fatalf("while Redis is away: %d items, %v; want 4", len(p.Items), err)
 	}
 	redistest.Eventually(t, "Redis answers", func() bool {
-		p, err := feed.New(c, f.gate).Page(t.Context(), f.alice, feed.Main, "", 10)
+		p, err := feed.New(c, f.gate, f.reads, local{}).Page(t.Context(), f.alice, feed.Main, "", 10)
 		if err != nil || len(p.Items) != 4 {
 			t.Fatalf("after Redis was away: %d items, %v; want 4", len(p.Items), err)
 		}
@@ -272,11 +272,11 @@ func TestAWarmFeedIsReadFromTheCacheAtOnce(t *testing.T) {
 		t.Errorf("Warm made %d pages of %d entries, %v", pages, entries, err)
 	}
 	hits := f.server.count(t, "lightweb_cache_reads_total", map[string]string{"layer": "documents", "result": "hit"})
-	first, err := feed.New(f.cached, f.gate).Page(t.Context(), f.alice, feed.Main, "", pageSize)
+	first, err := feed.New(f.cached, f.gate, f.reads, local{}).Page(t.Context(), f.alice, feed.Main, "", pageSize)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := feed.New(f.cached, f.gate).Page(t.Context(), f.alice, feed.Main, first.Next, pageSize); err != nil {
+	if _, err := feed.New(f.cached, f.gate, f.reads, local{}).Page(t.Context(), f.alice, feed.Main, first.Next, pageSize); err != nil {
 		t.Fatal(err)
 	}
 	if now := f.server.count(t, "lightweb_cache_reads_total", map[string]string{"layer": "documents", "result": "hit"}); now != hits+2 {

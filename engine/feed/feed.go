@@ -60,13 +60,17 @@ type Gate interface {
 
 // Reader reads feeds.
 type Reader struct {
-	store Store
-	gate  Gate
+	store    Store
+	gate     Gate
+	profiles Profiles
+	local    Local
 }
 
-// New returns a reader of the feeds in store. Posts of an actor that gate refuses stay there and
-// are not shown, whoever passed them on.
-func New(store Store, gate Gate) *Reader { return &Reader{store, gate} }
+// New returns a reader of the feeds in store. Posts of an actor that gate refuses, and those that
+// their user has muted, stay there and are not shown, whoever passed them on.
+func New(store Store, gate Gate, profiles Profiles, local Local) *Reader {
+	return &Reader{store, gate, profiles, local}
+}
 
 // Page returns up to limit entries of a feed after a cursor, the newest first, and fewer when they
 // are large; with an empty cursor those at its beginning, and with limit 0 as many as
@@ -94,18 +98,20 @@ func (r *Reader) Page(ctx context.Context, u vocab.Username, feed, cursor string
 	if err != nil {
 		return Page{}, fmt.Errorf("read feed %s: %w", feed, err)
 	}
-	page := r.showPage(stored)
+	page := r.showPage(u, stored)
 	if stored.Next != nil {
 		page.Next = EncodeCursor(scope, *stored.Next)
 	}
 	return page, nil
 }
 
-// showPage returns the items that the gate lets through, with their actors.
-func (r *Reader) showPage(stored Stored) Page {
+// showPage returns the items that the gate lets through and the user has not muted, with their
+// actors.
+func (r *Reader) showPage(u vocab.Username, stored Stored) Page {
+	mutes, me := r.profiles.User(u).Moderation, r.local.ID(u)
 	page := Page{Items: make([]Item, 0, len(stored.Entries)), Actors: map[vocab.ID]vocab.Card{}}
 	for _, e := range stored.Entries {
-		if !r.isShown(e) {
+		if !r.isShown(e) || isMuted(e, mutes, me) {
 			continue
 		}
 		page.Items = append(page.Items, e.Item)
@@ -128,7 +134,7 @@ func (r *Reader) Item(ctx context.Context, u vocab.Username, id uuid.UUID, reque
 	if err != nil {
 		return Entry{}, fmt.Errorf("read feed entry: %w", err)
 	}
-	page := r.showPage(stored)
+	page := r.showPage(u, stored)
 	if len(page.Items) == 0 {
 		return Entry{}, fault.New(fault.NotFound, "there is no such entry")
 	}

@@ -38,11 +38,18 @@ func (l local) Document(u vocab.Username) (vocab.Doc, error) {
 	return vocab.Doc{"id": id, "preferredUsername": u.String(), "name": "The user", "followers": id + "/followers", "icon": id + ".png"}, nil
 }
 
-// profiles are the languages that every user reads.
-type profiles []string
+// profiles are the languages that every user reads, and the real file of one who mutes.
+type profiles struct {
+	languages []string
+	files     *registry.Registry // nil: there is none
+}
 
-func (p *profiles) User(vocab.Username) registry.User {
-	return registry.User{Languages: *p}
+func (p *profiles) User(u vocab.Username) registry.User {
+	c := registry.User{Languages: p.languages}
+	if p.files != nil {
+		c.Moderation = p.files.User(u).Moderation
+	}
+	return c
 }
 
 // gate refuses actors.
@@ -75,7 +82,7 @@ func newFixture(t *testing.T) *fixture {
 	c, g, reads := dbtest.New(t), gate{}, &profiles{}
 	database := feed.NewDatabase(c, local{}, reads, func(kind string) bool { return kind == "Like" })
 	cached, s := newCached(t, c, database)
-	return &fixture{t, c, dbtest.User(t, c, "alice"), g, reads, cached, s, feed.New(alike{database, cached, t}, g)}
+	return &fixture{t, c, dbtest.User(t, c, "alice"), g, reads, cached, s, feed.New(alike{database, cached, t}, g, reads, local{})}
 }
 
 // receive stores an activity of bob's that arrived at a time, and gives it a place in the feed when
@@ -464,7 +471,7 @@ func TestAPageBringsItsActorsOnceAndPostsInTheReadersLanguage(t *testing.T) {
 	f.object(me+"/objects/1", `{"id":"`+string(me)+`/objects/1","type":"Note","attributedTo":"`+string(me)+`","cc":"`+string(vocab.Public)+`","content":"mine"}`)
 	f.receive("create", "Create", note, "x", start)
 	f.create("boost", `{"id":"https://peer.example/boost","type":"Announce","actor":"`+string(bob)+`","object":"`+string(me)+`/objects/1"}`, me+"/objects/1")
-	*f.reads = profiles{"fr", "en"}
+	f.reads.languages = []string{"fr", "en"}
 	page, err := f.Page(t.Context(), f.alice, feed.Main, "", 0)
 	if err != nil {
 		t.Fatal(err)

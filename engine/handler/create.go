@@ -192,6 +192,9 @@ func placeInFeed(ctx context.Context, tx Tx, r *Received) error {
 	case r.Request:
 		return tx.AddRequest(ctx, db.Request{Activity: r.Activity.ID, Actor: r.Actor.ID, Host: policy.RegistrableDomain(r.Actor.ID.Host())}, r.Now)
 	}
+	if r.Muted {
+		return nil
+	}
 	return enterFeed(ctx, tx, r.Activity, r.Actor.ID, r.Now)
 }
 

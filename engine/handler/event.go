@@ -82,7 +82,8 @@ func EventType(activityType, direction string) string {
 	return strings.ToLower(activityType) + "." + direction
 }
 
-// EventTypes returns the names of the events that a received activity is.
+// EventTypes returns the names of the events that a received activity is. One that is muted is
+// nothing that a program should notify the user of.
 func (r *Registry) EventTypes(x *Received, e Effects) []string {
 	switch {
 	case x.Request:
@@ -92,7 +93,7 @@ func (r *Registry) EventTypes(x *Received, e Effects) []string {
 	}
 	types := []string{EventType(x.Activity.Type, "received")}
 	for _, a := range r.Lookup(x.Activity).Aliases {
-		if a.Is(x) {
+		if !x.Muted && a.Is(x) {
 			types = append(types, a.Event)
 		}
 	}

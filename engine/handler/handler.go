@@ -166,6 +166,7 @@ type Received struct {
 	Named      bool                       // the user is addressed, or its own inbox was
 	Forwarders []*vocab.Actor             // who sent it, when that is not its actor; shared, too
 	Follows    bool                       // the user follows the sender
+	Muted      bool                       // the user does not want to see it, nor be notified of it
 	Request    bool                       // it is a private message of a stranger, which waits among the requests
 	Now        time.Time                  // when it came
 	Remembers  bool                       // there is room for what the user is to remember of the sender, if it is a stranger

@@ -108,7 +108,7 @@ func (p *applier) applyRecovering(ctx context.Context, x *applying) (err error) 
 // reset forgets what an earlier run learnt.
 func (x *applying) reset(tx *db.Tx, now time.Time) {
 	x.tx, x.stored, x.outcome, x.reason, x.Applied = tx, false, outcomeApplied, "", now
-	x.Follows, x.Request, x.effects = false, false, handler.Effects{}
+	x.Follows, x.Muted, x.Request, x.effects = false, false, false, handler.Effects{}
 }
 
 // ownID returns the activity's id with its actor: two ways to write one id are one activity.

@@ -59,6 +59,7 @@ func (p *applier) persist(ctx context.Context, x *applying) error {
 	if err := p.checkPermitted(ctx, x); err != nil {
 		return err
 	}
+	x.Muted = p.isMuted(x)
 	x.stored = true
 	return x.tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: x.Activity.ID, Direction: db.Inbound, Type: x.Activity.Type,
 		Actor: x.Actor.ID, Object: p.objectID(x), Published: handler.NotAfter(x.Activity.Published, x.Now), Raw: x.raw})

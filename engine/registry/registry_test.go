@@ -171,6 +171,11 @@ func TestFilesAreWrittenForPeopleAndClosedToOthers(t *testing.T) {
       ]
     }
   },
+  "moderation": {
+    "muted_actors": [],
+    "muted_domains": [],
+    "muted_keywords": []
+  },
   "discoverable": false,
   "indexable": false,
   "languages": []
@@ -345,7 +350,7 @@ func TestAClosedUserTellsNothingThatAFileCanKeepBack(t *testing.T) {
 	}
 	// Whoever adds a setting decides here whether ClosedUser has to close it.
 	if n := reflect.TypeFor[User]().NumField() + reflect.TypeFor[Messaging]().NumField() + reflect.TypeFor[Collections]().NumField() +
-		reflect.TypeFor[Permissions]().NumField(); n != 16 {
+		reflect.TypeFor[Permissions]().NumField(); n != 17 {
 		t.Errorf("User and its parts have %d fields: is the new one closed in ClosedUser?", n)
 	}
 }

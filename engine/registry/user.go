@@ -29,6 +29,7 @@ type User struct {
 	Collections  Collections  `json:"collections"`
 	Messaging    Messaging    `json:"messaging"`
 	Permissions  Permissions  `json:"permissions"`
+	Moderation   Moderation   `json:"moderation"`
 	Discoverable bool         `json:"discoverable"` // may be suggested to others; consent is asked for, so false unless set
 	Indexable    bool         `json:"indexable"`    // public posts may be searched (FEP-5feb); false unless set
 	Languages    []string     `json:"languages"`    // read best first, such as "de" or "pt-BR", at most 16: posts in several are shown in the first of them
@@ -106,6 +107,7 @@ func DefaultUser() User {
 		Collections:  Collections{Followers: Public, Following: Public},
 		Messaging:    Messaging{Strangers: RequestStrangers},
 		Permissions:  DefaultPermissions(),
+		Moderation:   Moderation{MutedActors: []vocab.ID{}, MutedDomains: []string{}, MutedKeywords: []string{}},
 		Languages:    []string{},
 	}
 }
@@ -177,6 +179,9 @@ func (c *User) validateUser() error {
 
 func (c *User) validateChoices() error {
 	if err := c.Permissions.validateRules(); err != nil {
+		return err
+	}
+	if err := c.Moderation.validateMutes(); err != nil {
 		return err
 	}
 	if p := c.FollowPolicy; p != AutoAccept && p != ApprovalRequired {

@@ -151,7 +151,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 		}
 	})
 	f.deps = server.Deps{Store: store, Local: f.local, Verifier: actor.NewVerifier(resolver, gate, origin, now), Gate: gate, Clients: policy.NewLimiter(policy.Rate{}, now, 1), Inbox: f.inbox, Outbox: f.outbox,
-		Feed: feed.New(feed.NewDatabase(store, f.local, f.registry, handler.HasEmoji), gate), Profiles: f.registry, Pictures: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0", Redis: keys.Events,
+		Feed: feed.New(feed.NewDatabase(store, f.local, f.registry, handler.HasEmoji), gate, f.registry, f.local), Profiles: f.registry, Pictures: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0", Redis: keys.Events,
 		Ready: func(context.Context) error { return f.ready }, EventsWait: func() bool { return f.eventsWait }, BodyLimit: 1 << 20, PageSize: 2,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	f.deps.Lookups = policy.Lookups.Limiter(now)

@@ -1,0 +1,25 @@
+package inbox
+
+import (
+	"slices"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// isMuted reports whether the user does not want to see the activity: its actor is muted, the
+// author of its object, or a word of that. Posts within those that a Group announces are hidden
+// when they are read.
+func (p *applier) isMuted(x *applying) bool {
+	mutes := p.Profiles.User(x.User).Moderation
+	if mutes.HidesActor(x.Actor.ID) {
+		return true
+	}
+	doc, author := x.Activity.Object.Doc, vocab.ID("")
+	if o := x.Fetched[x.Activity.Object.ID]; o != nil {
+		doc, author = o.Doc, o.AttributedTo
+	}
+	if author != "" && mutes.HidesActor(author) {
+		return true
+	}
+	return mutes.HasKeywords() && !x.Mine(x.Activity.Object.ID) && slices.ContainsFunc(vocab.WordsOf(doc), mutes.HidesText)
+}

@@ -1,0 +1,69 @@
+package inbox_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// A post of somebody or with a word that the user has muted is stored, and enters no feed; its one
+// event is no mention.
+func TestMutedPostsEnterNoFeed(t *testing.T) {
+	note := `{"id":"p:/creates/001","type":"Create","actor":"p:/carol","to":"as:Public","cc":"us:/alice","object":{"id":"p:/notes/001","type":"Note","attributedTo":"p:/carol","to":"as:Public","cc":"us:/alice",
+		"content":"<p>No <b>Spoilers</b>, please</p>","tag":[{"type":"Mention","href":"us:/alice"},{"type":"Hashtag","name":"#cats"}]}}`
+	for _, c := range []struct {
+		name  string
+		mutes func(*peertest.Scene) registry.Moderation
+		muted bool
+	}{
+		{"nothing", func(*peertest.Scene) registry.Moderation { return registry.Moderation{} }, false},
+		{"its actor", func(s *peertest.Scene) registry.Moderation {
+			return registry.Moderation{MutedActors: []vocab.ID{s.ID("p:/carol")}}
+		}, true},
+		{"another actor", func(s *peertest.Scene) registry.Moderation {
+			return registry.Moderation{MutedActors: []vocab.ID{s.ID("p:/carola")}}
+		}, false},
+		{"its domain", func(s *peertest.Scene) registry.Moderation {
+			host, _, _ := strings.Cut(s.ID("p:/carol").Host(), ":")
+			return registry.Moderation{MutedDomains: []string{host}}
+		}, true},
+		{"a word of it", func(*peertest.Scene) registry.Moderation {
+			return registry.Moderation{MutedKeywords: []string{"spoilers"}}
+		}, true},
+		{"a tag of it", func(*peertest.Scene) registry.Moderation {
+			return registry.Moderation{MutedKeywords: []string{"Cats"}}
+		}, true},
+		{"a part of a word", func(*peertest.Scene) registry.Moderation {
+			return registry.Moderation{MutedKeywords: []string{"spoiler"}}
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t)
+			s.Follows("p:/carol")
+			err := s.Registry.UpdateUser(s.Alice, func(now *registry.User) error {
+				now.Moderation = c.mutes(s)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			changes := s.Changes(func() { s.MustSend("p:/carol", mine, note) })
+			has := func(part string) bool {
+				return slices.ContainsFunc(changes, func(change string) bool { return strings.Contains(change, part) })
+			}
+			if !has("activity inbound Create") || !has("event create.received") {
+				t.Errorf("it is not stored and told: %q", changes)
+			}
+			if got := len(shownIn(t, s, "main")) == 0; got != c.muted {
+				t.Errorf("it is in no feed: %t, want %t", got, c.muted)
+			}
+			if got := !has("event mention.received"); got != c.muted {
+				t.Errorf("it is no mention: %t, want %t", got, c.muted)
+			}
+		})
+	}
+}

@@ -1,0 +1,37 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+)
+
+// A user who mutes somebody sees nothing of it any more, and again what came before when the file
+// is changed back.
+func mutesHold(t *testing.T, a, b *enginetest.Instance) {
+	author, reader := a.CreateUser(t, "maud"), b.CreateUser(t, "mia")
+	reader.Do(t, "Follow", map[string]any{"actorUri": author.Handle})
+	enginetest.Eventually(t, "mia follows maud", func() bool {
+		return len(reader.Column(t, `SELECT actor_uri FROM relationships WHERE type = 'following' AND status = 'accepted'`)) == 1
+	})
+	shows := func(feed, activity string) bool {
+		return slices.ContainsFunc(reader.Feed(t, feed), func(i enginetest.Item) bool { return i.ActivityURI == activity })
+	}
+	before, _ := author.Post(t, map[string]any{"content": "good morning", "visibility": "public"})
+	enginetest.Eventually(t, "mia is shown it", func() bool { return shows("main", before) })
+	reader.Configure(t, `{"moderation":{"muted_actors":["`+author.ID+`"]}}`)
+	enginetest.Eventually(t, "mia is shown it no more", func() bool { return !shows("main", before) })
+	muted, _ := author.Post(t, map[string]any{"content": "hello " + reader.Handle, "visibility": "public"})
+	enginetest.Eventually(t, "the mention is stored", func() bool {
+		return len(reader.Column(t, `SELECT uri FROM activities WHERE uri = $1`, muted)) == 1
+	})
+	if shows("main", muted) || shows("notifications", muted) {
+		t.Error("mia is shown a post of an actor that she mutes")
+	}
+	reader.Configure(t, `{}`)
+	enginetest.Eventually(t, "mia is shown again what came before", func() bool { return shows("main", before) })
+	if shows("main", muted) {
+		t.Error("a post that was muted when it came is in the feed")
+	}
+}

@@ -1,0 +1,77 @@
+package registry
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Moderation is what a user does not want to see. Relationships stay, and nobody is told.
+type Moderation struct {
+	MutedActors   []vocab.ID `json:"muted_actors"`   // at most 1000
+	MutedDomains  []string   `json:"muted_domains"`  // at most 1000; each stands for itself and everything below it
+	MutedKeywords []string   `json:"muted_keywords"` // at most 200, of 1 to 100 characters
+
+	compiled *mutes // nil: nothing is muted
+}
+
+// Bounds of what a user mutes.
+const (
+	maxMutedActors   = 1000
+	maxMutedDomains  = 1000
+	maxMutedKeywords = 200
+	maxMutedKeyword  = 100 // characters
+)
+
+// validateMutes reports whether m can be used, makes empty what is nil, and readies it for use.
+func (m *Moderation) validateMutes() error {
+	if m.MutedActors == nil {
+		m.MutedActors = []vocab.ID{}
+	}
+	if m.MutedDomains == nil {
+		m.MutedDomains = []string{}
+	}
+	if m.MutedKeywords == nil {
+		m.MutedKeywords = []string{}
+	}
+	for _, l := range []struct {
+		key     string
+		n, most int
+	}{{"moderation.muted_actors", len(m.MutedActors), maxMutedActors}, {"moderation.muted_domains", len(m.MutedDomains), maxMutedDomains},
+		{"moderation.muted_keywords", len(m.MutedKeywords), maxMutedKeywords}} {
+		if l.n > l.most {
+			return badMember(l.key, " has %d entries: at most %d are taken", l.n, l.most)
+		}
+	}
+	for n, id := range m.MutedActors {
+		if _, err := vocab.ParseID(string(id)); err != nil {
+			return badMember(fmt.Sprintf("moderation.muted_actors[%d]", n), ": %.60q is not the URI of an actor", id)
+		}
+	}
+	for n, d := range m.MutedDomains {
+		if !isDomain(d) {
+			return badMember(fmt.Sprintf("moderation.muted_domains[%d]", n), ": %.60q is not a domain", d)
+		}
+	}
+	for n, k := range m.MutedKeywords {
+		key := fmt.Sprintf("moderation.muted_keywords[%d]", n)
+		if length := utf8.RuneCountInString(k); length < 1 || length > maxMutedKeyword {
+			return badMember(key, " has %d characters: 1 to %d are taken", length, maxMutedKeyword)
+		}
+		if strings.Trim(k, " #\t\n") == "" || !isPrintable(k) {
+			return badMember(key, ": %.60q is no word", k)
+		}
+	}
+	m.compiled = m.compileMutes()
+	return nil
+}
+
+// isDomain reports whether a text may be the name of hosts, without a port or path.
+func isDomain(s string) bool {
+	name := strings.TrimPrefix(s, "*.")
+	u, err := url.Parse("https://" + name)
+	return err == nil && name != "" && len(name) <= 253 && u.Host == name && u.Port() == "" && !strings.ContainsAny(name, " @") && hostOf(s) != ""
+}

@@ -1,0 +1,103 @@
+package registry
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// mutes are what a user has muted, in the forms in which it is looked for. They are made once, when
+// the file is read.
+type mutes struct {
+	actors   map[vocab.ID]bool
+	domains  map[string]bool
+	keywords []string // as foldText returns them
+}
+
+func (m Moderation) compileMutes() *mutes {
+	if len(m.MutedActors)+len(m.MutedDomains)+len(m.MutedKeywords) == 0 {
+		return nil
+	}
+	c := &mutes{actors: map[vocab.ID]bool{}, domains: map[string]bool{}}
+	for _, a := range m.MutedActors {
+		c.actors[a.Canonical()] = true
+	}
+	for _, d := range m.MutedDomains {
+		c.domains[hostOf(d)] = true
+	}
+	for _, k := range m.MutedKeywords {
+		c.keywords = append(c.keywords, strings.TrimPrefix(foldText(k), "#"))
+	}
+	return c
+}
+
+// hostOf returns a domain as ids have it: of "*.example.org" and "example.org" the same.
+func hostOf(domain string) string {
+	return vocab.ID("https://" + strings.TrimPrefix(domain, "*.")).Canonical().Host()
+}
+
+// HasKeywords reports whether any words are muted.
+func (m Moderation) HasKeywords() bool { return m.compiled != nil && len(m.compiled.keywords) > 0 }
+
+// HidesActor reports whether an actor is muted, or its domain or one above that.
+func (m Moderation) HidesActor(id vocab.ID) bool {
+	if m.compiled == nil {
+		return false
+	}
+	if m.compiled.actors[id.Canonical()] {
+		return true
+	}
+	host, _, _ := strings.Cut(id.Canonical().Host(), ":")
+	for ; host != ""; _, host, _ = strings.Cut(host, ".") {
+		if m.compiled.domains[host] {
+			return true
+		}
+	}
+	return false
+}
+
+// HidesText reports whether a text has a muted keyword as a whole word, in any case.
+func (m Moderation) HidesText(text string) bool {
+	if !m.HasKeywords() {
+		return false
+	}
+	text = foldText(text)
+	return slices.ContainsFunc(m.compiled.keywords, func(k string) bool { return hasWord(text, k) })
+}
+
+// foldText returns a text in lower case, with one space between words.
+func foldText(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
+
+// hasWord reports whether a word is in a text, and no part of a longer one.
+func hasWord(text, word string) bool {
+	first, size := utf8.DecodeRuneInString(word)
+	last, _ := utf8.DecodeLastRuneInString(word)
+	for from := 0; ; from += size {
+		at := strings.Index(text[from:], word)
+		if at < 0 {
+			return false
+		}
+		from += at
+		before, _ := utf8.DecodeLastRuneInString(text[:from])
+		after, _ := utf8.DecodeRuneInString(text[from+len(word):])
+		if !joinsWord(before, first) && !joinsWord(last, after) {
+			return true
+		}
+	}
+}
+
+// joinsWord reports whether two neighbours are of one word. Scripts that put no spaces between
+// words do not tell.
+func joinsWord(a, b rune) bool {
+	return isWordRune(a) && isWordRune(b) && !unicode.In(a, unspaced...) && !unicode.In(b, unspaced...)
+}
+
+func isWordRune(r rune) bool {
+	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || r == '_')
+}
+
+// unspaced are scripts that put no spaces between words.
+var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}

@@ -1,0 +1,17 @@
+package vocab
+
+// WordsOf returns the texts of an object by which people look for it: its content as plain text,
+// its name and summary, and the names of its tags.
+func WordsOf(d Doc) (texts []string) {
+	for _, text := range []string{readText(d.Text("content")), authorsText(d), PlainText(d.Text("name")), PlainText(d.Text("summary"))} {
+		if text != "" {
+			texts = append(texts, text)
+		}
+	}
+	for _, tag := range d.Subs("tag") {
+		if name := tag.Text("name"); name != "" {
+			texts = append(texts, name)
+		}
+	}
+	return texts
+}
