@@ -24,6 +24,7 @@ type scannedEntry struct {
 	Published time.Time
 	Actor     vocab.ID
 	Tags      []string // of the object, as they are written there; only of a scan for tags
+	InStream  bool     // the object is in the stream that is scanned for
 }
 
 // feedScan looks through the main feed.
@@ -42,15 +43,28 @@ const objectTags = `ARRAY(SELECT left(name #>> '{}', 130) FROM (
 // boosted something: up to n, and large ones as Feed does. It looks at MaxScanned entries at most;
 // end is where it stopped, nil at the end of the feed.
 func (t *Tx) FeedOfActors(ctx context.Context, actors []vocab.ID, after *Place, n int) (items []FeedItem, end *Place, err error) {
-	return t.scanFeed(ctx, feedScan{`'{}'::text[]`, ``, func(e scannedEntry) bool { return slices.Contains(actors, e.Actor) }}, after, n)
+	return t.scanFeed(ctx, feedScan{`'{}'::text[], false`, ``, func(e scannedEntry) bool { return slices.Contains(actors, e.Actor) }}, after, n)
 }
 
 // FeedOfTag is FeedOfActors for the entries whose object has a tag, in whichever case and with or
 // without its #.
 func (t *Tx) FeedOfTag(ctx context.Context, tag string, after *Place, n int) (items []FeedItem, end *Place, err error) {
-	isTag := func(name string) bool { return strings.EqualFold(strings.TrimPrefix(name, "#"), tag) }
-	return t.scanFeed(ctx, feedScan{objectTags, ` LEFT JOIN activities a ON a.uri = f.activity_uri AND a.actor_uri = f.actor_uri
-		LEFT JOIN objects o ON o.uri = a.object_uri`, func(e scannedEntry) bool { return slices.ContainsFunc(e.Tags, isTag) }}, after, n)
+	return t.scanFeed(ctx, feedScan{objectTags + `, false`, scannedObjects, func(e scannedEntry) bool { return hasAnyTag(e.Tags, tag) }}, after, n)
+}
+
+// FeedOfStream is FeedOfActors for the entries whose object is in a stream of the user's, or has a
+// tag of it.
+func (t *Tx) FeedOfStream(ctx context.Context, s Stream, after *Place, n int) (items []FeedItem, end *Place, err error) {
+	inStream := `, EXISTS (SELECT FROM stream_objects s WHERE s.stream_id = '` + s.ID.String() + `' AND s.object_uri = a.object_uri)`
+	return t.scanFeed(ctx, feedScan{objectTags + inStream, scannedObjects, func(e scannedEntry) bool { return e.InStream || hasAnyTag(e.Tags, s.Tags...) }}, after, n)
+}
+
+const scannedObjects = ` LEFT JOIN activities a ON a.uri = f.activity_uri AND a.actor_uri = f.actor_uri LEFT JOIN objects o ON o.uri = a.object_uri`
+
+func hasAnyTag(names []string, tags ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return slices.ContainsFunc(tags, func(tag string) bool { return strings.EqualFold(strings.TrimPrefix(name, "#"), tag) })
+	})
 }
 
 // scanFeed returns the entries that a scan finds, and where it stopped.

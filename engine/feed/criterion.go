@@ -6,16 +6,19 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 // The feeds that have the entries of the main feed that meet a criterion are named by one of these
-// and the name of a group or tag. Nothing is copied for them.
+// and the name of a group or tag, or the last part of a stream's id. Nothing is copied for them.
 const (
-	GroupPrefix = "group." // posts and boosts by the members of a group of the user's
-	TagPrefix   = "tag."   // posts that have a tag, in whichever case
+	GroupPrefix  = "group."  // posts and boosts by the members of a group of the user's
+	TagPrefix    = "tag."    // posts that have a tag, in whichever case
+	StreamPrefix = "stream." // posts that are in a stream of the user's, or have a tag of it
 )
 
 // maxCriterion is how many characters the name of a group or tag has.
@@ -34,6 +37,13 @@ func resolveName(feed string) (string, error) {
 	if group, is := strings.CutPrefix(feed, GroupPrefix); is && isCriterion(group) {
 		return feed, nil
 	}
+	if stream, is := strings.CutPrefix(feed, StreamPrefix); is {
+		id, err := uuid.Parse(stream)
+		if err != nil {
+			return "", errNoFeed()
+		}
+		return StreamPrefix + id.String(), nil
+	}
 	tag, is := strings.CutPrefix(feed, TagPrefix)
 	if tag = strings.ToLower(strings.TrimPrefix(tag, "#")); !is || !isCriterion(tag) {
 		return "", errNoFeed()
@@ -45,16 +55,35 @@ func isCriterion(name string) bool { return name != "" && utf8.RuneCountInString
 
 // selectEntries returns the entries of the main feed that belong to a feed by a criterion, and
 // where it stopped looking: nil at the end of the main feed. The fault is NotFound when there is no
-// such group.
+// such group or stream.
 func selectEntries(ctx context.Context, tx *db.Tx, feed string, after *db.Place, n int) ([]db.FeedItem, *db.Place, error) {
 	if tag, is := strings.CutPrefix(feed, TagPrefix); is {
 		return tx.FeedOfTag(ctx, tag, after, n)
+	}
+	if id, is := strings.CutPrefix(feed, StreamPrefix); is {
+		s, err := streamCalled(ctx, tx, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		return tx.FeedOfStream(ctx, s, after, n)
 	}
 	members, err := membersOf(ctx, tx, strings.TrimPrefix(feed, GroupPrefix))
 	if err != nil {
 		return nil, nil, err
 	}
 	return tx.FeedOfActors(ctx, members, after, n)
+}
+
+func streamCalled(ctx context.Context, tx *db.Tx, id string) (db.Stream, error) {
+	all, err := tx.Streams(ctx)
+	if err != nil {
+		return db.Stream{}, err
+	}
+	n := slices.IndexFunc(all, func(s db.Stream) bool { return s.ID.String() == id })
+	if n < 0 {
+		return db.Stream{}, errNoFeed()
+	}
+	return all[n], nil
 }
 
 func membersOf(ctx context.Context, tx *db.Tx, group string) ([]vocab.ID, error) {

@@ -58,7 +58,21 @@ func TestAGroupAndATagHaveFeeds(t *testing.T) {
 	}
 	join(carol)
 	join("https://peer.example/users/bob")
-	for name, want := range map[string][]vocab.ID{members: bobs, "group.empty": nil, "tag.tag0": {bobs[0], bobs[2], bobs[4]}, "tag.#TAG1": {bobs[1], bobs[3]}, "tag.a.b-c": bobs, "tag.none": nil} {
+	tagged, filled := db.Stream{ID: uuid.New(), Name: "tagged", Tags: []string{"tag1"}, URI: "https://example.org/s/1", CreatedAt: start}, db.Stream{ID: uuid.New(), Name: "filled", URI: "https://example.org/s/2", CreatedAt: start}
+	f.write(func(ctx context.Context, tx *db.Tx) error {
+		for _, s := range []db.Stream{tagged, filled} {
+			if err := tx.AddStream(ctx, s); err != nil {
+				return err
+			}
+			if err := tx.AddToStream(ctx, s.URI, db.StreamObject{Object: "https://peer.example/notes/0", ID: uuid.New(), AddedAt: start}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	inTagged, inFilled := feed.StreamPrefix+tagged.ID.String(), feed.StreamPrefix+filled.ID.String()
+	for name, want := range map[string][]vocab.ID{members: bobs, "group.empty": nil, "tag.tag0": {bobs[0], bobs[2], bobs[4]}, "tag.#TAG1": {bobs[1], bobs[3]}, "tag.a.b-c": bobs, "tag.none": nil,
+		inTagged: {bobs[1], bobs[3], bobs[4]}, inFilled: {bobs[4]}} {
 		if d := cmp.Diff(want, f.names(name)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
@@ -72,11 +86,11 @@ func TestAGroupAndATagHaveFeeds(t *testing.T) {
 	if err != nil || page.Next == "" {
 		t.Fatal(page.Next, err)
 	}
-	tagged, err := f.Page(t.Context(), f.alice, "tag.TAG0", "", 2)
+	ofTag, err := f.Page(t.Context(), f.alice, "tag.TAG0", "", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Page(t.Context(), f.alice, "tag.tag0", tagged.Next, 2); err != nil {
+	if _, err := f.Page(t.Context(), f.alice, "tag.tag0", ofTag.Next, 2); err != nil {
 		t.Errorf("the cursor of a tag in another case: %v", err)
 	}
 	for _, c := range []struct {
@@ -84,6 +98,8 @@ func TestAGroupAndATagHaveFeeds(t *testing.T) {
 		want               fault.Kind
 	}{
 		{"a group that is not there", "group.none", "", fault.NotFound},
+		{"a stream that is not there", "stream." + uuid.NewString(), "", fault.NotFound},
+		{"no stream", "stream.featured", "", fault.NotFound},
 		{"no group", "group.", "", fault.NotFound},
 		{"no tag", "tag.#", "", fault.NotFound},
 		{"a tag that is too long", "tag." + strings.Repeat("ä", 129), "", fault.NotFound},
