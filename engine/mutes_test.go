@@ -11,10 +11,7 @@ import (
 // is changed back.
 func mutesHold(t *testing.T, a, b *enginetest.Instance) {
 	author, reader := a.CreateUser(t, "maud"), b.CreateUser(t, "mia")
-	reader.Do(t, "Follow", map[string]any{"actorUri": author.Handle})
-	enginetest.Eventually(t, "mia follows maud", func() bool {
-		return len(reader.Column(t, `SELECT actor_uri FROM relationships WHERE type = 'following' AND status = 'accepted'`)) == 1
-	})
+	befriend(t, reader, author)
 	shows := func(feed, activity string) bool {
 		return slices.ContainsFunc(reader.Feed(t, feed), func(i enginetest.Item) bool { return i.ActivityURI == activity })
 	}

@@ -11,7 +11,7 @@ import (
 // A pinned post and a stream can be read on another server, and its users are told of them.
 func streamsAreShownElsewhere(t *testing.T, a, b *enginetest.Instance) {
 	author, reader := a.CreateUser(t, "stella"), b.CreateUser(t, "stan")
-	reader.Do(t, "Follow", map[string]any{"actorUri": author.Handle})
+	befriend(t, reader, author)
 	_, note := author.Post(t, map[string]any{"content": "a cat", "visibility": "public"})
 	reader.Await(t, "main", "the post", func(i enginetest.Item) bool { return strings.Contains(i.ActivityURI, author.Name) })
 	author.Do(t, "AddToStream", map[string]any{"streamId": "featured", "objectId": note})
@@ -33,12 +33,7 @@ func streamsAreShownElsewhere(t *testing.T, a, b *enginetest.Instance) {
 // them.
 func postsOfEveryTypeArrive(t *testing.T, a, b *enginetest.Instance) {
 	author, reader := a.CreateUser(t, "arthur"), b.CreateUser(t, "rita")
-	reader.Do(t, "Follow", map[string]any{"actorUri": author.Handle})
-	enginetest.Eventually(t, "rita follows arthur", func() bool {
-		var me struct{ Followers int }
-		author.Ask(t, http.MethodGet, "/api/me", nil).Decode(t, &me)
-		return me.Followers == 1
-	})
+	befriend(t, reader, author)
 	for _, c := range []struct {
 		action string
 		params map[string]any

@@ -10,20 +10,20 @@ import (
 // Followers see a new profile, whether it was changed by a program, by a command or by hand, and
 // while nothing served too.
 func profilesAreTold(t *testing.T, a, b *enginetest.Instance) {
-	otto, olga := a.CreateUser(t, "otto"), b.CreateUser(t, "olga")
-	olga.Do(t, "Follow", map[string]any{"actorUri": otto.ID})
+	otto, odette := a.CreateUser(t, "otto"), b.CreateUser(t, "odette")
+	odette.Do(t, "Follow", map[string]any{"actorUri": otto.ID})
 	shown := func(want string) {
 		t.Helper()
-		enginetest.Eventually(t, "olga sees "+want, func() bool {
+		enginetest.Eventually(t, "odette sees "+want, func() bool {
 			var page struct {
 				Actors map[string]struct{ Name string }
 			}
-			olga.Ask(t, http.MethodGet, "/api/relationships?type=following&status=accepted", nil).Decode(t, &page)
+			odette.Ask(t, http.MethodGet, "/api/relationships?type=following&status=accepted", nil).Decode(t, &page)
 			return page.Actors[otto.ID].Name == want
 		})
 	}
-	enginetest.Eventually(t, "olga follows otto", func() bool {
-		return len(olga.Column(t, `SELECT actor_uri FROM relationships WHERE type = 'following' AND status = 'accepted'`)) == 1
+	enginetest.Eventually(t, "odette follows otto", func() bool {
+		return len(odette.Column(t, `SELECT actor_uri FROM relationships WHERE type = 'following' AND status = 'accepted'`)) == 1
 	})
 	otto.Do(t, "UpdateProfile", map[string]any{"name": "by a program"})
 	shown("by a program")

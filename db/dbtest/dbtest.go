@@ -296,7 +296,7 @@ func Database(t testing.TB, database string) *sql.DB {
 var types = db.Types{
 	Words: []string{"Create", "Update"}, Authored: []string{"Add", "Create", "Delete", "Update"},
 	ShowObject: []string{"Announce", "Create", "Dislike", "EmojiReact", "Like", "Update"},
-	Ordered:    []string{"Announce", "Block", "Dislike", "EmojiReact", "Follow", "Like"}, TakeBack: []string{"Delete", "Undo"},
+	Ordered:    []string{"Announce", "Block", "Dislike", "EmojiReact", "Follow", "Like", "Offer"}, TakeBack: []string{"Delete", "Undo"},
 	Relate: []string{"Accept", "Follow", "Offer", "Reject"}, Answer: []string{"Accept", "Reject"},
-	Notify: []string{"Accept"}, NotifyOwner: []string{"Announce", "Dislike", "EmojiReact", "Follow", "Like", "Offer"}, NotifyNamed: []string{"Create"},
+	Notify: []string{"Accept"}, NotifyOwner: []string{"Announce", "Dislike", "EmojiReact", "Follow", "Like"}, NotifyNamed: []string{"Create", "Offer"},
 }

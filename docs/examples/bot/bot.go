@@ -38,7 +38,7 @@ func main() {
 			who, thread := read("/api/actors?uri=", e.Payload.ActorURI), read("/api/objects/thread?uri=", e.Payload.ObjectURI)
 			before, _ := thread["ancestors"].([]any)
 			dispatch(e.Payload.EventID, "Like", object{"objectId": e.Payload.ObjectURI})
-			dispatch(e.Payload.EventID, "Reply", object{"objectId": e.Payload.ObjectURI, "content": fmt.Sprintf("Hello %v! %d posts stand before yours.", who["name"], len(before))})
+			dispatch(e.Payload.EventID, "Reply", object{"objectId": e.Payload.ObjectURI, "content": fmt.Sprintf("Hello %v! %d posts stand before yours.", who["handle"], len(before))})
 		}
 	}
 }
@@ -65,7 +65,9 @@ func ask(method, path, body string, header ...string) io.ReadCloser {
 		log.Fatal(err)
 	}
 	for header = append(header, "Authorization", "Bearer "+os.Getenv("TOKEN"), "Content-Type", "application/json"); len(header) > 0; header = header[2:] {
-		r.Header.Set(header[0], header[1])
+		if header[1] != "" {
+			r.Header.Set(header[0], header[1])
+		}
 	}
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil || answer.StatusCode > 299 {
