@@ -41,7 +41,7 @@ func theExampleBotAnswers(t *testing.T, a, b *enginetest.Instance) {
 	_, note := guest.Post(t, map[string]any{"content": "is " + host.Handle + " there?", "visibility": "public"})
 	answer := guest.Await(t, "notifications", "the answer", func(i enginetest.Item) bool { return i.Type == "Create" && i.ActorURI == host.ID })
 	shown := string(guest.Ask(t, http.MethodGet, "/api/feed/"+answer.ID, nil).Body)
-	if !strings.Contains(shown, "Hello " + guest.Handle + "! 0 posts stand before yours.") {
+	if !strings.Contains(shown, "Hello "+guest.Handle+"! 0 posts stand before yours.") {
 		t.Errorf("the bot answers %s", shown)
 	}
 	guest.Await(t, "notifications", "the Like of "+note, func(i enginetest.Item) bool { return i.Type == "Like" && i.ActorURI == host.ID })
