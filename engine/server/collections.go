@@ -24,8 +24,8 @@ type collection struct {
 	count func(_ context.Context, _ *db.Tx, to []vocab.ID) (int, error)
 	list  func(_ context.Context, _ *db.Tx, to []vocab.ID, after *db.Place, n int) ([]listed, error)
 
-	describe  func(_ context.Context, _ *db.Tx, d vocab.Doc) error // completes the collection's document; may be nil
-	isRelated bool                                                 // to an object, of which there are many: its pages are not kept
+	describe func(_ context.Context, _ *db.Tx, d vocab.Doc) error // completes the collection's document; may be nil
+	isMany   bool                                                 // there may be many like it, and anybody can make ids up: its pages are not kept
 }
 
 // isWhole reports whether the document of the collection has all its items, and pages are none.
@@ -199,7 +199,7 @@ func (s *collections) serveCollection(a *answer, r *http.Request, contentType st
 		return err
 	}
 	keep := func(tagged) {}
-	if viewer == "" && !s.secureMode && !c.isRelated {
+	if viewer == "" && !s.secureMode && !c.isMany {
 		keep = s.recent.begin(u, recentKey(c, r))
 	}
 	var doc vocab.Doc

@@ -31,6 +31,13 @@ func (s *Server) Routes() (all []Route) {
 // Held returns how many bytes of bodies count as in memory.
 func (s *Server) Held() int64 { return s.federation.bodies.Used() }
 
+// KeptPages returns how many bytes those pages take that are kept for the next reader.
+func (s *Server) KeptPages() int {
+	s.collections.recent.mu.Lock()
+	defer s.collections.recent.mu.Unlock()
+	return s.collections.recent.bytes
+}
+
 // HoldReads takes all places for reads that strangers at an address may have, until release.
 func (s *Server) HoldReads(address netip.Addr) (release func()) {
 	payer, n := policy.NameAddress(networkOf(address)), int64(0)

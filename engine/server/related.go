@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/google/uuid"
 	"github.com/julienschmidt/httprouter"
 
 	"github.com/lightweb/lightweb/db"
@@ -41,14 +40,10 @@ var (
 func (s *collections) getRelated(kind related) handle {
 	return func(a *answer, r *http.Request, p httprouter.Params) error {
 		thing := p.ByName("thing")
-		if id, err := uuid.Parse(thing); err != nil || id.String() != thing {
-			return errNothing // no id of ours: not worth a look
-		}
-		u, err := vocab.ParseUsername(p.ByName("user"))
-		if err != nil {
+		if !isOwnPart(thing) {
 			return errNothing
 		}
-		err = s.getCollection(s.relatedCollection(kind, s.local.ID(u), vocab.ID("objects/"+thing)))(a, r, p)
+		err := s.getCollection(s.relatedCollection(kind, s.idOf(p), vocab.ID("objects/"+thing)))(a, r, p)
 		if fault.KindOf(err) == fault.Gone {
 			return errNothing
 		}
@@ -59,7 +54,7 @@ func (s *collections) getRelated(kind related) handle {
 // relatedCollection returns the collection of an object of me.
 func (s *collections) relatedCollection(kind related, me, path vocab.ID) collection {
 	object := me + "/" + path
-	c := collection{name: string(path) + "/" + kind.name, isRelated: true, describe: func(_ context.Context, _ *db.Tx, d vocab.Doc) error {
+	c := collection{name: string(path) + "/" + kind.name, isMany: true, describe: func(_ context.Context, _ *db.Tx, d vocab.Doc) error {
 		d["attributedTo"] = string(me)
 		return nil
 	}}

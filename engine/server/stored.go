@@ -57,8 +57,8 @@ func (s *storedDocuments) getStored(a *answer, r *http.Request, p httprouter.Par
 	if err != nil {
 		return err
 	}
-	if id, err := uuid.Parse(p.ByName("thing")); err != nil || id.String() != p.ByName("thing") {
-		return errNothing // no id of ours: not worth a look
+	if !isOwnPart(p.ByName("thing")) {
+		return errNothing
 	}
 	id := s.local.ID(u) + vocab.ID(folder+p.ByName("thing"))
 	found, err := s.forAll(r, u, id, find)
@@ -72,6 +72,13 @@ func (s *storedDocuments) getStored(a *answer, r *http.Request, p httprouter.Par
 		a.setCache(s.cachePolicy())
 	}
 	return a.sendStored(r, contentType, found)
+}
+
+// isOwnPart reports whether the last part of an id may be one that we made: for another one it is
+// not worth to look.
+func isOwnPart(s string) bool {
+	id, err := uuid.Parse(s)
+	return err == nil && id.String() == s
 }
 
 // forAll looks for what everybody may read; in secure mode that is nothing.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/google/uuid"
 	"github.com/julienschmidt/httprouter"
 
 	"github.com/lightweb/lightweb/db"
@@ -93,14 +92,15 @@ func (s *collections) getWhole(a *answer, r *http.Request, p httprouter.Params, 
 
 // getStream serves one of a user's streams, to everybody.
 func (s *collections) getStream(a *answer, r *http.Request, p httprouter.Params) error {
-	if id, err := uuid.Parse(p.ByName("stream")); err != nil || id.String() != p.ByName("stream") {
-		return errNothing // no id of ours: not worth a look
+	if !isOwnPart(p.ByName("stream")) {
+		return errNothing
 	}
 	me, name := s.idOf(p), "streams/"+p.ByName("stream")
 	uri := me + "/" + vocab.ID(name)
 	return s.getCollection(collection{
-		name:  name,
-		shown: shownToAll,
+		name:   name,
+		shown:  shownToAll,
+		isMany: true,
 		count: func(ctx context.Context, tx *db.Tx, _ []vocab.ID) (int, error) {
 			one, err := tx.Stream(ctx, uri)
 			if err != nil || one == nil {

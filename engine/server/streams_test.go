@@ -68,3 +68,23 @@ func TestStreamsAreShownToAll(t *testing.T) {
 	}
 	f.get("/api/streams").want(t, 401)
 }
+
+// Ids that somebody makes up take no memory that pages of others need.
+func TestPagesOfMadeUpCollectionsAreNotKept(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.get(string(f.local.Featured(f.alice))).want(t, 200)
+	before := f.server.KeptPages()
+	if before == 0 {
+		t.Error("no page is kept")
+	}
+	for range 5 {
+		f.get(string(f.local.Streams(f.alice))+"/"+uuid.NewString()).want(t, 404)
+		for _, of := range []string{"replies", "context"} {
+			f.get(string(f.local.ID(f.alice))+"/objects/"+uuid.NewString()+"/"+of).want(t, 404)
+		}
+	}
+	if kept := f.server.KeptPages(); kept != before {
+		t.Errorf("%d bytes are kept, and before what was made up %d", kept, before)
+	}
+}
