@@ -73,12 +73,8 @@ func (s *clientAPI) getAudit(a *answer, r *http.Request, _ httprouter.Params) er
 		return fmt.Errorf("read audit: %w", err)
 	}
 	page := auditPage{Items: []auditRecord{}}
-	for n, record := range found {
-		if n == limit {
-			last := found[n-1]
-			page.Next = feed.EncodeCursor(scope, db.Place{At: last.At, ID: last.ID})
-			break
-		}
+	found, page.Next = cutRows(found, limit, scope, func(r db.AuditRecord) db.Place { return db.Place{At: r.At, ID: r.ID} })
+	for _, record := range found {
 		page.Items = append(page.Items, auditRecordOf(record))
 	}
 	linkNext(a, r, q, page.Next)

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -119,12 +117,8 @@ func (s *clientAPI) getDeliveries(a *answer, r *http.Request, _ httprouter.Param
 		return fmt.Errorf("read deliveries: %w", err)
 	}
 	page := deliveryJobs{Items: []deliveryJob{}}
-	for n, j := range jobs {
-		if n == limit {
-			last := jobs[n-1]
-			page.Next = feed.EncodeCursor(scope, db.Place{At: last.CreatedAt, ID: last.ID})
-			break
-		}
+	jobs, page.Next = cutRows(jobs, limit, scope, func(j db.DeliveryJob) db.Place { return db.Place{At: j.CreatedAt, ID: j.ID} })
+	for _, j := range jobs {
 		page.Items = append(page.Items, jobOf(j))
 	}
 	linkNext(a, r, q, page.Next)
@@ -205,24 +199,4 @@ func inUTC(t *time.Time) *time.Time {
 	}
 	at := t.UTC()
 	return &at
-}
-
-// limitOf reads how many items a page is to have.
-func limitOf(q url.Values, usual, most int) (int, error) {
-	if !q.Has("limit") {
-		return usual, nil
-	}
-	n, err := strconv.ParseUint(q.Get("limit"), 10, 16)
-	if err != nil || n == 0 || n > uint64(most) {
-		return 0, fault.New(fault.Invalid, fmt.Sprintf("the limit must be 1 to %d", most)).WithCode("bad_limit")
-	}
-	return int(n), nil
-}
-
-// linkNext names the next page, unless there is none.
-func linkNext(a *answer, r *http.Request, q url.Values, cursor string) {
-	if cursor != "" {
-		q.Set("cursor", cursor)
-		a.Header().Set("Link", "<"+r.URL.Path+"?"+q.Encode()+`>; rel="next"`)
-	}
 }

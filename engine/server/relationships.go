@@ -159,11 +159,7 @@ func (s *clientAPI) getRelationships(a *answer, r *http.Request, _ httprouter.Pa
 		if err != nil {
 			return err
 		}
-		if len(found) > limit {
-			found = found[:limit]
-			last := found[limit-1]
-			page.Next = feed.EncodeCursor(scope, db.Place{At: last.CreatedAt, ID: last.ID})
-		}
+		found, page.Next = cutRows(found, limit, scope, func(r db.Relationship) db.Place { return db.Place{At: r.CreatedAt, ID: r.ID} })
 		var actors []vocab.ID
 		for _, f := range found {
 			page.Items = append(page.Items, relationship{f.Actor, f.Type, f.Status, directions[f.Direction], f.Activity, f.CreatedAt.UTC()})

@@ -1,0 +1,41 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/feed"
+)
+
+// limitOf reads how many items a page is to have.
+func limitOf(q url.Values, usual, most int) (int, error) {
+	if !q.Has("limit") {
+		return usual, nil
+	}
+	n, err := strconv.ParseUint(q.Get("limit"), 10, 16)
+	if err != nil || n == 0 || n > uint64(most) {
+		return 0, fault.New(fault.Invalid, fmt.Sprintf("the limit must be 1 to %d", most)).WithCode("bad_limit")
+	}
+	return int(n), nil
+}
+
+// linkNext names the next page, unless there is none.
+func linkNext(a *answer, r *http.Request, q url.Values, cursor string) {
+	if cursor != "" {
+		q.Set("cursor", cursor)
+		a.Header().Set("Link", "<"+r.URL.Path+"?"+q.Encode()+`>; rel="next"`)
+	}
+}
+
+// cutRows returns up to limit rows of one list, and the cursor of what follows them when there are
+// more, else none.
+func cutRows[T any](rows []T, limit int, scope string, placeOf func(T) db.Place) (kept []T, next string) {
+	if len(rows) <= limit {
+		return rows, ""
+	}
+	return rows[:limit], feed.EncodeCursor(scope, placeOf(rows[limit-1]))
+}
