@@ -12,6 +12,7 @@ import (
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -212,30 +213,24 @@ func (p *streamName) findAdd(ctx context.Context, tx *db.Tx, x *exchange, object
 }
 
 // removeFromStream takes an object out of a stream (ActivityPub §6.7).
-type removeFromStream struct {
-	about
-	streamName
-}
+type removeFromStream struct{ addToStream }
 
-func (p *removeFromStream) checkParams() error {
-	if err := p.about.checkParams(); err != nil {
+func (p *removeFromStream) findRecipients(ctx context.Context, f *finder, x *exchange) (err error) {
+	if err := p.findStream(ctx, f, x); err != nil {
 		return err
 	}
-	return p.streamName.checkParams()
-}
-
-func (p *removeFromStream) lockName() string { return p.streamName.lockName() }
-
-func (p *removeFromStream) findRecipients(ctx context.Context, f *finder, x *exchange) error {
-	return p.findStream(ctx, f, x)
+	if p.object, err = f.findMeantID(ctx, x, "objectId", vocab.IDOf(p.ObjectID), "", handler.BringingTypes()...); err != nil {
+		return err
+	}
+	return f.store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error { return x.noteSpelling(ctx, tx, p.object) })
 }
 
 func (p *removeFromStream) constructObject(*actor.Local, *exchange) (string, any) {
-	return vocab.Remove, string(vocab.IDOf(p.ObjectID))
+	return vocab.Remove, string(p.object)
 }
 
 func (p *removeFromStream) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
-	there, err := p.findAdd(ctx, tx, x, vocab.IDOf(p.ObjectID))
+	there, err := p.findAdd(ctx, tx, x, p.object)
 	if err == nil && there == "" {
 		err = fault.New(fault.NotFound, "the object is not in the stream").WithCode("not_in_stream").At("/params/objectId")
 	}

@@ -31,6 +31,12 @@ func TestAStreamIsFilledAndFollowersAreTold(t *testing.T) {
 		t.Errorf("the Remove is %s", remove.Raw)
 	}
 	d.refused("RemoveFromStream", map[string]any{"streamId": id, "objectId": bobsPost}, fault.NotFound, "not_in_stream")
+	create := d.must("CreateNote", map[string]any{"content": "hi", "visibility": "public"}) // an id of an activity stands for the object that it made
+	for _, action := range []string{"AddToStream", "RemoveFromStream"} {
+		if did := d.must(action, map[string]any{"streamId": id, "objectId": string(create.URI)}); did.Object != create.Object {
+			t.Errorf("%s of what %s made is about %s", action, create.URI, did.Object)
+		}
+	}
 	if gone := d.must("DeleteStream", map[string]any{"streamId": id}); gone.Type != vocab.Remove || string(gone.Object) != id {
 		t.Errorf("it is deleted by %s", gone.Raw)
 	}
