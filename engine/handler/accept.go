@@ -139,11 +139,7 @@ func findAnswered(ctx context.Context, tx Tx, s *Sent) (*db.Relationship, error)
 
 // rejectOffer ends the friendship that an actor's Offer made or asks for.
 func rejectOffer(ctx context.Context, tx Tx, s *Sent) error {
-	rel, err := findFriendship(ctx, tx, s.Target.ID, db.Inbound, s.Activity.Object.ID)
-	if err != nil || rel == nil {
-		return err
-	}
-	_, err = tx.EndRelationship(ctx, rel.Type, rel.Actor)
+	_, err := endFriendship(ctx, tx, s.Target.ID, db.Inbound, s.Activity.Object.ID)
 	return err
 }
 

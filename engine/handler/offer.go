@@ -139,21 +139,23 @@ func isOvertaken(ctx context.Context, tx Tx, r *Received, own *db.Relationship) 
 // undoOffer ends the friendship that an Offer made, or asked for: a late Undo must not end a newer
 // one.
 func undoOffer(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
-	rel, err := findFriendship(ctx, tx, r.Actor.ID, db.Inbound, d.id)
-	if err != nil || rel == nil {
-		return false, err
-	}
-	return tx.EndRelationship(ctx, rel.Type, r.Actor.ID)
+	return endFriendship(ctx, tx, r.Actor.ID, db.Inbound, d.id)
 }
 
 // undoOwnOffer ends the friendship that the user's Offer made, or asked for.
 func undoOwnOffer(ctx context.Context, tx Tx, s *Sent) error {
-	rel, err := findFriendship(ctx, tx, s.Target.ID, db.Outbound, s.Activity.Object.ID)
-	if err != nil || rel == nil {
-		return err
-	}
-	_, err = tx.EndRelationship(ctx, rel.Type, rel.Actor)
+	_, err := endFriendship(ctx, tx, s.Target.ID, db.Outbound, s.Activity.Object.ID)
 	return err
+}
+
+// endFriendship ends the relationship that an Offer made or asks for, and reports whether there was
+// one.
+func endFriendship(ctx context.Context, tx Tx, with vocab.ID, direction string, offer vocab.ID) (bool, error) {
+	rel, err := findFriendship(ctx, tx, with, direction, offer)
+	if err != nil || rel == nil {
+		return false, err
+	}
+	return tx.EndRelationship(ctx, rel.Type, with)
 }
 
 // findFriendship returns the relationship that an Offer made or asks for, nil when there is none.
