@@ -2,7 +2,6 @@ package registry
 
 import (
 	"fmt"
-	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -52,7 +51,7 @@ func (m *Moderation) validateMutes() error {
 		}
 	}
 	for n, d := range m.MutedDomains {
-		if !isDomain(d) {
+		if _, err := readMuted(d); err != nil {
 			return badMember(fmt.Sprintf("moderation.muted_domains[%d]", n), ": %.60q is not a domain", d)
 		}
 	}
@@ -69,9 +68,12 @@ func (m *Moderation) validateMutes() error {
 	return nil
 }
 
-// isDomain reports whether a text may be the name of hosts, without a port or path.
-func isDomain(s string) bool {
-	name := strings.TrimPrefix(s, "*.")
-	u, err := url.Parse("https://" + name)
-	return err == nil && name != "" && len(name) <= 253 && u.Host == name && u.Port() == "" && !strings.ContainsAny(name, " @") && hostOf(s) != ""
+// readMuted returns a muted domain as ids have it: of "*.example.org" and "example.org" the same. A
+// mute holds for every port.
+func readMuted(domain string) (string, error) {
+	host, err := readDomain(strings.TrimPrefix(domain, "*."))
+	if err == nil && strings.Contains(domain, ":") {
+		err = badConfig("%.60q has a port", domain)
+	}
+	return host, err
 }

@@ -26,17 +26,13 @@ func (m Moderation) compileMutes() *mutes {
 		c.actors[a.Canonical()] = true
 	}
 	for _, d := range m.MutedDomains {
-		c.domains[hostOf(d)] = true
+		host, _ := readMuted(d) // which validateMutes has read
+		c.domains[host] = true
 	}
 	for _, k := range m.MutedKeywords {
 		c.keywords = append(c.keywords, strings.TrimPrefix(foldText(k), "#"))
 	}
 	return c
-}
-
-// hostOf returns a domain as ids have it: of "*.example.org" and "example.org" the same.
-func hostOf(domain string) string {
-	return vocab.ID("https://" + strings.TrimPrefix(domain, "*.")).Canonical().Host()
 }
 
 // HasKeywords reports whether any words are muted.
