@@ -59,18 +59,10 @@ func (t *Tx) ActivityPlace(ctx context.Context, id uuid.UUID, requests bool) (*P
 	return p.place(), err
 }
 
-// orLast is the mark after which everything is unread when there is none.
-func (p *Place) orLast() Place {
-	if p == nil {
-		return Place{}
-	}
-	return *p
-}
-
 // UnreadFeed counts the entries of the main feed after a mark that others made. user is the user's
 // actor.
 func (t *Tx) UnreadFeed(ctx context.Context, user vocab.ID, mark *Place) (Unread, error) {
-	p := mark.orLast()
+	p := mark.orOldest()
 	n, err := t.count(ctx, `SELECT count(*) FROM (SELECT FROM feed WHERE (published, id) > ($1, $2) AND actor_uri <> $3 LIMIT $4) AS unread`,
 		p.At, p.ID, string(user), mostUnread+1)
 	return capUnread(n), err
@@ -78,7 +70,7 @@ func (t *Tx) UnreadFeed(ctx context.Context, user vocab.ID, mark *Place) (Unread
 
 // UnreadRequests counts the requests after a mark.
 func (t *Tx) UnreadRequests(ctx context.Context, mark *Place) (Unread, error) {
-	p := mark.orLast()
+	p := mark.orOldest()
 	n, err := t.count(ctx, `SELECT count(*) FROM (SELECT FROM requests q JOIN activities a ON a.uri = q.activity_uri AND a.actor_uri = q.actor_uri
 		WHERE (a.published, a.id) > ($1, $2) AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound') LIMIT $3) AS unread`,
 		p.At, p.ID, mostUnread+1)
@@ -89,7 +81,7 @@ func (t *Tx) UnreadRequests(ctx context.Context, mark *Place) (Unread, error) {
 // activities. user is as for Notifications.
 func (t *Tx) UnreadNotifications(ctx context.Context, user vocab.ID, mark *Place) (Unread, error) {
 	r := t.notificationRows(user, mark, MaxScanned)
-	p := mark.orLast()
+	p := mark.orOldest()
 	r.args[0], r.args[1] = p.At, p.ID
 	var found, looked int
 	err := t.row(ctx, "count notifications", `SELECT count(*) FILTER (WHERE `+notifications+`), count(*) FROM (

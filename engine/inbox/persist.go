@@ -162,6 +162,7 @@ func (p *applier) checkPermitted(ctx context.Context, x *applying) error {
 	if err != nil {
 		return err
 	}
+	r.Known = known
 	if !audience.IsLetterOfStranger(*post, r) {
 		if post.With(x.Activity.Addressing).MaySee(r.Viewer) {
 			return nil
@@ -239,9 +240,6 @@ func (p *applier) mayWrite(ctx context.Context, x *applying) (bool, error) {
 
 // standingOf returns how the user stands to a stranger's post.
 func (p *applier) standingOf(ctx context.Context, x *applying) (r audience.Recipient, err error) {
-	if r.Known, err = p.mayWrite(ctx, x); err != nil {
-		return r, err
-	}
 	r.ID, r.Circles = x.Me, []vocab.ID{p.Local.Followers(x.User)}
 	for _, f := range x.Forwarders {
 		following, err := x.tx.Relationship(ctx, db.Following, f.ID)
