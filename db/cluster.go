@@ -111,6 +111,11 @@ func (c *Cluster) CreateUserDatabase(ctx context.Context, u vocab.Username) erro
 	return c.schema.CreateUser(ctx, u)
 }
 
+// DropUserDatabase drops the database of u, with all it holds, if it is there.
+func (c *Cluster) DropUserDatabase(ctx context.Context, u vocab.Username) error {
+	return c.schema.DropUser(ctx, u)
+}
+
 // Destroy drops the instance database, every user's, with all they hold, and the template that has
 // this instance's name. c is of no use afterwards.
 func (c *Cluster) Destroy(ctx context.Context) error {

@@ -112,6 +112,14 @@ func (t *Tx) DropDeliveries(ctx context.Context, c DeliveryChoice, why string, a
 	return last, dropped, err
 }
 
+// SkipOpenDeliveries skips everything that is still owed, and says why in it. A delivery that is
+// being made this moment is the last one.
+func (t *Tx) SkipOpenDeliveries(ctx context.Context, why string, now time.Time) error {
+	_, err := t.execBeside(ctx, "skip deliveries", `UPDATE deliveries d SET status = 'skipped', last_error = $1, updated_at = $2, `+leaseLost+`, lease_owner = NULL
+		WHERE d.status IN ('pending', 'parked')`, why, now)
+	return err
+}
+
 // CountLeased counts the deliveries on which a process has a lease now.
 func (t *Tx) CountLeased(ctx context.Context, f DeliveryFilter, now time.Time) (n int, err error) {
 	var q terms

@@ -159,6 +159,12 @@ func (t *Tx) RelatedDestinations(ctx context.Context) ([]Destination, error) {
 		AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.uri AND b.direction = $1) ORDER BY a.uri`, Outbound)
 }
 
+// KnownDestinations returns where all actors take deliveries that the database knows.
+func (t *Tx) KnownDestinations(ctx context.Context) ([]Destination, error) {
+	return collect[Destination](ctx, t, "list actors", `SELECT a.uri, coalesce(a.written, ''), a.inbox, coalesce(a.shared_inbox, '')
+		FROM actors a WHERE a.inbox <> '' ORDER BY a.uri`)
+}
+
 // FollowersOf returns up to n accepted followers whose ids are of this origin, as their server
 // writes them, by id.
 func (t *Tx) FollowersOf(ctx context.Context, origin string, n int) (ids []string, err error) {

@@ -34,7 +34,7 @@ func (c *Cluster) obstacle(ctx context.Context, on pgx.Tx, u vocab.Username, use
 	case u.IsZero() && count > 0:
 		return fault.New(fault.Conflict, fmt.Sprintf("the instance has %d users already: a whole backup is restored into an empty one", count)).
 			WithHint("restore one user of it with --user, or take another data_dir or database.url")
-	case state == instance.UserDeleted:
+	case state == instance.UserDeleting || state == instance.UserDeleted:
 		return fault.New(fault.Conflict, fmt.Sprintf("the user %q was deleted, and other servers were told: the name is not used again", u))
 	case state == instance.UserCreating:
 		return fault.New(fault.Conflict, fmt.Sprintf("the user %q is half-made", u)).WithHint("lightweb user create " + u.String() + " finishes it; then restore with --replace")

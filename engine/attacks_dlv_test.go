@@ -15,6 +15,7 @@ import (
 
 	"github.com/lightweb/lightweb/engine/enginetest"
 	"github.com/lightweb/lightweb/engine/enginetest/peertest"
+	"github.com/lightweb/lightweb/engine/vocab"
 )
 
 func TestAttacksOnDelivery(t *testing.T) {
@@ -380,7 +381,33 @@ var deliveryAttacks = []attack{
 			}
 		}
 	}},
-	{id: "DLV-10", sends: "a user who is deleted with posts waiting", later: "deleting users"},
+	{id: "DLV-10", sends: "a user who is deleted with posts waiting", happens: "what waits is sent no more; the Delete is, signed with the user's keys, which are shown until every server has it: then they, the database and all else are gone, and the actor is 410", changes: true, asks: 1, play: func(s *siege) {
+		var down atomic.Bool
+		down.Store(true)
+		h := s.against(unless(&down, http.StatusInternalServerError))
+		leaver := s.home.CreateUser(s, "leaver")
+		leaver.Post(s, map[string]any{"content": "never heard", "visibility": "direct", "to": []any{string(h.ID)}})
+		enginetest.Eventually(s, "the post waits", func() bool { return len(h.posted()) == 1 })
+		if got := s.home.Run(s, "user", "delete", "leaver", "--yes"); got.Code != 0 {
+			s.Fatalf("user delete ended with %d: %s", got.Code, got.Stderr)
+		}
+		enginetest.Eventually(s, "the Delete waits", func() bool { return len(h.posted()) == 2 })
+		if keys := enginetest.Fetch(s, leaver.ID); keys.Status != http.StatusOK || !strings.Contains(string(keys.Body), "publicKeyPem") {
+			s.Errorf("while the Delete waits the actor is answered %d %s, want its keys", keys.Status, keys.Body)
+		}
+		down.Store(false)
+		leaver.Column(s, `UPDATE deliveries SET next_at = now() WHERE status = 'pending' AND lease_owner IS NULL`)
+		if _, err := s.home.SQL(s, "lightweb").ExecContext(s.Context(), `UPDATE users SET next_due = date_trunc('milliseconds', now()) WHERE username = 'leaver'`); err != nil {
+			s.Fatal(err)
+		}
+		expectDeleted(s.T, s.home, leaver)
+		for _, p := range h.posted()[1:] {
+			d, err := vocab.ParseActivity(p.Content)
+			if err != nil || d.Type != vocab.Delete || string(d.Object.ID) != leaver.ID || !strings.Contains(p.Header.Get("Signature-Input"), leaver.ID) {
+				s.Errorf("after the deletion %s was sent, signed as %s; want the Delete of the user, by its key", p.Content, p.Header.Get("Signature-Input"))
+			}
+		}
+	}},
 	{id: "DLV-11", sends: "a delivery that cannot be made, on which the sender could choke", happens: "it fails alone and is told of by an event; a panic ends one delivery, too. The others leave", changes: true, play: func(s *siege) {
 		h := s.against(answers(http.StatusAccepted))
 		s.change("host", "pause", h.host)

@@ -141,7 +141,24 @@ var tenancyAttacks = []attack{
 			s.Errorf("%v connections are open, want some and %v at most", open, limit)
 		}
 	}},
-	{id: "TEN-11", sends: "the name of a deleted user, taken again", later: "deleting users"},
+	{id: "TEN-11", sends: "the name of a deleted user, taken again", happens: "refused; actor, posts and inbox are 410 for good, and the old tokens are refused", changes: true, play: func(s *siege) {
+		gone := s.home.CreateUser(s, "gone")
+		_, note := gone.Post(s, map[string]any{"content": "for everybody", "visibility": "public"})
+		if got := s.home.Run(s, "user", "delete", "gone", "--yes"); got.Code != 0 {
+			s.Fatalf("user delete ended with %d: %s", got.Code, got.Stderr)
+		}
+		expectDeleted(s.T, s.home, gone)
+		if got := s.home.Run(s, "user", "create", "gone"); got.Code != 73 || !strings.Contains(got.Stderr, "not used again") {
+			s.Errorf("user create ended with %d %s, want 73 that says why", got.Code, got.Stderr)
+		}
+		for _, url := range []string{gone.ID, note, gone.ID + "/outbox", gone.ID + "/followers"} {
+			if got := enginetest.Fetch(s, url); got.Status != http.StatusGone {
+				s.Errorf("%s is answered %d, want 410", url, got.Status)
+			}
+		}
+		s.answered(s.post(s.mallory, gone.ID+"/inbox", s.like(s.mallory, "late")), 410)
+		s.answered(gone.Ask(s, http.MethodGet, "/api/feed", nil), 401)
+	}},
 	{id: "TEN-12", sends: "a look at private keys by somebody else on the machine, and links in their place", happens: "keys and configuration are readable by their owner alone; a key that is a link, open to others or of another account is refused, by `backup` too", play: func(s *siege) {
 		folder := filepath.Join(s.home.DataDir, "users", "alice", "keys")
 		files, err := os.ReadDir(folder)

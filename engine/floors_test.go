@@ -57,6 +57,7 @@ var floors = map[string]int{
 	"engine/delivery":     5,
 	"engine/relay":        5,
 	"engine/profile":      5,
+	"engine/deletion":     5,
 	"engine/conversation": 5,
 	"engine/intake":       5,
 

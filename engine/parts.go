@@ -10,6 +10,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/pool"
+	"github.com/lightweb/lightweb/engine/deletion"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/event"
 	"github.com/lightweb/lightweb/engine/feed"
@@ -37,6 +38,7 @@ type parts struct {
 	emitter    *event.Emitter
 	sockets    *socket.Hub
 	profiles   *profile.Watcher
+	deletions  *deletion.Watcher
 	public     *http.Server
 	admin      *http.Server
 }
@@ -69,6 +71,7 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	p.threads = thread.New(thread.Deps{Store: owners, Local: in.Local, Profiles: in.Registry, Gate: in.Gate, Finder: p.outbox, Others: in.Actors, Lookups: p.lookups,
 		Log: in.Log.With("component", "thread"), Now: in.Now})
 	p.profiles = profile.NewWatcher(profile.Deps{Files: in.Registry, Users: in.DB.Instance.Users, Actors: in.Local, Teller: p.outbox, Log: in.Log.With("component", "profile"), Now: in.Now})
+	p.deletions = deletion.NewWatcher(deletion.Deps{Users: in.DB.Instance.Users, Teller: p.outbox, Holder: in, Log: in.Log.With("component", "deletion"), Now: in.Now})
 	p.search = search.New(search.Deps{Store: owners, Shower: p.threads, Gate: in.Gate, Log: in.Log.With("component", "search"), Now: in.Now})
 	s := e.newServer(p)
 	// Programs that hear of a commit read what it left: what was cached goes first.

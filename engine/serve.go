@@ -97,6 +97,7 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	running.Go(func() { p.search.Run(ctx) })
 	running.Go(func() { e.pruneNightly(ctx) })
 	running.Go(func() { p.profiles.Run(ctx) })
+	running.Go(func() { p.deletions.Run(ctx) })
 	running.Go(func() { e.in.Relays.Run(ctx) })
 	delivering, stopDelivering := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopDelivering()

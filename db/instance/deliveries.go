@@ -18,11 +18,11 @@ type Due struct {
 	Was  *time.Time     // the time that is stored until now
 }
 
-// ListDue returns the active users that owe something by then, or at any time when that is zero;
-// the one that waits longest comes first. It opens no user's database.
+// ListDue returns the users, active or being deleted, that owe something by then, or at any time
+// when that is zero; the one that waits longest comes first. It opens no user's database.
 func (s Deliveries) ListDue(ctx context.Context, by time.Time) ([]Due, error) {
 	return postgres.Collect[Due](ctx, s.on, "list users with due deliveries", `SELECT username, next_due AS at, next_due AS was FROM users
-		WHERE state = 'active' AND next_due IS NOT NULL AND ($1::timestamptz IS NULL OR next_due <= $1) ORDER BY next_due, username LIMIT 10000`, postgres.TimeOrNull(by))
+		WHERE state IN ('active', 'deleting') AND next_due IS NOT NULL AND ($1::timestamptz IS NULL OR next_due <= $1) ORDER BY next_due, username LIMIT 10000`, postgres.TimeOrNull(by))
 }
 
 // MarkDue stores by when the dispatcher has to look at the users' deliveries. It changes nothing

@@ -17,7 +17,8 @@ const (
 	UserCreating  = "creating" // unfinished: creating it again finishes it
 	UserActive    = "active"
 	UserSuspended = "suspended"
-	UserDeleted   = "deleted" // a tombstone: the name is never used again
+	UserDeleting  = "deleting" // closed for good; other servers are being told
+	UserDeleted   = "deleted"  // a tombstone: the name is never used again
 )
 
 // Users are the users of the instance, and where their databases lie.
@@ -125,12 +126,11 @@ func (s Users) Activate(ctx context.Context, u vocab.Username) error {
 	return postgres.Fault("activate user", err)
 }
 
-// SetState suspends a user, activates it again, or leaves its tombstone: a deleted user stays
-// deleted. The fault is NoUser when there is no such user.
+// SetState suspends a user or activates it again. The fault is NoUser when there is no such user,
+// or it is deleted.
 func (s Users) SetState(ctx context.Context, u vocab.Username, state string) error {
 	defer s.active.forget(u)
-	tag, err := s.on.Exec(ctx, `UPDATE users SET state = $2, deleted_at = CASE WHEN $2 = 'deleted' THEN now() END
-		WHERE username = $1 AND state IN ('active', 'suspended')`, u, state)
+	tag, err := s.on.Exec(ctx, `UPDATE users SET state = $2 WHERE username = $1 AND state IN ('active', 'suspended')`, u, state)
 	if err == nil && tag.RowsAffected() == 0 {
 		return fault.New(fault.NoUser, fmt.Sprintf("there is no user %q to change", u)).WithHint("lightweb user list")
 	}

@@ -55,6 +55,14 @@ func (d *Databases) CreateUser(ctx context.Context, u vocab.Username) error {
 	})
 }
 
+// DropUser drops the database of u, if it is there.
+func (d *Databases) DropUser(ctx context.Context, u vocab.Username) error {
+	database := d.OfUser(u)
+	return d.locked(ctx, database, func(conn *pgx.Conn) error {
+		return postgres.Fault("drop database "+database, Drop(ctx, conn, database))
+	})
+}
+
 // Destroy drops the instance database, those of the users, and the template that has this
 // instance's name.
 func (d *Databases) Destroy(ctx context.Context, users []string) error {

@@ -39,6 +39,20 @@ func (l *Local) Actor(u vocab.Username) (*vocab.Actor, error) {
 	return d.actor, nil
 }
 
+// KeyDocument returns what is shown of u while other servers hear that it is deleted: the keys by
+// which they know that u says so, and an inbox, without which nobody passes for an actor.
+func (l *Local) KeyDocument(u vocab.Username) (vocab.Doc, error) {
+	d, err := l.describeUser(u)
+	if err != nil {
+		return nil, err
+	}
+	doc := vocab.Doc{"suspended": true}
+	for _, name := range []string{"@context", "id", "type", "preferredUsername", "inbox", "publicKey", "assertionMethod", "generator"} {
+		doc[name] = d.doc[name]
+	}
+	return doc, nil
+}
+
 // InstanceDocument returns the document of the instance actor. It is shared: it must not be
 // changed. It is served to everybody and without checking a signature, or two servers could wait
 // for each other.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
@@ -71,6 +72,22 @@ func (k *Keyring) Create(u vocab.Username) error {
 	}
 	if err := makeKeys(k.Dir(u)); err != nil {
 		return fmt.Errorf("make keys of %s: %w", u, err)
+	}
+	return nil
+}
+
+// Remove removes the keys of u for good, and the folder they lie in when nothing else is there.
+func (k *Keyring) Remove(u vocab.Username) error {
+	if u.IsZero() {
+		return fault.New(fault.Invalid, "nobody has no keys")
+	}
+	dir := k.Dir(u)
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove keys of %s: %w", u, err)
+	}
+	k.sets.drop(u)
+	if err := os.Remove(filepath.Dir(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) {
+		return fmt.Errorf("remove folder of %s: %w", u, err)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (us Users) Create(ctx context.Context, n NewUser) (u User, token string, er
 	}
 	switch row.State {
 	case dbinstance.UserCreating:
-	case dbinstance.UserDeleted:
+	case dbinstance.UserDeleting, dbinstance.UserDeleted:
 		return User{}, "", fault.New(fault.Conflict, fmt.Sprintf("the name %q belonged to a deleted user and is not used again", n.Name)).WithHint("take another name")
 	default:
 		return us.describeUser(row), "", fault.New(fault.Conflict, fmt.Sprintf("the user %q exists already", n.Name)).WithHint("lightweb user show " + n.Name.String())

@@ -230,7 +230,7 @@ func (m *memory) release(_ context.Context, _ vocab.Username, all []entry, now t
 	return nil
 }
 
-func (m *memory) activeUsers(context.Context) ([]vocab.Username, error) {
+func (m *memory) owingUsers(context.Context) ([]vocab.Username, error) {
 	if m.nobody {
 		return nil, nil
 	}

@@ -52,7 +52,7 @@ type userStore interface {
 	runTurn(ctx context.Context, u vocab.Username, t turn) (turnResult, error)
 	// release writes outcomes and gives back every lease.
 	release(ctx context.Context, u vocab.Username, all []entry, now time.Time) error
-	activeUsers(ctx context.Context) ([]vocab.Username, error)
+	owingUsers(ctx context.Context) ([]vocab.Username, error)
 }
 
 // postgres is the userStore in PostgreSQL.
@@ -183,16 +183,17 @@ func endRelationships(ctx context.Context, tx *db.Tx, e entry, actor vocab.ID, n
 		"activityUri": string(e.delivery.Activity), "actorUri": string(actor), "error": "the actor is gone", "trust": "self"}.JSON()})
 }
 
-func (p postgres) activeUsers(ctx context.Context) ([]vocab.Username, error) {
+// owingUsers returns the users whose deliveries are made: those of suspended ones wait.
+func (p postgres) owingUsers(ctx context.Context) ([]vocab.Username, error) {
 	all, err := p.users.All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	active := make([]vocab.Username, 0, len(all))
+	owing := make([]vocab.Username, 0, len(all))
 	for _, u := range all {
-		if u.State == instance.UserActive {
-			active = append(active, u.Name)
+		if u.State == instance.UserActive || u.State == instance.UserDeleting {
+			owing = append(owing, u.Name)
 		}
 	}
-	return active, nil
+	return owing, nil
 }

@@ -15,7 +15,7 @@ const (
 // finds what nobody was told of.
 func (d *Dispatcher) sweepUsers(ctx context.Context) {
 	for pace := firstPace; ; pace = sweepPace {
-		users, err := d.users.activeUsers(ctx)
+		users, err := d.users.owingUsers(ctx)
 		d.warn(ctx, "users could not be listed", err)
 		pause := max(pace, sweepRound/time.Duration(max(len(users), 1)))
 		for _, u := range users {

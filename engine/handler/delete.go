@@ -60,8 +60,11 @@ func newDelete() Handler {
 			return e, nil
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
-			if s.Group != nil {
+			switch {
+			case s.Group != nil:
 				return tx.RemoveGroup(ctx, s.Group.ID)
+			case s.Object == nil: // the user itself: the database goes as a whole
+				return nil
 			}
 			_, err := tx.BuryObject(ctx, db.Grave{URI: s.Object.URI, Author: s.Actor.ID, Tombstone: s.Activity.Object.Doc.JSON()}, s.Now)
 			return err

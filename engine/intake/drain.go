@@ -165,7 +165,7 @@ func (d *drain) probeUser() error {
 	switch {
 	case err != nil:
 		return err
-	case row.State == instance.UserDeleted:
+	case row.State == instance.UserDeleting || row.State == instance.UserDeleted:
 		_, err := i.Store.Instance.Journal.DropWaiting(ctx, u)
 		return err
 	case row.State != instance.UserActive:

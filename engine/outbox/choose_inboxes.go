@@ -26,6 +26,9 @@ func (o *Outbox) lockAudience(ctx context.Context, tx *db.Tx, x *exchange) error
 // is delivered to for Public (ActivityPub §5.6) but relays, the one who acts is left out (§7.1),
 // and an actor that the policy refuses is skipped, which the job shows.
 func (o *Outbox) chooseInboxes(ctx context.Context, tx *db.Tx, x *exchange) error {
+	if _, leaves := x.intent.(deleteActor); leaves {
+		return o.chooseEverybody(ctx, tx, x)
+	}
 	named, earlier, err := o.admitRecipients(ctx, tx, x)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ func (o *Outbox) chooseRelays(x *exchange) (take, told []db.Inbox) {
 	switch x.intent.(type) {
 	case *createNote, *createArticle, *createObject, *reply:
 		writes = true
-	case *updateObject, *deleteObject:
+	case *updateObject, *deleteObject, deleteActor:
 	default:
 		return nil, nil
 	}

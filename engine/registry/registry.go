@@ -4,7 +4,11 @@
 package registry
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -127,6 +131,17 @@ func (r *Registry) UpdateUser(u vocab.Username, change func(*User) error) error 
 
 // CreateUser writes the example as the file of u, unless there is a file.
 func (r *Registry) CreateUser(u vocab.Username) error { return CreateFile(r.File(u), ExampleUser) }
+
+// RemoveUser removes the configuration and the pictures of u.
+func (r *Registry) RemoveUser(u vocab.Username) error {
+	if err := os.RemoveAll(r.picturesOf(u)); err != nil {
+		return fmt.Errorf("remove pictures: %w", err)
+	}
+	if err := os.Remove(r.File(u)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove configuration: %w", err)
+	}
+	return nil
+}
 
 // ExampleUser returns a file that settles nothing: every member has its default, so that
 // people see which there are.

@@ -20,7 +20,7 @@ func (s *access) checkPresent(r *http.Request, u vocab.Username) error {
 		return errNothing
 	case err != nil:
 		return err
-	case state == instance.UserDeleted:
+	case state == instance.UserDeleting || state == instance.UserDeleted:
 		return fault.New(fault.Gone, "the user is not here any more")
 	case state != instance.UserActive:
 		return errNothing
@@ -56,10 +56,7 @@ func (s *actors) getActor(a *answer, r *http.Request, p httprouter.Params) error
 	}
 	u, err := s.findResident(r, p)
 	if fault.KindOf(err) == fault.Gone {
-		a.setCache(s.cachePolicy())
-		a.send(http.StatusGone, contentType, vocab.Doc{"@context": vocab.ContextAS, "id": string(s.local.ID(u)), "type": "Tombstone",
-			"formerType": "Person"}.JSON())
-		return nil
+		return s.showGone(a, r, u, contentType)
 	}
 	if err != nil {
 		return err
@@ -70,6 +67,26 @@ func (s *actors) getActor(a *answer, r *http.Request, p httprouter.Params) error
 	}
 	a.setCache(s.cachePolicy())
 	a.sendTagged(r, contentType, actor.Raw)
+	return nil
+}
+
+// showGone shows the keys of a user who is being deleted, as long as they are there: other servers
+// prove by them that the user says so. Nothing but a tombstone is shown of one who is deleted.
+func (s *actors) showGone(a *answer, r *http.Request, u vocab.Username, contentType string) error {
+	a.setCache("no-store")
+	state, err := s.store.Instance.Users.State(r.Context(), u)
+	if err != nil {
+		return err
+	}
+	if state == instance.UserDeleting {
+		if d, err := s.local.KeyDocument(u); err == nil {
+			a.send(http.StatusOK, contentType, d.JSON())
+			return nil
+		}
+	}
+	a.setCache(s.cachePolicy())
+	a.send(http.StatusGone, contentType, vocab.Doc{"@context": vocab.ContextAS, "id": string(s.local.ID(u)), "type": "Tombstone",
+		"formerType": "Person"}.JSON())
 	return nil
 }
 

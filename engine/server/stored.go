@@ -51,9 +51,6 @@ func (s *storedDocuments) getStored(a *answer, r *http.Request, p httprouter.Par
 		return err
 	}
 	u, err := s.findResident(r, p)
-	if fault.KindOf(err) == fault.Gone {
-		return errNothing
-	}
 	if err != nil {
 		return err
 	}

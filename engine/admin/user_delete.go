@@ -1,0 +1,44 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	dbinstance "github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/deletion"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// DeletedUser says how far the deletion of a user is.
+type DeletedUser struct {
+	User  vocab.Username `json:"user"`
+	State string         `json:"state"` // deleting
+	Since time.Time      `json:"since"`
+	Until time.Time      `json:"until"` // when it ends at the latest, while an engine serves
+	Owed  *int           `json:"owed"`  // deliveries that are not at an end; null when nobody knows yet
+}
+
+// Delete closes a user to everybody for good and has the engine that serves, now or when it starts,
+// tell every server that knows the user; then everything of the user is removed but the name. For
+// one who is being deleted it only says how far that is. The fault is NoUser when there is no such
+// user, Gone when it was deleted, Conflict when it is half-made.
+func (us Users) Delete(ctx context.Context, name vocab.Username) (DeletedUser, error) {
+	users := us.in.DB.Instance.Users
+	row, err := users.Find(ctx, name)
+	if err != nil {
+		return DeletedUser{}, err
+	}
+	d, err := users.BeginDeletion(ctx, name, us.in.Now().UTC())
+	if err != nil {
+		return DeletedUser{}, err
+	}
+	r := DeletedUser{User: name, State: dbinstance.UserDeleting, Since: d.Since, Until: d.Since.Add(deletion.MostWait)}
+	if row.State == dbinstance.UserDeleting {
+		if owed, err := us.in.CountOwed(ctx, name); err == nil {
+			r.Owed = &owed
+		} else {
+			us.in.Log.WarnContext(ctx, "deliveries not counted", "user", name, "err", err)
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,119 @@
+package deletion
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// place is an instance with one user who is being deleted.
+type place struct {
+	now     time.Time
+	since   time.Time
+	owed    int
+	away    error // of the user's database
+	stuck   error // of what is to be removed
+	steps   []string
+	log     bytes.Buffer
+	watcher *Watcher
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	p := &place{now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
+	p.since = p.now
+	p.restart()
+	return p
+}
+
+func (p *place) restart() {
+	p.watcher = NewWatcher(Deps{Users: p, Teller: p, Holder: p, Log: slog.New(slog.NewTextHandler(&p.log, nil)), Now: func() time.Time { return p.now }})
+}
+
+func (p *place) ListDeletions(context.Context) ([]instance.Deletion, error) {
+	if slices.Contains(p.steps, "removed") {
+		return nil, nil
+	}
+	u, err := vocab.ParseUsername("alice")
+	return []instance.Deletion{{User: u, Since: p.since}}, err
+}
+
+func (p *place) TellDeletion(context.Context, vocab.Username) error {
+	if p.away == nil {
+		p.steps = append(p.steps, "told")
+	}
+	return p.away
+}
+
+func (p *place) CountOwed(context.Context, vocab.Username) (int, error) {
+	p.steps = append(p.steps, "counted")
+	return p.owed, p.away
+}
+
+func (p *place) RemoveUser(context.Context, vocab.Username) error {
+	if p.stuck == nil {
+		p.steps = append(p.steps, "removed")
+	}
+	return p.stuck
+}
+
+// look looks around after a while, and wants that these steps have been taken in all.
+func (p *place) look(t *testing.T, after time.Duration, want ...string) {
+	t.Helper()
+	p.now = p.now.Add(after)
+	p.watcher.lookAround(t.Context())
+	if !slices.Equal(p.steps, want) {
+		t.Errorf("the steps are %q, want %q", p.steps, want)
+	}
+}
+
+func TestAUserIsRemovedWhenEverybodyHasHeardOfIt(t *testing.T) {
+	p := newPlace(t)
+	p.owed = 1
+	p.look(t, 0, "told")
+	p.look(t, lookEvery, "told", "counted")
+	p.look(t, lookEvery, "told", "counted")
+	p.owed = 0
+	p.look(t, againTime, "told", "counted", "counted", "removed")
+	p.look(t, againTime, "told", "counted", "counted", "removed")
+	if !strings.Contains(p.log.String(), "user deleted") {
+		t.Errorf("the log is %q", &p.log)
+	}
+}
+
+func TestADeletionGoesOnAfterAFault(t *testing.T) {
+	p := newPlace(t)
+	p.away = errors.New("the database is away")
+	p.look(t, 0)
+	p.away = nil
+	p.look(t, lookEvery)
+	p.stuck = errors.New("a file cannot be removed")
+	p.look(t, againTime, "told")
+	p.look(t, lookEvery, "told", "counted")
+	p.stuck = nil
+	p.look(t, againTime, "told", "counted", "counted", "removed")
+	if n := strings.Count(p.log.String(), "user not deleted yet"); n != 2 {
+		t.Errorf("the log tells of %d faults, want 2: %s", n, &p.log)
+	}
+}
+
+func TestADeletionEndsThoughSomebodyNeverHearsOfIt(t *testing.T) {
+	p := newPlace(t)
+	p.owed = 1
+	p.look(t, 0, "told")
+	p.restart()
+	p.look(t, MostWait-time.Second, "told", "told")
+	p.look(t, time.Second, "told", "told", "removed")
+
+	lost := newPlace(t)
+	lost.away = errors.New("there is no such database")
+	lost.look(t, MostWait, "removed")
+}

@@ -1,0 +1,126 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+)
+
+// A deleted user is gone at once for whoever asks, then from everybody who knew it, and at last
+// from this server, but for the name.
+func deletionReachesEverybody(t *testing.T, a, b *enginetest.Instance) {
+	della, dora, dirk := a.CreateUser(t, "della"), a.CreateUser(t, "dora"), b.CreateUser(t, "dirk")
+	befriend(t, dirk, della)
+	befriend(t, dora, della)
+	create, note := della.Post(t, map[string]any{"content": "soon gone", "visibility": "public"})
+	for _, u := range []*enginetest.User{dora, dirk} {
+		u.Await(t, "main", "della's post", func(i enginetest.Item) bool { return i.ActivityURI == create })
+	}
+	hold := func(what string) {
+		if got := a.Run(t, "host", what, strings.TrimPrefix(b.URL, "http://")); got.Code != 0 {
+			t.Fatalf("host %s ended with %d: %s", what, got.Code, got.Stderr)
+		}
+	}
+	hold("pause")
+	if got := a.Run(t, "user", "delete", "della"); got.Code != 64 {
+		t.Errorf("user delete that nobody confirms ended with %d, want 64", got.Code)
+	}
+	for _, attempt := range []string{"the first time", "again"} {
+		if got := a.Run(t, "user", "delete", "della", "--yes"); got.Code != 0 {
+			t.Fatalf("user delete, %s, ended with %d: %s", attempt, got.Code, got.Stderr)
+		}
+	}
+	enginetest.Eventually(t, "the post is gone", func() bool { return enginetest.Fetch(t, note).Status == http.StatusGone })
+	var shown map[string]any
+	got := enginetest.Fetch(t, della.ID)
+	got.Decode(t, &shown)
+	if got.Status != http.StatusOK || shown["publicKey"] == nil || shown["followers"] != nil {
+		t.Errorf("while a server has not heard of it the actor is answered %d with %v, want 200 with its keys alone", got.Status, shown)
+	}
+	if got = della.Try(t, "CreateNote", map[string]any{"content": "too late"}); got.Status != http.StatusUnauthorized {
+		t.Errorf("a dispatch was answered %d, want 401", got.Status)
+	}
+	hold("resume")
+	for _, u := range []*enginetest.User{dora, dirk} {
+		enginetest.Eventually(t, u.Name+" holds nothing of della", func() bool {
+			return len(u.Column(t, `SELECT actor_uri FROM relationships WHERE actor_uri = $1`, della.ID)) == 0 &&
+				u.Column(t, `SELECT count(*) FROM objects WHERE raw ->> 'attributedTo' = $1`, della.ID)[0] == "0"
+		})
+	}
+	expectDeleted(t, a, della)
+	if got := a.Run(t, "user", "delete", "della", "--yes"); got.Code != 66 {
+		t.Errorf("user delete of a deleted user ended with %d, want 66", got.Code)
+	}
+	if got := a.Run(t, "user", "create", "della"); got.Code != 73 {
+		t.Errorf("user create with the name of a deleted user ended with %d, want 73", got.Code)
+	}
+}
+
+// expectDeleted waits until nothing is left of a user but its name.
+func expectDeleted(t *testing.T, i *enginetest.Instance, u *enginetest.User) {
+	t.Helper()
+	enginetest.Eventually(t, u.Name+" is deleted", func() bool { return enginetest.Fetch(t, u.ID).Status == http.StatusGone })
+	enginetest.Eventually(t, u.Name+" is a tombstone", func() bool {
+		var state string
+		err := i.SQL(t, "lightweb").QueryRowContext(t.Context(), `SELECT state FROM users WHERE username = $1`, u.Name).Scan(&state)
+		return err == nil && state == "deleted"
+	})
+	for what, query := range map[string]string{
+		"databases":     `SELECT count(*) FROM pg_database WHERE datname = 'lightweb_' || $1`,
+		"tokens":        `SELECT count(*) FROM tokens WHERE username = $1`,
+		"acquaintances": `SELECT count(*) FROM acquaintances WHERE username = $1`,
+		"entries":       `SELECT count(*) FROM intake_waiting WHERE username = $1`,
+	} {
+		var n int
+		if err := i.SQL(t, "lightweb").QueryRowContext(t.Context(), query, u.Name).Scan(&n); err != nil || n != 0 {
+			t.Errorf("%d %s of %s are left, err %v; want none", n, what, u.Name, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(i.DataDir, "users", u.Name)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder of %s: %v, want none", u.Name, err)
+	}
+}
+
+// A deletion goes on wherever it is killed.
+func TestADeletionThatIsKilledGoesOn(t *testing.T) {
+	t.Parallel()
+	const kills = 20
+	random := rand.New(rand.NewPCG(17, 2))
+	i := enginetest.Start(t)
+	follower := i.CreateUser(t, "stays")
+	for n := range kills {
+		u := i.CreateUser(t, fmt.Sprint("goes", n))
+		befriend(t, follower, u)
+		u.Post(t, map[string]any{"content": "soon gone", "visibility": "public"})
+		i.RunUntil(t, time.Duration(random.IntN(400))*time.Millisecond, "user", "delete", u.Name, "--yes")
+		if n%2 == 0 {
+			i.Run(t, "user", "delete", u.Name, "--yes")
+			after := time.NewTimer(time.Duration(random.IntN(5000)) * time.Millisecond)
+			<-after.C
+			i.Kill()
+			i.Start(t)
+		}
+	}
+	for n := range kills {
+		name := fmt.Sprint("goes", n)
+		if got := i.Run(t, "user", "delete", name, "--yes"); got.Code != 0 && got.Code != 66 {
+			t.Errorf("user delete %s ended with %d: %s", name, got.Code, got.Stderr)
+		}
+	}
+	for n := range kills {
+		name := fmt.Sprint("goes", n)
+		expectDeleted(t, i, &enginetest.User{Home: i, Name: name, ID: i.URL + "/users/" + name})
+	}
+	if left := follower.Column(t, `SELECT actor_uri FROM relationships`); len(left) != 0 {
+		t.Errorf("the follower still has to do with %v", left)
+	}
+}

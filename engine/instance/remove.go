@@ -1,0 +1,58 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/keyspace"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// CountOwed counts the deliveries of u that are not at an end.
+func (in *Instance) CountOwed(ctx context.Context, u vocab.Username) (n int, err error) {
+	err = in.DB.Read(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		open, err := tx.OpenDeliveries(ctx)
+		for _, o := range open {
+			n += o.Count
+		}
+		return err
+	})
+	return n, err
+}
+
+// RemoveUser removes everything of a user who is being deleted but its name, which is never used
+// again. It may be called again after it was cut short: the state of the user changes last.
+func (in *Instance) RemoveUser(ctx context.Context, u vocab.Username) error {
+	for _, step := range []func(context.Context, vocab.Username) error{
+		in.dropWaiting, in.DB.DropUserDatabase, in.sweepRedis, in.removeFiles, in.DB.Instance.Users.FinishDeletion,
+	} {
+		if err := step(ctx, u); err != nil {
+			return fmt.Errorf("remove user %s: %w", u, err)
+		}
+	}
+	return nil
+}
+
+func (in *Instance) dropWaiting(ctx context.Context, u vocab.Username) error {
+	_, err := in.DB.Instance.Journal.DropWaiting(ctx, u)
+	return err
+}
+
+// sweepRedis deletes what the user has in Redis: stream, sessions and cache.
+func (in *Instance) sweepRedis(ctx context.Context, u vocab.Username) error {
+	for _, store := range []*keyspace.Store{in.Keyspace.Cache, in.Keyspace.Events} {
+		if err := store.Sweep(ctx, false, func(user, _ string) bool { return user == u.String() }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeFiles removes the keys last: with them the actor's document is shown no more.
+func (in *Instance) removeFiles(_ context.Context, u vocab.Username) error {
+	if err := in.Registry.RemoveUser(u); err != nil {
+		return err
+	}
+	return in.Keys.Remove(u)
+}
