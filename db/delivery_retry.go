@@ -112,6 +112,13 @@ func (t *Tx) DropDeliveries(ctx context.Context, c DeliveryChoice, why string, a
 	return last, dropped, err
 }
 
+// OwesFromBefore reports whether an activity is owed to somebody that was stored before then.
+func (t *Tx) OwesFromBefore(ctx context.Context, then time.Time) (owes bool, err error) {
+	err = t.row(ctx, "look for old deliveries", `SELECT EXISTS (SELECT FROM deliveries d JOIN delivery_jobs j ON j.id = d.job_id
+		WHERE d.status IN ('pending', 'parked') AND j.created_at < $1)`, []any{then}, &owes)
+	return owes, err
+}
+
 // SkipOpenDeliveries skips everything that is still owed, and says why in it. A delivery that is
 // being made this moment is the last one.
 func (t *Tx) SkipOpenDeliveries(ctx context.Context, why string, now time.Time) error {

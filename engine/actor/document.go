@@ -157,10 +157,14 @@ func (l *Local) profileDoc(u vocab.Username, user registry.User) vocab.Doc {
 	return d
 }
 
-// ProfileDigest stands for the part of u's document that comes from the person's file: it changes
-// when that does, and does not when keys or this program are new.
+// ProfileDigest stands for the part of u's document of which others are told: it changes with the
+// person's file and when keys are rotated, and does not when this program is new.
 func (l *Local) ProfileDigest(u vocab.Username) []byte {
-	sum := sha256.Sum256(l.profileDoc(u, l.profiles.User(u)).JSON())
+	told := l.profileDoc(u, l.profiles.User(u)).JSON()
+	if keys, err := l.keys.loadSet(u); err == nil && keys.isRotated() {
+		told = append(told, keys.pem()...)
+	}
+	sum := sha256.Sum256(told)
 	return sum[:]
 }
 
@@ -184,8 +188,7 @@ func (l *Local) actorDoc(id, kind, name string, keys *keyset) vocab.Doc {
 		"preferredUsername": name,
 		"webfinger":         name + "@" + l.host, // FEP-2c59
 		"publicKey":         vocab.Doc{"id": keys.RSA.ID, "owner": id, "publicKeyPem": keys.pem()},
-		"assertionMethod": []any{vocab.Doc{"id": keys.Ed25519.ID, "type": "Multikey", "controller": id,
-			"publicKeyMultibase": keys.multikey()}},
+		"assertionMethod":   keys.multikeys(id),
 		// FEP-844e: by this peers know that they may sign to us with RFC 9421 and Ed25519.
 		"generator": vocab.Doc{"type": "Application", "id": string(l.InstanceID()), "name": l.software,
 			"implements": vocab.Implements()},

@@ -41,9 +41,9 @@ var kinds = []struct {
 
 func keyFile(dir, kind string) string { return filepath.Join(dir, kind+".pem") }
 
-// makeKeys makes the keys that are missing in dir. Of several processes that make the same key one
-// wins, whole.
-func makeKeys(dir string) error {
+// makeKeys makes the keys that are missing in dir; the Ed25519 key has the fragment as its id. Of
+// several processes that make the same key one wins, whole.
+func makeKeys(dir, fragment string) error {
 	for _, k := range kinds {
 		err := registry.CreateFile(keyFile(dir, k.name), func() ([]byte, error) {
 			key, err := k.make()
@@ -54,7 +54,11 @@ func makeKeys(dir string) error {
 			if err != nil {
 				return nil, fmt.Errorf("encode %s key: %w", k.name, err)
 			}
-			return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+			block := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+			if _, is := key.(ed25519.PrivateKey); is && fragment != ed25519Fragment {
+				block = append([]byte(idFact+fragment+"\n"), block...)
+			}
+			return block, nil
 		})
 		if err != nil {
 			return err
@@ -63,21 +67,21 @@ func makeKeys(dir string) error {
 	return nil
 }
 
-// readKey returns the private key in the file: exactly one PEM block of PKCS #8 (RFC 5958).
-func (k *Keyring) readKey(path string) (any, error) {
+// readKey returns the private key in the file: exactly one PEM block of PKCS #8 (RFC 5958). The
+// fragment is empty unless the file says which id the key has.
+func (k *Keyring) readKey(path string) (key any, fragment string, err error) {
 	data, err := k.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	block, rest := pem.Decode(data)
 	if block == nil || block.Type != "PRIVATE KEY" || len(bytes.TrimSpace(rest)) > 0 {
-		return nil, fmt.Errorf("%s is not one PRIVATE KEY in PEM", path)
+		return nil, "", fmt.Errorf("%s is not one PRIVATE KEY in PEM", path)
 	}
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("parse %s: %w", path, err)
+	if key, err = x509.ParsePKCS8PrivateKey(block.Bytes); err != nil {
+		return nil, "", fmt.Errorf("parse %s: %w", path, err)
 	}
-	return key, nil
+	return key, factOf(data, idFact), nil
 }
 
 // ReadFile returns the content of a key file, unless others can reach it: then the fault is Config.

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/rsa"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -54,8 +56,9 @@ type looked struct {
 // keyset is the keys of one actor. It is never changed, so that one pointer means the same keys.
 type keyset struct {
 	transport.Keys
-	files []fs.FileInfo // as kinds
-	since time.Time     // when the older of the two was made
+	retired []retiredKey
+	files   []fs.FileInfo // as kinds, then the retired keys where there are some
+	since   time.Time     // when the first keys of the actor were made
 }
 
 // NewKeyring returns the keyring of <usersDir>/<username>/keys and <dataDir>/instance/keys, for
@@ -70,7 +73,7 @@ func (k *Keyring) Create(u vocab.Username) error {
 	if u.IsZero() {
 		return fault.New(fault.Invalid, "nobody has no keys")
 	}
-	if err := makeKeys(k.Dir(u)); err != nil {
+	if err := makeKeys(k.Dir(u), ed25519Fragment); err != nil {
 		return fmt.Errorf("make keys of %s: %w", u, err)
 	}
 	return nil
@@ -109,7 +112,7 @@ func (k *Keyring) Keys(u vocab.Username) (transport.Keys, error) {
 func (k *Keyring) CreateInstance() error {
 	k.making.Lock()
 	defer k.making.Unlock()
-	if err := makeKeys(k.instanceDir); err != nil {
+	if err := makeKeys(k.instanceDir, ed25519Fragment); err != nil {
 		return fmt.Errorf("make keys of the instance: %w", err)
 	}
 	return nil
@@ -221,10 +224,16 @@ func (k *Keyring) statFiles(dir string) ([]fs.FileInfo, error) {
 		}
 		files = append(files, info)
 	}
+	if info, err := os.Lstat(retiredFile(dir)); err == nil {
+		files = append(files, info)
+	}
 	return files, nil
 }
 
 func isSameSet(a, b []fs.FileInfo) bool {
+	if len(a) != len(b) {
+		return false
+	}
 	for i := range a {
 		if !os.SameFile(a[i], b[i]) || a[i].Size() != b[i].Size() || !a[i].ModTime().Equal(b[i].ModTime()) {
 			return false
@@ -235,8 +244,12 @@ func isSameSet(a, b []fs.FileInfo) bool {
 
 func (k *Keyring) readSet(dir, owner string, files []fs.FileInfo) (*keyset, error) {
 	set := &keyset{files: files, since: files[0].ModTime()}
+	var err error
+	if set.retired, err = k.readRetired(dir); err != nil {
+		return nil, err
+	}
 	for i, kind := range kinds {
-		key, err := k.readKey(keyFile(dir, kind.name))
+		key, fragment, err := k.readKey(keyFile(dir, kind.name))
 		if err != nil {
 			return nil, err
 		}
@@ -244,7 +257,7 @@ func (k *Keyring) readSet(dir, owner string, files []fs.FileInfo) (*keyset, erro
 		case *rsa.PrivateKey:
 			set.RSA = signature.Key{ID: owner + rsaFragment, Private: key}
 		case ed25519.PrivateKey:
-			set.Ed25519 = signature.Key{ID: owner + ed25519Fragment, Private: key}
+			set.Ed25519 = signature.Key{ID: owner + cmp.Or(fragment, ed25519Fragment), Private: key}
 		}
 		if t := files[i].ModTime(); t.Before(set.since) {
 			set.since = t
@@ -256,10 +269,21 @@ func (k *Keyring) readSet(dir, owner string, files []fs.FileInfo) (*keyset, erro
 	return set, nil
 }
 
-// multikey returns the public half of the Ed25519 key as it is published.
-func (s *keyset) multikey() string {
-	return signature.MarshalMultikey(s.Ed25519.Private.Public().(ed25519.PublicKey))
+// multikeys returns the public halves of the Ed25519 key and of those before it, as the actor
+// publishes them (FEP-521a).
+func (s *keyset) multikeys(owner string) []any {
+	publish := func(id string, k ed25519.PublicKey) any {
+		return vocab.Doc{"id": id, "type": "Multikey", "controller": owner, "publicKeyMultibase": signature.MarshalMultikey(k)}
+	}
+	all := []any{publish(s.Ed25519.ID, s.Ed25519.Private.Public().(ed25519.PublicKey))}
+	for _, r := range s.retired {
+		all = append(all, publish(owner+r.fragment, r.key))
+	}
+	return all
 }
+
+// isRotated reports whether the actor has had other keys.
+func (s *keyset) isRotated() bool { return !strings.HasSuffix(s.Ed25519.ID, ed25519Fragment) }
 
 // pem returns the public half of the RSA key as it is published.
 func (s *keyset) pem() string {

@@ -79,7 +79,7 @@ var keyFiles = sync.OnceValue(func() [2]map[string][]byte {
 	for i := range sets {
 		dir, err := os.MkdirTemp("", "keys")
 		if err == nil {
-			err = makeKeys(dir)
+			err = makeKeys(dir, ed25519Fragment)
 		}
 		if err != nil {
 			panic(err)
@@ -115,11 +115,11 @@ func theirs(t testing.TB, set int) (*rsa.PrivateKey, ed25519.PrivateKey) {
 	t.Helper()
 	dir := t.TempDir()
 	writeKeys(t, dir, set)
-	r, err := NewKeyring(dir, dir, "").readKey(keyFile(dir, "rsa"))
+	r, _, err := NewKeyring(dir, dir, "").readKey(keyFile(dir, "rsa"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := NewKeyring(dir, dir, "").readKey(keyFile(dir, "ed25519"))
+	e, _, err := NewKeyring(dir, dir, "").readKey(keyFile(dir, "ed25519"))
 	if err != nil {
 		t.Fatal(err)
 	}

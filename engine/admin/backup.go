@@ -304,6 +304,10 @@ func filesOf(in *instance.Instance, u vocab.Username) []file {
 	for _, path := range in.Keys.Files(u) {
 		files = append(files, file{archive.Name{User: u, Kind: archive.Key, Item: filepath.Base(path)}, path})
 	}
+	if !u.IsZero() {
+		path := in.Keys.RetiredFile(u)
+		files = append(files, file{archive.Name{User: u, Kind: archive.Key, Item: filepath.Base(path)}, path})
+	}
 	return files
 }
 

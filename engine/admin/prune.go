@@ -145,6 +145,9 @@ func (dbs Databases) pruneUser(ctx context.Context, u vocab.Username, old db.Pru
 		strangers, err = dbs.in.DB.PruneAcquaintances(ctx, u, dbs.in.Now(), old.DryRun)
 	}
 	if err == nil && !old.DryRun {
+		err = dbs.pruneKeys(ctx, u)
+	}
+	if err == nil && !old.DryRun {
 		err = dbs.in.DB.Instance.Users.MarkPruned(ctx, u, dbs.in.Now())
 	}
 	out := PrunedUser{User: u, PruneCounts: pruneCounts(did, strangers)}

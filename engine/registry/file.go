@@ -101,7 +101,7 @@ func (f *file[T]) updateValue(change func(T) (T, bool, error)) error {
 
 // holdFile calls work while nobody else writes the file, in other processes neither.
 func (f *file[T]) holdFile(work func() error) error {
-	unlock, err := lockFolder(filepath.Dir(f.path))
+	unlock, err := LockFolder(filepath.Dir(f.path))
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", f.path, err)
 	}
@@ -166,7 +166,7 @@ func (f *file[T]) writeContent(doc []byte) error {
 	if int64(len(doc)) > f.limit {
 		return fault.New(fault.TooLarge, fmt.Sprintf("%s would have %d bytes, and at most %d are read", filepath.Base(f.path), len(doc), f.limit))
 	}
-	if err := replaceFile(f.path, doc); err != nil {
+	if err := ReplaceFile(f.path, doc); err != nil {
 		return fmt.Errorf("write %s: %w", f.path, err)
 	}
 	f.ours = true

@@ -132,6 +132,15 @@ func (r *Registry) UpdateUser(u vocab.Username, change func(*User) error) error 
 // CreateUser writes the example as the file of u, unless there is a file.
 func (r *Registry) CreateUser(u vocab.Username) error { return CreateFile(r.File(u), ExampleUser) }
 
+// TouchUser has the serving process look at u's file, and at what others are told of u.
+func (r *Registry) TouchUser(u vocab.Username) error {
+	if err := r.CreateUser(u); err != nil {
+		return err
+	}
+	now := r.now()
+	return os.Chtimes(r.File(u), now, now)
+}
+
 // RemoveUser removes the configuration and the pictures of u.
 func (r *Registry) RemoveUser(u vocab.Username) error {
 	if err := os.RemoveAll(r.picturesOf(u)); err != nil {

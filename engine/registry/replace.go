@@ -17,9 +17,9 @@ func openForReading(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// replaceFile makes data the whole content of path. Whatever happens meanwhile, path holds the old
+// ReplaceFile makes data the whole content of path. Whatever happens meanwhile, path holds the old
 // content or the new, and when replace has returned the new content survives a power cut.
-func replaceFile(path string, data []byte) error {
+func ReplaceFile(path string, data []byte) error {
 	dir := filepath.Dir(path)
 	if err := makeFolder(dir); err != nil {
 		return err
@@ -32,6 +32,15 @@ func replaceFile(path string, data []byte) error {
 		return errors.Join(err, os.Remove(temp))
 	}
 	return syncFolder(dir)
+}
+
+// MoveFile gives a file another name, in the place of what had it. When it has returned nil that
+// survives a power cut.
+func MoveFile(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return errors.Join(syncFolder(filepath.Dir(to)), syncFolder(filepath.Dir(from)))
 }
 
 // CreateFile makes what content returns the content of path, with the care that a configuration is
@@ -109,9 +118,9 @@ func makeFolder(dir string) error {
 	return errors.Join(adoptFile(f, parent), f.Close(), syncFolder(parent))
 }
 
-// lockFolder waits until no other process holds dir, and holds it until unlock, or the end of this
+// LockFolder waits until no other process holds dir, and holds it until unlock, or the end of this
 // process. The folder is made when there is none.
-func lockFolder(dir string) (unlock func(), err error) {
+func LockFolder(dir string) (unlock func(), err error) {
 	if err := makeFolder(dir); err != nil {
 		return nil, err
 	}

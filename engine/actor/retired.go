@@ -1,0 +1,122 @@
+package actor
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// retiredKey is an Ed25519 key that signs no more. Its proofs still hold, so it stays in the
+// document of the actor for a while.
+type retiredKey struct {
+	fragment string
+	at       time.Time
+	key      ed25519.PublicKey
+}
+
+// RetiredFile returns the path of the keys that u has had. It need not be there.
+func (k *Keyring) RetiredFile(u vocab.Username) string { return retiredFile(k.Dir(u)) }
+
+func retiredFile(dir string) string { return keyFile(dir, "retired") }
+
+// Facts about a key stand in lines before its PEM block, which programs that read PEM pass over.
+const (
+	idFact      = "Id: "
+	retiredFact = "Retired: "
+)
+
+// factOf returns what the lines before a PEM block say of a key; empty for nothing.
+func factOf(head []byte, name string) string {
+	for line := range strings.Lines(string(head)) {
+		if fact, is := strings.CutPrefix(line, name); is {
+			return strings.TrimSpace(fact)
+		}
+	}
+	return ""
+}
+
+// readRetired returns the retired keys in a folder of keys.
+func (k *Keyring) readRetired(dir string) ([]retiredKey, error) {
+	data, err := k.ReadFile(retiredFile(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []retiredKey
+	for len(bytes.TrimSpace(data)) > 0 {
+		block, rest := pem.Decode(data)
+		if block == nil || block.Type != "PUBLIC KEY" {
+			return nil, fmt.Errorf("%s holds something else than PUBLIC KEYs in PEM", filepath.Base(retiredFile(dir)))
+		}
+		key, err := parseRetired(data[:len(data)-len(rest)], block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("parse %s: %w", filepath.Base(retiredFile(dir)), err)
+		}
+		all, data = append(all, key), rest
+	}
+	return all, nil
+}
+
+func parseRetired(head, der []byte) (r retiredKey, err error) {
+	public, err := x509.ParsePKIXPublicKey(der)
+	if err != nil {
+		return r, err
+	}
+	r.fragment = factOf(head, idFact)
+	if r.at, err = time.Parse(time.RFC3339, factOf(head, retiredFact)); err != nil {
+		return r, err
+	}
+	var is bool
+	if r.key, is = public.(ed25519.PublicKey); !is || !strings.HasPrefix(r.fragment, "#") {
+		return r, errors.New("a retired key is no Ed25519 key with an id")
+	}
+	return r, nil
+}
+
+// writeRetired replaces the retired keys in a folder of keys.
+func writeRetired(dir string, all []retiredKey) error {
+	var text bytes.Buffer
+	for _, r := range all {
+		der, err := x509.MarshalPKIXPublicKey(r.key)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "%s%s\n%s%s\n%s", idFact, r.fragment, retiredFact, r.at.UTC().Format(time.RFC3339),
+			pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	}
+	return registry.ReplaceFile(retiredFile(dir), text.Bytes())
+}
+
+// PruneRetired forgets the retired keys of u that isNeeded no more.
+func (k *Keyring) PruneRetired(u vocab.Username, isNeeded func(since time.Time) (bool, error)) error {
+	all, err := k.readRetired(k.Dir(u))
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var kept []retiredKey
+	for _, r := range all {
+		needed, err := isNeeded(r.at)
+		if err != nil {
+			return err
+		}
+		if needed {
+			kept = append(kept, r)
+		}
+	}
+	if len(kept) == len(all) {
+		return nil
+	}
+	return writeRetired(k.Dir(u), kept)
+}
