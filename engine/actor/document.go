@@ -115,6 +115,8 @@ var profileTerms = vocab.Doc{
 	"PropertyValue": "schema:PropertyValue",
 	"value":         "schema:value",
 	"webfinger":     "https://purl.archive.org/socialweb/webfinger#webfinger",
+	"movedTo":       vocab.Doc{"@id": "as:movedTo", "@type": "@id"},
+	"alsoKnownAs":   vocab.Doc{"@id": "as:alsoKnownAs", "@type": "@id"},
 }
 
 func (l *Local) personDoc(u vocab.Username, user registry.User, keys *keyset) vocab.Doc {
@@ -150,6 +152,16 @@ func (l *Local) profileDoc(u vocab.Username, user registry.User) vocab.Doc {
 		if picture != "" {
 			d[name] = vocab.Doc{"type": "Image", "url": string(picture)}
 		}
+	}
+	if p.MovedTo != "" {
+		d["movedTo"] = string(p.MovedTo)
+	}
+	if len(p.Aliases) > 0 {
+		aliases := make([]any, len(p.Aliases))
+		for i, a := range p.Aliases {
+			aliases[i] = string(a)
+		}
+		d["alsoKnownAs"] = aliases
 	}
 	if len(p.Fields) > 0 {
 		d["attachment"] = profileFields(p.Fields)

@@ -83,6 +83,9 @@ func (l *Local) HrefOf(u vocab.Username, s vocab.Span) string {
 	return ""
 }
 
+// MovedTo returns the account that u has become; empty for none.
+func (l *Local) MovedTo(u vocab.Username) vocab.ID { return l.profiles.User(u).Profile.MovedTo }
+
 // Picture returns where a picture of u's is shown.
 func (l *Local) Picture(u vocab.Username, name string) vocab.ID {
 	return l.ID(u) + "/media/" + vocab.ID(name)

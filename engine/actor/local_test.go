@@ -304,6 +304,8 @@ func TestTheDigestOfAProfileChangesWithTheDocument(t *testing.T) {
 		"profile.icon":                  func(c *registry.User) { c.Profile.Icon = "https://us.example/a.png" },
 		"profile.image":                 func(c *registry.User) { c.Profile.Image = "https://us.example/a.png" },
 		"profile.fields":                func(c *registry.User) { c.Profile.Fields = []registry.Field{{Name: "a"}} },
+		"profile.moved_to":              func(c *registry.User) { c.Profile.MovedTo = "https://p.example/alice" },
+		"profile.aliases":               func(c *registry.User) { c.Profile.Aliases = []vocab.ID{"https://p.example/alice"} },
 		"follow_policy":                 func(c *registry.User) { c.FollowPolicy = registry.ApprovalRequired },
 		"collections.followers":         func(c *registry.User) { c.Collections.Followers = registry.Owner },
 		"collections.following":         func(c *registry.User) { c.Collections.Following = registry.Owner },

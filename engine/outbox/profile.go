@@ -140,8 +140,13 @@ func explainUnwritten(err error) error {
 }
 
 // TellProfile tells everybody who shows the user somewhere how its actor looks now, unless they
-// were told.
+// were told, and before that the followers where it has moved.
 func (o *Outbox) TellProfile(ctx context.Context, u vocab.Username) error {
+	if to := o.Local.MovedTo(u); to != "" {
+		if err := o.tellMove(ctx, u, to); err != nil {
+			return err
+		}
+	}
 	x := &exchange{Dispatch: Dispatch{User: u, Action: pipeline.Action{Name: "UpdateProfile"}}, now: o.Now().UTC().Truncate(time.Millisecond), intent: &tellProfile{}}
 	return o.pipeline.Run(ctx, x)
 }

@@ -22,6 +22,8 @@ var members = []Member{
 	{"profile.icon", "address of a picture, or nothing"},
 	{"profile.image", "address of a wide picture for the head of a page, or nothing"},
 	{"profile.fields", "at most 16 lines such as `{\"name\":\"Home\",\"value\":\"https://example.org\"}`: the name has 1 to 255 characters, the value at most 2047"},
+	{"profile.moved_to", "the account that this one has become, by its id, or nothing: the followers are told of it (see `user move`)"},
+	{"profile.aliases", "ids of at most 16 other accounts of the person, which may move here"},
 	{"follow_policy", "`auto_accept`, or `approval_required`: a Follow waits for the user"},
 	{"collections.followers", "who may read the followers: `public` or `owner`"},
 	{"collections.following", "who may read the actors that the user follows: `public` or `owner`"},

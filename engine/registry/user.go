@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,6 +21,7 @@ const (
 	MaxFields     = 16
 	MaxFieldName  = 255
 	MaxFieldValue = 2047
+	maxAliases    = 16
 )
 
 // User is what a user has settled about itself.
@@ -42,6 +44,9 @@ type Profile struct {
 	Icon    vocab.ID `json:"icon"`    // the address of a picture, or nothing
 	Image   vocab.ID `json:"image"`   // the address of a wide picture, or nothing
 	Fields  []Field  `json:"fields"`  // at most 16
+
+	MovedTo vocab.ID   `json:"moved_to"` // the account that this one has become, or nothing; the followers are told of it
+	Aliases []vocab.ID `json:"aliases"`  // at most 16 other accounts of the person: they may move here
 }
 
 // Field is a line of a profile, such as a home page.
@@ -102,7 +107,7 @@ func (m Messaging) TakesStrangers() Strangers {
 // DefaultUser returns what holds for a user without a file, and for whatever a file leaves out.
 func DefaultUser() User {
 	return User{
-		Profile:      Profile{Fields: []Field{}},
+		Profile:      Profile{Fields: []Field{}, Aliases: []vocab.ID{}},
 		FollowPolicy: AutoAccept,
 		Collections:  Collections{Followers: Public, Following: Public},
 		Messaging:    Messaging{Strangers: RequestStrangers},
@@ -143,6 +148,9 @@ func (c *User) validateUser() error {
 	if p.Fields == nil {
 		p.Fields = []Field{}
 	}
+	if p.Aliases == nil {
+		p.Aliases = []vocab.ID{}
+	}
 	if c.Languages == nil {
 		c.Languages = []string{}
 	}
@@ -174,7 +182,23 @@ func (c *User) validateUser() error {
 			return badMember(l.key, ": %.60q is not the address of a picture", l.id)
 		}
 	}
+	if err := p.validateAccounts(); err != nil {
+		return err
+	}
 	return c.validateChoices()
+}
+
+// validateAccounts looks at what the profile says of other accounts of the person.
+func (p Profile) validateAccounts() error {
+	if len(p.Aliases) > maxAliases {
+		return badMember("profile.aliases", " names %d: at most %d are taken", len(p.Aliases), maxAliases)
+	}
+	for _, id := range append(slices.Clone(p.Aliases), p.MovedTo) {
+		if _, err := vocab.ParseID(string(id)); id != "" && err != nil {
+			return badMember("profile.aliases", " and profile.moved_to: %.60q is not the id of an actor", id)
+		}
+	}
+	return nil
 }
 
 func (c *User) validateChoices() error {

@@ -1,0 +1,51 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/pipeline"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// moveActor tells the followers that the user's account has become another one (FEP-7628): those
+// who believe it follow that one from then on. It is no action: the user's file orders it.
+type moveActor struct{ to vocab.ID }
+
+func (moveActor) checkParams() error { return nil }
+
+func (m moveActor) findRecipients(_ context.Context, f *finder, x *exchange) error {
+	x.target, x.to = m.to, []vocab.ID{f.local.Followers(x.User)}
+	return nil
+}
+
+func (moveActor) constructObject(_ *actor.Local, x *exchange) (string, any) {
+	return vocab.Move, string(x.actor.ID)
+}
+
+func (moveActor) lockName() string { return "profile" }
+
+// findEarlier returns the last activity that told of a move, if it was to the same account.
+func (m moveActor) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
+	before, err := tx.LatestActivity(ctx, vocab.Move, x.actor.ID, x.actor.ID)
+	if err != nil || before == nil {
+		return "", err
+	}
+	told, err := vocab.ParseActivity(before.Raw)
+	if err != nil {
+		return "", fmt.Errorf("read stored %s: %w", before.Type, err)
+	}
+	if !told.Target.ID.Same(m.to) {
+		return "", nil
+	}
+	return before.URI, nil
+}
+
+// tellMove tells the followers where the user's account has moved, unless they were told.
+func (o *Outbox) tellMove(ctx context.Context, u vocab.Username, to vocab.ID) error {
+	x := &exchange{Dispatch: Dispatch{User: u, Action: pipeline.Action{Name: "Move"}}, now: o.Now().UTC().Truncate(time.Millisecond), intent: moveActor{to}}
+	return o.pipeline.Run(ctx, x)
+}
