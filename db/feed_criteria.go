@@ -24,7 +24,7 @@ type scannedEntry struct {
 	Published time.Time
 	Actor     vocab.ID
 	Tags      []string // of the object, as they are written there; only of a scan for tags
-	InStream  bool     // the object is in the stream that is scanned for
+	Fits      bool     // as the tables of the scan tell: the object is in the stream, or for everybody
 }
 
 // feedScan looks through the main feed.
@@ -56,23 +56,43 @@ func (t *Tx) FeedOfTag(ctx context.Context, tag string, after *Place, n int) (it
 // tag of it.
 func (t *Tx) FeedOfStream(ctx context.Context, s Stream, after *Place, n int) (items []FeedItem, end *Place, err error) {
 	inStream := `, EXISTS (SELECT FROM stream_objects s WHERE s.stream_id = '` + s.ID.String() + `' AND s.object_uri = a.object_uri)`
-	return t.scanFeed(ctx, feedScan{objectTags + inStream, scannedObjects, func(e scannedEntry) bool { return e.InStream || hasAnyTag(e.Tags, s.Tags...) }}, after, n)
+	return t.scanFeed(ctx, feedScan{objectTags + inStream, scannedObjects, func(e scannedEntry) bool { return e.Fits || hasAnyTag(e.Tags, s.Tags...) }}, after, n)
 }
 
 const scannedObjects = ` LEFT JOIN activities a ON a.uri = f.activity_uri AND a.actor_uri = f.actor_uri LEFT JOIN objects o ON o.uri = a.object_uri`
 
+// hasAnyTag reports whether one of the names is one of the tags, in whichever case and with or
+// without its #. The address of the page of a tag has it in small letters, and some of them, as
+// that of İ, fold to no capital.
 func hasAnyTag(names []string, tags ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
-		return slices.ContainsFunc(tags, func(tag string) bool { return strings.EqualFold(strings.TrimPrefix(name, "#"), tag) })
+		name = strings.TrimPrefix(name, "#")
+		return slices.ContainsFunc(tags, func(tag string) bool {
+			return strings.EqualFold(name, tag) || strings.EqualFold(strings.ToLower(name), tag)
+		})
 	})
 }
 
 // scanFeed returns the entries that a scan finds, and where it stopped.
 func (t *Tx) scanFeed(ctx context.Context, s feedScan, after *Place, n int) (items []FeedItem, end *Place, err error) {
-	var found []uuid.UUID
+	read := func(after *Place) ([]scannedEntry, error) { return t.scanChunk(ctx, s, after) }
+	found, end, err := scanEntries(read, s.meets, after, n)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(found) == 0 {
+		return nil, end, nil
+	}
+	items, err = t.items(ctx, feedRows{"read feed", feedEntry, feedTables + ` WHERE f.id = ANY($1) ORDER BY f.published DESC, f.id DESC`, []any{found}})
+	return items, end, err
+}
+
+// scanEntries looks at MaxScanned entries at most for up to n that meet a criterion, and returns
+// them with where it stopped, nil at the end.
+func scanEntries(read func(after *Place) ([]scannedEntry, error), meets func(scannedEntry) bool, after *Place, n int) (found []uuid.UUID, end *Place, err error) {
 	end = after
 	for looked := 0; looked < MaxScanned && len(found) < n; looked += scanChunk {
-		chunk, err := t.scanChunk(ctx, s, end)
+		chunk, err := read(end)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -81,20 +101,15 @@ func (t *Tx) scanFeed(ctx context.Context, s feedScan, after *Place, n int) (ite
 				break
 			}
 			end = &Place{At: e.Published, ID: e.ID}
-			if s.meets(e) {
+			if meets(e) {
 				found = append(found, e.ID)
 			}
 		}
 		if len(chunk) < scanChunk && len(found) < n {
-			end = nil
-			break
+			return found, nil, nil
 		}
 	}
-	if len(found) == 0 {
-		return nil, end, nil
-	}
-	items, err = t.items(ctx, feedRows{"read feed", feedEntry, feedTables + ` WHERE f.id = ANY($1) ORDER BY f.published DESC, f.id DESC`, []any{found}})
-	return items, end, err
+	return found, end, nil
 }
 
 // scanChunk reads what a scan looks at next.

@@ -1,0 +1,53 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// PublicPost is an object that the user wrote for everybody, with the place of its Create.
+type PublicPost struct {
+	Object
+	CreateID uuid.UUID
+	Created  time.Time
+}
+
+// Place returns the post's place among the user's public posts.
+func (p PublicPost) Place() Place { return Place{At: p.Created, ID: p.CreateID} }
+
+// publicPost holds for an object o that is for everybody and was not deleted.
+var publicPost = `o.deleted_at IS NULL AND ` + publicIn("o.raw")
+
+// PublicPosts returns up to n posts after a place that the user wrote for everybody, the newest
+// first; with a tag, those that have it, in whichever case. It looks at MaxScanned activities at
+// most; end is where it stopped, nil at the end.
+func (t *Tx) PublicPosts(ctx context.Context, tag string, after *Place, n int) (posts []PublicPost, end *Place, err error) {
+	tags := `'{}'::text[]`
+	if tag != "" {
+		tags = objectTags
+	}
+	read := func(after *Place) ([]scannedEntry, error) { return t.scanOutbox(ctx, tags, after) }
+	meets := func(e scannedEntry) bool { return e.Fits && (tag == "" || hasAnyTag(e.Tags, tag)) }
+	found, end, err := scanEntries(read, meets, after, n)
+	if err != nil || len(found) == 0 {
+		return nil, end, err
+	}
+	posts, err = collect[PublicPost](ctx, t, "read public posts", `SELECT o.id, o.uri, o.published, o.raw, o.updated_at, o.deleted_at, o.readable, a.id, a.published
+		FROM activities a JOIN objects o ON o.uri = a.object_uri WHERE a.id = ANY($1) AND `+publicPost+` ORDER BY a.published DESC, a.id DESC`, found)
+	return posts, end, err
+}
+
+// scanOutbox reads the activities of the user's that a scan looks at next. Those that made a public
+// post fit.
+func (t *Tx) scanOutbox(ctx context.Context, tags string, after *Place) ([]scannedEntry, error) {
+	p := after.orFirst()
+	return collect[scannedEntry](ctx, t, "scan outbox", `SELECT a.id, a.published, a.actor_uri, `+tags+`, o.uri IS NOT NULL FROM (
+			SELECT id, type, object_uri, actor_uri, published FROM activities
+			WHERE direction = 'outbound' AND (published, id) < ($1, $2) ORDER BY published DESC, id DESC LIMIT $3) AS a
+		LEFT JOIN objects o ON a.type = '`+vocab.Create+`' AND o.uri = a.object_uri AND `+publicPost+`
+		ORDER BY a.published DESC, a.id DESC`, p.At, p.ID, scanChunk)
+}
