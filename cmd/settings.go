@@ -121,6 +121,8 @@ var settings = []setting{
 		help: "actors fetched for their key, per registrable domain"},
 	{key: "retention.remote_days", at: func(c *config) pflag.Value { return (*whole)(&c.Engine.Retention.RemoteDays) },
 		help: "days after which what others sent is pruned, unless the user has to do with it: 0 to 36500; 0: never"},
+	{key: "pages", at: func(c *config) pflag.Value { return (*truth)(&c.Engine.Pages) },
+		help: "show people who follow a link a small page: `/@alice` and the public posts there; secure mode shows none"},
 	{key: "drain_timeout", at: func(c *config) pflag.Value { return (*span)(&c.Engine.DrainTimeout) }, flag: "drain", arg: "DURATION", command: "serve",
 		help: "how long what is under way may take at the end: 0s to 10m"},
 	{key: "log.level", at: func(c *config) pflag.Value { return (*level)(&c.LogLevel) }, flag: "log-level", arg: "LEVEL",

@@ -141,7 +141,7 @@ func (e *Engine) newServer(p *parts) *server.Server {
 		Store: in.DB, Redis: in.Keyspace.Events, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Lookups: p.lookups, Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed, Threads: p.threads, Search: p.search, Sockets: p.sockets,
 		Profiles: in.Registry, Pictures: in.Registry, Gate: in.Gate, Version: c.Version, BodyLimit: c.Limits.Body, PageSize: c.Federation.PageSize,
 		CORSOrigins:    c.API.CORSOrigins,
-		SecureMode:     c.Federation.SecureMode || c.Federation.Mode == "allowlist",
+		SecureMode:     c.IsSecure(),
 		TrustedProxies: c.TrustedProxies, Paused: in.IsPaused(), Ready: in.DB.Instance.Ping, EventsWait: func() bool { return !in.Keyspace.Events.IsUp() },
 		Log: in.Log.With("component", "server"), Metrics: in.Metrics, Now: in.Now,
 	})

@@ -129,7 +129,9 @@ func (l *Local) personDoc(u vocab.Username, user registry.User, keys *keyset) vo
 	d["featured"] = string(l.Featured(u))
 	d["streams"] = []any{string(l.Streams(u))}
 	d["endpoints"] = vocab.Doc{"sharedInbox": string(l.SharedInbox())}
-	d["url"] = id
+	if l.pages {
+		d["url"] = l.Page(u)
+	}
 	d["published"] = keys.since.UTC().Truncate(24 * time.Hour).Format(time.RFC3339)
 	maps.Copy(d, l.profileDoc(u, user))
 	return d

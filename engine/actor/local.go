@@ -26,6 +26,7 @@ type Local struct {
 	keys                   *Keyring
 	profiles               Profiles
 	documents              *lru[vocab.Username, *described]
+	pages                  bool
 }
 
 // NewLocal returns the actors at origin, such as "https://example.org". software names the program
@@ -34,6 +35,13 @@ func NewLocal(origin string, keys *Keyring, profiles Profiles, software string) 
 	return &Local{origin: origin, host: vocab.ID(origin).Host(), software: software, keys: keys, profiles: profiles,
 		documents: newLRU[vocab.Username](remembered, 64<<20, func(d *described) int { return len(d.actor.Raw) })}
 }
+
+// OfferPages says that people find pages about users and their public posts here. It is called
+// before anything asks for an actor.
+func (l *Local) OfferPages() { l.pages = true }
+
+// HasPages reports whether there are pages for people.
+func (l *Local) HasPages() bool { return l.pages }
 
 // Origin returns what every id here begins with, without a slash at its end.
 func (l *Local) Origin() string { return l.origin }
@@ -66,9 +74,18 @@ func (l *Local) Featured(u vocab.Username) vocab.ID { return l.ID(u) + "/feature
 // Streams returns the id of the collection of u's streams. Their ids begin with it.
 func (l *Local) Streams(u vocab.Username) vocab.ID { return l.ID(u) + "/streams" }
 
+// Page returns the address of the page about u.
+func (l *Local) Page(u vocab.Username) string { return l.origin + "/@" + u.String() }
+
+// PostPage returns the address of the page of an object of a user's.
+func (l *Local) PostPage(object vocab.ID) string {
+	u, rest, _ := l.Holder(object)
+	return l.Page(u) + strings.TrimPrefix(rest, "/objects")
+}
+
 // TagPage returns the page of u's posts with a tag.
 func (l *Local) TagPage(u vocab.Username, tag string) string {
-	return l.origin + "/@" + u.String() + "/tags/" + url.PathEscape(strings.ToLower(tag))
+	return l.Page(u) + "/tags/" + url.PathEscape(strings.ToLower(tag))
 }
 
 // HrefOf returns where an address or hashtag in a text of u's leads; empty for handles, which have

@@ -103,7 +103,7 @@ func TestActorDocument(t *testing.T) {
 	}
 	id := "https://us.example/users/alice"
 	for name, want := range map[string]any{ // AC-01, AC-02, AC-03, AC-06
-		"id": id, "type": "Person", "preferredUsername": "alice", "name": "Alice <3", "url": id,
+		"id": id, "type": "Person", "preferredUsername": "alice", "name": "Alice <3", "url": nil,
 		"summary": "<p>Bees &amp; more</p><p>&lt;script&gt;</p>",
 		"inbox":   id + "/inbox", "outbox": id + "/outbox", "followers": id + "/followers", "following": id + "/following",
 		"manuallyApprovesFollowers": true, "discoverable": true, "indexable": true, "webfinger": "alice@us.example",
@@ -289,6 +289,45 @@ func TestWebFingerAnswers(t *testing.T) {
 				t.Errorf("FE-04: links %v", types)
 			}
 		})
+	}
+}
+
+// Where people find pages, the document and WebFinger name them; elsewhere neither does.
+func TestPagesAreNamedWhereTheyAre(t *testing.T) {
+	t.Parallel()
+	l, _ := here(t, "https://us.example")
+	const page = "https://us.example/@alice"
+	alice := username(t, "alice")
+	keys, err := l.keys.loadSet(alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func() (url, link string, byPage bool) {
+		d := l.personDoc(alice, registry.DefaultUser(), keys)
+		_, jrd, err := l.WebFinger("acct:alice@us.example")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, raw := range jrd["links"].([]any) {
+			if of := raw.(vocab.Doc); of.Text("rel") == "http://webfinger.net/rel/profile-page" && of.Text("type") == "text/html" {
+				link = of.Text("href")
+			}
+		}
+		u, _, err := l.WebFinger(page)
+		return d.Text("url"), link, err == nil && u == alice
+	}
+	if url, link, byPage := named(); url != "" || link != "" || byPage {
+		t.Errorf("without pages: url %q, link %q, found by the page: %t", url, link, byPage)
+	}
+	l.OfferPages()
+	if url, link, byPage := named(); url != page || link != page || !byPage {
+		t.Errorf("with pages: url %q, link %q, found by the page: %t", url, link, byPage)
+	}
+	if got := l.PostPage("https://us.example/users/alice/objects/0197"); got != page+"/0197" {
+		t.Errorf("the page of a post is %s", got)
+	}
+	if got := l.TagPage(alice, "Bees"); got != page+"/tags/bees" {
+		t.Errorf("the page of a tag is %s", got)
 	}
 }
 

@@ -16,6 +16,9 @@ const instanceName = "instance"
 // serviceRel is how a server-level actor is linked to (FEP-d556).
 const serviceRel = "https://www.w3.org/ns/activitystreams#Service"
 
+// pageRel is how the page about a user is linked to.
+const pageRel = "http://webfinger.net/rel/profile-page"
+
 const (
 	maxResource = 2048 // bytes of what WebFinger is asked about
 	maxUserPart = 255  // bytes before the @ of a handle
@@ -70,6 +73,9 @@ func (l *Local) WebFinger(resource string) (vocab.Username, vocab.Doc, error) {
 	known := false
 	if id, err := vocab.ParseID(s); err == nil {
 		u, known = l.Owner(id)
+		if !known {
+			u, known = l.pageOwner(id)
+		}
 		known = known || id.Same(l.InstanceID()) || strings.TrimSuffix(string(id.Canonical()), "/") == l.origin // FEP-d556
 	} else if h, err := parseHandle(s, l.schemeOf()); err == nil {
 		u, known = l.userOfHandle(h)
@@ -84,7 +90,22 @@ func (l *Local) WebFinger(resource string) (vocab.Username, vocab.Doc, error) {
 		d["links"] = append(d["links"].([]any), linkTo(serviceRel, vocab.ActivityJSON, l.InstanceID()))
 		return u, d, nil
 	}
-	return u, l.buildJRD(u.String(), l.ID(u)), nil
+	if !l.pages {
+		return u, l.buildJRD(u.String(), l.ID(u)), nil
+	}
+	d := l.buildJRD(u.String(), l.ID(u), l.Page(u))
+	d["links"] = append(d["links"].([]any), linkTo(pageRel, "text/html", vocab.ID(l.Page(u))))
+	return u, d, nil
+}
+
+// pageOwner returns the user about whose page this is the address.
+func (l *Local) pageOwner(id vocab.ID) (u vocab.Username, ok bool) {
+	name, ok := strings.CutPrefix(string(id.Canonical()), l.origin+"/@")
+	if !ok || !l.pages {
+		return u, false
+	}
+	u, err := vocab.ParseUsername(name)
+	return u, err == nil
 }
 
 // decodeResource returns resource as it was meant: some peers encode what is encoded already.

@@ -66,6 +66,9 @@ func (in *Instance) build() error {
 		return err
 	}
 	in.Local = actor.NewLocal(c.PublicURL, in.Keys, in.Registry, "lightweb/"+c.Version)
+	if c.Pages && !c.IsSecure() {
+		in.Local.OfferPages()
+	}
 	first, err := signature.ParseDialect(c.Federation.SignatureFirst)
 	if err != nil {
 		return err

@@ -79,6 +79,7 @@ type Config struct {
 	Retention struct {
 		RemoteDays int // days until activities from other servers are pruned, unless the user interacted: 0 to 36500; 0: never
 	}
+	Pages        bool          // people find pages about users and their public posts, unless secure mode is on
 	DrainTimeout time.Duration // how long requests and deliveries under way may still take at the end: 0 to 10m
 }
 
@@ -91,6 +92,7 @@ func DefaultConfig(dataDir string) Config {
 		DataDir:      dataDir,
 		UsersDir:     filepath.Join(dataDir, "users"),
 		DrainTimeout: 30 * time.Second,
+		Pages:        true,
 	}
 	c.Database.MaxConnections = 64
 	c.Events.MaxLen = 10_000
@@ -182,6 +184,9 @@ func isLoopback(host string) bool {
 	a, err := netip.ParseAddr(host)
 	return err == nil && a.Unmap().IsLoopback()
 }
+
+// IsSecure reports whether users are shown only to who signs.
+func (c Config) IsSecure() bool { return c.Federation.SecureMode || c.Federation.Mode == "allowlist" }
 
 func checkListen(key, address string) error {
 	_, port, err := net.SplitHostPort(address)

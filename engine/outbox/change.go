@@ -128,6 +128,7 @@ func (p *updateObject) constructObject(local *actor.Local, x *exchange) (string,
 	d := p.object.Doc
 	writeAddressing(d, x.to, x.cc)
 	d["updated"] = formatTime(x.now)
+	setPage(local, d, audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc}))
 	if p.Title != nil {
 		setTitle(d, *p.Title)
 	}

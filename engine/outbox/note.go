@@ -344,16 +344,18 @@ func (n *note) setAddressing(f *finder, x *exchange) error {
 }
 
 func (n *note) constructObject(local *actor.Local, x *exchange) (string, any) {
+	isPublic := audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc})
 	d := vocab.Doc{"id": string(local.NewObjectID(x.User)), "type": n.kind, "attributedTo": string(x.actor.ID), "published": formatTime(x.now)}
 	writeAddressing(d, x.to, x.cc)
 	setTitle(d, n.title)
 	setContent(d, n.content, x.linkText(local))
 	setLanguage(d, n.language)
 	setFile(d, n.file)
+	setPage(local, d, isPublic)
 	setAttachments(d, n.attached)
 	setSummary(d, n.summary)
 	setSensitive(d, n.sensitive)
-	setThread(local, d, n.parent, audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc}))
+	setThread(local, d, n.parent, isPublic)
 	setTags(d, n.tags, listMentions(x.named), func(tag string) string { return local.TagPage(x.User, tag) })
 	return vocab.Create, d
 }
