@@ -83,6 +83,7 @@ var floors = map[string]int{
 	"engine/registry":          2,
 	"engine/archive":           2,
 	"engine/mls":               2,
+	"engine/page":              2,
 
 	"engine/vocab":   1,
 	"engine/picture": 1,

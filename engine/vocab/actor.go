@@ -79,7 +79,7 @@ func ParseActor(raw []byte) (*Actor, error) {
 
 // ActorOf reads an actor out of a parsed document, whose bytes are raw.
 func ActorOf(d Doc, raw []byte) (*Actor, error) {
-	a := &Actor{Raw: raw, PreferredUsername: handleName(d.Text("preferredUsername")), Name: oneLine(d.Words("name")),
+	a := &Actor{Raw: raw, PreferredUsername: handleName(d.Text("preferredUsername")), Name: OneLine(d.Words("name")),
 		ApprovesFollowers: d.Flag("manuallyApprovesFollowers")}
 	var err error
 	if a.Type, err = d.Type(); err != nil {
@@ -148,9 +148,9 @@ func handleName(s string) string {
 	return s
 }
 
-// oneLine returns s as it can be shown beside other words: spaces in place of controls, no change
+// OneLine returns s as it can be shown beside other words: spaces in place of controls, no change
 // of direction, cut between characters.
-func oneLine(s string) string {
+func OneLine(s string) string {
 	s = strings.ToValidUTF8(s[:min(len(s), maxName)], "")
 	s = strings.Map(func(r rune) rune {
 		switch {

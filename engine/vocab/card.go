@@ -10,7 +10,7 @@ type Card struct {
 
 // CardOf returns the card of an actor, made of its document.
 func CardOf(id ID, d Doc) Card {
-	c := Card{Name: oneLine(PlainText(d.Words("name"))), Icon: pictureOf(d)}
+	c := Card{Name: OneLine(PlainText(d.Words("name"))), Icon: pictureOf(d)}
 	if name := handleName(d.Text("preferredUsername")); name != "" {
 		c.Handle = "@" + name + "@" + id.Host()
 	}

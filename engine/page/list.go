@@ -1,0 +1,86 @@
+package page
+
+import (
+	"html/template"
+	"strings"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// List is the posts of a person, all or those with a tag: a page of them, or of the Atom feed.
+type List struct {
+	Person Person
+	Tag    string // empty for all
+	Posts  []Post
+
+	// Next returns the address of the posts behind the first n, empty when there are none.
+	Next func(n int) string
+}
+
+// room is kept on a page for the address of the next one.
+const room = 1_000
+
+// HTML returns the page.
+func (l List) HTML() []byte {
+	type data struct {
+		Head   head
+		Person Person
+		About  template.HTML
+		Fields []fieldView
+		Tag    string
+		Posts  []template.HTML
+		Next   string
+	}
+	d := data{Head: l.describeHead(), Person: l.Person, About: showAbout(l.Person), Fields: showFields(l.Person.Fields), Tag: cutText(vocab.OneLine(l.Tag), 64)}
+	d.Posts = l.Person.fitPosts(l.Posts, maxPage-len(renderTemplate("list", d))-room)
+	d.Next = l.Next(len(d.Posts))
+	return renderTemplate("list", d)
+}
+
+func (l List) describeHead() head {
+	p := l.Person
+	h := head{Title: p.Name + " (" + p.Handle + ")", Description: cutText(vocab.OneLine(vocab.HTMLToText(p.About)), 200), Kind: "profile", Site: p.Site,
+		Page: p.Page, Document: p.Actor, Feed: p.feedAddress(), Icon: p.Icon, Indexable: p.Indexable}
+	if l.Tag != "" {
+		h.Page, h.Document = p.TagPage(l.Tag), ""
+	}
+	return h
+}
+
+// fitPosts returns the first posts as HTML that a page has room for, of which one is always.
+func (p Person) fitPosts(posts []Post, bytes int) (shown []template.HTML) {
+	for _, post := range posts {
+		part := post.renderPost(p, amongOthers, false)
+		if bytes -= len(part); bytes < 0 && len(shown) > 0 {
+			break
+		}
+		shown = append(shown, asRendered(part))
+	}
+	return shown
+}
+
+// maxAbout bounds what a page says about a person, in bytes of HTML.
+const maxAbout = 6_000
+
+// showAbout returns how a person describes itself: the beginning of it, as plain text, when it is
+// long.
+func showAbout(p Person) template.HTML {
+	if html := sanitizeHTML(p.About); len(html) <= maxAbout {
+		return html
+	}
+	return sanitizeHTML(vocab.TextToHTML(cutText(vocab.HTMLToText(p.About), maxAbout/6), func(vocab.Span) string { return "" }))
+}
+
+type fieldView struct{ Name, Value, Link string }
+
+// showFields returns the lines of a profile; a value that is an address is a link.
+func showFields(lines []Field) (shown []fieldView) {
+	for _, f := range lines {
+		v := fieldView{Name: cutText(vocab.OneLine(f.Name), 60), Value: cutText(vocab.OneLine(f.Value), 120)}
+		if _, err := vocab.ParseID(f.Value); err == nil && strings.HasPrefix(f.Value, "https://") && len(f.Value) <= amongOthers.link {
+			v.Link = f.Value
+		}
+		shown = append(shown, v)
+	}
+	return shown
+}

@@ -1,0 +1,77 @@
+package page
+
+import (
+	"html/template"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Thread is a post of a person's, with what it answers and what answers it.
+type Thread struct {
+	Person  Person
+	Post    Post
+	Above   []Post // what it answers, the first of the thread first
+	Below   []Post // the answers, the oldest first
+	IsLater bool   // the page is not the first: the post is shown in short, and nothing above it
+
+	// Next returns the address of the answers behind the first n, empty when there are none.
+	Next func(n int) string
+}
+
+// maxMain bounds the post that a page is about, in bytes; maxOther is more than any other can take.
+const (
+	maxMain  = 36_000
+	maxOther = 22_000
+)
+
+// HTML returns the page.
+func (t Thread) HTML() []byte {
+	type data struct {
+		Head         head
+		Person       Person
+		Post         template.HTML
+		Above, Below []template.HTML
+		Next         string
+	}
+	d := data{Head: t.describeHead(), Person: t.Person, Post: asRendered(t.renderMain())}
+	left := maxPage - len(renderTemplate("thread", d)) - room
+	if !t.IsLater {
+		d.Above = t.Person.fitLast(t.Above, left-maxOther)
+		for _, part := range d.Above {
+			left -= len(part)
+		}
+	}
+	d.Below = t.Person.fitPosts(t.Below, left)
+	d.Next = t.Next(len(d.Below))
+	return renderTemplate("thread", d)
+}
+
+// renderMain returns the post that the page is about.
+func (t Thread) renderMain() []byte {
+	if whole := t.Post.renderPost(t.Person, onItsOwn, true); len(whole) <= maxMain && !t.IsLater {
+		return whole
+	}
+	return t.Post.renderPost(t.Person, amongOthers, true)
+}
+
+// fitLast returns the last posts as HTML that a page has room for.
+func (p Person) fitLast(posts []Post, bytes int) (shown []template.HTML) {
+	for n := len(posts) - 1; n >= 0; n-- {
+		part := posts[n].renderPost(p, amongOthers, false)
+		if bytes -= len(part); bytes < 0 {
+			break
+		}
+		shown = append([]template.HTML{asRendered(part)}, shown...)
+	}
+	return shown
+}
+
+func (t Thread) describeHead() head {
+	p, post := t.Person, t.Post
+	title := p.Name + " (" + p.Handle + ")"
+	if name := vocab.OneLine(post.Doc.Text("name")); name != "" && post.warningWords(amongOthers) == "" {
+		title = cutText(name, 100) + " – " + title
+	}
+	return head{Title: title, Description: post.describePost(200), Kind: "article", Site: p.Site, Page: post.Page, Document: string(post.ID), Feed: p.feedAddress(),
+		Icon: p.Icon, Indexable: p.Indexable}
+}
