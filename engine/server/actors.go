@@ -44,9 +44,10 @@ type actors struct{ *access }
 // are at, or, but for a moment in secure mode, for the network: a peer may ask while we wait for
 // an answer of that peer.
 func (s *actors) getActor(a *answer, r *http.Request, p httprouter.Params) error {
-	contentType, err := a.chooseDocument(r)
-	if err != nil {
-		return err
+	contentType, unacceptable := a.chooseDocument(r)
+	toPage := s.local.HasPages() && prefersPage(r)
+	if unacceptable != nil && !toPage {
+		return unacceptable
 	}
 	if s.secureMode {
 		a.addVary(whoAsks...)
@@ -55,6 +56,13 @@ func (s *actors) getActor(a *answer, r *http.Request, p httprouter.Params) error
 		return err
 	}
 	u, err := s.findResident(r, p)
+	if toPage && err == nil {
+		a.sendElsewhere(s.local.Page(u))
+		return nil
+	}
+	if unacceptable != nil {
+		return unacceptable
+	}
 	if fault.KindOf(err) == fault.Gone {
 		return s.showGone(a, r, u, contentType)
 	}

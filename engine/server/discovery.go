@@ -10,6 +10,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/page"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -113,6 +114,26 @@ func homePage(host string) []byte {
 <p>There are no pages to read here. About this server: <a href="/nodeinfo/2.1">NodeInfo</a>.</p>
 </html>
 `)
+}
+
+// getRobots tells search engines which addresses hold nothing for people (RFC 9309). The pages say
+// for themselves whether they may be listed.
+func (s *discovery) getRobots(a *answer, r *http.Request, _ httprouter.Params) error {
+	closed := "/"
+	if s.local.HasPages() {
+		closed = "/api/\nDisallow: /users/\nDisallow: /ws"
+	}
+	a.setCache(cachePublic)
+	a.sendTagged(r, "text/plain; charset=utf-8", []byte("User-agent: *\nDisallow: "+closed+"\n"))
+	return nil
+}
+
+// getFavicon shows the picture of this server that browsers put beside the title of a page.
+func (s *discovery) getFavicon(a *answer, r *http.Request, _ httprouter.Params) error {
+	a.Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	a.setCache(cachePublic)
+	a.sendTagged(r, "image/svg+xml", page.Favicon())
+	return nil
 }
 
 func (s *discovery) getHome(a *answer, r *http.Request, _ httprouter.Params) error {

@@ -38,6 +38,22 @@ func (a *answer) chooseDocument(r *http.Request) (string, error) {
 	return o.send, nil
 }
 
+// pageForm is that of a page for people. It comes last: between equals, the document is chosen.
+var pageForm = append(slices.Clone(documents), offer{mediaType: "text/html"})
+
+// prefersPage reports whether the client would rather have a page for people than a document.
+func prefersPage(r *http.Request) bool {
+	o, ok := chooseOffer(r.Header.Values("Accept"), pageForm)
+	return ok && o.mediaType == "text/html"
+}
+
+// sendElsewhere answers with the address of a page (RFC 9110 §15.4.4).
+func (a *answer) sendElsewhere(page string) {
+	a.Header().Set("Location", page)
+	a.setCache(cachePublic)
+	a.WriteHeader(http.StatusSeeOther)
+}
+
 // chooseOffer returns the offer that the Accept header prefers, the first of equals. Ranges that
 // are malformed are passed over; without any other, every offer is acceptable (RFC 9110 §12.5.1).
 func chooseOffer(accept []string, offers []offer) (offer, bool) {

@@ -87,6 +87,15 @@ func (p *recentPages) begin(u vocab.Username, key string) (keep func(tagged)) {
 	}
 }
 
+// abandon is called when what was begun cannot be made: there may be no such page.
+func (p *recentPages) abandon(u vocab.Username, key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if page := p.users[u][key]; page != nil && !page.made {
+		p.remove(u, key)
+	}
+}
+
 // remove forgets one page. The caller holds mu.
 func (p *recentPages) remove(u vocab.Username, key string) {
 	if page := p.users[u][key]; page != nil {

@@ -72,6 +72,21 @@ func TestAPageIsKeptWhileManyMakeIt(t *testing.T) {
 	}
 }
 
+// Addresses that somebody made up leave no room taken.
+func TestAPageThatCouldNotBeMadeTakesNoRoom(t *testing.T) {
+	t.Parallel()
+	p := newRecentPages(time.Now)
+	alice := username(t, "alice")
+	p.begin(alice, "made")(tag([]byte("made")))
+	taken := p.bytes
+	p.begin(alice, "missing")
+	p.abandon(alice, "missing")
+	p.abandon(alice, "made")
+	if page, found := p.find(alice, "made"); p.bytes != taken || !found || string(page.body) != "made" {
+		t.Errorf("%d bytes are taken, want %d; %q is shown", p.bytes, taken, page.body)
+	}
+}
+
 func TestRecentPagesAreBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1771675200, 0)

@@ -104,6 +104,7 @@ type Server struct {
 	discovery   *discovery
 	api         *clientAPI
 	pictures    *pictures
+	pages       *pages
 	events      *eventSockets
 	webSockets  *webSockets
 	operator    *operator
@@ -117,14 +118,16 @@ func New(d Deps) *Server {
 	owners := d.Store.As(pool.Owner)
 	api := &clientAPI{a, owners, d.Feed, d.Threads, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Lookups, d.Search, policy.Searches.Limiter(d.Now), d.Version}
 	events := &eventSockets{api, d.Sockets, commentTime}
+	recent := newRecentPages(d.Now)
 	return &Server{Deps: d, clients: from, metrics: newMetrics(d.Metrics), lines: newLines(d.Now),
 		federation:  &federation{access: a, inbox: d.Inbox, limiter: d.Clients, bodies: newBodies(policy.Bodies, d.BodyLimit), bodyLimit: d.BodyLimit},
 		actors:      &actors{a},
 		documents:   &storedDocuments{a},
-		collections: &collections{a, owners, d.Profiles, d.PageSize, newRecentPages(d.Now)},
+		collections: &collections{a, owners, d.Profiles, d.PageSize, recent},
 		discovery:   &discovery{access: a, version: d.Version, home: homePage(d.Local.Host())},
 		api:         api,
 		pictures:    &pictures{api, d.Pictures, picture.NewMaker()},
+		pages:       &pages{a, d.Profiles, d.Threads, d.PageSize, recent},
 		events:      events,
 		webSockets:  newWebSockets(events, d.CORSOrigins),
 		operator:    &operator{d.Metrics, d.Ready, d.Paused, d.EventsWait},
@@ -213,6 +216,11 @@ func (s *Server) getRoutes() map[string]handle {
 		"/.well-known/host-meta":                 s.discovery.getHostMeta,
 		"/.well-known/nodeinfo":                  s.discovery.getNodeInfoLinks,
 		"/nodeinfo/2.1":                          s.discovery.getNodeInfo,
+		"/robots.txt":                            s.discovery.getRobots,
+		"/favicon.svg":                           s.discovery.getFavicon,
+		"/@:user":                                s.pages.getProfile,
+		"/@:user/:thing":                         s.pages.getPost,
+		"/@:user/:thing/:tag":                    s.pages.getTag,
 		"/actor":                                 s.actors.getInstanceActor,
 		"/users/:user":                           s.actors.getActor,
 		"/users/:user/inbox":                     s.collections.getInbox,

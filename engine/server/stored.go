@@ -31,7 +31,32 @@ func (s *storedDocuments) getActivity(a *answer, r *http.Request, p httprouter.P
 }
 
 func (s *storedDocuments) getObject(a *answer, r *http.Request, p httprouter.Params) error {
+	if s.local.HasPages() && prefersPage(r) {
+		is, err := s.hasPage(r, p)
+		if err != nil {
+			return err
+		}
+		if is {
+			a.addVary(append([]string{"Accept"}, whoAsks...)...)
+			a.sendElsewhere(s.local.PostPage(s.idOf(p) + "/objects/" + vocab.ID(p.ByName("thing"))))
+			return nil
+		}
+	}
 	return s.getStored(a, r, p, "/objects/", findObject)
+}
+
+// hasPage reports whether there is a page of the object that the path names, for a reader who is
+// let in.
+func (s *storedDocuments) hasPage(r *http.Request, p httprouter.Params) (bool, error) {
+	if s.checkSigner(r) != nil || !isOwnPart(p.ByName("thing")) {
+		return false, nil
+	}
+	u, err := s.findResident(r, p)
+	if err != nil { // getStored says the same of the user
+		return false, nil
+	}
+	found, err := s.forAll(r, u, s.local.ID(u)+"/objects/"+vocab.ID(p.ByName("thing")), findObject)
+	return found.doc != nil && !found.deleted, err
 }
 
 // finding looks for a thing of me; with public only for one that is for everybody.

@@ -13,7 +13,7 @@ import (
 // of their authors.
 func (r *Reader) showPieces(ctx context.Context, q Query, pieces []*piece) (shown []Object, actors map[vocab.ID]vocab.Card, err error) {
 	err = r.Store.Read(ctx, q.User, func(ctx context.Context, tx *db.Tx) error {
-		kept, err := r.keepVisible(ctx, tx, q.User, pieces)
+		kept, err := r.keepVisible(ctx, tx, pieces, func(p *piece) (bool, error) { return p.isFor(ctx, tx, r.Local.ID(q.User)) })
 		if err != nil {
 			return err
 		}
@@ -71,9 +71,9 @@ func (p *piece) show(are db.Responses, followers vocab.ID, languages []string) O
 		Object: vocab.Show(p.Doc, p.readable, languages).JSON()}
 }
 
-// keepVisible returns the pieces that the user may be shown: posts whose authors the user does not
-// block and the gate lets through, and of those that were fetched what is for the user.
-func (r *Reader) keepVisible(ctx context.Context, tx *db.Tx, u vocab.Username, pieces []*piece) (kept []*piece, err error) {
+// keepVisible returns the pieces that may be shown to a reader: posts whose authors the user does
+// not block and the gate lets through, and that are for the reader.
+func (r *Reader) keepVisible(ctx context.Context, tx *db.Tx, pieces []*piece, isFor func(*piece) (bool, error)) (kept []*piece, err error) {
 	var voices []vocab.ID
 	for _, p := range pieces {
 		voices = append(voices, p.voices...)
@@ -87,11 +87,11 @@ func (r *Reader) keepVisible(ctx context.Context, tx *db.Tx, u vocab.Username, p
 		if !p.isPost() || slices.ContainsFunc(p.voices, isRefused) {
 			continue
 		}
-		isFor, err := p.isFor(ctx, tx, r.Local.ID(u))
+		is, err := isFor(p)
 		if err != nil {
 			return nil, err
 		}
-		if isFor {
+		if is {
 			kept = append(kept, p)
 		}
 	}

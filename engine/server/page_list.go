@@ -1,0 +1,78 @@
+package server
+
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/page"
+)
+
+// makeList makes the page of all posts, or of those with a tag. Where no post has the tag there is
+// no page: nobody can put words on it by its address.
+func (s *pages) makeList(tag string) pageMaker {
+	return func(q pageRequest) ([]byte, error) {
+		l, err := s.readList(q, tag)
+		if err == nil && tag != "" && len(l.Posts) == 0 && l.Next(0) == "" {
+			err = errNothing
+		}
+		if err != nil {
+			return nil, err
+		}
+		return l.HTML(), nil
+	}
+}
+
+// makeFeed makes a page of the Atom feed.
+func (s *pages) makeFeed(q pageRequest) ([]byte, error) {
+	l, err := s.readList(q, "")
+	if err != nil {
+		return nil, err
+	}
+	self := s.local.Page(q.user) + q.path
+	if q.cursor != "" {
+		self += "?cursor=" + q.cursor
+	}
+	return l.Atom(self), nil
+}
+
+// readList reads the posts of a list, and who wrote them.
+func (s *pages) readList(q pageRequest, tag string) (page.List, error) {
+	rows, end, err := s.readPosts(q, tag)
+	if err != nil {
+		return page.List{}, err
+	}
+	l := page.List{Person: s.describePerson(q.user), Tag: tag}
+	for _, row := range rows {
+		post, err := s.ownPost(l.Person, row.Object)
+		if err != nil {
+			return page.List{}, err
+		}
+		l.Posts = append(l.Posts, post)
+	}
+	address := s.local.Page(q.user) + q.path
+	if tag != "" {
+		address = s.local.TagPage(q.user, tag)
+	}
+	l.Next = func(n int) string {
+		if n < len(rows) {
+			place := rows[n-1].Place()
+			end = &place
+		}
+		return addressAfter(q, address, end)
+	}
+	return l, nil
+}
+
+// readPosts reads the posts of a page, and where the next one begins; nil at the end.
+func (s *pages) readPosts(q pageRequest, tag string) (rows []db.PublicPost, end *db.Place, err error) {
+	err = s.readAsStranger(q.Request, q.user, func(ctx context.Context, tx *db.Tx) (err error) {
+		rows, end, err = tx.PublicPosts(ctx, tag, q.after, s.size+1) // one more tells whether another page follows
+		return err
+	})
+	if len(rows) > s.size {
+		rows = rows[:s.size]
+		place := rows[s.size-1].Place()
+		end = &place
+	}
+	return rows, end, err
+}

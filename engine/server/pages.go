@@ -1,0 +1,154 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/feed"
+	"github.com/lightweb/lightweb/engine/page"
+	"github.com/lightweb/lightweb/engine/thread"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+const (
+	htmlType = "text/html; charset=utf-8"
+	atomType = "application/atom+xml; charset=utf-8"
+
+	feedName   = "feed.atom"
+	tagsFolder = "tags"
+	maxTag     = 64 // characters of a hashtag
+)
+
+// pages shows people who follow a link the public posts of users.
+type pages struct {
+	*access
+	profiles Profiles
+	threads  *thread.Reader
+	size     int // posts on a page
+	recent   *recentPages
+}
+
+// pageRequest is the page that a reader asks for.
+type pageRequest struct {
+	*http.Request
+	user   vocab.Username
+	path   string // behind the user's page
+	cursor string
+	after  *db.Place // that the cursor names
+}
+
+// scope names what the cursors of the page are good for.
+func (q pageRequest) scope() string { return q.user.String() + "/@" + q.path }
+
+// pageMaker makes a page out of what it reads.
+type pageMaker func(q pageRequest) ([]byte, error)
+
+// getProfile shows a user, with the newest public posts.
+func (s *pages) getProfile(a *answer, r *http.Request, p httprouter.Params) error {
+	return s.servePage(a, r, p, "", htmlType, s.makeList(""))
+}
+
+// getPost shows a public post with its public thread, or the feed of all posts.
+func (s *pages) getPost(a *answer, r *http.Request, p httprouter.Params) error {
+	thing := p.ByName("thing")
+	switch {
+	case thing == feedName:
+		return s.servePage(a, r, p, "/"+feedName, atomType, s.makeFeed)
+	case isOwnPart(thing):
+		return s.servePage(a, r, p, "/"+thing, htmlType, s.makeThread(thing))
+	}
+	return s.servePage(a, r, p, "", htmlType, makeNothing)
+}
+
+// getTag shows the user's public posts with a tag.
+func (s *pages) getTag(a *answer, r *http.Request, p httprouter.Params) error {
+	tag := p.ByName("tag")
+	if p.ByName("thing") != tagsFolder || tag == "" || len([]rune(tag)) > maxTag {
+		return s.servePage(a, r, p, "", htmlType, makeNothing)
+	}
+	return s.servePage(a, r, p, "/"+tagsFolder+"/"+tag, htmlType, s.makeList(tag))
+}
+
+func makeNothing(pageRequest) ([]byte, error) { return nil, errNothing }
+
+// servePage answers with a page. Everybody sees the same one, whoever asks.
+func (s *pages) servePage(a *answer, r *http.Request, p httprouter.Params, path, contentType string, maker pageMaker) error {
+	if !s.local.HasPages() {
+		return errNothing
+	}
+	a.Header().Set("Content-Security-Policy", page.ContentPolicy())
+	a.Header().Set("Referrer-Policy", "no-referrer")
+	q := pageRequest{Request: r, path: path, cursor: r.URL.Query().Get("cursor")}
+	made, err := s.findPage(q, p, maker)
+	if err != nil {
+		return s.explainAbsence(a, err)
+	}
+	if contentType == atomType && !s.profiles.User(made.user).Indexable {
+		a.Header().Set("X-Robots-Tag", "noindex")
+	}
+	a.setCache(cachePublic)
+	a.sendAs(r, contentType, made.tagged)
+	return nil
+}
+
+// explainAbsence answers with a page for people where there is none, or none any more. Other errors
+// it returns.
+func (s *pages) explainAbsence(a *answer, err error) error {
+	status, title, words := http.StatusNotFound, "There is nothing here", "The page is not there, or it is not public."
+	switch fault.KindOf(err) {
+	case fault.NotFound:
+	case fault.Gone:
+		status, title, words = http.StatusGone, "This is gone", "It was here, and was deleted."
+	default:
+		return err
+	}
+	a.setCache("no-store")
+	a.send(status, htmlType, page.Notice(s.local.Host(), title, words))
+	return nil
+}
+
+// madePage is a page about a user.
+type madePage struct {
+	tagged
+	user vocab.Username
+}
+
+// findPage returns the page that another reader was just shown, or makes it. Those of tags are not
+// kept: anybody can make tags up.
+func (s *pages) findPage(q pageRequest, p httprouter.Params, maker pageMaker) (madePage, error) {
+	u, err := s.findResident(q.Request, p)
+	if err != nil {
+		return madePage{}, err
+	}
+	q.user = u
+	if q.after, err = feed.DecodeCursor(q.scope(), q.cursor); err != nil {
+		return madePage{}, err
+	}
+	key, keep := "@"+q.path+"?"+q.cursor, func(tagged) {}
+	if !strings.HasPrefix(q.path, "/"+tagsFolder) {
+		if found, is := s.recent.find(u, key); is {
+			return madePage{found, u}, nil
+		}
+		keep = s.recent.begin(u, key)
+	}
+	body, err := maker(q)
+	if err != nil {
+		s.recent.abandon(u, key)
+		return madePage{}, err
+	}
+	made := tag(body)
+	keep(made)
+	return madePage{made, u}, nil
+}
+
+// addressAfter returns the address of the page of a kind behind a place.
+func addressAfter(q pageRequest, path string, place *db.Place) string {
+	if place == nil {
+		return ""
+	}
+	return path + "?cursor=" + feed.EncodeCursor(q.scope(), *place)
+}

@@ -1,0 +1,121 @@
+package thread
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// maxPublicAncestors bounds what everybody is shown above an object.
+const maxPublicAncestors = 5
+
+// PublicPost is a post of a thread as everybody is shown it.
+type PublicPost struct {
+	db.Object
+	Author    vocab.ID
+	InReplyTo vocab.ID
+	Shown     vocab.Doc
+}
+
+// Place returns the post's place in the thread.
+func (p PublicPost) Place() db.Place { return db.Place{At: p.Published, ID: p.ID} }
+
+// PublicThread is what everybody may see around a public object of a user's.
+type PublicThread struct {
+	Ancestors []PublicPost // what the object answers, as far as the chain is public; the first of the thread first
+	Answers   []PublicPost // the oldest first
+	End       *db.Place    // where the search for answers stopped; nil: there are no more
+	Actors    map[vocab.ID]vocab.Card
+}
+
+// Public reads what everybody may see around a public object: no answer by an actor that the user
+// blocks, or that the gate does not let be heard. With a place it reads only the answers after it.
+// It looks at n answers at most.
+func (r *Reader) Public(ctx context.Context, tx *db.Tx, o *vocab.Object, after *db.Place, n int) (t PublicThread, err error) {
+	if after == nil {
+		if t.Ancestors, err = r.publicAncestors(ctx, tx, o.InReplyTo); err != nil {
+			return t, fmt.Errorf("read ancestors: %w", err)
+		}
+	}
+	listed, err := tx.PublicThread(ctx, o.ID, after, n)
+	if err != nil {
+		return t, err
+	}
+	var uris []vocab.ID
+	for _, l := range listed {
+		if l.URI != o.ID {
+			uris = append(uris, l.URI)
+		}
+	}
+	if len(listed) == n && n > 0 {
+		t.End = &db.Place{At: listed[n-1].Published, ID: listed[n-1].ID}
+	}
+	held, err := tx.HeldObjects(ctx, uris)
+	if err != nil {
+		return t, err
+	}
+	if len(held) > 0 && len(held) < len(uris) { // they are large: the rest is read from there
+		last := held[len(held)-1]
+		t.End = &db.Place{At: last.Published, ID: last.ID}
+	}
+	if t.Answers, err = r.showPublic(ctx, tx, held); err != nil {
+		return t, fmt.Errorf("show answers: %w", err)
+	}
+	t.Actors, err = r.publicCards(ctx, tx, slices.Concat(t.Ancestors, t.Answers))
+	return t, err
+}
+
+// publicAncestors returns what stands above an object, from the object up to the first that is not
+// for everybody.
+func (r *Reader) publicAncestors(ctx context.Context, tx *db.Tx, parent vocab.ID) ([]PublicPost, error) {
+	if parent == "" {
+		return nil, nil
+	}
+	chain, err := tx.Ancestors(ctx, parent, maxPublicAncestors)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := r.showPublic(ctx, tx, chain)
+	unbroken := 0
+	for unbroken < len(shown) && shown[len(shown)-1-unbroken].URI == chain[len(chain)-1-unbroken].URI {
+		unbroken++
+	}
+	return shown[len(shown)-unbroken:], err
+}
+
+// showPublic returns those of the objects that everybody may be shown, in their order.
+func (r *Reader) showPublic(ctx context.Context, tx *db.Tx, held []db.HeldObject) (shown []PublicPost, err error) {
+	var pieces []*piece
+	objects := map[vocab.ID]db.Object{}
+	for _, h := range held {
+		if p, err := readHeld(h); err == nil && h.DeletedAt == nil && !h.Waits && p.author != "" {
+			pieces = append(pieces, p)
+			objects[p.ID] = h.Object
+		}
+	}
+	isPublic := func(p *piece) (bool, error) { return audience.IsPublic(p.to), nil }
+	kept, err := r.keepVisible(ctx, tx, pieces, isPublic)
+	for _, p := range kept {
+		shown = append(shown, PublicPost{objects[p.ID], p.author, p.InReplyTo, vocab.Show(p.Doc, p.readable, nil)})
+	}
+	return shown, err
+}
+
+// publicCards returns the cards of the authors of posts.
+func (r *Reader) publicCards(ctx context.Context, tx *db.Tx, posts []PublicPost) (map[vocab.ID]vocab.Card, error) {
+	var authors []vocab.ID
+	var pieces []*piece
+	for _, p := range posts {
+		authors = append(authors, p.Author)
+		pieces = append(pieces, &piece{author: p.Author})
+	}
+	cards, err := tx.Cards(ctx, authors)
+	if err == nil {
+		r.addCards(cards, pieces)
+	}
+	return cards, err
+}
