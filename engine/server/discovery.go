@@ -102,8 +102,11 @@ func (s *discovery) getHostMeta(a *answer, r *http.Request, _ httprouter.Params)
 }
 
 // homePage is what a browser sees. It holds no script and loads nothing.
-func homePage(host string) []byte {
-	h := html.EscapeString(host)
+func homePage(host string, hasPages bool) []byte {
+	h, where := html.EscapeString(host), "There are no pages to read here."
+	if hasPages {
+		where = "The page of somebody is at <code>/@name</code>."
+	}
 	return []byte(`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -111,7 +114,7 @@ func homePage(host string) []byte {
 <title>Lightweb on ` + h + `</title>
 <h1>Lightweb on ` + h + `</h1>
 <p>This is an ActivityPub server. People here are known as <code>@name@` + h + `</code>; follow them from any server of the fediverse.</p>
-<p>There are no pages to read here. About this server: <a href="/nodeinfo/2.1">NodeInfo</a>.</p>
+<p>` + where + ` About this server: <a href="/nodeinfo/2.1">NodeInfo</a>.</p>
 </html>
 `)
 }

@@ -30,7 +30,7 @@ var documents = []offer{
 // Only who accepts something, and nothing that we have, is refused: a browser's */* and no Accept
 // at all get the document, too.
 func (a *answer) chooseDocument(r *http.Request) (string, error) {
-	a.addVary("Accept")
+	a.varyByForm()
 	o, ok := chooseOffer(r.Header.Values("Accept"), documents)
 	if !ok {
 		return "", fault.New(fault.NotAcceptable, "this is served as application/activity+json only")
@@ -46,6 +46,9 @@ func prefersPage(r *http.Request) bool {
 	o, ok := chooseOffer(r.Header.Values("Accept"), pageForm)
 	return ok && o.mediaType == "text/html"
 }
+
+// varyByForm says that the answer depends on the form that the client wants.
+func (a *answer) varyByForm() { a.addVary("Accept") }
 
 // sendElsewhere answers with the address of a page (RFC 9110 §15.4.4).
 func (a *answer) sendElsewhere(page string) {

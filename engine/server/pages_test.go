@@ -361,9 +361,11 @@ func TestWithoutPagesEverythingIsAsBefore(t *testing.T) {
 			}
 		}
 		f.get("/robots.txt").want(t, 200).holds(t, []string{"Disallow: /\n"}, nil)
+		f.get("/").want(t, 200).holds(t, []string{"no pages"}, nil)
 		f.get("/.well-known/webfinger?resource=acct:alice@example.org").want(t, 200).holds(t, nil, []string{"profile-page"})
 	}
 	f := newFixture(t, withPages)
+	f.get("/").want(t, 200).holds(t, []string{"/@name"}, []string{"no pages"})
 	f.get("/robots.txt").want(t, 200).holds(t, []string{"Disallow: /users/\n"}, []string{"Disallow: /\n"})
 	f.get("/.well-known/webfinger?resource=acct:alice@example.org").want(t, 200).holds(t, []string{"http://webfinger.net/rel/profile-page", `"https://example.org/@alice"`}, nil)
 	if r := f.get("/favicon.svg").want(t, 200); r.Header.Get("Content-Type") != "image/svg+xml" {

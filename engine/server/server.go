@@ -124,7 +124,7 @@ func New(d Deps) *Server {
 		actors:      &actors{a},
 		documents:   &storedDocuments{a},
 		collections: &collections{a, owners, d.Profiles, d.PageSize, recent},
-		discovery:   &discovery{access: a, version: d.Version, home: homePage(d.Local.Host())},
+		discovery:   &discovery{access: a, version: d.Version, home: homePage(d.Local.Host(), d.Local.HasPages())},
 		api:         api,
 		pictures:    &pictures{api, d.Pictures, picture.NewMaker()},
 		pages:       &pages{a, d.Profiles, d.Threads, d.PageSize, recent},

@@ -37,7 +37,8 @@ func (s *storedDocuments) getObject(a *answer, r *http.Request, p httprouter.Par
 			return err
 		}
 		if is {
-			a.addVary(append([]string{"Accept"}, whoAsks...)...)
+			a.varyByForm()
+			a.addVary(whoAsks...)
 			a.sendElsewhere(s.local.PostPage(s.idOf(p) + "/objects/" + vocab.ID(p.ByName("thing"))))
 			return nil
 		}
