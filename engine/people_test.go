@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -55,12 +56,38 @@ func peopleAreFoundAndMentioned(t *testing.T, a, b *enginetest.Instance) {
 		t.Errorf("paul is followed by %q", followers)
 	}
 
-	create, _ := pia.Post(t, map[string]any{"content": "hello " + paul.Handle + ", see https://example.org/ #greeting"})
+	create, post := pia.Post(t, map[string]any{"content": "hello " + paul.Handle + ", see https://example.org/ #greeting"})
 	item := paul.Await(t, "notifications", "a mention", func(i enginetest.Item) bool { return i.ActivityURI == create })
 	shown := string(paul.Ask(t, http.MethodGet, "/api/feed/"+item.ID, nil).Body)
-	for _, part := range []string{`u-url mention`, `href=\"` + paul.ID + `\"`, `href=\"https://example.org/\"`, `"name":"#greeting"`, `"name":"` + paul.Handle + `"`} {
+	for _, part := range []string{`u-url mention`, `href=\"` + pageOf(paul.ID) + `\"`, `href=\"https://example.org/\"`, `"name":"#greeting"`, `"name":"` + paul.Handle + `"`} {
 		if !strings.Contains(strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(shown), part) {
 			t.Errorf("paul is shown %s, without %s", shown, part)
 		}
+	}
+	browsed(t, paul.ID, pageOf(paul.ID), paul.Handle)
+	browsed(t, post, pageOf(post), "#greeting")
+}
+
+// pageOf returns the address of the page of a user or a post by its id.
+func pageOf(id string) string {
+	return strings.NewReplacer("/users/", "/@", "/objects/", "/").Replace(id)
+}
+
+// browsed fails unless a browser that asks for an id is led to its page, which shows some words.
+func browsed(t *testing.T, id, page, words string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if at := res.Request.URL.String(); err != nil || res.StatusCode != http.StatusOK || at != page || !strings.Contains(string(body), words) {
+		t.Errorf("a browser that asks for %s gets %d from %s, want %s with %q: %s", id, res.StatusCode, at, page, words, body)
 	}
 }

@@ -137,9 +137,9 @@ func TestThePageOfAPostShowsItsPublicThread(t *testing.T) {
 	// An answer of alice's shows what it answers, as far as that is public.
 	secret := f.receiveAnswer(f.alice, "", f.carol.ID, "secret", "<p>carol's secret</p>", at(8), f.local.ID(f.alice))
 	for parent, shows := range map[vocab.ID][2][]string{
-		first:  {{"the root", "first answer", "an answer"}, {"Answers another post", "of an enemy"}},
-		secret: {{"an answer", "Answers another post"}, {"carol's secret"}},
-		vocab.ID(string(enemy.ID.Origin()) + "/notes/3"): {{"an answer", "Answers another post"}, {"of an enemy"}},
+		first:                                    {{"the root", "first answer", "an answer"}, {"Answers another post", "of an enemy"}},
+		secret:                                   {{"an answer", "Answers another post"}, {"carol's secret"}},
+		vocab.ID(enemy.ID.Origin() + "/notes/3"): {{"an answer", "Answers another post"}, {"of an enemy"}},
 	} {
 		own := f.local.NewObjectID(f.alice)
 		f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
