@@ -1,8 +1,6 @@
 package server_test
 
 import (
-	"context"
-	"encoding/xml"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -12,9 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
-	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/server"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -29,25 +25,6 @@ func (f *fixture) pageOf(object vocab.ID) string {
 	return strings.TrimPrefix(f.local.PostPage(object), origin)
 }
 
-// receiveAnswer stores what somebody answered to an object that u holds, for those in to.
-func (f *fixture) receiveAnswer(u vocab.Username, to, author vocab.ID, name, content string, at time.Time, audience ...vocab.ID) vocab.ID {
-	f.Helper()
-	id := vocab.ID(author.Origin() + "/notes/" + name)
-	named := make([]any, len(audience))
-	for i, a := range audience {
-		named[i] = string(a)
-	}
-	note := vocab.Doc{"id": string(id), "type": "Note", "attributedTo": string(author), "content": content, "inReplyTo": string(to), "to": named, "published": at.Format(time.RFC3339)}
-	f.write(u, func(ctx context.Context, tx *db.Tx) error {
-		if _, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: at, Raw: note.JSON()}); err != nil {
-			return err
-		}
-		return tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: id + "/create", Direction: db.Inbound, Type: "Create", Actor: author, Object: id, Published: at,
-			Raw: vocab.Doc{"id": string(id + "/create"), "type": "Create", "actor": string(author), "to": named, "object": note}.JSON()})
-	})
-	return id
-}
-
 // holds fails unless a page has all of these and none of those.
 func (r response) holds(t *testing.T, all, none []string) {
 	t.Helper()
@@ -60,118 +37,6 @@ func (r response) holds(t *testing.T, all, none []string) {
 		if strings.Contains(string(r.body), s) {
 			t.Errorf("the page has %q:\n%s", s, r.body)
 		}
-	}
-}
-
-func TestTheProfilePageListsPublicPosts(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, withPages)
-	p := registry.DefaultUser()
-	p.Profile = registry.Profile{Name: "Alice <3", Summary: "I keep bees. #Bees", Icon: f.local.Picture(f.alice, "abc.png"), Image: "https://img.example/tracker.png",
-		Fields: []registry.Field{{Name: "Home", Value: "https://alice.example/"}}}
-	if err := f.registry.UpdateUser(f.alice, func(now *registry.User) error { *now = p; return nil }); err != nil {
-		t.Fatal(err)
-	}
-	f.post(f.alice, "oldest", start, vocab.Public)
-	f.post(f.alice, "unlisted", start.Add(1*time.Minute), f.local.Followers(f.alice), vocab.Public)
-	f.post(f.alice, "for followers", start.Add(2*time.Minute), f.local.Followers(f.alice))
-	f.post(f.alice, "for carol", start.Add(3*time.Minute), f.carol.ID)
-	_, gone := f.post(f.alice, "regretted", start.Add(4*time.Minute), vocab.Public)
-	f.bury(f.alice, gone)
-	f.post(f.alice, "newest", start.Add(5*time.Minute), vocab.Public)
-	f.post(f.bob, "by bob", start, vocab.Public)
-	hidden := []string{"for followers", "for carol", "regretted", "by bob", "hidden.example", "img.example", "<script"}
-
-	r := f.get("/@alice").want(t, 200)
-	r.holds(t, []string{"Alice &lt;3", "@alice@example.org", `rel="me nofollow noopener noreferrer"`, `src="https://example.org/users/alice/media/abc.png"`, "newest", "unlisted",
-		`<link rel="alternate" type="application/activity+json" href="https://example.org/users/alice">`, `href="https://example.org/@alice/tags/bees"`, "noindex"}, append(hidden, "oldest"))
-	_, next, found := strings.Cut(string(r.body), `rel="next" href="`)
-	next, _, _ = strings.Cut(next, `"`)
-	if !found {
-		t.Fatalf("no next page in %s", r.body)
-	}
-	f.get(next).want(t, 200).holds(t, []string{"oldest"}, append(hidden, "newest", "unlisted", `rel="next"`))
-	for _, wrong := range []string{"/@bob?cursor=" + strings.SplitN(next, "=", 2)[1], "/@alice?cursor=x"} {
-		f.get(wrong).want(t, 400)
-	}
-
-	policy := r.Header.Get("Content-Security-Policy")
-	if !strings.HasPrefix(policy, "default-src 'none'; style-src 'sha256-") || !strings.Contains(policy, "frame-ancestors 'none'") || strings.Contains(policy, "script") ||
-		r.Header.Get("Content-Type") != "text/html; charset=utf-8" || r.Header.Get("Cache-Control") != "public, max-age=60" || r.Header.Get("X-Content-Type-Options") != "nosniff" {
-		t.Errorf("the page has the headers %v", r.Header)
-	}
-	if again := f.get("/@alice", header("If-None-Match", r.Header.Get("ETag"))); again.StatusCode != 304 {
-		t.Errorf("asked again: %d", again.StatusCode)
-	}
-	p.Indexable = true
-	if err := f.registry.UpdateUser(f.alice, func(now *registry.User) error { *now = p; return nil }); err != nil {
-		t.Fatal(err)
-	}
-	f.post(f.alice, "later", start.Add(time.Hour), vocab.Public) // the page of before is forgotten
-	f.get("/@alice").want(t, 200).holds(t, []string{"later"}, []string{"noindex"})
-}
-
-func TestThePageOfAPostShowsItsPublicThread(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, withPages, func(d *server.Deps) { d.PageSize = 10 })
-	enemy, _ := f.remote("https://peer.example/users/enemy")
-	f.block(f.alice, enemy.ID)
-	dan := f.user("dan")
-	public := vocab.Public
-	_, root := f.post(f.alice, "the root", start, public)
-	at := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
-	first := f.receiveAnswer(f.alice, root, f.carol.ID, "1", `<p onclick="evil()">first answer</p><script>evil()</script><img src="https://img.example/t.png">`, at(1), public)
-	f.receiveAnswer(f.alice, root, f.carol.ID, "2", "<p>in private</p>", at(2), f.local.ID(f.alice))
-	f.receiveAnswer(f.alice, root, enemy.ID, "3", "<p>of an enemy</p>", at(3), public)
-	f.receiveAnswer(f.alice, root, "https://blocked.example/users/x", "4", "<p>of a blocked host</p>", at(4), public)
-	f.receiveAnswer(f.alice, first, f.local.ID(dan), "5", "<p>of dan</p>", at(5), public)
-	f.receiveAnswer(f.alice, first, f.local.ID(f.bob), "6", "<p>of bob</p>", at(6), public)
-	f.state(dan, instance.UserSuspended)
-	r := f.get(f.pageOf(root)).want(t, 200)
-	r.holds(t, []string{"the root", "first answer", "of bob", "@bob@example.org", `content="article"`, `href="` + string(root) + `"`},
-		[]string{"in private", "of an enemy", "blocked host", "of dan", "<script", "evil", "img.example"})
-	if before, _, _ := strings.Cut(string(r.body), "first answer"); !strings.Contains(before, "the root") {
-		t.Error("the answer stands before the post")
-	}
-
-	// An answer of alice's shows what it answers, as far as that is public.
-	secret := f.receiveAnswer(f.alice, "", f.carol.ID, "secret", "<p>carol's secret</p>", at(8), f.local.ID(f.alice))
-	for parent, shows := range map[vocab.ID][2][]string{
-		first:                                    {{"the root", "first answer", "an answer"}, {"Answers another post", "of an enemy"}},
-		secret:                                   {{"an answer", "Answers another post"}, {"carol's secret"}},
-		vocab.ID(enemy.ID.Origin() + "/notes/3"): {{"an answer", "Answers another post"}, {"of an enemy"}},
-	} {
-		own := f.local.NewObjectID(f.alice)
-		f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
-			_, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: own, Published: at(9), Raw: vocab.Doc{"id": string(own), "type": "Note", "attributedTo": string(f.local.ID(f.alice)),
-				"content": "<p>an answer</p>", "inReplyTo": string(parent), "to": []any{string(public)}}.JSON()})
-			return err
-		})
-		f.get(f.pageOf(own)).want(t, 200).holds(t, shows[0], shows[1])
-	}
-}
-
-// Answers that find no room stand on the pages behind, each once.
-func TestTheAnswersOfAThreadArePaged(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, withPages)
-	_, root := f.post(f.alice, "the root", start, vocab.Public)
-	for n := range 7 {
-		f.receiveAnswer(f.alice, root, f.carol.ID, fmt.Sprint("a", n), fmt.Sprintf("<p>answer-%d.</p>", n), start.Add(time.Duration(n+1)*time.Minute), vocab.Public)
-	}
-	seen, pages := "", 0
-	for next := f.pageOf(root); next != "" && pages < 20; pages++ {
-		body := string(f.get(next).want(t, 200).body)
-		for n := range 7 {
-			if strings.Contains(body, fmt.Sprintf("answer-%d.", n)) {
-				seen += fmt.Sprint(n)
-			}
-		}
-		_, next, _ = strings.Cut(body, `rel="next" href="`)
-		next, _, _ = strings.Cut(next, `"`)
-	}
-	if seen != "0123456" || pages < 4 {
-		t.Errorf("%d pages show the answers %s", pages, seen)
 	}
 }
 
@@ -206,80 +71,6 @@ func TestWhatIsNotPublicHasNoPage(t *testing.T) {
 		for _, path := range []string{"", "/feed.atom", "/" + uuid.NewString(), "/tags/x"} {
 			f.get("/@"+u.String()+path).want(t, status)
 		}
-	}
-}
-
-func TestThePagesOfTagsListPostsInAnySpelling(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, withPages)
-	for n, tag := range []string{"#Bees", "#BEES", "#bees2", "#Straße"} {
-		_, object := f.post(f.alice, fmt.Sprint("post-", n), start.Add(time.Duration(n)*time.Minute), vocab.Public)
-		f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
-			_, err := tx.ReplaceObject(ctx, object, vocab.Doc{"id": string(object), "type": "Note", "attributedTo": string(f.local.ID(f.alice)), "content": fmt.Sprintf("<p>post-%d</p>", n),
-				"to": []any{string(vocab.Public)}, "tag": []any{vocab.Doc{"type": "Hashtag", "name": tag}}}.JSON(), nil, start.Add(time.Hour))
-			return err
-		})
-	}
-	r := f.get(f.local.TagPage(f.alice, "Bees")).want(t, 200)
-	r.holds(t, []string{"post-0", "post-1", "#bees"}, []string{"post-2", "post-3"})
-	f.get(f.local.TagPage(f.alice, "Straße")).want(t, 200).holds(t, []string{"post-3", "/tags/stra%C3%9Fe"}, []string{"post-0"})
-	f.get("/@bob/tags/bees").want(t, 404)
-	f.get("/@alice/tags/%3Cscript%3E").want(t, 404).holds(t, nil, []string{"<script>"})
-	f.get("/@alice/tags/a%2Fb").want(t, 404)
-}
-
-func TestTheFeedOfAUserIsAtom(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, withPages)
-	var objects []vocab.ID
-	for n := range 3 {
-		_, object := f.post(f.alice, fmt.Sprint("post ", n, `<script>evil()</script>`), start.Add(time.Duration(n)*time.Minute), vocab.Public)
-		objects = append([]vocab.ID{object}, objects...)
-	}
-	f.post(f.alice, "secret", start.Add(time.Hour), f.local.Followers(f.alice))
-	type link struct {
-		Rel  string `xml:"rel,attr"`
-		Href string `xml:"href,attr"`
-	}
-	var got []vocab.ID
-	for next := "/@alice/feed.atom"; next != ""; {
-		r := f.get(next).want(t, 200)
-		r.holds(t, nil, []string{"secret", "evil"})
-		if r.Header.Get("Content-Type") != "application/atom+xml; charset=utf-8" || r.Header.Get("X-Robots-Tag") != "noindex" || r.Header.Get("ETag") == "" {
-			t.Errorf("the feed has the headers %v", r.Header)
-		}
-		f.get(next, header("If-None-Match", r.Header.Get("ETag"))).want(t, 304)
-		var feed struct {
-			XMLName xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
-			ID      string   `xml:"id"`
-			Updated string   `xml:"updated"`
-			Links   []link   `xml:"link"`
-			Entries []struct {
-				ID      vocab.ID `xml:"id"`
-				Updated string   `xml:"updated"`
-				Links   []link   `xml:"link"`
-			} `xml:"entry"`
-		}
-		if err := xml.Unmarshal(r.body, &feed); err != nil {
-			t.Fatalf("%v: %s", err, r.body)
-		}
-		if feed.ID != string(f.local.ID(f.alice)) || feed.Updated == "" || feed.Links[0] != (link{"self", origin + strings.TrimPrefix(next, origin)}) {
-			t.Errorf("the feed is %+v", feed)
-		}
-		for _, e := range feed.Entries {
-			if got = append(got, e.ID); e.Updated == "" || e.Links[0] != (link{"alternate", f.local.PostPage(e.ID)}) {
-				t.Errorf("an entry is %+v", e)
-			}
-		}
-		next = ""
-		for _, l := range feed.Links {
-			if l.Rel == "next" {
-				next = l.Href
-			}
-		}
-	}
-	if fmt.Sprint(got) != fmt.Sprint(objects) {
-		t.Errorf("the feed has %v, want %v", got, objects)
 	}
 }
 

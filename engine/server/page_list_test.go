@@ -1,0 +1,136 @@
+package server_test
+
+import (
+	"context"
+	"encoding/xml"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestTheProfilePageListsPublicPosts(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, withPages)
+	p := registry.DefaultUser()
+	p.Profile = registry.Profile{Name: "Alice <3", Summary: "I keep bees. #Bees", Icon: f.local.Picture(f.alice, "abc.png"), Image: "https://img.example/tracker.png",
+		Fields: []registry.Field{{Name: "Home", Value: "https://alice.example/"}}}
+	if err := f.registry.UpdateUser(f.alice, func(now *registry.User) error { *now = p; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	f.post(f.alice, "oldest", start, vocab.Public)
+	f.post(f.alice, "unlisted", start.Add(1*time.Minute), f.local.Followers(f.alice), vocab.Public)
+	f.post(f.alice, "for followers", start.Add(2*time.Minute), f.local.Followers(f.alice))
+	f.post(f.alice, "for carol", start.Add(3*time.Minute), f.carol.ID)
+	_, gone := f.post(f.alice, "regretted", start.Add(4*time.Minute), vocab.Public)
+	f.bury(f.alice, gone)
+	f.post(f.alice, "newest", start.Add(5*time.Minute), vocab.Public)
+	f.post(f.bob, "by bob", start, vocab.Public)
+	hidden := []string{"for followers", "for carol", "regretted", "by bob", "hidden.example", "img.example", "<script"}
+
+	r := f.get("/@alice").want(t, 200)
+	r.holds(t, []string{"Alice &lt;3", "@alice@example.org", `rel="me nofollow noopener noreferrer"`, `src="https://example.org/users/alice/media/abc.png"`, "newest", "unlisted",
+		`<link rel="alternate" type="application/activity+json" href="https://example.org/users/alice">`, `href="https://example.org/@alice/tags/bees"`, "noindex"}, append(hidden, "oldest"))
+	_, next, found := strings.Cut(string(r.body), `rel="next" href="`)
+	next, _, _ = strings.Cut(next, `"`)
+	if !found {
+		t.Fatalf("no next page in %s", r.body)
+	}
+	f.get(next).want(t, 200).holds(t, []string{"oldest"}, append(hidden, "newest", "unlisted", `rel="next"`))
+	for _, wrong := range []string{"/@bob?cursor=" + strings.SplitN(next, "=", 2)[1], "/@alice?cursor=x"} {
+		f.get(wrong).want(t, 400)
+	}
+
+	policy := r.Header.Get("Content-Security-Policy")
+	if !strings.HasPrefix(policy, "default-src 'none'; style-src 'sha256-") || !strings.Contains(policy, "frame-ancestors 'none'") || strings.Contains(policy, "script") ||
+		r.Header.Get("Content-Type") != "text/html; charset=utf-8" || r.Header.Get("Cache-Control") != "public, max-age=60" || r.Header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("the page has the headers %v", r.Header)
+	}
+	if again := f.get("/@alice", header("If-None-Match", r.Header.Get("ETag"))); again.StatusCode != 304 {
+		t.Errorf("asked again: %d", again.StatusCode)
+	}
+	p.Indexable = true
+	if err := f.registry.UpdateUser(f.alice, func(now *registry.User) error { *now = p; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	f.post(f.alice, "later", start.Add(time.Hour), vocab.Public) // the page of before is forgotten
+	f.get("/@alice").want(t, 200).holds(t, []string{"later"}, []string{"noindex"})
+}
+
+func TestThePagesOfTagsListPostsInAnySpelling(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, withPages)
+	for n, tag := range []string{"#Bees", "#BEES", "#bees2", "#Straße"} {
+		_, object := f.post(f.alice, fmt.Sprint("post-", n), start.Add(time.Duration(n)*time.Minute), vocab.Public)
+		f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
+			_, err := tx.ReplaceObject(ctx, object, vocab.Doc{"id": string(object), "type": "Note", "attributedTo": string(f.local.ID(f.alice)), "content": fmt.Sprintf("<p>post-%d</p>", n),
+				"to": []any{string(vocab.Public)}, "tag": []any{vocab.Doc{"type": "Hashtag", "name": tag}}}.JSON(), nil, start.Add(time.Hour))
+			return err
+		})
+	}
+	r := f.get(f.local.TagPage(f.alice, "Bees")).want(t, 200)
+	r.holds(t, []string{"post-0", "post-1", "#bees"}, []string{"post-2", "post-3"})
+	f.get(f.local.TagPage(f.alice, "Straße")).want(t, 200).holds(t, []string{"post-3", "/tags/stra%C3%9Fe"}, []string{"post-0"})
+	f.get("/@bob/tags/bees").want(t, 404)
+	f.get("/@alice/tags/%3Cscript%3E").want(t, 404).holds(t, nil, []string{"<script>"})
+	f.get("/@alice/tags/a%2Fb").want(t, 404)
+}
+
+func TestTheFeedOfAUserIsAtom(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, withPages)
+	var objects []vocab.ID
+	for n := range 3 {
+		_, object := f.post(f.alice, fmt.Sprint("post ", n, `<script>evil()</script>`), start.Add(time.Duration(n)*time.Minute), vocab.Public)
+		objects = append([]vocab.ID{object}, objects...)
+	}
+	f.post(f.alice, "secret", start.Add(time.Hour), f.local.Followers(f.alice))
+	type link struct {
+		Rel  string `xml:"rel,attr"`
+		Href string `xml:"href,attr"`
+	}
+	var got []vocab.ID
+	for next := "/@alice/feed.atom"; next != ""; {
+		r := f.get(next).want(t, 200)
+		r.holds(t, nil, []string{"secret", "evil"})
+		if r.Header.Get("Content-Type") != "application/atom+xml; charset=utf-8" || r.Header.Get("X-Robots-Tag") != "noindex" || r.Header.Get("ETag") == "" {
+			t.Errorf("the feed has the headers %v", r.Header)
+		}
+		f.get(next, header("If-None-Match", r.Header.Get("ETag"))).want(t, 304)
+		var feed struct {
+			XMLName xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
+			ID      string   `xml:"id"`
+			Updated string   `xml:"updated"`
+			Links   []link   `xml:"link"`
+			Entries []struct {
+				ID      vocab.ID `xml:"id"`
+				Updated string   `xml:"updated"`
+				Links   []link   `xml:"link"`
+			} `xml:"entry"`
+		}
+		if err := xml.Unmarshal(r.body, &feed); err != nil {
+			t.Fatalf("%v: %s", err, r.body)
+		}
+		if feed.ID != string(f.local.ID(f.alice)) || feed.Updated == "" || feed.Links[0] != (link{"self", origin + strings.TrimPrefix(next, origin)}) {
+			t.Errorf("the feed is %+v", feed)
+		}
+		for _, e := range feed.Entries {
+			if got = append(got, e.ID); e.Updated == "" || e.Links[0] != (link{"alternate", f.local.PostPage(e.ID)}) {
+				t.Errorf("an entry is %+v", e)
+			}
+		}
+		next = ""
+		for _, l := range feed.Links {
+			if l.Rel == "next" {
+				next = l.Href
+			}
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(objects) {
+		t.Errorf("the feed has %v, want %v", got, objects)
+	}
+}

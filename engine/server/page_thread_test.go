@@ -1,0 +1,99 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/server"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// receiveAnswer stores what somebody answered to an object that u holds, for those in to.
+func (f *fixture) receiveAnswer(u vocab.Username, to, author vocab.ID, name, content string, at time.Time, audience ...vocab.ID) vocab.ID {
+	f.Helper()
+	id := vocab.ID(author.Origin() + "/notes/" + name)
+	named := make([]any, len(audience))
+	for i, a := range audience {
+		named[i] = string(a)
+	}
+	note := vocab.Doc{"id": string(id), "type": "Note", "attributedTo": string(author), "content": content, "inReplyTo": string(to), "to": named, "published": at.Format(time.RFC3339)}
+	f.write(u, func(ctx context.Context, tx *db.Tx) error {
+		if _, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: id, Published: at, Raw: note.JSON()}); err != nil {
+			return err
+		}
+		return tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: id + "/create", Direction: db.Inbound, Type: "Create", Actor: author, Object: id, Published: at,
+			Raw: vocab.Doc{"id": string(id + "/create"), "type": "Create", "actor": string(author), "to": named, "object": note}.JSON()})
+	})
+	return id
+}
+
+func TestThePageOfAPostShowsItsPublicThread(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, withPages, func(d *server.Deps) { d.PageSize = 10 })
+	enemy, _ := f.remote("https://peer.example/users/enemy")
+	f.block(f.alice, enemy.ID)
+	dan := f.user("dan")
+	public := vocab.Public
+	_, root := f.post(f.alice, "the root", start, public)
+	at := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
+	first := f.receiveAnswer(f.alice, root, f.carol.ID, "1", `<p onclick="evil()">first answer</p><script>evil()</script><img src="https://img.example/t.png">`, at(1), public)
+	f.receiveAnswer(f.alice, root, f.carol.ID, "2", "<p>in private</p>", at(2), f.local.ID(f.alice))
+	f.receiveAnswer(f.alice, root, enemy.ID, "3", "<p>of an enemy</p>", at(3), public)
+	f.receiveAnswer(f.alice, root, "https://blocked.example/users/x", "4", "<p>of a blocked host</p>", at(4), public)
+	f.receiveAnswer(f.alice, first, f.local.ID(dan), "5", "<p>of dan</p>", at(5), public)
+	f.receiveAnswer(f.alice, first, f.local.ID(f.bob), "6", "<p>of bob</p>", at(6), public)
+	f.state(dan, instance.UserSuspended)
+	r := f.get(f.pageOf(root)).want(t, 200)
+	r.holds(t, []string{"the root", "first answer", "of bob", "@bob@example.org", `content="article"`, `href="` + string(root) + `"`},
+		[]string{"in private", "of an enemy", "blocked host", "of dan", "<script", "evil", "img.example"})
+	if before, _, _ := strings.Cut(string(r.body), "first answer"); !strings.Contains(before, "the root") {
+		t.Error("the answer stands before the post")
+	}
+
+	// An answer of alice's shows what it answers, as far as that is public.
+	secret := f.receiveAnswer(f.alice, "", f.carol.ID, "secret", "<p>carol's secret</p>", at(8), f.local.ID(f.alice))
+	for parent, shows := range map[vocab.ID][2][]string{
+		first:                                    {{"the root", "first answer", "an answer"}, {"Answers another post", "of an enemy"}},
+		secret:                                   {{"an answer", "Answers another post"}, {"carol's secret"}},
+		vocab.ID(enemy.ID.Origin() + "/notes/3"): {{"an answer", "Answers another post"}, {"of an enemy"}},
+	} {
+		own := f.local.NewObjectID(f.alice)
+		f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
+			_, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: own, Published: at(9), Raw: vocab.Doc{"id": string(own), "type": "Note", "attributedTo": string(f.local.ID(f.alice)),
+				"content": "<p>an answer</p>", "inReplyTo": string(parent), "to": []any{string(public)}}.JSON()})
+			return err
+		})
+		f.get(f.pageOf(own)).want(t, 200).holds(t, shows[0], shows[1])
+	}
+}
+
+// Answers that find no room stand on the pages behind, each once.
+func TestTheAnswersOfAThreadArePaged(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, withPages)
+	_, root := f.post(f.alice, "the root", start, vocab.Public)
+	for n := range 7 {
+		f.receiveAnswer(f.alice, root, f.carol.ID, fmt.Sprint("a", n), fmt.Sprintf("<p>answer-%d.</p>", n), start.Add(time.Duration(n+1)*time.Minute), vocab.Public)
+	}
+	seen, pages := "", 0
+	for next := f.pageOf(root); next != "" && pages < 20; pages++ {
+		body := string(f.get(next).want(t, 200).body)
+		for n := range 7 {
+			if strings.Contains(body, fmt.Sprintf("answer-%d.", n)) {
+				seen += fmt.Sprint(n)
+			}
+		}
+		_, next, _ = strings.Cut(body, `rel="next" href="`)
+		next, _, _ = strings.Cut(next, `"`)
+	}
+	if seen != "0123456" || pages < 4 {
+		t.Errorf("%d pages show the answers %s", pages, seen)
+	}
+}
