@@ -93,5 +93,5 @@ func Notice(site, title, text string) []byte {
 	return renderTemplate("notice", struct {
 		Head head
 		Text string
-	}{head{Title: title, Description: text, Kind: "website", Site: site, Page: "/"}, text})
+	}{head{Title: title, Description: text, Kind: "website", Site: site}, text})
 }

@@ -58,9 +58,12 @@ func TestThePageOfAPostShowsItsPublicThread(t *testing.T) {
 	}
 
 	// An answer of alice's shows what it answers, as far as that is public.
+	hidden := f.receiveAnswer(f.alice, root, f.carol.ID, "hidden", "<p>a hidden link</p>", at(7), f.local.ID(f.alice))
+	behind := f.receiveAnswer(f.alice, hidden, f.carol.ID, "behind", "<p>behind it</p>", at(7), public)
 	secret := f.receiveAnswer(f.alice, "", f.carol.ID, "secret", "<p>carol's secret</p>", at(8), f.local.ID(f.alice))
 	for parent, shows := range map[vocab.ID][2][]string{
 		first:                                    {{"the root", "first answer", "an answer"}, {"Answers another post", "of an enemy"}},
+		behind:                                   {{"behind it", "an answer"}, {"the root", "a hidden link"}},
 		secret:                                   {{"an answer", "Answers another post"}, {"carol's secret"}},
 		vocab.ID(enemy.ID.Origin() + "/notes/3"): {{"an answer", "Answers another post"}, {"of an enemy"}},
 	} {
