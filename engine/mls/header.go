@@ -1,0 +1,79 @@
+package mls
+
+// Header has the fields of an MLSMessage by which a delivery service finds the group of a message
+// and puts it in order.
+type Header struct {
+	WireFormat        WireFormat
+	GroupID           []byte      // not of a Welcome or a KeyPackage
+	Epoch             uint64      // not of a Welcome or a KeyPackage
+	ContentType       ContentType // of a PublicMessage or a PrivateMessage
+	AuthenticatedData []byte      // of a PublicMessage or a PrivateMessage
+}
+
+// ReadHeader reads the header of an MLSMessage, and allocates nothing. A PrivateMessage or a
+// Welcome is read to its end; of the others the rest is left to their parsers.
+func ReadHeader(message []byte) (Header, error) {
+	r := reader{rest: message}
+	h := r.readHeader()
+	if r.err != nil {
+		return Header{}, r.err
+	}
+	return h, nil
+}
+
+func (r *reader) readHeader() (h Header) {
+	r.readVersion()
+	h.WireFormat = WireFormat(r.readUint16())
+	switch h.WireFormat {
+	case FormatPublicMessage:
+		r.readFrame(&h)
+	case FormatPrivateMessage:
+		r.readPrivateMessage(&h)
+	case FormatWelcome:
+		r.readUint16() // cipher_suite
+		r.readVector() // secrets
+		r.readVector() // encrypted_group_info
+		_ = r.finish() // kept in r
+	case FormatGroupInfo:
+		_, h.GroupID, h.Epoch = r.readGroup()
+	case FormatKeyPackage:
+		r.readVersion()
+		r.readUint16() // cipher_suite
+	default:
+		r.fail(ErrWireFormat)
+	}
+	return h
+}
+
+// readFrame reads the FramedContent of a PublicMessage as far as the type of its content (§6).
+func (r *reader) readFrame(h *Header) Sender {
+	h.GroupID, h.Epoch = r.readVector(), r.readUint64()
+	sender := r.readSender()
+	h.AuthenticatedData = r.readVector()
+	h.ContentType = r.readContentType()
+	return sender
+}
+
+// readPrivateMessage reads a whole PrivateMessage (§6.3).
+func (r *reader) readPrivateMessage(h *Header) {
+	h.GroupID, h.Epoch = r.readVector(), r.readUint64()
+	h.ContentType = r.readContentType()
+	h.AuthenticatedData = r.readVector()
+	r.readVector() // encrypted_sender_data
+	r.readVector() // ciphertext
+	_ = r.finish() // kept in r
+}
+
+// readGroup reads the beginning of a GroupContext (§8.1).
+func (r *reader) readGroup() (suite CipherSuite, id []byte, epoch uint64) {
+	r.readVersion()
+	return CipherSuite(r.readUint16()), r.readVector(), r.readUint64()
+}
+
+func (r *reader) readContentType() ContentType {
+	t := ContentType(r.readUint8())
+	if t < ContentApplication || t > ContentCommit {
+		r.fail(ErrContentType)
+	}
+	return t
+}

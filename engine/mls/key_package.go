@@ -1,0 +1,82 @@
+package mls
+
+import (
+	"bytes"
+	"time"
+)
+
+// KeyPackage is what a device publishes so that others may add it to groups (§10).
+type KeyPackage struct {
+	Suite   CipherSuite
+	InitKey []byte
+	Leaf    LeafNode
+	Raw     []byte // the bare KeyPackage: the form that is published
+
+	signed    []byte // the KeyPackageTBS
+	signature []byte
+}
+
+// wrapped begins a KeyPackage in an MLSMessage: the version and the wire format of the message,
+// then the version of the package. A bare one begins with its version and its suite. In suite 5
+// these are the same four bytes, but the length of its init key follows, 133, which is written
+// 0x4085.
+var wrapped = []byte{0, mls10, 0, byte(FormatKeyPackage), 0, mls10}
+
+// ParseKeyPackage reads a KeyPackage, whether bare, as peers publish it, or in an MLSMessage.
+func ParseKeyPackage(b []byte) (*KeyPackage, error) {
+	if bytes.HasPrefix(b, wrapped) {
+		b = b[4:]
+	}
+	r := reader{rest: b}
+	k := r.readKeyPackage()
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+func (r *reader) readKeyPackage() *KeyPackage {
+	start := r.rest
+	r.readVersion()
+	k := &KeyPackage{Suite: CipherSuite(r.readUint16()), InitKey: r.readVector()}
+	k.Leaf = r.readLeafNode()
+	r.skipExtensions()
+	k.signed = r.readSince(start)
+	k.signature = r.readVector()
+	k.Raw = r.readSince(start)
+	return k
+}
+
+// Reference returns the KeyPackageRef, by which a Welcome names the package (§5.2).
+func (k *KeyPackage) Reference() ([]byte, error) {
+	return k.Suite.hashReference("MLS 1.0 KeyPackage Reference", k.Raw)
+}
+
+// Check refuses a package that nobody may add to a group at now (§7.3, §10.1): one of a suite
+// that is not supported, of a leaf for another use, of a credential other than the basic one of
+// identity, outside its lifetime or with one over longest, with keys that are none, or with
+// signatures that do not hold.
+func (k *KeyPackage) Check(identity string, now time.Time, longest time.Duration) error {
+	suite, is := suites[k.Suite]
+	switch {
+	case !is:
+		return ErrSuite
+	case k.Leaf.Source != LeafOfKeyPackage:
+		return ErrLeafSource
+	case k.Leaf.Identity == nil || string(k.Leaf.Identity) != identity:
+		return ErrIdentity
+	case !suite.isKey(k.InitKey), !suite.isKey(k.Leaf.EncryptionKey), bytes.Equal(k.InitKey, k.Leaf.EncryptionKey):
+		return ErrKey
+	}
+	if err := k.Leaf.checkLifetime(uint64(now.Unix()), uint64(longest/time.Second)); err != nil {
+		return err
+	}
+	return k.checkSignatures()
+}
+
+func (k *KeyPackage) checkSignatures() error {
+	if err := k.Suite.verify(k.Leaf.SignatureKey, "LeafNodeTBS", k.Leaf.signature, k.Leaf.signed); err != nil {
+		return err
+	}
+	return k.Suite.verify(k.Leaf.SignatureKey, "KeyPackageTBS", k.signature, k.signed)
+}

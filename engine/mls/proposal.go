@@ -1,0 +1,111 @@
+package mls
+
+// ProposalType says what a proposal changes (§12.1).
+type ProposalType uint16
+
+// The types of proposals. Their numbers are those of §17.4.
+const (
+	ProposalAdd ProposalType = iota + 1
+	ProposalUpdate
+	ProposalRemove
+	ProposalPreSharedKey
+	ProposalReInit
+	ProposalExternalInit
+	ProposalGroupContextExtensions
+)
+
+// Proposal is one change of a group. Of a type without a field here, the type is all that a
+// delivery service needs to refuse it or let it pass.
+type Proposal struct {
+	Type       ProposalType
+	KeyPackage *KeyPackage // of Add
+	Leaf       *LeafNode   // of Update
+	Removed    uint32      // of Remove: a leaf
+}
+
+// The two forms in which a commit holds a proposal (§12.4).
+const (
+	byValue = iota + 1
+	byReference
+)
+
+func (m *PublicMessage) readProposalOrRef(r *reader) {
+	if len(m.Proposals)+m.References == maxProposals {
+		r.fail(ErrTooMany)
+		return
+	}
+	switch r.readUint8() {
+	case byValue:
+		m.readProposal(r)
+	case byReference:
+		m.References++
+		r.readVector()
+	default:
+		r.fail(ErrProposal)
+	}
+}
+
+func (m *PublicMessage) readProposal(r *reader) {
+	p := Proposal{Type: ProposalType(r.readUint16())}
+	switch p.Type {
+	case ProposalAdd:
+		p.KeyPackage = r.readKeyPackage()
+	case ProposalUpdate:
+		leaf := r.readLeafNode()
+		p.Leaf = &leaf
+	case ProposalRemove:
+		p.Removed = r.readUint32()
+	case ProposalPreSharedKey:
+		r.skipPreSharedKey()
+	case ProposalReInit:
+		r.skipReInit()
+	case ProposalExternalInit:
+		r.readVector() // kem_output
+	case ProposalGroupContextExtensions:
+		r.skipExtensions()
+	default:
+		r.fail(ErrProposal)
+	}
+	m.Proposals = append(m.Proposals, p)
+}
+
+// The two kinds of pre-shared keys (§8.4).
+const (
+	externalKey = iota + 1
+	resumptionKey
+)
+
+func (r *reader) skipPreSharedKey() {
+	switch r.readUint8() {
+	case externalKey:
+	case resumptionKey:
+		r.readUint8() // usage
+		r.readVector()
+		r.readUint64()
+	default:
+		r.fail(ErrProposal)
+	}
+	r.readVector() // psk_id, or psk_nonce
+	r.readVector()
+}
+
+// skipReInit reads the group that is to replace this one (§12.1.5).
+func (r *reader) skipReInit() {
+	r.readVector()
+	r.readVersion()
+	r.readUint16()
+	r.skipExtensions()
+}
+
+// readPath reads an UpdatePath, and returns its leaf (§7.6).
+func (r *reader) readPath() *LeafNode {
+	leaf, nodes := r.readLeafNode(), 0
+	r.readList(func(r *reader) {
+		if nodes++; nodes > maxPath {
+			r.fail(ErrTooMany)
+		}
+		r.readVector() // encryption_key
+		r.readList(func(r *reader) { r.readVector(); r.readVector() })
+	})
+	return &leaf
+}

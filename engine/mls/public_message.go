@@ -1,0 +1,79 @@
+package mls
+
+import "bytes"
+
+// PublicMessage is a message whose content a delivery service can read (§6.2).
+type PublicMessage struct {
+	Header
+	Sender     Sender
+	Proposals  []Proposal // the one of a proposal, or those that a commit holds by value
+	References int        // proposals that a commit names by reference
+	Path       *LeafNode  // the new leaf of who commits; nil without a path
+
+	signed    []byte // of the FramedContentTBS all but the group context
+	signature []byte
+}
+
+// ParsePublicMessage reads an MLSMessage that is a PublicMessage.
+func ParsePublicMessage(message []byte) (*PublicMessage, error) {
+	r := reader{rest: message}
+	m := r.readPublicMessage()
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (r *reader) readPublicMessage() *PublicMessage {
+	start := r.rest
+	m := &PublicMessage{Header: Header{WireFormat: FormatPublicMessage}}
+	r.readFormat(m.WireFormat)
+	m.Sender = r.readFrame(&m.Header)
+	if !m.Sender.maySend(m.ContentType) {
+		r.fail(ErrSender)
+	}
+	m.readContent(r)
+	m.signed = r.readSince(start)
+	m.signature = r.readVector()
+	if m.ContentType == ContentCommit {
+		r.readVector() // confirmation_tag
+	}
+	if m.Sender.Type == SenderMember {
+		r.readVector() // membership_tag
+	}
+	return m
+}
+
+func (m *PublicMessage) readContent(r *reader) {
+	switch m.ContentType {
+	case ContentApplication:
+		r.readVector()
+	case ContentProposal:
+		m.readProposal(r)
+	case ContentCommit:
+		r.readList(m.readProposalOrRef)
+		if r.readPresence() {
+			m.Path = r.readPath()
+		}
+	}
+}
+
+// Verify reports whether the sender signed the message in the epoch of g: the member at its
+// leaf, or the device that joins with its path (§6.1). Others may not change a group.
+func (m *PublicMessage) Verify(g *GroupInfo) error {
+	if m.Epoch != g.Epoch || !bytes.Equal(m.GroupID, g.GroupID) {
+		return ErrGroup
+	}
+	leaf := g.leaf(m.Sender.Leaf)
+	switch m.Sender.Type {
+	case SenderMember:
+	case SenderNewMemberCommit:
+		leaf = m.Path
+	default:
+		leaf = nil
+	}
+	if leaf == nil {
+		return ErrMember
+	}
+	return g.Suite.verify(leaf.SignatureKey, "FramedContentTBS", m.signature, m.signed, g.context)
+}

@@ -1,0 +1,151 @@
+package mls
+
+import "encoding/binary"
+
+// reader takes the fields of a message from its front. The first field that is missing or
+// malformed sets err; every read after it returns zero and consumes nothing, so that err is
+// looked at once, at the end.
+type reader struct {
+	rest []byte
+	err  error
+}
+
+// finish returns why the message could not be read, and refuses what is left of it.
+func (r *reader) finish() error {
+	if len(r.rest) > 0 {
+		r.fail(ErrTrailing)
+	}
+	return r.err
+}
+
+// fail ends the reading with err, unless it has ended already.
+func (r *reader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+	r.rest = nil
+}
+
+// take returns the next n bytes.
+func (r *reader) take(n int) []byte {
+	if n > len(r.rest) || r.err != nil {
+		r.fail(ErrTruncated)
+		return nil
+	}
+	taken := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return taken
+}
+
+// readSince returns what was read since the rest of the message was start.
+func (r *reader) readSince(start []byte) []byte { return start[:len(start)-len(r.rest)] }
+
+func (r *reader) readUint8() uint8 {
+	if b := r.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *reader) readUint16() uint16 {
+	if b := r.take(2); b != nil {
+		return binary.BigEndian.Uint16(b)
+	}
+	return 0
+}
+
+func (r *reader) readUint32() uint32 {
+	if b := r.take(4); b != nil {
+		return binary.BigEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (r *reader) readUint64() uint64 {
+	if b := r.take(8); b != nil {
+		return binary.BigEndian.Uint64(b)
+	}
+	return 0
+}
+
+// readLength reads the length of a vector, in one, two or four bytes (§2.1.2). A length that a
+// shorter form could hold is malformed.
+func (r *reader) readLength() int {
+	first := r.readUint8()
+	length := int(first & 0x3f)
+	switch first >> 6 {
+	case 0:
+		return length
+	case 1:
+		return r.checkLength(length<<8|int(r.readUint8()), 1<<6)
+	case 2:
+		b := r.take(3)
+		if b == nil {
+			return 0
+		}
+		return r.checkLength(length<<24|int(b[0])<<16|int(b[1])<<8|int(b[2]), 1<<14)
+	}
+	r.fail(ErrLength)
+	return 0
+}
+
+// checkLength returns length, which is written in a form for lengths from least on.
+func (r *reader) checkLength(length, least int) int {
+	if length < least {
+		r.fail(ErrLength)
+	}
+	return length
+}
+
+// readVector reads a vector of bytes.
+func (r *reader) readVector() []byte { return r.take(r.readLength()) }
+
+// readList reads a vector of values, each of which read takes from the front.
+func (r *reader) readList(read func(*reader)) {
+	values := r.readVector()
+	after := r.rest
+	r.rest = values
+	for len(r.rest) > 0 {
+		read(r)
+	}
+	if r.err == nil {
+		r.rest = after
+	}
+}
+
+// skipNumbers reads a vector of numbers of size bytes each.
+func (r *reader) skipNumbers(size int) {
+	if len(r.readVector())%size != 0 {
+		r.fail(ErrTruncated)
+	}
+}
+
+// readPresence reads whether an optional value follows (§2.1.1).
+func (r *reader) readPresence() bool {
+	presence := r.readUint8()
+	if presence > 1 {
+		r.fail(ErrOptional)
+	}
+	return presence == 1
+}
+
+// skipExtensions reads the extensions of a leaf or a key package, none of which concerns a
+// delivery service.
+func (r *reader) skipExtensions() {
+	r.readList(func(r *reader) { r.readUint16(); r.readVector() })
+}
+
+// readVersion reads the version that a message, a key package and a group context begin with.
+func (r *reader) readVersion() {
+	if r.readUint16() != mls10 {
+		r.fail(ErrVersion)
+	}
+}
+
+// readFormat reads the beginning of an MLSMessage of the format want.
+func (r *reader) readFormat(want WireFormat) {
+	r.readVersion()
+	if WireFormat(r.readUint16()) != want {
+		r.fail(ErrWireFormat)
+	}
+}
