@@ -78,15 +78,15 @@ const (
 func (r *reader) skipPreSharedKey() {
 	switch r.readUint8() {
 	case externalKey:
+		r.readVector() // psk_id
 	case resumptionKey:
-		r.readUint8() // usage
-		r.readVector()
-		r.readUint64()
+		r.readUint8()  // usage
+		r.readVector() // psk_group_id
+		r.readUint64() // psk_epoch
 	default:
 		r.fail(ErrProposal)
 	}
-	r.readVector() // psk_id, or psk_nonce
-	r.readVector()
+	r.readVector() // psk_nonce
 }
 
 // skipReInit reads the group that is to replace this one (§12.1.5).

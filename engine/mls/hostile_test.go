@@ -1,0 +1,105 @@
+package mls
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+// mostAllocated is how many bytes the parsing of a message may allocate: a part that does not grow
+// with it, and a few times its size.
+func mostAllocated(message []byte) uint64 { return 64<<10 + 32*uint64(len(message)) }
+
+// measureAllocated returns how many bytes do allocates.
+func measureAllocated(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// parseEverything gives a message to every parser.
+func parseEverything(message []byte) {
+	_, _ = ReadHeader(message)
+	_, _ = ParsePublicMessage(message)
+	_, _ = ParseWelcome(message)
+	_, _ = ParseGroupInfo(message)
+	_, _ = ParseKeyPackage(message)
+}
+
+// A message of megabytes costs no memory worth mentioning, however many parts it claims or has.
+func TestHugeMessagesCostNoMemory(t *testing.T) {
+	d := newDevice(t, 1, 1)
+	const size = 4 << 20
+	for name, message := range map[string][]byte{
+		"a welcome of millions": message(FormatWelcome, uint16(1), vector(make([]byte, size)), vector()),
+		"a commit of millions": d.publicMessage(t, memberAt(0), ContentCommit, commit(nil, slices.Repeat(
+			join(uint8(byReference), vector()), size/2))),
+		"a path of millions": d.publicMessage(t, memberAt(0), ContentCommit, join(vector(), uint8(1), d.leaf(t, d.draft()), vector(make([]byte, size)))),
+		"a node of millions": d.publicMessage(t, memberAt(0), ContentCommit, join(vector(), uint8(1), d.leaf(t, d.draft()),
+			vector(vector(), vector(make([]byte, size))))),
+		"a tree of blanks":       d.groupInfo(t, 0, extension(extensionRatchetTree, vector(make([]byte, size)))),
+		"millions of extensions": d.groupInfo(t, 0, slices.Repeat(extension(9, nil), size/3)),
+		"a length of a gigabyte": message(FormatWelcome, uint16(1), []byte{0xbf, 0xff, 0xff, 0xff}, make([]byte, 392)),
+	} {
+		if got := measureAllocated(func() { parseEverything(message) }); got > 128<<10 {
+			t.Errorf("%s: %d bytes allocated for %d", name, got, len(message))
+		}
+	}
+}
+
+// The worst that is taken is a whole group of the smallest leaves, or as many packages.
+func TestFullGroupsCostAFewTimesTheirSize(t *testing.T) {
+	d := newDevice(t, 1, 1)
+	leaf := join(vector(), vector(), basic(""), vector(), vector(), vector(), vector(), vector(), uint8(LeafOfUpdate), vector(), vector())
+	node, added := join(uint8(1), uint8(nodeLeaf), leaf), join(uint16(mls10), uint16(1), vector(), leaf, vector(), vector())
+	for name, message := range map[string][]byte{
+		"a tree":    d.groupInfo(t, 0, extension(extensionRatchetTree, vector(slices.Repeat(join(node, uint8(0)), MaxMembers-1), node))),
+		"a commit":  d.publicMessage(t, memberAt(0), ContentCommit, commit(nil, slices.Repeat(proposal(ProposalAdd, added), maxProposals))),
+		"a welcome": message(FormatWelcome, uint16(1), vector(slices.Repeat([]byte{0, 0, 0}, MaxMembers)), vector()),
+	} {
+		if got := measureAllocated(func() { parseEverything(message) }); got > mostAllocated(message) {
+			t.Errorf("%s: %d bytes allocated for %d", name, got, len(message))
+		}
+	}
+}
+
+// A length that is changed anywhere in a message makes no parser run out of its bytes.
+func TestMessagesWithForgedLengths(t *testing.T) {
+	t.Parallel()
+	forged := [][]byte{{0xbf, 0xff, 0xff, 0xff}, {0xff, 0xff, 0xff, 0xff}, {0, 0, 0, 0}, {0x7f, 0xff, 0x7f, 0xff}}
+	for _, whole := range examples(t) {
+		for at := range len(whole) - 4 {
+			for _, f := range forged {
+				parseEverything(slices.Concat(whole[:at], f, whole[at+4:]))
+			}
+		}
+	}
+}
+
+// Of many messages that go on as noise behind a good beginning, or end there, none does harm.
+func TestBrokenMessagesDoNoHarm(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(9420, 1))
+	noise := make([]byte, 1<<10)
+	for i := range noise {
+		noise[i] = byte(random.Uint32())
+	}
+	all := examples(t)
+	for _, whole := range all {
+		h, err := ReadHeader(whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken := make([]byte, len(whole)+len(noise))
+		for range 200_000 / len(all) {
+			kept := copy(broken, whole[:random.IntN(len(whole))])
+			end := kept + copy(broken[kept:], noise[random.IntN(len(noise)):])*random.IntN(2)
+			if err := readWhole(h, broken[:end]); err == nil && end == kept {
+				t.Fatalf("%x is taken", broken[:end])
+			}
+		}
+	}
+}
