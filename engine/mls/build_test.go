@@ -115,7 +115,7 @@ type draft struct {
 func (d *device) draft() draft {
 	return draft{
 		suite: d.suite, initKey: d.initKey, leafKey: d.leafKey, credential: basic(alice),
-		source: join(uint8(LeafOfKeyPackage), uint64(noon-3600), uint64(noon+week)),
+		source: join(uint8(leafOfKeyPackage), uint64(noon-3600), uint64(noon+week)),
 	}
 }
 
@@ -179,10 +179,16 @@ func proposal(kind ProposalType, fields ...any) []byte {
 // path writes an UpdatePath of as many nodes, with one ciphertext each.
 func (d *device) path(t testing.TB, nodes int) []byte {
 	t.Helper()
-	p := d.draft()
-	p.source = join(uint8(LeafOfCommit), vector(make([]byte, 32)))
 	node := join(vector(d.leafKey), vector(vector(d.leafKey), vector(make([]byte, 48))))
-	return join(d.leaf(t, p), vector(slices.Repeat(node, nodes)))
+	return join(d.commitLeaf(t), vector(slices.Repeat(node, nodes)))
+}
+
+// commitLeaf writes the leaf of a path.
+func (d *device) commitLeaf(t testing.TB) []byte {
+	t.Helper()
+	p := d.draft()
+	p.source = join(uint8(leafOfCommit), vector(make([]byte, 32)))
+	return d.leaf(t, p)
 }
 
 // tree writes the data of the extension ratchet_tree with two members, and a blank leaf between.

@@ -6,7 +6,7 @@ import "github.com/lightweb/lightweb/engine/fault"
 var (
 	ErrTruncated   error = fault.New(fault.Invalid, "the MLS message ends in the middle of a field")
 	ErrTrailing    error = fault.New(fault.Invalid, "bytes follow the end of the MLS message")
-	ErrLength      error = fault.New(fault.Invalid, "a length in the MLS message is not written in the shortest form")
+	ErrLength      error = fault.New(fault.Invalid, "a length in the MLS message is malformed, or longer than it has to be")
 	ErrVersion     error = fault.New(fault.Invalid, "the MLS message is not of version mls10")
 	ErrWireFormat  error = fault.New(fault.Invalid, "the MLS message is of another wire format")
 	ErrContentType error = fault.New(fault.Invalid, "the content of the MLS message is no application message, proposal or commit")

@@ -64,7 +64,7 @@ func FuzzKeyPackage(f *testing.F) {
 		}
 		_ = k.Check(string(k.Leaf.Identity), now, days84)
 		w, err := ParseKeyPackage(message(FormatKeyPackage, k.Raw))
-		if err != nil || !bytes.Equal(w.Raw, k.Raw) || w.Suite != k.Suite || !bytes.Equal(w.InitKey, k.InitKey) {
+		if err != nil || !bytes.Equal(w.Raw, k.Raw) || w.Suite != k.Suite || !bytes.Equal(w.initKey, k.initKey) {
 			t.Fatalf("wrapped: %+v, %v; want %+v", w, err, k)
 		}
 	})

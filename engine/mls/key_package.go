@@ -8,7 +8,7 @@ import (
 // KeyPackage is what a device publishes so that others may add it to groups (§10).
 type KeyPackage struct {
 	Suite   CipherSuite
-	InitKey []byte
+	initKey []byte
 	Leaf    LeafNode
 	Raw     []byte // the bare KeyPackage: the form that is published
 
@@ -38,8 +38,8 @@ func ParseKeyPackage(b []byte) (*KeyPackage, error) {
 func (r *reader) readKeyPackage() *KeyPackage {
 	start := r.rest
 	r.readVersion()
-	k := &KeyPackage{Suite: CipherSuite(r.readUint16()), InitKey: r.readVector()}
-	k.Leaf = r.readLeafNode()
+	k := &KeyPackage{Suite: CipherSuite(r.readUint16()), initKey: r.readVector()}
+	k.Leaf = *r.readLeafOf(leafOfKeyPackage)
 	r.skipExtensions()
 	k.signed = r.readSince(start)
 	k.signature = r.readVector()
@@ -52,20 +52,18 @@ func (k *KeyPackage) Reference() ([]byte, error) {
 	return k.Suite.hashReference("MLS 1.0 KeyPackage Reference", k.Raw)
 }
 
-// Check refuses a package that nobody may add to a group at now (§7.3, §10.1): one of a suite
-// that is not supported, of a leaf for another use, of a credential other than the basic one of
-// identity, outside its lifetime or with one over longest, with keys that are none, or with
+// Check refuses a package that nobody may add to a group at now (§7.3, §10.1): one of a suite that
+// is not supported, of a credential other than the basic one of identity, with keys that are none
+// of its suite or the same for two uses, outside its lifetime or with one over longest, or with
 // signatures that do not hold.
 func (k *KeyPackage) Check(identity string, now time.Time, longest time.Duration) error {
 	suite, is := suites[k.Suite]
 	switch {
 	case !is:
 		return ErrSuite
-	case k.Leaf.Source != LeafOfKeyPackage:
-		return ErrLeafSource
 	case k.Leaf.Identity == nil || string(k.Leaf.Identity) != identity:
 		return ErrIdentity
-	case !suite.isKey(k.InitKey), !suite.isKey(k.Leaf.EncryptionKey), bytes.Equal(k.InitKey, k.Leaf.EncryptionKey):
+	case !suite.isKey(k.initKey), !suite.isKey(k.Leaf.encryptionKey), bytes.Equal(k.initKey, k.Leaf.encryptionKey):
 		return ErrKey
 	}
 	if err := k.Leaf.checkLifetime(uint64(now.Unix()), uint64(longest/time.Second)); err != nil {

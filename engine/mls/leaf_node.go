@@ -1,21 +1,21 @@
 package mls
 
-// LeafSource says what a leaf was made for (§7.2).
-type LeafSource uint8
+// leafSource says what a leaf was made for (§7.2).
+type leafSource uint8
 
 // The sources of leaves.
 const (
-	LeafOfKeyPackage LeafSource = iota + 1
-	LeafOfUpdate
-	LeafOfCommit
+	leafOfKeyPackage leafSource = iota + 1
+	leafOfUpdate
+	leafOfCommit
 )
 
 // LeafNode is one device: its keys, and who it speaks for (§7.2).
 type LeafNode struct {
-	EncryptionKey []byte
+	encryptionKey []byte
 	SignatureKey  []byte
 	Identity      []byte // of a basic credential; nil with X.509
-	Source        LeafSource
+	source        leafSource
 	NotBefore     uint64 // in Unix seconds; of a key package's leaf
 	NotAfter      uint64
 
@@ -23,9 +23,10 @@ type LeafNode struct {
 	signature []byte
 }
 
+// readLeafNode reads a leaf, whatever it was made for.
 func (r *reader) readLeafNode() LeafNode {
 	start := r.rest
-	l := LeafNode{EncryptionKey: r.readVector(), SignatureKey: r.readVector()}
+	l := LeafNode{encryptionKey: r.readVector(), SignatureKey: r.readVector()}
 	l.readCredential(r)
 	for range 5 { // versions, cipher_suites, extensions, proposals, credentials
 		r.skipNumbers(2)
@@ -35,6 +36,15 @@ func (r *reader) readLeafNode() LeafNode {
 	l.signed = r.readSince(start)
 	l.signature = r.readVector()
 	return l
+}
+
+// readLeafOf reads a leaf that was made for the message it is in.
+func (r *reader) readLeafOf(source leafSource) *LeafNode {
+	l := r.readLeafNode()
+	if l.source != source {
+		r.fail(ErrLeafSource)
+	}
+	return &l
 }
 
 // The types of credentials (§5.3).
@@ -55,12 +65,12 @@ func (l *LeafNode) readCredential(r *reader) {
 }
 
 func (l *LeafNode) readSource(r *reader) {
-	l.Source = LeafSource(r.readUint8())
-	switch l.Source {
-	case LeafOfKeyPackage:
+	l.source = leafSource(r.readUint8())
+	switch l.source {
+	case leafOfKeyPackage:
 		l.NotBefore, l.NotAfter = r.readUint64(), r.readUint64()
-	case LeafOfUpdate:
-	case LeafOfCommit:
+	case leafOfUpdate:
+	case leafOfCommit:
 		r.readVector() // parent_hash
 	default:
 		r.fail(ErrLeafSource)

@@ -51,8 +51,7 @@ func (m *PublicMessage) readProposal(r *reader) {
 	case ProposalAdd:
 		p.KeyPackage = r.readKeyPackage()
 	case ProposalUpdate:
-		leaf := r.readLeafNode()
-		p.Leaf = &leaf
+		p.Leaf = r.readLeafOf(leafOfUpdate)
 	case ProposalRemove:
 		p.Removed = r.readUint32()
 	case ProposalPreSharedKey:
@@ -99,7 +98,7 @@ func (r *reader) skipReInit() {
 
 // readPath reads an UpdatePath, and returns its leaf (§7.6).
 func (r *reader) readPath() *LeafNode {
-	leaf, nodes := r.readLeafNode(), 0
+	leaf, nodes := r.readLeafOf(leafOfCommit), 0
 	r.readList(func(r *reader) {
 		if nodes++; nodes > maxPath {
 			r.fail(ErrTooMany)
@@ -107,5 +106,5 @@ func (r *reader) readPath() *LeafNode {
 		r.readVector() // encryption_key
 		r.readList(func(r *reader) { r.readVector(); r.readVector() })
 	})
-	return &leaf
+	return leaf
 }

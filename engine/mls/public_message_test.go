@@ -53,7 +53,7 @@ func TestEachTypeOfProposalIsNamed(t *testing.T) {
 	t.Parallel()
 	d := newDevice(t, 1, 1)
 	p := d.draft()
-	p.source = join(uint8(LeafOfUpdate))
+	p.source = join(uint8(leafOfUpdate))
 	for kind, content := range map[ProposalType][]byte{
 		ProposalAdd:                    d.keyPackage(t, d.draft()),
 		ProposalUpdate:                 d.leaf(t, p),
@@ -94,6 +94,8 @@ func TestParsePublicMessageRefuses(t *testing.T) {
 		{"a path to the root of a whole group", memberAt(0), ContentCommit, commit(d.path(t, maxPath)), nil},
 		{"a longer path", memberAt(0), ContentCommit, commit(d.path(t, maxPath+1)), ErrTooMany},
 		{"a path that is half there", memberAt(0), ContentCommit, join(vector(), uint8(2)), ErrOptional},
+		{"a path with the leaf of a key package", memberAt(0), ContentCommit, join(vector(), uint8(1), d.leaf(t, d.draft()), vector()), ErrLeafSource},
+		{"an update with the leaf of a path", memberAt(0), ContentProposal, join(uint16(ProposalUpdate), d.commitLeaf(t)), ErrLeafSource},
 		{"a joiner's proposal", joiner, ContentProposal, remove[1:], ErrSender},
 		{"a joiner's words", joiner, ContentApplication, vector([]byte("hi")), ErrSender},
 		{"a stranger's commit", join(uint8(SenderExternal), uint32(0)), ContentCommit, commit(nil), ErrSender},
