@@ -1,6 +1,7 @@
 package mls
 
 import (
+	"errors"
 	"slices"
 	"testing"
 )
@@ -43,7 +44,7 @@ func TestGroupInfoIsSignedByAMember(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		if err := g.Verify(); err != c.want {
+		if err := g.Verify(); !errors.Is(err, c.want) {
 			t.Errorf("%s: Verify = %v, want %v", c.name, err, c.want)
 		}
 	}
@@ -77,7 +78,7 @@ func TestGroupInfoWithMalformedExtensions(t *testing.T) {
 		{"nine bytes: a tree of a gigabyte", extension(extensionRatchetTree, []byte{0xbf, 0xff, 0xff, 0xff, 1, 1, 0, 0, 0}), ErrTruncated},
 	} {
 		g, err := ParseGroupInfo(d.groupInfo(t, 0, c.extensions))
-		if err != c.want || (g == nil) != (err != nil) {
+		if !errors.Is(err, c.want) || (g == nil) != (err != nil) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}

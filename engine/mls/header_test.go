@@ -1,6 +1,7 @@
 package mls
 
 import (
+	"errors"
 	"slices"
 	"testing"
 )
@@ -52,7 +53,7 @@ func TestReadHeaderRefuses(t *testing.T) {
 		{"an unknown sender", message(FormatPublicMessage, vector(groupID), uint64(7), uint8(9)), ErrSender},
 		{"a group info of version 2", message(FormatGroupInfo, uint16(2), uint16(1), vector(groupID), uint64(7)), ErrVersion},
 	} {
-		if h, err := ReadHeader(c.message); err != c.want || h.GroupID != nil {
+		if h, err := ReadHeader(c.message); !errors.Is(err, c.want) || h.GroupID != nil {
 			t.Errorf("%s: %+v, %v; want %v", c.name, h, err, c.want)
 		}
 	}

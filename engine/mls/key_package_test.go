@@ -2,6 +2,7 @@ package mls
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
 )
@@ -43,10 +44,10 @@ func TestKeyPackageOfSuite5IsReadBare(t *testing.T) {
 		if err != nil || k.Suite != 5 || !bytes.Equal(k.Raw, bare) || string(k.Leaf.Identity) != alice {
 			t.Fatalf("%s: %+v, %v; want suite 5 of %s", form, k, err, alice)
 		}
-		if err := k.Check(alice, now, days84); err != ErrSuite {
+		if err := k.Check(alice, now, days84); !errors.Is(err, ErrSuite) {
 			t.Errorf("%s: Check = %v, want %v", form, err, ErrSuite)
 		}
-		if ref, err := k.Reference(); err != ErrSuite {
+		if ref, err := k.Reference(); !errors.Is(err, ErrSuite) {
 			t.Errorf("%s: Reference = %x, %v; want %v", form, ref, err, ErrSuite)
 		}
 	}
@@ -90,7 +91,7 @@ func TestCheckNamesTheReason(t *testing.T) {
 		if err == nil {
 			err = k.Check(alice, now, days84)
 		}
-		if err != c.want {
+		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}
@@ -114,17 +115,17 @@ func TestCheckRefusesSignaturesThatDoNotHold(t *testing.T) {
 		}
 		for name, span := range spans {
 			span[len(span)-1] ^= 1
-			if err := k.Check(alice, now, days84); err != ErrSignature && (suite != 2 || err != ErrKey) {
+			if err := k.Check(alice, now, days84); !errors.Is(err, ErrSignature) && (suite != 2 || !errors.Is(err, ErrKey)) {
 				t.Errorf("suite %d, a bit of %s: Check = %v, want %v", suite, name, err, ErrSignature)
 			}
 			span[len(span)-1] ^= 1
 		}
 		k.Leaf.SignatureKey = other.key
-		if err := k.Check(alice, now, days84); err != ErrSignature {
+		if err := k.Check(alice, now, days84); !errors.Is(err, ErrSignature) {
 			t.Errorf("suite %d, another key: Check = %v, want %v", suite, err, ErrSignature)
 		}
 		k.Leaf.SignatureKey = nil
-		if err := k.Check(alice, now, days84); err != ErrSignature {
+		if err := k.Check(alice, now, days84); !errors.Is(err, ErrSignature) {
 			t.Errorf("suite %d, no key: Check = %v, want %v", suite, err, ErrSignature)
 		}
 	}

@@ -1,6 +1,7 @@
 package mls
 
 import (
+	"errors"
 	"slices"
 	"testing"
 )
@@ -103,11 +104,11 @@ func TestParsePublicMessageRefuses(t *testing.T) {
 		{"a proposal to let one in, of itself", join(uint8(SenderNewMemberProposal)), ContentProposal, remove[1:], nil},
 	} {
 		m, err := ParsePublicMessage(d.publicMessage(t, c.sender, c.kind, c.content))
-		if err != c.want || (m == nil) != (err != nil) {
+		if !errors.Is(err, c.want) || (m == nil) != (err != nil) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}
-	if _, err := ParsePublicMessage(privateMessage(ContentCommit)); err != ErrWireFormat {
+	if _, err := ParsePublicMessage(privateMessage(ContentCommit)); !errors.Is(err, ErrWireFormat) {
 		t.Errorf("a PrivateMessage: %v, want %v", err, ErrWireFormat)
 	}
 }
@@ -140,7 +141,7 @@ func TestVerifyRefusesOthersThanTheSender(t *testing.T) {
 	} {
 		g := publicGroup(t, d)
 		c.alter(g)
-		if err := c.message.Verify(g); err != c.want {
+		if err := c.message.Verify(g); !errors.Is(err, c.want) {
 			t.Errorf("%s: Verify = %v, want %v", c.name, err, c.want)
 		}
 	}

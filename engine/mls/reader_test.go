@@ -1,6 +1,7 @@
 package mls
 
 import (
+	"errors"
 	"slices"
 	"testing"
 )
@@ -29,7 +30,7 @@ func TestVectorsAreReadInTheirShortestForm(t *testing.T) {
 		{"a byte too many", []byte{1, 9, 9}, 1, ErrTrailing},
 	} {
 		r := reader{rest: c.message}
-		if got, err := r.readVector(), r.finish(); len(got) != c.length || err != c.want {
+		if got, err := r.readVector(), r.finish(); len(got) != c.length || !errors.Is(err, c.want) {
 			t.Errorf("%s: %d bytes, %v; want %d, %v", c.name, len(got), err, c.length, c.want)
 		}
 	}
@@ -47,7 +48,7 @@ func TestListEndsWhereItsLengthSays(t *testing.T) {
 	} {
 		r := reader{rest: c.message}
 		r.readList(func(r *reader) { r.readVector() })
-		if err := r.finish(); err != c.want {
+		if err := r.finish(); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}
@@ -81,11 +82,11 @@ func refuseCuts(t *testing.T, kind string, whole []byte) {
 		t.Fatalf("%s: %v", kind, err)
 	}
 	for end := range whole {
-		if err := readWhole(h, whole[:end]); err != ErrTruncated {
+		if err := readWhole(h, whole[:end]); !errors.Is(err, ErrTruncated) {
 			t.Errorf("%s, %d of %d bytes: %v, want %v", kind, end, len(whole), err, ErrTruncated)
 		}
 	}
-	if err := readWhole(h, append(slices.Clone(whole), 0)); err != ErrTrailing {
+	if err := readWhole(h, append(slices.Clone(whole), 0)); !errors.Is(err, ErrTrailing) {
 		t.Errorf("%s and a byte: %v, want %v", kind, err, ErrTrailing)
 	}
 }

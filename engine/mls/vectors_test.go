@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -199,7 +200,7 @@ func TestOfficialReferencesAndSignatures(t *testing.T) {
 		ref, refErr := v.Suite.hashReference(v.Ref.Label, v.Ref.Value)
 		signErr := v.Suite.verify(v.Sign.Pub, v.Sign.Label, v.Sign.Signature, v.Sign.Content[:3], v.Sign.Content[3:])
 		if v.Suite > 3 {
-			if refErr != ErrSuite || signErr != ErrSuite {
+			if !errors.Is(refErr, ErrSuite) || !errors.Is(signErr, ErrSuite) {
 				t.Errorf("suite %d: %v, %v; want it not supported", v.Suite, refErr, signErr)
 			}
 			continue
@@ -210,7 +211,7 @@ func TestOfficialReferencesAndSignatures(t *testing.T) {
 		if signErr != nil {
 			t.Errorf("suite %d: %v", v.Suite, signErr)
 		}
-		if err := v.Suite.verify(v.Sign.Pub, v.Sign.Label, v.Sign.Signature, v.Sign.Content, []byte{0}); err != ErrSignature {
+		if err := v.Suite.verify(v.Sign.Pub, v.Sign.Label, v.Sign.Signature, v.Sign.Content, []byte{0}); !errors.Is(err, ErrSignature) {
 			t.Errorf("suite %d, another content: %v, want %v", v.Suite, err, ErrSignature)
 		}
 	}
@@ -236,7 +237,7 @@ func TestOfficialWelcomesNameTheirKeyPackages(t *testing.T) {
 				t.Fatalf("%s %d: welcome %+v, %v", name, i, w, err)
 			}
 			if v.Suite > 3 {
-				if err := k.Check(string(k.Leaf.Identity), time.Now(), time.Hour); err != ErrSuite {
+				if err := k.Check(string(k.Leaf.Identity), time.Now(), time.Hour); !errors.Is(err, ErrSuite) {
 					t.Errorf("%s %d: suite %d: %v, want %v", name, i, v.Suite, err, ErrSuite)
 				}
 				continue
@@ -302,7 +303,7 @@ func TestOfficialPublicMessagesAreSignedByTheirSender(t *testing.T) {
 			other := v.group()
 			digest := sha256.Sum256(v.TreeHash)
 			other.context = groupContext(v.Suite, v.GroupID, v.Epoch, digest[:], v.Transcript)
-			if err := m.Verify(other); err != ErrSignature {
+			if err := m.Verify(other); !errors.Is(err, ErrSignature) {
 				t.Errorf("suite %d, another context: %v, want %v", v.Suite, err, ErrSignature)
 			}
 		}

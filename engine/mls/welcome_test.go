@@ -1,6 +1,9 @@
 package mls
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 func TestWelcomeNamesKeyPackages(t *testing.T) {
 	t.Parallel()
@@ -15,7 +18,7 @@ func TestWelcomeNamesKeyPackages(t *testing.T) {
 	} {
 		message := welcome(c.packages)
 		w, err := ParseWelcome(message)
-		if err != c.want || err == nil && (len(w.KeyPackages) != c.packages || w.Suite != 1) {
+		if !errors.Is(err, c.want) || err == nil && (len(w.KeyPackages) != c.packages || w.Suite != 1) {
 			t.Errorf("%s: %+v, %v; want %v", c.name, w, err, c.want)
 		}
 		if h, err := ReadHeader(message); err != nil || h.WireFormat != FormatWelcome {
