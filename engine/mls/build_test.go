@@ -133,7 +133,13 @@ func (d *device) leaf(t testing.TB, p draft) []byte {
 // keyPackage writes the bare key package of the draft.
 func (d *device) keyPackage(t testing.TB, p draft) []byte {
 	t.Helper()
-	signed := join(uint16(mls10), uint16(p.suite), vector(p.initKey), d.leaf(t, p), vector())
+	return d.keyPackageOf(t, p, d.leaf(t, p))
+}
+
+// keyPackageOf writes the bare key package of the draft with another leaf.
+func (d *device) keyPackageOf(t testing.TB, p draft, leaf []byte) []byte {
+	t.Helper()
+	signed := join(uint16(mls10), uint16(p.suite), vector(p.initKey), leaf, vector())
 	return join(signed, vector(d.sign(t, "KeyPackageTBS", signed)))
 }
 

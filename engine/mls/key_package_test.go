@@ -120,6 +120,15 @@ func TestCheckRefusesSignaturesThatDoNotHold(t *testing.T) {
 			}
 			span[len(span)-1] ^= 1
 		}
+		leaf := d.leaf(t, d.draft())
+		leaf[len(leaf)-1] ^= 1
+		inner, err := ParseKeyPackage(d.keyPackageOf(t, d.draft(), leaf))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := inner.Check(alice, now, days84); !errors.Is(err, ErrSignature) {
+			t.Errorf("suite %d, a package of a leaf that is not signed: Check = %v, want %v", suite, err, ErrSignature)
+		}
 		k.Leaf.SignatureKey = other.key
 		if err := k.Check(alice, now, days84); !errors.Is(err, ErrSignature) {
 			t.Errorf("suite %d, another key: Check = %v, want %v", suite, err, ErrSignature)

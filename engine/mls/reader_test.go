@@ -99,3 +99,13 @@ func readWhole(h Header, message []byte) error {
 	}
 	return parseMessage(h, message)
 }
+
+func TestVectorsAreWrittenInTheirShortestForm(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 1<<6 - 1, 1 << 6, 1<<14 - 1, 1 << 14, 1 << 20} {
+		r := reader{rest: vector(make([]byte, n))}
+		if got, err := r.readVector(), r.finish(); len(got) != n || err != nil {
+			t.Errorf("%d bytes: read as %d, %v", n, len(got), err)
+		}
+	}
+}
