@@ -57,6 +57,7 @@ func (p *Pruned) add(q Pruned) {
 //   - it is such an activity of a follower, and one of the newest keptOfFollower of that actor;
 //   - the user reacted to the object, or sent any activity about it but to accept or reject it;
 //   - an answer to the object is stored: threads go from their ends;
+//   - it is the stamp of a stored object's quote;
 //   - its author shows the object first, and the user follows the author;
 //   - it is a Follow, or answers one, and there is a relationship with its actor;
 //   - it waits among the requests, which have bounds of their own.
@@ -148,7 +149,7 @@ var (
 		WHERE NOT (` + own("o.uri") + ` OR EXISTS (SELECT FROM by WHERE by.object = o.uri AND by.uri = $1)
 			OR EXISTS (SELECT FROM by JOIN contacts ON contacts.uri = by.uri WHERE by.object = o.uri)
 				AND (` + involves("o.raw") + ` OR ` + saysAudience("o.raw") + ` AND ` + privateIn("o.raw", authorFollowers) + `)
-			OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + touched("o.uri", "$4") + ` OR ` + answered("o.uri") + ` OR ` + shown("o.uri") + `)`
+			OR ` + stamps + ` OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + touched("o.uri", "$4") + ` OR ` + answered("o.uri") + ` OR ` + shown("o.uri") + `)`
 )
 
 // contactsAmong names as contacts those of the uris of a small table that are contacts of the

@@ -22,7 +22,7 @@ var (
 	typeRooms = []string{"engine/handler/", "engine/vocab/types.go", "engine/bench/", "engine/enginetest/", "engine/audience/audiencetest/",
 		"db/dbtest/", "cmd/mutate/"}
 	typeNames = []string{vocab.Accept, vocab.Add, vocab.Announce, vocab.Block, vocab.Create, vocab.Delete, vocab.Dislike, vocab.EmojiReact, vocab.Flag,
-		vocab.Follow, vocab.Like, vocab.Move, vocab.Offer, vocab.Reject, vocab.Remove, vocab.Undo, vocab.Update}
+		vocab.Follow, vocab.Like, vocab.Move, vocab.Offer, vocab.QuoteRequest, vocab.Reject, vocab.Remove, vocab.Undo, vocab.Update}
 	typeInSQL = regexp.MustCompile(`'(` + strings.Join(typeNames, "|") + `)'`)
 )
 

@@ -295,8 +295,8 @@ func Database(t testing.TB, database string) *sql.DB {
 // need a database; its own tests compare the two.
 var types = db.Types{
 	Words: []string{"Create", "Update"}, Authored: []string{"Add", "Create", "Delete", "Update"},
-	ShowObject: []string{"Announce", "Create", "Dislike", "EmojiReact", "Like", "Update"},
+	ShowObject: []string{"Announce", "Create", "Dislike", "EmojiReact", "Like", "QuoteRequest", "Update"},
 	Ordered:    []string{"Announce", "Block", "Dislike", "EmojiReact", "Follow", "Like", "Offer"}, TakeBack: []string{"Delete", "Undo"},
 	Relate: []string{"Accept", "Follow", "Offer", "Reject"}, Answer: []string{"Accept", "Reject"},
-	Notify: []string{"Accept"}, NotifyOwner: []string{"Announce", "Dislike", "EmojiReact", "Follow", "Like"}, NotifyNamed: []string{"Create", "Offer"},
+	Notify: []string{"Accept", "QuoteRequest"}, NotifyOwner: []string{"Announce", "Dislike", "EmojiReact", "Follow", "Like"}, NotifyNamed: []string{"Create", "Offer"},
 }

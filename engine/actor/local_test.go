@@ -346,6 +346,7 @@ func TestTheDigestOfAProfileChangesWithTheDocument(t *testing.T) {
 		"profile.moved_to":              func(c *registry.User) { c.Profile.MovedTo = "https://p.example/alice" },
 		"profile.aliases":               func(c *registry.User) { c.Profile.Aliases = []vocab.ID{"https://p.example/alice"} },
 		"follow_policy":                 func(c *registry.User) { c.FollowPolicy = registry.ApprovalRequired },
+		"quotes":                        func(c *registry.User) { c.Quotes = registry.NobodyQuotes },
 		"collections.followers":         func(c *registry.User) { c.Collections.Followers = registry.Owner },
 		"collections.following":         func(c *registry.User) { c.Collections.Following = registry.Owner },
 		"messaging.strangers":           func(c *registry.User) { c.Messaging.Strangers = registry.DropStrangers },

@@ -93,13 +93,13 @@ func IsForFollowers(a *vocab.Activity, c Concern, followers vocab.ID) bool {
 	return !to.IsPrivate() || c.Circle && to.IsUnaddressed()
 }
 
-// About returns what an activity is about, down to the object of an embedded activity and the
-// parent of a reply: its local owner is concerned, addressed or not.
+// About returns what an activity is about, down to the object of an embedded activity, the parent
+// of a reply and what is quoted: its local owner is concerned, addressed or not.
 func About(a *vocab.Activity, c Concern) []vocab.ID {
 	if !c.Owner || c.PublicOnly && !IsPublic(a.Addressing) {
 		return nil
 	}
-	ids := []vocab.ID{a.Object.ID}
+	ids := []vocab.ID{a.Object.ID, vocab.QuoteOf(a.Object.Doc)}
 	for _, name := range []string{"object", "inReplyTo", "actor"} {
 		if r, err := a.Object.Doc.Ref(name); err == nil {
 			ids = append(ids, r.ID)

@@ -4,22 +4,24 @@ import (
 	"context"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// newAccept returns the handler of Accept: an actor lets the user follow it, or is friends with the
-// user. It counts only as the answer to a Follow or Offer that the user sent to that very actor
-// (ActivityPub §7.6). After a Reject only another one makes a new request.
-func newAccept() Handler {
+// newAccept returns the handler of Accept: an actor lets the user follow or quote it, or is friends
+// with the user. It counts only as the answer to a Follow, Offer or QuoteRequest that the user sent
+// to that very actor (ActivityPub §7.6). After a Reject only another one makes a new request.
+func newAccept(local *actor.Local) Handler {
 	return Handler{
 		Concern:  audience.Concern{Owner: true},
 		Notifies: NoticeAlways,
 		Relates:  true,
 		Answers:  true,
 		Check:    checkAnswer,
-		Received: receiveAnswer(db.Accepted),
+		Needs:    needsStamp,
+		Received: receiveAnswer(local, db.Accepted),
 		Undone: func(ctx context.Context, tx Tx, r *Received, d doing) (bool, error) {
 			ended, err := endFollow(ctx, tx, r, db.Following, func(rel *db.Relationship) bool {
 				return rel.Activity.Same(d.about) || d.about == "" && (d.stored || r.Named)
@@ -46,9 +48,9 @@ func newAccept() Handler {
 	}
 }
 
-// newReject returns the handler of Reject: an actor does not, or no longer, let the user follow it,
-// or is no friend of the user's (ActivityPub §7.7).
-func newReject() Handler {
+// newReject returns the handler of Reject: an actor does not, or no longer, let the user follow or
+// quote it, or is no friend of the user's (ActivityPub §7.7).
+func newReject(local *actor.Local) Handler {
 	return Handler{
 		Concern:    audience.Concern{Owner: true},
 		Final:      true,
@@ -57,7 +59,7 @@ func newReject() Handler {
 		Relates:    true,
 		Answers:    true,
 		Check:      checkAnswer,
-		Received:   receiveAnswer(db.Rejected),
+		Received:   receiveAnswer(local, db.Rejected),
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			if s.Request != "" {
 				return tx.RemoveRequests(ctx, s.Request)
@@ -84,7 +86,7 @@ func checkAnswer(a *vocab.Activity) error {
 	return nil
 }
 
-func receiveAnswer(status string) func(context.Context, Tx, *Received) (Effects, error) {
+func receiveAnswer(local *actor.Local, status string) func(context.Context, Tx, *Received) (Effects, error) {
 	return func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 		offer, err := findFriendship(ctx, tx, r.Actor.ID, db.Outbound, r.Activity.Object.ID)
 		if err != nil {
@@ -94,7 +96,10 @@ func receiveAnswer(status string) func(context.Context, Tx, *Received) (Effects,
 			return receiveOfferAnswer(ctx, tx, r, *offer, status)
 		}
 		rel, err := tx.Relationship(ctx, db.Following, r.Actor.ID)
-		if err != nil || rel == nil || !isAnswerTo(r, rel) || !mayAnswer(rel, status) {
+		if err == nil && (rel == nil || !isAnswerTo(r, rel)) {
+			return receiveQuoteAnswer(ctx, tx, local, r, status)
+		}
+		if err != nil || !mayAnswer(rel, status) {
 			return Effects{}, ignoredUnless(err)
 		}
 		accepted := status == db.Accepted

@@ -37,10 +37,17 @@ func newCreate(local *actor.Local) Handler {
 			if Votes(o) {
 				return Effects{Silent: true}, receiveVote(ctx, tx, local, r, o)
 			}
-			if !r.isReached() { // it only answers something of the user's
+			quotes, err := isFirstToQuote(ctx, tx, local, r, o)
+			if err != nil {
+				return Effects{}, err
+			}
+			if !r.isReached() && !quotes { // it only answers something of the user's
 				if parent, err := findShown(ctx, tx, local, r, o.InReplyTo); err != nil || parent == nil {
 					return Effects{}, ignoredUnless(err)
 				}
+			}
+			if o, err = approve(ctx, tx, r, o); err != nil {
+				return Effects{}, err
 			}
 			added, err := putObject(ctx, tx, o, r.isShown(o), r.Now)
 			if err != nil {
@@ -51,7 +58,7 @@ func newCreate(local *actor.Local) Handler {
 					return Effects{}, ignoredUnless(err)
 				}
 			}
-			return Effects{}, placeInFeed(ctx, tx, r)
+			return Effects{Quotes: quotes}, placeInFeed(ctx, tx, r)
 		},
 		Sent: func(ctx context.Context, tx Tx, s *Sent) error {
 			if s.Group != nil {
@@ -62,6 +69,9 @@ func newCreate(local *actor.Local) Handler {
 				return err
 			}
 			if _, err := keepObject(ctx, tx, o, false, s.Now); err != nil {
+				return err
+			}
+			if err := sendQuoteRequest(ctx, tx, local, s, o); err != nil {
 				return err
 			}
 			return enterFeed(ctx, tx, s.Activity, s.Actor.ID, s.Now)

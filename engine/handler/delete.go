@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -13,7 +14,7 @@ import (
 // newDelete returns the handler of Delete: an author deleted an object, or an actor itself
 // (ActivityPub §7.4). If the user has to do with the author, the id of the object is remembered
 // even when the object never came: it cannot come back as that author's.
-func newDelete() Handler {
+func newDelete(local *actor.Local) Handler {
 	return Handler{
 		Concern:   audience.Concern{Holders: true},
 		Final:     true,
@@ -43,6 +44,9 @@ func newDelete() Handler {
 					return Effects{}, ignoredUnless(err)
 				}
 				former = o.Type
+				if err := withdrawApproval(ctx, tx, local, r, o); err != nil {
+					return Effects{}, err
+				}
 			}
 			if stored == nil {
 				known, err := r.mayRemember(ctx, tx)

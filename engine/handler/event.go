@@ -97,6 +97,9 @@ func (r *Registry) EventTypes(x *Received, e Effects) []string {
 			types = append(types, a.Event)
 		}
 	}
+	if e.Quotes && !x.Muted {
+		types = append(types, "quote.received")
+	}
 	if e.Changed {
 		types = append(types, "relationship.changed")
 	}

@@ -39,7 +39,7 @@ func registerGroup(r *Registry, local *actor.Local) {
 			h.Received = func(context.Context, Tx, *Received) (Effects, error) { return Effects{}, ErrIgnored }
 		}
 		h.Concern, h.Notifies, h.Ordered, h.InFeed, h.ShowsObject = like.Concern, like.Notifies, like.Ordered, like.InFeed, like.ShowsObject
-		h.Check, h.Group = checkObject, true
+		h.Check, h.Subject, h.Group = checkObject, announcedObject, true
 		r.Register(Key{vocab.Announce, kind}, h)
 	}
 }
@@ -70,6 +70,15 @@ func announcedBy(a *vocab.Activity) (announced, bool) {
 func Announced(a *vocab.Activity) (by, object vocab.ID) {
 	in, _ := announcedBy(a)
 	return in.by, in.object.ID
+}
+
+// announcedObject returns the object of the activity that a Group announces, or that activity when
+// it has none.
+func announcedObject(a *vocab.Activity) vocab.ID {
+	if _, object := Announced(a); object != "" {
+		return object
+	}
+	return a.Object.ID
 }
 
 // IsGroup reports whether an actor is a Group, which may announce activities.

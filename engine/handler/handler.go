@@ -63,6 +63,7 @@ type Tx interface {
 	AddBlock(ctx context.Context, b db.Block, now time.Time) error
 	Block(ctx context.Context, direction string, actor vocab.ID) (*db.Block, error)
 	RemoveBlock(ctx context.Context, direction string, actor vocab.ID) (bool, error)
+	Blocked(ctx context.Context, actors []vocab.ID) (map[vocab.ID]bool, error)
 	AddGroup(ctx context.Context, g db.Group, now time.Time) error
 	RemoveGroup(ctx context.Context, id uuid.UUID) error
 	AddMember(ctx context.Context, group uuid.UUID, actor, activity vocab.ID, now time.Time) error
@@ -82,6 +83,7 @@ type Tx interface {
 	AddVote(ctx context.Context, v db.Vote, once bool, now time.Time) (votes, voters int64, err error)
 	RemoveVotes(ctx context.Context, actor vocab.ID) ([]db.Vote, error)
 
+	SentTo(ctx context.Context, object vocab.ID) ([]db.Inbox, error)
 	Enqueue(ctx context.Context, j db.Job, inboxes []db.Inbox, due time.Time) error
 	Withdraw(ctx context.Context, actor vocab.ID, of, but []vocab.ID, now time.Time) error
 	AddEvent(ctx context.Context, e db.Event) error
@@ -104,6 +106,8 @@ type Handler struct {
 	Sent func(ctx context.Context, tx Tx, s *Sent) error
 	// SentUndone takes back what the user did.
 	SentUndone func(ctx context.Context, tx Tx, s *Sent) error
+	// Subject names what a received activity is about; nil: that is its object.
+	Subject func(a *vocab.Activity) vocab.ID
 	// About names the object or group that an activity of the user's makes, changes or is about;
 	// nil: that is an actor.
 	About func(a *vocab.Activity) vocab.ID
@@ -181,6 +185,7 @@ type Effects struct {
 	Unfollowed bool     // the user follows the sender no longer
 	Silent     bool     // no event tells of the activity
 	Disabled   vocab.ID // an activity of the sender's that must take no effect any more; its id is claimed
+	Quotes     bool     // it is the first that tells of a quote of something of the user's
 	Remembered bool     // the user's database keeps an id of the sender's
 	TakenAway  vocab.ID // an id that the sender, a stranger, took away before it came, and that the user's database does not keep
 }
@@ -211,11 +216,13 @@ type Sent struct {
 	User     vocab.Username
 	Actor    *vocab.Actor // the user's own
 	Activity *vocab.Activity
-	Object   *db.Object   // the stored object that an Update or Delete is about
-	Target   *vocab.Actor // the actor that a Follow, Offer, Accept, Reject, Block, Add, Remove or Undo is about
-	Request  vocab.ID     // the stranger whose messages an Accept or Reject is about
-	Group    *db.Group    // the group that a Create, Delete, Add or Remove is about
-	Stream   *db.Stream   // the stream that an Add or Remove is about; with neither, it is about what the user features
+	Object   *db.Object     // the stored object that an Update or Delete is about
+	Target   *vocab.Actor   // the actor that a Follow, Offer, Accept, Reject, Block, Add, Remove or Undo is about
+	Quoted   *vocab.Actor   // the author of what a Create quotes, who is asked to approve; nil: nobody is
+	Spelling vocab.Spelling // how the servers of what the activity names write it
+	Request  vocab.ID       // the stranger whose messages an Accept or Reject is about
+	Group    *db.Group      // the group that a Create, Delete, Add or Remove is about
+	Stream   *db.Stream     // the stream that an Add or Remove is about; with neither, it is about what the user features
 	Now      time.Time
 }
 
@@ -239,13 +246,13 @@ type Profiles interface {
 func New(local *actor.Local, profiles Profiles) *Registry {
 	r := &Registry{handlers: map[Key]Handler{}}
 	r.Register(Key{Type: vocab.Follow}, newFollow(local, profiles))
-	r.Register(Key{Type: vocab.Accept}, newAccept())
-	r.Register(Key{Type: vocab.Reject}, newReject())
+	r.Register(Key{Type: vocab.Accept}, newAccept(local))
+	r.Register(Key{Type: vocab.Reject}, newReject(local))
 	r.Register(Key{Type: vocab.Offer}, newOffer())
 	r.Register(Key{Type: vocab.Offer, ObjectType: vocab.Relationship}, newFriendRequest(local))
 	r.Register(Key{Type: vocab.Create}, newCreate(local))
 	r.Register(Key{Type: vocab.Update}, newUpdate())
-	r.Register(Key{Type: vocab.Delete}, newDelete())
+	r.Register(Key{Type: vocab.Delete}, newDelete(local))
 	r.Register(Key{Type: vocab.Like}, newLike(local))
 	r.Register(Key{Type: vocab.Dislike}, newDislike(local))
 	r.Register(Key{Type: vocab.EmojiReact}, newEmojiReact(local))
@@ -256,6 +263,7 @@ func New(local *actor.Local, profiles Profiles) *Registry {
 	r.Register(Key{Type: vocab.Block}, newBlock(local))
 	r.Register(Key{Type: vocab.Move}, newMove(local))
 	r.Register(Key{Type: vocab.Flag}, newFlag())
+	r.Register(Key{Type: vocab.QuoteRequest}, newQuoteRequest(local, profiles))
 	registerGroup(r, local)
 	return r
 }

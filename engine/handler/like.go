@@ -59,7 +59,7 @@ func findShown(ctx context.Context, tx Tx, local *actor.Local, r *Received, id v
 		return nil, err
 	}
 	o, err := stored.Parse()
-	if err != nil {
+	if err != nil || o.Type == vocab.QuoteAuthorization { // nobody answers a stamp
 		return nil, err
 	}
 	may, err := Sees(ctx, tx, local, r, o)

@@ -214,7 +214,7 @@ func TestUndo(t *testing.T) {
 func TestUndoKnowsEveryType(t *testing.T) {
 	t.Parallel()
 	takenBack := map[string]bool{"Follow": true, "Accept": true, "Like": true, "Dislike": true, "EmojiReact": true, "Announce": true, "Add": true, "Remove": true, "Block": true, "Offer": true,
-		"Create": false, "Update": false, "Delete": false, "Undo": false, "Reject": false, "Move": false, "Flag": false}
+		"Create": false, "Update": false, "Delete": false, "Undo": false, "Reject": false, "Move": false, "Flag": false, "QuoteRequest": false}
 	types := handler.New(nil, nil)
 	for _, kind := range types.Types(func(h handler.Handler) bool { return h.Received != nil }) {
 		back, known := takenBack[kind]

@@ -65,10 +65,10 @@ func isReadable(o *vocab.Object) bool {
 	return !vocab.IsActorType(o.Type) && !slices.Contains(notObjects, o.Type) && checkOptions(o) == nil
 }
 
-// notObjects are the types that are no posts: activities, collections and links.
+// notObjects are the types that are no posts: activities, collections, links and stamps.
 var notObjects = []string{"Create", "Update", "Delete", "Follow", "Accept", "Reject", "Add", "Remove", "Like", "Dislike", "EmojiReact", "Announce",
 	"Undo", "Block", "Flag", "Move", "Offer", "Invite", "Collection", "OrderedCollection", "CollectionPage", "OrderedCollectionPage",
-	"Link", "Mention", "Tombstone", "Relationship"}
+	"Link", "Mention", "Tombstone", "Relationship", "QuoteRequest", vocab.QuoteAuthorization}
 
 // isAuthor reports whether the actor is the author of a stored object. A Tombstone has none.
 func isAuthor(actor vocab.ID, stored *db.Object) (bool, error) {

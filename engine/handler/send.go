@@ -46,9 +46,22 @@ func (s sender) sendFollow(ctx context.Context, to *vocab.Actor) (vocab.ID, erro
 // storeActivity stores d, and owes it to one actor. Its delivery keeps its order by another
 // activity or itself.
 func (s sender) storeActivity(ctx context.Context, d vocab.Doc, object, ordered vocab.ID, to *vocab.Actor) error {
+	d["to"] = []any{string(to.ID)}
+	var inboxes []db.Inbox
+	if to.Inbox != "" {
+		inbox := db.Inbox{URL: to.Inbox, Host: to.Inbox.Host(), Targets: []vocab.ID{to.ID}}
+		if s.local.IsLocal(to.ID) {
+			inbox.Host = ""
+		}
+		inboxes = []db.Inbox{inbox}
+	}
+	return s.withSpelling(to.ID, to.Written).storeFor(ctx, d, object, ordered, inboxes)
+}
+
+// storeFor stores d, and owes it to inboxes.
+func (s sender) storeFor(ctx context.Context, d vocab.Doc, object, ordered vocab.ID, inboxes []db.Inbox) error {
 	me := s.local.ID(s.user)
-	s = s.withSpelling(to.ID, to.Written)
-	d["@context"], d["actor"], d["to"] = vocab.ActivityContext(), string(me), []any{string(to.ID)}
+	d["@context"], d["actor"] = vocab.WithQuoteTerms(vocab.ActivityContext(), d), string(me)
 	id, kind := vocab.ID(d.Text("id")), d.Text("type")
 	body, err := s.local.Prove(s.user, d, s.now)
 	if err != nil {
@@ -65,13 +78,9 @@ func (s sender) storeActivity(ctx context.Context, d vocab.Doc, object, ordered 
 	if err != nil {
 		return err
 	}
-	if to.Inbox != "" {
-		inbox := db.Inbox{URL: to.Inbox, Host: to.Inbox.Host(), Targets: []vocab.ID{to.ID}}
-		if s.local.IsLocal(to.ID) {
-			inbox.Host = ""
-		}
+	if len(inboxes) > 0 {
 		job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: id, Object: ordered, Type: kind, Body: sent}
-		if err := s.tx.Enqueue(ctx, job, []db.Inbox{inbox}, s.now); err != nil {
+		if err := s.tx.Enqueue(ctx, job, inboxes, s.now); err != nil {
 			return err
 		}
 	}

@@ -51,7 +51,7 @@ func newUpdate() Handler {
 			if err != nil {
 				return err
 			}
-			doc, readable := o.Stored()
+			doc, readable := o.Approved().Stored() // the user's own says no more than is verified
 			changed, err := tx.ReplaceObject(ctx, s.Object.URI, doc, readable, s.Now)
 			if err == nil && !changed {
 				return fault.New(fault.Conflict, "the object was changed or deleted meanwhile")
@@ -95,6 +95,9 @@ func updateObject(ctx context.Context, tx Tx, r *Received) error {
 	at := o.Updated
 	if at.IsZero() {
 		at = r.Activity.Published
+	}
+	if o, err = approve(ctx, tx, r, o); err != nil {
+		return err
 	}
 	doc, readable := o.Stored()
 	changed, err := tx.ReplaceObject(ctx, o.ID, doc, readable, NotAfter(at, r.Now))

@@ -18,7 +18,7 @@ func (p *applier) emitEvents(ctx context.Context, x *applying) error {
 		return nil
 	}
 	object := x.Activity.Object.ID
-	if p.Handlers.Lookup(x.Activity).Group {
+	if p.Handlers.Lookup(x.Activity).Subject != nil {
 		object = p.objectID(x)
 	}
 	told := handler.Payload{Activity: x.Activity.ID, Type: x.Activity.Type, Actor: x.Actor.ID, Object: object, Trust: trustOf(x)}

@@ -8,6 +8,7 @@ import (
 	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -31,6 +32,9 @@ func (f *fetcher) fetchNeeds(ctx context.Context, x *receiving) error {
 		if err := f.fetchNeed(ctx, x, id); err != nil {
 			return fmt.Errorf("fetch %s: %w", id, err)
 		}
+	}
+	if err := f.fetchStamp(ctx, x); err != nil {
+		return err
 	}
 	return f.fetchMove(ctx, x)
 }
@@ -117,9 +121,10 @@ func (f *fetcher) fetchLocal(ctx context.Context, x *receiving, id vocab.ID) err
 		if err != nil {
 			return err
 		}
-		if audience.IsPublic(o.Addressing) && o.AttributedTo.Same(f.Local.ID(u)) {
+		stands, err := handler.Stands(ctx, tx, o)
+		if err == nil && stands && audience.IsPublic(o.Addressing) && o.AttributedTo.Same(f.Local.ID(u)) {
 			x.fetched[id] = o
 		}
-		return nil
+		return err
 	})
 }

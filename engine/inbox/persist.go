@@ -65,14 +65,11 @@ func (p *applier) persist(ctx context.Context, x *applying) error {
 		Actor: x.Actor.ID, Object: p.objectID(x), Published: handler.NotAfter(x.Activity.Published, x.Now), Raw: x.raw})
 }
 
-// objectID returns the id of the activity's object, as its own origin writes it. An activity that
-// a group announces is about the object of that.
+// objectID returns the id of what the activity is about, as its own origin writes it.
 func (p *applier) objectID(x *applying) vocab.ID {
 	id := x.Activity.Object.ID
-	if p.Handlers.Lookup(x.Activity).Group {
-		if _, object := handler.Announced(x.Activity); object != "" {
-			id = object
-		}
+	if subject := p.Handlers.Lookup(x.Activity).Subject; subject != nil {
+		id = subject(x.Activity)
 	}
 	if o := x.Fetched[id]; o != nil {
 		return o.ID

@@ -127,6 +127,7 @@ func (p *updateObject) readText(ctx context.Context, f *finder, x *exchange) err
 func (p *updateObject) constructObject(local *actor.Local, x *exchange) (string, any) {
 	d := p.object.Doc
 	writeAddressing(d, x.to, x.cc)
+	setQuotePolicy(local, x.User, d, audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc}))
 	d["updated"] = formatTime(x.now)
 	setPage(local, d, audience.IsPublic(vocab.Addressing{To: x.to, Cc: x.cc}))
 	if p.Title != nil {

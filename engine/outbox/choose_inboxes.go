@@ -7,6 +7,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -76,15 +77,11 @@ func (o *Outbox) admitRecipients(ctx context.Context, tx *db.Tx, x *exchange) (t
 	if err != nil {
 		return nil, nil, err
 	}
-	if x.activity.Type != vocab.Update {
-		for _, a := range x.named {
-			if blocked[a.ID] {
-				return nil, nil, refuseBlocked()
-			}
-		}
+	if x.activity.Type != vocab.Update && slices.ContainsFunc(x.listRecipients(), func(id vocab.ID) bool { return blocked[id] }) {
+		return nil, nil, refuseBlocked()
 	}
 	x.members, err = tx.StillMembers(ctx, x.unnamed)
-	return listDestinations(x.named, x.members, blocked), withoutActors(x.earlier, blocked), err
+	return listDestinations(x.named, x.members, blocked), handler.WithoutActors(x.earlier, blocked), err
 }
 
 func refuseBlocked() error {
@@ -95,6 +92,9 @@ func refuseBlocked() error {
 func (x *exchange) listRecipients() (ids []vocab.ID) {
 	for _, a := range x.named {
 		ids = append(ids, a.ID)
+	}
+	if x.quoted != nil {
+		ids = append(ids, x.quoted.ID)
 	}
 	for _, i := range x.earlier {
 		ids = append(ids, i.Targets...)
@@ -112,22 +112,6 @@ func listDestinations(named []*vocab.Actor, members []db.Unnamed, but map[vocab.
 		all = append(all, db.Destination{Actor: m.Actor, Inbox: m.Inbox})
 	}
 	return all
-}
-
-// withoutActors leaves actors out of inboxes, and inboxes that are nobody else's.
-func withoutActors(inboxes []db.Inbox, but map[vocab.ID]bool) (left []db.Inbox) {
-	for _, i := range inboxes {
-		var actors []vocab.ID
-		for _, t := range i.Targets {
-			if !but[t] {
-				actors = append(actors, t)
-			}
-		}
-		if i.Targets = actors; len(actors) > 0 {
-			left = append(left, i)
-		}
-	}
-	return left
 }
 
 // skipRefused leaves out the user's own inbox, and says of those that the policy refuses that they

@@ -19,12 +19,13 @@ const timeForm = "2006-01-02T15:04:05.000Z07:00"
 // addressed by a group stands in no document.
 func (o *Outbox) constructActivity(_ context.Context, x *exchange) error {
 	kind, object := x.intent.constructObject(o.Local, x)
-	d := vocab.Doc{"@context": vocab.ActivityContext(), "id": string(o.Local.NewActivityID(x.User)), "type": kind, "actor": string(x.actor.ID),
+	d := vocab.Doc{"id": string(o.Local.NewActivityID(x.User)), "type": kind, "actor": string(x.actor.ID),
 		"object": object, "published": formatTime(x.now)}
 	writeAddressing(d, x.to, x.cc)
 	if x.target != "" {
 		d["target"] = string(x.target)
 	}
+	d["@context"] = vocab.WithQuoteTerms(vocab.ActivityContext(), d)
 	raw, body, err := o.proveActivity(d, x)
 	if err != nil {
 		return fmt.Errorf("prove %s: %w", kind, err)

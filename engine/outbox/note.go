@@ -41,6 +41,7 @@ type post struct {
 	Summary    string   `json:"summary" schema:"summary,optional"`
 	Sensitive  bool     `json:"sensitive" schema:"sensitive,optional"`
 	InReplyTo  string   `json:"inReplyTo" schema:"id,optional"`
+	Quote      string   `json:"quote" schema:"id,optional"`
 	Language   string   `json:"language" schema:"language,optional"`
 
 	Attachments []json.RawMessage `json:"attachments" schema:"attachments,optional"`
@@ -110,6 +111,9 @@ func (p *post) findRecipients(ctx context.Context, f *finder, x *exchange, n not
 	if err := f.addressGroups(ctx, x, groups); err != nil {
 		return err
 	}
+	if err := p.note.findQuoted(ctx, f, x, p.Quote); err != nil {
+		return err
+	}
 	if err := p.note.readText(ctx, f, x, p.hasRecipients()); err != nil {
 		return err
 	}
@@ -163,6 +167,7 @@ type reply struct {
 	ObjectID   string `json:"objectId" schema:"id"`
 	Content    string `json:"content" schema:"content"`
 	Visibility string `json:"visibility" schema:"visibility,optional"`
+	Quote      string `json:"quote" schema:"id,optional"`
 
 	note note
 }
@@ -183,6 +188,9 @@ func (p *reply) findRecipients(ctx context.Context, f *finder, x *exchange) erro
 		return err
 	}
 	if err := p.note.continueThread(ctx, f, x); err != nil {
+		return err
+	}
+	if err := p.note.findQuoted(ctx, f, x, p.Quote); err != nil {
 		return err
 	}
 	if err := p.note.readText(ctx, f, x, false); err != nil {
@@ -251,6 +259,7 @@ type note struct {
 	language                     string
 	attached                     []attachment
 	parent                       *vocab.Object
+	quoted                       vocab.ID // empty for nothing
 }
 
 // makeReply makes n a reply, as visible as its parent unless something else is asked for.
@@ -340,6 +349,7 @@ func (n *note) setAddressing(f *finder, x *exchange) error {
 			return badParam("to", "a direct note names somebody else")
 		}
 	}
+	x.chooseAsked()
 	return nil
 }
 
@@ -348,6 +358,7 @@ func (n *note) constructObject(local *actor.Local, x *exchange) (string, any) {
 	d := vocab.Doc{"id": string(local.NewObjectID(x.User)), "type": n.kind, "attributedTo": string(x.actor.ID), "published": formatTime(x.now)}
 	writeAddressing(d, x.to, x.cc)
 	setTitle(d, n.title)
+	setQuote(d, n.quoted)
 	setContent(d, n.content, x.linkText(local))
 	setLanguage(d, n.language)
 	setFile(d, n.file)
@@ -356,6 +367,7 @@ func (n *note) constructObject(local *actor.Local, x *exchange) (string, any) {
 	setSummary(d, n.summary)
 	setSensitive(d, n.sensitive)
 	setThread(local, d, n.parent, isPublic)
+	setQuotePolicy(local, x.User, d, isPublic)
 	setTags(d, n.tags, listMentions(x.named), func(tag string) string { return local.TagPage(x.User, tag) })
 	return vocab.Create, d
 }
@@ -374,7 +386,7 @@ func listMentions(named []*vocab.Actor) []any {
 }
 
 func setContent(d vocab.Doc, text string, href vocab.Href) {
-	d["content"] = vocab.TextToHTML(text, href)
+	d["content"] = quoteLine(d) + vocab.TextToHTML(text, href)
 	d["source"] = vocab.Doc{"content": text, "mediaType": "text/plain"}
 }
 

@@ -163,6 +163,7 @@ type exchange struct {
 	actor       *vocab.Actor              // who acts
 	counterpart *vocab.Actor              // the actor a Follow, an answer to one, a Block or an Add is about
 	to, cc      []vocab.ID                // the addressing
+	quoted      *vocab.Actor              // who wrote what is quoted, and is to be asked to approve
 	named       []*vocab.Actor            // who is addressed by name, or was, without the one who acts
 	spelling    vocab.Spelling            // how peers write what is named, beside actors
 	mentions    mentions                  // what handles in the text lead to

@@ -313,8 +313,9 @@ func TestNoteOnTheWire(t *testing.T) {
 	want := vocab.Doc{"id": string(a.Object), "type": "Note", "attributedTo": string(me), "published": note.Text("published"),
 		"content": "<p>a &lt; b<br>c</p>", "source": vocab.Doc{"content": "a < b\nc", "mediaType": "text/plain"},
 		"summary": "maths", "sensitive": true, "inReplyTo": bobsPost, "to": []any{public}, "cc": []any{followers, bob}, "replies": string(a.Object) + "/replies",
-		"tag":    []any{vocab.Doc{"type": "Mention", "href": bob, "name": "@bob@p.example"}, vocab.Doc{"type": "Hashtag", "name": "#go", "href": here + "/@alice/tags/go"}},
-		"lwTags": []any{"go", "two words"}}
+		"interactionPolicy": vocab.Doc{"canQuote": vocab.Doc{"automaticApproval": []any{public}}},
+		"tag":               []any{vocab.Doc{"type": "Mention", "href": bob, "name": "@bob@p.example"}, vocab.Doc{"type": "Hashtag", "name": "#go", "href": here + "/@alice/tags/go"}},
+		"lwTags":            []any{"go", "two words"}}
 	if diff := cmp.Diff(want, note); diff != "" {
 		t.Error(diff)
 	}

@@ -157,7 +157,8 @@ func (o *Outbox) storeActivity(ctx context.Context, tx *db.Tx, x *exchange, job 
 	if err != nil {
 		return err
 	}
-	sent := &handler.Sent{User: x.User, Actor: x.actor, Activity: a, Object: x.before, Target: x.counterpart, Request: x.request, Group: x.group, Stream: x.stream, Now: x.now}
+	sent := &handler.Sent{User: x.User, Actor: x.actor, Activity: a, Object: x.before, Target: x.counterpart, Request: x.request, Group: x.group, Stream: x.stream,
+		Quoted: x.quoted, Spelling: x.collectSpellings(), Now: x.now}
 	if err := o.Handlers.Sent(ctx, tx, sent); err != nil { // object and feed entry are the handler's
 		return err
 	}

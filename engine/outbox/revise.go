@@ -44,6 +44,7 @@ func (o *Outbox) revisedCreate(create *db.Activity, x *exchange) (raw, body json
 	}
 	delete(d, "proof")
 	d["object"] = x.activity.Object.Doc
+	d["@context"] = x.activity.Doc["@context"]
 	return o.proveActivity(d, x)
 }
 

@@ -92,6 +92,7 @@ var vocabulary = map[string]action{
 	"Boost":               word[boost](assistant, "Pass a public object on to followers."),
 	"Unboost":             word[unboost](assistant, "Take a boost back."),
 	"UpdateObject":        word[updateObject](people, "Change an object of one's own."),
+	"RevokeQuote":         word[revokeQuote](people, "Take back that an object may quote one of the user's. Its author is told, and is not let quote that again."),
 	"DeleteObject":        word[deleteObject](people, "Delete an object of one's own."),
 	"Block":               word[block](people, "Shut an actor out: the follows and friendships between it and the user end, and nothing of it comes in any more."),
 	"Unblock":             word[unblock](people, "Take a Block back. Follows and friendships that it ended stay ended."),

@@ -47,6 +47,7 @@ func TestMistakesInAUsersConfigurationAreNamedWithTheirPlace(t *testing.T) {
 		{"a key misspelt inside", `{"profile":{"nmae":"Alice"}}`, `unknown key "profile.nmae", did you mean "name"?`},
 		{"a key misspelt in a list", `{"profile":{"fields":[{"name":"a","valeu":"b"}]}}`, `unknown key "profile.fields[0].valeu", did you mean "value"?`},
 		{"a text for a truth", `{"messaging":{"allow_insecure_dm":"yes"}}`, `messaging.allow_insecure_dm must be true or false`},
+		{"an unknown quote policy", `{"quotes":"friends"}`, `quotes: "friends" is none of anyone, followers and nobody`},
 		{"an unknown follow policy", `{"follow_policy":"manual"}`, `follow_policy: "manual" is neither auto_accept nor approval_required`},
 		{"an unknown visibility", `{"collections":{"following":"private"}}`, `collections.following: "private" is neither public nor owner`},
 		{"an icon that is no address", `{"profile":{"icon":"a.png"}}`, `profile.icon: "a.png" is not the address of a picture`},

@@ -25,6 +25,7 @@ var members = []Member{
 	{"profile.moved_to", "the account that this one has become, by its id, or nothing: the followers are told of it (see `user move`)"},
 	{"profile.aliases", "ids of at most 16 other accounts of the person, which may move here"},
 	{"follow_policy", "`auto_accept`, or `approval_required`: a Follow waits for the user"},
+	{"quotes", "who may quote the user's public posts: `anyone`, `followers` or `nobody`"},
 	{"collections.followers", "who may read the followers: `public` or `owner`"},
 	{"collections.following", "who may read the actors that the user follows: `public` or `owner`"},
 	{"messaging.strangers", "what becomes of private messages of strangers: `requests` (they wait), `drop` or `allow`"},

@@ -139,6 +139,7 @@ func TestFilesAreWrittenForPeopleAndClosedToOthers(t *testing.T) {
     "aliases": []
   },
   "follow_policy": "auto_accept",
+  "quotes": "anyone",
   "collections": {
     "followers": "public",
     "following": "public"
@@ -342,7 +343,7 @@ func TestAUserWhoseFileWasNeverGoodIsClosed(t *testing.T) {
 func TestAClosedUserTellsNothingThatAFileCanKeepBack(t *testing.T) {
 	c := ClosedUser()
 	if c.FollowPolicy != ApprovalRequired || c.Collections != (Collections{Owner, Owner}) || c.Messaging.TakesStrangers() == AllowStrangers ||
-		c.Discoverable || c.Indexable || !reflect.DeepEqual(c.Profile, Profile{Fields: []Field{}, Aliases: []vocab.ID{}}) || c.validateUser() != nil {
+		c.Quotes != NobodyQuotes || c.Discoverable || c.Indexable || !reflect.DeepEqual(c.Profile, Profile{Fields: []Field{}, Aliases: []vocab.ID{}}) || c.validateUser() != nil {
 		t.Errorf("ClosedUser = %+v, which a file could close further", c)
 	}
 	for name, r := range map[string]Rule{"see_presence": c.Permissions.SeePresence, "see_read_receipts": c.Permissions.SeeReadReceipts, "encrypted_chat": c.Permissions.EncryptedChat} {
@@ -352,7 +353,7 @@ func TestAClosedUserTellsNothingThatAFileCanKeepBack(t *testing.T) {
 	}
 	// Whoever adds a setting decides here whether ClosedUser has to close it.
 	if n := reflect.TypeFor[User]().NumField() + reflect.TypeFor[Messaging]().NumField() + reflect.TypeFor[Collections]().NumField() +
-		reflect.TypeFor[Permissions]().NumField(); n != 17 {
+		reflect.TypeFor[Permissions]().NumField(); n != 18 {
 		t.Errorf("User and its parts have %d fields: is the new one closed in ClosedUser?", n)
 	}
 }

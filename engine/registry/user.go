@@ -28,6 +28,7 @@ const (
 type User struct {
 	Profile      Profile      `json:"profile"`
 	FollowPolicy FollowPolicy `json:"follow_policy"`
+	Quotes       Quotes       `json:"quotes"`
 	Collections  Collections  `json:"collections"`
 	Messaging    Messaging    `json:"messaging"`
 	Permissions  Permissions  `json:"permissions"`
@@ -62,6 +63,16 @@ type FollowPolicy string
 const (
 	AutoAccept       FollowPolicy = "auto_accept"
 	ApprovalRequired FollowPolicy = "approval_required"
+)
+
+// Quotes says who may quote the user's posts (FEP-044f).
+type Quotes string
+
+// Who may quote.
+const (
+	AnyoneQuotes   Quotes = "anyone"
+	FollowersQuote Quotes = "followers"
+	NobodyQuotes   Quotes = "nobody"
 )
 
 // Visibility says who may read a collection.
@@ -109,6 +120,7 @@ func DefaultUser() User {
 	return User{
 		Profile:      Profile{Fields: []Field{}, Aliases: []vocab.ID{}},
 		FollowPolicy: AutoAccept,
+		Quotes:       AnyoneQuotes,
 		Collections:  Collections{Followers: Public, Following: Public},
 		Messaging:    Messaging{Strangers: RequestStrangers},
 		Permissions:  DefaultPermissions(),
@@ -122,7 +134,7 @@ func DefaultUser() User {
 // wait among the requests, for those dropped are lost.
 func ClosedUser() User {
 	c := DefaultUser()
-	c.FollowPolicy = ApprovalRequired
+	c.FollowPolicy, c.Quotes = ApprovalRequired, NobodyQuotes
 	c.Collections = Collections{Followers: Owner, Following: Owner}
 	c.Permissions = closedPermissions()
 	return c
@@ -210,6 +222,9 @@ func (c *User) validateChoices() error {
 	}
 	if p := c.FollowPolicy; p != AutoAccept && p != ApprovalRequired {
 		return badMember("follow_policy", ": %.60q is neither auto_accept nor approval_required", string(p))
+	}
+	if q := c.Quotes; q != AnyoneQuotes && q != FollowersQuote && q != NobodyQuotes {
+		return badMember("quotes", ": %.60q is none of anyone, followers and nobody", string(q))
 	}
 	if s := c.Messaging.Strangers; s != RequestStrangers && s != DropStrangers && s != AllowStrangers {
 		return badMember("messaging.strangers", ": %.60q is none of requests, drop and allow", string(s))

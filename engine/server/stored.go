@@ -170,7 +170,7 @@ func standingOf(ctx context.Context, tx *db.Tx, actor vocab.ID) (standing, error
 func (a *answer) sendStored(r *http.Request, contentType string, found stored) error {
 	d := found.doc.WithoutHidden()
 	if d["@context"] == nil {
-		d["@context"] = vocab.Context()
+		d["@context"] = vocab.WithQuoteTerms(vocab.Context(), d)
 	}
 	switch {
 	case found.deleted:
@@ -196,6 +196,9 @@ func findObject(ctx context.Context, tx *db.Tx, me, id vocab.ID, public bool) (s
 	}
 	o, err := row.Parse()
 	if err != nil {
+		return stored{}, err
+	}
+	if stands, err := handler.Stands(ctx, tx, o); err != nil || !stands {
 		return stored{}, err
 	}
 	found := stored{doc: o.Doc, deleted: row.DeletedAt != nil}

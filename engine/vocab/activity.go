@@ -167,16 +167,21 @@ type Object struct {
 	Published, Updated time.Time
 	Doc                Doc
 
-	stored *stored
-	raw    json.RawMessage // the document as it came, if that is known
-	at     []string        // where the object stands in it
+	stored   *stored
+	raw      json.RawMessage // the document as it came, if that is known
+	at       []string        // where the object stands in it
+	approved bool            // see Approved
 }
 
-// Stored returns the object as users' databases hold it: without hidden recipients and authors of
-// other servers, and with canonical ids. readable holds the texts that readers are shown.
+// Stored returns the object as users' databases hold it: without hidden recipients, authors of
+// other servers and stamps that nobody has verified, and with canonical ids. readable holds the
+// texts that readers are shown.
 func (o *Object) Stored() (doc, readable json.RawMessage) {
 	o.stored.once.Do(func() {
 		d, _ := o.Doc.WithCanonicalIDs()
+		if !o.approved {
+			d = d.withoutClaim()
+		}
 		o.stored.doc = d.WithOwnAuthors().WithoutHidden().JSON()
 		o.stored.readable = Readable(o.Doc, o.raw, o.at...).JSON()
 	})

@@ -32,12 +32,13 @@ type Page struct {
 // Doc returns the page as a document. An empty page has no orderedItems: to JSON-LD an empty list
 // is none.
 func (p Page) Doc() Doc {
-	d := Doc{"@context": Context(), "id": string(p.ID), "type": "OrderedCollectionPage", "partOf": string(p.PartOf)}
+	d := Doc{"id": string(p.ID), "type": "OrderedCollectionPage", "partOf": string(p.PartOf)}
 	if len(p.Items) > 0 {
 		d["orderedItems"] = p.Items
 	}
 	if p.Next != "" {
 		d["next"] = string(p.Next)
 	}
+	d["@context"] = WithQuoteTerms(Context(), d)
 	return d
 }

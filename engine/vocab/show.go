@@ -9,7 +9,8 @@ import (
 // Show returns an object in the form that readers are shown. Its texts are those of readable, in
 // the first of the reader's languages that there is; source.content is its plain text. It is
 // attributed to the one author that its server speaks for, if there is one. Embedded things of
-// others are replaced by their ids. No other text holds HTML.
+// others are replaced by their ids. No other text holds HTML. What it quotes is in quote, whichever
+// form it came in; d is as it is stored, so that a stamp it claims has been verified.
 func Show(d, readable Doc, languages []string) Doc {
 	out := reduceDoc(d)
 	text := readable.Text("text")
@@ -38,6 +39,12 @@ func Show(d, readable Doc, languages []string) Doc {
 	id, _ := d.ID()
 	if by, err := chooseAuthor(d, id); err == nil && by.SameOrigin(id) { // FEP-fe34
 		out["attributedTo"] = string(by)
+	}
+	if quoted := QuoteOf(d); quoted != "" {
+		out["quote"] = string(quoted)
+	}
+	if stamp := ClaimedStamp(d); stamp != "" {
+		out[authorization] = string(stamp)
 	}
 	return out
 }
@@ -116,9 +123,9 @@ func isOwnedBy(object Doc, actor ID) bool {
 }
 
 // unreduced are the members that reduceDoc leaves out: those that serve the transport of a document
-// and not its readers, the claim of authorship, which must be proven, and the wordings, which hold
-// HTML.
-var unreduced = map[string]bool{"@context": true, "proof": true, "signature": true, "attributedTo": true,
+// and not its readers, the claims of authorship and of a stamp, which must be proven, and the
+// wordings, which hold HTML.
+var unreduced = map[string]bool{"@context": true, "proof": true, "signature": true, "attributedTo": true, authorization: true,
 	"content": true, "contentMap": true, "name": true, "nameMap": true, "summary": true, "summaryMap": true, "source": true}
 
 // reduceDoc returns a document without its wordings and without HTML in its other texts, with

@@ -1,0 +1,29 @@
+package db
+
+import (
+	"context"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// StampsFor returns the stamps of the user's, whose ids begin with own, by which an object may
+// quote something, the newest first.
+func (t *Tx) StampsFor(ctx context.Context, own, quoting vocab.ID) ([]Object, error) {
+	return collect[Object](ctx, t, "list stamps", `SELECT `+objectColumns+` FROM objects
+		WHERE raw -> 'type' ? '`+vocab.QuoteAuthorization+`' AND raw ->> 'interactingObject' = $2 AND starts_with(uri, $1) AND deleted_at IS NULL ORDER BY id DESC`, own, quoting)
+}
+
+// stamps holds for an object o that is the stamp of a stored one's quote: the author of what is
+// quoted takes it back by its id alone.
+const stamps = `EXISTS (SELECT FROM objects q WHERE q.uri = o.raw ->> 'interactingObject' AND q.raw ->> 'quoteAuthorization' = o.uri)`
+
+// quotesOwn holds for an object o that answers or quotes something of the user's, whose ids begin
+// with $5, in any of the forms that vocab.QuoteOf reads.
+const quotesOwn = `jsonb_path_exists(jsonb_build_array(o.raw -> 'inReplyTo', o.raw -> 'quote', o.raw -> 'quoteUrl', o.raw -> 'quoteUri', o.raw -> '_misskey_quote',
+	jsonb_path_query_array(o.raw, '$.tag[*] ? (@.rel == "https://misskey-hub.net/ns#_misskey_quote").href')),
+	'$[*] ? (@ starts with $own || @.id starts with $own)', jsonb_build_object('own', $5::text))`
+
+// toldBefore holds for an activity a about a post that another one has told the user of as a quote:
+// a Create and a QuoteRequest are one quote.
+const toldBefore = `(a.type IN ('` + vocab.Create + `', '` + vocab.QuoteRequest + `') AND EXISTS (SELECT FROM activities q WHERE q.object_uri = a.object_uri
+	AND q.type IN ('` + vocab.Create + `', '` + vocab.QuoteRequest + `') AND q.type <> a.type AND q.actor_uri = a.actor_uri AND q.id < a.id))`

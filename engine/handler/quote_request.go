@@ -1,0 +1,219 @@
+package handler
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// newQuoteRequest returns the handler of QuoteRequest: an actor asks whether a post of its own may
+// quote one of the user's (FEP-044f). It is answered at once, by what the user has settled: with
+// a stamp that this server shows, or with a Reject. A quote that the user has taken back is not
+// approved of again.
+func newQuoteRequest(local *actor.Local, profiles Profiles) Handler {
+	q := quotes{local, profiles}
+	return Handler{
+		Concern:     audience.Concern{Owner: true},
+		Notifies:    NoticeAlways,
+		Final:       true,
+		ShowsObject: true,
+		Subject:     func(a *vocab.Activity) vocab.ID { return instrumentOf(a).ID },
+		Check:       checkQuoteRequest,
+		Needs: func(a *vocab.Activity) []vocab.ID {
+			if i := instrumentOf(a); i.Doc == nil {
+				return []vocab.ID{i.ID}
+			}
+			return nil
+		},
+		Received: q.receiveRequest,
+	}
+}
+
+// quotes answers those who ask to quote a user's posts.
+type quotes struct {
+	local    *actor.Local
+	profiles Profiles
+}
+
+// instrumentOf returns the post that is to quote.
+func instrumentOf(a *vocab.Activity) vocab.Ref {
+	r, _ := a.Doc.Ref("instrument") // which checkQuoteRequest has read
+	return r
+}
+
+// checkQuoteRequest refuses a request for a post of somebody else's, and one that quotes something
+// else than it asks for.
+func checkQuoteRequest(a *vocab.Activity) error {
+	if err := checkObject(a); err != nil {
+		return err
+	}
+	i, err := a.Doc.Ref("instrument")
+	if err != nil {
+		return err
+	}
+	if i.ID == "" || !i.ID.SameOrigin(a.Actor) {
+		return fault.New(fault.Invalid, "the instrument must be a post on its actor's server").WithCode("foreign_object").At("/instrument")
+	}
+	if i.Doc == nil {
+		return nil // fetched from its origin, and checked then
+	}
+	if err := vocab.CheckBounds(i.Doc, "/instrument"); err != nil {
+		return err
+	}
+	o, err := vocab.ObjectOf(i.Doc)
+	if err != nil {
+		return err
+	}
+	if !asksFor(a, o) {
+		return fault.New(fault.Invalid, "the instrument must be a post of the actor's that quotes the object").WithCode("foreign_object").At("/instrument")
+	}
+	return nil
+}
+
+// asksFor reports whether a request is for o: a post of its actor's that quotes what it asks for.
+func asksFor(a *vocab.Activity, o *vocab.Object) bool {
+	return isReadable(o) && o.AttributedTo.Same(a.Actor) && o.OwnAuthors() && vocab.QuoteOf(o.Doc).Same(a.Object.ID)
+}
+
+// quotingPost returns the post that a request is for, nil when it is not there.
+func quotingPost(r *Received) *vocab.Object {
+	i := instrumentOf(r.Activity)
+	o := r.Fetched[i.ID]
+	if i.Doc != nil {
+		o, _ = vocab.ObjectOf(i.Doc) // which checkQuoteRequest has read
+	}
+	if o == nil || !asksFor(r.Activity, o) {
+		return nil
+	}
+	return o
+}
+
+// receiveRequest answers a request. One for what the actor cannot see is ignored, as if there was
+// nothing. Of the post that quotes only a public one is kept: others reach the user as they reach
+// everybody, or not at all.
+func (q quotes) receiveRequest(ctx context.Context, tx Tx, r *Received) (Effects, error) {
+	quoting := quotingPost(r)
+	quoted, err := findShown(ctx, tx, q.local, r, r.Activity.Object.ID)
+	if err != nil || quoting == nil || quoted == nil || !quoted.AttributedTo.Same(r.Me) {
+		return Effects{}, ignoredUnless(err)
+	}
+	stamp, err := q.stamp(ctx, tx, r, vocab.Stamp{Author: r.Me, Quoting: quoting.ID, Quoted: quoted.ID}, quoted)
+	if err != nil {
+		return Effects{}, err
+	}
+	if stamp == "" {
+		return Effects{Remembered: true}, q.sendReject(ctx, tx, r, quoting)
+	}
+	if audience.IsPublic(quoting.Addressing) {
+		if _, err := tx.AddObject(ctx, Stored(quoting, r.Now)); err != nil {
+			return Effects{}, err
+		}
+	}
+	known, err := tx.CreatedBefore(ctx, r.Activity.ID, r.Actor.ID, quoting.ID)
+	if err != nil {
+		return Effects{}, err
+	}
+	return Effects{Quotes: !known}, q.sendAccept(ctx, tx, r, quoting, stamp)
+}
+
+// stamp returns the id of the stamp for a quote, which it makes unless it is there; empty when the
+// quote is not approved of, or not any more.
+func (q quotes) stamp(ctx context.Context, tx Tx, r *Received, s vocab.Stamp, quoted *vocab.Object) (vocab.ID, error) {
+	may, err := q.mayQuote(ctx, tx, r, quoted)
+	if err != nil || !may {
+		return "", err
+	}
+	id := r.Me + "/objects/" + vocab.ID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(s.Quoting.Canonical()+" "+s.Quoted.Canonical())).String())
+	o, err := vocab.ObjectOf(s.Doc(id, r.Actor.ID))
+	if err != nil {
+		return "", err
+	}
+	kept, err := keepObject(ctx, tx, o, false, r.Now)
+	if err != nil || !kept {
+		return "", err
+	}
+	return id, nil
+}
+
+// mayQuote reports whether the user lets the sender quote a post: a public one, by what the user
+// has settled.
+func (q quotes) mayQuote(ctx context.Context, tx Tx, r *Received, quoted *vocab.Object) (bool, error) {
+	if !audience.IsPublic(quoted.Addressing) {
+		return false, nil
+	}
+	switch q.profiles.User(r.User).Quotes {
+	case registry.AnyoneQuotes:
+		return true, nil
+	case registry.FollowersQuote:
+		return IsFollower(ctx, tx, r.Actor.ID)
+	}
+	return false, nil
+}
+
+// sendAccept answers a request with the stamp.
+func (q quotes) sendAccept(ctx context.Context, tx Tx, r *Received, quoting *vocab.Object, stamp vocab.ID) error {
+	id := q.local.NewActivityID(r.User)
+	return q.sendAnswer(ctx, tx, r, quoting, vocab.Doc{"id": string(id), "type": vocab.Accept, "result": string(stamp)})
+}
+
+// sendReject refuses a request, once: it is not kept, and may come again under its id.
+func (q quotes) sendReject(ctx context.Context, tx Tx, r *Received, quoting *vocab.Object) error {
+	id := derivedID(r.Me, "reject", r.Activity.ID)
+	sent, err := tx.Activity(ctx, id)
+	if err == nil && sent == nil {
+		err = q.sendAnswer(ctx, tx, r, quoting, vocab.Doc{"id": string(id), "type": vocab.Reject})
+	}
+	return ignoredUnless(err)
+}
+
+func (q quotes) sendAnswer(ctx context.Context, tx Tx, r *Received, quoting *vocab.Object, answer vocab.Doc) error {
+	a := r.Activity
+	answer["object"] = quoteRequestDoc(a.ID, a.Actor, a.Object.ID, string(quoting.ID))
+	out := sender{tx: tx, local: q.local, user: r.User, now: r.Applied}.withSpelling(a.ID, a.Written).withSpelling(quoting.ID, quoting.Written)
+	return out.storeActivity(ctx, answer, a.ID, a.ID, r.Actor)
+}
+
+// quoteRequestDoc returns a QuoteRequest with the members that identify it.
+func quoteRequestDoc(id, actor, quoted vocab.ID, quoting any) vocab.Doc {
+	return vocab.Doc{"id": string(id), "type": vocab.QuoteRequest, "actor": string(actor), "object": string(quoted), "instrument": quoting}
+}
+
+// Stands reports whether an object of the user's may still be shown: a stamp may as long as the
+// post that it lets be quoted is there, and the user does not block who quotes it.
+func Stands(ctx context.Context, tx Tx, o *vocab.Object) (bool, error) {
+	if o.Type != vocab.QuoteAuthorization {
+		return true, nil
+	}
+	quoted, err := tx.Object(ctx, vocab.StampOf(o).Quoted)
+	if err != nil || quoted == nil || quoted.DeletedAt != nil {
+		return false, err
+	}
+	for _, id := range o.To {
+		if block, err := tx.Block(ctx, db.Outbound, id); err != nil || block != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// isFirstToQuote reports whether a new post quotes something of the user's that its author may
+// see, and no QuoteRequest has told the user so before.
+func isFirstToQuote(ctx context.Context, tx Tx, local *actor.Local, r *Received, o *vocab.Object) (bool, error) {
+	id := vocab.QuoteOf(o.Doc)
+	if !r.Mine(id) {
+		return false, nil
+	}
+	quoted, err := findShown(ctx, tx, local, r, id)
+	if err != nil || quoted == nil {
+		return false, err
+	}
+	request, err := tx.LatestActivity(ctx, vocab.QuoteRequest, r.Actor.ID, o.ID)
+	return err == nil && request == nil, err
+}

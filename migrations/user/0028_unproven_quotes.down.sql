@@ -1,0 +1,1 @@
+-- The activities that brought the objects hold what they claim.
