@@ -115,9 +115,9 @@ func (t *Tx) ActivityItem(ctx context.Context, id uuid.UUID, requests bool) (*Fe
 
 // notifications are the activities that tell the user something: what others do to the user or to
 // something of the user's, and every answer to a Follow; but nothing about an object that was
-// deleted, or of actors that the user blocks, and no quote twice. $4 is the user's actor, $5 what the ids of the
-// user's objects begin with, $6 the types whose objects are in no feed, and $7 to $9 are the types
-// of Types.Notify, NotifyOwner and NotifyNamed.
+// deleted, or of actors that the user blocks, and no quote twice. $4 is the user's actor, $5 what
+// the ids of the user's objects begin with, $6 the types whose objects are in no feed, and $7 to $9
+// are the types of Types.Notify, NotifyOwner and NotifyNamed.
 var notifications = `a.direction = 'inbound' AND NOT EXISTS (SELECT FROM blocks b WHERE b.actor_uri = a.actor_uri AND b.direction = 'outbound')
 	AND o.deleted_at IS NULL AND NOT ` + isRequest + ` AND NOT coalesce(a.raw -> 'object' -> 'type' ?| $6, false) AND NOT coalesce(o.raw -> 'type' ?| $6, false)
 	AND (a.type = ANY($7)

@@ -709,7 +709,65 @@ var originAttacks = []attack{
 			s.Error("alice's followers get a reply to what its author cannot see")
 		}
 	}},
-	{id: "ORG-27", sends: "a forged stamp for a quote, one for another post, one that was taken back", later: "quotes"},
+	{id: "ORG-27", sends: "a forged stamp for a quote, one for another post, one that was taken back; an Accept, Reject or Delete of it by another than the author of what is quoted", happens: "202 and it is dropped: the quote has no approval but the author's, and none after it was taken back", asks: 20, changes: true, play: func(s *siege) {
+		original := s.writes(s.carol, "original", everybody)
+		s.shows(s.q, original)
+		_, quote := s.alice.Post(s, map[string]any{"content": "see", "visibility": "public", "quote": original["id"]})
+		request := s.alice.Column(s, `SELECT uri FROM activities WHERE type = 'QuoteRequest' AND object_uri = $1`, quote)[0]
+		stamp := func(a *peertest.Actor, name, quoting string) vocab.Doc {
+			d := vocab.Doc{"id": s.id(a, name), "type": "QuoteAuthorization", "attributedTo": string(a.ID), "interactingObject": quoting, "interactionTarget": original["id"]}
+			s.shows(map[bool]*peertest.Peer{true: s.p, false: s.q}[a == s.mallory], d)
+			return d
+		}
+		claims := func() string {
+			s.settle()
+			return s.alice.Column(s, `SELECT concat(raw ->> 'quoteAuthorization', raw ->> 'lwQuoteRefused') FROM objects WHERE uri = $1`, quote)[0]
+		}
+		accept := func(a *peertest.Actor, stamp vocab.Doc) vocab.Doc {
+			return but(s.does(a, "Accept", request), "result", stamp["id"])
+		}
+		dave := s.guest(s.q, "dave")
+		real := stamp(s.carol, "stamp", quote)
+		s.untouched(func() {
+			s.dropped(s.mallory, accept(s.mallory, real))
+			s.dropped(s.mallory, accept(s.mallory, stamp(s.mallory, "stamp", quote)))
+			s.dropped(s.mallory, s.does(s.mallory, "Reject", request))
+			s.dropped(dave, accept(dave, stamp(dave, "stamp", quote)))
+			s.dropped(dave, accept(dave, real))
+			s.dropped(dave, s.does(dave, "Reject", request))
+			s.dropped(s.carol, accept(s.carol, stamp(s.carol, "another", s.note)))
+			s.dropped(s.carol, accept(s.carol, stamp(s.mallory, "theirs", quote)))
+			s.dropped(s.carol, s.does(s.carol, "Accept", request))
+		})
+		s.accepted(s.post(s.carol, s.alice.ID+"/inbox", accept(s.carol, real)))
+		if got := claims(); got != real["id"] {
+			s.Fatalf("after the author's own Accept the quote claims %q", got)
+		}
+		s.untouched(func() {
+			s.refused(s.mallory, s.does(s.mallory, "Delete", real["id"]))
+			s.dropped(dave, s.does(dave, "Delete", real["id"]))
+			s.dropped(dave, s.does(dave, "Reject", request))
+		})
+		s.accepted(s.post(s.carol, s.alice.ID+"/inbox", s.does(s.carol, "Delete", real["id"])))
+		if got := claims(); got != "true" {
+			s.Fatalf("after the author took the stamp back the quote claims %q", got)
+		}
+		s.untouched(func() { s.dropped(s.carol, accept(s.carol, real)) }) // its server shows the stamp still
+
+		theirs := but(s.writes(s.mallory, "quote", everybody), "quote", original["id"])
+		for n, by := range []*peertest.Actor{s.mallory, s.carol, dave} {
+			post := but(theirs, "id", fmt.Sprint(theirs["id"], n))
+			claimed := real // for another post
+			if by != s.carol {
+				claimed = stamp(by, "for-theirs", post.Text("id"))
+			}
+			post["quoteAuthorization"] = claimed["id"]
+			s.brings(s.mallory, post)
+			if got := s.alice.Column(s, `SELECT uri FROM objects WHERE uri = $1 AND raw ? 'quoteAuthorization'`, post["id"]); len(got) > 0 {
+				s.Errorf("a quote with the stamp %s counts as approved", claimed.JSON())
+			}
+		}
+	}},
 	{id: "ORG-28", sends: "what an actor that alice blocks does: by itself, boosted by another, passed on in another's name", happens: "202 and it is dropped, or 401; no event tells of it", asks: 11, changes: true, play: func(s *siege) {
 		mean, dave := s.guest(s.p, "mean"), s.guest(s.q, "dave")
 		s.follows(dave)

@@ -41,6 +41,7 @@ func TestFederation(t *testing.T) {
 	t.Run("notifications of what is taken back", func(t *testing.T) { takenBackLeavesTheNotifications(t, a, b) })
 	t.Run("people", func(t *testing.T) { peopleAreFoundAndMentioned(t, a, b) })
 	t.Run("a thread", func(t *testing.T) { threadIsWholeOnBothSides(t, a, b) })
+	t.Run("quotes", func(t *testing.T) { quotesAreApproved(t, a, b) })
 	t.Run("articles, videos and things", func(t *testing.T) { postsOfEveryTypeArrive(t, a, b) })
 	t.Run("the example bot", func(t *testing.T) { theExampleBotAnswers(t, a, b) })
 	t.Run("mutes", func(t *testing.T) { mutesHold(t, a, b) })

@@ -167,3 +167,57 @@ func TestAQuoteIsToldOfOnce(t *testing.T) {
 		}
 	}
 }
+
+// A stamp that a post claims counts when the server of what is quoted shows it, as the word of the
+// author of that, and until the author takes it back. Nothing is kept back for want of it.
+func TestAQuoteIsApprovedByTheAuthorOfWhatItQuotes(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	const (
+		stamp  = `{"id":"q:/stamps/1","type":"QuoteAuthorization","attributedTo":"q:/dora","interactingObject":"p:/notes/q","interactionTarget":"q:/notes/1"}`
+		quotes = `{"id":"p:/notes/q","type":"Note","attributedTo":"p:/carol","to":"as:Public","quote":"q:/notes/1","quoteAuthorization":"q:/stamps/1"}`
+	)
+	shown := func(stamp string) func(*peertest.Scene) {
+		return func(s *peertest.Scene) { s.Serve("q:/stamps/1", stamp) }
+	}
+	for name, c := range map[string]struct {
+		given func(*peertest.Scene)
+		post  string
+		want  string
+	}{
+		"that its server shows":        {shown(stamp), quotes, "q:/stamps/1"},
+		"that is not there":            {nil, quotes, ""},
+		"whose server does not answer": {func(s *peertest.Scene) { s.Answer("q:/stamps/1", 503) }, quotes, ""},
+		"for another quote":            {shown(strings.Replace(stamp, "p:/notes/q", "p:/notes/2", 1)), quotes, ""},
+		"of another post":              {shown(strings.Replace(stamp, "q:/notes/1", "q:/notes/2", 1)), quotes, ""},
+		"in somebody else's name":      {shown(strings.Replace(stamp, "q:/dora", "p:/carol", 1)), quotes, ""},
+		"of no author":                 {shown(strings.Replace(stamp, `"attributedTo":"q:/dora",`, "", 1)), quotes, ""},
+		"that is none":                 {shown(strings.Replace(stamp, "QuoteAuthorization", "Note", 1)), quotes, ""},
+		"of the quoting server":        {func(s *peertest.Scene) { s.Serve("p:/stamps/1", strings.Replace(stamp, "q:/stamps", "p:/stamps", 1)) }, strings.Replace(quotes, "q:/stamps", "p:/stamps", 1), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := stage.Scene(t)
+			s.Follows("p:/carol")
+			s.Actor("q:/dora")
+			if c.given != nil {
+				c.given(s)
+			}
+			claims := func() string {
+				return s.Column(t, s.Alice, `SELECT coalesce(raw ->> 'quoteAuthorization', '') FROM objects WHERE uri = $1`, s.Long("p:/notes/q"))[0]
+			}
+			s.MustSend("p:/carol", "us:/inbox", createOf(c.post, toAll))
+			if got := claims(); got != s.Long(c.want) {
+				t.Errorf("the post claims %q, want %q", got, c.want)
+			}
+			s.MustSend("p:/carol", "us:/inbox", `{"id":"p:/updates/1","type":"Update","actor":"p:/carol","to":"as:Public","object":`+c.post+`}`)
+			if got := claims(); got != s.Long(c.want) {
+				t.Errorf("after an Update the post claims %q, want %q", got, c.want)
+			}
+			s.MustSend("q:/dora", "us:/inbox", `{"id":"q:/deletes/1","type":"Delete","actor":"q:/dora","to":"as:Public","object":"q:/stamps/1"}`)
+			if got := claims(); got != "" {
+				t.Errorf("after the stamp was deleted the post claims %q", got)
+			}
+		})
+	}
+}

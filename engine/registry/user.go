@@ -68,7 +68,7 @@ const (
 // Quotes says who may quote the user's posts (FEP-044f).
 type Quotes string
 
-// Who may quote.
+// Those who may.
 const (
 	AnyoneQuotes   Quotes = "anyone"
 	FollowersQuote Quotes = "followers"

@@ -9,8 +9,8 @@ import (
 // Show returns an object in the form that readers are shown. Its texts are those of readable, in
 // the first of the reader's languages that there is; source.content is its plain text. It is
 // attributed to the one author that its server speaks for, if there is one. Embedded things of
-// others are replaced by their ids. No other text holds HTML. What it quotes is in quote, whichever
-// form it came in; d is as it is stored, so that a stamp it claims has been verified.
+// others are replaced by their ids. No other text holds HTML. The id of what is quoted is in quote,
+// whichever form it came in; d is as it is stored, so that a stamp it claims has been verified.
 func Show(d, readable Doc, languages []string) Doc {
 	out := reduceDoc(d)
 	text := readable.Text("text")

@@ -1,8 +1,8 @@
 package vocab
 
 // The types of activities that this engine knows (ActivityStreams vocabulary §3; EmojiReact is
-// LitePub's, QuoteRequest that of FEP-044f). Each has a handler: engine/handler says what it does, and the rest of the engine
-// asks there for everything that several types share.
+// LitePub's, QuoteRequest that of FEP-044f). Each has a handler: engine/handler says what it does,
+// and the rest of the engine asks there for everything that several types share.
 const (
 	Accept       = "Accept"
 	Add          = "Add"

@@ -1,0 +1,139 @@
+package outbox
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/handler"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// asked returns the QuoteRequests that are owed, with their inboxes.
+func (d *desk) asked() (requests []vocab.Doc, inboxes []vocab.ID) {
+	d.t.Helper()
+	for _, row := range d.owed() {
+		a, err := vocab.ParseActivity(row.Body)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		if a.Type == vocab.QuoteRequest {
+			requests, inboxes = append(requests, a.Doc), append(inboxes, row.Inbox)
+		}
+	}
+	return requests, inboxes
+}
+
+func TestWhatIsQuotedIsNamedInEveryForm(t *testing.T) {
+	t.Parallel()
+	for action, params := range map[string]map[string]any{
+		"CreateNote": {"content": "see"}, "CreateArticle": {"title": "On bob", "content": "see"}, "Reply": {"objectId": bobsPost, "content": "see"},
+	} {
+		d := town(t)
+		d.owed()
+		params["quote"] = bobsPost
+		o := d.made(action, params)
+		for _, name := range []string{"quote", "quoteUrl", "_misskey_quote"} {
+			if o.Text(name) != bobsPost {
+				t.Errorf("%s: %s is %q", action, name, o.Text(name))
+			}
+		}
+		if want := `<p class="quote-inline">RE: <a href="` + bobsPost + `">` + bobsPost + `</a></p><p>see</p>`; o.Text("content") != want || o.Sub("source").Text("content") != "see" {
+			t.Errorf("%s: the content is %s", action, o.Text("content"))
+		}
+		requests, inboxes := d.asked()
+		if len(requests) != 1 || inboxes[0] != bob+"/inbox" {
+			t.Fatalf("%s: bob is asked by %v at %v", action, requests, inboxes)
+		}
+		if r := requests[0]; r.Text("object") != bobsPost || r.Sub("instrument").Text("id") != o.Text("id") || r.Text("actor") != string(me) {
+			t.Errorf("%s: bob is asked by %s", action, r.JSON())
+		}
+		changed := d.made("UpdateObject", map[string]any{"objectId": o.Text("id"), "content": "look"})
+		if changed.Text("quote") != bobsPost || !strings.HasPrefix(changed.Text("content"), `<p class="quote-inline">`) || !strings.HasSuffix(changed.Text("content"), "<p>look</p>") {
+			t.Errorf("%s: with other words it is %s", action, changed.JSON())
+		}
+	}
+}
+
+// Nobody is asked who may not read the post, and nobody for the user's own.
+func TestWhoIsAskedForAQuote(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	own := string(d.note(map[string]any{"content": "hi"}))
+	for name, c := range map[string]struct {
+		params map[string]any
+		want   int
+	}{
+		"in public":              {map[string]any{"quote": bobsPost}, 1},
+		"for followers":          {map[string]any{"quote": bobsPost, "visibility": "followers"}, 0},
+		"in private to another":  {map[string]any{"quote": bobsPost, "to": []string{dan}}, 0},
+		"in private to bob":      {map[string]any{"quote": bobsPost, "to": []string{bob}}, 1},
+		"of the user's own post": {map[string]any{"quote": own}, 0},
+	} {
+		d.owed()
+		c.params["content"] = "see"
+		d.must("CreateNote", c.params)
+		if requests, _ := d.asked(); len(requests) != c.want {
+			t.Errorf("%s: %d are asked, want %d", name, len(requests), c.want)
+		}
+	}
+}
+
+func TestWhatIsNotQuoted(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	secret := string(d.note(map[string]any{"content": "hi", "visibility": "direct", "to": []string{bob}}))
+	quoting := func(id string) map[string]any { return map[string]any{"content": "see", "quote": id} }
+	d.refused("CreateNote", quoting(secret), fault.Forbidden, "not_public")
+	d.refused("CreateNote", quoting("https://p.example/notes/none"), fault.NotFound, "")
+	d.refused("CreateNote", quoting("bob's post"), fault.Unprocessable, "invalid_parameter")
+	d.must("Block", map[string]any{"actorUri": bob})
+	d.refused("CreateNote", quoting(bobsPost), fault.Conflict, "blocked")
+}
+
+func TestALLMEngineQuotesOnlyWhatIsHere(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	article := d.world.article(bob)
+	before := d.world.asked
+	if err := d.assist(d.token, "CreateNote", vocab.Doc{"content": "see", "quote": article}); err == nil || fault.Of(err).Code != "not_known_here" {
+		t.Errorf("it quotes what is not here: %v", err)
+	}
+	if d.world.asked != before {
+		t.Error("another server was asked for it")
+	}
+}
+
+// A stamp that is taken back is gone, and everybody who may know it is told.
+func TestAQuoteIsRevoked(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	own := d.note(map[string]any{"content": "hi", "visibility": "public"})
+	stamp, quote := me+"/objects/019c8052-5f00-5000-8000-000000000001", "https://p.example/notes/quote"
+	d.write(func(ctx context.Context, tx *db.Tx) error {
+		o, err := vocab.ObjectOf(vocab.Stamp{Author: me, Quoting: vocab.ID(quote), Quoted: own}.Doc(stamp, bob))
+		if err == nil {
+			_, err = tx.AddObject(ctx, handler.Stored(o, d.Now()))
+		}
+		return err
+	})
+	d.refused("RevokeQuote", naming("https://p.example/notes/other"), fault.NotFound, "not_quoted")
+	d.owed()
+	a := d.must("RevokeQuote", naming(quote))
+	if a.Object != stamp || a.Type != vocab.Delete {
+		t.Fatalf("it is a %s of %s", a.Type, a.Object)
+	}
+	var inboxes []string
+	for _, row := range d.owed() {
+		inboxes = append(inboxes, string(row.Inbox))
+	}
+	for _, want := range []string{bob + "/inbox", dan + "/inbox"} {
+		if !slices.Contains(inboxes, want) {
+			t.Errorf("%s is not told: %v", want, inboxes)
+		}
+	}
+	d.refused("RevokeQuote", naming(quote), fault.NotFound, "not_quoted")
+}
