@@ -99,6 +99,15 @@ func TestNotificationsAreWhatOthersDoTowardsTheUser(t *testing.T) {
 		{name: "a reply to the user's embedded object", a: "Create", object: `"inReplyTo":{"id":"` + string(mine) + `"}`, want: true},
 		{name: "a reply to another", a: "Create", object: `"inReplyTo":"` + string(theirs) + `"`},
 		{name: "a reply to null", a: "Create", object: `"inReplyTo":null`},
+		{name: "a quote of the user", a: "Create", object: `"quote":"` + string(mine) + `"`, want: true},
+		{name: "a quote of the user's embedded object", a: "Create", object: `"quote":{"id":"` + string(mine) + `"}`, want: true},
+		{name: "a quote as quoteUrl", a: "Create", object: `"quoteUrl":"` + string(mine) + `"`, want: true},
+		{name: "a quote as quoteUri", a: "Create", object: `"quoteUri":"` + string(mine) + `"`, want: true},
+		{name: "a quote as Misskey says it", a: "Create", object: `"_misskey_quote":"` + string(mine) + `"`, want: true},
+		{name: "a quote as a link", a: "Create", object: `"tag":[{"type":"Mention","href":"` + string(bob) + `"},{"rel":"https://misskey-hub.net/ns#_misskey_quote","href":"` + string(mine) + `"}]`, want: true},
+		{name: "another link to the user's object", a: "Create", object: `"tag":{"type":"Link","href":"` + string(mine) + `"}`},
+		{name: "a quote of another", a: "Create", object: `"quote":"` + string(theirs) + `"`},
+		{name: "a QuoteRequest", a: "QuoteRequest", about: theirs, want: true},
 		{name: "a Create of the user's own", a: "Create outbound", fields: `"to":["` + string(me) + `"]`},
 	} {
 		uri := vocab.ID(fmt.Sprintf("https://peer.example/%d", n))
@@ -140,6 +149,32 @@ func TestNotificationsAreWhatOthersDoTowardsTheUser(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// A post that names or quotes the user is no second notification after the request to quote, nor
+// the request after the post.
+func TestAQuoteIsOneNotification(t *testing.T) {
+	t.Parallel()
+	const me vocab.ID = "https://here.example/users/alice"
+	for _, kinds := range [][2]string{{"QuoteRequest", "Create"}, {"Create", "QuoteRequest"}} {
+		c, u := alice(t)
+		for n, kind := range kinds {
+			write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+				if _, err := tx.AddObject(ctx, db.Object{ID: uuid.New(), URI: bob + "/notes/1", Published: now, Raw: []byte(`{"quote":"` + me + `/objects/1"}`)}); err != nil {
+					return err
+				}
+				return tx.AddActivity(ctx, db.Activity{ID: uuid.Must(uuid.NewV7()), URI: bob + vocab.ID(fmt.Sprintf("/%d", n)), Direction: db.Inbound, Type: kind, Actor: bob,
+					Object: bob + "/notes/1", Published: now, Raw: []byte(`{"to":["` + me + `"]}`)})
+			})
+		}
+		read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+			items, err := tx.Notifications(ctx, me, nil, 10)
+			if len(items) != 1 || items[0].Type != kinds[0] {
+				t.Errorf("of %v the user is notified of %v", kinds, items)
+			}
+			return err
+		})
+	}
 }
 
 // Notifications about an object end with the object, whoever deletes it.

@@ -226,6 +226,13 @@ func TestPruneRemovesWhatIsOldAndNobodysBusiness(t *testing.T) {
 				return tx.AddRequest(ctx, db.Request{Activity: bob + "/1/create", Actor: bob, Host: "peer.example"}, time.Now())
 			})
 		}, 0},
+		{"the stamp of alice's quote", func(h *history) {
+			h.posts(old, aliceID, "1", map[string]any{"quoteAuthorization": bob + "/stamp"})
+			h.stored(old, bob+"/stamp", map[string]any{"id": bob + "/stamp", "type": "QuoteAuthorization", "attributedTo": bob, "interactingObject": aliceID + "/1"})
+		}, 0},
+		{"the stamp of a quote that is gone", func(h *history) {
+			h.stored(old, bob+"/stamp", map[string]any{"id": bob + "/stamp", "type": "QuoteAuthorization", "attributedTo": bob, "interactingObject": carol + "/1"})
+		}, 1},
 		{"an object without any activity", func(h *history) {
 			h.stored(old, bob+"/1", map[string]any{"id": bob + "/1", "type": "Note", "attributedTo": bob, "to": vocab.Public})
 		}, 1},

@@ -35,6 +35,8 @@ var readers = map[string]string{
 	"engine/outbox/construct_activity.go cc": "written",
 	"engine/outbox/resolve_recipients.go To": "what changes or ends something is for whoever that was for",
 	"engine/outbox/resolve_recipients.go Cc": "what changes or ends something is for whoever that was for",
+	"engine/handler/quote.go to":             "what changes something is for whoever that was for",
+	"engine/handler/quote.go cc":             "what changes something is for whoever that was for",
 	"engine/inbox/relayed.go to":             "copied into the Announce's post",
 	"engine/inbox/relayed.go cc":             "copied into the Announce's post",
 	"db/snapshot.go To":                      "a table that a foreign key points to",

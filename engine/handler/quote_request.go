@@ -195,7 +195,7 @@ func Stands(ctx context.Context, tx Tx, o *vocab.Object) (bool, error) {
 	if err != nil || quoted == nil || quoted.DeletedAt != nil {
 		return false, err
 	}
-	for _, id := range o.To {
+	for _, id := range audience.Open(o.Addressing) {
 		if block, err := tx.Block(ctx, db.Outbound, id); err != nil || block != nil {
 			return false, err
 		}

@@ -79,7 +79,11 @@ func (s sender) storeFor(ctx context.Context, d vocab.Doc, object, ordered vocab
 		return err
 	}
 	if len(inboxes) > 0 {
-		job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: id, Object: ordered, Type: kind, Body: sent}
+		to, err := vocab.AddressingOf(d)
+		if err != nil {
+			return err
+		}
+		job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: id, Object: ordered, Type: kind, Body: sent, Audience: to.All()}
 		if err := s.tx.Enqueue(ctx, job, inboxes, s.now); err != nil {
 			return err
 		}

@@ -103,7 +103,7 @@ func (d Doc) withoutClaim() Doc {
 func quoteTerms() Doc {
 	return Doc{
 		"fep044f":           "https://w3id.org/fep/044f#",
-		"QuoteRequest":      "fep044f:QuoteRequest",
+		QuoteRequest:        "fep044f:QuoteRequest",
 		QuoteAuthorization:  "fep044f:QuoteAuthorization",
 		"quote":             idTerm("fep044f:quote"),
 		authorization:       idTerm("fep044f:quoteAuthorization"),
