@@ -60,6 +60,8 @@ func (t *Tx) bury(ctx context.Context, graves []Grave, now time.Time) (stored in
 	// The activities that carried them held their words too.
 	b.Queue(`UPDATE activities a SET raw = jsonb_set(a.raw, '{object}', g.tombstone::jsonb) FROM unnest($1::text[], $2::text[]) AS g (uri, tombstone)
 		WHERE a.object_uri = g.uri AND jsonb_typeof(a.raw -> 'object') IN ('object', 'array') RETURNING a.uri`, uris, tombstones).Query(t.touchRows)
+	b.Queue(`UPDATE activities SET raw = jsonb_set(raw, '{instrument}', to_jsonb(object_uri)) WHERE object_uri = ANY($1) AND jsonb_typeof(raw -> 'instrument') = 'object'
+		RETURNING uri`, uris).Query(t.touchRows)
 	b.Queue(`UPDATE activities a SET raw = jsonb_set(a.raw, '{object,object}', g.tombstone::jsonb) FROM unnest($1::text[], $2::text[]) AS g (uri, tombstone)
 		WHERE a.raw -> 'object' @> jsonb_build_object('object', jsonb_build_object('id', g.uri)) RETURNING a.uri`, uris, tombstones).Query(t.touchRows)
 	t.queueWithdrawal(b, uris, now)

@@ -18,14 +18,15 @@ const (
 )
 
 // sendQuoteRequest asks the author of what a new post of the user's quotes to approve of that
-// (FEP-044f), if there is somebody to ask.
+// (FEP-044f), if there is somebody to ask. It is asked by the id of the post: the words stand in no
+// further place that a deletion would have to reach.
 func sendQuoteRequest(ctx context.Context, tx Tx, local *actor.Local, s *Sent, o *vocab.Object) error {
 	if s.Quoted == nil {
 		return nil
 	}
 	id, quoted := local.NewActivityID(s.User), vocab.QuoteOf(o.Doc)
 	out := sender{tx: tx, local: local, user: s.User, now: s.Now, spelling: s.Spelling}
-	return out.storeActivity(ctx, quoteRequestDoc(id, s.Actor.ID, quoted, o.Doc), o.ID, o.ID, s.Quoted)
+	return out.storeActivity(ctx, quoteRequestDoc(id, s.Actor.ID, quoted, o.ID), o.ID, o.ID, s.Quoted)
 }
 
 // needsStamp names the stamp that an answer to a QuoteRequest brings. Nobody issues one for others.

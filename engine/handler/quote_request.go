@@ -175,14 +175,14 @@ func (q quotes) sendReject(ctx context.Context, tx Tx, r *Received, quoting *voc
 
 func (q quotes) sendAnswer(ctx context.Context, tx Tx, r *Received, quoting *vocab.Object, answer vocab.Doc) error {
 	a := r.Activity
-	answer["object"] = quoteRequestDoc(a.ID, a.Actor, a.Object.ID, string(quoting.ID))
+	answer["object"] = quoteRequestDoc(a.ID, a.Actor, a.Object.ID, quoting.ID)
 	out := sender{tx: tx, local: q.local, user: r.User, now: r.Applied}.withSpelling(a.ID, a.Written).withSpelling(quoting.ID, quoting.Written)
 	return out.storeActivity(ctx, answer, a.ID, a.ID, r.Actor)
 }
 
 // quoteRequestDoc returns a QuoteRequest with the members that identify it.
-func quoteRequestDoc(id, actor, quoted vocab.ID, quoting any) vocab.Doc {
-	return vocab.Doc{"id": string(id), "type": vocab.QuoteRequest, "actor": string(actor), "object": string(quoted), "instrument": quoting}
+func quoteRequestDoc(id, actor, quoted, quoting vocab.ID) vocab.Doc {
+	return vocab.Doc{"id": string(id), "type": vocab.QuoteRequest, "actor": string(actor), "object": string(quoted), "instrument": string(quoting)}
 }
 
 // Stands reports whether an object of the user's may still be shown: a stamp may as long as the

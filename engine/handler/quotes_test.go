@@ -221,3 +221,19 @@ func TestAQuoteIsApprovedByTheAuthorOfWhatItQuotes(t *testing.T) {
 		})
 	}
 }
+
+// The words of a post that quotes go with it, also those that only the request brought.
+func TestADeletedQuoteLeavesNoWords(t *testing.T) {
+	t.Parallel()
+	stage := peertest.NewStage(t, peertest.NewInbound(t))
+	for _, to := range []string{"as:Public", "p:/carol/followers"} {
+		s := stage.Scene(t)
+		s.Posts("us:/alice/objects/1", "as:Public")
+		s.MustSend("p:/carol", "us:/alice/inbox", strings.Replace(request, "as:Public", to, 1))
+		s.MustSend("p:/carol", "us:/alice/inbox", `{"id":"p:/deletes/1","type":"Delete","actor":"p:/carol","object":"p:/notes/q"}`)
+		held := s.Column(t, s.Alice, `SELECT concat(raw, readable) FROM objects UNION ALL SELECT raw::text FROM activities`)
+		if slices.ContainsFunc(held, func(raw string) bool { return strings.Contains(raw, "<p>see") }) {
+			t.Errorf("the words of a post for %s are in %q", to, held)
+		}
+	}
+}

@@ -29,7 +29,7 @@ func (n *note) findQuoted(ctx context.Context, f *finder, x *exchange, value str
 }
 
 // chooseAsked leaves nobody to be asked whose leave to quote is not needed, or who may not see the
-// note: a request shows it.
+// note.
 func (x *exchange) chooseAsked() {
 	if x.quoted == nil {
 		return

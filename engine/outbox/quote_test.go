@@ -48,7 +48,7 @@ func TestWhatIsQuotedIsNamedInEveryForm(t *testing.T) {
 		if len(requests) != 1 || inboxes[0] != bob+"/inbox" {
 			t.Fatalf("%s: bob is asked by %v at %v", action, requests, inboxes)
 		}
-		if r := requests[0]; r.Text("object") != bobsPost || r.Sub("instrument").Text("id") != o.Text("id") || r.Text("actor") != string(me) {
+		if r := requests[0]; r.Text("object") != bobsPost || r.Text("instrument") != o.Text("id") || r.Text("actor") != string(me) {
 			t.Errorf("%s: bob is asked by %s", action, r.JSON())
 		}
 		changed := d.made("UpdateObject", map[string]any{"objectId": o.Text("id"), "content": "look"})

@@ -62,7 +62,7 @@ func pairs(t *testing.T, db *sql.DB, query string) (all [][2]string) {
 // liked.
 func (d *desk) written(word string) vocab.ID {
 	d.t.Helper()
-	r, err := d.keyed("a key", "CreateNote", map[string]any{"content": word, "summary": word, "tags": []string{word}, "visibility": "public"})
+	r, err := d.keyed("a key", "CreateNote", map[string]any{"content": word, "summary": word, "tags": []string{word}, "visibility": "public", "quote": bobsPost})
 	if err != nil {
 		d.t.Fatal(err)
 	}
