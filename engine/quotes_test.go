@@ -27,10 +27,9 @@ func quoteAs(t *testing.T, u *enginetest.User, post string) quote {
 	return shown.Object
 }
 
-// One user quotes what another one of another server wrote: with leave, which is taken back;
-// without; and with leave that ends with a block.
-func quotesAreApproved(t *testing.T, a, b *enginetest.Instance) {
-	quinn, quill := a.CreateUser(t, "quinn"), b.CreateUser(t, "quill")
+// quinn quotes what quill wrote: with leave, which is taken back; without; and with leave that ends
+// with a block.
+func quotesAreApproved(t *testing.T, quinn, quill *enginetest.User) {
 	befriend(t, quill, quinn)
 	quotes := func(content string) (post string) {
 		t.Helper()
@@ -60,7 +59,7 @@ func quotesAreApproved(t *testing.T, a, b *enginetest.Instance) {
 	isNot := func(q quote) bool { return q.Quote != "" && q.QuoteAuthorization == "" }
 	isRefused := func(post string) {
 		t.Helper()
-		enginetest.Eventually(t, "quinn is told that it is refused", func() bool { q := quoteAs(t, quinn, post); return q.LwQuoteRefused && isNot(q) })
+		enginetest.Eventually(t, quinn.Name+" is told that it is refused", func() bool { q := quoteAs(t, quinn, post); return q.LwQuoteRefused && isNot(q) })
 		shows("no approval", post, isNot)
 	}
 

@@ -120,7 +120,7 @@ func (q quotes) receiveRequest(ctx context.Context, tx Tx, r *Received) (Effects
 	if err != nil {
 		return Effects{}, err
 	}
-	return Effects{Quotes: !known}, q.sendAccept(ctx, tx, r, quoting, stamp)
+	return Effects{Quotes: !known, Remembered: true}, q.sendAccept(ctx, tx, r, quoting, stamp)
 }
 
 // stamp returns the id of the stamp for a quote, which it makes unless it is there; empty when the
