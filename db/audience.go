@@ -57,14 +57,20 @@ func saysAudience(raw string) string {
 	return raw + ` ?| '{` + strings.Join(addressed, ",") + `}'`
 }
 
-// privateIn holds for a document that addresses neither everybody nor the followers of its author,
-// whose collection an expression gives; null: nobody knows it.
-func privateIn(raw, followers string) string {
-	return `NOT (` + publicIn(raw) + ` OR ` + namedIn(raw, followers) + `)`
+// privateIn holds for a document that addresses neither everybody, here or everywhere, nor the
+// followers of its author. Expressions give the ids of both; null: nobody knows that collection.
+func privateIn(raw, author, followers string) string {
+	return `NOT (` + publicIn(raw) + ` OR ` + namedIn(raw, followers) + ` OR ` + hereIn(raw, author) + `)`
+}
+
+// hereIn holds for a document that is for everybody on the server of its author, whose id an
+// expression gives.
+func hereIn(raw, author string) string {
+	return namedIn(raw, `(substring(`+author+` from '^https?://[^/]+') || '/#Public')`)
 }
 
 // wroteTo holds where the user, whose followers $1 is, has written to $2 in private.
-var wroteTo = `EXISTS (SELECT FROM activities WHERE type = '` + vocab.Create + `' AND direction = 'outbound' AND raw -> 'to' ? $2 AND ` + privateIn("raw", "$1") + `)`
+var wroteTo = `EXISTS (SELECT FROM activities WHERE type = '` + vocab.Create + `' AND direction = 'outbound' AND raw -> 'to' ? $2 AND ` + privateIn("raw", "actor_uri", "$1") + `)`
 
 // addressedIn selects the uris of a table that activities of the user's address, of one type or of
 // any; the engine addresses by to and cc alone, for which there are indexes.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/audience/audiencetest"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -33,7 +34,7 @@ func TestAudienceInSQL(t *testing.T) {
 		if got := is(db.Named, raw, audiencetest.Bob); got != row.NamesBob {
 			t.Errorf("%s: names bob: %t, want %t", row.Name, got, row.NamesBob)
 		}
-		for n, to := range map[int][]vocab.ID{0: {vocab.Public}, 2: {vocab.Public, audiencetest.Circle}} {
+		for n, to := range map[int][]vocab.ID{0: {vocab.Public}, 2: {vocab.Public, audiencetest.Circle}, 8: {vocab.Public, audience.Here(audiencetest.Carol)}} {
 			if got, want := is(db.AddressesAny, raw, db.Listed(to)), audiencetest.Yes(t, row.Lists, n); got != want {
 				t.Errorf("%s: listed for %s: %t, want %t", row.Name, audiencetest.Viewers[n], got, want)
 			}

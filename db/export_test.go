@@ -105,7 +105,7 @@ func (c *Cluster) RespellUser(ctx context.Context, database string) error {
 // The SQL form of audiences, over a document in raw.
 var (
 	AddressesPublic = addressesPublic
-	Private         = privateIn("raw", "$2::text")
+	Private         = privateIn("raw", "raw ->> 'attributedTo'", "$2::text")
 	Named           = namedIn("raw", "$2::text")
 	AddressesAny    = addressesAny
 	Listed          = listed

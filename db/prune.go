@@ -135,7 +135,7 @@ var (
 		SELECT a.id, coalesce(a.object_uri, ''), NOT (
 			(a.actor_uri IN (SELECT uri FROM contacts) OR ` + newestOfFollower("a") + `)
 				AND (` + involves("a.raw") + ` OR o.uri IS NOT NULL AND ` + involves("o.raw") + `
-					OR (a.type = ANY($6) OR ` + saysAudience("a.raw") + `) AND ` + privateIn("a.raw", authorFollowers) + `)
+					OR (a.type = ANY($6) OR ` + saysAudience("a.raw") + `) AND ` + privateIn("a.raw", "a.actor_uri", authorFollowers) + `)
 			OR a.type = ANY($7) AND EXISTS (SELECT FROM relationships r WHERE r.actor_uri = a.actor_uri)
 			OR ` + isRequest + ` OR ` + touched("a.uri", "$8") + ` OR a.object_uri IS NOT NULL AND NOT ` + own("a.object_uri") + `
 				AND (` + touched("a.object_uri", "$8") + ` OR ` + answered("a.object_uri") + ` OR ` + shown("a.object_uri") + `))
@@ -148,7 +148,7 @@ var (
 		SELECT o.uri FROM old o LEFT JOIN actors author ON author.uri = o.raw ->> 'attributedTo'
 		WHERE NOT (` + own("o.uri") + ` OR EXISTS (SELECT FROM by WHERE by.object = o.uri AND by.uri = $1)
 			OR EXISTS (SELECT FROM by JOIN contacts ON contacts.uri = by.uri WHERE by.object = o.uri)
-				AND (` + involves("o.raw") + ` OR ` + saysAudience("o.raw") + ` AND ` + privateIn("o.raw", authorFollowers) + `)
+				AND (` + involves("o.raw") + ` OR ` + saysAudience("o.raw") + ` AND ` + privateIn("o.raw", "o.raw ->> 'attributedTo'", authorFollowers) + `)
 			OR ` + stamps + ` OR EXISTS (SELECT FROM activities x WHERE x.object_uri = o.uri) OR ` + touched("o.uri", "$4") + ` OR ` + answered("o.uri") + ` OR ` + shown("o.uri") + `)`
 )
 

@@ -16,12 +16,13 @@ import (
 const (
 	Public    = "public"    // everybody, and it may be listed
 	Unlisted  = "unlisted"  // everybody who comes across it
+	Local     = "local"     // actors of its author's server, which it never leaves
 	Followers = "followers" // those who follow its author, and whoever is named
 	Direct    = "direct"    // whoever is named
 )
 
 // Visibilities are all of them, the widest first.
-var Visibilities = []string{Public, Unlisted, Followers, Direct}
+var Visibilities = []string{Public, Unlisted, Local, Followers, Direct}
 
 // Audience is who an activity or object is for.
 type Audience struct {
@@ -69,8 +70,26 @@ func IsListed(to vocab.Addressing) bool { return slices.Contains(to.To, vocab.Pu
 // IncludesFollowers reports whether the followers of the author are addressed.
 func (a Audience) IncludesFollowers() bool { return Names(a.to, a.followers) }
 
-// IsPrivate reports whether neither everybody nor the followers of the author are addressed.
-func (a Audience) IsPrivate() bool { return !a.IsPublic() && !a.IncludesFollowers() }
+// Here returns how everybody on the server of an author is addressed; empty for one without a
+// server. Addressed by an author of another server it means nobody.
+func Here(author vocab.ID) vocab.ID {
+	origin := author.Origin()
+	if origin == "" {
+		return ""
+	}
+	return vocab.ID(origin + "/#Public")
+}
+
+// IsLocal reports whether it is for everybody on its author's server, and for nobody elsewhere.
+func (a Audience) IsLocal() bool { return !a.IsPublic() && Names(a.to, Here(a.author)) }
+
+// ReachesFollowers reports whether it is for the followers of the author: all of them, or those on
+// its server.
+func (a Audience) ReachesFollowers() bool { return a.IncludesFollowers() || a.IsLocal() }
+
+// IsPrivate reports whether neither everybody, here or everywhere, nor the followers of the author
+// are addressed.
+func (a Audience) IsPrivate() bool { return !a.IsPublic() && !a.ReachesFollowers() }
 
 // IsUnaddressed reports whether nobody is addressed at all.
 func (a Audience) IsUnaddressed() bool { return len(a.to.All()) == 0 }
@@ -104,6 +123,8 @@ func (a Audience) Visibility() string {
 		return Public
 	case a.IsPublic():
 		return Unlisted
+	case a.IsLocal():
+		return Local
 	case a.IncludesFollowers():
 		return Followers
 	}

@@ -23,6 +23,8 @@ var viewers = []audience.Viewer{
 	{ID: Stranger, ByGroup: true},
 	{ID: Stranger, Circles: []vocab.ID{Circle}, Blocked: true},
 	{ID: Bob, Blocked: true},
+	{ID: Nora},
+	{ID: Nora, Blocked: true},
 	{ID: Carol},
 }
 
@@ -130,9 +132,9 @@ The package ` + "`engine/audience`" + ` alone decides the readers of a post. Thi
 truth table that is its test (` + "`go test ./engine/audience -update`" + `); the same table is run through
 the SQL form in ` + "`db/audience.go`" + `.
 
-Carol is the author. *Everybody* counts in ` + "`to` and `cc`" + ` alone. A post that is only for the
-followers of somebody else is *direct*. A member by a group got the post from carol's server, and
-stands in no document.
+Carol is the author, and a neighbour another user of carol's server. *Everybody* counts in
+` + "`to` and `cc`" + ` alone. A post that is only for the followers of somebody else is *direct*. A member
+by a group got the post from carol's server, and stands in no document.
 
 `
 

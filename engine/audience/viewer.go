@@ -16,11 +16,15 @@ type Viewer struct {
 }
 
 // MaySee reports whether the viewer may see it: its author, and, unless the author blocks them,
-// everybody when it is public, whoever it names, who is in a collection of followers that it names,
-// and who got it from its author.
+// everybody when it is public, everybody of the author's server when it is local, whoever it names,
+// who is in a collection of followers that it names, and who got it from its author. Nothing local
+// is for anybody of another server, whoever is named.
 func (a Audience) MaySee(v Viewer) bool {
 	if v.ID != "" && v.ID.Same(a.author) {
 		return true
+	}
+	if a.IsLocal() {
+		return !v.Blocked && v.ID.SameOrigin(a.author)
 	}
 	return !v.Blocked && (v.ByGroup || v.Sent || a.IsPublic() || a.Names(v.ID) || slices.ContainsFunc(v.Circles, a.Names))
 }
@@ -31,11 +35,18 @@ func (a Audience) MayList(v Viewer) bool {
 	if v.ID != "" && v.ID.Same(a.author) {
 		return true
 	}
-	return !v.Blocked && slices.ContainsFunc(Lists(v), func(id vocab.ID) bool { return slices.Contains(a.to.To, id) || slices.Contains(a.to.Cc, id) })
+	return !v.Blocked && slices.ContainsFunc(Lists(a.author, v), func(id vocab.ID) bool { return slices.Contains(a.to.To, id) || slices.Contains(a.to.Cc, id) })
 }
 
-// Lists returns what must be addressed in to or cc by what a viewer finds in collections.
-func Lists(v Viewer) []vocab.ID { return append([]vocab.ID{vocab.Public}, v.Circles...) }
+// Lists returns what must be addressed in to or cc by what a viewer finds in an author's
+// collections.
+func Lists(author vocab.ID, v Viewer) []vocab.ID {
+	all := append([]vocab.ID{vocab.Public}, v.Circles...)
+	if v.ID.SameOrigin(author) {
+		all = append(all, Here(author))
+	}
+	return all
+}
 
 // MayReplace reports whether the holder of something may have it as its author changed it. An edit
 // that narrows the audience leaves those who are outside of it with what they have. One that

@@ -165,6 +165,7 @@ type Item struct {
 	ActivityURI string
 	Type        string
 	ActorURI    string
+	Visibility  string
 }
 
 // Feed returns the first page of a feed of the user.

@@ -107,13 +107,17 @@ func (p *updateObject) readText(ctx context.Context, f *finder, x *exchange) err
 	if p.Content == nil {
 		return nil
 	}
-	if audience.OfObject(p.object, x.actor.Followers).IsPrivate() {
+	post := audience.OfObject(p.object, x.actor.Followers)
+	if post.IsPrivate() {
 		x.linkNamed(*p.Content)
 		return nil
 	}
 	before := len(x.named)
 	if err := f.findMentions(ctx, x, *p.Content); err != nil {
 		return err
+	}
+	if post.IsLocal() {
+		f.keepLocal(x)
 	}
 	p.mentioned = x.named[before:]
 	for _, a := range p.mentioned {

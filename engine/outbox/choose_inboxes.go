@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
@@ -25,7 +26,8 @@ func (o *Outbox) lockAudience(ctx context.Context, tx *db.Tx, x *exchange) error
 // chooseInboxes chooses where the activity goes, in the transaction that stores it. Followers are
 // reached where their collection is addressed, others where they are named or in a group; nobody
 // is delivered to for Public (ActivityPub §5.6) but relays, the one who acts is left out (§7.1),
-// and an actor that the policy refuses is skipped, which the job shows.
+// and an actor that the policy refuses is skipped, which the job shows. Nothing local
+// reaches another server, whoever is named in it.
 func (o *Outbox) chooseInboxes(ctx context.Context, tx *db.Tx, x *exchange) error {
 	if _, leaves := x.intent.(deleteActor); leaves {
 		return o.chooseEverybody(ctx, tx, x)
@@ -34,8 +36,9 @@ func (o *Outbox) chooseInboxes(ctx context.Context, tx *db.Tx, x *exchange) erro
 	if err != nil {
 		return err
 	}
+	to := x.audience()
 	var followers []db.Destination
-	if o.isForFollowers(x) {
+	if to.ReachesFollowers() {
 		if followers, err = tx.FollowerDestinations(ctx); err != nil {
 			return err
 		}
@@ -50,7 +53,10 @@ func (o *Outbox) chooseInboxes(ctx context.Context, tx *db.Tx, x *exchange) erro
 	followers, named = x.replaceRenewed(followers), x.replaceRenewed(named)
 	relays, told := o.chooseRelays(x)
 	inboxes := delivery.MergeInboxes(delivery.Destinations(followers, named, o.Local.InboxOwner), slices.Concat(earlier, relays))
-	if o.isForFollowers(x) {
+	if to.IsLocal() {
+		inboxes = slices.DeleteFunc(inboxes, func(i db.Inbox) bool { return i.Host != "" })
+	}
+	if to.IncludesFollowers() {
 		delivery.AddFollowersDigests(inboxes, followers)
 	}
 	x.inboxes, x.told = o.skipRefused(x, inboxes), o.skipRefused(x, told)
@@ -60,9 +66,9 @@ func (o *Outbox) chooseInboxes(ctx context.Context, tx *db.Tx, x *exchange) erro
 	return nil
 }
 
-func (o *Outbox) isForFollowers(x *exchange) bool {
-	all := o.Local.Followers(x.User)
-	return slices.Contains(x.to, all) || slices.Contains(x.cc, all)
+// audience returns who the activity is for.
+func (x *exchange) audience() audience.Audience {
+	return audience.Of(vocab.Addressing{To: x.to, Cc: x.cc}, x.actor.ID, x.actor.Followers)
 }
 
 // admitRecipients returns those named or in a group that the activity may go to, and where it went

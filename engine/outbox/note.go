@@ -82,7 +82,7 @@ func (p *post) findRecipients(ctx context.Context, f *finder, x *exchange, n not
 	}{{"to", p.To}, {"cc", p.Cc}} {
 		for _, v := range field.values {
 			id := vocab.IDOf(v)
-			if c := visibilityOf(field.name, id, f.local.Followers(x.User)); c != "" {
+			if c := visibilityOf(field.name, id, x.actor); c != "" {
 				said = widerVisibility(said, c)
 				continue
 			}
@@ -103,6 +103,9 @@ func (p *post) findRecipients(ctx context.Context, f *finder, x *exchange, n not
 	p.note.visibility = widerVisibility(said, p.Visibility)
 	if p.note.visibility == "" && p.hasRecipients() {
 		p.note.visibility = audience.Direct // as in ActivityPub: for the actors that to and cc name, and nobody else
+	}
+	if p.note.visibility == audience.Local && slices.ContainsFunc(x.named, f.isElsewhere) {
+		return badParam("to", "to and cc name an actor of another server, and a local post is for nobody there").WithCode("not_local")
 	}
 	p.note.exact = p.note.visibility == audience.Direct && len(p.To)+len(p.Cc) > len(groups)
 	if err := p.makeReply(ctx, f, x); err != nil {
@@ -135,15 +138,17 @@ func (p *post) makeReply(ctx context.Context, f *finder, x *exchange) error {
 }
 
 // visibilityOf returns the visibility that a collection stands for in to or cc, empty when id is
-// none of the two that can be addressed.
-func visibilityOf(field string, id, followers vocab.ID) string {
+// none of those that can be addressed.
+func visibilityOf(field string, id vocab.ID, author *vocab.Actor) string {
 	switch {
 	case id == vocab.Public && field == "to":
 		return audience.Public
 	case id == vocab.Public:
 		return audience.Unlisted
-	case id == followers:
+	case id == author.Followers:
 		return audience.Followers
+	case id == audience.Here(author.ID):
+		return audience.Local
 	}
 	return ""
 }
@@ -304,7 +309,7 @@ func (f *finder) nameEarlierRecipients(ctx context.Context, x *exchange, ids []v
 		return err
 	}
 	for _, id := range ids {
-		if id == vocab.Public || id.Same(x.actor.ID) || id.Same(f.local.Followers(x.User)) || blocked[id] {
+		if !isOther(id, x.actor) || blocked[id] {
 			continue
 		}
 		a, err := f.reachActor(ctx, x, id)
@@ -326,8 +331,12 @@ func (n *note) readText(ctx context.Context, f *finder, x *exchange, hasRecipien
 	return f.findMentions(ctx, x, n.content)
 }
 
-// setAddressing sets the addressing from the visibility and who is named.
+// setAddressing sets the addressing from the visibility and who is named. Of a local post nobody of
+// another server is told, not even the author of what it answers.
 func (n *note) setAddressing(f *finder, x *exchange) error {
+	if n.visibility == audience.Local {
+		f.keepLocal(x)
+	}
 	ids := make([]vocab.ID, len(x.named))
 	for i, a := range x.named {
 		ids[i] = a.ID
@@ -338,6 +347,8 @@ func (n *note) setAddressing(f *finder, x *exchange) error {
 		x.to, x.cc = []vocab.ID{vocab.Public}, append([]vocab.ID{followers}, ids...)
 	case audience.Unlisted:
 		x.to, x.cc = []vocab.ID{followers}, append([]vocab.ID{vocab.Public}, ids...)
+	case audience.Local:
+		x.to, x.cc = []vocab.ID{audience.Here(x.actor.ID)}, ids
 	case audience.Followers:
 		x.to, x.cc = []vocab.ID{followers}, ids
 	default:
@@ -482,7 +493,7 @@ func checkContent(text string) error {
 
 func checkVisibility(v string) error {
 	if v != "" && !slices.Contains(audience.Visibilities, v) {
-		return badParam("visibility", "visibility is public, unlisted, followers or direct")
+		return badParam("visibility", "visibility is public, unlisted, local, followers or direct")
 	}
 	return nil
 }

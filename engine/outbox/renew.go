@@ -46,7 +46,7 @@ func (o *Outbox) listExpected(ctx context.Context, x *exchange) (ids []vocab.ID,
 	for _, m := range x.unnamed {
 		ids = append(ids, m.Actor)
 	}
-	if !o.isForFollowers(x) {
+	if !x.audience().IncludesFollowers() {
 		return ids, nil
 	}
 	err = o.Store.Read(ctx, x.User, func(ctx context.Context, tx *db.Tx) error {

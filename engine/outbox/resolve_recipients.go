@@ -7,6 +7,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/audience"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -138,11 +139,25 @@ func (f *finder) reachActor(ctx context.Context, x *exchange, id vocab.ID) (*voc
 	return a, nil
 }
 
+// isOther reports whether what is addressed is another actor, and no collection that stands for
+// many.
+func isOther(id vocab.ID, author *vocab.Actor) bool {
+	return id != vocab.Public && id != audience.Here(author.ID) && !id.Same(author.Followers) && !id.Same(author.ID)
+}
+
+// keepLocal leaves out of those who are addressed whoever is on another server.
+func (f *finder) keepLocal(x *exchange) {
+	x.named = slices.DeleteFunc(slices.Clone(x.named), f.isElsewhere)
+	x.unnamed = nil
+}
+
+func (f *finder) isElsewhere(a *vocab.Actor) bool { return !f.local.IsLocal(a.ID) }
+
 // reachAll addresses again whoever an earlier activity or object addressed.
 func (f *finder) reachAll(ctx context.Context, x *exchange, to vocab.Addressing) error {
 	x.to, x.cc = to.To, to.Cc
 	for _, id := range to.All() {
-		if id == vocab.Public || id.Same(f.local.Followers(x.User)) || id.Same(x.actor.ID) {
+		if !isOther(id, x.actor) {
 			continue
 		}
 		a, err := f.reachActor(ctx, x, id)

@@ -241,7 +241,7 @@ func (s *collections) listAudience(ctx context.Context, tx *db.Tx, u vocab.Usern
 		return nil, nil
 	}
 	if viewer == "" {
-		return audience.Lists(audience.Viewer{}), nil
+		return audience.Lists(s.local.ID(u), audience.Viewer{}), nil
 	}
 	is, err := standingOf(ctx, tx, viewer)
 	if err != nil {
@@ -250,7 +250,7 @@ func (s *collections) listAudience(ctx context.Context, tx *db.Tx, u vocab.Usern
 	if is.blocked {
 		return nil, fault.New(fault.Forbidden, "this is not shown to you")
 	}
-	return audience.Lists(s.viewerOfUser(u, viewer, is)), nil
+	return audience.Lists(s.local.ID(u), s.viewerOfUser(u, viewer, is)), nil
 }
 
 // firstPage asks for the page at the beginning; those that follow are asked for by cursor.

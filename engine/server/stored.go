@@ -140,8 +140,8 @@ func (s *storedDocuments) forViewer(a *answer, r *http.Request, u vocab.Username
 }
 
 // mayRead reports whether viewer may read something of u's: u itself, an actor that it names, an
-// accepted follower when it names u's followers, or anybody when it is public. An actor that only
-// a group names, or that asks from the same server, may not, and one that u blocks may no longer.
+// accepted follower when it names u's followers, another user when it is local, or anybody when it
+// is public. An actor that only a group names may not, and one that u blocks may no longer.
 func (s *storedDocuments) mayRead(u vocab.Username, viewer vocab.ID, is standing, to vocab.Addressing) bool {
 	return audience.Of(to, s.local.ID(u), s.local.Followers(u)).MaySee(s.viewerOfUser(u, viewer, is))
 }

@@ -14,11 +14,12 @@ const (
 	Circle   = Carol + "/followers"
 	Bob      = "https://bob.example/users/bob"
 	Stranger = "https://stranger.example/users/s"
+	Nora     = "https://carol.example/users/nora" // the neighbour: another user of carol's server
 	Others   = "https://dave.example/users/dave/followers"
 )
 
 // Viewers are the columns of the table, in order.
-var Viewers = []string{"nobody known", "stranger", "follower", "bob", "bob, who follows", "member by a group", "blocked follower", "blocked bob", "author"}
+var Viewers = []string{"nobody known", "stranger", "follower", "bob", "bob, who follows", "member by a group", "blocked follower", "blocked bob", "neighbour", "blocked neighbour", "author"}
 
 // Holders are who holds what is edited, in order. Its own inbox: the author sent the edit to the
 // holder in person.
@@ -46,22 +47,25 @@ const Public = string(vocab.Public)
 
 // Cases are the rows of the table.
 var Cases = []Case{
-	{Name: "everybody, listed", To: `"to":"` + Public + `"`, Visibility: "public", Sees: "yyyyyynny", Lists: "yyyyyynny", Letter: "nnn"},
-	{Name: "everybody, by a short form", To: `"to":["as:Public"]`, Visibility: "public", Sees: "yyyyyynny", Lists: "yyyyyynny", Letter: "nnn"},
-	{Name: "everybody, and bob", To: `"to":["` + Public + `","` + Bob + `"],"cc":"` + Circle + `"`, Visibility: "public", Sees: "yyyyyynny", Lists: "yyyyyynny", NamesBob: true, Letter: "nnn"},
-	{Name: "everybody, unlisted", To: `"to":"` + Circle + `","cc":["Public"]`, Visibility: "unlisted", Sees: "yyyyyynny", Lists: "yyyyyynny", Letter: "nnn"},
-	{Name: "followers", To: `"to":["` + Circle + `"]`, Visibility: "followers", Sees: "nnynyynny", Lists: "nnynynnny", Letter: "nnn"},
-	{Name: "followers, in audience", To: `"audience":"` + Circle + `"`, Visibility: "followers", Sees: "nnynyynny", Lists: "nnnnnnnny", Letter: "nnn"},
-	{Name: "followers, and bob", To: `"to":"` + Circle + `","cc":["` + Bob + `"]`, Visibility: "followers", Sees: "nnyyyynny", Lists: "nnynynnny", NamesBob: true, Letter: "nnn"},
-	{Name: "bob", To: `"to":"` + Bob + `"`, Visibility: "direct", Sees: "nnnyyynny", Lists: "nnnnnnnny", NamesBob: true, Letter: "yny"},
-	{Name: "bob, in audience", To: `"audience":["` + Bob + `"]`, Visibility: "direct", Sees: "nnnyyynny", Lists: "nnnnnnnny", NamesBob: true, Letter: "yny"},
-	{Name: "bob, hidden", To: `"to":"` + Carol + `","bcc":"` + Bob + `"`, Visibility: "direct", Sees: "nnnyyynny", Lists: "nnnnnnnny", Hides: true, Letter: "yny"},
-	{Name: "somebody else", To: `"to":"https://erin.example/erin"`, Visibility: "direct", Sees: "nnnnnynny", Lists: "nnnnnnnny", Letter: "yny"},
-	{Name: "the author alone, as to a group", To: `"to":"` + Carol + `"`, Visibility: "direct", Sees: "nnnnnynny", Lists: "nnnnnnnny", Letter: "yny"},
-	{Name: "followers of dave", To: `"to":"` + Others + `"`, Visibility: "direct", Sees: "nnnnnynny", Lists: "nnnnnnnny", Letter: "ynn"},
-	{Name: "everybody, in audience alone", To: `"audience":"` + Public + `"`, Visibility: "direct", Sees: "nnnnnynny", Lists: "nnnnnnnny", Letter: "yny"},
-	{Name: "everybody, hidden", To: `"bto":"` + Public + `"`, Visibility: "direct", Sees: "nnnnnynny", Lists: "nnnnnnnny", Hides: true, Letter: "yny"},
-	{Name: "nobody said", To: `"name":"x"`, Visibility: "direct", Sees: "nnnnnynny", Lists: "nnnnnnnny", Letter: "yny"},
+	{Name: "everybody, listed", To: `"to":"` + Public + `"`, Visibility: "public", Sees: "yyyyyynnyny", Lists: "yyyyyynnyny", Letter: "nnn"},
+	{Name: "everybody, by a short form", To: `"to":["as:Public"]`, Visibility: "public", Sees: "yyyyyynnyny", Lists: "yyyyyynnyny", Letter: "nnn"},
+	{Name: "everybody, and bob", To: `"to":["` + Public + `","` + Bob + `"],"cc":"` + Circle + `"`, Visibility: "public", Sees: "yyyyyynnyny", Lists: "yyyyyynnyny", NamesBob: true, Letter: "nnn"},
+	{Name: "everybody, unlisted", To: `"to":"` + Circle + `","cc":["Public"]`, Visibility: "unlisted", Sees: "yyyyyynnyny", Lists: "yyyyyynnyny", Letter: "nnn"},
+	{Name: "followers", To: `"to":["` + Circle + `"]`, Visibility: "followers", Sees: "nnynyynnnny", Lists: "nnynynnnnny", Letter: "nnn"},
+	{Name: "followers, in audience", To: `"audience":"` + Circle + `"`, Visibility: "followers", Sees: "nnynyynnnny", Lists: "nnnnnnnnnny", Letter: "nnn"},
+	{Name: "followers, and bob", To: `"to":"` + Circle + `","cc":["` + Bob + `"]`, Visibility: "followers", Sees: "nnyyyynnnny", Lists: "nnynynnnnny", NamesBob: true, Letter: "nnn"},
+	{Name: "bob", To: `"to":"` + Bob + `"`, Visibility: "direct", Sees: "nnnyyynnnny", Lists: "nnnnnnnnnny", NamesBob: true, Letter: "yny"},
+	{Name: "bob, in audience", To: `"audience":["` + Bob + `"]`, Visibility: "direct", Sees: "nnnyyynnnny", Lists: "nnnnnnnnnny", NamesBob: true, Letter: "yny"},
+	{Name: "bob, hidden", To: `"to":"` + Carol + `","bcc":"` + Bob + `"`, Visibility: "direct", Sees: "nnnyyynnnny", Lists: "nnnnnnnnnny", Hides: true, Letter: "yny"},
+	{Name: "somebody else", To: `"to":"https://erin.example/erin"`, Visibility: "direct", Sees: "nnnnnynnnny", Lists: "nnnnnnnnnny", Letter: "yny"},
+	{Name: "the author alone, as to a group", To: `"to":"` + Carol + `"`, Visibility: "direct", Sees: "nnnnnynnnny", Lists: "nnnnnnnnnny", Letter: "yny"},
+	{Name: "followers of dave", To: `"to":"` + Others + `"`, Visibility: "direct", Sees: "nnnnnynnnny", Lists: "nnnnnnnnnny", Letter: "ynn"},
+	{Name: "everybody, in audience alone", To: `"audience":"` + Public + `"`, Visibility: "direct", Sees: "nnnnnynnnny", Lists: "nnnnnnnnnny", Letter: "yny"},
+	{Name: "everybody, hidden", To: `"bto":"` + Public + `"`, Visibility: "direct", Sees: "nnnnnynnnny", Lists: "nnnnnnnnnny", Hides: true, Letter: "yny"},
+	{Name: "everybody on carol's server", To: `"to":"https://carol.example/#Public"`, Visibility: "local", Sees: "nnnnnnnnyny", Lists: "nnnnnnnnyny", Letter: "nnn"},
+	{Name: "everybody on carol's server, and bob", To: `"to":["https://carol.example/#Public"],"cc":["` + Bob + `"]`, Visibility: "local", Sees: "nnnnnnnnyny", Lists: "nnnnnnnnyny", NamesBob: true, Letter: "nnn"},
+	{Name: "everybody on the stranger's server", To: `"to":"https://stranger.example/#Public"`, Visibility: "direct", Sees: "nnnnnynnnny", Lists: "nnnnnnnnnny", Letter: "yny"},
+	{Name: "nobody said", To: `"name":"x"`, Visibility: "direct", Sees: "nnnnnynnnny", Lists: "nnnnnnnnnny", Letter: "yny"},
 }
 
 // Edit is one change of an audience, from a case to another by name, and who gets the new words.
@@ -90,6 +94,8 @@ var Edits = []Edit{
 	{"bob", "nobody said", "nnyy"},
 	{"the author alone, as to a group", "the author alone, as to a group", "nnny"},
 	{"the author alone, as to a group", "somebody else", "nnny"},
+	{"everybody on carol's server", "everybody on carol's server", "nnnn"},
+	{"everybody, listed", "everybody on carol's server", "nnnn"},
 	{"nobody said", "nobody said", "yyyy"},
 	{"nobody said", "somebody else", "nnny"},
 }

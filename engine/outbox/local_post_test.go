@@ -1,0 +1,81 @@
+package outbox
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// neighbour makes another user of alice's server, who follows her.
+func (d *desk) neighbour(name string) *vocab.Actor {
+	d.t.Helper()
+	a, err := d.Local.Actor(d.user(name))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.befriend(a, "accepted")
+	return a
+}
+
+// A local post, its edits and its deletion are owed to followers on this server and to neighbours
+// that it names, and to no other server, whoever its text speaks of.
+func TestALocalPostStaysOnItsServer(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	nora, olaf := d.neighbour("nora"), d.user("olaf")
+	d.befriend(d.world.person(t, "far.example", "fred", true), "accepted")
+	want := []string{string(nora.Inbox), string(d.Local.Inbox(olaf))}
+	for action, params := range map[string]map[string]any{
+		"CreateNote":    {"content": "hi @bob@p.example and @olaf@here.example", "visibility": "local"},
+		"CreateArticle": {"title": "Hi", "content": "hi @olaf@here.example", "to": []string{here + "/#Public"}},
+		"CreateObject":  {"type": "Product", "title": "Hi", "content": "hi @olaf@here.example", "visibility": "local"},
+		"Reply":         {"objectId": bobsPost, "content": "hi @olaf@here.example", "visibility": "local"},
+	} {
+		r, err := d.dispatch(action, params)
+		if err != nil {
+			t.Fatalf("%s: %v", action, err)
+		}
+		raw := string(d.activity(r.ActivityID).Raw)
+		if strings.Contains(raw, string(vocab.Public)) || strings.Contains(raw, string(me)+"/followers") {
+			t.Errorf("%s is for more than this server: %s", action, raw)
+		}
+		if got := inboxes(d.owed()); !slices.Equal(got, want) {
+			t.Errorf("%s is owed to %q, want %q", action, got, want)
+		}
+		d.must("UpdateObject", map[string]any{"objectId": string(r.ObjectID), "content": "now @bob@p.example, @fred@far.example and @olaf@here.example"})
+		if got := inboxes(d.owed()); !slices.Equal(got, want) {
+			t.Errorf("the edit after %s is owed to %q, want %q", action, got, want)
+		}
+		if post := d.object(r.ObjectID); strings.Contains(string(post.Raw), string(vocab.Public)) {
+			t.Errorf("the edit after %s widens it: %s", action, post.Raw)
+		}
+		d.must("DeleteObject", map[string]any{"objectId": string(r.ObjectID)})
+		if got := inboxes(d.owed()); !slices.Equal(got, want) {
+			t.Errorf("the Delete after %s is owed to %q, want %q", action, got, want)
+		}
+	}
+}
+
+// Nobody elsewhere can be a recipient of a local post, which is passed on to nobody and shown in no
+// public collection. An answer to it is local, too.
+func TestALocalPostIsPassedOnToNobody(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	d.neighbour("nora")
+	post := string(d.note(map[string]any{"content": "hi", "visibility": "local"}))
+	d.refused("CreateNote", map[string]any{"content": "hi", "visibility": "local", "to": []string{bob}}, fault.Unprocessable, "not_local")
+	d.refused("CreateNote", map[string]any{"content": "hi", "to": []string{here + "/#Public"}, "cc": []string{bob}}, fault.Unprocessable, "not_local")
+	d.refused("CreateNote", map[string]any{"content": "hi", "visibility": "local", "to": []string{string(vocab.Public)}}, fault.Unprocessable, "invalid_parameter")
+	d.refused("Boost", map[string]any{"objectId": post}, fault.Forbidden, "not_public")
+	d.refused("AddToStream", map[string]any{"objectId": post, "streamId": featured}, fault.Forbidden, "not_public")
+	reply, err := d.dispatch("Reply", map[string]any{"objectId": post, "content": "indeed"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if to := d.activity(reply.ActivityID).Raw; !strings.Contains(string(to), here+`/#Public`) {
+		t.Errorf("the answer is for others: %s", to)
+	}
+}
