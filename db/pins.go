@@ -14,8 +14,8 @@ type Pin struct {
 	Activity vocab.ID // the Add
 }
 
-// maxPins bounds how many objects of one actor are pinned; the newest are kept.
-const maxPins = 20
+// MaxPins bounds how many objects of one actor are pinned; the newest are kept.
+const MaxPins = 20
 
 // SetPin pins an object. One that is pinned keeps its place.
 func (t *Tx) SetPin(ctx context.Context, p Pin, now time.Time) error {
@@ -26,7 +26,7 @@ func (t *Tx) SetPin(ctx context.Context, p Pin, now time.Time) error {
 		return err
 	}
 	_, err = t.execBeside(ctx, "drop old pins", `DELETE FROM pins WHERE actor_uri = $1 AND object_uri IN
-		(SELECT object_uri FROM pins WHERE actor_uri = $1 ORDER BY pinned_at DESC, object_uri OFFSET $2)`, p.Actor, maxPins)
+		(SELECT object_uri FROM pins WHERE actor_uri = $1 ORDER BY pinned_at DESC, object_uri OFFSET $2)`, p.Actor, MaxPins)
 	return err
 }
 

@@ -17,7 +17,7 @@ const timeForm = "2006-01-02T15:04:05.000Z07:00"
 // constructActivity writes the activity as it will be stored, and as it will be sent: with ids of
 // peers as these write them. Both have the user's proof. It names nobody in bto or bcc: who is
 // addressed by a group stands in no document.
-func (o *Outbox) constructActivity(_ context.Context, x *exchange) error {
+func (o *Outbox) constructActivity(ctx context.Context, x *exchange) error {
 	kind, object := x.intent.constructObject(o.Local, x)
 	d := vocab.Doc{"id": string(o.Local.NewActivityID(x.User)), "type": kind, "actor": string(x.actor.ID),
 		"object": object, "published": formatTime(x.now)}
@@ -34,7 +34,7 @@ func (o *Outbox) constructActivity(_ context.Context, x *exchange) error {
 		return fmt.Errorf("construct %s: %w", kind, err)
 	}
 	x.body = body
-	return nil
+	return o.constructPlacing(ctx, x)
 }
 
 // proveActivity returns an activity with the user's proof, as it is stored and as it is sent.

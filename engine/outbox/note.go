@@ -44,6 +44,8 @@ type post struct {
 	Quote      string   `json:"quote" schema:"id,optional"`
 	Language   string   `json:"language" schema:"language,optional"`
 
+	StreamTarget string `json:"streamTarget" schema:"stream,optional"`
+
 	Attachments []json.RawMessage `json:"attachments" schema:"attachments,optional"`
 
 	note     note
@@ -58,6 +60,9 @@ func (p *post) checkParams() error {
 		return badParam("to", "to and cc name at most 100 actors")
 	}
 	if err := checkLanguage(p.Language); err != nil {
+		return err
+	}
+	if err := p.checkTarget(); err != nil {
 		return err
 	}
 	var err error
@@ -120,7 +125,10 @@ func (p *post) findRecipients(ctx context.Context, f *finder, x *exchange, n not
 	if err := p.note.readText(ctx, f, x, p.hasRecipients()); err != nil {
 		return err
 	}
-	return p.note.setAddressing(f, x)
+	if err := p.note.setAddressing(f, x); err != nil {
+		return err
+	}
+	return p.findTarget(ctx, f, x)
 }
 
 // hasRecipients reports whether to or cc says who the note is for.
@@ -243,8 +251,14 @@ func (p *sendMessage) constructObject(local *actor.Local, x *exchange) (string, 
 	return p.note.constructObject(local, x)
 }
 
-// Each note is a new one: none is in another's way.
-func (*post) lockName() string        { return "" }
+// Each note is a new one: none is in another's way but in a stream.
+func (p *post) lockName() string {
+	if p.StreamTarget == "" {
+		return ""
+	}
+	return streams
+}
+
 func (*reply) lockName() string       { return "" }
 func (*sendMessage) lockName() string { return "" }
 

@@ -180,6 +180,7 @@ type exchange struct {
 	embedded    vocab.Doc                 // goes in the place of the object's id to those who are told
 	profile     []byte                    // stands for the profile that others are told of
 	unchanged   bool                      // they were told of it before
+	placing     *placing                  // the Add of what is written; nil when it is put into no stream
 
 	activity *vocab.Activity // constructActivity
 	body     json.RawMessage // constructActivity: the activity as it is sent

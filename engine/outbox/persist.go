@@ -55,8 +55,8 @@ func (o *Outbox) storeDispatch(ctx context.Context, tx *db.Tx, x *exchange) (set
 			return false, err
 		}
 	}
-	job := db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: o.Handlers.OrderOf(x.activity), Type: x.activity.Type, Body: x.body, Audience: x.listAudience()}
-	x.answer = answer{Activity: x.activity.ID, Object: o.Handlers.ObjectOf(x.activity), Job: newJob(job.ID, x.inboxes), Unresolved: x.unresolved}
+	job := o.newJob(x)
+	x.answer = answer{Activity: x.activity.ID, Object: o.Handlers.ObjectOf(x.activity), Job: showJob(job.ID, x.inboxes), Unresolved: x.unresolved}
 	if earlier != "" {
 		if x.answer, err = o.answerAgain(ctx, tx, earlier, x.now); err != nil {
 			return false, err
@@ -67,6 +67,9 @@ func (o *Outbox) storeDispatch(ctx context.Context, tx *db.Tx, x *exchange) (set
 	}
 	if earlier == "" {
 		if err := o.storeActivity(ctx, tx, x, job); err != nil {
+			return false, err
+		}
+		if err := o.storePlacing(ctx, tx, x); err != nil {
 			return false, err
 		}
 	}
@@ -83,7 +86,13 @@ func (o *Outbox) admitDispatch(ctx context.Context, tx *db.Tx, x *exchange) erro
 	return o.chooseInboxes(ctx, tx, x)
 }
 
-func newJob(id uuid.UUID, inboxes []db.Inbox) *Job {
+// newJob returns the fan-out of the activity, without where it goes.
+func (o *Outbox) newJob(x *exchange) db.Job {
+	return db.Job{ID: uuid.Must(uuid.NewV7()), Activity: x.activity.ID, Object: o.Handlers.OrderOf(x.activity), Type: x.activity.Type, Body: x.body, Audience: x.listAudience()}
+}
+
+// showJob returns the fan-out as it is answered.
+func showJob(id uuid.UUID, inboxes []db.Inbox) *Job {
 	if len(inboxes) == 0 {
 		return nil
 	}

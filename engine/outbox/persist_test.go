@@ -11,7 +11,7 @@ import (
 
 func TestAJobCountsWhatIsSkippedFromTheStart(t *testing.T) {
 	t.Parallel()
-	j := newJob(uuid.New(), []db.Inbox{
+	j := showJob(uuid.New(), []db.Inbox{
 		{URL: "https://p.example/inbox", Host: "p.example", Targets: []vocab.ID{"https://p.example/a", "https://p.example/b"}},
 		{URL: "https://q.example/inbox", Host: "q.example", Targets: []vocab.ID{"https://q.example/c"}, Skip: "blocked"},
 	})

@@ -104,7 +104,7 @@ var forms = map[string]vocab.Doc{
 	"mediaType":    textForm(73, "It tells an Image from a Video, an Audio or another Document.", "video/mp4"),
 	"recipients":   listForm(maxNamed, textForm(maxURI, "An actor's URI or handle, the id of a group of the user's, Public, or the user's followers.", "@bob@remote.example")),
 	"sensitive":    {"type": "boolean", "description": "It is shown only to people who ask for it.", "examples": []any{true}},
-	"stream":       textForm(maxURI, "The id of a stream of the user's, or featured: what the user shows first.", "featured", filled),
+	"stream":       textForm(maxURI, "The id of a stream of the user's, or featured: what the user shows first.", "featured"),
 	"streamName":   textForm(maxStreamName, "A line of text.", "Cats", filled),
 	"summary":      textForm(maxSummary, "A content warning; empty for none.", "Spiders"),
 	"tags":         listForm(maxTags, textForm(maxTag, "A tag, without or with its #.", "cats", filled)),

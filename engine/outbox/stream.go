@@ -69,18 +69,20 @@ func StreamDoc(owner vocab.ID, s db.Stream) vocab.Doc {
 	return d
 }
 
-// lockName is that of all streams: how many there are is bounded.
-func (p *createStream) lockName() string { return "streams" }
+// streams names what is bounded: how many streams there are, and what is in them.
+const streams = "streams"
+
+func (p *createStream) lockName() string { return streams }
 
 func (p *createStream) findEarlier(ctx context.Context, tx *db.Tx, _ *exchange) (vocab.ID, error) {
-	streams, err := tx.Streams(ctx)
+	all, err := tx.Streams(ctx)
 	if err != nil {
 		return "", err
 	}
-	if n := slices.IndexFunc(streams, func(s db.Stream) bool { return s.Name == p.Name }); n >= 0 {
-		return streams[n].Activity, nil
+	if n := slices.IndexFunc(all, func(s db.Stream) bool { return s.Name == p.Name }); n >= 0 {
+		return all[n].Activity, nil
 	}
-	if len(streams) >= maxStreams {
+	if len(all) >= maxStreams {
 		return "", fault.New(fault.Conflict, "there are 100 streams already: delete one first").WithCode("too_many_streams")
 	}
 	return "", nil
@@ -99,7 +101,7 @@ func (p *streamName) checkParams() error {
 	return err
 }
 
-func (p *streamName) lockName() string { return "streams" }
+func (p *streamName) lockName() string { return streams }
 
 func (p *streamName) readStream(ctx context.Context, tx *db.Tx) (*db.Stream, error) {
 	s, err := tx.Stream(ctx, vocab.IDOf(p.StreamID))
@@ -171,7 +173,7 @@ func (p *addToStream) findRecipients(ctx context.Context, f *finder, x *exchange
 		return err
 	}
 	if !audience.IsPublic(obj.Addressing) {
-		return fault.New(fault.Forbidden, "streams are public, and only what everybody may see is put into one").WithCode("not_public").At("/params/objectId")
+		return refuseHidden("objectId")
 	}
 	if x.stream == nil && !obj.AttributedTo.Same(x.actor.ID) {
 		return fault.New(fault.Forbidden, "the object is somebody else's").WithCode("not_own_object").At("/params/objectId")
@@ -180,20 +182,41 @@ func (p *addToStream) findRecipients(ctx context.Context, f *finder, x *exchange
 	return nil
 }
 
+// refuseHidden refuses to put into a stream what the parameter of that name says.
+func refuseHidden(name string) error {
+	return fault.New(fault.Forbidden, "streams are public, and only what everybody may see is put into one").WithCode("not_public").At("/params/" + name)
+}
+
 func (p *addToStream) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Add, string(p.object)
 }
 
 func (p *addToStream) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
 	there, err := p.findAdd(ctx, tx, x, p.object)
-	if err != nil || there != "" || x.stream == nil {
+	if err != nil || there != "" {
 		return there, err
+	}
+	if x.stream == nil {
+		return "", checkPins(ctx, tx, x.actor.ID)
 	}
 	s, err := p.readStream(ctx, tx)
 	if err == nil && s.Objects >= maxStreamObjects {
-		err = fault.New(fault.Conflict, "there are 10,000 objects in the stream already").WithCode("too_many_objects").At("/params/streamId")
+		err = refuseFull("there are 10,000 objects in the stream already")
 	}
 	return "", err
+}
+
+// checkPins refuses a pin that would push another one out, which nobody would be told of.
+func checkPins(ctx context.Context, tx *db.Tx, author vocab.ID) error {
+	pins, err := tx.Pins(ctx, author)
+	if err == nil && len(pins) >= db.MaxPins {
+		err = refuseFull("20 posts are featured already: remove one first")
+	}
+	return err
+}
+
+func refuseFull(words string) error {
+	return fault.New(fault.Conflict, words).WithCode("too_many_objects").At("/params/streamId")
 }
 
 // findAdd returns the Add that put an object where it is, empty when it is not there.

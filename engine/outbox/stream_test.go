@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -61,4 +62,73 @@ func TestOnlyPublicObjectsAreShownInStreams(t *testing.T) {
 		d.refused("RemoveFromStream", map[string]any{"streamId": stream, "objectId": own}, fault.NotFound, "not_in_stream")
 		d.refused("AddToStream", map[string]any{"streamId": stream, "objectId": own}, fault.Gone, "")
 	}
+}
+
+// A post that is written for a stream is put into it by an Add of its own, which followers get beside the
+// post. One that cannot be put there is not written.
+func TestAPostIsWrittenIntoAStream(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	id := d.made("CreateStream", map[string]any{"name": "Cats"}).Text("id")
+	d.owed()
+	for _, stream := range []string{id, featured} {
+		for action, params := range map[string]map[string]any{
+			"CreateNote":    {"content": "hi", "streamTarget": stream},
+			"CreateArticle": {"title": "Hi", "content": "hi", "streamTarget": stream},
+			"CreateObject":  {"type": "Product", "title": "Hi", "content": "hi", "streamTarget": stream},
+		} {
+			before := d.sent()
+			r, err := d.dispatch(action, params)
+			if err != nil {
+				t.Fatalf("%s: %v", action, err)
+			}
+			if n := d.sent() - before; n != 2 {
+				t.Errorf("%s makes %d activities, want a Create and an Add", action, n)
+			}
+			types := map[string]int{}
+			for _, row := range d.owed() {
+				types[row.Type]++
+			}
+			if types["Create"] != 2 || types["Add"] != 2 {
+				t.Errorf("%s owes followers %v", action, types)
+			}
+			gone := d.must("RemoveFromStream", map[string]any{"streamId": stream, "objectId": string(r.ObjectID)})
+			if gone.Object != r.ObjectID {
+				t.Errorf("%s put %s into the stream, want %s", action, gone.Object, r.ObjectID)
+			}
+			d.owed()
+		}
+	}
+	before := d.sent()
+	d.refused("CreateNote", map[string]any{"content": "hi", "streamTarget": id, "visibility": "local"}, fault.Forbidden, "not_public")
+	d.refused("CreateNote", map[string]any{"content": "hi", "streamTarget": here + "/users/alice/streams/none"}, fault.NotFound, "no_stream")
+	d.refused("CreateNote", map[string]any{"content": "hi", "streamTarget": "cats"}, fault.Unprocessable, "invalid_parameter")
+	if err := d.assist(d.token, "CreateNote", vocab.Doc{"content": "hi", "streamTarget": id}); fault.Of(err) == nil || fault.Of(err).Code != "insufficient_scope" {
+		t.Errorf("an LLM engine puts a post into a stream: %v", err)
+	}
+	if d.sent() != before {
+		t.Error("a post that was refused is written")
+	}
+}
+
+// A pin that has no room pushes out no other one, of which peers would not learn.
+func TestATwentyFirstPinIsRefused(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	var first string
+	for n := range db.MaxPins {
+		note := string(d.note(map[string]any{"content": "hi", "streamTarget": featured}))
+		if n == 0 {
+			first = note
+		}
+	}
+	another := string(d.note(map[string]any{"content": "hi"}))
+	d.refused("AddToStream", map[string]any{"streamId": featured, "objectId": another}, fault.Conflict, "too_many_objects")
+	before := d.sent()
+	d.refused("CreateNote", map[string]any{"content": "hi", "streamTarget": featured}, fault.Conflict, "too_many_objects")
+	if d.sent() != before {
+		t.Error("a post that found no room is written")
+	}
+	d.must("RemoveFromStream", map[string]any{"streamId": featured, "objectId": first})
+	d.must("AddToStream", map[string]any{"streamId": featured, "objectId": another})
 }
