@@ -64,8 +64,8 @@ func TestOnlyPublicObjectsAreShownInStreams(t *testing.T) {
 	}
 }
 
-// A post that is written for a stream is put into it by an Add of its own, which followers get beside the
-// post. One that cannot be put there is not written.
+// A post that is written for a stream is put into it by an Add of its own, which followers get
+// beside the post. One that cannot be put there is not written.
 func TestAPostIsWrittenIntoAStream(t *testing.T) {
 	t.Parallel()
 	d := town(t)
