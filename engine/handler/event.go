@@ -14,7 +14,7 @@ import (
 // How far the user trusts who caused an event: the one who reads events may act on them.
 const (
 	TrustSelf     = "self"
-	TrustContact  = "contact" // the user follows it, and it agreed
+	TrustContact  = "contact" // the user follows it, and it agreed, or the two are friends
 	TrustStranger = "stranger"
 )
 

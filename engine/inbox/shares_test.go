@@ -49,12 +49,12 @@ func TestEventsOfStrangersHaveABudget(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	i := &applier{Deps: Deps{Handlers: handler.New(nil, nil)}, bounds: newBounds(func() time.Time { return now })}
-	from := func(host, kind string, follows bool) *applying {
+	from := func(host, kind string) *applying {
 		return &applying{Received: handler.Received{Activity: &vocab.Activity{Type: kind},
-			Actor: &vocab.Actor{ID: vocab.ID("https://" + host + "/users/carol")}, Follows: follows}}
+			Actor: &vocab.Actor{ID: vocab.ID("https://" + host + "/users/carol")}}}
 	}
 	told := func(host, kind string) (n int) {
-		for n < 5000 && i.mayTell(from(host, kind, false)) {
+		for n < 5000 && i.mayTell(from(host, kind), handler.TrustStranger) {
 			n++
 		}
 		return n
@@ -63,10 +63,10 @@ func TestEventsOfStrangersHaveABudget(t *testing.T) {
 	if idle == 0 || likes <= idle || likes == 5000 {
 		t.Errorf("strangers are heard %d times by what does nothing, %d times by likes", idle, likes)
 	}
-	if !i.mayTell(from("evil.example", "Like", true)) {
-		t.Error("a followed actor pays for what strangers of its domain did")
+	if !i.mayTell(from("evil.example", "Like"), handler.TrustContact) {
+		t.Error("a contact pays for what strangers of its domain did")
 	}
-	if !i.mayTell(from("good.example", "Like", false)) {
+	if !i.mayTell(from("good.example", "Like"), handler.TrustStranger) {
 		t.Error("another domain pays for it")
 	}
 }
