@@ -1,23 +1,40 @@
 package conversation
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestManifestOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		objectType string
-		want       Manifest
+		objectType             string
+		encryption             Encryption
+		liked, disliked, boost bool
 	}{
-		{"Note", Manifest{}},
-		{"Article", Manifest{Reviewable: true}},
-		{"Product", Manifest{Reviewable: true}},
-		{"ChatMessage", Manifest{Encryption: EncryptionRequired}},
-		{"PrivateMessage", Manifest{Encryption: EncryptionRequired}},
-		{"KeyPackage", Manifest{Encryption: EncryptionRequired}},
-		{"NobodyKnowsThis", Manifest{}},
+		{"Note", EncryptionNone, true, false, true},
+		{"Article", EncryptionNone, true, true, true},
+		{"Product", EncryptionNone, true, true, true},
+		{"ChatMessage", EncryptionRequired, false, false, false},
+		{"PrivateMessage", EncryptionRequired, false, false, false},
+		{"KeyPackage", EncryptionRequired, false, false, false},
+		{"NobodyKnowsThis", EncryptionNone, true, false, true},
 	} {
-		if got := ManifestOf(c.objectType); got != c.want {
-			t.Errorf("ManifestOf(%q) = %+v, want %+v", c.objectType, got, c.want)
+		m := ManifestOf(c.objectType)
+		if m.Encryption != c.encryption || m.Takes("Like") != c.liked || m.Takes("Dislike") != c.disliked || m.Takes("Boost") != c.boost || m.Reviewable() != c.disliked {
+			t.Errorf("ManifestOf(%q) = %+v, want %+v", c.objectType, m, c)
+		}
+	}
+}
+
+func TestTypesTaking(t *testing.T) {
+	t.Parallel()
+	if got := TypesTaking("Dislike"); !slices.Equal(got, []string{"Article", "Audio", "Product", "Video"}) {
+		t.Errorf("%q can be disliked", got)
+	}
+	for _, action := range []string{"Like", "Follow"} {
+		if got := TypesTaking(action); got != nil {
+			t.Errorf("%s is for %q alone", action, got)
 		}
 	}
 }

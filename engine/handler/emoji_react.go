@@ -17,7 +17,7 @@ import (
 // (FEP-c0e0; Pleroma and Akkoma send it). It has one reaction with each emoji. Misskey sends the
 // same as a Like with content.
 func newEmojiReact(local *actor.Local) Handler {
-	h := newReview(local, func(*vocab.Object) bool { return true })
+	h := newReview(local, vocab.Like) // on whatever can be liked
 	h.Check = func(a *vocab.Activity) error {
 		if err := checkObject(a); err != nil {
 			return err

@@ -15,19 +15,19 @@ import (
 // a new one takes the place of the old. With an emoji it is a reaction, as Misskey sends it, and
 // no review.
 func newLike(local *actor.Local) Handler {
-	return newReview(local, func(*vocab.Object) bool { return true })
+	return newReview(local, vocab.Like)
 }
 
 // newDislike returns the handler of Dislike: an actor dislikes an object of a type that can be
 // disliked.
 func newDislike(local *actor.Local) Handler {
-	return newReview(local, func(o *vocab.Object) bool { return conversation.ManifestOf(o.Type).Reviewable })
+	return newReview(local, vocab.Dislike)
 }
 
 // newReview returns the handler of a reaction to an object that the user holds, that the actor may
 // see and that takes this reaction. Other reactions are ignored, so that an actor cannot find out
 // which objects exist.
-func newReview(local *actor.Local, takes func(*vocab.Object) bool) Handler {
+func newReview(local *actor.Local, kind string) Handler {
 	return Handler{
 		Concern:     audience.Concern{Owner: true},
 		Notifies:    NoticeOfOwn,
@@ -40,7 +40,7 @@ func newReview(local *actor.Local, takes func(*vocab.Object) bool) Handler {
 		SentUndone:  unsendReaction,
 		Received: func(ctx context.Context, tx Tx, r *Received) (Effects, error) {
 			o, err := findShown(ctx, tx, local, r, r.Activity.Object.ID)
-			if err != nil || o == nil || !takes(o) {
+			if err != nil || o == nil || !conversation.ManifestOf(o.Type).Takes(kind) {
 				return Effects{}, ignoredUnless(err)
 			}
 			return Effects{}, tx.SetReaction(ctx, reactionOf(r.Activity, o.ID, r.Actor.ID), r.Now)

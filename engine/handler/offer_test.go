@@ -112,9 +112,9 @@ func TestOffersThatCross(t *testing.T) {
 			"+ activity inbound Offer p:/offers/1",
 			"+ activity outbound Accept us:/alice/activities/* p:/offers/1",
 			"+ event accept.sent us:/alice/activities/* p:/offers/1 by self us:/alice",
-			"+ event offer.received p:/offers/1 by stranger p:/carol",
-			"+ event friendrequest.received p:/offers/1 by stranger p:/carol",
-			"+ event relationship.changed p:/offers/1 by stranger p:/carol",
+			"+ event offer.received p:/offers/1 by contact p:/carol",
+			"+ event friendrequest.received p:/offers/1 by contact p:/carol",
+			"+ event relationship.changed p:/offers/1 by contact p:/carol",
 			`+ sent "type":"Accept"}`}
 	}
 	dated := func(published string) string {
@@ -138,8 +138,8 @@ func TestOffersThatCross(t *testing.T) {
 			"+ activity inbound Offer p:/offers/2",
 			"+ activity outbound Accept us:/alice/activities/* p:/offers/2",
 			"+ event accept.sent us:/alice/activities/* p:/offers/2 by self us:/alice",
-			"+ event offer.received p:/offers/2 by stranger p:/carol",
-			"+ event friendrequest.received p:/offers/2 by stranger p:/carol",
+			"+ event offer.received p:/offers/2 by contact p:/carol",
+			"+ event friendrequest.received p:/offers/2 by contact p:/carol",
 			`+ sent "type":"Accept"}`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -160,10 +160,11 @@ func TestAnswersToOffers(t *testing.T) {
 	}
 	asked, friends := "relationship friend friendOf p:/carol pending us:/alice/activities/o outbound", "relationship friend friendOf p:/carol accepted us:/alice/activities/o outbound"
 	told := func(kind string) []string {
+		trust := map[string]string{"Accept": "contact", "Reject": "stranger"}[kind]
 		return []string{
 			"+ activity inbound " + kind + " p:/answers/1 us:/alice/activities/o",
-			"+ event " + strings.ToLower(kind) + ".received p:/answers/1 us:/alice/activities/o by stranger p:/carol",
-			"+ event relationship.changed p:/answers/1 us:/alice/activities/o by stranger p:/carol"}
+			"+ event " + strings.ToLower(kind) + ".received p:/answers/1 us:/alice/activities/o by " + trust + " p:/carol",
+			"+ event relationship.changed p:/answers/1 us:/alice/activities/o by " + trust + " p:/carol"}
 	}
 	daves := strings.NewReplacer("p:/answers/1", "p:/answers/2", `"actor":"p:/carol"`, `"actor":"p:/dave"`)
 	byID := `"us:/alice/activities/o"`
@@ -211,7 +212,7 @@ func TestFriendshipsEnd(t *testing.T) {
 		}, body: undo(`"p:/offers/1"`), want: []string{
 			"- activity inbound Offer p:/offers/1",
 			"+ activity inbound Undo p:/undos/1 p:/offers/1",
-			"+ event undo.received p:/undos/1 p:/offers/1 by stranger p:/carol"}},
+			"+ event undo.received p:/undos/1 p:/offers/1 by contact p:/carol"}},
 		{name: "by the Undo of the Accept", given: befriended, body: undo(`{"id":"p:/accepts/1","type":"Accept","actor":"p:/carol","object":"us:/alice/activities/o"}`), want: []string{
 			"- relationship friend friendOf p:/carol accepted us:/alice/activities/o outbound",
 			"- activity inbound Accept p:/accepts/1 us:/alice/activities/o",

@@ -278,5 +278,5 @@ func (f *finder) ownObject(ctx context.Context, x *exchange, p *about) (obj *voc
 	if !local || whose != x.User || obj.Type != "Tombstone" && !obj.AttributedTo.Same(x.actor.ID) {
 		return nil, fault.New(fault.Forbidden, "the object is somebody else's").WithCode("not_own_object").At("/params/objectId")
 	}
-	return obj, nil
+	return obj, x.checkTaken(obj, "objectId")
 }

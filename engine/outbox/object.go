@@ -6,6 +6,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -38,6 +39,9 @@ func (f *finder) findObject(ctx context.Context, x *exchange, name, value string
 	case vocab.IsActorType(obj.Type), activity, !obj.OwnAuthors():
 		return nil, nil, badParam(name, name+" names no object that an actor of its server wrote")
 	}
+	if err := x.checkTaken(obj, name); err != nil {
+		return nil, nil, err
+	}
 	x.spelling = x.spelling.Add(obj.ID, obj.Written)
 	if obj.AttributedTo.Same(x.actor.ID) {
 		return obj, x.actor, nil
@@ -50,6 +54,22 @@ func (f *finder) findObject(ctx context.Context, x *exchange, name, value string
 		return nil, nil, fmt.Errorf("find author of %s: %w", id, err)
 	}
 	return obj, author, nil
+}
+
+// checkTaken refuses an action that is not about objects of this type. To answer one is a Reply,
+// by whatever action.
+func (x *exchange) checkTaken(o *vocab.Object, name string) error {
+	action := x.Action.Name
+	if name == "inReplyTo" {
+		action = "Reply"
+	}
+	switch {
+	case action == "" || conversation.ManifestOf(o.Type).Takes(action): // it is only looked at, or may be done
+		return nil
+	case action == "Dislike":
+		return badParam(name, "objects of this type cannot be disliked").WithCode("not_reviewable")
+	}
+	return badParam(name, "the action is not for objects of this type").WithCode("not_for_type")
 }
 
 // findMeantID returns the id of the object that a parameter means: the one it names, or what a

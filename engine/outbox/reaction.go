@@ -7,7 +7,6 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/audience"
-	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -29,7 +28,6 @@ func (p *about) lockName() string { return "object " + string(vocab.IDOf(p.Objec
 type like struct {
 	about
 	object vocab.ID
-	kind   string // of the object
 }
 
 func (p *like) findRecipients(ctx context.Context, f *finder, x *exchange) error {
@@ -37,7 +35,7 @@ func (p *like) findRecipients(ctx context.Context, f *finder, x *exchange) error
 	if err != nil {
 		return err
 	}
-	p.ObjectID, p.object, p.kind = string(obj.ID), obj.ID, obj.Type
+	p.ObjectID, p.object = string(obj.ID), obj.ID
 	x.to = []vocab.ID{author.ID}
 	x.addNamed(author)
 	return nil
@@ -54,16 +52,6 @@ func (p *like) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.I
 // dislike tells the author of an object of a type that can be disliked that the user dislikes it.
 // It takes the place of a Like.
 type dislike struct{ like }
-
-func (p *dislike) findRecipients(ctx context.Context, f *finder, x *exchange) error {
-	if err := p.like.findRecipients(ctx, f, x); err != nil {
-		return err
-	}
-	if !conversation.ManifestOf(p.kind).Reviewable {
-		return badParam("objectId", "objects of this type cannot be disliked").WithCode("not_reviewable")
-	}
-	return nil
-}
 
 func (p *dislike) constructObject(*actor.Local, *exchange) (string, any) {
 	return vocab.Dislike, string(p.object)

@@ -18,6 +18,7 @@ func TestRefusals(t *testing.T) {
 	d := town(t)
 	theirs := d.world.post("https://p.example/notes/private", bob, bob+"/followers")
 	d.world.post("https://p.example/notes/forged", "https://victim.example/users/eve", public)
+	d.world.objects["https://p.example/sealed/1"] = `{"id":"https://p.example/sealed/1","type":"ChatMessage","attributedTo":"` + bob + `","to":"` + string(me) + `","content":"AAAA"}`
 	d.world.fails["https://down.example/users/x"] = fault.New(fault.Unavailable, "down")
 	d.world.fails["https://blocked.example/users/x"] = fault.New(fault.Forbidden, "blocked")
 	d.world.fails["https://gone.example/users/x"] = fault.New(fault.Gone, "the actor was deleted")
@@ -82,6 +83,10 @@ func TestRefusals(t *testing.T) {
 		{"boost of what is not public", "Boost", `{"objectId":"` + string(theirs) + `"}`, fault.Forbidden, "not_public", "/params/objectId"},
 		{"unlike of what is not liked", "Unlike", `{"objectId":"` + bobsPost + `"}`, fault.NotFound, "not_reacted", "/params/objectId"},
 		{"dislike of a note", "Dislike", `{"objectId":"` + bobsPost + `"}`, fault.Unprocessable, "not_reviewable", "/params/objectId"},
+		{"like of a sealed message", "Like", `{"objectId":"https://p.example/sealed/1"}`, fault.Unprocessable, "not_for_type", "/params/objectId"},
+		{"reply to a sealed message", "Reply", `{"content":"x","objectId":"https://p.example/sealed/1"}`, fault.Unprocessable, "not_for_type", "/params/objectId"},
+		{"answer to a sealed message", "CreateNote", `{"content":"x","inReplyTo":"https://p.example/sealed/1"}`, fault.Unprocessable, "not_for_type", "/params/inReplyTo"},
+		{"boost of a sealed message", "Boost", `{"objectId":"https://p.example/sealed/1"}`, fault.Unprocessable, "not_for_type", "/params/objectId"},
 		{"taking back a dislike of what is liked", "UndoDislike", `{"objectId":"` + string(theirs) + `"}`, fault.NotFound, "not_reacted", "/params/objectId"},
 		{"block of herself", "Block", `{"actorUri":"` + string(me) + `"}`, fault.Unprocessable, "invalid_parameter", "/params/actorUri"},
 		{"block of a handle that is nobody's", "Block", `{"actorUri":"@nobody@p.example"}`, fault.Unprocessable, "no_such_user", "/params/actorUri"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -16,8 +17,9 @@ import (
 type Description struct {
 	Action      string    `json:"action"`
 	Description string    `json:"description"`
-	Scopes      []string  `json:"scopes"` // one of which its token needs
-	Params      vocab.Doc `json:"params"` // JSON Schema 2020-12 of the parameters
+	Scopes      []string  `json:"scopes"`          // one of which its token needs
+	Types       []string  `json:"types,omitempty"` // of objects that alone it may be about
+	Params      vocab.Doc `json:"params"`          // JSON Schema 2020-12 of the parameters
 
 	Names []Param `json:"-"` // of the parameters, in the order in which the page shows them
 }
@@ -35,7 +37,7 @@ func Describe() []Description {
 	for _, name := range Actions() {
 		a := vocabulary[name]
 		schema, names := describeParams(a.params)
-		all = append(all, Description{Action: name, Description: a.words, Scopes: a.scopes, Params: schema, Names: names})
+		all = append(all, Description{Action: name, Description: a.words, Scopes: a.scopes, Types: conversation.TypesTaking(name), Params: schema, Names: names})
 	}
 	return all
 }

@@ -17,6 +17,9 @@ func TestActionsAreShownToTheTokensThatMayDispatchThem(t *testing.T) {
 		f.get("/api/actions", bearerToken(f.token(f.alice, scope))).want(t, 200).decode(t, &got)
 		for _, d := range got.Items {
 			names = append(names, d.Action)
+			if isForSome := d.Action == "Dislike" || d.Action == "UndoDislike"; isForSome != (len(d.Types) > 0) {
+				t.Errorf("%s is for objects of the types %q", d.Action, d.Types)
+			}
 			if d.Params["type"] != "object" || d.Description == "" {
 				t.Errorf("%s is described by %q and %v", d.Action, d.Description, d.Params)
 			}
