@@ -1,10 +1,6 @@
 package inbox
 
-import (
-	"slices"
-
-	"github.com/lightweb/lightweb/engine/vocab"
-)
+import "github.com/lightweb/lightweb/engine/vocab"
 
 // isMuted reports whether the user does not want to see the activity: its actor is muted, the
 // author of its object, or a word of that. Posts within those that a Group announces are hidden
@@ -21,5 +17,5 @@ func (p *applier) isMuted(x *applying) bool {
 	if author != "" && mutes.HidesActor(author) {
 		return true
 	}
-	return mutes.HasKeywords() && !x.Mine(x.Activity.Object.ID) && slices.ContainsFunc(vocab.WordsOf(doc), mutes.HidesText)
+	return !x.Mine(x.Activity.Object.ID) && mutes.HidesWords(doc)
 }

@@ -55,6 +55,17 @@ func (m Moderation) HidesActor(id vocab.ID) bool {
 	return false
 }
 
+// HidesAny reports whether any of those who wrote or sent something is muted. Nobody mutes
+// themselves.
+func (m Moderation) HidesAny(voices []vocab.ID, me vocab.ID) bool {
+	return slices.ContainsFunc(voices, func(id vocab.ID) bool { return !id.Same(me) && m.HidesActor(id) })
+}
+
+// HidesWords reports whether the words of an object have a muted keyword.
+func (m Moderation) HidesWords(d vocab.Doc) bool {
+	return m.HasKeywords() && slices.ContainsFunc(vocab.WordsOf(d), m.HidesText)
+}
+
 // HidesText reports whether a text has a muted keyword as a whole word, in any case.
 func (m Moderation) HidesText(text string) bool {
 	if !m.HasKeywords() {

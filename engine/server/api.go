@@ -33,15 +33,16 @@ const (
 // clientAPI serves users' programs.
 type clientAPI struct {
 	*access
-	owners  *db.Cluster // the store, for users
-	feed    *feed.Reader
-	threads *thread.Reader
-	outbox  Outbox
-	bodies  *policy.Pool // of actions
-	lookups *policy.Limiter
-	search  *search.Searcher
-	budget  *policy.Limiter // of searches
-	version string
+	owners   *db.Cluster // the store, for users
+	profiles Profiles
+	feed     *feed.Reader
+	threads  *thread.Reader
+	outbox   Outbox
+	bodies   *policy.Pool // of actions
+	lookups  *policy.Limiter
+	search   *search.Searcher
+	budget   *policy.Limiter // of searches
+	version  string
 }
 
 // wrapAPI makes h a part of the client API: what it answers is the user's own.

@@ -140,6 +140,9 @@ func (s *clientAPI) getRelationships(a *answer, r *http.Request, _ httprouter.Pa
 	if err != nil {
 		return err
 	}
+	if q.Get("type") == muting {
+		return s.listMutes(a, r, t.User, q)
+	}
 	of, err := readTies(q)
 	if err != nil {
 		return err
@@ -180,7 +183,7 @@ func (s *clientAPI) getRelationships(a *answer, r *http.Request, _ httprouter.Pa
 func readTies(q url.Values) (of db.Ties, err error) {
 	of.Type, of.Status = q.Get("type"), q.Get("status")
 	if of.Type != "" && !slices.Contains(relationshipTypes, of.Type) || of.Status != "" && !slices.Contains(relationshipStatuses, of.Status) {
-		return of, fault.New(fault.Invalid, "the type is follower, following, friendOf, closeFriendOf or block, and the status pending, accepted or rejected").WithCode("bad_query")
+		return of, fault.New(fault.Invalid, "the type is follower, following, friendOf, closeFriendOf, block or mute, and the status pending, accepted or rejected").WithCode("bad_query")
 	}
 	for stored, word := range directions {
 		if word == q.Get("direction") {

@@ -52,7 +52,7 @@ type Gate interface {
 	CheckActor(id vocab.ID) error
 }
 
-// Profiles tells who may read a user's collections.
+// Profiles tells who may read a user's collections, and what the user has muted.
 type Profiles interface {
 	User(u vocab.Username) registry.User
 }
@@ -116,7 +116,7 @@ func New(d Deps) *Server {
 	a := &access{clients: from, store: d.Store, strangers: newStrangers(d.Store, d.Now), local: d.Local, verifier: d.Verifier, gate: d.Gate,
 		now: d.Now, secureMode: d.SecureMode, sessions: sessions{d.Redis, d.Sockets}}
 	owners := d.Store.As(pool.Owner)
-	api := &clientAPI{a, owners, d.Feed, d.Threads, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Lookups, d.Search, policy.Searches.Limiter(d.Now), d.Version}
+	api := &clientAPI{a, owners, d.Profiles, d.Feed, d.Threads, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Lookups, d.Search, policy.Searches.Limiter(d.Now), d.Version}
 	events := &eventSockets{api, d.Sockets, commentTime}
 	recent := newRecentPages(d.Now)
 	return &Server{Deps: d, clients: from, metrics: newMetrics(d.Metrics), lines: newLines(d.Now),

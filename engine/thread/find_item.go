@@ -23,6 +23,7 @@ func (r *Reader) findItem(ctx context.Context, q Query) (*piece, error) {
 	case item.Type == "Tombstone":
 		return nil, fault.New(fault.Gone, "the object was deleted")
 	}
+	item.isAsked = true
 	return item, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -16,6 +17,7 @@ type piece struct {
 	to       vocab.Addressing // what it says, or its Create when it says nothing
 	isHeld   bool
 	waits    bool         // it is among the requests
+	isAsked  bool         // the user asked for it, and not for a thread or words that it is among
 	by       *vocab.Actor // the author of one that was fetched
 }
 
@@ -56,6 +58,11 @@ func readFetched(o *vocab.Object, by *vocab.Actor) (*piece, error) {
 	}
 	p.isHeld, p.by = false, by
 	return p, nil
+}
+
+// isMuted reports whether the user has muted the piece, and did not ask for it.
+func (p *piece) isMuted(mutes registry.Moderation, me vocab.ID) bool {
+	return !p.isAsked && (mutes.HidesAny(p.voices, me) || !p.author.Same(me) && mutes.HidesWords(p.Doc))
 }
 
 // isPost reports whether the object is one that people read: neither deleted nor a message of an

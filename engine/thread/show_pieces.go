@@ -13,7 +13,13 @@ import (
 // of their authors.
 func (r *Reader) showPieces(ctx context.Context, q Query, pieces []*piece) (shown []Object, actors map[vocab.ID]vocab.Card, err error) {
 	err = r.Store.Read(ctx, q.User, func(ctx context.Context, tx *db.Tx) error {
-		kept, err := r.keepVisible(ctx, tx, pieces, func(p *piece) (bool, error) { return p.isFor(ctx, tx, r.Local.ID(q.User)) })
+		mutes, me := r.Profiles.User(q.User).Moderation, r.Local.ID(q.User)
+		kept, err := r.keepVisible(ctx, tx, pieces, func(p *piece) (bool, error) {
+			if p.isMuted(mutes, me) {
+				return false, nil
+			}
+			return p.isFor(ctx, tx, me)
+		})
 		if err != nil {
 			return err
 		}

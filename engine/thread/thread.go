@@ -39,7 +39,7 @@ type Local interface {
 	Document(u vocab.Username) (vocab.Doc, error)
 }
 
-// Profiles tells which languages a user reads.
+// Profiles tells which languages a user reads, and what the user has muted.
 type Profiles interface {
 	User(u vocab.Username) registry.User
 }
