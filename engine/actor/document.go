@@ -148,7 +148,12 @@ func (l *Local) profileDoc(u vocab.Username, user registry.User) vocab.Doc {
 		d["name"] = p.Name
 	}
 	if p.Summary != "" {
-		d["summary"] = vocab.TextToHTML(p.Summary, func(s vocab.Span) string { return l.HrefOf(u, s) })
+		d["summary"] = vocab.TextToHTML(p.Summary, func(s vocab.Span) string {
+			if s.Kind == vocab.HandleSpan {
+				return p.PageOf(s.Text)
+			}
+			return l.HrefOf(u, s)
+		})
 	}
 	for name, picture := range map[string]vocab.ID{"icon": p.Icon, "image": p.Image} {
 		if picture != "" {

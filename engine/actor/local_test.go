@@ -338,13 +338,16 @@ func TestTheDigestOfAProfileChangesWithTheDocument(t *testing.T) {
 	l, p := here(t, "https://us.example")
 	alice := username(t, "alice")
 	values := map[string]func(*registry.User){
-		"profile.name":                  func(c *registry.User) { c.Profile.Name = "Alice" },
-		"profile.summary":               func(c *registry.User) { c.Profile.Summary = "hello" },
-		"profile.icon":                  func(c *registry.User) { c.Profile.Icon = "https://us.example/a.png" },
-		"profile.image":                 func(c *registry.User) { c.Profile.Image = "https://us.example/a.png" },
-		"profile.fields":                func(c *registry.User) { c.Profile.Fields = []registry.Field{{Name: "a"}} },
-		"profile.moved_to":              func(c *registry.User) { c.Profile.MovedTo = "https://p.example/alice" },
-		"profile.aliases":               func(c *registry.User) { c.Profile.Aliases = []vocab.ID{"https://p.example/alice"} },
+		"profile.name":     func(c *registry.User) { c.Profile.Name = "Alice" },
+		"profile.summary":  func(c *registry.User) { c.Profile.Summary = "hello" },
+		"profile.icon":     func(c *registry.User) { c.Profile.Icon = "https://us.example/a.png" },
+		"profile.image":    func(c *registry.User) { c.Profile.Image = "https://us.example/a.png" },
+		"profile.fields":   func(c *registry.User) { c.Profile.Fields = []registry.Field{{Name: "a"}} },
+		"profile.moved_to": func(c *registry.User) { c.Profile.MovedTo = "https://p.example/alice" },
+		"profile.aliases":  func(c *registry.User) { c.Profile.Aliases = []vocab.ID{"https://p.example/alice"} },
+		"profile.mentions": func(c *registry.User) {
+			c.Profile.Summary, c.Profile.Mentions = "with @bob@p.example", []registry.Mention{{Handle: "@bob@p.example", URL: "https://p.example/@bob"}}
+		},
 		"follow_policy":                 func(c *registry.User) { c.FollowPolicy = registry.ApprovalRequired },
 		"quotes":                        func(c *registry.User) { c.Quotes = registry.NobodyQuotes },
 		"collections.followers":         func(c *registry.User) { c.Collections.Followers = registry.Owner },

@@ -51,6 +51,7 @@ type Objects interface {
 
 // Profiles are the files in which users say what others see of them.
 type Profiles interface {
+	User(u vocab.Username) registry.User
 	UpdateUser(u vocab.Username, change func(*registry.User) error) error
 }
 

@@ -26,6 +26,9 @@ func (p *tellProfile) checkParams() error { return nil }
 // findRecipients reads the actor after what stands for it: when the file changes in between, what
 // others are told passes for older than it is, and they are told once more.
 func (p *tellProfile) findRecipients(ctx context.Context, f *finder, x *exchange) (err error) {
+	if err := f.linkBio(ctx, x); err != nil {
+		return err
+	}
 	x.profile = f.local.ProfileDigest(x.User)
 	if x.actor, err = f.local.Actor(x.User); err != nil {
 		return fmt.Errorf("read the user's actor: %w", err)
@@ -100,7 +103,8 @@ func (p *updateProfile) checkParams() error {
 }
 
 func (p *updateProfile) findRecipients(ctx context.Context, f *finder, x *exchange) error {
-	if err := f.profiles.UpdateUser(x.User, func(c *registry.User) error { p.writeProfile(&c.Profile); return nil }); err != nil {
+	err := f.profiles.UpdateUser(x.User, func(c *registry.User) error { p.writeProfile(&c.Profile); return nil })
+	if err != nil {
 		return explainUnwritten(err)
 	}
 	return p.tellProfile.findRecipients(ctx, f, x)
@@ -112,7 +116,7 @@ func (p *updateProfile) writeProfile(to *registry.Profile) {
 		to.Name = *p.Name
 	}
 	if p.Summary != nil {
-		to.Summary = *p.Summary
+		to.Summary, to.Mentions = *p.Summary, nil // its handles are looked up anew
 	}
 	if p.Icon != nil {
 		to.Icon = vocab.ID(*p.Icon)
@@ -129,6 +133,8 @@ func (p *updateProfile) writeProfile(to *registry.Profile) {
 func explainUnwritten(err error) error {
 	e := fault.Of(err)
 	switch {
+	case err == nil:
+		return nil
 	case e == nil:
 		return fmt.Errorf("write the profile: %w", err)
 	case e.Kind == fault.Invalid:

@@ -159,3 +159,48 @@ func TestTheEngineTellsOfAProfile(t *testing.T) {
 		t.Errorf("audited %+v", last)
 	}
 }
+
+// Handles in a summary lead to whoever they name, who is told nothing by that. Those that lead to
+// nobody stay text, and are named in the answer.
+func TestHandlesInASummaryAreLinked(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	bob := d.world.person(t, "r.example", "bob", true)
+	d.world.person(t, "s.example", "carol", false)
+	link := func(a vocab.ID, handle string) string {
+		return `<a href="` + string(a) + `" class="u-url mention">` + handle + `</a>`
+	}
+	summary := func() string {
+		t.Helper()
+		doc, err := d.Local.Document(d.alice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return doc.Text("summary")
+	}
+	r, err := d.dispatch("UpdateProfile", map[string]any{"summary": "With @Bob@R.example and @nobody@r.example: https://a.example/ #cats"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := summary(); !strings.Contains(got, link(bob.ID, "@Bob@R.example")) || !strings.Contains(got, `href="https://a.example/"`) || !strings.Contains(got, `rel="tag"`) || strings.Count(got, "<a ") != 3 {
+		t.Errorf("the summary is %s", got)
+	}
+	if strings.Join(r.Unresolved, " ") != "@nobody@r.example" || len(d.owed()) != 0 {
+		t.Errorf("%q lead nowhere", r.Unresolved)
+	}
+
+	// A summary by hand is linked when others are told of it. Of a known handle nobody is asked.
+	if err := d.files.SetMember(d.alice, "profile.summary", "With @bob@r.example and @carol@s.example"); err != nil {
+		t.Fatal(err)
+	}
+	asked := d.world.asked
+	if err := d.TellProfile(t.Context(), d.alice); err != nil {
+		t.Fatal(err)
+	}
+	if got := summary(); !strings.Contains(got, link(bob.ID, "@bob@r.example")) || !strings.Contains(got, link("https://s.example/users/carol", "@carol@s.example")) || d.world.asked != asked+1 {
+		t.Errorf("the summary is %s, after %d were asked for", got, d.world.asked-asked)
+	}
+	if !bytes.Equal(d.told(), d.Local.ProfileDigest(d.alice)) {
+		t.Error("it is not noted of which profile others were told")
+	}
+}

@@ -24,6 +24,7 @@ var members = []Member{
 	{"profile.fields", "at most 16 lines such as `{\"name\":\"Home\",\"value\":\"https://example.org\"}`: the name has 1 to 255 characters, the value at most 2047"},
 	{"profile.moved_to", "the account that this one has become, by its id, or nothing: the followers are told of it (see `user move`)"},
 	{"profile.aliases", "ids of at most 16 other accounts of the person, which may move here"},
+	{"profile.mentions", "where handles in the summary lead; the engine looks them up and writes this"},
 	{"follow_policy", "`auto_accept`, or `approval_required`: a Follow waits for the user"},
 	{"quotes", "who may quote the user's public posts: `anyone`, `followers` or `nobody`"},
 	{"collections.followers", "who may read the followers: `public` or `owner`"},

@@ -117,7 +117,7 @@ func (r *Registry) UpdateServer(change func(*Server) (replace bool, err error)) 
 // the file, for a value that is not taken; Config, when the file is broken.
 func (r *Registry) UpdateUser(u vocab.Username, change func(*User) error) error {
 	return r.userFile(u).updateValue(func(c User) (User, bool, error) {
-		c.Profile.Fields, c.Languages = slices.Clone(c.Profile.Fields), slices.Clone(c.Languages)
+		c.Profile.Fields, c.Profile.Mentions, c.Languages = slices.Clone(c.Profile.Fields), slices.Clone(c.Profile.Mentions), slices.Clone(c.Languages)
 		if err := change(&c); err != nil {
 			return c, false, err
 		}

@@ -105,7 +105,7 @@ func TestWhatIsSetIsReadBack(t *testing.T) {
 	}
 	alice := username(t, "alice")
 	c := DefaultUser()
-	c.Profile = Profile{Name: "Alice <3", Icon: "https://example.org/a.png", Fields: []Field{{"web", "https://example.org"}}, Aliases: []vocab.ID{}}
+	c.Profile = Profile{Name: "Alice <3", Icon: "https://example.org/a.png", Fields: []Field{{"web", "https://example.org"}}, Aliases: []vocab.ID{}, Mentions: []Mention{}}
 	c.FollowPolicy = ApprovalRequired
 	if err := f.SetUser(alice, c); err != nil {
 		t.Fatal(err)
@@ -136,7 +136,8 @@ func TestFilesAreWrittenForPeopleAndClosedToOthers(t *testing.T) {
     "image": "",
     "fields": [],
     "moved_to": "",
-    "aliases": []
+    "aliases": [],
+    "mentions": []
   },
   "follow_policy": "auto_accept",
   "quotes": "anyone",
@@ -343,7 +344,7 @@ func TestAUserWhoseFileWasNeverGoodIsClosed(t *testing.T) {
 func TestAClosedUserTellsNothingThatAFileCanKeepBack(t *testing.T) {
 	c := ClosedUser()
 	if c.FollowPolicy != ApprovalRequired || c.Collections != (Collections{Owner, Owner}) || c.Messaging.TakesStrangers() == AllowStrangers ||
-		c.Quotes != NobodyQuotes || c.Discoverable || c.Indexable || !reflect.DeepEqual(c.Profile, Profile{Fields: []Field{}, Aliases: []vocab.ID{}}) || c.validateUser() != nil {
+		c.Quotes != NobodyQuotes || c.Discoverable || c.Indexable || !reflect.DeepEqual(c.Profile, Profile{Fields: []Field{}, Aliases: []vocab.ID{}, Mentions: []Mention{}}) || c.validateUser() != nil {
 		t.Errorf("ClosedUser = %+v, which a file could close further", c)
 	}
 	for name, r := range map[string]Rule{"see_presence": c.Permissions.SeePresence, "see_read_receipts": c.Permissions.SeeReadReceipts, "encrypted_chat": c.Permissions.EncryptedChat} {

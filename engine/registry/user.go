@@ -22,6 +22,7 @@ const (
 	MaxFieldName  = 255
 	MaxFieldValue = 2047
 	maxAliases    = 16
+	MaxMentions   = 20
 )
 
 // User is what a user has settled about itself.
@@ -46,14 +47,32 @@ type Profile struct {
 	Image   vocab.ID `json:"image"`   // the address of a wide picture, or nothing
 	Fields  []Field  `json:"fields"`  // at most 16
 
-	MovedTo vocab.ID   `json:"moved_to"` // the account that this one has become, or nothing; the followers are told of it
-	Aliases []vocab.ID `json:"aliases"`  // at most 16 other accounts of the person: they may move here
+	MovedTo  vocab.ID   `json:"moved_to"` // the account that this one has become, or nothing; the followers are told of it
+	Aliases  []vocab.ID `json:"aliases"`  // at most 16 other accounts of the person: they may move here
+	Mentions []Mention  `json:"mentions"` // at most 20
 }
 
 // Field is a line of a profile, such as a home page.
 type Field struct {
 	Name  string `json:"name"`  // 1 to 255 characters
 	Value string `json:"value"` // at most 2047 characters
+}
+
+// Mention is where a handle in the summary leads. The engine looks it up and writes it, so that an
+// actor document is made without asking anybody.
+type Mention struct {
+	Handle string   `json:"handle"` // such as @bob@remote.example, in lower case
+	URL    vocab.ID `json:"url"`    // of the actor's page
+}
+
+// PageOf returns where a handle in the summary leads, empty when nobody knows.
+func (p *Profile) PageOf(handle string) string {
+	for _, m := range p.Mentions {
+		if m.Handle == strings.ToLower(handle) {
+			return string(m.URL)
+		}
+	}
+	return ""
 }
 
 // FollowPolicy says what becomes of a Follow.
@@ -118,7 +137,7 @@ func (m Messaging) TakesStrangers() Strangers {
 // DefaultUser returns what holds for a user without a file, and for whatever a file leaves out.
 func DefaultUser() User {
 	return User{
-		Profile:      Profile{Fields: []Field{}, Aliases: []vocab.ID{}},
+		Profile:      Profile{Fields: []Field{}, Aliases: []vocab.ID{}, Mentions: []Mention{}},
 		FollowPolicy: AutoAccept,
 		Quotes:       AnyoneQuotes,
 		Collections:  Collections{Followers: Public, Following: Public},
@@ -163,6 +182,9 @@ func (c *User) validateUser() error {
 	if p.Aliases == nil {
 		p.Aliases = []vocab.ID{}
 	}
+	if p.Mentions == nil {
+		p.Mentions = []Mention{}
+	}
 	if c.Languages == nil {
 		c.Languages = []string{}
 	}
@@ -197,6 +219,9 @@ func (c *User) validateUser() error {
 	if err := p.validateAccounts(); err != nil {
 		return err
 	}
+	if err := p.validateMentions(); err != nil {
+		return err
+	}
 	return c.validateChoices()
 }
 
@@ -208,6 +233,22 @@ func (p Profile) validateAccounts() error {
 	for _, id := range append(slices.Clone(p.Aliases), p.MovedTo) {
 		if _, err := vocab.ParseID(string(id)); id != "" && err != nil {
 			return badMember("profile.aliases", " and profile.moved_to: %.60q is not the id of an actor", id)
+		}
+	}
+	return nil
+}
+
+func (p *Profile) validateMentions() error {
+	if len(p.Mentions) > MaxMentions {
+		return badMember("profile.mentions", " has %d handles: at most %d are taken", len(p.Mentions), MaxMentions)
+	}
+	for n, m := range p.Mentions {
+		key := fmt.Sprintf("profile.mentions[%d]", n)
+		if spans := vocab.Spans(m.Handle); len(spans) != 1 || spans[0].Kind != vocab.HandleSpan || spans[0].Text != m.Handle {
+			return badMember(key+".handle", ": %.60q is not a handle", m.Handle)
+		}
+		if _, err := vocab.ParseID(string(m.URL)); err != nil {
+			return badMember(key+".url", ": %.60q is not the address of a page", m.URL)
 		}
 	}
 	return nil
