@@ -46,6 +46,7 @@ func TestFederation(t *testing.T) {
 	t.Run("articles, videos and things", func(t *testing.T) { postsOfEveryTypeArrive(t, a, b) })
 	t.Run("the example bot", func(t *testing.T) { theExampleBotAnswers(t, a, b) })
 	t.Run("mutes", func(t *testing.T) { mutesHold(t, a, b) })
+	t.Run("the client API", func(t *testing.T) { clientAPIIsAsDescribed(t, a, b) })
 	t.Run("a local post", func(t *testing.T) { localPostStaysHere(t, a, b) })
 	t.Run("streams", func(t *testing.T) { streamsAreShownElsewhere(t, a, b) })
 	t.Run("friends", func(t *testing.T) { friendsAreMadeAndLost(t, a, b) })

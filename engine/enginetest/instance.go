@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/lightweb/lightweb/engine/server/apitest"
 )
 
 // Instance is an engine with its own data directory, ports and PostgreSQL. Its data outlive its
@@ -29,6 +31,9 @@ type Instance struct {
 	process       *process // nil while none runs
 	logs          []*journal
 	rows          *rows // nil until a test asks for rows
+
+	describing sync.Mutex
+	described  apitest.Description // of its client API; zero until a test asks for something of that
 }
 
 // Start makes an instance and waits until it serves. Settings are environment variables, such as
@@ -269,4 +274,17 @@ func freeAddress(t testing.TB) string {
 	}
 	t.Fatal("no free port was found")
 	return ""
+}
+
+// Describe returns what the instance says of its client API; nothing when it does not answer.
+func (i *Instance) Describe(t testing.TB) apitest.Description {
+	t.Helper()
+	i.describing.Lock()
+	defer i.describing.Unlock()
+	if i.described.Paths == nil {
+		if a := ask(t, http.MethodGet, i.URL+"/api/openapi.json", nil, http.Header{}); a.Status == http.StatusOK {
+			i.described = apitest.Read(t, a.Body)
+		}
+	}
+	return i.described
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lightweb/lightweb/engine/server/apitest"
 )
 
 // User is a local user of an instance, with a token of its own.
@@ -102,13 +104,25 @@ func (u *User) Ask(t testing.TB, method, path string, body any) Answer {
 		}
 		h.Set("Content-Type", "application/json")
 	}
-	return ask(t, method, u.Home.URL+path, content, h)
+	return u.askDescribed(t, method, path, content, h)
+}
+
+// askDescribed makes a request to the client API, whose answer must be as that is described.
+func (u *User) askDescribed(t testing.TB, method, path string, content []byte, h http.Header) Answer {
+	t.Helper()
+	a := ask(t, method, u.Home.URL+path, content, h)
+	if a.Status == 0 {
+		return a
+	}
+	route, _, _ := strings.Cut(path, "?")
+	u.Home.Describe(t).Check(t, apitest.Exchange{Method: method, Path: route, Status: a.Status, Header: a.Header, Body: a.Body})
+	return a
 }
 
 // Upload puts a file of a media type to the client API in the user's name.
 func (u *User) Upload(t testing.TB, path, mediaType string, content []byte) Answer {
 	t.Helper()
-	return ask(t, http.MethodPut, u.Home.URL+path, content, http.Header{"Authorization": {"Bearer " + u.Token}, "Content-Type": {mediaType}})
+	return u.askDescribed(t, http.MethodPut, path, content, http.Header{"Authorization": {"Bearer " + u.Token}, "Content-Type": {mediaType}})
 }
 
 // Dispatched is the answer to an action that was taken.

@@ -275,9 +275,9 @@ func TestDispatchTellsWhatBecameOfTheAction(t *testing.T) {
 	f := newFixture(t)
 	write, inJSON := bearerToken(f.token(f.alice, "write")), header("Content-Type", "application/json")
 	f.outbox.result = outbox.Result{ActivityID: "https://example.org/users/alice/activities/1", ObjectID: "https://example.org/users/alice/objects/1",
-		Job: &outbox.Job{JobID: "j", Recipients: 3, Counts: db.JobCounts{Total: 2, Pending: 2}}}
+		Job: &outbox.Job{JobID: "019c8052-5f00-7000-8000-000000000007", Recipients: 3, Counts: db.JobCounts{Total: 2, Pending: 2}}}
 	r := f.send("/api/activity", `{"params":{"b":1,"a":"<"},"action":"CreateNote"}`, write, inJSON, header("Idempotency-Key", "k-1"), header("Lightweb-Caused-By", "019aa7d4-5e2c-7c1b-9a53-1f2e3d4c5b6a")).want(t, 201)
-	want := `{"success":true,"activityId":"https://example.org/users/alice/activities/1","objectId":"https://example.org/users/alice/objects/1","federationJob":{"jobId":"j","recipients":3,` +
+	want := `{"success":true,"activityId":"https://example.org/users/alice/activities/1","objectId":"https://example.org/users/alice/objects/1","federationJob":{"jobId":"019c8052-5f00-7000-8000-000000000007","recipients":3,` +
 		`"counts":{"total":2,"pending":2,"delivered":0,"failed":0,"skipped":0}}}`
 	if diff := cmp.Diff(want, string(r.body)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

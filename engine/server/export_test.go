@@ -8,6 +8,9 @@ import (
 	"github.com/lightweb/lightweb/engine/policy"
 )
 
+// OpenAPI returns the description of the client API.
+func OpenAPI() []byte { return openAPI() }
+
 // Route is an address that this server answers.
 type Route struct {
 	Method, Path string

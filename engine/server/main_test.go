@@ -34,6 +34,7 @@ import (
 	"github.com/lightweb/lightweb/engine/registry"
 	"github.com/lightweb/lightweb/engine/search"
 	"github.com/lightweb/lightweb/engine/server"
+	"github.com/lightweb/lightweb/engine/server/apitest"
 	"github.com/lightweb/lightweb/engine/signature"
 	"github.com/lightweb/lightweb/engine/socket"
 	"github.com/lightweb/lightweb/engine/thread"
@@ -344,8 +345,20 @@ func ask(t testing.TB, h http.Handler, method, target, body string, how ...askin
 	if err != nil {
 		t.Fatal(err)
 	}
+	described(t).Check(t, apitest.Exchange{Method: r.Method, Path: r.URL.Path, Status: res.StatusCode, Header: res.Header, Body: b})
 	return response{res, b}
 }
+
+// described is the description that every answer of the client API is held against.
+func described(t testing.TB) apitest.Description {
+	readOnce.Do(func() { readDescription = apitest.Read(t, server.OpenAPI()) })
+	return readDescription
+}
+
+var (
+	readOnce        sync.Once
+	readDescription apitest.Description
+)
 
 // want fails unless the status is as it should be.
 func (r response) want(t testing.TB, status int) response {

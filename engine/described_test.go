@@ -1,0 +1,87 @@
+package engine_test
+
+import (
+	"bytes"
+	"image"
+	"image/png"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/server/apitest"
+)
+
+// Every operation of the client API is asked for what it has and for what it has not, and answers
+// as it is described: the helpers of these tests hold every answer against the description.
+func clientAPIIsAsDescribed(t *testing.T, a, b *enginetest.Instance) {
+	author, reader := a.CreateUser(t, "dora"), b.CreateUser(t, "dirk")
+	befriend(t, reader, author)
+	author.Configure(t, `{"profile":{"name":"Dora"},"moderation":{"muted_actors":["https://peer.example/users/x"],"muted_domains":["spam.example"],"muted_keywords":["spoiler"]}}`)
+	made := author.Do(t, "CreateNote", map[string]any{"content": "hello", "visibility": "public"})
+	delivered(t, author, made.ActivityID, false)
+	stream := author.Do(t, "CreateStream", map[string]any{"name": "Cats"}).ObjectID
+	author.Do(t, "AddToStream", map[string]any{"streamId": stream, "objectId": made.ObjectID})
+	author.Do(t, "CreateGroup", map[string]any{"name": "friends"})
+	reader.Await(t, "main", "the post", func(i enginetest.Item) bool { return i.ActivityURI == made.ActivityID })
+	reader.Do(t, "Reply", map[string]any{"objectId": made.ObjectID, "content": "hello to you"})
+	answer := author.Await(t, "notifications", "the answer", func(i enginetest.Item) bool { return i.Type == "Create" })
+	about := url.QueryEscape(made.ObjectID)
+	asked := map[string]bool{}
+	ask := func(method, path string, body any, want int) {
+		t.Helper()
+		got := author.Ask(t, method, path, body)
+		if got.Status != want {
+			t.Errorf("%s %s is answered %d, want %d: %.500s", method, path, got.Status, want, got.Body)
+		}
+		route, _, _ := strings.Cut(path, "?")
+		asked[a.Describe(t).Operation(apitest.Exchange{Method: method, Path: route})] = true
+	}
+	for path, wrong := range map[string]string{
+		"/api/feed?feed=main":                         "/api/feed?feed=none",
+		"/api/feed?feed=notifications":                "/api/feed?cursor=x",
+		"/api/feed/" + answer.ID:                      "/api/feed/019c8052-5f00-7000-8000-000000000001",
+		"/api/deliveries":                             "/api/deliveries?limit=0",
+		"/api/deliveries/" + made.FederationJob.JobID: "/api/deliveries/019c8052-5f00-7000-8000-000000000001",
+		"/api/me":                                        "/api/me?x=1",
+		"/api/actors?uri=" + reader.ID:                   "/api/actors",
+		"/api/objects?uri=" + about:                      "/api/objects?uri=x",
+		"/api/objects/thread?backfill=true&uri=" + about: "/api/objects/thread?backfill=maybe&uri=" + about,
+		"/api/relationships":                             "/api/relationships?type=none",
+		"/api/relationships?type=mute":                   "/api/relationships?type=mute&limit=1",
+		"/api/groups":                                    "/api/groups?x=1",
+		"/api/streams":                                   "/api/streams?x=1",
+		"/api/audit":                                     "/api/audit?cursor=x",
+		"/api/actions":                                   "/api/actions?x=1",
+		"/api/openapi.json":                              "/api/openapi.json?x=1",
+		"/api/search?q=hello":                            "/api/search?q=",
+	} {
+		ask(http.MethodGet, path, nil, http.StatusOK)
+		refused := author.Ask(t, http.MethodGet, wrong, nil)
+		if refused.Status != http.StatusBadRequest && refused.Status != http.StatusNotFound {
+			t.Errorf("%s is answered %d: %.500s", wrong, refused.Status, refused.Body)
+		}
+	}
+	ask(http.MethodPost, "/api/activity", map[string]any{"action": "Like", "params": map[string]any{"objectId": made.ObjectID}}, http.StatusCreated)
+	ask(http.MethodPost, "/api/activity", map[string]any{"action": "Explode", "params": map[string]any{}}, http.StatusUnprocessableEntity)
+	var picture bytes.Buffer
+	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 2, 2))); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/api/me/icon", "/api/me/image"} {
+		if got := author.Upload(t, path, "image/png", picture.Bytes()); got.Status != http.StatusOK {
+			t.Errorf("%s is answered %d", path, got.Status)
+		}
+		ask(http.MethodPut, path, "no picture", http.StatusUnsupportedMediaType)
+		ask(http.MethodDelete, path, nil, http.StatusOK)
+	}
+	ask(http.MethodPost, "/api/session", map[string]any{}, http.StatusCreated)
+	ask(http.MethodDelete, "/api/session", nil, http.StatusForbidden)
+	ask(http.MethodGet, "/api/events?x=1", nil, http.StatusBadRequest)
+	for _, op := range a.Describe(t).Operations() {
+		if !asked[op] && op != "get /ws" {
+			t.Errorf("nobody asked for %s", op)
+		}
+	}
+}
