@@ -114,6 +114,17 @@ func TestAnAssistantsAttemptsAreCounted(t *testing.T) {
 	if last != "assistant_limit" {
 		t.Errorf("attempt 61 is refused as %q, want assistant_limit", last)
 	}
+	left, err := d.AttemptQuotas(t.Context(), d.alice, d.token)
+	if err != nil || len(left) != 2 {
+		t.Fatalf("there is left %+v, %v", left, err)
+	}
+	hour, day := left[0], left[1]
+	if hour.Left != 0 || hour.Limit != 60 || hour.Reset <= 0 || hour.Reset > time.Hour+time.Minute || day.Left != 440 || day.Limit != 500 || day.Reset <= 23*time.Hour {
+		t.Errorf("there is left %+v", left)
+	}
+	if other, err := d.AttemptQuotas(t.Context(), d.alice, uuid.New()); err != nil || other[0].Left != 60 || other[1].Left != 500 || other[0].Reset != 0 {
+		t.Errorf("another token has left %+v, %v", other, err)
+	}
 }
 
 func TestAnAssistantDoesSixtyActionsAnHour(t *testing.T) {

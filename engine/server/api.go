@@ -184,6 +184,9 @@ func (s *clientAPI) postActivity(a *answer, r *http.Request, _ httprouter.Params
 		return refuseScope(a, instance.ScopeWrite)
 	}
 	result, err := s.outbox.Dispatch(r.Context(), outbox.Dispatch{User: t.User, Token: t.ID, Assistant: isAssistant(t), Action: action, IdempotencyKey: key, CausedBy: cause})
+	if isAssistant(t) {
+		s.tellAttempts(a, r, t)
+	}
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 const (
 	corsMethods = "GET, HEAD, POST, PUT, DELETE"
 	corsSends   = "Authorization, Content-Type, Idempotency-Key, If-None-Match, Lightweb-Caused-By"
-	corsReads   = "ETag, Idempotent-Replayed, Lightweb-Version, Link, Location, Retry-After, WWW-Authenticate, X-Request-Id"
+	corsReads   = "ETag, Idempotent-Replayed, Lightweb-Version, Link, Location, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id"
 	corsSeconds = "600" // for which a browser remembers what it was told
 )
 

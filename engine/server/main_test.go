@@ -84,6 +84,10 @@ func (d *dispatcher) Dispatch(_ context.Context, asked outbox.Dispatch) (outbox.
 	return d.result, d.err
 }
 
+func (d *dispatcher) AttemptQuotas(context.Context, vocab.Username, uuid.UUID) ([]policy.Quota, error) {
+	return []policy.Quota{{Name: "hour", Limit: 60, Window: time.Hour, Left: 59, Reset: time.Minute}, {Name: "day", Limit: 500, Window: 24 * time.Hour, Left: 499}}, nil
+}
+
 func (d *dispatcher) FindActor(_ context.Context, _ vocab.Username, isAssistant bool, name string) (*vocab.Actor, error) {
 	d.wanted, d.forAssistant = name, isAssistant
 	return d.found, d.err

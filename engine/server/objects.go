@@ -20,6 +20,7 @@ func (s *clientAPI) getObject(a *answer, r *http.Request, _ httprouter.Params) e
 		return err
 	}
 	entry, err := s.threads.Object(r.Context(), q)
+	s.tellLookups(a, q.User)
 	if err != nil {
 		return err
 	}
@@ -41,6 +42,7 @@ func (s *clientAPI) getThread(a *answer, r *http.Request, _ httprouter.Params) e
 		return refuseScope(a, instance.ScopeRead) // nobody is asked for an LLM engine
 	}
 	found, err := s.threads.Thread(r.Context(), q)
+	s.tellLookups(a, q.User)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,9 @@ func (s *clientAPI) getSearch(a *answer, r *http.Request, _ httprouter.Params) e
 	if err != nil {
 		return err
 	}
-	if ok, after := s.budget.Allow(t.User.String()); !ok {
+	ok, after := s.budget.Allow(t.User.String())
+	a.tellQuotas(s.budget.Quota(quotaOfSearches, t.User.String()))
+	if !ok {
 		return fault.New(fault.RateLimited, "your programs search too often").WithCode("rate_limited").After(after)
 	}
 	page, err := s.search.Search(r.Context(), search.Query{User: t.User, Text: q.Get("q"), Cursor: q.Get("cursor"), Limit: limit, Assistant: isAssistantReader(t)})

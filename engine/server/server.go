@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/julienschmidt/httprouter"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -37,6 +38,7 @@ type Inbox interface {
 type Outbox interface {
 	MayDispatch(scopes []string, action string) bool
 	Dispatch(ctx context.Context, d outbox.Dispatch) (outbox.Result, error)
+	AttemptQuotas(ctx context.Context, u vocab.Username, token uuid.UUID) ([]policy.Quota, error)
 	FindActor(ctx context.Context, u vocab.Username, isAssistant bool, name string) (*vocab.Actor, error)
 }
 

@@ -1,0 +1,43 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/policy"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Names of quotas, as programs are told of them.
+const (
+	quotaOfSearches = "searches"
+	quotaOfLookups  = "lookups"
+)
+
+// tellQuotas says how much of what is bounded may be used, and how much of that is left
+// (draft-ietf-httpapi-ratelimit-headers-10).
+func (a *answer) tellQuotas(all ...policy.Quota) {
+	var policies, left []string
+	for _, q := range all {
+		policies = append(policies, fmt.Sprintf(`"%s";q=%d;w=%d`, q.Name, q.Limit, q.Window/time.Second))
+		left = append(left, fmt.Sprintf(`"%s";r=%d;t=%d`, q.Name, q.Left, q.Reset/time.Second))
+	}
+	a.Header().Set("RateLimit-Policy", strings.Join(policies, ", "))
+	a.Header().Set("RateLimit", strings.Join(left, ", "))
+}
+
+// tellLookups says how many actors and objects a user's programs may still ask others for.
+func (s *clientAPI) tellLookups(a *answer, u vocab.Username) {
+	a.tellQuotas(s.lookups.Quota(quotaOfLookups, u.String()))
+}
+
+// tellAttempts says how many actions the token of an LLM engine may still try. It may fail: the
+// action is done, or refused, all the same.
+func (s *clientAPI) tellAttempts(a *answer, r *http.Request, t instance.Token) {
+	if left, err := s.outbox.AttemptQuotas(r.Context(), t.User, t.ID); err == nil {
+		a.tellQuotas(left...)
+	}
+}

@@ -1,0 +1,69 @@
+package server_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Whoever is bounded is told by how much, and what is left, also when nothing is.
+func TestProgramsAreToldWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	read, llm := bearerToken(f.token(f.alice, "read")), bearerToken(f.token(f.alice, "llm"))
+	_, note := f.post(f.alice, "needle", start, vocab.Public)
+	left := func(r response, policy, limit string) {
+		t.Helper()
+		if r.Header.Get("RateLimit-Policy") != policy || r.Header.Get("RateLimit") != limit {
+			t.Errorf("answered with %q and %q, want %q and %q", r.Header.Get("RateLimit-Policy"), r.Header.Get("RateLimit"), policy, limit)
+		}
+	}
+	left(f.get("/api/search?q=needle", read).want(t, 200), `"searches";q=30;w=30`, `"searches";r=29;t=1`)
+	for f.get("/api/search?q=needle", read).StatusCode == 200 {
+		continue
+	}
+	refused := f.get("/api/search?q=needle", read).want(t, 429)
+	left(refused, `"searches";q=30;w=30`, `"searches";r=0;t=30`)
+	if refused.Header.Get("Retry-After") == "" {
+		t.Error("a program is not told when to come again")
+	}
+	left(f.get("/api/objects?uri="+string(note), read).want(t, 200), `"lookups";q=60;w=60`, `"lookups";r=60;t=0`)
+	f.outbox.found = f.carol
+	left(f.get("/api/actors?uri="+string(f.carol.ID), read).want(t, 200), `"lookups";q=60;w=60`, `"lookups";r=59;t=1`)
+	left(f.get("/api/objects/thread?uri="+string(note), read).want(t, 200), `"lookups";q=60;w=60`, `"lookups";r=59;t=1`)
+	like := f.send("/api/activity", `{"action":"Like","params":{}}`, llm, header("Content-Type", "application/json")).want(t, 201)
+	left(like, `"hour";q=60;w=3600, "day";q=500;w=86400`, `"hour";r=59;t=60, "day";r=499;t=0`)
+	left(f.get("/api/me", read).want(t, 200), "", "")
+}
+
+// A list of several pages leads on by a Link, and is the same while nothing has changed.
+func TestListsLeadOnAndAreTagged(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	at := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
+	for n := range 3 {
+		f.post(f.alice, "needle", at(n), vocab.Public)
+		f.relate(f.alice, db.Following, db.Accepted, vocab.ID("https://peer.example/users/"+strings.Repeat("x", n+1)), at(n))
+		f.owe(f.alice, n+1, "peer.example")
+	}
+	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
+		for n := range 3 {
+			if err := tx.AddAudit(ctx, db.Audit{At: at(n), Action: "Like", Params: vocab.Doc{}.JSON(), Outcome: "ok"}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	read := bearerToken(f.token(f.alice, "read", "admin"))
+	for _, path := range []string{"/api/feed?", "/api/relationships?", "/api/deliveries?", "/api/audit?", "/api/search?q=needle&"} {
+		r := f.get(path+"limit=1", read).want(t, 200)
+		if link := r.Header.Get("Link"); !strings.HasSuffix(link, `; rel="next"`) || !strings.HasPrefix(link, "<"+path[:strings.Index(path, "?")]+"?") {
+			t.Errorf("%s leads on to %q", path, link)
+		}
+		f.get(path+"limit=1", read, header("If-None-Match", r.Header.Get("ETag"))).want(t, 304)
+	}
+}
