@@ -18,7 +18,7 @@ func TestTheAPIPageNamesEveryErrorCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := regexp.MustCompile(`WithCode\("([a-z_]+)"\)`)
+	code := regexp.MustCompile(`(?:WithCode\(|http\.Status\w+, )"([a-z_]+)"`) // of a refusal, and of its status
 	found := 0
 	for _, path := range sources(t) {
 		if !slices.Contains([]string{"outbox", "server", "feed", "thread", "search", "picture"}, filepath.Dir(path)) {
