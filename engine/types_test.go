@@ -29,17 +29,19 @@ var (
 // namedTypes are the other places where the name of a type stands as text, or where two types
 // stand together, and why.
 var namedTypes = map[string]string{
-	"engine/server/negotiate.go Accept":    "the field of a request",
-	"engine/server/discovery.go Accept":    "the field of a request",
-	"engine/transport/get.go Accept":       "the field of a request",
-	"engine/signature/cavage.go Accept":    "the field of a request",
-	"engine/outbox/vocabulary.go Follow":   "an action",
-	"engine/outbox/vocabulary.go Like":     "an action",
-	"engine/outbox/vocabulary.go Dislike":  "an action",
-	"engine/outbox/vocabulary.go Block":    "an action",
-	"engine/demo.go Follow":                "an action",
-	"engine/demo.go Like":                  "an action",
-	"engine/relay/relay.go Accept, Reject": "the two answers that FEP-ae0c has",
+	"engine/server/negotiate.go Accept":       "the field of a request",
+	"engine/server/discovery.go Accept":       "the field of a request",
+	"engine/transport/get.go Accept":          "the field of a request",
+	"engine/signature/cavage.go Accept":       "the field of a request",
+	"engine/outbox/vocabulary.go Follow":      "an action",
+	"engine/outbox/vocabulary.go Like":        "an action",
+	"engine/outbox/vocabulary.go Dislike":     "an action",
+	"engine/outbox/vocabulary.go Block":       "an action",
+	"engine/conversation/manifest.go Like":    "an action",
+	"engine/conversation/manifest.go Dislike": "an action",
+	"engine/demo.go Follow":                   "an action",
+	"engine/demo.go Like":                     "an action",
+	"engine/relay/relay.go Accept, Reject":    "the two answers that FEP-ae0c has",
 }
 
 func TestOneRoomKnowsWhatATypeIs(t *testing.T) {

@@ -66,7 +66,7 @@ func (x *exchange) checkTaken(o *vocab.Object, name string) error {
 	switch {
 	case action == "" || conversation.ManifestOf(o.Type).Takes(action): // it is only looked at, or may be done
 		return nil
-	case action == "Dislike":
+	case len(conversation.TypesTaking(action)) > 0: // it is for reviewable types alone
 		return badParam(name, "objects of this type cannot be disliked").WithCode("not_reviewable")
 	}
 	return badParam(name, "the action is not for objects of this type").WithCode("not_for_type")

@@ -1,0 +1,37 @@
+package server_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/audience"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// A local post is there for another user of the server, and for a follower elsewhere it is not: by
+// no id, and in no collection.
+func TestALocalPostIsThereForUsersAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	me := f.local.ID(f.alice)
+	create, note := f.post(f.alice, "for us", start, audience.Here(me))
+	_, public := f.post(f.alice, "for all", start.Add(time.Second), vocab.Public)
+	f.relate(f.alice, db.Follower, db.Accepted, f.carol.ID, start)
+	carol := f.signed(f.carolKey, signature.RFC9421)
+	bob := bearerToken(f.token(f.bob, "read"))
+	for _, id := range []vocab.ID{create, note} {
+		f.get(string(id)).want(t, 404)
+		f.get(string(id), carol).want(t, 404)
+		f.get(string(id), bob).want(t, 200)
+	}
+	f.get(string(public), carol).want(t, 200)
+	if got := f.walk(string(me)+"/outbox", func() {}, carol); len(got) != 1 || slices.Contains(got, create) {
+		t.Errorf("a follower elsewhere finds %q", got)
+	}
+	if got := f.walk(string(me)+"/outbox", func() {}, bob); !slices.Contains(got, create) {
+		t.Errorf("another user finds %q", got)
+	}
+}
