@@ -56,11 +56,11 @@ func (f *finder) findObject(ctx context.Context, x *exchange, name, value string
 	return obj, author, nil
 }
 
-// checkTaken refuses an action that is not about objects of this type. To answer one is a Reply,
-// by whatever action.
+// checkTaken refuses an action that is not about objects of this type. To answer or to quote one
+// passes for a Reply, by whatever action.
 func (x *exchange) checkTaken(o *vocab.Object, name string) error {
 	action := x.Action.Name
-	if name == "inReplyTo" {
+	if name == "inReplyTo" || name == "quote" {
 		action = "Reply"
 	}
 	switch {

@@ -80,7 +80,8 @@ func (p play) calls() map[string][]wrong {
 		return slices.Concat(p.actorIn("to", more), p.actorIn("cc", more), []wrong{
 			{"deleted", withAll(more, "inReplyTo", p.deleted), "gone"}, {"blocked", withAll(more, "inReplyTo", p.blocked), "blocked"},
 			{"unknown", withAll(more, "inReplyTo", "https://p.example/none"), "not_found"}, {"unknown", withAll(more, "streamTarget", here+"/users/alice/streams/none"), "no_stream"},
-			{"state", withAll(withAll(more, "visibility", "followers"), "streamTarget", p.stream), "not_public"}})
+			{"state", withAll(withAll(more, "visibility", "followers"), "streamTarget", p.stream), "not_public"},
+			{"state", withAll(more, "quote", p.private), "not_public"}, {"deleted", withAll(more, "quote", p.deleted), "gone"}, {"blocked", withAll(more, "quote", p.blocked), "blocked"}})
 	}
 	friend := m{"relationshipType": "friendOf"}
 	return map[string][]wrong{
@@ -107,6 +108,7 @@ func (p play) calls() map[string][]wrong {
 		"Unboost":             {{"state", m{"objectId": p.liked}, "not_reacted"}, {"deleted", m{"objectId": p.deleted}, "not_reacted"}},
 		"UpdateObject":        {{"foreign", m{"objectId": p.liked, "content": "x"}, "not_own_object"}, {"deleted", m{"objectId": p.deleted, "content": "x"}, "gone"}, {"unknown", m{"objectId": "https://p.example/none", "content": "x"}, "not_found"}, {"state", m{"objectId": p.own, "title": "x"}, "invalid_parameter"}},
 		"DeleteObject":        {{"foreign", m{"objectId": p.liked}, "not_own_object"}, {"unknown", m{"objectId": "https://p.example/none"}, "not_found"}},
+		"RevokeQuote":         {{"state", m{"objectId": p.own}, "not_quoted"}, {"unknown", m{"objectId": "https://p.example/none"}, "not_quoted"}},
 		"Block":               append(p.actor("actorUri", "", nil), wrong{"state", m{"actorUri": string(me)}, "invalid_parameter"}),
 		"Unblock":             append(p.actor("actorUri", "", nil), wrong{"state", m{"actorUri": p.bob}, "not_blocked"}),
 		"CreateGroup":         {{"state", m{"name": "a b"}, "invalid_parameter"}},
