@@ -42,7 +42,7 @@ func TestFederation(t *testing.T) {
 	t.Run("people", func(t *testing.T) { peopleAreFoundAndMentioned(t, a, b) })
 	t.Run("a thread", func(t *testing.T) { threadIsWholeOnBothSides(t, a, b) })
 	t.Run("quotes", func(t *testing.T) { quotesAreApproved(t, a.CreateUser(t, "quinn"), b.CreateUser(t, "quill")) })
-	t.Run("quotes on one engine", func(t *testing.T) { quotesAreApproved(t, a.CreateUser(t, "quiana"), a.CreateUser(t, "quentin")) })
+	t.Run("quotes on one engine", func(t *testing.T) { quotesAreApproved(t, a.CreateUser(t, "quiana"), a.CreateUser(t, "quincy")) })
 	t.Run("articles, videos and things", func(t *testing.T) { postsOfEveryTypeArrive(t, a, b) })
 	t.Run("the example bot", func(t *testing.T) { theExampleBotAnswers(t, a, b) })
 	t.Run("mutes", func(t *testing.T) { mutesHold(t, a, b) })
