@@ -46,6 +46,6 @@ func (m moveActor) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (voc
 
 // tellMove tells the followers where the user's account has moved, unless they were told.
 func (o *Outbox) tellMove(ctx context.Context, u vocab.Username, to vocab.ID) error {
-	x := &exchange{Dispatch: Dispatch{User: u, Action: pipeline.Action{Name: "Move"}}, now: o.Now().UTC().Truncate(time.Millisecond), intent: moveActor{to}}
+	x := &exchange{Dispatch: Dispatch{User: u, Action: pipeline.Action{Name: "MoveActor"}}, now: o.Now().UTC().Truncate(time.Millisecond), intent: moveActor{to}}
 	return o.pipeline.Run(ctx, x)
 }
