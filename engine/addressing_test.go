@@ -42,6 +42,7 @@ var readers = map[string]string{
 	"db/snapshot.go To":                      "a table that a foreign key points to",
 	"db/deliveries.go Audience":              "stored, for who asks where a post went",
 	"db/schema/respell.go audience":          "the column of that",
+	"cmd/user_move.go to":                    "a flag",
 	"cmd/mutate/report.go To":                "the text that a mistake puts there",
 	"cmd/mutate/source.go To":                "the text that a mistake puts there",
 	"cmd/mutate/operators.go audience":       "the package",
