@@ -20,6 +20,7 @@ import (
 
 // The command line does what scripts rely on: JSON with these keys, and these exit codes.
 func TestCommandLine(t *testing.T) {
+	t.Parallel()
 	i := enginetest.Make(t)
 	t.Run("without an engine that serves", func(t *testing.T) { commandsWithoutServe(t, i) })
 	other := enginetest.Start(t)
@@ -35,6 +36,7 @@ func TestCommandLine(t *testing.T) {
 }
 
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	i := enginetest.Make(t)
 	demo := i.Run(t, "serve", "--demo", "--once")
 	if demo.Code == 69 {
@@ -47,6 +49,7 @@ func TestDemo(t *testing.T) {
 
 // The commands that the demonstration prints work, and bob's like is seen on alice's stream.
 func TestTheCommandsOfTheDemoWork(t *testing.T) {
+	t.Parallel()
 	demo := exec.Command(enginetest.Binary(t), "serve", "--demo")
 	demo.Env = append(os.Environ(), "LIGHTWEB_DATA_DIR="+t.TempDir())
 	out, err := demo.StdoutPipe()

@@ -18,11 +18,11 @@ import (
 // A deleted user is gone at once for whoever asks, then from everybody who knew it, and at last
 // from this server, but for the name.
 func deletionReachesEverybody(t *testing.T, a, b *enginetest.Instance) {
-	della, doria, dirk := a.CreateUser(t, "della"), a.CreateUser(t, "doria"), b.CreateUser(t, "dirk")
-	befriend(t, dirk, della)
+	della, doria, dino := a.CreateUser(t, "della"), a.CreateUser(t, "doria"), b.CreateUser(t, "dino")
+	befriend(t, dino, della)
 	befriend(t, doria, della)
 	create, note := della.Post(t, map[string]any{"content": "soon gone", "visibility": "public"})
-	for _, u := range []*enginetest.User{doria, dirk} {
+	for _, u := range []*enginetest.User{doria, dino} {
 		u.Await(t, "main", "della's post", func(i enginetest.Item) bool { return i.ActivityURI == create })
 	}
 	hold := func(what string) {
@@ -50,7 +50,7 @@ func deletionReachesEverybody(t *testing.T, a, b *enginetest.Instance) {
 		t.Errorf("a dispatch was answered %d, want 401", got.Status)
 	}
 	hold("resume")
-	for _, u := range []*enginetest.User{doria, dirk} {
+	for _, u := range []*enginetest.User{doria, dino} {
 		enginetest.Eventually(t, u.Name+" holds nothing of della", func() bool {
 			return len(u.Column(t, `SELECT actor_uri FROM relationships WHERE actor_uri = $1`, della.ID)) == 0 &&
 				u.Column(t, `SELECT count(*) FROM objects WHERE raw ->> 'attributedTo' = $1`, della.ID)[0] == "0"

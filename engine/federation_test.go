@@ -15,6 +15,7 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 // at from outside: what the API answers, what the databases of both sides hold, what was told to
 // those who listen to events.
 func TestFederation(t *testing.T) {
+	t.Parallel()
 	a, b := enginetest.StartTwo(t)
 	t.Run("between two engines, both restarted on the way", func(t *testing.T) {
 		s := newScene(a.CreateUser(t, "alice"), b.CreateUser(t, "bob"))

@@ -18,6 +18,7 @@ import (
 // An engine and a server that shares no code with it understand each other in both directions,
 // whichever signature each of them tries first.
 func TestFedify(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ ours, theirs string }{
 		{"rfc9421", "rfc9421"},
 		{"cavage", "draft-cavage-http-signatures-12"},

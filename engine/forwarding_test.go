@@ -20,6 +20,7 @@ import (
 // (ActivityPub §7.1.2): once, in the bytes that came (IN-06), under alice's signature, and with
 // what proves its author: another engine believes that, and asks nobody.
 func TestForwarding(t *testing.T) {
+	t.Parallel()
 	i, j := enginetest.StartTwo(t)
 	alice, bob := i.CreateUser(t, "alice"), j.CreateUser(t, "bob")
 	authors, fans := peertest.New(t, "127.0.0.2"), peertest.New(t, "127.0.0.3")

@@ -44,6 +44,7 @@ func goToSocial(t *testing.T, address string) (*peertest.Peer, *peertest.Actor) 
 // GoToSocial sends a report in the name of its instance actor, to an inbox of the account that is
 // reported: object holds the account and the posts, and nobody is named in to.
 func TestAReportByGoToSocialReachesTheOperator(t *testing.T) {
+	t.Parallel()
 	i := enginetest.Start(t)
 	alice := i.CreateUser(t, "alice")
 	_, note := alice.Post(t, map[string]any{"content": "buy now"})

@@ -16,6 +16,7 @@ import (
 // FE-21: two users follow a community of Lemmy, whose members are on another server; what they
 // write, edit, like and delete there comes to both by the community's Announces.
 func TestACommunityOfLemmy(t *testing.T) {
+	t.Parallel()
 	i := enginetest.Start(t)
 	alice, bob := i.CreateUser(t, "alice"), i.CreateUser(t, "bob")
 	lemmy, others := peertest.New(t, "127.0.0.2"), peertest.New(t, "127.0.0.3")

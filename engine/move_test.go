@@ -19,6 +19,7 @@ func followersGoWithWhoMoves(t *testing.T, a, b *enginetest.Instance) {
 	if got := b.Run(t, "user", "move", "mika", "--from", mona.ID); got.Code != 0 {
 		t.Fatalf("user move --from ended with %d: %s", got.Code, got.Stderr)
 	}
+	enginetest.Eventually(t, "the new account names the old one", func() bool { return shownActor(t, mika)["alsoKnownAs"] != nil })
 	for range 2 {
 		if got := a.Run(t, "user", "move", "mona", "--to", mika.Handle, "--yes"); got.Code != 0 {
 			t.Fatalf("user move --to ended with %d: %s", got.Code, got.Stderr)

@@ -17,6 +17,7 @@ import (
 // Servers that are particular about signatures federate with the engine: follows are accepted,
 // posts arrive, and theirs are taken.
 func TestPeersThatArePicky(t *testing.T) {
+	t.Parallel()
 	i := enginetest.Start(t)
 	for n, tt := range []struct {
 		name   string

@@ -17,6 +17,7 @@ import (
 
 // The operator says who may talk to the engine, and one that runs follows.
 func TestPolicy(t *testing.T) {
+	t.Parallel()
 	s := newSiege(t)
 	for _, part := range []struct {
 		name string

@@ -14,6 +14,7 @@ import (
 // Two engines that show nothing to who does not sign neither wait for each other nor lack anything
 // of each other.
 func TestSecureEnginesFederate(t *testing.T) {
+	t.Parallel()
 	a, b := enginetest.StartTwo(t, "LIGHTWEB_FEDERATION_SECURE_MODE=true")
 	alice, stranger, bob := a.CreateUser(t, "alice"), a.CreateUser(t, "stranger"), b.CreateUser(t, "bob")
 	mutual(t, alice, bob)

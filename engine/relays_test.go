@@ -100,6 +100,7 @@ func stateOf(t *testing.T, i *enginetest.Instance, r *relayServer) string {
 // FE-16: a server subscribes to relays of both styles, sends them what is public, takes from them
 // what somebody here follows, and unsubscribes; the running engine follows the command line.
 func TestRelays(t *testing.T) {
+	t.Parallel()
 	i := enginetest.Start(t)
 	instance := i.URL + "/actor"
 	alice := i.CreateUser(t, "alice")

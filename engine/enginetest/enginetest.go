@@ -6,10 +6,13 @@ package enginetest
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -35,12 +38,28 @@ func Main(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "make a folder for the tests:", err)
 		os.Exit(1)
 	}
+	if err := runMoreAtOnce(); err != nil {
+		fmt.Fprintln(os.Stderr, "set -parallel:", err)
+		os.Exit(1)
+	}
 	code := m.Run()
 	if err := os.RemoveAll(folder); err != nil {
 		fmt.Fprintln(os.Stderr, "remove the folder of the tests:", err)
 		code = max(code, 1)
 	}
 	os.Exit(code)
+}
+
+// runMoreAtOnce runs two tests for each processor at once, unless -parallel says how many: engines
+// wait for each other more than they compute.
+func runMoreAtOnce() error {
+	flag.Parse()
+	set := false
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "test.parallel" })
+	if set {
+		return nil
+	}
+	return flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 }
 
 var binary = sync.OnceValues(func() (string, error) {
