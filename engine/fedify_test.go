@@ -37,6 +37,7 @@ func TestFedify(t *testing.T) {
 				{"we act", m.weAct},
 				{"they act", m.theyAct},
 				{"they read our collections", m.theyRead},
+				{"they read what clients write", m.theyReadWhatClientsWrite},
 				{"both part", m.bothPart},
 				{"nothing else went wrong", m.nothingElse},
 			} {
@@ -237,6 +238,67 @@ func (m *meeting) theyRead(t *testing.T) {
 	followers := m.peer.Call(t, "traverse", map[string]any{"collection": m.alice.ID + "/followers"})
 	if items := followers.Subs("items"); len(items) != 1 || items[0].Text("id") != m.peer.Actor() {
 		t.Errorf("Fedify reads the followers as %s, want bob", followers.JSON())
+	}
+}
+
+// theyReadWhatClientsWrite lets alice use what the vocabulary of clients has beside plain posts.
+func (m *meeting) theyReadWhatClientsWrite(t *testing.T) {
+	bob := "@bob@" + strings.TrimPrefix(m.peer.Origin, "http://")
+	create, note := m.alice.Post(t, map[string]any{"content": "see https://example.org/a?b=c with " + bob + " #Bees", "visibility": "public"})
+	heard := m.hears(t, "Create", create, note).Sub("object")
+	if content := heard.Text("content"); !strings.Contains(content, `href="https://example.org/a?b=c"`) || !strings.Contains(content, m.peer.Actor()) {
+		t.Errorf("Fedify reads the links in %q", content)
+	}
+	found := m.peer.Call(t, "lookup", map[string]any{"resource": note}).Sub("object")
+	var tags []string
+	for _, tag := range found.Subs("tag") {
+		tags = append(tags, tag.Text("type")+" "+tag.Text("href"))
+	}
+	slices.Sort(tags)
+	if want := []string{"Hashtag " + m.i.URL + "/@alice/tags/bees", "Mention " + m.peer.Actor()}; !slices.Equal(tags, want) {
+		t.Errorf("Fedify reads the tags %q of %s, want %q", tags, found.JSON(), want)
+	}
+
+	reply := m.alice.Do(t, "Reply", map[string]any{"objectId": note, "content": "more of it"}).ActivityID
+	answer := enginetest.ObjectOf(t, m.alice, reply)
+	m.hears(t, "Create", reply, answer)
+	for collection, want := range map[string][]string{note + "/replies": {answer}, note + "/context": {note, answer}} {
+		var ids []string
+		read := m.peer.Call(t, "traverse", map[string]any{"collection": collection})
+		for _, item := range read.Subs("items") {
+			ids = append(ids, item.Text("id"))
+		}
+		if !slices.Equal(ids, want) {
+			t.Errorf("Fedify reads %s as %s, want %q", collection, read.JSON(), want)
+		}
+	}
+
+	add := m.alice.Do(t, "AddToStream", map[string]any{"objectId": note, "streamId": "featured"}).ActivityID
+	if h := m.peer.Expect(t, "Add"); h.ID != add || h.ObjectID != note {
+		t.Errorf("Fedify heard %+v, want the Add of a pin", h)
+	}
+	m.alice.Do(t, "UpdateProfile", map[string]any{"name": "Alice the second"})
+	if h := m.peer.Expect(t, "Update"); h.ObjectID != m.alice.ID {
+		t.Errorf("Fedify heard %+v, want the Update of alice", h)
+	}
+	if actor := m.peer.Call(t, "lookup", map[string]any{"resource": m.alice.Handle}).Sub("object"); actor.Text("name") != "Alice the second" {
+		t.Errorf("Fedify reads the profile as %s", actor.JSON())
+	}
+	m.theyReadAStamp(t, note)
+}
+
+// theyReadAStamp has another user quote alice's note.
+func (m *meeting) theyReadAStamp(t *testing.T, note string) {
+	carol := m.i.CreateUser(t, "carol")
+	carol.Post(t, map[string]any{"content": "look", "visibility": "public", "quote": note})
+	var stamps []string
+	enginetest.Eventually(t, "alice has approved the quote", func() bool {
+		stamps = m.alice.Column(t, `SELECT uri FROM objects WHERE raw ->> 'type' = 'QuoteAuthorization'`)
+		return len(stamps) == 1
+	})
+	found := m.peer.Call(t, "lookup", map[string]any{"resource": stamps[0]}).Sub("object")
+	if found.Text("type") != "QuoteAuthorization" || found.Text("attributedTo") != m.alice.ID || found.Text("interactionTarget") != note {
+		t.Errorf("Fedify reads the stamp as %s", found.JSON())
 	}
 }
 
