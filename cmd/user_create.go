@@ -25,13 +25,15 @@ type createdUser struct {
 
 func newUserCreate(a *app) *cobra.Command {
 	var n admin.NewUser
+	var from passwordSource
 	var ifNotExists bool
 	c := &cobra.Command{
 		Use:   "create NAME [flags]",
 		Short: "Make a user",
 		Long: "create makes a user: keys, a database, an actor that others can follow. NAME is 1 to 30 of a-z, 0-9 and _; the name\n" +
 			"of a deleted user is never given again. A create that was interrupted is finished by running it again.\n\n" +
-			"With --token it also makes a token with the scopes read and write, which is shown this once.",
+			"With --token it also makes a token with the scopes read and write, which is shown this once. With a\n" +
+			"password the user signs in at POST /api/session; user passwd says what a password is, and sets one later.",
 		Example: "  lightweb user create alice --display-name 'Alice Example'\n  lightweb user create bob --token --if-not-exists --json",
 		Args:    takesArgs("NAME"),
 		RunE: a.action(func(ctx context.Context, args []string) (err error) {
@@ -41,10 +43,16 @@ func newUserCreate(a *app) *cobra.Command {
 			if n.Name, err = vocab.ParseUsername(args[0]); err != nil {
 				return err
 			}
+			if a.givesPassword() {
+				if n.Password, err = a.readPassword(from); err != nil {
+					return err
+				}
+			}
 			return a.admin(ctx, func(t *admin.Tasks) error { return a.createUser(ctx, t, n, ifNotExists) })
 		}),
 	}
 	c.Flags().StringVar(&n.DisplayName, "display-name", "", "the `NAME` that people see")
+	from.addFlags(c)
 	c.Flags().BoolVar(&n.Token, "token", false, "make a token too, and show it")
 	c.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "succeed when the user is there already")
 	return c
@@ -58,6 +66,9 @@ func (a *app) createUser(ctx context.Context, t *admin.Tasks, n admin.NewUser, i
 	}
 	if n.Token && !created {
 		fmt.Fprintf(a.stderr, "warning: %s exists already, and no token was made\n hint: lightweb user token create %s\n", n.Name, n.Name)
+	}
+	if n.Password != "" && !created {
+		fmt.Fprintf(a.stderr, "warning: %s exists already, and its password was left as it is\n hint: lightweb user passwd %s\n", n.Name, n.Name)
 	}
 	title := fmt.Sprintf("%s created %s", a.out.tick(), a.out.style().Bold(true).Render(n.Name.String()))
 	if !created {

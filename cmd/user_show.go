@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +29,8 @@ func newUserShow(a *app) *cobra.Command {
 					return err
 				}
 				facts := append(userFacts(u),
-					fact{key: "keys_dir", value: u.KeysDir}, fact{key: "state", value: u.State}, fact{key: "created_at", value: stamp(u.CreatedAt)})
+					fact{key: "keys_dir", value: u.KeysDir}, fact{key: "state", value: u.State}, fact{key: "created_at", value: stamp(u.CreatedAt)},
+					fact{key: "has_password", value: strconv.FormatBool(*u.HasPassword)})
 				if u.Refused != "" {
 					facts = append(facts, fact{key: "config_error", value: u.Refused})
 				}

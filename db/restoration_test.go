@@ -194,6 +194,7 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 	for _, q := range []string{
 		`INSERT INTO acquaintances VALUES ('https://a.example/1', '` + u.String() + `', true), (` + hard + `, '` + u.String() + `', false)`,
 		`INSERT INTO tokens VALUES (gen_random_uuid(), sha256('` + u.String() + `'), '` + u.String() + `', ` + hard + `, '{read,write}', now(), NULL, NULL)`,
+		`INSERT INTO tokens (id, digest, username, scopes, password) VALUES (gen_random_uuid(), sha256('password of ` + u.String() + `'), '` + u.String() + `', '{read,write}', ` + hard + `)`,
 		`INSERT INTO actors VALUES ('https://` + u.String() + `.example', 'a.example', NULL, '{}', now()) ON CONFLICT DO NOTHING`,
 		`INSERT INTO actor_keys VALUES ('https://` + u.String() + `.example#k', 'https://` + u.String() + `.example')`,
 		`INSERT INTO hosts VALUES ('` + u.String() + `.example', 'cavage')`,

@@ -285,7 +285,7 @@ var clientAttacks = []attack{
 	}},
 	{id: "CLI-02b", sends: "a stream of a user who is suspended meanwhile", happens: "sockets and streams end within 15 seconds (4001); new ones are 401", changes: true, play: suspendUnderSocket},
 	{id: "CLI-03", sends: "100,000 subscriptions, endless frames, a reader who never reads", happens: "429 for the eleventh socket of a user; 1009 for a message over 64 KiB, in however many frames; 1008 for a flood; who does not read is cut off; others go on", changes: true, play: floodSockets},
-	{id: "CLI-04", sends: "passwords, to see by time which users there are", later: "sessions"},
+	{id: "CLI-04", sends: "passwords: a megabyte long, of users and of nobody, and so many that alice is locked out", happens: "413; 401 in the same words and after the same work, whoever's name it is; 429 for the address that floods, while alice signs in from elsewhere", changes: true, play: guessPasswords},
 	{id: "CLI-05", sends: "other spellings of addresses and headers, to get round a limit or a check of the token", happens: "401 or 404 for each: there is one spelling, and no proxy's header is believed", play: func(s *siege) {
 		for _, path := range []string{"/api/feed/", "//api/feed", "/api/feed.json", "/api/%66eed", "/API/feed", "/api/./feed", "/api/x/../feed", "/api/feed;x"} {
 			s.answered(enginetest.Fetch(s, s.home.URL+path), 400, 401, 404)
@@ -365,5 +365,5 @@ var clientAttacks = []attack{
 		s.answered(s.alice.Try(s, "CreateNote", map[string]any{"content": "x", "role": "admin"}), 422)
 	}},
 	{id: "CLI-11", sends: "an archive to import that is a bomb, holds links, or a million follows", later: "importing users"},
-	{id: "CLI-12", sends: "redirects at sign-in to addresses that only look allowed", later: "sessions"},
+	{id: "CLI-12", sends: "redirects at sign-in to addresses that only look allowed", later: "sign-in by redirect; today there is no sign-in by redirect"},
 }

@@ -27,6 +27,7 @@ func TestCommandLine(t *testing.T) {
 	i.Start(t)
 	i.HangUp(t) // and it serves on
 	t.Run("beside an engine that serves", func(t *testing.T) { commandsBesideServe(t, i) })
+	t.Run("passwords", func(t *testing.T) { passwordCommands(t, i) })
 	t.Run("a create that is killed", func(t *testing.T) { createThatIsKilled(t, i) })
 	t.Run("creates at once", func(t *testing.T) { createsAtOnce(t, i) })
 	t.Run("actor fetch", func(t *testing.T) { actorFetch(t, i, other) })

@@ -30,6 +30,7 @@ type Database struct {
 	Acquaintances Acquaintances
 	Actors        Actors
 	Tokens        Tokens
+	Passwords     Passwords
 	Hosts         Hosts
 	Deliveries    Deliveries
 	Journal       Journal
@@ -57,7 +58,7 @@ func Open(ctx context.Context, url string, server *postgres.Server, databases *s
 	known := &active{}
 	d.Users = Users{on: all, lookups: lookups, active: known, version: databases.Latest(schema.User), database: databases.OfUser}
 	d.Acquaintances = Acquaintances{on: all, active: known}
-	d.Actors, d.Tokens, d.Hosts, d.Deliveries = Actors{all}, Tokens{all}, Hosts{all}, Deliveries{all}
+	d.Actors, d.Tokens, d.Passwords, d.Hosts, d.Deliveries = Actors{all}, Tokens{all}, Passwords{all}, Hosts{all}, Deliveries{all}
 	d.Reports, d.Relays, d.Ignored = Reports{all}, Relays{all}, IgnoredRing{all}
 	d.Journal = newJournal(all)
 	d.Locks = Locks{config: func() *pgx.ConnConfig { return server.Config(databases.Name()) }, journal: d.Journal}

@@ -16,6 +16,7 @@ type Tasks struct {
 	Users      Users
 	Configs    Configs
 	Tokens     Tokens
+	Passwords  Passwords
 	Audits     Audits
 	Actors     Actors
 	Domains    Domains
@@ -32,7 +33,7 @@ type Tasks struct {
 
 // New returns the tasks on an instance.
 func New(in *instance.Instance) *Tasks {
-	return &Tasks{Users{in}, Configs{in}, Tokens{in}, Audits{in}, Actors{in}, Domains{in}, Hosts{in}, Relays{in}, Reports{in}, Deliveries{in}, Inboxes{in}, Databases{in}, Streams{in}, Caches{in}, Backups{in}}
+	return &Tasks{Users{in}, Configs{in}, Tokens{in}, Passwords{in}, Audits{in}, Actors{in}, Domains{in}, Hosts{in}, Relays{in}, Reports{in}, Deliveries{in}, Inboxes{in}, Databases{in}, Streams{in}, Caches{in}, Backups{in}}
 }
 
 // chooseUsers returns the named users, or all that have a database. The fault is NoUser when a

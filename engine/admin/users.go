@@ -26,6 +26,7 @@ type User struct {
 	Keys          []string       `json:"keys"` // "ed25519", "rsa"
 	KeysDir       string         `json:"keys_dir"`
 	CreatedAt     time.Time      `json:"created_at"`
+	HasPassword   *bool          `json:"has_password,omitempty"` // only from Find
 	Refused       string         `json:"config_error,omitempty"` // why the configuration cannot be used; only from Find
 }
 
@@ -39,11 +40,12 @@ func (us Users) describeUser(row dbinstance.User) User {
 type NewUser struct {
 	Name        vocab.Username
 	DisplayName string
-	Token       bool // also make a token with the scopes read and write
+	Token       bool   // also make a token with the scopes read and write
+	Password    string // empty for none
 }
 
-// Create makes a user: it takes the name, makes keys, profile and database, and activates the
-// user. It completes a user that an earlier call left half-made. For a complete user it returns
+// Create makes a user: it takes the name, makes keys, profile, database and password, and activates
+// the user. It completes a user that an earlier call left half-made. For a complete user it returns
 // the user and fault.Conflict, for a deleted one fault.Conflict alone. The token is empty unless
 // asked for. A serving engine knows the user at once.
 func (us Users) Create(ctx context.Context, n NewUser) (u User, token string, err error) {
@@ -90,6 +92,11 @@ func (us Users) makeUser(ctx context.Context, n NewUser) error {
 	if err := us.in.DB.CreateUserDatabase(ctx, n.Name); err != nil {
 		return err
 	}
+	if n.Password != "" {
+		if err := Passwords(us).Set(ctx, n.Name, n.Password); err != nil {
+			return err
+		}
+	}
 	// Nobody has seen the profile: what is changed from now on is told.
 	if err := us.in.DB.Instance.Users.SetToldProfile(ctx, n.Name, us.in.Local.ProfileDigest(n.Name)); err != nil {
 		return err
@@ -117,6 +124,11 @@ func (us Users) Find(ctx context.Context, name vocab.Username) (User, error) {
 		return User{}, err
 	}
 	u := us.describeUser(row)
+	has, err := us.in.DB.Instance.Passwords.Has(ctx, name)
+	if err != nil {
+		return User{}, err
+	}
+	u.HasPassword = &has
 	if err := us.in.Registry.Problem(name); err != nil {
 		u.Refused = err.Error()
 	}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -42,6 +41,7 @@ type clientAPI struct {
 	lookups  *policy.Limiter
 	search   *search.Searcher
 	budget   *policy.Limiter // of searches
+	logins   *logins
 	version  string
 }
 
@@ -239,12 +239,7 @@ func readCause(r *http.Request) (uuid.UUID, error) {
 // whoever else comes from the same address.
 func (s *clientAPI) readAction(a *answer, r *http.Request, u vocab.Username) (pipeline.Action, error) {
 	var none pipeline.Action
-	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if charset, given := params["charset"]; err != nil || mediaType != apiJSON || given && !strings.EqualFold(charset, "utf-8") ||
-		r.Header.Get("Content-Encoding") != "" {
-		return none, fault.New(fault.Unsupported, "send application/json")
-	}
-	body, err := readBody(a, r, s.bodies, u.String(), maxAction)
+	body, err := readJSON(a, r, s.bodies, u.String(), maxAction)
 	if err != nil {
 		return none, err
 	}

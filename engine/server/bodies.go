@@ -3,7 +3,9 @@ package server
 import (
 	"errors"
 	"io"
+	"mime"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/lightweb/lightweb/engine/fault"
@@ -63,4 +65,14 @@ func readBody(a *answer, r *http.Request, of *policy.Pool, payer string, limit i
 		return nil, err
 	}
 	return body, nil
+}
+
+// readJSON is readBody for a request that has to say that it sends JSON: a form cannot.
+func readJSON(a *answer, r *http.Request, of *policy.Pool, payer string, limit int64) ([]byte, error) {
+	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if charset, given := params["charset"]; err != nil || mediaType != apiJSON || given && !strings.EqualFold(charset, "utf-8") ||
+		r.Header.Get("Content-Encoding") != "" {
+		return nil, fault.New(fault.Unsupported, "send application/json")
+	}
+	return readBody(a, r, of, payer, limit)
 }

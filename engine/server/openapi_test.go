@@ -31,7 +31,7 @@ func TestOpenAPIDescribesEveryRouteAndActionOfTheAPI(t *testing.T) {
 	if err := json.Unmarshal(openAPI(), &d); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"post /api/activity", "post /api/session"}
+	want := []string{"post /api/activity", "post /api/me/password", "post /api/session"}
 	for path := range new(Server).putRoutes() {
 		want = append(want, "put "+path)
 	}

@@ -118,7 +118,7 @@ func New(d Deps) *Server {
 	a := &access{clients: from, store: d.Store, strangers: newStrangers(d.Store, d.Now), local: d.Local, verifier: d.Verifier, gate: d.Gate,
 		now: d.Now, secureMode: d.SecureMode, sessions: sessions{d.Redis, d.Sockets}}
 	owners := d.Store.As(pool.Owner)
-	api := &clientAPI{a, owners, d.Profiles, d.Feed, d.Threads, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Lookups, d.Search, policy.Searches.Limiter(d.Now), d.Version}
+	api := &clientAPI{a, owners, d.Profiles, d.Feed, d.Threads, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Lookups, d.Search, policy.Searches.Limiter(d.Now), newLogins(d), d.Version}
 	events := &eventSockets{api, d.Sockets, commentTime}
 	recent := newRecentPages(d.Now)
 	return &Server{Deps: d, clients: from, metrics: newMetrics(d.Metrics), lines: newLines(d.Now),
@@ -190,6 +190,7 @@ func (s *Server) postRoutes() map[string]handle {
 		"/users/:user/inbox": inbox,
 		"/api/activity":      s.api.wrapAPI(s.api.postActivity),
 		"/api/session":       s.api.wrapAPI(s.api.postSession),
+		"/api/me/password":   s.api.wrapAPI(s.api.postPassword),
 	}
 }
 

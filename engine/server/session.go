@@ -24,9 +24,9 @@ const (
 	maxSessions = 100
 )
 
-// sessions are kept in Redis alone: when it loses them, programs show their token again. A session
-// is a digest of its token, which is looked up with every request: it may do what the token may,
-// and ends with it.
+// sessions are kept in Redis alone: when it loses them, programs show their token or password
+// again. A session is a digest of its token, which is looked up with every request: it may do what
+// the token may, and ends with it. A password is a token, too.
 type sessions struct {
 	redis   *keyspace.Store
 	sockets *socket.Hub
@@ -77,18 +77,32 @@ func (s sessions) end(ctx context.Context, u vocab.Username, digest [32]byte) (b
 	return n > 0, err
 }
 
-// madeSession is the answer to who exchanges a token for a session.
+// endAll ends all sessions of a user with their sockets.
+func (s sessions) endAll(ctx context.Context, u vocab.Username) error {
+	of := s.redis.Of(u)
+	g, err := of.Glance(ctx, nil, sessionList, 0, -1)
+	if err == nil && len(g.Elements) > 0 {
+		_, err = of.Delete(ctx, g.Elements...)
+	}
+	s.sockets.EndSessions(u, g.Elements...)
+	return err
+}
+
+// madeSession is the answer to who begins a session.
 type madeSession struct {
 	Session     string   `json:"session"` // shown this once
 	Scopes      []string `json:"scopes"`
 	IdleSeconds int      `json:"idleSeconds"` // without a request, after which it ends
 }
 
-// postSession exchanges a token for a session.
+// postSession makes a session, of the token that the request carries or of a password in its body.
 func (s *clientAPI) postSession(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.setCache(cachePrivate)
 	if _, err := readQuery(r); err != nil {
 		return err
+	}
+	if _, given := bearerToken(r); !given && r.ContentLength != 0 {
+		return s.postLogin(a, r)
 	}
 	t, err := s.authenticate(a, r)
 	if err != nil {
@@ -102,22 +116,32 @@ func (s *clientAPI) postSession(a *answer, r *http.Request, _ httprouter.Params)
 	if kind != token.API {
 		return fault.New(fault.Forbidden, "a session is made of a token, not of another session").WithCode("not_a_token")
 	}
+	return s.sendSession(a, r, u, digest, t.Scopes)
+}
+
+// sendSession makes a session of a token, or of a password, and shows it.
+func (s *clientAPI) sendSession(a *answer, r *http.Request, u vocab.Username, digest [32]byte, scopes []string) error {
 	session, err := s.sessions.begin(r.Context(), u, digest)
 	if err != nil {
 		return err
 	}
-	body, err := vocab.Marshal(madeSession{session, t.Scopes, int(sessionIdle.Seconds())})
+	body, err := vocab.Marshal(madeSession{session, scopes, int(sessionIdle.Seconds())})
 	if err == nil {
 		a.send(http.StatusCreated, apiJSON, body)
 	}
 	return err
 }
 
-// deleteSession ends the session of the request.
+// deleteSession ends the session of the request, or every one of its user.
 func (s *clientAPI) deleteSession(a *answer, r *http.Request, _ httprouter.Params) error {
 	a.setCache(cachePrivate)
-	if _, err := readQuery(r); err != nil {
+	q, err := readQuery(r, "everywhere")
+	if err != nil {
 		return err
+	}
+	everywhere := q.Get("everywhere") == "true"
+	if q.Has("everywhere") && !everywhere {
+		return fault.New(fault.Invalid, "everywhere is true or left out").WithCode("bad_query")
 	}
 	secret, _ := bearerToken(r)
 	kind, u, digest, err := token.Parse(secret)
@@ -127,15 +151,31 @@ func (s *clientAPI) deleteSession(a *answer, r *http.Request, _ httprouter.Param
 	if kind != token.Session {
 		return fault.New(fault.Forbidden, "only a session is ended here: a token ends when its user revokes it").WithCode("not_a_session")
 	}
+	if everywhere {
+		err = s.endEverywhere(a, r, u)
+	} else {
+		err = s.endSession(a, r, u, digest)
+	}
+	if err == nil {
+		a.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+func (s *clientAPI) endSession(a *answer, r *http.Request, u vocab.Username, digest [32]byte) error {
 	existed, err := s.sessions.end(r.Context(), u, digest)
 	if err == nil && !existed {
 		err = errInvalidToken
 	}
-	if err != nil {
-		return s.refuseToken(a, err)
+	return s.refuseToken(a, err)
+}
+
+// endEverywhere ends all sessions of the user. One that only reads does not end others.
+func (s *clientAPI) endEverywhere(a *answer, r *http.Request, u vocab.Username) error {
+	if _, err := s.authorize(a, r, instance.ScopeWrite, instance.ScopeAdmin); err != nil {
+		return err
 	}
-	a.WriteHeader(http.StatusNoContent)
-	return nil
+	return s.sessions.endAll(r.Context(), u)
 }
 
 // sessionOf returns the key of the session of a request, and nothing for a request with a token.

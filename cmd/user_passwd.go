@@ -1,0 +1,64 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine/admin"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func newUserPasswd(a *app) *cobra.Command {
+	var from passwordSource
+	var remove bool
+	c := &cobra.Command{
+		Use:   "passwd NAME [flags]",
+		Short: "Set or remove the password of a user",
+		Long: "passwd sets the password with which the user NAME signs in at POST /api/session: 8 characters to 1,024 bytes, without\n" +
+			"line breaks. Without a flag it asks on the terminal. Every session that was made by the password before ends; tokens\n" +
+			"and their sessions go on. Only a hash of the password is stored (argon2id).",
+		Example: "  lightweb user passwd alice\n  lightweb user passwd alice --password-file /run/secrets/alice\n  lightweb user passwd alice --remove",
+		Args:    takesArgs("NAME"),
+		RunE: a.action(func(ctx context.Context, args []string) error {
+			user, err := vocab.ParseUsername(args[0])
+			if err != nil {
+				return err
+			}
+			if remove {
+				return a.removePassword(ctx, user)
+			}
+			password, err := a.readPassword(from)
+			if err != nil {
+				return err
+			}
+			return a.admin(ctx, func(t *admin.Tasks) error {
+				if err := t.Passwords.Set(ctx, user, password); err != nil {
+					return err
+				}
+				return a.writePassword(user, "set", true)
+			})
+		}),
+	}
+	from.addFlags(c)
+	c.Flags().BoolVar(&remove, "remove", false, "let the user sign in by no password")
+	return c
+}
+
+func (a *app) removePassword(ctx context.Context, user vocab.Username) error {
+	if a.givesPassword() {
+		return fault.New(fault.Usage, "--remove takes no password").WithHint(a.command.CommandPath() + " --help")
+	}
+	return a.admin(ctx, func(t *admin.Tasks) error {
+		if err := t.Passwords.Remove(ctx, user); err != nil {
+			return err
+		}
+		return a.writePassword(user, "removed", false)
+	})
+}
+
+func (a *app) writePassword(user vocab.Username, done string, has bool) error {
+	return a.out.writeDone(fmt.Sprintf("%s the password of %s", done, user), map[string]any{"user": user, "has_password": has})
+}

@@ -1,0 +1,107 @@
+package instance
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// passwordName is the name of the token that a password is.
+const passwordName = "password"
+
+// Passwords are the passwords of all users. A password is a token without a secret, of which
+// signing in makes sessions: they may do what it may, and end with it, when another one takes its
+// place, too.
+type Passwords struct{ on conns }
+
+// Password is a stored password.
+type Password struct {
+	ID     uuid.UUID
+	Digest [32]byte // of no secret; sessions are made of it
+	Hash   string   // in PHC form
+}
+
+// NewPassword returns a password, of which no session is made yet.
+func NewPassword(hash string) Password {
+	p := Password{ID: uuid.Must(uuid.NewV7()), Hash: hash}
+	_, _ = rand.Read(p.Digest[:]) // crypto/rand never fails
+	return p
+}
+
+// PasswordScopes returns what a session may do whose user has signed in by password.
+func PasswordScopes() []string { return []string{ScopeRead, ScopeWrite} }
+
+// arguments are what the queries below name.
+func (p Password) arguments(u vocab.Username) pgx.NamedArgs {
+	return pgx.NamedArgs{"id": p.ID, "digest": p.Digest[:], "user": u, "name": passwordName, "scopes": PasswordScopes(), "hash": p.Hash}
+}
+
+// Set gives u a password in place of the one that there may be. The fault is NoUser when there is
+// no such user, or it is being deleted.
+func (s Passwords) Set(ctx context.Context, u vocab.Username, p Password) error {
+	tag, err := s.on.Exec(ctx, `INSERT INTO tokens (id, digest, username, name, scopes, password)
+		SELECT @id, @digest, username, @name, @scopes, @hash FROM users WHERE username = @user AND state IN ('creating', 'active', 'suspended')
+		ON CONFLICT (username) WHERE password IS NOT NULL DO UPDATE
+		SET id = EXCLUDED.id, digest = EXCLUDED.digest, password = EXCLUDED.password, created_at = EXCLUDED.created_at, last_used_at = NULL`, p.arguments(u))
+	if err == nil && tag.RowsAffected() == 0 {
+		return fault.New(fault.NoUser, fmt.Sprintf("there is no user %q who could have a password", u)).WithHint("lightweb user list")
+	}
+	return postgres.Fault("store password", err)
+}
+
+// Replace puts a password in the place of the one with the id old. The fault is Conflict when that
+// is not u's password any more.
+func (s Passwords) Replace(ctx context.Context, u vocab.Username, old uuid.UUID, p Password) error {
+	args := p.arguments(u)
+	args["old"] = old
+	tag, err := s.on.Exec(ctx, `UPDATE tokens SET id = @id, digest = @digest, password = @hash, created_at = now(), last_used_at = NULL
+		WHERE username = @user AND id = @old AND password IS NOT NULL`, args)
+	if err == nil && tag.RowsAffected() == 0 {
+		return fault.New(fault.Conflict, "the password was changed meanwhile").WithCode("changed_meanwhile")
+	}
+	return postgres.Fault("replace password", err)
+}
+
+// SetHash stores another hash of the same password: its sessions go on. It changes nothing when
+// that is not the password any more.
+func (s Passwords) SetHash(ctx context.Context, id uuid.UUID, hash string) error {
+	_, err := s.on.Exec(ctx, `UPDATE tokens SET password = $2 WHERE id = $1 AND password IS NOT NULL`, id, hash)
+	return postgres.Fault("store hash of password", err)
+}
+
+// Find returns the password of u; nil when u has none, is not active, or is nobody.
+func (s Passwords) Find(ctx context.Context, u vocab.Username) (*Password, error) {
+	type row struct {
+		ID     uuid.UUID
+		Digest []byte
+		Hash   string
+	}
+	found, err := postgres.First[row](ctx, s.on, "find password", `SELECT id, digest, password AS hash FROM tokens JOIN users USING (username)
+		WHERE username = $1 AND password IS NOT NULL AND state = 'active'`, u)
+	if err != nil || found == nil || len(found.Digest) != 32 {
+		return nil, err
+	}
+	return &Password{found.ID, [32]byte(found.Digest), found.Hash}, nil
+}
+
+// Has reports whether u has a password, active or not.
+func (s Passwords) Has(ctx context.Context, u vocab.Username) (has bool, err error) {
+	err = s.on.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tokens WHERE username = $1 AND password IS NOT NULL)`, u).Scan(&has)
+	return has, postgres.Fault("look for password", err)
+}
+
+// Remove removes the password of u; the fault is NotFound when there is none.
+func (s Passwords) Remove(ctx context.Context, u vocab.Username) error {
+	tag, err := s.on.Exec(ctx, `DELETE FROM tokens WHERE username = $1 AND password IS NOT NULL`, u)
+	if err == nil && tag.RowsAffected() == 0 {
+		return fault.New(fault.NotFound, fmt.Sprintf("the user %q has no password", u)).WithHint("lightweb user passwd " + u.String())
+	}
+	return postgres.Fault("remove password", err)
+}

@@ -1,0 +1,122 @@
+package instance_test
+
+import (
+	"testing"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// A token that is made of a password holds as long as that is the password.
+func TestAPasswordIsATokenThatAnotherOneReplaces(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	other := dbtest.User(t, c, "bob")
+	p := c.Instance.Passwords
+	if found, err := p.Find(t.Context(), u); found != nil || err != nil {
+		t.Errorf("a password before there is one: %v, %v", found, err)
+	}
+	holds := func(of instance.Password, want bool) {
+		t.Helper()
+		token, err := c.Instance.Tokens.Find(t.Context(), of.Digest, now)
+		if (err == nil) != want || want && (token.User != u || token.ID != of.ID || !token.Has("read") || !token.Has("write") || len(token.Scopes) != 2) {
+			t.Errorf("a token of %s is %+v, %v; want one: %t", of.Hash, token, err, want)
+		}
+	}
+	is := func(want instance.Password) {
+		t.Helper()
+		if found, err := p.Find(t.Context(), u); err != nil || found == nil || *found != want {
+			t.Errorf("the password is %+v, %v, want %+v", found, err, want)
+		}
+	}
+	first, second, third := instance.NewPassword("first"), instance.NewPassword("second"), instance.NewPassword("third")
+	for _, err := range []error{p.Set(t.Context(), other, instance.NewPassword("of bob")), p.Set(t.Context(), u, first)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	is(first)
+	holds(first, true)
+	if err := p.Set(t.Context(), u, second); err != nil {
+		t.Fatal(err)
+	}
+	is(second)
+	holds(first, false)
+	holds(second, true)
+	if err := p.Replace(t.Context(), u, first.ID, third); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("a password that was replaced is replaced: %v", err)
+	}
+	if err := p.Replace(t.Context(), other, second.ID, third); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("a password is replaced for somebody else: %v", err)
+	}
+	is(second)
+	if err := p.SetHash(t.Context(), second.ID, "hashed anew"); err != nil {
+		t.Fatal(err)
+	}
+	second.Hash = "hashed anew"
+	is(second)
+	holds(second, true)
+	if err := p.Replace(t.Context(), u, second.ID, third); err != nil {
+		t.Fatal(err)
+	}
+	is(third)
+	holds(second, false)
+	if err := p.Remove(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	holds(third, false)
+	if err := p.Remove(t.Context(), u); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("a password is removed twice: %v", err)
+	}
+	for name, want := range map[string]bool{"alice": false, "bob": true} {
+		who := u
+		if name == "bob" {
+			who = other
+		}
+		if has, err := p.Has(t.Context(), who); has != want || err != nil {
+			t.Errorf("%s has a password: %t, %v", name, has, err)
+		}
+	}
+}
+
+// A suspended user does not sign in, but the operator may set the password meanwhile; one who is
+// being deleted gets none.
+func TestAPasswordIsOfAnActiveUser(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	p, first := c.Instance.Passwords, instance.NewPassword("first")
+	if err := c.Instance.Users.SetState(t.Context(), u, instance.UserSuspended); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Set(t.Context(), u, first); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := p.Find(t.Context(), u); found != nil || err != nil {
+		t.Errorf("a suspended user's password is %v, %v", found, err)
+	}
+	if has, err := p.Has(t.Context(), u); !has || err != nil {
+		t.Errorf("a suspended user has a password: %t, %v", has, err)
+	}
+	if err := c.Instance.Users.SetState(t.Context(), u, instance.UserActive); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := p.Find(t.Context(), u); err != nil || found == nil || *found != first {
+		t.Errorf("the password is %v, %v", found, err)
+	}
+	if _, err := c.Instance.Users.BeginDeletion(t.Context(), u, now); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Set(t.Context(), u, instance.NewPassword("second")); fault.KindOf(err) != fault.NoUser {
+		t.Errorf("who is being deleted gets a password: %v", err)
+	}
+	if found, err := p.Find(t.Context(), u); found != nil || err != nil {
+		t.Errorf("the password of who is being deleted is %v, %v", found, err)
+	}
+	if err := c.Instance.Users.FinishDeletion(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	if has, err := p.Has(t.Context(), u); has || err != nil {
+		t.Errorf("who was deleted has a password: %t, %v", has, err)
+	}
+}

@@ -1,0 +1,46 @@
+package server
+
+import "sync"
+
+const (
+	// mostPlaces is how many places are remembered, and at least half of them.
+	mostPlaces = 50_000
+
+	// keptFromElsewhere is the part of the attempts at a name that is kept for the places from
+	// which its user has signed in: whoever guesses passwords from many addresses leaves the user
+	// that.
+	keptFromElsewhere = 0.5
+)
+
+// places remember from which clients users have signed in, as long as the process lives. It is safe
+// for concurrent use.
+type places struct {
+	half int
+
+	mu         sync.Mutex
+	young, old map[string]bool // two generations, as of a policy.Limiter
+}
+
+func newPlaces(most int) *places { return &places{half: most / 2, young: map[string]bool{}} }
+
+func (t attempt) place() string { return t.user.String() + " " + t.client.String() }
+
+// add remembers that the user of an attempt has signed in.
+func (p *places) add(t attempt) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.young) >= p.half {
+		p.young, p.old = map[string]bool{}, p.young
+	}
+	p.young[t.place()] = true
+}
+
+// keptFrom returns the part of the attempts at a name that is not for this one.
+func (p *places) keptFrom(t attempt) float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.young[t.place()] || p.old[t.place()] {
+		return 0
+	}
+	return keptFromElsewhere
+}
