@@ -412,7 +412,7 @@ func TestAUserUnknownToTheInstanceIsRestored(t *testing.T) {
 	usable(t, c, alice, true, db.Schema())
 	usable(t, c, bob, true, db.Schema())
 	for query, want := range map[string]int64{
-		`SELECT count(*) FROM tokens WHERE username = 'alice'`:        1,
+		`SELECT count(*) FROM tokens WHERE username = 'alice'`:        2, // one of them is the password
 		`SELECT count(*) FROM acquaintances WHERE username = 'alice'`: 2,
 		`SELECT count(*) FROM intake`:                                 0,
 		`SELECT count(*) FROM actors`:                                 0,

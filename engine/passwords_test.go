@@ -53,6 +53,9 @@ func passwordCommands(t *testing.T, i *enginetest.Instance) {
 		}
 	}
 	session := login("correct horse battery", 201)
+	if list := i.Run(t, "user", "token", "list", "peggy", "--json"); !strings.Contains(list.Stdout, `"name":"password"`) || strings.Contains(list.Stdout, "argon2id") {
+		t.Errorf("the list of tokens is %s, want the password's, without its hash", list.Stdout)
+	}
 	answers(session, 200)
 	has(true)
 	var set struct {

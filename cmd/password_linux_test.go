@@ -1,0 +1,97 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/keyspace/redistest"
+)
+
+// control calls ioctl on a terminal.
+func control(t *testing.T, f *os.File, request uintptr, value unsafe.Pointer) {
+	t.Helper()
+	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), request, uintptr(value)); errno != 0 {
+		t.Fatal(errno)
+	}
+}
+
+// openTerminal returns the two ends of a new terminal: what a person types into, and what a program
+// reads.
+func openTerminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	var number, unlocked int32
+	control(t, person, syscall.TIOCGPTN, unsafe.Pointer(&number))
+	control(t, person, syscall.TIOCSPTLCK, unsafe.Pointer(&unlocked))
+	program, err = os.OpenFile(fmt.Sprint("/dev/pts/", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = program.Close(), person.Close() })
+	return person, program
+}
+
+// awaitHidden waits until a terminal does not show what is typed.
+func awaitHidden(t *testing.T, f *os.File) {
+	t.Helper()
+	redistest.Eventually(t, "the terminal hides what is typed", func() bool {
+		var state syscall.Termios
+		control(t, f, syscall.TCGETS, unsafe.Pointer(&state))
+		return state.Lflag&syscall.ECHO == 0
+	})
+}
+
+// A person types the password twice, and nobody sees it.
+func TestAPasswordIsAskedForUnseen(t *testing.T) {
+	for _, tt := range []struct {
+		first, second string
+		kind          fault.Kind
+	}{
+		{"correct horse battery", "correct horse battery", 0},
+		{"correct horse battery", "correct horse staple", fault.Unprocessable},
+	} {
+		person, program := openTerminal(t)
+		said, says := io.Pipe()
+		a := newApp(nil, program, io.Discard, says)
+		type answer struct {
+			password string
+			err      error
+		}
+		answered := make(chan answer, 1)
+		go func() {
+			password, err := a.askPassword()
+			answered <- answer{password, err}
+		}()
+		for n, prompt := range []string{"Password: ", "\nAgain: "} {
+			got := make([]byte, len(prompt))
+			if _, err := io.ReadFull(said, got); err != nil || string(got) != prompt {
+				t.Fatalf("the prompt is %q, %v, want %q", got, err, prompt)
+			}
+			awaitHidden(t, program)
+			if _, err := person.WriteString([]string{tt.first, tt.second}[n] + "\n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := io.ReadFull(said, make([]byte, 1)); err != nil { // the end of the line
+			t.Fatal(err)
+		}
+		got := <-answered
+		if tt.kind == 0 && (got.err != nil || got.password != tt.first) || tt.kind != 0 && fault.KindOf(got.err) != tt.kind {
+			t.Errorf("the answer is %q, %v", got.password, got.err)
+		}
+		program.Close()
+		shown, _ := io.ReadAll(person) // which ends with an error when the other end is closed
+		if strings.Contains(string(shown), "horse") {
+			t.Errorf("the terminal showed %q", shown)
+		}
+	}
+}
