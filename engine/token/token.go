@@ -1,6 +1,6 @@
-// Package token makes and checks API tokens and the secrets of sessions. A token is
+// Package token makes and checks API tokens, the secrets of sessions, and passwords. A token is
 // lw_<username>_<43 characters of base62>, a session lws_<username>_<43 characters>; only their
-// digests are stored.
+// digests are stored, and of passwords only hashes.
 package token
 
 import (
