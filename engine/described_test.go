@@ -6,6 +6,8 @@ import (
 	"image/png"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -78,6 +80,16 @@ func clientAPIIsAsDescribed(t *testing.T, a, b *enginetest.Instance) {
 	}
 	ask(http.MethodPost, "/api/session", map[string]any{}, http.StatusCreated)
 	ask(http.MethodDelete, "/api/session", nil, http.StatusForbidden)
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("right words"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Run(t, "user", "passwd", "dora", "--password-file", file); got.Code != 0 {
+		t.Fatalf("user passwd ended with %d: %s", got.Code, got.Stderr)
+	}
+	change := map[string]any{"current": "right words", "new": "other words"}
+	ask(http.MethodPost, "/api/me/password", change, http.StatusNoContent)
+	ask(http.MethodPost, "/api/me/password", change, http.StatusForbidden)
 	ask(http.MethodGet, "/api/events?x=1", nil, http.StatusBadRequest)
 	for _, op := range a.Describe(t).Operations() {
 		if !asked[op] && op != "get /ws" {
