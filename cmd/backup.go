@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -106,7 +108,11 @@ func (a *app) showBackup(r admin.BackupReport) error {
 		{key: "users", value: strconv.Itoa(r.Users)},
 		{key: "rows", value: strconv.FormatInt(r.Rows, 10)},
 		{key: "keys", value: keys},
+		{key: "sha256", value: r.SHA256},
 		{key: "elapsed_ms", value: strconv.FormatInt(r.Millis, 10), titled: true},
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
+		facts = append(facts, fact{key: name, value: strconv.Itoa(r.Counts[name])})
 	}
 	for _, f := range r.Failures {
 		facts = append(facts, fact{key: "failure", value: f.User.String() + ": " + f.Error})

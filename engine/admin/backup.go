@@ -2,6 +2,8 @@ package admin
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +40,8 @@ type BackupReport struct {
 	Keys      bool            `json:"keys"`
 	Users     int             `json:"users"`
 	Rows      int64           `json:"rows"`
+	Counts    map[string]int  `json:"counts,omitempty"` // of one user: items of each collection
+	SHA256    string          `json:"sha256"`           // of the archive
 	Millis    int64           `json:"elapsed_ms"`
 	Failures  []BackupFailure `json:"failures"` // users whose database is missing
 }
@@ -84,13 +88,14 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Write writes a backup. It may run beside a serving engine. It reads the instance database first
+// Write writes a backup; one of a user alone is that user's export, too. It may run beside a serving engine. It reads the instance database first
 // and the users' databases after it: an activity that was accepted before is in the journal, or by
 // then in its recipient's database. It reads a user's acquaintances last, so that the backup never
 // has too few. The fault is NoUser when the user does not exist.
 func (bs Backups) Write(ctx context.Context, to io.Writer, b BackupOptions) (BackupReport, error) {
 	began := time.Now()
-	count := &counter{to: to}
+	digest := sha256.New()
+	count := &counter{to: io.MultiWriter(to, digest)}
 	t := &backupRun{in: bs.in, ask: b, report: BackupReport{
 		CreatedAt: bs.in.Now().UTC().Truncate(time.Second), Whole: b.User.IsZero(), Keys: !b.NoKeys, Failures: []BackupFailure{}}}
 	if err := t.writeInstance(ctx, count); err != nil {
@@ -108,6 +113,7 @@ func (bs Backups) Write(ctx context.Context, to io.Writer, b BackupOptions) (Bac
 		return BackupReport{}, fmt.Errorf("write the backup: %w", err)
 	}
 	t.report.Users, t.report.Bytes, t.report.Millis = len(t.users), count.n, time.Since(began).Milliseconds()
+	t.report.SHA256 = hex.EncodeToString(digest.Sum(nil))
 	return t.report, nil
 }
 
@@ -239,7 +245,11 @@ func (t *backupRun) writeDatabase(ctx context.Context, u dbinstance.User) error 
 	opened := false
 	err := t.in.DB.SnapshotUser(ctx, u, func(ctx context.Context, s *db.Snapshot) error {
 		opened = true
-		return t.writeTables(u.Name, s.Shape, func(table db.Table, w io.Writer) (int64, error) { return s.Copy(ctx, table, vocab.Username{}, w) })
+		err := t.writeTables(u.Name, s.Shape, func(table db.Table, w io.Writer) (int64, error) { return s.Copy(ctx, table, vocab.Username{}, w) })
+		if err != nil {
+			return err
+		}
+		return t.writeDocuments(ctx, u, s)
 	})
 	if err != nil && t.report.Whole && !opened && ctx.Err() == nil && fault.KindOf(err) == fault.Unavailable {
 		t.report.Failures = append(t.report.Failures, BackupFailure{u.Name, err.Error(), fault.Hint(err)})

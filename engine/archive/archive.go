@@ -14,7 +14,7 @@ import (
 )
 
 // format is the version of the archives that this package writes, and the newest that it reads.
-const format = 2 // pictures came with it
+const format = 3 // 2 brought pictures, 3 documents
 
 // The first and the last entry of an archive.
 const (
@@ -52,6 +52,10 @@ const (
 	Config Kind = "config.json"   // configuration: the user's, or the instance's policy
 	Key    Kind = "keys"          // a private key
 	Media  Kind = "media"         // a picture of the user's profile
+
+	// Document is JSON about the user for other programs. It lies where they look for it, without a
+	// folder, and can be of any size.
+	Document Kind = "document"
 )
 
 // Name is what an entry is called. Only names of this form are read, and none is ever used as a
@@ -59,7 +63,7 @@ const (
 type Name struct {
 	User vocab.Username // whose it is; nobody: the instance's
 	Kind Kind
-	Item string // of Rows and Known the table, of Key and Media the file
+	Item string // of Rows and Known the table, of Key, Media and Document the file
 }
 
 // isInParts tells whether the content may be spread over several entries.
@@ -67,6 +71,9 @@ func (n Name) isInParts() bool { return n.Kind == Rows || n.Kind == Known }
 
 // String returns the name in the archive; each part of rows has a number behind it.
 func (n Name) String() string {
+	if n.Kind == Document {
+		return n.Item
+	}
 	s := "instance/"
 	if !n.User.IsZero() {
 		s = "users/" + n.User.String() + "/"
@@ -79,11 +86,16 @@ func (n Name) String() string {
 
 func (n Name) partName(number int) string { return fmt.Sprintf("%s/%06d", n, number) }
 
+var documentForm = regexp.MustCompile(`^[a-z]{1,30}\.json$`)
+
 var nameForm = regexp.MustCompile(`^(?:instance|users/([a-z0-9_]{1,30}))/` +
 	`(?:(database\.json|config\.json)|(keys)/([a-z0-9-]{1,40}\.pem)|(media)/([0-9a-f]{32}\.(?:png|jpg))|(database|rows)/([a-z_][a-z0-9_]{0,62})/([0-9]{6,12}))$`)
 
 // parseName returns what String and part made, and refuses everything else.
 func parseName(s string) (n Name, part int, err error) {
+	if documentForm.MatchString(s) && s != manifestName {
+		return Name{Kind: Document, Item: s}, 0, nil
+	}
 	m := nameForm.FindStringSubmatch(s)
 	if m == nil {
 		return Name{}, 0, damagedFault(fmt.Errorf("it holds %.80q", s))

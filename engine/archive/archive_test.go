@@ -31,7 +31,7 @@ func user(t *testing.T, name string) vocab.Username {
 }
 
 func manifest(t *testing.T) archive.Manifest {
-	return archive.Manifest{Format: 2, Version: "0.1.0", CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), PublicURL: "https://example.org",
+	return archive.Manifest{Format: 3, Version: "0.1.0", CreatedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), PublicURL: "https://example.org",
 		Whole: true, Keys: true, Users: []archive.User{{Name: user(t, "alice"), State: "active", SchemaVersion: 1}}}
 }
 
@@ -268,7 +268,7 @@ func TestNoEntryIsAWayOutOfAFolder(t *testing.T) {
 		{"another tar", []raw{file("README", "hello")}, fault.Invalid},
 		{"another manifest", []raw{file("manifest.json", `{"name":"a browser extension"}`)}, fault.Invalid},
 		{"a user in the manifest who is none", []raw{file("manifest.json", `{"lightweb_backup":1,"users":[{"user":"../x"}]}`)}, fault.Invalid},
-		{"a newer format", []raw{file("manifest.json", `{"lightweb_backup":3,"lightweb":"9.0.0"}`), file("whatever", "")}, fault.Config},
+		{"a newer format", []raw{file("manifest.json", `{"lightweb_backup":4,"lightweb":"9.0.0"}`), file("whatever", "")}, fault.Config},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -286,5 +286,31 @@ func TestWhatIsNoFileIsNotRead(t *testing.T) {
 	}
 	if _, err := archive.Open(t.Context(), filepath.Join(t.TempDir(), "none")); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("nothing: %v, want NotFound", err)
+	}
+}
+
+// CLI-11: an archive of one user costs whoever reads it no more than one that lightweb writes.
+func TestAnArchiveOfAUserIsNoBomb(t *testing.T) {
+	t.Parallel()
+	const ofUser = `{"lightweb_backup":3,"users":[{"user":"alice"}]}`
+	zeros := strings.Repeat("\x00", 16<<20)
+	var rows, files []raw
+	for n := range 8 {
+		rows = append(rows, file(fmt.Sprintf("users/alice/database/feed/%06d", n+1), zeros))
+		files = append(files, file(fmt.Sprintf("users/alice/keys/k%d.pem", n), zeros[:10<<20]))
+	}
+	for name, entries := range map[string][]raw{
+		"rows of nothing":      rows,
+		"a document":           {file("outbox.json", strings.Repeat(zeros, 7))},
+		"more than is kept":    files,
+		"too large an entry":   {file("users/alice/database/feed/000001", zeros+"x")},
+		"a document by a path": {file("../outbox.json", "{}")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := open(t, forged(t, append([]raw{file("manifest.json", ofUser)}, entries...)...)); fault.KindOf(err) != fault.Invalid {
+				t.Errorf("Open: %v, want Invalid", err)
+			}
+		})
 	}
 }

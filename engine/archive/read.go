@@ -141,6 +141,7 @@ func (r *Reader) checkEntry(s *stream, h *tar.Header, last place, sums *bytes.Bu
 	var into io.Writer = digest
 	var data bytes.Buffer
 	if keep := n.Kind == Config || n.Kind == Key; keep {
+		s.spent.kept += h.Size
 		into = io.MultiWriter(digest, &data)
 		defer func() { r.Files = append(r.Files, File{n, data.Bytes()}) }()
 	}
@@ -168,6 +169,7 @@ func (r *Reader) readManifest(s *stream, sums *bytes.Buffer) error {
 		return fault.New(fault.Config, fmt.Sprintf("the archive has format %d, newer than this lightweb reads (%d)", r.Manifest.Format, format)).
 			WithHint("use the lightweb that wrote it, " + r.Manifest.Version + ", or a newer one")
 	}
+	s.spent.bounded = !r.Manifest.Whole
 	sums.WriteString(sumLine(manifestName, sha256.Sum256(data)))
 	return nil
 }
@@ -179,19 +181,32 @@ type stream struct {
 	gz     *gzip.Reader
 	tar    *tar.Reader
 	peeked *tar.Header
+	spent  spending
 }
 
 func (r *Reader) openStream(ctx context.Context) (*stream, error) {
 	if _, err := r.f.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read the archive: %w", err)
 	}
-	raw := bufio.NewReaderSize(r.f, 1<<20)
+	var packed int64
+	raw := bufio.NewReaderSize(&meter{r.f, &packed}, 1<<20)
 	gz, err := gzip.NewReader(raw)
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, "the file is not a backup that lightweb wrote", err)
 	}
 	gz.Multistream(false)
-	return &stream{ctx: ctx, raw: raw, gz: gz, tar: tar.NewReader(gz)}, nil
+	return &stream{ctx: ctx, raw: raw, gz: gz, tar: tar.NewReader(gz), spent: spending{packed: &packed}}, nil
+}
+
+// maxSize is how many bytes an entry of that name has at most.
+func maxSize(name string) int64 {
+	switch {
+	case name == sumsName:
+		return maxSums
+	case documentForm.MatchString(name) && name != manifestName:
+		return maxUserBytes
+	}
+	return maxEntry
 }
 
 // nextEntry goes to the next entry: always a plain file, of a bounded size.
@@ -204,10 +219,11 @@ func (s *stream) nextEntry() (*tar.Header, error) {
 	if err != nil {
 		return nil, s.cutFault(err)
 	}
-	if h.Typeflag != tar.TypeReg || h.Size > maxEntry && (h.Name != sumsName || h.Size > maxSums) {
+	if h.Typeflag != tar.TypeReg || h.Size > maxSize(h.Name) {
 		return nil, damagedFault(fmt.Errorf("%.80q is no entry that lightweb writes", h.Name))
 	}
-	return h, nil
+	s.spent.entries++
+	return h, s.spent.check()
 }
 
 func (s *stream) Read(b []byte) (int, error) {
@@ -215,8 +231,12 @@ func (s *stream) Read(b []byte) (int, error) {
 		return 0, fault.Wrap(fault.Busy, "time ran out", err)
 	}
 	n, err := s.tar.Read(b)
+	s.spent.bytes += int64(n)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = s.cutFault(err)
+		return n, s.cutFault(err)
+	}
+	if over := s.spent.check(); over != nil {
+		return n, over
 	}
 	return n, err
 }

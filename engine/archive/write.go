@@ -49,6 +49,19 @@ func (w *Writer) Rows(n Name) io.WriteCloser {
 	return &rows{to: w, name: n}
 }
 
+// Stream writes a file of any size: write is told where, and writes size bytes.
+func (w *Writer) Stream(n Name, size int64, write func(io.Writer) error) error {
+	if err := w.writeHeader(n.String(), size); err != nil {
+		return err
+	}
+	digest := sha256.New()
+	if err := write(io.MultiWriter(w.tar, digest)); err != nil {
+		return err
+	}
+	w.sums.WriteString(sumLine(n.String(), [sha256.Size]byte(digest.Sum(nil))))
+	return w.tar.Flush() // fails when there were fewer bytes
+}
+
 // Close ends the archive with its sums.
 func (w *Writer) Close() error {
 	if err := w.writeEntry(sumsName, bytes.Clone(w.sums.Bytes())); err != nil {
@@ -62,11 +75,15 @@ func (w *Writer) Close() error {
 
 func (w *Writer) writeEntry(name string, content []byte) error {
 	w.sums.WriteString(sumLine(name, sha256.Sum256(content)))
-	if err := w.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(content)), ModTime: w.at, Format: tar.FormatPAX}); err != nil {
+	if err := w.writeHeader(name, int64(len(content))); err != nil {
 		return err
 	}
 	_, err := w.tar.Write(content)
 	return err
+}
+
+func (w *Writer) writeHeader(name string, size int64) error {
+	return w.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: w.at, Format: tar.FormatPAX})
 }
 
 // sumLine is the line of one entry in the sums.
