@@ -188,6 +188,7 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO event_window VALUES (true, 42, 42, 7)`,
 		`INSERT INTO event_groups VALUES ('llm', 7, now())`,
 		`INSERT INTO votes VALUES ('q', ` + hard + `, 1, now())`,
+		`INSERT INTO archived_posts VALUES ('o', gen_random_uuid(), 'a', ` + hard + `, now(), '{}', '{}', '{}')`,
 	} {
 		run(t, databaseOf(t, c, u), q)
 	}
@@ -197,6 +198,7 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO tokens (id, digest, username, scopes, password) VALUES (gen_random_uuid(), sha256('password of ` + u.String() + `'), '` + u.String() + `', '{read,write}', ` + hard + `)`,
 		`INSERT INTO actors VALUES ('https://` + u.String() + `.example', 'a.example', NULL, '{}', now()) ON CONFLICT DO NOTHING`,
 		`INSERT INTO actor_keys VALUES ('https://` + u.String() + `.example#k', 'https://` + u.String() + `.example')`,
+		`INSERT INTO wishes VALUES ('` + u.String() + `', 'follow', ` + hard + `, 'a.example', 0, now())`,
 		`INSERT INTO hosts VALUES ('` + u.String() + `.example', 'cavage')`,
 		`INSERT INTO intake (uri_digest, actor_digest, raw, recipients, named) VALUES (sha256('` + u.String() + `'), '\x00', ` + hard + `, '{alice,bob}', '{bob}')`,
 		`INSERT INTO intake_waiting SELECT '` + u.String() + `', max(seq) FROM intake`,

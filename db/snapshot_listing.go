@@ -26,7 +26,7 @@ func Listings() []Listing {
 			WHERE type = 'follower' AND status = 'accepted' AND $1 <> '' ORDER BY created_at, id`},
 		{"following", "relationships", `SELECT to_json(actor_uri)::text FROM relationships
 			WHERE type = 'following' AND status = 'accepted' AND $1 <> '' ORDER BY created_at, id`},
-		{"likes", "reactions", `SELECT to_json(object_uri)::text FROM reactions WHERE actor_uri = $1 AND type = 'Like' ORDER BY created_at, object_uri`},
+		{"likes", "reactions", `SELECT to_json(object_uri)::text FROM reactions WHERE actor_uri = $1 AND type = '` + vocab.Like + `' ORDER BY created_at, object_uri`},
 		{"blocks", "blocks", `SELECT to_json(actor_uri)::text FROM blocks WHERE direction = 'outbound' AND $1 <> '' ORDER BY created_at, actor_uri`},
 		{"featured", "pins", `SELECT to_json(object_uri)::text FROM pins WHERE actor_uri = $1 ORDER BY pinned_at DESC, object_uri`},
 	}

@@ -53,6 +53,7 @@ func TestFederation(t *testing.T) {
 	t.Run("friends", func(t *testing.T) { friendsAreMadeAndLost(t, a, b) })
 	t.Run("a deletion", func(t *testing.T) { deletionReachesEverybody(t, a, b) })
 	t.Run("rotated keys", func(t *testing.T) { rotatedKeysAreTaken(t, a, b) })
+	t.Run("import", func(t *testing.T) { mastodonsFilesAreImported(t, a, b) })
 	t.Run("a move", func(t *testing.T) { followersGoWithWhoMoves(t, a, b) })
 	t.Run("profiles", func(t *testing.T) { profilesAreTold(t, a, b) })
 	t.Run("pictures", func(t *testing.T) { picturesAreTold(t, a, b) })

@@ -58,6 +58,7 @@ var floors = map[string]int{
 	"engine/relay":        5,
 	"engine/profile":      5,
 	"engine/deletion":     5,
+	"engine/wish":         5,
 	"engine/conversation": 5,
 	"engine/intake":       5,
 
@@ -65,6 +66,8 @@ var floors = map[string]int{
 	"engine/cache":     4,
 	"db":               4,
 	"db/dump":          4,
+
+	"engine/foreign": 3,
 
 	"db/user":     3,
 	"db/instance": 3,

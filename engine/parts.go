@@ -24,6 +24,7 @@ import (
 	"github.com/lightweb/lightweb/engine/socket"
 	"github.com/lightweb/lightweb/engine/thread"
 	"github.com/lightweb/lightweb/engine/vocab"
+	"github.com/lightweb/lightweb/engine/wish"
 )
 
 // parts run while the engine serves.
@@ -39,6 +40,7 @@ type parts struct {
 	sockets    *socket.Hub
 	profiles   *profile.Watcher
 	deletions  *deletion.Watcher
+	wishes     *wish.Watcher
 	public     *http.Server
 	admin      *http.Server
 }
@@ -72,6 +74,7 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 		Log: in.Log.With("component", "thread"), Now: in.Now})
 	p.profiles = profile.NewWatcher(profile.Deps{Files: in.Registry, Users: in.DB.Instance.Users, Actors: in.Local, Teller: p.outbox, Log: in.Log.With("component", "profile"), Now: in.Now})
 	p.deletions = deletion.NewWatcher(deletion.Deps{Users: in.DB.Instance.Users, Teller: p.outbox, Holder: in, Log: in.Log.With("component", "deletion"), Now: in.Now})
+	p.wishes = wish.NewWatcher(wish.Deps{Wishes: in.DB.Instance.Wishes, Fulfiller: p.outbox, Log: in.Log.With("component", "wish"), Now: in.Now})
 	p.search = search.New(search.Deps{Store: owners, Shower: p.threads, Gate: in.Gate, Log: in.Log.With("component", "search"), Now: in.Now})
 	s := e.newServer(p)
 	// Programs that hear of a commit read what it left: what was cached goes first.

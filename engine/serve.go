@@ -98,6 +98,9 @@ func (e *Engine) serveOn(ctx context.Context, p *parts, public, admin net.Listen
 	running.Go(func() { e.pruneNightly(ctx) })
 	running.Go(func() { p.profiles.Run(ctx) })
 	running.Go(func() { p.deletions.Run(ctx) })
+	if !e.in.IsPaused() {
+		running.Go(func() { p.wishes.Run(ctx) })
+	}
 	running.Go(func() { e.in.Relays.Run(ctx) })
 	delivering, stopDelivering := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopDelivering()

@@ -49,7 +49,7 @@ func (s Users) ListDeletions(ctx context.Context) ([]Deletion, error) {
 // FinishDeletion leaves the tombstone of a user who is being deleted, and nothing else.
 func (s Users) FinishDeletion(ctx context.Context, u vocab.Username) error {
 	err := pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
-		for _, table := range []string{"tokens", "acquaintances", "parked"} {
+		for _, table := range []string{"tokens", "acquaintances", "parked", "wishes"} {
 			if _, err := tx.Exec(ctx, `DELETE FROM `+table+` WHERE username = $1`, u); err != nil {
 				return err
 			}

@@ -37,6 +37,7 @@ type Database struct {
 	Reports       Reports
 	Relays        Relays
 	Ignored       IgnoredRing
+	Wishes        Wishes
 	Locks         Locks
 
 	on      conns
@@ -59,7 +60,7 @@ func Open(ctx context.Context, url string, server *postgres.Server, databases *s
 	d.Users = Users{on: all, lookups: lookups, active: known, version: databases.Latest(schema.User), database: databases.OfUser}
 	d.Acquaintances = Acquaintances{on: all, active: known}
 	d.Actors, d.Tokens, d.Passwords, d.Hosts, d.Deliveries = Actors{all}, Tokens{all}, Passwords{all}, Hosts{all}, Deliveries{all}
-	d.Reports, d.Relays, d.Ignored = Reports{all}, Relays{all}, IgnoredRing{all}
+	d.Reports, d.Relays, d.Ignored, d.Wishes = Reports{all}, Relays{all}, IgnoredRing{all}, Wishes{all}
 	d.Journal = newJournal(all)
 	d.Locks = Locks{config: func() *pgx.ConnConfig { return server.Config(databases.Name()) }, journal: d.Journal}
 	return d, nil

@@ -29,6 +29,8 @@ var namesNoHeldActor = map[string][]string{
 	"the copy of an actor that the user did something about is kept by pruneActors, and counts itself": {"activities.object_uri"},
 	"of the user's own activities, whose addressing keeps the copies of actors": {"delivery_jobs.audience", "delivery_jobs.body", "delivery_jobs.reached",
 		"delivery_jobs.dedupe_hash", "deliveries.targets", "deliveries.followers_digest", "deliveries.last_answer", "deliveries.last_headers"},
+	"what the user wrote under another account, as an import brought it": {"archived_posts.object_uri", "archived_posts.activity_uri", "archived_posts.actor_uri",
+		"archived_posts.activity", "archived_posts.object", "archived_posts.readable"},
 	"nothing is held any more":                     {"seen.digest", "tombstones.digest"},
 	"remembered for 30 days, about a follow":       {"moves.digest", "moves.target_digest"},
 	"becomes an acquaintance when it is retried":   {"poison.actor_uri", "poison.raw", "poison.forwarders"},

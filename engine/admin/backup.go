@@ -88,10 +88,11 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Write writes a backup; one of a user alone is that user's export, too. It may run beside a serving engine. It reads the instance database first
-// and the users' databases after it: an activity that was accepted before is in the journal, or by
-// then in its recipient's database. It reads a user's acquaintances last, so that the backup never
-// has too few. The fault is NoUser when the user does not exist.
+// Write writes a backup; that of one user is the user's export, too. It may run beside a serving
+// engine. It reads the instance database first and the users' databases after it: an activity that
+// was accepted before is in the journal, or by then in its recipient's database. It reads a user's
+// acquaintances last, so that the backup never has too few. The fault is NoUser when the user does
+// not exist.
 func (bs Backups) Write(ctx context.Context, to io.Writer, b BackupOptions) (BackupReport, error) {
 	began := time.Now()
 	digest := sha256.New()

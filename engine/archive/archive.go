@@ -16,11 +16,11 @@ import (
 // format is the version of the archives that this package writes, and the newest that it reads.
 const format = 3 // 2 brought pictures, 3 documents
 
-// The first and the last entry of an archive.
-const (
-	manifestName = "manifest.json"
-	sumsName     = "SHA256SUMS" // in the form that sha256sum -c reads
-)
+// FirstEntry is the manifest of an archive, by which it is known.
+const FirstEntry = "manifest.json"
+
+// sumsName is the last entry of an archive, in the form that sha256sum -c reads.
+const sumsName = "SHA256SUMS"
 
 // Manifest says what an archive is.
 type Manifest struct {
@@ -93,7 +93,7 @@ var nameForm = regexp.MustCompile(`^(?:instance|users/([a-z0-9_]{1,30}))/` +
 
 // parseName returns what String and part made, and refuses everything else.
 func parseName(s string) (n Name, part int, err error) {
-	if documentForm.MatchString(s) && s != manifestName {
+	if documentForm.MatchString(s) && s != FirstEntry {
 		return Name{Kind: Document, Item: s}, 0, nil
 	}
 	m := nameForm.FindStringSubmatch(s)

@@ -162,7 +162,7 @@ func (r *Reader) readManifest(s *stream, sums *bytes.Buffer) error {
 	if err != nil {
 		return err
 	}
-	if h.Name != manifestName || json.Unmarshal(data, &r.Manifest) != nil || r.Manifest.Format < 1 {
+	if h.Name != FirstEntry || json.Unmarshal(data, &r.Manifest) != nil || r.Manifest.Format < 1 {
 		return foreign
 	}
 	if r.Manifest.Format > format {
@@ -170,7 +170,7 @@ func (r *Reader) readManifest(s *stream, sums *bytes.Buffer) error {
 			WithHint("use the lightweb that wrote it, " + r.Manifest.Version + ", or a newer one")
 	}
 	s.spent.bounded = !r.Manifest.Whole
-	sums.WriteString(sumLine(manifestName, sha256.Sum256(data)))
+	sums.WriteString(sumLine(FirstEntry, sha256.Sum256(data)))
 	return nil
 }
 
@@ -203,7 +203,7 @@ func maxSize(name string) int64 {
 	switch {
 	case name == sumsName:
 		return maxSums
-	case documentForm.MatchString(name) && name != manifestName:
+	case documentForm.MatchString(name) && name != FirstEntry:
 		return maxUserBytes
 	}
 	return maxEntry

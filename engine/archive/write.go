@@ -37,7 +37,7 @@ func NewWriter(w io.Writer, m Manifest) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return aw, aw.writeEntry(manifestName, data)
+	return aw, aw.writeEntry(FirstEntry, data)
 }
 
 // Add writes a file.

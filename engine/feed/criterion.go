@@ -31,7 +31,7 @@ func errNoFeed() error {
 // resolveName returns the one name of a feed that may be written in several ways: tags have no #
 // and are in lower case. The fault is NotFound for what cannot be a feed.
 func resolveName(feed string) (string, error) {
-	if slices.Contains(All, feed) {
+	if feed == Archive || slices.Contains(All, feed) {
 		return feed, nil
 	}
 	if group, is := strings.CutPrefix(feed, GroupPrefix); is && isCriterion(group) {
@@ -53,10 +53,14 @@ func resolveName(feed string) (string, error) {
 
 func isCriterion(name string) bool { return name != "" && utf8.RuneCountInString(name) <= maxCriterion }
 
-// selectEntries returns the entries of the main feed that belong to a feed by a criterion, and
-// where it stopped looking: nil at the end of the main feed. The fault is NotFound when there is no
+// selectEntries returns entries of a feed that is none of All, and where it stopped looking: nil at
+// the end of that or of the main feed. The fault is NotFound when there is no
 // such group or stream.
 func selectEntries(ctx context.Context, tx *db.Tx, feed string, after *db.Place, n int) ([]db.FeedItem, *db.Place, error) {
+	if feed == Archive {
+		items, err := tx.ArchivedPosts(ctx, after, n)
+		return items, nil, err
+	}
 	if tag, is := strings.CutPrefix(feed, TagPrefix); is {
 		return tx.FeedOfTag(ctx, tag, after, n)
 	}

@@ -17,6 +17,7 @@ const (
 	Main          = "main"          // what was written and announced
 	Notifications = "notifications" // what others do towards the user
 	Requests      = "requests"      // private messages of strangers
+	Archive       = "archive"       // what the user wrote under another account, as it was imported
 )
 
 // Bounds of a page.

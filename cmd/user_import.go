@@ -1,0 +1,113 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine/admin"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/foreign"
+	"github.com/lightweb/lightweb/engine/instance"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func newUserImport(a *app) *cobra.Command {
+	var as, list string
+	var o admin.ImportOptions
+	var yes bool
+	c := &cobra.Command{
+		Use:   "import FILE [flags]",
+		Short: "Bring what a user has elsewhere",
+		Long: "import brings to a user what FILE holds. Its content says which kind of file it is:\n\n" +
+			"An export of lightweb ('user export') with the same public_url brings the user back, as 'restore --user' does: the\n" +
+			"engine must not be serving. With another public_url, or as another user, the account stays another one. --as names\n" +
+			"the user here, who gets copies of the posts to read (feed=archive), what is followed, blocked and muted, and of the\n" +
+			"profile what is empty. 'user move' takes the followers along.\n\n" +
+			"An archive of Mastodon, zip or tar.gz, brings the posts and the profile likewise, and the CSV files of Mastodon what is\n" +
+			"followed, blocked or muted, accounts and domains. --list says what a list of accounts is for that does not say so.\n\n" +
+			"The whole file is read before anything changes: 65 says that it is damaged, or none of these. Posts are never sent to\n" +
+			"anybody. A running engine sends the follows, one every two seconds for each user and each server; blocks and mutes come\n" +
+			"first. A file brings 10,000 accounts of each kind at most. An import that was killed is finished by the same command.\n" +
+			"--verify-only reads and counts everything, and changes nothing.",
+		Example: "  lightweb user import alice.tar.gz --verify-only\n  lightweb user import mastodon.zip --as alice --yes\n" +
+			"  lightweb user import following_accounts.csv --as alice --yes\n  lightweb user import blocked_accounts.csv --list blocks --as alice --yes",
+		Args: takesArgs("FILE"),
+		RunE: a.action(func(ctx context.Context, args []string) (err error) {
+			if as != "" {
+				if o.As, err = vocab.ParseUsername(as); err != nil {
+					return err
+				}
+			}
+			if list != "" {
+				if o.List, err = foreign.ParseKind(list); err != nil {
+					return err
+				}
+			}
+			if !o.VerifyOnly {
+				if err := a.confirm("import "+args[0], yes); err != nil {
+					return err
+				}
+			}
+			return a.runImport(ctx, args[0], o)
+		}),
+	}
+	c.Flags().StringVar(&as, "as", "", "the user `NAME` gets what the file holds")
+	c.Flags().StringVar(&list, "list", "", "the list is one of `following`, mutes or blocks")
+	c.Flags().BoolVar(&o.VerifyOnly, "verify-only", false, "change nothing, and report what would be brought")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return c
+}
+
+// runImport imports a file and says what became of it.
+func (a *app) runImport(ctx context.Context, path string, o admin.ImportOptions) error {
+	return a.instance(ctx, instance.OpenToRestore, func(in *instance.Instance) error {
+		var end func()
+		o.Progress, end = a.progress("importing")
+		r, err := admin.New(in).Imports.Import(ctx, path, o)
+		end()
+		if err != nil && fault.KindOf(err) != fault.Partial {
+			return err
+		}
+		if shown := a.showUserImport(r); shown != nil {
+			return shown
+		}
+		return err
+	})
+}
+
+func (a *app) showUserImport(r admin.ImportReport) error {
+	if r.Restored != nil && !a.json {
+		return a.showRestore(*r.Restored)
+	}
+	title := fmt.Sprintf("%s imported %s in %s", a.out.tick(), cleanLine(r.File), time.Duration(r.Millis)*time.Millisecond)
+	if r.VerifyOnly {
+		title = fmt.Sprintf("%s %s can be imported", a.out.tick(), cleanLine(r.File))
+	}
+	facts := []fact{
+		{key: "file", value: r.File, titled: true},
+		{key: "kind", value: string(r.Kind)},
+		{key: "user", value: r.User.String()},
+	}
+	if r.From != "" {
+		facts = append(facts, fact{key: "from", value: string(r.From)})
+	}
+	for _, n := range []struct {
+		key   string
+		value int
+		note  string
+	}{
+		{"posts", r.Posts, ""}, {"posts_added", r.Added, ""}, {"posts_skipped", r.Skipped, " — what is no post of the account's own"}, {"blocks", r.Blocks, ""}, {"mutes", r.Mutes, ""},
+		{"muted_domains", r.Domains, ""}, {"follows", r.Follows, ""}, {"waiting", r.Waiting, " — a running engine sees to them one after another"},
+	} {
+		facts = append(facts, fact{key: n.key, value: strconv.Itoa(n.value), note: n.note})
+	}
+	if r.From != "" && !r.VerifyOnly {
+		facts = append(facts, fact{key: "next", value: fmt.Sprintf("lightweb user move %s --from %s", r.User, r.From), note: " — then move there to this account: the followers come along"})
+	}
+	facts = append(facts, fact{key: "elapsed_ms", value: strconv.FormatInt(r.Millis, 10), titled: true})
+	return a.out.writeFacts(title, facts, r)
+}

@@ -1,0 +1,93 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// The kinds of wishes.
+const (
+	WishBlock  = "block"
+	WishMute   = "mute"
+	WishFollow = "follow"
+)
+
+// MaxWishes bounds how many wishes of one kind a user has.
+const MaxWishes = 10_000
+
+// maxQuick is how many blocks and mutes of one user are seen to at once.
+const maxQuick = 20
+
+// Wish is an account that an import wants a user to block, mute or follow.
+type Wish struct {
+	User     vocab.Username `db:"username"`
+	Kind     string
+	Account  string // a handle or an id
+	Host     string
+	Attempts int
+}
+
+// Wishes are those of all users.
+type Wishes struct{ on conns }
+
+// Add adds wishes of one user; those that are there stay as they are. It returns how many are new.
+// The fault is Conflict beyond MaxWishes.
+func (s Wishes) Add(ctx context.Context, u vocab.Username, all []Wish, now time.Time) (added int, err error) {
+	var kinds, accounts, hosts []string
+	for _, w := range all {
+		kinds, accounts, hosts = append(kinds, w.Kind), append(accounts, postgres.Text(w.Account)), append(hosts, postgres.Text(w.Host))
+	}
+	err = pgx.BeginFunc(ctx, s.on, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `INSERT INTO wishes (username, kind, account, host, due_at)
+			SELECT $1, kind, account, host, $5 FROM unnest($2::text[], $3::text[], $4::text[]) AS w (kind, account, host)
+			ON CONFLICT DO NOTHING`, u, kinds, accounts, hosts, now)
+		if err != nil {
+			return err
+		}
+		added = int(tag.RowsAffected())
+		var most int
+		if err := tx.QueryRow(ctx, `SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM wishes WHERE username = $1 GROUP BY kind) AS k`, u).Scan(&most); err != nil {
+			return err
+		}
+		if most > MaxWishes {
+			return fault.New(fault.Conflict, fmt.Sprintf("more than %d accounts would wait for %s", MaxWishes, u)).WithHint("import again when some of them are done")
+		}
+		return nil
+	})
+	return added, postgres.Fault("store wishes", err)
+}
+
+// Due returns what is to be done next: of each active user the blocks and mutes, up to a bound, and
+// one follow. Chance decides who comes first.
+func (s Wishes) Due(ctx context.Context, now time.Time, most int) ([]Wish, error) {
+	return postgres.Collect[Wish](ctx, s.on, "list wishes", `
+		WITH RECURSIVE whose AS (
+			(SELECT username FROM wishes ORDER BY username LIMIT 1)
+			UNION ALL
+			SELECT (SELECT w.username FROM wishes w WHERE w.username > whose.username ORDER BY w.username LIMIT 1) FROM whose WHERE whose.username IS NOT NULL)
+		SELECT w.username, w.kind, w.account, w.host, w.attempts FROM whose JOIN users u ON u.username = whose.username AND u.state = 'active'
+		CROSS JOIN LATERAL (
+			(SELECT * FROM wishes WHERE username = u.username AND kind IN ('block', 'mute') AND due_at <= $1 ORDER BY kind, due_at LIMIT $2)
+			UNION ALL
+			(SELECT * FROM wishes WHERE username = u.username AND kind = 'follow' AND due_at <= $1 ORDER BY due_at LIMIT 1)) AS w
+		ORDER BY random() LIMIT $3`, now, maxQuick, most)
+}
+
+// Remove removes a wish that is fulfilled, or cannot be.
+func (s Wishes) Remove(ctx context.Context, w Wish) error {
+	_, err := s.on.Exec(ctx, `DELETE FROM wishes WHERE username = $1 AND kind = $2 AND account = $3`, w.User, w.Kind, w.Account)
+	return postgres.Fault("remove wish", err)
+}
+
+// Postpone counts an attempt that failed, and says when the next one is due.
+func (s Wishes) Postpone(ctx context.Context, w Wish, until time.Time) error {
+	_, err := s.on.Exec(ctx, `UPDATE wishes SET attempts = attempts + 1, due_at = $4 WHERE username = $1 AND kind = $2 AND account = $3`, w.User, w.Kind, w.Account, until)
+	return postgres.Fault("postpone wish", err)
+}

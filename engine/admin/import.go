@@ -1,0 +1,164 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	dbinstance "github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/archive"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/foreign"
+	"github.com/lightweb/lightweb/engine/instance"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Imports bring to users what they have elsewhere.
+type Imports struct{ in *instance.Instance }
+
+// ImportOptions says what to import.
+type ImportOptions struct {
+	As         vocab.Username // the user who gets it; zero: the user of an export of lightweb
+	List       foreign.Kind   // what a list is for that does not say so itself; empty: it is refused
+	VerifyOnly bool           // read and count everything, and change nothing
+	Progress   func(done, all int)
+}
+
+// ImportReport says what an import brought, or with VerifyOnly would bring.
+type ImportReport struct {
+	File       string         `json:"file"`
+	Kind       foreign.Kind   `json:"kind"`
+	User       vocab.Username `json:"user"`
+	From       vocab.ID       `json:"from,omitempty"` // the account that an archive is of
+	Posts      int            `json:"posts"`
+	Added      int            `json:"posts_added"`   // of them, those that were not there
+	Skipped    int            `json:"posts_skipped"` // items of the outbox that are no posts
+	Blocks     int            `json:"blocks"`
+	Mutes      int            `json:"mutes"`
+	Domains    int            `json:"muted_domains"`
+	Follows    int            `json:"follows"`
+	Waiting    int            `json:"waiting"` // blocks, mutes and follows that are new among what waits for the engine
+	Restored   *RestoreReport `json:"restored,omitempty"`
+	VerifyOnly bool           `json:"verify_only"`
+	Millis     int64          `json:"elapsed_ms"`
+}
+
+// Import brings to a user what a file holds: an export of lightweb or another program's archive, or
+// a list of accounts or domains. An export of the same user and public_url is restored. The whole
+// file is read before anything changes, and imported again it changes nothing more. The fault is
+// Invalid for a file that is damaged or none of these, NoUser when there is no such user, Conflict
+// when too much would wait, and what Backups.Restore says.
+func (im Imports) Import(ctx context.Context, path string, o ImportOptions) (ImportReport, error) {
+	began := time.Now()
+	kind, err := foreign.Detect(path)
+	if err != nil {
+		return ImportReport{}, err
+	}
+	r := &importRun{in: im.in, ask: o, report: ImportReport{File: path, Kind: kind, User: o.As, VerifyOnly: o.VerifyOnly}}
+	if kind == foreign.Export {
+		a, err := archive.Open(ctx, path)
+		if err != nil {
+			return ImportReport{}, err
+		}
+		defer a.Close()
+		if err := r.openExport(a); err != nil {
+			return ImportReport{}, err
+		}
+		if a.Manifest.PublicURL == im.in.Config.PublicURL && r.report.User == a.Manifest.Users[0].Name {
+			err = r.restoreUser(ctx)
+			r.report.Millis = time.Since(began).Milliseconds()
+			return r.report, err
+		}
+	}
+	if err := r.runImport(ctx); err != nil {
+		return ImportReport{}, err
+	}
+	r.report.Millis = time.Since(began).Milliseconds()
+	return r.report, nil
+}
+
+// importRun is one run of Import.
+type importRun struct {
+	in      *instance.Instance
+	ask     ImportOptions
+	report  ImportReport
+	from    source
+	luggage luggage
+}
+
+// restoreUser puts the user in place as it was exported.
+func (r *importRun) restoreUser(ctx context.Context) error {
+	restored, err := Backups{r.in}.Restore(ctx, r.report.File, RestoreOptions{User: r.report.User, DryRun: r.ask.VerifyOnly, Progress: r.ask.Progress})
+	if fault.KindOf(err) == fault.Conflict && !r.ask.VerifyOnly {
+		if row, found := r.in.DB.Instance.Users.Find(ctx, r.report.User); found == nil && row.State == dbinstance.UserActive {
+			return fault.Wrap(fault.Conflict, fmt.Sprintf("%s is here already: %s", r.report.User, fault.Public(err)), err).
+				WithHint("an import that was killed may have ended; 'lightweb restore --replace' goes back to the export")
+		}
+	}
+	r.report.Restored = &restored
+	return err
+}
+
+// runImport reads everything, and then stores it.
+func (r *importRun) runImport(ctx context.Context) error {
+	if err := r.in.KeepOrigin(ctx); err != nil {
+		return err
+	}
+	if r.report.User.IsZero() {
+		return fault.New(fault.Usage, "the file does not say for which user it is").WithHint("name the user with --as")
+	}
+	row, err := r.in.DB.Instance.Users.Find(ctx, r.report.User)
+	if err != nil {
+		return err
+	}
+	if row.State != dbinstance.UserActive {
+		return fault.New(fault.NoUser, fmt.Sprintf("the user %q is %s", r.report.User, row.State)).WithHint("lightweb user list")
+	}
+	if err := r.gather(ctx); err != nil {
+		return err
+	}
+	if r.ask.VerifyOnly {
+		return nil
+	}
+	return r.store(ctx)
+}
+
+// gather reads the whole file, and keeps all but the posts of it.
+func (r *importRun) gather(ctx context.Context) error {
+	switch r.report.Kind {
+	case foreign.Export:
+		return r.gatherArchive(ctx)
+	case foreign.Archive:
+		r.from = func(ctx context.Context, visit visitor) error { return foreign.ReadArchive(ctx, r.report.File, visit) }
+		return r.gatherArchive(ctx)
+	}
+	l, err := foreign.ReadList(r.report.File)
+	if err != nil {
+		return err
+	}
+	return r.gatherList(l)
+}
+
+// gatherList takes what a list says.
+func (r *importRun) gatherList(l foreign.List) error {
+	if l.Kind == foreign.Accounts {
+		if r.ask.List == "" {
+			return fault.New(fault.Usage, "the list does not say what is to be done with its accounts").WithHint("--list blocks, --list mutes or --list following")
+		}
+		l.Kind = r.ask.List
+	}
+	if r.ask.List != "" && r.ask.List != l.Kind {
+		return fault.New(fault.Usage, fmt.Sprintf("the list is one of %s, as its first line says", l.Kind)).WithHint("leave --list away")
+	}
+	r.report.Kind = l.Kind
+	if l.Kind == foreign.Domains {
+		r.luggage.domains = l.Entries
+		r.report.Domains = len(l.Entries)
+		return nil
+	}
+	kind := map[foreign.Kind]string{foreign.Following: dbinstance.WishFollow, foreign.Mutes: dbinstance.WishMute, foreign.Blocks: dbinstance.WishBlock}[l.Kind]
+	for _, account := range l.Entries {
+		r.wish(kind, account, hostOfHandle(account))
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	dbinstance "github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/archive"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/foreign"
+	"github.com/lightweb/lightweb/engine/picture"
+	"github.com/lightweb/lightweb/engine/registry"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// visitor is handed the documents and pictures of an archive.
+type visitor = func(name string, content io.Reader) error
+
+// source hands over the documents and pictures of an archive, in the order in which they lie there.
+type source func(ctx context.Context, visit visitor) error
+
+// luggage is what an import brings, without the posts.
+type luggage struct {
+	profile registry.Profile // without pictures
+	icon    *picture.Picture
+	mutes   registry.Moderation
+	domains []string // to mute
+	wishes  []dbinstance.Wish
+}
+
+const maxItems = 1_000_000 // of an outbox
+
+// openExport takes an archive of lightweb, of one user.
+func (r *importRun) openExport(a *archive.Reader) error {
+	if a.Manifest.Whole || len(a.Manifest.Users) != 1 {
+		return fault.New(fault.Usage, "the file is a backup of an instance").WithHint("lightweb restore FILE --user NAME")
+	}
+	if r.report.User.IsZero() {
+		r.report.User = a.Manifest.Users[0].Name
+	}
+	r.from = func(ctx context.Context, visit visitor) error {
+		return a.Each(ctx, func(n archive.Name, content io.Reader) error {
+			if n.Kind != archive.Document && n.Kind != archive.Media {
+				return nil
+			}
+			return visit(n.Item, content)
+		})
+	}
+	for _, f := range a.Files {
+		if f.Name.Kind == archive.Config {
+			var c registry.User
+			if err := json.Unmarshal(f.Data, &c); err == nil { // one that cannot be read was not in use either
+				r.luggage.mutes = c.Moderation
+			}
+		}
+	}
+	return nil
+}
+
+// gatherArchive reads the actor of an archive, and then all that it has.
+func (r *importRun) gatherArchive(ctx context.Context) error {
+	var doc vocab.Doc
+	err := r.from(ctx, func(name string, content io.Reader) (err error) {
+		if name == "actor.json" {
+			doc, err = foreign.ReadDoc(content)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	id, err := doc.ID() // the rest need not be an actor: addresses in it may be names in the archive
+	if id == "" || err != nil {
+		return fault.Wrap(fault.Invalid, "the archive does not say whose it is: it lacks actor.json, or an actor in it", err)
+	}
+	if id.Same(r.in.Local.ID(r.report.User)) {
+		return fault.New(fault.Conflict, fmt.Sprintf("the archive is of %s itself", r.report.User)).WithHint("lightweb restore, or user import without --as, restores an export of lightweb")
+	}
+	r.report.From = id
+	r.luggage.profile = profileOf(doc)
+	r.report.Mutes, r.report.Domains = len(r.luggage.mutes.MutedActors), len(r.luggage.mutes.MutedDomains)
+	icon := lastPart(doc.Sub("icon").Text("url"))
+	return r.from(ctx, func(name string, content io.Reader) error {
+		switch name {
+		case "outbox.json":
+			return r.eachPost(content, func(*foreign.Post) error { r.report.Posts++; return nil })
+		case "following.json":
+			return r.gatherIDs(content, dbinstance.WishFollow)
+		case "blocks.json":
+			return r.gatherIDs(content, dbinstance.WishBlock)
+		case icon:
+			return r.gatherIcon(ctx, content)
+		}
+		return nil
+	})
+}
+
+// eachPost hands over the posts of an outbox.
+func (r *importRun) eachPost(content io.Reader, visit func(*foreign.Post) error) error {
+	items, skipped := 0, 0
+	err := foreign.ReadItems(content, func(item json.RawMessage) error {
+		if items++; items > maxItems {
+			return fault.New(fault.TooLarge, "the outbox has over a million items")
+		}
+		p, err := foreign.ReadPost(item, r.report.From)
+		if err != nil {
+			return err
+		}
+		if p == nil {
+			skipped++
+			return nil
+		}
+		return visit(p)
+	})
+	r.report.Skipped = skipped
+	return err
+}
+
+// gatherIDs wishes something for every actor of a collection.
+func (r *importRun) gatherIDs(content io.Reader, kind string) error {
+	before := len(r.luggage.wishes)
+	return foreign.ReadItems(content, func(item json.RawMessage) error {
+		var s string
+		err := json.Unmarshal(item, &s)
+		id, bad := vocab.ParseID(s)
+		if err = errors.Join(err, bad); err != nil {
+			return fault.Wrap(fault.Invalid, fmt.Sprintf("%.60q in the archive is not the id of an actor", item), err)
+		}
+		if len(r.luggage.wishes)-before >= dbinstance.MaxWishes {
+			return fault.New(fault.TooLarge, fmt.Sprintf("the archive names more than %d accounts to %s", dbinstance.MaxWishes, kind))
+		}
+		r.wish(kind, string(id), id.Host())
+		return nil
+	})
+}
+
+// gatherIcon draws the icon anew. One that cannot be drawn is left out.
+func (r *importRun) gatherIcon(ctx context.Context, content io.Reader) error {
+	data, err := io.ReadAll(io.LimitReader(content, picture.MaxBytes+1))
+	if err != nil {
+		return err
+	}
+	if made, err := picture.NewMaker().Make(ctx, data, http.DetectContentType(data), picture.IconSide); err == nil {
+		r.luggage.icon = &made
+	}
+	return ctx.Err()
+}
+
+// wish adds an account to what is to be blocked, muted or followed.
+func (r *importRun) wish(kind, account, host string) {
+	switch kind {
+	case dbinstance.WishBlock:
+		r.report.Blocks++
+	case dbinstance.WishMute:
+		r.report.Mutes++
+	case dbinstance.WishFollow:
+		r.report.Follows++
+	}
+	r.luggage.wishes = append(r.luggage.wishes, dbinstance.Wish{Kind: kind, Account: account, Host: host})
+}
+
+// profileOf returns what an actor says of the person, as plain text and within the bounds of a
+// profile.
+func profileOf(d vocab.Doc) registry.Profile {
+	p := registry.Profile{Name: cleanText(d.Text("name"), registry.MaxName), Summary: cleanText(vocab.HTMLToText(d.Text("summary")), registry.MaxSummary)}
+	for _, line := range d.Subs("attachment") {
+		name, value := cleanText(line.Text("name"), registry.MaxFieldName), cleanText(vocab.HTMLToText(line.Text("value")), registry.MaxFieldValue)
+		if name != "" && len(p.Fields) < registry.MaxFields {
+			p.Fields = append(p.Fields, registry.Field{Name: name, Value: value})
+		}
+	}
+	return p
+}
+
+func hostOfHandle(handle string) string { return handle[strings.LastIndex(handle, "@")+1:] }
+
+// lastPart returns what follows the last slash of an address.
+func lastPart(address string) string { return address[strings.LastIndex(address, "/")+1:] }
+
+// cleanText returns the first n characters of a text, without control characters.
+func cleanText(s string, n int) string {
+	return truncateText(strings.Map(func(c rune) rune {
+		if c < ' ' && c != '\n' && c != '\t' || c == '\x7f' {
+			return -1
+		}
+		return c
+	}, strings.ToValidUTF8(s, "")), n)
+}

@@ -1,0 +1,104 @@
+package foreign
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// maxItem is how many bytes one item of a collection has at most, or one of its other members.
+const maxItem = 64 << 20
+
+// ReadItems hands over the items of a collection, one after another. No more than one is kept in
+// memory. The fault is Invalid for what is no collection.
+func ReadItems(r io.Reader, visit func(item json.RawMessage) error) error {
+	part := &partReader{from: r}
+	d := json.NewDecoder(part)
+	if err := expectDelim(d, '{'); err != nil {
+		return err
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return damagedFault(err)
+		}
+		if name == "orderedItems" || name == "items" {
+			if err := readArray(d, part, visit); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := skipValue(d, part); err != nil {
+			return err
+		}
+	}
+	return expectDelim(d, '}')
+}
+
+func readArray(d *json.Decoder, part *partReader, visit func(json.RawMessage) error) error {
+	if err := expectDelim(d, '['); err != nil {
+		return err
+	}
+	for d.More() {
+		part.n = 0
+		var item json.RawMessage
+		if err := d.Decode(&item); err != nil {
+			return damagedFault(err)
+		}
+		if err := visit(item); err != nil {
+			return err
+		}
+	}
+	part.n = 0
+	return expectDelim(d, ']')
+}
+
+func skipValue(d *json.Decoder, part *partReader) error {
+	part.n = 0
+	var value json.RawMessage
+	if err := d.Decode(&value); err != nil {
+		return damagedFault(err)
+	}
+	return nil
+}
+
+func expectDelim(d *json.Decoder, want json.Delim) error {
+	t, err := d.Token()
+	if err == nil && t != want {
+		err = fmt.Errorf("it has %.40q in the place of %s", fmt.Sprint(t), want)
+	}
+	if err != nil {
+		return damagedFault(err)
+	}
+	return nil
+}
+
+// ReadDoc reads one document.
+func ReadDoc(r io.Reader) (vocab.Doc, error) {
+	data, err := io.ReadAll(&partReader{from: r})
+	if err != nil {
+		return nil, err
+	}
+	d, err := vocab.ParseDoc(data)
+	if err != nil {
+		return nil, damagedFault(err)
+	}
+	return d, nil
+}
+
+// partReader refuses to read more of one part than a part may have.
+type partReader struct {
+	from io.Reader
+	n    int64
+}
+
+func (p *partReader) Read(b []byte) (int, error) {
+	n, err := p.from.Read(b)
+	if p.n += int64(n); p.n > maxItem {
+		return n, damagedFault(errors.New("one item in it is larger than 64 MiB"))
+	}
+	return n, err
+}

@@ -1,0 +1,103 @@
+// Package foreign reads what other programs wrote of a user: lists of accounts and domains, and
+// archives with ActivityPub in them. It opens the one file that it is given, and no other: what an
+// archive names as a path is compared, and never used.
+package foreign
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/lightweb/lightweb/engine/archive"
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+// Kind is what a file holds.
+type Kind string
+
+// The kinds of files.
+const (
+	Export    Kind = "lightweb"  // an archive of lightweb
+	Archive   Kind = "archive"   // an archive in the form of Mastodon's
+	Following Kind = "following" // accounts to follow
+	Mutes     Kind = "mutes"     // accounts to mute
+	Blocks    Kind = "blocks"    // accounts to block
+	Domains   Kind = "domains"   // domains to mute
+	Accounts  Kind = "accounts"  // accounts, and nobody knows what for
+)
+
+// ParseKind reads what somebody says that a list of accounts is for.
+func ParseKind(s string) (Kind, error) {
+	switch k := Kind(s); k {
+	case Following, Mutes, Blocks:
+		return k, nil
+	}
+	return "", fault.New(fault.Usage, fmt.Sprintf("%.40q is none of following, mutes and blocks", s))
+}
+
+// Detect finds out what a file holds, by its content. The fault is NotFound when it cannot be
+// read, Invalid when nothing here reads such a file.
+func Detect(path string) (Kind, error) {
+	f, err := openFile(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var head [4]byte
+	if _, err := io.ReadFull(f, head[:]); err != nil {
+		return "", fault.New(fault.Invalid, "the file is empty, or close to it")
+	}
+	switch {
+	case bytes.Equal(head[:], []byte("PK\x03\x04")):
+		return Archive, nil
+	case bytes.HasPrefix(head[:], []byte("\x1f\x8b")):
+		return detectPacked(f)
+	}
+	l, err := readList(f, head[:])
+	return l.Kind, err
+}
+
+// detectPacked tells archives apart by their first entry.
+func detectPacked(f *os.File) (Kind, error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	gz, err := gzip.NewReader(f)
+	if err != nil {
+		return "", damagedFault(err)
+	}
+	h, err := tar.NewReader(gz).Next()
+	if err != nil {
+		return "", damagedFault(err)
+	}
+	if h.Name == archive.FirstEntry {
+		return Export, nil
+	}
+	return Archive, nil
+}
+
+// openFile opens a file, and nothing else that has a path.
+func openFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fault.Wrap(fault.NotFound, "the file "+path+" cannot be read", err).WithHint("is it there, and may you read it?")
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fault.New(fault.Invalid, path+" is not a file").WithHint("it is read several times: write it to a file first")
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// damagedFault refuses a file that is not as anybody would write it.
+func damagedFault(why error) error {
+	return fault.Wrap(fault.Invalid, "the file is damaged, or no archive of a user: "+why.Error(), why).WithCode("archive_damaged").WithHint("nothing was changed")
+}

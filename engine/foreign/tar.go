@@ -1,0 +1,53 @@
+package foreign
+
+import (
+	"archive/tar"
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+)
+
+// readTar reads a tar that is packed with gzip.
+func (e *entries) readTar(f *os.File) error {
+	gz, err := gzip.NewReader(bufio.NewReaderSize(&meter{f, &e.packed}, 1<<20))
+	if err != nil {
+		return damagedFault(err)
+	}
+	t := tar.NewReader(gz)
+	for {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			_, err := io.Copy(io.Discard, &spender{e, gz}) // to the sum at the end
+			return err
+		}
+		if err != nil {
+			return damagedFault(err)
+		}
+		if h.Typeflag == tar.TypeXGlobalHeader {
+			continue
+		}
+		if h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir {
+			return damagedFault(errors.New("it holds a link, or what is no file"))
+		}
+		if err := e.add(h.Name, h.FileInfo().Mode(), h.Size); err != nil {
+			return err
+		}
+		if err := e.hand(h.Name, t); err != nil {
+			return err
+		}
+	}
+}
+
+// meter counts what is read through it.
+type meter struct {
+	from io.Reader
+	n    *int64
+}
+
+func (m *meter) Read(b []byte) (int, error) {
+	n, err := m.from.Read(b)
+	*m.n += int64(n)
+	return n, err
+}
