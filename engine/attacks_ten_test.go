@@ -364,6 +364,14 @@ var clientAttacks = []attack{
 		}
 		s.answered(s.alice.Try(s, "CreateNote", map[string]any{"content": "x", "role": "admin"}), 422)
 	}},
-	{id: "CLI-11", sends: "an archive to import that is a bomb, holds links, or a million follows", later: "importing users"},
+	{id: "CLI-11", sends: "an archive to import that is a bomb, holds links, or a million follows", happens: "65, and nothing is changed; a list has 10,000 accounts at most, and follows leave one in two seconds", play: func(s *siege) {
+		for what, file := range hostileImports(s.T) {
+			for _, way := range []string{"--verify-only", "--yes"} {
+				if got := s.home.Run(s, "user", "import", file, "--as", "alice", way); got.Code != 65 {
+					s.Errorf("%s, %s: exit code %d and %s, want 65", what, way, got.Code, got.Stderr)
+				}
+			}
+		}
+	}},
 	{id: "CLI-12", sends: "redirects at sign-in to addresses that only look allowed", later: "sign-in by redirect; today there is no sign-in by redirect"},
 }

@@ -8,12 +8,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -318,5 +320,74 @@ func mastodonsFilesAreImported(t *testing.T, a, b *enginetest.Instance) {
 		var left int
 		err := a.SQL(t, "lightweb").QueryRowContext(t.Context(), `SELECT count(*) FROM wishes WHERE username = 'mia'`).Scan(&left)
 		return err == nil && left == 0
+	})
+}
+
+// An export and an import that are killed are finished by the same command, and nothing is there
+// twice.
+func TestAnExportAndAnImportThatAreKilledAreFinished(t *testing.T) {
+	t.Parallel()
+	const kills, posts, follows = 20, 3000, 500
+	i := enginetest.Make(t)
+	if got := i.Run(t, "user", "create", "kim"); got.Code != 0 {
+		enginetest.Skip(t, "no PostgreSQL to test with:\n"+got.Stderr)
+	}
+	i.SQL(t, "postgres") // its PostgreSQL runs on from one command to the next
+	kim := &enginetest.User{Home: i, Name: "kim"}
+	file := manyPosts(t, posts, follows)
+	random := rand.New(rand.NewPCG(17, 3))
+	began := time.Now()
+	bring(t, i, file, "--as", "kim", "--verify-only")
+	whole := time.Since(began)
+	for range kills {
+		i.RunUntil(t, time.Duration(random.Int64N(int64(whole*3/2))), "user", "import", file, "--as", "kim", "--yes")
+	}
+	if r := bring(t, i, file, "--as", "kim", "--yes"); r.Posts != posts || r.Follows != follows {
+		t.Errorf("the last import says %+v", r)
+	}
+	var wishes int
+	if err := i.SQL(t, "lightweb").QueryRowContext(t.Context(), `SELECT count(*) FROM wishes`).Scan(&wishes); err != nil || wishes != follows {
+		t.Errorf("%d follows wait, %v, want %d", wishes, err, follows)
+	}
+	if got := kim.Column(t, `SELECT count(*) FROM archived_posts`); got[0] != fmt.Sprint(posts) {
+		t.Errorf("%s posts are there, want %d", got[0], posts)
+	}
+
+	dir := enginetest.Dir(t)
+	for n := range kills {
+		export := []string{"user", "export", "kim", filepath.Join(dir, fmt.Sprint(n, ".tar.gz"))}
+		i.RunUntil(t, time.Duration(random.Int64N(int64(whole))), export...)
+		if got := i.Run(t, export...); got.Code != 0 && got.Code != 73 {
+			t.Errorf("an export after one that was killed ended with %d: %s", got.Code, got.Stderr)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != kills {
+		t.Errorf("%d files are there, %v, want the exports alone", len(left), err)
+	}
+	for _, f := range left {
+		if got := i.Run(t, "restore", filepath.Join(dir, f.Name()), "--user", "kim", "--dry-run"); got.Code != 0 {
+			t.Errorf("%s is not whole: %d %s", f.Name(), got.Code, got.Stderr)
+		}
+	}
+}
+
+// manyPosts writes an archive of so many posts and follows.
+func manyPosts(t *testing.T, posts, follows int) string {
+	t.Helper()
+	const me = "https://old.example/users/kim"
+	list := func(n int, item func(n int) string) string {
+		all := make([]string, n)
+		for n := range all {
+			all[n] = item(n)
+		}
+		return `{"type":"OrderedCollection","orderedItems":[` + strings.Join(all, ",") + `]}`
+	}
+	return tarred(t, map[string]string{
+		"actor.json": `{"id":"` + me + `","type":"Person"}`,
+		"outbox.json": list(posts, func(n int) string {
+			return fmt.Sprintf(`{"id":"%[1]s/%[2]d/activity","type":"Create","actor":"%[1]s","object":{"id":"%[1]s/%[2]d","type":"Note","attributedTo":"%[1]s","content":"post %[2]d"}}`, me, n)
+		}),
+		"following.json": list(follows, func(n int) string { return fmt.Sprintf(`"https://peer.example/users/%d"`, n) }),
 	})
 }
