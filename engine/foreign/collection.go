@@ -98,7 +98,7 @@ type partReader struct {
 func (p *partReader) Read(b []byte) (int, error) {
 	n, err := p.from.Read(b)
 	if p.n += int64(n); p.n > maxItem {
-		return n, damagedFault(errors.New("one item in it is larger than 64 MiB"))
+		return 0, damagedFault(errors.New("one item in it is larger than 64 MiB"))
 	}
 	return n, err
 }

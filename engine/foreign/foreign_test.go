@@ -1,0 +1,147 @@
+package foreign_test
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/foreign"
+)
+
+func written(t *testing.T, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// packed writes one entry into a zip and into a tar packed with gzip.
+func packed(t *testing.T, name, content string) []string {
+	t.Helper()
+	var zipped, tarred bytes.Buffer
+	z := zip.NewWriter(&zipped)
+	entry, err := z.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gz := gzip.NewWriter(&tarred)
+	w := tar.NewWriter(gz)
+	if err := w.WriteHeader(&tar.Header{Name: name, Size: int64(len(content))}); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []io.Writer{entry, w} {
+		if _, err := io.WriteString(to, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []io.Closer{z, w, gz} {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []string{written(t, zipped.Bytes()), written(t, tarred.Bytes())}
+}
+
+func TestAListIsKnownByItsContent(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]foreign.List{
+		"Account address,Show boosts,Notify on new posts,Languages\na@b.example,true,false,\n@a@B.example,true,false,\n": {Kind: foreign.Following, Entries: []string{"a@b.example"}},
+		"\ufeffaccount address,hide notifications\r\na@b.example,true\r\n":                                               {Kind: foreign.Mutes, Entries: []string{"a@b.example"}},
+		"a@b.example\nc@d.example:8443\n": {Kind: foreign.Accounts, Entries: []string{"a@b.example", "c@d.example:8443"}},
+		"bad.example\nWorse.example\n":    {Kind: foreign.Domains, Entries: []string{"bad.example", "worse.example"}},
+	} {
+		got, err := foreign.ReadList(written(t, []byte(content)))
+		if err != nil || got.Kind != want.Kind || !slices.Equal(got.Entries, want.Entries) {
+			t.Errorf("%q is read as %v, %v, want %v", content, got, err, want)
+		}
+	}
+}
+
+func TestAListThatCannotBeTakenIsRefused(t *testing.T) {
+	t.Parallel()
+	for content, why := range map[string]string{
+		"": "empty", "a@b.example\nhttps://b.example/@c\n": "line 2", "a@b.example\n=cmd()@c d\n": "line 2", "bad.example\ncom\n": "line 2", "a@b.example\n\"": "malformed",
+		"a@b.example/../x\n": "line 1", "\x00\x01": "neither", "\xff\xfe": "neither", strings.Repeat("a@b.example\n", foreign.MaxEntries+2): "more than",
+	} {
+		if _, err := foreign.ReadList(written(t, []byte(content))); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%.40q: %v, want %q", content, err, why)
+		}
+	}
+}
+
+// CLI-11: no path of an archive is used, and one that leads elsewhere refuses the archive.
+func TestAnArchiveIsNoWayIntoTheFileSystem(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"../x.json", "a/../../x.json", "/x.json", `a\..\x.json`, "a//x.json", "./x.json", ".."} {
+		for _, path := range packed(t, name, "{}") {
+			err := foreign.ReadArchive(t.Context(), path, func(name string, _ io.Reader) error { t.Errorf("%q was read", name); return nil })
+			if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "path") {
+				t.Errorf("%q: %v, want it refused for its path", name, err)
+			}
+		}
+	}
+}
+
+// CLI-11: what is packed 300 times over is not unpacked to its end.
+func TestAnArchiveIsNoBomb(t *testing.T) {
+	t.Parallel()
+	for _, path := range packed(t, "outbox.json", strings.Repeat(" ", 160<<20)) {
+		err := foreign.ReadArchive(t.Context(), path, func(string, io.Reader) error { return nil })
+		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "300 times") {
+			t.Errorf("%v, want it refused for what it unpacks to", err)
+		}
+	}
+}
+
+func TestACollectionIsReadItemByItem(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]int{
+		`{"a":{"orderedItems":[1]},"orderedItems":[{"b":[1,2]},"c"],"z":3}`: 2, `{}`: 0, `{"orderedItems":[]}`: 0, `{"items":["a"]}`: 1,
+		`[]`: -1, `{"orderedItems":[`: -1, `{"orderedItems":[1,]}`: -1, `{"orderedItems":{}}`: -1, `{"orderedItems":["` + strings.Repeat("x", 65<<20) + `"]}`: -1,
+	} {
+		n := 0
+		err := foreign.ReadItems(strings.NewReader(content), func(json.RawMessage) error { n++; return nil })
+		if want < 0 && fault.KindOf(err) != fault.Invalid || want >= 0 && (err != nil || n != want) {
+			t.Errorf("%.60q has %d items, %v; want %d", content, n, err, want)
+		}
+	}
+}
+
+func TestAPostIsItsAccounts(t *testing.T) {
+	t.Parallel()
+	const me = "https://old.example/users/mia"
+	for item, want := range map[string]string{
+		`"https://old.example/1"`: "none",
+		`{"id":"https://old.example/1","type":"Announce","object":"https://else.example/1"}`:                                                                             "none",
+		`{"id":"https://old.example/1","type":"Create","object":{"id":"https://old.example/o","type":"Tombstone"}}`:                                                      "none",
+		`{"id":"https://old.example/1","type":"Create","object":{"id":"https://old.example/o","type":"Note","attributedTo":"` + me + `","bto":["https://x.example/1"]}}`: "a post",
+		`{"id":"https://old.example/1","type":"Create","object":{"id":"https://else.example/o","type":"Note","attributedTo":"` + me + `"}}`:                              "refused",
+		`{"id":"https://old.example/1","type":"Create","object":{"id":"https://old.example/o","type":"Note","attributedTo":"https://old.example/users/x"}}`:              "refused",
+		`{"type":"Create","object":{"id":"https://old.example/o","type":"Note","attributedTo":"` + me + `"}}`:                                                            "refused",
+	} {
+		p, err := foreign.ReadPost(json.RawMessage(item), me)
+		got := "a post"
+		switch {
+		case err != nil:
+			got = "refused"
+		case p == nil:
+			got = "none"
+		case bytes.Contains(p.ObjectDoc, []byte("bto")):
+			got = "a post that names hidden recipients"
+		}
+		if got != want {
+			t.Errorf("%s is %s (%v), want %s", item, got, err, want)
+		}
+	}
+}
