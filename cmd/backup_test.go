@@ -16,9 +16,11 @@ func TestABackupIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	whole := admin.BackupReport{File: "b.tar.gz", Bytes: 6780, CreatedAt: at, Whole: true, Keys: true, Users: 2, Rows: 30, Millis: 417, Failures: []admin.BackupFailure{}}
+	whole := admin.BackupReport{File: "b.tar.gz", Bytes: 6780, CreatedAt: at, Whole: true, Keys: true, Users: 2, Rows: 30, SHA256: "0a1b", Millis: 417, Failures: []admin.BackupFailure{}}
 	lacking := whole
 	lacking.Keys, lacking.Failures = false, []admin.BackupFailure{{User: bob, Error: "there is no database"}}
+	exported := whole
+	exported.Users, exported.Counts = 1, map[string]int{"outbox": 7, "followers": 2}
 	for _, tt := range []struct {
 		name           string
 		report         admin.BackupReport
@@ -31,6 +33,17 @@ func TestABackupIsReported(t *testing.T) {
   users       2
   rows        30
   keys        in it: keep the file secret
+  sha256      0a1b
+`},
+		{"of one user", exported, true, false, `✓ wrote b.tar.gz in 417ms
+  bytes       6780
+  created_at  2026-03-01T12:00:00Z
+  users       1
+  rows        30
+  keys        in it: keep the file secret
+  sha256      0a1b
+  followers   2
+  outbox      7
 `},
 		{"to a pipe", lacking, false, false, `file: b.tar.gz
 bytes: 6780
@@ -39,10 +52,11 @@ whole: true
 users: 2
 rows: 30
 keys: not in it
+sha256: 0a1b
 elapsed_ms: 417
 failure: bob: there is no database
 `},
-		{"to programs", lacking, false, true, `{"file":"b.tar.gz","bytes":6780,"created_at":"2026-03-01T12:00:00Z","whole":true,"keys":false,"users":2,"rows":30,"elapsed_ms":417,"failures":[{"user":"bob","error":"there is no database"}]}` + "\n"},
+		{"to programs", lacking, false, true, `{"file":"b.tar.gz","bytes":6780,"created_at":"2026-03-01T12:00:00Z","whole":true,"keys":false,"users":2,"rows":30,"sha256":"0a1b","elapsed_ms":417,"failures":[{"user":"bob","error":"there is no database"}]}` + "\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, out := screen(tt.terminal)
@@ -116,5 +130,31 @@ func TestABackupIntoAClosedPipeFails(t *testing.T) {
 	_, err = wholly{w}.Write([]byte("x"))
 	if got := failureOf(err); got.Exit != exitFailed || errors.Is(err, errClosedPipe) {
 		t.Errorf("writing to a closed pipe: %v, exit code %d, want %d", err, got.Exit, exitFailed)
+	}
+}
+
+func TestAnImportIsReported(t *testing.T) {
+	alice, err := vocab.ParseUsername("alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := admin.ImportReport{File: "m.zip", Kind: "archive", User: alice, From: "https://old.example/users/a", Posts: 12, Added: 10, Skipped: 3, Follows: 4, Waiting: 4, Millis: 90}
+	a, out := screen(true)
+	want := `✓ imported m.zip in 90ms
+  kind           archive
+  user           alice
+  from           https://old.example/users/a
+  posts          12
+  posts_added    10
+  posts_skipped  3 — what is no post of the account's own
+  blocks         0
+  mutes          0
+  muted_domains  0
+  follows        4
+  waiting        4 — a running engine sees to them one after another
+  next           lightweb user move alice --from https://old.example/users/a — then move there to this account: the followers come along
+`
+	if err := a.showUserImport(r); err != nil || out.String() != want {
+		t.Errorf("wrote %s, %v, want %s", out, err, want)
 	}
 }

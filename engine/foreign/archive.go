@@ -19,6 +19,8 @@ const (
 	maxNames  = 1_000_000
 	maxRatio  = 300       // of its bytes to those that they are packed in
 	freeBytes = 100 << 20 // for which the ratio does not matter
+
+	maxListing = 64 << 20 // bytes in which a zip says what it holds: all of that is kept in memory
 )
 
 // ReadArchive hands over the documents and pictures that lie at the top of an archive, a zip or a
@@ -90,10 +92,12 @@ func (e *entries) readZip(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	z, err := zip.NewReader(f, info.Size())
+	list := &listReader{from: f, left: maxListing}
+	z, err := zip.NewReader(list, info.Size())
 	if err != nil {
 		return damagedFault(err)
 	}
+	list.isOver = true
 	e.packed = info.Size()
 	for _, entry := range z.File {
 		if err := e.add(entry.Name, entry.Mode(), int64(min(entry.UncompressedSize64, maxBytes+1))); err != nil {

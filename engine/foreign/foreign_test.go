@@ -104,6 +104,25 @@ func TestAnArchiveIsNoBomb(t *testing.T) {
 	}
 }
 
+// CLI-11: a zip lists its entries at its end, and whoever reads it keeps the list in memory.
+func TestAZipThatListsTooMuchIsRefused(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for range 1100 {
+		if _, err := w.CreateRaw(&zip.FileHeader{Name: "x", Comment: strings.Repeat("x", 65_000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err := foreign.ReadArchive(t.Context(), written(t, out.Bytes()), func(string, io.Reader) error { return nil })
+	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "listing") {
+		t.Errorf("%v, want it refused for its listing", err)
+	}
+}
+
 func TestACollectionIsReadItemByItem(t *testing.T) {
 	t.Parallel()
 	for content, want := range map[string]int{
