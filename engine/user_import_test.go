@@ -276,21 +276,21 @@ func written(t *testing.T, data []byte) string {
 
 // The files that Mastodon gives its users come in, and leave no trace elsewhere but the follows.
 func mastodonsFilesAreImported(t *testing.T, a, b *enginetest.Instance) {
-	mia, known, muted, rude := a.CreateUser(t, "mia"), b.CreateUser(t, "known"), b.CreateUser(t, "muted"), b.CreateUser(t, "rude")
+	mina, known, muted, rude := a.CreateUser(t, "mina"), b.CreateUser(t, "known"), b.CreateUser(t, "muted"), b.CreateUser(t, "rude")
 	files := mastodonFiles(t)
-	if r := bring(t, a, zipped(t, files), "--as", "mia", "--verify-only"); r.Kind != "archive" || r.Posts != 2 || r.Skipped != 1 || r.Added != 0 {
+	if r := bring(t, a, zipped(t, files), "--as", "mina", "--verify-only"); r.Kind != "archive" || r.Posts != 2 || r.Skipped != 1 || r.Added != 0 {
 		t.Errorf("--verify-only says %+v", r)
 	}
 	for n, file := range []string{zipped(t, files), tarred(t, files)} {
-		if r := bring(t, a, file, "--as", "mia", "--yes"); r.Posts != 2 || r.Added != 2*(1-n) || r.From != "https://old.example/users/mia" {
+		if r := bring(t, a, file, "--as", "mina", "--yes"); r.Posts != 2 || r.Added != 2*(1-n) || r.From != "https://old.example/users/mia" {
 			t.Errorf("import %d says %+v", n, r)
 		}
 	}
-	expectArchived(t, mia, "https://old.example/users/mia", "first words", "https://old.example/users/mia/statuses/1/activity")
-	if page := mia.Ask(t, http.MethodGet, "/api/feed?feed=archive", nil); strings.Contains(string(page.Body), "evil") {
+	expectArchived(t, mina, "https://old.example/users/mia", "first words", "https://old.example/users/mia/statuses/1/activity")
+	if page := mina.Ask(t, http.MethodGet, "/api/feed?feed=archive", nil); strings.Contains(string(page.Body), "evil") {
 		t.Errorf("the words are not sanitized: %s", page.Body)
 	}
-	shown := shownActor(t, mia)
+	shown := shownActor(t, mina)
 	if shown.Text("name") != "Mia" || !strings.Contains(shown.Text("summary"), "of old") || shown.Sub("icon") == nil || len(shown.Subs("attachment")) != 1 {
 		t.Errorf("the profile is %v", shown)
 	}
@@ -299,26 +299,26 @@ func mastodonsFilesAreImported(t *testing.T, a, b *enginetest.Instance) {
 	mutes := written(t, []byte("Account address,Hide notifications\n"+muted.Handle+",true\n"))
 	blocks := written(t, []byte(strings.TrimPrefix(rude.Handle, "@")+"\n"))
 	runAll(t, a, []command{
-		{"user import " + following + " --as mia", 64, "--yes"},
-		{"user import " + blocks + " --as mia --yes", 64, "--list"},
-		{"user import " + following + " --as mia --yes --list blocks", 64, "following"},
+		{"user import " + following + " --as mina", 64, "--yes"},
+		{"user import " + blocks + " --as mina --yes", 64, "--list"},
+		{"user import " + following + " --as mina --yes --list blocks", 64, "following"},
 		{"user import " + following + " --yes", 64, "--as"},
 		{"user import " + following + " --as nobody_here --yes", 67, ""},
-		{"user import " + written(t, []byte("Account address\nno account\n")) + " --as mia --yes", 65, "line 2"},
-		{"user import " + written(t, []byte("bad.example\nworse.example\n")) + " --as mia --yes -q", 0, ""},
-		{"user import " + following + " --as mia --yes -q", 0, ""},
-		{"user import " + mutes + " --as mia --yes -q", 0, ""},
-		{"user import " + blocks + " --as mia --list blocks --yes -q", 0, ""},
+		{"user import " + written(t, []byte("Account address\nno account\n")) + " --as mina --yes", 65, "line 2"},
+		{"user import " + written(t, []byte("bad.example\nworse.example\n")) + " --as mina --yes -q", 0, ""},
+		{"user import " + following + " --as mina --yes -q", 0, ""},
+		{"user import " + mutes + " --as mina --yes -q", 0, ""},
+		{"user import " + blocks + " --as mina --list blocks --yes -q", 0, ""},
 	})
 	enginetest.Eventually(t, "what the lists say is done", func() bool {
-		config, err := os.ReadFile(filepath.Join(a.DataDir, "users", "mia", "config.json"))
+		config, err := os.ReadFile(filepath.Join(a.DataDir, "users", "mina", "config.json"))
 		return err == nil && bytes.Contains(config, []byte(muted.ID)) && bytes.Contains(config, []byte("worse.example")) &&
-			slices.Equal(mia.Column(t, `SELECT actor_uri FROM blocks`), []string{rude.ID}) &&
-			slices.Equal(mia.Column(t, `SELECT actor_uri FROM relationships WHERE type = 'following' AND status = 'accepted'`), []string{known.ID})
+			slices.Equal(mina.Column(t, `SELECT actor_uri FROM blocks`), []string{rude.ID}) &&
+			slices.Equal(mina.Column(t, `SELECT actor_uri FROM relationships WHERE type = 'following' AND status = 'accepted'`), []string{known.ID})
 	})
 	enginetest.Eventually(t, "nothing waits any more", func() bool {
 		var left int
-		err := a.SQL(t, "lightweb").QueryRowContext(t.Context(), `SELECT count(*) FROM wishes WHERE username = 'mia'`).Scan(&left)
+		err := a.SQL(t, "lightweb").QueryRowContext(t.Context(), `SELECT count(*) FROM wishes WHERE username = 'mina'`).Scan(&left)
 		return err == nil && left == 0
 	})
 }

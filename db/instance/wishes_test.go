@@ -1,0 +1,82 @@
+package instance_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/instance"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// wishesOf makes n wishes of a kind.
+func wishesOf(kind string, n int) (all []instance.Wish) {
+	for n := range n {
+		all = append(all, instance.Wish{Kind: kind, Account: fmt.Sprintf("a%d@x.example", n), Host: "x.example"})
+	}
+	return all
+}
+
+func TestWishesAreDueOneFollowOfEachActiveUser(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	alice, bob := dbtest.User(t, c, "alice"), dbtest.User(t, c, "bob")
+	wishes, now := c.Instance.Wishes, time.Now()
+	for _, u := range []vocab.Username{alice, bob} {
+		for range 2 { // what is there stays
+			if _, err := wishes.Add(t.Context(), u, append(wishesOf(instance.WishFollow, 3), wishesOf(instance.WishBlock, 2)...), now); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	expectDue := func(at time.Time, want ...string) {
+		t.Helper()
+		all, err := wishes.Due(t.Context(), at, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range all {
+			got = append(got, w.User.String()+" "+w.Kind)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("due are %q, want %q", got, want)
+		}
+	}
+	expectDue(now.Add(-time.Second))
+	expectDue(now.Add(time.Second), "alice block", "alice block", "alice follow", "bob block", "bob block", "bob follow")
+	if err := c.Instance.Users.SetState(t.Context(), bob, instance.UserSuspended); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range wishesOf(instance.WishBlock, 2) {
+		w.User = alice
+		if err := wishes.Remove(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, w := range wishesOf(instance.WishFollow, 3) {
+		w.User = alice
+		if err := wishes.Postpone(t.Context(), w, now.Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expectDue(now.Add(time.Second))
+	expectDue(now.Add(2*time.Hour), "alice follow")
+}
+
+func TestAUserHasSoManyWishesAndNoMore(t *testing.T) {
+	t.Parallel()
+	c := dbtest.New(t)
+	alice := dbtest.User(t, c, "alice")
+	if added, err := c.Instance.Wishes.Add(t.Context(), alice, wishesOf(instance.WishFollow, instance.MaxWishes), time.Now()); err != nil || added != instance.MaxWishes {
+		t.Fatalf("added %d, %v", added, err)
+	}
+	_, err := c.Instance.Wishes.Add(t.Context(), alice, []instance.Wish{{Kind: instance.WishFollow, Account: "one@more.example", Host: "more.example"}}, time.Now())
+	if fault.KindOf(err) != fault.Conflict {
+		t.Errorf("one more: %v, want Conflict", err)
+	}
+}
