@@ -24,7 +24,8 @@ func newServe(a *app) *cobra.Command {
 		Long: "serve answers other servers and clients, and delivers, until SIGINT or SIGTERM. It then finishes what is under\n" +
 			"way, within the time of --drain; a second signal ends it at once, with exit code 1.\n\n" +
 			"With --demo it runs two engines in a temporary folder that federate over loopback, tells what happens and keeps\n" +
-			"serving; with --once too it ends after that, with exit code 1 when anything went wrong.",
+			"serving, with an example client for a browser; with --once too it ends after that, with exit code 1 when\n" +
+			"anything went wrong.",
 		Example: "  lightweb serve --domain example.org\n  lightweb serve --demo --once",
 		Args:    takesArgs(),
 		RunE: a.action(func(ctx context.Context, _ []string) error {

@@ -28,6 +28,7 @@ func TestCommandLine(t *testing.T) {
 	i.HangUp(t) // and it serves on
 	t.Run("beside an engine that serves", func(t *testing.T) { commandsBesideServe(t, i) })
 	t.Run("passwords", func(t *testing.T) { passwordCommands(t, i) })
+	t.Run("no example client", func(t *testing.T) { noClientBesideServe(t, i) })
 	t.Run("a create that is killed", func(t *testing.T) { createThatIsKilled(t, i) })
 	t.Run("creates at once", func(t *testing.T) { createsAtOnce(t, i) })
 	t.Run("actor fetch", func(t *testing.T) { actorFetch(t, i, other) })
@@ -48,9 +49,9 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// The commands that the demonstration prints work, and bob's like is seen on alice's stream.
-func TestTheCommandsOfTheDemoWork(t *testing.T) {
-	t.Parallel()
+// startDemo starts the demonstration, and returns the lines that it tells. It ends with the test.
+func startDemo(t *testing.T) *bufio.Scanner {
+	t.Helper()
 	demo := exec.Command(enginetest.Binary(t), "serve", "--demo")
 	demo.Env = append(os.Environ(), "LIGHTWEB_DATA_DIR="+t.TempDir())
 	out, err := demo.StdoutPipe()
@@ -66,8 +67,13 @@ func TestTheCommandsOfTheDemoWork(t *testing.T) {
 			t.Errorf("the demonstration ended with %v", err)
 		}
 	})
+	return bufio.NewScanner(out)
+}
+
+// The commands that the demonstration prints work, and bob's like is seen on alice's stream.
+func TestTheCommandsOfTheDemoWork(t *testing.T) {
 	script, isTold := "set -eu\n", false
-	for lines := bufio.NewScanner(out); strings.Count(script, "/api/activity'") < 2; {
+	for lines := startDemo(t); strings.Count(script, "/api/activity'") < 2; {
 		if !lines.Scan() {
 			t.Fatalf("the demonstration told no more than %q", script)
 		}

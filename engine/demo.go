@@ -7,10 +7,13 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/lightweb/lightweb/docs/examples/client"
 	"github.com/lightweb/lightweb/engine/admin"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
@@ -92,11 +95,31 @@ func settlePerson(ctx context.Context, dir, name, version string, log *slog.Logg
 	if p.parts, err = p.engine.newParts(ctx); err != nil {
 		return p, err
 	}
+	p.parts.public.Handler = withClient(p.parts.public.Handler)
 	if p.name, err = vocab.ParseUsername(name); err != nil {
 		return p, err
 	}
 	_, p.token, err = admin.New(p.engine.in).Users.Create(ctx, admin.NewUser{Name: p.name, Token: true})
 	return p, err
+}
+
+// withClient serves the example client beside an engine, so that its page and the API have one
+// origin. It hands on every other request as it came: peers signed the path.
+func withClient(engine http.Handler) http.Handler {
+	page := client.Handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, client.Path) {
+			page.ServeHTTP(w, r)
+			return
+		}
+		engine.ServeHTTP(w, r)
+	})
+}
+
+// clientLink returns the address at which the person is signed in to the client. The token is in
+// the fragment: browsers do not send it, and no log has it.
+func (p *person) clientLink() string {
+	return p.engine.in.Config.PublicURL + client.Path + "#token=" + p.token
 }
 
 func (p *person) handle() string { return p.engine.in.Local.Handle(p.name) }
@@ -210,8 +233,9 @@ func (s *story) tellAnswer(ctx context.Context) error {
 	return err
 }
 
-// printInvitation prints commands to try next.
+// printInvitation prints the addresses of the client, and commands to try next.
 func (s *story) printInvitation() {
+	fmt.Fprintf(s.out, "\nin a browser, each signed in:\n\n  alice  %s\n  bob    %s\n", s.alice.clientLink(), s.bob.clientLink())
 	fmt.Fprintf(s.out, `
 both keep serving until Ctrl-C. try, in another shell:
 

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lightweb/lightweb/engine/enginetest/browsertest"
 )
 
 // maxShot bounds a picture of a page in the documentation, in bytes.
@@ -24,10 +26,7 @@ const maxShot = 200_000
 // got into a page does not run. With -update it makes the pictures of docs/pages.
 func TestABrowserShowsPagesAndRunsNothing(t *testing.T) {
 	t.Parallel()
-	program := findBrowser()
-	if program == "" {
-		t.Skip("there is no Chromium on this machine: apt-get install chromium")
-	}
+	program := browsertest.Find(t)
 	pages := map[string][]byte{}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, ".png") {
@@ -100,15 +99,6 @@ func browse(t *testing.T, program, url string, args ...string) string {
 		t.Fatal(fmt.Errorf("run %s: %w\n%s", program, err, stderr.String()))
 	}
 	return string(out)
-}
-
-func findBrowser() string {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	return ""
 }
 
 func plainPicture(c color.NRGBA) []byte {

@@ -1,0 +1,71 @@
+package client
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/lightweb/lightweb/engine/enginetest/browsertest"
+)
+
+// Every file of the page comes with the policy under which a browser runs its scripts alone.
+func TestEveryFileComesWithThePolicy(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"/client/": "text/html; charset=utf-8", "/client/client.css": "text/css; charset=utf-8", "/client/client.js": "text/javascript; charset=utf-8",
+		"/client/client.go": "text/plain; charset=utf-8", "/client/README.md": "text/plain; charset=utf-8",
+	} {
+		w := httptest.NewRecorder()
+		Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if got := w.Header().Get("Content-Type"); got != want {
+			t.Errorf("%s is %s, want %s", path, got, want)
+		}
+		if isPage := want[:10] != "text/plain"; isPage != (w.Code == http.StatusOK) {
+			t.Errorf("%s is answered %d", path, w.Code)
+		}
+		if got := w.Header().Get("Content-Security-Policy"); got != contentPolicy {
+			t.Errorf("%s comes with the policy %q", path, got)
+		}
+	}
+}
+
+// The client's own list lets the elements of text through and nothing that acts.
+func TestHTMLOfOthersIsReducedToText(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(Handler())
+	t.Cleanup(srv.Close)
+	page := browsertest.Start(t).Open(t, srv.URL+Path)
+	page.Await(t, "the client asks for a token", `document.querySelector("#login:not([hidden])")`)
+	for _, html := range slices.Sorted(maps.Keys(reduced)) {
+		var got string
+		page.Run(t, `import("/client/html.js").then(({ sanitize }) => {
+			const box = document.createElement("div")
+			box.append(sanitize(`+"`"+html+"`"+`))
+			document.body.append(box)
+			return box.innerHTML
+		})`, &got)
+		if want := reduced[html]; got != want {
+			t.Errorf("%s\nis shown as %s\nwant        %s", html, got, want)
+		}
+	}
+	var isTaken bool
+	if page.Run(t, "Boolean(window.taken)", &isTaken); isTaken {
+		t.Error("a script of somebody else's ran")
+	}
+}
+
+// reduced is what is shown of HTML.
+var reduced = map[string]string{
+	`<p>Hello <b class="x" onclick="taken = 1" style="color: red">you</b></p>`:  `<p>Hello <b>you</b></p>`,
+	`<a href="https://peer.example/a?b=1&amp;c" onmouseover="taken = 1">it</a>`: `<a href="https://peer.example/a?b=1&amp;c" rel="nofollow noreferrer noopener" target="_blank">it</a>`,
+	`<a href="javascript:taken = 1">it</a><a href="/client/">here</a>`:          `<a>it</a><a>here</a>`,
+	`<a href=" JaVaScRiPt:taken = 1">it</a><a href="data:text/html,x">it</a>`:   `<a>it</a><a>it</a>`,
+	`<script>taken = 1</script>a<style>* { display: none }</style>`:             `a`,
+	`<img src=x onerror="taken = 1"><iframe srcdoc="x"></iframe>b`:              `b`,
+	`<svg><a href="javascript:taken = 1"><text>c</text></a></svg>d`:             `d`,
+	`<form action="/x"><input name="token"><button>Sign in</button></form>e`:    `e`,
+	`<h1>Title</h1><ul><li>one<!-- no --></li></ul>`:                            `<h3>Title</h3><ul><li>one</li></ul>`,
+	`<template><p>f</p></template>1 &lt; 2`:                                     `1 &lt; 2`,
+}
