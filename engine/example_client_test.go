@@ -75,6 +75,10 @@ func openClient(t *testing.T, browser *browsertest.Browser, link string) tab {
 	if kept.Address != address || !strings.HasPrefix(kept.Session, "lws_") || kept.Elsewhere != "{}" {
 		t.Errorf("the client keeps %+v, want no token and a session", kept)
 	}
+	c.page.Press(t, "Tab")
+	c.await("the focus on the link that skips", `document.activeElement.className === "skip"`)
+	c.page.Press(t, "Enter")
+	c.await("the focus behind the links", `document.activeElement.id === "view" && document.querySelector("#title").textContent === "Feed"`)
 	return c
 }
 
@@ -96,9 +100,10 @@ func (c tab) awaitIn(text, part, says string) {
 	c.await(part+" of "+text+" says "+says, findPost(text)+`?.querySelector(`+strconv.Quote(part)+`).textContent.includes(`+strconv.Quote(says)+`)`)
 }
 
+// clickIn clicks on a part of a post as soon as that can be pressed.
 func (c tab) clickIn(text, part string) {
 	c.t.Helper()
-	c.page.Run(c.t, findPost(text)+`.querySelector(`+strconv.Quote(part)+`).click()`, nil)
+	c.await(part+" of "+text+" to press", `((part) => part && !part.disabled && (part.click(), true))(`+findPost(text)+`?.querySelector(`+strconv.Quote(part)+`))`)
 }
 
 // goTo opens a view by its link.

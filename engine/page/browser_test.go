@@ -28,7 +28,7 @@ func TestABrowserShowsPagesAndRunsNothing(t *testing.T) {
 	t.Parallel()
 	program := browsertest.Find(t)
 	pages := map[string][]byte{}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, ".png") {
 			_, _ = w.Write(plainPicture(color.NRGBA{0xd0, 0x80, 0x20, 0xff}))
 			return
@@ -39,12 +39,13 @@ func TestABrowserShowsPagesAndRunsNothing(t *testing.T) {
 	}))
 	t.Cleanup(srv.Close)
 	p := alice()
-	p.Icon = srv.URL + "/a.png"
+	p.Icon = "http://" + srv.Listener.Addr().String() + "/a.png"
 	answer := sample()[0]
 	answer.Author, answer.IsOwn = Author{"Bob", "@bob@peer.example", "https://peer.example/bob"}, false
 	pages["/list"] = List{Person: p, Posts: sample(), Next: next}.HTML()
 	pages["/thread"] = Thread{Person: p, Post: sample()[1], Below: []Post{answer}, Next: never}.HTML()
 	pages["/hostile"] = bytes.Replace(pages["/thread"], []byte("</main>"), []byte(`<script>document.title = "taken over"</script><b onclick="x()" style="display: none">hi</b></main>`), 1)
+	srv.Start() // no page is added from here on
 
 	for _, shot := range []struct {
 		name, path, scheme string

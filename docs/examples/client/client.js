@@ -115,7 +115,7 @@ async function loadFeed(shown) {
 function newItem(shown, page, item) {
   const li = drawItem(item, page.actors, shown.name)
   li.querySelector(".new").hidden = !(Date.parse(item.published) > Date.parse(shown.readUpTo))
-  if (item.object && li.dataset.uri) recheck(li.dataset.uri, [li]) // a feed does not say who likes what
+  if (item.object && li.dataset.uri) recheck(li.dataset.uri, [li])
   return li
 }
 

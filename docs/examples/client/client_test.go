@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -53,6 +54,47 @@ func TestHTMLOfOthersIsReducedToText(t *testing.T) {
 	var isTaken bool
 	if page.Run(t, "Boolean(window.taken)", &isTaken); isTaken {
 		t.Error("a script of somebody else's ran")
+	}
+}
+
+// A server that loses an answer and ends a stream, as one does that is started again, is asked with
+// the same key and goes on with the stream at the last id.
+func TestWhatIsLostOnTheWayIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	keys, resumed := make(chan string, 2), make(chan string, 2)
+	mux := http.NewServeMux()
+	mux.Handle(Path, Handler())
+	mux.HandleFunc("POST /api/activity", func(w http.ResponseWriter, r *http.Request) {
+		keys <- r.Header.Get("Idempotency-Key")
+		if len(keys) == 1 {
+			panic(http.ErrAbortHandler)
+		}
+		fmt.Fprint(w, `{"success":true}`)
+	})
+	mux.HandleFunc("GET /api/events", func(w http.ResponseWriter, r *http.Request) {
+		resumed <- r.Header.Get("Last-Event-ID")
+		if len(resumed) == 2 {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		fmt.Fprint(w, "event: hello\ndata: {\"type\":\"hello\",\"cursor\":\"1-4\"}\n\nid: 1-5\ndata: {\"id\":\"1-5\",\"type\":\"like.received\"}\n\n: \n\nid: 1-6\nda")
+	})
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	page := browsertest.Start(t).Open(t, srv.URL+Path)
+	var isDone bool
+	page.Run(t, `import("/client/api.js").then(({ act }) => act("Like", {})).then(({ success }) => success)`, &isDone)
+	if first, second := <-keys, <-keys; !isDone || first == "" || first != second {
+		t.Errorf("the action is done: %v, under the keys %q and %q, want one", isDone, first, second)
+	}
+	var seen []string
+	page.Run(t, `import("/client/api.js").then(async ({ listen }) => {
+		const seen = []
+		await listen(({ type }) => seen.push(type), new AbortController().signal).catch(({ status }) => seen.push(String(status)))
+		return seen
+	})`, &seen)
+	if first, second := <-resumed, <-resumed; first != "" || second != "1-5" || !slices.Equal(seen, []string{"hello", "like.received", "401"}) {
+		t.Errorf("the streams begin after %q and %q and tell %v", first, second, seen)
 	}
 }
 

@@ -45,8 +45,9 @@ export function fillPost(li, { uri, object, authorUri, visibility, ...counts }, 
   put(li, ".audience", audiences[visibility] ?? "")
   fillTime(li, object.published)
   li.querySelector(".files").replaceChildren(...[object.attachment ?? []].flat().map(drawFile))
+  if (!("likes" in counts)) return // a feed does not say: until somebody asked, nothing can be pressed
+  li.querySelector(".like").disabled = false
   li.querySelector(".boost").disabled = visibility !== "public" && visibility !== "unlisted"
-  if (!("likes" in counts)) return
   put(li, ".like span", counts.likes || "")
   put(li, ".boost span", counts.boosts || "")
   put(li, ".thread span", counts.replies || "")
