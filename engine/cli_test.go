@@ -72,6 +72,7 @@ func startDemo(t *testing.T) *bufio.Scanner {
 
 // The commands that the demonstration prints work, and bob's like is seen on alice's stream.
 func TestTheCommandsOfTheDemoWork(t *testing.T) {
+	t.Parallel()
 	script, isTold := "set -eu\n", false
 	for lines := startDemo(t); strings.Count(script, "/api/activity'") < 2; {
 		if !lines.Scan() {

@@ -232,6 +232,10 @@ func signOutAndIn(bob tab, link string) {
 	if got := (&enginetest.User{Home: &enginetest.Instance{URL: origin}, Token: session}).Ask(bob.t, http.MethodGet, "/api/me", nil); got.Status != http.StatusUnauthorized {
 		bob.t.Errorf("the session that was ended is answered %d", got.Status)
 	}
+	bob.page.TypeInto(bob.t, "#password-login [name=username]", "bob")
+	bob.page.TypeInto(bob.t, "#password-login [name=password]", "a guess of mine")
+	bob.page.Press(bob.t, "Enter")
+	bob.await("the words of the server about a password", `document.querySelector("#problem").textContent.includes("password")`)
 	bob.page.TypeInto(bob.t, "#login input", "lw_bob_wrong")
 	bob.page.Press(bob.t, "Enter")
 	bob.await("the words of the server", `document.querySelector("#problem").textContent.includes("token")`)

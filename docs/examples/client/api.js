@@ -16,13 +16,17 @@ export class Problem extends Error {
 // A session dies with its tab, and the token is not kept at all.
 const stored = "lightweb session"
 const bearer = (secret) => ({ Authorization: `Bearer ${secret}` })
-const ownBearer = () => bearer(sessionStorage.getItem(stored))
+const ownBearer = () => (isSignedIn() ? bearer(sessionStorage.getItem(stored)) : {})
 
 export const isSignedIn = () => sessionStorage.getItem(stored) !== null
 export const forgetSession = () => sessionStorage.removeItem(stored)
 
-export async function signIn(token) {
-  const { session } = await request("POST", "/api/session", undefined, bearer(token))
+export const signIn = (token) => keepSession(request("POST", "/api/session", undefined, bearer(token)))
+
+export const signInByPassword = (username, password) => keepSession(request("POST", "/api/session", { username, password }))
+
+async function keepSession(answer) {
+  const { session } = await answer
   sessionStorage.setItem(stored, session)
 }
 

@@ -1,6 +1,6 @@
 // The client: who is signed in, which view is shown, and what happens meanwhile.
 
-import { act, forgetSession, isSignedIn, listen, Problem, read, signIn, signOut } from "./api.js"
+import { act, forgetSession, isSignedIn, listen, Problem, read, signIn, signInByPassword, signOut } from "./api.js"
 import { drawItem, drawPerson, drawPost, fillPerson, fillPost } from "./draw.js"
 
 const $ = (id) => document.getElementById(id)
@@ -17,10 +17,10 @@ let stream = null // ends the stream of events
 // Sign in and out
 
 function begin() {
-  $("login").hidden = isSignedIn()
+  for (const form of ["password-login", "login"]) $(form).hidden = isSignedIn()
   $("home").hidden = !isSignedIn()
   view = null
-  if (!isSignedIn()) return $("login").elements.token.focus()
+  if (!isSignedIn()) return $("password-login").elements.username.focus()
   stream = new AbortController()
   attempt(async () => { $("me").textContent = (await read("/api/me")).handle })
   for (const feed of feeds) attempt(() => countUnread(feed))
@@ -37,6 +37,11 @@ function end() {
 
 $("login").addEventListener("submit", (event) => submit(event, async ({ token }) => {
   await signIn(token.trim())
+  begin()
+}))
+
+$("password-login").addEventListener("submit", (event) => submit(event, async ({ username, password }) => {
+  await signInByPassword(username.trim(), password)
   begin()
 }))
 
