@@ -38,8 +38,10 @@ func TestFedify(t *testing.T) {
 				{"they act", m.theyAct},
 				{"they read our collections", m.theyRead},
 				{"they read what clients write", m.theyReadWhatClientsWrite},
+				{"we change our keys", m.weChangeKeys},
 				{"both part", m.bothPart},
 				{"nothing else went wrong", m.nothingElse},
+				{"we are deleted", m.weAreDeleted},
 			} {
 				if !t.Run(chapter.name, chapter.tell) {
 					t.FailNow()
@@ -312,6 +314,34 @@ func (m *meeting) bothPart(t *testing.T) {
 	}
 	m.acts(t, "unfollow", map[string]any{"actor": m.alice.ID})
 	m.finds(t, "", `SELECT status FROM relationships`)
+}
+
+// weChangeKeys lets alice sign with keys that the peer has not seen.
+func (m *meeting) weChangeKeys(t *testing.T) {
+	if got := m.i.Run(t, "user", "rotate-keys", "alice", "--yes"); got.Code != 0 {
+		t.Fatalf("user rotate-keys ended with %d: %s", got.Code, got.Stderr)
+	}
+	if h := m.peer.Expect(t, "Update"); h.ObjectID != m.alice.ID || h.Verified == "" {
+		t.Errorf("Fedify heard %+v, want the Update of alice, proven by a new key", h)
+	}
+	create, note := m.alice.Post(t, map[string]any{"content": "signed anew", "visibility": "public"})
+	m.hears(t, "Create", create, note)
+}
+
+// weAreDeleted deletes alice, whose posts the peer has seen.
+func (m *meeting) weAreDeleted(t *testing.T) {
+	if got := m.i.Run(t, "user", "delete", "alice", "--yes"); got.Code != 0 {
+		t.Fatalf("user delete ended with %d: %s", got.Code, got.Stderr)
+	}
+	if h := m.peer.Expect(t, "Delete"); h.ObjectID != m.alice.ID || h.Actor != m.alice.ID || h.Verified == "" {
+		t.Errorf("Fedify heard %+v, want the Delete of alice, by alice", h)
+	}
+	expectDeleted(t, m.i, m.alice)
+	for _, resource := range []string{m.alice.ID, m.posts[1]} {
+		if got := m.peer.Try(t, "lookup", map[string]any{"resource": resource}); got.Status != http.StatusUnprocessableEntity && got.Status != http.StatusNotFound {
+			t.Errorf("Fedify still finds something at %s: %d %s", resource, got.Status, got.Body)
+		}
+	}
 }
 
 func (m *meeting) nothingElse(t *testing.T) {

@@ -110,11 +110,17 @@ func (f *Fedify) Actor() string { return f.Origin + "/users/bob" }
 // Call makes the peer do something, and returns what it answers.
 func (f *Fedify) Call(t testing.TB, name string, args map[string]any) vocab.Doc {
 	t.Helper()
+	return document(t, name, f.Try(t, name, args))
+}
+
+// Try is Call for what may fail.
+func (f *Fedify) Try(t testing.TB, name string, args map[string]any) Answer {
+	t.Helper()
 	body, err := json.Marshal(args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return document(t, name, ask(t, http.MethodPost, f.Origin+"/control/"+name, body, http.Header{"Content-Type": {"application/json"}}))
+	return ask(t, http.MethodPost, f.Origin+"/control/"+name, body, http.Header{"Content-Type": {"application/json"}})
 }
 
 // Look returns what the peer knows: log, or requests.
