@@ -15,16 +15,18 @@ import (
 
 // holding is, for each column that names actors, a row that names $a.
 var holding = map[string]string{
-	"relationships.actor_uri":   `INSERT INTO relationships VALUES (gen_random_uuid(), $a, 'friend', 'x', 'pending', 'f')`,
-	"actors.uri":                `INSERT INTO actors VALUES ($a, 'Person', 'x', 'i', '', NULL, '', '{}', now(), now())`,
-	"activities.actor_uri":      `INSERT INTO activities VALUES (gen_random_uuid(), $a || '/act', 'inbound', 'Create', $a, NULL, now(), '{}')`,
-	"group_members.actor_uri":   `WITH g AS (INSERT INTO groups VALUES (gen_random_uuid(), 'g', 'https://g', now(), 'https://a') RETURNING id) INSERT INTO group_members SELECT id, $a, now(), 'https://a' FROM g`,
-	"reactions.actor_uri":       `INSERT INTO reactions VALUES ('o', $a, 'review', 'Like', 'l')`,
-	"votes.actor_uri":           `INSERT INTO votes VALUES ('q', $a, 1, now())`,
-	"pins.actor_uri":            `INSERT INTO pins VALUES ($a, 'o', 'a', now())`,
-	"feed.actor_uri":            `INSERT INTO feed VALUES (gen_random_uuid(), 'x', $a, now())`,
-	"requests.actor_uri":        `INSERT INTO requests VALUES ('r', $a, 'h', now())`,
-	"correspondents.actor_uri":  `INSERT INTO correspondents VALUES ($a, now())`,
+	"relationships.actor_uri":  `INSERT INTO relationships VALUES (gen_random_uuid(), $a, 'friend', 'x', 'pending', 'f')`,
+	"actors.uri":               `INSERT INTO actors VALUES ($a, 'Person', 'x', 'i', '', NULL, '', '{}', now(), now())`,
+	"activities.actor_uri":     `INSERT INTO activities VALUES (gen_random_uuid(), $a || '/act', 'inbound', 'Create', $a, NULL, now(), '{}')`,
+	"group_members.actor_uri":  `WITH g AS (INSERT INTO groups VALUES (gen_random_uuid(), 'g', 'https://g', now(), 'https://a') RETURNING id) INSERT INTO group_members SELECT id, $a, now(), 'https://a' FROM g`,
+	"reactions.actor_uri":      `INSERT INTO reactions VALUES ('o', $a, 'review', 'Like', 'l')`,
+	"votes.actor_uri":          `INSERT INTO votes VALUES ('q', $a, 1, now())`,
+	"pins.actor_uri":           `INSERT INTO pins VALUES ($a, 'o', 'a', now())`,
+	"feed.actor_uri":           `INSERT INTO feed VALUES (gen_random_uuid(), 'x', $a, now())`,
+	"requests.actor_uri":       `INSERT INTO requests VALUES ('r', $a, 'h', now())`,
+	"correspondents.actor_uri": `INSERT INTO correspondents VALUES ($a, now())`,
+	"conversation_members.actor_uri": `WITH c AS (INSERT INTO conversations (id, uri, mode, host_uri, created_at) VALUES (gen_random_uuid(), 'https://c', 'federated', 'https://h', now()) RETURNING id)
+		INSERT INTO conversation_members (conversation_id, actor_uri, role, joined_seq) SELECT id, $a, 'member', 0 FROM c`,
 	"blocks.actor_uri":          `INSERT INTO blocks VALUES ('\x01', 'outbound', $a, 'b', now())`,
 	"unnamed_recipients.actors": `INSERT INTO unnamed_recipients VALUES ('https://o', 'https://g', ARRAY[$a])`,
 	"objects.raw":               `INSERT INTO objects (id, uri, raw, published) VALUES (gen_random_uuid(), $a || '/o', jsonb_build_object('attributedTo', $a), now())`,

@@ -244,7 +244,7 @@ func (r *Restoration) finish(ctx context.Context) error {
 		return err
 	}
 	r.current = nil
-	return r.settleDeliveries(ctx, b.name)
+	return r.settle(ctx, b.name)
 }
 
 // Finish completes what was begun, and returns how many deliveries to other servers will not be

@@ -9,8 +9,8 @@ import (
 	"github.com/lightweb/lightweb/db/postgres"
 )
 
-// settleDeliveries decides what is sent out of a restored database.
-func (r *Restoration) settleDeliveries(ctx context.Context, database string) error {
+// settle decides what is sent out of a restored database, and which conversations go on in it.
+func (r *Restoration) settle(ctx context.Context, database string) error {
 	conn, err := pgx.ConnectConfig(ctx, r.c.server.Config(database))
 	if err != nil {
 		return postgres.Fault("open database "+database, err)
@@ -18,6 +18,9 @@ func (r *Restoration) settleDeliveries(ctx context.Context, database string) err
 	defer postgres.Shut(conn)
 	if err := r.fence(ctx, conn); err != nil {
 		return postgres.Fault("fence deliveries", err)
+	}
+	if err := fenceConversations(ctx, conn); err != nil {
+		return postgres.Fault("fence conversations", err)
 	}
 	return postgres.Fault("hand over again", r.handOverAgain(ctx, conn))
 }
@@ -28,6 +31,15 @@ func (r *Restoration) fence(ctx context.Context, conn *pgx.Conn) error {
 	tag, err := conn.Exec(ctx, `UPDATE deliveries SET status = 'skipped', tried = true, lease_owner = NULL, last_error = $1, updated_at = now()
 		WHERE status IN ('pending', 'parked') AND host <> ''`, "not sent: restored from the backup of "+r.of.UTC().Format(time.RFC3339))
 	r.fenced += tag.RowsAffected()
+	return err
+}
+
+// fenceConversations keeps epochs that were handed out after the backup from being handed out
+// again: members have keys of them. Each conversation begins a term, and goes on in a new MLS
+// group.
+func fenceConversations(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `UPDATE mls_conversations SET term = term + 1, status = 'reset_pending', reset_group_id = 'urn:uuid:' || gen_random_uuid(), updated_at = now()
+		WHERE status <> 'closed'`)
 	return err
 }
 

@@ -181,6 +181,12 @@ func everything(t *testing.T, c *db.Cluster, u vocab.Username, name string) {
 		`INSERT INTO feed_marks VALUES ('main', now(), gen_random_uuid())`,
 		`INSERT INTO search_index VALUES ('https://o', gen_random_uuid(), '1', now(), $$'a':1 'b':2$$)`,
 		`INSERT INTO search_progress VALUES (true, gen_random_uuid(), gen_random_uuid())`,
+		`INSERT INTO conversations VALUES ('00000000-0000-7000-8000-000000000002', 'https://c', 'encrypted', ` + hard + `, 'urn:uuid:1', NULL, 0, now())`,
+		`INSERT INTO conversation_members VALUES ('00000000-0000-7000-8000-000000000002', ` + hard + `, 'admin', 0)`,
+		`INSERT INTO mls_conversations VALUES ('00000000-0000-7000-8000-000000000002', 0, 0, 7, 1, 'closed', '\x00ff', ARRAY[` + hard + `], NULL, now())`,
+		`INSERT INTO mls_log VALUES ('00000000-0000-7000-8000-000000000002', 1, 0, 6, 'commit', 'a', '\x00ff0a', '\x01', now())`,
+		`INSERT INTO mls_welcomes VALUES (gen_random_uuid(), '00000000-0000-7000-8000-000000000002', ` + hard + `, '\x01', '\x00ff0a', 'available', NULL, now())`,
+		`INSERT INTO mls_key_packages VALUES (gen_random_uuid(), '\x00ff', ` + hard + `, 1, '\x00ff', true, now(), 'available', NULL, NULL, false, now())`,
 		`INSERT INTO pins VALUES (` + hard + `, 'o', 'a', now())`,
 		`WITH s AS (INSERT INTO streams VALUES (gen_random_uuid(), 's', ARRAY[` + hard + `], 'https://s', 'a', now()) RETURNING id)
 			INSERT INTO stream_objects SELECT id, 'o', gen_random_uuid(), 'a', now() FROM s`,

@@ -1,0 +1,124 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Modes of conversations.
+const (
+	ModeFederated = "federated" // notes to each other
+	ModeEncrypted = "encrypted" // an MLS group
+)
+
+// Conversation is one that the user takes part in.
+type Conversation struct {
+	ID        uuid.UUID
+	URI       vocab.ID
+	Mode      string
+	Host      vocab.ID // the actor whose server puts it in order
+	GroupID   string   // of the MLS group now; empty in a federated one
+	ReadSeq   int64    // up to which the user has read
+	CreatedAt time.Time
+}
+
+const conversationColumns = `id, uri, mode, host_uri, coalesce(group_id, ''), last_read_seq, created_at`
+
+// AddConversation writes down a conversation that the user takes part in.
+func (t *Tx) AddConversation(ctx context.Context, c Conversation) error {
+	_, err := t.execBeside(ctx, "add conversation", `INSERT INTO conversations (id, uri, mode, host_uri, group_id, created_at)
+		VALUES ($1, $2, $3, $4, nullif($5, ''), $6)`, c.ID, c.URI, c.Mode, c.Host, c.GroupID, c.CreatedAt)
+	return err
+}
+
+// IsTakenGroup reports whether err is that a conversation has the MLS group already.
+func IsTakenGroup(err error) bool { return postgres.Violates(err, "conversations_group_id_key") }
+
+// Conversation returns a conversation that the user takes part in, nil when there is none.
+func (t *Tx) Conversation(ctx context.Context, id uuid.UUID) (*Conversation, error) {
+	return one[Conversation](ctx, t, "read conversation", `SELECT `+conversationColumns+` FROM conversations WHERE id = $1`, id)
+}
+
+// Conversations returns up to n conversations of the user after a place, the newest first.
+func (t *Tx) Conversations(ctx context.Context, after *Place, n int) ([]Conversation, error) {
+	p := after.orFirst()
+	return collect[Conversation](ctx, t, "list conversations", `SELECT `+conversationColumns+` FROM conversations
+		WHERE (created_at, id) < ($1, $2) ORDER BY created_at DESC, id DESC LIMIT $3`, p.At, uuid.UUID(p.ID), n)
+}
+
+// MarkConversationRead notes that the user has read a conversation up to a number. The mark never
+// falls.
+func (t *Tx) MarkConversationRead(ctx context.Context, id uuid.UUID, seq int64) error {
+	_, err := t.execBeside(ctx, "mark conversation read", `UPDATE conversations SET last_read_seq = greatest(last_read_seq, $2) WHERE id = $1`, id, seq)
+	return err
+}
+
+// Roles of members.
+const (
+	RoleAdmin  = "admin"
+	RoleMember = "member"
+)
+
+// ConversationMember is an actor who is or was in a conversation.
+type ConversationMember struct {
+	Actor      vocab.ID
+	Role       string
+	JoinedSeq  int64  // what came later is the member's to read
+	LeftSeq    *int64 // nil while it is a member
+	Leaving    bool   // it asked to be removed
+	RejoinedAt *time.Time
+}
+
+// IsIn reports whether the actor is a member now.
+func (m *ConversationMember) IsIn() bool { return m != nil && m.LeftSeq == nil }
+
+const memberColumns = `actor_uri, role, joined_seq, left_seq, leaving, rejoined_at`
+
+// ConversationMember returns what an actor is to a conversation, nil when it never was in it.
+func (t *Tx) ConversationMember(ctx context.Context, id uuid.UUID, actor vocab.ID) (*ConversationMember, error) {
+	return one[ConversationMember](ctx, t, "read member", `SELECT `+memberColumns+` FROM conversation_members WHERE conversation_id = $1 AND actor_uri = $2`, id, actor)
+}
+
+// ConversationMembers returns the actors who are in a conversation now.
+func (t *Tx) ConversationMembers(ctx context.Context, id uuid.UUID) ([]ConversationMember, error) {
+	return collect[ConversationMember](ctx, t, "list members", `SELECT `+memberColumns+` FROM conversation_members
+		WHERE conversation_id = $1 AND left_seq IS NULL ORDER BY joined_seq, actor_uri`, id)
+}
+
+// JoinConversation makes actors members from a number on. Who is one stays as it was.
+func (t *Tx) JoinConversation(ctx context.Context, id uuid.UUID, actors []vocab.ID, role string, seq int64) error {
+	_, err := t.execBeside(ctx, "add members", `INSERT INTO conversation_members AS m (conversation_id, actor_uri, role, joined_seq)
+		SELECT $1, unnest($2::text[]), $3, $4 ON CONFLICT (conversation_id, actor_uri)
+		DO UPDATE SET role = excluded.role, joined_seq = excluded.joined_seq, left_seq = NULL, leaving = false WHERE m.left_seq IS NOT NULL`, id, texts(actors), role, seq)
+	return err
+}
+
+// LeaveConversation ends the membership of actors with a number.
+func (t *Tx) LeaveConversation(ctx context.Context, id uuid.UUID, actors []vocab.ID, seq int64) error {
+	_, err := t.execBeside(ctx, "remove members", `UPDATE conversation_members SET left_seq = $3, leaving = false
+		WHERE conversation_id = $1 AND actor_uri = ANY($2::text[]) AND left_seq IS NULL`, id, texts(actors), seq)
+	return err
+}
+
+// AskToLeave notes that a member wants to be removed.
+func (t *Tx) AskToLeave(ctx context.Context, id uuid.UUID, actor vocab.ID) error {
+	_, err := t.execBeside(ctx, "note who leaves", `UPDATE conversation_members SET leaving = true WHERE conversation_id = $1 AND actor_uri = $2 AND left_seq IS NULL`, id, actor)
+	return err
+}
+
+// NoteRejoin notes when a device of a member came back that had lost its state.
+func (t *Tx) NoteRejoin(ctx context.Context, id uuid.UUID, actor vocab.ID, at time.Time) error {
+	_, err := t.execBeside(ctx, "note who came back", `UPDATE conversation_members SET rejoined_at = $3 WHERE conversation_id = $1 AND actor_uri = $2`, id, actor, at)
+	return err
+}
+
+// SharesConversation reports whether an actor is in a conversation that the user takes part in.
+func (t *Tx) SharesConversation(ctx context.Context, actor vocab.ID) (shares bool, err error) {
+	err = t.row(ctx, "look for a shared conversation", `SELECT EXISTS (SELECT FROM conversation_members WHERE actor_uri = $1 AND left_seq IS NULL)`, []any{actor}, &shares)
+	return shares, err
+}

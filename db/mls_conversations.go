@@ -1,0 +1,143 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db/postgres"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Statuses of hosted conversations.
+const (
+	StatusActive       = "active"
+	StatusResetPending = "reset_pending" // whoever is first makes its next MLS group
+	StatusClosed       = "closed"
+)
+
+// HostedConversation is a conversation that is put in order for the user, at its present state.
+type HostedConversation struct {
+	ID           uuid.UUID
+	URI          vocab.ID
+	GroupID      string
+	Generation   int32 // how many MLS groups it had before
+	Term         int32 // begins whenever another database may have handed out epochs
+	Epoch        int64
+	LastSeq      int64 // of the log
+	Status       string
+	GroupInfo    []byte // at this epoch
+	FormerGroups []string
+	ResetGroupID string // the group that comes next; empty unless a reset is pending
+}
+
+const hostedColumns = `m.id, c.uri, c.group_id, m.generation, m.term, m.epoch, m.last_seq, m.status, m.group_info, m.former_groups, coalesce(m.reset_group_id, '')`
+
+// HostConversation makes a conversation one that is put in order for the user. It begins as c
+// says.
+func (t *Tx) HostConversation(ctx context.Context, c HostedConversation, now time.Time) error {
+	_, err := t.execBeside(ctx, "host conversation", `INSERT INTO mls_conversations (id, epoch, status, group_info, updated_at) VALUES ($1, $2, 'active', $3, $4)`,
+		c.ID, c.Epoch, c.GroupInfo, now)
+	return err
+}
+
+// HostedConversation returns a conversation that is put in order for the user, nil when there is
+// none.
+func (t *Tx) HostedConversation(ctx context.Context, id uuid.UUID) (*HostedConversation, error) {
+	return one[HostedConversation](ctx, t, "read hosted conversation", `SELECT `+hostedColumns+` FROM mls_conversations m JOIN conversations c USING (id) WHERE m.id = $1`, id)
+}
+
+// LockConversation is HostedConversation that makes other transactions which change the
+// conversation wait until this one has ended.
+func (t *Tx) LockConversation(ctx context.Context, id uuid.UUID) (*HostedConversation, error) {
+	return one[HostedConversation](ctx, t, "lock conversation", `SELECT `+hostedColumns+` FROM mls_conversations m JOIN conversations c USING (id) WHERE m.id = $1 FOR UPDATE OF m`, id)
+}
+
+// AdvanceEpoch ends an epoch of a conversation, and reports whether that was its epoch: in the
+// same generation and term, while it is active. The group info is that of the next epoch.
+func (t *Tx) AdvanceEpoch(ctx context.Context, c HostedConversation, groupInfo []byte, now time.Time) (bool, error) {
+	n, err := t.execBeside(ctx, "advance epoch", `UPDATE mls_conversations SET epoch = epoch + 1, last_seq = last_seq + 1, group_info = $5, updated_at = $6
+		WHERE id = $1 AND generation = $2 AND term = $3 AND epoch = $4 AND status = 'active'`, c.ID, c.Generation, c.Term, c.Epoch, groupInfo, now)
+	return n == 1, err
+}
+
+// CountMessages gives a conversation n more numbers of its log.
+func (t *Tx) CountMessages(ctx context.Context, id uuid.UUID, n int, now time.Time) error {
+	_, err := t.execBeside(ctx, "number messages", `UPDATE mls_conversations SET last_seq = last_seq + $2, updated_at = $3 WHERE id = $1`, id, n, now)
+	return err
+}
+
+// AskReset begins a reset of a conversation, and reports whether none was pending: the next MLS
+// group is the one that the reset names.
+func (t *Tx) AskReset(ctx context.Context, id uuid.UUID, group string, now time.Time) (bool, error) {
+	n, err := t.execBeside(ctx, "ask for a reset", `UPDATE mls_conversations SET status = 'reset_pending', reset_group_id = $2, updated_at = $3
+		WHERE id = $1 AND status = 'active'`, id, group, now)
+	return n == 1, err
+}
+
+// ResetConversation ends the pending reset of a conversation: its next generation begins at epoch
+// 0 of the group that the reset named.
+func (t *Tx) ResetConversation(ctx context.Context, c HostedConversation, groupInfo []byte, now time.Time) error {
+	_, err := t.execBeside(ctx, "reset conversation", `WITH hosted AS (UPDATE mls_conversations SET generation = generation + 1, epoch = 0, status = 'active',
+			former_groups = former_groups || $2::text, reset_group_id = NULL, group_info = $3, updated_at = $4 WHERE id = $1)
+		UPDATE conversations SET group_id = $5 WHERE id = $1`, c.ID, c.GroupID, groupInfo, now, c.ResetGroupID)
+	return err
+}
+
+// Kinds of messages in the log of a conversation.
+const (
+	KindCommit      = "commit"
+	KindProposal    = "proposal"
+	KindApplication = "application"
+)
+
+// LogEntry is a message that a conversation accepted.
+type LogEntry struct {
+	Seq        int64
+	Generation int32
+	Epoch      int64 // in which it was made
+	Kind       string
+	Sender     vocab.ID
+	Content    []byte
+	Hash       []byte // SHA-256 of the content
+	At         time.Time
+}
+
+const logColumns = `seq, generation, epoch, kind, sender_uri, content, content_hash, created_at`
+
+// AddLogEntry appends a message to the log of a conversation.
+func (t *Tx) AddLogEntry(ctx context.Context, id uuid.UUID, e LogEntry) error {
+	_, err := t.execBeside(ctx, "append to log", `INSERT INTO mls_log (conversation_id, seq, generation, epoch, kind, sender_uri, content, content_hash, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, id, e.Seq, e.Generation, e.Epoch, e.Kind, e.Sender, e.Content, e.Hash, e.At)
+	return err
+}
+
+// LogEntryByHash returns the message of a conversation with that content, nil when there is none.
+func (t *Tx) LogEntryByHash(ctx context.Context, id uuid.UUID, hash []byte) (*LogEntry, error) {
+	return one[LogEntry](ctx, t, "look for a message", `SELECT `+logColumns+` FROM mls_log WHERE conversation_id = $1 AND content_hash = $2`, id, hash)
+}
+
+// Log returns up to n messages of a conversation after a number, the oldest first, and no more
+// than about so many bytes of them.
+func (t *Tx) Log(ctx context.Context, id uuid.UUID, after int64, n, bytes int) (out []LogEntry, err error) {
+	err = t.query(ctx, "read log", upTo(bytes, func(e LogEntry) int { return len(e.Content) }, &out), `SELECT `+logColumns+` FROM mls_log
+		WHERE conversation_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`, id, after, n)
+	return out, err
+}
+
+// CommitsFrom returns the commits of a generation from an epoch on, as Log does.
+func (t *Tx) CommitsFrom(ctx context.Context, id uuid.UUID, generation int32, epoch int64, n, bytes int) (out []LogEntry, err error) {
+	err = t.query(ctx, "read commits", upTo(bytes, func(e LogEntry) int { return len(e.Content) }, &out), `SELECT `+logColumns+` FROM mls_log
+		WHERE conversation_id = $1 AND generation = $2 AND epoch >= $3 AND kind = 'commit' ORDER BY epoch LIMIT $4`, id, generation, epoch, n)
+	return out, err
+}
+
+// CountUnread returns how many application messages of others a conversation has after a number.
+func (t *Tx) CountUnread(ctx context.Context, id uuid.UUID, after int64, me vocab.ID) (n int, err error) {
+	err = t.row(ctx, "count unread messages", `SELECT count(*) FROM mls_log WHERE conversation_id = $1 AND seq > $2 AND kind = 'application' AND sender_uri <> $3`, []any{id, after, me}, &n)
+	return n, err
+}
+
+// IsTakenEpoch reports whether err is that an epoch has a commit already.
+func IsTakenEpoch(err error) bool { return postgres.Violates(err, "mls_log_one_commit") }
