@@ -84,13 +84,23 @@ func (t *Tx) ConversationMember(ctx context.Context, id uuid.UUID, actor vocab.I
 	return one[ConversationMember](ctx, t, "read member", `SELECT `+memberColumns+` FROM conversation_members WHERE conversation_id = $1 AND actor_uri = $2`, id, actor)
 }
 
+// MembersAmong returns what actors are to a conversation: of one that never was in it nothing.
+func (t *Tx) MembersAmong(ctx context.Context, id uuid.UUID, actors []vocab.ID) (map[vocab.ID]ConversationMember, error) {
+	all, err := collect[ConversationMember](ctx, t, "read members", `SELECT `+memberColumns+` FROM conversation_members WHERE conversation_id = $1 AND actor_uri = ANY($2::text[])`, id, texts(actors))
+	among := make(map[vocab.ID]ConversationMember, len(all))
+	for _, m := range all {
+		among[m.Actor] = m
+	}
+	return among, err
+}
+
 // ConversationMembers returns the actors who are in a conversation now.
 func (t *Tx) ConversationMembers(ctx context.Context, id uuid.UUID) ([]ConversationMember, error) {
 	return collect[ConversationMember](ctx, t, "list members", `SELECT `+memberColumns+` FROM conversation_members
 		WHERE conversation_id = $1 AND left_seq IS NULL ORDER BY joined_seq, actor_uri`, id)
 }
 
-// JoinConversation makes actors members from a number on. Who is one stays as it was.
+// JoinConversation makes actors members from a number on. One that is a member stays as it was.
 func (t *Tx) JoinConversation(ctx context.Context, id uuid.UUID, actors []vocab.ID, role string, seq int64) error {
 	_, err := t.execBeside(ctx, "add members", `INSERT INTO conversation_members AS m (conversation_id, actor_uri, role, joined_seq)
 		SELECT $1, unnest($2::text[]), $3, $4 ON CONFLICT (conversation_id, actor_uri)

@@ -106,16 +106,33 @@ type LogEntry struct {
 
 const logColumns = `seq, generation, epoch, kind, sender_uri, content, content_hash, created_at`
 
-// AddLogEntry appends a message to the log of a conversation.
-func (t *Tx) AddLogEntry(ctx context.Context, id uuid.UUID, e LogEntry) error {
+// AddLogEntries appends messages to the log of a conversation, under their numbers. AdvanceEpoch
+// and CountMessages move the last number.
+func (t *Tx) AddLogEntries(ctx context.Context, id uuid.UUID, entries ...LogEntry) error {
+	n := len(entries)
+	seqs, generations, epochs, kinds, senders := make([]int64, n), make([]int32, n), make([]int64, n), make([]string, n), make([]string, n)
+	contents, hashes, times := make([][]byte, n), make([][]byte, n), make([]time.Time, n)
+	for i, e := range entries {
+		seqs[i], generations[i], epochs[i], kinds[i], senders[i], contents[i], hashes[i], times[i] = e.Seq, e.Generation, e.Epoch, e.Kind, string(e.Sender), e.Content, e.Hash, e.At
+	}
 	_, err := t.execBeside(ctx, "append to log", `INSERT INTO mls_log (conversation_id, seq, generation, epoch, kind, sender_uri, content, content_hash, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, id, e.Seq, e.Generation, e.Epoch, e.Kind, e.Sender, e.Content, e.Hash, e.At)
+		SELECT $1, * FROM unnest($2::bigint[], $3::int[], $4::bigint[], $5::text[], $6::text[], $7::bytea[], $8::bytea[], $9::timestamptz[])`,
+		id, seqs, generations, epochs, kinds, senders, contents, hashes, times)
 	return err
 }
 
-// LogEntryByHash returns the message of a conversation with that content, nil when there is none.
-func (t *Tx) LogEntryByHash(ctx context.Context, id uuid.UUID, hash []byte) (*LogEntry, error) {
-	return one[LogEntry](ctx, t, "look for a message", `SELECT `+logColumns+` FROM mls_log WHERE conversation_id = $1 AND content_hash = $2`, id, hash)
+// LoggedMessage is where a message stands in the log.
+type LoggedMessage struct {
+	Seq    int64
+	Epoch  int64
+	Kind   string
+	Sender vocab.ID
+	Hash   []byte
+}
+
+// LoggedMessages returns the messages of a conversation with these contents.
+func (t *Tx) LoggedMessages(ctx context.Context, id uuid.UUID, hashes [][]byte) ([]LoggedMessage, error) {
+	return collect[LoggedMessage](ctx, t, "look for messages", `SELECT seq, epoch, kind, sender_uri, content_hash FROM mls_log WHERE conversation_id = $1 AND content_hash = ANY($2)`, id, hashes)
 }
 
 // Log returns up to n messages of a conversation after a number, the oldest first, and no more

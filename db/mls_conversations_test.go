@@ -57,7 +57,7 @@ func TestTheDatabaseRefusesASecondCommitOfAnEpoch(t *testing.T) {
 	c, u := alice(t)
 	h := hosted(t, c, u, 4)
 	add := func(e db.LogEntry) error {
-		return c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error { return tx.AddLogEntry(ctx, h.ID, e) })
+		return c.Write(t.Context(), u, func(ctx context.Context, tx *db.Tx) error { return tx.AddLogEntries(ctx, h.ID, e) })
 	}
 	if err := add(entry(1, 4, db.KindCommit, "first")); err != nil {
 		t.Fatal(err)

@@ -40,15 +40,16 @@ func (t *Tx) IsWelcomed(ctx context.Context, id uuid.UUID, refs [][]byte) (is bo
 }
 
 // LeaseWelcomes returns up to n Welcomes of a recipient that nobody has confirmed, the oldest
-// first, and marks them as handed out until a time. One that was handed out and not confirmed by
-// its time is handed out again.
-func (t *Tx) LeaseWelcomes(ctx context.Context, recipient vocab.ID, n int, now, until time.Time) ([]Welcome, error) {
+// first, of one device's key packages unless device is empty. It marks them as handed out until a
+// time. One that was not confirmed by its time is handed out again.
+func (t *Tx) LeaseWelcomes(ctx context.Context, recipient vocab.ID, device string, n int, now, until time.Time) ([]Welcome, error) {
 	return collect[Welcome](ctx, t, "lease welcomes", `WITH leased AS (UPDATE mls_welcomes SET state = 'in_flight', leased_until = $4 WHERE id IN
 			(SELECT id FROM mls_welcomes WHERE recipient_uri = $1 AND (state = 'available' OR state = 'in_flight' AND leased_until <= $3)
+				AND ($5 = '' OR key_package_ref IN (SELECT ref FROM mls_key_packages WHERE device_id = $5))
 				ORDER BY created_at, id LIMIT $2 FOR UPDATE SKIP LOCKED)
 			RETURNING id, conversation_id, recipient_uri, key_package_ref, content, created_at)
 		SELECT l.id, l.conversation_id, c.uri, l.recipient_uri, l.key_package_ref, l.content, l.created_at FROM leased l JOIN conversations c ON c.id = l.conversation_id
-		ORDER BY l.created_at, l.id`, recipient, n, now, until)
+		ORDER BY l.created_at, l.id`, recipient, n, now, until, device)
 }
 
 // ConfirmWelcome notes that the recipient has joined by a Welcome. It reports the state in which

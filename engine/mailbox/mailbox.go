@@ -31,6 +31,9 @@ type Owner[S, T any] struct {
 	// Slot takes what a batch is handled in, calls use with it, and gives it back. It may call
 	// use again, for the same batch.
 	Slot func(use func(ctx context.Context, slot S) error) error
+	// Together says how many of the first letters are handled together, one at least; nil: all. A
+	// panic is answered to these alone.
+	Together func(first []*Letter[T]) int
 	// Handle handles a batch in a slot.
 	Handle func(ctx context.Context, slot S, batch []*Letter[T]) error
 	// Settle answers the letters of a batch; err is what Slot returned. A letter that it does not
@@ -110,7 +113,7 @@ func (m *Mailbox[S, T]) turn() (err error) {
 	}()
 	err = m.owner.Slot(func(ctx context.Context, slot S) error {
 		if batch == nil {
-			batch = m.take(m.batch)
+			batch = m.takeBatch()
 		}
 		if len(batch) == 0 { // all were withdrawn
 			return nil
@@ -118,7 +121,7 @@ func (m *Mailbox[S, T]) turn() (err error) {
 		return m.owner.Handle(ctx, slot, batch)
 	})
 	if batch == nil { // there was no slot
-		batch = m.take(m.batch)
+		batch = m.takeBatch()
 	}
 	if len(batch) == 0 {
 		return nil
@@ -127,6 +130,15 @@ func (m *Mailbox[S, T]) turn() (err error) {
 		answerReady(batch, ErrClosed)
 	}
 	return err
+}
+
+// takeBatch returns the first letters that are handled together.
+func (m *Mailbox[S, T]) takeBatch() []*Letter[T] {
+	batch := m.take(m.batch)
+	if m.owner.Together != nil && len(batch) > 0 {
+		batch = batch[:m.owner.Together(batch)]
+	}
+	return batch
 }
 
 // pause waits; Close ends the wait.

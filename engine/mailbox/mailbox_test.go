@@ -18,6 +18,8 @@ import (
 type desk struct {
 	slot     func() error                                // is waited for before each batch; nil: there is one at once
 	settle   func(batch []*Letter[int], err error) error // nil: every letter is answered with err
+	handle   func(batch []int)                           // is called with each batch that is handled; may be nil
+	together func(first []*Letter[int]) int              // of the owner
 	batches  [][]int
 	panicked atomic.Int32
 }
@@ -36,6 +38,9 @@ func (d *desk) open(l Limits) *Mailbox[string, int] {
 		},
 		Handle: func(_ context.Context, _ string, batch []*Letter[int]) error {
 			d.batches = append(d.batches, values(batch))
+			if d.handle != nil {
+				d.handle(values(batch))
+			}
 			return nil
 		},
 		Settle: func(batch []*Letter[int], err error) error {
@@ -47,6 +52,7 @@ func (d *desk) open(l Limits) *Mailbox[string, int] {
 			}
 			return nil
 		},
+		Together: d.together,
 		Panicked: func(any, []byte) { d.panicked.Add(1) },
 	}, l)
 }
@@ -369,5 +375,41 @@ func TestOrderHoldsAndNothingIsLost(t *testing.T) {
 				r.Errorf("handled %v with %d answers, want %v; idle: %t", order, a.count(), want, m.IsIdle())
 			}
 		})
+	})
+}
+
+// Odd numbers are handled alone: a panic of one is answered to that one.
+func TestAnOwnerSaysWhatIsHandledTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		free := make(chan struct{})
+		d := &desk{
+			slot: func() error { <-free; return nil },
+			together: func(first []*Letter[int]) int {
+				if n := slices.IndexFunc(first, func(l *Letter[int]) bool { return l.Value%2 == 1 }); n != 0 {
+					return max(n, len(first)*-n)
+				}
+				return 1
+			},
+			handle: func(batch []int) {
+				if batch[0] == 3 {
+					panic("three")
+				}
+			},
+		}
+		m, a := d.open(limits), &answers{}
+		put(t, m, a, 2, 4, 3, 6, 5, 8, 10)
+		close(free)
+		later(time.Minute)
+		same(t, d.batches, [][]int{{2, 4}, {3}, {6}, {5}, {8, 10}})
+		for _, v := range []int{2, 4, 3, 6, 5, 8, 10} {
+			want := error(nil)
+			if v == 3 {
+				want = ErrPanicked
+			}
+			if err, answered := a.of(v); !answered || !errors.Is(err, want) {
+				t.Errorf("%d is answered %v (%v), want %v", v, err, answered, want)
+			}
+		}
 	})
 }

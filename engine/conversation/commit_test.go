@@ -1,0 +1,296 @@
+package conversation_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mls"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// Two processes serve sixteen clients that commit at once, each until it was accepted as often as
+// it wants: every epoch has one commit (conversations.md 3.e, rows 1 and 2).
+func TestCommitsOfTwoProcessesTakeEveryEpochOnce(t *testing.T) {
+	t.Parallel()
+	const clients, each = 16, 50
+	cfg := dbtest.Config(t)
+	first := dbtest.Connect(t, cfg)
+	u := dbtest.User(t, first, "alice")
+	var nodes []*conversation.Registry
+	for _, store := range []*dbtest.Cluster{first, dbtest.Connect(t, cfg)} {
+		nodes = append(nodes, conversation.NewRegistry(conversation.Deps{Store: store, Actors: actors{}, Log: slog.New(slog.DiscardHandler), Now: time.Now}))
+	}
+	s := &scene{T: t, store: first, registry: nodes[0], user: u}
+	device := mlstest.NewDevice(aliceID, time.Now())
+	begin := mlstest.NewGroup(device)
+	v, err := nodes[0].Create(t.Context(), u, begin.Info(device))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.at = conversation.Place{Host: u, ID: v.ID}
+	var wg sync.WaitGroup
+	for n := range clients {
+		wg.Go(func() {
+			g, node := *begin, nodes[n%len(nodes)]
+			for accepted := 0; accepted < each; {
+				message, next := g.Commit(device, mlstest.Change{})
+				a, err := node.Commit(t.Context(), s.at, conversation.Commit{Caller: aliceID, Key: hexHash(message), Message: message, GroupInfo: next.Info(device)})
+				var conflict *conversation.Conflict
+				switch {
+				case err == nil:
+					accepted++
+					if uint64(a.Epoch) != next.Epoch {
+						t.Errorf("the commit of epoch %d began epoch %d", g.Epoch, a.Epoch)
+					}
+					g.Epoch = next.Epoch
+				case errors.As(err, &conflict):
+					if len(conflict.Missing) == 0 || uint64(conflict.Missing[0].Epoch) != g.Epoch {
+						t.Errorf("the refusal of epoch %d does not tell of its winner: %+v", g.Epoch, conflict)
+					}
+					g.Epoch = uint64(conflict.Epoch)
+				case fault.KindOf(err) == fault.RateLimited || fault.KindOf(err) == fault.Busy:
+				default:
+					t.Errorf("commit: %v", err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	log := s.log()
+	if len(log) != clients*each || s.view().Epoch != clients*each {
+		t.Fatalf("%d commits are in the log, and the epoch is %d, want %d", len(log), s.view().Epoch, clients*each)
+	}
+	for i, e := range log {
+		if e.Epoch != int64(i) || e.Seq != int64(i)+1 {
+			t.Fatalf("entry %d has epoch %d and number %d", i, e.Epoch, e.Seq)
+		}
+	}
+}
+
+// Rows 1 to 3: a commit of another epoch than the present one changes nothing, and its maker is
+// told of the winner.
+func TestACommitOfAnotherEpochIsRefusedWithWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	late, _ := s.request(s.alice, s.group, mlstest.Change{})
+	winner := s.commit(s.alice, mlstest.Change{})
+	s.commit(s.alice, mlstest.Change{})
+	_, err := s.registry.Commit(t.Context(), s.at, late)
+	c := s.wantConflict("a stale commit", err, "epoch_conflict")
+	if c.Epoch != 2 || len(c.Missing) != 2 || c.Missing[0].Seq != winner.Seq || c.GroupID != s.group.ID {
+		t.Errorf("the refusal says %+v", c)
+	}
+	ahead := *s.group
+	ahead.Epoch++
+	early, _ := s.request(s.alice, &ahead, mlstest.Change{})
+	_, err = s.registry.Commit(t.Context(), s.at, early)
+	if c := s.wantConflict("a commit from the future", err, "epoch_conflict"); len(c.Missing) != 0 {
+		t.Errorf("the refusal of an epoch to come tells of %d commits", len(c.Missing))
+	}
+	if v := s.view(); v.Epoch != 2 || len(s.log()) != 2 {
+		t.Errorf("epoch %d with %d entries, want 2", v.Epoch, len(s.log()))
+	}
+}
+
+// Rows 4, 5 and 15: the answer was lost, or the process was killed after the commit; the same
+// request to another process gets the same answer.
+func TestARepeatedCommitIsAnsweredAsBefore(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	r, next := s.request(s.alice, s.group, mlstest.Change{})
+	first, err := s.registry.Commit(t.Context(), s.at, r)
+	if err != nil || first.Replayed {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	s.group = next
+	s.commit(s.alice, mlstest.Change{})
+	again, err := s.node(s.store).Commit(t.Context(), s.at, r)
+	if err != nil || !again.Replayed || again.Seq != first.Seq || again.Epoch != first.Epoch {
+		t.Errorf("again: %+v, %v, want %+v", again, err, first)
+	}
+	other, _ := s.request(s.alice, s.group, mlstest.Change{})
+	other.Key = r.Key
+	_, err = s.registry.Commit(t.Context(), s.at, other)
+	s.wantRefused("the same key with another body", err, fault.Unprocessable, "idempotency_key_reuse")
+	r.Key = s.key()
+	_, err = s.registry.Commit(t.Context(), s.at, r)
+	s.wantConflict("the same commit with another key", err, "epoch_conflict")
+
+	elsewhere := mlstest.NewGroup(s.alice)
+	v, err := s.registry.Create(t.Context(), s.user, elsewhere.Info(s.alice))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, _ := s.request(s.alice, elsewhere, mlstest.Change{})
+	own.Key = other.Key
+	if a, err := s.registry.Commit(t.Context(), conversation.Place{Host: s.user, ID: v.ID}, own); err != nil || a.Replayed {
+		t.Errorf("the key in another conversation: %+v, %v, want it of its own", a, err)
+	}
+	if len(s.log()) != 2 {
+		t.Errorf("%d entries, want 2", len(s.log()))
+	}
+}
+
+// Rows 11, 12 and 22: everything that a commit says is checked before anything is written.
+func TestACommitMustBeWhatItSays(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	stranger := mlstest.NewDevice(carolID, time.Now())
+	for name, c := range map[string]struct {
+		change func(*conversation.Commit)
+		kind   fault.Kind
+		code   string
+	}{
+		"no key":                     {func(c *conversation.Commit) { c.Key = "" }, fault.Invalid, "idempotency_key_missing"},
+		"another member's signature": {func(c *conversation.Commit) { c.Caller = bobID }, fault.Forbidden, "wrong_sender"},
+		"a stranger":                 {func(c *conversation.Commit) { c.Caller = carolID }, fault.NotFound, "no_conversation"},
+		"no GroupInfo":               {func(c *conversation.Commit) { c.GroupInfo = nil }, fault.Unprocessable, "bad_group_info"},
+		"the GroupInfo of before":    {func(c *conversation.Commit) { c.GroupInfo = s.group.Info(s.alice) }, fault.Unprocessable, "bad_group_info"},
+		"another member's GroupInfo": {func(c *conversation.Commit) {
+			_, next := s.group.Commit(s.alice, mlstest.Change{})
+			c.GroupInfo = next.Info(s.bob)
+		}, fault.Unprocessable, "bad_group_info"},
+		"a GroupInfo with a device more": {func(c *conversation.Commit) {
+			_, next := s.group.Commit(s.alice, mlstest.Change{Add: []*mlstest.Device{stranger}})
+			c.GroupInfo = next.Info(s.alice)
+		}, fault.Unprocessable, "bad_group_info"},
+		"a GroupInfo with a device less": {func(c *conversation.Commit) {
+			_, next := s.group.Commit(s.alice, mlstest.Change{Remove: []*mlstest.Device{s.bob}})
+			c.GroupInfo = next.Info(s.alice)
+		}, fault.Unprocessable, "bad_group_info"},
+		"a Welcome for nobody": {func(c *conversation.Commit) { c.Welcomes = [][]byte{s.group.Welcome(stranger)} }, fault.Unprocessable, "bad_welcomes"},
+		"a PrivateMessage":     {func(c *conversation.Commit) { c.Message = s.group.PrivateCommit() }, fault.Unprocessable, "commit_not_public"},
+		"words":                {func(c *conversation.Commit) { c.Message = s.group.Plain(s.alice) }, fault.Unprocessable, "commit_not_public"},
+		"half of it":           {func(c *conversation.Commit) { c.Message = c.Message[:len(c.Message)/2] }, fault.Invalid, "bad_mls_message"},
+		"a broken signature":   {func(c *conversation.Commit) { c.Message = bytes.Clone(c.Message); c.Message[len(c.Message)-100] ^= 1 }, fault.Invalid, "bad_mls_message"},
+		"another group": {func(c *conversation.Commit) {
+			g := mlstest.NewGroup(s.alice)
+			g.Epoch = s.group.Epoch
+			c.Message, _ = g.Commit(s.alice, mlstest.Change{})
+		}, fault.Invalid, "wrong_group"},
+		"an external commit": {func(c *conversation.Commit) { c.Message, _ = s.group.Rejoin(mlstest.NewDevice(aliceID, time.Now())) }, fault.Unprocessable, "wrong_sender"},
+		"too large":          {func(c *conversation.Commit) { c.Message = make([]byte, 1<<20+1) }, fault.TooLarge, ""},
+	} {
+		r, _ := s.request(s.alice, s.group, mlstest.Change{})
+		c.change(&r)
+		_, err := s.registry.Commit(t.Context(), s.at, r)
+		s.wantRefused(name, err, c.kind, c.code)
+	}
+	without, _ := s.request(s.alice, s.group, mlstest.Change{Add: []*mlstest.Device{stranger}})
+	without.Welcomes = nil
+	_, err := s.registry.Commit(t.Context(), s.at, without)
+	s.wantRefused("an Add without a Welcome", err, fault.Unprocessable, "bad_welcomes")
+	if v := s.view(); v.Epoch != 1 || len(v.Members) != 2 {
+		t.Errorf("epoch %d with %d members, want 1 with 2", v.Epoch, len(v.Members))
+	}
+}
+
+func TestMembersRemoveThemselvesAndTheAdminOthers(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	carol := mlstest.NewDevice(carolID, time.Now())
+	s.commit(s.bob, mlstest.Change{Add: []*mlstest.Device{carol}}) // any member adds
+	kick, _ := s.request(s.bob, s.group, mlstest.Change{Remove: []*mlstest.Device{carol}})
+	_, err := s.registry.Commit(t.Context(), s.at, kick)
+	s.wantRefused("a member removes another", err, fault.Forbidden, "not_admin")
+	_, err = s.send(s.bob, s.group.Leave(carol))
+	s.wantRefused("a member asks for another's removal", err, fault.Forbidden, "wrong_sender")
+	if _, err := s.send(carol, s.group.Leave(carol)); err != nil {
+		t.Fatal(err)
+	}
+	s.commit(s.bob, mlstest.Change{Remove: []*mlstest.Device{carol}}) // carol asked for it
+	if v := s.view(); len(v.Members) != 2 || v.Epoch != 3 {
+		t.Errorf("%d members at epoch %d", len(v.Members), v.Epoch)
+	}
+	s.commit(s.alice, mlstest.Change{Remove: []*mlstest.Device{s.bob}})
+	if v := s.view(); len(v.Members) != 1 || v.Members[0].Actor != aliceID {
+		t.Errorf("the members are %+v", v.Members)
+	}
+}
+
+// Row 9: an actor who was removed can do nothing any more, and read nothing.
+func TestARemovedMemberIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	before := s.group
+	s.commit(s.alice, mlstest.Change{Remove: []*mlstest.Device{s.bob}})
+	r, _ := s.request(s.bob, before, mlstest.Change{})
+	_, err := s.registry.Commit(t.Context(), s.at, r)
+	s.wantRefused("commit", err, fault.Forbidden, "not_member")
+	_, err = s.send(s.bob, before.Message())
+	s.wantRefused("message", err, fault.Forbidden, "not_member")
+	back := mlstest.NewDevice(bobID, time.Now())
+	_, err = s.rejoin(back)
+	s.wantRefused("external commit", err, fault.Forbidden, "not_member")
+	_, _, err = s.registry.ReadLog(t.Context(), s.at, bobID, 0)
+	s.wantRefused("log", err, fault.Forbidden, "not_member")
+	_, _, err = s.registry.GroupInfo(t.Context(), s.at, bobID)
+	s.wantRefused("group info", err, fault.Forbidden, "not_member")
+	_, err = s.registry.View(t.Context(), s.at, bobID)
+	s.wantRefused("view", err, fault.Forbidden, "not_member")
+	_, _, err = s.registry.ReadLog(t.Context(), s.at, carolID, 0)
+	s.wantRefused("a stranger's log", err, fault.NotFound, "no_conversation")
+}
+
+// rejoin has a device join by an external commit, which removes others of its actor.
+func (s *scene) rejoin(d *mlstest.Device, removed ...*mlstest.Device) (conversation.Accepted, error) {
+	message, next := s.group.Rejoin(d, removed...)
+	a, err := s.registry.Commit(s.Context(), s.at, conversation.Commit{Caller: vocab.ID(d.Identity), Key: s.key(), Message: message, GroupInfo: next.Info(d), External: true})
+	if err == nil {
+		s.group = next
+	}
+	return a, err
+}
+
+// Row 10: a member whose device lost its state comes back by itself, now and then.
+func TestAMemberJoinsAgainByAnExternalCommit(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	_, err := s.rejoin(mlstest.NewDevice(bobID, time.Now()), s.alice)
+	s.wantRefused("a rejoin that removes another actor", err, fault.Forbidden, "not_admin")
+	again := mlstest.NewDevice(bobID, time.Now())
+	if a, err := s.rejoin(again, s.bob); err != nil || a.Epoch != 2 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	_, err = s.rejoin(mlstest.NewDevice(bobID, time.Now()), again)
+	s.wantRefused("a second one at once", err, fault.RateLimited, "rejoin_cooldown")
+	s.later(6 * time.Minute)
+	if _, err := s.rejoin(mlstest.NewDevice(bobID, time.Now()), again); err != nil {
+		t.Error(err)
+	}
+	if v := s.view(); len(v.Members) != 2 || v.Epoch != 3 {
+		t.Errorf("%d members at epoch %d", len(v.Members), v.Epoch)
+	}
+	info, epoch, err := s.registry.GroupInfo(t.Context(), s.at, bobID)
+	if err != nil || epoch != 3 {
+		t.Fatal(epoch, err)
+	}
+	if g, err := mls.ParseGroupInfo(info); err != nil || g.Epoch != 3 {
+		t.Errorf("the GroupInfo is of %+v, %v", g, err)
+	}
+}
+
+func TestAConversationBeginsWithAGroupOfOneDevice(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	two, _ := mlstest.NewGroup(s.alice), s.bob
+	_, grown := two.Commit(s.alice, mlstest.Change{Add: []*mlstest.Device{s.bob}})
+	for name, info := range map[string][]byte{
+		"two devices": grown.Info(s.alice), "another actor": mlstest.NewGroup(s.bob).Info(s.bob), "an id of another form": mlstest.NewGroupWith("group 1", s.alice).Info(s.alice),
+		"noise": []byte("noise"), "a message": s.group.Message(),
+	} {
+		_, err := s.registry.Create(t.Context(), s.user, info)
+		s.wantRefused(name, err, fault.Unprocessable, "bad_group_info")
+	}
+	_, err := s.registry.Create(t.Context(), s.user, s.group.Info(s.alice))
+	s.wantRefused("the group of another conversation", err, fault.Conflict, "group_taken")
+}

@@ -1,0 +1,183 @@
+package conversation_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// actors are those of an instance.
+type actors struct{}
+
+func (actors) ID(u vocab.Username) vocab.ID {
+	return vocab.ID("https://us.example/users/" + u.String())
+}
+
+const (
+	aliceID = "https://us.example/users/alice"
+	bobID   = "https://peer.example/users/bob"
+	carolID = "https://other.example/users/carol"
+)
+
+// scene is a conversation that alice hosts, and the devices in it.
+type scene struct {
+	*testing.T
+	store    *db.Cluster
+	registry *conversation.Registry
+	user     vocab.Username
+	at       conversation.Place
+	clock    *atomic.Int64 // added to the time
+
+	alice, bob *mlstest.Device
+	group      *mlstest.Group
+	keys       int
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	store := dbtest.New(t)
+	s := &scene{T: t, store: store, user: dbtest.User(t, store, "alice"), clock: &atomic.Int64{}}
+	s.registry = s.node(store)
+	s.alice, s.bob = mlstest.NewDevice(aliceID, time.Now()), mlstest.NewDevice(bobID, time.Now())
+	s.group = mlstest.NewGroup(s.alice)
+	v, err := s.registry.Create(t.Context(), s.user, s.group.Info(s.alice))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.at = conversation.Place{Host: s.user, ID: v.ID}
+	return s
+}
+
+// node is a process that serves the instance.
+func (s *scene) node(store conversation.Store) *conversation.Registry {
+	s.Helper()
+	r := conversation.NewRegistry(conversation.Deps{Store: store, Actors: actors{}, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Now: s.now})
+	s.Cleanup(func() {
+		if err := r.Close(context.Background()); err != nil {
+			s.Error(err)
+		}
+	})
+	return r
+}
+
+func (s *scene) now() time.Time { return time.Now().Add(time.Duration(s.clock.Load())) }
+
+// later lets time pass.
+func (s *scene) later(d time.Duration) { s.clock.Add(int64(d)) }
+
+func (s *scene) key() string {
+	s.keys++
+	return "key " + strconv.Itoa(s.keys)
+}
+
+// request is a commit of a device, and the group that it makes.
+func (s *scene) request(by *mlstest.Device, g *mlstest.Group, c mlstest.Change) (conversation.Commit, *mlstest.Group) {
+	message, next := g.Commit(by, c)
+	r := conversation.Commit{Caller: vocab.ID(by.Identity), Key: s.key(), Message: message, GroupInfo: next.Info(by)}
+	if len(c.Add) > 0 {
+		r.Welcomes = [][]byte{next.Welcome(c.Add...)}
+	}
+	return r, next
+}
+
+// commit has a commit accepted.
+func (s *scene) commit(by *mlstest.Device, c mlstest.Change) conversation.Accepted {
+	s.Helper()
+	r, next := s.request(by, s.group, c)
+	a, err := s.registry.Commit(s.Context(), s.at, r)
+	if err != nil {
+		s.Fatalf("commit: %v", err)
+	}
+	s.group = next
+	return a
+}
+
+// withBob adds bob's device.
+func (s *scene) withBob() *scene {
+	s.Helper()
+	s.commit(s.alice, mlstest.Change{Add: []*mlstest.Device{s.bob}})
+	return s
+}
+
+func (s *scene) send(by *mlstest.Device, content []byte) (conversation.Accepted, error) {
+	return s.registry.Send(s.Context(), s.at, conversation.Message{Caller: vocab.ID(by.Identity), Content: content})
+}
+
+func (s *scene) log() (all []db.LogEntry) {
+	s.Helper()
+	err := s.store.Read(s.Context(), s.user, func(ctx context.Context, tx *db.Tx) (err error) {
+		all, err = tx.Log(ctx, s.at.ID, 0, 10_000, 64<<20)
+		return err
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return all
+}
+
+func (s *scene) view() conversation.View {
+	s.Helper()
+	v, err := s.registry.View(s.Context(), s.at, aliceID)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return v
+}
+
+// events returns the types of the events that the host was told, and how many of each.
+func (s *scene) events() map[string]int {
+	s.Helper()
+	n := map[string]int{}
+	err := s.store.Read(s.Context(), s.user, func(ctx context.Context, tx *db.Tx) error {
+		all, err := tx.Events(ctx, 0, 1000)
+		for _, e := range all {
+			n[e.Type]++
+		}
+		return err
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return n
+}
+
+// wantRefused fails unless err is a refusal with a code.
+func (s *scene) wantRefused(what string, err error, kind fault.Kind, code string) {
+	s.Helper()
+	if of := fault.Of(err); of == nil || of.Kind != kind || of.Code != code {
+		s.Errorf("%s: %v, want %s", what, err, code)
+	}
+}
+
+// wantConflict fails unless err tells of another state.
+func (s *scene) wantConflict(what string, err error, code string) *conversation.Conflict {
+	s.Helper()
+	s.wantRefused(what, err, fault.Conflict, code)
+	var c *conversation.Conflict
+	if !errors.As(err, &c) {
+		return &conversation.Conflict{}
+	}
+	return c
+}
+
+func hexHash(content []byte) string {
+	h := sha256.Sum256(content)
+	return hex.EncodeToString(h[:])
+}

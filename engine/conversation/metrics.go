@@ -1,0 +1,78 @@
+package conversation
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lightweb/lightweb/engine/fault"
+)
+
+type metrics struct {
+	took      *prometheus.HistogramVec
+	depth     prometheus.Histogram
+	conflicts prometheus.Counter
+	overloads prometheus.Counter
+	restarts  prometheus.Counter
+	replays   prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer, r *Registry) metrics {
+	count := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	m := metrics{
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "lightweb_mls_op_seconds",
+			Help:    "How long requests to conversations took, with their wait, by outcome: accepted, conflict, refused, overload or failed.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+		}, []string{"op", "outcome"}),
+		depth: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "lightweb_mls_mailbox_depth",
+			Help:    "How many requests waited for a conversation when one more came.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 9),
+		}),
+		conflicts: count("lightweb_mls_epoch_conflicts_total", "Messages refused because the conversation was in another epoch, group or state."),
+		overloads: count("lightweb_mls_overload_total", "Requests refused because too many waited for a conversation."),
+		restarts:  count("lightweb_conversation_restarts_total", "Panics of conversations, which go on after them."),
+		replays:   count("lightweb_mls_idempotent_replays_total", "Requests answered with what they had been answered before."),
+	}
+	if reg != nil {
+		reg.MustRegister(m.took, m.depth, m.conflicts, m.overloads, m.restarts, m.replays, collector{r})
+	}
+	return m
+}
+
+func (m *metrics) observe(op string, err error, took time.Duration) {
+	outcome := "failed"
+	var conflict *Conflict
+	switch {
+	case err == nil:
+		outcome = "accepted"
+	case errors.As(err, &conflict):
+		outcome = "conflict"
+		m.conflicts.Inc()
+	case fault.Of(err) != nil && fault.Of(err).Code == errBusy.Code:
+		outcome = "overload"
+	case isRefusal(err):
+		outcome = "refused"
+	}
+	m.took.WithLabelValues(op, outcome).Observe(took.Seconds())
+}
+
+// collector tells how many conversations are live.
+type collector struct{ r *Registry }
+
+var (
+	liveDesc    = prometheus.NewDesc("lightweb_conversation_live", "Conversations that something was asked of in the last minutes.", nil, nil)
+	restingDesc = prometheus.NewDesc("lightweb_mls_quarantined", "Conversations that rest after panics.", nil, nil)
+)
+
+func (c collector) Describe(to chan<- *prometheus.Desc) { to <- liveDesc; to <- restingDesc }
+
+func (c collector) Collect(to chan<- prometheus.Metric) {
+	all, resting := c.r.count()
+	to <- prometheus.MustNewConstMetric(liveDesc, prometheus.GaugeValue, float64(all))
+	to <- prometheus.MustNewConstMetric(restingDesc, prometheus.GaugeValue, float64(resting))
+}

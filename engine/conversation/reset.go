@@ -1,0 +1,93 @@
+package conversation
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// askReset begins a reset.
+type askReset struct {
+	caller, host vocab.ID
+	group        string
+	now          time.Time
+}
+
+// AskReset begins a reset of a conversation whose group members cannot go on with, and returns the
+// id of the MLS group that comes next. While a reset is pending the answer is the same.
+func (r *Registry) AskReset(ctx context.Context, at Place, caller vocab.ID) (string, error) {
+	do := &askReset{caller: caller, host: r.Actors.ID(at.Host), group: groupPrefix + uuid.NewString(), now: r.Now()}
+	err := r.submit(ctx, at, do)
+	return do.group, err
+}
+
+func (a *askReset) name() string { return "ask_reset" }
+
+func (a *askReset) apply(ctx context.Context, tx *db.Tx, c *db.HostedConversation) error {
+	member, err := memberOf(ctx, tx, c, a.caller)
+	switch {
+	case err != nil:
+		return err
+	case member.Role != db.RoleAdmin:
+		return errNotAdmin
+	case c.Status == db.StatusResetPending:
+		a.group = c.ResetGroupID
+		return nil
+	}
+	if err := checkActive(c); err != nil {
+		return err
+	}
+	if _, err := tx.AskReset(ctx, c.ID, a.group, a.now); err != nil {
+		return err
+	}
+	return tx.AddEvent(ctx, newEvent(eventReset, c, a.host, a.caller, vocab.Doc{"groupId": a.group}, a.now))
+}
+
+// reset ends a reset.
+type reset struct {
+	caller    vocab.ID
+	groupInfo []byte
+	group     string
+	now       time.Time
+	accepted  Accepted
+}
+
+// Reset begins the next MLS group of a conversation whose reset is pending, with a device of the
+// caller alone in it. The first member to answer does it; the others are refused with a Conflict,
+// and join by external commits or are added.
+func (r *Registry) Reset(ctx context.Context, at Place, caller vocab.ID, groupInfo []byte) (Accepted, error) {
+	group, err := readNewGroup(groupInfo, caller)
+	if err != nil {
+		return Accepted{}, err
+	}
+	do := &reset{caller: caller, groupInfo: groupInfo, group: string(group.GroupID), now: r.Now()}
+	err = r.submit(ctx, at, do)
+	return do.accepted, err
+}
+
+func (s *reset) name() string { return "reset" }
+
+func (s *reset) apply(ctx context.Context, tx *db.Tx, c *db.HostedConversation) error {
+	if _, err := memberOf(ctx, tx, c, s.caller); err != nil {
+		return err
+	}
+	switch {
+	case s.group == c.GroupID || slices.Contains(c.FormerGroups, s.group):
+		return conflictWith(c, "already_reset", "another member has begun the group")
+	case c.Status != db.StatusResetPending:
+		return conflictWith(c, "no_reset_pending", "no reset of the conversation is pending")
+	case s.group != c.ResetGroupID:
+		return errWrongGroup
+	}
+	if err := tx.ResetConversation(ctx, *c, s.groupInfo, s.now); err != nil {
+		return err
+	}
+	c.Generation, c.Epoch = c.Generation+1, 0
+	s.accepted = Accepted{Seq: c.LastSeq, Epoch: 0, Generation: c.Generation}
+	return nil
+}

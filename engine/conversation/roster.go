@@ -1,0 +1,260 @@
+package conversation
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mls"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// maxLifetime is how long a key package may be valid in all.
+const maxLifetime = 400 * 24 * time.Hour
+
+// addition is a device that a commit adds.
+type addition struct {
+	actor vocab.ID
+	ref   []byte // of its key package
+	key   []byte // of its signatures
+}
+
+// roster is how a commit changes who is in a conversation.
+type roster struct {
+	added   []addition
+	removed []uint32   // leaves
+	left    []vocab.ID // actors who have no device left
+}
+
+func (r roster) write(ctx context.Context, tx *db.Tx, c *db.HostedConversation, now time.Time) error {
+	if len(r.left) > 0 {
+		if err := tx.LeaveConversation(ctx, c.ID, r.left, c.LastSeq); err != nil {
+			return err
+		}
+	}
+	if len(r.added) == 0 {
+		return nil
+	}
+	joined := make([]vocab.ID, len(r.added))
+	for i, a := range r.added {
+		joined[i] = a.actor
+	}
+	slices.Sort(joined)
+	return tx.JoinConversation(ctx, c.ID, slices.Compact(joined), db.RoleMember, c.LastSeq)
+}
+
+// judge returns how the commit changes the roster, or why the caller may not commit it. The sender
+// is proven by the group info of the epoch, and the group info of the next one must be what the
+// commit makes of it.
+func (c *commit) judge(ctx context.Context, tx *db.Tx, to *db.HostedConversation, caller *db.ConversationMember) (roster, error) {
+	var change roster
+	group, err := mls.ParseGroupInfo(to.GroupInfo)
+	if err != nil {
+		return change, err
+	}
+	if err := c.checkSender(group); err != nil {
+		return change, err
+	}
+	if c.External && caller.RejoinedAt != nil {
+		if wait := rejoinAfter - c.now.Sub(*caller.RejoinedAt); wait > 0 {
+			return change, fault.New(fault.RateLimited, "a device of yours joined again moments ago; wait before the next one does").WithCode("rejoin_cooldown").After(wait)
+		}
+	}
+	if change, err = c.readProposals(group); err != nil {
+		return change, err
+	}
+	if err := c.checkRemovals(ctx, tx, to, caller, group, change); err != nil {
+		return change, err
+	}
+	if err := c.checkNext(group, change); err != nil {
+		return change, err
+	}
+	if err := c.checkWelcomes(ctx, tx, to, change); err != nil {
+		return change, err
+	}
+	change.left = leaving(group, c.next, change.removed)
+	return change, nil
+}
+
+// checkSender refuses a commit that the caller's device did not sign.
+func (c *commit) checkSender(group *mls.GroupInfo) error {
+	if isExternal := c.message.Sender.Type == mls.SenderNewMemberCommit; isExternal != c.External {
+		return unprocessable("wrong_sender", "external commits, and no others, are sent to external-commit").At("/commit")
+	}
+	if err := c.message.Verify(group); err != nil {
+		return badMessage(err, "/commit")
+	}
+	sender := c.message.Path
+	if !c.External {
+		sender = &memberAt(group, c.message.Sender.Leaf).LeafNode // Verify found it
+	}
+	if string(sender.Identity) != string(c.Caller) || c.message.Path != nil && string(c.message.Path.Identity) != string(c.Caller) {
+		return fault.New(fault.Forbidden, "the commit is of another actor's device").WithCode("wrong_sender").At("/commit")
+	}
+	return nil
+}
+
+func memberAt(group *mls.GroupInfo, leaf uint32) *mls.Member {
+	at := slices.IndexFunc(group.Members, func(m mls.Member) bool { return m.Index == leaf })
+	if at < 0 {
+		return nil
+	}
+	return &group.Members[at]
+}
+
+// readProposals returns what the proposals of the commit add and remove. Others than these two, and
+// those by reference, are not taken: the server could not tell what they change.
+func (c *commit) readProposals(group *mls.GroupInfo) (change roster, err error) {
+	if c.message.References > 0 {
+		return change, unprocessable("bad_proposal", "a commit holds its proposals by value").At("/commit")
+	}
+	joins := 0
+	for _, p := range c.message.Proposals {
+		switch {
+		case p.Type == mls.ProposalAdd && !c.External:
+			a, err := readAddition(p.KeyPackage, c.now)
+			if err != nil {
+				return change, badMessage(err, "/commit")
+			}
+			change.added = append(change.added, a)
+		case p.Type == mls.ProposalRemove && memberAt(group, p.Removed) != nil && !slices.Contains(change.removed, p.Removed):
+			change.removed = append(change.removed, p.Removed)
+		case p.Type == mls.ProposalExternalInit && c.External:
+			joins++
+		default:
+			return change, unprocessable("bad_proposal", "a commit adds devices and removes devices that are in the group, and nothing else").At("/commit")
+		}
+	}
+	if c.External && joins != 1 {
+		return change, unprocessable("bad_proposal", "an external commit has one ExternalInit").At("/commit")
+	}
+	if len(change.added) > maxAdded {
+		return change, unprocessable("too_many_added", "a commit adds 64 devices at most").At("/commit")
+	}
+	return change, nil
+}
+
+func readAddition(k *mls.KeyPackage, now time.Time) (addition, error) {
+	identity := string(k.Leaf.Identity)
+	if vocab.IDOf(identity) != vocab.ID(identity) || identity == "" {
+		return addition{}, mls.ErrIdentity
+	}
+	if err := k.Check(identity, now, maxLifetime); err != nil {
+		return addition{}, err
+	}
+	ref, err := k.Reference()
+	return addition{vocab.ID(identity), ref, k.Leaf.SignatureKey}, err
+}
+
+// checkRemovals lets members remove devices of their own and actors who asked to leave, the admin
+// everybody.
+func (c *commit) checkRemovals(ctx context.Context, tx *db.Tx, to *db.HostedConversation, caller *db.ConversationMember, group *mls.GroupInfo, change roster) error {
+	var others []vocab.ID
+	for _, leaf := range change.removed {
+		if actor := vocab.ID(memberAt(group, leaf).Identity); actor != c.Caller {
+			others = append(others, actor)
+		}
+	}
+	if len(others) == 0 || caller.Role == db.RoleAdmin && !c.External {
+		return nil
+	}
+	members, err := tx.MembersAmong(ctx, to.ID, others)
+	if err != nil {
+		return err
+	}
+	for _, actor := range others {
+		if m := members[actor]; c.External || m.IsIn() && !m.Leaving {
+			return fault.New(fault.Forbidden, "members remove devices of their own, and actors who asked to leave").WithCode("not_admin").At("/commit")
+		}
+	}
+	return nil
+}
+
+// checkNext refuses a group info that is not that of the next epoch, with the devices that the
+// commit leaves in the group, signed by a device of the caller.
+func (c *commit) checkNext(group *mls.GroupInfo, change roster) error {
+	signer := memberAt(c.next, c.next.Signer)
+	switch {
+	case !bytes.Equal(c.next.GroupID, group.GroupID) || c.next.Epoch != group.Epoch+1 || c.next.Suite != group.Suite:
+		return staleInfo("the GroupInfo is not that of the epoch that the commit begins")
+	case signer == nil || string(signer.Identity) != string(c.Caller):
+		return staleInfo("the GroupInfo has no ratchet tree, or was not made by a device of yours")
+	case c.next.Verify() != nil:
+		return staleInfo("the signature of the GroupInfo does not hold")
+	}
+	return c.checkTree(group, change)
+}
+
+func staleInfo(public string) error { return unprocessable("bad_group_info", public).At("/groupInfo") }
+
+// checkTree compares the leaves of both epochs.
+func (c *commit) checkTree(group *mls.GroupInfo, change roster) error {
+	wanted := slices.Clone(change.added)
+	if c.External {
+		wanted = append(wanted, addition{actor: c.Caller, key: c.message.Path.SignatureKey})
+	}
+	remaining := 0
+	for _, m := range c.next.Members {
+		before := memberAt(group, m.Index)
+		if before != nil && !slices.Contains(change.removed, m.Index) {
+			remaining++
+			if !bytes.Equal(before.Identity, m.Identity) {
+				return staleInfo("a device in the ratchet tree has become another actor's")
+			}
+			continue
+		}
+		at := slices.IndexFunc(wanted, func(a addition) bool {
+			return string(a.actor) == string(m.Identity) && bytes.Equal(a.key, m.SignatureKey)
+		})
+		if at < 0 {
+			return staleInfo("the ratchet tree has a device that the commit does not add")
+		}
+		wanted = slices.Delete(wanted, at, at+1)
+	}
+	if len(wanted) > 0 || remaining != len(group.Members)-len(change.removed) {
+		return staleInfo("the ratchet tree lacks a device that the commit leaves in the group")
+	}
+	return nil
+}
+
+// checkWelcomes refuses Welcomes that are not for the devices that the commit adds, each once.
+func (c *commit) checkWelcomes(ctx context.Context, tx *db.Tx, to *db.HostedConversation, change roster) error {
+	refs, copies := [][]byte{}, 0
+	for i, w := range c.welcomes {
+		refs = append(refs, w.KeyPackages...)
+		copies += len(w.KeyPackages) * len(c.Welcomes[i])
+	}
+	isAdded := func(ref []byte) bool {
+		return slices.ContainsFunc(change.added, func(a addition) bool { return bytes.Equal(a.ref, ref) })
+	}
+	slices.SortFunc(refs, bytes.Compare)
+	if distinct := slices.CompactFunc(slices.Clone(refs), bytes.Equal); len(distinct) != len(refs) || len(refs) != len(change.added) || slices.ContainsFunc(refs, func(ref []byte) bool { return !isAdded(ref) }) {
+		return unprocessable("bad_welcomes", "each device that the commit adds needs one Welcome, and no other does").At("/welcomes")
+	}
+	if copies > maxCopies {
+		return fault.New(fault.TooLarge, "the Welcomes have 8 MiB at most, each counted as often as it has recipients").At("/welcomes")
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	used, err := tx.IsWelcomed(ctx, to.ID, refs)
+	if err == nil && used {
+		err = unprocessable("key_package_used", "a key package was used in this conversation before").At("/commit")
+	}
+	return err
+}
+
+// leaving returns the actors who lost leaves and have no device left.
+func leaving(group, next *mls.GroupInfo, removed []uint32) (left []vocab.ID) {
+	for _, leaf := range removed {
+		identity := memberAt(group, leaf).Identity
+		remains := slices.ContainsFunc(next.Members, func(m mls.Member) bool { return bytes.Equal(m.Identity, identity) })
+		if actor := vocab.ID(identity); !remains && !slices.Contains(left, actor) {
+			left = append(left, actor)
+		}
+	}
+	return left
+}

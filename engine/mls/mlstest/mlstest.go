@@ -1,0 +1,252 @@
+// Package mlstest makes messages of MLS groups for tests: what stands in the open is as RFC 9420
+// says, and what is encrypted is noise.
+package mlstest
+
+import (
+	"crypto/ecdh"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/engine/mls"
+)
+
+// suite is MLS_128_DHKEMX25519_AES128GCM_SHA256_Ed25519.
+const suite = 1
+
+// vector joins parts behind the length of them all (RFC 9420 §2.1.2).
+func vector(parts ...[]byte) []byte {
+	b := slices.Concat(parts...)
+	switch n := len(b); {
+	case n < 1<<6:
+		return append([]byte{byte(n)}, b...)
+	case n < 1<<14:
+		return append([]byte{1<<6 | byte(n>>8), byte(n)}, b...)
+	default:
+		return append(binary.BigEndian.AppendUint32(nil, 2<<30|uint32(n)), b...)
+	}
+}
+
+// join writes fields one behind the other.
+func join(fields ...any) (b []byte) {
+	for _, f := range fields {
+		switch f := f.(type) {
+		case []byte:
+			b = append(b, f...)
+		case uint8:
+			b = append(b, f)
+		case uint16:
+			b = binary.BigEndian.AppendUint16(b, f)
+		case uint32:
+			b = binary.BigEndian.AppendUint32(b, f)
+		case uint64:
+			b = binary.BigEndian.AppendUint64(b, f)
+		default:
+			panic("mlstest: a field of another type")
+		}
+	}
+	return b
+}
+
+func writeMessage(format mls.WireFormat, fields ...any) []byte {
+	return join(uint16(1), uint16(format), join(fields...))
+}
+
+func makeNoise(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // it never fails
+	return b
+}
+
+// Device is a client of an actor.
+type Device struct {
+	Identity string
+	signer   ed25519.PrivateKey
+	leafKey  []byte
+	leaf     []byte // of its key package
+	Package  []byte // bare
+	Ref      []byte
+}
+
+// NewDevice returns a device of an actor, with a key package that is valid for a week.
+func NewDevice(identity string, now time.Time) *Device {
+	return NewDeviceUntil(identity, now.Add(-time.Hour), now.Add(7*24*time.Hour))
+}
+
+// NewDeviceUntil returns a device whose key package is valid between two times.
+func NewDeviceUntil(identity string, from, to time.Time) *Device {
+	_, signer, _ := ed25519.GenerateKey(rand.Reader) // it never fails
+	d := &Device{Identity: identity, signer: signer, leafKey: newKey()}
+	d.leaf = d.newLeaf(join(uint8(1), uint64(from.Unix()), uint64(to.Unix())))
+	signed := join(uint16(1), uint16(suite), vector(newKey()), d.leaf, vector())
+	d.Package = join(signed, vector(d.sign("KeyPackageTBS", signed)))
+	k, err := mls.ParseKeyPackage(d.Package)
+	if err == nil {
+		d.Ref, err = k.Reference()
+	}
+	if err != nil {
+		panic("mlstest: " + err.Error())
+	}
+	return d
+}
+
+func newKey() []byte {
+	k, err := ecdh.X25519().GenerateKey(rand.Reader)
+	if err != nil {
+		panic("mlstest: " + err.Error())
+	}
+	return k.PublicKey().Bytes()
+}
+
+// sign is SignWithLabel (RFC 9420 §5.1.2).
+func (d *Device) sign(label string, content ...[]byte) []byte {
+	return ed25519.Sign(d.signer, join(vector([]byte("MLS 1.0 "+label)), vector(content...)))
+}
+
+// newLeaf writes a signed leaf that was made for a use.
+func (d *Device) newLeaf(source []byte) []byte {
+	capabilities := join(vector(join(uint16(1))), vector(join(uint16(suite))), vector(), vector(), vector(join(uint16(1))))
+	signed := join(vector(d.leafKey), vector(d.signer.Public().(ed25519.PublicKey)), uint16(1), vector([]byte(d.Identity)), capabilities, source, vector())
+	return join(signed, vector(d.sign("LeafNodeTBS", signed)))
+}
+
+// Group is a group at one epoch. It does not change.
+type Group struct {
+	ID     string
+	Epoch  uint64
+	Leaves []*Device // nil where there is none
+}
+
+// NewGroup returns a group with a device alone in it.
+func NewGroup(d *Device) *Group { return NewGroupWith("urn:uuid:"+uuid.NewString(), d) }
+
+// NewGroupWith returns a group with that id.
+func NewGroupWith(id string, d *Device) *Group { return &Group{ID: id, Leaves: []*Device{d}} }
+
+func (g *Group) writeContext() []byte {
+	return join(uint16(1), uint16(suite), vector([]byte(g.ID)), g.Epoch, vector(make([]byte, 32)), vector(make([]byte, 32)), vector())
+}
+
+// Leaf returns the place of a device.
+func (g *Group) Leaf(d *Device) uint32 {
+	at := slices.Index(g.Leaves, d)
+	if at < 0 {
+		panic("mlstest: the device is not in the group")
+	}
+	return uint32(at)
+}
+
+func (g *Group) writeTree() []byte {
+	var nodes []byte
+	for i, d := range g.Leaves {
+		if i > 0 {
+			nodes = append(nodes, 0) // a blank parent
+		}
+		if d == nil {
+			nodes = append(nodes, 0)
+			continue
+		}
+		nodes = join(nodes, uint8(1), uint8(1), d.leaf)
+	}
+	return vector(nodes)
+}
+
+// Info returns the GroupInfo that a device makes of the group.
+func (g *Group) Info(by *Device) []byte {
+	extensions := vector(join(uint16(2), vector(g.writeTree())), join(uint16(4), vector(vector(by.leafKey))))
+	signed := join(g.writeContext(), extensions, vector(make([]byte, 32)), g.Leaf(by))
+	return writeMessage(mls.FormatGroupInfo, signed, vector(by.sign("GroupInfoTBS", signed)))
+}
+
+// makeNext returns the group without some leaves and with more devices.
+func (g *Group) makeNext(removed []*Device, added []*Device) *Group {
+	n := &Group{ID: g.ID, Epoch: g.Epoch + 1, Leaves: slices.Clone(g.Leaves)}
+	for _, d := range removed {
+		n.Leaves[g.Leaf(d)] = nil
+	}
+	for _, d := range added {
+		if at := slices.Index(n.Leaves, nil); at >= 0 {
+			n.Leaves[at] = d
+		} else {
+			n.Leaves = append(n.Leaves, d)
+		}
+	}
+	for n.Leaves[len(n.Leaves)-1] == nil {
+		n.Leaves = n.Leaves[:len(n.Leaves)-1]
+	}
+	return n
+}
+
+// Change is what a commit does.
+type Change struct{ Add, Remove []*Device }
+
+func (g *Group) writeProposals(c Change) (all []byte) {
+	for _, d := range c.Add {
+		all = join(all, uint8(1), uint16(mls.ProposalAdd), d.Package)
+	}
+	for _, d := range c.Remove {
+		all = join(all, uint8(1), uint16(mls.ProposalRemove), g.Leaf(d))
+	}
+	return all
+}
+
+// writeFrame writes a signed PublicMessage of the group. No two are the same.
+func (g *Group) writeFrame(by *Device, sender []byte, kind mls.ContentType, content []byte) []byte {
+	signed := writeMessage(mls.FormatPublicMessage, vector([]byte(g.ID)), g.Epoch, sender, vector(makeNoise(16)), uint8(kind), content)
+	m := join(signed, vector(by.sign("FramedContentTBS", signed, g.writeContext())))
+	if kind == mls.ContentCommit {
+		m = join(m, vector(make([]byte, 32))) // confirmation_tag
+	}
+	if sender[0] == byte(mls.SenderMember) {
+		m = join(m, vector(make([]byte, 32))) // membership_tag
+	}
+	return m
+}
+
+// Commit returns a commit of a device, and the group that it makes.
+func (g *Group) Commit(by *Device, c Change) (commit []byte, next *Group) {
+	content := join(vector(g.writeProposals(c)), uint8(0))
+	return g.writeFrame(by, join(uint8(mls.SenderMember), g.Leaf(by)), mls.ContentCommit, content), g.makeNext(c.Remove, c.Add)
+}
+
+// Rejoin returns the external commit of a device that is not in the group, which removes others,
+// and the group that it makes.
+func (g *Group) Rejoin(by *Device, removed ...*Device) (commit []byte, next *Group) {
+	init := join(uint8(1), uint16(mls.ProposalExternalInit), vector(newKey()))
+	path := join(by.newLeaf(join(uint8(3), vector(make([]byte, 32)))), vector())
+	content := join(vector(init, g.writeProposals(Change{Remove: removed})), uint8(1), path)
+	return g.writeFrame(by, []byte{byte(mls.SenderNewMemberCommit)}, mls.ContentCommit, content), g.makeNext(removed, []*Device{by})
+}
+
+// Leave returns the proposal of a device to be removed.
+func (g *Group) Leave(by *Device) []byte {
+	return g.writeFrame(by, join(uint8(mls.SenderMember), g.Leaf(by)), mls.ContentProposal, join(uint16(mls.ProposalRemove), g.Leaf(by)))
+}
+
+// Welcome returns a Welcome for the key packages of devices.
+func (g *Group) Welcome(devices ...*Device) []byte {
+	var secrets []byte
+	for _, d := range devices {
+		secrets = join(secrets, vector(d.Ref), vector(makeNoise(32)), vector(makeNoise(100)))
+	}
+	return writeMessage(mls.FormatWelcome, uint16(suite), vector(secrets), vector(makeNoise(200)))
+}
+
+// Message returns an application message, of which nobody can tell more than its group and epoch.
+func (g *Group) Message() []byte { return g.writePrivate(mls.ContentApplication) }
+
+// PrivateCommit returns a commit that the server cannot read.
+func (g *Group) PrivateCommit() []byte { return g.writePrivate(mls.ContentCommit) }
+
+func (g *Group) writePrivate(t mls.ContentType) []byte {
+	return writeMessage(mls.FormatPrivateMessage, vector([]byte(g.ID)), g.Epoch, uint8(t), vector(), vector(makeNoise(28)), vector(makeNoise(100)))
+}
+
+// Plain returns words that are not encrypted.
+func (g *Group) Plain(by *Device) []byte {
+	return g.writeFrame(by, join(uint8(mls.SenderMember), g.Leaf(by)), mls.ContentApplication, vector([]byte("words")))
+}
