@@ -33,7 +33,7 @@ const (
 const keyPackageColumns = `id, ref, device_id, suite, content, last_resort, not_after, state, created_at`
 
 // usable is the condition that a package may be handed out at $1: an adder needs time to use it.
-const usable = `state = 'available' AND not_after > $1 + interval '1 day'`
+const usable = `state = 'available' AND not_after > $1::timestamptz + interval '1 day'`
 
 // AddKeyPackage publishes a package, and reports whether it is new. One of last resort retires the
 // one that the device had.
@@ -119,7 +119,7 @@ type PackageStats struct {
 // PackageStats counts the packages of the user.
 func (t *Tx) PackageStats(ctx context.Context, now time.Time) (*PackageStats, error) {
 	return one[PackageStats](ctx, t, "count key packages", `SELECT count(*) FILTER (WHERE `+usable+` AND NOT last_resort), count(*) FILTER (WHERE `+usable+` AND last_resort),
-		count(*) FILTER (WHERE state = 'claimed'), count(*) FILTER (WHERE state = 'available' AND not_after <= $1 + interval '1 day'), count(*) FILTER (WHERE state = 'revoked'),
+		count(*) FILTER (WHERE state = 'claimed'), count(*) FILTER (WHERE state = 'available' AND not_after <= $1::timestamptz + interval '1 day'), count(*) FILTER (WHERE state = 'revoked'),
 		coalesce(bool_or(told_low), false) FROM mls_key_packages`, now)
 }
 

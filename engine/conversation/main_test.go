@@ -181,3 +181,5 @@ func hexHash(content []byte) string {
 	h := sha256.Sum256(content)
 	return hex.EncodeToString(h[:])
 }
+
+func actorOf(d *mlstest.Device) vocab.ID { return vocab.ID(d.Identity) }

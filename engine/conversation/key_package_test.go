@@ -1,0 +1,260 @@
+package conversation_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// publish publishes n packages of one of alice's devices for one claim each, and one of last
+// resort if last is set.
+func (s *scene) publish(device string, n int, last bool) (all []db.KeyPackage) {
+	s.Helper()
+	var packages []conversation.NewPackage
+	for range n {
+		packages = append(packages, conversation.NewPackage{Device: device, Content: mlstest.NewDevice(aliceID, s.now()).Package})
+	}
+	if last {
+		packages = append(packages, conversation.NewPackage{Device: device, Content: mlstest.NewDevice(aliceID, s.now()).Package, LastResort: true})
+	}
+	all, err := s.registry.Publish(s.Context(), s.user, packages)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return all
+}
+
+func (s *scene) stats() conversation.PackageStats {
+	s.Helper()
+	stats, err := s.registry.PackageStats(s.Context(), s.user)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return stats
+}
+
+// follow has alice follow an actor.
+func (s *scene) follow(actor vocab.ID) {
+	s.Helper()
+	err := s.store.Write(s.Context(), s.user, func(ctx context.Context, tx *db.Tx) error {
+		return tx.SetRelationship(ctx, db.Relationship{Actor: actor, Type: db.Following, Status: db.Accepted, Activity: actor + "/f"}, s.now())
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// Row 20: of many claims at once each gets another package, and then that of last resort.
+func TestAPackageIsClaimedOnce(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	s.publish("phone", 8, true)
+	s.publish("laptop", 3, false)
+	got := make(chan db.KeyPackage, 100)
+	var wg sync.WaitGroup
+	for range 9 {
+		wg.Go(func() {
+			claimed, err := s.registry.Claim(t.Context(), s.user, bobID)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, k := range claimed {
+				got <- k
+			}
+		})
+	}
+	wg.Wait()
+	close(got)
+	times, last := map[string]int{}, 0
+	for k := range got {
+		if k.LastResort {
+			last++
+			continue
+		}
+		times[string(k.Ref)]++
+	}
+	for ref, n := range times {
+		if n != 1 {
+			t.Errorf("package %x was claimed %d times", ref, n)
+		}
+	}
+	if len(times) != 11 || last == 0 {
+		t.Errorf("%d packages were claimed, and %d times that of last resort; want 11 and some", len(times), last)
+	}
+	if n := s.events()["keypackages.low"]; n != 1 {
+		t.Errorf("alice was told %d times that few packages are left, want once", n)
+	}
+}
+
+// Row 20: an actor who has nothing to do with the user drains nothing, and nobody drains all.
+func TestClaimsAreForActorsWhoKnowTheUserAndAreCounted(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.publish("phone", 40, true)
+	_, err := s.registry.Claim(t.Context(), s.user, carolID)
+	s.wantRefused("a stranger's claim", err, fault.Forbidden, "not_related")
+	s.follow(carolID)
+	for range 20 {
+		if _, err := s.registry.Claim(t.Context(), s.user, carolID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = s.registry.Claim(t.Context(), s.user, carolID)
+	s.wantRefused("the 21st claim of a day", err, fault.RateLimited, "claim_limit")
+	s.later(25 * time.Hour)
+	if _, err := s.registry.Claim(t.Context(), s.user, carolID); err != nil {
+		t.Errorf("the next day: %v", err)
+	}
+	block := db.Block{Actor: carolID, Direction: db.Outbound, Activity: "https://us.example/b"}
+	if err := s.store.Write(t.Context(), s.user, func(ctx context.Context, tx *db.Tx) error { return tx.AddBlock(ctx, block, s.now()) }); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.registry.Claim(t.Context(), s.user, carolID)
+	s.wantRefused("a blocked actor's claim", err, fault.Forbidden, "not_related")
+}
+
+func TestTheUserIsToldOnceThatFewPackagesAreLeft(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	s.publish("phone", 6, true)
+	told := func(want int) {
+		t.Helper()
+		if n := s.events()["keypackages.low"]; n != want {
+			t.Errorf("told %d times, want %d", n, want)
+		}
+	}
+	claim := func() {
+		t.Helper()
+		if _, err := s.registry.Claim(t.Context(), s.user, bobID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claim()
+	told(0)
+	for range 3 {
+		claim()
+	}
+	told(1)
+	if stats := s.stats(); stats.Available != 2 || stats.Claimed != 4 || stats.LastResort != 1 || !stats.NeedsMore {
+		t.Errorf("the stats are %+v", stats)
+	}
+	s.publish("phone", 4, false)
+	claim()
+	told(1)
+	claim()
+	told(2)
+}
+
+func TestPackagesOfOthersAndExpiredOnesAreNotPublished(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	now := time.Now()
+	for name, content := range map[string][]byte{
+		"another actor's": mlstest.NewDevice(bobID, now).Package, "an expired one": mlstest.NewDeviceUntil(aliceID, now.Add(-48*time.Hour), now.Add(-time.Hour)).Package,
+		"a lasting one": mlstest.NewDeviceUntil(aliceID, now, now.Add(100*24*time.Hour)).Package, "noise": []byte("noise"), "a message": s.group.Message(),
+	} {
+		_, err := s.registry.Publish(t.Context(), s.user, []conversation.NewPackage{{Device: "phone", Content: content}})
+		s.wantRefused(name, err, fault.Unprocessable, "bad_key_package")
+	}
+	twice := conversation.NewPackage{Device: "phone", Content: mlstest.NewDevice(aliceID, now).Package}
+	for range 2 {
+		if _, err := s.registry.Publish(t.Context(), s.user, []conversation.NewPackage{twice}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stats := s.stats(); stats.Available != 1 {
+		t.Errorf("one package published twice counts as %d", stats.Available)
+	}
+	s.later(8 * 24 * time.Hour)
+	if _, err := s.registry.Claim(t.Context(), s.user, aliceID); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("a claim of what is expired: %v", err)
+	}
+	many := make([]conversation.NewPackage, 101)
+	for i := range many {
+		many[i] = conversation.NewPackage{Device: "phone", Content: mlstest.NewDevice(aliceID, s.now()).Package}
+	}
+	_, err := s.registry.Publish(t.Context(), s.user, many)
+	s.wantRefused("101 packages", err, fault.Unprocessable, "too_many_key_packages")
+}
+
+// Row 21: a device fetches its Welcome, crashes, and fetches it
+// again.
+func TestAWelcomeIsLeasedUntilItIsConfirmed(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	second := mlstest.NewDevice(aliceID, time.Now())
+	if _, err := s.registry.Publish(t.Context(), s.user, []conversation.NewPackage{{Device: "laptop", Content: second.Package}}); err != nil {
+		t.Fatal(err)
+	}
+	s.commit(s.alice, mlstest.Change{Add: []*mlstest.Device{second, s.bob}})
+	welcomes := func(device string) []db.Welcome {
+		t.Helper()
+		all, err := s.registry.Welcomes(t.Context(), s.user, device)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	if all := welcomes("phone"); len(all) != 0 {
+		t.Errorf("another device has %d welcomes", len(all))
+	}
+	first := welcomes("laptop")
+	if len(first) != 1 || first[0].URI == "" || first[0].Recipient != aliceID {
+		t.Fatalf("the laptop has %+v", first)
+	}
+	if all := welcomes(""); len(all) != 0 {
+		t.Errorf("%d welcomes are handed out twice", len(all))
+	}
+	s.later(11 * time.Minute)
+	if all := welcomes("laptop"); len(all) != 1 || all[0].ID != first[0].ID {
+		t.Errorf("after its lease the laptop has %+v", all)
+	}
+	for range 2 {
+		if err := s.registry.ConfirmWelcome(t.Context(), s.user, first[0].ID); err != nil {
+			t.Errorf("confirm: %v", err)
+		}
+	}
+	s.later(time.Hour)
+	if all := welcomes("laptop"); len(all) != 0 {
+		t.Errorf("after it was confirmed the laptop has %d welcomes", len(all))
+	}
+	if got := s.events()["conversation.welcome"]; got != 1 {
+		t.Errorf("alice was told of %d welcomes, want 1", got)
+	}
+}
+
+func TestARevokedPackageTakesItsWelcomesAlong(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	second := mlstest.NewDevice(aliceID, time.Now())
+	published, err := s.registry.Publish(t.Context(), s.user, []conversation.NewPackage{{Device: "laptop", Content: second.Package}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.commit(s.alice, mlstest.Change{Add: []*mlstest.Device{second}})
+	waiting, err := s.registry.Welcomes(t.Context(), s.user, "")
+	if err != nil || len(waiting) != 1 {
+		t.Fatal(waiting, err)
+	}
+	if err := s.registry.Revoke(t.Context(), s.user, published[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	s.later(time.Hour)
+	if waiting, err := s.registry.Welcomes(t.Context(), s.user, ""); err != nil || len(waiting) != 0 {
+		t.Errorf("%d welcomes wait, %v", len(waiting), err)
+	}
+	err = s.registry.ConfirmWelcome(t.Context(), s.user, waiting[0].ID)
+	s.wantRefused("its confirmation", err, fault.Gone, "welcome_invalid")
+	err = s.registry.Revoke(t.Context(), s.user, published[0].ID)
+	s.wantRefused("to revoke it again", err, fault.NotFound, "no_key_package")
+	again, _ := s.request(s.alice, s.group, mlstest.Change{Remove: []*mlstest.Device{second}, Add: []*mlstest.Device{second}})
+	_, err = s.registry.Commit(t.Context(), s.at, again)
+	s.wantRefused("its second use", err, fault.Unprocessable, "key_package_used")
+}

@@ -1,0 +1,214 @@
+package conversation_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+)
+
+func TestMessagesAreNumberedInTheirOrder(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	for n := range 3 {
+		a, err := s.send(s.bob, s.group.Message())
+		if err != nil || a.Seq != int64(n)+2 || a.Epoch != 1 {
+			t.Fatalf("message %d: %+v, %v", n, a, err)
+		}
+	}
+	entries, more, err := s.registry.ReadLog(t.Context(), s.at, bobID, 0)
+	if err != nil || more || len(entries) != 3 { // the commit that added bob is not for him
+		t.Fatalf("bob reads %d entries, %v, %v", len(entries), more, err)
+	}
+	if entries, _, err = s.registry.ReadLog(t.Context(), s.at, aliceID, 2); err != nil || len(entries) != 2 || entries[0].Seq != 3 {
+		t.Errorf("after 2 alice reads %d entries, %v", len(entries), err)
+	}
+	if n, err := s.registry.Unread(t.Context(), s.at, aliceID, 0); n != 3 || err != nil {
+		t.Errorf("alice has %d unread, %v, want 3", n, err)
+	}
+	if n, err := s.registry.Unread(t.Context(), s.at, bobID, 0); n != 0 || err != nil {
+		t.Errorf("bob has %d unread of his own, %v", n, err)
+	}
+	if err := s.registry.MarkRead(t.Context(), s.user, s.at.ID, 3); err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.registry.Find(t.Context(), s.user, s.at.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.registry.Unread(t.Context(), s.at, aliceID, c.ReadSeq); n != 1 || err != nil {
+		t.Errorf("after reading to 3 alice has %d unread, %v, want 1", n, err)
+	}
+	if got := s.events(); got["mls.commit.received"] != 1 || got["mls.message.received"] != 3 {
+		t.Errorf("the events are %v", got)
+	}
+}
+
+// Row 8, and five epochs back.
+func TestAMessageIsOfThePresentOrARecentEpoch(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	past := []*mlstest.Group{s.group}
+	for range 6 {
+		s.commit(s.alice, mlstest.Change{})
+		past = append(past, s.group)
+	}
+	ahead := *s.group
+	ahead.Epoch++
+	_, err := s.send(s.bob, ahead.Message())
+	s.wantConflict("a message from the future", err, "future_epoch")
+	_, err = s.send(s.bob, past[0].Message())
+	s.wantConflict("six epochs ago", err, "past_epoch")
+	for _, g := range past[1:] {
+		if _, err := s.send(s.bob, g.Message()); err != nil {
+			t.Errorf("%d epochs ago: %v", s.group.Epoch-g.Epoch, err)
+		}
+	}
+	if n := len(s.log()); n != 7+6 {
+		t.Errorf("%d entries, want 13", n)
+	}
+}
+
+// Rows 4, 6 and 12.
+func TestAMessageHasOneNumberForGood(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	message := s.group.Message()
+	first, err := s.send(s.bob, message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range []*conversation.Registry{s.registry, s.node(s.store)} {
+		again, err := node.Send(t.Context(), s.at, conversation.Message{Caller: bobID, Content: message})
+		if err != nil || !again.Replayed || again.Seq != first.Seq {
+			t.Errorf("again: %+v, %v, want number %d", again, err, first.Seq)
+		}
+	}
+	_, err = s.send(s.alice, message)
+	s.wantConflict("another member sends it", err, "message_taken")
+	for range 6 {
+		s.commit(s.alice, mlstest.Change{})
+	}
+	if again, err := s.send(s.bob, message); err != nil || again.Seq != first.Seq {
+		t.Errorf("six epochs later: %+v, %v", again, err)
+	}
+	if n := len(s.log()); n != 8 {
+		t.Errorf("%d entries, want 8", n)
+	}
+}
+
+// Row 11.
+func TestOnlyCiphertextIsAMessage(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	for name, c := range map[string]struct {
+		content []byte
+		kind    fault.Kind
+		code    string
+	}{
+		"words":         {s.group.Plain(s.bob), fault.Unprocessable, "not_a_message"},
+		"a commit":      {s.group.PrivateCommit(), fault.Unprocessable, "not_a_message"},
+		"a GroupInfo":   {s.group.Info(s.bob), fault.Unprocessable, "not_a_message"},
+		"noise":         {[]byte("noise"), fault.Invalid, "bad_mls_message"},
+		"another group": {mlstest.NewGroup(s.bob).Message(), fault.Invalid, "wrong_group"},
+		"trailing":      {append(s.group.Message(), 0), fault.Invalid, "bad_mls_message"},
+		"too large":     {make([]byte, 256<<10+1), fault.TooLarge, ""},
+	} {
+		_, err := s.send(s.bob, c.content)
+		s.wantRefused(name, err, c.kind, c.code)
+	}
+}
+
+// Messages of many clients and commits between them: no number is given twice, and none left out.
+func TestMessagesAndCommitsShareOneCount(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 20 {
+				if _, err := s.send(s.bob, s.group.Message()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		g := s.group
+		for range 4 { // the messages are of a recent epoch still
+			r, next := g.Commit(s.alice, mlstest.Change{})
+			if _, err := s.registry.Commit(t.Context(), s.at, conversation.Commit{Caller: aliceID, Key: hexHash(r), Message: r, GroupInfo: next.Info(s.alice)}); err != nil {
+				t.Error(err)
+			}
+			g = next
+		}
+	})
+	wg.Wait()
+	log := s.log()
+	if len(log) != 1+160+4 {
+		t.Fatalf("%d entries, want 165", len(log))
+	}
+	if at := slices.IndexFunc(log, func(e db.LogEntry) bool {
+		return e.Seq != log[0].Seq+int64(slices.IndexFunc(log, func(o db.LogEntry) bool { return o.Seq == e.Seq }))
+	}); at >= 0 {
+		t.Errorf("entry %d has number %d", at, log[at].Seq)
+	}
+}
+
+// Row 23.
+func TestTheFirstAnswerToAResetBeginsTheNextGroup(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	old := s.group
+	_, err := s.registry.AskReset(t.Context(), s.at, bobID)
+	s.wantRefused("a member asks for a reset", err, fault.Forbidden, "not_admin")
+	_, err = s.registry.Reset(t.Context(), s.at, aliceID, mlstest.NewGroup(s.alice).Info(s.alice))
+	s.wantConflict("a reset that nobody asked for", err, "no_reset_pending")
+	id, err := s.registry.AskReset(t.Context(), s.at, aliceID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.registry.AskReset(t.Context(), s.at, aliceID); again != id || err != nil {
+		t.Errorf("asked again, the next group is %s, %v, want %s", again, err, id)
+	}
+	_, err = s.send(s.bob, old.Message())
+	if c := s.wantConflict("a message while the reset is pending", err, "reset_pending"); c.Reset != id {
+		t.Errorf("the refusal names %q as the next group", c.Reset)
+	}
+	_, err = s.registry.Reset(t.Context(), s.at, bobID, mlstest.NewGroup(s.bob).Info(s.bob))
+	s.wantRefused("a group of another id", err, fault.Invalid, "wrong_group")
+	var wg sync.WaitGroup
+	won := make([]error, 2)
+	groups := []*mlstest.Group{mlstest.NewGroupWith(id, s.alice), mlstest.NewGroupWith(id, s.bob)}
+	for i, d := range []*mlstest.Device{s.alice, s.bob} {
+		wg.Go(func() {
+			_, won[i] = s.registry.Reset(t.Context(), s.at, actorOf(d), groups[i].Info(d))
+		})
+	}
+	wg.Wait()
+	first := slices.Index(won, nil)
+	if first < 0 || won[1-first] == nil {
+		t.Fatalf("the two resets ended with %v", won)
+	}
+	s.wantConflict("the second reset", won[1-first], "already_reset")
+	if v := s.view(); v.Generation != 1 || v.Epoch != 0 || v.GroupID != id || v.Status != "active" || len(v.Members) != 2 {
+		t.Errorf("the conversation is %+v", v)
+	}
+	late, _ := s.request(s.alice, old, mlstest.Change{})
+	_, err = s.registry.Commit(t.Context(), s.at, late)
+	s.wantConflict("a commit of the old group", err, "former_group")
+	_, err = s.send(s.bob, old.Message())
+	s.wantConflict("a message of the old group", err, "former_group")
+
+	// The other member comes back by itself.
+	s.group = groups[first]
+	other := []string{aliceID, bobID}[1-first]
+	if _, err := s.rejoin(mlstest.NewDevice(other, time.Now())); err != nil {
+		t.Errorf("the other member does not come back: %v", err)
+	}
+}

@@ -1,0 +1,240 @@
+package conversation_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// gate is a store around whose transactions something happens.
+type gate struct {
+	*db.Cluster
+	before atomic.Pointer[func() error]
+	within atomic.Pointer[func()] // once the work is done, before the commit
+}
+
+func (g *gate) Write(ctx context.Context, u vocab.Username, work func(context.Context, *db.Tx) error) error {
+	if before := g.before.Load(); before != nil {
+		if err := (*before)(); err != nil {
+			return err
+		}
+	}
+	return g.Cluster.Write(ctx, u, func(ctx context.Context, tx *db.Tx) error {
+		err := work(ctx, tx)
+		if within := g.within.Load(); within != nil {
+			(*within)()
+		}
+		return err
+	})
+}
+
+func (g *gate) set(before func() error) { g.before.Store(&before) }
+
+func (g *gate) setWithin(within func()) { g.within.Store(&within) }
+
+// gated is a scene whose registry works through a gate.
+func gated(t *testing.T) (*scene, *gate) {
+	t.Helper()
+	s := newScene(t).withBob()
+	g := &gate{Cluster: s.store}
+	s.registry = s.node(g)
+	return s, g
+}
+
+// Row 17: what does not fit is refused at once, and what waits is done in its order.
+func TestAFullMailboxRefusesTheNewest(t *testing.T) {
+	t.Parallel()
+	s, g := gated(t)
+	begun, free := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	g.set(func() error { once.Do(func() { close(begun) }); <-free; return nil })
+	var wg sync.WaitGroup
+	send := func() {
+		wg.Go(func() {
+			if _, err := s.send(s.bob, s.group.Message()); err != nil {
+				t.Errorf("a message that waits: %v", err)
+			}
+		})
+	}
+	for range 256 {
+		send()
+	}
+	for <-begun; s.registry.Waiting(s.at) < 256; { // they come when they come
+		runtime.Gosched()
+	}
+	_, err := s.send(s.bob, s.group.Message())
+	s.wantRefused("one too many", err, fault.RateLimited, "mls_busy")
+	if fault.Of(err).RetryAfter <= 0 {
+		t.Error("the refusal does not say when to try again")
+	}
+	close(free)
+	wg.Wait()
+	if n := len(s.log()); n != 1+256 {
+		t.Errorf("%d entries, want 257", n)
+	}
+}
+
+// Row 16.
+func TestACallerThatGoesAwayTakesBackWhatHasNotBegun(t *testing.T) {
+	t.Parallel()
+	s, g := gated(t)
+	begun, free := make(chan struct{}, 10), make(chan struct{})
+	g.set(func() error { begun <- struct{}{}; <-free; return nil })
+	first, next := s.request(s.alice, s.group, mlstest.Change{})
+	ctx, leave := context.WithCancel(t.Context())
+	gone := make(chan error)
+	go func() { _, err := s.registry.Commit(ctx, s.at, first); gone <- err }()
+	<-begun // the transaction waits before it begins
+	leave()
+	if err := <-gone; fault.KindOf(err) != fault.Busy {
+		t.Errorf("the caller that left was told %v", err)
+	}
+	close(free)
+	second, _ := s.request(s.alice, s.group, mlstest.Change{})
+	if a, err := s.registry.Commit(t.Context(), s.at, second); err != nil || a.Epoch != 2 {
+		t.Errorf("the next commit of the epoch: %+v, %v, want it accepted", a, err)
+	}
+	_, err := s.registry.Commit(t.Context(), s.at, first)
+	s.wantConflict("the one that was taken back", err, "epoch_conflict")
+	_ = next // the group that never was
+}
+
+// Row 16: the answer to what had begun is found by its key.
+func TestWhatHasBegunIsDoneThoughItsCallerLeft(t *testing.T) {
+	t.Parallel()
+	s, g := gated(t)
+	begun, free := make(chan struct{}), make(chan struct{})
+	g.setWithin(func() { close(begun); <-free })
+	r, _ := s.request(s.alice, s.group, mlstest.Change{})
+	ctx, leave := context.WithCancel(t.Context())
+	gone := make(chan error)
+	go func() { _, err := s.registry.Commit(ctx, s.at, r); gone <- err }()
+	<-begun
+	leave()
+	<-gone
+	close(free)
+	a, err := s.node(s.store).Commit(t.Context(), s.at, r)
+	if err != nil || a.Epoch != 2 || len(s.log()) != 2 {
+		t.Errorf("the answer is %+v, %v, with %d entries", a, err, len(s.log()))
+	}
+}
+
+// Rows 15 and 19: a transaction that does not end leaves nothing, and the same request succeeds
+// once the database is back.
+func TestADatabaseThatIsDownChangesNothing(t *testing.T) {
+	t.Parallel()
+	s, g := gated(t)
+	down := fault.New(fault.Unavailable, "the database does not answer")
+	g.set(func() error { return down })
+	r, _ := s.request(s.alice, s.group, mlstest.Change{})
+	if _, err := s.registry.Commit(t.Context(), s.at, r); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("while it is down: %v", err)
+	}
+	if _, err := s.send(s.bob, s.group.Message()); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("a message while it is down: %v", err)
+	}
+	if v := s.view(); v.Epoch != 1 || v.LastSeq != 1 {
+		t.Errorf("epoch %d, last number %d, want 1 and 1", v.Epoch, v.LastSeq)
+	}
+	g.before.Store(nil)
+	if a, err := s.registry.Commit(t.Context(), s.at, r); err != nil || a.Replayed || a.Epoch != 2 {
+		t.Errorf("once it is back: %+v, %v", a, err)
+	}
+}
+
+// Row 18.
+func TestAPanicIsAnsweredAndPanicsAgainAndAgainRest(t *testing.T) {
+	t.Parallel()
+	s, g := gated(t)
+	g.setWithin(func() { panic("a mistake") })
+	for range 6 {
+		if _, err := s.send(s.bob, s.group.Message()); fault.KindOf(err) != fault.Internal {
+			t.Fatalf("a panic is answered with %v", err)
+		}
+	}
+	g.within.Store(nil)
+	_, err := s.send(s.bob, s.group.Message())
+	s.wantRefused("after six panics", err, fault.Unavailable, "mls_quarantined")
+	s.later(61 * time.Second)
+	if a, err := s.send(s.bob, s.group.Message()); err != nil || a.Seq != 2 {
+		t.Errorf("after its rest: %+v, %v", a, err)
+	}
+	g.setWithin(func() { panic("one mistake") })
+	if _, err := s.send(s.bob, s.group.Message()); err == nil {
+		t.Error("a panic is answered with success")
+	}
+	g.within.Store(nil)
+	if _, err := s.send(s.bob, s.group.Message()); err != nil {
+		t.Errorf("after one panic: %v", err)
+	}
+}
+
+func TestTheEpochIsReadWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	if epoch, known := s.registry.Epoch(s.at); !known || epoch != 1 {
+		t.Errorf("the epoch is %d (%v), want 1", epoch, known)
+	}
+	if _, known := s.node(s.store).Epoch(s.at); known {
+		t.Error("a process knows an epoch of which it has heard nothing")
+	}
+}
+
+func TestAClosedRegistryRefuses(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	if err := s.registry.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.send(s.bob, s.group.Message())
+	s.wantRefused("after Close", err, fault.Unavailable, "mls_closing")
+}
+
+// Row 17: a conversation that ends because it is idle loses nothing, and is never live twice.
+func TestIdleConversationsEndBetweenMessages(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	stop, swept := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(swept)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				s.registry.DropIdle()
+				runtime.Gosched()
+			}
+		}
+	}()
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 250 {
+				if _, err := s.send(s.bob, s.group.Message()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(stop)
+	<-swept
+	if n := len(s.log()); n != 1+1000 {
+		t.Errorf("%d entries, want 1001", n)
+	}
+	for s.registry.DropIdle() > 0 { // the last worker ends
+		runtime.Gosched()
+	}
+	if _, known := s.registry.Epoch(s.at); known {
+		t.Error("an idle conversation is still live")
+	}
+}
