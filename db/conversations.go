@@ -10,11 +10,8 @@ import (
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
-// Modes of conversations.
-const (
-	ModeFederated = "federated" // notes to each other
-	ModeEncrypted = "encrypted" // an MLS group
-)
+// ModeEncrypted is the mode of a conversation that has an MLS group.
+const ModeEncrypted = "encrypted"
 
 // Conversation is one that the user takes part in.
 type Conversation struct {

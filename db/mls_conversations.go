@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -155,6 +154,3 @@ func (t *Tx) CountUnread(ctx context.Context, id uuid.UUID, after int64, me voca
 	err = t.row(ctx, "count unread messages", `SELECT count(*) FROM mls_log WHERE conversation_id = $1 AND seq > $2 AND kind = 'application' AND sender_uri <> $3`, []any{id, after, me}, &n)
 	return n, err
 }
-
-// IsTakenEpoch reports whether err is that an epoch has a commit already.
-func IsTakenEpoch(err error) bool { return postgres.Violates(err, "mls_log_one_commit") }

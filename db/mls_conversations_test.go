@@ -10,6 +10,7 @@ import (
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/dbtest"
+	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -62,7 +63,7 @@ func TestTheDatabaseRefusesASecondCommitOfAnEpoch(t *testing.T) {
 	if err := add(entry(1, 4, db.KindCommit, "first")); err != nil {
 		t.Fatal(err)
 	}
-	if err := add(entry(2, 4, db.KindCommit, "second")); !db.IsTakenEpoch(err) {
+	if err := add(entry(2, 4, db.KindCommit, "second")); !postgres.Violates(err, "mls_log_one_commit") {
 		t.Errorf("a second commit of the epoch: %v, want it refused", err)
 	}
 	if err := add(entry(2, 5, db.KindApplication, "first")); err == nil {

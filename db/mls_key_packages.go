@@ -22,13 +22,8 @@ type KeyPackage struct {
 	CreatedAt  time.Time
 }
 
-// States of key packages.
-const (
-	PackageAvailable = "available"
-	PackageClaimed   = "claimed"
-	PackageRetired   = "retired" // a newer one of last resort took its place
-	PackageRevoked   = "revoked"
-)
+// PackageAvailable is the state of a package that may be claimed, or shown.
+const PackageAvailable = "available"
 
 const keyPackageColumns = `id, ref, device_id, suite, content, last_resort, not_after, state, created_at`
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lightweb/lightweb/db/postgres"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
 
@@ -26,11 +25,6 @@ func (t *Tx) AddWelcome(ctx context.Context, w Welcome) error {
 	_, err := t.execBeside(ctx, "add welcome", `INSERT INTO mls_welcomes (id, conversation_id, recipient_uri, key_package_ref, content, state, created_at)
 		VALUES ($1, $2, $3, $4, $5, 'available', $6)`, w.ID, w.Conversation, w.Recipient, w.KeyPackage, w.Content, w.CreatedAt)
 	return err
-}
-
-// IsUsedKeyPackage reports whether err is that a key package was used in the conversation before.
-func IsUsedKeyPackage(err error) bool {
-	return postgres.Violates(err, "mls_welcomes_conversation_id_key_package_ref_key")
 }
 
 // IsWelcomed reports whether any of the key packages has a Welcome of the conversation.
@@ -61,14 +55,5 @@ func (t *Tx) ConfirmWelcome(ctx context.Context, id uuid.UUID, recipient vocab.I
 	return was, err
 }
 
-// The states of a Welcome that cannot be confirmed any more.
-const (
-	WelcomeConsumed = "consumed"
-	WelcomeInvalid  = "invalid" // its key package was revoked
-)
-
-// CountWelcomes returns how many Welcomes of a recipient wait.
-func (t *Tx) CountWelcomes(ctx context.Context, recipient vocab.ID) (n int, err error) {
-	err = t.row(ctx, "count welcomes", `SELECT count(*) FROM mls_welcomes WHERE recipient_uri = $1 AND state IN ('available', 'in_flight')`, []any{recipient}, &n)
-	return n, err
-}
+// WelcomeInvalid is the state of a Welcome whose key package was revoked.
+const WelcomeInvalid = "invalid"

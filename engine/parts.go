@@ -10,6 +10,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/db/pool"
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/deletion"
 	"github.com/lightweb/lightweb/engine/delivery"
 	"github.com/lightweb/lightweb/engine/event"
@@ -38,11 +39,14 @@ type parts struct {
 	dispatcher *delivery.Dispatcher
 	emitter    *event.Emitter
 	sockets    *socket.Hub
-	profiles   *profile.Watcher
-	deletions  *deletion.Watcher
-	wishes     *wish.Watcher
-	public     *http.Server
-	admin      *http.Server
+
+	conversations *conversation.Registry
+
+	profiles  *profile.Watcher
+	deletions *deletion.Watcher
+	wishes    *wish.Watcher
+	public    *http.Server
+	admin     *http.Server
 }
 
 // newParts makes the parts and wires them together.
@@ -76,6 +80,7 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	p.deletions = deletion.NewWatcher(deletion.Deps{Users: in.DB.Instance.Users, Teller: p.outbox, Holder: in, Log: in.Log.With("component", "deletion"), Now: in.Now})
 	p.wishes = wish.NewWatcher(wish.Deps{Wishes: in.DB.Instance.Wishes, Fulfiller: p.outbox, Log: in.Log.With("component", "wish"), Now: in.Now})
 	p.search = search.New(search.Deps{Store: owners, Shower: p.threads, Gate: in.Gate, Log: in.Log.With("component", "search"), Now: in.Now})
+	p.conversations = conversation.NewRegistry(conversation.Deps{Store: owners, Actors: in.Local, Log: in.Log.With("component", "conversation"), Metrics: in.Metrics, Now: in.Now})
 	s := e.newServer(p)
 	// Programs that hear of a commit read what it left: what was cached goes first.
 	in.DB.Subscribe(db.Subscriber{Name: "cache", Committed: dropped}, db.Subscriber{Name: "pages", Committed: s.Committed},
@@ -141,7 +146,7 @@ func (e *Engine) runRedis(ctx context.Context, emitter *event.Emitter) {
 func (e *Engine) newServer(p *parts) *server.Server {
 	in, c := e.in, e.in.Config
 	return server.New(server.Deps{
-		Store: in.DB, Redis: in.Keyspace.Events, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Lookups: p.lookups, Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed, Threads: p.threads, Search: p.search, Sockets: p.sockets,
+		Store: in.DB, Redis: in.Keyspace.Events, Local: in.Local, Verifier: in.Verifier, Clients: in.AddressLimiter(), Lookups: p.lookups, Inbox: p.inbox, Outbox: p.outbox, Feed: p.feed, Threads: p.threads, Search: p.search, Sockets: p.sockets, Conversations: p.conversations,
 		Profiles: in.Registry, Pictures: in.Registry, Gate: in.Gate, Version: c.Version, BodyLimit: c.Limits.Body, PageSize: c.Federation.PageSize,
 		CORSOrigins:    c.API.CORSOrigins,
 		SecureMode:     c.IsSecure(),

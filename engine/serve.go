@@ -197,6 +197,9 @@ func (e *Engine) drainParts(p *parts, stopDelivering func(), delivered <-chan er
 	if err := p.public.Shutdown(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("drain requests: %w", errors.Join(err, p.public.Close())))
 	}
+	if err := p.conversations.Close(ctx); err != nil {
+		errs = append(errs, fault.New(fault.Busy, "conversations did not end in time"))
+	}
 	p.outbox.Flush(ctx)
 	if err := p.inbox.Close(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("drain inboxes: %w", err))

@@ -127,6 +127,7 @@ func (l *Local) personDoc(u vocab.Username, user registry.User, keys *keyset) vo
 	d["followers"] = string(l.Followers(u))
 	d["following"] = string(l.Following(u))
 	d["featured"] = string(l.Featured(u))
+	d["keyPackages"] = string(l.KeyPackages(u))
 	d["streams"] = []any{string(l.Streams(u))}
 	d["endpoints"] = vocab.Doc{"sharedInbox": string(l.SharedInbox())}
 	if l.pages {

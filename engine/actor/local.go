@@ -71,6 +71,9 @@ func (l *Local) Groups(u vocab.Username) vocab.ID { return l.ID(u) + "/groups" }
 // Featured returns the id of the collection of what u shows first.
 func (l *Local) Featured(u vocab.Username) vocab.ID { return l.ID(u) + "/featured" }
 
+// KeyPackages returns the collection of the key packages of u's devices.
+func (l *Local) KeyPackages(u vocab.Username) vocab.ID { return l.ID(u) + "/keyPackages" }
+
 // Streams returns the id of the collection of u's streams. Their ids begin with it.
 func (l *Local) Streams(u vocab.Username) vocab.ID { return l.ID(u) + "/streams" }
 

@@ -49,7 +49,7 @@ func checkClaimer(ctx context.Context, tx *db.Tx, claimer vocab.ID, now time.Tim
 		}
 	}
 	if !knows || s.Blocking || s.BlockedBy {
-		return fault.New(fault.Forbidden, "the key packages are for actors that the user follows or talks with").WithCode("not_related")
+		return fault.New(fault.Forbidden, "the key packages are for actors that the user follows or talks with").WithCode("claim_refused")
 	}
 	if err := tx.Lock(ctx, "claims of "+string(claimer)); err != nil {
 		return err

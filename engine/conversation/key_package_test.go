@@ -99,7 +99,7 @@ func TestClaimsAreForActorsWhoKnowTheUserAndAreCounted(t *testing.T) {
 	s := newScene(t)
 	s.publish("phone", 40, true)
 	_, err := s.registry.Claim(t.Context(), s.user, carolID)
-	s.wantRefused("a stranger's claim", err, fault.Forbidden, "not_related")
+	s.wantRefused("a stranger's claim", err, fault.Forbidden, "claim_refused")
 	s.follow(carolID)
 	for range 20 {
 		if _, err := s.registry.Claim(t.Context(), s.user, carolID); err != nil {
@@ -117,7 +117,7 @@ func TestClaimsAreForActorsWhoKnowTheUserAndAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = s.registry.Claim(t.Context(), s.user, carolID)
-	s.wantRefused("a blocked actor's claim", err, fault.Forbidden, "not_related")
+	s.wantRefused("a blocked actor's claim", err, fault.Forbidden, "claim_refused")
 }
 
 func TestTheUserIsToldOnceThatFewPackagesAreLeft(t *testing.T) {

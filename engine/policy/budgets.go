@@ -119,9 +119,13 @@ var (
 	// Of this server's own users.
 	Sockets = newBudget(Budget{Bounds: "sockets of users' programs", Payer: Address, Pool: 4096, Beyond: "503, or close code 1013",
 		Note: fmt.Sprintf("a user has %d at most; they do not count as connections", SocketsOfUser)})
-	ActionBodies = newBudget(Budget{Bounds: "bodies of users' actions under way", Payer: User, Pool: 64 << 20, Bytes: true, Beyond: "503"})
-	Lookups      = newBudget(Budget{Bounds: "actors, and objects that are not here, that users' programs ask for", Payer: User, Rate: Rate{PerSecond: 1, Burst: 60}, Beyond: "429"})
-	Fillings     = newBudget(Budget{Bounds: "threads that users' programs have filled in from other servers", Payer: User, Rate: Rate{PerSecond: 10.0 / 60, Burst: 10},
+	ActionBodies       = newBudget(Budget{Bounds: "bodies of users' actions under way", Payer: User, Pool: 64 << 20, Bytes: true, Beyond: "503"})
+	ConversationBodies = newBudget(Budget{Bounds: "bodies of requests to conversations under way, with those that wait for their turn", Payer: User, Pool: 128 << 20, Bytes: true, Beyond: "503",
+		Note: "8 MiB each; at most 256 requests wait for one conversation, and one more is answered 429"})
+	KeyPackageClaims = newBudget(Budget{Bounds: "claims of users' key packages", Payer: Domain, Rate: Rate{PerSecond: 1, Burst: 100}, Beyond: "429",
+		Note: "an actor claims 20 packages of one user a day"})
+	Lookups  = newBudget(Budget{Bounds: "actors, and objects that are not here, that users' programs ask for", Payer: User, Rate: Rate{PerSecond: 1, Burst: 60}, Beyond: "429"})
+	Fillings = newBudget(Budget{Bounds: "threads that users' programs have filled in from other servers", Payer: User, Rate: Rate{PerSecond: 10.0 / 60, Burst: 10},
 		Note: fmt.Sprintf("each with %d objects, %d of one domain, and %d collections, in 10 s", FilledObjects, FilledOfDomain, FilledCollections), Beyond: "429"})
 	Searches       = newBudget(Budget{Bounds: "searches of users' programs", Payer: User, Rate: Rate{PerSecond: 1, Burst: 30}, Beyond: "429"})
 	Attempts       = newBudget(Budget{Bounds: "actions that a token of scope `llm` tries", Payer: Token, Hourly: 60, Daily: 500, Beyond: "429"})

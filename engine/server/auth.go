@@ -201,7 +201,12 @@ func (s *access) proveAsker(a *answer, r *http.Request) (vocab.ID, error) {
 		}
 		return s.local.ID(t.User), nil
 	}
-	claims, err := s.verifier.Claims(r, nil)
+	return s.proveSigner(r, nil)
+}
+
+// proveSigner returns the actor who signed the request with its body.
+func (s *access) proveSigner(r *http.Request, body []byte) (vocab.ID, error) {
+	claims, err := s.verifier.Claims(r, body)
 	if err != nil {
 		return "", err
 	}

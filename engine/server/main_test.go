@@ -25,6 +25,7 @@ import (
 	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/db/instance"
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/handler"
@@ -159,6 +160,7 @@ func newFixture(t *testing.T, change ...func(*server.Deps)) *fixture {
 		Feed: feed.New(feed.NewDatabase(store, f.local, f.registry, handler.HasEmoji), gate, f.registry, f.local), Profiles: f.registry, Pictures: f.registry, Log: log, Metrics: prometheus.NewRegistry(), Now: now, Version: "0.1.0", Redis: keys.Events,
 		Ready: func(context.Context) error { return f.ready }, EventsWait: func() bool { return f.eventsWait }, BodyLimit: 1 << 20, PageSize: 2,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	f.deps.Conversations = conversation.NewRegistry(conversation.Deps{Store: store, Actors: f.local, Log: log, Now: now})
 	f.deps.Lookups = policy.Lookups.Limiter(now)
 	f.deps.Threads = thread.New(thread.Deps{Store: store, Local: f.local, Profiles: f.registry, Gate: gate, Finder: f.outbox, Others: resolver, Lookups: f.deps.Lookups, Log: log, Now: now})
 	f.deps.Search = search.New(search.Deps{Store: store, Shower: f.deps.Threads, Gate: gate, Log: log, Now: now})

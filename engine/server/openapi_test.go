@@ -31,16 +31,12 @@ func TestOpenAPIDescribesEveryRouteAndActionOfTheAPI(t *testing.T) {
 	if err := json.Unmarshal(openAPI(), &d); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"post /api/activity", "post /api/me/password", "post /api/session"}
-	for path := range new(Server).putRoutes() {
-		want = append(want, "put "+path)
-	}
-	for path := range new(Server).deleteRoutes() {
-		want = append(want, "delete "+path)
-	}
-	for path := range new(Server).getRoutes() {
-		if strings.HasPrefix(path, apiPrefix) || path == socketPath {
-			want = append(want, "get "+strings.NewReplacer(":entry", "{id}", ":job", "{job}").Replace(path))
+	var want []string
+	for method, routes := range map[string]map[string]handle{"post": new(Server).postRoutes(), "put": new(Server).putRoutes(), "delete": new(Server).deleteRoutes(), "get": new(Server).getRoutes()} {
+		for path := range routes {
+			if strings.HasPrefix(path, apiPrefix) || path == socketPath {
+				want = append(want, method+" "+strings.NewReplacer(":entry", "{id}", ":job", "{job}", ":id", "{id}", ":welcome", "{id}", ":package", "{id}").Replace(path))
+			}
 		}
 	}
 	slices.Sort(want)

@@ -61,6 +61,8 @@ type problem struct {
 	Errors    []pointed `json:"errors,omitempty"`
 	Success   *bool     `json:"success,omitempty"`
 	Error     string    `json:"error,omitempty"`
+
+	Conversation *conversationState `json:"conversation,omitempty"` // of which the request knew an older state
 }
 
 // pointed is a problem with one part of the request.
@@ -96,7 +98,7 @@ func (s *Server) refuse(a *answer, r *http.Request, err error) {
 		a.setCache("no-store")
 	}
 	p := problemOf(known.status, known.code, of, err)
-	p.RequestID = a.id
+	p.RequestID, p.Conversation = a.id, stateOf(err)
 	if strings.HasPrefix(r.URL.Path, apiPrefix) {
 		no := false
 		p.Success, p.Error, p.Instance = &no, strings.ReplaceAll(strings.TrimPrefix(p.Type, problems), "-", "_"), r.URL.Path

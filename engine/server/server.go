@@ -16,6 +16,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/db/pool"
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/feed"
 	"github.com/lightweb/lightweb/engine/keyspace"
 	"github.com/lightweb/lightweb/engine/outbox"
@@ -61,19 +62,22 @@ type Profiles interface {
 
 // Deps is what a server works with.
 type Deps struct {
-	Store      *db.Cluster
-	Redis      *keyspace.Store // of sessions
-	Local      *actor.Local
-	Verifier   Verifier
-	Gate       Gate
-	Clients    *policy.Limiter // requests to inboxes, by client
-	Lookups    *policy.Limiter // actors that programs ask for, by user
-	Inbox      Inbox
-	Outbox     Outbox
-	Feed       *feed.Reader
-	Threads    *thread.Reader
-	Search     *search.Searcher
-	Sockets    *socket.Hub
+	Store    *db.Cluster
+	Redis    *keyspace.Store // of sessions
+	Local    *actor.Local
+	Verifier Verifier
+	Gate     Gate
+	Clients  *policy.Limiter // requests to inboxes, by client
+	Lookups  *policy.Limiter // actors that programs ask for, by user
+	Inbox    Inbox
+	Outbox   Outbox
+	Feed     *feed.Reader
+	Threads  *thread.Reader
+	Search   *search.Searcher
+	Sockets  *socket.Hub
+
+	Conversations *conversation.Registry
+
 	Profiles   Profiles
 	Pictures   Pictures
 	Log        *slog.Logger
@@ -106,6 +110,8 @@ type Server struct {
 	discovery   *discovery
 	api         *clientAPI
 	pictures    *pictures
+	messages    *conversations
+	packages    *publicPackages
 	pages       *pages
 	events      *eventSockets
 	webSockets  *webSockets
@@ -121,14 +127,17 @@ func New(d Deps) *Server {
 	api := &clientAPI{a, owners, d.Profiles, d.Feed, d.Threads, d.Outbox, newBodies(policy.ActionBodies, maxAction), d.Lookups, d.Search, policy.Searches.Limiter(d.Now), newLogins(d), d.Version}
 	events := &eventSockets{api, d.Sockets, commentTime}
 	recent := newRecentPages(d.Now)
+	inboxes := &federation{access: a, inbox: d.Inbox, limiter: d.Clients, bodies: newBodies(policy.Bodies, d.BodyLimit), bodyLimit: d.BodyLimit}
 	return &Server{Deps: d, clients: from, metrics: newMetrics(d.Metrics), lines: newLines(d.Now),
-		federation:  &federation{access: a, inbox: d.Inbox, limiter: d.Clients, bodies: newBodies(policy.Bodies, d.BodyLimit), bodyLimit: d.BodyLimit},
+		federation:  inboxes,
 		actors:      &actors{a},
 		documents:   &storedDocuments{a},
 		collections: &collections{a, owners, d.Profiles, d.PageSize, recent},
 		discovery:   &discovery{access: a, version: d.Version, home: homePage(d.Local.Host(), d.Local.HasPages())},
 		api:         api,
 		pictures:    &pictures{api, d.Pictures, picture.NewMaker()},
+		messages:    &conversations{api, d.Conversations, newBodies(policy.ConversationBodies, maxConversation)},
+		packages:    &publicPackages{inboxes, d.Conversations, policy.KeyPackageClaims.Limiter(d.Now)},
 		pages:       &pages{a, d.Profiles, d.Threads, d.PageSize, recent},
 		events:      events,
 		webSockets:  newWebSockets(events, d.CORSOrigins),
@@ -191,6 +200,15 @@ func (s *Server) postRoutes() map[string]handle {
 		"/api/activity":      s.api.wrapAPI(s.api.postActivity),
 		"/api/session":       s.api.wrapAPI(s.api.postSession),
 		"/api/me/password":   s.api.wrapAPI(s.api.postPassword),
+
+		"/users/:user/keyPackages/claim":         s.packages.postClaim,
+		"/api/conversations":                     s.api.wrapAPI(s.messages.postConversation),
+		"/api/conversations/:id/commits":         s.api.wrapAPI(s.messages.postCommit(false)),
+		"/api/conversations/:id/external-commit": s.api.wrapAPI(s.messages.postCommit(true)),
+		"/api/conversations/:id/messages":        s.api.wrapAPI(s.messages.postMessage),
+		"/api/conversations/:id/reset":           s.api.wrapAPI(s.messages.postReset),
+		"/api/welcomes/:welcome/confirm":         s.api.wrapAPI(s.messages.postConfirmation),
+		"/api/keypackages":                       s.api.wrapAPI(s.messages.postKeyPackages),
 	}
 }
 
@@ -199,6 +217,8 @@ func (s *Server) putRoutes() map[string]handle {
 	return map[string]handle{
 		"/api/me/icon":  s.api.wrapAPI(s.pictures.putPicture("icon", picture.IconSide)),
 		"/api/me/image": s.api.wrapAPI(s.pictures.putPicture("image", picture.ImageSide)),
+
+		"/api/conversations/:id/read": s.api.wrapAPI(s.messages.putRead),
 	}
 }
 
@@ -208,6 +228,8 @@ func (s *Server) deleteRoutes() map[string]handle {
 		"/api/session":  s.api.wrapAPI(s.api.deleteSession),
 		"/api/me/icon":  s.api.wrapAPI(s.pictures.deletePicture("icon")),
 		"/api/me/image": s.api.wrapAPI(s.pictures.deletePicture("image")),
+
+		"/api/keypackages/:package": s.api.wrapAPI(s.messages.deleteKeyPackage),
 	}
 }
 
@@ -239,6 +261,15 @@ func (s *Server) getRoutes() map[string]handle {
 		"/users/:user/objects/:thing/replies":    s.collections.getRelated(repliesCollection),
 		"/users/:user/objects/:thing/context":    s.collections.getRelated(threadCollection),
 		"/users/:user/media/:name":               s.pictures.getPicture,
+		"/users/:user/keyPackages":               s.packages.getCollection,
+		"/users/:user/keyPackages/:package":      s.packages.getPackage,
+		"/api/conversations":                     s.api.wrapAPI(s.messages.getConversations),
+		"/api/conversations/:id":                 s.api.wrapAPI(s.messages.getConversation),
+		"/api/conversations/:id/log":             s.api.wrapAPI(s.messages.getLog),
+		"/api/conversations/:id/group-info":      s.api.wrapAPI(s.messages.getGroupInfo),
+		"/api/welcomes":                          s.api.wrapAPI(s.messages.getWelcomes),
+		"/api/keypackages":                       s.api.wrapAPI(s.messages.getKeyPackages),
+		"/api/keypackages/stats":                 s.api.wrapAPI(s.messages.getPackageStats),
 		"/api/feed":                              s.api.wrapAPI(s.api.getFeed),
 		"/api/feed/:entry":                       s.api.wrapAPI(s.api.getFeedEntry),
 		"/api/actions":                           s.api.wrapAPI(s.api.getActions),

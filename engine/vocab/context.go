@@ -7,6 +7,7 @@ const (
 	contextDID      = "https://www.w3.org/ns/did/v1"
 	contextMultikey = "https://w3id.org/security/multikey/v1"
 	contextProof    = "https://w3id.org/security/data-integrity/v1"
+	messages        = "https://purl.archive.org/socialweb/mls#"
 	Lightweb        = "https://lightwebbrowser.org/ns#"
 )
 
@@ -29,6 +30,12 @@ func ownTerms() Doc {
 		"toot": "http://joinmastodon.org/ns#", "focalPoint": Doc{"@id": "toot:focalPoint", "@container": "@list"}}
 }
 
+// MessagesContext returns the @context of objects that carry messages of MLS.
+func MessagesContext() []any {
+	return []any{ContextAS, Doc{"mls": messages, "KeyPackage": "mls:KeyPackage", "PublicMessage": "mls:PublicMessage", "PrivateMessage": "mls:PrivateMessage",
+		"Welcome": "mls:Welcome", "GroupInfo": "mls:GroupInfo", "encoding": "mls:encoding", "ciphersuite": "mls:ciphersuite"}}
+}
+
 // ActorContext returns the @context of actors: assertionMethod is only seen under the did and
 // multikey contexts.
 func ActorContext() []any {
@@ -38,6 +45,7 @@ func ActorContext() []any {
 		"discoverable":              "toot:discoverable",
 		"indexable":                 "toot:indexable",
 		"featured":                  Doc{"@id": "toot:featured", "@type": "@id"},
+		"keyPackages":               Doc{"@id": messages + "keyPackages", "@type": "@id"},
 		"implements":                Doc{"@id": "https://w3id.org/fep/844e/implements", "@type": "@id", "@container": "@list"},
 	}}
 }

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/conversation"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// listedConversation is a conversation in a list.
+type listedConversation struct {
+	ID        uuid.UUID `json:"id"`
+	URI       vocab.ID  `json:"uri"`
+	Mode      string    `json:"mode"`
+	Host      vocab.ID  `json:"host"`
+	GroupID   string    `json:"groupId,omitempty"`
+	ReadSeq   int64     `json:"readSeq"`
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+type conversationList struct {
+	Items []listedConversation `json:"items"`
+	Next  string               `json:"next,omitempty"`
+}
+
+// shownConversation is a conversation as a member is shown it.
+type shownConversation struct {
+	ID         uuid.UUID     `json:"id"`
+	URI        vocab.ID      `json:"uri"`
+	Mode       string        `json:"mode"`
+	Host       vocab.ID      `json:"host"`
+	GroupID    string        `json:"groupId"`
+	Generation int32         `json:"generation"`
+	Epoch      int64         `json:"epoch"`
+	Status     string        `json:"status"`
+	ResetGroup string        `json:"resetGroupId,omitempty"`
+	LastSeq    int64         `json:"lastSeq"`
+	ReadSeq    int64         `json:"readSeq"`
+	Unread     int           `json:"unread"`
+	Members    []shownMember `json:"members"`
+}
+
+type shownMember struct {
+	Actor   vocab.ID `json:"actor"`
+	Role    string   `json:"role"`
+	Leaving bool     `json:"leaving,omitempty"`
+}
+
+func showView(v conversation.View, host vocab.ID, read int64, unread int) shownConversation {
+	c := shownConversation{ID: v.ID, URI: v.URI, Mode: db.ModeEncrypted, Host: host, GroupID: v.GroupID, Generation: v.Generation, Epoch: v.Epoch, Status: v.Status,
+		ResetGroup: v.Reset, LastSeq: v.LastSeq, ReadSeq: read, Unread: unread, Members: []shownMember{}}
+	for _, m := range v.Members {
+		c.Members = append(c.Members, shownMember{m.Actor, m.Role, m.Leaving})
+	}
+	return c
+}
+
+// logged is a message in the log of a conversation.
+type logged struct {
+	Seq        int64     `json:"seq"`
+	Generation int32     `json:"generation"`
+	Epoch      int64     `json:"epoch"`
+	Kind       string    `json:"kind"`
+	Sender     vocab.ID  `json:"sender"`
+	Content    []byte    `json:"content"`
+	At         time.Time `json:"at"`
+}
+
+type logPage struct {
+	Items []logged `json:"items"`
+	More  bool     `json:"more"`
+}
+
+func showLog(entries []db.LogEntry) []logged {
+	all := make([]logged, len(entries))
+	for i, e := range entries {
+		all[i] = logged{e.Seq, e.Generation, e.Epoch, e.Kind, e.Sender, e.Content, e.At}
+	}
+	return all
+}
+
+type groupInfoAnswer struct {
+	Epoch     int64  `json:"epoch"`
+	GroupInfo []byte `json:"groupInfo"`
+}
+
+type resetAnswer struct {
+	GroupID string `json:"groupId"` // of the group that comes next
+}
+
+type welcome struct {
+	ID           uuid.UUID `json:"id"`
+	Conversation uuid.UUID `json:"conversationId"`
+	URI          vocab.ID  `json:"conversation"`
+	KeyPackage   []byte    `json:"keyPackageRef"`
+	Content      []byte    `json:"welcome"`
+	At           string    `json:"at"`
+}
+
+type welcomeList struct {
+	Items []welcome `json:"items"`
+}
+
+// conversationState is what the maker of a refused message needs to make it again.
+type conversationState struct {
+	GroupID    string   `json:"groupId"`
+	Generation int32    `json:"generation"`
+	Epoch      int64    `json:"epoch"`
+	Status     string   `json:"status"`
+	ResetGroup string   `json:"resetGroupId,omitempty"`
+	Winner     *winner  `json:"winner,omitempty"`
+	Missing    []logged `json:"missing,omitempty"`
+}
+
+// winner is the commit of the epoch for which another one was made.
+type winner struct {
+	Seq  int64  `json:"seq"`
+	Hash string `json:"hash"` // SHA-256 of its content
+}
+
+// stateOf returns the state by which a conversation refuses, nil when that is not why.
+func stateOf(err error) *conversationState {
+	var c *conversation.Conflict
+	if !errors.As(err, &c) {
+		return nil
+	}
+	s := &conversationState{GroupID: c.GroupID, Generation: c.Generation, Epoch: c.Epoch, Status: c.Status, ResetGroup: c.Reset, Missing: showLog(c.Missing)}
+	if len(c.Missing) > 0 {
+		s.Winner = &winner{c.Missing[0].Seq, hex.EncodeToString(c.Missing[0].Hash)}
+	}
+	return s
+}

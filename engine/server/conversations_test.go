@@ -1,0 +1,317 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+	"github.com/lightweb/lightweb/engine/signature"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// talk is a conversation that alice hosts, over HTTP.
+type talk struct {
+	*fixture
+	id     uuid.UUID
+	path   string
+	tokens map[string]string // by actor
+	device *mlstest.Device   // of alice
+	group  *mlstest.Group
+	keys   int
+}
+
+func newTalk(t *testing.T) *talk {
+	t.Helper()
+	f := newFixture(t)
+	me := string(f.local.ID(f.alice))
+	k := &talk{fixture: f, device: mlstest.NewDevice(me, start), tokens: map[string]string{
+		me: f.token(f.alice, "read", "write"), string(f.local.ID(f.bob)): f.token(f.bob, "read", "write")}}
+	k.group = mlstest.NewGroup(k.device)
+	var made struct {
+		ID    uuid.UUID
+		Epoch int64
+	}
+	k.post(me, "/api/conversations", map[string]any{"groupInfo": k.group.Info(k.device)}).want(t, 201).decode(t, &made)
+	k.id, k.path = made.ID, "/api/conversations/"+made.ID.String()
+	return k
+}
+
+// post sends a body as an actor's program.
+func (k *talk) post(as, path string, body map[string]any, how ...asking) response {
+	k.Helper()
+	k.keys++
+	return k.send(path, string(toDoc(k.T, body).JSON()), append([]asking{bearerToken(k.tokens[as]), header("Content-Type", "application/json"),
+		header("Idempotency-Key", "key-"+strconv.Itoa(k.keys))}, how...)...)
+}
+
+func toDoc(t *testing.T, body map[string]any) vocab.Doc {
+	t.Helper()
+	b, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := vocab.ParseDoc(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// add adds a device to the group.
+func (k *talk) add(d *mlstest.Device) response {
+	k.Helper()
+	commit, next := k.group.Commit(k.device, mlstest.Change{Add: []*mlstest.Device{d}})
+	k.group = next
+	return k.post(k.device.Identity, k.path+"/commits", map[string]any{"commit": commit, "groupInfo": next.Info(k.device), "welcomes": [][]byte{next.Welcome(d)}}).want(k.T, 201)
+}
+
+// invite writes down for bob that he takes part, as a Welcome that arrives will.
+func (k *talk) invite() {
+	k.Helper()
+	host := k.local.ID(k.alice)
+	k.write(k.bob, func(ctx context.Context, tx *db.Tx) error {
+		return tx.AddConversation(ctx, db.Conversation{ID: k.id, URI: host + "/conversations/" + vocab.ID(k.id.String()), Mode: db.ModeEncrypted, Host: host, GroupID: k.group.ID, CreatedAt: start})
+	})
+}
+
+func TestTwoUsersTalkOverTheAPI(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	me, him := k.device.Identity, string(k.local.ID(k.bob))
+	phone := mlstest.NewDevice(him, start)
+	k.add(phone)
+	k.ask(http.MethodGet, k.path, bearerToken(k.tokens[him])).want(t, 404) // bob has not heard of it
+	k.invite()
+	var got struct {
+		Epoch, LastSeq int64
+		Unread         int
+		Members        []struct{ Actor, Role string }
+	}
+	k.get(k.path, bearerToken(k.tokens[him])).want(t, 200).decode(t, &got)
+	if got.Epoch != 1 || len(got.Members) != 2 || got.Members[0].Role != "admin" {
+		t.Errorf("bob sees %+v", got)
+	}
+	message := k.group.Message()
+	first := k.post(him, k.path+"/messages", map[string]any{"message": message}).want(t, 201)
+	if again := k.post(him, k.path+"/messages", map[string]any{"message": message}).want(t, 201); string(again.body) != string(first.body) || again.Header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("sent twice: %s, then %s", first.body, again.body)
+	}
+	k.get(k.path, bearerToken(k.tokens[me])).want(t, 200).decode(t, &got)
+	if got.Unread != 1 || got.LastSeq != 2 {
+		t.Errorf("alice sees %+v", got)
+	}
+	var log struct {
+		Items []struct {
+			Seq     int64
+			Kind    string
+			Sender  string
+			Content []byte
+		}
+		More bool
+	}
+	k.get(k.path+"/log?after=1", bearerToken(k.tokens[me])).want(t, 200).decode(t, &log)
+	if len(log.Items) != 1 || log.More || log.Items[0].Sender != him || string(log.Items[0].Content) != string(message) {
+		t.Errorf("the log is %+v", log)
+	}
+	k.put(k.path+"/read", `{"seq":2}`, k.tokens[me]).want(t, 204)
+	k.get(k.path, bearerToken(k.tokens[me])).want(t, 200).decode(t, &got)
+	if got.Unread != 0 {
+		t.Errorf("alice has %d unread after reading", got.Unread)
+	}
+	var list struct{ Items []struct{ ID uuid.UUID } }
+	k.get("/api/conversations", bearerToken(k.tokens[him])).want(t, 200).decode(t, &list)
+	if len(list.Items) != 1 || list.Items[0].ID != k.id {
+		t.Errorf("bob's conversations are %+v", list)
+	}
+}
+
+func (f *fixture) put(path, body, token string) response {
+	f.Helper()
+	return ask(f, f.public, http.MethodPut, path, body, bearerToken(token), header("Content-Type", "application/json"))
+}
+
+func TestALostCommitIsToldWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	me := k.device.Identity
+	request := func() map[string]any {
+		commit, next := k.group.Commit(k.device, mlstest.Change{})
+		return map[string]any{"commit": commit, "groupInfo": next.Info(k.device)}
+	}
+	late := request()
+	winner := request()
+	k.post(me, k.path+"/commits", winner).want(t, 201)
+	var problem struct {
+		Error        string
+		Conversation struct {
+			Epoch   int64
+			GroupID string
+			Winner  struct {
+				Seq  int64
+				Hash string
+			}
+			Missing []struct {
+				Seq     int64
+				Content []byte
+			}
+		}
+	}
+	k.post(me, k.path+"/commits", late).want(t, 409).decode(t, &problem)
+	c := problem.Conversation
+	if problem.Error != "epoch_conflict" || c.Epoch != 1 || c.GroupID != k.group.ID || len(c.Missing) != 1 || string(c.Missing[0].Content) != string(winner["commit"].([]byte)) || c.Winner.Seq != 1 || len(c.Winner.Hash) != 64 {
+		t.Errorf("the refusal is %+v", problem)
+	}
+	var info struct {
+		Epoch     int64
+		GroupInfo []byte
+	}
+	k.get(k.path+"/group-info", bearerToken(k.tokens[me])).want(t, 200).decode(t, &info)
+	if info.Epoch != 1 || string(info.GroupInfo) != string(winner["groupInfo"].([]byte)) {
+		t.Errorf("the group info is of epoch %d", info.Epoch)
+	}
+	k.send(k.path+"/commits", string(toDoc(t, request()).JSON()), bearerToken(k.tokens[me]), header("Content-Type", "application/json")).want(t, 400) // no key
+	k.post(me, k.path+"/commits", map[string]any{"commit": "noise"}).want(t, 422)
+	k.post(me, k.path+"/commits", map[string]any{"comit": "AAAA"}).want(t, 422)
+	k.send(k.path+"/messages", "{}", bearerToken(k.tokens[me])).want(t, 415)
+	reading := k.token(k.alice, "read")
+	k.send(k.path+"/messages", "{}", bearerToken(reading), header("Content-Type", "application/json")).want(t, 403)
+	k.send(k.path+"/messages", `{"message":"`+strings.Repeat("A", 8<<20)+`"}`, bearerToken(k.tokens[me]), header("Content-Type", "application/json")).want(t, 413)
+}
+
+func TestAResetOverTheAPI(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	me := k.device.Identity
+	var reset struct{ GroupID string }
+	k.post(me, k.path+"/reset", map[string]any{}).want(t, 202).decode(t, &reset)
+	next := mlstest.NewGroupWith(reset.GroupID, k.device)
+	body := map[string]any{"groupInfo": next.Info(k.device)}
+	k.post(me, k.path+"/reset", body).want(t, 201)
+	k.post(me, k.path+"/reset", body).want(t, 409)
+	again := mlstest.NewDevice(me, start)
+	commit, grown := next.Rejoin(again, k.device)
+	k.post(me, k.path+"/external-commit", map[string]any{"commit": commit, "groupInfo": grown.Info(again)}).want(t, 201)
+	var got struct{ Generation, Epoch int64 }
+	k.get(k.path, bearerToken(k.tokens[me])).want(t, 200).decode(t, &got)
+	if got.Generation != 1 || got.Epoch != 1 {
+		t.Errorf("the conversation is %+v", got)
+	}
+}
+
+func TestKeyPackagesArePublishedShownAndRevoked(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	him := string(k.local.ID(k.bob))
+	token := bearerToken(k.tokens[him])
+	phone, last := mlstest.NewDevice(him, start), mlstest.NewDevice(him, start)
+	var published struct {
+		Items []struct {
+			ID          uuid.UUID
+			Ciphersuite string
+			LastResort  bool
+		}
+	}
+	k.post(him, "/api/keypackages", map[string]any{"keyPackages": []map[string]any{{"deviceId": "phone", "content": phone.Package}, {"deviceId": "phone", "content": last.Package, "lastResort": true}}}).
+		want(t, 201).decode(t, &published)
+	k.get("/api/keypackages", token).want(t, 200).decode(t, &published)
+	if len(published.Items) != 2 || published.Items[0].Ciphersuite != "MLS_128_DHKEMX25519_AES128GCM_SHA256_Ed25519" {
+		t.Fatalf("bob has %+v", published)
+	}
+	var stats struct {
+		Available, LastResort int
+		NeedsReplenish        bool
+	}
+	k.get("/api/keypackages/stats", token).want(t, 200).decode(t, &stats)
+	if stats.Available != 1 || stats.LastResort != 1 || !stats.NeedsReplenish {
+		t.Errorf("the stats are %+v", stats)
+	}
+
+	// Everybody sees the one of last resort.
+	actor := k.get(him).want(t, 200).doc(t)
+	collection := k.get(actor.Text("keyPackages")).want(t, 200).doc(t)
+	items, _ := collection["items"].([]any)
+	if collection.Text("type") != "Collection" || len(items) != 1 {
+		t.Fatalf("the collection is %s", collection.JSON())
+	}
+	shown := items[0].(string)
+	doc := k.get(shown).want(t, 200).doc(t)
+	want := vocab.Doc{"id": shown, "type": "KeyPackage", "attributedTo": him, "mediaType": "message/mls", "encoding": "base64", "ciphersuite": "MLS_128_DHKEMX25519_AES128GCM_SHA256_Ed25519"}
+	for name, value := range want {
+		if doc[name] != value {
+			t.Errorf("%s is %v, want %v", name, doc[name], value)
+		}
+	}
+	for _, p := range published.Items {
+		status := http.StatusNotFound
+		if p.LastResort {
+			status = http.StatusOK
+		}
+		k.get(actor.Text("keyPackages")+"/"+p.ID.String()).want(t, status)
+	}
+	k.get(actor.Text("keyPackages")+"/"+uuid.NewString()).want(t, 404)
+
+	// An actor that bob follows claims one for good.
+	path := strings.TrimPrefix(actor.Text("keyPackages"), origin) + "/claim"
+	k.send(path, "").want(t, 401)
+	claimed := func(r *http.Request) {
+		r.Header.Set("Content-Type", "application/json")
+		c, err := http.NewRequest(r.Method, origin+r.RequestURI, nil)
+		if err == nil {
+			err = signature.Sign(c, []byte("{}"), k.carolKey, signature.RFC9421, start)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, v := range c.Header {
+			r.Header[name] = v
+		}
+	}
+	k.send(path, "{ }", claimed).want(t, 401) // another body
+	k.send(path, "{}", claimed).want(t, 403)
+	k.relate(k.bob, db.Following, db.Accepted, k.carol.ID, start)
+	claim := func() (content string) {
+		t.Helper()
+		items := k.send(path, "{}", claimed).want(t, 200).doc(t)["items"].([]any)
+		return items[0].(vocab.Doc).Text("content")
+	}
+	if first, second := claim(), claim(); first == second || second != doc.Text("content") {
+		t.Error("the second claim is not answered with the package of last resort")
+	}
+
+	ask(t, k.public, http.MethodDelete, "/api/keypackages/"+strings.TrimPrefix(shown, actor.Text("keyPackages")+"/"), "", token).want(t, 204)
+	k.get(shown).want(t, 410)
+	if doc := k.get(actor.Text("keyPackages")).want(t, 200).doc(t); doc["items"] != nil {
+		t.Errorf("after its revocation the collection is %s", doc.JSON())
+	}
+}
+
+func TestAWelcomeWaitsForTheUsersOtherDevice(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t)
+	me := k.device.Identity
+	laptop := mlstest.NewDevice(me, start)
+	k.add(laptop)
+	var list struct {
+		Items []struct {
+			ID           uuid.UUID
+			Conversation string
+			Welcome      []byte
+		}
+	}
+	k.get("/api/welcomes", bearerToken(k.tokens[me])).want(t, 200).decode(t, &list)
+	if len(list.Items) != 1 || !strings.HasSuffix(list.Items[0].Conversation, k.id.String()) {
+		t.Fatalf("the welcomes are %+v", list)
+	}
+	confirm := "/api/welcomes/" + list.Items[0].ID.String() + "/confirm"
+	for range 2 {
+		k.send(confirm, "", bearerToken(k.tokens[me])).want(t, 204)
+	}
+	k.send(confirm, "", bearerToken(k.tokens[string(k.local.ID(k.bob))])).want(t, 404)
+}
