@@ -85,15 +85,14 @@ func (c *live) handle(ctx context.Context, tx *db.Tx, batch []*letter) (err erro
 	var messages []*task
 	for _, l := range batch {
 		t := l.Value
-		t.err = t.ctx.Err()
+		if t.err = t.ctx.Err(); t.err != nil {
+			continue
+		}
 		switch do := t.do.(type) {
 		case *Message:
 			messages = append(messages, t)
 		case change:
-			if t.err == nil {
-				t.err = applyChange(ctx, tx, do, c.seen)
-			}
-			if t.err != nil && t.ctx.Err() == nil && !isRefusal(t.err) {
+			if t.err = applyChange(ctx, tx, do, c.seen); t.err != nil && !isRefusal(t.err) {
 				return t.err
 			}
 		}

@@ -167,14 +167,14 @@ func (s *scene) wantRefused(what string, err error, kind fault.Kind, code string
 }
 
 // wantConflict fails unless err tells of another state.
-func (s *scene) wantConflict(what string, err error, code string) *conversation.Conflict {
+func (s *scene) wantConflict(what string, err error, code string) conversation.Conflict {
 	s.Helper()
 	s.wantRefused(what, err, fault.Conflict, code)
 	var c *conversation.Conflict
 	if !errors.As(err, &c) {
-		return &conversation.Conflict{}
+		return conversation.Conflict{}
 	}
-	return c
+	return *c
 }
 
 func hexHash(content []byte) string {

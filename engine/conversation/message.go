@@ -93,8 +93,8 @@ func (r *Registry) acceptMessages(ctx context.Context, tx *db.Tx, host vocab.ID,
 		b.logged[string(l.Hash)] = l
 	}
 	for _, t := range tasks {
-		if t.err == nil {
-			t.err = b.accept(t.do.(*Message))
+		if t.err = b.accept(t.do.(*Message)); t.err != nil && !isRefusal(t.err) {
+			return t.err
 		}
 	}
 	return b.write(ctx, tx)

@@ -1,0 +1,98 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/vocab"
+)
+
+// away is a store whose databases do not answer.
+type away struct{ Store }
+
+var errAway = fault.New(fault.Unavailable, "the database does not answer")
+
+func (away) Write(context.Context, vocab.Username, func(context.Context, *db.Tx) error) error {
+	return errAway
+}
+
+type nobody struct{}
+
+func (nobody) ID(vocab.Username) vocab.ID { return "" }
+
+func newIdle() *Registry {
+	return NewRegistry(Deps{Store: away{}, Actors: nobody{}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+}
+
+// The bubble ends when no goroutine is left: an idle conversation has none.
+func TestAConversationIsDroppedOnceItIsIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, at := newIdle(), Place{ID: uuid.New()}
+		ask := func() {
+			t.Helper()
+			if _, err := r.AskReset(t.Context(), at, ""); !errors.Is(err, errAway) {
+				t.Errorf("AskReset: %v", err)
+			}
+		}
+		ask()
+		time.Sleep(idleTime - time.Second)
+		ask()
+		time.Sleep(2 * time.Second)
+		if all, _ := r.count(); all != 1 {
+			t.Errorf("%d conversations are live that were used a moment ago, want 1", all)
+		}
+		time.Sleep(2 * idleTime)
+		if all, _ := r.count(); all != 0 {
+			t.Errorf("%d conversations are live, want none", all)
+		}
+		if r.sweeper != nil {
+			t.Error("a timer runs for no conversation")
+		}
+	})
+}
+
+func TestThereIsABoundToLiveConversations(t *testing.T) {
+	t.Parallel()
+	r := newIdle()
+	for range maxLive {
+		r.mu.Lock()
+		r.start(Place{ID: uuid.New()}).usedAt = time.Now()
+		r.mu.Unlock()
+	}
+	if _, err := r.AskReset(t.Context(), Place{ID: uuid.New()}, ""); !errors.Is(err, errAway) {
+		t.Errorf("one more: %v, want an idle one to make room", err)
+	}
+	if all, _ := r.count(); all > maxLive {
+		t.Errorf("%d are live, want %d at most", all, maxLive)
+	}
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// BenchmarkEpoch reads the epochs of 10,000 live conversations, which takes no database.
+func BenchmarkEpoch(b *testing.B) {
+	r, all := newIdle(), make([]Place, maxLive)
+	for i := range all {
+		all[i] = Place{ID: uuid.New()}
+		r.live[all[i]] = newLive(r, all[i])
+		r.live[all[i]].epoch.Store(7)
+	}
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		if _, known := r.Epoch(all[n%len(all)]); !known {
+			b.Fatal("not known")
+		}
+		n++
+	}
+}
