@@ -29,7 +29,8 @@ func newPrune(a *app) *cobra.Command {
 			"An acquaintance with an actor that the user's database holds nothing of is marked, and removed when the database\n" +
 			"still holds nothing 12 hours later or more.\n\n" +
 			"Deliveries that got through over a week ago are pruned to their recipients, what became of an activity's goes after\n" +
-			"delivery.retention, and those to hosts that stayed away for 8 days are given up; 30 for a Delete, Undo or Move.\n\n" +
+			"delivery.retention, and those to hosts that stayed away for 8 days are given up; 30 for a Delete, Undo or Move.\n" +
+			"Messages of encrypted conversations go after conversations.retention.\n\n" +
 			"It works in small steps beside a running server, and rests between them. Stopped, it has done what it has done. One\n" +
 			"runs at a time: another one ends with 75. With --dry-run what goes only because something else is gone is not\n" +
 			"counted, such as copies of actors.",
@@ -84,6 +85,7 @@ func (a *app) showPruned(r admin.PruneReport) error {
 		{key: "pruned_jobs", value: strconv.Itoa(r.Jobs), titled: true},
 		{key: "failed_deliveries", value: strconv.Itoa(r.Lapsed), titled: r.Lapsed == 0},
 		{key: "pruned_audit", value: strconv.Itoa(r.Audits), titled: r.Audits == 0},
+		{key: "pruned_messages", value: strconv.Itoa(r.Messages), titled: r.Messages == 0},
 		{key: "pruned_acquaintances", value: strconv.Itoa(r.Strangers), titled: r.Strangers == 0},
 		{key: "pruned_reports", value: strconv.Itoa(r.Reports), titled: true},
 		{key: "forgotten_actors", value: strconv.Itoa(r.Forgotten), titled: r.Forgotten == 0},

@@ -109,6 +109,8 @@ var settings = []setting{
 		help: "time for one attempt: 10ms to 5m"},
 	{key: "delivery.retention", at: func(c *config) pflag.Value { return (*span)(&c.Engine.Delivery.Retention) },
 		help: "how long it is remembered what became of the deliveries of an activity: 240h to 87600h"},
+	{key: "conversations.retention", at: func(c *config) pflag.Value { return (*span)(&c.Engine.Conversations.Retention) },
+		help: "how long messages of encrypted conversations are kept for their members: 24h to 87600h"},
 	{key: "limits.body", at: func(c *config) pflag.Value { return (*size)(&c.Engine.Limits.Body) },
 		help: "largest request, in bytes or as `512KiB`: 1KiB to 64MiB"},
 	{key: "limits.inbox_address_rate", at: func(c *config) pflag.Value { return (*rate)(&c.Engine.Limits.InboxAddressRate) },

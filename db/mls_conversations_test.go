@@ -141,3 +141,40 @@ func TestARestoredConversationBeginsATermWithAReset(t *testing.T) {
 		t.Errorf("after its reset it is %+v", after)
 	}
 }
+
+// A conversation whose messages are forgotten goes on where it was.
+func TestOldMessagesAreForgottenAndTheirNumbersAreNot(t *testing.T) {
+	t.Parallel()
+	c, u := alice(t)
+	h := hosted(t, c, u, 4)
+	write(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		for seq := range int64(3) {
+			e := entry(seq+1, 4, db.KindApplication, string(rune('a'+seq)))
+			e.At = now.AddDate(0, 0, int(seq)*20)
+			if err := tx.AddLogEntries(ctx, h.ID, e); err != nil {
+				return err
+			}
+		}
+		welcome := db.Welcome{ID: uuid.New(), Conversation: h.ID, Recipient: bob, KeyPackage: []byte("ref"), Content: []byte("w"), CreatedAt: now}
+		if err := tx.AddWelcome(ctx, welcome); err != nil {
+			return err
+		}
+		return tx.CountMessages(ctx, h.ID, 3, now)
+	})
+	for _, dry := range []bool{true, false} {
+		did, err := c.Prune(t.Context(), u, db.Pruning{Me: aliceActor, Messages: now.AddDate(0, 0, 30), DryRun: dry})
+		if err != nil || did.Messages != 3 {
+			t.Fatalf("dry run %v: %d messages go, %v, want 2 and a Welcome", dry, did.Messages, err)
+		}
+	}
+	read(t, c, u, func(ctx context.Context, tx *db.Tx) error {
+		left, err := tx.Log(ctx, h.ID, 0, 10, 1<<20)
+		if len(left) != 1 || left[0].Seq != 3 {
+			t.Errorf("what is left is %+v", left)
+		}
+		return err
+	})
+	if got := stateOf(t, c, u, h.ID); got.LastSeq != 3 || got.Epoch != 4 {
+		t.Errorf("the conversation is %+v", got)
+	}
+}

@@ -22,6 +22,7 @@ const pruneBatch = 500
 type Pruning struct {
 	Me         vocab.ID  // the user's actor
 	Before     time.Time // what arrived before is old; zero: nothing that others sent is
+	Messages   time.Time // messages of conversations from before it are old; zero: none is
 	Deliveries DeliveryRetention
 	DryRun     bool // count, and take every batch back: what goes only because another batch has gone is not counted
 }
@@ -36,6 +37,7 @@ type Pruned struct {
 	Jobs       int // with their deliveries
 	Lapsed     int // deliveries given up that were parked for too long
 	Audits     int // records of actions
+	Messages   int // of conversations, with Welcomes
 }
 
 func (p *Pruned) add(q Pruned) {
@@ -47,6 +49,7 @@ func (p *Pruned) add(q Pruned) {
 	p.Jobs += q.Jobs
 	p.Lapsed += q.Lapsed
 	p.Audits += q.Audits
+	p.Messages += q.Messages
 }
 
 // Prune removes what others sent long ago and the user had nothing to do with. An activity stays,
@@ -74,7 +77,7 @@ func (p *Pruned) add(q Pruned) {
 // long as it took. When it ends early, what is done is done, and counted.
 func (c *Cluster) Prune(ctx context.Context, u vocab.Username, p Pruning) (Pruned, error) {
 	var all Pruned
-	passes := []func(context.Context, *Tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs, pruneAudit, pruneRequests, pruneOffers}
+	passes := []func(context.Context, *Tx, Pruning, reached) (Pruned, *reached, error){lapseDeliveries, shrinkDeliveries, forgetJobs, pruneAudit, pruneMessages, pruneRequests, pruneOffers}
 	if !p.Before.IsZero() {
 		passes = append(passes, pruneActivities, pruneOrphans, pruneActors, pruneMoves)
 	}

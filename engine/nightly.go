@@ -69,7 +69,7 @@ func (e *Engine) pruneTonight(ctx context.Context) {
 			}
 		}
 		e.in.Log.InfoContext(ctx, "databases pruned", "users", len(r.Users), "failed", r.Failed, "activities", r.Activities, "objects", r.Objects, "reports", r.Reports, "forgotten_actors", r.Forgotten, "forgotten_hosts", r.Hosts,
-			"deliveries", r.Deliveries, "jobs", r.Jobs, "failed_deliveries", r.Lapsed, "audit", r.Audits, "acquaintances", r.Strangers,
+			"deliveries", r.Deliveries, "jobs", r.Jobs, "failed_deliveries", r.Lapsed, "audit", r.Audits, "messages", r.Messages, "acquaintances", r.Strangers,
 			"took", time.Duration(r.Millis)*time.Millisecond)
 	}
 }

@@ -32,6 +32,7 @@ type PruneCounts struct {
 	Jobs       int `json:"pruned_jobs"`          // fan-outs made delivery.retention ago, with their deliveries
 	Lapsed     int `json:"failed_deliveries"`    // given up: the host was inactive for too long
 	Audits     int `json:"pruned_audit"`         // records of actions dispatched half a year ago
+	Messages   int `json:"pruned_messages"`      // of conversations, accepted conversations.retention ago
 	Strangers  int `json:"pruned_acquaintances"` // of actors without rows in the user's database in two nights
 }
 
@@ -45,6 +46,7 @@ func (c *PruneCounts) addCounts(more PruneCounts) {
 	c.Jobs += more.Jobs
 	c.Lapsed += more.Lapsed
 	c.Audits += more.Audits
+	c.Messages += more.Messages
 	c.Strangers += more.Strangers
 }
 
@@ -92,7 +94,7 @@ func (dbs Databases) Prune(ctx context.Context, p PruneOptions) (r PruneReport, 
 	if p.NotSince.IsZero() {
 		p.NotSince = began.Add(time.Hour)
 	}
-	old := db.Pruning{DryRun: p.DryRun, Deliveries: delivery.Retention(dbs.in.Now(), dbs.in.Config.Delivery.Retention, handler.LastingTypes())}
+	old := db.Pruning{DryRun: p.DryRun, Messages: dbs.in.Now().Add(-dbs.in.Config.Conversations.Retention), Deliveries: delivery.Retention(dbs.in.Now(), dbs.in.Config.Delivery.Retention, handler.LastingTypes())}
 	if r.Days > 0 {
 		old.Before = dbs.in.Now().AddDate(0, 0, -r.Days)
 	}
@@ -160,5 +162,5 @@ func (dbs Databases) pruneUser(ctx context.Context, u vocab.Username, old db.Pru
 // pruneCounts returns the counts as commands show them.
 func pruneCounts(did db.Pruned, strangers int) PruneCounts {
 	return PruneCounts{Activities: did.Activities, Objects: did.Objects, Reactions: did.Reactions, Actors: did.Actors, Deliveries: did.Deliveries,
-		Jobs: did.Jobs, Lapsed: did.Lapsed, Audits: did.Audits, Strangers: strangers}
+		Jobs: did.Jobs, Lapsed: did.Lapsed, Audits: did.Audits, Messages: did.Messages, Strangers: strangers}
 }

@@ -28,7 +28,7 @@ func TestCommitsOfTwoProcessesTakeEveryEpochOnce(t *testing.T) {
 	for _, store := range []*dbtest.Cluster{first, dbtest.Connect(t, cfg)} {
 		nodes = append(nodes, conversation.NewRegistry(conversation.Deps{Store: store, Actors: actors{}, Log: slog.New(slog.DiscardHandler), Now: time.Now}))
 	}
-	s := &scene{T: t, store: first, registry: nodes[0], user: u}
+	s := &scene{TB: t, store: first, registry: nodes[0], user: u}
 	device := mlstest.NewDevice(aliceID, time.Now())
 	begin := mlstest.NewGroup(device)
 	v, err := nodes[0].Create(t.Context(), u, begin.Info(device))

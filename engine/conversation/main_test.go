@@ -38,7 +38,7 @@ const (
 
 // scene is a conversation that alice hosts, and the devices in it.
 type scene struct {
-	*testing.T
+	testing.TB
 	store    *db.Cluster
 	registry *conversation.Registry
 	user     vocab.Username
@@ -50,10 +50,10 @@ type scene struct {
 	keys       int
 }
 
-func newScene(t *testing.T) *scene {
+func newScene(t testing.TB) *scene {
 	t.Helper()
 	store := dbtest.New(t)
-	s := &scene{T: t, store: store, user: dbtest.User(t, store, "alice"), clock: &atomic.Int64{}}
+	s := &scene{TB: t, store: store, user: dbtest.User(t, store, "alice"), clock: &atomic.Int64{}}
 	s.registry = s.node(store)
 	s.alice, s.bob = mlstest.NewDevice(aliceID, time.Now()), mlstest.NewDevice(bobID, time.Now())
 	s.group = mlstest.NewGroup(s.alice)

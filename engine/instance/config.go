@@ -69,6 +69,9 @@ type Config struct {
 		Timeout         time.Duration // of one attempt, connecting included: 10ms to 5m
 		Retention       time.Duration // of what became of the deliveries of an activity: 240h to 87600h
 	}
+	Conversations struct {
+		Retention time.Duration // of messages of the conversations that users host: 24h to 87600h
+	}
 	Limits struct {
 		Body             int64 // bytes of one request: 1 KiB to 64 MiB
 		InboxAddressRate Rate  // inbox requests from one address, or one IPv6 network of 64 bits
@@ -106,6 +109,7 @@ func DefaultConfig(dataDir string) Config {
 	c.Delivery.HostConcurrency = 4
 	c.Delivery.Timeout = 10 * time.Second
 	c.Delivery.Retention = 2160 * time.Hour
+	c.Conversations.Retention = 720 * time.Hour
 	c.Limits.Body = 1 << 20
 	c.Limits.InboxAddressRate = Rate{Events: 200, Burst: 4000}
 	c.Limits.InboxHostRate = Rate{Events: 50, Burst: 1000}
@@ -290,6 +294,7 @@ func (c Config) checkBounds() error {
 		{"delivery.host_concurrency", int64(c.Delivery.HostConcurrency), 1, int64(c.Delivery.Concurrency), plain},
 		{"delivery.timeout", int64(c.Delivery.Timeout), int64(10 * time.Millisecond), int64(5 * time.Minute), duration},
 		{"delivery.retention", int64(c.Delivery.Retention), int64(240 * time.Hour), int64(87_600 * time.Hour), duration},
+		{"conversations.retention", int64(c.Conversations.Retention), int64(24 * time.Hour), int64(87_600 * time.Hour), duration},
 		{"limits.body", c.Limits.Body, 1 << 10, 64 << 20, plain},
 		{"retention.remote_days", int64(c.Retention.RemoteDays), 0, MaxDays, plain},
 		{"drain_timeout", int64(c.DrainTimeout), 0, int64(10 * time.Minute), duration},

@@ -53,6 +53,7 @@ CREATE TABLE mls_log (
 );
 -- The second lock: whatever the engine does, an epoch has one commit.
 CREATE UNIQUE INDEX mls_log_one_commit ON mls_log (conversation_id, generation, epoch) WHERE kind = 'commit';
+CREATE INDEX mls_log_age ON mls_log (created_at);
 
 -- Welcomes that members of the user's conversations owe to whoever they added, and those that the user was sent.
 CREATE TABLE mls_welcomes (
