@@ -26,7 +26,7 @@ var heldColumns = []heldColumn{
 	{table: "unnamed_recipients", column: "actors", since: 7, array: true},
 	{table: "requests", column: "actor_uri", since: 14},
 	{table: "correspondents", column: "actor_uri", since: 14},
-	{table: "conversation_members", column: "actor_uri", since: 32},
+	{table: "conversation_members", column: "actor_uri", since: 30},
 }
 
 // HeldColumns returns the columns by which a user's database holds something of an actor, as

@@ -235,16 +235,6 @@ func readCause(r *http.Request) (uuid.UUID, error) {
 	return id, nil
 }
 
-// requireJSON refuses a body that says to be something else.
-func requireJSON(r *http.Request) error {
-	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if charset, given := params["charset"]; err != nil || mediaType != apiJSON || given && !strings.EqualFold(charset, "utf-8") ||
-		r.Header.Get("Content-Encoding") != "" {
-		return fault.New(fault.Unsupported, "send application/json")
-	}
-	return nil
-}
-
 // readAction reads what a user is to do: exactly {"action", "params"}. The user pays for the body,
 // whoever else comes from the same address.
 func (s *clientAPI) readAction(a *answer, r *http.Request, u vocab.Username) (pipeline.Action, error) {

@@ -32,10 +32,7 @@ type conversations struct {
 
 // readJSON reads a body that holds these members and no others. The user pays for it.
 func (s *conversations) readJSON(a *answer, r *http.Request, u vocab.Username, into any) error {
-	if err := requireJSON(r); err != nil {
-		return err
-	}
-	body, err := readBody(a, r, s.messages, u.String(), maxConversation)
+	body, err := readJSON(a, r, s.messages, u.String(), maxConversation)
 	if err != nil {
 		return err
 	}
