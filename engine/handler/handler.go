@@ -71,6 +71,7 @@ type Tx interface {
 	MoveMember(ctx context.Context, from, to vocab.ID) error
 	GroupsOf(ctx context.Context, actor vocab.ID) ([]vocab.ID, error)
 	Unnamed(ctx context.Context, object vocab.ID) ([]db.Unnamed, error)
+	FollowerDestinations(ctx context.Context) ([]db.Destination, error)
 	LeaveFeed(ctx context.Context, actor vocab.ID, objects []vocab.ID) error
 	AddMove(ctx context.Context, account, target vocab.ID, now time.Time) (bool, error)
 	SetPin(ctx context.Context, p db.Pin, now time.Time) error

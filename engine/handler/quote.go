@@ -173,7 +173,7 @@ func (s sender) changeQuote(ctx context.Context, note *vocab.Object, change func
 	if changed, err := s.tx.ReplaceObject(ctx, o.ID, doc, readable, s.now); err != nil || !changed {
 		return err
 	}
-	inboxes, err := s.formerInboxes(ctx, o.ID)
+	inboxes, err := s.formerInboxes(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -186,9 +186,10 @@ func (s sender) changeQuote(ctx context.Context, note *vocab.Object, change func
 	return s.storeFor(ctx, update, o.ID, o.ID, inboxes)
 }
 
-// formerInboxes returns where an object of the user's went, without actors that the user blocks.
-func (s sender) formerInboxes(ctx context.Context, object vocab.ID) ([]db.Inbox, error) {
-	all, err := s.tx.SentTo(ctx, object)
+// formerInboxes returns where an object of the user's went, without actors that the user blocks and
+// those who are not in its audience any more.
+func (s sender) formerInboxes(ctx context.Context, o *vocab.Object) ([]db.Inbox, error) {
+	all, err := s.tx.SentTo(ctx, o.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +198,49 @@ func (s sender) formerInboxes(ctx context.Context, object vocab.ID) ([]db.Inbox,
 		had = append(had, i.Targets...)
 	}
 	blocked, err := s.tx.Blocked(ctx, had)
-	return WithoutActors(all, blocked), err
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.outsiders(ctx, o, had)
+	return WithoutActors(WithoutActors(all, blocked), out), err
+}
+
+// outsiders tells of actors whether they may not see an object of the user's any more.
+func (s sender) outsiders(ctx context.Context, o *vocab.Object, actors []vocab.ID) (map[vocab.ID]bool, error) {
+	if audience.IsPublic(o.Addressing) {
+		return nil, nil
+	}
+	viewers, err := s.viewersOf(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	post, out := audience.OfObject(o, s.local.Followers(s.user)), map[vocab.ID]bool{}
+	for _, id := range actors {
+		v := viewers[id]
+		v.ID = id
+		out[id] = !post.MaySee(v)
+	}
+	return out, nil
+}
+
+// viewersOf returns who may see an object of the user's as a follower, or a member of a group that
+// it was for.
+func (s sender) viewersOf(ctx context.Context, o *vocab.Object) (map[vocab.ID]audience.Viewer, error) {
+	viewers := map[vocab.ID]audience.Viewer{}
+	followers, err := s.tx.FollowerDestinations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range followers {
+		viewers[f.Actor] = audience.Viewer{Circles: []vocab.ID{s.local.Followers(s.user)}}
+	}
+	members, err := s.tx.Unnamed(ctx, o.ID)
+	for _, m := range members {
+		v := viewers[m.Actor]
+		v.ByGroup = v.ByGroup || m.Still
+		viewers[m.Actor] = v
+	}
+	return viewers, err
 }
 
 // WithoutActors leaves actors out of inboxes, and inboxes that are nobody else's.

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -136,4 +137,63 @@ func TestAQuoteIsRevoked(t *testing.T) {
 		}
 	}
 	d.refused("RevokeQuote", naming(quote), fault.NotFound, "not_quoted")
+}
+
+// approve lets bob approve of what a note of alice's quotes.
+func (d *desk) approve(note vocab.ID) error {
+	d.t.Helper()
+	bobs := d.world.actors[bob]
+	stamp, err := vocab.ObjectOf(vocab.Stamp{Author: bob, Quoting: note, Quoted: bobsPost}.Doc("https://p.example/stamps/1", me))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return d.c.Write(d.t.Context(), d.alice, func(ctx context.Context, tx *db.Tx) error {
+		request, err := tx.LatestActivity(ctx, vocab.QuoteRequest, me, note)
+		if err != nil || request == nil {
+			return fmt.Errorf("bob was asked by %v, %w", request, err)
+		}
+		a, err := vocab.ParseActivity(vocab.Doc{"id": "https://p.example/accepts/1", "type": vocab.Accept, "actor": bob, "object": string(request.URI), "result": string(stamp.ID)}.JSON())
+		if err != nil {
+			return err
+		}
+		now := d.Now()
+		_, err = d.Handlers.Lookup(a).Received(ctx, tx, &handler.Received{User: d.alice, Me: me, Activity: a, Actor: bobs, Fetched: map[vocab.ID]*vocab.Object{stamp.ID: stamp},
+			Named: true, Now: now, Applied: now})
+		return err
+	})
+}
+
+// toldOfApproval returns the inboxes that are told when bob approves.
+func (d *desk) toldOfApproval(note vocab.ID) (inboxes []string) {
+	d.t.Helper()
+	d.owed()
+	if err := d.approve(note); err != nil {
+		d.t.Fatal(err)
+	}
+	for _, row := range d.owed() {
+		inboxes = append(inboxes, string(row.Inbox))
+	}
+	return inboxes
+}
+
+// Of an approval everybody is told who has the post, but nobody gets words by it that were not for
+// it: who was a follower, or in a group, when the post was written may be none any more.
+func TestAnApprovalBringsNewWordsToNobodyWhoIsOut(t *testing.T) {
+	t.Parallel()
+	for visibility, wants := range map[string]bool{"followers": false, "public": true} {
+		d := town(t)
+		note := d.note(map[string]any{"content": "@bob@p.example, see", "quote": bobsPost, "visibility": visibility})
+		d.must("RejectFollow", map[string]any{"actorUri": dan})
+		d.must("UpdateObject", map[string]any{"objectId": string(note), "content": "@bob@p.example, look"})
+		if told := d.toldOfApproval(note); slices.Contains(told, dan+"/inbox") != wants || !slices.Contains(told, "https://p.example/inbox") {
+			t.Errorf("%s: told are %q", visibility, told)
+		}
+	}
+	d := town(t)
+	group := string(d.group("friends", bob, dan))
+	note := d.note(map[string]any{"content": "see", "quote": bobsPost, "to": []any{group, bob}})
+	d.must("RemoveFromGroup", map[string]any{"name": "friends", "actorUri": dan})
+	if told := d.toldOfApproval(note); slices.Contains(told, dan+"/inbox") || !slices.Contains(told, bob+"/inbox") {
+		t.Errorf("group: told are %q", told)
+	}
 }
