@@ -25,6 +25,7 @@ import (
 // Tx is what handlers need of the transaction on the user's database. It is valid only during the
 // call.
 type Tx interface {
+	Lock(ctx context.Context, thing string) error
 	Claim(ctx context.Context, all []db.Owned) (map[db.Owned]bool, error)
 	AddActivity(ctx context.Context, a db.Activity) error
 	Activity(ctx context.Context, uri vocab.ID) (*db.Activity, error)
@@ -150,6 +151,9 @@ type Alias struct {
 	Event string
 	Is    func(r *Received) bool
 }
+
+// LockName is what a transaction locks that reads an object of the user's to change it.
+func LockName(object vocab.ID) string { return "object " + string(object) }
 
 // ErrIgnored says that an activity has no business with the user: it is not kept, and nobody is
 // told. The rows that the handler wrote stay, such as the Tombstone of an object that never came.

@@ -66,8 +66,17 @@ func findAsked(ctx context.Context, tx Tx, r *Received) (request *vocab.Activity
 	if request, err = vocab.ParseActivity(asked.Raw); err != nil || !audience.Names(request.Addressing, r.Actor.ID) {
 		return nil, nil, err
 	}
-	note, err = findLiving(ctx, tx, asked.Object)
+	note, err = findToChange(ctx, tx, asked.Object)
 	return request, note, err
+}
+
+// findToChange is findLiving for an object of the user's that is changed after it was read: an edit
+// of the user's that is just being stored comes first.
+func findToChange(ctx context.Context, tx Tx, id vocab.ID) (*vocab.Object, error) {
+	if err := tx.Lock(ctx, LockName(id)); err != nil {
+		return nil, err
+	}
+	return findLiving(ctx, tx, id)
 }
 
 // findLiving returns a stored object, nil when there is none or it was deleted.
@@ -124,7 +133,11 @@ func withdrawApproval(ctx context.Context, tx Tx, local *actor.Local, r *Receive
 	if stamp.Type != vocab.QuoteAuthorization {
 		return nil
 	}
-	post, err := findLiving(ctx, tx, vocab.StampOf(stamp).Quoting)
+	find, quoting := findLiving, vocab.StampOf(stamp).Quoting
+	if r.Mine(quoting) {
+		find = findToChange
+	}
+	post, err := find(ctx, tx, quoting)
 	if err != nil || post == nil || !vocab.ClaimedStamp(post.Doc).Same(stamp.ID) {
 		return err
 	}

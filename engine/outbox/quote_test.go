@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lightweb/lightweb/db"
+	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -195,5 +196,45 @@ func TestAnApprovalBringsNewWordsToNobodyWhoIsOut(t *testing.T) {
 	d.must("RemoveFromGroup", map[string]any{"name": "friends", "actorUri": dan})
 	if told := d.toldOfApproval(note); slices.Contains(told, dan+"/inbox") || !slices.Contains(told, bob+"/inbox") {
 		t.Errorf("group: told are %q", told)
+	}
+}
+
+// An approval that comes while the user changes the words of a post waits for the new ones.
+func TestAnApprovalLosesNoWordsThatAreJustChanged(t *testing.T) {
+	t.Parallel()
+	d := town(t)
+	note := d.note(map[string]any{"content": "see", "quote": bobsPost})
+	waiting := dbtest.SQL(t, d.c, d.alice)
+	approved := make(chan error, 1)
+	d.write(func(ctx context.Context, tx *db.Tx) error {
+		if err := tx.Lock(ctx, handler.LockName(note)); err != nil {
+			return err
+		}
+		o, err := tx.Object(ctx, note)
+		if err != nil {
+			return err
+		}
+		doc, err := vocab.ParseDoc(o.Raw)
+		if err != nil {
+			return err
+		}
+		doc["content"] = "look"
+		if _, err := tx.ReplaceObject(ctx, note, doc.JSON(), o.Readable, d.Now()); err != nil {
+			return err
+		}
+		go func() { approved <- d.approve(note) }()
+		for n := 0; n == 0; {
+			if err := waiting.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := <-approved; err != nil {
+		t.Fatal(err)
+	}
+	doc, err := vocab.ParseDoc(d.object(note).Raw)
+	if err != nil || doc.Text("content") != "look" || doc.Text("quoteAuthorization") == "" {
+		t.Errorf("the post is %s, %v; want the new words, approved", doc.JSON(), err)
 	}
 }

@@ -22,7 +22,7 @@ func (p *about) checkParams() error {
 	return err
 }
 
-func (p *about) lockName() string { return "object " + string(vocab.IDOf(p.ObjectID)) }
+func (p *about) lockName() string { return handler.LockName(vocab.IDOf(p.ObjectID)) }
 
 // like tells the author of an object, and nobody else, that the user likes it (ActivityPub §6.8).
 type like struct {
