@@ -19,7 +19,9 @@ import (
 // tellProfile tells everybody who shows the user somewhere how its actor looks now (ActivityPub
 // §7.3). The activity is stored with the id of the actor, since the document is at that address:
 // only those who are told get it whole, and no old version of it stays.
-type tellProfile struct{}
+type tellProfile struct {
+	movedTo vocab.ID // where the profile says that the account has moved; empty for nowhere
+}
 
 func (p *tellProfile) checkParams() error { return nil }
 
@@ -30,6 +32,7 @@ func (p *tellProfile) findRecipients(ctx context.Context, f *finder, x *exchange
 		return err
 	}
 	x.profile = f.local.ProfileDigest(x.User)
+	p.movedTo = f.local.MovedTo(x.User)
 	if x.actor, err = f.local.Actor(x.User); err != nil {
 		return fmt.Errorf("read the user's actor: %w", err)
 	}
@@ -54,13 +57,26 @@ func (p *tellProfile) lockName() string { return "profile" }
 // findEarlier returns the activity that told of the profile as it is.
 func (p *tellProfile) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (vocab.ID, error) {
 	if !x.unchanged {
-		return "", nil
+		return "", p.checkMove(ctx, tx, x)
 	}
 	before, err := tx.LatestActivity(ctx, vocab.Update, x.actor.ID, x.actor.ID)
 	if err != nil || before == nil {
 		return "", err
 	}
 	return before.URI, nil
+}
+
+// checkMove leaves it unnoted that others are told of a profile, when no follower was told of the
+// move that it says: the engine has to tell of both.
+func (p *tellProfile) checkMove(ctx context.Context, tx *db.Tx, x *exchange) error {
+	if p.movedTo == "" {
+		return nil
+	}
+	told, err := moveActor{p.movedTo}.findEarlier(ctx, tx, x)
+	if told == "" {
+		x.profile = nil
+	}
+	return err
 }
 
 // updateProfile changes what the user says about itself. Absent parameters stay as they are. The

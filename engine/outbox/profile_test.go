@@ -204,3 +204,35 @@ func TestHandlesInASummaryAreLinked(t *testing.T) {
 		t.Error("it is not noted of which profile others were told")
 	}
 }
+
+// A program that changes the profile of a user who has just moved does not take from the engine to
+// tell the followers where to.
+func TestAChangedProfileHidesNoMove(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.befriend(d.world.person(t, "r.example", "bob", true), db.Accepted)
+	if err := d.files.SetMember(d.alice, "profile.moved_to", "https://new.example/users/alice"); err != nil {
+		t.Fatal(err)
+	}
+	isTold := func() bool { return bytes.Equal(d.told(), d.Local.ProfileDigest(d.alice)) }
+	d.must("UpdateProfile", map[string]any{"name": "Alice"})
+	if isTold() {
+		t.Error("nothing is left to be told, and no follower knows of the move")
+	}
+	if err := d.TellProfile(t.Context(), d.alice); err != nil {
+		t.Fatal(err)
+	}
+	d.read(func(ctx context.Context, tx *db.Tx) error {
+		move, err := tx.LatestActivity(ctx, vocab.Move, me, me)
+		if move == nil {
+			t.Error("no follower is told of the move")
+		}
+		return err
+	})
+	for range 2 {
+		if !isTold() {
+			t.Error("others would be told of the move again")
+		}
+		d.must("UpdateProfile", map[string]any{"name": "Alice, moved"})
+	}
+}
