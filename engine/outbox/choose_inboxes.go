@@ -14,10 +14,12 @@ import (
 
 // lockAudience lets nobody be blocked, taken out of followers or groups, or added, while an
 // activity is stored that relies on it, and the other way round: an actor who is blocked or out
-// when an activity commits gets nothing of it.
+// when an activity commits gets nothing of it. Nothing at all is stored while everybody is told
+// that the user is gone.
 func (o *Outbox) lockAudience(ctx context.Context, tx *db.Tx, x *exchange) error {
 	endsGroup := x.activity.Type == vocab.Delete && x.group != nil
-	if endsGroup || o.Handlers.Lookup(x.activity).ChangesWho {
+	_, leaves := x.intent.(deleteActor)
+	if endsGroup || leaves || o.Handlers.Lookup(x.activity).ChangesWho {
 		return tx.ChangeAudience(ctx)
 	}
 	return tx.HoldAudience(ctx)

@@ -7,6 +7,7 @@ import (
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
 	"github.com/lightweb/lightweb/engine/delivery"
+	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/pipeline"
 	"github.com/lightweb/lightweb/engine/vocab"
 )
@@ -35,6 +36,16 @@ func (deleteActor) findEarlier(ctx context.Context, tx *db.Tx, x *exchange) (voc
 		return "", err
 	}
 	return before.URI, nil
+}
+
+// refuseGone refuses what is to be stored after everybody was told that the user is gone: it was
+// under way when the user was deleted.
+func refuseGone(ctx context.Context, tx *db.Tx, x *exchange) error {
+	told, err := deleteActor{}.findEarlier(ctx, tx, x)
+	if err == nil && told != "" {
+		err = fault.New(fault.Gone, "the user is deleted")
+	}
+	return err
 }
 
 // TellDeletion tells everybody who may hold something of the user that it is gone, unless they were

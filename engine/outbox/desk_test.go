@@ -263,6 +263,21 @@ func (d *desk) write(work func(context.Context, *db.Tx) error) {
 	}
 }
 
+// awaitLock waits until a transaction on alice's database waits for another one, or is done without
+// that.
+func (d *desk) awaitLock(ctx context.Context, done chan error) {
+	d.t.Helper()
+	on := dbtest.SQL(d.t, d.c, d.alice)
+	for n := 0; n == 0 && len(done) == 0; {
+		if err := on.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	if len(done) > 0 {
+		d.t.Error("it does not wait for the other transaction")
+	}
+}
+
 func (d *desk) activity(id vocab.ID) (a *db.Activity) {
 	d.t.Helper()
 	d.read(func(ctx context.Context, tx *db.Tx) (err error) {

@@ -51,6 +51,9 @@ func (o *Outbox) storeDispatch(ctx context.Context, tx *db.Tx, x *exchange) (set
 		return false, err
 	}
 	if earlier == "" {
+		if err := refuseGone(ctx, tx, x); err != nil {
+			return false, err
+		}
 		if err := o.admitDispatch(ctx, tx, x); err != nil {
 			return false, err
 		}

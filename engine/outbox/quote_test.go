@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/lightweb/lightweb/db"
-	"github.com/lightweb/lightweb/db/dbtest"
 	"github.com/lightweb/lightweb/engine/fault"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/vocab"
@@ -204,7 +203,6 @@ func TestAnApprovalLosesNoWordsThatAreJustChanged(t *testing.T) {
 	t.Parallel()
 	d := town(t)
 	note := d.note(map[string]any{"content": "see", "quote": bobsPost})
-	waiting := dbtest.SQL(t, d.c, d.alice)
 	approved := make(chan error, 1)
 	d.write(func(ctx context.Context, tx *db.Tx) error {
 		if err := tx.Lock(ctx, handler.LockName(note)); err != nil {
@@ -223,11 +221,7 @@ func TestAnApprovalLosesNoWordsThatAreJustChanged(t *testing.T) {
 			return err
 		}
 		go func() { approved <- d.approve(note) }()
-		for n := 0; n == 0; {
-			if err := waiting.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n); err != nil {
-				return err
-			}
-		}
+		d.awaitLock(ctx, approved)
 		return nil
 	})
 	if err := <-approved; err != nil {
