@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,24 +100,39 @@ func writeRetired(dir string, all []retiredKey) error {
 	return registry.ReplaceFile(retiredFile(dir), text.Bytes())
 }
 
-// PruneRetired forgets the retired keys of u that isNeeded no more.
+// PruneRetired forgets the retired keys of u that isNeeded no more, and none that is retired
+// meanwhile.
 func (k *Keyring) PruneRetired(u vocab.Username, isNeeded func(since time.Time) (bool, error)) error {
 	all, err := k.readRetired(k.Dir(u))
-	if err != nil || len(all) == 0 {
+	if err != nil {
 		return err
 	}
-	var kept []retiredKey
+	unneeded := map[string]bool{}
 	for _, r := range all {
 		needed, err := isNeeded(r.at)
 		if err != nil {
 			return err
 		}
-		if needed {
-			kept = append(kept, r)
+		if !needed {
+			unneeded[r.fragment] = true
 		}
 	}
-	if len(kept) == len(all) {
+	if len(unneeded) == 0 {
 		return nil
 	}
-	return writeRetired(k.Dir(u), kept)
+	return k.forgetRetired(u, unneeded)
+}
+
+// forgetRetired forgets retired keys of u, while nobody rotates the keys.
+func (k *Keyring) forgetRetired(u vocab.Username, fragments map[string]bool) error {
+	unlock, err := registry.LockFolder(filepath.Dir(k.Dir(u)))
+	if err != nil {
+		return fmt.Errorf("forget retired keys of %s: %w", u, err)
+	}
+	defer unlock()
+	now, err := k.readRetired(k.Dir(u))
+	if err != nil {
+		return err
+	}
+	return writeRetired(k.Dir(u), slices.DeleteFunc(now, func(r retiredKey) bool { return fragments[r.fragment] }))
 }

@@ -192,3 +192,25 @@ func TestAFileOfRetiredKeysIsReadOrRefusedWhole(t *testing.T) {
 		}
 	}
 }
+
+// Keys may be rotated while those retired before are looked through.
+func TestPruningForgetsNoKeyThatWasJustRetired(t *testing.T) {
+	t.Parallel()
+	k, alice, _ := ring(t)
+	if _, err := k.Rotate(alice); err != nil {
+		t.Fatal(err)
+	}
+	var second string
+	err := k.PruneRetired(alice, func(time.Time) (bool, error) {
+		second = keysOf(t, k, alice).Ed25519.ID
+		_, err := k.Rotate(alice)
+		return false, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.sets.drop(alice)
+	if got := shownKeys(t, k, alice); len(got) != 2 || !strings.HasSuffix(second, got[1]) {
+		t.Errorf("the document shows %q, want the newest key and the one before it, %s", got, second)
+	}
+}
