@@ -45,7 +45,9 @@ func (f *finder) linkBio(ctx context.Context, x *exchange) error {
 		return err
 	}
 	err = f.profiles.UpdateUser(x.User, func(c *registry.User) error {
-		c.Profile.Mentions = found
+		if c.Profile.Summary == now.Summary { // else who changed it looks its own handles up
+			c.Profile.Mentions = found
+		}
 		return nil
 	})
 	return explainUnwritten(err)

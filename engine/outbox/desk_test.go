@@ -48,6 +48,7 @@ type world struct {
 	fails       map[vocab.ID]error
 	asked       int
 	objectAsked func()   // is called while an object is asked for; may be nil
+	handleAsked func()   // is called while a handle is asked for; may be nil
 	stale       vocab.ID // has said that it changed; empty for nobody
 }
 
@@ -74,6 +75,9 @@ func (w *world) Handle(ctx context.Context, handle string) (*vocab.Actor, error)
 	name, host, ok := strings.Cut(strings.TrimPrefix(handle, "@"), "@")
 	if !ok {
 		return nil, fault.New(fault.Invalid, "not a handle")
+	}
+	if w.handleAsked != nil {
+		w.handleAsked()
 	}
 	return w.Resolve(ctx, vocab.ID("https://"+host+"/users/"+name))
 }

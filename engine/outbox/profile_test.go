@@ -236,3 +236,20 @@ func TestAChangedProfileHidesNoMove(t *testing.T) {
 		d.must("UpdateProfile", map[string]any{"name": "Alice, moved"})
 	}
 }
+
+// A summary that is changed while the handles of the one before it are looked up keeps its own.
+func TestHandlesOfAnOlderSummaryTakeNoPlace(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.world.person(t, "r.example", "bob", true)
+	carol := d.world.person(t, "s.example", "carol", false)
+	d.world.handleAsked = func() {
+		d.world.handleAsked = nil
+		d.must("UpdateProfile", map[string]any{"summary": "With @carol@s.example"})
+	}
+	d.must("UpdateProfile", map[string]any{"summary": "With @bob@r.example"})
+	doc, err := d.Local.Document(d.alice)
+	if err != nil || !strings.Contains(doc.Text("summary"), `href="`+string(carol.ID)+`"`) {
+		t.Errorf("the summary is %s, %v", doc.Text("summary"), err)
+	}
+}
