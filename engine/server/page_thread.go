@@ -27,6 +27,9 @@ func (s *pages) makeThread(thing string) pageMaker {
 			if err != nil {
 				return err
 			}
+			if isForServers(o.Doc) {
+				return errNothing
+			}
 			around, err = s.threads.Public(ctx, tx, o, q.after, s.size)
 			return err
 		})
@@ -36,6 +39,9 @@ func (s *pages) makeThread(thing string) pageMaker {
 		return s.renderThread(q, *row, around)
 	}
 }
+
+// isForServers reports whether an object is none that people read: a stamp.
+func isForServers(d vocab.Doc) bool { return d.Text("type") == vocab.QuoteAuthorization }
 
 // checkShown refuses an object that no page shows. A deleted one was public.
 func checkShown(row *db.Object) error {

@@ -100,3 +100,18 @@ func TestTheAnswersOfAThreadArePaged(t *testing.T) {
 		t.Errorf("%d pages show the answers %s", pages, seen)
 	}
 }
+
+// A stamp is for servers: people find no page of it.
+func TestAStampHasNoPage(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, withPages)
+	_, quoted := f.post(f.alice, "quoted", start, vocab.Public)
+	stamp := f.local.NewObjectID(f.alice)
+	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
+		raw := vocab.Stamp{Author: f.local.ID(f.alice), Quoting: vocab.ID(f.carol.ID.Origin() + "/notes/q"), Quoted: quoted}.Doc(stamp, f.carol.ID).JSON()
+		_, err := tx.AddObject(ctx, db.Object{ID: uuid.Must(uuid.NewV7()), URI: stamp, Published: start, Raw: raw})
+		return err
+	})
+	f.get(f.pageOf(stamp)).want(t, 404)
+	f.get(strings.TrimPrefix(string(stamp), origin), header("Accept", "text/html, */*;q=0.8")).want(t, 200).holds(t, []string{"QuoteAuthorization"}, nil)
+}

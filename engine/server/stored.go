@@ -57,7 +57,7 @@ func (s *storedDocuments) hasPage(r *http.Request, p httprouter.Params) (bool, e
 		return false, nil
 	}
 	found, err := s.forAll(r, u, s.local.ID(u)+"/objects/"+vocab.ID(p.ByName("thing")), findObject)
-	return found.doc != nil && !found.deleted, err
+	return found.doc != nil && !found.deleted && !isForServers(found.doc), err
 }
 
 // finding looks for a thing of me; with public only for one that is for everybody.
