@@ -19,10 +19,8 @@ func (s *pages) ownPost(person page.Person, row db.Object) (page.Post, error) {
 		readable = vocab.Readable(o.Doc, nil)
 	}
 	p := page.Post{ID: o.ID, Page: s.local.PostPage(o.ID), Author: page.Author{Name: person.Name, Handle: person.Handle, Page: person.Page}, IsOwn: true,
-		Answers: string(o.InReplyTo), Published: row.Published, Doc: vocab.Show(o.Doc, readable, nil)}
-	if row.UpdatedAt != nil {
-		p.Updated = *row.UpdatedAt
-	}
+		Answers: string(o.InReplyTo), Published: row.Published, Updated: o.Updated,
+		Doc: vocab.Show(o.Doc, readable, nil)}
 	return p, nil
 }
 

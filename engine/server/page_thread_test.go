@@ -115,3 +115,18 @@ func TestAStampHasNoPage(t *testing.T) {
 	f.get(f.pageOf(stamp)).want(t, 404)
 	f.get(strings.TrimPrefix(string(stamp), origin), header("Accept", "text/html, */*;q=0.8")).want(t, 200).holds(t, []string{"QuoteAuthorization"}, nil)
 }
+
+// That an author approved of what a post quotes is no change of the post.
+func TestAnApprovedQuoteIsNotShownAsChanged(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, withPages)
+	_, post := f.post(f.alice, "see", start, vocab.Public)
+	f.write(f.alice, func(ctx context.Context, tx *db.Tx) error {
+		o, err := tx.Object(ctx, post)
+		if err == nil {
+			_, err = tx.ReplaceObject(ctx, post, o.Raw, o.Readable, start.Add(time.Hour))
+		}
+		return err
+	})
+	f.get(f.pageOf(post)).want(t, 200).holds(t, []string{"see"}, []string{"changed"})
+}
