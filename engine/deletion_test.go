@@ -124,3 +124,21 @@ func TestADeletionThatIsKilledGoesOn(t *testing.T) {
 		t.Errorf("the follower still has to do with %v", left)
 	}
 }
+
+// The removal of a user is killed when its database is gone already: nobody can be told any more.
+func TestARemovalThatIsKilledGoesOn(t *testing.T) {
+	t.Parallel()
+	i := enginetest.Start(t)
+	u := i.CreateUser(t, "cut")
+	i.Kill()
+	for _, left := range []string{
+		`UPDATE users SET state = 'deleting', deleted_at = now(), schema_version = 0 WHERE username = 'cut'`,
+		`DROP DATABASE lightweb_cut WITH (FORCE)`,
+	} {
+		if _, err := i.SQL(t, "lightweb").ExecContext(t.Context(), left); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i.Start(t)
+	expectDeleted(t, i, u)
+}

@@ -14,9 +14,13 @@ import (
 
 // Deletion is a user who is being deleted.
 type Deletion struct {
-	User  vocab.Username `db:"username"`
-	Since time.Time
+	User     vocab.Username `db:"username"`
+	Since    time.Time
+	Removing bool // nobody is told any more: what there is of the user is being removed
 }
+
+// deletionColumns are those of a Deletion. A user that is being removed has no database.
+const deletionColumns = `username, deleted_at AS since, schema_version = 0 AS removing`
 
 // BeginDeletion closes a user to everybody for good, and returns since when. It changes nothing
 // for one who is being deleted. The fault is NoUser when there is no such user, Gone when it was
@@ -24,7 +28,7 @@ type Deletion struct {
 func (s Users) BeginDeletion(ctx context.Context, u vocab.Username, now time.Time) (Deletion, error) {
 	defer s.active.forget(u)
 	begun, err := postgres.First[Deletion](ctx, s.on, "begin a deletion", `UPDATE users SET state = 'deleting', deleted_at = coalesce(deleted_at, $2)
-		WHERE username = $1 AND state IN ('active', 'suspended', 'deleting') RETURNING username, deleted_at AS since`, u, now)
+		WHERE username = $1 AND state IN ('active', 'suspended', 'deleting') RETURNING `+deletionColumns, u, now)
 	if err != nil {
 		return Deletion{}, err
 	}
@@ -43,7 +47,14 @@ func (s Users) BeginDeletion(ctx context.Context, u vocab.Username, now time.Tim
 
 // ListDeletions returns who is being deleted, the first asked for first.
 func (s Users) ListDeletions(ctx context.Context) ([]Deletion, error) {
-	return postgres.Collect[Deletion](ctx, s.on, "list deletions", `SELECT username, deleted_at AS since FROM users WHERE state = 'deleting' ORDER BY deleted_at, username`)
+	return postgres.Collect[Deletion](ctx, s.on, "list deletions", `SELECT `+deletionColumns+` FROM users WHERE state = 'deleting' ORDER BY deleted_at, username`)
+}
+
+// BeginRemoval notes, before anything is removed, that a user who is being deleted has nothing any
+// more that could be told or waited for.
+func (s Users) BeginRemoval(ctx context.Context, u vocab.Username) error {
+	_, err := s.on.Exec(ctx, `UPDATE users SET schema_version = 0 WHERE username = $1 AND state = 'deleting'`, u)
+	return postgres.Fault("begin the removal of "+u.String(), err)
 }
 
 // FinishDeletion leaves the tombstone of a user who is being deleted, and nothing else.

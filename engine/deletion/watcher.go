@@ -101,10 +101,10 @@ func (w *Watcher) lookAround(ctx context.Context) {
 	}
 }
 
-// takeStep tells of a deletion, or ends it when everybody was told or had time enough, and reports
-// whether it got on.
+// takeStep tells of a deletion, or ends it when everybody was told or had time enough, or when that
+// was begun before, and reports whether it got on.
 func (w *Watcher) takeStep(ctx context.Context, d instance.Deletion) (got bool, err error) {
-	if w.Now().Sub(d.Since) < MostWait {
+	if !d.Removing && w.Now().Sub(d.Since) < MostWait {
 		if !w.told[d.User] {
 			err = w.Teller.TellDeletion(ctx, d.User)
 			w.told[d.User] = err == nil

@@ -18,6 +18,7 @@ import (
 type place struct {
 	now     time.Time
 	since   time.Time
+	cut     bool // it is being removed
 	owed    int
 	away    error // of the user's database
 	stuck   error // of what is to be removed
@@ -43,7 +44,7 @@ func (p *place) ListDeletions(context.Context) ([]instance.Deletion, error) {
 		return nil, nil
 	}
 	u, err := vocab.ParseUsername("alice")
-	return []instance.Deletion{{User: u, Since: p.since}}, err
+	return []instance.Deletion{{User: u, Since: p.since, Removing: p.cut}}, err
 }
 
 func (p *place) TellDeletion(context.Context, vocab.Username) error {
@@ -98,10 +99,13 @@ func TestADeletionGoesOnAfterAFault(t *testing.T) {
 	p.stuck = errors.New("a file cannot be removed")
 	p.look(t, againTime, "told")
 	p.look(t, lookEvery, "told", "counted")
+	p.cut, p.away = true, errors.New("the database was removed")
+	p.look(t, againTime, "told", "counted")
+	p.restart()
 	p.stuck = nil
-	p.look(t, againTime, "told", "counted", "counted", "removed")
-	if n := strings.Count(p.log.String(), "user not deleted yet"); n != 2 {
-		t.Errorf("the log tells of %d faults, want 2: %s", n, &p.log)
+	p.look(t, againTime, "told", "counted", "removed")
+	if n := strings.Count(p.log.String(), "user not deleted yet"); n != 3 {
+		t.Errorf("the log tells of %d faults, want 3: %s", n, &p.log)
 	}
 }
 

@@ -25,7 +25,7 @@ func (in *Instance) CountOwed(ctx context.Context, u vocab.Username) (n int, err
 // again. It may be called again after it was cut short: the state of the user changes last.
 func (in *Instance) RemoveUser(ctx context.Context, u vocab.Username) error {
 	for _, step := range []func(context.Context, vocab.Username) error{
-		in.dropWaiting, in.DB.DropUserDatabase, in.sweepRedis, in.removeFiles, in.DB.Instance.Users.FinishDeletion,
+		in.dropWaiting, in.DB.Instance.Users.BeginRemoval, in.DB.DropUserDatabase, in.sweepRedis, in.removeFiles, in.DB.Instance.Users.FinishDeletion,
 	} {
 		if err := step(ctx, u); err != nil {
 			return fmt.Errorf("remove user %s: %w", u, err)
