@@ -33,7 +33,7 @@ func (d Doc) writtenID() string {
 
 // naming are the properties that name something by its id, or embed it.
 var naming = []string{"actor", "object", "target", "attributedTo", "inReplyTo", "to", "cc", "bto", "bcc", "audience", "tag",
-	"instrument", "quote", "interactingObject", "interactionTarget"}
+	"instrument", "quote", "quoteUrl", "quoteUri", "_misskey_quote", authorization, "interactingObject", "interactionTarget"}
 
 // WithCanonicalIDs returns the document with canonical ids in the properties that name things, as
 // it is stored: the database looks for ids as text. Its own id stays as written. It is d itself

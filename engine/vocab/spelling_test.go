@@ -13,6 +13,8 @@ func TestWhatIsStoredNamesInCanonicalForm(t *testing.T) {
 			`{"to":["https://m.example/a","https://xn--bcher-kva.example/b"],"name":"https://M.example/"}`},
 		{"IDN-01 what is embedded", `{"attributedTo":[{"type":"Person","id":"HTTPS://m.example/u"}],"tag":[{"type":"Mention","href":"https://M.example/v"}]}`,
 			`{"attributedTo":[{"type":"Person","id":"https://m.example/u"}],"tag":[{"type":"Mention","href":"https://m.example/v"}]}`},
+		{"IDN-01 what is quoted, in every form, and its stamp", `{"quote":"https://M.example/1","quoteUrl":"https://M.example/1","quoteUri":"https://M.example/1","_misskey_quote":"https://M.example/1","quoteAuthorization":"https://M.example/s"}`,
+			`{"quote":"https://m.example/1","quoteUrl":"https://m.example/1","quoteUri":"https://m.example/1","_misskey_quote":"https://m.example/1","quoteAuthorization":"https://m.example/s"}`},
 		{"within what is embedded it stays", `{"object":{"id":"https://m.example/1","to":"https://M.example/u"}}`, ""},
 	}
 	for _, tt := range tests {
