@@ -13,7 +13,7 @@ import (
 
 // description is what of OpenAPI this test looks at.
 type description struct {
-	Paths      map[string]map[string]json.RawMessage
+	Paths      map[string]map[string]struct{ Responses map[string]json.RawMessage }
 	Components struct {
 		Schemas map[string]struct {
 			OneOf []struct {
@@ -42,8 +42,11 @@ func TestOpenAPIDescribesEveryRouteAndActionOfTheAPI(t *testing.T) {
 	slices.Sort(want)
 	var got []string
 	for path, methods := range d.Paths {
-		for method := range methods {
+		for method, operation := range methods {
 			got = append(got, method+" "+path)
+			if operation.Responses["4XX"] == nil || operation.Responses["5XX"] == nil {
+				t.Errorf("%s %s does not say how it refuses", method, path)
+			}
 		}
 	}
 	slices.Sort(got)
