@@ -10,8 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/lightweb/lightweb/engine/enginetest"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
 	"github.com/lightweb/lightweb/engine/server/apitest"
 )
 
@@ -91,9 +95,41 @@ func clientAPIIsAsDescribed(t *testing.T, a, b *enginetest.Instance) {
 	ask(http.MethodPost, "/api/me/password", change, http.StatusNoContent)
 	ask(http.MethodPost, "/api/me/password", change, http.StatusForbidden)
 	ask(http.MethodGet, "/api/events?x=1", nil, http.StatusBadRequest)
+	askConversations(t, author, ask)
 	for _, op := range a.Describe(t).Operations() {
 		if !asked[op] && op != "get /ws" {
 			t.Errorf("nobody asked for %s", op)
 		}
 	}
+}
+
+// askConversations asks for what encrypted conversations have, and for what they refuse.
+func askConversations(t *testing.T, u *enginetest.User, ask func(method, path string, body any, want int)) {
+	t.Helper()
+	device := mlstest.NewDevice(u.ID, time.Now())
+	group := mlstest.NewGroup(device)
+	ask(http.MethodPost, "/api/conversations", map[string]any{"groupInfo": group.Info(device)}, http.StatusCreated)
+	ask(http.MethodGet, "/api/conversations", nil, http.StatusOK)
+	var list struct{ Items []struct{ ID string } }
+	u.Ask(t, http.MethodGet, "/api/conversations", nil).Decode(t, &list)
+	if len(list.Items) != 1 {
+		t.Fatalf("%s has %d conversations, want 1", u.Name, len(list.Items))
+	}
+	path := "/api/conversations/" + list.Items[0].ID
+	ask(http.MethodGet, path, nil, http.StatusOK)
+	ask(http.MethodPost, path+"/messages", map[string]any{"message": group.Message()}, http.StatusCreated)
+	ask(http.MethodGet, path+"/log", nil, http.StatusOK)
+	ask(http.MethodGet, path+"/group-info", nil, http.StatusOK)
+	ask(http.MethodPut, path+"/read", map[string]any{"seq": 1}, http.StatusNoContent)
+	commit, next := group.Commit(device, mlstest.Change{})
+	ask(http.MethodPost, path+"/commits", map[string]any{"commit": commit, "groupInfo": next.Info(device)}, http.StatusBadRequest) // without a key
+	ask(http.MethodPost, path+"/external-commit", map[string]any{}, http.StatusBadRequest)
+	ask(http.MethodPost, path+"/reset", map[string]any{}, http.StatusAccepted)
+	ask(http.MethodPost, "/api/keypackages", map[string]any{"keyPackages": []any{}}, http.StatusCreated)
+	ask(http.MethodGet, "/api/keypackages", nil, http.StatusOK)
+	ask(http.MethodGet, "/api/keypackages/stats", nil, http.StatusOK)
+	none := uuid.NewString()
+	ask(http.MethodDelete, "/api/keypackages/"+none, nil, http.StatusNotFound)
+	ask(http.MethodGet, "/api/welcomes", nil, http.StatusOK)
+	ask(http.MethodPost, "/api/welcomes/"+none+"/confirm", nil, http.StatusNotFound)
 }
