@@ -49,6 +49,7 @@ func TestFederation(t *testing.T) {
 	t.Run("mutes", func(t *testing.T) { mutesHold(t, a, b) })
 	t.Run("the client API", func(t *testing.T) { clientAPIIsAsDescribed(t, a, b) })
 	t.Run("a local post", func(t *testing.T) { localPostStaysHere(t, a, b) })
+	t.Run("what actions send", func(t *testing.T) { actionsArriveAsWritten(t, a, b) })
 	t.Run("streams", func(t *testing.T) { streamsAreShownElsewhere(t, a, b) })
 	t.Run("friends", func(t *testing.T) { friendsAreMadeAndLost(t, a, b) })
 	t.Run("a deletion", func(t *testing.T) { deletionReachesEverybody(t, a, b) })
