@@ -217,7 +217,7 @@ func newRoot(a *app) *cobra.Command {
 	f.BoolVar(&a.noColor, "no-color", false, "write without colours, as NO_COLOR does")
 	f.Var((*span)(&a.timeout), "timeout", "give up after DURATION, with exit code 75")
 	f.Lookup("timeout").DefValue = ""
-	root.AddCommand(newServe(a), newUser(a), newActor(a), newActivity(a), newDomain(a), newDeliver(a), newHost(a), newRelay(a), newSig(a), newInbox(a), newStream(a), newCache(a), newReport(a), newDB(a), newPrune(a), newBackup(a), newRestore(a), newConfig(a), newHealthcheck(a), newBench(a), newVersion(a), newMan(a))
+	root.AddCommand(newServe(a), newUser(a), newActor(a), newActivity(a), newDomain(a), newDeliver(a), newHost(a), newRelay(a), newSig(a), newInbox(a), newConversation(a), newKeyPackage(a), newStream(a), newCache(a), newReport(a), newDB(a), newPrune(a), newBackup(a), newRestore(a), newConfig(a), newHealthcheck(a), newBench(a), newVersion(a), newMan(a))
 	root.SetHelpCommand(newHelp(a))
 	finishCommand(root)
 	return root

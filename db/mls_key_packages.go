@@ -109,13 +109,14 @@ type PackageStats struct {
 	Expired    int
 	Revoked    int
 	Told       bool // the user was told that few are left, and there were not enough since
+	Devices    int  // of which a package may be handed out
 }
 
 // PackageStats counts the packages of the user.
 func (t *Tx) PackageStats(ctx context.Context, now time.Time) (*PackageStats, error) {
 	return one[PackageStats](ctx, t, "count key packages", `SELECT count(*) FILTER (WHERE `+usable+` AND NOT last_resort), count(*) FILTER (WHERE `+usable+` AND last_resort),
 		count(*) FILTER (WHERE state = 'claimed'), count(*) FILTER (WHERE state = 'available' AND not_after <= $1::timestamptz + interval '1 day'), count(*) FILTER (WHERE state = 'revoked'),
-		coalesce(bool_or(told_low), false) FROM mls_key_packages`, now)
+		coalesce(bool_or(told_low), false), count(DISTINCT device_id) FILTER (WHERE `+usable+`) FROM mls_key_packages`, now)
 }
 
 // NoteLow notes that the user was told that few packages are left, or that there are enough again.

@@ -80,7 +80,7 @@ func (e *Engine) newParts(ctx context.Context) (*parts, error) {
 	p.deletions = deletion.NewWatcher(deletion.Deps{Users: in.DB.Instance.Users, Teller: p.outbox, Holder: in, Log: in.Log.With("component", "deletion"), Now: in.Now})
 	p.wishes = wish.NewWatcher(wish.Deps{Wishes: in.DB.Instance.Wishes, Fulfiller: p.outbox, Log: in.Log.With("component", "wish"), Now: in.Now})
 	p.search = search.New(search.Deps{Store: owners, Shower: p.threads, Gate: in.Gate, Log: in.Log.With("component", "search"), Now: in.Now})
-	p.conversations = conversation.NewRegistry(conversation.Deps{Store: owners, Actors: in.Local, Log: in.Log.With("component", "conversation"), Metrics: in.Metrics, Now: in.Now})
+	p.conversations = in.NewConversations(owners, in.Metrics)
 	s := e.newServer(p)
 	// Programs that hear of a commit read what it left: what was cached goes first.
 	in.DB.Subscribe(db.Subscriber{Name: "cache", Committed: dropped}, db.Subscriber{Name: "pages", Committed: s.Committed},

@@ -25,16 +25,20 @@ type Tasks struct {
 	Reports    Reports
 	Deliveries Deliveries
 	Inboxes    Inboxes
-	Databases  Databases
-	Streams    Streams
-	Caches     Caches
-	Backups    Backups
-	Imports    Imports
+
+	Conversations Conversations
+	KeyPackages   KeyPackages
+
+	Databases Databases
+	Streams   Streams
+	Caches    Caches
+	Backups   Backups
+	Imports   Imports
 }
 
 // New returns the tasks on an instance.
 func New(in *instance.Instance) *Tasks {
-	return &Tasks{Users{in}, Configs{in}, Tokens{in}, Passwords{in}, Audits{in}, Actors{in}, Domains{in}, Hosts{in}, Relays{in}, Reports{in}, Deliveries{in}, Inboxes{in}, Databases{in}, Streams{in}, Caches{in}, Backups{in}, Imports{in}}
+	return &Tasks{Users{in}, Configs{in}, Tokens{in}, Passwords{in}, Audits{in}, Actors{in}, Domains{in}, Hosts{in}, Relays{in}, Reports{in}, Deliveries{in}, Inboxes{in}, Conversations{in}, KeyPackages{in}, Databases{in}, Streams{in}, Caches{in}, Backups{in}, Imports{in}}
 }
 
 // chooseUsers returns the named users, or all that have a database. The fault is NoUser when a

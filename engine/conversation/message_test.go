@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/fault"
@@ -211,4 +213,29 @@ func TestTheFirstAnswerToAResetBeginsTheNextGroup(t *testing.T) {
 	if _, err := s.rejoin(mlstest.NewDevice(other, time.Now())); err != nil {
 		t.Errorf("the other member does not come back: %v", err)
 	}
+}
+
+// The operator is in no conversation: a reset can be ordered when nobody is left who may ask.
+func TestTheOperatorOrdersAResetWhenTheAdminHasLeft(t *testing.T) {
+	t.Parallel()
+	s := newScene(t).withBob()
+	if _, err := s.send(s.alice, s.group.Leave(s.alice)); err != nil {
+		t.Fatal(err)
+	}
+	s.commit(s.bob, mlstest.Change{Remove: []*mlstest.Device{s.alice}})
+	first, isNew, err := s.registry.OrderReset(t.Context(), s.at)
+	if err != nil || !isNew {
+		t.Fatalf("the order is answered %q, new %v, %v", first, isNew, err)
+	}
+	if again, isNew, err := s.registry.OrderReset(t.Context(), s.at); again != first || isNew || err != nil {
+		t.Errorf("ordered again, the next group is %q, new %v, %v, want %q", again, isNew, err, first)
+	}
+	if n := s.events()["mls.reset.pending"]; n != 1 {
+		t.Errorf("the host was told %d times, want once", n)
+	}
+	if _, err := s.registry.Reset(t.Context(), s.at, bobID, mlstest.NewGroupWith(first, s.bob).Info(s.bob)); err != nil {
+		t.Errorf("bob begins the group: %v", err)
+	}
+	_, _, err = s.registry.OrderReset(t.Context(), conversation.Place{Host: s.user, ID: uuid.New()})
+	s.wantRefused("a reset of no conversation", err, fault.NotFound, "no_conversation")
 }

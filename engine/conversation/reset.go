@@ -14,7 +14,8 @@ import (
 // askReset begins a reset.
 type askReset struct {
 	caller, host vocab.ID
-	group        string
+	isOperator   bool   // who asks; the caller is the host then
+	group        string // proposed, and after it was applied the one that comes next
 	now          time.Time
 }
 
@@ -26,16 +27,22 @@ func (r *Registry) AskReset(ctx context.Context, at Place, caller vocab.ID) (str
 	return do.group, err
 }
 
+// OrderReset is AskReset by the operator, who is in no conversation. It reports whether none was
+// pending.
+func (r *Registry) OrderReset(ctx context.Context, at Place) (group string, isNew bool, err error) {
+	host, proposed := r.Actors.ID(at.Host), groupPrefix+uuid.NewString()
+	do := &askReset{caller: host, host: host, isOperator: true, group: proposed, now: r.Now()}
+	err = r.submit(ctx, at, do)
+	return do.group, do.group == proposed, err
+}
+
 func (a *askReset) name() string { return "ask_reset" }
 
 func (a *askReset) apply(ctx context.Context, tx *db.Tx, c *db.HostedConversation) error {
-	member, err := memberOf(ctx, tx, c, a.caller)
-	switch {
-	case err != nil:
+	if err := a.checkAsker(ctx, tx, c); err != nil {
 		return err
-	case member.Role != db.RoleAdmin:
-		return errNotAdmin
-	case c.Status == db.StatusResetPending:
+	}
+	if c.Status == db.StatusResetPending {
 		a.group = c.ResetGroupID
 		return nil
 	}
@@ -46,6 +53,18 @@ func (a *askReset) apply(ctx context.Context, tx *db.Tx, c *db.HostedConversatio
 		return err
 	}
 	return tx.AddEvent(ctx, newEvent(eventReset, c, a.host, a.caller, vocab.Doc{"groupId": a.group}, a.now))
+}
+
+// checkAsker refuses members who may not ask for a reset.
+func (a *askReset) checkAsker(ctx context.Context, tx *db.Tx, c *db.HostedConversation) error {
+	if a.isOperator {
+		return nil
+	}
+	member, err := memberOf(ctx, tx, c, a.caller)
+	if err == nil && member.Role != db.RoleAdmin {
+		err = errNotAdmin
+	}
+	return err
 }
 
 // reset ends a reset.

@@ -15,6 +15,7 @@ import (
 	"github.com/lightweb/lightweb/db/embedded"
 	"github.com/lightweb/lightweb/db/schema"
 	"github.com/lightweb/lightweb/engine/actor"
+	"github.com/lightweb/lightweb/engine/conversation"
 	"github.com/lightweb/lightweb/engine/handler"
 	"github.com/lightweb/lightweb/engine/inbox"
 	"github.com/lightweb/lightweb/engine/keyspace"
@@ -131,6 +132,12 @@ func (in *Instance) NewInbox(reg prometheus.Registerer) *inbox.Inbox {
 		Handlers: in.Handlers, Profiles: in.Registry, Relays: in.Relays, Heard: in.hosts.Heard,
 		Log: in.Log.With("component", "inbox"), Metrics: reg, Now: in.Now,
 	})
+}
+
+// NewConversations makes a registry of the conversations that users host. With no reg its metrics
+// are kept to itself.
+func (in *Instance) NewConversations(databases *db.Cluster, reg prometheus.Registerer) *conversation.Registry {
+	return conversation.NewRegistry(conversation.Deps{Store: databases, Actors: in.Local, Log: in.Log.With("component", "conversation"), Metrics: reg, Now: in.Now})
 }
 
 // AddressLimiter makes the limiter of inbox requests from one address.
