@@ -18,7 +18,7 @@ func newBench(a *app) *cobra.Command {
 			"plays the other servers on loopback, signs everything before the clock starts, and throws all of it away. It tells\n"+
 			"what was reached, which process took the processors, and what limits. Nothing but loopback is put under load.\n\n"+
 			"The database is a private one unless --database-url names a server.",
-		newBenchInbox(a, &profile), newBenchFanout(a, &profile), newBenchDispatch(a, &profile), newBenchDeliver(a, &profile), newBenchFeed(a, &profile), newBenchSockets(a, &profile), newBenchEvents(a, &profile), newBenchAll(a), newBenchEngine(a))
+		newBenchInbox(a, &profile), newBenchFanout(a, &profile), newBenchDispatch(a, &profile), newBenchDeliver(a, &profile), newBenchFeed(a, &profile), newBenchSockets(a, &profile), newBenchEvents(a, &profile), newBenchConversations(a, &profile), newBenchAll(a), newBenchEngine(a))
 }
 
 // addProfileFlag gives c the flag of every single benchmark.
@@ -62,7 +62,7 @@ func (a *app) benchConfig(profile string) (bench.Config, error) {
 // changedFlags returns the flags that size a benchmark, as they were given.
 func changedFlags(c *cobra.Command) string {
 	var words strings.Builder
-	for _, name := range []string{"users", "activities", "clients", "rate", "stored", "key", "posts", "connections", "cold", "followers", "hosts", "shared", "personal", "parts", "backlog", "stall", "owed", "back", "parked", "items", "duration"} {
+	for _, name := range []string{"users", "activities", "clients", "rate", "stored", "key", "posts", "connections", "cold", "followers", "hosts", "shared", "personal", "parts", "backlog", "stall", "owed", "back", "parked", "items", "conversations", "commits", "messages", "duration"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed {
 			fmt.Fprintf(&words, " --%s=%s", name, strings.Trim(f.Value.String(), "[]"))
 		}

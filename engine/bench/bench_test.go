@@ -211,6 +211,21 @@ func TestEventsThatWaitedForRedisAreEmitted(t *testing.T) {
 	figures(t, r, "every stream flows after", "all events emitted after", "emitted")
 }
 
+func TestConversationsAcceptEveryCommitAndMessage(t *testing.T) {
+	t.Parallel()
+	r, _ := measure(t, "conversations", "--conversations", "3", "--commits", "7", "--messages", "11", "--clients", "4", "--json")
+	if len(r.Measured) != 3 {
+		t.Fatalf("%d measurements, want one conversation, many, and messages", len(r.Measured))
+	}
+	for n, commits := range []int{7, 6} {
+		if c := r.Measured[n].Counts; c["commits"] != commits || c["answered_201"] != commits || c["errors"] != 0 || r.Measured[n].Figure("commits").Value <= 0 {
+			t.Errorf("%s: %v, want %d commits", r.Measured[n].Name, r.Measured[n], commits)
+		}
+	}
+	counts(t, r, map[string]int{"messages": 11, "answered_201": 11, "errors": 0})
+	figures(t, r, "messages", "message p50")
+}
+
 func TestAServerIsLeftAsItWas(t *testing.T) {
 	t.Parallel()
 	conn := dbtest.URL(t)
@@ -262,7 +277,7 @@ func TestSizesAreBounded(t *testing.T) {
 	t.Parallel()
 	i := enginetest.Make(t)
 	for _, line := range []string{"inbox --users 0", "inbox --activities 1000000000", "inbox --rate -1", "inbox --key dsa", "fanout --users 100000", "fanout --connections 3",
-		"dispatch --hosts 251 --followers 251", "dispatch --followers 2 --hosts 3", "dispatch --hosts 2 --stall 2", "dispatch --shared --personal", "deliver --parts all", "deliver --hosts 10 --stall 10", "deliver --owed 2 --back 3", "feed --duration 1h", "sockets --sockets 11 --users 1", "events --events 9001", "feed --items 0", "nothing", "engine"} {
+		"dispatch --hosts 251 --followers 251", "dispatch --followers 2 --hosts 3", "dispatch --hosts 2 --stall 2", "dispatch --shared --personal", "deliver --parts all", "deliver --hosts 10 --stall 10", "deliver --owed 2 --back 3", "feed --duration 1h", "sockets --sockets 11 --users 1", "events --events 9001", "feed --items 0", "conversations --conversations 9 --commits 8", "conversations --clients 257", "nothing", "engine"} {
 		if ran := i.Run(t, append([]string{"bench"}, strings.Fields(line)...)...); ran.Code != 64 || ran.Stdout != "" {
 			t.Errorf("bench %s ended with %d and wrote %q, want 64 and nothing", line, ran.Code, ran.Stdout)
 		}

@@ -101,6 +101,11 @@ func encodeRequest(r *http.Request) ([]byte, error) {
 
 // apiRequest is a request to the client API in a user's name; a body that is not nil goes as JSON.
 func apiRequest(ctx context.Context, method, url, token string, body any) ([]byte, error) {
+	return keyedRequest(ctx, method, url, token, "", body)
+}
+
+// keyedRequest is apiRequest with an Idempotency-Key, unless that is empty.
+func keyedRequest(ctx context.Context, method, url, token, key string, body any) ([]byte, error) {
 	var content io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -116,6 +121,9 @@ func apiRequest(ctx context.Context, method, url, token string, body any) ([]byt
 	r.Header.Set("Authorization", "Bearer "+token)
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		r.Header.Set("Idempotency-Key", key)
 	}
 	return encodeRequest(r)
 }
@@ -140,6 +148,17 @@ type sent struct {
 	latencies []time.Duration // from when the request was due to the end of its answer
 	statuses  map[int]int
 	body      []byte // the last answer
+}
+
+// add adds what became of other requests.
+func (s *sent) add(other *sent) {
+	s.latencies = append(s.latencies, other.latencies...)
+	for status, n := range other.statuses {
+		s.statuses[status] += n
+	}
+	if other.body != nil {
+		s.body = other.body
+	}
 }
 
 // countAnswers adds the answers by status: what was not answered as wanted is an error.
@@ -218,14 +237,11 @@ func sendTraffic(ctx context.Context, t traffic) (*sent, error) {
 		return nil, err
 	}
 	total := 0
-	for _, p := range parts {
-		for status, n := range p.statuses {
-			s.statuses[status] += n
-			total += n
-		}
-		if p.body != nil {
-			s.body = p.body
-		}
+	for k := range parts {
+		s.add(&parts[k])
+	}
+	for _, n := range s.statuses {
+		total += n
 	}
 	s.latencies = s.latencies[:total] // numbers are given in order, so those of the end are missing when time ran out
 	return s, nil

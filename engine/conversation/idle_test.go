@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,5 +95,23 @@ func BenchmarkEpoch(b *testing.B) {
 			b.Fatal("not known")
 		}
 		n++
+	}
+}
+
+// BenchmarkIdle tells how much memory an idle conversation takes that is known.
+func BenchmarkIdle(b *testing.B) {
+	for b.Loop() {
+		var before, after runtime.MemStats
+		r := newIdle()
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for range maxLive {
+			at := Place{ID: uuid.New()}
+			r.live[at] = newLive(r, at)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/maxLive, "B/conversation")
+		runtime.KeepAlive(r)
 	}
 }

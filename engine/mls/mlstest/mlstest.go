@@ -1,5 +1,5 @@
-// Package mlstest makes messages of MLS groups for tests: what stands in the open is as RFC 9420
-// says, and what is encrypted is noise.
+// Package mlstest makes messages of MLS groups for tests and benchmarks: what stands in the open is
+// as RFC 9420 says, and what is encrypted is noise.
 package mlstest
 
 import (

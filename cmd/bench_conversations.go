@@ -1,0 +1,30 @@
+package cmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lightweb/lightweb/engine/bench"
+)
+
+func newBenchConversations(a *app, profile *string) *cobra.Command {
+	var l bench.ConversationsLoad
+	c := &cobra.Command{
+		Use:   "conversations [flags]",
+		Short: "Measure encrypted conversations",
+		Long: "conversations makes encrypted conversations that one user hosts, and measures how many commits a second are accepted, one\n" +
+			"after another in one of them, and in many at once, and how many messages a second many clients send to one.",
+		Example: "  lightweb bench conversations\n  lightweb bench conversations --conversations 200 --commits 4000 --json",
+		Args:    takesArgs(),
+		RunE: a.action(func(ctx context.Context, _ []string) error {
+			return a.runBenchmark(ctx, *profile, func(ctx context.Context, c bench.Config) (bench.Report, error) { return bench.Conversations(ctx, c, l) })
+		}),
+	}
+	f := c.Flags()
+	f.IntVar(&l.Conversations, "conversations", 64, "make `N` conversations beside the first: 64 unless given")
+	f.IntVar(&l.Commits, "commits", 1000, "make `N` commits to one of them, and about as many to all others together: 1000 unless given")
+	f.IntVar(&l.Messages, "messages", 10_000, "send `N` messages: 10000 unless given")
+	f.IntVar(&l.Clients, "clients", 64, "over `N` connections: 64 unless given")
+	return addProfileFlag(c, profile)
+}

@@ -1,0 +1,173 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lightweb/lightweb/engine/fault"
+	"github.com/lightweb/lightweb/engine/mls/mlstest"
+)
+
+// ConversationsLoad is commits and messages to encrypted conversations that one user hosts.
+type ConversationsLoad struct {
+	Conversations int `json:"conversations"` // that take commits at once
+	Commits       int `json:"commits"`       // to one conversation, and again to many
+	Messages      int `json:"messages"`      // to one conversation
+	Clients       int `json:"clients"`
+}
+
+func (l ConversationsLoad) name() string { return "conversations" }
+
+func (l ConversationsLoad) check() error {
+	return firstError(checkRange("conversations", l.Conversations, 1, 1000), checkRange("commits", l.Commits, l.Conversations, 20_000),
+		checkRange("messages", l.Messages, 1, 200_000), checkRange("clients", l.Clients, 1, 256)) // as many wait for one conversation
+}
+
+// Conversations measures how fast commits and messages are accepted over HTTP.
+func Conversations(ctx context.Context, c Config, l ConversationsLoad) (Report, error) {
+	return runLoad(ctx, c, engineSetup{}, l)
+}
+
+func (l ConversationsLoad) run(ctx context.Context, i *testbed, r *Report) error {
+	users, err := i.createUsers(ctx, 1)
+	if err != nil {
+		return err
+	}
+	t, err := i.makeTalks(ctx, users[0], 1+l.Conversations)
+	if err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		name, unit string
+		clients    int
+		requests   func(ctx context.Context, client int) ([][]byte, error)
+	}{
+		{"commits to one conversation, one after another", "commit", 1, func(ctx context.Context, _ int) ([][]byte, error) { return commitRequests(ctx, t[:1], l.Commits) }},
+		{fmt.Sprintf("commits to %d conversations of one host", l.Conversations), "commit", min(l.Clients, l.Conversations), func(ctx context.Context, client int) ([][]byte, error) {
+			return commitRequests(ctx, shareOf(t[1:], client, min(l.Clients, l.Conversations)), l.Commits/l.Conversations)
+		}},
+		{fmt.Sprintf("messages of %d clients to one conversation", l.Clients), "message", l.Clients, func(ctx context.Context, client int) ([][]byte, error) {
+			return t[0].messageRequests(ctx, len(shareOf(make([]struct{}, l.Messages), client, l.Clients)))
+		}},
+	} {
+		m, err := i.measureTalk(ctx, part.name, part.unit, part.clients, part.requests)
+		if err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+		r.Measured = append(r.Measured, m)
+	}
+	return nil
+}
+
+// shareOf returns every n-th of all, from one on.
+func shareOf[T any](all []T, from, n int) (share []T) {
+	for k := from; k < len(all); k += n {
+		share = append(share, all[k])
+	}
+	return share
+}
+
+// measureTalk sends the requests of each client one after the other, and all clients at once.
+func (i *testbed) measureTalk(ctx context.Context, name, unit string, clients int, requests func(ctx context.Context, client int) ([][]byte, error)) (Measurement, error) {
+	all := make([][][]byte, clients)
+	for k := range all {
+		var err error
+		if all[k], err = requests(ctx, k); err != nil {
+			return Measurement{}, err
+		}
+	}
+	sum := sent{statuses: map[int]int{}}
+	parts := make([]*sent, clients)
+	c, err := i.timeWork(ctx, func(ctx context.Context) error {
+		g, ctx := errgroup.WithContext(ctx)
+		for k, requests := range all {
+			g.Go(func() (err error) {
+				parts[k], err = sendTraffic(ctx, traffic{address: i.setup.Listen, requests: requests, n: len(requests), clients: 1})
+				return err
+			})
+		}
+		return g.Wait()
+	})
+	if err != nil {
+		return Measurement{}, err
+	}
+	for _, p := range parts {
+		sum.add(p)
+	}
+	if accepted := sum.statuses[http.StatusCreated]; accepted != len(sum.latencies) {
+		return Measurement{}, fault.New(fault.Protocol, fmt.Sprintf("the engine answered %v, not 201 to all: %.200s", sum.statuses, sum.body))
+	}
+	m := c.newMeasurement(name, len(sum.latencies))
+	m.Counts[unit+"s"] = len(sum.latencies)
+	sum.countAnswers(m.Counts, http.StatusCreated)
+	m.Figures = append([]Figure{newFigure(unit+"s", float64(len(sum.latencies))/c.took.Seconds(), unit+"s/s")}, m.Figures...)
+	m.Figures = append(m.Figures, spreadFigures(unit, sum.latencies)...)
+	return m, nil
+}
+
+// talk is a conversation, with one device in it.
+type talk struct {
+	path, token string
+	device      *mlstest.Device
+	group       *mlstest.Group // after the commits that were made
+}
+
+// makeTalks makes n conversations of a user.
+func (i *testbed) makeTalks(ctx context.Context, u user, n int) ([]*talk, error) {
+	step, end := i.Progress("making conversations")
+	defer end()
+	all := make([]*talk, n)
+	for k := range all {
+		t := &talk{token: u.token, device: mlstest.NewDevice(string(u.id), time.Now())}
+		t.group = mlstest.NewGroup(t.device)
+		request, err := apiRequest(ctx, http.MethodPost, i.setup.PublicURL+"/api/conversations", u.token, map[string]any{"groupInfo": t.group.Info(t.device)})
+		if err != nil {
+			return nil, err
+		}
+		answer, err := i.sendOnce(ctx, request, http.StatusCreated)
+		if err != nil {
+			return nil, fmt.Errorf("make a conversation: %w", err)
+		}
+		var made struct{ ID string }
+		if err := json.Unmarshal(answer, &made); err != nil {
+			return nil, err
+		}
+		t.path, all[k] = i.setup.PublicURL+"/api/conversations/"+made.ID, t
+		step(k+1, n)
+	}
+	return all, nil
+}
+
+// commitRequests makes n commits to each of the conversations, all to their first epochs first.
+func commitRequests(ctx context.Context, all []*talk, n int) (requests [][]byte, err error) {
+	for range n {
+		for _, t := range all {
+			request, err := t.commitRequest(ctx)
+			if err != nil {
+				return nil, err
+			}
+			requests = append(requests, request)
+		}
+	}
+	return requests, nil
+}
+
+// commitRequest makes a commit that changes nothing but the keys.
+func (t *talk) commitRequest(ctx context.Context) ([]byte, error) {
+	commit, next := t.group.Commit(t.device, mlstest.Change{})
+	t.group = next
+	body := map[string]any{"commit": commit, "groupInfo": next.Info(t.device)}
+	return keyedRequest(ctx, http.MethodPost, t.path+"/commits", t.token, fmt.Sprint("epoch-", next.Epoch), body)
+}
+
+// messageRequests makes n messages of the present epoch.
+func (t *talk) messageRequests(ctx context.Context, n int) ([][]byte, error) {
+	return prepareRequests(ctx, n, func(int, int) {}, func(int) ([]byte, error) {
+		return apiRequest(ctx, http.MethodPost, t.path+"/messages", t.token, map[string]any{"message": t.group.Message()})
+	})
+}
