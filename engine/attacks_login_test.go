@@ -111,3 +111,43 @@ func guessPasswords(s *siege) {
 		s.Error("the log holds a password")
 	}
 }
+
+// looks asks as a browser does, and follows nothing.
+func (s *siege) looks(address string) *http.Response {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+	return s.asks(r)
+}
+
+// signsIn returns what tries to sign in with another member in the body.
+func (s *siege) signsIn(name, value string) func(address string) *http.Response {
+	return func(address string) *http.Response {
+		s.Helper()
+		body, err := json.Marshal(map[string]string{"username": "nobody", "password": "a guess of mine", name: value})
+		if err != nil {
+			s.Fatal(err)
+		}
+		r, err := http.NewRequestWithContext(s.Context(), http.MethodPost, address, bytes.NewReader(body))
+		if err != nil {
+			s.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		return s.asks(r)
+	}
+}
+
+func (s *siege) asks(r *http.Request) *http.Response {
+	s.Helper()
+	resp, err := besieger.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := resp.Body.Close(); err != nil {
+		s.Error(err)
+	}
+	return resp
+}
