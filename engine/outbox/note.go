@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/lightweb/lightweb/db"
 	"github.com/lightweb/lightweb/engine/actor"
@@ -175,82 +173,6 @@ func (p *post) constructObject(local *actor.Local, x *exchange) (string, any) {
 	return p.note.constructObject(local, x)
 }
 
-// reply answers an object.
-type reply struct {
-	ObjectID   string `json:"objectId" schema:"id"`
-	Content    string `json:"content" schema:"content"`
-	Visibility string `json:"visibility" schema:"visibility,optional"`
-	Quote      string `json:"quote" schema:"id,optional"`
-
-	note note
-}
-
-func (p *reply) checkParams() error {
-	if _, err := parseIdentifier("objectId", p.ObjectID); err != nil {
-		return err
-	}
-	if err := checkVisibility(p.Visibility); err != nil {
-		return err
-	}
-	return checkContent(p.Content)
-}
-
-func (p *reply) findRecipients(ctx context.Context, f *finder, x *exchange) error {
-	p.note = note{kind: "Note", content: p.Content, visibility: p.Visibility}
-	if err := p.note.makeReply(ctx, f, x, "objectId", p.ObjectID); err != nil {
-		return err
-	}
-	if err := p.note.continueThread(ctx, f, x); err != nil {
-		return err
-	}
-	if err := p.note.findQuoted(ctx, f, x, p.Quote); err != nil {
-		return err
-	}
-	if err := p.note.readText(ctx, f, x, false); err != nil {
-		return err
-	}
-	return p.note.setAddressing(f, x)
-}
-
-func (p *reply) constructObject(local *actor.Local, x *exchange) (string, any) {
-	return p.note.constructObject(local, x)
-}
-
-// sendMessage writes to one actor in private.
-type sendMessage struct {
-	RecipientURI string `json:"recipientUri" schema:"actor"`
-	Content      string `json:"content" schema:"content"`
-
-	note note
-}
-
-func (p *sendMessage) checkParams() error {
-	if err := checkPresent("recipientUri", p.RecipientURI); err != nil {
-		return err
-	}
-	return checkContent(p.Content)
-}
-
-func (p *sendMessage) findRecipients(ctx context.Context, f *finder, x *exchange) error {
-	a, err := f.findActor(ctx, x, "recipientUri", p.RecipientURI)
-	if err != nil {
-		return err
-	}
-	if a.ID.Same(x.actor.ID) {
-		return badParam("recipientUri", "nobody writes to themselves")
-	}
-	x.addNamed(a)
-	p.note = note{kind: "Note", content: p.Content, visibility: audience.Direct}
-	if err := p.note.readText(ctx, f, x, true); err != nil {
-		return err
-	}
-	return p.note.setAddressing(f, x)
-}
-
-func (p *sendMessage) constructObject(local *actor.Local, x *exchange) (string, any) {
-	return p.note.constructObject(local, x)
-}
-
 // Each note is a new one: none is in another's way but in a stream.
 func (p *post) lockName() string {
 	if p.StreamTarget == "" {
@@ -259,12 +181,7 @@ func (p *post) lockName() string {
 	return streams
 }
 
-func (*reply) lockName() string       { return "" }
-func (*sendMessage) lockName() string { return "" }
-
-func (*post) findEarlier(context.Context, *db.Tx, *exchange) (vocab.ID, error)        { return "", nil }
-func (*reply) findEarlier(context.Context, *db.Tx, *exchange) (vocab.ID, error)       { return "", nil }
-func (*sendMessage) findEarlier(context.Context, *db.Tx, *exchange) (vocab.ID, error) { return "", nil }
+func (*post) findEarlier(context.Context, *db.Tx, *exchange) (vocab.ID, error) { return "", nil }
 
 // note is what is to be written.
 type note struct {
@@ -395,137 +312,4 @@ func (n *note) constructObject(local *actor.Local, x *exchange) (string, any) {
 	setQuotePolicy(local, x.User, d, isPublic)
 	setTags(d, n.tags, listMentions(x.named), func(tag string) string { return local.TagPage(x.User, tag) })
 	return vocab.Create, d
-}
-
-// listMentions returns the Mention tags (ActivityStreams vocabulary §3.4) of those who are named.
-func listMentions(named []*vocab.Actor) []any {
-	var out []any
-	for _, a := range named {
-		m := vocab.Doc{"type": "Mention", "href": string(a.ID)}
-		if a.PreferredUsername != "" {
-			m["name"] = handleOf(a)
-		}
-		out = append(out, m)
-	}
-	return out
-}
-
-func setContent(d vocab.Doc, text string, href vocab.Href) {
-	d["content"] = quoteLine(d) + vocab.TextToHTML(text, href)
-	d["source"] = vocab.Doc{"content": text, "mediaType": "text/plain"}
-}
-
-// setLanguage says in which language the content is; empty for not.
-func setLanguage(d vocab.Doc, language string) {
-	delete(d, "contentMap")
-	if language != "" {
-		d["contentMap"] = vocab.Doc{language: d["content"]}
-	}
-}
-
-// languageOf returns in which language the content of a document of ours is, empty when it says
-// none.
-func languageOf(d vocab.Doc) string {
-	for language := range d.Sub("contentMap") {
-		return language
-	}
-	return ""
-}
-
-func checkLanguage(tag string) error {
-	if tag != "" && !vocab.IsLanguage(tag) {
-		return badParam("language", "language is a tag such as en or pt-BR")
-	}
-	return nil
-}
-
-func setTitle(d vocab.Doc, title string) {
-	if title != "" {
-		d["name"] = title
-	}
-}
-
-func setSummary(d vocab.Doc, text string) {
-	delete(d, "summary")
-	if text != "" {
-		d["summary"] = text
-	}
-}
-
-func setSensitive(d vocab.Doc, sensitive bool) {
-	delete(d, "sensitive")
-	if sensitive {
-		d["sensitive"] = true
-	}
-}
-
-// setTags writes free tags, and as hashtags those of them that can be such for other servers and
-// those of the text, beside other tags. A hashtag leads to its page.
-func setTags(d vocab.Doc, tags []string, others []any, page func(tag string) string) {
-	delete(d, "tag")
-	delete(d, "lwTags")
-	var hashtags []string
-	for _, t := range tags {
-		if !strings.ContainsFunc(t, isOutsideHashtag) {
-			hashtags = addTag(hashtags, t)
-		}
-	}
-	for _, t := range listHashtags(d.Sub("source").Text("content")) {
-		hashtags = addTag(hashtags, t)
-	}
-	for _, t := range hashtags[:min(len(hashtags), maxHashtags)] {
-		others = append(others, vocab.Doc{"type": "Hashtag", "name": "#" + t, "href": page(t)})
-	}
-	if len(others) > 0 {
-		d["tag"] = others
-	}
-	if len(tags) > 0 {
-		free := make([]any, len(tags))
-		for i, t := range tags {
-			free[i] = t
-		}
-		d["lwTags"] = free
-	}
-}
-
-func isOutsideHashtag(r rune) bool {
-	return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && r != '_'
-}
-
-func checkContent(text string) error {
-	if strings.TrimSpace(text) == "" {
-		return badParam("content", "content is missing")
-	}
-	if len(text) > maxContent {
-		return badParam("content", "content has more than 65536 bytes")
-	}
-	if html := vocab.TextToHTML(text, func(vocab.Span) string { return "" }); len(html) > vocab.MaxContent {
-		return badParam("content", "content has too many characters that HTML writes at length: more than 128 KiB in all")
-	}
-	return nil
-}
-
-func checkVisibility(v string) error {
-	if v != "" && !slices.Contains(audience.Visibilities, v) {
-		return badParam("visibility", "visibility is public, unlisted, local, followers or direct")
-	}
-	return nil
-}
-
-// checkTags returns the tags, each once and without a leading #.
-func checkTags(tags []string) ([]string, error) {
-	if len(tags) > maxTags {
-		return nil, badParam("tags", "more than 32 tags")
-	}
-	var out []string
-	for _, t := range tags {
-		t = strings.TrimPrefix(strings.TrimSpace(t), "#")
-		if n := utf8.RuneCountInString(t); n == 0 || n > maxTag {
-			return nil, badParam("tags", "a tag has 1 to 64 characters")
-		}
-		if !slices.Contains(out, t) {
-			out = append(out, t)
-		}
-	}
-	return out, nil
 }
